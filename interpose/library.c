@@ -253,8 +253,7 @@ static __attribute__((noinline)) gp_engine_t *engine_slowly(void)
   gp_cancel_restore(cancel_state);
   if (atomic_load(&state) != LIBRARY_ACTIVE)
     return NULL;
-  /* This opens libraries: without the lock, and where the caller has just been in the loader anyway.
-   */
+  /* This opens libraries: without the lock, and where the caller has just been in the loader anyway. */
   if (gp_option_number(&options, GP_OPTION_stacks) != GP_STACKS_OFF)
     gp_unwind_prepare();
   return the_engine;
@@ -382,7 +381,6 @@ __attribute__((destructor)) static void begin_to_finish(void)
     return;
   if (!is_counted)
     gp_log(GP_LOG_ERROR,
-        "the host has no memory for an exit handler; libraries that end after this line may still free what "
-        "the report at exit shows as held");
+        "the host has no memory for an exit handler; libraries that end after this line may still free what the report at exit shows as held");
   finish();
 }

@@ -14,8 +14,8 @@ static bool has_attribute(const gp_driver_context_t *context, CUdevice_attribute
   return GP_REAL_CALL(cuDeviceGetAttribute, &value, attribute, context->device) == CUDA_SUCCESS && value != 0;
 }
 
-/* No handle types: memory of the pool is never shared. Memory that network devices may reach costs nothing.
- */
+/* No handle types: memory of the pool is never shared. Memory that network devices
+ * may reach costs nothing. */
 static CUmemAllocationProp properties_of(const gp_driver_context_t *context)
 {
   CUmemAllocationProp properties = {

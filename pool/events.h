@@ -105,8 +105,8 @@ void gp_event_holders(gp_engine_t *engine, gp_block_t *block);
  * lock. */
 void gp_event_facts(gp_engine_t *engine, gp_device_t *device);
 
-/* What the driver said last about the device; false: it was never asked. The caller holds the device's lock.
- */
+/* What the driver said last about the device; false: it was never asked. The caller
+ * holds the device's lock. */
 bool gp_device_use_as_told(const gp_device_t *device, gp_device_use_t *ret_use);
 
 #endif

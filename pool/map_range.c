@@ -149,8 +149,8 @@ void gp_map_range_lose(gp_engine_t *engine, gp_context_t *context)
   if (!context->range)
     return;
   while (take_chunk(engine, context, &chunk)) {
-    /* Of a driver that has ended, or has taken the memory back with the context: there is nothing to be done
-     */
+    /* Of a driver that has ended, or has taken the memory back with the context: there
+     * is nothing to be done */
     (void)gp_driver_unmap(engine, &context->driver, chunk.address, chunk.size);
     if (!chunk.has_no_handle)
       (void)gp_driver_destroy(engine, &context->driver, chunk.handle);

@@ -32,8 +32,8 @@ bool gp_oom_release_after_stop(gp_engine_t *engine, gp_context_t *context, gp_ro
 /* No step could make as much room. */
 bool gp_oom_is_hopeless(gp_engine_t *engine, gp_context_t *context, uint64_t bytes);
 
-/* The largest idle block of the device, which the report names as of before memory was given back; 0: none.
- */
+/* The largest idle block of the device, which the report names as of before memory
+ * was given back; 0: none. */
 uint64_t gp_oom_largest_idle(gp_device_t *device);
 
 /* The event, the statistics and the observer's report. room: what was tried; NULL: nothing. */

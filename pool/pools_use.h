@@ -55,8 +55,8 @@ static inline void gp_pools_note_pending(
   use->pending_epoch = epoch;
 }
 
-/* Natively the driver had memory from the program's free on that it has from a later point of a stream now.
- */
+/* Natively the driver had memory from the program's free on that it has from a later
+ * point of a stream now. */
 static inline bool gp_pools_wait_for_given(const gp_pools_use_t *use, uint64_t covered)
 {
   return use->given_epoch > covered;

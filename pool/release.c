@@ -171,8 +171,8 @@ static bool is_chunk(const gp_block_t *block)
   return block->segment && block->segment->range;
 }
 
-/* The driver has answered for a block (RELEASING, from IDLE or DEFERRED). The caller holds the device's lock.
- */
+/* The driver has answered for a block (RELEASING, from IDLE or DEFERRED). The caller
+ * holds the device's lock. */
 static void finish_release(gp_engine_t *engine, gp_block_t *block, int code, gp_trim_reason_t reason,
     uint64_t start_ns, uint64_t end_ns)
 {
@@ -293,8 +293,8 @@ static void choose_deferred(gp_engine_t *engine, gp_device_t *device, gp_list_t 
         choose(engine, victims, block);
 }
 
-/* The oldest idle blocks of stream-ordered memory, so many bytes of them. The caller holds the device's lock.
- */
+/* The oldest idle blocks of stream-ordered memory, so many bytes of them. The caller
+ * holds the device's lock. */
 static void choose_ordered(gp_engine_t *engine, gp_device_t *device, uint64_t bytes, gp_list_t *victims)
 {
   uint64_t chosen = 0;

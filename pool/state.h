@@ -526,9 +526,8 @@ static inline bool gp_device_keeps_memory(gp_device_t *device, uint64_t covered)
   return keeps;
 }
 
-/* The limit was lowered below what is committed, and too little has been freed since. The caller holds the
- * device's lock.
- */
+/* The limit was lowered below what is committed, and too little has been freed since. The caller
+ * holds the device's lock. */
 static inline bool gp_device_is_over_limit(const gp_device_t *device)
 {
   gp_assert_internal(gp_lock_is_held(&device->lock));

@@ -134,8 +134,7 @@ static void tell(const polling_t *polling)
     return;
   room->has_told = true;
   gp_log(GP_LOG_ERROR,
-      "an allocation waits for memory that the program freed: work that was submitted to context %llu before "
-      "may still use it",
+      "an allocation waits for memory that the program freed: work that was submitted to context %llu before may still use it",
       (unsigned long long)room->busy_context);
 }
 

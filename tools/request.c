@@ -22,9 +22,7 @@ static const gp_parameter_t common[] = {
         "only from then on, counted from the beginning of recording: 1.5s, 20ms, 2min"},
     {"until", 0, "TIME", GP_PARAMETER_TIME, COMMON(until_ns), NULL, 0, 0, "only up to then"},
     {"at", 0, "WHEN", GP_PARAMETER_MOMENT, COMMON(at), NULL, 0, 0,
-        "what was held then: oom (when memory ran out; oom=N: the Nth time), peak, exit, a time, 1.5s, or "
-        "the "
-        "number of an event, 1234"},
+        "what was held then: oom (when memory ran out; oom=N: the Nth time), peak, exit, a time, 1.5s, or the number of an event, 1234"},
     {"json", 0, NULL, GP_PARAMETER_FLAG, COMMON(json), NULL, 0, 0, "one JSON document with the same facts"},
     {"output", 'o', "F", GP_PARAMETER_TEXT, COMMON(output), NULL, 0, 0,
         "write to F (- is stdout); an existing file is kept"},
@@ -36,8 +34,7 @@ static const gp_parameter_t common[] = {
     {"no-symbols", 0, NULL, GP_PARAMETER_FLAG, COMMON(no_symbols), NULL, 0, 0,
         "open no file that the snapshot names: stacks have places in files instead of names"},
     {"skip", 0, "PATTERN", GP_PARAMETER_PATTERNS, COMMON(skip), NULL, 0, 0,
-        "frames whose function, file or module matches own no memory: their callers do (as in a line of "
-        "--suppressions; may be given several times)"},
+        "frames whose function, file or module matches own no memory: their callers do (as in a line of --suppressions; may be given several times)"},
     {"skip-file", 0, "FILE", GP_PARAMETER_TEXT, COMMON(skip_file), NULL, 0, 0,
         "the same for each line of FILE; # begins a comment"},
     {"all-frames", 0, NULL, GP_PARAMETER_FLAG, COMMON(all_frames), NULL, 0, 0,

@@ -65,8 +65,8 @@ typedef enum gpupool_recording {
   GPUPOOL_RECORD_ALL = 2
 } gpupool_recording_t;
 
-/* What happened on a device between begin and end of a scope. Bytes as in gpupool_memory_allocated and so on.
- */
+/* What happened on a device between begin and end of a scope. Bytes as in
+ * gpupool_memory_allocated and so on. */
 typedef struct gpupool_report {
   uint64_t
       peak_allocated; /* the most that was held at once inside: by all of the program, from before, too */

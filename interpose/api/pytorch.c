@@ -50,9 +50,8 @@ static bool is_ready(void)
 {
   static _Atomic bool has_told;
   if (!gp_api_is_preloaded() && !atomic_exchange(&has_told, true))
-    gp_log(GP_LOG_ERROR, "libgpupool.so was opened and not preloaded: PyTorch's memory comes from the "
-                         "driver's own pool, and nothing is "
-                         "recorded; start the program with LD_PRELOAD=libgpupool.so");
+    gp_log(GP_LOG_ERROR,
+        "libgpupool.so was opened and not preloaded: PyTorch's memory comes from the driver's own pool, and nothing is recorded; start the program with LD_PRELOAD=libgpupool.so");
   return gp_real_bind();
 }
 

@@ -104,8 +104,8 @@ static unsigned clamp_levels(const CUDA_ARRAY3D_DESCRIPTOR *array, unsigned leve
   return levels == 0 ? 1 : levels < most ? levels : most;
 }
 
-/* 0: nothing is held (sparse arrays get memory of cuMemCreate mapped), or arguments that the driver refuses.
- */
+/* 0: nothing is held (sparse arrays get memory of cuMemCreate mapped), or arguments
+ * that the driver refuses. */
 static uint64_t array_bytes(const CUDA_ARRAY3D_DESCRIPTOR *array, unsigned levels)
 {
   uint64_t bytes = 0;

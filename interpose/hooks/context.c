@@ -101,8 +101,8 @@ CUresult CUDAAPI hook_cuCtxPopCurrent_v2(CUcontext *context)
   return popped(GP_REAL_CALL(cuCtxPopCurrent_v2, context));
 }
 
-/* For the driver this is about memory of cuMemAlloc only: mapped memory says for each range who may use it.
- */
+/* For the driver this is about memory of cuMemAlloc only: mapped memory says for each
+ * range who may use it. */
 static void note_peer(gp_engine_t *engine, CUcontext peer)
 {
   CUdevice device;
@@ -146,9 +146,8 @@ static void make_way_for_green(void)
   static atomic_flag told = ATOMIC_FLAG_INIT;
 
   if (!atomic_flag_test_and_set(&told)) {
-    gp_log(GP_LOG_ERROR, "the program uses green contexts, which gpupool can follow on drivers since 12.5 "
-                         "only, and if it sees them made; "
-                         "nothing is pooled");
+    gp_log(GP_LOG_ERROR,
+        "the program uses green contexts, which gpupool can follow on drivers since 12.5 only, and if it sees them made; nothing is pooled");
     gp_library_stop_pooling();
   }
 }
@@ -203,8 +202,8 @@ static ending_t begin_destroy(CUcontext handle)
   return ending;
 }
 
-/* The thread ended in the driver's call. If the context has ended, too, the next call about it shows that.
- */
+/* The thread ended in the driver's call. If the context has ended, too, the next
+ * call about it shows that. */
 static void leave_ending(void *arg)
 {
   const ending_t *ending = arg;

@@ -166,8 +166,8 @@ static asking_t ask_to_wait(CUevent event, CUstream stream, bool per_thread)
   return asking;
 }
 
-/* A stream that waits for an event is behind what the event stands for, in its next requests of memory, too.
- */
+/* A stream that waits for an event is behind what the event stands for, in its next
+ * requests of memory, too. */
 static CUresult waits(const asking_t *asking, CUstream stream, bool per_thread, CUresult result)
 {
   if (asking->engine && result == CUDA_SUCCESS && gp_engine_may_conclude(asking->engine, asking->asked) &&

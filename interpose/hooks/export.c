@@ -57,13 +57,12 @@ static CUdeviceptr visible(CUdeviceptr pointer)
   return is_kept(gp_library_engine(), pointer) ? NO_MEMORY : pointer;
 }
 
-/* Mapped memory may be anybody's later, and moves: it is not exported. The next attempt finds memory that is.
- */
+/* Mapped memory may be anybody's later, and moves: it is not exported. The next attempt
+ * finds memory that is. */
 static CUdeviceptr refuse_mapped(gp_engine_t *engine)
 {
   gp_log(GP_LOG_ERROR,
-      "memory of type vmm cannot be shared with other processes or devices of other makers, nor can its "
-      "attributes be set; set GPUPOOL_TYPE=round");
+      "memory of type vmm cannot be shared with other processes or devices of other makers, nor can its attributes be set; set GPUPOOL_TYPE=round");
   gp_engine_expect_exports(engine);
   return NO_MEMORY;
 }
@@ -115,8 +114,7 @@ static bool is_inside_segment(CUdeviceptr pointer)
       !gp_engine_cut_block(engine, (uint64_t)pointer, &block, &segment) || block == segment)
     return false;
   gp_log(GP_LOG_ERROR,
-      "cuIpcGetMemHandle: memory of type segment that is not a whole allocation of the driver cannot be "
-      "shared with other processes; set GPUPOOL_TYPE=round");
+      "cuIpcGetMemHandle: memory of type segment that is not a whole allocation of the driver cannot be shared with other processes; set GPUPOOL_TYPE=round");
   return true;
 }
 
@@ -191,8 +189,8 @@ static void correct_mapped(void *data, CUpointer_attribute attribute, CUdevicept
     *(size_t *)data = (size_t)block.size;
 }
 
-/* Asking for peer-to-peer tokens sets CU_POINTER_ATTRIBUTE_SYNC_MEMOPS and gives the memory to a third party.
- */
+/* Asking for peer-to-peer tokens sets CU_POINTER_ATTRIBUTE_SYNC_MEMOPS and gives the
+ * memory to a third party. */
 CUresult CUDAAPI hook_cuPointerGetAttribute(void *data, CUpointer_attribute attribute, CUdeviceptr pointer)
 {
   bool exports = attribute == CU_POINTER_ATTRIBUTE_P2P_TOKENS;

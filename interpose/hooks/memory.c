@@ -30,8 +30,8 @@ static int call_free(void *arg, bool is_cut)
   return is_cut ? CUDA_SUCCESS : (int)GP_REAL_CALL(cuMemFree_v2, *pointer);
 }
 
-/* Managed, stream-ordered, graph or imported memory, an interior or an unknown pointer: the driver decides.
- */
+/* Managed, stream-ordered, graph or imported memory, an interior or an unknown
+ * pointer: the driver decides. */
 static GP_CANCEL_NOINLINE CUresult free_in_driver(gp_engine_t *engine, CUdeviceptr pointer)
 {
   CUresult result;

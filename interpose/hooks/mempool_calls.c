@@ -11,8 +11,7 @@
 #include "pool/forwarded/forwarded.h"
 #include "pool/util/log.h"
 
-/* Where a pool's memory is. Managed pools (13.0) may name no place: then it counts like managed memory.
- */
+/* Where a pool's memory is. Managed pools (13.0) may name no place: then it counts like managed memory. */
 static int device_of(const CUmemLocation *location)
 {
   CUdevice current = 0;
@@ -180,8 +179,7 @@ CUresult CUDAAPI hook_cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDes
   if (engine && result == CUDA_SUCCESS && gp_engine_ordered_use(engine, device).is_plain &&
       gp_engine_ordered_bar(engine, device))
     gp_log(GP_LOG_ERROR,
-        "GPUPOOL_ASYNC=plain: the program gave other devices access to the memory pool of device %d, "
-        "whose cudaMallocAsync is left to the driver from now on; what it has of it already stays as it is",
+        "GPUPOOL_ASYNC=plain: the program gave other devices access to the memory pool of device %d, whose cudaMallocAsync is left to the driver from now on; what it has of it already stays as it is",
         device);
   return result;
 }

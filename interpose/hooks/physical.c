@@ -150,9 +150,8 @@ CUresult CUDAAPI hook_cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *
   return result;
 }
 
-/* Memory of another process, which counts it; or of this one, if the driver gives the handle that it has
- * here.
- */
+/* Memory of another process, which counts it; or of this one, if the driver gives the
+ * handle that it has here. */
 CUresult CUDAAPI hook_cuMemImportFromShareableHandle(
     CUmemGenericAllocationHandle *handle, void *os_handle, CUmemAllocationHandleType type)
 {

@@ -174,9 +174,7 @@ bool gp_escape_check(void)
     return true;
   if (drivers > 1)
     gp_log(GP_LOG_ERROR,
-        "the process has %d copies of the CUDA driver library (dlmopen?); what goes through the others is "
-        "not seen, so "
-        "nothing is pooled",
+        "the process has %d copies of the CUDA driver library (dlmopen?); what goes through the others is not seen, so nothing is pooled",
         drivers);
   else
     gp_log(GP_LOG_ERROR,
@@ -257,9 +255,7 @@ static void note_unseen(gp_engine_t *engine, const char *name, const char *who)
     gp_known_streams_miss(engine);
   else if (!atomic_flag_test_and_set(&told)) {
     gp_log(GP_LOG_ERROR,
-        "%s is linked to %s of the driver, which this version of gpupool does not know and would not see "
-        "called; nothing "
-        "is pooled",
+        "%s is linked to %s of the driver, which this version of gpupool does not know and would not see called; nothing is pooled",
         who[0] ? who : "the program", name);
     gp_engine_stop_pooling(engine);
   }

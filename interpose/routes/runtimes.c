@@ -239,8 +239,8 @@ static int read_unloads(struct dl_phdr_info *info, size_t size, void *arg)
   return 1;
 }
 
-/* In a child another thread of the parent may have held that lock for ever, and nothing was unloaded since.
- */
+/* In a child another thread of the parent may have held that lock for ever, and
+ * nothing was unloaded since. */
 static bool holds(const gp_runtime_way_t *way)
 {
   uint64_t unloads = way->unloads;

@@ -28,9 +28,7 @@ static void tell_refused(const char *name)
   static atomic_flag told = ATOMIC_FLAG_INIT;
   if (!atomic_flag_test_and_set(&told))
     gp_log(GP_LOG_ERROR,
-        "the program frees memory of the pool with %s, which this version of gpupool does not know: refused, "
-        "since "
-        "that memory is a part of a larger allocation; set GPUPOOL_TYPE=round, or use a newer gpupool",
+        "the program frees memory of the pool with %s, which this version of gpupool does not know: refused, since that memory is a part of a larger allocation; set GPUPOOL_TYPE=round, or use a newer gpupool",
         name);
 }
 

@@ -47,8 +47,8 @@ void gp_work_note(CUstream stream, bool per_thread)
     note(engine, (uint64_t)(uintptr_t)stream, per_thread);
 }
 
-/* Of CUlaunchConfig and CUlaunchAttribute, by number and name of our own: CUDA 11.8 and 12.3 brought theirs.
- */
+/* Of CUlaunchConfig and CUlaunchAttribute, by number and name of our own: CUDA 11.8
+ * and 12.3 brought theirs. */
 #define ATTRIBUTE_PROGRAMMATIC       6
 #define ATTRIBUTE_PROGRAMMATIC_EVENT 7
 #define ATTRIBUTE_COMPLETION_EVENT   12

@@ -80,8 +80,8 @@ void gp_known_stream_add(gp_engine_t *engine, gp_context_t *context, uint64_t ha
   gp_lock_release(&engine->contexts_lock);
 }
 
-/* The stream, which is the caller's until give; NULL: it is not known. Waits for a thread that asks about it.
- */
+/* The stream, which is the caller's until give; NULL: it is not known. Waits for a
+ * thread that asks about it. */
 static gp_known_t *take(gp_engine_t *engine, uint64_t handle)
 {
   for (;;) {
@@ -118,8 +118,8 @@ void gp_known_give(gp_engine_t *engine, gp_known_t *stream)
   gp_lock_release(&engine->contexts_lock);
 }
 
-/* The destroyed stream after the last one, which is the caller's to ask about; NULL: the next is the first.
- */
+/* The destroyed stream after the last one, which is the caller's to ask about; NULL:
+ * the next is the first. */
 static gp_known_t *take_ended(gp_engine_t *engine)
 {
   gp_known_t *ended = NULL;

@@ -29,8 +29,8 @@ void gp_known_streams_miss(gp_engine_t *engine);
  */
 gp_context_t *gp_known_stream_remove(gp_engine_t *engine, uint64_t handle);
 
-/* The context with its default stream is new, or has ended; NULL: all have. The caller holds contexts_lock.
- */
+/* The context with its default stream is new, or has ended; NULL: all have. The
+ * caller holds contexts_lock. */
 void gp_known_streams_add_context(gp_engine_t *engine, gp_context_t *context);
 void gp_known_streams_drop_context(gp_engine_t *engine, const gp_context_t *context);
 

@@ -43,8 +43,8 @@ gp_block_t *gp_block_find_in_bins(const gp_bins_t *bins, const gp_fit_t *fit, ui
 /* Something idle would serve such a request, were it not for its free_epoch. */
 bool gp_block_is_withheld(const gp_context_t *context, const gp_fit_t *fit, bool is_cut);
 
-/* The largest idle block of the device that is a driver allocation, and so can go back; NULL: none is idle.
- */
+/* The largest idle block of the device that is a driver allocation, and so can go
+ * back; NULL: none is idle. */
 gp_block_t *gp_block_largest_idle(const gp_device_t *device);
 
 /* The context has such a block, or mapped memory that can go back. */

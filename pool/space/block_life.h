@@ -65,8 +65,8 @@ static inline void gp_block_hand_out(gp_engine_t *engine, gp_block_t *block, uin
     gp_block_tell_alloc(engine, block, duration_ns, hit);
 }
 
-/* The way of a freed block: the program does not hold it, the device does not use it, it can be handed out.
- */
+/* The way of a freed block: the program does not hold it, the device does not use it,
+ * it can be handed out. */
 static inline void gp_block_end_ownership(
     gp_engine_t *engine, gp_block_t *block, gp_detail_t why, uint64_t time_ns)
 {

@@ -33,8 +33,8 @@ typedef struct gp_cut_bins {
   gp_cut_entry_t *lowest[GP_CUT_RANGES][GP_CUT_STEPS];
 } gp_cut_bins_t;
 
-/* Puts an entry into the bin of its size. Address, size and free_epoch stay as they are until it is removed.
- */
+/* Puts an entry into the bin of its size. Address, size and free_epoch stay as they
+ * are until it is removed. */
 void gp_cut_bins_add(gp_cut_bins_t *bins, gp_cut_entry_t *entry);
 void gp_cut_bins_remove(gp_cut_bins_t *bins, gp_cut_entry_t *entry);
 

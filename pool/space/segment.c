@@ -50,8 +50,8 @@ void gp_segment_remove(gp_segment_t *segment, gp_block_t *block)
   block->segment = NULL;
 }
 
-/* An idle block that has its final size enters the bins and, if it is all of its segment, the device's list.
- */
+/* An idle block that has its final size enters the bins and, if it is all of its
+ * segment, the device's list. */
 static void enter(gp_block_t *block)
 {
   gp_range_t *range = block->segment->range;

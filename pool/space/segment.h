@@ -40,9 +40,8 @@ void gp_segment_trim(gp_engine_t *engine, gp_block_t *block, uint64_t bytes);
  */
 gp_block_t *gp_segment_enter_idle(gp_engine_t *engine, gp_block_t *block, uint64_t now_ns);
 
-/* The block of the same segment that begins where this one ends, or ends where it begins; NULL: there is
- * none.
- */
+/* The block of the same segment that begins where this one ends, or ends where it
+ * begins; NULL: there is none. */
 gp_block_t *gp_segment_above(const gp_block_t *block);
 gp_block_t *gp_segment_below(const gp_block_t *block);
 

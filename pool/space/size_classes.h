@@ -107,8 +107,8 @@ static inline uint64_t gp_round_up_to_power(uint64_t value, uint64_t step)
   return value > UINT64_MAX - (step - 1) ? 0 : (value + (step - 1)) & ~(step - 1);
 }
 
-/* Rounds up to what the driver takes of the device for so many bytes that share no page; 0 if that overflows.
- */
+/* Rounds up to what the driver takes of the device for so many bytes that share no
+ * page; 0 if that overflows. */
 static inline uint64_t gp_bytes_taken(uint64_t bytes)
 {
   return gp_round_up(bytes, bytes > GP_DRIVER_SHARED_MAX ? GP_DRIVER_PAGE : GP_BLOCK_GRANULE);

@@ -365,9 +365,8 @@ static void set_default(gp_options_t *options, gp_option_id_t id)
   options->values[id].source = GP_OPTION_FROM_DEFAULT;
 }
 
-/* Takes the variables of MXNet where those of gpupool are unset. Its variables keep MXNet's syntax: plain
- * numbers.
- */
+/* Takes the variables of MXNet where those of gpupool are unset. Its variables keep MXNet's
+ * syntax: plain numbers. */
 static int parse_mxnet(gp_options_t *options, gp_option_lookup_fn lookup, void *lookup_arg,
     gp_option_problem_fn problem, void *problem_arg)
 {

@@ -22,8 +22,8 @@ typedef struct gp_character {
 /* The character that text[0..length) begins with; length is at least 1. */
 gp_character_t gp_character_at(const char *text, size_t length);
 
-/* Replaces each unsafe character of text[0..length) by one '?'. Returns the new length; a NUL is not written.
- */
+/* Replaces each unsafe character of text[0..length) by one '?'. Returns the new length;
+ * a NUL is not written. */
 size_t gp_printable_in_place(char *text, size_t length);
 
 #endif

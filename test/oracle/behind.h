@@ -22,8 +22,8 @@ typedef struct {
   uint32_t lanes[LANES], events[MAX_EVENTS], graphs[MAX_GRAPHS], mems[MAX_MEMS];
 } behind_t;
 
-/* Of the set and of all that those need: the ones that cannot end yet. 0: all of the set end by themselves.
- */
+/* Of the set and of all that those need: the ones that cannot end yet. 0: all of the
+ * set end by themselves. */
 uint32_t behind_open(const behind_t *behind, uint32_t set);
 /* All that have not ended, but for the host or another launch. */
 uint32_t behind_all(const behind_t *behind);
@@ -33,8 +33,8 @@ uint32_t behind_lanes(const behind_t *behind, uint64_t lanes);
 bool behind_add(const behind_t *behind, uint32_t *to, uint32_t set);
 /* Whether the other half of the collective can begin behind the set. */
 bool behind_may_meet(const behind_t *behind, int number, uint32_t set);
-/* A kernel is launched in the lane; the step is its last launch. The lane's set holds what it comes behind.
- */
+/* A kernel is launched in the lane; the step is its last launch. The lane's set holds
+ * what it comes behind. */
 void behind_launch(behind_t *behind, int number, bool meets, int lane, int step);
 
 #endif

@@ -224,8 +224,8 @@ void synchronize(gen_t *gen)
   (void)emit(gen, step); /* what is not legal now is left out */
 }
 
-/* Memory in use is freed, perhaps something is waited for, and memory of that size is taken and used at once.
- */
+/* Memory in use is freed, perhaps something is waited for, and memory of that size is
+ * taken and used at once. */
 static void churn(gen_t *gen)
 {
   int ctx = pick_ctx(gen);

@@ -53,9 +53,7 @@ static void print_totals(unsigned long long hung)
 {
   char line[512];
   int n = snprintf(line, sizeof line,
-      "programs=%llu steps=%llu allocations=%llu reuses=%llu pending_reuses=%llu early_reuses=%llu "
-      "wrong=%llu first_wrong=%llu refused=%llu refused_beside=%llu refused_captured=%llu longest_ms=%llu "
-      "stalled=%llu first_stalled=%llu hung=%llu\n",
+      "programs=%llu steps=%llu allocations=%llu reuses=%llu pending_reuses=%llu early_reuses=%llu wrong=%llu first_wrong=%llu refused=%llu refused_beside=%llu refused_captured=%llu longest_ms=%llu stalled=%llu first_stalled=%llu hung=%llu\n",
       totals.done, totals.taken, totals.allocations, totals.reuses, totals.pending, totals.early,
       totals.wrong, totals.first_wrong, totals.refused, totals.refused_beside, totals.refused_captured,
       totals.longest_ms, totals.stalled, totals.first_stalled, hung);
@@ -138,11 +136,8 @@ static void execute_apart(const program_t *program, outcome_t *ret_outcome)
 
 static int usage(void)
 {
-  fprintf(stderr, "usage: reuse_programs [--freely] [--devices N] [--ctx-events] [--programmatic] [--waits] "
-                  "[--late] [--ordered] [--leaving] [--pool-orders] [--apart] "
-                  "[--free-is-async] [--tight BYTES] [--limit-s N] [--stall-s N] [--steps] [--c] [--shrink] "
-                  "[--no-pending] "
-                  "[--keep-going] FIRST [COUNT]\n");
+  fprintf(stderr,
+      "usage: reuse_programs [--freely] [--devices N] [--ctx-events] [--programmatic] [--waits] [--late] [--ordered] [--leaving] [--pool-orders] [--apart] [--free-is-async] [--tight BYTES] [--limit-s N] [--stall-s N] [--steps] [--c] [--shrink] [--no-pending] [--keep-going] FIRST [COUNT]\n");
   return 2;
 }
 

@@ -106,8 +106,7 @@ static const char prologue[] =
     "static CUfunction fill[3], expect[3];\n"
     "static unsigned char *pinned[3], registered[3][512] __attribute__((aligned(4096)));\n"
     "static CUdeviceptr managed[3];\n"
-    "static void (*simcuda_own)(uint64_t, uint64_t, uint64_t), (*simcuda_disown)(uint64_t), "
-    "(*simcuda_step)(uint64_t);\n"
+    "static void (*simcuda_own)(uint64_t, uint64_t, uint64_t), (*simcuda_disown)(uint64_t), (*simcuda_step)(uint64_t);\n"
     "static void (*simcuda_seed)(uint64_t);\n"
     "\n";
 
@@ -234,8 +233,7 @@ static void print_call(FILE *file, const program_t *program, const step_t *step)
   case STEP_TRIM: fprintf(file, "trim(%d, %d);\n", c == 1, v % 2 ? 0 : 1 << 20); break;
   case STEP_CAPTURE_MEMORY:
     fprintf(file,
-        "OK(cuMemAllocAsync(&own, 512, %s));\n  launch(fill[%d], own, %s, %d);\n  OK(cuMemFreeAsync(own, "
-        "%s));\n",
+        "OK(cuMemAllocAsync(&own, 512, %s));\n  launch(fill[%d], own, %s, %d);\n  OK(cuMemFreeAsync(own, %s));\n",
         s, lane_ctx, s, v, s);
     break;
   case STEP_FILL: fprintf(file, "launch(fill[%d], m[%d], %s, %d);\n", lane_ctx, m, s, v); break;
@@ -258,8 +256,7 @@ static void print_call(FILE *file, const program_t *program, const step_t *step)
                                           : "host",
         lane_ctx);
     fprintf(file,
-        "OK(cuMemcpyDtoH_v2%s(%s, m[%d], 512));\n  for (int i = 0; i < 512; i++)\n    wrong += %s[i] != "
-        "%d;\n",
+        "OK(cuMemcpyDtoH_v2%s(%s, m[%d], 512));\n  for (int i = 0; i < 512; i++)\n    wrong += %s[i] != %d;\n",
         suffix, to, m, to, v);
     break;
   case STEP_TO_MANAGED:
@@ -360,26 +357,23 @@ static void print_threads(FILE *file, const program_t *program)
     fprintf(file, "  {step_%d, %d, %d, %d, %d},\n", i, step->thread, step->inside, step->moment,
         step->kind == STEP_THREAD_END);
   }
-  fprintf(file, "};\n\n"
-                "static _Thread_local int around = -1, moment;\n\n"
-                "static void run_inside(void)\n{\n"
-                "  int index = around;\n  around = -1;\n"
-                "  for (int i = index + 1; i <= index + steps[index].inside; i++)\n    "
-                "turns_take(steps[i].thread, i);\n}\n\n"
-                "static void between_calls(int entering)\n{\n  if (around >= 0 && moment-- == 0)\n    "
-                "run_inside();\n}\n\n"
-                "static void take(int index)\n{\n"
-                "  around = steps[index].inside ? index : -1;\n  moment = steps[index].moment;\n  "
-                "steps[index].take();\n"
-                "  if (around >= 0)\n    run_inside();\n}\n\n");
+  fprintf(file,
+      "};\n\n"
+      "static _Thread_local int around = -1, moment;\n\n"
+      "static void run_inside(void)\n{\n"
+      "  int index = around;\n  around = -1;\n"
+      "  for (int i = index + 1; i <= index + steps[index].inside; i++)\n    turns_take(steps[i].thread, i);\n}\n\n"
+      "static void between_calls(int entering)\n{\n  if (around >= 0 && moment-- == 0)\n    run_inside();\n}\n\n"
+      "static void take(int index)\n{\n"
+      "  around = steps[index].inside ? index : -1;\n  moment = steps[index].moment;\n  steps[index].take();\n"
+      "  if (around >= 0)\n    run_inside();\n}\n\n");
 }
 
 void print_c(FILE *file, const program_t *program)
 {
   bool one = is_in_one_thread(program);
   fprintf(file,
-      "/*\n * A program that went wrong, from seed %llu. In the source tree, with the simulated driver of "
-      "build/test/sim:\n"
+      "/*\n * A program that went wrong, from seed %llu. In the source tree, with the simulated driver of build/test/sim:\n"
       " *   cc -w -Itest/oracle THIS.c%s -Lbuild/test/sim -l:libcuda.so.1 -ldl -pthread\n"
       " *   SIMCUDA_ORACLE=1 LD_LIBRARY_PATH=build/test/sim LD_PRELOAD=... ./a.out\n */\n",
       (unsigned long long)program->seed, one ? "" : " test/oracle/turns.c");

@@ -5,8 +5,8 @@
  */
 #include "gen.h"
 
-/* Memory that another owner had a moment ago, whose work is likely to be pending; it has had no use since.
- */
+/* Memory that another owner had a moment ago, whose work is likely to be pending; it
+ * has had no use since. */
 static int reused(gen_t *gen)
 {
   int m = allocate(gen, 0);

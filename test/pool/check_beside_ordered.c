@@ -85,8 +85,8 @@ START_TEST(test_where_nothing_is_known_nothing_is_served)
 }
 END_TEST
 
-/* Between the free and the next use an operation has to enter the stream, which waits for the capture's end.
- */
+/* Between the free and the next use an operation has to enter the stream, which waits
+ * for the capture's end. */
 START_TEST(test_nothing_enters_a_blocking_stream)
 {
   uint64_t address, got;

@@ -375,8 +375,8 @@ START_TEST(test_small_programs_do_not_churn)
 }
 END_TEST
 
-/* Half of the memory is idle in pieces: what is large goes back once, and is kept when it is asked for again.
- */
+/* Half of the memory is idle in pieces: what is large goes back once, and is kept when
+ * it is asked for again. */
 START_TEST(test_releases_end_beside_pieces)
 {
   enum { PIECES = 1000 };

@@ -126,8 +126,8 @@ START_TEST(test_the_largest_goes_back_first)
 END_TEST
 
 #ifndef GP_UNSAFE_REUSE
-/* Mode `single` hands memory out while its work is pending. The driver does not wait for it when it unmaps.
- */
+/* Mode `single` hands memory out while its work is pending. The driver does not wait
+ * for it when it unmaps. */
 START_TEST(test_memory_does_not_move_under_work)
 {
   static const char *const single[] = {VMM, "GPUPOOL_RESERVE=0", "GPUPOOL_REUSE=single", NULL};

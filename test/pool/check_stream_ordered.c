@@ -362,8 +362,8 @@ START_TEST(test_a_free_in_order_gives_back_too)
 }
 END_TEST
 
-/* Idle memory of other sizes, where the program has more at once than ever before; not where it had as much.
- */
+/* Idle memory of other sizes, where the program has more at once than ever before; not
+ * where it had as much. */
 START_TEST(test_new_use_takes_the_place_of_what_is_idle)
 {
   start_streams(NULL, GP_GIB);
@@ -415,8 +415,8 @@ static int tell_idle(void *self, const gp_driver_context_t *of, uint64_t *ret_by
   return 0;
 }
 
-/* The driver had what the program freed from that point of the stream on; what the pool gives back has a later
- * one. Until the stream is there the driver would wait for it, where natively it had the memory. */
+/* The driver had what the program freed from that point of the stream on; what the pool gives back has a
+ * later one. Until the stream is there the driver would wait for it, where natively it had the memory. */
 START_TEST(test_beside_what_the_pool_gave_late_the_driver_is_not_asked)
 {
   start_streams((const char *const[]){"GPUPOOL_RESERVE=0", "GPUPOOL_PATIENCE=0", NULL}, 8 * GP_MIB);

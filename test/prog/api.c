@@ -101,13 +101,7 @@ static int scope_end(uint64_t scope)
 #define NUMBER(name) (unsigned long long)report.name
   if (result == GPUPOOL_OK)
     fprintf(stderr,
-        "{\"peak_allocated\": %llu, \"peak_reserved\": %llu, \"peak_cached\": %llu, \"peak_requested\": "
-        "%llu, "
-        "\"allocated_bytes\": %llu, \"allocations\": %llu, \"freed_bytes\": %llu, \"frees\": %llu, "
-        "\"cache_hits\": %llu, "
-        "\"cache_misses\": %llu, \"driver_allocs\": %llu, \"driver_frees\": %llu, \"num_ooms\": %llu, "
-        "\"has_duration\": %d, "
-        "\"cache_hit_rate\": %.3f, \"efficiency\": %.3f}\n",
+        "{\"peak_allocated\": %llu, \"peak_reserved\": %llu, \"peak_cached\": %llu, \"peak_requested\": %llu, \"allocated_bytes\": %llu, \"allocations\": %llu, \"freed_bytes\": %llu, \"frees\": %llu, \"cache_hits\": %llu, \"cache_misses\": %llu, \"driver_allocs\": %llu, \"driver_frees\": %llu, \"num_ooms\": %llu, \"has_duration\": %d, \"cache_hit_rate\": %.3f, \"efficiency\": %.3f}\n",
         NUMBER(peak_allocated), NUMBER(peak_reserved), NUMBER(peak_cached), NUMBER(peak_requested),
         NUMBER(allocated_bytes), NUMBER(allocations), NUMBER(freed_bytes), NUMBER(frees), NUMBER(cache_hits),
         NUMBER(cache_misses), NUMBER(driver_allocs), NUMBER(driver_frees), NUMBER(num_ooms),

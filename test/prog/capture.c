@@ -57,8 +57,8 @@ static void stream_ordered(enum cudaStreamCaptureMode mode, const char *part)
     launch(part, graph);
 }
 
-/* Blocks allocated before and during the capture are used by the graph, and freed during another and after.
- */
+/* Blocks allocated before and during the capture are used by the graph, and freed
+ * during another and after. */
 static void relaxed(void)
 {
   static const char part[] = "relaxed";
@@ -84,8 +84,8 @@ static void relaxed(void)
   show(part, "cudaFree after", cudaFree(early));
 }
 
-/* A plain allocation or free is refused in the strict modes and ends the capture; the block is still there.
- */
+/* A plain allocation or free is refused in the strict modes and ends the capture; the
+ * block is still there. */
 static void forbidden(enum cudaStreamCaptureMode mode, const char *part)
 {
   void *block = NULL, *other = NULL;

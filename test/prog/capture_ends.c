@@ -286,8 +286,8 @@ static void per_context(void)
   SAY(cuCtxDestroy_v2(other));
 }
 
-/* The legacy stream cannot be captured: what is refused there does not touch the capture of the own stream.
- */
+/* The legacy stream cannot be captured: what is refused there does not touch the
+ * capture of the own stream. */
 static void legacy(void)
 {
   (void)begin_own(NULL);

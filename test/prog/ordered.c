@@ -25,8 +25,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* PyTorch's backend looks for the largest workspace by allocating what is free, then half of it, and so on.
- */
+/* PyTorch's backend looks for the largest workspace by allocating what is free, then
+ * half of it, and so on. */
 static void try_workspace(cudaMemPool_t pool, size_t held)
 {
   size_t free_bytes, total, guess;

@@ -56,8 +56,8 @@ static CUfunction waiting;
 static CUstream beside;
 static volatile uint32_t *flag;
 
-/* True: memory that was freed in the stream beside comes back in the other, which waits for an event of it.
- */
+/* True: memory that was freed in the stream beside comes back in the other, which
+ * waits for an event of it. */
 static bool comes_behind_event(CUevent event)
 {
   void *parameters[] = {(void *)&flag};

@@ -134,8 +134,8 @@ static void give(block_t *block)
   on_block(block, free_in_stream);
 }
 
-/* Between two blocking streams, threads' own too: by the calls for other memory in the legacy stream alone.
- */
+/* Between two blocking streams, threads' own too: by the calls for other memory in
+ * the legacy stream alone. */
 static void order_by_calls(int one)
 {
   block_t passing = {.bytes = 512, .at = one - kind_of(one) + LEGACY};
@@ -155,8 +155,8 @@ static void use_in(block_t *block, int s)
   on_block(block, draw(3) ? fill : expect);
 }
 
-/* The next operation there, whichever call makes it, comes after all work on the block: by the rule, perhaps.
- */
+/* The next operation there, whichever call makes it, comes after all work on the block:
+ * by the rule, perhaps. */
 static int by_rule(int s)
 {
   static const int blocking[] = {THREAD, OF_HELPER, BLOCKING, OTHER_BLOCKING};

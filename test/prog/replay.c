@@ -45,10 +45,8 @@ static void usage(void)
 {
   fputs(
       "usage: replay TRACE.csv [options]\n"
-      "Performs the requests of a trace (rows op,id,size,stream; - is stdin) on the first CUDA device. "
-      "Every\n"
-      "block gets stamps at its head, its tail and every 2 MiB, by an asynchronous copy on the row's "
-      "stream.\n"
+      "Performs the requests of a trace (rows op,id,size,stream; - is stdin) on the first CUDA device. Every\n"
+      "block gets stamps at its head, its tail and every 2 MiB, by an asynchronous copy on the row's stream.\n"
       "\n"
       "  --repeat N            perform the trace N times (1); what is left is freed at the end of each pass\n"
       "  --sync-every K        synchronize the device every K rows and after each pass (64); 0 never\n"
@@ -63,8 +61,7 @@ static void usage(void)
       "  --strict              failed allocations are an error too\n"
       "  --help                this text\n"
       "\n"
-      "Prints one line of totals. Exit status: 0 done; 1 a stamp was wrong or, with --strict, a row failed "
-      "or left\n"
+      "Prints one line of totals. Exit status: 0 done; 1 a stamp was wrong or, with --strict, a row failed or left\n"
       "another error behind than it returned; 2 usage or a malformed trace; 3 another CUDA call failed.\n",
       stdout);
 }

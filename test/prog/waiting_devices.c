@@ -32,8 +32,8 @@ static void make_cell(void)
   cell = page;
 }
 
-/* The allocation, the second kernel; and the allocation again if it was refused, which the kernels explain.
- */
+/* The allocation, the second kernel; and the allocation again if it was refused,
+ * which the kernels explain. */
 static void allocate_and_launch(size_t bytes, CUmodule module, CUstream stream)
 {
   CUdeviceptr block;

@@ -138,8 +138,8 @@ static unsigned other_bytes(int format, unsigned *ret_block)
   }
 }
 
-/* Of one element, or of a square block of elements, *ret_block to a side; 0 for formats that are not modelled
- */
+/* Of one element, or of a square block of elements, *ret_block to a side; 0 for formats
+ * that are not modelled */
 static unsigned element_bytes(const CUDA_ARRAY3D_DESCRIPTOR *desc, unsigned *ret_block)
 {
   *ret_block = 1;

@@ -195,8 +195,8 @@ static bool is_active(const sim_capture_t *capture, uint64_t id)
   return false;
 }
 
-/* True when the wait has to do with a capture: a captured event brings the waiting stream into its capture.
- */
+/* True when the wait has to do with a capture: a captured event brings the waiting
+ * stream into its capture. */
 bool sim_capture_wait(sim_stream_t *stream, sim_event_t *event, CUresult *ret_result)
 {
   sim_capture_t *source =

@@ -325,8 +325,8 @@ START_TEST(test_copies_to_and_from_all_places)
 }
 END_TEST
 
-/* Inside a graph such a launch does not wait for the kernel before it there; the graph waits for the stream.
- */
+/* Inside a graph such a launch does not wait for the kernel before it there; the graph
+ * waits for the stream. */
 START_TEST(test_a_programmatic_launch_in_a_graph)
 {
   CUgraph graph;

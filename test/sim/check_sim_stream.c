@@ -162,8 +162,8 @@ START_TEST(test_free_waits)
 }
 END_TEST
 
-/* A kernel that waits for its host thread runs beside the free, which waits for the use of its block alone.
- */
+/* A kernel that waits for its host thread runs beside the free, which waits for the
+ * use of its block alone. */
 START_TEST(test_free_waits_for_its_block_only)
 {
   CUstream waiting, other;

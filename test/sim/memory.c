@@ -200,8 +200,8 @@ SIM_FN(cuMemAllocPitch_v2,
     alloc_pitch(&call, ret, pitch, width, height, element), "%zu %zu %u -> %llx", width, height, element,
     sim_str_out(ret, call.result))
 
-/* The last operation of the stream that reads or writes the block; a position that is reached: there is none
- */
+/* The last operation of the stream that reads or writes the block; a position that is
+ * reached: there is none */
 static sim_dep_t last_use(sim_stream_t *stream, uint64_t id)
 {
   sim_dep_t last = {stream, stream->id, 0};

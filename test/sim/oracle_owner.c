@@ -88,8 +88,7 @@ static void check_against(range_t *before, const range_t *now, const sim_clock_t
     before->reported = now->owner;
     counts.early_reuse++;
     sim_log_complain(
-        "early reuse of %llx: step %llu, a %s by owner %llu, is not ordered after step %llu, a %s by owner "
-        "%llu, which ended in step %llu",
+        "early reuse of %llx: step %llu, a %s by owner %llu, is not ordered after step %llu, a %s by owner %llu, which ended in step %llu",
         (unsigned long long)now->address, (unsigned long long)(use ? use->step : sim_step),
         use ? sim_use_name(use) : "host access", (unsigned long long)now->owner,
         (unsigned long long)old->step, sim_use_name(old), (unsigned long long)before->owner,

@@ -152,12 +152,7 @@ END_TEST
 START_TEST(test_what_began_before_the_events_is_found)
 {
   read_history(HEAD SEGMENTS FORWARDED
-      "\"events\":{\"actions\":[\"free_completed\",\"alloc\",\"passthrough_free\"],\"details\":[\"\","
-      "\"managed\"],"
-      "\"action\":[0,1,2],\"time_ns\":[35,40,65],\"device\":[0,0,0],\"stream\":[0,1,-1],\"thread\":[0,1,0],"
-      "\"address\":[4096,4096,888],\"size\":[100,90,5000],\"rounded_size\":[128,128,0],\"block\":[1,3,5],"
-      "\"hit\":[0,1,0],\"duration_ns\":[0,0,0],\"lifetime_ns\":[25,0,5],\"stack\":[-1,-1,-1],\"detail\":[0,0,"
-      "1]}}");
+      "\"events\":{\"actions\":[\"free_completed\",\"alloc\",\"passthrough_free\"],\"details\":[\"\",\"managed\"],\"action\":[0,1,2],\"time_ns\":[35,40,65],\"device\":[0,0,0],\"stream\":[0,1,-1],\"thread\":[0,1,0],\"address\":[4096,4096,888],\"size\":[100,90,5000],\"rounded_size\":[128,128,0],\"block\":[1,3,5],\"hit\":[0,1,0],\"duration_ns\":[0,0,0],\"lifetime_ns\":[25,0,5],\"stack\":[-1,-1,-1],\"detail\":[0,0,1]}}");
   ck_assert_uint_eq(life_of(1)->begin, 0);
   ck_assert_uint_eq(life_of(1)->freed, 0);
   ck_assert_uint_eq(life_of(1)->begin_ns, 10);
@@ -211,11 +206,8 @@ START_TEST(test_nonsense_is_counted_and_does_no_harm)
   for (int i = 0; i < COUNT; i++)
     strcat(strcat(sizes, i ? "," : ""), HUGE_SIZE);
   snprintf(text, sizeof(text),
-      HEAD "\"segments\":[],\"passthrough\":[],\"events\":{\"actions\":[\"segment_alloc\",\"alloc\",\"free_"
-           "requested\","
-           "\"free_completed\",\"passthrough_alloc\",\"passthrough_free\"],\"details\":[\"\"],\"action\":[%s]"
-           ",\"block\":[%s],"
-           "\"device\":[%s],\"size\":[%s],\"rounded_size\":[%s],\"lifetime_ns\":[%s]}}",
+      HEAD
+      "\"segments\":[],\"passthrough\":[],\"events\":{\"actions\":[\"segment_alloc\",\"alloc\",\"free_requested\",\"free_completed\",\"passthrough_alloc\",\"passthrough_free\"],\"details\":[\"\"],\"action\":[%s],\"block\":[%s],\"device\":[%s],\"size\":[%s],\"rounded_size\":[%s],\"lifetime_ns\":[%s]}}",
       columns[0], columns[1], columns[2], sizes, sizes, sizes);
   read_history(text);
   for (int device = 0; device < 4; device++) {

@@ -294,15 +294,14 @@ START_TEST(test_wrong_kinds_are_refused)
   expect("{\"format\":\"gpupool-snapshot\",\"version\":1,\"devices\":[{\"device\":0}]}", "has no stats");
   expect("{\"format\":\"gpupool-snapshot\",\"version\":1,\"devices\":[{\"device\":0.5,\"stats\":{}}]}",
       "ordinal");
-  expect("{\"format\":\"gpupool-snapshot\",\"version\":1,\"devices\":[{\"device\":0,\"stats\":{\"fences\":-1}"
-         "}]}",
+  expect(
+      "{\"format\":\"gpupool-snapshot\",\"version\":1,\"devices\":[{\"device\":0,\"stats\":{\"fences\":-1}}]}",
       "fences of device 0");
-  expect("{\"format\":\"gpupool-snapshot\",\"version\":1,\"devices\":[{\"device\":0,\"stats\":{\"segment\":1}"
-         "}]}",
+  expect(
+      "{\"format\":\"gpupool-snapshot\",\"version\":1,\"devices\":[{\"device\":0,\"stats\":{\"segment\":1}}]}",
       "segment of device 0");
   expect(
-      "{\"format\":\"gpupool-snapshot\",\"version\":1,\"devices\":[{\"device\":0,\"stats\":{}},{\"device\":0,"
-      "\"stats\":{}}]}",
+      "{\"format\":\"gpupool-snapshot\",\"version\":1,\"devices\":[{\"device\":0,\"stats\":{}},{\"device\":0,\"stats\":{}}]}",
       "twice");
   expect("{\"format\":\"gpupool-snapshot\",\"version\":1,\"dropped_events\":-1}", "dropped_events");
   expect(

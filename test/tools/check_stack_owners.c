@@ -43,8 +43,7 @@ static gp_snapshot_t *snapshot_of(const recorded_t *stacks, size_t count, const 
 
   ck_assert_ptr_nonnull(out);
   fprintf(out,
-      "{\"format\":\"gpupool-snapshot\",\"version\":1,\"process\":{\"program\":\"/usr/bin/python3\","
-      "\"command_line\":[%s]},\"frames\":[",
+      "{\"format\":\"gpupool-snapshot\",\"version\":1,\"process\":{\"program\":\"/usr/bin/python3\",\"command_line\":[%s]},\"frames\":[",
       command_line);
   for (size_t i = 0; i < count; i++) {
     for (size_t k = 0; k < MOST_FRAMES && stacks[i].frames[k]; k++, number++) {
@@ -72,8 +71,7 @@ static gp_snapshot_t *snapshot_of(const recorded_t *stacks, size_t count, const 
   fputs("],\"passthrough\":[", out);
   for (size_t i = 0; i < count; i++)
     fprintf(out,
-        "%s{\"address\":%zu,\"size\":%zu,\"stack\":%zu,\"device\":0,\"stream\":-1,\"block\":%zu,"
-        "\"kind\":\"managed\",\"time_ns\":1}",
+        "%s{\"address\":%zu,\"size\":%zu,\"stack\":%zu,\"device\":0,\"stream\":-1,\"block\":%zu,\"kind\":\"managed\",\"time_ns\":1}",
         i ? "," : "", (i + 1) << 40, stacks[i].bytes, i, i + 1);
   fputs("]}", out);
   ck_assert_int_eq(fclose(out), 0);

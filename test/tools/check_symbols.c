@@ -197,9 +197,7 @@ static gp_snapshot_t *named(const char *frames, const char *stack)
   char text[4096];
   gp_snapshot_error_t error;
   snprintf(text, sizeof(text),
-      "{\"format\":\"gpupool-snapshot\",\"version\":1,\"stacks\":[%s],\"frames\":[%s],\"modules\":["
-      "{\"path\":\"/lib/libcudart.so.13\",\"build_id\":\"\",\"bias\":0,\"start\":0,\"end\":0},"
-      "{\"path\":\"/bin/app\",\"build_id\":\"\",\"bias\":0,\"start\":0,\"end\":0}]}",
+      "{\"format\":\"gpupool-snapshot\",\"version\":1,\"stacks\":[%s],\"frames\":[%s],\"modules\":[{\"path\":\"/lib/libcudart.so.13\",\"build_id\":\"\",\"bias\":0,\"start\":0,\"end\":0},{\"path\":\"/bin/app\",\"build_id\":\"\",\"bias\":0,\"start\":0,\"end\":0}]}",
       stack, frames);
   gp_snapshot_t *snapshot = gp_snapshot_parse(text, strlen(text), 0, &error);
   ck_assert_msg(snapshot != NULL, "%s", error.text);
@@ -230,9 +228,8 @@ END_TEST
 START_TEST(test_frames_without_names_are_described)
 {
   char text[64];
-  gp_snapshot_t *snapshot = named("{\"address\":4096,\"module\":-1},{\"address\":4097,\"module\":1},"
-                                  "{\"address\":1,\"module\":1,\"function\":\"f\",\"file\":\"/src/a.c\"},"
-                                  "{\"address\":1,\"module\":1,\"function\":\"\\u001b[31m\"}",
+  gp_snapshot_t *snapshot = named(
+      "{\"address\":4096,\"module\":-1},{\"address\":4097,\"module\":1},{\"address\":1,\"module\":1,\"function\":\"f\",\"file\":\"/src/a.c\"},{\"address\":1,\"module\":1,\"function\":\"\\u001b[31m\"}",
       "[0]");
   ck_assert_str_eq(gp_frame_describe(snapshot, 0, text, sizeof(text)), "0x1000");
   ck_assert_str_eq(gp_frame_describe(snapshot, 1, text, sizeof(text)), "app+0x1001");

@@ -27,8 +27,8 @@ static void expect_same(const char *settings_text, const gp_pool_type_t *type, c
 START_TEST(test_sizes_are_those_of_the_pool)
 {
   gp_type_config_t config = {.page = 4096, .large_round = 2 << 20, .divisions = 8, .cutoff = 64};
-  expect_same("{\"type\":\"round\",\"page\":\"4KiB\",\"large_round\":\"2MiB\",\"round_divisions\":\"8\","
-              "\"round_cutoff\":\"none\"}",
+  expect_same(
+      "{\"type\":\"round\",\"page\":\"4KiB\",\"large_round\":\"2MiB\",\"round_divisions\":\"8\",\"round_cutoff\":\"none\"}",
       &gp_pool_type_round, &config);
   expect_same(
       "{\"type\":\"naive\",\"page\":\"4KiB\",\"large_round\":\"2MiB\"}", &gp_pool_type_naive, &config);

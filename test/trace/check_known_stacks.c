@@ -132,8 +132,8 @@ static gp_route_t route_of(const gp_frame_fn *frames, int kind)
 
 #define TIMES 8
 
-/* Goes each route in turn, TIMES times. The first capture of a stack is by the way, the second one is kept.
- */
+/* Goes each route in turn, TIMES times. The first capture of a stack is by the way,
+ * the second one is kept. */
 static void go_in_turn(gp_route_t *routes, size_t count, uint32_t *ret_numbers)
 {
   uint64_t before = found();

@@ -29,9 +29,7 @@ START_TEST(test_oom_line_says_what_matters)
 {
   char text[GP_OOM_TEXT_BYTES];
   ck_assert_str_eq(gp_oom_describe(&example, text, sizeof(text)),
-      "out of memory on device 3: asked for 2 GiB; the program holds 7 GiB and 64 MiB that is not pooled, "
-      "freed but still in use 512 MiB, cached 256 MiB (largest idle block was 128 MiB); limit 8 GiB; "
-      "the device has 70 GiB free of 80 GiB; biggest owners: 12 x 160 MiB, 1 x 1 GiB");
+      "out of memory on device 3: asked for 2 GiB; the program holds 7 GiB and 64 MiB that is not pooled, freed but still in use 512 MiB, cached 256 MiB (largest idle block was 128 MiB); limit 8 GiB; the device has 70 GiB free of 80 GiB; biggest owners: 12 x 160 MiB, 1 x 1 GiB");
 }
 END_TEST
 
@@ -244,14 +242,11 @@ static const struct {
          .waited_ns = 2040000000,
          .busy_ns = 3190000000,
          .busy_context = 1},
-        "; the device is busy: work submitted to context 1 at least 3.1 s ago has not ended, "
-        "until then 2 GiB that the program has freed stay in use; the allocation waited 2.0 s"},
+        "; the device is busy: work submitted to context 1 at least 3.1 s ago has not ended, until then 2 GiB that the program has freed stay in use; the allocation waited 2.0 s"},
     {{.requested = GP_GIB, .cached = 2 * GP_GIB, .waited_ns = 1000000000, .busy_context = 7},
-        "; the device is busy: work submitted to context 7 has not ended, "
-        "until then 2 GiB that are cached cannot go back; the allocation waited 1.0 s"},
+        "; the device is busy: work submitted to context 7 has not ended, until then 2 GiB that are cached cannot go back; the allocation waited 1.0 s"},
     {{.requested = GP_GIB, .cached = 2 * GP_GIB, .waited_ns = 10000000, .busy_context = 7},
-        "; the device is busy: work submitted to context 7 has not ended, "
-        "until then 2 GiB that are cached cannot go back; the allocation waited 10 ms"},
+        "; the device is busy: work submitted to context 7 has not ended, until then 2 GiB that are cached cannot go back; the allocation waited 10 ms"},
     {{.requested = 3 * GP_GIB,
          .deferred = GP_GIB,
          .cached = GP_GIB,
@@ -259,9 +254,7 @@ static const struct {
          .device_total = 80 * GP_GIB,
          .busy_ns = 15000000,
          .busy_context = 1},
-        "; the device is busy: work submitted to context 1 at least 15 ms ago has not ended, "
-        "until then 1 GiB that the program has freed stay in use and 1 GiB that are cached cannot go "
-        "back; the allocation did not wait"},
+        "; the device is busy: work submitted to context 1 at least 15 ms ago has not ended, until then 1 GiB that the program has freed stay in use and 1 GiB that are cached cannot go back; the allocation did not wait"},
     {{.requested = GP_GIB,
          .live = 6 * GP_GIB,
          .cached = 2 * GP_GIB,
@@ -293,10 +286,7 @@ static const struct {
          .in_pieces = GP_GIB,
          .largest_free = GP_MIB,
          .busy_context = 7},
-        ", cached 3 GiB, of them 1 GiB in pieces beside memory in use (largest idle block was 1 MiB); the "
-        "device "
-        "is busy: work submitted to context 7 has not ended, until then 2 GiB that are cached cannot go "
-        "back"},
+        ", cached 3 GiB, of them 1 GiB in pieces beside memory in use (largest idle block was 1 MiB); the device is busy: work submitted to context 7 has not ended, until then 2 GiB that are cached cannot go back"},
     {{.requested = GP_GIB, .cached = GP_GIB, .in_pieces = GP_GIB, .waited_ns = 2000000000, .busy_context = 7},
         " has not ended; the allocation waited 2.0 s"},
 };

@@ -387,8 +387,8 @@ START_TEST(test_threads_share_when_no_chunk_is_left)
   for (size_t i = 0; i < THREADS; i++)
     ck_assert_uint_eq(nth(i)->time_ns, 1000 + i);
 
-  /* The shared chunk (16 events) is full: one more empties it, and what is as old elsewhere is lost with it.
-   */
+  /* The shared chunk (16 events) is full: one more empties it, and what is as old
+   * elsewhere is lost with it. */
   work_t more = {.first_ns = 2000, .count = 1};
   in_thread(record_some, &more);
   take();

@@ -199,8 +199,8 @@ static DIR *open_folder(const gp_target_t *target, const char *folder)
   return NULL;
 }
 
-/* A process of another namespace may have the same number: who listens decides. Returns as connect_to_target.
- */
+/* A process of another namespace may have the same number: who listens decides. Returns
+ * as connect_to_target. */
 static int find_in_folder(gp_control_client_t *client, const gp_target_t *target, const char *folder)
 {
   int fd = -1;
@@ -285,16 +285,13 @@ static void explain(const gp_control_client_t *client, const gp_target_t *target
     say(problem, "process %d does not run under libgpupool.so", pid);
   } else if (error == EACCES || error == EPERM) {
     say(problem,
-        "process %d has no control socket where this user can see one: it was not started with "
-        "GPUPOOL_CONTROL=1 (gpupool run --control -- PROGRAM), or only root may look into it",
+        "process %d has no control socket where this user can see one: it was not started with GPUPOOL_CONTROL=1 (gpupool run --control -- PROGRAM), or only root may look into it",
         pid);
   } else if (error != ENOENT) {
     say(problem, "the control socket of process %d cannot be reached: %s", pid, strerror(error));
   } else {
     say(problem,
-        "process %d has no control socket: it has not asked for GPU memory yet, or could not make one, which "
-        "a "
-        "message of it said",
+        "process %d has no control socket: it has not asked for GPU memory yet, or could not make one, which a message of it said",
         pid);
   }
 }

@@ -98,9 +98,8 @@ static void print_given_back(const cJSON *answer)
   }
   printf("given back to the driver: %s\n", bytes(answer, "given_back", size));
   if (number(answer, "kept") > 0)
-    printf("the device is busy: %s more go back when the program frees memory or synchronizes while the "
-           "device is "
-           "quiet\n",
+    printf(
+        "the device is busy: %s more go back when the program frees memory or synchronizes while the device is quiet\n",
         bytes(answer, "kept", size));
 }
 

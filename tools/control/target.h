@@ -17,15 +17,15 @@ typedef struct gp_target {
                      user; "" */
 } gp_target_t;
 
-/* intruder: holds GP_CONTROL_PROBLEM_BYTES and is borrowed; it becomes "". owner: of the files in /proc/PID.
- */
+/* intruder: holds GP_CONTROL_PROBLEM_BYTES and is borrowed; it becomes "". owner: of
+ * the files in /proc/PID. */
 void gp_target_find(pid_t pid, uid_t owner, char *intruder, gp_target_t *ret_target);
 
 /* True if what belongs to that user may be the target's. */
 bool gp_target_has_user(const gp_target_t *target, uid_t user);
 
-/* The file /proc/PID/NAME with a NUL behind it, cut to 1 MiB; the caller frees it. NULL: it cannot be read.
- */
+/* The file /proc/PID/NAME with a NUL behind it, cut to 1 MiB; the caller frees it.
+ * NULL: it cannot be read. */
 char *gp_target_read(pid_t pid, const char *name);
 
 /* A variable in environment, which is /proc/PID/environ: strings one after another. NULL: there is none.

@@ -17,8 +17,8 @@ const char *const gp_export_metric_names[GP_EXPORT_METRICS] = {
     [GP_EXPORT_TOTAL] = "total",
 };
 
-/* Handles are text, since they do not fit a number of JSON; one that cannot be read is 0, the default stream.
- */
+/* Handles are text, since they do not fit a number of JSON; one that cannot be read is
+ * 0, the default stream. */
 static int read_streams(gp_export_t *export)
 {
   const cJSON *list = cJSON_GetObjectItemCaseSensitive(export->snapshot->root, "streams");

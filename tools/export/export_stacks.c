@@ -33,8 +33,8 @@ static void say_if_flat(const gp_export_t *export, const gp_export_weights_t *we
  * folded: one line for each stack, the outermost call first, and its bytes
  */
 
-/* ';' ends a name and a blank the stack, and there is no way to quote them. *left: bytes that may be written.
- */
+/* ';' ends a name and a blank the stack, and there is no way to quote them. *left:
+ * bytes that may be written. */
 static void write_folded_name(FILE *stream, const char *name, uint64_t *left)
 {
   for (size_t rest = *left > 0 ? strlen(name) : 0; rest > 0 && *left > 0;) {

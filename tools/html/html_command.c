@@ -16,8 +16,7 @@ typedef struct own {
 
 static const gp_parameter_t parameters[] = {
     {"range", 0, "A..B", GP_PARAMETER_TEXT, offsetof(own_t, range), NULL, 0, 0,
-        "only what happened from A to B: each a time (1.5s), the number of an event (1234), peak, oom, oom=N "
-        "or nothing, for the beginning or the end"},
+        "only what happened from A to B: each a time (1.5s), the number of an event (1234), peak, oom, oom=N or nothing, for the beginning or the end"},
 };
 
 static int check(const gp_request_t *request, void *arg);
@@ -45,8 +44,7 @@ void gp_command_html_help(void)
 static int malformed(const char *range)
 {
   return gp_message_usage("html",
-      "html: --range=%s is malformed; accepted: A..B, each a time with its unit (1.5s), the number of an "
-      "event (1234), peak, oom, oom=N, or nothing",
+      "html: --range=%s is malformed; accepted: A..B, each a time with its unit (1.5s), the number of an event (1234), peak, oom, oom=N, or nothing",
       range);
 }
 

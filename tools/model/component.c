@@ -60,8 +60,8 @@ static bool is_lower(char letter)
   return letter >= 'a' && letter <= 'z';
 }
 
-/* True if name begins with the pattern and not with a longer word: libtorch_cuda.so, not libtorchvision.so.
- */
+/* True if name begins with the pattern and not with a longer word: libtorch_cuda.so,
+ * not libtorchvision.so. */
 static bool begins(const char *name, const char *pattern, bool is_function)
 {
   size_t length = strlen(pattern);

@@ -112,9 +112,7 @@ static void judge_end(gp_findings_t *findings)
       "The program did not come to its end: it was killed, crashed, or left by _exit. Its record ends at %s.",
       gp_number_duration(findings->summary->until_ns, duration));
   gp_findings_advise(findings, finding,
-      "where it was killed without a word, the host may have been out of memory: the kernel's log (dmesg) "
-      "names whom it "
-      "killed, and the job scheduler says which limit was reached.");
+      "where it was killed without a word, the host may have been out of memory: the kernel's log (dmesg) names whom it killed, and the job scheduler says which limit was reached.");
 }
 
 static void judge_modes(gp_findings_t *findings)
@@ -125,9 +123,7 @@ static void judge_modes(gp_findings_t *findings)
         "The device reported an error that stays, and from then on every call went to the driver unpooled.");
   if (gp_summary_detail_count(summary, "mode", "aside"))
     gp_findings_say(findings, GP_SEVERITY_WARNING, "aside", GP_FINDING_ALL,
-        "The pool stood aside for a reason that it told on stderr or in GPUPOOL_LOG, and from then on every "
-        "call went to "
-        "the driver unpooled.");
+        "The pool stood aside for a reason that it told on stderr or in GPUPOOL_LOG, and from then on every call went to the driver unpooled.");
   uint64_t lost = gp_summary_detail_count(summary, "free_requested", "context_lost");
   char count[GP_NUMBER_BYTES];
   if (lost)
@@ -155,9 +151,7 @@ static void judge_recording(gp_findings_t *findings)
         "No events were recorded (GPUPOOL_TRACE=%s).", trace);
   if (snapshot->dropped_events)
     gp_findings_say(findings, GP_SEVERITY_NOTE, "dropped_events", GP_FINDING_ALL,
-        "The events begin at %s: %s older ones were dropped (GPUPOOL_TRACE_EVENTS=%s). Statistics and live "
-        "blocks are "
-        "complete.",
+        "The events begin at %s: %s older ones were dropped (GPUPOOL_TRACE_EVENTS=%s). Statistics and live blocks are complete.",
         gp_snapshot_moment(snapshot, snapshot->recorded_since_ns, since),
         gp_number_count(snapshot->dropped_events, count), gp_findings_setting(findings, "trace_events"));
   else if (snapshot->recorded_since_ns)

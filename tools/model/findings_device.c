@@ -306,8 +306,7 @@ static void judge_cached(gp_findings_t *findings, const gp_summary_device_t *dev
     return;
   if (stats->inactive_split_bytes.peak > (reserved - active) / 2) {
     gp_findings_advise(findings, finding,
-        "most of that was in pieces beside memory in use, and could not go back: gpupool frag --at peak maps "
-        "them.");
+        "most of that was in pieces beside memory in use, and could not go back: gpupool frag --at peak maps them.");
     return;
   }
   /* Half of it: what is cached for short has its use. */
@@ -360,8 +359,7 @@ static void judge_surplus(gp_findings_t *findings, const gp_summary_device_t *de
   surplus_settings(findings, device->device, settings, sizeof(settings));
   gp_finding_t *finding = gp_findings_say(findings, surplus->current ? GP_SEVERITY_WARNING : GP_SEVERITY_NOTE,
       "surplus", device->device->device,
-      "Idle memory on device %d that should have gone back to the driver (%s) stayed, %s at most and %s "
-      "now: the device was busy when the program freed memory or synchronized.",
+      "Idle memory on device %d that should have gone back to the driver (%s) stayed, %s at most and %s now: the device was busy when the program freed memory or synchronized.",
       device->device->device, settings, gp_size_format(surplus->peak, most),
       gp_size_format(surplus->current, now));
   if (!surplus->current)
@@ -405,8 +403,7 @@ static void judge_forwarded(gp_findings_t *findings, const gp_summary_device_t *
   if ((double)outside < FORWARDED_SHARE * (double)(outside + stats->reserved_bytes.peak) || !outside)
     return;
   gp_findings_say(findings, GP_SEVERITY_NOTE, "passthrough", device->device->device,
-      "Most memory on device %d is not pooled (managed, stream-ordered, arrays ...): at its peak %s, beside "
-      "%s.",
+      "Most memory on device %d is not pooled (managed, stream-ordered, arrays ...): at its peak %s, beside %s.",
       device->device->device, gp_size_format(outside, bytes),
       gp_size_format(stats->reserved_bytes.peak, pooled));
 }

@@ -19,9 +19,7 @@ bool gp_findings_advise_facts(
   if (version == 0 || version >= FENCES_SINCE || device->device->stats.fences > 0)
     return false;
   gp_findings_advise(findings, finding,
-      "The driver (%d.%d) has no fence over all streams, which it has since %d.%d; without it "
-      "cudaDeviceSynchronize now and then tells the pool what the device is done with; copies to the host in "
-      "the default stream do, too.",
+      "The driver (%d.%d) has no fence over all streams, which it has since %d.%d; without it cudaDeviceSynchronize now and then tells the pool what the device is done with; copies to the host in the default stream do, too.",
       version / 1000, version % 1000 / 10, FENCES_SINCE / 1000, FENCES_SINCE % 1000 / 10);
   gp_findings_act(findings, finding, "synchronize");
   return true;

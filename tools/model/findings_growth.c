@@ -47,8 +47,8 @@ static void add_sizes(const gp_grower_t *grower, text_t *text)
     add(text, "blocks of %s to %s", least, most);
 }
 
-/* Cuts what follows the function, so that one name is written in one way. False: it is not there as a whole.
- */
+/* Cuts what follows the function, so that one name is written in one way. False: it is
+ * not there as a whole. */
 static bool cut_place(const gp_snapshot_t *snapshot, const gp_grower_t *grower, char *text)
 {
   char place[NAME_BYTES];
@@ -213,9 +213,7 @@ static void judge(gp_findings_t *findings, const gp_growth_room_t *room)
         findings, finding, "free what %s no longer needs, or limit how much it keeps.%s", names.bytes, rest);
   else if (common.lacks_stacks && could_record_stacks(findings)) {
     gp_findings_advise(findings, finding,
-        "GPUPOOL_STACKS=native names the code that keeps them. Free what it no longer needs, or limit how "
-        "much "
-        "it keeps.%s",
+        "GPUPOOL_STACKS=native names the code that keeps them. Free what it no longer needs, or limit how much it keeps.%s",
         rest);
     gp_findings_set(findings, finding, "GPUPOOL_STACKS", "native");
   } else

@@ -105,9 +105,7 @@ static void judge_mig(gp_findings_t *findings, const oom_t *oom)
     return;
   if (oom->total)
     gp_findings_say(findings, GP_SEVERITY_NOTE, "mig", oom->device,
-        "Device %d is a part of a GPU (MIG: %s=%.80s), and %s is all that the part has, whatever else is "
-        "free "
-        "on the GPU.",
+        "Device %d is a part of a GPU (MIG: %s=%.80s), and %s is all that the part has, whatever else is free on the GPU.",
         oom->device, variable, gp_outside_variable(snapshot, variable), gp_size_format(oom->total, total));
   else
     gp_findings_say(findings, GP_SEVERITY_NOTE, "mig", oom->device,
@@ -125,9 +123,7 @@ static void judge_others(gp_findings_t *findings, const oom_t *oom)
   if (find_mps_limit(findings->summary->snapshot, oom, &limit))
     return; /* under MPS the driver tells of free memory what the limit leaves */
   gp_findings_say(findings, GP_SEVERITY_WARNING, "others", oom->device,
-      "%s of the %s of device %d were in use by nothing that this process asked for: its contexts and code "
-      "take "
-      "some hundred MiB of that, and other processes the rest (nvidia-smi lists them).",
+      "%s of the %s of device %d were in use by nothing that this process asked for: its contexts and code take some hundred MiB of that, and other processes the rest (nvidia-smi lists them).",
       gp_size_format(oom->unaccounted, others), gp_size_format(oom->total, total), oom->device);
 }
 

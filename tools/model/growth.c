@@ -167,8 +167,8 @@ static int describe(const build_t *build, const gp_groups_t *groups, const gp_se
   return error ? error : name_owner(build, groups, kind, stack, grower);
 }
 
-/* A pass over a model keeps many sizes of many owners; a leak is of one size, or nearly so, and of one owner.
- */
+/* A pass over a model keeps many sizes of many owners; a leak is of one size, or nearly
+ * so, and of one owner. */
 static bool is_single_pass(const gp_candidate_t *candidate, const gp_grower_t *grower)
 {
   bool is_one_size = grower->size_most <= grower->size_least + grower->size_least / 8;

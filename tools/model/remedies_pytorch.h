@@ -7,8 +7,8 @@
 
 #include "tools/model/finding_list.h"
 
-/* Adds remedies to the findings that are there, as far as the recorded settings allow; nothing of gpupool's.
- */
+/* Adds remedies to the findings that are there, as far as the recorded settings allow;
+ * nothing of gpupool's. */
 void gp_remedies_settle_pytorch(gp_findings_t *findings);
 
 #endif

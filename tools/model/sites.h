@@ -74,8 +74,8 @@ int gp_sites_init(gp_sites_t *sites, const gp_lifetimes_t *lifetimes, const gp_f
     const gp_moments_t *moments, gp_site_by_t by, const regex_t *focus, const regex_t *ignore);
 void gp_sites_fini(gp_sites_t *sites);
 
-/* Sorts by flat bytes of a measure (count: by allocations), most first; equal ones by cumulative and by name.
- */
+/* Sorts by flat bytes of a measure (count: by allocations), most first; equal ones by
+ * cumulative and by name. */
 void gp_sites_sort(gp_sites_t *sites, gp_site_measure_t measure, bool by_count);
 
 #endif

@@ -32,8 +32,8 @@ typedef struct gp_block_map {
 /* The entry of key, or NULL. It is valid until the map changes. */
 gp_block_entry_t *gp_block_map_find(const gp_block_map_t *map, uint64_t key);
 
-/* Puts an entry in, in the place of one with the same key. entry->key is not 0. Returns false without memory.
- */
+/* Puts an entry in, in the place of one with the same key. entry->key is not 0. Returns
+ * false without memory. */
 bool gp_block_map_put(gp_block_map_t *map, const gp_block_entry_t *entry);
 
 /* Takes the entry of key out, if there is one, and copies it to *ret_entry (may be NULL). Returns whether

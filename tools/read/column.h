@@ -41,8 +41,8 @@ typedef struct gp_column {
 gp_column_t *gp_column_create(void);
 void gp_column_destroy(gp_column_t *column); /* NULL is legal */
 
-/* Puts values at the end of a column that is not finished. False: no memory; it can then only be destroyed.
- */
+/* Puts values at the end of a column that is not finished. False: no memory; it can
+ * then only be destroyed. */
 bool gp_column_append(gp_column_t *column, const int64_t *values, size_t count);
 
 /* Ends the filling: from here on the column can be read. False: no memory; it can then only be destroyed. */

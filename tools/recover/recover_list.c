@@ -120,8 +120,8 @@ void gp_left_list_fini(gp_left_list_t *list)
   memset(list, 0, sizeof(*list));
 }
 
-/* The program's name, as far as its record tells; "?" of another build's. Reads no more than the beginning.
- */
+/* The program's name, as far as its record tells; "?" of another build's. Reads no
+ * more than the beginning. */
 static void read_program(const char *path, char *buffer, size_t capacity)
 {
   struct {

@@ -70,8 +70,8 @@ typedef struct gp_offline_driver {
 /* The name of the driver's function. Static. */
 const char *gp_offline_call_name(gp_offline_call_t call);
 
-/* A driver whose devices have their capacities set, and are zeroed otherwise. Fini it when no engine uses it.
- */
+/* A driver whose devices have their capacities set, and are zeroed otherwise. Fini it
+ * when no engine uses it. */
 void gp_offline_driver_init(gp_offline_driver_t *driver, gp_offline_device_t *devices);
 void gp_offline_driver_fini(gp_offline_driver_t *driver);
 

@@ -84,14 +84,10 @@ void gp_place_parameters(gp_parameter_t *ret_parameters, size_t offset)
 {
   ret_parameters[0] = (gp_parameter_t){"capacity", 0, "SIZE", GP_PARAMETER_TEXT,
       offset + offsetof(gp_place_t, capacity_text), NULL, 0, 0,
-      "memory of each device, 80GiB; without it that of the recording's device, less what others had, or no "
-      "bounds if it does not say"};
+      "memory of each device, 80GiB; without it that of the recording's device, less what others had, or no bounds if it does not say"};
   ret_parameters[1] = (gp_parameter_t){"ready", 0, "WHEN", GP_PARAMETER_TEXT,
       offset + offsetof(gp_place_t, ready_text), NULL, 0, 0,
-      "when the device is known to be done with freed memory: recorded (as in the recording), at-once, "
-      "sync=N "
-      "(the program synchronizes after each N requests), lag=N (the device is N requests behind, and the "
-      "program never synchronizes); without it recorded, of tables of requests at-once"};
+      "when the device is known to be done with freed memory: recorded (as in the recording), at-once, sync=N (the program synchronizes after each N requests), lag=N (the device is N requests behind, and the program never synchronizes); without it recorded, of tables of requests at-once"};
 }
 
 int gp_place_check(gp_place_t *place, const char *command)

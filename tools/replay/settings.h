@@ -17,8 +17,8 @@ typedef struct gp_settings {
 /* True of an option that a simulation heeds. */
 bool gp_settings_has(gp_option_id_t id);
 
-/* Writes GP_SETTINGS_COUNT parameters, whose values go to a gp_settings_t at `offset` of the command's own.
- */
+/* Writes GP_SETTINGS_COUNT parameters, whose values go to a gp_settings_t at `offset`
+ * of the command's own. */
 void gp_settings_parameters(gp_parameter_t *ret_parameters, size_t offset);
 
 /* Checks those that were given; "all" is legal as a type. Returns 0, or after messages GP_EXIT_USAGE. */

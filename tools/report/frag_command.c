@@ -254,24 +254,19 @@ static void print_request(const view_t *view, const gp_map_device_t *device, gp_
         asked);
   else if (largest_free < requested && cached > 0 && !returnable)
     snprintf(text, sizeof(text),
-        "Memory ran out for %s: the largest idle block was %s, too small for it, and none of the %s that "
-        "were idle could go back to the driver: their segments have blocks in use.",
+        "Memory ran out for %s: the largest idle block was %s, too small for it, and none of the %s that were idle could go back to the driver: their segments have blocks in use.",
         asked, largest, gp_size_format(cached, idle));
   else if (largest_free < requested && returnable < cached)
     snprintf(text, sizeof(text),
-        "Memory ran out for %s: the largest idle block was %s, too small for it, and of the %s that were "
-        "idle only %s could go back to the driver: the rest is in segments with blocks in use.",
+        "Memory ran out for %s: the largest idle block was %s, too small for it, and of the %s that were idle only %s could go back to the driver: the rest is in segments with blocks in use.",
         asked, largest, gp_size_format(cached, idle), gp_size_format(returnable, whole));
   else if (largest_free < requested && cached > 0)
     snprintf(text, sizeof(text),
-        "Memory ran out for %s: the largest idle block was %s, too small for it, and to give back all that "
-        "was idle (%s) would not have made room.",
+        "Memory ran out for %s: the largest idle block was %s, too small for it, and to give back all that was idle (%s) would not have made room.",
         asked, largest, gp_size_format(cached, idle));
   else if (largest_free < requested)
     snprintf(text, sizeof(text),
-        "Memory ran out for %s: the largest idle block was %s, too small for it; all that was idle went back "
-        "to "
-        "the driver, and that was not enough.",
+        "Memory ran out for %s: the largest idle block was %s, too small for it; all that was idle went back to the driver, and that was not enough.",
         asked, largest);
   else if (device->split_count)
     snprintf(text, sizeof(text),

@@ -23,9 +23,7 @@ typedef struct own {
 
 static const gp_parameter_t parameters[] = {
     {"suppressions", 0, "FILE", GP_PARAMETER_TEXT, offsetof(own_t, suppressions), NULL, 0, 0,
-        "do not report stacks that match a line leak:PATTERN of FILE, as LeakSanitizer: a part of a "
-        "function, "
-        "file or module; * is anything, ^ and $ are its begin and end"},
+        "do not report stacks that match a line leak:PATTERN of FILE, as LeakSanitizer: a part of a function, file or module; * is anything, ^ and $ are its begin and end"},
     {"error-exitcode", 0, "N", GP_PARAMETER_OPTIONAL_COUNT, offsetof(own_t, error_exitcode), NULL, 1, 255,
         "exit status N (without =N: 1) if there is something to report"},
     {"top", 'n', "N", GP_PARAMETER_COUNT, offsetof(own_t, most), NULL, 0, 1000000000,
@@ -155,8 +153,7 @@ static void print_text(const gp_report_input_t *inputs, int count, const gp_leak
         "The snapshot was not written at the exit of the program: these are live blocks, not leaks.");
   else if (count == 1 && strcmp(gp_snapshot_text(inputs[0].snapshot->root, "reason"), "recovered") == 0)
     gp_output_wrap(output->stream, "", "",
-        "The program did not come to its end (it was killed, crashed, or left by _exit): this is what it "
-        "held then. Some of it the program might have freed later.");
+        "The program did not come to its end (it was killed, crashed, or left by _exit): this is what it held then. Some of it the program might have freed later.");
   for (; shown < leaks->count && (most == 0 || shown < most) && *left; shown++)
     print_leak(&inputs[0], &leaks->leaks[shown], &words, left, output);
   if (shown < leaks->count)

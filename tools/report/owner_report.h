@@ -14,8 +14,8 @@
 void gp_report_stack(const gp_report_input_t *input, const gp_snapshot_t *snapshot, int stack, uint64_t *left,
     gp_output_t *output);
 
-/* Adds the member "owner": function, file, line, through, operation, place in the stack; null: it has none.
- */
+/* Adds the member "owner": function, file, line, through, operation, place in the
+ * stack; null: it has none. */
 void gp_json_add_stack_owner(cJSON *object, const gp_snapshot_t *snapshot, int stack);
 
 /* Adds the member "owners": those that hold most, with their bytes. */

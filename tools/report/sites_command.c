@@ -37,23 +37,16 @@ typedef struct view {
 
 static const gp_parameter_t parameters[] = {
     {"sort", 0, NULL, GP_PARAMETER_CHOICE, offsetof(own_t, sort), SORTS, 0, 0,
-        "live: what is held at the end, or at the moment of --at; peak: what was held when the devices "
-        "together "
-        "held most; total: all that was "
-        "ever asked for; count: allocations; temporary: those freed before anything else was allocated on "
-        "the device. Default: live with --at, or if memory ran out or the program was killed; else "
-        "peak"},
+        "live: what is held at the end, or at the moment of --at; peak: what was held when the devices together held most; total: all that was ever asked for; count: allocations; temporary: those freed before anything else was allocated on the device. Default: live with --at, or if memory ran out or the program was killed; else peak"},
     {"by", 0, NULL, GP_PARAMETER_CHOICE, offsetof(own_t, by), "function|line|module|size|component", 0, 0,
-        "what makes a site: function (default), line, module, the size asked for, or component (the program, "
-        "its framework, NCCL, cuBLAS ...). Without stacks it is the size"},
+        "what makes a site: function (default), line, module, the size asked for, or component (the program, its framework, NCCL, cuBLAS ...). Without stacks it is the size"},
     {"top", 'n', "N", GP_PARAMETER_COUNT, offsetof(own_t, most), NULL, 0, 1000000000,
         "only the first N; 0: all (default: 20, with --json all)"},
     {"focus", 0, "REGEX", GP_PARAMETER_TEXT, offsetof(own_t, focus), NULL, 0, 0,
         "only stacks with a function, file or module that matches (extended regular expression)"},
     {"ignore", 0, "REGEX", GP_PARAMETER_TEXT, offsetof(own_t, ignore), NULL, 0, 0, "none of those"},
     {"tree", 0, NULL, GP_PARAMETER_FLAG, offsetof(own_t, tree), NULL, 0, 0,
-        "a tree instead: each owner, and under it the functions that called it, as far as they have 1% of "
-        "all"},
+        "a tree instead: each owner, and under it the functions that called it, as far as they have 1% of all"},
 };
 
 static int check(const gp_request_t *request, void *own)
@@ -173,8 +166,8 @@ static void print_peaks(const view_t *view, gp_output_t *output)
         "The events have no times: what one device held when another held most is not known.");
 }
 
-/* What the column beside the bytes counts: what is held is counted in blocks, and everything else in calls.
- */
+/* What the column beside the bytes counts: what is held is counted in blocks, and
+ * everything else in calls. */
 static gp_site_measure_t counted(int sort)
 {
   return sort == SORT_LIVE || sort == SORT_PEAK ? sorts[sort].measure : GP_SITE_TOTAL;

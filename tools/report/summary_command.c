@@ -15,8 +15,7 @@ typedef struct own {
 
 static const gp_parameter_t parameters[] = {
     {"tune", 0, NULL, GP_PARAMETER_FLAG, offsetof(own_t, tune), NULL, 0, 0,
-        "try other types and settings on the recorded requests, and say what they would gain (as gpupool "
-        "tune)"},
+        "try other types and settings on the recorded requests, and say what they would gain (as gpupool tune)"},
 };
 
 static const gp_request_form_t form = {

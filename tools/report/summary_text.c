@@ -83,8 +83,8 @@ static void print_when(const gp_summary_t *summary, gp_output_t *output, const c
     line(output, "began", text);
 }
 
-/* The options that were set. Not the place of the file: gpupool run sets it, and the reader has found it.
- */
+/* The options that were set. Not the place of the file: gpupool run sets it, and
+ * the reader has found it. */
 static void print_settings(gp_output_t *output, const cJSON *settings)
 {
   char text[TEXT_BYTES];
@@ -268,8 +268,8 @@ static void cell_ratio(cells_t *cells, const char *label, double ratio, bool is_
   cell(cells, label, is_known ? gp_number_percent(ratio, text) : "-");
 }
 
-/* Of an allocation older than the events no snapshot but the library's own knows whether the pool served it.
- */
+/* Of an allocation older than the events no snapshot but the library's own knows
+ * whether the pool served it. */
 static void print_older(const gp_stats_t *stats, gp_output_t *output)
 {
   uint64_t known = gp_add_saturated(stats->cache_hits, stats->cache_misses);

@@ -24,8 +24,7 @@ typedef struct own {
 
 static const gp_parameter_t own_parameters[] = {
     {"goal", 0, NULL, GP_PARAMETER_CHOICE, offsetof(own_t, goal), "memory|time", 0, 0,
-        "memory: to hold least, with no more time in the driver than now (the default); time: least time in "
-        "the driver, with no more memory held than now"},
+        "memory: to hold least, with no more time in the driver than now (the default); time: least time in the driver, with no more memory held than now"},
     {"write-profile", 0, "FILE", GP_PARAMETER_TEXT, offsetof(own_t, profile), NULL, 0, 0,
         "write the settings to FILE, for GPUPOOL_PROFILE; an existing file is kept without --force"},
     {"exhaustive", 0, NULL, GP_PARAMETER_FLAG, offsetof(own_t, is_exhaustive), NULL, 0, 0,

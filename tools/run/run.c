@@ -141,8 +141,8 @@ static bool set_environment(
   return !error;
 }
 
-/* The path as it can be typed: relative to the present folder if it is in there, quoted if a shell needs it.
- */
+/* The path as it can be typed: relative to the present folder if it is in there,
+ * quoted if a shell needs it. */
 static const char *typed_name(const char *path, char *buffer, size_t capacity)
 {
   char folder[GP_PATH_BYTES];
@@ -203,9 +203,8 @@ static void report_nothing(
     gp_message("no snapshot was written: signal %d (%s) ended %s before its exit", launched->signal,
         strsignal(launched->signal), path);
   else
-    gp_message("%s in %s: likely it does not use CUDA, or starts a program that cannot be preloaded, or "
-               "loads what uses CUDA "
-               "out of sight (RTLD_DEEPBIND, dlmopen)",
+    gp_message(
+        "%s in %s: likely it does not use CUDA, or starts a program that cannot be preloaded, or loads what uses CUDA out of sight (RTLD_DEEPBIND, dlmopen)",
         nothing, path);
 }
 
@@ -234,9 +233,8 @@ static void report_record(const gp_options_t *options, const gp_launched_t *laun
     gp_message("signal %d (%s) ended %s; what it recorded is left", launched->signal,
         strsignal(launched->signal), path);
   } else if (gp_option_number(options, GP_OPTION_snapshot_at) & GP_SNAPSHOT_AT_EXIT) {
-    gp_message("%s left no snapshot of its exit (it left by _exit, or the file could not be written); it is "
-               "made of the "
-               "record",
+    gp_message(
+        "%s left no snapshot of its exit (it left by _exit, or the file could not be written); it is made of the record",
         path);
     if (gp_recover_left(left, output, has_page) == 0)
       return;

@@ -248,8 +248,7 @@ bool gp_symbols_describe_rebuilt(const gp_snapshot_t *snapshot, char *buffer, si
     (void)snprintf(names + used, sizeof(names) - used, " and %zu more", count - shown);
   if (count)
     (void)snprintf(buffer, capacity,
-        "Functions of %s have no names here: %s rebuilt after the program ran. gpupool symbolize --sysroot "
-        "takes names from a copy of the old build.",
+        "Functions of %s have no names here: %s rebuilt after the program ran. gpupool symbolize --sysroot takes names from a copy of the old build.",
         names, count == 1 ? "it was" : "they were");
   return count > 0;
 }

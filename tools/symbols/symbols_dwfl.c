@@ -320,8 +320,8 @@ static void answer(module_t *module, gp_symbol_query_t *queries, size_t count)
   free(module->ranges);
 }
 
-/* libdwfl gives the debug information back with the module, and what it referred to has to last until then.
- */
+/* libdwfl gives the debug information back with the module, and what it referred to
+ * has to last until then. */
 static void answer_with_alternate(
     module_t *module, const gp_symbols_options_t *options, gp_symbol_query_t *queries, size_t count)
 {

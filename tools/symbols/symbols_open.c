@@ -12,8 +12,8 @@
 #include <elfutils/libdwelf.h>
 #include <linux/magic.h>
 
-/* Files of these are no files on a disk: to read one may take something away, or make a driver do something.
- */
+/* Files of these are no files on a disk: to read one may take something away, or make
+ * a driver do something. */
 static bool is_of_the_kernel(int fd)
 {
   static const long kinds[] = {

@@ -136,8 +136,7 @@ static void *serve_all(void *arg)
     listening = gp_control_listen(control->path);
   else
     gp_log(GP_LOG_ERROR,
-        "GPUPOOL_CONTROL: the system refuses a table of open files to a thread (Linux before 5.9?); "
-        "the process cannot be controlled");
+        "GPUPOOL_CONTROL: the system refuses a table of open files to a thread (Linux before 5.9?); the process cannot be controlled");
   if (listening < 0)
     control->path[0] = '\0';
   (void)sem_post(&control->ready); /* once */
@@ -163,8 +162,7 @@ static bool start(control_t *control)
     return false;
   }
   /* So that a user who sees the program's first memory finds the socket; on a machine that is so busy the
-   * program does not wait.
-   */
+   * program does not wait. */
   (void)clock_gettime(CLOCK_REALTIME, &until); /* cannot fail */
   until.tv_sec += START_SECONDS;
   while (sem_timedwait(&control->ready, &until) != 0 && errno == EINTR) {

@@ -55,8 +55,8 @@ static void snapshot(gp_control_target_t *target, const char *argument, gp_json_
   int error =
       gp_snapshot_write_named(target->writer, "request", argument[0] ? argument : NULL, &target->written);
   if (error == ECANCELED)
-    gp_control_refuse(answer, "no snapshot is written: GPUPOOL_OUTPUT_MAX is reached, GPUPOOL_OUTPUT is "
-                              "/dev/null, or the program ends. With a path there is no such bound");
+    gp_control_refuse(answer,
+        "no snapshot is written: GPUPOOL_OUTPUT_MAX is reached, GPUPOOL_OUTPUT is /dev/null, or the program ends. With a path there is no such bound");
   else if (error)
     gp_control_refuse(answer, "the snapshot cannot be written: %s", strerror_r(error, text, sizeof(text)));
   else {
@@ -142,8 +142,7 @@ static void limit(gp_control_target_t *target, const char *argument, gp_json_t *
 
   if (!gp_option_parse(GP_OPTION_limit, argument, &target->options, NULL, NULL)) {
     gp_control_refuse(answer,
-        "limit %.100s is malformed; accepted: a size (8GiB), a share of the device (50%%), one for "
-        "each device (0=8GiB,1=50%%), or none",
+        "limit %.100s is malformed; accepted: a size (8GiB), a share of the device (50%%), one for each device (0=8GiB,1=50%%), or none",
         argument);
     return;
   }
@@ -242,7 +241,6 @@ void gp_control_request(gp_control_target_t *target, const char *text, size_t le
     return;
   }
   gp_control_refuse(answer,
-      "unknown request \"%.40s\"; there are: snapshot [PATH], stats, empty-cache, reset-peaks, limit SIZE, "
-      "trace MODE",
+      "unknown request \"%.40s\"; there are: snapshot [PATH], stats, empty-cache, reset-peaks, limit SIZE, trace MODE",
       target->text);
 }

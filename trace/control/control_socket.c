@@ -66,8 +66,7 @@ static bool choose_folder(char *folder)
     strcpy(folder, taken);
   if (error == EPERM)
     gp_log(GP_LOG_ERROR,
-        "GPUPOOL_CONTROL: another user owns %s, or other users may write to it; the process cannot be "
-        "controlled",
+        "GPUPOOL_CONTROL: another user owns %s, or other users may write to it; the process cannot be controlled",
         folder);
   else
     (void)report("use the folder", folder, error);

@@ -77,9 +77,8 @@ static inline gp_event_record_t *gp_chunks_records(const gp_chunks_t *chunks, ui
   return chunks->records + (size_t)index * chunks->header->chunk_events;
 }
 
-/* Puts a chunk that has events into the list of closed ones. Here for the reader of files; the caller holds
- * the lock.
- */
+/* Puts a chunk that has events into the list of closed ones. Here for the reader of files; the
+ * caller holds the lock. */
 void gp_chunks_enlist(gp_chunks_t *chunks, uint32_t index);
 
 /* Looks for the newest time in a chunk, 0 if it is empty. The caller holds the lock. */

@@ -52,8 +52,8 @@ static void add_settings(text_t *text, const gp_options_t *options)
   }
 }
 
-/* What limits or selects device memory from outside. Names are written as they are, unlike those of options.
- */
+/* What limits or selects device memory from outside. Names are written as they are,
+ * unlike those of options. */
 static void add_environment(text_t *text)
 {
   static const char *const names[] = {"CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES",

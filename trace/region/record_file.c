@@ -43,8 +43,8 @@ bool gp_record_file_parse(const char *name, pid_t *ret_pid, uint64_t *ret_start_
   return true;
 }
 
-/* The name may have been made by another user in a folder that all can write: what counts is what was opened.
- */
+/* The name may have been made by another user in a folder that all can write: what
+ * counts is what was opened. */
 int gp_record_folder_open(const char *root, bool create, const char **ret_problem)
 {
   char name[NAME_BYTES];

@@ -104,9 +104,8 @@ static void fill_header(gp_region_t *region)
     header->sections[i].offset = region->offsets[i];
     header->sections[i].capacity = region->plan.capacity[i];
   }
-  /* Last: a reader that finds it finds the rest. A signal fence is enough against death, which stops at an
-   * instruction.
-   */
+  /* Last: a reader that finds it finds the rest. A signal fence is enough against death, which
+   * stops at an instruction. */
   atomic_signal_fence(memory_order_release);
   memcpy(header->magic, GP_RECORD_MAGIC, sizeof(header->magic));
 }
@@ -169,8 +168,8 @@ static bool map_file(gp_region_t *region, int fd)
   return false;
 }
 
-/* Another user who makes our folder first costs a line, and no record. Returns the root that is to be used.
- */
+/* Another user who makes our folder first costs a line, and no record. Returns the
+ * root that is to be used. */
 static const char *choose_root(const gp_region_t *region)
 {
   const char *root = region->plan.root, *problem;
@@ -199,8 +198,8 @@ static void start_file(gp_region_t *region, const char *root)
   (void)close(fd); /* the mapping keeps the file */
 }
 
-/* What another user did, and a folder that the user chose and that is not there, are said at any verbosity.
- */
+/* What another user did, and a folder that the user chose and that is not there, are
+ * said at any verbosity. */
 static gp_log_level_t problem_level(const char *root)
 {
   bool is_chosen = strcmp(root, gp_option_table[GP_OPTION_record].default_text) != 0;

@@ -299,8 +299,8 @@ static bool run_advance(const workspace_t *work, run_t *run)
   return true;
 }
 
-/* A run joins the heap when its first event is due: the heap holds no more than the threads active at a time.
- */
+/* A run joins the heap when its first event is due: the heap holds no more than the
+ * threads active at a time. */
 static void merge_runs(gp_event_merge_t *merge, workspace_t *work)
 {
   size_t next_run = 0;

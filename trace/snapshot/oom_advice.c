@@ -58,8 +58,7 @@ static void advise_pieces(const gp_oom_t *oom, gp_oom_advice_t *advice)
 {
   char size[GP_SIZE_TEXT_BYTES];
   say(advice,
-      "%s are idle, but in pieces between blocks that the program holds, each too small: gpupool frag maps "
-      "them",
+      "%s are idle, but in pieces between blocks that the program holds, each too small: gpupool frag maps them",
       gp_size_format(oom->in_pieces, size));
 }
 
@@ -102,8 +101,8 @@ static bool write_amount(const gp_oom_t *oom, part_t old, uint64_t bytes, char *
   return true;
 }
 
-/* A limit of at least that many bytes for the device, beside the limits that there are. False: there is none.
- */
+/* A limit of at least that many bytes for the device, beside the limits that there are.
+ * False: there is none. */
 static bool write_limits(
     const gp_oom_t *oom, const char *limits, uint64_t bytes, char *buffer, size_t capacity)
 {
@@ -169,13 +168,12 @@ void gp_oom_advise(const gp_oom_t *oom, const char *limits, gp_oom_advice_t *ret
     snprintf(advice->value, sizeof(advice->value), "60");
     /* No synchronization of the device: that of work that runs on would never return. */
     say(advice,
-        "If that work ends by itself, set " PATIENCE_VARIABLE "=60"
-        ". If it runs on, free memory by cudaFreeAsync in the stream that uses it last, and synchronize that "
-        "stream alone");
+        "If that work ends by itself, set " PATIENCE_VARIABLE
+        "=60. If it runs on, free memory by cudaFreeAsync in the stream that uses it last, and synchronize that stream alone");
   } else if (oom->by_limit ? !oom->device_total && fits_when_quiet(oom)
                            : oom->deferred >= oom->requested && fits_when_quiet(oom)) {
-    say(advice, "It fits once freed and cached memory goes back; the library could make no call for that, as "
-                "beside a stream capture");
+    say(advice,
+        "It fits once freed and cached memory goes back; the library could make no call for that, as beside a stream capture");
   } else if (oom->by_limit) {
     advise_limit(oom, limits, oom->live + oom->deferred + oom->passthrough + kept, advice);
   } else if (oom->device_total && oom->requested > oom->device_total) {

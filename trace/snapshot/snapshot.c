@@ -296,8 +296,8 @@ static int write_document(
   return write_file(writer, request, &document);
 }
 
-/* Notes the file just written in *name, and removes the one that it named. Returns how many more there are.
- */
+/* Notes the file just written in *name, and removes the one that it named. Returns
+ * how many more there are. */
 static unsigned replace_file(const gp_snapshot_writer_t *writer, gp_snapshot_name_t *name)
 {
   struct stat status;
@@ -409,8 +409,8 @@ int gp_snapshot_write_named(
  * Out of memory
  */
 
-/* True for the first caller, and for one caller a minute: programs catch the error and try again, for hours.
- */
+/* True for the first caller, and for one caller a minute: programs catch the error and
+ * try again, for hours. */
 static bool oom_is_due(gp_snapshot_writer_t *writer)
 {
   uint64_t now_ns = gp_recorder_now_ns(writer->recorder);
@@ -501,8 +501,8 @@ int gp_snapshot_at_exit(gp_snapshot_writer_t *writer)
 
 void gp_snapshot_close(gp_snapshot_writer_t *writer)
 {
-  /* Not for ever: the very thread that is writing may be the one that ends the process, in a signal handler.
-   */
+  /* Not for ever: the very thread that is writing may be the one that ends the
+   * process, in a signal handler. */
   if (!writer || !gp_lock_take_within(&writer->lock, CLOSE_SECONDS))
     return;
   writer->closed = true;

@@ -49,8 +49,8 @@ void gp_snapshot_writer_attach(gp_snapshot_writer_t *writer, gp_engine_t *engine
 int gp_snapshot_write(
     gp_snapshot_writer_t *writer, const char *reason, const gp_oom_t *oom, const char *path);
 
-/* A file that was written; path[0] == '\0': none yet. Whether it still is that file, device and inode tell.
- */
+/* A file that was written; path[0] == '\0': none yet. Whether it still is that file,
+ * device and inode tell. */
 typedef struct gp_snapshot_name {
   char path[GP_PATH_BYTES];
   dev_t device;

@@ -34,8 +34,8 @@ typedef struct gp_modules {
   _Atomic uint32_t generation; /* grows when an address may mean other code than before; from 1 */
 } gp_modules_t;
 
-/* Makes an empty table in region. Returns false if the host has no memory; then nothing is to be given back.
- */
+/* Makes an empty table in region. Returns false if the host has no memory; then
+ * nothing is to be given back. */
 bool gp_modules_init(gp_modules_t *modules, gp_region_t *region);
 void gp_modules_fini(gp_modules_t *modules); /* of zeroed memory is legal */
 

@@ -148,8 +148,7 @@ static void prepare(void)
         best && safe ? "libunwind and glibc"
         : best       ? "libunwind"
         : safe       ? "glibc"
-                     : "none, "
-                       "because neither libunwind.so.8 nor libgcc_s.so.1 can be loaded");
+                     : "none, because neither libunwind.so.8 nor libgcc_s.so.1 can be loaded");
 }
 
 void gp_unwind_prepare(void)

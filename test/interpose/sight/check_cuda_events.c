@@ -41,8 +41,7 @@ START_TEST(test_a_record_gives_a_fact)
 }
 END_TEST
 
-/* A thread waits while another records the event anew: which record it has waited for is not known.
- */
+/* A thread waits while another records the event anew: which record it has waited for is not known. */
 START_TEST(test_recorded_anew_meanwhile)
 {
   uint64_t version;

@@ -95,8 +95,8 @@ static void expect_disjoint(const model_t *model, uint64_t address, uint64_t byt
   }
 }
 
-/* The device's work ends by itself while the engine waits: soon, late, too late for its patience; or never.
- */
+/* The device's work ends by itself while the engine waits: soon, late, too late for
+ * its patience; or never. */
 static void submit(model_t *model, int index, uint64_t address, uint64_t bytes)
 {
   static const uint64_t takes_ns[] = {100000, 1000000, 50000000, 3000000000};

@@ -69,8 +69,8 @@ static int free_in_driver(void *arg, bool is_cut)
   return is_cut ? 0 : driver.ops.free(&driver, &call->owner, call->address);
 }
 
-/* What the program got goes back, also where the driver refuses once, and where the engine lost sight of it.
- */
+/* What the program got goes back, also where the driver refuses once, and where the
+ * engine lost sight of it. */
 static void free_of_stream(gp_engine_t *engine, const gp_order_t *order, stream_free_t *call, bool by_host)
 {
   gp_free_result_t result;

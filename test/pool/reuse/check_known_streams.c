@@ -480,9 +480,8 @@ START_TEST(test_a_stream_is_not_destroyed_while_it_is_asked_about)
 }
 END_TEST
 
-/* Another thread's question does not wait for this one, and asks about the others; of that stream it says
- * nothing good.
- */
+/* Another thread's question does not wait for this one, and asks about the others; of that stream
+ * it says nothing good. */
 START_TEST(test_two_threads_ask_at_a_time)
 {
   pthread_t thread = begin_question();

@@ -53,7 +53,7 @@ START_TEST(test_freed_memory_is_handed_out_at_once)
   begin();
   uint64_t first = allocate(GP_MIB);
   for (int i = 0; i < 100; i++) {
-      ck_assert_int_eq(free_code(first), 0);
+    ck_assert_int_eq(free_code(first), 0);
     ck_assert_uint_eq(allocate(GP_MIB), first);
   }
   ck_assert_int_eq(own_calls(), 0);
@@ -94,7 +94,7 @@ START_TEST(test_a_stream_ends_it)
   ck_assert_int_eq(gp_single_end_for_stream(engine, STREAM_A, WHY), 0);
   ck_assert_uint_eq(driver.ordered, STREAM_A);
   ck_assert_int_eq(own_calls(), 1);
-  ck_assert(gp_single_has_unordered(engine)); /* for other streams */
+  ck_assert(gp_single_has_unordered(engine));                           /* for other streams */
   ck_assert_int_eq(gp_single_end_for_stream(engine, STREAM_B, WHY), 0); /* each stream for itself */
   ck_assert_uint_eq(driver.ordered, STREAM_B);
   ck_assert_int_eq(own_calls(), 2);
@@ -324,7 +324,8 @@ START_TEST(test_a_suspension_waits_for_calls_in_flight)
   atomic_store(&suspended, true);
   pthread_join(thread, NULL);
   ck_assert(over);
-  ck_assert_int_eq(gp_single_end_for_stream(engine, STREAM_B, WHY), 0); /* suspended: no such call, the host waits */
+  ck_assert_int_eq(
+      gp_single_end_for_stream(engine, STREAM_B, WHY), 0); /* suspended: no such call, the host waits */
   ck_assert_int_eq(driver.count[FAKE_WAIT], 1);
   gp_engine_resume(engine);
   stop();

@@ -111,8 +111,8 @@ static void others_walk(void)
   ck_assert_int_eq(pthread_join(thread, NULL), 0);
 }
 
-/* A capture goes without its walk, other walks wait a while; the thread that forks need not wait for itself.
- */
+/* A capture goes without its walk, other walks wait a while; the thread that forks
+ * need not wait for itself. */
 START_TEST(test_another_thread_does_not_begin)
 {
   other_visits = 0;

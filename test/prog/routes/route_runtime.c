@@ -25,8 +25,8 @@ static unsigned wrong_bytes(const void *device, int value)
   return wrong;
 }
 
-/* cuMemAlloc by cudaGetDriverEntryPoint, which came with CUDA 11.3; CUDA 13 kept only the one with a version.
- */
+/* cuMemAlloc by cudaGetDriverEntryPoint, which came with CUDA 11.3; CUDA 13 kept only
+ * the one with a version. */
 static unsigned work_by_entry_point(unsigned *allocations)
 {
   int (*alloc)(unsigned long long *pointer, size_t bytes) = NULL;

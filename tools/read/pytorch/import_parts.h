@@ -109,15 +109,15 @@ bool gp_import_json_parts(gp_import_t *import, gp_input_t *input, gp_import_top_
 
 /* import_stacks.c */
 
-/* The stack of a list of frames, the innermost first, in the snapshot's table; -1 for an empty list or NULL.
- */
+/* The stack of a list of frames, the innermost first, in the snapshot's table; -1 for
+ * an empty list or NULL. */
 bool gp_import_stack(gp_import_t *import, const gp_value_t *frames, int *ret_stack);
 
 /* Ends the table of stacks. */
 bool gp_import_stacks_end(gp_import_t *import);
 
-/* A copy of a text that is UTF-8 without control bytes of the end; what is not becomes '?'. NULL: an error.
- */
+/* A copy of a text that is UTF-8 without control bytes of the end; what is not
+ * becomes '?'. NULL: an error. */
 char *gp_import_copy(gp_import_t *import, const gp_value_t *text);
 
 /* import_replay.c: fills in what PyTorch leaves to the reader: incarnations, hits, rounded sizes, lifetimes;

@@ -267,8 +267,7 @@ static bool refuse(machine_t *machine, unsigned char opcode)
   const char *name = forbidden_name(opcode);
   if (name)
     return gp_value_tree_fail(machine->tree, machine->opcode_at,
-        "opcode %s would import or call something; a snapshot has no need of that, and nothing of it is "
-        "executed",
+        "opcode %s would import or call something; a snapshot has no need of that, and nothing of it is executed",
         name);
   return gp_value_tree_fail(
       machine->tree, machine->opcode_at, "opcode 0x%02x of the pickle is none that a snapshot has", opcode);

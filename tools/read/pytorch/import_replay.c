@@ -364,8 +364,7 @@ static void sum_device(replay_t *replay, gp_snapshot_device_t *device)
   device->cache_hit_rate = asked ? (double)device->stats.cache_hits / (double)asked : 0;
   if (live_before && replay->events->count)
     gp_snapshot_note_usual(snapshot,
-        "device %d: %s %s allocated before the first event: recording began later, or older events were "
-        "overwritten",
+        "device %d: %s %s allocated before the first event: recording began later, or older events were overwritten",
         device->device, gp_number_plural(live_before, "block", count), live_before == 1 ? "was" : "were");
 }
 

@@ -35,9 +35,8 @@ typedef struct gp_value {
   uint8_t kind;
 } gp_value_t;
 
-/* A list or a dict. Several values may share one, and one may hold itself: the caller bounds how far it
- * follows them.
- */
+/* A list or a dict. Several values may share one, and one may hold itself: the caller bounds
+ * how far it follows them. */
 struct gp_container {
   gp_value_t *items; /* of a dict: name, value, name, value ... */
   uint32_t count;    /* items; even for a dict */

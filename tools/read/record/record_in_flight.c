@@ -43,9 +43,8 @@ static const gp_block_view_t *find_cuttable(const gp_copied_array_t *segments, u
   return NULL;
 }
 
-/* The segment that those bytes are cut from, or the first of those that they are cut from; NULL: there is
- * none.
- */
+/* The segment that those bytes are cut from, or the first of those that they are cut
+ * from; NULL: there is none. */
 static const gp_block_view_t *find_cut_segment(
     const gp_copied_array_t *segments, uint64_t address, uint64_t size)
 {

@@ -29,9 +29,8 @@ bool gp_record_read_live(gp_record_t *record);
  */
 void gp_record_finish_operations(gp_record_t *record);
 
-/* Brings the memory of a device into its final form: ordered, segments with parts and holes. False: no
- * memory.
- */
+/* Brings the memory of a device into its final form: ordered, segments with parts and
+ * holes. False: no memory. */
 bool gp_record_order_memory(gp_record_t *record, int device);
 
 /* Room for so many items, and their order. False: the host has no memory. drop: NULL pages are legal. */

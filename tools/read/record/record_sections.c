@@ -72,15 +72,13 @@ static bool check_header(gp_record_t *record, const gp_record_header_t *header)
         GP_RECORD_BYTE_ORDER);
   if (header->layout_hash != gp_layout_hash())
     return gp_record_refuse(record,
-        "written by another build (gpupool %.*s), which stores other things or elsewhere; the gpupool of "
-        "that "
-        "build reads it",
+        "written by another build (gpupool %.*s), which stores other things or elsewhere; the gpupool of that build reads it",
         (int)sizeof(header->library_version), header->library_version);
   return true;
 }
 
-/* The first of the sections before this one that was read and shares bytes with it; GP_SECTION_COUNT: none.
- */
+/* The first of the sections before this one that was read and shares bytes with it;
+ * GP_SECTION_COUNT: none. */
 static gp_section_t find_overlap(
     const gp_record_t *record, const gp_record_header_t *header, gp_section_t section)
 {
