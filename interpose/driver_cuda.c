@@ -268,25 +268,13 @@ static int cuda_side_stream(void *self, const gp_driver_context_t *context, uint
   return (int)result;
 }
 
-/*
- * A wait stays in force when its event is destroyed (cuda.h, cuEventDestroy: its resources are released when
- * it is complete). The default stream is that of the current context.
- */
-static int cuda_order(void *self, const gp_driver_context_t *context, uint64_t stream)
+static int cuda_stream_wait(void *self, const gp_driver_context_t *context, uint64_t stream, void *event)
 {
-  CUevent event = NULL;
   bool entered;
   (void)self;
   CUresult result = enter_context(context, &entered);
   if (result == CUDA_SUCCESS)
-    result = GP_REAL_CALL(cuEventCreate, &event, CU_EVENT_DISABLE_TIMING);
-  if (result == CUDA_SUCCESS)
-    result = GP_REAL_CALL(cuEventRecord, event, CU_STREAM_LEGACY);
-  if (result == CUDA_SUCCESS)
     result = GP_REAL_CALL(cuStreamWaitEvent, (CUstream)(uintptr_t)stream, event, 0);
-  if (event)
-    (void)GP_REAL_CALL(
-        cuEventDestroy_v2, event); /* the program does not know it: an error has no effect on it */
   leave_context(entered);
   return (int)result;
 }
@@ -467,7 +455,7 @@ static bool cuda_code_is_sticky(int code)
   .wait_as_free = cuda_wait_as_free, .reserve = gp_mapped_cuda_reserve,                                      \
   .unreserve = gp_mapped_cuda_unreserve, .create = cuda_create, .destroy = gp_mapped_cuda_destroy,           \
   .map = gp_mapped_cuda_map, .unmap = gp_mapped_cuda_unmap, .allow = gp_mapped_cuda_allow,                   \
-  .pause = cuda_pause, .order = cuda_order, .memory_info = cuda_memory_info,                                 \
+  .pause = cuda_pause, .stream_wait = cuda_stream_wait, .memory_info = cuda_memory_info,                     \
   .host_available = cuda_host_available, .trim_async = cuda_trim_async,                                      \
   .async_reserved = cuda_async_reserved, .fill_stream = cuda_fill_stream, .fill = cuda_fill,                 \
   .fill_query = cuda_stream_query, .now_ns = cuda_now_ns, .code_out_of_memory = CUDA_ERROR_OUT_OF_MEMORY,    \

@@ -67,11 +67,8 @@ typedef struct gp_driver_ops {
    */
   int (*side_stream)(void *self, const gp_driver_context_t *context, uint64_t *ret_stream);
 
-  /*
-   * Optional. Puts a stream of the context behind its default stream: what is submitted to the stream from
-   * now on begins after what was submitted to the default stream before. stream is the driver's handle.
-   */
-  int (*order)(void *self, const gp_driver_context_t *context, uint64_t stream);
+  /* Optional. Has a stream of the context, by the driver's handle, wait for an event of enter_stream(). */
+  int (*stream_wait)(void *self, const gp_driver_context_t *context, uint64_t stream, void *event);
 
   /*
    * Optional, all or none: physical memory that is mapped at addresses of the pool's choice. Sizes and
@@ -98,7 +95,7 @@ typedef struct gp_driver_ops {
    * that CUDA has for it (CU_STREAM_LEGACY, CU_STREAM_PER_THREAD). free() takes such memory with a context
    * whose handle is NULL, and does not wait for the device then; work that uses the memory must be complete.
    * free_ordered() takes it in the order of a stream. enter_stream() puts an operation into a stream that
-   * does nothing; *event is NULL at first, and the driver's to make and use again.
+   * does nothing; *event is NULL at first, and the driver's to make and use again. fence_query() tells of it.
    */
   int (*alloc_ordered)(
       void *self, const gp_driver_context_t *context, uint64_t stream, uint64_t bytes, uint64_t *ret_address);

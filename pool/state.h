@@ -341,13 +341,21 @@ struct gp_device {
   gp_stats_t own_stats;
 };
 
+typedef enum gp_single_fence {
+  GP_SINGLE_NO_FENCE,
+  GP_SINGLE_RECORDING,
+  GP_SINGLE_HAS_FENCE
+} gp_single_fence_t;
+
 /* Mode `single`, see reuse/single.h. */
 typedef struct gp_single_state {
   gp_context_t *context;            /* where it holds, or did; NULL: nowhere, or that context is lost; under
                                      * contexts_lock */
   _Atomic uint64_t unordered_epoch; /* of the newest free whose memory was handed out at once, 0: none;
                                      * written with the device's lock held */
-  atomic_int settling;              /* waits for unordered work in flight, see gp_single_end */
+  void *fence;                      /* the driver's, behind the unordered work; it ends with the context */
+  atomic_int fence_state;           /* gp_single_fence_t: by whom it is recorded is in single.c */
+  atomic_int settling; /* threads about to begin a capture that may call the driver for that work */
 } gp_single_state_t;
 
 /* A capture that reaches one thread only. Written under contexts_lock; any thread compares `thread` with

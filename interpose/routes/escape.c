@@ -11,6 +11,7 @@
 #include "interpose/routes/real_dlsym.h"
 #include "interpose/sight/stubs.h"
 #include "pool/reuse/known_streams.h"
+#include "pool/reuse/single.h"
 #include "pool/util/assert.h"
 #include "pool/util/loader_walk.h"
 #include "pool/util/log.h"
@@ -247,13 +248,18 @@ static int look_for_unknown(struct dl_phdr_info *info, size_t size, void *arg)
 static void note_unseen(gp_engine_t *engine, const char *name, const char *who)
 {
   static atomic_flag told = ATOMIC_FLAG_INIT;
+  char why[192];
   gp_effect_t effect = gp_class_effect(name);
 
   if (effect == GP_EFFECT_NONE)
     return;
-  if (!gp_effect_ends_pooling_unseen(effect))
+  if (!gp_effect_ends_pooling_unseen(effect)) {
+    (void)snprintf(why, sizeof(why),
+        "%s is linked to %s of the driver, which this version of gpupool does not know",
+        who[0] ? who : "the program", name);
+    (void)gp_single_end(engine, why);
     gp_known_streams_miss(engine);
-  else if (!atomic_flag_test_and_set(&told)) {
+  } else if (!atomic_flag_test_and_set(&told)) {
     gp_log(GP_LOG_ERROR,
         "%s is linked to %s of the driver, which this version of gpupool does not know and would not see called; nothing is pooled",
         who[0] ? who : "the program", name);

@@ -6,6 +6,9 @@
 #include "pool/reuse/fences.h"
 #include "pool/util/log.h"
 
+#define FIRST_PAUSE_NS   UINT64_C(20000)
+#define LONGEST_PAUSE_NS UINT64_C(1000000)
+
 /* The caller holds contexts_lock. True: this call ended the mode. */
 static bool end(gp_engine_t *engine)
 {
@@ -42,73 +45,133 @@ bool gp_single_is_over(const gp_engine_t *engine)
   return gp_engine_reuse_mode(engine) != GP_MODE_SINGLE && atomic_load(&engine->single.unordered_epoch) == 0;
 }
 
-/* Ends the mode, and returns the context with unordered work; NULL: there is none. */
-static gp_context_t *end_and_find(gp_engine_t *engine, const char *why)
+/* Ends the mode, once. The caller holds no lock. */
+static void end_for(gp_engine_t *engine, const char *why)
 {
   gp_assert(!gp_holds_engine_lock());
-  if (gp_single_is_over(engine))
-    return NULL;
   gp_lock_take(&engine->contexts_lock);
   bool ended = end(engine);
-  gp_context_t *context = has_unordered(engine) ? engine->single.context : NULL;
   gp_lock_release(&engine->contexts_lock);
   if (ended) {
     gp_log(GP_LOG_INFO, "reuse mode is context from now on: %s", why);
     gp_mode_record(engine, GP_DETAIL_MODE_CONTEXT);
   }
+}
+
+static gp_context_t *unordered_context(gp_engine_t *engine)
+{
+  gp_lock_take(&engine->contexts_lock);
+  gp_context_t *context = has_unordered(engine) ? engine->single.context : NULL;
+  gp_lock_release(&engine->contexts_lock);
   return context;
 }
 
 /*
- * Waits for unordered work against captures: each side announces itself first and looks at the other
- * afterwards, as with gp_engine_enter_wait. That is not used here, for a thread that destroys a context need
- * not wait for this. A thread that begins a capture waits for the same thing anyhow, if there is unordered
- * work.
+ * Records the one fence in the default stream, right behind the unordered work. A fence of a later moment
+ * would come behind what other streams have been given since, and they behind it: such a wait may not end. So
+ * threads that come meanwhile wait for the record, which does not wait for the device.
  */
+static int record_fence(gp_engine_t *engine, gp_context_t *context)
+{
+  gp_single_state_t *single = &engine->single;
+  int state = GP_SINGLE_NO_FENCE;
+
+  while (!atomic_compare_exchange_strong(&single->fence_state, &state, GP_SINGLE_RECORDING)) {
+    if (state == GP_SINGLE_HAS_FENCE)
+      return 0;
+    state = GP_SINGLE_NO_FENCE;
+    sched_yield();
+  }
+  int code = gp_driver_enter_stream(engine, &context->driver, GP_STREAM_LEGACY, &single->fence);
+  atomic_store(&single->fence_state, code == 0 ? GP_SINGLE_HAS_FENCE : GP_SINGLE_NO_FENCE);
+  return code;
+}
+
+/* For whom unordered work is settled: the host, which waits for it; a created stream, by its handle, which
+ * the GPU has wait; or a stream that comes behind the default stream by CUDA's rule, and needs the fence
+ * only. */
+#define FOR_HOST    UINT64_MAX
+#define FOR_ORDERED UINT64_C(0)
+
+/* One look at the fence. code_not_ready: the host has to look again. Calls of the driver may be made. */
+static int look(gp_engine_t *engine, gp_context_t *context, uint64_t whom)
+{
+  const int not_ready = engine->driver.ops->code_not_ready;
+  int code = record_fence(engine, context);
+
+  if (code == 0)
+    code = gp_driver_fence_query(engine, &context->driver, engine->single.fence);
+  if (code == 0) {
+    atomic_store(&engine->single.unordered_epoch, 0);
+    return 0;
+  }
+  if (code == not_ready && whom == FOR_ORDERED)
+    return 0;
+  if (code == not_ready && whom != FOR_HOST &&
+      gp_driver_stream_wait(engine, &context->driver, whom, engine->single.fence) == 0)
+    return 0;
+  if (code == not_ready)
+    return code;
+  gp_driver_note(engine, context, code);
+  return atomic_load(&context->gone) ? code : gp_fences_wait_context(engine, context);
+}
+
+/*
+ * Settles the unordered work, if there is some. captures: the caller is about to begin a capture and has
+ * suspended the engine, so that no other thread makes calls, but those that are about to begin captures, too:
+ * they announce themselves in `settling`. Other threads look again when the suspension is over, or find that
+ * the capturing thread has settled the work.
+ */
+static int settle(gp_engine_t *engine, uint64_t whom, bool captures)
+{
+  const int not_ready = engine->driver.ops->code_not_ready;
+  bool counted = false;
+
+  for (uint64_t pause_ns = FIRST_PAUSE_NS;; pause_ns *= 2 * pause_ns <= LONGEST_PAUSE_NS ? 2 : 1) {
+    bool may_call = captures || gp_engine_enter_question(engine);
+    int code = may_call ? 0 : not_ready;
+    atomic_fetch_add(&engine->single.settling, captures);
+    gp_context_t *context = unordered_context(engine);
+    if (context && may_call)
+      code = look(engine, context, whom);
+    if (context && code == not_ready && !counted)
+      gp_driver_count(context, GP_COUNT_HOST_WAIT);
+    counted = true;
+    atomic_fetch_sub(&engine->single.settling, captures);
+    if (may_call && !captures)
+      gp_engine_leave(engine);
+    if (!context || code != not_ready || gp_engine_service(engine) == GP_SERVICE_DEAD)
+      return context ? code : 0;
+    gp_driver_pause(engine, pause_ns);
+  }
+}
+
 int gp_single_end(gp_engine_t *engine, const char *why)
 {
-  if (gp_single_is_over(engine))
-    return 0;
-  atomic_fetch_add(&engine->single.settling, 1);
-  gp_context_t *context = end_and_find(engine, why);
-  int code = context ? gp_fences_wait_context(engine, context) : 0;
-  atomic_fetch_sub(&engine->single.settling, 1);
-  return code;
+  return gp_single_end_for_stream(engine, FOR_HOST, why);
 }
 
 int gp_single_end_for_stream(gp_engine_t *engine, uint64_t handle, const char *why)
 {
-  gp_context_t *context = end_and_find(engine, why);
-
-  if (!context || handle == 0)
+  if (gp_single_is_over(engine))
     return 0;
-  if (engine->driver.ops->order && gp_engine_enter(engine)) {
-    int code = gp_driver_order(engine, &context->driver, handle);
-    gp_engine_leave(engine);
-    if (code == 0)
-      return 0;
-  }
-  return gp_single_end(engine, why);
+  end_for(engine, why);
+  return settle(engine, handle, false);
 }
 
 void gp_single_end_for_capture(gp_engine_t *engine)
 {
-  gp_context_t *context = end_and_find(engine, "a stream is captured");
-
-  if (context)
-    (void)gp_fences_wait_context(engine, context); /* what went wrong the capture will say */
+  if (gp_single_is_over(engine))
+    return;
+  end_for(engine, "a stream is captured");
+  (void)settle(engine, FOR_HOST, true); /* what went wrong the capture will say */
   while (atomic_load(&engine->single.settling) > 0)
-    sched_yield(); /* a thread saw the unordered work before it was settled */
+    sched_yield(); /* a thread that captures, too, saw the work before it was settled */
 }
 
 bool gp_single_has_unordered(gp_engine_t *engine)
 {
-  if (gp_single_is_over(engine))
-    return false;
-  gp_lock_take(&engine->contexts_lock);
-  bool has = has_unordered(engine);
-  gp_lock_release(&engine->contexts_lock);
-  return has;
+  return !gp_single_is_over(engine) && unordered_context(engine);
 }
 
 void gp_single_add_context(gp_engine_t *engine, gp_context_t *context)

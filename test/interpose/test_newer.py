@@ -76,6 +76,18 @@ class Work(Newer):
                     self.assertEqual(self.said(run, "nothing is pooled"), [])
                     self.assertGreaterEqual(stats_of(run.snapshot())["cache_hits"], ROUNDS)
 
+    def test_a_call_that_the_tables_do_not_know_ends_single(self):
+        """On a driver that is no newer than the tables; the library that is linked is noticed with the next miss."""
+        for how, why in ((("dlsym",), "the program calls cuLaunchFuture"),
+                         (("linked", LAUNCH), "newer_launch.so is linked to cuLaunchFuture")):
+            with self.subTest(how=how):
+                run = self.use("launch", *how, reuse="single", SIMCUDA_DRIVER=KNOWN)
+                self.assertEqual(run.status, 0)
+                if how == ("dlsym",):
+                    self.assertEqual(run.field("early"), 0)
+                    self.expect_clean(run)
+                self.assertEqual(len(self.said(run, "is context from now on: " + why)), how == ("dlsym",), run.err)
+
     def test_a_library_that_is_linked_to_it(self):
         """No call of it passes by this library; it is loaded when the pool is at work."""
         for reuse in MODES:

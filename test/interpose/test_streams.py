@@ -11,13 +11,17 @@ MIB = 1 << 20
 
 # What each ends the order of one stream by, and the library's own calls for what is owed then, which stand in front of the
 # program's (behind it for a new context, which has no work yet).
-ORDER = ["cuEventCreate", "cuEventRecord", "cuStreamWaitEvent", "cuEventDestroy_v2"]
-WAIT = ["cuCtxSynchronize"]
+# The fence is not there yet when it is asked first (NOT_THERE).
+LOOK = ["cuEventCreate", "cuEventRecord", "cuEventQuery"]
+ORDER = LOOK + ["cuStreamWaitEvent"]
+WAIT = LOOK + ["cuEventQuery"]
+NOT_THERE = "cuEventQuery:600@1"
 ENDS = {
     ("stream", "1"): ["cuStreamCreate"] + ORDER + ["cuMemsetD8Async", "cuStreamCreateWithPriority", "cuCtxSynchronize",
                                                    "cuStreamCreate"],
-    ("stream", "0"): ["cuStreamCreate", "cuMemsetD8Async", "cuStreamCreateWithPriority", "cuCtxSynchronize", "cuStreamCreate"],
-    ("per_thread",): ["cuMemsetD8Async"],
+    ("stream", "0"): ["cuStreamCreate"] + LOOK + ["cuMemsetD8Async", "cuStreamCreateWithPriority", "cuCtxSynchronize",
+                                                  "cuStreamCreate"],
+    ("per_thread",): LOOK + ["cuMemsetD8Async"],
     ("context",): ["cuCtxCreate_v2"] + WAIT,
     ("peer",): WAIT + ["cuCtxEnablePeerAccess"],
     ("ipc",): WAIT + ["cuIpcGetMemHandle"],
@@ -115,7 +119,7 @@ class OneStream(PreloadCase):
     def test_what_ends_it_is_paid_for_before_it_can_do_harm(self):
         for args, calls in ENDS.items():
             with self.subTest(args=args):
-                run = self.run_single(*args)
+                run = self.run_single(*args, SIMCUDA_FAIL=NOT_THERE)
                 self.assertEqual(self.between(run), calls)
                 self.assertEqual(modes(run.snapshot()), ["single", "context"])
                 self.assertGreater(run.moves[1], 1)
@@ -128,17 +132,22 @@ class OneStream(PreloadCase):
 
     def test_a_driver_that_refuses_to_order_is_waited_for(self):
         tail = ENDS["stream", "1"][1 + len(ORDER):]
-        for i, call in enumerate(ORDER[:3]):
-            run = self.run_single("stream", "1", SIMCUDA_FAIL=call + ":1@1")
-            asked = ORDER[:i + 1] + (ORDER[3:] if i > 0 else [])
-            self.assertEqual(self.between(run), ["cuStreamCreate"] + asked + WAIT + tail)
+        for i, call in enumerate(ORDER):
+            failing = call + ":1@1" + ("," + NOT_THERE if call == "cuStreamWaitEvent" else "")
+            run = self.run_single("stream", "1", SIMCUDA_FAIL=failing)
+            waits = ["cuEventQuery"] if call == "cuStreamWaitEvent" else ["cuCtxSynchronize"]
+            self.assertEqual(self.between(run), ["cuStreamCreate"] + ORDER[:i + 1] + waits + tail)
+
+    def test_a_default_stream_without_work_costs_other_streams_nothing(self):
+        run = self.run_single("stream", "1")
+        self.assertEqual(self.between(run), ["cuStreamCreate"] + LOOK + ENDS["stream", "1"][1 + len(ORDER):])
 
     def test_work_past_the_stubs_waits_for_what_is_owed(self):
         """A program that looks behind the library may work in streams that the library does not follow."""
         for what, before, work in (("launch", [], "cuMemsetD8Async"),
                                    ("graph", ["cuGraphCreate", "cuGraphInstantiate_v2"], "cuGraphLaunch")):
             with self.subTest(what=what):
-                run = self.run_single("behind", what)
+                run = self.run_single("behind", what, SIMCUDA_FAIL=NOT_THERE)
                 calls = [call for call in self.between(run) if not call.startswith("cuGraphGet")]
                 self.assertEqual(calls, before + WAIT + 2 * [work])
 

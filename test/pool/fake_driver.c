@@ -145,8 +145,12 @@ static int fake_enter_stream(void *self, const gp_driver_context_t *context, uin
   if (must_fail(driver, FAKE_ENTER_STREAM)) {
     code = driver->fail_code;
   } else {
+    if (!*event) {
+      REQUIRE(driver->fence_count < FAKE_FENCES);
+      *event = &driver->fences[driver->fence_count++];
+    }
     driver->entered = stream;
-    *event = &driver->entered;
+    **(uint64_t **)event = driver->submitted[context_index(context)];
   }
   leave(driver);
   return code;
@@ -601,14 +605,14 @@ static int fake_info(void *self, const gp_driver_context_t *context, uint64_t *r
   return code;
 }
 
-static int fake_order(void *self, const gp_driver_context_t *context, uint64_t stream)
+static int fake_stream_wait(void *self, const gp_driver_context_t *context, uint64_t stream, void *event)
 {
   fake_driver_t *driver = self;
   int code = 0;
 
-  (void)context;
+  REQUIRE(context->handle && event);
   enter(driver);
-  if (must_fail(driver, FAKE_ORDER))
+  if (must_fail(driver, FAKE_STREAM_WAIT))
     code = driver->fail_code;
   else
     driver->ordered = stream;
@@ -662,7 +666,7 @@ void fake_driver_init(fake_driver_t *driver, uint64_t capacity, bool with_fence)
       .fence_query = with_fence ? fake_query : NULL,
       .stream_query = with_fence ? NULL : fake_stream_query,
       .default_query = with_fence ? NULL : fake_default_query,
-      .order = fake_order,
+      .stream_wait = fake_stream_wait,
       .fill_stream = fake_fill_stream,
       .fill = fake_fill,
       .fill_query = fake_fill_query,

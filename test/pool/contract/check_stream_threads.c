@@ -87,12 +87,36 @@ static int wait_for_all(void *self, const gp_driver_context_t *key)
   return 0;
 }
 
-static int order(void *self, const gp_driver_context_t *key, uint64_t stream)
+/* The default stream's work that the fence behind it covers. */
+static _Atomic uint64_t fence;
+static int (*query_another)(void *, const gp_driver_context_t *, void *);
+
+static int record_fence(void *self, const gp_driver_context_t *key, uint64_t stream, void **event)
+{
+  (void)self;
+  (void)key;
+  if (stream != GP_STREAM_LEGACY || *event)
+    abort();
+  atomic_store(&fence, atomic_load(&records[0].submitted));
+  *event = &fence;
+  return 0;
+}
+
+static int query_fence(void *self, const gp_driver_context_t *key, void *event)
+{
+  if (event != &fence)
+    return query_another(self, key, event);
+  return atomic_load(&records[0].known) >= atomic_load(&fence) ? 0 : FAKE_NOT_READY;
+}
+
+static int wait_for_fence(void *self, const gp_driver_context_t *key, uint64_t stream, void *event)
 {
   int record = atomic_load(&record_of[(stream - handle_of(0)) / 16]);
   (void)self;
   (void)key;
-  raise_to(&records[record].behind, atomic_load(&records[0].submitted));
+  if (event != &fence)
+    abort();
+  raise_to(&records[record].behind, atomic_load(&fence));
   atomic_fetch_add(&orders, 1);
   return 0;
 }
@@ -176,9 +200,9 @@ static void run_round(uint32_t *state, int thread)
       free_block(atomic_exchange(&shared[next_random(state) % SHARED], 0));
     else if (dice < 96 && stream >= 0)
       synchronize(atomic_load(&record_of[stream]));
-    else if (dice < 99 || atomic_load(&orders) == 0) /* before, it would settle what is unordered */
+    else if (atomic_load(&orders) > 0 && dice < 99) /* before, it would settle what is unordered */
       synchronize(0);
-    else
+    else if (atomic_load(&orders) > 0)
       synchronize_all();
     if (stream >= 0 && dice == 97) /* another one under its handle */
       create(stream);
@@ -203,7 +227,10 @@ START_TEST(test_threads_and_streams)
   fake_driver_init(&driver, GP_GIB, false);
   driver.locked = true;
   driver.ops.wait = wait_for_all;
-  driver.ops.order = order;
+  query_another = driver.ops.fence_query;
+  driver.ops.enter_stream = record_fence;
+  driver.ops.fence_query = query_fence;
+  driver.ops.stream_wait = wait_for_fence;
   engine = fake_engine(&driver, NULL, settings);
   gp_lock_leave_gaps(_i % 2 ? GAPS : 0);
   round_number = _i;

@@ -15,15 +15,22 @@
 
 static const char *const single_mode[] = {"GPUPOOL_REUSE=single", "GPUPOOL_RESERVE=0", NULL};
 
+static void complete_first(void)
+{
+  fake_complete(&driver, 0);
+}
+
+/* What a thread waits for while it sleeps is complete then. */
 static void begin(void)
 {
   start(single_mode, GP_GIB, true);
+  driver.on_pause = complete_first;
 }
 
 static long own_calls(void)
 {
-  return driver.count[FAKE_RECORD] + driver.count[FAKE_QUERY] + driver.count[FAKE_WAIT] +
-         driver.count[FAKE_ORDER];
+  return driver.count[FAKE_RECORD] + driver.count[FAKE_ENTER_STREAM] + driver.count[FAKE_QUERY] +
+         driver.count[FAKE_WAIT] + driver.count[FAKE_STREAM_WAIT];
 }
 
 /* A block of that size has been used by an owner whose work is pending, and is free. */
@@ -93,11 +100,12 @@ START_TEST(test_a_stream_ends_it)
   uint64_t withheld = used_block(2 * GP_MIB);
   ck_assert_int_eq(gp_single_end_for_stream(engine, STREAM_A, WHY), 0);
   ck_assert_uint_eq(driver.ordered, STREAM_A);
-  ck_assert_int_eq(own_calls(), 1);
+  ck_assert_int_eq(own_calls(), 3);                                     /* fence, question, wait */
   ck_assert(gp_single_has_unordered(engine));                           /* for other streams */
   ck_assert_int_eq(gp_single_end_for_stream(engine, STREAM_B, WHY), 0); /* each stream for itself */
   ck_assert_uint_eq(driver.ordered, STREAM_B);
-  ck_assert_int_eq(own_calls(), 2);
+  ck_assert_int_eq(own_calls(), 5);
+  ck_assert_int_eq(driver.count[FAKE_ENTER_STREAM], 1); /* a later fence would come behind A's work */
   ck_assert(!reuses_at_once(3 * GP_MIB));
   uint64_t other = allocate(2 * GP_MIB);
   ck_assert_uint_ne(other, withheld); /* idle, but handed out only when that work is known to be over */
@@ -132,9 +140,28 @@ START_TEST(test_a_stream_that_is_ordered_anyhow_costs_nothing)
   begin();
   run_unordered();
   ck_assert_int_eq(gp_single_end_for_stream(engine, 0, WHY), 0);
-  ck_assert_int_eq(own_calls(), 0);
+  ck_assert_int_eq(driver.count[FAKE_STREAM_WAIT], 0);
+  ck_assert_uint_eq(driver.entered, GP_STREAM_LEGACY); /* the fence for streams that are not */
   ck_assert(!reuses_at_once(3 * GP_MIB));
-  ck_assert(gp_single_has_unordered(engine)); /* others may not be */
+  ck_assert(gp_single_has_unordered(engine));
+  stop();
+}
+END_TEST
+
+/* What other streams were given since does not matter. */
+START_TEST(test_it_is_settled_when_the_default_stream_has_passed_the_fence)
+{
+  begin();
+  run_unordered();
+  ck_assert_int_eq(gp_single_end_for_stream(engine, 0, WHY), 0);
+  fake_complete(&driver, 0);
+  fake_submit(&driver, 0, allocate(7 * GP_MIB)); /* of another stream: it does not end */
+  ck_assert(gp_single_has_unordered(engine));
+  driver.on_pause = NULL;
+  ck_assert_int_eq(gp_single_end(engine, WHY), 0);
+  ck_assert(gp_single_is_over(engine));
+  ck_assert_int_eq(driver.count[FAKE_WAIT], 0);
+  ck_assert_int_eq(stats().host_waits, 0);
   stop();
 }
 END_TEST
@@ -143,22 +170,51 @@ START_TEST(test_a_driver_that_cannot_order_is_waited_for)
 {
   begin();
   run_unordered();
+  driver.fail_at = driver.calls + 3;
+  driver.fail_code = FAKE_INVALID_VALUE;
+  ck_assert_int_eq(gp_single_end_for_stream(engine, STREAM_A, WHY), 0);
+  ck_assert_int_eq(driver.count[FAKE_STREAM_WAIT], 1);
+  ck_assert_int_eq(stats().host_waits, 1);
+  ck_assert(!gp_single_has_unordered(engine));
+  stop();
+}
+END_TEST
+
+START_TEST(test_without_a_fence_the_context_is_waited_for)
+{
+  begin();
+  run_unordered();
   driver.fail_at = driver.calls + 1;
   driver.fail_code = FAKE_INVALID_VALUE;
   ck_assert_int_eq(gp_single_end_for_stream(engine, STREAM_A, WHY), 0);
-  ck_assert_int_eq(driver.count[FAKE_ORDER], 1);
   ck_assert_int_eq(driver.count[FAKE_WAIT], 1);
   ck_assert(!gp_single_has_unordered(engine));
   stop();
 }
 END_TEST
 
+static int refuse_fence(void *self, const gp_driver_context_t *of, uint64_t stream, void **event)
+{
+  (void)self;
+  (void)of;
+  (void)stream;
+  (void)event;
+  return FAKE_INVALID_VALUE;
+}
+
+/* The next call is the wait for the context. */
+static void refuse_the_wait(void)
+{
+  driver.ops.enter_stream = refuse_fence;
+  driver.fail_at = driver.calls + 1;
+  driver.fail_code = FAKE_INVALID_VALUE;
+}
+
 START_TEST(test_a_wait_that_fails_leaves_it_unordered)
 {
   begin();
   run_unordered();
-  driver.fail_at = driver.calls + 1;
-  driver.fail_code = FAKE_INVALID_VALUE;
+  refuse_the_wait();
   ck_assert_int_eq(gp_single_end(engine, WHY), FAKE_INVALID_VALUE);
   ck_assert(gp_single_has_unordered(engine));
   ck_assert_int_eq(gp_single_end(engine, WHY), 0);
@@ -177,7 +233,7 @@ START_TEST(test_a_context_that_ended_unseen_is_lost_with_the_wait)
   driver.fail_at = driver.calls + 1;
   driver.fail_code = FAKE_GONE;
   ck_assert_ptr_nonnull(gp_engine_context(engine, &other));
-  ck_assert_int_eq(driver.count[FAKE_WAIT], 1);
+  ck_assert_int_eq(driver.count[FAKE_WAIT], 0);
   ck_assert(gp_context_is_lost(context));
   ck_assert_uint_eq(stats().allocated_bytes.current, 0);
   stop();
@@ -191,14 +247,13 @@ START_TEST(test_a_context_that_ended_unseen_does_not_keep_its_suspension)
 
   begin();
   run_unordered();
-  driver.fail_at = driver.calls + 1;
-  driver.fail_code = FAKE_INVALID_VALUE;
+  refuse_the_wait();
   gp_context_t *second = gp_engine_context(engine, &other);
   ck_assert(gp_single_has_unordered(engine));
   ck_assert_ptr_eq(gp_engine_suspend_in(engine, context, GP_REACH_THREADS).owner, context);
   driver.fail_at = driver.calls + 1;
   driver.fail_code = FAKE_GONE;
-  ck_assert_int_eq(gp_single_end(engine, WHY), FAKE_GONE);
+  gp_single_end_for_capture(engine);
   ck_assert_int_eq(gp_engine_alloc(engine, second, GP_MIB, &address), 0);
   ck_assert(!gp_engine_is_suspended(engine));
   ck_assert(gp_context_is_lost(context));
@@ -215,8 +270,7 @@ START_TEST(test_a_context_that_ended_unseen_leaves_room_under_the_limit)
   start(limited, GP_GIB, true);
   (void)allocate(2 * GP_MIB);
   run_unordered();
-  driver.fail_at = driver.calls + 1;
-  driver.fail_code = FAKE_INVALID_VALUE;
+  refuse_the_wait();
   gp_context_t *second = gp_engine_context(engine, &other);
   driver.fail_at = driver.calls + 1;
   driver.fail_code = FAKE_GONE;
@@ -233,7 +287,7 @@ START_TEST(test_a_second_context_waits_for_the_first)
   begin();
   run_unordered();
   gp_context_t *second = gp_engine_context(engine, &other);
-  ck_assert_int_eq(driver.count[FAKE_WAIT], 1);
+  ck_assert_int_eq(stats().host_waits, 1);
   ck_assert(!reuses_at_once(3 * GP_MIB));
   gp_engine_context_lost(engine, second);
   synchronize();
@@ -276,7 +330,8 @@ START_TEST(test_a_capture)
   run_unordered();
   gp_suspension_t capture = gp_engine_suspend_in(engine, context, GP_REACH_THREADS);
   gp_single_end_for_capture(engine);
-  ck_assert_int_eq(driver.count[FAKE_WAIT], 1);
+  ck_assert(gp_single_is_over(engine));
+  ck_assert_int_eq(stats().host_waits, 1);
   synchronize();
   gp_engine_resume_in(engine, &capture);
   ck_assert(!reuses_at_once(2 * GP_MIB));
@@ -287,11 +342,12 @@ END_TEST
 static atomic_bool in_call, call_is_over, suspended;
 
 /* Ends when the suspension is counted; without the waiting for it, long after the suspension has returned. */
-static int slow_order(void *self, const gp_driver_context_t *which, uint64_t stream)
+static int slow_stream_wait(void *self, const gp_driver_context_t *which, uint64_t stream, void *event)
 {
   (void)self;
   (void)which;
   (void)stream;
+  (void)event;
   atomic_store(&in_call, true);
   while (!gp_engine_is_suspended(engine))
     sched_yield();
@@ -308,6 +364,15 @@ static void *put_behind(void *arg)
   return NULL;
 }
 
+static long calls_while_suspended;
+
+static void resume(void)
+{
+  calls_while_suspended = own_calls();
+  driver.on_pause = NULL;
+  gp_engine_resume(engine);
+}
+
 /* As the begin of a capture does: no call of the engine's may be in flight when it returns. */
 START_TEST(test_a_suspension_waits_for_calls_in_flight)
 {
@@ -315,7 +380,8 @@ START_TEST(test_a_suspension_waits_for_calls_in_flight)
 
   begin();
   run_unordered();
-  driver.ops.order = slow_order;
+  int (*stream_wait)(void *, const gp_driver_context_t *, uint64_t, void *) = driver.ops.stream_wait;
+  driver.ops.stream_wait = slow_stream_wait;
   ck_assert_int_eq(pthread_create(&thread, NULL, put_behind, NULL), 0);
   while (!atomic_load(&in_call))
     sched_yield();
@@ -324,10 +390,12 @@ START_TEST(test_a_suspension_waits_for_calls_in_flight)
   atomic_store(&suspended, true);
   pthread_join(thread, NULL);
   ck_assert(over);
+  driver.ops.stream_wait = stream_wait;
+  long calls = own_calls();
+  driver.on_pause = resume;
   ck_assert_int_eq(
-      gp_single_end_for_stream(engine, STREAM_B, WHY), 0); /* suspended: no such call, the host waits */
-  ck_assert_int_eq(driver.count[FAKE_WAIT], 1);
-  gp_engine_resume(engine);
+      gp_single_end_for_stream(engine, STREAM_B, WHY), 0); /* suspended: no such call before the end */
+  ck_assert_int_eq(calls_while_suspended, calls);
   stop();
 }
 END_TEST
@@ -347,12 +415,15 @@ static void slow_event(void *self, const gp_event_t *event)
   atomic_store(&hit_is_over, true);
 }
 
-static int wait_after_hits(void *self, const gp_driver_context_t *which)
+static int fence_after_hits(void *self, const gp_driver_context_t *which, uint64_t stream, void **event)
 {
+  static uint64_t fence;
   (void)self;
   (void)which;
+  (void)stream;
   waited_too_early = !atomic_load(&hit_is_over);
   atomic_store(&waited, true);
+  *event = &fence;
   return 0;
 }
 
@@ -370,7 +441,7 @@ START_TEST(test_allocations_in_flight_are_over_before_it_is_settled)
   pthread_t thread;
 
   fake_driver_init(&driver, GP_GIB, true);
-  driver.ops.wait = wait_after_hits;
+  driver.ops.enter_stream = fence_after_hits;
   engine = fake_engine(&driver, &observer, single_mode);
   context = gp_engine_context(engine, &first);
   (void)used_block(GP_MIB);
@@ -391,7 +462,7 @@ START_TEST(test_an_escape_settles)
   begin();
   run_unordered();
   (void)gp_single_end(engine, WHY);
-  ck_assert_int_eq(driver.count[FAKE_WAIT], 1);
+  ck_assert_int_eq(stats().host_waits, 1);
   ck_assert(!reuses_at_once(2 * GP_MIB));
   synchronize();
   ck_assert(!reuses_at_once(3 * GP_MIB));
@@ -400,22 +471,20 @@ START_TEST(test_an_escape_settles)
 END_TEST
 
 /*
- * What another thread does while one is at a wait for what is owed: the driver's wait makes these calls in
- * that thread's stead, as no lock is held.
+ * What another thread does while one is at a wait for what is owed: the sleep makes these calls in that
+ * thread's stead, as no lock is held.
  */
 static void (*during_wait)(void);
 static int waits;
 
-static int wait_and_more(void *self, const gp_driver_context_t *which)
+static void sleep_and_more(void)
 {
   void (*more)(void) = during_wait;
-  (void)self;
-  (void)which;
   waits++;
   during_wait = NULL;
   if (more)
     more();
-  return 0;
+  complete_first();
 }
 
 static void run_unordered_with(void (*more)(void))
@@ -424,7 +493,7 @@ static void run_unordered_with(void (*more)(void))
   run_unordered();
   waits = 0;
   during_wait = more;
-  driver.ops.wait = wait_and_more;
+  driver.on_pause = sleep_and_more;
 }
 
 static void meet_second_context(void)
@@ -483,11 +552,12 @@ END_TEST
 static atomic_bool in_wait, capturing, waited_in_capture;
 static atomic_int waits_begun;
 
-/* The first wait is on its way to the driver when a capture begins. */
-static int wait_until_captured(void *self, const gp_driver_context_t *which)
+/* The first question is on its way to the driver when a capture begins. */
+static int query_until_captured(void *self, const gp_driver_context_t *which, void *fence)
 {
   (void)self;
   (void)which;
+  (void)fence;
   if (atomic_fetch_add(&waits_begun, 1) > 0)
     return 0;
   atomic_store(&in_wait, true);
@@ -496,7 +566,16 @@ static int wait_until_captured(void *self, const gp_driver_context_t *which)
   for (int i = 0; i < 1000 && !atomic_load(&capturing); i++)
     sched_yield();
   atomic_store(&waited_in_capture, atomic_load(&capturing));
-  return 0;
+  return FAKE_NOT_READY;
+}
+
+static int refuse_to_wait(void *self, const gp_driver_context_t *which, uint64_t stream, void *event)
+{
+  (void)self;
+  (void)which;
+  (void)stream;
+  (void)event;
+  return FAKE_INVALID_VALUE;
 }
 
 static void *settle(void *arg)
@@ -515,18 +594,30 @@ static void *order(void *arg)
   return NULL;
 }
 
-START_TEST(test_no_wait_is_in_flight_when_a_capture_begins)
+/* Another thread that is about to begin one. */
+static void *capture_as_well(void *arg)
 {
+  (void)arg;
+  gp_suspension_t capture = gp_engine_suspend_in(engine, context, GP_REACH_THREADS);
+  gp_single_end_for_capture(engine);
+  gp_engine_resume_in(engine, &capture);
+  atomic_store(&in_wait, true);
+  return NULL;
+}
+
+START_TEST(test_no_question_is_in_flight_when_a_capture_begins)
+{
+  static void *(*const others[])(void *) = {settle, order, capture_as_well};
   pthread_t thread;
 
   begin();
   run_unordered();
-  driver.ops.wait = wait_until_captured;
-  driver.ops.order = NULL;
+  driver.ops.fence_query = query_until_captured;
+  driver.ops.stream_wait = refuse_to_wait;
   atomic_store(&waits_begun, 0);
   atomic_store(&in_wait, false);
   atomic_store(&capturing, false);
-  ck_assert_int_eq(pthread_create(&thread, NULL, _i == 0 ? settle : order, NULL), 0);
+  ck_assert_int_eq(pthread_create(&thread, NULL, others[_i], NULL), 0);
   while (!atomic_load(&in_wait))
     sched_yield();
   gp_suspension_t capture = gp_engine_suspend_in(engine, context, GP_REACH_THREADS);
@@ -566,7 +657,9 @@ int main(void)
   tcase_add_test(single, test_a_stream_ends_it);
   tcase_add_test(single, test_what_is_withheld_serves_when_the_device_is_done);
   tcase_add_test(single, test_a_stream_that_is_ordered_anyhow_costs_nothing);
+  tcase_add_test(single, test_it_is_settled_when_the_default_stream_has_passed_the_fence);
   tcase_add_test(single, test_a_driver_that_cannot_order_is_waited_for);
+  tcase_add_test(single, test_without_a_fence_the_context_is_waited_for);
   tcase_add_test(single, test_a_wait_that_fails_leaves_it_unordered);
   tcase_add_test(single, test_a_context_that_ended_unseen_is_lost_with_the_wait);
   tcase_add_test(single, test_a_context_that_ended_unseen_does_not_keep_its_suspension);
@@ -581,7 +674,7 @@ int main(void)
   tcase_add_test(single, test_all_that_escape_wait);
   tcase_add_test(single, test_all_that_meet_a_second_context_wait);
   tcase_add_test(single, test_the_context_itself_does_not_wait);
-  tcase_add_loop_test(single, test_no_wait_is_in_flight_when_a_capture_begins, 0, 2);
+  tcase_add_loop_test(single, test_no_question_is_in_flight_when_a_capture_begins, 0, 3);
   tcase_add_test(single, test_other_modes_know_nothing_of_it);
   suite_add_tcase(suite, single);
   return gp_check_main(suite);

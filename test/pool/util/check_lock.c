@@ -65,10 +65,10 @@ static void query_with_a_lock(void)
   (void)gp_driver_fence_query(engine, &context->driver, NULL);
 }
 
-static void order_with_a_lock(void)
+static void stream_wait_with_a_lock(void)
 {
   begin();
-  (void)gp_driver_order(engine, &context->driver, 0);
+  (void)gp_driver_stream_wait(engine, &context->driver, 0, NULL);
 }
 
 static void locks_in_the_wrong_order(void)
@@ -89,7 +89,7 @@ static const struct {
     {info_with_a_lock, "gp_locks_held() == 0", "gp_driver_memory_info"},
     {fence_with_a_lock, "gp_locks_held() == 0", "gp_driver_fence_record"},
     {query_with_a_lock, "gp_locks_held() == 0", "gp_driver_fence_query"},
-    {order_with_a_lock, "gp_locks_held() == 0", "gp_driver_order"},
+    {stream_wait_with_a_lock, "gp_locks_held() == 0", "gp_driver_stream_wait"},
     {locks_in_the_wrong_order, "held >> rank == 0", ""},
 };
 
