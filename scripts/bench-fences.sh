@@ -1,9 +1,9 @@
 #!/bin/sh
 # What not knowing costs while the device lags: bench-fences.sh BUILD/test/bench/bench_fences [--streams N | --silent N]
-# The traces of test/workloads, and those of ../shared/traces where they are there. The file comment of
+# The traces that the build has made, and those of ../shared/traces where they are there. The file comment of
 # test/bench/bench_fences.c says what is printed.
 root=$(cd "$(dirname "$0")/.." && pwd)
-set -- "$@" "$root"/test/workloads/*.csv
+set -- "$@" "$(dirname "$1")"/../workloads/*.csv
 for trace in "$root"/../shared/traces/*.csv; do
   [ -e "$trace" ] && set -- "$@" "$trace"
 done

@@ -6,7 +6,7 @@
 Parts:
   tool          every report, its JSON and every export of the stored snapshots, and what the fuzz corpora make of the tool
   programs      each program that the suite `prog` runs, under the library, with each of SETTINGS
-  traces        each trace of test/workloads, and of ../shared/traces if that folder exists, under the library
+  traces        each trace that NEW_BUILD has made, and of ../shared/traces if that folder exists, under the library
   instructions  callgrind's count of instructions of the library and of the tool on the same input, in release builds that
                 the script makes in a temporary folder: at most 1% more
 
@@ -275,17 +275,17 @@ def program_cases(programs):
                 side, case, command, settings)
 
 
-def trace_files():
+def trace_files(build):
     """The project's own, and the real ones where their folder exists beside the source tree, or a work tree's origin."""
     common = subprocess.run(["git", "-C", ROOT, "rev-parse", "--path-format=absolute", "--git-common-dir"], check=False,
                             stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, encoding="utf-8").stdout.strip()
     origins = {ROOT, os.path.dirname(common)} - {""}
-    return sorted(glob.glob(os.path.join(ROOT, "test", "workloads", "*.csv"))) + sorted(
+    return sorted(glob.glob(os.path.join(build, "test", "workloads", "*.csv"))) + sorted(
         path for origin in origins for path in glob.glob(os.path.join(origin, "..", "shared", "traces", "*.csv")))
 
 
 def trace_cases(programs):
-    for path in trace_files():
+    for path in trace_files(programs.build):
         for arguments, settings in REPLAYS:
             case = " ".join(["replay", os.path.basename(path)] + arguments + ["%s=%s" % item for item in settings.items()])
             yield case, lambda side, case=case, command=["test/prog/replay", path] + arguments, settings=settings: (
@@ -389,7 +389,7 @@ def instructions(command, env, folder, left_out=()):
 def count_cases(programs, releases, folder):
     """Name, and a function of a side: instructions. Of a replay the second pass is what counts, and apart from it the rest."""
     trace = os.path.join(folder, "trace.csv")
-    with open(os.path.join(ROOT, "test", "workloads", "gpt2-medium-train.csv")) as file, open(trace, "w") as short:
+    with open(os.path.join(programs.build, "test", "workloads", "gpt2-medium-train.csv")) as file, open(trace, "w") as short:
         short.writelines(list(file)[:4000])
 
     def replay(side, passes, arguments, settings):

@@ -15,12 +15,12 @@ step "build" ninja -C build
 #
 simulated=$PWD/build/test/sim
 runtime=$(basename "$(readlink "$simulated/libcudart.so")") # that of the programs
-trace=test/workloads/gpt2-medium-train.csv
+trace=build/test/workloads/gpt2-medium-train.csv
 if gpu=$(scripts/find-gpu.py "$CUDA_INCLUDE" "$runtime" 2>build/logs/find-gpu.log); then
   libraries=$(echo "$gpu" | sed -n 1p)
   echo "== GPU: $(echo "$gpu" | sed -n 2p)"
   if [ "$(echo "$gpu" | sed -n 3p)" -lt 14000 ]; then
-    trace=test/workloads/llm-inference-growing-cache.csv # 2.6 GiB; the other wants 11
+    trace=build/test/workloads/llm-inference-growing-cache.csv # 2.6 GiB; the other wants 11
   fi
 else
   libraries=$simulated

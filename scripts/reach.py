@@ -16,7 +16,7 @@ import time
 from run import Problem, run_quietly  # test/guards
 
 # They look at texts, not at what the code does.
-NOT_RUN = ("guards-apply", "traces-are-current", "arrows", "waits-are-listed", "findings-are-listed", "mutations")
+NOT_RUN = ("guards-apply", "workloads", "arrows", "waits-are-listed", "findings-are-listed", "mutations")
 # The simulated GPU and the programs without the library (sim, prog) cannot notice.
 SUITES = {"unit", "contract", "fault", "golden", "fuzz", "html", "preload", "oracle"}
 SKIPPED = 77

@@ -3,7 +3,7 @@
 
     scripts/tune-table.py BUILD [TRACE ...]
 
-Without traces: those of test/workloads, and others where a folder ../shared/traces has some. No GPU is needed.
+Without traces: those that the build has made, and others where a folder ../shared/traces has some. No GPU is needed.
 """
 
 import glob
@@ -69,7 +69,7 @@ def main():
         sys.exit(__doc__)
     build, paths = sys.argv[1], sys.argv[2:]
     if not paths:
-        paths = sorted(glob.glob(os.path.join(ROOT, "test", "workloads", "*.csv")) +
+        paths = sorted(glob.glob(os.path.join(build, "test", "workloads", "*.csv")) +
                        glob.glob(os.path.join(ROOT, "..", "shared", "traces", "*.csv")))
     found = show_each(build, paths)
     show_pairs(build, paths, found)

@@ -18,8 +18,8 @@ OTHER_TYPES = ("naive", "round", "segment", "vmm")  # in the order of the table;
 GOALS = {"segment": (1.06, 1.24, 165, 10), "vmm": (1.02, 1.04, 1200, 0)}
 
 
-def paths():
-    found = sorted(glob.glob(os.path.join(ROOT, "test", "workloads", "*.csv")))
+def paths(build):
+    found = sorted(glob.glob(os.path.join(build.path, "test", "workloads", "*.csv")))
     return found + sorted(glob.glob(os.path.join(ROOT, "..", "shared", "traces", "*.csv")))
 
 
@@ -65,7 +65,7 @@ def mean(values):
 
 def show(build, goals, heading, line):
     """heading, line: how table.py prints. A synchronization after every row makes every free reusable at once."""
-    found = paths()
+    found = paths(build)
     heading("Traces: bytes held over bytes in use, and calls of the driver for memory", (
         "at once", "64 later", "calls, cold", "3rd pass", "fits %.2f" % CAPACITY))
     for kind in types():

@@ -15,8 +15,7 @@ import sys
 import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-TRACES = os.path.join(HERE, "..", "workloads")
-MODEL, TEXT = (os.path.join(TRACES, name) for name in ("gpt2-medium-train.csv", "llm-inference-growing-cache.csv"))
+MODEL, TEXT = "gpt2-medium-train.csv", "llm-inference-growing-cache.csv"
 
 # name: reason, program, arguments, settings
 RUNS = {
@@ -60,6 +59,7 @@ def neutral(snapshot, arguments):
 def main(build, names):
     for name in names or RUNS:
         reason, program, arguments, settings = RUNS[name]
+        arguments = [os.path.join(build, "test/workloads", argument) if argument in (MODEL, TEXT) else argument for argument in arguments]
         with tempfile.TemporaryDirectory() as folder:
             env = {"PATH": os.environ["PATH"], "LD_LIBRARY_PATH": os.path.join(build, "test/sim"),
                    "LD_PRELOAD": os.path.join(build, "interpose/libgpupool.so"), "SIMCUDA_DEVICES": "4",

@@ -30,6 +30,7 @@ from session import Session
 EXIT_FAILED, EXIT_USAGE, EXIT_SKIP = 1, 2, 77
 DEFAULT_LIMIT = 480
 BUILT = "built, not run"
+TRACE = "test/workloads/gpt2-medium-train.csv"  # its rule makes the other one, too
 
 
 def matches(check, pattern):
@@ -85,7 +86,7 @@ def parse_options():
                         help="build everything and run nothing; needs no GPU (exit status 0 if all was built)")
     parser.add_argument("--revision", metavar="TEXT",
                         help="what the report calls this revision of gpupool (git describe), for a copy of the tree")
-    parser.add_argument("--meson-build", metavar="DIR", type=folder_with("interpose/libgpupool.so", "test/prog/replay"),
+    parser.add_argument("--meson-build", metavar="DIR", type=folder_with("interpose/libgpupool.so", "test/prog/replay", TRACE),
                         help="use what is built there, and build gpupool no more")
     options = parser.parse_args()
     checks = choose(parser, options.only)
@@ -159,7 +160,7 @@ def build(options, checks, machine, problems):
         if not options.meson_build:
             say("== building gpupool")
             prog = sorted({check.program[5:] for check in checks if check.program.startswith("prog:")})
-            wanted = ["interpose/libgpupool.so", "test/interpose/libgpupool_unsafe.so", "test/sim/libcuda.so.1"]
+            wanted = ["interpose/libgpupool.so", "test/interpose/libgpupool_unsafe.so", "test/sim/libcuda.so.1", TRACE]
             toolchain.build_gpupool(build_folder, wanted + ["test/prog/" + name for name in prog], options.jobs)
     except toolchain.Missing as missing:
         problems["gpupool"] = str(missing)

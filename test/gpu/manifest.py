@@ -106,7 +106,7 @@ def question(name, shows, program, **more):
 
 
 def replay(name, shows, *args, runs=POOL, trace="llm-inference-growing-cache", **more):
-    command = ("{source}/test/workloads/%s.csv" % trace, "--check", "--strict") + args
+    command = ("{workloads}/%s.csv" % trace, "--check", "--strict") + args
     return check(name, "preload", shows, "prog:replay", args=command, runs=runs, judge="passes", expect=EMPTY, **more)
 
 

@@ -49,7 +49,7 @@ class Session:
         else:
             command = [os.path.join(self.prog_folder if kind == "prog" else self.programs, name)]
         args = check.sim_args if self.simulator and check.sim_args is not None else check.args
-        return command + [arg.format(source=toolchain.SOURCE) for arg in args]
+        return command + [arg.format(workloads=os.path.join(os.path.dirname(self.prog_folder), "workloads")) for arg in args]
 
     def environment(self, check, run, folder):
         """What is set for this run, beside what is inherited."""

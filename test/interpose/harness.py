@@ -74,7 +74,7 @@ def trace_shapes():
 
     If it is to be quick, the project's own.
     """
-    own = sorted(glob.glob(os.path.join(SOURCE, "test", "workloads", "*.csv")))
+    own = sorted(glob.glob(os.path.join(os.path.dirname(PROG), "workloads", "*.csv")))
     return own if QUICK else own + [path for path in real_traces() if os.path.basename(path) in OTHER_SHAPES]
 
 

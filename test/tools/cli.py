@@ -7,6 +7,7 @@ Runs the tool as a user does: exit statuses, messages, files. The preload librar
 nothing here depends on what a program does with CUDA.
 """
 
+import glob
 import json
 import os
 import pty
@@ -42,6 +43,11 @@ COLUMNS = [
     "duration_ns", "lifetime_ns", "stack", "detail",
 ]
 MIB = 1 << 20
+
+
+def workloads():
+    """The traces that the build has made."""
+    return sorted(glob.glob(os.path.join(os.path.dirname(GPUPOOL), "..", "test", "workloads", "*.csv")))
 
 
 def gauge(current=0, peak=None, allocated=None):

@@ -540,10 +540,10 @@ class Growth(Reports):
             self.assertEqual("a second" in message, with_times)
 
     def test_workloads(self):
-        folder = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "workloads")
-        for name, grows in (("gpt2-medium-train", False), ("llm-inference-growing-cache", True)):
+        training, growing_cache = cli.workloads()
+        for path, grows in ((training, False), (growing_cache, True)):
             program, blocks = Program(False), {}
-            with open(os.path.join(folder, name + ".csv"), encoding="utf-8") as file:
+            with open(path, encoding="utf-8") as file:
                 for operation, number, size, _ in csv.reader(file):
                     if operation == "A":
                         blocks[number] = program.alloc(int(size))

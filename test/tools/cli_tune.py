@@ -16,8 +16,7 @@ from cli_replay import Requests, rows
 from report_case import Reports
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
-TRACES = sorted(glob.glob(os.path.join(ROOT, "test", "workloads", "*.csv")) +
-                glob.glob(os.path.join(ROOT, "..", "shared", "traces", "*.csv")))
+TRACES = []  # the project's own, and the real ones where they are
 
 
 class Tune(Reports):
@@ -72,7 +71,7 @@ class Tune(Reports):
 
     def test_memory_ahead_of_need(self):
         """All of a program's memory at its begin, where time in the driver is the goal."""
-        for trace in sorted(glob.glob(os.path.join(ROOT, "test", "workloads", "*.csv"))):
+        for trace in cli.workloads():
             with self.subTest(trace=os.path.basename(trace)):
                 found = self.tune("--goal", "time", trace)
                 self.assertEqual(found["best"]["held"], int(found["settings"]["GPUPOOL_PREWARM"][:-3]) << 20)
@@ -176,4 +175,5 @@ if __name__ == "__main__":
     if len(sys.argv) < 3:
         sys.exit(__doc__)
     cli.GPUPOOL, cli.STUB = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
+    TRACES += cli.workloads() + sorted(glob.glob(os.path.join(ROOT, "..", "shared", "traces", "*.csv")))
     unittest.main(argv=[sys.argv[0]] + sys.argv[3:])
