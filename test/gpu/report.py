@@ -1,4 +1,6 @@
-"""Writes what the check found: gpu-check.json, report.txt, and results.md, a page for doc/gpu-results/."""
+"""Writes what the check found: gpu-check.json, report.txt, figures.md with all of it, and results.md, a page for
+doc/gpu-results/.
+"""
 
 import json
 import os
@@ -6,6 +8,7 @@ import shlex
 import sys
 
 import manifest
+from page import cell, page
 
 FORMAT = {"format": "gpupool-gpu-check", "version": 1}
 
@@ -127,10 +130,6 @@ def text_report(data):
     return "\n".join(lines + ["", counts(outcomes) + " in %.0f s" % data["seconds"]]) + "\n"
 
 
-def cell(text):
-    return str(text).replace("|", "\\|").replace("\n", " ")
-
-
 def without_places(text, places):
     """For a page that others read: folders by their role. The JSON has them as they were."""
     for place, name in places.items():
@@ -166,7 +165,8 @@ def figures_of(run):
     return facts
 
 
-def markdown(data):
+def head_of(data):
+    """What both pages begin with: the machine, what passed and what did not, the times without and with the pool."""
     outcomes, places = data["checks"], data["places"]
     lines = ["# %s, %s" % (data["machine"].get("gpu", {}).get("name", "no GPU"), data["date"]), ""]
     lines += ["- " + line for line in machine_lines(data["machine"])]
@@ -191,8 +191,13 @@ def markdown(data):
     if comparisons:
         lines += ["", "## Without and with the pool", ""]
         lines += ["- %s: %s" % (outcome["name"], outcome["comparison"]) for outcome in comparisons]
-    lines += ["", "## Figures"]
-    for outcome in outcomes:
+    return lines
+
+
+def every_figure(data):
+    """figures.md: a table for each run, with its command."""
+    lines, places = head_of(data) + ["", "## Figures"], data["places"]
+    for outcome in data["checks"]:
         for run in outcome["runs"]:
             facts = figures_of(run)
             if not facts:
@@ -205,9 +210,14 @@ def markdown(data):
     return "\n".join(lines) + "\n"
 
 
+def results(data):
+    return page(head_of(data), data["checks"], lambda run: {fact["name"]: format_value(fact) for fact in figures_of(run)})
+
+
 def write(data, folder):
-    """The three files, each replaced as a whole, so that an interrupted run leaves the last complete ones."""
+    """Each file is replaced as a whole, so that an interrupted run leaves the last complete ones."""
     write_atomically(os.path.join(folder, "gpu-check.json"), json.dumps(dict(FORMAT, **data), indent=1) + "\n")
     write_atomically(os.path.join(folder, "report.txt"), text_report(data))
     if not data["simulated"]:
-        write_atomically(os.path.join(folder, "results.md"), markdown(data))
+        write_atomically(os.path.join(folder, "figures.md"), every_figure(data))
+        write_atomically(os.path.join(folder, "results.md"), results(data))

@@ -15,6 +15,7 @@ sys.dont_write_bytecode = True
 import execute
 import judge
 import manifest
+import page
 import report
 import verdict
 
@@ -218,6 +219,65 @@ class Verdict(unittest.TestCase):
             self.assertIn("not decided", self.verdicts(left).values(), gone)
 
 
+class Pages(unittest.TestCase):
+    def test_facts_of_one_kind_are_one_row(self):
+        found = {"reading the clock": "5 ns", "cudaMalloc of 1 B": "3 us", "cudaMalloc of 4 KiB": "3 us", "cudaMalloc of 1 GiB": "9 us",
+                 "covers: legacy": "yes", "covers: green": "yes", "covers: other": "no", "driver": "none",
+                 "cuMemAlloc, global": "ok", "cuMemAlloc, relaxed": "ok", "cuMemFree, global": "ok", "cuMemFree, relaxed": "ok",
+                 "cuEventQuery, idle": "1 us", "cuEventQuery beside a kernel in this context": "2 us"}
+        self.assertEqual(page.rows_of([found]), [
+            ["", "reading the clock: 5 ns; driver: none"],
+            ["cudaMalloc of ...", "1 B, 4 KiB: 3 us; 1 GiB: 9 us"],
+            ["covers", "legacy, green: yes; other: no"],
+            ["cuMemAlloc; cuMemFree", "global, relaxed: ok"],
+            ["cuEventQuery", "idle: 1 us; beside a kernel in this context: 2 us"]])
+        other = dict(found, driver="one")
+        del other["covers: other"]
+        rows = page.rows_of([found, other])
+        self.assertIn(["driver", "none", "one"], rows)
+        self.assertIn(["covers", "legacy, green: yes; other: no", "legacy, green: yes"], rows)
+
+    def outcomes(self, number):
+        """Of all checks, with so many facts of each run that have nothing in common."""
+        for check in manifest.CHECKS:
+            made = outcome(check.name)
+            made.update(part=check.part, shows=check.shows, runs=[])
+            for run in check.runs:
+                facts = [{"name": check.name + chr(0x4e00 + i), "value": i + 0.5, "unit": "us", "min": i, "p95": i + 1, "samples": 9}
+                         for i in range(number)]
+                made["runs"].append({"under": run.under, "command": ["program"], "environment": {"GPUPOOL_TYPE": "vmm"}, "seconds": 1,
+                                     "facts": facts, "stats": {"fences": 1} if run.under == "pool" else None})
+            yield made
+
+    def test_the_page_is_short_and_every_figure_is_beside_it(self):
+        for number in (1, 100):
+            outcomes = list(self.outcomes(number))
+            for check in outcomes:
+                for i, run in enumerate(check["runs"]):
+                    run["facts"][0]["value"] = i  # so that each fact of several runs has a row
+            data = {"date": "", "simulated": False, "complete": True, "command": "", "places": {}, "checks": outcomes, "seconds": 1,
+                    "verdicts": verdict.decide(outcomes), "machine": {"processor": "", "processors": 1, "revision": ""}}
+            with tempfile.TemporaryDirectory() as folder:
+                report.write(data, folder)
+                texts = {}
+                for name in ("results.md", "figures.md", "gpu-check.json"):
+                    with open(os.path.join(folder, name)) as file:
+                        texts[name] = file.read()
+            self.assertLessEqual(texts["results.md"].count("\n"), page.MOST_LINES)
+            self.assertEqual("did not fit" in texts["results.md"], number == 100)
+            rows = {"| %s | %s | %s |" % (fact["name"], report.format_value(fact), report.spread(fact))
+                    for check in outcomes for run in check["runs"] for fact in run["facts"]}
+            self.assertLessEqual(rows, set(texts["figures.md"].splitlines()))
+            self.assertEqual(len(json.loads(texts["gpu-check.json"])["checks"]), len(outcomes))
+
+    def test_stored_pages_are_short(self):
+        paths = glob.glob(os.path.join(HERE, "..", "..", "doc", "gpu-results", "*.md"))
+        self.assertTrue(paths)
+        for path in paths:
+            with open(path) as file:
+                self.assertLessEqual(len(file.readlines()), page.MOST_LINES, path)
+
+
 class Execute(unittest.TestCase):
     def test_a_command_past_its_limit_ends_with_its_children(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -280,8 +340,9 @@ class Command(unittest.TestCase):
                 self.assertEqual(check["result"], "skipped")
                 self.assertTrue(check["problems"][0].startswith("no GPU: "))
                 self.assertIn(check["name"], done.stdout)
-            with open(os.path.join(folder, "results.md")) as file:
-                self.assertIn("not decided", file.read())
+            for name in ("results.md", "figures.md"):
+                with open(os.path.join(folder, name)) as file:
+                    self.assertIn("not decided", file.read())
 
 
 if __name__ == "__main__":
