@@ -1,16 +1,14 @@
-/*
- * Waiting until another thread has given memory back, by polling: the driver's free in which that thread is
- * may wait for the device. Uses: state.h, driver_calls.h.
- */
+/* Waiting, by polling, until another thread has given memory back: that thread's call of the driver's free
+ * may wait for the device. Uses: state.h, driver_calls.h. */
 #ifndef GP_POOL_AWAIT_RELEASE_H
 #define GP_POOL_AWAIT_RELEASE_H
 
 #include "pool/state.h"
 
 /*
- * Polls until a release of the device that is in flight has finished. False: none is in flight,
- * room->later_ns has reached limit_ns, or the whole patience was spent on such a wait before and no release
- * has finished since. The caller holds no lock.
+ * Polls until a release in flight on the device has finished. False: none is in flight, room->later_ns
+ * has reached limit_ns, or an earlier wait used up the whole patience and no release has finished
+ * since. The caller holds no lock.
  */
 bool gp_await_release(gp_engine_t *engine, gp_device_t *device, gp_room_t *room, uint64_t limit_ns);
 

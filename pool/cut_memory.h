@@ -1,15 +1,11 @@
-/*
- * What is at an address inside the segments of the pool, whose holes the address map does not know.
- */
+/* Look-up of addresses inside the pool's segments: the address map does not know the holes in segments. */
 #ifndef GP_POOL_CUT_MEMORY_H
 #define GP_POOL_CUT_MEMORY_H
 
 #include "pool/state.h"
 
-/*
- * The block of cut memory in which address lies, idle ones included, with its device's lock held, or NULL
- * with no lock.
- */
+/* The block of cut memory that contains address, idle blocks included, with its device's lock held. NULL,
+ * with no lock held: there is none. */
 gp_block_t *gp_cut_find_and_lock(gp_engine_t *engine, uint64_t address);
 
 #endif

@@ -1,11 +1,11 @@
 /*
- * Checked calls of the driver table (driver.h), and the only ones: what every call must satisfy is asserted
- * here, once. The caller holds no lock. Each returns the driver's code, unless it says otherwise; sizes in
- * bytes.
+ * Checked calls of the driver table (driver.h). Nothing else calls the table, so preconditions are asserted
+ * here, once. The caller holds no lock. Each function returns the driver's code unless its comment says
+ * otherwise. Sizes in bytes.
  *
- * A thread can be cancelled in the calls that the program asks for (alloc and alloc_ordered, and the free of
- * its own block), and their callers see to what they leave behind. It cannot in the others, which the program
- * did not make, or which make another context current meanwhile.
+ * A thread can be cancelled in the calls that the program asked for: alloc, alloc_ordered and the free of
+ * its own block. Their callers clean up what a cancelled call leaves behind. In all other calls it cannot
+ * be cancelled: the program did not make them, or they make another context current meanwhile.
  *
  * Uses: state.h, events.h, mode.h.
  */
@@ -63,17 +63,15 @@ int gp_driver_memory_info(
 /* The calling thread sleeps for about ns nanoseconds. */
 void gp_driver_pause(gp_engine_t *engine, uint64_t ns);
 
-/*
- * What a wait or a fence of that context answered. A context that has ended unseen is `gone` from then on, so
- * that it does not hold the others' memory back for ever; contexts.c forgets its memory.
- */
+/* Looks at the code that a wait or a fence of the context returned. A context that has ended unseen becomes
+ * `gone`, so that it does not hold the others' memory back for ever. contexts.c forgets its memory. */
 void gp_driver_note(gp_engine_t *engine, gp_context_t *context, int code);
 
 /* Counts a fence, or a wait of the host, in the statistics of the context's device. */
 typedef enum gp_count { GP_COUNT_FENCE, GP_COUNT_HOST_WAIT } gp_count_t;
 void gp_driver_count(gp_context_t *context, gp_count_t what);
 
-/* Bytes that can be had of a device that has free_bytes free: more, where that memory is the host's. */
+/* Bytes available on a device that has free_bytes free: more than that if it shares the host's memory. */
 uint64_t gp_driver_available(gp_engine_t *engine, const gp_driver_context_t *context, uint64_t free_bytes);
 
 #endif

@@ -6,7 +6,7 @@
 
 #include "pool/state.h"
 
-/* Before an event whose origin counts. The caller holds no lock. */
+/* Called before an event whose origin counts. The caller holds no lock. */
 static inline void gp_find_origin(gp_engine_t *engine, gp_occasion_t occasion, uint64_t size)
 {
   gp_assert(gp_locks_held() == 0);
@@ -14,7 +14,7 @@ static inline void gp_find_origin(gp_engine_t *engine, gp_occasion_t occasion, u
     engine->observer.find_origin(engine->observer.self, occasion, size);
 }
 
-/* The stack of the present request, as the observer told. The caller holds the device's lock. */
+/* The stack of the present request, from the observer. The caller holds the device's lock. */
 static inline uint32_t gp_origin(const gp_engine_t *engine)
 {
   return engine->observer.origin ? engine->observer.origin(engine->observer.self) : GP_ORIGIN_NONE;
@@ -23,14 +23,15 @@ static inline uint32_t gp_origin(const gp_engine_t *engine)
 /* The program asks for memory, perhaps for the first time. The caller holds no lock. */
 void gp_event_first_use(gp_engine_t *engine);
 
-/* False: without recording, what would go into events without a reader is a good part of a pair's time. */
+/* The observer wants the event. Without this check a pair of an allocation and a free would spend much of
+ * its time on events that no reader gets. */
 static inline bool gp_event_is_wanted(const gp_engine_t *engine, const uint32_t *cookie)
 {
   const _Atomic int *interest = engine->observer.interest;
   return !interest || atomic_load_explicit(interest, memory_order_relaxed) != 0 || (cookie && *cookie != 0);
 }
 
-/* Of a block's event. */
+/* The cookie of a block's event. */
 static inline uint32_t *gp_event_cookie(gp_block_t *block, gp_action_t action)
 {
   bool is_segment = action == GP_ACTION_SEGMENT_ALLOC || action == GP_ACTION_SEGMENT_FREE;
@@ -40,9 +41,9 @@ static inline uint32_t *gp_event_cookie(gp_block_t *block, gp_action_t action)
 }
 
 /*
- * An event of a block that the observer wants. Inline, so that the action is known where it is made: three
- * events are made of each allocation and its free. The caller holds the device's lock. Times in nanoseconds,
- * sizes in bytes.
+ * An event of a block, which the observer wants. Inline, so that the compiler knows the action: an
+ * allocation and its free make three events. The caller holds the device's lock. Times in
+ * nanoseconds, sizes in bytes.
  */
 static inline __attribute__((always_inline)) void gp_event_block_wanted(gp_engine_t *engine,
     gp_block_t *block, gp_action_t action, gp_detail_t detail, uint64_t time_ns, uint64_t duration_ns,
@@ -52,7 +53,7 @@ static inline __attribute__((always_inline)) void gp_event_block_wanted(gp_engin
   gp_assert_internal(!hit || action == GP_ACTION_ALLOC);
   bool is_segment = action == GP_ACTION_SEGMENT_ALLOC || action == GP_ACTION_SEGMENT_FREE;
   bool is_free = action == GP_ACTION_FREE_REQUESTED || action == GP_ACTION_FREE_COMPLETED;
-  /* A segment goes back on behalf of the thread that needs the room. */
+  /* A segment goes back for the sake of the thread that needs the room. */
   bool is_callers = action == GP_ACTION_SEGMENT_FREE || action == GP_ACTION_FREE_REFUSED;
   const gp_event_t event = {
       .time_ns = time_ns,
@@ -84,12 +85,12 @@ static inline void gp_event_block(gp_engine_t *engine, gp_block_t *block, gp_act
     gp_event_block_wanted(engine, block, action, detail, time_ns, duration_ns, hit);
 }
 
-/* The caller of these holds the device's lock, too. Times in nanoseconds, sizes in bytes. */
+/* The caller of the functions below holds the device's lock, too. Times in nanoseconds, sizes in bytes. */
 
-/* A free of an address inside cut memory at which no block begins that the program holds. */
+/* The program has freed an address inside cut memory where no block begins that it holds. */
 void gp_event_refused(gp_engine_t *engine, const gp_context_t *context, uint64_t address, uint64_t time_ns);
 
-/* A chunk of mapped memory comes or goes. */
+/* A chunk of mapped memory was mapped or is gone. */
 void gp_event_chunk(gp_engine_t *engine, const gp_range_t *range, gp_chunk_t *chunk, gp_action_t action,
     gp_detail_t detail, uint64_t time_ns, uint64_t duration_ns);
 
@@ -98,14 +99,15 @@ void gp_event_device(
 void gp_event_forwarded(
     gp_engine_t *engine, gp_forwarded_t *memory, gp_action_t action, uint64_t time_ns, uint64_t duration_ns);
 
-/* References or taint of a block have changed without an event. The caller holds the device's lock. */
+/* The references or the taint of a block have changed without an event. The caller
+ * holds the device's lock. */
 void gp_event_holders(gp_engine_t *engine, gp_block_t *block);
 
-/* What else is known of the device, told where the driver was called anyway. The caller holds the device's
- * lock. */
+/* Tells the observer what else the engine knows of the device, after a call of the driver. The caller
+ * holds the device's lock. */
 void gp_event_facts(gp_engine_t *engine, gp_device_t *device);
 
-/* What the driver said last about the device; false: it was never asked. The caller
+/* What the driver last said about the device; false: the pool never asked. The caller
  * holds the device's lock. */
 bool gp_device_use_as_told(const gp_device_t *device, gp_device_use_t *ret_use);
 

@@ -8,27 +8,25 @@
 #include "pool/state.h"
 
 /*
- * Serves a request of `requested` bytes, `bytes` with rounding, in the context, which is current in the
- * calling thread. The segment is as large as segment_policy.h says; where that would leave too little of the
- * device or of the limit, `bytes` rounded to GP_SEGMENT_STEP, or just `bytes`. Returns the driver's code;
- * *by_limit: the limit refused. On failure *ret_address is untouched. Where the host has no memory for the
- * records, the program gets an untracked allocation, whose free will be the driver's. The caller holds no
- * lock.
+ * Serves a request of `requested` bytes, `bytes` with rounding, in the context, which is current in
+ * the calling thread. segment_policy.h decides how large the segment is. If that would leave too
+ * little of the device or of the limit, it is `bytes` rounded to GP_SEGMENT_STEP, or just `bytes`.
+ * Returns the driver's code; *by_limit: the limit refused. On failure *ret_address is untouched. If
+ * the host has no memory for the records, the program gets an untracked allocation, which the driver
+ * will free. The caller holds no lock.
  */
 int gp_grow(gp_engine_t *engine, gp_context_t *context, uint64_t requested, uint64_t bytes, bool *by_limit,
     uint64_t *ret_address);
 
 /*
- * A segment of `bytes`, a multiple of GP_SEGMENT_STEP, is taken from the driver and is idle. Returns the
- * driver's code, or that of out of memory where the limit (*by_limit) or the host refuses. The context is
- * current in the calling thread, which cannot be cancelled; it holds no lock.
+ * Takes a segment of `bytes`, a multiple of GP_SEGMENT_STEP, from the driver, all of it idle. Returns the
+ * driver's code, or its code for out of memory where the limit (*by_limit) or the host refuses. The context
+ * is current in the calling thread, which cannot be cancelled and holds no lock.
  */
 int gp_grow_ahead(gp_engine_t *engine, gp_context_t *context, uint64_t bytes, bool *by_limit);
 
-/*
- * The device has enough left after `size` bytes more, by the driver's word on it, which is asked for if it is
- * old; and the limit has, too. The caller holds no lock.
- */
+/* The device has enough left after `size` bytes more, and so has the limit. Goes by the driver's last word
+ * on the device, and asks the driver if that word is old. The caller holds no lock. */
 bool gp_grow_leaves_enough(gp_engine_t *engine, gp_context_t *context, uint64_t size);
 
 #endif

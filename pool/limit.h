@@ -1,6 +1,6 @@
 /*
- * Memory limits, per device, and what the program reads of the device's memory. Bytes are counted before the
- * driver is asked, so that the limit is never exceeded, not even for a moment.
+ * Memory limits, per device, and the memory figures that the program reads. The pool counts bytes before it
+ * asks the driver, so that the limit is never exceeded, not even for a moment.
  *
  * The caller of these holds no lock unless a comment says otherwise. Sizes in bytes. Uses: driver_calls.h,
  * events.h, mode.h, space/account.h, space/segment.h.
@@ -12,31 +12,32 @@
 #include "pool/state.h"
 
 /*
- * Counts the most that the device may give for bytes that the driver is about to be asked for
- * (space/account.h), so that the account's cancel or adopt has to follow; false: the limit refuses, or the
- * host has no memory. cancel takes the bytes back. Never waits: what another thread is giving back just now
- * counts still.
+ * Before the driver is asked for bytes: counts the most that the device may give for them
+ * (space/account.h). On success the account's cancel or adopt must follow; cancel takes the bytes
+ * back. False: the limit refuses, or the host has no memory. Never waits: memory that another thread
+ * is just giving back still counts.
  */
 bool gp_limit_reserve(gp_engine_t *engine, gp_context_t *context, uint64_t bytes, gp_supply_t supply);
 void gp_limit_cancel(gp_engine_t *engine, gp_device_t *device, uint64_t bytes, gp_supply_t supply);
 
-/* Asks the driver for the device's figures and remembers them with what was committed then; false: it gave
- * none. */
+/* Asks the driver for the device's figures, and remembers them with the bytes committed at that time.
+ * False: the driver gave none. */
 bool gp_limit_ask(gp_engine_t *engine, gp_context_t *context, uint64_t *ret_free, uint64_t *ret_total);
 
 /*
- * The driver should find `bytes` for its own pools of stream-ordered memory: the device has as much free, or
- * they hold as much idle. Asks the driver unless its last word is fresh and leaves ample room. Where it
- * cannot be asked (beside a capture) its last word decides, with what was taken and given back since; true,
- * too, where nothing is known.
+ * The driver should find `bytes` for its own pools of stream-ordered memory: the device has as much free,
+ * or the pools hold as much idle. Asks the driver unless its last word is fresh and leaves ample room.
+ * Where the engine cannot ask (during a capture) the last word decides, with memory taken and given back
+ * since. Also true where nothing is known.
  */
-#define GP_TOLD_FREE_NS UINT64_C(100000000) /* so long the driver's word on free memory is fresh */
+#define GP_TOLD_FREE_NS UINT64_C(100000000) /* how long the driver's word on free memory is fresh */
 bool gp_limit_fits_pools(gp_engine_t *engine, gp_context_t *context, uint64_t bytes);
 
 /* Asks the driver, under a limit, how much of the freed stream-ordered memory its pools still hold. */
 void gp_limit_settle(gp_engine_t *engine, gp_context_t *context);
 
-/* Computes the device's limit, whose size is known only now that it has a context. */
+/* Computes the device's limit, if that needs the device's size: it is known only now
+ * that there is a context. */
 void gp_limit_resolve(gp_engine_t *engine, gp_context_t *context);
 
 /* Sets one device's limit; returns the bytes that are committed beyond it. */

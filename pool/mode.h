@@ -1,13 +1,14 @@
 /*
- * What the engine does with requests, and by which rule freed memory is used again: two state machines, each
- * one atomic variable that changes in one function of mode.c. Uses: state.h, events.h, reuse/stamps.h.
+ * What the engine does with requests, and by which rule it uses freed memory again. These are
+ * two state machines; each is one atomic variable that one function of mode.c changes. Uses:
+ * state.h, events.h, reuse/stamps.h.
  */
 #ifndef GP_POOL_MODE_H
 #define GP_POOL_MODE_H
 
 #include "pool/state.h"
 
-/* In the order of what decides: the last that applies. */
+/* In order of precedence: the last one that applies decides. */
 typedef enum gp_service {
   GP_SERVICE_POOL,   /* the pool serves them */
   GP_SERVICE_BESIDE, /* beside a capture: the pool serves what it has, but forwards for a thread that captures
@@ -19,7 +20,7 @@ typedef enum gp_service {
   GP_SERVICE_REFUSE,    /* refused: the limit is malformed */
 } gp_service_t;
 
-/* engine->service: these bits, and above them the numbers of suspensions and of captures of each reach. */
+/* engine->service has these bits, and above them counts of suspensions and of captures of each reach. */
 #define GP_SERVICE_BIT_REFUSE      UINT64_C(1)
 #define GP_SERVICE_BIT_STOPPED     UINT64_C(2)
 #define GP_SERVICE_BIT_DEAD        UINT64_C(4)
@@ -48,18 +49,18 @@ static inline bool gp_engine_refuses(const gp_engine_t *engine)
   return gp_engine_service(engine) == GP_SERVICE_REFUSE;
 }
 
-/* Suspended, beside a capture, or forwarding for good, whether or not it refuses: no driver call of the
- * engine's own may be made. */
+/* The engine may make no driver calls of its own: it is suspended, beside a capture, or forwards for good.
+ * This says nothing about whether it refuses requests. */
 static inline bool gp_engine_forwards(const gp_engine_t *engine)
 {
   return (atomic_load(&engine->service) & ~GP_SERVICE_BIT_REFUSE) != 0;
 }
 
-/* What the calling thread asks for is forwarded beside captures of others, too: it has begun one in which it
- * may not allocate. Takes no lock. */
+/* The calling thread has begun a capture in which it may not allocate: its requests are forwarded during
+ * captures of other threads, too. Takes no lock. */
 bool gp_mode_thread_captures(const gp_engine_t *engine);
 
-/* A request of the calling thread that names no stream is forwarded. Takes no lock. */
+/* The engine forwards a request of the calling thread that names no stream. Takes no lock. */
 static inline bool gp_mode_forwards(const gp_engine_t *engine)
 {
   if (__builtin_expect(!gp_engine_forwards(engine), 1))
@@ -68,13 +69,14 @@ static inline bool gp_mode_forwards(const gp_engine_t *engine)
   return service > GP_SERVICE_BESIDE || (service == GP_SERVICE_BESIDE && gp_mode_thread_captures(engine));
 }
 
-/* So are requests in stream order, whatever the stream. Else only those whose stream is captured are. */
+/* The engine forwards all requests in stream order. Otherwise it forwards only those
+ * whose stream is captured. */
 static inline bool gp_mode_forwards_ordered(const gp_engine_t *engine)
 {
   return atomic_load(&engine->service) % GP_SERVICE_CAPTURE_FOR_ALL != 0;
 }
 
-/* Captures count as suspensions where the engine's own calls, and facts, are concerned. */
+/* A capture counts as a suspension for the engine's own calls, and for facts. */
 static inline bool gp_service_is_suspended(uint64_t service)
 {
   return service >= GP_SERVICE_SUSPENSION;
@@ -83,7 +85,7 @@ static inline bool gp_service_is_suspended(uint64_t service)
 /* At the start, before any other function of this header. refuses: the limit is malformed. */
 void gp_mode_init(gp_engine_t *engine, bool refuses, gp_mode_t reuse_mode);
 
-/* All limits were set anew: a malformed one is forgotten. */
+/* All limits were set anew: forgets that one was malformed. */
 void gp_mode_accept_limits(gp_engine_t *engine);
 
 /* Pooling stops for good, for a reason that is no error. False: it has stopped already. The caller holds no
@@ -93,28 +95,24 @@ bool gp_mode_stop(gp_engine_t *engine);
 /* The context ends, and its suspensions with it. The caller holds contexts_lock. */
 void gp_mode_context_lost(gp_engine_t *engine, gp_context_t *context);
 
-/*
- * Around a driver call that the engine makes on its own account: false while it is suspended or forwards for
- * good, when no such call may be made. Calls may nest.
- */
+/* Around a driver call that the engine makes on its own account. False: the engine may make no such call,
+ * since it is suspended or forwards for good. Calls may nest. */
 bool gp_engine_enter(gp_engine_t *engine);
 void gp_engine_leave(gp_engine_t *engine);
 
 /*
- * The same for an operation in a stream that the program is about to put one into by itself. Beside captures,
- * too, if that stream is not captured: what the program's operation does to a capture, if anything, this
- * does.
+ * The same for an operation in a stream into which the program itself is about to put one. Also
+ * legal during captures, if that stream is not captured: whatever this operation does to a capture,
+ * the program's own does, too.
  */
 bool gp_engine_enter_stream(gp_engine_t *engine);
 
-/* The same for a question whether the device is busy, which may also be asked after pooling has stopped. */
+/* The same for a question whether the device is busy, which the engine may also ask
+ * after pooling has stopped. */
 bool gp_engine_enter_question(gp_engine_t *engine);
 
-/*
- * The same for calls that wait for the device, or may, as the driver's free does. A suspension waits for
- * those in flight for GP_AWAIT_CALLS_NS and no longer: what the device does may depend on the thread that
- * suspends.
- */
+/* The same for calls that wait for the device, or may, as the driver's free may. A suspension waits for
+ * such calls in flight for GP_AWAIT_CALLS_NS at most: the device may depend on the thread that suspends. */
 bool gp_engine_enter_wait(gp_engine_t *engine);
 void gp_engine_leave_wait(gp_engine_t *engine);
 #define GP_AWAIT_CALLS_NS UINT64_C(100000000)
@@ -124,9 +122,8 @@ gp_mode_t gp_engine_mode(const gp_engine_t *engine);
 
 /*
  * The rule of reuse is GP_MODE_STRICT or _CONTEXT, both for good, or _SINGLE, which becomes _CONTEXT. The
- * caller of end_single holds contexts_lock, and the rule is _SINGLE; the lock of the device of
- * engine->single.context is taken: after that, no thread that saw the mode as it was before is still at work
- * on a block.
+ * caller of end_single holds contexts_lock, and the rule is _SINGLE. It takes the lock of the device of
+ * engine->single.context; after that, no thread that saw the old mode is still at work on a block.
  */
 void gp_mode_end_single(gp_engine_t *engine);
 
@@ -135,12 +132,12 @@ static inline gp_mode_t gp_engine_reuse_mode(const gp_engine_t *engine)
   return atomic_load_explicit(&engine->reuse_mode, memory_order_relaxed);
 }
 
-/* An event on every device. The caller holds no device's lock. */
+/* Records a mode event on every device. The caller holds no device's lock. */
 void gp_mode_record(gp_engine_t *engine, gp_detail_t mode);
 
 /*
- * Work may be submitted unseen from now on, said where nothing may be done about it, in the middle of a
- * look-up: no block is handed out by the order of a stream any more, in any engine of the process.
+ * From now on work may be submitted unseen. Called in the middle of a look-up, where nothing can be done
+ * about it. From then on no engine of the process hands out a block by the order of a stream, and
  * reuse/advance.c ends mode `single` later.
  */
 void gp_mode_distrust(void);

@@ -1,42 +1,35 @@
-/*
- * Out of memory: what is done before the program hears of it, and the report. Sizes in bytes; the caller
- * holds no lock. Uses: reclaim.h, release.h, limit.h, driver_calls.h, mode.h, events.h, space/.
- */
+/* Out of memory: what the pool does before the program gets the error, and the report. Sizes in bytes; the
+ * caller holds no lock. Uses: reclaim.h, release.h, limit.h, driver_calls.h, mode.h, events.h, space/. */
 #ifndef GP_POOL_OOM_H
 #define GP_POOL_OOM_H
 
 #include "pool/state.h"
 
-/*
- * Takes the next step that may have made room for `bytes`, after which the caller tries again; false: none is
- * left.
- */
+/* Takes the next step that may have made room for `bytes`, after which the caller tries again;
+ * false: no step is left. */
 bool gp_oom_next_step(
     gp_engine_t *engine, gp_context_t *context, uint64_t bytes, bool by_limit, gp_room_t *room);
 
-/*
- * Calls attempt after each step that may have made room, until it returns something else than
- * code_out_of_memory. It sets *by_limit when the limit refused. Returns its last result.
- */
+/* Calls attempt after each step that may have made room, until attempt returns something other than
+ * code_out_of_memory. attempt sets *by_limit when the limit refused. Returns the last result. */
 typedef int (*gp_oom_attempt_fn)(void *arg, bool *by_limit);
 int gp_oom_make_room(gp_engine_t *engine, gp_context_t *context, uint64_t bytes, gp_oom_attempt_fn attempt,
     void *arg, bool *by_limit, gp_room_t *room);
 
-/*
- * What the pool kept on the device when pooling stopped goes back, once the device is quiet. False: there was
- * nothing, or the device is not. At little cost if pooling has not stopped.
- */
-#define GP_OOM_CONTEXTS 64 /* of one device, that are looked at */
+/* Gives back what the pool kept on the device when pooling stopped, once the device is quiet. False: there
+ * was nothing to give back, or the device is not quiet. Costs little if pooling has not stopped. */
+#define GP_OOM_CONTEXTS 64 /* contexts of a device that are looked at, at most */
 bool gp_oom_release_after_stop(gp_engine_t *engine, gp_context_t *context, gp_room_t *room);
 
-/* No step could make as much room. */
+/* No step could make that much room. */
 bool gp_oom_is_hopeless(gp_engine_t *engine, gp_context_t *context, uint64_t bytes);
 
-/* The largest idle block of the device, which the report names as of before memory
- * was given back; 0: none. */
+/* Bytes of the device's largest idle block; 0: none is idle. The report names the value from
+ * before memory was given back. */
 uint64_t gp_oom_largest_idle(gp_device_t *device);
 
-/* The event, the statistics and the observer's report. room: what was tried; NULL: nothing. */
+/* Records the event, updates the statistics and calls the observer's report. room: the
+ * attempts made; NULL: none. */
 void gp_oom_report(gp_engine_t *engine, gp_context_t *context, uint64_t bytes, bool by_limit,
     uint64_t largest_free, const gp_room_t *room);
 

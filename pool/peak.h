@@ -1,7 +1,7 @@
 /*
- * The highest use of a device, told while what is held is still that: allocations note it, and the next free,
- * of whatever thread, tells the observer before it frees. A program that only grows hears nothing, however
- * often it allocates. Uses: state.h. See gp_engine_watch_use.
+ * Reports the highest use of a device while that memory is still held. Allocations note a new peak; the
+ * next free, by any thread, tells the observer before it frees. While a program only allocates, there is no
+ * report. Uses: state.h. See gp_engine_watch_use.
  */
 #ifndef GP_POOL_PEAK_H
 #define GP_POOL_PEAK_H
@@ -10,14 +10,14 @@
 
 void gp_peak_is_higher(gp_engine_t *engine, gp_device_t *device);
 
-/* Before a free: the observer hears of what allocations noted. The caller holds no lock. */
+/* Before a free: tells the observer the peaks that allocations noted. The caller holds no lock. */
 static inline void gp_peak_tell(gp_engine_t *engine)
 {
   if (__builtin_expect(atomic_load_explicit(&engine->peaks, memory_order_relaxed) != 0, 0))
     gp_engine_tell_peaks(engine);
 }
 
-/* More of the device is in use. The caller holds the device's lock. */
+/* Notes that more of the device is in use. The caller holds the device's lock. */
 static inline void gp_peak_note(gp_engine_t *engine, gp_device_t *device)
 {
   if (__builtin_expect(gp_device_use(device) > device->watched_use, 0))

@@ -1,8 +1,8 @@
 /*
- * What the driver's own pools of stream-ordered memory may have taken of a device. They take whole pages,
- * keep what is freed to them, and find no memory in what was freed in the order of a stream before that
- * stream has got there. Where they find none they may wait for the device, so that the pool has to know
- * before it asks.
+ * How much of a device the driver's own pools of stream-ordered memory may have taken. They take whole
+ * pages and keep what is freed to them. Memory freed in the order of a stream they cannot use before that
+ * stream has reached the free. Where they find no memory, they may wait for the device, so the pool has
+ * to know this before it asks.
  *
  * Sizes in bytes. The caller holds the device's lock. Uses: space/size_classes.h.
  */
@@ -11,14 +11,12 @@
 
 #include "pool/space/size_classes.h"
 
-/*
- * Invariants: taken is what the pages of async_live take (state.h), thus no less. pending is not known to be
- * complete while pending_epoch is not covered (reuse/stamps.h).
- */
+/* Invariants: taken counts the pages of async_live (state.h), thus is no less than async_live. pending may
+ * be in use by the device until pending_epoch is covered (reuse/stamps.h). */
 typedef struct gp_pools_use {
   uint64_t taken;
-  uint64_t idle;    /* what the pools had idle when the driver told; GP_POOLS_UNTOLD: that is not known */
-  uint64_t room;    /* what the device had free then, or idle, and all that was counted of it */
+  uint64_t idle;    /* idle in the pools when the driver last told; GP_POOLS_UNTOLD: not known */
+  uint64_t room;    /* free on the device or idle then, plus all that was counted of it */
   uint64_t pending; /* freed to the driver in the order of streams */
   uint64_t pending_epoch;
   uint64_t given_epoch; /* of the newest pending memory that the pool gave, later than the program freed it;
@@ -27,7 +25,7 @@ typedef struct gp_pools_use {
 
 #define GP_POOLS_UNTOLD (UINT64_MAX / 4) /* enough for anything */
 
-/* What the driver's pools may take of the device for so many bytes: from half a page on whole ones. */
+/* What the driver's pools may take of the device for so many bytes: whole pages from half a page on. */
 static inline uint64_t gp_pools_taken(uint64_t bytes)
 {
   uint64_t taken = gp_round_up(bytes, bytes >= GP_DRIVER_PAGE / 2 ? GP_DRIVER_PAGE : GP_BLOCK_GRANULE);
@@ -45,7 +43,7 @@ static inline void gp_pools_drop(gp_pools_use_t *use, uint64_t bytes)
   use->taken -= gp_pools_taken(bytes);
 }
 
-/* The program freed so much in the order of a stream, or may have. */
+/* The program freed so many bytes in the order of a stream, or may have. */
 static inline void gp_pools_note_pending(
     gp_pools_use_t *use, uint64_t bytes, uint64_t epoch, uint64_t covered)
 {
@@ -70,14 +68,14 @@ static inline void gp_pools_note_told(
   use->room = free_bytes + idle_bytes + use->taken + others;
 }
 
-/* What the pools have idle, as told, for all streams. */
+/* What the driver said the pools have idle, for all streams. */
 static inline uint64_t gp_pools_idle(const gp_pools_use_t *use, uint64_t covered)
 {
   uint64_t pending = use->pending_epoch <= covered ? 0 : use->pending;
   return use->idle > pending ? use->idle - pending : 0;
 }
 
-/* What is free or idle now, if only this process has taken memory and given it back since. */
+/* What is free or idle now, if only this process has taken and given back memory since. */
 static inline uint64_t gp_pools_room(const gp_pools_use_t *use, uint64_t others)
 {
   uint64_t taken = use->taken + others;

@@ -7,11 +7,11 @@
 
 #include "pool/state.h"
 
-/* Before any allocation. */
+/* To be called before any allocation. */
 void gp_prewarm_init(gp_engine_t *engine, const gp_options_t *options);
 
 /* Takes the memory, once a device, in the context, which is current in the calling thread. Takes no lock if
- * there is nothing to do. True: the pool has memory that it had not before. The caller holds no lock. */
+ * there is nothing to do. True: the pool has gained memory. The caller holds no lock. */
 bool gp_prewarm_now(gp_engine_t *engine, gp_context_t *context);
 
 static inline bool gp_prewarm(gp_engine_t *engine, gp_context_t *context)

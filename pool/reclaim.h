@@ -1,5 +1,5 @@
 /*
- * What the device has finished becomes idle. The caller holds no lock unless a comment says otherwise.
+ * Makes idle what the device has finished. The caller holds no lock unless a comment says otherwise.
  *
  * Uses: reuse/, contexts.h, driver_calls.h, mode.h.
  */
@@ -8,19 +8,17 @@
 
 #include "pool/state.h"
 
-/* Moves blocks that every context has completed to idle. */
+/* Makes blocks idle whose free every context has completed. */
 void gp_reclaim(gp_engine_t *engine);
 
-/* The same after asking outstanding fences, and recording new ones. It does not wait to know more. */
+/* The same after it queried outstanding fences and recorded new ones. Does not wait to learn more. */
 void gp_reclaim_poll(gp_engine_t *engine);
 
-/*
- * The host waits for every context that lags. For drivers without fences, when there is no memory and no
- * other way to learn that freed memory is reusable.
- */
+/* Waits, in the host, for every context that lags. For drivers without fences, when memory is out and there
+ * is no other way to learn that freed memory is reusable. */
 void gp_reclaim_synchronously(gp_engine_t *engine);
 
-/* Bytes that may be deferred before a miss polls. The caller holds the device's lock. */
+/* Bytes that may be deferred before a miss begins to poll. The caller holds the device's lock. */
 uint64_t gp_reclaim_allowance(const gp_engine_t *engine, const gp_device_t *device);
 
 #endif

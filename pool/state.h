@@ -43,56 +43,56 @@ typedef enum gp_state {
   GP_STATE_RETAINED,  /* the program freed it; another holder keeps a reference */
   GP_STATE_DEFERRED,  /* freed; the device may still use it */
   GP_STATE_IDLE,      /* ready to be handed out */
-  GP_STATE_RELEASING, /* on its way to the driver; in no list but context->blocks, and not in the map */
-  GP_STATE_UNMAPPED,  /* addresses of a range without memory; lists and map as before */
-  GP_STATE_MAPPING,   /* of a range: a thread is about to map memory there, or to take it away; the same */
+  GP_STATE_RELEASING, /* on its way to the driver; only in the list context->blocks, and not in the map */
+  GP_STATE_UNMAPPED,  /* addresses of a range without memory; lists and map as for RELEASING */
+  GP_STATE_MAPPING,   /* part of a range where a thread is about to map or unmap memory; likewise */
 } gp_state_t;
 
 /*
- * Invariants, under the device's lock: refs > 0 exactly in states LIVE and RETAINED, also on the way from
- * there to the driver; the map leads from address to the block in every state but RELEASING; free_epoch is
- * meaningful in states DEFERRED and IDLE only, and every context has completed that of an idle block, unless
- * the block was freed while mode `single` held. A free that races with the end of the block also reads
- * address and context without the lock; they are stored atomically for that reason. Records are recycled, and
- * return to the host with the engine.
+ * Invariants, under the device's lock: refs > 0 exactly in states LIVE and RETAINED, and while RELEASING
+ * from these. The map leads from address to the block in every state but RELEASING. free_epoch is
+ * meaningful only in states DEFERRED and IDLE; every context has completed that of an idle block, unless
+ * the block was freed in mode `single`. Writers store address and context atomically, since a free that
+ * races with the block's end also reads them without the lock. Records are recycled, and the host gets them
+ * back when the engine ends.
  */
 struct gp_block {
-  /* What each allocation and free touches comes first. */
+  /* First the members that each allocation and free touches. */
   uint64_t address;
   gp_context_t *context;
-  uint64_t size;      /* bytes that the driver gave */
-  gp_bin_t *bin;      /* of its size class; NULL: a part of a segment */
-  uint64_t requested; /* bytes the present or last owner asked for */
-  uint64_t block_id; /* of the present or last owner; grows over all blocks of the engine, never used again */
-  uint64_t time_ns;  /* of the present or last owner's alloc */
-  uint64_t stream;   /* the driver's handle of the stream in which this owner asked for it; 0: in none */
-  uint64_t free_epoch;   /* epoch of the free: reusable when every context has completed it. 0: of none */
-  gp_segment_t *segment; /* of which it is a part; NULL: a driver allocation by itself */
+  uint64_t size;         /* bytes that the driver gave */
+  gp_bin_t *bin;         /* of its size class; NULL: the block is a part of a segment */
+  uint64_t requested;    /* bytes the present or last owner asked for */
+  uint64_t block_id;     /* of this owner; grows over all blocks of the engine, never used again */
+  uint64_t time_ns;      /* of this owner's alloc */
+  uint64_t stream;       /* the driver's handle of the stream in which this owner asked for it; 0: none */
+  uint64_t free_epoch;   /* epoch of the free: reusable when every context has completed it; 0: none */
+  gp_segment_t *segment; /* that it is a part of; NULL: a driver allocation by itself */
   gp_list_t order; /* DEFERRED: in context->deferred; IDLE: in device->idle; RELEASING: the releaser's list */
-  gp_identity_t *freed_in; /* DEFERRED: it was freed in the order of that stream; NULL: of none */
+  gp_identity_t *freed_in; /* DEFERRED: in the order of that stream; NULL: of none */
   uint32_t refs;
   uint32_t origin;          /* of the present or last owner, as the observer told */
   uint32_t observer_cookie; /* the observer's, see gp_event_t; 0 at first */
   gp_state_t state;
-  gp_state_t released_from; /* RELEASING: what it was, and is again if the driver refuses */
-  bool tainted;             /* exported: to the driver on free */
-  bool exact;               /* not of a size that the type makes: to the driver on free */
-  bool is_aside;            /* with freed_in: it is among the others there */
-  gp_bin_entry_t in_bin;    /* IDLE: in its bin; DEFERRED: in that of freed_in */
-  uint64_t freed_as;        /* which of the frees in freed_in */
+  gp_state_t released_from; /* RELEASING: the state before, which returns if the driver refuses */
+  bool tainted;             /* exported: goes to the driver on free */
+  bool exact;               /* not of a size that the type makes: goes to the driver on free */
+  bool is_aside;            /* with freed_in: it is in freed_in->others */
+  gp_bin_entry_t in_bin;    /* IDLE: in its bin; DEFERRED: in a bin of freed_in */
+  uint64_t freed_as;        /* number of this free among those in freed_in */
   uint64_t idle_ns;         /* since when idle */
-  uint64_t releasable;      /* IDLE, of a segment: bytes that could go back to the driver now */
+  uint64_t releasable;      /* IDLE part of a segment: bytes that could go back to the driver now */
   gp_list_t all;            /* in context->blocks */
   gp_release_t release;     /* RELEASING: in device->releases */
-  gp_cut_entry_t in_cut;    /* IDLE, of a segment that is open: in the bins of cut memory */
+  gp_cut_entry_t in_cut;    /* IDLE part of an open segment: in the bins of cut memory */
 };
 
 /*
  * A driver allocation that is cut into blocks. Invariants, under the device's lock: its blocks follow each
  * other in context->blocks, in the order of their addresses, and cover it without a gap; no two idle blocks
- * are neighbours; idle blocks of an open segment are in context->cut, those of a closed one are not, and are
- * never handed out; an idle block that is the whole segment is in device->idle, too. A closed segment (a
- * block of it was exported) stays closed.
+ * are neighbours; idle blocks of an open segment are in context->cut, those of a closed one are not, and
+ * are never handed out; an idle block that is the whole segment is in device->idle, too. A segment closes
+ * when a block of it is exported, and stays closed.
  */
 struct gp_segment {
   uint64_t address;
@@ -100,7 +100,7 @@ struct gp_segment {
   gp_context_t *context;
   gp_list_t link;    /* in context->segments */
   gp_block_t *first; /* its block with the lowest address */
-  gp_range_t *range; /* it is the range's; NULL: an allocation of the driver */
+  gp_range_t *range; /* that has this segment; NULL: an allocation of the driver */
   uint32_t observer_cookie;
   bool is_closed;
 };
@@ -110,16 +110,17 @@ typedef struct gp_chunk {
   uint64_t address;
   uint64_t size;
   uint64_t handle;    /* the driver's */
-  bool has_no_handle; /* it was given back: only the mapping holds the memory, which cannot move any more */
+  bool has_no_handle; /* without a handle only the mapping holds the memory, which cannot move any more */
   uint32_t observer_cookie;
 } gp_chunk_t;
 
 /*
- * Addresses that a context has reserved, of type vmm, with the physical memory that is mapped there; it has
- * one at most. The segment covers all of them and is never closed. Invariants, under the device's lock:
- * chunks are in the order of their addresses, do not overlap, and begin and end at multiples of GP_CHUNK_STEP
- * from the range's beginning; blocks that are UNMAPPED have no chunk, are not neighbours, and are never all
- * gone; all others but those that are MAPPING are covered by chunks; capacity is count and promised at least.
+ * Type vmm: addresses that a context has reserved, with the physical memory that is mapped there. A
+ * context has one range at most. The segment covers all of it and is never closed. Invariants, under the
+ * device's lock: chunks are in the order of their addresses, do not overlap, and begin and end at
+ * multiples of GP_CHUNK_STEP from the range's beginning; UNMAPPED blocks have no chunk and are not
+ * neighbours, and there is always at least one; chunks cover all other blocks except the MAPPING ones;
+ * capacity >= count + promised.
  */
 struct gp_range {
   gp_segment_t segment;
@@ -133,82 +134,79 @@ struct gp_range {
 
 typedef enum gp_range_use {
   GP_RANGE_UNTRIED,
-  GP_RANGE_BEING_TRIED, /* by one thread; the others do without */
+  GP_RANGE_BEING_TRIED, /* by one thread; the others go on without a range */
   GP_RANGE_USED,
   GP_RANGE_REFUSED, /* for good */
 } gp_range_use_t;
 
-/*
- * One fence of a context. epoch is complete when the fence has passed. at_free: it was recorded right at a
- * free, so that what it covers was submitted before that free, but for what other threads submit meanwhile.
- */
+/* One fence of a context. epoch is complete when the fence has passed. at_free: it was recorded right at a
+ * free, so it covers only work from before that free, and work that other threads submit meanwhile. */
 typedef struct gp_fence {
-  void *handle; /* the driver's, made at the first record and used again */
+  void *handle; /* the driver's, made at the first record and reused */
   uint64_t epoch;
   uint64_t recorded_ns;
   bool at_free;
 } gp_fence_t;
 
 /*
- * The fences of a context: `count` of them are outstanding, from slots[first] on, in the order of their
- * records and of their epochs. busy is a try-lock around the driver calls, so that no thread holds a lock
- * meanwhile; only the thread that has it touches the rest, but for the last two, which others read.
+ * The fences of a context: `count` of them are outstanding, from slots[first] on, in the order of
+ * their records and of their epochs. busy is a try-lock around the driver calls, so that no thread
+ * holds a lock during them. Only the thread that has it touches the other members, except that any
+ * thread reads the last two.
  */
 #define GP_FENCE_SLOTS 8
 typedef struct gp_fences {
   atomic_flag busy;
   gp_fence_t slots[GP_FENCE_SLOTS];
   unsigned first, count;
-  _Atomic uint64_t at_free_epoch; /* of the newest outstanding fence that is at_free; 0: there is none */
-  _Atomic uint64_t recorded_ns;   /* when the oldest outstanding one was recorded; 0: there is none */
+  _Atomic uint64_t at_free_epoch; /* of the newest outstanding fence with at_free; 0: none */
+  _Atomic uint64_t recorded_ns;   /* when the oldest outstanding one was recorded; 0: none */
 } gp_fences_t;
 
-/*
- * Operations of the program in the context's default stream, see reuse/barriers.h. busy is a try-lock around
- * the driver calls; only the thread that has it touches asked_epoch. newest only grows.
- */
+/* Barriers: operations of the program in the context's default stream, see reuse/barriers.h. busy is a
+ * try-lock around the driver calls; only the thread that has it touches asked_epoch. newest only grows. */
 typedef struct gp_barriers {
   atomic_flag busy;
-  _Atomic uint64_t newest; /* the epoch before the newest one was submitted; 0: none was */
-  _Atomic uint64_t
-      untold;           /* the epoch of work of which no fence tells: of a destroyed stream, say; 0: none */
-  uint64_t asked_epoch; /* of the one that is waited for; 0: none is */
+  _Atomic uint64_t newest; /* the epoch just before the newest barrier was submitted; 0: none yet */
+  _Atomic uint64_t untold; /* the epoch of work that no fence covers: of a destroyed stream, say; 0: none */
+  uint64_t asked_epoch;    /* of the barrier whose end the library asks for; 0: none */
 } gp_barriers_t;
 
 /*
- * A stream that the program names in cudaMallocAsync and cudaFreeAsync, by what it is and not by its handle,
- * which the driver gives to another stream once this one has ended. Memory that was freed in its order may be
- * used there again at once (reuse/identities.h). Invariants, under the device's lock: freed (by class)
- * and others hold the DEFERRED blocks whose freed_in it is, and none after it has ended; entered <= frees;
- * passed <= frees; settled <= handed_on. Records are recycled, and return to the host with the engine.
+ * The identity of a stream that the program names in cudaMallocAsync and cudaFreeAsync. The handle does not
+ * identify it: once the stream has ended, the driver gives the handle to another stream. Memory freed in
+ * the stream's order may be used there again at once (reuse/identities.h). Invariants, under the device's
+ * lock: freed (by class) and others hold the DEFERRED blocks with this freed_in, and none after the stream
+ * has ended; entered <= frees; passed <= frees; settled <= handed_on. Records are recycled, and the host
+ * gets them back when the engine ends.
  */
 #define GP_AWAITED_POINTS 8u
 struct gp_identity {
   gp_list_t link;        /* in context->identities, or engine->free_identities */
   gp_context_t *context; /* the stream's */
   uint64_t handle;       /* the driver's; GP_STREAM_LEGACY or GP_STREAM_PER_THREAD for a default stream */
-  bool is_blocking;      /* it and the legacy default stream wait for each other, or it is that */
-  const void *submitter; /* of a per-thread stream: the thread's (reuse/submitters.h), and ... */
-  uint64_t owner;        /* ... which of those that had it */
-  gp_bins_t freed;       /* what later requests in the stream may be given */
-  gp_bin_t others;       /* what they may not: memory of cudaMalloc */
-  uint64_t frees;        /* blocks that were freed in it so far */
-  uint64_t entered;      /* so many of them before the newest operation that the library put into it */
-  _Atomic uint64_t handed_on; /* how often memory went from one owner to the next there, and ... */
+  bool is_blocking;      /* it and the legacy default stream wait for each other, or it is that stream */
+  const void *submitter; /* of a per-thread stream: its thread's (reuse/submitters.h), and ... */
+  uint64_t owner;        /* ... which of the threads that have had it */
+  gp_bins_t freed;       /* blocks that later requests in the stream may get */
+  gp_bin_t others;       /* blocks that they may not get: memory of cudaMalloc */
+  uint64_t frees;        /* blocks freed in it so far */
+  uint64_t entered;      /* ... of these, before the newest operation that the library put into it */
+  _Atomic uint64_t handed_on; /* how often memory went from one owner to the next in this stream, and ... */
   _Atomic uint64_t settled;   /* ... how often before the newest operation of gp_identity_launches_early */
-  atomic_int users; /* driver calls that name the stream; raised under the device's lock while it lives */
+  atomic_int users; /* driver calls in flight that name it; raised under the device's lock while it lives */
   bool has_ended;
 
   /* reuse/stream_points.h */
   _Atomic uint64_t id;   /* never used again; 0: it has ended */
-  uint64_t passed;       /* so many of the frees lie before a point that the device has passed */
-  gp_list_t passed_link; /* in device->passed, if blocks may be in freed that lie before it */
-  gp_stream_point_t awaited[GP_AWAITED_POINTS]; /* what comes in this stream comes behind these */
-  unsigned next_awaited;                        /* place of the next, in turn */
-  bool awaits;                                  /* there is one */
+  uint64_t passed;       /* ... of the frees, before a point that the device has passed */
+  gp_list_t passed_link; /* in device->passed, if freed may have blocks from before that point */
+  gp_stream_point_t awaited[GP_AWAITED_POINTS]; /* later work in this stream runs behind these points */
+  unsigned next_awaited;                        /* index of the next one to be written, in turn */
+  bool awaits;                                  /* there is such a point */
 };
 
-/* A wait that was in vain: `ns` nanoseconds of polling, after which the context had still got so far. */
+/* A vain wait: after `ns` nanoseconds of polling, the context had got no further than this. */
 typedef struct gp_vain {
   _Atomic uint64_t progress;
   _Atomic uint64_t ns;
@@ -217,7 +215,7 @@ typedef struct gp_vain {
 /*
  * A context of the driver. Invariants, under the device's lock: deferred is in the order of growing
  * free_epochs; the bins hold every block that is in the list blocks. completed only grows: all work of this
- * context that was submitted before the epoch completed began is known to be complete.
+ * context submitted before the epoch `completed` began is known to be complete.
  */
 struct gp_context {
   gp_driver_context_t driver;
@@ -236,16 +234,16 @@ struct gp_context {
   gp_fences_t fences;
   gp_barriers_t barriers;
   gp_vain_t vain;
-  gp_fill_t *fills;      /* streams of the library's that fill memory, those without work; see fill.c */
-  gp_fill_t *late_fills; /* those that keep a block, which may be filled at any time */
+  gp_fill_t *fills;      /* the library's streams for filling memory that have no work; see fill.c */
+  gp_fill_t *late_fills; /* those that keep a block, which the device may fill at any time */
   _Atomic uint64_t completed;
-  gp_list_t identities;                     /* of its streams, those that live; under contexts_lock */
+  gp_list_t identities;                     /* of its live streams; under contexts_lock */
   _Atomic(gp_identity_t *) legacy_identity; /* of its legacy default stream; NULL: not made */
-  _Atomic(void *) entry_event;              /* the driver's, which is put into streams; NULL: not made */
+  _Atomic(void *) entry_event;              /* the driver's event to put into streams; NULL: not made */
   bool is_ordered;                          /* it is device->ordered */
   uint64_t
       suspensions; /* those of engine->service that end with this context; under contexts_lock, 0 once lost */
-  atomic_bool gone; /* the driver says that it has ended: it holds nothing back, and is about to be lost */
+  atomic_bool gone; /* the driver says that it has ended: it holds no memory back, and will be lost soon */
   atomic_bool lost;
 };
 
@@ -254,31 +252,31 @@ struct gp_context {
 typedef enum gp_prewarm_state {
   GP_PREWARM_DONE, /* or there is nothing to do */
   GP_PREWARM_DUE,
-  GP_PREWARM_RUNNING, /* in one thread; the others do without */
+  GP_PREWARM_RUNNING, /* in one thread; the others go on without it */
 } gp_prewarm_state_t;
 
-/* What the pool takes from the driver ahead of need, see prewarm.h. Only the thread that made it RUNNING
- * touches the rest. */
+/* Memory that the pool takes from the driver ahead of need, see prewarm.h. Only the thread that made it
+ * RUNNING touches the rest. */
 typedef struct gp_prewarm {
   _Atomic(gp_prewarm_state_t) state;
-  unsigned entry;    /* of engine->prewarm_list, which comes next, and ... */
-  uint32_t done;     /* ... so many of its blocks are there */
+  unsigned entry;    /* index of the next one in engine->prewarm_list, and ... */
+  uint32_t done;     /* ... how many of its blocks have been obtained */
   uint64_t obtained; /* bytes so far */
   const char *why;   /* the first reason for leaving something out; NULL: nothing was */
 } gp_prewarm_t;
 
 /*
- * One device. Invariants, under lock: committed_bytes is what the driver takes of the device for all blocks
- * and forwarded allocations (space/account.h), what drains and reservations in flight, and committed_bytes
- * less draining <= limit unless lowered;
- * stats.reserved_bytes is the sum of block sizes, stats.cached_bytes of the idle ones, stats.deferred_bytes
- * of RETAINED and DEFERRED ones, stats.allocated_bytes of LIVE ones, stats.active_bytes of LIVE, RETAINED and
- * DEFERRED ones; idle holds the idle blocks, oldest first; releases holds what is on its way to the driver.
- * draining: stream-ordered memory that the program has freed and the driver's pools may still hold; counted
- * only under a limit, and only if the driver can be asked (see gp_limit_settle). async_live: what the program
- * and the pool hold of it. ordered_bytes: of blocks whose present or last
- * owner asked for them in a stream, which are those of `ordered`, or with GPUPOOL_ASYNC=plain some of the
- * contexts'; ordered_live: of those of them that are LIVE.
+ * One device. Invariants, under lock: committed_bytes is what the driver takes of the device for all
+ * blocks and forwarded allocations (space/account.h), plus draining and reservations in flight.
+ * committed_bytes less draining <= limit unless lowered. stats.reserved_bytes is the sum of block sizes,
+ * stats.cached_bytes of the idle ones, stats.deferred_bytes of RETAINED and DEFERRED ones,
+ * stats.allocated_bytes of LIVE ones, stats.active_bytes of LIVE, RETAINED and DEFERRED ones. idle holds
+ * the idle blocks, oldest first; releases holds the blocks on their way to the driver. draining:
+ * stream-ordered memory that the program has freed and the driver's pools may still hold; counted only
+ * under a limit, and only if the driver can be asked (see gp_limit_settle). async_live: stream-ordered
+ * memory that the program and the pool hold. ordered_bytes: bytes of blocks whose present or last owner
+ * asked for them in a stream: those of `ordered`, or with GPUPOOL_ASYNC=plain some of the contexts'.
+ * ordered_live: the LIVE part of ordered_bytes.
  */
 struct gp_device {
   gp_lock_t lock;
@@ -288,56 +286,55 @@ struct gp_device {
   uint64_t committed_bytes;
   uint64_t draining;
   uint64_t async_live;
-  uint64_t growing;        /* what the driver's pools may grow by in calls in flight, beyond ... */
-  uint64_t pools_asked;    /* ... what is asked for; part of pools.taken */
-  uint64_t pools_grown;    /* how often they may have */
-  uint64_t shared_pages;   /* pages of the driver that small allocations share, and ... */
-  uint64_t unlisted_pages; /* ... those of them for whose record the host had no memory, and ... */
-  uint64_t shared_bytes;   /* ... the bytes of these */
-  gp_pools_use_t pools;    /* the driver's own */
-  bool uses_pools;         /* the program has ever had memory of the driver's own pools */
-  uint64_t limit;          /* UINT64_MAX: none */
-  bool lowered; /* when the limit was set, more was committed: it may be above until enough was freed */
-  atomic_bool told_range;      /* the user knows that no memory can be mapped */
-  bool unsettled;              /* it was set without knowing what the driver's pools hold */
-  uint64_t freed_since_fence;  /* bytes, since a free last recorded fences */
-  uint64_t newest_free_epoch;  /* of the newest of these frees */
-  uint64_t wanted_back;        /* idle bytes that are to go back for ... */
+  uint64_t growing;           /* by how much calls in flight may grow the driver's pools, beyond ... */
+  uint64_t pools_asked;       /* ... what these calls ask for; part of pools.taken */
+  uint64_t pools_grown;       /* how often they may have grown */
+  uint64_t shared_pages;      /* pages of the driver that small allocations share, and ... */
+  uint64_t unlisted_pages;    /* ... those for whose record the host had no memory, and ... */
+  uint64_t shared_bytes;      /* ... the bytes of the unlisted ones */
+  gp_pools_use_t pools;       /* the driver's own */
+  bool uses_pools;            /* the program has had memory of the driver's own pools */
+  uint64_t limit;             /* UINT64_MAX: none */
+  bool lowered;               /* more than the new limit was committed: that may last until enough is freed */
+  atomic_bool told_range;     /* the user knows that no memory can be mapped */
+  bool unsettled;             /* the limit was set before the pool knew what the driver's pools hold */
+  uint64_t freed_since_fence; /* bytes freed since a free last recorded fences */
+  uint64_t newest_free_epoch; /* of the newest of these frees */
+  uint64_t wanted_back;       /* idle bytes that must go back for ... */
   gp_trim_reason_t wanted_for; /* ... this reason; GP_TRIM_RESERVE or GP_TRIM_REQUESTED */
-  uint64_t aged_ns;            /* when mapped memory that is idle was last looked at for its age */
-  uint64_t drained_ns;         /* when all deferred blocks were last looked at, see reuse/drain.h */
-  uint64_t closed_idle;        /* idle segments that are closed: they are to go back */
-  uint64_t highest_active;     /* highest active_bytes so far, what was prewarmed included */
-  unsigned segments_spared;    /* went back because use did not need them, see segment_policy.h */
-  uint64_t largest_spared;     /* bytes of the largest of these since the pool last grew as much */
-  uint64_t whole_spared[GP_WHOLE_SPARED]; /* bytes of whole allocations that went back so, the latest */
-  unsigned next_whole_spared;             /* place of the next */
-  uint64_t needed_bytes;                  /* so much was held when memory like that was asked for again */
-  unsigned surplus_pause;                 /* frees that are to pass before surplus is looked at again */
+  uint64_t aged_ns;            /* when the age of idle mapped memory was last checked */
+  uint64_t drained_ns;         /* when all deferred blocks were last checked, see reuse/drain.h */
+  uint64_t closed_idle;        /* idle closed segments, which must go back */
+  uint64_t highest_active;     /* highest active_bytes so far, prewarmed memory included */
+  unsigned segments_spared;    /* segments given back because they were not needed, see segment_policy.h */
+  uint64_t largest_spared;     /* bytes of the largest of these since the pool last grew by as much */
+  uint64_t whole_spared[GP_WHOLE_SPARED]; /* bytes of the latest whole allocations given back so */
+  unsigned next_whole_spared;             /* index of the next one to be written */
+  uint64_t needed_bytes;                  /* bytes held when the program asked for such memory again */
+  unsigned surplus_pause;                 /* frees before the next check for surplus */
   gp_prewarm_t prewarm;
-  uint64_t watched_use;    /* the observer wants to know of a higher one, see peak.c; UINT64_MAX: of none */
+  uint64_t watched_use;    /* the observer wants to hear of more use, see peak.c; UINT64_MAX: never */
   uint64_t total;          /* bytes of the device; 0: not known */
   uint64_t told_free;      /* what the driver said was free, at ... */
   uint64_t told_ns;        /* ... this time (0: never asked), when committed_bytes was ... */
-  uint64_t told_committed; /* ... that much less draining, and the driver's own pools, beyond what ... */
-  uint64_t told_pools;     /* ... the program had of them, this */
-  gp_context_t
-      stand_in; /* for the device as such while it has no context, see gp_engine_device_context; in no list */
+  uint64_t told_committed; /* ... this, less draining, and the driver's own pools held, beyond what ... */
+  uint64_t told_pools;     /* ... the program had from them, this */
+  gp_context_t stand_in;   /* while the device has no context, see gp_engine_device_context; in no list */
   /*
-   * Stream-ordered memory of the device. It outlives contexts, so that a record that stands for no context of
-   * the driver has its blocks: its driver handle is NULL, it is never lost, and is always the last of
-   * `contexts`.
+   * Stream-ordered memory of the device. It outlives contexts, so its blocks belong to a record that
+   * stands for no context of the driver: its driver handle is NULL, it is never lost, and it is
+   * always the last of `contexts`.
    */
   gp_context_t ordered;
   uint64_t ordered_bytes;
   uint64_t ordered_live;
-  uint64_t ordered_peak;      /* of ordered_live, since the program set it back */
+  uint64_t ordered_peak;      /* of ordered_live, since the program reset it */
   uint64_t reserved_peak;     /* of ordered_bytes, likewise, by itself */
   gp_list_t passed;           /* identities with blocks that may be complete, by passed_link */
-  atomic_bool ordered_barred; /* the program changed how the driver's pool works: it is forwarded */
+  atomic_bool ordered_barred; /* the program changed the driver's pool: its requests are forwarded */
   gp_list_t contexts;
   gp_list_t idle;
-  gp_stats_t *stats; /* own_stats, until the observer has a place for them; also to be read under the lock */
+  gp_stats_t *stats; /* own_stats until the observer has a place; read it under the lock, too */
   gp_stats_t own_stats;
 };
 
@@ -349,8 +346,8 @@ typedef enum gp_single_fence {
 
 /* Mode `single`, see reuse/single.h. */
 typedef struct gp_single_state {
-  gp_context_t *context;            /* where it holds, or did; NULL: nowhere, or that context is lost; under
-                                     * contexts_lock */
+  gp_context_t *context;            /* where it holds or held; NULL: nowhere, or
+                                     * lost; under contexts_lock */
   _Atomic uint64_t unordered_epoch; /* of the newest free whose memory was handed out at once, 0: none;
                                      * written with the device's lock held */
   void *fence;                      /* the driver's, behind the unordered work; it ends with the context */
@@ -358,8 +355,8 @@ typedef struct gp_single_state {
   atomic_int settling; /* threads about to begin a capture that may call the driver for that work */
 } gp_single_state_t;
 
-/* A capture that reaches one thread only. Written under contexts_lock; any thread compares `thread` with
- * itself. */
+/* A capture that reaches one thread only. Written under contexts_lock; any thread may compare
+ * `thread` with its own number. */
 typedef struct gp_capturer {
   _Atomic uint64_t thread; /* see gp_mode_thread_captures; 0: the place is free */
   gp_context_t *owner;     /* of the suspension */
@@ -371,9 +368,9 @@ struct gp_engine {
   gp_driver_t driver;
   gp_observer_t observer; /* event is never NULL */
   const gp_pool_type_t *type;
-  bool fills; /* GPUPOOL_FILL: what is handed out is filled with this */
+  bool fills; /* GPUPOOL_FILL: fills handed-out memory with fill_byte */
   uint8_t fill_byte;
-  _Atomic unsigned fills_omitted; /* reasons that were said, see fill.c */
+  _Atomic unsigned fills_omitted; /* reasons already reported, see fill.c */
   gp_type_config_t type_config;
   uint64_t idle_release_ns; /* UINT64_MAX: never */
   uint64_t max_cached;      /* UINT64_MAX: no bound */
@@ -381,26 +378,24 @@ struct gp_engine {
   gp_amount_t max_deferred;
   uint64_t patience_ns;
   gp_block_list_t prewarm_list;
-  _Atomic uint64_t
-      fences_due_ns; /* until then nothing is spent on fences ahead of need, see reuse/fences.c */
+  _Atomic uint64_t fences_due_ns;     /* no time for fences ahead of need before this, see reuse/fences.c */
   gp_amount_t limits[GP_MAX_DEVICES]; /* each under its device's lock */
 
   /* mode.c */
   _Atomic uint64_t service;
   _Atomic gp_mode_t reuse_mode;
-  atomic_int own_calls; /* driver calls of the engine's own in flight, see gp_engine_enter */
-  atomic_int own_waits; /* those that wait for the device */
-  _Atomic uint64_t
-      void_epoch; /* facts that were asked for in it or before are none, see gp_engine_may_conclude */
+  atomic_int own_calls;        /* driver calls of the engine's own in flight, see gp_engine_enter */
+  atomic_int own_waits;        /* those that wait for the device */
+  _Atomic uint64_t void_epoch; /* facts begun in this epoch or before are void, see gp_engine_may_conclude */
   gp_capturer_t capturers[GP_CAPTURERS];
 
-  _Atomic uint64_t peaks;  /* devices whose use the observer is to know at the next free */
-  atomic_bool was_used;    /* the observer knows */
+  _Atomic uint64_t peaks;  /* devices whose peak the next free reports to the observer */
+  atomic_bool was_used;    /* the observer has got first_use */
   atomic_bool has_exports; /* memory was made visible outside the process, or may have been */
 
   _Atomic uint64_t epoch;      /* see reuse/stamps.h */
   _Atomic uint64_t covered;    /* every live context has completed it; only grows, and is below epoch */
-  _Atomic uint64_t covered_ns; /* when it last grew past a free */
+  _Atomic uint64_t covered_ns; /* when covered last grew past a free */
   _Atomic uint64_t newest_free_epoch; /* of any block freed so far */
   _Atomic uint64_t last_block_id;
   _Atomic uint64_t device_mask;
@@ -414,22 +409,22 @@ struct gp_engine {
   /* reuse/known_streams.c; under contexts_lock */
   gp_list_t known_streams;
   uint64_t last_known_stream;
-  uint64_t last_ended_asked;            /* serial of a destroyed stream; 0: the first is next */
+  uint64_t last_ended_asked;            /* serial of the destroyed stream last asked; 0: begin anew */
   bool misses_streams;                  /* the host had no memory for one */
-  atomic_bool has_unknown_streams;      /* there may be some that are not among them */
-  _Atomic uint64_t streams_got_through; /* how often one that had work had none when it was asked again */
+  atomic_bool has_unknown_streams;      /* there may be streams that are not in known_streams */
+  _Atomic uint64_t streams_got_through; /* how often a stream that had work had none at the next query */
 
   gp_address_map_t blocks;
-  gp_address_map_t pages; /* that small allocations share, see space/account.c */
+  gp_address_map_t pages; /* pages that small allocations share, see space/account.c */
   gp_forwarded_table_t forwarded;
 
   /* Stream-ordered memory */
   bool keeps_ordered;  /* GPUPOOL_ASYNC */
-  bool orders_plain;   /* its blocks are the contexts', from the driver's alloc_in */
-  bool leaves_ordered; /* to the driver's pools, which are to keep it */
-  uint64_t serial;     /* of the engine, in the process: a thread may remember one that is no more */
+  bool orders_plain;   /* its blocks belong to contexts, and come from the driver's alloc_in */
+  bool leaves_ordered; /* GPUPOOL_ASYNC=driver: the driver's pools serve and keep it */
+  uint64_t serial;     /* unique in the process: a thread may remember an engine that is gone */
   const gp_pool_type_t *ordered_type;
-  atomic_bool has_ordered_calls; /* the program has asked for memory in a stream's order, or freed some */
+  atomic_bool has_ordered_calls; /* the program has allocated or freed memory in the order of a stream */
   atomic_bool has_programmatic;  /* a launch was seen that does not wait for the kernel in front of it */
   gp_address_map_t identities;   /* of created streams, by the driver's handle */
   gp_list_t free_identities;     /* under contexts_lock */
@@ -442,7 +437,7 @@ struct gp_engine {
   gp_device_t devices[GP_MAX_DEVICES];
 };
 
-/* Every device that has ever had a context, as `device`. A break ends it. */
+/* Iterates over the devices that have ever had a context, as `device`. A break ends the loop. */
 #define GP_DEVICE_EACH(engine, device)                                                                       \
   for (uint64_t device##_left = atomic_load(&(engine)->device_mask), device##_once = 1; device##_once;       \
        device##_once = 0)                                                                                    \
@@ -462,10 +457,8 @@ static inline gp_block_t *gp_block_of_entry(gp_bin_entry_t *entry)
   return gp_list_entry(entry, gp_block_t, in_bin);
 }
 
-/*
- * What the device's lock guards, for whoever reads or changes it. The engine goes through these two where it
- * takes the lock and touches the data in one function; all else asserts the same at its beginning.
- */
+/* What the device's lock guards, for readers and writers. The engine calls these two in functions that take
+ * the lock and touch the data; all other functions assert the lock at their beginning. */
 static inline gp_device_t *gp_locked(gp_device_t *device)
 {
   gp_assert_internal(gp_lock_is_held(&device->lock));
@@ -478,7 +471,8 @@ static inline gp_stats_t *gp_device_stats(const gp_device_t *device)
   return device->stats;
 }
 
-/* Its present or last owner asked for it in a stream: cudaMallocAsync. The caller holds the device's lock. */
+/* The block's present or last owner asked for it in a stream: cudaMallocAsync. The caller
+ * holds the device's lock. */
 static inline bool gp_block_is_ordered(const gp_block_t *block)
 {
   return block->stream != 0;
@@ -500,7 +494,7 @@ static inline uint64_t gp_device_left(const gp_device_t *device)
   return device->told_free > taken ? device->told_free - taken : 0;
 }
 
-/* The lists of contexts, for whoever walks them or changes them, under their lock. */
+/* The lists of contexts, for functions that walk or change them under contexts_lock. */
 static inline const gp_list_t *gp_live_contexts(const gp_engine_t *engine)
 {
   gp_assert_internal(gp_lock_is_held(&engine->contexts_lock));
@@ -513,7 +507,8 @@ static inline const gp_list_t *gp_device_contexts(const gp_device_t *device)
   return &device->contexts;
 }
 
-/* Idle bytes that can go back to the driver: others are in pieces. The caller holds the device's lock. */
+/* Idle bytes that can go back to the driver; the other idle bytes are in pieces. The caller
+ * holds the device's lock. */
 static inline uint64_t gp_device_releasable(const gp_device_t *device)
 {
   return gp_device_stats(device)->cached_bytes.current -
@@ -534,7 +529,7 @@ static inline bool gp_device_keeps_memory(gp_device_t *device, uint64_t covered)
   return keeps;
 }
 
-/* The limit was lowered below what is committed, and too little has been freed since. The caller
+/* The limit was lowered below the committed bytes, and too little has been freed since. The caller
  * holds the device's lock. */
 static inline bool gp_device_is_over_limit(const gp_device_t *device)
 {
@@ -543,9 +538,9 @@ static inline bool gp_device_is_over_limit(const gp_device_t *device)
 }
 
 /*
- * The time of a request that read the clock before it took the device's lock, which the caller holds: not
- * before that of a request that came first. So times of a device are in the order of what happens there, and
- * no thread waits for the lock while another thread reads the clock.
+ * The time of a request: it read the clock before it took the device's lock, which the caller holds. The
+ * result is no earlier than the time of any request that came first. So times of a device are in the order
+ * of its events, and no thread waits for the lock while another one reads the clock.
  */
 static inline uint64_t gp_device_time(gp_device_t *device, uint64_t now_ns)
 {
@@ -555,7 +550,8 @@ static inline uint64_t gp_device_time(gp_device_t *device, uint64_t now_ns)
   return device->newest_ns;
 }
 
-/* For asserts, in a debug build: this thread holds a lock of the engine, or of what the engine calls. */
+/* For asserts, in a debug build: this thread holds a lock of the engine, or of a
+ * module that the engine calls. */
 static inline bool gp_holds_engine_lock(void)
 {
   return gp_locks_held() >> GP_RANK_CONTEXTS != 0;

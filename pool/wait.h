@@ -1,13 +1,13 @@
 /*
- * Waiting for the device by polling. While a thread waits it holds no lock and is in no call of the driver,
- * so that captures begin, contexts end and other threads and devices go on. Any thread; the caller holds no
- * lock.
+ * Waiting for the device by polling. A waiting thread holds no lock and is in no driver call, so that
+ * captures begin, contexts end, and other threads and devices go on. Any thread; the caller holds no lock.
  *
- * What a wait may cost depends on the work. Work submitted before the free of the wanted memory is waited for
- * as the driver's own free would have: for GP_WAIT_BEFORE_NS, for it cannot be told whether it ends. The
- * driver's allocation would not have waited for later work, which may need the calling thread to go on: it
- * has engine->patience_ns. A wait that was in vain is not made again before the context that held it up has
- * completed something, or, on a driver without fences, before a stream with work is seen without.
+ * How long a wait may take depends on the work. For work submitted before the free of the wanted memory
+ * it waits as the driver's own free would have, but for GP_WAIT_BEFORE_NS at most, since the pool cannot
+ * tell whether that work ends. The driver's allocation would not have waited for later work, which may
+ * need the calling thread to go on: for such work it waits engine->patience_ns. A vain wait is not
+ * repeated before the context that held it up has completed something, or, on a driver without fences,
+ * before a stream that had work has none.
  *
  * Uses: reclaim.h, reuse/fences.h, reuse/known_streams.h, driver_calls.h, mode.h.
  */
@@ -20,9 +20,9 @@
 #define GP_WAIT_MISS_NS   UINT64_C(10000000)
 
 /*
- * Polls until memory of the device that was deferred is idle. False: nothing is deferred there, or the time
- * for it is over. room counts the time and says what held the wait up. Only memory that was freed before the
- * first such wait for the room counts: other threads may free more again and again, which ends no shortage.
+ * Polls until deferred memory of the device becomes idle. False: nothing is deferred there, or the time is
+ * over. room counts the time and says what held the wait up. Only memory freed before the room's first such
+ * wait counts: other threads may go on freeing, which would let the wait go on and on.
  */
 bool gp_wait_for_deferred(gp_engine_t *engine, gp_device_t *device, gp_room_t *room);
 
@@ -30,18 +30,15 @@ bool gp_wait_for_deferred(gp_engine_t *engine, gp_device_t *device, gp_room_t *r
 bool gp_wait_briefly(gp_engine_t *engine, gp_device_t *device);
 
 /*
- * Polls until no context has pending work, so that a call of the driver which waits for the device returns
- * soon. A device that is always busy, and gets on, will do: true, too, if GP_WAIT_MISS_NS after the work was
- * complete that was submitted before the call, work that was submitted since is seen to be complete. False:
- * the patience is spent. On a driver without fences the streams that the library knows of are asked. device:
- * whose memory is asked for.
+ * Polls until no context has pending work, so that a driver call that waits for the device returns soon.
+ * Also returns true for a device that is always busy but makes progress: GP_WAIT_MISS_NS after the work
+ * from before the call was complete, later work is complete, too. False: the patience is spent. On a driver
+ * without fences it asks the streams that the library knows of. device: the device whose memory is wanted.
  */
 bool gp_wait_until_quiet(gp_engine_t *engine, gp_device_t *device, gp_room_t *room);
 
-/*
- * No room could be made for stream-ordered memory, but the driver may know of some. True: it can be asked,
- * for the device has no work for which it would wait; no wait for the room was in vain before.
- */
+/* No room could be made for stream-ordered memory, but the driver may know of some. True: the caller can
+ * ask it, since the device has no work to wait for and no earlier wait for the room was in vain. */
 bool gp_wait_in_doubt(gp_engine_t *engine, gp_device_t *device, gp_room_t *room);
 
 #endif
