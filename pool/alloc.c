@@ -28,21 +28,21 @@
 #include "pool/util/cancel.h"
 #include "pool/wait.h"
 
-/* One request on its way. */
+/* A request while it is being served. */
 typedef struct gp_request {
   gp_engine_t *engine;
   gp_context_t *context;
-  gp_context_t *arena;     /* whose blocks may serve it: those of the context, or device->ordered */
-  const gp_order_t *order; /* it was made in a stream: the context is that stream's; NULL: in none */
+  gp_context_t *arena;     /* has the blocks that may serve the request: the context, or device->ordered */
+  const gp_order_t *order; /* a request in a stream, whose context this is; NULL: in no stream */
   uint64_t requested;
   gp_fit_t fit;  /* idle blocks that may serve it */
   uint64_t size; /* of the block to make: one of its class */
   uint64_t ret_address;
   bool is_cut;        /* the block is to be a part of a segment */
-  bool asks_in_doubt; /* stream-ordered: the driver is asked although its pools seem to lack the memory */
+  bool asks_in_doubt; /* stream-ordered: to ask the driver although its pools seem to lack the memory */
 } gp_request_t;
 
-/* Its memory is of the driver's own pool. */
+/* The request's memory comes from the driver's own pool. */
 static inline bool is_of_drivers_pool(const gp_request_t *request)
 {
   return request->arena->is_ordered;
@@ -54,10 +54,10 @@ static inline gp_supply_t supply_of(const gp_request_t *request)
 }
 
 /*
- * While mode `single` holds any idle block will do; what is handed out while its earlier owner's work may be
- * pending is unordered. Otherwise the block's own context has to have completed the free: others had no work
- * when it was freed in mode `single`, and have completed all other frees of idle blocks. The caller holds the
- * device's lock.
+ * In mode `single` any idle block will do; a block whose earlier owner's work may be pending becomes
+ * unordered work. Otherwise the block's own context must have completed its free. The other contexts had
+ * no work when it was freed in mode `single`, and have completed all other frees of idle blocks. The
+ * caller holds the device's lock.
  */
 static inline __attribute__((always_inline)) gp_block_t *take_idle(const gp_request_t *request)
 {
@@ -85,7 +85,7 @@ static inline __attribute__((always_inline)) bool serve_from_cache_inline(gp_req
   uint64_t asked_ns = gp_now(engine);
   gp_lock_take(&device->lock);
   uint64_t now_ns = gp_device_time(device, asked_ns);
-  /* Over a limit that was lowered, what is idle has to go back: the miss that follows sees to that. */
+  /* Over a lowered limit idle memory has to go back: the miss that follows takes care of that. */
   bool may_serve = !gp_device_is_over_limit(device);
   if (may_serve)
     block = gp_drain_for(engine, request->context, &request->fit, request->is_cut, now_ns);
@@ -111,9 +111,9 @@ static gp_block_t *take_complete(const gp_request_t *request)
 }
 
 /*
- * What was freed in that stream before, although the device may still use it; else what every context has
- * completed, as all idle blocks of the driver's own pool. *ret_entry: see gp_identity_take. The caller holds
- * the device's lock.
+ * First looks for a block freed in that stream before, although the device may still use it. Else takes one
+ * that every context has completed, as all idle blocks of the driver's own pool are. *ret_entry: see
+ * gp_identity_take. The caller holds the device's lock.
  */
 static gp_block_t *take_ordered(const gp_request_t *request, uint64_t now_ns, bool *ret_entry)
 {
@@ -123,7 +123,7 @@ static gp_block_t *take_ordered(const gp_request_t *request, uint64_t now_ns, bo
 
   if (block) {
     gp_block_end_use(engine, block, now_ns);
-    gp_gauge_pass(cached, block->size); /* its events tell that it was idle */
+    gp_gauge_pass(cached, block->size); /* its events say that it was idle */
   } else {
     block = take_complete(request);
     if (!block && gp_stream_points_drain(engine, request->context->device, now_ns, GP_DRAIN_AT_ONCE) > 0)
@@ -134,7 +134,7 @@ static gp_block_t *take_ordered(const gp_request_t *request, uint64_t now_ns, bo
   return block;
 }
 
-/* One attempt to serve a stream-ordered request from blocks that are there. */
+/* One attempt to serve a stream-ordered request from existing blocks. */
 static bool serve_ordered(gp_request_t *request, bool *ret_entry)
 {
   gp_engine_t *engine = request->engine;
@@ -169,7 +169,7 @@ static __attribute__((noinline)) bool serve_from_cache(gp_request_t *request)
              serve_ordered(request, &may_enter));
 }
 
-/* What is ready for a block before the driver is asked for its memory. */
+/* Everything a block needs before the pool asks the driver for its memory. */
 typedef struct gp_preparation {
   const gp_request_t *request;
   gp_block_t *block; /* NULL: the host has no memory for it */
@@ -188,7 +188,7 @@ static gp_preparation_t prepare(const gp_request_t *request)
   return preparation;
 }
 
-/* The bytes that were counted against the limit, too. */
+/* Also takes back the bytes counted against the limit. */
 static void unprepare(void *arg)
 {
   const gp_preparation_t *preparation = arg;
@@ -204,10 +204,8 @@ static void unprepare(void *arg)
     gp_block_slab_give(request->engine, preparation->block);
 }
 
-/*
- * The driver gave the address: the prepared block takes it, and the program gets the block. False: the host
- * has no memory for the map's entry. Nothing else can fail after the driver's success.
- */
+/* The driver returned the address: gives it to the prepared block, and the block to the program. False: the
+ * host has no memory for the map's entry. Nothing else can fail after the driver's success. */
 static bool adopt(gp_request_t *request, gp_block_t *block, uint64_t address, uint64_t start_ns, bool exact)
 {
   gp_engine_t *engine = request->engine;
@@ -243,8 +241,9 @@ static int ask_driver(const gp_request_t *request, uint64_t *ret_address)
 }
 
 /*
- * Bytes are counted against the limit. Where the driver's own pools find no memory the driver may wait for
- * the device before it says so: what the pool keeps goes back first. False: *by_limit, or because of that.
+ * Counts the bytes against the limit. The driver may wait for the device before it reports that its own
+ * pools have no memory; so if they seem to have none, memory that the pool keeps goes back first. False:
+ * the limit refuses (*by_limit), or the driver must not be asked yet.
  */
 static bool reserve(const gp_request_t *request, bool *by_limit)
 {
@@ -262,9 +261,9 @@ static bool reserve(const gp_request_t *request, bool *by_limit)
 }
 
 /*
- * Makes a block of request->size bytes; exact: not of a size that the type makes. Everything on this side
- * that needs memory of the host is prepared before the driver is called. Where that failed, the program gets
- * an untracked allocation, whose free will be the driver's.
+ * Makes a block of request->size bytes; exact: not of a size that the type makes. Gets all host memory for
+ * its records before it calls the driver. Where it got none, the program gets an untracked allocation,
+ * which the driver will free.
  */
 static int serve_from_driver(gp_request_t *request, bool exact, bool *by_limit)
 {
@@ -311,7 +310,7 @@ static int attempt(void *arg, bool *by_limit)
   return serve_by_growth(request, by_limit);
 }
 
-/* What was known to be complete but still queued. */
+/* Serves the request from blocks that were known to be complete but still queued. */
 static bool serve_after_drain(gp_request_t *request)
 {
   gp_device_t *device = request->context->device;
@@ -326,7 +325,7 @@ static bool serve_after_drain(gp_request_t *request)
          (gp_drain_by_own_context(request->engine, device, GP_DRAIN_AT_ONCE) && serve_from_cache(request));
 }
 
-/* What a miss may learn from the device before it grows the pool, see GPUPOOL_MAX_DEFERRED. */
+/* Asks what the device has finished before a miss grows the pool, see GPUPOOL_MAX_DEFERRED. */
 static __attribute__((noinline)) bool serve_after_reclaim(gp_request_t *request)
 {
   gp_engine_t *engine = request->engine;
@@ -336,8 +335,7 @@ static __attribute__((noinline)) bool serve_after_reclaim(gp_request_t *request)
   uint64_t deferred = gp_device_stats(device)->deferred_bytes.current;
   uint64_t allowance = gp_reclaim_allowance(engine, device);
   bool withheld = !is_of_drivers_pool(request) &&
-                  gp_block_is_withheld(request->context, &request->fit, request->is_cut); /* freed in mode
-                  `single`, which is over */
+                  gp_block_is_withheld(request->context, &request->fit, request->is_cut); /* in `single` */
   gp_lock_release(&device->lock);
 
   if (deferred == 0 && !withheld)
@@ -353,9 +351,10 @@ static __attribute__((noinline)) bool serve_after_reclaim(gp_request_t *request)
 #define TOLD_FREE_AMPLE 4 /* times the reserve */
 
 /*
- * Whether the driver's last word on free memory, less what we took since, leaves so much that it need not be
- * asked again: a program that starts up would otherwise cause a question with every allocation. The more is
- * left, the longer the word holds: others have more to take first. With the device's lock.
+ * The driver's last word on free memory, less memory taken since, leaves so much that the pool need
+ * not ask again: otherwise a program that starts up would cause a question with every allocation.
+ * The more is left, the longer the word holds, for other processes have more to take first. The
+ * caller holds the device's lock.
  */
 static bool has_ample_memory(const gp_device_t *device, uint64_t reserve, uint64_t now_ns)
 {
@@ -365,8 +364,8 @@ static bool has_ample_memory(const gp_device_t *device, uint64_t reserve, uint64
 
 /*
  * After the driver gave memory: if the device is left with less than GPUPOOL_RESERVE, idle memory becomes
- * surplus, as much as there is now. It is not given back here: the driver's free may wait for the device, and
- * the driver's allocation did not.
+ * surplus, as much as there is now. The surplus does not go back here: the driver's free may wait for the
+ * device, but the driver's allocation did not.
  */
 static __attribute__((noinline)) void keep_reserve(gp_request_t *request)
 {
@@ -400,9 +399,9 @@ static bool has_idle(const gp_context_t *context, uint64_t class_bytes)
 }
 
 /*
- * The size of the block to make. Where a block is idle that is a little too small, sizes come and go: a block
- * of the whole class will serve more of them. A buffer that grows a little each time would else get a new
- * block each time.
+ * Chooses the size of the block to make. If a slightly smaller block is idle, the program's sizes vary, and
+ * a block of the whole class will serve more of them. Otherwise a buffer that grows a little each time
+ * would need a new block each time.
  */
 static void choose_size(gp_request_t *request)
 {
@@ -435,7 +434,7 @@ static __attribute__((noinline)) int alloc_miss(gp_request_t *request)
     return 0;
   choose_size(request);
   int code = serve_by_growth(request, &by_limit);
-  if (code == out_of_memory && request->size != request->fit.fresh) { /* a class is a matter of comfort */
+  if (code == out_of_memory && request->size != request->fit.fresh) { /* the request needs no whole class */
     request->size = request->fit.fresh;
     code = serve_by_growth(request, &by_limit);
   }
@@ -462,8 +461,8 @@ static __attribute__((noinline)) int alloc_miss(gp_request_t *request)
   return code;
 }
 
-/* While the engine is suspended, or after pooling has stopped: the driver's call, recorded as not pooled. Out
- * of line, so that other allocations need no stack for it. */
+/* While the engine is suspended, or after pooling has stopped: makes the driver's call, recorded as not
+ * pooled. Out of line, so that other allocations need no stack for it. */
 static __attribute__((noinline)) int alloc_forwarded(gp_request_t *request)
 {
   gp_engine_t *engine = request->engine;
@@ -486,7 +485,7 @@ static __attribute__((noinline)) int alloc_forwarded(gp_request_t *request)
   return 0;
 }
 
-/* Zero bytes, or so many that rounding overflows: the driver knows the answer, and it is an error. */
+/* Zero bytes, or so many that rounding overflows: an error, for which the driver has the code. */
 static __attribute__((noinline)) int alloc_invalid(gp_request_t *request)
 {
   gp_engine_t *engine = request->engine;
@@ -498,8 +497,8 @@ static __attribute__((noinline)) int alloc_invalid(gp_request_t *request)
   return code;
 }
 
-/* An exported block must be a driver allocation by itself to be used whole: where a program exports memory,
- * large blocks are. */
+/* To export a whole block, the program needs a driver allocation of its own. Once it exports memory, large
+ * blocks are such allocations. */
 #define CUT_MOST_AFTER_EXPORT (2 * GP_MIB)
 
 static inline __attribute__((always_inline)) void choose_cut(gp_request_t *request)
@@ -522,8 +521,8 @@ static inline __attribute__((always_inline)) int alloc_pooled(gp_request_t *requ
   return request->engine->type->keeps_blocks && serve_from_cache_inline(request) ? 0 : alloc_miss(request);
 }
 
-/* Beside a capture what is there is handed out, which takes no driver call; what is not, the driver gives to
- * the program. */
+/* During a capture: hands out memory that the pool has, which takes no driver call. The driver serves
+ * other requests, not pooled. */
 static __attribute__((noinline)) int alloc_aside(gp_request_t *request, gp_service_t service)
 {
   if (service == GP_SERVICE_BESIDE && !gp_mode_thread_captures(request->engine)) {
@@ -534,10 +533,8 @@ static __attribute__((noinline)) int alloc_aside(gp_request_t *request, gp_servi
   return alloc_forwarded(request);
 }
 
-/*
- * With GPUPOOL_FILL. Where the fill is late the program gets other memory, for which it is not waited: the
- * late one has to be over before the next begins.
- */
+/* With GPUPOOL_FILL. If the fill is late, the program gets other memory, without a second wait: the next
+ * fill cannot begin before the late one is over. */
 static __attribute__((noinline)) int fill(const gp_request_t *request, uint64_t *ret_address)
 {
   gp_engine_t *engine = request->engine;
@@ -599,7 +596,7 @@ bool gp_engine_alloc_kept(gp_engine_t *engine, gp_context_t *context, uint64_t b
   return true;
 }
 
-/* Beside a capture, in a stream that is not captured. Nothing is put into the stream. */
+/* During a capture, in a stream that is not captured. Puts nothing into the stream. */
 static __attribute__((noinline)) bool serve_ordered_aside(gp_request_t *request)
 {
   gp_engine_t *engine = request->engine;

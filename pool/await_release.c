@@ -4,7 +4,7 @@
 
 #define PAUSE_NS UINT64_C(100000)
 
-/* The number of releases that have finished; *ret_waits: it is worth waiting for another one. */
+/* The number of releases that have finished; *ret_waits: a wait for another one is worthwhile. */
 static uint64_t count_finished(gp_device_t *device, bool *ret_waits)
 {
   gp_lock_take(&device->lock);

@@ -14,7 +14,7 @@ typedef struct gp_sums {
       ordered, ordered_live, pools_taken, shared, shared_bytes, taken, closed_idle, found;
 } gp_sums_t;
 
-/* Of an allocation of cuMemAlloc. */
+/* Adds an allocation of cuMemAlloc. */
 static void add_plain(gp_sums_t *sums, uint64_t bytes)
 {
   if (bytes > GP_DRIVER_SHARED_MAX) {
@@ -30,7 +30,8 @@ static bool is_class_of(const gp_engine_t *engine, const gp_pool_type_t *type, c
   return block->bin->size == type->block_bytes(&engine->type_config, block->size);
 }
 
-/* A context has whole blocks of both types if some are asked for in streams, and others after an export. */
+/* A context has whole blocks of both types if the program asks for some in streams, and for
+ * others after an export. */
 static bool is_of_class(const gp_engine_t *engine, const gp_context_t *context, const gp_block_t *block)
 {
   return (!context->is_ordered && is_class_of(engine, engine->type, block)) ||
@@ -75,7 +76,7 @@ static bool check_block(gp_engine_t *engine, const gp_context_t *context, gp_blo
   if (!block->segment && !context->is_ordered)
     add_plain(sums, block->size);
   else if (block->segment && block->segment->range && !is_unmapped)
-    sums->taken += block->size; /* a chunk is of whole pages */
+    sums->taken += block->size; /* a chunk has whole pages */
   sums->pools_taken += context->is_ordered ? gp_pools_taken(block->size) : 0;
   sums->closed_idle += block->segment && block->segment->is_closed && block->state == GP_STATE_IDLE &&
                        gp_segment_is_whole(block);
@@ -178,7 +179,7 @@ static bool check_covered(gp_engine_t *engine)
   return gp_expect(covered < epoch, "covered has passed the epoch", covered, epoch);
 }
 
-/* What is not pooled, with what is, as far as both are in one sum. */
+/* Checks the sums that include memory that is not pooled. */
 static bool check_forwarded(gp_engine_t *engine, const gp_device_t *device, gp_sums_t *sums)
 {
   const gp_stats_t *stats = gp_device_stats(device);
@@ -200,7 +201,7 @@ static bool check_forwarded(gp_engine_t *engine, const gp_device_t *device, gp_s
   return good;
 }
 
-/* What counts against the limit. *users grows by the allocations that share pages. */
+/* Checks the bytes that count against the limit. Adds the allocations that share pages to *users. */
 static bool check_account(const gp_device_t *device, const gp_sums_t *sums, uint64_t *users, uint64_t *pages)
 {
   uint64_t taken = sums->taken + device->shared_pages * GP_DRIVER_PAGE + device->draining;
@@ -218,7 +219,7 @@ static bool check_account(const gp_device_t *device, const gp_sums_t *sums, uint
          good;
 }
 
-/* What the maps lead to, of all devices. */
+/* What the walk over all devices found that the maps must lead to. */
 typedef struct gp_found {
   uint64_t blocks, users, pages;
 } gp_found_t;
@@ -276,7 +277,8 @@ static bool check_device(gp_engine_t *engine, gp_device_t *device, gp_found_t *f
   return good;
 }
 
-/* What ends with contexts is counted for all of them, and a thread that captures has a capture there. */
+/* All suspensions that end with contexts are among the engine's, and a thread noted as
+ * capturing has a capture there. */
 static bool check_suspensions(gp_engine_t *engine)
 {
   bool good = true;
@@ -296,7 +298,7 @@ static bool check_suspensions(gp_engine_t *engine)
   return good;
 }
 
-/* Each block that is found by its address was counted once: no other entry leads to a block. */
+/* The map leads to each counted block, and to no other. */
 static bool check_map(const gp_address_map_t *map, uint64_t blocks)
 {
   const gp_address_table_t *table = atomic_load(&map->table);
@@ -307,7 +309,7 @@ static bool check_map(const gp_address_map_t *map, uint64_t blocks)
   return gp_expect(entries == blocks && map->live == blocks, "entries of the map", entries, blocks);
 }
 
-/* Each allocation that shares a page was counted once. */
+/* The pages' users are exactly the counted allocations that share pages. */
 static bool check_pages(const gp_address_map_t *map, const gp_found_t *found)
 {
   const gp_address_table_t *table = atomic_load(&map->table);

@@ -42,7 +42,7 @@ void gp_context_init(gp_context_t *context, const gp_driver_context_t *driver_co
   gp_list_init(&context->identities);
   gp_bins_init(&context->bins);
   atomic_flag_clear(&context->fences.busy);
-  atomic_init(&context->completed, 0); /* work that it submitted before we met it may be pending */
+  atomic_init(&context->completed, 0); /* work from before the engine knew the context may be pending */
   atomic_init(&context->gone, false);
   atomic_init(&context->lost, false);
 }
@@ -55,7 +55,7 @@ static gp_context_t *make_context(gp_engine_t *engine, const gp_driver_context_t
   return context;
 }
 
-/* From now on the device is one of those that snapshots speak of. */
+/* From now on snapshots include the device. */
 static void note_device(gp_engine_t *engine, gp_device_t *device)
 {
   uint64_t bit = UINT64_C(1) << device->ordinal;
@@ -89,18 +89,21 @@ static void file(gp_engine_t *engine, gp_context_t *context)
   context->next_any = engine->all_contexts;
   engine->all_contexts = context;
   (void)gp_covered_raise(
-      engine); /* what is known of the others is not lost by this one's having completed nothing */
+      engine); /* keeps what the others have completed, though the new context has completed nothing */
   gp_list_push_back(&engine->contexts, &context->live_link);
   gp_known_streams_add_context(engine, context);
   gp_single_add_context(engine, context);
   gp_lock_take(&context->device->lock);
   gp_assert_internal(gp_lock_is_held(&context->device->lock));
-  gp_list_push_back(&context->device->ordered.device_link, &context->device_link); /* in front of that one */
+  gp_list_push_back(&context->device->ordered.device_link, &context->device_link); /* in front of ordered */
   gp_lock_release(&context->device->lock);
 }
 
-/* Mode `single` ends with the second context, and what the first one still does is settled before the second
- * is used, also by a thread that finds it filed by another, which may be at that still. */
+/*
+ * Mode `single` ends with the second context. This settles the first context's pending work before
+ * the second is used. A thread that finds the second one filed calls this, too: the thread that
+ * filed it may still be settling.
+ */
 static void end_single(gp_engine_t *engine)
 {
   (void)gp_single_end(engine, "there is a second context");
@@ -114,7 +117,7 @@ static gp_context_t *find_settled(gp_engine_t *engine, const gp_driver_context_t
   bool is_single = context == engine->single.context;
   gp_lock_release(&engine->contexts_lock);
   if (context && context->driver.id != driver_context->id) {
-    gp_engine_context_lost(engine, context); /* it ended unseen, and the handle is used again */
+    gp_engine_context_lost(engine, context); /* it ended unseen, and the driver reused the handle */
     return NULL;
   }
   if (context && !is_single)
@@ -165,7 +168,7 @@ bool gp_context_is_lost(const gp_context_t *context)
   return atomic_load_explicit(&context->lost, memory_order_acquire);
 }
 
-/* The end of what the program held of a block, or had freed. */
+/* Ends the ownership or the deferral of a block. */
 static void end_use(gp_engine_t *engine, gp_block_t *block, uint64_t now_ns)
 {
   if (block->state == GP_STATE_LIVE)
@@ -175,11 +178,11 @@ static void end_use(gp_engine_t *engine, gp_block_t *block, uint64_t now_ns)
   gp_block_end_use(engine, block, now_ns);
 }
 
-/* What is in use of the context's segments ends: then each segment is idle as a whole. */
+/* Ends all use of the context's segments: then each segment is idle as a whole. */
 static void end_parts(gp_engine_t *engine, gp_context_t *context, uint64_t now_ns)
 {
   for (gp_list_t *link = context->blocks.next; link != &context->blocks; link = link->next) {
-    gp_block_t *block = gp_list_entry(link, gp_block_t, all); /* which stays where it is when it is joined */
+    gp_block_t *block = gp_list_entry(link, gp_block_t, all); /* keeps its place when joined */
     bool is_used = block->state == GP_STATE_LIVE || block->state == GP_STATE_RETAINED ||
                    block->state == GP_STATE_DEFERRED;
     if (!block->segment || !is_used)
@@ -190,8 +193,8 @@ static void end_parts(gp_engine_t *engine, gp_context_t *context, uint64_t now_n
   }
 }
 
-/* Forgets one block of a lost context. A block that is RELEASING is its releaser's. Mapped memory is apart.
- * The caller holds the device's lock. */
+/* Forgets one block of a lost context. A RELEASING block belongs to its releaser. Mapped memory is handled
+ * elsewhere. The caller holds the device's lock. */
 static void forget_lost(gp_engine_t *engine, gp_block_t *block, uint64_t now_ns)
 {
   if (block->state == GP_STATE_RELEASING || (block->segment && block->segment->range))
@@ -237,11 +240,11 @@ void gp_engine_context_lost(gp_engine_t *engine, gp_context_t *context)
   gp_lock_release(&device->lock);
   gp_forwarded_context_lost(engine, context);
   gp_identities_lose_context(engine, context);
-  /* Its fence went with it, and it holds nothing back any more. */
+  /* Its fence ended with it, and it holds no memory back any more. */
   gp_advance(engine);
 }
 
-/* Every live context that matches is lost, one after the other: a loss takes the lock by itself. */
+/* Loses every live context that matches, one after the other, since each loss takes the lock by itself. */
 static void lose_all(
     gp_engine_t *engine, bool (*matches)(const gp_context_t *context, int device), int device)
 {

@@ -1,6 +1,4 @@
-/*
- * The engine's life: made from the options, and ended.
- */
+/* The engine's life: how it is made from the options, and how it ends. */
 #include <stdlib.h>
 
 #include "pool/contexts.h"
@@ -28,7 +26,7 @@ static gp_mode_t initial_mode(uint64_t reuse)
   }
 }
 
-static _Atomic uint64_t last_serial; /* of all engines of the process */
+static _Atomic uint64_t last_serial; /* counts all engines of the process */
 
 static void configure(gp_engine_t *engine, const gp_options_t *options)
 {
@@ -37,11 +35,11 @@ static void configure(gp_engine_t *engine, const gp_options_t *options)
 
   gp_fill_init(engine, options);
   if (engine->fills && reuse == GP_REUSE_SINGLE)
-    reuse = GP_REUSE_CONTEXT; /* fills are work in a second stream */
+    reuse = GP_REUSE_CONTEXT; /* a fill is work in a second stream */
   gp_mode_init(engine, options->limit_malformed, initial_mode(reuse));
   engine->type = gp_pool_type(options);
   gp_type_config_init(&engine->type_config, options);
-  /* A block that is cut from the driver's own pool is a part of a larger allocation already. */
+  /* The driver's own pool already cuts its blocks from larger allocations. */
   engine->ordered_type = engine->type->cuts ? &gp_pool_type_round : engine->type;
   engine->serial = atomic_fetch_add(&last_serial, 1) + 1;
   uint64_t async = gp_option_number(options, GP_OPTION_async);
@@ -76,7 +74,7 @@ gp_engine_t *gp_engine_create(
     engine->observer.interest = &no_interest;
   }
   configure(engine, options);
-  atomic_init(&engine->epoch, 1); /* 0 is what a context has completed that nothing is known of */
+  atomic_init(&engine->epoch, 1); /* a context has completed 0 while nothing is known of it */
   gp_lock_init(&engine->contexts_lock, GP_RANK_CONTEXTS);
   gp_block_slab_init(engine);
   gp_list_init(&engine->contexts);
@@ -92,7 +90,7 @@ gp_engine_t *gp_engine_create(
     device->ordinal = i;
     device->stats = &device->own_stats;
     device->watched_use = UINT64_MAX;
-    /* A share is not known before the driver has told the device's size: until then it refuses. */
+    /* A share is unknown before the driver has told the device's size: until then the limit refuses. */
     device->limit = gp_amount_resolve(&engine->limits[i], 0);
     gp_context_init(&device->stand_in, &(gp_driver_context_t){.handle = NULL, .device = i}, device);
     gp_context_init(&device->ordered, &(gp_driver_context_t){.handle = NULL, .device = i}, device);
@@ -116,7 +114,7 @@ void gp_engine_destroy(gp_engine_t *engine)
   gp_identities_fini(engine);
   while (engine->all_contexts) {
     gp_context_t *next = engine->all_contexts->next_any;
-    gp_range_t *range = engine->all_contexts->range; /* the driver keeps the memory of all of these */
+    gp_range_t *range = engine->all_contexts->range; /* the driver keeps the memory of all chunks */
     GP_LIST_EACH_SAFE(&engine->all_contexts->segments, gp_segment_t, link, segment)
       if (!segment->range)
         free(segment);

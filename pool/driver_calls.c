@@ -4,10 +4,8 @@
 #include "pool/mode.h"
 #include "pool/util/cancel.h"
 
-/*
- * A call of the driver, with its arguments after the table's own. The program did not make it, or not in this
- * form: a thread is not cancelled in it, for nothing would undo what it leaves behind.
- */
+/* Calls the driver; arguments follow the table's own. The program did not make this call, or not in this
+ * form, so the thread is not cancelled in it: nothing would undo what it leaves behind. */
 #define OWN_CALL(result, engine, function, ...)                                                              \
   do {                                                                                                       \
     gp_assert(gp_locks_held() == 0);                                                                         \
@@ -287,7 +285,7 @@ void gp_driver_trim_async(gp_engine_t *engine, const gp_driver_context_t *contex
 void gp_driver_pause(gp_engine_t *engine, uint64_t ns)
 {
   gp_assert(gp_locks_held() == 0);
-  int cancel_state = gp_cancel_hold(); /* to sleep is a point of cancellation */
+  int cancel_state = gp_cancel_hold(); /* sleeping is a cancellation point */
   engine->driver.ops->pause(engine->driver.self, ns);
   gp_cancel_restore(cancel_state);
 }
@@ -297,7 +295,7 @@ void gp_driver_note(gp_engine_t *engine, gp_context_t *context, int code)
   const gp_driver_ops_t *ops = engine->driver.ops;
 
   bool has_ended = code != 0 && ops->code_is_context_gone && ops->code_is_context_gone(code);
-  if (has_ended && ops->context_has_ended) /* else one false answer would cost the program all its memory */
+  if (has_ended && ops->context_has_ended) /* one false answer would cost all memory */
     OWN_CALL(has_ended, engine, context_has_ended, &context->driver);
   if (!has_ended) {
     gp_engine_note_result(engine, code);

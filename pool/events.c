@@ -107,7 +107,7 @@ bool gp_device_use_as_told(const gp_device_t *device, gp_device_use_t *ret_use)
   return device->total > 0 && device->told_ns > 0;
 }
 
-/* Moves the device's statistics to the memory that the observer has for them, once it has some. */
+/* Moves the device's statistics to the observer's memory for them, once the observer has some. */
 static void place_stats(gp_engine_t *engine, gp_device_t *device)
 {
   if (!engine->observer.place_stats || device->stats != &device->own_stats)

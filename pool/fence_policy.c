@@ -17,10 +17,9 @@ static bool is_nearly_full(const gp_engine_t *engine, const gp_device_t *device,
 }
 
 /*
- * Work that was submitted before a free may be waited for as the driver's free would have waited, work that
- * came later may not (wait.h). A fence that is recorded right at the free tells the two apart, which can
- * matter where as much was freed as is a 64th of what the device or the limit has, or the device is nearly
- * full.
+ * A wait for memory may wait for work from before its free, as the driver's free would have, but not for
+ * later work (wait.h). A fence recorded right at the free tells the two apart. That can matter if the freed
+ * bytes are a 64th of the device or of its limit, or if the device is nearly full.
  */
 static bool is_needed(const gp_engine_t *engine, const gp_device_t *device, uint64_t freed)
 {
@@ -39,7 +38,7 @@ bool gp_fence_policy_needs(const gp_engine_t *engine, const gp_block_t *block)
   return freed >= GP_FENCED_LEAST && is_needed(engine, device, freed);
 }
 
-/* While more is idle than deferred, what is wanted next is likely to be there. */
+/* While more is idle than deferred, the next request probably finds an idle block. */
 static bool is_worth_knowing(const gp_engine_t *engine, const gp_device_t *device, uint64_t now_ns)
 {
   const gp_stats_t *stats = gp_device_stats(device);
@@ -54,7 +53,7 @@ gp_fence_wish_t gp_fence_policy_judge_much(
 
   gp_assert_internal(gp_lock_is_held(&device->lock));
   if (device->freed_since_fence < live / FENCED_DIVISION || gp_engine_is_suspended(engine))
-    return GP_FENCE_NONE; /* the first free after a capture asks for all of them */
+    return GP_FENCE_NONE; /* the first free after a capture records one for all of them */
   if (is_needed(engine, device, device->freed_since_fence))
     wish = GP_FENCE_NEEDED;
   else if (is_worth_knowing(engine, device, now_ns))
@@ -77,8 +76,8 @@ void gp_fence_policy_note_free(
   gp_fences_took_time(engine, begin_ns);
 }
 
-/* Beyond the time that fences ahead of need may take a miss asks where the pool would grow by more than
- * that. */
+/* When the time for fences ahead of need is used up, a miss still asks if the pool would
+ * grow by more than this. */
 #define MANY_BLOCKS 8
 
 static bool would_grow_much(const gp_device_t *device, const gp_bin_t *bin)
@@ -90,8 +89,8 @@ static bool would_grow_much(const gp_device_t *device, const gp_bin_t *bin)
              deferred >= gp_device_stats(device)->allocated_bytes.current / FENCED_DIVISION);
 }
 
-/* Any deferred part of a segment may serve, and the pool would grow by a segment. The caller holds the
- * device's lock. */
+/* For a cut request any deferred part of a segment may serve, and the pool would grow by a segment. The
+ * caller holds the device's lock. */
 static bool is_worth_asking(const gp_engine_t *engine, const gp_context_t *context, uint64_t class_bytes,
     bool is_cut, uint64_t now_ns)
 {

@@ -1,8 +1,8 @@
 /*
- * Each fill that is waited for has a stream of its own, which no operation of the program waits for and which
- * waits for none: as many streams as threads fill memory of the context at once. The stream is asked until it
- * has no work. No lock is held meanwhile, and no call is announced between two questions, so that captures
- * begin and contexts end.
+ * Each fill that a thread waits for has a stream of its own, which waits for no operation of the program
+ * and which none waits for. So there are as many streams as threads that fill memory of the context at
+ * once. The thread queries the stream until it has no work. Meanwhile it holds no lock, and between two
+ * queries it announces no driver call, so that captures begin and contexts end.
  */
 #include "pool/fill.h"
 
@@ -17,9 +17,9 @@
 #define LONGEST_PAUSE_NS UINT64_C(1000000)
 
 /*
- * A stream of the library's own. Invariants, under the device's lock: while it is in context->fills it has no
- * work, and address is 0; while it is in context->late_fills the block at address, which the program does not
- * know, is LIVE, or RETAINED by others.
+ * A stream of the library's own. Invariants, under the device's lock: while it is in context->fills it has
+ * no work, and address is 0; while it is in context->late_fills, the block at address is LIVE, or RETAINED
+ * by others, and the program does not know the block.
  */
 struct gp_fill {
   gp_fill_t *next;
@@ -27,7 +27,7 @@ struct gp_fill {
   uint64_t address;
 };
 
-/* Why memory is handed out as it was. Each is said once. */
+/* Why the program gets memory unfilled. The library reports each reason once. */
 typedef enum reason {
   REASON_CAPTURE,
   REASON_FORWARDED,
@@ -67,7 +67,7 @@ static gp_fill_result_t omit(gp_engine_t *engine, uint64_t bytes, reason_t reaso
   return GP_FILL_OMITTED;
 }
 
-/* Why the library may make no call of its own, or could learn nothing by one. */
+/* Why the library may make no driver call of its own, or would learn nothing from one. */
 static reason_t reason_of_suspension(const gp_engine_t *engine)
 {
   return gp_engine_is_suspended(engine) ? REASON_CAPTURE : REASON_DRIVER;
@@ -91,7 +91,7 @@ static void put_first(const gp_context_t *context, gp_fill_t **list, gp_fill_t *
   *list = fill;
 }
 
-/* A list of the context's fills loses its first one, or NULL. */
+/* Takes the first fill from a list of the context's; NULL: the list is empty. */
 static gp_fill_t *take(gp_context_t *context, gp_fill_t **list)
 {
   gp_lock_take(&context->device->lock);
@@ -107,7 +107,7 @@ static void put(gp_context_t *context, gp_fill_t **list, gp_fill_t *fill)
   gp_lock_release(&context->device->lock);
 }
 
-/* The caller has announced its calls. NULL: *ret_reason. */
+/* The caller has announced its driver calls. NULL: *ret_reason says why. */
 static gp_fill_t *obtain(gp_engine_t *engine, gp_context_t *context, reason_t *ret_reason)
 {
   gp_fill_t *fill = take(context, &context->fills);
@@ -127,11 +127,11 @@ static gp_fill_t *obtain(gp_engine_t *engine, gp_context_t *context, reason_t *r
   return NULL;
 }
 
-/* What is known of a fill that was submitted. */
+/* State of a submitted fill. */
 typedef enum progress {
   PROGRESS_DONE,
   PROGRESS_NONE,
-  PROGRESS_UNKNOWN, /* it may not be asked, or the context has ended */
+  PROGRESS_UNKNOWN, /* the engine may not ask, or the context has ended */
 } progress_t;
 
 static bool has_ended(const gp_context_t *context)
@@ -145,7 +145,7 @@ static progress_t ask(gp_engine_t *engine, gp_context_t *context, const gp_fill_
 
   if (!gp_engine_enter_question(engine))
     return PROGRESS_UNKNOWN;
-  if (!has_ended(context)) { /* nor does it while this call is announced */
+  if (!has_ended(context)) { /* nor can it end while this call is announced */
     int code = gp_driver_fill_query(engine, &context->driver, fill->stream);
     if (code != 0 && code != engine->driver.ops->code_not_ready)
       gp_driver_note(engine, context, code);
@@ -169,10 +169,8 @@ static bool await(gp_engine_t *engine, gp_context_t *context, const gp_fill_t *f
   }
 }
 
-/*
- * Frees the blocks of late fills that are over by now. A block that would not stay in the pool stays here
- * until its context ends: the driver's free may wait for the device. False: some fill is not over.
- */
+/* Frees the blocks of late fills that are over. A block that would go to the driver stays here until its
+ * context ends, because the driver's free may wait for the device. False: some fill is not over. */
 static bool end_late(gp_engine_t *engine, gp_context_t *context)
 {
   gp_fill_t *pending = NULL;
@@ -197,7 +195,7 @@ static bool end_late(gp_engine_t *engine, gp_context_t *context)
   return are_over;
 }
 
-/* Submits the fill; NULL: *ret_reason, and nothing was submitted. */
+/* Submits the fill; NULL: nothing was submitted, and *ret_reason says why. */
 static gp_fill_t *submit(
     gp_engine_t *engine, gp_context_t *context, uint64_t address, uint64_t bytes, reason_t *ret_reason)
 {
@@ -223,7 +221,7 @@ gp_fill_result_t gp_fill_now(gp_engine_t *engine, gp_context_t *context, uint64_
   reason_t reason;
 
   gp_assert(engine->fills && !gp_holds_engine_lock());
-  if (gp_engine_owner(engine, address) != GP_OWNER_PROGRAM) /* it could not be kept where it is late */
+  if (gp_engine_owner(engine, address) != GP_OWNER_PROGRAM) /* a late fill could not keep it */
     return omit(engine, bytes, gp_engine_is_suspended(engine) ? REASON_CAPTURE : REASON_FORWARDED);
   if (!end_late(engine, context))
     return omit(engine, bytes, gp_engine_is_suspended(engine) ? REASON_CAPTURE : REASON_LATE);
@@ -239,8 +237,8 @@ gp_fill_result_t gp_fill_now(gp_engine_t *engine, gp_context_t *context, uint64_
   return GP_FILL_LATE;
 }
 
-/* The fill is work of that stream. Other than the driver's allocation there (alloc.c) it is an operation for
- * which the legacy default stream is sure to wait. */
+/* The fill is work of that stream. Unlike the driver's allocation there (alloc.c), it is an operation that
+ * the legacy default stream certainly waits for. */
 void gp_fill_in_order(gp_engine_t *engine, const gp_order_t *order, uint64_t address, uint64_t bytes)
 {
   gp_assert(engine->fills && !gp_holds_engine_lock());

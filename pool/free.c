@@ -1,7 +1,5 @@
-/*
- * Free, and the reference counts behind it: the program's ownership is one reference, gp_engine_retain takes
- * others.
- */
+/* Free, and the reference counts behind it: the program owns one reference,
+ * gp_engine_retain takes others. */
 #include "pool/cut_memory.h"
 #include "pool/driver_calls.h"
 #include "pool/events.h"
@@ -23,13 +21,11 @@
 #include "pool/space/segment.h"
 #include "pool/space/surplus.h"
 
-/* What each free runs through is one function: to call six of them took a fifth of a free's instructions. */
+/* A free's usual path is inlined into one function: six calls took a fifth of a free's instructions. */
 #define INLINE inline __attribute__((always_inline))
 
-/*
- * The block at address with its device's lock held, or NULL with no lock. The map is read without a lock, so
- * the record may meanwhile have become another block's: it is compared again under the lock.
- */
+/* The block at address with its device's lock held, or NULL with no lock. It reads the map without a lock,
+ * so the record may have become another block's meanwhile. It compares the record again under the lock. */
 static INLINE gp_block_t *find_and_lock_inline(gp_engine_t *engine, uint64_t address)
 {
   gp_block_t *block = gp_address_map_find(&engine->blocks, address);
@@ -50,7 +46,7 @@ static gp_block_t *find_and_lock(gp_engine_t *engine, uint64_t address)
   return find_and_lock_inline(engine, address);
 }
 
-/* In mode `single` the block can be handed out at once. The caller holds the device's lock. */
+/* Mode `single`: makes the block idle at once. The caller holds the device's lock. */
 static __attribute__((noinline)) void enter_idle_at_once(
     gp_engine_t *engine, gp_block_t *block, uint64_t now_ns)
 {
@@ -60,11 +56,12 @@ static __attribute__((noinline)) void enter_idle_at_once(
 }
 
 /*
- * As the driver's own free: returns when the device has done what that waits for, with the device's error if
- * that failed. If no work is pending the driver's free would not have waited either. The driver waits by
- * itself, in a free of a little memory; where it has none for that, or the engine may make no call of its own
- * (the device has failed, say), the block itself goes back. A part of a segment cannot, and then nothing
- * waits: to wait for the whole context could be more than the driver's free does, and hang.
+ * Waits as the driver's own free does: returns when the device has finished the work that such a free
+ * waits for, with the device's error if that failed. If no work is pending, the driver's free would not
+ * have waited either. The driver itself waits, in a free of a little memory. If it has none for that, or
+ * the engine may make no calls of its own (the device has failed, say), the block itself goes to the
+ * driver. A part of a segment cannot, and then nothing waits: a wait for the whole context could be longer
+ * than the driver's free, and hang.
  */
 static int wait_as_driver(gp_engine_t *engine, gp_context_t *context, gp_block_t *block, uint64_t block_id)
 {
@@ -93,16 +90,16 @@ static __attribute__((noinline)) int free_strictly(
 
   if (!gp_fences_are_quiet(engine, context->device)) {
     code = wait_as_driver(engine, context, block, block_id);
-    (void)gp_fences_are_quiet(engine, context->device); /* what it has waited for is known then */
+    (void)gp_fences_are_quiet(engine, context->device); /* learns what the driver has waited for */
   }
   gp_reclaim(engine);
   return code;
 }
 
 /*
- * The block waits for the stream in whose order the program freed it, too, if that is one of its device.
- * Later requests there may have the block if its owner asked for it in a stream, and if it ends with no
- * context that the stream outlives. The caller holds the device's lock.
+ * The block also waits for the stream in whose order the program freed it, if that is a stream of its
+ * device. Later requests in the stream may get the block if its owner asked for it in a stream, and if no
+ * context's end can take the block while the stream lives. The caller holds the device's lock.
  */
 static INLINE void file(gp_block_t *block, const gp_order_t *order)
 {
@@ -114,23 +111,28 @@ static INLINE void file(gp_block_t *block, const gp_order_t *order)
         identity, block, gp_block_is_ordered(block) && (context->is_ordered || order->context == context));
 }
 
-/* What the program's call says of the work on a block. */
+/* What the program's call tells about the work on a block. */
 typedef enum ending {
   ENDING_MAY_WAIT, /* some may be pending; natively the call may wait for the device */
   ENDING_NO_WAIT,  /* some may be pending; natively the call does not wait */
   ENDING_COMPLETE, /* all is complete */
 } ending_t;
 
-/* Of cudaFree. "This API will not perform any implicit synchronization when the pointer was allocated with
- * cuMemAllocAsync [...]. Callers must ensure that all accesses to these pointer have completed before
- * invoking cuMemFree" (cuda.h at cuMemFree). */
+/*
+ * The ending in cudaFree. "This API will not perform any implicit synchronization when the pointer was
+ * allocated with cuMemAllocAsync [...]. Callers must ensure that all accesses to these pointer have
+ * completed before invoking cuMemFree" (cuda.h at cuMemFree).
+ */
 static INLINE ending_t ending_of(const gp_block_t *block)
 {
   return gp_block_is_ordered(block) ? ENDING_COMPLETE : ENDING_MAY_WAIT;
 }
 
-/* The last reference is gone. Takes the device's lock held and releases it; the driver's code if it was
- * called. order: the stream in whose order the program freed the block; NULL: none. */
+/*
+ * Drops the last reference. The caller holds the device's lock, which this releases. Returns the
+ * driver's code if it called the driver, else 0. order: the stream in whose order the program
+ * freed the block; NULL: none.
+ */
 static INLINE int drop_and_unlock(
     gp_engine_t *engine, gp_block_t *block, uint64_t now_ns, ending_t ending, const gp_order_t *order)
 {
@@ -139,8 +141,8 @@ static INLINE int drop_and_unlock(
   gp_device_t *device = context->device;
 
 #ifdef GP_UNSAFE_REUSE
-  /* The build that shows that the tests notice: freed blocks can be handed out while the device still uses
-   * them. */
+  /* A build for the tests, which must notice that freed blocks are handed out
+   * while the device uses them. */
   gp_block_end_use(engine, block, now_ns);
   gp_block_enter_idle(engine, block, now_ns);
   gp_lock_release(&device->lock);
@@ -166,7 +168,7 @@ static INLINE int drop_and_unlock(
   bool is_due = gp_surplus_is_due(engine, device, now_ns);
   bool surplus = is_due && (may_wait ? gp_give_back_has(context) : gp_block_has_idle(&device->ordered));
   if (!is_due && gp_device_stats(device)->surplus_bytes.current > 0)
-    gp_surplus_note_kept(device, 0); /* what stayed has been handed out again */
+    gp_surplus_note_kept(device, 0); /* the kept surplus has been handed out again */
   gp_lock_release(&device->lock);
   if (mode == GP_MODE_STRICT && may_wait)
     code = free_strictly(engine, context, block, block_id);
@@ -175,12 +177,12 @@ static INLINE int drop_and_unlock(
   if (surplus && may_wait)
     (void)gp_give_back_in_free(engine, context);
   else if (surplus)
-    (void)gp_release_surplus(engine, &device->ordered, now_ns); /* which does not wait */
+    (void)gp_release_surplus(engine, &device->ordered, now_ns); /* does not wait */
   return code;
 }
 
-/* Records a double free, with the stack of the second: it is rare, and the program's mistake. Without the
- * lock that this needs another thread may have got the block meanwhile, and then there is nothing to tell. */
+/* Records a double free, with the stack of the second free: it is a rare mistake of the program. Meanwhile,
+ * without the lock, another thread may get the block; then there is nothing to record. */
 static __attribute__((noinline)) void note_refused(gp_engine_t *engine, uint64_t address)
 {
   gp_find_origin(engine, GP_OCCASION_DRIVER, 0);
@@ -193,10 +195,8 @@ static __attribute__((noinline)) void note_refused(gp_engine_t *engine, uint64_t
   gp_lock_release(&device->lock);
 }
 
-/*
- * A free of an address inside the pool's segments at which no block begins that the program holds: a double
- * free, mostly. The driver must not see it: it may be the address of a segment.
- */
+/* Refuses to free an address inside the pool's segments at which no block of the program's begins: mostly a
+ * double free. The driver must not see the call: the address may be that of a segment. */
 static bool refuse_in_segment(gp_engine_t *engine, uint64_t address, int *ret_answer)
 {
   const gp_block_t *block = gp_cut_find_and_lock(engine, address);
@@ -214,8 +214,9 @@ static bool refuse_in_segment(gp_engine_t *engine, uint64_t address, int *ret_an
 }
 
 /*
- * Where not everything is pooled. Beside a capture no fence can tell what a later allocation may wait for, so
- * that much memory goes back as natively. order: NULL, or in which stream it is freed, which is not captured.
+ * The driver gets the free because pooling is off or restricted. During a capture no fence can tell which
+ * work a later allocation may wait for, so much memory goes back as natively. order: the stream of the
+ * free, which is not captured; NULL: none.
  */
 static __attribute__((noinline)) bool is_forwarded(
     const gp_engine_t *engine, const gp_block_t *block, const gp_order_t *order)
@@ -224,10 +225,8 @@ static __attribute__((noinline)) bool is_forwarded(
          (gp_engine_is_suspended(engine) && gp_fence_policy_needs(engine, block));
 }
 
-/*
- * Such a block is never handed out again, so the program's free is the driver's free, its waiting included. A
- * part of a segment the driver does not know: it goes back with its segment.
- */
+/* The pool never hands such a block out again, so the driver serves the program's free, and waits as it
+ * does natively. The driver does not know a part of a segment, which goes back with its segment. */
 static bool goes_to_driver(const gp_engine_t *engine, const gp_block_t *block, const gp_order_t *order)
 {
   if (block->segment)
@@ -236,8 +235,8 @@ static bool goes_to_driver(const gp_engine_t *engine, const gp_block_t *block, c
          (gp_engine_forwards(engine) && is_forwarded(engine, block, order));
 }
 
-/* The program gives the block up, which stays in the pool. Takes the device's lock held and releases it; the
- * result for the program. asked_ns: read before the lock was taken. */
+/* The program gives up the block, which stays in the pool. The caller holds the device's lock, which this
+ * releases. Returns the result for the program. asked_ns: the clock before the lock was taken. */
 static INLINE int end_ownership_and_unlock(
     gp_engine_t *engine, gp_block_t *block, uint64_t asked_ns, ending_t ending, const gp_order_t *order)
 {
@@ -252,8 +251,8 @@ static INLINE int end_ownership_and_unlock(
   return 0;
 }
 
-/* See gp_engine_free_with. The block was found live; if another thread frees it meanwhile, that is a double
- * free, and either may be the one that is refused. */
+/* See gp_engine_free_with. The caller found the block live. If another thread frees it meanwhile, that is a
+ * double free, and either free may be the one refused. */
 static __attribute__((noinline)) gp_free_result_t free_cut_with(gp_engine_t *engine, const gp_order_t *order,
     uint64_t address, gp_free_fn free_fn, void *arg, int *ret_code)
 {
@@ -273,9 +272,9 @@ static __attribute__((noinline)) gp_free_result_t free_cut_with(gp_engine_t *eng
 }
 
 /*
- * Beside a capture, or after an error that stays, the driver may refuse the program's free, and a capture may
- * be spoilt by it. A part of a segment cannot be passed on, so another small allocation is freed in its
- * place.
+ * During a capture, or after an error that stays, the driver may refuse the program's free, and the free
+ * may spoil a capture. The library cannot pass on the free of a part of a segment, so it frees another
+ * small allocation in its place.
  */
 static bool refused_by_driver(gp_engine_t *engine, gp_context_t *context, int *ret_code)
 {
@@ -292,10 +291,8 @@ static bool refused_by_driver(gp_engine_t *engine, gp_context_t *context, int *r
   return true;
 }
 
-/*
- * The block at address, with its device's lock held; NULL with no lock: *ret is the result for the program.
- * has_call: the free has a call of the driver, which answers by itself.
- */
+/* The block at address, with its device's lock held. NULL, with no lock held: *ret is the result for the
+ * program. has_call: the free makes a driver call anyway, and gets the driver's answer. */
 static INLINE gp_block_t *find_for_free(
     gp_engine_t *engine, uint64_t address, bool has_call, gp_free_result_t *ret, int *ret_code)
 {
@@ -315,15 +312,16 @@ static INLINE gp_block_t *find_for_free(
 }
 
 /*
- * The block stays in the pool although the program's call is another one than cudaFree: parts of segments,
- * which the driver does not know, always; other blocks of cudaMalloc where stream-ordered memory is kept.
+ * The block stays in the pool although the program's call is not cudaFree: parts of segments,
+ * which the driver does not know, always do; other blocks of cudaMalloc do where the pool
+ * keeps stream-ordered memory.
  */
 static bool stays_in_pool(const gp_engine_t *engine, const gp_block_t *block, const gp_order_t *order)
 {
   return block->segment || (order && !gp_block_is_ordered(block) && !goes_to_driver(engine, block, order));
 }
 
-/* Order: NULL, or where in which stream. */
+/* order: the stream of the free; NULL: none. */
 static INLINE gp_free_result_t free_block(gp_engine_t *engine, const gp_order_t *order, uint64_t address,
     gp_free_fn free_fn, void *arg, int *ret_code)
 {
@@ -339,7 +337,7 @@ static INLINE gp_free_result_t free_block(gp_engine_t *engine, const gp_order_t 
   if (block->state != GP_STATE_LIVE) {
     gp_lock_release(&device->lock);
     note_refused(engine, address);
-    *ret_code = engine->driver.ops->code_invalid_value; /* a double free: the driver's answer to one */
+    *ret_code = engine->driver.ops->code_invalid_value; /* a double free: what the driver would return */
     return GP_FREE_DONE;
   }
   if (free_fn && stays_in_pool(engine, block, order)) {
@@ -377,7 +375,7 @@ bool gp_engine_free_kept(gp_engine_t *engine, uint64_t address)
     return false;
   }
   int code = end_ownership_and_unlock(engine, block, asked_ns, ending_of(block), NULL);
-  gp_assert(code == 0); /* reuse mode `strict` alone calls the driver for the result */
+  gp_assert(code == 0); /* only reuse mode `strict` calls the driver for the result */
   return true;
 }
 
@@ -395,7 +393,7 @@ bool gp_engine_put_back(gp_engine_t *engine, uint64_t address)
     return false;
   }
   (void)end_ownership_and_unlock(
-      engine, block, asked_ns, ENDING_NO_WAIT, NULL); /* which calls no driver for its result */
+      engine, block, asked_ns, ENDING_NO_WAIT, NULL); /* its result takes no driver call */
   return true;
 }
 
@@ -438,7 +436,7 @@ bool gp_engine_release(gp_engine_t *engine, uint64_t address)
   if (!block)
     return false;
   gp_device_t *device = block->context->device;
-  /* The program's own reference is given up by its free only. */
+  /* Only the program's free gives up the program's own reference. */
   if ((block->state == GP_STATE_LIVE && block->refs > 1) ||
       (block->state == GP_STATE_RETAINED && block->refs > 1)) {
     block->refs--;
@@ -490,11 +488,11 @@ void gp_engine_taint(gp_engine_t *engine, uint64_t address)
   if (!block)
     return;
   bool is_mapped = block->segment && block->segment->range;
-  if (is_mapped) /* the program's free will not be the last */
+  if (is_mapped) /* after the program's free the pool's reference remains */
     block->refs += block->refs > 0 && !block->tainted;
   else if (block->segment)
     gp_segment_close(block->segment);
-  if (!block->segment || block->refs > 0) { /* in a segment the address may be that of an idle block */
+  if (!block->segment || block->refs > 0) { /* an address in a segment may be in an idle block */
     block->tainted = true;
     gp_event_holders(engine, block);
   }

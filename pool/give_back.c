@@ -12,10 +12,9 @@
 #include "pool/space/block.h"
 #include "pool/space/surplus.h"
 
-#define FREES_BETWEEN_LOOKS                                                                                  \
-  16 /* while the device is busy, a look at it costs each context two driver calls */
+#define FREES_BETWEEN_LOOKS 16 /* frees; on a busy device a look costs each context two driver calls */
 
-/* The statistics say how much stays that should have gone. */
+/* Notes in the statistics how much memory stays that should have gone back. */
 static void note_kept(gp_engine_t *engine, gp_device_t *device, bool is_busy)
 {
   gp_lock_take(&device->lock);
@@ -29,10 +28,8 @@ bool gp_give_back_has(const gp_context_t *context)
   return gp_block_has_idle(context) || gp_block_has_idle(&context->device->ordered);
 }
 
-/*
- * Whether the device has surplus, and the context memory that could go. Where there is no surplus, what
- * stayed because the device was busy has been handed out again, or its context has ended.
- */
+/* The device has surplus, and the context has memory that could go. If there is no surplus, the memory kept
+ * because the device was busy has been handed out again, or its context has ended. */
 static bool has_surplus(gp_engine_t *engine, gp_context_t *context)
 {
   gp_device_t *device = context->device;
@@ -68,7 +65,7 @@ static uint64_t give_back(gp_engine_t *engine, gp_context_t *context, bool is_qu
   uint64_t given = 0;
 
   if (is_quiet) {
-    gp_reclaim(engine); /* what was deferred is idle now, and may be surplus, too */
+    gp_reclaim(engine); /* makes deferred blocks idle, which may then be surplus, too */
     given = gp_release_surplus(engine, context, gp_now(engine));
     given += gp_release_surplus(engine, &context->device->ordered, gp_now(engine));
   }
@@ -94,7 +91,8 @@ bool gp_give_back_is_quiet(gp_engine_t *engine)
                                           : gp_known_streams_ask(engine) == GP_KNOWN_WORK_NONE;
 }
 
-/* After pooling has stopped. Parts of segments go back when they are idle together, which they are now. */
+/* Gives memory back after pooling has stopped. Parts of segments go back only when the whole segment is
+ * idle, which it may be now. */
 static uint64_t release_unused(gp_engine_t *engine, gp_context_t *context)
 {
   gp_reclaim(engine);
@@ -116,9 +114,9 @@ uint64_t gp_give_back_after_sync(gp_engine_t *engine, gp_context_t *context)
 }
 
 /*
- * Idle memory of the device, `bytes` of it: now if the device is quiet, else as surplus. No call of the
- * program waits for this thread, so on a driver without fences it will do that no stream which the library
- * knows of has work.
+ * Gives back `bytes` of the device's idle memory: now if the device is quiet, else as surplus. No
+ * call of the program waits for this thread. So on a driver without fences it is enough if no stream
+ * known to the library has work.
  */
 static uint64_t give_back_on_request(gp_engine_t *engine, gp_device_t *device, uint64_t bytes)
 {
@@ -159,7 +157,7 @@ static uint64_t set_limit(gp_engine_t *engine, gp_device_t *device, const gp_amo
 uint64_t gp_engine_set_limit(gp_engine_t *engine, int device, const gp_amount_t *limit)
 {
   uint64_t given = set_limit(engine, &engine->devices[device], limit);
-  gp_mode_accept_limits(engine); /* after the limit: a thread that sees it finds that */
+  gp_mode_accept_limits(engine); /* after the limit, so a thread that sees this finds the limit */
   return given;
 }
 
@@ -169,7 +167,7 @@ uint64_t gp_engine_set_limits(gp_engine_t *engine, const gp_amount_t limits[GP_M
 
   for (int i = 0; i < GP_MAX_DEVICES; i++)
     given += set_limit(engine, &engine->devices[i], &limits[i]);
-  gp_mode_accept_limits(engine); /* after the limits: a thread that sees it finds them */
+  gp_mode_accept_limits(engine); /* after the limits, so a thread that sees this finds the limits */
   return given;
 }
 

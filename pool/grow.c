@@ -10,7 +10,7 @@
 #include "pool/space/segment_policy.h"
 #include "pool/util/cancel.h"
 
-/* One segment on its way. */
+/* A segment while it is being obtained. */
 typedef struct gp_growth {
   gp_engine_t *engine;
   gp_context_t *context;
@@ -37,8 +37,8 @@ static void unprepare(void *arg)
   free(growth->segment);
 }
 
-/* The driver gave the address: the segment is filed, and the program gets its low end. False: the host has no
- * memory for the map's entry. */
+/* The driver returned the address: files the segment, and gives the program its low end. False: the host
+ * has no memory for the map's entry. */
 static bool adopt(const gp_growth_t *growth, uint64_t address, uint64_t start_ns)
 {
   gp_engine_t *engine = growth->engine;
@@ -66,7 +66,7 @@ static bool adopt(const gp_growth_t *growth, uint64_t address, uint64_t start_ns
   return is_known;
 }
 
-/* Everything on this side that needs memory of the host is prepared before the driver is called. */
+/* Gets all host memory for the records before it calls the driver. */
 static int grow_by(gp_growth_t *growth, uint64_t size, bool *by_limit, uint64_t *ret_address)
 {
   gp_engine_t *engine = growth->engine;
@@ -87,7 +87,7 @@ static int grow_by(gp_growth_t *growth, uint64_t size, bool *by_limit, uint64_t 
   return code;
 }
 
-/* The driver gave the address: all of the segment is idle, and no work has used it. */
+/* The driver returned the address: the whole segment is idle, and no work has used it. */
 static void adopt_idle(const gp_growth_t *growth, uint64_t address, uint64_t start_ns)
 {
   gp_engine_t *engine = growth->engine;
@@ -132,9 +132,10 @@ int gp_grow_ahead(gp_engine_t *engine, gp_context_t *context, uint64_t bytes, bo
 }
 
 /*
- * What a segment has beyond the request may never go back, once parts of it are in use. The program may need
- * that memory where no pool can help: for its kernels, its other libraries, managed memory. It is taken only
- * as long as GPUPOOL_RESERVE, and at least this share of the device and of the limit, stays free.
+ * Memory of a segment beyond the request may never go back once parts of the segment are in use. The
+ * program may need that memory where the pool cannot help: for its kernels, its other libraries,
+ * managed memory. So the pool takes it only while GPUPOOL_RESERVE, and at least this share of the
+ * device and of the limit, stays free.
  */
 #define KEPT_DIVISION 16
 
@@ -148,8 +149,8 @@ static uint64_t kept_bytes(const gp_engine_t *engine, const gp_device_t *device)
   return reserve > share ? reserve : share;
 }
 
-/* The driver's last word on free memory, less what we took since, can be relied on: it is fresh, or leaves so
- * many times what is needed that others have much to take first. The caller holds the device's lock. */
+/* The driver's last word on free memory, less memory taken since, is reliable: it is fresh, or leaves so
+ * many times the need that other processes have much to take first. The caller holds the device's lock. */
 static bool can_rely(const gp_device_t *device, uint64_t needed, uint64_t now_ns)
 {
   uint64_t times = needed ? gp_device_left(device) / AMPLE / needed : 0;
@@ -190,7 +191,7 @@ int gp_grow(gp_engine_t *engine, gp_context_t *context, uint64_t requested, uint
   gp_lock_take(&device->lock);
   uint64_t reserved = gp_device_stats(device)->reserved_bytes.current;
   gp_lock_release(&device->lock);
-  uint64_t least = gp_round_up(bytes, GP_SEGMENT_STEP); /* 0, like size: that overflows */
+  uint64_t least = gp_round_up(bytes, GP_SEGMENT_STEP); /* 0, like size, if this overflows */
   uint64_t size = gp_segment_size(reserved, bytes);
   if (size > least && !gp_grow_leaves_enough(engine, context, size))
     size = least;

@@ -1,7 +1,8 @@
 /*
- * Under the lock a place is chosen, and everything in it, and every chunk that is to move there, is taken out
- * of the pool's lists (MAPPING), so that no other thread has it. Then the driver is called without a lock,
- * and then the place becomes the request's block. If the driver refuses, everything is put back.
+ * Under the lock the thread chooses a place. It takes all blocks of the place, and every chunk to be
+ * moved there, out of the pool's lists (MAPPING), so that no other thread can use them. Then it
+ * calls the driver without a lock, and then makes the place the request's block. If the driver
+ * refuses, it puts everything back.
  */
 #include "pool/grow_mapped.h"
 
@@ -21,31 +22,31 @@
 #include "pool/space/segment.h"
 #include "pool/util/cancel.h"
 
-/* A request on its way, and what is to be mapped for it. */
+/* A request while it is being served, and what to map for it. */
 typedef struct gp_plan {
   gp_engine_t *engine;
   gp_context_t *context;
   uint64_t requested;
   uint64_t bytes;
-  bool is_ahead;      /* there is no request: what is made is idle */
-  bool is_exact;      /* memory moves wherever it can, and no more is made than is missing */
+  bool is_ahead;      /* there is no request: the new memory becomes idle */
+  bool is_exact;      /* moves all memory that can move, and makes no more than is missing */
   bool moves;         /* memory moves */
-  uint64_t chunk;     /* bytes of a chunk that is made */
+  uint64_t chunk;     /* bytes of a new chunk */
   uint64_t address;   /* of the request's place */
-  gp_block_t **parts; /* that the place is made of, by address; MAPPING */
+  gp_block_t **parts; /* the blocks of the place, by address; MAPPING */
   size_t part_count, part_room;
   gp_map_step_t *steps;
   size_t step_count, step_room;
   unsigned runs;
-  size_t made_count; /* chunks that are made */
+  size_t made_count; /* new chunks */
   uint64_t made;     /* their bytes; counted against the limit */
-  uint64_t excess;   /* bytes of them that are more than is missing */
+  uint64_t excess;   /* the part of `made` beyond the missing bytes */
   uint64_t peers;
 } gp_plan_t;
 
 typedef enum gp_planned { PLANNED, NO_PLACE, NO_HOST_MEMORY } gp_planned_t;
 
-/* Room for one entry more in an array of the plan. */
+/* Makes room for one more entry in an array of the plan. */
 static bool make_room(void **array, size_t count, size_t *room, size_t entry)
 {
   if (count < *room)
@@ -72,7 +73,7 @@ static bool add_part(gp_plan_t *plan, gp_block_t *block, uint64_t address, uint6
   return part != NULL;
 }
 
-/* Bytes of the next chunk that is made. */
+/* Bytes of the next new chunk. */
 static uint64_t made_size(const gp_plan_t *plan, uint64_t left, uint64_t room)
 {
   uint64_t size = plan->chunk < room ? plan->chunk : room;
@@ -82,8 +83,8 @@ static uint64_t made_size(const gp_plan_t *plan, uint64_t left, uint64_t room)
   return size;
 }
 
-/* The next step, for `left` bytes that are missing where `room` bytes can be mapped; NULL: no memory of the
- * host. Its address is the caller's to set. */
+/* Adds a step, for `left` missing bytes where `room` bytes can be mapped. NULL: the host has no memory. The
+ * caller sets the step's address. */
 static gp_map_step_t *add_step(gp_plan_t *plan, uint64_t left, uint64_t room)
 {
   if (!make_room((void **)&plan->steps, plan->step_count, &plan->step_room, sizeof(gp_map_step_t)))
@@ -110,10 +111,8 @@ static gp_map_step_t *add_step(gp_plan_t *plan, uint64_t left, uint64_t room)
   return step;
 }
 
-/*
- * Fills what the request needs of a hole, from address on up to `end` at most. That begins or ends with the
- * hole; memory beyond it is mapped on the other side, where the hole goes on.
- */
+/* Plans to fill a hole for the request, from address up to `end` at most. The filled part begins or ends
+ * with the hole. Memory beyond the need is mapped on the other side, where the hole goes on. */
 static bool fill(gp_plan_t *plan, gp_block_t *hole, uint64_t address, uint64_t end)
 {
   const uint64_t base = hole->segment->address;
@@ -138,7 +137,7 @@ static bool fill(gp_plan_t *plan, gp_block_t *hole, uint64_t address, uint64_t e
   return is_down ? add_part(plan, hole, at, high - at) : add_part(plan, hole, low, at - low);
 }
 
-/* The idle parts of the place first: no chunk in them may move. */
+/* Takes the idle parts of the place first, so that no chunk in them moves. */
 static bool take_place(gp_plan_t *plan, const gp_place_t *place)
 {
   const uint64_t end = place->address + plan->bytes;
@@ -164,7 +163,7 @@ static bool take_place(gp_plan_t *plan, const gp_place_t *place)
       return false;
     block = plan->parts[plan->part_count - 1];
   }
-  return plan->part_count > idle_parts; /* else it was no miss */
+  return plan->part_count > idle_parts; /* otherwise it was no miss */
 }
 
 static int by_address(const void *a, const void *b)
@@ -173,7 +172,7 @@ static int by_address(const void *a, const void *b)
   return (first > second) - (first < second);
 }
 
-/* With the device's lock held. What it has taken is put back by put_back(), whatever it returns. */
+/* The caller holds the device's lock. Whatever this returns, put_back() puts back what it has taken. */
 static gp_planned_t make_plan(gp_plan_t *plan)
 {
   gp_context_t *context = plan->context;
@@ -198,7 +197,7 @@ static gp_planned_t make_plan(gp_plan_t *plan)
   return PLANNED;
 }
 
-/* With the device's lock held: nothing came of it. */
+/* Nothing came of the plan. The caller holds the device's lock. */
 static void put_back(gp_plan_t *plan)
 {
   gp_engine_t *engine = plan->engine;
@@ -233,7 +232,8 @@ static void give_up(gp_plan_t *plan)
     gp_map_range_lose(plan->engine, plan->context);
 }
 
-/* What the place has below the request, and beyond, becomes idle; the request's block is MAPPING. */
+/* Makes idle the parts of the place below the request and beyond it. Returns the
+ * request's block, MAPPING. */
 static gp_block_t *trim_place(gp_plan_t *plan, uint64_t now_ns)
 {
   gp_engine_t *engine = plan->engine;
@@ -255,8 +255,8 @@ static gp_block_t *trim_place(gp_plan_t *plan, uint64_t now_ns)
   return block;
 }
 
-/* The driver has done all steps: the program gets the place, which is idle if it is ahead of need. False: the
- * host has no memory for the map's entry, and the place is idle. */
+/* The driver has done all steps: gives the program the place, or makes the place idle if it is ahead of
+ * need. False: the host has no memory for the map's entry, and the place is idle. */
 static bool commit(gp_plan_t *plan, uint64_t start_ns, uint64_t *ret_address)
 {
   gp_engine_t *engine = plan->engine;
@@ -297,7 +297,7 @@ static bool commit(gp_plan_t *plan, uint64_t start_ns, uint64_t *ret_address)
   return is_known || plan->is_ahead;
 }
 
-/* One attempt; *ret_again: another one, which asks for less, may succeed. */
+/* One attempt; *ret_again: another attempt, which asks for less, may succeed. */
 static int attempt(gp_plan_t *plan, bool *by_limit, bool *ret_again, uint64_t *ret_address)
 {
   gp_engine_t *engine = plan->engine;
@@ -347,7 +347,7 @@ static int serve(gp_plan_t *plan, bool *by_limit, bool *ret_is_placed, uint64_t 
   return code;
 }
 
-/* What the plan is for, where the context has a range with a place for it. */
+/* Carries out the plan, if the context has a range with a place for it. */
 static int grow(gp_plan_t *plan, bool *by_limit, bool *ret_is_placed, uint64_t *ret_address)
 {
   gp_context_t *context = plan->context;
@@ -355,7 +355,7 @@ static int grow(gp_plan_t *plan, bool *by_limit, bool *ret_is_placed, uint64_t *
 
   gp_assert(!gp_holds_engine_lock());
   *by_limit = *ret_is_placed = false;
-  int cancel_state = gp_cancel_hold(); /* in between no record has the memory */
+  int cancel_state = gp_cancel_hold(); /* until commit or undo no record has the memory */
   if (gp_map_range_is_there(plan->engine, context) && plan->bytes <= context->range->segment.size)
     code = serve(plan, by_limit, ret_is_placed, ret_address);
   gp_cancel_restore(cancel_state);

@@ -75,11 +75,11 @@ static gp_block_state_t view_state(gp_state_t state)
   }
 }
 
-/* What is idle in a cut segment has no owner: it may be made of blocks that several had. */
+/* An idle block of a cut segment has no last owner: it may be joined from blocks of several owners. */
 static gp_block_view_t view_of(const gp_block_t *block)
 {
-  /* The driver gives the address anew only after the record of its release (gp_releases_await): until then
-   * the block is what it was. */
+  /* Nobody gets the address anew before the release is recorded (gp_releases_await): until then the block
+   * keeps its earlier state. */
   gp_state_t state = block->state == GP_STATE_RELEASING ? block->released_from : block->state;
   const gp_segment_t *segment = block->segment;
   bool is_unowned = segment && (state == GP_STATE_IDLE || state == GP_STATE_MAPPING);
@@ -103,7 +103,7 @@ static gp_block_view_t view_of(const gp_block_t *block)
       .tainted = block->tainted};
 }
 
-/* Of a range: there is no memory, or none yet. */
+/* A part of a range that has no memory, or none yet. */
 static bool is_hole(const gp_block_t *block)
 {
   return block->segment && block->segment->range && !gp_chunks_find(block->segment->range, block->address);
@@ -116,7 +116,7 @@ size_t gp_engine_blocks(gp_engine_t *engine, int ordinal, gp_block_view_t *array
   size_t count = 0;
 
   gp_lock_take(&device->lock);
-  gp_drain_locked(engine, device); /* before the moment: it tells of what becomes idle */
+  gp_drain_locked(engine, device); /* before the copy, since it makes events */
   if (moment)
     moment->fn(moment->arg, ordinal);
   if (ret_stats)

@@ -9,7 +9,8 @@
 
 #define AMPLE 4 /* times what is asked for */
 
-/* A share of the device needs its size, which the driver knows only when a context exists. */
+/* To resolve a share of the device, the pool needs its size, which the driver knows
+ * only once a context exists. */
 void gp_limit_resolve(gp_engine_t *engine, gp_context_t *context)
 {
   gp_device_t *device = context->device;
@@ -18,7 +19,7 @@ void gp_limit_resolve(gp_engine_t *engine, gp_context_t *context)
 
   (void)gp_limit_ask(engine, context, &free_bytes, &total_bytes);
   gp_lock_take(&device->lock);
-  /* A share of an unknown whole is 0: a promise that cannot be computed is kept by refusing, until it can. */
+  /* A share of an unknown whole is 0: while the pool cannot compute the limit, it keeps it by refusing. */
   gp_locked(device)->limit = gp_amount_resolve(&engine->limits[device->ordinal], device->total);
   gp_lock_release(&device->lock);
 }
@@ -29,10 +30,8 @@ typedef struct gp_pool_bytes {
   uint64_t idle;
 } gp_pool_bytes_t;
 
-/*
- * False: the driver does not tell, as before 11.3 (cuda.h, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT). What it has
- * idle may be enough for anything then.
- */
+/* False: the driver does not tell, as before 11.3 (cuda.h, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT). Its idle
+ * memory then counts as enough for anything. */
 static bool ask_pools(gp_engine_t *engine, gp_context_t *context, gp_pool_bytes_t *ret_pools)
 {
   uint64_t used;
@@ -45,7 +44,7 @@ static bool ask_pools(gp_engine_t *engine, gp_context_t *context, gp_pool_bytes_
   return true;
 }
 
-/* Remembers what the driver said. */
+/* Remembers the driver's figures. */
 static void note_told(gp_engine_t *engine, gp_device_t *device, uint64_t free_bytes, uint64_t total_bytes,
     const gp_pool_bytes_t *pools)
 {
@@ -117,11 +116,11 @@ void gp_limit_cancel(gp_engine_t *engine, gp_device_t *device, uint64_t bytes, g
 }
 
 /*
- * Stream-ordered memory that the program has freed stays with the driver's pool until a synchronization, and
- * the pool grows by larger pieces than were asked for. Under a limit the driver is therefore asked what its
- * pool holds, before anything is added; what that is beyond the sizes in use counts as draining. No call says
- * whether what it holds idle would do: close to a limit that refuses what might have fitted; a limit is a
- * promise.
+ * The driver's pool keeps stream-ordered memory that the program has freed until a synchronization, and
+ * grows by larger pieces than the program asks for. Under a limit the engine therefore asks the driver what
+ * its pool holds before anything is added. The bytes beyond the sizes in use count as draining. No call
+ * says whether a request would fit into the pool's idle memory. So close to a limit the engine refuses some
+ * requests that might have fitted: a limit is a promise.
  */
 void gp_limit_settle(gp_engine_t *engine, gp_context_t *context)
 {
@@ -141,9 +140,9 @@ void gp_limit_settle(gp_engine_t *engine, gp_context_t *context)
   if (!told)
     return;
   gp_lock_take(&device->lock);
-  uint64_t taken = gp_locked(device)->pools.taken - device->pools_asked; /* the rest counts as new */
+  uint64_t taken = gp_locked(device)->pools.taken - device->pools_asked; /* pools_asked counts as new */
   uint64_t draining = pools.reserved > taken ? pools.reserved - taken : 0;
-  if (device->pools_grown != grown && draining < device->draining) /* the driver may not have told of it */
+  if (device->pools_grown != grown && draining < device->draining) /* the answer may be from before it */
     draining = device->draining;
   gp_assert_internal(device->committed_bytes >= device->draining);
   device->committed_bytes += draining - device->draining;
@@ -184,7 +183,7 @@ uint64_t gp_limit_set(gp_engine_t *engine, gp_device_t *device, const gp_amount_
   engine->limits[device->ordinal] = *limit;
   device->limit = gp_amount_resolve(limit, device->total);
   if (device->limit == UINT64_MAX) {
-    /* What the driver's pools hold beyond what is in use is counted under a limit only. */
+    /* Under no limit, memory that the driver's pools hold beyond the sizes in use does not count. */
     gp_assert_internal(device->committed_bytes >= device->draining);
     device->committed_bytes -= device->draining;
     device->draining = 0;
@@ -207,8 +206,9 @@ uint64_t gp_engine_limit(gp_engine_t *engine, int device)
 }
 
 /*
- * What goes back with whole blocks. Small ones share pages with memory in use, and which share one with none
- * the pool does not know: they count only where no small block is in use. The caller holds the device's lock.
+ * Bytes that go back with whole blocks. Small blocks share pages with memory in use, and the pool does
+ * not know which of them have a page to themselves: they count only while no small block is in use. The
+ * caller holds the device's lock.
  */
 static uint64_t whole_bytes(const gp_device_t *device)
 {
@@ -225,8 +225,8 @@ static uint64_t whole_bytes(const gp_device_t *device)
 
 /*
  * Cached memory is free for the program: idle blocks at once, deferred ones after a wait. Parts of segments
- * are not: programs ask what is free to take nearly all of it with one allocation, which has a part or what
- * the driver gives, but never both. The caller holds the device's lock.
+ * do not count: programs ask what is free in order to take nearly all of it in one allocation, which can be
+ * served from a part or by the driver, but never from both. The caller holds the device's lock.
  */
 static uint64_t reusable_bytes(const gp_engine_t *engine, const gp_context_t *context, uint64_t *ret_part)
 {
@@ -246,7 +246,7 @@ static uint64_t reusable_bytes(const gp_engine_t *engine, const gp_context_t *co
   return bytes;
 }
 
-/* What the driver's own pools hold, as last asked if that cannot be asked now. */
+/* What the driver's own pools hold; the last answer if the engine may not ask now. */
 static gp_pool_bytes_t pools_of(gp_engine_t *engine, gp_context_t *context)
 {
   gp_device_t *device = context->device;
@@ -263,7 +263,7 @@ static gp_pool_bytes_t pools_of(gp_engine_t *engine, gp_context_t *context)
   return told ? pools : last;
 }
 
-/* What the limit allows beyond the memory in use is all that there is. */
+/* For the program, the device has no more free memory than the limit leaves beyond the memory in use. */
 void gp_engine_translate_info(
     gp_engine_t *engine, gp_context_t *context, uint64_t *free_bytes, uint64_t *total_bytes)
 {

@@ -9,10 +9,11 @@
 #include "pool/space/mapped.h"
 #include "pool/util/log.h"
 
-/* Addresses cost nothing, and holes among them should not run out. */
+/* Addresses cost nothing, and the range should not run out of holes. */
 #define TIMES_OF_DEVICE 2
 
-/* Some drivers say that they can, and refuse at the first call. Returns the first failure's code. */
+/* Some drivers claim that they can map memory, and refuse at the first call. Returns
+ * the first failure's code. */
 static int try_mapping(gp_engine_t *engine, gp_context_t *context, uint64_t address)
 {
   const gp_driver_context_t *driver_context = &context->driver;
@@ -25,7 +26,7 @@ static int try_mapping(gp_engine_t *engine, gp_context_t *context, uint64_t addr
   if (code == 0) {
     code = gp_driver_allow(engine, driver_context, address, GP_CHUNK_STEP, context->device->ordinal);
     int end = gp_driver_unmap(engine, driver_context, address, GP_CHUNK_STEP);
-    if (end != 0) /* no other code knows of it: once more */
+    if (end != 0) /* only this code knows of the mapping: tries once more */
       (void)gp_driver_unmap(engine, driver_context, address, GP_CHUNK_STEP);
     code = code != 0 ? code : end;
   }
@@ -35,7 +36,8 @@ static int try_mapping(gp_engine_t *engine, gp_context_t *context, uint64_t addr
   return code != 0 ? code : end;
 }
 
-/* Addresses that memory can be mapped at; 0: there are none. *ret_is_final: nor will there be. */
+/* Reserves addresses where memory can be mapped; 0: there are none. *ret_is_final:
+ * there will never be any. */
 static uint64_t reserve(gp_engine_t *engine, gp_context_t *context, uint64_t bytes, bool *ret_is_final)
 {
   const gp_driver_ops_t *ops = engine->driver.ops;
@@ -57,7 +59,7 @@ static uint64_t reserve(gp_engine_t *engine, gp_context_t *context, uint64_t byt
   return 0;
 }
 
-/* By the one thread that tries. */
+/* Called by the one thread that tries. */
 static gp_range_t *make(gp_engine_t *engine, gp_context_t *context, uint64_t bytes, bool *ret_is_final)
 {
   gp_range_t *range = calloc(1, sizeof(*range));
@@ -83,8 +85,8 @@ static gp_range_t *make(gp_engine_t *engine, gp_context_t *context, uint64_t byt
   return range;
 }
 
-/* One thread tries, and says how that ended; what is mapped ends with the context. The caller holds the
- * device's lock. */
+/* One thread tries, and sets the outcome. What is mapped ends with the context. The caller
+ * holds the device's lock. */
 static void set_use(gp_context_t *context, gp_range_use_t use)
 {
   gp_assert_internal(gp_lock_is_held(&context->device->lock));
@@ -117,7 +119,7 @@ bool gp_map_range_is_there(gp_engine_t *engine, gp_context_t *context)
   return range != NULL;
 }
 
-/* The next chunk that is idle, out of the pool; false: there is none. */
+/* Takes the next idle chunk out of the pool; false: there is none. */
 static bool take_chunk(gp_engine_t *engine, gp_context_t *context, gp_chunk_t *ret_chunk)
 {
   gp_range_t *range = context->range;
@@ -134,7 +136,7 @@ static bool take_chunk(gp_engine_t *engine, gp_context_t *context, gp_chunk_t *r
   return block != NULL;
 }
 
-/* The range is used, and nothing is mapped there, or about to be. The caller holds the device's lock. */
+/* The range is in use, and no memory is mapped there or about to be. The caller holds the device's lock. */
 static bool is_without_memory(const gp_context_t *context)
 {
   gp_assert_internal(gp_lock_is_held(&context->device->lock));
@@ -149,8 +151,8 @@ void gp_map_range_lose(gp_engine_t *engine, gp_context_t *context)
   if (!context->range)
     return;
   while (take_chunk(engine, context, &chunk)) {
-    /* Of a driver that has ended, or has taken the memory back with the context: there
-     * is nothing to be done */
+    /* The driver has ended, or has taken the memory back with the context, or else
+     * there is nothing to be done. */
     (void)gp_driver_unmap(engine, &context->driver, chunk.address, chunk.size);
     if (!chunk.has_no_handle)
       (void)gp_driver_destroy(engine, &context->driver, chunk.handle);
@@ -181,7 +183,8 @@ static bool next_chunk(const gp_context_t *context, uint64_t *address, uint64_t 
   return false;
 }
 
-/* What is mapped is asked chunk by chunk, as it may move meanwhile; who moves it finds the new mask then. */
+/* Gives access chunk by chunk, since memory may move meanwhile; the thread that moves it
+ * then finds the new mask. */
 void gp_engine_peer_enabled(gp_engine_t *engine, gp_context_t *context, int ordinal)
 {
   gp_device_t *device = context->device;
@@ -197,7 +200,7 @@ void gp_engine_peer_enabled(gp_engine_t *engine, gp_context_t *context, int ordi
     gp_lock_take(&device->lock);
     is_there = next_chunk(context, &address, &size);
     gp_lock_release(&device->lock);
-    if (is_there) /* a device that cannot is the program's affair */
+    if (is_there) /* whether the device can is the program's concern */
       (void)gp_driver_allow(engine, &context->driver, address, size, ordinal);
     address += size;
   } while (is_there);

@@ -15,7 +15,8 @@ static int bring(gp_engine_t *engine, gp_context_t *context, gp_map_step_t *step
   return code;
 }
 
-/* The steps of the run that begins with the first one: *ret_address and *ret_size are what they fill. */
+/* The steps of the run that begins with the first one: *ret_address and *ret_size are
+ * the range that they fill. */
 static size_t run_of(const gp_map_step_t *steps, size_t count, uint64_t *ret_address, uint64_t *ret_size)
 {
   size_t length = 0;
@@ -40,7 +41,7 @@ static int allow(
   return code;
 }
 
-/* Back to where it was, or to the driver. */
+/* Moves the step's memory back to where it was, or gives it to the driver. */
 static void undo(gp_engine_t *engine, gp_context_t *context, gp_map_step_t *step)
 {
   const gp_driver_context_t *driver_context = &context->driver;
@@ -56,9 +57,9 @@ static void undo(gp_engine_t *engine, gp_context_t *context, gp_map_step_t *step
   }
   if (is_back)
     (void)gp_driver_unmap(
-        engine, driver_context, step->from, step->size); /* as with the handle: its memory is */
+        engine, driver_context, step->from, step->size); /* the memory, like its handle, is ... */
   (void)gp_driver_destroy(
-      engine, driver_context, step->handle); /* given up, whatever the driver says to it */
+      engine, driver_context, step->handle); /* ... given up, whatever the driver returns */
   step->done = step->source ? GP_MAP_LOST : GP_MAP_NOTHING;
 }
 

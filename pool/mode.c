@@ -15,10 +15,8 @@ typedef enum change {
   CHANGE_DIE,
 } change_t;
 
-/*
- * The transitions of engine->service. count: suspensions and captures that begin or end, in its units.
- * Returns what it was before.
- */
+/* The transitions of engine->service. count: suspensions and captures that begin or end, in its units.
+ * Returns the value before. */
 static uint64_t change_service(gp_engine_t *engine, change_t change, uint64_t count)
 {
   uint64_t before = atomic_load(&engine->service);
@@ -72,16 +70,14 @@ void gp_engine_note_result(gp_engine_t *engine, int code)
   if (code == 0 || !engine->driver.ops->code_is_sticky || !engine->driver.ops->code_is_sticky(code))
     return;
   if (forwards_for_good(change_service(engine, CHANGE_DIE, 0)) || code == engine->driver.ops->code_ended)
-    return; /* threads that go on while the process exits: no news */
+    return; /* other threads run while the process exits: nothing to report */
   gp_log(GP_LOG_ERROR,
       "the driver reported error %d, after which nothing works in the context; no more pooling", code);
-  gp_mode_record(engine, gp_engine_mode(engine)); /* without giving memory back: no call would work */
+  gp_mode_record(engine, gp_engine_mode(engine)); /* gives no memory back: no call would work */
 }
 
-/*
- * Suspensions against the engine's own driver calls: each side announces itself first and looks at the other
- * afterwards, in sequentially consistent order, so that not both can miss the other.
- */
+/* Suspensions exclude the engine's own driver calls. Each side first announces itself and then looks at the
+ * other, in sequentially consistent order, so that they cannot both miss each other. */
 bool gp_engine_enter(gp_engine_t *engine)
 {
   atomic_fetch_add(&engine->own_calls, 1);
@@ -135,15 +131,15 @@ void gp_engine_leave_wait(gp_engine_t *engine)
 }
 
 /*
- * The suspension is counted already. A call that waits for the device is waited for as long as the caller has
- * patience: the work may need the calling thread to go on. What matters is that the call has reached the
- * driver before the program's does, which after that time it has: from the look at the suspensions to the
+ * The caller has already counted the suspension. It waits for a call that waits for the device only as
+ * long as it has patience: the work may need the calling thread to go on. Such a call must reach the
+ * driver before the program's does. After that time it has: from its look at the suspensions to the
  * driver it is a few instructions.
  */
 static void await_own_calls(gp_engine_t *engine)
 {
   while (atomic_load(&engine->own_calls) > 0)
-    sched_yield(); /* a driver call of another thread, which does not wait for this one */
+    sched_yield(); /* another thread's driver call, which does not wait for this thread */
   if (atomic_load(&engine->own_waits) == 0)
     return;
   uint64_t begin_ns = gp_now(engine);
@@ -151,10 +147,8 @@ static void await_own_calls(gp_engine_t *engine)
     sched_yield();
 }
 
-/*
- * See gp_engine_may_conclude. Called where captures are counted as begun and not begun yet, or ended and
- * counted still. The caller holds contexts_lock.
- */
+/* See gp_engine_may_conclude. Called while a capture counts and has not begun yet, or has ended and still
+ * counts. The caller holds contexts_lock. */
 static void void_facts(gp_engine_t *engine)
 {
   gp_assert_internal(gp_lock_is_held(&engine->contexts_lock));
@@ -199,8 +193,8 @@ bool gp_mode_thread_captures(const gp_engine_t *engine)
   return captures;
 }
 
-/* The place with that thread and owner, or the first that is free for them; NULL: there is none. The caller
- * holds contexts_lock. */
+/* The entry with that thread and owner, or else the first free entry; NULL: there is none. The
+ * caller holds contexts_lock. */
 static gp_capturer_t *find_capturer(gp_engine_t *engine, uint64_t thread, const gp_context_t *owner)
 {
   gp_assert_internal(gp_lock_is_held(&engine->contexts_lock));
@@ -212,8 +206,8 @@ static gp_capturer_t *find_capturer(gp_engine_t *engine, uint64_t thread, const 
   return NULL;
 }
 
-/* The calling thread is noted before the capture is counted: no request of its own comes in between. False:
- * there is no place. The caller holds contexts_lock. */
+/* Notes the calling thread before the capture is counted, so that no request of its own comes in between.
+ * False: there is no free entry. The caller holds contexts_lock. */
 static bool note_capturer(gp_engine_t *engine, gp_suspension_t *suspension)
 {
   gp_capturer_t *place = find_capturer(engine, 0, NULL);
@@ -228,7 +222,7 @@ static bool note_capturer(gp_engine_t *engine, gp_suspension_t *suspension)
   return true;
 }
 
-/* Where more threads capture than there are places, all are reached. */
+/* If more threads capture than there are entries, the capture reaches all threads. */
 static uint64_t unit_of(gp_engine_t *engine, gp_reach_t reach, gp_suspension_t *suspension)
 {
   if (reach == GP_REACH_EVERYTHING || gp_engine_reuse_mode(engine) != GP_MODE_CONTEXT)
@@ -255,7 +249,7 @@ gp_suspension_t gp_engine_suspend_in(gp_engine_t *engine, gp_context_t *context,
   return suspension;
 }
 
-/* Lost contexts have none: their suspensions went with them. */
+/* Lost contexts have no suspensions: they ended with the context. */
 void gp_engine_resume_in(gp_engine_t *engine, const gp_suspension_t *suspension)
 {
   gp_context_t *owner = suspension->owner;
@@ -296,7 +290,8 @@ bool gp_engine_pools(const gp_engine_t *engine)
   return engine->type->keeps_blocks && gp_engine_service(engine) == GP_SERVICE_POOL;
 }
 
-/* ASIDE and DEAD decide also for an engine that refuses: they are what stays when the limit is set anew. */
+/* ASIDE and DEAD take precedence even for an engine that refuses: these states stay
+ * when the limit is set anew. */
 gp_mode_t gp_engine_mode(const gp_engine_t *engine)
 {
   uint64_t service = atomic_load(&engine->service);

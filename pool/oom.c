@@ -44,7 +44,7 @@ static void count_retry(gp_device_t *device)
 static uint64_t bytes_of(gp_device_t *device, const uint64_t *field)
 {
   gp_lock_take(&device->lock);
-  gp_assert_internal(gp_lock_is_held(&device->lock)); /* which guards whatever field it is */
+  gp_assert_internal(gp_lock_is_held(&device->lock)); /* guards the field, whichever it is */
   uint64_t bytes = *field;
   gp_lock_release(&device->lock);
   return bytes;
@@ -52,7 +52,7 @@ static uint64_t bytes_of(gp_device_t *device, const uint64_t *field)
 
 static bool has_deferred(gp_device_t *device)
 {
-  gp_lock_take(&device->lock); /* also for where the statistics are */
+  gp_lock_take(&device->lock); /* also guards the pointer to the statistics */
   uint64_t bytes = gp_device_stats(device)->deferred_bytes.current;
   gp_lock_release(&device->lock);
   return bytes > 0;
@@ -66,7 +66,7 @@ uint64_t gp_oom_largest_idle(gp_device_t *device)
   return size;
 }
 
-/* Something idle could go back to the driver. */
+/* Some idle memory could go back to the driver. */
 static bool has_releasable(gp_device_t *device)
 {
   gp_lock_take(&device->lock);
@@ -75,10 +75,8 @@ static bool has_releasable(gp_device_t *device)
   return has;
 }
 
-/*
- * Bytes that must go back before the limit, or the device as its driver describes it, has room for `bytes`.
- * If there seems to be room (the driver's memory is in pieces), as many as are asked for.
- */
+/* Bytes that must go back before the limit, or the device as its driver describes it, has room for `bytes`.
+ * If there seems to be room (the driver's memory is in pieces): all requested bytes. */
 static uint64_t missing_bytes(gp_engine_t *engine, gp_context_t *context, uint64_t bytes, bool by_limit)
 {
   gp_device_t *device = context->device;
@@ -86,7 +84,7 @@ static uint64_t missing_bytes(gp_engine_t *engine, gp_context_t *context, uint64
   uint64_t total_bytes;
 
   if (by_limit) {
-    bytes = gp_account_growth(bytes, GP_SUPPLY_PLAIN); /* whole pages */
+    bytes = gp_account_growth(bytes, GP_SUPPLY_PLAIN); /* counts whole pages */
     gp_lock_take(&device->lock);
     free_bytes =
         gp_locked(device)->committed_bytes < device->limit ? device->limit - device->committed_bytes : 0;
@@ -97,13 +95,11 @@ static uint64_t missing_bytes(gp_engine_t *engine, gp_context_t *context, uint64
   return free_bytes < bytes ? bytes - free_bytes : bytes;
 }
 
-/*
- * The driver's own pools give back what is free in stream order, which it is once the device has got there.
- * False: they have nothing that could go, or the device is busy.
- */
+/* Has the driver's own pools give back what is free in stream order, as it is once the device has reached
+ * the frees. False: the pools have nothing to give back, or the device is busy. */
 static bool trim_driver_pool(gp_engine_t *engine, gp_context_t *context, gp_room_t *room)
 {
-  uint64_t reserved = UINT64_MAX; /* a driver that cannot be asked may have some */
+  uint64_t reserved = UINT64_MAX; /* a driver without this question may have some */
   uint64_t used;
 
   if (!engine->driver.ops->trim_async || !gp_engine_enter(engine))
@@ -121,7 +117,7 @@ static bool trim_driver_pool(gp_engine_t *engine, gp_context_t *context, gp_room
   return true;
 }
 
-/* What went back into the driver's own pools has to leave them, too. */
+/* Memory that went back into the driver's own pools has to leave them, too. */
 static void trim_after_release(gp_engine_t *engine, gp_context_t *context)
 {
   if (!engine->driver.ops->trim_async || !gp_engine_enter_wait(engine))
@@ -131,7 +127,7 @@ static void trim_after_release(gp_engine_t *engine, gp_context_t *context)
   gp_limit_settle(engine, context);
 }
 
-/* Idle blocks of the device go back, when it is quiet. */
+/* Gives idle blocks of the device back once the device is quiet. */
 static bool trim(gp_engine_t *engine, gp_context_t *context, uint64_t bytes, gp_room_t *room)
 {
   gp_device_t *device = context->device;
@@ -145,7 +141,7 @@ static bool trim(gp_engine_t *engine, gp_context_t *context, uint64_t bytes, gp_
   return released;
 }
 
-/* Whether the pool keeps memory of the device that is of no use to it any more. */
+/* The pool keeps memory of the device that it can no longer use. */
 static bool keeps_after_stop(gp_engine_t *engine, gp_device_t *device)
 {
   return gp_engine_service(engine) == GP_SERVICE_STOPPED && (has_deferred(device) || has_releasable(device));
@@ -161,7 +157,7 @@ bool gp_oom_release_after_stop(gp_engine_t *engine, gp_context_t *context, gp_ro
   gp_assert(!gp_holds_engine_lock());
   if (!keeps_after_stop(engine, device) || !gp_wait_until_quiet(engine, device, room))
     return false;
-  gp_reclaim(engine); /* parts of segments go back when they are idle together */
+  gp_reclaim(engine); /* parts of a segment go back once all of it is idle */
   gp_lock_take(&device->lock);
   GP_LIST_EACH(gp_device_contexts(device), gp_context_t, device_link, other)
     if (count < GP_OOM_CONTEXTS)
@@ -173,9 +169,9 @@ bool gp_oom_release_after_stop(gp_engine_t *engine, gp_context_t *context, gp_ro
 }
 
 /*
- * Even with everything back that could go back, `bytes` would not fit: then the cache is left alone. Programs
- * probe for memory with sizes that cannot succeed, and must not pay for it with all that was cached. When in
- * doubt, not hopeless.
+ * Even if all idle memory went back, `bytes` would not fit: then the cache stays as it is.
+ * Programs probe for memory with sizes that cannot succeed, which must not cost them the whole
+ * cache. False in case of doubt.
  */
 bool gp_oom_is_hopeless(gp_engine_t *engine, gp_context_t *context, uint64_t bytes)
 {
@@ -224,7 +220,7 @@ typedef enum gp_step {
   STEP_COUNT
 } gp_step_t;
 
-/* Such a step is taken again while it makes room. */
+/* The step is repeated while it makes room. */
 static bool repeats(gp_step_t step)
 {
   return step == STEP_WAIT || step == STEP_AWAIT_BRIEFLY || step == STEP_AWAIT;
@@ -240,10 +236,8 @@ static bool await_briefly(gp_engine_t *engine, gp_device_t *device, gp_room_t *r
   return finished;
 }
 
-/*
- * The driver's pool may give what it has back to any stream, and has that wait where need be. So a request
- * that it would have served needs no patience for work that has nothing to do with it.
- */
+/* The driver's pool may give freed memory to any stream, and makes that stream wait if necessary. So a
+ * request that the driver's pool would have served need not wait for unrelated work. */
 static bool give_in_order(gp_engine_t *engine, gp_device_t *device)
 {
   bool has_given = gp_release_ordered(engine, device, GP_TRIM_OOM) > 0;
@@ -251,8 +245,9 @@ static bool give_in_order(gp_engine_t *engine, gp_device_t *device)
 }
 
 /*
- * Neither the driver's free of what its pools gave nor a trim of these waits for the device (cuda.h at
- * cuMemFree; doc/gpu-results.md, G13). So idle memory of these serves any request, whatever the device does.
+ * Neither the driver's free of memory from its pools nor a trim of these pools waits for the device
+ * (cuda.h at cuMemFree; doc/gpu-results.md, G13). So the idle memory of these pools serves any
+ * request, whatever the device does.
  */
 static bool give_pools(gp_engine_t *engine, gp_context_t *context)
 {
@@ -262,7 +257,7 @@ static bool give_pools(gp_engine_t *engine, gp_context_t *context)
   return true;
 }
 
-/* Takes one step; returns false if it cannot have made room. */
+/* Takes one step. False: it cannot have made room. */
 static bool take_step(gp_engine_t *engine, gp_context_t *context, gp_step_t step, uint64_t bytes,
     bool by_limit, gp_room_t *room)
 {
@@ -327,7 +322,7 @@ bool gp_oom_next_step(
   return may_help;
 }
 
-/* All steps that change something, for memory of which the engine knows no size. */
+/* Takes all steps that change something, for memory whose size the engine does not know. */
 bool gp_engine_make_room(gp_engine_t *engine, gp_context_t *context)
 {
   gp_room_t room = {.next_step = 0};
@@ -388,7 +383,8 @@ static void largest_groups(gp_groups_t *all, gp_oom_owner_t *owners)
   }
 }
 
-/* What is counted beyond the sizes that statistics have. The caller holds the device's lock. */
+/* Bytes counted against the limit beyond the sizes in the statistics. The caller
+ * holds the device's lock. */
 static uint64_t page_rest(const gp_device_t *device)
 {
   const gp_stats_t *stats = gp_device_stats(device);
@@ -407,7 +403,7 @@ void gp_oom_report(gp_engine_t *engine, gp_context_t *context, uint64_t bytes, b
       .requested = bytes, .largest_free = largest_free, .device = device->ordinal, .by_limit = by_limit};
 
   gp_assert(!gp_holds_engine_lock());
-  gp_event_first_use(engine); /* a limit that refuses everything */
+  gp_event_first_use(engine); /* not called yet if the limit refuses everything */
   gp_find_origin(engine, GP_OCCASION_DRIVER, bytes);
   bool was_asked = gp_limit_ask(engine, context, &oom.device_free, &oom.device_total);
   gp_lock_take(&device->lock);
@@ -427,7 +423,7 @@ void gp_oom_report(gp_engine_t *engine, gp_context_t *context, uint64_t bytes, b
   oom.cached = gp_device_stats(device)->cached_bytes.current;
   gp_oom_count_pieces(device, &oom);
   oom.passthrough = gp_device_stats(device)->passthrough_bytes.current;
-  if (oom.counted > 0) /* and what pages have beyond the sizes above */
+  if (oom.counted > 0) /* plus what pages have beyond the sizes above */
     oom.counted += page_rest(device);
   oom.limit = device->limit == UINT64_MAX ? 0 : device->limit;
   gp_device_stats(device)->num_ooms++;

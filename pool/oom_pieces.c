@@ -2,17 +2,17 @@
 
 #include "pool/space/chunks.h"
 
-/* A segment, while its blocks are walked by address. */
+/* A segment during a walk of its blocks by address. */
 typedef struct walk {
   const gp_segment_t *segment; /* NULL: none */
-  uint64_t unused;             /* bytes of it without a holder */
-  uint64_t run;                /* of these, up to the present block without a gap */
-  uint64_t end;                /* of this */
+  uint64_t unused;             /* its bytes without a holder */
+  uint64_t run;                /* the unused bytes right before the present block, without a gap */
+  uint64_t end;                /* of the run */
   uint64_t largest_run;
   bool is_held; /* the program, or another holder, has a part of it */
 } walk_t;
 
-/* Of mapped memory whole chunks can go back. */
+/* In mapped memory whole chunks can go back. */
 static void end_run(walk_t *walk)
 {
   if (walk->segment && walk->segment->range)

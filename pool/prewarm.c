@@ -1,7 +1,7 @@
 /*
- * The memory is asked for as the program's own allocations are, block by block, and each is complete from the
- * start: no work has used it. What does not fit is left out: it is the program's own requests that have to be
- * served, and they get what is idle here back when memory is short (oom.c).
+ * The pool asks for this memory as for the program's own allocations, block by block. Each block is
+ * complete from the start, since no work has used it. The pool leaves out what does not fit: the program's
+ * own requests come first, and when memory is short they get the idle memory of this module back (oom.c).
  */
 #include "pool/prewarm.h"
 
@@ -16,7 +16,7 @@
 #include "pool/util/log.h"
 #include "pool/util/size.h"
 
-/* Why a block is left out. */
+/* Why the pool leaves a block out. */
 typedef enum gp_obstacle {
   NO_OBSTACLE,
   OBSTACLE_MAX_CACHED,
@@ -61,7 +61,8 @@ static uint64_t list_bytes(const gp_engine_t *engine)
   return bytes;
 }
 
-/* What forbids so many bytes more, but for the limit and the driver, who are asked for them. */
+/* What forbids that many more bytes, apart from the limit and the driver, which
+ * are asked for them later. */
 static gp_obstacle_t find_obstacle(gp_engine_t *engine, gp_context_t *context, uint64_t bytes)
 {
   gp_device_t *device = context->device;
@@ -82,7 +83,7 @@ static gp_obstacle_t find_obstacle(gp_engine_t *engine, gp_context_t *context, u
   return is_told && (left < bytes || left - bytes < reserve) ? OBSTACLE_RESERVE : NO_OBSTACLE;
 }
 
-/* Everything on this side that needs memory of the host is prepared before the driver is called. */
+/* Gets all host memory for the records before the driver is called. */
 static bool prepare(gp_engine_t *engine, gp_context_t *context, uint64_t class_bytes, gp_block_t **ret_block)
 {
   gp_block_t *block = gp_block_slab_take(engine);
@@ -109,7 +110,7 @@ static void unprepare(gp_engine_t *engine, gp_context_t *context, gp_block_t *bl
   gp_block_slab_give(engine, block);
 }
 
-/* The driver gave the address: the prepared block takes it, and is idle. */
+/* The driver returned the address: gives it to the prepared block, which becomes idle. */
 static void adopt(gp_engine_t *engine, gp_context_t *context, gp_block_t *block, uint64_t address,
     uint64_t bytes, uint64_t start_ns)
 {
@@ -190,7 +191,7 @@ static bool go_on(gp_engine_t *engine, gp_context_t *context)
     gp_engine_leave(engine);
     if (obstacle != NO_OBSTACLE && !prewarm->why)
       prewarm->why = obstacles[obstacle];
-    /* What does not fit once does not fit the next time: smaller blocks may. */
+    /* A size that does not fit now will not fit the next time; smaller blocks may. */
     if (obstacle != NO_OBSTACLE || ++prewarm->done == engine->prewarm_list.entries[prewarm->entry].count) {
       prewarm->entry++;
       prewarm->done = 0;
@@ -231,7 +232,7 @@ bool gp_prewarm_now(gp_engine_t *engine, gp_context_t *context)
   if (is_done)
     tell(engine, device);
   gp_cancel_restore(cancel_state);
-  /* Last: until then no other thread is here. */
+  /* Must come last: until then no other thread gets here. */
   atomic_store(&device->prewarm.state, is_done ? GP_PREWARM_DONE : GP_PREWARM_DUE);
   return has_more;
 }

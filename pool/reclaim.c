@@ -23,9 +23,9 @@ void gp_reclaim_poll(gp_engine_t *engine)
 }
 
 /*
- * No wait begins during a capture: that of another thread may be one beside which the program's call,
- * cudaFree or cudaMalloc, is legal (CU_STREAM_CAPTURE_MODE_THREAD_LOCAL), while a synchronization of the
- * context would spoil it.
+ * No wait begins during a capture. The program's call, cudaFree or cudaMalloc, may be legal
+ * during another thread's capture (CU_STREAM_CAPTURE_MODE_THREAD_LOCAL), but a synchronization of
+ * the context would spoil it.
  */
 void gp_reclaim_synchronously(gp_engine_t *engine)
 {
@@ -57,11 +57,8 @@ uint64_t gp_engine_sync_begin(gp_engine_t *engine)
   return gp_epoch_begin(engine);
 }
 
-/*
- * Look-ups come here, too, and other calls of the program that do not wait. What the pool keeps is therefore
- * left to a later synchronization of the program, or to the day when memory runs out: the driver's free may
- * wait.
- */
+/* Look-ups and other calls of the program that do not wait call this, too, but the driver's free may wait.
+ * So the kept memory goes back at a later synchronization of the program, or when memory runs out. */
 void gp_engine_stop_pooling(gp_engine_t *engine)
 {
   gp_service_t service = gp_engine_service(engine);

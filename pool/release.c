@@ -1,7 +1,7 @@
 /*
- * A block is first taken out of the map and its lists under the lock (RELEASING), then the driver is called
- * without a lock. The map comes first because the driver may give the address to another thread as soon as it
- * has it. If the driver refuses, the block goes back to where it was: nothing is lost.
+ * A thread first takes the block out of the map and its lists under the lock (RELEASING), then calls the
+ * driver without a lock. The map comes first because the driver may give the address to another thread as
+ * soon as it has it. If the driver refuses, the block returns to its former state: nothing is lost.
  */
 #include "pool/release.h"
 
@@ -39,7 +39,8 @@ void gp_release_start(gp_engine_t *engine, gp_block_t *block)
   gp_releases_announce(&block->context->device->releases, &block->release);
 }
 
-/* The driver has an idle or deferred block back, or its context is gone; with the device's lock held. */
+/* Forgets an idle or deferred block: the driver has it back, or its context is gone. The caller
+ * holds the device's lock. */
 static void forget_unused(
     gp_engine_t *engine, gp_block_t *block, gp_detail_t why, uint64_t time_ns, uint64_t duration_ns)
 {
@@ -48,7 +49,7 @@ static void forget_unused(
   gp_block_forget(engine, block, why, time_ns, duration_ns);
 }
 
-/* The driver refused a block: it is what it was, unless that fails, when it is given up. */
+/* The driver refused a block: returns it to its former state. If that fails, gives the block up. */
 static void restore(gp_engine_t *engine, gp_block_t *block, uint64_t now_ns)
 {
   bool is_lost = atomic_load(&block->context->lost);
@@ -90,9 +91,9 @@ typedef struct gp_owned_free {
 } gp_owned_free_t;
 
 /*
- * The thread ended in the driver's free: nothing says whether the memory is free. The block is forgotten. If
- * the driver has it still, a later free of the address is the driver's to answer; keeping a block that is
- * gone would give one address two owners.
+ * The thread ended in the driver's free, so nothing tells whether the memory is free. Forgets the block. If
+ * the driver still has the memory, the driver will answer a later free of the address; if it is gone,
+ * keeping the block would give one address two owners.
  */
 static void forget_owned(void *arg)
 {
@@ -105,7 +106,8 @@ static void forget_owned(void *arg)
   gp_lock_release(&device->lock);
 }
 
-/* The driver's pool has the memory once a stream has got there. The caller holds the device's lock. */
+/* The driver's pool cannot use the memory before a stream reaches the free. The caller
+ * holds the device's lock. */
 static void note_pending(const gp_engine_t *engine, const gp_block_t *block)
 {
   if (block->context->is_ordered)
@@ -142,10 +144,8 @@ int gp_release_owned(gp_engine_t *engine, gp_block_t *block, gp_free_fn free_fn,
   return code;
 }
 
-/*
- * Gives a chunk of mapped memory back, whose block is RELEASING. Its handle first: where the mapping then
- * stays because the driver refuses to undo it, the memory stays in use, and goes with the next attempt.
- */
+/* Gives a chunk of mapped memory back, whose block is RELEASING. Gives up its handle first. If the driver
+ * then refuses to undo the mapping, the memory stays in use, and goes with the next attempt. */
 static int release_chunk(gp_engine_t *engine, const gp_block_t *block)
 {
   gp_device_t *device = block->context->device;
@@ -171,7 +171,7 @@ static bool is_chunk(const gp_block_t *block)
   return block->segment && block->segment->range;
 }
 
-/* The driver has answered for a block (RELEASING, from IDLE or DEFERRED). The caller
+/* Completes a release (RELEASING, from IDLE or DEFERRED): the driver has returned `code`. The caller
  * holds the device's lock. */
 static void finish_release(gp_engine_t *engine, gp_block_t *block, int code, gp_trim_reason_t reason,
     uint64_t start_ns, uint64_t end_ns)
@@ -224,8 +224,7 @@ static uint64_t release_list(
   return bytes;
 }
 
-/* Starts the release of a block and puts it into the list of what goes back. The caller holds the device's
- * lock. */
+/* Starts the release of a block and adds it to the list of victims. The caller holds the device's lock. */
 static void choose(gp_engine_t *engine, gp_list_t *victims, gp_block_t *block)
 {
   gp_release_start(engine, block);
@@ -283,8 +282,8 @@ uint64_t gp_release_unused(gp_engine_t *engine, gp_context_t *context, gp_trim_r
   return release_list(engine, device, &victims, reason);
 }
 
-/* Before 12.5 nothing tells that what was freed in streams is complete. The driver's free of cudaMalloc's
- * memory is right, whatever uses it. The caller holds the device's lock. */
+/* Before 12.5 nothing tells when memory freed in streams is complete. The driver's free of cudaMalloc's
+ * memory is right, whatever uses the memory. The caller holds the device's lock. */
 static void choose_deferred(gp_engine_t *engine, gp_device_t *device, gp_list_t *victims)
 {
   GP_LIST_EACH(gp_device_contexts(device), gp_context_t, device_link, context)
@@ -293,7 +292,7 @@ static void choose_deferred(gp_engine_t *engine, gp_device_t *device, gp_list_t 
         choose(engine, victims, block);
 }
 
-/* The oldest idle blocks of stream-ordered memory, so many bytes of them. The caller
+/* Chooses `bytes` of the oldest idle blocks of stream-ordered memory. The caller
  * holds the device's lock. */
 static void choose_ordered(gp_engine_t *engine, gp_device_t *device, uint64_t bytes, gp_list_t *victims)
 {
@@ -312,7 +311,7 @@ static void choose_ordered(gp_engine_t *engine, gp_device_t *device, uint64_t by
 
 uint64_t gp_release_ordered(gp_engine_t *engine, gp_device_t *device, gp_trim_reason_t reason)
 {
-  bool may_wait = engine->orders_plain; /* it is the driver's free of cudaMalloc */
+  bool may_wait = engine->orders_plain; /* the driver frees it as memory of cudaMalloc */
   gp_list_t victims;
 
   gp_assert(!gp_holds_engine_lock());
@@ -329,7 +328,7 @@ uint64_t gp_release_ordered(gp_engine_t *engine, gp_device_t *device, gp_trim_re
   return given;
 }
 
-#define SPARE_DIVISION 16 /* so much more than the program has had at most may be held */
+#define SPARE_DIVISION 16 /* share that the pool may hold beyond the program's highest use */
 
 void gp_release_before_growth(gp_engine_t *engine, gp_device_t *device, uint64_t bytes)
 {
@@ -343,7 +342,7 @@ void gp_release_before_growth(gp_engine_t *engine, gp_device_t *device, uint64_t
   const gp_gauge_t *use = &gp_device_stats(device)->allocated_bytes;
   uint64_t held = gp_device_stats(device)->reserved_bytes.current + bytes;
   uint64_t allowed = use->peak + use->peak / SPARE_DIVISION;
-  if (held > allowed && use->current + bytes > use->peak) /* else the program has needed it, and may again */
+  if (held > allowed && use->current + bytes > use->peak) /* else it may need it again */
     choose_ordered(engine, device, held - allowed, &victims);
   gp_lock_release(&device->lock);
   (void)release_list(engine, device, &victims, GP_TRIM_SPARE);
@@ -361,8 +360,8 @@ static gp_block_t *find_in_order(gp_device_t *device)
   return NULL;
 }
 
-/* The next block that can go so, RELEASING, and its stream, which does not end before users is lowered; NULL:
- * there is none. */
+/* The next block that can go back in its stream's order, RELEASING; NULL: there is none. *ret_identity: its
+ * stream, which does not end before users is lowered. */
 static gp_block_t *start_in_order(gp_engine_t *engine, gp_device_t *device, gp_identity_t **ret_identity)
 {
   gp_lock_take(&device->lock);
@@ -465,7 +464,7 @@ bool gp_release_deferred(gp_engine_t *engine, gp_block_t *block, uint64_t block_
 
   gp_assert(!gp_holds_engine_lock());
   gp_lock_take(&device->lock);
-  gp_assert_internal(gp_lock_is_held(&device->lock)); /* the record may be another block's by now */
+  gp_assert_internal(gp_lock_is_held(&device->lock)); /* the record may belong to another block by now */
   bool is_there = block->block_id == block_id && block->state == GP_STATE_DEFERRED && !block->segment;
   if (is_there)
     gp_release_start(engine, block);

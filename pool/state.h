@@ -286,21 +286,21 @@ struct gp_device {
   uint64_t committed_bytes;
   uint64_t draining;
   uint64_t async_live;
-  uint64_t growing;           /* by how much calls in flight may grow the driver's pools, beyond ... */
-  uint64_t pools_asked;       /* ... what these calls ask for; part of pools.taken */
-  uint64_t pools_grown;       /* how often they may have grown */
-  uint64_t shared_pages;      /* pages of the driver that small allocations share, and ... */
-  uint64_t unlisted_pages;    /* ... those for whose record the host had no memory, and ... */
-  uint64_t shared_bytes;      /* ... the bytes of the unlisted ones */
-  gp_pools_use_t pools;       /* the driver's own */
-  bool uses_pools;            /* the program has had memory of the driver's own pools */
-  uint64_t limit;             /* UINT64_MAX: none */
-  bool lowered;               /* more than the new limit was committed: that may last until enough is freed */
-  atomic_bool told_range;     /* the user knows that no memory can be mapped */
-  bool unsettled;             /* the limit was set before the pool knew what the driver's pools hold */
-  uint64_t freed_since_fence; /* bytes freed since a free last recorded fences */
-  uint64_t newest_free_epoch; /* of the newest of these frees */
-  uint64_t wanted_back;       /* idle bytes that must go back for ... */
+  uint64_t growing;            /* by how much calls in flight may grow the driver's pools, beyond ... */
+  uint64_t pools_asked;        /* ... what these calls ask for; part of pools.taken */
+  uint64_t pools_grown;        /* how often they may have grown */
+  uint64_t shared_pages;       /* pages of the driver that small allocations share, and ... */
+  uint64_t unlisted_pages;     /* ... those for whose record the host had no memory, and ... */
+  uint64_t shared_bytes;       /* ... the bytes of the unlisted ones */
+  gp_pools_use_t pools;        /* the driver's own */
+  bool uses_pools;             /* the program has had memory of the driver's own pools */
+  uint64_t limit;              /* UINT64_MAX: none */
+  bool lowered;                /* more than the new limit was committed; ends when enough is freed */
+  atomic_bool told_range;      /* the user knows that no memory can be mapped */
+  bool unsettled;              /* the limit was set before the pool knew what the driver's pools hold */
+  uint64_t freed_since_fence;  /* bytes freed since a free last recorded fences */
+  uint64_t newest_free_epoch;  /* of the newest of these frees */
+  uint64_t wanted_back;        /* idle bytes that must go back for ... */
   gp_trim_reason_t wanted_for; /* ... this reason; GP_TRIM_RESERVE or GP_TRIM_REQUESTED */
   uint64_t aged_ns;            /* when the age of idle mapped memory was last checked */
   uint64_t drained_ns;         /* when all deferred blocks were last checked, see reuse/drain.h */
@@ -386,7 +386,7 @@ struct gp_engine {
   _Atomic gp_mode_t reuse_mode;
   atomic_int own_calls;        /* driver calls of the engine's own in flight, see gp_engine_enter */
   atomic_int own_waits;        /* those that wait for the device */
-  _Atomic uint64_t void_epoch; /* facts begun in this epoch or before are void, see gp_engine_may_conclude */
+  _Atomic uint64_t void_epoch; /* facts begun in it or before are void, see gp_engine_may_conclude */
   gp_capturer_t capturers[GP_CAPTURERS];
 
   _Atomic uint64_t peaks;  /* devices whose peak the next free reports to the observer */

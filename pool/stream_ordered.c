@@ -1,6 +1,4 @@
-/*
- * Stream-ordered memory: what the program can ask and set of the driver's own pool, from which it comes.
- */
+/* Stream-ordered memory: what the program can read and set of the driver's own pool, its source. */
 #include "pool/driver_calls.h"
 #include "pool/give_back.h"
 #include "pool/mode.h"
@@ -58,7 +56,7 @@ void gp_engine_ordered_trim(gp_engine_t *engine, gp_context_t *context)
     return;
   (void)gp_release_ordered(engine, device, GP_TRIM_REQUESTED);
   if (!engine->orders_plain &&
-      !engine->driver.ops->fence_record) /* a synchronization of a stream has told nothing */
+      !engine->driver.ops->fence_record) /* without fences a stream's synchronization has told nothing */
     (void)gp_release_in_order(engine, device, GP_TRIM_REQUESTED);
 }
 
@@ -80,7 +78,7 @@ void gp_engine_ordered_leave(gp_engine_t *engine, gp_context_t *context)
       gp_engine_ordered_use(engine, context->device->ordinal).kept == 0)
     return;
   gp_engine_ordered_trim(engine, context);
-  gp_engine_ordered_trim(engine, context); /* what the driver has refused: there is no other day */
+  gp_engine_ordered_trim(engine, context); /* retries what the driver refused: this is the last chance */
   if (!engine->driver.ops->trim_async || !gp_engine_enter_wait(engine))
     return;
   gp_driver_trim_async(engine, &context->driver);

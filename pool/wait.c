@@ -15,7 +15,7 @@
 /* Which work holds a wait up. */
 typedef enum work { WORK_NONE, WORK_BEFORE, WORK_LATER } work_t;
 
-/* One wait: how long it may take, by what holds it up, and the time between its polls. */
+/* One wait: how long it may take, depending on the work that holds it up, and the time between polls. */
 typedef struct polling {
   gp_engine_t *engine;
   gp_device_t *device; /* whose memory the program asks for */
@@ -24,8 +24,8 @@ typedef struct polling {
   uint64_t last_ns;
   uint64_t pause_ns;
   bool has_paused;
-  bool is_brief;       /* progress gives it no more time */
-  uint64_t held_epoch; /* what is waited for, and ... */
+  bool is_brief;       /* progress does not extend it */
+  uint64_t held_epoch; /* the epoch that the wait is for, and ... */
   uint64_t held;       /* ... the sum of what the contexts that hold it up had completed at the last poll */
 } polling_t;
 
@@ -46,7 +46,7 @@ static bool has_fences(const gp_engine_t *engine)
   return engine->driver.ops->fence_record != NULL;
 }
 
-/* The work for which a context has not completed the epoch. The caller holds contexts_lock. */
+/* The work because of which a context has not completed the epoch. The caller holds contexts_lock. */
 static work_t work_of(const gp_context_t *context, uint64_t epoch)
 {
   if (atomic_load(&context->gone) || atomic_load(&context->completed) >= epoch)
@@ -54,10 +54,8 @@ static work_t work_of(const gp_context_t *context, uint64_t epoch)
   return atomic_load(&context->fences.at_free_epoch) >= epoch ? WORK_BEFORE : WORK_LATER;
 }
 
-/*
- * A context that holds the epoch up has completed something: it gets on, and the patience begins anew. That
- * ends, for such a context has a few fences at most that were recorded before the wait.
- */
+/* A context that holds the epoch up has made progress, so the patience begins anew. This cannot go on for
+ * ever: such a context has only a few fences from before the wait. */
 static void note_progress(polling_t *polling, uint64_t epoch, uint64_t held)
 {
   if (polling->held_epoch == epoch && polling->held != held && !polling->is_brief)
@@ -66,7 +64,8 @@ static void note_progress(polling_t *polling, uint64_t epoch, uint64_t held)
   polling->held = held;
 }
 
-/* What holds the epoch up. Without fences the streams tell, and if none of them has work nothing is known. */
+/* Finds the work that holds the epoch up. Without fences the streams tell; if none of them has
+ * work, nothing is known. */
 static work_t find_work(polling_t *polling, uint64_t epoch)
 {
   gp_engine_t *engine = polling->engine;
@@ -92,13 +91,14 @@ static work_t find_work(polling_t *polling, uint64_t epoch)
   return found;
 }
 
-/* How far the context has got. Without fences it is known of streams only, whatever their context. */
+/* How far the context has got. Without fences only streams' progress is known, whatever their context. */
 static uint64_t progress_of(const gp_engine_t *engine, const gp_context_t *context)
 {
   return atomic_load(&context->completed) + atomic_load(&engine->streams_got_through);
 }
 
-/* A wait of that length was in vain, and the context that holds the epoch up has not got on since. */
+/* An earlier wait of that length was vain, and the context that holds the epoch up has
+ * made no progress since. */
 static bool was_in_vain(gp_engine_t *engine, uint64_t epoch, uint64_t limit_ns)
 {
   bool in_vain = false;
@@ -146,7 +146,8 @@ static void count_wait(gp_device_t *device)
   gp_lock_release(&device->lock);
 }
 
-/* Sleeps until the next poll is due. False: the time for such work is over, or no poll can tell anything. */
+/* Sleeps until the next poll is due. False: the time for such work is over, or
+ * further polls are useless. */
 static bool go_on(polling_t *polling, work_t work, uint64_t epoch)
 {
   gp_engine_t *engine = polling->engine;
@@ -174,7 +175,7 @@ static bool go_on(polling_t *polling, work_t work, uint64_t epoch)
   return true;
 }
 
-/* The stamp of what was freed first of all that is deferred on the device; 0: nothing is. */
+/* The oldest stamp of a deferred block of the device; 0: no block is deferred. */
 static uint64_t oldest_deferred(gp_device_t *device)
 {
   uint64_t oldest = 0;
@@ -230,15 +231,15 @@ bool gp_wait_briefly(gp_engine_t *engine, gp_device_t *device)
   return wait_for_deferred(&polling);
 }
 
-/* Without fences: until no stream has work. The time for it depends on whether it had some at the last large
- * free. */
+/* Without fences: until no stream has work. How long depends on whether the stream had work
+ * at the last large free. */
 static bool wait_for_known_streams(polling_t *polling, uint64_t epoch)
 {
   gp_engine_t *engine = polling->engine;
   gp_known_work_t known;
 
   while ((known = gp_known_streams_ask(engine)) != GP_KNOWN_WORK_NONE) {
-    (void)find_work(polling, epoch); /* for the report */
+    (void)find_work(polling, epoch); /* finds the work for the report */
     if (gp_engine_service(engine) >= GP_SERVICE_DEAD ||
         !go_on(polling, known == GP_KNOWN_WORK_BEFORE ? WORK_BEFORE : WORK_LATER, epoch))
       return false;
@@ -246,19 +247,17 @@ static bool wait_for_known_streams(polling_t *polling, uint64_t epoch)
   return true;
 }
 
-/*
- * A device that is always busy is seen to get on: what was submitted before `epoch` is complete, then what
- * was submitted before the next one, and so on. A kernel that came meanwhile and does not end shows, too.
- */
+/* A device that is always busy shows progress: all work from before `epoch` completes, then all from before
+ * the next epoch, and so on. This also reveals a kernel that came meanwhile and does not end. */
 bool gp_wait_until_quiet(gp_engine_t *engine, gp_device_t *device, gp_room_t *room)
 {
   uint64_t epoch = gp_epoch_begin(engine);
   polling_t polling = begin(engine, device, room, GP_WAIT_BEFORE_NS, engine->patience_ns);
-  uint64_t passed_ns = 0; /* since when what was submitted before the call is complete; 0: it is not */
+  uint64_t passed_ns = 0; /* since when all work from before the call is complete; 0: it is not */
 
   gp_assert(!gp_holds_engine_lock());
   if (gp_engine_is_suspended(engine))
-    return false; /* the calling thread may be the one that ends the suspension */
+    return false; /* this thread may be the one that must end the suspension */
   if (!has_fences(engine))
     return wait_for_known_streams(&polling, epoch);
   while (!gp_fences_are_quiet(engine, NULL)) {
