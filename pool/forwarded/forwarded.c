@@ -30,9 +30,9 @@ static int attempt_reserve(void *arg, bool *by_limit)
 }
 
 /*
- * Where the driver's pools find no memory the driver itself may wait for the device, before it says so. If
- * that memory is the engine's, which the program has freed, room is made before the driver is asked. False:
- * the device is busy.
+ * If the driver's pools have no memory, the driver may wait for the device before it says so. If it may
+ * wait because the engine keeps memory that the program has freed, makes room before it asks the driver.
+ * False: the device is busy.
  */
 static int attempt_fit(void *arg, bool *by_limit)
 {
@@ -53,7 +53,7 @@ static bool make_pools_fit(gp_reservation_t *reservation, gp_room_t *room)
       !gp_device_keeps_memory(context->device, gp_covered(engine)) ||
       attempt_fit(reservation, &by_limit) == 0 || gp_oom_is_hopeless(engine, context, reservation->bytes))
     return true;
-  if (gp_engine_is_suspended(engine)) /* no step could be taken */
+  if (gp_engine_is_suspended(engine)) /* no step is possible */
     return false;
   return gp_oom_make_room(engine, context, reservation->bytes, attempt_fit, reservation, &by_limit, room) ==
              0 ||
@@ -70,11 +70,11 @@ bool gp_engine_forwarded_reserve(
   gp_room_t in_pools = {.next_step = 0};
   gp_room_t in_limit = {.counted = growth};
 
-  /* From a pool of its own the driver serves as quickly as ours does. */
+  /* The driver's own pools serve requests as quickly as this pool does. */
   gp_find_origin(engine, gp_forwarded_is_driver_pooled(kind) ? GP_OCCASION_ALLOC : GP_OCCASION_DRIVER, bytes);
-  gp_contexts_lose_gone(engine); /* it may be why the engine is suspended, or have the room */
+  gp_contexts_lose_gone(engine); /* a gone context may be the cause of a suspension, or have the room */
   if (gp_forwarded_is_host(kind)) {
-    gp_event_first_use(engine); /* it is in no limit, but in the record */
+    gp_event_first_use(engine); /* it counts against no limit, but is recorded */
     return true;
   }
   uint64_t largest_free = gp_oom_largest_idle(device);
@@ -125,8 +125,8 @@ void gp_engine_forwarded_shrink(
   gp_lock_release(&device->lock);
 }
 
-/* What the driver frees with a context; pools, mapped memory and graphs live without one (cuda.h,
- * cuCtxDestroy). */
+/* The driver frees such memory with its context. Pools, mapped memory and graphs live without one
+ * (cuda.h, cuCtxDestroy). */
 static bool ends_with_context(gp_forwarded_kind_t kind)
 {
   return !gp_forwarded_is_driver_pooled(kind) && kind != GP_FORWARDED_PHYSICAL;

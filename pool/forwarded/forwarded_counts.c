@@ -80,7 +80,7 @@ void gp_forwarded_keep(gp_engine_t *engine, gp_forwarded_t *memory)
   bool has_stale;
   bool kept = gp_forwarded_table_keep(&engine->forwarded, memory, &stale, &has_stale);
 
-  if (has_stale) /* it went unseen, with its graph, its memory pool or its context */
+  if (has_stale) /* its end was unseen: it ended with its graph, memory pool or context */
     lock_and_uncount(engine, &stale, memory->time_ns);
   if (!kept)
     lock_and_uncount(engine, memory, gp_now(engine));

@@ -1,31 +1,34 @@
-/*
- * What is in the sums and in the records of memory that is not pooled, and what goes out of both. Uses:
- * state.h, events.h.
- */
+/* Adds memory that is not pooled to the sums and records, and removes it from both.
+ * Uses: state.h, events.h. */
 #ifndef GP_POOL_FORWARDED_FORWARDED_COUNTS_H
 #define GP_POOL_FORWARDED_FORWARDED_COUNTS_H
 
 #include "pool/space/account.h"
 #include "pool/state.h"
 
-/* In one of the driver's own pools, which can be asked what they hold beyond what is in use. */
+/* The memory is in one of the driver's own pools. The driver can tell what these hold
+ * beyond the memory in use. */
 bool gp_forwarded_is_driver_pooled(gp_forwarded_kind_t kind);
 
-/* Not of memory of the host. */
+/* Must not be memory of the host. */
 gp_supply_t gp_forwarded_supply(gp_forwarded_kind_t kind);
 
 /* Takes an allocation out of the sums, with its event. The caller holds the device's lock. */
 void gp_forwarded_uncount(
     gp_engine_t *engine, gp_device_t *device, gp_forwarded_t *memory, uint64_t time_ns, uint64_t duration_ns);
 
-/* Files the record of a counted allocation; without host memory for it, it is counted no longer. No lock. */
+/* Files the record of a counted allocation; if the host has no memory for the record, uncounts the
+ * allocation. The caller holds no lock. */
 void gp_forwarded_keep(gp_engine_t *engine, gp_forwarded_t *memory);
 
-/* The context has ended, and what the driver frees with it. The caller holds no lock. */
+/* The context has ended, and with it the memory that the driver frees then. The caller holds no lock. */
 void gp_forwarded_context_lost(gp_engine_t *engine, const gp_context_t *context);
 
-/* What the records of a device say. Bytes; in_pools and pools_taken are of async_live and pools.taken of
- * gp_device_t, shared_bytes, in `shared` allocations, of its shared_bytes, taken is what else is counted. */
+/*
+ * Sums over the records of a device, in bytes. in_pools and pools_taken are parts of async_live and
+ * pools.taken of gp_device_t. shared_bytes, in `shared` allocations, is a part of its shared_bytes. taken
+ * is everything else that counts.
+ */
 typedef struct gp_forwarded_sums {
   uint64_t on_host, on_device, in_pools, pools_taken, shared, shared_bytes, taken;
 } gp_forwarded_sums_t;

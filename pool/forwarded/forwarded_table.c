@@ -18,7 +18,7 @@ bool gp_forwarded_is_host(gp_forwarded_kind_t kind)
   return kind == GP_FORWARDED_HOST;
 }
 
-/* The records of a space. The caller holds the lock: without it a record may end meanwhile. */
+/* The records of a space. The caller holds the lock, without which a record may end at any time. */
 static gp_address_map_t *map_of(gp_forwarded_table_t *table, gp_space_t space)
 {
   gp_assert_internal(gp_lock_is_held(&table->lock));
@@ -52,7 +52,7 @@ bool gp_forwarded_table_keep(
 bool gp_forwarded_table_remove(
     gp_forwarded_table_t *table, gp_space_t space, uint64_t key, gp_forwarded_t *ret_memory)
 {
-  if (key <= 1 || !gp_address_map_find(&table->by_key[space], key)) /* 0 and 1 are no keys of the map */
+  if (key <= 1 || !gp_address_map_find(&table->by_key[space], key)) /* the map cannot store 0 and 1 */
     return false;
   gp_lock_take(&table->lock);
   gp_forwarded_t *record = gp_address_map_remove(map_of(table, space), key);
@@ -67,7 +67,7 @@ bool gp_forwarded_table_remove(
 bool gp_forwarded_table_find(
     gp_forwarded_table_t *table, gp_space_t space, uint64_t key, gp_forwarded_t *ret_memory)
 {
-  if (key <= 1) /* no keys of the map */
+  if (key <= 1) /* the map cannot store these as keys */
     return false;
   gp_lock_take(&table->lock);
   const gp_forwarded_t *record = gp_address_map_find(map_of(table, space), key);
@@ -148,7 +148,7 @@ void gp_forwarded_table_each(
 typedef struct gp_forwarded_copies {
   gp_forwarded_t *array;
   size_t capacity;
-  size_t count; /* also of those for which there is no room */
+  size_t count; /* includes records for which there is no room */
 } gp_forwarded_copies_t;
 
 static void copy(void *arg, const gp_forwarded_t *memory)

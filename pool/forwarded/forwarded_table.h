@@ -1,7 +1,5 @@
-/*
- * The records of memory that is not pooled: found by what the driver knows each allocation by, in a map for
- * each space. Any thread; the table has a lock of its own. Uses: space/address_map.h, space/releases.h.
- */
+/* The records of memory that is not pooled: a map for each space finds them by the driver's name for the
+ * allocation. Any thread; the table has a lock of its own. Uses: space/address_map.h, space/releases.h. */
 #ifndef GP_POOL_FORWARDED_FORWARDED_TABLE_H
 #define GP_POOL_FORWARDED_FORWARDED_TABLE_H
 
@@ -14,38 +12,35 @@
 #include "pool/space/releases.h"
 #include "trace/format/details.h"
 
-/* What the driver knows memory by. The values of different spaces have nothing to do with each other. */
+/* The kinds of names that the driver has for memory. Values of different spaces are unrelated. */
 typedef enum gp_space {
   GP_SPACE_POINTER,  /* addresses of device and host memory: one address space */
   GP_SPACE_ARRAY,    /* arrays and mipmapped arrays */
-  GP_SPACE_PHYSICAL, /* memory without an address: a number that the interposer gives, see gp_forwarded_t */
+  GP_SPACE_PHYSICAL, /* memory without an address: the interposer's number, see gp_forwarded_t */
   GP_SPACE_EXTERNAL, /* memory of another API, imported */
-  GP_SPACE_GRAPH,    /* executable graphs, for what their allocation nodes need */
+  GP_SPACE_GRAPH,    /* executable graphs, for the memory of their allocation nodes */
   GP_SPACE_COUNT
 } gp_space_t;
 
-/*
- * One allocation. key is what it is found by, in the space of its kind: unique while the allocation exists; 0
- * in a commit stands for the address. address is what the snapshot shows: the address, or the handle where
- * there is none.
- */
+/* One allocation. key finds it in the space of its kind, and is unique while the allocation exists; 0 in a
+ * commit means the address. The snapshot shows `address`: the address, or a handle if there is none. */
 typedef struct gp_forwarded {
   gp_release_t release; /* between take and freed or restore */
   uint64_t key;
   uint64_t address;
   uint64_t size;
-  uint64_t counted;         /* what was reserved for it, or shrunk to; 0 in a commit stands for the size */
+  uint64_t counted;         /* reserved bytes, after shrink; 0 in a commit means the size */
   uint64_t block_id;        /* given by commit */
   uint32_t observer_cookie; /* the observer's, set by commit */
-  uint32_t origin;          /* as the observer told, asked by commit */
+  uint32_t origin;          /* from the observer, set by commit */
   uint64_t time_ns;
   uint64_t stream;
-  uint64_t pool; /* the driver's memory pool that it is in, 0: the device's default one, or none */
-  const gp_context_t *context; /* with which it ends, set by commit; NULL: it outlives contexts */
+  uint64_t pool; /* the driver's memory pool that has it; 0: the device's default pool, or none */
+  const gp_context_t *context; /* the memory ends with it, set by commit; NULL: it outlives contexts */
   int device;
   gp_forwarded_kind_t kind;
   bool has_stream;
-  bool is_detached; /* its pool is gone: it is counted like memory without one */
+  bool is_detached; /* its pool is gone: it counts like memory without a pool */
 } gp_forwarded_t;
 
 gp_space_t gp_forwarded_space(gp_forwarded_kind_t kind);
@@ -56,16 +51,14 @@ bool gp_forwarded_is_host(gp_forwarded_kind_t kind);
 typedef struct gp_forwarded_table {
   gp_lock_t lock;
   gp_address_map_t
-      by_key[GP_SPACE_COUNT]; /* gp_forwarded_t; a lookup that copies the record holds the lock */
+      by_key[GP_SPACE_COUNT]; /* gp_forwarded_t; a look-up that copies the record holds the lock */
 } gp_forwarded_table_t;
 
 void gp_forwarded_table_init(gp_forwarded_table_t *table);
 void gp_forwarded_table_fini(gp_forwarded_table_t *table);
 
-/*
- * Files a copy. Gives back what was there under the same key, so that the caller takes it out of the sums:
- * *ret_has_stale tells. False: the host has no memory.
- */
+/* Files a copy. *ret_has_stale: another record with the same key was replaced, and copied for the caller,
+ * which takes it out of the sums. False: the host has no memory. */
 bool gp_forwarded_table_keep(gp_forwarded_table_t *table, const gp_forwarded_t *memory,
     gp_forwarded_t *ret_stale, bool *ret_has_stale);
 
@@ -77,12 +70,12 @@ bool gp_forwarded_table_remove(
 bool gp_forwarded_table_remove_of_context(
     gp_forwarded_table_t *table, const gp_context_t *context, gp_forwarded_t *ret_memory);
 
-/* Marks one allocation of a driver's pool as detached, and says which device and what is counted for it;
- * false: no more. */
+/* Marks one allocation of a driver's pool as detached, and returns its device and
+ * counted bytes; false: no more. */
 bool gp_forwarded_table_detach_next(
     gp_forwarded_table_t *table, uint64_t pool, int *ret_device, uint64_t *ret_size);
 
-/* Calls fn for each record of the device, in no order, with the lock held. fn changes nothing. */
+/* Calls fn for each record of the device, in no order, with the lock held. fn must change nothing. */
 void gp_forwarded_table_each(
     gp_forwarded_table_t *table, int device, void (*fn)(void *arg, const gp_forwarded_t *memory), void *arg);
 

@@ -1,6 +1,6 @@
 /*
- * What is known becomes what is reusable: `covered` (stamps.h) rises to what every context has completed.
- * That touches no block: drain.h moves them later.
+ * Turns completed epochs into reusable memory: raises `covered` (stamps.h) to what every context has
+ * completed. That touches no block: drain.h moves the blocks later.
  *
  * Any thread; the caller holds no lock. Uses: single.h, stamps.h, mode.h.
  */
@@ -9,7 +9,7 @@
 
 #include "pool/engine.h"
 
-/* Raises `covered`. Its cost does not depend on how much is deferred. */
+/* Raises `covered`. The cost does not depend on the number of deferred blocks. */
 void gp_advance(gp_engine_t *engine);
 
 #endif

@@ -12,7 +12,8 @@ static bool can_be_asked(const gp_engine_t *engine)
   return gp_known_streams_are_kept(engine) && engine->driver.ops->stream_fence_record;
 }
 
-/* A library that looks for the driver's functions behind this one may make streams unseen, too. */
+/* The program, or a library that looks for the driver's functions behind this one,
+ * may make streams unseen. */
 static bool may_miss_streams(const gp_engine_t *engine)
 {
   return atomic_load(&engine->has_unknown_streams) || gp_mode_is_distrusted();
@@ -31,7 +32,7 @@ bool gp_barriers_would_tell(const gp_engine_t *engine)
 uint64_t gp_barrier_begin(gp_engine_t *engine, const gp_context_t *context)
 {
   if (atomic_load(&context->barriers.newest) >= atomic_load(&engine->newest_free_epoch))
-    return 0; /* nothing was freed since the last one */
+    return 0; /* nothing was freed since the last barrier */
   return gp_epoch_begin(engine);
 }
 
@@ -41,12 +42,12 @@ void gp_barrier_end(gp_engine_t *engine, gp_context_t *context, uint64_t epoch)
 
   gp_assert(epoch != 0);
   if (!gp_engine_may_conclude(engine, epoch))
-    return; /* beside a capture it need not have been submitted */
+    return; /* during a capture the driver may not have submitted it */
   while (before < epoch && !atomic_compare_exchange_weak(&context->barriers.newest, &before, epoch)) {
   }
 }
 
-/* A stream was destroyed of whose work nothing tells, and the context has not been synchronized since. */
+/* A stream was destroyed without a fence for its work, and the context has not been synchronized since. */
 static bool has_untold(const gp_context_t *context)
 {
   uint64_t untold = atomic_load(&context->barriers.untold);
@@ -54,9 +55,9 @@ static bool has_untold(const gp_context_t *context)
 }
 
 /*
- * Records what is to be awaited of one stream, with the barrier submitted: nothing where the stream has no
- * work, and of a stream for which the barrier has waited. False: the driver does not say. The caller has the
- * record and the barriers.
+ * Sets the fence of one stream that must pass for the submitted barrier: none if the stream has no
+ * work, or if the barrier itself has waited for the stream. False: the driver does not say. The caller
+ * has the record and the barriers.
  */
 static bool await_stream(gp_engine_t *engine, gp_known_t *stream)
 {
@@ -89,7 +90,8 @@ static bool await_stream(gp_engine_t *engine, gp_known_t *stream)
   return true;
 }
 
-/* The fence that the barrier waits for has passed, or there is none. False also: the driver does not say. */
+/* The stream's fence for the barrier has passed, or there is none. Also false if
+ * the driver does not say. */
 static bool has_passed(gp_engine_t *engine, gp_known_t *stream)
 {
   if (!stream->awaited)
@@ -102,8 +104,8 @@ static bool has_passed(gp_engine_t *engine, gp_known_t *stream)
   return code == 0;
 }
 
-/* step of each record of the context, until one is false. A record that another thread has makes it false,
- * too. The caller has the barriers. */
+/* Calls step for each record of the context until it returns false. A record that another thread has counts
+ * as false. The caller has the barriers. */
 static bool each_record(
     gp_engine_t *engine, const gp_context_t *context, bool (*step)(gp_engine_t *engine, gp_known_t *stream))
 {
@@ -121,7 +123,8 @@ static bool each_record(
   return is_good && !skipped && !atomic_load(&context->gone) && !atomic_load(&context->lost);
 }
 
-/* Asks what is awaited. True: none is awaited now. The caller has the barriers. */
+/* Asks for the fences of the awaited barrier. True: no barrier is awaited now. The
+ * caller has the barriers. */
 static bool ask(gp_engine_t *engine, gp_context_t *context)
 {
   gp_barriers_t *barriers = &context->barriers;
@@ -136,9 +139,9 @@ static bool ask(gp_engine_t *engine, gp_context_t *context)
 }
 
 /*
- * The newest barrier was submitted before anything is recorded here, and what was submitted before a free of
- * its epoch to a stream that it does not wait for was submitted before that, too. Streams whose records come
- * later were made later. The caller has the barriers.
+ * Begins to wait for the newest barrier, which was submitted before anything is recorded here. Work in
+ * streams that the barrier does not wait for, from before a free of its epoch, was submitted even earlier.
+ * Streams whose records come later were made later. The caller has the barriers.
  */
 static void await_newest(gp_engine_t *engine, gp_context_t *context)
 {

@@ -4,7 +4,7 @@
 
 #include <limits.h>
 
-/* Moves at most `most` blocks; how many it did. */
+/* Moves at most `most` blocks; returns how many it moved. */
 static unsigned drain_context(
     gp_engine_t *engine, gp_context_t *context, uint64_t covered, uint64_t now_ns, unsigned most)
 {
@@ -48,7 +48,7 @@ void gp_drain_locked(gp_engine_t *engine, gp_device_t *device)
 
 void gp_drain_device(gp_engine_t *engine, gp_device_t *device)
 {
-  uint64_t covered = gp_covered(engine); /* once: what other threads free meanwhile is not waited for */
+  uint64_t covered = gp_covered(engine); /* read once: ignores what other threads free meanwhile */
   unsigned moved;
 
   gp_assert(!gp_holds_engine_lock());
@@ -79,7 +79,7 @@ bool gp_drain_by_own_context(gp_engine_t *engine, gp_device_t *device, unsigned 
       if (!has_passed(block))
         continue;
       gp_stamp_leave_deferred(block);
-      block->free_epoch = 0; /* as of a point of the stream: stream_points.h */
+      block->free_epoch = 0; /* as for a passed point of the stream, see stream_points.h */
       gp_block_end_use(engine, block, now_ns);
       gp_block_enter_idle(engine, block, now_ns);
       moved = true;

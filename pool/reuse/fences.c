@@ -56,10 +56,8 @@ static void give(gp_context_t *context)
   atomic_flag_clear_explicit(&fences->busy, memory_order_release);
 }
 
-/*
- * Asks the outstanding fences, oldest first, until one has not passed. False: the context has ended. The
- * caller has the fences.
- */
+/* Asks the outstanding fences, oldest first, until one has not passed. False: the context has ended. The
+ * caller has taken the fences. */
 static bool ask_fences(gp_engine_t *engine, gp_context_t *context)
 {
   gp_fences_t *fences = &context->fences;
@@ -70,7 +68,7 @@ static bool ask_fences(gp_engine_t *engine, gp_context_t *context)
     if (code == engine->driver.ops->code_not_ready)
       return true;
     fences->count--;
-    fences->first = fences->count > 0 ? (fences->first + 1) % GP_FENCE_SLOTS : 0; /* few are ever made */
+    fences->first = fences->count > 0 ? (fences->first + 1) % GP_FENCE_SLOTS : 0; /* makes few events */
     if (code == 0)
       gp_epoch_complete(context, fence->epoch);
     else
@@ -80,9 +78,9 @@ static bool ask_fences(gp_engine_t *engine, gp_context_t *context)
 }
 
 /*
- * All slots are taken: the fence between whose neighbours least time lies is given up, so that the others
- * are spread over the time by which the device lags, however long that is. The oldest is kept, or none would
- * ever pass. The caller has the fences.
+ * All slots are taken: gives up the fence with the least time between its neighbours, so that the others
+ * spread over the device's lag, however long that is. Keeps the oldest fence, or none would ever pass.
+ * The caller has the fences.
  */
 static void make_slot(gp_engine_t *engine, gp_fences_t *fences)
 {
@@ -102,7 +100,7 @@ static void make_slot(gp_engine_t *engine, gp_fences_t *fences)
   for (unsigned i = given_up; i + 1 < fences->count; i++)
     *slot(fences, i) = *slot(fences, i + 1);
   fences->count--;
-  *slot(fences, fences->count) = fence; /* its handle is used again */
+  *slot(fences, fences->count) = fence; /* reuses its handle */
 }
 
 /* The caller has the fences. */
@@ -113,7 +111,7 @@ static bool record_fence(gp_engine_t *engine, gp_context_t *context, bool at_fre
   if (fences->count == GP_FENCE_SLOTS)
     make_slot(engine, fences);
   gp_fence_t *fence = slot(fences, fences->count);
-  fence->epoch = gp_epoch_begin(engine); /* before the record: what is freed after it is not covered */
+  fence->epoch = gp_epoch_begin(engine); /* before the record, which does not cover later frees */
   int code = gp_driver_fence_record(engine, &context->driver, &fence->handle);
   fence->recorded_ns = gp_now(engine);
   fence->at_free = at_free;
@@ -125,7 +123,7 @@ static bool record_fence(gp_engine_t *engine, gp_context_t *context, bool at_fre
   return code == 0;
 }
 
-/* twice: what it has recorded is asked, too. The caller has the fences. */
+/* twice: also queries the fence that it has just recorded. The caller has the fences. */
 static void poll_context(gp_engine_t *engine, gp_context_t *context, bool twice)
 {
   if (!atomic_load(&context->lost) && ask_fences(engine, context) && context->fences.count == 0 &&
@@ -165,10 +163,8 @@ bool gp_fences_poll_twice(gp_engine_t *engine)
   return poll(engine, true);
 }
 
-/*
- * One variable: when what was spent is paid for, if a hundredth of the time pays. It lies in the past by what
- * is left, of which no more than SAVED_NS of time is kept.
- */
+/* fences_due_ns is the budget: the moment when a hundredth of the passing time will have paid for all that
+ * was spent. If it is in the past, the difference is unspent time, of which at most SAVED_NS is kept. */
 #define SHARE_OF_TIME 100
 #define SAVED_NS      UINT64_C(50000000)
 
@@ -213,7 +209,8 @@ bool gp_fences_record_at_free(gp_engine_t *engine, const gp_device_t *freed)
   return true;
 }
 
-/* A fence that is recorded now has passed at once. The caller has the fences, and none is outstanding. */
+/* Records a fence, which passes at once: the context is idle. The caller has the fences,
+ * and none is outstanding. */
 static bool passes_at_once(gp_engine_t *engine, gp_context_t *context, bool at_free)
 {
   if (!record_fence(engine, context, at_free))
@@ -262,7 +259,7 @@ int gp_fences_wait_context(gp_engine_t *engine, gp_context_t *context)
   if (code != 0)
     gp_driver_note(engine, context, code);
   else if (epoch >
-           atomic_load(&engine->void_epoch)) /* no capture began meanwhile; its begin waits for this */
+           atomic_load(&engine->void_epoch)) /* no capture began meanwhile: its begin waits for this */
     gp_epoch_complete(context, epoch);
   return code;
 }

@@ -13,15 +13,15 @@
 #include "pool/reuse/submitters.h"
 #include "pool/space/ordered_blocks.h"
 
-/* Of the calling thread's own stream, in the context that it asked from last. */
+/* The calling thread's own stream, in the context in which it last asked. */
 static _Thread_local struct {
-  uint64_t engine; /* its serial */
+  uint64_t engine; /* the engine's serial */
   const gp_context_t *context;
   gp_identity_t *identity;
 } of_thread __attribute__((tls_model("initial-exec")));
 
-/* The record becomes a stream's. The caller holds the device's lock: a thread with a record of the past may
- * look at it. */
+/* Makes the record a stream's. The caller holds the device's lock: a thread may still have a pointer from
+ * the record's earlier use. */
 static void begin(
     gp_engine_t *engine, gp_identity_t *identity, gp_context_t *context, uint64_t handle, bool is_blocking)
 {
@@ -91,7 +91,7 @@ void gp_identity_created(gp_engine_t *engine, gp_context_t *context, uint64_t ha
   if (!engine->keeps_ordered || !context || handle <= GP_STREAM_PER_THREAD)
     return;
   gp_lock_take(&engine->contexts_lock);
-  /* A stream of that handle which went unseen, with its context: that one is no more. */
+  /* The stale stream with that handle ended unseen, with its context. */
   gp_identity_t *stale = gp_address_map_remove(&engine->identities, handle);
   if (stale)
     end(engine, stale);
@@ -138,7 +138,7 @@ gp_context_t *gp_identity_context(const gp_identity_t *identity)
   return identity->context;
 }
 
-/* The per-thread stream gets no more work: its thread has ended. */
+/* The stream is a thread's own, and gets no more work because the thread has ended. */
 static bool thread_has_ended(const gp_identity_t *identity)
 {
   const gp_submitter_t *submitter = identity->submitter;
@@ -158,7 +158,7 @@ bool gp_identity_can_be_named(const gp_identity_t *identity)
   return identity->handle != GP_STREAM_PER_THREAD || is_own(identity, GP_STREAM_PER_THREAD);
 }
 
-/* The record of a default stream, made at first use. Those of threads that have ended are recycled then. */
+/* The record of a default stream, made at first use. Making one recycles the records of ended threads. */
 static gp_identity_t *find_or_make(gp_engine_t *engine, gp_context_t *context, uint64_t handle)
 {
   gp_identity_t *found = NULL;
@@ -194,7 +194,7 @@ gp_identity_t *gp_identity_of_default(gp_engine_t *engine, gp_context_t *context
   }
   if (!gp_submitter_init())
     return NULL;
-  /* A destructor of the thread may run after that of the library: the record has ended then. */
+  /* A destructor of the thread may run after the library's own: by then the record has ended. */
   if (of_thread.engine != engine->serial || of_thread.context != context || !of_thread.identity ||
       !is_own(of_thread.identity, handle)) {
     of_thread.engine = engine->serial;
@@ -226,8 +226,8 @@ gp_block_t *gp_identity_take(
 }
 
 /*
- * One event for all streams of the context: no thread asks it or waits for it. The first time makes it. Of
- * two threads that make one at the same time the later one's stays unused until the context ends.
+ * Uses one event for all streams of the context, since no thread queries it or waits for it. The first call
+ * makes it. If two threads make one at the same time, the later event stays unused until the context ends.
  */
 static bool record(gp_engine_t *engine, const gp_identity_t *identity)
 {
@@ -242,7 +242,7 @@ static bool record(gp_engine_t *engine, const gp_identity_t *identity)
   return done;
 }
 
-/* The caller of these holds the device's lock. */
+/* The caller of these two functions holds the device's lock. */
 
 static uint64_t frees_so_far(const gp_identity_t *identity)
 {
@@ -296,22 +296,22 @@ gp_stream_point_t gp_identity_point(gp_identity_t *identity, bool by_operation)
   return point;
 }
 
-/* What a graph launches begins behind what came before the graph. */
+/* Work of a graph begins behind all work from before the graph. */
 void gp_identity_launches_early(gp_engine_t *engine, gp_identity_t *identity, bool is_captured)
 {
   if (!atomic_load_explicit(&engine->has_programmatic, memory_order_relaxed))
     atomic_store(&engine->has_programmatic, true);
   if (!identity || is_captured)
     return;
-  /* The owner that launches has its memory: this thread sees that it was handed on. It is settled once the
-   * operation is in the stream: another thread may launch meanwhile. */
+  /* The owner that launches already has its memory, so this thread sees the hand-over in handed_on. It is
+   * settled only once the operation is in the stream, since another thread may launch meanwhile. */
   uint64_t handed_on = atomic_load(&identity->handed_on);
   if (atomic_load(&identity->settled) < handed_on && put_operation(engine, identity, gp_engine_enter_stream))
     gp_stamps_raise(&identity->settled, handed_on);
 }
 
-/* By the rules of the legacy default stream, whatever threads' own streams there are: most work in those
- * passes the library unseen. */
+/* The stream orders others by the rules of the legacy default stream, whether or not threads use their own
+ * streams: the library does not see most work in those. */
 static bool orders_others(const gp_identity_t *identity)
 {
   return identity->handle == GP_STREAM_LEGACY;
@@ -332,7 +332,8 @@ bool gp_identity_take_place(gp_engine_t *engine, gp_identity_t *identity)
   return identity && orders_others(identity) && gp_identity_enter(engine, identity);
 }
 
-/* Operations in another stream, the default one or one behind it, tell of a stream's allocations. */
+/* The library learns from operations in another stream, the default one or one behind it,
+ * what this stream has done. */
 static bool is_told_of_elsewhere(const gp_engine_t *engine, const gp_identity_t *identity)
 {
   return gp_barriers_are_wanted(engine) && identity->is_blocking;
@@ -342,7 +343,7 @@ void gp_identity_allocated(gp_engine_t *engine, gp_identity_t *identity)
 {
   if (!identity || !is_told_of_elsewhere(engine, identity))
     return;
-  if (!gp_identity_enter(engine, identity)) /* then only a synchronization tells of it */
+  if (!gp_identity_enter(engine, identity)) /* then only a synchronization shows that it is complete */
     atomic_store(&identity->context->barriers.untold, gp_epoch_begin(engine));
 }
 

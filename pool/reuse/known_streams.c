@@ -8,7 +8,7 @@
 #include "pool/reuse/known_record.h"
 #include "pool/reuse/stamps.h"
 
-#define ENDED_ASKED 2 /* destroyed streams that are asked about when another one is destroyed */
+#define ENDED_ASKED 2 /* destroyed streams to ask about at each destruction of another one */
 
 bool gp_known_streams_are_kept(const gp_engine_t *engine)
 {
@@ -21,14 +21,15 @@ void gp_known_streams_miss(gp_engine_t *engine)
   atomic_store(&engine->has_unknown_streams, true);
 }
 
-/* The list, for a caller that holds the lock which guards it, and whose the records are. */
+/* The list, for callers that hold its lock and change its records. */
 static gp_list_t *all(gp_engine_t *engine)
 {
   gp_assert_internal(gp_lock_is_held(&engine->contexts_lock));
   return &engine->known_streams;
 }
 
-/* A record of the context that has fences and no stream, or a new one; NULL: the host has no memory. */
+/* Reuses a record of the context that has fences but no stream, or makes a new one; NULL:
+ * the host has no memory. */
 static gp_known_t *make(gp_engine_t *engine, const gp_context_t *context)
 {
   GP_LIST_EACH(all(engine), gp_known_t, link, stream)
@@ -80,7 +81,7 @@ void gp_known_stream_add(gp_engine_t *engine, gp_context_t *context, uint64_t ha
   gp_lock_release(&engine->contexts_lock);
 }
 
-/* The stream, which is the caller's until give; NULL: it is not known. Waits for a
+/* Takes the stream, which the caller has until give; NULL: it is not known. Waits for a
  * thread that asks about it. */
 static gp_known_t *take(gp_engine_t *engine, uint64_t handle)
 {
@@ -118,8 +119,8 @@ void gp_known_give(gp_engine_t *engine, gp_known_t *stream)
   gp_lock_release(&engine->contexts_lock);
 }
 
-/* The destroyed stream after the last one, which is the caller's to ask about; NULL:
- * the next is the first. */
+/* Takes the destroyed stream after the last one, to ask about it; NULL: the next
+ * call begins with the first. */
 static gp_known_t *take_ended(gp_engine_t *engine)
 {
   gp_known_t *ended = NULL;
@@ -138,10 +139,8 @@ static gp_known_t *take_ended(gp_engine_t *engine)
 
 static bool is_busy_now(gp_engine_t *engine, gp_known_t *stream);
 
-/*
- * Records of destroyed streams would pile up in a program that makes a stream for each task and leaves its
- * work to itself. So each destroy asks about some of them, in turns.
- */
+/* Records of destroyed streams would pile up in a program that makes a stream for each task and does not
+ * wait for its work. So each destruction asks about some of them, in turn. */
 static void ask_ended(gp_engine_t *engine)
 {
   gp_known_t *stream;
@@ -156,7 +155,8 @@ static void ask_ended(gp_engine_t *engine)
   gp_engine_leave(engine);
 }
 
-/* Without a fence nothing more can be told of the work. The caller has the record. */
+/* If it gets no fence, nothing can show later that the stream's work is complete.
+ * The caller has the record. */
 static void end_stream(gp_engine_t *engine, gp_known_t *stream)
 {
   gp_context_t *context = stream->context;
@@ -176,7 +176,7 @@ static void end_stream(gp_engine_t *engine, gp_known_t *stream)
     atomic_store(&context->barriers.untold, gp_epoch_begin(engine));
 }
 
-/* A record whose fences can be used again stays. The caller holds contexts_lock. */
+/* Takes out a record, unless its fences can be used again. The caller holds contexts_lock. */
 static void take_out_unless_fenced(const gp_engine_t *engine, gp_known_t *stream)
 {
   gp_assert_internal(gp_lock_is_held(&engine->contexts_lock) && stream->asked);
@@ -223,7 +223,7 @@ gp_known_t *gp_known_next(
 
   gp_lock_take(&engine->contexts_lock);
   GP_LIST_EACH(all(engine), gp_known_t, link, stream) {
-    /* One that a thread asks about may be on its way from one kind to another. */
+    /* A record that a thread asks about may be changing its kind. */
     bool is_meant = context ? stream->context == context : stream->asked || stream->kind != GP_KNOWN_SPARE;
     if (next || stream->serial <= serial || !is_meant)
       continue;
@@ -250,7 +250,8 @@ static int query(gp_engine_t *engine, const gp_known_t *stream)
   return code != 0 ? code : gp_driver_stream_query(engine, context, GP_STREAM_LAST_OF_DEFAULTS);
 }
 
-/* With the default stream the calling thread's own one is asked; those of other threads cannot be. */
+/* With the default stream this asks the calling thread's own stream; it cannot ask
+ * those of other threads. */
 static bool has_work(gp_engine_t *engine, gp_known_t *stream)
 {
   gp_context_t *context = stream->context;
@@ -307,8 +308,8 @@ static void note_work(gp_engine_t *engine, gp_known_t *stream)
                                         engine, &stream->context->driver, where, &stream->free_fence) == 0;
 }
 
-/* The work that it had at the free is pending; without a fence: it has had work ever since. The stream has
- * work. */
+/* The work at the last noted free is still pending. Without a fence: the stream has had work ever since.
+ * The stream has work now. */
 static bool has_work_of_free(gp_engine_t *engine, gp_known_t *stream)
 {
   if (!stream->had_work_at_free || !stream->is_fenced)
@@ -319,7 +320,7 @@ static bool has_work_of_free(gp_engine_t *engine, gp_known_t *stream)
   return stream->had_work_at_free;
 }
 
-/* Also counts a stream that got through its work. */
+/* Also counts the stream if it has finished its work since the last query. */
 static bool is_busy_now(gp_engine_t *engine, gp_known_t *stream)
 {
   bool is_busy = has_work(engine, stream);
@@ -330,7 +331,7 @@ static bool is_busy_now(gp_engine_t *engine, gp_known_t *stream)
   return is_busy;
 }
 
-/* freed: the device whose memory the program frees, whose streams are noted; NULL: none. */
+/* freed: the device whose memory the program frees; notes that device's streams. NULL: none. */
 static gp_known_work_t ask(gp_engine_t *engine, const gp_device_t *freed)
 {
   gp_known_work_t work = GP_KNOWN_WORK_NONE;
@@ -342,7 +343,7 @@ static gp_known_work_t ask(gp_engine_t *engine, const gp_device_t *freed)
   if (!gp_known_streams_are_kept(engine) || !gp_engine_enter_question(engine))
     return GP_KNOWN_WORK_UNKNOWN;
   if (engine->misses_streams)
-    work = GP_KNOWN_WORK_LATER; /* of a stream without a record nothing can be said */
+    work = GP_KNOWN_WORK_LATER; /* nothing is known of a stream without a record */
   while ((stream = gp_known_next(engine, NULL, serial, &skipped))) {
     serial = stream->serial;
     bool is_busy = is_busy_now(engine, stream);

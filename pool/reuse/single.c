@@ -19,10 +19,8 @@ static bool end(gp_engine_t *engine)
   return true;
 }
 
-/*
- * The work of the newest owner whose block was handed out at once is not known to be complete. Without such
- * work its epoch is forgotten once the mode is over. The caller holds contexts_lock.
- */
+/* There is unordered work: that of the newest owner whose block was handed out at once is not known to be
+ * complete. If there is none and the mode is over, forgets its epoch. The caller holds contexts_lock. */
 static bool has_unordered(gp_engine_t *engine)
 {
   uint64_t epoch = atomic_load(&engine->single.unordered_epoch);
@@ -38,8 +36,8 @@ static bool has_unordered(gp_engine_t *engine)
   return false;
 }
 
-/* Once the mode is over its unordered work is there to be seen. If it is not, but the mode has ended, another
- * thread is about to end it, with allocations in flight. */
+/* Once the mode reads as over, unordered_epoch has all its unordered work. While another thread is only
+ * about to end the mode, with allocations in flight, this is false. */
 bool gp_single_is_over(const gp_engine_t *engine)
 {
   return gp_engine_reuse_mode(engine) != GP_MODE_SINGLE && atomic_load(&engine->single.unordered_epoch) == 0;
@@ -188,5 +186,5 @@ void gp_single_drop_context(gp_engine_t *engine, const gp_context_t *context)
     return;
   if (end(engine))
     gp_mode_record(engine, GP_DETAIL_MODE_CONTEXT);
-  engine->single.context = NULL; /* its work is over, and its memory gone: nothing is unordered */
+  engine->single.context = NULL; /* its work is over and its memory gone: no work is unordered */
 }

@@ -3,10 +3,10 @@
  * context, the work of a freed block's owner comes before the work of the next owner. So a freed block is
  * handed out at once, without asking the driver. doc/reuse.md has the argument.
  *
- * The mode ends, for good, when something comes up that this order does not hold for; it is `context` from
- * then on. An earlier owner of memory that was handed out until then may still use it: unordered work. It has
- * to be settled before that something can touch the memory: the GPU puts a stream behind the default stream,
- * or the host waits.
+ * The mode ends, for good, at the first work or event that this order does not cover; from then on it is
+ * `context`. Memory handed out before may still be in use by an earlier owner: this is unordered work. The
+ * library must settle it before anything new can touch the memory: the GPU puts a stream behind the default
+ * stream, or the host waits.
  *
  * Any thread may call these, holding no lock of the pool unless a comment says otherwise. They call the
  * driver only where there is unordered work, and never during a capture: the begin of a capture has settled
@@ -18,42 +18,43 @@
 #include "pool/engine.h"
 #include "pool/mode.h"
 
-/* Freed memory may be handed out at once. The caller holds the lock of a device of which there is a block. */
+/* Freed memory may be handed out at once. The caller holds the lock of a device that has a block. */
 static inline bool gp_single_holds(const gp_engine_t *engine)
 {
   return __builtin_expect(gp_mode_is_single(engine), 0);
 }
 
 /*
- * Ends the mode if it holds, and settles the unordered work, by whichever thread it was ended: when this
- * returns, frees and allocations in flight are over and the host has waited for what is unordered. why is the
- * end of a sentence for the log, which prints it once. Returns the driver's code; if that is not 0 the work
- * is unordered still.
+ * Ends the mode if it holds, and settles the unordered work, whichever thread ended the mode: when this
+ * returns, frees and allocations in flight are over and the host has waited for the unordered work. why
+ * is the end of a sentence for the log, which prints it once. Returns the driver's code; unless it is 0,
+ * the work is still unordered.
  */
 int gp_single_end(gp_engine_t *engine, const char *why);
 
 /*
- * The same for work in a stream that is not the only context's default stream. handle: a created stream that
- * no rule of CUDA orders behind the default stream: the GPU waits instead of the host. 0: one that comes
- * behind it anyhow, where nothing waits.
+ * The same for work in a stream that is not the only context's default stream. handle: a created stream
+ * that no rule of CUDA orders behind the default stream; here the GPU waits instead of the host. 0: a
+ * stream that runs behind the default stream anyway, so nothing waits.
  */
 int gp_single_end_for_stream(gp_engine_t *engine, uint64_t handle, const char *why);
 
 /*
- * A capture is about to begin, and the engine is suspended on its account: the mode ends, its unordered work
- * is settled, and no wait for it is in flight when this returns, nor begins before the suspension ends.
+ * A capture is about to begin, for which the engine is suspended. Ends the mode and settles its unordered
+ * work. When this returns, no wait for such work is in flight, and none begins before the suspension ends.
  */
 void gp_single_end_for_capture(gp_engine_t *engine);
 
-/* Nothing above has anything left to do, now and later. Costs two loads. */
+/* The functions above have nothing left to do, now or later. Costs two loads. */
 bool gp_single_is_over(const gp_engine_t *engine);
 
-/* There is unordered work, in whatever mode the engine is now. */
+/* There is unordered work, whatever the mode now. */
 bool gp_single_has_unordered(gp_engine_t *engine);
 
 /*
- * A context is in engine->contexts already, or not any more. The mode holds for the first one only: who finds
- * another one calls gp_single_end before it is used. The caller holds contexts_lock.
+ * add: the context is in engine->contexts already; drop: it no longer is. The mode holds only for
+ * the first context: a caller that finds another one calls gp_single_end before that is used. The
+ * caller holds contexts_lock.
  */
 void gp_single_add_context(gp_engine_t *engine, gp_context_t *context);
 void gp_single_drop_context(gp_engine_t *engine, const gp_context_t *context);

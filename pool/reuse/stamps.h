@@ -1,24 +1,26 @@
 /*
  * When a freed block may be used again.
  *
- * A program may call cudaFree while kernels still use the block, and its next owner may use it at once, on
- * any stream or from the host. So it is reusable only when the host knows that all device work submitted
- * before the free is complete, in every context (a context reaches the memory of others through peer access
- * and copies).
+ * A program may call cudaFree while kernels still use the block, and its next owner may use it at once,
+ * on any stream or from the host. So it is reusable only when the host knows that all device work
+ * submitted before the free is complete, in every context (a context reaches the memory of others
+ * through peer access and copies).
  *
- * Epochs make that cheap. `epoch` only grows. A free stamps its block with the epoch in force. An action that
- * will establish that a context is idle (a synchronization, a fence) first begins a new epoch; the old one,
- * e, is its token. When it has succeeded, all work of the context submitted before it began is complete, and
- * so is the work before every free stamped e or less: such a free read `epoch` before begin changed it, and
- * all submissions of the freeing thread, and those that happened before its cudaFree, come before that read.
- * Between the submissions and the stamp, and between the new epoch and the driver's call, stands a
- * sequentially consistent fence, so that the driver sees the submissions if the stamp is the old epoch, on
- * processors that reorder a later load with earlier stores too. The first one is gp_lock_fence: the free has
- * taken the device's lock after the submissions, which on x86-64 is that fence already.
+ * Epochs make that cheap. `epoch` only grows. A free stamps its block with the epoch in force. An
+ * action that will establish that a context is idle (a synchronization, a fence) first begins a new
+ * epoch; the old one, e, is its token. When it has succeeded, all work of the context submitted before
+ * it began is complete, and so is the work before every free stamped e or less: such a free read
+ * `epoch` before begin changed it, and all submissions of the freeing thread, and those that happened
+ * before its cudaFree, come before that read. A sequentially consistent fence stands between the
+ * submissions and the stamp, and another between the new epoch and the driver's call. So the driver
+ * sees the submissions if the stamp is the old epoch, even on processors that reorder a later load with
+ * earlier stores. The first one is gp_lock_fence: the free takes the device's lock after the
+ * submissions, which on x86-64 is already such a fence.
  *
- * What every live context has completed is one number, `covered`, which only grows: a freed block whose stamp
- * is covered is ready, although it may still be queued (drain.h). A context that is met later has completed
- * nothing, and takes nothing back: it is known before it can submit work (doc/reuse.md).
+ * What every live context has completed is one number, `covered`, which only grows: a freed block
+ * whose stamp is covered is ready, although it may still be queued (drain.h). A new context has
+ * completed nothing, but does not lower `covered`: the library knows the context before it can
+ * submit work (doc/reuse.md).
  *
  * Uses: state.h, space/ordered_blocks.h.
  */
@@ -39,8 +41,8 @@ static inline uint64_t gp_epoch_begin(gp_engine_t *engine)
 /* The context has completed an epoch. */
 void gp_epoch_complete(gp_context_t *context, uint64_t epoch);
 
-/* Takes what the live contexts have completed into `covered`, and returns that. The caller holds
- * contexts_lock. */
+/* Raises `covered` to what the live contexts have completed, and returns it. The
+ * caller holds contexts_lock. */
 uint64_t gp_covered_raise(gp_engine_t *engine);
 
 static inline uint64_t gp_covered(const gp_engine_t *engine)
@@ -61,7 +63,8 @@ void gp_stamps_raise(_Atomic uint64_t *value, uint64_t to);
 static inline void gp_stamp(gp_engine_t *engine, gp_block_t *block)
 {
   gp_assert_internal(gp_lock_is_held(&block->context->device->lock));
-  /* One half of what is argued above. Under the lock, so that the queue is in the order of its stamps. */
+  /* The first fence of the argument above. The stamp is read under the lock, so the queue is
+   * in the order of stamps. */
   gp_lock_fence();
   block->free_epoch = atomic_load(&engine->epoch);
   if (atomic_load(&engine->newest_free_epoch) < block->free_epoch)

@@ -4,7 +4,7 @@
 #include "pool/space/block_life.h"
 #include "pool/space/ordered_blocks.h"
 
-/* The stream of the point lives. The caller holds the lock of the point's device. */
+/* The point's stream still exists. The caller holds the lock of the point's device. */
 static bool is_there(const gp_stream_point_t *point)
 {
   gp_assert_internal(gp_lock_is_held(&point->device->lock));
@@ -26,7 +26,8 @@ void gp_stream_point_passed(const gp_stream_point_t *point)
   gp_lock_release(&point->device->lock);
 }
 
-/* A newer point of the same stream, an ended stream's place, or the oldest one's. */
+/* The slot for a point of that stream: the stream's present slot, a free or an ended
+ * stream's, or the oldest. */
 static gp_stream_point_t *place_of(gp_identity_t *by, const gp_identity_t *identity)
 {
   gp_stream_point_t *ended = NULL;
@@ -64,7 +65,7 @@ gp_block_t *gp_stream_points_take(gp_engine_t *engine, gp_identity_t *by, const 
     return NULL;
   for (unsigned i = 0; i < GP_AWAITED_POINTS && !block; i++) {
     const gp_stream_point_t *point = &by->awaited[i];
-    /* Memory of a context ends with it, and the stream that waits may not. */
+    /* A context's memory ends with the context, but the waiting stream may live on. */
     if (point->identity && is_there(point) &&
         (!engine->orders_plain || point->identity->context == by->context))
       block = gp_ordered_find_before(point->identity, fit, point->frees);
@@ -74,7 +75,7 @@ gp_block_t *gp_stream_points_take(gp_engine_t *engine, gp_identity_t *by, const 
   return block;
 }
 
-/* Of one bin; `most` blocks at most. */
+/* Moves blocks of one bin to idle, `most` at most. */
 static unsigned drain_bin(gp_engine_t *engine, const gp_identity_t *identity, gp_bin_entry_t *newest,
     uint64_t now_ns, unsigned most)
 {
@@ -86,7 +87,7 @@ static unsigned drain_bin(gp_engine_t *engine, const gp_identity_t *identity, gp
     if (block->freed_as > identity->passed)
       continue;
     gp_stamp_leave_deferred(block);
-    block->free_epoch = 0; /* whatever other streams are at */
+    block->free_epoch = 0; /* other streams do not matter */
     gp_block_end_use(engine, block, now_ns);
     gp_block_enter_idle(engine, block, now_ns);
     moved++;

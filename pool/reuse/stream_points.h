@@ -1,10 +1,11 @@
 /*
- * Points of streams: what else tells that memory freed in the order of a stream (identities.h) may be used
- * again.
+ * Points of streams: another way to learn that memory freed in the order of a stream
+ * (identities.h) may be used again.
  *
- * - The device has passed a point that lies behind the free: every use was ordered before it, so any request
- * may have the memory, whatever other streams and contexts are at. That holds for memory of cudaMalloc, too,
- * if cudaFreeAsync frees it.
+ * - The device has passed a point that lies behind the free: every use was ordered
+ *   before it, so any request
+ * may have the memory, whatever other streams and contexts are at. That holds for memory of cudaMalloc,
+ * too, if cudaFreeAsync frees it.
  * - Another stream waits for such a point (cudaStreamWaitEvent): what is asked for there afterwards is
  * ordered behind it. So the driver's own pool has it, too (cuda.h,
  * CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES).
@@ -21,17 +22,17 @@
 #include "pool/state.h"
 
 /*
- * The program uses memory in the order of streams: from its first such call on points are worth their price,
- * which programs without such calls do not pay. want: before that call. An event that another thread began to
- * record before, in the same moment, is not seen; two threads that record one event at once rely on neither.
+ * The program uses memory in the order of streams: only then points are worth their price. want: to be
+ * called before its first such call. Misses an event that another thread began to record just before; but
+ * if two threads record one event at once, the program can rely on neither record.
  */
 static inline bool gp_stream_points_are_wanted(const gp_engine_t *engine)
 {
   return atomic_load_explicit(&engine->has_ordered_calls, memory_order_relaxed);
 }
 
-/* Events tell of points: no call that might record one passes the library unseen, or is of a function that
- * the tables do not know. */
+/* Events can stand for points: no call that might record an event passes the library unseen or goes to a
+ * function that the tables do not know. */
 static inline bool gp_stream_points_trust_events(const gp_engine_t *engine)
 {
   return engine->keeps_ordered && !gp_mode_is_distrusted() &&
@@ -47,18 +48,18 @@ static inline void gp_stream_points_want(gp_engine_t *engine)
 /* The device has passed the point. The caller holds no device's lock. */
 void gp_stream_point_passed(const gp_stream_point_t *point);
 
-/* A stream waits for the point, on the device: what the caller then submits to it comes behind. NULL: one
- * without identity. The caller holds no lock. */
+/* A stream waits for the point, on the device: later work in the stream runs behind it. by NULL: the stream
+ * has no identity. The caller holds no lock. */
 void gp_stream_point_awaited(gp_identity_t *by, const gp_stream_point_t *point);
 
-/* A block that was freed before a point for which the stream waits, out of its queue; NULL: there is none.
+/* Takes a block that was freed before a point awaited by the stream out of its queue; NULL: there is none.
  * The caller holds the device's lock. */
 struct gp_block *gp_stream_points_take(gp_engine_t *engine, gp_identity_t *by, const struct gp_fit *fit);
 
 /*
- * What was freed before points that the device has passed becomes idle, `most` blocks at most; how many did.
- * What is left is moved by the next call. With identity: of that stream, which ends. The caller holds the
- * device's lock.
+ * Makes idle the blocks that were freed before passed points, `most` at most; the next call moves
+ * the rest. Returns how many it moved. drain_one: only those of that stream, which ends. The
+ * caller holds the device's lock.
  */
 unsigned gp_stream_points_drain(gp_engine_t *engine, gp_device_t *device, uint64_t now_ns, unsigned most);
 unsigned gp_stream_points_drain_one(

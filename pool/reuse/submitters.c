@@ -10,12 +10,12 @@ static pthread_once_t key_once = PTHREAD_ONCE_INIT;
 static pthread_key_t key;
 static bool has_key;
 
-/* The thread's calls have all returned. */
+/* All calls of the thread have returned. */
 static void thread_ended(void *value)
 {
   gp_submitter_t *submitter = value;
 
-  gp_own_submitter = NULL; /* another destructor may submit work, and gets a submitter again */
+  gp_own_submitter = NULL; /* another destructor may submit work, and then gets a new submitter */
   atomic_fetch_add(&submitter->owners, 1);
   atomic_store(&submitter->in_use, false);
 }
@@ -51,7 +51,8 @@ bool gp_submitter_init(void)
     while (!atomic_compare_exchange_weak(&submitters, &submitter->next, submitter)) {
     }
   }
-  /* Without the key the submitter stays in use when the thread ends: one record lost, nothing wrong. */
+  /* Without the key the submitter stays in use when the thread ends: that loses one
+   * record, and is harmless. */
   if (has_key)
     (void)pthread_setspecific(key, submitter);
   gp_own_submitter = submitter;

@@ -1,6 +1,6 @@
 /*
- * Which thread a per-thread default stream belongs to: CUDA has one handle for all of them. Each thread that
- * uses its own has a record, the submitter, which outlives it.
+ * Which thread a per-thread default stream belongs to: CUDA has one handle for all of them. Each thread
+ * that uses its own stream has a record, the submitter, which outlives the thread.
  *
  * All functions may be called by any thread, with or without locks.
  */
@@ -15,7 +15,7 @@
 typedef struct gp_submitter {
   struct gp_submitter *next;
   atomic_bool in_use;
-  _Atomic uint64_t owners; /* threads that have had it and ended */
+  _Atomic uint64_t owners; /* ended threads that have had it */
 } gp_submitter_t;
 
 /* The calling thread's; NULL before the first gp_submitter_init. */

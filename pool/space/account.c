@@ -1,9 +1,9 @@
 #include "pool/space/account.h"
 
-/* The driver's pools of stream-ordered memory grow in pieces of this size, whatever is asked for. */
+/* The driver's pools of stream-ordered memory grow in pieces of this size, whatever the request. */
 #define POOLS_PIECE (32 * GP_MIB)
 
-/* bytes rounded up; bytes if that overflows, which no driver gives. */
+/* bytes rounded up. If that overflows, bytes itself, which no driver gives. */
 static uint64_t round_up(uint64_t bytes, uint64_t step)
 {
   uint64_t rounded = gp_round_up(bytes, step);
@@ -21,7 +21,7 @@ uint64_t gp_account_growth(uint64_t bytes, gp_supply_t supply)
   }
 }
 
-/* What the driver's pools may grow by beyond what the allocation has. */
+/* By how much the driver's pools may grow beyond the allocation. */
 static uint64_t surplus_growth(uint64_t bytes)
 {
   return gp_account_growth(bytes, GP_SUPPLY_POOLS) - gp_pools_taken(bytes);
@@ -39,8 +39,9 @@ static uint64_t page_of(uint64_t address)
 }
 
 /*
- * Allocations in a page are the value that its key has in the map. Where the host has no memory for the entry
- * the page is unlisted: counted for that allocation, or in the end for another one of the same page.
+ * The map's value for a page's key is the number of allocations in the page. If the host has no
+ * memory for the entry, the page is unlisted: it counts for that allocation, or in the end for
+ * another one of the same page.
  */
 static void enter_page(gp_engine_t *engine, gp_device_t *device, uint64_t address, uint64_t bytes)
 {
@@ -49,7 +50,7 @@ static void enter_page(gp_engine_t *engine, gp_device_t *device, uint64_t addres
   bool is_listed = gp_address_map_insert(&engine->pages, page, (void *)(users + 1));
 
   device->shared_bytes += bytes;
-  if (users > 0) { /* it is there: that needed no memory */
+  if (users > 0) { /* the entry exists, so this needs no memory */
     device->committed_bytes -= GP_DRIVER_PAGE;
     return;
   }
@@ -110,7 +111,7 @@ void gp_account_cancel(gp_device_t *device, uint64_t bytes, gp_supply_t supply)
   }
 }
 
-/* What the driver's pools hold is asked of the driver, under a limit. */
+/* Under a limit the engine asks the driver what its pools hold. */
 static bool is_asked(const gp_engine_t *engine, const gp_device_t *device)
 {
   return device->limit != UINT64_MAX && engine->driver.ops->async_reserved;
@@ -128,7 +129,7 @@ void gp_account_adopt(
     device->pools_asked -= gp_pools_taken(bytes);
     device->pools_grown++;
     if (is_asked(engine, device))
-      device->draining += surplus; /* until the driver says how much it is */
+      device->draining += surplus; /* until the driver reports the real figure */
     else
       device->committed_bytes -= surplus;
   }

@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-/* Tests make it small, so that tables are rebuilt all the time. */
+/* Tests set a small value, so that the map rebuilds its tables all the time. */
 #ifndef GP_ADDRESS_MAP_CAPACITY
 #define GP_ADDRESS_MAP_CAPACITY 1024
 #endif
@@ -31,7 +31,7 @@ void gp_address_map_fini(gp_address_map_t *map)
   gp_assert_internal(gp_lock_is_free(&map->lock));
 }
 
-/* Puts an address that is not in the table into its first free slot, one that was deleted included. */
+/* Puts an address that is not in the table into the first free slot, possibly a deleted one. */
 static bool place(gp_address_table_t *table, uint64_t address, void *value)
 {
   for (size_t i = gp_address_table_first(table, address);; i = (i + 1) & (table->capacity - 1)) {
@@ -45,7 +45,7 @@ static bool place(gp_address_table_t *table, uint64_t address, void *value)
   }
 }
 
-/* A cleared table of that capacity: the spare if it has it. */
+/* A cleared table of that capacity: the spare if that has it. */
 static gp_address_table_t *take_table(gp_address_map_t *map, size_t capacity)
 {
   gp_address_table_t *table = map->spare;
@@ -57,7 +57,7 @@ static gp_address_table_t *take_table(gp_address_map_t *map, size_t capacity)
     return table;
   }
   map->spare = NULL;
-  atomic_fetch_add(&map->generation, 1); /* before the first slot is overwritten */
+  atomic_fetch_add(&map->generation, 1); /* must precede the first overwritten slot */
   for (size_t i = 0; i < capacity; i++)
     atomic_store_explicit(&table->slots[i].key, 0, memory_order_release);
   return table;
@@ -79,7 +79,8 @@ static void retire_table(gp_address_map_t *map, gp_address_table_t *old, size_t 
   }
 }
 
-/* Moves to a table with room for at least as many again as are live or promised, without the deleted ones. */
+/* Moves to a table without the deleted entries and with room for at least as many entries again
+ * as are live or promised. */
 static gp_address_table_t *rebuild(gp_address_map_t *map, gp_address_table_t *old)
 {
   size_t capacity = old ? old->capacity : GP_ADDRESS_MAP_CAPACITY; /* never smaller: capacities only grow */
@@ -100,7 +101,8 @@ static gp_address_table_t *rebuild(gp_address_map_t *map, gp_address_table_t *ol
   return table;
 }
 
-/* The table with room for one entry more; NULL: the host is out of memory. The caller holds the lock. */
+/* Returns a table with room for one more entry; NULL: the host is out of memory.
+ * The caller holds the lock. */
 static gp_address_table_t *make_room(gp_address_map_t *map, gp_address_table_t *table)
 {
   gp_assert_internal(gp_lock_is_held(&map->lock));
@@ -163,7 +165,7 @@ void gp_address_map_insert_promised(gp_address_map_t *map, uint64_t address, voi
   gp_lock_release(&map->lock);
 }
 
-/* Removes address, if value is not NULL only if it leads to that. The caller holds the lock. */
+/* Removes address. If value is not NULL, only if address leads to value. The caller holds the lock. */
 static void *remove_locked(gp_address_map_t *map, uint64_t address, const void *value)
 {
   gp_assert_internal(gp_lock_is_held(&map->lock));

@@ -2,13 +2,12 @@
  * Address -> record. Open addressing; readers take no lock, writers hold the map's own.
  *
  * Invariants: used + promised <= capacity * 3 / 4, used counts live and deleted slots; a slot's value is
- * stored before its key is published. Memory of a table is never returned before fini, because a reader may
- * still be in it: a table that was outgrown is kept, and one that filled up with deleted slots becomes the
- * spare into which the next rebuild of the same size goes. The generation grows before a spare is overwritten
- * and after a new table is in force; a reader looks again if it has changed meanwhile. So a reader that looks
- * for an address whose insertion happened before its call always finds it. A reader that races with the
- * removal of that address may get a record that has since become another's, and must compare under the
- * record's lock.
+ * stored before its key is published. The map frees no table before fini, because a reader may still be in
+ * it: it keeps an outgrown table, and a table full of deleted slots becomes the spare for the next rebuild
+ * of the same size. The generation grows before a spare is overwritten and after a new table is in force; a
+ * reader looks again if it has changed meanwhile. So a reader that looks for an address whose insertion
+ * happened before its call always finds it. A reader that races with the removal of that address may get a
+ * record that has since become another's, and must compare under the record's lock.
  */
 #ifndef GP_POOL_SPACE_ADDRESS_MAP_H
 #define GP_POOL_SPACE_ADDRESS_MAP_H
@@ -20,7 +19,7 @@
 
 #include "pool/util/lock.h"
 
-/* In a slot that was used and is not any more; no driver gives this address. */
+/* The key of a deleted slot; no driver gives this address. */
 #define GP_ADDRESS_DELETED UINT64_C(1)
 
 typedef struct gp_address_slot {
@@ -42,10 +41,10 @@ typedef struct gp_address_map {
   gp_lock_t lock;
   size_t used;
   size_t live;
-  size_t promised; /* entries that are to come */
+  size_t promised; /* entries still to come */
 } gp_address_map_t;
 
-/* For maps of static storage, which have no fini; the others begin with gp_address_map_init. */
+/* For maps with static storage, which have no fini. Other maps begin with gp_address_map_init. */
 #define GP_ADDRESS_MAP_INIT                                                                                  \
   {                                                                                                          \
     .lock = GP_LOCK_INIT(GP_RANK_MAP)                                                                        \
@@ -54,13 +53,13 @@ typedef struct gp_address_map {
 void gp_address_map_init(gp_address_map_t *map);
 void gp_address_map_fini(gp_address_map_t *map);
 
-/* address is neither 0 nor 1. Replaces what was there. Returns false, nothing changed, if the host is out of
- * memory. */
+/* address is neither 0 nor 1. Replaces an earlier record. Returns false, with nothing changed, if
+ * the host is out of memory. */
 bool gp_address_map_insert(gp_address_map_t *map, uint64_t address, void *value);
 
 /*
- * Room for one entry more, which gp_address_map_insert_promised takes and gp_address_map_unpromise gives up:
- * for who cannot go back once the address is known. False: the host is out of memory.
+ * Makes room for one more entry, which gp_address_map_insert_promised uses and gp_address_map_unpromise
+ * gives up: for callers that cannot go back once they know the address. False: the host is out of memory.
  */
 bool gp_address_map_promise(gp_address_map_t *map);
 void gp_address_map_unpromise(gp_address_map_t *map);
@@ -99,16 +98,16 @@ static inline void *gp_address_map_find(const gp_address_map_t *map, uint64_t ad
     const gp_address_table_t *table = atomic_load_explicit(&map->table, memory_order_acquire);
     const gp_address_slot_t *slot = table ? gp_address_table_find(table, address) : NULL;
     value = slot ? atomic_load_explicit(&slot->value, memory_order_acquire) : NULL;
-    /* The loads of keys and values acquire: if one saw an overwritten spare, this one sees the newer
-     * generation. */
+    /* The loads of keys and values acquire: if one of them saw an overwritten spare, this load
+     * sees the newer generation. */
   } while (atomic_load_explicit(&map->generation, memory_order_relaxed) != generation);
   return value;
 }
 
-/* Removes address and returns what was there, or NULL. */
+/* Removes address and returns its record, or NULL. */
 void *gp_address_map_remove(gp_address_map_t *map, uint64_t address);
 
-/* Removes address if it leads to value: the address may have been given to another record meanwhile. */
+/* Removes address if it leads to value: another record may have the address by now. */
 void gp_address_map_remove_value(gp_address_map_t *map, uint64_t address, const void *value);
 
 #endif

@@ -1,13 +1,13 @@
 /*
- * The blocks of one context by size class: one bin for each class of which there are blocks. Idle blocks are
- * handed out last in, first out: the block used last is the one most likely to be in a cache of the device.
+ * The blocks of one context by size class: one bin for each class that has blocks. Idle blocks are handed
+ * out last in, first out: the block used last is the one most likely to be in a cache of the device.
  *
  * Invariants: a bin exists for the class of every block that the context has, in whatever state, and
- * block_count counts them, so that a block that becomes idle always finds its bin; a block is in the idle
- * list of its bin exactly while its state is idle, and idle_count counts them; deferred_count counts the
- * deferred blocks of that class; used <= capacity / 2. A bin stays where it is while it has blocks, so that
- * they can point to it; bins without blocks are dropped when the table grows. The device's lock guards all of
- * it.
+ * block_count counts them, so that a block that becomes idle always finds its bin; a block is in the
+ * idle list of its bin exactly while its state is idle, and idle_count counts them; deferred_count
+ * counts the deferred blocks of that class; used <= capacity / 2. A bin stays where it is while it has
+ * blocks, so that they can point to it; bins without blocks are dropped when the table grows. The
+ * device's lock guards all of it.
  */
 #ifndef GP_POOL_SPACE_BINS_H
 #define GP_POOL_SPACE_BINS_H
@@ -17,7 +17,7 @@
 
 #include "pool/util/assert.h"
 
-/* A block's place in the idle list of its bin; a member of the block. */
+/* The block's link in the idle list of its bin; a member of the block. */
 typedef struct gp_bin_entry {
   struct gp_bin_entry *next; /* older; NULL: the oldest */
   struct gp_bin_entry *previous;
@@ -31,7 +31,7 @@ typedef struct gp_bin {
   uint32_t block_count;
 } gp_bin_t;
 
-/* A slot of the table. size is the bin's, here for the look-up. */
+/* A slot of the table. size is the bin's, copied for the look-up. */
 typedef struct gp_bin_slot {
   uint64_t size; /* 0: slot not used */
   gp_bin_t *bin;
@@ -46,7 +46,7 @@ typedef struct gp_bins {
 void gp_bins_init(gp_bins_t *bins);
 void gp_bins_fini(gp_bins_t *bins);
 
-/* The slot of size (not 0), or the free one where it would go; capacity is a power of two. */
+/* The slot of size (not 0), or the free slot for it; capacity is a power of two. */
 static inline gp_bin_slot_t *gp_bins_slot(gp_bin_slot_t *slots, size_t capacity, uint64_t size)
 {
   size_t i = (size_t)((size * UINT64_C(0x9e3779b97f4a7c15)) >> 32) & (capacity - 1);
@@ -55,14 +55,14 @@ static inline gp_bin_slot_t *gp_bins_slot(gp_bin_slot_t *slots, size_t capacity,
   return &slots[i];
 }
 
-/* The bin of a class (not 0), or NULL. The pointer is good until the next gp_bins_make, while the bin has
- * blocks until then. */
+/* The bin of a class (not 0), or NULL. The pointer is valid until the next gp_bins_make, and beyond
+ * while the bin has blocks. */
 static inline gp_bin_t *gp_bins_find(const gp_bins_t *bins, uint64_t size)
 {
   return bins->capacity == 0 ? NULL : gp_bins_slot(bins->slots, bins->capacity, size)->bin;
 }
 
-/* The bin of a class, made if need be; NULL if the host is out of memory. */
+/* The bin of a class, made if necessary; NULL if the host is out of memory. */
 gp_bin_t *gp_bins_make(gp_bins_t *bins, uint64_t size);
 
 /* Bytes of the idle and deferred blocks in classes of at most `size`; not less. */

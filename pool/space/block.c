@@ -32,7 +32,7 @@ void gp_block_unprepare(gp_context_t *context, gp_block_t *block)
   block->bin = NULL;
 }
 
-/* Of a block that is a driver allocation by itself, or all of a segment. */
+/* The block must be a driver allocation by itself, or a whole segment. */
 static gp_supply_t supply_of(const gp_block_t *block)
 {
   return block->context->is_ordered ? GP_SUPPLY_POOLS : GP_SUPPLY_PLAIN;
@@ -92,12 +92,13 @@ gp_block_t *gp_block_take_part(gp_engine_t *engine, gp_context_t *context, uint6
   gp_block_t *block = gp_segment_take(engine, context, size, newest);
   if (!block || gp_address_map_insert(&engine->blocks, block->address, block))
     return block;
-  /* Without memory for the map it stays where it was; device->idle is in the order of times. */
+  /* If the host has no memory for the map, the block returns to idle. It gets a new time, since
+   * device->idle is in the order of times. */
   (void)gp_segment_enter_idle(engine, block, gp_now(engine));
   return NULL;
 }
 
-/* The smallest of one bin, with `least` to `most` bytes; the newest of equals. */
+/* The smallest block of one bin with `least` to `most` bytes; of equals the newest. */
 static gp_block_t *find_smallest(const gp_bin_t *bin, const gp_fit_t *fit, uint64_t most, uint64_t newest)
 {
   gp_block_t *best = NULL;
@@ -113,7 +114,7 @@ static gp_block_t *find_smallest(const gp_bin_t *bin, const gp_fit_t *fit, uint6
   return best;
 }
 
-/* Where all blocks have the size of their class the first one is it. */
+/* If all blocks have the size of their class, that is the first one. */
 static gp_block_t *find_in(const gp_bin_t *bin, const gp_fit_t *fit, uint64_t most, uint64_t newest)
 {
   if (!bin || !bin->idle)
@@ -160,7 +161,7 @@ gp_block_t *gp_block_largest_idle(const gp_device_t *device)
       gp_block_t *block = gp_block_of_entry(entry);
       if (!largest || block->size > largest->size)
         largest = block;
-      if (block->size == bin->size) /* none of the class is larger */
+      if (block->size == bin->size) /* no block of the class is larger */
         break;
     }
   }

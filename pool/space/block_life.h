@@ -11,7 +11,8 @@
 #include "pool/space/block.h"
 #include "pool/space/segment_policy.h"
 
-/* Its next owner asked for it in this stream; 0: in none. The caller is about to hand it out. */
+/* Sets the stream in which the block's next owner asked for it; 0: none. The caller
+ * is about to hand it out. */
 static inline void gp_block_set_stream(gp_block_t *block, uint64_t stream)
 {
   gp_device_t *device = block->context->device;
@@ -24,7 +25,7 @@ static inline void gp_block_set_stream(gp_block_t *block, uint64_t stream)
   block->stream = stream;
 }
 
-/* What the program asked for in streams is counted apart, too: it may ask what it holds of that. */
+/* Memory that the program asks for in streams has counters of its own, which the program can query. */
 static inline void gp_block_count_ordered(gp_device_t *device, uint64_t bytes)
 {
   device->ordered_live += bytes;
@@ -34,7 +35,7 @@ static inline void gp_block_count_ordered(gp_device_t *device, uint64_t bytes)
     device->reserved_peak = device->ordered_bytes;
 }
 
-/* The program gets it. hit: without a driver call. */
+/* The program gets the block. hit: without a driver call. */
 static inline void gp_block_hand_out(gp_engine_t *engine, gp_block_t *block, uint64_t requested,
     uint64_t time_ns, uint64_t duration_ns, bool hit)
 {
@@ -65,8 +66,8 @@ static inline void gp_block_hand_out(gp_engine_t *engine, gp_block_t *block, uin
     gp_block_tell_alloc(engine, block, duration_ns, hit);
 }
 
-/* The way of a freed block: the program does not hold it, the device does not use it,
- * it can be handed out. */
+/* The three steps of a freed block: the program no longer holds it, the device no longer uses it, and
+ * the pool can hand it out. */
 static inline void gp_block_end_ownership(
     gp_engine_t *engine, gp_block_t *block, gp_detail_t why, uint64_t time_ns)
 {
@@ -94,7 +95,7 @@ static inline void gp_block_end_use(gp_engine_t *engine, gp_block_t *block, uint
     gp_block_tell_completed(engine, block, time_ns);
 }
 
-/* The list of idle blocks is in the order of the times since when they are. */
+/* The time since which a block is idle. The list of idle blocks is in that order. */
 static inline uint64_t gp_block_idle_since(const gp_device_t *device, uint64_t since_ns)
 {
   if (gp_list_is_empty(&device->idle))
@@ -120,7 +121,7 @@ static inline void gp_block_enter_idle(gp_engine_t *engine, gp_block_t *block, u
   gp_gauge_add(&gp_device_stats(device)->cached_bytes, block->size);
 }
 
-/* Of a driver allocation by itself. */
+/* For a driver allocation by itself. */
 static inline void gp_block_leave_bin(gp_block_t *block)
 {
   gp_assert_internal(block->state == GP_STATE_IDLE);
@@ -129,18 +130,18 @@ static inline void gp_block_leave_bin(gp_block_t *block)
   gp_gauge_sub(&gp_device_stats(block->context->device)->cached_bytes, block->size);
 }
 
-/* Whether it may be handed out for such a request, with `most` bytes at most. */
+/* The block may serve such a request, with `most` bytes at most. */
 static inline bool gp_block_serves(
     const gp_block_t *block, const gp_fit_t *fit, uint64_t most, uint64_t newest)
 {
-  /* The epoch: freed while mode `single` held, which is over. */
+  /* free_epoch excludes blocks that were freed in mode `single`, once that is over. */
   return block->free_epoch <= newest && block->size >= fit->least && block->size <= most;
 }
 
 /*
- * The idle block that serves best of those whose free_epoch is at most newest, out of its lists, or NULL: the
- * smallest that fits, the newest of equals; or, with is_cut, a part of a segment of at least fit->fresh
- * bytes, which is in the map then.
+ * Takes the best idle block with a free_epoch of at most newest out of its lists: the smallest that fits,
+ * of equals the newest. With is_cut: a part of a segment of at least fit->fresh bytes, which it puts into
+ * the map. NULL: there is none.
  */
 static inline gp_block_t *gp_block_take_idle(
     gp_engine_t *engine, gp_context_t *context, const gp_fit_t *fit, uint64_t newest, bool is_cut)
@@ -149,7 +150,7 @@ static inline gp_block_t *gp_block_take_idle(
     return gp_block_take_part(engine, context, fit->fresh, newest);
   const gp_bin_t *bin = gp_bins_find(&context->bins, fit->class_bytes);
   gp_block_t *block = bin && bin->idle ? gp_block_of_entry(bin->idle) : NULL;
-  /* Where all blocks have the size of their class the first one is it. */
+  /* If all blocks have the size of their class, that is the first one. */
   if (!block || !gp_block_serves(block, fit, fit->fresh, newest))
     block = gp_block_find_whole(context, fit, newest);
   gp_assert_internal(!block || block->context == context);

@@ -14,7 +14,7 @@ void gp_block_slab_init(gp_engine_t *engine)
   gp_lock_init(&engine->slab_lock, GP_RANK_SLAB);
 }
 
-/* The caller of these holds the lock. */
+/* The caller of these functions holds the lock. */
 
 static void put(gp_engine_t *engine, gp_block_t *block)
 {

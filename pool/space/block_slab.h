@@ -1,7 +1,7 @@
 /*
- * Block records: taken from slabs, recycled, and returned to the host with the engine only, so that a free
- * that races with the end of its block never reads memory that is gone. Any thread; the device's lock may be
- * held. Uses: state.h.
+ * Block records: taken from slabs, recycled, and given back to the host only when the engine ends, so
+ * that a free that races with the end of its block never reads freed memory. Any thread; the device's
+ * lock may be held. Uses: state.h.
  */
 #ifndef GP_POOL_SPACE_BLOCK_SLAB_H
 #define GP_POOL_SPACE_BLOCK_SLAB_H

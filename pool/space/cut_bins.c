@@ -21,7 +21,7 @@ static place_t place_of(uint64_t size)
 
 _Static_assert(GP_CUT_RANGES < 64, "a bit for each, and one more");
 
-/* The first bin with entries from there on; false: there is none. */
+/* The first bin with entries from *place on; false: there is none. */
 static bool first_from(const gp_cut_bins_t *bins, place_t *place)
 {
   unsigned steps = (unsigned)bins->steps[place->range] & (~0u << place->step);
@@ -63,7 +63,7 @@ static gp_cut_entry_t *meld(gp_cut_entry_t *a, gp_cut_entry_t *b)
   return a;
 }
 
-/* One heap out of a list of siblings: in pairs from the left, then the pairs from the right. */
+/* Joins a list of siblings into one heap: first in pairs from the left, then the pairs from the right. */
 static gp_cut_entry_t *meld_siblings(gp_cut_entry_t *first)
 {
   gp_cut_entry_t *pairs = NULL; /* the last pair first, linked by next */
@@ -165,7 +165,7 @@ gp_cut_entry_t *gp_cut_bins_find(const gp_cut_bins_t *bins, uint64_t bytes, uint
     if (serves(entry, bytes, newest))
       return entry;
   }
-  /* Before the driver is asked, every entry that might do is looked at. */
+  /* Looks at every entry that might fit before the pool asks the driver. */
   for (place_t place = own; place.range < GP_CUT_RANGES && first_from(bins, &place); step_on(&place)) {
     gp_cut_entry_t *entry = lowest_that_serves(bins->lowest[place.range][place.step], bytes, newest);
     if (entry)
@@ -188,7 +188,7 @@ gp_cut_entry_t *gp_cut_bins_largest(const gp_cut_bins_t *bins)
   return largest;
 }
 
-/* The heap of one bin, and the bits that speak of it. */
+/* Checks the heap of one bin and the bits for it. */
 static bool check_bin(const gp_cut_bins_t *bins, place_t place, size_t *count, uint64_t *bytes)
 {
   gp_cut_entry_t *heap = bins->lowest[place.range][place.step];

@@ -14,17 +14,17 @@
 #include <stdint.h>
 
 #define GP_CUT_GRANULE UINT64_C(512) /* sizes and addresses are multiples of it */
-#define GP_CUT_STEPS   16u           /* a power of two */
+#define GP_CUT_STEPS   16u           /* for each power of two */
 #define GP_CUT_RANGES  52u           /* for every size of 64 bits */
 
-/* An idle part, as it is in the bins; a member of the block. */
+/* The link of an idle part in the bins; a member of the block. */
 typedef struct gp_cut_entry {
   uint64_t address;
   uint64_t size;                 /* bytes */
   uint64_t free_epoch;           /* see gp_cut_bins_find */
-  struct gp_cut_entry *child;    /* the first of those below it */
+  struct gp_cut_entry *child;    /* the first entry below it in the heap */
   struct gp_cut_entry *next;     /* sibling */
-  struct gp_cut_entry *previous; /* sibling, or of the first child the parent; NULL: the root */
+  struct gp_cut_entry *previous; /* sibling, or for the first child the parent; NULL: the root */
 } gp_cut_entry_t;
 
 typedef struct gp_cut_bins {
@@ -33,16 +33,16 @@ typedef struct gp_cut_bins {
   gp_cut_entry_t *lowest[GP_CUT_RANGES][GP_CUT_STEPS];
 } gp_cut_bins_t;
 
-/* Puts an entry into the bin of its size. Address, size and free_epoch stay as they
- * are until it is removed. */
+/* Puts an entry into the bin of its size. Address, size and free_epoch must not
+ * change until it is removed. */
 void gp_cut_bins_add(gp_cut_bins_t *bins, gp_cut_entry_t *entry);
 void gp_cut_bins_remove(gp_cut_bins_t *bins, gp_cut_entry_t *entry);
 
 /*
- * An entry of `bytes` or more whose free_epoch is at most newest, from the first bin that has one; of those
- * the one with the lowest address, but in the bin of that very size where that one is too small: then another
- * only if no higher bin has any. NULL: there is none. It stays in its bin. bytes: a multiple of the
- * granule, not 0.
+ * An entry of `bytes` or more whose free_epoch is at most newest: from the first bin that has one, the one
+ * with the lowest address. In the bin for the size itself that entry may be too small; it takes another
+ * entry of this bin only if no higher bin has any. NULL: there is none. The entry stays in its bin. bytes:
+ * a multiple of the granule, not 0.
  */
 gp_cut_entry_t *gp_cut_bins_find(const gp_cut_bins_t *bins, uint64_t bytes, uint64_t newest);
 

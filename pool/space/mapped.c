@@ -17,7 +17,7 @@ void gp_mapped_add(gp_range_t *range, gp_block_t *block)
   context->range = range;
 }
 
-/* What is left of a block that was idle or unmapped is that again. It has no neighbour of its kind. */
+/* Gives the rest of a block its former state, idle or unmapped. It has no neighbour in that state. */
 static void put_back(gp_engine_t *engine, gp_block_t *block, gp_state_t state)
 {
   block->state = state;
@@ -105,13 +105,13 @@ void gp_mapped_move(gp_engine_t *engine, gp_range_t *range, uint64_t from, uint6
   gp_chunk_t moved = *chunk;
   gp_chunks_remove(range, chunk);
   moved.address = to;
-  range->promised++; /* its own place in the table */
+  range->promised++; /* for its own place in the table */
   gp_chunks_add(range, &moved);
   gp_event_chunk(
       engine, range, gp_chunks_find(range, to), GP_ACTION_SEGMENT_ALLOC, GP_DETAIL_NONE, time_ns, 0);
 }
 
-/* The block is idle, with chunks that could go back or move. */
+/* The block is idle and has chunks that could go back or move. */
 static bool can_go(const gp_context_t *context, const gp_block_t *block, uint64_t newest)
 {
   return block->state == GP_STATE_IDLE && block->segment == &context->range->segment &&
@@ -134,7 +134,8 @@ gp_block_t *gp_mapped_oldest(
   return oldest;
 }
 
-/* The largest chunk of those, the one at the highest address of equals; *ret_block: where. */
+/* The largest of these chunks; of equals that at the highest address. *ret_block:
+ * the block with the chunk. */
 static gp_chunk_t *largest_of(const gp_context_t *context, uint64_t newest, gp_block_t **ret_block)
 {
   gp_chunk_t *largest = NULL;

@@ -3,13 +3,14 @@
 #include "pool/space/chunks.h"
 #include "pool/space/segment.h"
 
-/* Few driver calls at first, little waste later; chunks of few sizes fit into each other's places. */
-#define CHUNK_DIVISION       32 /* of what is held, from CHUNK_LEAST on */
+/* Few driver calls at first, little waste later. Chunks have few sizes, so they fit
+ * into each other's places. */
+#define CHUNK_DIVISION       32 /* of the held bytes, from CHUNK_LEAST on */
 #define CHUNK_LEAST          (16 * GP_MIB)
 #define CHUNK_MOST           (512 * GP_MIB)
 #define CHUNK_EARLY_DIVISION 8 /* up to CHUNK_LEAST */
 
-/* Thousandths of the highest use that may be held before memory moves. */
+/* Thousandths of the highest use that the pool may hold before it moves memory instead. */
 #define HELD_PERMILLE 1033
 
 static uint64_t power_of_two_within(uint64_t bytes)
@@ -45,7 +46,8 @@ static bool is_usable(const gp_block_t *block, uint64_t newest)
   return block->state == GP_STATE_UNMAPPED || (block->state == GP_STATE_IDLE && block->free_epoch <= newest);
 }
 
-/* Of `bytes` that begin with the block, or end with it if `down`. UINT64_MAX: there are not so many. */
+/* Missing bytes in `bytes` that begin with the block, or with `down` end with it. UINT64_MAX:
+ * there are not that many. */
 static uint64_t missing_from(const gp_block_t *block, bool down, uint64_t bytes, uint64_t newest)
 {
   uint64_t missing = 0, left = bytes;
@@ -62,7 +64,7 @@ static uint64_t missing_from(const gp_block_t *block, bool down, uint64_t bytes,
   return UINT64_MAX;
 }
 
-/* The block in which address lies, at or below `block`. */
+/* The block that contains address, at or below `block`. */
 static gp_block_t *block_down_to(gp_block_t *block, uint64_t address)
 {
   while (block->address > address)

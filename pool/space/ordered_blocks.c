@@ -15,7 +15,7 @@ void gp_ordered_file(gp_identity_t *identity, gp_block_t *block, bool may_serve)
   gp_bin_t *bin = may_serve ? gp_bins_make(&identity->freed, block->bin->size) : &identity->others;
   if (!bin)
     return;
-  bin->block_count++; /* or the bin would not last */
+  bin->block_count++; /* keeps the bin alive */
   block->is_aside = !may_serve;
   gp_bin_push(bin, &block->in_bin);
   block->freed_in = identity;
@@ -40,7 +40,7 @@ gp_block_t *gp_ordered_find(const gp_identity_t *identity, const gp_fit_t *fit)
 }
 
 #define LOOKED_AT                                                                                            \
-  8u /* the newest of a class: what came before the point is often behind a few that did not */
+  8u /* the newest of a class: a few blocks from after the point often precede those from before */
 
 static gp_block_t *find_before(const gp_bin_t *bin, const gp_fit_t *fit, uint64_t most, uint64_t frees)
 {

@@ -22,7 +22,7 @@ gp_block_t *gp_segment_below(const gp_block_t *block)
   return previous;
 }
 
-/* A free that races with the life of the block reads them without the lock. */
+/* Atomic, since a free that races with the block's end reads these members without the lock. */
 static void set_place(gp_block_t *block, uint64_t address, gp_context_t *context)
 {
   __atomic_store_n(&block->context, context, __ATOMIC_RELAXED);
@@ -50,8 +50,8 @@ void gp_segment_remove(gp_segment_t *segment, gp_block_t *block)
   block->segment = NULL;
 }
 
-/* An idle block that has its final size enters the bins and, if it is all of its
- * segment, the device's list. */
+/* Puts an idle block, now of its final size, into the bins. A whole segment also goes
+ * into the device's list. */
 static void enter(gp_block_t *block)
 {
   gp_range_t *range = block->segment->range;
@@ -86,7 +86,7 @@ static void leave(gp_block_t *block)
   }
 }
 
-/* Bytes of an idle block in the bins that could not go back. */
+/* Bytes of an idle block in the bins that cannot go back to the driver. */
 static uint64_t part_bytes(const gp_block_t *block)
 {
   return block->size - block->releasable;
@@ -238,7 +238,7 @@ bool gp_segment_is_used(const gp_segment_t *segment)
   return false;
 }
 
-/* Memory that is free without a gap, and ends where the walk is. */
+/* Free memory without a gap that ends at the walk's position. */
 typedef struct free_piece {
   const gp_segment_t *segment;
   uint64_t address, size;

@@ -1,7 +1,7 @@
 /*
- * Segments, driver allocations that are cut into blocks: how a block is split, how neighbours become one, and
- * what is idle in them. Sizes in bytes, multiples of GP_CUT_GRANULE. The caller holds the device's lock.
- * Uses: state.h, cut_bins.h, block_slab.h, chunks.h.
+ * Segments, driver allocations that are cut into blocks: splitting blocks, joining neighbours, and their
+ * idle memory. Sizes in bytes, multiples of GP_CUT_GRANULE. The caller holds the device's lock. Uses:
+ * state.h, cut_bins.h, block_slab.h, chunks.h.
  */
 #ifndef GP_POOL_SPACE_SEGMENT_H
 #define GP_POOL_SPACE_SEGMENT_H
@@ -14,34 +14,30 @@ static inline bool gp_segment_is_whole(const gp_block_t *block)
   return block->size == block->segment->size;
 }
 
-/*
- * The driver gave a segment, whose address, size and context are set: `block`, with the same, is all of it.
- * The block is in no state yet.
- */
+/* Adds a segment that the driver gave; its address, size and context are set. `block`, with the same
+ * values, covers all of it, and has no state yet. */
 void gp_segment_add(gp_segment_t *segment, gp_block_t *block);
 
-/* The driver has the segment back, whose only block that is: the block is in no segment any more. The records
- * are the caller's. */
+/* The driver has the segment back, which has this one block: detaches the block. The
+ * caller owns both records. */
 void gp_segment_remove(gp_segment_t *segment, gp_block_t *block);
 
 /*
- * A block of at least `bytes` out of what is idle in the context's open segments and has a free_epoch of
- * newest or less: the low end of an idle block, whose rest stays idle. More than `bytes` only if the host has
- * no memory for a record of the rest. NULL: nothing idle is large enough.
+ * Takes a block of at least `bytes` from the context's open segments: the low end of an idle block with a
+ * free_epoch of newest or less, whose rest stays idle. More than `bytes` only if the host has no memory for
+ * a record of the rest. NULL: no idle block is large enough.
  */
 gp_block_t *gp_segment_take(gp_engine_t *engine, gp_context_t *context, uint64_t bytes, uint64_t newest);
 
-/* A block in no bin keeps its low `bytes`; the rest becomes idle, unless the host has no memory for it. */
+/* A block in no bin keeps its low `bytes`; the rest becomes idle, unless the host has
+ * no memory for its record. */
 void gp_segment_trim(gp_engine_t *engine, gp_block_t *block, uint64_t bytes);
 
-/*
- * A block of a segment becomes idle, and one with its idle neighbours: returns that one, whose record is
- * still the block's. It carries the highest free_epoch of what it is made of.
- */
+/* Makes a block of a segment idle and joins it with its idle neighbours. Returns the joined block, in the
+ * same record. It has the highest free_epoch of its parts. */
 gp_block_t *gp_segment_enter_idle(gp_engine_t *engine, gp_block_t *block, uint64_t now_ns);
 
-/* The block of the same segment that begins where this one ends, or ends where it
- * begins; NULL: there is none. */
+/* The block of the same segment right above this one, or right below; NULL: there is none. */
 gp_block_t *gp_segment_above(const gp_block_t *block);
 gp_block_t *gp_segment_below(const gp_block_t *block);
 
@@ -51,23 +47,24 @@ void gp_segment_split(gp_block_t *block, uint64_t bytes, gp_block_t *rest);
 /* The block takes over a neighbour, whose record is recycled. Both are in no bin. */
 void gp_segment_join(gp_engine_t *engine, gp_block_t *block, gp_block_t *neighbour);
 
-/* An idle block leaves the bins as it is. */
+/* Takes an idle block out of the bins, unchanged. */
 void gp_segment_leave_idle(gp_block_t *block);
 
-/* From now on nothing of the segment is handed out. */
+/* From now on the pool hands out no block of the segment. */
 void gp_segment_close(gp_segment_t *segment);
 
-/* The segment of the context in which address lies, or NULL; and the block of it, which is never NULL. */
+/* gp_segment_at: the context's segment that contains address, or NULL. gp_segment_block_at: its block that
+ * contains address, never NULL. */
 gp_segment_t *gp_segment_at(const gp_context_t *context, uint64_t address);
 gp_block_t *gp_segment_block_at(const gp_segment_t *segment, uint64_t address);
 
-/* The program, or another holder of a reference, has a block of it. */
+/* The program, or another holder of a reference, has a block of the segment. */
 bool gp_segment_is_used(const gp_segment_t *segment);
 
 /*
- * What allocations can have of the context's idle memory, and of its deferred memory once that is idle: the
- * bytes of whole segments, whole chunks and whole blocks, which may also go back to the driver; and of the
- * largest piece of an open segment or of a range. Looks at every block.
+ * How much of the context's idle memory allocations can get, and of its deferred memory once that is idle.
+ * *ret_whole: bytes of whole segments, whole chunks and whole blocks, which can also go back to the driver.
+ * *ret_largest: bytes of the largest piece of an open segment or of a range. Looks at every block.
  */
 void gp_segment_measure(const gp_context_t *context, uint64_t *ret_whole, uint64_t *ret_largest);
 

@@ -1,6 +1,4 @@
-/*
- * What state.h and cut_bins.h promise of segments, for gp_engine_check.
- */
+/* Checks what state.h and cut_bins.h promise about segments, for gp_engine_check. */
 #include "pool/space/segment.h"
 
 static bool check_idle(const gp_block_t *block)

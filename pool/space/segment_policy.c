@@ -2,12 +2,12 @@
 
 #include "pool/space/segment.h"
 
-/* Large requests have a segment of their own: it goes back as a whole when they end. */
+/* A large request gets a segment of its own, which goes back as a whole after the free. */
 #define OWN_LEAST    (64 * GP_MIB)
-#define OWN_DIVISION 32 /* of what is reserved */
+#define OWN_DIVISION 32 /* of the reserved bytes */
 
-/* Others bring memory for those that follow: few driver calls at first, little waste later. */
-#define GROWTH_EARLY_DIVISION 4 /* of what is reserved, up to ... */
+/* Other requests also obtain memory for later ones: few driver calls at first, little waste later. */
+#define GROWTH_EARLY_DIVISION 4 /* of the reserved bytes, up to ... */
 #define GROWTH_EARLY_MOST     (64 * GP_MIB)
 #define GROWTH_DIVISION       24
 #define GROWTH_MOST           (512 * GP_MIB)
@@ -15,7 +15,8 @@
 /* Equal requests from this size on fill a segment: near the capacity's edge nothing is wasted. */
 #define EQUAL_LEAST GP_MIB
 
-/* What may be held beyond the highest use: percent of it, one more for each release, and never less bytes. */
+/* Memory that the pool may hold beyond the highest use: percent of that, one more for each release, with
+ * a least number of bytes. */
 #define SLACK_LEAST 5u
 #define SLACK_MOST  15u
 #define SLACK_BYTES (32 * GP_MIB)
@@ -46,7 +47,7 @@ uint64_t gp_segment_spare_bytes(const gp_device_t *device)
   uint64_t percent = minimum(SLACK_LEAST + device->segments_spared, SLACK_MOST);
   uint64_t slack = maximum(device->highest_active / 100 * percent, SLACK_BYTES);
   uint64_t needed = maximum(device->highest_active + slack, device->needed_bytes);
-  /* Without what is on its way to the driver. */
+  /* Without memory on its way to the driver. */
   uint64_t reserved =
       gp_device_stats(device)->active_bytes.current + gp_device_stats(device)->cached_bytes.current;
 
@@ -54,7 +55,7 @@ uint64_t gp_segment_spare_bytes(const gp_device_t *device)
   return reserved > needed ? reserved - needed : 0;
 }
 
-/* The smallest that suffices, else the largest. */
+/* The smallest segment that suffices, else the largest. */
 gp_block_t *gp_segment_spare(gp_context_t *context)
 {
   uint64_t wanted = gp_segment_spare_bytes(context->device);

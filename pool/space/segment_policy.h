@@ -1,14 +1,14 @@
 /*
- * Type segment: how large a segment is made, and when one that is free is too many. doc/memory-types.md has
- * the figures behind the constants. Sizes in bytes. The caller holds the device's lock unless a comment says
- * otherwise. Uses: segment.h.
+ * Type segment: the size of new segments, and when a free segment is one too many. doc/memory-types.md has
+ * the figures behind the constants. Sizes in bytes. The caller holds the device's lock unless a comment
+ * says otherwise. Uses: segment.h.
  */
 #ifndef GP_POOL_SPACE_SEGMENT_POLICY_H
 #define GP_POOL_SPACE_SEGMENT_POLICY_H
 
 #include "pool/state.h"
 
-/* Segments are made in multiples of this, but under a limit that leaves less. */
+/* Segment sizes are multiples of this, unless a limit leaves less. */
 #define GP_SEGMENT_STEP (2 * GP_MIB)
 
 /*
@@ -17,14 +17,14 @@
  */
 uint64_t gp_segment_size(uint64_t reserved, uint64_t bytes);
 
-/* Use is about to be as high as active_bytes says. */
+/* Notes that use is about to be active_bytes. */
 static inline void gp_segment_note_use(gp_device_t *device)
 {
   if (gp_device_stats(device)->active_bytes.current > device->highest_active)
     device->highest_active = gp_device_stats(device)->active_bytes.current;
 }
 
-/* What is held was asked for ahead of need: it counts as if it had been in use. */
+/* Memory was obtained ahead of need: held memory counts as if it had been in use. */
 static inline void gp_segment_note_ahead(gp_device_t *device)
 {
   uint64_t held =
@@ -33,17 +33,18 @@ static inline void gp_segment_note_ahead(gp_device_t *device)
     device->highest_active = held;
 }
 
-/* So many bytes more than use has ever needed are held, slack included. */
+/* By how many bytes the pool holds more than use has ever needed, slack included. */
 uint64_t gp_segment_spare_bytes(const gp_device_t *device);
 
-/* The idle segment of the context that is to go back for that; NULL: none is idle. */
+/* The context's idle segment that should go back because of these bytes; NULL: no segment is idle. */
 gp_block_t *gp_segment_spare(gp_context_t *context);
 
 /*
- * It is on its way to the driver. Releases end: each allows more slack, and if the pool grows by as much
- * again it was needed, for what is idle may be in pieces. So much is held from then on. Beside segments are
- * whole allocations, after an export; each serves requests of its own size only, so there the same size has
- * to come again. note_growth: the driver gave the block, which no statistic counts as cached or active yet.
+ * spared: the block is on its way to the driver. Such releases come to an end, since each one allows more
+ * slack. If the pool grows by as much again, it needed the memory after all, for idle memory may be in
+ * pieces; from then on it holds that much. After an export there are whole allocations beside segments.
+ * Each serves only requests of its own size, so for them the same size must come again. note_growth: the
+ * driver gave the block, which no statistic counts as cached or active yet.
  */
 void gp_segment_spared(gp_device_t *device, const gp_block_t *block);
 void gp_segment_note_growth(gp_device_t *device, const gp_block_t *block);

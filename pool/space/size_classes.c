@@ -1,9 +1,9 @@
 #include "pool/space/size_classes.h"
 
 /*
- * Type naive: exact sizes, rounded up to a page, to whole pages of the driver where it takes those, and above
- * large_round to multiples of large_round (MXNet's Naive). Least waste for programs that ask for the same
- * sizes again and again.
+ * Type naive: exact sizes, rounded up to a page; to whole driver pages where the driver takes
+ * these; and above large_round to multiples of large_round (MXNet's Naive). Wastes least for
+ * programs that repeat the same sizes.
  */
 static uint64_t naive_block_bytes(const gp_type_config_t *config, uint64_t requested)
 {
@@ -22,8 +22,8 @@ const gp_pool_type_t gp_pool_type_naive = {
  * block is lost to rounding and requests of similar size share blocks. Above 2^cutoff the classes are
  * multiples of 2^cutoff. With one division this is MXNet's Round, whose smallest class is a page.
  *
- * Where the driver takes whole pages, a class is at least one wide: less would take as much of the device,
- * and serve fewer requests.
+ * Where the driver takes whole pages, a class is at least one page wide: narrower classes would take as
+ * much of the device and serve fewer requests.
  */
 static uint64_t round_step(const gp_type_config_t *config, uint64_t requested)
 {
@@ -50,10 +50,10 @@ const gp_pool_type_t gp_pool_type_round = {
     .class_step = round_step,
 };
 
-/* Type segment: blocks of any size, in steps of a granule, are cut from larger driver allocations. */
+/* Type segment: cuts blocks of any size, in steps of a granule, from larger driver allocations. */
 static uint64_t segment_block_bytes(const gp_type_config_t *config, uint64_t requested)
 {
-  (void)config; /* the policy's sizes are not for the user to set */
+  (void)config; /* users cannot set the policy's sizes */
   return gp_round_up(requested, GP_BLOCK_GRANULE);
 }
 

@@ -1,7 +1,5 @@
-/*
- * Pool types: how large a block is made for a request, which idle blocks may serve one, and whether a block
- * is kept after the free.
- */
+/* Pool types: the block size for a request, which idle blocks may serve it, and whether the pool keeps
+ * a block after the free. */
 #ifndef GP_POOL_SPACE_SIZE_CLASSES_H
 #define GP_POOL_SPACE_SIZE_CLASSES_H
 
@@ -11,16 +9,16 @@
 #include "pool/util/assert.h"
 #include "pool/util/options.h"
 
-/* Smallest block of the types that keep blocks: the alignment that drivers give (cuda-c-programming-guide: at
- * least 256 bytes; 512 is what they do). */
+/* Smallest block of the types that keep blocks: the alignment of drivers (cuda-c-programming-guide: at
+ * least 256 bytes; they use 512). */
 #define GP_BLOCK_GRANULE UINT64_C(512)
 
-/* Allocations of more than GP_DRIVER_SHARED_MAX bytes take whole pages of the device, whatever is asked for;
+/* Allocations of more than GP_DRIVER_SHARED_MAX bytes take whole pages of the device, whatever the size;
  * smaller ones share pages (measured: doc/gpu-results.md, G8 and G17). */
 #define GP_DRIVER_PAGE       (UINT64_C(2) << 20)
 #define GP_DRIVER_SHARED_MAX (UINT64_C(1) << 20)
 
-/* The options that decide about block sizes, resolved. All are powers of two except large_round. */
+/* The resolved options that determine block sizes. All are powers of two except large_round. */
 typedef struct gp_type_config {
   uint64_t page;
   uint64_t large_round;
@@ -32,31 +30,29 @@ typedef struct gp_pool_type {
   const char *name;
   bool keeps_blocks; /* false: every free goes to the driver */
   bool cuts;         /* blocks are parts of larger driver allocations (segment.h) */
-  bool maps;         /* those are mapped memory, where the driver has it (mapped.h) */
+  bool maps;         /* these are mapped memory, if the driver can map memory (mapped.h) */
 
   /*
-   * The size class of a request of requested (> 0) bytes, named by the bytes of its largest blocks, at least
-   * as many; 0 if that overflows. A block is of the class of its size, which is that of every request that it
-   * was made for.
+   * The size class of a request of requested (> 0) bytes, named by the bytes of its largest blocks, which
+   * are no fewer; 0 if that overflows. A block's class follows from its size, and is the class of the
+   * request that it was made for.
    */
   uint64_t (*block_bytes)(const gp_type_config_t *config, uint64_t requested);
 
-  /* NULL: a block has all bytes of its class. Else one of a large class takes what was asked for, see
-   * gp_type_fit, and this is how much the class of that request is above the one before. */
+  /* NULL: a block has all bytes of its class. Else a block of a large class has only the requested bytes,
+   * see gp_type_fit, and this is the distance from the class below to the request's class. */
   uint64_t (*class_step)(const gp_type_config_t *config, uint64_t requested);
 } gp_pool_type_t;
 
-/*
- * What may serve a request. Invariants: least <= fresh <= class_bytes, least <= most; the classes above and
- * below are 0 where fresh is always class_bytes, else below < least and class_bytes < above.
- */
+/* Which blocks may serve a request. Invariants: least <= fresh <= class_bytes, least <= most; the classes
+ * above and below are 0 where fresh is always class_bytes, else below < least and class_bytes < above. */
 typedef struct gp_fit {
-  uint64_t least;       /* what was asked for: no smaller block serves */
-  uint64_t fresh;       /* bytes of a block that is made for it */
+  uint64_t least;       /* the request: no smaller block serves */
+  uint64_t fresh;       /* bytes of a block made for it */
   uint64_t class_bytes; /* idle blocks of this class serve, and ... */
-  uint64_t above;       /* ... if none does, of the next one, ... */
-  uint64_t most;        /* ... up to so many bytes */
-  uint64_t below;       /* the class before */
+  uint64_t above;       /* ... otherwise blocks of the next class, ... */
+  uint64_t most;        /* ... up to this size */
+  uint64_t below;       /* the class below */
 } gp_fit_t;
 
 extern const gp_pool_type_t gp_pool_type_round;
@@ -70,18 +66,18 @@ const gp_pool_type_t *gp_pool_type(const gp_options_t *options);
 void gp_type_config_init(gp_type_config_t *config, const gp_options_t *options);
 
 /*
- * In classes above GP_LARGE_CLASS, which are more than 2 MiB apart, rounding to the class would take up to an
- * eighth of a device from a program that fills it with buffers of one size. So a block is made of the
- * request, rounded to what drivers hand out anyway. A class then has blocks of many sizes, and the smaller
- * ones do not serve its larger requests: blocks of the next class do, if they waste no more than a class may.
- * Figures are in doc/sizes.md.
+ * In classes above GP_LARGE_CLASS, which are more than 2 MiB apart, rounding to the class would take up to
+ * an eighth of a device from a program that fills it with buffers of one size. So a new block has the
+ * request's size, rounded to what drivers hand out anyway. A class then has blocks of many sizes. Smaller
+ * ones do not serve its larger requests; blocks of the next class do, if they waste no more than a class
+ * may. Figures are in doc/sizes.md.
  */
 #define GP_LARGE_CLASS (UINT64_C(32) << 20)
 
-/* For gp_type_fit: what is different in a large class. */
+/* For gp_type_fit: the differences of a large class. */
 void gp_type_fit_large(const gp_pool_type_t *type, const gp_type_config_t *config, gp_fit_t *fit);
 
-/* What may serve a request of requested (> 0) bytes. False: rounding overflows. */
+/* Which blocks may serve a request of requested (> 0) bytes. False: rounding overflows. */
 static inline bool gp_type_fit(
     const gp_pool_type_t *type, const gp_type_config_t *config, uint64_t requested, gp_fit_t *ret_fit)
 {
@@ -100,15 +96,14 @@ static inline uint64_t gp_round_up(uint64_t value, uint64_t step)
   return remainder == 0 ? value : value > UINT64_MAX - (step - remainder) ? 0 : value + (step - remainder);
 }
 
-/* The same, step being a power of two, without a division. */
+/* The same without a division; step is a power of two. */
 static inline uint64_t gp_round_up_to_power(uint64_t value, uint64_t step)
 {
   gp_assert_internal((step & (step - 1)) == 0);
   return value > UINT64_MAX - (step - 1) ? 0 : (value + (step - 1)) & ~(step - 1);
 }
 
-/* Rounds up to what the driver takes of the device for so many bytes that share no
- * page; 0 if that overflows. */
+/* What the driver takes of the device for `bytes` that share no page; 0 if that overflows. */
 static inline uint64_t gp_bytes_taken(uint64_t bytes)
 {
   return gp_round_up(bytes, bytes > GP_DRIVER_SHARED_MAX ? GP_DRIVER_PAGE : GP_BLOCK_GRANULE);

@@ -15,7 +15,7 @@ static uint64_t cached_bytes(const gp_device_t *device)
   return gp_device_stats(device)->cached_bytes.current;
 }
 
-/* Segments that use has never needed go back with type segment alone: mapped memory moves. */
+/* Only type segment gives back segments that use has never needed: mapped memory moves instead. */
 static bool spares(const gp_engine_t *engine, const gp_device_t *device)
 {
   return engine->type->cuts && !engine->type->maps && gp_segment_spare_bytes(device) > 0;
@@ -40,11 +40,11 @@ static bool is_expired(const gp_engine_t *engine, const gp_block_t *block, uint6
          now_ns - block->idle_ns >= engine->idle_release_ns;
 }
 
-/* A program that only synchronizes drains nothing by itself: looks in the time after which a block goes back.
- * Mapped memory has no list by age: it is looked through as often. */
+/* How often to look within the time after which an idle block goes back. A program that only synchronizes
+ * drains no blocks by itself. Mapped memory has no list by age, so it is searched as often. */
 #define LOOKS_BEFORE_EXPIRY 4
 
-/* Mapped memory of the context that has been idle for longest; NULL: there is none that can go back. */
+/* The context's mapped memory that has been idle longest; NULL: none can go back. */
 static gp_block_t *oldest_mapped(const gp_engine_t *engine, const gp_context_t *context)
 {
   gp_chunk_t *chunks;
@@ -91,7 +91,7 @@ bool gp_surplus_awaits_drain(const gp_engine_t *engine, const gp_device_t *devic
          device->wanted_back > 0 || gp_device_is_over_limit(device);
 }
 
-/* The one that has been idle for longest; NULL: none of the context is idle. */
+/* The context's block that has been idle longest; NULL: none is idle. */
 static gp_block_t *oldest_of(gp_context_t *context)
 {
   GP_LIST_EACH(&context->device->idle, gp_block_t, order, block)
@@ -143,8 +143,7 @@ static uint64_t expired_bytes(const gp_engine_t *engine, const gp_device_t *devi
   return bytes;
 }
 
-/* Each reason asks for some of the idle memory, the oldest first: the most that one asks for covers the
- * others. */
+/* Each reason wants some of the idle memory, the oldest first, so the largest wish covers the others. */
 uint64_t gp_surplus_bytes(const gp_engine_t *engine, const gp_device_t *device, uint64_t now_ns)
 {
   uint64_t cached = cached_bytes(device);

@@ -8,7 +8,7 @@
 
 #include "pool/state.h"
 
-/* The device has some. of_idle: where something idle could go back. */
+/* The device has surplus. of_idle: to be called if some idle memory could go back. */
 bool gp_surplus_is_due_of_idle(const gp_engine_t *engine, gp_device_t *device, uint64_t now_ns);
 
 static inline bool gp_surplus_is_due(const gp_engine_t *engine, gp_device_t *device, uint64_t now_ns)
@@ -17,27 +17,26 @@ static inline bool gp_surplus_is_due(const gp_engine_t *engine, gp_device_t *dev
   return gp_device_releasable(device) > 0 && gp_surplus_is_due_of_idle(engine, device, now_ns);
 }
 
-/* What is deferred and covered (reuse/drain.h) may be surplus once it is idle: it is to be drained first. */
+/* Deferred blocks that are covered (reuse/drain.h) may be surplus once idle: the
+ * caller must drain them first. */
 bool gp_surplus_awaits_drain(const gp_engine_t *engine, const gp_device_t *device, uint64_t now_ns);
 
-/* The block of the context that is to go back next, and why; NULL: none of this context is. Of mapped memory
- * it is a chunk that is cut out for that. */
+/* The context's next block to go back, and why; NULL: none. Of mapped memory it is a
+ * chunk, cut out for this. */
 gp_block_t *gp_surplus_next(
     gp_engine_t *engine, gp_context_t *context, uint64_t now_ns, gp_trim_reason_t *ret_reason);
 
-/* As much of the device's idle memory is surplus, in bytes. */
+/* Bytes of the device's idle memory that are surplus. */
 uint64_t gp_surplus_bytes(const gp_engine_t *engine, const gp_device_t *device, uint64_t now_ns);
 
-/*
- * Idle memory is wanted back, `bytes` of it, when the device is quiet. The largest wish counts, but an
- * allocation that finds the reserve short says anew by how much.
- */
+/* Asks for `bytes` of idle memory to go back when the device is quiet. The largest wish counts, but an
+ * allocation that finds the reserve short replaces its earlier wish. */
 void gp_surplus_want(gp_device_t *device, uint64_t bytes, gp_trim_reason_t reason);
 
-/* So many bytes of surplus stay because the device is busy; 0: none do. For the statistics. */
+/* Notes for the statistics that `bytes` of surplus stay because the device is busy; 0: none. */
 void gp_surplus_note_kept(gp_device_t *device, uint64_t bytes);
 
-/* So many bytes of the device's idle memory are on their way to the driver. */
+/* Notes that `bytes` of the device's idle memory are on their way to the driver. */
 void gp_surplus_went(gp_device_t *device, uint64_t bytes);
 
 #endif

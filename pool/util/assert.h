@@ -3,8 +3,8 @@
  *   1  gp_assert           cheap conditions on arguments and state
  *   2  gp_assert_internal  constant-time invariants on hot paths
  *   3  gp_assert_full      walks of whole structures
- * At level 0 none is compiled in. A failed assert prints with write(2) and aborts: it neither allocates nor
- * takes a lock, so it cannot deadlock inside the allocator that it checks.
+ * At level 0 the compiler leaves them all out. A failed assert prints with write(2) and aborts: it neither
+ * allocates nor takes a lock, so it cannot deadlock inside the allocator that it checks.
  */
 #ifndef GP_POOL_UTIL_ASSERT_H
 #define GP_POOL_UTIL_ASSERT_H
@@ -18,10 +18,8 @@
 
 _Noreturn void gp_assert_failed(const char *condition, const char *file, int line, const char *function);
 
-/*
- * For checkers of whole structures, which go on after a mismatch: returns the condition, and prints what is
- * wrong, with two numbers that tell more, as a failed assert does.
- */
+/* For checkers of whole structures, which go on after a mismatch. Returns the condition; if it is false,
+ * prints what, with two numbers for context, as a failed assert does. */
 bool gp_expect(bool condition, const char *what, uint64_t a, uint64_t b);
 
 #define GP_ASSERT_AT(level, condition)                                                                       \

@@ -7,7 +7,7 @@
 
 #include "pool/util/size.h"
 
-/* "*4" in text[0..length), blanks around it. 0: it is none, or out of bounds. */
+/* "*4" in text[0..length), with blanks around it. 0: malformed or out of bounds. */
 static uint32_t parse_count(const char *text, size_t length)
 {
   uint32_t count = 0;

@@ -17,8 +17,8 @@
 
 #include <pthread.h>
 
-/* The calling thread cannot be cancelled before the restore that gets what this returned. Pairs may be
- * nested. */
+/* The calling thread cannot be cancelled before gp_cancel_restore gets the returned
+ * value. Pairs may be nested. */
 static inline int gp_cancel_hold(void)
 {
   int state;
@@ -28,16 +28,16 @@ static inline int gp_cancel_hold(void)
 
 static inline void gp_cancel_restore(int state)
 {
-  (void)pthread_setcancelstate(state, NULL); /* what it was */
+  (void)pthread_setcancelstate(state, NULL); /* the state from before */
 }
 
-/* Of functions with GP_CANCEL_UNDO that others would be inlined with: gcc warns of what setjmp might do to
- * their variables. */
+/* For functions with GP_CANCEL_UNDO that would otherwise be inlined together with others: gcc warns of what
+ * setjmp might do to their variables. */
 #define GP_CANCEL_NOINLINE __attribute__((noinline))
 
 /*
  * result = call; if the thread ends in the call (a cancellation, pthread_exit), undo(arg) runs before its
- * stack is gone. With no lock held. Not free (setjmp): for calls that reach the driver.
+ * stack is gone. The caller holds no lock. Has a cost (setjmp), so it is for calls that reach the driver.
  */
 #define GP_CANCEL_UNDO(result, call, undo, arg)                                                              \
   do {                                                                                                       \

@@ -53,7 +53,7 @@ uint64_t gp_process_start(pid_t pid)
   if (fd < 0)
     return 0;
   ssize_t length = read(fd, text, sizeof(text) - 1);
-  (void)close(fd); /* it was only read */
+  (void)close(fd); /* opened for reading only */
   if (length <= 0)
     return 0;
   text[length] = '\0';
@@ -75,7 +75,7 @@ bool gp_control_is_served(const char *path)
   struct sockaddr_un address = {.sun_family = AF_UNIX};
   int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (fd < 0)
-    return true; /* not known */
+    return true; /* unknown: assume so */
   memcpy(address.sun_path, path, strlen(path) + 1);
   int error = connect(fd, (struct sockaddr *)&address, sizeof(address)) != 0 ? errno : 0;
   (void)close(fd); /* nothing was written */
@@ -117,6 +117,6 @@ unsigned gp_control_remove_stale(const char *folder)
       continue;
     removed += unlink(path) == 0;
   }
-  (void)closedir(listing); /* it was only read */
+  (void)closedir(listing); /* opened for reading only */
   return removed;
 }

@@ -17,8 +17,9 @@ typedef struct gp_list {
 #define gp_list_entry(link, type, member) ((type *)(void *)((char *)(link)-offsetof(type, member)))
 
 /*
- * Walks the entries of a list in its order. name is declared as a pointer to type; member is its link. The
- * _SAFE form allows that the body removes the entry from the list, or frees it, and nothing else of the list.
+ * Walks the entries of a list in its order. name is declared as a pointer to type; member is
+ * its link. In the _SAFE form the body may remove the entry from the list, or free it, but
+ * change nothing else of the list.
  */
 #define GP_LIST_EACH(list, type, member, name)                                                               \
   for (type *name = gp_list_entry((list)->next, type, member); &name->member != (list);                      \

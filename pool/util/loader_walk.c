@@ -11,21 +11,17 @@
 
 #define NS_PER_SECOND UINT64_C(1000000000)
 
-/*
- * How long a fork waits for walks, and a walk for forks. Both take less than a millisecond, but on a machine
- * with too much to do a thread in one may wait seconds for a processor.
- */
+/* How long a fork waits for walks, and a walk for forks. Both take less than a millisecond, but on an
+ * overloaded machine such a thread may wait seconds for a processor. */
 #define PATIENCE_NS (5 * NS_PER_SECOND)
 #define PAUSE_NS    20000
 
-/*
- * Either side says that it is there before it looks for the other, in sequentially consistent order, so that
- * not both can miss the other.
- */
+/* Each side first announces itself and then looks for the other, in sequentially consistent order, so that
+ * they cannot both miss each other. */
 static atomic_uint walkers; /* threads between the outermost begin and its end */
 static atomic_uint forks;   /* threads between the handlers of fork */
 
-/* Pairs that the thread is in, its forks included: what begins inside of one was counted with it. */
+/* Pairs that the thread is in, its forks included: inner pairs count with the outermost one. */
 static __thread unsigned depth __attribute__((tls_model("initial-exec")));
 
 static uint64_t now_ns(void)
@@ -62,15 +58,15 @@ static void before_fork(void)
 static void after_fork_in_parent(void)
 {
   if (depth == 0)
-    return; /* the handlers came while it forked */
+    return; /* fork began before the handlers were there */
   (void)atomic_fetch_sub(&forks, 1);
   depth--;
 }
 
-/* The other threads are not here, and what they were at does not end. */
+/* The child has no other threads, so their walks never end. */
 static void after_fork_in_child(void)
 {
-  depth -= depth > 0; /* 0: as above */
+  depth -= depth > 0; /* 0: see after_fork_in_parent */
   atomic_store(&forks, 0);
   atomic_store(&walkers, depth > 0);
 }
@@ -78,7 +74,8 @@ static void after_fork_in_child(void)
 /* Several threads at once may have the handlers twice, which does no harm. */
 static __attribute__((noinline)) void watch_forks(atomic_bool *is_watching)
 {
-  (void)pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child); /* no memory: as before */
+  (void)pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child); /* no memory: goes on
+                                                                                 * without */
   atomic_store_explicit(is_watching, true, memory_order_release);
 }
 
@@ -108,7 +105,7 @@ void gp_loader_walk_end(void)
 static __attribute__((noinline)) bool begin_patiently(void)
 {
   int saved_errno = errno;
-  int cancel_state = gp_cancel_hold(); /* to sleep is a point of cancellation */
+  int cancel_state = gp_cancel_hold(); /* sleeping is a cancellation point */
   uint64_t end_ns = now_ns() + PATIENCE_NS;
   bool has_begun = false;
 

@@ -11,8 +11,8 @@
 
 #include "pool/util/lock_gaps.h"
 
-/* Sleeps while *word is value, until woken, or until the time of day `until`, if it is not NULL. False: it is
- * that late. */
+/* Sleeps while *word is value, until woken, or until the time of day `until`, if that is not NULL.
+ * False: that time has come. */
 static bool sleep_on(_Atomic uint32_t *word, uint32_t value, const struct timespec *until)
 {
   const int operation = FUTEX_WAIT_BITSET | FUTEX_PRIVATE_FLAG | FUTEX_CLOCK_REALTIME;
@@ -26,7 +26,7 @@ static bool sleep_on(_Atomic uint32_t *word, uint32_t value, const struct timesp
 static void wake(_Atomic uint32_t *word, int threads)
 {
   int saved_errno = errno;
-  (void)syscall(SYS_futex, word, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, threads); /* there may be none */
+  (void)syscall(SYS_futex, word, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, threads); /* maybe none */
   errno = saved_errno;
 }
 
@@ -39,16 +39,16 @@ static inline void pause_briefly(void)
 #endif
 }
 
-/* Of about 25 to 45 ns each: a microsecond before the first look, some ten or twenty in all, which is what
- * sleeping and being woken would take. */
+/* Pauses of about 25 to 45 ns: one microsecond before the first look, ten or twenty in all. Sleeping and
+ * waking up would take about as long. */
 #define FIRST_PAUSES 32
 #define MOST_PAUSES  256
 
 /*
- * Looks at a taken lock, ever more seldom. The first look is late on purpose: the holder is likely to come
- * back for the lock, and works undisturbed meanwhile, while what the lock guards is in its cache; the thread
- * that gets the lock after each of its uses has to fetch all of that first. True: it is the caller's now, in
- * that state.
+ * Looks at a taken lock at growing intervals. The first look is late on purpose: the holder will
+ * probably need the lock again soon, and still has the guarded data in its cache. If another
+ * thread got the lock after each use, it would have to fetch all of that first. True: the caller
+ * has the lock now, in that state.
  */
 static bool spin(gp_lock_t *lock, gp_lock_state_t state)
 {
@@ -62,8 +62,9 @@ static bool spin(gp_lock_t *lock, gp_lock_state_t state)
 }
 
 /*
- * A thread that was woken takes the lock as awaited: others may sleep still. Until it has it, or sleeps
- * again, a release may find no thread to wake: that thread will look. False: it is too late.
+ * A thread that was woken takes the lock as AWAITED, since others may still sleep. Until it has the
+ * lock or sleeps again, a release may find no thread to wake, which is harmless: this thread will
+ * look. False: it is too late.
  */
 static bool contend(gp_lock_t *lock, const struct timespec *until)
 {
@@ -82,7 +83,7 @@ static bool contend(gp_lock_t *lock, const struct timespec *until)
 
 void gp_lock_contend(gp_lock_t *lock)
 {
-  (void)contend(lock, NULL); /* it is never too late */
+  (void)contend(lock, NULL); /* never too late without a time */
 }
 
 void gp_lock_wake(gp_lock_t *lock)
@@ -130,7 +131,7 @@ static _Thread_local unsigned held; /* bit per rank */
 
 static _Atomic unsigned gaps_one_in;
 static _Atomic uint32_t gap_seeds;
-static _Thread_local uint32_t gap_random; /* 0: not begun */
+static _Thread_local uint32_t gap_random; /* 0: not seeded */
 
 void gp_lock_leave_gaps(unsigned one_in)
 {

@@ -2,12 +2,12 @@
  * Locks with ranks. A thread may take a lock only if it holds none of the same or a higher rank; a debug
  * build (debug_level >= 1) checks that, and that no thread calls the driver with a lock.
  *
- * Locks are held for some ten nanoseconds, and to wake a thread that sleeps costs microseconds. So a thread
- * that finds a lock taken looks again for some microseconds, ever more seldom, before it sleeps. No function
- * here is a cancellation point or changes errno.
+ * Threads hold locks for some ten nanoseconds, but waking a sleeping thread costs microseconds. So a thread
+ * that finds a lock taken looks again at growing intervals for some microseconds before it sleeps. No
+ * function here is a cancellation point or changes errno.
  *
- * Invariant: while a thread sleeps, the state is GP_LOCK_AWAITED, or the next to sleep was woken and will
- * leave it so.
+ * Invariant: while a thread sleeps, the state is GP_LOCK_AWAITED, or another thread was
+ * woken and will leave it so.
  */
 #ifndef GP_POOL_UTIL_LOCK_H
 #define GP_POOL_UTIL_LOCK_H
@@ -18,16 +18,16 @@
 
 #include "pool/util/assert.h"
 
-/* In the order in which locks may be nested: an outer lock has the lower rank. */
+/* In nesting order: an outer lock has the lower rank. */
 typedef enum gp_lock_rank {
-  GP_RANK_NONE,      /* memory full of zeros, which is no lock yet */
+  GP_RANK_NONE,      /* zeroed memory, no lock yet */
   GP_RANK_CONTROL,   /* requests of users, which may call the driver: gp_locks_held leaves it out */
   GP_RANK_START,     /* the start of the preload library */
   GP_RANK_SNAPSHOT,  /* the writer of snapshots, which reads the engine */
   GP_RANK_CONTEXTS,  /* the engine's list of contexts */
   GP_RANK_DEVICE,    /* blocks, bins and statistics of one device */
   GP_RANK_FORWARDED, /* allocations that are not pooled */
-  GP_RANK_HOOKS,     /* what the hooks keep: captures, events, green contexts, memory pools, mappings */
+  GP_RANK_HOOKS,     /* records of the hooks: captures, events, green contexts, memory pools, mappings */
   GP_RANK_MAP,       /* writers of an address map */
   GP_RANK_SLAB,      /* free block records */
   GP_RANK_PRESTART,  /* events from before the record */
@@ -43,7 +43,7 @@ typedef enum gp_lock_rank {
 typedef enum gp_lock_state {
   GP_LOCK_FREE,
   GP_LOCK_TAKEN,
-  GP_LOCK_AWAITED, /* taken; who releases it wakes a thread that sleeps */
+  GP_LOCK_AWAITED, /* taken; its release wakes a sleeping thread */
 } gp_lock_state_t;
 
 typedef struct gp_lock {
@@ -54,7 +54,7 @@ typedef struct gp_lock {
 #if GP_DEBUG_LEVEL >= 1
 void gp_lock_note_taken(gp_lock_rank_t rank);
 void gp_lock_note_released(gp_lock_rank_t rank);
-void gp_lock_note_taken_within(gp_lock_rank_t rank); /* of any rank: a wait that ends is no deadlock */
+void gp_lock_note_taken_within(gp_lock_rank_t rank); /* allows any rank: a bounded wait is no deadlock */
 unsigned gp_locks_held(void);                        /* bit mask of ranks held by this thread */
 bool gp_lock_is_held(const gp_lock_t *lock);         /* for asserts: this thread holds a lock of that rank */
 #else
@@ -93,13 +93,13 @@ static inline void gp_lock_init(gp_lock_t *lock, gp_lock_rank_t rank)
   lock->rank = rank;
 }
 
-/* For asserts at the end of what has the lock, which needs no end of its own. */
+/* For asserts when the lock's owner ends; the lock itself needs no destruction. */
 static inline bool gp_lock_is_free(const gp_lock_t *lock)
 {
   return atomic_load_explicit(&lock->state, memory_order_relaxed) == GP_LOCK_FREE;
 }
 
-/* The rest of take and release, where another thread has the lock, or waits for it. */
+/* The slow paths of take and release, when another thread has the lock or waits for it. */
 void gp_lock_contend(gp_lock_t *lock);
 void gp_lock_wake(gp_lock_t *lock);
 
@@ -119,9 +119,9 @@ static inline void gp_lock_take(gp_lock_t *lock)
 
 /*
  * A sequentially consistent fence between what this thread did before it took a lock that it holds and what
- * it does from here on. On x86-64 to take a lock is such a fence by itself: it ends with a locked
- * instruction, with which neither earlier stores nor later loads are reordered (Intel SDM, vol. 3, "Loads and
- * Stores Are Not Reordered with Locked Instructions"). That holds for gp_lock_contend and gp_lock_wait, too.
+ * it does from here on. On x86-64 taking a lock is already such a fence: it ends with a locked instruction,
+ * which neither earlier stores nor later loads can pass (Intel SDM, vol. 3, "Loads and Stores Are Not
+ * Reordered with Locked Instructions"). That holds for gp_lock_contend and gp_lock_wait, too.
  */
 static inline void gp_lock_fence(void)
 {

@@ -1,8 +1,8 @@
 /*
  * Messages to the user. Every line starts with "gpupool: [pid] " and goes to stderr or to the file named by
- * GPUPOOL_LOG, never to stdout, with one write(2). What could steer a terminal becomes '?'. Nothing here
- * allocates or takes a lock, so a message can be written at any point of an allocation. After
- * GP_LOG_MAX_WARNINGS warnings and errors the rest is counted only. Safe from any thread.
+ * GPUPOOL_LOG, never to stdout, with one write(2). Characters that could steer a terminal become '?'.
+ * Nothing here allocates or takes a lock, so a message can be written at any point of an allocation. After
+ * GP_LOG_MAX_WARNINGS warnings and errors it only counts the rest. Safe from any thread.
  */
 #ifndef GP_POOL_UTIL_LOG_H
 #define GP_POOL_UTIL_LOG_H

@@ -178,10 +178,8 @@ malformed:
   return false;
 }
 
-/*
- * A limit of so few bytes is obeyed, being a promise, but whoever wrote 8 meant 8GiB: no program can hold
- * anything under it.
- */
+/* A limit of so few bytes is obeyed, since a limit is a promise. But the user who wrote 8 meant 8GiB: no
+ * program can run under such a limit. */
 static void ask_for_unit(const attempt_t *attempt, const gp_amount_t *amounts)
 {
   char message[GP_OPTION_TEXT_BYTES + 256], size[GP_SIZE_TEXT_BYTES];
@@ -248,7 +246,7 @@ static bool is_signal_choice(const gp_option_t *option, const char *text, size_t
          find_choice(option->syntax, SIGNAL_CHOICE, strlen(SIGNAL_CHOICE)) >= 0;
 }
 
-/* *ret_signals: those that were named, 1 << (number - 1). */
+/* *ret_signals: the named signals, as 1 << (number - 1). */
 static bool parse_flags(const attempt_t *attempt, uint64_t *ret_number, uint64_t *ret_signals)
 {
   const gp_option_t *option = &gp_option_table[attempt->id];

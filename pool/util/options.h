@@ -37,7 +37,7 @@ typedef struct gp_option {
   gp_option_type_t type;
   const char *default_text;
   uint64_t minimum;
-  uint64_t maximum; /* SIZE: 0 is no bound */
+  uint64_t maximum; /* SIZE: 0 means no bound */
   const char *syntax;
   const char *help;
 } gp_option_t;
@@ -58,7 +58,7 @@ typedef enum gp_option_source {
   GP_OPTION_FROM_DEFAULT,
   GP_OPTION_FROM_ENVIRONMENT,
   GP_OPTION_FROM_PROFILE, /* the file that GPUPOOL_PROFILE names (profile.h) */
-  GP_OPTION_FROM_MXNET,   /* a variable of MXNet, honoured where that of gpupool is unset */
+  GP_OPTION_FROM_MXNET,   /* a variable of MXNet, used if gpupool's is unset */
 } gp_option_source_t;
 
 /*
@@ -78,7 +78,7 @@ typedef struct gp_options {
   gp_amount_t limits[GP_OPTION_DEVICES]; /* of GPUPOOL_LIMIT, by device ordinal */
   gp_block_list_t prewarm;               /* of GPUPOOL_PREWARM */
   uint64_t snapshot_signals;             /* of GPUPOOL_SNAPSHOT_AT: 1 << (number - 1) */
-  bool limit_malformed;                  /* every allocation must then fail: a limit is a promise to others */
+  bool limit_malformed;                  /* every allocation must then fail: a limit is a promise */
   char runs[GP_RUN_BYTES];               /* of GPUPOOL_RUN (run_id.h), which is no option; "": none */
 } gp_options_t;
 
@@ -136,8 +136,8 @@ int gp_options_check_names(char *const *environment, gp_option_problem_fn proble
 bool gp_option_parse(gp_option_id_t id, const char *text, gp_options_t *options, gp_option_problem_fn problem,
     void *problem_arg);
 
-/* The index of a choice of that option (CHOICE, FLAGS), in any case of letters; -1: it has none of that name.
- * For code that needs one option before the others are read. */
+/* The index of a choice of that option (CHOICE, FLAGS), case ignored; -1: no choice has that name. For code
+ * that needs one option before the others are read. */
 int gp_option_choice(gp_option_id_t id, const char *text);
 
 /* The option whose name is `name` ("limit", "LIMIT", "max-cached", "MAX_CACHED"), or GP_OPTION_COUNT. */

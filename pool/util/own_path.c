@@ -9,9 +9,9 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-#define LINKS_MOST 40 /* as the kernel follows */
+#define LINKS_MOST 40 /* as many as the kernel follows */
 
-/* What is left of the way. */
+/* The rest of the path. */
 typedef struct way {
   char *path; /* begins with the next name; within the caller's buffer */
   char *begin;
@@ -23,11 +23,11 @@ static void close_folder(int folder)
 {
   int saved_errno = errno;
   if (folder != AT_FDCWD)
-    (void)close(folder); /* it was only walked through */
+    (void)close(folder); /* the walk has left it */
   errno = saved_errno;
 }
 
-/* The target of a link takes the place of its name, before rest. False with errno. */
+/* Replaces the name of a link by its target, in front of rest. False with errno. */
 static bool take_target(way_t *way, int link, const char *rest)
 {
   size_t bytes = strlen(rest) + 1;
@@ -41,12 +41,12 @@ static bool take_target(way_t *way, int link, const char *rest)
     return false;
   }
   way->begin[length] = '/';
-  memmove(way->begin + length + (bytes > 1), kept, bytes); /* the last name keeps no slash behind it */
+  memmove(way->begin + length + (bytes > 1), kept, bytes); /* the last name has no slash behind it */
   way->path = way->begin;
   return true;
 }
 
-/* Whether a link may be followed. The links of /proc are the kernel's: they lead to what has no name, and
+/* Whether a link may be followed. The kernel's own links in /proc may lead to objects without a name, so
  * only the kernel can follow them. False with errno. */
 static bool may_follow(way_t *way, int link, bool *ret_by_kernel)
 {
@@ -59,8 +59,11 @@ static bool may_follow(way_t *way, int link, bool *ret_by_kernel)
   return way->links <= LINKS_MOST && (status.st_uid == geteuid() || status.st_uid == 0);
 }
 
-/* Opens the first name of the way in folder, and steps over it; a link is looked at and not followed, except
- * by the kernel. Returns a descriptor, -1 with errno, or -1 with errno 0: the way goes on along a link. */
+/*
+ * Opens the first name of the way in folder, and advances past it. Reads a link itself instead of
+ * following it, unless only the kernel can. Returns a descriptor; -1 with errno; or -1 with errno 0: the
+ * path goes on along a link.
+ */
 static int step(way_t *way, int folder, int flags, mode_t mode)
 {
   char *name = way->path;

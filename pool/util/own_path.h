@@ -1,6 +1,4 @@
-/*
- * Opening a path that another user may have bent.
- */
+/* Opening a path into which another user may have put links. */
 #ifndef GP_POOL_UTIL_OWN_PATH_H
 #define GP_POOL_UTIL_OWN_PATH_H
 
@@ -8,11 +6,11 @@
 #include <sys/types.h>
 
 /*
- * As open(2), but no symbolic link is followed, at any place in the path, unless it belongs to this user or
- * to root: another user's could lead to any file of this one. path lies in a buffer of capacity bytes, which
- * is used up. Takes two descriptors meanwhile. Returns a descriptor, or -1 with errno: ELOOP for a link of
- * another user, EMLINK for links that lead in a circle, else as open(2). No allocation, and little of the
- * stack.
+ * As open(2), but follows a symbolic link, anywhere in the path, only if it belongs to this user or to
+ * root: another user's link could lead to any file of this user. path is in a buffer of capacity bytes,
+ * which the function overwrites. Uses two descriptors meanwhile. Returns a descriptor, or -1 with errno:
+ * ELOOP for a link of another user, EMLINK for links that lead in a circle, else as open(2). Allocates
+ * nothing, and uses little of the stack.
  */
 int gp_own_path_open(char *path, size_t capacity, int flags, mode_t mode);
 

@@ -21,7 +21,7 @@ static const char *process_rank(void)
   return "0";
 }
 
-/* The text of one placeholder; NULL if there is none of that letter. scratch holds at least 256 bytes. */
+/* The text of one placeholder; NULL if no placeholder has that letter. scratch holds at least 256 bytes. */
 static const char *placeholder_text(char letter, unsigned sequence, const char *reason, char *scratch)
 {
   switch (letter) {

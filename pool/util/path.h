@@ -22,7 +22,7 @@ int gp_path_expand(const char *pattern, unsigned sequence, const char *reason, c
  */
 const char *gp_path_check(const char *pattern);
 
-/* Whether something is there that is neither a file nor a folder, links followed: a
+/* True if path names something other than a file or a folder, links followed: a
  * device, a pipe, a socket. */
 bool gp_path_is_special(const char *path);
 

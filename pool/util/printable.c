@@ -1,7 +1,6 @@
 #include "pool/util/printable.h"
 
-/* Characters with an effect on others, or with none to be seen: [first, last]. Names as in the Unicode
- * standard. */
+/* Characters that affect others, or are invisible: [first, last]. Names as in the Unicode standard. */
 static const struct {
   uint32_t first;
   uint32_t last;

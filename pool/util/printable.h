@@ -1,8 +1,8 @@
 /*
- * Text that may come from anywhere, made fit for a terminal. This file alone decides what could steer one, or
- * show a reader other text than there is: control characters (C0, DEL, and C1 in UTF-8), bytes that are no
- * UTF-8, and format characters that turn the direction of text round or have no width. Pure functions; any
- * thread.
+ * Makes text from any source safe for a terminal. Only this file decides which characters could steer
+ * a terminal, or mislead a reader about the text: control characters (C0, DEL, and C1 in UTF-8),
+ * bytes that are no UTF-8, and format characters that change the text's direction or have no width.
+ * Pure functions; any thread.
  */
 #ifndef GP_POOL_UTIL_PRINTABLE_H
 #define GP_POOL_UTIL_PRINTABLE_H
@@ -16,7 +16,7 @@ typedef struct gp_character {
   uint32_t code;     /* of Unicode; the byte if is_malformed */
   uint8_t length;    /* bytes it takes, from 1 */
   bool is_malformed; /* the byte begins no UTF-8 character: overlong, surrogate, above U+10FFFF, cut short */
-  bool is_unsafe;    /* to be replaced or escaped; true of what is malformed, and of line ends and tabs */
+  bool is_unsafe;    /* to be replaced or escaped; true for malformed bytes, line ends and tabs */
 } gp_character_t;
 
 /* The character that text[0..length) begins with; length is at least 1. */

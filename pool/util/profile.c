@@ -54,7 +54,7 @@ static void report(profile_t *profile, const char *format, ...)
     profile->problem(profile->problem_arg, true, message);
 }
 
-/* Of a value of the file: the place comes before what is wrong with it. */
+/* Reports a bad value of the file, with its place in front of the message. */
 static void report_value(void *arg, bool malformed, const char *message)
 {
   (void)malformed;
@@ -90,8 +90,8 @@ static ssize_t read_file(profile_t *profile, char *text)
   return got < 0 || used > GP_PROFILE_BYTES ? -1 : (ssize_t)used;
 }
 
-/* NAME=VALUE of a line, blanks around both taken off. False: the line says nothing, or, reported, nothing
- * that can be used. The two are ended in the line itself. */
+/* NAME=VALUE of a line, without blanks around either. False: the line is empty, or is of no use, which this
+ * reports. Writes the NULs of both strings into the line. */
 static bool read_line(profile_t *profile, char *line, gp_option_id_t *ret_id, const char **ret_value)
 {
   static const char blanks[] = " \t\r", prefix[] = "GPUPOOL_";
@@ -123,7 +123,7 @@ static bool read_line(profile_t *profile, char *line, gp_option_id_t *ret_id, co
   return *ret_id != GP_OPTION_COUNT && gp_profile_has(*ret_id);
 }
 
-/* Calls visit for each setting. text is changed as read_line does. */
+/* Calls visit for each setting. Changes text as read_line does. */
 static void for_each(
     profile_t *profile, char *text, void (*visit)(profile_t *profile, gp_option_id_t id, const char *value))
 {
@@ -181,7 +181,7 @@ int gp_profile_apply(gp_options_t *options, gp_option_problem_fn problem, void *
     return profile.problems;
   }
   memcpy(copy, text, (size_t)length + 1);
-  profile.problem = NULL; /* what is wrong with a line is said when it is set */
+  profile.problem = NULL; /* a line's problems are reported when it is set */
   for_each(&profile, copy, compare_type);
   profile.problem = problem;
   profile.problems = 0;

@@ -59,7 +59,8 @@ int gp_signal_parse(const char *text, size_t length)
     text += 3;
     length -= 3;
   }
-  /* The C library keeps the first of the range for itself: SIGRTMIN is known at run time only. */
+  /* The C library keeps the first signals of the range for itself, so SIGRTMIN is
+   * known only at run time. */
   if (begins_with(text, length, "RTMIN"))
     return parse_offset(text + 5, length - 5, SIGRTMIN, '+');
   if (begins_with(text, length, "RTMAX"))

@@ -1,6 +1,4 @@
-/*
- * Signals by name, those that may ask for a snapshot.
- */
+/* The names of signals that may ask for a snapshot. */
 #ifndef GP_POOL_UTIL_SIGNAL_NAME_H
 #define GP_POOL_UTIL_SIGNAL_NAME_H
 
@@ -8,7 +6,7 @@
 
 #define GP_SIGNAL_NAME_BYTES 16
 
-/* What is accepted, for messages. */
+/* The accepted syntax, for messages. */
 #define GP_SIGNAL_SYNTAX                                                                                     \
   "HUP, INT, QUIT, TERM, USR1, USR2, ALRM, VTALRM, PROF, IO, URG, CONT, WINCH, XCPU, PWR, RTMIN+n or "       \
   "RTMAX-n"

@@ -58,7 +58,7 @@ bool gp_size_parse(const char *text, size_t length, uint64_t *ret_bytes)
   if (at < length && text[at] == '.') {
     size_t first_decimal = ++at;
     for (; at < length && isdigit((unsigned char)text[at]); at++) {
-      if (scale < 1000000) { /* more decimals than that are below a byte's worth of any sensible size */
+      if (scale < 1000000) { /* further decimals are below one byte in any sensible size */
         fraction = fraction * 10 + (uint64_t)(text[at] - '0');
         scale *= 10;
       }
@@ -69,7 +69,7 @@ bool gp_size_parse(const char *text, size_t length, uint64_t *ret_bytes)
   if (!parse_unit(text, length, at, &shift))
     return false;
   if (scale > 1 && shift == 0)
-    return false; /* half a byte */
+    return false; /* a fraction of a byte */
   if (__builtin_mul_overflow(whole, UINT64_C(1) << shift, &bytes) ||
       __builtin_add_overflow(bytes, (fraction << shift) / scale, &bytes))
     return false;
