@@ -11,7 +11,7 @@ static uint64_t system_ns(void)
   return (uint64_t)time.tv_sec * UINT64_C(1000000000) + (uint64_t)time.tv_nsec;
 }
 
-#if defined(__x86_64__) && !defined(GP_CLOCK_SYSTEM) /* tests replace the clock of the system */
+#if defined(__x86_64__) && !defined(GP_CLOCK_SYSTEM) /* tests replace the system's clock */
 
 #include <cpuid.h>
 #include <x86intrin.h>
@@ -21,7 +21,8 @@ static uint64_t system_ns(void)
   1000 /* the counter's clock starts this far ahead, so that it never falls behind an earlier reading */
 #define SCALE_SHIFT 32
 
-/* Where learning began, written once before `begun`; what was learnt, written once before `scale`. */
+/* begin_: where learning began, written once before `begun`. The others: what was learnt,
+ * written once before `scale`. */
 static uint64_t begin_ticks, begin_ns;
 static uint64_t base_ticks, base_ns;
 static atomic_flag beginning = ATOMIC_FLAG_INIT, ending = ATOMIC_FLAG_INIT;

@@ -1,7 +1,7 @@
 /*
  * The CUDA driver's types, and its functions under the names that libcuda exports. cuda.h renames functions
  * by macros (cuMemAlloc becomes cuMemAlloc_v2) unless __CUDA_API_VERSION_INTERNAL asks for the ABI names.
- * Types that the headers of CUDA 11.4 lack are not used: such parameters are void * in functions.def.
+ * This file uses no types that the headers of CUDA 11.4 lack: such parameters are void * in functions.def.
  */
 #ifndef GP_INTERPOSE_CUDA_ABI_H
 #define GP_INTERPOSE_CUDA_ABI_H

@@ -18,18 +18,16 @@
 #include "interpose/routes/real.h"
 #include "pool/util/assert.h"
 
-/* Between enter_context and leave_context, where the first has changed anything. */
+/* True between enter_context and leave_context, if enter_context has changed anything. */
 static _Thread_local bool has_entered __attribute__((tls_model("initial-exec")));
 
-/*
- * Makes a context current if it is not; *ret_entered: leave_context must undo that. Callers must not take a
- * failure for success: a wait in the wrong context would count as a fact about the right one.
- */
+/* Makes a context current if it is not; *ret_entered: leave_context must undo that. Callers must not ignore
+ * a failure: a wait in the wrong context would count as a fact about the right one. */
 static CUresult enter_context(const gp_driver_context_t *context, bool *ret_entered)
 {
   CUcontext current = NULL;
 
-  gp_assert(!has_entered); /* else an earlier call has left the program in another context than its own */
+  gp_assert(!has_entered); /* otherwise an earlier call left the program in a wrong context */
   *ret_entered = false;
   if (GP_REAL_CALL(cuCtxGetCurrent, &current) == CUDA_SUCCESS && current == context->handle)
     return CUDA_SUCCESS;
@@ -44,7 +42,7 @@ static void leave_context(bool entered)
   if (!entered)
     return;
   has_entered = false;
-  /* Pushed by enter_context: an error has no effect on the program. */
+  /* Pops the context that enter_context pushed; an error has no effect on the program. */
   (void)GP_REAL_CALL(cuCtxPopCurrent_v2, &ignored);
 }
 
@@ -62,7 +60,7 @@ static gp_engine_t *watching_engine(void)
   return gp_process_is_ours() ? engine : NULL;
 }
 
-/* Before the driver is asked for memory: for libraries that came meanwhile. */
+/* Before each request to the driver for memory: looks for newly loaded libraries. */
 static void look_before_memory(void)
 {
   gp_engine_t *engine = watching_engine();
@@ -111,7 +109,7 @@ static int cuda_alloc_ordered(
 {
   CUdeviceptr pointer = 0;
   (void)self;
-  (void)context; /* the stream's own counts, and of a default stream the one that is current already */
+  (void)context; /* the stream's context counts; for a default stream that is the current one */
   look_before_memory();
   CUresult result = GP_REAL_CALL(cuMemAllocAsync, &pointer, (size_t)bytes, (CUstream)(uintptr_t)stream);
   if (result == CUDA_SUCCESS)
@@ -124,7 +122,7 @@ static int cuda_free_ordered(
 {
   (void)self;
   bool entered;
-  CUresult result = enter_context(context, &entered); /* a default stream is that of the current one */
+  CUresult result = enter_context(context, &entered); /* a default stream belongs to the current context */
   if (result == CUDA_SUCCESS)
     result = GP_REAL_CALL(cuMemFreeAsync, (CUdeviceptr)address, (CUstream)(uintptr_t)stream);
   leave_context(entered);
@@ -135,7 +133,7 @@ static int cuda_free(void *self, const gp_driver_context_t *context, uint64_t ad
 {
   (void)self;
   bool entered;
-  if (!context->handle) /* stream-ordered memory, which no context owns */
+  if (!context->handle) /* stream-ordered memory belongs to no context */
     return (int)GP_REAL_CALL(cuMemFree_v2, (CUdeviceptr)address);
   (void)enter_context(context, &entered); /* unified addresses: the driver finds the owner from any context */
   CUresult result = GP_REAL_CALL(cuMemFree_v2, (CUdeviceptr)address);
@@ -154,10 +152,8 @@ static int cuda_wait(void *self, const gp_driver_context_t *context)
   return (int)result;
 }
 
-/*
- * The driver's free may wait for running work, and what it waits for is the driver's affair (cuda.h says
- * nothing of it): so it is asked to. 512 bytes are the least that it hands out.
- */
+/* The driver's free may wait for running work, and only the driver knows for which (cuda.h does not say).
+ * So this has the driver free some memory: 512 bytes, the least that it hands out. */
 static int cuda_wait_as_free(void *self, const gp_driver_context_t *context)
 {
   CUdeviceptr pointer = 0;
@@ -192,10 +188,8 @@ static int cuda_fence_record(void *self, const gp_driver_context_t *context, voi
   return (int)result;
 }
 
-/*
- * Asked with the event's context current, as all calls here: without one the driver answers
- * CUDA_ERROR_INVALID_CONTEXT, which the pool would take for the end of that context.
- */
+/* Makes the event's context current, as all calls here: without a context the driver returns
+ * CUDA_ERROR_INVALID_CONTEXT, which the pool would take for the end of that context. */
 
 static int cuda_fence_query(void *self, const gp_driver_context_t *context, void *fence)
 {
@@ -250,9 +244,9 @@ static int cuda_stream_query(void *self, const gp_driver_context_t *context, uin
 }
 
 /*
- * A blocking stream: it begins behind the legacy default stream, which in turn waits for it (CUDA C++
- * Programming Guide, legacy default stream). It gets events only, which are done when the default stream has
- * got as far.
+ * A blocking stream: it begins behind the legacy default stream, which in turn waits for it (CUDA
+ * C++ Programming Guide, legacy default stream). It gets only events, which pass when the default
+ * stream has reached that point.
  */
 static int cuda_side_stream(void *self, const gp_driver_context_t *context, uint64_t *ret_stream)
 {
@@ -279,7 +273,7 @@ static int cuda_stream_wait(void *self, const gp_driver_context_t *context, uint
   return (int)result;
 }
 
-/* The legacy default stream does not wait for it, nor it for that. */
+/* The stream and the legacy default stream do not wait for each other. */
 static int cuda_fill_stream(void *self, const gp_driver_context_t *context, uint64_t *ret_stream)
 {
   CUstream stream = NULL;
@@ -294,11 +288,11 @@ static int cuda_fill_stream(void *self, const gp_driver_context_t *context, uint
   return (int)result;
 }
 
-/* The program's own calls go through a stub (sight/work.def), which knows no parameters. */
+/* The program's own calls go through a stub (sight/work.def) without parameters, hence this type. */
 typedef CUresult(CUDAAPI *gp_fn_cuMemsetD8Async)(
     CUdeviceptr pointer, unsigned char value, size_t count, CUstream stream);
 
-/* A default stream is that of the context that is current already, which may be a green one. */
+/* A default stream belongs to the current context, which may be a green one. */
 static int cuda_fill(void *self, const gp_driver_context_t *context, uint64_t stream, uint64_t address,
     uint64_t bytes, uint8_t value)
 {
@@ -338,10 +332,8 @@ static int cuda_memory_info(
   return (int)result;
 }
 
-/*
- * Bytes that the host could give without swapping: MemAvailable of /proc/meminfo, in which page cache that
- * can be dropped counts (proc(5)). 0 if the kernel does not say.
- */
+/* Bytes that the host could give without swapping: MemAvailable of /proc/meminfo, which includes page cache
+ * that can be dropped (proc(5)). 0 if the kernel does not say. */
 static uint64_t host_memory_available(void)
 {
   static const char name[] = "MemAvailable:";
@@ -350,7 +342,7 @@ static uint64_t host_memory_available(void)
   ssize_t length = fd >= 0 ? read(fd, text, sizeof(text) - 1) : -1;
 
   if (fd >= 0)
-    (void)close(fd); /* it was only read */
+    (void)close(fd); /* opened for reading only */
   if (length <= 0)
     return 0;
   text[length] = '\0';
@@ -358,10 +350,8 @@ static uint64_t host_memory_available(void)
   return line ? strtoull(line + sizeof(name) - 1, NULL, 10) * 1024 : 0; /* kB */
 }
 
-/*
- * An integrated device shares the host's memory. What the driver calls free there is what the host has free
- * at the moment, so that page cache counts as used, which the host drops when memory is asked for.
- */
+/* An integrated device shares the host's memory. There the driver reports the host's free memory without
+ * page cache, which the host would drop for an allocation. */
 static uint64_t cuda_host_available(void *self, const gp_driver_context_t *context)
 {
   int is_integrated = 0;
@@ -372,7 +362,7 @@ static uint64_t cuda_host_available(void *self, const gp_driver_context_t *conte
   return is_integrated ? host_memory_available() : 0;
 }
 
-/* Idle memory of the device's pools of stream-ordered memory, and of graphs (drivers since 11.2 and 11.4). */
+/* Trims the device's pools of stream-ordered memory (since 11.2) and the memory of graphs (since 11.4). */
 static void cuda_trim_async(void *self, const gp_driver_context_t *context)
 {
   (void)self;
@@ -391,22 +381,19 @@ static int cuda_async_reserved(
       GP_REAL(cuDeviceGetGraphMemAttribute)(
           context->device, CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT, &graphs) == CUDA_SUCCESS) {
     *ret_bytes += graphs;
-    *ret_used += graphs; /* what they hold idle serves no request */
+    *ret_used += graphs; /* graphs' idle memory serves no request */
   }
   return (int)result;
 }
 
-/* The driver answers so for a context that ended in a way that no hook sees (a green context, an export
- * table). */
+/* The driver's answers for a context that ended unseen by the hooks (a green context, an export table). */
 static bool cuda_code_is_context_gone(int code)
 {
   return code == CUDA_ERROR_INVALID_CONTEXT || code == CUDA_ERROR_CONTEXT_IS_DESTROYED;
 }
 
-/*
- * A handle may be that of another context by now, which has another id. Drivers before 12.0 have no id; there
- * another question about the handle has to be answered in the same way.
- */
+/* By now the handle may belong to another context, with another id. Drivers before 12.0 have no ids; there
+ * another call about the handle has to fail in the same way. */
 static bool cuda_context_has_ended(void *self, const gp_driver_context_t *context)
 {
   unsigned long long id = 0;

@@ -7,16 +7,12 @@
 #include "pool/driver.h"
 #include "pool/engine.h"
 
-/*
- * The table that fits the bound driver: with fences where it can record an event over a whole context (12.5
- * and later). *ret_version is the driver's CUDA version, 0 if it does not say. The table is static.
- */
+/* The table for the bound driver, with fences if that can record an event over a whole context (12.5 and
+ * later). *ret_version is the driver's CUDA version, 0 if the driver does not tell. The table is static. */
 gp_driver_t gp_driver_cuda(int *ret_version);
 
-/*
- * From now on the table looks for libraries whose calls no hook sees, before each allocation, and tells the
- * engine of them. The library calls this once, at its start.
- */
+/* From now on the table looks for libraries whose calls no hook sees, before each allocation, and reports
+ * them to the engine. The library calls this once, at its start. */
 void gp_driver_cuda_watch_escapes(gp_engine_t *engine);
 
 #endif

@@ -45,7 +45,7 @@ static _Atomic(library_state_t) state;
 static gp_lock_t start_lock = GP_LOCK_INIT(GP_RANK_START);
 static gp_engine_t *the_engine; /* set before state becomes ACTIVE */
 static gp_recorder_t *the_recorder;
-static gp_snapshot_writer_t *the_snapshots; /* NULL as the_recorder is */
+static gp_snapshot_writer_t *the_snapshots; /* NULL exactly if the_recorder is */
 static gp_driver_t driver;
 static gp_options_t options;
 static gp_runtime_share_t runtime_share; /* set before state becomes ACTIVE */
@@ -56,7 +56,7 @@ static _Thread_local bool starting __attribute__((tls_model("initial-exec")));
 static const char *from_environment(void *arg, const char *variable)
 {
   (void)arg;
-  return secure_getenv(variable); /* nothing is read in a setuid program */
+  return secure_getenv(variable); /* reads nothing in a setuid program */
 }
 
 static void log_problem(void *arg, bool malformed, const char *message)
@@ -67,9 +67,9 @@ static void log_problem(void *arg, bool malformed, const char *message)
 }
 
 /*
- * Opens GPUPOOL_LOG for appending; -1 (stderr) if it is not set or cannot be opened. Without blocking, so
- * that the program never waits for its log: opening a FIFO without a reader fails (ENXIO), and messages for
- * which it has no room are lost. No other user leads it elsewhere by a link.
+ * Opens GPUPOOL_LOG for appending; -1 (stderr) if it is not set or cannot be opened. Opens it without
+ * blocking, so that the program never waits for its log: opening a FIFO without a reader fails (ENXIO), and
+ * messages that do not fit into it are lost. Another user's links cannot redirect it.
  */
 static int open_log(void)
 {
@@ -102,9 +102,9 @@ static void log_options(void)
 }
 
 /*
- * CUDA does not work in the child of a process that has used it, and its memory is the parent's: the library
- * is off for good, whatever it was doing. Threads that the child lacks may have held locks; nothing in the
- * child takes one, so that fork() need not wait for them.
+ * CUDA does not work in the child of a process that has used it, and its memory is the parent's: so the
+ * library is off for good there. Threads that the child lacks may have held locks. Nothing in the child
+ * takes a lock, so fork() need not wait for them.
  */
 static void abandon(void)
 {
@@ -112,7 +112,8 @@ static void abandon(void)
     gp_recorder_fork_child(the_recorder);
 }
 
-/* Beside a tool that watches the driver's calls nothing is pooled; limits and the record remain. */
+/* With a tool that watches the driver's calls in the process, the library pools nothing;
+ * limits and the record remain. */
 static void make_way_for_tools(void)
 {
   char text[512];
@@ -122,11 +123,11 @@ static void make_way_for_tools(void)
   gp_engine_stop_pooling(the_engine);
 }
 
-/* Beside a tool nothing is pooled, so that nothing is served either. */
+/* With such a tool the library pools nothing, and so serves no call of the runtime. */
 static void share_runtime(void)
 {
   long mode = (long)gp_option_number(&options, GP_OPTION_stacks);
-  const char *nvtx = secure_getenv("NVTX_INJECTION64_PATH"); /* a tool that the program's own marks load */
+  const char *nvtx = secure_getenv("NVTX_INJECTION64_PATH"); /* a tool that NVTX marks load */
 
   if (!gp_option_number(&options, GP_OPTION_runtime_hooks) || (nvtx && nvtx[0]))
     return;
@@ -144,9 +145,9 @@ const gp_runtime_share_t *gp_library_runtime_share(void)
 /* The program's first GPU memory: before that there is no thread, no handler, no file. */
 static void first_use(void *self)
 {
-  int cancel_state = gp_cancel_hold(); /* threads are started and waited for */
+  int cancel_state = gp_cancel_hold(); /* starts threads and waits for them */
 
-  (void)gp_emergency_pages_prepare(); /* without it a snapshot may fail later, with a message */
+  (void)gp_emergency_pages_prepare(); /* if this fails, a snapshot may fail later, with a message */
   gp_triggers_start(the_snapshots, the_engine, &options);
   if (gp_option_number(&options, GP_OPTION_control))
     gp_control_start(the_recorder, the_snapshots, the_engine);
@@ -181,7 +182,7 @@ static library_state_t start(void)
   gp_options_parse(&options, from_environment, NULL, NULL, NULL);
   gp_log_init((int)gp_option_number(&options, GP_OPTION_verbose), -1);
   gp_log_init((int)gp_option_number(&options, GP_OPTION_verbose), open_log());
-  /* Again, now that messages go to the right file. */
+  /* Parses again, now that messages go to the right file. */
   gp_options_parse(&options, from_environment, NULL, log_problem, NULL);
   gp_profile_apply(&options, log_problem, NULL);
   gp_options_check_names(environ, log_problem, NULL);
@@ -228,7 +229,7 @@ static library_state_t start(void)
   make_way_for_tools();
   share_runtime();
   gp_driver_cuda_watch_escapes(the_engine);
-  (void)at_quick_exit(finish); /* no destructors run there; without memory for it there is no report */
+  (void)at_quick_exit(finish); /* runs no destructors; may fail: then no report */
   return LIBRARY_ACTIVE;
 }
 
@@ -238,12 +239,12 @@ static __attribute__((noinline)) gp_engine_t *engine_slowly(void)
 {
   if (!gp_process_is_ours())
     abandon();
-  /* The caller goes on with GP_REAL, which answers with an error while there is no driver; the start waits
-   * until there is one. */
+  /* The caller goes on with GP_REAL, which returns an error while there is no driver; the library
+   * starts once there is one. */
   if (!gp_real_bind() || atomic_load(&state) == LIBRARY_OFF || starting)
     return NULL;
-  gp_process_watch(abandon);           /* before the lock, which a child could inherit */
-  int cancel_state = gp_cancel_hold(); /* the start opens files, writes messages and asks the driver */
+  gp_process_watch(abandon);           /* before taking the lock, which a child could inherit */
+  int cancel_state = gp_cancel_hold(); /* the start opens files, writes messages and calls the driver */
   starting = true;
   gp_lock_take(&start_lock);
   if (atomic_load(&state) == LIBRARY_NEW)
@@ -253,7 +254,8 @@ static __attribute__((noinline)) gp_engine_t *engine_slowly(void)
   gp_cancel_restore(cancel_state);
   if (atomic_load(&state) != LIBRARY_ACTIVE)
     return NULL;
-  /* This opens libraries: without the lock, and where the caller has just been in the loader anyway. */
+  /* This opens libraries, so it comes after the release of the lock, where the caller has just
+   * been in the loader anyway. */
   if (gp_option_number(&options, GP_OPTION_stacks) != GP_STACKS_OFF)
     gp_unwind_prepare();
   return the_engine;
@@ -263,7 +265,7 @@ gp_engine_t *gp_library_engine(void)
 {
   gp_origin_begin_call();
   if (atomic_load_explicit(&state, memory_order_acquire) == LIBRARY_ACTIVE && gp_process_is_ours()) {
-    gp_assert_internal(gp_locks_held() == 0); /* a hook may call the driver and wait */
+    gp_assert_internal(gp_locks_held() == 0); /* holds no lock: a hook may call the driver and wait */
     if (gp_after_unknown_is_due)
       gp_after_unknown_look(the_engine);
     return the_engine;
@@ -290,7 +292,7 @@ void gp_library_stop_pooling(void)
 }
 
 #if GP_DEBUG_LEVEL >= 1
-/* The simulated driver asks before it frees (test/sim/memory.c): the pool must not hold that address. */
+/* The simulated driver asks before it frees (test/sim/memory.c): the pool must not hold the address. */
 __attribute__((visibility("default"))) bool gpupool_debug_holds(uint64_t address);
 
 bool gpupool_debug_holds(uint64_t address)
@@ -300,10 +302,8 @@ bool gpupool_debug_holds(uint64_t address)
 }
 #endif
 
-/*
- * In a debug build the engine's books have to balance at the end. Other threads may be in the middle of a
- * call, for which the books are open.
- */
+/* In a debug build the engine's books have to balance at the end. Other threads may be in the middle of a
+ * call, with unbalanced books. */
 static void check_books(void)
 {
 #if GP_DEBUG_LEVEL >= 3
@@ -320,9 +320,9 @@ static void check_books(void)
 }
 
 /*
- * Runs at exit, after the program's own exit handlers and the destructors of libraries, so that it sees what
- * they free. It calls no driver function and gives nothing back: the driver may be gone, and the memory goes
- * with the process.
+ * Runs at exit, after the program's own exit handlers and the destructors of libraries, so that it sees
+ * their frees. It calls no driver function and gives no memory back: the driver may be gone, and the
+ * memory goes with the process.
  */
 static void write_reports(void)
 {
@@ -335,10 +335,10 @@ static void write_reports(void)
     return;
   }
   check_books();
-  (void)gp_escape_check(); /* libraries that were loaded since the start */
+  (void)gp_escape_check(); /* looks at libraries loaded since the start */
   if (gp_option_number(&options, GP_OPTION_stats))
     gp_report_write(the_engine);
-  gp_engine_tell_peaks(the_engine);         /* for memory that was never freed */
+  gp_engine_tell_peaks(the_engine);         /* reports peaks of memory that was never freed */
   (void)gp_snapshot_at_exit(the_snapshots); /* it logs its own errors */
   gp_snapshot_close(the_snapshots);
 }
@@ -367,12 +367,12 @@ static const bool is_counted = false;
 #endif
 
 /*
- * The loader runs the destructors of a preloaded library before those of libraries loaded after it, unless it
- * depends on them. An exit handler that is registered now runs after all of them (exit(3): a handler may
- * register another). It is registered for no library, so that no library's end runs it early.
+ * The loader runs the destructors of a preloaded library before those of libraries loaded after it, unless
+ * it depends on them. An exit handler that is registered now runs after all of them (exit(3): a handler may
+ * register another). It is registered for no particular library, so no library's end runs it early.
  *
- * A build that counts lines (b_coverage) writes its counts in a destructor that runs after this one, and
- * counts no more after that: there the library finishes here, and misses what others free later.
+ * A build with line counts (b_coverage) writes them in a destructor that runs after this one, and then
+ * stops counting. So there the library finishes here, and misses later frees.
  */
 __attribute__((destructor)) static void begin_to_finish(void)
 {

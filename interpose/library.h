@@ -14,18 +14,18 @@
  */
 gp_engine_t *gp_library_engine(void);
 
-/* What records the engine, and writes its snapshots, after gp_library_engine has answered. NULL, both: the
+/* The engine's recorder and its snapshot writer, after gp_library_engine has returned. Both are NULL if the
  * host had no memory for a record. Any thread. */
 struct gp_recorder *gp_library_recorder(void);
 struct gp_snapshot_writer *gp_library_snapshots(void);
 
 /*
- * What may be served in the runtime's place (hooks/runtime.h). Nothing with GPUPOOL_RUNTIME_HOOKS=0, nothing
- * where something watches the process's CUDA calls, and nothing whose stack is recorded, so that it shows the
- * runtime always. For callers that got an engine.
+ * Which calls the library may serve in the runtime's place (hooks/runtime.h). None with
+ * GPUPOOL_RUNTIME_HOOKS=0 or where a tool watches the process's CUDA calls, and none whose stack is
+ * recorded, so that stacks always show the runtime. For callers that got an engine.
  */
 typedef struct gp_runtime_share {
-  uint64_t most_bytes; /* of an allocation; 0: none is */
+  uint64_t most_bytes; /* largest served allocation; 0: serves none */
   bool frees;
 } gp_runtime_share_t;
 

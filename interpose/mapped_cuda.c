@@ -14,7 +14,7 @@ static bool has_attribute(const gp_driver_context_t *context, CUdevice_attribute
   return GP_REAL_CALL(cuDeviceGetAttribute, &value, attribute, context->device) == CUDA_SUCCESS && value != 0;
 }
 
-/* No handle types: memory of the pool is never shared. Memory that network devices
+/* No handle types: memory of the pool is never shared. Asking for memory that network devices
  * may reach costs nothing. */
 static CUmemAllocationProp properties_of(const gp_driver_context_t *context)
 {
@@ -28,7 +28,7 @@ static CUmemAllocationProp properties_of(const gp_driver_context_t *context)
   return properties;
 }
 
-/* Drivers since 10.2, on devices that can; not all of them have a granularity that fits. */
+/* The driver is 10.2 or later and the device can map memory, with a granularity that fits. */
 static bool can_map(const gp_driver_context_t *context)
 {
   size_t granularity = 0;

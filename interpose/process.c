@@ -28,15 +28,15 @@ static void make_mark(void)
   *page = 1;
   if (madvise(page, bytes, MADV_WIPEONFORK) != 0 || !__atomic_compare_exchange_n(&gp_process_mark, &expected,
                                                         page, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
-    (void)munmap(page, bytes); /* no other thread has seen it */
+    (void)munmap(page, bytes); /* no other thread has got the page */
 }
 
 void gp_process_watch(void (*child)(void))
 {
-  gp_assert(child && gp_locks_held() == 0); /* a child could inherit a lock that is held */
+  gp_assert(child && gp_locks_held() == 0); /* a child could inherit a held lock */
   if (atomic_load_explicit(&watching, memory_order_acquire))
     return;
   make_mark();
-  (void)pthread_atfork(NULL, NULL, child); /* without host memory for it only the page marks children */
+  (void)pthread_atfork(NULL, NULL, child); /* without memory only the page marks children */
   atomic_store_explicit(&watching, true, memory_order_release);
 }

@@ -36,7 +36,7 @@ static int which_is_first(struct dl_phdr_info *object, size_t size, void *arg)
 
 bool gp_api_is_preloaded(void)
 {
-  static _Atomic int known; /* as which_is_first; 0: not looked yet */
+  static _Atomic int known; /* the result of which_is_first; 0: not known yet */
   int first = atomic_load_explicit(&known, memory_order_relaxed);
 
   if (first == 0) {
@@ -58,7 +58,8 @@ gpupool_result_t gp_api_engine(gp_engine_t **ret_engine)
   return GPUPOOL_OK;
 }
 
-/* How many devices there are, which stays so; before the driver is initialized as many as there may be. */
+/* The number of devices, which never changes; before the driver is initialized, the
+ * most that there may be. */
 static int device_count(void)
 {
   int count;
@@ -91,7 +92,7 @@ GP_API gpupool_result_t gpupool_api_set_verbose(int level)
   gp_engine_t *engine;
   if (level < 0 || level > 2)
     return GPUPOOL_INVALID;
-  gpupool_result_t result = gp_api_engine(&engine); /* its start sets the level, too */
+  gpupool_result_t result = gp_api_engine(&engine); /* the start of the engine also sets the level */
   if (result == GPUPOOL_OK)
     gp_log_init(level, gp_log_fd());
   return result;

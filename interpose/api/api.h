@@ -1,7 +1,5 @@
-/*
- * What the functions of gpupool.h have in common. This folder is the top of the library: it may include all
- * of interpose/ and trace/, and nothing includes it.
- */
+/* The common parts of the functions of gpupool.h. This folder is the top of the library: it may include all
+ * of interpose/ and trace/, and nothing includes it. */
 #ifndef GP_INTERPOSE_API_API_H
 #define GP_INTERPOSE_API_API_H
 
@@ -11,26 +9,23 @@
 
 #define GP_API __attribute__((visibility("default")))
 
-/*
- * Guards what the functions keep of their own. While it is held the engine may be read, but no memory given
- * back: a request of the user may wait for the driver, and the others for it.
- */
+/* Guards the functions' own records. A thread that holds it may read the engine, but not give memory back:
+ * that may wait for the driver, and other threads would wait for the lock. */
 extern gp_lock_t gp_api_lock;
 
 /*
- * A program, or PyTorch, may have opened the library as any other. Then the program's calls do not come here,
- * and a pool that does not see its captures and synchronizations must not begin: false. Any thread.
+ * The library was preloaded. False: the program, or PyTorch, has opened it like any other library. Then the
+ * program's calls do not reach it, and the pool must not begin, since it would not see captures and
+ * synchronizations. Any thread.
  */
 bool gp_api_is_preloaded(void);
 
-/*
- * The engine, which the first call starts. Not GPUPOOL_OK: *ret_engine is untouched, and this is what the
- * function returns. Called with no lock held.
- */
+/* The engine, which the first call starts. If the result is not GPUPOOL_OK, *ret_engine is untouched, and
+ * the function returns the result to the program. The caller holds no lock. */
 gpupool_result_t gp_api_engine(gp_engine_t **ret_engine);
 
-/* The same, and *device becomes the ordinal of a device that there is; GPUPOOL_INVALID: there is none of that
- * ordinal. */
+/* The same, and sets *device to the ordinal of an existing device; GPUPOOL_INVALID:
+ * there is no such device. */
 gpupool_result_t gp_api_device(gp_engine_t **ret_engine, int *device);
 
 #endif

@@ -1,25 +1,25 @@
 /*
- * gpupool.h: what a program may ask of libgpupool.so, the memory pool that it is run under.
+ * gpupool.h: what a program can ask of libgpupool.so, the memory pool that it runs under.
  *
  * A program that includes this header needs no library to link, and runs with the pool and without it:
  *
- *   LD_PRELOAD=libgpupool.so ./app      the functions below do what they say
- *   ./app                               each says that there is no library
+ *   LD_PRELOAD=libgpupool.so ./app      the functions below work as described
+ *   ./app                               each function reports that there is no library
  *
  * Rules that hold for all functions:
- * - Any thread may call them at any time, but in a signal handler. They wait for no work of the device, but
- *   for gpupool_release, which may, as cudaFree does.
- * - They return GPUPOOL_OK or the reason why nothing was done; then what pointers lead to is untouched. Those
- *   that return a number or a text have 0 or NULL in its place.
- * - Sizes are bytes. What is passed stays the caller's. A pointer that takes a result may be NULL if the
- *   result is not wanted.
- * - A device is its CUDA ordinal, or GPUPOOL_CURRENT: that of the context that is current in the calling
- *   thread, 0 if there is none. One that the program has not used holds nothing. One that there is not is
- *   GPUPOOL_INVALID, or 0.
+ * - Any thread may call them at any time, except in a signal handler. None waits for work of the device
+ *   except gpupool_release, which may wait as cudaFree does.
+ * - They return GPUPOOL_OK, or the reason why they did nothing; then they leave all results untouched.
+ *   Functions that return a number or a text return 0 or NULL instead.
+ * - Sizes are bytes. The caller keeps ownership of its arguments. A pointer for a result may be NULL if
+ *   the result is not wanted.
+ * - A device is its CUDA ordinal, or GPUPOOL_CURRENT: the device of the calling thread's current context,
+ *   or 0 if there is none. A device that the program has not used holds nothing. For a device that does not
+ *   exist the result is GPUPOOL_INVALID, or 0.
  * - Without the library they return GPUPOOL_NOT_LOADED, 0 or NULL, and change nothing.
- * - In a process in which the library does nothing it is GPUPOOL_INACTIVE: with GPUPOOL_DISABLE=1, in the
- *   child of fork(), and as long as the process has loaded no CUDA driver. The CUDA runtime loads it with the
- *   program's first call.
+ * - In a process in which the library does nothing the result is GPUPOOL_INACTIVE: with GPUPOOL_DISABLE=1,
+ *   in the child of fork(), and until the process has loaded a CUDA driver. The CUDA runtime loads it with
+ *   the program's first call.
  *
  * C99 or C++11, or later, with GCC or Clang: their __asm__ and __typeof__ are used. Linux.
  */
@@ -35,7 +35,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* NULL may be a 0, which a compiler can be told to refuse. */
+/* NULL may be a plain 0, which a compiler option can reject. */
 #if defined __cplusplus || __STDC_VERSION__ >= 202311L
 #define GPUPOOL_NULL nullptr
 #else
@@ -48,36 +48,35 @@ extern "C" {
 
 typedef enum gpupool_result {
   GPUPOOL_OK = 0,
-  GPUPOOL_NOT_LOADED = 1, /* the program runs without the library, or with one that is older than this call */
+  GPUPOOL_NOT_LOADED = 1, /* the program runs without the library, or with one too old for this call */
   GPUPOOL_INACTIVE = 2,   /* the library does nothing in this process, or not yet */
-  GPUPOOL_INVALID = 3,    /* an argument that is never right, such as a negative device */
+  GPUPOOL_INVALID = 3,    /* an argument that is never valid, such as a negative device */
   GPUPOOL_UNKNOWN = 4,    /* no such block, name or scope */
-  GPUPOOL_FAILED = 5      /* the system or the driver refused; errno tells why where it says so below */
+  GPUPOOL_FAILED = 5      /* the system or the driver refused; errno has the reason where said below */
 } gpupool_result_t;
 
 #define GPUPOOL_CURRENT  (-1)
 #define GPUPOOL_NO_LIMIT UINT64_MAX
 
-/* What is recorded (GPUPOOL_TRACE). */
+/* What the library records (GPUPOOL_TRACE). */
 typedef enum gpupool_recording {
   GPUPOOL_RECORD_OFF = 0,
-  GPUPOOL_RECORD_STATE = 1, /* no events; snapshots have the blocks that are live */
+  GPUPOOL_RECORD_STATE = 1, /* no events; snapshots have the live blocks */
   GPUPOOL_RECORD_ALL = 2
 } gpupool_recording_t;
 
 /* What happened on a device between begin and end of a scope. Bytes as in
  * gpupool_memory_allocated and so on. */
 typedef struct gpupool_report {
-  uint64_t
-      peak_allocated; /* the most that was held at once inside: by all of the program, from before, too */
+  uint64_t peak_allocated; /* the most that the whole program held at once inside, from earlier, too */
   uint64_t peak_reserved;
   uint64_t peak_cached;
-  uint64_t peak_requested;  /* as peak_allocated, but not rounded */
+  uint64_t peak_requested;  /* the same, but not rounded */
   uint64_t allocated_bytes; /* of all allocations inside ... */
   uint64_t allocations;     /* ... and their number */
   uint64_t freed_bytes;     /* of all frees inside ... */
   uint64_t frees;
-  uint64_t cache_hits;   /* allocations without a call of the driver ... */
+  uint64_t cache_hits;   /* allocations without a driver call ... */
   uint64_t cache_misses; /* ... and with one */
   uint64_t driver_allocs;
   uint64_t driver_frees;
@@ -87,10 +86,8 @@ typedef struct gpupool_report {
   double efficiency;     /* peak_requested / peak_reserved, 0 without any */
 } gpupool_report_t;
 
-/*
- * The functions of the library. A program calls those below, without api_, which look first whether there is
- * a library; foreign languages look these names up.
- */
+/* The functions of the library. A program calls the functions below, without api_, which first check
+ * whether there is a library. Foreign languages look up these names. */
 const char *gpupool_api_version(void);
 gpupool_result_t gpupool_api_statistic(int device, const char *name, uint64_t *ret_value);
 size_t gpupool_api_memory_stats(int device, char *text, size_t capacity);
@@ -111,12 +108,12 @@ gpupool_result_t gpupool_api_release(const void *address);
 
 /*
  * For torch.cuda.memory.CUDAPluggableAllocator, which looks them up by name (doc/api.md); programs do not
- * call them. The stream is a cudaStream_t. Memory is that of cudaMallocAsync. alloc: NULL if there is none.
- * free: address may be NULL, and is of alloc; work that was submitted to `stream`, and to the streams that
- * record_stream named for the address, may use it still. base_alloc: where the driver's allocation begins in
- * which address lies, and its bytes. reset: as gpupool_empty_cache. memory_fraction: a limit, as a part of
- * the device's memory; 1: none. In a program that has opened the library without a preload they are
- * cudaMallocAsync and cudaFreeAsync themselves, and one line on stderr says so.
+ * call them. The stream is a cudaStream_t. Memory is as from cudaMallocAsync. alloc: NULL if there is none.
+ * free: address is from alloc, or NULL; work already submitted to `stream`, and to the streams that
+ * record_stream named for the address, may still use it. base_alloc: beginning and bytes of the driver's
+ * allocation that contains address. reset: as gpupool_empty_cache. memory_fraction: a limit, as a part of
+ * the device's memory; 1: none. In a program that has opened the library without a preload these functions
+ * just call cudaMallocAsync and cudaFreeAsync, and one line on stderr says so.
  */
 struct CUstream_st;
 void *gpupool_torch_alloc(size_t size, int device, struct CUstream_st *stream);
@@ -127,9 +124,9 @@ void gpupool_torch_reset(void);
 void gpupool_torch_memory_fraction(double fraction, int device);
 
 /*
- * Puts the address of a function into `pointer`, NULL without the library. On x86-64 through the table that
- * the loader fills: the linker of an executable that is not position-independent would answer NULL for good.
- * (Not where pointers have 32 bits: there is no library for such programs.)
+ * Puts the address of a function into `pointer`, NULL without the library. On x86-64 it reads the table
+ * that the loader fills: for an executable that is not position-independent the linker would fix the
+ * address at NULL. (Not with 32-bit pointers: there is no library for such programs.)
  */
 #if defined __x86_64__ && defined __LP64__
 #define GPUPOOL_FIND(function, pointer)                                                                      \
@@ -142,12 +139,12 @@ void gpupool_torch_memory_fraction(double fraction, int device);
   __typeof__(&function) pointer = &function
 #endif
 
-/* Calls it with the arguments in brackets, or has the value that stands for "no library". */
+/* Returns the result of the call with the arguments in brackets, or without the library the given value. */
 #define GPUPOOL_CALL(function, arguments, without)                                                           \
   GPUPOOL_FIND(gpupool_api_##function, gpupool_found);                                                       \
   return gpupool_found ? gpupool_found arguments : (without)
 
-/* An ordinal that no int holds is that of no device, and must not become that of another one. */
+/* An ordinal outside int names no device, and must not be cut to that of another one. */
 static inline int gpupool_ordinal(long long device)
 {
   return device < GPUPOOL_CURRENT || device > INT32_MAX ? GPUPOOL_CURRENT - 1 : (int)device;
@@ -160,21 +157,21 @@ static inline const char *gpupool_version(void)
 }
 
 /*
- * One number of a device by its name; names are those of PyTorch's memory_stats() where it has one for the
- * same. For each of allocation, segment (counts), allocated_bytes, requested_bytes, reserved_bytes,
+ * One number of a device by its name; names are those of PyTorch's memory_stats() where it has one for
+ * the same. For each of allocation, segment (counts), allocated_bytes, requested_bytes, reserved_bytes,
  * active_bytes, cached_bytes, inactive_split_bytes, surplus_bytes, deferred_bytes, passthrough_bytes and
- * pinned_host_bytes (bytes): "NAME.all.current", "NAME.all.peak", "NAME.all.allocated", "NAME.all.freed", and
- * "NAME" for the current one. Counts: "cache_hits", "cache_misses", "driver_allocs", "driver_frees",
- * "fences", "host_waits", "num_ooms", "num_alloc_retries". trace/FORMAT.md says what each counts, doc/api.md
- * lists the other names by which some are known. A name that there is not: GPUPOOL_UNKNOWN; NULL:
- * GPUPOOL_INVALID. Takes the device's lock.
+ * pinned_host_bytes (bytes): "NAME.all.current", "NAME.all.peak", "NAME.all.allocated",
+ * "NAME.all.freed", and "NAME" for the current one. Counts: "cache_hits", "cache_misses",
+ * "driver_allocs", "driver_frees", "fences", "host_waits", "num_ooms", "num_alloc_retries".
+ * trace/FORMAT.md says what each counts; doc/api.md lists further names for some. Unknown name:
+ * GPUPOOL_UNKNOWN; NULL: GPUPOOL_INVALID. Takes the device's lock.
  */
 static inline gpupool_result_t gpupool_statistic(long long device, const char *name, uint64_t *ret_value)
 {
   GPUPOOL_CALL(statistic, (gpupool_ordinal(device), name, ret_value), GPUPOOL_NOT_LOADED);
 }
 
-/* 0 where gpupool_statistic has none. */
+/* The number itself; 0 where gpupool_statistic fails. */
 static inline uint64_t gpupool_number(long long device, const char *name)
 {
   uint64_t value = 0;
@@ -182,8 +179,11 @@ static inline uint64_t gpupool_number(long long device, const char *name)
   return value;
 }
 
-/* Bytes that the program holds, as the pool rounds them; that the pool keeps for it, ready to be handed out;
- * that the pool holds from the driver, these two included; and the most that each of them has been. */
+/*
+ * allocated: bytes that the program holds, as the pool rounds them. cached: bytes that the pool keeps,
+ * ready to be handed out. reserved: bytes that the pool holds from the driver, including the other two.
+ * max_: the highest value of each.
+ */
 static inline uint64_t gpupool_memory_allocated(long long device)
 {
   return gpupool_number(device, "allocated_bytes.all.current");
@@ -211,8 +211,8 @@ static inline uint64_t gpupool_max_memory_reserved(long long device)
 
 /*
  * All of them as one JSON object, names to numbers, and a table to print. Written into text[0..capacity) as
- * snprintf does: at most capacity - 1 bytes and a 0, and the length that the whole has is returned. text may
- * be NULL if capacity is 0. 0, and nothing is written: there is no library, or no such device.
+ * by snprintf: at most capacity - 1 bytes and a 0. Returns the length of the whole text. text may be NULL
+ * if capacity is 0. Returns 0, with nothing written, if there is no library or no such device.
  */
 static inline size_t gpupool_memory_stats(long long device, char *text, size_t capacity)
 {
@@ -223,17 +223,18 @@ static inline size_t gpupool_memory_summary(long long device, char *text, size_t
   GPUPOOL_CALL(memory_summary, (gpupool_ordinal(device), text, capacity), 0);
 }
 
-/* What cudaMemGetInfo says of the device: under a limit what that leaves, and memory that the pool keeps is
- * free. GPUPOOL_FAILED: the driver does not answer, or may not be asked now (beside a stream capture). */
+/*
+ * The figures of cudaMemGetInfo for the device: memory that the pool keeps counts as free, and a limit
+ * bounds the figures. GPUPOOL_FAILED: the driver does not answer, or the library may not ask now
+ * (during a stream capture).
+ */
 static inline gpupool_result_t gpupool_memory_info(long long device, uint64_t *ret_free, uint64_t *ret_total)
 {
   GPUPOOL_CALL(memory_info, (gpupool_ordinal(device), ret_free, ret_total), GPUPOOL_NOT_LOADED);
 }
 
-/*
- * Peaks begin anew at what is there now: for snapshots and `gpupool ctl`, too. reset_stats: so do the counts,
- * and what was "allocated" and "freed"; this is for the functions above only.
- */
+/* Restarts the peaks at the present values, also for snapshots and `gpupool ctl`. reset_stats also restarts
+ * the counts, and "allocated" and "freed", but only for the functions above. */
 static inline gpupool_result_t gpupool_reset_peaks(long long device)
 {
   GPUPOOL_CALL(reset_peaks, (gpupool_ordinal(device)), GPUPOOL_NOT_LOADED);
@@ -243,19 +244,17 @@ static inline gpupool_result_t gpupool_reset_stats(long long device)
   GPUPOOL_CALL(reset_stats, (gpupool_ordinal(device)), GPUPOOL_NOT_LOADED);
 }
 
-/*
- * Gives what the pool keeps on all devices back to the driver: at once where a device has no work, else in a
- * later free or synchronization of the program that finds it without. *ret_bytes: what went at once.
- */
+/* Gives the pool's kept memory on all devices back to the driver: at once if a device has no work, else in
+ * a later free or synchronization of the program that finds none. *ret_bytes: bytes that went at once. */
 static inline gpupool_result_t gpupool_empty_cache(uint64_t *ret_bytes)
 {
   GPUPOOL_CALL(empty_cache, (ret_bytes), GPUPOOL_NOT_LOADED);
 }
 
 /*
- * From now on the process may hold so many bytes of the device, whatever call they come from (GPUPOOL_LIMIT);
- * GPUPOOL_NO_LIMIT: as many as there are. Below what is held nothing is taken away, and allocations fail
- * until enough was freed. 0: GPUPOOL_INVALID. A GPUPOOL_LIMIT that was malformed is forgotten.
+ * From now on the process may hold at most `bytes` of the device, from whatever calls (GPUPOOL_LIMIT).
+ * GPUPOOL_NO_LIMIT: no limit. If the process holds more, it loses nothing, but allocations fail until it
+ * has freed enough. 0: GPUPOOL_INVALID. This also replaces a malformed GPUPOOL_LIMIT.
  */
 static inline gpupool_result_t gpupool_set_limit(long long device, uint64_t bytes)
 {
@@ -263,36 +262,35 @@ static inline gpupool_result_t gpupool_set_limit(long long device, uint64_t byte
 }
 
 /*
- * Writes a snapshot. path: the name of the file; where there is one, ".1" and so on is appended, since
- * nothing is overwritten. NULL: a name made of GPUPOOL_OUTPUT. The name used goes into ret_path[0..capacity),
- * cut if it does not fit. GPUPOOL_FAILED: errno says why; ECANCELED: GPUPOOL_OUTPUT_MAX is reached, or the
- * process ends.
+ * Writes a snapshot. path: the name of the file. If that exists, ".1" and so on is appended: the
+ * library overwrites no file. NULL: a name from GPUPOOL_OUTPUT. The actual name goes into
+ * ret_path[0..capacity), cut if it does not fit. GPUPOOL_FAILED: errno says why; ECANCELED:
+ * GPUPOOL_OUTPUT_MAX is reached, or the process ends.
  */
 static inline gpupool_result_t gpupool_snapshot(const char *path, char *ret_path, size_t capacity)
 {
   GPUPOOL_CALL(snapshot, (path, ret_path, capacity), GPUPOOL_NOT_LOADED);
 }
 
-/* What is recorded from now on. Events from before a pause count as lost when recording goes on. */
+/* Sets what the library records from now on. Events from before a pause count as lost
+ * when recording goes on. */
 static inline gpupool_result_t gpupool_set_recording(gpupool_recording_t recording)
 {
   GPUPOOL_CALL(set_recording, (recording), GPUPOOL_NOT_LOADED);
 }
 
-/*
- * Names this moment: snapshots have the newest 1023 of such marks. name is any text, copied, and cut after 71
- * bytes; NULL: GPUPOOL_INVALID. While nothing is recorded there is no mark.
- */
+/* Names this moment: snapshots have the newest 1023 of such marks. name is any text, copied, and cut after
+ * 71 bytes; NULL: GPUPOOL_INVALID. While recording is off, marks are lost. */
 static inline gpupool_result_t gpupool_mark(const char *name)
 {
   GPUPOOL_CALL(mark, (name), GPUPOOL_NOT_LOADED);
 }
 
 /*
- * Between the two calls, which may be those of different threads, what all threads do on the device is in the
- * report; both are marks in snapshots. Scopes may overlap. *ret_scope is never 0, and never given twice. At
- * most 64 are open at once: GPUPOOL_FAILED for the next. A scope that is not open: GPUPOOL_UNKNOWN. Peaks
- * that are reset by `gpupool ctl` meanwhile begin anew in the report, too.
+ * The report covers what all threads do on the device between the two calls, which may come from different
+ * threads. Both calls are marks in snapshots. Scopes may overlap. *ret_scope is never 0, and never used
+ * twice. At most 64 may be open at once: GPUPOOL_FAILED for the next. A scope that is not open:
+ * GPUPOOL_UNKNOWN. If `gpupool ctl` resets peaks meanwhile, the report's peaks restart, too.
  */
 static inline gpupool_result_t gpupool_scope_begin(long long device, const char *name, uint64_t *ret_scope)
 {
@@ -303,22 +301,23 @@ static inline gpupool_result_t gpupool_scope_end(uint64_t scope, gpupool_report_
   GPUPOOL_CALL(scope_end, (scope, ret_report, sizeof(*ret_report)), GPUPOOL_NOT_LOADED);
 }
 
-/* How much the library tells on stderr or in GPUPOOL_LOG: 0, 1 or 2, as GPUPOOL_VERBOSE. */
+/* How much the library prints to stderr or GPUPOOL_LOG: 0, 1 or 2, as GPUPOOL_VERBOSE. */
 static inline gpupool_result_t gpupool_set_verbose(int level)
 {
   GPUPOOL_CALL(set_verbose, (level), GPUPOOL_NOT_LOADED);
 }
 
 /*
- * Takes one more reference on memory of cudaMalloc or cudaMallocAsync that the pool serves, by the address
- * that the program got: it stays as it is until the last holder has let go of it. The program's cudaFree is
- * one, each gpupool_retain has to be followed by one gpupool_release more. The memory ends with its context
- * whoever holds it. Retaining what is freed but retained by another is legal. GPUPOOL_UNKNOWN: no block of
- * the pool begins there that anyone holds; the driver served it itself, or it was freed.
+ * Takes one more reference on memory of cudaMalloc or cudaMallocAsync that the pool serves, by the
+ * address that the program got: it stays unchanged until the last holder has released it. The
+ * program's cudaFree is one release; each gpupool_retain needs one gpupool_release. The memory ends
+ * with its context, whoever holds it. The program may also retain memory that it has freed, if
+ * another holder has it. GPUPOOL_UNKNOWN: no held block of the pool begins at address: the driver
+ * served it itself, or it was freed.
  *
- * The last release counts as the free: it may be the driver's, which may wait, and work that was submitted
- * before it may use the memory still. GPUPOOL_UNKNOWN: no reference of gpupool_retain is left on such a
- * block, or the driver did not take it back.
+ * The last release counts as the free: it may call the driver's free, which may wait, and work submitted
+ * before may still use the memory. GPUPOOL_UNKNOWN: no reference of gpupool_retain is left on such a block,
+ * or the driver refused to take it back.
  */
 static inline gpupool_result_t gpupool_retain(const void *address)
 {
@@ -335,7 +334,7 @@ static inline gpupool_result_t gpupool_release(const void *address)
 namespace gpupool
 {
 
-/* A scope that ends with the block in which it stands, or by end(). */
+/* A scope that ends with its enclosing block, or by end(). */
 class scope
 {
 public:
@@ -352,7 +351,7 @@ public:
   scope(const scope &) = delete;
   scope &operator=(const scope &) = delete;
 
-  /* What happened inside; zeros if it has ended, or there is no library. */
+  /* What happened inside; zeros if the scope has already ended, or there is no library. */
   gpupool_report_t end()
   {
     gpupool_report_t report = gpupool_report_t();
@@ -366,8 +365,8 @@ private:
   uint64_t number_ = 0;
 };
 
-/* One more holder of a block, until it is destroyed. It may be moved; it holds nothing where gpupool_retain
- * fails. */
+/* One more holder of a block, until this object is destroyed. It can be moved. It holds nothing
+ * if gpupool_retain fails. */
 class holder
 {
 public:

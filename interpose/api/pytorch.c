@@ -13,14 +13,12 @@
 
 #define BUCKETS 256
 
-/*
- * Calls of the driver, as PyTorch would make them itself: where the library was preloaded its own hooks see
- * them. Otherwise it must not begin.
- */
+/* Driver calls as PyTorch would make them: in a preloaded library its own hooks see them. Otherwise the
+ * library must not start. */
 #define CALL(symbol, ...)                                                                                    \
   (gp_api_is_preloaded() ? hook_##symbol(__VA_ARGS__) : GP_REAL_CALL(symbol, __VA_ARGS__))
 
-/* A stream that uses a block of another one. */
+/* A stream that uses a block of another stream. */
 typedef struct use {
   struct use *next;
   CUdeviceptr pointer;
@@ -36,7 +34,7 @@ typedef struct late {
   use_t *uses;
 } late_t;
 
-static gp_lock_t lock = GP_LOCK_INIT(GP_RANK_HOOKS); /* guards the rest */
+static gp_lock_t lock = GP_LOCK_INIT(GP_RANK_HOOKS); /* guards the variables below */
 static use_t *buckets[BUCKETS];
 static late_t *lates;
 
@@ -55,7 +53,8 @@ static bool is_ready(void)
   return gp_real_bind();
 }
 
-/* Makes the device's primary context current, if another device is. True: leave_device has to follow. */
+/* Makes the device's primary context current, if another device is. True: the caller
+ * must call leave_device. */
 static bool enter_device(int device)
 {
   CUdevice current;
@@ -86,7 +85,7 @@ static bool is_captured(CUstream stream)
          status != CU_STREAM_CAPTURE_STATUS_NONE;
 }
 
-/* Between a captured stream and one that is not there can be no order. */
+/* A captured stream and one that is not captured cannot be ordered. */
 static bool may_order(CUstream stream, const use_t *uses)
 {
   bool captured = uses && is_captured(stream);
@@ -95,7 +94,7 @@ static bool may_order(CUstream stream, const use_t *uses)
   return !captured;
 }
 
-/* What is submitted to `stream` from now on begins after what was submitted to `other`. */
+/* Later work in `stream` begins after all work submitted to `other` so far. */
 static void order_behind(CUstream stream, CUstream other)
 {
   CUevent event = NULL;
@@ -103,7 +102,7 @@ static void order_behind(CUstream stream, CUstream other)
     return;
   if (CALL(cuEventRecord, event, other) == CUDA_SUCCESS)
     (void)CALL(cuStreamWaitEvent, stream, event, 0);
-  (void)CALL(cuEventDestroy_v2, event); /* it lives until it is complete */
+  (void)CALL(cuEventDestroy_v2, event); /* the event lives until it is complete */
 }
 
 static void free_behind(CUdeviceptr pointer, int device, CUstream stream, use_t *uses)
@@ -122,7 +121,7 @@ static void free_behind(CUdeviceptr pointer, int device, CUstream stream, use_t 
         (int)result);
 }
 
-/* The caller of these holds the lock. */
+/* The caller of the functions below holds the lock. */
 
 static void push_late(late_t *late)
 {
@@ -266,7 +265,7 @@ GP_API void gpupool_torch_memory_fraction(double fraction, int device)
   gp_amount_t limit = {.is_none = fraction >= 1.0};
   gp_device_use_t use;
   uint64_t free_bytes, total_bytes;
-  if (!limit.is_none) { /* of all that the device has, whatever the limit was before */
+  if (!limit.is_none) { /* a part of the whole device, whatever the limit before */
     if (!gp_engine_ask_info(engine, gp_engine_device_context(engine, device), &free_bytes, &total_bytes) ||
         !gp_engine_device_use(engine, device, &use))
       return;

@@ -1,6 +1,5 @@
-/*
- * What a program may have the pool do: the requests of `gpupool ctl`, from inside, and references to blocks.
- */
+/* Requests of a program to the pool: the requests of `gpupool ctl`, from inside,
+ * and references to blocks. */
 #include <errno.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -56,7 +55,7 @@ GP_API gpupool_result_t gpupool_api_snapshot(const char *path, char *ret_path, s
 {
   gp_engine_t *engine;
   struct stat status;
-  gp_snapshot_name_t written = {.path = ""}; /* it stays beside the one before */
+  gp_snapshot_name_t written = {.path = ""}; /* an earlier file of that name stays */
 
   if ((path && !path[0]) || (!ret_path && capacity))
     return GPUPOOL_INVALID;

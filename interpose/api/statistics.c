@@ -1,6 +1,4 @@
-/*
- * The statistics of a device: by name, as JSON, as a table; and their new beginning.
- */
+/* The statistics of a device: by name, as JSON, as a table; and their reset. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -12,7 +10,7 @@
 
 static gp_stats_t resets[GP_MAX_DEVICES];
 
-/* As of the last reset of a device; zeros: none was. The caller holds gp_api_lock. */
+/* The statistics at the last reset of the device; zeros: there was none. The caller holds gp_api_lock. */
 static gp_stats_t *since(int device)
 {
   gp_assert(gp_lock_is_held(&gp_api_lock));
@@ -24,7 +22,7 @@ static gpupool_result_t read_stats(int *device, gp_engine_t **ret_engine, gp_sta
   gpupool_result_t result = gp_api_device(ret_engine, device);
   if (result != GPUPOOL_OK)
     return result;
-  gp_lock_take(&gp_api_lock); /* a reset meanwhile would be later than the figures */
+  gp_lock_take(&gp_api_lock); /* a reset in between would be newer than the figures */
   gp_engine_stats(*ret_engine, *device, ret_stats);
   gp_figures_since(ret_stats, since(*device));
   gp_lock_release(&gp_api_lock);
@@ -87,7 +85,7 @@ GP_API size_t gpupool_api_memory_stats(int device, char *bytes, size_t capacity)
     return 0;
   uint64_t idle = stats.cached_bytes.current;
   uint64_t largest = gp_engine_largest_idle(engine, device);
-  if (largest > idle) /* two moments */
+  if (largest > idle) /* the two are of different moments */
     largest = idle;
   gp_text_add(&text, "{");
   gp_figures_each(&stats, add_number, &text);

@@ -1,6 +1,4 @@
-/*
- * Text for a buffer of the caller, with snprintf's rule: what does not fit is cut, and counts.
- */
+/* Text for a buffer of the caller, by snprintf's rule: cuts the text, but counts its whole length. */
 #ifndef GP_INTERPOSE_API_TEXT_H
 #define GP_INTERPOSE_API_TEXT_H
 
@@ -10,7 +8,7 @@
 typedef struct gp_text {
   char *bytes; /* NULL is legal if capacity is 0 */
   size_t capacity;
-  size_t length; /* of all that was added */
+  size_t length; /* of the whole text */
 } gp_text_t;
 
 void gp_text_add(gp_text_t *text, const char *format, ...) __attribute__((format(printf, 2, 3)));

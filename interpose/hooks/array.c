@@ -13,10 +13,8 @@
 #define ARRAY_LAYERED          0x01u
 #define ARRAY_CUBEMAP          0x04u
 
-/*
- * Bits of one element, all channels together. Compressed and planar formats store less than their channels
- * say; a format that is newer than this table is counted by its channels with the widest known.
- */
+/* Bits of one element, all channels together. Compressed and planar formats store less than their channels
+ * suggest. A format newer than this table counts by its channels, with the widest known channel. */
 static uint64_t element_bits(unsigned format, unsigned channels)
 {
   switch (format) {
@@ -104,8 +102,8 @@ static unsigned clamp_levels(const CUDA_ARRAY3D_DESCRIPTOR *array, unsigned leve
   return levels == 0 ? 1 : levels < most ? levels : most;
 }
 
-/* 0: nothing is held (sparse arrays get memory of cuMemCreate mapped), or arguments
- * that the driver refuses. */
+/* 0: the array holds no memory (sparse arrays get memory of cuMemCreate mapped), or the driver
+ * will refuse the arguments. */
 static uint64_t array_bytes(const CUDA_ARRAY3D_DESCRIPTOR *array, unsigned levels)
 {
   uint64_t bytes = 0;
@@ -158,7 +156,7 @@ CUresult CUDAAPI hook_cuMipmappedArrayCreate(
   return result;
 }
 
-/* Counted although another API allocated it: it is memory of the device that this process holds. */
+/* Counts although another API allocated the memory: this process holds it. */
 CUresult CUDAAPI hook_cuImportExternalMemory(
     CUexternalMemory *memory, const CUDA_EXTERNAL_MEMORY_HANDLE_DESC *descriptor)
 {

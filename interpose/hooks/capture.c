@@ -1,11 +1,11 @@
 /*
- * Stream captures: while one is running the library makes no driver call of its own, because many calls are
- * prohibited then and would invalidate the program's capture, and nothing is pooled for the threads to which
- * allocations are prohibited.
+ * Stream captures: while one is running the library makes no driver calls of its own, because many
+ * calls are prohibited then and would invalidate the capture. It pools nothing for threads to which
+ * CUDA prohibits allocations.
  *
- * A hook counts the capture before it calls the driver, so that no call of the library falls in between, and
- * takes it back if it did not begin. It ends with the driver's success, with its stream, or with its context
- * (gp_engine_suspend_in).
+ * A hook counts the capture before it calls the driver, so that no call of the library falls in between,
+ * and uncounts it if it did not begin. A capture ends with the driver's success, with its stream, or with
+ * its context (gp_engine_suspend_in).
  */
 #include "interpose/hooks/captures.h"
 #include "interpose/hooks/hooks.h"
@@ -16,28 +16,28 @@
 #include "pool/reuse/single.h"
 #include "pool/util/cancel.h"
 
-/* A capture during the driver's call: undone or kept if the thread ends there. */
+/* A capture during the driver's call. If the thread ends there, the capture is undone or kept. */
 typedef struct passage {
   gp_engine_t *engine;
   gp_capture_t *capture; /* NULL: none */
-  gp_context_t *known; /* of the stream that is being destroyed, if the driver is asked about it; else NULL */
+  gp_context_t *known;   /* of the stream being destroyed, if the library asks about it; else NULL */
 } passage_t;
 
-/* The program cannot end a capture of whose begin it has no result. */
+/* The program cannot end a capture if it has not got the result of the begin. */
 static void finish_passage(void *arg)
 {
   const passage_t *passage = arg;
   gp_capture_finish(passage->engine, passage->capture);
 }
 
-/* Whether the capture ended is unknown: it counts until its stream or its context ends. */
+/* Nobody knows whether the capture ended: it counts until its stream or its context ends. */
 static void keep_passage(void *arg)
 {
   const passage_t *passage = arg;
   if (passage->capture)
     gp_capture_put(passage->engine, passage->capture);
   if (passage->known)
-    gp_known_streams_miss(passage->engine); /* it may be there still */
+    gp_known_streams_miss(passage->engine); /* the stream may still exist */
 }
 
 static CUresult began(gp_engine_t *engine, gp_capture_t *capture, CUresult result)
@@ -50,8 +50,8 @@ static CUresult began(gp_engine_t *engine, gp_capture_t *capture, CUresult resul
 }
 
 /*
- * To which threads "potentially unsafe" calls are prohibited, as cudaMalloc is (cuda.h at
- * cuThreadExchangeStreamCaptureMode). A thread may have exempted itself: then the driver takes its calls.
+ * The threads to which CUDA prohibits "potentially unsafe" calls, such as cudaMalloc (cuda.h at
+ * cuThreadExchangeStreamCaptureMode). A thread may have exempted itself: then the driver accepts its calls.
  */
 static gp_reach_t reach_of(CUstreamCaptureMode mode)
 {
@@ -105,7 +105,7 @@ CUresult CUDAAPI hook_cuStreamBeginCaptureToGraph_ptsz(CUstream stream, CUgraph 
       cuStreamBeginCaptureToGraph_ptsz, reach_of(mode), stream, stream, graph, nodes, edges, count, mode);
 }
 
-/* Into the nodes that the graph has: a capture like the others (13.3). */
+/* Captures into the graph's existing nodes; otherwise a capture like the others (13.3). */
 CUresult CUDAAPI hook_cuStreamBeginRecaptureToGraph(
     CUstream stream, CUstreamCaptureMode mode, CUgraph graph, void *callback, void *user_data)
 {
@@ -121,10 +121,10 @@ CUresult CUDAAPI hook_cuStreamBeginRecaptureToGraph_ptsz(
 }
 
 /*
- * Into a command list of a graphics API, "similarly to cuStreamBeginCapture with
- * CU_STREAM_CAPTURE_MODE_RELAXED", and the stream must not be synchronized meanwhile (CUDA Driver API, 13.4).
- * The work runs when the program submits the list, in an order that no stream of CUDA shows: mode `single`
- * does not cover it.
+ * Captures into a command list of a graphics API, "similarly to cuStreamBeginCapture with
+ * CU_STREAM_CAPTURE_MODE_RELAXED", and the stream must not be synchronized meanwhile (CUDA Driver API,
+ * 13.4). The work runs when the program submits the list, in an order that no stream of CUDA shows: mode
+ * `single` does not cover it.
  */
 static void begin_cig(void)
 {
@@ -146,9 +146,9 @@ CUresult CUDAAPI hook_cuStreamBeginCaptureToCig_ptsz(CUstream stream, void *para
 }
 
 /*
- * True if cuStreamEndCapture, which answered result, has left the stream without a capture. Errors that the
- * documentation of captures names tell; after any other this asks the driver, about a handle that the program
- * has just used. If the driver does not know, the capture runs on: it will end with its stream.
+ * True if cuStreamEndCapture, which returned result, has left the stream without a capture. The errors in
+ * the documentation of captures tell. After any other error this asks the driver, about a handle that the
+ * program has just used. If the driver cannot tell, the capture runs on: it will end with its stream.
  */
 static bool is_over(CUresult result, CUstream stream)
 {
@@ -204,10 +204,8 @@ CUresult CUDAAPI hook_cuStreamEndCaptureToCig_ptsz(CUstream stream)
   END_CAPTURE(cuStreamEndCaptureToCig_ptsz, stream, stream);
 }
 
-/*
- * The stream in which a capture began is the only one that can end it. Another stream of the capture may go:
- * that invalidates the capture, which runs on until it is ended.
- */
+/* The stream in which a capture began is the only one that can end it. The program may destroy another
+ * stream of the capture: that invalidates the capture, which runs on until it is ended. */
 static CUresult destroy(CUresult(CUDAAPI *call)(CUstream), CUstream stream)
 {
   gp_engine_t *engine = gp_library_engine();

@@ -13,13 +13,13 @@
 
 /*
  * Identifies a stream while it captures. A created stream: by its handle, which no other stream can have
- * before this one is destroyed, and a hook sees that. The per-thread default streams share one handle: thread
- * and context tell them apart.
+ * before this one is destroyed, and a hook sees the destruction. The per-thread default streams share one
+ * handle: thread and context tell them apart.
  */
 struct gp_capture {
   gp_list_t link; /* in captures */
   gp_engine_t *engine;
-  CUstream stream; /* CU_STREAM_PER_THREAD for that stream, however it was written */
+  CUstream stream; /* CU_STREAM_PER_THREAD for that stream, however the program named it */
   uint64_t thread; /* of a per-thread stream, else 0 */
   gp_context_t *context;
   gp_suspension_t suspension;
@@ -28,7 +28,7 @@ struct gp_capture {
 static gp_lock_t lock = GP_LOCK_INIT(GP_RANK_HOOKS);
 static gp_list_t captures = {&captures, &captures};
 
-/* For whoever reads or changes the list, under its lock. */
+/* For functions that read or change the list, under its lock. */
 static gp_list_t *filed(void)
 {
   gp_assert_internal(gp_lock_is_held(&lock));
@@ -43,7 +43,7 @@ static pthread_once_t key_once = PTHREAD_ONCE_INIT;
 static pthread_key_t key;
 static bool has_key;
 
-/* A thread's own streams end with it, and with them what they capture. */
+/* A thread's own streams end with the thread, and their captures with them. */
 static void thread_ended(void *thread)
 {
   gp_list_t ended;
@@ -72,7 +72,7 @@ static uint64_t own_thread(void)
   if (!this_thread) {
     this_thread = atomic_fetch_add(&last_thread, 1) + 1;
     pthread_once(&key_once, make_key);
-    /* Without a key such a capture ends with its context, as it does if the thread does not end it. */
+    /* Without a key such a capture ends with its context, like one that its thread does not end. */
     if (has_key)
       (void)pthread_setspecific(key, (void *)(uintptr_t)this_thread);
   }

@@ -1,7 +1,5 @@
-/*
- * Contexts. The pool must know each one before it submits work, because the reuse rules ask all of them; and
- * when one ends its memory is gone.
- */
+/* Contexts. The pool must know each context before it submits work, because the reuse rules need facts
+ * about all contexts. When a context ends, its memory is gone. */
 #include <stdatomic.h>
 
 #include "interpose/hooks/current_context.h"
@@ -24,7 +22,8 @@ static CUresult created(CUresult result, CUcontext *context)
   return result;
 }
 
-/* A context takes memory of its device: what the pool keeps there must not make its creation fail. */
+/* A context takes memory of its device: its creation must not fail because of
+ * memory that the pool keeps. */
 #define CREATE_CONTEXT(symbol, context, device, ...)                                                         \
   CUresult result;                                                                                           \
   GP_FORWARD_HIDDEN_ON(result, device, GP_REAL_CALL(symbol, context, __VA_ARGS__));                          \
@@ -77,10 +76,8 @@ CUresult CUDAAPI hook_cuCtxPushCurrent_v2(CUcontext context)
   return made_current(GP_REAL_CALL(cuCtxPushCurrent_v2, context), context);
 }
 
-/*
- * Two contexts may be seen here for the first time: the one that is popped, if a function that the tables do
- * not know made it current (the entry into the library files it, after_unknown.h); and the one below it.
- */
+/* The library may see two contexts here for the first time: the popped one, if a function that the tables
+ * do not know made it current (the entry into the library files it, after_unknown.h); and the one below. */
 static CUresult popped(CUresult result)
 {
   gp_engine_t *engine = result == CUDA_SUCCESS ? gp_library_engine() : NULL;
@@ -101,8 +98,7 @@ CUresult CUDAAPI hook_cuCtxPopCurrent_v2(CUcontext *context)
   return popped(GP_REAL_CALL(cuCtxPopCurrent_v2, context));
 }
 
-/* For the driver this is about memory of cuMemAlloc only: mapped memory says for each
- * range who may use it. */
+/* In the driver this covers only memory of cuMemAlloc: access to mapped memory is set for each range. */
 static void note_peer(gp_engine_t *engine, CUcontext peer)
 {
   CUdevice device;
@@ -118,7 +114,7 @@ CUresult CUDAAPI hook_cuCtxEnablePeerAccess(CUcontext peer, unsigned flags)
   gp_engine_t *engine = gp_library_engine();
   if (engine) {
     (void)gp_current_context(
-        engine); /* the one that will reach into the peer's memory: its work must be asked for */
+        engine); /* the context that will reach the peer's memory: the pool must include its work */
     (void)gp_single_end(engine, "contexts reach each other's memory");
   }
   CUresult result = GP_REAL_CALL(cuCtxEnablePeerAccess, peer, flags);
@@ -128,9 +124,9 @@ CUresult CUDAAPI hook_cuCtxEnablePeerAccess(CUcontext peer, unsigned flags)
 }
 
 /*
- * Green contexts: facts of the primary context cover them (current_context.h). No order of the
- * default stream holds for their streams. Where facts of the primary context do not cover them pooling ends,
- * before the driver's call, so that the pool hands out no block in between.
+ * Green contexts: facts of the primary context cover them (current_context.h). The default stream orders
+ * none of their streams. If facts of the primary context do not cover them, pooling ends before the
+ * driver's call, so that the pool hands out no block in between.
  */
 static gp_engine_t *begin_green(void)
 {
@@ -185,7 +181,7 @@ CUresult CUDAAPI hook_cuCtxFromGreenCtx(CUcontext *context, void *green)
  * nothing has changed.
  */
 typedef struct ending {
-  gp_engine_t *engine; /* NULL: nothing to do */
+  gp_engine_t *engine; /* NULL: there is nothing to do */
   gp_context_t *context;
   CUcontext handle;
 } ending_t;
@@ -202,7 +198,7 @@ static ending_t begin_destroy(CUcontext handle)
   return ending;
 }
 
-/* The thread ended in the driver's call. If the context has ended, too, the next
+/* The thread ended in the driver's call. If the context has ended as well, the next
  * call about it shows that. */
 static void leave_ending(void *arg)
 {
@@ -239,8 +235,8 @@ CUresult CUDAAPI hook_cuCtxDestroy_v2(CUcontext handle)
   return end_destroy(&ending, result);
 }
 
-/* Deprecated counterpart of cuCtxAttach: destroys the context with the last reference. The driver has no id
- * of it then. */
+/* Deprecated counterpart of cuCtxAttach: destroys the context with the last reference. The driver no
+ * longer has an id for it then. */
 CUresult CUDAAPI hook_cuCtxDetach(CUcontext handle)
 {
   ending_t ending = begin_destroy(handle);
@@ -251,7 +247,7 @@ CUresult CUDAAPI hook_cuCtxDetach(CUcontext handle)
   if (result != CUDA_SUCCESS || !GP_REAL(cuCtxGetId) || GP_REAL(cuCtxGetId)(handle, &id) != CUDA_SUCCESS)
     return end_destroy(&ending, result);
   if (ending.engine)
-    gp_engine_resume(ending.engine); /* other references are left */
+    gp_engine_resume(ending.engine); /* there are other references */
   return result;
 }
 
@@ -272,7 +268,7 @@ static CUresult end_reset(const ending_t *ending, CUdevice device, CUresult resu
   return result;
 }
 
-/* The device has no context but its primary one, or others that stay: then nothing happens. */
+/* Gives memory back before the primary context ends, unless the device has other contexts that stay. */
 static void leave_device(CUdevice device)
 {
   gp_engine_t *engine = gp_library_engine();
@@ -298,10 +294,8 @@ CUresult CUDAAPI hook_cuDevicePrimaryCtxReset_v2(CUdevice device)
   return end_reset(&ending, device, result);
 }
 
-/*
- * The last release resets the context. The driver tells if it was the last. One answer that fails tells
- * nothing: the pool would forget a context that lives. A driver that has ended fails each time.
- */
+/* The last release resets the context. The driver tells whether this was the last. A single failed answer
+ * proves nothing, or the pool might forget a live context. A driver that has ended fails each time. */
 static bool primary_is_active(CUdevice device)
 {
   unsigned flags;
@@ -338,8 +332,8 @@ CUresult CUDAAPI hook_cuDevicePrimaryCtxRelease_v2(CUdevice device)
   return end_release(&ending, device, result);
 }
 
-/* It holds a reference to its device's primary context, which may be the last; the handle does not tell the
- * device. */
+/* A green context holds a reference to its device's primary context, perhaps the last one; the handle
+ * does not tell the device. */
 CUresult CUDAAPI hook_cuGreenCtxDestroy(void *green)
 {
   ending_t ending = begin_reset();

@@ -10,9 +10,9 @@
 #include "pool/util/lock.h"
 
 /*
- * Handles of contexts are used again after a context has ended, so a record is trusted only while the
- * driver's id of the handle is the one that it was made with (cuCtxGetId, CUDA 12.0: unique for the life of
- * the program). Drivers before that have no id; there the hooks on the calls that end contexts must do.
+ * The driver reuses the handles of ended contexts, so a record is valid only while the handle still has the
+ * id from its creation (cuCtxGetId, CUDA 12.0: unique for the life of the program). Older drivers have no
+ * ids; there the hooks on calls that end contexts have to be enough.
  */
 static _Thread_local struct {
   CUcontext handle;
@@ -24,8 +24,8 @@ static gp_address_map_t user_contexts = GP_ADDRESS_MAP_INIT;
 
 void gp_user_context_created(CUcontext handle)
 {
-  /* Without memory for it the context passes for a primary one, and a device reset would forget too much:
-   * then its blocks are freed by the driver when the program frees them. */
+  /* If the host has no memory for this, the context passes for a primary one, and a device reset would
+   * forget too much: then the driver serves the program's frees of its blocks. */
   (void)gp_address_map_insert(&user_contexts, (uint64_t)(uintptr_t)handle, handle);
 }
 
@@ -39,21 +39,19 @@ static bool is_user_context(CUcontext handle)
   return gp_address_map_find(&user_contexts, (uint64_t)(uintptr_t)handle) != NULL;
 }
 
-/*
- * Green contexts, by the driver's handle and by the context that one was converted to. The lock guards the
- * list and its entries; an entry that was taken out belongs to the thread that took it.
- */
+/* Green contexts, by the driver's handle and by the context to which one was converted. The lock guards the
+ * list and its entries; an entry out of the list belongs to the thread that took it. */
 struct gp_green {
   const void *handle;
   CUcontext converted;   /* NULL: not yet */
-  unsigned long long id; /* of the converted context: handles are used again */
+  unsigned long long id; /* of the converted context, since the driver reuses handles */
   CUdevice device;
   struct gp_green *next;
 };
 
 static gp_lock_t green_lock = GP_LOCK_INIT(GP_RANK_HOOKS);
 static gp_green_t *greens;
-static atomic_int converted_greens; /* 0: no look at the list */
+static atomic_int converted_greens; /* 0: the list need not be searched */
 
 static gp_context_t *primary_context(gp_engine_t *engine, CUdevice device)
 {
@@ -62,7 +60,7 @@ static gp_context_t *primary_context(gp_engine_t *engine, CUdevice device)
   unsigned long long id;
   CUcontext handle = NULL;
 
-  int cancel_state = gp_cancel_hold(); /* the reference must not be left behind */
+  int cancel_state = gp_cancel_hold(); /* a cancelled thread must not leave the reference behind */
   CUresult result = GP_REAL_CALL(cuDevicePrimaryCtxRetain, &handle, device);
   /* A green context holds a reference of its own: the primary one stays. */
   if (result == CUDA_SUCCESS)
@@ -77,7 +75,7 @@ static gp_context_t *primary_context(gp_engine_t *engine, CUdevice device)
   return gp_engine_context(engine, &primary);
 }
 
-/* The list, for whoever reads or changes it, under its lock. */
+/* The list, for functions that read or change it, under its lock. */
 static gp_green_t **all_greens(void)
 {
   gp_assert_internal(gp_lock_is_held(&green_lock));
@@ -126,7 +124,7 @@ void gp_green_context_converted(const void *green, CUcontext handle)
   unsigned long long id = 0;
 
   if (GP_REAL_CALL(cuCtxGetId, handle, &id) != CUDA_SUCCESS)
-    return; /* then it cannot become current */
+    return; /* then the context cannot become current */
   gp_lock_take(&green_lock);
   gp_green_t *entry = find_green(green);
   if (entry && !entry->converted)
@@ -148,7 +146,7 @@ gp_green_t *gp_green_context_take(const void *green)
   if (entry) {
     *link = entry->next;
     if (entry->converted) {
-      gp_assert(atomic_load(&converted_greens) > 0); /* the lock is held */
+      gp_assert(atomic_load(&converted_greens) > 0); /* the caller holds the lock */
       atomic_fetch_sub(&converted_greens, 1);
     }
   }
@@ -174,7 +172,7 @@ bool gp_green_contexts_exist(void)
   return atomic_load_explicit(&converted_greens, memory_order_relaxed) > 0;
 }
 
-/* Whether the context is a green one, and of which device. */
+/* True if the context is a green one; *device is then its device. */
 static bool is_green(CUcontext handle, unsigned long long id, CUdevice *ret_device)
 {
   if (atomic_load_explicit(&converted_greens, memory_order_relaxed) == 0)
@@ -267,7 +265,7 @@ gp_context_t *gp_stream_context(gp_engine_t *engine, CUstream stream)
 
   if (!stream || stream == CU_STREAM_LEGACY || stream == CU_STREAM_PER_THREAD || !GP_REAL(cuStreamGetCtx))
     return gp_current_context(
-        engine); /* streams of that kind are in each context; the driver is older than 9.2 */
+        engine); /* every context has streams of that kind; the driver is older than 9.2 */
   if (GP_REAL(cuStreamGetCtx)(stream, &handle) != CUDA_SUCCESS || !handle)
     return NULL;
   return known_context(engine, handle);

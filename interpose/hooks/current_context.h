@@ -10,24 +10,22 @@
 #include "pool/engine.h"
 
 /*
- * The record of the calling thread's current context, which the first call for it makes; NULL if the thread
- * has none or the driver does not tell. For a green context: the record of the device's primary context,
- * which owns the memory that is allocated there.
+ * The record of the calling thread's current context, made by the first call for that context. NULL if the
+ * thread has no context or the driver does not tell. For a green context: the record of the device's
+ * primary context, which owns the memory allocated in the green one.
  */
 gp_context_t *gp_current_context(gp_engine_t *engine);
 
-/* True if the thread has one that is alive. One call of the driver, as long as the current context has not
- * changed. */
+/* True if the thread has a live current context. One driver call, unless the
+ * current context has changed. */
 bool gp_has_current_context(gp_engine_t *engine);
 
-/* The same record, for a free: one call of the driver, as long as the current context has not changed,
- * because the handle is trusted. */
+/* The same record, for a free. One driver call unless the current context has changed, because
+ * this trusts the handle. */
 gp_context_t *gp_current_context_by_handle(gp_engine_t *engine);
 
-/*
- * The record of the context whose work a synchronization of that handle (NULL: the current one) covers. NULL
- * as above, and for a green context, whose synchronization covers only a part of a context.
- */
+/* The record of the context whose work a synchronization of that handle (NULL: the current one) covers.
+ * NULL as above; also for a green context, whose synchronization covers only a part of a context. */
 gp_context_t *gp_synchronized_context(gp_engine_t *engine, CUcontext handle);
 
 /*
@@ -37,11 +35,11 @@ gp_context_t *gp_synchronized_context(gp_engine_t *engine, CUcontext handle);
 gp_context_t *gp_stream_context(gp_engine_t *engine, CUstream stream);
 
 /*
- * Green contexts. Their streams carry work although they need never be current; a synchronization or an event
- * of the device's primary context covers them (cuda.h, cuCtxSynchronize and cuCtxRecordEvent). So created
- * files the primary context, and memory that is allocated or freed while a green context is current counts as
- * the primary one's. created and is_known return false where that does not hold: the driver has no event of a
- * context (before 12.5), or the library did not see the green context created.
+ * Green contexts. Their streams can have work although the green context is never current; a
+ * synchronization or an event of the device's primary context covers them (cuda.h, cuCtxSynchronize and
+ * cuCtxRecordEvent). So created files the primary context, and memory allocated or freed while a green
+ * context is current counts as the primary one's. created and is_known return false if that does not hold:
+ * the driver has no event of a context (before 12.5), or the library did not see the green context created.
  */
 bool gp_green_context_created(gp_engine_t *engine, const void *green, CUdevice device);
 bool gp_green_context_is_known(const void *green);
@@ -49,13 +47,11 @@ bool gp_green_context_is_known(const void *green);
 /* A green context was converted, and may be current. */
 bool gp_green_contexts_exist(void);
 
-/* After the conversion of a known one: handle is what the driver gave. */
+/* After the conversion of a known green context; handle is the driver's result. */
 void gp_green_context_converted(const void *green, CUcontext handle);
 
-/*
- * take comes before the driver's call that destroys one, because the driver may give the handle to another
- * thread at once; taken follows, with the result. NULL: the green context is unknown.
- */
+/* take comes before the driver's call that destroys a green context, because the driver may give the handle
+ * to another thread at once; taken follows, with the result. NULL: the green context is unknown. */
 typedef struct gp_green gp_green_t;
 gp_green_t *gp_green_context_take(const void *green);
 void gp_green_context_taken(gp_green_t *entry, bool destroyed);

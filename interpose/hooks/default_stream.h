@@ -1,7 +1,7 @@
 /*
  * Operations of the program in the legacy default stream, which are barriers (pool/reuse/barriers.h) where
- * these are wanted: as far as hooks see them anyway, which are copies to the host and records of events. Any
- * thread; the caller holds no lock.
+ * the pool wants those. Only operations that hooks see anyway: copies to the host and records of events.
+ * Any thread; the caller holds no lock.
  */
 #ifndef GP_INTERPOSE_HOOKS_DEFAULT_STREAM_H
 #define GP_INTERPOSE_HOOKS_DEFAULT_STREAM_H
@@ -14,12 +14,13 @@
 typedef struct gp_default_call {
   gp_engine_t *engine;
   gp_context_t *context;
-  uint64_t epoch; /* 0: it tells nothing */
+  uint64_t epoch; /* 0: no barrier */
 } gp_default_call_t;
 
 /*
- * Before a call that submits an operation to the stream, as the program names it; with per_thread NULL is the
- * calling thread's own. engine NULL: nothing happens. end: with the driver's result.
+ * begin: before a call that submits an operation to the stream, as the program names it; with
+ * per_thread NULL is the calling thread's own. engine NULL: does nothing. end: after the
+ * call, with the driver's result.
  */
 gp_default_call_t gp_default_call_begin(gp_engine_t *engine, CUstream stream, bool per_thread);
 void gp_default_call_end(const gp_default_call_t *call, CUresult result);

@@ -1,7 +1,7 @@
 /*
- * Events: how far a stream was at their record, and that the program, or a stream, has waited for them
- * (cuda_events.h). It counts for memory that is freed in the order of streams. A record in the default stream
- * may tell more (default_stream.h).
+ * Events: follows how far a stream was at their record, and waits for them by the program or by a stream
+ * (cuda_events.h). That matters for memory freed in the order of streams. A record in the default stream
+ * may also be a barrier (default_stream.h).
  */
 #include "interpose/sight/cuda_events.h"
 #include "interpose/hooks/default_stream.h"
@@ -12,13 +12,13 @@
 #include "pool/reuse/identities.h"
 #include "pool/reuse/stream_points.h"
 
-/* cuda.h: CU_EVENT_RECORD_EXTERNAL, CU_GRAPH_NODE_TYPE_EVENT_RECORD, and where CUgraphNodeParams has what
- * (12.2). */
+/* cuda.h: CU_EVENT_RECORD_EXTERNAL, CU_GRAPH_NODE_TYPE_EVENT_RECORD, and offsets in
+ * CUgraphNodeParams (12.2). */
 #define RECORD_EXTERNAL   1u
 #define NODE_EVENT_RECORD 7
 #define NODE_EVENT_OFFSET 16
 
-/* What events stand for is followed. */
+/* The engine, if the library follows what events stand for; else NULL. */
 static gp_engine_t *followed(void)
 {
   gp_engine_t *engine = gp_library_engine();
@@ -26,7 +26,7 @@ static gp_engine_t *followed(void)
   return is_wanted ? engine : NULL;
 }
 
-/* It is, or may be later: which events are recorded unseen is noted all the time. */
+/* The library follows events or may do so later: it always notes which events may be recorded unseen. */
 static bool may_follow(void)
 {
   const gp_engine_t *engine = gp_library_engine();
@@ -34,7 +34,7 @@ static bool may_follow(void)
 }
 
 typedef struct recording {
-  gp_engine_t *engine; /* NULL: nothing to do */
+  gp_engine_t *engine; /* NULL: there is nothing to do */
   CUevent event;
   uint64_t asked;
   gp_stream_point_t point;
@@ -80,7 +80,7 @@ CUresult CUDAAPI hook_cuEventRecord_ptsz(CUevent event, CUstream stream)
   return end(&recording, GP_REAL_CALL(cuEventRecord_ptsz, event, stream));
 }
 
-/* With the flag a graph will record it at each of its launches. */
+/* With this flag a graph records the event at each launch. */
 static void look_at_flags(CUevent event, unsigned flags)
 {
   if (flags & RECORD_EXTERNAL && may_follow())
@@ -157,7 +157,7 @@ CUresult CUDAAPI hook_cuEventDestroy_v2(CUevent event)
   return GP_REAL_CALL(cuEventDestroy_v2, event);
 }
 
-/* A stream that waits has work, whatever the event stands for: another process may have recorded it. */
+/* A waiting stream has work, whatever the event stands for: another process may have recorded the event. */
 static asking_t ask_to_wait(CUevent event, CUstream stream, bool per_thread)
 {
   asking_t asking = ask(event);
@@ -166,8 +166,8 @@ static asking_t ask_to_wait(CUevent event, CUstream stream, bool per_thread)
   return asking;
 }
 
-/* A stream that waits for an event is behind what the event stands for, in its next
- * requests of memory, too. */
+/* A stream that waits for an event runs behind the event's point, and so do its
+ * next requests for memory. */
 static CUresult waits(const asking_t *asking, CUstream stream, bool per_thread, CUresult result)
 {
   if (asking->engine && result == CUDA_SUCCESS && gp_engine_may_conclude(asking->engine, asking->asked) &&
@@ -188,7 +188,7 @@ CUresult CUDAAPI hook_cuStreamWaitEvent_ptsz(CUstream stream, CUevent event, uns
   return waits(&asking, stream, true, GP_REAL_CALL(cuStreamWaitEvent_ptsz, stream, event, flags));
 }
 
-/* Of a whole context: no fact about one stream. */
+/* The event covers a whole context: no fact about one stream. */
 CUresult CUDAAPI hook_cuCtxRecordEvent(CUcontext context, CUevent event)
 {
   recording_t recording = {.engine = followed(), .event = event};

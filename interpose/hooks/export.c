@@ -1,8 +1,8 @@
 /*
- * Calls that make memory visible outside the process, or that set driver attributes which stay with it. The
- * pool must not hand such a block to another owner: the hook taints it, after the driver's success and before
- * the program sees the result, and it goes to the driver when it is freed. And calls that tell what memory is
- * at an address.
+ * Calls that make memory visible outside the process, or that set driver attributes which stay with the
+ * memory. The pool must not hand such a block to another owner. So after the driver's success, before the
+ * program gets the result, the hook taints the block, which then goes to the driver on free. Also calls
+ * that tell which memory is at an address.
  */
 #include "interpose/hooks/export.h"
 
@@ -21,10 +21,11 @@ static void settle(void)
 {
   gp_engine_t *engine = gp_library_engine(); /* binds */
   if (engine)
-    (void)gp_single_end(engine, "memory is shared with others"); /* what went wrong the call will say */
+    (void)gp_single_end(engine, "memory is shared with others"); /* the driver's call will return errors */
 }
 
-/* Before a question about memory: with such questions libraries prepare to give it to a device. */
+/* Called before a question about memory, with which libraries prepare to give the
+ * memory to another device. */
 static void look(void)
 {
   gp_engine_t *engine = gp_library_engine();
@@ -32,14 +33,12 @@ static void look(void)
     gp_loaded_look_for_rdma(engine);
 }
 
-/*
- * For the program there is no memory where the pool keeps what the program has freed. No allocation has this
- * address, so that the driver answers about it as about freed memory.
- */
+/* For the program, kept memory that it has freed does not exist. No allocation has this address, so the
+ * driver answers about it as about freed memory. */
 #define NO_MEMORY ((CUdeviceptr)1)
 
-/* True if the pool keeps the block that pointer lies in as freed memory. The driver knows where the block
- * begins; for memory outside the pool that question is wasted. */
+/* True if the pool keeps the block that pointer lies in as freed memory. This asks the driver where the
+ * block begins, in vain for memory outside the pool. */
 static bool is_kept(gp_engine_t *engine, CUdeviceptr pointer)
 {
   gp_owner_t owner = engine ? gp_engine_owner(engine, (uint64_t)pointer) : GP_OWNER_PROGRAM;
@@ -51,14 +50,15 @@ static bool is_kept(gp_engine_t *engine, CUdeviceptr pointer)
   return owner == GP_OWNER_POOL;
 }
 
-/* The address to pass to the driver, whose answers and effects cannot be taken back. */
+/* The address to pass to the driver for the program's pointer, since the call's
+ * effects cannot be undone. */
 static CUdeviceptr visible(CUdeviceptr pointer)
 {
   return is_kept(gp_library_engine(), pointer) ? NO_MEMORY : pointer;
 }
 
-/* Mapped memory may be anybody's later, and moves: it is not exported. The next attempt
- * finds memory that is. */
+/* Refuses to export mapped memory: it moves, and may get another owner. The next
+ * attempt finds other memory. */
 static CUdeviceptr refuse_mapped(gp_engine_t *engine)
 {
   gp_log(GP_LOG_ERROR,
@@ -68,9 +68,9 @@ static CUdeviceptr refuse_mapped(gp_engine_t *engine)
 }
 
 /*
- * The same for an export. A library may have asked for the memory's range, and exports from where that
- * begins: in cut memory the segment, whose first block the program need not have. All of the segment is
- * exported.
+ * The same for an export. A library may have asked for the memory's range, and export from its
+ * beginning. In cut memory that is the segment's, whose first block the program need not own. This
+ * exports the whole segment.
  */
 static CUdeviceptr exported(CUdeviceptr pointer)
 {
@@ -101,10 +101,8 @@ static CUresult tainted(CUresult result, CUdeviceptr pointer)
   return result;
 }
 
-/*
- * The other process gets the driver's allocation from its beginning: a handle of a block that begins further
- * on would show it another block.
- */
+/* The other process gets the driver's allocation from the beginning: a handle for a later block
+ * would show it another block. */
 static bool is_inside_segment(CUdeviceptr pointer)
 {
   gp_engine_t *engine = gp_library_engine();
@@ -153,7 +151,7 @@ CUresult CUDAAPI hook_cuMulticastBindAddr_v2(unsigned long long multicast, CUdev
       pointer);
 }
 
-/* From now on peers reach the memory by the endpoint, in no order with any stream here. */
+/* From now on peers reach the memory through the endpoint, unordered with all streams here. */
 CUresult CUDAAPI hook_cuLogicalEndpointBindAddr(unsigned endpoint, CUdevice device, cuuint64_t offset,
     void *pointer, cuuint64_t size, unsigned long long flags)
 {
@@ -170,7 +168,7 @@ CUresult CUDAAPI hook_cuPointerSetAttribute(
   return tainted(GP_REAL_CALL(cuPointerSetAttribute, value, attribute, exported(pointer)), pointer);
 }
 
-/* For the driver mapped memory is of no context, and begins and ends where its pieces do. */
+/* For the driver mapped memory belongs to no context, and begins and ends where its pieces do. */
 static void correct_mapped(void *data, CUpointer_attribute attribute, CUdeviceptr pointer)
 {
   gp_engine_t *engine = gp_library_engine();
@@ -189,8 +187,8 @@ static void correct_mapped(void *data, CUpointer_attribute attribute, CUdevicept
     *(size_t *)data = (size_t)block.size;
 }
 
-/* Asking for peer-to-peer tokens sets CU_POINTER_ATTRIBUTE_SYNC_MEMOPS and gives the
- * memory to a third party. */
+/* Asking for peer-to-peer tokens sets CU_POINTER_ATTRIBUTE_SYNC_MEMOPS and gives a third
+ * party access to the memory. */
 CUresult CUDAAPI hook_cuPointerGetAttribute(void *data, CUpointer_attribute attribute, CUdeviceptr pointer)
 {
   bool exports = attribute == CU_POINTER_ATTRIBUTE_P2P_TOKENS;
@@ -221,10 +219,8 @@ CUresult CUDAAPI hook_cuPointerGetAttributes(
   return exports ? tainted(result, pointer) : result;
 }
 
-/*
- * The size is the driver's, of the whole block: see doc/interception.md. Of mapped memory the driver knows
- * pieces, which may be less than the block.
- */
+/* The size is the driver's, for the whole block: see doc/interception.md. For mapped memory the driver
+ * knows only pieces, which may be smaller than the block. */
 CUresult CUDAAPI hook_cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *size, CUdeviceptr pointer)
 {
   gp_engine_t *engine = gp_library_engine();

@@ -1,6 +1,4 @@
-/*
- * Memory that others than the program's own work may get at.
- */
+/* Memory that something other than the program's own work may reach. */
 #ifndef GP_INTERPOSE_HOOKS_EXPORT_H
 #define GP_INTERPOSE_HOOKS_EXPORT_H
 
@@ -8,9 +6,9 @@
 #include "pool/engine.h"
 
 /*
- * If the pointer lies in a block of the pool that the program owns, that block goes to the driver when it is
- * freed, and the pool never hands it out again. Other values are legal and have no effect. Any thread; asks
- * the driver where the allocation begins.
+ * If the pointer lies in a block of the pool that the program owns, the block goes to the driver on free,
+ * and the pool never hands it out again. Other values are legal and have no effect. Any thread; asks the
+ * driver where the allocation begins.
  */
 void gp_taint_pointer(gp_engine_t *engine, CUdeviceptr pointer);
 

@@ -7,7 +7,7 @@
 #include "interpose/library.h"
 #include "pool/util/assert.h"
 
-/* The context to count with, NULL: not to be counted. */
+/* The context that the call counts with; NULL: it does not count. */
 static gp_context_t *context_of(gp_engine_t *engine, const gp_forward_call_t *call)
 {
   gp_context_t *current = gp_current_context(engine);
@@ -26,7 +26,7 @@ bool gp_forward_begin(gp_forward_call_t *call)
 {
   gp_engine_t *engine = gp_library_engine();
 
-  gp_assert(!call->engine && !call->is_counted); /* a call is used once */
+  gp_assert(!call->engine && !call->is_counted); /* each call structure is used once */
   call->engine = engine;
   call->context = engine && call->bytes > 0 ? context_of(engine, call) : NULL;
   if (!call->context)
@@ -38,7 +38,7 @@ bool gp_forward_begin(gp_forward_call_t *call)
   return true;
 }
 
-/* The bytes count against the limit while the driver is asked for them. */
+/* The thread ended in the driver's call: uncounts the bytes, which counted against the limit until now. */
 void gp_forward_undo(void *arg)
 {
   const gp_forward_call_t *call = arg;
@@ -46,7 +46,7 @@ void gp_forward_undo(void *arg)
     gp_engine_forwarded_cancel(call->engine, call->context, counted(call), call->kind);
 }
 
-/* Memory of the host is in no limit: one more try, after idle memory of the device has gone back. */
+/* Memory of the host counts against no limit: tries once more after idle memory of the device went back. */
 static bool make_room(gp_forward_call_t *call)
 {
   if (!gp_forwarded_is_host(call->kind))
@@ -109,7 +109,7 @@ void gp_forward_free_begin(gp_forward_free_t *call, gp_engine_t *engine, gp_spac
   call->start_ns = gp_clock_now_ns();
 }
 
-/* Other threads wait for the record, which lies in the stack of the thread that ends. */
+/* Other threads wait for the record, which is on the stack of the ending thread. */
 void gp_forward_free_undo(void *arg)
 {
   gp_forward_free_t *call = arg;

@@ -1,7 +1,7 @@
 /*
- * What all hooks on memory that is not pooled have in common: limit, the driver's call, room and another try,
- * record. A hook fills a gp_forward_call_t and names the driver's call in one of the macros below. In all of
- * them `result` is a variable of type CUresult that gets the result for the program.
+ * What all hooks on memory that is not pooled have in common: limit, driver's call, making room and
+ * retrying, record. A hook fills a gp_forward_call_t and names the driver's call in one of the macros
+ * below. In all of them `result` is a variable of type CUresult that gets the result for the program.
  */
 #ifndef GP_INTERPOSE_HOOKS_FORWARD_H
 #define GP_INTERPOSE_HOOKS_FORWARD_H
@@ -18,33 +18,32 @@
 /* One allocation. */
 typedef struct gp_forward_call {
   /* From the hook. */
-  uint64_t bytes;   /* at most; 0: nothing to count, and arguments that are the driver's to refuse */
-  uint64_t counted; /* of several allocations: what the limit counts for all of them; 0: bytes */
+  uint64_t bytes;   /* at most; 0: nothing to count, and the driver will refuse the arguments */
+  uint64_t counted; /* for several allocations: what the limit counts for all of them; 0: bytes */
   uint64_t key;     /* see gp_forwarded_t */
   uint64_t pool;
   gp_forwarded_kind_t kind;
-  int device; /* where the memory is, GP_CURRENT_DEVICE: that of the current context */
+  int device; /* has the memory; GP_CURRENT_DEVICE: the current context's device */
   CUstream stream;
   bool has_stream;
   const size_t *pitch; /* NULL, or where the driver stores the pitch of `height` rows, which may be less than
                           `bytes` */
   size_t height;
 
-  /* Of forward.c. The hook may read is_counted afterwards: the memory is counted, so that its free must be,
-   * too. */
+  /* Set by forward.c. The hook may read is_counted afterwards: if the memory counts, its free must, too. */
   bool is_counted;
-  bool is_suspended; /* a capture was running when the call began: no second try */
+  bool is_suspended; /* a capture was running when the call began: so no second try */
   bool has_retried;
   gp_forwarded_retry_t retry;
   gp_engine_t *engine;
-  gp_context_t *context; /* NULL: not to be counted */
+  gp_context_t *context; /* NULL: does not count */
   uint64_t start_ns;
 } gp_forward_call_t;
 
 /*
- * An allocation: result = driver_call, within the limit, as often as room can be made while the driver has no
- * memory. place: where the driver stores the address or handle, 8 bytes; read after a success only.
- * driver_call is evaluated at each try.
+ * An allocation: result = driver_call, within the limit. Repeats the call while the driver has no memory
+ * and more room can be made. place: where the driver stores the address or handle, 8 bytes; read only after
+ * a success. Each try evaluates driver_call.
  */
 #define GP_FORWARD_ALLOC(result, call, place, driver_call)                                                   \
   do {                                                                                                       \
@@ -62,7 +61,7 @@ bool gp_forward_retry(gp_forward_call_t *call, CUresult result);
 void gp_forward_end(gp_forward_call_t *call, CUresult result, const void *place);
 void gp_forward_undo(void *call); /* the thread ended in the driver's call */
 
-/* A free of what the pool does not own. */
+/* A free of memory that the pool does not own. */
 typedef struct gp_forward_free {
   gp_engine_t *engine; /* NULL: nothing to record */
   uint64_t start_ns;
@@ -70,10 +69,8 @@ typedef struct gp_forward_free {
   gp_forwarded_t memory;
 } gp_forward_free_t;
 
-/*
- * result = driver_call, which frees memory that the pool does not own; recorded if it is known by that key.
- * engine NULL: the library is not at work.
- */
+/* result = driver_call, which frees memory that the pool does not own; recorded if the key is known. engine
+ * NULL: the library does nothing. */
 #define GP_FORWARD_FREE(result, engine, space, key, driver_call)                                             \
   do {                                                                                                       \
     gp_forward_free_t gp_free;                                                                               \
@@ -90,14 +87,12 @@ void gp_forward_free_undo(void *call);
 /* A call that takes memory of the device unseen. */
 typedef struct gp_forward_hidden {
   gp_engine_t *engine;
-  int device; /* where the memory is, GP_CURRENT_DEVICE: that of the current context */
+  int device; /* has the memory; GP_CURRENT_DEVICE: the current context's device */
   bool has_retried;
 } gp_forward_hidden_t;
 
-/*
- * result = driver_call, and once more after everything idle has gone back, if the driver has no memory.
- * driver_call must leave nothing behind when it fails.
- */
+/* result = driver_call. If the driver has no memory, once more after all idle memory went back. driver_call
+ * must leave nothing behind when it fails. */
 #define GP_FORWARD_HIDDEN(result, driver_call) GP_FORWARD_HIDDEN_ON(result, GP_CURRENT_DEVICE, driver_call)
 #define GP_FORWARD_HIDDEN_ON(result, device, driver_call)                                                    \
   do {                                                                                                       \

@@ -1,11 +1,11 @@
 /*
  * Memory of graphs. An allocation node has an address from its creation on; a launch or an upload of the
  * executable graph puts memory there, which stays with the graph (CUDA C++ Programming Guide, Graph Memory
- * Nodes). So the first launch or upload counts it against the limit, until the executable graph is destroyed.
- * Graphs may share memory among each other; then this counts more than they hold.
+ * Nodes). So the first launch or upload counts it against the limit, until the executable graph is
+ * destroyed. Graphs may share memory; then this counts more than they hold.
  *
- * Instantiating also takes memory for the driver's own use: if there is none the hook makes room and tries
- * again.
+ * Instantiating also takes memory for the driver's own use: if the driver has none, the hook
+ * makes room and tries again.
  */
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -19,14 +19,12 @@
 #include "pool/space/address_map.h"
 #include "pool/util/assert.h"
 
-/*
- * Executable graphs that have allocation nodes and were not launched yet: exec -> what they need. The map
- * owns the records. Most programs have none, and pay one load at each launch.
- */
+/* Executable graphs with allocation nodes before their first launch: exec -> the memory that they need. The
+ * map owns the records. Most programs have none, and pay one load at each launch. */
 typedef struct need {
-  uint64_t bytes;   /* as asked */
-  uint64_t counted; /* each of them as it counts against the limit */
-  int device;       /* of the first allocation node; nodes on several devices are counted there */
+  uint64_t bytes;   /* as requested */
+  uint64_t counted; /* sum of what each allocation counts against the limit */
+  int device;       /* of the first allocation node; nodes on all devices count there */
 } need_t;
 
 static gp_address_map_t needs = GP_ADDRESS_MAP_INIT;
@@ -34,8 +32,8 @@ static atomic_size_t need_count;
 
 #define MAX_DEPTH 16 /* of graphs in graphs */
 
-/* Adds all allocation nodes of a graph and of the graphs in it. Nodes that the driver does not describe
- * count nothing. */
+/* Adds all allocation nodes of a graph and of the graphs in it. Nodes that the driver does
+ * not describe do not count. */
 static void add_graph(CUgraph graph, int depth, need_t *need)
 {
   size_t count = 0;
@@ -67,7 +65,7 @@ static void add_graph(CUgraph graph, int depth, need_t *need)
   free(nodes);
 }
 
-/* Files it. Without host memory for it the graph counts nothing. */
+/* Files the need. If the host has no memory for this, the graph does not count. */
 static void file_need(CUgraphExec exec, need_t *need)
 {
   if (gp_address_map_insert(&needs, (uint64_t)(uintptr_t)exec, need))
@@ -88,7 +86,8 @@ static void note_instantiated(CUgraphExec exec, CUgraph graph)
   file_need(exec, need);
 }
 
-/* Not inline: the caller jumps back to a point before it, and its variable would not survive that. */
+/* Not inline: the caller may jump back to a point before this call, which an inlined
+ * variable would not survive. */
 static __attribute__((noinline)) need_t *take_need(CUgraphExec exec)
 {
   if (atomic_load_explicit(&need_count, memory_order_relaxed) == 0 || !exec)
@@ -143,9 +142,7 @@ CUresult CUDAAPI hook_cuGraphInstantiateWithParams_ptsz(CUgraphExec *exec, CUgra
   return instantiated(result, exec, graph);
 }
 
-/*
- * The four launches and uploads have one type. The stream is noted at each try.
- */
+/* The four launches and uploads have one type. Each try notes the stream. */
 static CUresult note_and_launch(gp_function_t symbol, CUgraphExec exec, CUstream stream, bool per_thread)
 {
   gp_work_note(stream, per_thread);

@@ -1,7 +1,7 @@
 /*
  * Calls that take memory of the device for the driver's own use: code, heaps. The pool cannot count that
- * memory, but its idle memory must not make them fail: the hook makes room and calls again. Each call leaves
- * nothing behind when it fails.
+ * memory, but its idle memory must not make them fail: the hook makes room and calls again. A failed
+ * call leaves nothing behind.
  */
 #include "interpose/hooks/hooks.h"
 #include "interpose/hooks/forward.h"
@@ -9,8 +9,8 @@
 
 /*
  * Options of the just-in-time compiler. The driver writes some values back
- * (CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES: the bytes it filled). A second call must get them as the program gave
- * them.
+ * (CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES: the bytes it filled). A second call must
+ * get the program's own values.
  */
 #define MAX_OPTIONS 32 /* there are fewer kinds; a longer array is passed on as the first call left it */
 

@@ -1,10 +1,10 @@
 /*
- * The hooks: what the program's calls of the driver do in its place, a file a subject, and the records that
- * they share. lookup.c and exports.c give them the driver's names. A hook calls gp_library_engine first,
- * holds no lock during a call of the driver, and returns the driver's result or a code that the driver has.
+ * The hooks, which the program calls in the driver's place, one file per subject, and their common records.
+ * lookup.c and exports.c give them the driver's names. A hook calls gp_library_engine first, holds no lock
+ * during a call of the driver, and returns the driver's result or a code that the driver has.
  *
- * May include interpose/library.h and clock.h, sight/, routes/real.h and routes/loaded.h, and pool/; not
- * look-up, and no trace/.
+ * May include interpose/library.h and clock.h, sight/, routes/real.h and routes/loaded.h, and pool/;
+ * not look-up, and no trace/.
  */
 #ifndef GP_INTERPOSE_HOOKS_HOOKS_H
 #define GP_INTERPOSE_HOOKS_HOOKS_H

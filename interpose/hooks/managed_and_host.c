@@ -15,7 +15,8 @@ CUresult CUDAAPI hook_cuMemAllocManaged(CUdeviceptr *pointer, size_t bytes, unsi
   return result;
 }
 
-/* Page-locked memory of the host: new memory, whose address goes to `memory`, or the program's own there. */
+/* Page-locked memory of the host: either new memory, whose address goes to `memory`, or the program's
+ * own memory at `memory`. */
 static gp_forward_call_t host_call(const void *memory, size_t bytes)
 {
   return (gp_forward_call_t){

@@ -40,10 +40,10 @@ static GP_CANCEL_NOINLINE CUresult free_in_driver(gp_engine_t *engine, CUdevicep
 }
 
 /*
- * cuda.h has CUDA_ERROR_INVALID_CONTEXT among the results of cuMemFree, and leaves open whether a free needs
- * a current context. So the driver decides; a block that it refuses stays the program's. The driver must not
- * see the address of a block that the pool keeps, or has cut from a larger allocation: another call that
- * needs a context gives the answer.
+ * cuda.h has CUDA_ERROR_INVALID_CONTEXT among the results of cuMemFree, and leaves open whether a free
+ * needs a current context. So the driver decides; if it refuses, the program still has the block. The
+ * driver must not see the address of a block that the pool keeps, or has cut from a larger allocation. For
+ * such an address another call that needs a context gives the answer.
  */
 static CUresult free_without_context(gp_engine_t *engine, CUdeviceptr pointer)
 {

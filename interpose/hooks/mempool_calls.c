@@ -1,8 +1,7 @@
 /*
- * The driver's pools of stream-ordered memory: which there are, and what the program asks and sets of them.
- * Of a device's default pool the library keeps memory that the program has freed: for the driver that is in
- * use, for the program it is not. With GPUPOOL_ASYNC=plain the program has memory of the pool that the driver
- * does not know as such.
+ * The driver's pools of stream-ordered memory: their life, and what the program reads and sets. The library
+ * keeps memory of a device's default pool that the program has freed: for the driver it is in use, for the
+ * program it is not. With GPUPOOL_ASYNC=plain the program's pool memory is plain memory to the driver.
  */
 #include "interpose/hooks/hooks.h"
 #include "interpose/hooks/mempools.h"
@@ -11,7 +10,8 @@
 #include "pool/forwarded/forwarded.h"
 #include "pool/util/log.h"
 
-/* Where a pool's memory is. Managed pools (13.0) may name no place: then it counts like managed memory. */
+/* The device of a pool's memory. Managed pools (13.0) may name no place: then it
+ * counts like managed memory. */
 static int device_of(const CUmemLocation *location)
 {
   CUdevice current = 0;
@@ -34,8 +34,8 @@ CUresult CUDAAPI hook_cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *
   return result;
 }
 
-/* The driver's own pools of host memory and of managed memory: the library learns of them when the program
- * asks for them. */
+/* The driver's own pools of host memory and of managed memory: the library gets to know them when
+ * the program asks for them. */
 static CUresult named(CUresult result, const CUmemoryPool *pool, const CUmemLocation *location)
 {
   gp_engine_t *engine = gp_library_engine();
@@ -65,8 +65,8 @@ CUresult CUDAAPI hook_cuMemPoolDestroy(CUmemoryPool pool)
   int device;
   bool known = engine && gp_mempool_forget(pool, &device);
 
-  /* Before the call, since the driver may then give the handle to another thread. If it refuses, this memory
-   * counts twice. */
+  /* Before the call, because the driver may then give the handle to another thread. If the driver refuses,
+   * this memory counts twice. */
   if (known)
     gp_engine_mempool_gone(engine, (uint64_t)(uintptr_t)pool);
   CUresult result = GP_REAL_CALL(cuMemPoolDestroy, pool);
@@ -82,9 +82,11 @@ static gp_engine_t *keeper_of(CUmemoryPool pool, int *ret_device)
   return engine && gp_mempool_is_default(pool, ret_device) ? engine : NULL;
 }
 
-/* What the library serves in the pool's place is added to what the driver says: `live` bytes of use, and
- * `kept` more that are reserved. `current` is now what `told` was at most; the peaks of the two need not be
- * of one time, so that less may have been in use at once. */
+/*
+ * Adds the memory that the library serves in the pool's place to the driver's figure: `live`
+ * bytes of use, and `kept` more that are reserved. The two peaks may be of different times, so
+ * their sum may exceed the real peak.
+ */
 static void add_plain(
     CUmemoryPool pool, CUmemPool_attribute attribute, const gp_ordered_use_t *use, cuuint64_t *told)
 {
@@ -105,10 +107,8 @@ static void add_plain(
   }
 }
 
-/*
- * The most that was in use at once: of what the library serves as it has counted, and of the rest as much as
- * is in use now. told: the driver's answer, which counts what the library keeps.
- */
+/* The highest use: the library's own count for the memory that it serves, plus the present use of other
+ * memory. told: the driver's answer, which includes memory that the library keeps. */
 static cuuint64_t peak_of(CUmemoryPool pool, const gp_ordered_use_t *use, cuuint64_t told)
 {
   cuuint64_t in_use = 0;
@@ -147,7 +147,7 @@ static bool is_reuse_attribute(CUmemPool_attribute attribute)
          attribute == CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES;
 }
 
-/* A program that forbids some reuse of memory wants to know what is used again, and when. From then on the
+/* A program that forbids some reuse of memory wants control of what is reused, and when. From then on the
  * library passes the calls for that device on, and the driver's pool obeys the attribute. */
 CUresult CUDAAPI hook_cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute, void *value)
 {
@@ -169,7 +169,7 @@ CUresult CUDAAPI hook_cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribu
   return result;
 }
 
-/* Memory of cudaMalloc is not the pool's to give other devices: from then on the driver serves. */
+/* The pool cannot give other devices access to memory of cudaMalloc: from then on the driver serves. */
 CUresult CUDAAPI hook_cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc *map, size_t count)
 {
   int device;

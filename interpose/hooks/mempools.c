@@ -9,18 +9,15 @@
 #include "pool/util/assert.h"
 #include "pool/util/lock.h"
 
-/*
- * A pool is in the list from its creation until just before its end. Readers take no lock, because they ask
- * the driver about each pool: while visitors is not 0 no pool that was in the list ends, and no entry is
- * freed.
- */
+/* A pool is in the list from its creation until just before its end. Readers take no lock, because they ask
+ * the driver about each pool: while visitors is not 0, no pool from the list ends and no entry is freed. */
 typedef struct mempool {
   _Atomic(struct mempool *) next;
   CUmemoryPool pool;
   int device;
 } mempool_t;
 
-static gp_lock_t lock = GP_LOCK_INIT(GP_RANK_HOOKS); /* of writers */
+static gp_lock_t lock = GP_LOCK_INIT(GP_RANK_HOOKS); /* for writers */
 static _Atomic(mempool_t *) pools;
 static atomic_int visitors;
 
@@ -87,7 +84,7 @@ static _Atomic(CUmemoryPool) default_pools[GP_MAX_DEVICES];
 
 bool gp_mempool_is_supported(int device)
 {
-  static _Atomic uint64_t supported; /* devices of which it is known, as a bit mask */
+  static _Atomic uint64_t supported; /* devices known to have pools, as a bit mask */
   uint64_t bit = UINT64_C(1) << device;
   int has_pools = 0;
 

@@ -1,6 +1,6 @@
 /*
- * The driver's memory pools that the process has: each device's default one, which the driver names; those of
- * host and managed memory, once the program has asked for them; and those that the program creates and
+ * The driver's memory pools in the process: each device's default pool, which the driver names; pools of
+ * host and managed memory, once the program has asked for them; and pools that the program creates and
  * destroys. All functions may be called by any thread, with no lock held.
  */
 #ifndef GP_INTERPOSE_HOOKS_MEMPOOLS_H
@@ -13,8 +13,8 @@
 
 #define GP_MEMPOOL_HOST (-1) /* in place of a device */
 
-/* A pool was created; device is where its memory is, or GP_MEMPOOL_HOST. Without host memory for a record the
- * pool stays unknown. */
+/* A pool was created; device is where its memory is, or GP_MEMPOOL_HOST. If the host has no memory for a
+ * record, the pool stays unknown. */
 void gp_mempool_created(CUmemoryPool pool, int device);
 
 /* Before the driver's call that destroys a pool: returns when no thread is asking the driver about it. False:
@@ -31,19 +31,17 @@ bool gp_mempool_is_default(CUmemoryPool pool, int *ret_device);
 /* The device has such pools. */
 bool gp_mempool_is_supported(int device);
 
-/* The pool that cuMemAllocAsync takes from on a device, if that is one of the program's; else NULL. */
+/* The device's pool for cuMemAllocAsync, if that is one of the program's; else NULL. */
 CUmemoryPool gp_mempool_current(int device);
 
-/*
- * GPUPOOL_ASYNC=driver: the device's default pool keeps from now on what is freed to it, where its release
- * threshold is 0, as the driver sets it, and the program has not set it itself. A device is looked at once.
- */
+/* GPUPOOL_ASYNC=driver: from now on the device's default pool keeps freed memory, if its release threshold
+ * is 0, the driver's default, and the program has not set it. Looks at a device only once. */
 void gp_mempool_keep_freed(int device);
 
 /* The program sets the threshold of that device's default pool itself. */
 void gp_mempool_threshold_is_set(int device);
 
-/* Bytes that all known pools of a device hold from it, and how many of these are in use. */
+/* Bytes that all known pools of a device hold from it, and how many of them are in use. */
 CUresult gp_mempools_reserved(int device, uint64_t *ret_bytes, uint64_t *ret_used);
 
 /* Makes all known pools of a device give their idle memory back. Errors have no effect. */

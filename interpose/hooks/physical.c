@@ -21,11 +21,11 @@ static void end_record(
 static void end_memory(gp_engine_t *engine, gp_physical_t *physical, uint64_t start_ns)
 {
   end_record(engine, physical, GP_FORWARDED_PHYSICAL, start_ns);
-  end_record(engine, physical, GP_FORWARDED_HOST, start_ns); /* one of the two has it */
+  end_record(engine, physical, GP_FORWARDED_HOST, start_ns); /* one of the two spaces has it */
   gp_physical_end(physical);
 }
 
-/* A change that is made while the driver releases, maps or unmaps; one of the three, NULL for the others. */
+/* A change while the driver releases, maps or unmaps; one of the three is set, the others are NULL. */
 typedef struct change {
   gp_engine_t *engine;
   gp_physical_t *released;
@@ -58,7 +58,7 @@ static void finish_unmap(const change_t *change)
   }
 }
 
-/* The thread ended in the driver's call. Whether the driver did it is unknown; it counts as done. */
+/* The thread ended in the driver's call. Nobody knows whether the driver did it, so it counts as done. */
 static void give_up(void *arg)
 {
   const change_t *change = arg;
@@ -102,7 +102,7 @@ CUresult CUDAAPI hook_cuMemMap(CUdeviceptr pointer, size_t bytes, size_t offset,
     CUmemGenericAllocationHandle handle, unsigned long long flags)
 {
   gp_engine_t *engine = gp_library_engine();
-  /* Before the call: another thread may release the handle as soon as the memory is mapped. */
+  /* Before the call, because another thread may release the handle as soon as the memory is mapped. */
   change_t change = {.engine = engine,
       .mapped = engine ? gp_physical_map((uint64_t)handle, (uint64_t)pointer, bytes) : NULL};
   CUresult result;
@@ -114,7 +114,7 @@ CUresult CUDAAPI hook_cuMemMap(CUdeviceptr pointer, size_t bytes, size_t offset,
   return result;
 }
 
-/* What the pool has mapped is not the program's: for it the addresses are those of plain memory. */
+/* The pool's own mapping at the address, not one of the program's: for the program it is plain memory. */
 static bool is_pools(gp_engine_t *engine, CUdeviceptr pointer)
 {
   return engine && gp_engine_is_mapped(engine, (uint64_t)pointer);
@@ -150,8 +150,8 @@ CUresult CUDAAPI hook_cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *
   return result;
 }
 
-/* Memory of another process, which counts it; or of this one, if the driver gives the
- * handle that it has here. */
+/* The memory is another process's, which counts it; or this one's, if the driver
+ * returns its handle here. */
 CUresult CUDAAPI hook_cuMemImportFromShareableHandle(
     CUmemGenericAllocationHandle *handle, void *os_handle, CUmemAllocationHandleType type)
 {

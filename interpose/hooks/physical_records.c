@@ -7,16 +7,14 @@
 #include "pool/util/assert.h"
 #include "pool/util/lock.h"
 
-/*
- * Invariants, under the lock: refs > 0 exactly if the map of handles leads here; with refs == 0 and mappings
- * > 0 it is in the list of those without a handle; with both 0 it belongs to the thread that ended it.
- */
+/* Invariants, under the lock: refs > 0 exactly if the map of handles leads here; with refs == 0 and
+ * mappings > 0 it is in the list without_handle; with both 0 it belongs to the thread that ended it. */
 struct gp_physical {
   uint64_t handle;
   uint64_t key;
   unsigned refs;
-  unsigned mappings;   /* and releases that the driver is at */
-  gp_physical_t *next; /* without a handle */
+  unsigned mappings;   /* plus releases in progress in the driver */
+  gp_physical_t *next; /* in the list without_handle */
 };
 
 struct gp_mapping {
@@ -41,7 +39,7 @@ static void leave(void)
   gp_lock_release(&lock);
 }
 
-/* Handles may be any number, and small ones are no keys of the map. */
+/* Handles may be any number, and the map cannot store small numbers as keys. */
 static uint64_t handle_key(uint64_t handle)
 {
   return handle ^ UINT64_C(1) << 63;
@@ -85,7 +83,7 @@ static void leave_without_handle(gp_physical_t *physical)
 
   gp_assert_internal(gp_lock_is_held(&lock));
   while (*link != physical) {
-    gp_assert(*link); /* it has no handle: it is in the list */
+    gp_assert(*link); /* it has no handle, so it is in the list */
     link = &(*link)->next;
   }
   *link = physical->next;
@@ -141,7 +139,8 @@ gp_physical_t *gp_physical_released(gp_physical_t *physical, bool done)
   enter();
   if (!done && physical->refs++ == 0) {
     leave_without_handle(physical);
-    /* Without host memory for it a later release does not find it: it stays counted, as it stays in use. */
+    /* If the host has no memory for this, a later release does not find it: it stays
+     * counted, as it stays in use. */
     (void)gp_address_map_insert(&handles, handle_key(physical->handle), physical);
   }
   gp_physical_t *over = drop_mapping(physical);
@@ -196,7 +195,7 @@ gp_mapping_t *gp_physical_unmap(uint64_t address, uint64_t bytes)
   for (uint64_t at = address; at > 1 && at - address < bytes;) {
     gp_mapping_t *mapping = gp_address_map_remove(&mappings, at);
     if (!mapping)
-      break; /* the rest of the range is not followed, or not mapped */
+      break; /* the rest of the range is unknown or not mapped */
     mapping->next = list;
     list = mapping;
     at += mapping->bytes;
@@ -221,7 +220,7 @@ void gp_physical_unmap_undo(gp_mapping_t *list)
   enter();
   while (list) {
     gp_mapping_t *next = list->next;
-    (void)gp_address_map_insert(&mappings, list->address, list); /* there was room for it before */
+    (void)gp_address_map_insert(&mappings, list->address, list); /* the map had room for it before */
     list = next;
   }
   leave();

@@ -1,11 +1,11 @@
 /*
- * Memory of cuMemCreate exists as long as the program has a handle of it or it is mapped anywhere (cuda.h,
- * cuMemRelease), so this counts handles and mappings. Handles are not identities: the driver may use a value
- * again while memory that had it is still mapped. All functions may be called by any thread; none calls the
- * driver.
+ * Memory of cuMemCreate exists while the program has a handle of it or it is mapped anywhere (cuda.h,
+ * cuMemRelease), so this counts handles and mappings. Handles are not identities: the driver may
+ * reuse a value while the memory that had it is still mapped. All functions may be called by any
+ * thread; none calls the driver.
  *
  * Functions that end something are called before the driver, which may give the same handle or address to
- * another thread at once; undo puts it back if the driver refused.
+ * another thread at once; undo reverts that if the driver refused.
  */
 #ifndef GP_INTERPOSE_HOOKS_PHYSICAL_RECORDS_H
 #define GP_INTERPOSE_HOOKS_PHYSICAL_RECORDS_H
@@ -20,10 +20,10 @@ typedef struct gp_mapping gp_mapping_t;
 uint64_t gp_physical_new_key(void);
 uint64_t gp_physical_key(const gp_physical_t *physical);
 
-/* False: the host has no memory for a record; then the memory is not followed. */
+/* False: the host has no memory for a record, so the memory stays unknown. */
 bool gp_physical_created(uint64_t handle, uint64_t key);
 
-/* The program got one more reference by a handle. An unknown handle is of another process's memory. */
+/* The program got one more reference by a handle. An unknown handle is for another process's memory. */
 void gp_physical_retained(uint64_t handle);
 
 /*
@@ -35,12 +35,12 @@ gp_physical_t *gp_physical_release(uint64_t handle);
 gp_physical_t *gp_physical_released(gp_physical_t *physical, bool done);
 void gp_physical_end(gp_physical_t *physical);
 
-/* Before cuMemMap; NULL: unknown. undo if the driver refused. */
+/* Before cuMemMap; NULL: unknown. Call undo if the driver refused. */
 gp_mapping_t *gp_physical_map(uint64_t handle, uint64_t address, uint64_t bytes);
 gp_physical_t *gp_physical_map_undo(gp_mapping_t *mapping);
 
-/* Before cuMemUnmap: takes the known mappings of a range out, as a list that the caller owns. After it,
- * unmapped() ends them one by one, or undo puts all back. */
+/* Before cuMemUnmap: takes the known mappings of a range out, as a list that the caller owns. After the
+ * call, unmapped() ends them one by one, or undo puts all back. */
 gp_mapping_t *gp_physical_unmap(uint64_t address, uint64_t bytes);
 gp_mapping_t *gp_physical_unmapped(gp_mapping_t *list, gp_physical_t **ret_over);
 void gp_physical_unmap_undo(gp_mapping_t *list);

@@ -1,7 +1,7 @@
 /*
- * Pitched memory. Only the driver knows the pitch of its rows, and cuda.h names no rule, so its own answers
- * teach it: a request that they do not cover is forwarded and counted. Any other is pooled, as pitch * height
- * bytes of plain memory. That it may be is in doc/interception.md.
+ * Pitched memory. Only the driver knows the pitch of its rows, and cuda.h names no rule, so the library
+ * learns it from the driver's answers. A request that these do not cover is forwarded and counted. Any
+ * other is pooled, as pitch * height bytes of plain memory; doc/interception.md says why that is correct.
  */
 #include "interpose/hooks/current_context.h"
 #include "interpose/hooks/forward.h"
@@ -11,14 +11,14 @@
 #include "pool/util/assert.h"
 #include "pool/util/lock.h"
 
-/* Pitches are multiples of 512 on the devices of today (CU_DEVICE_ATTRIBUTE_TEXTURE_PITCH_ALIGNMENT divides
- * it). */
+/* Pitches are multiples of 512 on today's devices
+ * (CU_DEVICE_ATTRIBUTE_TEXTURE_PITCH_ALIGNMENT divides it). */
 #define PITCH_STEP 512
 
 /*
- * What the driver answered in a context for a width and an element size. Invariants: it gave `pitch` for
- * `least` rows and for `most`, 0 < least <= most, width <= pitch, and pitch * most overflows nothing; while
- * not varies it gave no other pitch for any number of rows. context NULL, or lost: the entry is free.
+ * The driver's answers in a context for a width and an element size. Invariants: it gave `pitch` for
+ * `least` rows and for `most`, 0 < least <= most, width <= pitch, and pitch * most does not overflow;
+ * unless varies, it gave no other pitch for any number of rows. context NULL, or lost: the entry is free.
  */
 typedef struct gp_pitch {
   const gp_context_t *context;
@@ -26,13 +26,13 @@ typedef struct gp_pitch {
   size_t pitch;
   size_t least, most;
   unsigned element;
-  bool varies; /* other rows had another pitch: nothing of that width is pooled */
+  bool varies; /* other numbers of rows had another pitch: the pool serves nothing of that width */
 } gp_pitch_t;
 
 /*
- * Enough for programs of a few hundred shapes; a width has its place in one set. Where a set is full the
- * oldest entry goes, and is learnt again when it is asked for. One that varies stays until its context ends:
- * to forget it could mean to trust it.
+ * Enough for programs of a few hundred shapes; a width has its place in one set. In a full set the oldest
+ * entry goes, and is learnt again when needed. An entry with varies stays until its context ends, since
+ * without it the library might trust a pitch again.
  */
 #define SETS 64
 #define WAYS 16
@@ -40,7 +40,7 @@ typedef struct gp_pitch {
 static gp_lock_t pitch_lock = GP_LOCK_INIT(GP_RANK_HOOKS);
 static struct {
   gp_pitch_t entries[WAYS];
-  unsigned next; /* to be replaced */
+  unsigned next; /* index of the entry to replace */
 } sets[SETS];
 
 static size_t set_of(size_t width)
@@ -82,8 +82,9 @@ static gp_pitch_t *make_room(size_t set)
 }
 
 /*
- * The driver's pitch for these arguments, 0: not known. Between two numbers of rows that have the same pitch
- * every other has it, too: a driver may widen rows where there are many of them, but not there and back.
+ * The driver's pitch for these arguments, 0: not known. If two numbers of rows have the same
+ * pitch, every number in between has it, too: a driver may widen rows if there are many of them,
+ * but not widen and narrow again.
  */
 static size_t known_pitch(const gp_context_t *context, size_t width, size_t height, unsigned element)
 {
@@ -100,7 +101,7 @@ static void learn(const gp_context_t *context, size_t width, size_t height, unsi
   size_t bytes;
 
   if (height == 0 || pitch < width || __builtin_mul_overflow(pitch, height, &bytes))
-    return; /* no memory in rows: not an answer of this function */
+    return; /* memory without rows: not an answer of this function */
   gp_lock_take(&pitch_lock);
   gp_pitch_t *entry = find(context, width, element);
   if (!entry) {
@@ -121,7 +122,8 @@ static CUresult alloc_forwarded(
     CUdeviceptr *pointer, size_t *pitch, size_t width, size_t height, unsigned element)
 {
   size_t most;
-  /* The driver tells the pitch only with its answer: until then rows count with the largest known pitch. */
+  /* The driver returns the pitch only with the memory: until then rows count with
+   * the largest known pitch. */
   size_t row =
       width > SIZE_MAX - (PITCH_STEP - 1) ? width : (width + PITCH_STEP - 1) / PITCH_STEP * PITCH_STEP;
   bool legal = pointer && pitch && !__builtin_mul_overflow(row, height, &most);

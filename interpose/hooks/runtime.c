@@ -11,8 +11,9 @@
 #define INITIALIZATION_ERROR 3 /* cudaErrorInitializationError of driver_types.h */
 
 /*
- * What the thread knows: `runtime`, by where it begins, has come to the driver with `context` current. asked:
- * the runtime to which its last call went on, not confirmed yet. Both hold for gp_runtime_looks.
+ * The thread's knowledge: `runtime`, named by its first address, has called the driver with `context`
+ * current. asked: the runtime that got the thread's last call, not confirmed yet. Both are valid for this
+ * value of gp_runtime_looks.
  */
 static _Thread_local struct {
   const char *runtime;
@@ -22,10 +23,8 @@ static _Thread_local struct {
   uint64_t looks;
 } thread __attribute__((tls_model("initial-exec")));
 
-/*
- * From the first confirmation to the begin of the program's end, at which the driver's and the runtime's own
- * handlers make every call fail. They registered theirs before, so that this one runs first.
- */
+/* Calls are served from the first confirmation until the program begins to exit. Then the driver's and the
+ * runtime's own handlers make every call fail. They registered theirs before, so this one runs first. */
 typedef enum stage {
   STAGE_NEW,
   STAGE_STARTING,
@@ -64,7 +63,7 @@ static void begin(void)
   (void)atomic_compare_exchange_strong(&stage, &expected, is_told ? STAGE_SERVING : STAGE_OVER);
 }
 
-/* A program that has itself called back for each call of the runtime (CUPTI) is to see them all. */
+/* A program that asks for a callback at each call of the runtime (CUPTI) must get all of them. */
 static bool is_watched(void)
 {
   if (!gp_loaded_look_for_cupti())
@@ -94,10 +93,8 @@ static int none(void)
   return INITIALIZATION_ERROR;
 }
 
-/*
- * Where the call goes on to. A process without the runtime has callers only if they refer to these names
- * weakly; without this library they would not call.
- */
+/* The function that the call goes on to. In a process without the runtime only weak references to these
+ * names lead here; without this library such a program would not call. */
 static void *go_on(const gp_runtime_way_t *way, gp_runtime_function_t function)
 {
   thread.asked_begin = way->runtime_begin;
@@ -118,8 +115,8 @@ static gp_engine_t *engine_for(const gp_runtime_way_t *way)
   return gp_library_engine();
 }
 
-/* That context is current, for the driver, and the runtime uses it in this thread: it has come to the driver
- * with it. */
+/* The context is current in the driver, and the runtime uses it in this thread: it has
+ * called the driver with it. */
 static bool is_confirmed(const gp_runtime_way_t *way, const gp_context_t *context)
 {
   return context && context == thread.context && way->runtime_begin == thread.runtime;

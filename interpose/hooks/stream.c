@@ -1,6 +1,4 @@
-/*
- * Streams: which exist, and what the program learns of their completion.
- */
+/* Streams: their life, and what the program learns of their completion. */
 #include "interpose/hooks/copies.h"
 #include "interpose/hooks/current_context.h"
 #include "interpose/hooks/default_stream.h"
@@ -46,11 +44,11 @@ CUresult CUDAAPI hook_cuStreamCreateWithPriority(CUstream *stream, unsigned flag
   return created(GP_REAL_CALL(cuStreamCreateWithPriority, stream, flags, priority), stream, flags);
 }
 
-/* What a call tells of a stream if it succeeds. */
+/* What a call tells about a stream if it succeeds. */
 typedef struct fact {
-  gp_engine_t *engine; /* NULL: nothing */
+  gp_engine_t *engine; /* NULL: it tells nothing */
   uint64_t asked;
-  gp_stream_point_t point; /* for memory that is freed in its order */
+  gp_stream_point_t point; /* for memory freed in its order */
 } fact_t;
 
 static fact_t begin(CUstream stream, bool per_thread)
@@ -101,7 +99,7 @@ CUresult CUDAAPI hook_cuStreamQuery_ptsz(CUstream stream)
   return end(&fact, GP_REAL_CALL(cuStreamQuery_ptsz, stream));
 }
 
-/* What a copy to the host tells: see default_stream.h. */
+/* A copy to the host may be a barrier: see default_stream.h. */
 static gp_default_call_t begin_barrier(CUdeviceptr pointer, size_t bytes, CUstream stream, bool per_thread)
 {
   gp_engine_t *engine = gp_library_engine(); /* binds */

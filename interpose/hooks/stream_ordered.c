@@ -1,7 +1,5 @@
-/*
- * Stream-ordered memory: the pool keeps that of a device's default pool, or serves it from memory of
- * cudaMalloc; other pools' is forwarded and counted.
- */
+/* Stream-ordered memory: the pool keeps memory of a device's default pool, or serves the requests from
+ * memory of cudaMalloc. Memory of other pools is forwarded and counted. */
 #include "interpose/hooks/current_context.h"
 #include "interpose/hooks/hooks.h"
 #include "interpose/library.h"
@@ -21,7 +19,7 @@ static bool is_captured(gp_engine_t *engine, CUstream stream, bool per_thread)
   return gp_engine_is_suspended(engine) && gp_stream_is_captured(stream, per_thread);
 }
 
-/* GPUPOOL_ASYNC=driver. pool NULL: the default one of the context's device. */
+/* GPUPOOL_ASYNC=driver. pool NULL: the default pool of the context's device. */
 static void keep_freed(const gp_context_t *context, CUmemoryPool pool)
 {
   int device;
@@ -30,7 +28,7 @@ static void keep_freed(const gp_context_t *context, CUmemoryPool pool)
     gp_mempool_keep_freed(pool ? device : gp_context_device(context));
 }
 
-/* pool NULL: that of the current device. */
+/* pool NULL: the current device's. */
 static gp_forward_call_t call_of(
     const CUdeviceptr *pointer, size_t bytes, CUmemoryPool pool, CUstream stream, bool per_thread)
 {
@@ -55,9 +53,10 @@ static gp_forward_call_t call_of(
 }
 
 /*
- * Which stream is meant, and in which context: not the current one, but the stream's own. False: the driver
- * does not know the stream, or there is no context. The default streams of green contexts are none of the
- * primary context's, whose record stands for those, too: they have no identity.
+ * The stream that the program means, and its context, which is the stream's own and not the
+ * current one. False: the driver does not know the stream, or there is no context. The primary
+ * context's record also stands for green contexts, but their default streams are not the primary
+ * context's: they have no identity.
  */
 static bool order_of(gp_engine_t *engine, CUstream stream, bool per_thread, gp_order_t *ret_order)
 {
@@ -70,8 +69,8 @@ static bool order_of(gp_engine_t *engine, CUstream stream, bool per_thread, gp_o
   return order.context != NULL;
 }
 
-/* The memory is to come from the default pool of the stream's device: pool, or where that is NULL the one
- * that cuMemAllocAsync takes from. */
+/* The memory must come from the default pool of the stream's device: that is `pool`, or if pool is NULL,
+ * the pool that cuMemAllocAsync uses. */
 static bool is_of_default_pool(const gp_order_t *order, CUmemoryPool pool)
 {
   int device = gp_context_device(order->context);
@@ -156,9 +155,9 @@ typedef struct free_async_call {
 } free_async_call_t;
 
 /*
- * The stream gets an operation in the place of the free, of a block that stays in the pool. Where it is
- * being captured, the driver answers for an address that is none of its own: natively memory that no graph
- * allocated is none that the capture could free.
+ * Puts an operation into the stream in place of the free, if the block stays in the pool. If the stream is
+ * being captured, the driver answers for an address that it does not know: natively a capture cannot free
+ * memory that no graph allocated.
  */
 static int call_free_async(void *arg, bool is_cut)
 {

@@ -7,7 +7,7 @@ static bool is_handle(CUstream stream)
   return stream && stream != CU_STREAM_LEGACY && stream != CU_STREAM_PER_THREAD;
 }
 
-/* The driver wants an event of the stream's context. An event may be destroyed before it has passed
+/* The event must be of the stream's context. An event may be destroyed before it has passed
  * (cuda.h at cuEventDestroy). */
 static CUresult record(CUstream stream)
 {
@@ -41,7 +41,7 @@ CUresult gp_stream_take_place(CUstream stream, bool per_thread)
   if (result != CUDA_SUCCESS)
     return result;
   result = record(stream);
-  (void)GP_REAL_CALL(cuCtxPopCurrent_v2, &ignored); /* what was just pushed */
+  (void)GP_REAL_CALL(cuCtxPopCurrent_v2, &ignored); /* the context just pushed */
   return result;
 }
 

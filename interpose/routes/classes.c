@@ -73,8 +73,8 @@ static const entry_t *find(const char *symbol)
   return i < ENTRY_COUNT && strcmp(entries[i].symbol, symbol) == 0 ? &entries[i] : NULL;
 }
 
-/* The newest variant of the function in that version. Its class is the family's: the first ones are those of
- * CUDA 2. */
+/* The newest variant of the function in that version. Its class is the family's, since the first
+ * variants are from CUDA 2. */
 static const entry_t *find_variant(const char *name, int version)
 {
   const size_t length = base_length(name);
@@ -115,15 +115,13 @@ static bool begins_with(const char *name, const char *text)
   return strncmp(name, text, strlen(text)) == 0;
 }
 
-/*
- * Of functions that the tables have no variant of. OpenGL, EGL and VDPAU (cudaGL.h, cudaEGL.h, cudaVDPAU.h):
- * what they register and map is memory of others; mapping and presenting go to streams.
- */
+/* For functions without any variant in the tables. OpenGL, EGL and VDPAU (cudaGL.h, cudaEGL.h, cudaVDPAU.h)
+ * register and map other owners' memory; mapping and presenting are work in streams. */
 static gp_effect_t effect_of_name(const char *name)
 {
   if (strstr(name, "GetProcAddress") || strstr(name, "Free"))
     return GP_EFFECT_ENDS;
-  if (strstr(name, "Capture")) /* of anything else than a stream nothing can be asked */
+  if (strstr(name, "Capture")) /* the driver answers questions about streams only */
     return begins_with(name, "cuStream") ? GP_EFFECT_CAPTURE : GP_EFFECT_ENDS;
   if (strstr(name, "Ctx")) {
     bool ends =
@@ -139,7 +137,7 @@ static gp_effect_t effect_of_name(const char *name)
   if (begins_with(name, "cuGL") || begins_with(name, "cuEGL") || begins_with(name, "cuEventCreateFromEGL"))
     return GP_EFFECT_WORK;
   if (begins_with(name, "cuDeviceGet") || begins_with(name, "cuDriverGet") || begins_with(name, "cuGetError"))
-    return GP_EFFECT_NONE; /* questions about the device and the driver */
+    return GP_EFFECT_NONE; /* queries about the device and the driver */
   return GP_EFFECT_ANYTHING;
 }
 

@@ -1,10 +1,10 @@
 /*
  * dlsym, for programs that resolve the driver at run time.
  *
- * The C library's dlsym finds its caller by the return address: RTLD_NEXT means the next object after the caller,
- * and the caller's namespace and search path apply. So the real one is reached by a jump that leaves the return
- * address and the arguments as they are. Exported without a version: that satisfies references to dlsym@GLIBC_2.2.5 and
- * to dlsym@GLIBC_2.34 alike.
+ * The C library's dlsym finds its caller by the return address: RTLD_NEXT means the next object after the
+ * caller, and the caller's namespace and search path apply. So this jumps to the real one, with return
+ * address and arguments unchanged. It is exported without a version, which satisfies references to
+ * dlsym@GLIBC_2.2.5 as well as to dlsym@GLIBC_2.34.
  */
 #include "interpose/routes/save_x86_64.h"
 
@@ -16,7 +16,7 @@ dlsym:
         .cfi_startproc
         endbr64
         gp_push rdi, rsi
-        gp_reserve 8                    /* the call below wants the stack aligned to 16 bytes */
+        gp_reserve 8                    /* the call below needs the stack aligned to 16 bytes */
         movq    24(%rsp), %rdx          /* the caller of dlsym */
         call    gp_dlsym_decide
         gp_unreserve 8

@@ -24,8 +24,8 @@
   ((type) == R_AARCH64_JUMP_SLOT || (type) == R_AARCH64_GLOB_DAT || (type) == R_AARCH64_ABS64)
 #endif
 
-/* Each mapped file has one mapping that begins at offset 0. Only this list shows other namespaces: no loader
- * call does. */
+/* Counts mappings that begin at offset 0, of which each mapped file has one. Only this list shows other
+ * namespaces: no loader call does. */
 static int count_drivers(void)
 {
   char *line = NULL;
@@ -43,7 +43,7 @@ static int count_drivers(void)
   }
   free(line);
   if (maps)
-    (void)fclose(maps); /* it was only read */
+    (void)fclose(maps); /* opened for reading only */
   return count;
 }
 
@@ -55,10 +55,8 @@ typedef struct object {
   size_t bytes[2];
 } object_t;
 
-/*
- * True if the library may look the driver up: only such libraries matter among those whose dlsym is not this
- * library's. A library that finds the driver by dlsym has these names among its strings.
- */
+/* True if the library may look up the driver: of the libraries that bypass this one's dlsym only those
+ * matter. A library that finds the driver by dlsym has these names among its strings. */
 static bool mentions_driver(const struct dl_phdr_info *info)
 {
   static const char *const names[] = {"cuGetProcAddress", "cuMemAlloc_v2"};
@@ -74,8 +72,8 @@ static bool mentions_driver(const struct dl_phdr_info *info)
   return false;
 }
 
-/* What callers of `name` would get without this library: the driver's function, the C library's dlsym; NULL
- * for other names. */
+/* The function that callers of `name` would get without this library: the driver's function, the C
+ * library's dlsym; NULL for other names. */
 static const void *behind(const char *name)
 {
   if (strcmp(name, "dlsym") == 0)
@@ -84,10 +82,8 @@ static const void *behind(const char *name)
   return function >= 0 ? gp_real_get((gp_function_t)function) : NULL;
 }
 
-/*
- * True if the loader bound this object to the driver's function, or to the C library's dlsym, instead of this
- * library's. A slot that was not used yet points into the object itself, and shows nothing.
- */
+/* True if the loader bound this object to the driver's function, or to the C library's dlsym, instead of
+ * this library's. An unused slot points into the object itself, and proves nothing. */
 static bool bypasses(
     const struct dl_phdr_info *info, const object_t *object, const ElfW(Rela) * relocations, size_t bytes)
 {
@@ -113,8 +109,8 @@ static const void *at(const object_t *object, ElfW(Addr) address)
   return (const void *)(address < object->base ? address + object->base : address);
 }
 
-/* False for this library, which has to reach the driver itself, for the driver, and for objects without
- * relocations. */
+/* False for the driver, for objects without relocations, and for this library, which has to
+ * reach the driver itself. */
 static bool read_object(const struct dl_phdr_info *info, object_t *object)
 {
   const ElfW(Dyn) *dynamic = NULL;
@@ -185,24 +181,24 @@ bool gp_escape_check(void)
 }
 
 /*
- * Names that look like the driver's and are in no table. The walk of the loader's list collects them; the
- * driver is searched for them afterwards, because a look-up from within the walk could wait for a thread that
- * loads a library.
+ * Names that look like the driver's and are in no table. The walk of the loader's list collects them.
+ * The search in the driver comes afterwards, because a look-up within the walk could wait for a
+ * thread that loads a library.
  */
 #define MOST_REFERENCES 16
 
 typedef struct reference {
   char name[64];
-  char library[64]; /* "": the program */
+  char library[64]; /* "": the program itself */
 } reference_t;
 
 typedef struct references {
-  unsigned long long loads; /* as of now */
+  unsigned long long loads; /* loads so far */
   unsigned count;
   reference_t found[MOST_REFERENCES];
 } references_t;
 
-static _Atomic unsigned long long seen_loads; /* as of the last look */
+static _Atomic unsigned long long seen_loads; /* loads at the last look */
 
 static void collect(references_t *references, const char *library, const char *name)
 {
@@ -210,7 +206,7 @@ static void collect(references_t *references, const char *library, const char *n
     if (strcmp(references->found[i].name, name) == 0)
       return;
   if (references->count == MOST_REFERENCES)
-    return; /* one that the driver has is enough; libraries refer to few */
+    return; /* one name that the driver has is enough; libraries refer to few such names */
   gp_assert(references->count < MOST_REFERENCES);
   reference_t *reference = &references->found[references->count++];
   (void)snprintf(reference->name, sizeof(reference->name), "%s", name);
@@ -241,9 +237,9 @@ static int look_for_unknown(struct dl_phdr_info *info, size_t size, void *arg)
 }
 
 /*
- * A library can call that function, which the tables do not know, without a trampoline. Its calls count as
- * made; pooling ends if they might begin a capture, whose end no hook would see, or free pooled memory. who:
- * the library's name for the message; "" is the program.
+ * A library can call that function, which the tables do not know, without a trampoline. The library treats
+ * its calls as already made, and ends pooling if they might free pooled memory, or begin a capture whose
+ * end no hook would see. who: the calling library's name for the message; "": the program.
  */
 static void note_unseen(gp_engine_t *engine, const char *name, const char *who)
 {

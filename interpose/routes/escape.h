@@ -9,17 +9,17 @@
 #include "pool/engine.h"
 
 /*
- * Looks for a second copy of the driver in the process (dlmopen, another file) and for libraries whose calls
- * of the driver or of dlsym bypass this library (RTLD_DEEPBIND). True if there is one; the first time it logs
- * a line. It reads the relocations of all libraries: for rare moments, with no lock held. It does not see
- * what is loaded later.
+ * Looks for a second copy of the driver in the process (dlmopen, another file) and for libraries whose
+ * calls of the driver or of dlsym bypass this library (RTLD_DEEPBIND). True if there is one; the first time
+ * it logs a line. It reads the relocations of all libraries, so it is for rare moments; the caller holds no
+ * lock. It does not see libraries that are loaded later.
  */
 bool gp_escape_check(void);
 
 /*
  * Looks for libraries that are linked to functions of the driver which the tables do not know (classes.h):
- * their calls bypass the trampolines, and count as made. If nothing was loaded since the last look this
- * returns at once. Takes the loader's lock; the caller holds none of the library's.
+ * their calls bypass the trampolines, so it treats them as already made. Returns at once if nothing was
+ * loaded since the last look. Takes the loader's lock; the caller holds no lock of this library.
  */
 void gp_escape_look_for_unknown(gp_engine_t *engine);
 

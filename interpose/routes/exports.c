@@ -1,7 +1,5 @@
-/*
- * The hooks under the driver's names, for programs that are linked to libcuda: a jump each. In assembly
- * because cuda.h declares the same names, in some versions with types that others lack.
- */
+/* The hooks under the driver's names, for programs that are linked to libcuda: each is a jump. They are in
+ * assembly because cuda.h declares the same names, in some versions with types that others lack. */
 #include "interpose/sight/stubs.h"
 
 #if defined(__x86_64__)

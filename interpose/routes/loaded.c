@@ -13,8 +13,8 @@ typedef struct search {
   const char *const *prefixes; /* of file names */
   size_t count;
   unsigned long long seen_loads; /* how many libraries had been loaded at the last look; 0: look anyway */
-  unsigned long long loads;      /* as of now */
-  char file[256];                /* the first that matches, without its folder; "": none */
+  unsigned long long loads;      /* loads so far */
+  char file[256];                /* the first match, without its folder; "": none */
 } search_t;
 
 static int look_at(struct dl_phdr_info *object, size_t size, void *arg)
@@ -26,7 +26,7 @@ static int look_at(struct dl_phdr_info *object, size_t size, void *arg)
   search->loads = object->dlpi_adds;
   if (search->loads == search->seen_loads)
     return 1;
-  for (size_t i = 0; slash && i < search->count; i++) /* without a slash: the program, the vdso */
+  for (size_t i = 0; slash && i < search->count; i++) /* no slash: the program, the vdso */
     if (strncmp(slash + 1, search->prefixes[i], strlen(search->prefixes[i])) == 0) {
       (void)snprintf(search->file, sizeof(search->file), "%s", slash + 1); /* cut off is good enough */
       return 1;
@@ -40,10 +40,8 @@ static bool find(search_t *search)
   return search->file[0] != '\0';
 }
 
-/*
- * File names begin so. Not libcupti: programs link it to measure themselves (PyTorch's profiler), without
- * being watched.
- */
+/* Beginnings of file names. Not libcupti: programs link it to measure themselves (PyTorch's profiler),
+ * without a tool that watches them. */
 static const char *const tools[] = {
     "libsanitizer-",                                       /* compute-sanitizer */
     "libInterceptorInjection",                             /* its launcher, and Nsight Compute's */
@@ -84,7 +82,7 @@ bool gp_loaded_is_cupti(const void *address)
 
 bool gp_loaded_look_for_cupti(void)
 {
-  static _Atomic unsigned long long seen_loads; /* as of the last look */
+  static _Atomic unsigned long long seen_loads; /* loads at the last look */
   static atomic_bool is_there;
   search_t search = {
       .prefixes = cupti, .count = 1, .seen_loads = atomic_load_explicit(&seen_loads, memory_order_relaxed)};
@@ -105,14 +103,14 @@ static const char *const rdma_libraries[] = {
 
 void gp_loaded_look_for_rdma(gp_engine_t *engine)
 {
-  static _Atomic unsigned long long seen_loads; /* as of the last look */
+  static _Atomic unsigned long long seen_loads; /* loads at the last look */
   search_t search = {.prefixes = rdma_libraries,
       .count = sizeof(rdma_libraries) / sizeof(rdma_libraries[0]),
       .seen_loads = atomic_load_explicit(&seen_loads, memory_order_relaxed)};
 
   if (gp_single_is_over(engine))
     return;
-  if (find(&search)) /* an error that lasts shows in the caller's own calls, too */
+  if (find(&search)) /* a lasting error shows in the caller's own calls, too */
     (void)gp_single_end(engine, "a library is loaded by which other devices reach the memory");
   atomic_store_explicit(&seen_loads, search.loads, memory_order_relaxed);
 }

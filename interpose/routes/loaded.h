@@ -1,8 +1,5 @@
-/*
- * Libraries of which the mere presence in the process changes what the pool may do, known by the names of
- * their files. Any thread; each function takes the loader's lock and calls no driver function unless it says
- * so.
- */
+/* Libraries whose mere presence in the process restricts the pool, recognized by their file names. Any
+ * thread; each function takes the loader's lock and calls no driver function unless it says so. */
 #ifndef GP_INTERPOSE_ROUTES_LOADED_H
 #define GP_INTERPOSE_ROUTES_LOADED_H
 
@@ -13,9 +10,9 @@
 
 /*
  * Tools that the driver loads into a process to watch its calls: compute-sanitizer, Nsight Systems, Nsight
- * Compute. Memory that is handed out again without a driver call is allocated for them all the time: a
- * sanitizer misses uses after a free, a profiler misses calls. True if such a tool is in this process or will
- * be when the driver is initialized. text, of at least 256 bytes, then says by what that is known.
+ * Compute. To them memory that the pool hands out again without a driver call seems allocated all the time:
+ * a sanitizer misses uses after a free, a profiler misses calls. True if such a tool is in this process, or
+ * will be when the driver is initialized. text, of at least 256 bytes, then names the evidence.
  */
 bool gp_loaded_find_tool(char *text, size_t capacity);
 
@@ -25,11 +22,11 @@ bool gp_loaded_find_tool(char *text, size_t capacity);
  */
 bool gp_loaded_has_cupti(void);
 
-/* That code is CUPTI's. Asks the loader. */
+/* The code at address is CUPTI's. Asks the loader. */
 bool gp_loaded_is_cupti(const void *address);
 
-/* As gp_loaded_has_cupti, for callers that ask often: if nothing was loaded since the last look nothing is
- * done. Once true it stays. */
+/* As gp_loaded_has_cupti, for callers that ask often: does nothing if nothing was loaded since the last
+ * look. Once true, it stays true. */
 bool gp_loaded_look_for_cupti(void);
 
 /*

@@ -21,13 +21,13 @@
 
 typedef struct gp_hook {
   const char *symbol; /* as exported */
-  const char *base;   /* as cuGetProcAddress is asked for it */
+  const char *base;   /* as passed to cuGetProcAddress */
   int since;
   int per_thread;
   void *hook;
 } gp_hook_t;
 
-/* By gp_function_t. */
+/* Indexed by gp_function_t. */
 static const gp_hook_t hooks[GP_REPLACED_COUNT] = {
 #define HOOK(symbol, base, since, per_thread, parameters)                                                    \
   [GP_FN_##symbol] = {#symbol, #base, since, per_thread, (void *)hook_##symbol},
@@ -47,7 +47,8 @@ static const gp_hook_t *find_symbol(const char *name)
   return function >= 0 ? &hooks[function] : NULL;
 }
 
-/* No hook sees work that goes through another copy of the driver (dlmopen, a copy by another path). */
+/* Stops pooling: no hook sees work that goes through another copy of the driver (dlmopen,
+ * a copy by another path). */
 static void tell_of_second_driver(void)
 {
   static atomic_flag told = ATOMIC_FLAG_INIT;
@@ -58,9 +59,9 @@ static void tell_of_second_driver(void)
 }
 
 /*
- * A look-up by scope finds this library's export where the program alone would have found nothing: no driver
- * is loaded, or one that lacks the function. Then the answer is none; the search behind this library sets
- * dlerror.
+ * A look-up by scope finds this library's export where the program alone would have found nothing: no
+ * driver is loaded, or one that lacks the function. Then the result is GP_DLSYM_NONE; the search behind
+ * this library sets dlerror.
  */
 static void *unless_ours_alone(const gp_hook_t *hook)
 {
@@ -70,10 +71,10 @@ static void *unless_ours_alone(const gp_hook_t *hook)
 }
 
 /*
- * A name that is a driver's by its looks and in no table: of a newer driver, of OpenGL and the like, or of a
- * library that has nothing to do with CUDA. A search by scope depends on the caller: where it finds nothing
- * from here, or is to begin behind the caller, the stub jumps, and calls of what the driver has under that
- * name would not be seen.
+ * A name that looks like a driver's and is in no table: it belongs to a newer driver, to OpenGL and the
+ * like, or to a library without relation to CUDA. A search by scope depends on the caller. If it finds
+ * nothing from here, or must begin behind the caller, the stub jumps, and the library will not see calls of
+ * the driver's function with that name.
  */
 static void *decide_unknown(void *handle, const char *name, const void *return_address)
 {
@@ -86,18 +87,18 @@ static void *decide_unknown(void *handle, const char *name, const void *return_a
     if (gp_real_bind() && gp_real_driver_has(name) && !gp_real_is_driver_address(return_address))
       gp_unknown_missed(name, effect);
     else
-      gp_mode_distrust(); /* a driver that is loaded later may have it */
+      gp_mode_distrust(); /* a driver loaded later may have the function */
   }
   if (!function || gp_real_is_own(function) || !gp_real_is_driver_address(function) ||
       gp_real_is_driver_address(return_address))
     return NULL;
   gp_real_bind_object(function);
   void *handed_out = gp_unknown_hand_out(function, name, effect);
-  (void)dlerror(); /* as below */
+  (void)dlerror(); /* see gp_dlsym_decide */
   return handed_out == function ? NULL : handed_out;
 }
 
-/* Of the hooks those in the stead of stubs; others have more to tell than that there is work. */
+/* True for hooks that replace a stub; other hooks do more than watch for work. */
 static bool submits_work(const gp_hook_t *hook)
 {
   long i = hook - hooks;
@@ -109,10 +110,8 @@ static bool records_event(const gp_hook_t *hook)
   return strncmp(hook->symbol, "cuEventRecord", strlen("cuEventRecord")) == 0;
 }
 
-/*
- * A look-up of a function of the runtime gives the runtime's own. By scope, or with the handle of the program
- * itself, it would find this library's export, even where there is no runtime.
- */
+/* Returns the runtime's own function for a look-up. By scope, or with the program's own handle, the look-up
+ * would find this library's export, even in a process without a runtime. */
 static void *decide_runtime(void *handle, const char *name, const void *return_address)
 {
   if (gp_runtime_find(name) < 0)
@@ -128,7 +127,7 @@ static void *decide_runtime(void *handle, const char *name, const void *return_a
   }
   void *found = gp_real_dlsym(handle, name);
   if (!found || !gp_real_is_own(found))
-    return NULL; /* the jump gives the same again */
+    return NULL; /* the jump gives the same result */
   found = gp_real_dlsym(RTLD_NEXT, name);
   return found ? found : GP_DLSYM_NONE;
 }
@@ -144,20 +143,21 @@ GP_BEFORE_SANITIZERS void *gp_dlsym_decide(void *handle, const char *name, const
   if (!gp_real_is_driver_name(name))
     return is_runtime_name(name) ? decide_runtime(handle, name, return_address) : NULL;
   if (gp_runtime_serves() && gp_loaded_is_cupti(return_address))
-    gp_runtime_stop(); /* a tool has begun to use it */
+    gp_runtime_stop(); /* a tool has begun to use CUPTI */
   const gp_hook_t *hook = find_symbol(name);
   if (!hook)
     return decide_unknown(handle, name, return_address);
-  /* What these find depends on the caller: the stub jumps, so that the caller stays the same. */
+  /* The results of these look-ups depend on the caller: the stub jumps, so that
+   * the caller stays the same. */
   if (handle == RTLD_NEXT && (submits_work(hook) || records_event(hook)))
-    gp_mode_distrust(); /* those calls of a library behind this one are not seen */
+    gp_mode_distrust(); /* a library behind this one then makes such calls unseen */
   if (handle == RTLD_NEXT || handle == RTLD_DEFAULT)
     return unless_ours_alone(hook);
   void *function = gp_real_dlsym(handle, name);
   if (gp_real_is_own(function))
-    return unless_ours_alone(hook); /* the handle of the program itself */
+    return unless_ours_alone(hook); /* the handle is the program's own */
   if (!function)
-    return NULL; /* the jump gives the same again, with dlerror set by it */
+    return NULL; /* the jump gives the same result, and sets dlerror */
   if (!gp_real_is_driver_address(function) || gp_real_is_driver_address(return_address))
     return NULL; /* another library's function of that name; or the driver looks for its own */
   gp_real_bind_object(function);
@@ -169,8 +169,8 @@ GP_BEFORE_SANITIZERS void *gp_dlsym_decide(void *handle, const char *name, const
   return hook->hook;
 }
 
-/* cuGetProcAddress is asked for the name without suffix, or, since 13.0, with "_v2" (NVIDIA's Python bindings
- * do so). */
+/* Callers ask cuGetProcAddress for the name without suffix or, since 13.0, with "_v2" (as
+ * NVIDIA's Python bindings do). */
 static bool answers_to(const gp_hook_t *hook, const char *name)
 {
   size_t length = strlen(name);
@@ -181,7 +181,7 @@ static bool answers_to(const gp_hook_t *hook, const char *name)
   return rest && (rest[0] == '\0' || strcmp(rest, "_ptsz") == 0 || strcmp(rest, "_ptds") == 0);
 }
 
-/* The variant that the driver's documentation of cuGetProcAddress promises for these arguments. */
+/* The variant that the documentation of cuGetProcAddress promises for these arguments. */
 static const gp_hook_t *find_variant(const char *name, int version, bool per_thread)
 {
   const gp_hook_t *best = NULL;
@@ -209,10 +209,8 @@ static bool is_renamed(const char *base, int version)
 /* CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM of cuda.h */
 #define FLAG_PER_THREAD UINT64_C(2)
 
-/*
- * Whether the function is a variant that came after the tables: asked for the newest version that they have,
- * the driver gives another one, or none.
- */
+/* True if the function is a variant newer than the tables: asked for their newest version, the driver gives
+ * another function, or none. */
 static bool is_newer(const char *symbol, int version, uint64_t flags, const void *function)
 {
   void *known = NULL;
@@ -227,10 +225,8 @@ static bool is_newer(const char *symbol, int version, uint64_t flags, const void
   return result != CUDA_SUCCESS || known != function;
 }
 
-/*
- * What cuGetProcAddress returns for symbol, which the driver answered with function: the hook of exactly that
- * ABI variant, or function itself.
- */
+/* The result of cuGetProcAddress for symbol, for which the driver returned function: the hook of exactly
+ * that ABI variant, or function itself. */
 static void *substitute(const char *symbol, int version, uint64_t flags, void *function)
 {
   const int replaced = gp_stubs_replaced_count();
@@ -238,10 +234,8 @@ static void *substitute(const char *symbol, int version, uint64_t flags, void *f
   gp_assert(function);
   if (!gp_real_is_driver_name(symbol) || gp_real_is_own(function))
     return function;
-  /*
-   * The pointer that the driver returned says exactly which variant it is, under whatever name it was asked
-   * for: since 12.0 cuGraphInstantiate stands for cuGraphInstantiateWithFlags.
-   */
+  /* The driver's pointer identifies the variant exactly, whatever the requested name: since 12.0
+   * cuGraphInstantiate stands for cuGraphInstantiateWithFlags. */
   for (int i = 0; i < replaced; i++)
     if (gp_real_get((gp_function_t)i) == function && answers_to(&hooks[i], symbol))
       return hooks[i].hook;
@@ -251,10 +245,8 @@ static void *substitute(const char *symbol, int version, uint64_t flags, void *f
   if (!gp_class_has_family(symbol) || gp_class_is_unsure(symbol, version) ||
       is_newer(symbol, version, flags, function))
     return gp_unknown_hand_out(function, symbol, gp_class_effect(symbol));
-  /*
-   * The driver's pointers differ from its exports, and the documented rule decides; or it is a variant that
-   * is left alone on purpose (CUDA 2's 32-bit ABI).
-   */
+  /* The driver's pointers differ from its exports, and the documented rule decides; or it is a variant that
+   * the library leaves alone on purpose (CUDA 2's 32-bit ABI). */
   const gp_hook_t *variant = find_variant(symbol, version, (flags & FLAG_PER_THREAD) != 0);
   return variant && !is_renamed(symbol, version) ? variant->hook : function;
 }

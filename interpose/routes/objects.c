@@ -62,7 +62,7 @@ static bool is_definition(const gp_object_t *object, uint32_t index, const char 
   return symbol->st_shndx != SHN_UNDEF && strcmp(object->strings + symbol->st_name, name) == 0;
 }
 
-/* The tables' layouts: System V ABI, "Hash Table", and for the other the GNU linker's documentation. */
+/* The tables' layouts are in the System V ABI, "Hash Table", and in the GNU linker's documentation. */
 static const ElfW(Sym) * find_by_gnu_hash(const gp_object_t *object, const char *name)
 {
   const uint32_t *table = object->gnu_hash;
@@ -128,7 +128,7 @@ bool gp_object_needs(const gp_object_t *object, const char *soname)
   return false;
 }
 
-/* Each of the two lists has the distance to its next entry in the last one. */
+/* In both lists the last member of an entry is the distance to the next. */
 const char *gp_object_needed_version(const gp_object_t *object, const char *soname)
 {
   const ElfW(Verneed) *need = object->needs;

@@ -18,7 +18,7 @@ static const char *const function_names[GP_FUNCTION_COUNT] = {
 #include "interpose/sight/work.def"
 };
 
-/* The linker's names for the first byte of this library and for the one behind its last. */
+/* The linker's names for this library's first byte and for the byte after its last. */
 extern const char __ehdr_start[] __attribute__((visibility("hidden")));
 extern const char _end[] __attribute__((visibility("hidden")));
 
@@ -29,14 +29,12 @@ bool gp_real_is_own(const void *address)
 }
 
 static atomic_bool bound;
-static _Atomic(void *) driver_handle; /* of the driver's file; NULL: another library's functions come first,
-                                         and it is not known */
+static _Atomic(void *) driver_handle; /* of the driver's file; NULL: unknown, other libraries come first */
 
 /*
- * From the first handle, and what it lacks from the second (NULL: none).
- * Every thread that gets here stores the same pointers, so that none waits for another: pthread_once would
- * deadlock when a library's constructor, run by dlopen under the loader's lock, gets here while another
- * thread loads.
+ * Binds the functions from the first handle, and missing ones from the second (NULL: none). All threads
+ * that get here store the same pointers, so none has to wait for another: pthread_once would deadlock when
+ * a library's constructor, run by dlopen under the loader's lock, gets here while another thread loads.
  */
 static void bind_all(void *first, void *second)
 {
@@ -84,7 +82,7 @@ void gp_real_bind_object(const void *address)
   gp_assert(!gp_real_is_own(address));
   if (atomic_load_explicit(&bound, memory_order_acquire) || dladdr(address, &info) == 0)
     return;
-  /* Loaded already: this only finds it, and pins it, because the table points into it. */
+  /* The library is already loaded: this only finds and pins it, because the table points into it. */
   int cancel_state = gp_cancel_hold(); /* dlopen may be a cancellation point */
   void *handle = dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
   gp_cancel_restore(cancel_state);
@@ -98,10 +96,8 @@ bool gp_real_bind(void)
 {
   if (atomic_load_explicit(&bound, memory_order_acquire))
     return true;
-  /*
-   * What the loader would have given the program: the next definition in the order of look-up, which may be
-   * another preload's that has some of the names only, and the driver itself for the rest.
-   */
+  /* Binds what the loader would have given the program: the next definition in the order of look-up. That
+   * may be another preload's with only some of the names; the driver itself has the rest. */
   int cancel_state = gp_cancel_hold(); /* dlopen may be a cancellation point */
   void *handle = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
   gp_cancel_restore(cancel_state);

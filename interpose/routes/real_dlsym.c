@@ -5,10 +5,8 @@
 
 #include "pool/util/log.h"
 
-/*
- * dlvsym is bound to its oldest version, which every glibc has; the versions of dlsym are tried newest
- * first: since 2.34 it lives in libc, before in libdl; aarch64 began with 2.17.
- */
+/* Binds dlvsym in its oldest version, which every glibc has. Tries the versions of dlsym newest first:
+ * since 2.34 it lives in libc, before in libdl; aarch64 began with 2.17. */
 #if defined(__x86_64__)
 __asm__(".symver dlvsym, dlvsym@GLIBC_2.2.5");
 #endif
@@ -19,8 +17,9 @@ typedef void *(*gp_dlsym_fn)(void *handle, const char *name);
 __attribute__((visibility("hidden"))) gp_dlsym_fn gp_dlsym_next;
 
 /*
- * dlvsym finds exactly the named version, so that it passes over another preload's dlsym, which has none. The
- * C library's own, called from here, then finds the next dlsym after this library in the order of look-up.
+ * dlvsym finds exactly the named version, and so skips another preload's dlsym, which has no
+ * version. The C library's own dlsym, called from here, then finds the next dlsym after this
+ * library in the order of look-up.
  */
 GP_BEFORE_SANITIZERS static gp_dlsym_fn resolve_dlsym(void)
 {
@@ -34,13 +33,13 @@ GP_BEFORE_SANITIZERS static gp_dlsym_fn resolve_dlsym(void)
     found = (gp_dlsym_fn)dlvsym(RTLD_NEXT, "dlsym", versions[i]);
   if (!found) {
     gp_log(GP_LOG_ERROR, "cannot find dlsym in the C library; this libc is not supported");
-    __builtin_trap(); /* dlsym has nothing to return */
+    __builtin_trap(); /* there is no dlsym to call */
   }
   next = (gp_dlsym_fn)found(RTLD_NEXT, "dlsym");
   if (!next)
     next = found;
   __atomic_store_n(&gp_dlsym_next, next, __ATOMIC_RELEASE);
-  (void)dlerror(); /* a version that this C library does not have is not the caller's error */
+  (void)dlerror(); /* a version that this C library lacks is not the caller's error */
   return next;
 }
 

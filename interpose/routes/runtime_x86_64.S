@@ -1,9 +1,9 @@
 /*
  * The runtime's functions that this library exports, too (runtime.def).
  *
- * C decides: it has served the call, and 0 is the result (cudaSuccess); or the stub jumps to the function that it names, with
- * the arguments and the return address as they were, so that nothing between the program and the runtime is seen, by
- * unwinders least of all.
+ * C code decides. Either it has served the call, and the result is 0 (cudaSuccess); or it names a function,
+ * to which the stub jumps with the arguments and the return address unchanged. So nothing shows between the
+ * program and the runtime, least of all to unwinders.
  */
 #include "interpose/routes/save_x86_64.h"
 
@@ -17,7 +17,7 @@
         gp_push rbp                     /* a free may record stacks, by frame pointers, too */
         movq    %rsp, %rbp
         gp_push rdi, rsi, rdx
-        gp_reserve 8                    /* the call below wants the stack aligned to 16 bytes */
+        gp_reserve 8                    /* the call below needs the stack aligned to 16 bytes */
         movq    8(%rbp), %rcx           /* the caller */
         call    \decide
         gp_unreserve 8

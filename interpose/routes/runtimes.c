@@ -12,7 +12,7 @@
 #include "pool/util/cancel.h"
 #include "pool/util/loader_walk.h"
 
-#define WAYS     4 /* that a thread remembers: objects of the program that call in turns */
+#define WAYS     4 /* that a thread remembers, for objects of the program that call in turn */
 #define DEFINERS 8
 
 _Thread_local uint64_t gp_runtime_looks __attribute__((tls_model("initial-exec")));
@@ -23,7 +23,8 @@ static const char *const names[GP_RUNTIME_COUNT] = {
 #include "interpose/routes/runtime.def"
 };
 
-/* Of CUDA 11 cudaSetDevice does not bind the context, so that the one that is current tells nothing. */
+/* Without CUDA 11, whose cudaSetDevice does not bind the context, so that the
+ * current context tells nothing. */
 static const char *const known_runtimes[] = {"libcudart.so.12", "libcudart.so.13"};
 
 int gp_runtime_find(const char *name)
@@ -34,7 +35,8 @@ int gp_runtime_find(const char *name)
   return -1;
 }
 
-/* An object that defines the names. Copies: once the walk is over it may be unloaded. */
+/* An object that defines the names. Has copies of strings, because the object may be
+ * unloaded after the walk. */
 typedef struct definer {
   char soname[32]; /* "": longer, or none */
   const char *begin;
@@ -47,10 +49,10 @@ typedef struct definer {
 
 typedef struct walk {
   const void *caller;
-  const char *loader; /* where it is, by which the program was started; NULL: past it, or not known */
-  bool has_caller;    /* else nothing of caller_object holds: no object has the address */
+  const char *loader; /* where the loader of the program is; NULL: past it, or unknown */
+  bool has_caller;    /* else no object has the address, and caller_object is void */
   bool caller_stays;
-  gp_object_t caller_object; /* loaded while it calls */
+  gp_object_t caller_object; /* stays loaded during its call */
   unsigned definer_count;    /* may be more than there is room for */
   definer_t definers[DEFINERS];
   uint64_t objects;
@@ -86,10 +88,8 @@ static void note_definer(walk_t *walk, const gp_object_t *object, bool stays)
   walk->definer_count++;
 }
 
-/*
- * The list has the program first, then what it was started with, the loader itself among that, then what was
- * loaded later. So what comes before the loader stays; of what comes behind it this is not known.
- */
+/* The list has the program first, then the objects loaded at its start, with the loader itself among these,
+ * then those loaded later. So objects before the loader are never unloaded; objects after it may be. */
 static int look_at(struct dl_phdr_info *info, size_t size, void *arg)
 {
   walk_t *walk = arg;
@@ -112,8 +112,8 @@ static int look_at(struct dl_phdr_info *info, size_t size, void *arg)
   return 0;
 }
 
-/* The only one; or the one runtime that the caller is linked to, if all are runtimes of several versions:
- * their symbols have versions, so that none is taken for another's. NULL: neither. */
+/* The only definer; or, if all are runtimes of several versions, the one that the caller is linked to:
+ * their symbols have versions, so the loader does not confuse them. NULL: neither. */
 static const definer_t *choose(const walk_t *walk)
 {
   const definer_t *chosen = NULL;
@@ -154,16 +154,16 @@ static bool has_versions(const walk_t *walk, const void *function)
   return false;
 }
 
-/* The loader takes a definition without a version for any, which dlvsym does not. walk and version NULL: the
- * first. */
+/* The loader accepts a definition without a version for any version, but dlvsym does not. walk and version
+ * NULL: the first definition. */
 static void *look_up(const walk_t *walk, void *object, const char *name, const char *version)
 {
   void *first = gp_real_dlsym(object, name);
   return first && version && has_versions(walk, first) ? gp_real_dlvsym(object, name, version) : first;
 }
 
-/* As the loader binds: what comes behind this library in the order of look-up, then what the caller itself
- * was linked to. */
+/* Looks up as the loader binds: first behind this library in the order of look-up, then in the libraries
+ * that the caller was linked to. */
 static void *ask_loader(const walk_t *walk, const void *caller, const char *name, const char *version)
 {
   Dl_info info;
@@ -174,7 +174,7 @@ static void *ask_loader(const walk_t *walk, const void *caller, const char *name
     void *object = dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
     if (object) {
       function = look_up(walk, object, name, version);
-      (void)dlclose(object); /* it is loaded, for it calls */
+      (void)dlclose(object); /* the object stays loaded during its call */
     }
     gp_cancel_restore(cancel_state);
   }
@@ -201,7 +201,7 @@ static void fill_from_loader(gp_runtime_way_t *way, const walk_t *walk)
     for (unsigned k = 0; !way->real[i] && k < walk->definer_count && k < DEFINERS; k++)
       way->real[i] = walk->definers[k].functions[i];
   }
-  (void)dlerror(); /* the caller has not looked anything up */
+  (void)dlerror(); /* the caller has made no look-up */
 }
 
 static void look(const void *caller, gp_runtime_way_t *way)
@@ -220,7 +220,7 @@ static void look(const void *caller, gp_runtime_way_t *way)
     if (walk.definer_count > 0)
       fill_from_loader(way, &walk);
     else
-      way->begin = way->end = NULL; /* a runtime may come yet */
+      way->begin = way->end = NULL; /* a runtime may still be loaded */
     return;
   }
   memcpy(way->real, definer->functions, sizeof(way->real));
@@ -231,7 +231,7 @@ static void look(const void *caller, gp_runtime_way_t *way)
   }
 }
 
-/* The count is of the whole list, so the first object tells it. */
+/* The count is for the whole list, so the first object has it. */
 static int read_unloads(struct dl_phdr_info *info, size_t size, void *arg)
 {
   (void)size;
@@ -239,8 +239,8 @@ static int read_unloads(struct dl_phdr_info *info, size_t size, void *arg)
   return 1;
 }
 
-/* In a child another thread of the parent may have held that lock for ever, and
- * nothing was unloaded since. */
+/* The object is still loaded. In a forked child the loader's lock may be held for ever, by a thread of the
+ * parent; but nothing was unloaded since. */
 static bool holds(const gp_runtime_way_t *way)
 {
   uint64_t unloads = way->unloads;

@@ -1,11 +1,9 @@
-/*
- * For assembly: what the ways from a program's call into C save around it, and the sections that each object
- * needs. Pushes and pops tell unwinders where the frame is.
- */
+/* For assembly: macros that save registers on the way from a program's call into C, and the sections that
+ * each object needs. Pushes and pops tell unwinders where the frame is. */
 #ifndef GP_INTERPOSE_ROUTES_SAVE_X86_64_H
 #define GP_INTERPOSE_ROUTES_SAVE_X86_64_H
 
-/* In the order given. */
+/* Pushes, or pops, in the given order. */
 .macro gp_push registers:vararg
         .irp    register, \registers
         pushq   %\register
@@ -20,7 +18,7 @@
         .endr
         .endm
 
-        /* Moves the stack pointer, for space or for the 16 bytes to which a call wants it aligned. */
+        /* Moves the stack pointer, for space, or for the 16-byte alignment that a call needs. */
         .macro gp_reserve bytes
         subq    $\bytes, %rsp
         .cfi_adjust_cfa_offset \bytes
@@ -31,7 +29,8 @@
         .cfi_adjust_cfa_offset -\bytes
         .endm
 
-        /* At the end of a file: no executable stack, and endbr64 stands at every indirect target (IBT and SHSTK hold). */
+        /* At the end of a file: declares that the stack is not executable and that endbr64 is at every
+         * indirect target (for IBT and SHSTK). */
         .macro gp_end_of_file
         .section .note.GNU-stack, "", @progbits
         .section .note.gnu.property, "a"

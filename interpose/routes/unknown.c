@@ -26,20 +26,18 @@
 #define REGISTER_ARGUMENTS 8
 #endif
 
-#define NAME_BYTES 80 /* the driver's longest name of today has 41; a longer one is cut in messages */
+#define NAME_BYTES 80 /* the driver's longest name today has 41; messages cut longer names */
 
-/*
- * The trampolines read these. The thread that stores its function takes a slot for good. settled: later calls
- * have no effect that earlier ones have not had, so that the trampoline jumps at once.
- */
+/* The trampolines read these. The thread that stores its function takes a slot for good. settled: later
+ * calls have no effect beyond that of earlier ones, so the trampoline jumps at once. */
 void *gp_unknown_functions[GP_UNKNOWN_SLOTS];
 unsigned char gp_unknown_settled[GP_UNKNOWN_SLOTS];
 extern const char gp_unknown_slots[] __attribute__((visibility("hidden")));
 
 static struct {
-  _Atomic unsigned char effect; /* stored before the trampoline is handed out, as is the next one */
+  _Atomic unsigned char effect; /* stored before the trampoline is handed out, as is frees */
   _Atomic unsigned char frees;  /* likewise */
-  _Atomic bool ends_capture;    /* of effect CAPTURE: else the function begins one, or may */
+  _Atomic bool ends_capture;    /* with effect CAPTURE; false: the function begins a capture, or may */
   _Atomic bool is_named;        /* name is complete */
   atomic_flag is_told;
   char name[NAME_BYTES];
@@ -50,8 +48,9 @@ static struct {
  */
 
 /*
- * Programs ask cuGetProcAddress for the name of all variants. The loader could tell which one the driver gave
- * (dladdr), but under its lock, and a thread that holds it may wait for this one: a library's constructor.
+ * Programs ask cuGetProcAddress for the name that all variants share. The loader could tell which
+ * one the driver gave (dladdr), but under its lock; a thread that holds that, in a library's
+ * constructor, may wait for this thread.
  */
 static const char *variant_text(const char *name)
 {
@@ -149,7 +148,7 @@ static void end_pooling(unsigned slot)
     gp_log(GP_LOG_ERROR,
         "the program calls %s, which this version of gpupool does not know and which may get at memory behind its back; nothing is pooled from now on",
         name_of(slot));
-  gp_library_stop_pooling(); /* each caller: the first one may still be at it */
+  gp_library_stop_pooling(); /* every caller does this: the first one may not have finished */
 }
 
 /*
@@ -170,7 +169,7 @@ static void follow_capture(gp_engine_t *engine, unsigned slot, CUstream stream)
 static void taint_arguments(gp_engine_t *engine, const uint64_t *arguments)
 {
   for (int i = 0; i < REGISTER_ARGUMENTS; i++)
-    if (arguments[i] >= UINT64_C(1) << 16) /* no allocation lies below, but flags and sizes do */
+    if (arguments[i] >= UINT64_C(1) << 16) /* no allocation is below, but flags and sizes are */
       gp_taint_pointer(engine, (CUdeviceptr)arguments[i]);
 }
 
@@ -195,7 +194,7 @@ static bool take_effect(gp_engine_t *engine, unsigned slot, const uint64_t *argu
   case GP_EFFECT_WORK: break;
   case GP_EFFECT_UNCOUNTED: tell_uncounted(engine, slot); break;
   case GP_EFFECT_ENDS:
-    if (frees) /* what the pool does not hold */
+    if (frees) /* frees memory that the pool does not hold */
       tell_uncounted(engine, slot);
     else
       end_pooling(slot);
@@ -210,7 +209,7 @@ static bool take_effect(gp_engine_t *engine, unsigned slot, const uint64_t *argu
   return false;
 }
 
-/* Called by the trampolines only, which jump to what it returns. */
+/* Only the trampolines call this, and jump to the returned function. */
 void *gp_unknown_called(unsigned slot, const uint64_t *arguments);
 
 void *gp_unknown_called(unsigned slot, const uint64_t *arguments)

@@ -1,7 +1,5 @@
-/*
- * The trampolines of unknown.c for aarch64; see unknown_x86_64.S. x16 and x17 are for such code (AAPCS64, 6.1.1); x8 is
- * the address of a result that is a structure.
- */
+/* The trampolines of unknown.c for aarch64; see unknown_x86_64.S. x16 and x17 are for such code (AAPCS64,
+ * 6.1.1); x8 has the address of a structure result. */
 #include "interpose/routes/unknown_slots.h"
 
         .text

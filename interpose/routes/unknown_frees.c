@@ -7,7 +7,7 @@
 #include "pool/util/assert.h"
 #include "pool/util/log.h"
 
-/* Answers in the place of a function with any parameters. */
+/* Answers in place of a function with any parameters. */
 static CUresult CUDAAPI answer_success(void)
 {
   return CUDA_SUCCESS;
@@ -32,7 +32,7 @@ static void tell_refused(const char *name)
         name);
 }
 
-/* Memory that cuMemFree takes, so that the pool's own free of it is the program's. */
+/* The address is memory that cuMemFree accepts, so the pool's own free can serve the program's call. */
 static bool is_known(gp_engine_t *engine, uint64_t address)
 {
   gp_forwarded_t memory;
@@ -40,8 +40,8 @@ static bool is_known(gp_engine_t *engine, uint64_t address)
          gp_engine_forwarded_find(engine, GP_SPACE_POINTER, address, &memory);
 }
 
-/* The block leaves the pool: the program's call of the driver comes next, and if the driver refuses, later
- * calls about that address are the driver's to answer. */
+/* The block leaves the pool: the program's driver call comes next, and even if the driver refuses, it will
+ * answer later calls about that address. */
 static int leave(void *arg, bool is_cut)
 {
   *(bool *)arg = true;
@@ -71,5 +71,5 @@ void *gp_unknown_free_answer(gp_engine_t *engine, gp_frees_t frees, uint64_t add
   if (gp_engine_free_with(engine, address, leave, &has_left, &code) == GP_FREE_UNKNOWN || has_left)
     return NULL;
   return code == CUDA_SUCCESS ? (void *)answer_success
-                              : (void *)answer_invalid_value; /* another holder has it */
+                              : (void *)answer_invalid_value; /* another holder has the block */
 }

@@ -1,9 +1,11 @@
 /*
- * The trampolines of unknown.c, GP_UNKNOWN_SLOTS of them, 16 bytes each. While nothing is settled for its function, a call
- * first takes the slow way, which is C; then, and ever after, the trampoline jumps to the driver's function with all
- * argument registers, the stack and the return address as they were: no frame, and the driver's result is the caller's.
+ * The trampolines of unknown.c, GP_UNKNOWN_SLOTS of them, 16 bytes each. Until its function is settled, a
+ * call first takes the slow way, into C. Then, and always later, the trampoline jumps to the driver's
+ * function with all argument registers, the stack and the return address unchanged: it makes no frame, and
+ * the caller gets the driver's result.
  *
- * A C function expects nothing in %r10 and %r11 (System V ABI, AMD64, 3.2.3: the static chain is for other languages).
+ * A C function expects nothing in %r10 and %r11 (System V ABI, AMD64, 3.2.3: the static
+ * chain is for other languages).
  */
 #include "interpose/routes/save_x86_64.h"
 #include "interpose/routes/unknown_slots.h"
@@ -37,7 +39,7 @@ gp_unknown_way:
         /* gp_unknown_called(slot, the six arguments in registers) returns the driver's function. */
 1:      gp_push rax, r9, r8, rcx, rdx, rsi, rdi     /* %al is the number of vector registers of a variadic call */
         movq    %rsp, %rsi
-        gp_reserve 128                  /* the stack is aligned to 16 bytes: 8 of the return address and 7 times 8 */
+        gp_reserve 128                  /* keeps 16-byte alignment: 8 bytes of return address, 7 times 8 */
         .irp    i, 0, 1, 2, 3, 4, 5, 6, 7
         movaps  %xmm\i, 16 * \i(%rsp)
         .endr

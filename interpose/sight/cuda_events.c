@@ -10,9 +10,9 @@
 /* Guarded by the lock. */
 typedef struct event {
   gp_stream_point_t point; /* with version */
-  uint64_t version;        /* never used again; 0: it stands for nothing */
-  unsigned recording;      /* records during the driver's call */
-  bool overlapped;         /* there was more than one since there was none */
+  uint64_t version;        /* never used again; 0: the event stands for nothing */
+  unsigned recording;      /* records now in the driver's call */
+  bool overlapped;         /* records have overlapped since there was last none in progress */
   bool distrusted;
 } event_t;
 
@@ -44,7 +44,7 @@ static event_t *find(CUevent event)
   return key > 1 ? gp_address_map_find(&events, key) : NULL;
 }
 
-/* NULL: no host memory; then the event gives no facts. */
+/* NULL: the host has no memory; the event then gives no facts. */
 static event_t *find_or_make(CUevent event)
 {
   event_t *record = find(event);
@@ -74,7 +74,7 @@ void gp_event_record_end(CUevent event, const gp_stream_point_t *point)
   enter();
   event_t *record = find(event);
   if (record && record->recording > 0) {
-    gp_assert(record->version == 0); /* the begin took the fact away */
+    gp_assert(record->version == 0); /* record_begin took the fact away */
     record->recording--;
     if (point->identity && !record->overlapped && !record->distrusted) {
       record->point = *point;

@@ -8,7 +8,7 @@
 
 bool gp_stubs_are_wanted(void)
 {
-  static _Atomic signed char wanted; /* 0: not looked yet, 1: yes, -1: no */
+  static _Atomic signed char wanted; /* 0: not known yet, 1: yes, -1: no */
   signed char known = atomic_load_explicit(&wanted, memory_order_relaxed);
 
   if (known == 0) {

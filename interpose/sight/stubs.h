@@ -1,16 +1,16 @@
 /*
- * sight/: what reuse depends on and only the program's calls show: submissions (stubs, work; for mode
- * `single`) and events. May include what hooks may.
+ * sight/: follows what reuse depends on and only the program's calls show: submissions (stubs, work; for
+ * mode `single`) and events. May include whatever hooks may.
  *
  * Which functions of the driver have a stub that sees work (work.def), and whether look-ups hand the stubs
- * out. Any thread; nothing here starts the library, so that a look-up may ask.
+ * out. Any thread; nothing here starts the library, so look-ups may call these functions.
  */
 #ifndef GP_INTERPOSE_SIGHT_STUBS_H
 #define GP_INTERPOSE_SIGHT_STUBS_H
 
 #include <stdbool.h>
 
-/* The stubs, by address: not to be called from C. Absent on processors that they are not written for. */
+/* The stubs, for their addresses only: not to be called from C. Absent on processors without stubs. */
 #if defined(__x86_64__)
 #define GP_HAS_WORK_STUBS                            1
 #define WORK(symbol, base, since, per_thread, where) extern const char gp_work_##symbol[];
@@ -19,19 +19,15 @@
 #define GP_HAS_WORK_STUBS 0
 #endif
 
-/* True if the reuse mode that is asked for has to know all work (GPUPOOL_REUSE=single). */
+/* True if the requested reuse mode needs to see all work (GPUPOOL_REUSE=single). */
 bool gp_stubs_are_wanted(void);
 
-/*
- * How many functions, of those that gp_function_t begins with, look-ups replace: the hooks, and the stubs
- * where they are wanted. A launch pays for nothing else.
- */
+/* How many of the first functions of gp_function_t look-ups replace: the hooks, and the stubs if wanted.
+ * Without stubs a launch costs nothing more. */
 int gp_stubs_replaced_count(void);
 
-/*
- * False if another library stands between the stubs and the driver: it may submit work
- * of its own past them, as tools that watch launches do. Takes the loader's lock.
- */
+/* False if another library stands between the stubs and the driver: it may submit work of its own past the
+ * stubs, as tools that watch launches do. Takes the loader's lock. */
 bool gp_stubs_reach_driver(void);
 
 #endif

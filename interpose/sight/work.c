@@ -16,15 +16,15 @@
 /* CU_STREAM_PER_THREAD of cuda.h, as a number; the legacy stream is 0 or 1 */
 #define STREAM_PER_THREAD UINT64_C(2)
 
-/* Threads' own streams and created ones that do not say otherwise come behind the legacy default stream by
- * CUDA's rule. When in doubt the stream does not. */
+/* By CUDA's rule threads' own streams, and created ones unless made otherwise, run behind the legacy
+ * default stream. True in case of doubt. */
 static bool is_non_blocking(CUstream stream)
 {
   unsigned flags;
   return GP_REAL_CALL(cuStreamGetFlags, stream, &flags) != CUDA_SUCCESS || flags & CU_STREAM_NON_BLOCKING;
 }
 
-/* What went wrong the program's own call will say. */
+/* Ignores errors: the program's own call will return them. */
 static void note(gp_engine_t *engine, uint64_t handle, bool per_thread)
 {
   CUstream stream = (CUstream)(uintptr_t)handle;
@@ -47,7 +47,7 @@ void gp_work_note(CUstream stream, bool per_thread)
     note(engine, (uint64_t)(uintptr_t)stream, per_thread);
 }
 
-/* Of CUlaunchConfig and CUlaunchAttribute, by number and name of our own: CUDA 11.8
+/* Members of CUlaunchConfig and CUlaunchAttribute, with numbers and names of this library's: CUDA 11.8
  * and 12.3 brought theirs. */
 #define ATTRIBUTE_PROGRAMMATIC       6
 #define ATTRIBUTE_PROGRAMMATIC_EVENT 7
@@ -68,10 +68,10 @@ gp_identity_t *gp_work_identity(gp_engine_t *engine, CUstream stream, bool per_t
 }
 
 /*
- * Launches that record an event as they go (cuda.h, CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT and
- * CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT): it stands for something else from now on. And programmatic
- * ones, which do not wait for the kernel in front of them, whose memory they may have been given: that one
- * has to be over, and no order of a stream is to be relied on again (pool/reuse/identities.h).
+ * Looks for two kinds of launches. Some record an event (cuda.h, CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT and
+ * CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT), which then stands for something else. Programmatic ones do
+ * not wait for the kernel in front of them, whose memory they may have got: that kernel must be over first,
+ * and from then on the library relies on no stream's order (pool/reuse/identities.h).
  */
 static void look_at_launch(gp_engine_t *engine, const void *launch, bool per_thread)
 {
@@ -93,7 +93,7 @@ static void look_at_launch(gp_engine_t *engine, const void *launch, bool per_thr
   }
   note(engine, (uint64_t)(uintptr_t)config->hStream, per_thread);
 #else
-  (void)launch; /* headers without the structure are of a toolkit without such launches */
+  (void)launch; /* a toolkit whose headers lack the structure has no such launches */
   gp_identity_launches_early(engine, NULL, false);
   (void)gp_single_end(engine, "the stream of a launch is in a structure that the headers of the build lack");
 #endif
@@ -149,11 +149,11 @@ static CUresult CUDAAPI not_found(void)
   return CUDA_ERROR_NOT_FOUND;
 }
 
-/* The stubs come here: mode `single` may hold, or there may be unordered work. */
+/* The stubs take the slow way: mode `single` may hold, or there may be unordered work. */
 extern atomic_uchar gp_work_is_watched;
 atomic_uchar gp_work_is_watched = 1;
 
-/* Called by the stubs only, which jump to what it returns. */
+/* Only the stubs call this, and jump to the returned function. */
 void *gp_work_slow(uint64_t stream, unsigned function);
 
 void *gp_work_slow(uint64_t stream, unsigned function)

@@ -1,7 +1,5 @@
-/*
- * Work on its way to the driver, for reuse mode `single`: what the stubs of work.def leave to C, and what C
- * hooks do in their place. And which stream a request in the order of a stream means.
- */
+/* Work on its way to the driver, for reuse mode `single`: the C part of the stubs of work.def, and the same
+ * for C hooks. Also finds the stream that a request in stream order means. */
 #ifndef GP_INTERPOSE_SIGHT_WORK_H
 #define GP_INTERPOSE_SIGHT_WORK_H
 
@@ -11,16 +9,16 @@
 #include "pool/engine.h"
 
 /*
- * Who the stream is in whose order memory is allocated and freed, as the program names it: NULL,
- * CU_STREAM_LEGACY, CU_STREAM_PER_THREAD or a handle; per_thread: NULL means the calling thread's own. NULL:
- * it has no identity. Any thread; the caller holds no lock.
+ * The identity of the stream in whose order memory is allocated and freed, as the program names it: NULL,
+ * CU_STREAM_LEGACY, CU_STREAM_PER_THREAD or a handle; per_thread: NULL means the calling thread's own.
+ * Returns NULL if it has no identity. Any thread; the caller holds no lock.
  */
 gp_identity_t *gp_work_identity(gp_engine_t *engine, CUstream stream, bool per_thread);
 
 /*
- * For hooks in C that submit work, before the driver's call: mode `single` ends unless the work is in the
- * legacy default stream, and the stream is put behind that one if there is unordered work. Starts the
- * library.
+ * For hooks in C that submit work, before the driver's call: mode `single` ends unless the work is in
+ * the legacy default stream, and if there is unordered work, this puts the stream behind the default
+ * stream. Starts the library.
  */
 void gp_work_note(CUstream stream, bool per_thread);
 

@@ -1,11 +1,12 @@
 /*
- * The stubs of work.def. Each puts the stream into %rax and jumps to the driver's function, with arguments, stack and
- * return address as they were: no frame, and the driver's result is the caller's.
+ * The stubs of work.def. Each puts the stream into %rax and jumps to the driver's function, with arguments,
+ * stack and return address unchanged: it makes no frame, and the caller gets the driver's result.
  *
- * Work in another stream than the legacy default one takes the slow way first, which is C, while mode `single` holds or may
- * have left something to settle. So does a function that is not bound yet.
+ * Work in another stream than the legacy default one first takes the slow way, into C, while mode `single`
+ * holds or may have left unordered work. So does a function that is not bound yet.
  *
- * %rax, %r10 and %r11 are free at the entry of a function that is not variadic (System V ABI, AMD64, 3.2.3).
+ * %rax, %r10 and %r11 are free at the entry of a function that is not variadic
+ * (System V ABI, AMD64, 3.2.3).
  */
 #include "interpose/routes/save_x86_64.h"
 
@@ -29,7 +30,7 @@ gp_work_\name:
         movq    gp_real_functions + 8 * gp_function(%rip), %r10
         testq   %r10, %r10
         jz      9f
-        cmpq    $1, %rax                /* CU_STREAM_LEGACY; 0 is the same unless it is the thread's own */
+        cmpq    $1, %rax                /* CU_STREAM_LEGACY; 0 is the same, or the thread's own */
         .if \per_thread
         je      8f
         .else
@@ -53,17 +54,15 @@ gp_work_\name:
 #define LOAD_ARGUMENT_8 movq 16(%rsp), %rax
 #define LOAD_ARGUMENT_9 movq 24(%rsp), %rax
 #define LOAD_DEFAULT    xorl %eax, %eax
-/* No stream at all: never the default one, so that all go the slow way. */
+/* No single stream: a value other than the default one, so that all calls take the slow way. */
 #define LOAD_MANY       movq $-2, %rax
 
 #define WORK(symbol, base, since, per_thread, where)                                                                   \
         gp_stub symbol; endbr64; LOAD_##where; gp_work_pass symbol, per_thread
 #include "interpose/sight/work.def"
 
-/*
- * %rax: stream, %r11d: function. gp_work_slow(stream, function) settles, and returns what to jump to.
- * At the entry of a stub the stack is 8 bytes off its alignment.
- */
+/* %rax: stream, %r11d: function. gp_work_slow(stream, function) settles, and returns the function to jump
+ * to. At the entry of a stub the stack is 8 bytes off its alignment. */
         .type   gp_work_slow_way, @function
         .p2align 4
 gp_work_slow_way:

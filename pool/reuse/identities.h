@@ -7,19 +7,18 @@
  * ordered behind the request, which comes later in the stream than the free. That needs no fact about
  * the device. Three conditions:
  *
- * - It is the same stream, not another one with the same handle. A created stream has an identity from a
- *   creation that the library saw until just before its end; a stream that came unseen has none. The
- * per-thread streams of all threads share a handle: thread and context tell them apart. The legacy
- * default stream is its context's.
+ * - It is the same stream, not another one with the same handle. A created stream has an identity if the
+ *   library saw its creation, until just before its end. The per-thread streams of all threads share a
+ *   handle: thread and context tell them apart. The legacy default stream belongs to its context.
  * - No launch of the process overlaps the kernel in front of it in its stream (programmatic dependent
- *   launch): such a kernel may run before the last use of the memory is over. From the first one on
- *   all memory waits for facts.
- * - In a blocking stream an operation has come between the free and the next use. There the two calls
- * natively put the stream behind others without the program's doing: the legacy default stream behind all
- * blocking ones, these behind that. Work before the free may be in any of them, and what follows the
- * allocation relies on its being over. So the library puts an event there. Each of the two calls
- *   leaves one in the legacy stream: the program may order other work so, in streams that pass the library
- *   unseen.
+ *   launch): such a kernel may run before the last use of the memory is over. From the first such launch
+ *   on, all memory waits for facts.
+ * - In a blocking stream an operation has come between the free and the next use. Natively the calls
+ *   cudaFreeAsync and cudaMallocAsync put a blocking stream behind others: the legacy default stream
+ *   behind all blocking ones, and these behind that. Work before the free may be in any of them, and work
+ *   after the allocation relies on its being over. So the library puts an event there. In the legacy
+ *   stream each of the two calls leaves an event: the program may thereby order other work, in streams
+ *   that the library does not see.
  *
  * Any thread; the caller holds no lock unless a comment says otherwise. Uses: state.h, mode.h,
  * driver_calls.h, submitters.h, barriers.h, space/ordered_blocks.h.

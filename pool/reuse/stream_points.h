@@ -2,16 +2,15 @@
  * Points of streams: another way to learn that memory freed in the order of a stream
  * (identities.h) may be used again.
  *
- * - The device has passed a point that lies behind the free: every use was ordered
- *   before it, so any request
- * may have the memory, whatever other streams and contexts are at. That holds for memory of cudaMalloc,
- * too, if cudaFreeAsync frees it.
- * - Another stream waits for such a point (cudaStreamWaitEvent): what is asked for there afterwards is
- * ordered behind it. So the driver's own pool has it, too (cuda.h,
- * CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES).
+ * - The device has passed a point that lies behind the free. Every use was ordered before the point, so any
+ *   request may have the memory, whatever other streams and contexts do. This also holds for memory of
+ *   cudaMalloc, if cudaFreeAsync frees it.
+ * - Another stream waits for such a point (cudaStreamWaitEvent). Later requests in that stream are ordered
+ *   behind the point. The driver's own pool does the same (cuda.h,
+ *   CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES).
  *
  * In a blocking stream only an operation of the stream lies behind a free: natively the free itself is one,
- * and comes behind the legacy default stream's work (identities.h). gp_identity_point sees to that.
+ * and comes behind the legacy default stream's work (identities.h). gp_identity_point takes care of that.
  *
  * Any thread. Uses: state.h, mode.h, stamps.h, space/block_life.h, space/ordered_blocks.h.
  */

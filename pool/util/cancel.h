@@ -1,16 +1,18 @@
 /*
  * Cancellation of threads (pthread_cancel) and this library.
  *
- * A thread with a pending cancellation ends at the next cancellation point that it reaches (pthreads(7) lists
- * them: open, write, close, pthread_cond_wait ...), whichever library calls it. In this library it would
- * leave a lock held, or a change half made.
- *  - A function of this library that calls a cancellation point, or the driver on the library's account, does
- * so between gp_cancel_hold and gp_cancel_restore. A hit of the pool reaches neither, and pays nothing.
- *  - The call of the driver that the program asked for runs with the program's own cancel state: what ends a
- * thread there without the library ends it with the library. Where the library has half made a change
- * meanwhile, GP_CANCEL_UNDO names the function that completes it or takes it back. A thread with the
- * asynchronous cancel type may end at any instruction; that type is for code that calls no library at all
- * (pthread_setcanceltype(3)), and nothing here helps it.
+ * A thread with a pending cancellation ends at the next cancellation point that it reaches (pthreads(7)
+ * lists them: open, write, close, pthread_cond_wait ...), whichever library calls it. In this library that
+ * would leave a lock held, or a change half made.
+ *
+ * - A function of this library that calls a cancellation point, or the driver on the library's
+ *   account, does so between gp_cancel_hold and gp_cancel_restore. A hit of the pool reaches
+ *   neither, and pays nothing.
+ * - The driver call that the program asked for runs with the program's own cancel state: where a thread
+ *   would end without the library, it ends with the library, too. If the library has half made a change by
+ *   then, GP_CANCEL_UNDO names the function that completes the change or takes it back.
+ * - A thread with the asynchronous cancel type may end at any instruction. That type is for code that calls
+ *   no library at all (pthread_setcanceltype(3)); nothing here helps such a thread.
  */
 #ifndef GP_POOL_UTIL_CANCEL_H
 #define GP_POOL_UTIL_CANCEL_H
