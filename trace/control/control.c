@@ -27,7 +27,7 @@
 
 #define START_SECONDS       5
 #define STOP_SECONDS        5
-#define ANSWER_SECONDS      1 /* that a client may leave its answer unread */
+#define ANSWER_SECONDS      1 /* for which a client may leave its answer unread */
 #define ANSWER_BUFFER_BYTES (64 * 1024)
 
 #ifndef SYS_close_range
@@ -40,7 +40,7 @@
 typedef struct control {
   gp_control_target_t target;
   pid_t pid;
-  sem_t ready;                      /* the socket is there, or never will be */
+  sem_t ready;                      /* posted once the socket is there, or never will be */
   gp_lock_t serving;                /* the thread that works on a request holds it */
   bool stopped;                     /* under serving */
   char path[GP_CONTROL_PATH_BYTES]; /* "": there is no socket; set before ready */
@@ -59,15 +59,15 @@ static bool close_others(int kept)
   for (const struct dirent *entry; (entry = readdir(listing));) {
     int fd = atoi(entry->d_name);
     if (fd > STDERR_FILENO && fd != kept && fd != dirfd(listing))
-      (void)close(fd); /* the program has it still */
+      (void)close(fd); /* the program still has it */
   }
-  (void)closedir(listing); /* it was only read */
+  (void)closedir(listing); /* opened for reading only */
   return true;
 }
 
 /*
- * A table of open files of this thread's own, with nothing of the program's in it but where messages go: what
- * the program closes must be closed, or the reader of a pipe waits for its end for ever.
+ * Gives this thread its own table of open files, with none of the program's but the file for messages.
+ * Files that the program closes must really be closed, or the reader of a pipe waits for the end for ever.
  */
 static bool own_files(void)
 {
@@ -81,7 +81,7 @@ static bool own_files(void)
   int null = open("/dev/null", O_RDWR | O_CLOEXEC);
   if (null < 0)
     return false;
-  (void)dup2(null, STDIN_FILENO); /* of an open file */
+  (void)dup2(null, STDIN_FILENO); /* valid: the file is open */
   (void)dup2(null, STDOUT_FILENO);
   if (null > STDERR_FILENO)
     (void)close(null);
@@ -95,7 +95,7 @@ static uint64_t now_ms(void)
   return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
-/* The caller holds `serving`: the end of the process waits for the answer. */
+/* The caller holds `serving`, so the end of the process waits for the answer. */
 static void answer_locked(control_t *control, const char *request, ssize_t length, gp_json_t *answer)
 {
   gp_assert(gp_lock_is_held(&control->serving));
@@ -139,7 +139,7 @@ static void *serve_all(void *arg)
         "GPUPOOL_CONTROL: the system refuses a table of open files to a thread (Linux before 5.9?); the process cannot be controlled");
   if (listening < 0)
     control->path[0] = '\0';
-  (void)sem_post(&control->ready); /* once */
+  (void)sem_post(&control->ready); /* only once */
   if (listening < 0)
     return NULL;
   gp_control_server_init(&control->server, listening, serve, control, now_ms);
@@ -161,8 +161,8 @@ static bool start(control_t *control)
         strerror_r(error, text, sizeof(text)));
     return false;
   }
-  /* So that a user who sees the program's first memory finds the socket; on a machine that is so busy the
-   * program does not wait. */
+  /* Waits so that a user who sees the program's first memory finds the socket. On a very busy machine
+   * it does not wait longer. */
   (void)clock_gettime(CLOCK_REALTIME, &until); /* cannot fail */
   until.tv_sec += START_SECONDS;
   while (sem_timedwait(&control->ready, &until) != 0 && errno == EINTR) {

@@ -16,7 +16,7 @@ void gp_control_refuse(gp_json_t *answer, const char *format, ...)
   char text[512];
   va_list arguments;
   va_start(arguments, format);
-  (void)vsnprintf(text, sizeof(text), format, arguments); /* what does not fit is cut */
+  (void)vsnprintf(text, sizeof(text), format, arguments); /* cuts text that does not fit */
   va_end(arguments);
   gp_json_begin(answer, '{');
   gp_json_key(answer, "ok");
@@ -51,7 +51,7 @@ static void snapshot(gp_control_target_t *target, const char *argument, gp_json_
     gp_control_refuse(answer, "%s is a folder; give the name of a file", argument);
     return;
   }
-  target->written.path[0] = '\0'; /* it stays beside the one before */
+  target->written.path[0] = '\0'; /* an earlier file of that name stays */
   int error =
       gp_snapshot_write_named(target->writer, "request", argument[0] ? argument : NULL, &target->written);
   if (error == ECANCELED)
@@ -66,7 +66,7 @@ static void snapshot(gp_control_target_t *target, const char *argument, gp_json_
   }
 }
 
-/* As in a snapshot, but without a copy of the blocks: this is asked for every second. */
+/* As in a snapshot, but without a copy of the blocks: a client may ask for this every second. */
 static void write_device(gp_control_target_t *target, int device, gp_json_t *answer)
 {
   gp_engine_t *engine = target->engine;
@@ -76,7 +76,7 @@ static void write_device(gp_control_target_t *target, int device, gp_json_t *ans
   copy.largest_idle = gp_engine_largest_idle(engine, device);
   gp_engine_stats(engine, device, &copy.stats);
   copy.idle_bytes = copy.stats.cached_bytes.current;
-  if (copy.largest_idle > copy.idle_bytes) /* two moments */
+  if (copy.largest_idle > copy.idle_bytes) /* the two are of different moments */
     copy.largest_idle = copy.idle_bytes;
   gp_document_write_device(answer, target->recorder->base_ns, device, &copy);
 }
@@ -105,7 +105,8 @@ static void stats(gp_control_target_t *target, const char *argument, gp_json_t *
   end(answer);
 }
 
-/* What went back to the driver, and what should have gone and stays, because the devices are busy. */
+/* Bytes that went back to the driver, and bytes that should have gone and stay
+ * because the devices are busy. */
 static void write_given_back(gp_control_target_t *target, uint64_t given, gp_json_t *answer)
 {
   uint64_t kept = 0;
@@ -124,7 +125,7 @@ static void empty_cache(gp_control_target_t *target, const char *argument, gp_js
   uint64_t given = gp_engine_empty_cache(target->engine);
   begin(answer);
   write_given_back(target, given, answer);
-  gp_json_key(answer, "suspended"); /* then it was not even tried */
+  gp_json_key(answer, "suspended"); /* then the pool did not even try */
   gp_json_bool(answer, gp_engine_is_suspended(target->engine));
   end(answer);
 }
@@ -199,7 +200,7 @@ static const struct {
 };
 #define COMMAND_COUNT (sizeof(commands) / sizeof(commands[0]))
 
-/* Splits the text in place into a command and the rest; the reason why not, or NULL. */
+/* Splits the text in place into a command and the rest. Returns NULL, or why it cannot. */
 static const char *split(char *text, size_t length, char **ret_argument)
 {
   if (length > 0 && text[length - 1] == '\n')

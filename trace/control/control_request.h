@@ -1,6 +1,4 @@
-/*
- * What can be asked of a running program: one line of text, answered by one JSON object. See doc/control.md.
- */
+/* Requests to a running program: one line of text, answered by one JSON object. See doc/control.md. */
 #ifndef GP_TRACE_CONTROL_REQUEST_H
 #define GP_TRACE_CONTROL_REQUEST_H
 
@@ -12,7 +10,7 @@
 
 #define GP_CONTROL_REQUEST_BYTES (GP_PATH_BYTES + 64) /* the longest, with its line end */
 
-/* What a request works on. One at a time: the rest is room for it. */
+/* What a request works on, and buffers for it: one request at a time. */
 typedef struct gp_control_target {
   gp_engine_t *engine;
   gp_recorder_t *recorder;
@@ -23,9 +21,9 @@ typedef struct gp_control_target {
 } gp_control_target_t;
 
 /*
- * Does what text[0..length) asks for, any bytes, and writes the answer: {"ok":true, ...}, or
- * {"ok":false,"error":"..."} with a sentence that says what would be right. A line end at the end of the text
- * is legal. No lock may be held.
+ * Carries out the request text[0..length), which may be any bytes, and writes the answer: {"ok":true, ...},
+ * or {"ok":false,"error":"..."} with a sentence that says what would be right. The text may end with a line
+ * end. The caller holds no lock.
  */
 void gp_control_request(gp_control_target_t *target, const char *text, size_t length, gp_json_t *answer);
 

@@ -26,16 +26,16 @@ static void answer_and_close(gp_control_server_t *server, unsigned index, ssize_
   struct gp_control_peer *peer = &server->peers[index];
   gp_assert(index < server->count);
   server->answer(server->self, peer->fd, peer->request, length);
-  (void)close(peer->fd); /* what could not be sent is given up */
+  (void)close(peer->fd); /* gives up unsent data */
   *peer = server->peers[--server->count];
 }
 
-/* True once there is a whole request, which ends with a line end, with the client's data or with the room for
- * it. */
+/* True once there is a whole request: up to a line end, the end of the client's data,
+ * or the end of the buffer. */
 static bool read_more(struct gp_control_peer *peer, bool *ret_gone)
 {
   size_t room = sizeof(peer->request) - peer->used;
-  gp_assert(room > 0); /* a full request is answered at once */
+  gp_assert(room > 0); /* a full buffer is answered at once */
   ssize_t got = recv(peer->fd, peer->request + peer->used, room, MSG_DONTWAIT);
   *ret_gone = got < 0 && errno != EINTR && errno != EAGAIN;
   if (got <= 0)
@@ -59,12 +59,12 @@ static void accept_all(gp_control_server_t *server)
     peer->fd = fd;
     peer->used = 0;
     peer->until_ms = server->now_ms() + GP_CONTROL_REQUEST_MS;
-    if (!gp_control_peer_may(fd)) /* one that is refused takes no place */
+    if (!gp_control_peer_may(fd)) /* a refused client takes no slot */
       answer_and_close(server, server->count - 1, -1);
   }
 }
 
-/* Milliseconds until the first time is over, for poll(); -1: there is none to wait for. */
+/* Milliseconds until the first client's time is over, for poll(); -1: there is no client. */
 static int wait_ms(const gp_control_server_t *server, uint64_t now_ms)
 {
   uint64_t first_ms = server->refused_until_ms > now_ms ? server->refused_until_ms : UINT64_MAX;
@@ -86,9 +86,9 @@ void gp_control_server_turn(gp_control_server_t *server)
   for (unsigned i = 0; i < count; i++)
     waiting[i] = (struct pollfd){.fd = server->peers[i].fd, .events = POLLIN};
   if (poll(waiting, count + 1, wait_ms(server, now_ms)) < 0)
-    return; /* interrupted, or there was no memory for it: the next turn tries again */
-  /* From the last on: the place of one that goes is taken by one that has had its turn. What has come is read
-   * before anything is said of time, which a long request of another client may have taken. */
+    return; /* interrupted, or no memory: the next turn tries again */
+  /* Walks backwards: when a client goes, one that has had its turn takes its slot. Reads a client's data
+   * before it checks its time, which another client's long request may have used up. */
   for (unsigned i = count; i-- > 0;) {
     struct gp_control_peer *peer = &server->peers[i];
     bool gone = false;

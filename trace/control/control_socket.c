@@ -13,7 +13,7 @@
 #include "pool/util/control_path.h"
 #include "pool/util/log.h"
 
-#define BACKLOG 64 /* that wait while a request is worked on */
+#define BACKLOG 64 /* clients waiting while the server works on a request */
 
 static int report(const char *what, const char *path, int error)
 {
@@ -23,7 +23,7 @@ static int report(const char *what, const char *path, int error)
   return -1;
 }
 
-/* 0, or why the folder will not do. */
+/* 0, or the reason why the folder cannot be used. */
 static int check_folder(const char *folder)
 {
   struct stat status;
@@ -33,14 +33,14 @@ static int check_folder(const char *folder)
   int error = fstat(fd, &status) ? errno : 0;
   if (!error && (status.st_uid != geteuid() || (status.st_mode & 077)))
     error = EPERM;
-  (void)close(fd); /* it was only looked at */
+  (void)close(fd); /* opened for a look only */
   return error;
 }
 
 /*
- * Finds a folder that can be used: XDG_RUNTIME_DIR may be that of another user (sudo), or not there, or not
- * set while the user has one; and any user can make the folder in /tmp first. One that another user has taken
- * costs a line.
+ * Finds a usable folder. XDG_RUNTIME_DIR may be another user's (sudo), missing, or unset
+ * although the user has one, and any user can make the folder in /tmp first. Logs a line for a
+ * folder that another user has taken.
  */
 static bool choose_folder(char *folder)
 {
@@ -81,14 +81,14 @@ int gp_control_listen(char *path)
 
   if (!choose_folder(folder))
     return -1;
-  (void)gp_control_remove_stale(folder); /* those that remain do no harm */
+  (void)gp_control_remove_stale(folder); /* remaining ones do no harm */
   (void)gp_control_path(folder, ".", getpid(), start, space, address.sun_path);
   (void)gp_control_path(folder, "", getpid(), start, space, path);
   int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (fd < 0)
     return report("make the socket", path, errno);
-  /* It gets its name when it is served, so that one that refuses is stale. What has the names and is not
-   * served is of this process: the program that it was before it called exec(). */
+  /* A socket gets its name only when it is served, so one that refuses is stale. If a file has these names
+   * and is not served, it is from the program that this process was before exec(). */
   if (gp_control_is_served(path)) {
     (void)report("make the socket", path, errno);
     goto close_socket;
@@ -106,7 +106,7 @@ int gp_control_listen(char *path)
   return fd;
 
 close_socket:
-  (void)close(fd); /* no other thread has seen it */
+  (void)close(fd); /* no other thread has got it */
   return -1;
 }
 

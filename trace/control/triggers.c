@@ -14,13 +14,12 @@
 
 #define SIGNALS 65 /* of Linux, by number */
 
-/* For the signal handler, so there is one in a process; set before a handler is. */
+/* For the signal handler, so one per process; set before any handler is installed. */
 static struct {
   pid_t pid;
-  sem_t wake; /* no file descriptor: the program may close those that it does not know, and use their numbers
-                 again */
+  sem_t wake; /* not a file descriptor, which the program might close, and whose number it might reuse */
   struct sigaction previous[SIGNALS];
-  atomic_bool was_called[SIGNALS]; /* for previous handlers that are to be called once */
+  atomic_bool was_called[SIGNALS]; /* for previous handlers that must be called only once */
 } signals;
 
 static void call_previous(int number, siginfo_t *info, void *context)
@@ -35,17 +34,17 @@ static void call_previous(int number, siginfo_t *info, void *context)
     previous->sa_handler(number);
 }
 
-/* Async-signal-safe: nothing but sem_post, and what the program has chosen itself. */
+/* Async-signal-safe: calls only sem_post and the program's own previous handler. */
 static void on_signal(int number, siginfo_t *info, void *context)
 {
   int saved_errno = errno;
   if (getpid() == signals.pid)
-    (void)sem_post(&signals.wake); /* fails at two thousand million posts without a wait */
+    (void)sem_post(&signals.wake); /* fails only after two thousand million posts without a wait */
   errno = saved_errno;
   call_previous(number, info, context);
 }
 
-/* Many signals while a snapshot is written ask for one more. */
+/* However many signals arrive while it writes a snapshot, it writes one more. */
 static void *write_when_woken(void *arg)
 {
   (void)gp_cancel_hold(); /* for good: nothing may end this thread but the process */
@@ -54,7 +53,7 @@ static void *write_when_woken(void *arg)
     }
     while (sem_trywait(&signals.wake) == 0) {
     }
-    (void)gp_snapshot_write(arg, "signal", NULL, NULL); /* it has said what went wrong */
+    (void)gp_snapshot_write(arg, "signal", NULL, NULL); /* it has logged any error */
   }
   return NULL;
 }
@@ -70,12 +69,12 @@ static void install(int number)
   struct sigaction ours;
   char name[GP_SIGNAL_NAME_BYTES];
 
-  (void)sigaction(number, NULL, previous); /* of a valid signal: none of the two can fail */
+  (void)sigaction(number, NULL, previous); /* the signal is valid: neither call can fail */
   bool chained = is_function(previous);
   memset(&ours, 0, sizeof(ours));
   ours.sa_sigaction = on_signal;
-  /* As the previous handler wants it; without one, no call of the program shall fail for our sake. On the
-   * alternate stack, if there is one: some programs' own stacks are too small. */
+  /* Flags as the previous handler has them; without one, restarts system calls, so that none fails because
+   * of the library. Uses the alternate stack if there is one: some programs' own stacks are too small. */
   ours.sa_flags =
       SA_SIGINFO | SA_ONSTACK | (chained ? previous->sa_flags & (SA_RESTART | (int)SA_NODEFER) : SA_RESTART);
   if (chained)
@@ -87,15 +86,15 @@ static void install(int number)
                                         : ", and does not end the program any more");
 }
 
-/* The newest file of each device. One in a process; each is used by one thread at a time: that which was
- * told. */
+/* The newest file of each device. One per process. One thread at a time uses each: the one
+ * that peak() is called in. */
 static gp_snapshot_name_t peak_files[GP_MAX_DEVICES];
 
 void gp_triggers_peak(gp_snapshot_writer_t *writer, gp_engine_t *engine, int device, uint64_t bytes)
 {
   uint64_t step = bytes / 10 > GP_PEAK_STEP ? bytes / 10 : GP_PEAK_STEP;
 
-  (void)gp_snapshot_write_named(writer, "peak", NULL, &peak_files[device]); /* it has said what went wrong */
+  (void)gp_snapshot_write_named(writer, "peak", NULL, &peak_files[device]); /* it has logged any error */
   gp_engine_watch_use(engine, device, bytes + step);
 }
 

@@ -20,12 +20,13 @@ typedef enum gp_chunk_state {
   GP_CHUNK_FREE,   /* never used */
   GP_CHUNK_OPEN,   /* its owner appends */
   GP_CHUNK_CLOSED, /* in the list of closed chunks */
-  GP_CHUNK_SHARED, /* the one that threads without a chunk of their own append to, under the lock */
+  GP_CHUNK_SHARED, /* threads without a chunk of their own append to it, under the lock */
 } gp_chunk_state_t;
 
 /*
- * The lock of the chunks guards all but count. The owner stores count with release after the record it
- * counts; records below count never change until the chunk is opened again, which happens under the lock.
+ * The lock of the chunks guards everything except count. The owner stores count with release
+ * after the record it counts; records below count never change until the chunk is opened again,
+ * which happens under the lock.
  */
 typedef struct gp_chunk {
   _Atomic uint32_t count;
@@ -41,14 +42,14 @@ typedef struct gp_chunk {
 static_assert(sizeof(gp_chunk_t) == 64, "one cache line each: owners must not disturb each other");
 
 typedef struct gp_chunk_header {
-  uint32_t is_begun; /* 1: the rest is filled in; 0: nothing was recorded */
+  uint32_t is_begun; /* 1: the rest is set; 0: nothing was recorded */
   uint32_t chunk_events;
   uint32_t chunk_count;        /* the first one is the shared chunk */
   _Atomic uint32_t discarding; /* index + 1 of a chunk whose events are being given up, see dropped_then */
   uint64_t chunks_offset;      /* in the section */
   uint64_t records_offset;
   uint64_t dropped;      /* events overwritten */
-  uint64_t dropped_then; /* with discarding: what dropped is going to be, without the chunk */
+  uint64_t dropped_then; /* with discarding: the value of dropped after the chunk is given up */
   uint64_t since_ns;     /* newest time lost, with has_lost */
   uint32_t has_lost;
   uint32_t oldest; /* closed list: the first to be used again */

@@ -1,14 +1,11 @@
-/*
- * The details of events (details.def): one code that is stored, and an enumeration for each concept behind
- * it. The enumerators of a concept have the values of the stored codes, so that one is assigned to the other
- * as it is.
- */
+/* The details of events (details.def): one stored code, and an enumeration for each concept. The
+ * enumerators have the values of the stored codes, so that code can assign one to the other. */
 #ifndef GP_TRACE_FORMAT_DETAILS_H
 #define GP_TRACE_FORMAT_DETAILS_H
 
 #include <stdint.h>
 
-/* As it is stored: of which enumeration it is, the event's action says. */
+/* The stored code. The event's action tells which enumeration it belongs to. */
 typedef uint8_t gp_detail_t;
 
 enum {
@@ -21,19 +18,19 @@ enum {
   GP_DETAIL_COUNT
 };
 
-/* Of trim, and of segment_free behind it. */
+/* For trim events, and for the segment_free events behind them. */
 typedef enum gp_trim_reason {
 #define TRIM_REASON(enumerator, name) GP_TRIM_##enumerator = GP_DETAIL_TRIM_##enumerator,
 #include "trace/format/details.def"
 } gp_trim_reason_t;
 
-/* Of mode events. */
+/* For mode events. */
 typedef enum gp_mode {
 #define MODE(enumerator, name) GP_MODE_##enumerator = GP_DETAIL_MODE_##enumerator,
 #include "trace/format/details.def"
 } gp_mode_t;
 
-/* Of passthrough_alloc and passthrough_free. */
+/* For passthrough_alloc and passthrough_free. */
 typedef enum gp_forwarded_kind {
 #define FORWARDED_KIND(enumerator, name) GP_FORWARDED_##enumerator = GP_DETAIL_FORWARDED_##enumerator,
 #include "trace/format/details.def"

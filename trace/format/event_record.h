@@ -1,7 +1,5 @@
-/*
- * One event as it is stored. The layout is fixed: what reads it may be another process, of another build,
- * after this one was killed. No pointers; indexes refer to tables that only grow.
- */
+/* One stored event. The layout is fixed: the reader may be another process, of another build, after this
+ * one was killed. No pointers; indexes refer to tables that only grow. */
 #ifndef GP_TRACE_FORMAT_EVENT_RECORD_H
 #define GP_TRACE_FORMAT_EVENT_RECORD_H
 

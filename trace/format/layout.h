@@ -1,17 +1,16 @@
-/*
- * A hash of all that the record consists of. A reader and a writer with the same hash mean the same by each
- * byte; the record carries the writer's (record.h).
- */
+/* A hash of the record's layout. A reader and a writer with the same hash give each byte the same meaning;
+ * the record carries the writer's (record.h). */
 #ifndef GP_TRACE_FORMAT_LAYOUT_H
 #define GP_TRACE_FORMAT_LAYOUT_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-/* Grows when a stored value gets another meaning, and no name, order or size tells. */
+/* To be raised when a stored value gets another meaning without a change of name, order or size. */
 #define GP_LAYOUT_REVISION 1
 
-/* One line of layout.def: a code with its value, a structure or a member with its place and size in bytes. */
+/* One line of layout.def: a code with its value, or a structure or member with its
+ * place and size in bytes. */
 typedef struct gp_layout_entry {
   const char *name;
   uint64_t value; /* of a code; of a member its offset */
@@ -24,7 +23,7 @@ const gp_layout_entry_t *gp_layout_entries(size_t *ret_count);
 /* FNV-1a over names, values and sizes. Any thread. */
 uint64_t gp_layout_hash_of(const gp_layout_entry_t *entries, size_t count);
 
-/* Of this build. Takes some microseconds. */
+/* The hash of this build. Takes some microseconds. */
 uint64_t gp_layout_hash(void);
 
 #endif

@@ -1,8 +1,8 @@
 /*
- * What is there now: the section GP_SECTION_LIVE has a slot for each segment of the pool and each allocation
- * that is not pooled. A segment that is one block has the block's state, owner included. One that is cut into
- * blocks has the state SEGMENT, and each of its blocks that is allocated or pending a slot besides, which is
- * marked cut; what no block covers is idle. How slots are used: trace/record/live.h.
+ * The present memory: the section GP_SECTION_LIVE has a slot for each segment of the pool and each
+ * allocation that is not pooled. A segment that is one block has the block's state and owner. A segment
+ * that is cut into blocks has the state SEGMENT; each of its allocated or pending blocks has another slot,
+ * marked cut, and the rest of the segment is idle. How slots are used: trace/record/live.h.
  */
 #ifndef GP_TRACE_FORMAT_LIVE_SLOT_H
 #define GP_TRACE_FORMAT_LIVE_SLOT_H
@@ -21,7 +21,7 @@
  * refs. */
 typedef struct gp_live_slot {
   _Atomic uint64_t word;
-  uint64_t address; /* of a free slot: the next free one + 1, 0: none */
+  uint64_t address; /* in a free slot: the next free slot + 1, 0: none */
   uint64_t size;
   uint64_t requested;
   uint64_t block_id;

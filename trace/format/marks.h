@@ -17,17 +17,18 @@ const char *gp_mark_kind_name(gp_mark_kind_t kind);
 
 typedef struct gp_mark_record {
   uint64_t time_ns; /* the engine's clock */
-  uint64_t scope;   /* number of the scope, from 1; 0: of none */
+  uint64_t scope;   /* number of the scope, from 1; 0: none */
   uint16_t thread;  /* index */
   uint8_t kind;     /* gp_mark_kind_t */
-  int8_t device;    /* -1: of none */
+  int8_t device;    /* -1: none */
   uint32_t reserved;
   char name[GP_MARK_NAME_BYTES]; /* any bytes, terminated */
 } gp_mark_record_t;
 
-/* Mark n, from 0, is in entry n % GP_MARKS_MAX until it is overwritten, and is there before it is counted. */
+/* Mark n, from 0, is in entry n % GP_MARKS_MAX until it is overwritten, and is
+ * written before it is counted. */
 typedef struct gp_mark_table {
-  _Atomic uint64_t count; /* of all that ever were */
+  _Atomic uint64_t count; /* of all marks so far */
   gp_mark_record_t entries[GP_MARKS_MAX];
 } gp_mark_table_t;
 

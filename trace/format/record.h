@@ -1,7 +1,7 @@
 /*
- * The record of a process: a header of one page, then sections (sections.def). It lies in shared memory and
- * outlives the process. A reader takes nothing in it for granted: the process was killed at any instruction,
- * and may have written over it before.
+ * The record of a process: a header of one page, then sections (sections.def). It is in shared memory and
+ * outlives the process. A reader trusts nothing in it: the process may have been killed at any instruction,
+ * and may have written over the record before.
  */
 #ifndef GP_TRACE_FORMAT_RECORD_H
 #define GP_TRACE_FORMAT_RECORD_H
@@ -33,7 +33,7 @@ typedef struct gp_section_place {
   _Atomic uint64_t used; /* bytes that may have been touched */
 } gp_section_place_t;
 
-/* The writer stores magic last, when the rest is there. */
+/* The writer stores magic last, after the rest. */
 typedef struct gp_record_header {
   char magic[8];
   uint32_t section_count;
@@ -45,7 +45,7 @@ typedef struct gp_record_header {
   _Atomic uint32_t recording; /* gp_recording_t */
   char library_version[GP_RECORD_VERSION_BYTES];
   uint64_t bytes;                 /* of the file */
-  _Atomic int32_t driver_version; /* as the driver API tells it; 0: not known */
+  _Atomic int32_t driver_version; /* from the driver API; 0: not known */
   _Atomic int32_t runtime_version;
   _Atomic uint32_t has_gap;       /* 1: blocks from while recording was off are missing */
   _Atomic uint32_t missing_slots; /* segments and allocations for which there was no slot */
@@ -54,7 +54,7 @@ typedef struct gp_record_header {
 
 static_assert(sizeof(gp_record_header_t) <= GP_RECORD_HEADER_BYTES, "one page");
 static_assert(GP_SECTION_COUNT <= GP_RECORD_SECTION_ROOM, "each has a place");
-/* A reader of any build looks here to say which build has written the record. */
+/* Readers of all builds look here to find which build wrote the record. */
 static_assert(offsetof(gp_record_header_t, byte_order) == 12, "for readers of other builds");
 static_assert(offsetof(gp_record_header_t, layout_hash) == 16, "for readers of other builds");
 static_assert(offsetof(gp_record_header_t, library_version) == 48, "for readers of other builds");
@@ -66,11 +66,12 @@ static_assert(offsetof(gp_record_header_t, library_version) == 48, "for readers 
 #define GP_THREAD_NAME_BYTES 16
 
 typedef struct gp_thread_entry {
-  int32_t tid;                     /* 0: all threads for which there was no entry left */
+  int32_t tid;                     /* 0: all threads for which no entry was left */
   char name[GP_THREAD_NAME_BYTES]; /* any bytes, terminated */
 } gp_thread_entry_t;
 
-/* The section GP_SECTION_THREADS. Entries below count never change, and are there before they are counted. */
+/* The section GP_SECTION_THREADS. Entries below count never change, and are written
+ * before they are counted. */
 typedef struct gp_thread_table {
   _Atomic uint32_t count;
   gp_thread_entry_t entries[GP_THREADS_MAX];
@@ -78,7 +79,8 @@ typedef struct gp_thread_table {
 
 #define GP_HANDLES_MAX 4096
 
-/* The section GP_SECTION_STREAMS: the driver's handles. As the threads, never changed below count. */
+/* The section GP_SECTION_STREAMS: the driver's handles. As with threads, entries
+ * below count never change. */
 typedef struct gp_handle_table {
   _Atomic uint32_t count;
   uint32_t reserved;

@@ -1,7 +1,5 @@
-/*
- * The states of memory (states.def). A block's state has the code of the slot's, so that one is assigned to
- * the other as it is.
- */
+/* The states of memory (states.def). A block's state has the code of the slot's state, so that code can
+ * assign one to the other. */
 #ifndef GP_TRACE_FORMAT_STATES_H
 #define GP_TRACE_FORMAT_STATES_H
 

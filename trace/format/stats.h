@@ -1,8 +1,8 @@
 /*
- * The statistics of one device (stats.def). Plain data: the owner's lock guards it.
- * Invariants: for every gauge, current == allocated - freed and current <= peak. Of the statistics that an
- * engine keeps, peak is that of the present window (gp_engine_turn_peaks), and earlier_peaks has the highest
- * of the windows before; of all others peak is what it says.
+ * The statistics of one device (stats.def). Plain data: the owner's lock guards it. Invariants: for every
+ * gauge, current == allocated - freed and current <= peak. In the statistics that an engine keeps, peak is
+ * that of the present window (gp_engine_turn_peaks), and earlier_peaks has the highest peak of earlier
+ * windows. Elsewhere peak is the whole peak.
  */
 #ifndef GP_TRACE_FORMAT_STATS_H
 #define GP_TRACE_FORMAT_STATS_H
@@ -28,7 +28,7 @@ typedef struct gp_stats {
   } earlier_peaks;
 } gp_stats_t;
 
-/* Of a copy: peaks of all windows. */
+/* For a copy: makes its peaks those of all windows. */
 static inline void gp_stats_join_peaks(gp_stats_t *stats)
 {
 #define GAUGE(name, unit, what)                                                                              \
@@ -46,7 +46,7 @@ static inline void gp_gauge_add(gp_gauge_t *gauge, uint64_t amount)
     gauge->peak = gauge->current;
 }
 
-/* What comes and goes in one moment. */
+/* For an amount that comes and goes in one moment. */
 static inline void gp_gauge_pass(gp_gauge_t *gauge, uint64_t amount)
 {
   gauge->allocated += amount;

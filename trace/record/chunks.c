@@ -10,7 +10,7 @@ static uint32_t chunk_events_for(uint64_t events)
   return chunk_events;
 }
 
-/* Where the parts of the section begin. */
+/* The places of the section's parts. */
 typedef struct layout {
   uint32_t chunk_events;
   uint32_t chunk_count;
@@ -66,7 +66,7 @@ void gp_chunks_fini(gp_chunks_t *chunks)
   gp_assert_internal(gp_lock_is_free(&chunks->lock));
 }
 
-/* The caller holds the lock, and nothing was recorded so far. False: there is no memory. */
+/* The caller holds the lock, and no event was recorded so far. False: there is no memory. */
 static bool begin_locked(gp_chunks_t *chunks)
 {
   gp_assert(gp_lock_is_held(&chunks->lock));
@@ -88,7 +88,7 @@ static bool begin_locked(gp_chunks_t *chunks)
   chunks->chunks[0].owner = GP_CHUNK_OWNER_SHARED;
   chunks->chunks[0].opened = ++header->opened;
   atomic_signal_fence(memory_order_release);
-  header->is_begun = 1; /* last: a reader that finds it finds the rest */
+  header->is_begun = 1; /* last: a reader that sees it also sees the rest */
   return true;
 }
 
@@ -104,7 +104,8 @@ uint64_t gp_chunks_newest_ns(const gp_chunks_t *chunks, uint32_t index)
   return newest_ns;
 }
 
-/* Puts a chunk into the closed list. From the new end: nearly always it has the newest events. */
+/* Puts a chunk into the closed list. Searches from the new end, since the chunk nearly
+ * always has the newest events. */
 static void list_insert(gp_chunks_t *chunks, uint32_t index)
 {
   gp_chunk_header_t *header = chunks->header;
@@ -153,9 +154,9 @@ static void close_locked(gp_chunks_t *chunks, uint32_t index, uint64_t newest_ns
 }
 
 /*
- * Empties a chunk that no thread appends to. newest_ns is its newest time; the records are no longer in any
- * cache. In this order, so that the record of a process that is killed in between tells what is lost, and
- * counts it once.
+ * Empties a chunk that no thread appends to. newest_ns is its newest time; by now the records
+ * are in no cache. The order of the steps lets the record of a process killed in between tell
+ * what is lost, and count it once.
  */
 static void discard_locked(gp_chunks_t *chunks, uint32_t index, uint64_t newest_ns)
 {
@@ -178,7 +179,7 @@ static void discard_locked(gp_chunks_t *chunks, uint32_t index, uint64_t newest_
   atomic_store_explicit(&header->discarding, 0, memory_order_release);
 }
 
-/* Some chunks at a time: the kernel is asked less often, and four faults cost half as much again. */
+/* Grows by some chunks at a time, to ask the kernel less often; four faults cost half as much again. */
 #define GROWTH_BYTES ((size_t)64 * 1024)
 
 static bool has_room_for(gp_chunks_t *chunks, uint32_t index)
@@ -201,7 +202,7 @@ static uint32_t open_locked(gp_chunks_t *chunks, uint32_t owner)
   if (header->used < header->chunk_count && has_room_for(chunks, header->used)) {
     index = header->used++;
   } else {
-    header->chunk_count = header->used; /* no more memory: what there is is used in turns */
+    header->chunk_count = header->used; /* no more memory: the existing chunks are used in turn */
     index = list_pop_oldest(chunks);
     if (index == GP_CHUNK_NONE)
       return GP_CHUNK_NONE;

@@ -1,14 +1,14 @@
 /*
- * Where events are stored: a fixed set of chunks. A thread owns a chunk while it fills it, so that recording
- * needs no lock and shares no cache line; a thread takes the lock once per chunk. When none is free, the
- * closed chunk whose newest event is the oldest is used again.
+ * Where events are stored: a fixed set of chunks. A thread owns a chunk while it fills it, so that
+ * recording needs no lock and shares no cache line; a thread takes the lock once per chunk. If no chunk is
+ * free, it reuses the closed chunk whose newest event is the oldest.
  *
- * What is lost is always a prefix of history: since_ns is the newest time lost, and readers leave out every
- * event at or before it, wherever it is stored. A reader that replays events backwards from the present state
- * therefore never misses one in the middle.
+ * Losses are always a prefix of history: since_ns is the newest time lost, and readers leave out every
+ * event at or before it, in whatever chunk. So a reader that replays events backwards from the present
+ * state never misses one in the middle.
  *
- * All of it (header, chunks, records) is a section of the region and holds no pointers: a reader finds it
- * when the process was killed at any instruction.
+ * Header, chunks and records are a section of the region and have no pointers: a reader can use them after
+ * the process was killed at any instruction.
  */
 #ifndef GP_TRACE_CHUNKS_H
 #define GP_TRACE_CHUNKS_H
@@ -28,40 +28,37 @@ typedef struct gp_chunks {
   gp_chunk_header_t *header;
   gp_chunk_t *chunks;
   gp_event_record_t *records;
-  uint64_t events;   /* asked for */
+  uint64_t events;   /* requested */
   uint64_t unstored; /* events for which there was no memory at all */
-  uint64_t since_ns; /* of gp_chunks_forget before anything was recorded, with has_lost */
+  uint64_t since_ns; /* with has_lost: the time of a gp_chunks_forget before the first record */
   bool has_lost;
 } gp_chunks_t;
 
 /* Bytes that the section needs for at least `events` events. */
 size_t gp_chunks_bytes(uint64_t events);
 
-/*
- * The section has room for `events` events; how many are kept is for memory to say. The region is borrowed.
- */
+/* The section has room for `events` events; memory may allow fewer. The region is borrowed. */
 void gp_chunks_init(gp_chunks_t *chunks, gp_region_t *region, uint64_t events);
 
-/*
- * For a section that was read from a file: header, chunks and records are right, in private memory, and no
- * thread records. gp_chunks_fini as ever.
- */
+/* For a section read from a file: header, chunks and records are valid, in private memory, and no thread
+ * records. Ends with gp_chunks_fini as usual. */
 void gp_chunks_init_copy(
     gp_chunks_t *chunks, gp_chunk_header_t *header, gp_chunk_t *array, gp_event_record_t *records);
 
-/* Nothing was recorded: header and chunks must not be read. */
+/* No event was recorded: the caller must not read header and chunks. */
 static inline bool gp_chunks_is_empty(const gp_chunks_t *chunks)
 {
   return chunks->region && !gp_region_used(chunks->region, GP_SECTION_EVENTS);
 }
 
-/* No thread may record any more. */
+/* The caller makes sure that no thread records any more. */
 void gp_chunks_fini(gp_chunks_t *chunks);
 
 /*
- * Closes the caller's chunk `full` (GP_CHUNK_NONE: it has none), whose newest time is newest_ns, and opens
- * another for it. Returns its index, with no record in it; or, if every chunk is open by some thread, appends
- * *record to the shared chunk and returns GP_CHUNK_NONE. Without any memory the record is lost, and counted.
+ * Closes the caller's chunk `full` (GP_CHUNK_NONE: it has none), whose newest time is newest_ns, and
+ * opens another for it. Returns its index, with no record in it; or, if every chunk is open by some
+ * thread, appends *record to the shared chunk and returns GP_CHUNK_NONE. If there is no memory at all,
+ * the record is lost, and counted.
  */
 uint32_t gp_chunks_rotate(
     gp_chunks_t *chunks, uint32_t full, uint64_t newest_ns, uint32_t owner, const gp_event_record_t *record);
@@ -69,7 +66,7 @@ uint32_t gp_chunks_rotate(
 /* Closes the caller's chunk, whose newest time is newest_ns. */
 void gp_chunks_close(gp_chunks_t *chunks, uint32_t index, uint64_t newest_ns);
 
-/* Everything up to now counts as lost; for a recorder that is switched on late. */
+/* All events up to now count as lost; for a recorder that is switched on late. */
 void gp_chunks_forget(gp_chunks_t *chunks, uint64_t now_ns);
 
 static inline gp_event_record_t *gp_chunks_records(const gp_chunks_t *chunks, uint32_t index)
@@ -77,11 +74,11 @@ static inline gp_event_record_t *gp_chunks_records(const gp_chunks_t *chunks, ui
   return chunks->records + (size_t)index * chunks->header->chunk_events;
 }
 
-/* Puts a chunk that has events into the list of closed ones. Here for the reader of files; the
- * caller holds the lock. */
+/* Puts a chunk that has events into the list of closed ones. Public for the reader of files;
+ * the caller holds the lock. */
 void gp_chunks_enlist(gp_chunks_t *chunks, uint32_t index);
 
-/* Looks for the newest time in a chunk, 0 if it is empty. The caller holds the lock. */
+/* Returns the newest time in a chunk, 0 if it is empty. The caller holds the lock. */
 uint64_t gp_chunks_newest_ns(const gp_chunks_t *chunks, uint32_t index);
 
 #endif

@@ -52,7 +52,7 @@ static void add_settings(text_t *text, const gp_options_t *options)
   }
 }
 
-/* What limits or selects device memory from outside. Names are written as they are,
+/* Variables that limit or select device memory from outside. Names are written as they are,
  * unlike those of options. */
 static void add_environment(text_t *text)
 {
@@ -111,14 +111,14 @@ static size_t read_file(const char *path, char *buffer, size_t capacity)
       break;
     used += (size_t)got;
   }
-  (void)close(fd); /* it was only read */
+  (void)close(fd); /* opened for reading only */
   return used;
 }
 
 /*
- * The command line is read into the far end of the buffer and copied forward, argument by argument. An
- * argument takes a key more than there, so that with many the writing end may reach what is still to be read:
- * it ends there.
+ * Reads the command line into the far end of the buffer and copies it forward, argument by argument.
+ * A copied argument is longer by its key, so with many arguments the writing end may reach the
+ * unread ones: then it stops.
  */
 static void add_arguments(text_t *text)
 {

@@ -1,9 +1,14 @@
 /*
- * What a snapshot says of the process and of its settings, as text: pairs of a key and a value, each ended by
- * a NUL. It is in the record from the beginning, so that it is there when the process is not.
+ * A snapshot's text about the process and its settings: pairs of a key and a value, each ended by a NUL.
+ * The record has it from the beginning, so that it is there when the process is gone. Keys:
  *
- *   program, host, run (run_id.h; none outside of gpupool run), rank (none if it is no number), environment
- * NAME=VALUE, argument (one for each), setting NAME=TEXT, source NAME=WHERE
+ *   program, host
+ *   run            see run_id.h; none outside of gpupool run
+ *   rank           none if it is no number
+ *   environment    NAME=VALUE
+ *   argument       one for each
+ *   setting        NAME=TEXT
+ *   source         NAME=WHERE
  */
 #ifndef GP_TRACE_DESCRIPTION_H
 #define GP_TRACE_DESCRIPTION_H
@@ -24,11 +29,11 @@ typedef struct gp_description_pair {
   const char *value; /* any bytes but NUL */
 } gp_description_pair_t;
 
-/* Describes the calling process. buffer is borrowed by the result; what does not fit is left out, arguments
- * last. */
+/* Describes the calling process. The result borrows buffer. Leaves out what does not fit, starting
+ * with the last arguments. */
 gp_description_t gp_description_make(const gp_options_t *options, char *buffer, size_t capacity);
 
-/* The next pair from *at on, which begins as 0. False: no more. */
+/* The next pair from *at on; *at must be 0 at first. False: no more. */
 bool gp_description_next(const gp_description_t *description, size_t *at, gp_description_pair_t *ret_pair);
 
 /* The value of the first pair of that key, or NULL. */

@@ -14,8 +14,8 @@ void gp_handles_fini(gp_handles_t *handles)
   gp_assert_internal(gp_lock_is_free(&handles->lock));
 }
 
-/* Finds the slot of a handle, or the empty slot where it belongs. Ends: at most a quarter of the slots is
- * taken. */
+/* Finds the slot of a handle, or the empty slot for it. The search ends, since at most a
+ * quarter of the slots is taken. */
 static bool find_slot(gp_handles_t *handles, uint64_t handle, uint32_t *ret_slot, int16_t *ret_index)
 {
   uint32_t slot = (uint32_t)((handle * UINT64_C(0x9e3779b97f4a7c15)) >> 40);
@@ -43,7 +43,7 @@ int16_t gp_handles_intern(gp_handles_t *handles, uint64_t handle)
   gp_lock_take(&handles->lock);
   gp_handle_table_t *table = handles->table;
   uint32_t count = gp_handles_count(handles);
-  /* Again: another thread may have added it since. */
+  /* Searches again: another thread may have added the handle since. */
   if (!find_slot(handles, handle, &slot, &index) && count < GP_HANDLES_MAX &&
       gp_region_grow(handles->region, GP_SECTION_STREAMS,
           offsetof(gp_handle_table_t, handles) + (count + 1) * sizeof(handle))) {

@@ -1,7 +1,5 @@
-/*
- * Stream handles by small indexes, in order of first appearance. A handle is not an identity (the driver uses
- * the values again), so an index says no more than the handle did.
- */
+/* Stream handles as small indexes, in order of first appearance. A handle is not an identity (the driver
+ * reuses the values), so neither is an index. */
 #ifndef GP_TRACE_RECORD_HANDLES_H
 #define GP_TRACE_RECORD_HANDLES_H
 
@@ -25,7 +23,7 @@ typedef struct gp_handles {
 void gp_handles_init(gp_handles_t *handles, gp_region_t *region);
 void gp_handles_fini(gp_handles_t *handles);
 
-/* Handles that may be read. */
+/* Number of handles that readers may read. */
 static inline uint32_t gp_handles_count(const gp_handles_t *handles)
 {
   bool is_there = gp_region_used(handles->region, GP_SECTION_STREAMS) > 0;

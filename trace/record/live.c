@@ -33,7 +33,7 @@ static uint32_t used_slots(const gp_live_t *live)
   return atomic_load_explicit(&live->used, memory_order_relaxed);
 }
 
-/* One that was never taken; as of take_slot. */
+/* Takes a slot that was never taken; result as of take_slot. */
 static uint32_t take_new_slot(gp_live_t *live)
 {
   uint32_t cookie = 0;
@@ -46,8 +46,8 @@ static uint32_t take_new_slot(gp_live_t *live)
   return cookie;
 }
 
-/* A free slot, whose word is 0; its index + 1, 0 without memory, which the header counts for the reader. The
- * caller of this and of give_slot holds the device's lock. */
+/* Takes a free slot, whose word is 0. Returns its index + 1; 0: no memory, which the header counts for the
+ * reader. The caller of this and of give_slot holds the device's lock. */
 static uint32_t take_slot(gp_live_t *live, int device)
 {
   uint32_t cookie = live->free[device];
@@ -104,7 +104,7 @@ void gp_live_event(gp_live_t *live, const gp_event_t *event, int16_t stream, boo
   gp_assert_internal(*event->observer_cookie <= used_slots(live));
   gp_assert_internal(is_new || slot->address == event->address);
   if (is_new)
-    set_place(slot, event); /* of a segment that came while recording was off, or now */
+    set_place(slot, event); /* for a segment that is new, or came while recording was off */
   switch (event->action) {
   case GP_ACTION_SEGMENT_ALLOC:
     gp_live_set_state(slot, event->is_cut ? GP_LIVE_SEGMENT : GP_LIVE_IDLE, event);

@@ -1,13 +1,13 @@
 /*
- * What is there now: every segment of the pool, every block in use that is cut from one, and every allocation
- * that is not pooled, one slot each, apart from the events, so that wrapping loses history and never state.
- * The engine knows all this itself; the table is for the reader of a process that was killed, and is written
- * as events arrive.
+ * The present memory: one slot for every segment of the pool, every block in use that is cut from one, and
+ * every allocation that is not pooled. It is separate from the events, so that wrapping loses history but
+ * never state. The engine knows all this itself; the table is for the reader of a process that was killed,
+ * and is written as events arrive.
  *
- * A slot's word is stored last, by one instruction, and is all that a change of state writes. Killed in the
- * middle of a change, a process leaves the state before it; the event, which is stored before, tells what was
- * to come. That holds for cut memory because idle parts have no slots: to cut a block off, or to join it to
- * its neighbours, is to take one slot or to give it back.
+ * A writer stores a slot's word last, with one instruction, and a change of state writes nothing else. A
+ * process killed during a change leaves the earlier state; the event, which is stored before, tells the new
+ * one. This works for cut memory because idle parts have no slots: cutting a block off takes one slot, and
+ * joining it to its neighbours gives one back.
  */
 #ifndef GP_TRACE_LIVE_H
 #define GP_TRACE_LIVE_H
@@ -21,15 +21,13 @@
 #include "trace/format/live_slot.h"
 #include "trace/region/region.h"
 
-/*
- * Zeroed memory plus gp_live_init. Of cut memory each alloc takes a slot and each free gives one back: each
- * device has free slots of its own, for which its lock will do.
- */
+/* Zeroed memory plus gp_live_init. In cut memory each alloc takes a slot and each free gives one back. So
+ * each device has its own free slots, which its lock guards. */
 typedef struct gp_live {
-  gp_lock_t lock; /* of slots that were never taken; below the pool's locks, above the region's */
+  gp_lock_t lock; /* for slots never taken; ranks below the pool's locks, above the region's */
   gp_region_t *region;
   gp_live_slot_t *slots;
-  _Atomic uint32_t used;         /* slots [0, used) were ever taken */
+  _Atomic uint32_t used;         /* slots [0, used) have been taken at some time */
   uint32_t free[GP_MAX_DEVICES]; /* first free one + 1, 0: none; under the device's lock */
 } gp_live_t;
 
@@ -37,13 +35,11 @@ typedef struct gp_live {
 void gp_live_init(gp_live_t *live, gp_region_t *region);
 void gp_live_fini(gp_live_t *live);
 
-/*
- * Brings the slot of the event's observer_cookie up to date. stream is the index of the event's stream, -1:
- * none. With is_quiet no new slot is taken, for a recorder that is off. The caller holds the device's lock.
- */
+/* Updates the slot of the event's observer_cookie. stream is the index of the event's stream, -1: none.
+ * With is_quiet it takes no new slot, for a recorder that is off. The caller holds the device's lock. */
 void gp_live_event(gp_live_t *live, const gp_event_t *event, int16_t stream, bool is_quiet);
 
-/* The word of a block's slot, of which kind and taint stay. */
+/* The new word of a block's slot; kind and taint stay. */
 static inline uint64_t gp_live_next_word(uint64_t before, gp_live_state_t state, const gp_event_t *event)
 {
   const uint64_t kept = gp_live_pack((gp_live_word_t){.kind = (gp_detail_t)0xff, .tainted = true});
@@ -71,7 +67,8 @@ static inline void gp_live_set_owner(gp_live_slot_t *slot, const gp_event_t *eve
   slot->stream = stream;
 }
 
-/* The slot of a usual event: of a block that has one and keeps it, and of no stream. NULL: it is another. */
+/* The slot of a usual event: the block has a slot and keeps it, and the event is of no stream.
+ * NULL: the event is not such. */
 static inline gp_live_slot_t *gp_live_usual_slot(const gp_live_t *live, const gp_event_t *event)
 {
   bool is_usual = event->action == GP_ACTION_ALLOC || event->action == GP_ACTION_FREE_REQUESTED ||
@@ -82,7 +79,7 @@ static inline gp_live_slot_t *gp_live_usual_slot(const gp_live_t *live, const gp
   return &live->slots[*event->observer_cookie - 1];
 }
 
-/* gp_live_event for that. */
+/* gp_live_event for a usual event. */
 static inline void gp_live_usual_event(gp_live_slot_t *slot, const gp_event_t *event)
 {
   gp_assert_internal(slot->address == event->address);

@@ -41,7 +41,8 @@ size_t gp_marks_order(const gp_mark_table_t *table, size_t room, gp_mark_record_
   uint64_t count = atomic_load_explicit(&table->count, memory_order_relaxed);
   size_t kept = 0;
 
-  /* Of a full table all but the oldest, which may have been half overwritten when the process was killed. */
+  /* In a full table skips the oldest mark, which may have been half overwritten when
+   * the process was killed. */
   for (uint64_t i = count >= GP_MARKS_MAX ? count - GP_MARKS_MAX + 1 : 0; i < count; i++) {
     if (i % GP_MARKS_MAX < room)
       ret_marks[kept++] = table->entries[i % GP_MARKS_MAX];

@@ -1,6 +1,4 @@
-/*
- * Marks: what the program itself says of a moment (gpupool.h). Rare, so one lock does.
- */
+/* Marks: the program's own names for moments (gpupool.h). They are rare, so one lock is enough. */
 #ifndef GP_TRACE_RECORD_MARKS_H
 #define GP_TRACE_RECORD_MARKS_H
 
@@ -20,16 +18,16 @@ typedef struct gp_marks {
 void gp_marks_init(gp_marks_t *marks, gp_region_t *region);
 void gp_marks_fini(gp_marks_t *marks);
 
-/* Adds a copy of the mark, its time given by clock(clock_self) so that times grow. Without memory there is
- * none. Any thread. */
+/* Adds a copy of the mark, its time given by clock(clock_self) so that times grow. Adds nothing if there
+ * is no memory. Any thread. */
 void gp_marks_add(
     gp_marks_t *marks, const gp_mark_record_t *mark, uint64_t (*clock)(void *self), void *clock_self);
 
-/* Copies those that are kept, oldest first, into ret_marks[0..GP_MARKS_MAX), and returns how many. Any
- * thread. */
+/* Copies the kept marks, oldest first, into ret_marks[0..GP_MARKS_MAX), and returns
+ * their number. Any thread. */
 size_t gp_marks_copy(gp_marks_t *marks, gp_mark_record_t *ret_marks);
 
-/* The same from a table of which the first `room` entries are there. */
+/* The same from a table that has only the first `room` entries. */
 size_t gp_marks_order(const gp_mark_table_t *table, size_t room, gp_mark_record_t *ret_marks);
 
 #endif

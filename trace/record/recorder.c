@@ -20,22 +20,21 @@
 #include "trace/util/pages.h"
 #include "trace/stacks/unwind.h"
 
-/* What is stored of GPUPOOL_TRACE. */
+/* The record stores the value of GPUPOOL_TRACE. */
 static_assert(GP_RECORDING_OFF == (int)GP_TRACE_OFF && GP_RECORDING_STATE == (int)GP_TRACE_STATE &&
                   GP_RECORDING_ALL == (int)GP_TRACE_ALL,
     "the option has the codes of the record");
 
-/* Of an observer's interest; what is known of live memory stays right when recording is off. */
+/* The mode is the observer's interest, where 0 means none. The table of live memory stays right
+ * while recording is off. */
 static_assert(GP_TRACE_OFF == 0, "no interest");
 
 #ifndef MADV_WIPEONFORK
 #define MADV_WIPEONFORK 18 /* Linux 4.14 */
 #endif
 
-/*
- * What a thread knows of its own chunk. Invariant: with recorder_id == recorder->id and used < limit, the
- * chunk is open and ours, and `used` of its records are published. limit == 0: no chunk.
- */
+/* A thread's view of its own chunk. Invariant: with recorder_id == recorder->id and used < limit, the chunk
+ * is open and belongs to this thread, and `used` of its records are published. limit == 0: no chunk. */
 typedef struct writer {
   uint64_t recorder_id;
   uint64_t newest_ns; /* of the chunk's records */
@@ -74,8 +73,8 @@ static int16_t stream_index(gp_recorder_t *recorder, writer_t *writer, uint64_t 
   return writer->stream;
 }
 
-/* Of an event of a device. The caller holds the device's lock, so that loads and stores of two threads do not
- * mix. Atomic because the snapshot writer reads without it. */
+/* The time of an event of a device. The caller holds the device's lock, so loads and stores of two threads
+ * do not mix. Atomic because the snapshot writer reads without the lock. */
 static inline uint64_t device_time_ns(gp_recorder_t *recorder, const gp_event_t *event)
 {
   uint64_t time_ns = event->time_ns;
@@ -105,13 +104,13 @@ uint64_t gp_recorder_fence_ns(gp_recorder_t *recorder, int device)
 
 static inline uint64_t ordered_time_ns(gp_recorder_t *recorder, const gp_event_t *event)
 {
-  /* A snapshot event comes without the lock. */
+  /* A snapshot event arrives without the lock. */
   if ((unsigned)event->device >= GP_MAX_DEVICES || event->action == GP_ACTION_SNAPSHOT)
     return event->time_ns;
   return device_time_ns(recorder, event);
 }
 
-/* A free has the stack of the allocation, unless it is to have its own. */
+/* A free has the allocation's stack, unless frees get stacks of their own. */
 static inline uint32_t origin_of(const gp_recorder_t *recorder, const gp_event_t *event)
 {
   bool is_free = event->action == GP_ACTION_FREE_REQUESTED || event->action == GP_ACTION_FORWARDED_FREE;
@@ -140,19 +139,19 @@ static inline __attribute__((always_inline)) void fill_record(gp_recorder_t *rec
   record->hit = event->hit;
 }
 
-/* So that the thread's chunk does not stay open for ever, nor the stacks that it knows stay in memory. */
+/* Makes sure that the thread's chunk is closed at the thread's end, and its known stacks are freed. */
 static inline void arm_thread_end(gp_recorder_t *recorder, writer_t *writer)
 {
   if (!writer->will_close && recorder->has_key)
     writer->will_close = pthread_setspecific(recorder->key, recorder) == 0;
 }
 
-/* At the end of a thread. Its chunk becomes one that can be used again; the events stay until then. */
+/* At the end of a thread. Closes its chunk for reuse; the events stay until then. */
 static void thread_ended(void *self)
 {
   gp_recorder_t *recorder = self;
   writer_t *writer = &tls_writer;
-  /* Another destructor may allocate or free GPU memory after this one: that arms it again. */
+  /* Another destructor may allocate or free GPU memory after this one, which arms this one again. */
   writer->will_close = false;
   gp_unwind_thread_ended();
   gp_known_stacks_thread_ended();
@@ -164,7 +163,7 @@ static void thread_ended(void *self)
   writer->used = 0;
 }
 
-/* Puts a record where there is no chunk, or a full one. */
+/* Stores a record when the thread has no chunk, or a full one. */
 static void turn(
     gp_recorder_t *recorder, writer_t *writer, const gp_event_record_t *record, uint64_t full_newest_ns)
 {
@@ -198,7 +197,7 @@ static void append(gp_recorder_t *recorder, writer_t *writer, const gp_event_t *
   turn(recorder, writer, &record, full_newest_ns);
 }
 
-/* The record begins: what was kept back comes first, under the names of the threads that it came from. */
+/* The record begins. Events that were held back come first, under the names of their threads. */
 static void append_prestart(gp_recorder_t *recorder, writer_t *writer)
 {
   const gp_prestart_t *prestart = &recorder->prestart;
@@ -233,7 +232,7 @@ static void know_thread(gp_recorder_t *recorder, writer_t *writer)
 static __attribute__((noinline)) void record_slowly(gp_recorder_t *recorder, const gp_event_t *event)
 {
   writer_t *writer = &tls_writer;
-  if (getpid() != recorder->pid) { /* a child that was made without fork()'s handlers */
+  if (getpid() != recorder->pid) { /* a child made without fork()'s handlers */
     gp_recorder_fork_child(recorder);
     return;
   }
@@ -249,7 +248,8 @@ static __attribute__((noinline)) void record_slowly(gp_recorder_t *recorder, con
   append(recorder, writer, event, ordered_time_ns(recorder, event));
 }
 
-/* After the event: what is in no event is in no slot. What is known stays right when recording is off. */
+/* Called after the event is stored, so no slot is ahead of the events. Known slots stay right
+ * while recording is off. */
 static void keep_live(gp_recorder_t *recorder, const gp_event_t *event, bool is_quiet)
 {
   if (!event->observer_cookie || !recorder->live.slots || (is_quiet && *event->observer_cookie == 0))
@@ -269,7 +269,7 @@ static __attribute__((noinline)) void record_any(gp_recorder_t *recorder, const 
   keep_live(recorder, event, mode == GP_TRACE_OFF);
 }
 
-/* Nearly all events: of a block that has a slot and keeps it, with room in the thread's chunk. */
+/* The path of nearly all events: the block has a slot and keeps it, and the thread's chunk has room. */
 static void record_event(void *self, const gp_event_t *event)
 {
   gp_recorder_t *recorder = self;
@@ -296,7 +296,7 @@ static void record_holders(void *self, const uint32_t *cookie, uint32_t refs, bo
   gp_live_holders(&recorder->live, *cookie, refs, tainted);
 }
 
-/* Says in the record whose it is. Once, with the first memory that the program gets. */
+/* Describes the process in the record. Runs once, with the first memory that the program gets. */
 static void describe(gp_recorder_t *recorder)
 {
   char *buffer;
@@ -311,10 +311,10 @@ static void describe(gp_recorder_t *recorder)
   if (!buffer)
     return;
   int cancel_state =
-      gp_cancel_hold(); /* the caller holds a device's lock, and the command line is in a file */
+      gp_cancel_hold(); /* the caller holds a device's lock, and this reads the command line from a file */
   gp_description_t description = gp_description_make(recorder->options, buffer, GP_DESCRIPTION_BYTES);
   gp_cancel_restore(cancel_state);
-  /* Its length first, complete when it is there: a reader wants whole pairs. */
+  /* The length precedes the text and is stored last: a reader needs whole pairs. */
   if (gp_region_grow(&recorder->region, GP_SECTION_DESCRIPTION, sizeof(uint64_t) + description.length)) {
     char *section = gp_region_section(&recorder->region, GP_SECTION_DESCRIPTION, NULL);
     memcpy(section + sizeof(uint64_t), description.text, description.length);
@@ -349,7 +349,8 @@ static void record_oom(void *self, const gp_oom_t *oom)
     recorder->hear_oom(recorder->hear_oom_self, oom);
 }
 
-/* The device's part of the record; NULL while there is no record, or no memory for it. */
+/* The device's part of the record; NULL while there is no record, or if there is
+ * no memory for that part. */
 static gp_device_record_t *device_record(gp_recorder_t *recorder, int device)
 {
   gp_assert(device >= 0 && device < GP_MAX_DEVICES);
@@ -359,7 +360,7 @@ static gp_device_record_t *device_record(gp_recorder_t *recorder, int device)
   return (gp_device_record_t *)gp_region_section(&recorder->region, GP_SECTION_DEVICES, NULL) + device;
 }
 
-/* In the record, so that a reader finds the statistics of a process that was killed. */
+/* The statistics are kept in the record, so that a reader finds those of a killed process. */
 static gp_stats_t *place_stats(void *self, int device)
 {
   gp_recorder_t *recorder = self;
@@ -390,7 +391,7 @@ static bool init_region(gp_recorder_t *recorder)
       .start_time_us = recorder->start_time_us,
       .pid = recorder->pid,
   };
-  /* With less address space fewer events will do. */
+  /* With too little address space, tries with fewer events. */
   for (;; events /= 2) {
     for (int i = 0; i < GP_SECTION_COUNT; i++)
       plan.capacity[i] = gp_section_capacity((gp_section_t)i, events);
@@ -410,7 +411,7 @@ static void find_origin(void *self, gp_occasion_t occasion, uint64_t size)
   if (atomic_load_explicit(&recorder->mode, memory_order_relaxed) == GP_TRACE_OFF)
     return;
   arm_thread_end(recorder, &tls_writer);
-  gp_origin_find(&recorder->origins, occasion, size); /* last: what it calls needs the stack */
+  gp_origin_find(&recorder->origins, occasion, size); /* last: its callees need the stack */
 }
 
 static uint32_t tell_origin(void *self)
@@ -429,7 +430,7 @@ gp_recorder_t *gp_recorder_create(const gp_options_t *options, gp_clock_fn clock
   recorder->clock_self = clock_self;
   recorder->options = options;
   recorder->pid = getpid();
-  /* What a child finds instead is a recorder that is off: it has no memory to record in (region.h). */
+  /* A child then finds a recorder that is off: it has no memory to record in (region.h). */
   (void)madvise(recorder, sizeof(*recorder), MADV_WIPEONFORK);
   struct timespec now;
   recorder->base_ns = gp_recorder_now_ns(recorder);
@@ -445,7 +446,7 @@ gp_recorder_t *gp_recorder_create(const gp_options_t *options, gp_clock_fn clock
   gp_marks_init(&recorder->marks, &recorder->region);
   gp_live_init(&recorder->live, &recorder->region);
   gp_origins_init(&recorder->origins, options, &recorder->region);
-  /* Without a key (the process has used them all up) chunks of ended threads are not used again. */
+  /* Without a key (the process has used up all keys) chunks of ended threads are not reused. */
   recorder->has_key = pthread_key_create(&recorder->key, thread_ended) == 0;
   atomic_store(&recorder->mode, (int)gp_option_number(options, GP_OPTION_trace));
   return recorder;
@@ -507,12 +508,13 @@ void gp_recorder_set_mode(gp_recorder_t *recorder, int mode)
   if (atomic_load(&recorder->silent))
     return;
   bool has_record = gp_region_is_started(&recorder->region);
-  /* The record may say that all events are there only while they are: before they end, after they began. */
+  /* The record must not claim all events when some are missing: this changes it before recording stops,
+   * and after it has begun. */
   if (has_record && mode != GP_TRACE_ALL)
     atomic_store(&recorder->region.header->recording, (uint32_t)mode);
   int before = atomic_exchange(&recorder->mode, mode);
-  /* The time after the switch: a thread that still saw the old mode has an earlier event, which must not be
-   * missed alone. */
+  /* Takes the time after the switch: a thread that still saw the old mode may have dropped an earlier
+   * event, which must not be the only one missing. */
   if (mode == GP_TRACE_ALL && before != GP_TRACE_ALL)
     gp_chunks_forget(&recorder->chunks, gp_recorder_now_ns(recorder));
   if (before == GP_TRACE_OFF && mode != GP_TRACE_OFF)
@@ -544,6 +546,6 @@ int gp_recorder_mode(const gp_recorder_t *recorder)
 void gp_recorder_fork_child(gp_recorder_t *recorder)
 {
   atomic_store(&recorder->silent, true);
-  recorder->live.slots = NULL; /* they are not in this process */
+  recorder->live.slots = NULL; /* the slots are not in this process */
   atomic_store(&recorder->mode, GP_TRACE_OFF);
 }

@@ -1,6 +1,6 @@
 /*
- * The recorder: what happened, kept for a snapshot and, if the process is killed, for a reader of its record.
- * It implements pool/observer.h.
+ * The recorder keeps what happened, for a snapshot and, if the process is killed, for a reader of its
+ * record. It implements pool/observer.h.
  *
  *   recorder = gp_recorder_create(options, clock, clock_self);
  *   observer = gp_recorder_observer(recorder);          NULL recorder: run without an observer
@@ -25,9 +25,9 @@ typedef struct gp_recorder gp_recorder_t;
 typedef uint64_t (*gp_clock_fn)(void *self);
 
 /*
- * Makes a recorder; options and clock_self must live as long as it does. This moment becomes the zero of the
- * snapshot's times. Returns NULL if the host has no memory. A process has one recorder; a thread that turns
- * from one to another (tests do) leaves its last chunk open in the first.
+ * Makes a recorder; options and clock_self must live as long as it does. This moment becomes the zero of
+ * the snapshot's times. Returns NULL if the host has no memory. A process has one recorder. A thread that
+ * switches to another one (as in tests) leaves its last chunk open in the first.
  */
 gp_recorder_t *gp_recorder_create(const gp_options_t *options, gp_clock_fn clock, void *clock_self);
 
@@ -38,38 +38,33 @@ void gp_recorder_destroy(gp_recorder_t *recorder);
 /* The table for gp_engine_create; valid as long as the recorder. */
 gp_observer_t gp_recorder_observer(gp_recorder_t *recorder);
 
-/*
- * Calls fn(self, oom) at each out of memory, when its report is in the record, with no lock held. Once,
- * before the engine is made.
- */
+/* Sets fn(self, oom), which the recorder calls at each out of memory, after its report is in the record,
+ * with no lock held. To be called once, before the engine is made. */
 typedef void (*gp_oom_fn)(void *self, const gp_oom_t *oom);
 void gp_recorder_hear_oom(gp_recorder_t *recorder, gp_oom_fn fn, void *self);
 
-/* CUDA versions as the driver API tells them (13000), for the snapshot; 0: not known (so far). Any thread. */
+/* CUDA versions from the driver API (13000), for the snapshot; 0: not known (yet). Any thread. */
 void gp_recorder_set_versions(gp_recorder_t *recorder, int driver_version, int runtime_version);
 
 /*
- * GP_TRACE_OFF, GP_TRACE_STATE (no events either: live blocks are the engine's knowledge) or GP_TRACE_ALL.
- * Any thread, any time. Events from before a pause count as lost when recording goes on, for a history with a
- * hole could not be replayed.
+ * Sets GP_TRACE_OFF, GP_TRACE_STATE (also without events: the engine knows the live blocks) or
+ * GP_TRACE_ALL. Any thread, any time. When recording goes on, events from before a pause count as lost: a
+ * history with a hole could not be replayed.
  */
 void gp_recorder_set_mode(gp_recorder_t *recorder, int mode);
 int gp_recorder_mode(const gp_recorder_t *recorder);
 
 /*
- * Something that the program says of this moment: name is copied, and cut if it is long. device and scope are
- * those of a scope that begins or ends, else -1 and 0. Kept until GP_MARKS_MAX newer ones have come, and none
- * while nothing is recorded. The first memory, or the first mark, begins the record. Any thread, with no lock
- * held.
+ * Records the program's name for this moment: copies name, and cuts it if it is long. device and scope are
+ * those of a scope that begins or ends, else -1 and 0. The mark is kept until GP_MARKS_MAX newer ones have
+ * come. Does nothing while recording is off. The first memory, or the first mark, begins the record. Any
+ * thread, with no lock held.
  */
 void gp_recorder_mark(
     gp_recorder_t *recorder, gp_mark_kind_t kind, int device, uint64_t scope, const char *name);
 
-/*
- * In the child of fork(), before any other function of trace/: the recorder falls silent for good (the memory
- * and the GPU belong to the parent) and writes no file. Takes no lock, so nothing has to be done before
- * fork().
- */
+/* In the child of fork(), before any other function of trace/: silences the recorder for good (the memory
+ * and the GPU belong to the parent); it writes no file. Takes no lock, so fork() needs no preparation. */
 void gp_recorder_fork_child(gp_recorder_t *recorder);
 
 #endif

@@ -1,7 +1,5 @@
-/*
- * What a recorder consists of: for the recorder itself, and for snapshots and control, which read it while it
- * records. They write nothing of it but handles that they meet.
- */
+/* The members of a recorder: for the recorder itself, and for snapshots and control, which read it while it
+ * records. These only add stream handles that they meet. */
 #ifndef GP_TRACE_RECORD_RECORDER_STATE_H
 #define GP_TRACE_RECORD_RECORDER_STATE_H
 
@@ -22,10 +20,10 @@
 #include "trace/stacks/origin.h"
 
 /*
- * Makes the times of one device's events unique and growing in the order in which they arrive, by a few
- * nanoseconds: a thread may look at the clock before it waits for the device's lock, and order of time is all
- * that a reader has. The thread that has the pool's lock of the device writes last_ns, the snapshot writer
- * floor_ns.
+ * Makes the times of one device's events unique and growing in the order in which they arrive, by a
+ * few nanoseconds: a thread may read the clock before it waits for the device's lock, and a reader
+ * has only the times to order events. The thread that holds the device's lock writes last_ns; the
+ * snapshot writer writes floor_ns.
  */
 typedef struct gp_device_clock {
   _Alignas(64) _Atomic uint64_t last_ns; /* of the last event */
@@ -33,7 +31,7 @@ typedef struct gp_device_clock {
 } gp_device_clock_t;
 
 struct gp_recorder {
-  /* Read by every event, written hardly ever. */
+  /* Every event reads these; hardly anything writes them. */
   _Atomic int mode;
   atomic_bool silent; /* a forked child */
   uint64_t id;        /* never used again, so that a thread notices a recorder at the same address */
@@ -45,11 +43,11 @@ struct gp_recorder {
   pid_t pid;
   uint64_t base_ns;         /* clock at creation ... */
   uint64_t start_time_us;   /* ... and the time of day at that moment */
-  atomic_bool is_described; /* the record says whose it is */
-  atomic_bool has_gap;      /* blocks from while recording was off may be missing in live */
+  atomic_bool is_described; /* the record describes its process */
+  atomic_bool has_gap;      /* live may lack blocks from while recording was off */
   _Atomic int driver_version;
   _Atomic int runtime_version;
-  gp_oom_fn hear_oom; /* NULL: no one */
+  gp_oom_fn hear_oom; /* NULL: none */
   void *hear_oom_self;
 
   gp_device_clock_t clocks[GP_MAX_DEVICES];
@@ -63,7 +61,7 @@ struct gp_recorder {
   gp_origins_t origins;
 };
 
-/* False in a forked child: one without handlers finds a recorder that was wiped. */
+/* False in a forked child: a child made without handlers finds a wiped recorder. */
 static inline bool gp_recorder_is_ours(const gp_recorder_t *recorder)
 {
   return !atomic_load(&recorder->silent) && getpid() == recorder->pid;
@@ -74,10 +72,8 @@ static inline uint64_t gp_recorder_now_ns(const gp_recorder_t *recorder)
   return recorder->clock(recorder->clock_self);
 }
 
-/*
- * A time such that all events of a device up to it are recorded, and what is recorded later is newer. The
- * caller holds the device's lock.
- */
+/* A time such that all events of a device up to it are recorded, and events recorded later are newer. The
+ * caller holds the device's lock. */
 uint64_t gp_recorder_fence_ns(gp_recorder_t *recorder, int device);
 
 #endif

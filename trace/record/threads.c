@@ -32,7 +32,7 @@ static uint16_t add_locked(gp_threads_t *threads, gp_thread_entry_t entry)
   gp_thread_table_t *table = threads->table;
   size_t first_bytes = offsetof(gp_thread_table_t, entries);
   if (!gp_region_grow(threads->region, GP_SECTION_THREADS, first_bytes))
-    return 0; /* not even one: events name a thread that is in no table */
+    return 0; /* not even one entry fits: events name a thread that is in no table */
   uint32_t index = gp_threads_count(threads);
   if (index >= GP_THREADS_MAX)
     return GP_THREADS_MAX - 1;
@@ -46,7 +46,7 @@ static uint16_t add_locked(gp_threads_t *threads, gp_thread_entry_t entry)
     strcpy(entry.name, GP_THREADS_OTHER_NAME);
   gp_assert(index < GP_THREADS_MAX && !entry.name[GP_THREAD_NAME_BYTES - 1]);
   table->entries[index] = entry;
-  /* After the entry: readers take no lock. */
+  /* After the entry is written, because readers take no lock. */
   atomic_store_explicit(&table->count, index + 1, memory_order_release);
   return (uint16_t)index;
 }

@@ -1,7 +1,5 @@
-/*
- * The threads that recorded something, in the order in which they first did. Entries stay after the thread's
- * end: its events refer to them.
- */
+/* The threads that recorded something, in the order of their first events. Entries stay after the thread's
+ * end: its events refer to them. */
 #ifndef GP_TRACE_THREADS_H
 #define GP_TRACE_THREADS_H
 
@@ -23,20 +21,18 @@ typedef struct gp_threads {
 void gp_threads_init(gp_threads_t *threads, gp_region_t *region);
 void gp_threads_fini(gp_threads_t *threads);
 
-/* Entries that may be read. */
+/* Number of entries that readers may read. */
 static inline uint32_t gp_threads_count(const gp_threads_t *threads)
 {
   bool is_there = gp_region_used(threads->region, GP_SECTION_THREADS) > 0;
   return is_there ? atomic_load_explicit(&threads->table->count, memory_order_acquire) : 0;
 }
 
-/*
- * Makes an entry for the calling thread and returns its index. The last entry stands for all threads that
- * come when the table is full, or that there is no memory for. Safe from any thread.
- */
+/* Makes an entry for the calling thread and returns its index. The last entry stands for all threads that
+ * come when the table is full or there is no memory. Safe from any thread. */
 uint16_t gp_threads_add_caller(gp_threads_t *threads);
 
-/* The same for a thread that was looked at before. */
+/* Describes the calling thread; gp_threads_add makes an entry from that later. */
 gp_thread_entry_t gp_threads_describe_caller(void);
 uint16_t gp_threads_add(gp_threads_t *threads, const gp_thread_entry_t *entry);
 

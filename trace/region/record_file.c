@@ -43,14 +43,14 @@ bool gp_record_file_parse(const char *name, pid_t *ret_pid, uint64_t *ret_start_
   return true;
 }
 
-/* The name may have been made by another user in a folder that all can write: what
- * counts is what was opened. */
+/* Another user may have made the name in a folder that all can write, so the checks
+ * apply to the opened file. */
 int gp_record_folder_open(const char *root, bool create, const char **ret_problem)
 {
   char name[NAME_BYTES];
   struct stat status;
 
-  /* By steps: a path would take room on what may be a small stack. */
+  /* In steps: a path would take room on a stack that may be small. */
   (void)snprintf(name, sizeof(name), "gpupool.%u", (unsigned)geteuid());
   *ret_problem = "its folder cannot be made";
   int parent = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -66,14 +66,14 @@ int gp_record_folder_open(const char *root, bool create, const char **ret_proble
     fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     error = errno;
   }
-  (void)close(parent); /* it was only used to find the folder */
+  (void)close(parent); /* only needed to find the folder */
   errno = error;
   if (fd < 0)
     return -1;
   bool is_ours = fstat(fd, &status) == 0 && status.st_uid == geteuid() && (status.st_mode & 077) == 0;
   if (is_ours)
     return fd;
-  (void)close(fd); /* it was only looked at */
+  (void)close(fd); /* opened for a look only */
   *ret_problem = "its folder is not this user's alone";
   errno = EPERM;
   return -1;
@@ -102,7 +102,7 @@ bool gp_record_folder_is_taken(const char *root)
     return false;
   bool is_taken = fstatat(parent, name, &status, AT_SYMLINK_NOFOLLOW) == 0 &&
                   (!S_ISDIR(status.st_mode) || status.st_uid != geteuid() || (status.st_mode & 077));
-  (void)close(parent); /* it was only used to find the folder */
+  (void)close(parent); /* only needed to find the folder */
   return is_taken;
 }
 
@@ -128,7 +128,7 @@ int gp_record_file_create(gp_record_file_t *file, const char *root, pid_t pid, u
     file->device = status.st_dev;
     file->inode = status.st_ino;
   }
-  (void)close(folder); /* it was only used to find the file */
+  (void)close(folder); /* only needed to find the file */
   errno = error;
   return fd;
 }
@@ -141,7 +141,7 @@ int gp_record_file_reopen(const gp_record_file_t *file)
     return -1;
   if (fstat(fd, &status) == 0 && status.st_dev == file->device && status.st_ino == file->inode)
     return fd;
-  (void)close(fd); /* not ours */
+  (void)close(fd); /* another file */
   errno = ESTALE;
   return -1;
 }
@@ -153,22 +153,20 @@ void gp_record_file_remove(const gp_record_file_t *file)
     (void)unlink(file->path); /* nothing more can be done about it */
 }
 
-/*
- * fcntl(2): a read lease is refused with EAGAIN while the file is open for writing anywhere, and a shared
- * mapping counts as that.
- */
+/* fcntl(2): a read lease is refused with EAGAIN while the file is open for writing anywhere, and a shared
+ * writable mapping counts as open. */
 bool gp_record_file_is_in_use(int fd, pid_t pid)
 {
   if (fcntl(fd, F_SETLEASE, F_RDLCK) == 0) {
-    (void)fcntl(fd, F_SETLEASE, F_UNLCK); /* it was given just now */
+    (void)fcntl(fd, F_SETLEASE, F_UNLCK); /* the kernel has just granted it */
     return false;
   }
   if (errno == EAGAIN)
     return true;
-  return kill(pid, 0) == 0 || errno != ESRCH; /* no leases here: the name will have to do */
+  return kill(pid, 0) == 0 || errno != ESRCH; /* no leases here: goes by the name */
 }
 
-/* One file that no program uses any more. */
+/* A file that no program uses any more. */
 typedef struct leftover {
   uint64_t start_time_us;
   char name[NAME_BYTES];
@@ -183,12 +181,13 @@ static bool is_left_over(int folder, const char *name, leftover_t *ret_leftover)
   if (fd < 0)
     return false;
   bool in_use = gp_record_file_is_in_use(fd, pid);
-  (void)close(fd); /* it was only looked at */
+  (void)close(fd); /* opened for a look only */
   strcpy(ret_leftover->name, name);
   return !in_use;
 }
 
-/* Keeps the newest in kept[count]; the one that has to go for it is removed. Returns the new count. */
+/* Keeps the newest files in kept[count], and removes the one that has to make
+ * room. Returns the new count. */
 static unsigned keep(int folder, leftover_t *kept, unsigned count, const leftover_t *leftover)
 {
   unsigned oldest = 0;
@@ -201,8 +200,7 @@ static unsigned keep(int folder, leftover_t *kept, unsigned count, const leftove
       oldest = i;
   }
   bool is_newer = leftover->start_time_us > kept[oldest].start_time_us;
-  (void)unlinkat(
-      folder, is_newer ? kept[oldest].name : leftover->name, 0); /* another program may have been faster */
+  (void)unlinkat(folder, is_newer ? kept[oldest].name : leftover->name, 0); /* may be gone already */
   if (is_newer)
     kept[oldest] = *leftover;
   return count;
@@ -238,6 +236,6 @@ unsigned gp_record_files_prune(const char *root)
     }
   }
   gp_pages_unmap(buffer, LISTED_BYTES);
-  (void)close(folder); /* it was only read */
+  (void)close(folder); /* opened for reading only */
   return count;
 }

@@ -17,7 +17,7 @@
 #include "trace/format/layout.h"
 #include "trace/util/pages.h"
 
-#define PAGE_BYTES 4096u /* of layout and growth; a multiple of the system's would do as well */
+#define PAGE_BYTES 4096u /* for layout and growth; a multiple of the system's would also do */
 
 #ifndef MADV_WIPEONFORK
 #define MADV_WIPEONFORK 18 /* Linux 4.14 */
@@ -31,7 +31,7 @@ static size_t round_up(size_t bytes, size_t unit)
   return (bytes + unit - 1) / unit * unit;
 }
 
-/* The unit of growth: pages of the machine, which may be larger than ours. */
+/* The unit of growth: pages of the machine, which may be larger than PAGE_BYTES. */
 static size_t page_bytes(void)
 {
   long bytes = sysconf(_SC_PAGESIZE);
@@ -72,8 +72,9 @@ void *gp_region_section(gp_region_t *region, gp_section_t section, size_t *ret_c
 }
 
 /*
- * Makes sure of pages of the file. The kernel does that without a descriptor. None is kept, because the
- * program could close it or use its number again; before Linux 5.14 the file is opened again.
+ * Makes sure that pages of the file exist. The kernel can do that without a descriptor. The
+ * region keeps none, because the program could close it or reuse its number; before Linux 5.14
+ * this opens the file again.
  */
 static int make_present(gp_region_t *region, size_t offset, size_t bytes)
 {
@@ -85,7 +86,7 @@ static int make_present(gp_region_t *region, size_t offset, size_t bytes)
   if (fd < 0)
     return errno;
   int error = posix_fallocate(fd, (off_t)offset, (off_t)bytes);
-  (void)close(fd); /* nothing was written through it */
+  (void)close(fd); /* nothing was written through this descriptor */
   return error;
 }
 
@@ -104,8 +105,8 @@ static void fill_header(gp_region_t *region)
     header->sections[i].offset = region->offsets[i];
     header->sections[i].capacity = region->plan.capacity[i];
   }
-  /* Last: a reader that finds it finds the rest. A signal fence is enough against death, which
-   * stops at an instruction. */
+  /* Last: a reader that sees it also sees the rest. Against a kill, which stops between two instructions, a
+   * signal fence is enough. */
   atomic_signal_fence(memory_order_release);
   memcpy(header->magic, GP_RECORD_MAGIC, sizeof(header->magic));
 }
@@ -117,7 +118,8 @@ static void say_problem(gp_region_t *region, const char *what, int error)
       error ? strerror_r(error, text, sizeof(text)) : "");
 }
 
-/* The file's size on paper. A limit of the process would answer with a signal. */
+/* Sets the file's nominal size. Checks the process's limit (ulimit -f) first: exceeding
+ * it would raise a signal. */
 static int set_length(int fd, size_t bytes)
 {
   struct rlimit limit;
@@ -126,7 +128,7 @@ static int set_length(int fd, size_t bytes)
   return ftruncate(fd, (off_t)bytes) ? errno : 0;
 }
 
-/* Puts the file where the reservation is. False: with the problem said, and the reservation as it was. */
+/* Maps the file over the reservation. False: the problem is set, and the reservation is as before. */
 static bool map_file(gp_region_t *region, int fd)
 {
   struct statvfs status;
@@ -161,15 +163,15 @@ static bool map_file(gp_region_t *region, int fd)
   if (!error)
     return true;
   say_problem(region, "the file cannot be mapped", error);
-  /* What was there before, for the ordinary memory; if even that fails the next touch ends the process, but
-   * the kernel has just had the same range free. */
+  /* Maps ordinary memory there again. If even that fails, the next access ends the process; but the kernel
+   * has just had the same range free. */
   (void)mmap(region->header, region->bytes, PROT_READ | PROT_WRITE,
       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
   return false;
 }
 
-/* Another user who makes our folder first costs a line, and no record. Returns the
- * root that is to be used. */
+/* Returns the root to use. If another user has made the folder first, that costs a line in the
+ * log, but not the record. */
 static const char *choose_root(const gp_region_t *region)
 {
   const char *root = region->plan.root, *problem;
@@ -177,7 +179,7 @@ static const char *choose_root(const gp_region_t *region)
   int folder = second ? gp_record_folder_open(second, true, &problem) : -1;
   if (folder < 0)
     return root;
-  (void)close(folder); /* it was only looked at */
+  (void)close(folder); /* opened for a look only */
   gp_log(GP_LOG_ERROR,
       "GPUPOOL_RECORD=%s: the folder gpupool.%u in it is not this user's alone; the record is kept in %s",
       root, (unsigned)geteuid(), second);
@@ -198,8 +200,7 @@ static void start_file(gp_region_t *region, const char *root)
   (void)close(fd); /* the mapping keeps the file */
 }
 
-/* What another user did, and a folder that the user chose and that is not there, are
- * said at any verbosity. */
+/* The log reports another user's doing, or a missing folder that the user has chosen, at any verbosity. */
 static gp_log_level_t problem_level(const char *root)
 {
   bool is_chosen = strcmp(root, gp_option_table[GP_OPTION_record].default_text) != 0;
@@ -223,8 +224,8 @@ static void start_locked(gp_region_t *region)
   }
   if (!region->is_file) {
     region->budget = SIZE_MAX;
-    /* A forked child has no use for the record of its parent, and the parent none for copies on write. Older
-     * kernels lack it, which only costs memory. */
+    /* A forked child has no use for the record of its parent, and the parent none for copy-on-write. Older
+     * kernels lack this, which only costs memory. */
     (void)madvise(region->header, region->bytes, MADV_WIPEONFORK);
     if (region->problem[0])
       gp_log(problem_level(root),
@@ -235,7 +236,7 @@ static void start_locked(gp_region_t *region)
   atomic_store_explicit(&region->is_started, true, memory_order_release);
 }
 
-/* Of a file: the others have the first eighth of the budget for themselves. */
+/* For a file: sections other than the events have the first eighth of the budget for themselves. */
 static size_t budget_of(const gp_region_t *region, gp_section_t section)
 {
   return section == GP_SECTION_EVENTS && region->is_file ? region->budget / 8 * 7 : region->budget;
@@ -260,7 +261,7 @@ static bool grow_locked(gp_region_t *region, gp_section_t section, size_t bytes)
   return true;
 }
 
-/* Opening and closing files are cancellation points, and errno is the program's. */
+/* Opening and closing files are cancellation points, and errno belongs to the program. */
 bool gp_region_grow_slowly(gp_region_t *region, gp_section_t section, size_t bytes)
 {
   int saved_errno = errno;

@@ -1,13 +1,13 @@
 /*
- * The memory of the record: one mapping of fixed sections without pointers in them. It is a file in a folder
- * of shared memory, which outlives the process whatever ends it and which `gpupool recover` reads; ordinary
- * memory where there can be none, and then the record dies with the process.
+ * The memory of the record: one mapping of fixed sections without pointers. It is a file in a folder of
+ * shared memory, which outlives the process, whatever ends that, and which `gpupool recover` reads. Where
+ * there can be no file it is ordinary memory, and the record dies with the process.
  *
- * Address space is reserved for the most that each section may take. gp_region_grow makes sure of pages
- * before a caller touches them, so that a full file system is an answer and not a SIGBUS. Nothing is made
- * before the first section grows: a program that never asks for GPU memory leaves no trace.
+ * The region reserves address space for the largest size of each section. gp_region_grow makes sure that
+ * pages exist before a caller touches them, so that a full file system is a result and not a SIGBUS. There
+ * is no file before the first section grows: a program that never asks for GPU memory leaves no trace.
  *
- * A forked child does not have the file's pages at all: it could only spoil the record of its parent.
+ * A forked child does not get the file's pages: it could only spoil its parent's record.
  *
  * This folder includes trace/format, trace/util and pool/util.
  */
@@ -25,12 +25,12 @@
 #include "trace/format/record.h"
 #include "trace/region/record_file.h"
 
-#define GP_REGION_SHARE     8            /* at most 1/8 of what the file system has free */
-#define GP_REGION_BYTES_MIN (512 * 1024) /* with less the record is not worth it */
+#define GP_REGION_SHARE     8            /* at most 1/8 of the file system's free space */
+#define GP_REGION_BYTES_MIN (512 * 1024) /* with less the record is not worthwhile */
 
-/* What to make. */
+/* The region to make. */
 typedef struct gp_region_plan {
-  const char *root;       /* the folder in which there is one for each user; "none": ordinary memory */
+  const char *root;       /* the folder that has one for each user; "none": ordinary memory */
   uint64_t base_ns;       /* the moment when recording began, by the clock of events ... */
   uint64_t start_time_us; /* ... and in microseconds since 1970 */
   pid_t pid;
@@ -44,25 +44,23 @@ typedef struct gp_region {
   gp_record_header_t *header;
   size_t bytes;
   size_t offsets[GP_SECTION_COUNT];
-  _Atomic size_t used[GP_SECTION_COUNT]; /* not the header's, which others could change */
+  _Atomic size_t used[GP_SECTION_COUNT]; /* a copy of the header's, which others could change */
   size_t present;                        /* bytes of all sections */
-  size_t budget;                         /* of a file; SIZE_MAX for ordinary memory */
+  size_t budget;                         /* for a file; SIZE_MAX for ordinary memory */
   atomic_bool is_started;
   bool is_file;
   gp_record_file_t file; /* with is_file */
-  char problem[160];     /* why it is not a file; "" if it is, or if none was wanted */
+  char problem[160];     /* why there is no file; "" if there is one, or if none was wanted */
 } gp_region_t;
 
 /* Reserves address space. root must live as long as the region. False: there is none. */
 bool gp_region_init(gp_region_t *region, const gp_region_plan_t *plan);
 
-/* Gives the memory back. A file stays: see gp_region_remove. */
+/* Unmaps the memory. A file stays: see gp_region_remove. */
 void gp_region_fini(gp_region_t *region);
 
-/*
- * Makes the file or decides for ordinary memory, if that has not been done; the first gp_region_grow does it,
- * too. Before, sections must not be written. Thread safe.
- */
+/* Makes the file, or decides for ordinary memory, unless that has been done; the first gp_region_grow also
+ * does it. Until then nothing may write to sections. Thread safe. */
 void gp_region_start(gp_region_t *region);
 
 static inline bool gp_region_is_started(const gp_region_t *region)
@@ -70,14 +68,12 @@ static inline bool gp_region_is_started(const gp_region_t *region)
   return atomic_load_explicit(&region->is_started, memory_order_acquire);
 }
 
-/* The address of a section, the same for the region's life, and its bytes at most. Zeroed; to be grown before
- * use. */
+/* The address of a section, fixed for the region's life, and its largest size. Zeroed; the caller
+ * must grow it before use. */
 void *gp_region_section(gp_region_t *region, gp_section_t section, size_t *ret_capacity);
 
-/*
- * From now on bytes [0, bytes) of a section may be touched. False: there is no memory for them, or they are
- * more than its capacity; then all is as it was. Cheap if they are there already. Thread safe.
- */
+/* Makes bytes [0, bytes) of a section usable. False: there is no memory for them, or they exceed its
+ * capacity; then nothing changes. Cheap if they are usable already. Thread safe. */
 bool gp_region_grow_slowly(gp_region_t *region, gp_section_t section, size_t bytes);
 
 static inline bool gp_region_grow(gp_region_t *region, gp_section_t section, size_t bytes)
@@ -86,13 +82,13 @@ static inline bool gp_region_grow(gp_region_t *region, gp_section_t section, siz
          gp_region_grow_slowly(region, section, bytes);
 }
 
-/* Bytes of a section that may be touched now. */
+/* Bytes of a section that are usable now. */
 static inline size_t gp_region_used(const gp_region_t *region, gp_section_t section)
 {
   return atomic_load_explicit(&region->used[section], memory_order_acquire);
 }
 
-/* The process ends and needs the record no more: the file goes, the memory stays. Thread safe. */
+/* The process ends and no longer needs the record: removes the file, but the memory stays. Thread safe. */
 void gp_region_remove(gp_region_t *region);
 
 #endif

@@ -43,7 +43,7 @@ static bool take_array(
       ret_array->bytes = bytes;
       return true;
     }
-    /* Others may be allocating: twice what there was, so that this ends. */
+    /* Other threads may be allocating: makes room for twice as many, so that this ends. */
     gp_emergency_pages_unmap(pages, bytes);
     capacity = 2 * count;
   }
@@ -55,10 +55,10 @@ bool gp_device_copy_take(
   gp_device_copy_t *copy = ret_copy;
   const reading_t reading = {engine, device, &copy->stats, moment};
   memset(copy, 0, sizeof(*copy));
-  gp_engine_stats(engine, device, &copy->stats); /* how many blocks to expect */
+  gp_engine_stats(engine, device, &copy->stats); /* to know how many blocks to expect */
   copy->limit = gp_engine_limit(engine, device);
   copy->has_use = gp_engine_device_use(engine, device, &copy->use);
-  /* Only in cut memory are there more blocks than segments, and then about as many holes. */
+  /* Only cut memory has more blocks than segments, and then about as many holes. */
   uint64_t guess = copy->stats.segment.current;
   if (copy->stats.allocation.current > guess)
     guess += 2 * copy->stats.allocation.current;

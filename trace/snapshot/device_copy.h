@@ -1,6 +1,4 @@
-/*
- * What the engine says of its devices at one moment, copied for the snapshot writer.
- */
+/* The state of the engine's devices at one moment, copied for the snapshot writer. */
 #ifndef GP_TRACE_SNAPSHOT_DEVICE_COPY_H
 #define GP_TRACE_SNAPSHOT_DEVICE_COPY_H
 
@@ -11,7 +9,7 @@
 #include "pool/forwarded/forwarded.h"
 #include "trace/util/sort.h"
 
-/* An array from the engine, grown until everything fitted, with the order in which it is shown. */
+/* An array from the engine, grown until everything fits, with the order for display. */
 typedef struct gp_copied_array {
   void *items;
   gp_sort_key_t *by_address;
@@ -21,21 +19,21 @@ typedef struct gp_copied_array {
 } gp_copied_array_t;
 
 typedef struct gp_device_copy {
-  uint64_t until_ns; /* set by the moment of the copy: events up to here, and no others, led to the blocks */
+  uint64_t until_ns; /* set at the moment of the copy: exactly the events up to it led to these blocks */
   uint64_t limit;    /* bytes; 0: none */
   gp_stats_t stats;  /* of the same moment */
   gp_device_use_t use;
-  bool has_use;        /* the driver has been asked for the device's figures */
-  uint64_t idle_bytes; /* of the blocks copied */
+  bool has_use;        /* the pool has asked the driver for the device's figures */
+  uint64_t idle_bytes; /* of the copied blocks */
   uint64_t largest_idle;
   gp_copied_array_t blocks;    /* of gp_block_view_t */
   gp_copied_array_t forwarded; /* of gp_forwarded_t */
 } gp_device_copy_t;
 
 /*
- * Fills *ret_copy for one device, but for until_ns, which moment sets: it is called in the moment at which
- * the blocks are copied, more than once if they did not fit at first, and the last time counts. Returns false
- * if the host has no memory; give it back with gp_device_copy_fini in both cases. Takes the engine's locks.
+ * Fills *ret_copy for one device, except until_ns, which moment sets: it is called when the blocks are
+ * copied, more than once if they did not fit at first, and the last call counts. Returns false if the host
+ * has no memory. The caller calls gp_device_copy_fini in both cases. Takes the engine's locks.
  */
 bool gp_device_copy_take(
     gp_engine_t *engine, int device, const gp_moment_t *moment, gp_device_copy_t *ret_copy);

@@ -38,7 +38,7 @@ static void write_environment(gp_json_t *json, const gp_description_t *descripti
     const char *equals = strcmp(pair.key, "environment") == 0 ? strchr(pair.value, '=') : NULL;
     size_t length = equals ? (size_t)(equals - pair.value) : sizeof(name);
     if (length >= sizeof(name) || strspn(pair.value, "ABCDEFGHIJKLMNOPQRSTUVWXYZ_") != length)
-      continue; /* of a damaged record */
+      continue; /* from a damaged record */
     memcpy(name, pair.value, length);
     name[length] = '\0';
     gp_json_key_string(json, name, equals + 1);
@@ -57,8 +57,8 @@ static void write_process(gp_json_t *json, const gp_document_t *document)
   gp_json_newline(json);
   gp_json_key(json, "process");
   gp_json_begin(json, '{');
-  gp_json_key(json, "run");     /* first: `gpupool run` reads no more of the file */
-  if (gp_run_id_is_valid(runs)) /* not of a damaged record */
+  gp_json_key(json, "run");     /* first: `gpupool run` reads no further */
+  if (gp_run_id_is_valid(runs)) /* false for a damaged record */
     gp_json_string(json, runs);
   else
     gp_json_null(json);
@@ -82,7 +82,7 @@ static void write_process(gp_json_t *json, const gp_document_t *document)
   gp_json_end(json, '}');
 }
 
-/* Key and value of a pair NAME=TEXT of that kind; false: it is none. */
+/* Name and text of a pair NAME=TEXT with that key; false: the pair is no such. */
 static bool split_pair(
     const gp_description_pair_t *pair, const char *kind, char name[64], const char **ret_text)
 {
@@ -134,7 +134,7 @@ static void write_gauge(gp_json_t *json, const char *name, const gp_gauge_t *gau
   gp_json_end(json, '}');
 }
 
-/* Whose the memory of the device is, at the last moment when the driver told. */
+/* Who uses the memory of the device, as of the driver's last figures. */
 static void write_use(gp_json_t *json, const gp_document_t *document, const gp_device_copy_t *copy)
 {
   gp_json_key(json, "use");
@@ -199,7 +199,8 @@ static void write_block(gp_json_t *json, const gp_document_t *document, const gp
   gp_json_end(json, '}');
 }
 
-/* The segment whose first block is the one at *at by address, which moves behind its last. */
+/* Writes the segment whose first block is at index *at in the order of addresses, and moves
+ * *at behind its last block. */
 static void write_segment(gp_json_t *json, const gp_document_t *document, int device, size_t *at)
 {
   const gp_device_copy_t *copy = &document->copies[device];
@@ -387,7 +388,7 @@ static void write_marks(gp_json_t *json, const gp_document_t *document)
   gp_json_end(json, ']');
 }
 
-/* GPUPOOL_LIMIT as it is set; "none" where that is not known. */
+/* The setting of GPUPOOL_LIMIT; "none" if unknown. */
 static const char *limit_setting(const gp_document_t *document)
 {
   gp_description_pair_t pair;
@@ -400,7 +401,8 @@ static const char *limit_setting(const gp_document_t *document)
   return found;
 }
 
-/* A function of its own, as the next: a thread with little stack left has the texts one after the other. */
+/* A function of its own, like the next: so a thread with little stack left has only one
+ * of the texts at a time. */
 static __attribute__((noinline)) void write_message(gp_json_t *json, const gp_oom_t *oom)
 {
   char message[GP_OOM_TEXT_BYTES];

@@ -1,7 +1,5 @@
-/*
- * The snapshot as a JSON document (FORMAT.md), from a plain description of what was gathered: by the process
- * itself, or by a reader of its record.
- */
+/* The snapshot as a JSON document (FORMAT.md), from plain data that the process itself has gathered, or
+ * a reader of its record. */
 #ifndef GP_TRACE_DOCUMENT_H
 #define GP_TRACE_DOCUMENT_H
 
@@ -20,13 +18,13 @@
 typedef struct gp_document {
   gp_description_t description;
   uint64_t start_time_us;
-  uint64_t base_ns; /* the clock of the rest at that time */
+  uint64_t base_ns; /* that moment, on the clock of the other times */
   int64_t pid;
   int driver_version; /* 0: not known */
   int runtime_version;
   gp_recording_t recording;
   uint64_t devices;               /* bit mask */
-  const gp_device_copy_t *copies; /* by ordinal, of these; a stream in them is its index */
+  const gp_device_copy_t *copies; /* of these devices, by ordinal; a stream in them is an index */
   const uint64_t *streams;        /* handles */
   uint32_t stream_count;
   const gp_thread_entry_t *threads;
@@ -35,7 +33,7 @@ typedef struct gp_document {
   gp_stack_logs_t stacks;
   const gp_mark_record_t *marks; /* in the order of time */
   size_t mark_count;
-  const char *const *notes; /* what has to be known of the record itself */
+  const char *const *notes; /* what users must know about the record itself */
   size_t note_count;
   const char *reason;
   const gp_oom_t *oom; /* NULL: the reason is another */
@@ -44,7 +42,7 @@ typedef struct gp_document {
 /* Writes all of it. Errors stay in json. */
 void gp_document_write(gp_json_t *json, const gp_document_t *document);
 
-/* Writes one element of `devices`, times from base_ns on; of the copy, the arrays are not looked at. */
+/* Writes one element of `devices`, with times relative to base_ns. Ignores the arrays of the copy. */
 void gp_document_write_device(gp_json_t *json, uint64_t base_ns, int device, const gp_device_copy_t *copy);
 
 #endif

@@ -2,12 +2,11 @@
 
 #include "trace/util/pages.h"
 
-/* Which frames were met, in the order in which they were. */
+/* The frames so far, in order of first appearance. */
 typedef struct frame_table {
   uint64_t *frames;
   uint32_t count;
-  uint32_t
-      *slots; /* index plus one, by hash; NULL: no memory, then frames are written once for each mention */
+  uint32_t *slots; /* index plus one, by hash; NULL: no memory, so each mention of a frame is written anew */
   uint32_t slot_count;
 } frame_table_t;
 
@@ -163,7 +162,7 @@ void gp_document_write_stacks(gp_json_t *json, const gp_stack_logs_t *logs)
   } else {
     uint32_t word_count = count_words(logs);
     int32_t module_count =
-        count_modules(logs); /* after the stacks: their modules were published before them */
+        count_modules(logs); /* after the stacks, because their modules were published earlier */
     frame_table_t table;
     table_init(&table, word_count);
     write_stacks(json, &table, logs, word_count);

@@ -1,6 +1,4 @@
-/*
- * Who asked, in a snapshot: stacks, frames and modules (FORMAT.md).
- */
+/* The code that made the calls, in a snapshot: stacks, frames and modules (FORMAT.md). */
 #ifndef GP_TRACE_DOCUMENT_STACKS_H
 #define GP_TRACE_DOCUMENT_STACKS_H
 
@@ -8,9 +6,9 @@
 #include "trace/snapshot/json.h"
 
 /*
- * Writes the keys stacks, frames, modules and lost_stacks: all stacks there are, whether anything refers to
- * them or not, so that their numbers are the same in all snapshots of a process. What refers to stacks must
- * have been gathered before. Without logs the lists are empty. Errors stay in json.
+ * Writes the keys stacks, frames, modules and lost_stacks: all existing stacks, even without a reference,
+ * so that their numbers are the same in all snapshots of a process. The caller must already have gathered
+ * everything that refers to stacks. Without logs the lists are empty. Errors stay in json.
  */
 void gp_document_write_stacks(gp_json_t *json, const gp_stack_logs_t *logs);
 

@@ -14,7 +14,7 @@ typedef struct piece {
   uint64_t opened;
 } piece_t;
 
-/* A sequence of pieces of one thread, in order of time: what is merged. */
+/* A sequence of pieces of one thread, in order of time. The merge joins runs. */
 typedef struct run {
   uint32_t piece; /* position in pieces_by_owner */
   uint32_t piece_end;
@@ -27,7 +27,7 @@ typedef struct heap_entry {
   uint32_t run;
 } heap_entry_t;
 
-/* A chunk to be copied, and how many of its records. */
+/* A chunk to copy, and how many of its records. */
 typedef struct chunk_ref {
   uint32_t index;
   uint32_t count;
@@ -54,7 +54,7 @@ static bool map_workspace(gp_event_merge_t *merge, workspace_t *work, size_t cap
   size_t per_chunk = sizeof(chunk_ref_t) + sizeof(piece_t) + sizeof(run_t) + sizeof(heap_entry_t) +
                      2 * sizeof(gp_sort_key_t);
   size_t bytes = capacity * per_record + chunk_count * per_chunk + 64;
-  /* Populated: faults while the chunks are locked would make others wait. */
+  /* Populated, because faults while the chunks are locked would make other threads wait. */
   char *pages = gp_emergency_pages_map(bytes, true);
   if (!pages)
     return false;
@@ -79,17 +79,15 @@ static bool map_workspace(gp_event_merge_t *merge, workspace_t *work, size_t cap
   return true;
 }
 
-/*
- * Copying. A chunk is read under the lock: what is below its count does not change, and it is not used
- * again.
- */
+/* Copying. Reads each chunk under the lock, so that records below its count do not
+ * change and nobody reuses it. */
 
 static uint32_t record_count(const gp_chunks_t *chunks, uint32_t index)
 {
   return atomic_load_explicit(&chunks->chunks[index].count, memory_order_acquire);
 }
 
-/* In all chunks. The caller holds the lock. */
+/* The records in all chunks. The caller holds the lock. */
 static size_t count_records(const gp_chunks_t *chunks)
 {
   size_t recorded = 0;
@@ -100,16 +98,14 @@ static size_t count_records(const gp_chunks_t *chunks)
   return recorded;
 }
 
-/*
- * Makes room for what is recorded now and some more, for what is recorded until it is copied. With little
- * memory there is less room, without any the answer is false.
- */
+/* Makes room for all present records and some more, for events recorded before the copy. With little memory
+ * there is less room; with none this returns false. */
 static bool make_room(gp_chunks_t *chunks, gp_event_merge_t *merge, workspace_t *work)
 {
   const gp_chunk_header_t *header = chunks->header;
   gp_lock_take(&chunks->lock);
   size_t recorded = count_records(chunks);
-  size_t chunk_count = header->chunk_count; /* it only shrinks, when memory for more is not to be had */
+  size_t chunk_count = header->chunk_count; /* it can only shrink, when there is no memory for more */
   gp_lock_release(&chunks->lock);
 
   size_t capacity = recorded + recorded / 8 + 64 * (size_t)header->chunk_events;
@@ -123,10 +119,8 @@ static bool make_room(gp_chunks_t *chunks, gp_event_merge_t *merge, workspace_t 
   return true;
 }
 
-/*
- * Lists every chunk that has records: closed ones in the order in which they will be used again, then the
- * others. Reads each count once, because owners go on. Returns the sum of the counts.
- */
+/* Lists every chunk that has records: closed ones in the order in which they will be used again, then the
+ * others. Reads each count once, because owners go on recording. Returns the sum of the counts. */
 static size_t list_chunks(const gp_chunks_t *chunks, workspace_t *work)
 {
   const gp_chunk_header_t *header = chunks->header;
@@ -160,7 +154,7 @@ static void lose_oldest(
   }
 }
 
-/* Copies what is neither lost nor newer than until_ns of its device. */
+/* Copies the records that are neither lost nor newer than their device's until_ns. */
 static void copy_chunk(const gp_chunks_t *chunks, const chunk_ref_t *chunk, const uint64_t *until_ns,
     gp_event_merge_t *merge, workspace_t *work)
 {
@@ -187,7 +181,7 @@ static void copy_chunk(const gp_chunks_t *chunks, const chunk_ref_t *chunk, cons
       .opened = chunks->chunks[chunk->index].opened};
 }
 
-/* Copies all that there is room for, oldest records left out first. The caller holds the lock. */
+/* Copies all records that fit, leaving out the oldest first. The caller holds the lock. */
 static void copy_records(
     const gp_chunks_t *chunks, const uint64_t *until_ns, gp_event_merge_t *merge, workspace_t *work)
 {
@@ -207,7 +201,7 @@ static void copy_records(
  * Merging
  */
 
-/* Nearly always in order already: a thread's events come as they happen. */
+/* The records are nearly always in order: a thread's events come as they happen. */
 static void sort_piece(gp_event_record_t *records, size_t count)
 {
   for (size_t i = 1; i < count; i++) {
@@ -221,7 +215,7 @@ static void sort_piece(gp_event_record_t *records, size_t count)
   }
 }
 
-/* Joins the pieces of each thread to runs, as far as they follow each other in time. */
+/* Joins the pieces of each thread to runs where they follow each other in time. */
 static void make_runs(gp_event_merge_t *merge, workspace_t *work)
 {
   for (size_t i = 0; i < work->piece_count; i++) {
@@ -299,8 +293,7 @@ static bool run_advance(const workspace_t *work, run_t *run)
   return true;
 }
 
-/* A run joins the heap when its first event is due: the heap holds no more than the
- * threads active at a time. */
+/* A run joins the heap when its first event is due: so the heap holds only threads active at that time. */
 static void merge_runs(gp_event_merge_t *merge, workspace_t *work)
 {
   size_t next_run = 0;

@@ -1,6 +1,4 @@
-/*
- * The recorded events of one moment, copied out and in order of time, for the snapshot writer.
- */
+/* A copy of the recorded events of one moment, in order of time, for the snapshot writer. */
 #ifndef GP_TRACE_SNAPSHOT_EVENT_MERGE_H
 #define GP_TRACE_SNAPSHOT_EVENT_MERGE_H
 
@@ -15,18 +13,18 @@ typedef struct gp_event_merge {
   gp_event_record_t *records; /* in no useful order */
   uint32_t *order;            /* indexes of records by time; equal times of one thread as they arrived */
   size_t count;
-  uint64_t dropped;  /* events that were recorded and are not here, since the beginning */
-  uint64_t since_ns; /* with has_lost: events at or before it are missing, all of them and no others */
+  uint64_t dropped;  /* recorded events that are not here, since the beginning */
+  uint64_t since_ns; /* with has_lost: exactly the events at or before it are missing */
   bool has_lost;
   void *pages;
   size_t bytes;
 } gp_event_merge_t;
 
 /*
- * Copies what is recorded, other threads going on meanwhile. until_ns, by device, cuts off events that are
- * newer: given a moment at which all threads were outside the device's lock, no event before it is missing.
- * If the host has not enough memory, older events are left out (and counted as dropped). Returns false if
- * there was no memory at all: *ret_merge is then empty. Give it back with gp_event_merge_fini in both
+ * Copies the recorded events while other threads go on. until_ns, by device, cuts off newer events.
+ * If it is a moment when no thread held the device's lock, no earlier event is missing. If the host
+ * has too little memory, this leaves out older events (and counts them as dropped). Returns false if
+ * there is no memory at all: *ret_merge is then empty. The caller calls gp_event_merge_fini in both
  * cases. Safe from any thread.
  */
 bool gp_event_merge_take(

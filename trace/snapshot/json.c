@@ -112,7 +112,7 @@ void gp_json_key(gp_json_t *json, const char *name)
   json->needs_comma = false;
 }
 
-/* Writes the digits of number that end before `end`; returns where they begin. */
+/* Writes the digits of number that end before `end`; returns their beginning. */
 static inline char *format_digits(char *end, uint64_t number)
 {
   while (number >= 100) {
@@ -177,8 +177,8 @@ void gp_json_null(gp_json_t *json)
 
 void gp_json_ratio(gp_json_t *json, uint64_t part, uint64_t whole)
 {
-  /* Sizes are below 2^53 and a double is exact enough for six decimals; written digit by digit, whatever the
-   * locale. */
+  /* Sizes are below 2^53 and a double is exact enough for six decimals; this writes digit by digit,
+   * independent of the locale. */
   uint64_t millionths = whole ? (uint64_t)(1e6 * (double)part / (double)whole + 0.5) : 0;
   char decimals[6];
   uint64_t rest = millionths % 1000000;
@@ -217,7 +217,7 @@ void gp_json_hex(gp_json_t *json, uint64_t number)
   put_char(json, '"');
 }
 
-/* "\uXXXX", of a character above U+FFFF two of them: surrogates, RFC 8259, section 7. */
+/* "\uXXXX", or for a character above U+FFFF two of these: surrogates, RFC 8259, section 7. */
 static void put_unit(gp_json_t *json, uint32_t unit)
 {
   static const char hex[] = "0123456789abcdef";
@@ -239,7 +239,7 @@ static void put_escaped(gp_json_t *json, uint32_t code)
   put_unit(json, code > 0xffff ? 0xdc00 + (code & 0x3ff) : code);
 }
 
-/* Where the bytes end that stand for themselves, which are nearly all: they are copied at once. */
+/* The end of the bytes that need no escape, which are nearly all: the caller copies them at once. */
 static const unsigned char *skip_plain(const unsigned char *at, const unsigned char *end)
 {
   while (at < end && *at >= 0x20 && *at < 0x7f && *at != '"' && *at != '\\')
@@ -252,7 +252,7 @@ void gp_json_bytes(gp_json_t *json, const char *bytes, size_t length)
   const unsigned char *at = (const unsigned char *)bytes;
   const unsigned char *end = at + length;
   if (json->error)
-    return; /* long texts take no time either */
+    return; /* so long texts take no time either */
   begin_value(json);
   put_char(json, '"');
   while (at < end) {

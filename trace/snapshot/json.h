@@ -1,7 +1,5 @@
-/*
- * Writes JSON to a file descriptor through a fixed buffer, allocating nothing. Commas are put by themselves.
- * After an error (errno of write) everything is ignored, so that only the end has to be checked.
- */
+/* Writes JSON to a file descriptor through a fixed buffer, allocating nothing. Sets commas by itself. After
+ * an error (errno of write) it ignores all calls, so callers need to check only at the end. */
 #ifndef GP_TRACE_JSON_H
 #define GP_TRACE_JSON_H
 
@@ -9,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The largest integer that every reader of JSON takes exactly; larger ones are written as this. */
+/* The largest integer that every JSON reader represents exactly; larger ones are written as this. */
 #define GP_JSON_INTEGER_MAX ((UINT64_C(1) << 53) - 1)
 
 typedef struct gp_json {
@@ -25,7 +23,7 @@ typedef struct gp_json {
 /* buffer is borrowed; capacity is at least 64. */
 void gp_json_init(gp_json_t *json, int fd, char *buffer, size_t capacity);
 
-/* Lets no more than so many bytes be written in all. Called before anything is. */
+/* Limits the output to `most` bytes in all. To be called before any output. */
 void gp_json_bound(gp_json_t *json, uint64_t most);
 
 /* Writes out what is buffered. Returns 0 or the errno of the first error. */
@@ -41,11 +39,11 @@ void gp_json_int(gp_json_t *json, int64_t number);
 void gp_json_bool(gp_json_t *json, bool value);
 void gp_json_null(gp_json_t *json);
 void gp_json_ratio(gp_json_t *json, uint64_t part, uint64_t whole); /* six decimals; 0 if whole is 0 */
-void gp_json_microseconds(gp_json_t *json, uint64_t time_ns);       /* no more decimals than it takes */
+void gp_json_microseconds(gp_json_t *json, uint64_t time_ns);       /* only the necessary decimals */
 void gp_json_hex(gp_json_t *json, uint64_t number);                 /* a string "0x7f00" */
 
-/* Any bytes: what is not UTF-8 becomes U+FFFD, a byte at a time; what could steer a terminal
- * (pool/util/printable.h) is escaped. */
+/* Accepts any bytes: each byte that is not UTF-8 becomes U+FFFD; characters that could steer a terminal
+ * (pool/util/printable.h) are escaped. */
 void gp_json_bytes(gp_json_t *json, const char *bytes, size_t length);
 void gp_json_string(gp_json_t *json, const char *text); /* NULL: null */
 

@@ -14,8 +14,8 @@
 #define LIMIT_VARIABLE    "GPUPOOL_LIMIT"
 #define PATIENCE_VARIABLE "GPUPOOL_PATIENCE"
 
-/* What the pool rounds to at least, and above LARGE, where drivers take whole pages; more than it does is
- * harmless. */
+/* The pool rounds at least to GRANULE, and above LARGE to PAGE, where drivers take whole pages. To round
+ * more than the pool does is harmless. */
 #define GRANULE UINT64_C(512)
 #define LARGE   (UINT64_C(1) << 20)
 #define PAGE    (UINT64_C(2) << 20)
@@ -34,8 +34,8 @@ static __attribute__((format(printf, 2, 3))) void say(gp_oom_advice_t *advice, c
   va_end(arguments);
 }
 
-/* True if the memory would have been there with no work pending on the device: in one piece, or once what is
- * in no segment with memory in use has gone back. */
+/* True if the memory would have been there with no work pending on the device: in one piece, or after all
+ * segments without memory in use went back. */
 static bool fits_when_quiet(const gp_oom_t *oom)
 {
   uint64_t held = oom->live + oom->passthrough + oom->quiet_in_pieces;
@@ -47,7 +47,7 @@ static bool fits_when_quiet(const gp_oom_t *oom)
   return oom->quiet_in_pieces <= idle && oom->requested <= oom->device_free + idle - oom->quiet_in_pieces;
 }
 
-/* As much is idle as was missing, and none of it can be had. */
+/* There is enough idle memory, but the request cannot get any of it. */
 static bool is_in_pieces(const gp_oom_t *oom)
 {
   uint64_t missing = oom->requested > oom->device_free ? oom->requested - oom->device_free : oom->requested;
@@ -62,8 +62,8 @@ static void advise_pieces(const gp_oom_t *oom, gp_oom_advice_t *advice)
       gp_size_format(oom->in_pieces, size));
 }
 
-/* What of limits is for the device: all of it, or the item of a list like "0=8GiB,1=50%", of which the last
- * one counts. Length 0: there is none. */
+/* The part of limits for the device: all of it, or the last matching item of a list like "0=8GiB,1=50%".
+ * Length 0: there is none. */
 static part_t limit_of(const char *limits, int device)
 {
   part_t found = {limits, 0};
@@ -86,7 +86,8 @@ static part_t limit_of(const char *limits, int device)
   return found;
 }
 
-/* The device's own limit, in whole units that can be typed; a share stays one, as devices differ in size. */
+/* The device's own limit, in whole units that a user can type; a share stays a share, as
+ * devices differ in size. */
 static bool write_amount(const gp_oom_t *oom, part_t old, uint64_t bytes, char *buffer, size_t capacity)
 {
   bool is_share = old.start[old.length - 1] == '%';
@@ -101,8 +102,8 @@ static bool write_amount(const gp_oom_t *oom, part_t old, uint64_t bytes, char *
   return true;
 }
 
-/* A limit of at least that many bytes for the device, beside the limits that there are.
- * False: there is none. */
+/* Writes limits with at least that many bytes for the device, and the other devices' limits
+ * unchanged. False: there is none. */
 static bool write_limits(
     const gp_oom_t *oom, const char *limits, uint64_t bytes, char *buffer, size_t capacity)
 {
@@ -113,10 +114,10 @@ static bool write_limits(
     return false;
   int length = snprintf(
       buffer, capacity, "%.*s%s%s", (int)(old.start - limits), limits, amount, old.start + old.length);
-  return (size_t)length < capacity; /* not if it is negative */
+  return (size_t)length < capacity; /* false for a negative length */
 }
 
-/* True if the limit in force is not that of the variable: it was changed while the program ran. */
+/* True if the limit in force differs from the variable: someone changed it while the program ran. */
 static bool was_changed(const gp_oom_t *oom, const char *limits)
 {
   part_t old = limit_of(limits, oom->device);
@@ -124,7 +125,7 @@ static bool was_changed(const gp_oom_t *oom, const char *limits)
   return !old.length || (gp_size_parse(old.start, old.length, &bytes) && bytes != oom->limit);
 }
 
-/* kept: what would be held beside the block that was asked for. */
+/* kept: bytes that the pool would hold besides the requested block. */
 static void advise_limit(const gp_oom_t *oom, const char *limits, uint64_t kept, gp_oom_advice_t *advice)
 {
   uint64_t step = oom->requested > LARGE ? PAGE : GRANULE;
@@ -154,7 +155,7 @@ static void advise_limit(const gp_oom_t *oom, const char *limits, uint64_t kept,
 /* Better no advice than a wrong one. */
 void gp_oom_advise(const gp_oom_t *oom, const char *limits, gp_oom_advice_t *ret_advice)
 {
-  uint64_t kept = oom->busy_context ? oom->cached : oom->in_pieces; /* else it would have gone back */
+  uint64_t kept = oom->busy_context ? oom->cached : oom->in_pieces; /* otherwise it would have gone back */
   char size[GP_SIZE_TEXT_BYTES];
   gp_oom_advice_t *advice = ret_advice;
 
@@ -166,7 +167,7 @@ void gp_oom_advise(const gp_oom_t *oom, const char *limits, gp_oom_advice_t *ret
   } else if (oom->busy_context && fits_when_quiet(oom)) {
     advice->setting = PATIENCE_VARIABLE;
     snprintf(advice->value, sizeof(advice->value), "60");
-    /* No synchronization of the device: that of work that runs on would never return. */
+    /* Does not advise a synchronization of the device: if the work runs on, that would never return. */
     say(advice,
         "If that work ends by itself, set " PATIENCE_VARIABLE
         "=60. If it runs on, free memory by cudaFreeAsync in the stream that uses it last, and synchronize that stream alone");
@@ -181,7 +182,7 @@ void gp_oom_advise(const gp_oom_t *oom, const char *limits, gp_oom_advice_t *ret
   } else if (is_in_pieces(oom)) {
     advise_pieces(oom, advice);
   } else if (oom->unaccounted >= oom->requested && oom->unaccounted > oom->device_total / 8) {
-    /* Every context takes some hundred MiB: only more than that is worth a word. */
+    /* Every context takes some hundred MiB: only more than that deserves a mention. */
     say(advice, "Other processes and CUDA itself use %s of the device: there is the memory that is missing",
         gp_size_format(oom->unaccounted, size));
   } else if (oom->device_total && oom->device_free >= oom->requested) {

@@ -1,7 +1,5 @@
-/*
- * What helps against an out of memory, apart from what happened: as a sentence for people, and as what to set
- * for programs.
- */
+/* What helps against an out of memory, apart from the account of it: a sentence for people, and
+ * a setting for programs. */
 #ifndef GP_TRACE_OOM_ADVICE_H
 #define GP_TRACE_OOM_ADVICE_H
 
@@ -18,10 +16,8 @@ typedef struct gp_oom_advice {
   char value[GP_OOM_VALUE_BYTES]; /* its value */
 } gp_oom_advice_t;
 
-/*
- * Fills *ret_advice with what follows from the figures. limits is GPUPOOL_LIMIT as it is set, "none" if it is
- * not: the advice keeps the limits of the other devices. Thread safe.
- */
+/* Fills *ret_advice with advice from the figures. limits is the setting of GPUPOOL_LIMIT, "none" if it is
+ * unset: the advice keeps the limits of the other devices. Thread safe. */
 void gp_oom_advise(const gp_oom_t *oom, const char *limits, gp_oom_advice_t *ret_advice);
 
 #endif

@@ -1,6 +1,4 @@
-/*
- * Out of memory: what happened, in one line for the user.
- */
+/* An out of memory in one line for the user. */
 #ifndef GP_TRACE_OOM_REPORT_H
 #define GP_TRACE_OOM_REPORT_H
 
@@ -11,9 +9,9 @@
 #define GP_OOM_TEXT_BYTES 1024
 
 /*
- * Writes a sentence without its full stop: what was asked for, how much memory the largest owners have, and
- * what the device is busy with. What would help is in oom_advice.h. Returns buffer, always terminated; a text
- * that does not fit is cut. Thread safe.
+ * Writes a sentence without its full stop: the request, how much memory the largest owners have, and what
+ * the device is busy with. Advice is in oom_advice.h. Returns buffer, always terminated; a text that does
+ * not fit is cut. Thread safe.
  */
 char *gp_oom_describe(const gp_oom_t *oom, char *buffer, size_t capacity);
 

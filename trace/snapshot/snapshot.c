@@ -27,35 +27,34 @@
 struct gp_snapshot_writer {
   gp_recorder_t *recorder;
   gp_engine_t *_Atomic engine;
-  _Atomic uint64_t
-      oom_reported_ns; /* time of the last out of memory that was reported, plus one; 0: none was */
+  _Atomic uint64_t oom_reported_ns; /* time of the last reported out of memory, plus one; 0: none */
 
-  gp_lock_t lock;      /* guards the rest: one snapshot is written at a time */
+  gp_lock_t lock;      /* guards the rest: one thread at a time writes a snapshot */
   bool closed;         /* the process ends: no more snapshots */
   bool said_no_more;   /* the line about GPUPOOL_OUTPUT_MAX was written */
   bool said_fell_back; /* the line about the folder was written */
   unsigned sequence;   /* of the last snapshot tried, from 1 */
-  uint64_t file_count; /* snapshots written under a name made of GPUPOOL_OUTPUT */
-  uint64_t devices;    /* bit mask: those that the engine knows */
-  /* The rest is here and not on the stack, because threads may have small ones. */
+  uint64_t file_count; /* snapshots written under a name from GPUPOOL_OUTPUT */
+  uint64_t devices;    /* bit mask of those that the engine knows */
+  /* The rest is here instead of on the stack, because threads may have small stacks. */
   gp_device_copy_t copies[GP_MAX_DEVICES]; /* of devices */
   gp_mark_record_t marks[GP_MARKS_MAX];
   gp_snapshot_file_t file;
-  char path[GP_PATH_BYTES];  /* asked for */
+  char path[GP_PATH_BYTES];  /* the requested name */
   char buffer[BUFFER_BYTES]; /* of the JSON writer */
   char text[GP_DESCRIPTION_BYTES];
 };
 
-/* What is asked of one snapshot. */
+/* A request for one snapshot. */
 typedef struct request {
   const char *reason;
-  const gp_oom_t *oom; /* NULL: the reason is another */
-  const char *path;    /* NULL: made of GPUPOOL_OUTPUT; else the user looks for it there and nowhere else */
-  gp_snapshot_name_t *name; /* becomes the file that was written, in place of the one it names; may be NULL */
+  const gp_oom_t *oom;      /* NULL: another reason */
+  const char *path;         /* NULL: from GPUPOOL_OUTPUT; else the user looks for the file only there */
+  gp_snapshot_name_t *name; /* names an earlier file, which the new one replaces; may be NULL */
 } request_t;
 
-/* How loud a snapshot is, decided here alone: always after an out of memory, because the user has not asked
- * for that one. */
+/* The log level of a snapshot's messages, decided only here: always shown after an out of memory, because
+ * the user has not asked for that snapshot. */
 static gp_log_level_t report_level(const gp_oom_t *oom)
 {
   return oom ? GP_LOG_ERROR : GP_LOG_INFO;
@@ -90,9 +89,10 @@ static void shelter_leave(shelter_t *shelter)
   const struct timespec no_time = {0};
   (void)sigemptyset(&set);        /* cannot fail */
   (void)sigaddset(&set, SIGXFSZ); /* cannot fail */
-  /* Takes the signal that the write may have raised; one that was there before is the program's. */
+  /* Takes the signal that the write may have raised. A signal that was pending before
+   * belongs to the program. */
   if (!shelter->was_pending)
-    (void)sigtimedwait(&set, NULL, &no_time); /* mostly there is none */
+    (void)sigtimedwait(&set, NULL, &no_time); /* usually there is none */
   (void)pthread_sigmask(SIG_SETMASK, &shelter->mask, NULL);
   gp_cancel_restore(shelter->cancel_state);
   errno = shelter->saved_errno;
@@ -150,9 +150,7 @@ static bool choose_path(gp_snapshot_writer_t *writer, const request_t *request)
   return gp_path_expand(pattern, writer->sequence, request->reason, path + length, capacity - length) == 0;
 }
 
-/*
- * What goes into it
- */
+/* Contents */
 
 /* The moment of the copy of a device's blocks: where its events have to end. */
 static void note_fence(void *self, int device)
@@ -161,7 +159,7 @@ static void note_fence(void *self, int device)
   writer->copies[device].until_ns = gp_recorder_fence_ns(writer->recorder, device);
 }
 
-/* False: the host has no memory. The copies are to be given back in both cases. */
+/* False: the host has no memory. The caller must give the copies back in both cases. */
 static bool copies_take(gp_snapshot_writer_t *writer)
 {
   gp_engine_t *engine = atomic_load(&writer->engine);
@@ -183,7 +181,7 @@ static void copies_fini(gp_snapshot_writer_t *writer)
   }
 }
 
-/* A stream becomes an index of the recorder's handles. */
+/* Replaces a stream by its index in the recorder's handles. */
 static void index_stream(gp_snapshot_writer_t *writer, bool *has_stream, uint64_t *stream)
 {
   int16_t index = *has_stream ? gp_handles_intern(&writer->recorder->handles, *stream) : -1;
@@ -209,7 +207,7 @@ static void index_streams(gp_snapshot_writer_t *writer)
   }
 }
 
-/* After the copies: in the moment of each, every earlier event of its device was in a chunk. */
+/* Comes after the copies: at the moment of each copy, every earlier event of its device was in a chunk. */
 static void events_take(gp_snapshot_writer_t *writer, gp_event_merge_t *ret_events)
 {
   uint64_t until_ns[GP_MAX_DEVICES];
@@ -296,22 +294,22 @@ static int write_document(
   return write_file(writer, request, &document);
 }
 
-/* Notes the file just written in *name, and removes the one that it named. Returns
- * how many more there are. */
+/* Notes the file just written in *name, and removes the file that *name was. Returns by how many the
+ * number of files has grown. */
 static unsigned replace_file(const gp_snapshot_writer_t *writer, gp_snapshot_name_t *name)
 {
   struct stat status;
   bool replaces = name->path[0] && lstat(name->path, &status) == 0 && status.st_dev == name->device &&
                   status.st_ino == name->inode && unlink(name->path) == 0;
   strcpy(name->path, writer->file.published);
-  if (lstat(name->path, &status)) /* another process was quick to remove it */
+  if (lstat(name->path, &status)) /* another process has already removed it */
     name->path[0] = '\0';
   name->device = status.st_dev;
   name->inode = status.st_ino;
   return replaces ? 0 : 1;
 }
 
-/* The next snapshot shows them: one for each device, with the bytes that were active. */
+/* Records an event for each device, with its active bytes, which the next snapshot shows. */
 static void record_snapshot_events(gp_snapshot_writer_t *writer)
 {
   const gp_observer_t observer = gp_recorder_observer(writer->recorder);
@@ -330,9 +328,9 @@ static void record_snapshot_events(gp_snapshot_writer_t *writer)
 }
 
 /*
- * A file gets its name when it is complete, and before lies beside it: not in /dev, and not beside a pipe.
- * Returns 0, ECANCELED for GPUPOOL_OUTPUT=/dev/null, whose user wants none, or, after a line in the log,
- * EOPNOTSUPP.
+ * A file gets its name when it is complete. Until then a temporary file is in the same folder, which must
+ * not be /dev or have the pipe. Returns 0; ECANCELED for GPUPOOL_OUTPUT=/dev/null, whose user wants no
+ * snapshot; or EOPNOTSUPP after a line in the log.
  */
 static int check_path(const gp_snapshot_writer_t *writer, const request_t *request)
 {
@@ -344,8 +342,8 @@ static int check_path(const gp_snapshot_writer_t *writer, const request_t *reque
   return EOPNOTSUPP;
 }
 
-/* The caller holds the lock. Copies of the devices first, then the events up to these copies, then all the
- * tables that both refer to. */
+/* The caller holds the lock. Takes copies of the devices first, then the events up to these copies, then
+ * all tables that both refer to. */
 static int write_locked(gp_snapshot_writer_t *writer, const request_t *request)
 {
   gp_event_merge_t events = {0};
@@ -409,8 +407,8 @@ int gp_snapshot_write_named(
  * Out of memory
  */
 
-/* True for the first caller, and for one caller a minute: programs catch the error and
- * try again, for hours. */
+/* True for the first caller, and then for one caller a minute: programs may catch the
+ * error and retry for hours. */
 static bool oom_is_due(gp_snapshot_writer_t *writer)
 {
   uint64_t now_ns = gp_recorder_now_ns(writer->recorder);
@@ -420,8 +418,8 @@ static bool oom_is_due(gp_snapshot_writer_t *writer)
   return atomic_compare_exchange_strong(&writer->oom_reported_ns, &before, now_ns + 1);
 }
 
-/* A function of its own: while the snapshot is written, its texts are off the stack, of which there may be
- * little. */
+/* A function of its own, so that its texts are off the stack, which may be small, while
+ * the snapshot is written. */
 static __attribute__((noinline)) void log_oom(const gp_snapshot_writer_t *writer, const gp_oom_t *oom)
 {
   char text[GP_OOM_TEXT_BYTES];
@@ -438,7 +436,7 @@ static void report_oom(void *self, const gp_oom_t *oom)
     return;
   log_oom(writer, oom);
   if (gp_option_number(writer->recorder->options, GP_OPTION_snapshot_at) & GP_SNAPSHOT_AT_OOM)
-    (void)gp_snapshot_write(writer, "oom", oom, NULL); /* it has reported its failure */
+    (void)gp_snapshot_write(writer, "oom", oom, NULL); /* it has logged any error */
 }
 
 /*
@@ -491,7 +489,8 @@ int gp_snapshot_at_exit(gp_snapshot_writer_t *writer)
   gp_engine_t *engine = atomic_load(&writer->engine);
   bool wanted = gp_option_number(writer->recorder->options, GP_OPTION_snapshot_at) & GP_SNAPSHOT_AT_EXIT;
   int error = wanted && engine && has_allocated(engine) ? gp_snapshot_write(writer, "exit", NULL, NULL) : 0;
-  /* The record has served, or the user wants no snapshot; otherwise the record is all that there is. */
+  /* The snapshot replaces the record, or the user wants no snapshot. Otherwise the
+   * record is all that is left. */
   if (!error || error == ECANCELED)
     gp_region_remove(&writer->recorder->region);
   else
@@ -501,7 +500,7 @@ int gp_snapshot_at_exit(gp_snapshot_writer_t *writer)
 
 void gp_snapshot_close(gp_snapshot_writer_t *writer)
 {
-  /* Not for ever: the very thread that is writing may be the one that ends the
+  /* Does not wait for ever: the thread that is writing may be the one that ends the
    * process, in a signal handler. */
   if (!writer || !gp_lock_take_within(&writer->lock, CLOSE_SECONDS))
     return;

@@ -27,7 +27,7 @@ static int open_temporary(gp_snapshot_file_t *file)
 {
   size_t folder = folder_length(file->path);
   for (int i = 0; i < TEMPORARY_TRIES; i++) {
-    /* A name of its own: that of the file plus a suffix could be too long. */
+    /* A name of its own, because the file's name plus a suffix could be too long. */
     int length = snprintf(file->temporary, sizeof(file->temporary), "%.*s.gpupool-%d-%u.tmp", (int)folder,
         file->path, (int)getpid(), ++file->temporaries);
     if (length < 0 || (size_t)length >= sizeof(file->temporary))
@@ -68,10 +68,10 @@ static int rename_new(const char *temporary, const char *name)
     return 0;
   if (errno != EINVAL && errno != ENOSYS)
     return errno;
-  /* A file system that cannot: NFS, and others. */
+  /* The file system cannot do that: NFS, and others. */
   if (link(temporary, name))
     return errno;
-  (void)unlink(temporary); /* both names are right; the caller removes what is left */
+  (void)unlink(temporary); /* both names are right; the caller removes a remaining one */
   return 0;
 }
 
@@ -79,7 +79,7 @@ int gp_snapshot_file_publish(gp_snapshot_file_t *file)
 {
   int error = close(file->fd) ? errno : 0;
   file->fd = -1;
-  if (error && error != EINTR) {   /* a network file system reports here what it could not store */
+  if (error && error != EINTR) {   /* here a network file system reports data that it could not store */
     (void)unlink(file->temporary); /* nothing more can be done about it */
     return error;
   }
@@ -99,7 +99,7 @@ int gp_snapshot_file_publish(gp_snapshot_file_t *file)
 void gp_snapshot_file_discard(gp_snapshot_file_t *file)
 {
   if (file->fd >= 0)
-    (void)close(file->fd); /* its content is given up */
+    (void)close(file->fd); /* gives up its content */
   file->fd = -1;
   (void)unlink(file->temporary); /* nothing more can be done about it */
 }

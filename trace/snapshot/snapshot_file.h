@@ -9,18 +9,18 @@
 #include "pool/util/path.h"
 
 typedef struct gp_snapshot_file {
-  int fd;         /* of the temporary file; meaningless once it was published or discarded */
-  bool fell_back; /* the folder asked for could not be written */
+  int fd;         /* of the temporary file; meaningless after publish or discard */
+  bool fell_back; /* the requested folder could not be written */
   unsigned temporaries;
-  char path[GP_PATH_BYTES];      /* the name that was asked for, or that of the fallback */
+  char path[GP_PATH_BYTES];      /* the requested name, or that of the fallback */
   char temporary[GP_PATH_BYTES]; /* present while fd is open */
-  char published[GP_PATH_BYTES]; /* the name that it got */
+  char published[GP_PATH_BYTES]; /* the actual name */
 } gp_snapshot_file_t;
 
 /*
- * Opens a temporary file (mode 0600) in the folder of path, or, if that cannot be written and may_fall_back,
- * in $TMPDIR or /tmp. Returns 0 with file->fd open, or the errno of the folder that was asked for. The caller
- * serializes.
+ * Opens a temporary file (mode 0600) in the folder of path, or, if that is not writable and
+ * may_fall_back is set, in $TMPDIR or /tmp. Returns 0 with file->fd open, or the errno for the requested
+ * folder. The caller serializes.
  */
 int gp_snapshot_file_open(gp_snapshot_file_t *file, const char *path, bool may_fall_back);
 

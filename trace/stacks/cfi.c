@@ -12,23 +12,23 @@
 #define OPERATION_BREG_RBP 0x76 /* DW_OP_breg6: the register and a number */
 #define OPERATION_DEREF    0x06
 
-#define POINTER_PCREL_SDATA4 0x1b /* how linkers write addresses for programs of the small code model */
+#define POINTER_PCREL_SDATA4 0x1b /* how linkers encode addresses in the small code model */
 
 #define REMEMBERED_MAX 4
 
-/* What is read, up to its end; after a read beyond it nothing counts. */
+/* The bytes to read, up to their end; a read beyond the end makes all results invalid. */
 typedef struct reader {
   const uint8_t *at;
   const uint8_t *end;
   bool failed;
 } reader_t;
 
-/* How one register of the caller is found. */
+/* How to find one register of the caller. */
 typedef enum place {
   PLACE_SAME,
   PLACE_AT_CFA,
   PLACE_AT_RBP,
-  PLACE_UNDEFINED, /* of the return address: the outermost frame */
+  PLACE_UNDEFINED, /* for the return address: the outermost frame */
   PLACE_OTHER
 } place_t;
 
@@ -37,7 +37,7 @@ typedef struct saved {
   int32_t offset;
 } saved_t;
 
-/* One row of the table that the instructions build, as far as it matters here. */
+/* One row of the table that the instructions build, with the columns that matter here. */
 typedef struct row {
   gp_cfa_t cfa;
   int32_t cfa_offset;
@@ -57,7 +57,7 @@ typedef struct machine {
   row_t initial;
   row_t remembered[REMEMBERED_MAX];
   size_t remembered_count;
-  uintptr_t location; /* from where on the row is true */
+  uintptr_t location; /* first address of the row */
 } machine_t;
 
 static uint64_t read_fixed(reader_t *reader, size_t bytes)
@@ -113,13 +113,13 @@ static void skip(reader_t *reader, uint64_t bytes)
     reader->at += bytes;
 }
 
-/* Begins with its length; the form for more than 4 GiB is not made for x86-64. */
+/* An entry begins with its length. No compiler makes the form for more than 4 GiB on x86-64. */
 static reader_t open_entry(const uint8_t *entry)
 {
   uint32_t length;
   memcpy(&length, entry, sizeof(length));
   if (length == UINT32_MAX)
-    length = 0; /* every read fails */
+    length = 0; /* then every read fails */
   return (reader_t){entry + sizeof(length), entry + sizeof(length) + length, false};
 }
 
@@ -132,7 +132,7 @@ static void skip_pointer(reader_t *reader, uint8_t encoding)
   skip(reader, length);
 }
 
-/* The augmentations of C, C++ and other languages; not that of signal frames. */
+/* Accepts the augmentations of C, C++ and other languages, but not that of signal frames. */
 static bool read_augmentation(reader_t *reader, const char *augmentation)
 {
   bool has_encoding = false;
@@ -211,7 +211,7 @@ static void set_cfa(machine_t *machine, uint64_t number, int32_t offset)
   machine->row.cfa_offset = offset;
 }
 
-/* An expression that is rbp and a number, and after it nothing, or one dereference. */
+/* Reads an expression that is rbp plus a number, and then nothing or one dereference. */
 static bool read_expression(reader_t *reader, bool *ret_has_deref, int32_t *ret_offset)
 {
   uint64_t length = read_uleb(reader);
@@ -248,11 +248,11 @@ static void read_register_expression(machine_t *machine, reader_t *reader)
   put(&machine->row, number, is_known ? (saved_t){PLACE_AT_RBP, offset} : (saved_t){PLACE_OTHER, 0});
 }
 
-/* DW_CFA_... with both upper bits 0; those that move the location are in run(). */
+/* DW_CFA_... with both upper bits 0; run() has those that move the location. */
 static void step(machine_t *machine, const common_t *common, reader_t *reader, uint8_t instruction)
 {
   row_t *row = &machine->row;
-  bool was_expression = row->cfa == GP_CFA_AT_RBP; /* which has no register or offset that could stay */
+  bool was_expression = row->cfa == GP_CFA_AT_RBP; /* this has no register or offset to keep */
   uint64_t number;
 
   switch (instruction) {
@@ -297,18 +297,18 @@ static void step(machine_t *machine, const common_t *common, reader_t *reader, u
   case 0x14: /* val_offset */
   case 0x15: /* val_offset_sf */
     put(row, read_uleb(reader), (saved_t){PLACE_OTHER, 0});
-    (void)read_uleb(reader); /* as long as a signed one */
+    (void)read_uleb(reader); /* has the length of a signed one */
     break;
   case 0x16: /* val_expression */
     put(row, read_uleb(reader), (saved_t){PLACE_OTHER, 0});
     skip(reader, read_uleb(reader));
     break;
-  case 0x2e: (void)read_uleb(reader); break; /* GNU_args_size: for who catches exceptions */
+  case 0x2e: (void)read_uleb(reader); break; /* GNU_args_size: for exception handlers */
   default: reader->failed = true;
   }
 }
 
-/* Up to the last row that begins at code or before. Returns false if an instruction is not known. */
+/* Runs up to the last row that begins at code or before. False: an instruction is unknown. */
 static bool run(machine_t *machine, const common_t *common, reader_t reader, uintptr_t code)
 {
   while (!reader.failed && reader.at < reader.end) {
@@ -363,7 +363,7 @@ gp_frame_rule_t gp_cfi_rule(const uint8_t *entry, uintptr_t code)
   uintptr_t start = (uintptr_t)reader.at;
   start += (uintptr_t)(int64_t)(int32_t)(uint32_t)read_fixed(&reader, 4);
   uint64_t bytes = read_fixed(&reader, 4);
-  skip(&reader, read_uleb(&reader)); /* the augmentation: where exceptions are caught */
+  skip(&reader, read_uleb(&reader)); /* the augmentation: the handlers of exceptions */
   if (reader.failed || code < start || code - start >= bytes)
     return unknown;
   if (!run(&machine, &common, common.instructions, UINTPTR_MAX))

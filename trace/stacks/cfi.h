@@ -1,22 +1,22 @@
 /*
- * Call frame information (DWARF, .eh_frame): how a function is left, read for one address in it. x86-64.
+ * Call frame information (DWARF, .eh_frame): how to unwind out of a function, for
+ * one address in it. x86-64.
  *
- * Only the rules of which the outcome hangs on the stack pointer, rbp and words that are in the stack. What
- * has others is said to be unknown, and an unwinder that knows more has to walk there: the compilers give
- * such rules to functions in assembly, signal frames and the first instructions of some functions, where no
- * call is made.
+ * Covers only rules whose result depends on the stack pointer, rbp and words in the stack. Other rules are
+ * reported as unknown, and a more capable unwinder has to walk there: functions in assembly have such
+ * rules, signal frames, and the first instructions of some functions, which make no call.
  */
 #ifndef GP_TRACE_CFI_H
 #define GP_TRACE_CFI_H
 
 #include <stdint.h>
 
-/* The canonical frame address (CFA): where the stack pointer was before the call. The return address is in
- * the word below it. */
+/* The canonical frame address (CFA): the value of the stack pointer before the call. The return
+ * address is in the word below. */
 typedef enum gp_cfa {
   GP_CFA_UNKNOWN,
   GP_CFA_OUTERMOST, /* there is no caller */
-  GP_CFA_RSP,       /* rsp + cfa_offset, rsp being the CFA of the frame that was left before */
+  GP_CFA_RSP,       /* rsp + cfa_offset, where rsp is the CFA of the frame left before */
   GP_CFA_RBP,       /* rbp + cfa_offset */
   GP_CFA_AT_RBP,    /* the word at rbp + cfa_offset: gcc, in a function that aligns its stack */
 } gp_cfa_t;
@@ -30,16 +30,16 @@ typedef enum gp_rbp {
 } gp_rbp_t;
 
 typedef struct gp_frame_rule {
-  int32_t cfa_offset; /* bytes, as the next */
+  int32_t cfa_offset; /* bytes, as in rbp_offset */
   int32_t rbp_offset;
   gp_cfa_t cfa : 8;
   gp_rbp_t rbp : 8;
 } gp_frame_rule_t;
 
 /*
- * The rule for the instruction at code, by its frame description entry in a loaded .eh_frame. An entry that
- * is not of this instruction, or is of a form that no compiler makes for x86-64, gives GP_CFA_UNKNOWN. Any
- * thread, while the entry is loaded.
+ * The rule for the instruction at code, by its frame description entry in a loaded .eh_frame. If the entry
+ * is for other instructions, or has a form that no compiler makes for x86-64, the result is GP_CFA_UNKNOWN.
+ * Any thread, while the entry is loaded.
  */
 gp_frame_rule_t gp_cfi_rule(const uint8_t *entry, uintptr_t code);
 

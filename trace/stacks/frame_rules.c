@@ -6,8 +6,8 @@
 #include "pool/util/loader_walk.h"
 #include "trace/stacks/bounds.h"
 
-/* The head of .eh_frame_hdr as linkers write it, and its table: where code begins and its entry in .eh_frame,
- * both relative to the head, by address. */
+/* The head of .eh_frame_hdr as linkers write it, and its table: the beginning of each function and its
+ * entry in .eh_frame, both relative to the head, sorted by address. */
 typedef struct table_row {
   int32_t code;
   int32_t entry;
@@ -15,7 +15,7 @@ typedef struct table_row {
 
 typedef struct table {
   uint8_t version;      /* 1 */
-  uint8_t pointer_form; /* of what follows: 0x1b, relative to its place, four bytes */
+  uint8_t pointer_form; /* of the pointer that follows: 0x1b, relative to its place, four bytes */
   uint8_t count_form;   /* 0x03, four bytes */
   uint8_t row_form;     /* 0x3b, relative to the table, four bytes */
   int32_t eh_frame;
@@ -37,7 +37,7 @@ static bool is_usual(const table_t *table, uint64_t bytes)
          (bytes - sizeof(*table)) / sizeof(table->rows[0]) >= table->count;
 }
 
-/* The entry of the last code that begins at `code` or before; NULL: none. */
+/* The entry of the last function that begins at `code` or before; NULL: none. */
 static const uint8_t *find_entry(const table_t *table, uintptr_t code)
 {
   intptr_t distance = (intptr_t)(code - (uintptr_t)table);
@@ -84,7 +84,7 @@ static int look_in(struct dl_phdr_info *info, size_t size, void *arg)
     search->counts = (gp_loader_counts_t){info->dlpi_adds, info->dlpi_subs};
   gp_bounds_t bounds = gp_bounds_of(info);
   for (size_t i = 0; i < search->count; i++) {
-    uintptr_t code = (uintptr_t)search->addresses[i] - 1; /* in the call, not behind it */
+    uintptr_t code = (uintptr_t)search->addresses[i] - 1; /* within the call, not behind it */
     if (code < bounds.start || code >= bounds.end || !holds(info, code))
       continue;
     if (!has_looked)

@@ -12,21 +12,19 @@
 #define BUCKETS       64
 #define WORDS         3600
 #define ENTRY_WORDS   256 /* at most */
-#define LEARNT_FRAMES 96  /* at most, those of the library included */
+#define LEARNT_FRAMES 96  /* at most, this library's frames included */
 #define SEEN          64
 
-/* No frame that is larger is walked over. */
+/* The walk does not cross larger frames. */
 #define FRAME_BYTES_MAX ((uintptr_t)1 << 20)
 
-/*
- * Reading the rules takes as long as a capture or two, in vain where the stacks of a program never repeat. So
- * many attempts are free, then each takes some hits, but for one of many.
- */
+/* Reading the rules takes as long as a capture or two, in vain if a program's stacks never repeat. So the
+ * first attempts are free; then each costs some hits, except one of many. */
 #define FREE_ATTEMPTS    256
 #define HITS_PER_ATTEMPT 4
 #define SKIPPED_ATTEMPTS 32
 
-/* A word of the stack that the unwinder's way depends on. */
+/* A word of the stack on which the unwinder's way depends. */
 typedef struct word {
   uintptr_t value;
   uintptr_t distance; /* from the frame, bytes */
@@ -39,14 +37,14 @@ typedef struct entry {
   uint16_t first; /* of its words */
   uint16_t count;
   uint8_t next;      /* in its bucket; newer ones come first */
-  uint8_t successor; /* what was found or learnt after this one the last time */
+  uint8_t successor; /* the entry found or learnt after this one last time */
 } entry_t;
 
 /*
- * Entries and words are two rings that are given back in the order in which they were taken:
+ * Entries and words are two rings, freed in the order in which they were taken:
  *   entry_count <= ENTRIES; the live ones are oldest, oldest + 1, ... (mod ENTRIES)
  *   an entry's words are words[first .. first + count), together, between those of its neighbours in age
- * All entries are of one table of stacks, and of one state of the loader.
+ * All entries belong to one table of stacks and one state of the loader.
  */
 typedef struct table {
   bool is_busy; /* the thread is in here: a signal handler stays out */
@@ -54,13 +52,13 @@ typedef struct table {
   uint64_t unloads;
   uint32_t oldest;
   uint32_t entry_count;
-  uint32_t head; /* where the next entry's words go */
+  uint32_t head; /* index for the next entry's words */
   uint32_t skipped;
   uint64_t attempts;
   gp_known_counts_t counts;
-  uint8_t last; /* entry that was found or learnt last */
+  uint8_t last; /* the entry found or learnt last */
   uint8_t buckets[BUCKETS];
-  uint32_t seen[SEEN]; /* stacks that were captured of late, by their numbers */
+  uint32_t seen[SEEN]; /* numbers of the stacks captured lately */
   entry_t entries[ENTRIES];
   word_t words[WORDS];
 } table_t;
@@ -68,7 +66,7 @@ typedef struct table {
 static_assert(sizeof(table_t) <= 64 * 1024, "what a thread takes at most");
 static_assert(ENTRIES < UINT8_MAX && WORDS <= UINT16_MAX, "indexes");
 
-/* Alone: a thread's own variables take from the smallest stacks. */
+/* Only a pointer: thread-local variables take space from the smallest stacks. */
 static __thread table_t *tls_table __attribute__((tls_model("initial-exec")));
 
 static bool enter(table_t *table)
@@ -91,7 +89,8 @@ static inline uint8_t *bucket_of(table_t *table, uintptr_t frame)
   return &table->buckets[(uint64_t)frame * UINT64_C(0x9e3779b97f4a7c15) >> 58];
 }
 
-/* In this order, and no further than to the first that differs: what is beyond may not be stack any more. */
+/* Compares in this order, and stops at the first difference: beyond that the addresses
+ * may no longer be stack. */
 static bool is_unchanged(const table_t *table, const entry_t *entry, uintptr_t frame)
 {
   const word_t *word = &table->words[entry->first];
@@ -111,7 +110,7 @@ static inline uint8_t guess(const table_t *table)
   return table->last ? table->entries[table->last - 1].successor : 0;
 }
 
-/* Programs repeat themselves, so what came after the last one the last time is looked at first. */
+/* Programs repeat themselves, so this first tries the entry that followed the last one before. */
 static uint8_t find(table_t *table, uintptr_t frame)
 {
   uint8_t at = guess(table);
@@ -215,21 +214,19 @@ static void add(table_t *table, uintptr_t frame, uint32_t number, uint32_t count
   note_last(table, (uint8_t)(index + 1));
 }
 
-/*
- * The way that an unwinder takes by the rules. rbp matters only where a rule needs it: elsewhere functions
- * keep in it what they like, and a stack with another number there is the same stack.
- */
+/* The way that an unwinder takes by the rules. rbp matters only where a rule needs it. Elsewhere functions
+ * may keep any value in it, and a stack with another value there is the same stack. */
 typedef struct walk {
   uintptr_t frame;
-  uintptr_t cfa;     /* of the frame that was left */
+  uintptr_t cfa;     /* of the frame just left */
   uintptr_t rbp_at;  /* the word that has the present rbp */
-  bool has_rbp;      /* false: it is not known where that is */
-  bool rbp_is_noted; /* among the words already */
+  bool has_rbp;      /* false: rbp_at is not known */
+  bool rbp_is_noted; /* already among the words */
   word_t *words;
   uint32_t count;
 } walk_t;
 
-/* On this stack, and not far: the unwinder has just read it, so what it walked is there. */
+/* The address is on this stack, and not far. The unwinder has just read this part, so it is readable. */
 static bool is_near(const walk_t *walk, uintptr_t address)
 {
   return address >= walk->frame && address < walk->cfa + FRAME_BYTES_MAX &&
@@ -257,7 +254,7 @@ static bool need_rbp(walk_t *walk, uintptr_t *ret_rbp)
   return true;
 }
 
-/* Leaves a frame: notes what that depends on, and the word with the return address. */
+/* Leaves a frame: notes the words on which that depends, and the word with the return address. */
 static bool leave_frame(walk_t *walk, const gp_frame_rule_t *rule, uintptr_t *ret_address)
 {
   uintptr_t cfa = walk->cfa, rbp = 0;
@@ -283,7 +280,7 @@ static bool leave_frame(walk_t *walk, const gp_frame_rule_t *rule, uintptr_t *re
   return true;
 }
 
-/* True if the rules lead to just these addresses, and no further if there are no more. */
+/* True if the rules lead to exactly these addresses, and if there are no more, end there. */
 static bool walk_to(
     walk_t *walk, const gp_frame_rule_t *rules, void *const *addresses, size_t count, bool is_cut)
 {
@@ -312,7 +309,7 @@ static __attribute__((noinline)) bool learn(table_t *table, const gp_known_site_
   gp_frame_rule_t rules[LEARNT_FRAMES];
   walk_t walk = {.frame = (uintptr_t)site->frame};
 
-  /* Of the code that was there when the stack was captured: nothing was unloaded since. */
+  /* The rules must be of the code from the time of the capture: nothing was unloaded since. */
   if (count > LEARNT_FRAMES || gp_frame_rules_find(addresses, count, rules).unloads != site->unloads)
     return false;
   walk.words = make_room(table);
@@ -322,7 +319,7 @@ static __attribute__((noinline)) bool learn(table_t *table, const gp_known_site_
   return true;
 }
 
-/* The second time a stack is captured, and not too often if nothing comes of it. */
+/* True the second time that a stack is captured, but not too often if attempts fail. */
 static bool is_worth_it(table_t *table, uint32_t number)
 {
   uint32_t *seen = &table->seen[number % SEEN];
@@ -342,7 +339,7 @@ void gp_known_stacks_learn(
     const gp_known_site_t *site, uint32_t number, void *const *addresses, size_t count, bool is_cut)
 {
   const void *returns_to = ((void *const *)site->frame)[1];
-  size_t own = 0; /* frames of what the site's function has called */
+  size_t own = 0; /* frames of the site's callees */
 
   while (own < count && addresses[own] != returns_to)
     own++;

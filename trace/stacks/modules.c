@@ -11,14 +11,14 @@
 
 #define PATH_BYTES_MAX 4096
 
-/* A look at what is loaded: `found` becomes the list of it. */
+/* A scan of the loaded objects: `found` becomes their list. */
 typedef struct scan {
   gp_modules_t *modules;
   gp_sort_key_t *found;
   size_t found_count;
   uint64_t loads;
   uint64_t unloads;
-  bool is_reused; /* something lies where something else was before */
+  bool is_reused; /* a module is at an address where another one was */
   bool has_program;
 } scan_t;
 
@@ -50,7 +50,7 @@ void gp_modules_fini(gp_modules_t *modules)
   *modules = (gp_modules_t){0};
 }
 
-/* The counts are of the whole list, so the first object tells them. */
+/* The counts are for the whole list, so the first object has them. */
 static int read_counts(struct dl_phdr_info *info, size_t size, void *arg)
 {
   gp_loader_counts_t *counts = arg;
@@ -101,8 +101,8 @@ static void read_build_id(
   }
 }
 
-/* Absolute, if it is a path: the program's own name is not told, and a relative one is of the folder of the
- * dlopen. */
+/* Makes a path absolute. The loader does not tell the program's own name, and a relative path is relative
+ * to the current folder at dlopen. */
 static size_t read_path(const struct dl_phdr_info *info, bool is_program, char *buffer)
 {
   const char *name = info->dlpi_name ? info->dlpi_name : "";
@@ -136,7 +136,7 @@ static bool is_same(const gp_module_record_t *a, const gp_module_record_t *b)
          memcmp(a->path, b->path, a->path_length) == 0;
 }
 
-/* What the last scan found at this address; NULL: nothing. */
+/* The module that the last scan found at this address; NULL: none. */
 static const gp_sort_key_t *find_loaded(const gp_modules_t *modules, uint64_t address)
 {
   size_t low = 0, high = modules->loaded_count;
@@ -152,7 +152,8 @@ static const gp_sort_key_t *find_loaded(const gp_modules_t *modules, uint64_t ad
              : NULL;
 }
 
-/* The same as at the last scan, when nothing was unloaded since: then what it is need not be read again. */
+/* The object is that of the last scan, if nothing was unloaded since: then its data
+ * need not be read again. */
 static bool is_still_there(
     const scan_t *scan, const gp_sort_key_t *before, uint64_t bias, uint64_t start, uint64_t end)
 {
@@ -162,7 +163,8 @@ static bool is_still_there(
   return record->end == end && record->bias == bias;
 }
 
-/* Writes the record of a module at the end of the log, beyond what readers look at. NULL: the log is full. */
+/* Writes the record of a module at the end of the log, beyond the part that readers
+ * use. NULL: the log is full. */
 static gp_module_record_t *draft(
     scan_t *scan, const struct dl_phdr_info *info, bool is_program, uint64_t start, uint64_t end)
 {
@@ -183,7 +185,7 @@ static gp_module_record_t *draft(
   return record;
 }
 
-/* The index of the drafted module, which is published unless the same was there before. */
+/* The index of the drafted module, which this publishes unless the log already has the same. */
 static uint32_t intern(scan_t *scan, gp_module_record_t *record)
 {
   gp_modules_t *modules = scan->modules;
@@ -219,7 +221,7 @@ static int look_at(struct dl_phdr_info *info, size_t size, void *arg)
     scan->loads = info->dlpi_adds;
     scan->unloads = info->dlpi_subs;
   }
-  scan->has_program = true; /* it comes first */
+  scan->has_program = true; /* the program comes first */
   if (bounds.start >= bounds.end)
     return 0;
   if (scan->found_count == GP_MODULES_MAX)
@@ -239,7 +241,7 @@ void gp_modules_scan(gp_modules_t *modules)
 {
   scan_t scan = {.modules = modules, .found = modules->loaded + GP_MODULES_MAX};
 
-  /* Here, and not with the loader's lock: the first growth of a region makes files. */
+  /* Here, where the loader's lock is not held, because the first growth of a region makes files. */
   if (!gp_region_grow(modules->region, GP_SECTION_MODULES, sizeof(*modules->log)))
     return;
   (void)gp_loader_walk(look_at, &scan);
@@ -248,7 +250,7 @@ void gp_modules_scan(gp_modules_t *modules)
   modules->loaded_count = scan.found_count;
   if (scan.is_reused)
     (void)atomic_fetch_add_explicit(&modules->generation, 1, memory_order_relaxed);
-  /* After the generation: a thread that sees these counts must not take the old generation with them. */
+  /* After the generation: a thread that sees these counts must not combine them with the old generation. */
   atomic_store_explicit(&modules->unloads, scan.unloads, memory_order_relaxed);
   atomic_store_explicit(&modules->loads, scan.loads, memory_order_release);
 }

@@ -1,7 +1,5 @@
-/*
- * What code was loaded where: programs and libraries, kept after they were unloaded. Append-only and without
- * pointers, so that another process can read it.
- */
+/* The loaded programs and libraries with their addresses, kept after they are unloaded. Append-only and
+ * without pointers, so that another process can read it. */
 #ifndef GP_TRACE_MODULES_H
 #define GP_TRACE_MODULES_H
 
@@ -14,30 +12,30 @@
 #include "trace/region/region.h"
 #include "trace/util/sort.h"
 
-/* How often the loader has loaded and unloaded something so far. */
+/* The loader's counts of loads and unloads so far. */
 typedef struct gp_loader_counts {
   uint64_t loads;
   uint64_t unloads;
 } gp_loader_counts_t;
 
-/* Zeroed memory is a table that was not begun. Writers hold a lock of the caller's. */
+/* Zeroed memory is a table that was not begun. The caller has a lock, which writers hold. */
 typedef struct gp_modules {
   gp_region_t *region;
   gp_module_log_t *log; /* a section of the region */
   size_t log_bytes;     /* at most */
   gp_sort_key_t
-      *loaded; /* what was loaded at the last scan: start and module, by address; then room for the next */
+      *loaded; /* the objects of the last scan: start and module, by address; then room for the next scan */
   size_t loaded_count;
   uint32_t *offsets;      /* of record i in log->data */
   _Atomic uint64_t loads; /* as of the last scan */
   _Atomic uint64_t unloads;
-  _Atomic uint32_t generation; /* grows when an address may mean other code than before; from 1 */
+  _Atomic uint32_t generation; /* grows when an address may be in other code than before; from 1 */
 } gp_modules_t;
 
 /* Makes an empty table in region. Returns false if the host has no memory; then
- * nothing is to be given back. */
+ * there is nothing to free. */
 bool gp_modules_init(gp_modules_t *modules, gp_region_t *region);
-void gp_modules_fini(gp_modules_t *modules); /* of zeroed memory is legal */
+void gp_modules_fini(gp_modules_t *modules); /* zeroed memory is legal */
 
 /* Takes the loader's lock for a moment. Any thread. */
 gp_loader_counts_t gp_loader_counts(void);
@@ -49,11 +47,11 @@ static inline bool gp_modules_are_current(const gp_modules_t *modules, gp_loader
          atomic_load_explicit(&modules->unloads, memory_order_relaxed) == counts.unloads;
 }
 
-/* Looks at what is loaded. With the lock; takes the loader's lock inside. When the table is full, new
- * modules are left out. */
+/* Scans the loaded objects. The caller holds its lock; this takes the loader's lock inside. Leaves out new
+ * modules when the table is full. */
 void gp_modules_scan(gp_modules_t *modules);
 
-/* The module in which address is, as of the last scan; -1: none. With the lock. */
+/* The module that contains address, as of the last scan; -1: none. The caller holds its lock. */
 int32_t gp_modules_find(const gp_modules_t *modules, uint64_t address);
 
 #endif

@@ -9,7 +9,7 @@
 
 __thread gp_origin_thread_t gp_origin_tls __attribute__((tls_model("initial-exec"), visibility("hidden")));
 
-/* Without memory for stacks everything else is recorded all the same. */
+/* If there is no memory for stacks, everything else is still recorded. */
 void gp_origins_init(gp_origins_t *origins, const gp_options_t *options, gp_region_t *region)
 {
   *origins = (gp_origins_t){.mode = (int)gp_option_number(options, GP_OPTION_stacks)};
@@ -40,12 +40,12 @@ static bool is_wanted(const gp_origins_t *origins, gp_occasion_t occasion, uint6
   return false;
 }
 
-/* Not inlined: the addresses take room on the stack, which most calls do without. */
+/* Not inlined: the addresses take room on the stack, which most calls do not need. */
 static __attribute__((noinline)) uint32_t capture(
     gp_origins_t *origins, const gp_known_site_t *site, gp_loader_counts_t counts)
 {
   union {
-    void *found[GP_UNWIND_FRAMES_MAX + GP_UNWIND_OWN_MAX]; /* as unwinders write them */
+    void *found[GP_UNWIND_FRAMES_MAX + GP_UNWIND_OWN_MAX]; /* as the unwinder writes them */
     uintptr_t addresses[GP_UNWIND_FRAMES_MAX + GP_UNWIND_OWN_MAX];
   } frames;
   size_t wanted = origins->depth + GP_UNWIND_OWN_MAX;
@@ -61,12 +61,12 @@ static __attribute__((noinline)) uint32_t capture(
   return number;
 }
 
-/* Not inlined: what is known of a stack begins at this frame. */
+/* Not inlined: the entries of known stacks begin at this frame. */
 static __attribute__((noinline)) uint32_t find_or_capture(gp_origins_t *origins)
 {
   gp_loader_counts_t counts = gp_loader_counts();
   const gp_known_site_t site = {__builtin_frame_address(0), origins->stacks.id, counts.unloads};
-  bool is_quick = origins->mode == GP_STACKS_FP; /* by frame pointers: as quick as looking */
+  bool is_quick = origins->mode == GP_STACKS_FP; /* by frame pointers a capture is as quick as a search */
 
   uint32_t known = is_quick ? 0 : gp_known_stacks_find(&site);
   if (known && GP_DEBUG_LEVEL < 3)
@@ -81,11 +81,14 @@ void gp_origin_find(gp_origins_t *origins, gp_occasion_t occasion, uint64_t size
   if (gp_origin_tls.is_known || !is_wanted(origins, occasion, size))
     return;
   gp_origin_tls.is_known = true;
-  /* The region's files before the capture: one after the other they need less stack. */
+  /* Makes the region's files before the capture: one after the other these need less stack. */
   gp_region_start(origins->stacks.region);
   gp_origin_tls.origin = GP_ORIGIN_NONE;
-  /* The room before anything else, the loader's lock in particular: this may be a signal handler's stack, or
-   * a full one. Without a stack while another thread forks: it cannot be had without the loader. */
+  /*
+   * Checks the room before anything else, in particular before taking the loader's lock: this may be
+   * a signal handler's stack, or a full one. While another thread forks, the call gets no stack,
+   * since a capture needs the loader.
+   */
   if (!gp_stack_has_room(GP_UNWIND_ROOM_BYTES) || !gp_loader_walk_begin())
     return;
   gp_origin_tls.origin = find_or_capture(origins);

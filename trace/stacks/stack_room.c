@@ -8,22 +8,20 @@
 #define PAGE_BYTES UINT64_C(4096) /* or a divisor of the real one */
 
 /*
- * What is known of the thread's stack: [low, high) can be read without a hole. Not from pthread_getattr_np,
- * which allocates and, for the main thread, reads /proc; and says nothing about stacks that a program makes
- * itself.
+ * The known part of the thread's stack: [low, high) is readable without a hole. It does not come
+ * from pthread_getattr_np, which allocates, reads /proc for the main thread, and does not know
+ * stacks that a program makes itself.
  */
 typedef struct known {
   uintptr_t low;
   uintptr_t high;
-  bool ends; /* the page below low cannot be read */
+  bool ends; /* the page below low is not readable */
 } known_t;
 
 static __thread known_t tls_known __attribute__((tls_model("initial-exec")));
 
-/*
- * The kernel copies the set in before it refuses what is to be done with it. A stack that grows on demand
- * does so for the kernel, too, so what can be read here can be written.
- */
+/* The kernel copies the set in before it rejects the invalid operation. A stack that grows on demand also
+ * grows for the kernel, so readable memory here is writable, too. */
 static bool is_readable(uintptr_t page)
 {
   return syscall(SYS_rt_sigprocmask, ~0, page, NULL, 8) == 0 || errno != EFAULT;
@@ -35,13 +33,13 @@ static bool is_on_alternate_stack(void)
   return sigaltstack(NULL, &stack) != 0 || stack.ss_flags & SS_ONSTACK;
 }
 
-/* Somewhere new: another stack, or a part of this one where the thread has not been. */
+/* The thread is at a new place: on another stack, or in a part of this one where it has not been. */
 static __attribute__((noinline)) bool look_around(uintptr_t here)
 {
   if (is_on_alternate_stack())
-    return false; /* and what is known remains that of the thread's own stack */
+    return false; /* keeps the knowledge about the thread's own stack */
   uintptr_t page = here & ~(PAGE_BYTES - 1);
-  /* The stack of a caller further out: known memory is near, below. */
+  /* A caller further out on the same stack: the known memory is close below. */
   if (tls_known.high <= here && here - tls_known.high < PAGE_BYTES * 16 && tls_known.high) {
     while (tls_known.high <= here && is_readable(tls_known.high))
       tls_known.high += PAGE_BYTES;

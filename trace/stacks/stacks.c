@@ -3,7 +3,7 @@
 #include "pool/util/assert.h"
 #include "trace/util/pages.h"
 
-#define SLOTS (GP_STACKS_MAX * 2) /* half of them stay empty, so a search ends */
+#define SLOTS (GP_STACKS_MAX * 2) /* half of them stay empty, so every search ends */
 
 bool gp_stacks_init(gp_stacks_t *stacks, gp_region_t *region)
 {
@@ -18,7 +18,7 @@ bool gp_stacks_init(gp_stacks_t *stacks, gp_region_t *region)
   }
   gp_lock_init(&made.lock, GP_RANK_STACKS);
   made.id = atomic_fetch_add(&last_id, 1) + 1;
-  gp_assert(made.id != 0); /* what threads have that know of none */
+  gp_assert(made.id != 0); /* the value in threads that have no table yet */
   *stacks = made;
   return true;
 }
@@ -39,10 +39,8 @@ static inline uint64_t mix(uint64_t hash, uint64_t more)
   return hash ^ hash >> 32;
 }
 
-/*
- * Of the addresses alone, so that a stack has one place to be, whatever was loaded when. In four lanes: each
- * step waits for the one before.
- */
+/* Hashes only the addresses, so that a stack has one place, whatever is loaded. Uses four lanes, because
+ * each step waits for the one before. */
 static uint32_t hash_of(const uintptr_t *addresses, size_t count)
 {
   uint64_t lanes[4] = {count, 1, 2, 3};
@@ -63,16 +61,13 @@ static bool has_addresses(const uint64_t *words, const uintptr_t *addresses, siz
 
   if (words[0] != count)
     return false;
-  for (size_t i = 0; i < count; i++) /* to the end: the hash is equal, so the rest mostly is */
+  for (size_t i = 0; i < count; i++) /* compares all: with equal hashes the words are mostly equal */
     different |= words[1 + i] ^ (addresses[i] - 1);
   return gp_frame_address(different) == 0;
 }
 
-/*
- * The slot where the search for these addresses comes to its end: theirs for this generation of modules, or
- * an empty one. After another thread has found a slot empty it may be so no more; only a writer relies on
- * that.
- */
+/* The slot where the search for these addresses ends: their own for this generation of modules, or an empty
+ * one. An empty slot may be filled at any time; only a writer can rely on it. */
 static gp_stack_slot_t *find(gp_stacks_t *stacks, uint32_t hash, const uintptr_t *addresses, size_t count,
     uint32_t generation, bool *ret_found)
 {
@@ -93,8 +88,8 @@ static uint64_t frame_of(gp_stacks_t *stacks, uintptr_t address)
   return gp_frame_pack(call, gp_modules_find(&stacks->modules, call));
 }
 
-/* These addresses may mean other code than they did, or the same again: the stack of just these frames, if
- * there is one. */
+/* These addresses may be in other code than before, or again in the same code: finds the stack with exactly
+ * these frames, if there is one. */
 static gp_stack_slot_t *find_same_frames(
     gp_stacks_t *stacks, uint32_t hash, const uintptr_t *addresses, size_t count)
 {
@@ -112,7 +107,7 @@ static gp_stack_slot_t *find_same_frames(
   }
 }
 
-/* Appends the stack and publishes it in its slot. Returns its number, 0 without room. */
+/* Appends the stack and publishes it in its slot. Returns its number; 0: no room. */
 static uint32_t append(gp_stacks_t *stacks, gp_stack_slot_t *slot, uint32_t hash, const uintptr_t *addresses,
     size_t count, uint32_t generation)
 {
@@ -133,7 +128,7 @@ static uint32_t append(gp_stacks_t *stacks, gp_stack_slot_t *slot, uint32_t hash
   log->words[used] = count;
   for (size_t i = 0; i < count; i++)
     log->words[used + 1 + i] = frame_of(stacks, addresses[i]);
-  /* Release: a reader that sees the words counted sees them; one that finds the slot does, too. */
+  /* Release: a reader that sees the count also sees the words, and so does one that finds the slot. */
   atomic_store_explicit(&log->stack_count, index + 1, memory_order_relaxed);
   atomic_store_explicit(&log->word_count, used + 1 + (uint32_t)count, memory_order_release);
   slot->hash = hash;
@@ -154,7 +149,7 @@ static __attribute__((noinline)) uint32_t intern_slowly(
     gp_modules_scan(&stacks->modules);
   uint32_t generation = atomic_load_explicit(&stacks->modules.generation, memory_order_relaxed);
   gp_stack_slot_t *slot = find(stacks, hash, addresses, count, generation, &found);
-  if (found) { /* another thread has added it since */
+  if (found) { /* another thread has added the stack since */
     number = slot->index + 1;
   } else {
     gp_stack_slot_t *same = find_same_frames(stacks, hash, addresses, count);
@@ -184,7 +179,7 @@ uint32_t gp_stacks_intern(
   return intern_slowly(stacks, hash, addresses, count, counts);
 }
 
-/* The whole section as soon as its log has begun: what a log counts is there. */
+/* Returns a whole section once its log has begun: everything that the log counts is there. */
 gp_stack_logs_t gp_stacks_logs(const gp_stacks_t *stacks)
 {
   const gp_modules_t *modules = &stacks->modules;

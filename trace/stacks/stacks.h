@@ -1,7 +1,5 @@
-/*
- * Every different stack once: interned when an allocation is made, referred to by its number from then on.
- * Append-only and without pointers, so that another process can read it.
- */
+/* Stores each different stack once: an allocation interns it, and its number refers to it from then on.
+ * Append-only and without pointers, so that another process can read it. */
 #ifndef GP_TRACE_STACKS_H
 #define GP_TRACE_STACKS_H
 
@@ -14,19 +12,18 @@
 #include "trace/format/stack_log.h"
 #include "trace/stacks/modules.h"
 
-/* Where a stack is found by its hash. place is 0 as long as the slot is empty. */
+/* A slot of the hash table. place is 0 while the slot is empty. */
 typedef struct gp_stack_slot {
-  _Atomic uint32_t place; /* index of its first word in the log, plus one */
-  _Atomic uint32_t
-      generation; /* of the modules, for which its addresses were last seen to mean these frames */
+  _Atomic uint32_t place;      /* index of its first word in the log, plus one */
+  _Atomic uint32_t generation; /* of the modules in which its addresses were last seen as these frames */
   uint32_t hash;
   uint32_t index;
 } gp_stack_slot_t;
 
-/* Zeroed memory is a table that was not begun; it has no room. */
+/* Zeroed memory is a table that was not begun; it has no room for stacks. */
 typedef struct gp_stacks {
-  gp_lock_t lock; /* of all writers; a leaf, but for the loader's lock */
-  uint64_t id;    /* of no other table in the process, from 1 on */
+  gp_lock_t lock; /* for all writers; a leaf, except for the loader's lock */
+  uint64_t id;    /* unique in the process, from 1 on */
   gp_region_t *region;
   gp_stack_log_t *log; /* a section of the region */
   size_t log_bytes;    /* at most */
@@ -34,17 +31,17 @@ typedef struct gp_stacks {
   gp_modules_t modules;
 } gp_stacks_t;
 
-/* Makes an empty table in region, which has to live longer. Returns false if the host has no memory. */
+/* Makes an empty table in region, which must live longer. Returns false if the host has no memory. */
 bool gp_stacks_init(gp_stacks_t *stacks, gp_region_t *region);
-void gp_stacks_fini(gp_stacks_t *stacks); /* of zeroed memory is legal */
+void gp_stacks_fini(gp_stacks_t *stacks); /* zeroed memory is legal */
 
-/* The logs as far as they are there now: a stack that was interned before is in them. Any thread. */
+/* The present contents of the logs, with all stacks interned so far. Any thread. */
 gp_stack_logs_t gp_stacks_logs(const gp_stacks_t *stacks);
 
 /*
  * The number of the stack with these return addresses, the innermost first, from 1 on; 0 if the table is
- * full, which is counted, or if count is 0. counts: what the loader told before the stack was captured. Known
- * stacks are found without a lock. Any thread; the caller holds no ranked lock.
+ * full, which it counts, or if count is 0. counts: the loader's counts from before the capture. Finds known
+ * stacks without a lock. Any thread; the caller holds no ranked lock.
  */
 uint32_t gp_stacks_intern(
     gp_stacks_t *stacks, const uintptr_t *addresses, size_t count, gp_loader_counts_t counts);

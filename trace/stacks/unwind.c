@@ -12,13 +12,13 @@
 #include "trace/stacks/stack_room.h"
 #include "trace/stacks/unwind_pipe.h"
 
-/* What the loader may take to open the unwinders; not measured on every system, so ample. */
+/* Stack that the loader may need to open the unwinders; not measured on every system, so ample. */
 #define PREPARE_ROOM_BYTES ((size_t)40 * 1024)
 
 /*
  * libunwind is an order of magnitude faster than glibc once it has seen a stack, but a thread's cache takes
- * 256 KiB and the first capture through it 60 us: not for threads that capture but a few, and not for
- * hundreds of threads.
+ * 256 KiB and the first capture through it 60 us: so it is not for threads with only a few captures, and
+ * not for hundreds of threads.
  */
 #define CAPTURES_BEFORE_CACHE 32
 #define CACHES_MAX            64
@@ -32,9 +32,9 @@ static _Atomic uintptr_t own_start;
 static _Atomic uintptr_t own_end;
 static atomic_int caches; /* threads that use libunwind */
 
-/* Small: a thread's own variables take from the smallest stacks. */
+/* Small, because thread-local variables take space from the smallest stacks. */
 typedef struct thread_state {
-  uint32_t cache_unloads; /* unloads when its cache was begun; no program unloads 2^32 times */
+  uint32_t cache_unloads; /* unloads when libunwind's cache began; no program unloads 2^32 times */
   uint8_t captures;       /* up to CAPTURES_BEFORE_CACHE */
   bool is_capturing;
   bool has_cache;
@@ -42,7 +42,7 @@ typedef struct thread_state {
 
 static __thread thread_state_t tls_state __attribute__((tls_model("initial-exec")));
 
-/* libunwind opens a pipe when it begins, so it begins when a thread first uses it. */
+/* libunwind opens a pipe when it is initialized, so that happens only when a thread first uses it. */
 typedef enum libunwind_state {
   LIBUNWIND_NOT_BEGUN,
   LIBUNWIND_BEGINS,
@@ -56,11 +56,8 @@ static _Atomic libunwind_state_t libunwind_state;
 static void *local_space;
 static int (*set_caching_policy)(void *space, int policy);
 
-/*
- * The same name in the global scope is a libunwind that the program brings: libunwind.so.8 would call that
- * one's functions, whatever version it is, and its pipe may be open already, under a number that we cannot
- * know.
- */
+/* If the global scope has the same name, the program has a libunwind of its own. libunwind.so.8 would call
+ * that one's functions, whatever its version, and its pipe may already be open, under an unknown number. */
 static backtrace_fn find_libunwind(void)
 {
   backtrace_fn function = NULL;
@@ -78,8 +75,8 @@ static backtrace_fn find_libunwind(void)
   return function;
 }
 
-/* Without a cache for each thread they share one, behind a lock that blocks signals. The first call of
- * libunwind. */
+/* The first call of libunwind. Without a cache for each thread the threads share one, behind a
+ * lock that blocks signals. */
 static void begin_libunwind(void *arg)
 {
   (void)arg;
@@ -98,7 +95,8 @@ static void begin_libunwind(void *arg)
 }
 #endif
 
-/* That of the C library: the name alone may lead to one that the program or its libunwind defines. */
+/* Finds backtrace in the C library: the name alone may lead to another one, from the
+ * program or its libunwind. */
 static backtrace_fn find_glibc(void)
 {
   backtrace_fn function = NULL;
@@ -129,20 +127,20 @@ void gp_unwind_set_own_range(uintptr_t start, uintptr_t end)
   atomic_store(&own_end, end);
 }
 
-/* The thread is marked as capturing: what the loader calls may come back here. */
+/* The thread is marked as capturing, because the loader's callees may call back into this library. */
 static void prepare(void)
 {
   uintptr_t here = (uintptr_t)&gp_unwind_prepare;
 
-  /* No lock: a thread that waited for another one's dlopen here could hold the loader's lock. A thread that
-   * comes meanwhile finds the same. */
+  /* Takes no lock: a thread that waited here for another one's dlopen could hold the loader's lock. A
+   * thread that gets here meanwhile finds the same values. */
   if (!atomic_load(&own_end))
-    (void)gp_loader_walk(find_own_range, &here); /* this code is somewhere */
+    (void)gp_loader_walk(find_own_range, &here); /* always finds this code */
   backtrace_fn best = find_libunwind();
   backtrace_fn safe = find_glibc();
   atomic_store(&libunwind_backtrace, best);
   atomic_store(&glibc_backtrace, safe);
-  (void)dlerror(); /* a symbol that was not found is no error of the program's */
+  (void)dlerror(); /* a missing symbol is not the program's error */
   if (!atomic_exchange(&is_prepared, true))
     gp_log(GP_LOG_DEBUG, "stacks: %s",
         best && safe ? "libunwind and glibc"
@@ -158,7 +156,7 @@ void gp_unwind_prepare(void)
   if (atomic_load_explicit(&is_prepared, memory_order_acquire) || tls_state.is_capturing ||
       !gp_stack_has_room(PREPARE_ROOM_BYTES) || !gp_loader_walk_begin())
     return;
-  int cancel_state = gp_cancel_hold(); /* dlopen */
+  int cancel_state = gp_cancel_hold(); /* dlopen may be a cancellation point */
   tls_state.is_capturing = true;
   prepare();
   tls_state.is_capturing = false;
@@ -168,9 +166,9 @@ void gp_unwind_prepare(void)
 }
 
 /*
- * libunwind keeps for each thread what it learnt of code by its address, for good: when that code was
- * unloaded and other code is there, it would walk by wrong rules, into wild memory. So a thread turns to
- * glibc when anything was unloaded.
+ * For each thread libunwind caches rules by code address, for good. When that code was unloaded
+ * and other code is there, it would walk by wrong rules, into wild memory. So a thread switches
+ * to glibc after any unload.
  */
 static bool may_use_libunwind(thread_state_t *state, uint64_t unloads)
 {
@@ -182,7 +180,7 @@ static bool may_use_libunwind(thread_state_t *state, uint64_t unloads)
   }
   if (atomic_load_explicit(&caches, memory_order_relaxed) >= CACHES_MAX)
     return false;
-  (void)atomic_fetch_add_explicit(&caches, 1, memory_order_relaxed); /* a few more than the most is no harm */
+  (void)atomic_fetch_add_explicit(&caches, 1, memory_order_relaxed); /* a few too many do no harm */
   state->has_cache = true;
   state->cache_unloads = (uint32_t)unloads;
   return true;
@@ -208,7 +206,7 @@ static void give_libunwind_up(const char *why)
     gp_log(GP_LOG_DEBUG, "stacks: no libunwind from now on: %s", why);
 }
 
-/* libunwind, if it can be used now; NULL: not, or another thread is just making it ready. */
+/* libunwind, if it is usable now; NULL: it is not, or another thread is just initializing it. */
 static backtrace_fn ready_libunwind(void)
 {
   backtrace_fn best = atomic_load_explicit(&libunwind_backtrace, memory_order_relaxed);
@@ -258,8 +256,8 @@ size_t gp_unwind_count_own(void *const *found, size_t count)
   return own;
 }
 
-/* Code without frame pointers has anything in that register: no step is taken that is not up the stack, and
- * close. */
+/* Code without frame pointers has arbitrary values in that register: takes only
+ * short steps up the stack. */
 #define FRAME_BYTES_MAX ((uintptr_t)1 << 20)
 
 static __attribute__((noinline)) size_t follow_frame_pointers(void **found, size_t capacity)
@@ -273,7 +271,7 @@ static __attribute__((noinline)) size_t follow_frame_pointers(void **found, size
     uintptr_t address = words[1];
 #if defined(__aarch64__)
     address = (uintptr_t)__builtin_extract_return_addr((void *)address);
-    address &= (UINT64_C(1) << 48) - 1; /* the rest is a signature of the pointer */
+    address &= (UINT64_C(1) << 48) - 1; /* the other bits are the pointer's signature */
 #endif
     if (address < 4096)
       break;
@@ -298,7 +296,7 @@ static __attribute__((noinline)) size_t capture(
     count = result > 0 ? (size_t)result : 0;
   }
   for (size_t i = 0; i < count; i++) {
-    if (!found[i]) /* some count the caller that the outermost frame does not have */
+    if (!found[i]) /* some unwinders count a caller of the outermost frame */
       return i;
   }
   return count;
@@ -313,7 +311,7 @@ size_t gp_unwind_all(gp_unwinder_t unwinder, uint64_t unloads, void **found, siz
     return 0;
   int cancel_state = gp_cancel_hold(); /* unwinders open files, and libunwind writes to its pipe */
   tls_state.is_capturing = true;
-  atomic_signal_fence(memory_order_seq_cst); /* a handler sees it before anything below */
+  atomic_signal_fence(memory_order_seq_cst); /* a signal handler sees the flag before anything below */
   bool is_ready = atomic_load_explicit(&is_prepared, memory_order_acquire);
   if (gp_stack_has_room(is_ready ? GP_UNWIND_ROOM_BYTES : PREPARE_ROOM_BYTES)) {
     if (!is_ready)

@@ -4,7 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* A size that no pipe has unless it is asked for: the usual ones are of 16, 2 and 1 pages. */
+/* A size that a pipe has only on request: the usual sizes are 16, 2 and 1 pages. */
 #define MARK_PAGES 4
 
 static int ends[2] = {-1, -1}; /* written once, before any thread asks */
@@ -19,7 +19,7 @@ static bool is_one_pipe(const int *fds)
 
 bool gp_unwind_pipe_note(void (*open)(void *arg), void *arg)
 {
-  int fds[2]; /* the numbers that the next pipe gets */
+  int fds[2]; /* the numbers that the next pipe will get */
 
   if (pipe2(fds, O_CLOEXEC) != 0)
     return false;

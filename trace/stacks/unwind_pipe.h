@@ -1,8 +1,8 @@
 /*
- * The pipe of libunwind. To ask whether memory can be read it writes a byte of it to a pipe that it opened
- * once and knows by number. A program that closes what it does not know, as daemons do, and opens files of
- * its own, would get these bytes in its files, and lose what is read back. So the pipe is looked at before
- * each use.
+ * The pipe of libunwind. To find out whether memory is readable, libunwind writes a byte of it to a pipe,
+ * which it opens once and knows by number. A program that closes unknown descriptors, as daemons do, and
+ * then opens its own files would get these bytes in its files, and lose the bytes read back. So this
+ * library checks the pipe before each use.
  */
 #ifndef GP_TRACE_UNWIND_PIPE_H
 #define GP_TRACE_UNWIND_PIPE_H
@@ -10,13 +10,14 @@
 #include <stdbool.h>
 
 /*
- * Calls open(arg), which is to make libunwind open its pipe, and takes note of it. Returns false if no pipe
- * was seen: it was there before, there are no descriptors left, or another thread opened something in the
- * same moment. Then its number is not known, and libunwind is not to be used. Once a process; changes errno.
+ * Calls open(arg), which must make libunwind open its pipe, and notes the pipe. Returns false if it
+ * saw no new pipe: the pipe was open before, no descriptors are left, or another thread opened
+ * something in the same moment. Then its number is unknown, and the caller must not use libunwind.
+ * Once per process; changes errno.
  */
 bool gp_unwind_pipe_note(void (*open)(void *arg), void *arg);
 
-/* True if both ends are still what they were. Two short system calls; changes errno. Thread-safe. */
+/* True if both ends are unchanged. Two short system calls; changes errno. Thread-safe. */
 bool gp_unwind_pipe_is_whole(void);
 
 #endif

@@ -8,10 +8,10 @@
 
 #define ALIGNMENT 64
 
-static char *_Atomic reserve; /* NULL: nothing is set aside */
+static char *_Atomic reserve; /* NULL: no memory is set aside */
 static size_t used;
-static unsigned parts;      /* of it, taken and not given back */
-static unsigned held_count; /* of all that was taken */
+static unsigned parts;      /* ranges of the reserve that are taken */
+static unsigned held_count; /* all ranges that are taken, reserve or not */
 
 bool gp_emergency_pages_prepare(void)
 {
@@ -20,7 +20,7 @@ bool gp_emergency_pages_prepare(void)
     return true;
   char *pages = gp_pages_map(GP_EMERGENCY_BYTES, true);
   if (pages && !atomic_compare_exchange_strong(&reserve, &expected, pages))
-    gp_pages_unmap(pages, GP_EMERGENCY_BYTES); /* another thread was first */
+    gp_pages_unmap(pages, GP_EMERGENCY_BYTES); /* another thread was faster */
   return atomic_load(&reserve) != NULL;
 }
 

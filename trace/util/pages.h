@@ -1,7 +1,5 @@
-/*
- * Memory for the recorder and the snapshot writer: straight from the kernel, so that neither depends on the
- * state of the program's heap, or on what replaced malloc.
- */
+/* Memory for the recorder and the snapshot writer: directly from the kernel, so that neither depends on the
+ * state of the program's heap, or on a replaced malloc. */
 #ifndef GP_TRACE_UTIL_PAGES_H
 #define GP_TRACE_UTIL_PAGES_H
 
@@ -11,7 +9,7 @@
 #include <sys/mman.h>
 
 #if GP_DEBUG_LEVEL >= 1
-/* What is mapped, for tests: by its end what was made has unmapped its own. */
+/* Bytes mapped, for tests: an object must have unmapped its own by its end. */
 extern _Atomic size_t gp_pages_held_bytes;
 #define GP_PAGES_COUNT(bytes)                                                                                \
   (void)atomic_fetch_add_explicit(&gp_pages_held_bytes, bytes, memory_order_relaxed)
@@ -19,10 +17,8 @@ extern _Atomic size_t gp_pages_held_bytes;
 #define GP_PAGES_COUNT(bytes) (void)(bytes)
 #endif
 
-/*
- * Maps zeroed private memory; touched pages only take space, unless populate asks for all of them now.
- * Returns NULL if there is none.
- */
+/* Maps zeroed private memory; only touched pages take space, unless populate asks for all of them now.
+ * Returns NULL if there is no memory. */
 static inline void *gp_pages_map(size_t bytes, bool populate)
 {
   int flags = MAP_PRIVATE | MAP_ANONYMOUS | (populate ? MAP_POPULATE : MAP_NORESERVE);

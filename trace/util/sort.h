@@ -9,10 +9,10 @@
 
 typedef struct gp_sort_key {
   uint64_t key;
-  uint32_t index; /* of what the key belongs to; decides between equal keys */
+  uint32_t index; /* of the item that has the key; decides between equal keys */
 } gp_sort_key_t;
 
-/* Sorts by key, then index. O(count log count) whatever the order was; no memory. */
+/* Sorts by key, then index. O(count log count) in any case; allocates nothing. */
 void gp_sort_keys(gp_sort_key_t *keys, size_t count);
 
 #endif
