@@ -38,7 +38,7 @@ typedef struct gp_request {
   gp_fit_t fit;  /* idle blocks that may serve it */
   uint64_t size; /* of the block to make: one of its class */
   uint64_t ret_address;
-  bool is_cut;        /* the block is to be a part of a segment */
+  bool is_cut;        /* makes the block a part of a segment */
   bool asks_in_doubt; /* stream-ordered: to ask the driver although its pools seem to lack the memory */
 } gp_request_t;
 
@@ -169,7 +169,7 @@ static __attribute__((noinline)) bool serve_from_cache(gp_request_t *request)
              serve_ordered(request, &may_enter));
 }
 
-/* Everything a block needs before the pool asks the driver for its memory. */
+/* Everything that a block needs before the pool asks the driver for its memory. */
 typedef struct gp_preparation {
   const gp_request_t *request;
   gp_block_t *block; /* NULL: the host has no memory for it */
@@ -351,7 +351,7 @@ static __attribute__((noinline)) bool serve_after_reclaim(gp_request_t *request)
 #define TOLD_FREE_AMPLE 4 /* times the reserve */
 
 /*
- * The driver's last word on free memory, less memory taken since, leaves so much that the pool need
+ * The driver's last word on free memory, less memory taken since, leaves enough that the pool need
  * not ask again: otherwise a program that starts up would cause a question with every allocation.
  * The more is left, the longer the word holds, for other processes have more to take first. The
  * caller holds the device's lock.

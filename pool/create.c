@@ -74,7 +74,7 @@ gp_engine_t *gp_engine_create(
     engine->observer.interest = &no_interest;
   }
   configure(engine, options);
-  atomic_init(&engine->epoch, 1); /* a context has completed 0 while nothing is known of it */
+  atomic_init(&engine->epoch, 1); /* 0: nothing is known to be complete */
   gp_lock_init(&engine->contexts_lock, GP_RANK_CONTEXTS);
   gp_block_slab_init(engine);
   gp_list_init(&engine->contexts);

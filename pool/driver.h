@@ -124,8 +124,8 @@ typedef struct gp_driver_ops {
   /* Optional. Makes the driver give back the idle memory of its own stream-ordered pool of the device. */
   void (*trim_async)(void *self, const gp_driver_context_t *context);
 
-  /* Optional. Bytes that this pool holds from the device, and the part of them in use, including what the
-   * driver adds to each size. */
+  /* Optional. Bytes that the driver's own pool holds from the device, and the part of them in use,
+   * including the driver's overhead for each size. */
   int (*async_reserved)(
       void *self, const gp_driver_context_t *context, uint64_t *ret_bytes, uint64_t *ret_used);
 

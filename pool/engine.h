@@ -261,8 +261,8 @@ void gp_engine_sync_end(gp_engine_t *engine, gp_context_t *context, uint64_t tok
 
 /*
  * Around a driver call that may show what is complete. Where streams are captured, CUDA calls many
- * synchronizations and queries invalid, so their answers prove nothing. Take a token with ask_begin
- * before the call. After it may_conclude is false if a capture was running at any time since then.
+ * synchronizations and queries invalid, so their answers prove nothing. Before the call ask_begin gives
+ * a token; after the call may_conclude is false if a capture was running at any time since then.
  * sync_end checks that by itself.
  */
 uint64_t gp_engine_ask_begin(const gp_engine_t *engine);
@@ -423,8 +423,11 @@ uint64_t gp_engine_limit(gp_engine_t *engine, int device); /* bytes; 0: none */
 uint64_t gp_engine_largest_idle(
     gp_engine_t *engine, int device); /* bytes of the largest idle block; 0: none is idle */
 
-/* Called in the moment of the copy: the observer has got every event of the device from before it, and none
- * from after. Runs with the device's lock held, and may take no lock and call nothing of the engine. */
+/*
+ * What to do at the moment of the copy: by then the observer has got every earlier event of the
+ * device, and no later one. fn runs with the device's lock held; it may take no lock and call
+ * no function of the engine.
+ */
 typedef struct gp_moment {
   void (*fn)(void *arg, int device);
   void *arg;

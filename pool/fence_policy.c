@@ -89,8 +89,8 @@ static bool would_grow_much(const gp_device_t *device, const gp_bin_t *bin)
              deferred >= gp_device_stats(device)->allocated_bytes.current / FENCED_DIVISION);
 }
 
-/* For a cut request any deferred part of a segment may serve, and the pool would grow by a segment. The
- * caller holds the device's lock. */
+/* For a cut request any deferred part of a segment may serve, and the pool would otherwise grow by a
+ * segment. The caller holds the device's lock. */
 static bool is_worth_asking(const gp_engine_t *engine, const gp_context_t *context, uint64_t class_bytes,
     bool is_cut, uint64_t now_ns)
 {

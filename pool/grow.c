@@ -139,7 +139,7 @@ int gp_grow_ahead(gp_engine_t *engine, gp_context_t *context, uint64_t bytes, bo
  */
 #define KEPT_DIVISION 16
 
-#define AMPLE 4 /* times what is needed */
+#define AMPLE 4 /* times the need */
 
 /* The caller holds the device's lock. */
 static uint64_t kept_bytes(const gp_engine_t *engine, const gp_device_t *device)

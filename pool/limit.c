@@ -7,7 +7,7 @@
 #include "pool/space/account.h"
 #include "pool/space/segment.h"
 
-#define AMPLE 4 /* times what is asked for */
+#define AMPLE 4 /* times the request */
 
 /* To resolve a share of the device, the pool needs its size, which the driver knows
  * only once a context exists. */

@@ -10,9 +10,8 @@
 
 /* In order of precedence: the last one that applies decides. */
 typedef enum gp_service {
-  GP_SERVICE_POOL,   /* the pool serves them */
-  GP_SERVICE_BESIDE, /* beside a capture: the pool serves what it has, but forwards for a thread that captures
-                      */
+  GP_SERVICE_POOL,      /* the pool serves them */
+  GP_SERVICE_BESIDE,    /* during a capture: pools what it has, but forwards for a capturing thread */
   GP_SERVICE_SUSPENDED, /* forwarded while the engine is suspended: a stream capture, a context that is ending
                          */
   GP_SERVICE_STOPPED,   /* forwarded for good: pooling stopped for a reason that a message gave */
@@ -49,8 +48,8 @@ static inline bool gp_engine_refuses(const gp_engine_t *engine)
   return gp_engine_service(engine) == GP_SERVICE_REFUSE;
 }
 
-/* The engine may make no driver calls of its own: it is suspended, beside a capture, or forwards for good.
- * This says nothing about whether it refuses requests. */
+/* The engine may make no driver calls of its own: it is suspended, a capture is running, or it forwards for
+ * good. This says nothing about whether it refuses requests. */
 static inline bool gp_engine_forwards(const gp_engine_t *engine)
 {
   return (atomic_load(&engine->service) & ~GP_SERVICE_BIT_REFUSE) != 0;
@@ -85,7 +84,7 @@ static inline bool gp_service_is_suspended(uint64_t service)
 /* At the start, before any other function of this header. refuses: the limit is malformed. */
 void gp_mode_init(gp_engine_t *engine, bool refuses, gp_mode_t reuse_mode);
 
-/* All limits were set anew: forgets that one was malformed. */
+/* All limits were set anew: forgets that a limit was malformed. */
 void gp_mode_accept_limits(gp_engine_t *engine);
 
 /* Pooling stops for good, for a reason that is no error. False: it has stopped already. The caller holds no

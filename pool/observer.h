@@ -45,7 +45,7 @@ typedef struct gp_event {
   uint32_t *observer_cookie;
 } gp_event_t;
 
-/* What is known of a device besides events. */
+/* Facts about a device apart from events. */
 typedef struct gp_device_facts {
   uint64_t limit; /* bytes; 0: none */
   gp_device_use_t use;

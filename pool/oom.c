@@ -1,21 +1,21 @@
 /*
- * The steps that may make room, in order of what they cost the program:
+ * The steps that may make room, in the order of their cost to the program:
  *
- *   0  give back what was kept when pooling stopped
+ *   0  give back memory that was kept when pooling stopped
  *   1  reclaim what the device has finished
- *   2  where the driver's own pool is asked: give it back what is its, in the order of streams what is in use
- *   3  let another thread finish that is giving memory back just now
- *   4  wait for what the device has not finished, by polling
- *   5  give idle blocks back, largest first, as many as are missing
- *   6  give all back, the driver's own pool too
- *   7  wait, for long, for another thread that is giving memory back
+ *   2  for memory of the driver's own pool: give its memory back, busy memory in the order of streams
+ *   3  wait briefly for another thread that is giving memory back
+ *   4  wait, by polling, for what the device has not finished
+ *   5  give idle blocks back, largest first, as many bytes as are missing
+ *   6  give all idle memory back, also that of the driver's own pool
+ *   7  wait long for another thread that is giving memory back
  *   8  on drivers without fences: wait for the device in the driver
- *   9  and give back what that made idle
+ *   9  give back what that made idle
  *   10 nothing: another process may have given memory back
  *
- * The driver's free waits for the device, but for memory of its own pool. Before 0, 5, 6, 8 and 9 the thread
- * therefore waits, by polling, for a moment when the device has no work (wait.h); if none comes, memory is
- * out. The caller then tries the exact size, and reports.
+ * The driver's free waits for the device, except for memory of its own pool. So before 0, 5, 6, 8 and 9 the
+ * thread waits, by polling, for a moment when the device has no work (wait.h); if none comes, memory is out.
+ * The caller then tries the exact size, and reports.
  */
 #include "pool/oom.h"
 

@@ -18,7 +18,7 @@ int gp_oom_make_room(gp_engine_t *engine, gp_context_t *context, uint64_t bytes,
 
 /* Gives back what the pool kept on the device when pooling stopped, once the device is quiet. False: there
  * was nothing to give back, or the device is not quiet. Costs little if pooling has not stopped. */
-#define GP_OOM_CONTEXTS 64 /* contexts of a device that are looked at, at most */
+#define GP_OOM_CONTEXTS 64 /* contexts of a device to look at, at most */
 bool gp_oom_release_after_stop(gp_engine_t *engine, gp_context_t *context, gp_room_t *room);
 
 /* No step could make that much room. */

@@ -1,8 +1,8 @@
 /*
  * How much of a device the driver's own pools of stream-ordered memory may have taken. They take whole
- * pages and keep what is freed to them. Memory freed in the order of a stream they cannot use before that
- * stream has reached the free. Where they find no memory, they may wait for the device, so the pool has
- * to know this before it asks.
+ * pages and keep the memory that is freed to them. They cannot use memory freed in the order of a stream
+ * before that stream has reached the free. Where they find no memory, they may wait for the device, so
+ * the pool has to know this before it asks.
  *
  * Sizes in bytes. The caller holds the device's lock. Uses: space/size_classes.h.
  */
@@ -16,7 +16,7 @@
 typedef struct gp_pools_use {
   uint64_t taken;
   uint64_t idle;    /* idle in the pools when the driver last told; GP_POOLS_UNTOLD: not known */
-  uint64_t room;    /* free on the device or idle then, plus all that was counted of it */
+  uint64_t room;    /* free on the device or idle then, plus all counted bytes that are part of it */
   uint64_t pending; /* freed to the driver in the order of streams */
   uint64_t pending_epoch;
   uint64_t given_epoch; /* of the newest pending memory that the pool gave, later than the program freed it;
@@ -68,7 +68,7 @@ static inline void gp_pools_note_told(
   use->room = free_bytes + idle_bytes + use->taken + others;
 }
 
-/* What the driver said the pools have idle, for all streams. */
+/* The pools' idle bytes by the driver's last answer, for all streams. */
 static inline uint64_t gp_pools_idle(const gp_pools_use_t *use, uint64_t covered)
 {
   uint64_t pending = use->pending_epoch <= covered ? 0 : use->pending;

@@ -61,8 +61,7 @@ static uint64_t list_bytes(const gp_engine_t *engine)
   return bytes;
 }
 
-/* What forbids that many more bytes, apart from the limit and the driver, which
- * are asked for them later. */
+/* What forbids obtaining that many more bytes; the limit and the driver decide later. */
 static gp_obstacle_t find_obstacle(gp_engine_t *engine, gp_context_t *context, uint64_t bytes)
 {
   gp_device_t *device = context->device;
@@ -83,7 +82,7 @@ static gp_obstacle_t find_obstacle(gp_engine_t *engine, gp_context_t *context, u
   return is_told && (left < bytes || left - bytes < reserve) ? OBSTACLE_RESERVE : NO_OBSTACLE;
 }
 
-/* Gets all host memory for the records before the driver is called. */
+/* Gets all host memory for the records before the call of the driver. */
 static bool prepare(gp_engine_t *engine, gp_context_t *context, uint64_t class_bytes, gp_block_t **ret_block)
 {
   gp_block_t *block = gp_block_slab_take(engine);

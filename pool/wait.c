@@ -46,7 +46,7 @@ static bool has_fences(const gp_engine_t *engine)
   return engine->driver.ops->fence_record != NULL;
 }
 
-/* The work because of which a context has not completed the epoch. The caller holds contexts_lock. */
+/* The work that keeps a context from completing the epoch. The caller holds contexts_lock. */
 static work_t work_of(const gp_context_t *context, uint64_t epoch)
 {
   if (atomic_load(&context->gone) || atomic_load(&context->completed) >= epoch)

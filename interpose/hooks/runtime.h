@@ -1,7 +1,7 @@
 /*
- * cudaMalloc and cudaFree of a shared runtime, served without it. A program cannot notice: the
+ * cudaMalloc and cudaFree of a shared runtime, served without it. A program cannot notice. The
  * library serves a call only if the runtime would have called the driver's cuMemAlloc or cuMemFree in
- * the same context, if the pool needs no driver call, and if the result is success;
+ * the same context, if the pool needs no driver call, and if the result is success.
  * doc/interception.md has the conditions and why they suffice. Every other call goes on to the
  * runtime, which then calls the driver, which is hooked.
  */

@@ -22,7 +22,7 @@ bool gp_engine_forwarded_reserve(
 void gp_engine_forwarded_cancel(
     gp_engine_t *engine, gp_context_t *context, uint64_t bytes, gp_forwarded_kind_t kind);
 
-/* The driver needed only `used` of what was reserved; not for memory of the driver's own pools. */
+/* The driver needed only `used` of the reserved bytes; not for memory of the driver's own pools. */
 void gp_engine_forwarded_shrink(
     gp_context_t *context, uint64_t reserved, uint64_t used, gp_forwarded_kind_t kind);
 

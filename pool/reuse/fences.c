@@ -29,7 +29,8 @@ int gp_fences_lagging(gp_engine_t *engine, const gp_device_t *device, gp_context
   return find_contexts(engine, device, true, array, capacity);
 }
 
-/* A driver call of another thread is about the fences; they are its own until it is back. */
+/* Takes the context's fences, which the caller has until give. False: another thread has
+ * them for a driver call. */
 static bool try_take(gp_context_t *context)
 {
   return !atomic_flag_test_and_set_explicit(&context->fences.busy, memory_order_acquire);

@@ -118,8 +118,8 @@ static inline void gp_lock_take(gp_lock_t *lock)
 }
 
 /*
- * A sequentially consistent fence between what this thread did before it took a lock that it holds and what
- * it does from here on. On x86-64 taking a lock is already such a fence: it ends with a locked instruction,
+ * A sequentially consistent fence between this thread's actions before it took a lock that it holds and
+ * those from here on. On x86-64 taking a lock is already such a fence: it ends with a locked instruction,
  * which neither earlier stores nor later loads can pass (Intel SDM, vol. 3, "Loads and Stores Are Not
  * Reordered with Locked Instructions"). That holds for gp_lock_contend and gp_lock_wait, too.
  */
@@ -132,10 +132,8 @@ static inline void gp_lock_fence(void)
 #endif
 }
 
-/*
- * For the end of the process: gives up after so many seconds, because the thread that holds the lock may be
- * this very one, interrupted by a signal whose handler ends the program. False: the lock was not to be had.
- */
+/* For the end of the process: gives up after `seconds`, because the calling thread itself may hold the
+ * lock, interrupted by a signal whose handler ends the program. False: it did not get the lock. */
 bool gp_lock_take_within(gp_lock_t *lock, unsigned seconds);
 
 static inline void gp_lock_release(gp_lock_t *lock)
@@ -146,17 +144,17 @@ static inline void gp_lock_release(gp_lock_t *lock)
   gp_lock_note_released(lock->rank);
 }
 
-/* Something that threads wait for, under a lock. All 0: no thread waits. */
+/* A condition that threads wait for, under a lock. All 0: no thread waits. */
 typedef struct gp_condition {
   _Atomic uint32_t turn; /* calls of gp_condition_tell while a thread waited */
   uint32_t waiting;      /* threads; under the lock */
 } gp_condition_t;
 
-/* Waits until another thread calls gp_condition_tell, or for no reason; the lock is released meanwhile. The
- * caller holds it, and looks again whether what it waits for is so. */
+/* Waits until another thread calls gp_condition_tell, or spuriously. The caller holds the lock, which this
+ * releases meanwhile, and must check its condition again. */
 void gp_lock_wait(gp_lock_t *lock, gp_condition_t *condition);
 
-/* Wakes all that wait. The caller holds the lock. */
+/* Wakes all waiting threads. The caller holds the lock. */
 void gp_condition_tell(gp_condition_t *condition);
 
 #endif

@@ -86,8 +86,8 @@ static void install(int number)
                                         : ", and does not end the program any more");
 }
 
-/* The newest file of each device. One per process. One thread at a time uses each: the one
- * that peak() is called in. */
+/* The newest peak snapshot of each device. One per process. The thread in which peak() is called uses it;
+ * there is only one at a time. */
 static gp_snapshot_name_t peak_files[GP_MAX_DEVICES];
 
 void gp_triggers_peak(gp_snapshot_writer_t *writer, gp_engine_t *engine, int device, uint64_t bytes)

@@ -52,7 +52,7 @@ typedef struct gp_chunk_header {
   uint64_t dropped_then; /* with discarding: the value of dropped after the chunk is given up */
   uint64_t since_ns;     /* newest time lost, with has_lost */
   uint32_t has_lost;
-  uint32_t oldest; /* closed list: the first to be used again */
+  uint32_t oldest; /* closed list: the first to be reused */
   uint32_t newest;
   uint32_t used;   /* chunks [used, chunk_count) were never used */
   uint64_t opened; /* openings so far */

@@ -17,13 +17,13 @@ typedef struct gp_oom_owner {
 typedef struct gp_oom {
   uint64_t time_ns;
   uint64_t requested;
-  uint64_t live;        /* rounded bytes of blocks that the program holds */
-  uint64_t deferred;    /* freed, still in use by the device */
-  uint64_t cached;      /* idle */
-  uint64_t in_pieces;   /* the part of cached in segments that are partly in use, so that it cannot go back */
-  uint64_t passthrough; /* not pooled */
-  uint64_t limit;       /* 0: none */
-  uint64_t counted;     /* what the limit counts for it, and beyond the sizes above; 0: rounded size */
+  uint64_t live;         /* rounded bytes of blocks that the program holds */
+  uint64_t deferred;     /* freed, still in use by the device */
+  uint64_t cached;       /* idle */
+  uint64_t in_pieces;    /* the part of cached in partly used segments, so that it cannot go back */
+  uint64_t passthrough;  /* not pooled */
+  uint64_t limit;        /* 0: none */
+  uint64_t counted;      /* what the limit counts for it, and beyond the sizes above; 0: rounded size */
   uint64_t largest_free; /* largest idle block before the pool gave everything back */
   /* If the device had finished everything: how much of cached and deferred still could not go back, and the
    * largest block that could be cut for a request. */

@@ -6,7 +6,7 @@
 typedef struct frame_table {
   uint64_t *frames;
   uint32_t count;
-  uint32_t *slots; /* index plus one, by hash; NULL: no memory, so each mention of a frame is written anew */
+  uint32_t *slots; /* index plus one, by hash; NULL: no memory, so each mention of a frame is new */
   uint32_t slot_count;
 } frame_table_t;
 

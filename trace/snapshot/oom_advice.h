@@ -1,5 +1,4 @@
-/* What helps against an out of memory, apart from the account of it: a sentence for people, and
- * a setting for programs. */
+/* Advice against an out of memory: a sentence for people, and a setting for programs. */
 #ifndef GP_TRACE_OOM_ADVICE_H
 #define GP_TRACE_OOM_ADVICE_H
 
