@@ -13,9 +13,9 @@
  *   9  give back what that made idle
  *   10 nothing: another process may have given memory back
  *
- * The driver's free waits for the device, except for memory of its own pool. So before 0, 5, 6, 8 and 9 the
- * thread waits, by polling, for a moment when the device has no work (wait.h); if none comes, memory is out.
- * The caller then tries the exact size, and reports.
+ * The driver's free waits for the device, except for memory of its own pool. So before 0, 5, 6, 8 and 9
+ * the thread waits, by polling, for a moment when the device has no work (wait.h); if none comes, memory is
+ * out. The caller then tries the exact size, and reports.
  */
 #include "pool/oom.h"
 
