@@ -60,20 +60,14 @@ static gp_engine_t *watching_engine(void)
   return gp_process_is_ours() ? engine : NULL;
 }
 
-/* Before each request to the driver for memory: looks for newly loaded libraries. */
-static void look_before_memory(void)
+static void cuda_look_for_escapes(void *self)
 {
   gp_engine_t *engine = watching_engine();
+  (void)self;
   if (engine) {
     gp_loaded_look_for_rdma(engine);
     gp_escape_look_for_unknown(engine);
   }
-}
-
-static int cuda_create(void *self, const gp_driver_context_t *context, uint64_t bytes, uint64_t *ret_handle)
-{
-  look_before_memory();
-  return gp_mapped_cuda_create(self, context, bytes, ret_handle);
 }
 
 static int cuda_alloc(void *self, const gp_driver_context_t *context, uint64_t bytes, uint64_t *ret_address)
@@ -81,7 +75,6 @@ static int cuda_alloc(void *self, const gp_driver_context_t *context, uint64_t b
   CUdeviceptr pointer = 0;
   (void)self;
   (void)context; /* current already */
-  look_before_memory();
   CUresult result = GP_REAL_CALL(cuMemAlloc_v2, &pointer, (size_t)bytes);
   if (result == CUDA_SUCCESS)
     *ret_address = (uint64_t)pointer;
@@ -94,7 +87,6 @@ static int cuda_alloc_in(
   CUdeviceptr pointer = 0;
   (void)self;
   bool entered;
-  look_before_memory();
   CUresult result = enter_context(context, &entered);
   if (result == CUDA_SUCCESS)
     result = GP_REAL_CALL(cuMemAlloc_v2, &pointer, (size_t)bytes);
@@ -110,7 +102,6 @@ static int cuda_alloc_ordered(
   CUdeviceptr pointer = 0;
   (void)self;
   (void)context; /* the stream's context counts; for a default stream that is the current one */
-  look_before_memory();
   CUresult result = GP_REAL_CALL(cuMemAllocAsync, &pointer, (size_t)bytes, (CUstream)(uintptr_t)stream);
   if (result == CUDA_SUCCESS)
     *ret_address = (uint64_t)pointer;
@@ -440,15 +431,16 @@ static bool cuda_code_is_sticky(int code)
   .alloc = cuda_alloc, .alloc_in = cuda_alloc_in, .free = cuda_free, .alloc_ordered = cuda_alloc_ordered,    \
   .free_ordered = cuda_free_ordered, .enter_stream = cuda_stream_fence_record, .wait = cuda_wait,            \
   .wait_as_free = cuda_wait_as_free, .reserve = gp_mapped_cuda_reserve,                                      \
-  .unreserve = gp_mapped_cuda_unreserve, .create = cuda_create, .destroy = gp_mapped_cuda_destroy,           \
+  .unreserve = gp_mapped_cuda_unreserve, .create = gp_mapped_cuda_create, .destroy = gp_mapped_cuda_destroy, \
   .map = gp_mapped_cuda_map, .unmap = gp_mapped_cuda_unmap, .allow = gp_mapped_cuda_allow,                   \
   .pause = cuda_pause, .stream_wait = cuda_stream_wait, .memory_info = cuda_memory_info,                     \
   .host_available = cuda_host_available, .trim_async = cuda_trim_async,                                      \
   .async_reserved = cuda_async_reserved, .fill_stream = cuda_fill_stream, .fill = cuda_fill,                 \
-  .fill_query = cuda_stream_query, .now_ns = cuda_now_ns, .code_out_of_memory = CUDA_ERROR_OUT_OF_MEMORY,    \
-  .code_invalid_value = CUDA_ERROR_INVALID_VALUE, .code_not_ready = CUDA_ERROR_NOT_READY,                    \
-  .code_ended = CUDA_ERROR_DEINITIALIZED, .code_is_sticky = cuda_code_is_sticky,                             \
-  .code_is_context_gone = cuda_code_is_context_gone, .context_has_ended = cuda_context_has_ended
+  .fill_query = cuda_stream_query, .look_for_escapes = cuda_look_for_escapes, .now_ns = cuda_now_ns,         \
+  .code_out_of_memory = CUDA_ERROR_OUT_OF_MEMORY, .code_invalid_value = CUDA_ERROR_INVALID_VALUE,            \
+  .code_not_ready = CUDA_ERROR_NOT_READY, .code_ended = CUDA_ERROR_DEINITIALIZED,                            \
+  .code_is_sticky = cuda_code_is_sticky, .code_is_context_gone = cuda_code_is_context_gone,                  \
+  .context_has_ended = cuda_context_has_ended
 
 static const gp_driver_ops_t ops_without_fence = {
     COMMON_OPS,

@@ -417,6 +417,12 @@ static void choose_size(gp_request_t *request)
   gp_lock_release(&context->device->lock);
 }
 
+static void look_for_escapes(gp_engine_t *engine)
+{
+  if (engine->driver.ops->look_for_escapes)
+    engine->driver.ops->look_for_escapes(engine->driver.self);
+}
+
 static __attribute__((noinline)) int alloc_miss(gp_request_t *request)
 {
   gp_engine_t *engine = request->engine;
@@ -428,6 +434,7 @@ static __attribute__((noinline)) int alloc_miss(gp_request_t *request)
       .counted = gp_account_growth(request->requested, supply_of(request)), .is_ordered = is_ordered};
 
   gp_contexts_lose_gone(engine);
+  look_for_escapes(engine);
   if (!request->order && gp_prewarm(engine, request->context) && serve_from_cache(request))
     return 0;
   if (engine->type->keeps_blocks && (serve_after_drain(request) || serve_after_reclaim(request)))
@@ -469,6 +476,7 @@ static __attribute__((noinline)) int alloc_forwarded(gp_request_t *request)
   gp_forwarded_t memory = {.size = request->requested, .kind = GP_FORWARDED_CAPTURE};
   gp_room_t room = {.next_step = 0};
 
+  look_for_escapes(engine);
   if (!gp_engine_forwarded_reserve(engine, request->context, request->requested, memory.kind))
     return engine->driver.ops->code_out_of_memory;
   memory.time_ns = gp_now(engine);

@@ -65,7 +65,8 @@ typedef struct gp_driver_ops {
    * the default stream so far. Other streams do not wait for it. It ends with its context. */
   int (*side_stream)(void *self, const gp_driver_context_t *context, uint64_t *ret_stream);
 
-  /* Optional. Has a stream of the context, by the driver's handle, wait for an event of enter_stream(). */
+  /* Has a stream of the context, by the driver's handle, wait for an event of enter_stream(), with which it
+   * comes. */
   int (*stream_wait)(void *self, const gp_driver_context_t *context, uint64_t stream, void *event);
 
   /*
@@ -128,6 +129,13 @@ typedef struct gp_driver_ops {
    * including the driver's overhead for each size. */
   int (*async_reserved)(
       void *self, const gp_driver_context_t *context, uint64_t *ret_bytes, uint64_t *ret_used);
+
+  /*
+   * Optional. Called before the program gets memory of the driver, with no lock and in no call that
+   * gp_engine_enter announced: looks for libraries that came meanwhile and whose work no hook sees, and ends
+   * what that bars.
+   */
+  void (*look_for_escapes)(void *self);
 
   /* Optional. Asks whether a context has ended, after code_is_context_gone was true for the result of a
    * wait or a fence. Asks in another way than by these. NULL: the pool believes the code. */

@@ -349,10 +349,9 @@ typedef struct gp_single_state {
   gp_context_t *context;            /* where it holds or held; NULL: nowhere, or
                                      * lost; under contexts_lock */
   _Atomic uint64_t unordered_epoch; /* of the newest free whose memory was handed out at once, 0: none;
-                                     * written with the device's lock held */
+                                     * grows with the device's lock held, and is cleared without it */
   void *fence;                      /* the driver's, behind the unordered work; it ends with the context */
   atomic_int fence_state;           /* gp_single_fence_t: by whom it is recorded is in single.c */
-  atomic_int settling; /* threads about to begin a capture that may call the driver for that work */
 } gp_single_state_t;
 
 /* A capture that reaches one thread only. Written under contexts_lock; any thread may compare

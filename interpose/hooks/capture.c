@@ -13,7 +13,6 @@
 #include "interpose/routes/real.h"
 #include "pool/reuse/identities.h"
 #include "pool/reuse/known_streams.h"
-#include "pool/reuse/single.h"
 #include "pool/util/cancel.h"
 
 /* A capture during the driver's call. If the thread ends there, the capture is undone or kept. */
@@ -120,28 +119,16 @@ CUresult CUDAAPI hook_cuStreamBeginRecaptureToGraph_ptsz(
       cuStreamBeginRecaptureToGraph_ptsz, reach_of(mode), stream, stream, mode, graph, callback, user_data);
 }
 
-/*
- * Captures into a command list of a graphics API, "similarly to cuStreamBeginCapture with
- * CU_STREAM_CAPTURE_MODE_RELAXED", and the stream must not be synchronized meanwhile (CUDA Driver API,
- * 13.4). The work runs when the program submits the list, in an order that no stream of CUDA shows: mode
- * `single` does not cover it.
+/* Into a command list of a graphics API, "similarly to cuStreamBeginCapture with
+ * CU_STREAM_CAPTURE_MODE_RELAXED", and the stream must not be synchronized meanwhile (CUDA Driver API, 13.4).
  */
-static void begin_cig(void)
-{
-  gp_engine_t *engine = gp_library_engine();
-  if (engine)
-    (void)gp_single_end(engine, "a stream is captured into a command list of a graphics API");
-}
-
 CUresult CUDAAPI hook_cuStreamBeginCaptureToCig(CUstream stream, void *parameters)
 {
-  begin_cig();
   BEGIN_CAPTURE(cuStreamBeginCaptureToCig, GP_REACH_EVERYTHING, stream, stream, parameters);
 }
 
 CUresult CUDAAPI hook_cuStreamBeginCaptureToCig_ptsz(CUstream stream, void *parameters)
 {
-  begin_cig();
   BEGIN_CAPTURE(cuStreamBeginCaptureToCig_ptsz, GP_REACH_EVERYTHING, stream, stream, parameters);
 }
 

@@ -113,6 +113,9 @@ static gp_capture_t *remove_same(const gp_capture_t *wanted)
 
 gp_capture_t *gp_capture_begin(gp_engine_t *engine, CUstream stream, gp_reach_t reach)
 {
+  /* Before the engine is suspended: during the capture no thread could settle unordered work, and a thread
+   * that waits for this one may have to submit work meanwhile. */
+  (void)gp_single_end(engine, "a stream is captured");
   gp_capture_t *capture = malloc(sizeof(*capture));
 
   if (!capture) {
@@ -125,7 +128,6 @@ gp_capture_t *gp_capture_begin(gp_engine_t *engine, CUstream stream, gp_reach_t 
     capture->context = gp_stream_context(engine, capture->stream);
   gp_list_init(&capture->link);
   capture->suspension = gp_engine_suspend_in(engine, capture->context, reach);
-  gp_single_end_for_capture(engine); /* during the capture no thread could settle unordered work */
   return capture;
 }
 

@@ -40,7 +40,8 @@ static bool has_unordered(gp_engine_t *engine)
  * about to end the mode, with allocations in flight, this is false. */
 bool gp_single_is_over(const gp_engine_t *engine)
 {
-  return gp_engine_reuse_mode(engine) != GP_MODE_SINGLE && atomic_load(&engine->single.unordered_epoch) == 0;
+  return atomic_load(&engine->reuse_mode) != GP_MODE_SINGLE &&
+         atomic_load(&engine->single.unordered_epoch) == 0;
 }
 
 /* Ends the mode, once. The caller holds no lock. */
@@ -91,8 +92,9 @@ static int record_fence(gp_engine_t *engine, gp_context_t *context)
 #define FOR_HOST    UINT64_MAX
 #define FOR_ORDERED UINT64_C(0)
 
-/* One look at the fence. code_not_ready: the host has to look again. Calls of the driver may be made. */
-static int look(gp_engine_t *engine, gp_context_t *context, uint64_t whom)
+/* One look at the fence. code_not_ready: the host has to look again. *ret_refused: the driver gives no fence.
+ * The caller may call the driver. */
+static int look(gp_engine_t *engine, gp_context_t *context, uint64_t whom, bool *ret_refused)
 {
   const int not_ready = engine->driver.ops->code_not_ready;
   int code = record_fence(engine, context);
@@ -111,35 +113,47 @@ static int look(gp_engine_t *engine, gp_context_t *context, uint64_t whom)
   if (code == not_ready)
     return code;
   gp_driver_note(engine, context, code);
-  return atomic_load(&context->gone) ? code : gp_fences_wait_context(engine, context);
+  *ret_refused = !atomic_load(&context->gone);
+  return code;
+}
+
+static int wait_for_context(gp_engine_t *engine, gp_context_t *context)
+{
+  if (!gp_engine_enter_wait(engine))
+    return engine->driver.ops->code_not_ready; /* later */
+  int code = gp_fences_wait_context(engine, context);
+  gp_engine_leave_wait(engine);
+  return code;
 }
 
 /*
- * Settles the unordered work, if there is some. captures: the caller is about to begin a capture and has
- * suspended the engine, so that no other thread makes calls, but those that are about to begin captures, too:
- * they announce themselves in `settling`. Other threads look again when the suspension is over, or find that
- * the capturing thread has settled the work.
+ * Settles the unordered work, if there is any. A capture does not begin before that (gp_capture_begin), so
+ * the engine is suspended only while a context ends, or for as long as a capture runs before which the driver
+ * refused both the fence and the wait: then no call can be made, and this gives up.
  */
-static int settle(gp_engine_t *engine, uint64_t whom, bool captures)
+static int settle(gp_engine_t *engine, uint64_t whom)
 {
   const int not_ready = engine->driver.ops->code_not_ready;
+  uint64_t suspended_ns = 0;
   bool counted = false;
 
   for (uint64_t pause_ns = FIRST_PAUSE_NS;; pause_ns *= 2 * pause_ns <= LONGEST_PAUSE_NS ? 2 : 1) {
-    bool may_call = captures || gp_engine_enter_question(engine);
-    int code = may_call ? 0 : not_ready;
-    atomic_fetch_add(&engine->single.settling, captures);
+    bool may_call = gp_engine_enter_question(engine);
+    bool refused = false;
     gp_context_t *context = unordered_context(engine);
-    if (context && may_call)
-      code = look(engine, context, whom);
-    if (context && code == not_ready && !counted)
+    int code = context && may_call ? look(engine, context, whom, &refused) : not_ready;
+    if (may_call)
+      gp_engine_leave(engine);
+    if (!context)
+      return 0;
+    if (refused)
+      code = wait_for_context(engine, context);
+    suspended_ns += may_call && !refused ? 0 : pause_ns;
+    if (code != not_ready || suspended_ns > GP_AWAIT_CALLS_NS)
+      return code;
+    if (!counted)
       gp_driver_count(context, GP_COUNT_HOST_WAIT);
     counted = true;
-    atomic_fetch_sub(&engine->single.settling, captures);
-    if (may_call && !captures)
-      gp_engine_leave(engine);
-    if (!context || code != not_ready || gp_engine_service(engine) == GP_SERVICE_DEAD)
-      return context ? code : 0;
     gp_driver_pause(engine, pause_ns);
   }
 }
@@ -154,17 +168,7 @@ int gp_single_end_for_stream(gp_engine_t *engine, uint64_t handle, const char *w
   if (gp_single_is_over(engine))
     return 0;
   end_for(engine, why);
-  return settle(engine, handle, false);
-}
-
-void gp_single_end_for_capture(gp_engine_t *engine)
-{
-  if (gp_single_is_over(engine))
-    return;
-  end_for(engine, "a stream is captured");
-  (void)settle(engine, FOR_HOST, true); /* what went wrong the capture will say */
-  while (atomic_load(&engine->single.settling) > 0)
-    sched_yield(); /* a thread that captures, too, saw the work before it was settled */
+  return settle(engine, handle);
 }
 
 bool gp_single_has_unordered(gp_engine_t *engine)

@@ -8,9 +8,9 @@
  * library must settle it before anything new can touch the memory: the GPU puts a stream behind the default
  * stream, or the host waits.
  *
- * Any thread may call these, holding no lock of the pool unless a comment says otherwise. They call the
- * driver only where there is unordered work, and never during a capture: the begin of a capture has settled
- * the work, or waits for the thread that is settling it. Uses: fences.h, driver_calls.h, mode.h.
+ * Any thread may call these, holding no lock of the pool unless a comment says otherwise, and in no call
+ * that gp_engine_enter announced. They call the driver only while there is unordered work. A capture begins
+ * only after gp_single_end. Uses: fences.h, driver_calls.h, mode.h.
  */
 #ifndef GP_POOL_REUSE_SINGLE_H
 #define GP_POOL_REUSE_SINGLE_H
@@ -38,12 +38,6 @@ int gp_single_end(gp_engine_t *engine, const char *why);
  * stream that runs behind the default stream anyway, so nothing waits.
  */
 int gp_single_end_for_stream(gp_engine_t *engine, uint64_t handle, const char *why);
-
-/*
- * A capture is about to begin, for which the engine is suspended. Ends the mode and settles its unordered
- * work. When this returns, no wait for such work is in flight, and none begins before the suspension ends.
- */
-void gp_single_end_for_capture(gp_engine_t *engine);
 
 /* The functions above have nothing left to do, now or later. Costs two loads. */
 bool gp_single_is_over(const gp_engine_t *engine);

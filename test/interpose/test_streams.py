@@ -161,7 +161,7 @@ class OneStream(PreloadCase):
         """One that is loaded later is seen when memory comes from the driver, or when the program asks about memory."""
         name = os.path.join(self.folder, "libibverbs.so.1")
         shutil.copy(os.environ["GP_TOOL_STUB"], name)
-        run = self.run_single("library", name)
+        run = self.run_single("library", name, SIMCUDA_FAIL=NOT_THERE)
         self.assertEqual(self.between(run), WAIT + ["cuMemAlloc_v2"])
         self.assertEqual(modes(run.snapshot()), ["single", "context"])
         run = self.run_single("library", name, TYPE="vmm")

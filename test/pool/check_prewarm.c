@@ -43,6 +43,31 @@ START_TEST(test_whole_blocks)
 }
 END_TEST
 
+static int looks;
+
+static void look(void *self)
+{
+  (void)self;
+  looks++;
+  ck_assert_int_eq(atomic_load(&engine->own_calls), 0);
+}
+
+/* The look may wait for the device, and so for a capture, which waits for announced calls. */
+START_TEST(test_libraries_are_looked_for_outside_of_announced_calls)
+{
+  begin(SETTINGS("GPUPOOL_PREWARM=3MiB*2"), GP_GIB);
+  driver.ops.look_for_escapes = look;
+  looks = 0;
+  (void)allocate(3 * GP_MIB);
+  ck_assert_int_eq(looks, 1);
+  (void)allocate(3 * GP_MIB); /* a hit */
+  ck_assert_int_eq(looks, 1);
+  (void)allocate(9 * GP_MIB);
+  ck_assert_int_eq(looks, 2);
+  stop();
+}
+END_TEST
+
 START_TEST(test_naive_blocks)
 {
   begin(SETTINGS("GPUPOOL_TYPE=naive", "GPUPOOL_PREWARM=5000*3"), GP_GIB);
@@ -291,6 +316,7 @@ int main(void)
   Suite *suite = suite_create("prewarm");
   TCase *tests = tcase_create("prewarm");
   tcase_add_test(tests, test_whole_blocks);
+  tcase_add_test(tests, test_libraries_are_looked_for_outside_of_announced_calls);
   tcase_add_test(tests, test_naive_blocks);
   tcase_add_test(tests, test_segments_are_cut);
   tcase_add_test(tests, test_mapped_memory);

@@ -250,10 +250,10 @@ START_TEST(test_a_context_that_ended_unseen_does_not_keep_its_suspension)
   refuse_the_wait();
   gp_context_t *second = gp_engine_context(engine, &other);
   ck_assert(gp_single_has_unordered(engine));
-  ck_assert_ptr_eq(gp_engine_suspend_in(engine, context, GP_REACH_THREADS).owner, context);
   driver.fail_at = driver.calls + 1;
   driver.fail_code = FAKE_GONE;
-  gp_single_end_for_capture(engine);
+  ck_assert_int_eq(gp_single_end(engine, WHY), FAKE_GONE);
+  ck_assert_ptr_eq(gp_engine_suspend_in(engine, context, GP_REACH_THREADS).owner, context);
   ck_assert_int_eq(gp_engine_alloc(engine, second, GP_MIB, &address), 0);
   ck_assert(!gp_engine_is_suspended(engine));
   ck_assert(gp_context_is_lost(context));
@@ -328,8 +328,8 @@ START_TEST(test_a_capture)
 {
   begin();
   run_unordered();
+  ck_assert_int_eq(gp_single_end(engine, WHY), 0);
   gp_suspension_t capture = gp_engine_suspend_in(engine, context, GP_REACH_THREADS);
-  gp_single_end_for_capture(engine);
   ck_assert(gp_single_is_over(engine));
   ck_assert_int_eq(stats().host_waits, 1);
   synchronize();
@@ -594,20 +594,44 @@ static void *order(void *arg)
   return NULL;
 }
 
-/* Another thread that is about to begin one. */
-static void *capture_as_well(void *arg)
+static bool was_submitted;
+
+/* In the other thread's stead, as no lock is held: what the wait is for comes only after that. */
+static void submit_to_ordered(void)
 {
-  (void)arg;
-  gp_suspension_t capture = gp_engine_suspend_in(engine, context, GP_REACH_THREADS);
-  gp_single_end_for_capture(engine);
-  gp_engine_resume_in(engine, &capture);
-  atomic_store(&in_wait, true);
-  return NULL;
+  was_submitted = gp_single_end_for_stream(engine, 0, WHY) == 0;
+  complete_first();
 }
+
+/* Unordered work that the driver lets nobody settle is not waited for beside the capture. */
+START_TEST(test_what_could_not_be_settled_holds_no_thread_of_a_capture_up)
+{
+  begin();
+  run_unordered();
+  refuse_the_wait();
+  ck_assert_int_eq(gp_single_end(engine, WHY), FAKE_INVALID_VALUE);
+  gp_suspension_t capture = gp_engine_suspend_in(engine, context, GP_REACH_THREADS);
+  ck_assert_int_eq(gp_single_end_for_stream(engine, STREAM_A, WHY), FAKE_NOT_READY);
+  gp_engine_resume_in(engine, &capture);
+  stop();
+}
+END_TEST
+
+/* A thread that begins a capture may wait for another one to submit more work. */
+START_TEST(test_who_waits_before_a_capture_holds_no_other_thread_up)
+{
+  begin();
+  run_unordered();
+  driver.on_pause = submit_to_ordered;
+  ck_assert_int_eq(gp_single_end(engine, WHY), 0);
+  ck_assert(was_submitted);
+  stop();
+}
+END_TEST
 
 START_TEST(test_no_question_is_in_flight_when_a_capture_begins)
 {
-  static void *(*const others[])(void *) = {settle, order, capture_as_well};
+  static void *(*const others[])(void *) = {settle, order};
   pthread_t thread;
 
   begin();
@@ -620,8 +644,8 @@ START_TEST(test_no_question_is_in_flight_when_a_capture_begins)
   ck_assert_int_eq(pthread_create(&thread, NULL, others[_i], NULL), 0);
   while (!atomic_load(&in_wait))
     sched_yield();
+  ck_assert_int_eq(gp_single_end(engine, WHY), 0);
   gp_suspension_t capture = gp_engine_suspend_in(engine, context, GP_REACH_THREADS);
-  gp_single_end_for_capture(engine);
   atomic_store(&capturing, true);
   pthread_join(thread, NULL);
   ck_assert_int_gt(atomic_load(&waits_begun), 0);
@@ -674,7 +698,9 @@ int main(void)
   tcase_add_test(single, test_all_that_escape_wait);
   tcase_add_test(single, test_all_that_meet_a_second_context_wait);
   tcase_add_test(single, test_the_context_itself_does_not_wait);
-  tcase_add_loop_test(single, test_no_question_is_in_flight_when_a_capture_begins, 0, 3);
+  tcase_add_loop_test(single, test_no_question_is_in_flight_when_a_capture_begins, 0, 2);
+  tcase_add_test(single, test_what_could_not_be_settled_holds_no_thread_of_a_capture_up);
+  tcase_add_test(single, test_who_waits_before_a_capture_holds_no_other_thread_up);
   tcase_add_test(single, test_other_modes_know_nothing_of_it);
   suite_add_tcase(suite, single);
   return gp_check_main(suite);
