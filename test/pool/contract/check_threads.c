@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "pool/state.h"
 #include "pool/util/lock_gaps.h"
 #include "test/pool/check_main.h"
 #include "test/pool/fake_driver.h"
@@ -15,7 +16,8 @@
 #define THREADS 4
 #define STEPS   6000
 #define SHARED  64
-#define GAPS    8 /* between holds of locks: in the second round */
+#define BLOCKS  4096 /* of a device, at most */
+#define GAPS    8    /* between holds of locks: in the second round */
 
 static fake_driver_t driver;
 static gp_engine_t *engine;
@@ -116,6 +118,24 @@ static const char *const settings[][4] = {
 };
 #define SETTINGS_COUNT (int)(sizeof(settings) / sizeof(settings[0]))
 
+/* Blocks still have an owner only where a late fill holds one that would go to the driver: until its context
+ * ends. Returns their bytes. */
+static uint64_t expect_only_exact_blocks(void)
+{
+  static gp_block_view_t views[BLOCKS];
+  size_t count = gp_engine_blocks(engine, 0, views, BLOCKS, NULL, NULL);
+  uint64_t bytes = 0;
+
+  ck_assert_uint_le(count, BLOCKS);
+  for (size_t i = 0; i < count; i++)
+    if (views[i].refs > 0) {
+      const gp_block_t *block = gp_address_map_find(&engine->blocks, views[i].address);
+      ck_assert(block && block->exact);
+      bytes += block->size;
+    }
+  return bytes;
+}
+
 START_TEST(test_threads)
 {
   uint64_t address = 0;
@@ -145,7 +165,7 @@ START_TEST(test_threads)
   }
 
   ck_assert_uint_eq(atomic_load(&early), 0);
-  ck_assert_uint_eq(stats.allocation.current, 0);
+  uint64_t kept = expect_only_exact_blocks();
   ck_assert_uint_gt(stats.allocation.allocated, 0); /* by the pool, which no thread suspended any more */
   ck_assert_uint_gt(atomic_load(&allocations), THREADS * STEPS / 4);
   ck_assert_int_eq(driver.errors, 0);
@@ -158,7 +178,7 @@ START_TEST(test_threads)
     gp_engine_sync_end(engine, contexts[i], token);
   }
   gp_engine_trim(engine, contexts[0], UINT64_MAX, GP_TRIM_REQUESTED);
-  ck_assert_uint_eq(driver.used, 0);
+  ck_assert_uint_eq(driver.used, kept);
   ck_assert(gp_engine_check(engine));
   gp_engine_destroy(engine);
   fake_driver_fini(&driver);
