@@ -31,8 +31,8 @@ static int unknown_option(const char *command, const char *flag, const char *opt
   return gp_message_unknown_option(command, option, names, GP_OPTION_COUNT + 2);
 }
 
-/* The option that "--name" or "--name=value" names; GP_OPTION_COUNT: none. *ret_value: after the '=', or
- * NULL. */
+/* The option that "--name" or "--name=value" names, else GP_OPTION_COUNT. *ret_value:
+ * the text after the '=', or NULL. */
 static gp_option_id_t find_option(const char *argument, const char **ret_value)
 {
   char name[GP_ARGUMENT_NAME_BYTES];
@@ -76,7 +76,7 @@ int gp_arguments_parse(
     bool has_next = arguments.next + 1 < argc;
     const char *next = has_next ? argv[arguments.next + 1] : "";
     if (!value && gp_option_table[id].type == GP_OPTION_BOOL) {
-      /* The value can be left out: --stats is --stats=1. */
+      /* The value may be omitted: --stats is --stats=1. */
       value = "1";
       if (strcmp(next, "0") == 0 || strcmp(next, "1") == 0)
         value = argv[++arguments.next];
@@ -107,7 +107,7 @@ typedef struct check {
   int malformed;
 } check_t;
 
-/* The message names the variable; if the value came as an argument, this names the argument instead. */
+/* The message names the variable. If the value came as an argument, prints the argument's name instead. */
 static void report(void *arg, bool malformed, const char *message)
 {
   static const char *const consequences[] = {". The default, ", ". Until the limit is corrected"};
@@ -136,7 +136,7 @@ static void report(void *arg, bool malformed, const char *message)
 int gp_arguments_check(gp_arguments_t *arguments, bool is_final, gp_options_t *ret_options)
 {
   check_t check = {arguments, is_final, 0};
-  (void)gp_options_check_names(environ, report, &check); /* warnings, counted nowhere */
+  (void)gp_options_check_names(environ, report, &check); /* prints warnings, which do not count */
   (void)gp_options_parse(ret_options, gp_arguments_lookup, arguments, report, &check); /* report counts */
   (void)gp_profile_apply(ret_options, report, &check);
   return check.malformed;

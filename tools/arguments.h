@@ -1,6 +1,6 @@
 /*
- * The library's options as arguments of a command: GPUPOOL_MAX_CACHED is --max-cached. They come from the
- * option table, so that there is no second list. What is given as an argument goes before the environment.
+ * The library's options as arguments of a command: GPUPOOL_MAX_CACHED is --max-cached. The names come from
+ * the option table, so that there is no second list. An argument overrides the environment.
  */
 #ifndef GP_TOOLS_ARGUMENTS_H
 #define GP_TOOLS_ARGUMENTS_H
@@ -15,13 +15,11 @@ typedef struct gp_arguments {
   const char *texts[GP_OPTION_COUNT]; /* of argv, borrowed; NULL: not given */
   int next;                           /* index of the first argument that is not gpupool's */
   bool help;
-  bool flag; /* the one that only the command has was given */
+  bool flag; /* whether the command's own flag was given */
 } gp_arguments_t;
 
-/*
- * Reads argv[1..argc) up to "--" or the first word that is no option. flag: one that only
- * the command has, "--json". Values are not checked here. Returns 0 or, after a message, the exit status.
- */
+/* Reads argv[1..argc) up to "--" or the first word that is not an option. flag: an option that only this
+ * command has, such as "--json". Does not check values. Returns 0 or, after a message, the exit status. */
 int gp_arguments_parse(
     const char *command, const char *flag, int argc, char **argv, gp_arguments_t *ret_arguments);
 
@@ -29,9 +27,9 @@ int gp_arguments_parse(
 const char *gp_arguments_lookup(void *arg, const char *variable);
 
 /*
- * Makes the options in force of arguments and environment. Each problem is one line on stderr, unknown
- * GPUPOOL_* variables included; with is_final the line leaves out what the library would do instead, because
- * nothing will run. Returns the number of malformed values.
+ * Makes the options in force from arguments and environment. Prints one line on stderr for each problem,
+ * including unknown GPUPOOL_* variables. With is_final the line omits what the library would do instead,
+ * because nothing will run. Returns the number of malformed values.
  */
 int gp_arguments_check(gp_arguments_t *arguments, bool is_final, gp_options_t *ret_options);
 

@@ -42,8 +42,8 @@ static const char *source_name(
   return "";
 }
 
-/* A value was given and the default is used: then it is malformed. MXNet's variables are reported, not
- * marked. */
+/* A value was given but the default is in use, so the value is malformed.
+ * MXNet's variables get a warning only. */
 static bool is_malformed(gp_arguments_t *arguments, const gp_options_t *options, int id)
 {
   return options->values[id].source == GP_OPTION_FROM_DEFAULT &&

@@ -13,7 +13,7 @@ static void *allocate(size_t bytes)
     return taken;
   gp_message("JSON: there is no memory left");
   gp_part_file_remove();
-  exit(GP_EXIT_INPUT); /* which restores the terminal of `gpupool live` */
+  exit(GP_EXIT_INPUT); /* the exit handler of `gpupool live` restores the terminal */
 }
 
 void gp_json_memory_init(void)

@@ -1,13 +1,14 @@
 /*
- * What cJSON does where there is no memory. Documents are made member by member, in hundreds of calls whose
- * failure would be a report that lacks a member.
+ * Handles failed allocations of cJSON. The commands build documents in hundreds of cJSON calls; a call that
+ * failed unnoticed would leave a report without a member.
  */
 #ifndef GP_TOOLS_JSON_MEMORY_H
 #define GP_TOOLS_JSON_MEMORY_H
 
 /*
- * From now on a request of cJSON for memory that fails ends the process, after a message, with GP_EXIT_INPUT;
- * the file that is being written (tools/part_file.h) is removed. Called once, before the first use of cJSON.
+ * From now on, if cJSON cannot get memory, the process prints a message and exits with GP_EXIT_INPUT.
+ * Before, it removes the file that it is writing (tools/part_file.h). Call this once, before the first use
+ * of cJSON.
  */
 void gp_json_memory_init(void);
 

@@ -6,7 +6,7 @@
 
 #include "pool/util/printable.h"
 
-/* A character above U+FFFF is a pair of surrogates, RFC 8259, section 7. */
+/* RFC 8259, section 7: a character above U+FFFF is written as a pair of surrogates. */
 static void write_escape(FILE *stream, const gp_character_t *character)
 {
   uint32_t code = character->is_malformed ? 0xfffd : character->code;
@@ -17,7 +17,7 @@ static void write_escape(FILE *stream, const gp_character_t *character)
     fprintf(stream, "\\u%04x", (unsigned)code);
 }
 
-/* Where the next byte is that is not plain ASCII. */
+/* The position of the next byte that is not plain ASCII. */
 static size_t skip_plain(const char *text, size_t at, size_t length)
 {
   while (at < length && (unsigned char)text[at] >= 0x20 && (unsigned char)text[at] < 0x7f)
@@ -33,13 +33,13 @@ char *gp_json_escape(const char *text, size_t length, size_t *ret_length)
     return NULL;
   for (size_t at = 0; at < length;) {
     size_t plain = skip_plain(text, at, length);
-    (void)fwrite(text + at, 1, plain - at, stream); /* errors show when the stream is closed */
+    (void)fwrite(text + at, 1, plain - at, stream); /* fclose reports errors later */
     at = plain;
     if (at == length)
       break;
     gp_character_t character = gp_character_at(text + at, length - at);
     bool is_blank =
-        text[at] == '\n' || text[at] == '\t' || text[at] == '\r'; /* in strings these are escaped already */
+        text[at] == '\n' || text[at] == '\t' || text[at] == '\r'; /* strings hold these escaped already */
     if (character.is_unsafe && !is_blank)
       write_escape(stream, &character);
     else

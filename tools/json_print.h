@@ -1,5 +1,5 @@
 /*
- * JSON for a terminal: the same values, but what could steer one is written as \uXXXX.
+ * JSON for a terminal: the same values, but characters that could steer the terminal are written as \uXXXX.
  */
 #ifndef GP_TOOLS_JSON_PRINT_H
 #define GP_TOOLS_JSON_PRINT_H
@@ -8,13 +8,14 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* As cJSON_Print, or with is_flat cJSON_PrintUnformatted. Give it back with free(); NULL: no memory. */
+/* Like cJSON_Print, or with is_flat cJSON_PrintUnformatted. The caller frees
+ * it with free(); NULL: no memory. */
 char *gp_json_print(const cJSON *item, bool is_flat);
 
 /*
- * text[0..length), which is JSON, with every unsafe character of its strings (pool/util/printable.h) escaped,
- * and what is no UTF-8 as \ufffd. Line ends and blanks outside of strings stay. Give it back with free();
- * NULL: no memory.
+ * Returns a copy of the JSON text[0..length). Escapes every unsafe character in its strings
+ * (pool/util/printable.h), and writes bytes that are not UTF-8 as \ufffd. Keeps line ends and blanks
+ * outside of strings. The caller frees it with free(); NULL: no memory.
  */
 char *gp_json_escape(const char *text, size_t length, size_t *ret_length);
 

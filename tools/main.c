@@ -84,7 +84,7 @@ static int help(int argc, char **argv)
   return GP_EXIT_DONE;
 }
 
-/* What was printed may not have arrived: a full disk must not look like success. */
+/* Output may be lost when stdout is flushed: a full disk must not look like success. */
 static int finish(int status)
 {
   if (fflush(stdout) == 0 && !ferror(stdout))
@@ -95,7 +95,7 @@ static int finish(int status)
 
 int main(int argc, char **argv)
 {
-  (void)setlocale(LC_CTYPE, ""); /* tells what characters the terminal has; without it, ASCII */
+  (void)setlocale(LC_CTYPE, ""); /* selects the terminal's character set; without this call it is ASCII */
   gp_json_memory_init();
   if (argc < 2)
     return gp_message_usage(NULL, "a command is missing");

@@ -12,12 +12,10 @@
 #include "pool/util/options.h"
 #include "pool/util/run_id.h"
 
-#define HEAD_BYTES 1024 /* of a snapshot: format, version, reason and the run */
+#define HEAD_BYTES 1024 /* holds a snapshot's format, version, reason and run */
 
-/*
- * "out/gpupool.%e.json" becomes "out/gpupool.*.json": a star for a placeholder, everything else literally. A
- * length that does not fit gives "", which matches nothing.
- */
+/* "out/gpupool.%e.json" becomes "out/gpupool.*.json": placeholders become stars, all else is literal. A
+ * pattern that does not fit becomes "", which matches nothing. */
 static void make_glob(const char *folder, const char *output, char *buffer, size_t capacity)
 {
   size_t used = 0;
@@ -33,7 +31,7 @@ static void make_glob(const char *folder, const char *output, char *buffer, size
         text[1] = *p;
       }
       size_t length = strlen(text);
-      if (used + length >= capacity - 8) { /* the suffix of a taken name must fit as well */
+      if (used + length >= capacity - 8) { /* leave room for the suffix of a taken name */
         buffer[0] = '\0';
         return;
       }
@@ -43,13 +41,13 @@ static void make_glob(const char *folder, const char *output, char *buffer, size
   }
 }
 
-/* The files that match pattern, or pattern with the suffix that the library gives to a name that is taken. */
+/* The files that match pattern, or pattern with the suffix that the library adds when a name is taken. */
 static void list(const char *pattern, bool append, glob_t *ret_list)
 {
   char suffixed[2 * GP_PATH_BYTES + 16];
   if (!pattern[0])
     return;
-  (void)glob(pattern, append ? GLOB_APPEND : 0, NULL, ret_list); /* no match and no access: no files */
+  (void)glob(pattern, append ? GLOB_APPEND : 0, NULL, ret_list); /* no match or no access: no files */
   snprintf(suffixed, sizeof(suffixed), "%s.[0-9]*", pattern);
   (void)glob(suffixed, GLOB_APPEND, NULL, ret_list);
 }
@@ -101,10 +99,8 @@ static bool holds_pid(const char *name, pid_t pid)
   return false;
 }
 
-/*
- * The beginning of a file, as text; "": it cannot be read, or is no regular file. The fallback's folder is
- * everyone's: a FIFO there must not make this wait.
- */
+/* The beginning of a file, as text; "": it cannot be read, or is not a regular file. Any user can write
+ * into the fallback's folder, so a FIFO there must not make this function block. */
 static void read_head(const char *path, char buffer[HEAD_BYTES])
 {
   struct stat status;
@@ -113,11 +109,11 @@ static void read_head(const char *path, char buffer[HEAD_BYTES])
   if (fd >= 0 && fstat(fd, &status) == 0 && S_ISREG(status.st_mode))
     length = read(fd, buffer, HEAD_BYTES - 1);
   if (fd >= 0)
-    (void)close(fd); /* it was only read */
+    (void)close(fd); /* only read */
   buffer[length > 0 ? length : 0] = '\0';
 }
 
-/* In a string the quotes of the key would be escaped, so that what is found is the key. */
+/* A string's own quotes are escaped, so a match is always the key. */
 static bool is_of_run(const char *path, const char *run)
 {
   static const char key[] = "\"process\":{\"run\":\"";
@@ -148,8 +144,7 @@ void gp_new_snapshots_end(gp_new_snapshots_t *written, pid_t pid, const char *ru
       char **name = &written->after.gl_pathv[i];
       bool is_new = !written->before.gl_pathc || !bsearch(name, written->before.gl_pathv,
                                                      written->before.gl_pathc, sizeof(char *), compare_names);
-      bool is_same =
-          i > 0 && strcmp(*name, name[-1]) == 0; /* both patterns matched, or both folders are one */
+      bool is_same = i > 0 && strcmp(*name, name[-1]) == 0; /* two patterns or folders gave it */
       if (is_new && !is_same && holds_pid(*name, pid) == (own == 1) &&
           (run ? is_of_run(*name, run) : is_file(*name)))
         written->names[written->count++] = *name;
@@ -157,7 +152,7 @@ void gp_new_snapshots_end(gp_new_snapshots_t *written, pid_t pid, const char *ru
   }
 }
 
-/* Of what the file says, not of its name: a program may be called bloom, and a pattern without %r. */
+/* Looks at the content, because a program may be called bloom and a pattern may lack %r. */
 static bool is_of_oom(const char *path)
 {
   char head[HEAD_BYTES];

@@ -1,7 +1,7 @@
 /*
- * Which snapshots a program wrote: the files that match the output pattern afterwards and did not before. The
- * library never overwrites, so a new name is a new file, whatever the clocks say. Those of `gpupool run` hold
- * its id, too (run_id.h): others may write there meanwhile.
+ * Which snapshots a program wrote: files that match the output pattern afterwards and did not before. The
+ * library never overwrites, so a new name is a new file, whatever its timestamps. Snapshots of `gpupool
+ * run` also hold the run's id (run_id.h), because other programs may write to that folder meanwhile.
  */
 #ifndef GP_TOOLS_NEW_SNAPSHOTS_H
 #define GP_TOOLS_NEW_SNAPSHOTS_H
@@ -13,22 +13,26 @@
 #include "pool/util/path.h"
 
 typedef struct gp_new_snapshots {
-  char pattern[2 * GP_PATH_BYTES];  /* of glob(3), every placeholder a star */
-  char fallback[2 * GP_PATH_BYTES]; /* the same in the folder for when that cannot be written */
+  char pattern[2 * GP_PATH_BYTES];  /* for glob(3), every placeholder a star */
+  char fallback[2 * GP_PATH_BYTES]; /* the same in the fallback folder */
   glob_t before;
   glob_t after;
-  const char **names; /* new ones, by name; borrowed from after */
+  const char **names; /* new files, sorted by name; borrowed from after */
   size_t count;
 } gp_new_snapshots_t;
 
-/* Notes what is there. output is a checked pattern with placeholders (path.h). Fini it in any case. */
+/* Notes which files exist. output is a checked pattern with placeholders
+ * (path.h). Call fini in any case. */
 void gp_new_snapshots_begin(gp_new_snapshots_t *written, const char *output);
 
-/* Fills names and count; those whose name holds the number pid come first, the program's own before its
- * children's. run: only those of the run with that id, and of runs inside it; NULL: of any or none. */
+/*
+ * Fills names and count. Files whose names hold the number pid come first: the program's own before its
+ * children's. run: only files of the run with that id and of runs inside it; NULL: files of any run or
+ * none.
+ */
 void gp_new_snapshots_end(gp_new_snapshots_t *written, pid_t pid, const char *run);
 
-/* The one that says most: written when memory ran out, else the first. Only if there is one. Borrowed. */
+/* The most informative one: written when memory ran out, else the first. Needs count > 0. Borrowed. */
 const char *gp_new_snapshots_best(const gp_new_snapshots_t *written);
 
 void gp_new_snapshots_fini(gp_new_snapshots_t *written);

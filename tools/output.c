@@ -22,7 +22,7 @@ static bool wants_colour(const gp_output_t *output, bool no_color)
 
 #define LEAST_COLUMNS 40
 
-/* Of running text: of the terminal, where that is narrower than what is printed elsewhere. */
+/* Width of running text: the terminal's, if that is narrower than GP_OUTPUT_COLUMNS. */
 static size_t wrap_columns = GP_OUTPUT_COLUMNS;
 
 static size_t terminal_columns(const gp_output_t *output)
@@ -37,7 +37,7 @@ static size_t terminal_columns(const gp_output_t *output)
 int gp_output_open(gp_output_t *output, const char *path, bool force, bool no_color)
 {
   *output = (gp_output_t){.path = path && strcmp(path, "-") != 0 ? path : NULL, .force = force};
-  /* Said before the work, too; the open that counts is the one at the end. */
+  /* Fails before the work, too; gp_output_file_open decides again at the end. */
   int status = output->path ? gp_output_file_check(output->path, force) : 0;
   if (status)
     return status;
@@ -67,7 +67,7 @@ static int write_all(int fd, const char *text, size_t length)
   return 0;
 }
 
-/* Whole or not at all: what cannot be written leaves nothing behind, and what was there before is kept. */
+/* Writes the whole file or none of it: on failure no part stays, and the previous file is kept. */
 static int write_file(const gp_output_t *output)
 {
   gp_output_file_t file;
@@ -82,7 +82,7 @@ static int write_file(const gp_output_t *output)
   return gp_output_file_close(&file);
 }
 
-/* The length of one of our own escape sequences at text, 0: it is none. */
+/* The length of the escape sequence of ours at text; 0: text starts with none. */
 static size_t style_length(const gp_output_t *output, const char *text)
 {
   for (int style = GP_STYLE_PLAIN; output->colour && style <= GP_STYLE_ERROR; style++) {
@@ -93,7 +93,7 @@ static size_t style_length(const gp_output_t *output, const char *text)
   return 0;
 }
 
-/* Every report passes here: what a snapshot brought in, and a command did not replace, is replaced now. */
+/* All reports pass here: replaces what a snapshot brought in and no command replaced. */
 static void make_printable(gp_output_t *output)
 {
   char *text = output->text;
@@ -150,7 +150,7 @@ int gp_output_close(gp_output_t *output)
 void gp_output_discard(gp_output_t *output)
 {
   if (output->stream)
-    (void)fclose(output->stream); /* its content is given up */
+    (void)fclose(output->stream); /* discard the content */
   output->stream = NULL;
   free(output->text);
   output->text = NULL;

@@ -1,5 +1,5 @@
 /*
- * Where a command's result goes: stdout or the file of -o, and how it looks there.
+ * Where a command's result goes, stdout or the file of -o, and how it looks there.
  */
 #ifndef GP_TOOLS_OUTPUT_H
 #define GP_TOOLS_OUTPUT_H
@@ -10,7 +10,7 @@
 
 #include "tools/shorten.h"
 
-#define GP_OUTPUT_COLUMNS 79 /* of 80: some terminals wrap a line that is full */
+#define GP_OUTPUT_COLUMNS 79 /* of 80: some terminals wrap a full line */
 
 typedef enum gp_style {
   GP_STYLE_PLAIN,
@@ -21,12 +21,12 @@ typedef enum gp_style {
   GP_STYLE_ERROR,
 } gp_style_t;
 
-/* The result is gathered in memory first, so that an error leaves no half of it behind. */
+/* Collects the result in memory first, so that an error leaves no half of it behind. */
 typedef struct gp_output {
   FILE *stream; /* write here */
   bool colour;
   bool utf8;        /* characters beyond ASCII can be drawn */
-  size_t columns;   /* of a line: of the terminal, else GP_OUTPUT_COLUMNS */
+  size_t columns;   /* width of a line: the terminal's, else GP_OUTPUT_COLUMNS */
   const char *path; /* NULL: stdout */
   bool force;
   char *text;
@@ -34,42 +34,38 @@ typedef struct gp_output {
 } gp_output_t;
 
 /*
- * path: NULL or "-" for stdout; an existing file is refused unless force. Colour is used on a terminal only,
- * and not with no_color or NO_COLOR; UTF-8 where the locale (LC_CTYPE) has it. Returns 0 or, after a
- * message, the exit status. output borrows path.
+ * path: NULL or "-" for stdout; borrowed. Refuses an existing file unless force. Uses colour on a terminal
+ * only, unless no_color or NO_COLOR forbids it, and UTF-8 if the locale (LC_CTYPE) has it. Returns 0 or,
+ * after a message, the exit status.
  */
 int gp_output_open(gp_output_t *output, const char *path, bool force, bool no_color);
 
-/*
- * What was written so far is in text[0..length), fit for a terminal: what could steer one is replaced, but
- * for styles. Then nothing more is to be written. False: no memory.
- */
+/* Moves the text written so far to text[0..length) and makes it fit for a terminal: replaces what could
+ * steer one, except our styles. Nothing may be written afterwards. False: no memory. */
 bool gp_output_settle(gp_output_t *output);
 
-/* Writes everything out, what could steer a terminal replaced, and gives the memory back. Returns 0 or, after
- * a message, the exit status. */
+/* Writes everything out, with what could steer a terminal replaced, and frees the memory. Returns 0 or,
+ * after a message, the exit status. */
 int gp_output_close(gp_output_t *output);
 
-/* Gives the memory back, nothing is written. */
+/* Frees the memory and writes nothing. */
 void gp_output_discard(gp_output_t *output);
 
-/* The escape sequence that begins a style; "" without colour. GP_STYLE_PLAIN ends all. Static. */
+/* The escape sequence that begins a style; "" without colour. GP_STYLE_PLAIN ends all styles. Static. */
 const char *gp_output_style(const gp_output_t *output, gp_style_t style);
 
-/* Writes text in lines of at most GP_OUTPUT_COLUMNS, of a narrower terminal if the last output is one, the
- * first after `first`, the others after `rest`. */
+/* Writes text in lines of at most GP_OUTPUT_COLUMNS, or of the terminal's width if the last output opened
+ * is a narrower one. `first` begins the first line, `rest` each later line. */
 void gp_output_wrap(FILE *stream, const char *first, const char *rest, const char *text);
 
-/* Columns that text takes, a character each; wide ones are rare in what is printed here. */
+/* The number of columns that text takes. Counts each character as one: wide ones are rare in our output. */
 size_t gp_text_columns(const char *text);
 
-/*
- * Numbers for a reader. Each returns buffer, which holds at least GP_NUMBER_BYTES.
- */
+/* Format numbers for people. Each returns buffer, which holds at least GP_NUMBER_BYTES. */
 #define GP_NUMBER_BYTES 40
 char *gp_number_count(uint64_t count, char *buffer);          /* "8,255" */
 char *gp_number_duration(uint64_t duration_ns, char *buffer); /* "1.23 ms", "3 min 4 s" */
-char *gp_number_percent(double ratio, char *buffer);          /* 0..1: "99.2%", never rounded to 0% or 100% */
+char *gp_number_percent(double ratio, char *buffer);          /* 0..1: "99.2%", never rounded to 0%, 100% */
 char *gp_number_plural(uint64_t count, const char *noun, char *buffer); /* "1 block", "8,255 blocks" */
 
 #endif

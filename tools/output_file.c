@@ -14,7 +14,7 @@
 #define GROUP_MODE 0060
 #define ANY_MODE   0666
 
-/* What the inputs allow: the mode, and the group to which GROUP_MODE was given by all of them. */
+/* What the inputs allow: the mode, and the group to which all of them gave GROUP_MODE. */
 static mode_t allowed = ANY_MODE;
 static gid_t allowed_group = (gid_t)-1; /* no input yet */
 
@@ -30,7 +30,7 @@ static int failed(const char *path, int error)
   return GP_EXIT_INPUT;
 }
 
-/* The folder of path, or ".". Given back with free(); NULL: no memory. */
+/* The folder of path, or ".". The caller frees it with free(); NULL: no memory. */
 static char *folder_of(const char *path)
 {
   const char *slash = strrchr(path, '/');
@@ -77,8 +77,11 @@ void gp_output_file_take_input(int fd)
   allowed_group = status.st_gid;
 }
 
-/* Before anything is written: the file may have got another group than the inputs have. kept: what it is not
- * to have more than; of a new file what open(2) made of `allowed`. */
+/*
+ * Restricts the mode before anything is written, because the file's group may differ from the inputs'.
+ * kept: the mode of the replaced file, an upper bound; NULL for a new file, whose mode open(2) made from
+ * `allowed`.
+ */
 static int restrict_mode(int fd, const mode_t *kept)
 {
   struct stat status;
@@ -100,8 +103,8 @@ static int open_stream(gp_output_file_t *file, const char *path, int flags)
   return file->stream ? 0 : error;
 }
 
-/* Beside the file, so that it can take its name. Of this process; what an earlier one of its number left is
- * replaced. */
+/* Opens a file beside the target, so that it can be renamed. The name holds this process's number; replaces
+ * what an earlier process with that number left. */
 static int open_temporary(gp_output_file_t *file)
 {
   if (!file->target || asprintf(&file->temporary, "%s.%d.part", file->target, (int)getpid()) < 0) {
@@ -140,19 +143,19 @@ int gp_output_file_open(gp_output_file_t *file, const char *path, bool force)
   return failed(path, error);
 }
 
-/* Not rename(), unless overwriting was asked for: another program may have made that file meanwhile. */
+/* Uses rename() only with force: another program may have created the target meanwhile. */
 static int put_in_place(const gp_output_file_t *file)
 {
   struct stat status;
   if (file->force && lstat(file->target, &status) == 0 && !S_ISREG(status.st_mode))
-    return EEXIST; /* it has become something that is never replaced */
+    return EEXIST; /* it has become something that --force never replaces */
   if (file->force)
     return rename(file->temporary, file->target) ? errno : 0;
   if (link(file->temporary, file->target) == 0)
     return unlink(file->temporary) ? errno : 0;
   if (errno == EEXIST || access(file->target, F_OK) == 0)
     return EEXIST;
-  return rename(file->temporary, file->target) ? errno : 0; /* a file system without links */
+  return rename(file->temporary, file->target) ? errno : 0; /* the file system has no links */
 }
 
 int gp_output_file_close(gp_output_file_t *file)
@@ -170,7 +173,7 @@ int gp_output_file_close(gp_output_file_t *file)
   bool is_taken = error == EEXIST;
   if (!error) {
     free(file->temporary);
-    file->temporary = NULL; /* it has its name */
+    file->temporary = NULL; /* now has its final name */
   }
   gp_output_file_discard(file);
   return !error ? 0 : is_taken && !force ? refuse_existing(path) : failed(path, error);
@@ -179,7 +182,7 @@ int gp_output_file_close(gp_output_file_t *file)
 void gp_output_file_discard(gp_output_file_t *file)
 {
   if (file->path && file->stream)
-    (void)fclose(file->stream); /* it is given up */
+    (void)fclose(file->stream); /* discard the content */
   if (file->temporary)
     (void)unlink(file->temporary);
   gp_part_file_end();

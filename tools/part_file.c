@@ -15,12 +15,12 @@ static char part[PATH_CAPACITY];
 static volatile sig_atomic_t has_part;
 static struct sigaction before[SIGNAL_COUNT];
 
-/* Calls only what signal-safety(7) allows. The signal comes again when this handler is left, and ends the
- * process. */
+/* Calls only what signal-safety(7) allows. Raises the signal again, which ends the
+ * process when this handler returns. */
 static void remove_part(int number)
 {
   if (has_part)
-    (void)unlink(part); /* nothing more can be done about it */
+    (void)unlink(part); /* nothing more can be done */
   (void)signal(number, SIG_DFL);
   (void)raise(number);
 }
@@ -34,7 +34,7 @@ int gp_part_file_begin(const char *path)
   memcpy(part, path, length + 1);
   has_part = 1;
   for (size_t i = 0; i < SIGNAL_COUNT; i++) {
-    (void)sigaction(signals[i], NULL, &before[i]); /* these numbers exist */
+    (void)sigaction(signals[i], NULL, &before[i]); /* cannot fail: valid numbers */
     if (before[i].sa_handler == SIG_DFL)
       (void)sigaction(signals[i], &action, NULL);
   }
@@ -44,7 +44,7 @@ int gp_part_file_begin(const char *path)
 void gp_part_file_remove(void)
 {
   if (has_part)
-    (void)unlink(part); /* nothing more can be done about it */
+    (void)unlink(part); /* nothing more can be done */
   gp_part_file_end();
 }
 

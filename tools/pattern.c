@@ -16,8 +16,8 @@ static bool part_matches(const char *pattern, size_t length, const char *text, b
   return strncmp(text, pattern, length) == 0 && (!is_end || text[length] == '\0');
 }
 
-/* Parts between stars are looked for one after the other; the first place that fits is always good enough,
- * but for the last part of a pattern that ends with '$', which has to be the end of the text. */
+/* Searches the parts between stars one after the other. Taking the first match is always right, except for
+ * the last part of a pattern that ends with '$': it must be at the end of the text. */
 bool gp_pattern_matches(const char *pattern, const char *text)
 {
   bool is_tied = pattern[0] == '^';
@@ -90,7 +90,7 @@ int gp_pattern_file(const char *path, gp_pattern_line_fn take, void *arg)
   int error = failed ? errno : 0;
   bool has_nul = !failed && length > 0 && text[length - 1] == '\0';
   if (file)
-    (void)fclose(file); /* it was only read */
+    (void)fclose(file); /* only read */
   if (!failed && !has_nul) {
     size_t line = length > 0 ? gp_pattern_lines(text, take, arg, &why) : 0;
     if (line == SIZE_MAX)

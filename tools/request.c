@@ -45,8 +45,8 @@ static const gp_parameter_t common[] = {
 };
 #define COMMON_COUNT (sizeof(common) / sizeof(common[0]))
 
-/* False of --at where the command is not about one moment, and of what is about stacks or text where it has
- * none. */
+/* False for an option that the command lacks: --at if it is not about one moment; those about
+ * stacks or text if it has neither. */
 static bool is_offered(const gp_request_form_t *form, const gp_parameter_t *parameter)
 {
   static const size_t of_requests[] = {
@@ -65,7 +65,7 @@ static bool is_offered(const gp_request_form_t *form, const gp_parameter_t *para
   return form->takes_moment || parameter->kind != GP_PARAMETER_MOMENT;
 }
 
-/* The command's own options come first, in the help as in the look-up. */
+/* The command's own options come first, both in the help and when an argument is looked up. */
 static const gp_parameter_t *parameter_at(const gp_request_form_t *form, size_t i)
 {
   if (i < form->parameter_count)
@@ -84,7 +84,7 @@ bool gp_request_parse_time(const char *text, uint64_t *ret_ns)
   if (text[0] < '0' || text[0] > '9' || text[strspn(text, "0123456789.")] == '\0')
     return false;
   double value = strtod(text, &end);
-  if (end != text + strspn(text, "0123456789.")) /* 0x10s, 1e5s, 1..2s */
+  if (end != text + strspn(text, "0123456789.")) /* rejects 0x10s, 1e5s, 1..2s */
     return false;
   end += strspn(end, " ");
   for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
@@ -129,7 +129,7 @@ bool gp_request_parse_moment(const char *text, gp_request_moment_t *ret_moment)
   return true;
 }
 
-/* The index of text among "live|peak", or -1. */
+/* The index of text among choices such as "live|peak", or -1. */
 static int find_choice(const char *choices, const char *text)
 {
   int index = 0;
@@ -324,7 +324,7 @@ void gp_request_help(const gp_request_form_t *form)
         : is_optional ? "[="
                       : " ",
         argument ? argument : "", is_optional ? "]" : "");
-    if (strlen(names) > 18) { /* a blank is between it and the help */
+    if (strlen(names) > 18) { /* no room for a blank before the help */
       printf("  %s\n", names);
       names[0] = '\0';
     }

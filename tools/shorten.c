@@ -8,8 +8,8 @@
 
 #define MARK         "..."
 #define MARK_COLUMNS 3
-#define LEAST_APART  15  /* columns in which a difference can be shown */
-#define REMEMBERED   512 /* names of a table; a longer one is hardly read line by line */
+#define LEAST_APART  15  /* least columns in which to show a difference */
+#define REMEMBERED   512 /* names remembered; users do not read longer tables line by line */
 
 static size_t columns_of(const char *text, size_t length)
 {
@@ -19,7 +19,7 @@ static size_t columns_of(const char *text, size_t length)
   return columns;
 }
 
-/* The byte at which a character begins, `columns` characters after text. */
+/* The byte offset of the character that is `columns` characters after text. */
 static size_t offset_of(const char *text, size_t columns)
 {
   size_t at = 0;
@@ -32,7 +32,7 @@ static size_t offset_of(const char *text, size_t columns)
   return at;
 }
 
-/* What is left out beside what was left out before has one mark. */
+/* Merges the marks of adjacent omissions into one. */
 static void join_marks(char *text)
 {
   char *mark;
@@ -40,7 +40,7 @@ static void join_marks(char *text)
     memmove(mark, mark + 1, strlen(mark));
 }
 
-/* Puts the mark in place of text[from, to), of which the first `head` and the last `tail` columns stay. */
+/* Replaces text[from, to) by the mark, except its first `head` and last `tail` columns. */
 static void cut(char *text, size_t from, size_t to, size_t head, size_t tail)
 {
   size_t width = columns_of(text + from, to - from);
@@ -50,7 +50,7 @@ static void cut(char *text, size_t from, size_t to, size_t head, size_t tail)
   join_marks(text);
 }
 
-/* Leaves out as much as is needed, and as little, of the middle of text[from, to): `excess` columns. */
+/* Replaces the middle of text[from, to) by the mark: makes it `excess` columns shorter, and no more. */
 static void cut_middle(char *text, size_t from, size_t to, size_t excess)
 {
   size_t width = columns_of(text + from, to - from);
@@ -58,7 +58,7 @@ static void cut_middle(char *text, size_t from, size_t to, size_t excess)
   cut(text, from, to, kept - kept / 2, kept / 2);
 }
 
-/* What follows "operator" is its name, brackets and all. */
+/* The length of "operator" and the operator's name, which may contain brackets; 0: none starts here. */
 static size_t operator_length(const char *text)
 {
   return strncmp(text, "operator", 8) == 0 ? 8 + strspn(text + 8, "<>()-=+*/!&|[]~^%,") : 0;
@@ -66,29 +66,27 @@ static size_t operator_length(const char *text)
 
 #define DEEPEST_LIST 32
 
-/* A list that is open while a text is read. */
+/* A list whose closing bracket has not been read yet. */
 typedef struct list {
   size_t from;
-  bool has_inner; /* there is one in it that can become shorter */
+  bool has_inner; /* a list in it can become shorter */
 } list_t;
 
-/* Whether text[from, to) is worth a cut. */
+/* True if cutting text[from, to) saves space. */
 static bool is_long(const char *text, size_t from, size_t to)
 {
   return columns_of(text + from, to - from) > MARK_COLUMNS &&
          strncmp(text + from, "anonymous namespace)", 20) != 0;
 }
 
-/* Template arguments do; "<module>" and "<lambda>" of Python, and a comparison, do not. */
+/* Template arguments follow a name; Python's "<module>" and "<lambda>", and comparisons, do not. */
 static bool follows_a_name(const char *text, size_t at)
 {
   return at > 0 && (isalnum((unsigned char)text[at - 1]) || text[at - 1] == '_');
 }
 
-/*
- * The longest list between open and close that can become shorter, and has none in it that can. Returns false
- * if there is none. The places of what is between the brackets.
- */
+/* Finds the longest list between open and close that can become shorter and holds no other such list. The
+ * results are the ends of the text between the brackets. Returns false if there is none. */
 static bool find_list(const char *text, char open, char close, size_t *ret_from, size_t *ret_to)
 {
   list_t lists[DEEPEST_LIST];
@@ -119,7 +117,7 @@ static bool find_list(const char *text, char open, char close, size_t *ret_from,
   return longest > 0;
 }
 
-/* Until it fits, or there is nothing more to leave out between such brackets. */
+/* Cuts lists between such brackets until the text fits or none can become shorter. */
 static void cut_lists(char *text, size_t columns, char open, char close)
 {
   size_t width, from, to;
@@ -138,7 +136,8 @@ char *gp_text_shorten(const char *text, size_t columns, char *buffer, size_t cap
   return buffer;
 }
 
-/* The same, but what is different from other stands in it: the beginning, the difference, the end. */
+/* Like gp_text_shorten, but keeps the difference to other: the text's
+ * beginning, the difference, its end. */
 static void shorten_apart(const char *text, const char *other, size_t columns, char *buffer, size_t capacity)
 {
   size_t same = 0, third = columns / 3 - MARK_COLUMNS;
@@ -148,15 +147,15 @@ static void shorten_apart(const char *text, const char *other, size_t columns, c
   while (buffer[same] && buffer[same] == other[same])
     same++;
   size_t width = columns_of(buffer, strlen(buffer)), place = columns_of(buffer, same);
-  place -= place < 2 ? place : 2; /* a little of what is before it */
+  place -= place < 2 ? place : 2; /* show a little context before it */
   bool is_early = place <= third + MARK_COLUMNS;
   if (is_early || place + 2 * third + MARK_COLUMNS >= width) {
-    /* Near an end: one part is left out. */
+    /* Near an end: leaves out one part. */
     size_t kept = columns - MARK_COLUMNS;
     cut(buffer, 0, strlen(buffer), is_early ? kept - third : third, is_early ? third : kept - third);
     return;
   }
-  /* The one behind first, so that the places before it stay. */
+  /* Cuts the later part first, so that earlier positions stay valid. */
   cut(buffer, offset_of(buffer, place + third), strlen(buffer), 0, columns - 2 * MARK_COLUMNS - 2 * third);
   cut(buffer, offset_of(buffer, third), offset_of(buffer, place), 0, 0);
 }
@@ -182,7 +181,7 @@ char *gp_names_shorten(gp_names_t *names, const char *text, size_t columns, char
     names->whole[names->count] = whole;
     names->shown[names->count++] = shown;
   } else {
-    free(whole); /* without memory the names are only shortened each by itself */
+    free(whole); /* without memory each name is shortened independently */
   }
   return buffer;
 }

@@ -1,5 +1,5 @@
 /*
- * Names in few columns: of functions in the first place, which are long in C++.
+ * Shortens names to few columns, above all C++ functions, whose names are long.
  */
 #ifndef GP_TOOLS_SHORTEN_H
 #define GP_TOOLS_SHORTEN_H
@@ -8,24 +8,21 @@
 #include <stddef.h>
 
 /*
- * text in at most `columns` columns (4 or more). What is too long loses the middle of template arguments
- * first, the longest and innermost ones before others, then of argument lists, and only then of itself; "..."
- * stands for what is left out. Bytes that could steer a terminal are replaced. Cut to capacity. Returns
- * buffer.
+ * Writes text in at most `columns` columns (4 or more) and returns buffer. Puts "..." in place of what it
+ * omits: first the middle of template arguments, the longest and innermost first, then of argument lists,
+ * then of the text itself. Replaces bytes that could steer a terminal. Cuts the result to capacity.
  */
 char *gp_text_shorten(const char *text, size_t columns, char *buffer, size_t capacity);
 
-/* The names of one table, so that no two different ones look alike. Zero it to begin. */
+/* The names of one table, so that no two different ones look alike. Zero it before use. */
 typedef struct gp_names {
   char **whole;
   char **shown;
   size_t count;
 } gp_names_t;
 
-/*
- * The same as gp_text_shorten, but a name that would look like an earlier one, and is another, shows where
- * it differs. Only the first few hundred names are compared. Returns buffer.
- */
+/* Like gp_text_shorten, but if the result would look like an earlier, different name, it shows where they
+ * differ. Compares only the first few hundred names. Returns buffer. */
 char *gp_names_shorten(gp_names_t *names, const char *text, size_t columns, char *buffer, size_t capacity);
 
 void gp_names_fini(gp_names_t *names);

@@ -11,7 +11,8 @@ static int fold(char c)
   return c == '_' ? '-' : tolower((unsigned char)c);
 }
 
-/* Edit distance, a transposition of neighbours counting one. Both are at most NAME_MAX_LENGTH long. */
+/* Edit distance; transposing two neighbours counts as one edit. Both texts have at
+ * most NAME_MAX_LENGTH characters. */
 static unsigned distance(const char *a, size_t rows, const char *b, size_t columns)
 {
   unsigned lines[3][NAME_MAX_LENGTH + 1];
@@ -44,7 +45,7 @@ const char *gp_suggest_nearest(const char *text, const char *const *names, size_
 {
   const char *nearest = NULL;
   size_t length = strlen(text);
-  unsigned best = length < 5 ? 2 : 3; /* what is further away was hardly meant */
+  unsigned best = length < 5 ? 2 : 3; /* a name further away is hardly what was meant */
 
   if (length > NAME_MAX_LENGTH)
     return NULL;

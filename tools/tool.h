@@ -1,5 +1,5 @@
 /*
- * What the sub-commands of gpupool share: exit statuses, messages, help.
+ * What gpupool's sub-commands share: exit statuses, messages, help.
  */
 #ifndef GP_TOOLS_TOOL_H
 #define GP_TOOLS_TOOL_H
@@ -10,7 +10,7 @@ enum {
   GP_EXIT_DONE = 0,
   GP_EXIT_USAGE = 2,
   GP_EXIT_INPUT = 3,   /* unreadable or corrupt input, or an output that cannot be written */
-  GP_EXIT_PARTIAL = 4, /* with --strict: something is missing in the input */
+  GP_EXIT_PARTIAL = 4, /* with --strict: the input is incomplete */
 };
 
 /* A sub-command. argv[0] is its name. Returns the exit status. */
@@ -57,30 +57,26 @@ void gp_command_symbolize_help(void);
 
 /* message.c */
 
-/* One line on stderr: "gpupool: ...". What is not printable, line ends included, is replaced. */
+/* Prints one line on stderr: "gpupool: ...". Replaces unprintable characters, line ends included. */
 void gp_message(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* The same, followed by "; try gpupool COMMAND --help" (command NULL: "gpupool --help"). Returns
- * GP_EXIT_USAGE. */
+/* Like gp_message, followed by "; try gpupool COMMAND --help" (command NULL: "gpupool
+ * --help"). Returns GP_EXIT_USAGE. */
 int gp_message_usage(const char *command, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/*
- * Reports an option that does not exist, with the nearest of `names` (count strings without dashes) if one is
- * near. option is the argument as it was typed. Returns GP_EXIT_USAGE.
- */
+/* Reports an option that does not exist, and suggests the nearest of `names` (count strings without dashes)
+ * if one is near. option is the argument as typed. Returns GP_EXIT_USAGE. */
 int gp_message_unknown_option(
     const char *command, const char *option, const char *const *names, size_t count);
 
-/*
- * Copies text to buffer, every character that could steer a terminal (pool/util/printable.h) replaced by '?';
- * cut to capacity (at least 1), never in the middle of a UTF-8 character. Returns buffer.
- */
+/* Copies text to buffer and replaces every character that could steer a terminal (pool/util/printable.h) by
+ * '?'. Cuts to capacity (at least 1), never inside a UTF-8 character. Returns buffer. */
 char *gp_printable(const char *text, char *buffer, size_t capacity);
 
 /* suggest.c */
 
-/* The name that is nearest to text, if it is near enough to be what was meant, else NULL. Ignores case; '_'
- * is '-'. */
+/* The name nearest to text, if near enough to be what was meant, else NULL.
+ * Ignores case and treats '_' as '-'. */
 const char *gp_suggest_nearest(const char *text, const char *const *names, size_t count);
 
 #endif

@@ -19,15 +19,15 @@
 #include "pool/util/assert.h"
 #include "tools/control/target.h"
 
-#define ANSWER_BYTES   (1 << 20) /* 64 devices take a tenth */
-#define ANSWER_SECONDS 60        /* a snapshot of a large program on a slow disk */
-#define RETRY_MS       500       /* where as many clients wait for the process as may */
+#define ANSWER_BYTES   (1 << 20) /* 64 devices need a tenth of it */
+#define ANSWER_SECONDS 60        /* enough for a snapshot of a large program on a slow disk */
+#define RETRY_MS       500       /* retry interval while the process's queue of clients is full */
 
 static void __attribute__((format(printf, 2, 3))) say(char *problem, const char *format, ...)
 {
   va_list arguments;
   va_start(arguments, format);
-  (void)vsnprintf(problem, GP_CONTROL_PROBLEM_BYTES, format, arguments); /* what does not fit is cut */
+  (void)vsnprintf(problem, GP_CONTROL_PROBLEM_BYTES, format, arguments); /* cuts what does not fit */
   va_end(arguments);
 }
 
@@ -44,7 +44,8 @@ bool gp_control_client_is_number(const char *text)
   return isdigit((unsigned char)text[0]) && !*end && !errno && number >= 1 && number <= INT_MAX;
 }
 
-/* Removes what ended processes left in the folders of this user; what a process serves stays. */
+/* Removes the sockets that ended processes left in this user's folders;
+ * sockets of running processes stay. */
 static void remove_stale_sockets(void)
 {
   const char *const places[] = {getenv("XDG_RUNTIME_DIR"), NULL};
@@ -54,7 +55,7 @@ static void remove_stale_sockets(void)
   for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
     gp_control_folder("", places[i], geteuid(), folder);
     if (lstat(folder, &status) == 0 && S_ISDIR(status.st_mode) && status.st_uid == geteuid())
-      (void)gp_control_remove_stale(folder); /* those that remain do no harm */
+      (void)gp_control_remove_stale(folder); /* leftovers do no harm */
   }
 }
 
@@ -88,13 +89,13 @@ static uint64_t now_ms(void)
   return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
-/* Waits until fd (or none: -1) is ready, at most wait_ms. False with errno: the user does not want to wait
- * any longer. */
+/* Waits until fd (-1: none) is ready, at most wait_ms. False with errno: the user
+ * does not want to wait any longer. */
 static bool wait_some(gp_control_client_t *client, int fd, short events, unsigned wait_ms)
 {
   struct pollfd waiting = {.fd = fd, .events = events};
   if (!client->wait) {
-    (void)poll(&waiting, 1, (int)wait_ms); /* the caller looks for itself */
+    (void)poll(&waiting, 1, (int)wait_ms); /* the caller checks for itself */
     return true;
   }
   if (client->wait(client->wait_self, fd, events, wait_ms))
@@ -104,7 +105,7 @@ static bool wait_some(gp_control_client_t *client, int fd, short events, unsigne
   return false;
 }
 
-/* Returns false with errno: ETIMEDOUT, or ECANCELED as above. */
+/* Returns false with errno: ETIMEDOUT, or ECANCELED if wait_some returned false. */
 static bool wait_until(gp_control_client_t *client, int fd, short events, uint64_t until_ms)
 {
   struct pollfd waiting = {.fd = fd, .events = events};
@@ -132,7 +133,7 @@ static int connect_to(gp_control_client_t *client, const char *path)
     return -1;
   while (connect(fd, (struct sockaddr *)&address, sizeof(address)) != 0) {
     int error = errno;
-    if (error == EAGAIN && now_ms() >= until_ms) /* as many wait already as may */
+    if (error == EAGAIN && now_ms() >= until_ms) /* the queue of clients is full */
       error = ETIMEDOUT;
     if (error == EAGAIN && !wait_some(client, -1, 0, RETRY_MS))
       error = ECANCELED;
@@ -146,10 +147,10 @@ static int connect_to(gp_control_client_t *client, const char *path)
 }
 
 /*
- * Connects, and looks who listens (SO_PEERCRED: the process that called listen(2), by its number here):
- * nothing is sent to any process but the one that was asked for. The same holds for root's requests: the
- * answer of another user would be believed. Returns a connected socket, or -1 with errno; ENOENT where
- * another process listens.
+ * Connects, and checks which process listens: SO_PEERCRED gives the process that called listen(2), by its
+ * number in this namespace. The client sends nothing to any other process. The check also holds for root,
+ * who would otherwise believe another user's answer. Returns a connected socket, or -1 with errno; ENOENT
+ * where another process listens.
  */
 static int connect_to_target(gp_control_client_t *client, const gp_target_t *target, const char *path)
 {
@@ -171,14 +172,14 @@ static int connect_to_target(gp_control_client_t *client, const gp_target_t *tar
   return -1;
 }
 
-/* Only a folder of the user of the process is looked into: what is in another may have been put there by any
- * user. */
+/* Opens the folder only if it belongs to the target's user: any user may
+ * have put files into another one. */
 static DIR *open_folder(const gp_target_t *target, const char *folder)
 {
   struct stat status;
   int fd = open(folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
   if (fd < 0) {
-    if (errno == ELOOP || errno == ENOTDIR) /* no socket of the library's is there */
+    if (errno == ELOOP || errno == ENOTDIR) /* the library put no socket there */
       errno = ENOENT;
     return NULL;
   }
@@ -199,8 +200,8 @@ static DIR *open_folder(const gp_target_t *target, const char *folder)
   return NULL;
 }
 
-/* A process of another namespace may have the same number: who listens decides. Returns
- * as connect_to_target. */
+/* A process of another namespace may have the same number, so connect_to_target checks who
+ * listens. Returns as connect_to_target. */
 static int find_in_folder(gp_control_client_t *client, const gp_target_t *target, const char *folder)
 {
   int fd = -1;
@@ -222,13 +223,13 @@ static int find_in_folder(gp_control_client_t *client, const gp_target_t *target
     else if (errno != ENOENT)
       worst = errno;
   }
-  (void)closedir(listing); /* it was only read */
+  (void)closedir(listing); /* only read */
   errno = worst;
   return fd;
 }
 
-/* Where the socket may be: in the folders that the process would have taken, and in those of its own file
- * system. */
+/* Looks for the socket in the folders that the process would have chosen, both in our file
+ * system and in the process's own. */
 static int find_and_connect(gp_control_client_t *client, const gp_target_t *target, const char *environment)
 {
   char runtime_of_user[64];
@@ -259,7 +260,7 @@ static int find_and_connect(gp_control_client_t *client, const gp_target_t *targ
   return -1;
 }
 
-/* Why there is no socket. */
+/* Says why there is no socket. */
 static void explain(const gp_control_client_t *client, const gp_target_t *target, const char *environment,
     int error, char *problem)
 {
@@ -267,7 +268,7 @@ static void explain(const gp_control_client_t *client, const gp_target_t *target
   const int pid = (int)client->pid;
   const char *control = gp_target_variable(environment, "GPUPOOL_CONTROL");
   char *maps = gp_target_read(client->pid, "maps");
-  bool is_loaded = !maps || strstr(maps, "libgpupool") != NULL; /* or not known */
+  bool is_loaded = !maps || strstr(maps, "libgpupool") != NULL; /* or unknown */
   free(maps);
 
   if (gp_control_client_is_gone(client)) {
@@ -296,7 +297,8 @@ static void explain(const gp_control_client_t *client, const gp_target_t *target
   }
 }
 
-/* The start of a process as another namespace counts it may differ: what counts is who listens. */
+/* Ignores the start time in a socket's name, since it may differ between namespaces:
+ * the listener's identity decides. */
 static int open_connection(gp_control_client_t *client, char *problem)
 {
   char intruder[GP_CONTROL_PROBLEM_BYTES];
@@ -340,7 +342,8 @@ static bool send_all(gp_control_client_t *client, int fd, const char *text, size
   return true;
 }
 
-/* All until the other end closes; NULL: with errno, or 0 if it is too much. To be freed. */
+/* Receives until the other end closes. NULL: with errno, or 0 if the text is
+ * too long. The caller frees it. */
 static char *receive_all(gp_control_client_t *client, int fd, uint64_t until_ms)
 {
   char *text = malloc(ANSWER_BYTES);
@@ -372,7 +375,7 @@ cJSON *gp_control_client_ask(gp_control_client_t *client, const char *request, c
   if (fd < 0)
     return NULL;
   const uint64_t until_ms = now_ms() + ANSWER_SECONDS * 1000;
-  /* What is refused before it was read cannot be sent, but has an answer. */
+  /* If the process refuses before it reads the request, sending fails, but an answer still comes. */
   if (send_all(client, fd, request, strlen(request), until_ms))
     (void)send_all(client, fd, "\n", 1, until_ms);
   char *text = client->is_left ? NULL : receive_all(client, fd, until_ms);

@@ -1,5 +1,5 @@
 /*
- * gpupool ctl: asks something of a running program.
+ * gpupool ctl: sends a request to a running program.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +15,7 @@
 
 typedef struct request {
   const char *name;
-  const char *argument; /* its name in the help; NULL: there is none */
+  const char *argument; /* its name in the help; NULL: takes none */
   bool is_optional;
   void (*print)(const cJSON *answer);
 } request_t;
@@ -46,7 +46,7 @@ static void print_snapshot(const cJSON *answer)
 
 #define TEXT_BYTES (GP_NUMBER_BYTES > GP_SIZE_TEXT_BYTES ? GP_NUMBER_BYTES : GP_SIZE_TEXT_BYTES)
 
-/* A value as its unit has it: all gauges whose name ends so are bytes. */
+/* Prints a value in its unit; gauges whose names end in this way are in bytes. */
 static void print_value(const char *name, const cJSON *gauge, const char *member)
 {
   char buffer[TEXT_BYTES];
@@ -178,7 +178,8 @@ static int unknown_request(const char *name)
                  : gp_message_usage("ctl", "ctl: unknown request %s", name);
 }
 
-/* The line to send; "" after a message. A path is made absolute: the program is in another folder. */
+/* Makes the line to send; "" after a message. Makes a path absolute: the
+ * program's working folder differs. */
 static void make_line(const request_t *request, const char *argument, char *line, size_t capacity)
 {
   char folder[GP_PATH_BYTES] = "";

@@ -18,7 +18,7 @@
 #define INTERVAL_MS_MIN     50
 #define INTERVAL_MS_MAX     3600000
 #define INTERVAL_MS_DEFAULT 1000
-#define SLOW_MS             500 /* after which an answer that has not come is worth a line */
+#define SLOW_MS             500 /* after this, a late answer is worth a line */
 
 typedef struct options {
   const char *process;
@@ -34,7 +34,7 @@ typedef struct watch {
   gp_monitor_t monitor;
   gp_new_snapshots_t written; /* the snapshots written since live began */
   bool knows_written;
-  bool has_looked; /* live holds an answer */
+  bool has_looked; /* live has received an answer */
   char message[GP_PATH_BYTES + 64];
   char problem[GP_CONTROL_PROBLEM_BYTES];
 } watch_t;
@@ -109,7 +109,7 @@ static int parse(int argc, char **argv, options_t *options)
   return 0;
 }
 
-/* The snapshots of the program are named in the answer as a pattern, relative to its folder. */
+/* Takes the pattern of the program's snapshots from the answer. It is relative to the program's folder. */
 static void note_written(watch_t *watch, const cJSON *stats)
 {
   const cJSON *output = cJSON_GetObjectItem(stats, "output");
@@ -131,7 +131,7 @@ static void note_written(watch_t *watch, const cJSON *stats)
   watch->knows_written = true;
 }
 
-/* Takes a look; false with the reason in problem. */
+/* Asks the program once; false with the reason in problem. */
 static bool look(watch_t *watch)
 {
   cJSON *stats = gp_control_client_ask(&watch->client, "stats", watch->problem);
@@ -160,7 +160,7 @@ static void ask(watch_t *watch, const char *request, const char *done)
   else if (cJSON_IsString(path))
     snprintf(watch->message, sizeof(watch->message), "%s: %s", done,
         gp_printable(path->valuestring, text, sizeof(text)));
-  else if (cJSON_GetNumberValue(cJSON_GetObjectItem(answer, "kept")) > 0) /* not a number: false */
+  else if (cJSON_GetNumberValue(cJSON_GetObjectItem(answer, "kept")) > 0) /* not a number compares false */
     snprintf(watch->message, sizeof(watch->message),
         "the device is busy: idle memory goes back when the program frees or synchronizes while it is quiet");
   else
@@ -189,8 +189,8 @@ static int draw(const watch_t *watch, bool full_screen)
   return 0;
 }
 
-/* gp_control_client_t wait, while live has the screen: the program may be stopped, and the user can leave all
- * the same. */
+/* The gp_control_client_t wait while live has the screen: the user can leave
+ * even if the program is stopped. */
 static bool wait_for_answer(void *self, int fd, short events, unsigned wait_ms)
 {
   watch_t *watch = self;
@@ -200,7 +200,7 @@ static bool wait_for_answer(void *self, int fd, short events, unsigned wait_ms)
   switch (gp_terminal_wait(wait_ms < SLOW_MS ? wait_ms : SLOW_MS, fd, events, &key)) {
   case GP_TERMINAL_SIGNAL: return false;
   case GP_TERMINAL_READY: return true;
-  case GP_TERMINAL_KEY: return key != 'q'; /* the others need an answer */
+  case GP_TERMINAL_KEY: return key != 'q'; /* other keys need an answer first */
   case GP_TERMINAL_TIME: break;
   }
   snprintf(text, sizeof(text), "process %d does not answer%s", (int)watch->client.pid,
@@ -216,7 +216,7 @@ static bool wait_for_answer(void *self, int fd, short events, unsigned wait_ms)
   return true;
 }
 
-/* The last words, after the screen is what it was. */
+/* Prints the last message, after the terminal is restored. */
 static int say_end(watch_t *watch)
 {
   if (!watch->has_looked || !gp_control_client_is_gone(&watch->client)) {
@@ -232,14 +232,14 @@ static int say_end(watch_t *watch)
   return GP_EXIT_DONE;
 }
 
-/* Until the next look is due. False: that was all. */
+/* Waits until the next look is due, and obeys keys. False: the user or a signal ends live. */
 static bool wait_and_obey(watch_t *watch, bool *ret_draw)
 {
   char key;
   *ret_draw = true;
   switch (gp_terminal_wait(watch->options->interval_ms, -1, 0, &key)) {
   case GP_TERMINAL_SIGNAL: return false;
-  case GP_TERMINAL_READY: /* there is no descriptor to be ready */
+  case GP_TERMINAL_READY: /* not possible without a descriptor */
   case GP_TERMINAL_TIME: return true;
   case GP_TERMINAL_KEY: break;
   }
@@ -275,7 +275,7 @@ static int watch_screen(watch_t *watch)
 static int watch_lines(watch_t *watch)
 {
   do {
-    (void)usleep(watch->options->interval_ms * 1000); /* a signal only makes the next look come sooner */
+    (void)usleep(watch->options->interval_ms * 1000); /* a signal only shortens the wait */
   } while (look(watch) && !ferror(stdout));
   return ferror(stdout) ? GP_EXIT_INPUT : say_end(watch);
 }
@@ -292,7 +292,7 @@ int gp_command_live(int argc, char **argv)
     gp_command_live_help();
     return GP_EXIT_DONE;
   }
-  (void)setlocale(LC_CTYPE, ""); /* else it is the C locale: no bars but of ASCII */
+  (void)setlocale(LC_CTYPE, ""); /* the C locale would draw ASCII bars only */
   watch.options = &options;
   if (!gp_control_client_init(&watch.client, options.process, watch.problem)) {
     gp_message("live: %s", watch.problem);

@@ -82,9 +82,7 @@ void gp_monitor_update(gp_monitor_t *monitor, const cJSON *stats)
   monitor->samples++;
 }
 
-/*
- * Printing. A line is made of plain text and styles; only the text has a width.
- */
+/* Printing. A line is plain text and styles; only the text has a width. */
 typedef struct page {
   const gp_monitor_layout_t *layout;
   const gp_output_t *output;
@@ -104,7 +102,7 @@ static void end_line(page_t *page)
   page->lines++;
 }
 
-/* text is ASCII, or the cut may be within a character. */
+/* text must be ASCII: cutting it must not split a character. */
 static void print_line(page_t *page, gp_style_t style, const char *text)
 {
   if (!has_room(page, 1))
@@ -113,7 +111,7 @@ static void print_line(page_t *page, gp_style_t style, const char *text)
   end_line(page);
 }
 
-/* How much of what is shown takes how much of the bar. */
+/* One part of the bar: its bytes and how to draw it. */
 typedef struct part {
   uint64_t bytes;
   gp_style_t style;
@@ -131,7 +129,8 @@ static void parts_of(const gp_monitor_device_t *device, part_t *parts)
   parts[PART_CACHED] = (part_t){device->cached, GP_STYLE_FAINT, "\u2591", '='};
 }
 
-/* The whole of the bar: what the program may have. Without a limit or a known device, the highest it had. */
+/* Bytes that the whole bar stands for: what the program may have; without a
+ * limit or a known device, its peak. */
 static uint64_t scale_of(const gp_monitor_device_t *device)
 {
   uint64_t held = device->reserved + device->forwarded;
@@ -164,7 +163,7 @@ static void print_bar(page_t *page, const gp_monitor_device_t *device)
   parts_of(device, parts);
   fputs("  [", page->output->stream);
   for (int i = 0; i < PART_COUNT; i++) {
-    /* Ends are rounded, not lengths, so that the parts add up; what is there at all is seen. */
+    /* Rounds ends, not lengths, so that the parts add up. A part that is not empty always shows. */
     sum += parts[i].bytes;
     unsigned end = (unsigned)((double)sum / (double)scale * width + 0.5);
     if (parts[i].bytes && end <= used)
@@ -201,7 +200,7 @@ static void print_legend(page_t *page, const gp_monitor_device_t *device)
   end_line(page);
 }
 
-/* What was held at each of the last samples, the newest at the right. */
+/* Shows how much the program held at each of the last samples, the newest at the right. */
 static void print_history(page_t *page, const gp_monitor_t *monitor, const gp_monitor_device_t *device)
 {
   static const char *const unicode[] = {
@@ -285,7 +284,7 @@ void gp_monitor_print(
   char line[MAX_COLUMNS + 1];
   unsigned kept = (layout->message != NULL) + layout->shows_keys;
 
-  /* The lines at the end are not pushed out. */
+  /* Keeps room for the lines at the end. */
   if (body.rows)
     body.rows = body.rows > kept ? body.rows - kept : 1;
   page.layout = &body;

@@ -1,5 +1,5 @@
 /*
- * What gpupool live shows: one screen, from the statistics of a running program and what they were before.
+ * What gpupool live shows: one screen, made from a running program's statistics and their history.
  */
 #ifndef GP_TOOLS_LIVE_FRAME_H
 #define GP_TOOLS_LIVE_FRAME_H
@@ -15,14 +15,14 @@
 
 typedef struct gp_monitor_device {
   bool is_there;
-  uint64_t limit; /* bytes, as all that follow; 0: none */
-  uint64_t total; /* of the device; 0: not known */
+  uint64_t limit; /* bytes, like all that follow; 0: none */
+  uint64_t total; /* of the device; 0: unknown */
   uint64_t device_free;
   uint64_t allocated, deferred, cached, forwarded, reserved;
   uint64_t peak_allocated, peak_reserved;
   uint64_t hits, misses, driver_calls, ooms;
-  double allocations_per_second, calls_per_second; /* since the statistics before; negative: not known yet */
-  uint64_t history[GP_MONITOR_HISTORY];            /* held from the device: reserved and forwarded */
+  double allocations_per_second, calls_per_second; /* since the last statistics; negative: unknown */
+  uint64_t history[GP_MONITOR_HISTORY];            /* held from the driver: reserved and forwarded */
 } gp_monitor_device_t;
 
 typedef struct gp_monitor {
@@ -30,22 +30,23 @@ typedef struct gp_monitor {
   char program[64]; /* printable */
   char trace[16];
   uint64_t time_ns; /* since the program's first memory */
-  uint64_t samples; /* statistics seen; the newest is history[(samples - 1) % GP_MONITOR_HISTORY] */
+  uint64_t samples; /* statistics received; the newest is history[(samples - 1) % GP_MONITOR_HISTORY] */
   gp_monitor_device_t devices[GP_MAX_DEVICES];
 } gp_monitor_t;
 
-/* Takes in an answer to `stats`. What is missing in it counts as 0. monitor is zeroed at first. */
+/* Adds an answer to `stats`. A missing member counts as 0. The caller zeroes
+ * monitor before the first call. */
 void gp_monitor_update(gp_monitor_t *monitor, const cJSON *stats);
 
 typedef struct gp_monitor_layout {
-  unsigned columns, rows; /* of the screen; rows 0: as many as it takes */
+  unsigned columns, rows; /* of the screen; rows 0: no bound */
   bool unicode;
   bool shows_keys;
-  const char *message; /* one line at the end; NULL: none */
+  const char *message; /* the last line but the keys; NULL: none */
 } gp_monitor_layout_t;
 
-/* Writes one frame, each line ended by a line end; no line is longer than the screen is wide, and there are
- * not more than rows. */
+/* Writes one frame, each line ended by a line end. No line is wider than the screen,
+ * and there are at most rows lines. */
 void gp_monitor_print(
     const gp_monitor_t *monitor, const gp_monitor_layout_t *layout, const gp_output_t *output);
 

@@ -10,7 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define ENTER                "\033[?1049h\033[?25l" /* the other screen, no cursor */
+#define ENTER                "\033[?1049h\033[?25l" /* the alternate screen, no cursor */
 #define LEAVE                "\033[?25h\033[?1049l"
 #define HOME                 "\033[H"
 #define CLEAR_TO_END_OF_LINE "\033[K"
@@ -24,8 +24,7 @@ static struct {
   bool has_exit_handler;
   struct termios before;
   struct sigaction actions[HANDLED_COUNT];
-  sigset_t
-      mask_before; /* the signals are blocked but while waiting: none is lost between a look and a wait */
+  sigset_t mask_before; /* signals are blocked except while waiting, so none is lost in between */
   volatile sig_atomic_t ended_by;
   volatile sig_atomic_t was_stopped;
 } terminal;
@@ -45,7 +44,7 @@ static void write_all(const char *text, size_t length)
     if (written < 0 && errno == EINTR)
       continue;
     if (written <= 0)
-      return; /* the terminal has gone: a signal will say so */
+      return; /* the terminal has gone: a signal will follow */
     text += written;
     length -= (size_t)written;
   }
@@ -62,7 +61,7 @@ static void set_mode(bool ours)
   } else {
     write_all(LEAVE, strlen(LEAVE));
   }
-  (void)tcsetattr(STDIN_FILENO, TCSADRAIN, &mode); /* it may have gone */
+  (void)tcsetattr(STDIN_FILENO, TCSADRAIN, &mode); /* the terminal may have gone */
 }
 
 static void restore(void)
@@ -72,7 +71,7 @@ static void restore(void)
   terminal.is_taken = false;
   set_mode(false);
   for (size_t i = 0; i < HANDLED_COUNT; i++)
-    (void)sigaction(handled[i], &terminal.actions[i], NULL); /* what it was */
+    (void)sigaction(handled[i], &terminal.actions[i], NULL); /* as before */
   (void)sigprocmask(SIG_SETMASK, &terminal.mask_before, NULL);
 }
 
@@ -85,7 +84,7 @@ bool gp_terminal_enter(void)
     return false;
   memset(&action, 0, sizeof(action));
   action.sa_handler = on_signal;
-  (void)sigemptyset(&blocked); /* these cannot fail */
+  (void)sigemptyset(&blocked); /* none of these can fail */
   for (size_t i = 0; i < HANDLED_COUNT; i++)
     (void)sigaddset(&blocked, handled[i]);
   (void)sigprocmask(SIG_BLOCK, &blocked, &terminal.mask_before);
@@ -105,13 +104,13 @@ void gp_terminal_leave(void)
     return;
   restore();
   if (number)
-    (void)raise(number); /* who started us sees why */
+    (void)raise(number); /* our parent process sees the cause */
 }
 
 static void stop(void)
 {
   set_mode(false);
-  (void)raise(SIGSTOP); /* goes on here */
+  (void)raise(SIGSTOP); /* execution continues here */
   set_mode(true);
 }
 
@@ -134,7 +133,7 @@ gp_terminal_event_t gp_terminal_wait(unsigned wait_ms, int fd, short events, cha
     return GP_TERMINAL_READY;
   if (read(STDIN_FILENO, ret_key, 1) == 1)
     return GP_TERMINAL_KEY;
-  terminal.ended_by = SIGHUP; /* no keys will come any more: the terminal has gone */
+  terminal.ended_by = SIGHUP; /* the terminal has gone and sends no more keys */
   return GP_TERMINAL_SIGNAL;
 }
 
@@ -149,7 +148,7 @@ void gp_terminal_show(const char *text, size_t length)
     write_all(CLEAR_TO_END_OF_LINE, strlen(CLEAR_TO_END_OF_LINE));
     text = line_end + 1;
     if (text < end)
-      write_all("\n", 1); /* not after the last, which would scroll a full screen */
+      write_all("\n", 1); /* not after the last line: that would scroll a full screen */
   }
   write_all(CLEAR_BELOW, strlen(CLEAR_BELOW));
 }

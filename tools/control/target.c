@@ -24,7 +24,7 @@ char *gp_target_read(pid_t pid, const char *name)
     used += (size_t)got;
   close(fd);
   text[used] = '\0';
-  if (used == 0) { /* the kernel answers so where it refuses */
+  if (used == 0) { /* what the kernel gives if it refuses access */
     free(text);
     return NULL;
   }
@@ -41,8 +41,8 @@ const char *gp_target_variable(const char *environment, const char *name)
   return NULL;
 }
 
-/* The last number of a line of /proc/PID/status, or the one behind the first for `second`; fallback: there is
- * none. */
+/* The last number of a line of /proc/PID/status, or its second number if
+ * `second`; fallback: no such line. */
 static unsigned long number_in_status(
     const char *status, const char *name, bool second, unsigned long fallback)
 {

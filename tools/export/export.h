@@ -1,6 +1,6 @@
 /*
- * gpupool export: a snapshot in the formats of other tools. What the formats share is here: events with their
- * names resolved, which blocks were live when the history begins, how a frame is called.
+ * gpupool export: writes a snapshot in the formats of other tools. This file has what the formats share:
+ * events with names resolved, the blocks that were live when the history begins, and names for frames.
  */
 #ifndef GP_TOOLS_EXPORT_H
 #define GP_TOOLS_EXPORT_H
@@ -15,7 +15,7 @@
 
 #define GP_EXPORT_ALL (-1) /* every device */
 
-/* An event, its columns put together. Sizes in bytes; indexes are -1 and texts "" where there is none. */
+/* An event, assembled from its columns. Sizes in bytes. Missing indexes are -1, missing texts "". */
 typedef struct gp_export_event {
   size_t index; /* in the snapshot */
   gp_event_kind_t kind;
@@ -31,8 +31,7 @@ typedef struct gp_export_event {
   const char *detail;
 } gp_export_event_t;
 
-/* What blocks are weighed by: those live in the snapshot, those live at the moment when most was, all there
- * ever were. */
+/* Which blocks to weigh: those live in the snapshot, those live at the peak, or all that ever existed. */
 typedef enum gp_export_metric {
   GP_EXPORT_LIVE,
   GP_EXPORT_PEAK,
@@ -44,74 +43,76 @@ extern const char *const gp_export_metric_names[GP_EXPORT_METRICS];
 
 typedef struct gp_export {
   const gp_snapshot_t *snapshot; /* borrowed */
-  const char *name;              /* of the input, for messages; borrowed */
-  FILE *stream;                  /* where the export goes: nothing is buffered in it between two functions */
-  int device;                    /* the one asked for, or GP_EXPORT_ALL */
-  gp_export_metric_t metric;     /* of folded */
-  size_t event_count;            /* 0 without the columns that nothing can do without */
-  uint64_t *streams;             /* handles, by the index of the file */
+  const char *name;              /* the input's, for messages; borrowed */
+  FILE *stream;                  /* where the export goes; functions buffer nothing between calls */
+  int device;                    /* the requested one, or GP_EXPORT_ALL */
+  gp_export_metric_t metric;     /* for folded */
+  size_t event_count;            /* 0 if an indispensable column is missing */
+  uint64_t *streams;             /* handles, by index in the file */
   size_t stream_count;
-  const char **threads; /* names, by the index of the file; borrowed of the snapshot */
+  const char **threads; /* names, by index in the file; borrowed from the snapshot */
   uint64_t *tids;
   size_t thread_count;
-  uint64_t pid; /* 0: not known */
+  uint64_t pid; /* 0: unknown */
   uint64_t start_time_us;
   bool shows_progress;
 } gp_export_t;
 
 /* export_events.c */
 
-/* Prepares an export. Borrows snapshot and name. Returns 0 or ENOMEM; fini it in any case. */
+/* Prepares an export. Borrows snapshot and name. Returns 0 or ENOMEM; call fini in any case. */
 int gp_export_init(gp_export_t *export, const gp_snapshot_t *snapshot, const char *name, int device);
 void gp_export_fini(gp_export_t *export);
 
-/* Event i, below event_count. False: it is of another device than asked for, or of none. */
+/* Reads event i, below event_count. False: it is on a device that was not requested, or on none. */
 bool gp_export_event(const gp_export_t *export, size_t i, gp_export_event_t *ret_event);
 
 bool gp_export_has_device(const gp_export_t *export, int device);
 
-/* True if memory that is not pooled lies in the device: page-locked memory of the host does not. */
+/* True if memory of this kind outside the pool is in device memory; page-locked host memory is not. */
 bool gp_export_is_device_memory(const char *kind);
 
 /*
- * The blocks that were live before the first event, which is more than none if older events are missing: what
- * is live in the snapshot, with every event undone. Forwarded memory is among them. Key is the block's
- * number; what has none is left out. *map is empty before; fini it in any case. Returns 0 or ENOMEM.
+ * The blocks that were live before the first event; there are some if older events are missing. Undoes
+ * every event from what is live in the snapshot. Includes forwarded memory. The key is the block's number;
+ * leaves out memory without one. The caller passes an empty *map and calls fini in any case. Returns 0 or
+ * ENOMEM.
  */
 int gp_export_live_at_start(const gp_export_t *export, gp_block_map_t *map);
 
-/* The same of the end: what the snapshot says is live. */
+/* Like gp_export_live_at_start, at the end: what is live in the snapshot. */
 int gp_export_live_at_end(const gp_export_t *export, gp_block_map_t *map);
 
-/* Says on a terminal how far it is: part of whole. A no-op most of the times that it is called. */
+/* Shows progress on a terminal: part of whole. Most calls do nothing. */
 void gp_export_progress(const gp_export_t *export, uint64_t part, uint64_t whole);
 
-/* export_frames.c: how a frame is called where it has no name: by its module and the offset in it, or its
- * address. */
+/* export_frames.c: names a frame. One without a name gets its module and
+ * the offset in it, or its address. */
 
 #define GP_EXPORT_FRAME_BYTES 512
 
-/* The function; returns a text of the snapshot or buffer, which holds GP_EXPORT_FRAME_BYTES. */
+/* The function; returns a text of the snapshot, or buffer, which holds GP_EXPORT_FRAME_BYTES. */
 const char *gp_export_frame_function(const gp_snapshot_t *snapshot, size_t frame, char *buffer);
 
-/* The source file, else the path of the module, else "". Of the snapshot. */
+/* The source file, else the path of the module, else "". Belongs to the snapshot. */
 const char *gp_export_frame_file(const gp_snapshot_t *snapshot, size_t frame);
 
 /* export_weights.c: bytes by stack. */
 typedef struct gp_export_weights {
-  uint64_t *bytes[GP_EXPORT_METRICS]; /* of stack i at i + 1, of no stack at 0 */
+  uint64_t *bytes[GP_EXPORT_METRICS]; /* of stack i at i + 1; without a stack at 0 */
   uint64_t sums[GP_EXPORT_METRICS];
   size_t count; /* stacks + 1 */
 } gp_export_weights_t;
 
-/* Weighs the blocks of all devices that were asked for by what they take (rounded). Returns 0 or ENOMEM; fini
- * in any case. */
+/* Weighs the blocks of all requested devices by their rounded bytes. Returns 0 or
+ * ENOMEM; call fini in any case. */
 int gp_export_weigh(const gp_export_t *export, gp_export_weights_t *ret_weights);
 void gp_export_weights_fini(gp_export_weights_t *weights);
 
 /*
- * The formats. Each writes the whole export to export->stream and returns 0 or an errno: ENOMEM, EOVERFLOW if
- * it would be more than gp_snapshot_output_most, or that of a write (which may also be left to ferror).
+ * The formats. Each writes the whole export to export->stream. Returns 0 or an errno: ENOMEM; EOVERFLOW
+ * if the export would exceed gp_snapshot_output_most; or that of a write, which may also only show in
+ * ferror.
  */
 int gp_export_pytorch(gp_export_t *export);      /* export_pytorch.c */
 int gp_export_pytorch_json(gp_export_t *export); /* the same */

@@ -1,5 +1,5 @@
 /*
- * gpupool export: a snapshot for other tools.
+ * gpupool export: writes a snapshot for other tools.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -19,10 +19,10 @@ typedef struct format {
   const char *name;
   int (*write)(gp_export_t *export);
   bool is_binary;
-  bool is_of_one_device; /* devices cannot be told apart in it */
+  bool is_of_one_device; /* the format cannot tell devices apart */
   const char *help;
-  const char *repeats;     /* what it writes again and again; NULL: nothing */
-  const char *alternative; /* which is bounded by the snapshot */
+  const char *repeats;     /* what the format writes repeatedly; NULL: nothing */
+  const char *alternative; /* a format whose size the snapshot bounds */
 } format_t;
 
 static const format_t formats[] = {
@@ -153,7 +153,7 @@ static int parse_skip_file(const char *text, request_t *request)
   return gp_patterns_load(&request->skip, text);
 }
 
-/* An option, whose value may be in the same argument. next: the argument behind it; NULL: there is none. */
+/* Parses an option, whose value may be in the same argument. next: the following argument, or NULL. */
 static int parse_option(const char *argument, const char *next, request_t *request, bool *ret_took_next)
 {
   static const struct {
@@ -264,7 +264,7 @@ static int write_export(const request_t *request, gp_export_t *export)
   return GP_EXIT_INPUT;
 }
 
-/* Loads the file, and writes it in the format. */
+/* Loads the file and writes it in the format. */
 static int run(const request_t *request)
 {
   gp_export_t export = {0};

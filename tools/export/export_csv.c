@@ -1,7 +1,7 @@
 /*
- * The requests of a program as rows "op,id,size,stream", which test/prog/replay performs. Blocks that were
- * live before the first event come first. Whatever the snapshot holds, an id is allocated while it is not
- * live and freed while it is: the replay takes nothing else.
+ * A program's requests as rows "op,id,size,stream", which test/prog/replay performs. Blocks that were live
+ * before the first event come first. An id is allocated only while not live and freed only while live,
+ * whatever the snapshot holds: the replay accepts nothing else.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -18,7 +18,7 @@ typedef struct csv {
   uint64_t misfits;
 } csv_t;
 
-/* 0 is the default stream, as for the replay; the others by their place in the table of the snapshot. */
+/* 0 is the default stream, as in the replay; other streams get their index in the snapshot's table. */
 static uint64_t stream_of(const gp_export_t *export, int stream)
 {
   enum { LEGACY_HANDLE = 1 };
@@ -51,7 +51,7 @@ static void write_free(csv_t *csv, uint64_t id, int stream)
     csv->misfits++;
 }
 
-/* Another process allocated imported memory. */
+/* Imported memory is not a request: another process allocated it. */
 static bool is_request(const char *kind)
 {
   return gp_export_is_device_memory(kind) && strcmp(kind, "external") != 0;

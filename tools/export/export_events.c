@@ -1,5 +1,5 @@
 /*
- * What the exports read: events put together from their columns, and the blocks that were live before them.
+ * What the exports read: events assembled from their columns, and the blocks that were live before them.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -17,8 +17,8 @@ const char *const gp_export_metric_names[GP_EXPORT_METRICS] = {
     [GP_EXPORT_TOTAL] = "total",
 };
 
-/* Handles are text, since they do not fit a number of JSON; one that cannot be read is
- * 0, the default stream. */
+/* Handles are text, because they do not fit a JSON number. One that cannot be read
+ * becomes 0, the default stream. */
 static int read_streams(gp_export_t *export)
 {
   const cJSON *list = cJSON_GetObjectItemCaseSensitive(export->snapshot->root, "streams");
@@ -31,7 +31,7 @@ static int read_streams(gp_export_t *export)
   return 0;
 }
 
-/* Bytes. The kernel's names have 15; every event has one, and formats write it with each. */
+/* Bytes. The kernel's names have 15. Formats write the name with each event, so it needs a limit. */
 #define THREAD_NAME_MOST 256
 
 static int read_threads(gp_export_t *export)
@@ -48,7 +48,7 @@ static int read_threads(gp_export_t *export)
     const char *name = gp_snapshot_text(item, "name");
     export->threads[export->thread_count] = strlen(name) <= THREAD_NAME_MOST ? name : "(a long name)";
     (void)gp_snapshot_uint(
-        item, "tid", &export->tids[export->thread_count++]); /* else 0, as of unknown threads */
+        item, "tid", &export->tids[export->thread_count++]); /* else 0, as for unknown threads */
   }
   return 0;
 }
@@ -60,7 +60,7 @@ int gp_export_init(gp_export_t *export, const gp_snapshot_t *snapshot, const cha
   *export = (gp_export_t){.snapshot = snapshot, .name = name, .device = device, .metric = GP_EXPORT_PEAK};
   if (snapshot->events.columns[GP_COLUMN_ACTION] && snapshot->events.columns[GP_COLUMN_TIME_NS])
     export->event_count = snapshot->events.count;
-  (void)gp_snapshot_uint(process, "start_time_us", &export->start_time_us); /* else times count from 0 */
+  (void)gp_snapshot_uint(process, "start_time_us", &export->start_time_us); /* else times start at 0 */
   (void)gp_snapshot_uint(process, "pid", &export->pid);
   int error = read_streams(export);
   if (!error)
@@ -157,7 +157,7 @@ int gp_export_live_at_start(const gp_export_t *export, gp_block_map_t *map)
       continue;
     bool is_forwarded = event.kind == GP_EVENT_FORWARDED_FREE;
     if (event.kind == GP_EVENT_ALLOC || event.kind == GP_EVENT_FORWARDED_ALLOC) {
-      (void)gp_block_map_take(map, event.block, NULL); /* one that is not there needs no undoing */
+      (void)gp_block_map_take(map, event.block, NULL); /* a missing one needs no undoing */
     } else if (event.kind == GP_EVENT_FREE_REQUESTED ||
                (is_forwarded && gp_export_is_device_memory(event.detail))) {
       const gp_block_entry_t entry = {.key = event.block,

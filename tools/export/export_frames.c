@@ -1,6 +1,6 @@
 /*
- * How a frame is called. Names come from the snapshot; a frame without one is said by its place in a module,
- * which is the same in every run, or at least by its address.
+ * Names frames. Names come from the snapshot. A frame without one is shown as its place in a module, which
+ * is the same in every run, or else as its address.
  */
 #include <inttypes.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /*
- * A tree as JSON: what occurs again is written again, a pair is an array.
+ * A tree as JSON: writes repeated values again, and a pair as an array.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 #include "trace/snapshot/json.h"
 
 #define BUFFER_BYTES (1 << 16)
-#define LINE_DEPTH   3 /* lists down to here have a line for each element */
+#define LINE_DEPTH   3 /* lists up to this depth put each element on a line */
 
 typedef struct json_tree {
   gp_tree_t tree;
@@ -19,7 +19,7 @@ typedef struct json_tree {
 
 static json_tree_t *of(gp_tree_t *tree)
 {
-  return (json_tree_t *)tree; /* its first member */
+  return (json_tree_t *)tree; /* tree is its first member */
 }
 
 static void dict_open(gp_tree_t *tree)

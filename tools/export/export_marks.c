@@ -60,7 +60,7 @@ void gp_export_marks_read(const gp_export_t *export, gp_export_marks_t *ret_mark
     const gp_export_mark_t *begun = mark.kind == GP_MARK_MOMENT ? NULL : find_open(ret_marks, mark.scope);
     if ((mark.kind == GP_MARK_BEGIN && begun) || (mark.kind == GP_MARK_END && !begun))
       continue;
-    if (begun) /* both ends have one name */
+    if (begun) /* the end gets the begin's name */
       mark.name = begun->name;
     last_ns = mark.time_ns;
     ret_marks->marks[ret_marks->count++] = mark;

@@ -1,5 +1,5 @@
 /*
- * What the program said of moments: marks, and the begins and ends of its scopes.
+ * The program's marks, and the begins and ends of its scopes.
  */
 #ifndef GP_TOOLS_EXPORT_MARKS_H
 #define GP_TOOLS_EXPORT_MARKS_H
@@ -8,11 +8,11 @@
 #include "trace/format/marks.h"
 
 typedef struct gp_export_mark {
-  const char *name; /* of the snapshot */
+  const char *name; /* belongs to the snapshot */
   uint64_t time_ns;
-  uint64_t scope; /* 0: of none */
+  uint64_t scope; /* 0: no scope */
   gp_mark_kind_t kind;
-  int device; /* -1: of none */
+  int device; /* -1: no device */
   int thread;
 } gp_export_mark_t;
 
@@ -21,10 +21,8 @@ typedef struct gp_export_marks {
   size_t count;
 } gp_export_marks_t;
 
-/*
- * Those of the devices that were asked for, in the order of time, GP_MARKS_MAX at most. An end is there only
- * with its begin before it. What is not as trace/FORMAT.md says is left out.
- */
+/* Reads the marks of the requested devices in order of time, GP_MARKS_MAX at most. Keeps an end only if its
+ * begin comes before it. Leaves out what does not follow trace/FORMAT.md. */
 void gp_export_marks_read(const gp_export_t *export, gp_export_marks_t *ret_marks);
 
 #endif

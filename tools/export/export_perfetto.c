@@ -1,9 +1,11 @@
 /*
- * The trace event format, which Perfetto and chrome://tracing read. Blocks are asynchronous slices, since
- * their lifetimes overlap: a pair of "b" and "e" with an id. What was live before the first event begins with
- * it; what is live at the end has no end. A block has the name of its owner, so that the blocks of one are
- * together; without a stack it has its size. Counters are of each device; each other event is an instant, and
- * so is a mark of the program. Its scopes are slices. Traces are long: what can be left out is.
+ * The trace event format, which Perfetto and chrome://tracing read:
+ * - Blocks are asynchronous slices, a "b" and an "e" with one id, because their lifetimes overlap. Blocks
+ * live before the first event begin with it; blocks live at the end have no end. A block has its owner's
+ * name, so that an owner's blocks are together; without a stack its size.
+ * - Counters are by device.
+ * - The program's scopes are slices. Its marks and all other events are instants.
+ * Traces are long, so it omits what it can.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -19,7 +21,7 @@
 
 #define BUFFER_BYTES (1 << 16)
 #define NAME_BYTES   4096
-#define NAME_COLUMNS 60 /* of the owner, which stands at both ends of each of its blocks */
+#define NAME_COLUMNS 60 /* of the owner's name, which both ends of each block repeat */
 
 /* Of a device, in bytes. */
 typedef enum counter {
@@ -32,7 +34,7 @@ typedef enum counter {
 
 typedef struct counters {
   uint64_t now[COUNTER_COUNT];
-  uint64_t written[COUNTER_COUNT]; /* last; 0 at first */
+  uint64_t written[COUNTER_COUNT]; /* last written value; 0 at first */
 } counters_t;
 
 typedef struct perfetto {
@@ -45,7 +47,7 @@ typedef struct perfetto {
   size_t next_mark;
 } perfetto_t;
 
-/* What every event begins with. */
+/* Writes what every event begins with. */
 static void begin(perfetto_t *perfetto, const char *name, const char *phase, uint64_t time_ns, int thread)
 {
   const gp_export_t *export = perfetto->export;
@@ -99,7 +101,8 @@ static void write_metadata(perfetto_t *perfetto)
  * Counters
  */
 
-/* Those that are not what was written last. One that is 0 all the time is not written. */
+/* Writes the counters that have changed since the last time. So a counter
+ * that is always 0 never appears. */
 static void write_counters(perfetto_t *perfetto)
 {
   static const char *const names[] = {[COUNTER_ALLOCATED] = "allocated",
@@ -122,7 +125,7 @@ static void write_counters(perfetto_t *perfetto)
   }
 }
 
-/* Forwards, or backwards to undo. */
+/* Counts an event forwards, or backwards to undo it. */
 static void count(perfetto_t *perfetto, const gp_export_event_t *event, bool forwards)
 {
   uint64_t *now = perfetto->counters[event->device].now;
@@ -150,7 +153,7 @@ static void count(perfetto_t *perfetto, const gp_export_event_t *event, bool for
   }
 }
 
-/* Where counters begin: at the figures of the end, with every event undone. */
+/* Finds the counters' initial values: those of the end, with every event undone. */
 static void count_backwards(perfetto_t *perfetto)
 {
   const gp_export_t *export = perfetto->export;
@@ -174,7 +177,7 @@ static void count_backwards(perfetto_t *perfetto)
   for (int device = 0; device < GP_SNAPSHOT_DEVICES; device++) {
     uint64_t *now = perfetto->counters[device].now;
     for (counter_t counter = 0; counter < COUNTER_COUNT;
-         counter++) /* below zero: the snapshot contradicts itself */
+         counter++) /* below zero: the snapshot is inconsistent */
       now[counter] = (int64_t)now[counter] < 0 ? 0 : now[counter];
   }
 }
@@ -183,7 +186,7 @@ static void count_backwards(perfetto_t *perfetto)
  * Blocks
  */
 
-/* Both ends of a slice carry the same name, category and id. */
+/* Both ends of a slice have the same name, category and id. */
 static void begin_slice(
     perfetto_t *perfetto, const char *phase, uint64_t time_ns, int thread, const gp_block_entry_t *block)
 {
@@ -214,7 +217,7 @@ static void write_begin(
   gp_json_key_uint(json, "size", block->size);
   if (block->rounded != block->size)
     gp_json_key_uint(json, "rounded_size", block->rounded);
-  if (block->stream >= 0 && perfetto->export->streams[block->stream]) { /* of most it is the default stream */
+  if (block->stream >= 0 && perfetto->export->streams[block->stream]) { /* not the usual default */
     gp_json_key(json, "stream");
     gp_json_hex(json, perfetto->export->streams[block->stream]);
   }
@@ -257,7 +260,7 @@ static void write_event(perfetto_t *perfetto, const gp_export_event_t *event, gp
   case GP_EVENT_FORWARDED_FREE: {
     gp_block_entry_t begun;
     if (!gp_block_map_take(live, event->block, &begun))
-      break; /* nothing that could end */
+      break; /* has no end to write */
     begin_slice(perfetto, "e", event->time_ns, -1, &begun);
     gp_json_end(&perfetto->json, '}');
     break;
@@ -287,7 +290,7 @@ static void write_mark(perfetto_t *perfetto, const gp_export_mark_t *mark)
   gp_json_end(json, '}');
 }
 
-/* Those before a moment: times in the file never go back. */
+/* Writes the marks before a moment: times in the file never go back. */
 static void write_marks_before(perfetto_t *perfetto, uint64_t time_ns)
 {
   const gp_export_marks_t *marks = &perfetto->marks;
@@ -304,7 +307,7 @@ static void write_events(perfetto_t *perfetto, gp_block_map_t *live)
     gp_export_progress(export, i, export->event_count);
     if (!gp_export_event(export, i, &event))
       continue;
-    /* What changes at one moment is one sample. */
+    /* All changes at one moment are one sample. */
     if (event.time_ns != perfetto->now_ns)
       write_counters(perfetto);
     write_marks_before(perfetto, event.time_ns);

@@ -1,8 +1,8 @@
 /*
- * A tree as a Python pickle of protocol 2, which every reader of PyTorch's snapshots takes: Python's own, and
- * the one that its viewer has in JavaScript. Only opcodes that both know; lists in batches, since the viewer
- * spreads each batch over the arguments of one call. Texts, and what the caller says occurs again, are in the
- * memo.
+ * A tree as a Python pickle of protocol 2, for all readers of PyTorch's snapshots: Python's own, and the
+ * viewer's in JavaScript. Uses only opcodes that both know. Writes lists in batches, because the viewer
+ * passes each batch as the arguments of one call. The memo holds texts, and values that the caller refers
+ * to again.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -10,8 +10,8 @@
 
 #include "tools/export/export_tree.h"
 
-#define BATCH_MOST 1000 /* as Python does */
-#define DEPTH_MOST 16   /* of lists and dicts; the caller's, not the input's */
+#define BATCH_MOST 1000 /* like Python */
+#define DEPTH_MOST 16   /* of lists and dicts; set by the callers, not by the input */
 
 enum {
   OP_PROTO = 0x80,
@@ -45,21 +45,21 @@ typedef struct pickle_tree {
   FILE *stream;
   int error;
   uint32_t memo_count;
-  memo_text_t *texts; /* by hash, at most half of text_room, a power of two, taken */
+  memo_text_t *texts; /* by hash; text_room is a power of two, at most half in use */
   size_t text_room;
   size_t text_count;
-  uint32_t batch[DEPTH_MOST]; /* elements of the open batch of each open list or dict */
+  uint32_t batch[DEPTH_MOST]; /* number of elements in the open batch of each open list or dict */
   unsigned depth;
 } pickle_tree_t;
 
 static pickle_tree_t *of(gp_tree_t *tree)
 {
-  return (pickle_tree_t *)tree; /* its first member */
+  return (pickle_tree_t *)tree; /* tree is its first member */
 }
 
 static void put(pickle_tree_t *pickle, int byte)
 {
-  (void)putc_unlocked(byte, pickle->stream); /* the stream keeps its error for finish() */
+  (void)putc_unlocked(byte, pickle->stream); /* finish() checks the stream's error */
 }
 
 static void put_little_endian(pickle_tree_t *pickle, uint64_t number, int bytes)
@@ -72,11 +72,11 @@ static void open_batches(pickle_tree_t *pickle, int opcode)
 {
   put(pickle, opcode);
   if (pickle->depth == DEPTH_MOST)
-    abort(); /* no input can do that */
+    abort(); /* no input can cause this */
   pickle->batch[pickle->depth++] = 0;
 }
 
-/* Before each element; opcode: what ends a batch. */
+/* Call before each element. opcode: ends a batch. */
 static void next_in_batch(pickle_tree_t *pickle, int opcode)
 {
   uint32_t *batch = &pickle->batch[pickle->depth - 1];
@@ -137,7 +137,7 @@ static void remember(gp_tree_t *tree, uint32_t *number)
 {
   pickle_tree_t *pickle = of(tree);
   if (pickle->memo_count == UINT32_MAX)
-    return; /* it is written again */
+    return; /* write the text again */
   put_memo(pickle, pickle->memo_count, OP_BINPUT, OP_LONG_BINPUT);
   *number = ++pickle->memo_count;
 }
@@ -147,7 +147,7 @@ static void text_once(gp_tree_t *tree, const char *value)
   pickle_tree_t *pickle = of(tree);
   size_t length = strlen(value);
   if (length > UINT32_MAX)
-    length = 0; /* the reader of snapshots takes none that long */
+    length = 0; /* readers of snapshots accept none this long */
   put(pickle, OP_BINUNICODE);
   put_little_endian(pickle, length, 4);
   (void)fwrite_unlocked(value, 1, length, pickle->stream);
@@ -217,7 +217,7 @@ static void integer(gp_tree_t *tree, int64_t number)
   } else {
     int bytes = 5;
     while (bytes < 8 && (number >> (8 * bytes - 1) != 0 && number >> (8 * bytes - 1) != -1))
-      bytes++; /* until the sign fits */
+      bytes++; /* one more byte for the sign */
     put(pickle, OP_LONG1);
     put(pickle, bytes);
     put_little_endian(pickle, (uint64_t)number, bytes);

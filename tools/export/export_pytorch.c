@@ -1,9 +1,10 @@
 /*
- * A snapshot as torch.cuda.memory._snapshot() gives it, for PyTorch's viewer and scripts (doc/exports.md).
- * These replay the events backwards from the segments, so the two have to agree: each block lies in a segment
- * at every moment, a segment that comes is there afterwards, and events may be missing at the beginning only.
+ * A snapshot like those of torch.cuda.memory._snapshot(), for PyTorch's viewer and scripts
+ * (doc/exports.md). These replay the events backwards from the segments, so both must agree: each block is
+ * in a segment at every moment, a segment exists after its event, and only the oldest events may be
+ * missing.
  *
- * Memory that is not pooled is a segment of its own with one block, which comes and goes with it.
+ * Memory outside the pool becomes a segment with one block; both come and go together.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -12,14 +13,12 @@
 #include "tools/export/export_pytorch_parts.h"
 #include "tools/tool.h"
 
-#define SMALL_SEGMENT (UINT64_C(2) << 20) /* what PyTorch calls small */
+#define SMALL_SEGMENT (UINT64_C(2) << 20) /* PyTorch's limit for small ones */
 
 #define NAME_CHARACTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_"
 
-/*
- * What is live at the end. The list of the snapshot is not quite of the same moment as its events, which
- * decide: what they free is gone, and what they only allocate is there.
- */
+/* Finds what is live at the end. The snapshot's list is of a slightly different moment than its events, so
+ * the events decide: blocks that they free are gone, and blocks that they allocate exist. */
 static int find_live(gp_pytorch_t *pytorch)
 {
   const gp_export_t *export = pytorch->export;
@@ -94,8 +93,8 @@ static void write_block(gp_pytorch_t *pytorch, uint64_t address, uint64_t size, 
   ops->dict_close(pytorch->tree);
 }
 
-/* The blocks of a segment have to fill it: what a damaged snapshot lacks becomes inactive, what does not fit
- * is left out. */
+/* A segment's blocks must fill it. Gaps, which only a damaged snapshot has, become inactive;
+ * leaves out blocks that do not fit. */
 static void write_blocks(gp_pytorch_t *pytorch, const gp_snapshot_segment_t *segment)
 {
   const gp_snapshot_t *snapshot = pytorch->export->snapshot;
@@ -197,7 +196,7 @@ static int write_segments(gp_pytorch_t *pytorch)
  * The rest
  */
 
-/* The viewer shows them as they are. No name of gpupool's or PyTorch's needs an escape. */
+/* The viewer shows them unchanged. No name of gpupool's or PyTorch's needs an escape. */
 static void write_settings(gp_pytorch_t *pytorch)
 {
   const cJSON *settings = cJSON_GetObjectItemCaseSensitive(pytorch->export->snapshot->root, "settings");
@@ -218,7 +217,7 @@ static void write_settings(gp_pytorch_t *pytorch)
   ops->dict_close(pytorch->tree);
 }
 
-/* Under a key of gpupool's own: what PyTorch's format has no place for. */
+/* Writes what PyTorch's format has no place for, under a key of gpupool's own. */
 static void write_own(gp_pytorch_t *pytorch)
 {
   const gp_snapshot_t *snapshot = pytorch->export->snapshot;

@@ -1,14 +1,14 @@
 /*
- * The events of a snapshot as PyTorch's traces, a list for each device.
+ * The events of a snapshot as PyTorch's traces, one list for each device.
  */
 #include <errno.h>
 
 #include "tools/export/export_pytorch_parts.h"
 
-#define ROUND_BYTES UINT64_C(512) /* what PyTorch rounds sizes up to */
+#define ROUND_BYTES UINT64_C(512) /* PyTorch's rounding of sizes */
 
-/* rounded: bytes of the block, 0 if it is of none. A key of our own says it where it is not what PyTorch
- * would make of the size, so that an import loses nothing. */
+/* rounded: bytes of the block; 0: the event is not about a block. If PyTorch would round the size
+ * otherwise, a key of our own holds it, so that an import loses nothing. */
 static void write_entry(gp_pytorch_t *pytorch, const char *action, const gp_export_event_t *event,
     uint64_t address, uint64_t size, uint64_t rounded)
 {
@@ -27,7 +27,7 @@ static void write_entry(gp_pytorch_t *pytorch, const char *action, const gp_expo
   if (!export->snapshot->times_are_numbers)
     gp_pytorch_integer(pytorch, "time_us", export->start_time_us + event->time_ns / 1000);
   gp_pytorch_text(pytorch, "compile_context", "N/A");
-  bool has_thread = event->thread >= 0 && export->tids[event->thread]; /* PyTorch does not say which */
+  bool has_thread = event->thread >= 0 && export->tids[event->thread]; /* PyTorch does not record threads */
   gp_pytorch_text(pytorch, "user_metadata", has_thread ? export->threads[event->thread] : "");
   ops->key(pytorch->tree, "pool_id");
   ops->pair(pytorch->tree, 0, 0);
@@ -38,8 +38,8 @@ static void write_entry(gp_pytorch_t *pytorch, const char *action, const gp_expo
   ops->dict_close(pytorch->tree);
 }
 
-/* What the driver had free at an out-of-memory: PyTorch says it each time, gpupool of the one that a snapshot
- * was written for. */
+/* What the driver had free when memory ran out. PyTorch records it for each event, gpupool only for the one
+ * for which it wrote the snapshot. */
 static uint64_t free_at(const gp_pytorch_t *pytorch, const gp_export_event_t *event)
 {
   uint64_t said;
@@ -71,7 +71,7 @@ static int write_forwarded(gp_pytorch_t *pytorch, const gp_export_event_t *event
     write_entry(pytorch, "alloc", event, place, size, size);
     return 0;
   }
-  if (!gp_block_map_take(&pytorch->placed, event->block, &entry)) /* it was there before the first event */
+  if (!gp_block_map_take(&pytorch->placed, event->block, &entry)) /* allocated before the first event */
     entry =
         (gp_block_entry_t){.address = gp_pytorch_place(pytorch, event->detail, event->address, event->size),
             .size = event->size};
@@ -102,12 +102,12 @@ static int write_event(gp_pytorch_t *pytorch, const gp_export_event_t *event)
   case GP_EVENT_TRIM: /* each piece has a segment_free */
   case GP_EVENT_MODE:
   case GP_EVENT_FREE_REFUSED:
-  case GP_EVENT_OTHER: break; /* PyTorch has no word for it */
+  case GP_EVENT_OTHER: break; /* PyTorch has no such event */
   }
   return 0;
 }
 
-/* A list for each device up to the last one, also for those without events. */
+/* Writes a list for each device up to the last, even without events. */
 int gp_pytorch_traces(gp_pytorch_t *pytorch)
 {
   const gp_export_t *export = pytorch->export;

@@ -1,6 +1,6 @@
 /*
- * What the files of the PyTorch export share: export_pytorch_values.c (what segments and events both hold),
- * export_pytorch_events.c and, above them, export_pytorch.c.
+ * What the files of the PyTorch export share: export_pytorch_values.c (values in segments and events),
+ * export_pytorch_events.c and, above both, export_pytorch.c.
  */
 #ifndef GP_TOOLS_EXPORT_PYTORCH_PARTS_H
 #define GP_TOOLS_EXPORT_PYTORCH_PARTS_H
@@ -11,27 +11,25 @@
 typedef struct gp_pytorch {
   const gp_export_t *export;
   gp_tree_t *tree;
-  uint32_t *frame_numbers; /* of the memo */
+  uint32_t *frame_numbers; /* numbers in the memo */
   uint32_t *stack_numbers;
   uint32_t no_frames_number;
   gp_block_map_t live;   /* forwarded memory at the end, with its place */
-  gp_block_map_t placed; /* forwarded memory while events are written */
-  uint64_t next_place;   /* of gp_pytorch_place; 0: none was given yet */
-  uint64_t misfits;      /* blocks that do not lie in their segment */
+  gp_block_map_t placed; /* forwarded memory while the events are written */
+  uint64_t next_place;   /* of gp_pytorch_place; 0: none given yet */
+  uint64_t misfits;      /* blocks that are not inside their segment */
 } gp_pytorch_t;
 
-/* A member of a dict; what does not fit int64_t is INT64_MAX. */
+/* Writes a member of a dict; a number that does not fit int64_t becomes INT64_MAX. */
 void gp_pytorch_integer(gp_pytorch_t *pytorch, const char *name, uint64_t number);
 void gp_pytorch_text(gp_pytorch_t *pytorch, const char *name, const char *value);
 
-/* The members "frames", the innermost first as in the snapshot (-1: an empty list), and "stream". */
+/* Writes the members "frames", innermost first as in the snapshot (-1: an empty list), and "stream". */
 void gp_pytorch_frames(gp_pytorch_t *pytorch, int stack);
 void gp_pytorch_stream(gp_pytorch_t *pytorch, int stream);
 
-/*
- * The address of memory that is not pooled. What has none has a handle, which may be the number of something
- * else: such memory gets a place beyond every address of a device, and below 2^53.
- */
+/* The address of memory outside the pool. Some kinds have a handle instead, which may equal another number.
+ * Such memory gets a place above every device address and below 2^53. */
 uint64_t gp_pytorch_place(gp_pytorch_t *pytorch, const char *kind, uint64_t address, uint64_t size);
 
 /* Writes the member "device_traces". Returns 0 or ENOMEM. */

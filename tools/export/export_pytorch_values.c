@@ -81,7 +81,7 @@ uint64_t gp_pytorch_place(gp_pytorch_t *pytorch, const char *kind, uint64_t addr
     return address;
   bool is_full = size >= PLACES_END - PLACES_FIRST || pytorch->next_place > PLACES_END - size;
   if (is_full || !pytorch->next_place)
-    pytorch->next_place = PLACES_FIRST; /* if full, what was there first is long gone, or absurd */
+    pytorch->next_place = PLACES_FIRST; /* earlier users of the places are gone, or the sizes are absurd */
   gp_assert(pytorch->next_place >= PLACES_FIRST && pytorch->next_place < PLACES_END);
   uint64_t place = pytorch->next_place;
   pytorch->next_place += size;

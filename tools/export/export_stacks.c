@@ -13,7 +13,7 @@
 #include "trace/snapshot/json.h"
 
 #define BUFFER_BYTES (1 << 16)
-#define DEPTH_MOST   500 /* of a stack, from the innermost call out: viewers recurse */
+#define DEPTH_MOST   500 /* frames of a stack, from the innermost call out: viewers recurse */
 
 static const char no_stack[] = "(no stack)";
 
@@ -22,19 +22,17 @@ static size_t depth_of(const gp_snapshot_stacks_t *stacks, size_t stack)
   return stacks->first[stack + 1] - stacks->first[stack];
 }
 
-/* A graph of one bar needs the reason. */
+/* Without stacks the graph is a single bar: says why. */
 static void say_if_flat(const gp_export_t *export, const gp_export_weights_t *weights)
 {
   if (!export->snapshot->stacks.count && weights->sums[GP_EXPORT_TOTAL])
     gp_message("%s: it has no call stacks, so everything is one bar", export->name);
 }
 
-/*
- * folded: one line for each stack, the outermost call first, and its bytes
- */
+/* folded: one line for each stack: the calls, outermost first, and the bytes. */
 
-/* ';' ends a name and a blank the stack, and there is no way to quote them. *left:
- * bytes that may be written. */
+/* Replaces ';', which ends a name, and blanks, which end the stack: the format has no quotes. *left:
+ * bytes that may still be written. */
 static void write_folded_name(FILE *stream, const char *name, uint64_t *left)
 {
   for (size_t rest = *left > 0 ? strlen(name) : 0; rest > 0 && *left > 0;) {
@@ -81,10 +79,8 @@ int gp_export_folded(gp_export_t *export)
   return error;
 }
 
-/*
- * speedscope: a profile for each metric, over shared frames. Frame 0 is "(no stack)", frame 1 stands for the
- * calls that a deep stack lacks, then come those of the snapshot.
- */
+/* speedscope: a profile for each metric, over shared frames. Frame 0 is "(no stack)", frame 1 replaces the
+ * calls that a deep stack omits; the snapshot's frames follow. */
 #define FRAMES_OWN 2
 
 static void write_frames(gp_json_t *json, const gp_snapshot_t *snapshot)
@@ -111,7 +107,7 @@ static void write_frames(gp_json_t *json, const gp_snapshot_t *snapshot)
   gp_json_end(json, ']');
 }
 
-/* The outermost call first. */
+/* Writes the outermost call first. */
 static void write_sample(gp_json_t *json, const gp_snapshot_stacks_t *stacks, size_t index)
 {
   size_t depth = index ? depth_of(stacks, index - 1) : 0;

@@ -1,10 +1,10 @@
 /*
- * Bytes by stack: of the blocks live in the snapshot, at the moment when most was live, and of all there ever
- * were.
+ * Bytes by stack, of three sets of blocks: live in the snapshot, live at the peak, and all that existed.
  *
- * The moment is found going forwards through the events; then these are undone one by one, from the blocks of
- * the snapshot. A block counts for the stack of its allocation, which is known when its alloc is undone: the
- * stack of a free may be another one. What is left at the beginning was there before the first event.
+ * A pass forwards through the events finds the peak. A pass backwards then undoes them one by one, starting
+ * with the blocks of the snapshot. A block counts for the stack of its allocation, which may differ from
+ * that of its free, so it is known only when the alloc is undone. What is left at the beginning existed
+ * before the first event.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -31,11 +31,11 @@ static int direction(const gp_export_event_t *event)
   }
 }
 
-/* How many events come before the moment at which most was live, the first of them. */
+/* The number of events before the first moment at which most was live. */
 static size_t find_peak(const gp_export_t *export)
 {
   gp_export_event_t event;
-  int64_t held = 0, most = 0; /* compared with what was there before the first event */
+  int64_t held = 0, most = 0; /* relative to what existed before the first event */
   size_t at = 0;
   for (size_t i = 0; i < export->event_count; i++) {
     if (!gp_export_event(export, i, &event))
@@ -43,7 +43,7 @@ static size_t find_peak(const gp_export_t *export)
     int sign = direction(&event);
     if (sign == 0)
       continue;
-    /* Sums of a damaged snapshot may wrap. */
+    /* In a damaged snapshot sums may wrap around. */
     held = (int64_t)((uint64_t)held + (sign > 0 ? event.rounded : 0 - event.rounded));
     if (held > most) {
       most = held;

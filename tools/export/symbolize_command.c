@@ -1,5 +1,5 @@
 /*
- * gpupool symbolize: a snapshot with the names of its stack frames, so that it can be read on another
+ * gpupool symbolize: adds the names of stack frames to a snapshot, so that it can be read on another
  * machine.
  */
 #include <stdio.h>
@@ -21,7 +21,7 @@ typedef struct request {
   bool help;
 } request_t;
 
-/* The values of two keys in the text, [start, end); both 0 if the key is not there. */
+/* Where a key's value is in the text, [start, end); both 0 if the key is missing. */
 typedef struct span {
   size_t start;
   size_t end;
@@ -115,7 +115,7 @@ static void write_string(FILE *stream, const char *name, const char *text)
     else if ((unsigned char)*text < 0x20)
       fprintf(stream, "\\u%04x", (unsigned)*text);
     else
-      putc(*text, stream); /* the rest is escaped with all of the text */
+      putc(*text, stream); /* gp_json_escape escapes the rest */
   }
   putc('"', stream);
 }
@@ -149,7 +149,7 @@ static void write_stacks(FILE *stream, const gp_snapshot_stacks_t *stacks)
   putc(']', stream);
 }
 
-/* Where the values of the two keys are. The text has been read as a snapshot, so it is well-formed. */
+/* Finds the values of the two keys. The text was read as a snapshot, so it is well-formed. */
 static void find_spans(const char *text, size_t length, span_t *ret_stacks, span_t *ret_frames)
 {
   gp_json_scan_t scan;
@@ -161,7 +161,7 @@ static void find_spans(const char *text, size_t length, span_t *ret_stacks, span
     span_t *span = gp_json_slice_is(name, "stacks")   ? ret_stacks
                    : gp_json_slice_is(name, "frames") ? ret_frames
                                                       : NULL;
-    (void)gp_json_scan_peek(&scan); /* past the blanks */
+    (void)gp_json_scan_peek(&scan); /* skips blanks */
     size_t start = scan.at;
     (void)gp_json_scan_skip(&scan);
     if (span)
@@ -169,7 +169,7 @@ static void find_spans(const char *text, size_t length, span_t *ret_stacks, span
   }
 }
 
-/* The text with new values of the two keys, in whatever order they stand. */
+/* Writes the text with new values for the two keys, whatever their order. */
 static void write_parts(FILE *stream, const char *text, size_t length, const gp_snapshot_t *snapshot)
 {
   span_t stacks = {0}, frames = {0};
@@ -182,7 +182,7 @@ static void write_parts(FILE *stream, const char *text, size_t length, const gp_
     (void)fwrite(text, 1, length, stream);
     return;
   }
-  (void)fwrite(text, 1, first.start, stream); /* errors show when the output is closed */
+  (void)fwrite(text, 1, first.start, stream); /* closing the output reports errors */
   stacks_first ? write_stacks(stream, &snapshot->stacks) : write_frames(stream, snapshot);
   (void)fwrite(text + first.end, 1, second.start - first.end, stream);
   stacks_first ? write_frames(stream, snapshot) : write_stacks(stream, &snapshot->stacks);
@@ -201,7 +201,7 @@ static bool write_snapshot(FILE *stream, const char *text, size_t length, const 
       escaped = gp_json_escape(plain, plain_length, &escaped_length);
   }
   if (escaped)
-    (void)fwrite(escaped, 1, escaped_length, stream); /* errors show when the output is closed */
+    (void)fwrite(escaped, 1, escaped_length, stream); /* closing the output reports errors */
   free(plain);
   free(escaped);
   return escaped != NULL;

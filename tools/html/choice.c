@@ -7,13 +7,13 @@
 #include "pool/util/assert.h"
 #include "tools/model/saturated.h"
 
-#define REST_ROWS 16384 /* of a device */
+#define REST_ROWS 16384 /* most rows of one device */
 
 typedef struct candidate {
   uint64_t bytes;
-  uint32_t lasts; /* moments */
+  uint32_t lasts; /* moments from begin to done */
   uint32_t life;
-  bool is_needed; /* held at one of the moments that are asked about most */
+  bool is_needed; /* held at one of the most requested moments */
 } candidate_t;
 
 static int compare_candidates(const void *a, const void *b)
@@ -79,7 +79,7 @@ static size_t count_wanted(const gp_choice_t *choice, int device)
 }
 
 /*
- * What is left out, over time
+ * What was left out, over time.
  */
 
 typedef struct change {
@@ -119,13 +119,13 @@ static void add_life(change_t *changes, const gp_choice_t *choice, const gp_life
   const change_t freed = {.requested = -requested, .allocated = -rounded, .pending = rounded};
   const change_t done = {.pending = -rounded};
 
-  gp_assert(life->kind == GP_LIFE_POOLED); /* others are needed, see is_needed */
+  gp_assert(life->kind == GP_LIFE_POOLED); /* others are never left out, see is_needed */
   add_change(changes, choice, life->begin, &begin);
   add_change(changes, choice, life->freed, &freed);
   add_change(changes, choice, life->done, &done);
 }
 
-/* Rows of one device, a part of the range each. is_kept: by life. */
+/* Adds the rows of one device; each covers a part of the range. is_kept: by life. */
 static int add_rest(gp_choice_t *choice, const bool *is_kept, int device, int wanted_device)
 {
   size_t length = (size_t)(choice->to - choice->from) + 1, step = length / REST_ROWS + 1;
@@ -179,7 +179,7 @@ static int find_rest(gp_choice_t *choice, int device)
   return error;
 }
 
-/* Lives, all of them or the largest. */
+/* Chooses all lives, or the largest. */
 static int choose_lives(
     gp_choice_t *choice, int device, size_t most, const uint32_t *needed, size_t needed_count)
 {
@@ -210,7 +210,7 @@ static int choose_lives(
 }
 
 /*
- * Moments
+ * Numbers moments.
  */
 
 static void use(gp_choice_t *choice, uint32_t moment)
@@ -219,7 +219,7 @@ static void use(gp_choice_t *choice, uint32_t moment)
     choice->moments[moment - choice->from] = 1;
 }
 
-/* Where nothing is left out every moment is one of the page, so that each event can be looked at. */
+/* If nothing is left out, the page has every moment, so that users can look at each event. */
 static int number_moments(gp_choice_t *choice, const uint32_t *marked, size_t marked_count)
 {
   const gp_lifetimes_t *lifetimes = choice->lifetimes;

@@ -1,5 +1,5 @@
 /*
- * gpupool html: snapshots as a page for a browser.
+ * gpupool html: makes a page for a browser from snapshots.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -48,7 +48,7 @@ static int malformed(const char *range)
       range);
 }
 
-/* A number may have a point of its own: the two in a row that are followed by a moment are meant. */
+/* A number may contain a point itself, so splits at the two points in a row that a moment follows. */
 static int check(const gp_request_t *request, void *arg)
 {
   own_t *own = arg;

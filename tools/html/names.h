@@ -1,5 +1,5 @@
 /*
- * The strings of a recording: each once, known by its place.
+ * The strings of a recording: stores each once; its index identifies it.
  */
 #ifndef GP_TOOLS_HTML_NAMES_H
 #define GP_TOOLS_HTML_NAMES_H
@@ -14,16 +14,16 @@ typedef struct gp_page_names {
   char **names;
   size_t count;
   size_t capacity;
-  uint32_t *slots; /* places plus one, open addressing; a power of two of them, at most half in use */
+  uint32_t *slots; /* indexes plus one, open addressing; a power of two, at most half in use */
   size_t slot_count;
   int error;
 } gp_page_names_t;
 
-/* The place of text, which is copied. Without memory 0, and gp_page_names_add says so. A zeroed list is
- * legal; fini it in any case. */
+/* The index of text; copies text if it is new. Without memory returns 0, and gp_page_names_add reports it.
+ * A zeroed list is legal; call fini in any case. */
 size_t gp_page_name(gp_page_names_t *names, const char *text);
 
-/* Adds the strings to list, an array, in the order of their places. Returns 0 or ENOMEM. */
+/* Adds the strings to the array list, in index order. Returns 0 or ENOMEM. */
 int gp_page_names_add(const gp_page_names_t *names, cJSON *list);
 void gp_page_names_fini(gp_page_names_t *names);
 

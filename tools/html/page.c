@@ -29,7 +29,7 @@ char *gp_page_path(const char *file)
   return strcat(path, ".html");
 }
 
-/* One file after the other, so that only one is in memory; two are compared, too. */
+/* Adds file by file, so that only one is in memory. Compares them if there are two. */
 static int add_files(gp_payload_t *payload, const gp_request_t *request, const gp_page_range_t *range)
 {
   cJSON *list = cJSON_AddArrayToObject(payload->header, "files");

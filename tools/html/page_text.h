@@ -1,5 +1,5 @@
 /*
- * The page without its data, which goes between the two: made at build time of page/ by assemble.py.
+ * The page's text before and after its data. assemble.py makes it from page/ at build time.
  */
 #ifndef GP_TOOLS_HTML_PAGE_TEXT_H
 #define GP_TOOLS_HTML_PAGE_TEXT_H

@@ -101,19 +101,19 @@ void gp_payload_add(gp_payload_column_t *column, int64_t number)
 }
 
 /*
- * The way out: a zlib stream, whose bytes go through base64.
+ * Output: a zlib stream, encoded as base64.
  */
 
 typedef struct out {
   FILE *stream;
-  unsigned char rest[3]; /* that are no group yet */
+  unsigned char rest[3]; /* bytes of an incomplete group */
   size_t rest_count;
   uint64_t characters;
   int error;
 #if GP_HAVE_ZLIB
   z_stream zlib;
 #else
-  uint32_t a, b; /* of the checksum, RFC 1950 */
+  uint32_t a, b; /* the checksum, RFC 1950 */
 #endif
 } out_t;
 
@@ -187,7 +187,7 @@ static void pack_end(out_t *out)
 
 #else
 
-/* Stored blocks of 64 KiB: what a browser unpacks is the same. */
+/* Without zlib writes stored blocks of 64 KiB; a browser unpacks them alike. */
 static void pack_begin(out_t *out)
 {
   static const unsigned char header[] = {0x78, 0x01};

@@ -1,6 +1,6 @@
 /*
- * The data of a page (doc/html.md): a header in JSON, and columns of numbers, compressed and written as text
- * that HTML holds as it is.
+ * The data of a page (doc/html.md): a header in JSON and columns of numbers, compressed and encoded as text
+ * that HTML needs no escapes for.
  */
 #ifndef GP_TOOLS_HTML_PAYLOAD_H
 #define GP_TOOLS_HTML_PAYLOAD_H
@@ -12,14 +12,14 @@
 
 #include <cjson/cJSON.h>
 
-/* How the numbers of a column are written. */
+/* How to encode the numbers of a column. */
 typedef enum gp_payload_encoding {
-  GP_PAYLOAD_BYTE,   /* 0 to 255, each in a byte */
-  GP_PAYLOAD_VARINT, /* LEB128, not below 0 */
-  GP_PAYLOAD_DELTA,  /* LEB128 of the zigzag of the difference to the one before, to 0 at first */
+  GP_PAYLOAD_BYTE,   /* 0 to 255, one byte each */
+  GP_PAYLOAD_VARINT, /* LEB128, not negative */
+  GP_PAYLOAD_DELTA,  /* LEB128 of the zigzag difference from the previous one; the first from 0 */
 } gp_payload_encoding_t;
 
-/* What the page keeps them in: numbers below 2^53, 2^32, from -2^31 to 2^31 - 1, or bytes. */
+/* The page's array type: for numbers below 2^53, below 2^32, from -2^31 to 2^31 - 1, or bytes. */
 typedef enum gp_payload_array {
   GP_PAYLOAD_F64,
   GP_PAYLOAD_U32,
@@ -27,7 +27,7 @@ typedef enum gp_payload_array {
   GP_PAYLOAD_U8,
 } gp_payload_array_t;
 
-/* One column. All members are private. Its bytes are payload's own. */
+/* A column. All members are private. payload owns its bytes. */
 typedef struct gp_payload_column {
   const char *name; /* static */
   cJSON *item;      /* its entry in the header; borrowed */
@@ -41,30 +41,26 @@ typedef struct gp_payload_column {
 } gp_payload_column_t;
 
 typedef struct gp_payload {
-  cJSON *header; /* its members are the caller's to add; the payload's own */
+  cJSON *header; /* the caller adds members; payload owns it */
   gp_payload_column_t **columns;
   size_t count;
-  bool failed; /* no memory: nothing can be written */
+  bool failed; /* no memory: the write will fail */
 } gp_payload_t;
 
-/* Fini it in any case. */
+/* Call fini in any case. */
 void gp_payload_init(gp_payload_t *payload);
 void gp_payload_fini(gp_payload_t *payload);
 
-/*
- * Adds a column, whose entry goes to list, an array in the header. name is static. Never NULL: without memory
- * it is a column that takes nothing, and the write fails.
- */
+/* Adds a column, and its entry to list, an array in the header. name is static. Never returns NULL: without
+ * memory the column drops its numbers, and the write fails. */
 gp_payload_column_t *gp_payload_column(gp_payload_t *payload, cJSON *list, const char *name,
     gp_payload_array_t array, gp_payload_encoding_t encoding);
 
-/* Adds a number to a column. What is below 0 is for GP_PAYLOAD_DELTA alone. */
+/* Adds a number to a column. Only GP_PAYLOAD_DELTA takes negative ones. */
 void gp_payload_add(gp_payload_column_t *column, int64_t number);
 
-/*
- * Writes all of it as base64 to stream: once, after the last column. *ret_bytes: how many characters. Returns
- * 0, ENOMEM, EINVAL if the header cannot be printed, or the error of the stream.
- */
+/* Writes everything as base64 to stream. Call it once, after the last column. *ret_bytes: the number of
+ * characters. Returns 0, ENOMEM, EINVAL if the header cannot be printed, or the stream's error. */
 int gp_payload_write(gp_payload_t *payload, FILE *stream, uint64_t *ret_bytes);
 
 #endif

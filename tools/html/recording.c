@@ -22,9 +22,9 @@ typedef struct build {
   gp_page_names_t names;
 } build_t;
 
-/* What the page marks: moments of the lifetimes. */
+/* Moments of the lifetimes that the page marks. */
 typedef struct marks {
-  uint32_t *moments; /* the peak, where memory ran out, then the others */
+  uint32_t *moments; /* the peak, the out-of-memory moments, then the others */
   size_t count;
   size_t needed;
 } marks_t;
@@ -40,7 +40,7 @@ static bool is_marked(gp_event_kind_t kind)
   return kind == GP_EVENT_OOM || kind == GP_EVENT_TRIM || kind == GP_EVENT_MODE || kind == GP_EVENT_SNAPSHOT;
 }
 
-/* The moment of a mark that the program set, which is no event. */
+/* The moment of one of the program's marks, which are not events. */
 static uint32_t moment_of(const build_t *build, const cJSON *mark)
 {
   uint64_t time_ns = 0;
@@ -53,7 +53,7 @@ static const cJSON *program_marks(const build_t *build)
   return cJSON_GetObjectItemCaseSensitive(build->input->snapshot->root, "marks");
 }
 
-/* Needed are the peak, and the moments just before and after memory ran out. */
+/* Finds the marks. The needed ones come first: the peak, and the moments when memory ran out. */
 static int find_marks(const build_t *build, const gp_filter_t *filter, marks_t *marks)
 {
   const gp_snapshot_events_t *events = &build->input->snapshot->events;
@@ -91,7 +91,7 @@ static void add_moments(build_t *build)
 
   for (uint32_t i = 0; i <= choice->end; i++) {
     uint32_t moment = choice->events[i];
-    /* What is before the first event is shown as if it were of the same time. */
+    /* Moment 0, before the first event, gets that event's time. */
     if (times)
       gp_payload_add(times,
           (int64_t)gp_memory_time(build->lifetimes, moment == 0 && build->lifetimes->end ? 1 : moment));
@@ -243,7 +243,7 @@ static int add_columns(build_t *build)
   return error ? error : gp_page_names_add(&build->names, cJSON_AddArrayToObject(build->file, "strings"));
 }
 
-/* The moments that the range names. Returns 0 or, after a message, the exit status. */
+/* Finds the moments that the range names. Returns 0 or, after a message, the exit status. */
 static int find_range(
     const build_t *build, const gp_page_range_t *range, uint32_t *ret_from, uint32_t *ret_to)
 {
@@ -286,7 +286,7 @@ static void describe(build_t *build, uint32_t from, uint32_t to)
   gp_json_add_uint(range, "to", to);
 }
 
-/* The texts and figures of `gpupool summary`. */
+/* Adds the texts and figures of `gpupool summary`. */
 static int add_summary(build_t *build, const gp_summary_t *summary)
 {
   static gp_findings_t findings; /* too large for a stack */

@@ -13,7 +13,7 @@ typedef struct build {
   cJSON *columns;
   cJSON *owners;
   gp_page_names_t *names;
-  gp_page_names_t owner_names; /* as the list */
+  gp_page_names_t owner_names; /* in the order of the list */
   const gp_snapshot_t *snapshot;
 } build_t;
 
@@ -51,7 +51,7 @@ static void add_frames(build_t *build)
   }
 }
 
-/* The owner's place in the list, where it is added if it is new; -1 without memory. */
+/* The owner's index in the list; adds a new one. -1: no memory. */
 static int64_t owner_of(build_t *build, int stack)
 {
   char name[GP_SITE_NAME_BYTES], line[4 * GP_OWNER_NAME_BYTES];
@@ -98,7 +98,7 @@ static void add_stacks(build_t *build)
   }
 }
 
-/* What each stack asked for by one measure; the last row is of what has no stack. */
+/* Adds what each stack asked for by one measure; the last row is for memory without a stack. */
 static void add_sums(build_t *build, const gp_sites_t *sites, gp_site_measure_t measure,
     const char *bytes_name, const char *count_name)
 {

@@ -12,9 +12,9 @@
 #include "tools/model/lifetimes.h"
 
 /*
- * Adds the columns frame.* and stack.* to columns, and "owners" to file, both in payload's header. has_sums:
- * also what each stack asked for, as `gpupool sites` counts it, of all that filter wants. Returns 0 or
- * ENOMEM.
+ * Adds the columns frame.* and stack.* to columns, and "owners" to file, both in payload's header.
+ * has_sums: also adds what each stack asked for, counted like `gpupool sites`, of memory that filter
+ * selects. Returns 0 or ENOMEM.
  */
 int gp_page_add_stacks(gp_payload_t *payload, cJSON *columns, cJSON *file, gp_page_names_t *names,
     const gp_lifetimes_t *lifetimes, const gp_filter_t *filter, bool has_sums);

@@ -11,8 +11,8 @@
 
 #define NAME_BYTES (3 * GP_OWNER_NAME_BYTES)
 
-/* The one of that name among the callers at *at, made if there is none; NULL: no memory. It goes to the
- * front: stacks that follow each other are often alike. */
+/* The caller of that name among those at *at; creates it if missing. NULL: no memory. Moves it to the
+ * front, because neighbouring stacks are often alike. */
 static gp_caller_t *find(gp_caller_t **at, const char *name)
 {
   for (gp_caller_t **link = at; *link; link = &(*link)->next) {
@@ -58,7 +58,7 @@ static int add_stack(
   char name[NAME_BYTES];
   int depth = 1;
 
-  if (!gp_stack_owner_text(snapshot, stack, &text)) /* what it holds is in the sum, and so in the list */
+  if (!gp_stack_owner_text(snapshot, stack, &text)) /* listed, because its memory is in the sum */
     return add(at, GP_SITE_EMPTY, amount, &at) ? 0 : ENOMEM;
   if (!add(at, gp_owner_describe(&text, name, sizeof(name)), amount, &at))
     return ENOMEM;
@@ -93,7 +93,8 @@ static gp_caller_t *merge(gp_caller_t *a, gp_caller_t *b, bool by_count)
   return first;
 }
 
-/* Sorts a list and what is below it. Neither calls itself deeper than a tree is, or its logarithm. */
+/* Sorts a list and what is below it. Recurses as deep as the tree, and in
+ * merging to the logarithm of a list. */
 static gp_caller_t *sort(gp_caller_t *list, bool by_count)
 {
   gp_caller_t *half = list;

@@ -60,8 +60,8 @@ static bool is_lower(char letter)
   return letter >= 'a' && letter <= 'z';
 }
 
-/* True if name begins with the pattern and not with a longer word: libtorch_cuda.so,
- * not libtorchvision.so. */
+/* True if name begins with the pattern, and not with a longer word:
+ * libtorch_cuda.so, but not libtorchvision.so. */
 static bool begins(const char *name, const char *pattern, bool is_function)
 {
   size_t length = strlen(pattern);
@@ -103,7 +103,7 @@ static const char *module_path(const gp_snapshot_t *snapshot, const gp_snapshot_
   return frame->module >= 0 ? snapshot->modules[frame->module].path : "";
 }
 
-/* Only an interpreter's frames have such files; those of compiled code end with .c, .cpp, .cu ... */
+/* Only an interpreter's frames have such files; compiled code has .c, .cpp, .cu ... */
 static bool is_python(const gp_snapshot_frame_t *frame)
 {
   size_t length = strlen(frame->file);
@@ -111,8 +111,9 @@ static bool is_python(const gp_snapshot_frame_t *frame)
 }
 
 /*
- * What every program runs on, what only hands memory on, and how a process or a thread begins say nothing of
- * whose it is. An interpreter stands for the lines of its program that were not recorded.
+ * True if the frame does not tell whose memory it is: a runtime that every program uses, a function that
+ * only hands memory on, or the beginning of a process or thread. An interpreter stands for the unrecorded
+ * lines of its program.
  */
 static bool is_silent(const gp_snapshot_t *snapshot, int index)
 {
@@ -124,10 +125,8 @@ static bool is_silent(const gp_snapshot_t *snapshot, int index)
          find_path(runtime_modules, COUNT(runtime_modules), module_path(snapshot, frame));
 }
 
-/*
- * What a frame alone shows. GP_COMPONENT_UNKNOWN: nothing. has_python: of its stack; then it is the lines of
- * Python that are the program's code, and unknown functions between them are the interpreter's.
- */
+/* What a frame alone shows; GP_COMPONENT_UNKNOWN: nothing. has_python: the stack has Python frames. Then
+ * the lines of Python are the program's code, and unknown functions between them the interpreter's. */
 static gp_component_t frame_component(const gp_snapshot_t *snapshot, int index, bool has_python)
 {
   const gp_snapshot_frame_t *frame = &snapshot->frames[index];
@@ -137,7 +136,8 @@ static gp_component_t frame_component(const gp_snapshot_t *snapshot, int index, 
     found = find_path(sources, COUNT(sources), frame->file);
   } else {
     found = find_function(functions, COUNT(functions), frame->function);
-    if (!found || components[found->component].is_framework) { /* a library inside a framework has a name */
+    if (!found || components[found->component].is_framework) { /* the module may be a library inside a
+                                                                  framework */
       const pattern_t *module = find_path(modules, COUNT(modules), module_path(snapshot, frame));
       found = module ? module : found;
     }
@@ -188,7 +188,7 @@ void gp_component_callers(const gp_snapshot_t *snapshot, int stack, bool *ret_th
   bool python = has_python(snapshot, stack);
   for (size_t k = stacks->first[stack]; k < stacks->first[stack + 1]; k++)
     ret_there[frame_component(snapshot, stacks->frame_indexes[k], python)] = true;
-  ret_there[GP_COMPONENT_UNKNOWN] = false; /* that of the runtime's frames */
+  ret_there[GP_COMPONENT_UNKNOWN] = false; /* set by the runtime's frames */
 }
 
 gp_component_t gp_component_of_kind(const char *kind)

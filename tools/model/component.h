@@ -1,6 +1,6 @@
 /*
- * Which component memory belongs to: the program, a framework, a library of NVIDIA's, CUDA graphs. The rule
- * is the table component.def, described in doc/components.md.
+ * The component that memory belongs to: the program, a framework, an NVIDIA library, CUDA graphs. The table
+ * component.def is the rule; doc/components.md describes it.
  */
 #ifndef GP_TOOLS_MODEL_COMPONENT_H
 #define GP_TOOLS_MODEL_COMPONENT_H
@@ -15,25 +15,19 @@ typedef enum gp_component {
   GP_COMPONENTS
 } gp_component_t;
 
-/* What reports call it. Static. */
+/* The component's name in reports. Static. */
 const char *gp_component_name(gp_component_t component);
 
-/*
- * The component of a stack (an index; -1 is legal). Names help where a library is linked statically, or hides
- * inside another one; without names modules alone decide. Thread-safe.
- */
+/* The component of a stack (an index; -1 is legal). Function names help if a library is linked statically
+ * or inside another one; without names the modules decide. Thread-safe. */
 gp_component_t gp_component_of_stack(const gp_snapshot_t *snapshot, int stack);
 
-/*
- * Sets ret_there of each component that has a frame on the stack: that of the stack, and those that called
- * it. ret_there has GP_COMPONENTS elements; the others are set to false.
- */
+/* Sets ret_there for each component that has a frame on the stack: the stack's own and its callers. Sets
+ * the others to false. ret_there has GP_COMPONENTS elements. */
 void gp_component_callers(const gp_snapshot_t *snapshot, int stack, bool *ret_there);
 
-/*
- * The component of memory that is not pooled, if its kind (as in the snapshot; NULL: pooled) decides it;
- * else GP_COMPONENT_UNKNOWN: its stack does.
- */
+/* The component of memory outside the pool if its kind (as in the snapshot; NULL: pooled) decides. Else
+ * GP_COMPONENT_UNKNOWN: the stack decides. */
 gp_component_t gp_component_of_kind(const char *kind);
 
 #endif

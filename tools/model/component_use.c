@@ -7,7 +7,7 @@
 #include "tools/model/moments.h"
 #include "tools/model/saturated.h"
 
-/* What the pool had from the driver then, beyond what the program asked for. */
+/* What the pool had from the driver at that moment, beyond what the program asked for. */
 static uint64_t pool_at(const gp_lifetimes_t *lifetimes, int device, uint32_t moment)
 {
   const gp_snapshot_events_t *events = &lifetimes->snapshot->events;
@@ -34,7 +34,7 @@ static void add_host(const gp_lifetimes_t *lifetimes, const gp_filter_t *filter,
   }
 }
 
-/* Adds what the pool has on a device then, beyond what the program asked for. */
+/* Adds what the pool has on a device at that moment, beyond what the program asked for. */
 static void add_pool(const gp_lifetimes_t *lifetimes, const gp_snapshot_device_t *device,
     const gp_moments_t *moments, uint64_t *bytes)
 {
@@ -77,7 +77,7 @@ void gp_beside_rows(const gp_beside_t *beside, int moment, gp_beside_row_t *ret_
 int gp_component_use_init(gp_component_use_t *use, const gp_lifetimes_t *lifetimes, const gp_filter_t *filter,
     const gp_moments_t *moments, int device)
 {
-  gp_filter_t of_device = *filter; /* its lists are borrowed */
+  gp_filter_t of_device = *filter; /* the copy borrows its lists */
 
   of_device.device = device;
   *use = (gp_component_use_t){.device = device};

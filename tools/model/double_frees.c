@@ -13,8 +13,8 @@ static bool is_of(const gp_snapshot_events_t *events, size_t event, int device, 
          gp_snapshot_event(events, GP_COLUMN_DEVICE, event, 0) == device;
 }
 
-/* The block that was freed last at the address. What is idle of a cut segment may have joined its neighbours:
- * then the refusal itself names none. 0: none is in the events. */
+/* The block that was last freed at the address; 0: no event has one. The refusal names no block if idle
+ * pieces of a cut segment have been merged. */
 static uint64_t last_freed(const gp_snapshot_events_t *events, size_t event, gp_double_free_t *found)
 {
   for (size_t i = event; i-- > 0;) {
@@ -28,7 +28,7 @@ static uint64_t last_freed(const gp_snapshot_events_t *events, size_t event, gp_
   return 0;
 }
 
-/* The free that the one at `event` repeats, and the allocation, as far as the events reach back. */
+/* Finds the free that the one at `event` repeats, and the allocation, as far as the events reach back. */
 static void find_first(
     const gp_snapshot_events_t *events, size_t event, bool has_free_stacks, gp_double_free_t *found)
 {

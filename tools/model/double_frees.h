@@ -6,29 +6,30 @@
 
 #include "tools/model/filter.h"
 
-#define GP_DOUBLE_FREES_MOST 16 /* that are kept; others are counted */
+#define GP_DOUBLE_FREES_MOST 16 /* kept; later ones are only counted */
 
 /* Stacks are indexes, -1: none. */
 typedef struct gp_double_free {
   int device;
   uint64_t address;
-  uint64_t requested; /* bytes; 0: no block at the address is known */
+  uint64_t requested; /* bytes; 0: no known block at the address */
   uint64_t first_ns;
   uint64_t second_ns;
   int alloc_stack;
-  int first_stack; /* of the free that succeeded, if frees have stacks of their own */
+  int first_stack; /* of the successful free, if frees have stacks of their own */
   int second_stack;
-  bool has_first; /* the events reach back to it */
+  bool has_first; /* the events include the successful free */
 } gp_double_free_t;
 
 typedef struct gp_double_frees {
-  gp_double_free_t frees[GP_DOUBLE_FREES_MOST]; /* the first ones, as they happened */
+  gp_double_free_t frees[GP_DOUBLE_FREES_MOST]; /* the first ones, in order */
   size_t count;
   uint64_t total;
   bool has_free_stacks; /* GPUPOOL_STACKS_FREE was set */
 } gp_double_frees_t;
 
-/* snapshot was read with GP_LIFETIMES_COLUMNS; only devices that filter lets through. Any thread. */
+/* Finds them on the devices that filter selects. snapshot was read with
+ * GP_LIFETIMES_COLUMNS. Any thread. */
 void gp_double_frees_find(
     const gp_snapshot_t *snapshot, const gp_filter_t *filter, gp_double_frees_t *ret_frees);
 

@@ -1,6 +1,6 @@
 /*
- * The part of a snapshot that the command line selects (--device, --stream, --thread, --since, --until): a
- * filter takes or leaves an allocation by its device, stream, thread and time.
+ * The part of a snapshot that the command line selects (--device, --stream, --thread, --since, --until). A
+ * filter selects allocations by device, stream, thread and time.
  */
 #ifndef GP_TOOLS_MODEL_FILTER_H
 #define GP_TOOLS_MODEL_FILTER_H
@@ -11,7 +11,7 @@
 #include "tools/request.h"
 #include "tools/read/snapshot.h"
 
-#define GP_FILTER_UNKNOWN (-1) /* stream or thread of what nothing is known of */
+#define GP_FILTER_UNKNOWN (-1) /* unknown stream or thread */
 
 typedef struct gp_filter {
   int device;
@@ -21,15 +21,13 @@ typedef struct gp_filter {
   uint64_t until_ns;
 } gp_filter_t;
 
-/*
- * Finds in snapshot what request names. file: for messages. Returns 0 or, after a message, the exit status.
- * Fini it in any case.
- */
+/* Finds in snapshot what request names. file: for messages. Returns 0 or, after a message, the exit
+ * status. Call fini in any case. */
 int gp_filter_init(
     gp_filter_t *filter, const gp_request_t *request, const gp_snapshot_t *snapshot, const char *file);
 void gp_filter_fini(gp_filter_t *filter);
 
-/* True if an allocation of that device, stream, thread (indexes) and time is wanted. */
+/* True if the filter selects an allocation of that device, stream, thread (indexes) and time. */
 bool gp_filter_has(const gp_filter_t *filter, int device, int64_t stream, int64_t thread, uint64_t time_ns);
 
 static inline bool gp_filter_has_device(const gp_filter_t *filter, int device)

@@ -33,7 +33,7 @@ gp_finding_t *gp_findings_say(
     findings->out_of_memory = true;
     return NULL;
   }
-  /* Worst first, otherwise as they were said. */
+  /* Sorts by severity, worst first; keeps the order of equal ones. */
   size_t at = findings->count++;
   for (; at > 0 && findings->items[at - 1].severity < severity; at--)
     findings->items[at] = findings->items[at - 1];

@@ -1,5 +1,5 @@
 /*
- * Each function knows one thing to say; it gives advice only where that follows from the figures.
+ * Each function makes one finding. It gives advice only if the figures support it.
  */
 #include "tools/model/findings.h"
 
@@ -25,7 +25,7 @@
 #define OWNER_BYTES   224
 #define OWNER_COLUMNS 90
 
-/* What the owners are of: " on device 1 then", " at its peak". */
+/* The moment of the owners' memory: " on device 1 then", " at its peak". */
 static char *owners_when(
     const gp_summary_t *summary, gp_site_measure_t measure, char *buffer, size_t capacity)
 {
@@ -44,16 +44,16 @@ static char *owners_when(
 }
 
 /*
- * The owners of the memory: of what the program held at the moment of the summary, as when memory ran out, or
- * when it ended suddenly; else of what it held at the peak. Without stacks no owner is known, and the live
- * sizes are said by another finding.
+ * Says who owned the memory: that held at the summary's moment, or when memory ran out or the program ended
+ * suddenly; else that held at the peak. Without stacks no owner is known, and another finding reports live
+ * sizes.
  */
 static void judge_owners(gp_findings_t *findings)
 {
   const gp_summary_t *summary = findings->summary;
   const gp_sites_t *sites = &summary->sites;
   bool is_at = summary->moments.kind != GP_MOMENT_NONE;
-  /* Of a device that did not run out nothing needs to be freed. */
+  /* On a device that did not run out nothing needs to be freed. */
   bool is_here = summary->has_oom || summary->filter->device == GP_REQUEST_ALL_DEVICES;
   bool is_oom =
       summary->moments.kind == GP_MOMENT_OOM || (!is_at && summary->ooms.is_written_then && is_here);
@@ -102,7 +102,7 @@ static void judge_owners(gp_findings_t *findings)
   }
 }
 
-/* A record tells where it ends and not why. */
+/* A record tells where it ends, not why. */
 static void judge_end(gp_findings_t *findings)
 {
   char duration[GP_NUMBER_BYTES];
@@ -132,7 +132,7 @@ static void judge_modes(gp_findings_t *findings)
         gp_number_plural(lost, "allocation", count));
 }
 
-/* Of the report, not of the program: it gives no reason to doubt that all is well. */
+/* About the report, not the program: no reason to doubt that all is well. */
 static void judge_names(gp_findings_t *findings)
 {
   char text[512];
@@ -169,7 +169,7 @@ static void judge_recording(gp_findings_t *findings)
   }
 }
 
-/* True of a finding that says that something can or should be better: it has a remedy, or memory was left. */
+/* True if a finding says that something can or should be better: it has advice, or memory was left. */
 static bool has_shortcoming(const gp_findings_t *findings)
 {
   for (size_t i = 0; i < findings->count; i++) {
@@ -180,8 +180,8 @@ static bool has_shortcoming(const gp_findings_t *findings)
          gp_findings_have(findings, "context_lost");
 }
 
-/* One sentence on the whole, said first if nothing worse was found. A rate that is no good news is the
- * finding hit_rate, or is left out where the allocations are too few to judge it. */
+/* One sentence on the whole, at the top if nothing is worse. The finding hit_rate reports a bad rate; with
+ * too few allocations to judge there is none. */
 static void judge_whole(gp_findings_t *findings)
 {
   const gp_summary_t *summary = findings->summary;
@@ -196,7 +196,7 @@ static void judge_whole(gp_findings_t *findings)
     total += summary->devices[i].device->stats.cache_hits + summary->devices[i].device->stats.cache_misses;
   }
   if (!total && allocations)
-    return; /* of PyTorch's: they were before the events, and whether they were hits is not known */
+    return; /* PyTorch's: allocated before the events, hits unknown */
   if (!total) {
     gp_findings_say(findings, is_good ? GP_SEVERITY_GOOD : GP_SEVERITY_NOTE, "nothing", GP_FINDING_ALL,
         "The program asked for no memory that could be pooled.");
@@ -235,7 +235,7 @@ int gp_findings_init(gp_findings_t *findings, const gp_summary_t *summary)
   judge_recording(findings);
   judge_whole(findings);
   gp_remedies_settle(findings);
-  /* The good news goes first. */
+  /* Moves the good news to the top. */
   size_t last = findings->count;
   if (last > 1 && findings->items[last - 1].severity == GP_SEVERITY_GOOD) {
     gp_finding_t good = findings->items[last - 1];

@@ -1,15 +1,13 @@
 /*
- * The finding about memory that is not the program's own.
+ * The finding about memory that belongs to libraries, not to the program.
  */
 #ifndef GP_TOOLS_MODEL_FINDINGS_COMPONENT_H
 #define GP_TOOLS_MODEL_FINDINGS_COMPONENT_H
 
 #include "tools/model/finding_list.h"
 
-/*
- * Says of each device how much libraries, the framework and CUDA graphs held of its memory when it ran out,
- * else at its peak, where that is much.
- */
+/* Reports for each device how much memory libraries, the framework and CUDA graphs held, if that is much:
+ * when memory ran out, else at the peak. */
 void gp_findings_judge_components(gp_findings_t *findings);
 
 #endif

@@ -12,24 +12,24 @@
 #include "tools/model/what_if.h"
 #include "tools/output.h"
 
-#define ENOUGH_ALLOCATIONS 100 /* below, a hit rate says nothing */
+#define ENOUGH_ALLOCATIONS 100 /* with fewer, a hit rate means nothing */
 #define ROUNDING_SHARE     0.1
 #define ROUNDING_BYTES     (32 * GP_MIB)
 #define CACHED_SHARE       0.25
 #define CACHED_BYTES       (256 * GP_MIB)
 #define WAITS_SHARE        0.01
 #define FORWARDED_SHARE    0.5
-#define BETTER_RATE        0.1 /* of the allocations: a remedy that serves less more is none */
+#define BETTER_RATE        0.1 /* least share of the allocations that a remedy must serve in addition */
 #define NS_PER_SECOND      UINT64_C(1000000000)
 
-/* Bytes as a setting: whole MiB, and no less. The buffer has GP_SIZE_TEXT_BYTES. */
+/* Formats bytes as a setting: rounds up to whole MiB. The buffer has GP_SIZE_TEXT_BYTES. */
 static char *as_setting(uint64_t bytes, char *buffer)
 {
   snprintf(buffer, GP_SIZE_TEXT_BYTES, "%" PRIu64 "MiB", bytes / GP_MIB + (bytes % GP_MIB != 0));
   return buffer;
 }
 
-/* GPUPOOL_STACKS, where another choice would have recorded some. */
+/* True if another GPUPOOL_STACKS would have recorded stacks. */
 static bool lacks_stacks(const gp_findings_t *findings)
 {
   const char *stacks = gp_findings_setting(findings, "stacks");
@@ -82,13 +82,13 @@ static void judge_live(gp_findings_t *findings, const gp_summary_device_t *devic
         gp_size_format(stats->passthrough_bytes.current, bytes), device->device->device);
 }
 
-/* Of the allocations that went to the driver, most first: a pool that keeps all, and is never busy, would
- * have had to ask the driver for some of them, too. */
+/* Why allocations went to the driver. Even a pool that keeps everything, on a device that is never busy,
+ * would ask the driver for some of them. */
 typedef struct misses {
   uint64_t first;     /* as much was held at the same time */
-  uint64_t of_sizes;  /* idle blocks were there, but of other sizes */
-  uint64_t not_there; /* a block of that size was given back, or not known to be idle yet */
-  size_t size_count;  /* 0: how the last two divide is not known, and they are 0 */
+  uint64_t of_sizes;  /* idle blocks existed, but of other sizes */
+  uint64_t not_there; /* a block of that size had gone back, or was not known to be idle yet */
+  size_t size_count;  /* 0: the division between the last two is unknown, and both are 0 */
 } misses_t;
 
 static void divide_misses(gp_findings_t *findings, const gp_summary_device_t *device, misses_t *ret_misses)
@@ -99,7 +99,7 @@ static void divide_misses(gp_findings_t *findings, const gp_summary_device_t *de
   gp_block_sizes_t sizes;
   gp_served_t kept;
 
-  /* Each block that was held at the same time; of cut memory each segment. */
+  /* Counts blocks held at the same time; if memory is cut, segments. */
   bool is_cut = stats->segment.peak && stats->segment.peak < stats->allocation.peak;
   uint64_t first = is_cut ? stats->segment.peak : stats->allocation.peak;
   *ret_misses = (misses_t){.first = first < stats->cache_misses ? first : stats->cache_misses};
@@ -109,7 +109,7 @@ static void divide_misses(gp_findings_t *findings, const gp_summary_device_t *de
     findings->out_of_memory = true;
     return;
   }
-  if (kept.hits + kept.misses != stats->cache_hits + stats->cache_misses) /* not all events are there */
+  if (kept.hits + kept.misses != stats->cache_hits + stats->cache_misses) /* some events are missing */
     return;
   uint64_t needed = kept.misses < stats->cache_misses ? kept.misses : stats->cache_misses;
   uint64_t later = gp_subtract_saturated(needed, ret_misses->first);
@@ -118,7 +118,7 @@ static void divide_misses(gp_findings_t *findings, const gp_summary_device_t *de
   ret_misses->size_count = kept.size_count;
 }
 
-/* What the pool gave back, and why; false: nothing. */
+/* Why the pool gave memory back; false: it gave none. */
 static bool given_back_reason(const gp_findings_t *findings, char *buffer, size_t capacity)
 {
   const gp_summary_t *summary = findings->summary;
@@ -136,16 +136,16 @@ static bool given_back_reason(const gp_findings_t *findings, char *buffer, size_
   return true;
 }
 
-/* Why so many allocations went to the driver: what explains most of them, or more than anything else. */
+/* The main cause of misses: it explains most of them, or more than any other cause. */
 typedef enum why {
   WHY_UNKNOWN,
   WHY_FIRST, /* no pool could have served them */
   WHY_SIZES,
   WHY_GIVEN_BACK,
-  WHY_FACTS, /* the pool did not know what the device was done with */
+  WHY_FACTS, /* the pool did not know that the device was done */
 } why_t;
 
-/* "" if it is not known. */
+/* Writes the cause as a clause; "" if unknown. */
 static why_t hit_rate_reason(const gp_findings_t *findings, const gp_stats_t *stats, const misses_t *misses,
     char *buffer, size_t capacity)
 {
@@ -178,7 +178,8 @@ static double rate_of(const gp_served_t *served)
   return total ? (double)served->hits / (double)total : 0;
 }
 
-/* A pool that had kept all would have served more: then it was the setting that gave it back. */
+/* Advises a setting if a pool that keeps everything would have served more:
+ * then the setting gave memory back. */
 static void advise_keeping(
     gp_findings_t *findings, gp_finding_t *finding, double rate, const gp_served_t *kept, bool is_max_cached)
 {
@@ -193,7 +194,7 @@ static void advise_keeping(
   gp_findings_set(findings, finding, name, value);
 }
 
-/* Other classes of sizes: tried with the recorded allocations. */
+/* Tries other size classes with the recorded allocations. */
 static void advise_classes(gp_findings_t *findings, gp_finding_t *finding, int device,
     const gp_block_sizes_t *sizes, const gp_served_t *now)
 {
@@ -309,7 +310,7 @@ static void judge_cached(gp_findings_t *findings, const gp_summary_device_t *dev
         "most of that was in pieces beside memory in use, and could not go back: gpupool frag --at peak maps them.");
     return;
   }
-  /* Half of it: what is cached for short has its use. */
+  /* Advises half: memory that is cached for a short time is useful. */
   as_setting((reserved - active) / 2, value);
   gp_findings_advise(
       findings, finding, "GPUPOOL_MAX_CACHED=%s gives the rest back, for more calls of the driver.", value);
@@ -317,9 +318,9 @@ static void judge_cached(gp_findings_t *findings, const gp_summary_device_t *dev
 }
 
 /*
- * The settings by which idle memory should have gone back, as far as the figures tell: "NAME=VALUE or
- * NAME=VALUE". Where no other can have asked, it was the reserve, or a request of `gpupool ctl` if the
- * program answers such.
+ * The settings that should have made idle memory go back, as far as the figures tell: "NAME=VALUE or
+ * NAME=VALUE". If none of the others applies, the reserve did; or a request of `gpupool ctl`, if the
+ * program accepts those.
  */
 static void surplus_settings(
     const gp_findings_t *findings, const gp_snapshot_device_t *device, char *buffer, size_t capacity)
@@ -383,10 +384,8 @@ static void judge_waits(gp_findings_t *findings, const gp_summary_device_t *devi
       "The host waited %s for device %d until memory could be used again, or go back%s.",
       gp_number_plural(stats->host_waits, "time", count), device->device->device,
       is_strict ? "; that is what GPUPOOL_REUSE=strict does" : "");
-  /*
-   * The waits that no retry follows are those of misses beyond that bound. Without them the device is further
-   * behind, and more than now is freed and in use.
-   */
+  /* Waits without a retry are those of misses beyond that bound. Without them the device would lag further,
+   * with more freed memory in use than now. */
   if (!is_strict && stats->host_waits > stats->num_alloc_retries && stats->deferred_bytes.peak) {
     as_setting(2 * stats->deferred_bytes.peak, value);
     gp_findings_advise(findings, finding, "GPUPOOL_MAX_DEFERRED=%s waits less and holds more.", value);

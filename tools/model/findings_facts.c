@@ -2,7 +2,7 @@
 
 #define FENCES_SINCE 12050 /* cuCtxRecordEvent */
 
-/* The driver's version, as cuDriverGetVersion says it; 0: not known. */
+/* The driver's version, as cuDriverGetVersion returns it; 0: unknown. */
 static int driver_version(const gp_snapshot_t *snapshot)
 {
   const cJSON *process = cJSON_GetObjectItemCaseSensitive(snapshot->root, "process");

@@ -1,15 +1,13 @@
 /*
- * What the pool would have had to know before it could use freed memory again, and which call tells it.
+ * Which fact the pool lacked before it could reuse freed memory, and which call provides it.
  */
 #ifndef GP_TOOLS_MODEL_FINDINGS_FACTS_H
 #define GP_TOOLS_MODEL_FINDINGS_FACTS_H
 
 #include "tools/model/finding_list.h"
 
-/*
- * Advice for a finding which says that the pool did not know yet what the device was done with. False: no
- * fact was missing that a call would have given.
- */
+/* Adds advice to a finding about misses because the device was not known to be done. False: no call
+ * would have provided a missing fact. */
 bool gp_findings_advise_facts(
     gp_findings_t *findings, gp_finding_t *finding, const gp_summary_device_t *device);
 

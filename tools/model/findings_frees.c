@@ -14,7 +14,7 @@
 #define PLACE_BYTES   512
 #define PLACE_COLUMNS 100
 
-/* " by FUNCTION FILE:LINE", or "" if that is not known. */
+/* " by FUNCTION FILE:LINE", or "" if unknown. */
 static char *by_code(const gp_snapshot_t *snapshot, int stack, const char *word, char *buffer)
 {
   char frame[1024], shown[1024];
@@ -27,7 +27,7 @@ static char *by_code(const gp_snapshot_t *snapshot, int stack, const char *word,
   return buffer;
 }
 
-/* The pool has the memory at the address, and no recorded block began there. */
+/* The pool has the memory, but no recorded block began at the address. */
 static void describe_unknown(
     const gp_snapshot_t *snapshot, const gp_double_free_t *found, char *buffer, size_t capacity)
 {
@@ -38,7 +38,7 @@ static void describe_unknown(
       by_code(snapshot, found->second_stack, "by", code));
 }
 
-/* With times of both, as far as the events reach back. */
+/* Describes both frees with their times, as far as the events reach back. */
 static void describe(
     const gp_snapshot_t *snapshot, const gp_double_free_t *found, char *buffer, size_t capacity)
 {
@@ -54,7 +54,7 @@ static void describe(
   else
     used += snprintf(buffer + used, capacity - (size_t)used, " was freed before the recorded events,");
   gp_number_duration(found->second_ns, again);
-  bool is_alike = found->has_first && strcmp(when, again) == 0; /* they differ by less than is printed */
+  bool is_alike = found->has_first && strcmp(when, again) == 0; /* they look equal when printed */
   if (is_alike)
     gp_number_duration(gp_subtract_saturated(found->second_ns, found->first_ns), again);
   snprintf(buffer + used, capacity - (size_t)used, " and again %s%s%s%s", is_alike ? "" : "at ", again,

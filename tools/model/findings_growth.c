@@ -12,12 +12,12 @@
 #define OWNER_COLUMNS 90
 #define NAME_BYTES    256
 #define TEXT_BYTES    1024
-#define WARNING_SHARE 0.05 /* of what the device held; below, growth is a note */
+#define WARNING_SHARE 0.05 /* of what the device held; growth below it is a note */
 #define OOM_SHARE     0.1
 #define NS_PER_SECOND 1e9
-#define FAR_NS        (UINT64_C(30) * 24 * 3600 * 1000000000) /* a projection further than a month is none */
+#define FAR_NS        (UINT64_C(30) * 24 * 3600 * 1000000000) /* no projection beyond 30 days */
 
-/* Text that is put together of parts. */
+/* Text that is composed of parts. */
 typedef struct text {
   char bytes[TEXT_BYTES];
   size_t used;
@@ -47,8 +47,8 @@ static void add_sizes(const gp_grower_t *grower, text_t *text)
     add(text, "blocks of %s to %s", least, most);
 }
 
-/* Cuts what follows the function, so that one name is written in one way. False: it is
- * not there as a whole. */
+/* Cuts what follows the function, so that each name is written in one way. False: the text
+ * does not hold the whole function. */
 static bool cut_place(const gp_snapshot_t *snapshot, const gp_grower_t *grower, char *text)
 {
   char place[NAME_BYTES];
@@ -64,7 +64,7 @@ static bool cut_place(const gp_snapshot_t *snapshot, const gp_grower_t *grower, 
   return end != NULL;
 }
 
-/* As owners are written; without is_full as much as tells it from others. */
+/* Writes the owner like the finding "owners"; without is_full only enough to tell it from others. */
 static void add_owner(const gp_findings_t *findings, const gp_grower_t *grower, bool is_full, text_t *text)
 {
   char shown[NAME_BYTES];
@@ -118,7 +118,7 @@ static void add_grower(const gp_findings_t *findings, const gp_grower_t *grower,
   add(text, ")");
 }
 
-/* When the device will be full, where that can be said. */
+/* Says when the device will be full, if that is known. */
 static void add_room(const gp_growth_room_t *room, text_t *text)
 {
   char capacity[GP_SIZE_TEXT_BYTES], left[GP_NUMBER_BYTES];
@@ -146,13 +146,13 @@ static bool explains_oom(const gp_findings_t *findings, int device, uint64_t gro
   return false;
 }
 
-/* What all that grows on a device has in common. */
+/* What everything that grows on a device has in common. */
 typedef struct common {
   uint64_t held;
-  uint64_t others; /* what the rest of the device holds */
-  bool is_held;    /* all of it, still */
+  uint64_t others; /* held by the rest of the device */
+  bool is_held;    /* all of it is still held */
   bool is_alone;
-  bool is_by_owner;  /* all of it */
+  bool is_by_owner;  /* all of it has an owner */
   bool lacks_stacks; /* some of it has no owner */
 } common_t;
 
@@ -180,7 +180,7 @@ static common_t add_growers(const gp_findings_t *findings, int device, text_t *t
   return common;
 }
 
-/* Another choice of GPUPOOL_STACKS would have named the owners. */
+/* True if another GPUPOOL_STACKS would have named the owners. */
 static bool could_record_stacks(const gp_findings_t *findings)
 {
   const char *stacks = gp_findings_setting(findings, "stacks");

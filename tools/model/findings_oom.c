@@ -12,7 +12,7 @@
 
 #define NS_PER_MS UINT64_C(1000000)
 
-/* The sentences of a finding; what does not fit is cut. */
+/* A finding's sentences; what does not fit is cut. */
 typedef struct text {
   char buffer[1536];
   size_t used;
@@ -41,7 +41,7 @@ static void add_time(text_t *text, const char *before, uint64_t ns, const char *
   add(text, "%s%s%s", before, gp_number_duration(ns, duration), after);
 }
 
-/* Without stacks the sizes are what there is to tell whose memory it was. */
+/* Without stacks only the sizes hint at whose memory it was. */
 static void add_sizes(text_t *text, const gp_oom_moment_t *oom)
 {
   for (int i = 0; i < GP_OOM_SIZES && oom->sizes[i].count; i++) {
@@ -83,7 +83,7 @@ static void add_amounts(text_t *text, const gp_oom_moment_t *oom)
   add(text, ".");
 }
 
-/* Work that has not ended keeps freed memory in use, and idle memory from going back to the driver. */
+/* Work in progress keeps freed memory in use, and keeps idle memory from going back to the driver. */
 static void add_busy(text_t *text, const gp_oom_moment_t *oom)
 {
   if (oom->busy_context) {
@@ -99,7 +99,7 @@ static void add_busy(text_t *text, const gp_oom_moment_t *oom)
     add_time(text, " The allocation waited ", oom->waited_ns, " for the device.");
 }
 
-/* What came afterwards, if the snapshot was not written then. */
+/* What happened afterwards, if the snapshot was written later. */
 static void add_sequel(text_t *text, const gp_findings_t *findings, const gp_oom_moment_t *oom)
 {
   const gp_lifetimes_t *lifetimes = &findings->summary->lifetimes;
@@ -130,7 +130,7 @@ static void add_others(text_t *text, const gp_findings_t *findings, const gp_oom
         gp_number_plural(ooms->count, "time", count), oom->number);
 }
 
-/* The library's advice. Files from before it was a member of its own have it at the end of the message. */
+/* Takes over the library's advice. In older files it is not a member, but the end of the message. */
 static void advise_reported(gp_findings_t *findings, gp_finding_t *finding)
 {
   const cJSON *oom = cJSON_GetObjectItemCaseSensitive(findings->summary->snapshot->root, "oom"), *setting;

@@ -1,15 +1,15 @@
 /*
- * What a summary says of memory that ran out.
+ * The findings about memory that ran out.
  */
 #ifndef GP_TOOLS_MODEL_FINDINGS_OOM_H
 #define GP_TOOLS_MODEL_FINDINGS_OOM_H
 
 #include "tools/model/finding_list.h"
 
-/* The out-of-memory event that the summary describes (gp_summary_t.oom), as of its moment and its device. */
+/* Describes the out-of-memory event gp_summary_t.oom, on its device and at its moment. */
 void gp_findings_judge_oom(gp_findings_t *findings);
 
-/* How often memory ran out on a device, where the description above does not say it. */
+/* Reports how often memory ran out on a device, if gp_findings_judge_oom does not. */
 void gp_findings_judge_refusals(gp_findings_t *findings, const gp_summary_device_t *device);
 
 #endif

@@ -7,9 +7,9 @@
 #include "tools/model/saturated.h"
 #include "tools/output.h"
 
-#define OTHERS_SHARE 8 /* contexts and code take less than this part of a device */
+#define OTHERS_SHARE 8 /* contexts and code take less than 1/8 of a device */
 
-/* What the snapshot has of an out of memory. Bytes; what it does not have is 0. */
+/* What the snapshot tells about an out of memory. Bytes; 0: not told. */
 typedef struct oom {
   int device;
   uint64_t requested;
@@ -43,7 +43,7 @@ static bool read_oom(const cJSON *object, oom_t *ret_oom)
   return true;
 }
 
-/* The limit of MPS for the device of an out of memory; false: none is known. */
+/* The limit of MPS for the device of an out of memory; false: unknown. */
 static bool find_mps_limit(const gp_snapshot_t *snapshot, const oom_t *oom, uint64_t *ret_limit)
 {
   return gp_outside_mps_limit(gp_outside_variable(snapshot, GP_OUTSIDE_MPS_LIMIT), oom->device,
@@ -121,13 +121,13 @@ static void judge_others(gp_findings_t *findings, const oom_t *oom)
   if (oom->by_limit || oom->unaccounted < oom->requested || oom->unaccounted <= oom->total / OTHERS_SHARE)
     return;
   if (find_mps_limit(findings->summary->snapshot, oom, &limit))
-    return; /* under MPS the driver tells of free memory what the limit leaves */
+    return; /* under MPS, device_free is what the limit leaves */
   gp_findings_say(findings, GP_SEVERITY_WARNING, "others", oom->device,
       "%s of the %s of device %d were in use by nothing that this process asked for: its contexts and code take some hundred MiB of that, and other processes the rest (nvidia-smi lists them).",
       gp_size_format(oom->unaccounted, others), gp_size_format(oom->total, total), oom->device);
 }
 
-/* A device on which memory ran out, at a moment of which the snapshot has no report. */
+/* A device on which memory ran out at a moment for which the snapshot has no report. */
 static void judge_device(gp_findings_t *findings, const gp_snapshot_device_t *device)
 {
   const oom_t oom = {.device = device->device, .total = device->total};
@@ -142,7 +142,7 @@ void gp_findings_judge_outside(gp_findings_t *findings)
   const cJSON *object = cJSON_GetObjectItemCaseSensitive(findings->summary->snapshot->root, "oom");
   oom_t oom;
 
-  if (!object) { /* without a report: what the history has */
+  if (!object) { /* no report: use the recorded events */
     for (size_t i = 0; i < findings->summary->device_count; i++)
       judge_device(findings, findings->summary->devices[i].device);
     return;

@@ -19,7 +19,7 @@ static bool is_same(const char *known, const char *text)
   return strcmp(known ? known : "", text ? text : "") == 0;
 }
 
-/* Owners that differ in more than their function do so in their line, or in what they called. */
+/* Owners with the same function differ in their line, or in what they called. */
 static bool is_of_owner(
     const gp_snapshot_t *snapshot, const gp_snapshot_block_t *block, const gp_owner_t *owner)
 {

@@ -1,6 +1,6 @@
 /*
- * What room there would be at the end of a snapshot if an owner held nothing. In a segment that is cut, what
- * is freed helps only as far as it leaves a large enough piece, or the segment without memory in use.
+ * The room that would exist at the end of a snapshot if an owner held nothing. In a cut segment, freed
+ * memory helps only if it makes a large enough piece, or leaves the segment without memory in use.
  */
 #ifndef GP_TOOLS_MODEL_FREED_ROOM_H
 #define GP_TOOLS_MODEL_FREED_ROOM_H
@@ -10,16 +10,13 @@
 /* True if a segment of the device is cut into blocks. */
 bool gp_device_is_cut(const gp_snapshot_t *snapshot, int device);
 
-/* Bytes, with all that the owner holds given back. */
+/* Bytes, if everything that the owner holds were freed. */
 typedef struct gp_freed_room {
-  uint64_t largest;   /* idle piece */
-  uint64_t in_wholes; /* segments that would be idle as a whole */
+  uint64_t largest;   /* largest idle piece */
+  uint64_t in_wholes; /* segments that would be idle entirely */
 } gp_freed_room_t;
 
-/*
- * A block of which it is not sure that it is the owner's stays. owner: of gp_owners_init, of the snapshot's
- * end. Thread-safe.
- */
+/* Blocks that may belong to others stay. owner: from gp_owners_init, at the snapshot's end. Thread-safe. */
 void gp_freed_room_find(
     const gp_snapshot_t *snapshot, int device, const gp_owner_t *owner, gp_freed_room_t *ret_room);
 

@@ -1,5 +1,5 @@
 /*
- * Which groups grow is growth_judge.c's; here they are gathered, compared and described.
+ * Gathers, compares and describes groups. growth_judge.c decides which grow.
  */
 #include "tools/model/growth.h"
 
@@ -17,18 +17,18 @@
 
 #define MOST_LEVELS 3
 #define MIXED_SHARE 0.2
-#define ALONE_SHARE 0.875 /* from there on the rest of the device does not grow */
+#define ALONE_SHARE 0.875 /* from this share on, the rest of the device does not grow */
 
 typedef struct build {
   const gp_lifetimes_t *lifetimes;
   const gp_filter_t *filter;
   gp_growth_t *growth;
-  gp_series_set_t devices; /* a group each */
+  gp_series_set_t devices; /* one group each */
   gp_whole_t *wholes;      /* by device */
   uint32_t last[GP_SNAPSHOT_DEVICES];
 } build_t;
 
-/* Keeps the largest, sorted. */
+/* Keeps the candidates with the largest rise, sorted. */
 static size_t add_candidate(gp_candidate_t *candidates, size_t count, const gp_candidate_t *candidate)
 {
   size_t at = count;
@@ -51,10 +51,8 @@ static const gp_change_t *first_step(const gp_series_t *series, const gp_course_
   return at;
 }
 
-/*
- * What was kept of the group since then, and whether it still is. is_estimate: what it holds is one so far.
- * *ret_stack: the one that keeps most.
- */
+/* Measures what the group has kept since the growth began, and whether it still holds it. is_estimate:
+ * bytes_to is only an estimate so far. *ret_stack: the stack that keeps most. */
 static int measure_kept(const build_t *build, const gp_groups_t *groups, uint32_t group, bool is_estimate,
     gp_grower_t *grower, int *ret_stack)
 {
@@ -86,7 +84,7 @@ static int measure_kept(const build_t *build, const gp_groups_t *groups, uint32_
   grower->is_held = (double)held >= 0.5 * (double)(grower->bytes_to - grower->bytes_from);
   if (is_estimate && grower->is_held && still > grower->bytes_from)
     grower->bytes_to = still;
-  /* What is in use for a while when the last allocation comes looks as if it were kept. */
+  /* Memory in temporary use at the last allocation looks like kept memory. */
   if (grower->is_held && !grower->is_replaced && held_count > 0 && grower->steps > held_count)
     grower->steps = held_count;
   return 0;
@@ -99,7 +97,7 @@ static char *copy(const char *text, bool *failed)
   return made;
 }
 
-/* Names the owner by that stack of it. */
+/* Names the owner by that stack. */
 static int name_owner(
     const build_t *build, const gp_groups_t *groups, const gp_group_t *kind, int stack, gp_grower_t *grower)
 {
@@ -141,7 +139,7 @@ static int describe(const build_t *build, const gp_groups_t *groups, const gp_se
   const gp_series_t *whole = &build->devices.series[device];
   const gp_course_t *course = &candidate->course;
 
-  /* What came and went may just be there at the end; then the end goes by the pace. */
+  /* Temporary memory may be held at the end. If the group holds too much there, the pace gives the end. */
   uint64_t end = course->floors[GP_GROWTH_RISES] + candidate->rise / GP_GROWTH_RISES;
   *grower = (gp_grower_t){.by = kind->by,
       .device = device,
@@ -167,8 +165,7 @@ static int describe(const build_t *build, const gp_groups_t *groups, const gp_se
   return error ? error : name_owner(build, groups, kind, stack, grower);
 }
 
-/* A pass over a model keeps many sizes of many owners; a leak is of one size, or nearly
- * so, and of one owner. */
+/* A pass over a model keeps many sizes of many owners; a leak is of one owner and about one size. */
 static bool is_single_pass(const gp_candidate_t *candidate, const gp_grower_t *grower)
 {
   bool is_one_size = grower->size_most <= grower->size_least + grower->size_least / 8;
@@ -210,7 +207,7 @@ static int keep(const build_t *build, const gp_groups_t *groups, const gp_series
   return 0;
 }
 
-/* Finds what grows on a device, by groups. */
+/* Finds what grows on a device, by group. */
 static int find_on(const build_t *build, const gp_groups_t *groups, const gp_series_set_t *set, size_t device,
     gp_growth_t *growth)
 {
@@ -226,7 +223,7 @@ static int find_on(const build_t *build, const gp_groups_t *groups, const gp_ser
   return keep(build, groups, set, candidates, count, growth);
 }
 
-/* A function through which other memory was asked for, too, that does not grow: a helper, perhaps. */
+/* True if much of the function's memory does not grow: it may be a helper. */
 static bool is_mixed(const gp_grower_t *grower)
 {
   return grower->function && (double)grower->bytes_from > MIXED_SHARE * (double)grower->bytes_to;
@@ -244,7 +241,7 @@ static void drop(gp_growth_t *growth, int device)
   growth->count = count;
 }
 
-/* True while nothing was found on the device, or a helper. */
+/* True if the device has no grower yet, or one that may be a helper. */
 static bool is_open(const gp_growth_t *growth, int device)
 {
   bool is_found = false;
@@ -256,7 +253,8 @@ static bool is_open(const gp_growth_t *growth, int device)
   return !is_found;
 }
 
-/* By owner, or where helpers own, by who calls them. *ret_more: a next level may find more. */
+/* Finds growers by owner, with helpers replaced by their callers. *ret_more:
+ * a further level may find more. */
 static int find(build_t *build, int levels, bool *ret_more)
 {
   gp_growth_t *growth = build->growth;
@@ -266,7 +264,7 @@ static int find(build_t *build, int levels, bool *ret_more)
   *ret_more = false;
   int error = gp_groups_init(&groups, build->lifetimes, build->filter, levels);
   if (error || groups.gave_way < levels) {
-    gp_groups_fini(&groups); /* as on the level before */
+    gp_groups_fini(&groups); /* same groups as on the previous level */
     return error;
   }
   error = gp_series_set_init(&set, build->lifetimes, groups.of, groups.count, build->last);
@@ -291,7 +289,7 @@ static int find(build_t *build, int levels, bool *ret_more)
   return error;
 }
 
-/* The course of each device: all that the groups on it hold. */
+/* The course of each device: the sum of its groups. */
 static int measure_devices(build_t *build)
 {
   const gp_lifetimes_t *lifetimes = build->lifetimes;

@@ -11,23 +11,23 @@
 #include "tools/symbols/stack_owners.h"
 
 #define NAME_BYTES 1024
-#define SIZES      64 /* groups by size: each up to twice the one before */
+#define SIZES      64 /* groups by size, each up to twice the size of the one before */
 
-/* A function, or where its name says little, a line of it. */
+/* A function or, if its name says little, one of its lines. */
 typedef struct place {
-  char *name;       /* NULL: none is known */
-  const char *file; /* "" where it is not known; borrowed */
-  char line[48];    /* where each line is an owner; else "" */
-  size_t at;        /* of its frame in frame_indexes */
+  char *name;       /* NULL: unknown */
+  const char *file; /* "" if unknown; borrowed */
+  char line[48];    /* if each line is an owner; else "" */
+  size_t at;        /* its frame, in frame_indexes */
 } place_t;
 
-/* A stack and the name that its group has. */
+/* A stack and the name of its group. */
 typedef struct named {
   size_t stack;
   place_t owner;
-  place_t caller; /* while owners give way */
-  char *through;  /* the name before it gave way; of a script, what it called; NULL: neither */
-  bool is_script; /* whose own frames are not recorded */
+  place_t caller; /* set while owners are replaced */
+  char *through;  /* the name before the last replacement; for a script, what it called; NULL: neither */
+  bool is_script; /* its own frames are not recorded */
 } named_t;
 
 static int compare_texts(const char *a, const char *b)
@@ -35,7 +35,7 @@ static int compare_texts(const char *a, const char *b)
   return a && b ? strcmp(a, b) : (a != NULL) - (b != NULL);
 }
 
-/* The methods of many classes have one name, each in its file. */
+/* Methods of several classes share a name, so the file counts, too. */
 static int compare_places(const place_t *x, const place_t *y)
 {
   int order = compare_texts(x->name, y->name);
@@ -52,7 +52,7 @@ static int compare_named(const void *a, const void *b)
   return order ? order : compare_texts(x->through, y->through);
 }
 
-/* name: taken over; NULL: there was no memory for it. */
+/* Takes over name; NULL: there was no memory for it. */
 static int set_place(const gp_snapshot_t *snapshot, size_t at, char *name, place_t *place)
 {
   int index = snapshot->stacks.frame_indexes[at];
@@ -74,7 +74,7 @@ static char *name_at(const gp_snapshot_t *snapshot, size_t at)
   return strdup(gp_frame_function(snapshot, snapshot->stacks.frame_indexes[at], buffer, sizeof(buffer)));
 }
 
-/* Past what only hands memory on, and past itself. */
+/* Finds the caller beyond allocators and the owner itself. */
 static int find_caller(const gp_snapshot_t *snapshot, named_t *named)
 {
   size_t end = snapshot->stacks.first[named->stack + 1];
@@ -101,7 +101,7 @@ static void end_level(named_t *named, bool gives_way)
   named->caller.name = NULL;
 }
 
-/* Names the callers in place of each owner that has several. named is sorted by name. */
+/* Replaces each owner that has several callers by those. named is sorted by name. */
 static int give_way(const gp_snapshot_t *snapshot, named_t *named, size_t count, bool *ret_changed)
 {
   int error = 0;
@@ -119,7 +119,7 @@ static int give_way(const gp_snapshot_t *snapshot, named_t *named, size_t count,
   return error;
 }
 
-/* By its owner, as gp_owners_init tells owners apart. */
+/* Names the stack by its owner, as gp_owners_init tells owners apart. */
 static int name_stack(const gp_snapshot_t *snapshot, size_t stack, size_t at, named_t *named)
 {
   gp_owner_text_t text;
@@ -172,7 +172,7 @@ static bool is_first(const named_t *named, size_t i)
   return i == 0 || compare_named(&named[i - 1], &named[i]) != 0;
 }
 
-/* A script is one owner, whatever it does: it has a kind for each size. */
+/* A script is one owner whatever it does, so it gets a kind for each size. */
 static void add_kinds(gp_groups_t *groups, named_t *named)
 {
   for (size_t i = 0; i < (named->is_script ? SIZES : 1); i++)
@@ -180,7 +180,7 @@ static void add_kinds(gp_groups_t *groups, named_t *named)
         .by = named->is_script ? GP_GROWTH_BY_SIZE : GP_GROWTH_BY_OWNER, .stack = (int)named->stack};
 }
 
-/* Makes a kind of each name; kind_of: by stack, the first where there are more. */
+/* Makes a kind of each name. kind_of: by stack; the first of a script's kinds. */
 static int add_owners(gp_groups_t *groups, const gp_lifetimes_t *lifetimes, int levels, uint32_t *kind_of)
 {
   const gp_snapshot_t *snapshot = lifetimes->snapshot;
@@ -206,7 +206,7 @@ static int add_owners(gp_groups_t *groups, const gp_lifetimes_t *lifetimes, int 
     kind_of[named[i].stack] = (uint32_t)first;
     groups->frames[named[i].stack] = snapshot->stacks.frame_indexes[named[i].owner.at];
   }
-  /* Compared no more: the first name of what gave way is handed on. */
+  /* Comparing is over: hands on the first name, with what it replaced. */
   for (size_t i = 0; i < count; i++) {
     gp_group_t *kind = error ? NULL : &groups->kinds[kind_of[named[i].stack]];
     if (kind && !kind->name && named[i].through && !named[i].is_script) {

@@ -1,29 +1,29 @@
 /*
- * A group grows if its floor (growth_series.h) rises in most of the windows that its time is cut into, and
- * still at the end. Every other condition here keeps something out that looks alike: doc/growth.md.
+ * A group grows if its floor (growth_series.h) rises in most windows of its time, and still at the end.
+ * Every other condition excludes something that looks like growth: doc/growth.md.
  */
 #include "tools/model/growth_judge.h"
 
 #include "pool/util/assert.h"
 #include "tools/model/saturated.h"
 
-#define RISING          5    /* that many of the windows have to rise, */
-#define RISE_SHARE      0.25 /* each by that share of the mean, */
-#define LARGEST_RISE    0.5  /* and none by more than that of it all: that would be a jump */
+#define RISING          5    /* at least so many windows must rise, */
+#define RISE_SHARE      0.25 /* each by this share of the mean, */
+#define LARGEST_RISE    0.5  /* and none by more than this share of the whole: that is a jump */
 #define LEAST_STEPS     16   /* in which the floor rises */
-#define MANY_STEPS      128  /* more than a model has layers, usually: no single pass */
-#define VERY_MANY_STEPS 1024 /* then what was kept may be of many sizes */
+#define MANY_STEPS      128  /* more than most models have layers: not a single pass */
+#define VERY_MANY_STEPS 1024 /* from here on the kept blocks may be of many sizes */
 #define LEAST_BYTES     (64 * UINT64_C(1024))
-#define MOST_SHARE      2.0   /* of the device's growth: a group with more takes over what others give back */
-#define MINOR_SHARE     0.125 /* of the device's growth: a group with less has a small part in it */
-#define KEPT_SHARE      0.25  /* of the allocations: above, nearly everything is kept */
-#define COVERED_SHARE   0.1   /* of the history */
-#define BASE_SHARE      0.0625 /* of the growth, which something else has to hold all the time */
-#define LAYER_LEAST     8      /* allocations of a layer: fewer are a step of a small loop */
-#define STEP_BLOCKS     32     /* held for a while by a step over a whole model */
+#define MOST_SHARE      2.0    /* of the device's growth; a group above it takes over others' memory */
+#define MINOR_SHARE     0.125  /* of the device's growth; a group below it is a minor part */
+#define KEPT_SHARE      0.25   /* of the allocations; above it nearly everything is kept */
+#define COVERED_SHARE   0.1    /* of the history */
+#define BASE_SHARE      0.0625 /* of the growth; something else must always hold as much */
+#define LAYER_LEAST     8      /* allocations of a layer; fewer are a step of a small loop */
+#define STEP_BLOCKS     32     /* a step over a whole model holds so many for a while */
 #define ALIKE           0.9    /* cosine */
 
-/* Where a growth may begin, as parts of the group's time: what loads or warms up before is skipped. */
+/* Where growth may begin, as parts of the group's time: skips loading and warming up. */
 static const double beginnings[] = {0, 0.125, 0.25, 0.5, 0.75};
 
 static gp_course_t take_course(const gp_series_t *series, uint32_t start, uint32_t end)
@@ -85,7 +85,7 @@ static size_t part_of(const gp_whole_t *whole, uint32_t moment)
   return (size_t)((uint64_t)moment * (GP_GROWTH_PARTS - 1) / (whole->last ? whole->last : 1));
 }
 
-/* The device holds more and more, not one owner what others gave back. */
+/* True if the whole device holds more and more: one owner does not just take over what others give back. */
 static bool peaks_rise(const gp_whole_t *whole, const gp_course_t *course)
 {
   size_t first = part_of(whole, course->start), last = part_of(whole, course->end);
@@ -106,8 +106,8 @@ static void add_mix(const gp_whole_t *whole, size_t first, size_t last, double *
   }
 }
 
-/* The square of the cosine of the angle between two mixes: 1 where their proportions are the same, 0 where
- * they share nothing. */
+/* The square of the cosine of the angle between two mixes: 1 for equal
+ * proportions, 0 for nothing shared. */
 static double likeness(const double *a, const double *b)
 {
   double product = 0, square_a = 0, square_b = 0;
@@ -119,8 +119,8 @@ static double likeness(const double *a, const double *b)
   return square_a > 0 && square_b > 0 ? product * product / (square_a * square_b) : 0;
 }
 
-/* The program does the same again and again, still in the last window: each but one has allocations of the
- * sizes that all have. */
+/* True if the program repeats itself, including the last window: in all windows but one the mix
+ * of sizes is that of the whole. */
 static bool repeats(const gp_whole_t *whole, const gp_course_t *course)
 {
   size_t first = part_of(whole, course->start), parts = part_of(whole, course->end) - first;
@@ -138,7 +138,7 @@ static bool repeats(const gp_whole_t *whole, const gp_course_t *course)
   return is_alike && alike >= GP_GROWTH_WINDOWS - 1;
 }
 
-/* Memory comes and goes meanwhile: without, this is a program that only begins. */
+/* True if memory also is freed in most windows; otherwise the program is only starting. */
 static bool is_at_work(const gp_series_t *device, const gp_course_t *course)
 {
   int windows = 0;
@@ -148,15 +148,13 @@ static bool is_at_work(const gp_series_t *device, const gp_course_t *course)
         gp_series_at(device, course->start + (uint32_t)(length * i / GP_GROWTH_WINDOWS));
     const gp_change_t *to =
         gp_series_at(device, course->start + (uint32_t)(length * (i + 1) / GP_GROWTH_WINDOWS));
-    windows += to - from > to->begun - from->begun; /* other changes are frees */
+    windows += to - from > to->begun - from->begun; /* changes that are not allocations are frees */
   }
   return windows >= RISING;
 }
 
-/*
- * How often the device holds at least STEP_BLOCKS blocks more for a while, and gives them back: steps over a
- * whole model, not over its layers one by one.
- */
+/* Counts how often the device holds at least STEP_BLOCKS more blocks for a while and frees them. Such steps
+ * go over a whole model, not over single layers. */
 static uint32_t count_breaths(const gp_series_t *device, const gp_course_t *course)
 {
   const gp_change_t *first = gp_series_at(device, course->start), *end = device->changes + device->count;
@@ -173,18 +171,16 @@ static uint32_t count_breaths(const gp_series_t *device, const gp_course_t *cour
   return breaths;
 }
 
-/* Then what else the device does does not count, if what was kept is of one size: the steps of a pass are of
- * many. */
+/* True for so many steps that other memory of the device does not matter, if the kept blocks are of one
+ * size: the steps of a pass are of many sizes. */
 static bool has_many_steps(gp_candidate_t *candidate)
 {
   candidate->needs_one_size = candidate->needs_one_size || candidate->steps < VERY_MANY_STEPS;
   return candidate->steps >= MANY_STEPS;
 }
 
-/*
- * What accumulates has to show more than what is replaced by larger blocks: a single pass over the layers of
- * a model accumulates, too, and most programs accumulate while they begin.
- */
+/* Accumulation needs more evidence than replacement by larger blocks: a single pass over a model's layers
+ * accumulates, too, and most programs do while they start. */
 static bool is_no_single_pass(
     const gp_series_t *series, const gp_whole_t *whole, const gp_course_t *total, gp_candidate_t *candidate)
 {
@@ -228,7 +224,7 @@ static bool judge_from(
   if ((double)(whole->last - start) < COVERED_SHARE * (double)(whole->last - whole->first) &&
       candidate->steps < MANY_STEPS)
     return false;
-  if (!candidate->is_replaced && !repeats(whole, &candidate->course)) /* larger blocks are of other sizes */
+  if (!candidate->is_replaced && !repeats(whole, &candidate->course)) /* larger blocks change the mix */
     return false;
   if (!candidate->is_replaced && !is_no_single_pass(series, whole, &total, candidate))
     return false;

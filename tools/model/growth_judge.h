@@ -1,5 +1,5 @@
 /*
- * Whether a group grows: doc/growth.md says when, and what each condition keeps out.
+ * Decides whether a group grows: doc/growth.md says when, and what each condition excludes.
  */
 #ifndef GP_TOOLS_MODEL_GROWTH_JUDGE_H
 #define GP_TOOLS_MODEL_GROWTH_JUDGE_H
@@ -8,10 +8,10 @@
 
 #define GP_GROWTH_WINDOWS 8
 #define GP_GROWTH_RISES   (GP_GROWTH_WINDOWS - 1)
-/* Of the growth of the device: what a leak explains where nearly everything is kept. */
+/* Share of the device's growth that a leak explains where nearly everything is kept. */
 #define GP_GROWTH_LEAK_SHARE 0.6
-#define GP_GROWTH_PARTS      64 /* of the history, for which the largest sum and the mix of sizes is known */
-#define GP_GROWTH_SIZES      64 /* each up to twice the one before */
+#define GP_GROWTH_PARTS      64 /* parts of the history, each with its largest sum and mix of sizes */
+#define GP_GROWTH_SIZES      64 /* size classes, each up to twice the one before */
 
 /* The floor of a group at the beginning of each window. start and end are moments. */
 typedef struct gp_course {
@@ -22,36 +22,38 @@ typedef struct gp_course {
   uint32_t end;
 } gp_course_t;
 
-/* One device, as the groups on it are compared with. */
+/* A device, to compare its groups with. */
 typedef struct gp_whole {
   const gp_series_t *series;
   uint64_t peaks[GP_GROWTH_PARTS];
-  uint32_t mix[GP_GROWTH_PARTS][GP_GROWTH_SIZES]; /* allocations in each part of the history, by size */
-  uint32_t first;                                 /* moment of its first change */
-  uint32_t last;                                  /* and of its last allocation */
+  uint32_t mix[GP_GROWTH_PARTS][GP_GROWTH_SIZES]; /* number of allocations in each part of the history,
+                                                     by size */
+  uint32_t first;                                 /* moment of the first change */
+  uint32_t last;                                  /* moment of the last allocation */
   bool is_complete;                               /* the history begins with the program */
 } gp_whole_t;
 
 /* A group that grows. */
 typedef struct gp_candidate {
   gp_course_t course;
-  uint32_t group;      /* the caller's */
+  uint32_t group;      /* set by the caller */
   uint32_t steps;      /* in which its floor rises */
   uint64_t rise;       /* bytes, over all windows but the last */
-  double share;        /* of the rise of the device */
-  bool is_replaced;    /* blocks by larger ones, rather than that more of them are held */
-  bool is_certain;     /* so many steps that what else the device does does not count */
-  bool needs_one_size; /* only if what was kept is of one size */
-  bool is_crowded;     /* most allocations of the device were kept meanwhile, too */
+  double share;        /* of the device's rise */
+  bool is_replaced;    /* larger blocks replace smaller ones; their number does not grow */
+  bool is_certain;     /* so many steps that other memory of the device does not matter */
+  bool needs_one_size; /* counts only if the kept blocks are of one size */
+  bool is_crowded;     /* most allocations of the device were kept meanwhile */
 } gp_candidate_t;
 
-/* Begins the facts of a device, which series is all of; borrowed. last: the moment of its last allocation. */
+/* Begins the facts of a device; series is the sum of all its groups, borrowed. last:
+ * moment of the last allocation. */
 void gp_whole_init(gp_whole_t *whole, const gp_series_t *series, uint32_t last, bool is_complete);
 
-/* Counts an allocation of the device, which began at moment. */
+/* Counts an allocation of the device that began at moment. */
 void gp_whole_add(gp_whole_t *whole, uint32_t moment, uint64_t size);
 
-/* True if the group grows, and *candidate says how; its group is left as it is. */
+/* True if the group grows; *candidate says how. Leaves its group unchanged. */
 bool gp_growth_judge(const gp_series_t *series, const gp_whole_t *whole, gp_candidate_t *candidate);
 
 #endif

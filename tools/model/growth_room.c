@@ -13,7 +13,7 @@ static const gp_snapshot_device_t *find_device(const gp_snapshot_t *snapshot, in
   return NULL;
 }
 
-/* What is left: idle memory is, and what is neither reserved nor in use by others. */
+/* Room: idle memory, and memory that is neither reserved nor in use by others. */
 static void measure_room(const gp_snapshot_device_t *device, gp_growth_room_t *room)
 {
   const gp_stats_t *stats = &device->stats;
@@ -47,7 +47,7 @@ void gp_growth_measure_rooms(gp_growth_t *growth, const gp_snapshot_t *snapshot)
       is_held = is_held && growth->growers[k].is_held;
     }
     double left_ns = rate > 0 ? (double)room->bytes / rate : 0;
-    bool has_run_out = is_out || (of && of->stats.num_ooms > 0); /* a projection would come late */
+    bool has_run_out = is_out || (of && of->stats.num_ooms > 0); /* a projection would be too late */
     if (room->is_known && is_held && !has_run_out && rate > 0 && left_ns < 9e18)
       room->exhausted_ns = left_ns < 1 ? 1 : (uint64_t)left_ns;
   }

@@ -18,7 +18,7 @@ static bool ends(const gp_life_t *life, const uint32_t *last)
   return life->freed > 0 && life->freed <= last[life->device];
 }
 
-/* Reserves room: a first change for each group, then one for each begin and end. */
+/* Reserves one first change for each group, and one for each begin and end. */
 static int reserve(
     gp_series_set_t *set, const gp_lifetimes_t *lifetimes, const uint32_t *groups, const uint32_t *last)
 {

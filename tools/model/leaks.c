@@ -9,12 +9,10 @@
 
 #include "tools/model/saturated.h"
 
-/*
- * What a frame is, in two independent numbers: names may be long and shared by any number of stacks, so that
- * their texts, put together for each stack, would take any amount of memory.
- */
+/* Identifies a frame by two independent hashes. Names may be long and shared by any number of stacks, so
+ * the joined texts of all stacks could take any amount of memory. */
 typedef struct digest {
-  uint64_t parts[2]; /* both 0: not made yet */
+  uint64_t parts[2]; /* both 0: not computed yet */
 } digest_t;
 
 static void digest_text(digest_t *digest, const char *text)
@@ -45,8 +43,8 @@ static digest_t digest_frame(const gp_snapshot_t *snapshot, int index)
   return digest;
 }
 
-/* The same text for the same frames, in whatever snapshot. digests: a zeroed one for each frame. NULL: no
- * memory. */
+/* A text that is equal for equal frames in any snapshot. digests: one for each frame,
+ * zeroed at first. NULL: no memory. */
 static char *make_stack_key(const gp_snapshot_t *snapshot, int stack, digest_t *digests)
 {
   const gp_snapshot_stacks_t *stacks = &snapshot->stacks;
@@ -73,8 +71,8 @@ typedef struct build {
   gp_leaks_t *leaks;
   struct hsearch_data keys;
   size_t capacity;
-  char **stack_keys; /* of the lifetimes at hand; NULL: not made yet */
-  digest_t *digests; /* of its frames */
+  char **stack_keys; /* of the current lifetimes; NULL: not made yet */
+  digest_t *digests; /* of the current frames */
 } build_t;
 
 static gp_leak_t *leak_of(build_t *build, const gp_lifetimes_t *lifetimes, const gp_life_t *life)
@@ -153,7 +151,7 @@ static int count_lives(
   return error;
 }
 
-/* Keeps what grew and is not suppressed, and adds up. */
+/* Keeps what grew and is not suppressed, and sums it up. */
 static void choose(gp_leaks_t *leaks, gp_suppressions_t *suppressions)
 {
   size_t kept = 0;

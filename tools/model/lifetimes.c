@@ -9,9 +9,7 @@
 
 #define NO_LIFE UINT32_MAX
 
-/*
- * Lives by block. A number names one owner only, so that nothing is ever taken out.
- */
+/* Lives by block. A number belongs to one owner only, so nothing is ever removed. */
 
 static uint64_t hash(int device, uint64_t block)
 {
@@ -53,8 +51,8 @@ static int grow_index(gp_lifetimes_t *lifetimes)
   return 0;
 }
 
-/* A new life of that block, zeroed. One of the same number, which cannot be, is found no more. NULL without
- * memory. */
+/* Adds a zeroed life for that block. A duplicate number cannot occur; if it does, it hides the
+ * earlier life. NULL without memory. */
 static gp_life_t *add_life(gp_lifetimes_t *lifetimes, int device, uint64_t block)
 {
   if (lifetimes->life_count == lifetimes->capacity) {
@@ -81,15 +79,13 @@ static gp_life_t *add_life(gp_lifetimes_t *lifetimes, int device, uint64_t block
   return life;
 }
 
-/*
- * Events. Only those of a device with a number that can be; the reader has checked the rest.
- */
+/* Events. Ignores events without a valid device; the reader has checked the rest. */
 
 typedef struct build {
   gp_lifetimes_t *lifetimes;
   const gp_snapshot_events_t *events;
   size_t event;
-  uint32_t moment; /* after the event */
+  uint32_t moment; /* the moment after the event */
   int device;
   uint64_t newest[GP_SNAPSHOT_DEVICES]; /* block of the last allocation on each device */
   size_t segment_capacity;
@@ -98,7 +94,7 @@ typedef struct build {
   size_t segment_slots;
 } build_t;
 
-/* what: of the snapshot, which outlives the lifetimes. */
+/* what belongs to the snapshot, which outlives the lifetimes. */
 static void set_kind(gp_life_t *life, const char *what)
 {
   life->kind = strcmp(what, "pinned_host") == 0 ? GP_LIFE_HOST : GP_LIFE_FORWARDED;
@@ -134,7 +130,7 @@ static int begin_life(build_t *build, bool is_pooled)
   return 0;
 }
 
-/* A free. What it ends may have begun before the events. */
+/* A free. The life that it ends may have begun before the events. */
 static int end_life(build_t *build, bool is_pooled, bool is_completed)
 {
   uint64_t block = gp_snapshot_event_uint(build->events, GP_COLUMN_BLOCK, build->event);
@@ -148,7 +144,7 @@ static int end_life(build_t *build, bool is_pooled, bool is_completed)
     describe(build, life, is_pooled);
     life->begin_ns = gp_subtract_saturated(now_ns, lasted_ns);
     if (is_completed && is_pooled)
-      life->freed = 0; /* before the events, too */
+      life->freed = 0; /* also before the events */
   }
   if (life->freed == GP_LIFETIMES_NEVER) {
     life->freed = build->moment;
@@ -159,9 +155,7 @@ static int end_life(build_t *build, bool is_pooled, bool is_completed)
   return 0;
 }
 
-/*
- * Segments: an address is of one at a time.
- */
+/* Segments: an address belongs to one at a time. */
 
 static size_t segment_slot(const build_t *build, int device, uint64_t address)
 {
@@ -208,7 +202,7 @@ static int add_segment(
   return 0;
 }
 
-/* The segment that is open at address, or NULL. */
+/* The open segment at address, or NULL. */
 static gp_segment_life_t *open_segment(const build_t *build, int device, uint64_t address)
 {
   if (!build->segment_slots)
@@ -245,11 +239,9 @@ static int take_event(build_t *build)
   }
 }
 
-/*
- * What is there at the end, whether the events speak of it or not.
- */
+/* Adds what exists at the end, whether or not the events mention it. */
 
-/* The life in the events that is the one at address now: it has not ended, and no other was taken for it. */
+/* The life in the events that is at address now: it has not ended, and no other block has claimed it. */
 static gp_life_t *find_held(const gp_lifetimes_t *lifetimes, int device, uint64_t block, uint64_t address)
 {
   gp_life_t *life = find(lifetimes, device, block);
@@ -314,7 +306,7 @@ static int take_end(build_t *build)
   return error;
 }
 
-/* A life begins, is freed and is done with, in this order. */
+/* True if each life begins, is freed and is done, in this order. */
 static bool are_in_order(const gp_lifetimes_t *lifetimes)
 {
   for (size_t i = 0; i < lifetimes->life_count; i++) {

@@ -1,10 +1,9 @@
 /*
- * The events of a snapshot as lives: of blocks and of segments, each with the moments when it began and
- * ended. All that is asked of a moment (what was live at the peak, when memory ran out, now) is answered from
- * here.
+ * The events of a snapshot as lives of blocks and segments, each with the moments of its beginning and end.
+ * Lives answer all questions about a moment: what was live at the peak, when memory ran out, now.
  *
- * Moments are places in the events: moment m is after the first m events, so 0 is before all of them and
- * `end` after all. What began before the events were recorded has begun at moment 0; what has not ended has
+ * A moment is a place between events: moment m is after the first m events, so 0 is before all of them and
+ * `end` after all. What began before the recorded events begins at moment 0; what has not ended has
  * GP_LIFETIMES_NEVER.
  */
 #ifndef GP_TOOLS_MODEL_LIFETIMES_H
@@ -34,15 +33,15 @@ typedef enum gp_life_kind {
 
 /* One ownership of a block. Sizes in bytes. */
 typedef struct gp_life {
-  uint64_t block; /* incarnation */
+  uint64_t block; /* number of this use of the address */
   uint64_t address;
   uint64_t requested;
-  uint64_t rounded; /* of memory that is not pooled: as requested */
+  uint64_t rounded; /* outside the pool: as requested */
   uint64_t begin_ns;
-  const char *what; /* of memory that is not pooled: its kind, as in the snapshot; else NULL */
-  uint32_t begin;   /* moments: handed out, */
-  uint32_t freed;   /* freed by the program, */
-  uint32_t done;    /* not in use by the device any more */
+  const char *what; /* outside the pool: the kind, as in the snapshot; else NULL */
+  uint32_t begin;   /* moments: when the program got it, */
+  uint32_t freed;   /* when the program freed it, */
+  uint32_t done;    /* when the device was done with it */
   int32_t stack;
   int32_t stream;
   int32_t thread; /* GP_FILTER_UNKNOWN if it began before the events */
@@ -63,7 +62,7 @@ typedef struct gp_segment_life {
 
 typedef struct gp_lifetimes {
   const gp_snapshot_t *snapshot; /* borrowed */
-  gp_life_t *lives;              /* in the order in which they are first spoken of */
+  gp_life_t *lives;              /* in the order in which events first mention them */
   size_t life_count;
   gp_segment_life_t *segments;
   size_t segment_count;
@@ -73,14 +72,12 @@ typedef struct gp_lifetimes {
   size_t slots;    /* private */
 } gp_lifetimes_t;
 
-/*
- * Makes the lifetimes of snapshot, which was read with GP_LIFETIMES_COLUMNS and is borrowed. Returns 0,
- * ENOMEM, or EOVERFLOW for more than 2^32 - 2 events. Fini it in any case.
- */
+/* Makes the lifetimes of snapshot, which was read with GP_LIFETIMES_COLUMNS and is borrowed. Returns 0,
+ * ENOMEM, or EOVERFLOW for more than 2^32 - 2 events. Call fini in any case. */
 int gp_lifetimes_init(gp_lifetimes_t *lifetimes, const gp_snapshot_t *snapshot);
 void gp_lifetimes_fini(gp_lifetimes_t *lifetimes);
 
-/* The life that an event is about; NULL: none. */
+/* The life that an event concerns; NULL: none. */
 const gp_life_t *gp_lifetimes_life(const gp_lifetimes_t *lifetimes, size_t event);
 
 /* True if the program held it at that moment. */
@@ -89,7 +86,7 @@ static inline bool gp_life_is_held_at(const gp_life_t *life, uint32_t moment)
   return life->begin <= moment && life->freed > moment;
 }
 
-/* True if the allocation is wanted. */
+/* True if filter selects the allocation. */
 bool gp_lifetimes_has(const gp_filter_t *filter, const gp_life_t *life);
 
 #endif

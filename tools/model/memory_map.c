@@ -35,7 +35,7 @@ static void add_part(gp_map_t *map, gp_map_segment_t *segment, uint64_t offset, 
   segment->part_count++;
 }
 
-/* At the end: as the snapshot has it. */
+/* At the end: copies the state in the snapshot. */
 static int copy_snapshot(gp_map_t *map, const gp_snapshot_t *snapshot, int device)
 {
   map->segments = calloc(snapshot->segment_count + 1, sizeof(*map->segments));
@@ -58,7 +58,7 @@ static int copy_snapshot(gp_map_t *map, const gp_snapshot_t *snapshot, int devic
   return 0;
 }
 
-/* The blocks that are in use at moment, by device and address; the caller frees them. */
+/* The blocks in use at moment, by device and address; the caller frees the list. */
 static const gp_life_t **list_lives(const gp_lifetimes_t *lifetimes, uint32_t moment, size_t *ret_count)
 {
   const gp_life_t **lives = calloc(lifetimes->life_count + 1, sizeof(*lives));
@@ -89,14 +89,12 @@ static uint64_t bytes_of_parts(const gp_map_t *map, const gp_map_segment_t *segm
   return bytes;
 }
 
-/*
- * Describes a segment by the blocks in use, of which *next is the first that may lie in it: what is between
- * them is idle. Moves *next behind the segment's blocks.
- */
+/* Fills a segment with the blocks in use; gaps are idle. *next: the first block that may be in it; advances
+ * *next past the segment's blocks. */
 static void fill_segment(gp_map_t *map, gp_map_segment_t *segment, uint32_t moment,
     const gp_life_t *const *lives, size_t count, size_t *next)
 {
-  uint64_t at = 0; /* up to here it is described */
+  uint64_t at = 0; /* the parts so far end here */
   size_t i = *next;
 
   segment->first_part = map->part_count;
@@ -108,7 +106,7 @@ static void fill_segment(gp_map_t *map, gp_map_segment_t *segment, uint32_t mome
     uint64_t offset = lives[i]->address - segment->address, rest = segment->size - offset;
     bool is_held = lives[i]->freed > moment;
     if (offset < at)
-      continue; /* blocks do not overlap in a snapshot that the library wrote */
+      continue; /* never happens in a snapshot that the library wrote */
     if (offset > at)
       add_part(map, segment, at, offset - at, 0, GP_SNAPSHOT_IDLE);
     at = offset + (lives[i]->rounded < rest ? lives[i]->rounded : rest);
@@ -121,11 +119,11 @@ static void fill_segment(gp_map_t *map, gp_map_segment_t *segment, uint32_t mome
   *next = i;
 }
 
-/* Mapped memory has a segment for each piece: neighbours are one where a block lies in both. */
+/* Mapped memory has a segment for each piece: joins neighbours that one block spans. */
 static void join_spanned(gp_map_t *map, const gp_life_t *const *lives, size_t count)
 {
   size_t kept = 0, next = 0;
-  uint64_t reach = 0; /* where the blocks so far end */
+  uint64_t reach = 0; /* end of the blocks so far */
 
   for (size_t i = 0; i < map->segment_count; i++) {
     const gp_map_segment_t *segment = &map->segments[i];
@@ -143,7 +141,7 @@ static void join_spanned(gp_map_t *map, const gp_life_t *const *lives, size_t co
   map->segment_count = kept;
 }
 
-/* Before the end: what is in use lies in the segments of that moment, and the rest of them is idle. */
+/* Before the end: puts the blocks in use into the segments of that moment; the rest is idle. */
 static int rebuild(gp_map_t *map, const gp_lifetimes_t *lifetimes, uint32_t moment, int device)
 {
   size_t count, next = 0;
@@ -208,7 +206,7 @@ static int compare_groups(const void *a, const void *b)
   return order ? order : compare_numbers(y->size, x->size);
 }
 
-/* Segments [first, end) are of one device. */
+/* Describes one device; segments [first, end) are the device's. */
 static int describe_device(gp_map_t *map, size_t first, size_t end)
 {
   gp_map_device_t *device = &map->devices[map->device_count++];

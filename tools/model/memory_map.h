@@ -1,25 +1,25 @@
 /*
- * The memory that the pool has from the driver, at the end of a snapshot or at a moment before: segments and
- * what is in them.
+ * The memory that the pool has from the driver, at the end of a snapshot or at an earlier moment: segments
+ * and their content.
  */
 #ifndef GP_TOOLS_MODEL_MEMORY_MAP_H
 #define GP_TOOLS_MODEL_MEMORY_MAP_H
 
 #include "tools/model/lifetimes.h"
 
-/* Part of a segment. State as of a block. */
+/* A part of a segment. States are those of blocks. */
 typedef struct gp_map_part {
   uint64_t offset; /* from the beginning of the segment */
   uint64_t size;
-  uint64_t requested; /* asked for, if the program holds it; else 0 */
+  uint64_t requested; /* bytes requested, if the program holds it; else 0 */
   gp_snapshot_state_t state;
 } gp_map_part_t;
 
 typedef struct gp_map_segment {
   uint64_t address;
   uint64_t size;
-  size_t first_part; /* its parts are [first_part, first_part + part_count) of the map's, by address, without
-                        gaps */
+  size_t first_part; /* its parts are [first_part, first_part + part_count) of the map's, by address,
+                        without gaps */
   size_t part_count;
   int device;
 } gp_map_segment_t;
@@ -30,7 +30,7 @@ typedef struct gp_map_amount {
   uint64_t count;
 } gp_map_amount_t;
 
-/* Segments that look alike: of one size, each with a single part. */
+/* Similar segments: of one size, each with a single part. */
 typedef struct gp_map_group {
   uint64_t size;
   uint64_t count;
@@ -43,7 +43,7 @@ typedef struct gp_map_device {
   uint64_t reserved;
   uint64_t segment_count;
   gp_map_amount_t states[GP_SNAPSHOT_OTHER + 1];
-  uint64_t requested; /* of what is held */
+  uint64_t requested; /* of what the program holds */
   uint64_t largest_idle;
   gp_map_group_t *groups; /* most bytes first */
   size_t group_count;
@@ -60,10 +60,8 @@ typedef struct gp_map {
   size_t device_count;
 } gp_map_t;
 
-/*
- * The map at a moment of lifetimes; at its end the snapshot itself is what counts. device: which, or
- * GP_REQUEST_ALL_DEVICES. Returns 0 or ENOMEM. Fini it in any case.
- */
+/* Makes the map at a moment of lifetimes; at its end from the snapshot's own state. device: which one, or
+ * GP_REQUEST_ALL_DEVICES. Returns 0 or ENOMEM. Call fini in any case. */
 int gp_map_init(gp_map_t *map, const gp_lifetimes_t *lifetimes, uint32_t moment, int device);
 void gp_map_fini(gp_map_t *map);
 

@@ -25,7 +25,7 @@ static void set_device(gp_moments_t *moments, int device)
   moments->device = device;
 }
 
-/* Without times the events of a device come after those of another, whenever they were. */
+/* Without times the events of one device follow those of another, regardless of when they happened. */
 static bool has_times(const gp_lifetimes_t *lifetimes)
 {
   return !lifetimes->snapshot->times_are_numbers;
@@ -45,14 +45,14 @@ void gp_moments_end(gp_moments_t *moments, const gp_lifetimes_t *lifetimes)
   set_moment(moments, lifetimes, lifetimes->end);
 }
 
-/* The device that held most of all, at its own peak. */
+/* Chooses the device that held most at its own peak. */
 static void find_largest(gp_moments_t *moments, const gp_lifetimes_t *lifetimes, const gp_filter_t *filter)
 {
   const gp_snapshot_t *snapshot = lifetimes->snapshot;
   uint64_t bytes, most = 0;
   for (size_t i = 0; i < snapshot->device_count; i++) {
     int device = snapshot->devices[i].device;
-    gp_assert(gp_filter_has_device(filter, device)); /* who filters one asks for no other */
+    gp_assert(gp_filter_has_device(filter, device)); /* the caller filters at most this device */
     uint32_t moment = gp_memory_peak(lifetimes, filter, device, &bytes);
     if (bytes <= most)
       continue;
@@ -108,7 +108,7 @@ static int find_oom(gp_moments_t *moments, const gp_oom_events_t *ooms, const gp
         "%s: its events have no times: what device %d held when memory ran out on device %d is not known",
         file, filter->device, event->device);
   gp_moments_oom(moments, lifetimes, event, index + 1);
-  moments->is_of_one = filter->device == GP_REQUEST_ALL_DEVICES; /* or of the device that is asked about */
+  moments->is_of_one = filter->device == GP_REQUEST_ALL_DEVICES; /* else it concerns the device asked for */
   return 0;
 }
 
@@ -184,7 +184,7 @@ int gp_moments_device(const gp_moments_t *moments, const gp_filter_t *filter)
 
 bool gp_moments_time(const gp_moments_t *moments, const gp_lifetimes_t *lifetimes, uint64_t *ret_ns)
 {
-  uint32_t moment = moments->at[0]; /* it is that of all */
+  uint32_t moment = moments->at[0]; /* the same for all devices */
   *ret_ns = gp_memory_time(lifetimes, moment);
   return moment > 0;
 }

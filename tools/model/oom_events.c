@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What the snapshot says in its own report. */
+/* The snapshot's own report. */
 typedef struct report {
   uint64_t time_ns;
   uint64_t device;
@@ -21,13 +21,13 @@ static bool read_report(const gp_snapshot_t *snapshot, report_t *ret_report)
          ret_report->device < GP_SNAPSHOT_DEVICES;
 }
 
-/* The largest block that the program got on each device, from an event on. */
+/* The largest block that the program got on each device, from some event to the end. */
 typedef struct got {
   bool any[GP_SNAPSHOT_DEVICES];
   uint64_t largest[GP_SNAPSHOT_DEVICES];
 } got_t;
 
-/* From the last event to the first: what was allocated after each. */
+/* Walks from the last event to the first, to know what was allocated after each. */
 static void list_events(gp_oom_events_t *ooms, const gp_snapshot_events_t *events, got_t *got)
 {
   size_t next = ooms->count;
@@ -54,7 +54,7 @@ static void list_events(gp_oom_events_t *ooms, const gp_snapshot_events_t *event
   }
 }
 
-/* The event that the report is of: that of its time, or else the last that is like it. */
+/* The event that the report describes: that of the report's time, else the last similar one. */
 static gp_oom_event_t *find_reported(const gp_oom_events_t *ooms, const report_t *report)
 {
   gp_oom_event_t *found = NULL;
@@ -69,10 +69,8 @@ static gp_oom_event_t *find_reported(const gp_oom_events_t *ooms, const report_t
   return found;
 }
 
-/*
- * A report without an event: it is of the end if the snapshot was written for it, and otherwise of a time
- * before the recorded events.
- */
+/* Adds an event for a report that has none: at the end if the snapshot was written for it,
+ * else before the recorded events. */
 static void add_report(
     gp_oom_events_t *ooms, const gp_lifetimes_t *lifetimes, const report_t *report, const got_t *got)
 {

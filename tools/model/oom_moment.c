@@ -47,7 +47,7 @@ static int compare_sizes(const void *a, const void *b)
   return (x < y) - (x > y);
 }
 
-/* Keeps the largest sums, sorted. */
+/* Keeps the sizes with the largest sums, sorted. */
 static void add_size(gp_oom_moment_t *oom, uint64_t size, uint64_t count)
 {
   size_t at = GP_OOM_SIZES;
@@ -110,7 +110,7 @@ int gp_memory_hole(
   return error;
 }
 
-/* From the events. */
+/* Measures what was held, from the events. */
 static int measure(gp_oom_moment_t *oom, const gp_lifetimes_t *lifetimes)
 {
   const gp_snapshot_t *snapshot = lifetimes->snapshot;
@@ -143,7 +143,7 @@ static void read_uint(const cJSON *report, const char *name, uint64_t *ret_numbe
     *ret_number = number;
 }
 
-/* What the report says is as of the moment of giving up, and counts. */
+/* Reads the report: it describes the moment at which the library gave up, so it overrides the events. */
 static void read_report(gp_oom_moment_t *oom, const cJSON *report)
 {
   oom->knows_cached = true;
@@ -163,7 +163,7 @@ static void read_report(gp_oom_moment_t *oom, const cJSON *report)
   oom->is_by_limit = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(report, "by_limit"));
 }
 
-/* Only where the events do not tell. */
+/* Reads the report's sizes; only if the events do not tell. */
 static void read_sizes(gp_oom_moment_t *oom, const cJSON *report)
 {
   const cJSON *owner;
@@ -184,7 +184,7 @@ int gp_oom_moment_init(
   int error = 0;
 
   *oom = (gp_oom_moment_t){.event = ooms->events[index], .number = index + 1};
-  gp_assert(oom->event.has_moment || oom->event.is_reported); /* so that what was held is known */
+  gp_assert(oom->event.has_moment || oom->event.is_reported); /* so what was held is known */
   if (oom->event.has_moment) {
     gp_moments_oom(&oom->moments, lifetimes, &oom->event, oom->number);
     error = measure(oom, lifetimes);

@@ -1,6 +1,6 @@
 /*
- * What was held when memory ran out, on the device that ran out: from the snapshot's own report where it is
- * of that moment, else from the events.
+ * What was held when memory ran out, on the device that ran out: from the snapshot's own report if it is
+ * about that moment, else from the events.
  */
 #ifndef GP_TOOLS_MODEL_OOM_MOMENT_H
 #define GP_TOOLS_MODEL_OOM_MOMENT_H
@@ -20,42 +20,42 @@ typedef struct gp_oom_size {
 /* Sizes in bytes. */
 typedef struct gp_oom_moment {
   gp_oom_event_t event;
-  size_t number;           /* from 1, of --at oom=N */
-  gp_moments_t moments;    /* only with event.has_moment */
-  uint64_t live;           /* rounded, of pooled blocks that the program held */
-  uint64_t live_requested; /* the same before rounding; 0 without has_moment */
+  size_t number;           /* from 1, as in --at oom=N */
+  gp_moments_t moments;    /* valid with event.has_moment */
+  uint64_t live;           /* rounded bytes of pooled blocks that the program held */
+  uint64_t live_requested; /* the same as requested; 0 without has_moment */
   uint64_t pending;        /* freed, but perhaps still in use by the device */
-  bool knows_cached;       /* else cached and largest_hole are 0: segments that grow are not followed */
+  bool knows_cached;       /* else cached and largest_hole are 0, because lifetimes do not follow
+                              segments that grow */
   uint64_t cached;
-  uint64_t in_pieces; /* of cached, by the report: could not go back, beside memory in use */
+  uint64_t in_pieces; /* part of cached, per the report: could not go back, beside memory in use */
   uint64_t unpooled;
-  uint64_t largest_hole; /* the largest idle piece, before what was idle went back */
-  uint64_t limit;        /* 0: none is known */
+  uint64_t largest_hole; /* the largest idle piece, before idle memory went back */
+  uint64_t limit;        /* 0: unknown */
   bool is_by_limit;      /* the limit refused, not the driver */
-  bool knows_free;       /* device_free is known; device_total is 0 if that is not */
+  bool knows_free;       /* device_free is known; device_total is 0 if unknown */
   uint64_t device_free;
   uint64_t device_total;
   uint64_t waited_ns; /* the next three as in trace/FORMAT.md */
   uint64_t busy_ns;
   uint64_t busy_context;
-  gp_oom_size_t sizes[GP_OOM_SIZES]; /* of what the program held, the largest sum first; count 0: no more */
+  gp_oom_size_t sizes[GP_OOM_SIZES]; /* what the program held, the largest sum first; count 0: end of
+                                        list */
 } gp_oom_moment_t;
 
-/* Describes ooms->events[index]. Returns 0 or ENOMEM. There is nothing to end. */
+/* Describes ooms->events[index]. Returns 0 or ENOMEM. Needs no fini. */
 int gp_oom_moment_init(
     gp_oom_moment_t *oom, const gp_lifetimes_t *lifetimes, const gp_oom_events_t *ooms, size_t index);
 
-/* What device held at moments; all of it is 0 of a device that moments is not of. */
+/* What device held at moments; all zero for a device that moments does not concern. */
 void gp_memory_at(
     const gp_lifetimes_t *lifetimes, const gp_moments_t *moments, int device, gp_memory_t *ret_memory);
 
-/*
- * True if it is known what device had from the driver then: always at the end. Before it not where PyTorch's
- * segments grew and shrank (expandable_segments), which lifetimes do not follow.
- */
+/* True if it is known what device had from the driver: at the end always. Before it not if PyTorch's
+ * segments grew and shrank (expandable_segments), which lifetimes do not follow. */
 bool gp_memory_knows_reserved(const gp_lifetimes_t *lifetimes, const gp_moments_t *moments, int device);
 
-/* The largest idle piece on device then; 0: there was none. Returns 0 or ENOMEM. */
+/* The largest idle piece on device at that moment; 0: none. Returns 0 or ENOMEM. */
 int gp_memory_hole(
     const gp_lifetimes_t *lifetimes, const gp_moments_t *moments, int device, uint64_t *ret_bytes);
 

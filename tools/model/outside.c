@@ -11,7 +11,7 @@ const char *gp_outside_variable(const gp_snapshot_t *snapshot, const char *name)
   return gp_snapshot_text(cJSON_GetObjectItemCaseSensitive(process, "environment"), name);
 }
 
-/* "1G" or "512M" at text, up to a comma or the end. */
+/* Parses "1G" or "512M" at text, up to a comma or the end. */
 static bool parse_amount(const char *text, uint64_t *ret_bytes)
 {
   char *end;

@@ -8,11 +8,11 @@
 #include "tools/model/saturated.h"
 #include "tools/symbols/stack_owners.h"
 
-/* What stacks of the same owner and place in it hold. */
+/* What the stacks of one owner and place in it hold. */
 typedef struct share {
-  char *key;    /* of the owner */
-  char *detail; /* of the place in it */
-  int stack;    /* one of them */
+  char *key;    /* identifies the owner */
+  char *detail; /* identifies the place in it */
+  int stack;    /* any of them */
   uint64_t bytes;
 } share_t;
 
@@ -29,14 +29,13 @@ typedef struct group {
   uint64_t bytes;
 } group_t;
 
-/* Where a program begins, and in functions whose name many have, the name does not tell parts apart: lines
- * do. */
+/* True if lines tell owners apart: where a program begins, and in functions with a common name. */
 static bool is_by_line(const gp_snapshot_t *snapshot, int stack)
 {
   return snapshot->frame_kinds && snapshot->frame_kinds[gp_stack_owner(snapshot, stack)].is_common;
 }
 
-/* Functions of Python are often called alike in different files. */
+/* Makes the keys. The file is part of them: Python functions in different files often share a name. */
 static int describe_share(const gp_snapshot_t *snapshot, share_t *share)
 {
   gp_owner_text_t text;
@@ -96,7 +95,7 @@ static int compare_shares(const void *a, const void *b)
   return order ? order : strcmp(x->detail, y->detail);
 }
 
-/* The largest owners, at most GP_OWNERS. Shares are sorted. */
+/* Finds the largest owners, at most GP_OWNERS. Shares are sorted. */
 static size_t largest_groups(const build_t *build, group_t *ret_groups)
 {
   size_t count = 0;
@@ -117,7 +116,7 @@ static size_t largest_groups(const build_t *build, group_t *ret_groups)
   return count;
 }
 
-/* A stack of the place that holds most, and how many lines there are. */
+/* A stack of the place that holds most, and the number of lines. */
 static int largest_place(const build_t *build, const group_t *group, size_t *ret_lines)
 {
   uint64_t most = 0, bytes = 0;
@@ -180,7 +179,7 @@ int gp_owners_init(gp_owners_t *owners, const gp_lifetimes_t *lifetimes, const g
   }
   free(build.shares);
   if (error)
-    gp_owners_fini(owners); /* the last one may lack texts */
+    gp_owners_fini(owners); /* handles missing texts of the last owner */
   return error;
 }
 

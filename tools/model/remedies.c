@@ -15,7 +15,7 @@
 #include "tools/shorten.h"
 
 #define OWNER_COLUMNS     90
-#define MOST_TRACE_EVENTS 16777216 /* of GPUPOOL_TRACE_EVENTS */
+#define MOST_TRACE_EVENTS 16777216 /* maximum of GPUPOOL_TRACE_EVENTS */
 
 static const cJSON *settings_of(const gp_findings_t *findings)
 {
@@ -41,7 +41,7 @@ static bool sets(const gp_finding_t *finding, const char *name)
   return false;
 }
 
-/* More room only puts off what grows without end. */
+/* True if memory grows: more room only postpones the end. */
 static bool grows(gp_findings_t *findings, int device)
 {
   const gp_finding_t *growth = find(findings, "growth", device);
@@ -57,14 +57,15 @@ static void refuse_limit(gp_findings_t *findings, gp_finding_t *oom)
       findings, oom, "the limit refuses, and a larger one only puts that off: see what grows.");
 }
 
-/* True if what is described is what the snapshot was written for: then its end is the moment. */
+/* True if the summary describes the event for which the snapshot was written: then
+ * the snapshot's end is the moment. */
 static bool is_of_report(const gp_findings_t *findings)
 {
   return strcmp(gp_findings_reason(findings), "oom") == 0 && findings->summary->has_oom &&
          findings->summary->oom.event.is_reported;
 }
 
-/* Bytes of the report on it; 0 where it has none. */
+/* A figure of the report in bytes; 0 if missing. */
 static uint64_t figure(const cJSON *oom, const char *name)
 {
   uint64_t number = 0;
@@ -72,7 +73,7 @@ static uint64_t figure(const cJSON *oom, const char *name)
   return number;
 }
 
-/* Where nothing else helps: the sizes that waste least, if what they save is what was missing. */
+/* If nothing else helps, advises the sizes that waste least, if they would have saved enough. */
 static void advise_sizes(gp_findings_t *findings, gp_finding_t *finding)
 {
   const gp_lifetimes_t *lifetimes = &findings->summary->lifetimes;
@@ -99,7 +100,7 @@ static void advise_sizes(gp_findings_t *findings, gp_finding_t *finding)
   gp_findings_set(findings, finding, name, value);
 }
 
-/* What was missing when memory ran out, by the report on it; 0: it does not say. */
+/* What was missing when memory ran out, from the report; 0: unknown. */
 static uint64_t missing_bytes(const cJSON *oom)
 {
   uint64_t requested = figure(oom, "requested"), limit = figure(oom, "limit");
@@ -111,7 +112,7 @@ static uint64_t missing_bytes(const cJSON *oom)
   return figure(oom, "device_total") ? gp_subtract_saturated(requested, figure(oom, "device_free")) : 0;
 }
 
-/* The same where memory is cut, for all that the owner holds: whether it lies so that it helps. */
+/* If memory is cut, freeing all that the owner holds must leave large enough pieces. */
 static void settle_cut_owner(
     gp_findings_t *findings, gp_finding_t *finding, int device, const gp_owner_t *owner, uint64_t missing)
 {
@@ -130,7 +131,7 @@ static void settle_cut_owner(
   gp_findings_act_on(findings, finding, "free", owner->function);
 }
 
-/* Less of what its biggest owner holds helps if that is as much as was missing on the device. */
+/* Advises that the biggest owner hold less, if that is at least as much as was missing on the device. */
 static void settle_owners(gp_findings_t *findings, gp_finding_t *finding)
 {
   const gp_summary_t *summary = findings->summary;
@@ -173,7 +174,7 @@ static void settle_growth(gp_findings_t *findings, gp_finding_t *finding)
   }
 }
 
-/* What the recording lacks is nothing that the program lacks. */
+/* Advises about the recording; what it lacks says nothing about the program. */
 static void advise_recording(gp_findings_t *findings)
 {
   const gp_snapshot_t *snapshot = findings->summary->snapshot;
@@ -191,7 +192,7 @@ static void advise_recording(gp_findings_t *findings)
   while (room < all && room < MOST_TRACE_EVENTS)
     room *= 2;
   room =
-      room < MOST_TRACE_EVENTS ? room * 2 : room; /* each thread has room of its own, that it does not fill */
+      room < MOST_TRACE_EVENTS ? room * 2 : room; /* threads have rooms of their own and do not fill them */
   if (dropped && !dropped->advice && all <= room) {
     snprintf(value, sizeof(value), "%" PRIu64, room);
     gp_findings_advise(findings, dropped, "GPUPOOL_TRACE_EVENTS=%s keeps all of them.", value);

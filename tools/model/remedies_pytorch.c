@@ -8,7 +8,8 @@
 
 static const char conf_name[] = "PYTORCH_CUDA_ALLOC_CONF";
 
-/* One "name:value" of a configuration; a value may be a list in brackets, with commas of its own. */
+/* The length of one "name:value" of a configuration. A value may be a list in
+ * brackets that contains commas. */
 static size_t item_length(const char *conf)
 {
   size_t length = 0;
@@ -34,7 +35,7 @@ static bool has_item(const char *conf, const char *name)
   return false;
 }
 
-/* conf without the item `name`, and with `added` if that is not NULL. False: it is too long. */
+/* Copies conf without the item `name`, and appends `added` if not NULL. False: it is too long. */
 static bool make_conf(const char *conf, const char *name, const char *added, char buffer[CONF_BYTES])
 {
   size_t used = 0;
@@ -59,7 +60,7 @@ static void join_pieces(gp_findings_t *findings, gp_finding_t *oom, const char *
 {
   const gp_oom_moment_t *then = &findings->summary->oom;
   char with[CONF_BYTES];
-  /* As much was idle when memory ran out, but not in one piece. */
+  /* Enough memory was idle when memory ran out, but not in one piece. */
   if (then->cached < then->event.requested || then->largest_hole >= then->event.requested ||
       !make_conf(conf, "expandable_segments", "expandable_segments:True", with))
     return;
@@ -85,7 +86,7 @@ void gp_remedies_settle_pytorch(gp_findings_t *findings)
   const char *conf = gp_findings_setting(findings, conf_name);
   bool is_split = strcmp(gp_findings_setting(findings, "expandable_segments"), "0") == 0;
 
-  if (gp_findings_know_settings(findings)) /* gpupool's own */
+  if (gp_findings_know_settings(findings)) /* gpupool's own snapshot */
     return;
   for (size_t i = 0; i < findings->count; i++) {
     gp_finding_t *finding = &findings->items[i];

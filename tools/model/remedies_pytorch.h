@@ -1,14 +1,13 @@
 /*
- * What settings of PyTorch's allocator can do for one of its snapshots. Not tried: that allocator is not at
- * hand.
+ * What settings of PyTorch's allocator can do for one of its snapshots. Not tried: that allocator is not
+ * available here.
  */
 #ifndef GP_TOOLS_MODEL_REMEDIES_PYTORCH_H
 #define GP_TOOLS_MODEL_REMEDIES_PYTORCH_H
 
 #include "tools/model/finding_list.h"
 
-/* Adds remedies to the findings that are there, as far as the recorded settings allow;
- * nothing of gpupool's. */
+/* Adds remedies to existing findings, as far as the recorded settings allow; none of gpupool's settings. */
 void gp_remedies_settle_pytorch(gp_findings_t *findings);
 
 #endif

@@ -1,5 +1,6 @@
 /*
- * Sums of figures that a file holds: a damaged one may hold any, and its sums must not wrap around.
+ * Sums of figures from a file. A damaged file may hold any value, so sums saturate instead of wrapping
+ * around.
  */
 #ifndef GP_TOOLS_MODEL_SATURATED_H
 #define GP_TOOLS_MODEL_SATURATED_H

@@ -16,7 +16,7 @@
 
 #define NAME_BYTES GP_SITE_NAME_BYTES
 
-/* Allocations that are the same to us: of one stack, or of one size where there is none. */
+/* Allocations that count as one: of one stack or, without a stack, of one size. */
 typedef struct group {
   int stack; /* -1: none */
   uint64_t requested;
@@ -28,12 +28,12 @@ typedef struct build {
   const gp_lifetimes_t *lifetimes;
   const gp_snapshot_t *snapshot;
   group_t *stacks; /* by stack */
-  group_t *sizes;  /* those without a stack */
+  group_t *sizes;  /* allocations without a stack */
   size_t size_count;
-  group_t kinds[GP_COMPONENTS]; /* by component: those that belong to it by their kind */
+  group_t kinds[GP_COMPONENTS]; /* by component: allocations whose kind decides it */
   struct hsearch_data names;    /* name to site */
   size_t capacity;              /* of sites */
-  size_t *seen;                 /* by site: the stack that was counted last, plus one */
+  size_t *seen;                 /* by site: the stack counted last, plus one */
   size_t *of_frame;             /* by frame: its site plus one; 0: not looked up yet */
 } build_t;
 
@@ -49,9 +49,7 @@ static void add_all(gp_site_amount_t *to, const gp_site_amount_t *amounts)
     add(&to[measure], &amounts[measure]);
 }
 
-/*
- * Lives into groups
- */
+/* Puts lives into groups. */
 
 static bool matches(const gp_snapshot_t *snapshot, int stack, const regex_t *pattern)
 {
@@ -66,7 +64,7 @@ static bool matches(const gp_snapshot_t *snapshot, int stack, const regex_t *pat
   return false;
 }
 
-/* By stack: whether focus and ignore let it through. The last is for what has no stack. */
+/* By stack: true if focus and ignore select it. The last element is for memory without a stack. */
 static bool *choose_stacks(const gp_snapshot_t *snapshot, const regex_t *focus, const regex_t *ignore)
 {
   size_t count = snapshot->stacks.count;
@@ -85,7 +83,7 @@ static int compare_sizes(const void *a, const void *b)
   return (x->requested > y->requested) - (x->requested < y->requested);
 }
 
-/* The groups of the sizes of what has no stack, sorted. */
+/* Makes sorted groups of the sizes of memory without a stack. */
 static int list_sizes(build_t *build)
 {
   const gp_lifetimes_t *lifetimes = build->lifetimes;
@@ -165,9 +163,7 @@ static int count_lives(
   return 0;
 }
 
-/*
- * Groups into sites
- */
+/* Puts groups into sites. */
 
 static char *frame_name(const gp_snapshot_t *snapshot, gp_site_by_t by, int frame, char *buffer)
 {
@@ -179,7 +175,7 @@ static char *frame_name(const gp_snapshot_t *snapshot, gp_site_by_t by, int fram
     return buffer;
   }
   if (by == GP_SITE_BY_FUNCTION && snapshot->frame_kinds &&
-      snapshot->frame_kinds[frame].is_python) { /* functions of Python are often called alike */
+      snapshot->frame_kinds[frame].is_python) { /* Python functions in different files often share a name */
     const char *slash = strrchr(what->file, '/');
     snprintf(buffer, NAME_BYTES, "%s %s", what->function, slash ? slash + 1 : what->file);
     return buffer;
@@ -189,7 +185,7 @@ static char *frame_name(const gp_snapshot_t *snapshot, gp_site_by_t by, int fram
   return gp_frame_describe(snapshot, frame, buffer, NAME_BYTES);
 }
 
-/* The site of that name; its index, or SIZE_MAX without memory. */
+/* The index of the site of that name; creates it if missing. SIZE_MAX: no memory. */
 static size_t site_of(build_t *build, char *name)
 {
   gp_sites_t *sites = build->sites;
@@ -198,7 +194,7 @@ static size_t site_of(build_t *build, char *name)
   if (hsearch_r((ENTRY){.key = name}, FIND, &entry, &build->names))
     return (size_t)(uintptr_t)entry->data;
   if (sites->count == build->capacity)
-    return SIZE_MAX; /* cannot be: there is room for all frames and sizes */
+    return SIZE_MAX; /* cannot happen: there is room for all frames and sizes */
   char *copy = strdup(name);
   size_t index = sites->count;
   if (!copy ||
@@ -210,7 +206,7 @@ static size_t site_of(build_t *build, char *name)
   return index;
 }
 
-/* A script whose frames are not recorded has no frame to be named after. */
+/* A script without recorded frames has no frame to name it. */
 char *gp_site_owner(const gp_snapshot_t *snapshot, int stack, gp_site_by_t by, char *buffer)
 {
   int owner = gp_stack_owner(snapshot, stack);
@@ -224,7 +220,8 @@ char *gp_site_owner(const gp_snapshot_t *snapshot, int stack, gp_site_by_t by, c
   return strcpy(buffer, text.function);
 }
 
-/* Interpreters, dispatchers and allocators are on nearly every stack: as callers they would fill the list. */
+/* Interpreters, dispatchers and allocators are on nearly every stack: as
+ * callers they would fill the list. */
 static bool is_listed(const build_t *build, int stack, int frame)
 {
   const gp_snapshot_t *snapshot = build->snapshot;
@@ -232,7 +229,7 @@ static bool is_listed(const build_t *build, int stack, int frame)
          snapshot->frame_kinds[frame].part < GP_FRAME_NEVER || gp_stack_owner(snapshot, stack) == frame;
 }
 
-/* A function that is several times on a stack has called itself: its cumulative sum counts once. */
+/* A function that appears several times on a stack has called itself: its cumulative sum counts once. */
 static int add_stack(build_t *build, const group_t *group, int stack)
 {
   const gp_snapshot_stacks_t *stacks = &build->snapshot->stacks;
@@ -260,7 +257,7 @@ static int add_stack(build_t *build, const group_t *group, int stack)
   return 0;
 }
 
-/* Components that called the one whose memory it is have it in their cumulative sums. */
+/* The memory also counts in the cumulative sums of the components that called its own. */
 static int add_component(build_t *build, const group_t *group, gp_component_t component, int stack)
 {
   bool there[GP_COMPONENTS];

@@ -29,7 +29,7 @@ static int compare_lives(const void *a, const void *b)
   return (x->requested > y->requested) - (x->requested < y->requested);
 }
 
-/* Keeps the largest, sorted. */
+/* Keeps the groups with the largest sums, sorted. */
 static void add_group(gp_summary_device_t *device, const gp_summary_group_t *group)
 {
   size_t at = device->group_count;
@@ -110,7 +110,7 @@ static int group_live_blocks(gp_summary_t *summary)
  * Events
  */
 
-/* Counts by action and detail, in a table of the size of all combinations. */
+/* Counts by action and detail, in a table of all combinations. */
 static int keep_details(gp_summary_t *summary, const uint64_t *counts)
 {
   const gp_snapshot_events_t *events = &summary->snapshot->events;
@@ -129,10 +129,8 @@ static int keep_details(gp_summary_t *summary, const uint64_t *counts)
   return 0;
 }
 
-/*
- * A miss is two events, segment_alloc and alloc, which both have the duration of the one driver call behind
- * them. So of these two only the larger sum counts.
- */
+/* A miss is two events, segment_alloc and alloc. Both have the duration of the same driver call, so only
+ * the larger of the two sums counts. */
 static void sum_driver_time(gp_summary_t *summary)
 {
   const gp_snapshot_events_t *events = &summary->snapshot->events;
@@ -215,10 +213,10 @@ uint64_t gp_summary_detail_count(const gp_summary_t *summary, const char *action
 }
 
 /*
- * The moment
+ * Chooses the moment.
  */
 
-/* Describes one of the out-of-memory events. */
+/* Describes one out-of-memory event. */
 static int describe_oom(gp_summary_t *summary, size_t index)
 {
   summary->has_oom = true;
@@ -236,7 +234,7 @@ static int find_oom(gp_summary_t *summary)
   return error;
 }
 
-/* What --at names goes before what the summary would choose. */
+/* --at overrides the summary's own choice. */
 static int choose_moment(gp_summary_t *summary, const gp_request_t *request, int *ret_status)
 {
   gp_moments_t moments;

@@ -18,14 +18,14 @@
 
 #define GP_SUMMARY_GROUPS 10
 
-/* What the summary needs of the events; the rest is checked and not kept. */
+/* The columns that the summary needs; the reader checks the others and drops them. */
 #define GP_SUMMARY_COLUMNS (GP_LIFETIMES_COLUMNS | 1u << GP_COLUMN_DURATION_NS)
 
 /* Live blocks of one requested size. */
 typedef struct gp_summary_group {
-  uint64_t requested; /* bytes asked for, each */
+  uint64_t requested; /* bytes of each, as requested */
   uint64_t count;
-  uint64_t bytes; /* rounded, of all */
+  uint64_t bytes; /* rounded bytes of all */
 } gp_summary_group_t;
 
 /* Events of one action. */
@@ -37,7 +37,7 @@ typedef struct gp_summary_action {
   uint64_t longest_ns;
 } gp_summary_action_t;
 
-/* Events of one action and detail, where there is one: "trim" of "idle", "mode" of "dead" ... */
+/* Events of one action and detail, if it has one: "trim" of "idle", "mode" of "dead" ... */
 typedef struct gp_summary_detail {
   const char *action;
   const char *detail;
@@ -55,10 +55,11 @@ typedef struct gp_summary_device {
   uint64_t largest_idle;
   gp_summary_group_t groups[GP_SUMMARY_GROUPS]; /* largest sum first */
   size_t group_count;
-  size_t size_count; /* different sizes among the live blocks */
+  size_t size_count; /* number of different sizes of live blocks */
   gp_component_use_t components;
-  bool has_then;       /* the next three: at the summary's moment, which is of this device and not the end */
-  bool knows_reserved; /* false: then.reserved and the next two are not known */
+  bool has_then;       /* the next three are valid: at the summary's moment, which concerns this device
+                          and is not the end */
+  bool knows_reserved; /* false: then.reserved and the next two are unknown */
   gp_memory_t then;
   uint64_t then_segments;
   uint64_t then_hole; /* the largest idle piece */
@@ -71,41 +72,42 @@ typedef struct gp_summary {
   gp_lifetimes_t lifetimes;
   gp_oom_events_t ooms;
   bool has_oom;
-  gp_oom_moment_t oom;  /* the one that is described, with has_oom */
-  gp_moments_t moments; /* what the summary is about: that of --at; else when memory ran out, if the program
-                           did not get as much of that device later; else the end, with GP_MOMENT_NONE */
-  gp_sites_t sites;     /* by function, or by size without stacks; what is live is so at moments */
+  gp_oom_moment_t oom;  /* the event described; valid with has_oom */
+  gp_moments_t moments; /* what the summary is about: the moment of --at; else when memory ran out, if
+                           the program did not get as much of that device later; else the end, with
+                           GP_MOMENT_NONE */
+  gp_sites_t sites;     /* by function, or by size without stacks; live at moments */
   gp_growth_t growth;
   gp_summary_device_t devices[GP_SNAPSHOT_DEVICES];
   size_t device_count;
-  gp_summary_action_t *actions; /* as in the file, those without events too */
+  gp_summary_action_t *actions; /* as in the file, including those without events */
   size_t action_count;
   gp_summary_detail_t *details;
   size_t detail_count;
   uint64_t event_count;
-  uint64_t first_ns; /* of the events counted */
+  uint64_t first_ns; /* time of the first counted event */
   uint64_t last_ns;
   uint64_t driver_calls;
   uint64_t driver_ns;
-  uint64_t until_ns; /* the latest moment that the file knows of */
+  uint64_t until_ns; /* the latest time in the file */
   bool is_partial;
 } gp_summary_t;
 
 /*
- * Gathers the facts of what filter wants of snapshot; statistics are of whole devices
- * always. file names the input. All three are borrowed for the life of the summary. Returns 0, ENOMEM, or
- * EOVERFLOW for too many events. Fini it in any case.
+ * Gathers the facts about what filter selects from snapshot; statistics always cover whole devices. file
+ * names the input. Borrows all three for the life of the summary. Returns 0, ENOMEM, or EOVERFLOW for too
+ * many events. Call fini in any case.
  */
 int gp_summary_init(
     gp_summary_t *summary, const gp_snapshot_t *snapshot, const char *file, const gp_filter_t *filter);
 
-/* The same, of the moment that request->at names. *ret_status: the exit status after a message about it, else
- * 0. */
+/* Like gp_summary_init, at the moment that request->at names. *ret_status: the exit status
+ * after a message about it, else 0. */
 int gp_summary_init_at(gp_summary_t *summary, const gp_snapshot_t *snapshot, const char *file,
     const gp_filter_t *filter, const gp_request_t *request, int *ret_status);
 void gp_summary_fini(gp_summary_t *summary);
 
-/* Events of that action and detail. */
+/* The number of events with that action and detail. */
 uint64_t gp_summary_detail_count(const gp_summary_t *summary, const char *action, const char *detail);
 
 #endif

@@ -1,7 +1,7 @@
 /*
- * Which leaks are known and not to be reported, in the syntax of LeakSanitizer: lines "leak:PATTERN", blank
- * ones and comments (#). A pattern (tools/pattern.h) matches if it does a function, file or module of any
- * frame of the stack.
+ * Known leaks that are not to be reported, in the syntax of LeakSanitizer: lines "leak:PATTERN", blank
+ * lines and comments (#). A pattern (tools/pattern.h) matches a stack if it matches the function, file or
+ * module of any frame.
  */
 #ifndef GP_TOOLS_MODEL_SUPPRESSIONS_H
 #define GP_TOOLS_MODEL_SUPPRESSIONS_H
@@ -14,7 +14,7 @@
 
 typedef struct gp_suppression {
   char *pattern;
-  uint64_t bytes; /* of what it matched, summed by the caller */
+  uint64_t bytes; /* bytes that it matched; the caller sums them */
   uint64_t count;
 } gp_suppression_t;
 
@@ -23,17 +23,15 @@ typedef struct gp_suppressions {
   size_t count;
 } gp_suppressions_t;
 
-/*
- * Reads text, which is changed on the way. Returns 0, or the number of the line that is wrong, with *ret_why
- * saying how (static); SIZE_MAX without memory. Fini it in any case.
- */
+/* Parses text, and modifies it. Returns 0; or the number of the wrong line, with the reason in *ret_why
+ * (static); SIZE_MAX without memory. Call fini in any case. */
 size_t gp_suppressions_parse(gp_suppressions_t *suppressions, char *text, const char **ret_why);
 
-/* The same with a file. Returns 0 or, after a message, the exit status. */
+/* Like gp_suppressions_parse, for a file. Returns 0 or, after a message, the exit status. */
 int gp_suppressions_load(gp_suppressions_t *suppressions, const char *path);
 void gp_suppressions_fini(gp_suppressions_t *suppressions);
 
-/* The first that matches a frame of stack; NULL: none, or there is no stack. */
+/* The first suppression that matches a frame of stack; NULL: none, or no stack. */
 gp_suppression_t *gp_suppressions_find(
     const gp_suppressions_t *suppressions, const gp_snapshot_t *snapshot, int stack);
 

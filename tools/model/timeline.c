@@ -9,17 +9,17 @@
 typedef struct build {
   gp_timeline_t *timeline;
   const gp_lifetimes_t *lifetimes;
-  gp_filter_t selection; /* by device, stream and thread; the time is the window */
+  gp_filter_t selection; /* by device, stream and thread; not by time */
   gp_timeline_device_t *by_ordinal[GP_SNAPSHOT_DEVICES];
   gp_memory_t memory[GP_SNAPSHOT_DEVICES];
-  uint64_t selected[GP_SNAPSHOT_DEVICES]; /* bytes held of what is selected */
+  uint64_t selected[GP_SNAPSHOT_DEVICES]; /* bytes held by selected allocations */
   bool has_mode[GP_SNAPSHOT_DEVICES];
-  size_t point; /* that is being filled */
+  size_t point; /* the point being filled */
 } build_t;
 
 uint64_t gp_timeline_time(const gp_timeline_t *timeline, size_t point)
 {
-  uint64_t span = timeline->to_ns - timeline->from_ns; /* below 2^53, and points below 2^11 */
+  uint64_t span = timeline->to_ns - timeline->from_ns; /* below 2^53; points is below 2^11 */
   return timeline->from_ns + span / timeline->point_count * point +
          span % timeline->point_count * point / timeline->point_count;
 }
@@ -38,7 +38,7 @@ static uint64_t reserved_of(const build_t *build, int device)
   return build->timeline->is_selected ? 0 : gp_add_saturated(memory->reserved, memory->forwarded);
 }
 
-/* The state at the beginning of a part is of the part, too. */
+/* The state at a part's beginning also counts for the part. */
 static void begin_point(build_t *build, gp_timeline_device_t *device, size_t point)
 {
   uint64_t held = held_of(build, device->device), reserved = reserved_of(build, device->device);
@@ -68,7 +68,7 @@ static void update_point(build_t *build, gp_timeline_device_t *device, uint64_t 
   note_peak(build, device, time_ns);
 }
 
-/* Goes on to the part that time_ns is in; what comes after the last part is none's. */
+/* Advances to the part that contains time_ns; later times count for no part. */
 static void advance(build_t *build, uint64_t time_ns)
 {
   gp_timeline_t *timeline = build->timeline;
@@ -90,7 +90,7 @@ static int add_mark(build_t *build, gp_timeline_device_t *device, size_t event, 
     return 0;
   if (kind == GP_EVENT_MODE && !build->has_mode[device->device]) {
     build->has_mode[device->device] = true;
-    return 0; /* the rule that a device begins with */
+    return 0; /* the initial mode of a device */
   }
   if ((device->mark_count & (device->mark_count - 1)) == 0) { /* full: 0, 1, 2, 4 ... */
     size_t capacity = device->mark_count ? 2 * device->mark_count : 1;
@@ -163,7 +163,7 @@ static int walk(build_t *build)
   return error;
 }
 
-/* The devices that have a curve, with their state before the events. */
+/* Adds the devices that get a curve, with their state before the events. */
 static int add_devices(build_t *build, const gp_filter_t *filter)
 {
   gp_timeline_t *timeline = build->timeline;
@@ -208,7 +208,7 @@ int gp_timeline_init(
   build->selection.since_ns = 0;
   build->selection.until_ns = UINT64_MAX;
   for (int i = 0; i < GP_SNAPSHOT_DEVICES; i++)
-    build->has_mode[i] = lifetimes->snapshot->recorded_since_ns > 0; /* the first one is not in the events */
+    build->has_mode[i] = lifetimes->snapshot->recorded_since_ns > 0; /* the first mode event is missing */
   int error = add_devices(build, filter);
   if (!error) {
     begin_selected(build);

@@ -1,12 +1,12 @@
 /*
- * How the memory of each device went over time: what the program held, and what it had from the driver.
+ * How each device's memory changed over time: what the program held, and what it had from the driver.
  */
 #ifndef GP_TOOLS_MODEL_TIMELINE_H
 #define GP_TOOLS_MODEL_TIMELINE_H
 
 #include "tools/model/moments.h"
 
-/* What happened in one part of the time. Bytes; memory that is not pooled is in both. */
+/* What happened in one part of the time. Bytes; memory outside the pool counts in both. */
 typedef struct gp_timeline_point {
   uint64_t held_most;
   uint64_t held_least;
@@ -15,17 +15,17 @@ typedef struct gp_timeline_point {
   uint64_t reserved_end;
 } gp_timeline_point_t;
 
-/* Something that is marked. */
+/* An event to mark. */
 typedef struct gp_timeline_mark {
   uint64_t time_ns;
   uint64_t size;
-  const char *detail; /* of the snapshot */
+  const char *detail; /* belongs to the snapshot */
   gp_event_kind_t kind;
 } gp_timeline_mark_t;
 
 typedef struct gp_timeline_device {
   int device;
-  gp_timeline_point_t *points; /* as many as asked for */
+  gp_timeline_point_t *points; /* as many as requested */
   gp_timeline_mark_t *marks;
   size_t mark_count;
   uint64_t held_peak;
@@ -37,21 +37,18 @@ typedef struct gp_timeline {
   uint64_t from_ns;
   uint64_t to_ns;
   size_t point_count;
-  bool is_selected; /* only some streams or threads: then `held` is theirs, and reserved is 0 */
+  bool is_selected; /* only some streams or threads: `held` is theirs, and reserved is 0 */
   gp_timeline_device_t devices[GP_SNAPSHOT_DEVICES];
   size_t device_count;
 } gp_timeline_t;
 
-/*
- * Cuts the time that filter wants of lifetimes into `points` equal parts (at least 1). Without events there
- * is nothing: device_count is 0. Details are borrowed from the snapshot. Returns 0 or ENOMEM. Fini it in any
- * case.
- */
+/* Cuts the time that filter selects from lifetimes into `points` equal parts (at least 1). Without events
+ * device_count is 0. Borrows details from the snapshot. Returns 0 or ENOMEM. Call fini in any case. */
 int gp_timeline_init(
     gp_timeline_t *timeline, const gp_lifetimes_t *lifetimes, const gp_filter_t *filter, size_t points);
 void gp_timeline_fini(gp_timeline_t *timeline);
 
-/* What device held at moments, and had from the driver (0 with a selection), as a point says it. */
+/* What device held at moments, and had from the driver (0 with a selection), in the form of a point. */
 void gp_timeline_at(const gp_timeline_t *timeline, const gp_lifetimes_t *lifetimes, const gp_filter_t *filter,
     const gp_moments_t *moments, int device, uint64_t *ret_held, uint64_t *ret_reserved);
 

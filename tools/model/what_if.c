@@ -9,12 +9,12 @@
 #include "tools/model/memory.h"
 #include "tools/model/saturated.h"
 
-#define GRANULE UINT64_C(512) /* of type round */
-/* What the driver hands out of for more than DRIVER_SHARED_MAX bytes: to round to less saves nothing. */
+#define GRANULE UINT64_C(512) /* granularity of type round */
+/* The driver's granularity for more than DRIVER_SHARED_MAX bytes; rounding to less saves nothing. */
 #define DRIVER_GRANULE    (2 * GP_MIB)
 #define DRIVER_SHARED_MAX GP_MIB
 
-/* A setting in its own syntax; `otherwise` where it is none or not there. */
+/* Parses a setting; `otherwise` if missing or malformed. */
 static uint64_t setting_of(const cJSON *settings, const char *name, uint64_t otherwise)
 {
   const char *text = gp_snapshot_text(settings, name);
@@ -39,7 +39,7 @@ bool gp_block_sizes_init(gp_block_sizes_t *sizes, const cJSON *settings)
   return sizes->is_naive || strcmp(type, "round") == 0;
 }
 
-/* To a multiple of step; a size that does not fit stays as it is. */
+/* Rounds up to a multiple of step; on overflow returns bytes unchanged. */
 static uint64_t round_up(uint64_t bytes, uint64_t step)
 {
   uint64_t rest = step ? bytes % step : 0;
@@ -109,13 +109,13 @@ uint64_t gp_rounded_at(
   return sum;
 }
 
-/* How many idle blocks there are of each size: open addressing, size 0 is free. */
+/* Counts idle blocks by size: open addressing, size 0 is a free slot. */
 typedef struct idle {
   struct idle_size {
     uint64_t size;
     uint64_t count;
   } * slots;
-  size_t capacity; /* a power of two, more than twice the sizes */
+  size_t capacity; /* a power of two, more than twice the number of sizes */
   uint64_t bytes;
 } idle_t;
 

@@ -7,14 +7,14 @@
 
 #define ROOM_FIRST 64
 
-/* Where the search for key begins: addresses and counters differ in few bits, so they are spread first. */
+/* Where the search for key begins. Addresses and counters differ in few bits, so the hash spreads them. */
 static size_t home_of(const gp_block_map_t *map, uint64_t key)
 {
   uint64_t hash = key * UINT64_C(0x9e3779b97f4a7c15);
   return (size_t)(hash ^ hash >> 32) & (map->room - 1);
 }
 
-/* The slot of key, or the free one where it would go. There is a free one. */
+/* The slot of key, or the free slot for it. There always is a free one. */
 static gp_block_entry_t *slot_of(const gp_block_map_t *map, uint64_t key)
 {
   gp_assert_internal((map->room & (map->room - 1)) == 0 && 2 * map->count <= map->room);
@@ -65,8 +65,8 @@ bool gp_block_map_take(gp_block_map_t *map, uint64_t key, gp_block_entry_t *ret_
     return false;
   if (ret_entry)
     *ret_entry = *slot;
-  /* What comes behind moves up, unless that would put it before its home: no marks of deleted entries are
-   * needed. */
+  /* Moves later entries up, except those that would get before their home. So
+   * deleted entries need no marks. */
   size_t hole = (size_t)(slot - map->entries);
   for (size_t at = (hole + 1) & (map->room - 1); map->entries[at].key; at = (at + 1) & (map->room - 1)) {
     size_t home = home_of(map, map->entries[at].key);

@@ -2,9 +2,9 @@
 
 #include <stdlib.h>
 
-#define WIDTH_MOST 57 /* with up to 7 bits before it in its first byte */
+#define WIDTH_MOST 57 /* up to 7 bits may precede a value in its first byte */
 
-static unsigned char no_bits[sizeof(uint64_t)]; /* of pages whose values are all the same */
+static unsigned char no_bits[sizeof(uint64_t)]; /* for pages whose values are all equal */
 
 gp_column_t *gp_column_create(void)
 {
@@ -31,12 +31,12 @@ void gp_column_destroy(gp_column_t *column)
   free(column);
 }
 
-/* How the values of a page are to be stored. */
+/* Chooses how to store the values of a page. */
 static gp_column_page_t layout_of(const int64_t *values, size_t count)
 {
   gp_column_page_t page = {.bits = no_bits};
   int64_t least = values[0], most = values[0];
-  uint64_t differing = 0; /* bits that are set in any distance between two of them */
+  uint64_t differing = 0; /* bits that are set in any value's distance from the least */
   for (size_t i = 0; i < count; i++) {
     least = values[i] < least ? values[i] : least;
     most = values[i] > most ? values[i] : most;
@@ -54,12 +54,12 @@ static gp_column_page_t layout_of(const int64_t *values, size_t count)
   return page;
 }
 
-/* The bits of the values of a page, from the lowest one of the first byte on; to has 8 bytes more than they
- * need. */
+/* Writes the values of a page bit by bit, from the lowest bit of the first byte on. `to` has 8
+ * bytes more than the values need. */
 static void write_bits(const gp_column_page_t *page, const int64_t *values, size_t count, unsigned char *to)
 {
   uint64_t word = 0;
-  unsigned used = 0; /* bits of word, below 64 */
+  unsigned used = 0; /* bits in use of word, below 64 */
   for (size_t i = 0; i < count; i++) {
     uint64_t bits = ((uint64_t)values[i] - (uint64_t)page->least) >> page->shift;
     word |= bits << used;
@@ -98,10 +98,10 @@ static bool add_page(gp_column_t *column, const int64_t *values, size_t count)
 
 bool gp_column_append(gp_column_t *column, const int64_t *values, size_t count)
 {
-  gp_assert(column->tail); /* it is not finished */
+  gp_assert(column->tail); /* the column must not be finished */
   while (count) {
     size_t room = GP_COLUMN_PAGE - column->tail_count, part = count < room ? count : room;
-    if (part == GP_COLUMN_PAGE) { /* a page as it is */
+    if (part == GP_COLUMN_PAGE) { /* a whole page: store it directly */
       if (!add_page(column, values, part))
         return false;
     } else {
@@ -130,10 +130,10 @@ bool gp_column_finish(gp_column_t *column)
   return true;
 }
 
-/* True if nothing that the page can hold is outside. */
+/* True if every value that the page's layout can express is within the bounds. */
 static bool is_page_within(const gp_column_page_t *page, int64_t least, int64_t most)
 {
-  uint64_t reach = page->mask << page->shift; /* no bits are lost: the largest value has them */
+  uint64_t reach = page->mask << page->shift; /* loses no bits: the largest value has them */
   return page->least >= least && page->least <= most && reach <= (uint64_t)most - (uint64_t)page->least;
 }
 

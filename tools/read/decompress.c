@@ -11,23 +11,23 @@
 #include <zstd.h>
 #endif
 
-/* A snapshot becomes a tenth of its size or so; what becomes far more was made to. */
+/* Snapshots compress to about a tenth. Input that expands far more was made to exhaust memory. */
 #define BYTES_FIRST (UINT64_C(64) << 20)
 #define BYTES_TIMES 256
 
 static const char no_memory[] = "not enough memory to decompress it";
 
 typedef struct step {
-  const char *in; /* moves on, like the next three */
+  const char *in; /* the step advances this and the next three */
   size_t in_length;
   char *out;
   size_t room;
-  bool is_end; /* of a member or frame: another one may follow */
+  bool is_end; /* a member or frame ended; another may follow */
 } step_t;
 
 struct gp_decompressor {
   const char *(*step)(gp_decompressor_t *decompressor, step_t *step);
-  bool is_inside; /* of a member or frame */
+  bool is_inside; /* inside a member or frame */
   uint64_t total;
   uint64_t taken;
   uint64_t given;
@@ -44,7 +44,7 @@ struct gp_decompressor {
 static const char *step_gzip(gp_decompressor_t *decompressor, step_t *step)
 {
   z_stream *stream = &decompressor->zlib;
-  stream->next_in = (Bytef *)(uintptr_t)step->in; /* it is only read */
+  stream->next_in = (Bytef *)(uintptr_t)step->in; /* zlib only reads it */
   stream->avail_in = step->in_length < UINT_MAX ? (unsigned)step->in_length : UINT_MAX;
   stream->next_out = (Bytef *)step->out;
   stream->avail_out = step->room < UINT_MAX ? (unsigned)step->room : UINT_MAX;
@@ -65,7 +65,7 @@ static const char *begin_gzip(gp_decompressor_t *decompressor)
 {
   decompressor->step = step_gzip;
   decompressor->has_zlib =
-      inflateInit2(&decompressor->zlib, 15 + 16) == Z_OK; /* the largest window; a header of gzip */
+      inflateInit2(&decompressor->zlib, 15 + 16) == Z_OK; /* the largest window; gzip header */
   return decompressor->has_zlib ? NULL : no_memory;
 }
 #endif
@@ -137,7 +137,7 @@ void gp_decompressor_destroy(gp_decompressor_t *decompressor)
     return;
 #if GP_HAVE_ZLIB
   if (decompressor->has_zlib)
-    (void)inflateEnd(&decompressor->zlib); /* it has nothing left to say */
+    (void)inflateEnd(&decompressor->zlib); /* has no errors left to report */
 #endif
 #if GP_HAVE_ZSTD
   (void)ZSTD_freeDStream(decompressor->zstd); /* NULL is legal */
@@ -160,7 +160,7 @@ const char *gp_decompressor_run(gp_decompressor_t *decompressor, const char **in
         error = "it is damaged: what comes next cannot be decompressed";
       else if (is_last)
         error = "it is compressed, and ends too early";
-      break; /* it has to see more */
+      break; /* needs more input */
     }
   }
   *ret_got = room - step.room;

@@ -29,7 +29,7 @@ static bool fail(gp_input_t *input, const char *error)
   return false;
 }
 
-/* Makes room for a byte at least, and the NUL. */
+/* Makes room for at least one byte and the NUL. */
 static bool reserve(gp_input_t *input)
 {
   size_t room = input->room;

@@ -1,7 +1,6 @@
 /*
- * Bytes of any number, seen through a window that moves on: what has been read of a large file need not be in
- * memory. Where they come from is a function's business: a file (input_file.h), or parts of any size, in
- * tests.
+ * An input of any length, seen through a window that moves on, so that a large file need not be in memory.
+ * A function supplies the bytes: from a file (input_file.h) or, in tests, in parts of any size.
  */
 #ifndef GP_TOOLS_READ_INPUT_H
 #define GP_TOOLS_READ_INPUT_H
@@ -9,47 +8,45 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Puts at most room bytes into buffer, room > 0; none: that was all. Returns NULL, or a clause of what is
- * wrong. */
+/* Puts at most room bytes into buffer, room > 0; *ret_got 0: the input has ended. Returns NULL, or a
+ * clause that says what is wrong. */
 typedef const char *(*gp_input_read_fn)(void *self, char *buffer, size_t room, size_t *ret_got);
 
 typedef struct gp_input {
-  const char *text;  /* the window, with a NUL behind it; moves with gp_input_more() */
-  size_t base;       /* offset in the input of its first byte */
-  size_t length;     /* bytes in it */
-  const char *error; /* why reading failed, which looks like the end of the input; NULL: it did not */
-  bool is_ended;     /* nothing comes after the window */
-  char *buffer;      /* private, like the rest: NULL if the text is borrowed */
+  const char *text;  /* the window, followed by a NUL; gp_input_more() may move it */
+  size_t base;       /* offset in the input of the window's first byte */
+  size_t length;     /* bytes in the window */
+  const char *error; /* why reading failed; the failure looks like the end of the input. NULL: no failure */
+  bool is_ended;     /* the window reaches the end of the input */
+  char *buffer;      /* private, like the rest; NULL: the text is borrowed */
   size_t room;
   gp_input_read_fn read;
   void *self;
 } gp_input_t;
 
-#define GP_INPUT_WINDOW ((size_t)1 << 20) /* bytes; a few of its size are in a processor's cache */
+#define GP_INPUT_WINDOW ((size_t)1 << 20) /* bytes; a few windows fit into a processor's cache */
 
-/* text[0..length) as it is, borrowed; text[length] is NUL. */
+/* The input is text[0..length), borrowed; text[length] is NUL. */
 void gp_input_init_memory(gp_input_t *input, const char *text, size_t length);
 
-/* What read gives. The window is of so many bytes as long as nothing longer has to be kept. */
+/* The input is what read supplies. The window has `window` bytes unless the caller keeps more. */
 void gp_input_init(gp_input_t *input, gp_input_read_fn read, void *self, size_t window);
 
-/* Gives the window back. */
+/* Frees the window. */
 void gp_input_fini(gp_input_t *input);
 
-/*
- * Gets more bytes behind the window, which keeps those from offset keep on, at most its end; keep must be in
- * the window. False: there are no more, or an error; the window may have moved all the same.
- */
+/* Appends bytes to the window and may drop those before offset keep, which is in the window or at its end.
+ * False: no more bytes, or an error; the window may have moved anyway. */
 bool gp_input_more(gp_input_t *input, size_t keep);
 
-/* Gets so many bytes into the window of an input that has not moved on yet, or all that there are: to tell
- * what it is. */
+/* Gets `bytes` bytes into the window, or all that there are, to identify the format. The window must
+ * still be at the input's beginning. */
 void gp_input_begin(gp_input_t *input, size_t bytes);
 
-/* Gets everything that is left into the window. False: an error. */
+/* Gets the rest of the input into the window. False: an error. */
 bool gp_input_read_all(gp_input_t *input);
 
-/* Gives the window to the caller, who frees it; of an input that is not in memory and was read. */
+/* Gives the window to the caller, who frees it. The input must have been read, not borrowed from memory. */
 char *gp_input_take(gp_input_t *input, size_t *ret_length);
 
 #endif

@@ -14,7 +14,7 @@
 #include "tools/tool.h"
 
 #define RAW_BYTES      ((size_t)1 << 18)
-#define PROGRESS_BYTES (UINT64_C(64) << 20) /* below, reading takes less than a second */
+#define PROGRESS_BYTES (UINT64_C(64) << 20) /* reading less takes under a second */
 #define PROGRESS_STEP  (UINT64_C(16) << 20)
 
 struct gp_input_file {
@@ -25,12 +25,12 @@ struct gp_input_file {
   bool is_raw_ended;
   bool is_terminal;
   bool has_shown;
-  uint64_t total; /* bytes of the file, 0: not known */
-  uint64_t taken; /* bytes that were read of it */
-  uint64_t shown; /* bytes given when the progress was shown last */
+  uint64_t total; /* bytes of the file, 0: unknown */
+  uint64_t taken; /* bytes read from the file */
+  uint64_t shown; /* bytes given at the last progress line */
   uint64_t given;
   gp_decompressor_t *decompressor; /* NULL: not compressed */
-  const char *raw_at;              /* what was read and not used yet */
+  const char *raw_at;              /* bytes read but not used yet */
   size_t raw_length;
   char raw[RAW_BYTES];
 };
@@ -65,7 +65,7 @@ static const char *read_raw(gp_input_file_t *file, char *buffer, size_t room, si
   return NULL;
 }
 
-/* As many bytes as tell what it is, or all. */
+/* Reads as many bytes as identify the format, or all. */
 static const char *begin(gp_input_file_t *file)
 {
   file->has_begun = true;
@@ -149,10 +149,10 @@ void gp_input_file_close(gp_input_file_t *file)
   if (!file)
     return;
   if (file->has_shown)
-    fprintf(stderr, "\r\033[K"); /* the line is for what comes */
+    fprintf(stderr, "\r\033[K"); /* clear the line for later output */
   gp_input_fini(&file->input);
   gp_decompressor_destroy(file->decompressor);
   if (file->fd > STDIN_FILENO)
-    (void)close(file->fd); /* it was only read */
+    (void)close(file->fd); /* only read */
   free(file);
 }

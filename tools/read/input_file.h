@@ -1,6 +1,6 @@
 /*
- * A file or stdin as an input (input.h), decompressed if it is gzip or zstd. It is read and not mapped: a
- * file that another process cuts short meanwhile must not be a signal here.
+ * A file or stdin as an input (input.h), decompressed if it is gzip or zstd. Reads instead of mapping: if
+ * another process truncates the file, this process must not get a signal.
  */
 #ifndef GP_TOOLS_READ_INPUT_FILE_H
 #define GP_TOOLS_READ_INPUT_FILE_H
@@ -10,14 +10,14 @@
 typedef struct gp_input_file gp_input_file_t;
 
 /*
- * Opens path ("-": stdin), which is borrowed. While a long one is being read, stderr says how far that is, if
- * it is a terminal. Returns NULL, or what is wrong, for a person; valid until the next call of anything.
- * Closes it in any case with gp_input_file_close().
+ * Opens path ("-": stdin; borrowed). While it reads a long file, it shows progress on stderr if that is a
+ * terminal. Returns NULL, or what is wrong, for a person; valid until the next call of anything. In any
+ * case call gp_input_file_close().
  */
 const char *gp_input_file_open(gp_input_file_t **ret_file, const char *path);
-void gp_input_file_close(gp_input_file_t *file); /* NULL is legal; takes the line on the terminal back */
+void gp_input_file_close(gp_input_file_t *file); /* NULL is legal; clears the progress line */
 
-/* Of the file, until it is closed. */
+/* The file's input, valid until the file is closed. */
 gp_input_t *gp_input_file_input(gp_input_file_t *file);
 
 #endif

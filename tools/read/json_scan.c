@@ -5,7 +5,7 @@
 #include "pool/util/assert.h"
 
 #define ESCAPE_BYTES  12 /* the longest escape: a pair of surrogates */
-#define INTEGER_BYTES 24 /* more than a number up to 2^53, or one that is beyond it, needs to be told */
+#define INTEGER_BYTES 24 /* enough to recognize a number up to 2^53, or that it is larger */
 
 static const char ends_early[] = "the input ends here, in the middle of the document";
 
@@ -32,7 +32,7 @@ void gp_json_scan_init_input(gp_json_scan_t *scan, gp_input_t *input)
   take_window(scan);
 }
 
-/* What stands at an offset in the window. */
+/* The text at an offset in the window. */
 static inline const char *text_at(const gp_json_scan_t *scan, size_t at)
 {
   gp_assert_internal(at >= scan->base && at <= scan->length);
@@ -44,8 +44,8 @@ static inline size_t offset_of(const gp_json_scan_t *scan, const char *p)
   return scan->base + (size_t)(p - scan->text);
 }
 
-/* Moves the window on, in any case; false if there is nothing more. What is being read begins at `at` and
- * stays. */
+/* Moves the window on; false if there is nothing more. Keeps what begins at
+ * `at` or, if earlier, at `keep`. */
 static bool fill(gp_json_scan_t *scan)
 {
   if (!scan->input)
@@ -55,7 +55,7 @@ static bool fill(gp_json_scan_t *scan)
   return is_more;
 }
 
-/* Sees to it that so many bytes from `at` on are in the window, or all that there are. */
+/* Gets the next `bytes` bytes after `at` into the window, or all that there are. */
 static inline void look_ahead(gp_json_scan_t *scan, size_t bytes)
 {
   while (scan->length - scan->at < bytes && fill(scan))
@@ -76,7 +76,7 @@ char gp_json_scan_peek(gp_json_scan_t *scan)
   if (scan->error)
     return '\0';
   do {
-    const char *p = text_at(scan, scan->at); /* the NUL at the end stops it */
+    const char *p = text_at(scan, scan->at); /* stops at the NUL at the end */
     while (*p == ' ' || *p == '\n' || *p == '\t' || *p == '\r')
       p++;
     scan->at = offset_of(scan, p);
@@ -86,7 +86,7 @@ char gp_json_scan_peek(gp_json_scan_t *scan)
   return '\0';
 }
 
-/* The bit of the present depth. */
+/* The bit of is_first for the current depth. */
 static inline uint64_t first_bit(const gp_json_scan_t *scan)
 {
   gp_assert_internal(scan->depth && scan->depth <= GP_JSON_SCAN_DEPTH);
@@ -106,7 +106,7 @@ bool gp_json_scan_begin(gp_json_scan_t *scan, char bracket)
   return true;
 }
 
-/* Goes past a comma, if one is due, or the closing bracket; false after the latter. */
+/* Skips a comma, if one is due, or the closing bracket; false after the bracket. */
 static bool next(gp_json_scan_t *scan, char bracket)
 {
   char c = gp_json_scan_peek(scan);
@@ -136,17 +136,17 @@ bool gp_json_scan_member(gp_json_scan_t *scan, gp_json_slice_t *ret_name)
 {
   if (!next(scan, '}'))
     return false;
-  (void)gp_json_scan_peek(scan); /* for the blanks */
+  (void)gp_json_scan_peek(scan); /* skips blanks */
   size_t at = scan->at, keep = scan->keep;
   if (!gp_json_scan_string(scan, ret_name))
     return false;
-  /* The name stays until the value is in sight, so that a peek at that does not move it. */
+  /* Keeps the name in the window until the value is visible, so that a later peek does not move it. */
   if (at < keep)
     scan->keep = at;
   bool good = gp_json_scan_peek(scan) == ':' || gp_json_scan_fail(scan, scan->at, "a colon was expected");
   if (good) {
     scan->at++;
-    (void)gp_json_scan_peek(scan); /* its error is the value's */
+    (void)gp_json_scan_peek(scan); /* the value's reader reports its error */
   }
   scan->keep = keep;
   ret_name->text = text_at(scan, at + 1);
@@ -183,7 +183,7 @@ size_t gp_json_utf8_length(const unsigned char *p)
   return length;
 }
 
-/* The 16 bits of "\uXXXX" at p; -1 if it is something else. */
+/* The 16 bits of the "\uXXXX" at p; -1: something else is at p. */
 static int32_t escaped_unit(const char *p)
 {
   int32_t unit = 0;
@@ -202,7 +202,7 @@ static int32_t escaped_unit(const char *p)
   return unit;
 }
 
-/* The length of the escape at p, 0 if it is none. */
+/* The length of the escape at p; 0: none. */
 static size_t escape_length(const char *p)
 {
   if (p[1] && strchr("\"\\/bfnrt", p[1]))
@@ -216,7 +216,7 @@ static size_t escape_length(const char *p)
   return low >= 0xdc00 && low < 0xe000 ? 12 : 0;
 }
 
-/* Not a correct escape or character at p: true if one could begin there, were the text longer. */
+/* p is not a correct escape or character. True if one could begin there and the text is only cut short. */
 static bool is_cut_short(const char *p, const char *end)
 {
   static const char *const fillers[] = {
@@ -235,8 +235,7 @@ static bool is_cut_short(const char *p, const char *end)
   return false;
 }
 
-/* Past the characters that stand for themselves in one byte, nearly all that there are; the NUL at the end is
- * none. */
+/* Skips characters that need no escape and take one byte: nearly all. Stops at the NUL at the end. */
 static inline const char *skip_plain(const char *p)
 {
   while ((unsigned char)*p >= 0x20 && (unsigned char)*p < 0x80 && *p != '"' && *p != '\\')
@@ -273,10 +272,8 @@ bool gp_json_scan_string(gp_json_scan_t *scan, gp_json_slice_t *ret_string)
   return true;
 }
 
-/*
- * Reads the integer at p. Returns where it ends, or NULL with the clause in *ret_error, at *ret_at. Inline:
- * the inner loop of everything that reads events.
- */
+/* Reads the integer at p. Returns its end, or NULL with a clause in *ret_error and its place in *ret_at.
+ * Inline, because it is the inner loop of all readers of events. */
 static inline const char *read_integer(
     const char *p, int64_t *ret_number, const char **ret_error, const char **ret_at)
 {
@@ -292,7 +289,7 @@ static inline const char *read_integer(
     p++;
     digit = (unsigned char)*p - '0';
     if (p - digits > 16)
-      break; /* beyond 2^53 in any case, and 64 bits hold 17 digits */
+      break; /* above 2^53 in any case; 64 bits hold 17 digits */
   }
   *ret_at = begin;
   if (p == digits) {
@@ -358,9 +355,9 @@ static bool skip_number(gp_json_scan_t *scan)
     p = skip_digits(p);
     good = p > digits;
   }
-  if (p - begin > GP_JSON_SCAN_DIGITS) /* the window may end in it */
+  if (p - begin > GP_JSON_SCAN_DIGITS) /* the window may end inside it */
     return gp_json_scan_fail(scan, scan->at, "a number with too many digits");
-  if (!good) /* where it stops is where it is wrong: that may be the end of the text */
+  if (!good) /* the error is where parsing stopped, possibly the end of the text */
     return gp_json_scan_fail(scan, offset_of(scan, p), "a value was expected");
   scan->at = offset_of(scan, p);
   return true;
@@ -405,7 +402,7 @@ bool gp_json_scan_skip(gp_json_scan_t *scan)
 
 bool gp_json_scan_value(gp_json_scan_t *scan, gp_json_slice_t *ret_text)
 {
-  (void)gp_json_scan_peek(scan); /* for the blanks */
+  (void)gp_json_scan_peek(scan); /* skips blanks */
   size_t at = scan->at, keep = scan->keep;
   if (at < keep)
     scan->keep = at;
@@ -417,7 +414,7 @@ bool gp_json_scan_value(gp_json_scan_t *scan, gp_json_slice_t *ret_text)
 
 bool gp_json_scan_end(gp_json_scan_t *scan)
 {
-  (void)gp_json_scan_peek(scan); /* for the blanks */
+  (void)gp_json_scan_peek(scan); /* skips blanks */
   if (scan->error)
     return false;
   if (scan->at < scan->length)
@@ -433,8 +430,7 @@ bool gp_json_scan_integers(gp_json_scan_t *scan, int64_t *values, size_t room, s
   while (count < room && gp_json_scan_element(scan)) {
     if (!gp_json_scan_integer(scan, &values[count++]))
       return false;
-    /* The usual case, digits after a comma, stays in this loop, as far as a number cannot go beyond the
-     * window. */
+    /* Fast path for digits after a comma, while a number cannot cross the window's end. */
     const char *p = text_at(scan, scan->at), *end = text_at(scan, scan->length);
     while (count < room && end - p > INTEGER_BYTES && p[0] == ',' &&
            (p[1] == '-' || (p[1] >= '0' && p[1] <= '9'))) {

@@ -1,9 +1,9 @@
 /*
- * A pull tokenizer for JSON that copies nothing, for documents that are too large for a tree, and for memory:
- * of an input (input.h) only a window is there. It accepts exactly RFC 8259 (strings are checked to be
- * UTF-8), nested at most GP_JSON_SCAN_DEPTH deep.
+ * A pull tokenizer for JSON that copies nothing, for documents too large for a tree. Of an input (input.h)
+ * only a window is in memory. Accepts exactly RFC 8259 with UTF-8 strings, nested at most
+ * GP_JSON_SCAN_DEPTH deep.
  *
- * After an error every call fails and `at` stays, so that errors have to be looked at only once. All places
+ * After an error every call fails and `at` stays, so that one check at the end suffices. All positions
  * are offsets in the whole text.
  */
 #ifndef GP_TOOLS_READ_JSON_SCAN_H
@@ -16,41 +16,41 @@
 #include "tools/read/input.h"
 
 #define GP_JSON_SCAN_DEPTH  64
-#define GP_JSON_SCAN_DIGITS 40 /* of one number; longer ones are refused */
+#define GP_JSON_SCAN_DIGITS 40 /* of one number; longer ones are errors */
 
-/* The largest integer that a snapshot holds. */
+/* The largest integer that a snapshot may hold. */
 #define GP_JSON_SCAN_INTEGER_MAX ((INT64_C(1) << 53) - 1)
 
 typedef struct gp_json_scan {
-  gp_input_t *input; /* borrowed; NULL: the text is all in memory */
-  const char *text;  /* the window, borrowed, with a NUL behind it */
-  size_t base;       /* where it begins, */
-  size_t length;     /* and ends */
+  gp_input_t *input; /* borrowed; NULL: the whole text is in memory */
+  const char *text;  /* the window, borrowed, followed by a NUL */
+  size_t base;       /* offset of the window's begin, */
+  size_t length;     /* and of its end */
   size_t at;
-  size_t keep; /* the window goes no further than here: the input from here on is looked at again; SIZE_MAX:
-                  nothing is */
+  size_t keep; /* the window keeps the input from this offset on, to read it again; SIZE_MAX: none */
   unsigned depth;
-  uint64_t is_first; /* a bit by depth: nothing was read since the bracket */
-  const char *error; /* what is wrong at error_at, a static clause; NULL: nothing */
+  uint64_t is_first; /* a bit by depth: nothing has been read after the bracket */
+  const char *error; /* what is wrong at error_at, a static clause; NULL: no error */
   size_t error_at;
 } gp_json_scan_t;
 
-/* Part of the text, there until the next call but gp_json_scan_peek(). A string without its quotes and with
- * its escapes as they stand. */
+/* A part of the text, valid until the next call except gp_json_scan_peek(). A string comes without
+ * its quotes and with its escapes. */
 typedef struct gp_json_slice {
   const char *text;
   size_t length;
 } gp_json_slice_t;
 
-/* The bytes of the UTF-8 character at p, 0 if it is none. Text ends with a NUL, which is no continuation. */
+/* The bytes of the UTF-8 character at p; 0: none. Text ends with a NUL,
+ * which cannot continue a character. */
 size_t gp_json_utf8_length(const unsigned char *p);
 
 bool gp_json_slice_is(gp_json_slice_t slice, const char *text);
 
-/* Of text[0..length), which is borrowed; text[length] is NUL. */
+/* Scans text[0..length), borrowed; text[length] is NUL. */
 void gp_json_scan_init(gp_json_scan_t *scan, const char *text, size_t length);
 
-/* Of an input, from the beginning of its window, which has to be that of the input. */
+/* Scans an input from the beginning of its window, which must be the input's beginning. */
 void gp_json_scan_init_input(gp_json_scan_t *scan, gp_input_t *input);
 
 /* Notes an error at `at`, unless there is one already. error is static. Returns false. */
@@ -59,10 +59,10 @@ bool gp_json_scan_fail(gp_json_scan_t *scan, size_t at, const char *error);
 /* The first character of the next value, '\0' at the end of the text or after an error. Skips blanks. */
 char gp_json_scan_peek(gp_json_scan_t *scan);
 
-/* Goes into an object ('{') or array ('['); anything else is an error. */
+/* Enters an object ('{') or array ('['); anything else is an error. */
 bool gp_json_scan_begin(gp_json_scan_t *scan, char bracket);
 
-/* Goes to the next element of the array; false at its end (the bracket is then read) or after an error. */
+/* Goes to the next element of the array. False after an error, or at the array's end, after its bracket. */
 bool gp_json_scan_element(gp_json_scan_t *scan);
 
 /* Goes to the next member of the object and past its name; false at its end or after an error. */
@@ -74,19 +74,17 @@ bool gp_json_scan_string(gp_json_scan_t *scan, gp_json_slice_t *ret_string);
 /* Reads an integer of at most GP_JSON_SCAN_INTEGER_MAX either way. */
 bool gp_json_scan_integer(gp_json_scan_t *scan, int64_t *ret_number);
 
-/* Reads past a value of any kind and checks it. */
+/* Skips a value of any kind and checks it. */
 bool gp_json_scan_skip(gp_json_scan_t *scan);
 
-/* The same; *ret_text is what it read. */
+/* Like gp_json_scan_skip; *ret_text is the value's text. */
 bool gp_json_scan_value(gp_json_scan_t *scan, gp_json_slice_t *ret_text);
 
-/* True if nothing but blanks is left, else an error. */
+/* True if only blanks are left, else an error. */
 bool gp_json_scan_end(gp_json_scan_t *scan);
 
-/*
- * Reads the next elements of an array of integers, which gp_json_scan_begin() went into, room at most. Fewer
- * than that: the array has ended, and its bracket is read.
- */
+/* Reads the next elements, at most room, of an array of integers that gp_json_scan_begin() entered. Fewer
+ * than room: the array has ended, and its bracket is read. */
 bool gp_json_scan_integers(gp_json_scan_t *scan, int64_t *values, size_t room, size_t *ret_count);
 
 #endif

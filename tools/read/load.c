@@ -20,13 +20,13 @@ gp_snapshot_t *gp_snapshot_parse_any(gp_input_t *input, unsigned columns, gp_sna
   return gp_snapshot_parse_input(input, columns, ret_error);
 }
 
-/* Its text stays in the window. */
+/* Leaves the whole text in the window. */
 static gp_snapshot_t *parse_whole(gp_input_t *input, unsigned columns, gp_snapshot_error_t *ret_error)
 {
   return gp_input_read_all(input) ? gp_snapshot_parse(input->text, input->length, columns, ret_error) : NULL;
 }
 
-/* ret_text: NULL, or for the text, which parse has then to leave in the window. */
+/* ret_text: NULL, or receives the text, which parse then has to leave in the window. */
 static gp_snapshot_t *load(
     const char *path, parse_fn parse, unsigned columns, char **ret_text, size_t *ret_length)
 {
@@ -44,7 +44,7 @@ static gp_snapshot_t *load(
     if (snapshot && ret_text)
       *ret_text = gp_input_take(input, ret_length);
     else if (!snapshot)
-      problem = input->error; /* what it looked like then does not matter */
+      problem = input->error; /* the cause; an error of the content only follows from it */
   }
   gp_input_file_close(file);
   if (problem)

@@ -10,7 +10,7 @@
 #include "pool/util/options.h"
 #include "tools/output.h"
 
-#define INTEGER_MAX ((INT64_C(1) << 53) - 1) /* that JSON numbers hold exactly */
+#define INTEGER_MAX ((INT64_C(1) << 53) - 1) /* largest integer that JSON numbers hold exactly */
 
 _Static_assert(GP_SNAPSHOT_DEVICES == GP_OPTION_DEVICES, "every device that the library knows");
 
@@ -54,7 +54,7 @@ char *gp_snapshot_moment(const gp_snapshot_t *snapshot, uint64_t time_ns, char *
 {
   if (!snapshot->times_are_numbers)
     return gp_number_duration(time_ns, buffer);
-  snprintf(buffer, GP_NUMBER_BYTES, "event %" PRIu64, time_ns); /* as --at takes it */
+  snprintf(buffer, GP_NUMBER_BYTES, "event %" PRIu64, time_ns); /* in the form that --at takes */
   return buffer;
 }
 

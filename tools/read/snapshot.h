@@ -1,9 +1,9 @@
 /*
- * A snapshot (trace/FORMAT.md) in memory: what every reader makes, and everything else works on. The small
- * parts are a cJSON tree; events, segments, forwarded memory and stacks, of which there can be millions,
- * are arrays. The reader has checked every index.
+ * A snapshot (trace/FORMAT.md) in memory: every reader makes one, and all other code uses it. The small
+ * parts are a cJSON tree. Events, segments, forwarded memory and stacks are arrays, since there can be
+ * millions. The reader has checked every index.
  *
- * A snapshot that has been read may be used by many threads as long as no thread changes it.
+ * Many threads may use a snapshot as long as none changes it.
  */
 #ifndef GP_TOOLS_READ_SNAPSHOT_H
 #define GP_TOOLS_READ_SNAPSHOT_H
@@ -18,10 +18,10 @@
 #include "tools/read/column.h"
 
 #define GP_SNAPSHOT_FORMAT  "gpupool-snapshot"
-#define GP_SNAPSHOT_VERSION 1 /* the newest that is understood */
+#define GP_SNAPSHOT_VERSION 1 /* the newest that we can read */
 #define GP_SNAPSHOT_DEVICES GP_MAX_DEVICES
 #define GP_SNAPSHOT_NOTES   16
-#define GP_SNAPSHOT_NAMES   256 /* actions or details: the library has a few dozen at most */
+#define GP_SNAPSHOT_NAMES   256 /* most actions or details; the library has a few dozen */
 
 /* The columns of events. */
 typedef enum gp_snapshot_column {
@@ -30,32 +30,32 @@ typedef enum gp_snapshot_column {
   GP_COLUMN_COUNT
 } gp_snapshot_column_t;
 
-/* What an event is. */
+/* The kinds of events. */
 typedef enum gp_event_kind {
 #define ACTION(enumerator, name) GP_EVENT_##enumerator,
 #include "trace/format/actions.def"
   GP_EVENT_SEGMENT_MAP, /* PyTorch's expandable segments */
   GP_EVENT_SEGMENT_UNMAP,
-  GP_EVENT_OTHER, /* of a newer library */
+  GP_EVENT_OTHER, /* an event of a newer library */
 } gp_event_kind_t;
 
-/* A list of names that a column refers to. */
+/* The names that a column's values stand for. */
 typedef struct gp_snapshot_names {
   char **names;
   size_t count;
 } gp_snapshot_names_t;
 
 typedef struct gp_snapshot_events {
-  size_t count;                          /* rows that every column present has */
-  gp_column_t *columns[GP_COLUMN_COUNT]; /* NULL: not asked for, or not in the file */
-  gp_column_t *device_free;    /* of PyTorch's: bytes that the driver had free when memory ran out, -1:
-                                  not said; NULL: no event says it. See gp_snapshot_device_free() */
-  gp_snapshot_names_t actions; /* GP_SNAPSHOT_NAMES at most, as of details */
+  size_t count;                          /* rows that every present column has */
+  gp_column_t *columns[GP_COLUMN_COUNT]; /* NULL: not requested, or not in the file */
+  gp_column_t *device_free;    /* PyTorch's: bytes that the driver had free when memory ran out; unknown:
+                                  -1; NULL: unknown for all events. See gp_snapshot_device_free() */
+  gp_snapshot_names_t actions; /* at most GP_SNAPSHOT_NAMES, like details */
   gp_snapshot_names_t details;
   uint8_t kinds[GP_SNAPSHOT_NAMES]; /* gp_event_kind_t by the index of the action */
 } gp_snapshot_events_t;
 
-/* What a column holds of an event; otherwise: if there is no such column. */
+/* The value of an event in a column; `otherwise` if there is no such column. */
 static inline int64_t gp_snapshot_event(
     const gp_snapshot_events_t *events, gp_snapshot_column_t column, size_t event, int64_t otherwise)
 {
@@ -63,7 +63,7 @@ static inline int64_t gp_snapshot_event(
   return values ? gp_column_get(values, event) : otherwise;
 }
 
-/* The same of a column that holds nothing below 0; 0 if there is no such column. */
+/* Like gp_snapshot_event, for a column without negative values; 0 if there is no such column. */
 static inline uint64_t gp_snapshot_event_uint(
     const gp_snapshot_events_t *events, gp_snapshot_column_t column, size_t event)
 {
@@ -76,8 +76,8 @@ static inline gp_event_kind_t gp_snapshot_event_kind(const gp_snapshot_events_t 
   return actions ? (gp_event_kind_t)events->kinds[gp_column_get(actions, event)] : GP_EVENT_OTHER;
 }
 
-/* What the driver had free when memory ran out at an event, as a snapshot of PyTorch says with it. False: the
- * event does not say. */
+/* What the driver had free when memory ran out at an event; PyTorch's snapshots record it.
+ * False: the event does not tell. */
 static inline bool gp_snapshot_device_free(
     const gp_snapshot_events_t *events, size_t event, uint64_t *ret_bytes)
 {
@@ -91,17 +91,17 @@ static inline bool gp_snapshot_device_free(
 typedef enum gp_snapshot_state {
 #define BLOCK_STATE(enumerator, name) GP_SNAPSHOT_##enumerator,
 #include "trace/format/states.def"
-  GP_SNAPSHOT_OTHER, /* of a newer library */
+  GP_SNAPSHOT_OTHER, /* a state of a newer library */
 } gp_snapshot_state_t;
 
-/* Sizes in bytes. stack and stream are indexes, -1: none. */
+/* Sizes in bytes. stack and stream are indexes; -1: none. */
 typedef struct gp_snapshot_block {
   uint64_t address;
   uint64_t size;
   uint64_t requested;
-  uint64_t block; /* incarnation */
+  uint64_t block; /* number of this use of the address */
   uint64_t time_ns;
-  size_t segment; /* index */
+  size_t segment; /* index of the segment */
   int device;
   int stack;
   int stream;
@@ -113,13 +113,13 @@ typedef struct gp_snapshot_segment {
   uint64_t address;
   uint64_t size;
   uint64_t context;
-  size_t first_block; /* its blocks are [first_block, first_block + block_count) of the snapshot's */
+  size_t first_block; /* its blocks in the snapshot are [first_block, first_block + block_count) */
   size_t block_count;
   int device;
   int stream;
 } gp_snapshot_segment_t;
 
-/* Live memory that is not pooled. */
+/* Live memory outside the pool. */
 typedef struct gp_snapshot_forwarded {
   uint64_t address;
   uint64_t size;
@@ -131,13 +131,13 @@ typedef struct gp_snapshot_forwarded {
   int stream;
 } gp_snapshot_forwarded_t;
 
-/* One call. Text is "" where it is not known. */
+/* One call. Unknown texts are "". */
 typedef struct gp_snapshot_frame {
   uint64_t address; /* 0: none */
   char *function;
   char *file;
   int module;
-  int line; /* 0: not known */
+  int line; /* 0: unknown */
   bool is_inline;
 } gp_snapshot_frame_t;
 
@@ -147,42 +147,43 @@ typedef struct gp_snapshot_module {
   uint64_t bias;
   uint64_t start;
   uint64_t end;
-  bool is_rebuilt; /* its file is another build now, so that its frames got no names (gp_symbols_resolve) */
+  bool is_rebuilt; /* the file is from another build now, so gp_symbols_resolve names none of its frames */
 } gp_snapshot_module_t;
 
-/* Stack i is frames[first[i] .. first[i + 1]) of frame_indexes, the innermost first. */
+/* Stack i is frames[first[i] .. first[i + 1]) of frame_indexes, innermost frame first. */
 typedef struct gp_snapshot_stacks {
   size_t count;
   size_t *first; /* count + 1; NULL if count is 0 */
   int *frame_indexes;
 } gp_snapshot_stacks_t;
 
-/* What part a frame has in an allocation (tools/symbols/frame_parts.h). */
+/* The role of a frame in an allocation (tools/symbols/frame_parts.h). */
 typedef struct gp_snapshot_frame_kind {
   uint8_t part;   /* gp_frame_part_t */
   uint8_t group;  /* gp_frame_group_t */
   uint8_t form;   /* gp_frame_form_t */
-  bool is_python; /* a line of Python */
-  bool is_root;   /* main, or the top of a script */
-  bool is_common; /* its name says little: each of its lines is an owner of its own */
+  bool is_python; /* the frame is a line of Python */
+  bool is_root;   /* the frame is main or the top of a script */
+  bool is_common; /* the name says little, so each line counts as an owner of its own */
 } gp_snapshot_frame_kind_t;
 
-/* Whose a stack is (tools/symbols/stack_owners.h): places in it, 0 is the innermost frame, -1 none. */
+/* The owner of a stack (tools/symbols/stack_owners.h). Values are places in the stack: 0
+ * is the innermost frame, -1 none. */
 typedef struct gp_snapshot_owner {
   int place;       /* -1: the stack is empty */
-  int through;     /* the function of the user or of a library that the owner called */
-  int operation;   /* the operator of a framework that it called */
-  bool is_program; /* the owner is the script of the interpreter at place, whose frames are not recorded */
+  int through;     /* the user's or library's function that the owner called */
+  int operation;   /* the framework operator that the owner called */
+  bool is_program; /* the owner is the script of the interpreter at place; its frames are not recorded */
 } gp_snapshot_owner_t;
 
 typedef struct gp_snapshot_device {
   int device;
   uint64_t limit; /* bytes; 0: none */
-  uint64_t total; /* bytes of the device; 0: not known, nor the next four */
+  uint64_t total; /* bytes of the device; 0: unknown, like the next four */
   uint64_t free;
-  uint64_t in_pools;    /* held by the driver's own pools, not in use; 0 too where the snapshot is older */
-  uint64_t unaccounted; /* in use, but by nothing that the process asked for */
-  uint64_t use_ns;      /* when that was so */
+  uint64_t in_pools;    /* held by the driver's own pools, not in use; also 0 in older snapshots */
+  uint64_t unaccounted; /* in use, but not by anything that the process asked for */
+  uint64_t use_ns;      /* time of these figures */
   gp_stats_t stats;
   double cache_hit_rate;
   double efficiency;
@@ -193,7 +194,7 @@ typedef struct gp_snapshot {
   cJSON *root; /* format, version, reason, process, settings, streams, threads, oom */
   gp_snapshot_device_t devices[GP_SNAPSHOT_DEVICES];
   size_t device_count;
-  gp_snapshot_segment_t *segments; /* as in the file: by device, then address */
+  gp_snapshot_segment_t *segments; /* ordered as in the file: by device, then address */
   size_t segment_count;
   gp_snapshot_block_t *blocks;
   size_t block_count;
@@ -204,68 +205,64 @@ typedef struct gp_snapshot {
   size_t frame_count;
   gp_snapshot_module_t *modules;
   size_t module_count;
-  gp_snapshot_owner_t *owners;           /* by stack; NULL: not found yet */
-  gp_snapshot_frame_kind_t *frame_kinds; /* by frame; as owners */
+  gp_snapshot_owner_t *owners;           /* by stack; NULL: not computed yet */
+  gp_snapshot_frame_kind_t *frame_kinds; /* by frame; like owners */
   gp_snapshot_events_t events;
-  uint64_t recorded_since_ns; /* events up to here are missing; 0: none is */
+  uint64_t recorded_since_ns; /* earlier events are missing; 0: none are */
   uint64_t dropped_events;
-  bool times_are_numbers;         /* no event has a time: each time_ns is the event's number, from 0 on */
-  char *notes[GP_SNAPSHOT_NOTES]; /* what the file lacks, a sentence each */
-  bool note_is_usual[GP_SNAPSHOT_NOTES]; /* sound files of that kind lack it, too: nothing is damaged */
+  bool times_are_numbers;                /* events have no times: time_ns is the event's number, from 0 */
+  char *notes[GP_SNAPSHOT_NOTES];        /* what the file lacks, one sentence each */
+  bool note_is_usual[GP_SNAPSHOT_NOTES]; /* intact files of this kind lack it, too: nothing is damaged */
   size_t note_count;
-  uint64_t input_bytes; /* of the file that it was read from, uncompressed; 0: it was in memory */
+  uint64_t input_bytes; /* size of the uncompressed file; 0: the snapshot was in memory */
 } gp_snapshot_t;
 
-/*
- * The most that may be written out of a snapshot: a small file can refer to a long name, or to a deep stack,
- * from many places, and what writes it at each of them would write any amount. 64 MiB, and 16 times the file.
- */
+/* The most bytes to write out of a snapshot: 64 MiB and 16 times the file. A small file can refer to a long
+ * name or deep stack from many places, so writing it each time could produce any amount. */
 uint64_t gp_snapshot_output_most(const gp_snapshot_t *snapshot);
 
 /* Why an input could not be read. */
 typedef struct gp_snapshot_error {
-  size_t offset; /* of the byte that is wrong */
+  size_t offset; /* of the wrong byte */
   char text[512];
 } gp_snapshot_error_t;
 
 void gp_snapshot_destroy(gp_snapshot_t *snapshot); /* NULL is legal */
 
-/* Fills kinds from the names of the actions. */
+/* Fills kinds from the actions' names. */
 void gp_snapshot_find_kinds(gp_snapshot_events_t *events);
 
-/* The name of the action in the snapshot; "" of GP_EVENT_OTHER. Static. */
+/* The name of an event's action in the snapshot; "" for GP_EVENT_OTHER. Static. */
 const char *gp_event_kind_name(gp_event_kind_t kind);
 
-/* The state of that name, which need not end with a NUL; GP_SNAPSHOT_OTHER if there is none. */
+/* The state with this name, which need not end with a NUL; GP_SNAPSHOT_OTHER if unknown. */
 gp_snapshot_state_t gp_snapshot_state_of(const char *name, size_t length);
 
-/* The name of a state in the snapshot; that of GP_SNAPSHOT_OTHER is "". Static. */
+/* The name of a state in the snapshot; "" for GP_SNAPSHOT_OTHER. Static. */
 const char *gp_snapshot_state_name(gp_snapshot_state_t state);
 
-/* Adds a sentence to the notes: something is missing. */
+/* Adds a sentence to the notes, about something missing. */
 void gp_snapshot_note(gp_snapshot_t *snapshot, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* The same of something that sound files of that kind lack, too. */
+/* Like gp_snapshot_note, about something that intact files of this kind lack, too. */
 void gp_snapshot_note_usual(gp_snapshot_t *snapshot, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* For asserts: true if every index leads to something that is there. */
+/* For asserts: true if every index is valid. */
 bool gp_snapshot_is_sound(const gp_snapshot_t *snapshot);
 
-/* True if the snapshot lacks something: events that were dropped, or members. */
+/* True if the snapshot lacks something: dropped events, or members. */
 bool gp_snapshot_is_partial(const gp_snapshot_t *snapshot);
 
-/*
- * When something was, for a reader: "1.23 ms", or "event 17" of a snapshot without times. buffer holds
- * GP_NUMBER_BYTES (tools/output.h). Returns buffer.
- */
+/* Formats a time for people: "1.23 ms", or "event 17" for a snapshot without times. buffer holds
+ * GP_NUMBER_BYTES (tools/output.h). Returns buffer. */
 char *gp_snapshot_moment(const gp_snapshot_t *snapshot, uint64_t time_ns, char *buffer);
 
-/* A member of a cJSON object as text; "" if there is none. Borrowed. */
+/* A member of a cJSON object as text; "" if missing. Borrowed. */
 const char *gp_snapshot_text(const cJSON *object, const char *name);
 
-/* A member as a whole number from 0 to 2^53: 1 and *ret_number, 0 if it is absent or null, -1 if it is
- * something else. */
+/* A member as an integer from 0 to 2^53. Returns 1 and sets *ret_number; 0:
+ * absent or null; -1: something else. */
 int gp_snapshot_uint(const cJSON *object, const char *name, uint64_t *ret_number);
 
 #endif

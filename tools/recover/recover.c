@@ -1,5 +1,5 @@
 /*
- * gpupool recover: snapshots of processes that were killed, from the records that they left.
+ * gpupool recover: makes snapshots of killed processes from the records that they left.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -33,7 +33,7 @@ typedef struct request {
   bool help;
   bool html;
   const char *output;
-  const char *pattern; /* GPUPOOL_OUTPUT instead of output; NULL: neither, or output */
+  const char *pattern; /* GPUPOOL_OUTPUT, if it applies instead of output; else NULL */
   const char *what;    /* FILE or PID; NULL: the newest */
 } request_t;
 
@@ -135,13 +135,13 @@ static const char *last_part(const char *path)
   return slash ? slash + 1 : path;
 }
 
-/* Text of the record becomes part of a file's name, which a user may give to a shell. */
+/* Text from the record becomes part of a file name, which a user may pass to a shell. */
 static char plain(char c)
 {
   return isalnum((unsigned char)c) || strchr("-_.", c) ? c : '_';
 }
 
-/* What a placeholder of GPUPOOL_OUTPUT stands for in the process of the record (pool/util/path.h). */
+/* The text for a placeholder of GPUPOOL_OUTPUT in the recorded process (pool/util/path.h). */
 static const char *placeholder_text(const gp_record_t *record, char letter, char *scratch, size_t capacity)
 {
   const gp_description_t *description = &record->document.description;
@@ -164,7 +164,7 @@ static const char *placeholder_text(const gp_record_t *record, char letter, char
   }
 }
 
-/* As the library names it, with ".1", ".2" ... if that is taken. What does not fit is cut off. */
+/* Names the file as the library would, with ".1", ".2" ... if the name is taken. Cuts what does not fit. */
 static void choose_name(const gp_record_t *record, const char *pattern, char *buffer, size_t capacity)
 {
   struct stat status;
@@ -183,7 +183,7 @@ static void choose_name(const gp_record_t *record, const char *pattern, char *bu
     snprintf(buffer + length, SUFFIX_BYTES, ".%d", i);
 }
 
-/* Returns the exit status, after a message if there is something to say. */
+/* Returns the exit status, after a message if needed. */
 static int write_snapshot(const request_t *request, const gp_record_t *record, const char *source)
 {
   gp_output_file_t file;
@@ -220,7 +220,7 @@ static int recover_fd(const request_t *request, const char *path, int fd)
 {
   static gp_record_t record; /* too large for a stack */
   int status = GP_EXIT_INPUT;
-  gp_output_file_take_input(-1); /* as the library's snapshots: whatever became of the record's mode */
+  gp_output_file_take_input(-1); /* as strict as for library snapshots, whatever the record's mode */
   if (!gp_record_read(fd, &record)) {
     gp_message("%s: %s", path, record.problem);
   } else {
@@ -331,7 +331,7 @@ int gp_command_recover(int argc, char **argv)
     return recover_file(&request, request.what);
   status = gp_left_list_read(&list);
   if (status) {
-    /* it has been said */
+    /* gp_left_list_read has printed a message */
   } else if (request.list) {
     gp_left_list_print(&list);
   } else if (request.all) {

@@ -34,7 +34,7 @@ static bool is_listed(const gp_left_list_t *list, const gp_left_t *left)
 {
   for (size_t i = 0; i < list->count; i++) {
     if (list->items[i].pid == left->pid && list->items[i].start_time_us == left->start_time_us)
-      return true; /* two names of one folder */
+      return true; /* two names of the same folder */
   }
   return false;
 }
@@ -120,8 +120,8 @@ void gp_left_list_fini(gp_left_list_t *list)
   memset(list, 0, sizeof(*list));
 }
 
-/* The program's name, as far as its record tells; "?" of another build's. Reads no
- * more than the beginning. */
+/* The program's name from its record; "?" for a record of another build.
+ * Reads only the record's beginning. */
 static void read_program(const char *path, char *buffer, size_t capacity)
 {
   struct {

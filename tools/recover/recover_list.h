@@ -1,5 +1,5 @@
 /*
- * The records that programs left behind: found, listed, chosen.
+ * Finds, lists and chooses the records that programs left behind.
  */
 #ifndef GP_TOOLS_RECOVER_LIST_H
 #define GP_TOOLS_RECOVER_LIST_H
@@ -15,8 +15,8 @@ typedef struct gp_left {
   char path[GP_RECORD_FILE_PATH_BYTES];
   pid_t pid;
   uint64_t start_time_us; /* since 1970 */
-  uint64_t bytes;         /* of memory that the file takes */
-  bool is_running;        /* its program still is */
+  uint64_t bytes;         /* memory that the file takes */
+  bool is_running;        /* the program is still running */
 } gp_left_t;
 
 typedef struct gp_left_list {
@@ -24,19 +24,22 @@ typedef struct gp_left_list {
   size_t count;
 } gp_left_list_t;
 
-/* The folder in which records are looked for: GPUPOOL_RECORD, or its default. "none": there are none. */
+/* The folder to search for records: GPUPOOL_RECORD, or its default. "none": there are no records. */
 const char *gp_left_root(void);
 
-/* All records of the user: in that folder, and where programs keep them while another user has taken its
- * place there (XDG_RUNTIME_DIR, /run/user/UID). Returns 0 or, after a message, the exit status. Fini it in
- * any case. */
+/*
+ * Finds all records of the user: in that folder, and where programs put them if another user has taken that
+ * name (XDG_RUNTIME_DIR, /run/user/UID). Returns 0 or, after a message, the exit status. Call fini in any
+ * case.
+ */
 int gp_left_list_read(gp_left_list_t *list);
 void gp_left_list_fini(gp_left_list_t *list);
 
-/* One line for each on stdout. */
+/* Prints one line for each record on stdout. */
 void gp_left_list_print(const gp_left_list_t *list);
 
-/* The newest record that the process pid left, or has; NULL: none. pid 0: any that is not running. */
+/* The newest record of process pid, ended or running; NULL: none. pid 0: the
+ * newest whose process has ended. */
 const gp_left_t *gp_left_list_find(const gp_left_list_t *list, pid_t pid);
 
 #endif

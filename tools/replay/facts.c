@@ -19,14 +19,14 @@ typedef struct finder {
   const gp_lifetimes_t *lifetimes;
   gp_facts_t *facts;
   bool is_by_context;
-  completion_t *run; /* since the last operation */
+  completion_t *run; /* blocks that became reusable since the last operation */
   size_t run_count;
   size_t run_room;
-  uint32_t last_free; /* event of the last operation if that was a free, else NO_EVENT */
-  bool is_open;       /* more may have been known with the last fact than the events have told yet */
+  uint32_t last_free; /* event of the last operation if it was a free, else NO_EVENT */
+  bool is_open;       /* the last fact may cover more than the events have shown yet */
   bool has_fact;
-  uint32_t *frees; /* all frees so far, the first ones complete; only without is_by_context */
-  bool *is_done;   /* by free */
+  uint32_t *frees; /* all frees so far, complete ones first; only without is_by_context */
+  bool *is_done;   /* by free: complete */
   size_t free_count;
   size_t free_room;
   size_t done_count;
@@ -55,7 +55,7 @@ static bool add_fact(finder_t *finder, uint32_t begin, uint32_t end, bool is_dra
   return true;
 }
 
-/* The blocks completed[0..count) were known to be complete before event `end`. */
+/* The blocks completed[0..count) were complete, and the pool knew it, before event `end`. */
 static bool learn(
     finder_t *finder, const completion_t *completed, size_t count, uint32_t end, bool is_drained)
 {
@@ -82,9 +82,9 @@ static bool learn(
 }
 
 /*
- * An operation: what became reusable since the last one did so in that, if it was a free, whose event comes
- * before those of what it moves, or in this one. An allocation takes the oldest block as it is, or moves
- * GP_DRAIN_SOME, or, having found nothing, all.
+ * Takes an operation. Blocks that became reusable since the last operation did so in that one if it was a
+ * free (its event comes before theirs), else in this one. An allocation takes the oldest block, or moves
+ * GP_DRAIN_SOME, or moves all after finding nothing.
  */
 static bool take_operation(finder_t *finder, size_t event, bool is_alloc)
 {
@@ -95,7 +95,7 @@ static bool take_operation(finder_t *finder, size_t event, bool is_alloc)
       is_alloc && last && last->address == gp_snapshot_event_uint(events, GP_COLUMN_ADDRESS, event);
 
   if (is_same && last->has_stream && gp_snapshot_event(events, GP_COLUMN_STREAM, event, -1) >= 0) {
-    count--; /* the stream's own: it needed no fact */
+    count--; /* from the stream's own list: needed no fact */
     is_same = false;
   }
   if (finder->last_free != NO_EVENT) {
@@ -185,7 +185,7 @@ int gp_facts_find(gp_facts_t *facts, const gp_lifetimes_t *lifetimes, int device
     if (gp_snapshot_event(events, GP_COLUMN_DEVICE, i, 0) == device)
       good = take_event(&finder, i);
   }
-  if (good && finder.run_count > 0) /* before the end */
+  if (good && finder.run_count > 0) /* after the last operation */
     good = take_operation(&finder, events->count, false);
   free(finder.run);
   free(finder.frees);

@@ -1,19 +1,19 @@
 /*
- * What a simulation says, in the figures that are shown: of one pass on one device, or on all together.
+ * The figures of a simulation that reports show: of one pass on one device, or on all together.
  */
 #ifndef GP_TOOLS_REPLAY_FIGURES_H
 #define GP_TOOLS_REPLAY_FIGURES_H
 
 #include "tools/replay/simulation.h"
 
-/* Bytes, and counts of one pass. Peaks of several devices are added: each has its memory for itself. */
+/* Bytes, and counts of one pass. Peaks of several devices add up, because each has its own memory. */
 typedef struct gp_figures {
-  uint64_t live_peak;     /* asked for by the program, of what is pooled */
-  uint64_t asked_peak;    /* the same of all */
-  uint64_t reserved_peak; /* held by the pool, or what is not pooled */
+  uint64_t live_peak;     /* requested by the program, of pooled memory */
+  uint64_t asked_peak;    /* the same of all memory */
+  uint64_t reserved_peak; /* held by the pool, or outside the pool */
   uint64_t held_peak;     /* given by the driver, in whole pages */
   uint64_t deferred_peak; /* freed, and not known to be complete */
-  uint64_t split_peak;    /* idle, in segments of which another part is in use */
+  uint64_t split_peak;    /* idle, in segments with another part in use */
   uint64_t hits;
   uint64_t misses;
   uint64_t driver_allocs;
@@ -30,8 +30,8 @@ typedef struct gp_figures {
 void gp_figures_of(gp_figures_t *ret_figures, const gp_simulation_t *simulation,
     const gp_workload_t *workload, gp_pass_t pass, int device);
 
-/* 0..1, and 1 or more; 0 where there is nothing to divide by. */
+/* 0..1, and 1 or more; 0 if the divisor is 0. */
 double gp_figures_hit_rate(const gp_figures_t *figures);
-double gp_figures_ratio(const gp_figures_t *figures); /* held over asked for */
+double gp_figures_ratio(const gp_figures_t *figures); /* held divided by requested */
 
 #endif

@@ -4,27 +4,24 @@
 
 #include "pool/util/size.h"
 
-/*
- * As hardware does (doc/gpu-results.md, G8 and G17): allocations of more than a mebibyte take whole pages of
- * 2 MiB, smaller ones share pages, in units of 512 bytes. A page that is shared goes back with its last
- * piece.
- */
+/* Like hardware (doc/gpu-results.md, G8 and G17): an allocation above one mebibyte takes whole pages of 2
+ * MiB; smaller ones share pages, in units of 512 bytes. A shared page goes back with its last piece. */
 #define PAGE       (2 * GP_MIB)
 #define SHARED_MAX GP_MIB
 #define UNIT       UINT64_C(512)
 
-/* Addresses for all that is reserved: more than any device has. */
+/* Reserved addresses start here, above any device memory. */
 #define FIRST_ADDRESS (UINT64_C(1) << 44)
 
-/* A device that has been waited for this long has done what was submitted to it: longer than a miss polls
- * before the pool grows (pool/reclaim.c), and nothing to an allocation that has no other memory. */
+/* After a wait this long the device counts as done with its work. It is longer than a miss polls before the
+ * pool grows (pool/reclaim.c), and short for an allocation that has no other memory. */
 #define WORK_NS UINT64_C(50000000)
 
-/* What the library's own questions take (doc/gpu-results.md, G14). */
+/* Cost of the library's own queries (doc/gpu-results.md, G14). */
 #define FENCE_RECORD_NS 350
 #define FENCE_QUERY_NS  300
 
-/* Medians of an H100 with driver 580 (doc/gpu-results/, G14 to G16): a call, and more for each MiB. */
+/* Medians on an H100 with driver 580 (doc/gpu-results/, G14 to G16): per call, and in addition per MiB. */
 static const struct {
   const char *name;
   double ns;
@@ -83,7 +80,7 @@ static uint64_t new_address(gp_offline_driver_t *driver, uint64_t bytes)
   return address;
 }
 
-/* A piece of a page that is shared; 0: there is no memory, of the device or of the host. */
+/* A piece of a shared page; 0: no memory, of the device or of the host. */
 static uint64_t take_shared(gp_offline_driver_t *driver, int ordinal, uint64_t bytes)
 {
   gp_offline_device_t *device = &driver->devices[ordinal];
@@ -181,7 +178,7 @@ static int offline_enter_stream(void *self, const gp_driver_context_t *context, 
   return 0;
 }
 
-/* The device has done all that was submitted to it so far. */
+/* The device finishes everything submitted so far. */
 static int offline_wait(void *self, const gp_driver_context_t *context)
 {
   gp_offline_driver_t *driver = self;
@@ -212,10 +209,8 @@ static int offline_fence_record(void *self, const gp_driver_context_t *context, 
   return 0;
 }
 
-/*
- * Where no lag is known, a device that is done with all that was freed counts as one that has nothing to do:
- * mostly the program has just synchronized.
- */
+/* If no lag is known, a device that is done with all freed memory counts as idle: usually the
+ * program has just synchronized. */
 static int offline_fence_query(void *self, const gp_driver_context_t *context, void *fence)
 {
   gp_offline_driver_t *driver = self;
@@ -248,10 +243,8 @@ static int offline_unreserve(void *self, const gp_driver_context_t *context, uin
   return 0;
 }
 
-/*
- * Physical memory, by its handle: rounded is 1 while it is mapped, is_marked is set when the handle was given
- * up. It goes when both have ended.
- */
+/* Physical memory, by handle: rounded is 1 while it is mapped; is_marked: its handle was released. It is
+ * freed when it is neither mapped nor has a handle. */
 static int offline_create(
     void *self, const gp_driver_context_t *context, uint64_t bytes, uint64_t *ret_handle)
 {

@@ -1,9 +1,9 @@
 /*
- * A device that exists on paper: a driver for the pool's engine (pool/driver.h) that has a capacity and a
- * clock, counts what it is asked for and what that would cost, and never touches memory. One thread.
+ * A device that exists on paper: a driver for the pool's engine (pool/driver.h). It has a capacity and a
+ * clock, counts calls and what they would cost, and never touches memory. One thread.
  *
- * Invariants: held_bytes is the sum of the pages that allocations, pieces of physical memory and other memory
- * take; it never exceeds capacity.
+ * Invariants: held_bytes is the sum of the pages that allocations, pieces of physical memory and other
+ * memory take; it never exceeds capacity.
  */
 #ifndef GP_TOOLS_REPLAY_OFFLINE_DRIVER_H
 #define GP_TOOLS_REPLAY_OFFLINE_DRIVER_H
@@ -19,7 +19,7 @@
 #define GP_OFFLINE_CODE_INVALID_VALUE 1
 #define GP_OFFLINE_CODE_NOT_READY     600
 
-/* Functions of the driver that get, map or give back memory. */
+/* The driver functions that allocate, map or free memory. */
 typedef enum gp_offline_call {
   GP_OFFLINE_ALLOC,
   GP_OFFLINE_FREE,
@@ -37,30 +37,30 @@ typedef struct gp_offline_device {
   uint64_t capacity;
   uint64_t held_bytes;
   uint64_t peak_bytes;
-  uint64_t shared_free; /* bytes of the open page of small allocations that are not taken yet */
-  uint64_t shared_page; /* its address; 0: there is none */
+  uint64_t shared_free; /* free bytes in the open page for small allocations */
+  uint64_t shared_page; /* address of that page; 0: none */
 } gp_offline_device_t;
 
-/* Passes when the device has done what was submitted before. */
+/* Passes when the device has done the work submitted before it. */
 typedef struct gp_offline_fence {
-  uint64_t request;   /* the number of the request before which it was recorded, */
-  uint64_t freed;     /* how many frees there had been, */
-  uint64_t paused_ns; /* and how long the pool had waited then */
+  uint64_t request;   /* at its recording: the number of the next request, */
+  uint64_t freed;     /* the number of frees so far, */
+  uint64_t paused_ns; /* and how long the pool had waited */
 } gp_offline_fence_t;
 
 typedef struct gp_offline_driver {
   gp_driver_ops_t ops;
   gp_offline_device_t *devices; /* by ordinal; borrowed */
   gp_block_map_t memory;        /* allocations by address, physical memory by handle */
-  gp_block_map_t mapped;        /* address: the handle of what is mapped there */
-  gp_block_map_t shared;        /* pages of small allocations: rounded, how many there are */
+  gp_block_map_t mapped;        /* address: the handle of the memory mapped there */
+  gp_block_map_t shared;        /* pages of small allocations; rounded: number of pieces */
   uint64_t next_address;
   uint64_t now_ns;
-  uint64_t paused_ns; /* of now_ns: in which the pool waited for the device */
-  uint64_t request;   /* number of the one that is being made: what the device is so far behind */
-  uint64_t lag;       /* requests that the device is behind; UINT64_MAX: that is not known */
-  uint64_t freed;     /* frees so far */
-  uint64_t complete;  /* the device is done with what the first so many of them freed */
+  uint64_t paused_ns; /* part of now_ns: time that the pool waited for the device */
+  uint64_t request;   /* number of the current request; the device's lag counts from it */
+  uint64_t lag;       /* requests by which the device lags; UINT64_MAX: unknown */
+  uint64_t freed;     /* number of frees so far */
+  uint64_t complete;  /* the device is done with what the first `complete` frees freed */
   uint64_t calls[GP_OFFLINE_CALLS];
   double cost_ns; /* of all calls so far, see offline_driver.c */
   gp_offline_fence_t **fences;
@@ -70,15 +70,14 @@ typedef struct gp_offline_driver {
 /* The name of the driver's function. Static. */
 const char *gp_offline_call_name(gp_offline_call_t call);
 
-/* A driver whose devices have their capacities set, and are zeroed otherwise. Fini it
- * when no engine uses it. */
+/* Makes a driver. devices: zeroed except for their capacities. Call fini when no engine uses the driver. */
 void gp_offline_driver_init(gp_offline_driver_t *driver, gp_offline_device_t *devices);
 void gp_offline_driver_fini(gp_offline_driver_t *driver);
 
-/* What is to be handed to gp_engine_create; borrows driver. */
+/* The argument for gp_engine_create; borrows driver. */
 gp_driver_t gp_offline_driver_ops(gp_offline_driver_t *driver);
 
-/* Memory of the device that no pool asks for. False: there is not as much. */
+/* Takes device memory outside the pool. False: there is not enough. */
 bool gp_offline_take(gp_offline_driver_t *driver, int device, uint64_t bytes);
 void gp_offline_give(gp_offline_driver_t *driver, int device, uint64_t bytes);
 

@@ -12,7 +12,7 @@ static const gp_option_id_t heeded[GP_SETTINGS_COUNT] = {GP_OPTION_type, GP_OPTI
     GP_OPTION_page, GP_OPTION_large_round, GP_OPTION_prewarm, GP_OPTION_reuse, GP_OPTION_patience,
     GP_OPTION_max_deferred, GP_OPTION_async};
 
-/* "max-cached" of each, made once. */
+/* "max-cached" and so on, made once */
 static char names[GP_SETTINGS_COUNT][GP_ARGUMENT_NAME_BYTES];
 
 bool gp_settings_has(gp_option_id_t id)
@@ -41,7 +41,7 @@ void gp_settings_parameters(gp_parameter_t *ret_parameters, size_t offset)
   }
 }
 
-/* The message begins with the variable; on the command line it is an argument. */
+/* The message begins with the variable; prints the command-line argument instead. */
 static void report(void *arg, bool malformed, const char *message)
 {
   const char *value = strchr(message, '='), *consequence = strstr(message, ". ");
@@ -130,6 +130,6 @@ void gp_settings_resolve(
     const gp_settings_t *settings, const gp_workload_t *workload, gp_options_t *ret_options)
 {
   sources_t sources = {*settings, workload->settings};
-  /* What was given was checked; what a damaged recording says is the default then. */
+  /* Given settings were checked before; invalid ones of a damaged recording become defaults. */
   (void)gp_options_parse(ret_options, look_up, &sources, NULL, NULL);
 }

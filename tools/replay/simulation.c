@@ -11,19 +11,19 @@
 #include "pool/util/size.h"
 
 #define UNBOUNDED    (UINT64_C(1) << 46)
-#define FIRST_STREAM UINT64_C(0x1000) /* a handle that is none of CUDA's own */
+#define FIRST_STREAM UINT64_C(0x1000) /* a handle that is not one of CUDA's special ones */
 
-/* What an allocation became. */
+/* The memory of an allocation. */
 typedef struct block {
-  uint64_t address; /* 0: nothing, it was refused or is freed */
-  uint64_t size;    /* of memory that is not pooled */
+  uint64_t address; /* 0: none, because it was refused or is freed */
+  uint64_t size;    /* of memory outside the pool */
   bool is_forwarded;
 } block_t;
 
 /* A synchronization that has begun. */
 typedef struct sync {
   uint64_t token; /* the engine's */
-  uint64_t freed; /* frees before it */
+  uint64_t freed; /* number of frees before it */
 } sync_t;
 
 typedef struct run {
@@ -31,11 +31,11 @@ typedef struct run {
   gp_offline_device_t devices[GP_SNAPSHOT_DEVICES];
   gp_offline_driver_t driver;
   gp_engine_t *engine;
-  gp_context_t *contexts[GP_SNAPSHOT_DEVICES]; /* NULL: nothing is on that device */
+  gp_context_t *contexts[GP_SNAPSHOT_DEVICES]; /* NULL: the device is unused */
   block_t *blocks;
   sync_t *syncs;           /* by number */
-  uint64_t began_ns;       /* the clock at the begin of the pass */
-  uint64_t next_forwarded; /* an address for memory that has none here */
+  uint64_t began_ns;       /* the clock when the pass began */
+  uint64_t next_forwarded; /* next address for memory outside the pool */
   gp_simulated_pass_t *pass;
 } run_t;
 
@@ -91,7 +91,7 @@ static gp_order_t order_of(const run_t *run, const gp_step_t *step)
       .stream = stream};
 }
 
-/* Memory that the pool does not serve: counted by it, and taken from the device. */
+/* Allocates memory outside the pool: the pool counts it, and the device loses it. */
 static bool forward(run_t *run, int device, uint64_t bytes, gp_forwarded_kind_t kind, block_t *block)
 {
   gp_context_t *context = run->contexts[device];
@@ -129,7 +129,7 @@ static bool allocate(run_t *run, const gp_step_t *step, block_t *block)
   int code = GP_OFFLINE_CODE_OUT_OF_MEMORY;
 
   if (step->size == 0)
-    return true; /* CUDA gives no memory for it, and the program knows */
+    return true; /* CUDA returns no memory for size 0, as the program knows */
   if (step->stream != GP_STEP_NO_STREAM) {
     const gp_order_t order = order_of(run, step);
     if (gp_engine_alloc_ordered(run->engine, &order, step->size, &block->address, &code))
@@ -139,7 +139,7 @@ static bool allocate(run_t *run, const gp_step_t *step, block_t *block)
   return gp_engine_alloc(run->engine, run->contexts[step->device], step->size, &block->address) == 0;
 }
 
-/* The pool asks for the driver's free of a block that it does not keep. */
+/* The driver's free of a block that the pool does not keep. */
 typedef struct driver_free {
   gp_offline_driver_t *driver;
   uint64_t address;
@@ -169,7 +169,8 @@ static void release(run_t *run, const gp_step_t *step, block_t *block)
   *block = (block_t){0, 0, false};
 }
 
-/* What the program got, and cannot have. It would have ended here, or made do with less; this goes on. */
+/* Counts a request that the program got in the recording but not here. The program would have ended, or
+ * made do with less; the simulation goes on. */
 static void note_refused(run_t *run, const gp_step_t *step)
 {
   gp_simulated_device_t *device = &run->pass->devices[step->device];
@@ -180,8 +181,9 @@ static void note_refused(run_t *run, const gp_step_t *step)
 }
 
 /*
- * What the program could not have: it is given back at once, for the program went another way. What is there
- * only after waiting for the device counts as not there: nothing tells whether that work would have ended.
+ * Tries a request that failed in the recording, and frees the memory at once, because the program went
+ * another way. Memory available only after waiting for the device does not count: nothing tells whether
+ * that work would have ended.
  */
 static void attempt(run_t *run, const gp_step_t *step)
 {
@@ -198,7 +200,7 @@ static void begin_sync(run_t *run, gp_context_t *context, sync_t *sync)
   *sync = (sync_t){gp_engine_sync_begin(run->engine), run->driver.freed};
 }
 
-/* With is_drained all that is complete becomes reusable, as it did with an allocation that found nothing. */
+/* With is_drained all complete memory becomes reusable, as in the allocation that found nothing. */
 static void end_sync(run_t *run, gp_context_t *context, const sync_t *sync, bool is_drained)
 {
   if (sync->freed > run->driver.complete)
@@ -233,7 +235,7 @@ static void perform(run_t *run, const gp_step_t *step)
   run->driver.request += step->kind <= GP_STEP_ATTEMPT;
 }
 
-/* Frees what is left, and knows that the device is done with it. */
+/* Frees what is left, and synchronizes. */
 static void end_pass(run_t *run)
 {
   const gp_workload_t *workload = run->workload;
@@ -254,7 +256,7 @@ static void end_pass(run_t *run)
   }
 }
 
-/* What was asked for between the passes is in neither. */
+/* Calls between the passes belong to neither. */
 static void forget_calls(run_t *run)
 {
   for (int call = 0; call < GP_OFFLINE_CALLS; call++)

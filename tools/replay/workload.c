@@ -55,7 +55,7 @@ static bool is_request(const gp_step_t *step)
   return step->kind <= GP_STEP_ATTEMPT;
 }
 
-/* Two steps that make everything before known to be complete, of each device that is there. */
+/* Adds two steps for each present device that make everything before known to be complete. */
 static bool add_sync(gp_workload_builder_t *builder, uint64_t time_ns)
 {
   gp_workload_t *workload = builder->workload;
@@ -76,7 +76,7 @@ static bool add_sync(gp_workload_builder_t *builder, uint64_t time_ns)
   return true;
 }
 
-/* Most that the program held, and how many requests of each device there are. */
+/* Computes the most that the program held, and the number of requests on each device. */
 static int count(gp_workload_t *workload)
 {
   uint64_t pooled[GP_SNAPSHOT_DEVICES] = {0}, forwarded[GP_SNAPSHOT_DEVICES] = {0};

@@ -1,7 +1,7 @@
 /*
- * Rows of text: the traces of test/prog/replay and of `gpupool export --to csv`, and the logs that RMM's
- * logging_resource_adaptor writes (rmm/mr/logging_resource_adaptor.hpp). All is memory of device 0, of
- * cudaMalloc: that one stream's frees are another's facts is what such a table cannot tell.
+ * Rows of text: the traces of test/prog/replay and of `gpupool export --to csv`, and the logs of RMM's
+ * logging_resource_adaptor (rmm/mr/logging_resource_adaptor.hpp). All memory counts as cudaMalloc's on
+ * device 0, because such tables do not tell whether one stream's frees are complete for another.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -15,7 +15,7 @@
 #define FIELDS        6
 #define SIZE_MOST     ((UINT64_C(1) << 53) - 1)
 
-/* Part of a line, not ended by a NUL. */
+/* Part of a line, without a NUL. */
 typedef struct field {
   const char *text;
   size_t length;
@@ -23,7 +23,7 @@ typedef struct field {
 
 typedef struct rows {
   gp_workload_builder_t builder;
-  gp_block_map_t live; /* by id, or by address, + 1; address: number of the block */
+  gp_block_map_t live; /* key: id or address, + 1; address: number of the block */
   uint64_t first_us;
   bool is_rmm;
   bool has_row;
@@ -48,7 +48,7 @@ static bool read_number(field_t field, uint64_t most, uint64_t *ret_number)
   return *end == '\0' && errno == 0 && *ret_number <= most;
 }
 
-/* Returns how many fields there are, or one more than FIELDS. */
+/* Returns the number of fields, or FIELDS + 1 if there are more. */
 static int split(const char *line, size_t length, field_t fields[FIELDS])
 {
   int count = 0;
@@ -87,7 +87,7 @@ static const char *add_free(rows_t *rows, uint64_t id, uint64_t time_ns)
 {
   gp_block_entry_t entry;
   if (!gp_block_map_take(&rows->live, id + 1, &entry)) {
-    rows->builder.workload->ill_freed++; /* it was allocated before the first row */
+    rows->builder.workload->ill_freed++; /* allocated before the first row */
     return NULL;
   }
   const gp_step_t step = {.time_ns = time_ns,
@@ -115,8 +115,8 @@ static const char *take_trace_row(rows_t *rows, const field_t *fields, int count
   return is_text(fields[0], "F") ? add_free(rows, id, time_ns) : "the op is neither A nor F";
 }
 
-/* "12:34:56.789012", or with a colon in the place of the point: microseconds of the day. Or seconds since
- * 1970, "1634567890.123456". */
+/* Reads microseconds: of the day from "12:34:56.789012", where the point may be a colon; or since 1970
+ * from seconds, "1634567890.123456". */
 static bool read_clock(field_t field, uint64_t *ret_us)
 {
   static const uint64_t weights[] = {3600, 60, 1};
@@ -154,7 +154,7 @@ static const char *take_rmm_row(rows_t *rows, const field_t *fields, int count)
   if (!read_clock(fields[1], &time_us))
     return "the time is not like 12:34:56.789012";
   if (!read_number(fields[3], UINT64_MAX - 1, &pointer) &&
-      !is_text(fields[3], "(nil)")) /* of a failure, as the C library prints a null pointer */
+      !is_text(fields[3], "(nil)")) /* a failure: the C library prints NULL like this */
     return "the pointer is no number";
   if (!read_number(fields[4], SIZE_MOST, &size))
     return "the size is no number below 2^53";
@@ -162,7 +162,7 @@ static const char *take_rmm_row(rows_t *rows, const field_t *fields, int count)
     rows->first_us = time_us;
   rows->has_row = true;
   uint64_t time_ns = time_us > rows->first_us ? (time_us - rows->first_us) * 1000 : 0;
-  time_ns = time_ns < last_ns ? last_ns : time_ns; /* midnight, or threads */
+  time_ns = time_ns < last_ns ? last_ns : time_ns; /* midnight, or another thread */
   if (is_text(fields[2], "allocate"))
     return add_alloc(rows, pointer, size, time_ns);
   if (is_text(fields[2], "free") || is_text(fields[2], "deallocate"))
@@ -188,7 +188,7 @@ static const char *read_rows(rows_t *rows, const char *text, size_t length, size
     if ((*ret_line)++ > 0 && bytes > 0) {
       int count = split(text, bytes, fields);
       problem = rows->is_rmm ? take_rmm_row(rows, fields, count) : take_trace_row(rows, fields, count);
-      if (rows->is_rmm && !newline) /* of a program that was killed: the end of its log was not written */
+      if (rows->is_rmm && !newline) /* the program was killed while it wrote the last line */
         problem = NULL;
     }
     text = newline ? newline + 1 : end;

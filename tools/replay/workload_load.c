@@ -21,7 +21,7 @@ static int out_of_memory(const char *name)
   return GP_EXIT_INPUT;
 }
 
-/* Returns 0, or after a message the exit status. */
+/* Returns 0 or, after a message, the exit status. */
 static int read_input(gp_workload_t *workload, gp_input_t *input, const char *name, int device,
     bool with_facts, bool *ret_has_facts)
 {

@@ -8,7 +8,7 @@
 #include "tools/replay/workload_parts.h"
 #include "tools/request.h"
 
-/* The end of a life that is waited for. */
+/* How far a life has got. */
 enum { LIFE_ABSENT, LIFE_HELD, LIFE_FREED };
 
 typedef struct maker {
@@ -19,7 +19,7 @@ typedef struct maker {
   size_t next_begin[GP_SNAPSHOT_DEVICES]; /* of facts */
   size_t next_end[GP_SNAPSHOT_DEVICES];
   uint32_t first_sync[GP_SNAPSHOT_DEVICES]; /* number of the device's first fact */
-  uint32_t *blocks;                         /* number of a life's block */
+  uint32_t *blocks;                         /* block number of each life */
   uint8_t *states;                          /* by life */
   int device;
 } maker_t;
@@ -48,7 +48,8 @@ static bool add(maker_t *maker, gp_step_t step, uint8_t device)
   return gp_workload_add(&maker->builder, &step);
 }
 
-/* Only memory of cudaMallocAsync has a stream in gpupool's recordings; PyTorch's is that of its own pool. */
+/* In gpupool's recordings only cudaMallocAsync memory has a stream; PyTorch's
+ * memory has that of its own pool. */
 static uint16_t stream_of(const maker_t *maker, int stream)
 {
   const gp_workload_t *workload = maker->builder.workload;
@@ -89,7 +90,7 @@ static bool add_free(maker_t *maker, size_t index, size_t event)
   return add(maker, step, life->device);
 }
 
-/* Memory of the device that is allocated in this process. */
+/* True for device memory that this process allocates. */
 static bool is_request(const gp_life_t *life)
 {
   return life->kind == GP_LIFE_POOLED ||
@@ -107,10 +108,8 @@ static bool add_fact(maker_t *maker, uint8_t device, uint32_t number, gp_step_ki
   return add(maker, step, device);
 }
 
-/*
- * The pool's own report of that moment says that the device was busy with work of which nothing tells when it
- * ends: another pool would have failed, or waited, too.
- */
+/* True if the pool's own report of that moment says that the device was busy and nothing tells until when.
+ * Another pool would have failed, or waited, too. */
 static bool was_busy(const maker_t *maker, size_t event)
 {
   const cJSON *oom = cJSON_GetObjectItemCaseSensitive(maker->snapshot->root, "oom");
@@ -170,7 +169,7 @@ static bool add_events(maker_t *maker)
   return true;
 }
 
-static const gp_life_t *sorted_lives; /* of compare_blocks; qsort has no argument for it */
+static const gp_life_t *sorted_lives; /* for compare_blocks, because qsort passes no argument */
 
 static int compare_blocks(const void *a, const void *b)
 {
@@ -178,7 +177,7 @@ static int compare_blocks(const void *a, const void *b)
   return (first->block > second->block) - (first->block < second->block);
 }
 
-/* What was held when the events begin, in the order in which it was allocated. */
+/* Adds what was held when the events begin, in the order of allocation. */
 static bool add_held(maker_t *maker)
 {
   const gp_lifetimes_t *lifetimes = &maker->lifetimes;
@@ -222,7 +221,7 @@ static int find_facts(maker_t *maker)
   return 0;
 }
 
-/* What the recording says of its devices, and of the pool that was at work there. */
+/* Takes over what the recording tells about its devices and its pool. */
 static void describe(gp_workload_t *workload, const gp_snapshot_t *snapshot)
 {
   const cJSON *settings = cJSON_GetObjectItemCaseSensitive(snapshot->root, "settings");
@@ -249,7 +248,7 @@ static void describe(gp_workload_t *workload, const gp_snapshot_t *snapshot)
   }
 }
 
-/* The pool has counted all allocations, also those whose events are gone, or were never recorded. */
+/* The pool has counted all allocations, including those whose events are lost or were never recorded. */
 static void look_for_missing(gp_workload_t *workload)
 {
   uint64_t allocated = 0, counted = 0;

@@ -1,5 +1,5 @@
 /*
- * Memory by component, as summary, sites and diff say it.
+ * Memory by component, as summary, sites and diff show it.
  */
 #ifndef GP_TOOLS_REPORT_COMPONENT_REPORT_H
 #define GP_TOOLS_REPORT_COMPONENT_REPORT_H
@@ -9,21 +9,18 @@
 #include "tools/model/component_use.h"
 #include "tools/output.h"
 
-/* The part of a device's section of a summary, in text; nothing where all
- * that is known is the program's own. */
+/* Prints the part of a device's section in a summary; nothing if only the program's own memory is known. */
 void gp_component_print(const gp_component_use_t *use, gp_output_t *output);
 
-/* The same as members of the device in the JSON. */
+/* Adds the same as members of the device in the JSON. */
 void gp_component_json(const gp_component_use_t *use, cJSON *object);
 
-/*
- * What there is beside sites by component, a line each under those of sites: at moments, or at the peak. For
- * the rest as gp_beside_find.
- */
+/* Prints the memory besides the sites by component, one line each, below those of sites: at moments, or at
+ * the peak. Other parameters as for gp_beside_find. */
 void gp_beside_print(const gp_lifetimes_t *lifetimes, const gp_filter_t *filter, const gp_moments_t *moments,
     bool at_peak, gp_output_t *output);
 
-/* The same as "beside" of object. */
+/* Adds the same to object as "beside". */
 void gp_beside_json(
     const gp_lifetimes_t *lifetimes, const gp_filter_t *filter, const gp_moments_t *moments, cJSON *object);
 

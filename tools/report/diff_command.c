@@ -1,5 +1,5 @@
 /*
- * gpupool diff: what is different between two snapshots.
+ * gpupool diff: shows what differs between two snapshots.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -67,13 +67,13 @@ static const struct {
 
 static const char *const by_names[] = {"function", "line", "module", "size", "component"};
 
-/* By component the question is what stays; else at which peak the difference is. */
+/* By component users ask what stays; otherwise they look for the difference at the peaks. */
 static int sort_of(const own_t *own)
 {
   return own->sort >= 0 ? own->sort : own->by == GP_SITE_BY_COMPONENT ? SORT_LIVE : SORT_PEAK;
 }
 
-/* A site in one of the snapshots, or in both. */
+/* A site that is in either or both of the snapshots. */
 typedef struct pair {
   const char *name;
   uint64_t before;
@@ -82,7 +82,7 @@ typedef struct pair {
   bool is_said;
 } pair_t;
 
-/* "+1.2 GiB", "-3"; "0" if they are the same. Returns buffer. */
+/* Formats "+1.2 GiB" or "-3"; "0" if equal. Returns buffer. */
 static char *change_text(uint64_t before, uint64_t after, char *(*format)(uint64_t, char *), char *buffer)
 {
   buffer[0] = after < before ? '-' : '+';
@@ -92,7 +92,7 @@ static char *change_text(uint64_t before, uint64_t after, char *(*format)(uint64
   return buffer;
 }
 
-/* By how much, of what it was; "new" or "gone". */
+/* The change as a share of `before`; "new" or "gone". */
 static char *share_text(uint64_t before, uint64_t after, char *buffer)
 {
   if (!before || !after)
@@ -203,7 +203,7 @@ static void print_device(int ordinal, const gp_stats_t *before, const gp_stats_t
 
 static void for_devices(const gp_report_input_t *inputs, gp_output_t *output, cJSON *list)
 {
-  static const gp_stats_t none; /* of a device that one of them did not use */
+  static const gp_stats_t none; /* for a device that only one of them used */
   for (int ordinal = 0; ordinal < GP_SNAPSHOT_DEVICES; ordinal++) {
     const gp_snapshot_device_t *before = find_device(inputs[0].snapshot, ordinal);
     const gp_snapshot_device_t *after = find_device(inputs[1].snapshot, ordinal);
@@ -246,7 +246,7 @@ static int compare_pairs(const void *a, const void *b)
   return strcmp(x->name, y->name);
 }
 
-/* What there is beside the sites by component: at the end, and at the peak. */
+/* Adds what exists besides the sites by component, at the end or at the peak. */
 static void add_beside(const gp_beside_t *beside, int sort, pair_t *pairs, size_t *count)
 {
   gp_beside_row_t before[GP_BESIDE_ROWS], after[GP_BESIDE_ROWS];
@@ -263,10 +263,8 @@ static void add_beside(const gp_beside_t *beside, int sort, pair_t *pairs, size_
         .is_of_host = before[i].is_of_host};
 }
 
-/*
- * Joins sites by name, and what is beside them (NULL: nothing). The caller frees the pairs; NULL without
- * memory. Names are borrowed of sites.
- */
+/* Joins sites by name, and adds what exists besides them (beside NULL: nothing). The caller frees the
+ * pairs; NULL without memory. Borrows names from sites. */
 static pair_t *join(const gp_sites_t *sites, const gp_beside_t *beside, int sort, size_t *ret_count)
 {
   struct hsearch_data names = {0};
@@ -295,15 +293,14 @@ static pair_t *join(const gp_sites_t *sites, const gp_beside_t *beside, int sort
     add_beside(beside, sort, pairs, &count);
   if (count > 1)
     qsort(pairs, count, sizeof(*pairs), compare_pairs);
-  /* What stays is asked of components: those that have not changed are a part of the answer. */
+  /* Among components, unchanged ones are part of the answer to what stays. */
   while (count > 0 && difference(&pairs[count - 1]) == 0 && !(beside && pairs[count - 1].after))
     count--;
   *ret_count = count;
   return pairs;
 }
 
-/* What there is of the devices' memory in the second snapshot, the most first: what stays when a server
- * sleeps. */
+/* Prints what the second snapshot's devices hold, the largest first: what stays while a server sleeps. */
 static void print_stays(pair_t *pairs, size_t count, gp_output_t *output)
 {
   char text[512], was[GP_SIZE_TEXT_BYTES], is[GP_SIZE_TEXT_BYTES];
@@ -384,7 +381,7 @@ static void add_pairs(const gp_report_input_t *inputs, const pair_t *pairs, size
   }
 }
 
-/* Also finds what is beside the sites. */
+/* Also finds what exists besides the sites. */
 static int make_sites(
     const gp_report_input_t *inputs, gp_site_by_t by, gp_sites_t *sites, gp_beside_t *ret_beside)
 {
@@ -412,7 +409,7 @@ static int report(const gp_report_input_t *inputs, int count, gp_output_t *outpu
 
   int error = make_sites(inputs, (gp_site_by_t)own->by, sites, beside);
   if (!error && sites[0].by != sites[1].by && sites[0].count && sites[1].count) {
-    /* One has no stacks: sizes are what both have. */
+    /* One has no stacks, so compares by size, which both have. */
     gp_sites_fini(&sites[0]);
     gp_sites_fini(&sites[1]);
     error = make_sites(inputs, GP_SITE_BY_SIZE, sites, beside);

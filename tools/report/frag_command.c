@@ -1,5 +1,5 @@
 /*
- * gpupool frag: a map of the memory that the pool has from the driver, and what is lost in it.
+ * gpupool frag: maps the memory that the pool has from the driver, and shows what fragmentation costs.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -15,7 +15,7 @@
 #include "tools/tool.h"
 
 #define SHOWN_ROWS   20
-#define LEAD_COLUMNS 36 /* of a row, before its bar */
+#define LEAD_COLUMNS 36 /* of a row before its bar */
 #define BAR_LEAST    10
 #define BAR_MOST     512
 
@@ -23,7 +23,7 @@ typedef struct own {
   uint64_t most; /* 0: all */
 } own_t;
 
-/* What is shown. */
+/* Inputs of the report. */
 typedef struct view {
   const gp_report_input_t *input;
   const gp_lifetimes_t *lifetimes;
@@ -86,16 +86,16 @@ static double ratio(uint64_t part, uint64_t whole)
   return whole ? (double)part / (double)whole : 0;
 }
 
-/* With whole blocks of the driver an idle one serves only requests of about its size; that is the loss to
- * know. */
+/* If an idle block is a whole driver allocation, it serves only requests of about
+ * its size; this shows that loss. */
 static double fragmentation(const gp_map_device_t *device)
 {
   uint64_t idle = device->states[GP_SNAPSHOT_IDLE].bytes;
   return idle ? 1 - ratio(device->largest_idle, idle) : 0;
 }
 
-/* What was asked for on device, if the map is of when memory ran out on it, and the largest idle block of
- * then. */
+/* If the map shows the moment when memory ran out on device: the failed request,
+ * and the largest idle block then. */
 static bool find_request(
     const view_t *view, const gp_map_device_t *device, uint64_t *ret_requested, uint64_t *ret_largest)
 {
@@ -116,7 +116,7 @@ static bool find_request(
     *ret_requested = ooms.events[index].requested;
     *ret_largest = device->largest_idle;
     if (ooms.events[index].is_reported)
-      (void)gp_snapshot_uint(oom, "largest_free", ret_largest); /* before all that was idle went back */
+      (void)gp_snapshot_uint(oom, "largest_free", ret_largest); /* before all idle memory went back */
   }
   gp_oom_events_fini(&ooms);
   return found;
@@ -136,7 +136,7 @@ static void put_cells(gp_output_t *output, gp_snapshot_state_t state, size_t cou
   }
 }
 
-/* In proportion, in the order of the states; what there is at all takes a cell at least. */
+/* Draws states in proportion and in order; each existing state gets at least one cell. */
 static void draw_group(const gp_map_group_t *group, size_t cells, gp_output_t *output)
 {
   size_t widths[STATE_COUNT] = {0}, sum = 0, widest = 0;
@@ -148,12 +148,12 @@ static void draw_group(const gp_map_group_t *group, size_t cells, gp_output_t *o
     sum += widths[state];
     widest = widths[state] > widths[widest] ? state : widest;
   }
-  widths[widest] += cells - sum; /* of the widest, that has enough to lend; unsigned, and right */
+  widths[widest] += cells - sum; /* the widest has cells to spare; unsigned wrap is intended */
   for (size_t state = 0; state < STATE_COUNT; state++)
     put_cells(output, (gp_snapshot_state_t)state, widths[state]);
 }
 
-/* By address: a cell shows the state that has most of it, and of equals the one in use. */
+/* Draws by address. A cell shows the state that covers most of it, and among equals the one in use. */
 static void draw_segment(
     const gp_map_t *map, const gp_map_segment_t *segment, size_t cells, gp_output_t *output)
 {
@@ -201,7 +201,7 @@ static void print_group(const gp_map_group_t *group, size_t cells, gp_output_t *
   fputc('\n', output->stream);
 }
 
-/* Segments with several parts and groups of others together, most bytes first: what is cut off is less. */
+/* Prints split segments and groups of others by bytes, largest first, so that a limit cuts the smallest. */
 static void print_rows(const gp_map_t *map, const gp_map_device_t *device, uint64_t most, gp_output_t *output)
 {
   char count[GP_NUMBER_BYTES];
@@ -229,7 +229,7 @@ static void print_rows(const gp_map_t *map, const gp_map_device_t *device, uint6
     fprintf(output->stream, "and %s; -n 0 shows all\n", gp_number_plural(all - rows, "smaller row", count));
 }
 
-/* What is idle and can go back to the driver: segments without a block in use. */
+/* Idle memory that can go back to the driver: segments without a block in use. */
 static uint64_t idle_in_whole_segments(const gp_map_device_t *device)
 {
   uint64_t bytes = 0;

@@ -1,5 +1,5 @@
 /*
- * gpupool leaks: what was not freed, or what grows.
+ * gpupool leaks: shows what was not freed, or what grows.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -17,7 +17,7 @@
 
 typedef struct own {
   const char *suppressions;
-  uint64_t error_exitcode; /* UINT64_MAX: not asked for */
+  uint64_t error_exitcode; /* UINT64_MAX: not given */
   uint64_t most;           /* 0: all */
 } own_t;
 
@@ -49,10 +49,8 @@ void gp_command_leaks_help(void)
   gp_request_help(&form);
 }
 
-/*
- * What the findings are called: at exit they are leaks, before they may still be freed. What a killed program
- * held it did not free, and a test that fails on leaks is to fail on it.
- */
+/* What to call the findings. At the exit memory is leaked; before, the program may still free it. A killed
+ * program never freed what it held, and a test that fails on leaks should fail on that. */
 typedef struct words {
   const char *title; /* "LEAK" */
   const char *done;  /* "leaked" */
@@ -71,8 +69,8 @@ static words_t words_of(const gp_report_input_t *inputs, int count)
   return (words_t){"LIVE", "held", false};
 }
 
-/* What is left to be written of all that may be, bytes; 0: it was too much. Stacks share frames and are
- * written in full. */
+/* Subtracts from the bytes that may still be written; 0: too many. Stacks share
+ * frames but are written in full. */
 static void take(uint64_t *left, size_t bytes)
 {
   *left = bytes < *left ? *left - bytes : 0;

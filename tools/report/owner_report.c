@@ -25,7 +25,7 @@ static void print_line(const printing_t *printing, size_t number, const char *te
       written > 0 && (uint64_t)written < *printing->left ? *printing->left - (uint64_t)written : 0;
 }
 
-/* "7 frames of PyTorch, CUDA and the C library are not shown: --all-frames". */
+/* Prints "7 frames of PyTorch, CUDA and the C library; --all-frames shows them". */
 static void print_folded(const printing_t *printing, const size_t *counts)
 {
   char text[512], count[GP_NUMBER_BYTES];

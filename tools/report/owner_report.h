@@ -1,5 +1,5 @@
 /*
- * How reports show whose a stack is (doc/owners.md).
+ * How reports show the owner of a stack (doc/owners.md).
  */
 #ifndef GP_TOOLS_REPORT_OWNER_REPORT_H
 #define GP_TOOLS_REPORT_OWNER_REPORT_H
@@ -8,14 +8,15 @@
 #include "tools/report/report.h"
 
 /*
- * Prints a stack, at most *left bytes, which it takes from: the owner and the user's functions outside of it,
- * and in a line what else there is; with --all-frames all as it was recorded.
+ * Prints a stack in at most *left bytes, and subtracts those that it used: the owner and the user's
+ * functions outside of it, and one line about other frames. With --all-frames prints the stack as
+ * recorded.
  */
 void gp_report_stack(const gp_report_input_t *input, const gp_snapshot_t *snapshot, int stack, uint64_t *left,
     gp_output_t *output);
 
 /* Adds the member "owner": function, file, line, through, operation, place in the
- * stack; null: it has none. */
+ * stack; null if there is no owner. */
 void gp_json_add_stack_owner(cJSON *object, const gp_snapshot_t *snapshot, int stack);
 
 /* Adds the member "owners": those that hold most, with their bytes. */

@@ -23,7 +23,7 @@ static const char *base_name(const char *path)
   return slash ? slash + 1 : path;
 }
 
-/* The name of the program; of what an interpreter runs, that of the script. "": not known. Borrowed. */
+/* The name of the program or, if it is an interpreter, of its script. "": unknown. Borrowed. */
 static const char *program_of(const gp_report_input_t *input)
 {
   const cJSON *process = process_of(input), *word;

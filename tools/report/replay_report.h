@@ -1,6 +1,6 @@
 /*
- * What `gpupool replay` shows of one file, and how: replay_command.c finds it, replay_text.c and
- * replay_json.c say it.
+ * What `gpupool replay` shows of one file. replay_command.c computes it; replay_text.c and replay_json.c
+ * print it.
  */
 #ifndef GP_TOOLS_REPORT_REPLAY_REPORT_H
 #define GP_TOOLS_REPORT_REPLAY_REPORT_H
@@ -9,7 +9,7 @@
 #include "tools/replay/figures.h"
 #include "tools/replay/settings.h"
 
-#define GP_REPLAY_TYPES 8 /* more than there are */
+#define GP_REPLAY_TYPES 8 /* more than exist */
 
 typedef struct gp_replay_result {
   const char *type; /* of the pool */
@@ -20,8 +20,8 @@ typedef struct gp_replay_result {
 typedef struct gp_replay {
   const char *file; /* as typed; "stdin" for - */
   gp_workload_t workload;
-  uint64_t capacity; /* as typed; 0: not */
-  bool is_first;     /* of the files */
+  uint64_t capacity; /* as typed; 0: not given */
+  bool is_first;     /* first of the files */
   bool is_last;
   gp_replay_result_t *results;
   size_t result_count;

@@ -49,7 +49,7 @@ static void print_heading(const gp_replay_t *replay, gp_output_t *output)
   fputc('\n', output->stream);
 }
 
-/* A row of the table. ratio 0: not known. */
+/* A row of the table. ratio 0: unknown. */
 typedef struct row {
   const char *type;
   uint64_t held;
@@ -103,7 +103,7 @@ static void print_result(
   print_row(&row, output);
 }
 
-/* What the pool of the recording did, by its own statistics. */
+/* Prints what the recorded pool did, from its own statistics. */
 static void print_recorded(const gp_replay_t *replay, gp_output_t *output)
 {
   row_t row = {.type = "recorded"};

@@ -91,7 +91,7 @@ void gp_report_add_rebuilt(cJSON *object, const gp_report_input_t *inputs, int c
   }
 }
 
-/* A file after the other, so that only one is in memory. *ret_shown: how many there is a report of. */
+/* Reports file by file, so that only one is in memory. *ret_shown: the number of files reported. */
 static int report_each(const gp_request_t *request, const void *own, unsigned columns, gp_report_fn report,
     gp_output_t *output, cJSON *root, int *findings, int *ret_shown)
 {
@@ -141,12 +141,12 @@ static int report_together(const gp_request_t *request, const void *own, unsigne
   return status;
 }
 
-/* Which of the reports a command makes. */
+/* Which kind of report a command makes. */
 typedef struct kind {
   unsigned columns;
   bool each;
   gp_report_fn report;
-  gp_report_files_fn report_files; /* in the place of report; else NULL */
+  gp_report_files_fn report_files; /* instead of report; else NULL */
 } kind_t;
 
 static int make(const gp_request_t *request, const void *own, const kind_t *kind, gp_output_t *output,
@@ -213,7 +213,7 @@ int gp_report_run_files(
   return parse_and_run(form, argc, argv, own, &kind);
 }
 
-/* What a shell takes as one word; a quote is needed for anything but these. */
+/* Prints a word for a shell, in quotes unless it has only these characters. */
 static void print_word(FILE *stream, const char *word)
 {
   static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=:,./%@";

@@ -1,5 +1,5 @@
 /*
- * gpupool sites: who asks for memory.
+ * gpupool sites: shows who asks for memory.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -18,7 +18,7 @@
 enum { SORT_LIVE, SORT_PEAK, SORT_TOTAL, SORT_COUNT, SORT_TEMPORARY };
 
 typedef struct own {
-  int sort; /* -1: by what the snapshot is of */
+  int sort; /* -1: chosen by the kind of snapshot */
   int by;
   uint64_t most; /* 0: all */
   const char *focus;
@@ -26,11 +26,11 @@ typedef struct own {
   bool tree;
 } own_t;
 
-/* What is shown. */
+/* Inputs of the report. */
 typedef struct view {
   const gp_report_input_t *input;
   const gp_lifetimes_t *lifetimes;
-  const gp_moments_t *moments; /* of what is live */
+  const gp_moments_t *moments; /* when "live" holds */
   const gp_sites_t *sites;
   int sort;
 } view_t;
@@ -120,7 +120,7 @@ static double share(const gp_site_amount_t *part, const gp_site_amount_t *whole,
   return of ? (double)(by_count ? part->count : part->bytes) / (double)of : 0;
 }
 
-/* The peak that the statistics know of, if it was before the events. */
+/* The peak in the statistics, if it was before the events; else 0. */
 static uint64_t earlier_peak(const gp_snapshot_t *snapshot, const gp_site_peak_t *peak)
 {
   for (size_t i = 0; snapshot->recorded_since_ns && i < snapshot->device_count; i++) {
@@ -166,8 +166,7 @@ static void print_peaks(const view_t *view, gp_output_t *output)
         "The events have no times: what one device held when another held most is not known.");
 }
 
-/* What the column beside the bytes counts: what is held is counted in blocks, and
- * everything else in calls. */
+/* What the column beside the bytes counts: blocks for held memory, calls for all else. */
 static gp_site_measure_t counted(int sort)
 {
   return sort == SORT_LIVE || sort == SORT_PEAK ? sorts[sort].measure : GP_SITE_TOTAL;
@@ -194,7 +193,7 @@ static void print_site(const gp_sites_t *sites, const gp_site_t *site, int sort,
            : gp_names_shorten(names, site->name, left, name, sizeof(name)));
 }
 
-/* "held at the peak (1.5 s, event 120), by function: 3 GiB in all". */
+/* Prints "held at the peak (1.5 s, event 120), by function: 3 GiB in all". */
 static void print_heading(const view_t *view, gp_output_t *output)
 {
   char when[128] = "", sum[GP_NUMBER_BYTES], text[256];
@@ -244,7 +243,7 @@ static void print_text(const view_t *view, uint64_t most, gp_output_t *output)
     fprintf(output->stream, " %10s %6s", "cum", "cum%");
   fprintf(
       output->stream, " %9s  %s\n", counted(sort) == GP_SITE_TOTAL ? "calls" : "blocks", by_names[sites->by]);
-  for (size_t i = 0; i < sites->count; i++) { /* those with nothing come last */
+  for (size_t i = 0; i < sites->count; i++) { /* sites without memory come last */
     const gp_site_amount_t *cumulative = &sites->sites[i].cumulative[sorts[sort].measure];
     there += (sorts[sort].by_count ? cumulative->count : cumulative->bytes) > 0;
   }

@@ -1,5 +1,5 @@
 /*
- * gpupool sites --tree: owners with who called them.
+ * gpupool sites --tree: shows owners with their callers.
  */
 #ifndef GP_TOOLS_REPORT_SITES_TREE_H
 #define GP_TOOLS_REPORT_SITES_TREE_H
@@ -11,7 +11,7 @@
 void gp_sites_tree_print(const gp_report_input_t *input, const gp_caller_t *owners,
     const gp_site_amount_t *sum, bool by_count, uint64_t most, gp_output_t *output);
 
-/* Adds the member "tree", of all. */
+/* Adds the member "tree", with all owners. */
 void gp_sites_tree_json(const gp_caller_t *owners, cJSON *object);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * gpupool summary: what happened, from snapshots.
+ * gpupool summary: shows what happened, from snapshots.
  */
 #include <errno.h>
 #include <string.h>
@@ -52,7 +52,7 @@ static int report(const gp_report_input_t *inputs, int count, gp_output_t *outpu
     error = gp_findings_init(&findings, &summary);
   if (!error && !status && own->tune) {
     error = gp_summary_tune(&tuning, input->snapshot, input->request->device);
-    if (error == ENODATA) { /* that is said in its place */
+    if (error == ENODATA) { /* the tuning section says so */
       tuning.workload_count = 0;
       error = 0;
     }

@@ -1,6 +1,6 @@
 /*
- * The summary for programs; REPORTS.md describes every key. A failed allocation leaves a member out, so the
- * caller's print is what can fail.
+ * The summary for programs; REPORTS.md describes every key. A failed allocation leaves a member out; the
+ * caller's print then fails.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -44,7 +44,7 @@ static void add_process(cJSON *object, const cJSON *root)
   add_copy(process, "environment", from);
 }
 
-/* null: nothing is to be set or done; there may be advice where to look. */
+/* null: nothing to set or do; there may still be advice where to look. */
 static void add_remedy(cJSON *item, const gp_remedy_t *from)
 {
   if (gp_remedy_is_empty(from)) {
@@ -84,7 +84,7 @@ static void add_findings(cJSON *object, const gp_findings_t *findings)
   }
 }
 
-/* NULL and "" are null. */
+/* NULL and "" become null. */
 static void add_text_or_null(cJSON *object, const char *name, const char *text)
 {
   if (text && text[0])
@@ -93,7 +93,7 @@ static void add_text_or_null(cJSON *object, const char *name, const char *text)
     cJSON_AddNullToObject(object, name);
 }
 
-/* A frame's file and line; null where they are not known. */
+/* Adds a frame's file and line; null if unknown. */
 static void add_place(cJSON *object, const gp_snapshot_t *snapshot, int frame)
 {
   const gp_snapshot_frame_t *place = frame >= 0 ? &snapshot->frames[frame] : NULL;
@@ -213,7 +213,7 @@ static void add_device(cJSON *list, const gp_summary_device_t *device)
   cJSON_AddItemToArray(list, item);
 }
 
-/* When memory ran out, and all that is known of the one that is described. */
+/* Adds when memory ran out, and everything known about the event described. */
 static void add_ooms(cJSON *object, const gp_summary_t *summary)
 {
   cJSON *list = cJSON_AddArrayToObject(object, "ooms");

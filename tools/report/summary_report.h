@@ -1,5 +1,5 @@
 /*
- * The two forms of gpupool summary, which say the same.
+ * The two forms of gpupool summary; both have the same content.
  */
 #ifndef GP_TOOLS_REPORT_SUMMARY_REPORT_H
 #define GP_TOOLS_REPORT_SUMMARY_REPORT_H
@@ -9,17 +9,17 @@
 #include "tools/model/findings.h"
 #include "tools/output.h"
 
-/* What the recorded requests would have been served best by, of a snapshot that has requests. */
+/* The settings that would have served the recorded requests best, if the snapshot has requests. */
 struct gp_tuning;
 
-/* summary_text.c: writes the text to output. tuning: NULL if it was not asked for. */
+/* summary_text.c: writes the text to output. tuning: NULL if not requested. */
 void gp_summary_print(const gp_findings_t *findings, const struct gp_tuning *tuning, gp_output_t *output);
 
 /* summary_json.c: adds the members of one of "snapshots" (REPORTS.md) to object. */
 void gp_summary_json(const gp_findings_t *findings, const struct gp_tuning *tuning, cJSON *object);
 
 /* summary_tuning.c: fills *tuning from the requests of a snapshot that was read with GP_SUMMARY_COLUMNS.
- * Returns 0, ENOMEM, EOVERFLOW, or ENODATA: there is no request in it. */
+ * Returns 0, ENOMEM, EOVERFLOW, or ENODATA if it has no requests. */
 int gp_summary_tune(struct gp_tuning *tuning, const gp_snapshot_t *snapshot, int device);
 void gp_summary_tuning_print(const struct gp_tuning *tuning, const char *file, gp_output_t *output);
 

@@ -1,5 +1,5 @@
 /*
- * The summary for a reader, at most 80 columns wide.
+ * The summary for people, at most 80 columns wide.
  */
 #include <stdio.h>
 #include <string.h>
@@ -18,7 +18,7 @@
 
 static void heading(gp_output_t *output, const char *text)
 {
-  /* A blank line before each but the first. */
+  /* A blank line before each heading but the first. */
   fprintf(output->stream, "%s%s%s%s\n", ftell(output->stream) > 0 ? "\n" : "",
       gp_output_style(output, GP_STYLE_HEADING), text, gp_output_style(output, GP_STYLE_PLAIN));
 }
@@ -74,7 +74,7 @@ static void print_when(const gp_summary_t *summary, gp_output_t *output, const c
     if (gmtime_r(&seconds, &broken))
       strftime(moment, sizeof(moment), "%Y-%m-%d %H:%M:%S UTC", &broken);
   }
-  if (summary->snapshot->times_are_numbers || !summary->until_ns) /* nothing tells how long */
+  if (summary->snapshot->times_are_numbers || !summary->until_ns) /* the duration is unknown */
     snprintf(text, sizeof(text), "%s", moment);
   else
     snprintf(text, sizeof(text), "%s%srecorded for %s", moment, moment[0] ? ", " : "",
@@ -83,8 +83,8 @@ static void print_when(const gp_summary_t *summary, gp_output_t *output, const c
     line(output, "began", text);
 }
 
-/* The options that were set. Not the place of the file: gpupool run sets it, and
- * the reader has found it. */
+/* Prints the options that were set. Omits the output: gpupool run sets it,
+ * and the user has found the file. */
 static void print_settings(gp_output_t *output, const cJSON *settings)
 {
   char text[TEXT_BYTES];
@@ -107,7 +107,7 @@ static void print_settings(gp_output_t *output, const cJSON *settings)
   }
 }
 
-/* Which process it was, and where: what the snapshot does not know is left out. */
+/* Prints which process it was, and where; omits what the snapshot does not have. */
 static void print_place(gp_output_t *output, const cJSON *process)
 {
   char pid_text[32] = "", rank_text[32] = "", text[TEXT_BYTES];
@@ -124,7 +124,7 @@ static void print_place(gp_output_t *output, const cJSON *process)
     line(output, "process", text);
 }
 
-/* What selects devices, or limits their memory, from outside. */
+/* Prints what selects devices, or limits their memory, from outside. */
 static void print_environment(gp_output_t *output, const cJSON *process)
 {
   char text[TEXT_BYTES];
@@ -189,7 +189,8 @@ static void print_findings(const gp_findings_t *findings, gp_output_t *output)
   }
 }
 
-/* A table of gauges: with a column of the summary's moment, if that is of the device and not the end. */
+/* A table of gauges. It has a column for the summary's moment if that concerns
+ * the device and is not the end. */
 typedef struct table {
   gp_output_t *output;
   bool has_then;
@@ -204,7 +205,7 @@ static void print_row(const table_t *table, const char *label, const char *then,
     fprintf(stream, "  %-24s %14s %14s %16s\n", label, texts[0], texts[1], texts[2]);
 }
 
-/* then: NULL where it is not known. */
+/* then: NULL if unknown. */
 static void print_gauge(const table_t *table, const char *label, const gp_gauge_t *gauge,
     const uint64_t *then, bool is_count, bool always)
 {
@@ -268,8 +269,7 @@ static void cell_ratio(cells_t *cells, const char *label, double ratio, bool is_
   cell(cells, label, is_known ? gp_number_percent(ratio, text) : "-");
 }
 
-/* Of an allocation older than the events no snapshot but the library's own knows
- * whether the pool served it. */
+/* For allocations older than the events, only the library's own snapshots tell whether they were hits. */
 static void print_older(const gp_stats_t *stats, gp_output_t *output)
 {
   uint64_t known = gp_add_saturated(stats->cache_hits, stats->cache_misses);
@@ -330,7 +330,7 @@ static void print_counters(const gp_summary_device_t *device, gp_output_t *outpu
   print_older(stats, output);
 }
 
-/* Sizes that print alike are told apart by their bytes. */
+/* Sizes that print alike also get their bytes. */
 static char *group_size(const gp_summary_device_t *device, size_t index, char *buffer)
 {
   char other[GP_SIZE_TEXT_BYTES], count[GP_NUMBER_BYTES];
@@ -364,7 +364,8 @@ static void print_groups(const gp_summary_device_t *device, gp_output_t *output)
         gp_number_plural(device->size_count - device->group_count, "other size", count));
 }
 
-/* Without this a reader looks for memory in the program that contexts, code or other processes have. */
+/* Prints the device's use; otherwise users look in the program for memory of
+ * contexts, code or other processes. */
 static void print_use(const gp_snapshot_device_t *device, gp_output_t *output)
 {
   char total[GP_SIZE_TEXT_BYTES], is_free[GP_SIZE_TEXT_BYTES], other[GP_SIZE_TEXT_BYTES],
@@ -446,7 +447,7 @@ static void print_events(const gp_summary_t *summary, gp_output_t *output)
     fprintf(output->stream, "  %-24s %14s\n", gp_printable(text, name, sizeof(name)),
         gp_number_count(summary->details[i].count, count));
   }
-  if (summary->driver_calls) /* of PyTorch none is known */
+  if (summary->driver_calls) /* PyTorch's snapshots have none */
     fprintf(output->stream, "  %-24s %14s %12s %11s\n", "in all, each call once", "",
         gp_number_count(summary->driver_calls, calls), gp_number_duration(summary->driver_ns, time));
 }
@@ -458,7 +459,7 @@ static void print_names(gp_output_t *output, const cJSON *list, const char *noun
   size_t used = (size_t)snprintf(text, sizeof(text), "%s", gp_number_plural((uint64_t)total, noun, count));
   int i = 0;
   const cJSON *item;
-  if (!total && strcmp(noun, "stream") == 0) /* the file lists those that were made */
+  if (!total && strcmp(noun, "stream") == 0) /* the file lists streams that the program made */
     snprintf(text, sizeof(text), "no stream but the default one");
   cJSON_ArrayForEach(item, list)
   {
@@ -473,7 +474,7 @@ static void print_names(gp_output_t *output, const cJSON *list, const char *noun
   gp_output_wrap(output->stream, "  ", "    ", gp_printable(text, shown, sizeof(shown)));
 }
 
-/* PyTorch does not say which thread it was: one without an id stands for all. */
+/* False for PyTorch's snapshots, which do not record threads: they have one entry, without an id. */
 static bool knows_threads(const cJSON *root)
 {
   const cJSON *threads = cJSON_GetObjectItemCaseSensitive(root, "threads");
@@ -482,7 +483,7 @@ static bool knows_threads(const cJSON *root)
          gp_snapshot_uint(cJSON_GetArrayItem(threads, 0), "tid", &tid) != 1 || tid;
 }
 
-/* Where to look closer at what was found. */
+/* Prints where to look closer at the findings. */
 static void print_next(const gp_findings_t *findings, gp_output_t *output)
 {
   const gp_summary_t *summary = findings->summary;

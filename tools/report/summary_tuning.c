@@ -13,7 +13,8 @@ int gp_summary_tune(gp_tuning_t *tuning, const gp_snapshot_t *snapshot, int devi
   static const gp_settings_t nothing_given;
   gp_workload_t workload = {.step_count = 0};
 
-  gp_log_init(0, open("/dev/null", O_WRONLY | O_CLOEXEC)); /* what the pool would say to a program's user */
+  gp_log_init(0, open("/dev/null", O_WRONLY | O_CLOEXEC)); /* drops the pool's messages, which are for a
+                                                              program's user */
   *tuning = (gp_tuning_t){.workloads = &workload, .workload_count = 1, .given = &nothing_given};
   int error = gp_workload_of_snapshot(&workload, snapshot, device, true);
   if (!error)

@@ -1,5 +1,5 @@
 /*
- * gpupool timeline: a curve of the memory of each device.
+ * gpupool timeline: draws each device's memory over time.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -18,7 +18,7 @@
 
 typedef struct own {
   uint64_t height; /* rows of characters */
-  uint64_t points; /* of JSON */
+  uint64_t points; /* in JSON */
 } own_t;
 
 static const gp_parameter_t parameters[] = {
@@ -49,7 +49,7 @@ void gp_command_timeline_help(void)
   gp_request_help(&form);
 }
 
-/* What is shown. */
+/* Inputs of the report. */
 typedef struct view {
   const gp_report_input_t *input;
   const gp_lifetimes_t *lifetimes;
@@ -63,7 +63,7 @@ static bool is_marked(const view_t *view, int device)
   return moments->kind != GP_MOMENT_NONE && (!moments->is_of_one || moments->device == device);
 }
 
-/* From the most important on. */
+/* Most important first. */
 static const struct {
   gp_event_kind_t kind;
   char letter;
@@ -84,7 +84,7 @@ static size_t mark_index(gp_event_kind_t kind)
   return i;
 }
 
-/* The row of dots that `bytes` reaches up to, of `rows`; 0 is for nothing only. */
+/* The row of dots, of `rows`, that `bytes` reaches; 0 only for no bytes. */
 static size_t level(uint64_t bytes, uint64_t top, size_t rows)
 {
   if (!bytes || !top)
@@ -120,7 +120,7 @@ static size_t point_of(const gp_timeline_t *timeline, uint64_t time_ns)
   return low;
 }
 
-/* The A of --at, if it is in what is drawn. Returns its column + 1, else 0. */
+/* Writes the A of --at, if its moment is drawn. Returns its column + 1, else 0. */
 static size_t mark_moment(const view_t *view, const gp_timeline_device_t *device, char *line)
 {
   const gp_timeline_t *timeline = view->timeline;
@@ -176,7 +176,7 @@ static void print_times(
       columns > strlen(from) ? (int)(columns - strlen(from)) : 0, to);
 }
 
-/* "Then, at 1.5 s (event 120), 3 GiB were held; 4 GiB from the driver". */
+/* Prints "Then, at 1.5 s (event 120), 3 GiB were held; 4 GiB from the driver". */
 static void print_moment(const view_t *view, const gp_timeline_device_t *device, gp_output_t *output)
 {
   char when[128], held[GP_SIZE_TEXT_BYTES], reserved[GP_SIZE_TEXT_BYTES], text[320];

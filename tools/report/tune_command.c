@@ -1,5 +1,5 @@
 /*
- * gpupool tune: the settings that would have served recordings best.
+ * gpupool tune: finds the settings that would have served recordings best.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -73,7 +73,7 @@ static void end_progress(void)
   fputs("\r\033[K", stderr);
 }
 
-/* What GPUPOOL_PROFILE reads. */
+/* Writes the file that GPUPOOL_PROFILE reads. */
 static int write_profile(const gp_tuning_t *tuning, const char *path, bool force)
 {
   gp_output_file_t file;
@@ -139,7 +139,8 @@ static int report(const gp_request_t *request, const void *arg, gp_output_t *out
   gp_workload_t *workloads = calloc((size_t)request->file_count, sizeof(*workloads));
   int loaded = 0, status = workloads ? 0 : GP_EXIT_INPUT;
 
-  gp_log_init(0, open("/dev/null", O_WRONLY | O_CLOEXEC)); /* what the pool would say to a program's user */
+  gp_log_init(0, open("/dev/null", O_WRONLY | O_CLOEXEC)); /* drops the pool's messages, which are for a
+                                                              program's user */
   if (!workloads)
     gp_message("tune: %s", strerror(ENOMEM));
   while (!status && loaded < request->file_count) {

@@ -21,7 +21,7 @@ void gp_tune_print_settings(const gp_tuning_t *tuning, const char *separator, FI
         settings.items[i].text);
 }
 
-/* Types whose memory is cut or mapped. */
+/* True if the type cuts or maps memory. */
 static bool is_cut(const gp_tuning_t *tuning)
 {
   const char *type = gp_candidate_type_name(tuning->best.type);

@@ -1,5 +1,5 @@
 /*
- * What was found to serve recordings best, as text and as JSON.
+ * The result of tuning, as text and as JSON.
  */
 #ifndef GP_TOOLS_REPORT_TUNE_REPORT_H
 #define GP_TOOLS_REPORT_TUNE_REPORT_H
@@ -14,7 +14,7 @@ void gp_tune_print(const gp_tuning_t *tuning, gp_output_t *output);
 /* Adds goal, tried, candidates, settings and the scores. */
 void gp_tune_add_json(const gp_tuning_t *tuning, cJSON *object);
 
-/* NAME=VALUE of each setting of the best candidate, with separator between them. */
+/* Prints NAME=VALUE for each setting of the best candidate, with separator between them. */
 void gp_tune_print_settings(const gp_tuning_t *tuning, const char *separator, FILE *stream);
 
 #endif

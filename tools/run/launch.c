@@ -14,31 +14,32 @@
 
 #include "tools/tool.h"
 
-/* What would end this process, but for KILL and the signals of realtime. */
+/* Signals that end a process by default, except KILL and realtime signals. */
 static const int ending[] = {SIGHUP, SIGINT, SIGQUIT, SIGILL, SIGTRAP, SIGABRT, SIGBUS, SIGFPE, SIGUSR1,
     SIGSEGV, SIGUSR2, SIGPIPE, SIGALRM, SIGTERM, SIGSTKFLT, SIGXCPU, SIGXFSZ, SIGVTALRM, SIGPROF, SIGIO,
     SIGPWR, SIGSYS};
 #define ENDING_COUNT (sizeof(ending) / sizeof(ending[0]))
 
-/* Set while the signals are blocked, read by the handler. */
+/* Set while signals are blocked; the handler reads it. */
 static volatile pid_t child_pid;
 
-/* The kernel sends it to the whole foreground group of a terminal. */
+/* The kernel sends these to the terminal's whole foreground group. */
 static bool is_of_terminal(int number)
 {
   return number == SIGINT || number == SIGQUIT || number == SIGHUP;
 }
 
-/* A timer of this process, which exec has left running: alarm(2) before `exec gpupool run`. */
+/* Signals of a timer that survived exec into this process: alarm(2) before `exec gpupool run`. */
 static bool is_of_timer(int number)
 {
   return number == SIGALRM || number == SIGVTALRM || number == SIGPROF;
 }
 
 /*
- * What the kernel sends by itself has si_code > 0: a signal of the terminal has reached the child, too; a
- * timer's has not; any other is this process's own fault, and ends it. What another process sends to this one
- * has not reached the child. What this process has sent to itself is a write to a closed pipe.
+ * Signals from the kernel have si_code > 0. The child has already received the terminal's, but not a
+ * timer's; any other is this process's own fault, and ends it. The child has not received a signal that
+ * another process sent to us. A signal that this process sent to itself comes from writing to a closed
+ * pipe.
  */
 static void forward(int number, siginfo_t *info, void *context)
 {
@@ -47,10 +48,10 @@ static void forward(int number, siginfo_t *info, void *context)
   pid_t child = child_pid;
 
   if (child > 0 && (from_process ? info->si_pid != child && info->si_pid != getpid() : is_of_timer(number))) {
-    (void)kill(child, number); /* it may have ended; that is seen elsewhere */
+    (void)kill(child, number); /* the child may have ended; wait_for sees that */
   } else if (!from_process && (child == 0 || !is_of_terminal(number))) {
     (void)signal(number, SIG_DFL);
-    (void)raise(number); /* when the handler returns */
+    (void)raise(number); /* takes effect when the handler returns */
   }
   errno = saved_errno;
 }
@@ -61,9 +62,9 @@ static void forward_one(int number)
   struct sigaction before;
 
   (void)sigfillset(&action.sa_mask); /* cannot fail */
-  /* What is ignored stays so, for the child as well: nohup(1), background jobs. */
+  /* Ignored signals stay ignored, for the child as well: nohup(1), background jobs. */
   if (sigaction(number, NULL, &before) == 0 && before.sa_handler != SIG_IGN)
-    (void)sigaction(number, &action, NULL); /* a valid signal */
+    (void)sigaction(number, &action, NULL); /* cannot fail: a valid signal */
 }
 
 static void forward_signals(void)
@@ -116,7 +117,7 @@ int gp_launch_find(const char *name, char *buffer, size_t capacity)
   }
 }
 
-/* Starts path; one without "#!" line is given to the shell, as execvp does. Returns an errno. */
+/* Starts path; gives a script without a "#!" line to the shell, as execvp does. Returns an errno. */
 static int spawn(pid_t *ret_pid, const char *path, char *const argv[], const posix_spawnattr_t *attributes)
 {
   int error = posix_spawn(ret_pid, path, NULL, attributes, argv, environ);
@@ -154,13 +155,13 @@ void gp_launch_and_wait(const char *path, char *const argv[], gp_launched_t *ret
   pid_t pid;
   int status;
 
-  (void)signal(SIGCHLD, SIG_DFL); /* ignored, it would leave nothing to wait for */
+  (void)signal(SIGCHLD, SIG_DFL); /* if it were ignored, there would be no status to wait for */
   (void)sigfillset(&all);         /* cannot fail */
   (void)sigprocmask(SIG_SETMASK, &all, &before);
   forward_signals();
   int error = posix_spawnattr_init(&attributes);
   if (!error) {
-    /* Handlers do not survive the exec, so the child finds every signal as this process did. */
+    /* exec resets handlers, so the child starts with the signals that this process started with. */
     (void)posix_spawnattr_setsigmask(&attributes, &before);
     (void)posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
     error = spawn(&pid, path, argv, &attributes);
@@ -171,7 +172,7 @@ void gp_launch_and_wait(const char *path, char *const argv[], gp_launched_t *ret
   (void)sigprocmask(SIG_SETMASK, &before, NULL);
   if (error) {
     gp_message("cannot run %s: %s", path, strerror(error));
-    if (error != EAGAIN && error != ENOMEM) /* those are of the fork */
+    if (error != EAGAIN && error != ENOMEM) /* these are fork's errors */
       launched.status = found_or_not(error);
     *ret_launched = launched;
     return;
@@ -196,11 +197,11 @@ void gp_launch_end_alike(const gp_launched_t *launched)
 
   if (!launched->signal)
     return;
-  (void)fflush(NULL);              /* what is lost then is lost at an exit, too */
-  (void)prctl(PR_SET_DUMPABLE, 0); /* cannot fail; holds for core_pattern programs, too, unlike RLIMIT_CORE */
+  (void)fflush(NULL);              /* an exit would lose the same */
+  (void)prctl(PR_SET_DUMPABLE, 0); /* cannot fail; unlike RLIMIT_CORE it also stops core_pattern programs */
   (void)sigemptyset(&one);
   (void)sigaddset(&one, launched->signal);
-  (void)signal(launched->signal, SIG_DFL); /* KILL has no other, and refuses */
+  (void)signal(launched->signal, SIG_DFL); /* fails for KILL, which is always at its default */
   (void)raise(launched->signal);
   (void)sigprocmask(SIG_UNBLOCK, &one, NULL);
 }

@@ -38,8 +38,8 @@ static bool is_library(const char *path, char *buffer, size_t capacity)
 bool gp_preload_find(char *buffer, size_t capacity)
 {
   /*
-   * Beside the executable: as installed (wherever the tree was moved to), then as built. Only then the place
-   * it was configured for, which may hold another version.
+   * Beside the executable: first the installed layout (wherever the tree was moved to), then the build's.
+   * Last the configured path, which may hold another version.
    */
   static const char *const beside[] = {
       ("../" GP_LIBDIR_NAME "/" LIBRARY),
@@ -63,7 +63,7 @@ bool gp_preload_find(char *buffer, size_t capacity)
   return false;
 }
 
-/* True if list, separated by blanks and colons as the loader does, holds word. */
+/* True if list contains word. Blanks and colons separate words, as for the loader. */
 static bool holds(const char *list, const char *word)
 {
   size_t word_length = strlen(word);

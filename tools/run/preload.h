@@ -1,5 +1,5 @@
 /*
- * The preload library: where it is, and into the environment with it.
+ * Finds the preload library and puts it into the environment.
  */
 #ifndef GP_TOOLS_PRELOAD_H
 #define GP_TOOLS_PRELOAD_H
@@ -7,13 +7,11 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Finds libgpupool.so of the same build or installation as this tool. False: there is none, and a message. */
+/* Finds the libgpupool.so of this tool's build or installation. False, after a message: there is none. */
 bool gp_preload_find(char *buffer, size_t capacity);
 
-/*
- * Puts library first in LD_PRELOAD, before what is there, unless it is there already. False, after a
- * message: the loader takes no path with a blank or a colon, or there is no memory.
- */
+/* Puts library first in LD_PRELOAD, before its present content, unless it is in there. False, after a
+ * message: the path has a blank or a colon, which the loader cannot take, or there is no memory. */
 bool gp_preload_set(const char *library);
 
 #endif

@@ -19,7 +19,7 @@
 typedef struct elf_facts {
   bool is_elf;
   bool is_64;
-  bool is_program; /* executable or PIE, not checked further */
+  bool is_program; /* executable or PIE, not verified */
   bool has_interpreter;
   unsigned machine;
   unsigned char data; /* byte order */
@@ -31,7 +31,7 @@ static bool read_at(int fd, void *to, size_t bytes, uint64_t offset)
   return offset <= INT64_MAX && pread(fd, to, bytes, (off_t)offset) == (ssize_t)bytes;
 }
 
-/* The files of this machine are 64-bit here; of others the identification says enough. */
+/* On this machine's architecture ELF files are 64-bit; of others the identification is enough. */
 static void read_elf(int fd, elf_facts_t *ret_facts)
 {
   elf_facts_t facts = {0};
@@ -69,7 +69,7 @@ static void read_elf_file(const char *path, elf_facts_t *ret_facts)
   if (fd < 0)
     return;
   read_elf(fd, ret_facts);
-  (void)close(fd); /* it was only read */
+  (void)close(fd); /* only read */
 }
 
 static const char *base_name(const char *path)
@@ -78,7 +78,7 @@ static const char *base_name(const char *path)
   return slash ? slash + 1 : path;
 }
 
-/* The program that a "#!" line names; of "#!/usr/bin/env NAME" the one that env would find. */
+/* Finds the program that a "#!" line names; for "#!/usr/bin/env NAME", the program that env would find. */
 static bool script_interpreter(int fd, char *buffer, size_t capacity)
 {
   char head[HEAD_BYTES];
@@ -149,5 +149,5 @@ void gp_program_probe(const char *path, const char *library, char *buffer, size_
       snprintf(buffer, capacity, "it is a script for %s, and perhaps nothing that it started uses CUDA",
           interpreter);
   }
-  (void)close(fd); /* it was only read */
+  (void)close(fd); /* only read */
 }

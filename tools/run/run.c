@@ -1,5 +1,5 @@
 /*
- * gpupool run: checks the settings, runs the program with the library preloaded, says what it left.
+ * gpupool run: checks the settings, runs the program with the library preloaded, reports what it left.
  */
 #include <errno.h>
 #include <signal.h>
@@ -22,7 +22,7 @@
 #include "tools/tool.h"
 #include "tools/new_snapshots.h"
 
-/* A recorded run keeps more events than a library that is always preloaded should. */
+/* A recorded run keeps more events than an always preloaded library should. */
 #define RUN_TRACE_EVENTS "4194304"
 #define SHOWN_SNAPSHOTS  8
 
@@ -49,8 +49,8 @@ void gp_command_run_help(void)
   gp_arguments_print_help();
 }
 
-/* Says why files of pattern could not be created. Returns false if so. Folders with placeholders are not
- * known yet. */
+/* Checks that files of the pattern could be created; returns false after a message if not. Skips folders
+ * with placeholders, which are not known yet. */
 static bool check_folder(const gp_options_t *options, gp_option_id_t id)
 {
   char folder[GP_PATH_BYTES];
@@ -76,7 +76,7 @@ static bool check_folder(const gp_options_t *options, gp_option_id_t id)
   if (!error)
     return true;
   if (options->values[id].source == GP_OPTION_FROM_DEFAULT) {
-    /* The user chose no place, and the library has another. */
+    /* The user gave no place, and the library has a fallback. */
     const char *temporary = getenv("TMPDIR");
     gp_message("nothing can be written in this folder (%s): snapshots go to %s", strerror(error),
         temporary && temporary[0] ? temporary : "/tmp");
@@ -87,10 +87,8 @@ static bool check_folder(const gp_options_t *options, gp_option_id_t id)
   return false;
 }
 
-/*
- * The program may change its folder before it writes, so the folder of now is put in front of a relative
- * pattern. Returns the pattern in force: in buffer or the text of the option, where that cannot be done.
- */
+/* The program may change its folder before it writes, so the current folder goes before a relative pattern.
+ * Returns the pattern in force: in buffer, or the option's text if that is not possible. */
 static const char *output_pattern(const gp_options_t *options, char *buffer, size_t capacity)
 {
   const char *pattern = gp_option_text(options, GP_OPTION_output);
@@ -102,7 +100,7 @@ static const char *output_pattern(const gp_options_t *options, char *buffer, siz
   for (const char *p = folder; *p; p++) {
     if (used + 2 >= capacity)
       return pattern;
-    if (*p == '%') /* a placeholder it is not */
+    if (*p == '%') /* keep it from becoming a placeholder */
       buffer[used++] = '%';
     buffer[used++] = *p;
   }
@@ -110,7 +108,8 @@ static const char *output_pattern(const gp_options_t *options, char *buffer, siz
   return length < 0 || (size_t)length >= capacity - used ? pattern : buffer;
 }
 
-/* The same of the profile, a path as it stands: it is read when the program first uses the GPU. */
+/* Makes the profile's path absolute too; it has no placeholders. The library reads it at the
+ * program's first use of the GPU. */
 static bool set_profile(const gp_options_t *options)
 {
   const char *path = gp_option_text(options, GP_OPTION_profile);
@@ -123,7 +122,7 @@ static bool set_profile(const gp_options_t *options)
   return setenv(gp_option_table[GP_OPTION_profile].variable, whole, 1) == 0;
 }
 
-/* Puts into the environment what the program is to find. Returns false, after a message, without memory. */
+/* Sets the environment for the program. Returns false, after a message, without memory. */
 static bool set_environment(
     const gp_arguments_t *arguments, const gp_options_t *options, const char *output, const char *runs)
 {
@@ -141,8 +140,8 @@ static bool set_environment(
   return !error;
 }
 
-/* The path as it can be typed: relative to the present folder if it is in there,
- * quoted if a shell needs it. */
+/* The path as a user would type it: relative to the current folder if inside
+ * it, quoted if a shell needs that. */
 static const char *typed_name(const char *path, char *buffer, size_t capacity)
 {
   char folder[GP_PATH_BYTES];
@@ -181,11 +180,11 @@ static void report_written(const gp_new_snapshots_t *written, bool has_pages)
     gp_message("and %zu more", written->count - SHOWN_SNAPSHOTS);
   for (size_t i = 0; i < written->count && has_pages; i++)
     (void)gp_page_make_beside(written->names[i]);
-  /* The one written when memory ran out says more than the one of the end. */
+  /* A snapshot written when memory ran out tells more than one written at the exit. */
   gp_message("next: gpupool summary %s", typed_name(gp_new_snapshots_best(written), name, sizeof(name)));
 }
 
-/* There was to be a snapshot and there is none: says what that can come from, the surest reason first. */
+/* A snapshot was due and none was written: prints the possible reasons, the surest first. */
 static void report_nothing(
     const gp_options_t *options, const gp_launched_t *launched, const char *path, const char *library)
 {
@@ -208,8 +207,8 @@ static void report_nothing(
         nothing, path);
 }
 
-/* Finds the record that the program left in shared memory, because it did not come to its end. False: there
- * is none. */
+/* Finds the record that the program left in shared memory because it did not exit
+ * normally. False: there is none. */
 static bool find_left_record(pid_t pid, uint64_t begin_us, gp_left_t *ret_left)
 {
   gp_left_list_t list;
@@ -224,8 +223,7 @@ static bool find_left_record(pid_t pid, uint64_t begin_us, gp_left_t *ret_left)
   return has;
 }
 
-/* A program that left by _exit gets the snapshot that it was to write. For one that a signal ended the user
- * decides. */
+/* Makes the snapshot that was due if the program left by _exit. If a signal ended it, the user decides. */
 static void report_record(const gp_options_t *options, const gp_launched_t *launched, const gp_left_t *left,
     const char *output, const char *path, bool has_page)
 {
@@ -257,7 +255,7 @@ static uint64_t new_run_number(void)
   uint64_t number;
   if (getrandom(&number, sizeof(number), GRND_NONBLOCK) == (ssize_t)sizeof(number))
     return number;
-  return now_us() ^ (uint64_t)getpid() << 44; /* an early boot, or a filter of system calls */
+  return now_us() ^ (uint64_t)getpid() << 44; /* early in boot, or a seccomp filter */
 }
 
 static int run_program(const gp_options_t *options, const char *output, const char *library, const char *run,
@@ -319,7 +317,7 @@ int gp_command_run(int argc, char **argv)
   if (strcmp(gp_option_text(&options, GP_OPTION_log), "stderr") != 0 &&
       !check_folder(&options, GP_OPTION_log))
     return GP_LAUNCH_FAILED;
-  if (gp_path_is_special(gp_option_text(&options, GP_OPTION_output))) /* the library writes none */
+  if (gp_path_is_special(gp_option_text(&options, GP_OPTION_output))) /* the library writes no file */
     options.values[GP_OPTION_snapshot_at].number = 0;
   const char *output = output_pattern(&options, buffer, sizeof(buffer));
   gp_run_id_append(options.runs, new_run_number(), run, runs);

@@ -54,7 +54,7 @@ static const char *base_name(const char *path)
   return slash ? slash + 1 : path;
 }
 
-/* Most patterns are tied to the begin: what begins otherwise is refused without a closer look. */
+/* Most patterns begin with '^': rejects a different first character quickly. */
 static bool matches(const char *pattern, const char *text)
 {
   if (!text[0] || (pattern[0] == '^' && pattern[1] != text[0] && pattern[1] != '*'))
@@ -62,10 +62,8 @@ static bool matches(const char *pattern, const char *text)
   return gp_pattern_matches(pattern, text);
 }
 
-/*
- * The last part of a name, "load" of ns::Model<int>::load<float>(char const*), and of what it is a member:
- * "Model". ret_name holds them; what is too long is cut, and then is neither.
- */
+/* Splits a name: for ns::Model<int>::load<float>(char const*), the last part is "load", a member of
+ * "Model". Cuts parts that are too long, so that they match nothing. */
 static void split_name(const char *name, char ret_parts[2][128], bool *ret_is_template)
 {
   size_t used = 0;
@@ -98,7 +96,8 @@ static void split_name(const char *name, char ret_parts[2][128], bool *ret_is_te
   }
 }
 
-/* True if a word of name is it: at its begin, after an underscore, or with a capital letter. */
+/* True if name contains word, beginning at its start, after a character that
+ * is no letter, or with a capital. */
 static bool has_word(const char *name, const char *word)
 {
   size_t length = strlen(word);
@@ -119,7 +118,7 @@ static gp_frame_form_t form_of(const char *function)
 
   split_name(function, parts, &is_template);
   if (parts[0][0] && strcmp(parts[0], parts[1]) == 0)
-    return GP_FRAME_GENERIC; /* a constructor */
+    return GP_FRAME_GENERIC; /* constructor */
   if (strcasestr(parts[0], generic_words[0]))
     return GP_FRAME_GENERIC;
   for (size_t i = 1; i < sizeof(generic_words) / sizeof(generic_words[0]); i++) {
@@ -144,7 +143,7 @@ static bool ends_with(const char *text, const char *end)
   return length >= end_length && strcmp(text + length - end_length, end) == 0;
 }
 
-/* A line of Python: of a file, or of what was typed, "<stdin>" and "<ipython-input-3-c0ffee>". */
+/* True for a line of Python in a file, or of typed code: "<stdin>", "<ipython-input-3-c0ffee>". */
 static bool is_python(const gp_snapshot_frame_t *frame)
 {
   return ends_with(frame->file, ".py") || frame->file[0] == '<';
@@ -167,12 +166,12 @@ gp_snapshot_frame_kind_t gp_frame_kind_of(const gp_snapshot_t *snapshot, int ind
     return kind;
   }
   if (!frame->function[0] && !path[0] && !frame->file[0] && !frame->address) {
-    kind.part = GP_FRAME_NEVER; /* there is nothing to name */
+    kind.part = GP_FRAME_NEVER; /* nothing to name */
     kind.group = GP_FRAME_GROUP_START;
     return kind;
   }
   for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
-    /* A Python function may be called like one of C. */
+    /* A Python function may have the same name as one in C. */
     if ((kind.is_python && lines[i].subject != SOURCE) || !matches(lines[i].pattern, texts[lines[i].subject]))
       continue;
     kind.part = (uint8_t)lines[i].part;
@@ -184,7 +183,7 @@ gp_snapshot_frame_kind_t gp_frame_kind_of(const gp_snapshot_t *snapshot, int ind
   if (!kind.is_python)
     kind.form = (uint8_t)form_of(function);
   else if (strcasestr(function, generic_words[0]))
-    kind.form = GP_FRAME_GENERIC; /* the other words name models and layers in Python, which are owners */
+    kind.form = GP_FRAME_GENERIC; /* in Python the other words name models and layers, which are owners */
   return kind;
 }
 

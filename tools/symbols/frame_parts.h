@@ -1,6 +1,6 @@
 /*
- * What part a frame has in an allocation: the user's code, a library's, or one that only hands memory on. The
- * list is never_owners.def.
+ * The role of a frame in an allocation: the user's code, a library's, or code that only passes memory on.
+ * never_owners.def is the list.
  */
 #ifndef GP_TOOLS_SYMBOLS_FRAME_PARTS_H
 #define GP_TOOLS_SYMBOLS_FRAME_PARTS_H
@@ -12,9 +12,9 @@
 
 typedef enum gp_frame_part {
   GP_FRAME_OWNER, /* may be an owner */
-  GP_FRAME_LAST,  /* a library's: an owner where no other is */
+  GP_FRAME_LAST,  /* a library's: an owner only if there is no other */
   GP_FRAME_NEVER,
-  GP_FRAME_ENTRY, /* the same, and what it calls is not the program */
+  GP_FRAME_ENTRY, /* never an owner; what it calls is not the program either */
 } gp_frame_part_t;
 
 typedef enum gp_frame_group {
@@ -23,34 +23,32 @@ typedef enum gp_frame_group {
   GP_FRAME_GROUPS
 } gp_frame_group_t;
 
-/* Why the caller of a frame may be the owner rather than itself. */
+/* Why a frame's caller may be the owner instead. */
 typedef enum gp_frame_form {
   GP_FRAME_PLAIN,
   GP_FRAME_TEMPLATE, /* a function template */
   GP_FRAME_GENERIC,  /* a constructor, or a name that says that it allocates */
 } gp_frame_form_t;
 
-/* What a frame is. skip: patterns of functions, files and modules that are never owners; NULL: none.
- * Thread-safe. */
+/* The role of a frame. skip: patterns of functions, files and modules that are never
+ * owners; NULL: none. Thread-safe. */
 gp_snapshot_frame_kind_t gp_frame_kind_of(
     const gp_snapshot_t *snapshot, int frame, const gp_patterns_t *skip);
 
-/* True of a frame that only hands on memory that others asked for, whatever --skip says. Thread-safe. */
+/* True for a frame that only passes on memory that others asked for, whatever --skip says. Thread-safe. */
 bool gp_frame_is_allocator(const gp_snapshot_t *snapshot, int frame);
 
-/* True of a frame in which a process or a thread begins, under whatever name. Thread-safe. */
+/* True for a frame in which a process or a thread begins, whatever its name. Thread-safe. */
 bool gp_frame_is_beginning(const gp_snapshot_t *snapshot, int frame);
 
-/* "PyTorch": what frames of a group are called where they are folded. Static. */
+/* "PyTorch": the name of a group of folded frames. Static. */
 const char *gp_frame_group_words(gp_frame_group_t group);
 
-/* "Python" of the group of an interpreter; NULL: of none. Static. */
+/* "Python" for the group of an interpreter; NULL for others. Static. */
 const char *gp_frame_group_language(gp_frame_group_t group);
 
-/*
- * The name of the operator that a dispatcher of PyTorch calls, "aten::conv2d" of at::_ops::conv2d::call(...).
- * False: the function is none.
- */
+/* The operator that a dispatcher of PyTorch calls: "aten::conv2d" for at::_ops::conv2d::call(...). False:
+ * the function is not a dispatcher. */
 bool gp_frame_operator(const char *function, char *buffer, size_t capacity);
 
 #endif

@@ -44,7 +44,7 @@ char *gp_frame_function(const gp_snapshot_t *snapshot, int frame, char *buffer, 
   return buffer;
 }
 
-/* Demangled names of function templates begin with what they return. */
+/* Demangled names of function templates begin with the return type. */
 const char *gp_function_without_result(const char *function)
 {
   int depth = 0;

@@ -9,16 +9,16 @@
 #include "tools/read/snapshot.h"
 
 /*
- * "function file:line" (the file without its folders), "function", "module+0xoffset" if there is no name, or
- * "0xaddress". Cut to capacity (at least 1), bytes that could steer a terminal replaced. frame is an index
- * into snapshot->frames. Returns buffer.
+ * Writes "function file:line" (the file without folders), "function", "module+0xoffset" if there is no
+ * name, or "0xaddress". Cuts to capacity (at least 1) and replaces bytes that could steer a terminal. frame
+ * is an index into snapshot->frames. Returns buffer.
  */
 char *gp_frame_describe(const gp_snapshot_t *snapshot, int frame, char *buffer, size_t capacity);
 
-/* The function alone, else as gp_frame_describe. Returns buffer. */
+/* Writes the function only; without one like gp_frame_describe. Returns buffer. */
 char *gp_frame_function(const gp_snapshot_t *snapshot, int frame, char *buffer, size_t capacity);
 
-/* A demangled name from its first namespace on: those of templates begin with what they return. */
+/* A demangled name without the return type, with which names of templates begin. */
 const char *gp_function_without_result(const char *function);
 
 #endif

@@ -11,16 +11,16 @@
 #include "tools/symbols/wrappers.h"
 #include "tools/tool.h"
 
-/* How deep the insides of CUDA are, where only their names tell them from the program. */
+/* CUDA's own frames are at most this deep, if only their names tell them from the program's. */
 #define DEEPEST_ENTRY 8
 
-/* One stack, and how its frames are looked at. */
+/* One stack, and the kinds of its frames. */
 typedef struct view {
   const gp_snapshot_t *snapshot;
-  const gp_snapshot_frame_kind_t *kinds; /* by frame; NULL: not made, skip says how */
-  const int *frames;                     /* the innermost first */
+  const gp_snapshot_frame_kind_t *kinds; /* by frame; NULL: not made, skip decides */
+  const int *frames;                     /* innermost first */
   int count;
-  bool *passed; /* by frame: templates that gave way to a caller; NULL: not wanted */
+  bool *passed; /* by frame: templates replaced by a caller; NULL: not wanted */
 } view_t;
 
 static gp_snapshot_frame_kind_t kind_at(const view_t *view, int place)
@@ -40,7 +40,7 @@ static bool view_of(
   return true;
 }
 
-/* The innermost frame of the part at or outside of begin, of Python or not; -1: there is none. */
+/* The innermost frame with this part, at or outside of begin, in Python or not; -1: none. */
 static int find_inner(const view_t *view, int begin, gp_frame_part_t part, bool is_python)
 {
   for (int k = begin; k < view->count; k++) {
@@ -61,8 +61,8 @@ static int find_outer(const view_t *view, int begin, gp_frame_part_t part)
   return found;
 }
 
-/* A template may do real work: it gives way to a caller that is not merely where the program or a thread
- * begins. */
+/* A template may do real work. So it gives way only to a caller that is not the beginning
+ * of the program or of a thread. */
 static bool has_plain_caller(const view_t *view, int place)
 {
   int outermost = find_outer(view, place + 1, GP_FRAME_OWNER);
@@ -74,7 +74,7 @@ static bool has_plain_caller(const view_t *view, int place)
   return false;
 }
 
-/* From a frame of the user's outwards, past those that only hand on. */
+/* From a user's frame outwards, skips frames that only pass memory on. */
 static int see_through(const view_t *view, int place)
 {
   for (;;) {
@@ -88,7 +88,7 @@ static int see_through(const view_t *view, int place)
   }
 }
 
-/* Of frames that are never owners: the outermost that is not just how a process begins. */
+/* If all frames are never owners: the outermost that does more than start a process. */
 static int find_least_bad(const view_t *view, int begin)
 {
   int found = view->count - 1;
@@ -114,7 +114,8 @@ static gp_snapshot_owner_t find_owner(const view_t *view)
   gp_snapshot_owner_t owner = {.place = -1, .through = -1, .operation = -1};
   int begin = 0;
 
-  /* What CUDA calls is not the program: an import has names and no files that would show it. */
+  /* What CUDA calls is not the program. An imported snapshot has names but no
+   * module files that would show it. */
   for (int k = 0; k < view->count && k < DEEPEST_ENTRY; k++) {
     if (kind_at(view, k).part == GP_FRAME_ENTRY)
       begin = k;
@@ -140,10 +141,8 @@ static gp_snapshot_owner_t find_owner(const view_t *view)
   return owner;
 }
 
-/*
- * What the owner called: the outermost function that has a say, and the operator of a framework: the
- * outermost that was dispatched, else the framework's innermost function in Python.
- */
+/* What the owner called: the outermost function of the user or of a library, and the framework's operator.
+ * The operator is the outermost dispatched one, else the framework's innermost Python function. */
 static void find_called(const view_t *view, gp_snapshot_owner_t *owner)
 {
   char name[GP_OWNER_NAME_BYTES];
@@ -175,7 +174,7 @@ static int compare_names(const void *a, const void *b)
   return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* A template that gave way in one stack hands on in all: there it also gives way to main. */
+/* A template that gave way in one stack passes on in all, so there it also gives way to main. */
 static int spread_passed(
     const gp_snapshot_t *snapshot, const bool *passed, gp_snapshot_frame_kind_t *kinds, bool *ret_any)
 {
@@ -290,14 +289,14 @@ static const char *base_name(const char *path)
   return slash ? slash + 1 : path;
 }
 
-/* Of interpreters: what follows is the code itself, not the name of what has it. */
+/* True for an interpreter's option that the code itself follows, not a file's name. */
 static bool is_code_option(const char *word)
 {
   return strcmp(word, "-c") == 0 || strcmp(word, "-e") == 0;
 }
 
-/* "python3 train.py": the program, and the first of its arguments that is no option; "python3 -c" where the
- * code was an argument. */
+/* Writes "python3 train.py": the program, and its first argument that is not an option. Writes "python3
+ * -c" if the code was an argument. */
 static void name_program(const gp_snapshot_t *snapshot, const char *language, gp_owner_text_t *text)
 {
   const cJSON *process = cJSON_GetObjectItemCaseSensitive(snapshot->root, "process");
@@ -311,7 +310,7 @@ static void name_program(const gp_snapshot_t *snapshot, const char *language, gp
     const char *word = cJSON_GetStringValue(argument);
     if (!is_first && !is_value && !script && word && word[0] && (word[0] != '-' || is_code_option(word)))
       script = base_name(word);
-    is_value = word && (strcmp(word, "-X") == 0 || strcmp(word, "-W") == 0); /* Python's, with a value */
+    is_value = word && (strcmp(word, "-X") == 0 || strcmp(word, "-W") == 0); /* Python's take a value */
     is_first = false;
   }
   if (program[0])

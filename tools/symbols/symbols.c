@@ -7,7 +7,7 @@
 #include "tools/read/json_scan.h"
 #include "tools/symbols/symbols_module.h"
 
-/* What a frame became: frames [first, first + count) of the new list. */
+/* The frames that replace a frame: [first, first + count) of the new list. */
 typedef struct place {
   size_t first;
   size_t count;
@@ -37,10 +37,8 @@ static bool wants_name(const gp_snapshot_frame_t *frame)
   return frame->module >= 0 && !frame->function[0];
 }
 
-/*
- * A query for each frame without a name, by module: [first[m], first[m + 1]) are of module m. first has
- * module_count + 1 elements, zeroed. NULL: no memory.
- */
+/* Makes a query for each frame without a name, sorted by module: queries [first[m], first[m + 1]) are of
+ * module m. first has module_count + 1 elements, zeroed. NULL: no memory. */
 static gp_symbol_query_t *gather(const gp_snapshot_t *snapshot, size_t *first)
 {
   size_t total = 0;
@@ -51,7 +49,7 @@ static gp_symbol_query_t *gather(const gp_snapshot_t *snapshot, size_t *first)
   }
   for (size_t m = 0; m <= snapshot->module_count; m++) {
     total += first[m];
-    first[m] = total; /* the end; filling below goes backwards from it to the beginning */
+    first[m] = total; /* the end; the loop below fills backwards from here */
   }
   gp_symbol_query_t *queries = calloc(total + 1, sizeof(*queries));
   for (size_t i = 0; queries && i < snapshot->frame_count; i++) {
@@ -62,7 +60,7 @@ static gp_symbol_query_t *gather(const gp_snapshot_t *snapshot, size_t *first)
   return queries;
 }
 
-/* Names come from files, which may hold anything; a snapshot is UTF-8. */
+/* Names come from files, which may hold any bytes; a snapshot is UTF-8. */
 static void make_utf8(char *text)
 {
   for (unsigned char *p = (unsigned char *)text; p && *p;) {
@@ -73,7 +71,7 @@ static void make_utf8(char *text)
   }
 }
 
-/* Without memory for its texts a query has no answer; with it, none of them is NULL. */
+/* Replaces NULL texts. A query without memory for its texts loses its answer. */
 static void complete(gp_symbol_query_t *query)
 {
   bool good = true;
@@ -95,7 +93,7 @@ static void complete(gp_symbol_query_t *query)
     query->count = 0;
 }
 
-/* The frames [0, count) that frame has become, if it has an answer. Texts move from the query to them. */
+/* Fills the frames [0, count) that replace frame, if it has an answer. Moves texts from the query. */
 static void fill_frames(
     gp_snapshot_frame_t *frames, const gp_snapshot_frame_t *frame, gp_symbol_query_t *query)
 {
@@ -113,7 +111,7 @@ static void fill_frames(
   query->count = 0;
 }
 
-/* places[i] of each frame, and the number of all. */
+/* Computes places[i] for each frame; returns the number of new frames. */
 static size_t lay_out(
     const gp_snapshot_t *snapshot, const gp_symbol_query_t *queries, size_t query_count, place_t *places)
 {
@@ -132,7 +130,7 @@ static size_t lay_out(
   return count;
 }
 
-/* The stacks' lists with every frame replaced by what it became. NULL: no memory; *ret_first then is, too. */
+/* Makes the stacks' lists with every frame replaced. NULL: no memory; *ret_first is NULL, too. */
 static int *expand_stacks(const gp_snapshot_stacks_t *stacks, const place_t *places, size_t **ret_first)
 {
   size_t total = 0, used = 0;
@@ -159,7 +157,7 @@ static int *expand_stacks(const gp_snapshot_stacks_t *stacks, const place_t *pla
   return indexes;
 }
 
-/* Puts the answers into the snapshot, whole or not at all. */
+/* Puts all answers into the snapshot, or none. */
 static void apply(gp_snapshot_t *snapshot, gp_symbol_query_t *queries, size_t query_count)
 {
   for (size_t q = 0; q < query_count; q++)

@@ -16,7 +16,7 @@
 
 static const gp_symbols_options_t no_options;
 
-/* The checksum of .gnu_debuglink, as gdb's manual ("Separate Debug Files") has it. */
+/* The checksum of .gnu_debuglink, as in gdb's manual ("Separate Debug Files"). */
 static uint32_t add_to_crc(uint32_t crc, const unsigned char *bytes, size_t count)
 {
   crc = ~crc;
@@ -38,8 +38,8 @@ static bool has_crc(int fd, uint32_t expected)
   return got == 0 && crc == expected;
 }
 
-/* Opens a file whose path was written by snprintf, which returned `length`, if it is of that build; build_id
- * "": if it has that checksum. -1: no. */
+/* Opens a file if it has that build-id or, with build_id "", that checksum; -1: no. length: what snprintf
+ * returned when it wrote the path. */
 static int try_file(const char *path, int length, const char *build_id, uint32_t crc)
 {
   char found[GP_BUILD_ID_TEXT_BYTES];
@@ -51,7 +51,7 @@ static int try_file(const char *path, int length, const char *build_id, uint32_t
       build_id[0] ? gp_symbols_read_build_id(fd, found) && strcmp(found, build_id) == 0 : has_crc(fd, crc);
   if (is_it)
     return fd;
-  (void)close(fd); /* it was only read */
+  (void)close(fd); /* only read */
   return -1;
 }
 
@@ -76,8 +76,8 @@ static int find_by_build_id(const gp_symbols_options_t *options, const char *bui
   return fd;
 }
 
-/* link: a name without folders. Beside the file, below that in .debug, and in the debug folders, there also
- * by the file's. */
+/* Looks for link (a name without folders) beside the file, in its .debug folder, and in the debug folders:
+ * there below the file's folder, then directly. */
 static int find_by_link(const gp_symbols_options_t *options, const char *file_name, const char *link,
     const char *build_id, uint32_t crc, char *path)
 {
@@ -115,7 +115,7 @@ int gp_symbols_find_debuginfo(Dwfl_Module *module, void **userdata, const char *
   const unsigned char *bits = NULL;
   GElf_Addr address;
 
-  /* libdwfl also asks for the file of dwz here, without a checksum: gp_symbols_find_alternate finds that. */
+  /* libdwfl also asks for dwz's file here, without a checksum. gp_symbols_find_alternate handles that. */
   bool has_link =
       debuglink_file && debuglink_crc != 0 && !strchr(debuglink_file, '/') && debuglink_file[0] != '.';
   if (debuglink_file && debuglink_crc == 0)
@@ -153,7 +153,7 @@ bool gp_symbols_find_alternate(
     return false;
   *ret_alternate = dwarf_begin(fd, DWARF_C_READ);
   if (!*ret_alternate) {
-    (void)close(fd); /* it was only read */
+    (void)close(fd); /* only read */
     return false;
   }
   *ret_fd = fd;

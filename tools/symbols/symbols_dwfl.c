@@ -1,5 +1,5 @@
 /*
- * Names with elfutils: from the debug information where there is one, else from the symbol table.
+ * Looks names up with elfutils: in the debug information if there is any, else in the symbol table.
  */
 #include <dlfcn.h>
 #include <dwarf.h>
@@ -16,17 +16,17 @@
 
 #define PATH_CAPACITY 8192
 
-/* Addresses [low, high) of the file belong to a compilation unit. */
+/* Addresses [low, high) of a compilation unit. */
 typedef struct unit_range {
   Dwarf_Addr low;
   Dwarf_Addr high;
   size_t unit;
 } unit_range_t;
 
-/* The functions at an address, the outermost first. */
+/* The functions at an address, outermost first. */
 typedef struct location {
   gp_symbol_query_t *query;
-  Dwarf_Addr pc; /* in the debug information */
+  Dwarf_Addr pc; /* address in the debug information */
   size_t unit;
   Dwarf_Die *functions;
   size_t depth;
@@ -39,15 +39,13 @@ typedef struct module {
   size_t unit_count;
   unit_range_t *ranges; /* by address */
   size_t range_count;
-  Dwarf_Addr bias;  /* address in the process less address in the debug information */
-  bool has_units;   /* the debug information can be used */
-  Dwarf *alternate; /* NULL: none, then alternate_fd is nothing, too */
+  Dwarf_Addr bias;  /* address in the process minus address in the debug information */
+  bool has_units;   /* the debug information is usable */
+  Dwarf *alternate; /* NULL: none; alternate_fd is unused then */
   int alternate_fd;
 } module_t;
 
-/*
- * C++ names. The tool is not linked to a C++ runtime; where none is installed, names stay mangled.
- */
+/* C++ names. The tool is not linked to a C++ runtime; without one installed, names stay mangled. */
 static char *demangle(const char *name)
 {
   typedef char *(*demangle_fn)(const char *name, char *buffer, size_t *length, int *status);
@@ -82,13 +80,13 @@ static char *name_of_symbol(const module_t *module, Dwarf_Addr address)
   GElf_Sym symbol;
   GElf_Off offset;
   const char *name = dwfl_module_addrinfo(module->dwfl, address, &offset, &symbol, NULL, NULL, NULL);
-  /* The nearest one before is not good enough: in a stripped file it may be any. */
+  /* The nearest preceding symbol is not good enough: in a stripped file it may be any. */
   if (!name || !name[0] || (symbol.st_size > 0 && offset >= symbol.st_size))
     return NULL;
   return demangle(name);
 }
 
-/* The path of a source file; a relative one begins where the compiler ran. */
+/* The path of a source file. A relative path starts at the compiler's working folder. */
 static char *source_path(const char *folder, const char *file)
 {
   char *path = NULL;
@@ -99,10 +97,8 @@ static char *source_path(const char *folder, const char *file)
   return asprintf(&path, "%s/%s", folder, file) < 0 ? NULL : path;
 }
 
-/*
- * Compilation units: not every compiler writes a table of their addresses (.debug_aranges), so it is made
- * here.
- */
+/* Compilation units. Not every compiler writes a table of their addresses
+ * (.debug_aranges), so we make one. */
 
 static int compare_ranges(const void *a, const void *b)
 {
@@ -159,9 +155,8 @@ static bool find_unit(const module_t *module, Dwarf_Addr pc, size_t *ret_unit)
   return true;
 }
 
-/*
- * Functions at addresses: one walk over a unit for all addresses in it, into those parts only that have any.
- */
+/* Functions at addresses. One walk over a unit serves all its addresses, and
+ * enters only parts that contain some. */
 
 static size_t first_not_below(const location_t *locations, size_t count, Dwarf_Addr pc)
 {
@@ -179,7 +174,7 @@ static size_t first_not_below(const location_t *locations, size_t count, Dwarf_A
 static void add_function(location_t *location, Dwarf_Die *function)
 {
   if (dwarf_tag(function) == DW_TAG_subprogram)
-    location->depth = 0; /* a function inside another one, a nested one say, is on its own */
+    location->depth = 0; /* a function inside another one, say a nested one, counts alone */
   if (grow((void **)&location->functions, location->depth, &location->capacity, sizeof(*function)))
     location->functions[location->depth++] = *function;
 }
@@ -228,7 +223,7 @@ static void set_call_site(Dwarf_Die *unit, Dwarf_Die *inlined, gp_symbol_t *symb
     symbol->line = (int)number;
 }
 
-/* Not by dwfl_module_getsrc, which finds a unit by .debug_aranges only. */
+/* Avoids dwfl_module_getsrc, which finds units by .debug_aranges only. */
 static void set_line(Dwarf_Die *unit, Dwarf_Addr pc, gp_symbol_t *symbol)
 {
   Dwarf_Attribute memory;
@@ -240,8 +235,8 @@ static void set_line(Dwarf_Die *unit, Dwarf_Addr pc, gp_symbol_t *symbol)
     symbol->line = number;
 }
 
-/* What the symbol table says; the line table, too, for units of an assembler have no functions. unit: NULL if
- * not known. */
+/* Answers from the symbol table. Also uses the line table, because an assembler's units have no
+ * functions. unit: NULL if unknown. */
 static void answer_by_symbol(const module_t *module, Dwarf_Die *unit, gp_symbol_query_t *query)
 {
   char *function = name_of_symbol(module, query->address);
@@ -320,8 +315,7 @@ static void answer(module_t *module, gp_symbol_query_t *queries, size_t count)
   free(module->ranges);
 }
 
-/* libdwfl gives the debug information back with the module, and what it referred to
- * has to last until then. */
+/* libdwfl frees the debug information with the module, and what it refers to must live as long. */
 static void answer_with_alternate(
     module_t *module, const gp_symbols_options_t *options, gp_symbol_query_t *queries, size_t count)
 {
@@ -351,26 +345,26 @@ bool gp_symbols_of_module(const gp_snapshot_module_t *module, uint64_t start_tim
       module, start_time_us, options, path, sizeof(path), ret_why, capacity, ret_is_rebuilt);
   if (fd < 0)
     return false;
-  (void)unsetenv("DEBUGINFOD_URLS"); /* the name is legal; nothing here asks servers, and nothing below may */
+  (void)unsetenv("DEBUGINFOD_URLS"); /* cannot fail; libdw must not ask servers either */
   Dwfl *dwfl = dwfl_begin(&callbacks);
   if (dwfl) {
     dwfl_report_begin(dwfl);
     found.dwfl = dwfl_report_elf(dwfl, path, path, fd, module->bias, true);
-    (void)dwfl_report_end(dwfl, NULL, NULL); /* without a callback it cannot fail */
+    (void)dwfl_report_end(dwfl, NULL, NULL); /* cannot fail without a callback */
   }
   if (!found.dwfl) {
     (void)snprintf(ret_why, capacity, "%s cannot be read: %s", path, dwfl ? dwfl_errmsg(-1) : "no memory");
-    (void)close(fd); /* not taken */
+    (void)close(fd); /* libdwfl did not take it */
   } else {
     (void)dwfl_module_info(
-        found.dwfl, &userdata, NULL, NULL, NULL, NULL, NULL, NULL); /* of a module it cannot fail */
+        found.dwfl, &userdata, NULL, NULL, NULL, NULL, NULL, NULL); /* cannot fail for a module */
     *userdata = (void *)(uintptr_t)options;
     answer_with_alternate(&found, options, queries, count);
   }
   dwfl_end(dwfl); /* NULL is legal */
   if (found.alternate) {
     (void)dwarf_end(found.alternate); /* the debug information that referred to it is gone */
-    (void)close(found.alternate_fd);  /* it was only read */
+    (void)close(found.alternate_fd);  /* only read */
   }
   return found.dwfl != NULL;
 }

@@ -7,7 +7,7 @@
 
 #include "tools/symbols/symbols_open.h"
 
-/* One search. The reason of the first file that was there but would not do is the one to tell. */
+/* One search. Keeps the reason why the first existing file was unsuitable. */
 typedef struct search {
   const gp_snapshot_module_t *module;
   uint64_t start_time_us;
@@ -15,7 +15,7 @@ typedef struct search {
   size_t path_capacity;
   char *why;
   size_t capacity;
-  bool is_rebuilt; /* a file of another build was there */
+  bool is_rebuilt; /* a file of another build exists */
 } search_t;
 
 static void refuse(search_t *search, const char *why)
@@ -50,7 +50,7 @@ static bool is_the_module(search_t *search, int fd)
   return true;
 }
 
-/* Opens a candidate whose path was written by snprintf, which returned `length`. */
+/* Opens a candidate. length: what snprintf returned when it wrote the path. */
 static int try_file(search_t *search, int length)
 {
   const char *why;
@@ -64,11 +64,11 @@ static int try_file(search_t *search, int length)
   }
   if (is_the_module(search, fd))
     return fd;
-  (void)close(fd); /* it was only read */
+  (void)close(fd); /* only read */
   return -1;
 }
 
-/* folder/.build-id/ab/cdef..., as it is and with ".debug". */
+/* Tries folder/.build-id/ab/cdef... with ".debug" and without. */
 static int try_build_id(search_t *search, const char *root, const char *folder)
 {
   const char *id = search->module->build_id;
@@ -84,7 +84,7 @@ static int try_build_id(search_t *search, const char *root, const char *folder)
   return fd;
 }
 
-/* True if ".." in path leads above where it begins; such a path names nothing below a sysroot. */
+/* True if ".." leads above the path's beginning; such a path is not below a sysroot. */
 static bool climbs_out(const char *path)
 {
   int depth = 0;
@@ -120,7 +120,7 @@ int gp_symbols_open_file(const gp_snapshot_module_t *module, uint64_t start_time
     refuse(&search, "is not below the sysroot");
     return -1;
   }
-  /* A relative path would be looked up in a folder that has nothing to do with the program's. */
+  /* A relative path would refer to our working folder, not the program's. */
   if (module->path[0] == '/') {
     fd = try_file(&search, snprintf(ret_path, path_capacity, "%s%s", root, module->path));
     if (fd >= 0)

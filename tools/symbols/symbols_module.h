@@ -1,6 +1,5 @@
 /*
- * How one module's addresses become names: implemented with libdw (symbols_dwfl.c), or by nothing
- * (symbols_none.c).
+ * Turns a module's addresses into names, with libdw (symbols_dwfl.c) or not at all (symbols_none.c).
  */
 #ifndef GP_TOOLS_SYMBOLS_SYMBOLS_MODULE_H
 #define GP_TOOLS_SYMBOLS_SYMBOLS_MODULE_H
@@ -11,39 +10,38 @@
 
 #include "tools/read/snapshot.h"
 
-/* Everything is borrowed. All zero: this machine's own files. */
+/* Borrows everything. All zero: this machine's own files. */
 typedef struct gp_symbols_options {
-  const char *sysroot; /* the modules' paths begin here; NULL: at the root */
-  const char
-      *debug_directory; /* more debug files, in .build-id/ or by their names; NULL: only the usual places */
-  /* Called once for each module with frames that got no name; may be NULL. */
+  const char *sysroot;         /* prefix of the modules' paths; NULL: none */
+  const char *debug_directory; /* more debug files, in .build-id/ or by name; NULL: only the usual places */
+  /* Called once for each module with frames without names; may be NULL. */
   void (*problem)(void *arg, const gp_snapshot_module_t *module, const char *why);
   void *arg;
 } gp_symbols_options_t;
 
-/* False: this build of the tool cannot look names up, and gp_symbols_resolve leaves a snapshot as it is. */
+/* False: this build of the tool cannot look names up, and gp_symbols_resolve changes nothing. */
 bool gp_symbols_are_available(void);
 
-/* One function at an address. The text is NULL where it is not known; give it back with free(). */
+/* A function at an address. Unknown texts are NULL; the caller frees texts with free(). */
 typedef struct gp_symbol {
   char *function;
   char *file;
-  int line; /* 0: not known */
+  int line; /* 0: unknown */
 } gp_symbol_t;
 
-/* An address of the process, and the answer: the functions there, the innermost first; all but the last are
- * inlined. */
+/* An address in the process, and the answer: the functions there, innermost
+ * first; all but the last are inlined. */
 typedef struct gp_symbol_query {
   uint64_t address;
-  size_t frame; /* the caller's */
+  size_t frame; /* for the caller's use */
   gp_symbol_t *symbols;
   size_t count;
 } gp_symbol_query_t;
 
 /*
- * Answers the queries, whose addresses grow. start_time_us: when the process began, since 1970. Returns
- * false, with the reason in ret_why, if there is no file to ask; *ret_is_rebuilt then says whether the only
- * files there are of another build.
+ * Answers the queries, which must be sorted by address. start_time_us: when the process began, since 1970.
+ * If there is no suitable file, returns false with the reason in ret_why; *ret_is_rebuilt: only files of
+ * another build exist.
  */
 bool gp_symbols_of_module(const gp_snapshot_module_t *module, uint64_t start_time_us,
     const gp_symbols_options_t *options, gp_symbol_query_t *queries, size_t count, char *ret_why,

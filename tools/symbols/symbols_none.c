@@ -1,4 +1,6 @@
-/* Without libdw nothing is looked up. */
+/*
+ * Without libdw the tool looks no names up.
+ */
 #include <stdio.h>
 
 #include "tools/symbols/symbols_module.h"

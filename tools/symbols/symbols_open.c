@@ -12,8 +12,7 @@
 #include <elfutils/libdwelf.h>
 #include <linux/magic.h>
 
-/* Files of these are no files on a disk: to read one may take something away, or make
- * a driver do something. */
+/* Kernel file systems do not store files: reading one may consume something, or make a driver act. */
 static bool is_of_the_kernel(int fd)
 {
   static const long kinds[] = {
@@ -28,10 +27,10 @@ static bool is_of_the_kernel(int fd)
   return false;
 }
 
-/* The beginning of a program, of a library, or of the debug file of one. */
+/* True for the beginning of a program, a library, or a debug file. */
 static bool is_module(int fd)
 {
-  Elf64_Ehdr header; /* the fields looked at are at the same places in an Elf32_Ehdr */
+  Elf64_Ehdr header; /* the fields used have the same offsets in an Elf32_Ehdr */
   if (pread(fd, &header, sizeof(header), 0) != (ssize_t)sizeof(header))
     return false;
   return memcmp(header.e_ident, ELFMAG, SELFMAG) == 0 &&
@@ -44,8 +43,8 @@ int gp_symbols_open(const char *path, const char **ret_why)
   char again[64];
 
   *ret_why = NULL;
-  /* O_PATH opens nothing: no driver, no pipe and no terminal notices, open(2). What it stands for cannot be
-   * exchanged. */
+  /* O_PATH (open(2)) opens nothing, so no driver, pipe or terminal notices. The file
+   * cannot be exchanged afterwards. */
   int place = open(path, O_PATH | O_CLOEXEC);
   if (place < 0) {
     if (errno != ENOENT && errno != ENOTDIR)
@@ -63,11 +62,11 @@ int gp_symbols_open(const char *path, const char **ret_why)
     if (fd < 0)
       *ret_why = strerror(errno);
   }
-  (void)close(place); /* it was only looked at */
+  (void)close(place); /* only inspected */
   if (fd < 0 || is_module(fd))
     return fd;
   *ret_why = "is no ELF file";
-  (void)close(fd); /* it was only read */
+  (void)close(fd); /* only read */
   return -1;
 }
 

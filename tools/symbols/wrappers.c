@@ -6,9 +6,9 @@
 
 #include "tools/symbols/frame_parts.h"
 
-#define WRAPPER_SHARE 0.75 /* a function with that much may give way to its callers */
-#define CALLERS_SHARE 0.5  /* if the largest of them explain that much of it, */
-#define CALLERS       3    /* and this is how many those are */
+#define WRAPPER_SHARE 0.75 /* a function with this share may give way to its callers */
+#define CALLERS_SHARE 0.5  /* if the largest callers explain this share of it, */
+#define CALLERS       3    /* and they are so many at most */
 #define MOST_LEVELS   16
 #define NONE          (-1)
 
@@ -16,16 +16,14 @@ typedef struct build {
   const gp_snapshot_t *snapshot;
   const gp_snapshot_frame_kind_t *kinds;
   gp_snapshot_owner_t *owners;
-  double *weights; /* by stack: bytes that it asked for */
+  double *weights; /* by stack: bytes requested */
   int *names;      /* by frame: the first frame of the same function */
-  int *places;     /* by stack: of a caller, while it is looked at; NONE: there is no more */
+  int *places;     /* by stack: the caller being looked at; NONE: no more callers */
   double *sums;    /* by name */
-  bool at_lines;   /* main may be a caller: each of its lines is one */
+  bool at_lines;   /* main may be a caller, by line */
 } build_t;
 
-/*
- * Functions as numbers
- */
+/* Numbers functions. */
 
 static uint64_t hash_text(uint64_t hash, const char *text)
 {
@@ -44,7 +42,7 @@ static uint64_t hash_frame(const gp_snapshot_frame_t *frame, bool is_python)
   return hash ^ hash >> 32;
 }
 
-/* Functions of Python are often called alike, "forward", in different files. */
+/* Python functions in different files often share a name, such as "forward". */
 static bool is_same_function(const build_t *build, size_t a, size_t b)
 {
   const gp_snapshot_frame_t *x = &build->snapshot->frames[a], *y = &build->snapshot->frames[b];
@@ -75,9 +73,7 @@ static int number_functions(build_t *build)
   return 0;
 }
 
-/*
- * How much each stack asked for
- */
+/* Computes how much each stack asked for. */
 
 static void add_weight(const build_t *build, int64_t stack, uint64_t bytes)
 {
@@ -85,8 +81,8 @@ static void add_weight(const build_t *build, int64_t stack, uint64_t bytes)
     build->weights[stack] += (double)bytes;
 }
 
-/* What is held in the end; with is_total all that was ever asked for, too, and without any bytes all stacks
- * are alike. False: nothing is held. */
+/* Weighs stacks by what they hold at the end; with is_total also by all that they ever requested. Without
+ * any bytes all stacks weigh the same. False: without is_total, nothing is held. */
 static bool weigh(const build_t *build, bool is_total)
 {
   const gp_snapshot_t *snapshot = build->snapshot;
@@ -113,16 +109,14 @@ static bool weigh(const build_t *build, bool is_total)
   return sum > 0 || is_total;
 }
 
-/*
- * Wrappers
- */
+/* Finds wrappers. */
 
 static int frame_at(const build_t *build, size_t stack, int place)
 {
   return build->snapshot->stacks.frame_indexes[build->snapshot->stacks.first[stack] + (size_t)place];
 }
 
-/* The next function of the user's outwards, past the one at place itself; NONE: there is none. */
+/* The user's next function outwards, skipping the one at place; NONE: there is none. */
 static int next_function(const build_t *build, size_t stack, int place)
 {
   int frame = frame_at(build, stack, place);
@@ -137,8 +131,8 @@ static int next_function(const build_t *build, size_t stack, int place)
   return NONE;
 }
 
-/* Where a program or a thread begins: what says less than the function that it called, as long as both have
- * names. */
+/* True where a program or thread begins. Such a function says less than the one that
+ * it called, if both have names. */
 static bool is_beginning(const build_t *build, size_t stack, int place)
 {
   return build->snapshot->frames[frame_at(build, stack, place)].function[0] &&
@@ -166,7 +160,8 @@ static int name_of(const build_t *build, size_t stack, int place)
   return build->at_lines && build->kinds[frame].is_root ? frame : build->names[frame];
 }
 
-/* Whether the owner may give way at all: a script without frames, and what is no user's, has no callers. */
+/* True if the owner may give way. A script without frames, and an owner that is
+ * not the user's, has no callers. */
 static bool is_users(const build_t *build, size_t stack)
 {
   const gp_snapshot_owner_t *owner = &build->owners[stack];
@@ -174,7 +169,7 @@ static bool is_users(const build_t *build, size_t stack)
          build->kinds[frame_at(build, stack, owner->place)].part == GP_FRAME_OWNER;
 }
 
-/* The name with the largest sum, all of which *ret_sum is; NONE: there is none. */
+/* The name with the largest sum; NONE: there is none. *ret_sum: the sum of all names. */
 static int find_largest(build_t *build, double *ret_sum)
 {
   int largest = NONE;
@@ -193,7 +188,7 @@ static int find_largest(build_t *build, double *ret_sum)
   return largest;
 }
 
-/* Callers at build->places: how many different ones, and what the largest of them have. */
+/* Counts the different callers at build->places; *ret_most: the sum of the largest ones. */
 static size_t tally(build_t *build, double *ret_most)
 {
   double most[CALLERS] = {0};
@@ -221,7 +216,8 @@ static size_t tally(build_t *build, double *ret_most)
   return count;
 }
 
-/* The stacks of one owner: looks outwards until there are several callers. True if they are owners now. */
+/* Looks outwards from the stacks of one owner until there are several callers.
+ * True: these are the owners now. */
 static bool give_way(build_t *build, int name, double bytes)
 {
   size_t stacks = build->snapshot->stacks.count, callers = 1;
@@ -252,7 +248,8 @@ static bool give_way(build_t *build, int name, double bytes)
   return true;
 }
 
-/* A function may hand on what is held and have little of all that was ever asked for, or the reverse. */
+/* A wrapper may have nearly all live memory but a small part of all requests,
+ * or vice versa: is_total chooses. */
 static void pass_wrappers(build_t *build, bool is_total)
 {
   bool any = weigh(build, is_total);

@@ -7,11 +7,11 @@
 
 #include "pool/util/size.h"
 
-#define PAGE (2 * GP_MIB) /* of the device */
+#define PAGE (2 * GP_MIB) /* granularity of the device's memory */
 
 #define VALUES_MOST 20
 
-/* Values of an option in their order, and the place of the default among them. */
+/* An option's values in order, and the index of its default. */
 typedef struct axis {
   gp_option_id_t id;
   int initial;
@@ -30,7 +30,7 @@ typedef struct kind {
       ""                                                                                                     \
     }                                                                                                        \
   }
-/* Percent of the most that a program holds */
+/* Percent of the most that a program holds at once */
 #define PREWARM_AXIS                                                                                         \
   {                                                                                                          \
     GP_OPTION_prewarm, 0,                                                                                    \
@@ -120,7 +120,7 @@ bool gp_candidate_is_allowed(const gp_candidate_t *candidate, const gp_settings_
   for (int axis = 0; axis < GP_AXES; axis++) {
     if (candidate->places[axis] != kind->axes[axis].initial && kind->axes[axis].id != GP_OPTION_COUNT &&
         given->texts[kind->axes[axis].id])
-      return false; /* the user has settled it */
+      return false; /* the user has fixed this option */
   }
   return true;
 }

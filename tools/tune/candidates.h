@@ -6,18 +6,18 @@
 
 #include "tools/replay/settings.h"
 
-/* Along an axis candidates differ in one setting, in the order of its values. */
+/* Neighbours along an axis differ in one setting; places follow the order of its values. */
 typedef enum gp_axis { GP_AXIS_FIRST, GP_AXIS_SECOND, GP_AXES } gp_axis_t;
 
-/* Places on the two axes of a type. */
+/* A pool type and a place on each of its two axes. */
 typedef struct gp_candidate {
-  int type; /* a row of the grid */
+  int type; /* row of the grid */
   int places[GP_AXES];
 } gp_candidate_t;
 
-#define GP_CANDIDATE_TEXTS 3 /* most settings that one has, its type included */
+#define GP_CANDIDATE_TEXTS 3 /* most settings of one candidate, its type included */
 
-/* The settings of a candidate: those that are not the library's defaults, and its type. */
+/* A candidate's settings: its type, and those that differ from the library's defaults. */
 typedef struct gp_candidate_settings {
   struct {
     gp_option_id_t id;
@@ -26,25 +26,25 @@ typedef struct gp_candidate_settings {
   int count;
 } gp_candidate_settings_t;
 
-/* How many types there are, how many places an axis of one has (at least 1), and the name of the type. */
+/* The number of types, the number of places on an axis of a type (at least 1), and the name of a type. */
 int gp_candidate_types(void);
 int gp_candidate_places(int type, gp_axis_t axis);
 const char *gp_candidate_type_name(int type);
 
-/* The type with all else at the library's defaults. */
+/* The candidate of this type with all else at the library's defaults. */
 gp_candidate_t gp_candidate_initial(int type);
 
-/* The option that differs along an axis; GP_OPTION_COUNT: the axis has one place. */
+/* The option that varies along an axis; GP_OPTION_COUNT: none, the axis has one place. */
 gp_option_id_t gp_candidate_option(int type, gp_axis_t axis);
 
-/* live_peak: most that a recording's program held on a device, which what is prewarmed is a share of. */
+/* live_peak: the most that a recorded program held on one device; the prewarmed amount is a share of it. */
 void gp_candidate_describe(
     const gp_candidate_t *candidate, uint64_t live_peak, gp_candidate_settings_t *ret_settings);
 
-/* Bytes that the candidate takes ahead of need; 0: it does not. */
+/* Bytes that the candidate prewarms; 0: none. */
 uint64_t gp_candidate_prewarm(const gp_candidate_t *candidate, uint64_t live_peak);
 
-/* False: it is not as the user wants it. */
+/* False: the candidate contradicts the user's settings. */
 bool gp_candidate_is_allowed(const gp_candidate_t *candidate, const gp_settings_t *given);
 
 #endif

@@ -11,7 +11,7 @@
 #define TYPES_MOST  8
 #define PLACES_MOST 20
 
-/* Less difference than this is none: the other measure decides then. */
+/* Measures within this factor count as equal: the other measure decides then. */
 #define SAME 1.001
 
 typedef struct search {
@@ -20,10 +20,10 @@ typedef struct search {
   gp_options_t *options;
   gp_score_t scores[TYPES_MOST][PLACES_MOST][PLACES_MOST];
   bool is_tried[TYPES_MOST][PLACES_MOST][PLACES_MOST];
-  int most; /* tries, for the progress */
+  int most; /* number of tries at most, for the progress */
 } search_t;
 
-/* is_default: what the recordings had counts for nothing. */
+/* is_default: ignore the recordings' own settings. */
 static int judge(search_t *search, const gp_settings_t *settings, bool is_default, gp_score_t *ret_score)
 {
   const gp_tuning_t *tuning = search->tuning;
@@ -51,7 +51,7 @@ static int judge(search_t *search, const gp_settings_t *settings, bool is_defaul
   return 0;
 }
 
-/* Scores a candidate once. */
+/* Scores a candidate, once only. */
 static int try(search_t *search, const gp_candidate_t *candidate, gp_score_t **ret_score)
 {
   const int *places = candidate->places;
@@ -68,7 +68,7 @@ static int try(search_t *search, const gp_candidate_t *candidate, gp_score_t **r
     for (int axis = 0; axis < GP_AXES; axis++) {
       gp_option_id_t id = gp_candidate_option(type, (gp_axis_t)axis);
       if (id != GP_OPTION_COUNT && !settings.texts[id])
-        settings.texts[id] = gp_option_table[id].default_text; /* not that of the recording */
+        settings.texts[id] = gp_option_table[id].default_text; /* instead of the recording's */
     }
   }
   for (int i = 0; i < chosen.count; i++)
@@ -79,7 +79,7 @@ static int try(search_t *search, const gp_candidate_t *candidate, gp_score_t **r
   return judge(search, &settings, false, *ret_score);
 }
 
-/* The measure that is to be least, and that which must not be more than now. */
+/* The measure to minimize, and below it the measure that must not exceed the present one. */
 static double wanted(const gp_tuning_t *tuning, const gp_score_t *score)
 {
   return tuning->goal == GP_TUNE_MEMORY ? score->ratio : score->cost_ns;
@@ -118,7 +118,7 @@ static int consider(search_t *search, const gp_candidate_t *candidate)
   return error;
 }
 
-/* All, in their order. */
+/* Tries all candidates in order. */
 static int try_all(search_t *search)
 {
   int error = 0;
@@ -131,10 +131,8 @@ static int try_all(search_t *search)
   return error;
 }
 
-/*
- * What is prewarmed has one best amount, between so little that the pool grows beside it and more than is
- * needed: halving finds it. It hardly depends on the type, so the other types that prewarm get the same.
- */
+/* Finds the best amount to prewarm by halving: with less, the pool grows in addition; more is not needed.
+ * The amount hardly depends on the type, so the other types that prewarm get the same. */
 static int halve(search_t *search)
 {
   gp_tuning_t *tuning = search->tuning;
@@ -164,7 +162,8 @@ static int halve(search_t *search)
   return error;
 }
 
-/* Along an axis of the best candidate: the places next to it, and on from there while that helps. */
+/* Tries the neighbours of the best candidate along an axis, and goes on in
+ * a direction while it improves. */
 static int follow(search_t *search, gp_axis_t axis)
 {
   gp_tuning_t *tuning = search->tuning;

@@ -8,44 +8,42 @@
 
 typedef enum gp_tune_goal {
   GP_TUNE_MEMORY, /* least memory held, with no more driver time than the settings in force */
-  GP_TUNE_TIME,   /* least driver time, with no more memory held than these */
+  GP_TUNE_TIME,   /* least driver time, with no more memory held than the settings in force */
 } gp_tune_goal_t;
 
-/* What settings do with all recordings, from an empty pool. */
+/* What settings achieve over all recordings, each from an empty pool. */
 typedef struct gp_score {
   double ratio;     /* geometric mean of held over live */
-  double cost_ns;   /* sum of what the driver's calls cost */
-  uint64_t held;    /* sum of the most that was held */
-  uint64_t live;    /* sum of the most that the programs had asked for and not freed, pooled or not */
-  uint64_t calls;   /* sum */
+  double cost_ns;   /* sum of the driver calls' cost */
+  uint64_t held;    /* sum of the peaks of held memory */
+  uint64_t live;    /* sum of the peaks that the programs had asked for and not freed, pooled or not */
+  uint64_t calls;   /* sum of driver calls */
   uint64_t refused; /* requests that found no memory */
 } gp_score_t;
 
-/* How far the search is: tried of at most so many. */
+/* Progress: candidates tried so far, of `most` at most. */
 typedef void (*gp_tune_progress_fn)(int tried, int most);
 
 typedef struct gp_tuning {
-  const gp_workload_t *workloads; /* borrowed, as the next */
+  const gp_workload_t *workloads; /* borrowed, like the next */
   size_t workload_count;
-  const gp_settings_t *given; /* settled by the user */
+  const gp_settings_t *given; /* the user's settings */
   uint64_t capacity;
   gp_tune_goal_t goal;
   bool is_exhaustive;
   gp_tune_progress_fn progress; /* NULL: none */
   /* Results */
-  gp_score_t now;     /* of the settings in force: what was given, the recording's, the default */
-  gp_score_t library; /* of the library's defaults, but for what was given */
+  gp_score_t now;     /* score of the settings in force: the user's, the recording's, the default */
+  gp_score_t library; /* score of the library's defaults with the user's settings */
   gp_candidate_t best;
-  gp_score_t score;   /* of best */
-  uint64_t live_peak; /* most that a recording's program held on a device */
-  int tried;          /* candidates */
-  int allowed;        /* candidates that there are */
+  gp_score_t score;   /* score of best */
+  uint64_t live_peak; /* the most that a recorded program held on a device */
+  int tried;          /* number of candidates */
+  int allowed;        /* number of candidates that the user's settings allow */
 } gp_tuning_t;
 
-/*
- * Fills the results. Returns 0, ENOMEM, ENOENT: what the user settled leaves no candidate, or ENODATA: there
- * is no request that a pool would serve.
- */
+/* Fills the results. Returns 0; ENOMEM; ENOENT if the user's settings leave no candidate; ENODATA if
+ * no request would go to a pool. */
 int gp_tune(gp_tuning_t *tuning);
 
 #endif

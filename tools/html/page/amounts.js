@@ -1,6 +1,7 @@
 /**
- * What was asked for by each stack, as `gpupool sites` counts it: from the tool's own sums where everything is selected, else
- * from the allocations that are. Host memory is left out. Without stacks the groups are the recording's owners, which are sizes then.
+ * What each stack asked for, counted like `gpupool sites`: from the tool's own sums if everything is
+ * selected, else from the selected allocations. Leaves out host memory. Without stacks the groups are the
+ * recording's owners, which are sizes then.
  */
 import {HOST} from './recording.js';
 /** @typedef {import('./recording.js').Recording} Recording */
@@ -9,17 +10,17 @@ import {HOST} from './recording.js';
 /**
  * @typedef {'live' | 'peak' | 'oom' | 'total' | 'count' | 'temporary'} MeasureId
  * @typedef {{id: MeasureId, label: string, what: string, column: string, byCount: boolean}} Measure
- * @typedef {object} Amounts by stack, the last is of what has none; or by owner
+ * @typedef {object} Amounts by stack, the last for memory without one; or by owner
  * @property {boolean} byStack
  * @property {Float64Array} bytes
  * @property {Float64Array} counts
- * @property {number} moment at which it was held; -1: it is over all of the time
- * @property {boolean} isSelection of a part of the allocations
- * @property {boolean} isPartial what the tool left out of the page is not in them
+ * @property {number} moment when it was held; -1: over all of the time
+ * @property {boolean} isSelection it covers only a part of the allocations
+ * @property {boolean} isPartial it lacks what the tool left out of the page
  */
 
 /**
- * `what` is as in the heading of `gpupool sites`.
+ * `what` matches the heading of `gpupool sites`.
  * @type {Measure[]}
  */
 export const MEASURES = [
@@ -37,7 +38,7 @@ export function measureOf(id) {
 }
 
 /**
- * When memory ran out: of the event that the summary describes, else of the last.
+ * When memory ran out: at the event that the summary describes, else at the last.
  * @param {Recording} recording
  */
 export function oomMoment(recording) {
@@ -56,7 +57,7 @@ export function measuresOf(recording) {
 }
 
 /**
- * What a reader wants first: as `gpupool sites` sorts.
+ * What users want first: the order of `gpupool sites`.
  * @param {Recording} recording @returns {MeasureId}
  */
 export function defaultMeasure(recording) {
@@ -65,13 +66,16 @@ export function defaultMeasure(recording) {
   return recording.summary.reason === 'recovered' ? 'live' : 'peak';
 }
 
-/** @param {Recording} recording @param {SelectionState} state @returns {boolean} nothing of the recording is left out */
+/**
+ * True if the whole recording is selected.
+ * @param {Recording} recording @param {SelectionState} state @returns {boolean}
+ */
 function isAll(recording, state) {
   return state.device < 0 && state.owner < 0 && state.from === 0 && state.to === recording.end;
 }
 
 /**
- * The moment between `from` and `to` at which most was held of what is wanted.
+ * The moment between `from` and `to` at which the wanted lives held most.
  * @param {Recording} recording @param {(life: number) => boolean} wants @param {number} from @param {number} to
  */
 export function peakMoment(recording, wants, from, to) {
@@ -101,8 +105,8 @@ export function peakMoment(recording, wants, from, to) {
 }
 
 /**
- * The peak that `gpupool sites` means: of all devices together; without times, when what another device held then is not known, of
- * the device that held most.
+ * The peak in the sense of `gpupool sites`: of all devices together. Without times nothing tells what
+ * another device held at a moment; then that of the device that held most.
  * @param {Recording} recording
  * @param {SelectionState} state
  * @param {(life: number) => boolean} wants
@@ -123,7 +127,7 @@ function peakOf(recording, state, wants) {
 }
 
 /**
- * Whether a life counts, by measure.
+ * Which lives count for a measure.
  * @param {Recording} recording @param {SelectionState} state @param {Measure} measure @param {(life: number) => boolean} wants
  * @returns {{moment: number, counts: (life: number) => boolean}}
  */
@@ -147,7 +151,7 @@ function counting(recording, state, measure, wants) {
     const held = heldAt(oom.moment);
     return {moment: oom.moment, counts: life => held(life) && (state.device >= 0 || oom.device < 0 || lives.device[life] === oom.device)};
   }
-  default: { /* what is there at some time between */
+  default: { /* exists at some time in the selection */
     /** @param {number} life @returns {boolean} */
     const overlaps = life => lives.begin[life] <= to && (lives.freed[life] > from || from === 0);
     const {isTemporary} = recording;

@@ -1,5 +1,5 @@
 /**
- * The horizontal axis: pixels to moments and back, by time or by events.
+ * The horizontal axis: converts pixels to moments and back, by time or by events.
  */
 /** @typedef {import('./recording.js').Recording} Recording */
 import {formatCount, formatDuration} from './format.js';
@@ -24,12 +24,12 @@ export class Axis {
     return this.kind === 'time' ? this.recording.timeOf(moment) : moment;
   }
 
-  /** @param {number} moment @returns {number} pixels from the left; may be outside */
+  /** @param {number} moment @returns {number} pixels from the left; may be outside the axis */
   x(moment) {
     return (this.valueOf(moment) - this.low) / (this.high - this.low) * this.width;
   }
 
-  /** @param {number} x @returns {number} the last moment that is not right of it, within the axis */
+  /** @param {number} x @returns {number} the last moment at or left of x, within the axis */
   moment(x) {
     const value = this.low + x / this.width * (this.high - this.low);
     let low = this.from;
@@ -45,8 +45,8 @@ export class Axis {
   }
 
   /**
-   * The moments that begin the columns of a pixel each, and behind them the last one. A column shows the moments from its own
-   * up to that of the next.
+   * The first moment of each column (of one pixel), and after them the last moment. A column shows the
+   * moments from its own up to that of the next.
    * @returns {Uint32Array} width + 1
    */
   edges() {
@@ -65,8 +65,8 @@ export class Axis {
   }
 
   /**
-   * The column of each moment of the axis, minus that of `from`: a life from begin to freed covers the columns from
-   * column[begin] up to, not with, column[freed], and at least one.
+   * The column of each moment, indexed by moment minus `from`. A life from begin to freed covers at least
+   * one column: from column[begin] up to, but not including, column[freed].
    * @returns {Uint16Array} to - from + 2; the last is the width
    */
   columns() {
@@ -83,7 +83,7 @@ export class Axis {
   }
 
   /**
-   * Places for labels.
+   * The positions of labels.
    * @returns {{x: number, text: string}[]}
    */
   ticks() {

@@ -1,6 +1,7 @@
 /**
- * Colours: of owners, by their place in the order of bytes, and of what the curves show. Two lists of twelve hues, told apart also by
- * those who do not see red and green, for light and for dark; owners beyond them repeat with other lightness.
+ * Colours of owners, by their rank in bytes, and of curves. One list of twelve hues for light and one for
+ * dark; people who cannot tell red from green can tell them apart. Further owners repeat the hues with
+ * another lightness.
  */
 /** @typedef {import('./recording.js').Recording} Recording */
 import {HOST} from './recording.js';
@@ -31,14 +32,14 @@ function rgbOf(hue, saturation, lightness) {
 }
 
 /**
- * As a pixel of ImageData, little-endian.
+ * Converts to a pixel of ImageData, little-endian.
  * @param {[number, number, number]} rgb @returns {number}
  */
 function pixelOf(rgb) {
   return (0xff000000 | rgb[2] << 16 | rgb[1] << 8 | rgb[0]) >>> 0;
 }
 
-/** The colours of a recording's owners: those with most bytes first, so that what is large is told apart. */
+/** The colours of a recording's owners: assigned by bytes, so that large owners differ. */
 export class OwnerColors {
   /** @param {Recording} recording */
   constructor(recording) {
@@ -50,7 +51,7 @@ export class OwnerColors {
     const order = [...owners.keys()].sort((a, b) => bytes[b] - bytes[a]);
     this.rank = new Uint32Array(owners.length);
     this.pixels = new Uint32Array(owners.length);
-    this.others = new Uint32Array(owners.length); /* for each second allocation, to tell neighbours apart */
+    this.others = new Uint32Array(owners.length); /* for every second allocation, to separate neighbours */
     this.edges = new Uint32Array(owners.length);
     this.pending = new Uint32Array(owners.length);
     /** @type {string[]} */
@@ -62,14 +63,14 @@ export class OwnerColors {
   }
 
   /**
-   * The pixel of an allocation.
+   * The pixel value of an allocation.
    * @param {number} owner @param {number} life @returns {number}
    */
   pixel(owner, life) {
     return life % 2 ? this.others[owner] : this.pixels[owner];
   }
 
-  /** Again, for the theme. */
+  /** Makes the colours again for the present theme. */
   make() {
     const count = this.rank.length;
     const base = isDark() ? 0.52 : 0.6;
@@ -98,7 +99,7 @@ export function styleColor(name) {
 }
 
 /**
- * The same as a pixel; it is written #rrggbb.
+ * Like styleColor, as a pixel; the property must be #rrggbb.
  * @param {string} name @returns {number}
  */
 export function stylePixel(name) {

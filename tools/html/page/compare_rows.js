@@ -1,5 +1,5 @@
 /**
- * What is different between two recordings, counted as `gpupool diff` does.
+ * The differences between two recordings, counted like `gpupool diff`.
  */
 /** @typedef {import('./recording.js').Recording} Recording */
 /** @typedef {import('./table_rows.js').Sum} Sum */
@@ -7,7 +7,7 @@ import {formatBytes} from './format.js';
 import {ownerRows, sizeRows} from './table_rows.js';
 
 /**
- * Statistics of a device, in words: as the tool shows them.
+ * Statistics of a device, in the tool's words.
  * @type {[string, string, boolean][]} name, words, is in bytes
  */
 const FIGURES = [
@@ -24,7 +24,7 @@ const FIGURES = [
 ];
 
 /**
- * @param {any} stats of a device; undefined: it was not used
+ * @param {any} stats of a device; undefined: unused
  * @param {string} name "reserved_bytes.peak"
  * @returns {number}
  */
@@ -53,11 +53,11 @@ export function figureRows(a, b) {
 }
 
 /**
- * By owner, or where one of them has no stacks by size; only what is different.
+ * Rows that differ: by owner, or by size if one recording has no stacks.
  * @typedef {{name: string, before: number, after: number}} SiteRow
  * @param {Recording} a
  * @param {Recording} b
- * @param {'live' | 'peak' | 'total' | 'count' | 'temporary'} measure peak only by owner
+ * @param {'live' | 'peak' | 'total' | 'count' | 'temporary'} measure peak: by owner only
  * @returns {SiteRow[]}
  */
 export function siteRows(a, b, measure) {
@@ -82,7 +82,7 @@ export function siteRows(a, b, measure) {
 }
 
 /**
- * By how much, of what it was; as the tool says it.
+ * The change as a share of `before`, in the tool's words.
  * @param {number} before
  * @param {number} after
  * @returns {string} "+12.5%", "new", "gone"
@@ -99,7 +99,7 @@ export function shareText(before, after) {
  * @param {number} before
  * @param {number} after
  * @param {(value: number) => string} format
- * @returns {string} "+1.2 GiB"; "0" if they are the same
+ * @returns {string} "+1.2 GiB"; "0" if equal
  */
 export function changeText(before, after, format) {
   return after === before ? '0' : (after < before ? '-' : '+') + format(Math.abs(after - before));

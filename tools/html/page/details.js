@@ -1,5 +1,5 @@
 /**
- * The allocation that is selected: what is known of it, and its call stack.
+ * Details of the selected allocation, and its call stack.
  */
 /** @typedef {import('./main.js').Context} Context */
 import {element, replace} from './dom.js';
@@ -23,7 +23,7 @@ export function createDetails(context) {
   }
 
   /**
-   * Frames that own no memory are folded into a line for each run of them.
+   * Folds each run of frames that own no memory into one line.
    * @param {number} stack
    */
   function stackList(stack) {

@@ -1,5 +1,6 @@
 /**
- * Elements. Every text goes in as text: names in a snapshot can be anything, and none of them is ever read as HTML.
+ * Elements. Inserts every text as text: names in a snapshot can be anything, and none must be parsed as
+ * HTML.
  */
 
 /**
@@ -34,7 +35,7 @@ export function replace(parent, ...children) {
 }
 
 /**
- * Long names are cut in the middle, where they say least.
+ * Cuts long names in the middle, their least informative part.
  * @param {string} text @param {number} most @returns {string}
  */
 export function shorten(text, most) {

@@ -1,11 +1,11 @@
 /**
- * What happened at a moment, in words.
+ * Describes what happened at a moment.
  */
 /** @typedef {import('./recording.js').Recording} Recording */
 import {formatBytes} from './format.js';
 
 /**
- * What marks are, in words; the kinds are trace/format/actions.def's, and of the program's own marks.
+ * Descriptions of marks. The kinds are those of trace/format/actions.def and of the program's own marks.
  * @type {Record<string, string>}
  */
 const MARKS = {
@@ -23,7 +23,7 @@ export function markText(mark) {
 }
 
 /**
- * What was done by the event before a moment.
+ * What the event before a moment did.
  * @param {Recording} recording @param {number} moment @returns {string}
  */
 export function momentEvent(recording, moment) {

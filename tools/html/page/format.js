@@ -1,5 +1,6 @@
 /**
- * Numbers for a reader, written as the tool writes them (tools/output.c, pool/util/size.c): page and terminal say the same.
+ * Formats numbers for people exactly like the tool (tools/output.c, pool/util/size.c), so that page and
+ * terminal agree.
  */
 
 const UNITS = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB', 'EiB'];

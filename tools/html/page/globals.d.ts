@@ -1,4 +1,4 @@
-// For tsc only: what browsers have, and Debian 12's TypeScript does not know of.
+// For tsc only: declares what browsers have, but the TypeScript of Debian 12 lacks.
 declare class DecompressionStream {
   constructor(format: 'deflate' | 'deflate-raw' | 'gzip');
   readonly readable: ReadableStream<Uint8Array>;

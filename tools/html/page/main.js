@@ -1,6 +1,6 @@
 /**
- * The page's shell: reads the data, makes the views, and tells them what changed. The payload stands behind this script: a file that
- * was cut still has what can say so.
+ * The page's shell: reads the data, makes the views, and tells them about changes. The payload comes after
+ * this script, so that the script can report a truncated file.
  */
 import {OwnerColors, onTheme} from './colors.js';
 import {createDetails} from './details.js';
@@ -29,7 +29,7 @@ import {tablesView} from './views/tables.js';
  * @typedef {object} Context what all views have
  * @property {Page} page
  * @property {Selection} selection
- * @property {() => Recording} recording the one that is shown
+ * @property {() => Recording} recording the one on display
  * @property {OwnerColors} colors of its owners
  * @property {(device: number) => Record<SeriesName, Series>} series of it
  */
@@ -39,7 +39,7 @@ const VIEWS = [findingsView, bandsView, addressesView, stateView, flameView, tab
 
 const SERIES_KEPT = 3;
 
-/** @returns {string} the payload as it stands in the page */
+/** @returns {string} the payload's text in the page */
 function payloadText() {
   const holder = document.getElementById('payload');
   return holder && holder.textContent ? holder.textContent.trim() : '';
@@ -96,7 +96,7 @@ function chooser(label, options, choose) {
 }
 
 /**
- * The line on top.
+ * The line at the top.
  * @param {Context} context
  */
 function createHeader(context) {
@@ -185,7 +185,7 @@ function build(context, root) {
   }
 
   /**
-   * Which changes a view that cannot be seen has missed.
+   * The changes that each hidden view has missed.
    * @type {Map<string, Set<string>>}
    */
   const missed = new Map(makers.map(maker => [maker.id, new Set(['file', 'view'])]));
@@ -222,7 +222,7 @@ function build(context, root) {
 }
 
 /**
- * Keys that work anywhere.
+ * Adds the keys that work anywhere.
  * @param {Context} context @param {HTMLInputElement} search @param {ViewMaker[]} makers @param {Record<string, any>} views
  */
 function addKeys(context, search, makers, views) {
@@ -262,7 +262,7 @@ function errorText(error) {
 async function start() {
   const root = /** @type {HTMLElement} */ (document.getElementById('page'));
   /**
-   * For tests, and for those who look with the browser's tools.
+   * For tests, and for people with the browser's developer tools.
    * @type {any}
    */
   const shown = {ready: false, error: ''};
@@ -271,7 +271,7 @@ async function start() {
     const payload = await readPayload(payloadText());
     const holder = document.getElementById('payload');
     if (holder)
-      holder.textContent = ''; /* its text is as large as the file */
+      holder.textContent = ''; /* frees a text as large as the file */
     const page = {generator: payload.generator, diff: payload.diff, recordings: payload.files.map(file => new Recording(file))};
     const context = makeContext(page);
     shown.views = build(context, root);

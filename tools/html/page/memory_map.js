@@ -1,11 +1,11 @@
 /**
- * Addresses of one device without the gaps between what the driver gave: segments, and memory that is not pooled. A place is an
- * offset in bytes from the lowest address, gaps left out.
+ * The addresses of one device without the gaps between segments and memory outside the pool. A place is an
+ * offset in bytes from the lowest address, without gaps.
  */
 /** @typedef {import('./recording.js').Recording} Recording */
 import {FORWARDED, HOST} from './recording.js';
 
-const GAP_SHARE = 400; /* gaps are drawn as wide as this part of all */
+const GAP_SHARE = 400; /* a gap's width is this fraction of the whole */
 
 export class MemoryMap {
   /** @param {Recording} recording @param {number} device */
@@ -45,7 +45,7 @@ export class MemoryMap {
     }
     this.size = Math.max(1, offset - gap);
     this.device = device;
-    this.places = new Float64Array(lives.count); /* of each life; -1: it is not on this device */
+    this.places = new Float64Array(lives.count); /* of each life; -1: not on this device */
     for (let i = 0; i < lives.count; i++)
       this.places[i] = lives.device[i] === device && lives.kind[i] !== HOST ? this.place(lives.address[i]) : -1;
     this.segmentPlaces = new Float64Array(segments.count);
@@ -53,7 +53,7 @@ export class MemoryMap {
       this.segmentPlaces[i] = segments.device[i] === device ? this.place(segments.address[i]) : -1;
   }
 
-  /** @param {number} address @returns {number} -1: in none of the ranges */
+  /** @param {number} address @returns {number} -1: outside all ranges */
   place(address) {
     const i = this.rangeOf(this.begins, address);
     return i < 0 ? -1 : this.offsets[i] + (address - this.begins[i]);
@@ -65,7 +65,7 @@ export class MemoryMap {
     return i < 0 ? 0 : this.begins[i] + (place - this.offsets[i]);
   }
 
-  /** @param {number[]} begins @param {number} value @returns {number} the last that begins not behind it */
+  /** @param {number[]} begins @param {number} value @returns {number} the last range that begins by then */
   rangeOf(begins, value) {
     let low = -1;
     let high = begins.length - 1;
@@ -81,7 +81,7 @@ export class MemoryMap {
 }
 
 /**
- * The device that a view of one shows: the selected one, else that with most memory.
+ * The device for a view that shows only one: the selected one, else the one with most memory.
  * @param {import('./main.js').Context} context @returns {number}
  */
 export function shownDevice(context) {

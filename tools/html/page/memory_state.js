@@ -1,11 +1,11 @@
 /**
- * The pool at one moment: segments and what is in them. Pure, for tests.
+ * The pool at one moment: segments and their content. Pure, for tests.
  */
 /** @typedef {import('./recording.js').Recording} Recording */
 import {FORWARDED, HOST} from './recording.js';
 
 /**
- * @typedef {{life: number, offset: number, size: number, isPending: boolean}} Piece idle where life is -1
+ * @typedef {{life: number, offset: number, size: number, isPending: boolean}} Piece idle if life is -1
  * @typedef {{segment: number, address: number, size: number, pieces: Piece[]}} SegmentState
  * @typedef {object} MemoryState
  * @property {SegmentState[]} segments by address
@@ -15,7 +15,7 @@ import {FORWARDED, HOST} from './recording.js';
  * @property {number} pending
  * @property {number} idle
  * @property {number} largestIdle
- * @property {number} blocker the smaller of the blocks beside the largest idle piece, in its segment; -1: none is
+ * @property {number} blocker the smaller block beside the largest idle piece, in its segment; -1: none
  * @property {number} forwarded
  * @property {number} heldCount
  */
@@ -56,7 +56,7 @@ export function stateAt(recording, device, moment) {
 }
 
 /**
- * Freed, it would join the largest idle piece with what is behind it.
+ * Finds the block that, if freed, would extend the largest idle piece.
  * @param {Recording} recording @param {MemoryState} state @returns {number}
  */
 function findBlocker(recording, state) {

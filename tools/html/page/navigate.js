@@ -1,16 +1,16 @@
 /**
- * Moves and zooms the time that is shown, by mouse, wheel and keys, in any plot along that axis.
+ * Moves and zooms the time on display by mouse, wheel and keys, in any plot along that axis.
  */
 /** @typedef {import('./plot.js').Plot} Plot */
 /** @typedef {import('./main.js').Context} Context */
 import {Axis} from './axis.js';
 
-/** Of the labels below a plot, in pixels. */
+/** Height of the labels below a plot, in pixels. */
 export const AXIS_HEIGHT = 20;
 const CLICK_PIXELS = 4;
 
 /**
- * The axis of a plot for what is shown now.
+ * The axis of a plot for the present selection.
  * @param {Plot} plot @param {Context} context @param {number} [width] @returns {Axis}
  */
 export function axisOf(plot, context, width = plot.width) {
@@ -19,8 +19,8 @@ export function axisOf(plot, context, width = plot.width) {
 }
 
 /**
- * Zooms around a place; at the end of the recording it stops.
- * @param {Context} context @param {Axis} axis @param {number} x @param {number} factor below 1: nearer
+ * Zooms around a place; stops at the ends of the recording.
+ * @param {Context} context @param {Axis} axis @param {number} x @param {number} factor below 1 zooms in
  */
 export function zoom(context, axis, x, factor) {
   const recording = context.recording();
@@ -34,7 +34,7 @@ export function zoom(context, axis, x, factor) {
     from = Math.max(0, Math.min(from, recording.end - 4));
     to = Math.min(recording.end, from + 4);
   }
-  if (factor > 1 && from === axis.from && to === axis.to) { /* times that are equal hold it: outwards by events */
+  if (factor > 1 && from === axis.from && to === axis.to) { /* equal times block it: zooms out by events */
     from -= 1;
     to += 1;
   }
@@ -62,7 +62,7 @@ export function pan(context, axis, pixels) {
  * @param {Plot} plot @param {Context} context
  * @param {{hover: (x: number, y: number) => void, leave: () => void, click: (x: number, y: number) => void,
  *   drag?: (dx: number, dy: number, event: MouseEvent) => boolean, wheel?: (event: WheelEvent) => boolean}} handlers drag and wheel
- * return true for what they have done by themselves
+ * return true if they have handled the event
  */
 export function navigate(plot, context, handlers) {
   const {canvas} = plot;
@@ -129,7 +129,7 @@ export function navigate(plot, context, handlers) {
 }
 
 /**
- * The labels below a plot, and their lines.
+ * Draws the labels below a plot, and their lines.
  * @param {Plot} plot @param {Axis} axis @param {number} bottom @param {string} line @param {string} ink
  */
 export function drawTicks(plot, axis, bottom, line, ink) {

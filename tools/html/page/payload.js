@@ -1,8 +1,9 @@
 /**
- * Reads what the tool put into the page (doc/html.md): base64 of a zlib stream of a header in JSON and columns of numbers.
+ * Reads the data that the tool put into the page (doc/html.md): base64 of a zlib stream with a JSON header
+ * and columns of numbers.
  */
 
-/** What is wrong with the data, in a sentence for the reader. */
+/** An error in the data, as a sentence for the user. */
 export class PageError extends Error {}
 
 /**
@@ -69,7 +70,7 @@ function readColumn(bytes, at, entry) {
     let byte = bytes[at++];
     let value = byte & 0x7f;
     let factor = 128;
-    while (byte >= 0x80) { /* sums of doubles: exact below 2^53, and above for what is even */
+    while (byte >= 0x80) { /* sums of doubles: exact below 2^53, and for even numbers above */
       byte = bytes[at++];
       value += (byte & 0x7f) * factor;
       factor *= 128;

@@ -4,24 +4,24 @@
 import {element} from './dom.js';
 
 /**
- * Frame times of the last drawings, for the benchmark.
+ * How long each of the last drawings took, for the benchmark.
  * @type {number[]}
  */
 export const drawTimes = [];
 const KEPT_TIMES = 600;
 
 export class Plot {
-  /** @param {string} label what the picture shows, for those who hear it @param {(plot: Plot) => void} draw */
+  /** @param {string} label describes the picture for screen readers @param {(plot: Plot) => void} draw */
   constructor(label, draw) {
     this.canvas = /** @type {HTMLCanvasElement} */ (element('canvas', {role: 'img', 'aria-label': label, tabindex: '0'}));
     this.element = element('div', {class: 'plot'}, this.canvas);
     this.context = /** @type {CanvasRenderingContext2D} */ (this.canvas.getContext('2d'));
     this.draw = draw;
-    this.width = 0; /* CSS pixels, as height and all that is drawn */
+    this.width = 0; /* CSS pixels, like height and all drawing */
     this.height = 0;
     this.ratio = 1;
     this.isPending = false;
-    this.isMoving = false; /* the reader drags or turns the wheel: quick is better than sharp */
+    this.isMoving = false; /* during a drag or wheel turn: quick before sharp */
     this.settle = 0;
     new ResizeObserver(() => this.resize()).observe(this.element);
   }
@@ -38,7 +38,7 @@ export class Plot {
     this.invalidate();
   }
 
-  /** It is drawn in the next frame, if it can be seen. */
+  /** Draws it in the next frame, if visible. */
   invalidate() {
     if (this.isPending)
       return;
@@ -60,7 +60,7 @@ export class Plot {
       drawTimes.shift();
   }
 
-  /** The reader moves the picture; a moment after the last move it is drawn well. */
+  /** Call while the user moves the picture; shortly after the last move it is drawn sharply. */
   moving() {
     this.isMoving = true;
     clearTimeout(this.settle);
@@ -72,7 +72,7 @@ export class Plot {
   }
 
   /**
-   * Where a mouse event is, in CSS pixels.
+   * The position of a mouse event, in CSS pixels.
    * @param {MouseEvent} event @returns {{x: number, y: number}}
    */
   place(event) {
@@ -81,7 +81,7 @@ export class Plot {
   }
 
   /**
-   * Text that is cut where there is no room.
+   * Draws text, cut to the room.
    * @param {string} text @param {number} x @param {number} y @param {number} room
    */
   text(text, x, y, room) {
@@ -104,7 +104,7 @@ export class Plot {
   }
 }
 
-/** A picture of single pixels, put on a canvas. */
+/** An image of pixels to put on a canvas. */
 export class Raster {
   constructor() {
     this.width = 0;
@@ -116,7 +116,7 @@ export class Raster {
   }
 
   /**
-   * Empties it, of that size.
+   * Makes it empty, with that size.
    * @param {number} width @param {number} height
    */
   begin(width, height) {

@@ -1,8 +1,8 @@
 /**
- * One snapshot: its lives, segments, marks and stacks as arrays, and what is asked of them everywhere.
+ * One snapshot: its lives, segments, marks and stacks as arrays, and what all views ask of them.
  *
- * Moments are places in the events: moment m is after the first m of them that the page has, 0 is before all, `end` is the
- * last. What never ends has end + 1.
+ * A moment is a place between events: moment m is after the first m events of the page, 0 is before all of
+ * them, `end` is the last. What never ends has end + 1.
  */
 import {baseName, formatBytes, formatCount, formatDuration} from './format.js';
 /** @typedef {import('./payload.js').FileData} FileData */
@@ -17,22 +17,22 @@ const NO_STACK = '(no stack recorded)';
 const FRAME_NEVER = 2; /* frames from this part on own no memory */
 
 /**
- * @typedef {object} Lives one entry an allocation, by their begin
+ * @typedef {object} Lives one entry for each allocation, sorted by begin
  * @property {number} count
  * @property {Uint8Array} device
  * @property {Uint8Array} kind POOLED, FORWARDED or HOST
  * @property {Uint8Array} flags
  * @property {Uint32Array} begin
  * @property {Uint32Array} freed by the program
- * @property {Uint32Array} done not in use by the device any more
- * @property {Int32Array} stack -1: none, as of the next two
+ * @property {Uint32Array} done when the device was done with it
+ * @property {Int32Array} stack -1: none; also the next two
  * @property {Int32Array} stream
  * @property {Int32Array} thread
  * @property {Float64Array} address
  * @property {Float64Array} requested bytes
  * @property {Float64Array} rounded bytes
  * @property {Float64Array} block
- * @property {Int32Array} what a string, of what is not pooled
+ * @property {Int32Array} what a string, for memory outside the pool
  * @property {Int32Array} owner index into owners
  */
 
@@ -43,7 +43,7 @@ const FRAME_NEVER = 2; /* frames from this part on own no memory */
  * @typedef {{count: number, device: Uint8Array, address: Float64Array, size: Float64Array, begin: Uint32Array, end: Uint32Array}} Segments
  */
 
-/** The sizes that have owners of their own where there are no stacks; the others are one. */
+/** Without stacks so many sizes are owners of their own; the others share one. */
 const OWNERS_BY_SIZE = 4000;
 
 export class Recording {
@@ -100,7 +100,7 @@ export class Recording {
     this.lifeAtEvent = null;
   }
 
-  /** @returns {string} what follows a figure of the allocations in the page: "", if these are all */
+  /** @returns {string} text after a figure that only covers allocations in the page; "" if it has all */
   leftOutText() {
     return this.leftOut.count ? `, without ${formatCount(this.leftOut.count)} small ones that are not in this page` : '';
   }
@@ -131,7 +131,7 @@ export class Recording {
     }
   }
 
-  /** Without stacks who asked is not known: what was asked for is, and sites are by size. */
+  /** Without stacks nothing tells who asked, so owners are sizes, like sites. */
   findOwnersBySize() {
     const {lives} = this;
     /** @type {Map<number, number>} */
@@ -158,13 +158,13 @@ export class Recording {
     return [...seen].sort((a, b) => a - b);
   }
 
-  /** @param {number} moment @returns {number} nanoseconds; without times the number of events before it */
+  /** @param {number} moment @returns {number} nanoseconds; without times: the number of events before it */
   timeOf(moment) {
     const at = Math.max(0, Math.min(moment, this.end));
     return this.hasTimes ? this.times[at] : this.eventOf(at) + 1;
   }
 
-  /** @param {number} moment @returns {number} the event that it is after, -1 before the first */
+  /** @param {number} moment @returns {number} the event before it, -1: none */
   eventOf(moment) {
     return this.events ? this.events[Math.min(moment, this.end)] : Math.min(moment, this.end) - 1;
   }
@@ -218,7 +218,7 @@ export class Recording {
     return what.function + place;
   }
 
-  /** @param {number} stack @returns {number[]} frames, the innermost first */
+  /** @param {number} stack @returns {number[]} frames, innermost first */
   framesOf(stack) {
     if (stack < 0)
       return [];
@@ -240,15 +240,14 @@ export class Recording {
   }
 
   /**
-   * What each moment did: the life that began, was freed or done with by the event before it, shifted by what happened
-   * to it. -1: no life.
+   * What the event before each moment concerned: the life that began, was freed or was done. -1: no life.
    * @returns {Int32Array}
    */
   eventsByMoment() {
     if (!this.lifeAtEvent) {
       const {lives} = this;
       this.lifeAtEvent = new Int32Array(this.end + 2).fill(-1);
-      for (let i = lives.count - 1; i >= 0; i--) { /* a free counts before that the device is done with it */
+      for (let i = lives.count - 1; i >= 0; i--) { /* frees are written later, so they win */
         this.lifeAtEvent[lives.done[i]] = i;
       }
       for (let i = lives.count - 1; i >= 0; i--) {

@@ -1,5 +1,5 @@
 /**
- * What the reader has selected: one for all views. Views change it with set(), which calls those that watch it.
+ * The user's selection, shared by all views. Views change it with set(), which calls the subscribers.
  */
 /** @typedef {import('./recording.js').Recording} Recording */
 
@@ -7,13 +7,13 @@
  * @typedef {'merged' | 'python' | 'native'} FrameChoice
  * @typedef {object} SelectionState
  * @property {number} file index
- * @property {number} from the first moment that is shown
+ * @property {number} from the first moment on display
  * @property {number} to the last
- * @property {number} at the moment whose state is shown
+ * @property {number} at the moment whose state is on display
  * @property {number} device -1: all
  * @property {number} owner -1: all
  * @property {string} search
- * @property {number} life the allocation that is shown, -1: none
+ * @property {number} life the allocation on display, -1: none
  * @property {'time' | 'event'} axis
  * @property {FrameChoice} frames
  * @property {boolean} allFrames
@@ -23,7 +23,7 @@
 const LONGEST_GAPS = 16;
 
 /**
- * True if a few gaps between events are most of the time: by time hardly anything would be seen.
+ * True if a few gaps between events make up most of the time: by time hardly anything would be visible.
  * @param {Recording} recording @returns {boolean}
  */
 function isMostlyIdle(recording) {
@@ -41,7 +41,7 @@ function isMostlyIdle(recording) {
 }
 
 /**
- * Where the reader begins: when memory ran out, if the snapshot is about that, else the end.
+ * The initial moment: when memory ran out, if the snapshot is about that, else the end.
  * @param {Recording} recording @returns {number}
  */
 function momentOfInterest(recording) {
@@ -66,11 +66,11 @@ export class Selection {
     /** @type {((changed: Set<string>) => void)[]} */
     this.listeners = [];
     /** @type {Uint8Array | null} */
-    this.matching = null; /* by life; NULL: not found since the search changed */
+    this.matching = null; /* by life; null: to be computed after the search changed */
   }
 
   /**
-   * Another recording: all of it is selected.
+   * Opens another recording and selects all of it.
    * @param {Recording} recording @param {number} file
    */
   open(recording, file) {
@@ -88,7 +88,7 @@ export class Selection {
   }
 
   /**
-   * Only what differs is a change.
+   * Only different values count as changes.
    * @param {Partial<SelectionState>} patch
    */
   set(patch) {
@@ -114,15 +114,15 @@ export class Selection {
         listener(changed);
   }
 
-  /** All of the recording is selected, as far as allocations go. */
+  /** True if device, owner and search exclude no allocation. */
   get isWhole() {
     const {device, owner, search} = this.state;
     return device < 0 && owner < 0 && !search;
   }
 
   /**
-   * Which allocations match device, owner and search: 1 by life. The search is for a part of the name of a frame of the stack, of the
-   * owner, stream, thread, size or address, whatever its case.
+   * Which allocations match device, owner and search: 1 by life. The search looks, regardless of case, for
+   * a part of a frame of the stack, of the owner, stream, thread, size or address.
    * @returns {Uint8Array}
    */
   matches() {

@@ -1,5 +1,5 @@
 /**
- * Memory over time: sums at each moment, and the most of them in parts of the time.
+ * Memory over time: the sum at each moment, and the maximum over parts of the time.
  */
 /** @typedef {import('./recording.js').Recording} Recording */
 import {FORWARDED, HOST} from './recording.js';
@@ -8,9 +8,9 @@ import {FORWARDED, HOST} from './recording.js';
 /** @type {SeriesName[]} */
 export const SERIES_NAMES = ['requested', 'allocated', 'pending', 'reserved', 'forwarded'];
 
-const STEP = 16; /* moments of the lowest level, and parts of each level in one of the next */
+const STEP = 16; /* moments in a part of the lowest level; parts in a part of each next level */
 
-/** Bytes at each moment, and the most over ranges of moments. */
+/** Bytes at each moment, and the maximum over ranges of moments. */
 export class Series {
   /** @param {Float64Array} values by moment */
   constructor(values) {
@@ -54,7 +54,7 @@ export class Series {
     return most;
   }
 
-  /** @returns {number} the first moment of the most */
+  /** @returns {number} the first moment of the maximum */
   peak() {
     let at = 0;
     for (let i = 1; i < this.values.length; i++)
@@ -75,7 +75,7 @@ function summed(changes) {
 }
 
 /**
- * The five sums over one device, or all (-1). What the tool left out of the page is in them.
+ * The five sums for one device, or all (-1). They include what the tool left out of the page.
  * @param {Recording} recording @param {number} device @returns {Record<SeriesName, Series>}
  */
 export function makeSeries(recording, device) {
@@ -113,7 +113,7 @@ export function makeSeries(recording, device) {
 }
 
 /**
- * Each row of what was left out is of the moments since the row of that device before it.
+ * A row of what was left out covers the moments since the previous row of its device.
  * @param {Recording} recording @param {number} device @param {Record<SeriesName, Float64Array>} changes
  */
 function addRest(recording, device, changes) {

@@ -1,6 +1,7 @@
 /**
- * Trees of stacks: from where the program begins down to who asked, or from the owner out to its callers. Which frames are in
- * them is as in `gpupool sites`: what only hands memory on, interpreters and unwinders are folded away.
+ * Trees of stacks: from the beginning of the program down to the owner, or from the owner out to its
+ * callers. They have the same frames as `gpupool sites`: frames that only pass memory on, interpreters and
+ * unwinders are folded away.
  */
 /** @typedef {import('./recording.js').Recording} Recording */
 /** @typedef {import('./amounts.js').Amounts} Amounts */
@@ -16,7 +17,7 @@ const DEEPEST_CALLERS = 64;
 const WITHOUT_STACK = '(no stack recorded)';
 
 /**
- * What a node is of: its colour.
+ * The kind of a node decides its colour.
  * @typedef {'python' | 'native' | 'library' | 'folded' | 'none'} NodeKind
  */
 /** @type {NodeKind[]} */
@@ -26,10 +27,10 @@ export const NODE_KINDS = ['python', 'native', 'library', 'folded', 'none'];
  * @typedef {object} TreeOptions
  * @property {boolean} callers from the owner outwards; else from the outermost frame to the owner
  * @property {FrameChoice} frames
- * @property {boolean} allFrames whole stacks as they were recorded
+ * @property {boolean} allFrames whole stacks as recorded
  */
 
-/** The frames of a recording in the words of a tree. Made once. */
+/** The names of a recording's frames in trees. Made once. */
 class FrameNames {
   /** @param {Recording} recording */
   constructor(recording) {
@@ -40,7 +41,7 @@ class FrameNames {
     /** @type {string[]} */
     this.texts = [];
     this.text = new Int32Array(count); /* by frame: place in texts */
-    this.site = new Int32Array(count); /* by frame: what `sites` calls it, as a number */
+    this.site = new Int32Array(count); /* by frame: its name in `sites`, as a number */
     /** @type {Map<string, number>} */
     const places = new Map();
     /** @type {Map<string, number>} */
@@ -75,8 +76,9 @@ class FrameNames {
   }
 
   /**
-   * Where in a stack its owner is: the innermost frame that is called so, one of the user's before a library's, of which the outermost
-   * counts (doc/owners.md). -1: it has no frame, as of a script whose frames were not recorded.
+   * Where a stack's owner is: the innermost frame with that name. The user's frames come before a
+   * library's; among a library's the outermost counts (doc/owners.md). -1: no frame, as for a script
+   * without recorded frames.
    * @param {Recording} recording
    * @param {number} stack
    * @param {number} site
@@ -113,7 +115,7 @@ function frameNames(recording) {
   return names;
 }
 
-/** The way of each group of allocations through a tree: texts, from the first level on. */
+/** The path of each group of allocations through a tree: texts, from the first level on. */
 class Paths {
   constructor() {
     /** @type {string[]} */
@@ -121,13 +123,13 @@ class Paths {
     /** @type {Map<string, number>} */
     this.places = new Map();
     /** @type {number[]} */
-    this.first = [0]; /* by path: place of its first step; one more */
+    this.first = [0]; /* by path: index of its first step; one more entry */
     /** @type {number[]} */
-    this.text = []; /* by step: place in texts */
+    this.text = []; /* by step: index into texts */
     /** @type {number[]} */
-    this.kind = []; /* by step: place in NODE_KINDS */
+    this.kind = []; /* by step: index into NODE_KINDS */
     /** @type {number[]} */
-    this.owner = []; /* by step: index into the recording's owners; -1: it is none */
+    this.owner = []; /* by step: index into the recording's owners; -1: not an owner */
     /** @type {number[]} */
     this.bytes = []; /* by path */
     /** @type {number[]} */
@@ -171,8 +173,8 @@ class Paths {
 }
 
 /**
- * A tree as arrays, by node. Node 0 is all of it. Children are made when they are asked for: of the paths of hundreds of thousands of
- * stacks only those are told apart that are wide enough to be seen.
+ * A tree as arrays, by node. Node 0 is the root. Makes children on request, because it separates paths of
+ * hundreds of thousands of stacks only where they are wide enough to be visible.
  */
 export class StackTree {
   /**
@@ -183,23 +185,23 @@ export class StackTree {
     this.paths = paths;
     this.byCount = byCount;
     /** @type {number[]} */
-    this.text = []; /* place in the texts of paths */
+    this.text = []; /* index into the texts of paths */
     /** @type {number[]} */
     this.parent = [];
     /** @type {number[]} */
     this.depth = [];
     /** @type {number[]} */
-    this.kind = []; /* place in NODE_KINDS */
+    this.kind = []; /* index into NODE_KINDS */
     /** @type {number[]} */
-    this.owner = []; /* of nodes that are owners: index into the recording's; else -1 */
+    this.owner = []; /* index into the recording's owners; -1: not an owner */
     /** @type {number[]} */
     this.bytes = [];
     /** @type {number[]} */
     this.counts = [];
     /** @type {number[][]} */
-    this.members = []; /* the paths that go through it */
+    this.members = []; /* the paths through the node */
     /** @type {(number[] | undefined)[]} */
-    this.known = []; /* children, once they are made */
+    this.known = []; /* children, once made */
     this.add(-1, 0, 4, -1);
     for (let path = 0; path < paths.counts.length; path++)
       this.join(0, path);
@@ -243,7 +245,7 @@ export class StackTree {
   }
 
   /**
-   * What it is measured by.
+   * The node's bytes or count, whichever the tree measures.
    * @param {number} node
    * @returns {number}
    */
@@ -253,7 +255,7 @@ export class StackTree {
 
   /**
    * @param {number} node
-   * @returns {number[]} the largest first, as the tool sorts them
+   * @returns {number[]} largest first, in the tool's order
    */
   children(node) {
     const known = this.known[node];
@@ -289,7 +291,7 @@ export class StackTree {
 
   /**
    * @param {number} node
-   * @returns {number[]} from all of it down to the node
+   * @returns {number[]} from the root down to the node
    */
   way(node) {
     const way = [];
@@ -302,7 +304,7 @@ export class StackTree {
 export const EMPTY_TREE = new StackTree(new Paths(), false);
 
 /**
- * Whether a frame is in a tree.
+ * True if a tree shows the frame.
  * @param {FrameNames} names
  * @param {TreeOptions} options
  * @param {number} frame
@@ -349,7 +351,7 @@ export function makeTree(recording, amounts, byCount, options) {
     else if (!options.callers)
       for (let at = count - 1; at >= 0; at--)
         step(at);
-    /* A script whose frames are not recorded: its owner stands for them. */
+    /* A script without recorded frames: uses its owner instead. */
     if (paths.text.length === before || (place < 0 && !isWhole))
       paths.step(paths.textOf((owners[stackOwner[stack]] || {text: '(empty stack)'}).text), 0, stackOwner[stack]);
   };
@@ -368,7 +370,8 @@ export function makeTree(recording, amounts, byCount, options) {
 }
 
 /**
- * An icicle: its boxes, row by row. Those of the way to `zoom` are as wide as all of it; what is narrower than `least` is left out.
+ * An icicle: its boxes, row by row. Boxes on the path to `zoom` have the full width; boxes narrower than
+ * `least` are left out.
  * @typedef {{node: number, x: number, width: number, row: number}} Box
  * @param {StackTree} tree @param {number} zoom @param {number} width pixels @param {number} least pixels @returns {Box[]}
  */
@@ -391,7 +394,7 @@ export function layoutIcicle(tree, zoom, width, least) {
 }
 
 /**
- * What of a tree a search finds: 1 by place in its texts, and the sum of the paths that have one of them.
+ * What a search finds in a tree: 1 by index into its texts, and the sum of the paths with such a text.
  * @param {StackTree} tree
  * @param {string} words
  */

@@ -1,32 +1,32 @@
 /**
- * A table of any number of rows, of which only those that can be seen are elements: sortable, usable by keyboard, copied as
- * tab-separated values. What a screen reader is told is a grid with all of its rows.
+ * A table of any number of rows; only visible rows are elements. Users can sort it, use it by keyboard, and
+ * copy it as tab-separated values. Screen readers see a grid with all rows.
  */
 import {element, replace} from './dom.js';
 
-export const ROW_HEIGHT = 24; /* as --row-height of views.css */
-const BEYOND = 8; /* rows that are there above and below what is seen */
+export const ROW_HEIGHT = 24; /* equals --row-height of views.css */
+const BEYOND = 8; /* rows kept above and below the visible ones */
 
 /**
  * @typedef {object} TableColumn
  * @property {string} id
  * @property {string} label
- * @property {string} width as of a grid: "12ch", "minmax(20ch, 1fr)"
- * @property {boolean} [isNumber] on the right, and sorted with the largest first
- * @property {(row: number) => string} text what is shown, and copied unless `plain` is there
- * @property {(row: number) => string | number} [value] what it is sorted by; without, by the text
- * @property {(row: number) => string | number} [plain] what is copied: figures without units
+ * @property {string} width as in a grid: "12ch", "minmax(20ch, 1fr)"
+ * @property {boolean} [isNumber] right-aligned, and sorted largest first
+ * @property {(row: number) => string} text what it shows, and what it copies without `plain`
+ * @property {(row: number) => string | number} [value] the sort key; default: the text
+ * @property {(row: number) => string | number} [plain] what it copies: figures without units
  * @property {(row: number) => Node | null} [before] an element in front of the text
- * @property {string} [title] what the column is, at its head
+ * @property {string} [title] explains the column, at its head
  *
  * @typedef {object} TableOptions
  * @property {string} label
- * @property {(row: number) => void} [open] the reader chose a row
+ * @property {(row: number) => void} [open] the user chose a row
  * @property {(row: number) => boolean} [isSelected]
- * @property {(row: number) => {level: number, expanded: boolean | null}} [branch] of a tree: it is one then
+ * @property {(row: number) => {level: number, expanded: boolean | null}} [branch] makes the table a tree
  * @property {(row: number, isOpen: boolean) => void} [expand]
- * @property {string} [empty] what stands there without rows
- * @property {boolean} [isSorted] false: the order of the rows is theirs
+ * @property {string} [empty] shown instead of rows
+ * @property {boolean} [isSorted] false: keeps the order of the rows
  */
 
 let tables = 0;
@@ -37,7 +37,7 @@ function compareValues(a, b) {
 }
 
 /**
- * A cell as a spreadsheet takes it: one line, and no formula.
+ * A cell for a spreadsheet: one line, and no formula.
  * @param {string | number} value @returns {string}
  */
 export function tsvCell(value) {
@@ -52,7 +52,7 @@ export async function copyText(text) {
   try {
     await navigator.clipboard.writeText(text);
     return true;
-  } catch (error) { /* a browser that has none for files */
+  } catch (error) { /* this browser has no clipboard for files */
     const area = /** @type {HTMLTextAreaElement} */ (element('textarea', {class: 'unseen', 'aria-hidden': 'true'}));
     area.value = text;
     document.body.append(area);
@@ -70,9 +70,9 @@ export class Table {
     this.id = `table${++tables}`;
     /** @type {TableColumn[]} */
     this.columns = [];
-    this.rows = new Uint32Array(0); /* in the order in which they are shown */
+    this.rows = new Uint32Array(0); /* in display order */
     this.sort = {column: '', isDescending: true};
-    this.active = 0; /* place in rows */
+    this.active = 0; /* index into rows */
     this.first = -1;
     this.last = -1;
     this.isPending = false;
@@ -87,7 +87,7 @@ export class Table {
   }
 
   /**
-   * @param {TableColumn[]} columns @param {string} sort id of the column that it is sorted by at first; '': as the rows come
+   * @param {TableColumn[]} columns @param {string} sort id of the first sort column; '': order of the rows
    */
   setColumns(columns, sort) {
     this.columns = columns;
@@ -98,8 +98,8 @@ export class Table {
   }
 
   /**
-   * Other rows; they are sorted here.
-   * @param {Uint32Array} rows @param {boolean} [isNew] from the first on
+   * Replaces the rows and sorts them.
+   * @param {Uint32Array} rows @param {boolean} [isNew] goes to the first row
    */
   setRows(rows, isNew = false) {
     this.rows = rows;
@@ -150,7 +150,7 @@ export class Table {
     /** @type {HTMLElement} */ (this.head.children[place].firstElementChild).focus();
   }
 
-  /** @param {boolean} isChanged else it is only scrolled */
+  /** @param {boolean} isChanged false: only scrolled */
   draw(isChanged) {
     const {scrollTop, clientHeight} = this.element;
     const first = Math.max(0, Math.floor(scrollTop / ROW_HEIGHT) - BEYOND);
@@ -198,14 +198,14 @@ export class Table {
   drawActive() {
     for (const row of this.body.children)
       row.classList.toggle('active', /** @type {HTMLElement} */ (row).dataset.place === String(this.active));
-    if (this.active >= this.first && this.active < this.last) /* else it is no element now */
+    if (this.active >= this.first && this.active < this.last) /* else the row is not an element now */
       this.element.setAttribute('aria-activedescendant', `${this.id}-${this.active}`);
     else
       this.element.removeAttribute('aria-activedescendant');
   }
 
   /**
-   * Goes to a row, which is then in view.
+   * Goes to a row and scrolls it into view.
    * @param {number} place
    */
   go(place) {
@@ -301,7 +301,7 @@ export class Table {
       }
   }
 
-  /** @returns {string} all rows, in the order in which they are shown */
+  /** @returns {string} all rows, in display order */
   tsv() {
     const lines = [this.columns.map(column => tsvCell(column.label)).join('\t')];
     for (const row of this.rows)
@@ -311,7 +311,7 @@ export class Table {
 }
 
 /**
- * A button that copies a table, and says so.
+ * A button that copies a table, and confirms it.
  * @param {Table} table @returns {HTMLElement}
  */
 export function copyButton(table) {
@@ -328,7 +328,7 @@ export function copyButton(table) {
 }
 
 /**
- * A choice of one of several, of which all can be seen.
+ * A choice of one of several, all visible.
  * @template {string} Id
  * @param {string} label @param {{id: Id, label: string, title?: string}[]} choices @param {(id: Id) => void} choose
  * @returns {{element: HTMLElement, show: (id: Id) => void}}

@@ -1,6 +1,6 @@
 /**
- * The rows of the tables: allocations put together by owner, stack, size, thread and stream, counted as the tool's reports count
- * them, and the events themselves.
+ * The rows of the tables: allocations grouped by owner, stack, size, thread and stream, counted like the
+ * tool's reports; and the events.
  */
 /** @typedef {import('./recording.js').Recording} Recording */
 /** @typedef {import('./selection.js').SelectionState} SelectionState */
@@ -9,7 +9,7 @@ import {amountsOf} from './amounts.js';
 import {HOST, POOLED} from './recording.js';
 
 /**
- * Bytes that were asked for, and allocations.
+ * Bytes as requested, and the number of allocations.
  * @typedef {{bytes: number, count: number}} Sum
  */
 
@@ -28,7 +28,7 @@ function count(sum, bytes) {
 }
 
 /**
- * Whether rows of owners lack what the tool left out of the page.
+ * True if rows of owners lack what the tool left out of the page.
  * @param {Recording} recording
  * @param {SelectionState} state
  * @returns {boolean}
@@ -38,17 +38,17 @@ export function areOwnersPartial(recording, state) {
 }
 
 /**
- * By owner, as `gpupool sites` has them flat.
+ * By owner, like the flat sums of `gpupool sites`.
  * @typedef {{owner: number, peak: Sum, live: Sum, total: Sum, temporary: Sum, grown: number}} OwnerRow grown: held at the end
- * of the time that is selected, less what was held at its begin
+ * of the selected time, minus what was held at its begin
  * @param {Recording} recording
- * @param {SelectionState} state the owner in it is left aside
+ * @param {SelectionState} state ignores its owner
  * @returns {OwnerRow[]}
  */
 export function ownerRows(recording, state) {
   /** @type {OwnerRow[]} */
   const rows = recording.owners.map((_, owner) => ({owner, peak: noSum(), live: noSum(), total: noSum(), temporary: noSum(), grown: 0}));
-  const none = rows.length - 1; /* of recordings with stacks the last owner is of what has none */
+  const none = rows.length - 1; /* with stacks, the last owner is for memory without one */
   for (const measure of /** @type {('peak' | 'live' | 'total' | 'temporary')[]} */ (['peak', 'live', 'total', 'temporary'])) {
     const amounts = amountsOf(recording, {...state, owner: -1}, measure);
     for (let group = 0; group < amounts.counts.length; group++) {
@@ -82,7 +82,7 @@ function addGrowth(recording, state, rows) {
 }
 
 /**
- * What the frames of each stack are, as a number that is the same for the same functions, files and lines.
+ * A number for each stack; equal for equal functions, files and lines.
  * @param {Recording} recording
  * @returns {Int32Array}
  */
@@ -113,7 +113,8 @@ function stacksByText(recording) {
 const stackIds = new WeakMap();
 
 /**
- * What the program holds at the end, as `gpupool leaks` reports it: by device, kind and stack, or by size where there is none.
+ * What the program holds at the end, like `gpupool leaks`: by device, kind and stack, or by size without a
+ * stack.
  * @typedef {{device: number, what: number, stack: number, requested: number, bytes: number, count: number, first: number, life: number}} LeakRow
  * @param {Recording} recording
  * @param {(life: number) => boolean} wants
@@ -142,7 +143,7 @@ export function leakRows(recording, wants) {
 }
 
 /**
- * By the size that was asked for, as `gpupool sites --by size`; `rounded` is what the pooled ones that are held take.
+ * By requested size, like `gpupool sites --by size`. `rounded`: bytes that the held, pooled ones take.
  * @typedef {{requested: number, live: Sum, rounded: number, total: Sum, temporary: Sum, life: number}} SizeRow
  * @param {Recording} recording
  * @param {(life: number) => boolean} wants
@@ -204,7 +205,8 @@ export function placeRows(recording, by, wants) {
 }
 
 /**
- * The moments between `from` and `to` at which something of what is wanted happened; with a search, of allocations alone.
+ * The moments between `from` and `to` at which something wanted happened; with a search, only to
+ * allocations.
  * @param {Recording} recording
  * @param {SelectionState} state
  * @param {Uint8Array | null} matching by life; null: all

@@ -47,7 +47,7 @@ static bool read_ratio(const device_parse_t *at, const cJSON *stats, const char 
     return true;
   double ratio = cJSON_GetNumberValue(item);
   if (!cJSON_IsNumber(item) ||
-      !(ratio >= 0 && ratio < 1e6)) /* efficiency is above 1 where memory is not the pool's */
+      !(ratio >= 0 && ratio < 1e6)) /* efficiency exceeds 1 if memory is not the pool's */
     return gp_snapshot_fail(at->parse, at->offset, "%s of device %d is no ratio", name, at->device);
   *ret_ratio = ratio;
   return true;

@@ -30,7 +30,7 @@ static const gp_snapshot_member_t block_members[] = {
     {.name = NULL},
 };
 
-/* Segments and forwarded memory while they are read: the device may come after what refers to it. */
+/* Segments and forwarded memory while they are read: "device" may come after members that refer to it. */
 typedef struct segment_parse {
   gp_snapshot_segment_t segment;
   gp_snapshot_t *snapshot;
@@ -60,11 +60,11 @@ static bool read_blocks(gp_json_scan_t *scan, void *to)
   return !scan->error;
 }
 
-/* What is read of "device" and where it stands, for the error that may follow. */
+/* Reads "device" and notes its offset for a later error. */
 static bool read_device(gp_json_scan_t *scan, int *ret_device, size_t *ret_at)
 {
   uint64_t device = UINT64_MAX;
-  (void)gp_json_scan_peek(scan); /* for the blanks */
+  (void)gp_json_scan_peek(scan); /* skips blanks */
   *ret_at = scan->at;
   if (!gp_snapshot_read_uint(scan, &device))
     return false;
@@ -148,7 +148,7 @@ static bool read_forwarded(gp_json_scan_t *scan, gp_snapshot_t *snapshot)
   if (!memory)
     return false;
   bool good = gp_snapshot_read_object(scan, forwarded_members, &parse);
-  *memory = parse.memory; /* also after an error: gp_snapshot_destroy frees the kind */
+  *memory = parse.memory; /* also after an error, so that gp_snapshot_destroy frees it */
   if (!good)
     return false;
   if (memory->device < 0)

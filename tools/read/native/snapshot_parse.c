@@ -39,7 +39,7 @@ bool gp_snapshot_read_uint(gp_json_scan_t *scan, void *to)
   int64_t number;
   char c = gp_json_scan_peek(scan);
   size_t at = scan->at;
-  if (c == 'n') /* null: not known */
+  if (c == 'n') /* null: unknown */
     return gp_json_scan_skip(scan);
   if (!gp_json_scan_integer(scan, &number))
     return false;
@@ -52,7 +52,7 @@ bool gp_snapshot_read_uint(gp_json_scan_t *scan, void *to)
 bool gp_snapshot_read_index(gp_json_scan_t *scan, void *to)
 {
   int64_t number;
-  (void)gp_json_scan_peek(scan); /* for the blanks */
+  (void)gp_json_scan_peek(scan); /* skips blanks */
   size_t at = scan->at;
   if (!gp_json_scan_integer(scan, &number))
     return false;
@@ -65,7 +65,7 @@ bool gp_snapshot_read_index(gp_json_scan_t *scan, void *to)
 bool gp_snapshot_read_string(gp_json_scan_t *scan, void *to)
 {
   gp_json_slice_t slice;
-  (void)gp_json_scan_peek(scan); /* for the blanks */
+  (void)gp_json_scan_peek(scan); /* skips blanks */
   size_t at = scan->at;
   if (!gp_json_scan_string(scan, &slice))
     return false;

@@ -1,5 +1,6 @@
 /*
- * What the readers of a snapshot's parts share: the state of the parse, errors, and the members of an object.
+ * Shared by the readers of a snapshot's parts: the state of the parse, errors, and the members of an
+ * object.
  */
 #ifndef GP_TOOLS_READ_NATIVE_SNAPSHOT_PARSE_H
 #define GP_TOOLS_READ_NATIVE_SNAPSHOT_PARSE_H
@@ -13,8 +14,8 @@ typedef struct gp_snapshot_parse {
   unsigned columns;
   size_t column_at[GP_COLUMN_COUNT]; /* offset of each column's array */
   size_t column_counts[GP_COLUMN_COUNT];
-  unsigned columns_seen; /* mask */
-  size_t segments_at;    /* offsets of these, for errors found later */
+  unsigned columns_seen; /* bit mask */
+  size_t segments_at;    /* offsets, for errors found later */
   size_t forwarded_at;
   size_t stacks_at;
   size_t frames_at;
@@ -22,23 +23,19 @@ typedef struct gp_snapshot_parse {
   gp_snapshot_error_t *error;
 } gp_snapshot_parse_t;
 
-/* Notes an error of the content, unless there is one already. Returns false. */
+/* Notes an error of the content, unless one is noted already. Returns false. */
 bool gp_snapshot_fail(gp_snapshot_parse_t *parse, size_t offset, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/*
- * Adds an item of item_size bytes, zeroed, to an array of *count items, whose capacity is the next power of
- * two. Returns the item, or NULL after an error of the scan.
- */
+/* Appends a zeroed item of item_size bytes to an array of *count items. The capacity is the next power of
+ * two. Returns the item, or NULL after an error of the scan. */
 void *gp_snapshot_append(gp_json_scan_t *scan, void **items, size_t *count, size_t item_size);
 
-/*
- * A member of an object: `read` reads its value into the item, at offset. Returns false after an error of the
- * scan.
- */
+/* A member of an object: `read` reads its value into the item at offset. Returns
+ * false after an error of the scan. */
 typedef struct gp_snapshot_member {
   const char *name;
-  size_t length; /* of name */
+  size_t length; /* length of name */
   bool (*read)(gp_json_scan_t *scan, void *to);
   size_t offset;
 } gp_snapshot_member_t;
@@ -50,16 +47,16 @@ typedef struct gp_snapshot_member {
 #define GP_SNAPSHOT_WHOLE(name, read)                                                                        \
   {                                                                                                          \
     name, sizeof(name) - 1, read, 0                                                                          \
-  } /* reads into the item itself */
+  } /* `read` gets the item itself */
 
-/* Reads an object into item. members ends with a name of NULL; other members are checked and left out. */
+/* Reads an object into item. A NULL name ends members. Checks other members and skips them. */
 bool gp_snapshot_read_object(gp_json_scan_t *scan, const gp_snapshot_member_t *members, void *item);
 
-bool gp_snapshot_read_uint(gp_json_scan_t *scan, void *to);  /* uint64_t; null leaves it as it is */
-bool gp_snapshot_read_index(gp_json_scan_t *scan, void *to); /* int, from -1 on */
+bool gp_snapshot_read_uint(gp_json_scan_t *scan, void *to);  /* uint64_t; null leaves it unchanged */
+bool gp_snapshot_read_index(gp_json_scan_t *scan, void *to); /* int, at least -1 */
 bool gp_snapshot_read_bool(gp_json_scan_t *scan, void *to);
 
-/* char *: a copy with the escapes resolved, which the caller frees. Frees what was there before. */
+/* char *: a copy with escapes resolved; the caller frees it. Frees the previous text. */
 bool gp_snapshot_read_string(gp_json_scan_t *scan, void *to);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * The parts of a snapshot that have a file each: snapshot_devices.c, snapshot_memory.c (segments, forwarded
+ * The parts of a snapshot, one file each: snapshot_devices.c, snapshot_memory.c (segments, forwarded
  * memory), snapshot_rows.c (events) and snapshot_stacks.c (stacks, frames, modules).
  */
 #ifndef GP_TOOLS_READ_NATIVE_SNAPSHOT_PARTS_H
@@ -7,10 +7,11 @@
 
 #include "tools/read/native/snapshot_parse.h"
 
-/* Adds the device that item, an element of "devices", describes. offset: of "devices" in the input. */
+/* Adds the device that item, an element of "devices", describes. offset: the
+ * offset of "devices" in the input. */
 bool gp_snapshot_read_device(gp_snapshot_parse_t *parse, size_t offset, const cJSON *item);
 
-/* The scan stands at the value; false: there is an error in scan or parse. */
+/* The scan is at the value. False: scan or parse holds an error. */
 bool gp_snapshot_read_segments(gp_snapshot_parse_t *parse);
 bool gp_snapshot_read_forwarded(gp_snapshot_parse_t *parse);
 bool gp_snapshot_read_events(gp_snapshot_parse_t *parse);
@@ -18,7 +19,7 @@ bool gp_snapshot_read_stacks(gp_snapshot_parse_t *parse);
 bool gp_snapshot_read_frames(gp_snapshot_parse_t *parse);
 bool gp_snapshot_read_modules(gp_snapshot_parse_t *parse);
 
-/* Checks what refers to other parts; these have all been read. */
+/* Checks references to other parts, after all parts are read. */
 bool gp_snapshot_check_events(gp_snapshot_parse_t *parse);
 bool gp_snapshot_check_memory(gp_snapshot_parse_t *parse);
 bool gp_snapshot_check_stacks(gp_snapshot_parse_t *parse);

@@ -7,8 +7,8 @@
 #include "pool/util/assert.h"
 #include "tools/read/native/snapshot_parts.h"
 
-/* What the tree is made of, with the first character of such a value. Everything else is checked and left
- * out. */
+/* The members that go into the tree, with the first character of their values.
+ * Others are checked and skipped. */
 static const struct {
   const char *name;
   char first; /* '0' for a number */
@@ -30,9 +30,9 @@ static const struct {
 };
 #define MEMBER_COUNT (sizeof(members) / sizeof(members[0]))
 
-#define MAGIC_MOST 5 /* bytes of the longest below */
+#define MAGIC_MOST 5 /* bytes of the longest magic below */
 
-/* What the input is, if it is no JSON object. NULL: no idea. */
+/* What kind of file the input is, if it is not a JSON object. NULL: unknown. */
 static const char *known_magic(const char *text, size_t length)
 {
   static const struct {
@@ -65,16 +65,16 @@ static bool scan_failed(gp_snapshot_parse_t *parse)
   return parse->scan.error && gp_snapshot_fail(parse, parse->scan.error_at, "%s", parse->scan.error);
 }
 
-/* What the first members of a document say that it is. */
+/* What the first members tell about a document. */
 typedef struct identity {
   char format[64];
   bool has_format;
-  int64_t version; /* -1: none was seen */
+  int64_t version; /* -1: not seen */
   size_t version_at;
-  const char *other; /* what it is if it has no format */
+  const char *other; /* what the document is if it has no format */
 } identity_t;
 
-/* Reads members until format and version have been seen; all of them if one is missing. */
+/* Reads members until it has seen format and version; if one is missing, reads all. */
 static void read_identity(gp_json_scan_t *scan, identity_t *ret_identity)
 {
   identity_t identity = {.version = -1, .other = "it is JSON of another kind"};
@@ -103,10 +103,8 @@ static void read_identity(gp_json_scan_t *scan, identity_t *ret_identity)
   *ret_identity = identity;
 }
 
-/*
- * Refuses what is no snapshot, or a newer one, before anything else is believed. Format and version come
- * first; if they do not, the input keeps in memory all that is before them.
- */
+/* Refuses anything but a snapshot of a known version before using any other member. Format and version
+ * usually come first; otherwise the input keeps in memory all that precedes them. */
 static bool check_format(gp_snapshot_parse_t *parse, gp_input_t *input)
 {
   gp_json_scan_t scan;
@@ -127,7 +125,7 @@ static bool check_format(gp_snapshot_parse_t *parse, gp_input_t *input)
         : first == '[' ? "it is a JSON array"
                        : "it is not JSON");
   }
-  (void)gp_json_scan_begin(&scan, '{'); /* it is there */
+  (void)gp_json_scan_begin(&scan, '{'); /* cannot fail: peek saw it */
   read_identity(&scan, &identity);
   if (identity.has_format && strcmp(identity.format, GP_SNAPSHOT_FORMAT) != 0)
     return gp_snapshot_fail(parse, 0, "not a gpupool snapshot: its format is \"%s\"", identity.format);
@@ -144,7 +142,7 @@ static bool check_format(gp_snapshot_parse_t *parse, gp_input_t *input)
   return true;
 }
 
-/* Gives a small value, which the scan has found correct, to cJSON. */
+/* Passes a small value, which the scan has checked, to cJSON. */
 static bool read_small(gp_snapshot_parse_t *parse, size_t i)
 {
   gp_json_scan_t *scan = &parse->scan;
@@ -182,7 +180,7 @@ static bool read_small(gp_snapshot_parse_t *parse, size_t i)
   return true;
 }
 
-/* The long ones. */
+/* The long members. */
 static const struct {
   const char *name;
   bool (*read)(gp_snapshot_parse_t *parse);
@@ -257,7 +255,7 @@ gp_snapshot_t *gp_snapshot_parse_input(gp_input_t *input, unsigned columns, gp_s
     gp_assert_full(gp_snapshot_is_sound(parse.snapshot));
     return parse.snapshot;
   }
-  (void)scan_failed(&parse); /* unless the content had failed before */
+  (void)scan_failed(&parse); /* keeps an earlier error of the content */
   gp_snapshot_destroy(parse.snapshot);
   return NULL;
 }

@@ -15,9 +15,9 @@ static const struct {
 #include "trace/format/columns.def"
 };
 
-#define NAME_BYTES_MOST 256 /* a few dozen, too; every event has one, and reports write it with each */
+#define NAME_BYTES_MOST 256 /* every event has a name, and reports write it with each event */
 
-/* Names are those of the format and need no escapes; one that has some is kept as it stands. */
+/* Names of the format need no escapes; a name with escapes is kept unchanged. */
 static bool read_names(gp_json_scan_t *scan, gp_snapshot_names_t *names)
 {
   gp_json_slice_t name;
@@ -41,7 +41,7 @@ static bool read_names(gp_json_scan_t *scan, gp_snapshot_names_t *names)
   return !scan->error;
 }
 
-/* column: NULL: the values are checked and counted only. */
+/* column NULL: only checks and counts the values. */
 static bool read_values(gp_json_scan_t *scan, gp_column_t *column, size_t *ret_count)
 {
   int64_t values[GP_COLUMN_PAGE];
@@ -64,9 +64,9 @@ static bool read_column(gp_snapshot_parse_t *parse, int column)
   bool wanted = parse->columns >> column & 1;
   gp_column_t *values = wanted ? gp_column_create() : NULL;
 
-  (void)gp_json_scan_peek(scan); /* for the blanks */
+  (void)gp_json_scan_peek(scan); /* skips blanks */
   parse->column_at[column] = scan->at;
-  parse->snapshot->events.columns[column] = values; /* also when it cannot be used: to be given back */
+  parse->snapshot->events.columns[column] = values; /* even if unusable, so that it is freed */
   if (wanted && !values)
     return gp_json_scan_fail(scan, scan->at, "not enough memory to read this");
   if (!read_values(scan, values, &parse->column_counts[column]))
@@ -111,7 +111,8 @@ bool gp_snapshot_read_events(gp_snapshot_parse_t *parse)
   return !scan->error;
 }
 
-/* How many there are of what a column refers to; SIZE_MAX if it refers to nothing that was read. */
+/* The number of things that a column's values can refer to; SIZE_MAX if they
+ * refer to nothing that was read. */
 static size_t referred_count(const gp_snapshot_t *snapshot, int column)
 {
   switch (column) {

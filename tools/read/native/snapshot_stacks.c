@@ -10,7 +10,7 @@ static bool read_stack(gp_json_scan_t *scan, gp_snapshot_stacks_t *stacks, size_
 {
   int64_t frames[64];
   size_t most = sizeof(frames) / sizeof(frames[0]), got = most;
-  (void)gp_json_scan_peek(scan); /* for the blanks */
+  (void)gp_json_scan_peek(scan); /* skips blanks */
   size_t at = scan->at;
 
   if (!gp_json_scan_begin(scan, '['))
@@ -45,7 +45,7 @@ bool gp_snapshot_read_stacks(gp_snapshot_parse_t *parse)
     return false;
   if (stacks->count == 0)
     return true;
-  /* One more, that says where the last one ends. */
+  /* One more entry marks the end of the last stack. */
   size_t *end = gp_snapshot_append(scan, (void **)&stacks->first, &stacks->count, sizeof(*end));
   if (!end)
     return false;
@@ -74,7 +74,7 @@ static const gp_snapshot_member_t frame_members[] = {
     {.name = NULL},
 };
 
-/* "" for what the file does not say. */
+/* Sets a missing text to "". */
 static bool complete(gp_json_scan_t *scan, char **text)
 {
   if (!*text)

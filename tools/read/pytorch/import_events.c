@@ -1,5 +1,5 @@
 /*
- * The events of a snapshot of PyTorch, one list for each device, as the columns of gpupool's.
+ * The events of a PyTorch snapshot, one list for each device, become the columns of gpupool's.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,13 +10,13 @@
 #define ACTIONS_MOST 64
 #define NO_TIME      (-1)
 
-/* The columns that PyTorch's events say something of; the others are found out later (import_replay.c). */
+/* The columns that PyTorch's events fill; import_replay.c computes the others. */
 static const int told[] = {GP_COLUMN_ACTION, GP_COLUMN_TIME_NS, GP_COLUMN_DEVICE, GP_COLUMN_STREAM,
     GP_COLUMN_ADDRESS, GP_COLUMN_SIZE, GP_COLUMN_ROUNDED_SIZE, GP_COLUMN_STACK, GP_IMPORT_DEVICE_FREE};
 #define TOLD_COUNT (sizeof(told) / sizeof(told[0]))
 
-/* PyTorch's actions come first in the snapshot, in this order, which the summary shows; names that are not
- * known follow. */
+/* PyTorch's actions come first in the snapshot, in this order, which the
+ * summary shows. Unknown names follow. */
 static const gp_event_kind_t known[] = {GP_EVENT_ALLOC, GP_EVENT_FREE_REQUESTED, GP_EVENT_FREE_COMPLETED,
     GP_EVENT_SEGMENT_ALLOC, GP_EVENT_SEGMENT_FREE, GP_EVENT_SEGMENT_MAP, GP_EVENT_SEGMENT_UNMAP, GP_EVENT_OOM,
     GP_EVENT_SNAPSHOT};
@@ -77,7 +77,7 @@ static bool reserve(gp_import_t *import)
   return true;
 }
 
-/* Times are microseconds until the end, and NO_TIME where there is none. */
+/* Until gp_import_events_end times are microseconds, and NO_TIME if missing. */
 static bool read_time(const gp_import_place_t *place, int64_t *ret_time_us)
 {
   uint64_t time_us = UINT64_MAX;
@@ -87,7 +87,7 @@ static bool read_time(const gp_import_place_t *place, int64_t *ret_time_us)
   return true;
 }
 
-/* -1: not said. */
+/* -1: missing. */
 static int64_t read_device_free(const gp_value_t *event)
 {
   const gp_value_t *value = gp_value_member(event, "device_free");
@@ -127,7 +127,7 @@ bool gp_import_event(gp_import_t *import, const gp_value_t *event, int device, s
   import->columns[GP_COLUMN_STREAM][i] = stream;
   import->columns[GP_COLUMN_ADDRESS][i] = (int64_t)address;
   import->columns[GP_COLUMN_SIZE][i] = (int64_t)size;
-  import->columns[GP_COLUMN_ROUNDED_SIZE][i] = (int64_t)rounded; /* 0: not said */
+  import->columns[GP_COLUMN_ROUNDED_SIZE][i] = (int64_t)rounded; /* 0: missing */
   import->columns[GP_COLUMN_STACK][i] = stack;
   import->columns[GP_IMPORT_DEVICE_FREE][i] = device_free;
   import->says_device_free |= device_free >= 0;
@@ -135,10 +135,10 @@ bool gp_import_event(gp_import_t *import, const gp_value_t *event, int device, s
 }
 
 /*
- * The order over all devices
+ * Orders the events of all devices.
  */
 
-/* The events of one device: [next, end) of what is still to be put in order. */
+/* The events of one device: [next, end) are still to be ordered. */
 typedef struct trace {
   size_t next;
   size_t end;
@@ -157,8 +157,7 @@ static int find_traces(const gp_import_t *import, trace_t *traces)
   return trace_count;
 }
 
-/* order[i] is the place that event i of the result has now. Events of the same time: those of the first
- * device first. */
+/* order[i] is the present index of event i of the result. At equal times the lower device comes first. */
 static void merge(const gp_import_t *import, trace_t *traces, int trace_count, size_t *order)
 {
   const int64_t *times = import->columns[GP_COLUMN_TIME_NS];
@@ -168,7 +167,7 @@ static void merge(const gp_import_t *import, trace_t *traces, int trace_count, s
       if (traces[k].next < traces[k].end && (first < 0 || times[traces[k].next] < times[traces[first].next]))
         first = k;
     }
-    order[i] = traces[first].next++; /* there is one: the traces have all events */
+    order[i] = traces[first].next++; /* there is one: the traces hold all events */
   }
 }
 
@@ -191,8 +190,8 @@ static bool put_in_order(gp_import_t *import, trace_t *traces, int trace_count)
   return good || gp_import_no_memory(import);
 }
 
-/* An event without a time is put beside its neighbours of the same device: at the time of the last one before
- * it, or else of the first one after it. Times do not go back on a device. */
+/* Fills in missing times: that of the last event before it on the same device, else that of the first after
+ * it. Times do not go back on a device. */
 static void fill_times(int64_t *times, const trace_t *trace, int64_t first_us)
 {
   int64_t last_us = first_us;
@@ -208,7 +207,7 @@ static void fill_times(int64_t *times, const trace_t *trace, int64_t first_us)
   }
 }
 
-/* Returns the time of the first event that has one, or NO_TIME. */
+/* The time of the first event that has one, or NO_TIME. */
 static int64_t first_time(const int64_t *times, size_t count)
 {
   for (size_t i = 0; i < count; i++) {
@@ -218,7 +217,7 @@ static int64_t first_time(const int64_t *times, size_t count)
   return NO_TIME;
 }
 
-/* Snapshots of PyTorch 2.0 have no times: what is left is the order. */
+/* Snapshots of PyTorch 2.0 have no times, only an order. */
 static void number_events(gp_import_t *import)
 {
   size_t count = import->snapshot->events.count;

@@ -1,6 +1,6 @@
 /*
- * Snapshots of PyTorch as JSON, where each event repeats its frames: they are read one after the other, so
- * that only one is there as a tree.
+ * PyTorch snapshots as JSON. Each event repeats its frames, so the reader holds only one event as a tree at
+ * a time.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 
 static bool read_value(gp_value_tree_t *tree, gp_json_scan_t *scan, gp_value_t *ret_value);
 
-/* A text with escapes is not in the input as it is. */
+/* A text with escapes differs from its bytes in the input, so it needs a copy. */
 static bool read_escaped(gp_value_tree_t *tree, gp_json_slice_t slice, gp_value_t *ret_value)
 {
   size_t at = tree->base + (size_t)(slice.text - tree->text);
@@ -82,7 +82,7 @@ static bool read_dict(gp_value_tree_t *tree, gp_json_scan_t *scan, gp_value_t *r
   return good;
 }
 
-/* Goes at most GP_JSON_SCAN_DEPTH deep. */
+/* Recurses at most GP_JSON_SCAN_DEPTH deep. */
 static bool read_value(gp_value_tree_t *tree, gp_json_scan_t *scan, gp_value_t *ret_value)
 {
   gp_json_slice_t slice;
@@ -118,9 +118,7 @@ bool gp_import_read_json(gp_value_tree_t *tree, size_t length, gp_value_t *ret_v
   return read_value(tree, &scan, ret_value);
 }
 
-/*
- * The document, which is read a part at a time: an event, or a whole member that is small beside them.
- */
+/* The document is read in parts: an event, or a whole member, since the others are small. */
 
 typedef struct reader {
   gp_import_t *import;
@@ -132,7 +130,7 @@ static bool scan_failed(reader_t *reader)
   return gp_value_tree_fail(&reader->import->tree, reader->scan.error_at, "%s", reader->scan.error);
 }
 
-/* The next value, until the scan goes on. */
+/* Reads the next value; valid until the scan goes on. */
 static bool read_part(reader_t *reader, gp_value_t *ret_value, gp_json_slice_t *ret_text)
 {
   gp_value_tree_t *tree = &reader->import->tree;
@@ -154,7 +152,7 @@ static bool read_segments(reader_t *reader)
     return false;
   if (value.kind != GP_VALUE_LIST)
     return gp_value_tree_fail(tree, tree->base, "not a snapshot of PyTorch: segments are no list");
-  (void)gp_import_claim(value.container); /* nothing else can be it */
+  (void)gp_import_claim(value.container); /* cannot fail: it is the first container */
   return gp_import_segments(reader->import, value.container);
 }
 
@@ -173,7 +171,7 @@ static bool read_traces(reader_t *reader)
 {
   gp_json_scan_t *scan = &reader->scan;
   int device = 0;
-  if (gp_json_scan_peek(scan) == 'n') /* null: none */
+  if (gp_json_scan_peek(scan) == 'n') /* null: no traces */
     return gp_json_scan_skip(scan) || scan_failed(reader);
   bool good = gp_json_scan_begin(scan, '[');
   while (good && gp_json_scan_element(scan)) {
@@ -185,7 +183,7 @@ static bool read_traces(reader_t *reader)
   return scan->error ? scan_failed(reader) : good;
 }
 
-/* Small members, whose text is kept until all has been read: values do not outlive a part. */
+/* Small members. Their text is kept until the end, because values do not outlive a part. */
 typedef struct kept {
   const char *name;
   char *text;
@@ -198,7 +196,7 @@ static bool keep(reader_t *reader, kept_t *kept)
   gp_json_slice_t text;
   if (!gp_json_scan_value(&reader->scan, &text))
     return scan_failed(reader);
-  free(kept->text); /* the last one counts */
+  free(kept->text); /* the last one wins */
   kept->text = strndup(text.text, text.length);
   kept->length = text.length;
   kept->at = reader->scan.at - text.length;
@@ -233,7 +231,7 @@ static bool read_members(reader_t *reader, kept_t *kept, size_t kept_count)
   return true;
 }
 
-/* Texts of values are in the text that was kept, which becomes the document's. */
+/* The values' texts point into the kept text, which the document takes over. */
 static bool take_kept(gp_import_t *import, kept_t *kept, gp_value_t *ret_value)
 {
   gp_value_tree_t *tree = &import->tree;
@@ -250,7 +248,7 @@ bool gp_import_json_parts(gp_import_t *import, gp_input_t *input, gp_import_top_
   kept_t kept[] = {{.name = "gpupool"}, {.name = "allocator_settings"}};
 
   gp_json_scan_init_input(&reader.scan, input);
-  bool is_list = gp_json_scan_peek(&reader.scan) == '['; /* PyTorch 1: nothing but segments */
+  bool is_list = gp_json_scan_peek(&reader.scan) == '['; /* PyTorch 1: only segments */
   bool good = is_list ? read_segments(&reader) : read_members(&reader, kept, 2);
   good = good && (gp_json_scan_end(&reader.scan) || scan_failed(&reader));
   gp_value_tree_clear(&import->tree);
@@ -263,7 +261,7 @@ bool gp_import_json_parts(gp_import_t *import, gp_input_t *input, gp_import_top_
   return good;
 }
 
-/* As PyTorch 1 has them. */
+/* True if the document is a list of segments, as PyTorch 1 writes it. */
 static bool is_list_of_segments(gp_json_scan_t *scan)
 {
   gp_json_slice_t name;

@@ -1,6 +1,5 @@
 /*
- * What the parts of a snapshot of PyTorch are read with: members of dicts, with the place that they are at in
- * messages.
+ * Helpers that read the parts of a PyTorch snapshot: members of dicts, with their place for messages.
  */
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /*
- * Reads a Python pickle of protocol 2 to 5 into values. A pickle is a program for a machine with a stack; of
- * it only what makes numbers, texts, lists and dicts is performed. What would import or call something is
- * refused, so nothing that a file says is ever executed.
+ * Reads a Python pickle of protocol 2 to 5 into values. A pickle is a program for a stack machine. This
+ * reader performs only opcodes that make numbers, texts, lists and dicts, and refuses those that import or
+ * call. So it never executes what a file contains.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -12,17 +12,17 @@
 
 typedef struct machine {
   gp_value_tree_t *tree;
-  size_t at;        /* of the next byte */
-  size_t opcode_at; /* of the opcode that is performed */
+  size_t at;        /* offset of the next byte */
+  size_t opcode_at; /* offset of the current opcode */
   gp_value_t *stack;
   size_t depth, stack_room;
-  size_t *marks; /* depths */
+  size_t *marks; /* stack depths */
   size_t mark_count, mark_room;
   gp_value_t *memo;
   size_t memo_count, memo_room; /* count: one more than the highest index in use */
 } machine_t;
 
-/* What to say of an opcode that is not performed. */
+/* The name of an opcode that the reader refuses; NULL: not one of those. */
 static const char *forbidden_name(unsigned char opcode)
 {
   switch (opcode) {
@@ -78,7 +78,7 @@ static bool push_kind(machine_t *machine, gp_value_kind_t kind, int64_t integer)
   return push(machine, &value);
 }
 
-/* The argument of an opcode: so many bytes of the input. NULL: they are not there. */
+/* The argument of an opcode, the next `bytes` bytes of the input. NULL: the input is too short. */
 static const char *take(machine_t *machine, uint64_t bytes)
 {
   if (bytes > machine->tree->length - machine->at) {
@@ -113,7 +113,7 @@ static bool push_number(machine_t *machine, int bytes, bool is_signed)
   return push_kind(machine, GP_VALUE_INTEGER, is_signed ? (int32_t)(uint32_t)number : (int64_t)number);
 }
 
-/* Little-endian, two's complement, of any length. */
+/* Pushes a little-endian two's complement integer of any length. */
 static bool push_long(machine_t *machine, int length_bytes)
 {
   uint64_t length, number = 0;
@@ -154,9 +154,7 @@ static bool push_text(machine_t *machine, int length_bytes)
   return push(machine, &value);
 }
 
-/*
- * Containers. What an opcode takes from the stack lies above the last mark.
- */
+/* Containers. An opcode takes the values above the last mark. */
 
 static size_t base_of(const machine_t *machine)
 {
@@ -191,7 +189,7 @@ static bool push_container(machine_t *machine, gp_value_kind_t kind, size_t firs
   return push(machine, &value);
 }
 
-/* A container of what is above the mark. */
+/* Makes a container of the values above the mark. */
 static bool gather(machine_t *machine, gp_value_kind_t kind)
 {
   size_t first = 0;
@@ -230,7 +228,7 @@ static bool put_memo(machine_t *machine, uint64_t index)
 {
   if (!need(machine, 1))
     return false;
-  if (index >= machine->tree->length) /* each takes two bytes of the input */
+  if (index >= machine->tree->length) /* each entry takes two bytes of the input */
     return fail(machine, "a memo that is larger than the file");
   while (index >= machine->memo_count) {
     if (!reserve(
@@ -296,7 +294,7 @@ static bool perform(machine_t *machine, unsigned char opcode)
 {
   switch (opcode) {
   case 0x80: return check_protocol(machine);
-  case 0x95: return take(machine, 8) != NULL; /* FRAME: how far to read ahead */
+  case 0x95: return take(machine, 8) != NULL; /* FRAME: a hint to read ahead */
   case '(': return push_mark(machine);
   case 'N': return push_kind(machine, GP_VALUE_NONE, 0);
   case 0x88: return push_kind(machine, GP_VALUE_BOOL, 1);

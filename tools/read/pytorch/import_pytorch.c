@@ -1,6 +1,6 @@
 /*
- * A snapshot of PyTorch as one of gpupool's. The reader checks it on the way: a value that is missing or
- * cannot be is an error that names its place, since figures made of half of a file would look like figures.
+ * Makes a gpupool snapshot of PyTorch's, and checks it on the way. A missing or impossible value is an
+ * error that names its place: figures from half a file would look valid.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -16,7 +16,7 @@
 static void add_text(gp_import_t *import, cJSON *object, const char *name, const gp_value_t *value)
 {
   char *copy =
-      gp_import_copy(import, value); /* without memory the member is missing, and the error is noted */
+      gp_import_copy(import, value); /* without memory the member is missing, but the error is noted */
   if (copy)
     cJSON_AddStringToObject(object, name, copy);
   free(copy);
@@ -31,7 +31,7 @@ static void add_number(cJSON *object, const char *name, const gp_value_t *value)
     cJSON_AddNullToObject(object, name);
 }
 
-/* Texts and numbers; what is deeper is PyTorch's own. */
+/* Adds texts and numbers; deeper values are PyTorch's own. */
 static void add_settings(gp_import_t *import, cJSON *settings, const gp_value_t *from)
 {
   char number[32];
@@ -43,7 +43,7 @@ static void add_settings(gp_import_t *import, cJSON *settings, const gp_value_t 
       return;
     snprintf(number, sizeof(number), "%" PRId64, value->kind == GP_VALUE_INTEGER ? value->integer : 0);
     if (cJSON_GetObjectItemCaseSensitive(settings, name))
-      (void)0; /* the first one counts */
+      (void)0; /* the first one wins */
     else if (value->kind == GP_VALUE_TEXT)
       add_text(import, settings, name, value);
     else if (value->kind == GP_VALUE_INTEGER)
@@ -56,13 +56,13 @@ static void add_settings(gp_import_t *import, cJSON *settings, const gp_value_t 
   }
 }
 
-/* What the parts add to as they are read. */
+/* Creates what the parts add to. */
 static bool begin(gp_import_t *import)
 {
   cJSON *root = import->snapshot->root;
   cJSON *streams = cJSON_AddArrayToObject(root, "streams"),
         *threads = cJSON_AddArrayToObject(root, "threads");
-  cJSON *thread = cJSON_CreateObject(); /* one stands for all: it is not known which */
+  cJSON *thread = cJSON_CreateObject(); /* PyTorch does not tell threads apart */
   cJSON_AddNumberToObject(thread, "tid", 0);
   cJSON_AddStringToObject(thread, "name", "unknown");
   if (!streams || !threads || !cJSON_AddItemToArray(threads, thread)) {
@@ -72,7 +72,7 @@ static bool begin(gp_import_t *import)
   return gp_import_events_begin(import);
 }
 
-/* The small parts of the tree. */
+/* Makes the small parts of the tree. */
 static bool make_root(gp_import_t *import, const gp_import_top_t *top)
 {
   cJSON *root = import->snapshot->root;
@@ -105,7 +105,7 @@ static bool keep_column(gp_import_t *import, int column, gp_column_t **ret_colum
   return true;
 }
 
-/* Those that the caller did not ask for were needed on the way only. */
+/* Keeps the columns that the caller asked for; the import needed the others only meanwhile. */
 static bool keep_columns(gp_import_t *import, unsigned columns)
 {
   gp_snapshot_events_t *events = &import->snapshot->events;
@@ -118,7 +118,7 @@ static bool keep_columns(gp_import_t *import, unsigned columns)
   return !import->says_device_free || keep_column(import, GP_IMPORT_DEVICE_FREE, &events->device_free);
 }
 
-/* The rest, when segments and events have been read. */
+/* Completes the snapshot after segments and events. */
 static bool end(gp_import_t *import, const gp_import_top_t *top)
 {
   gp_snapshot_t *snapshot = import->snapshot;
@@ -139,7 +139,7 @@ static bool end(gp_import_t *import, const gp_import_top_t *top)
   return true;
 }
 
-/* list: NULL if there are no traces. */
+/* list NULL: no traces. */
 static bool read_traces(gp_import_t *import, const gp_container_t *list)
 {
   if (list && list->count > GP_SNAPSHOT_DEVICES)
@@ -164,8 +164,8 @@ static bool read_pickle(gp_import_t *import, gp_import_top_t *ret_top)
 
   if (!gp_import_read_pickle(&import->tree, &top))
     return false;
-  if (top.kind == GP_VALUE_LIST) {        /* PyTorch 1: nothing but segments */
-    (void)gp_import_claim(top.container); /* the first one */
+  if (top.kind == GP_VALUE_LIST) {        /* PyTorch 1: only segments */
+    (void)gp_import_claim(top.container); /* cannot fail: it is the first */
     segments = top.container;
   } else if (top.kind != GP_VALUE_DICT) {
     return gp_value_tree_fail(&import->tree, 0, "not a snapshot of PyTorch: neither a dict nor a list");
@@ -184,7 +184,7 @@ static bool read_pickle(gp_import_t *import, gp_import_top_t *ret_top)
   return gp_import_segments(import, segments) && read_traces(import, traces);
 }
 
-/* input: of JSON; NULL: the document is a pickle. Gives the import back. */
+/* input: JSON; NULL: the document is a pickle. Frees the import. */
 static gp_snapshot_t *finish(gp_import_t *import, gp_input_t *input, unsigned columns)
 {
   gp_import_top_t top = {.own = {.kind = GP_VALUE_NONE}, .settings = {.kind = GP_VALUE_NONE}};

@@ -1,7 +1,7 @@
 /*
- * What follows from the events of PyTorch. They name addresses only, so blocks are told apart by going
- * backwards from those of the segments: a free brings a block into being, an alloc ends it. Then once
- * forwards for times and sums.
+ * Computes what follows from PyTorch's events. They name only addresses, so a backward pass tells blocks
+ * apart, starting from those in the segments: going back, a free creates a block and an alloc removes it. A
+ * forward pass then computes times and sums.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -10,16 +10,17 @@
 #include "tools/output.h"
 #include "tools/read/pytorch/import_parts.h"
 
-#define ROUND_BYTES UINT64_C(512) /* what PyTorch rounds sizes up to, unless told otherwise */
+#define ROUND_BYTES UINT64_C(512) /* PyTorch's default rounding of sizes */
 
 typedef struct replay {
   gp_import_t *import;
   gp_snapshot_events_t *events;
   gp_block_map_t
-      blocks[GP_SNAPSHOT_DEVICES]; /* by address + 1; marked: its free_requested is still to come */
-  uint64_t count;                  /* blocks met; the last is numbered 1, until all are turned round */
-  uint64_t *alloc_ns;              /* by number: time of the alloc + 1, 0: not recorded */
-  size_t *final_blocks;            /* by number - 1: index + 1 of a block of the snapshot, first ones only */
+      blocks[GP_SNAPSHOT_DEVICES]; /* by address + 1; marked: the replay has not met its free_requested */
+  uint64_t count;                  /* blocks met, numbered from 1 until number_blocks reverses the order */
+  uint64_t *alloc_ns;              /* by number: time of the alloc + 1; 0: not recorded */
+  size_t *final_blocks;            /* by number - 1: index + 1 of a block of the snapshot (these come
+                                      first) */
 } replay_t;
 
 static bool no_memory(replay_t *replay)
@@ -37,7 +38,7 @@ static gp_event_kind_t kind_of(const replay_t *replay, size_t i)
   return (gp_event_kind_t)replay->events->kinds[*at(replay, GP_COLUMN_ACTION, i)];
 }
 
-/* said: what gpupool's export wrote; PyTorch says nothing, which is 0. */
+/* said: the rounded size that gpupool's export wrote; 0: PyTorch, which writes none. */
 static uint64_t rounded(uint64_t size, uint64_t said)
 {
   if (said)
@@ -52,7 +53,7 @@ static bool meet(replay_t *replay, int device, uint64_t address, uint64_t size, 
   return gp_block_map_put(&replay->blocks[device], &entry) || no_memory(replay);
 }
 
-/* Those of the snapshot come first, so that number - 1 leads to them. */
+/* Meets the snapshot's blocks first, so that number - 1 is their index in final_blocks. */
 static bool meet_final_blocks(replay_t *replay)
 {
   gp_snapshot_t *snapshot = replay->import->snapshot;
@@ -97,11 +98,12 @@ static bool undo(replay_t *replay, size_t i, size_t final_count)
   if (block->address <= final_count)
     replay->import->snapshot->blocks[replay->final_blocks[block->address - 1] - 1].time_ns =
         (uint64_t)*at(replay, GP_COLUMN_TIME_NS, i);
-  (void)gp_block_map_take(blocks, address + 1, NULL); /* it is there */
+  (void)gp_block_map_take(blocks, address + 1, NULL); /* cannot fail: it is there */
   return true;
 }
 
-/* Numbers grow with time: the last one met is the oldest. Then what needs the time of the alloc. */
+/* Reverses the numbers, because the block met last is the oldest. Then fills
+ * in what needs the alloc's time. */
 static bool number_blocks(replay_t *replay)
 {
   gp_snapshot_t *snapshot = replay->import->snapshot;
@@ -140,9 +142,8 @@ static bool number_blocks(replay_t *replay)
   return true;
 }
 
-/*
- * Statistics: how much of each gauge goes up and down in the events says where it began.
- */
+/* Statistics. The end value, and how much a gauge rises and falls in the events,
+ * give its value at their beginning. */
 
 typedef enum gauge {
   ALLOCATION,
@@ -164,7 +165,7 @@ typedef struct change {
 
 #define CHANGES_MOST 5
 
-/* Bytes that came from the driver just before event i, for it. */
+/* Bytes that the driver supplied for event i, just before it. */
 static uint64_t driver_bytes(const replay_t *replay, size_t i)
 {
   int64_t device = *at(replay, GP_COLUMN_DEVICE, i);
@@ -180,8 +181,8 @@ static uint64_t driver_bytes(const replay_t *replay, size_t i)
   return bytes;
 }
 
-/* What an event changes. What comes from the driver is cached only as far as the block that it came for
- * leaves some of it. Returns how many there are. */
+/* Fills in the changes that an event makes, and returns their number. Memory from the driver becomes cached
+ * only as far as it exceeds the block that it was for. */
 static size_t changes_of(const replay_t *replay, size_t i, change_t *changes)
 {
   uint64_t size = (uint64_t)*at(replay, GP_COLUMN_SIZE, i);
@@ -242,7 +243,7 @@ static gp_gauge_t *gauge_of(gp_snapshot_device_t *device, gauge_t gauge)
   return &stats->deferred_bytes;
 }
 
-/* What the segments say is there at the end: current. */
+/* Adds what the segments hold at the end: the gauges' current values. */
 static void add_segments(const gp_snapshot_t *snapshot, gp_snapshot_device_t *device)
 {
   uint64_t idle = 0, largest = 0;
@@ -274,7 +275,7 @@ static void add_segments(const gp_snapshot_t *snapshot, gp_snapshot_device_t *de
       device->stats.inactive_split_bytes.current += idle_here;
   }
   device->stats.inactive_split_bytes.peak =
-      device->stats.inactive_split_bytes.current; /* no more is known of it */
+      device->stats.inactive_split_bytes.current; /* nothing else is known */
   device->stats.inactive_split_bytes.allocated = device->stats.inactive_split_bytes.current;
   device->efficiency = device->stats.reserved_bytes.current ? (double)device->stats.requested_bytes.current /
                                                                   (double)device->stats.reserved_bytes.current
@@ -294,10 +295,8 @@ static void count_calls(const replay_t *replay, size_t i, gp_stats_t *stats)
   }
 }
 
-/*
- * The gauges of one device where its events begin: so that the events lead to what the segments hold at the
- * end. Events that contradict that would begin below 0; they begin at 0.
- */
+/* Computes the gauges of one device where its events begin, such that the events lead to what the segments
+ * hold at the end. A gauge that would begin below 0 contradicts its events; it begins at 0. */
 static void begin_gauges(replay_t *replay, gp_snapshot_device_t *device, uint64_t *ret_values)
 {
   uint64_t up[GAUGE_COUNT] = {0}, down[GAUGE_COUNT] = {0};
@@ -321,7 +320,7 @@ static void begin_gauges(replay_t *replay, gp_snapshot_device_t *device, uint64_
   }
 }
 
-/* Carries the values over the device's events; the highest of each is its peak. */
+/* Applies the device's events to the values, and records the peak of each gauge. */
 static void find_peaks(replay_t *replay, gp_snapshot_device_t *device, uint64_t *values)
 {
   change_t changes[CHANGES_MOST];
@@ -357,7 +356,7 @@ static void sum_device(replay_t *replay, gp_snapshot_device_t *device)
     if (*at(replay, GP_COLUMN_DEVICE, i) == device->device)
       count_calls(replay, i, &device->stats);
   }
-  /* Segments older than the events came from the driver, too. */
+  /* The driver also supplied the segments that are older than the events. */
   device->stats.driver_allocs = device->stats.segment.allocated;
   device->stats.driver_frees = device->stats.segment.freed;
   uint64_t asked = device->stats.cache_hits + device->stats.cache_misses;

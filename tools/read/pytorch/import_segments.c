@@ -14,7 +14,7 @@ static gp_snapshot_state_t state_of(const gp_value_t *state)
   return gp_snapshot_state_of(state->text, state->length);
 }
 
-/* Until PyTorch 2.0 a block had no stack of its own but a history of owners, the last one first. */
+/* Until PyTorch 2.0 a block had no stack, but a history of owners, the latest first. */
 static const gp_value_t *owner_of(const gp_value_t *block)
 {
   const gp_value_t *history = gp_value_member(block, "history");
@@ -43,7 +43,7 @@ static bool read_block(gp_import_place_t *place, const gp_snapshot_segment_t *se
   block->requested = real_size && real_size->kind == GP_VALUE_INTEGER && real_size->integer >= 0
                          ? (uint64_t)real_size->integer
                          : block->size;
-  /* The address has been there since 2.1; it is what the sizes before it say. */
+  /* "address" exists since 2.1; before, the sizes of the preceding blocks give it. */
   *address += block->size;
   return gp_import_number(place, "address", INT64_MAX, false, &block->address) &&
          gp_import_number(place, "requested_size", GP_IMPORT_NUMBER_MOST, false, &block->requested) &&

@@ -1,5 +1,5 @@
 /*
- * Frames and stacks of PyTorch. A pickle shares equal ones, JSON repeats them: both become one in the tables.
+ * PyTorch's frames and stacks. A pickle shares equal ones, JSON repeats them; the tables hold each once.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -7,7 +7,8 @@
 #include "tools/read/pytorch/import_parts.h"
 #include "tools/read/json_scan.h"
 
-/* Texts are shared in the input and not in the snapshot, so a small file could ask for any amount of them. */
+/* The input may share texts, the snapshot does not: a limit, so that a small
+ * file cannot demand any amount. */
 #define TEXT_BYTES_FIRST (UINT64_C(64) << 20)
 #define TEXT_BYTES_TIMES 8
 
@@ -90,7 +91,8 @@ static bool is_same_frame(const gp_snapshot_frame_t *a, const gp_snapshot_frame_
   return a->line == b->line && strcmp(a->function, b->function) == 0 && strcmp(a->file, b->file) == 0;
 }
 
-/* The frame that was put at the end of the table, or one that is equal to it: then it is taken back. */
+/* Keeps the frame at the end of the table, or removes it if an equal one
+ * exists. *ret_index: the one kept. */
 static bool keep_frame(gp_import_t *import, int *ret_index)
 {
   gp_snapshot_t *snapshot = import->snapshot;
@@ -116,7 +118,7 @@ static bool keep_frame(gp_import_t *import, int *ret_index)
   return true;
 }
 
-/* What PyTorch writes for what it could not name is no name. */
+/* Treats PyTorch's placeholder for an unknown name as no name. */
 static const gp_value_t *known_text(const gp_value_t *text)
 {
   return text && (gp_value_is(text, "??") || gp_value_is(text, "<unknown>")) ? NULL : text;

@@ -7,7 +7,7 @@
 
 #define CHUNK_CONTAINERS 512
 
-/* A snapshot takes about ten times its size; what takes far more was made to. */
+/* A snapshot takes about ten times its size in memory. One that takes far more was made to exhaust it. */
 #define MEMORY_FIRST (UINT64_C(64) << 20)
 #define MEMORY_TIMES 32
 
@@ -114,7 +114,7 @@ gp_container_t *gp_value_tree_container(gp_value_tree_t *tree, size_t at)
     tree->chunks = chunk;
   }
   gp_container_t *container = &chunk->containers[chunk->count++];
-  container->count = 0; /* items and room may be those of a value that was forgotten */
+  container->count = 0; /* items and room may be left from a forgotten value */
   container->at = at;
   container->note = GP_CONTAINER_NEW;
   return container;
@@ -146,7 +146,7 @@ bool gp_container_append(
     return gp_value_tree_fail(tree, container->at, "a list that is longer than there can be");
   uint32_t needed = container->count + (uint32_t)count;
   if (needed > container->room) {
-    /* Most are filled at once. */
+    /* Most containers are filled at once. */
     uint32_t room = container->room > needed / 2 ? 2 * container->room : needed;
     if (!account_tree(tree, (room - container->room) * sizeof(gp_value_t)))
       return false;

@@ -1,6 +1,6 @@
 /*
- * A tree of values as a pickle or JSON holds them: numbers, texts, lists and dicts. Texts stay in the input
- * where they can. Memory is bounded by the size of the input. One thread at a time.
+ * A tree of values that a pickle or JSON holds: numbers, texts, lists and dicts. Texts stay in the input
+ * where possible. The size of the input bounds the memory. One thread at a time.
  */
 #ifndef GP_TOOLS_READ_PYTORCH_IMPORT_VALUE_H
 #define GP_TOOLS_READ_PYTORCH_IMPORT_VALUE_H
@@ -14,12 +14,12 @@
 typedef enum gp_value_kind {
   GP_VALUE_NONE,
   GP_VALUE_BOOL,    /* integer is 0 or 1 */
-  GP_VALUE_INTEGER, /* 64 bits; larger ones are OTHER, or of JSON FLOAT */
+  GP_VALUE_INTEGER, /* 64 bits; a larger one becomes OTHER, from JSON FLOAT */
   GP_VALUE_FLOAT,
   GP_VALUE_TEXT,
   GP_VALUE_LIST, /* tuples too */
   GP_VALUE_DICT,
-  GP_VALUE_OTHER, /* nothing that a snapshot needs */
+  GP_VALUE_OTHER, /* a value that a snapshot does not need */
 } gp_value_kind_t;
 
 typedef struct gp_container gp_container_t;
@@ -28,21 +28,21 @@ typedef struct gp_value {
   union {
     int64_t integer;
     double number;
-    const char *text; /* length bytes, not ended by a NUL, not checked to be UTF-8 */
+    const char *text; /* length bytes without a NUL, not checked to be UTF-8 */
     gp_container_t *container;
   };
   uint32_t length;
   uint8_t kind;
 } gp_value_t;
 
-/* A list or a dict. Several values may share one, and one may hold itself: the caller bounds
- * how far it follows them. */
+/* A list or a dict. Several values may share one, and one may contain itself: the caller
+ * bounds how far it follows them. */
 struct gp_container {
   gp_value_t *items; /* of a dict: name, value, name, value ... */
-  uint32_t count;    /* items; even for a dict */
+  uint32_t count;    /* number of items; even for a dict */
   uint32_t room;
   size_t at;    /* offset of its beginning in the input */
-  int32_t note; /* the user's: an index, or one of the two below */
+  int32_t note; /* for the user: an index, or one of the two below */
 };
 
 #define GP_CONTAINER_NEW  (-1)
@@ -51,15 +51,15 @@ struct gp_container {
 typedef struct gp_container_chunk gp_container_chunk_t;
 
 typedef struct gp_value_tree {
-  const char *text; /* the input, or what is being read of it, borrowed */
+  const char *text; /* the input, or the part that is being read, borrowed */
   size_t base;      /* offset in the input of text[0] */
-  size_t length;    /* of the input as far as it is known */
+  size_t length;    /* length of the input, as far as known */
   gp_container_chunk_t *chunks;
-  char **copies; /* texts that are not in the input as they are */
+  char **copies; /* texts that differ from their bytes in the input */
   size_t copy_count;
-  size_t used;        /* bytes of memory */
-  size_t value_bytes; /* of them, for values */
-  size_t most;        /* bytes it may take */
+  size_t used;        /* bytes of memory in use */
+  size_t value_bytes; /* part of used: bytes for values */
+  size_t most;        /* limit of used */
   bool failed;
   gp_snapshot_error_t *error;
 } gp_value_tree_t;
@@ -67,39 +67,40 @@ typedef struct gp_value_tree {
 void gp_value_tree_init(gp_value_tree_t *tree, const char *text, size_t length, gp_snapshot_error_t *error);
 void gp_value_tree_fini(gp_value_tree_t *tree);
 
-/* The input is at least so long: what it may take grows with it. */
+/* Tells that the input has at least length bytes; the memory limit grows with it. */
 void gp_value_tree_grow(gp_value_tree_t *tree, size_t length);
 
-/* Forgets all values, whose memory is used for the next ones. */
+/* Forgets all values and reuses their memory. */
 void gp_value_tree_clear(gp_value_tree_t *tree);
 
-/* Notes an error, if there is none yet. Returns false. */
+/* Notes an error, unless one is noted already. Returns false. */
 bool gp_value_tree_fail(gp_value_tree_t *tree, size_t at, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* Accounts for bytes that are about to be allocated; false: too many for an input of this size. */
+/* Accounts for bytes before they are allocated; false: too many for an input of this size. */
 bool gp_value_tree_account(gp_value_tree_t *tree, size_t bytes);
 
-/* Takes over a text from malloc(), which lives as long as the values; NULL is legal. False is an error of the
- * document. */
+/* Takes over a text from malloc(), which then lives as long as the values; NULL is legal.
+ * False is an error of the document. */
 bool gp_value_tree_adopt(gp_value_tree_t *tree, char *text);
 
 /* A new empty list or dict; NULL is an error of the document. */
 gp_container_t *gp_value_tree_container(gp_value_tree_t *tree, size_t at);
 
-/* Puts count values at the end. False is an error of the document. */
+/* Appends count values. False is an error of the document. */
 bool gp_container_append(
     gp_value_tree_t *tree, gp_container_t *container, const gp_value_t *values, size_t count);
 
 bool gp_value_is(const gp_value_t *value, const char *text);
 
-/* The last member of that name of a dict, NULL if there is none or it is no dict. */
+/* The last member of a dict with that name; NULL if missing, or if dict is not a dict. */
 const gp_value_t *gp_value_member(const gp_value_t *dict, const char *name);
 
-/* import_pickle.c: reads a Python pickle, executing nothing. False: see the error of the document. */
+/* import_pickle.c: reads a Python pickle without executing anything.
+ * False: the document holds the error. */
 bool gp_import_read_pickle(gp_value_tree_t *tree, gp_value_t *ret_value);
 
-/* import_json.c: reads the JSON value that text begins with, which is known to be correct. */
+/* import_json.c: reads the JSON value at the beginning of text, which the caller has checked. */
 bool gp_import_read_json(gp_value_tree_t *tree, size_t length, gp_value_t *ret_value);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * The events of a record: every chunk and every event is checked, what is wrong is taken out, and the rest
- * is merged as the library does it.
+ * The events of a record: checks every chunk and event, removes wrong ones, and merges the rest like the
+ * library does.
  */
 #include <stdlib.h>
 
@@ -8,11 +8,11 @@
 #include "tools/read/record/record_parts.h"
 #include "trace/util/sort.h"
 
-/* What GPUPOOL_TRACE_EVENTS allows; small sets of events have smaller chunks, and fewer. */
+/* What GPUPOOL_TRACE_EVENTS allows. Small sets of events have smaller chunks, and fewer of them. */
 #define CHUNKS_MAX (gp_option_table[GP_OPTION_trace_events].maximum / GP_CHUNK_EVENTS + 1)
 
-/* A time of 0 is a place in the file where nothing was written. Times before the beginning, or centuries
- * after it, are no times. */
+/* Time 0 is a part of the file that was never written. Times before the start
+ * or centuries later are invalid. */
 #define TIME_NS_MAX (UINT64_C(1) << 62)
 
 static bool is_sound(const gp_record_t *record, const gp_event_record_t *event)
@@ -25,7 +25,7 @@ static bool is_sound(const gp_record_t *record, const gp_event_record_t *event)
          event->time_ns > 0 && event->time_ns >= document->base_ns && event->time_ns < TIME_NS_MAX;
 }
 
-/* Takes what is wrong out of a chunk. Returns how many events are left; the other end is cut at `room`. */
+/* Removes wrong events from a chunk, and those beyond `room`. Returns how many are left. */
 static uint32_t clean_chunk(gp_record_t *record, gp_event_record_t *events, uint32_t count, size_t room)
 {
   uint32_t kept = 0;
@@ -37,7 +37,7 @@ static uint32_t clean_chunk(gp_record_t *record, gp_event_record_t *events, uint
     }
     events[kept] = events[i];
     if (events[kept].stack >= (int64_t)record->stack_count)
-      events[kept].stack = -1; /* it was not yet in its table */
+      events[kept].stack = -1; /* the stack was not in its table yet */
     if (record->document.thread_count == 0)
       events[kept].thread = 0; /* gp_record_read makes an entry for it */
     if (record->document.stream_count == 0 && events[kept].stream >= 0) {
@@ -49,8 +49,8 @@ static uint32_t clean_chunk(gp_record_t *record, gp_event_record_t *events, uint
   return kept;
 }
 
-/* The section is a copy, so that all can be set right in place. False: there is nothing to be
- * read. */
+/* Checks the section's header. The section is a copy, so it can be corrected in
+ * place. False: no events to read. */
 static bool check_layout(gp_record_t *record)
 {
   gp_chunk_header_t *header = record->sections[GP_SECTION_EVENTS];
@@ -96,7 +96,7 @@ static void clean(gp_record_t *record)
       count = 0;
     }
     if (discarding == i + 1)
-      count = 0; /* given up, and counted as dropped */
+      count = 0; /* discarded; counted as dropped already */
     count = clean_chunk(
         record, gp_chunks_records(chunks, i), count, first < events_there ? events_there - first : 0);
     atomic_store(&chunk->count, count);
@@ -105,7 +105,7 @@ static void clean(gp_record_t *record)
   }
 }
 
-/* Puts the chunks in the order in which they would have been used again. False: no memory. */
+/* Lists the chunks in the order in which the library would have reused them. False: no memory. */
 static bool enlist(gp_chunks_t *chunks)
 {
   gp_chunk_header_t *header = chunks->header;

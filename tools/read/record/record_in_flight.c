@@ -1,7 +1,7 @@
 /*
- * The operation in flight: the newest event of a device, whose slot may not have been written any more. Every
- * older one has, because the device's lock was held for both. While events are not recorded the slots alone
- * say what there is.
+ * Completes the operation in flight: the newest event of a device, whose slot the kill may have left
+ * unwritten. All older slots are written, because the device's lock covered event and slot. If events are
+ * not recorded, only the slots count.
  */
 #include "tools/read/record/record_parts.h"
 
@@ -31,7 +31,7 @@ static void set_owner(gp_block_view_t *block, const gp_event_record_t *event)
   block->stream = block->has_stream ? (uint64_t)event->stream : 0;
 }
 
-/* The segment that can be cut at address; NULL: there is none. */
+/* The cuttable segment that contains address; NULL: none. */
 static const gp_block_view_t *find_cuttable(const gp_copied_array_t *segments, uint64_t address)
 {
   for (size_t i = 0; i < segments->count; i++) {
@@ -43,8 +43,7 @@ static const gp_block_view_t *find_cuttable(const gp_copied_array_t *segments, u
   return NULL;
 }
 
-/* The segment that those bytes are cut from, or the first of those that they are cut
- * from; NULL: there is none. */
+/* The segment from which these bytes are cut, or the first of several; NULL: none. */
 static const gp_block_view_t *find_cut_segment(
     const gp_copied_array_t *segments, uint64_t address, uint64_t size)
 {
@@ -75,13 +74,13 @@ static void finish_alloc(
     gp_copied_array_t *segments, gp_copied_array_t *parts, const gp_event_record_t *event)
 {
   if (find_block(parts, event->address))
-    return; /* the slot of a part is only there when it is complete */
+    return; /* a part's slot appears only when complete */
   gp_block_view_t *block = find_block(segments, event->address);
   if (!block || block->size != event->rounded_size) {
     finish_part(segments, parts, event);
     return;
   }
-  /* Its number may be there already, and its state not yet. */
+  /* The slot may have the new number already, but not the new state. */
   if (block->block_id > event->block_id ||
       (block->block_id == event->block_id && block->state == GP_BLOCK_ALLOCATED))
     return;
@@ -97,7 +96,7 @@ static void finish_free(gp_copied_array_t *array, const gp_event_record_t *event
   block->refs = 0;
 }
 
-/* A part that is idle ends, as its slot does. */
+/* An idle part loses its slot, so removes the part. */
 static void finish_part_use(gp_copied_array_t *parts, const gp_event_record_t *event)
 {
   gp_block_view_t *part = find_block(parts, event->address);
@@ -105,7 +104,7 @@ static void finish_part_use(gp_copied_array_t *parts, const gp_event_record_t *e
     remove_block(parts, part);
 }
 
-/* No event tells of which context memory is; 0: stream-ordered memory is of none. */
+/* Events do not tell the context. 0: none, for stream-ordered memory. */
 static uint64_t context_of(const gp_copied_array_t *segments, const gp_event_record_t *event)
 {
   if (event->stream >= 0)
@@ -190,7 +189,8 @@ static void finish_event(gp_record_t *record, const gp_event_record_t *event)
 void gp_record_finish_operations(gp_record_t *record)
 {
   const gp_event_merge_t *events = &record->events;
-  /* Without a description it was not yet said what is recorded: it is the first operation of all. */
+  /* Without a description the library had not written yet what it records: this
+   * is the first operation of all. */
   bool has_newest =
       record->document.recording == GP_RECORDING_ALL || record->document.description.length == 0;
   uint64_t seen = 0;

@@ -1,19 +1,19 @@
 /*
- * The memory in a record: slots and statistics. Statistics may have been killed between two additions, so
- * what they say of the present is counted anew from the slots.
+ * The memory in a record: slots and statistics. The kill may have come between two additions to the
+ * statistics, so their present values are recomputed from the slots.
  */
 #include <string.h>
 
 #include "tools/read/record/record_parts.h"
 #include "trace/util/pages.h"
 
-/* Room beside the slots, for the one operation in flight. */
+/* Room beside the slots for the operation in flight. */
 #define IN_FLIGHT 1
 
-/* What slots become. */
+/* What slots turn into. */
 typedef enum kind {
-  SEGMENT, /* whole or cut */
-  PART,    /* a block that is cut from a segment */
+  SEGMENT, /* whole or cut into parts */
+  PART,    /* a block cut from a segment */
   FORWARDED,
   KINDS,
 } kind_t;
@@ -53,7 +53,7 @@ static void add_forwarded(gp_record_t *record, const gp_live_slot_t *slot, gp_li
       .has_stream = has_stream};
 }
 
-/* A segment that is cut is idle and has no owner, until its parts are cut off. */
+/* A cut segment starts as idle without an owner, until its parts are put in. */
 static void add_block(gp_record_t *record, const gp_live_slot_t *slot, gp_live_word_t word)
 {
   gp_copied_array_t *array = word.is_cut ? &record->parts[word.device] : &record->copies[word.device].blocks;
@@ -98,7 +98,7 @@ bool gp_record_make_array(gp_copied_array_t *array, size_t capacity, size_t item
   return true;
 }
 
-/* Visits the slots that make sense; with count, only counts them for each device. */
+/* Visits the valid slots; with counts, only counts them for each device. */
 static void visit_slots(gp_record_t *record, size_t counts[GP_MAX_DEVICES][KINDS])
 {
   const gp_live_slot_t *slots = record->sections[GP_SECTION_LIVE];
@@ -162,7 +162,7 @@ static void set_gauge(gp_gauge_t *gauge, uint64_t current)
     gauge->peak = current;
 }
 
-/* What the statistics say of the present, from what there is. */
+/* Recomputes the present values of the statistics. */
 static void count_copy(gp_device_copy_t *copy)
 {
   gp_stats_t now = {0};

@@ -1,8 +1,8 @@
 /*
- * What the files of the record reader know of each other: record_sections.c has header and sections,
- * record_reader.c, above them, the tables, record_events.c the events, record_live.c the memory: for it
- * record_in_flight.c completes the operation that the kill interrupted, and record_segments.c gives segments
- * their parts back.
+ * What the files of the record reader share. record_sections.c reads header and sections, record_events.c
+ * the events, record_live.c the memory, and record_reader.c, above all others, the tables.
+ * record_in_flight.c completes the operation that the kill interrupted. record_segments.c puts parts into
+ * their segments.
  */
 #ifndef GP_TOOLS_READ_RECORD_RECORD_PARTS_H
 #define GP_TOOLS_READ_RECORD_RECORD_PARTS_H
@@ -11,29 +11,29 @@
 #include "trace/record/live.h"
 
 /*
- * Copies header and sections. A section counts only if it is no larger than the library ever makes it and
- * shares no byte with another one: so what is copied is bounded, whatever the header says. Holes of the file
- * take no memory. False, after gp_record_refuse: the file is no record, or the host has no memory.
+ * Copies header and sections. Accepts a section only if it is no larger than the library ever makes it and
+ * shares no byte with another: this bounds the copy, whatever the header says. Holes of the file take no
+ * memory. False, after gp_record_refuse: the file is not a record, or the host has no memory.
  */
 bool gp_record_read_sections(gp_record_t *record, int fd, gp_record_header_t *ret_header);
 
-/* Fills record->events from the section of events. False: the host has no memory. */
+/* Fills record->events from the section of events. False: no host memory. */
 bool gp_record_read_events(gp_record_t *record);
 
-/* Fills record->copies and document.devices from slots and statistics; after the events. False: no memory. */
+/* Fills record->copies and document.devices from slots and statistics; call it
+ * after the events. False: no memory. */
 bool gp_record_read_live(gp_record_t *record);
 
-/*
- * Sets copies and parts right by the newest event of each device. Each array has room for one more. Segments
- * are in copies, unordered, as one block each; a block that is cut from one is in parts.
- */
+/* Corrects copies and parts by the newest event of each device. Each array has room for one more item.
+ * copies holds segments, unordered, as one block each; parts holds blocks cut from them. */
 void gp_record_finish_operations(gp_record_t *record);
 
-/* Brings the memory of a device into its final form: ordered, segments with parts and
- * holes. False: no memory. */
+/* Brings a device's memory into its final form: sorted, with segments made of
+ * parts and holes. False: no memory. */
 bool gp_record_order_memory(gp_record_t *record, int device);
 
-/* Room for so many items, and their order. False: the host has no memory. drop: NULL pages are legal. */
+/* Allocates capacity items and their order. False: no host memory.
+ * gp_record_drop_array: NULL pages are legal. */
 bool gp_record_make_array(gp_copied_array_t *array, size_t capacity, size_t item_bytes);
 void gp_record_drop_array(gp_copied_array_t *array);
 
@@ -47,7 +47,7 @@ static inline gp_forwarded_t *gp_record_forwarded(const gp_copied_array_t *array
   return (gp_forwarded_t *)array->items + i;
 }
 
-/* A segment that may be cut: no block of its whole size ever was in it. */
+/* True if the segment may be cut: it never held a block of its whole size. */
 static inline bool gp_record_is_cuttable(const gp_block_view_t *segment)
 {
   return segment->state == GP_BLOCK_IDLE && segment->block_id == 0;

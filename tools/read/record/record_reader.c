@@ -46,8 +46,8 @@ static void use_threads(gp_record_t *record)
   record->document.thread_count = count;
 }
 
-/* Without the table of streams nothing names one. Without that of threads every event still does: it gets an
- * entry. */
+/* Notes lost tables. Without the table of streams no event names a stream. Without the table of threads
+ * every event still needs one, so adds an entry. */
 static void tell_lost_tables(gp_record_t *record)
 {
   static const gp_thread_entry_t lost = {.tid = 0, .name = "(lost)"};
@@ -80,8 +80,8 @@ static void use_streams(gp_record_t *record)
   record->document.stream_count = count;
 }
 
-/* Stacks are checked one by one as they are written (trace/snapshot/document_stacks.c); what is wrong ends
- * the list. */
+/* Counts the stacks. trace/snapshot/document_stacks.c checks each as it writes
+ * it; a wrong one ends the list. */
 static void use_stacks(gp_record_t *record)
 {
   gp_stack_logs_t *logs = &record->document.stacks;
@@ -122,7 +122,7 @@ static bool mark_is_sound(const gp_record_t *record, const gp_mark_record_t *mar
          mark->thread < record->document.thread_count;
 }
 
-/* False: the host has no memory. */
+/* False: no host memory. */
 static bool use_marks(gp_record_t *record)
 {
   const gp_mark_table_t *table = record->sections[GP_SECTION_MARKS];

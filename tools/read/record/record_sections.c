@@ -1,5 +1,5 @@
 /*
- * Header and sections of a record, out of its file.
+ * Reads header and sections of a record from its file.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -14,7 +14,7 @@
 
 #define SLACK_BYTES 64
 
-/* Reads up to bytes; less at the end of the file. -1 with errno. */
+/* Reads up to `bytes` bytes; fewer at the end of the file. -1 with errno. */
 static ssize_t read_at(int fd, void *buffer, size_t bytes, uint64_t offset)
 {
   size_t done = 0;
@@ -31,10 +31,8 @@ static ssize_t read_at(int fd, void *buffer, size_t bytes, uint64_t offset)
   return (ssize_t)done;
 }
 
-/*
- * The next bytes of [offset, end) that the file really has, lseek(2): *ret_begin to *ret_end. False: only a
- * hole is left. Where a file system knows no holes, all is data.
- */
+/* Finds the next data in [offset, end), from *ret_begin to *ret_end, with lseek(2). False: only a hole is
+ * left. If the file system does not support holes, everything is data. */
 static bool find_data(int fd, uint64_t offset, uint64_t end, uint64_t *ret_begin, uint64_t *ret_end)
 {
   off_t data = lseek(fd, (off_t)offset, SEEK_DATA);
@@ -46,7 +44,8 @@ static bool find_data(int fd, uint64_t offset, uint64_t end, uint64_t *ret_begin
   return *ret_begin < *ret_end;
 }
 
-/* Reads [offset, offset + bytes) into zeroed memory, of which holes touch nothing. 0 or an errno. */
+/* Reads [offset, offset + bytes) into zeroed memory, and leaves it untouched
+ * for holes. Returns 0 or an errno. */
 static int read_sparse(int fd, char *zeroed, size_t bytes, uint64_t offset)
 {
   uint64_t begin, end;
@@ -77,8 +76,7 @@ static bool check_header(gp_record_t *record, const gp_record_header_t *header)
   return true;
 }
 
-/* The first of the sections before this one that was read and shares bytes with it;
- * GP_SECTION_COUNT: none. */
+/* The first earlier section that was read and overlaps this one; GP_SECTION_COUNT: none. */
 static gp_section_t find_overlap(
     const gp_record_t *record, const gp_record_header_t *header, gp_section_t section)
 {
@@ -98,8 +96,8 @@ static void lose(gp_record_t *record, gp_section_t section, const char *why, con
   gp_record_add_note(record, "the section of %s is lost: %s%s", gp_section_name(section), why, name);
 }
 
-/* Copies a section as far as it is there and its place makes sense. False, after gp_record_refuse: no memory,
- * or it cannot be read. */
+/* Copies as much of a section as exists, if its place is valid. False, after gp_record_refuse:
+ * no memory, or it cannot be read. */
 static bool read_section(
     gp_record_t *record, int fd, uint64_t file_bytes, const gp_record_header_t *header, gp_section_t section)
 {
@@ -122,7 +120,7 @@ static bool read_section(
   }
   uint64_t bytes = offset >= file_bytes ? 0 : used < file_bytes - offset ? used : file_bytes - offset;
   char *copy = calloc(
-      1, (size_t)bytes + SLACK_BYTES); /* large ones are pages that take nothing before they are touched */
+      1, (size_t)bytes + SLACK_BYTES); /* calloc maps large blocks, which take no memory until touched */
   if (!copy)
     return gp_record_refuse(record, "out of memory");
   record->sections[section] = copy;

@@ -1,6 +1,6 @@
 /*
- * Memory in order of address: what overlaps is taken out, and segments get their parts back, with the idle
- * memory between them, which has no slots. Neighbours that a part joins are one segment.
+ * Sorts memory by address. Removes overlaps, and fills segments with their parts and the idle memory
+ * between them, which has no slots. Neighbours that one part spans become one segment.
  */
 #include "tools/read/record/record_parts.h"
 #include "trace/util/pages.h"
@@ -15,7 +15,7 @@ static uint64_t end_of(const gp_block_view_t *block)
   return block->address + block->size;
 }
 
-/* Sorts by address; of two that overlap the older one goes: one of them is damaged. */
+/* Sorts by address. Of two blocks that overlap, one is damaged: drops the older. */
 static void sort_blocks(gp_record_t *record, gp_copied_array_t *array)
 {
   for (size_t i = 0; i < array->count; i++)
@@ -54,10 +54,8 @@ static void put_hole(gp_copied_array_t *array, uint64_t begin, uint64_t end, con
     put(array, &hole, segment);
 }
 
-/*
- * A part whose segment has no slot. Where the record says that slots may be missing, it is kept, as a segment
- * of its own; elsewhere it is damaged.
- */
+/* Adds a part whose segment has no slot. If slots may be missing, it becomes a segment of
+ * its own; otherwise it is damaged. */
 static void put_alone(
     gp_record_t *record, gp_copied_array_t *array, const gp_block_view_t *part, uint64_t end)
 {
@@ -67,7 +65,7 @@ static void put_alone(
     gp_record_note_damage(record);
 }
 
-/* Parts [*at, ...) that begin in the segment, and what is between them. */
+/* Adds the parts [*at, ...) that begin in the segment, and the holes between them. */
 static void put_segment(gp_record_t *record, gp_copied_array_t *array, const gp_block_view_t *segment,
     const gp_copied_array_t *parts, size_t *at)
 {
@@ -83,13 +81,13 @@ static void put_segment(gp_record_t *record, gp_copied_array_t *array, const gp_
     begin = end_of(part);
   }
   if (begin == segment->address)
-    put(array, segment, segment); /* it is one block */
+    put(array, segment, segment); /* the segment is one block */
   else
     put_hole(array, begin, end_of(segment), segment);
 }
 
-/* Mapped memory has a slot for each piece: the segment and the next one are one where a part lies in both.
- * at: the first part that the segment may have. */
+/* Mapped memory has a slot for each piece. True if segment and next are one, because a part lies in both.
+ * at: the first part that may be in segment. */
 static bool goes_on(
     const gp_block_view_t *segment, const gp_block_view_t *next, const gp_copied_array_t *parts, size_t at)
 {
@@ -110,7 +108,7 @@ bool gp_record_order_memory(gp_record_t *record, int device)
   size_t at = 0;
 
   if (!whole.pages)
-    return true; /* the record knows nothing of the device */
+    return true; /* the record has nothing about the device */
   for (size_t i = 0; i < copy->forwarded.count; i++)
     copy->forwarded.by_address[i] =
         (gp_sort_key_t){.key = gp_record_forwarded(&copy->forwarded, i)->address, .index = (uint32_t)i};

@@ -1,5 +1,6 @@
 /**
- * Addresses over time: each allocation is a box of its addresses and its time, on the memory that the driver gave.
+ * Addresses over time: each allocation is a box of its addresses and its time, drawn over the memory from
+ * the driver.
  */
 /** @typedef {import('../main.js').Context} Context */
 import {styleColor, stylePixel} from '../colors.js';
@@ -26,7 +27,7 @@ export const addressesView = {
     const root = element('section', {class: 'view'}, element('div', {class: 'bar'}, note, whole), plot.element);
     /** @type {MemoryMap | null} */
     let map = null;
-    let low = 0; /* the shown part of the places, 0 to 1 from the lowest address on */
+    let low = 0; /* the part of the places on display; 0 is the lowest address, 1 the highest */
     let high = 1;
     let dragLow = -1;
 
@@ -72,7 +73,7 @@ export const addressesView = {
 
     /**
      * @param {import('../recording.js').Recording} recording @param {import('../axis.js').Axis} axis @param {MemoryMap} shown
-     * @param {number} columns @param {number} rows @returns {number} how many allocations are in the picture
+     * @param {number} columns @param {number} rows @returns {number} number of allocations in the picture
      */
     function paint(recording, axis, shown, columns, rows) {
       const {lives, segments} = recording;
@@ -99,7 +100,7 @@ export const addressesView = {
         if (y1 <= 0 || y0 >= rows)
           return false;
         const line = y1 - y0 > 3 ? edge : color;
-        if (x1 - x0 < FEW) { /* most boxes of a large recording: a call each would take longer */
+        if (x1 - x0 < FEW) { /* most boxes of a large recording: a call for each would take longer */
           for (let y = y0; y < y1; y++)
             for (let at = y * columns + x0; at < y * columns + x1; at++)
               pixels[at] = y === y0 ? line : color;
@@ -136,7 +137,7 @@ export const addressesView = {
       return (low + (1 - y / (plot.height - AXIS_HEIGHT)) * (high - low)) * mapOf().size;
     }
 
-    /** @param {number} x @param {number} y @returns {number} the life that is there, pending or held; -1: none */
+    /** @param {number} x @param {number} y @returns {number} a life, pending or held; -1: none */
     function lifeAt(x, y) {
       const {lives} = context.recording();
       const moment = axisOf(plot, context).moment(x);

@@ -1,6 +1,6 @@
 /**
- * The active memory timeline: each allocation is a band from its begin to its free, on top of what was there before it. What is small
- * in what is shown is drawn as one band on top.
+ * The active memory timeline: each allocation is a band from its begin to its free, on top of earlier ones.
+ * Allocations that are small on the display share one band at the top.
  */
 /** @typedef {import('../main.js').Context} Context */
 /** @typedef {import('../recording.js').Recording} Recording */
@@ -11,7 +11,7 @@ import {AXIS_HEIGHT, Hint, axisOf, drawTicks, navigate} from '../navigate.js';
 import {Plot, Raster} from '../plot.js';
 import {HOST} from '../recording.js';
 
-const SHOWN = 8000; /* bands of their own */
+const SHOWN = 8000; /* most bands of their own */
 const SHOWN_MOVING = 1500;
 const LABEL_HEIGHT = 14;
 const LABEL_WIDTH = 70;
@@ -22,16 +22,17 @@ const BUCKETS = 64 * 8;
  * @property {import('../axis.js').Axis} axis
  * @property {number} columns
  * @property {number} top bytes
- * @property {Int32Array} chosen lives with bands of their own, by their begin
+ * @property {Int32Array} chosen lives with bands of their own, sorted by begin
  * @property {number} chosenCount
- * @property {Uint16Array} firsts column of each, as the next
- * @property {Uint16Array} lasts not with it
+ * @property {Uint16Array} firsts first column of each
+ * @property {Uint16Array} lasts end column of each, exclusive
  * @property {Float64Array} total by column: bytes of all that match
  * @property {number} others lives without a band of their own
  */
 
 /**
- * Which lives get bands, and how high all is together. A column shows what is held after its last moment. Pure, for tests.
+ * Chooses the lives that get bands, and the total height. A column shows what is held after its last
+ * moment. Pure, for tests.
  * @param {Recording} recording @param {import('../axis.js').Axis} axis @param {Uint8Array | null} matching NULL: all
  * @param {number} most bands @returns {Layout}
  */
@@ -41,11 +42,11 @@ export function layOutBands(recording, axis, matching, most) {
   const places = axis.columns();
   const changes = new Float64Array(columns + 1);
   const counts = new Uint32Array(BUCKETS);
-  const areas = new Uint16Array(lives.count); /* bucket of each life + 1; 0: not there */
+  const areas = new Uint16Array(lives.count); /* bucket of each life + 1; 0: not shown */
   const {begin, freed, rounded, kind} = lives;
   let count = 0;
   let upper = lives.count;
-  for (let low = 0; low < upper;) { /* by their begin: what begins later is not looked at */
+  for (let low = 0; low < upper;) { /* sorted by begin: ignores later ones */
     const middle = (low + upper) >> 1;
     if (begin[middle] > to)
       upper = middle;
@@ -58,7 +59,7 @@ export function layOutBands(recording, axis, matching, most) {
     const first = begin[i] <= from ? 0 : places[begin[i] - from];
     const last = freed[i] > to ? columns : places[freed[i] - from];
     if (last <= first)
-      continue; /* it is gone before the next column begins */
+      continue; /* gone before the next column begins */
     changes[first] += rounded[i];
     changes[last] -= rounded[i];
     const bucket = Math.min(BUCKETS - 1, Math.max(0, Math.floor(Math.log2(rounded[i] * (last - first) + 1) * 8)));
@@ -97,9 +98,9 @@ export function layOutBands(recording, axis, matching, most) {
 }
 
 /**
- * The band at a place. Pure, for tests.
+ * The band at a point. Pure, for tests.
  * @param {Recording} recording @param {Layout} layout @param {number} column @param {number} bytes from the bottom
- * @returns {number} a life, or -1: none, or one of the small ones
+ * @returns {number} a life; -1: none, or a small one
  */
 export function bandAt(recording, layout, column, bytes) {
   let below = 0;
@@ -152,9 +153,9 @@ export const bandsView = {
     }
 
     /**
-     * Bands from the bottom up, column by column.
+     * Paints bands from the bottom up, column by column.
      * @param {Recording} recording @param {Layout} bands @param {number} rows @param {number} scale
-     * @returns {{life: number, column: number, width: number, y: number, height: number}[]} where there is room for a label
+     * @returns {{life: number, column: number, width: number, y: number, height: number}[]} places with room for a label
      */
     function paint(recording, bands, rows, scale) {
       const {columns, chosen, firsts, lasts, top, total} = bands;
@@ -201,7 +202,7 @@ export const bandsView = {
           labels.push({life, column: bestBegin, width: bestLength, y: rows - below[bestBegin] * factor, height});
       }
       const small = stylePixel('--small');
-      for (let x = 0; x < columns; x++) { /* what has no band of its own */
+      for (let x = 0; x < columns; x++) { /* lives without a band of their own */
         const y1 = rows - Math.round(below[x] * factor);
         const y0 = Math.max(0, rows - Math.round(total[x] * factor));
         for (let y = y0; y < y1; y++)

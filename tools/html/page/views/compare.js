@@ -1,5 +1,5 @@
 /**
- * Several snapshots: a row each, and what is different between two of them.
+ * Several snapshots: a row for each, and the differences between two of them.
  */
 /** @typedef {import('../main.js').Context} Context */
 /** @typedef {import('../main.js').Page} Page */
@@ -123,7 +123,7 @@ export const compareView = {
     files.setRows(Uint32Array.from(recordings.keys()), true);
 
     /**
-     * Of all devices of each file.
+     * A column with the sum over all devices of each file.
      * @param {string} label
      * @param {string} name
      * @returns {import('../table.js').TableColumn}
@@ -135,7 +135,7 @@ export const compareView = {
     }
 
     /**
-     * Before, after, change and share of a row.
+     * Columns for before, after, change and share of a row.
      * @param {(row: number) => {before: number, after: number}} pair
      * @param {(row: number) => (value: number) => string} format
      * @returns {import('../table.js').TableColumn[]}
@@ -161,7 +161,7 @@ export const compareView = {
       const isBySize = !a.hasStacks || !b.hasStacks;
       const byCount = measure === 'count' || measure === 'temporary';
       figures = figureRows(a, b).filter(row => row.before !== row.after);
-      /* The tool has compared the peaks of two files; which sizes were held then is known to it alone. */
+      /* Only the tool knows which sizes were held at the peaks; it has compared those of two files. */
       sites = diff && measure === 'peak' ? diff.sites : siteRows(a, b, measure);
       measures.show(measure);
       changes.show(change);
@@ -183,7 +183,7 @@ export const compareView = {
     }
 
     /**
-     * It is shown of the recording that has it, the later one first.
+     * Shows the site in the later recording if that has it, else in the earlier one.
      * @param {number} row
      */
     function chooseSite(row) {

@@ -1,6 +1,6 @@
 /**
- * Memory over all of the time, always on top: what the driver gave, what the program held of it. The reader drags over it to choose the
- * time that the other views show, and clicks on a moment.
+ * Memory over all of the time, always at the top: what the driver gave, and what the program held of it.
+ * The user drags to choose the time for the other views, and clicks on a moment.
  */
 /** @typedef {import('../main.js').Context} Context */
 import {Axis} from '../axis.js';
@@ -84,7 +84,7 @@ export const curveView = {
     }
 
     /**
-     * What is pending lies on what is allocated.
+     * Draws a line; pending memory is stacked on allocated memory.
      * @param {Record<string, import('../series.js').Series>} series @param {typeof LINES[0]} line
      * @param {Uint32Array} edges @param {number} bottom
      */
@@ -148,7 +148,7 @@ export const curveView = {
     }
 
     /**
-     * The moment of a mark that is near, else that below the pointer.
+     * The moment of a near mark, else that under the pointer.
      * @param {number} x @returns {number}
      */
     function momentAt(x) {

@@ -1,5 +1,6 @@
 /**
- * What happened, what proves it, and what to do: the findings of `gpupool summary`, then the figures of each device.
+ * What happened, the evidence, and what to do: the findings of `gpupool summary`, then the figures of each
+ * device.
  */
 /** @typedef {import('../main.js').Context} Context */
 import {element, replace} from '../dom.js';
@@ -9,7 +10,7 @@ import {formatBytes, formatCount, formatDuration, formatPercent} from '../format
 const SIGNS = {error: '!', warning: '!', note: 'i', good: '✓'};
 
 /**
- * Rows of a device's table, as of `gpupool summary`.
+ * Rows of a device's table, like `gpupool summary`.
  * @type {[string, string][]}
  */
 const ROWS = [
@@ -29,7 +30,7 @@ export const findingsView = {
     const root = element('section', {class: 'view scroll'}, list, facts);
 
     /**
-     * The moment that a summary is about.
+     * The moment that the summary is about.
      * @returns {number}
      */
     function momentOfOom() {
@@ -38,7 +39,7 @@ export const findingsView = {
     }
 
     /**
-     * What shows where a finding comes from.
+     * Links to the evidence for a finding.
      * @param {any} finding
      */
     function links(finding) {

@@ -1,6 +1,6 @@
 /**
- * Who asked for the memory, as a picture of stacks and as a tree of owners and their callers: by what was held at a moment, by all that
- * was asked for, by the number of allocations.
+ * Who asked for the memory, as a picture of stacks and as a tree of owners and their callers: by memory
+ * held at a moment, by all requests, by number of allocations.
  */
 /** @typedef {import('../main.js').Context} Context */
 /** @typedef {import('../amounts.js').MeasureId} MeasureId */
@@ -17,9 +17,10 @@ import {copyButton, segmented, Table} from '../table.js';
 const FLAME_ROW = 20;
 const LEAST_BOX = 0.6; /* pixels */
 const LEAST_TEXT = 26;
-const OPEN_SHARE = 0.01; /* of all: callers below are not unfolded at first, as `gpupool sites --tree` leaves them out */
+const OPEN_SHARE = 0.01; /* of the whole; initially folds smaller callers, which `gpupool sites --tree`
+                            omits */
 
-/** Box, its text: light, then dark. By place in NODE_KINDS. */
+/** Colours of a box and its text: light, then dark. By index into NODE_KINDS. */
 const KIND_COLORS = [
   [['#b9d3f0', '#10263f'], ['#2f5478', '#dfeaf6']],
   [['#f0d3a8', '#3a2607'], ['#6e5026', '#f6ead8']],
@@ -40,7 +41,7 @@ export const flameView = {
     let measure = 'peak';
     let isCallers = false;
     let tree = EMPTY_TREE;
-    let owners = EMPTY_TREE; /* of the table */
+    let owners = EMPTY_TREE; /* for the table */
     /** @type {Box[]} */
     let boxes = [];
     let zoomNode = 0;
@@ -136,7 +137,7 @@ export const flameView = {
     }
 
     /**
-     * The same place in another tree.
+     * Finds the same path in another tree.
      * @param {string[]} names @returns {number}
      */
     function findNode(names) {
@@ -191,7 +192,7 @@ export const flameView = {
         const [fill, text] = found[tree.text[box.node]] ? FOUND_COLORS[theme] : KIND_COLORS[tree.kind[box.node]][theme];
         const y = box.row * FLAME_ROW;
         const room = Math.max(box.width - 1, Math.min(box.width, 1));
-        ink.globalAlpha = box.row < depth ? 0.55 : 1; /* the way to what is shown */
+        ink.globalAlpha = box.row < depth ? 0.55 : 1; /* the path to the node on display */
         ink.fillStyle = fill;
         ink.fillRect(box.x, y, room, FLAME_ROW - 1);
         if (room < LEAST_TEXT)
@@ -329,7 +330,7 @@ export const flameView = {
     }
 
     /**
-     * An owner is selected, again: is not any more; a caller is searched for.
+     * Selects an owner, or deselects it if it is selected; searches for a caller.
      * @param {number} row
      */
     function chooseRow(row) {

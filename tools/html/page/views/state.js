@@ -1,5 +1,6 @@
 /**
- * The allocator's state at the selected moment: all that the driver gave, to scale, and what is in it; steps from event to event.
+ * The allocator's state at the selected moment: all memory from the driver, to scale, and its content.
+ * Steps from event to event.
  */
 /** @typedef {import('../main.js').Context} Context */
 /** @typedef {import('../memory_state.js').MemoryState} MemoryState */
@@ -86,7 +87,7 @@ export const stateView = {
         selection.set({at: next.moment, device: next.device >= 0 ? next.device : selection.state.device});
     }
 
-    /** The out-of-memory that the moment is of. */
+    /** The out of memory at the selected moment. */
     function oomHere() {
       const {at} = selection.state;
       return context.recording().marks.find(mark => mark.kind === 'oom' && mark.moment === at && mark.device === shownDevice(context));
@@ -101,7 +102,7 @@ export const stateView = {
         segments: now.segments.length, asked: oom ? oom.size : null,
       });
       if (shown === figures.dataset.state)
-        return; /* a button that is made anew while it is pressed is not clicked */
+        return; /* a button that is replaced while pressed gets no click */
       /** @param {string} name @param {number | string} value @param {string} [kind] */
       const figure = (name, value, kind = '') => element('div', {class: `figure ${kind}`},
         element('b', {}, typeof value === 'number' ? formatBytes(value) : value), element('span', {}, name));
@@ -133,7 +134,7 @@ export const stateView = {
     }
 
     /**
-     * Segments one behind the other in rows, as words in a text.
+     * Lays segments out in rows, like words in a text.
      * @param {MemoryState} now @param {number} width @param {number} height
      */
     function lay(now, width, height) {

@@ -1,6 +1,6 @@
 /**
- * Tables: owners, what is held at the end, sizes, threads, streams, events. A row is chosen by a click or Enter, and the other views
- * show what it is of.
+ * Tables: owners, memory held at the end, sizes, threads, streams, events. A click or Enter chooses a row,
+ * and the other views show its content.
  */
 /** @typedef {import('../main.js').Context} Context */
 /** @typedef {import('../table.js').TableColumn} TableColumn */
@@ -16,7 +16,7 @@ import {areOwnersPartial, eventRows, leakRows, ownerRows, placeRows, sizeRows} f
 /**
  * @typedef {object} Contents
  * @property {TableColumn[]} columns
- * @property {string} sort id of a column; '': as the rows come
+ * @property {string} sort id of a column; '': order of the rows
  * @property {Uint32Array} rows
  * @property {(row: number) => void} open
  * @property {(row: number) => boolean} isSelected
@@ -46,7 +46,7 @@ function countColumn(id, label, value, title) {
 }
 
 /**
- * Bytes and count of a sum.
+ * Columns for the bytes and count of a sum.
  * @param {string} id
  * @param {string} label
  * @param {(row: number) => Sum} sum
@@ -84,7 +84,7 @@ export const tablesView = {
       element('div', {class: 'tools'}, tabs.element, about, copyButton(table)), table.element);
 
     /**
-     * What device, owner and search select, and is there at some time between.
+     * Selects by device, owner and search, and by existence at some time in the selected range.
      * @returns {(life: number) => boolean}
      */
     function wanted() {
@@ -207,7 +207,7 @@ export const tablesView = {
       /** @param {number} moment @param {(life: number) => string} text */
       const ofLife = (moment, text) => lifeAt[moment] >= 0 ? text(lifeAt[moment]) : '';
       /**
-       * Allocations first, what is of none last.
+       * Sorts allocations first, and events without a life last.
        * @param {number} moment
        */
       const kindOf = moment => {
@@ -245,7 +245,7 @@ export const tablesView = {
     }
 
     /**
-     * One of them, at the moment when it was allocated.
+     * Selects an allocation, at the moment when it was allocated.
      * @param {number} life
      */
     function choose(life) {
