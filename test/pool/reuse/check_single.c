@@ -324,21 +324,6 @@ START_TEST(test_the_end_of_the_context_settles)
 }
 END_TEST
 
-START_TEST(test_a_capture)
-{
-  begin();
-  run_unordered();
-  ck_assert_int_eq(gp_single_end(engine, WHY), 0);
-  gp_suspension_t capture = gp_engine_suspend_in(engine, context, GP_REACH_THREADS);
-  ck_assert(gp_single_is_over(engine));
-  ck_assert_int_eq(stats().host_waits, 1);
-  synchronize();
-  gp_engine_resume_in(engine, &capture);
-  ck_assert(!reuses_at_once(2 * GP_MIB));
-  stop();
-}
-END_TEST
-
 static atomic_bool in_call, call_is_over, suspended;
 
 /* Ends when the suspension is counted; without the waiting for it, long after the suspension has returned. */
@@ -691,7 +676,6 @@ int main(void)
   tcase_add_test(single, test_a_second_context_waits_for_the_first);
   tcase_add_test(single, test_a_second_context_with_all_in_order_costs_nothing);
   tcase_add_test(single, test_the_end_of_the_context_settles);
-  tcase_add_test(single, test_a_capture);
   tcase_add_test(single, test_a_suspension_waits_for_calls_in_flight);
   tcase_add_test(single, test_allocations_in_flight_are_over_before_it_is_settled);
   tcase_add_test(single, test_an_escape_settles);
