@@ -436,7 +436,8 @@ static bool cuda_code_is_sticky(int code)
   .pause = cuda_pause, .stream_wait = cuda_stream_wait, .memory_info = cuda_memory_info,                     \
   .host_available = cuda_host_available, .trim_async = cuda_trim_async,                                      \
   .async_reserved = cuda_async_reserved, .fill_stream = cuda_fill_stream, .fill = cuda_fill,                 \
-  .fill_query = cuda_stream_query, .look_for_escapes = cuda_look_for_escapes, .now_ns = cuda_now_ns,         \
+  .fill_query = cuda_stream_query, .stream_query = cuda_stream_query,                                        \
+  .look_for_escapes = cuda_look_for_escapes, .now_ns = cuda_now_ns,                                          \
   .code_out_of_memory = CUDA_ERROR_OUT_OF_MEMORY, .code_invalid_value = CUDA_ERROR_INVALID_VALUE,            \
   .code_not_ready = CUDA_ERROR_NOT_READY, .code_ended = CUDA_ERROR_DEINITIALIZED,                            \
   .code_is_sticky = cuda_code_is_sticky, .code_is_context_gone = cuda_code_is_context_gone,                  \
@@ -446,7 +447,6 @@ static const gp_driver_ops_t ops_without_fence = {
     COMMON_OPS,
     .fence_query = cuda_fence_query,
     .stream_fence_record = cuda_stream_fence_record,
-    .stream_query = cuda_stream_query,
     .side_stream = cuda_side_stream,
     .default_query = cuda_default_query,
 };

@@ -20,6 +20,10 @@
 #include "pool/space/surplus.h"
 #include "pool/util/cancel.h"
 
+/* Streams get so much time to reach what was freed in their order, in one call for all blocks. */
+#define PATIENCE_NS UINT64_C(10000000)
+#define PAUSE_NS    UINT64_C(100000)
+
 void gp_release_start(gp_engine_t *engine, gp_block_t *block)
 {
   gp_assert_internal(gp_lock_is_held(&block->context->device->lock));
@@ -378,29 +382,39 @@ static gp_block_t *start_in_order(gp_engine_t *engine, gp_device_t *device, gp_i
 /*
  * If the stream has no work, the last use of what was freed in its order is over: then the memory goes at
  * once. Not so where the program's free, of which the driver did not hear, would have put the stream behind
- * others, as any operation in a blocking stream does. *ret_is_pending: the stream is not there yet.
+ * others, as any operation in a blocking stream does. *ret_is_pending: the stream is not there yet, although
+ * this waited for it as long as *patience_ns allows.
  */
-static int give_in_order(
-    gp_engine_t *engine, const gp_block_t *block, const gp_identity_t *identity, bool *ret_is_pending)
+static int give_in_order(gp_engine_t *engine, const gp_block_t *block, const gp_identity_t *identity,
+    uint64_t *patience_ns, bool *ret_is_pending)
 {
   const gp_driver_context_t *context = &identity->context->driver;
-  bool can_ask = engine->driver.ops->stream_query;
+  const gp_driver_ops_t *ops = engine->driver.ops;
+  bool can_ask = ops->stream_query;
 
   *ret_is_pending = false;
-  if (can_ask && !identity->is_blocking && gp_driver_stream_query(engine, context, identity->handle) == 0)
+  if (can_ask && !ops->fence_record && !identity->is_blocking &&
+      gp_driver_stream_query(engine, context, identity->handle) == 0)
     return gp_driver_free(engine, &block->context->driver, block->address);
   int code = gp_driver_free_ordered(engine, context, identity->handle, block->address);
-  *ret_is_pending = !can_ask || gp_driver_stream_query(engine, context, identity->handle) != 0;
+  while (code == 0 && can_ask && gp_driver_stream_query(engine, context, identity->handle) != 0) {
+    can_ask = *patience_ns >= PAUSE_NS;
+    if (can_ask) {
+      gp_driver_pause(engine, PAUSE_NS);
+      *patience_ns -= PAUSE_NS;
+    }
+  }
+  *ret_is_pending = !can_ask;
   return code;
 }
 
-static int release_in_order(
-    gp_engine_t *engine, gp_block_t *block, const gp_identity_t *identity, gp_trim_reason_t reason)
+static int release_in_order(gp_engine_t *engine, gp_block_t *block, const gp_identity_t *identity,
+    uint64_t *patience_ns, gp_trim_reason_t reason)
 {
   gp_device_t *device = block->context->device;
   uint64_t start_ns = gp_now(engine);
   bool is_pending;
-  int code = give_in_order(engine, block, identity, &is_pending);
+  int code = give_in_order(engine, block, identity, patience_ns, &is_pending);
   uint64_t end_ns = gp_now(engine);
 
   gp_lock_take(&device->lock);
@@ -417,6 +431,7 @@ uint64_t gp_release_in_order(gp_engine_t *engine, gp_device_t *device, gp_trim_r
 {
   gp_identity_t *identity;
   gp_block_t *block;
+  uint64_t patience_ns = PATIENCE_NS;
   uint64_t bytes = 0;
 
   gp_assert(!gp_holds_engine_lock());
@@ -424,7 +439,7 @@ uint64_t gp_release_in_order(gp_engine_t *engine, gp_device_t *device, gp_trim_r
     return 0;
   while ((block = start_in_order(engine, device, &identity))) {
     uint64_t size = block->size;
-    bool is_back = release_in_order(engine, block, identity, reason) == 0;
+    bool is_back = release_in_order(engine, block, identity, &patience_ns, reason) == 0;
     atomic_fetch_sub(&identity->users, 1);
     if (!is_back)
       break;
