@@ -78,7 +78,7 @@ static gp_block_state_t view_state(gp_state_t state)
 /* An idle block of a cut segment has no last owner: it may be joined from blocks of several owners. */
 static gp_block_view_t view_of(const gp_block_t *block)
 {
-  /* Nobody gets the address anew before the release is recorded (gp_releases_await): until then the block
+  /* No thread gets the address anew before the release is recorded (gp_releases_await): until then the block
    * keeps its earlier state. */
   gp_state_t state = block->state == GP_STATE_RELEASING ? block->released_from : block->state;
   const gp_segment_t *segment = block->segment;

@@ -29,7 +29,8 @@ static void finish_passage(void *arg)
   gp_capture_finish(passage->engine, passage->capture);
 }
 
-/* Nobody knows whether the capture ended: it counts until its stream or its context ends. */
+/* The thread ended in the driver's call, which may have ended the capture or not: the capture counts until
+ * its stream or its context ends. */
 static void keep_passage(void *arg)
 {
   const passage_t *passage = arg;

@@ -58,7 +58,8 @@ static void finish_unmap(const change_t *change)
   }
 }
 
-/* The thread ended in the driver's call. Nobody knows whether the driver did it, so it counts as done. */
+/* The thread ended in the driver's call. The library cannot know whether the driver did it, so the call
+ * counts as done. */
 static void give_up(void *arg)
 {
   const change_t *change = arg;

@@ -56,8 +56,8 @@ typedef struct gp_forwarded_retry {
 bool gp_engine_forwarded_retry(
     gp_engine_t *engine, gp_context_t *context, uint64_t bytes, gp_forwarded_retry_t *retry);
 
-/* The program ended one of the driver's memory pools. Allocations in it live on, but nobody can ask the
- * driver any more what the pool holds. */
+/* The program ended one of the driver's memory pools. Allocations in it live on, but the library can no
+ * longer ask the driver what that pool holds. */
 void gp_engine_mempool_gone(gp_engine_t *engine, uint64_t pool);
 
 /*

@@ -588,7 +588,7 @@ static void submit_to_ordered(void)
   complete_first();
 }
 
-/* Unordered work that the driver lets nobody settle is not waited for beside the capture. */
+/* Where the driver refuses every way to settle, no thread waits beside the capture. */
 START_TEST(test_what_could_not_be_settled_holds_no_thread_of_a_capture_up)
 {
   begin();
