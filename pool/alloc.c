@@ -434,11 +434,11 @@ static __attribute__((noinline)) int alloc_miss(gp_request_t *request)
       .counted = gp_account_growth(request->requested, supply_of(request)), .is_ordered = is_ordered};
 
   gp_contexts_lose_gone(engine);
-  look_for_escapes(engine);
   if (!request->order && gp_prewarm(engine, request->context) && serve_from_cache(request))
     return 0;
   if (engine->type->keeps_blocks && (serve_after_drain(request) || serve_after_reclaim(request)))
     return 0;
+  look_for_escapes(engine);
   choose_size(request);
   int code = serve_by_growth(request, &by_limit);
   if (code == out_of_memory && request->size != request->fit.fresh) { /* the request needs no whole class */
