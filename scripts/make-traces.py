@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""Makes the traces that test/workloads/README.md describes, from the tensor shapes of known models.
+"""Makes the traces that test/workloads/README.md describes: from the tensor shapes of known models, and with sizes that
+hardly ever come again.
 
     make-traces.py FOLDER
 
 A trace has a row per request, "op,id,size,stream": "A,id,size,stream" allocates, "F,id,0,stream" frees. Ids are
-never used twice. The requests are those of an eager framework that asks for every tensor separately: an operator
-allocates its output and its workspace, and a tensor is freed when its last user is done. Nothing here is random, so
-the files are the same wherever they are made.
+never used twice. The requests of models are those of an eager framework that asks for every tensor separately: an
+operator allocates its output and its workspace, and a tensor is freed when its last user is done. The files are the same
+wherever they are made: what is drawn comes from a generator of this script's own, in whole numbers.
 """
 
 import os
@@ -499,9 +500,96 @@ class LlmDecoding:
         return self.t.text()
 
 
+# ---------------------------------------------------------------------------------------------------------------------
+# Programs whose sizes hardly ever come again
+# ---------------------------------------------------------------------------------------------------------------------
+
+MIB = 1 << 20
+LARGEST = 600 * MIB
+
+
+class Draws:
+    """A linear congruential generator of 64 bits, with Knuth's constants for MMIX; its upper bits are used."""
+
+    def __init__(self, seed):
+        self.state = seed
+
+    def below(self, bound):
+        self.state = (self.state * 6364136223846793005 + 1442695040888963407) % (1 << 64)
+        return (self.state >> 32) * bound >> 32
+
+    def between(self, least, most):
+        return least + self.below(most - least + 1)
+
+
+def uniform(draws):
+    return draws.between(1, LARGEST)
+
+
+def log_normal(draws):
+    """The median is 8 MiB, a deviation a factor of five: twelve draws make a bell, in 1/65536 of a factor of two."""
+    bell = sum(draws.below(65536) for _ in range(12)) - 6 * 65536
+    power = 23 * 65536 + bell * 23 // 10
+    return min(LARGEST, (65536 + power % 65536 << (power >> 16)) >> 16)
+
+
+class Replacing:
+    """Holds a number of blocks; each new one takes the place of one that is drawn, which is freed first."""
+
+    def __init__(self, seed, count):
+        self.t, self.draws, self.count, self.blocks = Trace(), Draws(seed), count, []
+
+    def go_on(self, steps, size):
+        for _ in range(steps):
+            if len(self.blocks) == self.count:
+                self.t.free(self.blocks.pop(self.draws.below(self.count)))
+            self.blocks.append(self.t.alloc(1, size(self.draws)))
+        return self
+
+    def text(self):
+        return self.t.text()
+
+
+def growing():
+    """Sixteen sequences as in decoding: each step copies a sequence into a block that is a little longer, and frees the
+    old one. Now and then a sequence ends, and a short one takes its place."""
+    t, draws = Trace(), Draws(3)
+    sizes = [draws.between(4 * MIB, 64 * MIB) for _ in range(16)]
+    blocks = [None] * 16
+    for _ in range(300):
+        for i in range(16):
+            old, blocks[i] = blocks[i], t.alloc(1, sizes[i])
+            if old is not None:
+                t.free(old)
+            sizes[i] += draws.between(MIB // 4, 3 * MIB // 4)
+            if draws.below(100) == 0:
+                sizes[i] = draws.between(4 * MIB, 16 * MIB)
+    return t.text()
+
+
+def two_phases():
+    """The sizes of the second phase are larger; it frees what the first one left, block by block."""
+    program = Replacing(4, 32).go_on(1500, lambda draws: draws.between(1, 64 * MIB))
+    return program.go_on(1500, lambda draws: draws.between(64 * MIB, 300 * MIB)).text()
+
+
+def ping_pong():
+    """Small and large sizes in turn, fifty requests of each."""
+    program = Replacing(6, 32)
+    for _ in range(15):
+        program.go_on(50, lambda draws: draws.between(100 * MIB, 300 * MIB))
+        program.go_on(50, lambda draws: draws.between(10 * MIB, 100 * MIB))
+    return program.text()
+
+
 TRACES = {
     "gpt2-medium-train.csv": lambda: Gpt2Training().make(),
     "llm-inference-growing-cache.csv": lambda: LlmDecoding().make(),
+    "sizes-uniform.csv": lambda: Replacing(1, 32).go_on(3000, uniform).text(),
+    "sizes-log-normal.csv": lambda: Replacing(2, 64).go_on(3000, log_normal).text(),
+    "sizes-growing.csv": growing,
+    "sizes-two-phases.csv": two_phases,
+    "sizes-ping-pong.csv": ping_pong,
 }
 
 
