@@ -24,6 +24,7 @@
 #include "pool/space/account.h"
 #include "pool/space/block_life.h"
 #include "pool/space/block_slab.h"
+#include "pool/space/budget.h"
 #include "pool/space/surplus.h"
 #include "pool/util/cancel.h"
 #include "pool/wait.h"
@@ -95,6 +96,8 @@ static inline __attribute__((always_inline)) bool serve_from_cache_inline(gp_req
   }
   if (block) {
     gp_block_set_stream(block, 0);
+    if (__builtin_expect(request->fit.borrow != 0, 0))
+      gp_budget_borrow(device, block, &request->fit);
     gp_block_hand_out(engine, block, request->requested, now_ns, 0, true);
     request->ret_address = block->address;
   }
@@ -149,6 +152,8 @@ static bool serve_ordered(gp_request_t *request, bool *ret_entry)
   if (!gp_device_is_over_limit(device))
     block = take_ordered(request, now_ns, ret_entry);
   if (block) {
+    if (request->fit.borrow != 0)
+      gp_budget_borrow(device, block, &request->fit);
     gp_block_hand_out(engine, block, request->requested, now_ns, 0, true);
     request->ret_address = block->address;
   }
@@ -390,6 +395,27 @@ static __attribute__((noinline)) void keep_reserve(gp_request_t *request)
   gp_lock_release(&device->lock);
 }
 
+/*
+ * Instead of growing beyond the budget, serves the request from an idle block that is up to twice as large.
+ * An exported block shows its size to whoever opens it, so no request borrows once the program exports
+ * memory.
+ */
+static bool serve_borrowed(gp_request_t *request)
+{
+  gp_device_t *device = request->context->device;
+
+  gp_lock_take(&device->lock);
+  bool has_room = gp_budget_allows(device, request->size);
+  gp_lock_release(&device->lock);
+  if (has_room || request->is_cut || request->requested > UINT64_MAX / GP_BORROW_TIMES ||
+      atomic_load_explicit(&request->engine->has_exports, memory_order_relaxed))
+    return false;
+  request->fit.borrow = GP_BORROW_TIMES * request->requested;
+  bool is_served = serve_from_cache(request);
+  request->fit.borrow = 0;
+  return is_served;
+}
+
 /* Idle blocks of a class; the caller holds the device's lock. */
 static bool has_idle(const gp_context_t *context, uint64_t class_bytes)
 {
@@ -412,7 +438,7 @@ static void choose_size(gp_request_t *request)
     return;
   gp_lock_take(&context->device->lock);
   if ((has_idle(context, fit->class_bytes) || has_idle(context, fit->below)) &&
-      !gp_block_is_withheld(context, fit, false))
+      gp_budget_allows(context->device, fit->class_bytes) && !gp_block_is_withheld(context, fit, false))
     request->size = fit->class_bytes;
   gp_lock_release(&context->device->lock);
 }
@@ -436,7 +462,8 @@ static __attribute__((noinline)) int alloc_miss(gp_request_t *request)
   gp_contexts_lose_gone(engine);
   if (!request->order && gp_prewarm(engine, request->context) && serve_from_cache(request))
     return 0;
-  if (engine->type->keeps_blocks && (serve_after_drain(request) || serve_after_reclaim(request)))
+  if (engine->type->keeps_blocks &&
+      (serve_after_drain(request) || serve_after_reclaim(request) || serve_borrowed(request)))
     return 0;
   look_for_escapes(engine);
   choose_size(request);

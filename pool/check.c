@@ -11,7 +11,7 @@
 
 typedef struct gp_sums {
   uint64_t segments, reserved, live_count, live, requested, deferred, cached, parts, releasable, of_pools,
-      ordered, ordered_live, pools_taken, shared, shared_bytes, taken, closed_idle, found;
+      ordered, ordered_live, pools_taken, shared, shared_bytes, taken, closed_idle, found, borrowed;
 } gp_sums_t;
 
 /* Adds an allocation of cuMemAlloc. */
@@ -69,6 +69,9 @@ static bool check_block(gp_engine_t *engine, const gp_context_t *context, gp_blo
       block->freed_as, in ? in->frees : 0);
   good &= gp_expect(!in || (in->entered <= in->frees && in->passed <= in->frees), "frees of a stream",
       block->address, in ? in->frees : 0);
+  good &= gp_expect(block->borrowed == 0 || owned || block->state == GP_STATE_DEFERRED,
+      "block that is not in use has borrowed", block->borrowed, block->state);
+  sums->borrowed += block->borrowed;
   sums->of_pools += context->is_ordered ? block->size : 0;
   sums->ordered += gp_block_is_ordered(block) ? block->size : 0;
   sums->ordered_live += gp_block_is_ordered(block) && block->state == GP_STATE_LIVE ? block->size : 0;
@@ -255,6 +258,10 @@ static bool check_device(gp_engine_t *engine, gp_device_t *device, gp_found_t *f
       stats->requested_bytes.current, sums.requested);
   good &= gp_expect(stats->deferred_bytes.current == sums.deferred, "deferred_bytes",
       stats->deferred_bytes.current, sums.deferred);
+  good &= gp_expect(
+      device->borrowed_bytes == sums.borrowed, "borrowed_bytes", device->borrowed_bytes, sums.borrowed);
+  good &= gp_expect(stats->active_bytes.current - device->borrowed_bytes <= device->highest_active,
+      "highest_active", device->highest_active, stats->active_bytes.current);
   good &= gp_expect(stats->active_bytes.current == sums.live + sums.deferred, "active_bytes",
       stats->active_bytes.current, sums.live + sums.deferred);
   good &= gp_expect(

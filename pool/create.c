@@ -8,6 +8,7 @@
 #include "pool/reuse/identities.h"
 #include "pool/reuse/known_streams.h"
 #include "pool/space/block_slab.h"
+#include "pool/space/budget.h"
 
 static void ignore_event(void *self, const gp_event_t *event)
 {
@@ -51,6 +52,8 @@ static void configure(gp_engine_t *engine, const gp_options_t *options)
   engine->idle_release_ns = idle_seconds ? idle_seconds * UINT64_C(1000000000) : UINT64_MAX;
   engine->max_cached = gp_option_number(options, GP_OPTION_max_cached);
   engine->reserve = options->values[GP_OPTION_reserve].amount;
+  engine->slack = options->values[GP_OPTION_slack].amount;
+  engine->slack.is_none |= engine->type->cuts || !engine->type->keeps_blocks;
   engine->max_deferred = options->values[GP_OPTION_max_deferred].amount;
   engine->patience_ns = gp_option_number(options, GP_OPTION_patience) * UINT64_C(1000000000);
   gp_prewarm_init(engine, options);
@@ -92,6 +95,9 @@ gp_engine_t *gp_engine_create(
     device->watched_use = UINT64_MAX;
     /* A share is unknown before the driver has told the device's size: until then the limit refuses. */
     device->limit = gp_amount_resolve(&engine->limits[i], 0);
+    gp_lock_take(&device->lock);
+    gp_budget_update(engine, device);
+    gp_lock_release(&device->lock);
     gp_context_init(&device->stand_in, &(gp_driver_context_t){.handle = NULL, .device = i}, device);
     gp_context_init(&device->ordered, &(gp_driver_context_t){.handle = NULL, .device = i}, device);
     device->ordered.is_ordered = true;

@@ -453,6 +453,7 @@ uint64_t gp_release_surplus(gp_engine_t *engine, gp_context_t *context, uint64_t
 {
   gp_device_t *device = context->device;
   gp_trim_reason_t reason = GP_TRIM_IDLE;
+  unsigned spared = 0;
   gp_list_t victims;
   gp_block_t *block;
 
@@ -461,9 +462,10 @@ uint64_t gp_release_surplus(gp_engine_t *engine, gp_context_t *context, uint64_t
     return 0;
   gp_list_init(&victims);
   gp_lock_take(&device->lock);
-  while ((block = gp_surplus_next(engine, context, now_ns, &reason))) {
+  while ((block = gp_surplus_next(engine, context, now_ns, spared, &reason))) {
     gp_surplus_went(device, block->size);
-    if (reason == GP_TRIM_SPARE)
+    spared += reason == GP_TRIM_SPARE;
+    if (reason == GP_TRIM_SPARE && engine->type->cuts)
       gp_segment_spared(device, block);
     choose(engine, &victims, block);
   }

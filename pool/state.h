@@ -82,6 +82,7 @@ struct gp_block {
   uint64_t freed_as;        /* number of this free among those in freed_in */
   uint64_t idle_ns;         /* since when idle */
   uint64_t releasable;      /* IDLE part of a segment: bytes that could go back to the driver now */
+  uint64_t borrowed;        /* bytes beyond what the owner's request would get otherwise, see budget.h */
   gp_list_t all;            /* in context->blocks */
   gp_release_t release;     /* RELEASING: in device->releases */
   gp_cut_entry_t in_cut;    /* IDLE part of an open segment: in the bins of cut memory */
@@ -305,7 +306,9 @@ struct gp_device {
   uint64_t aged_ns;            /* when the age of idle mapped memory was last checked */
   uint64_t drained_ns;         /* when all deferred blocks were last checked, see reuse/drain.h */
   uint64_t closed_idle;        /* idle closed segments, which must go back */
-  uint64_t highest_active;     /* highest active_bytes so far, prewarmed memory included */
+  uint64_t highest_active;     /* highest active_bytes less borrowed_bytes so far, or prewarmed memory */
+  uint64_t borrowed_bytes;     /* of active_bytes, the sum of what blocks have borrowed, see budget.h */
+  uint64_t budget;             /* most bytes that the pool should hold; UINT64_MAX: no bound */
   unsigned segments_spared;    /* segments given back because they were not needed, see segment_policy.h */
   uint64_t largest_spared;     /* bytes of the largest of these since the pool last grew by as much */
   uint64_t whole_spared[GP_WHOLE_SPARED]; /* bytes of the latest whole allocations given back so */
@@ -374,6 +377,7 @@ struct gp_engine {
   uint64_t idle_release_ns; /* UINT64_MAX: never */
   uint64_t max_cached;      /* UINT64_MAX: no bound */
   gp_amount_t reserve;
+  gp_amount_t slack; /* none: no budget */
   gp_amount_t max_deferred;
   uint64_t patience_ns;
   gp_block_list_t prewarm_list;

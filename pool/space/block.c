@@ -8,6 +8,7 @@
 #include "pool/space/chunks.h"
 #include "pool/space/mapped.h"
 #include "pool/space/segment.h"
+#include "pool/space/segment_policy.h"
 
 static gp_stats_t *stats_of(const gp_block_t *block)
 {
@@ -108,7 +109,7 @@ static gp_block_t *find_smallest(const gp_bin_t *bin, const gp_fit_t *fit, uint6
     if (!gp_block_serves(block, fit, most, newest) || (best && block->size >= best->size))
       continue;
     best = block;
-    if (best->size <= fit->fresh)
+    if (best->size <= fit->fresh || bin->size <= GP_LARGE_CLASS) /* all have the size of the class */
       break;
   }
   return best;
@@ -123,11 +124,29 @@ static gp_block_t *find_in(const gp_bin_t *bin, const gp_fit_t *fit, uint64_t mo
   return gp_block_serves(first, fit, fit->fresh, newest) ? first : find_smallest(bin, fit, most, newest);
 }
 
+/* The smallest idle block of up to fit->borrow bytes. */
+static gp_block_t *find_to_borrow(const gp_bins_t *bins, const gp_fit_t *fit, uint64_t newest)
+{
+  gp_block_t *best = NULL;
+
+  for (size_t i = 0; i < bins->capacity; i++) {
+    const gp_bin_t *bin = bins->slots[i].bin;
+    if (!bin || bin->size < fit->least)
+      continue;
+    gp_block_t *block = find_smallest(bin, fit, best ? best->size - 1 : fit->borrow, newest);
+    if (block)
+      best = block;
+  }
+  return best;
+}
+
 static inline gp_block_t *find_in_bins(const gp_bins_t *bins, const gp_fit_t *fit, uint64_t newest)
 {
   gp_block_t *block = find_in(gp_bins_find(bins, fit->class_bytes), fit, UINT64_MAX, newest);
   if (!block && fit->above != 0)
     block = find_in(gp_bins_find(bins, fit->above), fit, fit->most, newest);
+  if (!block && fit->borrow != 0)
+    block = find_to_borrow(bins, fit, newest);
   return block;
 }
 

@@ -1,5 +1,6 @@
 #include "pool/space/segment_policy.h"
 
+#include "pool/space/budget.h"
 #include "pool/space/segment.h"
 
 /* A large request gets a segment of its own, which goes back as a whole after the free. */
@@ -47,9 +48,7 @@ uint64_t gp_segment_spare_bytes(const gp_device_t *device)
   uint64_t percent = minimum(SLACK_LEAST + device->segments_spared, SLACK_MOST);
   uint64_t slack = maximum(device->highest_active / 100 * percent, SLACK_BYTES);
   uint64_t needed = maximum(device->highest_active + slack, device->needed_bytes);
-  /* Without memory on its way to the driver. */
-  uint64_t reserved =
-      gp_device_stats(device)->active_bytes.current + gp_device_stats(device)->cached_bytes.current;
+  uint64_t reserved = gp_budget_held(device);
 
   gp_assert_internal(gp_lock_is_held(&device->lock));
   return reserved > needed ? reserved - needed : 0;
@@ -94,8 +93,7 @@ static bool was_spared(const gp_device_t *device, const gp_block_t *block)
 
 void gp_segment_note_growth(gp_device_t *device, const gp_block_t *block)
 {
-  uint64_t held = gp_device_stats(device)->active_bytes.current +
-                  gp_device_stats(device)->cached_bytes.current + block->size;
+  uint64_t held = gp_budget_held(device) + block->size;
 
   gp_assert_internal(gp_lock_is_held(&device->lock));
   if (!was_spared(device, block))

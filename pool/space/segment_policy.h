@@ -17,22 +17,6 @@
  */
 uint64_t gp_segment_size(uint64_t reserved, uint64_t bytes);
 
-/* Notes that use is about to be active_bytes. */
-static inline void gp_segment_note_use(gp_device_t *device)
-{
-  if (gp_device_stats(device)->active_bytes.current > device->highest_active)
-    device->highest_active = gp_device_stats(device)->active_bytes.current;
-}
-
-/* Memory was obtained ahead of need: held memory counts as if it had been in use. */
-static inline void gp_segment_note_ahead(gp_device_t *device)
-{
-  uint64_t held =
-      gp_device_stats(device)->active_bytes.current + gp_device_stats(device)->cached_bytes.current;
-  if (held > device->highest_active)
-    device->highest_active = held;
-}
-
 /* By how many bytes the pool holds more than use has ever needed, slack included. */
 uint64_t gp_segment_spare_bytes(const gp_device_t *device);
 

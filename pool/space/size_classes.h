@@ -53,6 +53,7 @@ typedef struct gp_fit {
   uint64_t above;       /* ... otherwise blocks of the next class, ... */
   uint64_t most;        /* ... up to this size */
   uint64_t below;       /* the class below */
+  uint64_t borrow;      /* blocks of any class up to this size serve, too, if none of these does; 0: none */
 } gp_fit_t;
 
 extern const gp_pool_type_t gp_pool_type_round;

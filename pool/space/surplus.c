@@ -2,6 +2,7 @@
 
 #include "pool/space/account.h"
 #include "pool/space/block.h"
+#include "pool/space/budget.h"
 #include "pool/space/mapped.h"
 #include "pool/space/segment_policy.h"
 
@@ -15,15 +16,17 @@ static uint64_t cached_bytes(const gp_device_t *device)
   return gp_device_stats(device)->cached_bytes.current;
 }
 
-/* Only type segment gives back segments that use has never needed: mapped memory moves instead. */
-static bool spares(const gp_engine_t *engine, const gp_device_t *device)
+/* Bytes that use has never needed; mapped memory moves instead. */
+static uint64_t spare_bytes(const gp_engine_t *engine, const gp_device_t *device)
 {
-  return engine->type->cuts && !engine->type->maps && gp_segment_spare_bytes(device) > 0;
+  if (!engine->type->cuts)
+    return gp_budget_excess(device);
+  return engine->type->maps ? 0 : gp_segment_spare_bytes(device);
 }
 
 static bool has_spare(const gp_engine_t *engine, const gp_device_t *device)
 {
-  return device->closed_idle > 0 || spares(engine, device);
+  return device->closed_idle > 0 || spare_bytes(engine, device) > 0;
 }
 
 static gp_block_t *closed_of(gp_context_t *context)
@@ -85,8 +88,8 @@ bool gp_surplus_awaits_drain(const gp_engine_t *engine, const gp_device_t *devic
   bool is_time = engine->idle_release_ns != UINT64_MAX &&
                  now_ns - device->drained_ns >= engine->idle_release_ns / LOOKS_BEFORE_EXPIRY;
   bool may_be_spare =
-      engine->type->cuts &&
-      (atomic_load_explicit(&engine->has_exports, memory_order_relaxed) || spares(engine, device));
+      (engine->type->cuts && atomic_load_explicit(&engine->has_exports, memory_order_relaxed)) ||
+      spare_bytes(engine, device) > 0;
   return is_time || may_be_spare || cached_bytes(device) + deferred > engine->max_cached ||
          device->wanted_back > 0 || gp_device_is_over_limit(device);
 }
@@ -105,11 +108,17 @@ static gp_block_t *spare_of(const gp_engine_t *engine, gp_context_t *context, gp
   gp_block_t *closed = context->device->closed_idle > 0 ? closed_of(context) : NULL;
 
   *ret_reason = GP_TRIM_SPARE;
-  return closed || !spares(engine, context->device) ? closed : gp_segment_spare(context);
+  return closed || spare_bytes(engine, context->device) == 0 ? closed : gp_segment_spare(context);
 }
 
-gp_block_t *gp_surplus_next(
-    gp_engine_t *engine, gp_context_t *context, uint64_t now_ns, gp_trim_reason_t *ret_reason)
+/* Whole blocks go back for the budget, a few at a time. */
+static bool is_over_budget(const gp_engine_t *engine, const gp_device_t *device, unsigned spared)
+{
+  return !engine->type->cuts && spared < GP_BUDGET_RELEASES && gp_budget_excess(device) > 0;
+}
+
+gp_block_t *gp_surplus_next(gp_engine_t *engine, gp_context_t *context, uint64_t now_ns, unsigned spared,
+    gp_trim_reason_t *ret_reason)
 {
   gp_device_t *device = context->device;
   gp_block_t *whole = oldest_of(context);
@@ -122,12 +131,14 @@ gp_block_t *gp_surplus_next(
     *ret_reason = GP_TRIM_MAX_CACHED;
   else if (gp_device_is_over_limit(device))
     *ret_reason = GP_TRIM_REQUESTED;
+  else if (is_over_budget(engine, device, spared))
+    *ret_reason = GP_TRIM_SPARE;
   else if (device->wanted_back > 0)
     *ret_reason = device->wanted_for;
   else if (is_expired(engine, oldest, now_ns))
     *ret_reason = GP_TRIM_IDLE;
   else
-    return has_spare(engine, device) ? spare_of(engine, context, ret_reason) : NULL;
+    return engine->type->cuts && has_spare(engine, device) ? spare_of(engine, context, ret_reason) : NULL;
   return whole ? whole : gp_mapped_cut_out(engine, context, atomic_load(&engine->covered), true);
 }
 
@@ -158,8 +169,8 @@ uint64_t gp_surplus_bytes(const gp_engine_t *engine, const gp_device_t *device, 
     bytes = committed - device->limit;
   if (device->wanted_back > bytes)
     bytes = device->wanted_back;
-  if (spares(engine, device) && gp_segment_spare_bytes(device) > bytes)
-    bytes = gp_segment_spare_bytes(device);
+  if (spare_bytes(engine, device) > bytes)
+    bytes = spare_bytes(engine, device);
   return minimum(bytes, idle);
 }
 

@@ -1,6 +1,7 @@
 /*
  * Idle memory that the pool should not keep: more than GPUPOOL_MAX_CACHED, above a limit that was lowered,
- * wanted back (by the device for GPUPOOL_RESERVE, by a user's request), or unused for GPUPOOL_IDLE_RELEASE.
+ * beyond the budget (budget.h) or what use has needed of segments (segment_policy.h), wanted back (by the
+ * device for GPUPOOL_RESERVE, by a user's request), or unused for GPUPOOL_IDLE_RELEASE.
  * The caller holds the device's lock. Uses: state.h.
  */
 #ifndef GP_POOL_SPACE_SURPLUS_H
@@ -21,10 +22,10 @@ static inline bool gp_surplus_is_due(const gp_engine_t *engine, gp_device_t *dev
  * caller must drain them first. */
 bool gp_surplus_awaits_drain(const gp_engine_t *engine, const gp_device_t *device, uint64_t now_ns);
 
-/* The context's next block to go back, and why; NULL: none. Of mapped memory it is a
- * chunk, cut out for this. */
-gp_block_t *gp_surplus_next(
-    gp_engine_t *engine, gp_context_t *context, uint64_t now_ns, gp_trim_reason_t *ret_reason);
+/* The context's next block to go back, and why; NULL: none. Of mapped memory it is a chunk, cut out for this.
+ * spared: how many of this call of the program's went as GP_TRIM_SPARE. */
+gp_block_t *gp_surplus_next(gp_engine_t *engine, gp_context_t *context, uint64_t now_ns, unsigned spared,
+    gp_trim_reason_t *ret_reason);
 
 /* Bytes of the device's idle memory that are surplus. */
 uint64_t gp_surplus_bytes(const gp_engine_t *engine, const gp_device_t *device, uint64_t now_ns);

@@ -60,7 +60,7 @@ static void report(const attempt_t *attempt, const char *accepted)
 
 static bool allows_none(const gp_option_t *option)
 {
-  return strcmp(option->default_text, "none") == 0;
+  return strcmp(option->default_text, "none") == 0 || strstr(option->syntax, "or none");
 }
 
 static bool parse_integer(const attempt_t *attempt, uint64_t *ret_number)
@@ -368,7 +368,7 @@ static void set_default(gp_options_t *options, gp_option_id_t id)
 static int parse_mxnet(gp_options_t *options, gp_option_lookup_fn lookup, void *lookup_arg,
     gp_option_problem_fn problem, void *problem_arg)
 {
-  bool round = false;
+  bool round = false, has_any = false;
   int problems = 0;
 
   for (size_t i = 0; i < MXNET_NAME_COUNT; i++) {
@@ -387,6 +387,7 @@ static int parse_mxnet(gp_options_t *options, gp_option_lookup_fn lookup, void *
       continue;
     }
     options->values[id].source = GP_OPTION_FROM_MXNET;
+    has_any = true;
     round = round || (id == GP_OPTION_type && gp_option_number(options, id) == GP_TYPE_ROUND);
   }
   if (round && options->values[GP_OPTION_round_divisions].source == GP_OPTION_FROM_DEFAULT) {
@@ -396,6 +397,10 @@ static int parse_mxnet(gp_options_t *options, gp_option_lookup_fn lookup, void *
       (void)gp_option_parse(GP_OPTION_round_cutoff, "24", options, NULL, NULL);
       options->values[GP_OPTION_round_cutoff].source = GP_OPTION_FROM_MXNET;
     }
+  }
+  if (has_any && options->values[GP_OPTION_slack].source == GP_OPTION_FROM_DEFAULT) {
+    (void)gp_option_parse(GP_OPTION_slack, "none", options, NULL, NULL);
+    options->values[GP_OPTION_slack].source = GP_OPTION_FROM_MXNET;
   }
   return problems;
 }

@@ -24,6 +24,7 @@ bool gp_profile_has(gp_option_id_t id)
   case GP_OPTION_type:
   case GP_OPTION_reserve:
   case GP_OPTION_max_cached:
+  case GP_OPTION_slack:
   case GP_OPTION_idle_release:
   case GP_OPTION_round_divisions:
   case GP_OPTION_round_cutoff:

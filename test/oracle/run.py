@@ -42,7 +42,8 @@ TYPES = ("round", "naive", "segment", "vmm", "unpooled")
 DRIVERS = {"11080": "11.8", "12040": "12.4", "12050": "12.5", "13000": "13.0"}
 ORDERED_DRIVERS = {"11020": "11.2", "12040": "12.4", "12050": "12.5", "13000": "13.0"}  # 11.2 brought cudaMallocAsync
 FENCE_SINCE = 12050
-DEFERRED = {"small": "4096", "large": None}  # GPUPOOL_MAX_DEFERRED: small has the library wait and fence often
+# Small has the library wait and fence often, and no budget: blocks larger than the request, and releases to the driver.
+DEFERRED = {"small": {"GPUPOOL_MAX_DEFERRED": "4096", "GPUPOOL_SLACK": "0"}, "large": {}}
 
 # Of rows with kernels that wait: the environment of the library, and the bytes that a program has at most on each device
 # (0: ample), which then has CAPACITY. An allocation that the library refuses there is counted; elsewhere it is wrong. In
@@ -52,7 +53,7 @@ CAPACITY = "8MiB"
 POOLS_LIMIT = "40MiB"  # where memory of cudaMallocAsync counts as grown by 32 MiB
 MEMORY = {
     "ample": ({}, 0),
-    "small": ({"GPUPOOL_MAX_DEFERRED": "4096"}, 0),
+    "small": (DEFERRED["small"], 0),
     "surplus": ({"GPUPOOL_MAX_CACHED": "64KiB", "GPUPOOL_RESERVE": "80GiB"}, 0),
     "tight": ({"GPUPOOL_RESERVE": "0", "GPUPOOL_PATIENCE": "0"}, TIGHT),
     "reserve": ({"GPUPOOL_RESERVE": "4MiB", "GPUPOOL_MAX_CACHED": "2MiB", "GPUPOOL_PATIENCE": "0"}, TIGHT),
@@ -171,8 +172,7 @@ class Runner:
             env.update(self.settings)
             if "GPUPOOL_FILL" in env:
                 env["SIMCUDA_FILLS"] = "1"
-            if DEFERRED[row.deferred]:
-                env["GPUPOOL_MAX_DEFERRED"] = DEFERRED[row.deferred]
+            env.update(DEFERRED[row.deferred])
         if row.ordered:
             env.update(ORDERED[row.ordered][0])
             if row.preload:

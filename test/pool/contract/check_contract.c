@@ -42,6 +42,8 @@ static const config_t configs[] = {
     CONFIGS("unpooled"),
     CONFIGS("segment"),
     CONFIGS("vmm"),
+    {"round budget", {"GPUPOOL_SLACK=0", "GPUPOOL_RESERVE=0", NULL}, true},
+    {"naive budget", {TYPE("naive"), "GPUPOOL_SLACK=1MiB", NULL}, true},
     {"round mxnet", {"GPUPOOL_ROUND_DIVISIONS=1", "GPUPOOL_ROUND_CUTOFF=20", NULL}, true},
 };
 #define CONFIG_COUNT (int)(sizeof(configs) / sizeof(configs[0]))

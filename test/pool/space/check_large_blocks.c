@@ -4,7 +4,7 @@
 #include "test/pool/check_main.h"
 #include "test/pool/engine_fixture.h"
 
-#define KEPT_ALL ((const char *const[]){"GPUPOOL_RESERVE=0", NULL})
+#define KEPT_ALL ((const char *const[]){"GPUPOOL_RESERVE=0", "GPUPOOL_SLACK=none", NULL})
 
 /* Allocates and frees each size, all held at the same time: idle blocks, the last one the newest. */
 static void leave_idle(const uint64_t *mib, int count)

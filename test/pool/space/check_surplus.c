@@ -67,7 +67,7 @@ static void want(uint64_t bytes, gp_trim_reason_t reason)
 static uint64_t next_of(gp_context_t *which, gp_trim_reason_t *ret_reason)
 {
   gp_lock_take(&device->lock);
-  const gp_block_t *block = gp_surplus_next(engine, which, driver.now_ns, ret_reason);
+  const gp_block_t *block = gp_surplus_next(engine, which, driver.now_ns, 0, ret_reason);
   uint64_t size = block ? block->size : 0;
   gp_lock_release(&device->lock);
   return size;

@@ -56,6 +56,8 @@ START_TEST(test_every_default_is_legal)
   }
   ck_assert_uint_eq(gp_option_number(&options, GP_OPTION_round_cutoff), UINT64_MAX);
   ck_assert(options.limits[0].is_none);
+  parse(&options, SETTINGS("GPUPOOL_SLACK=none"));
+  ck_assert(options.values[GP_OPTION_slack].amount.is_none);
 }
 END_TEST
 
@@ -176,8 +178,9 @@ START_TEST(test_malformed_values_leave_the_default)
   static const char *const bad[] = {"GPUPOOL_TYPE=rounds", "GPUPOOL_DISABLE=2", "GPUPOOL_IDLE_RELEASE=1s",
       "GPUPOOL_PATIENCE=-1", "GPUPOOL_PATIENCE=1000001", "GPUPOOL_ROUND_DIVISIONS=6",
       "GPUPOOL_ROUND_CUTOFF=19", "GPUPOOL_PAGE=31", "GPUPOOL_PAGE=2GiB", "GPUPOOL_RESERVE=-1",
-      "GPUPOOL_MAX_DEFERRED=none", "GPUPOOL_SNAPSHOT_AT=exit,", "GPUPOOL_OUTPUT=%q.json",
-      "GPUPOOL_OUTPUT=", "GPUPOOL_TRACE_EVENTS=99999999999999999999", "GPUPOOL_VERBOSE="};
+      "GPUPOOL_MAX_DEFERRED=none", "GPUPOOL_SLACK=101%", "GPUPOOL_SLACK=much", "GPUPOOL_SNAPSHOT_AT=exit,",
+      "GPUPOOL_OUTPUT=%q.json", "GPUPOOL_OUTPUT=", "GPUPOOL_TRACE_EVENTS=99999999999999999999",
+      "GPUPOOL_VERBOSE="};
   for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
     gp_options_t options;
     heard_t heard = parse(&options, SETTINGS(bad[i]));
@@ -201,6 +204,10 @@ START_TEST(test_mxnet_variables_fill_in)
   ck_assert(options.values[GP_OPTION_reserve].amount.is_share);
   ck_assert_uint_eq(gp_option_number(&options, GP_OPTION_page), 8192);
   ck_assert_int_eq(options.values[GP_OPTION_page].source, GP_OPTION_FROM_MXNET);
+  ck_assert(options.values[GP_OPTION_slack].amount.is_none);
+  ck_assert_int_eq(options.values[GP_OPTION_slack].source, GP_OPTION_FROM_MXNET);
+  parse(&options, SETTINGS("MXNET_GPU_MEM_POOL_RESERVE=7", "GPUPOOL_SLACK=20%"));
+  ck_assert_uint_eq(options.values[GP_OPTION_slack].amount.number, 20);
   parse(&options, SETTINGS("MXNET_GPU_MEM_POOL_TYPE=Round", "GPUPOOL_ROUND_DIVISIONS=4"));
   ck_assert_uint_eq(gp_option_number(&options, GP_OPTION_round_divisions), 4);
   ck_assert_uint_eq(gp_option_number(&options, GP_OPTION_round_cutoff), UINT64_MAX);

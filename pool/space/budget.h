@@ -1,0 +1,85 @@
+/*
+ * How much memory the pool may hold. The highest use so far is what types segment and vmm measure their slack
+ * by (segment_policy.h, mapped_policy.h). For whole blocks, types round and naive, GPUPOOL_SLACK makes a
+ * budget of it: what the pool holds should not be more. Beyond it an allocation takes an idle block that is
+ * up to twice as large as the request before the pool grows, and idle blocks are surplus (surplus.h).
+ * doc/sizes.md has the figures.
+ *
+ * Use counts memory that the program holds or has freed and the device may still use; a block that is larger
+ * than the pool would have made it counts without that excess. Prewarmed memory counts as used.
+ *
+ * Sizes in bytes. The caller holds the device's lock. Uses: state.h.
+ */
+#ifndef GP_POOL_SPACE_BUDGET_H
+#define GP_POOL_SPACE_BUDGET_H
+
+#include "pool/state.h"
+
+/* A request may take an idle block of that many times its size. */
+#define GP_BORROW_TIMES 2
+
+/* Blocks that go back for the budget in one free or synchronization: so that none takes long. */
+#define GP_BUDGET_RELEASES 4
+
+/* Sets the budget from the highest use. */
+void gp_budget_update(const gp_engine_t *engine, gp_device_t *device);
+
+/* What the pool holds and can use; memory on its way to the driver does not count. */
+static inline uint64_t gp_budget_held(const gp_device_t *device)
+{
+  return gp_device_stats(device)->active_bytes.current + gp_device_stats(device)->cached_bytes.current;
+}
+
+/* By how much the pool holds more than the budget. */
+static inline uint64_t gp_budget_excess(const gp_device_t *device)
+{
+  uint64_t held = gp_budget_held(device);
+  return held > device->budget ? held - device->budget : 0;
+}
+
+/* The pool may grow by that much. */
+static inline bool gp_budget_allows(const gp_device_t *device, uint64_t bytes)
+{
+  uint64_t held = gp_budget_held(device);
+  return held <= device->budget && bytes <= device->budget - held;
+}
+
+/* Notes that active_bytes or borrowed_bytes has changed. */
+static inline void gp_budget_note_use(const gp_engine_t *engine, gp_device_t *device)
+{
+  uint64_t use = gp_device_stats(device)->active_bytes.current - device->borrowed_bytes;
+
+  if (use <= device->highest_active)
+    return;
+  device->highest_active = use;
+  gp_budget_update(engine, device);
+}
+
+/* Memory was obtained ahead of need: held memory counts as if it had been in use. */
+static inline void gp_budget_note_ahead(const gp_engine_t *engine, gp_device_t *device)
+{
+  if (gp_budget_held(device) <= device->highest_active)
+    return;
+  device->highest_active = gp_budget_held(device);
+  gp_budget_update(engine, device);
+}
+
+/* The block, which is about to be handed out, may be larger than the request would get otherwise. */
+static inline void gp_budget_borrow(gp_device_t *device, gp_block_t *block, const gp_fit_t *fit)
+{
+  uint64_t most = fit->class_bytes > fit->most ? fit->class_bytes : fit->most;
+
+  gp_assert_internal(block->borrowed == 0);
+  block->borrowed = block->size > most ? block->size - most : 0;
+  device->borrowed_bytes += block->borrowed;
+}
+
+/* The block's use has ended. */
+static inline void gp_budget_return(gp_device_t *device, gp_block_t *block)
+{
+  gp_assert_internal(device->borrowed_bytes >= block->borrowed);
+  device->borrowed_bytes -= block->borrowed;
+  block->borrowed = 0;
+}
+
+#endif
