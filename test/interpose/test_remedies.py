@@ -276,6 +276,25 @@ class Settings(Remedies):
         self.assertLessEqual(stats["reserved_bytes"]["peak"],
                              self.stats(facts["exit"])["active_bytes"]["peak"] + int(remedy["MAX_CACHED"][:-3]) * MIB)
 
+    # Sizes of two phases in turn
+    phases = ("load:%d:10" % (30 * MIB), "free:load", "synchronize", "load:%d:3" % (130 * MIB), "free:load", "synchronize") * 30
+
+    def test_hit_rate_beyond_the_budget(self):
+        remedy, rate, found = self.better_rate("SLACK", *self.phases)
+        self.assertEqual(remedy, {"SLACK": "none"})
+        self.assertIn("up to %.1f%% of them" % (100 * rate), found["advice"])
+
+    def test_budget(self):
+        _, facts = self.meet(*self.phases)
+        found = self.finding(facts["exit"], "budget")
+        blocks = self.stats(facts["exit"])["driver_frees"]
+        self.assertIn("gave %d idle blocks back on device 0: " % blocks, found["message"])
+        _, after = self.meet(*self.phases, **self.settings_of(found, "SLACK"))
+        self.assertNotIn("budget", self.codes(after["exit"]))
+        self.assertEqual(self.stats(after["exit"])["driver_frees"], 0)
+        self.assertGreater(self.stats(after["exit"])["reserved_bytes"]["current"],
+                           self.stats(facts["exit"])["reserved_bytes"]["current"])
+
     def test_surplus(self):
         steps = ("load:%d:12" % (4 * MIB), "use:load", "free:load", "pass:%d" % (2 * MIB), "stream", "busy:%d" % (9 * SECOND),
                  "pass:%d" % (4 * MIB), "free:pass")

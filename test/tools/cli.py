@@ -669,8 +669,10 @@ class Summary(Case):
         self.assertEqual(self.codes(snapshot_of(devices=[device_of(0)])), ["nothing"])
 
     def test_surplus_names_the_setting_that_asked(self):
-        def surplus(now, settings, trims=0, until_s=1, limit=None):
+        def surplus(now, settings, trims=0, until_s=1, limit=None, held=None):
             snapshot = snapshot_of()
+            if held:
+                snapshot["devices"][0]["stats"].update(reserved_bytes=gauge(0, held))
             snapshot["devices"][0]["stats"].update(surplus_bytes=gauge(now, 12 * MIB), cached_bytes=gauge(20 * MIB))
             snapshot["devices"][0]["limit"] = limit
             snapshot["settings"].update({"max_cached": "none", "idle_release": "60", "reserve": "512MiB", **settings})
@@ -692,6 +694,10 @@ class Summary(Case):
         self.assertEqual(surplus(0, {"max_cached": "1MiB"}, trims=1, until_s=61, limit=16 * MIB),
                          "GPUPOOL_MAX_CACHED=1MiB or the limit of 16 MiB or GPUPOOL_IDLE_RELEASE=60 or "
                          "GPUPOOL_RESERVE=512MiB")
+        self.assertEqual(surplus(0, {"slack": "15%"}), "GPUPOOL_RESERVE=512MiB")
+        self.assertEqual(surplus(0, {"slack": "15%"}, held=200 * MIB), "GPUPOOL_SLACK=15%")
+        self.assertEqual(surplus(0, {"slack": "none"}, held=200 * MIB), "GPUPOOL_RESERVE=512MiB")
+        self.assertEqual(surplus(0, {"slack": "15%", "type": "segment"}, held=200 * MIB), "GPUPOOL_RESERVE=512MiB")
         self.assertEqual(surplus(0, {"control": "1"}), "GPUPOOL_RESERVE=512MiB or a request of gpupool ctl")
         self.assertNotIn("surplus", self.codes(snapshot_of()))
 

@@ -19,7 +19,9 @@
 #define CACHED_BYTES       (256 * GP_MIB)
 #define WAITS_SHARE        0.01
 #define FORWARDED_SHARE    0.5
-#define BETTER_RATE        0.1 /* least share of the allocations that a remedy must serve in addition */
+#define LEAST_SLACK        (64 * GP_MIB) /* of a budget that is a share, see pool/space/budget.c */
+#define BUDGET_SHARE       0.01 /* blocks that went back, of all allocations: then it costs something */
+#define BETTER_RATE        0.1  /* least share of the allocations that a remedy must serve in addition */
 #define NS_PER_SECOND      UINT64_C(1000000000)
 
 /* Formats bytes as a setting: rounds up to whole MiB. The buffer has GP_SIZE_TEXT_BYTES. */
@@ -118,6 +120,21 @@ static void divide_misses(gp_findings_t *findings, const gp_summary_device_t *de
   ret_misses->size_count = kept.size_count;
 }
 
+/* The pool has a budget, GPUPOOL_SLACK. Types that cut have none, nor have older libraries. */
+static bool has_budget(const gp_findings_t *findings)
+{
+  const char *type = gp_findings_setting(findings, "type");
+  const char *slack = gp_findings_setting(findings, "slack");
+
+  return (strcmp(type, "round") == 0 || strcmp(type, "naive") == 0) && slack[0] && strcmp(slack, "none") != 0;
+}
+
+/* It gave memory back for that. */
+static bool kept_budget(const gp_findings_t *findings)
+{
+  return has_budget(findings) && gp_summary_detail_count(findings->summary, "segment_free", "spare") > 0;
+}
+
 /* Why the pool gave memory back; false: it gave none. */
 static bool given_back_reason(const gp_findings_t *findings, char *buffer, size_t capacity)
 {
@@ -128,6 +145,9 @@ static bool given_back_reason(const gp_findings_t *findings, char *buffer, size_
   else if (gp_summary_detail_count(summary, "trim", "idle"))
     snprintf(buffer, capacity, ": GPUPOOL_IDLE_RELEASE=%s gave back what was wanted again later",
         gp_findings_setting(findings, "idle_release"));
+  else if (kept_budget(findings))
+    snprintf(buffer, capacity, ": GPUPOOL_SLACK=%s gave back what was wanted again",
+        gp_findings_setting(findings, "slack"));
   else if (gp_summary_detail_count(summary, "trim", "reserve") ||
            gp_summary_detail_count(summary, "trim", "oom"))
     snprintf(buffer, capacity, ": memory was tight, so that idle blocks went back to the driver");
@@ -178,20 +198,32 @@ static double rate_of(const gp_served_t *served)
   return total ? (double)served->hits / (double)total : 0;
 }
 
-/* Advises a setting if a pool that keeps everything would have served more:
- * then the setting gave memory back. */
-static void advise_keeping(
-    gp_findings_t *findings, gp_finding_t *finding, double rate, const gp_served_t *kept, bool is_max_cached)
+/* Advises the setting that gave memory back, if a pool that keeps everything would have served more. False:
+ * there is none. */
+static bool advise_keeping(
+    gp_findings_t *findings, gp_finding_t *finding, double rate, const gp_served_t *kept)
 {
   char most[GP_SIZE_TEXT_BYTES], percent[GP_NUMBER_BYTES];
-  const char *name = is_max_cached ? "GPUPOOL_MAX_CACHED" : "GPUPOOL_IDLE_RELEASE";
-  const char *value = is_max_cached ? as_setting(kept->idle_peak, most) : "0";
+  const char *name, *value;
 
+  if (gp_summary_detail_count(findings->summary, "trim", "max_cached")) {
+    name = "GPUPOOL_MAX_CACHED";
+    value = as_setting(kept->idle_peak, most);
+  } else if (gp_summary_detail_count(findings->summary, "trim", "idle")) {
+    name = "GPUPOOL_IDLE_RELEASE";
+    value = "0";
+  } else if (kept_budget(findings)) {
+    name = "GPUPOOL_SLACK";
+    value = "none";
+  } else {
+    return false;
+  }
   if (rate_of(kept) < rate + BETTER_RATE)
-    return;
+    return false;
   gp_findings_advise(findings, finding, "%s=%s would have served up to %s of them, and kept more.", name,
       value, gp_number_percent(rate_of(kept), percent));
   gp_findings_set(findings, finding, name, value);
+  return true;
 }
 
 /* Tries other size classes with the recorded allocations. */
@@ -227,7 +259,6 @@ static void advise_hit_rate(
 {
   const gp_summary_t *summary = findings->summary;
   const cJSON *settings = cJSON_GetObjectItemCaseSensitive(summary->snapshot->root, "settings");
-  bool is_max_cached = gp_summary_detail_count(summary, "trim", "max_cached") > 0;
   gp_block_sizes_t sizes;
   gp_served_t kept;
 
@@ -235,9 +266,7 @@ static void advise_hit_rate(
     return;
   if (gp_served_count(&kept, &summary->lifetimes, device->device->device, &sizes))
     findings->out_of_memory = true;
-  else if (is_max_cached || gp_summary_detail_count(summary, "trim", "idle"))
-    advise_keeping(findings, finding, rate, &kept, is_max_cached);
-  else
+  else if (!advise_keeping(findings, finding, rate, &kept))
     advise_classes(findings, finding, device->device->device, &sizes, &kept);
 }
 
@@ -337,6 +366,10 @@ static void surplus_settings(
   buffer[0] = '\0';
   if (gp_size_parse(cached, strlen(cached), &most) && stats->cached_bytes.peak > most)
     used += (size_t)snprintf(buffer + used, capacity - used, "GPUPOOL_MAX_CACHED=%.32s", cached);
+  if (has_budget(findings) && stats->reserved_bytes.peak > stats->active_bytes.peak &&
+      stats->reserved_bytes.peak - stats->active_bytes.peak > LEAST_SLACK)
+    used += (size_t)snprintf(buffer + used, capacity - used, "%sGPUPOOL_SLACK=%.32s", used ? " or " : "",
+        gp_findings_setting(findings, "slack"));
   if (device->limit && stats->reserved_bytes.peak > device->limit)
     used += (size_t)snprintf(buffer + used, capacity - used, "%sthe limit of %s", used ? " or " : "",
         gp_size_format(device->limit, size));
@@ -368,6 +401,37 @@ static void judge_surplus(gp_findings_t *findings, const gp_summary_device_t *de
   gp_findings_advise(findings, finding,
       "cudaDeviceSynchronize now and then, while no other thread submits work, lets it go back.");
   gp_findings_act(findings, finding, "synchronize");
+}
+
+/* What the budget gave back, and what that took. */
+static void judge_budget(gp_findings_t *findings, const gp_summary_device_t *device)
+{
+  const gp_snapshot_events_t *events = &findings->summary->snapshot->events;
+  int ordinal = device->device->device;
+  uint64_t count = 0, bytes = 0, lasted_ns = 0;
+  char blocks[GP_NUMBER_BYTES], size[GP_SIZE_TEXT_BYTES], lasted[GP_NUMBER_BYTES];
+
+  for (size_t i = 0; kept_budget(findings) && i < events->count; i++) {
+    int64_t detail = gp_snapshot_event(events, GP_COLUMN_DETAIL, i, -1);
+    if (gp_snapshot_event_kind(events, i) != GP_EVENT_SEGMENT_FREE || detail < 0 ||
+        strcmp(events->details.names[detail], "spare") != 0 ||
+        (int)gp_snapshot_event(events, GP_COLUMN_DEVICE, i, 0) != ordinal)
+      continue;
+    count++;
+    bytes = gp_add_saturated(bytes, gp_snapshot_event_uint(events, GP_COLUMN_ROUNDED_SIZE, i));
+    lasted_ns = gp_add_saturated(lasted_ns, gp_snapshot_event_uint(events, GP_COLUMN_DURATION_NS, i));
+  }
+  if (count == 0)
+    return;
+  gp_finding_t *finding = gp_findings_say(findings, GP_SEVERITY_NOTE, "budget", ordinal,
+      "So as to hold no more than GPUPOOL_SLACK=%s allows, the pool gave %s back on device %d: %s in %s of calls of the driver.",
+      gp_findings_setting(findings, "slack"), gp_number_plural(count, "idle block", blocks), ordinal,
+      gp_size_format(bytes, size), gp_number_duration(lasted_ns, lasted));
+  if (count < BUDGET_SHARE * (double)(device->device->stats.cache_hits + device->device->stats.cache_misses))
+    return;
+  gp_findings_advise(
+      findings, finding, "GPUPOOL_SLACK=none keeps them for later allocations, and holds more memory.");
+  gp_findings_set(findings, finding, "GPUPOOL_SLACK", "none");
 }
 
 static void judge_waits(gp_findings_t *findings, const gp_summary_device_t *device)
@@ -415,6 +479,7 @@ void gp_findings_judge_device(gp_findings_t *findings, const gp_summary_device_t
   judge_live(findings, device);
   judge_rounding(findings, device);
   judge_cached(findings, device);
+  judge_budget(findings, device);
   judge_surplus(findings, device);
   judge_forwarded(findings, device);
 }
