@@ -21,7 +21,9 @@ ENDS = {
                                                    "cuStreamCreate"],
     ("stream", "0"): ["cuStreamCreate"] + LOOK + ["cuMemsetD8Async", "cuStreamCreateWithPriority", "cuCtxSynchronize",
                                                   "cuStreamCreate"],
-    ("per_thread",): LOOK + ["cuMemsetD8Async"],
+    ("per_thread", "handle"): LOOK + ["cuMemsetD8Async"],
+    ("per_thread", "ptsz"): LOOK + ["cuMemsetD8Async_ptsz"],
+    ("ordered",): ["cuStreamCreate"] + ORDER + ["cuMemAllocAsync"],
     ("context",): ["cuCtxCreate_v2"] + WAIT,
     ("peer",): WAIT + ["cuCtxEnablePeerAccess"],
     ("ipc",): WAIT + ["cuIpcGetMemHandle"],
@@ -30,7 +32,7 @@ ENDS = {
     ("programmatic",): WAIT + ["cuLaunchKernelEx", "cuLaunchKernelEx"],
 }
 ASIDE = {"cuCtxGetCurrent", "cuCtxGetId", "cuCtxGetDevice", "cuCtxPushCurrent_v2", "cuCtxPopCurrent_v2", "cuMemGetInfo_v2",
-         "cuMemGetAddressRange_v2", "cuCtxSetCurrent", "cuStreamGetFlags"}
+         "cuMemGetAddressRange_v2", "cuCtxSetCurrent", "cuStreamGetFlags", "cuDeviceGetAttribute"}
 
 
 def modes(snapshot):

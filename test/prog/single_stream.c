@@ -2,9 +2,11 @@
  * Everything in the default stream, memory freed and taken again with its work pending; then one thing that
  * other memory or work comes in by: single_stream WAY [ARGUMENT].
  *
- * none; idle_streams; stream (0: blocking, 1: non-blocking); per_thread; context; peer; ipc; attribute;
- * tokens; capture; programmatic; library (the path of one to load, with an allocation after it); behind
- * (launch, graph: the program has looked for a function that submits work behind the library, and works on).
+ * none; idle_streams; stream (0: blocking, 1: non-blocking); per_thread (handle: the handle of that stream,
+ * ptsz: a function that means it by 0); ordered (memory in the order of a non-blocking stream); context;
+ * peer; ipc; attribute; tokens; capture; programmatic; library (the path of one to load, with an allocation
+ * after it); behind (launch, graph: the program has looked for a function that submits work behind the
+ * library, and works on).
  *
  * Between cuMemHostAlloc and cuMemFreeHost stand the rounds. Prints where each block was, by its number.
  */
@@ -61,6 +63,14 @@ static void make_stream(unsigned flags)
   CALL(cuStreamCreate(&stream, flags)); /* nothing is owed any more */
 }
 
+static void take_in_stream(void)
+{
+  CUstream stream;
+  CUdeviceptr taken;
+  CALL(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+  CALL(cuMemAllocAsync(&taken, BYTES, stream));
+}
+
 static void launch_programmatic(void)
 {
 #if CUDA_VERSION >= 11080
@@ -110,8 +120,12 @@ static int go(const char *way, const char *argument)
     CALL(cuStreamSynchronize(stream));
   } else if (strcmp(way, "stream") == 0) {
     make_stream((unsigned)atoi(argument));
+  } else if (strcmp(way, "per_thread") == 0 && strcmp(argument, "ptsz") == 0) {
+    CALL(cuMemsetD8Async_ptsz(block, 1, BYTES, NULL));
   } else if (strcmp(way, "per_thread") == 0) {
     CALL(cuMemsetD8Async(block, 1, BYTES, CU_STREAM_PER_THREAD));
+  } else if (strcmp(way, "ordered") == 0) {
+    take_in_stream();
   } else if (strcmp(way, "context") == 0) {
     CALL(cuCtxCreate_v2(&other, 0, 0));
     CALL(cuCtxSetCurrent(first));
