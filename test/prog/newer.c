@@ -9,7 +9,7 @@
  *   names NAME...  looks all of them up, by dlsym and by cuGetProcAddress, and works on with the older ones
  *   constructor    loads PLUGIN (HOW is linked), whose constructor waits for a thread that looks one up
  *   launch         work in a stream that runs until the program stops it; other memory is taken meanwhile
- *   copy, host     the same behind an event: cuMemcpyWithAttributesAsync, cuLaunchHostFunc_v2
+ *   copy, host     work behind the default stream's: cuMemcpyWithAttributesAsync, cuLaunchHostFunc_v2
  *   capture        captures a stream while memory comes and goes; then pools again
  *   recapture, cig, cig-per-thread    so do these
  *   refused        the same capture, which the driver refuses
@@ -153,8 +153,9 @@ static void nothing(void *user)
 }
 
 /*
- * The work that matters waits for a kernel of another stream, so that it is pending for sure; that stream and
- * the default stream are known to be complete when memory is taken again, its own is not.
+ * The work waits for a kernel in the default stream, by CUDA's rule, so that it is pending for sure. It is
+ * all that the program has in another stream: a library that does not see the call takes all work for one
+ * stream's.
  */
 static void behind(const char *what)
 {
@@ -163,28 +164,26 @@ static void behind(const char *what)
   bool copies = strcmp(what, "copy") == 0;
   void *function = copies ? find("cuMemcpyWithAttributesAsync", "cuMemcpyWithAttributesAsync")
                           : find("cuLaunchHostFunc_v2", "cuLaunchHostFunc");
-  CUevent event;
+  CUstream blocking;
   int early = 0;
 
-  CALL(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
-  fill_pool();
+  CALL(cuStreamCreate(&blocking, CU_STREAM_DEFAULT));
+  give(take()); /* one block, as in launch() */
+  CALL(cuCtxSynchronize());
   for (int i = 0; i < ROUNDS; i++) {
     CUdeviceptr used = take();
     void *parameters[] = {(void *)&flag};
     *flag = 0;
-    CALL(cuLaunchKernel(waiting, 1, 1, 1, 1, 1, 1, 0, other, parameters, NULL));
-    CALL(cuEventRecord(event, other));
-    CALL(cuStreamWaitEvent(stream, event, 0));
+    CALL(cuLaunchKernel(waiting, 1, 1, 1, 1, 1, 1, 0, CU_STREAM_LEGACY, parameters, NULL));
     if (copies)
-      CALL(((copy_t)function)(used, used + BYTES / 2, 64, NULL, stream));
+      CALL(((copy_t)function)(used, used + BYTES / 2, 64, NULL, blocking));
     else
-      CALL(((host_t)function)(stream, nothing, NULL, 0));
+      CALL(((host_t)function)(blocking, nothing, NULL, 0));
     give(used);
-    *flag = 1;
-    CALL(cuStreamSynchronize(other));
     CUdeviceptr next = take();
     early += next == used;
-    CALL(cuStreamSynchronize(stream));
+    *flag = 1;
+    CALL(cuCtxSynchronize());
     give(next);
     CALL(cuCtxSynchronize());
   }
@@ -265,24 +264,24 @@ static void captures(const char *what)
   }
 }
 
-/* The work of another context, which a function made that no table has. */
+/* The work of another context, which a function made that no table has. All of it is in that context's
+ * default stream: the library would meet the context when the program makes a stream there. */
 static void context(void)
 {
   typedef CUresult (*create_t)(CUcontext *, unsigned, CUdevice, void *);
   create_t create = (create_t)find("cuCtxCreate_v5", "cuCtxCreate");
   CUcontext made, popped;
-  CUstream unseen;
-  CUdeviceptr copied = take(), scratch = take(), used = take();
+  CUdeviceptr used = take();
 
+  *flag = 0;
   CALL(create(&made, 0, 0, NULL));
-  CALL(cuStreamCreate(&unseen, CU_STREAM_NON_BLOCKING));
-  for (int i = 0; i < 400; i++)
-    CALL(cuMemsetD8Async(scratch, (unsigned char)i, 4096, unseen));
-  CALL(cuMemcpyDtoDAsync_v2(copied, used, 4096, unseen));
+  CALL(cuStreamWaitValue32(CU_STREAM_LEGACY, (CUdeviceptr)(uintptr_t)flag, 1, CU_STREAM_WAIT_VALUE_EQ));
+  CALL(cuMemsetD8Async(used, 1, 4096, CU_STREAM_LEGACY));
   CALL(cuCtxPopCurrent_v2(&popped));
   give(used);
   CALL(cuCtxSynchronize()); /* of the first */
   printf("early=%d\n", take() == used);
+  *flag = 1;
   CALL(cuCtxPushCurrent_v2(made));
   CALL(cuCtxSynchronize());
 }
