@@ -15,7 +15,8 @@ def refused_once(name, number=1):
 MEMORY = [Case("memory", kind, left, refused=True, **SHORT)
           for kind in ("pooled", "pieces", "managed", "pitched", "stream_ordered", "physical", "array", "graph")
           for left in LEFT]
-MEMORY += [Case("memory", "stream_ordered", left, refused=True, ASYNC="plain", **SHORT) for left in LEFT]
+MEMORY += [Case("memory", "stream_ordered", left, refused=True, ASYNC=choice, **SHORT) for choice in ("plain", "driver")
+           for left in LEFT]
 STREAMS = [Case("memory", "in_%s_stream" % stream, left, refused=True, **SHORT)
            for stream in ("default", "thread", "destroyed") for left in LEFT]
 LIMITED = [Case("memory", kind, left, refused=True, LIMIT="1GiB", RESERVE="0", PATIENCE="1", plain={})
