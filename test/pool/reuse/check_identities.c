@@ -202,6 +202,36 @@ START_TEST(test_a_blocking_stream_gets_one_operation_for_several)
 }
 END_TEST
 
+static uint64_t freed_meanwhile;
+
+/* Another thread frees a block when the operation is in the stream already. That free gets none itself. */
+static int free_meanwhile(void *self, const gp_driver_context_t *of, uint64_t stream, void **event)
+{
+  int code = fake_ops.enter_stream(self, of, stream, event);
+  driver.ops.enter_stream = refuse_to_enter;
+  free_in(order(FIRST), freed_meanwhile);
+  return code;
+}
+
+START_TEST(test_what_is_freed_behind_an_operation_gets_another_one)
+{
+  start(NULL, GP_GIB, true);
+  gp_identity_created(engine, context, FIRST, true);
+  uint64_t address = allocate_in(order(FIRST), BYTES);
+  freed_meanwhile = allocate_in(order(FIRST), BYTES);
+  fake_submit(&driver, 0, address);
+  fake_submit(&driver, 0, freed_meanwhile);
+  fake_ops = driver.ops;
+  driver.ops.enter_stream = free_meanwhile;
+  free_in(order(FIRST), address);
+  driver.ops.enter_stream = fake_ops.enter_stream;
+  ck_assert_int_eq(driver.count[FAKE_ENTER_STREAM], 1);
+  ck_assert_uint_eq(allocate_in(order(FIRST), BYTES), freed_meanwhile);
+  ck_assert_int_eq(driver.count[FAKE_ENTER_STREAM], 2);
+  stop();
+}
+END_TEST
+
 START_TEST(test_without_that_operation_the_legacy_stream_has_the_facts_only)
 {
   start(NULL, GP_GIB, true);
@@ -352,6 +382,7 @@ int main(void)
   tcase_add_test(tests, test_a_thread_that_comes_later_is_another_one);
   tcase_add_test(tests, test_each_context_has_its_own_default_streams);
   tcase_add_test(tests, test_a_blocking_stream_gets_one_operation_for_several);
+  tcase_add_test(tests, test_what_is_freed_behind_an_operation_gets_another_one);
   tcase_add_test(tests, test_without_that_operation_the_legacy_stream_has_the_facts_only);
   tcase_add_test(tests, test_each_call_in_the_legacy_stream_takes_its_place);
   tcase_add_test(tests, test_a_blocking_stream_gets_an_operation_in_between);
