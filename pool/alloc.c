@@ -405,7 +405,7 @@ static bool serve_borrowed(gp_request_t *request)
   gp_device_t *device = request->context->device;
 
   gp_lock_take(&device->lock);
-  bool has_room = gp_budget_allows(device, request->size);
+  bool has_room = gp_budget_allows(request->engine, device, request->size);
   gp_lock_release(&device->lock);
   if (has_room || request->is_cut || request->requested > UINT64_MAX / GP_BORROW_TIMES ||
       atomic_load_explicit(&request->engine->has_exports, memory_order_relaxed))
@@ -438,7 +438,8 @@ static void choose_size(gp_request_t *request)
     return;
   gp_lock_take(&context->device->lock);
   if ((has_idle(context, fit->class_bytes) || has_idle(context, fit->below)) &&
-      gp_budget_allows(context->device, fit->class_bytes) && !gp_block_is_withheld(context, fit, false))
+      gp_budget_allows(request->engine, context->device, fit->class_bytes) &&
+      !gp_block_is_withheld(context, fit, false))
     request->size = fit->class_bytes;
   gp_lock_release(&context->device->lock);
 }

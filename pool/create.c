@@ -8,7 +8,6 @@
 #include "pool/reuse/identities.h"
 #include "pool/reuse/known_streams.h"
 #include "pool/space/block_slab.h"
-#include "pool/space/budget.h"
 
 static void ignore_event(void *self, const gp_event_t *event)
 {
@@ -95,9 +94,6 @@ gp_engine_t *gp_engine_create(
     device->watched_use = UINT64_MAX;
     /* A share is unknown before the driver has told the device's size: until then the limit refuses. */
     device->limit = gp_amount_resolve(&engine->limits[i], 0);
-    gp_lock_take(&device->lock);
-    gp_budget_update(engine, device);
-    gp_lock_release(&device->lock);
     gp_context_init(&device->stand_in, &(gp_driver_context_t){.handle = NULL, .device = i}, device);
     gp_context_init(&device->ordered, &(gp_driver_context_t){.handle = NULL, .device = i}, device);
     device->ordered.is_ordered = true;

@@ -128,7 +128,7 @@ static void adopt(gp_engine_t *engine, gp_context_t *context, gp_block_t *block,
   gp_address_map_insert_promised(&engine->blocks, address, block);
   gp_block_adopt(engine, block, start_ns, end_ns - start_ns);
   gp_block_enter_idle(engine, block, end_ns);
-  gp_budget_note_ahead(engine, device);
+  gp_budget_note_ahead(device);
   gp_lock_release(&device->lock);
 }
 

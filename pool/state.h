@@ -308,7 +308,6 @@ struct gp_device {
   uint64_t closed_idle;        /* idle closed segments, which must go back */
   uint64_t highest_active;     /* highest active_bytes less borrowed_bytes so far, or prewarmed memory */
   uint64_t borrowed_bytes;     /* of active_bytes, the sum of what blocks have borrowed, see budget.h */
-  uint64_t budget;             /* most bytes that the pool should hold; UINT64_MAX: no bound */
   unsigned segments_spared;    /* segments given back because they were not needed, see segment_policy.h */
   uint64_t largest_spared;     /* bytes of the largest of these since the pool last grew by as much */
   uint64_t whole_spared[GP_WHOLE_SPARED]; /* bytes of the latest whole allocations given back so */

@@ -56,7 +56,7 @@ static inline void gp_block_hand_out(gp_engine_t *engine, gp_block_t *block, uin
   gp_gauge_add(&stats->active_bytes, block->size);
   if (gp_block_is_ordered(block))
     gp_block_count_ordered(device, block->size);
-  gp_budget_note_use(engine, device);
+  gp_budget_note_use(device);
   if (hit)
     stats->cache_hits++;
   else

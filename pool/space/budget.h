@@ -21,8 +21,8 @@
 /* Blocks that go back for the budget in one free or synchronization: so that none takes long. */
 #define GP_BUDGET_RELEASES 4
 
-/* Sets the budget from the highest use. */
-void gp_budget_update(const gp_engine_t *engine, gp_device_t *device);
+/* What the pool should hold at most; UINT64_MAX: no bound. */
+uint64_t gp_budget_bytes(const gp_engine_t *engine, const gp_device_t *device);
 
 /* What the pool holds and can use; memory on its way to the driver does not count. */
 static inline uint64_t gp_budget_held(const gp_device_t *device)
@@ -31,37 +31,33 @@ static inline uint64_t gp_budget_held(const gp_device_t *device)
 }
 
 /* By how much the pool holds more than the budget. */
-static inline uint64_t gp_budget_excess(const gp_device_t *device)
+static inline uint64_t gp_budget_excess(const gp_engine_t *engine, const gp_device_t *device)
 {
-  uint64_t held = gp_budget_held(device);
-  return held > device->budget ? held - device->budget : 0;
+  uint64_t held = gp_budget_held(device), budget = gp_budget_bytes(engine, device);
+  return held > budget ? held - budget : 0;
 }
 
 /* The pool may grow by that much. */
-static inline bool gp_budget_allows(const gp_device_t *device, uint64_t bytes)
+static inline bool gp_budget_allows(const gp_engine_t *engine, const gp_device_t *device, uint64_t bytes)
 {
-  uint64_t held = gp_budget_held(device);
-  return held <= device->budget && bytes <= device->budget - held;
+  uint64_t held = gp_budget_held(device), budget = gp_budget_bytes(engine, device);
+  return held <= budget && bytes <= budget - held;
 }
 
 /* Notes that active_bytes or borrowed_bytes has changed. */
-static inline void gp_budget_note_use(const gp_engine_t *engine, gp_device_t *device)
+static inline void gp_budget_note_use(gp_device_t *device)
 {
   uint64_t use = gp_device_stats(device)->active_bytes.current - device->borrowed_bytes;
 
-  if (use <= device->highest_active)
-    return;
-  device->highest_active = use;
-  gp_budget_update(engine, device);
+  if (use > device->highest_active)
+    device->highest_active = use;
 }
 
 /* Memory was obtained ahead of need: held memory counts as if it had been in use. */
-static inline void gp_budget_note_ahead(const gp_engine_t *engine, gp_device_t *device)
+static inline void gp_budget_note_ahead(gp_device_t *device)
 {
-  if (gp_budget_held(device) <= device->highest_active)
-    return;
-  device->highest_active = gp_budget_held(device);
-  gp_budget_update(engine, device);
+  if (gp_budget_held(device) > device->highest_active)
+    device->highest_active = gp_budget_held(device);
 }
 
 /* The block, which is about to be handed out, may be larger than the request would get otherwise. */

@@ -20,7 +20,7 @@ static uint64_t cached_bytes(const gp_device_t *device)
 static uint64_t spare_bytes(const gp_engine_t *engine, const gp_device_t *device)
 {
   if (!engine->type->cuts)
-    return gp_budget_excess(device);
+    return gp_budget_excess(engine, device);
   return engine->type->maps ? 0 : gp_segment_spare_bytes(device);
 }
 
@@ -114,7 +114,7 @@ static gp_block_t *spare_of(const gp_engine_t *engine, gp_context_t *context, gp
 /* Whole blocks go back for the budget, a few at a time. */
 static bool is_over_budget(const gp_engine_t *engine, const gp_device_t *device, unsigned spared)
 {
-  return !engine->type->cuts && spared < GP_BUDGET_RELEASES && gp_budget_excess(device) > 0;
+  return !engine->type->cuts && spared < GP_BUDGET_RELEASES && gp_budget_excess(engine, device) > 0;
 }
 
 gp_block_t *gp_surplus_next(gp_engine_t *engine, gp_context_t *context, uint64_t now_ns, unsigned spared,

@@ -7,7 +7,8 @@
 #include "test/pool/check_main.h"
 #include "test/pool/engine_fixture.h"
 
-#define SETTINGS(...) ((const char *const[]){"GPUPOOL_RESERVE=0", "GPUPOOL_IDLE_RELEASE=0", __VA_ARGS__, NULL})
+#define SETTINGS(...)                                                                                        \
+  ((const char *const[]){"GPUPOOL_RESERVE=0", "GPUPOOL_IDLE_RELEASE=0", __VA_ARGS__, NULL})
 
 #define MANY 8u
 
@@ -19,7 +20,7 @@ static void free_now(uint64_t block)
 static uint64_t budget(void)
 {
   gp_lock_take(&context->device->lock);
-  uint64_t bytes = context->device->budget;
+  uint64_t bytes = gp_budget_bytes(engine, context->device);
   gp_lock_release(&context->device->lock);
   return bytes;
 }
@@ -150,7 +151,7 @@ START_TEST(test_a_free_gives_a_few_back)
 
   start(SETTINGS("GPUPOOL_SLACK=0"), 64 * GP_GIB, true);
   leave_idle(40 * GP_MIB, blocks);
-  uint64_t other = allocate(300 * GP_MIB); /* no idle block is as large */
+  uint64_t other = allocate(300 * GP_MIB);       /* no idle block is as large */
   ck_assert_uint_eq(driver.count[FAKE_FREE], 0); /* not in an allocation */
   free_now(other);
   ck_assert_uint_eq(driver.count[FAKE_FREE], 4);
