@@ -62,6 +62,7 @@ def choices_of(option):
     return found.group(1).split("|") if found else []
 
 
+WORKLOADS = os.path.join(os.path.dirname(PROG), "workloads")
 ASYNC_MODES = [{"ASYNC": choice} for choice in choices_of("ASYNC")] or [{}]
 
 
@@ -72,9 +73,9 @@ def real_traces():
 def trace_shapes():
     """The project's own traces, and a real one of each other shape: for what depends on neither sizes nor places in memory.
 
-    If it is to be quick, the project's own.
+    If it is to be quick, the project's own. Not those whose sizes hardly ever come again: they are for figures.
     """
-    own = sorted(glob.glob(os.path.join(os.path.dirname(PROG), "workloads", "*.csv")))
+    own = sorted(path for path in glob.glob(os.path.join(WORKLOADS, "*.csv")) if not os.path.basename(path).startswith("sizes-"))
     return own if QUICK else own + [path for path in real_traces() if os.path.basename(path) in OTHER_SHAPES]
 
 

@@ -4,7 +4,8 @@ import itertools
 import os
 import unittest
 
-from harness import ASYNC_MODES, PreloadCase, QUICK, Trace, UNSAFE_LIBRARY, count_actions, stats_of, trace_files, trace_shapes
+from harness import (ASYNC_MODES, PreloadCase, QUICK, Trace, UNSAFE_LIBRARY, WORKLOADS, count_actions, stats_of, trace_files,
+                     trace_shapes)
 
 QUERIES = {"cuCtxGetCurrent", "cuCtxGetId", "cuCtxGetDevice"}
 
@@ -32,6 +33,17 @@ class Replay(PreloadCase):
                 snapshot, stats = self.expect_counts(run, trace)
                 self.assertEqual(stats["requested_bytes"]["peak"], trace.peak)
                 self.expect_valid(snapshot, schema=False)
+
+    def test_the_budget_bounds_what_is_held(self):
+        trace = Trace(os.path.join(WORKLOADS, "sizes-growing.csv"))
+        held = {}
+        for slack in ("15%", "30%", "none"):
+            run = self.run_program("replay", "--sync-every", "1", trace.path, SLACK=slack)
+            _, stats = self.expect_counts(run, trace)
+            held[slack] = stats["reserved_bytes"]["peak"] / trace.peak
+        self.assertLess(held["15%"], 1.4)
+        self.assertGreater(held["30%"], held["15%"] + 0.1)
+        self.assertGreater(held["none"], 4)
 
     def test_every_trace_with_other_types_and_modes(self):
         for path in trace_shapes():
