@@ -46,8 +46,9 @@ MIB = 1 << 20
 
 
 def workloads():
-    """The traces that the build has made."""
-    return sorted(glob.glob(os.path.join(os.path.dirname(GPUPOOL), "..", "test", "workloads", "*.csv")))
+    """The traces that the build has made, without those that are for figures only."""
+    made = glob.glob(os.path.join(os.path.dirname(GPUPOOL), "..", "test", "workloads", "*.csv"))
+    return sorted(path for path in made if not os.path.basename(path).startswith("sizes-"))
 
 
 def gauge(current=0, peak=None, allocated=None):
