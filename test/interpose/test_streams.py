@@ -140,6 +140,13 @@ class OneStream(PreloadCase):
             waits = ["cuEventQuery"] if call == "cuStreamWaitEvent" else ["cuCtxSynchronize"]
             self.assertEqual(self.between(run), ["cuStreamCreate"] + ORDER[:i + 1] + waits + tail)
 
+    def test_a_context_is_waited_for_while_another_one_is_current(self):
+        """The driver's wait is for the current one."""
+        run = self.run_single("context", SIMCUDA_FAIL="cuEventRecord:1@1")
+        wait = run.log_calls.index("cuCtxSynchronize")
+        self.assertEqual(run.log_calls[wait - 1:wait + 2],
+                         ["cuCtxPushCurrent_v2", "cuCtxSynchronize", "cuCtxPopCurrent_v2"])
+
     def test_a_default_stream_without_work_costs_other_streams_nothing(self):
         run = self.run_single("stream", "1")
         self.assertEqual(self.between(run), ["cuStreamCreate"] + LOOK + ENDS["stream", "1"][1 + len(ORDER):])
