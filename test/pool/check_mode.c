@@ -5,6 +5,7 @@
 #include <sched.h>
 #include <stdatomic.h>
 
+#include "pool/state.h"
 #include "test/pool/check_main.h"
 #include "test/pool/engine_fixture.h"
 
@@ -220,6 +221,43 @@ START_TEST(test_none_begins_while_it_runs)
 }
 END_TEST
 
+static uint64_t (*real_now)(void *self);
+static bool is_due;
+
+/* Another thread begins a capture as soon as it can: this one has no lock then, and calls no driver. The
+ * clock does it in that thread's stead. */
+static uint64_t now_in_capture(void *self)
+{
+  if (is_due && gp_lock_is_free(&engine->contexts_lock) && gp_lock_is_free(&context->device->lock) &&
+      atomic_load(&engine->own_calls) == 0) {
+    is_due = false;
+    begin_capture();
+  }
+  return real_now(self);
+}
+
+/* The engine has found the device quiet, and looks at the clock before it gives memory back. */
+START_TEST(test_none_begins_after_it_has_begun)
+{
+  static const char *const nothing_cached[] = {"GPUPOOL_MAX_CACHED=0", NULL};
+
+  start(nothing_cached, GP_GIB, true);
+  ck_assert_int_eq(free_code(allocate(1000)), 0);
+  uint64_t token = gp_engine_sync_begin(engine);
+  real_now = driver.ops.now_ns;
+  driver.ops.now_ns = now_in_capture;
+  is_due = true;
+  gp_engine_sync_end(engine, context, token);
+  ck_assert(!is_due);
+  ck_assert_int_eq(driver.count[FAKE_FREE], 0);
+  driver.ops.now_ns = real_now;
+  end_capture();
+  synchronize();
+  ck_assert_int_eq(driver.count[FAKE_FREE], 1);
+  stop();
+}
+END_TEST
+
 /* The device waits for the thread that begins the capture, which therefore does not wait for ever. */
 static int wait_for_the_capture(void *self, const gp_driver_context_t *which)
 {
@@ -270,6 +308,7 @@ int main(void)
   tcase_add_loop_test(
       tests, test_no_wait_is_on_its_way_when_a_capture_begins, 0, sizeof waiting / sizeof *waiting);
   tcase_add_loop_test(tests, test_none_begins_while_it_runs, 0, 2);
+  tcase_add_test(tests, test_none_begins_after_it_has_begun);
   tcase_add_loop_test(tests, test_a_capture_begins_beside_a_wait_that_needs_it, 0, 2);
   suite_add_tcase(suite, tests);
   return gp_check_main(suite);

@@ -46,6 +46,14 @@ static void created_v1(void)
   (void)use();
 }
 
+/* No call comes after it by which anyone would learn of the end. */
+static void destroyed(void)
+{
+  SAY(cuCtxCreate_v2(&context, 0, 0));
+  (void)use();
+  SAY(cuCtxDestroy_v2(context));
+}
+
 static void detached_last(void)
 {
   SAY(cuCtxCreate_v2(&context, 0, 0));
@@ -199,6 +207,7 @@ static const struct {
 #name, name                                                                                              \
   }
     CASE(created_v1),
+    CASE(destroyed),
     CASE(detached_last),
     CASE(detached_first),
     CASE(reset_beside),
