@@ -47,6 +47,9 @@ extern const gp_option_t gp_option_table[GP_OPTION_COUNT];
 #define GP_OPTION_TEXT_BYTES 1024
 #define GP_OPTION_DEVICES    64
 
+/* GPUPOOL_SLACK as a share is at least this: a small program is no faster for giving a little back. */
+#define GP_SLACK_LEAST (64 * GP_MIB)
+
 /* An amount of memory: bytes, a share of something in percent, or none. */
 typedef struct gp_amount {
   uint64_t number;

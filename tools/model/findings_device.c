@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "pool/util/options.h"
 #include "pool/util/size.h"
 #include "tools/model/findings_facts.h"
 #include "tools/model/findings_oom.h"
@@ -19,7 +20,6 @@
 #define CACHED_BYTES       (256 * GP_MIB)
 #define WAITS_SHARE        0.01
 #define FORWARDED_SHARE    0.5
-#define LEAST_SLACK        (64 * GP_MIB) /* of a budget that is a share, see pool/space/budget.c */
 #define BUDGET_SHARE       0.01 /* blocks that went back, of all allocations: then it costs something */
 #define BETTER_RATE        0.1  /* least share of the allocations that a remedy must serve in addition */
 #define NS_PER_SECOND      UINT64_C(1000000000)
@@ -367,7 +367,7 @@ static void surplus_settings(
   if (gp_size_parse(cached, strlen(cached), &most) && stats->cached_bytes.peak > most)
     used += (size_t)snprintf(buffer + used, capacity - used, "GPUPOOL_MAX_CACHED=%.32s", cached);
   if (has_budget(findings) && stats->reserved_bytes.peak > stats->active_bytes.peak &&
-      stats->reserved_bytes.peak - stats->active_bytes.peak > LEAST_SLACK)
+      stats->reserved_bytes.peak - stats->active_bytes.peak > GP_SLACK_LEAST)
     used += (size_t)snprintf(buffer + used, capacity - used, "%sGPUPOOL_SLACK=%.32s", used ? " or " : "",
         gp_findings_setting(findings, "slack"));
   if (device->limit && stats->reserved_bytes.peak > device->limit)
@@ -411,7 +411,9 @@ static void judge_budget(gp_findings_t *findings, const gp_summary_device_t *dev
   uint64_t count = 0, bytes = 0, lasted_ns = 0;
   char blocks[GP_NUMBER_BYTES], size[GP_SIZE_TEXT_BYTES], lasted[GP_NUMBER_BYTES];
 
-  for (size_t i = 0; kept_budget(findings) && i < events->count; i++) {
+  if (!kept_budget(findings))
+    return;
+  for (size_t i = 0; i < events->count; i++) {
     int64_t detail = gp_snapshot_event(events, GP_COLUMN_DETAIL, i, -1);
     if (gp_snapshot_event_kind(events, i) != GP_EVENT_SEGMENT_FREE || detail < 0 ||
         strcmp(events->details.names[detail], "spare") != 0 ||
