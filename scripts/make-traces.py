@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Makes the traces that test/workloads/README.md describes: from the tensor shapes of known models, and with sizes that
-hardly ever come again.
+"""Makes the traces that test/workloads/README.md describes: from the tensor shapes of known models, and of programs that
+hardly ask for a size twice.
 
     make-traces.py FOLDER
 
@@ -501,7 +501,7 @@ class LlmDecoding:
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# Programs whose sizes hardly ever come again
+# Programs that hardly ask for a size twice
 # ---------------------------------------------------------------------------------------------------------------------
 
 MIB = 1 << 20

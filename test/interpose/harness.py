@@ -73,7 +73,7 @@ def real_traces():
 def trace_shapes():
     """The project's own traces, and a real one of each other shape: for what depends on neither sizes nor places in memory.
 
-    If it is to be quick, the project's own. Not those whose sizes hardly ever come again: they are for figures.
+    If it is to be quick, the project's own. Those named sizes- are for figures.
     """
     own = sorted(path for path in glob.glob(os.path.join(WORKLOADS, "*.csv")) if not os.path.basename(path).startswith("sizes-"))
     return own if QUICK else own + [path for path in real_traces() if os.path.basename(path) in OTHER_SHAPES]

@@ -45,6 +45,14 @@ class Replay(PreloadCase):
         self.assertGreater(held["30%"], held["15%"] + 0.1)
         self.assertGreater(held["none"], 4)
 
+    def test_the_budget_costs_little_where_a_trace_repeats(self):
+        for path in trace_shapes():
+            for args in ((), ("--async",)):
+                with self.subTest(trace=os.path.basename(path), args=args):
+                    run = self.run_program("replay", "--repeat", "5", *args, path, virtual_clock=True)
+                    _, stats = self.expect_counts(run, Trace(path), 5)
+                    self.assertLessEqual(stats["driver_frees"], 0.04 * stats["allocation"]["allocated"])
+
     def test_every_trace_with_other_types_and_modes(self):
         for path in trace_shapes():
             trace = Trace(path)

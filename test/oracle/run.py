@@ -42,7 +42,7 @@ TYPES = ("round", "naive", "segment", "vmm", "unpooled")
 DRIVERS = {"11080": "11.8", "12040": "12.4", "12050": "12.5", "13000": "13.0"}
 ORDERED_DRIVERS = {"11020": "11.2", "12040": "12.4", "12050": "12.5", "13000": "13.0"}  # 11.2 brought cudaMallocAsync
 FENCE_SINCE = 12050
-# Small has the library wait and fence often, and no budget: blocks larger than the request, and releases to the driver.
+# Small has the library wait and fence often. Its budget has no slack, so that requests get larger blocks and others go back.
 DEFERRED = {"small": {"GPUPOOL_MAX_DEFERRED": "4096", "GPUPOOL_SLACK": "0"}, "large": {}}
 
 # Of rows with kernels that wait: the environment of the library, and the bytes that a program has at most on each device
