@@ -1,10 +1,14 @@
 /*
- * The generator and the shrinker by themselves, without a driver: programs are legal, all kinds of steps and
- * of nesting occur, what is not legal is refused, and a shrunk program has what it needs and no more.
+ * The generator, the shrinker and the turns of threads by themselves, without a driver: programs are legal,
+ * all kinds of steps and of nesting occur, what is not legal is refused, and a shrunk program has what it
+ * needs and no more.
  */
 #include "program.h"
+#include "turns.h"
 
 #include <check.h>
+#include <sched.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -513,6 +517,37 @@ START_TEST(test_shrinking)
 }
 END_TEST
 
+static atomic_bool is_over, has_seen_it;
+
+/* Step 0 hands over steps 1 and 2 of another thread, of which 1 cannot be completed before step 0 goes on. */
+static void take_turn(int index)
+{
+  if (index == 0) {
+    ck_assert(!turns_take(1, 1));
+    ck_assert(!atomic_load(&has_seen_it));
+    atomic_store(&is_over, true);
+    ck_assert(turns_take(1, 2));
+    turns_await();
+  } else if (index == 1) {
+    while (!atomic_load(&is_over))
+      (void)sched_yield();
+    atomic_store(&has_seen_it, true);
+  } else {
+    ck_assert(atomic_load(&has_seen_it));
+    if (index == 3)
+      (void)sched_yield();
+  }
+}
+
+START_TEST(test_a_turn_is_given_back)
+{
+  turns_begin(take_turn);
+  ck_assert(turns_take(0, 0));
+  ck_assert(turns_take(1, 3)); /* handed over by no step, so it has its turn to the end */
+  turns_end();
+}
+END_TEST
+
 int main(void)
 {
   Suite *suite = suite_create("programs");
@@ -536,6 +571,7 @@ int main(void)
   tcase_add_test(tcase, test_kernels_that_wait_inside_calls);
   tcase_add_test(tcase, test_kernels_that_wait_in_threads_that_run_freely);
   tcase_add_test(tcase, test_shrinking);
+  tcase_add_test(tcase, test_a_turn_is_given_back);
   tcase_set_timeout(tcase, 60);
   suite_add_tcase(suite, tcase);
   SRunner *runner = srunner_create(suite);

@@ -41,10 +41,11 @@ static pthread_mutex_t outcome_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static _Thread_local uint64_t current_number; /* of the context that this thread has made current */
 
-/* Of the step of this thread that others stand inside; index -1: none, or they have run */
+/* The steps that stand inside this thread's step and have not been taken; moment: driver calls until they
+ * are; -1: they are not begun in a call any more. */
 static _Thread_local struct {
-  int index, moment;
-} around = {-1, 0};
+  int next, last, moment;
+} inside = {0, -1, -1};
 
 static void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 static void say(const char *format, ...)
@@ -601,34 +602,40 @@ static void take_step(int index)
   else if (step->kind != STEP_CTX_CREATE && step->kind != STEP_CTX_DESTROY && step->kind != STEP_WRITE)
     result = enter_any(driver);
   if (step->inside && !runs_freely) {
-    around.index = index;
-    around.moment = step->moment;
+    inside.next = index + 1;
+    inside.last = index + step->inside < program->count ? index + step->inside : program->count - 1;
+    inside.moment = step->moment;
   }
   if (result == CUDA_SUCCESS)
     result = perform(driver, step, index);
   note(index, result);
 }
 
-static void run_inside(void)
+/* Ends when a step cannot be completed before the caller's. */
+static void take_inside(void)
 {
-  int index = around.index;
-  around.index = -1;
-  for (int i = index + 1; i <= index + program->steps[index].inside && i < program->count; i++)
-    turns_take(program->steps[i].thread, i);
+  bool done = true;
+  inside.moment = -1;
+  while (inside.next <= inside.last && done) {
+    int index = inside.next++;
+    done = turns_take(program->steps[index].thread, index);
+  }
 }
 
 static void between_calls(int entering)
 {
   (void)entering;
-  if (around.index >= 0 && around.moment-- == 0)
-    run_inside();
+  if (inside.moment >= 0 && inside.moment-- == 0)
+    take_inside();
 }
 
 static void take_turn(int index)
 {
   take_step(index);
-  if (around.index >= 0)
-    run_inside();
+  if (!program->steps[index].inside)
+    return;
+  for (turns_await(); inside.next <= inside.last; turns_await())
+    take_inside();
 }
 
 /* ---- freely ---- */
