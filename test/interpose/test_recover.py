@@ -15,6 +15,7 @@ from harness import LIBRARY, PROG, PreloadCase, SIM, stats_of, trace_files
 
 TOOL = os.environ["GP_TOOL"]
 MIB = 1 << 20
+NO_DESCRIPTION = "the settings and the name of the program are missing"
 
 
 def dropped_events(path):
@@ -95,6 +96,22 @@ class Recover(PreloadCase):
         self.assertEqual(stats["allocation"]["current"],
                          sum(s["blocks"][0]["state"] == "active_allocated" for s in snapshot["segments"]))
         self.assertGreater(stats["allocation"]["allocated"], 1000)
+
+    def test_killed_before_it_described_itself(self):
+        """As at offset 0 of the first section, where the length of the description is stored last."""
+        pid = self.kill_replay(2 * MIB)
+        path, = glob.glob(os.path.join(self.records, "%d-*" % pid))
+        with open(path, "r+b") as file:
+            file.seek(struct.unpack_from("=Q", file.read(4096), 104)[0])
+            file.write(bytes(8))
+        snapshot = self.recovered(str(pid))
+        self.assertEqual(snapshot["settings"], {"sources": {}})
+        self.assertEqual(snapshot["notes"], [NO_DESCRIPTION])
+        self.assertGreater(stats_of(snapshot)["allocation"]["allocated"], 0)
+        self.tool("recover", str(pid), "-o", "here.json")
+        for command in ("summary", "sites", "diff"):
+            result = self.tool(command, *["here.json"] * (1 + (command == "diff")))
+            self.assertEqual((result.returncode, result.stderr), (0, ""), command)
 
     def test_the_folder_is_taken(self):
         """By another user, or open to others: one line, and a second place, which the tool knows; it stays known later."""
@@ -385,7 +402,7 @@ class Recover(PreloadCase):
         """As much of every section as there may be: a hole is zeros, and zeros are nothing."""
         sizes = [160 << 10, 32 << 10, 152, 80 << 10, 32 << 10, 64 << 20, 32 << 20, 4 << 20, 96 << 10, 1 << 30]
         notes = self.recover_with_little_memory([((1 + i) << 31, size) for i, size in enumerate(sizes)])
-        self.assertEqual(notes, [])
+        self.assertEqual(notes, [NO_DESCRIPTION])
 
     def test_sections_do_not_overlap(self):
         notes = self.recover_with_little_memory([(4096, 4096)] + [(1 << 20, 152)] * 9)

@@ -19,6 +19,8 @@ static void use_description(gp_record_t *record)
     gp_record_note_damage(record);
     length = 0;
   }
+  if (length == 0)
+    gp_record_add_note(record, "the settings and the name of the program are missing");
   record->document.description = (gp_description_t){length ? section + sizeof(length) : "", (size_t)length};
 }
 
