@@ -311,6 +311,13 @@ gp_suspension_t gp_engine_suspend_in(gp_engine_t *engine, gp_context_t *context,
 void gp_engine_resume_in(gp_engine_t *engine, const gp_suspension_t *suspension);
 
 /*
+ * A capture is about to begin in the context, beside which the engine can ask the driver nothing. If the
+ * driver's own pools might then lack memory that this pool keeps, asks now what is free: where they find
+ * none, the driver may wait for the device. Does not wait.
+ */
+void gp_engine_expect_capture(gp_engine_t *engine, gp_context_t *context);
+
+/*
  * Gives idle memory of the context's device back to the driver, largest blocks first, until it is at
  * least `bytes` or all there is; UINT64_MAX: all of it. Returns the bytes given back. The driver's
  * free may wait for the device.

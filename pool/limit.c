@@ -155,12 +155,13 @@ bool gp_limit_fits_pools(gp_engine_t *engine, gp_context_t *context, uint64_t by
 {
   gp_device_t *device = context->device;
   uint64_t needed = gp_pools_taken(bytes);
+  uint64_t covered = gp_covered(engine);
   uint64_t free_bytes;
   uint64_t total_bytes;
 
   gp_assert(!gp_holds_engine_lock());
   gp_lock_take(&device->lock);
-  uint64_t room = gp_pools_room(&device->pools, gp_account_others(device));
+  uint64_t room = gp_pools_room(&device->pools, gp_account_others(device), covered);
   bool is_ample = gp_now(engine) - device->told_ns < GP_TOLD_FREE_NS &&
                   room / AMPLE >= gp_account_growth(bytes, GP_SUPPLY_POOLS);
   bool may_fit = device->told_ns == 0 || room >= needed;
@@ -175,6 +176,18 @@ bool gp_limit_fits_pools(gp_engine_t *engine, gp_context_t *context, uint64_t by
   uint64_t idle_bytes = gp_pools_idle(&gp_locked(device)->pools, gp_covered(engine));
   gp_lock_release(&device->lock);
   return free_bytes >= needed || idle_bytes >= needed - free_bytes;
+}
+
+void gp_engine_expect_capture(gp_engine_t *engine, gp_context_t *context)
+{
+  gp_device_t *device = context->device;
+  uint64_t free_bytes, total_bytes;
+
+  gp_lock_take(&device->lock);
+  bool uses_pools = gp_locked(device)->uses_pools;
+  gp_lock_release(&device->lock);
+  if (uses_pools && gp_device_keeps_memory(device, gp_covered(engine)))
+    (void)gp_limit_ask(engine, context, &free_bytes, &total_bytes);
 }
 
 uint64_t gp_limit_set(gp_engine_t *engine, gp_device_t *device, const gp_amount_t *limit)

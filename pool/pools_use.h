@@ -68,18 +68,27 @@ static inline void gp_pools_note_told(
   use->room = free_bytes + idle_bytes + use->taken + others;
 }
 
+static inline uint64_t gp_pools_less_pending(const gp_pools_use_t *use, uint64_t bytes, uint64_t covered)
+{
+  uint64_t pending = use->pending_epoch <= covered ? 0 : use->pending;
+  return bytes > pending ? bytes - pending : 0;
+}
+
 /* The pools' idle bytes by the driver's last answer, for all streams. */
 static inline uint64_t gp_pools_idle(const gp_pools_use_t *use, uint64_t covered)
 {
-  uint64_t pending = use->pending_epoch <= covered ? 0 : use->pending;
-  return use->idle > pending ? use->idle - pending : 0;
+  return gp_pools_less_pending(use, use->idle, covered);
 }
 
-/* What is free or idle now, if only this process has taken and given back memory since. */
-static inline uint64_t gp_pools_room(const gp_pools_use_t *use, uint64_t others)
+/*
+ * What is free or idle now, if only this process has taken and given back memory since. Without what is
+ * pending, if the pool gave some of that late: natively another stream would have had it by now.
+ */
+static inline uint64_t gp_pools_room(const gp_pools_use_t *use, uint64_t others, uint64_t covered)
 {
   uint64_t taken = use->taken + others;
-  return use->room > taken ? use->room - taken : 0;
+  uint64_t room = use->room > taken ? use->room - taken : 0;
+  return gp_pools_wait_for_given(use, covered) ? gp_pools_less_pending(use, room, covered) : room;
 }
 
 #endif

@@ -353,13 +353,17 @@ void gp_release_before_growth(gp_engine_t *engine, gp_device_t *device, uint64_t
   gp_engine_leave(engine);
 }
 
-/* The oldest deferred block that was freed in a stream which this thread can name. The caller holds the
- * device's lock. */
+/*
+ * The oldest deferred block that was freed in a stream which this thread can name, and which does not block.
+ * In a blocking stream a free that comes now would be an operation behind what the legacy stream has by now,
+ * with other streams behind it: natively that operation came with the program's free, so the program might
+ * hang. The caller holds the device's lock.
+ */
 static gp_block_t *find_in_order(gp_device_t *device)
 {
   gp_assert_internal(gp_lock_is_held(&device->lock));
   GP_LIST_EACH(&device->ordered.deferred, gp_block_t, order, block)
-    if (block->freed_in && gp_identity_can_be_named(block->freed_in))
+    if (block->freed_in && !block->freed_in->is_blocking && gp_identity_can_be_named(block->freed_in))
       return block;
   return NULL;
 }
@@ -379,24 +383,15 @@ static gp_block_t *start_in_order(gp_engine_t *engine, gp_device_t *device, gp_i
   return found;
 }
 
-/*
- * If the stream has no work, the last use of what was freed in its order is over: then the memory goes at
- * once. Not so where the program's free, of which the driver did not hear, would have put the stream behind
- * others, as any operation in a blocking stream does. *ret_is_pending: the stream is not there yet, although
- * this waited for it as long as *patience_ns allows.
+/* *ret_is_pending: the stream is not there yet, although this waited for it as long as *patience_ns allows.
  */
 static int give_in_order(gp_engine_t *engine, const gp_block_t *block, const gp_identity_t *identity,
     uint64_t *patience_ns, bool *ret_is_pending)
 {
   const gp_driver_context_t *context = &identity->context->driver;
-  const gp_driver_ops_t *ops = engine->driver.ops;
-  bool can_ask = ops->stream_query;
-
-  *ret_is_pending = false;
-  if (can_ask && !ops->fence_record && !identity->is_blocking &&
-      gp_driver_stream_query(engine, context, identity->handle) == 0)
-    return gp_driver_free(engine, &block->context->driver, block->address);
+  bool can_ask = engine->driver.ops->stream_query;
   int code = gp_driver_free_ordered(engine, context, identity->handle, block->address);
+
   while (code == 0 && can_ask && gp_driver_stream_query(engine, context, identity->handle) != 0) {
     can_ask = *patience_ns >= PAUSE_NS;
     if (can_ask) {

@@ -23,8 +23,8 @@ uint64_t gp_release_largest(
 
 /*
  * Gives back stream-ordered memory of the device that waits for facts: blocks freed in the order of a live
- * stream go back in that order, as the program's own free would have sent them. Skips other threads' own
- * streams, which this thread cannot name. Does not wait for the device.
+ * stream go back in that order, as the program's own free would have sent them. Skips blocking streams, where
+ * an operation would order others. Does not wait for the device.
  */
 uint64_t gp_release_in_order(gp_engine_t *engine, gp_device_t *device, gp_trim_reason_t reason);
 

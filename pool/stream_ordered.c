@@ -5,6 +5,7 @@
 #include "pool/reclaim.h"
 #include "pool/release.h"
 #include "pool/reuse/fences.h"
+#include "pool/reuse/identities.h"
 
 bool gp_engine_keeps_ordered(const gp_engine_t *engine)
 {
@@ -52,11 +53,12 @@ void gp_engine_ordered_trim(gp_engine_t *engine, gp_context_t *context)
     return;
   (void)gp_fences_poll_twice(engine);
   gp_reclaim(engine);
+  if (!engine->driver.ops->fence_record) /* without fences a stream's synchronization has told nothing */
+    (void)gp_identities_ask(engine, device);
   if (engine->orders_plain && !gp_give_back_is_quiet(engine))
     return;
   (void)gp_release_ordered(engine, device, GP_TRIM_REQUESTED);
-  if (!engine->orders_plain &&
-      !engine->driver.ops->fence_record) /* without fences a stream's synchronization has told nothing */
+  if (!engine->orders_plain && !engine->driver.ops->fence_record)
     (void)gp_release_in_order(engine, device, GP_TRIM_REQUESTED);
 }
 

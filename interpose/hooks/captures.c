@@ -127,6 +127,8 @@ gp_capture_t *gp_capture_begin(gp_engine_t *engine, CUstream stream, gp_reach_t 
   if (!capture->context)
     capture->context = gp_stream_context(engine, capture->stream);
   gp_list_init(&capture->link);
+  if (capture->context)
+    gp_engine_expect_capture(engine, capture->context);
   capture->suspension = gp_engine_suspend_in(engine, capture->context, reach);
   return capture;
 }

@@ -296,6 +296,50 @@ gp_stream_point_t gp_identity_point(gp_identity_t *identity, bool by_operation)
   return point;
 }
 
+/* Of streams with an id above `after`, the one with the smallest that the calling thread can name and in
+ * which deferred memory of the device was freed. It does not end before users is lowered. NULL: there is
+ * none. */
+static gp_identity_t *next_to_ask(gp_device_t *device, uint64_t after)
+{
+  gp_identity_t *next = NULL;
+
+  gp_lock_take(&device->lock);
+  GP_LIST_EACH(gp_device_contexts(device), const gp_context_t, device_link, context)
+    GP_LIST_EACH(&context->deferred, const gp_block_t, order, block) {
+      gp_identity_t *identity = block->freed_in;
+      if (identity && atomic_load(&identity->id) > after &&
+          (!next || atomic_load(&identity->id) < atomic_load(&next->id)) &&
+          gp_identity_can_be_named(identity))
+        next = identity;
+    }
+  if (next)
+    atomic_fetch_add(&next->users, 1);
+  gp_lock_release(&device->lock);
+  return next;
+}
+
+unsigned gp_identities_ask(gp_engine_t *engine, gp_device_t *device)
+{
+  gp_identity_t *identity;
+  uint64_t asked = 0;
+
+  gp_assert(!gp_holds_engine_lock());
+  if (!engine->driver.ops->stream_query || !gp_stream_points_are_wanted(engine) || !gp_engine_enter(engine))
+    return 0;
+  while ((identity = next_to_ask(device, asked))) {
+    gp_stream_point_t point = gp_identity_point(identity, false);
+    asked = point.id;
+    if (gp_driver_stream_query(engine, &identity->context->driver, identity->handle) == 0)
+      gp_stream_point_passed(&point);
+    atomic_fetch_sub(&identity->users, 1);
+  }
+  gp_engine_leave(engine);
+  gp_lock_take(&device->lock);
+  unsigned moved = gp_stream_points_drain(engine, device, gp_now(engine), UINT_MAX);
+  gp_lock_release(&device->lock);
+  return moved;
+}
+
 /* Work of a graph begins behind all work from before the graph. */
 void gp_identity_launches_early(gp_engine_t *engine, gp_identity_t *identity, bool is_captured)
 {

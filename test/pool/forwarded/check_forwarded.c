@@ -245,6 +245,29 @@ START_TEST(test_beside_a_capture_whole_pages_are_counted)
 }
 END_TEST
 
+/* What the pool keeps is asked for before the capture, once the program uses memory of the driver's pools. */
+START_TEST(test_before_a_capture_the_driver_is_asked)
+{
+  begin("GPUPOOL_RESERVE=0", 16 * GP_MIB, true);
+  driver.ops.async_reserved = tell_pools;
+  reserved_by_pools = used_of_pools = 2 * GP_MIB;
+  gp_forwarded_t memory = hold(2 * GP_MIB, GP_FORWARDED_ASYNC);
+  long before = driver.count[FAKE_INFO];
+  gp_engine_expect_capture(engine, context); /* the pool keeps nothing */
+  ck_assert_int_eq(driver.count[FAKE_INFO], before);
+  ck_assert_int_eq(free_code(allocate(6 * GP_MIB)), 0);
+  before = driver.count[FAKE_INFO];
+  gp_engine_expect_capture(engine, context);
+  ck_assert_int_eq(driver.count[FAKE_INFO], before + 1);
+  gp_engine_suspend(engine);
+  ck_assert(!reserve(12 * GP_MIB, GP_FORWARDED_ASYNC));
+  ck_assert(reserve(10 * GP_MIB, GP_FORWARDED_ASYNC));
+  gp_engine_resume(engine);
+  let_go(&memory);
+  stop();
+}
+END_TEST
+
 START_TEST(test_beside_a_capture_the_driver_is_asked_where_nothing_is_known)
 {
   begin("GPUPOOL_TYPE=naive", GP_GIB, true);
@@ -376,6 +399,7 @@ int main(void)
   tcase_add_test(tests, test_in_doubt_the_driver_is_asked_when_it_has_no_work);
   tcase_add_test(tests, test_beside_a_capture_room_is_known_from_before);
   tcase_add_test(tests, test_beside_a_capture_whole_pages_are_counted);
+  tcase_add_test(tests, test_before_a_capture_the_driver_is_asked);
   tcase_add_test(tests, test_beside_a_capture_the_driver_is_asked_where_nothing_is_known);
   tcase_add_test(tests, test_a_lost_context_takes_its_records_along);
   tcase_add_test(tests, test_what_was_counted_too_much_goes_back);
