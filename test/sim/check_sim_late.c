@@ -76,6 +76,13 @@ static void expect_errors(uint64_t early_reuse, uint64_t late_accesses)
   ck_assert_uint_eq(counts.corrupt_stamps, 0);
 }
 
+static uint64_t violations(void)
+{
+  simcuda_oracle_t counts;
+  simcuda_counts(&counts);
+  return counts.violations;
+}
+
 /* Memory of both kinds, used once and freed behind the kernel that waits for the flag. */
 static void free_behind_gate(bool of_pool)
 {
@@ -228,6 +235,49 @@ START_TEST(test_next_owner_whom_the_gate_does_not_help)
 }
 END_TEST
 
+/* A library that keeps the program's free to itself passes it on later, in the same order. */
+START_TEST(test_free_that_comes_after_the_use)
+{
+  start();
+  OK(cuMemAllocAsync(&block, BYTES, gated));
+  use(gated);
+  OK(cuStreamSynchronize(gated));
+  wait_for_flag(gated);
+  use_late(other);
+  OK(cuMemFreeAsync(block, gated));
+  if (_i)
+    OK(cuStreamSynchronize(other));
+  write_flag();
+  expect_errors(0, !_i);
+  ck_assert_uint_eq(violations(), !_i);
+}
+END_TEST
+
+/* The use is the second owner's. Nothing has had the driver run the first one's free yet. */
+START_TEST(test_use_of_memory_that_had_an_earlier_owner)
+{
+  CUdeviceptr again;
+  CUevent event;
+
+  start();
+  OK(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+  OK(cuMemAllocAsync(&block, BYTES, other));
+  use(other);
+  OK(cuMemFreeAsync(block, other));
+  OK(cuMemAllocAsync(&again, BYTES, other));
+  ck_assert_uint_eq(again, block);
+  OK(cuEventRecord(event, other));
+  OK(cuStreamWaitEvent(gated, event, 0));
+  wait_for_flag(gated);
+  OK(cuMemFreeAsync(again, gated));
+  use_late(other);
+  OK(cuStreamSynchronize(other));
+  write_flag();
+  expect_errors(0, 0);
+  ck_assert_uint_eq(violations(), 0);
+}
+END_TEST
+
 int main(void)
 {
   Suite *suite = suite_create("sim_late");
@@ -241,6 +291,8 @@ int main(void)
   tcase_add_loop_test(tests, test_next_owner_behind_the_free, 0, 2);
   tcase_add_loop_test(tests, test_next_owner_in_another_stream, 0, 2);
   tcase_add_test(tests, test_next_owner_whom_the_gate_does_not_help);
+  tcase_add_loop_test(tests, test_free_that_comes_after_the_use, 0, 2);
+  tcase_add_test(tests, test_use_of_memory_that_had_an_earlier_owner);
   suite_add_tcase(suite, tests);
   return test_main(suite);
 }

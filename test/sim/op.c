@@ -133,6 +133,7 @@ static bool may_be_late(const sim_block_t *block)
 static bool bind(sim_span_t *span, const sim_op_t *op)
 {
   span->block = 0;
+  span->is_late = false;
   if (!sim_arena_of(span->address))
     return true; /* the program's own memory */
   sim_block_t *block = sim_arena_find(span->address);
@@ -141,7 +142,8 @@ static bool bind(sim_span_t *span, const sim_op_t *op)
   if (!block || span_bytes(span, op) > block->node.key + block->size - span->address)
     return false;
   if (is_late() && may_be_late(block)) {
-    span->block = block->valid_from;
+    span->block = block->free_called ? block->id : block->valid_from;
+    span->is_late = true;
     return true;
   }
   span->block = block->id;
@@ -173,7 +175,8 @@ static bool holds(const sim_span_t *span, const char *what, const sim_op_t *op)
     sim_violation("%s %llx ran after that memory was freed", what, (unsigned long long)span->address);
     return false;
   }
-  if (block->kind == SIM_MEM_POOL && span->block == block->id && !sim_dep_done(&block->alloc_at)) {
+  if (block->kind == SIM_MEM_POOL && span->block == block->id && !span->is_late &&
+      !sim_dep_done(&block->alloc_at)) {
     sim_violation("%s %llx ran before that memory was allocated", what, (unsigned long long)span->address);
     return false;
   }

@@ -70,6 +70,15 @@ static void check_early(const sim_block_t *block, const sim_clock_t *begin, cons
       (unsigned long long)block->node.key, (unsigned long long)history->alloc.step);
 }
 
+static void report_late(const sim_debt_t *debt)
+{
+  late++;
+  sim_violation("step %llu, a late %s at %llx, is not ordered before the free of that memory, step %llu",
+      (unsigned long long)debt->use.step, sim_use_name(&debt->use), (unsigned long long)debt->address,
+      (unsigned long long)debt->step);
+}
+
+/* A late use comes before the free by the gates in front of that. */
 static void check_late(const sim_block_t *block, const sim_clock_t *begin, const sim_use_t *use)
 {
   sim_history_t *history = block->history;
@@ -77,6 +86,14 @@ static void check_late(const sim_block_t *block, const sim_clock_t *begin, const
     const sim_use_t *access = &history->uses.list[i];
     if (sim_use_is_before(access, begin))
       continue;
+    if (access->is_late) {
+      sim_late_owe(&(sim_debt_t){.use = *access,
+          .gates = sim_gates_before(begin),
+          .broken = report_late,
+          .address = block->node.key,
+          .step = use ? use->step : sim_step});
+      continue;
+    }
     late++;
     if (history->late_reported)
       continue;
@@ -85,14 +102,6 @@ static void check_late(const sim_block_t *block, const sim_clock_t *begin, const
         (unsigned long long)access->step, sim_use_name(access), (unsigned long long)block->node.key,
         (unsigned long long)(use ? use->step : sim_step));
   }
-}
-
-static void report_late(const sim_debt_t *debt)
-{
-  late++;
-  sim_violation("step %llu, a late %s at %llx, is not ordered before the free of that memory, step %llu",
-      (unsigned long long)debt->use.step, sim_use_name(&debt->use), (unsigned long long)debt->address,
-      (unsigned long long)debt->step);
 }
 
 /* Of two owners the first one's free counts, as long as the stream has not reached it. */
@@ -119,7 +128,9 @@ static void check_span(const sim_span_t *span, const sim_clock_t *begin, const s
     return;
   }
   check_early(block, begin, use);
-  sim_uses_note(&block->history->uses, use);
+  sim_use_t noted = *use;
+  noted.is_late = sim_late_owner != SIM_NO_OWNER; /* although the driver has not heard of the free */
+  sim_uses_note(&block->history->uses, &noted);
 }
 
 void sim_ordered_check_op(const sim_op_t *op, const sim_clock_t *begin, const sim_use_t *use)

@@ -381,6 +381,7 @@ typedef enum {
 typedef struct {
   uint64_t address, pitch, slice; /* slice: bytes between 2D slices */
   uint64_t block;                 /* buffer id it must still belong to; 0 for host memory */
+  bool is_late;                   /* of that one or an earlier one, whose owner had freed it */
 } sim_span_t;
 
 struct sim_op {
