@@ -11,7 +11,8 @@
 
 typedef struct gp_sums {
   uint64_t segments, reserved, live_count, live, requested, deferred, cached, parts, releasable, of_pools,
-      ordered, ordered_live, pools_taken, shared, shared_bytes, taken, closed_idle, found, borrowed;
+      ordered, ordered_live, pools_taken, shared, shared_bytes, taken, closed_idle, found, borrowed,
+      part_active, part_cached;
 } gp_sums_t;
 
 /* Adds an allocation of cuMemAlloc. */
@@ -83,6 +84,8 @@ static bool check_block(gp_engine_t *engine, const gp_context_t *context, gp_blo
   sums->pools_taken += context->is_ordered ? gp_pools_taken(block->size) : 0;
   sums->closed_idle += block->segment && block->segment->is_closed && block->state == GP_STATE_IDLE &&
                        gp_segment_is_whole(block);
+  if (block->segment && (owned || block->state == GP_STATE_DEFERRED))
+    sums->part_active += block->size;
   sums->found += !is_hole;
   sums->reserved += is_unmapped ? 0 : block->size;
   switch (block->state) {
@@ -95,8 +98,10 @@ static bool check_block(gp_engine_t *engine, const gp_context_t *context, gp_blo
   case GP_STATE_DEFERRED: sums->deferred += block->size; break;
   case GP_STATE_IDLE:
     sums->cached += block->size;
-    if (block->segment)
+    if (block->segment) {
       sums->parts += block->size - block->releasable;
+      sums->part_cached += block->size;
+    }
     break;
   case GP_STATE_UNMAPPED:
   case GP_STATE_MAPPING:
@@ -260,8 +265,15 @@ static bool check_device(gp_engine_t *engine, gp_device_t *device, gp_found_t *f
       stats->deferred_bytes.current, sums.deferred);
   good &= gp_expect(
       device->borrowed_bytes == sums.borrowed, "borrowed_bytes", device->borrowed_bytes, sums.borrowed);
-  good &= gp_expect(stats->active_bytes.current - device->borrowed_bytes <= device->highest_active,
-      "highest_active", device->highest_active, stats->active_bytes.current);
+  good &= gp_expect(
+      device->part_active == sums.part_active, "part_active", device->part_active, sums.part_active);
+  good &= gp_expect(
+      device->part_cached == sums.part_cached, "part_cached", device->part_cached, sums.part_cached);
+  good &= gp_expect(device->part_active <= device->highest_parts, "highest_parts", device->highest_parts,
+      device->part_active);
+  good &= gp_expect(
+      stats->active_bytes.current - device->part_active - device->borrowed_bytes <= device->highest_whole,
+      "highest_whole", device->highest_whole, stats->active_bytes.current);
   good &= gp_expect(stats->active_bytes.current == sums.live + sums.deferred, "active_bytes",
       stats->active_bytes.current, sums.live + sums.deferred);
   good &= gp_expect(

@@ -52,7 +52,7 @@ static void configure(gp_engine_t *engine, const gp_options_t *options)
   engine->max_cached = gp_option_number(options, GP_OPTION_max_cached);
   engine->reserve = options->values[GP_OPTION_reserve].amount;
   engine->slack = options->values[GP_OPTION_slack].amount;
-  engine->slack.is_none |= engine->type->cuts || !engine->type->keeps_blocks;
+  engine->slack.is_none |= !engine->type->keeps_blocks;
   engine->max_deferred = options->values[GP_OPTION_max_deferred].amount;
   engine->patience_ns = gp_option_number(options, GP_OPTION_patience) * UINT64_C(1000000000);
   gp_prewarm_init(engine, options);

@@ -106,7 +106,7 @@ static void adopt_idle(const gp_growth_t *growth, uint64_t address, uint64_t sta
   gp_segment_add(growth->segment, block);
   gp_block_adopt(engine, block, start_ns, end_ns - start_ns);
   (void)gp_segment_enter_idle(engine, block, gp_block_idle_since(device, end_ns));
-  gp_budget_note_ahead(device);
+  gp_parts_note_ahead(device);
   gp_lock_release(&device->lock);
 }
 

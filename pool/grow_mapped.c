@@ -287,7 +287,7 @@ static bool commit(gp_plan_t *plan, uint64_t start_ns, uint64_t *ret_address)
     gp_mapped_become_idle(engine, block, end_ns);
   }
   if (plan->is_ahead)
-    gp_budget_note_ahead(context->device);
+    gp_parts_note_ahead(context->device);
   uint64_t new_peers = context->peers & ~plan->peers;
   gp_lock_release(&context->device->lock);
   if (new_peers) /* the program enabled access meanwhile, see gp_engine_peer_enabled */

@@ -13,6 +13,7 @@
 #include "pool/reuse/identities.h"
 #include "pool/reuse/stamps.h"
 #include "pool/space/block_life.h"
+#include "pool/space/budget.h"
 #include "pool/space/chunks.h"
 #include "pool/space/mapped.h"
 #include "pool/space/segment.h"
@@ -332,8 +333,6 @@ uint64_t gp_release_ordered(gp_engine_t *engine, gp_device_t *device, gp_trim_re
   return given;
 }
 
-#define SPARE_DIVISION 16 /* share that the pool may hold beyond the program's highest use */
-
 void gp_release_before_growth(gp_engine_t *engine, gp_device_t *device, uint64_t bytes)
 {
   gp_list_t victims;
@@ -343,11 +342,9 @@ void gp_release_before_growth(gp_engine_t *engine, gp_device_t *device, uint64_t
     return;
   gp_list_init(&victims);
   gp_lock_take(&device->lock);
-  const gp_gauge_t *use = &gp_device_stats(device)->allocated_bytes;
-  uint64_t held = gp_device_stats(device)->reserved_bytes.current + bytes;
-  uint64_t allowed = use->peak + use->peak / SPARE_DIVISION;
-  if (held > allowed && use->current + bytes > use->peak) /* else it may need it again */
-    choose_ordered(engine, device, held - allowed, &victims);
+  uint64_t held = gp_budget_held(device) + bytes, budget = gp_budget_bytes(engine, device);
+  if (held > budget)
+    choose_ordered(engine, device, held - budget, &victims);
   gp_lock_release(&device->lock);
   (void)release_list(engine, device, &victims, GP_TRIM_SPARE);
   gp_engine_leave(engine);
@@ -460,7 +457,7 @@ uint64_t gp_release_surplus(gp_engine_t *engine, gp_context_t *context, uint64_t
   while ((block = gp_surplus_next(engine, context, now_ns, spared, &reason))) {
     gp_surplus_went(device, block->size);
     spared += reason == GP_TRIM_SPARE;
-    if (reason == GP_TRIM_SPARE && engine->type->cuts)
+    if (reason == GP_TRIM_SPARE && block->segment)
       gp_segment_spared(device, block);
     choose(engine, &victims, block);
   }

@@ -29,9 +29,9 @@ uint64_t gp_release_largest(
 uint64_t gp_release_in_order(gp_engine_t *engine, gp_device_t *device, gp_trim_reason_t reason);
 
 /*
- * The device's stream-ordered memory is about to grow by `bytes`, to more than the program has ever had. If
- * the pool would then hold much more than the program, first gives idle memory of that kind back to the
- * driver's pool, which cuts the request from it.
+ * The device's stream-ordered memory is about to grow by `bytes`. If the pool would then hold more than its
+ * budget (space/budget.h), first gives idle memory of that kind back to the driver's pool, which cuts the
+ * request from it; that does not wait.
  */
 void gp_release_before_growth(gp_engine_t *engine, gp_device_t *device, uint64_t bytes);
 

@@ -248,8 +248,6 @@ struct gp_context {
   atomic_bool lost;
 };
 
-#define GP_WHOLE_SPARED 8
-
 typedef enum gp_prewarm_state {
   GP_PREWARM_DONE, /* or there is nothing to do */
   GP_PREWARM_DUE,
@@ -306,14 +304,15 @@ struct gp_device {
   uint64_t aged_ns;            /* when the age of idle mapped memory was last checked */
   uint64_t drained_ns;         /* when all deferred blocks were last checked, see reuse/drain.h */
   uint64_t closed_idle;        /* idle closed segments, which must go back */
-  uint64_t highest_active;     /* highest active_bytes less borrowed_bytes so far, or prewarmed memory */
-  uint64_t borrowed_bytes;     /* of active_bytes, the sum of what blocks have borrowed, see budget.h */
+  uint64_t part_active;        /* of active_bytes, and ... */
+  uint64_t part_cached;        /* ... of cached_bytes, what is part of segments and mapped memory */
+  uint64_t borrowed_bytes;     /* of active_bytes, the sum of what whole blocks have borrowed */
+  uint64_t highest_parts;      /* highest use so far of parts, and ... */
+  uint64_t highest_whole;      /* ... of whole blocks, see budget.h */
   unsigned segments_spared;    /* segments given back because they were not needed, see segment_policy.h */
   uint64_t largest_spared;     /* bytes of the largest of these since the pool last grew by as much */
-  uint64_t whole_spared[GP_WHOLE_SPARED]; /* bytes of the latest whole allocations given back so */
-  unsigned next_whole_spared;             /* index of the next one to be written */
-  uint64_t needed_bytes;                  /* bytes held when the program asked for such memory again */
-  unsigned surplus_pause;                 /* frees before the next check for surplus */
+  uint64_t needed_bytes;       /* bytes held when the program asked for such memory again */
+  unsigned surplus_pause;      /* frees before the next check for surplus */
   gp_prewarm_t prewarm;
   uint64_t watched_use;    /* the observer wants to hear of more use, see peak.c; UINT64_MAX: never */
   uint64_t total;          /* bytes of the device; 0: not known */

@@ -47,7 +47,7 @@ void gp_block_adopt(gp_engine_t *engine, gp_block_t *block, uint64_t time_ns, ui
   block->origin = gp_origin(engine);
   if (!block->segment)
     gp_list_push_back(&block->context->blocks, &block->all);
-  if (engine->type->cuts)
+  if (block->segment)
     gp_segment_note_growth(block->context->device, block);
   gp_gauge_add(&stats->segment, 1);
   gp_gauge_add(&stats->reserved_bytes, block->size);

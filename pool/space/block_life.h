@@ -56,7 +56,10 @@ static inline void gp_block_hand_out(gp_engine_t *engine, gp_block_t *block, uin
   gp_gauge_add(&stats->active_bytes, block->size);
   if (gp_block_is_ordered(block))
     gp_block_count_ordered(device, block->size);
-  gp_budget_note_use(device);
+  if (__builtin_expect(block->segment != NULL, 0))
+    gp_parts_begin_use(device, block->size);
+  else
+    gp_budget_note_use(device);
   if (hit)
     stats->cache_hits++;
   else
@@ -91,7 +94,10 @@ static inline void gp_block_end_use(gp_engine_t *engine, gp_block_t *block, uint
   gp_assert_internal(gp_lock_is_held(&block->context->device->lock));
   gp_gauge_sub(&stats->deferred_bytes, block->size);
   gp_gauge_sub(&stats->active_bytes, block->size);
-  gp_budget_return(block->context->device, block);
+  if (__builtin_expect(block->segment != NULL, 0))
+    block->context->device->part_active -= block->size;
+  else
+    gp_budget_return(block->context->device, block);
   if (gp_event_is_wanted(engine, &block->observer_cookie))
     gp_block_tell_completed(engine, block, time_ns);
 }

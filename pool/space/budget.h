@@ -1,14 +1,17 @@
 /*
- * How much memory the pool may hold. The highest use so far is what types segment and vmm measure their slack
- * by (segment_policy.h, mapped_policy.h). For whole blocks, types round and naive, GPUPOOL_SLACK makes a
- * budget of it: what the pool holds should not be more. Beyond it an allocation takes an idle block that is
- * up to twice as large as the request before the pool grows, and idle blocks are surplus (surplus.h).
- * doc/sizes.md has the figures.
+ * How much memory the pool may hold, by the highest use so far. Use is memory that the program holds or has
+ * freed and the device may still use. The two kinds of memory are measured apart:
  *
- * Use counts memory that the program holds or has freed and the device may still use; a block that is larger
- * than the pool would have made it counts without that excess. Prewarmed memory counts as used.
+ * - Whole blocks, each an allocation of the driver by itself: all memory of types round and naive,
+ *   stream-ordered memory of every type, and large blocks once the program exports memory. GPUPOOL_SLACK
+ *   makes a budget of their highest use: what the pool holds in whole blocks should not be more. Beyond it
+ *   an allocation takes an idle block that is up to twice as large as the request before the pool grows, and
+ *   idle blocks are surplus (surplus.h). doc/sizes.md has the figures. A block that is larger than the pool
+ *   would have made it counts without that excess.
+ * - Parts of segments and of mapped memory: segment_policy.h and mapped_policy.h.
  *
- * Sizes in bytes. The caller holds the device's lock. Uses: state.h.
+ * Memory that was obtained ahead of need counts as used. Sizes in bytes. The caller holds the device's lock.
+ * Uses: state.h.
  */
 #ifndef GP_POOL_SPACE_BUDGET_H
 #define GP_POOL_SPACE_BUDGET_H
@@ -21,13 +24,20 @@
 /* Blocks that go back for the budget in one free or synchronization: so that none takes long. */
 #define GP_BUDGET_RELEASES 4
 
-/* What the pool should hold at most; UINT64_MAX: no bound. */
+/* What the pool should hold in whole blocks at most; UINT64_MAX: no bound. */
 uint64_t gp_budget_bytes(const gp_engine_t *engine, const gp_device_t *device);
 
-/* What the pool holds and can use; memory on its way to the driver does not count. */
+/* What the pool holds in whole blocks, and in parts, and can use; memory on its way to the driver does not
+ * count. */
 static inline uint64_t gp_budget_held(const gp_device_t *device)
 {
-  return gp_device_stats(device)->active_bytes.current + gp_device_stats(device)->cached_bytes.current;
+  return gp_device_stats(device)->active_bytes.current - device->part_active +
+         gp_device_stats(device)->cached_bytes.current - device->part_cached;
+}
+
+static inline uint64_t gp_parts_held(const gp_device_t *device)
+{
+  return device->part_active + device->part_cached;
 }
 
 /* By how much the pool holds more than the budget. */
@@ -44,20 +54,33 @@ static inline bool gp_budget_allows(const gp_engine_t *engine, const gp_device_t
   return held <= budget && bytes <= budget - held;
 }
 
-/* Notes that active_bytes or borrowed_bytes has changed. */
+/* Notes that use of whole blocks has changed. */
 static inline void gp_budget_note_use(gp_device_t *device)
 {
-  uint64_t use = gp_device_stats(device)->active_bytes.current - device->borrowed_bytes;
+  uint64_t use = gp_device_stats(device)->active_bytes.current - device->part_active - device->borrowed_bytes;
 
-  if (use > device->highest_active)
-    device->highest_active = use;
+  if (use > device->highest_whole)
+    device->highest_whole = use;
+}
+
+static inline void gp_parts_begin_use(gp_device_t *device, uint64_t bytes)
+{
+  device->part_active += bytes;
+  if (device->part_active > device->highest_parts)
+    device->highest_parts = device->part_active;
 }
 
 /* Memory was obtained ahead of need: held memory counts as if it had been in use. */
 static inline void gp_budget_note_ahead(gp_device_t *device)
 {
-  if (gp_budget_held(device) > device->highest_active)
-    device->highest_active = gp_budget_held(device);
+  if (gp_budget_held(device) > device->highest_whole)
+    device->highest_whole = gp_budget_held(device);
+}
+
+static inline void gp_parts_note_ahead(gp_device_t *device)
+{
+  if (gp_parts_held(device) > device->highest_parts)
+    device->highest_parts = gp_parts_held(device);
 }
 
 /* The block, which is about to be handed out, may be larger than the request would get otherwise. */

@@ -1,5 +1,6 @@
 #include "pool/space/mapped_policy.h"
 
+#include "pool/space/budget.h"
 #include "pool/space/chunks.h"
 #include "pool/space/segment.h"
 
@@ -33,12 +34,12 @@ uint64_t gp_mapped_chunk_size(uint64_t held)
 
 bool gp_mapped_should_move(const gp_device_t *device, uint64_t need, uint64_t bytes)
 {
-  const gp_stats_t *stats = gp_device_stats(device);
-  uint64_t use = stats->active_bytes.current + need;
-  uint64_t highest = use > device->highest_active ? use : device->highest_active;
+  uint64_t mapped = gp_device_stats(device)->reserved_bytes.current - gp_budget_held(device);
+  uint64_t use = device->part_active + need;
+  uint64_t highest = use > device->highest_parts ? use : device->highest_parts;
 
   gp_assert_internal(gp_lock_is_held(&device->lock));
-  return stats->reserved_bytes.current + bytes > highest / 1000 * HELD_PERMILLE;
+  return mapped + bytes > highest / 1000 * HELD_PERMILLE;
 }
 
 static bool is_usable(const gp_block_t *block, uint64_t newest)

@@ -86,6 +86,18 @@ static void leave(gp_block_t *block)
   }
 }
 
+static void count_cached(gp_device_t *device, uint64_t bytes)
+{
+  gp_gauge_add(&gp_device_stats(device)->cached_bytes, bytes);
+  device->part_cached += bytes;
+}
+
+static void uncount_cached(gp_device_t *device, uint64_t bytes)
+{
+  gp_gauge_sub(&gp_device_stats(device)->cached_bytes, bytes);
+  device->part_cached -= bytes;
+}
+
 /* Bytes of an idle block in the bins that cannot go back to the driver. */
 static uint64_t part_bytes(const gp_block_t *block)
 {
@@ -128,7 +140,7 @@ void gp_segment_trim(gp_engine_t *engine, gp_block_t *block, uint64_t bytes)
   gp_segment_split(block, bytes, rest);
   rest->state = GP_STATE_IDLE;
   enter(rest);
-  gp_gauge_add(&gp_device_stats(block->context->device)->cached_bytes, rest->size);
+  count_cached(block->context->device, rest->size);
   count_parts(block->context, 0, part_bytes(rest));
 }
 
@@ -146,7 +158,7 @@ gp_block_t *gp_segment_take(gp_engine_t *engine, gp_context_t *context, uint64_t
     gp_segment_split(block, bytes, rest);
     enter(rest);
   }
-  gp_gauge_sub(&gp_device_stats(context->device)->cached_bytes, block->size);
+  uncount_cached(context->device, block->size);
   count_parts(context, parts, rest ? part_bytes(rest) : 0);
   return block;
 }
@@ -172,7 +184,7 @@ gp_block_t *gp_segment_enter_idle(gp_engine_t *engine, gp_block_t *block, uint64
   uint64_t parts = 0;
 
   gp_assert_internal(gp_lock_is_held(&block->context->device->lock));
-  gp_gauge_add(&gp_device_stats(block->context->device)->cached_bytes, block->size);
+  count_cached(block->context->device, block->size);
   for (int i = 0; i < 2; i++) {
     if (!neighbours[i] || neighbours[i]->state != GP_STATE_IDLE)
       continue;
@@ -193,7 +205,7 @@ void gp_segment_leave_idle(gp_block_t *block)
 {
   gp_assert_internal(gp_lock_is_held(&block->context->device->lock));
   leave(block);
-  gp_gauge_sub(&gp_device_stats(block->context->device)->cached_bytes, block->size);
+  uncount_cached(block->context->device, block->size);
   count_parts(block->context, part_bytes(block), 0);
 }
 

@@ -46,9 +46,9 @@ uint64_t gp_segment_size(uint64_t reserved, uint64_t bytes)
 uint64_t gp_segment_spare_bytes(const gp_device_t *device)
 {
   uint64_t percent = minimum(SLACK_LEAST + device->segments_spared, SLACK_MOST);
-  uint64_t slack = maximum(device->highest_active / 100 * percent, SLACK_BYTES);
-  uint64_t needed = maximum(device->highest_active + slack, device->needed_bytes);
-  uint64_t reserved = gp_budget_held(device);
+  uint64_t slack = maximum(device->highest_parts / 100 * percent, SLACK_BYTES);
+  uint64_t needed = maximum(device->highest_parts + slack, device->needed_bytes);
+  uint64_t reserved = gp_parts_held(device);
 
   gp_assert_internal(gp_lock_is_held(&device->lock));
   return reserved > needed ? reserved - needed : 0;
@@ -61,7 +61,7 @@ gp_block_t *gp_segment_spare(gp_context_t *context)
   gp_block_t *found = NULL;
 
   GP_LIST_EACH(&context->device->idle, gp_block_t, order, block) {
-    if (block->context != context)
+    if (block->context != context || !block->segment)
       continue;
     bool is_better = !found || (found->size >= wanted ? block->size >= wanted && block->size < found->size
                                                       : block->size > found->size);
@@ -73,32 +73,16 @@ gp_block_t *gp_segment_spare(gp_context_t *context)
 
 void gp_segment_spared(gp_device_t *device, const gp_block_t *block)
 {
-  gp_assert_internal(gp_lock_is_held(&device->lock));
+  gp_assert_internal(gp_lock_is_held(&device->lock) && block->segment);
   device->segments_spared += device->segments_spared < SLACK_MOST;
-  if (block->segment)
-    device->largest_spared = maximum(device->largest_spared, block->size);
-  else
-    device->whole_spared[device->next_whole_spared++ % GP_WHOLE_SPARED] = block->size;
-}
-
-static bool was_spared(const gp_device_t *device, const gp_block_t *block)
-{
-  if (block->segment)
-    return device->largest_spared > 0 && block->size >= device->largest_spared;
-  for (int i = 0; i < GP_WHOLE_SPARED; i++)
-    if (device->whole_spared[i] == block->size)
-      return true;
-  return false;
+  device->largest_spared = maximum(device->largest_spared, block->size);
 }
 
 void gp_segment_note_growth(gp_device_t *device, const gp_block_t *block)
 {
-  uint64_t held = gp_budget_held(device) + block->size;
-
-  gp_assert_internal(gp_lock_is_held(&device->lock));
-  if (!was_spared(device, block))
+  gp_assert_internal(gp_lock_is_held(&device->lock) && block->segment);
+  if (device->largest_spared == 0 || block->size < device->largest_spared)
     return;
-  if (block->segment)
-    device->largest_spared = 0;
-  device->needed_bytes = maximum(device->needed_bytes, held);
+  device->largest_spared = 0;
+  device->needed_bytes = maximum(device->needed_bytes, gp_parts_held(device) + block->size);
 }

@@ -17,18 +17,17 @@
  */
 uint64_t gp_segment_size(uint64_t reserved, uint64_t bytes);
 
-/* By how many bytes the pool holds more than use has ever needed, slack included. */
+/* By how many bytes the pool holds more parts of segments than use has ever needed, slack included. */
 uint64_t gp_segment_spare_bytes(const gp_device_t *device);
 
 /* The context's idle segment that should go back because of these bytes; NULL: no segment is idle. */
 gp_block_t *gp_segment_spare(gp_context_t *context);
 
 /*
- * spared: the block is on its way to the driver. Such releases come to an end, since each one allows more
- * slack. If the pool grows by as much again, it needed the memory after all, for idle memory may be in
- * pieces; from then on it holds that much. After an export there are whole allocations beside segments.
- * Each serves only requests of its own size, so for them the same size must come again. note_growth: the
- * driver gave the block, which no statistic counts as cached or active yet.
+ * spared: the whole segment is on its way to the driver. Such releases come to an end, since each one allows
+ * more slack. If the pool grows by as much again, it needed the memory after all, for idle memory may be in
+ * pieces; from then on it holds that much. note_growth: the driver gave the segment, which no statistic
+ * counts as cached or active yet.
  */
 void gp_segment_spared(gp_device_t *device, const gp_block_t *block);
 void gp_segment_note_growth(gp_device_t *device, const gp_block_t *block);

@@ -16,12 +16,15 @@ static uint64_t cached_bytes(const gp_device_t *device)
   return gp_device_stats(device)->cached_bytes.current;
 }
 
-/* Bytes that use has never needed; mapped memory moves instead. */
+/* Bytes in parts of segments that use has never needed; mapped memory moves instead. */
+static uint64_t segment_spare_bytes(const gp_engine_t *engine, const gp_device_t *device)
+{
+  return engine->type->cuts && !engine->type->maps ? gp_segment_spare_bytes(device) : 0;
+}
+
 static uint64_t spare_bytes(const gp_engine_t *engine, const gp_device_t *device)
 {
-  if (!engine->type->cuts)
-    return gp_budget_excess(engine, device);
-  return engine->type->maps ? 0 : gp_segment_spare_bytes(device);
+  return gp_budget_excess(engine, device) + segment_spare_bytes(engine, device);
 }
 
 static bool has_spare(const gp_engine_t *engine, const gp_device_t *device)
@@ -94,11 +97,11 @@ bool gp_surplus_awaits_drain(const gp_engine_t *engine, const gp_device_t *devic
          device->wanted_back > 0 || gp_device_is_over_limit(device);
 }
 
-/* The context's block that has been idle longest; NULL: none is idle. */
-static gp_block_t *oldest_of(gp_context_t *context)
+/* The context's block that has been idle longest, whole segments included or not; NULL: none is idle. */
+static gp_block_t *oldest_of(gp_context_t *context, bool with_segments)
 {
   GP_LIST_EACH(&context->device->idle, gp_block_t, order, block)
-    if (block->context == context)
+    if (block->context == context && (with_segments || !block->segment))
       return block;
   return NULL;
 }
@@ -108,20 +111,22 @@ static gp_block_t *spare_of(const gp_engine_t *engine, gp_context_t *context, gp
   gp_block_t *closed = context->device->closed_idle > 0 ? closed_of(context) : NULL;
 
   *ret_reason = GP_TRIM_SPARE;
-  return closed || spare_bytes(engine, context->device) == 0 ? closed : gp_segment_spare(context);
+  return closed || segment_spare_bytes(engine, context->device) == 0 ? closed : gp_segment_spare(context);
 }
 
-/* Whole blocks go back for the budget, a few at a time. */
-static bool is_over_budget(const gp_engine_t *engine, const gp_device_t *device, unsigned spared)
+/* The block that goes back for the budget, a few at a time; NULL: none. */
+static gp_block_t *over_budget(const gp_engine_t *engine, gp_context_t *context, unsigned spared)
 {
-  return !engine->type->cuts && spared < GP_BUDGET_RELEASES && gp_budget_excess(engine, device) > 0;
+  return spared < GP_BUDGET_RELEASES && gp_budget_excess(engine, context->device) > 0
+             ? oldest_of(context, false)
+             : NULL;
 }
 
 gp_block_t *gp_surplus_next(gp_engine_t *engine, gp_context_t *context, uint64_t now_ns, unsigned spared,
     gp_trim_reason_t *ret_reason)
 {
   gp_device_t *device = context->device;
-  gp_block_t *whole = oldest_of(context);
+  gp_block_t *whole = oldest_of(context, true), *spare;
   gp_block_t *oldest = whole ? whole : oldest_mapped(engine, context);
 
   gp_assert_internal(gp_lock_is_held(&device->lock));
@@ -131,9 +136,10 @@ gp_block_t *gp_surplus_next(gp_engine_t *engine, gp_context_t *context, uint64_t
     *ret_reason = GP_TRIM_MAX_CACHED;
   else if (gp_device_is_over_limit(device))
     *ret_reason = GP_TRIM_REQUESTED;
-  else if (is_over_budget(engine, device, spared))
+  else if ((spare = over_budget(engine, context, spared))) {
     *ret_reason = GP_TRIM_SPARE;
-  else if (device->wanted_back > 0)
+    return spare;
+  } else if (device->wanted_back > 0)
     *ret_reason = device->wanted_for;
   else if (is_expired(engine, oldest, now_ns))
     *ret_reason = GP_TRIM_IDLE;

@@ -163,7 +163,7 @@ START_TEST(test_mapped_memory_stays)
 {
   begin(SETTINGS("GPUPOOL_TYPE=vmm", "GPUPOOL_PREWARM=100MiB*2"), GP_GIB);
   (void)allocate(50 * GP_MIB);
-  ck_assert_uint_eq(engine->devices[0].highest_active, 200 * GP_MIB);
+  ck_assert_uint_eq(engine->devices[0].highest_parts, 200 * GP_MIB);
   stop();
 }
 END_TEST

@@ -388,21 +388,25 @@ START_TEST(test_a_free_in_order_gives_back_too)
 }
 END_TEST
 
-/* Idle memory of other sizes, where the program has more at once than ever before; not
- * where it had as much. */
+/* Idle memory of other sizes goes back first where the pool would grow beyond its budget, whatever the type.
+ */
 START_TEST(test_new_use_takes_the_place_of_what_is_idle)
 {
-  start_streams(NULL, GP_GIB);
-  uint64_t first = allocate_in(order(FIRST), 16 * GP_MIB);
-  free_in(order(FIRST), first);
-  synchronize();
-  uint64_t second = allocate_in(order(FIRST), 24 * GP_MIB);
-  ck_assert_uint_eq(driver.used, 24 * GP_MIB);
-  free_in(order(FIRST), second);
-  synchronize();
-  (void)allocate_in(order(FIRST), 16 * GP_MIB);
-  ck_assert_uint_eq(driver.used, 40 * GP_MIB);
-  stop();
+  static const char *const types[] = {"GPUPOOL_TYPE=round", "GPUPOOL_TYPE=segment", "GPUPOOL_TYPE=vmm"};
+
+  for (int bounded = 0; bounded < 2; bounded++)
+    for (int type = 0; type < 3; type++) {
+      const char *const settings[] = {bounded ? "GPUPOOL_SLACK=0" : "GPUPOOL_SLACK=none", types[type], NULL};
+      start_streams(settings, GP_GIB);
+      uint64_t held = allocate(512); /* what is cut has its own bound */
+      uint64_t others = driver.used;
+      free_in(order(FIRST), allocate_in(order(FIRST), 200 * GP_MIB));
+      synchronize();
+      (void)allocate_in(order(SECOND), 300 * GP_MIB);
+      ck_assert_uint_eq(driver.used - others, (bounded ? 300 : 500) * GP_MIB);
+      ck_assert_int_eq(free_code(held), 0);
+      stop();
+    }
 }
 END_TEST
 

@@ -120,7 +120,8 @@ static void divide_misses(gp_findings_t *findings, const gp_summary_device_t *de
   ret_misses->size_count = kept.size_count;
 }
 
-/* The pool has a budget, GPUPOOL_SLACK. Types that cut have none, nor have older libraries. */
+/* What went back as spare did so for a budget, GPUPOOL_SLACK. With types that cut it was mostly segments;
+ * older libraries have none. */
 static bool has_budget(const gp_findings_t *findings)
 {
   const char *type = gp_findings_setting(findings, "type");

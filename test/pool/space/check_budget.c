@@ -65,15 +65,38 @@ START_TEST(test_what_the_device_may_still_use_counts_as_use)
 }
 END_TEST
 
-START_TEST(test_types_that_cut_have_none)
+START_TEST(test_no_bound)
 {
-  static const char *const types[] = {
-      "GPUPOOL_TYPE=segment", "GPUPOOL_TYPE=vmm", "GPUPOOL_TYPE=unpooled", "GPUPOOL_SLACK=none"};
+  static const char *const settings[] = {"GPUPOOL_TYPE=unpooled", "GPUPOOL_SLACK=none"};
 
-  for (unsigned i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
-    start(SETTINGS(types[i]), 64 * GP_GIB, true);
+  for (unsigned i = 0; i < sizeof(settings) / sizeof(settings[0]); i++) {
+    start(SETTINGS(settings[i]), 64 * GP_GIB, true);
     (void)allocate(GP_GIB);
     ck_assert_uint_eq(budget(), UINT64_MAX);
+    stop();
+  }
+}
+END_TEST
+
+/* They have a bound of their own, and no say in this one. */
+START_TEST(test_parts_do_not_count)
+{
+  static const char *const types[] = {"GPUPOOL_TYPE=segment", "GPUPOOL_TYPE=vmm"};
+
+  for (unsigned i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
+    start(SETTINGS(types[i], "GPUPOOL_SLACK=0"), 64 * GP_GIB, true);
+    uint64_t part = allocate(GP_GIB);
+    ck_assert_uint_eq(budget(), 0);
+    free_now(part);
+    synchronize();
+    gp_engine_taint(engine, allocate(512)); /* from now on large blocks are whole */
+    uint64_t whole = allocate(100 * GP_MIB);
+    ck_assert_uint_eq(budget(), 100 * GP_MIB);
+    free_now(whole);
+    ck_assert_uint_eq(budget(), 100 * GP_MIB);
+    free_now(allocate(300 * GP_MIB)); /* beyond the budget the other one goes back */
+    ck_assert_uint_ge(driver.count[FAKE_FREE], 1);
+    ck_assert(gp_engine_check(engine));
     stop();
   }
 }
@@ -217,7 +240,8 @@ int main(void)
   TCase *use = tcase_create("use");
   tcase_add_test(use, test_the_budget_follows_the_highest_use);
   tcase_add_test(use, test_what_the_device_may_still_use_counts_as_use);
-  tcase_add_test(use, test_types_that_cut_have_none);
+  tcase_add_test(use, test_no_bound);
+  tcase_add_test(use, test_parts_do_not_count);
   tcase_add_test(use, test_memory_asked_for_ahead_counts_as_used);
   suite_add_tcase(suite, use);
   TCase *borrowing = tcase_create("borrowing");
