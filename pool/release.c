@@ -343,8 +343,9 @@ void gp_release_before_growth(gp_engine_t *engine, gp_device_t *device, uint64_t
   gp_list_init(&victims);
   gp_lock_take(&device->lock);
   uint64_t held = gp_budget_held(device) + bytes, budget = gp_budget_bytes(engine, device);
-  if (held > budget)
-    choose_ordered(engine, device, held - budget, &victims);
+  uint64_t excess = held > budget ? held - budget : 0;
+  if (excess > 0) /* not more than it grows by: other memory may be what is too much */
+    choose_ordered(engine, device, excess < bytes ? excess : bytes, &victims);
   gp_lock_release(&device->lock);
   (void)release_list(engine, device, &victims, GP_TRIM_SPARE);
   gp_engine_leave(engine);

@@ -410,6 +410,32 @@ START_TEST(test_new_use_takes_the_place_of_what_is_idle)
 }
 END_TEST
 
+/* Where memory of cudaMalloc is what is too much, stream-ordered memory does not make up for it. */
+START_TEST(test_growth_takes_the_place_of_as_much)
+{
+  enum { IDLE = 8, BLOCKS = 3 };
+  uint64_t blocks[IDLE];
+
+  start_streams((const char *const[]){"GPUPOOL_SLACK=0", "GPUPOOL_RESERVE=0", NULL}, 4 * GP_GIB);
+  for (int i = 0; i < IDLE; i++)
+    blocks[i] = allocate(40 * GP_MIB);
+  for (int i = 0; i < IDLE; i++)
+    ck_assert_int_eq(free_code(blocks[i]), 0);
+  synchronize();
+  (void)allocate(300 * GP_MIB);
+  for (int i = 0; i < BLOCKS; i++)
+    blocks[i] = allocate_in(order(FIRST), 50 * GP_MIB);
+  fake_submit(&driver, 0, blocks[0]);
+  for (int i = 0; i < BLOCKS; i++)
+    free_in(order(FIRST), blocks[i]);
+  fake_complete(&driver, 0);
+  long before = driver.count[FAKE_FREE];
+  (void)allocate_in(order(SECOND), 20 * GP_MIB);
+  ck_assert_int_eq(driver.count[FAKE_FREE], before + 1);
+  stop();
+}
+END_TEST
+
 START_TEST(test_the_driver_has_no_memory)
 {
   start_streams(NULL, 8 * GP_MIB);
@@ -568,6 +594,7 @@ int main(void)
   tcase_add_test(tests, test_memory_that_nobody_uses_goes_back);
   tcase_add_test(tests, test_a_free_in_order_gives_back_too);
   tcase_add_test(tests, test_new_use_takes_the_place_of_what_is_idle);
+  tcase_add_test(tests, test_growth_takes_the_place_of_as_much);
   tcase_add_test(tests, test_the_driver_has_no_memory);
   tcase_add_test(tests, test_beside_what_the_pool_gave_late_the_driver_is_not_asked);
   tcase_add_test(tests, test_beside_a_capture_what_the_pool_gave_late_is_no_room);
