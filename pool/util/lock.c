@@ -111,6 +111,7 @@ void gp_lock_wait(gp_lock_t *lock, gp_condition_t *condition)
   uint32_t turn = atomic_load_explicit(&condition->turn, memory_order_relaxed);
   condition->waiting++;
   gp_lock_release(lock);
+  (void)sched_yield(); /* what it waits for mostly comes at once */
   (void)sleep_on(&condition->turn, turn, NULL);
   gp_lock_take(lock);
   gp_assert_internal(condition->waiting > 0);

@@ -260,7 +260,7 @@ class Runner:
         for name in figures:
             row.figures[name] += figures[name]
         if hung:
-            is_native = row.is_tight and self.hangs_without(row, freely, hung)
+            is_native = row.is_tight and self.lacks_memory(row, freely, hung)
             if not is_native:
                 row.figures["hung"] += 1
                 if not row.hung:
@@ -276,11 +276,13 @@ class Runner:
                 text += "\n" + small.stderr[-4000:] + small.stdout
             row.problems.append(text)
 
-    def hangs_without(self, row, freely, seed):
-        """The program by itself. Where memory is short, the driver may have to wait, see PAGES."""
+    def lacks_memory(self, row, freely, seed):
+        """By itself the program hangs or is refused memory, too: see PAGES. Then it shows nothing of the library."""
         alone = copy.copy(row)
         alone.preload = None
-        return self.call(alone, freely, [seed], 60 + self.limit_s).returncode == PROGRAM_HUNG
+        result = self.call(alone, freely, [seed], 60 + self.limit_s)
+        match = RESULT.search(result.stdout)
+        return result.returncode == PROGRAM_HUNG or (match and int(match[FIELDS.index("refused") + 1]) > 0)
 
     def is_unexplained(self, row, seed):
         result = self.call(row, False, [seed], 60 + self.limit_s)
