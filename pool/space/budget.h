@@ -43,7 +43,11 @@ static inline uint64_t gp_parts_held(const gp_device_t *device)
 /* By how much the pool holds more than the budget. */
 static inline uint64_t gp_budget_excess(const gp_engine_t *engine, const gp_device_t *device)
 {
-  uint64_t held = gp_budget_held(device), budget = gp_budget_bytes(engine, device);
+  uint64_t held = gp_budget_held(device);
+
+  if (held <= device->highest_whole) /* the usual case in a free, which need not know the budget */
+    return 0;
+  uint64_t budget = gp_budget_bytes(engine, device);
   return held > budget ? held - budget : 0;
 }
 
