@@ -191,6 +191,7 @@ struct gp_identity {
   uint64_t owner;        /* ... which of the threads that have had it */
   gp_bins_t freed;       /* blocks that later requests in the stream may get */
   gp_bin_t others;       /* blocks that they may not get: memory of cudaMalloc */
+  uint64_t filed;        /* blocks in freed and others */
   uint64_t frees;        /* blocks freed in it so far */
   uint64_t entered;      /* ... of these, before the newest operation that the library put into it */
   _Atomic uint64_t handed_on; /* how often memory went from one owner to the next in this stream, and ... */

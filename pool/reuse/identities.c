@@ -299,22 +299,22 @@ gp_stream_point_t gp_identity_point(gp_identity_t *identity, bool by_operation)
 /* Of streams with an id above `after`, the one with the smallest that the calling thread can name and in
  * which deferred memory of the device was freed. It does not end before users is lowered. NULL: there is
  * none. */
-static gp_identity_t *next_to_ask(gp_device_t *device, uint64_t after)
+static gp_identity_t *next_to_ask(gp_engine_t *engine, gp_device_t *device, uint64_t after)
 {
   gp_identity_t *next = NULL;
 
+  gp_lock_take(&engine->contexts_lock);
   gp_lock_take(&device->lock);
-  GP_LIST_EACH(gp_device_contexts(device), const gp_context_t, device_link, context)
-    GP_LIST_EACH(&context->deferred, const gp_block_t, order, block) {
-      gp_identity_t *identity = block->freed_in;
-      if (identity && atomic_load(&identity->id) > after &&
+  GP_LIST_EACH(gp_live_contexts(engine), gp_context_t, live_link, context)
+    GP_LIST_EACH(&context->identities, gp_identity_t, link, identity)
+      if (context->device == device && identity->filed > 0 && atomic_load(&identity->id) > after &&
           (!next || atomic_load(&identity->id) < atomic_load(&next->id)) &&
           gp_identity_can_be_named(identity))
         next = identity;
-    }
   if (next)
     atomic_fetch_add(&next->users, 1);
   gp_lock_release(&device->lock);
+  gp_lock_release(&engine->contexts_lock);
   return next;
 }
 
@@ -326,7 +326,7 @@ unsigned gp_identities_ask(gp_engine_t *engine, gp_device_t *device)
   gp_assert(!gp_holds_engine_lock());
   if (!engine->driver.ops->stream_query || !gp_stream_points_are_wanted(engine) || !gp_engine_enter(engine))
     return 0;
-  while ((identity = next_to_ask(device, asked))) {
+  while ((identity = next_to_ask(engine, device, asked))) {
     gp_stream_point_t point = gp_identity_point(identity, false);
     asked = point.id;
     if (gp_driver_stream_query(engine, &identity->context->driver, identity->handle) == 0)

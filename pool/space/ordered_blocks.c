@@ -16,6 +16,7 @@ void gp_ordered_file(gp_identity_t *identity, gp_block_t *block, bool may_serve)
   if (!bin)
     return;
   bin->block_count++; /* keeps the bin alive */
+  identity->filed++;
   block->is_aside = !may_serve;
   gp_bin_push(bin, &block->in_bin);
   block->freed_in = identity;
@@ -30,6 +31,7 @@ void gp_ordered_unfile(gp_block_t *block)
   gp_bin_t *bin = block->is_aside ? &identity->others : gp_bins_find(&identity->freed, block->bin->size);
   gp_bin_remove(bin, &block->in_bin);
   bin->block_count--;
+  identity->filed--;
   block->freed_in = NULL;
 }
 
@@ -73,4 +75,5 @@ void gp_ordered_unfile_all(gp_identity_t *identity)
   }
   while (identity->others.idle)
     gp_ordered_unfile(gp_block_of_entry(identity->others.idle));
+  gp_assert_internal(identity->filed == 0);
 }
