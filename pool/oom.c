@@ -270,7 +270,7 @@ static bool take_step(gp_engine_t *engine, gp_context_t *context, gp_step_t step
     if (has_deferred(device)) {
       gp_reclaim_poll(engine);
       (void)gp_drain_by_own_context(engine, device, UINT_MAX);
-      (void)gp_identities_ask(engine, device);
+      gp_identities_ask(engine, device);
     } else if (bytes_of(device, &device->draining) == 0) {
       return false;
     }

@@ -381,8 +381,7 @@ static gp_block_t *start_in_order(gp_engine_t *engine, gp_device_t *device, gp_i
   return found;
 }
 
-/* *ret_is_pending: the stream is not there yet, although this waited for it as long as *patience_ns allows.
- */
+/* *ret_is_pending: the stream is not there yet, although this waited for as long as *patience_ns allows. */
 static int give_in_order(gp_engine_t *engine, const gp_block_t *block, const gp_identity_t *identity,
     uint64_t *patience_ns, bool *ret_is_pending)
 {

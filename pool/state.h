@@ -178,8 +178,8 @@ typedef struct gp_barriers {
  * identify it: once the stream has ended, the driver gives the handle to another stream. Memory freed in
  * the stream's order may be used there again at once (reuse/identities.h). Invariants, under the device's
  * lock: freed (by class) and others hold the DEFERRED blocks with this freed_in, and none after the stream
- * has ended; entered <= frees; passed <= frees; settled <= handed_on. Records are recycled, and the host
- * gets them back when the engine ends.
+ * has ended; filed counts them; entered <= frees; passed <= frees; settled <= handed_on. Records are
+ * recycled, and the host gets them back when the engine ends.
  */
 #define GP_AWAITED_POINTS 8u
 struct gp_identity {

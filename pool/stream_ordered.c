@@ -54,7 +54,7 @@ void gp_engine_ordered_trim(gp_engine_t *engine, gp_context_t *context)
   (void)gp_fences_poll_twice(engine);
   gp_reclaim(engine);
   if (!engine->driver.ops->fence_record) /* without fences a stream's synchronization has told nothing */
-    (void)gp_identities_ask(engine, device);
+    gp_identities_ask(engine, device);
   if (engine->orders_plain && !gp_give_back_is_quiet(engine))
     return;
   (void)gp_release_ordered(engine, device, GP_TRIM_REQUESTED);

@@ -318,14 +318,14 @@ static gp_identity_t *next_to_ask(gp_engine_t *engine, gp_device_t *device, uint
   return next;
 }
 
-unsigned gp_identities_ask(gp_engine_t *engine, gp_device_t *device)
+void gp_identities_ask(gp_engine_t *engine, gp_device_t *device)
 {
   gp_identity_t *identity;
   uint64_t asked = 0;
 
   gp_assert(!gp_holds_engine_lock());
   if (!engine->driver.ops->stream_query || !gp_stream_points_are_wanted(engine) || !gp_engine_enter(engine))
-    return 0;
+    return;
   while ((identity = next_to_ask(engine, device, asked))) {
     gp_stream_point_t point = gp_identity_point(identity, false);
     asked = point.id;
@@ -335,9 +335,8 @@ unsigned gp_identities_ask(gp_engine_t *engine, gp_device_t *device)
   }
   gp_engine_leave(engine);
   gp_lock_take(&device->lock);
-  unsigned moved = gp_stream_points_drain(engine, device, gp_now(engine), UINT_MAX);
+  (void)gp_stream_points_drain(engine, device, gp_now(engine), UINT_MAX);
   gp_lock_release(&device->lock);
-  return moved;
 }
 
 /* Work of a graph begins behind all work from before the graph. */

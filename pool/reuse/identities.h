@@ -74,12 +74,11 @@ gp_stream_point_t gp_identity_point(gp_identity_t *identity, bool by_operation);
 
 /*
  * Asks the driver about each stream in which deferred memory of the device was freed, and makes idle what was
- * freed before the points of those without work; returns how many blocks. Does not wait. It leaves out other
- * threads' own streams, which the calling thread cannot name. For when memory is short: a call of the driver
- * for each stream.
+ * freed before the points of those without work. Does not wait. It leaves out other threads' own streams,
+ * which the calling thread cannot name. For when memory is short: a call of the driver for each stream.
  */
 struct gp_device;
-unsigned gp_identities_ask(gp_engine_t *engine, struct gp_device *device);
+void gp_identities_ask(gp_engine_t *engine, struct gp_device *device);
 
 /*
  * The program has freed memory in the stream's order, without a driver call. Natively that call would have

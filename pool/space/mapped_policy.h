@@ -1,7 +1,7 @@
 /*
  * Type vmm: the size of new chunks, and the place of a request. doc/memory-types.md has the figures
  * behind the constants. Sizes in bytes. The caller holds the device's lock unless a comment says
- * otherwise. Uses: segment.h, chunks.h.
+ * otherwise. Uses: segment.h, chunks.h, budget.h.
  */
 #ifndef GP_POOL_SPACE_MAPPED_POLICY_H
 #define GP_POOL_SPACE_MAPPED_POLICY_H

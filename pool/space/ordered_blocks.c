@@ -28,6 +28,7 @@ void gp_ordered_unfile(gp_block_t *block)
   gp_identity_t *identity = block->freed_in;
 
   gp_assert_internal(gp_lock_is_held(lock_of(identity)) && block->state == GP_STATE_DEFERRED);
+  gp_assert_internal(identity->filed > 0);
   gp_bin_t *bin = block->is_aside ? &identity->others : gp_bins_find(&identity->freed, block->bin->size);
   gp_bin_remove(bin, &block->in_bin);
   bin->block_count--;

@@ -1,7 +1,7 @@
 /*
  * Type segment: the size of new segments, and when a free segment is one too many. doc/memory-types.md has
  * the figures behind the constants. Sizes in bytes. The caller holds the device's lock unless a comment
- * says otherwise. Uses: segment.h.
+ * says otherwise. Uses: segment.h, budget.h.
  */
 #ifndef GP_POOL_SPACE_SEGMENT_POLICY_H
 #define GP_POOL_SPACE_SEGMENT_POLICY_H
