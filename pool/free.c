@@ -55,6 +55,11 @@ static __attribute__((noinline)) void enter_idle_at_once(
   gp_block_enter_idle(engine, block, now_ns);
 }
 
+static bool is_sticky(const gp_driver_ops_t *ops, int code)
+{
+  return ops->code_is_sticky && ops->code_is_sticky(code);
+}
+
 /*
  * Waits as the driver's own free does: returns when the device has finished the work that such a free
  * waits for, with the device's error if that failed. If no work is pending, the driver's free would not
@@ -71,6 +76,10 @@ static int wait_as_driver(gp_engine_t *engine, gp_context_t *context, gp_block_t
   if (gp_engine_enter_wait(engine)) {
     if (gp_limit_reserve(engine, context, GP_BLOCK_GRANULE, GP_SUPPLY_PLAIN)) {
       code = gp_driver_wait_as_free(engine, &context->driver);
+      /* An error that stays comes again. After one false answer the program would free the block once more,
+       * which is no longer its own. */
+      if (is_sticky(ops, code))
+        code = gp_driver_wait_as_free(engine, &context->driver);
       if (code != ops->code_out_of_memory)
         gp_driver_note(engine, context, code);
       gp_limit_cancel(engine, context->device, GP_BLOCK_GRANULE, GP_SUPPLY_PLAIN);
@@ -80,7 +89,7 @@ static int wait_as_driver(gp_engine_t *engine, gp_context_t *context, gp_block_t
   gp_driver_count(context, GP_COUNT_HOST_WAIT);
   if (code == ops->code_out_of_memory)
     (void)gp_release_deferred(engine, block, block_id, &code);
-  return ops->code_is_sticky && ops->code_is_sticky(code) ? code : 0;
+  return is_sticky(ops, code) ? code : 0;
 }
 
 static __attribute__((noinline)) int free_strictly(
