@@ -46,7 +46,8 @@ static void usage(void)
   fputs(
       "usage: replay TRACE.csv [options]\n"
       "Performs the requests of a trace (rows op,id,size,stream; - is stdin) on the first CUDA device. Every\n"
-      "block gets stamps at its head, its tail and every 2 MiB, by an asynchronous copy on the row's stream.\n"
+      "block gets stamps at its head, its tail and every 2 MiB, 5 at most, by an asynchronous copy on the row's\n"
+      "stream.\n"
       "\n"
       "  --repeat N            perform the trace N times (1); what is left is freed at the end of each pass\n"
       "  --sync-every K        synchronize the device every K rows and after each pass (64); 0 never\n"

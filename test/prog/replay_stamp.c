@@ -1,12 +1,13 @@
 /*
  * Stamps: 8-byte words that tell which block of which pass they belong to.
  *
- * A block carries a word at its head, one at every multiple of 2 MiB and one at its tail. They are written by
- * asynchronous copies from pinned memory: such a write is pending when the call returns, so a block that is
- * freed, or handed to another owner, too early is overwritten by it. Reading back is a pending copy as well,
- * which finds the words of the next owner if the block was handed on before the read was done. A copy of
- * separate words costs one call: it is a 2D copy of 8-byte rows, 2 MiB apart; a block of up to 2 MiB is a
- * copy of two rows.
+ * A block carries a word at its head, one at every multiple of 2 MiB (more from 8 MiB on, so that it has 4
+ * at most: each touches a page of the host's memory that nothing else does) and one at its tail. They are
+ * written by asynchronous copies from pinned memory: such a write is pending when the call returns, so a
+ * block that is freed, or handed to another owner, too early is overwritten by it. Reading back is a pending
+ * copy as well, which finds the words of the next owner if the block was handed on before the read was done.
+ * A copy of separate words costs one call: it is a 2D copy of 8-byte rows; a block of up to 2 MiB is a copy
+ * of two rows.
  */
 #include "replay.h"
 
@@ -15,24 +16,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define STAMP_PITCH   (2u * 1024 * 1024)
+#define MIN_PITCH     (UINT64_C(2) << 20)
+#define MOST_ROWS     4u
 #define WORD          sizeof(uint64_t)
 #define SEGMENT_COUNT 16u
 #define SEGMENT_WORDS 32768u /* 256 KiB: 4 MiB of pinned memory per thread */
-#define SPAN_ROWS     8192u  /* most rows of a copy; <= SEGMENT_WORDS */
 #define TAIL_WORD     ((1u << 20) - 1)
 #define MAX_REPORTS   10
 
 /* Lines written, by all threads together */
 static atomic_uint reports;
 
-/* One copy: `words` staged words, of which the one at index `tail_at` is the tail word and the others are the
- * consecutive ones from `first_word`. */
+/* One copy: `words` staged words, of which the one at index `tail_at` is the tail word. */
 typedef struct span {
   uint64_t offset;
   size_t pitch, width, rows;
   uint32_t words;
-  uint32_t first_word;
   uint32_t tail_at;
 } span_t;
 
@@ -85,39 +84,37 @@ static uint64_t stamp_word(const stamp_block_t *block, uint32_t word)
   return mix((uint64_t)block->pass << 48 | (uint64_t)block->block << 20 | (word & TAIL_WORD));
 }
 
-/* The copies of a block of `bytes` in turn: *cursor is 0 at first. False when there is none left. */
-static bool next_span(uint64_t bytes, uint64_t *cursor, span_t *ret_span)
+/* Between the words of a block of `bytes`, the tail word left out. */
+static uint64_t pitch_of(uint64_t bytes)
 {
-  uint64_t rows =
-      bytes < 2 * WORD ? 1 : (bytes - 2 * WORD) / STAMP_PITCH + 1; /* none overlaps the tail word */
-  if (bytes == 0 || *cursor > rows)
+  uint64_t pages = bytes / MIN_PITCH;
+  return MIN_PITCH * (pages < MOST_ROWS ? 1 : pages / MOST_ROWS + 1);
+}
+
+/* The copies of a block of `bytes` in turn: *copy is 0 at first. False when there is none left. */
+static bool next_span(uint64_t bytes, unsigned *copy, span_t *ret_span)
+{
+  uint64_t pitch = pitch_of(bytes);
+  uint64_t rows = bytes < 2 * WORD ? 1 : (bytes - 2 * WORD) / pitch + 1; /* none overlaps the tail word */
+  unsigned copies = bytes == 0 ? 0 : rows == 1 ? 1 : 2;
+  if (*copy == copies)
     return false;
-  if (bytes < 2 * WORD) {
+  if (bytes < 2 * WORD)
     *ret_span = (span_t){.pitch = bytes, .width = bytes, .rows = 1, .words = 2, .tail_at = 1};
-    *cursor = rows + 1;
-  } else if (rows == 1) {
+  else if (rows == 1)
     *ret_span = (span_t){.pitch = bytes - WORD, .width = WORD, .rows = 2, .words = 2, .tail_at = 1};
-    *cursor = rows + 1;
-  } else if (*cursor < rows) {
-    uint64_t count = rows - *cursor < SPAN_ROWS ? rows - *cursor : SPAN_ROWS;
-    *ret_span = (span_t){.offset = *cursor * STAMP_PITCH,
-        .pitch = STAMP_PITCH,
-        .width = WORD,
-        .rows = count,
-        .words = (uint32_t)count,
-        .first_word = (uint32_t)*cursor,
-        .tail_at = UINT32_MAX};
-    *cursor += count;
-  } else {
+  else if (*copy == 0)
+    *ret_span =
+        (span_t){.pitch = pitch, .width = WORD, .rows = rows, .words = (uint32_t)rows, .tail_at = UINT32_MAX};
+  else
     *ret_span = (span_t){.offset = bytes - WORD, .pitch = WORD, .width = WORD, .rows = 1, .words = 1};
-    *cursor = rows + 1;
-  }
+  (*copy)++;
   return true;
 }
 
 static uint64_t span_word(const stamp_block_t *block, const span_t *span, uint32_t index)
 {
-  return stamp_word(block, index == span->tail_at ? TAIL_WORD : span->first_word + index);
+  return stamp_word(block, index == span->tail_at ? TAIL_WORD : index);
 }
 
 /* Names the owner of a word that was found where another was expected. */
@@ -216,7 +213,7 @@ static void add_check(segment_t *segment, const stamp_block_t *block, const span
 void stamp_write(stamp_ring_t *ring, const stamp_block_t *block, uint32_t stream)
 {
   span_t span;
-  for (uint64_t cursor = 0; next_span(block->bytes, &cursor, &span);) {
+  for (unsigned copy = 0; next_span(block->bytes, &copy, &span);) {
     uint64_t *words = reserve(ring, span.words, stream);
     for (uint32_t i = 0; i < span.words; i++)
       words[i] = span_word(block, &span, i);
@@ -229,7 +226,7 @@ void stamp_write(stamp_ring_t *ring, const stamp_block_t *block, uint32_t stream
 void stamp_read(stamp_ring_t *ring, const stamp_block_t *block, uint32_t stream)
 {
   span_t span;
-  for (uint64_t cursor = 0; next_span(block->bytes, &cursor, &span);) {
+  for (unsigned copy = 0; next_span(block->bytes, &copy, &span);) {
     uint64_t *words = reserve(ring, span.words, stream);
     memset(words, 0, span.words * WORD); /* stamps that were here would hide a read that never happened */
     replay_must(ring->api, "copy from the device",

@@ -12,8 +12,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define SIM_WIPE       (4u << 20) /* new pages cost ten times as much */
-#define SIM_KEPT_PAGES 32768u     /* in free ranges, at most about so many */
+#define SIM_WIPE                                                                                             \
+  (256u << 10) /* new pages cost ten times as much, and much of what is given back was never touched */
+#define SIM_KEPT_PAGES 32768u /* in free ranges, at most about so many */
 
 sim_arena_t sim_host_arena;
 static uint64_t wiped_pages; /* that stayed since free ranges were last given back */
