@@ -34,7 +34,8 @@ SOURCE = os.environ["GP_SOURCE"]
 LEAK_CHECKER = os.environ.get("GP_LEAK_CHECKER")  # a library; unset or empty where there is none
 POOR_HOST = os.environ.get("GP_POOR_HOST")  # test/tools/poor_host.c, likewise
 SANITIZED = os.environ.get("GP_SANITIZED", "none") != "none"  # built with a sanitizer
-QUICK = os.environ.get("GP_QUICK") == "1"  # some places where all could be tried: `meson test --setup quick`
+QUICK = os.environ.get("GP_QUICK", "0") != "0"  # some places where all could be tried: `meson test --setup quick`
+unless_short = unittest.skipIf(os.environ.get("GP_QUICK") == "2", "takes long: --setup short leaves it out")
 EMULATOR = os.environ.get("GP_EMULATOR", "").split()  # for programs of another architecture
 
 sys.path.insert(0, os.path.join(SOURCE, "test", "tools"))
@@ -48,6 +49,12 @@ COLUMNS = ("action", "detail", "time_ns", "device", "stream", "thread", "address
 
 # Of the real traces, what the project's own are not: a step forwards only, and memory that comes and goes with layers.
 OTHER_SHAPES = ("forward-small.csv", "offload-infer.csv")
+
+
+def programs(count):
+    """Numbers of random programs: so many from 0 on, or those that scripts/soak.sh asks for."""
+    first, count = map(int, os.environ.get("GP_SOAK", "0 %d" % count).split())
+    return range(first, first + count)
 
 
 def careful_tool():

@@ -9,7 +9,7 @@ import signal
 import subprocess
 import unittest
 
-from harness import LIBRARY, PROG, SOURCE, PreloadCase, stats_of
+from harness import LIBRARY, PROG, SOURCE, PreloadCase, stats_of, unless_short
 from live_program import LiveCase
 
 TOOL = os.environ.get("GP_TOOL")
@@ -42,6 +42,7 @@ class Header(unittest.TestCase):
                                                "-I" + os.path.dirname(HEADER)],
                        input=body, encoding="utf-8", check=True, timeout=120)
 
+    @unless_short
     def test_compiles_alone(self):
         """And links without a library, whatever the executable is."""
         body = "#include <gpupool.h>\nint main(void) { return (int)gpupool_reset_peaks(0) - 1 + (int)gpupool_memory_stats(0, NULL, 0); }\n"

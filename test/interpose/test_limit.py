@@ -4,12 +4,13 @@ import os
 import re
 import unittest
 
-from harness import GIB, PreloadCase, Trace, count_actions, stats_of, trace_files
+from harness import GIB, PreloadCase, Trace, count_actions, stats_of, trace_files, unless_short
 
 MIB = 1 << 20
 
 
 class Limit(PreloadCase):
+    @unless_short
     def test_limit_holds_on_every_trace(self):
         for path in trace_files():
             trace = Trace(path)

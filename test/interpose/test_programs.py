@@ -3,7 +3,7 @@
 import itertools
 import unittest
 
-from harness import PreloadCase, stats_of, trace_files
+from harness import PreloadCase, stats_of, trace_files, unless_short
 
 CORNERS = ("static_route", "driver_linked", "per_thread", "errors", "capture", "contexts", "fork", "exits",
            "two_contexts", "freed")
@@ -23,6 +23,7 @@ class Programs(PreloadCase):
                     self.expect_valid(snapshot)
                     self.assertGreater(stats_of(snapshot)["allocation"]["allocated"], 0)
 
+    @unless_short
     def test_driver_versions(self):
         for version in ("11040", "12000", "12040", "12050", "13000"):
             for name in ("static_route", "driver_linked", "per_thread", "contexts"):
@@ -43,6 +44,7 @@ class Programs(PreloadCase):
         self.assertNotIn("cuCtxRecordEvent", run.calls())
         self.assertEqual(stats_of(run.snapshot())["fences"], 0)
 
+    @unless_short
     def test_waits_happen_in_the_right_context(self):
         """A context that cannot be made current must not pass for one whose work is complete."""
         for settings in ({}, {"MAX_DEFERRED": "0"}, {"REUSE": "strict"}):
