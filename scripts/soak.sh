@@ -5,6 +5,9 @@
 #   scripts/soak.sh 5000000      as many programs, rounded up to rounds of 200,000
 #   scripts/soak.sh 200000 17    from seed 17 on
 #   scripts/soak.sh 200000 17 --late --ordered     other kinds of programs: options of run.py
+#   scripts/soak.sh 200000 17 faults               random programs of test/interpose: any call of theirs or of the library
+#                                                  fails; `threads`: two threads use memory in the order of streams;
+#                                                  `forks`: children beside threads that allocate load a library
 #   scripts/soak.sh --prove      so many programs, and every rule of test/guards/{single,reuse,streams}.json broken once, in a
 #                                copy of the tree: how many of these mistakes were noticed. The arguments follow
 #
@@ -28,6 +31,14 @@ install_build_packages
 find_cuda_headers
 step "configure" configure build -Ddebug_level=3
 step "build" ninja -C build
+preload_soak() { # TEST CASE
+  GP_SOAK="$seed ${left:-$round}" meson_test build -t 0 "$1" --test-args "$2"
+}
+case ${1:-} in
+  faults) preload_soak preload-faults RandomFaults; exit ;;
+  threads) preload_soak preload-ordered Ordered.test_random_programs; exit ;;
+  forks) preload_soak preload-life Life.test_children_at_any_time; exit ;;
+esac
 while [ -z "$left" ] || [ "$left" -gt 0 ]; do
   echo "== $round programs from seed $seed"
   if ! test/oracle/run.py build --programs "$round" --seed "$seed" "$@" >build/logs/soak.txt; then

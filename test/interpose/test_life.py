@@ -6,7 +6,7 @@ import re
 import sys
 import unittest
 
-from harness import LIBRARY, PreloadCase, SANITIZED, stats_of
+from harness import LIBRARY, PreloadCase, SANITIZED, programs, stats_of
 
 BYTES = 2 << 20
 USES = 2   # allocations that life's use() makes: one lives on, one is freed
@@ -110,6 +110,13 @@ class Life(PreloadCase):
                 run = self.run_program("fork_loads", "walks", "10", timeout=120, STACKS=stacks)
                 self.assertEqual((run.status, run.out), (0, "stuck: 0\n"), run.err)
                 self.assertGreater(int(re.search(r"in walks: (\d+)", run.err)[1]), 0, run.err)
+
+    def test_children_at_any_time(self):
+        children = str(len(programs(30)) // 3)
+        for stacks in ("auto", "native", "fp"):
+            with self.subTest(stacks=stacks):
+                run = self.run_program("fork_loads", "children", children, timeout=None, STACKS=stacks)
+                self.assertEqual((run.status, run.out), (0, "stuck: 0\n"), run.err)
 
     def test_the_report_comes_after_libraries_that_free_at_their_end(self):
         """They were loaded later than this library, but the loader ends them after it."""

@@ -4,7 +4,7 @@ import itertools
 import re
 import unittest
 
-from harness import ASYNC_MODES, PreloadCase, QUICK, SANITIZED, UNSAFE_LIBRARY, trace_files
+from harness import ASYNC_MODES, PreloadCase, QUICK, SANITIZED, UNSAFE_LIBRARY, programs, trace_files
 
 SCENARIOS = ("framework", "cache", "limits", "determinism", "own_pool", "unifier", "pressure", "devices", "errors")
 DRIVER = {"SIMCUDA_DEVICES": "2", "SIMCUDA_CAPACITY": "512MiB"}
@@ -88,14 +88,16 @@ class Ordered(PreloadCase):
         """Both kinds of memory, streams of all kinds, of two contexts and two threads, that end while work is pending."""
         def run_with(case):
             mode, settings, programmatic = case
-            count = 100 if QUICK else 300
-            run = self.run_random(1, count, *programmatic, *LEAVING.get(mode.get("ASYNC"), ()), **mode, **settings)
+            run = self.run_random(first, count, *programmatic, *LEAVING.get(mode.get("ASYNC"), ()), **mode, **settings)
             self.assertEqual({key: run.sim[key] for key in JUDGED}, dict.fromkeys(JUDGED, 0), run.err[-2000:])
             if mode != {"ASYNC": "driver"} and not settings and not programmatic:
                 self.assertGreater(run.sim["pending_reuses"], count / 3)  # in the order of a stream, before the device is done
 
         settings = [{}, {"REUSE": "strict"}, {"TYPE": "segment"}, {"SIMCUDA_FREE_WAITS": "0"}]
-        self.in_parallel(run_with, itertools.product(ASYNC_MODES, settings, ((), ("programmatic",))))
+        cases = list(itertools.product(ASYNC_MODES, settings, ((), ("programmatic",))))
+        seeds = programs((100 if QUICK else 300) * len(cases))
+        first, count = seeds[0] + 1, len(seeds) // len(cases)
+        self.in_parallel(run_with, cases)
 
     def test_immediate_reuse_turns_this_red(self):
         self.assertGreater(self.run_random(1, 200, preload=UNSAFE_LIBRARY).sim["early_reuse"], 0)

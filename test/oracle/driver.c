@@ -33,7 +33,7 @@ bool driver_find(void)
 #define FN(symbol, base, version, per_thread, parameters)                                                    \
   {                                                                                                          \
     void *found = NULL;                                                                                      \
-    if (get && get(#base, &found, version, per_thread ? 2 : 1) == CUDA_SUCCESS && found)                     \
+    if (by_name.symbol && get && get(#base, &found, version, per_thread ? 2 : 1) == CUDA_SUCCESS && found)   \
       *(void **)(&by_version.symbol) = found;                                                                \
   }
 #include "driver.def"

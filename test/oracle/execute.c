@@ -409,6 +409,11 @@ static CUresult release_async(const driver_t *driver, const step_t *step)
   CUstream stream = lanes[step->lane];
   mem_live[step->mem] = false;
   disown(mems[step->mem]);
+  if (driver->cuMemFreeAsync_v2 && is_freed_by_newer(step->mem, true)) {
+    CUresult result = driver->cuMemFreeAsync_v2(mems[step->mem], stream, 0);
+    if (result != CUDA_ERROR_NOT_SUPPORTED) /* the library may refuse it */
+      return result;
+  }
   return stream == CU_STREAM_PER_THREAD && step->value % 2 && program->options.ordered
              ? driver->cuMemFreeAsync_ptsz(mems[step->mem], NULL)
              : driver->cuMemFreeAsync(mems[step->mem], stream);
@@ -437,7 +442,10 @@ static CUresult release(const driver_t *driver, int m)
 {
   mem_live[m] = false;
   disown(mems[m]);
-  return driver->cuMemFree_v2(mems[m]);
+  CUresult result = CUDA_ERROR_NOT_SUPPORTED; /* likewise */
+  if (driver->cuMemFree_v3 && is_freed_by_newer(m, false))
+    result = driver->cuMemFree_v3(mems[m], 0);
+  return result == CUDA_ERROR_NOT_SUPPORTED ? driver->cuMemFree_v2(mems[m]) : result;
 }
 
 static void CUDA_CB host_function(void *user)

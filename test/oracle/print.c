@@ -110,6 +110,23 @@ static const char prologue[] =
     "static void (*simcuda_seed)(uint64_t);\n"
     "\n";
 
+/* Of driver 14.0; others do not have them. The library may refuse such a free. */
+static const char frees[] =
+    "static CUresult free_newest(CUdeviceptr address)\n"
+    "{\n"
+    "  CUresult (*find)(CUdeviceptr, unsigned long long) = dlsym(RTLD_DEFAULT, \"cuMemFree_v3\");\n"
+    "  CUresult result = find ? find(address, 0) : CUDA_ERROR_NOT_SUPPORTED;\n"
+    "  return result == CUDA_ERROR_NOT_SUPPORTED ? cuMemFree_v2(address) : result;\n"
+    "}\n"
+    "\n"
+    "static CUresult free_async_newest(CUdeviceptr address, CUstream stream)\n"
+    "{\n"
+    "  CUresult (*find)(CUdeviceptr, CUstream, unsigned long long) = dlsym(RTLD_DEFAULT, \"cuMemFreeAsync_v2\");\n"
+    "  CUresult result = find ? find(address, stream, 0) : CUDA_ERROR_NOT_SUPPORTED;\n"
+    "  return result == CUDA_ERROR_NOT_SUPPORTED ? cuMemFreeAsync(address, stream) : result;\n"
+    "}\n"
+    "\n";
+
 static const char functions[] =
     "static void create(int c)\n"
     "{\n"
@@ -221,10 +238,12 @@ static void print_call(FILE *file, const program_t *program, const step_t *step)
         step->bytes, m);
     break;
   case STEP_FREE:
-    fprintf(file, "enter_any();\n  simcuda_disown(m[%d]);\n  OK(cuMemFree_v2(m[%d]));\n", m, m);
+    fprintf(file, "enter_any();\n  simcuda_disown(m[%d]);\n  OK(%s(m[%d]));\n", m,
+        is_freed_by_newer(m, false) ? "free_newest" : "cuMemFree_v2", m);
     break;
   case STEP_FREE_ASYNC:
-    fprintf(file, "simcuda_disown(m[%d]);\n  OK(cuMemFreeAsync(m[%d], %s));\n", m, m, s);
+    fprintf(file, "simcuda_disown(m[%d]);\n  OK(%s(m[%d], %s));\n", m,
+        is_freed_by_newer(m, true) ? "free_async_newest" : "cuMemFreeAsync", m, s);
     break;
   case STEP_ALLOC_ASYNC:
     fprintf(file, "OK(cuMemAllocAsync(&m[%d], %u, %s));\n  simcuda_own(m[%d], %u, %d);\n", m, step->bytes, s,
@@ -382,6 +401,7 @@ void print_c(FILE *file, const program_t *program)
     fputs("#include \"turns.h\"\n", file);
   fputs(prologue, file);
   fputs(program->options.waits || program->options.tight ? find_waits : find_none, file);
+  fputs(frees, file);
   fputs(functions, file);
   fputs(
       "static CUdeviceptr m[64], own;\nstatic CUstream s[64];\nstatic CUevent e[16];\nstatic CUgraph graph;\n"

@@ -11,6 +11,8 @@
                                                       that wait
     test/oracle/run.py BUILD --late                   programs with kernels that wait, many of which free memory in a stream
                                                       that waits and use it until that goes on; also with --ordered
+    test/oracle/run.py BUILD --newer                  on a driver that the library does not know; every second cuMemFree is made
+                                                      by a function that it does not know, either; also with the others
     test/oracle/run.py BUILD --set FILL=poison        with that setting of the library, GPUPOOL_FILL; how much is
                                                       reused is not judged then
     test/oracle/run.py BUILD --library PATH           of another build
@@ -42,6 +44,7 @@ MODES = {"strict": False, "context": False, "single": True, "auto": True}
 TYPES = ("round", "naive", "segment", "vmm", "unpooled")
 DRIVERS = {"11080": "11.8", "12040": "12.4", "12050": "12.5", "13000": "13.0"}
 ORDERED_DRIVERS = {"11020": "11.2", "12040": "12.4", "12050": "12.5", "13000": "13.0"}  # 11.2 brought cudaMallocAsync
+NEWER_DRIVERS = {"14000": "14.0"}
 FENCE_SINCE = 12050
 # Small has the library wait and fence often. Its budget has no slack, so that requests get larger blocks and others go back.
 DEFERRED = {"small": {"GPUPOOL_MAX_DEFERRED": "4096", "GPUPOOL_SLACK": "0"}, "large": {}}
@@ -106,8 +109,9 @@ LEAST_WAITING = 2  # reuses in programs whose kernels wait: much of what they fr
 # With memory of cudaMallocAsync: reuses and those with work pending, by kind of row. GPUPOOL_ASYNC=driver: of cudaMalloc's only.
 LEAST_ORDERED = {"ordered": (25, 12), "no-rule": (25, 12), "early": (25, 8), "driver": (1, 0), "leaving": (25, 12),
                  "leaving no-rule": (25, 12), "leaving early": (25, 8)}
-QUICK = os.environ.get("GP_QUICK") == "1"  # an eighth of the programs, too few in a row to judge its shares
-LEAST_ALLOCATIONS = float("inf") if QUICK else 1000  # before that is asked
+# Share of the programs. With fewer than all, a row has too few to judge its shares of reuses.
+PART = {"1": 8, "2": 24}.get(os.environ.get("GP_QUICK"), 1)
+LEAST_ALLOCATIONS = float("inf") if PART > 1 else 1000  # before that is asked
 FREELY = 0.3  # of the programs
 RESULT = re.compile(r"^programs=(\d+) steps=(\d+) allocations=(\d+) reuses=(\d+) pending_reuses=(\d+) "
                     r"early_reuses=(\d+) wrong=(\d+) first_wrong=(\d+) refused=(\d+) refused_beside=(\d+) "
@@ -124,7 +128,7 @@ class Row:
         self.driver, self.preload, self.pool, self.mode, self.deferred = driver, library, pool, mode, deferred
         self.memory, self.free_waits = memory, free_waits  # memory: a key of MEMORY; None: no kernels that wait
         self.ordered, self.mempool = ordered, mempool  # a key of ORDERED, or None; GPUPOOL_ASYNC
-        version = ORDERED_DRIVERS.get(driver) or DRIVERS[driver]
+        version = ORDERED_DRIVERS.get(driver) or DRIVERS.get(driver) or NEWER_DRIVERS[driver]
         self.name = "%s %s %s" % (pool, mode, version) if library else "no library %s" % version
         if library and deferred == "small":
             self.name += " small"
@@ -160,7 +164,7 @@ class Runner:
         self.limit_s, self.most_hung, self.late = limit_s, most_hung, late
         self.processors = sorted(os.sched_getaffinity(0))
         self.thread, self.threads = threading.local(), itertools.count()
-        for driver in {**DRIVERS, **ORDERED_DRIVERS}:
+        for driver in {**DRIVERS, **ORDERED_DRIVERS, **NEWER_DRIVERS}:
             path = os.path.join(folder, driver)
             os.mkdir(path)
             name = "libcuda.so.1" if driver == "13000" else "libcuda-%s.so" % driver
@@ -322,6 +326,8 @@ def judge(row, with_settings):
         return
     if figures["refused"] and not row.preload:
         row.problems.append("allocations are refused without the library: the programs are not legal")
+    if row.driver in NEWER_DRIVERS:  # what an unknown function frees in the order of a stream ends the pool
+        return
     pooled = row.preload and row.pool != "unpooled"
     pending = 0 if row.memory else LEAST_PENDING.get(row.mode, 0)
     least = LEAST_REUSES.get((row.mode, row.deferred), LEAST_REUSES["context", row.deferred])
@@ -339,55 +345,60 @@ def judge(row, with_settings):
         row.problems.append("memory was reused without a pool")
 
 
-def rows_of(runner, library):
-    rows = [Row(driver) for driver in DRIVERS]
+def rows_of(runner, library, drivers):
+    rows = [Row(driver) for driver in drivers]
     for mode in MODES:
         if runner.knows(library, mode):
-            rows += [Row(driver, library, pool, mode, deferred) for driver in DRIVERS for pool in TYPES
+            rows += [Row(driver, library, pool, mode, deferred) for driver in drivers for pool in TYPES
                      for deferred in DEFERRED if pool != "unpooled" or deferred == "large"]
     return rows
 
 
-def waiting_rows(runner, library):
-    rows = [Row(driver, memory=memory, free_waits=waits) for driver in DRIVERS for memory in ("ample", "tight")
+def some_of(drivers):
+    """Where all would take long: one without fences of contexts and one with them, or the only one."""
+    return [driver for driver in ("12040", "13000") if driver in drivers] or list(drivers)
+
+
+def waiting_rows(runner, library, drivers):
+    rows = [Row(driver, memory=memory, free_waits=waits) for driver in drivers for memory in ("ample", "tight")
             for waits in (True, False)]
     for mode in WAITING_MODES:
         if not runner.knows(library, mode):
             continue
-        rows += [Row(driver, library, "round", mode, memory=memory, free_waits=waits) for driver in DRIVERS
+        rows += [Row(driver, library, "round", mode, memory=memory, free_waits=waits) for driver in drivers
                  for memory in MEMORY for waits in (True, False)]
-    rows += [Row(driver, library, pool, "context", memory=memory, free_waits=waits) for driver in DRIVERS
+    rows += [Row(driver, library, pool, "context", memory=memory, free_waits=waits) for driver in drivers
              for pool in ("naive", "unpooled") for memory in ("surplus", "tight", "limit") for waits in (True, False)]
     # Where memory is tight, parts in use keep segments that would have to go back: refusals there are no news.
-    rows += [Row(driver, library, "segment", mode, memory=memory, free_waits=waits) for driver in DRIVERS
+    rows += [Row(driver, library, "segment", mode, memory=memory, free_waits=waits) for driver in drivers
              for mode in ("context", "strict") for memory in ("ample", "small", "surplus") for waits in (True, False)]
     return rows
 
 
-def ordered_rows(runner, library):
-    rows = [Row(driver, ordered=kind) for driver in ORDERED_DRIVERS for kind in ORDERED]
+def ordered_rows(runner, library, drivers):
+    rows = [Row(driver, ordered=kind) for driver in drivers for kind in ORDERED]
     kinds = [kind for kind in ORDERED if kind.startswith("leaving")]
     modes = [mode for mode in MODES if runner.knows(library, mode)]
-    rows += [Row(driver, library, pool, mode, ordered="ordered") for mode in modes for driver in ORDERED_DRIVERS
+    rows += [Row(driver, library, pool, mode, ordered="ordered") for mode in modes for driver in drivers
              for pool in TYPES if pool in ("round", "segment") or mode == "context"]
     rows += [Row(driver, library, "round", mode, ordered=kind) for mode in modes for kind in ("early", "no-rule")
-             for driver in ("12040", "13000")]
-    rows += [Row(driver, library, "round", "context", ordered="ordered", mempool="driver") for driver in ORDERED_DRIVERS]
+             for driver in some_of(drivers)]
+    rows += [Row(driver, library, "round", "context", ordered="ordered", mempool="driver") for driver in drivers]
     rows += [Row(driver, library, pool, mode, ordered=kind, mempool="plain") for mode in modes for kind in kinds
-             for pool in ("round", "segment") for driver in ORDERED_DRIVERS
-             if (pool == "round" and kind == "leaving") or driver in ("12040", "13000")]
+             for pool in ("round", "segment") for driver in drivers
+             if (pool == "round" and kind == "leaving") or driver in some_of(drivers)]
     return rows
 
 
-def ordered_waiting_rows(runner, library):
-    rows = [Row(driver, memory="ample", free_waits=waits, ordered="ordered") for driver in ORDERED_DRIVERS
+def ordered_waiting_rows(runner, library, drivers):
+    rows = [Row(driver, memory="ample", free_waits=waits, ordered="ordered") for driver in drivers
             for waits in (True, False)]
     rows += [Row(driver, library, pool, mode, memory=memory, free_waits=waits, ordered="ordered")
-             for mode in WAITING_MODES if runner.knows(library, mode) for driver in ORDERED_DRIVERS
+             for mode in WAITING_MODES if runner.knows(library, mode) for driver in drivers
              for pool in ("round", "segment") for memory in ORDERED_WAITING_MEMORY for waits in (True, False)
              if (pool == "round" or memory != "small") and (driver != HIDES_POOLS or not MEMORY[memory][1])]
     rows += [Row(driver, library, pool, mode, memory=memory, free_waits=waits, ordered="leaving", mempool="plain")
-             for mode in WAITING_MODES if runner.knows(library, mode) for driver in ("12040", "13000")
+             for mode in WAITING_MODES if runner.knows(library, mode) for driver in some_of(drivers)
              for pool in ("round", "segment") for memory in ("ample", "surplus") for waits in (True, False)]
     return rows
 
@@ -485,6 +496,7 @@ def main():
     parser.add_argument("--waits", action="store_true")
     parser.add_argument("--late", action="store_true")
     parser.add_argument("--ordered", action="store_true")
+    parser.add_argument("--newer", action="store_true")
     parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE")
     parser.add_argument("--library", metavar="PATH")
     parser.add_argument("--limit-s", type=int, default=LIMIT_S, help="for one program")
@@ -493,8 +505,7 @@ def main():
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--no-shrink", action="store_true")
     options = parser.parse_args()
-    if QUICK:
-        options.programs //= 8
+    options.programs //= PART
     build = os.path.abspath(options.build)
     with tempfile.TemporaryDirectory(prefix="gpupool-oracle-") as folder:
         runner = Runner(build, folder, not options.no_shrink, options.limit_s, options.most_hung, options.set,
@@ -505,7 +516,8 @@ def main():
             return 0 if unsafe(runner, unsafe_library, library, options.unsafe) else 1
         make_rows = {(False, False): rows_of, (True, False): waiting_rows, (False, True): ordered_rows,
                      (True, True): ordered_waiting_rows}[options.waits or options.late, options.ordered]
-        all_rows = make_rows(runner, library)
+        drivers = NEWER_DRIVERS if options.newer else ORDERED_DRIVERS if options.ordered else DRIVERS
+        all_rows = make_rows(runner, library, drivers)
         rows = [row for row in all_rows if re.search(options.row, row.name)]
         if not rows:
             sys.stderr.write("run.py: no row matches %s\n" % options.row)
