@@ -61,6 +61,17 @@ class Tune(Reports):
                 self.assertEqual(self.replay({"GPUPOOL_TYPE": found["settings"]["GPUPOOL_TYPE"]} if arguments[:1] == ["--type"]
                                              else {}, *TRACES[:2])[0], found["default"]["held"])
 
+    def test_what_each_type_would_have_held(self):
+        types = self.tune(*TRACES[:2])["types"]
+        self.assertEqual([entry["type"] for entry in types], ["round", "naive", "segment", "vmm"])
+        for entry in types:
+            held, cost_ns = self.replay({"GPUPOOL_TYPE": entry["type"]}, *TRACES[:2])
+            self.assertEqual(held, entry["held"], entry)
+            self.assertAlmostEqual(cost_ns, entry["cost_ns"], delta=2)
+        self.assertRegex(self.run_tool("tune", TRACES[0]).stdout, r"(?s)by type.*\n  vmm .*\n\nGPUPOOL_")
+        self.assertEqual([entry["type"] for entry in self.tune("--type", "vmm", TRACES[0])["types"]], ["vmm"])
+        self.assertNotIn("by type", self.run_tool("tune", "--type", "vmm", TRACES[0]).stdout)  # the best's rows say it
+
     def test_a_goal_is_kept(self):
         memory, time = self.tune(*TRACES[:2]), self.tune("--goal", "time", *TRACES[:2])
         for found in (memory, time):

@@ -28,6 +28,20 @@ static bool is_cut(const gp_tuning_t *tuning)
   return strcmp(type, "segment") == 0 || strcmp(type, "vmm") == 0;
 }
 
+static void print_types(const gp_tuning_t *tuning, gp_output_t *output)
+{
+  int count = 0;
+
+  for (int type = 0; type < gp_candidate_types(); type++)
+    count += tuning->is_scored[type];
+  if (count < 2)
+    return;
+  fputs("\n  by type, with its defaults\n", output->stream);
+  for (int type = 0; type < gp_candidate_types(); type++)
+    if (tuning->is_scored[type])
+      print_row(gp_candidate_type_name(type), &tuning->types[type], output);
+}
+
 void gp_tune_print(const gp_tuning_t *tuning, gp_output_t *output)
 {
   static const char *const goals[] = {"least memory held, with no more time in the driver than now",
@@ -46,6 +60,7 @@ void gp_tune_print(const gp_tuning_t *tuning, gp_output_t *output)
   print_row("now", &tuning->now, output);
   print_row("default", &tuning->library, output);
   print_row("best", &tuning->score, output);
+  print_types(tuning, output);
   if (tuning->score.refused)
     fprintf(output->stream, "\nNothing fits: the best refuses %s\n",
         gp_number_plural(tuning->score.refused, "request", refused));
@@ -64,9 +79,8 @@ void gp_tune_print(const gp_tuning_t *tuning, gp_output_t *output)
       output->stream);
 }
 
-static void add_score(cJSON *object, const char *name, const gp_score_t *score)
+static void add_score(cJSON *item, const gp_score_t *score)
 {
-  cJSON *item = cJSON_AddObjectToObject(object, name);
   cJSON_AddNumberToObject(item, "ratio", score->ratio);
   gp_json_add_uint(item, "held", score->held);
   gp_json_add_uint(item, "live", score->live);
@@ -87,7 +101,16 @@ void gp_tune_add_json(const gp_tuning_t *tuning, cJSON *object)
   gp_candidate_describe(&tuning->best, tuning->live_peak, &settings);
   for (int i = 0; i < settings.count; i++)
     cJSON_AddStringToObject(list, gp_option_table[settings.items[i].id].variable, settings.items[i].text);
-  add_score(object, "now", &tuning->now);
-  add_score(object, "default", &tuning->library);
-  add_score(object, "best", &tuning->score);
+  add_score(cJSON_AddObjectToObject(object, "now"), &tuning->now);
+  add_score(cJSON_AddObjectToObject(object, "default"), &tuning->library);
+  add_score(cJSON_AddObjectToObject(object, "best"), &tuning->score);
+  cJSON *types = cJSON_AddArrayToObject(object, "types");
+  for (int type = 0; type < gp_candidate_types(); type++) {
+    if (!tuning->is_scored[type])
+      continue;
+    cJSON *item = cJSON_CreateObject();
+    cJSON_AddItemToArray(types, item);
+    cJSON_AddStringToObject(item, "type", gp_candidate_type_name(type));
+    add_score(item, &tuning->types[type]);
+  }
 }

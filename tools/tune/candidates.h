@@ -15,6 +15,8 @@ typedef struct gp_candidate {
   int places[GP_AXES];
 } gp_candidate_t;
 
+#define GP_CANDIDATE_TYPES_MOST 8
+
 #define GP_CANDIDATE_TEXTS 3 /* most settings of one candidate, its type included */
 
 /* A candidate's settings: its type, and those that differ from the library's defaults. */

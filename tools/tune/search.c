@@ -8,7 +8,6 @@
 #include "tools/replay/figures.h"
 #include "tools/request.h"
 
-#define TYPES_MOST  8
 #define PLACES_MOST 20
 
 /* Measures within this factor count as equal: the other measure decides then. */
@@ -18,8 +17,8 @@ typedef struct search {
   gp_tuning_t *tuning;
   gp_simulation_t *simulation;
   gp_options_t *options;
-  gp_score_t scores[TYPES_MOST][PLACES_MOST][PLACES_MOST];
-  bool is_tried[TYPES_MOST][PLACES_MOST][PLACES_MOST];
+  gp_score_t scores[GP_CANDIDATE_TYPES_MOST][PLACES_MOST][PLACES_MOST];
+  bool is_tried[GP_CANDIDATE_TYPES_MOST][PLACES_MOST][PLACES_MOST];
   int most; /* number of tries at most, for the progress */
 } search_t;
 
@@ -196,6 +195,23 @@ static int try_some(search_t *search)
   return error;
 }
 
+static int score_types(search_t *search)
+{
+  gp_tuning_t *tuning = search->tuning;
+  int error = 0;
+
+  for (int type = 0; type < gp_candidate_types() && !error; type++) {
+    const gp_candidate_t candidate = gp_candidate_initial(type);
+    gp_score_t *score;
+    tuning->is_scored[type] = gp_candidate_is_allowed(&candidate, tuning->given);
+    if (!tuning->is_scored[type])
+      continue;
+    error = try(search, &candidate, &score);
+    tuning->types[type] = *score;
+  }
+  return error;
+}
+
 static void count_candidates(gp_tuning_t *tuning)
 {
   for (int type = 0; type < gp_candidate_types(); type++) {
@@ -243,6 +259,8 @@ int gp_tune(gp_tuning_t *tuning)
     error = judge(search, &given, true, &tuning->library);
   if (!error)
     error = tuning->is_exhaustive ? try_all(search) : try_some(search);
+  if (!error)
+    error = score_types(search);
   if (!error && tuning->best.type < 0)
     error = ENOENT;
   free(search->simulation);

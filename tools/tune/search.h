@@ -36,10 +36,12 @@ typedef struct gp_tuning {
   gp_score_t now;     /* score of the settings in force: the user's, the recording's, the default */
   gp_score_t library; /* score of the library's defaults with the user's settings */
   gp_candidate_t best;
-  gp_score_t score;   /* score of best */
-  uint64_t live_peak; /* the most that a recorded program held on a device */
-  int tried;          /* number of candidates */
-  int allowed;        /* number of candidates that the user's settings allow */
+  gp_score_t score;                          /* score of best */
+  gp_score_t types[GP_CANDIDATE_TYPES_MOST]; /* of each type, all else at the library's defaults */
+  bool is_scored[GP_CANDIDATE_TYPES_MOST];   /* false: the user's settings do not allow it */
+  uint64_t live_peak;                        /* the most that a recorded program held on a device */
+  int tried;                                 /* number of candidates */
+  int allowed;                               /* number of candidates that the user's settings allow */
 } gp_tuning_t;
 
 /* Fills the results. Returns 0; ENOMEM; ENOENT if the user's settings leave no candidate; ENODATA if
