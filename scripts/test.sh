@@ -2,7 +2,8 @@
 # Builds gpupool and runs its test suite, on the simulated GPU. Arguments go to `meson test`:
 #
 #   scripts/test.sh                    what takes minutes at most; it says what is left out
-#   scripts/test.sh --all              everything, as .ci/run does
+#   scripts/test.sh --all              everything
+#   scripts/test.sh --setup quick      nearly every test, those that try every place in some: with the suite `long` what .ci/run does
 #   scripts/test.sh --suite unit       one suite, whole
 #   scripts/test.sh preload-replay     one test, whole
 #
