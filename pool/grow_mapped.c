@@ -31,7 +31,8 @@ typedef struct gp_plan {
   bool is_ahead;      /* there is no request: the new memory becomes idle */
   bool is_exact;      /* moves all memory that can move, and makes no more than is missing */
   bool moves;         /* memory moves */
-  uint64_t chunk;     /* bytes of a new chunk */
+  uint64_t growth;    /* bytes to be made at once */
+  uint64_t chunk;     /* bytes of a new chunk, the last one of a place excepted */
   uint64_t address;   /* of the request's place */
   gp_block_t **parts; /* the blocks of the place, by address; MAPPING */
   size_t part_count, part_room;
@@ -73,14 +74,15 @@ static bool add_part(gp_plan_t *plan, gp_block_t *block, uint64_t address, uint6
   return part != NULL;
 }
 
-/* Bytes of the next new chunk. */
-static uint64_t made_size(const gp_plan_t *plan, uint64_t left, uint64_t room)
+/* Bytes to be made beyond the `left` missing ones, so that later requests find memory. Whole chunks. */
+static uint64_t extra_size(const gp_plan_t *plan, uint64_t left, uint64_t room)
 {
-  uint64_t size = plan->chunk < room ? plan->chunk : room;
-  if (size > left &&
-      (plan->is_exact || gp_mapped_should_move(plan->context->device, plan->bytes, plan->made + size)))
-    return left;
-  return size;
+  uint64_t most = plan->growth < room ? plan->growth : room;
+  uint64_t extra = most > left ? (most - left) / plan->chunk * plan->chunk : 0;
+
+  if (plan->is_exact || gp_mapped_should_move(plan->context->device, plan->bytes, plan->made + left + extra))
+    return 0;
+  return extra;
 }
 
 /* Adds a step, for `left` missing bytes where `room` bytes can be mapped. NULL: the host has no memory. The
@@ -102,10 +104,9 @@ static gp_map_step_t *add_step(gp_plan_t *plan, uint64_t left, uint64_t room)
     step->size = source->size;
     step->handle = chunk->handle;
   } else {
-    step->size = made_size(plan, left, room);
+    step->size = plan->chunk < left ? plan->chunk : left;
     plan->made_count++;
     plan->made += step->size;
-    plan->excess += step->size > left ? step->size - left : 0;
   }
   plan->step_count++;
   return step;
@@ -124,14 +125,20 @@ static bool fill(gp_plan_t *plan, gp_block_t *hole, uint64_t address, uint64_t e
   uint64_t room = is_down ? high - hole->address : hole_end - low;
   uint64_t at = is_down ? high : low;
 
+  uint64_t extra = extra_size(plan, left, room);
+  plan->excess += extra;
   plan->runs++;
-  while (left > 0) {
-    gp_map_step_t *step = add_step(plan, left, room);
+  while (left + extra > 0) {
+    bool is_extra = left == 0;
+    gp_map_step_t *step = add_step(plan, is_extra ? extra : left, room);
     if (!step)
       return false;
     step->address = is_down ? at - step->size : at;
     at = is_down ? at - step->size : at + step->size;
-    left -= step->size < left ? step->size : left;
+    if (is_extra)
+      extra -= step->size;
+    else
+      left -= step->size < left ? step->size : left;
     room -= step->size;
   }
   return is_down ? add_part(plan, hole, at, high - at) : add_part(plan, hole, low, at - low);
@@ -188,7 +195,9 @@ static gp_planned_t make_plan(gp_plan_t *plan)
   plan->address = place.address;
   plan->peers = context->peers;
   if (!plan->is_ahead) {
-    plan->chunk = gp_mapped_chunk_size(gp_device_stats(device)->reserved_bytes.current + place.missing);
+    uint64_t held = gp_device_stats(device)->reserved_bytes.current + place.missing;
+    plan->growth = gp_mapped_growth(held);
+    plan->chunk = gp_mapped_chunk_size(held, plan->bytes);
     plan->moves = plan->is_exact || gp_mapped_should_move(device, plan->bytes, place.missing);
   }
   if (!take_place(plan, &place))
@@ -382,7 +391,7 @@ int gp_grow_mapped_ahead(
       .bytes = bytes,
       .is_ahead = true,
       .is_exact = true,
-      .chunk = gp_mapped_chunk_size(held)};
+      .chunk = gp_mapped_growth(held)};
   uint64_t address;
   bool is_placed;
 

@@ -4,12 +4,15 @@
 #include "pool/space/chunks.h"
 #include "pool/space/segment.h"
 
-/* Few driver calls at first, little waste later. Chunks have few sizes, so they fit
- * into each other's places. */
-#define CHUNK_DIVISION       32 /* of the held bytes, from CHUNK_LEAST on */
-#define CHUNK_LEAST          (16 * GP_MIB)
-#define CHUNK_MOST           (512 * GP_MIB)
-#define CHUNK_EARLY_DIVISION 8 /* up to CHUNK_LEAST */
+/* The pool grows by few calls at first, and leaves little unused later. */
+#define GROWTH_DIVISION       32 /* of the held bytes, from GROWTH_LEAST on */
+#define GROWTH_LEAST          (16 * GP_MIB)
+#define GROWTH_MOST           (512 * GP_MIB)
+#define GROWTH_EARLY_DIVISION 8 /* up to GROWTH_LEAST */
+
+/* A chunk moves as a whole: memory that the program frees can move only if the same chunk has no memory in
+ * use. So a chunk is no larger than the request, but there are no more than some CHUNK_COUNT of them. */
+#define CHUNK_COUNT 4096
 
 /* Thousandths of the highest use that the pool may hold before it moves memory instead. */
 #define HELD_PERMILLE 1033
@@ -19,17 +22,28 @@ static uint64_t power_of_two_within(uint64_t bytes)
   return bytes == 0 ? 0 : UINT64_C(1) << (63 - (unsigned)__builtin_clzll(bytes));
 }
 
-uint64_t gp_mapped_chunk_size(uint64_t held)
+uint64_t gp_mapped_growth(uint64_t held)
 {
-  uint64_t early = held / CHUNK_EARLY_DIVISION;
-  uint64_t size = held / CHUNK_DIVISION;
+  uint64_t early = held / GROWTH_EARLY_DIVISION;
+  uint64_t size = held / GROWTH_DIVISION;
 
-  if (early > CHUNK_LEAST)
-    early = CHUNK_LEAST;
+  if (early > GROWTH_LEAST)
+    early = GROWTH_LEAST;
   size = power_of_two_within(size > early ? size : early);
-  if (size > CHUNK_MOST)
-    return CHUNK_MOST;
+  if (size > GROWTH_MOST)
+    return GROWTH_MOST;
   return size < GP_CHUNK_STEP ? GP_CHUNK_STEP : size;
+}
+
+uint64_t gp_mapped_chunk_size(uint64_t held, uint64_t request)
+{
+  uint64_t growth = gp_mapped_growth(held);
+  uint64_t size = gp_round_up(request, GP_CHUNK_STEP);
+  uint64_t least = power_of_two_within(held / CHUNK_COUNT);
+
+  if (size < least)
+    size = least;
+  return size < growth ? size : growth;
 }
 
 bool gp_mapped_should_move(const gp_device_t *device, uint64_t need, uint64_t bytes)

@@ -8,9 +8,12 @@
 
 #include "pool/state.h"
 
-/* Bytes of a new chunk when the pool holds `held` bytes, the request included: a
- * power of two. Takes no lock. */
-uint64_t gp_mapped_chunk_size(uint64_t held);
+/* Bytes by which the pool grows at once, if it holds `held` bytes then: a power of two, of GP_CHUNK_STEP at
+ * least. Takes no lock. */
+uint64_t gp_mapped_growth(uint64_t held);
+
+/* Bytes of each new chunk for a request, likewise: a multiple of GP_CHUNK_STEP. Takes no lock. */
+uint64_t gp_mapped_chunk_size(uint64_t held, uint64_t request);
 
 /* After growing by `bytes` the pool would hold more than its use has ever needed, even if that is `need`
  * bytes more than now: so it should move memory. */

@@ -23,13 +23,24 @@ static void expect_usable(uint64_t address, uint64_t bytes)
   ck_assert(fake_may_use(&driver, address, bytes, 0));
 }
 
+START_TEST(test_growth)
+{
+  ck_assert_uint_eq(gp_mapped_growth(512), 2 * GP_MIB);
+  ck_assert_uint_eq(gp_mapped_growth(40 * GP_MIB), 4 * GP_MIB);
+  ck_assert_uint_eq(gp_mapped_growth(GP_GIB - 1), 16 * GP_MIB);
+  ck_assert_uint_eq(gp_mapped_growth(3 * GP_GIB), 64 * GP_MIB);
+  ck_assert_uint_eq(gp_mapped_growth(100 * GP_GIB), 512 * GP_MIB);
+}
+END_TEST
+
+/* No larger than the request, unless there would be too many. */
 START_TEST(test_sizes_of_chunks)
 {
-  ck_assert_uint_eq(gp_mapped_chunk_size(512), 2 * GP_MIB);
-  ck_assert_uint_eq(gp_mapped_chunk_size(40 * GP_MIB), 4 * GP_MIB);
-  ck_assert_uint_eq(gp_mapped_chunk_size(GP_GIB - 1), 16 * GP_MIB);
-  ck_assert_uint_eq(gp_mapped_chunk_size(3 * GP_GIB), 64 * GP_MIB);
-  ck_assert_uint_eq(gp_mapped_chunk_size(100 * GP_GIB), 512 * GP_MIB);
+  ck_assert_uint_eq(gp_mapped_chunk_size(512, 512), 2 * GP_MIB);
+  ck_assert_uint_eq(gp_mapped_chunk_size(3 * GP_GIB, 100), 2 * GP_MIB);
+  ck_assert_uint_eq(gp_mapped_chunk_size(3 * GP_GIB, 13 * GP_MIB + 1), 14 * GP_MIB);
+  ck_assert_uint_eq(gp_mapped_chunk_size(3 * GP_GIB, GP_GIB), 64 * GP_MIB);
+  ck_assert_uint_eq(gp_mapped_chunk_size(80 * GP_GIB, 2 * GP_MIB), 16 * GP_MIB);
 }
 END_TEST
 
@@ -328,6 +339,27 @@ START_TEST(test_surplus_goes_back)
 }
 END_TEST
 
+/* The device is full of blocks of _i pages, and every ninth is freed: as on a device without a pool, what was
+ * freed serves larger requests. */
+START_TEST(test_what_lies_between_blocks_moves)
+{
+  const uint64_t device = 4 * GP_GIB, block = (uint64_t)_i * GP_DRIVER_PAGE, request = 64 * GP_MIB;
+  uint64_t blocks[257], freed = 0;
+  int count = 0;
+
+  begin(device);
+  while (gp_engine_alloc(engine, context, block, &blocks[count]) == 0)
+    ck_assert_int_le(++count, 256);
+  ck_assert_int_eq(count, (int)(device / block));
+  for (int i = 0; i < count; i += 9, freed += block)
+    ck_assert_int_eq(free_code(blocks[i]), 0);
+  synchronize();
+  for (uint64_t left = freed; left >= request; left -= request)
+    expect_usable(allocate(request), request);
+  stop();
+}
+END_TEST
+
 /* Some drivers say that they can map memory, and refuse; _i: at which call. The type is segment then. */
 START_TEST(test_driver_that_cannot)
 {
@@ -368,6 +400,7 @@ int main(void)
 {
   Suite *suite = suite_create("grow_mapped");
   TCase *tests = tcase_create("all");
+  tcase_add_test(tests, test_growth);
   tcase_add_test(tests, test_sizes_of_chunks);
   tcase_add_test(tests, test_memory_grows_in_one_place);
   tcase_add_test(tests, test_access_is_given_once_a_run);
@@ -384,6 +417,7 @@ int main(void)
   tcase_add_test(tests, test_context_gives_its_memory_back);
   tcase_add_test(tests, test_old_memory_goes_back);
   tcase_add_test(tests, test_surplus_goes_back);
+  tcase_add_loop_test(tests, test_what_lies_between_blocks_moves, 8, 12);
   tcase_add_loop_test(tests, test_driver_that_cannot, 0, 6);
   tcase_add_test(tests, test_trial_without_memory);
 #ifndef GP_UNSAFE_REUSE
