@@ -74,13 +74,14 @@ static bool add_part(gp_plan_t *plan, gp_block_t *block, uint64_t address, uint6
   return part != NULL;
 }
 
-/* Bytes to be made beyond the `left` missing ones, so that later requests find memory. Whole chunks. */
+/* Bytes to be made beyond the `left` missing ones, so that later requests find memory: whole chunks. 0 where
+ * memory moves. */
 static uint64_t extra_size(const gp_plan_t *plan, uint64_t left, uint64_t room)
 {
   uint64_t most = plan->growth < room ? plan->growth : room;
   uint64_t extra = most > left ? (most - left) / plan->chunk * plan->chunk : 0;
 
-  if (plan->is_exact || gp_mapped_should_move(plan->context->device, plan->bytes, plan->made + left + extra))
+  if (plan->moves || gp_mapped_should_move(plan->context->device, plan->bytes, plan->made + left + extra))
     return 0;
   return extra;
 }
@@ -135,6 +136,7 @@ static bool fill(gp_plan_t *plan, gp_block_t *hole, uint64_t address, uint64_t e
       return false;
     step->address = is_down ? at - step->size : at;
     at = is_down ? at - step->size : at + step->size;
+    gp_assert(!is_extra || step->size <= extra);
     if (is_extra)
       extra -= step->size;
     else
