@@ -18,8 +18,9 @@
 #include "interpose/routes/real.h"
 #include "pool/util/assert.h"
 
-/* True between enter_context and leave_context, if enter_context has changed anything. */
-static _Thread_local bool has_entered __attribute__((tls_model("initial-exec")));
+/* Between enter_context and leave_context: the context that enter_context has pushed; NULL: it was current.
+ */
+static _Thread_local CUcontext pushed_context __attribute__((tls_model("initial-exec")));
 
 /* Makes a context current if it is not; *ret_entered: leave_context must undo that. Callers must not ignore
  * a failure: a wait in the wrong context would count as a fact about the right one. */
@@ -27,23 +28,28 @@ static CUresult enter_context(const gp_driver_context_t *context, bool *ret_ente
 {
   CUcontext current = NULL;
 
-  gp_assert(!has_entered); /* otherwise an earlier call left the program in a wrong context */
+  gp_assert(!pushed_context); /* otherwise an earlier call left the program in a wrong context */
   *ret_entered = false;
   if (GP_REAL_CALL(cuCtxGetCurrent, &current) == CUDA_SUCCESS && current == context->handle)
     return CUDA_SUCCESS;
   CUresult result = GP_REAL_CALL(cuCtxPushCurrent_v2, context->handle);
-  *ret_entered = has_entered = result == CUDA_SUCCESS;
+  *ret_entered = result == CUDA_SUCCESS;
+  pushed_context = *ret_entered ? context->handle : NULL;
   return result;
 }
 
+/* Pops the context that enter_context pushed. The call may return errors of earlier work (cuda.h), popped or
+ * not: if the context is still there, the program would go on in it. */
 static void leave_context(bool entered)
 {
-  CUcontext ignored;
+  CUcontext current = NULL, pushed = pushed_context;
+
   if (!entered)
     return;
-  has_entered = false;
-  /* Pops the context that enter_context pushed; an error has no effect on the program. */
-  (void)GP_REAL_CALL(cuCtxPopCurrent_v2, &ignored);
+  pushed_context = NULL;
+  if (GP_REAL_CALL(cuCtxPopCurrent_v2, &current) != CUDA_SUCCESS &&
+      GP_REAL_CALL(cuCtxGetCurrent, &current) == CUDA_SUCCESS && current == pushed)
+    (void)GP_REAL_CALL(cuCtxPopCurrent_v2, &current);
 }
 
 static _Atomic(gp_engine_t *) watching; /* NULL: the library has not started */

@@ -181,6 +181,16 @@ class FalseAnswers(PreloadCase):
                                         "cuDevicePrimaryCtxGetState"})
 
 
+    def test_the_programs_context_stays_current(self):
+        plain = self.run_program("two_contexts", preload=None)
+        settings = {"MAX_DEFERRED": "0"}
+        pops = self.run_program("two_contexts", **settings).calls()["cuCtxPopCurrent_v2"]
+        for n in range(1, pops + 1):
+            for code in self.ENDED:
+                run = self.run_program("two_contexts", SIMCUDA_FAIL="cuCtxPopCurrent_v2:%s@%d" % (code, n), **settings)
+                self.assertEqual((run.status, run.out), (0, plain.out), "pop %d, code %s" % (n, code))
+
+
 class RandomFaults(PreloadCase):
     """test/prog/random_faults.c: any call fails at random, with any code; graphs and a second context included."""
 

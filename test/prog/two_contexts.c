@@ -1,6 +1,7 @@
 /*
  * Memory of one context is freed while another is current and work on it is pending; the next allocation of
- * the first context must not be given it early, whatever the pool has to do in which context to find out.
+ * the first context must not be given it early, whatever the pool has to do in which context to find out, and
+ * the program's context stays current.
  */
 #include <stdio.h>
 #include <string.h>
@@ -23,6 +24,13 @@ static int must(CUresult result, const char *what)
       return 1;                                                                                              \
   } while (0)
 
+static void expect_current(CUcontext context)
+{
+  CUcontext current = NULL;
+  if (must(cuCtxGetCurrent(&current), "cuCtxGetCurrent") == 0 && current != context)
+    printf("another context is current\n");
+}
+
 int main(void)
 {
   CUcontext first, second;
@@ -42,7 +50,9 @@ int main(void)
 
   CALL(cuCtxSetCurrent(second));
   CALL(cuMemFree_v2(freed));
+  expect_current(second);
   CALL(cuMemAlloc_v2(&other, BYTES));
+  expect_current(second);
 
   CALL(cuCtxSetCurrent(first));
   CALL(cuMemAlloc_v2(&next, BYTES));
