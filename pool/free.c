@@ -60,35 +60,57 @@ static bool is_sticky(const gp_driver_ops_t *ops, int code)
   return ops->code_is_sticky && ops->code_is_sticky(code);
 }
 
+static int free_a_little(gp_engine_t *engine, gp_context_t *context)
+{
+  if (!gp_limit_reserve(engine, context, GP_BLOCK_GRANULE, GP_SUPPLY_PLAIN))
+    return engine->driver.ops->code_out_of_memory;
+  int code = gp_driver_wait_as_free(engine, &context->driver);
+  gp_limit_cancel(engine, context->device, GP_BLOCK_GRANULE, GP_SUPPLY_PLAIN);
+  return code;
+}
+
+/* The driver waits in a free of a little memory. Out of memory: it has none, or the engine may make no calls
+ * of its own (the device has failed, say). */
+static int wait_in_free(gp_engine_t *engine, gp_context_t *context)
+{
+  if (!gp_engine_enter_wait(engine))
+    return engine->driver.ops->code_out_of_memory;
+  int code = free_a_little(engine, context);
+  gp_engine_leave_wait(engine);
+  return code;
+}
+
+/* Asks once more where the engine has taken the error for one that stays, and makes no calls of its own: the
+ * call stands for the program's free. */
+static int confirm(gp_engine_t *engine, gp_context_t *context, int code)
+{
+  int again = gp_engine_service(engine) == GP_SERVICE_DEAD ? free_a_little(engine, context)
+                                                           : wait_in_free(engine, context);
+  return again == engine->driver.ops->code_out_of_memory ? code : again;
+}
+
 /*
  * Waits as the driver's own free does: returns when the device has finished the work that such a free
  * waits for, with the device's error if that failed. If no work is pending, the driver's free would not
- * have waited either. The driver itself waits, in a free of a little memory. If it has none for that, or
- * the engine may make no calls of its own (the device has failed, say), the block itself goes to the
+ * have waited either. Where the driver cannot wait in a free of a little memory, the block itself goes to the
  * driver. A part of a segment cannot, and then nothing waits: a wait for the whole context could be longer
  * than the driver's free, and hang.
+ *
+ * An error that stays comes again. After one false answer the program would free the block once more, which
+ * is no longer its own: so the driver is asked twice.
  */
 static int wait_as_driver(gp_engine_t *engine, gp_context_t *context, gp_block_t *block, uint64_t block_id)
 {
   const gp_driver_ops_t *ops = engine->driver.ops;
-  int code = ops->code_out_of_memory;
+  int code = wait_in_free(engine, context);
 
-  if (gp_engine_enter_wait(engine)) {
-    if (gp_limit_reserve(engine, context, GP_BLOCK_GRANULE, GP_SUPPLY_PLAIN)) {
-      code = gp_driver_wait_as_free(engine, &context->driver);
-      /* An error that stays comes again. After one false answer the program would free the block once more,
-       * which is no longer its own. */
-      if (is_sticky(ops, code))
-        code = gp_driver_wait_as_free(engine, &context->driver);
-      if (code != ops->code_out_of_memory)
-        gp_driver_note(engine, context, code);
-      gp_limit_cancel(engine, context->device, GP_BLOCK_GRANULE, GP_SUPPLY_PLAIN);
-    }
-    gp_engine_leave_wait(engine);
-  }
-  gp_driver_count(context, GP_COUNT_HOST_WAIT);
   if (code == ops->code_out_of_memory)
     (void)gp_release_deferred(engine, block, block_id, &code);
+  if (is_sticky(ops, code))
+    code = confirm(engine, context, code);
+  if (code != ops->code_out_of_memory)
+    gp_driver_note(engine, context, code);
+  gp_driver_count(context, GP_COUNT_HOST_WAIT);
   return is_sticky(ops, code) ? code : 0;
 }
 
