@@ -31,8 +31,9 @@ typedef struct gp_plan {
   bool is_ahead;      /* there is no request: the new memory becomes idle */
   bool is_exact;      /* moves all memory that can move, and makes no more than is missing */
   bool moves;         /* memory moves */
-  uint64_t growth;    /* bytes to be made at once */
-  uint64_t chunk;     /* bytes of a new chunk, the last one of a place excepted */
+  uint64_t missing;   /* bytes of the place that have no memory */
+  uint64_t growth;    /* bytes to be made at once, the missing ones included */
+  uint64_t chunk;     /* most bytes of a new chunk */
   uint64_t address;   /* of the request's place */
   gp_block_t **parts; /* the blocks of the place, by address; MAPPING */
   size_t part_count, part_room;
@@ -81,7 +82,8 @@ static uint64_t extra_size(const gp_plan_t *plan, uint64_t left, uint64_t room)
   uint64_t most = plan->growth < room ? plan->growth : room;
   uint64_t extra = most > left ? (most - left) / plan->chunk * plan->chunk : 0;
 
-  if (plan->moves || gp_mapped_should_move(plan->context->device, plan->bytes, plan->made + left + extra))
+  if (plan->moves ||
+      gp_mapped_should_move(plan->context->device, plan->bytes, plan->missing + plan->excess + extra))
     return 0;
   return extra;
 }
@@ -198,6 +200,7 @@ static gp_planned_t make_plan(gp_plan_t *plan)
   plan->peers = context->peers;
   if (!plan->is_ahead) {
     uint64_t held = gp_device_stats(device)->reserved_bytes.current + place.missing;
+    plan->missing = place.missing;
     plan->growth = gp_mapped_growth(held);
     plan->chunk = gp_mapped_chunk_size(held, plan->bytes);
     plan->moves = plan->is_exact || gp_mapped_should_move(device, plan->bytes, place.missing);

@@ -2,10 +2,24 @@
 
 #include "pool/driver_calls.h"
 
+/* New memory of all steps comes first: if the driver refuses it, nothing has moved. */
+static int create(gp_engine_t *engine, gp_context_t *context, gp_map_step_t *steps, size_t count)
+{
+  int code = 0;
+
+  for (size_t i = 0; i < count && code == 0; i++) {
+    if (steps[i].source)
+      continue;
+    code = gp_driver_create(engine, &context->driver, steps[i].size, &steps[i].handle);
+    if (code == 0)
+      steps[i].done = GP_MAP_FLOATING;
+  }
+  return code;
+}
+
 static int bring(gp_engine_t *engine, gp_context_t *context, gp_map_step_t *step)
 {
-  int code = step->source ? gp_driver_unmap(engine, &context->driver, step->from, step->size)
-                          : gp_driver_create(engine, &context->driver, step->size, &step->handle);
+  int code = step->source ? gp_driver_unmap(engine, &context->driver, step->from, step->size) : 0;
   if (code != 0)
     return code;
   step->done = GP_MAP_FLOATING;
@@ -67,9 +81,9 @@ int gp_map_take_steps(
     gp_engine_t *engine, gp_context_t *context, gp_map_step_t *steps, size_t count, uint64_t peers)
 {
   const uint64_t devices = UINT64_C(1) << context->device->ordinal | peers;
-  int code = 0;
 
   gp_assert(!gp_holds_engine_lock());
+  int code = create(engine, context, steps, count);
   for (size_t i = 0; i < count && code == 0; i++)
     code = bring(engine, context, &steps[i]);
   for (size_t i = 0; i < count && code == 0;) {

@@ -11,8 +11,9 @@
 #define GROWTH_EARLY_DIVISION 8 /* up to GROWTH_LEAST */
 
 /* A chunk moves as a whole: memory that the program frees can move only if the same chunk has no memory in
- * use. So a chunk is no larger than the request, but there are no more than some CHUNK_COUNT of them. */
-#define CHUNK_COUNT 4096
+ * use. So a chunk is no larger than the request. Walks over all chunks limit their number: one that is made
+ * when the pool holds much has a CHUNK_SHARE of that at least (some 2,000 chunks in 80 GiB). */
+#define CHUNK_SHARE 512
 
 /* Thousandths of the highest use that the pool may hold before it moves memory instead. */
 #define HELD_PERMILLE 1033
@@ -39,7 +40,7 @@ uint64_t gp_mapped_chunk_size(uint64_t held, uint64_t request)
 {
   uint64_t growth = gp_mapped_growth(held);
   uint64_t size = gp_round_up(request, GP_CHUNK_STEP);
-  uint64_t least = power_of_two_within(held / CHUNK_COUNT);
+  uint64_t least = power_of_two_within(held / CHUNK_SHARE);
 
   if (size < least)
     size = least;

@@ -12,7 +12,7 @@
  * least. Takes no lock. */
 uint64_t gp_mapped_growth(uint64_t held);
 
-/* Bytes of each new chunk for a request, likewise: a multiple of GP_CHUNK_STEP. Takes no lock. */
+/* The most bytes of a new chunk for a request, likewise: a multiple of GP_CHUNK_STEP. Takes no lock. */
 uint64_t gp_mapped_chunk_size(uint64_t held, uint64_t request);
 
 /* After growing by `bytes` the pool would hold more than its use has ever needed, even if that is `need`
