@@ -210,7 +210,8 @@ static void unprepare(void *arg)
 }
 
 /* The driver returned the address: gives it to the prepared block, and the block to the program. False: the
- * host has no memory for the map's entry. Nothing else can fail after the driver's success. */
+ * host has no memory for the map's entry, or the pool has lost the context, whose blocks it has forgotten.
+ * Nothing else can fail after the driver's success. */
 static bool adopt(gp_request_t *request, gp_block_t *block, uint64_t address, uint64_t start_ns, bool exact)
 {
   gp_engine_t *engine = request->engine;
@@ -224,7 +225,8 @@ static bool adopt(gp_request_t *request, gp_block_t *block, uint64_t address, ui
   __atomic_store_n(&block->address, address, __ATOMIC_RELAXED);
   gp_lock_take(&device->lock);
   gp_releases_await(&device->releases, address, request->size);
-  bool is_known = gp_address_map_insert(&engine->blocks, address, block);
+  bool is_known =
+      !gp_context_is_lost(request->arena) && gp_address_map_insert(&engine->blocks, address, block);
   if (is_known) {
     gp_block_adopt(engine, block, start_ns, duration_ns);
     gp_block_hand_out(engine, block, request->requested, start_ns, duration_ns, false);

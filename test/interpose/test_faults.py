@@ -205,9 +205,13 @@ class RandomFaults(PreloadCase):
             settings = self.SETTINGS[seed % len(self.SETTINGS)]
             driver = ("13000", "12040", "11080")[seed // len(self.SETTINGS) % 3]
             which = "seed %d, driver %s, %s" % (seed, driver, settings)
-            run = self.run_program("random_faults", str(seed), driver=driver, check_books=False, SIMCUDA_SEED=str(seed),
-                                   SIMCUDA_FAIL="*:*@1/%d" % (60, 150, 400)[seed // 7 % 3], SIMCUDA_ORACLE="1",
-                                   **settings)
+            try:
+                run = self.run_program("random_faults", str(seed), driver=driver, check_books=False, SIMCUDA_SEED=str(seed),
+                                       SIMCUDA_FAIL="*:*@1/%d" % (60, 150, 400)[seed // 7 % 3], SIMCUDA_ORACLE="1",
+                                       **settings)
+            except AssertionError as error:  # it died
+                failed.append("%s: %s" % (which, error))
+                return
             if run.status != 0 or run.sim["violations"] or run.sim["corrupt_stamps"]:
                 failed.append("%s: status %d, %s%s" % (which, run.status, run.sim, run.out))
             else:

@@ -87,6 +87,33 @@ START_TEST(test_strict_free_beside_the_end_of_its_context)
 }
 END_TEST
 
+static int (*alloc_of_driver)(void *, const gp_driver_context_t *, uint64_t, uint64_t *);
+
+static int alloc_in_lost(void *self, const gp_driver_context_t *which, uint64_t bytes, uint64_t *ret_address)
+{
+  gp_engine_context_lost(engine, context);
+  return alloc_of_driver(self, which, bytes, ret_address);
+}
+
+/* The pool takes the context for ended while the driver gives memory in it: the memory is the driver's to
+ * free. */
+START_TEST(test_allocation_in_a_context_that_is_lost)
+{
+  const char *const settings[] = {"GPUPOOL_TYPE=round", NULL};
+  uint64_t address;
+  start(settings, GP_GIB, true);
+  (void)allocate(1000);
+  alloc_of_driver = driver.ops.alloc;
+  driver.ops.alloc = alloc_in_lost;
+  ck_assert_int_eq(gp_engine_alloc(engine, context, 4 * GP_MIB, &address), 0);
+  ck_assert(gp_engine_check(engine));
+  ck_assert_uint_eq(stats().reserved_bytes.current, 0);
+  int code;
+  ck_assert_int_eq(gp_engine_free(engine, address, &code), GP_FREE_UNKNOWN);
+  stop();
+}
+END_TEST
+
 /* From the record of the fence, its query, or the wait on. */
 START_TEST(test_strict_free_gives_the_error_of_the_device)
 {
@@ -262,6 +289,7 @@ int main(void)
   tcase_add_test(reuse, test_every_context_must_have_completed);
   tcase_add_test(reuse, test_strict_free_waits);
   tcase_add_test(reuse, test_strict_free_beside_the_end_of_its_context);
+  tcase_add_test(reuse, test_allocation_in_a_context_that_is_lost);
   tcase_add_loop_test(reuse, test_strict_free_gives_the_error_of_the_device, 0, 3);
   tcase_add_test(reuse, test_miss_polls_and_reuses_what_the_fence_covers);
   tcase_add_test(reuse, test_free_after_the_record_is_not_covered_by_the_fence);
