@@ -20,6 +20,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import unittest
 
 import jsonschema
@@ -42,6 +43,7 @@ sys.path.insert(0, os.path.join(SOURCE, "test", "tools"))
 from schema_judge import Judge  # noqa: E402
 
 GIB = 1 << 30
+MAKING_FOLDERS = threading.Lock()
 RECORDS = "/dev/shm"  # where the library has them by default
 COLUMNS = ("action", "detail", "time_ns", "device", "stream", "thread", "address", "size", "rounded_size", "block",
            "hit", "duration_ns", "lifetime_ns", "stack")
@@ -238,11 +240,12 @@ class PreloadCase(unittest.TestCase):
     def driver_folder(self, version):
         """A folder whose libcuda.so.1 is the driver of that version, with the exports that it had."""
         folder = os.path.join(self.folder, "driver-" + version)
-        if not os.path.exists(folder):
-            os.mkdir(folder)
-            name = "libcuda.so.1" if version == "13000" else "libcuda-%s.so" % version
-            self.assertTrue(os.path.exists(os.path.join(SIM, name)), "the simulator has no driver " + version)
-            os.symlink(os.path.join(SIM, name), os.path.join(folder, "libcuda.so.1"))
+        with MAKING_FOLDERS:  # threads of in_parallel ask at once
+            if not os.path.exists(folder):
+                os.mkdir(folder)
+                name = "libcuda.so.1" if version == "13000" else "libcuda-%s.so" % version
+                self.assertTrue(os.path.exists(os.path.join(SIM, name)), "the simulator has no driver " + version)
+                os.symlink(os.path.join(SIM, name), os.path.join(folder, "libcuda.so.1"))
         return folder
 
     def run_program(self, name, *args, preload=LIBRARY, log=False, timeout=300, prefix=(), driver=None,
