@@ -60,6 +60,7 @@ static bool is_sticky(const gp_driver_ops_t *ops, int code)
   return ops->code_is_sticky && ops->code_is_sticky(code);
 }
 
+/* In place of the program's free. Out of memory also where the limit has no room for it. */
 static int free_a_little(gp_engine_t *engine, gp_context_t *context)
 {
   if (!gp_limit_reserve(engine, context, GP_BLOCK_GRANULE, GP_SUPPLY_PLAIN))
@@ -311,11 +312,9 @@ static bool refused_by_driver(gp_engine_t *engine, gp_context_t *context, int *r
 {
   gp_service_t service = gp_engine_service(engine);
 
-  if ((service != GP_SERVICE_BESIDE && service != GP_SERVICE_SUSPENDED && service != GP_SERVICE_DEAD) ||
-      !gp_limit_reserve(engine, context, GP_BLOCK_GRANULE, GP_SUPPLY_PLAIN))
+  if (service != GP_SERVICE_BESIDE && service != GP_SERVICE_SUSPENDED && service != GP_SERVICE_DEAD)
     return false;
-  int code = gp_driver_wait_as_free(engine, &context->driver);
-  gp_limit_cancel(engine, context->device, GP_BLOCK_GRANULE, GP_SUPPLY_PLAIN);
+  int code = free_a_little(engine, context);
   if (code == 0 || code == engine->driver.ops->code_out_of_memory)
     return false;
   *ret_code = code;

@@ -104,13 +104,8 @@ void gp_tune_add_json(const gp_tuning_t *tuning, cJSON *object)
   add_score(cJSON_AddObjectToObject(object, "now"), &tuning->now);
   add_score(cJSON_AddObjectToObject(object, "default"), &tuning->library);
   add_score(cJSON_AddObjectToObject(object, "best"), &tuning->score);
-  cJSON *types = cJSON_AddArrayToObject(object, "types");
-  for (int type = 0; type < gp_candidate_types(); type++) {
-    if (!tuning->is_scored[type])
-      continue;
-    cJSON *item = cJSON_CreateObject();
-    cJSON_AddItemToArray(types, item);
-    cJSON_AddStringToObject(item, "type", gp_candidate_type_name(type));
-    add_score(item, &tuning->types[type]);
-  }
+  cJSON *types = cJSON_AddObjectToObject(object, "types");
+  for (int type = 0; type < gp_candidate_types(); type++)
+    if (tuning->is_scored[type])
+      add_score(cJSON_AddObjectToObject(types, gp_candidate_type_name(type)), &tuning->types[type]);
 }
