@@ -47,6 +47,22 @@ START_TEST(test_a_small_allocation_may_need_a_page)
 }
 END_TEST
 
+/* The driver, the one of the tests too, has no small allocation in two pages. */
+START_TEST(test_small_allocations_keep_within_the_limit)
+{
+  start((const char *const[]){"GPUPOOL_TYPE=unpooled", "GPUPOOL_LIMIT=8MiB", NULL}, GP_GIB, true);
+  for (uint64_t i = 0; i < 2; i++) {
+    driver.next_address = (512 + 8 * i) * PAGE;
+    allocate(700 << 10);
+    allocate(700 << 10);
+    allocate(GP_MIB); /* in the next page */
+    ck_assert_uint_eq(counted(), 2 * (i + 1) * PAGE);
+  }
+  ck_assert_uint_le(driver.peak, counted());
+  stop();
+}
+END_TEST
+
 static const gp_forwarded_kind_t apart[] = {GP_FORWARDED_MANAGED, GP_FORWARDED_ARRAY, GP_FORWARDED_PHYSICAL,
     GP_FORWARDED_EXTERNAL, GP_FORWARDED_PITCH, GP_FORWARDED_CAPTURE};
 
@@ -184,6 +200,7 @@ int main(void)
   TCase *tests = tcase_create("account");
   tcase_add_test(tests, test_small_allocations_share_pages);
   tcase_add_test(tests, test_a_small_allocation_may_need_a_page);
+  tcase_add_test(tests, test_small_allocations_keep_within_the_limit);
   tcase_add_loop_test(tests, test_each_kind_counts_whole_pages, 0, (int)(sizeof(apart) / sizeof(apart[0])));
   tcase_add_test(tests, test_pools_grow_in_calls_in_flight);
   tcase_add_test(tests, test_pools_that_hold_something_grow);
