@@ -7,10 +7,14 @@
 STEP_LOGS=build/logs
 STEP_TAIL=60
 
+step_log_of() { # NAME
+  printf '%s/%s.log\n' "$STEP_LOGS" "$(printf %s "$1" | tr -cs 'A-Za-z0-9\n' -)"
+}
+
 step() { # NAME COMMAND...
   step_name=$1
   shift
-  step_log=$STEP_LOGS/$(printf %s "$step_name" | tr -cs 'A-Za-z0-9\n' -).log
+  step_log=$(step_log_of "$step_name")
   step_began=$(date +%s)
   mkdir -p "$STEP_LOGS"
   printf '== %s: ' "$step_name"
