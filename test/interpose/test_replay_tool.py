@@ -29,8 +29,9 @@ class ReplayTool(PreloadCase):
         figures, = self.figures(run.snapshot_paths("exit")[0]).values()
         recorded = {name: stats[name] for name in COUNTERS}
         recorded.update((figure, stats[name]["peak"]) for name, figure in PEAKS)
-        # Blocks that wait for nothing but the next operation count as deferred until then.
-        self.assertLess(abs(figures["deferred_peak"] - stats["deferred_bytes"]["peak"]), (0.1 if near else 0.05) * stats["deferred_bytes"]["peak"] + 1)
+        # What the cache may not keep the program's pool looks for among the deferred blocks, too: no event tells.
+        deferred, off = stats["deferred_bytes"]["peak"], 0.05 if "MAX_CACHED" in settings else 0.01 if near else 0
+        self.assertLess(abs(figures["deferred_peak"] - deferred), off * deferred + 1)
         few = 0.01 * stats["allocation"]["allocated"]
         if near:
             self.assertLess(abs(figures["live_peak"] - recorded["live_peak"]),

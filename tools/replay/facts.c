@@ -76,6 +76,10 @@ static bool learn(
     return true;
   if (finder->is_by_context && finder->is_open && last && begin < last->end) {
     last->begin = begin;
+    if (is_drained) { /* by the free that this fact came before */
+      last->end = end;
+      last->is_drained = true;
+    }
     return true;
   }
   return add_fact(finder, begin, end, is_drained);
@@ -84,7 +88,8 @@ static bool learn(
 /*
  * Takes an operation. Blocks that became reusable since the last operation did so in that one if it was a
  * free (its event comes before theirs), else in this one. An allocation takes the oldest block, or moves
- * GP_DRAIN_SOME, or moves all after finding nothing.
+ * GP_DRAIN_SOME, or moves all after finding nothing. A free moves GP_DRAIN_SOME,
+ * or all if too much is deferred. So a run of more blocks that no allocation follows was all that there were.
  */
 static bool take_operation(finder_t *finder, size_t event, bool is_alloc)
 {
@@ -108,7 +113,7 @@ static bool take_operation(finder_t *finder, size_t event, bool is_alloc)
   }
   size_t own = count - before;
   bool is_handed_over = is_same && own == 1;
-  bool is_drained = is_alloc && !is_handed_over && own != GP_DRAIN_SOME;
+  bool is_drained = is_alloc ? !is_handed_over && own != GP_DRAIN_SOME : own > 0;
   const completion_t *first = own ? &finder->run[before] : NULL; /* without a run there is no array */
   if (!learn(finder, first, own, own ? first->event : (uint32_t)event, is_drained))
     return false;
