@@ -38,18 +38,14 @@ static CUresult enter_context(const gp_driver_context_t *context, bool *ret_ente
   return result;
 }
 
-/* Pops the context that enter_context pushed. The call may return errors of earlier work (cuda.h), popped or
- * not: if the context is still there, the program would go on in it. */
 static void leave_context(bool entered)
 {
-  CUcontext current = NULL, pushed = pushed_context;
+  CUcontext pushed = pushed_context;
 
   if (!entered)
     return;
   pushed_context = NULL;
-  if (GP_REAL_CALL(cuCtxPopCurrent_v2, &current) != CUDA_SUCCESS &&
-      GP_REAL_CALL(cuCtxGetCurrent, &current) == CUDA_SUCCESS && current == pushed)
-    (void)GP_REAL_CALL(cuCtxPopCurrent_v2, &current);
+  gp_real_pop_context(pushed);
 }
 
 static _Atomic(gp_engine_t *) watching; /* NULL: the library has not started */

@@ -53,28 +53,27 @@ static bool is_ready(void)
   return gp_real_bind();
 }
 
-/* Makes the device's primary context current, if another device is. True: the caller
- * must call leave_device. */
-static bool enter_device(int device)
+/* Makes the device's primary context current, if another device is. The caller passes what this returns to
+ * leave_device. */
+static CUcontext enter_device(int device)
 {
   CUdevice current;
   CUcontext context;
   if (GP_REAL_CALL(cuCtxGetDevice, &current) == CUDA_SUCCESS && current == device)
-    return false;
+    return NULL;
   if (GP_REAL_CALL(cuDevicePrimaryCtxRetain, &context, device) != CUDA_SUCCESS)
-    return false;
+    return NULL;
   if (CALL(cuCtxPushCurrent_v2, context) == CUDA_SUCCESS)
-    return true;
+    return context;
   (void)CALL(cuDevicePrimaryCtxRelease_v2, device);
-  return false;
+  return NULL;
 }
 
-static void leave_device(bool entered, int device)
+static void leave_device(CUcontext entered, int device)
 {
-  CUcontext context;
   if (!entered)
     return;
-  (void)CALL(cuCtxPopCurrent_v2, &context);
+  gp_real_pop_context(entered);
   (void)CALL(cuDevicePrimaryCtxRelease_v2, device);
 }
 
@@ -107,7 +106,7 @@ static void order_behind(CUstream stream, CUstream other)
 
 static void free_behind(CUdeviceptr pointer, int device, CUstream stream, use_t *uses)
 {
-  bool entered = enter_device(device);
+  CUcontext entered = enter_device(device);
   while (uses) {
     use_t *next = uses->next;
     order_behind(stream, uses->stream);
@@ -187,7 +186,7 @@ GP_API void *gpupool_torch_alloc(size_t size, int device, struct CUstream_st *st
   if (size == 0 || !is_ready())
     return NULL;
   free_lates();
-  bool entered = enter_device(device);
+  CUcontext entered = enter_device(device);
   CUresult result = CALL(cuMemAllocAsync, &pointer, size, stream);
   leave_device(entered, device);
   return result == CUDA_SUCCESS ? (void *)(uintptr_t)pointer : NULL;

@@ -24,7 +24,7 @@ static CUresult record(CUstream stream)
 CUresult gp_stream_take_place(CUstream stream, bool per_thread)
 {
   CUstreamCaptureStatus status;
-  CUcontext context, ignored;
+  CUcontext context;
 
   if (!stream)
     stream = per_thread ? CU_STREAM_PER_THREAD : CU_STREAM_LEGACY;
@@ -41,7 +41,7 @@ CUresult gp_stream_take_place(CUstream stream, bool per_thread)
   if (result != CUDA_SUCCESS)
     return result;
   result = record(stream);
-  (void)GP_REAL_CALL(cuCtxPopCurrent_v2, &ignored); /* the context just pushed */
+  gp_real_pop_context(context);
   return result;
 }
 

@@ -116,3 +116,12 @@ bool gp_real_driver_has(const char *name)
   (void)dlerror();
   return function && gp_real_is_driver_address(function);
 }
+
+void gp_real_pop_context(CUcontext pushed)
+{
+  CUcontext current = NULL;
+
+  if (GP_REAL_CALL(cuCtxPopCurrent_v2, &current) != CUDA_SUCCESS &&
+      GP_REAL_CALL(cuCtxGetCurrent, &current) == CUDA_SUCCESS && current == pushed)
+    (void)GP_REAL_CALL(cuCtxPopCurrent_v2, &current);
+}

@@ -1,5 +1,6 @@
 """Driver call N fails, host call N fails, for N = 1, 2, ...: no crash, no leak, the program sees what it would have."""
 
+import itertools
 import glob
 import json
 import os
@@ -183,12 +184,11 @@ class FalseAnswers(PreloadCase):
 
     def test_the_programs_context_stays_current(self):
         plain = self.run_program("two_contexts", preload=None)
-        settings = {"MAX_DEFERRED": "0"}
-        pops = self.run_program("two_contexts", **settings).calls()["cuCtxPopCurrent_v2"]
-        for n in range(1, pops + 1):
-            for code in self.ENDED:
+        for settings in {"MAX_DEFERRED": "0"}, {"ASYNC": "plain"}:
+            pops = self.run_program("two_contexts", **settings).calls()["cuCtxPopCurrent_v2"]
+            for n, code in itertools.product(range(1, pops + 1), self.ENDED):
                 run = self.run_program("two_contexts", SIMCUDA_FAIL="cuCtxPopCurrent_v2:%s@%d" % (code, n), **settings)
-                self.assertEqual((run.status, run.out), (0, plain.out), "pop %d, code %s" % (n, code))
+                self.assertEqual((run.status, run.out), (0, plain.out), "pop %d, code %s, %s" % (n, code, settings))
 
 
 class RandomFaults(PreloadCase):

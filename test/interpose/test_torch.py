@@ -39,6 +39,11 @@ class Torch(PreloadCase):
         run = self.run_case("device", "memory of 0, current 1", SIMCUDA_DEVICES="2")
         self.assertEqual(stats_of(run.snapshot(), 0)["allocation"], {"current": 0, "peak": 1, "allocated": 1, "freed": 1})
 
+    def test_a_device_that_is_hard_to_leave(self):
+        pops = self.run_case("device", "memory of 0, current 1", SIMCUDA_DEVICES="2").calls()["cuCtxPopCurrent_v2"]
+        for n in range(1, pops + 1):
+            self.run_case("device", "memory of 0, current 1", SIMCUDA_DEVICES="2", SIMCUDA_FAIL="cuCtxPopCurrent_v2:999@%d" % n)
+
     def test_a_device_that_cannot_be_entered(self):
         """No reference to its context stays behind."""
         plain = self.run_program("torch_calls", "device", SIMCUDA_DEVICES="2")

@@ -54,6 +54,9 @@ int main(void)
   CALL(cuMemAlloc_v2(&other, BYTES));
   expect_current(second);
 
+  CALL(cuMemFreeAsync(other, stream));
+  expect_current(second);
+
   CALL(cuCtxSetCurrent(first));
   CALL(cuMemAlloc_v2(&next, BYTES));
   CALL(cuMemsetD8_v2(next, 2, BYTES));
