@@ -87,6 +87,18 @@ class ReplayTool(PreloadCase):
                 near = 0.05 if kind == "vmm" else 0.02
                 self.assertLess(abs(figure["driver_allocs"] - stats["driver_allocs"]), near * stats["driver_allocs"] + 3)
 
+    def test_prewarm_that_tune_found(self):
+        """A second run makes nearly all calls of the driver before its first kernel."""
+        path = trace_files()[0]
+        first = self.run_program("replay", path, "--sync-every", "1", virtual_clock=True, TRACE_EVENTS="1000000")
+        profile = os.path.join(self.folder, "profile")
+        subprocess.run([TOOL, "tune", "--type", "round", "--with-prewarm", "--write-profile", profile,
+                        first.snapshot_paths("exit")[0]], check=True, stdout=subprocess.DEVNULL)
+        second = self.run_program("replay", path, "--sync-every", "1", virtual_clock=True, PROFILE=profile)
+        before, after = stats_of(first.snapshot()), stats_of(second.snapshot())
+        self.assertLess(after["cache_misses"], 0.01 * before["cache_misses"])
+        self.assertLess(after["reserved_bytes"]["peak"], 1.01 * before["reserved_bytes"]["peak"])
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -19,6 +19,11 @@ ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 TRACES = []  # the project's own, and the real ones where they are
 
 
+def options_of(settings):
+    return [part for name, value in settings.items()
+            for part in ("--" + name[len("GPUPOOL_"):].lower().replace("_", "-"), value)]
+
+
 class Tune(Reports):
     command = "tune"
 
@@ -29,15 +34,12 @@ class Tune(Reports):
 
     def replay(self, settings, *files):
         """What replay says of settings: the sum of what was held, and of the cost."""
-        arguments = [part for name, value in settings.items()
-                     for part in ("--" + name[len("GPUPOOL_"):].lower().replace("_", "-"), value)]
-        document = json.loads(self.run_tool("replay", "--json", *arguments, *files).stdout)
+        document = json.loads(self.run_tool("replay", "--json", *options_of(settings), *files).stdout)
         passes = [recording["results"][0]["cold"] for recording in document["recordings"]]
         return (sum(one["devices"][0]["held_peak"] for one in passes), sum(one["cost_ns"] for one in passes))
 
     def replay_calls(self, settings, trace):
-        arguments = [part for name, value in settings.items() for part in ("--" + name[len("GPUPOOL_"):].lower(), value)]
-        document = json.loads(self.run_tool("replay", "--json", *arguments, trace).stdout)
+        document = json.loads(self.run_tool("replay", "--json", *options_of(settings), trace).stdout)
         return document["recordings"][0]["results"][0]["cold"]["call_count"]
 
     def test_every_trace_against_all_settings(self):
@@ -162,17 +164,57 @@ class Tune(Reports):
         with open(path, encoding="utf-8") as file:
             self.assertIn("GPUPOOL_TYPE=round", file.read())
 
+    def test_prewarm(self):
+        """The settings ask the driver at the first allocation for nearly all that the pool has in the end."""
+        for trace in TRACES[:2]:
+            for kind in "round", "naive", "segment", "vmm":
+                with self.subTest(trace=os.path.basename(trace), type=kind):
+                    plain = self.tune("--type", kind, trace)
+                    found = self.tune("--type", kind, "--with-prewarm", trace)
+                    has_some = "GPUPOOL_PREWARM" in plain["settings"]
+                    self.assertEqual(found["prewarmed"] is None, has_some)
+                    self.assertEqual(found["best"], plain["best"])
+                    score = found["best" if has_some else "prewarmed"]
+                    self.assertEqual(self.replay(found["settings"], trace)[0], score["held"])
+                    self.assertEqual(self.replay_calls(found["settings"], trace), score["calls"])
+                    # Parts of memory that was cut lie otherwise than before, and some of vmm moves later.
+                    left = score["calls"] - score["early_calls"]
+                    self.assertLessEqual(left, {"segment": 1, "vmm": 0.1 * plain["best"]["calls"]}.get(kind, 0), score)
+
+    def test_nothing_to_prewarm(self):
+        trace = self.write("trace.csv", rows("1+2", "1-"))
+        arguments = ["tune", "--type", "round", "--max-cached", "0", "--with-prewarm", trace]
+        self.assertIn("\nNothing to prewarm: ", self.run_tool(*arguments).stdout)
+        self.assertIsNone(json.loads(self.run_tool(*arguments, "--json").stdout)["prewarmed"])
+
+    def test_prewarm_of_many_sizes(self):
+        """What the option cannot hold is left out: of the smallest sizes."""
+        sizes = [4 << 20] + [512 * i for i in range(1, 400)]
+        trace = self.write("sizes.csv", "op,id,size,stream\n" + "".join("A,%d,%d,0\n" % each for each in enumerate(sizes)))
+        found = self.tune("--type", "round", "--with-prewarm", trace)
+        text = found["settings"]["GPUPOOL_PREWARM"]
+        self.assertTrue(text.startswith("4MiB,"), text)
+        self.assertLess(len(text), 1024)
+        self.assertLess(found["prewarmed"]["calls"] - found["prewarmed"]["early_calls"], found["best"]["calls"])
+        self.assertEqual(self.replay_calls(found["settings"], trace), found["prewarmed"]["calls"])
+
     def test_the_text_has_the_line_to_use(self):
         found = self.tune(TRACES[0])
         text = self.run_tool("tune", TRACES[0]).stdout
         self.assertIn("\n" + " ".join("%s=%s" % item for item in found["settings"].items()) + "\n", text)
         self.assertRegex(text, r"(?m)^  now .*\n  default .*\n  best ")
+        text = self.run_tool("tune", "--type", "round", "--with-prewarm", TRACES[0]).stdout
+        found = self.tune("--type", "round", "--with-prewarm", TRACES[0])
+        self.assertIn(" GPUPOOL_PREWARM=%s\n" % found["settings"]["GPUPOOL_PREWARM"], text)
+        self.assertRegex(text, r"(?m)^  best .*\n  best, prewarmed ")
+        self.assertRegex(text, r"(?m)^[0-9,]+ of [0-9,]+ calls are made at the first allocation")
 
     def test_wrong_arguments(self):
         trace = self.write("trace.csv", rows("1+2"))
         for arguments, what in ((["--goal", "speed"], "accepted: memory|time"), (["--ready", "soon"], "accepted: recorded"),
                                 (["--capacity", "0"], "accepted: a size"), (["--type", "rond"], "accepted: round|naive"),
-                                (["--exhausting"], "did you mean --exhaustive")):
+                                (["--exhausting"], "did you mean --exhaustive"), (["--with-prewarm", trace], "one FILE, not 2"),
+                                (["--with-prewarm", "--prewarm", "1MiB"], "use one of them")):
             with self.subTest(arguments=arguments):
                 error = self.run_tool("tune", *arguments, trace, status=USAGE)
                 self.one_line(error.stderr)

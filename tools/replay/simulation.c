@@ -37,6 +37,7 @@ typedef struct run {
   uint64_t began_ns;       /* the clock when the pass began */
   uint64_t next_forwarded; /* next address for memory outside the pool */
   gp_simulated_pass_t *pass;
+  uint64_t begun; /* devices that had an allocation in this pass, as a bit mask */
 } run_t;
 
 static void set_device(run_t *run, int ordinal, uint64_t capacity)
@@ -210,6 +211,14 @@ static void end_sync(run_t *run, gp_context_t *context, const sync_t *sync, bool
     gp_drain(run->engine);
 }
 
+static uint64_t call_count(const run_t *run)
+{
+  uint64_t count = 0;
+  for (int call = 0; call < GP_OFFLINE_CALLS; call++)
+    count += run->driver.calls[call];
+  return count;
+}
+
 static void perform(run_t *run, const gp_step_t *step)
 {
   gp_context_t *context = run->contexts[step->device];
@@ -218,10 +227,15 @@ static void perform(run_t *run, const gp_step_t *step)
   if (run->driver.now_ns < run->began_ns + step->time_ns)
     run->driver.now_ns = run->began_ns + step->time_ns;
   switch ((gp_step_kind_t)step->kind) {
-  case GP_STEP_ALLOC:
+  case GP_STEP_ALLOC: {
+    uint64_t before = call_count(run);
     if (!allocate(run, step, block))
       note_refused(run, step);
+    if (!(run->begun >> step->device & 1))
+      run->pass->early += call_count(run) - before;
+    run->begun |= UINT64_C(1) << step->device;
     break;
+  }
   case GP_STEP_FORWARDED_ALLOC:
     if (step->size > 0 && !forward(run, step->device, step->size, GP_FORWARDED_MANAGED, block))
       note_refused(run, step);
@@ -274,16 +288,16 @@ static void note_pass(run_t *run, gp_simulated_pass_t *pass)
     gp_engine_stats(run->engine, device, &pass->devices[device].stats);
     pass->devices[device].held_peak = run->devices[device].peak_bytes - outside;
   }
-  for (int call = 0; call < GP_OFFLINE_CALLS; call++) {
+  for (int call = 0; call < GP_OFFLINE_CALLS; call++)
     pass->calls[call] = run->driver.calls[call];
-    pass->call_count += run->driver.calls[call];
-  }
+  pass->call_count = call_count(run);
   pass->cost_ns = run->driver.cost_ns;
 }
 
 static void make_pass(run_t *run, gp_simulated_pass_t *pass)
 {
   run->pass = pass;
+  run->begun = 0;
   forget_calls(run);
   run->began_ns = run->driver.now_ns;
   gp_engine_reset_peaks(run->engine, run->workload->present);
@@ -294,13 +308,37 @@ static void make_pass(run_t *run, gp_simulated_pass_t *pass)
   note_pass(run, pass);
 }
 
+static int copy_blocks(run_t *run, gp_final_blocks_t *ret_blocks)
+{
+  for (int device = 0; device < GP_SNAPSHOT_DEVICES; device++) {
+    if (!run->contexts[device])
+      continue;
+    size_t count = gp_engine_blocks(run->engine, device, NULL, 0, NULL, NULL);
+    gp_block_view_t *views = calloc(count + 1, sizeof(*views));
+    if (!views)
+      return ENOMEM;
+    ret_blocks->counts[device] = gp_engine_blocks(run->engine, device, views, count, NULL, NULL);
+    ret_blocks->views[device] = views;
+  }
+  return 0;
+}
+
+void gp_final_blocks_fini(gp_final_blocks_t *blocks)
+{
+  for (int device = 0; device < GP_SNAPSHOT_DEVICES; device++)
+    free(blocks->views[device]);
+  *blocks = (gp_final_blocks_t){.counts = {0}};
+}
+
 int gp_simulate(gp_simulation_t *ret_simulation, const gp_workload_t *workload, const gp_options_t *options,
-    uint64_t capacity, int passes)
+    uint64_t capacity, int passes, gp_final_blocks_t *ret_blocks)
 {
   run_t *run = calloc(1, sizeof(*run));
   int error = ENOMEM;
 
   *ret_simulation = (gp_simulation_t){0};
+  if (ret_blocks)
+    *ret_blocks = (gp_final_blocks_t){.counts = {0}};
   if (run) {
     run->workload = workload;
     error = begin(run, options, capacity);
@@ -310,6 +348,8 @@ int gp_simulate(gp_simulation_t *ret_simulation, const gp_workload_t *workload, 
       make_pass(run, &ret_simulation->passes[pass]);
     }
     gp_assert_full(error || gp_engine_check(run->engine));
+    if (ret_blocks && !error)
+      error = copy_blocks(run, ret_blocks);
     if (run->engine)
       gp_engine_destroy(run->engine);
     gp_offline_driver_fini(&run->driver);

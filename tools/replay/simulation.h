@@ -4,6 +4,7 @@
 #ifndef GP_TOOLS_REPLAY_SIMULATION_H
 #define GP_TOOLS_REPLAY_SIMULATION_H
 
+#include "pool/engine.h"
 #include "tools/replay/offline_driver.h"
 #include "tools/replay/workload.h"
 
@@ -26,6 +27,7 @@ typedef struct gp_simulated_pass {
   gp_simulated_device_t devices[GP_SNAPSHOT_DEVICES];
   uint64_t calls[GP_OFFLINE_CALLS];
   uint64_t call_count; /* of these */
+  uint64_t early;      /* of these, in the first allocation on each device: before its first kernel */
   double cost_ns;      /* of these, see offline_driver.c */
 } gp_simulated_pass_t;
 
@@ -33,9 +35,18 @@ typedef struct gp_simulation {
   gp_simulated_pass_t passes[GP_PASS_COUNT];
 } gp_simulation_t;
 
-/* capacity: bytes of each device; 0: as in the recording, or unlimited. passes: 1 or 2. Returns 0 or
- * ENOMEM. The same workload and options give the same result. */
+/* The blocks of each device at the end, as gp_engine_blocks has them. */
+typedef struct gp_final_blocks {
+  gp_block_view_t *views[GP_SNAPSHOT_DEVICES]; /* NULL: none */
+  size_t counts[GP_SNAPSHOT_DEVICES];
+} gp_final_blocks_t;
+
+void gp_final_blocks_fini(gp_final_blocks_t *blocks);
+
+/* capacity: bytes of each device; 0: as in the recording, or unlimited. passes: 1 or 2. *ret_blocks: for the
+ * caller to end with gp_final_blocks_fini, whatever this returns; NULL: not wanted. Returns 0 or ENOMEM. The
+ * same workload and options give the same result. */
 int gp_simulate(gp_simulation_t *ret_simulation, const gp_workload_t *workload, const gp_options_t *options,
-    uint64_t capacity, int passes);
+    uint64_t capacity, int passes, gp_final_blocks_t *ret_blocks);
 
 #endif

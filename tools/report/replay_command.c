@@ -55,8 +55,8 @@ static int simulate(gp_replay_t *replay, const own_t *own, const char *type)
   settings.texts[GP_OPTION_type] = type;
   gp_settings_resolve(&settings, &replay->workload, &result->options);
   result->type = gp_option_text(&result->options, GP_OPTION_type);
-  int error =
-      gp_simulate(&result->simulation, &replay->workload, &result->options, replay->capacity, GP_PASS_COUNT);
+  int error = gp_simulate(
+      &result->simulation, &replay->workload, &result->options, replay->capacity, GP_PASS_COUNT, NULL);
   replay->result_count += !error;
   return error ? out_of_memory(replay->file) : 0;
 }

@@ -20,6 +20,7 @@ typedef struct own {
   const char *profile;
   int goal; /* gp_tune_goal_t */
   bool is_exhaustive;
+  bool adds_prewarm;
 } own_t;
 
 static const gp_parameter_t own_parameters[] = {
@@ -29,6 +30,8 @@ static const gp_parameter_t own_parameters[] = {
         "write the settings to FILE, for GPUPOOL_PROFILE; an existing file is kept without --force"},
     {"exhaustive", 0, NULL, GP_PARAMETER_FLAG, offsetof(own_t, is_exhaustive), NULL, 0, 0,
         "try all settings instead of at most a tenth of them"},
+    {"with-prewarm", 0, NULL, GP_PARAMETER_FLAG, offsetof(own_t, adds_prewarm), NULL, 0, 0,
+        "add GPUPOOL_PREWARM: the memory that the pool has in the end, obtained at the first allocation, before the program's kernels; of one FILE"},
 };
 #define OWN_COUNT (sizeof(own_parameters) / sizeof(own_parameters[0]))
 
@@ -44,6 +47,14 @@ static void make_parameters(void)
 static int check(const gp_request_t *request, void *arg)
 {
   own_t *own = arg;
+  if (own->adds_prewarm && request->file_count > 1) {
+    gp_message("tune: --with-prewarm is for one program: give one FILE, not %d", request->file_count);
+    return GP_EXIT_USAGE;
+  }
+  if (own->adds_prewarm && own->settings.texts[GP_OPTION_prewarm]) {
+    gp_message("tune: --with-prewarm finds what --prewarm gives: use one of them");
+    return GP_EXIT_USAGE;
+  }
   int status = gp_place_check(&own->place, request->command);
   if (!status)
     status = gp_settings_check(&own->settings, request->command);
@@ -77,7 +88,7 @@ static void end_progress(void)
 static int write_profile(const gp_tuning_t *tuning, const char *path, bool force)
 {
   gp_output_file_t file;
-  const gp_score_t *now = &tuning->now, *best = &tuning->score;
+  const gp_score_t *now = &tuning->now, *best = gp_tune_final_score(tuning);
   char held[2][GP_SIZE_TEXT_BYTES];
 
   int status = gp_output_file_open(&file, path, force);
@@ -115,6 +126,7 @@ static int tune(gp_workload_t *workloads, const gp_request_t *request, const own
       .capacity = own->place.capacity,
       .goal = (gp_tune_goal_t)own->goal,
       .is_exhaustive = own->is_exhaustive,
+      .adds_prewarm = own->adds_prewarm,
       .progress = isatty(STDERR_FILENO) ? show_progress : NULL,
   };
 

@@ -19,6 +19,13 @@ void gp_tune_print_settings(const gp_tuning_t *tuning, const char *separator, FI
   for (int i = 0; i < settings.count; i++)
     fprintf(stream, "%s%s=%s", i ? separator : "", gp_option_table[settings.items[i].id].variable,
         settings.items[i].text);
+  if (tuning->prewarm[0])
+    fprintf(stream, "%s%s=%s", separator, gp_option_table[GP_OPTION_prewarm].variable, tuning->prewarm);
+}
+
+const gp_score_t *gp_tune_final_score(const gp_tuning_t *tuning)
+{
+  return tuning->prewarm[0] ? &tuning->prewarmed : &tuning->score;
 }
 
 /* True if the type cuts or maps memory. */
@@ -42,6 +49,24 @@ static void print_types(const gp_tuning_t *tuning, gp_output_t *output)
       print_row(gp_candidate_type_name(type), &tuning->types[type], output);
 }
 
+static void print_prewarm(const gp_tuning_t *tuning, gp_output_t *output)
+{
+  const gp_score_t *score = gp_tune_final_score(tuning);
+  char early[GP_NUMBER_BYTES], calls[GP_NUMBER_BYTES];
+
+  if (!tuning->prewarm[0] && gp_candidate_prewarm(&tuning->best, tuning->live_peak) == 0) {
+    if (tuning->adds_prewarm)
+      fputs(
+          "Nothing to prewarm: GPUPOOL_PREWARM makes memory of cudaMalloc, and the pool had none in the end.\n",
+          output->stream);
+    return;
+  }
+  fprintf(output->stream, "%s of %s are made at the first allocation, before the program's kernels.\n",
+      gp_number_count(score->early, early), gp_number_plural(score->calls, "call", calls));
+  fputs("GPUPOOL_PREWARM is for runs of that size: one that needs less holds it all the same.\n",
+      output->stream);
+}
+
 void gp_tune_print(const gp_tuning_t *tuning, gp_output_t *output)
 {
   static const char *const goals[] = {"least memory held, with no more time in the driver than now",
@@ -60,6 +85,8 @@ void gp_tune_print(const gp_tuning_t *tuning, gp_output_t *output)
   print_row("now", &tuning->now, output);
   print_row("default", &tuning->library, output);
   print_row("best", &tuning->score, output);
+  if (tuning->prewarm[0])
+    print_row("best, prewarmed", &tuning->prewarmed, output);
   print_types(tuning, output);
   if (tuning->score.refused)
     fprintf(output->stream, "\nNothing fits: the best refuses %s\n",
@@ -71,9 +98,7 @@ void gp_tune_print(const gp_tuning_t *tuning, gp_output_t *output)
     fputs("This memory is not made of whole allocations, which cudaIpcGetMemHandle asks for: a program that\n"
           "shares memory so is better served by --type round or --type naive.\n",
         output->stream);
-  if (gp_candidate_prewarm(&tuning->best, tuning->live_peak) > 0)
-    fputs("GPUPOOL_PREWARM is for runs of that size: one that needs less holds it all the same.\n",
-        output->stream);
+  print_prewarm(tuning, output);
   fputs("held: most that the driver had given; / live: over the most that the program held, geometric mean;\n"
         "calls, cost: those that get, map and give back memory, and what they take on an H100\n",
       output->stream);
@@ -85,6 +110,7 @@ static void add_score(cJSON *item, const gp_score_t *score)
   gp_json_add_uint(item, "held", score->held);
   gp_json_add_uint(item, "live", score->live);
   gp_json_add_uint(item, "calls", score->calls);
+  gp_json_add_uint(item, "early_calls", score->early);
   gp_json_add_uint(item, "cost_ns", (uint64_t)score->cost_ns);
   gp_json_add_uint(item, "refused", score->refused);
 }
@@ -101,9 +127,15 @@ void gp_tune_add_json(const gp_tuning_t *tuning, cJSON *object)
   gp_candidate_describe(&tuning->best, tuning->live_peak, &settings);
   for (int i = 0; i < settings.count; i++)
     cJSON_AddStringToObject(list, gp_option_table[settings.items[i].id].variable, settings.items[i].text);
+  if (tuning->prewarm[0])
+    cJSON_AddStringToObject(list, gp_option_table[GP_OPTION_prewarm].variable, tuning->prewarm);
   add_score(cJSON_AddObjectToObject(object, "now"), &tuning->now);
   add_score(cJSON_AddObjectToObject(object, "default"), &tuning->library);
   add_score(cJSON_AddObjectToObject(object, "best"), &tuning->score);
+  if (tuning->prewarm[0])
+    add_score(cJSON_AddObjectToObject(object, "prewarmed"), &tuning->prewarmed);
+  else
+    cJSON_AddNullToObject(object, "prewarmed");
   cJSON *types = cJSON_AddObjectToObject(object, "types");
   for (int type = 0; type < gp_candidate_types(); type++)
     if (tuning->is_scored[type])

@@ -11,6 +11,9 @@
 
 void gp_tune_print(const gp_tuning_t *tuning, gp_output_t *output);
 
+/* The score of all settings that were found, prewarmed memory included. */
+const gp_score_t *gp_tune_final_score(const gp_tuning_t *tuning);
+
 /* Adds goal, tried, candidates, settings and the scores. */
 void gp_tune_add_json(const gp_tuning_t *tuning, cJSON *object);
 

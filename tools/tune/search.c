@@ -7,6 +7,7 @@
 
 #include "tools/replay/figures.h"
 #include "tools/request.h"
+#include "tools/tune/prewarm_list.h"
 
 #define PLACES_MOST 20
 
@@ -35,13 +36,14 @@ static int judge(search_t *search, const gp_settings_t *settings, bool is_defaul
     if (is_default)
       workload.settings = NULL;
     gp_settings_resolve(settings, &workload, search->options);
-    int error = gp_simulate(search->simulation, &workload, search->options, tuning->capacity, 1);
+    int error = gp_simulate(search->simulation, &workload, search->options, tuning->capacity, 1, NULL);
     if (error)
       return error;
     gp_figures_of(&figures, search->simulation, &workload, GP_PASS_COLD, GP_REQUEST_ALL_DEVICES);
     logs += figures.asked_peak ? log(gp_figures_ratio(&figures)) : 0;
     ret_score->cost_ns += search->simulation->passes[GP_PASS_COLD].cost_ns;
     ret_score->calls += search->simulation->passes[GP_PASS_COLD].call_count;
+    ret_score->early += search->simulation->passes[GP_PASS_COLD].early;
     ret_score->held += figures.held_peak;
     ret_score->live += figures.asked_peak;
     ret_score->refused += figures.refused;
@@ -50,19 +52,13 @@ static int judge(search_t *search, const gp_settings_t *settings, bool is_defaul
   return 0;
 }
 
-/* Scores a candidate, once only. */
-static int try(search_t *search, const gp_candidate_t *candidate, gp_score_t **ret_score)
+/* The user's settings with those of the candidate, whose texts *ret_chosen owns. */
+static gp_settings_t settings_of(
+    const gp_tuning_t *tuning, const gp_candidate_t *candidate, gp_candidate_settings_t *ret_chosen)
 {
-  const int *places = candidate->places;
-  gp_tuning_t *tuning = search->tuning;
   gp_settings_t settings = *tuning->given;
-  gp_candidate_settings_t chosen;
 
-  *ret_score = &search->scores[candidate->type][places[0]][places[1]];
-  if (search->is_tried[candidate->type][places[0]][places[1]])
-    return 0;
-  search->is_tried[candidate->type][places[0]][places[1]] = true;
-  gp_candidate_describe(candidate, tuning->live_peak, &chosen);
+  gp_candidate_describe(candidate, tuning->live_peak, ret_chosen);
   for (int type = 0; type < gp_candidate_types(); type++) {
     for (int axis = 0; axis < GP_AXES; axis++) {
       gp_option_id_t id = gp_candidate_option(type, (gp_axis_t)axis);
@@ -70,8 +66,23 @@ static int try(search_t *search, const gp_candidate_t *candidate, gp_score_t **r
         settings.texts[id] = gp_option_table[id].default_text; /* instead of the recording's */
     }
   }
-  for (int i = 0; i < chosen.count; i++)
-    settings.texts[chosen.items[i].id] = chosen.items[i].text;
+  for (int i = 0; i < ret_chosen->count; i++)
+    settings.texts[ret_chosen->items[i].id] = ret_chosen->items[i].text;
+  return settings;
+}
+
+/* Scores a candidate, once only. */
+static int try(search_t *search, const gp_candidate_t *candidate, gp_score_t **ret_score)
+{
+  const int *places = candidate->places;
+  gp_tuning_t *tuning = search->tuning;
+  gp_candidate_settings_t chosen;
+
+  *ret_score = &search->scores[candidate->type][places[0]][places[1]];
+  if (search->is_tried[candidate->type][places[0]][places[1]])
+    return 0;
+  search->is_tried[candidate->type][places[0]][places[1]] = true;
+  gp_settings_t settings = settings_of(tuning, candidate, &chosen);
   tuning->tried++;
   if (tuning->progress)
     tuning->progress(tuning->tried, search->most);
@@ -212,6 +223,28 @@ static int score_types(search_t *search)
   return error;
 }
 
+/* Adds the memory that the best settings have in the end to them, unless they have prewarmed memory. */
+static int add_prewarm(search_t *search)
+{
+  gp_tuning_t *tuning = search->tuning;
+  const gp_workload_t *workload = &tuning->workloads[0];
+  gp_candidate_settings_t chosen;
+  gp_final_blocks_t blocks;
+
+  if (gp_candidate_prewarm(&tuning->best, tuning->live_peak) > 0)
+    return 0;
+  gp_settings_t settings = settings_of(tuning, &tuning->best, &chosen);
+  gp_settings_resolve(&settings, workload, search->options);
+  int error = gp_simulate(search->simulation, workload, search->options, tuning->capacity, 1, &blocks);
+  bool is_cut = gp_candidate_option(tuning->best.type, GP_AXIS_FIRST) == GP_OPTION_prewarm;
+  bool has_list = !error && gp_prewarm_list(&blocks, is_cut, tuning->prewarm, sizeof(tuning->prewarm));
+  gp_final_blocks_fini(&blocks);
+  if (!has_list)
+    return error;
+  settings.texts[GP_OPTION_prewarm] = tuning->prewarm;
+  return judge(search, &settings, false, &tuning->prewarmed);
+}
+
 static void count_candidates(gp_tuning_t *tuning)
 {
   for (int type = 0; type < gp_candidate_types(); type++) {
@@ -263,6 +296,8 @@ int gp_tune(gp_tuning_t *tuning)
     error = score_types(search);
   if (!error && tuning->best.type < 0)
     error = ENOENT;
+  if (!error && tuning->adds_prewarm)
+    error = add_prewarm(search);
   free(search->simulation);
   free(search->options);
   free(search);

@@ -18,6 +18,7 @@ typedef struct gp_score {
   uint64_t held;    /* sum of the peaks of held memory */
   uint64_t live;    /* sum of the peaks that the programs had asked for and not freed, pooled or not */
   uint64_t calls;   /* sum of driver calls */
+  uint64_t early;   /* of these, in the first allocation on each device */
   uint64_t refused; /* requests that found no memory */
 } gp_score_t;
 
@@ -31,12 +32,15 @@ typedef struct gp_tuning {
   uint64_t capacity;
   gp_tune_goal_t goal;
   bool is_exhaustive;
+  bool adds_prewarm;            /* to the settings that were found */
   gp_tune_progress_fn progress; /* NULL: none */
   /* Results */
   gp_score_t now;     /* score of the settings in force: the user's, the recording's, the default */
   gp_score_t library; /* score of the library's defaults with the user's settings */
   gp_candidate_t best;
-  gp_score_t score;                          /* score of best */
+  gp_score_t score;                          /* score of best, without `prewarm` */
+  char prewarm[GP_OPTION_TEXT_BYTES];        /* of GPUPOOL_PREWARM, with adds_prewarm; "": nothing to add */
+  gp_score_t prewarmed;                      /* score of best and `prewarm` */
   gp_score_t types[GP_CANDIDATE_TYPES_MOST]; /* of each type, all else at the library's defaults */
   bool is_scored[GP_CANDIDATE_TYPES_MOST];   /* false: the user's settings do not allow it */
   uint64_t live_peak;                        /* the most that a recorded program held on a device */
