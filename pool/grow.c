@@ -189,10 +189,10 @@ int gp_grow(gp_engine_t *engine, gp_context_t *context, uint64_t requested, uint
 
   gp_assert(!gp_holds_engine_lock());
   gp_lock_take(&device->lock);
-  uint64_t reserved = gp_device_stats(device)->reserved_bytes.current;
+  uint64_t held = gp_segment_held(context);
   gp_lock_release(&device->lock);
   uint64_t least = gp_round_up(bytes, GP_SEGMENT_STEP); /* 0, like size, if this overflows */
-  uint64_t size = gp_segment_size(reserved, bytes);
+  uint64_t size = gp_segment_size(held, bytes);
   if (size > least && !gp_grow_leaves_enough(engine, context, size))
     size = least;
   for (size = size ? size : bytes;; size = size > least ? least : bytes) {

@@ -199,7 +199,7 @@ static gp_planned_t make_plan(gp_plan_t *plan)
   plan->address = place.address;
   plan->peers = context->peers;
   if (!plan->is_ahead) {
-    uint64_t held = gp_device_stats(device)->reserved_bytes.current + place.missing;
+    uint64_t held = gp_segment_held(context) + place.missing;
     plan->missing = place.missing;
     plan->growth = gp_mapped_growth(held);
     plan->chunk = gp_mapped_chunk_size(held, plan->bytes);

@@ -129,6 +129,7 @@ struct gp_range {
   size_t count;
   size_t capacity;
   size_t promised;     /* chunks on their way into the table */
+  uint64_t mapped;     /* bytes of all chunks */
   uint64_t releasable; /* of its idle blocks */
   uint64_t peers;      /* devices that may use the memory, too, as a bit mask */
 };

@@ -61,6 +61,7 @@ void gp_chunks_add(gp_range_t *range, const gp_chunk_t *chunk)
   memmove(&range->chunks[at + 1], &range->chunks[at], (range->count - at) * sizeof(*chunk));
   range->chunks[at] = *chunk;
   range->count++;
+  range->mapped += chunk->size;
 }
 
 void gp_chunks_remove(gp_range_t *range, gp_chunk_t *chunk)
@@ -69,6 +70,7 @@ void gp_chunks_remove(gp_range_t *range, gp_chunk_t *chunk)
 
   gp_assert_internal(gp_lock_is_held(&range->segment.context->device->lock) && at < range->count);
   range->count--;
+  range->mapped -= chunk->size;
   memmove(chunk, chunk + 1, (range->count - at) * sizeof(*chunk));
 }
 

@@ -241,5 +241,6 @@ bool gp_mapped_check(const gp_context_t *context)
   }
   good &= gp_expect(range->promised == 0, "promised chunks", range->promised, 0);
   good &= gp_expect(releasable == range->releasable, "releasable", releasable, range->releasable);
+  good &= gp_expect(range->mapped == chunks, "mapped", range->mapped, chunks);
   return gp_expect(mapped == chunks, "blocks and chunks", mapped, chunks) && good;
 }

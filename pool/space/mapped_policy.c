@@ -5,7 +5,7 @@
 #include "pool/space/segment.h"
 
 /* The pool grows by few calls at first, and leaves little unused later. */
-#define GROWTH_DIVISION       32 /* of the held bytes, from GROWTH_LEAST on */
+#define GROWTH_DIVISION       32 /* of what the context holds, from GROWTH_LEAST on */
 #define GROWTH_LEAST          (16 * GP_MIB)
 #define GROWTH_MOST           (512 * GP_MIB)
 #define GROWTH_EARLY_DIVISION 8 /* up to GROWTH_LEAST */

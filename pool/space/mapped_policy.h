@@ -8,8 +8,8 @@
 
 #include "pool/state.h"
 
-/* Bytes by which the pool grows at once, if it holds `held` bytes then: a power of two, of GP_CHUNK_STEP at
- * least. Takes no lock. */
+/* Bytes by which the pool grows at once, if the context then holds `held` (gp_segment_held): a power of two,
+ * of GP_CHUNK_STEP at least. Takes no lock. */
 uint64_t gp_mapped_growth(uint64_t held);
 
 /* The most bytes of a new chunk for a request, likewise: a multiple of GP_CHUNK_STEP. Takes no lock. */

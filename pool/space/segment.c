@@ -231,6 +231,17 @@ gp_segment_t *gp_segment_at(const gp_context_t *context, uint64_t address)
   return NULL;
 }
 
+uint64_t gp_segment_held(const gp_context_t *context)
+{
+  uint64_t bytes = context->range ? context->range->mapped : 0;
+
+  gp_assert_internal(gp_lock_is_held(&context->device->lock));
+  GP_LIST_EACH(&context->segments, const gp_segment_t, link, segment)
+    if (!segment->range) /* else it is a range, of addresses */
+      bytes += segment->size;
+  return bytes;
+}
+
 gp_block_t *gp_segment_block_at(const gp_segment_t *segment, uint64_t address)
 {
   gp_block_t *block = segment->first;

@@ -61,6 +61,9 @@ gp_block_t *gp_segment_block_at(const gp_segment_t *segment, uint64_t address);
 /* The program, or another holder of a reference, has a block of the segment. */
 bool gp_segment_is_used(const gp_segment_t *segment);
 
+/* Bytes of the context's segments and of its mapped memory, in use or not. */
+uint64_t gp_segment_held(const gp_context_t *context);
+
 /*
  * How much of the context's idle memory allocations can get, and of its deferred memory once that is idle.
  * *ret_whole: bytes of whole segments, whole chunks and whole blocks, which can also go back to the driver.

@@ -5,10 +5,10 @@
 
 /* A large request gets a segment of its own, which goes back as a whole after the free. */
 #define OWN_LEAST    (64 * GP_MIB)
-#define OWN_DIVISION 32 /* of the reserved bytes */
+#define OWN_DIVISION 32 /* of what the context holds */
 
 /* Other requests also obtain memory for later ones: few driver calls at first, little waste later. */
-#define GROWTH_EARLY_DIVISION 4 /* of the reserved bytes, up to ... */
+#define GROWTH_EARLY_DIVISION 4 /* of what the context holds, up to ... */
 #define GROWTH_EARLY_MOST     (64 * GP_MIB)
 #define GROWTH_DIVISION       24
 #define GROWTH_MOST           (512 * GP_MIB)
@@ -32,12 +32,12 @@ static uint64_t maximum(uint64_t a, uint64_t b)
   return a > b ? a : b;
 }
 
-uint64_t gp_segment_size(uint64_t reserved, uint64_t bytes)
+uint64_t gp_segment_size(uint64_t held, uint64_t bytes)
 {
-  if (bytes >= OWN_LEAST && bytes >= reserved / OWN_DIVISION)
+  if (bytes >= OWN_LEAST && bytes >= held / OWN_DIVISION)
     return gp_round_up(bytes, GP_SEGMENT_STEP);
-  uint64_t early = minimum(reserved / GROWTH_EARLY_DIVISION, GROWTH_EARLY_MOST);
-  uint64_t growth = maximum(early, minimum(reserved / GROWTH_DIVISION, GROWTH_MOST));
+  uint64_t early = minimum(held / GROWTH_EARLY_DIVISION, GROWTH_EARLY_MOST);
+  uint64_t growth = maximum(early, minimum(held / GROWTH_DIVISION, GROWTH_MOST));
   if (bytes >= EQUAL_LEAST && bytes < growth)
     growth -= growth % bytes;
   return gp_round_up(maximum(bytes, growth), GP_SEGMENT_STEP);

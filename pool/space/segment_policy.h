@@ -12,10 +12,10 @@
 #define GP_SEGMENT_STEP (2 * GP_MIB)
 
 /*
- * Bytes of a new segment for a request of `bytes`, when the pool holds `reserved`; 0 if that overflows. No
- * lock.
+ * Bytes of a new segment for a request of `bytes`, when the context holds `held` (gp_segment_held); 0 if that
+ * overflows. No lock.
  */
-uint64_t gp_segment_size(uint64_t reserved, uint64_t bytes);
+uint64_t gp_segment_size(uint64_t held, uint64_t bytes);
 
 /* By how many bytes the pool holds more parts of segments than use has ever needed, slack included. */
 uint64_t gp_segment_spare_bytes(const gp_device_t *device);

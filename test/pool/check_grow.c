@@ -51,6 +51,22 @@ START_TEST(test_requests_share_a_segment)
 }
 END_TEST
 
+/* What other contexts of the device hold says nothing of what this one will need. */
+START_TEST(test_each_context_grows_by_its_own)
+{
+  const gp_driver_context_t other = fake_context(1, 0);
+  uint64_t address;
+
+  begin(2 * GP_GIB);
+  (void)allocate(GP_GIB);
+  uint64_t held = stats().reserved_bytes.current;
+  gp_context_t *second = gp_engine_context(engine, &other);
+  ck_assert_int_eq(gp_engine_alloc(engine, second, 1000, &address), 0);
+  ck_assert_uint_eq(stats().reserved_bytes.current - held, 2 * GP_MIB);
+  stop();
+}
+END_TEST
+
 /* What the device may still use is not joined into what is handed out. */
 START_TEST(test_freed_part_waits_for_the_device)
 {
@@ -546,6 +562,7 @@ int main(void)
   TCase *tests = tcase_create("all");
   tcase_add_test(tests, test_sizes_of_segments);
   tcase_add_test(tests, test_requests_share_a_segment);
+  tcase_add_test(tests, test_each_context_grows_by_its_own);
   tcase_add_test(tests, test_views_cover_the_segment);
   tcase_add_test(tests, test_second_frees_are_refused);
   tcase_add_test(tests, test_free_with_a_call_of_the_driver_stays_with_the_pool);

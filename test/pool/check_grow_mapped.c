@@ -67,6 +67,26 @@ START_TEST(test_memory_grows_in_one_place)
 }
 END_TEST
 
+/* What other contexts of the device hold says nothing of what this one will need. */
+START_TEST(test_each_context_grows_by_its_own)
+{
+  const gp_driver_context_t other = fake_context(1, 0);
+  uint64_t blocks[4], address;
+
+  begin(4 * GP_GIB);
+  for (int i = 0; i < 4; i++)
+    blocks[i] = allocate(256 * GP_MIB);
+  for (int i = 0; i < 4; i++)
+    ck_assert_int_eq(free_code(blocks[i]), 0);
+  synchronize();
+  uint64_t held = stats().reserved_bytes.current;
+  gp_context_t *second = gp_engine_context(engine, &other);
+  ck_assert_int_eq(gp_engine_alloc(engine, second, 1000, &address), 0);
+  ck_assert_uint_eq(stats().reserved_bytes.current - held, 2 * GP_MIB);
+  stop();
+}
+END_TEST
+
 /* One call lets the device use all that a request needed. */
 START_TEST(test_access_is_given_once_a_run)
 {
@@ -403,6 +423,7 @@ int main(void)
   tcase_add_test(tests, test_growth);
   tcase_add_test(tests, test_sizes_of_chunks);
   tcase_add_test(tests, test_memory_grows_in_one_place);
+  tcase_add_test(tests, test_each_context_grows_by_its_own);
   tcase_add_test(tests, test_access_is_given_once_a_run);
   tcase_add_test(tests, test_free_memory_moves);
   tcase_add_test(tests, test_refusal_leaves_everything);
