@@ -541,9 +541,13 @@ static __attribute__((noinline)) int alloc_invalid(gp_request_t *request)
 
 static inline __attribute__((always_inline)) void choose_cut(gp_request_t *request)
 {
-  request->is_cut = request->engine->type->cuts;
-  if (request->is_cut && request->size >= CUT_MOST_AFTER_EXPORT &&
-      atomic_load_explicit(&request->engine->has_exports, memory_order_relaxed)) {
+  request->is_cut = request->size <= request->engine->cut_most;
+  if (request->is_cut && !request->engine->type->cuts) {
+    uint64_t size = gp_round_up(request->requested, GP_BLOCK_GRANULE);
+    request->fit = (gp_fit_t){.least = request->requested, .fresh = size, .class_bytes = size, .most = size};
+    request->size = size;
+  } else if (request->is_cut && request->size >= CUT_MOST_AFTER_EXPORT &&
+             atomic_load_explicit(&request->engine->has_exports, memory_order_relaxed)) {
     uint64_t size = gp_round_up(request->size, CUT_MOST_AFTER_EXPORT);
     request->is_cut = size == 0;
     if (size != 0)

@@ -4,7 +4,7 @@
 
 gp_block_t *gp_cut_find_and_lock(gp_engine_t *engine, uint64_t address)
 {
-  if (!engine->type->cuts)
+  if (engine->cut_most == 0)
     return NULL;
   GP_DEVICE_EACH(engine, device)
   {
@@ -76,4 +76,9 @@ bool gp_engine_cut_block(gp_engine_t *engine, uint64_t address, uint64_t *ret_bl
   *ret_segment = block->segment->address;
   gp_lock_release(&block->context->device->lock);
   return true;
+}
+
+const char *gp_engine_uncut_setting(const gp_engine_t *engine)
+{
+  return engine->type->cuts ? "GPUPOOL_TYPE=round" : "GPUPOOL_SMALL=whole";
 }

@@ -192,7 +192,7 @@ int gp_grow(gp_engine_t *engine, gp_context_t *context, uint64_t requested, uint
   uint64_t held = gp_segment_held(context);
   gp_lock_release(&device->lock);
   uint64_t least = gp_round_up(bytes, GP_SEGMENT_STEP); /* 0, like size, if this overflows */
-  uint64_t size = gp_segment_size(held, bytes);
+  uint64_t size = engine->type->cuts ? gp_segment_size(held, bytes) : least;
   if (size > least && !gp_grow_leaves_enough(engine, context, size))
     size = least;
   for (size = size ? size : bytes;; size = size > least ? least : bytes) {

@@ -42,22 +42,39 @@ void gp_prewarm_init(gp_engine_t *engine, const gp_options_t *options)
     atomic_init(&engine->devices[i].prewarm.state, is_due ? GP_PREWARM_DUE : GP_PREWARM_DONE);
 }
 
-/* Bytes of a block for an entry of the list, as the type makes it; 0: rounding overflows. */
-static uint64_t block_bytes(const gp_engine_t *engine, uint64_t bytes, gp_fit_t *ret_fit)
+/* What an entry of the list asks for, as the type makes it. */
+typedef struct gp_wish {
+  uint64_t bytes; /* of one allocation; 0: rounding overflows */
+  uint64_t count;
+  bool is_cut; /* parts of it will be handed out */
+  gp_fit_t fit;
+} gp_wish_t;
+
+static gp_wish_t wish_of(const gp_engine_t *engine, unsigned entry)
 {
-  if (engine->type->cuts)
-    return gp_round_up(bytes, GP_DRIVER_PAGE);
-  return gp_type_fit(engine->type, &engine->type_config, bytes, ret_fit) ? ret_fit->fresh : 0;
+  uint64_t bytes = engine->prewarm_list.entries[entry].bytes;
+  gp_wish_t wish = {.count = engine->prewarm_list.entries[entry].count, .is_cut = bytes <= engine->cut_most};
+
+  if (wish.is_cut && !engine->type->cuts) { /* several in one segment */
+    uint64_t together = gp_round_up(wish.count * gp_round_up(bytes, GP_BLOCK_GRANULE), GP_DRIVER_PAGE);
+    wish.bytes = GP_DRIVER_PAGE;
+    wish.count = together / GP_DRIVER_PAGE;
+  } else if (wish.is_cut) {
+    wish.bytes = gp_round_up(bytes, GP_DRIVER_PAGE);
+  } else if (gp_type_fit(engine->type, &engine->type_config, bytes, &wish.fit)) {
+    wish.bytes = wish.fit.fresh;
+  }
+  return wish;
 }
 
 static uint64_t list_bytes(const gp_engine_t *engine)
 {
   uint64_t bytes = 0;
-  gp_fit_t fit;
 
-  for (unsigned i = 0; i < engine->prewarm_list.count; i++)
-    bytes += engine->prewarm_list.entries[i].count *
-             block_bytes(engine, engine->prewarm_list.entries[i].bytes, &fit);
+  for (unsigned i = 0; i < engine->prewarm_list.count; i++) {
+    const gp_wish_t wish = wish_of(engine, i);
+    bytes += wish.count * wish.bytes;
+  }
   return bytes;
 }
 
@@ -157,25 +174,23 @@ static int obtain_whole(gp_engine_t *engine, gp_context_t *context, const gp_fit
   return code;
 }
 
-/* One block of the list. */
-static gp_obstacle_t obtain(gp_engine_t *engine, gp_context_t *context, uint64_t wanted)
+/* One allocation for an entry of the list. */
+static gp_obstacle_t obtain(gp_engine_t *engine, gp_context_t *context, const gp_wish_t *wish)
 {
-  gp_fit_t fit;
-  uint64_t bytes = block_bytes(engine, wanted, &fit);
   bool by_limit = false;
   int code;
 
-  gp_obstacle_t obstacle = find_obstacle(engine, context, bytes);
+  gp_obstacle_t obstacle = find_obstacle(engine, context, wish->bytes);
   if (obstacle != NO_OBSTACLE)
     return obstacle;
   if (engine->type->maps)
-    code = gp_grow_mapped_ahead(engine, context, bytes, list_bytes(engine), &by_limit);
-  else if (engine->type->cuts)
-    code = gp_grow_ahead(engine, context, bytes, &by_limit);
+    code = gp_grow_mapped_ahead(engine, context, wish->bytes, list_bytes(engine), &by_limit);
+  else if (wish->is_cut)
+    code = gp_grow_ahead(engine, context, wish->bytes, &by_limit);
   else
-    code = obtain_whole(engine, context, &fit, &by_limit);
+    code = obtain_whole(engine, context, &wish->fit, &by_limit);
   if (code == 0)
-    context->device->prewarm.obtained += bytes;
+    context->device->prewarm.obtained += wish->bytes;
   return code == 0 ? NO_OBSTACLE : by_limit ? OBSTACLE_LIMIT : OBSTACLE_DRIVER;
 }
 
@@ -185,14 +200,15 @@ static bool go_on(gp_engine_t *engine, gp_context_t *context)
   gp_prewarm_t *prewarm = &context->device->prewarm;
 
   while (prewarm->entry < engine->prewarm_list.count) {
+    const gp_wish_t wish = wish_of(engine, prewarm->entry);
     if (!gp_engine_enter(engine))
       return false;
-    gp_obstacle_t obstacle = obtain(engine, context, engine->prewarm_list.entries[prewarm->entry].bytes);
+    gp_obstacle_t obstacle = obtain(engine, context, &wish);
     gp_engine_leave(engine);
     if (obstacle != NO_OBSTACLE && !prewarm->why)
       prewarm->why = obstacles[obstacle];
     /* A size that does not fit now will not fit the next time; smaller blocks may. */
-    if (obstacle != NO_OBSTACLE || ++prewarm->done == engine->prewarm_list.entries[prewarm->entry].count) {
+    if (obstacle != NO_OBSTACLE || ++prewarm->done == wish.count) {
       prewarm->entry++;
       prewarm->done = 0;
     }

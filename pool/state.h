@@ -261,7 +261,7 @@ typedef enum gp_prewarm_state {
 typedef struct gp_prewarm {
   _Atomic(gp_prewarm_state_t) state;
   unsigned entry;    /* index of the next one in engine->prewarm_list, and ... */
-  uint32_t done;     /* ... how many of its blocks have been obtained */
+  uint32_t done;     /* ... how many allocations for it have been made */
   uint64_t obtained; /* bytes so far */
   const char *why;   /* the first reason for leaving something out; NULL: nothing was */
 } gp_prewarm_t;
@@ -420,6 +420,8 @@ struct gp_engine {
   gp_address_map_t blocks;
   gp_address_map_t pages; /* pages that small allocations share, see space/account.c */
   gp_forwarded_table_t forwarded;
+
+  uint64_t cut_most; /* requests of up to this many bytes get parts of segments: 0: none, UINT64_MAX: all */
 
   /* Stream-ordered memory */
   bool keeps_ordered;  /* GPUPOOL_ASYNC */

@@ -112,7 +112,8 @@ static bool is_inside_segment(CUdeviceptr pointer)
       !gp_engine_cut_block(engine, (uint64_t)pointer, &block, &segment) || block == segment)
     return false;
   gp_log(GP_LOG_ERROR,
-      "cuIpcGetMemHandle: memory of type segment that is not a whole allocation of the driver cannot be shared with other processes; set GPUPOOL_TYPE=round");
+      "cuIpcGetMemHandle: a part of a larger allocation of the driver cannot be shared with other processes; set %s",
+      gp_engine_uncut_setting(engine));
   return true;
 }
 

@@ -19,7 +19,7 @@ static uint64_t cached_bytes(const gp_device_t *device)
 /* Bytes in parts of segments that use has never needed; mapped memory moves instead. */
 static uint64_t segment_spare_bytes(const gp_engine_t *engine, const gp_device_t *device)
 {
-  return engine->type->cuts && !engine->type->maps ? gp_segment_spare_bytes(device) : 0;
+  return engine->cut_most > 0 && !engine->type->maps ? gp_segment_spare_bytes(device) : 0;
 }
 
 static uint64_t spare_bytes(const gp_engine_t *engine, const gp_device_t *device)
@@ -91,7 +91,7 @@ bool gp_surplus_awaits_drain(const gp_engine_t *engine, const gp_device_t *devic
   bool is_time = engine->idle_release_ns != UINT64_MAX &&
                  now_ns - device->drained_ns >= engine->idle_release_ns / LOOKS_BEFORE_EXPIRY;
   bool may_be_spare =
-      (engine->type->cuts && atomic_load_explicit(&engine->has_exports, memory_order_relaxed)) ||
+      (engine->cut_most > 0 && atomic_load_explicit(&engine->has_exports, memory_order_relaxed)) ||
       spare_bytes(engine, device) > 0;
   return is_time || may_be_spare || cached_bytes(device) + deferred > engine->max_cached ||
          device->wanted_back > 0 || gp_device_is_over_limit(device);
@@ -144,7 +144,7 @@ gp_block_t *gp_surplus_next(gp_engine_t *engine, gp_context_t *context, uint64_t
   else if (is_expired(engine, oldest, now_ns))
     *ret_reason = GP_TRIM_IDLE;
   else
-    return engine->type->cuts && has_spare(engine, device) ? spare_of(engine, context, ret_reason) : NULL;
+    return engine->cut_most > 0 && has_spare(engine, device) ? spare_of(engine, context, ret_reason) : NULL;
   return whole ? whole : gp_mapped_cut_out(engine, context, atomic_load(&engine->covered), true);
 }
 

@@ -87,6 +87,7 @@ typedef struct gp_options {
 
 /* Choices by their order in options.def, for code that asks. */
 enum { GP_TYPE_ROUND, GP_TYPE_NAIVE, GP_TYPE_UNPOOLED, GP_TYPE_SEGMENT, GP_TYPE_VMM };
+enum { GP_SMALL_WHOLE, GP_SMALL_CUT };
 enum { GP_ASYNC_POOL, GP_ASYNC_PLAIN, GP_ASYNC_DRIVER };
 enum { GP_REUSE_AUTO, GP_REUSE_CONTEXT, GP_REUSE_SINGLE, GP_REUSE_STRICT };
 enum { GP_FILL_OFF, GP_FILL_ZERO, GP_FILL_POISON };

@@ -30,6 +30,7 @@ bool gp_profile_has(gp_option_id_t id)
   case GP_OPTION_round_cutoff:
   case GP_OPTION_page:
   case GP_OPTION_large_round:
+  case GP_OPTION_small:
   case GP_OPTION_prewarm:
   case GP_OPTION_max_deferred: return true;
   default: return false;

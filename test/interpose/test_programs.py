@@ -60,10 +60,10 @@ class Programs(PreloadCase):
 
     def test_exported_memory_goes_to_the_driver(self):
         ways = ("ipc", 1), ("tokens", 1), ("token-list", 1), ("sync", 1), ("none", 0)
-        for kind, (way, frees) in itertools.product(("round", "segment"), ways):
-            with self.subTest(way=way, kind=kind):
+        for settings, (way, frees) in itertools.product(({}, {"TYPE": "segment"}, {"SMALL": "cut"}), ways):
+            with self.subTest(way=way, **settings):
                 plain = self.run_program("exports", way, preload=None)
-                run = self.run_program("exports", way, TYPE=kind)
+                run = self.run_program("exports", way, **settings)
                 self.assertEqual((run.status, run.out), (plain.status, plain.out))
                 self.assertEqual(run.out, way + ": 0\n")
                 self.assertEqual(run.calls().get("cuMemFree_v2", 0), frees)
@@ -74,10 +74,11 @@ class Programs(PreloadCase):
         natively = "small: 0\nlarge: 0\n"
         self.assertEqual(self.run_program("exports", "behind", preload=None).out, natively)
         self.assertEqual(self.run_program("exports", "behind", TYPE="round").out, natively)
-        run = self.run_program("exports", "behind", TYPE="segment")
-        self.assertEqual((run.status, run.out), (0, "small: 1\nlarge: 0\n"))
-        self.assertEqual([line for line in run.messages if "set GPUPOOL_TYPE=round" in line], run.messages)
-        self.assertEqual(len(run.messages), 1)
+        for settings, remedy in ({"TYPE": "segment"}, "TYPE=round"), ({"SMALL": "cut"}, "SMALL=whole"):
+            run = self.run_program("exports", "behind", **settings)
+            self.assertEqual((run.status, run.out), (0, "small: 1\nlarge: 0\n"))
+            self.assertEqual([line for line in run.messages if "set GPUPOOL_" + remedy in line], run.messages)
+            self.assertEqual(len(run.messages), 1)
 
     def test_mapped_memory_is_not_exported(self):
         """As the driver refuses it for such memory; what is asked for after the first attempt can be exported."""
@@ -90,8 +91,8 @@ class Programs(PreloadCase):
         self.assertEqual((run.status, run.out), (0, "small: 1\nlarge: 0\n"))
 
     def test_second_free_of_cut_memory_is_refused(self):
-        for kind in ("round", "segment", "vmm"):
-            run = self.run_program("freed_twice", TYPE=kind)
+        for settings in {}, {"TYPE": "segment"}, {"TYPE": "vmm"}, {"SMALL": "cut"}:
+            run = self.run_program("freed_twice", **settings)
             self.assertEqual((run.status, run.out), (0, "first: 0, second: 1\n"))
             self.assertNotIn("cuMemFree_v2", run.calls())
 

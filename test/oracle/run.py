@@ -42,6 +42,7 @@ import time
 # behind it). A mode that the library does not know is left out.
 MODES = {"strict": False, "context": False, "single": True, "auto": True}
 TYPES = ("round", "naive", "segment", "vmm", "unpooled")
+CUT = "round cut"  # small requests cut (GPUPOOL_SMALL)
 DRIVERS = {"11080": "11.8", "12040": "12.4", "12050": "12.5", "13000": "13.0"}
 ORDERED_DRIVERS = {"11020": "11.2", "12040": "12.4", "12050": "12.5", "13000": "13.0"}  # 11.2 brought cudaMallocAsync
 NEWER_DRIVERS = {"14000": "14.0"}
@@ -175,7 +176,8 @@ class Runner:
         env.update(LD_LIBRARY_PATH=os.path.join(self.folder, row.driver) + ":" + self.sim, SIMCUDA_ORACLE="1",
                    SIMCUDA_DEVICES="2")
         if row.preload:
-            env.update(LD_PRELOAD=(env.get("LD_PRELOAD", "") + ":" + row.preload).lstrip(":"), GPUPOOL_TYPE=row.pool,
+            env.update(LD_PRELOAD=(env.get("LD_PRELOAD", "") + ":" + row.preload).lstrip(":"),
+                       GPUPOOL_TYPE=row.pool.split()[0], GPUPOOL_SMALL="cut" if row.pool == CUT else "whole",
                        GPUPOOL_REUSE=row.mode, GPUPOOL_SNAPSHOT_AT="none")
             env.update(self.settings)
             if "GPUPOOL_FILL" in env:
@@ -352,6 +354,7 @@ def rows_of(runner, library, drivers):
         if runner.knows(library, mode):
             rows += [Row(driver, library, pool, mode, deferred) for driver in drivers for pool in TYPES
                      for deferred in DEFERRED if pool != "unpooled" or deferred == "large"]
+            rows += [Row(driver, library, CUT, mode, "small") for driver in some_of(drivers)]
     return rows
 
 

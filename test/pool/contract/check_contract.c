@@ -18,30 +18,33 @@
 
 typedef struct config {
   const char *name;
-  const char *settings[5];
+  const char *settings[6];
   bool with_fence;
 } config_t;
 
 #define TYPE(type) "GPUPOOL_TYPE=" type
-#define CONFIGS(type)                                                                                        \
-  {type " context fence", {TYPE(type), NULL}, true}, {type " context no fence", {TYPE(type), NULL}, false},  \
-      {type " strict", {TYPE(type), "GPUPOOL_REUSE=strict", NULL}, true},                                    \
-      {type " tight",                                                                                        \
-          {TYPE(type), "GPUPOOL_LIMIT=48MiB", "GPUPOOL_MAX_DEFERRED=1MiB", "GPUPOOL_RESERVE=0", NULL},       \
+/* name, and the settings that choose the pool */
+#define CONFIGS(name, ...)                                                                                   \
+  {name " context fence", {__VA_ARGS__, NULL}, true},                                                        \
+      {name " context no fence", {__VA_ARGS__, NULL}, false},                                                \
+      {name " strict", {__VA_ARGS__, "GPUPOOL_REUSE=strict", NULL}, true},                                   \
+      {name " tight",                                                                                        \
+          {__VA_ARGS__, "GPUPOOL_LIMIT=48MiB", "GPUPOOL_MAX_DEFERRED=1MiB", "GPUPOOL_RESERVE=0", NULL},      \
           true},                                                                                             \
-      {type " prewarmed", {TYPE(type), "GPUPOOL_PREWARM=3MiB*8,70000*9,20MiB", "GPUPOOL_RESERVE=0", NULL},   \
+      {name " prewarmed", {__VA_ARGS__, "GPUPOOL_PREWARM=3MiB*8,70000*9,20MiB", "GPUPOOL_RESERVE=0", NULL},  \
           true},                                                                                             \
-      {type " filled", {TYPE(type), "GPUPOOL_FILL=zero", "GPUPOOL_RESERVE=0", NULL}, true},                  \
+      {name " filled", {__VA_ARGS__, "GPUPOOL_FILL=zero", "GPUPOOL_RESERVE=0", NULL}, true},                 \
   {                                                                                                          \
-    type " trimming", {TYPE(type), "GPUPOOL_MAX_CACHED=8MiB", "GPUPOOL_IDLE_RELEASE=1", NULL}, true          \
+    name " trimming", {__VA_ARGS__, "GPUPOOL_MAX_CACHED=8MiB", "GPUPOOL_IDLE_RELEASE=1", NULL}, true         \
   }
 
 static const config_t configs[] = {
-    CONFIGS("round"),
-    CONFIGS("naive"),
-    CONFIGS("unpooled"),
-    CONFIGS("segment"),
-    CONFIGS("vmm"),
+    CONFIGS("round", TYPE("round")),
+    CONFIGS("naive", TYPE("naive")),
+    CONFIGS("unpooled", TYPE("unpooled")),
+    CONFIGS("segment", TYPE("segment")),
+    CONFIGS("vmm", TYPE("vmm")),
+    CONFIGS("small cut", TYPE("round"), "GPUPOOL_SMALL=cut"),
     {"round budget", {"GPUPOOL_SLACK=0", "GPUPOOL_RESERVE=0", NULL}, true},
     {"naive budget", {TYPE("naive"), "GPUPOOL_SLACK=1MiB", NULL}, true},
     {"round mxnet", {"GPUPOOL_ROUND_DIVISIONS=1", "GPUPOOL_ROUND_CUTOFF=20", NULL}, true},
