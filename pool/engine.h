@@ -408,6 +408,7 @@ typedef struct gp_block_view {
   gp_block_state_t state;
   bool tainted;
   bool has_stream;
+  bool is_cut; /* part of a larger allocation or of mapped memory */
 } gp_block_view_t;
 
 /*

@@ -189,7 +189,7 @@ int gp_grow(gp_engine_t *engine, gp_context_t *context, uint64_t requested, uint
 
   gp_assert(!gp_holds_engine_lock());
   gp_lock_take(&device->lock);
-  uint64_t held = gp_segment_held(context);
+  uint64_t held = engine->type->cuts ? gp_segment_held(context) : 0;
   gp_lock_release(&device->lock);
   uint64_t least = gp_round_up(bytes, GP_SEGMENT_STEP); /* 0, like size, if this overflows */
   uint64_t size = engine->type->cuts ? gp_segment_size(held, bytes) : least;

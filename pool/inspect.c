@@ -100,7 +100,8 @@ static gp_block_view_t view_of(const gp_block_t *block)
       .refs = block->refs,
       .origin = is_unowned ? GP_ORIGIN_NONE : block->origin,
       .state = view_state(state),
-      .tainted = block->tainted};
+      .tainted = block->tainted,
+      .is_cut = segment != NULL};
 }
 
 /* A part of a range that has no memory, or none yet. */

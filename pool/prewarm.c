@@ -53,16 +53,18 @@ typedef struct gp_wish {
 static gp_wish_t wish_of(const gp_engine_t *engine, unsigned entry)
 {
   uint64_t bytes = engine->prewarm_list.entries[entry].bytes;
-  gp_wish_t wish = {.count = engine->prewarm_list.entries[entry].count, .is_cut = bytes <= engine->cut_most};
+  gp_wish_t wish = {.count = engine->prewarm_list.entries[entry].count};
 
-  if (wish.is_cut && !engine->type->cuts) { /* several in one segment */
+  uint64_t size = gp_type_fit(engine->type, &engine->type_config, bytes, &wish.fit) ? wish.fit.fresh : 0;
+  wish.is_cut = size <= engine->cut_most; /* as choose_cut in alloc.c has it */
+  if (size == 0) {
+    return wish;
+  } else if (wish.is_cut && !engine->type->cuts) { /* several in one segment */
     uint64_t together = gp_round_up(wish.count * gp_round_up(bytes, GP_BLOCK_GRANULE), GP_DRIVER_PAGE);
     wish.bytes = GP_DRIVER_PAGE;
     wish.count = together / GP_DRIVER_PAGE;
-  } else if (wish.is_cut) {
-    wish.bytes = gp_round_up(bytes, GP_DRIVER_PAGE);
-  } else if (gp_type_fit(engine->type, &engine->type_config, bytes, &wish.fit)) {
-    wish.bytes = wish.fit.fresh;
+  } else {
+    wish.bytes = wish.is_cut ? gp_round_up(bytes, GP_DRIVER_PAGE) : size;
   }
   return wish;
 }

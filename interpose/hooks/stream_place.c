@@ -7,7 +7,7 @@ static bool is_handle(CUstream stream)
   return stream && stream != CU_STREAM_LEGACY && stream != CU_STREAM_PER_THREAD;
 }
 
-/* The event must be of the stream's context. An event may be destroyed before it has passed
+/* The event must be of the stream's context, which is current. An event may be destroyed before it has passed
  * (cuda.h at cuEventDestroy). */
 static CUresult record(CUstream stream)
 {
@@ -24,7 +24,7 @@ static CUresult record(CUstream stream)
 CUresult gp_stream_take_place(CUstream stream, bool per_thread)
 {
   CUstreamCaptureStatus status;
-  CUcontext context;
+  CUcontext context, current = NULL;
 
   if (!stream)
     stream = per_thread ? CU_STREAM_PER_THREAD : CU_STREAM_LEGACY;
@@ -36,8 +36,11 @@ CUresult gp_stream_take_place(CUstream stream, bool per_thread)
   if (!is_handle(stream))
     return record(stream);
   result = GP_REAL_CALL(cuStreamGetCtx, stream, &context);
-  if (result == CUDA_SUCCESS)
-    result = GP_REAL_CALL(cuCtxPushCurrent_v2, context);
+  if (result != CUDA_SUCCESS)
+    return result;
+  if (GP_REAL_CALL(cuCtxGetCurrent, &current) == CUDA_SUCCESS && current == context)
+    return record(stream);
+  result = GP_REAL_CALL(cuCtxPushCurrent_v2, context);
   if (result != CUDA_SUCCESS)
     return result;
   result = record(stream);

@@ -59,8 +59,9 @@ static inline void *gp_real_get(gp_function_t function)
  */
 #define GP_REAL_CALL(symbol, ...) (GP_REAL(symbol) ? GP_REAL(symbol)(__VA_ARGS__) : CUDA_ERROR_NOT_FOUND)
 
-/* Pops a context that the library has pushed in this thread. The driver's call may return errors of earlier
- * work (cuda.h at cuCtxPopCurrent), popped or not: if the context stayed, the program would go on in it. */
+/* Pops a context that the library has pushed in this thread, where another one was current. The driver's call
+ * may return errors of earlier work (cuda.h at cuCtxPopCurrent), popped or not: if the context stayed, the
+ * program would go on in it. */
 void gp_real_pop_context(CUcontext pushed);
 
 /* True for "cu" and a capital letter, which excludes cublas, cudnn and curl before any

@@ -66,7 +66,8 @@ uint64_t gp_segment_held(const gp_context_t *context);
 
 /*
  * How much of the context's idle memory allocations can get, and of its deferred memory once that is idle.
- * *ret_whole: bytes of whole segments, whole chunks and whole blocks, which can also go back to the driver.
+ * *ret_whole: bytes of whole segments, whole chunks and whole blocks, which can also go back to the driver;
+ * not of small blocks that may share pages with memory in use.
  * *ret_largest: bytes of the largest piece of an open segment or of a range. Looks at every block.
  */
 void gp_segment_measure(const gp_context_t *context, uint64_t *ret_whole, uint64_t *ret_largest);

@@ -185,7 +185,11 @@ class FalseAnswers(PreloadCase):
     def test_the_programs_context_stays_current(self):
         plain = self.run_program("two_contexts", preload=None)
         for settings in {"MAX_DEFERRED": "0"}, {"ASYNC": "plain"}:
-            pops = self.run_program("two_contexts", **settings).calls()["cuCtxPopCurrent_v2"]
+            whole = self.run_program("two_contexts", log=True, **settings)
+            pops = whole.calls()["cuCtxPopCurrent_v2"]
+            with open(whole.log) as file:  # a pop that fails later would take the program's own entry
+                steps = re.findall(r"^cuCtx(Get|Set|Push)Current\S* (c\d+)=0$", file.read(), re.M)
+            self.assertEqual([step for before, step in zip(steps, steps[1:]) if step == ("Push", before[1])], [])
             for n, code in itertools.product(range(1, pops + 1), self.ENDED):
                 run = self.run_program("two_contexts", SIMCUDA_FAIL="cuCtxPopCurrent_v2:%s@%d" % (code, n), **settings)
                 self.assertEqual((run.status, run.out), (0, plain.out), "pop %d, code %s, %s" % (n, code, settings))

@@ -59,6 +59,20 @@ START_TEST(test_small_parts)
 }
 END_TEST
 
+/* Only those that would be cut: the type may round a small size up to a large one. */
+START_TEST(test_small_sizes_of_large_blocks)
+{
+  begin(SETTINGS("GPUPOOL_SMALL=cut", "GPUPOOL_ROUND_DIVISIONS=1", "GPUPOOL_PAGE=4MiB",
+            "GPUPOOL_PREWARM=900KiB*3"),
+      GP_GIB);
+  for (int i = 0; i < 3; i++)
+    (void)allocate(900 * GP_KIB);
+  ck_assert_uint_eq(stats().driver_allocs, 3);
+  ck_assert_uint_eq(stats().cache_misses, 0);
+  stop();
+}
+END_TEST
+
 static int looks;
 
 static void look(void *self)
@@ -332,6 +346,7 @@ int main(void)
   TCase *tests = tcase_create("prewarm");
   tcase_add_test(tests, test_whole_blocks);
   tcase_add_test(tests, test_small_parts);
+  tcase_add_test(tests, test_small_sizes_of_large_blocks);
   tcase_add_test(tests, test_libraries_are_looked_for_outside_of_announced_calls);
   tcase_add_test(tests, test_naive_blocks);
   tcase_add_test(tests, test_segments_are_cut);

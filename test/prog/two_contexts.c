@@ -62,6 +62,8 @@ int main(void)
   CALL(cuMemsetD8_v2(next, 2, BYTES));
   CALL(cuStreamSynchronize(stream));
   CALL(cuMemcpyDtoH_v2(host, copied, sizeof(host)));
+  CALL(cuMemFreeAsync(next, stream));
+  expect_current(first);
   printf("the copy holds %d\n", host[0]);
   return host[0] != 1;
 }

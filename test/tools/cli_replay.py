@@ -61,6 +61,23 @@ class Replay(Reports):
         self.assertEqual(result["warm"]["devices"][0]["cache_hits"], 2)
         self.assertGreater(result["cold"]["cost_ns"], 80000)
 
+    def test_a_free_that_makes_all_idle_behind_an_allocation(self):
+        """It takes nothing from what the allocation knew."""
+        program = Requests()
+        blocks = [program.alloc(4 * MIB) for _ in range(12)]
+        last = [program.alloc(8 * MIB) for _ in range(2)]
+        first = program.live[blocks[0]]["address"]
+        for block in blocks:
+            program.free(block, complete=False)
+        program.complete(blocks[0])
+        program.alloc(4 * MIB, address=first)
+        program.free(last[0], complete=False)
+        for block in blocks[1:]:
+            program.complete(block)
+        program.free(last[1], complete=False)
+        figures = self.cold(program.snapshot())
+        self.assertEqual((figures["cache_hits"], figures["cache_misses"]), (1, 14))
+
     def test_every_type(self):
         results = self.replay(rows("1+32", "1-", "2+16"), "--type", "all")["results"]
         self.assertEqual([result["type"] for result in results], list(KINDS))

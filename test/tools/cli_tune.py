@@ -183,9 +183,25 @@ class Tune(Reports):
 
     def test_nothing_to_prewarm(self):
         trace = self.write("trace.csv", rows("1+2", "1-"))
-        arguments = ["tune", "--type", "round", "--max-cached", "0", "--with-prewarm", trace]
-        self.assertIn("\nNothing to prewarm: ", self.run_tool(*arguments).stdout)
-        self.assertIsNone(json.loads(self.run_tool(*arguments, "--json").stdout)["prewarmed"])
+        for kind in "round", "segment", "vmm":
+            arguments = ["--type", kind, "--max-cached", "0", "--with-prewarm", trace]
+            self.assertIn("\nNothing to prewarm: ", self.run_tool("tune", *arguments).stdout)
+            found = self.tune(*arguments)
+            self.assertIsNone(found["prewarmed"])
+            self.assertNotIn("GPUPOOL_PREWARM", found["settings"])
+
+    def test_prewarm_of_small_requests_that_are_cut(self):
+        for steps in [], ["%d-" % i for i in range(1, 41)]:
+            trace = self.write("small.csv", rows(*["%d+0.3" % i for i in range(1, 41)], "100+8", *steps))
+            found = self.tune("--type", "round", "--small", "cut", "--with-prewarm", trace)
+            self.assertEqual(found["settings"]["GPUPOOL_PREWARM"], "8MiB,1MiB*14")
+            self.assertEqual((found["prewarmed"]["held"], found["prewarmed"]["early_calls"]),
+                             (found["best"]["held"], found["best"]["calls"]))
+
+    def test_prewarm_of_blocks_beyond_the_option(self):
+        trace = self.write("large.csv", "op,id,size,stream\nA,1,%d,0\nA,2,4194304,0\n" % (2 << 40))
+        found = self.tune("--type", "round", "--with-prewarm", trace)
+        self.assertEqual(found["settings"]["GPUPOOL_PREWARM"], "4MiB")
 
     def test_prewarm_of_many_sizes(self):
         """What the option cannot hold is left out: of the smallest sizes."""

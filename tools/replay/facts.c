@@ -76,6 +76,8 @@ static bool learn(
     return true;
   if (finder->is_by_context && finder->is_open && last && begin < last->end) {
     last->begin = begin;
+    if (is_drained && last->end != finder->last_free) /* of an allocation, which it still explains */
+      return add_fact(finder, begin, end, true);
     if (is_drained) { /* by the free that this fact came before */
       last->end = end;
       last->is_drained = true;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "pool/space/size_classes.h"
 #include "pool/util/block_list.h"
 #include "pool/util/size.h"
 
@@ -28,24 +29,33 @@ static int by_sum(const void *a, const void *b)
   return sums[0] != sums[1] ? (sums[0] < sums[1]) - (sums[0] > sums[1]) : by_bytes(a, b);
 }
 
-static bool is_prewarmed(const gp_block_view_t *view, bool is_cut)
+/* GPUPOOL_PREWARM makes such memory. */
+static bool is_prewarmed(const gp_block_view_t *view)
 {
-  return view->context != 0 && (is_cut || view->size == view->segment_size);
+  return view->context != 0 && view->segment_size <= GP_BLOCK_LIST_BYTES;
 }
 
-/* Adds the sizes of a device's blocks to list[0..*count), which has room for them. */
+/* Adds the sizes of a device's blocks to list[0..*count), which has room for them. Small requests that share
+ * a segment become as many of a size that share it, too. */
 static void add_device(sizes_t *list, size_t *count, const gp_block_view_t *views, size_t view_count)
 {
   size_t first = *count;
+  uint64_t segment = 0; /* its blocks come one after the other */
 
-  for (size_t i = 0; i < view_count; i++)
-    if (is_prewarmed(&views[i], false))
+  for (size_t i = 0; i < view_count; i++) {
+    if (!is_prewarmed(&views[i]) || (views[i].is_cut && views[i].segment_address == segment))
+      continue;
+    segment = views[i].is_cut ? views[i].segment_address : 0;
+    if (views[i].is_cut)
+      list[(*count)++] = (sizes_t){GP_DRIVER_SHARED_MAX, views[i].segment_size / GP_DRIVER_SHARED_MAX};
+    else
       list[(*count)++] = (sizes_t){views[i].size, 1};
+  }
   qsort(list + first, *count - first, sizeof(*list), by_bytes);
   size_t end = first;
   for (size_t i = first; i < *count; i++) {
     if (end > first && list[end - 1].bytes == list[i].bytes)
-      list[end - 1].count++;
+      list[end - 1].count += list[i].count;
     else
       list[end++] = list[i];
   }
@@ -126,8 +136,8 @@ static uint64_t amount_of(const gp_block_view_t *views, size_t count)
 {
   uint64_t bytes = 0;
   for (size_t i = 0; i < count; i++)
-    bytes += is_prewarmed(&views[i], true) ? views[i].size : 0;
-  return bytes;
+    bytes += views[i].context != 0 ? views[i].size : 0;
+  return bytes < GP_BLOCK_LIST_BYTES ? bytes : GP_BLOCK_LIST_BYTES;
 }
 
 bool gp_prewarm_list(const gp_final_blocks_t *blocks, bool is_cut, char *text, size_t capacity)
@@ -140,10 +150,10 @@ bool gp_prewarm_list(const gp_final_blocks_t *blocks, bool is_cut, char *text, s
     most = amount > most ? amount : most;
     count += blocks->counts[device];
   }
-  if (is_cut) {
+  if (is_cut && most > 0)
     print_size(most, text, capacity);
+  if (is_cut)
     return most > 0;
-  }
   sizes_t *list = calloc(count + 1, sizeof(*list));
   bool good = list && print_list(blocks, list, text, capacity);
   free(list);
