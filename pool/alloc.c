@@ -539,21 +539,24 @@ static __attribute__((noinline)) int alloc_invalid(gp_request_t *request)
  * blocks are such allocations. */
 #define CUT_MOST_AFTER_EXPORT (2 * GP_MIB)
 
+/* Only blocks of that size serve it, and parts that are cut to it. */
+static void set_size(gp_request_t *request, uint64_t size)
+{
+  request->fit = (gp_fit_t){.least = request->requested, .fresh = size, .class_bytes = size, .most = size};
+  request->size = size;
+}
+
 static inline __attribute__((always_inline)) void choose_cut(gp_request_t *request)
 {
   request->is_cut = request->size <= request->engine->cut_most;
   if (request->is_cut && !request->engine->type->cuts) {
-    uint64_t size = gp_round_up(request->requested, GP_BLOCK_GRANULE);
-    request->fit = (gp_fit_t){.least = request->requested, .fresh = size, .class_bytes = size, .most = size};
-    request->size = size;
+    set_size(request, gp_round_up(request->requested, GP_BLOCK_GRANULE));
   } else if (request->is_cut && request->size >= CUT_MOST_AFTER_EXPORT &&
              atomic_load_explicit(&request->engine->has_exports, memory_order_relaxed)) {
     uint64_t size = gp_round_up(request->size, CUT_MOST_AFTER_EXPORT);
     request->is_cut = size == 0;
     if (size != 0)
-      request->fit =
-          (gp_fit_t){.least = request->requested, .fresh = size, .class_bytes = size, .most = size};
-    request->size = request->fit.fresh;
+      set_size(request, size);
   }
 }
 
