@@ -8,18 +8,12 @@
 
 #include "pool/space/size_classes.h"
 #include "pool/util/lock.h"
-
-/* Not Check's asserts: those allocate host memory, which some tests make fail. */
-#define REQUIRE(condition)                                                                                   \
-  do {                                                                                                       \
-    if (!(condition))                                                                                        \
-      abort();                                                                                               \
-  } while (0)
+#include "test/pool/fake_driver_parts.h"
 
 /* The work of one allocation by every context that used it. */
 static uint64_t (*works)[FAKE_CONTEXTS];
 
-static void enter(fake_driver_t *driver)
+void fake_enter(fake_driver_t *driver)
 {
   REQUIRE(gp_locks_held() == 0); /* always, in a build without asserts */
   if (driver->locked)
@@ -30,13 +24,13 @@ static void enter(fake_driver_t *driver)
       driver->completed[i] = driver->submitted[i];
 }
 
-static void leave(fake_driver_t *driver)
+void fake_leave(fake_driver_t *driver)
 {
   if (driver->locked)
     pthread_mutex_unlock(&driver->mutex);
 }
 
-static bool must_fail(fake_driver_t *driver, fake_call_t call)
+bool fake_must_fail(fake_driver_t *driver, fake_call_t call)
 {
   driver->count[call]++;
   driver->calls++;
@@ -80,8 +74,8 @@ static int allocate(
 {
   int code = 0;
 
-  enter(driver);
-  if (must_fail(driver, call))
+  fake_enter(driver);
+  if (fake_must_fail(driver, call))
     code = driver->fail_code;
   else if (bytes == 0)
     code = FAKE_INVALID_VALUE;
@@ -97,7 +91,7 @@ static int allocate(
     if (driver->used > driver->peak)
       driver->peak = driver->used;
   }
-  leave(driver);
+  fake_leave(driver);
   return code;
 }
 
@@ -135,8 +129,8 @@ static int fake_free_ordered(
   int code = 0;
 
   REQUIRE(context->handle && stream != 0);
-  enter(driver);
-  if (must_fail(driver, FAKE_FREE_ORDERED)) {
+  fake_enter(driver);
+  if (fake_must_fail(driver, FAKE_FREE_ORDERED)) {
     code = driver->fail_code;
   } else {
     int i = find(driver, address);
@@ -144,7 +138,7 @@ static int fake_free_ordered(
     if (i >= 0)
       take_out(driver, i);
   }
-  leave(driver);
+  fake_leave(driver);
   return code;
 }
 
@@ -154,8 +148,8 @@ static int fake_enter_stream(void *self, const gp_driver_context_t *context, uin
   int code = 0;
 
   REQUIRE(context->handle);
-  enter(driver);
-  if (must_fail(driver, FAKE_ENTER_STREAM)) {
+  fake_enter(driver);
+  if (fake_must_fail(driver, FAKE_ENTER_STREAM)) {
     code = driver->fail_code;
   } else {
     if (!*event) {
@@ -165,7 +159,7 @@ static int fake_enter_stream(void *self, const gp_driver_context_t *context, uin
     driver->entered = stream;
     **(uint64_t **)event = driver->submitted[context_index(context)];
   }
-  leave(driver);
+  fake_leave(driver);
   return code;
 }
 
@@ -182,13 +176,13 @@ static int fake_free(void *self, const gp_driver_context_t *context, uint64_t ad
   fake_driver_t *driver = self;
   int code = 0;
 
-  enter(driver);
+  fake_enter(driver);
   for (int i = 0; context->handle && i < FAKE_CONTEXTS; i++)
     if (is_busy(driver, i)) {
       driver->busy_frees++;
       break;
     }
-  if (must_fail(driver, FAKE_FREE)) {
+  if (fake_must_fail(driver, FAKE_FREE)) {
     code = driver->fail_code;
   } else {
     int i = find(driver, address);
@@ -201,7 +195,7 @@ static int fake_free(void *self, const gp_driver_context_t *context, uint64_t ad
       take_out(driver, i);
     }
   }
-  leave(driver);
+  fake_leave(driver);
   return code;
 }
 
@@ -210,7 +204,7 @@ static bool is_done(const fake_driver_t *driver, const fake_use_t *use)
   return use->work <= driver->completed[use->context];
 }
 
-static bool is_any_in_use(const fake_driver_t *driver, uint64_t address, uint64_t bytes)
+bool fake_work_is_pending(const fake_driver_t *driver, uint64_t address, uint64_t bytes)
 {
   bool in_use = false;
 
@@ -221,216 +215,18 @@ static bool is_any_in_use(const fake_driver_t *driver, uint64_t address, uint64_
   return in_use;
 }
 
-/*
- * Mapped memory.
- */
-
-#define FAKE_STEP   UINT64_C(0x200000)
-#define FAKE_RANGES UINT64_C(0x100000000000) /* ranges begin at multiples of it */
-
-static fake_physical_t *physical_of(fake_driver_t *driver, uint64_t handle)
-{
-  for (int i = 0; i < driver->physical_count; i++)
-    if (driver->physicals[i].has_handle && driver->physicals[i].handle == handle)
-      return &driver->physicals[i];
-  return NULL;
-}
-
-static fake_physical_t *mapped_at(fake_driver_t *driver, uint64_t address)
-{
-  for (int i = 0; i < driver->physical_count; i++)
-    if (driver->physicals[i].address != 0 &&
-        address - driver->physicals[i].address < driver->physicals[i].bytes)
-      return &driver->physicals[i];
-  return NULL;
-}
-
-static void end_if_unused(fake_driver_t *driver, fake_physical_t *physical)
-{
-  if (physical->has_handle || physical->address != 0)
-    return;
-  driver->used -= physical->bytes;
-  *physical = driver->physicals[--driver->physical_count];
-}
-
-/* All bytes are mapped, and the device may use them. */
-static bool is_usable(fake_driver_t *driver, uint64_t address, uint64_t bytes, int device)
-{
-  for (uint64_t at = address; at < address + bytes;) {
-    const fake_physical_t *physical = mapped_at(driver, at);
-    if (!physical || !(physical->devices >> device & 1))
-      return false;
-    at = physical->address + physical->bytes;
-  }
-  return true;
-}
-
-static int fake_reserve(void *self, const gp_driver_context_t *context, uint64_t bytes, uint64_t *ret_address)
-{
-  fake_driver_t *driver = self;
-  int code = 0;
-
-  (void)context;
-  enter(driver);
-  if (must_fail(driver, FAKE_RESERVE)) {
-    code = driver->fail_code;
-  } else {
-    REQUIRE(bytes % FAKE_STEP == 0);
-    driver->reserved_address += FAKE_RANGES + (driver->reserved_address == 0 ? FAKE_RANGES : 0);
-    driver->reserved_bytes += bytes;
-    *ret_address = driver->reserved_address;
-  }
-  leave(driver);
-  return code;
-}
-
-static int fake_unreserve(void *self, const gp_driver_context_t *context, uint64_t address, uint64_t bytes)
-{
-  fake_driver_t *driver = self;
-  int code = 0;
-
-  (void)context;
-  enter(driver);
-  if (must_fail(driver, FAKE_UNRESERVE)) {
-    code = driver->fail_code;
-  } else {
-    for (int i = 0; i < driver->physical_count; i++)
-      driver->errors += driver->physicals[i].address - address < bytes;
-    driver->reserved_bytes -= bytes;
-  }
-  leave(driver);
-  return code;
-}
-
-static int fake_create(void *self, const gp_driver_context_t *context, uint64_t bytes, uint64_t *ret_handle)
-{
-  fake_driver_t *driver = self;
-  int code = 0;
-
-  (void)context;
-  enter(driver);
-  if (must_fail(driver, FAKE_CREATE))
-    code = driver->fail_code;
-  else if (bytes > driver->capacity || driver->used > driver->capacity - bytes)
-    code = FAKE_OUT_OF_MEMORY;
-  if (code == 0) {
-    REQUIRE(bytes > 0 && bytes % FAKE_STEP == 0 && driver->physical_count < FAKE_PHYSICALS);
-    driver->physicals[driver->physical_count++] =
-        (fake_physical_t){.handle = ++driver->last_handle, .bytes = bytes, .has_handle = true};
-    driver->used += bytes;
-    if (driver->used > driver->peak)
-      driver->peak = driver->used;
-    *ret_handle = driver->last_handle;
-  }
-  leave(driver);
-  return code;
-}
-
-static int fake_destroy(void *self, const gp_driver_context_t *context, uint64_t handle)
-{
-  fake_driver_t *driver = self;
-  int code = 0;
-
-  (void)context;
-  enter(driver);
-  fake_physical_t *physical = physical_of(driver, handle);
-  if (must_fail(driver, FAKE_DESTROY)) {
-    code = driver->fail_code;
-  } else if (!physical) {
-    driver->errors++;
-    code = FAKE_INVALID_VALUE;
-  } else {
-    physical->has_handle = false;
-    end_if_unused(driver, physical);
-  }
-  leave(driver);
-  return code;
-}
-
-static int fake_map(
-    void *self, const gp_driver_context_t *context, uint64_t address, uint64_t bytes, uint64_t handle)
-{
-  fake_driver_t *driver = self;
-  int code = 0;
-
-  (void)context;
-  enter(driver);
-  fake_physical_t *physical = physical_of(driver, handle);
-  if (must_fail(driver, FAKE_MAP)) {
-    code = driver->fail_code;
-  } else {
-    for (int i = 0; i < driver->physical_count; i++)
-      driver->errors += driver->physicals[i].address != 0 &&
-                        address < driver->physicals[i].address + driver->physicals[i].bytes &&
-                        driver->physicals[i].address < address + bytes;
-    REQUIRE(physical && physical->address == 0 && physical->bytes == bytes && address % FAKE_STEP == 0);
-    physical->address = address;
-    physical->devices = 0;
-  }
-  leave(driver);
-  return code;
-}
-
-static int fake_unmap(void *self, const gp_driver_context_t *context, uint64_t address, uint64_t bytes)
-{
-  fake_driver_t *driver = self;
-  int code = 0;
-
-  (void)context;
-  enter(driver);
-  fake_physical_t *physical = mapped_at(driver, address);
-  if (must_fail(driver, FAKE_UNMAP)) {
-    code = driver->fail_code;
-  } else {
-    REQUIRE(physical && physical->address == address && physical->bytes == bytes);
-    driver->errors += is_any_in_use(driver, address, bytes);
-    physical->address = 0;
-    end_if_unused(driver, physical);
-  }
-  leave(driver);
-  return code;
-}
-
-static int fake_allow(
-    void *self, const gp_driver_context_t *context, uint64_t address, uint64_t bytes, int device)
-{
-  fake_driver_t *driver = self;
-  int code = 0;
-
-  (void)context;
-  enter(driver);
-  if (must_fail(driver, FAKE_ALLOW))
-    code = driver->fail_code;
-  for (uint64_t at = address; code == 0 && at < address + bytes;) {
-    fake_physical_t *physical = mapped_at(driver, at);
-    REQUIRE(physical);
-    physical->devices |= UINT64_C(1) << device;
-    at = physical->address + physical->bytes;
-  }
-  leave(driver);
-  return code;
-}
-
-bool fake_may_use(fake_driver_t *driver, uint64_t address, uint64_t bytes, int device)
-{
-  enter(driver);
-  bool may = is_usable(driver, address, bytes, device);
-  leave(driver);
-  return may;
-}
-
 static int wait_for(fake_driver_t *driver, const gp_driver_context_t *context, fake_call_t call)
 {
   int code = 0;
 
-  enter(driver);
-  if (must_fail(driver, call))
+  fake_enter(driver);
+  if (fake_must_fail(driver, call))
     code = driver->fail_code;
   else if (driver->has_ended[context_index(context)])
     code = FAKE_GONE;
   else if (call == FAKE_WAIT || !driver->free_returns)
     driver->completed[context_index(context)] = driver->submitted[context_index(context)];
-  leave(driver);
+  fake_leave(driver);
   return code;
 }
 
@@ -460,8 +256,8 @@ static int fake_record(void *self, const gp_driver_context_t *context, void **fe
   fake_driver_t *driver = self;
   int code = 0;
 
-  enter(driver);
-  if (must_fail(driver, FAKE_RECORD)) {
+  fake_enter(driver);
+  if (fake_must_fail(driver, FAKE_RECORD)) {
     code = driver->fail_code;
   } else if (driver->has_ended[context_index(context)]) {
     code = FAKE_GONE;
@@ -472,7 +268,7 @@ static int fake_record(void *self, const gp_driver_context_t *context, void **fe
     }
     **(uint64_t **)fence = driver->submitted[context_index(context)];
   }
-  leave(driver);
+  fake_leave(driver);
   return code;
 }
 
@@ -481,14 +277,14 @@ static int fake_query(void *self, const gp_driver_context_t *context, void *fenc
   fake_driver_t *driver = self;
   int code;
 
-  enter(driver);
-  if (must_fail(driver, FAKE_QUERY))
+  fake_enter(driver);
+  if (fake_must_fail(driver, FAKE_QUERY))
     code = driver->fail_code;
   else if (driver->has_ended[context_index(context)])
     code = FAKE_GONE;
   else
     code = driver->completed[context_index(context)] >= *(uint64_t *)fence ? 0 : FAKE_NOT_READY;
-  leave(driver);
+  fake_leave(driver);
   return code;
 }
 
@@ -497,14 +293,14 @@ static int ask_stream(fake_driver_t *driver, const gp_driver_context_t *context)
 {
   int code;
 
-  enter(driver);
-  if (must_fail(driver, FAKE_ASK_STREAM))
+  fake_enter(driver);
+  if (fake_must_fail(driver, FAKE_ASK_STREAM))
     code = driver->fail_code;
   else if (driver->has_ended[context_index(context)])
     code = FAKE_GONE;
   else
     code = is_busy(driver, context_index(context)) ? FAKE_NOT_READY : 0;
-  leave(driver);
+  fake_leave(driver);
   return code;
 }
 
@@ -525,12 +321,12 @@ static int fake_fill_stream(void *self, const gp_driver_context_t *context, uint
   int code = 0;
 
   REQUIRE(context->handle);
-  enter(driver);
-  if (must_fail(driver, FAKE_FILL_STREAM))
+  fake_enter(driver);
+  if (fake_must_fail(driver, FAKE_FILL_STREAM))
     code = driver->fail_code;
   else
     *ret_stream = FAKE_FILL_STREAMS + (uint64_t)driver->fill_streams++;
-  leave(driver);
+  fake_leave(driver);
   return code;
 }
 
@@ -541,16 +337,16 @@ static int fake_fill(void *self, const gp_driver_context_t *context, uint64_t st
   int code = 0;
 
   REQUIRE(context->handle && stream != 0 && bytes > 0);
-  enter(driver);
-  if (must_fail(driver, FAKE_FILL)) {
+  fake_enter(driver);
+  if (fake_must_fail(driver, FAKE_FILL)) {
     code = driver->fail_code;
   } else {
     driver->fills[driver->fill_count++ % FAKE_FILLS] = (fake_fill_t){address, bytes, stream, value, false};
     driver->filled_ns = __atomic_load_n(&driver->now_ns, __ATOMIC_RELAXED);
     if (address - FAKE_RANGES < driver->reserved_address)
-      driver->errors += !is_usable(driver, address, bytes, 0);
+      driver->errors += !fake_is_usable(driver, address, bytes, 0);
   }
-  leave(driver);
+  fake_leave(driver);
   return code;
 }
 
@@ -561,8 +357,8 @@ static int fake_fill_query(void *self, const gp_driver_context_t *context, uint6
   int code;
 
   REQUIRE(stream >= FAKE_FILL_STREAMS);
-  enter(driver);
-  if (must_fail(driver, FAKE_FILL_QUERY))
+  fake_enter(driver);
+  if (fake_must_fail(driver, FAKE_FILL_QUERY))
     code = driver->fail_code;
   else if (driver->has_ended[context_index(context)])
     code = FAKE_GONE;
@@ -572,7 +368,7 @@ static int fake_fill_query(void *self, const gp_driver_context_t *context, uint6
                : FAKE_NOT_READY;
   for (int i = 0; code == 0 && i < FAKE_FILLS; i++)
     driver->fills[i].is_done |= driver->fills[i].stream == stream;
-  leave(driver);
+  fake_leave(driver);
   return code;
 }
 
@@ -586,18 +382,18 @@ static const fake_fill_t *find_fill(const fake_driver_t *driver, uint64_t addres
 
 const fake_fill_t *fake_fill_at(fake_driver_t *driver, uint64_t address)
 {
-  enter(driver);
+  fake_enter(driver);
   const fake_fill_t *found = find_fill(driver, address);
-  leave(driver);
+  fake_leave(driver);
   return found;
 }
 
 bool fake_is_being_filled(fake_driver_t *driver, uint64_t address)
 {
-  enter(driver);
+  fake_enter(driver);
   const fake_fill_t *found = find_fill(driver, address);
   bool is_pending = found && !found->is_done;
-  leave(driver);
+  fake_leave(driver);
   return is_pending;
 }
 
@@ -607,14 +403,14 @@ static int fake_info(void *self, const gp_driver_context_t *context, uint64_t *r
   int code = 0;
 
   (void)context;
-  enter(driver);
-  if (must_fail(driver, FAKE_INFO)) {
+  fake_enter(driver);
+  if (fake_must_fail(driver, FAKE_INFO)) {
     code = driver->fail_code;
   } else {
     *ret_free = driver->capacity - driver->used;
     *ret_total = driver->capacity;
   }
-  leave(driver);
+  fake_leave(driver);
   return code;
 }
 
@@ -624,12 +420,12 @@ static int fake_stream_wait(void *self, const gp_driver_context_t *context, uint
   int code = 0;
 
   REQUIRE(context->handle && event);
-  enter(driver);
-  if (must_fail(driver, FAKE_STREAM_WAIT))
+  fake_enter(driver);
+  if (fake_must_fail(driver, FAKE_STREAM_WAIT))
     code = driver->fail_code;
   else
     driver->ordered = stream;
-  leave(driver);
+  fake_leave(driver);
   return code;
 }
 
@@ -683,13 +479,6 @@ void fake_driver_init(fake_driver_t *driver, uint64_t capacity, bool with_fence)
       .fill_stream = fake_fill_stream,
       .fill = fake_fill,
       .fill_query = fake_fill_query,
-      .reserve = fake_reserve,
-      .unreserve = fake_unreserve,
-      .create = fake_create,
-      .destroy = fake_destroy,
-      .map = fake_map,
-      .unmap = fake_unmap,
-      .allow = fake_allow,
       .memory_info = fake_info,
       .now_ns = fake_now,
       .pause = fake_pause,
@@ -699,6 +488,7 @@ void fake_driver_init(fake_driver_t *driver, uint64_t capacity, bool with_fence)
       .code_is_sticky = fake_is_sticky,
       .code_is_context_gone = fake_is_gone,
   };
+  fake_add_mapped(&driver->ops);
   pthread_mutex_init(&driver->mutex, NULL);
   driver->capacity = capacity;
   driver->next_address = UINT64_C(0x700000000000);
@@ -729,35 +519,35 @@ gp_driver_context_t fake_context(int index, int device)
 
 void fake_submit(fake_driver_t *driver, int context, uint64_t address)
 {
-  enter(driver);
+  fake_enter(driver);
   uint64_t work = ++driver->submitted[context];
   int i = find(driver, address);
   REQUIRE(i >= 0);
   works[i][context] = work;
-  leave(driver);
+  fake_leave(driver);
 }
 
 void fake_complete(fake_driver_t *driver, int context)
 {
-  enter(driver);
+  fake_enter(driver);
   driver->completed[context] = driver->submitted[context];
-  leave(driver);
+  fake_leave(driver);
 }
 
 void fake_complete_in(fake_driver_t *driver, int context, uint64_t ns)
 {
-  enter(driver);
+  fake_enter(driver);
   driver->complete_at_ns[context] = ns > 0 ? __atomic_load_n(&driver->now_ns, __ATOMIC_RELAXED) + ns : 0;
-  leave(driver);
+  fake_leave(driver);
 }
 
 bool fake_is_in_use(fake_driver_t *driver, uint64_t address)
 {
-  enter(driver);
+  fake_enter(driver);
   int i = find(driver, address);
   REQUIRE(i >= 0);
   bool in_use = is_pending(driver, i);
-  leave(driver);
+  fake_leave(driver);
   return in_use;
 }
 
@@ -765,23 +555,23 @@ void fake_submit_on(fake_driver_t *driver, int context, uint64_t address, uint64
 {
   int kept = 0;
 
-  enter(driver);
+  fake_enter(driver);
   for (int i = 0; i < driver->use_count; i++)
     if (!is_done(driver, &driver->uses[i]))
       driver->uses[kept++] = driver->uses[i];
   REQUIRE(kept < FAKE_USES);
   if (address - FAKE_RANGES < driver->reserved_address)
-    driver->errors += !is_usable(driver, address, bytes, 0);
+    driver->errors += !fake_is_usable(driver, address, bytes, 0);
   driver->uses[kept] = (fake_use_t){address, bytes, ++driver->submitted[context], context};
   driver->use_count = kept + 1;
-  leave(driver);
+  fake_leave(driver);
 }
 
 bool fake_is_any_in_use(fake_driver_t *driver, uint64_t address, uint64_t bytes)
 {
-  enter(driver);
-  bool in_use = is_any_in_use(driver, address, bytes);
-  leave(driver);
+  fake_enter(driver);
+  bool in_use = fake_work_is_pending(driver, address, bytes);
+  fake_leave(driver);
   return in_use;
 }
 

@@ -1,0 +1,37 @@
+/*
+ * What the files of the fake driver share: fake_driver.c, fake_mapped.c.
+ */
+#ifndef GP_TEST_POOL_FAKE_DRIVER_PARTS_H
+#define GP_TEST_POOL_FAKE_DRIVER_PARTS_H
+
+#include <stdlib.h>
+
+#include "test/pool/fake_driver.h"
+
+/* Not Check's asserts: those allocate host memory, which some tests make fail. */
+#define REQUIRE(condition)                                                                                   \
+  do {                                                                                                       \
+    if (!(condition))                                                                                        \
+      abort();                                                                                               \
+  } while (0)
+
+#define FAKE_RANGES UINT64_C(0x100000000000) /* ranges begin at multiples of it */
+
+/* Around each call of the driver. Between them, with driver->locked, no other thread is in one. */
+void fake_enter(fake_driver_t *driver);
+void fake_leave(fake_driver_t *driver);
+
+/* Counts the call; true: the test wants it to fail with driver->fail_code. The rest is for callers that have
+ * entered, too. */
+bool fake_must_fail(fake_driver_t *driver, fake_call_t call);
+
+/* Work may be pending on some of these bytes. */
+bool fake_work_is_pending(const fake_driver_t *driver, uint64_t address, uint64_t bytes);
+
+/* All of these bytes, which are of reserved addresses, are mapped, and the device may use them. */
+bool fake_is_usable(fake_driver_t *driver, uint64_t address, uint64_t bytes, int device);
+
+/* The functions for mapped memory. */
+void fake_add_mapped(gp_driver_ops_t *ops);
+
+#endif
