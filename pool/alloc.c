@@ -121,17 +121,13 @@ static gp_block_t *take_complete(const gp_request_t *request)
 static gp_block_t *take_ordered(const gp_request_t *request, uint64_t now_ns, bool *ret_entry)
 {
   gp_engine_t *engine = request->engine;
-  gp_gauge_t *cached = &gp_device_stats(request->context->device)->cached_bytes;
-  gp_block_t *block = gp_identity_take(engine, request->order->identity, &request->fit, ret_entry);
+  gp_block_t *block =
+      gp_identity_take(engine, request->order->identity, &request->fit, request->is_cut, now_ns, ret_entry);
 
-  if (block) {
-    gp_block_end_use(engine, block, now_ns);
-    gp_gauge_pass(cached, block->size); /* its events say that it was idle */
-  } else {
+  if (!block)
     block = take_complete(request);
-    if (!block && gp_stream_points_drain(engine, request->context->device, now_ns, GP_DRAIN_AT_ONCE) > 0)
-      block = take_complete(request);
-  }
+  if (!block && gp_stream_points_drain(engine, request->context->device, now_ns, GP_DRAIN_AT_ONCE) > 0)
+    block = take_complete(request);
   if (block)
     gp_block_set_stream(block, request->order->stream);
   return block;
@@ -301,10 +297,12 @@ static int serve_by_growth(gp_request_t *request, bool *by_limit)
 {
   if (!request->is_cut)
     return serve_from_driver(request, false, by_limit);
-  int (*grow)(gp_engine_t *, gp_context_t *, uint64_t, uint64_t, bool *, uint64_t *) =
-      request->engine->type->maps ? gp_grow_mapped : gp_grow;
-  return grow(
-      request->engine, request->context, request->requested, request->size, by_limit, &request->ret_address);
+  const gp_need_t need = {.context = request->context,
+      .requested = request->requested,
+      .bytes = request->size,
+      .stream = request->order ? request->order->stream : 0};
+  return request->engine->type->maps ? gp_grow_mapped(request->engine, &need, by_limit, &request->ret_address)
+                                     : gp_grow(request->engine, &need, by_limit, &request->ret_address);
 }
 
 static int attempt(void *arg, bool *by_limit)
@@ -323,7 +321,7 @@ static bool serve_after_drain(gp_request_t *request)
   gp_device_t *device = request->context->device;
 
   gp_lock_take(&device->lock);
-  bool has_deferred = gp_device_stats(device)->deferred_bytes.current > 0;
+  bool has_deferred = gp_device_pending(device) > 0;
   gp_lock_release(&device->lock);
   if (!has_deferred)
     return false;
@@ -339,7 +337,7 @@ static __attribute__((noinline)) bool serve_after_reclaim(gp_request_t *request)
   gp_device_t *device = request->context->device;
 
   gp_lock_take(&device->lock);
-  uint64_t deferred = gp_device_stats(device)->deferred_bytes.current;
+  uint64_t deferred = gp_device_pending(device);
   uint64_t allowance = gp_reclaim_allowance(engine, device);
   bool withheld = !is_of_drivers_pool(request) &&
                   gp_block_is_withheld(request->context, &request->fit, request->is_cut); /* in `single` */
@@ -382,7 +380,7 @@ static __attribute__((noinline)) void keep_reserve(gp_request_t *request)
   uint64_t total_bytes;
 
   gp_lock_take(&device->lock);
-  uint64_t cached = gp_device_stats(device)->cached_bytes.current;
+  uint64_t cached = gp_device_idle(device);
   uint64_t reserve = gp_amount_resolve(&engine->reserve, device->total);
   bool ample = has_ample_memory(device, reserve, gp_now(engine));
   gp_lock_release(&device->lock);
@@ -667,11 +665,13 @@ bool gp_engine_alloc_ordered(
 
   if (!engine->keeps_ordered || bytes == 0 || gp_mode_forwards_ordered(engine) ||
       atomic_load_explicit(&device->ordered_barred, memory_order_relaxed) ||
-      !gp_type_fit(engine->ordered_type, &engine->type_config, bytes, &request.fit))
+      !gp_type_fit(engine->type, &engine->type_config, bytes, &request.fit))
     return false;
   gp_stream_points_want(engine);
   gp_find_origin(engine, GP_OCCASION_ALLOC, bytes);
   request.size = request.fit.fresh;
+  if (engine->orders_plain)
+    choose_cut(&request);
   if (!gp_engine_is_suspended(engine))
     *ret_code = serve_from_cache(&request) ? 0 : alloc_miss(&request);
   else if (serve_ordered_aside(&request))

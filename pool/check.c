@@ -12,7 +12,7 @@
 typedef struct gp_sums {
   uint64_t segments, reserved, live_count, live, requested, deferred, cached, parts, releasable, of_pools,
       ordered, ordered_live, pools_taken, shared, shared_bytes, taken, closed_idle, found, borrowed,
-      part_active, part_cached;
+      part_active, part_cached, bound;
 } gp_sums_t;
 
 /* Adds an allocation of cuMemAlloc. */
@@ -26,17 +26,9 @@ static void add_plain(gp_sums_t *sums, uint64_t bytes)
   sums->shared_bytes += bytes;
 }
 
-static bool is_class_of(const gp_engine_t *engine, const gp_pool_type_t *type, const gp_block_t *block)
+static bool is_of_class(const gp_engine_t *engine, const gp_block_t *block)
 {
-  return block->bin->size == type->block_bytes(&engine->type_config, block->size);
-}
-
-/* A context has whole blocks of both types if the program asks for some in streams, and for
- * others after an export. */
-static bool is_of_class(const gp_engine_t *engine, const gp_context_t *context, const gp_block_t *block)
-{
-  return (!context->is_ordered && is_class_of(engine, engine->type, block)) ||
-         ((context->is_ordered || engine->orders_plain) && is_class_of(engine, engine->ordered_type, block));
+  return block->bin->size == engine->type->block_bytes(&engine->type_config, block->size);
 }
 
 static bool check_block(gp_engine_t *engine, const gp_context_t *context, gp_block_t *block, gp_sums_t *sums)
@@ -47,7 +39,8 @@ static bool check_block(gp_engine_t *engine, const gp_context_t *context, gp_blo
   good &= gp_expect(block->context == context, "block in the list of another context", block->address, 0);
   good &= gp_expect(block->state != GP_STATE_RELEASING, "block is still being released", block->address, 0);
   bool is_unmapped = block->state == GP_STATE_UNMAPPED || block->state == GP_STATE_MAPPING;
-  bool is_hole = block->segment && (block->state == GP_STATE_IDLE || is_unmapped);
+  bool is_bound = block->state == GP_STATE_BOUND;
+  bool is_hole = block->segment && (block->state == GP_STATE_IDLE || is_bound || is_unmapped);
   good &= gp_expect(is_hole || gp_address_map_find(&engine->blocks, block->address) == block,
       "block not in the map", block->address, 0);
   good &= gp_expect((block->refs > 0) == owned, "references against state", block->refs, block->state);
@@ -55,14 +48,15 @@ static bool check_block(gp_engine_t *engine, const gp_context_t *context, gp_blo
       gp_expect(block->segment ? !block->bin
                                : block->bin && gp_bins_find(&context->bins, block->bin->size) == block->bin,
           "block without a bin", block->size, 0);
-  good &= gp_expect(!block->bin || block->exact || is_of_class(engine, context, block),
+  good &= gp_expect(!block->bin || block->exact || is_of_class(engine, block),
       "block in a class that is not that of its size", block->size, block->bin ? block->bin->size : 0);
   const gp_identity_t *in = block->freed_in;
-  good &= gp_expect(
-      !in || (block->state == GP_STATE_DEFERRED && !in->has_ended && in->context->device == context->device),
+  good &= gp_expect(!in || ((block->state == GP_STATE_DEFERRED || is_bound) && !in->has_ended &&
+                               in->context->device == context->device),
       "block is with a stream", block->address, block->state);
-  good &= gp_expect(!in || block->is_aside ||
-                        (gp_block_is_ordered(block) && (context->is_ordered || in->context == context)),
+  good &= gp_expect(
+      !in || block->is_aside || (is_bound && block->segment && in->context == context) ||
+          (!block->segment && gp_block_is_ordered(block) && (context->is_ordered || in->context == context)),
       "block could serve a stream", block->address, block->state);
   good &= gp_expect(!in || atomic_load(&in->settled) <= atomic_load(&in->handed_on),
       "what is settled in a stream", block->address, 0);
@@ -96,6 +90,12 @@ static bool check_block(gp_engine_t *engine, const gp_context_t *context, gp_blo
     break;
   case GP_STATE_RETAINED:
   case GP_STATE_DEFERRED: sums->deferred += block->size; break;
+  case GP_STATE_BOUND:
+    sums->cached += block->size;
+    sums->parts += block->size;
+    sums->part_cached += block->size;
+    sums->bound += block->size;
+    break;
   case GP_STATE_IDLE:
     sums->cached += block->size;
     if (block->segment) {
@@ -152,7 +152,7 @@ static bool check_context(gp_engine_t *engine, gp_context_t *context, gp_sums_t 
 
   GP_LIST_EACH(&context->blocks, gp_block_t, all, block) {
     good &= check_block(engine, context, block, sums);
-    deferred += block->state == GP_STATE_DEFERRED;
+    deferred += block->state == GP_STATE_DEFERRED || block->state == GP_STATE_BOUND;
   }
   GP_LIST_EACH(&context->segments, const gp_segment_t, link, segment) {
     sums->segments += segment->range ? segment->range->count : segment->context == context;
@@ -160,7 +160,8 @@ static bool check_context(gp_engine_t *engine, gp_context_t *context, gp_sums_t 
       add_plain(sums, segment->size);
   }
   GP_LIST_EACH(&context->deferred, const gp_block_t, order, block) {
-    good &= gp_expect(block->state == GP_STATE_DEFERRED, "block in deferred", block->address, block->state);
+    bool is_deferred = block->state == GP_STATE_DEFERRED || block->state == GP_STATE_BOUND;
+    good &= gp_expect(is_deferred, "block in deferred", block->address, block->state);
     good &= gp_expect(block->free_epoch >= newest, "epochs of deferred shrink", block->free_epoch, newest);
     newest = block->free_epoch;
     queued++;
@@ -269,8 +270,9 @@ static bool check_device(gp_engine_t *engine, gp_device_t *device, gp_found_t *f
       device->part_active == sums.part_active, "part_active", device->part_active, sums.part_active);
   good &= gp_expect(
       device->part_cached == sums.part_cached, "part_cached", device->part_cached, sums.part_cached);
-  good &= gp_expect(device->part_active <= device->highest_parts, "highest_parts", device->highest_parts,
-      device->part_active);
+  good &= gp_expect(device->bound_bytes == sums.bound, "bound_bytes", device->bound_bytes, sums.bound);
+  good &= gp_expect(device->part_active + device->bound_bytes <= device->highest_parts, "highest_parts",
+      device->highest_parts, device->part_active);
   good &= gp_expect(
       stats->active_bytes.current - device->part_active - device->borrowed_bytes <= device->highest_whole,
       "highest_whole", device->highest_whole, stats->active_bytes.current);

@@ -13,6 +13,8 @@
 #include "pool/reuse/single.h"
 #include "pool/reuse/stamps.h"
 #include "pool/space/block_life.h"
+#include "pool/space/bound_parts.h"
+#include "pool/space/bound_parts.h"
 
 static gp_context_t *find_live(gp_engine_t *engine, const void *handle)
 {
@@ -171,6 +173,10 @@ bool gp_context_is_lost(const gp_context_t *context)
 /* Ends the ownership or the deferral of a block. */
 static void end_use(gp_engine_t *engine, gp_block_t *block, uint64_t now_ns)
 {
+  if (block->state == GP_STATE_BOUND) {
+    gp_bound_leave(block);
+    return;
+  }
   if (block->state == GP_STATE_LIVE)
     gp_block_end_ownership(engine, block, GP_DETAIL_CONTEXT_LOST, now_ns);
   else if (block->state == GP_STATE_DEFERRED)
@@ -184,7 +190,7 @@ static void end_parts(gp_engine_t *engine, gp_context_t *context, uint64_t now_n
   for (gp_list_t *link = context->blocks.next; link != &context->blocks; link = link->next) {
     gp_block_t *block = gp_list_entry(link, gp_block_t, all); /* keeps its place when joined */
     bool is_used = block->state == GP_STATE_LIVE || block->state == GP_STATE_RETAINED ||
-                   block->state == GP_STATE_DEFERRED;
+                   block->state == GP_STATE_DEFERRED || block->state == GP_STATE_BOUND;
     if (!block->segment || !is_used)
       continue;
     end_use(engine, block, now_ns);

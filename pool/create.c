@@ -48,11 +48,10 @@ static void configure(gp_engine_t *engine, const gp_options_t *options)
   engine->type = gp_pool_type(options);
   gp_type_config_init(&engine->type_config, options);
   engine->cut_most = cut_most(engine->type, options);
-  /* The driver's own pool already cuts its blocks from larger allocations. */
-  engine->ordered_type = engine->type->cuts ? &gp_pool_type_round : engine->type;
   engine->serial = atomic_fetch_add(&last_serial, 1) + 1;
   uint64_t async = gp_option_number(options, GP_OPTION_async);
-  engine->orders_plain = async == GP_ASYNC_PLAIN;
+  /* Memory of the driver's own pool cannot be cut. */
+  engine->orders_plain = async == GP_ASYNC_PLAIN || (async == GP_ASYNC_POOL && engine->type->cuts);
   engine->leaves_ordered = async == GP_ASYNC_DRIVER && engine->type->keeps_blocks;
   engine->keeps_ordered = async != GP_ASYNC_DRIVER && engine->type->keeps_blocks &&
                           (engine->orders_plain ? engine->driver.ops->alloc_in != NULL

@@ -41,9 +41,7 @@ bool gp_fence_policy_needs(const gp_engine_t *engine, const gp_block_t *block)
 /* While more is idle than deferred, the next request probably finds an idle block. */
 static bool is_worth_knowing(const gp_engine_t *engine, const gp_device_t *device, uint64_t now_ns)
 {
-  const gp_stats_t *stats = gp_device_stats(device);
-
-  return stats->cached_bytes.current <= stats->deferred_bytes.current && gp_fences_have_time(engine, now_ns);
+  return gp_device_idle(device) <= gp_device_pending(device) && gp_fences_have_time(engine, now_ns);
 }
 
 gp_fence_wish_t gp_fence_policy_judge_much(
@@ -82,7 +80,7 @@ void gp_fence_policy_note_free(
 
 static bool would_grow_much(const gp_device_t *device, const gp_bin_t *bin)
 {
-  uint64_t deferred = gp_device_stats(device)->deferred_bytes.current;
+  uint64_t deferred = gp_device_pending(device);
 
   return bin->deferred_count > MANY_BLOCKS ||
          (deferred >= 2 * GP_FENCED_LEAST &&
@@ -97,7 +95,7 @@ static bool is_worth_asking(const gp_engine_t *engine, const gp_context_t *conte
   const gp_device_t *device = context->device;
   const gp_bin_t *bin = gp_bins_find(&context->bins, class_bytes);
 
-  if (gp_device_stats(device)->deferred_bytes.current > gp_reclaim_allowance(engine, device) / 2)
+  if (gp_device_pending(device) > gp_reclaim_allowance(engine, device) / 2)
     return true;
   if (is_cut)
     return !gp_list_is_empty(&context->deferred);

@@ -17,6 +17,7 @@
 #include "pool/reuse/stamps.h"
 #include "pool/reuse/stream_points.h"
 #include "pool/space/block_life.h"
+#include "pool/space/bound_parts.h"
 #include "pool/space/ordered_blocks.h"
 #include "pool/space/segment.h"
 #include "pool/space/surplus.h"
@@ -133,14 +134,18 @@ static __attribute__((noinline)) int free_strictly(
  * device. Later requests in the stream may get the block if its owner asked for it in a stream, and if no
  * context's end can take the block while the stream lives. The caller holds the device's lock.
  */
-static INLINE void file(gp_block_t *block, const gp_order_t *order)
+static INLINE void file(gp_engine_t *engine, gp_block_t *block, uint64_t now_ns, const gp_order_t *order)
 {
   const gp_context_t *context = block->context;
   gp_identity_t *identity = order->identity;
 
-  if (identity && !identity->has_ended && order->context->device == context->device)
-    gp_ordered_file(
-        identity, block, gp_block_is_ordered(block) && (context->is_ordered || order->context == context));
+  if (!identity || identity->has_ended || order->context->device != context->device)
+    return;
+  bool may_serve = gp_block_is_ordered(block) && (context->is_ordered || order->context == context);
+  if (!block->segment)
+    gp_ordered_file(identity, block, may_serve);
+  else if (!may_serve || block->segment->is_closed || !gp_bound_enter(engine, identity, block, now_ns))
+    gp_ordered_file(identity, block, false);
 }
 
 /* What the program's call tells about the work on a block. */
@@ -192,9 +197,9 @@ static INLINE int drop_and_unlock(
     gp_block_enter_idle(engine, block, now_ns);
   } else {
     gp_stamp_and_defer(engine, block);
-    if (order)
-      file(block, order);
     wish = gp_fence_policy_judge(engine, block, now_ns);
+    if (order)
+      file(engine, block, now_ns, order);
   }
   uint64_t block_id = block->block_id;
   bool is_due = gp_surplus_is_due(engine, device, now_ns);
@@ -342,13 +347,15 @@ static INLINE gp_block_t *find_for_free(
 }
 
 /*
- * The block stays in the pool although the program's call is not cudaFree: parts of segments,
- * which the driver does not know, always do; other blocks of cudaMalloc do where the pool
- * keeps stream-ordered memory.
+ * A call of the driver stands for the program's, which is not cudaFree, and the block stays in the pool:
+ * parts of segments, which the driver does not know, always do; other blocks of cudaMalloc do where the pool
+ * keeps stream-ordered memory. Memory that the program asked for in a stream needs no such call.
  */
 static bool stays_in_pool(const gp_engine_t *engine, const gp_block_t *block, const gp_order_t *order)
 {
-  return block->segment || (order && !gp_block_is_ordered(block) && !goes_to_driver(engine, block, order));
+  if (order && gp_block_is_ordered(block))
+    return false;
+  return block->segment || (order && !goes_to_driver(engine, block, order));
 }
 
 /* order: the stream of the free; NULL: none. */
@@ -509,6 +516,13 @@ void gp_engine_expect_exports(gp_engine_t *engine)
   atomic_store_explicit(&engine->has_exports, true, memory_order_relaxed);
 }
 
+/* From now on no stream may have parts of it, either. */
+static void close_segment(gp_segment_t *segment)
+{
+  gp_bound_unfile_segment(segment);
+  gp_segment_close(segment);
+}
+
 void gp_engine_taint(gp_engine_t *engine, uint64_t address)
 {
   gp_engine_expect_exports(engine);
@@ -521,7 +535,7 @@ void gp_engine_taint(gp_engine_t *engine, uint64_t address)
   if (is_mapped) /* after the program's free the pool's reference remains */
     block->refs += block->refs > 0 && !block->tainted;
   else if (block->segment)
-    gp_segment_close(block->segment);
+    close_segment(block->segment);
   if (!block->segment || block->refs > 0) { /* an address in a segment may be in an idle block */
     block->tainted = true;
     gp_event_holders(engine, block);

@@ -15,8 +15,9 @@ typedef struct gp_growth {
   gp_engine_t *engine;
   gp_context_t *context;
   uint64_t requested;
-  uint64_t bytes; /* of the request's block */
-  uint64_t size;  /* of the segment; counted against the limit */
+  uint64_t bytes;  /* of the request's block */
+  uint64_t stream; /* of the request; 0: none */
+  uint64_t size;   /* of the segment; counted against the limit */
   gp_segment_t *segment;
   gp_block_t *block; /* NULL, like segment: the host has no memory for it */
 } gp_growth_t;
@@ -60,10 +61,19 @@ static bool adopt(const gp_growth_t *growth, uint64_t address, uint64_t start_ns
     gp_segment_add(growth->segment, block);
     gp_block_adopt(engine, block, start_ns, duration_ns);
     gp_segment_trim(engine, block, growth->bytes);
+    gp_block_set_stream(block, growth->stream);
     gp_block_hand_out(engine, block, growth->requested, start_ns, duration_ns, false);
   }
   gp_lock_release(&device->lock);
   return is_known;
+}
+
+static int ask_driver(const gp_growth_t *growth, uint64_t *ret_address)
+{
+  const gp_driver_context_t *context = &growth->context->driver;
+
+  return growth->stream ? gp_driver_alloc_in(growth->engine, context, growth->size, ret_address)
+                        : gp_driver_alloc(growth->engine, context, growth->size, ret_address);
 }
 
 /* Gets all host memory for the records before it calls the driver. */
@@ -79,7 +89,7 @@ static int grow_by(gp_growth_t *growth, uint64_t size, bool *by_limit, uint64_t 
   growth->size = size;
   prepare(growth);
   uint64_t start_ns = gp_now(engine);
-  GP_CANCEL_UNDO(code, gp_driver_alloc(engine, &growth->context->driver, size, &address), unprepare, growth);
+  GP_CANCEL_UNDO(code, ask_driver(growth, &address), unprepare, growth);
   if (code == 0)
     *ret_address = address;
   if (code != 0 || !growth->block || !adopt(growth, address, start_ns))
@@ -181,11 +191,16 @@ bool gp_grow_leaves_enough(gp_engine_t *engine, gp_context_t *context, uint64_t 
   return left >= size && left - size >= kept;
 }
 
-int gp_grow(gp_engine_t *engine, gp_context_t *context, uint64_t requested, uint64_t bytes, bool *by_limit,
-    uint64_t *ret_address)
+int gp_grow(gp_engine_t *engine, const gp_need_t *need, bool *by_limit, uint64_t *ret_address)
 {
+  gp_context_t *context = need->context;
   gp_device_t *device = context->device;
-  gp_growth_t growth = {.engine = engine, .context = context, .requested = requested, .bytes = bytes};
+  const uint64_t bytes = need->bytes;
+  gp_growth_t growth = {.engine = engine,
+      .context = context,
+      .requested = need->requested,
+      .bytes = bytes,
+      .stream = need->stream};
 
   gp_assert(!gp_holds_engine_lock());
   gp_lock_take(&device->lock);

@@ -7,16 +7,22 @@
 
 #include "pool/state.h"
 
+/* A request that the pool grows for. */
+typedef struct gp_need {
+  gp_context_t *context;
+  uint64_t requested; /* bytes */
+  uint64_t bytes;     /* with rounding */
+  uint64_t stream; /* in which the program asks for it; 0: none, and the context is current in the thread */
+} gp_need_t;
+
 /*
- * Serves a request of `requested` bytes, `bytes` with rounding, in the context, which is current in
- * the calling thread. segment_policy.h decides how large the segment is. If that would leave too
+ * Serves a request. segment_policy.h decides how large the segment is. If that would leave too
  * little of the device or of the limit, it is `bytes` rounded to GP_SEGMENT_STEP, or just `bytes`.
  * Returns the driver's code; *by_limit: the limit refused. On failure *ret_address is untouched. If
  * the host has no memory for the records, the program gets an untracked allocation, which the driver
  * will free. The caller holds no lock.
  */
-int gp_grow(gp_engine_t *engine, gp_context_t *context, uint64_t requested, uint64_t bytes, bool *by_limit,
-    uint64_t *ret_address);
+int gp_grow(gp_engine_t *engine, const gp_need_t *need, bool *by_limit, uint64_t *ret_address);
 
 /*
  * Takes a segment of `bytes`, a multiple of GP_SEGMENT_STEP, from the driver, all of it idle. Returns the

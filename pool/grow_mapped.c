@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pool/grow.h"
 #include "pool/limit.h"
 #include "pool/map_range.h"
 #include "pool/map_steps.h"
@@ -28,6 +27,7 @@ typedef struct gp_plan {
   gp_context_t *context;
   uint64_t requested;
   uint64_t bytes;
+  uint64_t stream;    /* of the request; 0: none */
   bool is_ahead;      /* there is no request: the new memory becomes idle */
   bool is_exact;      /* moves all memory that can move, and makes no more than is missing */
   bool moves;         /* memory moves */
@@ -295,6 +295,7 @@ static bool commit(gp_plan_t *plan, uint64_t start_ns, uint64_t *ret_address)
   bool is_known =
       !is_lost && !plan->is_ahead && gp_address_map_insert(&engine->blocks, block->address, block);
   if (is_known) {
+    gp_block_set_stream(block, plan->stream);
     gp_block_hand_out(engine, block, plan->requested, start_ns, duration_ns, false);
     *ret_address = block->address;
   } else {
@@ -378,14 +379,17 @@ static int grow(gp_plan_t *plan, bool *by_limit, bool *ret_is_placed, uint64_t *
   return code;
 }
 
-int gp_grow_mapped(gp_engine_t *engine, gp_context_t *context, uint64_t requested, uint64_t bytes,
-    bool *by_limit, uint64_t *ret_address)
+int gp_grow_mapped(gp_engine_t *engine, const gp_need_t *need, bool *by_limit, uint64_t *ret_address)
 {
-  gp_plan_t plan = {.engine = engine, .context = context, .requested = requested, .bytes = bytes};
+  gp_plan_t plan = {.engine = engine,
+      .context = need->context,
+      .requested = need->requested,
+      .bytes = need->bytes,
+      .stream = need->stream};
   bool is_placed;
 
   int code = grow(&plan, by_limit, &is_placed, ret_address);
-  return is_placed ? code : gp_grow(engine, context, requested, bytes, by_limit, ret_address);
+  return is_placed ? code : gp_grow(engine, need, by_limit, ret_address);
 }
 
 int gp_grow_mapped_ahead(

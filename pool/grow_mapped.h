@@ -3,7 +3,7 @@
 #ifndef GP_POOL_GROW_MAPPED_H
 #define GP_POOL_GROW_MAPPED_H
 
-#include "pool/state.h"
+#include "pool/grow.h"
 
 /*
  * As gp_grow, which takes over if the context has no range or the range no place. Moves memory
@@ -11,8 +11,7 @@
  * or of the limit. On failure all memory is where it was. It also returns out of memory if the host
  * has no memory for the records.
  */
-int gp_grow_mapped(gp_engine_t *engine, gp_context_t *context, uint64_t requested, uint64_t bytes,
-    bool *by_limit, uint64_t *ret_address);
+int gp_grow_mapped(gp_engine_t *engine, const gp_need_t *need, bool *by_limit, uint64_t *ret_address);
 
 /* As gp_grow_ahead, with mapped memory: bytes is a multiple of GP_CHUNK_STEP. Chunks are as large as suits
  * a pool that holds `held` bytes. */

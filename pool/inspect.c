@@ -82,7 +82,8 @@ static gp_block_view_t view_of(const gp_block_t *block)
    * keeps its earlier state. */
   gp_state_t state = block->state == GP_STATE_RELEASING ? block->released_from : block->state;
   const gp_segment_t *segment = block->segment;
-  bool is_unowned = segment && (state == GP_STATE_IDLE || state == GP_STATE_MAPPING);
+  bool is_unowned =
+      segment && (state == GP_STATE_IDLE || state == GP_STATE_BOUND || state == GP_STATE_MAPPING);
   uint64_t segment_address = segment ? segment->address : block->address;
   uint64_t segment_size = segment ? segment->size : block->size;
   if (segment && segment->range)

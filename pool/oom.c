@@ -54,7 +54,7 @@ static uint64_t bytes_of(gp_device_t *device, const uint64_t *field)
 static bool has_deferred(gp_device_t *device)
 {
   gp_lock_take(&device->lock); /* also guards the pointer to the statistics */
-  uint64_t bytes = gp_device_stats(device)->deferred_bytes.current;
+  uint64_t bytes = gp_device_pending(device);
   gp_lock_release(&device->lock);
   return bytes > 0;
 }
@@ -421,8 +421,8 @@ void gp_oom_report(gp_engine_t *engine, gp_context_t *context, uint64_t bytes, b
         room->busy_since_ns != 0 && room->busy_since_ns < oom.time_ns ? oom.time_ns - room->busy_since_ns : 0;
   }
   oom.live = gp_device_stats(device)->allocated_bytes.current;
-  oom.deferred = gp_device_stats(device)->deferred_bytes.current;
-  oom.cached = gp_device_stats(device)->cached_bytes.current;
+  oom.deferred = gp_device_pending(device);
+  oom.cached = gp_device_idle(device);
   gp_oom_count_pieces(device, &oom);
   oom.passthrough = gp_device_stats(device)->passthrough_bytes.current;
   if (oom.counted > 0) /* plus what pages have beyond the sizes above */

@@ -293,7 +293,7 @@ static void choose_deferred(gp_engine_t *engine, gp_device_t *device, gp_list_t 
 {
   GP_LIST_EACH(gp_device_contexts(device), gp_context_t, device_link, context)
     GP_LIST_EACH_SAFE(&context->deferred, gp_block_t, order, block)
-      if (gp_block_is_ordered(block))
+      if (gp_block_is_ordered(block) && !block->segment)
         choose(engine, victims, block);
 }
 

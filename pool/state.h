@@ -5,7 +5,7 @@
  * range of mapped memory (space/segment.h, space/mapped.h):
  *
  *      driver --alloc.c--> LIVE --free.c--> DEFERRED --reuse/drain.c--> IDLE --alloc.c--> LIVE
- *                           |  \                                          |
+ *                           |  \ `-> BOUND --reuse/drain.c--> IDLE        |
  *                           |   `-> RETAINED (freed, but referenced)      |
  *                           `--------------- release.c -------------------'--> RELEASING --> driver
  */
@@ -39,10 +39,11 @@ typedef struct gp_fill gp_fill_t; /* fill.c */
 typedef struct gp_range gp_range_t;
 
 typedef enum gp_state {
-  GP_STATE_LIVE,      /* the program holds it */
-  GP_STATE_RETAINED,  /* the program freed it; another holder keeps a reference */
-  GP_STATE_DEFERRED,  /* freed; the device may still use it */
-  GP_STATE_IDLE,      /* ready to be handed out */
+  GP_STATE_LIVE,     /* the program holds it */
+  GP_STATE_RETAINED, /* the program freed it; another holder keeps a reference */
+  GP_STATE_DEFERRED, /* freed; the device may still use it */
+  GP_STATE_BOUND,    /* part of a segment freed in a stream's order: the stream may have it, others not yet */
+  GP_STATE_IDLE,     /* ready to be handed out */
   GP_STATE_RELEASING, /* on its way to the driver; only in the list context->blocks, and not in the map */
   GP_STATE_UNMAPPED,  /* addresses of a range without memory; lists and map as for RELEASING */
   GP_STATE_MAPPING,   /* part of a range where a thread is about to map or unmap memory; likewise */
@@ -51,10 +52,10 @@ typedef enum gp_state {
 /*
  * Invariants, under the device's lock: refs > 0 exactly in states LIVE and RETAINED, and while RELEASING
  * from these. The map leads from address to the block in every state but RELEASING. free_epoch is
- * meaningful only in states DEFERRED and IDLE; every context has completed that of an idle block, unless
- * the block was freed in mode `single`. Writers store address and context atomically, since a free that
- * races with the block's end also reads them without the lock. Records are recycled, and the host gets them
- * back when the engine ends.
+ * meaningful only in states DEFERRED, BOUND and IDLE; every context has completed that of an idle block,
+ * unless the block was freed in mode `single`. Writers store address and context atomically, since a free
+ * that races with the block's end also reads them without the lock. Records are recycled, and the host gets
+ * them back when the engine ends.
  */
 struct gp_block {
   /* First the members that each allocation and free touches. */
@@ -68,8 +69,9 @@ struct gp_block {
   uint64_t stream;       /* the driver's handle of the stream in which this owner asked for it; 0: none */
   uint64_t free_epoch;   /* epoch of the free: reusable when every context has completed it; 0: none */
   gp_segment_t *segment; /* that it is a part of; NULL: a driver allocation by itself */
-  gp_list_t order; /* DEFERRED: in context->deferred; IDLE: in device->idle; RELEASING: the releaser's list */
-  gp_identity_t *freed_in; /* DEFERRED: in the order of that stream; NULL: of none */
+  gp_list_t order; /* DEFERRED, BOUND: in context->deferred; IDLE: in device->idle; RELEASING: the releaser's
+                      list */
+  gp_identity_t *freed_in; /* DEFERRED, BOUND: in the order of that stream; NULL: of none, or it has ended */
   uint32_t refs;
   uint32_t origin;          /* of the present or last owner, as the observer told */
   uint32_t observer_cookie; /* the observer's, see gp_event_t; 0 at first */
@@ -85,7 +87,7 @@ struct gp_block {
   uint64_t borrowed;        /* bytes beyond what the owner's request would get otherwise, see budget.h */
   gp_list_t all;            /* in context->blocks */
   gp_release_t release;     /* RELEASING: in device->releases */
-  gp_cut_entry_t in_cut;    /* IDLE part of an open segment: in the bins of cut memory */
+  gp_cut_entry_t in_cut;    /* part of an open segment: IDLE: in context->cut; BOUND: in freed_in->bound */
 };
 
 /*
@@ -178,9 +180,10 @@ typedef struct gp_barriers {
  * The identity of a stream that the program names in cudaMallocAsync and cudaFreeAsync. The handle does not
  * identify it: once the stream has ended, the driver gives the handle to another stream. Memory freed in
  * the stream's order may be used there again at once (reuse/identities.h). Invariants, under the device's
- * lock: freed (by class) and others hold the DEFERRED blocks with this freed_in, and none after the stream
- * has ended; filed counts them; entered <= frees; passed <= frees; settled <= handed_on. Records are
- * recycled, and the host gets them back when the engine ends.
+ * lock: freed (by class) and others hold the DEFERRED blocks with this freed_in, bound the BOUND ones, and
+ * none after the stream has ended; filed counts them; BOUND blocks with one freed_in are not neighbours;
+ * entered <= frees; passed <= frees; settled <= handed_on. Records are recycled, and the host gets them back
+ * when the engine ends.
  */
 #define GP_AWAITED_POINTS 8u
 struct gp_identity {
@@ -192,7 +195,8 @@ struct gp_identity {
   uint64_t owner;        /* ... which of the threads that have had it */
   gp_bins_t freed;       /* blocks that later requests in the stream may get */
   gp_bin_t others;       /* blocks that they may not get: memory of cudaMalloc */
-  uint64_t filed;        /* blocks in freed and others */
+  gp_cut_bins_t *bound;  /* parts of segments for later requests in the stream, by size; NULL: never any */
+  uint64_t filed;        /* blocks in freed, others and bound */
   uint64_t frees;        /* blocks freed in it so far */
   uint64_t entered;      /* ... of these, before the newest operation that the library put into it */
   _Atomic uint64_t handed_on; /* how often memory went from one owner to the next in this stream, and ... */
@@ -270,7 +274,7 @@ typedef struct gp_prewarm {
  * One device. Invariants, under lock: committed_bytes is what the driver takes of the device for all
  * blocks and forwarded allocations (space/account.h), plus draining and reservations in flight.
  * committed_bytes less draining <= limit unless lowered. stats.reserved_bytes is the sum of block sizes,
- * stats.cached_bytes of the idle ones, stats.deferred_bytes of RETAINED and DEFERRED ones,
+ * stats.cached_bytes of the idle and BOUND ones, stats.deferred_bytes of RETAINED and DEFERRED ones,
  * stats.allocated_bytes of LIVE ones, stats.active_bytes of LIVE, RETAINED and DEFERRED ones. idle holds
  * the idle blocks, oldest first; releases holds the blocks on their way to the driver. draining:
  * stream-ordered memory that the program has freed and the driver's pools may still hold; counted only
@@ -308,6 +312,7 @@ struct gp_device {
   uint64_t closed_idle;        /* idle closed segments, which must go back */
   uint64_t part_active;        /* of active_bytes, and ... */
   uint64_t part_cached;        /* ... of cached_bytes, what is part of segments and mapped memory */
+  uint64_t bound_bytes;        /* of part_cached, and of bytes in pieces: BOUND blocks */
   uint64_t borrowed_bytes;     /* of active_bytes, the sum of what whole blocks have borrowed */
   uint64_t highest_parts;      /* highest use so far of parts, and ... */
   uint64_t highest_whole;      /* ... of whole blocks, see budget.h */
@@ -425,10 +430,9 @@ struct gp_engine {
 
   /* Stream-ordered memory */
   bool keeps_ordered;  /* GPUPOOL_ASYNC */
-  bool orders_plain;   /* its blocks belong to contexts, and come from the driver's alloc_in */
+  bool orders_plain;   /* its blocks belong to contexts, and come as other memory; the driver's alloc_in */
   bool leaves_ordered; /* GPUPOOL_ASYNC=driver: the driver's pools serve and keep it */
   uint64_t serial;     /* unique in the process: a thread may remember an engine that is gone */
-  const gp_pool_type_t *ordered_type;
   atomic_bool has_ordered_calls; /* the program has allocated or freed memory in the order of a stream */
   atomic_bool has_programmatic;  /* a launch was seen that does not wait for the kernel in front of it */
   gp_address_map_t identities;   /* of created streams, by the driver's handle */
@@ -518,6 +522,18 @@ static inline uint64_t gp_device_releasable(const gp_device_t *device)
 {
   return gp_device_stats(device)->cached_bytes.current -
          gp_device_stats(device)->inactive_split_bytes.current;
+}
+
+/* Freed bytes that the device may still use. The caller holds the device's lock. */
+static inline uint64_t gp_device_pending(const gp_device_t *device)
+{
+  return gp_device_stats(device)->deferred_bytes.current + device->bound_bytes;
+}
+
+/* Bytes that any request may get. The caller holds the device's lock. */
+static inline uint64_t gp_device_idle(const gp_device_t *device)
+{
+  return gp_device_stats(device)->cached_bytes.current - device->bound_bytes;
 }
 
 /*

@@ -6,6 +6,7 @@
 #include "pool/release.h"
 #include "pool/reuse/fences.h"
 #include "pool/reuse/identities.h"
+#include "pool/reuse/stream_points.h"
 
 bool gp_engine_keeps_ordered(const gp_engine_t *engine)
 {
@@ -17,14 +18,32 @@ bool gp_engine_leaves_ordered(const gp_engine_t *engine)
   return engine->leaves_ordered && gp_engine_service(engine) == GP_SERVICE_POOL;
 }
 
+/* Idle parts of segments are no longer of a stream. */
+static bool cuts_ordered(const gp_engine_t *engine)
+{
+  return engine->orders_plain && engine->type->cuts;
+}
+
+/* The pool's memory that a program may take for its default pool's. Of what is cut, pieces beside memory in
+ * use; the rest of it is free (cudaMemGetInfo). The caller holds the device's lock. */
+static uint64_t reserved_bytes(gp_engine_t *engine, gp_device_t *device)
+{
+  bool has_pieces = cuts_ordered(engine) && gp_stream_points_are_wanted(engine);
+  uint64_t pieces = has_pieces ? gp_device_stats(device)->inactive_split_bytes.current : 0;
+  return gp_locked(device)->ordered_bytes + pieces;
+}
+
 gp_ordered_use_t gp_engine_ordered_use(gp_engine_t *engine, int ordinal)
 {
   gp_device_t *device = &engine->devices[ordinal];
 
   gp_lock_take(&device->lock);
+  uint64_t reserved = reserved_bytes(engine, device);
+  if (gp_locked(device)->reserved_peak < reserved)
+    gp_locked(device)->reserved_peak = reserved;
   gp_ordered_use_t use = {.serves = gp_locked(device)->ordered.bins.used > 0 || engine->orders_plain,
       .is_plain = engine->orders_plain,
-      .kept = device->ordered_bytes - device->ordered_live,
+      .kept = reserved - device->ordered_live,
       .live = device->ordered_live,
       .peak = device->ordered_peak,
       .reserved_peak = device->reserved_peak};
@@ -38,7 +57,7 @@ void gp_engine_ordered_reset_peak(gp_engine_t *engine, int ordinal, bool of_rese
 
   gp_lock_take(&device->lock);
   if (of_reserved)
-    gp_locked(device)->reserved_peak = device->ordered_bytes;
+    gp_locked(device)->reserved_peak = reserved_bytes(engine, device);
   else
     gp_locked(device)->ordered_peak = device->ordered_live;
   gp_lock_release(&device->lock);
@@ -49,7 +68,8 @@ void gp_engine_ordered_trim(gp_engine_t *engine, gp_context_t *context)
   gp_device_t *device = context->device;
 
   gp_assert(!gp_holds_engine_lock());
-  if (gp_engine_ordered_use(engine, device->ordinal).kept == 0)
+  bool is_cut = cuts_ordered(engine);
+  if (!is_cut && gp_engine_ordered_use(engine, device->ordinal).kept == 0)
     return;
   (void)gp_fences_poll_twice(engine);
   gp_reclaim(engine);
@@ -57,7 +77,10 @@ void gp_engine_ordered_trim(gp_engine_t *engine, gp_context_t *context)
     gp_identities_ask(engine, device);
   if (engine->orders_plain && !gp_give_back_is_quiet(engine))
     return;
-  (void)gp_release_ordered(engine, device, GP_TRIM_REQUESTED);
+  if (is_cut)
+    (void)gp_release_largest(engine, device, UINT64_MAX, GP_TRIM_REQUESTED);
+  else
+    (void)gp_release_ordered(engine, device, GP_TRIM_REQUESTED);
   if (!engine->orders_plain && !engine->driver.ops->fence_record)
     (void)gp_release_in_order(engine, device, GP_TRIM_REQUESTED);
 }

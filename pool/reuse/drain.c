@@ -1,8 +1,8 @@
 #include "pool/reuse/drain.h"
 
-#include "pool/reuse/stream_points.h"
-
 #include <limits.h>
+
+#include "pool/reuse/stream_points.h"
 
 /* Moves at most `most` blocks; returns how many it moved. */
 static unsigned drain_context(
@@ -16,9 +16,7 @@ static unsigned drain_context(
     gp_block_t *block = gp_list_entry(context->deferred.next, gp_block_t, order);
     if (block->free_epoch > covered)
       break;
-    gp_stamp_leave_deferred(block);
-    gp_block_end_use(engine, block, now_ns);
-    gp_block_enter_idle(engine, block, since_ns);
+    gp_stamp_complete(engine, block, now_ns, since_ns);
     moved++;
   }
   return moved;
@@ -78,10 +76,8 @@ bool gp_drain_by_own_context(gp_engine_t *engine, gp_device_t *device, unsigned 
       most--;
       if (!has_passed(block))
         continue;
-      gp_stamp_leave_deferred(block);
       block->free_epoch = 0; /* as for a passed point of the stream, see stream_points.h */
-      gp_block_end_use(engine, block, now_ns);
-      gp_block_enter_idle(engine, block, now_ns);
+      gp_stamp_complete(engine, block, now_ns, now_ns);
       moved = true;
     }
   gp_lock_release(&device->lock);

@@ -45,7 +45,8 @@ static inline gp_block_t *gp_drain_for(
   gp_block_t *block = gp_list_entry(context->deferred.next, gp_block_t, order);
   if (block->free_epoch > gp_covered(engine) || block->size < fit->least || block->size > fit->fresh)
     return NULL;
-  if (is_cut ? !block->segment || block->size < fit->fresh || block->segment->is_closed
+  if (is_cut ? !block->segment || block->size < fit->fresh || block->segment->is_closed ||
+                   block->state == GP_STATE_BOUND
              : !block->bin || block->bin->size != fit->class_bytes)
     return NULL;
   gp_stats_t *stats = gp_device_stats(context->device);

@@ -11,6 +11,8 @@
 #include "pool/reuse/stamps.h"
 #include "pool/reuse/stream_points.h"
 #include "pool/reuse/submitters.h"
+#include "pool/space/block_life.h"
+#include "pool/space/bound_parts.h"
 #include "pool/space/ordered_blocks.h"
 
 /* The calling thread's own stream, in the context in which it last asked. */
@@ -204,20 +206,57 @@ gp_identity_t *gp_identity_of_default(gp_engine_t *engine, gp_context_t *context
   return of_thread.identity;
 }
 
-gp_block_t *gp_identity_take(
+/* A whole block. Its events say that it was idle in between. */
+static gp_block_t *take_whole(
+    gp_engine_t *engine, gp_identity_t *identity, const gp_fit_t *fit, uint64_t now_ns, bool *ret_entry)
+{
+  gp_block_t *block = gp_ordered_find(identity, fit);
+
+  *ret_entry = block && identity->is_blocking && block->freed_as > identity->entered;
+  if (block && !*ret_entry)
+    gp_stamp_leave_deferred(block);
+  else
+    block = gp_stream_points_take(engine, identity, fit, false);
+  if (block) {
+    gp_block_end_use(engine, block, now_ns);
+    gp_gauge_pass(&gp_device_stats(identity->context->device)->cached_bytes, block->size);
+  }
+  return block;
+}
+
+/* An idle part that is smaller serves better: large pieces stay whole for as long as they can. */
+static bool fits_better(const gp_context_t *context, uint64_t bytes, const gp_block_t *own)
+{
+  uint64_t newest = atomic_load_explicit(&context->completed, memory_order_acquire);
+  const gp_cut_entry_t *idle = gp_cut_bins_find(&context->cut, bytes, newest);
+  return idle && idle->size < own->size;
+}
+
+static gp_block_t *take_part(
     gp_engine_t *engine, gp_identity_t *identity, const gp_fit_t *fit, bool *ret_entry)
+{
+  gp_block_t *own =
+      gp_bound_find(identity, fit->fresh, identity->is_blocking ? identity->entered : UINT64_MAX);
+
+  if (own && fits_better(identity->context, fit->fresh, own))
+    return NULL;
+  if (own)
+    return gp_bound_take(engine, own, fit->fresh) ? own : NULL;
+  gp_block_t *block = gp_stream_points_take(engine, identity, fit, true);
+  *ret_entry = !block && identity->is_blocking && gp_bound_find(identity, fit->fresh, UINT64_MAX);
+  return block;
+}
+
+gp_block_t *gp_identity_take(gp_engine_t *engine, gp_identity_t *identity, const gp_fit_t *fit, bool is_cut,
+    uint64_t now_ns, bool *ret_entry)
 {
   *ret_entry = false;
   gp_assert_internal(!identity || gp_lock_is_held(&identity->context->device->lock));
   if (!identity || identity->has_ended ||
       atomic_load_explicit(&engine->has_programmatic, memory_order_relaxed))
     return NULL;
-  gp_block_t *block = gp_ordered_find(identity, fit);
-  *ret_entry = block && identity->is_blocking && block->freed_as > identity->entered;
-  if (block && !*ret_entry)
-    gp_stamp_leave_deferred(block);
-  else
-    block = gp_stream_points_take(engine, identity, fit);
+  gp_block_t *block = is_cut ? take_part(engine, identity, fit, ret_entry)
+                             : take_whole(engine, identity, fit, now_ns, ret_entry);
   if (block) {
     *ret_entry = false;
     atomic_fetch_add(&identity->handed_on, 1);
@@ -399,6 +438,7 @@ void gp_identities_fini(gp_engine_t *engine)
     }
   GP_LIST_EACH_SAFE(&engine->free_identities, gp_identity_t, link, identity) {
     gp_bins_fini(&identity->freed);
+    free(identity->bound);
     free(identity);
   }
   gp_address_map_fini(&engine->identities);

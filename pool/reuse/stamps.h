@@ -22,7 +22,7 @@
  * completed nothing, but does not lower `covered`: the library knows the context before it can
  * submit work (doc/reuse.md).
  *
- * Uses: state.h, space/ordered_blocks.h.
+ * Uses: state.h, space/ordered_blocks.h, space/bound_parts.h, space/block_life.h.
  */
 #ifndef GP_POOL_REUSE_STAMPS_H
 #define GP_POOL_REUSE_STAMPS_H
@@ -93,5 +93,9 @@ static inline void gp_stamp_leave_deferred(gp_block_t *block)
   gp_assert_internal(block->bin->deferred_count > 0);
   block->bin->deferred_count--;
 }
+
+/* Makes a deferred or bound block idle since since_ns: its facts are there. The caller holds the device's
+ * lock. */
+void gp_stamp_complete(gp_engine_t *engine, gp_block_t *block, uint64_t now_ns, uint64_t since_ns);
 
 #endif

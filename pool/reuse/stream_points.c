@@ -2,6 +2,7 @@
 
 #include "pool/reuse/stamps.h"
 #include "pool/space/block_life.h"
+#include "pool/space/bound_parts.h"
 #include "pool/space/ordered_blocks.h"
 
 /* The point's stream still exists. The caller holds the lock of the point's device. */
@@ -57,7 +58,20 @@ void gp_stream_point_awaited(gp_identity_t *by, const gp_stream_point_t *point)
   gp_lock_release(&point->device->lock);
 }
 
-gp_block_t *gp_stream_points_take(gp_engine_t *engine, gp_identity_t *by, const gp_fit_t *fit)
+static gp_block_t *take_before(
+    gp_engine_t *engine, const gp_stream_point_t *point, const gp_fit_t *fit, bool is_cut)
+{
+  if (is_cut) {
+    gp_block_t *part = gp_bound_find(point->identity, fit->fresh, point->frees);
+    return part && gp_bound_take(engine, part, fit->fresh) ? part : NULL;
+  }
+  gp_block_t *block = gp_ordered_find_before(point->identity, fit, point->frees);
+  if (block)
+    gp_stamp_leave_deferred(block);
+  return block;
+}
+
+gp_block_t *gp_stream_points_take(gp_engine_t *engine, gp_identity_t *by, const gp_fit_t *fit, bool is_cut)
 {
   gp_block_t *block = NULL;
 
@@ -68,10 +82,8 @@ gp_block_t *gp_stream_points_take(gp_engine_t *engine, gp_identity_t *by, const 
     /* A context's memory ends with the context, but the waiting stream may live on. */
     if (point->identity && is_there(point) &&
         (!engine->orders_plain || point->identity->context == by->context))
-      block = gp_ordered_find_before(point->identity, fit, point->frees);
+      block = take_before(engine, point, fit, is_cut);
   }
-  if (block)
-    gp_stamp_leave_deferred(block);
   return block;
 }
 
@@ -86,10 +98,21 @@ static unsigned drain_bin(gp_engine_t *engine, const gp_identity_t *identity, gp
     next = entry->next;
     if (block->freed_as > identity->passed)
       continue;
-    gp_stamp_leave_deferred(block);
     block->free_epoch = 0; /* other streams do not matter */
-    gp_block_end_use(engine, block, now_ns);
-    gp_block_enter_idle(engine, block, now_ns);
+    gp_stamp_complete(engine, block, now_ns, now_ns);
+    moved++;
+  }
+  return moved;
+}
+
+static unsigned drain_bound(gp_engine_t *engine, gp_identity_t *identity, uint64_t now_ns, unsigned most)
+{
+  gp_block_t *block;
+  unsigned moved = 0;
+
+  while (moved < most && (block = gp_bound_find(identity, GP_CUT_GRANULE, identity->passed))) {
+    block->free_epoch = 0;
+    gp_stamp_complete(engine, block, now_ns, now_ns);
     moved++;
   }
   return moved;
@@ -106,6 +129,7 @@ unsigned gp_stream_points_drain_one(
     if (bin)
       moved += drain_bin(engine, identity, bin->idle, now_ns, most - moved);
   }
+  moved += drain_bound(engine, identity, now_ns, most - moved);
   if (moved < most)
     gp_list_remove(&identity->passed_link);
   return moved;

@@ -3,7 +3,7 @@
  * freed and the device may still use. The two kinds of memory are measured apart:
  *
  * - Whole blocks, each an allocation of the driver by itself: all memory of types round and naive,
- *   stream-ordered memory of every type, and large blocks once the program exports memory. GPUPOOL_SLACK
+ *   stream-ordered memory too, and large blocks once the program exports memory. GPUPOOL_SLACK
  *   makes a budget of their highest use: what the pool holds in whole blocks should not be more. Beyond it
  *   an allocation takes an idle block that is up to twice as large as the request before the pool grows, and
  *   idle blocks are surplus (surplus.h). doc/sizes.md has the figures. A block that is larger than the pool
@@ -70,8 +70,8 @@ static inline void gp_budget_note_use(gp_device_t *device)
 static inline void gp_parts_begin_use(gp_device_t *device, uint64_t bytes)
 {
   device->part_active += bytes;
-  if (device->part_active > device->highest_parts)
-    device->highest_parts = device->part_active;
+  if (device->part_active + device->bound_bytes > device->highest_parts)
+    device->highest_parts = device->part_active + device->bound_bytes;
 }
 
 /* Memory was obtained ahead of need: held memory counts as if it had been in use. */

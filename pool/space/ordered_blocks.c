@@ -1,6 +1,7 @@
 #include "pool/space/ordered_blocks.h"
 
 #include "pool/space/block.h"
+#include "pool/space/bound_parts.h"
 
 static gp_lock_t *lock_of(const gp_identity_t *identity)
 {
@@ -76,5 +77,6 @@ void gp_ordered_unfile_all(gp_identity_t *identity)
   }
   while (identity->others.idle)
     gp_ordered_unfile(gp_block_of_entry(identity->others.idle));
+  gp_bound_unfile_all(identity);
   gp_assert_internal(identity->filed == 0);
 }

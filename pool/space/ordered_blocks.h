@@ -1,7 +1,7 @@
 /*
  * Blocks that were freed in the order of a stream and wait in their context's queue for facts. Filed by the
- * identity of the stream, which may use them earlier (reuse/identities.h says when). The caller holds the
- * device's lock. Uses: state.h, bins.h, block.h.
+ * identity of the stream, which may use them earlier (reuse/identities.h says when); parts of segments are
+ * apart (bound_parts.h). The caller holds the device's lock. Uses: state.h, bins.h, block.h.
  */
 #ifndef GP_POOL_SPACE_ORDERED_BLOCKS_H
 #define GP_POOL_SPACE_ORDERED_BLOCKS_H
@@ -10,8 +10,9 @@
 
 /*
  * Files a DEFERRED block of the stream's device with the stream in which it was freed. may_serve: later
- * requests in that stream may get the block; otherwise it goes to `others`, where only points of the stream
- * count (reuse/stream_points.h). If the host has no memory for this, the block just waits for its facts.
+ * requests in that stream may get the block, which is no part of a segment; otherwise it goes to `others`,
+ * where only points of the stream count (reuse/stream_points.h). If the host has no memory for this, the
+ * block just waits for its facts.
  */
 void gp_ordered_file(gp_identity_t *identity, gp_block_t *block, bool may_serve);
 

@@ -286,7 +286,8 @@ void gp_segment_measure(const gp_context_t *context, uint64_t *ret_whole, uint64
   gp_assert_internal(gp_lock_is_held(&context->device->lock));
   *ret_whole = *ret_largest = 0;
   GP_LIST_EACH(&context->blocks, const gp_block_t, all, block) {
-    bool is_free = block->state == GP_STATE_IDLE || block->state == GP_STATE_DEFERRED;
+    bool is_free =
+        block->state == GP_STATE_IDLE || block->state == GP_STATE_DEFERRED || block->state == GP_STATE_BOUND;
     if (is_free && !block->segment && (context->is_ordered || block->size > GP_DRIVER_SHARED_MAX))
       *ret_whole += block->size; /* smaller ones may share pages with memory in use */
     if (!is_free || block->segment != piece.segment) {

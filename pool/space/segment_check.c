@@ -16,6 +16,20 @@ static bool check_idle(const gp_block_t *block)
          good;
 }
 
+static bool check_bound(const gp_block_t *block, const gp_block_t *before)
+{
+  const gp_cut_entry_t *entry = &block->in_cut;
+  bool good = gp_expect(!block->freed_in || (entry->address == block->address && entry->size == block->size &&
+                                                entry->free_epoch == block->freed_as),
+      "bound part and its entry differ", block->address, entry->address);
+  good &= gp_expect(!block->freed_in || !block->segment->is_closed,
+      "part of a closed segment is with a stream", block->address, 0);
+  return gp_expect(!before || before->state != GP_STATE_BOUND || !block->freed_in ||
+                       before->freed_in != block->freed_in,
+             "neighbours of one stream", block->address, 0) &&
+         good;
+}
+
 bool gp_segment_check(const gp_context_t *context)
 {
   const gp_segment_t *segment = NULL; /* of the block before */
@@ -41,6 +55,8 @@ bool gp_segment_check(const gp_context_t *context)
     good &= gp_expect(is_first || !was_idle || !is_idle, "idle neighbours", block->address, 0);
     if (is_idle)
       good &= check_idle(block);
+    if (block->state == GP_STATE_BOUND)
+      good &= check_bound(block, gp_segment_below(block));
     if (is_idle && !segment->is_closed) {
       entries++;
       bytes += block->size;

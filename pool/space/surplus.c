@@ -13,7 +13,7 @@ static uint64_t minimum(uint64_t a, uint64_t b)
 
 static uint64_t cached_bytes(const gp_device_t *device)
 {
-  return gp_device_stats(device)->cached_bytes.current;
+  return gp_device_idle(device);
 }
 
 /* Bytes in parts of segments that use has never needed; mapped memory moves instead. */
@@ -83,7 +83,7 @@ bool gp_surplus_is_due_of_idle(const gp_engine_t *engine, gp_device_t *device, u
 
 bool gp_surplus_awaits_drain(const gp_engine_t *engine, const gp_device_t *device, uint64_t now_ns)
 {
-  uint64_t deferred = gp_device_stats(device)->deferred_bytes.current;
+  uint64_t deferred = gp_device_pending(device);
 
   gp_assert_internal(gp_lock_is_held(&device->lock));
   if (deferred == 0)

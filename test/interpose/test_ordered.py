@@ -9,7 +9,12 @@ from harness import ASYNC_MODES, PreloadCase, QUICK, SANITIZED, UNSAFE_LIBRARY, 
 SCENARIOS = ("framework", "cache", "limits", "determinism", "own_pool", "unifier", "pressure", "devices", "errors")
 DRIVER = {"SIMCUDA_DEVICES": "2", "SIMCUDA_CAPACITY": "512MiB"}
 JUDGED = ("violations", "corrupt_stamps", "early_reuse", "strays", "early_accesses", "late_accesses")
-LEAVING = {"plain": ("leaving",)}  # arguments of ordered_random: its memory ends with a context
+
+
+def leaving(settings):
+    """Arguments of ordered_random where its memory ends with a context."""
+    is_plain = settings.get("ASYNC") == "plain" or (settings.get("ASYNC") != "driver" and settings.get("TYPE") in ("segment", "vmm"))
+    return ("leaving",) if is_plain else ()
 
 
 class Ordered(PreloadCase):
@@ -88,12 +93,12 @@ class Ordered(PreloadCase):
         """Both kinds of memory, streams of all kinds, of two contexts and two threads, that end while work is pending."""
         def run_with(case):
             mode, settings, programmatic = case
-            run = self.run_random(first, count, *programmatic, *LEAVING.get(mode.get("ASYNC"), ()), **mode, **settings)
+            run = self.run_random(first, count, *programmatic, *leaving({**mode, **settings}), **mode, **settings)
             self.assertEqual({key: run.sim[key] for key in JUDGED}, dict.fromkeys(JUDGED, 0), run.err[-2000:])
             if mode != {"ASYNC": "driver"} and not settings and not programmatic:
                 self.assertGreater(run.sim["pending_reuses"], count / 3)  # in the order of a stream, before the device is done
 
-        settings = [{}, {"REUSE": "strict"}, {"TYPE": "segment"}, {"SIMCUDA_FREE_WAITS": "0"}]
+        settings = [{}, {"REUSE": "strict"}, {"TYPE": "segment"}, {"TYPE": "vmm"}, {"SIMCUDA_FREE_WAITS": "0"}]
         cases = list(itertools.product(ASYNC_MODES, settings, ((), ("programmatic",))))
         seeds = programs((100 if QUICK else 300) * len(cases))
         first, count = seeds[0] + 1, len(seeds) // len(cases)

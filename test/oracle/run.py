@@ -42,6 +42,7 @@ import time
 # behind it). A mode that the library does not know is left out.
 MODES = {"strict": False, "context": False, "single": True, "auto": True}
 TYPES = ("round", "naive", "segment", "vmm", "unpooled")
+CUTTING = ("segment", "vmm")  # memory of cudaMallocAsync is memory of cudaMalloc, too
 CUT = "round cut"  # small requests cut (GPUPOOL_SMALL)
 DRIVERS = {"11080": "11.8", "12040": "12.4", "12050": "12.5", "13000": "13.0"}
 ORDERED_DRIVERS = {"11020": "11.2", "12040": "12.4", "12050": "12.5", "13000": "13.0"}  # 11.2 brought cudaMallocAsync
@@ -68,7 +69,8 @@ MEMORY = {
 }
 # Of rows with memory of cudaMallocAsync: the environment, and options of the generator. early: with launches that overlap the
 # kernel in front of them; the first one in a process ends the reuse in the order of streams, so each program has its own.
-# no-rule: the two calls do not put streams behind others. leaving: memory ends with a context, as with GPUPOOL_ASYNC=plain.
+# no-rule: the two calls do not put streams behind others. leaving: memory ends with a context, as with GPUPOOL_ASYNC=plain
+# and with the types that cut.
 ORDERED = {
     "ordered": ({}, ["--ordered", "--pool-orders"]),
     "early": ({}, ["--ordered", "--pool-orders", "--programmatic"]),
@@ -383,13 +385,13 @@ def ordered_rows(runner, library, drivers):
     rows = [Row(driver, ordered=kind) for driver in drivers for kind in ORDERED]
     kinds = [kind for kind in ORDERED if kind.startswith("leaving")]
     modes = [mode for mode in MODES if runner.knows(library, mode)]
-    rows += [Row(driver, library, pool, mode, ordered="ordered") for mode in modes for driver in drivers
-             for pool in TYPES if pool in ("round", "segment") or mode == "context"]
+    rows += [Row(driver, library, pool, mode, ordered="leaving" if pool in CUTTING else "ordered") for mode in modes
+             for driver in drivers for pool in TYPES if pool in ("round", "segment") or mode == "context"]
     rows += [Row(driver, library, "round", mode, ordered=kind) for mode in modes for kind in ("early", "no-rule")
              for driver in some_of(drivers)]
     rows += [Row(driver, library, "round", "context", ordered="ordered", mempool="driver") for driver in drivers]
     rows += [Row(driver, library, pool, mode, ordered=kind, mempool="plain") for mode in modes for kind in kinds
-             for pool in ("round", "segment") for driver in drivers
+             for pool in ("round", "segment", "vmm") for driver in drivers
              if (pool == "round" and kind == "leaving") or driver in some_of(drivers)]
     return rows
 
@@ -399,11 +401,11 @@ def ordered_waiting_rows(runner, library, drivers):
             for waits in (True, False)]
     rows += [Row(driver, library, pool, mode, memory=memory, free_waits=waits, ordered="ordered")
              for mode in WAITING_MODES if runner.knows(library, mode) for driver in drivers
-             for pool in ("round", "segment") for memory in ORDERED_WAITING_MEMORY for waits in (True, False)
+             for pool in ("round", "naive") for memory in ORDERED_WAITING_MEMORY for waits in (True, False)
              if (pool == "round" or memory != "small") and (driver != HIDES_POOLS or not MEMORY[memory][1])]
     rows += [Row(driver, library, pool, mode, memory=memory, free_waits=waits, ordered="leaving", mempool="plain")
              for mode in WAITING_MODES if runner.knows(library, mode) for driver in some_of(drivers)
-             for pool in ("round", "segment") for memory in ("ample", "surplus") for waits in (True, False)]
+             for pool in ("round", "segment", "vmm") for memory in ("ample", "surplus") for waits in (True, False)]
     return rows
 
 

@@ -27,11 +27,10 @@ START_TEST(test_types_without_a_pool_leave_it_to_the_driver)
 }
 END_TEST
 
-/* Whatever the type of other memory: the driver's pool is where small blocks are cut. */
-START_TEST(test_every_type_keeps_whole_blocks)
+/* Also where small blocks of other memory are cut: the driver's pool cuts its own. */
+START_TEST(test_types_of_whole_blocks_keep_the_drivers)
 {
-  static const char *const types[] = {
-      "GPUPOOL_TYPE=round", "GPUPOOL_TYPE=naive", "GPUPOOL_TYPE=segment", "GPUPOOL_TYPE=vmm"};
+  static const char *const types[] = {"GPUPOOL_TYPE=round", "GPUPOOL_TYPE=naive", "GPUPOOL_SMALL=cut"};
   for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
     start_streams((const char *const[]){types[i], NULL}, GP_GIB);
     uint64_t plain = allocate(BYTES);
@@ -388,14 +387,13 @@ START_TEST(test_a_free_in_order_gives_back_too)
 }
 END_TEST
 
-/* Idle memory of other sizes goes back first where the pool would grow beyond its budget, whatever the type.
- */
+/* Idle memory of other sizes goes back first where the pool would grow beyond its budget. */
 START_TEST(test_new_use_takes_the_place_of_what_is_idle)
 {
-  static const char *const types[] = {"GPUPOOL_TYPE=round", "GPUPOOL_TYPE=segment", "GPUPOOL_TYPE=vmm"};
+  static const char *const types[] = {"GPUPOOL_TYPE=round", "GPUPOOL_SMALL=cut"};
 
   for (int bounded = 0; bounded < 2; bounded++)
-    for (int type = 0; type < 3; type++) {
+    for (int type = 0; type < 2; type++) {
       const char *const settings[] = {bounded ? "GPUPOOL_SLACK=0" : "GPUPOOL_SLACK=none", types[type], NULL};
       start_streams(settings, GP_GIB);
       uint64_t held = allocate(512); /* what is cut has its own bound */
@@ -530,25 +528,21 @@ END_TEST
  * would wait for work. */
 START_TEST(test_in_doubt_the_driver_is_asked_when_it_has_no_work)
 {
-  start_streams(
-      (const char *const[]){"GPUPOOL_TYPE=segment", "GPUPOOL_RESERVE=0", "GPUPOOL_PATIENCE=0", NULL},
-      8 * GP_MIB);
+  start_streams((const char *const[]){"GPUPOOL_SMALL=cut", "GPUPOOL_RESERVE=0", "GPUPOOL_PATIENCE=0", NULL},
+      4 * GP_MIB);
   gp_order_t in = order(FIRST);
   uint64_t address = 0;
   int code = 0;
-  ck_assert_int_eq(free_code(allocate(8 * GP_MIB)), 0);
-  synchronize();
-  uint64_t first = allocate(3 * GP_MIB);
-  (void)allocate(GP_MIB);
-  uint64_t last = allocate(3 * GP_MIB);
-  ck_assert_int_eq(free_code(first) + free_code(last), 0);
+  uint64_t first = allocate(GP_MIB);
+  (void)allocate(GP_KIB);
+  ck_assert_int_eq(free_code(first), 0);
   synchronize();
   fake_submit(&driver, 0, first); /* the segment */
-  ck_assert(gp_engine_alloc_ordered(engine, &in, 4 * GP_MIB, &address, &code));
+  ck_assert(gp_engine_alloc_ordered(engine, &in, 3 * GP_MIB, &address, &code));
   ck_assert_int_eq(code, FAKE_OUT_OF_MEMORY);
   ck_assert_int_eq(driver.count[FAKE_ALLOC_ORDERED], 0);
   fake_complete(&driver, 0);
-  ck_assert(gp_engine_alloc_ordered(engine, &in, 4 * GP_MIB, &address, &code));
+  ck_assert(gp_engine_alloc_ordered(engine, &in, 3 * GP_MIB, &address, &code));
   ck_assert_int_eq(code, FAKE_OUT_OF_MEMORY);
   ck_assert_int_eq(driver.count[FAKE_ALLOC_ORDERED], 1);
   stop();
@@ -573,7 +567,7 @@ int main(void)
   TCase *tests = tcase_create("stream_ordered");
   tcase_add_test(tests, test_an_option_leaves_it_to_the_driver);
   tcase_add_test(tests, test_types_without_a_pool_leave_it_to_the_driver);
-  tcase_add_test(tests, test_every_type_keeps_whole_blocks);
+  tcase_add_test(tests, test_types_of_whole_blocks_keep_the_drivers);
   tcase_add_test(tests, test_the_two_kinds_stay_apart);
   tcase_add_test(tests, test_plain_memory_freed_in_order);
   tcase_add_test(tests, test_plain_memory_whose_stream_refuses_stays_the_programs);

@@ -9,7 +9,7 @@
 
 #define FIRST  UINT64_C(0x1000)
 #define SECOND UINT64_C(0x2000)
-#define BYTES  UINT64_C(1 << 16)
+#define BYTES  (UINT64_C(1) << 16)
 
 /* A stream of the context, in the calling thread. */
 static inline gp_order_t order_in(gp_context_t *of, uint64_t stream)

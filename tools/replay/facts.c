@@ -143,6 +143,8 @@ static bool take_completion(finder_t *finder, size_t event, const gp_life_t *lif
 {
   if (life->freed == 0 || life->freed == GP_LIFETIMES_NEVER)
     return true; /* freed before the events */
+  if (life->stream >= 0 && life->freed == event)
+    return true; /* with its free, in the order of a stream: needed no fact */
   if (!reserve((void **)&finder->run, finder->run_count, &finder->run_room, sizeof(*finder->run)))
     return false;
   finder->run[finder->run_count++] =

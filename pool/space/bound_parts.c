@@ -1,0 +1,125 @@
+#include "pool/space/bound_parts.h"
+
+#include <stdlib.h>
+
+#include "pool/space/block_life.h"
+#include "pool/space/block_slab.h"
+#include "pool/space/segment.h"
+
+static void count(gp_device_t *device, uint64_t bytes)
+{
+  gp_gauge_add(&gp_device_stats(device)->cached_bytes, bytes);
+  gp_gauge_add(&gp_device_stats(device)->inactive_split_bytes, bytes);
+  device->part_cached += bytes;
+  device->bound_bytes += bytes;
+}
+
+static void uncount(gp_device_t *device, uint64_t bytes)
+{
+  gp_gauge_sub(&gp_device_stats(device)->cached_bytes, bytes);
+  gp_gauge_sub(&gp_device_stats(device)->inactive_split_bytes, bytes);
+  device->part_cached -= bytes;
+  device->bound_bytes -= bytes;
+}
+
+/* The part, now of its final size, goes into the stream's bins. */
+static void file(gp_identity_t *identity, gp_block_t *block, uint64_t freed_as)
+{
+  block->freed_in = identity;
+  block->freed_as = freed_as;
+  block->in_cut.address = block->address;
+  block->in_cut.size = block->size;
+  block->in_cut.free_epoch = freed_as; /* the bins compare it with a number of frees in the stream */
+  gp_cut_bins_add(identity->bound, &block->in_cut);
+  identity->filed++;
+}
+
+static void unfile(gp_block_t *block)
+{
+  gp_identity_t *identity = block->freed_in;
+
+  gp_assert_internal(gp_lock_is_held(&block->context->device->lock));
+  gp_assert_internal(block->state == GP_STATE_BOUND && identity->filed > 0);
+  gp_cut_bins_remove(identity->bound, &block->in_cut);
+  identity->filed--;
+  block->freed_in = NULL;
+}
+
+void gp_bound_leave(gp_block_t *block)
+{
+  gp_assert_internal(gp_lock_is_held(&block->context->device->lock));
+  gp_assert_internal(block->state == GP_STATE_BOUND);
+  gp_list_remove(&block->order);
+  if (block->freed_in)
+    unfile(block);
+  uncount(block->context->device, block->size);
+}
+
+bool gp_bound_enter(gp_engine_t *engine, gp_identity_t *identity, gp_block_t *block, uint64_t now_ns)
+{
+  gp_block_t *neighbours[] = {gp_segment_below(block), gp_segment_above(block)};
+
+  gp_assert_internal(gp_lock_is_held(&identity->context->device->lock));
+  gp_assert_internal(block->state == GP_STATE_DEFERRED && !block->freed_in && !identity->has_ended);
+  gp_assert_internal(block->segment && !block->segment->is_closed);
+  if (!identity->bound)
+    identity->bound = calloc(1, sizeof(*identity->bound));
+  if (!identity->bound)
+    return false;
+  gp_block_end_use(engine, block, now_ns);
+  gp_block_set_stream(block, 0);
+  gp_address_map_remove_value(&engine->blocks, block->address, block); /* before its address changes */
+  for (int i = 0; i < 2; i++) {
+    if (!neighbours[i] || neighbours[i]->state != GP_STATE_BOUND || neighbours[i]->freed_in != identity)
+      continue;
+    gp_bound_leave(neighbours[i]);
+    gp_segment_join(engine, block, neighbours[i]);
+  }
+  block->state = GP_STATE_BOUND;
+  block->requested = 0;
+  block->block_id = 0;
+  count(block->context->device, block->size);
+  file(identity, block, ++identity->frees);
+  return true;
+}
+
+gp_block_t *gp_bound_find(const gp_identity_t *identity, uint64_t bytes, uint64_t frees)
+{
+  gp_assert_internal(gp_lock_is_held(&identity->context->device->lock));
+  gp_cut_entry_t *entry = identity->bound ? gp_cut_bins_find(identity->bound, bytes, frees) : NULL;
+  return entry ? gp_block_of_cut(entry) : NULL;
+}
+
+bool gp_bound_take(gp_engine_t *engine, gp_block_t *block, uint64_t bytes)
+{
+  gp_identity_t *identity = block->freed_in;
+
+  gp_assert_internal(gp_lock_is_held(&block->context->device->lock));
+  if (!gp_address_map_insert(&engine->blocks, block->address, block))
+    return false;
+  gp_block_t *rest = block->size > bytes ? gp_block_slab_take(engine) : NULL;
+  unfile(block);
+  if (rest) {
+    gp_segment_split(block, bytes, rest);
+    gp_list_insert_after(&block->order, &rest->order); /* it keeps its place among the stamps */
+    file(identity, rest, block->freed_as);
+  }
+  gp_list_remove(&block->order);
+  uncount(block->context->device, block->size);
+  return true;
+}
+
+void gp_bound_unfile_all(gp_identity_t *identity)
+{
+  gp_block_t *block;
+
+  while ((block = gp_bound_find(identity, GP_CUT_GRANULE, UINT64_MAX)))
+    unfile(block);
+}
+
+void gp_bound_unfile_segment(const gp_segment_t *segment)
+{
+  for (gp_block_t *block = segment->first; block; block = gp_segment_above(block))
+    if (block->state == GP_STATE_BOUND && block->freed_in)
+      unfile(block);
+}
