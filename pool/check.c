@@ -12,7 +12,7 @@
 typedef struct gp_sums {
   uint64_t segments, reserved, live_count, live, requested, deferred, cached, parts, releasable, of_pools,
       ordered, ordered_live, pools_taken, shared, shared_bytes, taken, closed_idle, found, borrowed,
-      part_active, part_cached, bound;
+      part_active, part_cached, bound, bound_releasable;
 } gp_sums_t;
 
 /* Adds an allocation of cuMemAlloc. */
@@ -92,9 +92,10 @@ static bool check_block(gp_engine_t *engine, const gp_context_t *context, gp_blo
   case GP_STATE_DEFERRED: sums->deferred += block->size; break;
   case GP_STATE_BOUND:
     sums->cached += block->size;
-    sums->parts += block->size;
+    sums->parts += block->size - block->releasable;
     sums->part_cached += block->size;
     sums->bound += block->size;
+    sums->bound_releasable += block->releasable;
     break;
   case GP_STATE_IDLE:
     sums->cached += block->size;
@@ -271,6 +272,8 @@ static bool check_device(gp_engine_t *engine, gp_device_t *device, gp_found_t *f
   good &= gp_expect(
       device->part_cached == sums.part_cached, "part_cached", device->part_cached, sums.part_cached);
   good &= gp_expect(device->bound_bytes == sums.bound, "bound_bytes", device->bound_bytes, sums.bound);
+  good &= gp_expect(device->bound_releasable == sums.bound_releasable, "bound_releasable",
+      device->bound_releasable, sums.bound_releasable);
   good &= gp_expect(device->part_active + device->bound_bytes <= device->highest_parts, "highest_parts",
       device->highest_parts, device->part_active);
   good &= gp_expect(
@@ -278,8 +281,8 @@ static bool check_device(gp_engine_t *engine, gp_device_t *device, gp_found_t *f
       "highest_whole", device->highest_whole, stats->active_bytes.current);
   good &= gp_expect(stats->active_bytes.current == sums.live + sums.deferred, "active_bytes",
       stats->active_bytes.current, sums.live + sums.deferred);
-  good &= gp_expect(
-      stats->cached_bytes.current == sums.cached && idle + sums.releasable + sums.parts == sums.cached,
+  good &= gp_expect(stats->cached_bytes.current == sums.cached &&
+                        idle + sums.releasable + sums.bound_releasable + sums.parts == sums.cached,
       "cached_bytes", stats->cached_bytes.current, sums.cached);
   good &= gp_expect(stats->inactive_split_bytes.current == sums.parts, "inactive_split_bytes",
       stats->inactive_split_bytes.current, sums.parts);

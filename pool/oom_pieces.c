@@ -51,7 +51,8 @@ static void take_block(walk_t *walk, const gp_block_t *block)
 void gp_oom_count_pieces(const gp_device_t *device, gp_oom_t *oom)
 {
   gp_assert_internal(gp_lock_is_held(&device->lock));
-  oom->in_pieces = gp_device_stats(device)->inactive_split_bytes.current - device->bound_bytes;
+  oom->in_pieces = gp_device_stats(device)->inactive_split_bytes.current -
+                   (device->bound_bytes - device->bound_releasable);
   GP_LIST_EACH(gp_device_contexts(device), const gp_context_t, device_link, context) {
     walk_t walk = {.segment = NULL};
     GP_LIST_EACH(&context->blocks, const gp_block_t, all, block) {

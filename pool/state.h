@@ -83,11 +83,11 @@ struct gp_block {
   gp_bin_entry_t in_bin;    /* IDLE: in its bin; DEFERRED: in a bin of freed_in */
   uint64_t freed_as;        /* number of this free among those in freed_in */
   uint64_t idle_ns;         /* since when idle */
-  uint64_t releasable;      /* IDLE part of a segment: bytes that could go back to the driver now */
-  uint64_t borrowed;        /* bytes beyond what the owner's request would get otherwise, see budget.h */
-  gp_list_t all;            /* in context->blocks */
-  gp_release_t release;     /* RELEASING: in device->releases */
-  gp_cut_entry_t in_cut;    /* part of an open segment: IDLE: in context->cut; BOUND: in freed_in->bound */
+  uint64_t releasable; /* part of a segment: IDLE: bytes that could go back to the driver now; BOUND: later */
+  uint64_t borrowed;   /* bytes beyond what the owner's request would get otherwise, see budget.h */
+  gp_list_t all;       /* in context->blocks */
+  gp_release_t release;  /* RELEASING: in device->releases */
+  gp_cut_entry_t in_cut; /* part of an open segment: IDLE: in context->cut; BOUND: in freed_in->bound */
 };
 
 /*
@@ -312,7 +312,8 @@ struct gp_device {
   uint64_t closed_idle;        /* idle closed segments, which must go back */
   uint64_t part_active;        /* of active_bytes, and ... */
   uint64_t part_cached;        /* ... of cached_bytes, what is part of segments and mapped memory */
-  uint64_t bound_bytes;        /* of part_cached, and of bytes in pieces: BOUND blocks */
+  uint64_t bound_bytes;        /* of part_cached: BOUND blocks, and ... */
+  uint64_t bound_releasable;   /* ... of these, what could go back if they were idle */
   uint64_t borrowed_bytes;     /* of active_bytes, the sum of what whole blocks have borrowed */
   uint64_t highest_parts;      /* highest use so far of parts, and ... */
   uint64_t highest_whole;      /* ... of whole blocks, see budget.h */
@@ -521,7 +522,7 @@ static inline const gp_list_t *gp_device_contexts(const gp_device_t *device)
 static inline uint64_t gp_device_releasable(const gp_device_t *device)
 {
   return gp_device_stats(device)->cached_bytes.current -
-         gp_device_stats(device)->inactive_split_bytes.current;
+         gp_device_stats(device)->inactive_split_bytes.current - device->bound_releasable;
 }
 
 /* Freed bytes that the device may still use. The caller holds the device's lock. */

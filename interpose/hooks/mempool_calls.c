@@ -179,7 +179,7 @@ CUresult CUDAAPI hook_cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDes
   if (engine && result == CUDA_SUCCESS && gp_engine_ordered_use(engine, device).is_plain &&
       gp_engine_ordered_bar(engine, device))
     gp_log(GP_LOG_ERROR,
-        "GPUPOOL_ASYNC=plain: the program gave other devices access to the memory pool of device %d, whose cudaMallocAsync is left to the driver from now on; what it has of it already stays as it is",
+        "cudaMemPoolSetAccess: the program gave other devices access to the memory pool of device %d, whose cudaMallocAsync is left to the driver from now on; what it has already is memory of cudaMalloc, and stays as it is",
         device);
   return result;
 }

@@ -6,20 +6,27 @@
 #include "pool/space/block_slab.h"
 #include "pool/space/segment.h"
 
-static void count(gp_device_t *device, uint64_t bytes)
+static void count(gp_block_t *block)
 {
-  gp_gauge_add(&gp_device_stats(device)->cached_bytes, bytes);
-  gp_gauge_add(&gp_device_stats(device)->inactive_split_bytes, bytes);
-  device->part_cached += bytes;
-  device->bound_bytes += bytes;
+  gp_device_t *device = block->context->device;
+
+  block->releasable = gp_segment_releasable(block);
+  gp_gauge_add(&gp_device_stats(device)->cached_bytes, block->size);
+  gp_gauge_add(&gp_device_stats(device)->inactive_split_bytes, block->size - block->releasable);
+  device->part_cached += block->size;
+  device->bound_bytes += block->size;
+  device->bound_releasable += block->releasable;
 }
 
-static void uncount(gp_device_t *device, uint64_t bytes)
+static void uncount(const gp_block_t *block)
 {
-  gp_gauge_sub(&gp_device_stats(device)->cached_bytes, bytes);
-  gp_gauge_sub(&gp_device_stats(device)->inactive_split_bytes, bytes);
-  device->part_cached -= bytes;
-  device->bound_bytes -= bytes;
+  gp_device_t *device = block->context->device;
+
+  gp_gauge_sub(&gp_device_stats(device)->cached_bytes, block->size);
+  gp_gauge_sub(&gp_device_stats(device)->inactive_split_bytes, block->size - block->releasable);
+  device->part_cached -= block->size;
+  device->bound_bytes -= block->size;
+  device->bound_releasable -= block->releasable;
 }
 
 /* The part, now of its final size, goes into the stream's bins. */
@@ -52,7 +59,7 @@ void gp_bound_leave(gp_block_t *block)
   gp_list_remove(&block->order);
   if (block->freed_in)
     unfile(block);
-  uncount(block->context->device, block->size);
+  uncount(block);
 }
 
 bool gp_bound_enter(gp_engine_t *engine, gp_identity_t *identity, gp_block_t *block, uint64_t now_ns)
@@ -78,7 +85,7 @@ bool gp_bound_enter(gp_engine_t *engine, gp_identity_t *identity, gp_block_t *bl
   block->state = GP_STATE_BOUND;
   block->requested = 0;
   block->block_id = 0;
-  count(block->context->device, block->size);
+  count(block);
   file(identity, block, ++identity->frees);
   return true;
 }
@@ -99,13 +106,14 @@ bool gp_bound_take(gp_engine_t *engine, gp_block_t *block, uint64_t bytes)
     return false;
   gp_block_t *rest = block->size > bytes ? gp_block_slab_take(engine) : NULL;
   unfile(block);
+  uncount(block);
   if (rest) {
     gp_segment_split(block, bytes, rest);
     gp_list_insert_after(&block->order, &rest->order); /* it keeps its place among the stamps */
+    count(rest);
     file(identity, rest, block->freed_as);
   }
   gp_list_remove(&block->order);
-  uncount(block->context->device, block->size);
   return true;
 }
 

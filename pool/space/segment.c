@@ -50,15 +50,22 @@ void gp_segment_remove(gp_segment_t *segment, gp_block_t *block)
   block->segment = NULL;
 }
 
+uint64_t gp_segment_releasable(const gp_block_t *block)
+{
+  const gp_range_t *range = block->segment->range;
+
+  if (range)
+    return gp_chunks_bytes_within(range, block->address, block->size);
+  return gp_segment_is_whole(block) ? block->size : 0;
+}
+
 /* Puts an idle block, now of its final size, into the bins. A whole segment also goes
  * into the device's list. */
 static void enter(gp_block_t *block)
 {
   gp_range_t *range = block->segment->range;
   gp_assert_internal(block->state == GP_STATE_IDLE);
-  block->releasable = range ? gp_chunks_bytes_within(range, block->address, block->size)
-                      : gp_segment_is_whole(block) ? block->size
-                                                   : 0;
+  block->releasable = gp_segment_releasable(block);
   if (range)
     range->releasable += block->releasable;
   if (!block->segment->is_closed) {

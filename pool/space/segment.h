@@ -47,6 +47,9 @@ void gp_segment_split(gp_block_t *block, uint64_t bytes, gp_block_t *rest);
 /* The block takes over a neighbour, whose record is recycled. Both are in no bin. */
 void gp_segment_join(gp_engine_t *engine, gp_block_t *block, gp_block_t *neighbour);
 
+/* Bytes of a block that could go back to the driver if it were idle. */
+uint64_t gp_segment_releasable(const gp_block_t *block);
+
 /* Takes an idle block out of the bins, unchanged. */
 void gp_segment_leave_idle(gp_block_t *block);
 
