@@ -9,7 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
-static const char *process_rank(void)
+const char *gp_path_rank(void)
 {
   static const char *const variables[] = {
       "RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "SLURM_PROCID"};
@@ -18,7 +18,7 @@ static const char *process_rank(void)
     if (value && value[0])
       return value;
   }
-  return "0";
+  return NULL;
 }
 
 /* The text of one placeholder; NULL if no placeholder has that letter. scratch holds at least 256 bytes. */
@@ -33,7 +33,7 @@ static const char *placeholder_text(char letter, unsigned sequence, const char *
       return "localhost";
     scratch[255] = '\0';
     return scratch;
-  case 'k': return process_rank();
+  case 'k': return gp_path_rank() ? gp_path_rank() : "0";
   case 't': snprintf(scratch, 256, "%lld", (long long)time(NULL)); return scratch;
   case 'n': snprintf(scratch, 256, "%u", sequence); return scratch;
   case 'r': return reason ? reason : "";

@@ -9,6 +9,10 @@
 
 #define GP_PATH_BYTES 4096
 
+/* The rank of the process, from the first of these variables that is set; NULL: none is. Borrowed from the
+ * environment. */
+const char *gp_path_rank(void);
+
 /*
  * Expands %e (program name), %p (pid), %h (host), %k (rank: the first set of RANK, OMPI_COMM_WORLD_RANK,
  * PMI_RANK, PMIX_RANK, SLURM_PROCID, else 0), %t (seconds since the epoch), %n (sequence), %r (reason) and %%

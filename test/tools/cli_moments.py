@@ -255,8 +255,8 @@ class OutOfMemory(Reports):
 
     def test_another_one_can_be_asked_for(self):
         found = self.finding(two_devices(), "oom", "--at=oom=2")
-        self.assertIn("Out of memory on device 0 (12.0 us, event 11): the program asked for 500 MiB and held 10 MiB; "
-                      "60 MiB were cached, the largest hole 60 MiB, too small.", found["message"])
+        self.assertIn("Out of memory on device 0 (12.0 us, event 11): the program asked for 500 MiB in %s, from main app.cu:90, "
+                      "and held 10 MiB; 60 MiB were cached, the largest hole 60 MiB, too small." % (LOAD + " model.cu:12"), found["message"])
         self.assertIn("The program went on: it got smaller blocks on that device later.", found["message"])
         self.assertIn("Memory ran out 2 times in all; this is --at oom=2.", found["message"])
         self.assertIn("10 MiB that the program held on device 0 then, the biggest owner is " + LOAD,

@@ -271,6 +271,21 @@ class Owners(Reports):
         found = self.finding(program.snapshot(reason="oom"), "oom")
         self.assertEqual(found["advice"], "the idle memory was in pieces: gpupool frag --at oom=2 maps them.")
 
+    def test_the_line_that_asked(self):
+        """And who called it; each time that memory ran out. What is too large for the device is no reason to free anything."""
+        for stack, by, source in ((1, "Cache::grow() cache.cu:33", "main app.cu:90"), (-1, None, None)):
+            program = ordinary()
+            program.event("oom", size=2 << 30, stack=stack)
+            snapshot = program.snapshot(reason="oom")
+            snapshot["devices"][0]["use"] = {"time_ns": 5, "total": 1 << 30, "free": 1 << 29, "in_pools": 0, "unaccounted": 0}
+            document = self.document(snapshot)["snapshots"][0]
+            self.assertEqual([(oom["asked_by"], oom["asked_from"]) for oom in document["ooms"]], [(by, source)])
+            found = {finding["code"]: finding for finding in document["findings"]}
+            asked = " in %s, from %s," % (by, source) if by else ""
+            self.assertIn("the program asked for 2 GiB%s and held 20 MiB" % asked, found["oom"]["message"])
+            self.assertEqual(found["oom"]["advice"], "it is more than the device has.")
+            self.assertIsNone(found["owners"]["advice"])
+
     def test_sizes_that_print_alike_are_told_apart(self):
         program = Program()
         for size in (20 * MIB + 1000, 20 * MIB + 2000, 7 * MIB):

@@ -29,7 +29,7 @@ START_TEST(test_oom_line_says_what_matters)
 {
   char text[GP_OOM_TEXT_BYTES];
   ck_assert_str_eq(gp_oom_describe(&example, text, sizeof(text)),
-      "out of memory on device 3: asked for 2 GiB; the program holds 7 GiB and 64 MiB that is not pooled, freed but still in use 512 MiB, cached 256 MiB (largest idle block was 128 MiB); limit 8 GiB; the device has 70 GiB free of 80 GiB; biggest owners: 12 x 160 MiB, 1 x 1 GiB");
+      "out of memory on device 3: asked for 2 GiB; the program holds 7 GiB and 64 MiB that is not pooled, freed but still in use 512 MiB, cached 256 MiB (largest idle block was 128 MiB); limit 8 GiB; the device has 70 GiB free of 80 GiB; largest groups: 12 x 160 MiB, 1 x 1 GiB");
 }
 END_TEST
 

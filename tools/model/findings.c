@@ -57,8 +57,7 @@ static void judge_owners(gp_findings_t *findings)
   bool is_here = summary->has_oom || summary->filter->device == GP_REQUEST_ALL_DEVICES;
   bool is_oom =
       summary->moments.kind == GP_MOMENT_OOM || (!is_at && summary->ooms.is_written_then && is_here);
-  bool could_fit = !summary->has_oom || !summary->oom.device_total ||
-                   summary->oom.event.requested <= summary->oom.device_total;
+  bool could_fit = !summary->has_oom || gp_oom_could_fit(&summary->oom);
   bool is_end = !is_at && (is_oom || strcmp(gp_findings_reason(findings), "recovered") == 0);
   gp_site_measure_t measure =
       is_at || (is_end && sites->sums[GP_SITE_LIVE].bytes) ? GP_SITE_LIVE : GP_SITE_PEAK;

@@ -7,8 +7,10 @@
 
 #include "pool/util/size.h"
 #include "tools/model/findings_outside.h"
+#include "tools/model/oom_asker.h"
 #include "tools/model/saturated.h"
 #include "tools/output.h"
+#include "tools/shorten.h"
 
 #define NS_PER_MS UINT64_C(1000000)
 
@@ -50,6 +52,23 @@ static void add_sizes(text_t *text, const gp_oom_moment_t *oom)
     add_size(text, "", oom->sizes[i].size, "");
   }
   add(text, oom->sizes[0].count ? "." : "");
+}
+
+#define NAME_COLUMNS 90
+#define NAME_BYTES   224
+
+/* Which line asked, and who called it. */
+static void add_asker(text_t *text, const gp_summary_t *summary)
+{
+  gp_oom_asker_t asker;
+  char name[NAME_BYTES];
+
+  gp_oom_asker_find(summary->snapshot, &summary->oom.event, &asker);
+  if (asker.by[0])
+    add(text, " in %s", gp_text_shorten(asker.by, NAME_COLUMNS, name, sizeof(name)));
+  if (asker.from[0])
+    add(text, ", from %s", gp_text_shorten(asker.from, NAME_COLUMNS, name, sizeof(name)));
+  add(text, asker.by[0] ? "," : "");
 }
 
 static void add_amounts(text_t *text, const gp_oom_moment_t *oom)
@@ -164,6 +183,7 @@ void gp_findings_judge_oom(gp_findings_t *findings)
   add(&text, "Out of memory on device %d (%s%s): the program asked for ", oom->event.device,
       gp_snapshot_moment(summary->snapshot, oom->event.time_ns, when), event);
   add_size(&text, "", oom->event.requested, "");
+  add_asker(&text, summary);
   add_amounts(&text, oom);
   add_busy(&text, oom);
   if (!has_stacks || !oom->event.has_moment)
@@ -175,6 +195,9 @@ void gp_findings_judge_oom(gp_findings_t *findings)
           oom->event.device, "%s", text.buffer);
   if (oom->event.is_reported)
     advise_reported(findings, finding);
+  else if (!gp_oom_could_fit(oom))
+    gp_findings_advise(findings, finding, "it is more than %s.",
+        oom->limit && oom->event.requested > oom->limit ? "the limit allows" : "the device has");
   else if (oom->cached >= oom->event.requested && oom->largest_hole < oom->event.requested)
     gp_findings_advise(findings, finding,
         "the idle memory was in pieces: gpupool frag --at oom=%zu maps them.", oom->number);

@@ -125,8 +125,10 @@ static int measure(gp_oom_moment_t *oom, const gp_lifetimes_t *lifetimes)
     oom->cached = gp_subtract_saturated(memory.reserved, gp_add_saturated(memory.allocated, memory.deferred));
   oom->unpooled = memory.forwarded;
   for (size_t i = 0; i < snapshot->device_count; i++) {
-    if (snapshot->devices[i].device == oom->event.device)
-      oom->limit = snapshot->devices[i].limit;
+    if (snapshot->devices[i].device != oom->event.device)
+      continue;
+    oom->limit = snapshot->devices[i].limit;
+    oom->device_total = snapshot->devices[i].total;
   }
   if (oom->event.has_event)
     oom->knows_free = gp_snapshot_device_free(&snapshot->events, oom->event.moment - 1, &oom->device_free);

@@ -33,10 +33,10 @@ typedef struct gp_oom_moment {
   uint64_t largest_hole; /* the largest idle piece, before idle memory went back */
   uint64_t limit;        /* 0: unknown */
   bool is_by_limit;      /* the limit refused, not the driver */
-  bool knows_free;       /* device_free is known; device_total is 0 if unknown */
+  bool knows_free;       /* device_free is known */
   uint64_t device_free;
-  uint64_t device_total;
-  uint64_t waited_ns; /* the next three as in trace/FORMAT.md */
+  uint64_t device_total; /* 0: unknown */
+  uint64_t waited_ns;    /* the next three as in trace/FORMAT.md */
   uint64_t busy_ns;
   uint64_t busy_context;
   gp_oom_size_t sizes[GP_OOM_SIZES]; /* what the program held, the largest sum first; count 0: end of
@@ -46,6 +46,13 @@ typedef struct gp_oom_moment {
 /* Describes ooms->events[index]. Returns 0 or ENOMEM. Needs no fini. */
 int gp_oom_moment_init(
     gp_oom_moment_t *oom, const gp_lifetimes_t *lifetimes, const gp_oom_events_t *ooms, size_t index);
+
+/* False: neither the device nor the limit could hold what was asked for, whatever the program frees. */
+static inline bool gp_oom_could_fit(const gp_oom_moment_t *oom)
+{
+  return (!oom->device_total || oom->event.requested <= oom->device_total) &&
+         (!oom->limit || oom->event.requested <= oom->limit);
+}
 
 /* What device held at moments; all zero for a device that moments does not concern. */
 void gp_memory_at(

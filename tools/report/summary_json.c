@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "tools/model/double_frees.h"
+#include "tools/model/oom_asker.h"
 #include "tools/report/component_report.h"
 #include "tools/report/owner_report.h"
 #include "tools/report/report.h"
@@ -38,6 +39,7 @@ static void add_process(cJSON *object, const cJSON *root)
   add_number(process, "pid", from);
   add_copy(process, "host", from);
   add_number(process, "rank", from);
+  add_copy(process, "library_version", from);
   add_number(process, "start_time_us", from);
   add_number(process, "driver_version", from);
   add_number(process, "runtime_version", from);
@@ -214,6 +216,15 @@ static void add_device(cJSON *list, const gp_summary_device_t *device)
 }
 
 /* Adds when memory ran out, and everything known about the event described. */
+static void add_asker(cJSON *item, const gp_snapshot_t *snapshot, const gp_oom_event_t *event)
+{
+  gp_oom_asker_t asker;
+
+  gp_oom_asker_find(snapshot, event, &asker);
+  add_text_or_null(item, "asked_by", asker.by);
+  add_text_or_null(item, "asked_from", asker.from);
+}
+
 static void add_ooms(cJSON *object, const gp_summary_t *summary)
 {
   cJSON *list = cJSON_AddArrayToObject(object, "ooms");
@@ -228,6 +239,7 @@ static void add_ooms(cJSON *object, const gp_summary_t *summary)
     cJSON_AddBoolToObject(item, "reported", event->is_reported);
     cJSON_AddBoolToObject(item, "allocated_later", event->allocated_later);
     cJSON_AddBoolToObject(item, "got_as_much", event->got_as_much);
+    add_asker(item, summary->snapshot, event);
     cJSON_AddItemToArray(list, item);
   }
   const gp_oom_moment_t *oom = &summary->oom;

@@ -116,7 +116,8 @@ static void print_place(gp_output_t *output, const cJSON *process)
 
   if (gp_snapshot_uint(process, "pid", &pid) == 1 && pid)
     snprintf(pid_text, sizeof(pid_text), "pid %llu%s", (unsigned long long)pid, host[0] ? " " : "");
-  if (gp_snapshot_uint(process, "rank", &rank) == 1 && rank > 0)
+  bool may_be_none = !gp_snapshot_text(process, "library_version")[0]; /* older files have 0 without a rank */
+  if (gp_snapshot_uint(process, "rank", &rank) == 1 && !(rank == 0 && may_be_none))
     snprintf(rank_text, sizeof(rank_text), "%srank %llu", pid_text[0] || host[0] ? ", " : "",
         (unsigned long long)rank);
   snprintf(text, sizeof(text), "%s%s%s%s", pid_text, host[0] ? "on " : "", host, rank_text);
@@ -144,7 +145,7 @@ static void print_process(const gp_summary_t *summary, gp_output_t *output)
 {
   const cJSON *root = summary->snapshot->root;
   const cJSON *process = cJSON_GetObjectItemCaseSensitive(root, "process");
-  char text[TEXT_BYTES];
+  char text[TEXT_BYTES], written[TEXT_BYTES / 2];
   const char *program = gp_snapshot_text(process, "program");
 
   heading(output, "Process");
@@ -156,7 +157,10 @@ static void print_process(const gp_summary_t *summary, gp_output_t *output)
   print_environment(output, process);
   print_when(summary, output, process);
   print_settings(output, cJSON_GetObjectItemCaseSensitive(root, "settings"));
-  line(output, "snapshot", gp_report_written(summary->snapshot, text, sizeof(text)));
+  const char *version = gp_snapshot_text(process, "library_version");
+  gp_report_written(summary->snapshot, written, sizeof(written));
+  snprintf(text, sizeof(text), "%s%s%s", written, version[0] ? ", by gpupool " : "", version);
+  line(output, "snapshot", text);
 }
 
 static void print_findings(const gp_findings_t *findings, gp_output_t *output)

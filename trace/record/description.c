@@ -75,9 +75,8 @@ static void add_environment(text_t *text)
 
 static void add_rank(text_t *text)
 {
-  char rank[32];
-  if (gp_path_expand("%k", 0, NULL, rank, sizeof(rank)) == 0 && rank[0] && strlen(rank) <= 9 &&
-      strspn(rank, "0123456789") == strlen(rank))
+  const char *rank = gp_path_rank();
+  if (rank && strlen(rank) <= 9 && strspn(rank, "0123456789") == strlen(rank))
     add_text(text, "rank", NULL, rank);
 }
 

@@ -4,7 +4,7 @@
  *
  *   program, host
  *   run            see run_id.h; none outside of gpupool run
- *   rank           none if it is no number
+ *   rank           none if the environment has none, or no number
  *   environment    NAME=VALUE
  *   argument       one for each
  *   setting        NAME=TEXT

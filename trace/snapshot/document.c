@@ -72,6 +72,7 @@ static void write_process(gp_json_t *json, const gp_document_t *document)
   }
   gp_json_end(json, ']');
   gp_json_key_int(json, "pid", document->pid);
+  gp_json_key_string(json, "library_version", document->library_version);
   gp_json_key_string(json, "host", host ? host : "");
   write_environment(json, &document->description);
   write_number_or_null(json, "rank", rank != NULL, rank ? strtoul(rank, NULL, 10) : 0);

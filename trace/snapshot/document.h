@@ -20,7 +20,8 @@ typedef struct gp_document {
   uint64_t start_time_us;
   uint64_t base_ns; /* that moment, on the clock of the other times */
   int64_t pid;
-  int driver_version; /* 0: not known */
+  const char *library_version; /* of the library that recorded */
+  int driver_version;          /* 0: not known */
   int runtime_version;
   gp_recording_t recording;
   uint64_t devices;               /* bit mask */

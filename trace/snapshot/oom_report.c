@@ -35,7 +35,7 @@ static void add_owners(text_t *text, const gp_oom_t *oom)
 {
   if (!oom->owners[0].count)
     return;
-  add(text, "; biggest owners:");
+  add(text, "; largest groups:");
   for (int i = 0; i < GP_OOM_OWNERS && oom->owners[i].count; i++) {
     char size[GP_SIZE_TEXT_BYTES];
     add(text, "%s %llu x %s", i ? "," : "", (unsigned long long)oom->owners[i].count,

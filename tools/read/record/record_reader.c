@@ -160,6 +160,10 @@ static void use_header(gp_record_t *record, gp_record_header_t *header)
   document->start_time_us = header->start_time_us;
   document->base_ns = header->base_ns;
   document->pid = header->pid > 0 ? header->pid : 0;
+  bool is_text = memchr(header->library_version, '\0', sizeof(header->library_version)) != NULL;
+  document->library_version = is_text ? header->library_version : "";
+  if (!is_text)
+    gp_record_note_damage(record);
   document->driver_version = atomic_load(&header->driver_version);
   document->runtime_version = atomic_load(&header->runtime_version);
   document->reason = "recovered";
