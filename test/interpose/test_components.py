@@ -90,6 +90,12 @@ class Environment(PreloadCase):
         self.expect_valid(snapshot)
         self.assertEqual(snapshot["process"]["environment"], self.SET)
 
+    def test_the_rank(self):
+        for value, rank in ((None, None), ("0", 0), ("12", 12), ("head", None)):
+            run = self.run_program("exits", "normal", prefix=["env", "-u", "SLURM_PROCID"] + (["RANK=" + value] if value else []))
+            self.assertEqual(run.snapshot()["process"]["rank"], rank)
+            self.assertRegex(run.snapshot()["process"]["library_version"], r"^[0-9.]+$")
+
     @unittest.skipIf(not TOOL, "the tool is not built")
     def test_recovered(self):
         run = self.run_with("_exit")

@@ -91,6 +91,7 @@ class Recover(PreloadCase):
         self.assertEqual(snapshot["settings"]["sources"]["trace_events"], "environment")
         self.assertEqual((snapshot["recorded_since_ns"], snapshot["dropped_events"]), (0, 0))
         self.assertEqual(snapshot["process"]["driver_version"], 13000)
+        self.assertRegex(snapshot["process"]["library_version"], r"^[0-9.]+$")
         self.assertNotIn("notes", snapshot)
         stats = stats_of(snapshot)
         self.assertEqual(stats["allocation"]["current"],

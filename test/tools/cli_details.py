@@ -46,6 +46,13 @@ class Unknown(Reports):
             self.assertNotRegex(text, r"(?m)^  %s " % label)
         snapshot["process"].update(pid=7, rank=3)
         self.assertRegex(self.report(snapshot, command="summary").stdout, r"(?m)^  process    pid 7, rank 3$")
+        snapshot["process"].update(rank=0)  # of an older library, which wrote it without a rank, too
+        self.assertRegex(self.report(snapshot, command="summary").stdout, r"(?m)^  process    pid 7$")
+        snapshot["process"].update(library_version="1.2.3")
+        text = self.report(snapshot, command="summary").stdout
+        self.assertRegex(text, r"(?m)^  process    pid 7, rank 0$")
+        self.assertRegex(text, r"(?m)^  snapshot   .*, by gpupool 1\.2\.3$")
+        snapshot["process"].update(rank=3)
         snapshot["process"].update(pid=0, host="node1")
         self.assertRegex(self.report(snapshot, command="summary").stdout, r"(?m)^  process    on node1, rank 3$")
         snapshot["settings"] = {"sources": {"stacks": "environment"}, "stacks": "fp"}
