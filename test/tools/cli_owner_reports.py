@@ -55,9 +55,17 @@ OPTIMIZER = UNWINDER + ALLOCATOR + dispatched("zeros_like") + python(
     ("_fn", "/opt/conda/lib/python3.11/contextlib.py", 81), ("<module>", "/home/me/train.py", 93)) + START
 
 
-def torch_pickle():
+def on_windows(file):
+    for folder, there in ((TORCH, "C:/conda/Lib/site-packages/torch/"), ("/opt/conda/lib/python3.11/", "C:/conda/Lib/"),
+                          ("/home/me/", "C:/Users/me/my app/")):
+        if file.startswith(folder):
+            return (there + file[len(folder):]).replace("/", "\\")
+    return file
+
+
+def torch_pickle(named=lambda file: file):
     """A history as PyTorch writes it with stacks="all"."""
-    stacks = [[{"name": name, "filename": file, "line": line} for name, file, line in frames]
+    stacks = [[{"name": name, "filename": named(file), "line": line} for name, file, line in frames]
               for frames in (FORWARD, BACKWARD, OPTIMIZER)]
     sizes = (600 * MIB, 200 * MIB, 400 * MIB)
     blocks, trace, at = [], [], 1 << 40
@@ -219,6 +227,14 @@ class PyTorch(cli.Case):
                       "(aten::zeros_like) 400 MiB (33.3%), torch::autograd::generated::MmBackward0::apply (aten::mm) 200 MiB "
                       "(16.7%).", first)
         self.assertNotIn("unwind", first)
+
+    def test_paths_of_another_system(self):
+        """`\\` separates like `/`: owners, what is folded, a search."""
+        here = {command: self.run_on(command) for command in ("summary", "leaks", "sites")}
+        with open(self.file, "wb") as file:
+            file.write(torch_pickle(on_windows))
+        self.assertEqual({command: self.run_on(command) for command in here}, here)
+        self.assertIn("encode model.py", self.run_on("sites", "--focus=my app/model.py"))
 
     def test_leaks_and_sites_name_the_same(self):
         text = self.run_on("leaks")

@@ -1,6 +1,7 @@
 /*
  * PyTorch's frames and stacks. A pickle shares equal ones, JSON repeats them; the tables hold each once.
  */
+#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -124,6 +125,19 @@ static const gp_value_t *known_text(const gp_value_t *text)
   return text && (gp_value_is(text, "??") || gp_value_is(text, "<unknown>")) ? NULL : text;
 }
 
+/* On Windows `\` separates, too. From here on `/` alone does: in owners, what is folded, searches. A path of
+ * another system may have a `\` in a name. */
+static void use_slashes(char *path)
+{
+  bool has_drive = isalpha((unsigned char)path[0]) && path[1] == ':';
+  bool is_share = path[0] == '\\' && path[1] == '\\';
+
+  if (!has_drive && !is_share && strchr(path, '/'))
+    return;
+  for (char *at = path; (at = strchr(at, '\\')); at++)
+    *at = '/';
+}
+
 static bool read_frame(gp_import_t *import, const gp_value_t *value, size_t stack_at, int *ret_index)
 {
   gp_snapshot_t *snapshot = import->snapshot;
@@ -144,6 +158,8 @@ static bool read_frame(gp_import_t *import, const gp_value_t *value, size_t stac
   *frame = (gp_snapshot_frame_t){.module = -1, .line = has_line ? (int)line->integer : 0};
   frame->function = gp_import_copy(import, known_text(gp_value_member(value, "name")));
   frame->file = gp_import_copy(import, known_text(gp_value_member(value, "filename")));
+  if (frame->file)
+    use_slashes(frame->file);
   if (!frame->function || !frame->file || !keep_frame(import, ret_index))
     return false;
   value->container->note = *ret_index;
