@@ -2,7 +2,7 @@
  * Parts of segments that the program freed in the order of a stream. Later requests in that stream may get
  * them at once (reuse/identities.h says when), other requests once facts show that the device is done. So the
  * parts of one stream are cut and joined as idle memory is, but apart from it. The owner's use ends with the
- * free: for the statistics and the observer the memory is idle, in pieces that cannot go back. Sizes in
+ * free: for the statistics and the observer the memory is idle, although it cannot go back yet. Sizes in
  * bytes. The caller holds the device's lock. Uses: state.h, segment.h, cut_bins.h.
  */
 #ifndef GP_POOL_SPACE_BOUND_PARTS_H
