@@ -391,7 +391,7 @@ class Stacks(Reports):
         snapshot = program.snapshot(stacks=STACKS + [[]])
         self.assertEqual([site["flat"]["live"] for site in self.facts(snapshot)["sites"] if site["name"] == "(empty stack)"], [{"bytes": 5 * MIB, "count": 1}])
         text = self.report(snapshot, command="leaks").stdout
-        self.assertIn("5,242,880 bytes (5 MiB) leaked in 1 allocation on device 0", text)
+        self.assertIn("5,242,880 bytes (5 MiB) leaked in 1 allocation by thread main (4711) on device\n  0, ", text)
         self.assertEqual(text.count("    (an empty stack)\n"), 1)
         self.assertRegex(self.report(snapshot, "--tree").stdout, r"\n +5 MiB +41\.7%  \(empty stack\)\n")
 

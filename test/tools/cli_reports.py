@@ -613,13 +613,13 @@ class Leaks(Reports):
 
     def test_what_is_held_at_exit(self):
         text = self.report(ordinary()).stdout
-        self.assertIn("20,971,520 bytes (20 MiB) leaked in 2 allocations on device 0", text)
+        self.assertIn("20,971,520 bytes (20 MiB) leaked in 2 allocations by several threads on device\n  0, the oldest", text)
         self.assertIn("    #1  Model::load(std::string const&) model.cu:12\n", text)
-        self.assertIn("3,145,728 bytes (3 MiB) leaked in 1 allocation on device 0, managed", text)
+        self.assertIn("3,145,728 bytes (3 MiB) leaked in 1 allocation by thread main (4711) on device\n  0, managed, the oldest", text)
         self.assertIn("LEAK SUMMARY: 24,117,248 bytes leaked in 3 allocations\n", text)
         facts = self.document(ordinary())
         self.assertEqual(facts["sum"], {"bytes": 23 * MIB, "count": 3})
-        self.assertEqual([leak["bytes"] for leak in facts["leaks"]], [20 * MIB, 3 * MIB])
+        self.assertEqual([(leak["bytes"], leak["thread"]) for leak in facts["leaks"]], [(20 * MIB, None), (3 * MIB, 0)])
         self.assertEqual(facts["leaks"][0]["stack"][1], "Model::load(std::string const&) model.cu:12")
 
     def test_without_stacks_by_size(self):

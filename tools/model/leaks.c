@@ -109,6 +109,7 @@ static gp_leak_t *leak_of(build_t *build, const gp_lifetimes_t *lifetimes, const
       .device = life->device,
       .stack = life->stack,
       .requested = life->requested,
+      .thread = GP_FILTER_UNKNOWN,
       .first_ns = UINT64_MAX};
   return leak;
 }
@@ -134,6 +135,8 @@ static int count_lives(
       error = ENOMEM;
     } else if (is_last) {
       leak->bytes = gp_add_saturated(leak->bytes, life->requested);
+      leak->is_of_several |= leak->count > 0 && leak->thread != life->thread;
+      leak->thread = leak->count > 0 ? leak->thread : life->thread;
       leak->count++;
       leak->is_before_events |= life->begin_ns == 0 && life->thread == GP_FILTER_UNKNOWN;
       leak->first_ns = life->begin_ns < leak->first_ns ? life->begin_ns : leak->first_ns;

@@ -24,6 +24,8 @@ typedef struct gp_leak {
   uint64_t count_before;
   uint64_t first_ns;     /* when the oldest allocation was made */
   bool is_before_events; /* the oldest is from before the first event, at an unknown time */
+  int32_t thread;        /* that made them all, an index into the snapshot's; GP_FILTER_UNKNOWN: not known */
+  bool is_of_several;    /* threads; then `thread` is that of the first one */
 } gp_leak_t;
 
 typedef struct gp_leaks {

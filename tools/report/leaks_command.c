@@ -2,6 +2,7 @@
  * gpupool leaks: shows what was not freed, or what grows.
  */
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -76,11 +77,35 @@ static void take(uint64_t *left, size_t bytes)
   *left = bytes < *left ? *left - bytes : 0;
 }
 
+/* The thread that made all of them, in a program with several; NULL: there are others, or it is not known. */
+static const cJSON *thread_of(const gp_leak_t *leak)
+{
+  const cJSON *threads = cJSON_GetObjectItemCaseSensitive(leak->snapshot->root, "threads");
+
+  if (leak->is_of_several || leak->thread < 0 || cJSON_GetArraySize(threads) < 2)
+    return NULL;
+  return cJSON_GetArrayItem(threads, leak->thread);
+}
+
+/* Writes " by thread loader (4711)", " by several threads" or "". Returns buffer. */
+static char *describe_thread(const gp_leak_t *leak, char *buffer, size_t capacity)
+{
+  const cJSON *thread = thread_of(leak);
+  char name[64];
+  uint64_t tid = 0;
+
+  snprintf(buffer, capacity, leak->is_of_several && leak->thread >= 0 ? " by several threads" : "");
+  if (thread && gp_snapshot_uint(thread, "tid", &tid) == 1)
+    snprintf(buffer, capacity, " by thread %s (%" PRIu64 ")",
+        gp_printable(gp_snapshot_text(thread, "name"), name, sizeof(name)), tid);
+  return buffer;
+}
+
 static void print_leak(const gp_report_input_t *input, const gp_leak_t *leak, const words_t *words,
     uint64_t *left, gp_output_t *output)
 {
-  char exact[GP_NUMBER_BYTES], size[GP_SIZE_TEXT_BYTES], count[GP_NUMBER_BYTES], text[320],
-      when[GP_NUMBER_BYTES];
+  char exact[GP_NUMBER_BYTES], size[GP_SIZE_TEXT_BYTES], count[GP_NUMBER_BYTES], text[448],
+      when[GP_NUMBER_BYTES], thread[128];
   uint64_t bytes = gp_leak_bytes(leak);
 
   fputc('\n', output->stream);
@@ -89,8 +114,9 @@ static void print_leak(const gp_report_input_t *input, const gp_leak_t *leak, co
   if (leak->stack < 0)
     used +=
         snprintf(text + used, sizeof(text) - (size_t)used, " of %s", gp_size_format(leak->requested, size));
-  used += snprintf(text + used, sizeof(text) - (size_t)used, " on device %d%s%s", leak->device,
-      leak->kind ? ", " : "", leak->kind ? leak->kind : "");
+  used += snprintf(text + used, sizeof(text) - (size_t)used, "%s on device %d%s%s",
+      describe_thread(leak, thread, sizeof(thread)), leak->device, leak->kind ? ", " : "",
+      leak->kind ? leak->kind : "");
   snprintf(text + used, sizeof(text) - (size_t)used, ", the oldest allocated %s%s%s",
       leak->is_before_events ? "before the first event" : "at ",
       leak->is_before_events ? "" : gp_snapshot_moment(leak->snapshot, leak->first_ns, when),
@@ -177,6 +203,7 @@ static void add_leak(cJSON *list, const gp_leak_t *leak, uint64_t *left)
   gp_json_add_uint(item, "held_count", leak->count);
   gp_json_add_uint_or_null(item, "first_ns", !leak->is_before_events, leak->first_ns);
   gp_json_add_uint_or_null(item, "requested_size", leak->stack < 0, leak->requested);
+  gp_json_add_uint_or_null(item, "thread", thread_of(leak) != NULL, (uint64_t)leak->thread);
   gp_json_add_stack_owner(item, leak->snapshot, leak->stack);
   cJSON *stack = cJSON_AddArrayToObject(item, "stack");
   const gp_snapshot_stacks_t *stacks = &leak->snapshot->stacks;
