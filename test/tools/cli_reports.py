@@ -611,6 +611,11 @@ class Leaks(Reports):
             self.one_line(result.stderr)
             self.assertIn("-n N reports the largest ones only", result.stderr)
 
+    def test_blocks_without_a_stack(self):
+        for choice, advice in (("auto", "; with GPUPOOL_STACKS=native each block has one"), ("off", "")):
+            text = " ".join(self.report(ordinary(False).snapshot(settings={"stacks": choice})).stdout.split())
+            self.assertIn("(no stack was recorded%s)" % advice, text)
+
     def test_what_is_held_at_exit(self):
         text = self.report(ordinary()).stdout
         self.assertIn("20,971,520 bytes (20 MiB) leaked in 2 allocations by several threads on device\n  0, the oldest", text)

@@ -101,10 +101,19 @@ static char *describe_thread(const gp_leak_t *leak, char *buffer, size_t capacit
   return buffer;
 }
 
+/* With GPUPOOL_STACKS=auto small blocks have a stack only if they reached the driver. */
+static const char *no_stack(const gp_leak_t *leak)
+{
+  const cJSON *settings = cJSON_GetObjectItemCaseSensitive(leak->snapshot->root, "settings");
+  bool is_auto = strcmp(gp_snapshot_text(settings, "stacks"), "auto") == 0;
+  return is_auto ? " (no stack was recorded; with GPUPOOL_STACKS=native each block has one)"
+                 : " (no stack was recorded)";
+}
+
 static void print_leak(const gp_report_input_t *input, const gp_leak_t *leak, const words_t *words,
     uint64_t *left, gp_output_t *output)
 {
-  char exact[GP_NUMBER_BYTES], size[GP_SIZE_TEXT_BYTES], count[GP_NUMBER_BYTES], text[448],
+  char exact[GP_NUMBER_BYTES], size[GP_SIZE_TEXT_BYTES], count[GP_NUMBER_BYTES], text[512],
       when[GP_NUMBER_BYTES], thread[128];
   uint64_t bytes = gp_leak_bytes(leak);
 
@@ -120,7 +129,7 @@ static void print_leak(const gp_report_input_t *input, const gp_leak_t *leak, co
   snprintf(text + used, sizeof(text) - (size_t)used, ", the oldest allocated %s%s%s",
       leak->is_before_events ? "before the first event" : "at ",
       leak->is_before_events ? "" : gp_snapshot_moment(leak->snapshot, leak->first_ns, when),
-      leak->stack < 0 ? " (no stack was recorded)" : ":");
+      leak->stack < 0 ? no_stack(leak) : ":");
   gp_output_wrap(output->stream, "", "  ", text);
   if (leak->stack >= 0)
     gp_report_stack(input, leak->snapshot, leak->stack, left, output);
