@@ -31,6 +31,7 @@ typedef struct gp_record {
   bool is_partial;        /* something is missing that a full ring does not explain */
   char note_texts[GP_RECORD_NOTES][GP_RECORD_NOTE_BYTES];
   const char *notes[GP_RECORD_NOTES];
+  char library_version[GP_RECORD_VERSION_BYTES];
   char problem[256]; /* why it cannot be read, with the offset */
 } gp_record_t;
 

@@ -160,10 +160,12 @@ static void use_header(gp_record_t *record, gp_record_header_t *header)
   document->start_time_us = header->start_time_us;
   document->base_ns = header->base_ns;
   document->pid = header->pid > 0 ? header->pid : 0;
-  bool is_text = memchr(header->library_version, '\0', sizeof(header->library_version)) != NULL;
-  document->library_version = is_text ? header->library_version : "";
-  if (!is_text)
+  memcpy(record->library_version, header->library_version, sizeof(header->library_version));
+  if (!memchr(record->library_version, '\0', sizeof(record->library_version))) {
     gp_record_note_damage(record);
+    record->library_version[0] = '\0';
+  }
+  document->library_version = record->library_version;
   document->driver_version = atomic_load(&header->driver_version);
   document->runtime_version = atomic_load(&header->runtime_version);
   document->reason = "recovered";
