@@ -518,7 +518,7 @@ def compare_instructions(programs, sides, folder, match):
 
 
 def main():
-    parser = argparse.ArgumentParser(usage=__doc__, add_help=False)
+    parser = argparse.ArgumentParser(usage=__doc__.replace("%", "%%"))
     parser.add_argument("base")
     parser.add_argument("new")
     parser.add_argument("--only", default=",".join(PARTS))
