@@ -43,11 +43,12 @@ static inline gp_block_t *gp_drain_for(
   if (gp_list_is_empty(&context->deferred))
     return NULL;
   gp_block_t *block = gp_list_entry(context->deferred.next, gp_block_t, order);
-  if (block->free_epoch > gp_covered(engine) || block->size < fit->least || block->size > fit->fresh)
+  if (block->free_epoch > gp_covered(engine))
     return NULL;
-  if (is_cut ? !block->segment || block->size < fit->fresh || block->segment->is_closed ||
+  if (is_cut ? block->size != fit->fresh || !block->segment || block->segment->is_closed ||
                    block->state == GP_STATE_BOUND
-             : !block->bin || block->bin->size != fit->class_bytes)
+             : block->size < fit->least || block->size > fit->fresh || !block->bin ||
+                   block->bin->size != fit->class_bytes)
     return NULL;
   gp_stats_t *stats = gp_device_stats(context->device);
   gp_stamp_leave_deferred(block);

@@ -1,8 +1,5 @@
 #include "pool/reuse/stamps.h"
 
-#include "pool/space/block_life.h"
-#include "pool/space/bound_parts.h"
-
 void gp_stamps_raise(_Atomic uint64_t *value, uint64_t to)
 {
   uint64_t before = atomic_load(value);
@@ -35,15 +32,4 @@ uint64_t gp_covered_raise(gp_engine_t *engine)
     atomic_store(&engine->covered, completed);
   }
   return gp_covered(engine);
-}
-
-void gp_stamp_complete(gp_engine_t *engine, gp_block_t *block, uint64_t now_ns, uint64_t since_ns)
-{
-  if (block->state == GP_STATE_BOUND) {
-    gp_bound_leave(block); /* its use ended with the free */
-  } else {
-    gp_stamp_leave_deferred(block);
-    gp_block_end_use(engine, block, now_ns);
-  }
-  gp_block_enter_idle(engine, block, since_ns);
 }

@@ -27,6 +27,8 @@
 #ifndef GP_POOL_REUSE_STAMPS_H
 #define GP_POOL_REUSE_STAMPS_H
 
+#include "pool/space/block_life.h"
+#include "pool/space/bound_parts.h"
 #include "pool/space/ordered_blocks.h"
 #include "pool/state.h"
 
@@ -96,6 +98,16 @@ static inline void gp_stamp_leave_deferred(gp_block_t *block)
 
 /* Makes a deferred or bound block idle since since_ns: its facts are there. The caller holds the device's
  * lock. */
-void gp_stamp_complete(gp_engine_t *engine, gp_block_t *block, uint64_t now_ns, uint64_t since_ns);
+static inline void gp_stamp_complete(
+    gp_engine_t *engine, gp_block_t *block, uint64_t now_ns, uint64_t since_ns)
+{
+  if (__builtin_expect(block->state == GP_STATE_BOUND, 0)) {
+    gp_bound_leave(block); /* its use ended with the free */
+  } else {
+    gp_stamp_leave_deferred(block);
+    gp_block_end_use(engine, block, now_ns);
+  }
+  gp_block_enter_idle(engine, block, since_ns);
+}
 
 #endif

@@ -16,6 +16,12 @@ static uint64_t cached_bytes(const gp_device_t *device)
   return gp_device_idle(device);
 }
 
+static bool is_over_cached(const gp_engine_t *engine, const gp_device_t *device)
+{
+  return gp_device_stats(device)->cached_bytes.current > engine->max_cached &&
+         cached_bytes(device) > engine->max_cached;
+}
+
 /* Bytes in parts of segments that use has never needed; mapped memory moves instead. */
 static uint64_t segment_spare_bytes(const gp_engine_t *engine, const gp_device_t *device)
 {
@@ -74,8 +80,8 @@ static bool has_aged(const gp_engine_t *engine, gp_device_t *device, uint64_t no
 
 bool gp_surplus_is_due_of_idle(const gp_engine_t *engine, gp_device_t *device, uint64_t now_ns)
 {
-  return cached_bytes(device) > engine->max_cached || gp_device_is_over_limit(device) ||
-         device->wanted_back > 0 || has_spare(engine, device) ||
+  return is_over_cached(engine, device) || gp_device_is_over_limit(device) || device->wanted_back > 0 ||
+         has_spare(engine, device) ||
          (!gp_list_is_empty(&device->idle) &&
              is_expired(engine, gp_list_entry(device->idle.next, gp_block_t, order), now_ns)) ||
          has_aged(engine, device, now_ns);
@@ -132,7 +138,7 @@ gp_block_t *gp_surplus_next(gp_engine_t *engine, gp_context_t *context, uint64_t
   gp_assert_internal(gp_lock_is_held(&device->lock));
   if (!oldest)
     return NULL;
-  if (cached_bytes(device) > engine->max_cached)
+  if (is_over_cached(engine, device))
     *ret_reason = GP_TRIM_MAX_CACHED;
   else if (gp_device_is_over_limit(device))
     *ret_reason = GP_TRIM_REQUESTED;
