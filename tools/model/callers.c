@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "tools/model/saturated.h"
-#include "tools/symbols/frame_parts.h"
 #include "tools/symbols/frame_text.h"
 #include "tools/symbols/stack_owners.h"
 
@@ -56,19 +55,17 @@ static int add_stack(
   gp_caller_t **at = owners;
   gp_owner_text_t text;
   char name[NAME_BYTES];
-  int depth = 1;
 
   if (!gp_stack_owner_text(snapshot, stack, &text)) /* listed, because its memory is in the sum */
     return add(at, GP_SITE_EMPTY, amount, &at) ? 0 : ENOMEM;
   if (!add(at, gp_owner_describe(&text, name, sizeof(name)), amount, &at))
     return ENOMEM;
-  for (size_t k = place + 1; k < stacks->first[stack + 1] && depth < GP_CALLERS_DEEPEST; k++) {
-    int frame = stacks->frame_indexes[k];
-    if (snapshot->frame_kinds && snapshot->frame_kinds[frame].part != GP_FRAME_OWNER)
-      continue;
-    if (!add(at, gp_frame_describe(snapshot, frame, name, sizeof(name)), amount, &at))
+  for (int depth = 1; depth < GP_CALLERS_DEEPEST; depth++) {
+    place = gp_stack_next_user(snapshot, stack, place);
+    if (place == SIZE_MAX)
+      break;
+    if (!add(at, gp_frame_describe(snapshot, stacks->frame_indexes[place], name, sizeof(name)), amount, &at))
       return ENOMEM;
-    depth++;
   }
   return 0;
 }

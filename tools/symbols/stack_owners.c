@@ -283,6 +283,18 @@ size_t gp_stack_owner_place(const gp_snapshot_t *snapshot, int stack)
                                                   : SIZE_MAX;
 }
 
+size_t gp_stack_next_user(const gp_snapshot_t *snapshot, int stack, size_t place)
+{
+  const gp_snapshot_stacks_t *stacks = &snapshot->stacks;
+
+  for (size_t k = place + 1; k < stacks->first[stack + 1]; k++) {
+    int frame = stacks->frame_indexes[k];
+    if (!snapshot->frame_kinds || snapshot->frame_kinds[frame].part == GP_FRAME_OWNER)
+      return k;
+  }
+  return SIZE_MAX;
+}
+
 static const char *base_name(const char *path)
 {
   const char *slash = strrchr(path, '/');

@@ -31,6 +31,10 @@ int gp_stack_owner(const gp_snapshot_t *snapshot, int stack);
 /* Like gp_stack_owner, as an index into snapshot->stacks.frame_indexes; SIZE_MAX: stack is -1 or empty. */
 size_t gp_stack_owner_place(const gp_snapshot_t *snapshot, int stack);
 
+/* The next place outwards from `place`, such an index into that stack, whose frame is the user's; SIZE_MAX:
+ * none. Thread-safe. */
+size_t gp_stack_next_user(const gp_snapshot_t *snapshot, int stack, size_t place);
+
 #define GP_OWNER_NAME_BYTES 1024
 
 /* The description of an owner. Unknown texts are ""; texts may hold any character. */
