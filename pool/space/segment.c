@@ -50,7 +50,7 @@ void gp_segment_remove(gp_segment_t *segment, gp_block_t *block)
   block->segment = NULL;
 }
 
-static inline uint64_t releasable_of(const gp_block_t *block)
+uint64_t gp_segment_releasable(const gp_block_t *block)
 {
   const gp_range_t *range = block->segment->range;
 
@@ -59,18 +59,13 @@ static inline uint64_t releasable_of(const gp_block_t *block)
   return gp_segment_is_whole(block) ? block->size : 0;
 }
 
-uint64_t gp_segment_releasable(const gp_block_t *block)
-{
-  return releasable_of(block);
-}
-
 /* Puts an idle block, now of its final size, into the bins. A whole segment also goes
  * into the device's list. */
 static void enter(gp_block_t *block)
 {
   gp_range_t *range = block->segment->range;
   gp_assert_internal(block->state == GP_STATE_IDLE);
-  block->releasable = releasable_of(block);
+  block->releasable = gp_segment_releasable(block);
   if (range)
     range->releasable += block->releasable;
   if (!block->segment->is_closed) {

@@ -11,17 +11,6 @@ static uint64_t minimum(uint64_t a, uint64_t b)
   return a < b ? a : b;
 }
 
-static uint64_t cached_bytes(const gp_device_t *device)
-{
-  return gp_device_idle(device);
-}
-
-static bool is_over_cached(const gp_engine_t *engine, const gp_device_t *device)
-{
-  return gp_device_stats(device)->cached_bytes.current > engine->max_cached &&
-         cached_bytes(device) > engine->max_cached;
-}
-
 /* Bytes in parts of segments that use has never needed; mapped memory moves instead. */
 static uint64_t segment_spare_bytes(const gp_engine_t *engine, const gp_device_t *device)
 {
@@ -80,8 +69,8 @@ static bool has_aged(const gp_engine_t *engine, gp_device_t *device, uint64_t no
 
 bool gp_surplus_is_due_of_idle(const gp_engine_t *engine, gp_device_t *device, uint64_t now_ns)
 {
-  return is_over_cached(engine, device) || gp_device_is_over_limit(device) || device->wanted_back > 0 ||
-         has_spare(engine, device) ||
+  return gp_device_idle(device) > engine->max_cached || gp_device_is_over_limit(device) ||
+         device->wanted_back > 0 || has_spare(engine, device) ||
          (!gp_list_is_empty(&device->idle) &&
              is_expired(engine, gp_list_entry(device->idle.next, gp_block_t, order), now_ns)) ||
          has_aged(engine, device, now_ns);
@@ -99,7 +88,7 @@ bool gp_surplus_awaits_drain(const gp_engine_t *engine, const gp_device_t *devic
   bool may_be_spare =
       (engine->cut_most > 0 && atomic_load_explicit(&engine->has_exports, memory_order_relaxed)) ||
       spare_bytes(engine, device) > 0;
-  return is_time || may_be_spare || cached_bytes(device) + deferred > engine->max_cached ||
+  return is_time || may_be_spare || gp_device_idle(device) + deferred > engine->max_cached ||
          device->wanted_back > 0 || gp_device_is_over_limit(device);
 }
 
@@ -138,7 +127,7 @@ gp_block_t *gp_surplus_next(gp_engine_t *engine, gp_context_t *context, uint64_t
   gp_assert_internal(gp_lock_is_held(&device->lock));
   if (!oldest)
     return NULL;
-  if (is_over_cached(engine, device))
+  if (gp_device_idle(device) > engine->max_cached)
     *ret_reason = GP_TRIM_MAX_CACHED;
   else if (gp_device_is_over_limit(device))
     *ret_reason = GP_TRIM_REQUESTED;
@@ -169,7 +158,7 @@ static uint64_t expired_bytes(const gp_engine_t *engine, const gp_device_t *devi
 /* Each reason wants some of the idle memory, the oldest first, so the largest wish covers the others. */
 uint64_t gp_surplus_bytes(const gp_engine_t *engine, const gp_device_t *device, uint64_t now_ns)
 {
-  uint64_t cached = cached_bytes(device);
+  uint64_t cached = gp_device_idle(device);
   uint64_t idle = gp_device_releasable(device);
   uint64_t bytes = expired_bytes(engine, device, now_ns);
   uint64_t committed = gp_account_in_use(device);

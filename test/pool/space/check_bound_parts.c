@@ -155,7 +155,7 @@ START_TEST(test_the_smaller_piece_serves)
 }
 END_TEST
 
-/* Its parts wait for the device then, and are nobody's. */
+/* Then no stream may have its parts before the device is done with them. */
 START_TEST(test_a_stream_ends)
 {
   start_type(_i);
