@@ -114,6 +114,7 @@ typedef struct gp_chunk {
   uint64_t size;
   uint64_t handle;    /* the driver's */
   bool has_no_handle; /* without a handle only the mapping holds the memory, which cannot move any more */
+  bool has_moved;
   uint32_t observer_cookie;
 } gp_chunk_t;
 
@@ -320,6 +321,7 @@ struct gp_device {
   unsigned segments_spared;    /* segments given back because they were not needed, see segment_policy.h */
   uint64_t largest_spared;     /* bytes of the largest of these since the pool last grew by as much */
   uint64_t needed_bytes;       /* bytes held when the program asked for such memory again */
+  uint64_t moved_again;        /* moves of chunks that had moved before, see mapped_policy.h */
   unsigned surplus_pause;      /* frees before the next check for surplus */
   gp_prewarm_t prewarm;
   uint64_t watched_use;    /* the observer wants to hear of more use, see peak.c; UINT64_MAX: never */

@@ -105,6 +105,8 @@ void gp_mapped_move(gp_engine_t *engine, gp_range_t *range, uint64_t from, uint6
   gp_chunk_t moved = *chunk;
   gp_chunks_remove(range, chunk);
   moved.address = to;
+  range->segment.context->device->moved_again += moved.has_moved;
+  moved.has_moved = true;
   range->promised++; /* for its own place in the table */
   gp_chunks_add(range, &moved);
   gp_event_chunk(

@@ -15,8 +15,11 @@
  * when the pool holds much has a CHUNK_SHARE of that at least (some 2,000 chunks in 80 GiB). */
 #define CHUNK_SHARE 512
 
-/* Thousandths of the highest use that the pool may hold before it moves memory instead. */
-#define HELD_PERMILLE 1033
+/* Thousandths of the highest use that the pool may hold before it moves memory instead. Where the same
+ * chunks move again and again, a few more end that: one for each MOVES_A_PERMILLE such moves. */
+#define HELD_PERMILLE      1033
+#define HELD_PERMILLE_MOST 1150
+#define MOVES_A_PERMILLE   2
 
 static uint64_t power_of_two_within(uint64_t bytes)
 {
@@ -52,9 +55,12 @@ bool gp_mapped_should_move(const gp_device_t *device, uint64_t need, uint64_t by
   uint64_t mapped = gp_device_stats(device)->reserved_bytes.current - gp_budget_held(device);
   uint64_t use = device->part_active + need;
   uint64_t highest = use > device->highest_parts ? use : device->highest_parts;
+  uint64_t permille = HELD_PERMILLE + device->moved_again / MOVES_A_PERMILLE;
 
   gp_assert_internal(gp_lock_is_held(&device->lock));
-  return mapped + bytes > highest / 1000 * HELD_PERMILLE;
+  if (permille > HELD_PERMILLE_MOST)
+    permille = HELD_PERMILLE_MOST;
+  return mapped + bytes > highest / 1000 * permille;
 }
 
 static bool is_usable(const gp_block_t *block, uint64_t newest)

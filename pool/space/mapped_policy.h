@@ -16,7 +16,7 @@ uint64_t gp_mapped_growth(uint64_t held);
 uint64_t gp_mapped_chunk_size(uint64_t held, uint64_t request);
 
 /* After growing by `bytes` the pool would hold more than its use has ever needed, even if that is `need`
- * bytes more than now: so it should move memory. */
+ * bytes more than now: so it should move memory. The more chunks have moved twice, the more it may hold. */
 bool gp_mapped_should_move(const gp_device_t *device, uint64_t need, uint64_t bytes);
 
 /* A place for a request, where some memory must first be mapped. */
