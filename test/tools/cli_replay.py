@@ -256,7 +256,7 @@ class Replay(Reports):
         snapshot = program.snapshot(devices=[device_of(i, **stats) for i in range(3)], settings={"type": "naive"})
         path = self.write("s.json", snapshot)
         text = self.run_tool("replay", path, "--type=round").stdout
-        self.assertRegex(text, r"(?m)^  recorded +80 MiB +1\.25 +25\.0% +8 +- +- +16 MiB$")
+        self.assertRegex(text, r"(?m)^  recorded +80 MiB +1\.25 +25\.0% +8 +- +- +- +16 MiB$")
         self.assertIn("\nrecorded: gpupool, type naive, by its own statistics\n", text)
         # Without hits and misses there is no rate, and without memory of the driver's no row.
         for device in snapshot["devices"]:

@@ -12,7 +12,7 @@ import unittest
 
 import cli
 from cli import INPUT, USAGE
-from cli_replay import Requests, rows
+from cli_replay import MIB, Requests, rows
 from report_case import Reports
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
@@ -101,6 +101,22 @@ class Tune(Reports):
         self.assertEqual(self.tune("--type", "segment", TRACES[0])["settings"]["GPUPOOL_TYPE"], "segment")
         error = self.run_tool("tune", "--type", "unpooled", TRACES[0], status=USAGE)
         self.assertIn("leave nothing to choose", error.stderr)
+
+    def test_what_the_recorded_run_refused_is_served(self):
+        """Idle pieces within the limit: other types serve the request, and one of them is found. Of more than the limit none is."""
+        for size, served in ((256, True), (2048, False)):
+            program = Requests()
+            blocks = [program.alloc(32 * MIB) for _ in range(30)]
+            for block in blocks[::2]:
+                program.free(block)
+            program.event("oom", size=size * MIB)
+            path = self.write("refused.json", program.snapshot(settings={"type": "segment", "limit": "1GiB", "sources": {}}))
+            found = self.tune(path)
+            self.assertEqual((found["now"]["refused"], found["now"]["missed"]), (1, 1))
+            self.assertEqual(found["best"]["refused"], 0 if served else 1)
+            self.assertEqual(found["settings"]["GPUPOOL_TYPE"] != "segment", served)
+            said = "Nothing fits: the best refuses 1 request, as the recorded run did" in self.run_tool("tune", path).stdout
+            self.assertEqual(said, not served)
 
     def test_now_is_the_recording_and_default_is_not(self):
         program = Requests()

@@ -24,6 +24,7 @@ static void add(gp_figures_t *figures, const gp_simulation_t *simulation, const 
   figures->fences += stats->fences - before->fences;
   figures->host_waits += stats->host_waits - before->host_waits;
   figures->granted += device->granted;
+  figures->declined += device->declined;
   if (device->refused && (!figures->refused || device->first_refused < figures->first_refused)) {
     figures->first_refused = device->first_refused;
     figures->refused_size = device->refused_size;

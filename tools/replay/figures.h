@@ -24,6 +24,7 @@ typedef struct gp_figures {
   uint64_t first_refused;
   uint64_t refused_size;
   uint64_t granted;
+  uint64_t declined;
 } gp_figures_t;
 
 /* device: GP_REQUEST_ALL_DEVICES for the sum. */

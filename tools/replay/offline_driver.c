@@ -21,21 +21,24 @@
 #define FENCE_RECORD_NS 350
 #define FENCE_QUERY_NS  300
 
-/* Medians on an H100 with driver 580 (doc/gpu-results/, G14 to G16): per call, and in addition per MiB. */
+/* Medians on an H100 with driver 580 (doc/gpu-results/): per call, and in addition per MiB, on an idle device
+ * (G14 to G16); and per call beside a kernel (G13: of two runs, each with kernels of the same and of another
+ * context). The pool calls cuMemFree beside a quiet device alone. */
 static const struct {
   const char *name;
   double ns;
   double ns_each_mib;
+  double busy_ns;
 } costs[GP_OFFLINE_CALLS] = {
-    [GP_OFFLINE_ALLOC] = {"cuMemAlloc", 45500, 165},
-    [GP_OFFLINE_FREE] = {"cuMemFree", 37800, 720},
-    [GP_OFFLINE_CREATE] = {"cuMemCreate", 13000, 42},
-    [GP_OFFLINE_MAP] = {"cuMemMap", 890, 1.4},
-    [GP_OFFLINE_ALLOW] = {"cuMemSetAccess", 26400, 57},
-    [GP_OFFLINE_UNMAP] = {"cuMemUnmap", 18100, 18},
-    [GP_OFFLINE_RELEASE] = {"cuMemRelease", 13400, 620},
-    [GP_OFFLINE_RESERVE] = {"cuMemAddressReserve", 1000, 0},
-    [GP_OFFLINE_UNRESERVE] = {"cuMemAddressFree", 1000, 0},
+    [GP_OFFLINE_ALLOC] = {"cuMemAlloc", 45500, 165, 220000},
+    [GP_OFFLINE_FREE] = {"cuMemFree", 37800, 720, 37800},
+    [GP_OFFLINE_CREATE] = {"cuMemCreate", 13000, 42, 65600},
+    [GP_OFFLINE_MAP] = {"cuMemMap", 890, 1.4, 9900},
+    [GP_OFFLINE_ALLOW] = {"cuMemSetAccess", 26400, 57, 120000},
+    [GP_OFFLINE_UNMAP] = {"cuMemUnmap", 18100, 18, 74600},
+    [GP_OFFLINE_RELEASE] = {"cuMemRelease", 13400, 620, 69900},
+    [GP_OFFLINE_RESERVE] = {"cuMemAddressReserve", 1000, 0, 1000},
+    [GP_OFFLINE_UNRESERVE] = {"cuMemAddressFree", 1000, 0, 1000},
 };
 
 const char *gp_offline_call_name(gp_offline_call_t call)
@@ -46,7 +49,9 @@ const char *gp_offline_call_name(gp_offline_call_t call)
 static void note_call(gp_offline_driver_t *driver, gp_offline_call_t call, uint64_t bytes)
 {
   driver->calls[call]++;
-  driver->cost_ns += costs[call].ns + costs[call].ns_each_mib * (double)bytes / (double)GP_MIB;
+  const double moved_ns = costs[call].ns_each_mib * (double)bytes / (double)GP_MIB;
+  driver->cost_ns += costs[call].ns + moved_ns;
+  driver->busy_cost_ns += costs[call].busy_ns + moved_ns;
 }
 
 static uint64_t round_up(uint64_t bytes, uint64_t step)

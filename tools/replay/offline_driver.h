@@ -62,7 +62,8 @@ typedef struct gp_offline_driver {
   uint64_t freed;     /* number of frees so far */
   uint64_t complete;  /* the device is done with what the first `complete` frees freed */
   uint64_t calls[GP_OFFLINE_CALLS];
-  double cost_ns; /* of all calls so far, see offline_driver.c */
+  double cost_ns;      /* of all calls so far on an idle device, and ... */
+  double busy_cost_ns; /* ... beside a kernel, see offline_driver.c */
   gp_offline_fence_t **fences;
   size_t fence_count;
 } gp_offline_driver_t;

@@ -188,12 +188,16 @@ static void note_refused(run_t *run, const gp_step_t *step)
  */
 static void attempt(run_t *run, const gp_step_t *step)
 {
+  gp_simulated_device_t *device = &run->pass->devices[step->device];
   uint64_t paused_ns = run->driver.paused_ns;
   block_t block = {0, 0, false};
-  if (!allocate(run, step, &block))
-    return;
-  run->pass->devices[step->device].granted += run->driver.paused_ns == paused_ns;
-  release(run, step, &block);
+
+  bool is_served = allocate(run, step, &block);
+  bool is_granted = is_served && run->driver.paused_ns == paused_ns;
+  device->granted += is_granted;
+  device->declined += !is_granted;
+  if (is_served)
+    release(run, step, &block);
 }
 
 static void begin_sync(run_t *run, gp_context_t *context, sync_t *sync)
@@ -219,6 +223,20 @@ static uint64_t call_count(const run_t *run)
   return count;
 }
 
+/* The first allocation on a device: no kernel runs beside its calls. */
+static void begin_device(run_t *run, const gp_step_t *step, block_t *block)
+{
+  const gp_offline_driver_t *driver = &run->driver;
+  const uint64_t calls = call_count(run);
+  const double cost_ns = driver->cost_ns, busy_cost_ns = driver->busy_cost_ns;
+
+  if (!allocate(run, step, block))
+    note_refused(run, step);
+  run->pass->early += call_count(run) - calls;
+  run->driver.busy_cost_ns = busy_cost_ns + (driver->cost_ns - cost_ns);
+  run->begun |= UINT64_C(1) << step->device;
+}
+
 static void perform(run_t *run, const gp_step_t *step)
 {
   gp_context_t *context = run->contexts[step->device];
@@ -227,15 +245,12 @@ static void perform(run_t *run, const gp_step_t *step)
   if (run->driver.now_ns < run->began_ns + step->time_ns)
     run->driver.now_ns = run->began_ns + step->time_ns;
   switch ((gp_step_kind_t)step->kind) {
-  case GP_STEP_ALLOC: {
-    uint64_t before = call_count(run);
-    if (!allocate(run, step, block))
-      note_refused(run, step);
+  case GP_STEP_ALLOC:
     if (!(run->begun >> step->device & 1))
-      run->pass->early += call_count(run) - before;
-    run->begun |= UINT64_C(1) << step->device;
+      begin_device(run, step, block);
+    else if (!allocate(run, step, block))
+      note_refused(run, step);
     break;
-  }
   case GP_STEP_FORWARDED_ALLOC:
     if (step->size > 0 && !forward(run, step->device, step->size, GP_FORWARDED_MANAGED, block))
       note_refused(run, step);
@@ -275,7 +290,7 @@ static void forget_calls(run_t *run)
 {
   for (int call = 0; call < GP_OFFLINE_CALLS; call++)
     run->driver.calls[call] = 0;
-  run->driver.cost_ns = 0;
+  run->driver.cost_ns = run->driver.busy_cost_ns = 0;
 }
 
 static void note_pass(run_t *run, gp_simulated_pass_t *pass)
@@ -292,6 +307,7 @@ static void note_pass(run_t *run, gp_simulated_pass_t *pass)
     pass->calls[call] = run->driver.calls[call];
   pass->call_count = call_count(run);
   pass->cost_ns = run->driver.cost_ns;
+  pass->busy_cost_ns = run->driver.busy_cost_ns;
 }
 
 static void make_pass(run_t *run, gp_simulated_pass_t *pass)

@@ -19,8 +19,9 @@ typedef struct gp_simulated_device {
   uint64_t refused;       /* requests that the program got in the recording, but not here */
   uint64_t first_refused; /* number of the first of these, from 0, and its size */
   uint64_t refused_size;
-  uint64_t granted; /* requests that failed in the recording, and succeed here without waiting for the
-                       device */
+  uint64_t
+      granted; /* requests that failed in the recording, and succeed here without waiting for the device */
+  uint64_t declined; /* those that fail here, too, or may */
 } gp_simulated_device_t;
 
 typedef struct gp_simulated_pass {
@@ -28,7 +29,8 @@ typedef struct gp_simulated_pass {
   uint64_t calls[GP_OFFLINE_CALLS];
   uint64_t call_count; /* of these */
   uint64_t early;      /* of these, in the first allocation on each device: before its first kernel */
-  double cost_ns;      /* of these, see offline_driver.c */
+  double cost_ns;      /* of these on an idle device, and ... */
+  double busy_cost_ns; /* ... beside a kernel, see offline_driver.c */
 } gp_simulated_pass_t;
 
 typedef struct gp_simulation {

@@ -24,6 +24,7 @@ static void add_figures(cJSON *object, const gp_figures_t *figures)
   gp_json_add_uint_or_null(object, "first_refused", figures->refused > 0, figures->first_refused);
   gp_json_add_uint_or_null(object, "first_refused_size", figures->refused > 0, figures->refused_size);
   gp_json_add_uint(object, "granted", figures->granted);
+  gp_json_add_uint(object, "declined", figures->declined);
 }
 
 static cJSON *pass_of(const gp_replay_t *replay, const gp_replay_result_t *result, gp_pass_t number)
@@ -36,6 +37,7 @@ static cJSON *pass_of(const gp_replay_t *replay, const gp_replay_result_t *resul
     gp_json_add_uint(calls, gp_offline_call_name((gp_offline_call_t)call), pass->calls[call]);
   gp_json_add_uint(object, "call_count", pass->call_count);
   gp_json_add_uint(object, "cost_ns", (uint64_t)pass->cost_ns);
+  gp_json_add_uint(object, "busy_cost_ns", (uint64_t)pass->busy_cost_ns);
   cJSON *devices = cJSON_AddArrayToObject(object, "devices");
   for (int i = 0; i < GP_SNAPSHOT_DEVICES; i++) {
     gp_figures_t figures;

@@ -60,25 +60,29 @@ typedef struct row {
   bool has_warm;
   uint64_t warm_calls;
   double cost_ns;
+  double busy_ns;
   uint64_t deferred;
 } row_t;
 
+#define ROW "  %-8s %9s %6s %6s %7s %8s %8s %8s %9s\n"
+
 static void print_row(const row_t *row, gp_output_t *output)
 {
-  char held[GP_SIZE_TEXT_BYTES], deferred[GP_SIZE_TEXT_BYTES], hits[GP_NUMBER_BYTES] = "-";
-  char calls[GP_NUMBER_BYTES], warm[GP_NUMBER_BYTES] = "-", cost[GP_NUMBER_BYTES] = "-", ratio[16] = "-";
+  char held[GP_SIZE_TEXT_BYTES], deferred[GP_SIZE_TEXT_BYTES], hits[GP_NUMBER_BYTES] = "-", ratio[16] = "-";
+  char calls[GP_NUMBER_BYTES], warm[GP_NUMBER_BYTES] = "-", cost[GP_NUMBER_BYTES] = "-";
+  char busy[GP_NUMBER_BYTES] = "-";
 
   if (row->has_hits)
     gp_number_percent(row->hit_rate, hits);
   if (row->has_warm) {
     gp_number_count(row->warm_calls, warm);
     gp_number_duration((uint64_t)row->cost_ns, cost);
+    gp_number_duration((uint64_t)row->busy_ns, busy);
   }
   if (row->ratio > 0)
     snprintf(ratio, sizeof(ratio), "%.2f", row->ratio);
-  fprintf(output->stream, "  %-10s %9s %6s %7s %10s %11s %10s %9s\n", row->type,
-      gp_size_format(row->held, held), ratio, hits, gp_number_count(row->calls, calls), warm, cost,
-      gp_size_format(row->deferred, deferred));
+  fprintf(output->stream, ROW, row->type, gp_size_format(row->held, held), ratio, hits,
+      gp_number_count(row->calls, calls), warm, cost, busy, gp_size_format(row->deferred, deferred));
 }
 
 static void print_result(
@@ -98,6 +102,7 @@ static void print_result(
       .has_warm = true,
       .warm_calls = passes[GP_PASS_WARM].call_count,
       .cost_ns = passes[GP_PASS_COLD].cost_ns,
+      .busy_ns = passes[GP_PASS_COLD].busy_cost_ns,
       .deferred = cold.deferred_peak,
   };
   print_row(&row, output);
@@ -148,19 +153,20 @@ static void print_refused(const gp_replay_t *replay, gp_output_t *output)
 void gp_replay_print(const gp_replay_t *replay, gp_output_t *output)
 {
   print_heading(replay, output);
-  fprintf(output->stream, "  %-10s %9s %6s %7s %10s %11s %10s %9s\n", "type", "held", "/ live", "hits",
-      "calls", "second pass", "cost", "deferred");
+  fprintf(
+      output->stream, ROW, "type", "held", "/ live", "hits", "calls", "2nd pass", "cost", "busy", "deferred");
+  print_recorded(replay, output);
   for (size_t i = 0; i < replay->result_count; i++)
     print_result(replay, &replay->results[i], GP_REQUEST_ALL_DEVICES, output);
-  print_recorded(replay, output);
   fputc('\n', output->stream);
   print_refused(replay, output);
   if (replay->workload.pool[0])
     fprintf(output->stream, "recorded: %s, by its own statistics\n", replay->workload.pool);
   if (!replay->is_last)
     return;
-  fputs("held: most that the driver had given; calls: those that get, map and give back memory, and\n"
-        "what they cost on an H100; second pass: the same requests again, with what is in the pool\n",
+  fputs("held: most that the driver had given; calls: those that get, map and give back memory;\n"
+        "cost, busy: what they take on an idle H100, and beside kernels; 2nd pass: calls of the same\n"
+        "requests once more, with what is in the pool\n",
       output->stream);
   if (strcmp(replay->file, "stdin") == 0)
     return;

@@ -7,9 +7,10 @@
 
 static void print_row(const char *name, const gp_score_t *score, gp_output_t *output)
 {
-  char held[GP_SIZE_TEXT_BYTES], calls[GP_NUMBER_BYTES], cost[GP_NUMBER_BYTES];
-  fprintf(output->stream, "  %-18s %10s %7.2f %10s %10s\n", name, gp_size_format(score->held, held),
-      score->ratio, gp_number_count(score->calls, calls), gp_number_duration((uint64_t)score->cost_ns, cost));
+  char held[GP_SIZE_TEXT_BYTES], calls[GP_NUMBER_BYTES], cost[GP_NUMBER_BYTES], busy[GP_NUMBER_BYTES];
+  fprintf(output->stream, "  %-18s %10s %7.2f %10s %10s %10s\n", name, gp_size_format(score->held, held),
+      score->ratio, gp_number_count(score->calls, calls), gp_number_duration((uint64_t)score->cost_ns, cost),
+      gp_number_duration((uint64_t)score->busy_ns, busy));
 }
 
 void gp_tune_print_settings(const gp_tuning_t *tuning, const char *separator, FILE *stream)
@@ -81,7 +82,7 @@ void gp_tune_print(const gp_tuning_t *tuning, gp_output_t *output)
       tuning->is_exhaustive ? "" : " (--exhaustive: all)");
   fprintf(output->stream, "live    %s at most%s\n\n", gp_size_format(tuning->now.live, live),
       tuning->workload_count == 1 ? "" : ", the recordings together");
-  fprintf(output->stream, "  %-18s %10s %7s %10s %10s\n", "", "held", "/ live", "calls", "cost");
+  fprintf(output->stream, "  %-18s %10s %7s %10s %10s %10s\n", "", "held", "/ live", "calls", "cost", "busy");
   print_row("now", &tuning->now, output);
   print_row("default", &tuning->library, output);
   print_row("best", &tuning->score, output);
@@ -89,8 +90,11 @@ void gp_tune_print(const gp_tuning_t *tuning, gp_output_t *output)
     print_row("best, prewarmed", &tuning->prewarmed, output);
   print_types(tuning, output);
   if (tuning->score.refused)
-    fprintf(output->stream, "\nNothing fits: the best refuses %s\n",
-        gp_number_plural(tuning->score.refused, "request", refused));
+    fprintf(output->stream, "\nNothing fits: the best refuses %s%s\n",
+        gp_number_plural(tuning->score.refused, "request", refused),
+        tuning->score.missed == 0                       ? ""
+        : tuning->score.missed == tuning->score.refused ? ", as the recorded run did"
+                                                        : ", some of which the recorded run refused, too");
   fputc('\n', output->stream);
   gp_tune_print_settings(tuning, " ", output->stream);
   fputs("\n\n", output->stream);
@@ -100,7 +104,8 @@ void gp_tune_print(const gp_tuning_t *tuning, gp_output_t *output)
         output->stream);
   print_prewarm(tuning, output);
   fputs("held: most that the driver had given; / live: over the most that the program held, geometric mean;\n"
-        "calls, cost: those that get, map and give back memory, and what they take on an H100\n",
+        "calls: those that get, map and give back memory; cost, busy: what they take on an idle H100,\n"
+        "and beside kernels\n",
       output->stream);
 }
 
@@ -112,7 +117,9 @@ static void add_score(cJSON *item, const gp_score_t *score)
   gp_json_add_uint(item, "calls", score->calls);
   gp_json_add_uint(item, "early_calls", score->early);
   gp_json_add_uint(item, "cost_ns", (uint64_t)score->cost_ns);
+  gp_json_add_uint(item, "busy_cost_ns", (uint64_t)score->busy_ns);
   gp_json_add_uint(item, "refused", score->refused);
+  gp_json_add_uint(item, "missed", score->missed);
 }
 
 void gp_tune_add_json(const gp_tuning_t *tuning, cJSON *object)

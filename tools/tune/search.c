@@ -42,11 +42,13 @@ static int judge(search_t *search, const gp_settings_t *settings, bool is_defaul
     gp_figures_of(&figures, search->simulation, &workload, GP_PASS_COLD, GP_REQUEST_ALL_DEVICES);
     logs += figures.asked_peak ? log(gp_figures_ratio(&figures)) : 0;
     ret_score->cost_ns += search->simulation->passes[GP_PASS_COLD].cost_ns;
+    ret_score->busy_ns += search->simulation->passes[GP_PASS_COLD].busy_cost_ns;
     ret_score->calls += search->simulation->passes[GP_PASS_COLD].call_count;
     ret_score->early += search->simulation->passes[GP_PASS_COLD].early;
     ret_score->held += figures.held_peak;
     ret_score->live += figures.asked_peak;
-    ret_score->refused += figures.refused;
+    ret_score->refused += figures.refused + figures.declined;
+    ret_score->missed += figures.declined;
   }
   ret_score->ratio = exp(logs / (double)tuning->workload_count);
   return 0;
@@ -100,14 +102,20 @@ static double bounded(const gp_tuning_t *tuning, const gp_score_t *score)
   return tuning->goal == GP_TUNE_MEMORY ? score->cost_ns : score->ratio;
 }
 
+/* Time is to be no longer on an idle device nor beside kernels. */
+static bool fits(const gp_tuning_t *tuning, const gp_score_t *score)
+{
+  const gp_score_t *now = &tuning->now;
+  return bounded(tuning, score) <= bounded(tuning, now) * SAME &&
+         (tuning->goal == GP_TUNE_TIME || score->busy_ns <= now->busy_ns * SAME);
+}
+
 static bool is_better(const gp_tuning_t *tuning, const gp_score_t *a, const gp_score_t *b)
 {
   if (a->refused != b->refused)
     return a->refused < b->refused;
-  bool a_fits = bounded(tuning, a) <= bounded(tuning, &tuning->now) * SAME;
-  bool b_fits = bounded(tuning, b) <= bounded(tuning, &tuning->now) * SAME;
-  if (a_fits != b_fits)
-    return a_fits;
+  if (fits(tuning, a) != fits(tuning, b))
+    return fits(tuning, a);
   if (wanted(tuning, a) * SAME < wanted(tuning, b) || wanted(tuning, b) * SAME < wanted(tuning, a))
     return wanted(tuning, a) < wanted(tuning, b);
   return bounded(tuning, a) < bounded(tuning, b);
@@ -266,26 +274,61 @@ static void find_live_peak(gp_tuning_t *tuning)
   }
 }
 
-int gp_tune(gp_tuning_t *tuning)
+/* Makes a search over zeroed results. Returns 0, ENOMEM or ENODATA; the caller calls end in any case. */
+static int begin(search_t **ret_search, gp_tuning_t *tuning, gp_settings_t *ret_given)
 {
-  search_t *search = calloc(1, sizeof(*search));
-  gp_settings_t given = *tuning->given;
+  static const gp_settings_t nothing_given;
+  search_t *search = *ret_search = calloc(1, sizeof(*search));
 
   if (!search)
     return ENOMEM;
   search->tuning = tuning;
   search->simulation = malloc(sizeof(*search->simulation));
   search->options = malloc(sizeof(*search->options));
-  int error = search->simulation && search->options ? 0 : ENOMEM;
+  if (!tuning->given)
+    tuning->given = &nothing_given;
+  *ret_given = *tuning->given;
+  if (ret_given->texts[GP_OPTION_type] && strcmp(ret_given->texts[GP_OPTION_type], "all") == 0)
+    ret_given->texts[GP_OPTION_type] = NULL;
   tuning->best.type = -1;
   tuning->tried = tuning->allowed = 0;
   count_candidates(tuning);
   find_live_peak(tuning);
-  if (tuning->live_peak == 0 && !error)
-    error = ENODATA;
   search->most = tuning->is_exhaustive ? tuning->allowed : tuning->allowed / 10;
-  if (given.texts[GP_OPTION_type] && strcmp(given.texts[GP_OPTION_type], "all") == 0)
-    given.texts[GP_OPTION_type] = NULL;
+  if (!search->simulation || !search->options)
+    return ENOMEM;
+  return tuning->live_peak ? 0 : ENODATA;
+}
+
+static void end(search_t *search)
+{
+  if (!search)
+    return;
+  free(search->simulation);
+  free(search->options);
+  free(search);
+}
+
+int gp_tune_types(gp_tuning_t *tuning)
+{
+  search_t *search;
+  gp_settings_t given;
+
+  int error = begin(&search, tuning, &given);
+  if (!error)
+    error = judge(search, &given, false, &tuning->now);
+  if (!error)
+    error = score_types(search);
+  end(search);
+  return error;
+}
+
+int gp_tune(gp_tuning_t *tuning)
+{
+  search_t *search;
+  gp_settings_t given;
+
+  int error = begin(&search, tuning, &given);
   if (!error)
     error = judge(search, &given, false, &tuning->now);
   if (!error)
@@ -298,8 +341,6 @@ int gp_tune(gp_tuning_t *tuning)
     error = ENOENT;
   if (!error && tuning->adds_prewarm)
     error = add_prewarm(search);
-  free(search->simulation);
-  free(search->options);
-  free(search);
+  end(search);
   return error;
 }

@@ -14,12 +14,14 @@ typedef enum gp_tune_goal {
 /* What settings achieve over all recordings, each from an empty pool. */
 typedef struct gp_score {
   double ratio;     /* geometric mean of held over live */
-  double cost_ns;   /* sum of the driver calls' cost */
+  double cost_ns;   /* sum of the driver calls' cost on an idle device, and ... */
+  double busy_ns;   /* ... beside kernels */
   uint64_t held;    /* sum of the peaks of held memory */
   uint64_t live;    /* sum of the peaks that the programs had asked for and not freed, pooled or not */
   uint64_t calls;   /* sum of driver calls */
   uint64_t early;   /* of these, in the first allocation on each device */
-  uint64_t refused; /* requests that found no memory */
+  uint64_t refused; /* requests that find no memory, and ... */
+  uint64_t missed;  /* ... of these, those that found none in the recording either */
 } gp_score_t;
 
 /* Progress: candidates tried so far, of `most` at most. */
@@ -28,7 +30,7 @@ typedef void (*gp_tune_progress_fn)(int tried, int most);
 typedef struct gp_tuning {
   const gp_workload_t *workloads; /* borrowed, like the next */
   size_t workload_count;
-  const gp_settings_t *given; /* the user's settings */
+  const gp_settings_t *given; /* the user's settings; NULL: none */
   uint64_t capacity;
   gp_tune_goal_t goal;
   bool is_exhaustive;
@@ -47,6 +49,9 @@ typedef struct gp_tuning {
   int tried;                                 /* number of candidates */
   int allowed;                               /* number of candidates that the user's settings allow */
 } gp_tuning_t;
+
+/* Fills only `now` and `types`. Returns 0, ENOMEM, or ENODATA as gp_tune. */
+int gp_tune_types(gp_tuning_t *tuning);
 
 /* Fills the results. Returns 0; ENOMEM; ENOENT if the user's settings leave no candidate; ENODATA if
  * no request would go to a pool. */
