@@ -129,10 +129,13 @@ class OutOfMemory(Remedies):
         self.expect_served(*together, "grow:%d" % (256 * MIB), **dict(short, **self.settings_of(found, "PATIENCE")))
 
     def test_pieces(self):
-        """As much is idle as is asked for, and no setting helps: what lies between is to be freed, if that is enough."""
+        """As much is idle as is asked for: another type helps, and to free what lies between, if that is enough."""
         settings = {"SIMCUDA_CAPACITY": "1GiB", "RESERVE": "0", "STACKS": "native", "TYPE": "segment"}
         steps = ("load:%d" % (32 * MIB), "pass:%d" % (32 * MIB)) * 15 + ("free:pass", "synchronize")
         _, facts = self.meet(*steps, "grow:%d" % (256 * MIB), **settings)
+        found = self.finding(facts["oom"], "oom")
+        self.expect_served(*steps, "grow:%d" % (256 * MIB), **dict(settings, **self.settings_of(found, "TYPE")))
+        _, facts = self.meet(*steps, "grow:%d" % (256 * MIB), TRACE="state", **settings)  # no requests to try
         found = self.finding(facts["oom"], "oom")
         self.assertIsNone(found["remedy"], found)
         self.assertIn("are idle, but in pieces between blocks that the program holds", found["advice"])
@@ -146,9 +149,10 @@ class OutOfMemory(Remedies):
         steps = ("load:%d:150" % size,)
         found = self.refused(*steps, SIMCUDA_CAPACITY="64MiB")
         self.expect_served(*steps, SIMCUDA_CAPACITY="64MiB", **self.settings_of(found, "TYPE"))
-        for steps, settings in ((("load:%d:165" % size,), {"TYPE": "naive"}),
-                                (("load:%d:65" % MIB,), {}),
-                                (("load:%d:110" % size, "pass:%d" % (12 * MIB)), {})):
+        steps = ("load:%d:110" % size, "pass:%d" % (12 * MIB))  # in 56 MiB, where round takes 68
+        found = self.refused(*steps, SIMCUDA_CAPACITY="64MiB")
+        self.expect_served(*steps, SIMCUDA_CAPACITY="64MiB", **self.settings_of(found, "TYPE"))
+        for steps, settings in ((("load:%d:165" % size,), {"TYPE": "naive"}), (("load:%d:65" % MIB,), {})):
             found = self.refused(*steps, SIMCUDA_CAPACITY="64MiB", **settings)
             self.assertEqual((found["remedy"], found["advice"]), (None, "Nothing idle is left to give back."))
 
@@ -239,6 +243,19 @@ class Settings(Remedies):
         steps = tuple("pass:%d" % (512 << i) for i in range(20)) * 6
         _, facts = self.meet(*steps, TYPE="naive")
         self.assertIsNone(self.finding(facts["exit"], "hit_rate")["remedy"])
+
+    def test_type(self):
+        """Sizes that no class brings together: cut memory holds less for them, and so it is."""
+        steps = [step for size in range(40, 200, 8) for step in ("pass:%d:3" % (size * MIB), "load:%d" % (size * MIB),
+                                                                 "free:pass", "synchronize")]
+        _, facts = self.meet(*steps, SLACK="none")
+        found = self.finding(facts["exit"], "type")
+        _, after = self.meet(*steps, SLACK="none", **self.settings_of(found, "TYPE"))
+        self.assertNotIn("type", self.codes(after["exit"]))
+        was, now = (self.stats(one["exit"])["reserved_bytes"]["peak"] for one in (facts, after))
+        self.assertLess(now, 0.9 * was)
+        _, facts = self.meet(*steps, SLACK="none", TRACE="state")
+        self.assertNotIn("type", self.codes(facts["exit"]))
 
     def test_rounding(self):
         for size, count, least, settings, name in (

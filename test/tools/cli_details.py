@@ -13,6 +13,7 @@ import unittest
 
 import cli
 from cli import MIB, USAGE, device_of, gauge, snapshot_of
+from cli_replay import Requests
 from report_case import FRAMES, STACKS, Program, Reports, fragmented, ordinary
 
 
@@ -407,26 +408,28 @@ class Stacks(Reports):
                          r"(?m)^ +2 MiB +[0-9.]+%  " + FRAMES[4]["function"] + r" long\.cu:7$")
 
 
-class Sizes(Reports):
-    """Sizes that would have left room when memory ran out."""
+class Types(Reports):
+    """Types of pool that would have served what was refused."""
 
     command = "summary"
 
     def test_they_are_within_the_limit(self):
-        """10 blocks of 9 MiB take 160 MiB of type round; of type naive each takes 10 MiB, and so does the one that failed."""
-        program = Program(with_stacks=False)
-        for _ in range(10):
-            program.alloc(9 * MIB, 16 * MIB)
-        oom = {"time_ns": program.time, "device": 0, "requested": 9 * MIB, "live": 160 * MIB, "deferred": 5 * MIB, "cached": 0,
-               "passthrough": 2 * MIB, "largest_free": 0, "device_free": 0, "device_total": 1 << 30, "owners": [], "message": "",
-               "advice": "Free something", "remedy": {"settings": {}, "action": None}}
-        for limit, helps in ((None, True), (117 * MIB, True), (116 * MIB, False)):
-            snapshot = program.snapshot(reason="oom", oom=dict(oom, limit=limit))
-            snapshot["settings"].update({"type": "round", "page": "4KiB", "large_round": "2MiB", "round_divisions": "2"})
+        """10 blocks of 9 MiB take 120 MiB of type round; of type naive each takes 10, and cut they take no more than they are."""
+        for size, helps in ((9, "naive"), (30, "vmm"), (36, None)):
+            program = Requests()
+            for _ in range(10):
+                program.alloc(9 * MIB, 12 * MIB)
+            program.event("oom", size=size * MIB)
+            oom = {"time_ns": program.time, "device": 0, "requested": size * MIB, "live": 120 * MIB, "deferred": 0, "cached": 0,
+                   "passthrough": 0, "limit": 125 * MIB, "by_limit": True, "largest_free": 0, "device_free": 1 << 30,
+                   "device_total": 1 << 30, "owners": [], "message": "", "advice": "Free something",
+                   "remedy": {"settings": {}, "action": None}}
+            snapshot = program.snapshot(reason="oom", oom=oom)
+            snapshot["settings"].update({"type": "round", "page": "4KiB", "large_round": "2MiB", "round_divisions": "2",
+                                         "limit": "125MiB"})
             (found,) = [finding for finding in self.facts(snapshot)["findings"] if finding["code"] == "oom"]
-            self.assertEqual(found["remedy"]["settings"] if found["remedy"] else {}, {"GPUPOOL_TYPE": "naive"} if helps else {}, limit)
-            self.assertEqual(found["advice"], "GPUPOOL_TYPE=naive would have left room: it takes 100 MiB for what takes 160 MiB."
-                             if helps else "Free something.")
+            self.assertEqual(found["remedy"]["settings"] if found["remedy"] else None, {"GPUPOOL_TYPE": helps} if helps else None, size)
+            self.assertIn("GPUPOOL_TYPE=%s would have served it" % helps if helps else "Free something.", found["advice"])
 
 
 class Killed(Reports):

@@ -291,7 +291,7 @@ static int add_summary(build_t *build, const gp_summary_t *summary)
 {
   static gp_findings_t findings; /* too large for a stack */
   cJSON *object = cJSON_AddObjectToObject(build->file, "summary");
-  int error = gp_findings_init(&findings, summary);
+  int error = gp_summary_findings(&findings, summary);
   if (!error)
     gp_summary_json(&findings, NULL, object);
   gp_report_add_rebuilt(object, build->input, 1);

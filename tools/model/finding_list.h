@@ -43,8 +43,28 @@ typedef struct gp_finding {
   gp_remedy_t remedy;
 } gp_finding_t;
 
+/* What a type of pool does with the recorded requests, with all else as recorded. */
+typedef struct gp_type_figures {
+  const char *type;
+  uint64_t held; /* most bytes that the driver had given */
+  uint64_t calls;
+  uint64_t busy_ns; /* what the calls take beside kernels */
+  uint64_t refused; /* requests that find no memory */
+} gp_type_figures_t;
+
+#define GP_TRIED_TYPES 8
+
+typedef struct gp_tried_types {
+  gp_type_figures_t now; /* the recorded settings, tried in the same way */
+  gp_type_figures_t types[GP_TRIED_TYPES];
+  size_t count;
+  uint64_t live;    /* most bytes that the program held */
+  bool is_complete; /* no earlier requests are missing */
+} gp_tried_types_t;
+
 typedef struct gp_findings {
   const gp_summary_t *summary;          /* borrowed */
+  const gp_tried_types_t *tried;        /* borrowed; NULL: no other type was tried */
   gp_finding_t items[GP_FINDINGS_MOST]; /* a good one first, if any; then the worst first */
   size_t count;
   gp_owners_t owners; /* the owners that the finding "owners" names */

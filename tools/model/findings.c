@@ -17,6 +17,7 @@
 #include "tools/model/findings_growth.h"
 #include "tools/model/findings_oom.h"
 #include "tools/model/findings_outside.h"
+#include "tools/model/findings_type.h"
 #include "tools/model/owners.h"
 #include "tools/model/remedies.h"
 #include "tools/output.h"
@@ -217,9 +218,9 @@ static void judge_whole(gp_findings_t *findings)
   }
 }
 
-int gp_findings_init(gp_findings_t *findings, const gp_summary_t *summary)
+int gp_findings_init(gp_findings_t *findings, const gp_summary_t *summary, const gp_tried_types_t *tried)
 {
-  *findings = (gp_findings_t){.summary = summary};
+  *findings = (gp_findings_t){.summary = summary, .tried = tried};
   gp_findings_judge_oom(findings);
   gp_findings_judge_outside(findings);
   judge_end(findings);
@@ -230,6 +231,7 @@ int gp_findings_init(gp_findings_t *findings, const gp_summary_t *summary)
   judge_modes(findings);
   for (size_t i = 0; i < summary->device_count; i++)
     gp_findings_judge_device(findings, &summary->devices[i]);
+  gp_findings_judge_type(findings);
   judge_names(findings);
   judge_recording(findings);
   judge_whole(findings);

@@ -6,8 +6,8 @@
 
 #include "tools/model/finding_list.h"
 
-/* Judges the facts. Borrows summary for the life of the findings. Returns 0 or ENOMEM. The caller
- * calls gp_findings_fini in any case. */
-int gp_findings_init(gp_findings_t *findings, const gp_summary_t *summary);
+/* Judges the facts. tried: NULL if no other type of pool was tried. Borrows both for the life of the
+ * findings. Returns 0 or ENOMEM. The caller calls gp_findings_fini in any case. */
+int gp_findings_init(gp_findings_t *findings, const gp_summary_t *summary, const gp_tried_types_t *tried);
 
 #endif

@@ -6,21 +6,16 @@
 #include <string.h>
 
 #include "pool/util/size.h"
+#include "tools/model/findings_type.h"
 #include "tools/model/freed_room.h"
 #include "tools/model/owners.h"
 #include "tools/model/remedies_pytorch.h"
 #include "tools/model/saturated.h"
-#include "tools/model/what_if.h"
 #include "tools/output.h"
 #include "tools/shorten.h"
 
 #define OWNER_COLUMNS     90
 #define MOST_TRACE_EVENTS 16777216 /* maximum of GPUPOOL_TRACE_EVENTS */
-
-static const cJSON *settings_of(const gp_findings_t *findings)
-{
-  return cJSON_GetObjectItemCaseSensitive(findings->summary->snapshot->root, "settings");
-}
 
 static gp_finding_t *find(gp_findings_t *findings, const char *code, int device)
 {
@@ -71,33 +66,6 @@ static uint64_t figure(const cJSON *oom, const char *name)
   uint64_t number = 0;
   (void)gp_snapshot_uint(oom, name, &number);
   return number;
-}
-
-/* If nothing else helps, advises the sizes that waste least, if they would have saved enough. */
-static void advise_sizes(gp_findings_t *findings, gp_finding_t *finding)
-{
-  const gp_lifetimes_t *lifetimes = &findings->summary->lifetimes;
-  const cJSON *oom = cJSON_GetObjectItemCaseSensitive(findings->summary->snapshot->root, "oom");
-  uint64_t live = figure(oom, "live"), available = figure(oom, "device_free"), limit = figure(oom, "limit");
-  char was[GP_SIZE_TEXT_BYTES], is[GP_SIZE_TEXT_BYTES];
-  gp_block_sizes_t sizes, closest;
-  const char *name, *value;
-
-  if (!oom || !gp_remedy_is_empty(&finding->remedy) || !figure(oom, "device_total") ||
-      strcmp(gp_findings_reason(findings), "oom") != 0 ||
-      !gp_block_sizes_init(&sizes, settings_of(findings)) ||
-      !gp_block_sizes_closest(&sizes, &closest, &name, &value))
-    return;
-  uint64_t held = gp_rounded_at(lifetimes, finding->device, lifetimes->end, &closest);
-  uint64_t needed = gp_add_saturated(held, gp_block_bytes(&closest, figure(oom, "requested")));
-  uint64_t others = gp_add_saturated(figure(oom, "deferred"), figure(oom, "passthrough"));
-  if (held >= live || needed > gp_add_saturated(live, available) ||
-      (limit && gp_add_saturated(needed, others) > limit))
-    return;
-  gp_findings_retract(finding);
-  gp_findings_advise(findings, finding, "%s=%s would have left room: it takes %s for what takes %s.", name,
-      value, gp_size_format(held, is), gp_size_format(live, was));
-  gp_findings_set(findings, finding, name, value);
 }
 
 /* What was missing when memory ran out, from the report; 0: unknown. */
@@ -207,7 +175,7 @@ void gp_remedies_settle(gp_findings_t *findings)
   if (oom && grows(findings, oom->device))
     refuse_limit(findings, oom);
   else if (oom)
-    advise_sizes(findings, oom);
+    gp_findings_advise_type(findings, oom);
   for (size_t i = 0; i < findings->count; i++) {
     gp_finding_t *finding = &findings->items[i];
     if (finding->advice && strcmp(finding->code, "owners") == 0)

@@ -49,7 +49,7 @@ static int report(const gp_report_input_t *inputs, int count, gp_output_t *outpu
   int error =
       gp_summary_init_at(&summary, input->snapshot, input->file, input->filter, input->request, &status);
   if (!error && !status)
-    error = gp_findings_init(&findings, &summary);
+    error = gp_summary_findings(&findings, &summary);
   if (!error && !status && own->tune) {
     error = gp_summary_tune(&tuning, input->snapshot, input->request->device);
     if (error == ENODATA) { /* the tuning section says so */

@@ -7,18 +7,22 @@
 #include "tools/report/summary_report.h"
 #include "tools/report/tune_report.h"
 
-int gp_summary_tune(gp_tuning_t *tuning, const gp_snapshot_t *snapshot, int device)
+int gp_summary_workload(gp_workload_t *workload, const gp_snapshot_t *snapshot, int device)
 {
   static const gp_ready_t recorded = {GP_READY_RECORDED, 0};
-  static const gp_settings_t nothing_given;
-  gp_workload_t workload = {.step_count = 0};
 
   gp_log_init(0, open("/dev/null", O_WRONLY | O_CLOEXEC)); /* drops the pool's messages, which are for a
                                                               program's user */
-  *tuning = (gp_tuning_t){.workloads = &workload, .workload_count = 1, .given = &nothing_given};
-  int error = gp_workload_of_snapshot(&workload, snapshot, device, true);
-  if (!error)
-    error = gp_workload_settle(&workload, &recorded);
+  int error = gp_workload_of_snapshot(workload, snapshot, device, true);
+  return error ? error : gp_workload_settle(workload, &recorded);
+}
+
+int gp_summary_tune(gp_tuning_t *tuning, const gp_snapshot_t *snapshot, int device)
+{
+  gp_workload_t workload = {.step_count = 0};
+
+  *tuning = (gp_tuning_t){.workloads = &workload, .workload_count = 1};
+  int error = gp_summary_workload(&workload, snapshot, device);
   if (!error)
     error = gp_tune(tuning);
   tuning->workloads = NULL;

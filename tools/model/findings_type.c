@@ -1,0 +1,85 @@
+#include "tools/model/findings_type.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "pool/util/size.h"
+#include "tools/output.h"
+
+#define SAVED_SHARE 0.1
+#define SAVED_BYTES (64 * GP_MIB)
+
+/* doc/memory-types.md */
+#define UNLESS_SHARED "; it is for programs that share no memory with other processes or devices"
+
+/* The type in force is among those that were tried; it is never advised. */
+static bool is_other(const gp_findings_t *findings, const gp_type_figures_t *tried)
+{
+  return strcmp(tried->type, gp_findings_setting(findings, "type")) != 0;
+}
+
+static bool is_whole(const gp_type_figures_t *tried)
+{
+  return strcmp(tried->type, "round") == 0 || strcmp(tried->type, "naive") == 0;
+}
+
+static void add_figures(char *buffer, size_t capacity, size_t *used, const gp_type_figures_t *tried)
+{
+  char held[GP_SIZE_TEXT_BYTES], calls[GP_NUMBER_BYTES], cost[GP_NUMBER_BYTES];
+
+  if (*used < capacity)
+    *used += (size_t)snprintf(buffer + *used, capacity - *used, "%s%s %s (%s, %s beside kernels)",
+        *used ? ", " : "", tried->type, gp_size_format(tried->held, held),
+        gp_number_plural(tried->calls, "driver call", calls), gp_number_duration(tried->busy_ns, cost));
+}
+
+void gp_findings_judge_type(gp_findings_t *findings)
+{
+  const gp_tried_types_t *tried = findings->tried;
+  const gp_type_figures_t *best = NULL;
+  char others[512] = "", held[GP_SIZE_TEXT_BYTES], live[GP_SIZE_TEXT_BYTES];
+  size_t used = 0;
+
+  if (!tried || !tried->is_complete)
+    return;
+  for (size_t i = 0; i < tried->count; i++) {
+    const gp_type_figures_t *type = &tried->types[i];
+    if (!is_other(findings, type) || type->refused > tried->now.refused)
+      continue;
+    add_figures(others, sizeof(others), &used, type);
+    if (!best || type->held < best->held)
+      best = type;
+  }
+  if (!best || best->held + SAVED_BYTES > tried->now.held ||
+      (double)best->held > (1 - SAVED_SHARE) * (double)tried->now.held)
+    return;
+  gp_finding_t *finding = gp_findings_say(findings, GP_SEVERITY_NOTE, "type", GP_FINDING_ALL,
+      "The program used %s at most. Served again on paper, its requests take up to %s with the settings in force, and with type %s.",
+      gp_size_format(tried->live, live), gp_size_format(tried->now.held, held), others);
+  gp_findings_advise(findings, finding, "GPUPOOL_TYPE=%s holds the least%s.", best->type,
+      is_whole(best) ? "" : UNLESS_SHARED);
+  gp_findings_set(findings, finding, "GPUPOOL_TYPE", best->type);
+}
+
+void gp_findings_advise_type(gp_findings_t *findings, gp_finding_t *oom)
+{
+  const gp_tried_types_t *tried = findings->tried;
+  const gp_type_figures_t *best = NULL;
+
+  if (!tried || tried->now.refused == 0 || !gp_remedy_is_empty(&oom->remedy))
+    return;
+  for (size_t i = 0; i < tried->count; i++) {
+    const gp_type_figures_t *type = &tried->types[i];
+    if (!is_other(findings, type) || type->refused > 0)
+      continue;
+    if (!best || is_whole(type) > is_whole(best) ||
+        (is_whole(type) == is_whole(best) && type->held < best->held))
+      best = type;
+  }
+  if (!best)
+    return;
+  gp_findings_retract(oom);
+  gp_findings_advise(findings, oom, "GPUPOOL_TYPE=%s would have served it: served again on paper, all requests fit%s.",
+      best->type, is_whole(best) ? "" : UNLESS_SHARED);
+  gp_findings_set(findings, oom, "GPUPOOL_TYPE", best->type);
+}
