@@ -147,6 +147,19 @@ class Tool(PreloadCase):
                            GPUPOOL_RECORD=self.folder, GPUPOOL_SNAPSHOT_AT="none")
         self.assertEqual(glob.glob(os.path.join(self.folder, "plain.json.*")), [], result.stderr)
 
+    def test_a_program_killed_below_a_shell_is_found(self):
+        """By the run's id in its record: not one that another run left meanwhile."""
+        last = os.path.join(PROG, "last")
+        leave = "%s leave; GPUPOOL_RUN=%s %s leave; exit 3" % (last, "0" * 16, last)
+        result = self.tool("run", "--", "/bin/sh", "-c", leave, GPUPOOL_RECORD=self.folder, GPUPOOL_OUTPUT="none.json")
+        self.assertEqual(result.returncode, 3, result.stderr)
+        self.assertNotIn("no CUDA allocation", result.stderr)
+        (pid,) = re.findall(r"^gpupool: process (\d+) did not come to its exit; what it recorded is left$", result.stderr, re.M)
+        self.assertRegex(result.stderr, r"(?m)^gpupool: next: gpupool recover %s$" % pid)
+        self.assertEqual(len(glob.glob(os.path.join(self.folder, "gpupool.*", "*"))), 2)
+        self.tool("recover", pid, "-o", os.path.join(self.folder, "one.json"), GPUPOOL_RECORD=self.folder)
+        self.assertEqual(self.summary("one.json")[0]["reason"], "recovered")
+
     def test_truncated_and_corrupt_snapshots(self):
         self.tool("run", "--output", "s.json", "--", os.path.join(PROG, "replay"), trace_files()[0])
         with open(os.path.join(self.folder, "s.json"), "rb") as file:

@@ -79,7 +79,8 @@ void gp_findings_advise_type(gp_findings_t *findings, gp_finding_t *oom)
   if (!best)
     return;
   gp_findings_retract(oom);
-  gp_findings_advise(findings, oom, "GPUPOOL_TYPE=%s would have served it: served again on paper, all requests fit%s.",
-      best->type, is_whole(best) ? "" : UNLESS_SHARED);
+  gp_findings_advise(findings, oom,
+      "GPUPOOL_TYPE=%s would have served it: served again on paper, all requests fit%s.", best->type,
+      is_whole(best) ? "" : UNLESS_SHARED);
   gp_findings_set(findings, oom, "GPUPOOL_TYPE", best->type);
 }

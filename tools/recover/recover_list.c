@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "pool/util/options.h"
+#include "pool/util/run_id.h"
 #include "pool/util/size.h"
 #include "tools/tool.h"
 #include "trace/record/description.h"
@@ -120,9 +121,9 @@ void gp_left_list_fini(gp_left_list_t *list)
   memset(list, 0, sizeof(*list));
 }
 
-/* The program's name from its record; "?" for a record of another build.
- * Reads only the record's beginning. */
-static void read_program(const char *path, char *buffer, size_t capacity)
+/* A text of the description in a record; "?" for a record of another build, or without it. Reads only the
+ * record's beginning. */
+static void read_text(const char *path, const char *name, char *buffer, size_t capacity)
 {
   struct {
     gp_record_header_t header;
@@ -139,9 +140,9 @@ static void read_program(const char *path, char *buffer, size_t capacity)
       (got = pread(fd, first.text, sizeof(first.text) - 1, (off_t)offset)) > 8) {
     first.text[got] = '\0';
     const gp_description_t description = {first.text + 8, (size_t)got - 8};
-    const char *program = gp_description_find(&description, "program");
-    if (program)
-      snprintf(buffer, capacity, "%s", program);
+    const char *text = gp_description_find(&description, name);
+    if (text)
+      snprintf(buffer, capacity, "%s", text);
   }
   close(fd);
 }
@@ -164,7 +165,7 @@ void gp_left_list_print(const gp_left_list_t *list)
     time_t seconds = (time_t)(left->start_time_us / 1000000);
     if (localtime_r(&seconds, &local))
       strftime(when, sizeof(when), "%Y-%m-%d %H:%M:%S", &local);
-    read_program(left->path, program, sizeof(program));
+    read_text(left->path, "program", program, sizeof(program));
     printf("%10d  %-19s  %10s  %-8s  %s\n", (int)left->pid, when, gp_size_format(left->bytes, size),
         left->is_running ? "running" : "ended", gp_printable(program, shown, sizeof(shown)));
   }
@@ -177,4 +178,11 @@ const gp_left_t *gp_left_list_find(const gp_left_list_t *list, pid_t pid)
       return &list->items[i];
   }
   return NULL;
+}
+
+bool gp_left_is_of_run(const gp_left_t *left, const char *run)
+{
+  char runs[2 * GP_RUN_BYTES];
+  read_text(left->path, "run", runs, sizeof(runs));
+  return gp_run_id_is_valid(runs) && gp_run_id_holds(runs, run);
 }

@@ -42,4 +42,7 @@ void gp_left_list_print(const gp_left_list_t *list);
  * newest whose process has ended. */
 const gp_left_t *gp_left_list_find(const gp_left_list_t *list, pid_t pid);
 
+/* True if the `gpupool run` with that id (run_id.h) started the process, directly or not. */
+bool gp_left_is_of_run(const gp_left_t *left, const char *run);
+
 #endif

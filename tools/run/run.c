@@ -207,20 +207,34 @@ static void report_nothing(
         nothing, path);
 }
 
-/* Finds the record that the program left in shared memory because it did not exit
- * normally. False: there is none. */
-static bool find_left_record(pid_t pid, uint64_t begin_us, gp_left_t *ret_left)
+/* Keeps the records of the run's programs that ended without their exit. They need not be the program itself:
+ * a shell or a job's launcher starts others. Returns their number. */
+static size_t find_left_records(gp_left_list_t *list, pid_t pid, const char *run, uint64_t begin_us)
 {
-  gp_left_list_t list;
-  bool has = false;
-  if (gp_left_list_read(&list) == 0) {
-    const gp_left_t *left = gp_left_list_find(&list, pid);
-    has = left && !left->is_running && left->start_time_us >= begin_us;
-    if (has)
-      *ret_left = *left;
+  size_t count = 0;
+  if (gp_left_list_read(list))
+    return 0;
+  for (size_t i = 0; i < list->count; i++) {
+    const gp_left_t *left = &list->items[i];
+    if (!left->is_running && left->start_time_us >= begin_us &&
+        (left->pid == pid || gp_left_is_of_run(left, run)))
+      list->items[count++] = *left;
   }
-  gp_left_list_fini(&list);
-  return has;
+  list->count = count;
+  return count;
+}
+
+/* Records of programs that the program started. */
+static void report_others(const gp_left_list_t *left, pid_t pid)
+{
+  size_t shown = 0;
+  for (size_t i = 0; i < left->count && shown < SHOWN_SNAPSHOTS; i++) {
+    if (left->items[i].pid == pid)
+      continue;
+    gp_message("process %d did not come to its exit; what it recorded is left", (int)left->items[i].pid);
+    gp_message("next: gpupool recover %d", (int)left->items[i].pid);
+    shown++;
+  }
 }
 
 /* Makes the snapshot that was due if the program left by _exit. If a signal ended it, the user decides. */
@@ -276,14 +290,17 @@ static int run_program(const gp_options_t *options, const char *output, const ch
   gp_launch_and_wait(path, argv, &launched);
   if (launched.pid) {
     gp_new_snapshots_end(&written, launched.pid, run);
-    gp_left_t left;
-    bool has_record = find_left_record(launched.pid, begin_us, &left);
+    gp_left_list_t list;
+    size_t left_count = find_left_records(&list, launched.pid, run, begin_us);
+    const gp_left_t *own = gp_left_list_find(&list, launched.pid);
     if (written.count)
       report_written(&written, has_pages);
-    else if (!has_record && gp_option_number(options, GP_OPTION_snapshot_at) & GP_SNAPSHOT_AT_EXIT)
+    else if (!left_count && gp_option_number(options, GP_OPTION_snapshot_at) & GP_SNAPSHOT_AT_EXIT)
       report_nothing(options, &launched, path, library);
-    if (has_record)
-      report_record(options, &launched, &left, output, path, has_pages);
+    if (own)
+      report_record(options, &launched, own, output, path, has_pages);
+    report_others(&list, launched.pid);
+    gp_left_list_fini(&list);
   }
   gp_new_snapshots_fini(&written);
   gp_launch_end_alike(&launched);
