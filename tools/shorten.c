@@ -8,6 +8,7 @@
 
 #define MARK         "..."
 #define MARK_COLUMNS 3
+#define LEAST_WORD   16  /* columns that a word keeps */
 #define LEAST_APART  15  /* least columns in which to show a difference */
 #define REMEMBERED   512 /* names remembered; users do not read longer tables line by line */
 
@@ -125,11 +126,42 @@ static void cut_lists(char *text, size_t columns, char open, char close)
     cut_middle(text, from, to, width - columns);
 }
 
+/* The longest word of text, if it has more than LEAST_WORD columns. */
+static bool find_word(const char *text, size_t *ret_from, size_t *ret_to)
+{
+  size_t most = LEAST_WORD;
+  bool is_found = false;
+
+  for (size_t from = 0; text[from];) {
+    size_t length = strcspn(text + from, " "), columns = columns_of(text + from, length);
+    if (columns > most) {
+      most = columns;
+      *ret_from = from;
+      *ret_to = from + length;
+      is_found = true;
+    }
+    from += length + strspn(text + from + length, " ");
+  }
+  return is_found;
+}
+
+/* Cuts long words, names above all, until the text fits: short ones between them say how they belong
+ * together. */
+static void cut_words(char *text, size_t columns)
+{
+  size_t width, from, to;
+  while ((width = columns_of(text, strlen(text))) > columns && find_word(text, &from, &to)) {
+    size_t most = columns_of(text + from, to - from) - LEAST_WORD;
+    cut_middle(text, from, to, width - columns < most ? width - columns : most);
+  }
+}
+
 char *gp_text_shorten(const char *text, size_t columns, char *buffer, size_t capacity)
 {
   gp_printable(text, buffer, capacity);
   cut_lists(buffer, columns, '<', '>');
   cut_lists(buffer, columns, '(', ')');
+  cut_words(buffer, columns);
   size_t width = columns_of(buffer, strlen(buffer));
   if (width > columns)
     cut_middle(buffer, 0, strlen(buffer), width - columns);

@@ -61,6 +61,14 @@ START_TEST(test_other_brackets_are_none)
 }
 END_TEST
 
+START_TEST(test_words_between_names_stay)
+{
+  EXPECT("attention_forward_with_a_long_name modeling_of_some_large_model.py:812 and 1 other line through "
+         "scaled_dot_product_attention",
+      90, "attentio...ong_name modelin...py:812 and 1 other line through scaled_dot_product_attention");
+}
+END_TEST
+
 START_TEST(test_any_text_fits_in_any_room)
 {
   static const char letters[] = "ab<>().:- \xc3\xa4*operator";
@@ -119,6 +127,7 @@ int main(void)
   tcase_add_test(names, test_template_arguments_go_first);
   tcase_add_test(names, test_arguments_go_next);
   tcase_add_test(names, test_other_brackets_are_none);
+  tcase_add_test(names, test_words_between_names_stay);
   tcase_add_test(names, test_any_text_fits_in_any_room);
   tcase_add_test(names, test_different_names_look_different);
   suite_add_tcase(suite, names);
