@@ -30,6 +30,13 @@ class Components(PreloadCase):
         path, = run.snapshot_paths("exit")
         return path
 
+    def test_the_line_of_an_out_of_memory_names_the_exported_function(self):
+        """Of the innermost library that is neither CUDA's nor the system's."""
+        sum_of = sizes()
+        run = self.run_program(os.path.join(PROG, "components", "components"), "awake", *LIBRARIES, STACKS="native", TYPE="naive",
+                               LIMIT=str(sum_of["WEIGHTS"]))
+        self.assertRegex(run.err, r"asked for \S+ MiB in tensor \(libtorch_cuda\.so\); the program holds")
+
     def report(self, *arguments):
         result = subprocess.run([TOOL, *arguments], check=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                 encoding="utf-8")

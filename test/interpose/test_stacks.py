@@ -176,6 +176,13 @@ class Policy(Stacks):
         snapshot = Snapshot(run.snapshot("oom"))
         event, = snapshot.of("oom")
         self.assertIn("stacks", snapshot.modules(event["stack"]))
+        frames = [snapshot.document["frames"][number] for number in snapshot.document["stacks"][event["stack"]]]
+        bias, address = next((module["bias"], frame["address"]) for frame in frames
+                             for module in [snapshot.document["modules"][frame["module"]]]
+                             if os.path.basename(module["path"]) == "stacks")
+        self.assertIn(": asked for 3.8 MiB in stacks+0x%x; the program holds" % (address - bias), run.err)
+        run = self.run_program("stacks", "policy", LIMIT="3MiB", STACKS="off")
+        self.assertIn(": asked for 3.8 MiB; the program holds", run.err)
 
     def test_depth(self):
         snapshot = self.stacks("deep", "300", STACK_DEPTH="16")

@@ -9,6 +9,7 @@
 #include "test/pool/check_main.h"
 #include "trace/snapshot/oom_advice.h"
 #include "trace/snapshot/oom_report.h"
+#include "trace/stacks/asker.h"
 
 static const gp_oom_t example = {
     .requested = 2 * GP_GIB,
@@ -28,8 +29,16 @@ static const gp_oom_t example = {
 START_TEST(test_oom_line_says_what_matters)
 {
   char text[GP_OOM_TEXT_BYTES];
-  ck_assert_str_eq(gp_oom_describe(&example, text, sizeof(text)),
+  ck_assert_str_eq(gp_oom_describe(&example, NULL, text, sizeof(text)),
       "out of memory on device 3: asked for 2 GiB; the program holds 7 GiB and 64 MiB that is not pooled, freed but still in use 512 MiB, cached 256 MiB (largest idle block was 128 MiB); limit 8 GiB; the device has 70 GiB free of 80 GiB; largest groups: 12 x 160 MiB, 1 x 1 GiB");
+}
+END_TEST
+
+START_TEST(test_oom_line_says_what_asked)
+{
+  char text[GP_OOM_TEXT_BYTES];
+  gp_oom_describe(&example, "grow (libmodel.so)", text, sizeof(text));
+  ck_assert_msg(strstr(text, "asked for 2 GiB in grow (libmodel.so); the program holds") != NULL, "%s", text);
 }
 END_TEST
 
@@ -294,17 +303,17 @@ static const struct {
 START_TEST(test_oom_line_says_what_the_device_is_busy_with)
 {
   char text[GP_OOM_TEXT_BYTES];
-  gp_oom_describe(&busy_cases[_i].oom, text, sizeof(text));
+  gp_oom_describe(&busy_cases[_i].oom, NULL, text, sizeof(text));
   ck_assert_msg(strstr(text, busy_cases[_i].facts) != NULL, "%s", text);
 }
 END_TEST
 
 START_TEST(test_oom_line_is_cut_to_the_buffer)
 {
-  char text[GP_OOM_TEXT_BYTES + 1];
+  char text[GP_OOM_TEXT_BYTES + 1], longest[GP_ASKER_BYTES];
   for (size_t capacity = 1; capacity < GP_OOM_TEXT_BYTES; capacity++) {
     memset(text, 'x', sizeof(text));
-    gp_oom_describe(&example, text, capacity);
+    gp_oom_describe(&example, "f (app)", text, capacity);
     ck_assert_uint_lt(strlen(text), capacity);
     ck_assert_int_eq(text[capacity], 'x');
   }
@@ -312,7 +321,10 @@ START_TEST(test_oom_line_is_cut_to_the_buffer)
   memset(&largest, 0xff, sizeof(largest));
   largest.device = 63;
   largest.by_limit = false;
-  ck_assert_uint_lt(strlen(gp_oom_describe(&largest, text, GP_OOM_TEXT_BYTES)), GP_OOM_TEXT_BYTES - 1);
+  memset(longest, 'x', sizeof(longest) - 1);
+  longest[sizeof(longest) - 1] = '\0';
+  ck_assert_uint_lt(
+      strlen(gp_oom_describe(&largest, longest, text, GP_OOM_TEXT_BYTES)), GP_OOM_TEXT_BYTES - 1);
 }
 END_TEST
 
@@ -321,6 +333,7 @@ int main(void)
   Suite *suite = suite_create("oom_report");
   TCase *tcase = tcase_create("text");
   tcase_add_test(tcase, test_oom_line_says_what_matters);
+  tcase_add_test(tcase, test_oom_line_says_what_asked);
   tcase_add_loop_test(
       tcase, test_oom_advice_follows_the_figures, 0, (int)(sizeof(advice_cases) / sizeof(advice_cases[0])));
   tcase_add_test(tcase, test_oom_advice_of_a_limit_has_room_for_pieces);

@@ -407,7 +407,7 @@ static const char *limit_setting(const gp_document_t *document)
 static __attribute__((noinline)) void write_message(gp_json_t *json, const gp_oom_t *oom)
 {
   char message[GP_OOM_TEXT_BYTES];
-  gp_json_key_string(json, "message", gp_oom_describe(oom, message, sizeof(message)));
+  gp_json_key_string(json, "message", gp_oom_describe(oom, NULL, message, sizeof(message)));
 }
 
 static __attribute__((noinline)) void write_advice(gp_json_t *json, const gp_document_t *document)

@@ -75,7 +75,7 @@ static void add_busy(text_t *text, const gp_oom_t *oom)
     add(text, "; the allocation did not wait");
 }
 
-char *gp_oom_describe(const gp_oom_t *oom, char *buffer, size_t capacity)
+char *gp_oom_describe(const gp_oom_t *oom, const char *asker, char *buffer, size_t capacity)
 {
   text_t text = {.buffer = buffer, .capacity = capacity};
   if (!capacity)
@@ -84,6 +84,8 @@ char *gp_oom_describe(const gp_oom_t *oom, char *buffer, size_t capacity)
 
   add(&text, "out of memory on device %d: ", oom->device);
   add_size(&text, "asked for ", oom->requested, "");
+  if (asker)
+    add(&text, " in %s", asker);
   add_size(&text, "; the program holds ", oom->live, "");
   if (oom->passthrough)
     add_size(&text, " and ", oom->passthrough, " that is not pooled");

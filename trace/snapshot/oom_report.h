@@ -6,13 +6,13 @@
 
 #include "pool/observer.h"
 
-#define GP_OOM_TEXT_BYTES 1024
+#define GP_OOM_TEXT_BYTES 1280
 
 /*
- * Writes a sentence without its full stop: the request, how much memory the largest owners have, and what
- * the device is busy with. Advice is in oom_advice.h. Returns buffer, always terminated; a text that does
- * not fit is cut. Thread safe.
+ * Writes a sentence without its full stop: the request and what made it (asker.h; NULL: unknown), how much
+ * memory the largest groups of blocks have, and what the device is busy with. Advice is in oom_advice.h.
+ * Returns buffer, always terminated; a text that does not fit is cut. Thread safe.
  */
-char *gp_oom_describe(const gp_oom_t *oom, char *buffer, size_t capacity);
+char *gp_oom_describe(const gp_oom_t *oom, const char *asker, char *buffer, size_t capacity);
 
 #endif

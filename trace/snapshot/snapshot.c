@@ -17,6 +17,7 @@
 #include "trace/snapshot/oom_advice.h"
 #include "trace/snapshot/oom_report.h"
 #include "trace/snapshot/snapshot_file.h"
+#include "trace/stacks/asker.h"
 #include "trace/util/emergency_pages.h"
 #include "trace/util/pages.h"
 
@@ -423,10 +424,13 @@ static bool oom_is_due(gp_snapshot_writer_t *writer)
  * the snapshot is written. */
 static __attribute__((noinline)) void log_oom(const gp_snapshot_writer_t *writer, const gp_oom_t *oom)
 {
-  char text[GP_OOM_TEXT_BYTES];
+  char text[GP_OOM_TEXT_BYTES], asker[GP_ASKER_BYTES];
   gp_oom_advice_t advice;
+  const gp_stack_logs_t logs = gp_stacks_logs(&writer->recorder->origins.stacks);
+  bool has_asker = gp_asker_describe(&logs, gp_origin_tls.origin, asker, sizeof(asker));
   gp_oom_advise(oom, gp_option_text(writer->recorder->options, GP_OPTION_limit), &advice);
-  gp_log(GP_LOG_ERROR, "%s. %s", gp_oom_describe(oom, text, sizeof(text)), advice.text);
+  gp_log(GP_LOG_ERROR, "%s. %s", gp_oom_describe(oom, has_asker ? asker : NULL, text, sizeof(text)),
+      advice.text);
 }
 
 /* gp_oom_fn */

@@ -1,0 +1,22 @@
+/* Which of the program's own code asked for memory, in the words that a process has of itself. */
+#ifndef GP_TRACE_ASKER_H
+#define GP_TRACE_ASKER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "trace/format/stack_log.h"
+
+#define GP_ASKER_BYTES 256
+
+/*
+ * Describes the innermost frame of that stack (from 1; 0: none) outside system folders and CUDA's libraries:
+ * "FUNCTION (MODULE)" if the module exports the function, as it is spelled there, else "MODULE+0xOFFSET", an
+ * address that addr2line takes. logs are of this process. False: there is no such frame. Takes the loader's
+ * lock for a moment; while another thread forks it names no function. Any thread, with no lock held.
+ */
+bool gp_asker_describe(
+    const gp_stack_logs_t *logs, uint32_t number, char *buffer, size_t capacity);
+
+#endif
