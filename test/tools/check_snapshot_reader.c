@@ -54,7 +54,7 @@ static void use(const gp_snapshot_t *snapshot)
   ck_assert_int_eq(gp_summary_init(&summary, snapshot, "test", &everything), 0);
   ck_assert_int_eq(gp_findings_init(&findings, &summary, NULL), 0);
   ck_assert_int_eq(gp_output_open(&output, NULL, false, true), 0);
-  gp_summary_print(&findings, NULL, &output);
+  gp_summary_print(&findings, NULL, true, &output);
   gp_output_discard(&output);
   cJSON *json = cJSON_CreateObject();
   gp_summary_json(&findings, NULL, json);

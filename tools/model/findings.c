@@ -25,6 +25,8 @@
 
 #define OWNER_BYTES   224
 #define OWNER_COLUMNS 90
+#define UNEVEN_TIMES  2
+#define UNEVEN_BYTES  (256 * GP_MIB)
 
 /* The moment of the owners' memory: " on device 1 then", " at its peak". */
 static char *owners_when(
@@ -100,6 +102,28 @@ static void judge_owners(gp_findings_t *findings)
           gp_text_shorten(owners->owners[0].text, OWNER_COLUMNS, name, sizeof(name)),
           gp_number_percent((double)owners->owners[0].bytes / (double)sum, percent));
   }
+}
+
+/* The work of a program with several devices may be divided badly, or on purpose. */
+static void judge_devices(gp_findings_t *findings)
+{
+  const gp_summary_t *summary = findings->summary;
+  const gp_summary_device_t *least = NULL, *most = NULL;
+  char sizes[2][GP_SIZE_TEXT_BYTES];
+
+  for (size_t i = 0; i < summary->device_count; i++) {
+    const gp_summary_device_t *device = &summary->devices[i];
+    uint64_t used = device->device->stats.requested_bytes.peak;
+    least = !least || used < least->device->stats.requested_bytes.peak ? device : least;
+    most = !most || used > most->device->stats.requested_bytes.peak ? device : most;
+  }
+  if (!most || most->device->stats.requested_bytes.peak < UNEVEN_BYTES ||
+      most->device->stats.requested_bytes.peak / UNEVEN_TIMES < least->device->stats.requested_bytes.peak)
+    return;
+  gp_findings_say(findings, GP_SEVERITY_NOTE, "uneven", GP_FINDING_ALL,
+      "The program used its devices unequally: device %d %s at most, and device %d %s.", most->device->device,
+      gp_size_format(most->device->stats.requested_bytes.peak, sizes[0]), least->device->device,
+      gp_size_format(least->device->stats.requested_bytes.peak, sizes[1]));
 }
 
 /* A record tells where it ends, not why. */
@@ -232,6 +256,7 @@ int gp_findings_init(gp_findings_t *findings, const gp_summary_t *summary, const
   for (size_t i = 0; i < summary->device_count; i++)
     gp_findings_judge_device(findings, &summary->devices[i]);
   gp_findings_judge_type(findings);
+  judge_devices(findings);
   judge_names(findings);
   judge_recording(findings);
   judge_whole(findings);

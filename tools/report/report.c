@@ -147,10 +147,11 @@ typedef struct kind {
   bool each;
   gp_report_fn report;
   gp_report_files_fn report_files; /* instead of report; else NULL */
+  gp_report_end_fn end;            /* after the last file; NULL: nothing */
 } kind_t;
 
-static int make(const gp_request_t *request, const void *own, const kind_t *kind, gp_output_t *output,
-    cJSON *root, int *findings, int *ret_shown)
+static int make(const gp_request_t *request, void *own, const kind_t *kind, gp_output_t *output, cJSON *root,
+    int *findings, int *ret_shown)
 {
   if (!kind->report_files)
     return (kind->each ? report_each : report_together)(
@@ -160,8 +161,7 @@ static int make(const gp_request_t *request, const void *own, const kind_t *kind
   return status;
 }
 
-static int run(
-    const gp_request_form_t *form, const gp_request_t *request, const void *own, const kind_t *kind)
+static int run(const gp_request_form_t *form, const gp_request_t *request, void *own, const kind_t *kind)
 {
   gp_output_t output;
   char format[64];
@@ -176,6 +176,8 @@ static int run(
   cJSON_AddStringToObject(root, "format", format);
   cJSON_AddNumberToObject(root, "version", 1);
   status = make(request, own, kind, &output, root, &findings, &shown);
+  if (shown && kind->end)
+    kind->end(own, &output);
   if (shown && request->json)
     status = gp_report_worse(status, print_json(&output, root));
   cJSON_Delete(root);
@@ -203,6 +205,13 @@ int gp_report_run(const gp_request_form_t *form, int argc, char **argv, void *ow
     bool each, gp_report_fn report)
 {
   const kind_t kind = {.columns = columns, .each = each, .report = report};
+  return parse_and_run(form, argc, argv, own, &kind);
+}
+
+int gp_report_run_each(const gp_request_form_t *form, int argc, char **argv, void *own, unsigned columns,
+    gp_report_fn report, gp_report_end_fn end)
+{
+  const kind_t kind = {.columns = columns, .each = true, .report = report, .end = end};
   return parse_and_run(form, argc, argv, own, &kind);
 }
 

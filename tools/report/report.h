@@ -33,6 +33,11 @@ typedef int (*gp_report_fn)(const gp_report_input_t *inputs, int count, gp_outpu
 int gp_report_run(const gp_request_form_t *form, int argc, char **argv, void *own, unsigned columns,
     bool each, gp_report_fn report);
 
+/* Like gp_report_run with `each`; calls end after the last file, with what the command got as own. */
+typedef void (*gp_report_end_fn)(void *own, gp_output_t *output);
+int gp_report_run_each(const gp_request_form_t *form, int argc, char **argv, void *own, unsigned columns,
+    gp_report_fn report, gp_report_end_fn end);
+
 /*
  * Like gp_report_run, for a command that reads its files itself. report gets all files in the request,
  * prints what is wrong with one, and returns the exit status. After GP_EXIT_INPUT and GP_EXIT_USAGE the

@@ -5,17 +5,25 @@
 #include <string.h>
 
 #include "tools/report/report.h"
+#include "tools/report/summary_overview.h"
 #include "tools/report/summary_report.h"
 #include "tools/report/tune_report.h"
 #include "tools/tool.h"
 
 typedef struct own {
   bool tune;
+  bool full;
+  uint64_t most;
+  gp_overview_t *overview; /* of many files */
 } own_t;
 
 static const gp_parameter_t parameters[] = {
     {"tune", 0, NULL, GP_PARAMETER_FLAG, offsetof(own_t, tune), NULL, 0, 0,
         "try other types and settings on the recorded requests, and say what they would gain (as gpupool tune)"},
+    {"full", 0, NULL, GP_PARAMETER_FLAG, offsetof(own_t, full), NULL, 0, 0,
+        "everything of each file, and of each device, however many there are"},
+    {"top", 'n', "N", GP_PARAMETER_COUNT, offsetof(own_t, most), NULL, 0, 1000000000,
+        "of many files only the first N; 0: all (default: 20)"},
 };
 
 static const gp_request_form_t form = {
@@ -25,7 +33,8 @@ static const gp_request_form_t form = {
     .about = "Says what a program did with GPU memory, from the snapshot that it left (FILE,\n"
              "or - for stdin): what went wrong and what to try, then the figures of each\n"
              "device and the events. Statistics are of whole devices, whatever is selected.\n"
-             "Where memory ran out earlier, or with --at, a column shows the figures of then.\n",
+             "Where memory ran out earlier, or with --at, a column shows the figures of then.\n"
+             "Of four files or more it is one table, and what stands out comes first.\n",
     .takes_moment = true,
     .parameters = parameters,
     .parameter_count = sizeof(parameters) / sizeof(parameters[0]),
@@ -62,16 +71,30 @@ static int report(const gp_report_input_t *inputs, int count, gp_output_t *outpu
     status = GP_EXIT_INPUT;
   } else if (!status && input->request->json) {
     gp_summary_json(&findings, own->tune ? &tuning : NULL, object);
+  } else if (!status && input->request->file_count >= GP_OVERVIEW_FILES && !own->full) {
+    if (gp_overview_add(own->overview, &findings))
+      status = gp_report_out_of_memory(input->file);
   } else if (!status) {
-    gp_summary_print(&findings, own->tune ? &tuning : NULL, output);
+    gp_summary_print(&findings, own->tune ? &tuning : NULL, own->full, output);
   }
   gp_findings_fini(&findings);
   gp_summary_fini(&summary);
   return status;
 }
 
+static void end(void *arg, gp_output_t *output)
+{
+  const own_t *own = arg;
+  if (own->overview->count)
+    gp_overview_print(own->overview, own->most, output);
+}
+
 int gp_command_summary(int argc, char **argv)
 {
-  own_t own = {false};
-  return gp_report_run(&form, argc, argv, &own, GP_SUMMARY_COLUMNS, true, report);
+  gp_overview_t overview = {.count = 0};
+  own_t own = {.most = 20, .overview = &overview};
+
+  int status = gp_report_run_each(&form, argc, argv, &own, GP_SUMMARY_COLUMNS, report, end);
+  gp_overview_fini(&overview);
+  return status;
 }

@@ -16,8 +16,10 @@ struct gp_workload;
 /* summary_types.c: gp_findings_init, after trying other types of pool where that may matter. */
 int gp_summary_findings(gp_findings_t *findings, const gp_summary_t *summary);
 
-/* summary_text.c: writes the text to output. tuning: NULL if not requested. */
-void gp_summary_print(const gp_findings_t *findings, const struct gp_tuning *tuning, gp_output_t *output);
+/* summary_text.c: writes the text to output. tuning: NULL if not requested. is_full: all devices in full,
+ * however many there are. */
+void gp_summary_print(
+    const gp_findings_t *findings, const struct gp_tuning *tuning, bool is_full, gp_output_t *output);
 
 /* summary_json.c: adds the members of one of "snapshots" (REPORTS.md) to object. */
 void gp_summary_json(const gp_findings_t *findings, const struct gp_tuning *tuning, cJSON *object);

@@ -9,6 +9,7 @@
 #include "tools/model/saturated.h"
 #include "tools/report/component_report.h"
 #include "tools/report/report.h"
+#include "tools/report/summary_overview.h"
 #include "tools/report/summary_report.h"
 #include "tools/tune/search.h"
 #include "tools/tool.h"
@@ -504,7 +505,27 @@ static void print_next(const gp_findings_t *findings, gp_output_t *output)
   }
 }
 
-void gp_summary_print(const gp_findings_t *findings, const gp_tuning_t *tuning, gp_output_t *output)
+/* Of many devices one in full, and a line for each. */
+static void print_devices(const gp_summary_t *summary, bool is_full, gp_output_t *output)
+{
+  bool is_many = !is_full && summary->device_count >= GP_OVERVIEW_DEVICES;
+  const gp_summary_device_t *shown = is_many ? gp_overview_device(summary) : NULL;
+
+  if (is_many) {
+    gp_overview_print_devices(summary, output);
+    fprintf(output->stream, "  Device %d in full; the others with --full, or --device N.\n",
+        shown->device->device);
+  }
+  for (size_t i = 0; i < summary->device_count; i++) {
+    if (shown && shown != &summary->devices[i])
+      continue;
+    print_device(summary, &summary->devices[i], output);
+    gp_component_print(&summary->devices[i].components, output);
+  }
+}
+
+void gp_summary_print(
+    const gp_findings_t *findings, const gp_tuning_t *tuning, bool is_full, gp_output_t *output)
 {
   const gp_summary_t *summary = findings->summary;
   const cJSON *root = summary->snapshot->root;
@@ -512,10 +533,7 @@ void gp_summary_print(const gp_findings_t *findings, const gp_tuning_t *tuning, 
   heading(output, gp_printable(summary->file, file, sizeof(file)));
   print_findings(findings, output);
   print_process(summary, output);
-  for (size_t i = 0; i < summary->device_count; i++) {
-    print_device(summary, &summary->devices[i], output);
-    gp_component_print(&summary->devices[i].components, output);
-  }
+  print_devices(summary, is_full, output);
   print_events(summary, output);
   heading(output, knows_threads(root) ? "Streams and threads" : "Streams");
   print_names(output, cJSON_GetObjectItemCaseSensitive(root, "streams"), "stream", "handle");

@@ -16,7 +16,6 @@
  * address that addr2line takes. logs are of this process. False: there is no such frame. Takes the loader's
  * lock for a moment; while another thread forks it names no function. Any thread, with no lock held.
  */
-bool gp_asker_describe(
-    const gp_stack_logs_t *logs, uint32_t number, char *buffer, size_t capacity);
+bool gp_asker_describe(const gp_stack_logs_t *logs, uint32_t number, char *buffer, size_t capacity);
 
 #endif

@@ -1,0 +1,213 @@
+#include "tools/report/summary_overview.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "pool/util/size.h"
+#include "tools/model/saturated.h"
+#include "tools/report/report.h"
+#include "tools/tool.h"
+
+#define FILE_COLUMNS 27
+#define CODE_BYTES   256
+
+/* Codes of what is more than a note, each once: "oom, growth". */
+static void add_codes(const gp_findings_t *findings, char *buffer, size_t capacity)
+{
+  size_t used = 0;
+  buffer[0] = '\0';
+  for (size_t i = 0; i < findings->count; i++) {
+    const gp_finding_t *finding = &findings->items[i];
+    if (finding->severity < GP_SEVERITY_WARNING || strstr(buffer, finding->code) || used >= capacity)
+      continue;
+    used += (size_t)snprintf(buffer + used, capacity - used, "%s%s", used ? ", " : "", finding->code);
+  }
+}
+
+int gp_overview_add(gp_overview_t *overview, const gp_findings_t *findings)
+{
+  const gp_summary_t *summary = findings->summary;
+  char codes[CODE_BYTES];
+
+  gp_overview_row_t *rows = realloc(overview->rows, (overview->count + 1) * sizeof(*rows));
+  if (!rows)
+    return ENOMEM;
+  overview->rows = rows;
+  add_codes(findings, codes, sizeof(codes));
+  gp_overview_row_t row = {.file = strdup(summary->file), .codes = strdup(codes)};
+  for (size_t i = 0; i < findings->count; i++)
+    if (findings->items[i].severity > row.severity)
+      row.severity = findings->items[i].severity;
+  for (size_t i = 0; i < summary->device_count; i++) {
+    const gp_stats_t *stats = &summary->devices[i].device->stats;
+    row.used = gp_add_saturated(row.used, stats->requested_bytes.peak);
+    row.held = gp_add_saturated(row.held, stats->reserved_bytes.peak);
+    row.ooms = gp_add_saturated(row.ooms, stats->num_ooms);
+    row.hits = gp_add_saturated(row.hits, stats->cache_hits);
+    row.misses = gp_add_saturated(row.misses, stats->cache_misses);
+  }
+  overview->rows[overview->count++] = row;
+  return row.file && row.codes ? 0 : ENOMEM;
+}
+
+static int compare_bytes(const void *a, const void *b)
+{
+  uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+  return (x > y) - (x < y);
+}
+
+/* The median of a column; 0 without memory for it. */
+static uint64_t median_of(const gp_overview_t *overview, size_t offset)
+{
+  uint64_t median = 0, *column = malloc((overview->count + 1) * sizeof(*column));
+  if (!column)
+    return 0;
+  for (size_t i = 0; i < overview->count; i++)
+    memcpy(&column[i], (const char *)&overview->rows[i] + offset, sizeof(*column));
+  qsort(column, overview->count, sizeof(*column), compare_bytes);
+  median = column[overview->count / 2];
+  free(column);
+  return median;
+}
+
+static double apart(uint64_t bytes, uint64_t median)
+{
+  return median ? fabs((double)bytes - (double)median) / (double)median : bytes > 0;
+}
+
+static int compare_rows(const void *a, const void *b)
+{
+  const gp_overview_row_t *x = a, *y = b;
+  int grade_x = x->severity < GP_SEVERITY_WARNING ? 0 : (int)x->severity;
+  int grade_y = y->severity < GP_SEVERITY_WARNING ? 0 : (int)y->severity;
+
+  if (grade_x != grade_y)
+    return grade_y - grade_x;
+  if (x->apart != y->apart)
+    return x->apart < y->apart ? 1 : -1;
+  return strverscmp(x->file, y->file); /* rank2 before rank10 */
+}
+
+static void print_hits(uint64_t hits, uint64_t misses, char *buffer)
+{
+  snprintf(buffer, GP_NUMBER_BYTES, "-");
+  if (hits + misses > 0)
+    gp_number_percent((double)hits / (double)(hits + misses), buffer);
+}
+
+static void print_row(gp_names_t *names, const gp_overview_row_t *row, gp_output_t *output)
+{
+  char file[4 * FILE_COLUMNS], used[GP_SIZE_TEXT_BYTES], held[GP_SIZE_TEXT_BYTES], ooms[GP_NUMBER_BYTES],
+      hits[GP_NUMBER_BYTES];
+  const char *slash = strrchr(row->file, '/');
+
+  print_hits(row->hits, row->misses, hits);
+  gp_names_shorten(names, slash ? slash + 1 : row->file, FILE_COLUMNS, file, sizeof(file));
+  fprintf(output->stream, "  %-27s %9s %9s %6s %6s  %s\n", file, gp_size_format(row->used, used),
+      gp_size_format(row->held, held), hits, gp_number_count(row->ooms, ooms), row->codes);
+}
+
+#define RANGE_BYTES (2 * GP_SIZE_TEXT_BYTES + 8)
+
+/* "400 MiB", or "400 MiB to 1.2 GiB". */
+static char *range_of(uint64_t least, uint64_t most, char *buffer)
+{
+  char size[GP_SIZE_TEXT_BYTES];
+  int used = snprintf(buffer, RANGE_BYTES, "%s", gp_size_format(least, size));
+  if (most > least)
+    snprintf(buffer + used, RANGE_BYTES - (size_t)used, " to %s", gp_size_format(most, size));
+  return buffer;
+}
+
+/* What the rows from `first` on have in common: the range of their memory. */
+static void print_rest(const gp_overview_t *overview, size_t first, gp_output_t *output)
+{
+  uint64_t least[2] = {UINT64_MAX, UINT64_MAX}, most[2] = {0, 0};
+  char count[GP_NUMBER_BYTES], used[RANGE_BYTES], held[RANGE_BYTES], text[256];
+
+  for (size_t i = first; i < overview->count; i++) {
+    const uint64_t bytes[2] = {overview->rows[i].used, overview->rows[i].held};
+    for (int k = 0; k < 2; k++) {
+      least[k] = bytes[k] < least[k] ? bytes[k] : least[k];
+      most[k] = bytes[k] > most[k] ? bytes[k] : most[k];
+    }
+  }
+  snprintf(text, sizeof(text), "%s: used %s, held %s (-n 0 lists them)",
+      gp_number_plural(overview->count - first, "other", count), range_of(least[0], most[0], used),
+      range_of(least[1], most[1], held));
+  gp_output_wrap(output->stream, "  ", "  ", text);
+}
+
+void gp_overview_print(gp_overview_t *overview, size_t most, gp_output_t *output)
+{
+  uint64_t used = median_of(overview, offsetof(gp_overview_row_t, used));
+  uint64_t held = median_of(overview, offsetof(gp_overview_row_t, held));
+  size_t errors = 0, warnings = 0;
+  char sizes[2][GP_SIZE_TEXT_BYTES], counts[3][GP_NUMBER_BYTES], text[256];
+  gp_names_t names = {.count = 0};
+
+  for (size_t i = 0; i < overview->count; i++) {
+    gp_overview_row_t *row = &overview->rows[i];
+    row->apart = fmax(apart(row->used, used), apart(row->held, held));
+    errors += row->severity == GP_SEVERITY_ERROR;
+    warnings += row->severity == GP_SEVERITY_WARNING;
+  }
+  qsort(overview->rows, overview->count, sizeof(*overview->rows), compare_rows);
+  snprintf(text, sizeof(text),
+      "%s: %s with errors, %s with warnings. At most %s were used and %s held (medians). What stands out comes first.",
+      gp_number_plural(overview->count, "snapshot", counts[0]), gp_number_count(errors, counts[1]),
+      gp_number_count(warnings, counts[2]), gp_size_format(used, sizes[0]), gp_size_format(held, sizes[1]));
+  gp_output_wrap(output->stream, "", "", text);
+  fprintf(output->stream, "\n  %-27s %9s %9s %6s %6s  %s\n", "", "used", "held", "hits", "ooms", "findings");
+  size_t shown = most && most < overview->count ? most : overview->count;
+  for (size_t i = 0; i < shown; i++)
+    print_row(&names, &overview->rows[i], output);
+  if (shown < overview->count)
+    print_rest(overview, shown, output);
+  gp_names_fini(&names);
+  gp_report_next(output, "summary", overview->rows[0].file, "");
+  fputs("  or, of each file: --full\n", output->stream);
+}
+
+void gp_overview_fini(gp_overview_t *overview)
+{
+  for (size_t i = 0; i < overview->count; i++) {
+    free(overview->rows[i].file);
+    free(overview->rows[i].codes);
+  }
+  free(overview->rows);
+  *overview = (gp_overview_t){.count = 0};
+}
+
+void gp_overview_print_devices(const gp_summary_t *summary, gp_output_t *output)
+{
+  fprintf(output->stream, "\n%sDevices%s\n  %-10s %13s %13s %12s %9s %14s\n",
+      gp_output_style(output, GP_STYLE_HEADING), gp_output_style(output, GP_STYLE_PLAIN), "", "used at most",
+      "held at most", "held now", "hit rate", "out of memory");
+  for (size_t i = 0; i < summary->device_count; i++) {
+    const gp_stats_t *stats = &summary->devices[i].device->stats;
+    char name[32], used[GP_SIZE_TEXT_BYTES], held[GP_SIZE_TEXT_BYTES], now[GP_SIZE_TEXT_BYTES],
+        hits[GP_NUMBER_BYTES], ooms[GP_NUMBER_BYTES];
+    snprintf(name, sizeof(name), "device %d", summary->devices[i].device->device);
+    print_hits(stats->cache_hits, stats->cache_misses, hits);
+    fprintf(output->stream, "  %-10s %13s %13s %12s %9s %14s\n", name,
+        gp_size_format(stats->requested_bytes.peak, used), gp_size_format(stats->reserved_bytes.peak, held),
+        gp_size_format(stats->reserved_bytes.current, now), hits, gp_number_count(stats->num_ooms, ooms));
+  }
+}
+
+const gp_summary_device_t *gp_overview_device(const gp_summary_t *summary)
+{
+  const gp_summary_device_t *found = NULL;
+  for (size_t i = 0; i < summary->device_count; i++) {
+    const gp_summary_device_t *device = &summary->devices[i];
+    if (summary->has_oom && summary->oom.event.device == device->device->device)
+      return device;
+    if (!found || device->device->stats.requested_bytes.peak > found->device->stats.requested_bytes.peak)
+      found = device;
+  }
+  return found;
+}

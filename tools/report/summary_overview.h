@@ -1,0 +1,48 @@
+/*
+ * Tables with one line for each of many files, or of many devices. Those that stand out come first, and the
+ * rest on request.
+ */
+#ifndef GP_TOOLS_REPORT_SUMMARY_OVERVIEW_H
+#define GP_TOOLS_REPORT_SUMMARY_OVERVIEW_H
+
+#include "tools/model/findings.h"
+#include "tools/output.h"
+
+/* With so many files, or devices of a file, there is a table. */
+#define GP_OVERVIEW_FILES   4
+#define GP_OVERVIEW_DEVICES 3
+
+typedef struct gp_overview_row {
+  char *file; /* owned, like codes */
+  char *codes;
+  gp_severity_t severity; /* of the worst finding */
+  uint64_t used;          /* bytes at most, the sum of its devices, as is held */
+  uint64_t held;
+  uint64_t ooms;
+  uint64_t hits;
+  uint64_t misses;
+  double apart; /* from the medians of used and held, as a share of these; valid after sorting */
+} gp_overview_row_t;
+
+/* Zeroed memory is an empty table. */
+typedef struct gp_overview {
+  gp_overview_row_t *rows;
+  size_t count;
+} gp_overview_t;
+
+/* Adds the file of the findings. Returns 0 or ENOMEM. */
+int gp_overview_add(gp_overview_t *overview, const gp_findings_t *findings);
+
+/* Writes the table: the `most` rows that stand out, by what went wrong and then by how far their memory is from
+ * the medians (0: all), and a line for the rest. Sorts the rows. */
+void gp_overview_print(gp_overview_t *overview, size_t most, gp_output_t *output);
+
+void gp_overview_fini(gp_overview_t *overview);
+
+/* Writes one line for each device. */
+void gp_overview_print_devices(const gp_summary_t *summary, gp_output_t *output);
+
+/* The device to show in full: where memory ran out, else that of most memory in use. */
+const gp_summary_device_t *gp_overview_device(const gp_summary_t *summary);
+
+#endif
