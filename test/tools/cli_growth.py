@@ -72,6 +72,32 @@ class Growth(Reports):
         self.assertEqual(self.facts(snapshot)["growth"], [])
         self.assertIsNone(self.finding(snapshot))
 
+    def test_memory_that_rises_and_is_freed_at_the_end(self):
+        """In so few steps that they may have been the program's way; where all is freed, nothing else would tell of it."""
+        def program(kept, steps=300, every=25, works=True):
+            program = Grower()
+            weights = [program.alloc(64 * MIB, stack=LOAD) for _ in range(8)]
+            blocks = []
+            for step in range(steps):
+                if works:
+                    program.work(step)
+                if step % every == 0:
+                    blocks.append(program.alloc(50 * MIB, stack=GROW))
+                if len(blocks) > kept:
+                    program.free(blocks.pop(0))
+            for block in weights + blocks:
+                program.free(block)
+            return program
+        rises = program(kept=12)
+        self.nothing_grows(rises.snapshot())
+        found = self.finding(rises.snapshot(), "rise")
+        self.assertRegex(found["message"], r"rose to the end: 612 MiB at \S+ us, and 1\.1 GiB with the last allocation, before it was freed\.")
+        self.assertEqual((found["remedy"], found["severity"]), (None, "note"))
+        self.assertIsNone(self.finding(program(kept=3).snapshot(), "rise"))  # as much is freed as is kept
+        self.assertIsNone(self.finding(program(kept=12, works=False).snapshot(), "rise"))  # it only loads
+        held = device_of(0, requested_bytes=gauge(1100 * MIB))
+        self.assertIsNone(self.finding(rises.snapshot(devices=[held]), "rise"))
+
     def test_a_cache_beside_constant_weights(self):
         program = cache()
         growth = self.grows(program, "Cache::grow()")

@@ -14,6 +14,7 @@
 #define TEXT_BYTES    1024
 #define WARNING_SHARE 0.05 /* of what the device held; growth below it is a note */
 #define OOM_SHARE     0.1
+#define RISE_SHARE    0.1 /* of what was held at the end */
 #define NS_PER_SECOND 1e9
 #define FAR_NS        (UINT64_C(30) * 24 * 3600 * 1000000000) /* no projection beyond 30 days */
 
@@ -221,9 +222,32 @@ static void judge(gp_findings_t *findings, const gp_growth_room_t *room)
         "free what is no longer needed of these, or limit how much is kept: %s.%s", names.bytes, rest);
 }
 
+/* Memory that was all freed in the end, so that no other finding tells of it. */
+static void judge_rise(gp_findings_t *findings, const gp_rise_t *rise)
+{
+  const gp_summary_t *summary = findings->summary;
+  char from[GP_SIZE_TEXT_BYTES], to[GP_SIZE_TEXT_BYTES], moment[GP_NUMBER_BYTES];
+  uint64_t left = 0;
+
+  for (size_t i = 0; i < summary->device_count; i++)
+    if (summary->devices[i].device->device == rise->device)
+      left = summary->devices[i].device->stats.requested_bytes.current;
+  if (strcmp(gp_findings_reason(findings), "exit") != 0 ||
+      (double)(rise->bytes_to - rise->bytes_from) < RISE_SHARE * (double)rise->bytes_to ||
+      (double)left > RISE_SHARE * (double)rise->bytes_to)
+    return;
+  gp_finding_t *finding = gp_findings_say(findings, GP_SEVERITY_NOTE, "rise", rise->device,
+      "Memory in use on device %d rose to the end: %s at %s, and %s with the last allocation, before it was freed.",
+      rise->device, gp_size_format(rise->bytes_from, from),
+      gp_snapshot_moment(summary->snapshot, rise->since_ns, moment), gp_size_format(rise->bytes_to, to));
+  gp_findings_advise(findings, finding, "gpupool sites --at peak names the code that held it.");
+}
+
 void gp_findings_judge_growth(gp_findings_t *findings)
 {
   const gp_growth_t *growth = &findings->summary->growth;
+  for (size_t i = 0; i < growth->rise_count; i++)
+    judge_rise(findings, &growth->rises[i]);
   for (size_t i = 0; i < growth->room_count; i++)
     judge(findings, &growth->rooms[i]);
 }

@@ -317,6 +317,24 @@ static int measure_devices(build_t *build)
   return error;
 }
 
+static void find_rises(const build_t *build)
+{
+  gp_growth_t *growth = build->growth;
+  gp_course_t course;
+
+  for (size_t device = 0; device < build->devices.count && growth->rise_count < GP_GROWTH_MOST; device++) {
+    const gp_series_t *series = &build->devices.series[device];
+    bool has_grower = false;
+    for (size_t i = 0; i < growth->count; i++)
+      has_grower = has_grower || growth->growers[i].device == (int)device;
+    if (!has_grower && gp_growth_rises(&build->wholes[device], &course))
+      growth->rises[growth->rise_count++] = (gp_rise_t){.device = (int)device,
+          .bytes_from = course.floors[0],
+          .bytes_to = series->changes[series->count - 1].held,
+          .since_ns = gp_memory_time(build->lifetimes, course.start)};
+  }
+}
+
 int gp_growth_init(gp_growth_t *growth, const gp_lifetimes_t *lifetimes, const gp_filter_t *filter)
 {
   build_t build = {.lifetimes = lifetimes, .filter = filter, .growth = growth};
@@ -326,6 +344,8 @@ int gp_growth_init(gp_growth_t *growth, const gp_lifetimes_t *lifetimes, const g
   bool more = true;
   for (int levels = 0; !error && more && levels <= MOST_LEVELS; levels++)
     error = find(&build, levels, &more);
+  if (!error)
+    find_rises(&build);
   gp_series_set_fini(&build.devices);
   free(build.wholes);
   if (!error)

@@ -54,9 +54,19 @@ typedef struct gp_growth_room {
                             memory has run out or was freed */
 } gp_growth_room_t;
 
+/* A device without a grower, on which memory in use rose all the same up to its last allocation. */
+typedef struct gp_rise {
+  int device;
+  uint64_t bytes_from; /* the least from since_ns on */
+  uint64_t bytes_to;   /* held with the last allocation */
+  uint64_t since_ns;
+} gp_rise_t;
+
 typedef struct gp_growth {
   gp_grower_t growers[GP_GROWTH_MOST]; /* by device, the largest growth first */
   size_t count;
+  gp_rise_t rises[GP_GROWTH_MOST];
+  size_t rise_count;
   gp_growth_room_t rooms[GP_GROWTH_MOST];
   size_t room_count;
 } gp_growth_t;

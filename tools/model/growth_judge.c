@@ -249,6 +249,19 @@ bool gp_growth_judge(const gp_series_t *series, const gp_whole_t *whole, gp_cand
   return false;
 }
 
+bool gp_growth_rises(const gp_whole_t *whole, gp_course_t *ret_course)
+{
+  for (size_t i = 0; i < sizeof(beginnings) / sizeof(beginnings[0]); i++) {
+    uint32_t start = whole->first + (uint32_t)(beginnings[i] * (double)(whole->last - whole->first));
+    if (whole->last <= start + GP_GROWTH_WINDOWS)
+      return false;
+    *ret_course = take_course(whole->series, start, whole->last);
+    if (is_steady(ret_course) && is_at_work(whole->series, ret_course))
+      return true;
+  }
+  return false;
+}
+
 static size_t class_of(uint64_t size)
 {
   size_t size_class = 0;

@@ -53,6 +53,10 @@ void gp_whole_init(gp_whole_t *whole, const gp_series_t *series, uint32_t last, 
 /* Counts an allocation of the device that began at moment. */
 void gp_whole_add(gp_whole_t *whole, uint32_t moment, uint64_t size);
 
+/* True if the floor of the device rises in the same way, whoever holds the memory and in however few steps,
+ * while memory is freed, too. *ret_course: how. */
+bool gp_growth_rises(const gp_whole_t *whole, gp_course_t *ret_course);
+
 /* True if the group grows; *candidate says how. Leaves its group unchanged. */
 bool gp_growth_judge(const gp_series_t *series, const gp_whole_t *whole, gp_candidate_t *candidate);
 

@@ -33,8 +33,8 @@ typedef struct gp_overview {
 /* Adds the file of the findings. Returns 0 or ENOMEM. */
 int gp_overview_add(gp_overview_t *overview, const gp_findings_t *findings);
 
-/* Writes the table: the `most` rows that stand out, by what went wrong and then by how far their memory is from
- * the medians (0: all), and a line for the rest. Sorts the rows. */
+/* Writes the table: the `most` rows that stand out, by what went wrong and then by how far their memory is
+ * from the medians (0: all), and a line for the rest. Sorts the rows. */
 void gp_overview_print(gp_overview_t *overview, size_t most, gp_output_t *output);
 
 void gp_overview_fini(gp_overview_t *overview);
