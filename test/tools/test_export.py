@@ -443,7 +443,7 @@ class Export(cli.Case):
         name = [{"address": 0, "module": -1, "function": "z" * MIB, "file": "", "line": 0}]
         text = self.export(story_snapshot(events=many.events(), frames=name, stacks=[[0]], segments=[]), "--to", "perfetto")
         self.assertLess(len(text), MIB)
-        self.expect_refused(story_snapshot(events=many.events(), frames=name, stacks=[[0] * 100], segments=[]),
+        self.expect_refused(story_snapshot(events=many.events(), frames=name, stacks=[[0] * 250], segments=[]),
                             ("--to", "folded"), "the names of functions with every stack; --to speedscope ",
                             ("--to", "speedscope"))
 
