@@ -15,7 +15,7 @@
 #include "tools/model/saturated.h"
 #include "tools/symbols/stack_owners.h"
 
-#define MOST_LEVELS 3
+#define MOST_LEVELS 1 /* of helpers that give way to their callers */
 #define MIXED_SHARE 0.2
 #define ALONE_SHARE 0.875 /* from this share on, the rest of the device does not grow */
 
@@ -168,9 +168,7 @@ static int describe(const build_t *build, const gp_groups_t *groups, const gp_se
 /* A pass over a model keeps many sizes of many owners; a leak is of one owner and about one size. */
 static bool is_single_pass(const gp_candidate_t *candidate, const gp_grower_t *grower)
 {
-  bool is_one_size = grower->size_most <= grower->size_least + grower->size_least / 8;
-  return (!is_one_size && (candidate->is_crowded || candidate->needs_one_size)) ||
-         (candidate->is_crowded && candidate->share < GP_GROWTH_LEAK_SHARE);
+  return candidate->needs_one_size && grower->size_most > grower->size_least + grower->size_least / 8;
 }
 
 static void free_names(gp_grower_t *grower)
@@ -188,9 +186,7 @@ static int keep(const build_t *build, const gp_groups_t *groups, const gp_series
   size_t kept = 0;
 
   for (size_t i = 0; i < count; i++)
-    explained += candidates[i].is_certain ? 1 : candidates[i].share;
-  if (explained < GP_GROWTH_LEAK_SHARE)
-    return 0;
+    explained += candidates[i].share;
   for (size_t i = 0; i < count && growth->count < GP_GROWTH_MOST; i++) {
     gp_grower_t *grower = &growth->growers[growth->count];
     if (describe(build, groups, &set->series[candidates[i].group], &candidates[i], grower)) {

@@ -7,24 +7,20 @@
 #include "pool/util/assert.h"
 #include "tools/model/saturated.h"
 
-#define RISING          5    /* at least so many windows must rise, */
-#define RISE_SHARE      0.25 /* each by this share of the mean, */
-#define LARGEST_RISE    0.5  /* and none by more than this share of the whole: that is a jump */
-#define LEAST_STEPS     16   /* in which the floor rises */
-#define MANY_STEPS      128  /* more than most models have layers: not a single pass */
-#define VERY_MANY_STEPS 1024 /* from here on the kept blocks may be of many sizes */
-#define LEAST_BYTES     (64 * UINT64_C(1024))
-#define MOST_SHARE      2.0    /* of the device's growth; a group above it takes over others' memory */
-#define MINOR_SHARE     0.125  /* of the device's growth; a group below it is a minor part */
-#define KEPT_SHARE      0.25   /* of the allocations; above it nearly everything is kept */
-#define COVERED_SHARE   0.1    /* of the history */
-#define BASE_SHARE      0.0625 /* of the growth; something else must always hold as much */
-#define LAYER_LEAST     8      /* allocations of a layer; fewer are a step of a small loop */
-#define STEP_BLOCKS     32     /* a step over a whole model holds so many for a while */
-#define ALIKE           0.9    /* cosine */
+#define RISING        5    /* at least so many windows must rise, */
+#define RISE_SHARE    0.25 /* each by this share of the mean, */
+#define LARGEST_RISE  0.5  /* and none by more than this share of the whole: that is a jump */
+#define MANY_STEPS    128  /* more than most models have layers: not a single pass */
+#define LEAST_BYTES   (64 * UINT64_C(1024))
+#define MOST_SHARE    2.0    /* of the device's growth; a group above it takes over others' memory */
+#define COVERED_SHARE 0.1    /* of the history */
+#define BASE_SHARE    0.0625 /* of the growth; something else must always hold as much */
+#define LAYER_LEAST   8      /* allocations of a layer; fewer are a step of a small loop */
+#define STEP_BLOCKS   32     /* a step over a whole model holds so many for a while */
+#define ALIKE         0.9    /* cosine */
 
 /* Where growth may begin, as parts of the group's time: skips loading and warming up. */
-static const double beginnings[] = {0, 0.125, 0.25, 0.5, 0.75};
+static const double beginnings[] = {0, 0.125, 0.25, 0.5};
 
 static gp_course_t take_course(const gp_series_t *series, uint32_t start, uint32_t end)
 {
@@ -49,18 +45,15 @@ static bool is_steady(const gp_course_t *course)
   uint64_t rise = rise_of(course), largest = 0;
   double least = RISE_SHARE * (double)rise / GP_GROWTH_RISES;
   int rising = 0;
-  bool is_late = false;
 
   if (rise < LEAST_BYTES || course->late_floor <= course->floors[GP_GROWTH_RISES])
     return false;
   for (int i = 0; i < GP_GROWTH_RISES; i++) {
     uint64_t one = course->floors[i + 1] - course->floors[i];
-    bool rises = one > 0 && (double)one >= least;
-    rising += rises;
-    is_late = rises;
+    rising += one > 0 && (double)one >= least;
     largest = one > largest ? one : largest;
   }
-  return rising >= RISING && is_late && (double)largest <= LARGEST_RISE * (double)rise;
+  return rising >= RISING && (double)largest <= LARGEST_RISE * (double)rise;
 }
 
 static uint32_t count_steps(const gp_series_t *series, uint32_t start)
@@ -83,19 +76,6 @@ static uint64_t most_until(const gp_series_t *series, uint32_t moment)
 static size_t part_of(const gp_whole_t *whole, uint32_t moment)
 {
   return (size_t)((uint64_t)moment * (GP_GROWTH_PARTS - 1) / (whole->last ? whole->last : 1));
-}
-
-/* True if the whole device holds more and more: one owner does not just take over what others give back. */
-static bool peaks_rise(const gp_whole_t *whole, const gp_course_t *course)
-{
-  size_t first = part_of(whole, course->start), last = part_of(whole, course->end);
-  size_t middle = first + (last - first) / 2;
-  uint64_t before = 0, after = 0;
-  for (size_t i = first; i <= last; i++) {
-    uint64_t *most = i <= middle ? &before : &after;
-    *most = whole->peaks[i] > *most ? whole->peaks[i] : *most;
-  }
-  return after >= before;
 }
 
 static void add_mix(const gp_whole_t *whole, size_t first, size_t last, double *mix)
@@ -171,14 +151,6 @@ static uint32_t count_breaths(const gp_series_t *device, const gp_course_t *cour
   return breaths;
 }
 
-/* True for so many steps that other memory of the device does not matter, if the kept blocks are of one
- * size: the steps of a pass are of many sizes. */
-static bool has_many_steps(gp_candidate_t *candidate)
-{
-  candidate->needs_one_size = candidate->needs_one_size || candidate->steps < VERY_MANY_STEPS;
-  return candidate->steps >= MANY_STEPS;
-}
-
 /* Accumulation needs more evidence than replacement by larger blocks: a single pass over a model's layers
  * accumulates, too, and most programs do while they start. */
 static bool is_no_single_pass(
@@ -192,17 +164,15 @@ static bool is_no_single_pass(
 
   if (!is_at_work(whole->series, course))
     return false;
-  bool is_whole = count_breaths(whole->series, course) >= LEAST_STEPS / 2;
+  bool is_whole = count_breaths(whole->series, course) >= GP_GROWTH_WINDOWS;
   bool is_layer = of_step > LAYER_LEAST && !is_whole;
-  candidate->needs_one_size = !is_whole && candidate->steps < VERY_MANY_STEPS;
   bool is_beginning = whole->is_complete && (double)base < BASE_SHARE * (double)candidate->rise;
-  if ((is_layer || is_beginning) && !has_many_steps(candidate))
+  if ((is_layer || is_beginning) && candidate->steps < MANY_STEPS)
     return false;
+  candidate->needs_one_size = !is_whole || is_beginning; /* the steps of a pass are of many sizes */
   if (course->start > series->changes[1].moment &&
       course->floors[GP_GROWTH_RISES] <= most_until(series, course->start))
     return false;
-  candidate->is_crowded = (double)(total->counts[GP_GROWTH_RISES] - total->counts[0]) >
-                          KEPT_SHARE * (double)(to->begun - from->begun);
   return true;
 }
 
@@ -214,12 +184,12 @@ static bool judge_from(
     return false;
   gp_course_t total = take_course(whole->series, start, whole->last);
   uint64_t kept = candidate->course.counts[GP_GROWTH_RISES] - candidate->course.counts[0];
-  candidate->is_crowded = candidate->needs_one_size = candidate->is_certain = false;
+  candidate->needs_one_size = false;
   candidate->rise = rise_of(&candidate->course);
   candidate->steps = count_steps(series, start);
   candidate->share = (double)candidate->rise / (double)(rise_of(&total) ? rise_of(&total) : 1);
   candidate->is_replaced = kept <= candidate->steps / 8;
-  if (candidate->steps < LEAST_STEPS || candidate->share > MOST_SHARE)
+  if (candidate->share > MOST_SHARE)
     return false;
   if ((double)(whole->last - start) < COVERED_SHARE * (double)(whole->last - whole->first) &&
       candidate->steps < MANY_STEPS)
@@ -228,17 +198,13 @@ static bool judge_from(
     return false;
   if (!candidate->is_replaced && !is_no_single_pass(series, whole, &total, candidate))
     return false;
-  bool is_largest = peaks_rise(whole, &candidate->course);
-  if (is_largest && candidate->share >= GP_GROWTH_LEAK_SHARE)
-    return true;
-  candidate->is_certain = !candidate->is_replaced && !candidate->is_crowded && has_many_steps(candidate);
-  return candidate->is_certain || (is_largest && candidate->share >= MINOR_SHARE);
+  return true;
 }
 
 bool gp_growth_judge(const gp_series_t *series, const gp_whole_t *whole, gp_candidate_t *candidate)
 {
   uint32_t last = whole->last;
-  if (series->count <= LEAST_STEPS)
+  if (series->count <= GP_GROWTH_WINDOWS)
     return false;
   uint32_t first = series->changes[0].count > 0 ? 0 : series->changes[1].moment - 1;
   for (size_t i = 0; i < sizeof(beginnings) / sizeof(beginnings[0]) && last > first; i++) {
@@ -276,10 +242,6 @@ void gp_whole_init(gp_whole_t *whole, const gp_series_t *series, uint32_t last, 
       .first = series->count > 1 ? series->changes[1].moment : 0,
       .last = last,
       .is_complete = is_complete};
-  for (size_t i = 0; i < series->count; i++) {
-    uint64_t *most = &whole->peaks[part_of(whole, series->changes[i].moment)];
-    *most = series->changes[i].held > *most ? series->changes[i].held : *most;
-  }
 }
 
 void gp_whole_add(gp_whole_t *whole, uint32_t moment, uint64_t size)

@@ -8,10 +8,8 @@
 
 #define GP_GROWTH_WINDOWS 8
 #define GP_GROWTH_RISES   (GP_GROWTH_WINDOWS - 1)
-/* Share of the device's growth that a leak explains where nearly everything is kept. */
-#define GP_GROWTH_LEAK_SHARE 0.6
-#define GP_GROWTH_PARTS      64 /* parts of the history, each with its largest sum and mix of sizes */
-#define GP_GROWTH_SIZES      64 /* size classes, each up to twice the one before */
+#define GP_GROWTH_PARTS   64 /* parts of the history, each with its mix of sizes */
+#define GP_GROWTH_SIZES   64 /* size classes, each up to twice the one before */
 
 /* The floor of a group at the beginning of each window. start and end are moments. */
 typedef struct gp_course {
@@ -25,7 +23,6 @@ typedef struct gp_course {
 /* A device, to compare its groups with. */
 typedef struct gp_whole {
   const gp_series_t *series;
-  uint64_t peaks[GP_GROWTH_PARTS];
   uint32_t mix[GP_GROWTH_PARTS][GP_GROWTH_SIZES]; /* number of allocations in each part of the history,
                                                      by size */
   uint32_t first;                                 /* moment of the first change */
@@ -41,9 +38,7 @@ typedef struct gp_candidate {
   uint64_t rise;       /* bytes, over all windows but the last */
   double share;        /* of the device's rise */
   bool is_replaced;    /* larger blocks replace smaller ones; their number does not grow */
-  bool is_certain;     /* so many steps that other memory of the device does not matter */
   bool needs_one_size; /* counts only if the kept blocks are of one size */
-  bool is_crowded;     /* most allocations of the device were kept meanwhile */
 } gp_candidate_t;
 
 /* Begins the facts of a device; series is the sum of all its groups, borrowed. last:
