@@ -5,8 +5,10 @@
 """
 
 import json
+import pickle
 
 import pages
+import test_expandable
 import test_import
 
 SERIES = "(() => { const s = gpupoolPage.context.series(%d); return Object.fromEntries(Object.keys(s).map(name => [name, s[name].values[%d]])); })()"
@@ -22,14 +24,14 @@ class Memory(pages.Case):
         page.settle()
 
     def test_the_state_is_that_of_frag(self):
-        for name in ("pieces", "oom-cached", "train", "leak"):
-            path = pages.golden(name)
+        expandable = pages.write("expandable.pickle", pickle.dumps(test_expandable.Allocator(3).run(200).snapshot()))
+        for path in (*map(pages.golden, ("pieces", "oom-cached", "train", "leak")), expandable):
             page = self.open(path)
             end = page.evaluate("gpupoolPage.context.recording().end")
             for event in (0, end // 3, end // 2, end - 1):
                 report = pages.report("frag", path, "--at", str(event))
                 for device in report["devices"]:
-                    with self.subTest(snapshot=name, event=event, device=device["device"]):
+                    with self.subTest(snapshot=path, event=event, device=device["device"]):
                         self.select(page, view="state", at=event + 1, device=device["device"])
                         found = self.state(page)
                         self.assertEqual(found["reserved"], device["reserved"])
@@ -38,6 +40,18 @@ class Memory(pages.Case):
                         self.assertEqual(found["pending"], device["pending_free"]["bytes"])
                         self.assertEqual(found["idle"], device["idle"]["bytes"])
                         self.assertEqual(found["largest_idle"], device["largest_idle"])
+
+    def test_what_was_reserved_may_not_be_known(self):
+        """A map of what is there already: an unmap is missing."""
+        program = test_expandable.Allocator(3).run(60)
+        snapshot = program.snapshot()
+        snapshot["device_traces"][0] += [dict(event) for event in program.trace if event["action"] == "segment_map"]
+        page = self.open(pages.write("contradiction.pickle", pickle.dumps(snapshot)))
+        end = page.evaluate("gpupoolPage.context.recording().end")
+        for moment, is_known in ((end // 2, False), (end, True)):
+            self.select(page, view="state", at=moment, device=0)
+            for place in (".legend", ".figures"):
+                self.assertEqual("not known" in page.evaluate("document.querySelector('%s').innerText" % place), not is_known)
 
     def test_the_curve_goes_through_the_state(self):
         for name in ("pieces", "oom-cached", "leak"):

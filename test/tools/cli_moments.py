@@ -310,8 +310,8 @@ class OutOfMemory(Reports):
         self.assertIn("held in the end", self.finding(snapshot, "owners")["message"])
         self.assertEqual(self.facts(snapshot)["at"]["what"], "exit")
 
-    def test_segments_that_grow_are_not_followed(self):
-        """PyTorch's expandable ones: what is not known of them is not said to be nothing."""
+    def test_segments_that_grow_are_followed(self):
+        """PyTorch's expandable ones; test_expandable.py has more of them."""
         def entry(action, addr, size, time_us):
             return {"action": action, "addr": addr, "size": size, "stream": 0, "time_us": time_us, "frames": []}
         snapshot = {"segments": [], "device_traces": [[
@@ -321,7 +321,14 @@ class OutOfMemory(Reports):
             entry("segment_unmap", 1 << 40, 20 * MIB, 15)]]}
         (facts,) = json.loads(self.run_tool("summary", "--json", self.write("s.json", snapshot)).stdout)["snapshots"]
         (message,) = [found["message"] for found in facts["findings"] if found["code"] == "oom"]
-        self.assertIn("and held 16 MiB; how much was cached is not known, since its segments are expandable; 5 B", message)
+        self.assertIn("and held 16 MiB; 4 MiB were cached, the largest hole 4 MiB, too small; 5 B", message)
+        self.assertEqual((facts["described_oom"]["cached"], facts["described_oom"]["largest_hole"]), (4 * MIB, 4 * MIB))
+        self.assertEqual(facts["devices"][0]["then"]["reserved"], 20 * MIB)
+        del snapshot["device_traces"][0][0]  # the map: its unmap says that it was there from the beginning
+        del snapshot["device_traces"][0][-1]
+        (facts,) = json.loads(self.run_tool("summary", "--json", self.write("s.json", snapshot)).stdout)["snapshots"]
+        (message,) = [found["message"] for found in facts["findings"] if found["code"] == "oom"]
+        self.assertIn("how much was cached is not known, since recorded events are missing; 5 B", message)
         self.assertEqual((facts["described_oom"]["cached"], facts["described_oom"]["largest_hole"]), (None, None))
         self.assertIsNone(facts["devices"][0]["then"]["reserved"])
 

@@ -147,7 +147,7 @@ static void write_segment(gp_pytorch_t *pytorch, const place_t *place)
   ops->key(pytorch->tree, "segment_pool_id");
   ops->pair(pytorch->tree, 0, 0);
   ops->key(pytorch->tree, "is_expandable");
-  ops->boolean(pytorch->tree, false);
+  ops->boolean(pytorch->tree, segment && segment->is_expandable);
   gp_pytorch_frames(pytorch, segment ? -1 : place->memory->stack);
   ops->key(pytorch->tree, "blocks");
   ops->list_open(pytorch->tree);

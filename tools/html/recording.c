@@ -145,7 +145,8 @@ static void add_segments(build_t *build)
                       *address = column(build, "segment.address", GP_PAYLOAD_F64, GP_PAYLOAD_DELTA),
                       *size = column(build, "segment.size", GP_PAYLOAD_F64, GP_PAYLOAD_DELTA),
                       *begin = column(build, "segment.begin", GP_PAYLOAD_U32, GP_PAYLOAD_DELTA),
-                      *end = column(build, "segment.end", GP_PAYLOAD_U32, GP_PAYLOAD_DELTA);
+                      *end = column(build, "segment.end", GP_PAYLOAD_U32, GP_PAYLOAD_DELTA),
+                      *expandable = column(build, "segment.expandable", GP_PAYLOAD_U8, GP_PAYLOAD_BYTE);
 
   for (size_t i = 0; i < build->lifetimes->segment_count; i++) {
     const gp_segment_life_t *segment = &build->lifetimes->segments[i];
@@ -157,6 +158,7 @@ static void add_segments(build_t *build)
     gp_payload_add(size, (int64_t)segment->size);
     gp_payload_add(begin, gp_choice_moment(choice, segment->begin));
     gp_payload_add(end, gp_choice_moment(choice, segment->end));
+    gp_payload_add(expandable, segment->is_expandable);
   }
 }
 

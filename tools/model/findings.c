@@ -18,6 +18,7 @@
 #include "tools/model/findings_oom.h"
 #include "tools/model/findings_outside.h"
 #include "tools/model/findings_type.h"
+#include "tools/model/known_stats.h"
 #include "tools/model/owners.h"
 #include "tools/model/remedies.h"
 #include "tools/output.h"
@@ -46,6 +47,15 @@ static char *owners_when(
   return buffer;
 }
 
+/* False: only the memory at the end was recorded. */
+static bool has_history(const gp_snapshot_t *snapshot)
+{
+  bool has = !snapshot->device_count;
+  for (size_t i = 0; i < snapshot->device_count; i++)
+    has |= !snapshot->devices[i].lacks_history;
+  return has;
+}
+
 /*
  * Says who owned the memory: that held at the summary's moment, or when memory ran out or the program ended
  * suddenly; else that held at the peak. Without stacks no owner is known, and another finding reports live
@@ -61,7 +71,8 @@ static void judge_owners(gp_findings_t *findings)
   bool is_oom =
       summary->moments.kind == GP_MOMENT_OOM || (!is_at && summary->ooms.is_written_then && is_here);
   bool could_fit = !summary->has_oom || gp_oom_could_fit(&summary->oom);
-  bool is_end = !is_at && (is_oom || strcmp(gp_findings_reason(findings), "recovered") == 0);
+  bool is_end = !is_at && (is_oom || !has_history(summary->snapshot) ||
+                              strcmp(gp_findings_reason(findings), "recovered") == 0);
   gp_site_measure_t measure =
       is_at || (is_end && sites->sums[GP_SITE_LIVE].bytes) ? GP_SITE_LIVE : GP_SITE_PEAK;
   uint64_t sum = sites->sums[measure].bytes;
@@ -216,6 +227,9 @@ static void judge_whole(gp_findings_t *findings)
 
   for (size_t i = 0; i < summary->device_count; i++) {
     allocations += summary->devices[i].device->stats.allocation.allocated;
+    if (gp_stats_known(summary->snapshot, summary->devices[i].device, offsetof(gp_stats_t, cache_hits)) !=
+        GP_KNOWN)
+      continue;
     hits += summary->devices[i].device->stats.cache_hits;
     total += summary->devices[i].device->stats.cache_hits + summary->devices[i].device->stats.cache_misses;
   }

@@ -9,6 +9,7 @@
 #include "pool/util/size.h"
 #include "tools/model/findings_facts.h"
 #include "tools/model/findings_oom.h"
+#include "tools/model/known_stats.h"
 #include "tools/model/saturated.h"
 #include "tools/model/what_if.h"
 #include "tools/output.h"
@@ -23,6 +24,9 @@
 #define BUDGET_SHARE       0.01 /* blocks that went back, of all allocations: then it costs something */
 #define BETTER_RATE        0.1  /* least share of the allocations that a remedy must serve in addition */
 #define NS_PER_SECOND      UINT64_C(1000000000)
+
+#define knows(findings, of, stat)                                                                            \
+  (gp_stats_known((findings)->summary->snapshot, (of)->device, offsetof(gp_stats_t, stat)) == GP_KNOWN)
 
 /* Formats bytes as a setting: rounds up to whole MiB. The buffer has GP_SIZE_TEXT_BYTES. */
 static char *as_setting(uint64_t bytes, char *buffer)
@@ -279,7 +283,7 @@ static void judge_hit_rate(gp_findings_t *findings, const gp_summary_device_t *d
   misses_t misses;
   char reason[256], percent[GP_NUMBER_BYTES], count[GP_NUMBER_BYTES], only[GP_NUMBER_BYTES + 8];
 
-  if (total < ENOUGH_ALLOCATIONS || rate >= GP_GOOD_HIT_RATE ||
+  if (total < ENOUGH_ALLOCATIONS || rate >= GP_GOOD_HIT_RATE || !knows(findings, device, cache_hits) ||
       strcmp(gp_findings_setting(findings, "type"), "unpooled") == 0)
     return;
   divide_misses(findings, device, &misses);
@@ -327,7 +331,7 @@ static void judge_cached(gp_findings_t *findings, const gp_summary_device_t *dev
   uint64_t reserved = stats->reserved_bytes.peak, active = stats->active_bytes.peak;
   char held[GP_SIZE_TEXT_BYTES], used[GP_SIZE_TEXT_BYTES], value[GP_SIZE_TEXT_BYTES];
 
-  if (reserved <= active || reserved - active < CACHED_BYTES ||
+  if (!knows(findings, device, reserved_bytes) || reserved <= active || reserved - active < CACHED_BYTES ||
       (double)(reserved - active) < CACHED_SHARE * (double)reserved)
     return;
   gp_finding_t *finding = gp_findings_say(findings, GP_SEVERITY_NOTE, "cached", device->device->device,

@@ -86,7 +86,7 @@ static void add_amounts(text_t *text, const gp_oom_moment_t *oom)
   if (oom->knows_cached)
     add_size(text, "; ", oom->cached, " were cached");
   else
-    add(text, "; how much was cached is not known, since its segments are expandable");
+    add(text, "; how much was cached is not known, since recorded events are missing");
   if (oom->in_pieces)
     add_size(text, ", of them ", oom->in_pieces, " in pieces beside memory in use");
   if (oom->largest_hole)

@@ -4,15 +4,6 @@
 
 #include "tools/model/saturated.h"
 
-static const gp_snapshot_device_t *find_device(const gp_snapshot_t *snapshot, int device)
-{
-  for (size_t i = 0; i < snapshot->device_count; i++) {
-    if (snapshot->devices[i].device == device)
-      return &snapshot->devices[i];
-  }
-  return NULL;
-}
-
 /* Room: idle memory, and memory that is neither reserved nor in use by others. */
 static void measure_room(const gp_snapshot_device_t *device, gp_growth_room_t *room)
 {
@@ -36,7 +27,7 @@ void gp_growth_measure_rooms(gp_growth_t *growth, const gp_snapshot_t *snapshot)
     if (gp_growth_room(growth, device))
       continue;
     gp_growth_room_t *room = &growth->rooms[growth->room_count++];
-    const gp_snapshot_device_t *of = find_device(snapshot, device);
+    const gp_snapshot_device_t *of = gp_snapshot_device(snapshot, device);
     *room = (gp_growth_room_t){.device = device};
     if (of)
       measure_room(of, room);

@@ -88,6 +88,7 @@ typedef struct build {
   uint32_t moment; /* the moment after the event */
   int device;
   uint64_t newest[GP_SNAPSHOT_DEVICES]; /* block of the last allocation on each device */
+  bool has_extents[GP_SNAPSHOT_DEVICES];
   size_t segment_capacity;
   uint32_t *
       segment_index; /* open segments by address, open addressing; a closed one stays until it is met again */
@@ -215,6 +216,8 @@ static gp_segment_life_t *open_segment(const build_t *build, int device, uint64_
 
 static int segment_event(build_t *build, bool is_alloc)
 {
+  if (build->has_extents[build->device])
+    return 0;
   uint64_t address = gp_snapshot_event_uint(build->events, GP_COLUMN_ADDRESS, build->event);
   uint64_t size = gp_snapshot_event_uint(build->events, GP_COLUMN_SIZE, build->event);
   gp_segment_life_t *segment = open_segment(build, build->device, address);
@@ -290,6 +293,16 @@ static int take_forwarded(build_t *build, const gp_snapshot_forwarded_t *memory)
   return 0;
 }
 
+static int take_extent(build_t *build, const gp_snapshot_extent_t *extent)
+{
+  gp_lifetimes_t *lifetimes = build->lifetimes;
+  uint32_t end = extent->end == SIZE_MAX ? GP_LIFETIMES_NEVER : (uint32_t)extent->end;
+  int error = add_segment(build, extent->device, extent->address, extent->size, (uint32_t)extent->begin, end);
+  if (!error)
+    lifetimes->segments[lifetimes->segment_count - 1].is_expandable = extent->is_expandable;
+  return error;
+}
+
 static int take_end(build_t *build)
 {
   const gp_snapshot_t *snapshot = build->lifetimes->snapshot;
@@ -300,9 +313,11 @@ static int take_end(build_t *build)
     error = take_forwarded(build, &snapshot->forwarded[i]);
   for (size_t i = 0; !error && i < snapshot->segment_count; i++) {
     const gp_snapshot_segment_t *segment = &snapshot->segments[i];
-    if (!open_segment(build, segment->device, segment->address))
+    if (!build->has_extents[segment->device] && !open_segment(build, segment->device, segment->address))
       error = add_segment(build, segment->device, segment->address, segment->size, 0, GP_LIFETIMES_NEVER);
   }
+  for (size_t i = 0; !error && i < snapshot->extent_count; i++)
+    error = take_extent(build, &snapshot->extents[i]);
   return error;
 }
 
@@ -330,6 +345,8 @@ int gp_lifetimes_init(gp_lifetimes_t *lifetimes, const gp_snapshot_t *snapshot)
   if (snapshot->events.count >= GP_LIFETIMES_NEVER)
     return EOVERFLOW;
   lifetimes->end = (uint32_t)snapshot->events.count;
+  for (size_t i = 0; i < snapshot->device_count; i++)
+    build.has_extents[snapshot->devices[i].device] = snapshot->devices[i].has_extents;
   int error = 0;
   for (size_t i = 0; !error && i < snapshot->events.count; i++) {
     build.event = i;

@@ -58,6 +58,7 @@ typedef struct gp_segment_life {
   uint32_t begin;
   uint32_t end;
   uint8_t device;
+  bool is_expandable; /* one segment with those that are adjacent and expandable, too */
 } gp_segment_life_t;
 
 typedef struct gp_lifetimes {

@@ -38,8 +38,10 @@ void gp_memory_step(const gp_lifetimes_t *lifetimes, size_t event, gp_memory_t *
   uint32_t moment = (uint32_t)event + 1;
 
   switch (gp_snapshot_event_kind(events, event)) {
-  case GP_EVENT_SEGMENT_ALLOC: memory->reserved = gp_add_saturated(memory->reserved, size); return;
-  case GP_EVENT_SEGMENT_FREE: memory->reserved = gp_subtract_saturated(memory->reserved, size); return;
+  case GP_EVENT_SEGMENT_ALLOC:
+  case GP_EVENT_SEGMENT_MAP: memory->reserved = gp_add_saturated(memory->reserved, size); return;
+  case GP_EVENT_SEGMENT_FREE:
+  case GP_EVENT_SEGMENT_UNMAP: memory->reserved = gp_subtract_saturated(memory->reserved, size); return;
   default: break;
   }
   if (!life || life->kind == GP_LIFE_HOST)

@@ -119,8 +119,9 @@ static void fill_segment(gp_map_t *map, gp_map_segment_t *segment, uint32_t mome
   *next = i;
 }
 
-/* Mapped memory has a segment for each piece: joins neighbours that one block spans. */
-static void join_spanned(gp_map_t *map, const gp_life_t *const *lives, size_t count)
+/* Mapped memory has a segment for each piece: joins neighbours that one block spans, or that are expandable.
+ */
+static void join_pieces(gp_map_t *map, const gp_life_t *const *lives, size_t count)
 {
   size_t kept = 0, next = 0;
   uint64_t reach = 0; /* end of the blocks so far */
@@ -131,7 +132,7 @@ static void join_spanned(gp_map_t *map, const gp_life_t *const *lives, size_t co
       reach = lives[next]->device == segment->device ? lives[next]->address + lives[next]->rounded : 0;
     gp_map_segment_t *before = kept > 0 ? &map->segments[kept - 1] : NULL;
     if (before && before->device == segment->device && before->address + before->size == segment->address &&
-        reach > segment->address)
+        (reach > segment->address || (before->is_expandable && segment->is_expandable)))
       before->size += segment->size;
     else
       map->segments[kept++] = *segment;
@@ -156,12 +157,14 @@ static int rebuild(gp_map_t *map, const gp_lifetimes_t *lifetimes, uint32_t mome
     const gp_segment_life_t *from = &lifetimes->segments[i];
     bool is_there = from->begin <= moment && from->end > moment;
     if (is_there && (device == GP_REQUEST_ALL_DEVICES || from->device == device))
-      map->segments[map->segment_count++] =
-          (gp_map_segment_t){.address = from->address, .size = from->size, .device = from->device};
+      map->segments[map->segment_count++] = (gp_map_segment_t){.address = from->address,
+          .size = from->size,
+          .device = from->device,
+          .is_expandable = from->is_expandable};
   }
   if (map->segment_count > 1)
     qsort(map->segments, map->segment_count, sizeof(*map->segments), compare_segments);
-  join_spanned(map, lives, count);
+  join_pieces(map, lives, count);
   for (size_t i = 0; i < map->segment_count; i++)
     fill_segment(map, &map->segments[i], moment, lives, count, &next);
   free(lives);

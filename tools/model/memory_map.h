@@ -22,6 +22,7 @@ typedef struct gp_map_segment {
                         without gaps */
   size_t part_count;
   int device;
+  bool is_expandable; /* as of gp_segment_life_t */
 } gp_map_segment_t;
 
 /* Bytes and parts in one state. */

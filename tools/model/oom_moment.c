@@ -86,24 +86,17 @@ static int find_sizes(gp_oom_moment_t *oom, const gp_lifetimes_t *lifetimes)
 
 bool gp_memory_knows_reserved(const gp_lifetimes_t *lifetimes, const gp_moments_t *moments, int device)
 {
-  const gp_snapshot_events_t *events = &lifetimes->snapshot->events;
-  if (moments->is_end)
-    return true;
-  for (size_t i = 0; i < events->count; i++) {
-    gp_event_kind_t kind = gp_snapshot_event_kind(events, i);
-    if ((kind == GP_EVENT_SEGMENT_MAP || kind == GP_EVENT_SEGMENT_UNMAP) &&
-        gp_snapshot_event(events, GP_COLUMN_DEVICE, i, 0) == device)
-      return false;
-  }
-  return true;
+  const gp_snapshot_device_t *known = gp_snapshot_device(lifetimes->snapshot, device);
+  return moments->is_end || !known || !known->lacks_reserved;
 }
 
-int gp_memory_hole(
-    const gp_lifetimes_t *lifetimes, const gp_moments_t *moments, int device, uint64_t *ret_bytes)
+int gp_memory_hole(const gp_lifetimes_t *lifetimes, const gp_moments_t *moments, int device,
+    uint64_t *ret_bytes, uint64_t *ret_segments)
 {
   gp_map_t *map = calloc(1, sizeof(*map)); /* too large for a stack */
   int error = map ? gp_map_init(map, lifetimes, moments->at[device], device) : ENOMEM;
   *ret_bytes = !error && map->device_count ? map->devices[0].largest_idle : 0;
+  *ret_segments = !error && map->device_count ? map->devices[0].segment_count : 0;
   if (map)
     gp_map_fini(map);
   free(map);
@@ -115,6 +108,7 @@ static int measure(gp_oom_moment_t *oom, const gp_lifetimes_t *lifetimes)
 {
   const gp_snapshot_t *snapshot = lifetimes->snapshot;
   gp_memory_t memory;
+  uint64_t segments;
 
   gp_memory_at(lifetimes, &oom->moments, oom->event.device, &memory);
   oom->live = memory.allocated;
@@ -124,17 +118,14 @@ static int measure(gp_oom_moment_t *oom, const gp_lifetimes_t *lifetimes)
   if (oom->knows_cached)
     oom->cached = gp_subtract_saturated(memory.reserved, gp_add_saturated(memory.allocated, memory.deferred));
   oom->unpooled = memory.forwarded;
-  for (size_t i = 0; i < snapshot->device_count; i++) {
-    if (snapshot->devices[i].device != oom->event.device)
-      continue;
-    oom->limit = snapshot->devices[i].limit;
-    oom->device_total = snapshot->devices[i].total;
-  }
+  const gp_snapshot_device_t *device = gp_snapshot_device(snapshot, oom->event.device);
+  oom->limit = device ? device->limit : 0;
+  oom->device_total = device ? device->total : 0;
   if (oom->event.has_event)
     oom->knows_free = gp_snapshot_device_free(&snapshot->events, oom->event.moment - 1, &oom->device_free);
   int error = 0;
   if (oom->knows_cached)
-    error = gp_memory_hole(lifetimes, &oom->moments, oom->event.device, &oom->largest_hole);
+    error = gp_memory_hole(lifetimes, &oom->moments, oom->event.device, &oom->largest_hole, &segments);
   return error ? error : find_sizes(oom, lifetimes);
 }
 

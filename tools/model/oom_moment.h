@@ -25,8 +25,7 @@ typedef struct gp_oom_moment {
   uint64_t live;           /* rounded bytes of pooled blocks that the program held */
   uint64_t live_requested; /* the same as requested; 0 without has_moment */
   uint64_t pending;        /* freed, but perhaps still in use by the device */
-  bool knows_cached;       /* else cached and largest_hole are 0, because lifetimes do not follow
-                              segments that grow */
+  bool knows_cached;       /* else cached and largest_hole are 0 */
   uint64_t cached;
   uint64_t in_pieces; /* part of cached, per the report: could not go back, beside memory in use */
   uint64_t unpooled;
@@ -58,12 +57,13 @@ static inline bool gp_oom_could_fit(const gp_oom_moment_t *oom)
 void gp_memory_at(
     const gp_lifetimes_t *lifetimes, const gp_moments_t *moments, int device, gp_memory_t *ret_memory);
 
-/* True if it is known what device had from the driver: at the end always. Before it not if PyTorch's
- * segments grew and shrank (expandable_segments), which lifetimes do not follow. */
+/* True if it is known what device had from the driver: at the end always, before it not if the events
+ * contradict it. */
 bool gp_memory_knows_reserved(const gp_lifetimes_t *lifetimes, const gp_moments_t *moments, int device);
 
-/* The largest idle piece on device at that moment; 0: none. Returns 0 or ENOMEM. */
-int gp_memory_hole(
-    const gp_lifetimes_t *lifetimes, const gp_moments_t *moments, int device, uint64_t *ret_bytes);
+/* The largest idle piece on device at that moment, 0: none, and the number of segments. Returns 0 or ENOMEM.
+ */
+int gp_memory_hole(const gp_lifetimes_t *lifetimes, const gp_moments_t *moments, int device,
+    uint64_t *ret_bytes, uint64_t *ret_segments);
 
 #endif

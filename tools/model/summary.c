@@ -261,11 +261,7 @@ static int measure_moment(gp_summary_t *summary)
       continue;
     gp_memory_at(lifetimes, moments, ordinal, &device->then);
     device->knows_reserved = gp_memory_knows_reserved(lifetimes, moments, ordinal);
-    for (size_t k = 0; k < lifetimes->segment_count; k++)
-      device->then_segments += lifetimes->segments[k].device == ordinal &&
-                               lifetimes->segments[k].begin <= moments->at[ordinal] &&
-                               lifetimes->segments[k].end > moments->at[ordinal];
-    error = gp_memory_hole(lifetimes, moments, ordinal, &device->then_hole);
+    error = gp_memory_hole(lifetimes, moments, ordinal, &device->then_hole, &device->then_segments);
   }
   return error;
 }

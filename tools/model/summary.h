@@ -61,8 +61,8 @@ typedef struct gp_summary_device {
                           and is not the end */
   bool knows_reserved; /* false: then.reserved and the next two are unknown */
   gp_memory_t then;
-  uint64_t then_segments;
-  uint64_t then_hole; /* the largest idle piece */
+  uint64_t then_segments; /* joined, as the map has them */
+  uint64_t then_hole;     /* the largest idle piece */
 } gp_summary_device_t;
 
 typedef struct gp_summary {

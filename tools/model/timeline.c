@@ -35,7 +35,8 @@ static uint64_t held_of(const build_t *build, int device)
 static uint64_t reserved_of(const build_t *build, int device)
 {
   const gp_memory_t *memory = &build->memory[device];
-  return build->timeline->is_selected ? 0 : gp_add_saturated(memory->reserved, memory->forwarded);
+  bool is_drawn = !build->timeline->is_selected && build->by_ordinal[device]->knows_reserved;
+  return is_drawn ? gp_add_saturated(memory->reserved, memory->forwarded) : 0;
 }
 
 /* The state at a part's beginning also counts for the part. */
@@ -174,6 +175,7 @@ static int add_devices(build_t *build, const gp_filter_t *filter)
       continue;
     gp_timeline_device_t *device = &timeline->devices[timeline->device_count++];
     device->device = ordinal;
+    device->knows_reserved = !snapshot->devices[i].lacks_reserved;
     device->points = calloc(timeline->point_count, sizeof(*device->points));
     if (!device->points)
       return ENOMEM;
@@ -235,7 +237,8 @@ void gp_timeline_at(const gp_timeline_t *timeline, const gp_lifetimes_t *lifetim
     *ret_held = gp_add_saturated(*ret_held, life->rounded);
     forwarded = gp_add_saturated(forwarded, life->kind == GP_LIFE_FORWARDED ? life->rounded : 0);
   }
-  if (timeline->is_selected)
+  const gp_snapshot_device_t *of = gp_snapshot_device(lifetimes->snapshot, device);
+  if (timeline->is_selected || (of && of->lacks_reserved && !moments->is_end))
     return;
   *ret_reserved = forwarded;
   for (size_t i = 0; i < lifetimes->segment_count; i++) {

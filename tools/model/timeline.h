@@ -31,6 +31,7 @@ typedef struct gp_timeline_device {
   uint64_t held_peak;
   uint64_t held_peak_ns;
   uint64_t reserved_peak;
+  bool knows_reserved; /* else reserved is 0 everywhere */
 } gp_timeline_device_t;
 
 typedef struct gp_timeline {
@@ -48,7 +49,7 @@ int gp_timeline_init(
     gp_timeline_t *timeline, const gp_lifetimes_t *lifetimes, const gp_filter_t *filter, size_t points);
 void gp_timeline_fini(gp_timeline_t *timeline);
 
-/* What device held at moments, and had from the driver (0 with a selection), in the form of a point. */
+/* What device held at moments, and had from the driver (0 if that is not drawn), in the form of a point. */
 void gp_timeline_at(const gp_timeline_t *timeline, const gp_lifetimes_t *lifetimes, const gp_filter_t *filter,
     const gp_moments_t *moments, int device, uint64_t *ret_held, uint64_t *ret_reserved);
 

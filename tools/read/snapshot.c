@@ -58,6 +58,15 @@ char *gp_snapshot_moment(const gp_snapshot_t *snapshot, uint64_t time_ns, char *
   return buffer;
 }
 
+const gp_snapshot_device_t *gp_snapshot_device(const gp_snapshot_t *snapshot, int device)
+{
+  for (size_t i = 0; i < snapshot->device_count; i++) {
+    if (snapshot->devices[i].device == device)
+      return &snapshot->devices[i];
+  }
+  return NULL;
+}
+
 const char *gp_snapshot_text(const cJSON *object, const char *name)
 {
   const char *text = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(object, name));
@@ -190,6 +199,12 @@ bool gp_snapshot_is_sound(const gp_snapshot_t *snapshot)
         !memory->kind)
       return false;
   }
+  for (size_t i = 0; i < snapshot->extent_count; i++) {
+    const gp_snapshot_extent_t *extent = &snapshot->extents[i];
+    if (!is_in(extent->device, 0, GP_SNAPSHOT_DEVICES) || extent->begin > extent->end ||
+        (extent->end > snapshot->events.count && extent->end != SIZE_MAX))
+      return false;
+  }
   return are_stacks_sound(snapshot) && are_events_sound(snapshot);
 }
 
@@ -224,6 +239,7 @@ void gp_snapshot_destroy(gp_snapshot_t *snapshot)
     free(snapshot->notes[i]);
   free(snapshot->forwarded);
   free(snapshot->segments);
+  free(snapshot->extents);
   free(snapshot->blocks);
   free(snapshot->stacks.first);
   free(snapshot->stacks.frame_indexes);

@@ -117,7 +117,19 @@ typedef struct gp_snapshot_segment {
   size_t block_count;
   int device;
   int stream;
+  bool is_expandable; /* PyTorch's: a mapped part of a segment that grows and shrinks */
 } gp_snapshot_segment_t;
+
+/* Memory that the driver supplied, and when: of devices whose segments grew or shrank. Without overlaps at
+ * any moment, in no order. A moment is after that many events, as in tools/model/lifetimes.h. */
+typedef struct gp_snapshot_extent {
+  uint64_t address;
+  uint64_t size;
+  size_t begin; /* moments; 0: before the events */
+  size_t end;   /* SIZE_MAX: it has not ended */
+  int device;
+  bool is_expandable; /* one segment with those that are adjacent and expandable, too */
+} gp_snapshot_extent_t;
 
 /* Live memory outside the pool. */
 typedef struct gp_snapshot_forwarded {
@@ -184,6 +196,9 @@ typedef struct gp_snapshot_device {
   uint64_t in_pools;    /* held by the driver's own pools, not in use; also 0 in older snapshots */
   uint64_t unaccounted; /* in use, but not by anything that the process asked for */
   uint64_t use_ns;      /* time of these figures */
+  bool has_extents;     /* the snapshot's extents, not its segments, are what the driver supplied */
+  bool lacks_history;   /* no events: only what is there at the end is known */
+  bool lacks_reserved;  /* what the driver had supplied before the end is unknown: the events contradict it */
   gp_stats_t stats;
   double cache_hit_rate;
   double efficiency;
@@ -196,6 +211,8 @@ typedef struct gp_snapshot {
   size_t device_count;
   gp_snapshot_segment_t *segments; /* ordered as in the file: by device, then address */
   size_t segment_count;
+  gp_snapshot_extent_t *extents;
+  size_t extent_count;
   gp_snapshot_block_t *blocks;
   size_t block_count;
   gp_snapshot_forwarded_t *forwarded;
@@ -210,6 +227,8 @@ typedef struct gp_snapshot {
   gp_snapshot_events_t events;
   uint64_t recorded_since_ns; /* earlier events are missing; 0: none are */
   uint64_t dropped_events;
+  bool lacks_counters;                   /* PyTorch's: of the statistics only what segments and events tell is
+                                            known, see tools/model/known_stats.h */
   bool times_are_numbers;                /* events have no times: time_ns is the event's number, from 0 */
   char *notes[GP_SNAPSHOT_NOTES];        /* what the file lacks, one sentence each */
   bool note_is_usual[GP_SNAPSHOT_NOTES]; /* intact files of this kind lack it, too: nothing is damaged */
@@ -257,6 +276,9 @@ bool gp_snapshot_is_partial(const gp_snapshot_t *snapshot);
 /* Formats a time for people: "1.23 ms", or "event 17" for a snapshot without times. buffer holds
  * GP_NUMBER_BYTES (tools/output.h). Returns buffer. */
 char *gp_snapshot_moment(const gp_snapshot_t *snapshot, uint64_t time_ns, char *buffer);
+
+/* The device with that number, or NULL. */
+const gp_snapshot_device_t *gp_snapshot_device(const gp_snapshot_t *snapshot, int device);
 
 /* A member of a cJSON object as text; "" if missing. Borrowed. */
 const char *gp_snapshot_text(const cJSON *object, const char *name);

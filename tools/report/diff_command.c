@@ -171,15 +171,6 @@ static void add_figure(
   gp_json_add_uint(item, "after", after);
 }
 
-static const gp_snapshot_device_t *find_device(const gp_snapshot_t *snapshot, int ordinal)
-{
-  for (size_t i = 0; i < snapshot->device_count; i++) {
-    if (snapshot->devices[i].device == ordinal)
-      return &snapshot->devices[i];
-  }
-  return NULL;
-}
-
 static double hit_rate(const gp_stats_t *stats)
 {
   uint64_t all = gp_add_saturated(stats->cache_hits, stats->cache_misses);
@@ -205,8 +196,8 @@ static void for_devices(const gp_report_input_t *inputs, gp_output_t *output, cJ
 {
   static const gp_stats_t none; /* for a device that only one of them used */
   for (int ordinal = 0; ordinal < GP_SNAPSHOT_DEVICES; ordinal++) {
-    const gp_snapshot_device_t *before = find_device(inputs[0].snapshot, ordinal);
-    const gp_snapshot_device_t *after = find_device(inputs[1].snapshot, ordinal);
+    const gp_snapshot_device_t *before = gp_snapshot_device(inputs[0].snapshot, ordinal);
+    const gp_snapshot_device_t *after = gp_snapshot_device(inputs[1].snapshot, ordinal);
     if ((!before && !after) || !gp_filter_has_device(inputs[0].filter, ordinal))
       continue;
     if (!list) {

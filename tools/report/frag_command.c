@@ -9,7 +9,7 @@
 #include "pool/util/size.h"
 #include "tools/model/memory_map.h"
 #include "tools/model/moments.h"
-#include "tools/model/oom_events.h"
+#include "tools/model/oom_moment.h"
 #include "tools/model/saturated.h"
 #include "tools/report/report.h"
 #include "tools/tool.h"
@@ -377,6 +377,29 @@ static void add_device(cJSON *list, const view_t *view, const gp_map_device_t *d
   cJSON_AddItemToArray(list, item);
 }
 
+/* A map of what the driver had supplied then. */
+static bool is_known(const view_t *view, int device)
+{
+  return gp_memory_knows_reserved(view->lifetimes, view->moments, device);
+}
+
+/* False: some device that is asked for has no map. */
+static bool print_unknown(const view_t *view, gp_output_t *output)
+{
+  const gp_snapshot_t *snapshot = view->input->snapshot;
+  int asked = gp_moments_device(view->moments, view->input->filter);
+  bool is_whole = true;
+  for (size_t i = 0; i < snapshot->device_count; i++) {
+    int device = snapshot->devices[i].device;
+    if (is_known(view, device) || (asked != GP_REQUEST_ALL_DEVICES && asked != device))
+      continue;
+    fprintf(
+        output->stream, "\nDevice %d: recorded events are missing, so its map then is not known.\n", device);
+    is_whole = false;
+  }
+  return is_whole;
+}
+
 static void print_text(const view_t *view, gp_output_t *output)
 {
   const gp_map_t *map = view->map;
@@ -390,10 +413,13 @@ static void print_text(const view_t *view, gp_output_t *output)
     snprintf(text, sizeof(text), "This is the map %s.", when);
     gp_output_wrap(output->stream, "", "", text);
   }
-  if (!map->device_count)
+  bool is_whole = print_unknown(view, output);
+  if (!map->device_count && is_whole)
     fprintf(output->stream, "The pool had nothing from the driver then.\n");
-  for (size_t i = 0; i < map->device_count; i++)
-    print_device(view, &map->devices[i], output);
+  for (size_t i = 0; i < map->device_count; i++) {
+    if (is_known(view, map->devices[i].device))
+      print_device(view, &map->devices[i], output);
+  }
   uint64_t held = 0;
   for (size_t i = 0; i < map->device_count; i++)
     held += map->devices[i].states[GP_SNAPSHOT_ALLOCATED].count;
@@ -416,8 +442,10 @@ static void add_json(const view_t *view, cJSON *object)
   gp_json_add_uint_or_null(object, "time_ns", has_time, time_ns);
   gp_json_add_moment(object, "at", view->moments, view->lifetimes);
   cJSON *list = cJSON_AddArrayToObject(object, "devices");
-  for (size_t i = 0; i < view->map->device_count; i++)
-    add_device(list, view, &view->map->devices[i]);
+  for (size_t i = 0; i < view->map->device_count; i++) {
+    if (is_known(view, view->map->devices[i].device))
+      add_device(list, view, &view->map->devices[i]);
+  }
 }
 
 static int report(const gp_report_input_t *inputs, int count, gp_output_t *output, cJSON *object)

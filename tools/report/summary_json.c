@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "tools/model/double_frees.h"
+#include "tools/model/known_stats.h"
 #include "tools/model/oom_asker.h"
 #include "tools/report/component_report.h"
 #include "tools/report/owner_report.h"
@@ -135,13 +136,13 @@ static void add_growth(cJSON *object, const gp_summary_t *summary)
   }
 }
 
-static void add_gauge(cJSON *object, const char *name, const gp_gauge_t *gauge)
+static void add_gauge(cJSON *object, const char *name, const gp_gauge_t *gauge, gp_known_t known)
 {
   cJSON *item = cJSON_AddObjectToObject(object, name);
-  gp_json_add_uint(item, "current", gauge->current);
-  gp_json_add_uint(item, "peak", gauge->peak);
-  gp_json_add_uint(item, "allocated", gauge->allocated);
-  gp_json_add_uint(item, "freed", gauge->freed);
+  gp_json_add_uint_or_null(item, "current", known != GP_KNOWN_NOT, gauge->current);
+  gp_json_add_uint_or_null(item, "peak", known == GP_KNOWN, gauge->peak);
+  gp_json_add_uint_or_null(item, "allocated", known == GP_KNOWN, gauge->allocated);
+  gp_json_add_uint_or_null(item, "freed", known == GP_KNOWN, gauge->freed);
 }
 
 static void add_blocks(cJSON *object, const char *name, uint64_t count, uint64_t bytes)
@@ -183,7 +184,7 @@ static void add_then(cJSON *item, const gp_summary_device_t *device)
   gp_json_add_uint_or_null(object, "largest_hole", device->knows_reserved, device->then_hole);
 }
 
-static void add_device(cJSON *list, const gp_summary_device_t *device)
+static void add_device(cJSON *list, const gp_snapshot_t *snapshot, const gp_summary_device_t *device)
 {
   const gp_stats_t *stats = &device->device->stats;
   cJSON *item = cJSON_CreateObject();
@@ -192,8 +193,9 @@ static void add_device(cJSON *list, const gp_summary_device_t *device)
   add_use(item, device->device);
   add_then(item, device);
   cJSON *numbers = cJSON_AddObjectToObject(item, "stats");
-#define GAUGE(name, unit, what) add_gauge(numbers, #name, &stats->name);
-#define COUNTER(name, what)     gp_json_add_uint(numbers, #name, stats->name);
+#define KNOWN(name)             gp_stats_known(snapshot, device->device, offsetof(gp_stats_t, name))
+#define GAUGE(name, unit, what) add_gauge(numbers, #name, &stats->name, KNOWN(name));
+#define COUNTER(name, what)     gp_json_add_uint_or_null(numbers, #name, KNOWN(name) == GP_KNOWN, stats->name);
 #include "trace/format/stats.def"
   cJSON_AddNumberToObject(numbers, "cache_hit_rate", device->device->cache_hit_rate);
   cJSON_AddNumberToObject(numbers, "efficiency", device->device->efficiency);
@@ -352,7 +354,7 @@ void gp_summary_json(const gp_findings_t *findings, const gp_tuning_t *tuning, c
   gp_json_add_owners(object, &findings->owners);
   cJSON *devices = cJSON_AddArrayToObject(object, "devices");
   for (size_t i = 0; i < summary->device_count; i++)
-    add_device(devices, &summary->devices[i]);
+    add_device(devices, snapshot, &summary->devices[i]);
   add_double_frees(object, summary);
   add_events(object, summary);
   add_copy(object, "streams", snapshot->root);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "pool/util/size.h"
+#include "tools/model/known_stats.h"
 #include "tools/model/saturated.h"
 #include "tools/report/report.h"
 #include "tools/tool.h"
@@ -182,20 +183,25 @@ void gp_overview_fini(gp_overview_t *overview)
   *overview = (gp_overview_t){.count = 0};
 }
 
+#define KNOWN(stat) (gp_stats_known(summary->snapshot, device, offsetof(gp_stats_t, stat)) == GP_KNOWN)
+
 void gp_overview_print_devices(const gp_summary_t *summary, gp_output_t *output)
 {
   fprintf(output->stream, "\n%sDevices%s\n  %-10s %13s %13s %12s %9s %14s\n",
       gp_output_style(output, GP_STYLE_HEADING), gp_output_style(output, GP_STYLE_PLAIN), "", "used at most",
       "held at most", "held now", "hit rate", "out of memory");
   for (size_t i = 0; i < summary->device_count; i++) {
-    const gp_stats_t *stats = &summary->devices[i].device->stats;
+    const gp_snapshot_device_t *device = summary->devices[i].device;
+    const gp_stats_t *stats = &device->stats;
     char name[32], used[GP_SIZE_TEXT_BYTES], held[GP_SIZE_TEXT_BYTES], now[GP_SIZE_TEXT_BYTES],
         hits[GP_NUMBER_BYTES], ooms[GP_NUMBER_BYTES];
-    snprintf(name, sizeof(name), "device %d", summary->devices[i].device->device);
-    print_hits(stats->cache_hits, stats->cache_misses, hits);
+    snprintf(name, sizeof(name), "device %d", device->device);
+    print_hits(KNOWN(cache_hits) ? stats->cache_hits : 0, KNOWN(cache_hits) ? stats->cache_misses : 0, hits);
     fprintf(output->stream, "  %-10s %13s %13s %12s %9s %14s\n", name,
-        gp_size_format(stats->requested_bytes.peak, used), gp_size_format(stats->reserved_bytes.peak, held),
-        gp_size_format(stats->reserved_bytes.current, now), hits, gp_number_count(stats->num_ooms, ooms));
+        KNOWN(requested_bytes) ? gp_size_format(stats->requested_bytes.peak, used) : "-",
+        KNOWN(reserved_bytes) ? gp_size_format(stats->reserved_bytes.peak, held) : "-",
+        gp_size_format(stats->reserved_bytes.current, now), hits,
+        KNOWN(num_ooms) ? gp_number_count(stats->num_ooms, ooms) : "-");
   }
 }
 

@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "pool/util/size.h"
+#include "tools/model/known_stats.h"
 #include "tools/model/saturated.h"
 #include "tools/report/component_report.h"
 #include "tools/report/report.h"
@@ -198,6 +199,8 @@ static void print_findings(const gp_findings_t *findings, gp_output_t *output)
  * the device and is not the end. */
 typedef struct table {
   gp_output_t *output;
+  const gp_snapshot_t *snapshot;
+  const gp_snapshot_device_t *device;
   bool has_then;
 } table_t;
 
@@ -216,18 +219,20 @@ static void print_gauge(const table_t *table, const char *label, const gp_gauge_
 {
   char current[GP_NUMBER_BYTES], peak[GP_NUMBER_BYTES], total[GP_NUMBER_BYTES], text[GP_NUMBER_BYTES];
   char *(*format)(uint64_t, char *) = is_count ? gp_number_count : gp_size_format;
-  if (!always && !gauge->peak)
+  size_t stat = (size_t)((const char *)gauge - (const char *)&table->device->stats);
+  gp_known_t known = gp_stats_known(table->snapshot, table->device, stat);
+  if (known == GP_KNOWN_NOT || (!always && !gauge->peak))
     return;
   print_row(table, label, then ? format(*then, text) : "-",
-      (const char *[]){
-          format(gauge->current, current), format(gauge->peak, peak), format(gauge->allocated, total)});
+      (const char *[]){format(gauge->current, current), known == GP_KNOWN ? format(gauge->peak, peak) : "-",
+          known == GP_KNOWN ? format(gauge->allocated, total) : "-"});
 }
 
-static void print_gauges(const gp_summary_device_t *device, gp_output_t *output)
+static void print_gauges(const gp_summary_t *summary, const gp_summary_device_t *device, gp_output_t *output)
 {
   const gp_stats_t *stats = &device->device->stats;
   const gp_memory_t *then = &device->then;
-  const table_t table = {output, device->has_then};
+  const table_t table = {output, summary->snapshot, device->device, device->has_then};
   uint64_t active = gp_add_saturated(then->allocated, then->deferred);
   uint64_t cached = gp_subtract_saturated(then->reserved, active);
 
@@ -262,10 +267,10 @@ static void cell(cells_t *cells, const char *label, const char *value)
     fputc('\n', cells->output->stream);
 }
 
-static void cell_count(cells_t *cells, const char *label, uint64_t count)
+static void cell_count(cells_t *cells, const char *label, gp_known_t known, uint64_t count)
 {
   char text[GP_NUMBER_BYTES];
-  cell(cells, label, gp_number_count(count, text));
+  cell(cells, label, known == GP_KNOWN ? gp_number_count(count, text) : "-");
 }
 
 static void cell_ratio(cells_t *cells, const char *label, double ratio, bool is_known)
@@ -275,11 +280,12 @@ static void cell_ratio(cells_t *cells, const char *label, double ratio, bool is_
 }
 
 /* For allocations older than the events, only the library's own snapshots tell whether they were hits. */
-static void print_older(const gp_stats_t *stats, gp_output_t *output)
+static void print_older(const gp_snapshot_device_t *device, gp_output_t *output)
 {
+  const gp_stats_t *stats = &device->stats;
   uint64_t known = gp_add_saturated(stats->cache_hits, stats->cache_misses);
   char count[GP_NUMBER_BYTES], text[160];
-  if (stats->allocation.allocated <= known)
+  if (stats->allocation.allocated <= known || device->lacks_history)
     return;
   if (known)
     snprintf(text, sizeof(text), "Of %s it is not known whether they were hits or misses.",
@@ -312,27 +318,32 @@ static void print_fragmentation(cells_t *cells, const gp_summary_device_t *devic
     cell_ratio(cells, "fragmentation", device->device->fragmentation, device->idle_count > 0);
 }
 
-static void print_counters(const gp_summary_device_t *device, gp_output_t *output)
+#define KNOWN(stat)                gp_stats_known(summary->snapshot, device->device, offsetof(gp_stats_t, stat))
+#define COUNT(label, stat, member) cell_count(&cells, label, KNOWN(stat), stats->member)
+
+static void print_counters(
+    const gp_summary_t *summary, const gp_summary_device_t *device, gp_output_t *output)
 {
   const gp_stats_t *stats = &device->device->stats;
   cells_t cells = {output, 0};
   fputc('\n', output->stream);
-  cell_count(&cells, "allocations", stats->allocation.allocated);
-  cell_count(&cells, "hits", stats->cache_hits);
-  cell_count(&cells, "driver allocs", stats->driver_allocs);
-  cell_count(&cells, "frees", stats->allocation.freed);
-  cell_count(&cells, "misses", stats->cache_misses);
-  cell_count(&cells, "driver frees", stats->driver_frees);
-  cell_count(&cells, "out of memory", stats->num_ooms);
-  cell_ratio(&cells, "hit rate", device->device->cache_hit_rate, stats->cache_hits + stats->cache_misses > 0);
-  cell_count(&cells, "fences", stats->fences);
-  cell_count(&cells, "retries", stats->num_alloc_retries);
+  COUNT("allocations", allocation, allocation.allocated);
+  COUNT("hits", cache_hits, cache_hits);
+  COUNT("driver allocs", driver_allocs, driver_allocs);
+  COUNT("frees", allocation, allocation.freed);
+  COUNT("misses", cache_misses, cache_misses);
+  COUNT("driver frees", driver_frees, driver_frees);
+  COUNT("out of memory", num_ooms, num_ooms);
+  cell_ratio(&cells, "hit rate", device->device->cache_hit_rate,
+      stats->cache_hits + stats->cache_misses > 0 && KNOWN(cache_hits) == GP_KNOWN);
+  COUNT("fences", fences, fences);
+  COUNT("retries", num_alloc_retries, num_alloc_retries);
   print_efficiency(&cells, device);
-  cell_count(&cells, "host waits", stats->host_waits);
+  COUNT("host waits", host_waits, host_waits);
   print_fragmentation(&cells, device);
   if (cells.column)
     fputc('\n', output->stream);
-  print_older(stats, output);
+  print_older(device->device, output);
 }
 
 /* Sizes that print alike also get their bytes. */
@@ -409,8 +420,8 @@ static void print_device(const gp_summary_t *summary, const gp_summary_device_t 
         when);
     gp_output_wrap(output->stream, "  ", "  ", sentence);
   }
-  print_gauges(device, output);
-  print_counters(device, output);
+  print_gauges(summary, device, output);
+  print_counters(summary, device, output);
   print_use(device->device, output);
   if (device->idle_count) {
     char count[GP_NUMBER_BYTES], bytes[GP_SIZE_TEXT_BYTES];

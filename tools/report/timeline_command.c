@@ -188,7 +188,7 @@ static void print_moment(const view_t *view, const gp_timeline_device_t *device,
       &held_bytes, &reserved_bytes);
   gp_moments_describe(view->moments, view->lifetimes, when, sizeof(when));
   int used = snprintf(text, sizeof(text), "%s held %s", gp_size_format(held_bytes, held), when);
-  if (!view->timeline->is_selected)
+  if (!view->timeline->is_selected && device->knows_reserved)
     snprintf(text + used, sizeof(text) - (size_t)used, "; %s from the driver",
         gp_size_format(reserved_bytes, reserved));
   gp_output_wrap(output->stream, "  ", "  ", text);
@@ -207,9 +207,12 @@ static int print_device(
       gp_output_style(output, GP_STYLE_PLAIN));
   int used = snprintf(text, sizeof(text), "%s held at most, at %s", gp_size_format(device->held_peak, held),
       gp_snapshot_moment(view->input->snapshot, device->held_peak_ns, when));
-  if (!timeline->is_selected)
+  if (!timeline->is_selected && device->knows_reserved)
     snprintf(text + used, sizeof(text) - (size_t)used, "; %s from the driver at most",
         gp_size_format(device->reserved_peak, held));
+  else if (!timeline->is_selected)
+    snprintf(text + used, sizeof(text) - (size_t)used,
+        "; what was from the driver is not known, since recorded events are missing");
   gp_output_wrap(output->stream, "  ", "  ", text);
   print_moment(view, device, output);
   if (!gp_canvas_init(&canvas, columns, height))
@@ -281,7 +284,7 @@ static void add_device_moment(cJSON *item, const view_t *view, const gp_timeline
       view->timeline, view->lifetimes, view->input->filter, view->moments, device->device, &held, &reserved);
   cJSON *at = cJSON_AddObjectToObject(item, "at");
   gp_json_add_uint(at, "held", held);
-  gp_json_add_uint(at, "reserved", reserved);
+  gp_json_add_uint_or_null(at, "reserved", device->knows_reserved, reserved);
 }
 
 static void add_device(cJSON *list, const view_t *view, const gp_timeline_device_t *device)
@@ -291,7 +294,7 @@ static void add_device(cJSON *list, const view_t *view, const gp_timeline_device
   gp_json_add_int(item, "device", device->device);
   gp_json_add_uint(item, "held_peak", device->held_peak);
   gp_json_add_uint(item, "held_peak_ns", device->held_peak_ns);
-  gp_json_add_uint(item, "reserved_peak", device->reserved_peak);
+  gp_json_add_uint_or_null(item, "reserved_peak", device->knows_reserved, device->reserved_peak);
   add_device_moment(item, view, device);
   cJSON *points = cJSON_AddArrayToObject(item, "points");
   for (size_t i = 0; i < timeline->point_count; i++) {
@@ -301,8 +304,8 @@ static void add_device(cJSON *list, const view_t *view, const gp_timeline_device
     gp_json_add_uint(at, "held_least", point->held_least);
     gp_json_add_uint(at, "held_most", point->held_most);
     gp_json_add_uint(at, "held_end", point->held_end);
-    gp_json_add_uint(at, "reserved_most", point->reserved_most);
-    gp_json_add_uint(at, "reserved_end", point->reserved_end);
+    gp_json_add_uint_or_null(at, "reserved_most", device->knows_reserved, point->reserved_most);
+    gp_json_add_uint_or_null(at, "reserved_end", device->knows_reserved, point->reserved_end);
     cJSON_AddItemToArray(points, at);
   }
   cJSON *list_of_marks = cJSON_AddArrayToObject(item, "marks");

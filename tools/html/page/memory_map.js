@@ -92,7 +92,8 @@ export function shownDevice(context) {
   let best = recording.devices[0] || 0;
   let most = -1;
   for (const each of recording.summary.devices) {
-    const peak = each.stats.reserved_bytes.peak + each.stats.passthrough_bytes.peak;
+    const {reserved_bytes: reserved, passthrough_bytes: passthrough} = each.stats;
+    const peak = (reserved.peak ?? reserved.current) + passthrough.peak;
     if (peak > most) {
       most = peak;
       best = each.device;

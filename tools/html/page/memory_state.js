@@ -50,6 +50,7 @@ export function stateAt(recording, device, moment) {
     there.push(i);
   }
   there.sort((a, b) => lives.address[a] - lives.address[b]);
+  joinPieces(recording, state, there);
   fill(recording, state, there, moment);
   state.blocker = findBlocker(recording, state);
   return state;
@@ -71,6 +72,29 @@ function findBlocker(recording, state) {
           blocker = beside.life;
     });
   return blocker;
+}
+
+/**
+ * Mapped memory has a segment for each piece: joins neighbours that one block spans, or that are expandable.
+ * @param {Recording} recording @param {MemoryState} state @param {number[]} there lives by address
+ */
+function joinPieces(recording, state, there) {
+  const {lives, segments: {expandable}} = recording;
+  const joined = /** @type {SegmentState[]} */ ([]);
+  let next = 0;
+  let reach = 0; /* end of the blocks so far */
+  for (const piece of state.segments) {
+    for (; next < there.length && lives.address[there[next]] < piece.address; next++)
+      reach = lives.address[there[next]] + lives.rounded[there[next]];
+    const before = joined[joined.length - 1];
+    const isSame = before && before.address + before.size === piece.address &&
+      (reach > piece.address || (expandable[before.segment] && expandable[piece.segment]));
+    if (isSame)
+      before.size += piece.size;
+    else
+      joined.push(piece);
+  }
+  state.segments = joined;
 }
 
 /** @param {Recording} recording @param {MemoryState} state @param {number[]} there lives by address @param {number} moment */

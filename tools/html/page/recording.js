@@ -40,7 +40,7 @@ const FRAME_NEVER = 2; /* frames from this part on own no memory */
  * @typedef {{name: string, text: string, file: string, line: number}} Owner
  * @typedef {{moment: number, kind: string, device: number, size: number, detail: string}} Mark
  * @typedef {{function: string, file: string, line: number, module: string, isPython: boolean, isFolded: boolean}} Frame
- * @typedef {{count: number, device: Uint8Array, address: Float64Array, size: Float64Array, begin: Uint32Array, end: Uint32Array}} Segments
+ * @typedef {{count: number, device: Uint8Array, address: Float64Array, size: Float64Array, begin: Uint32Array, end: Uint32Array, expandable: Uint8Array}} Segments
  */
 
 /** Without stacks so many sizes are owners of their own; the others share one. */
@@ -76,7 +76,7 @@ export class Recording {
     this.segments = {
       count: column('segment.begin').length,
       device: column('segment.device'), address: column('segment.address'), size: column('segment.size'),
-      begin: column('segment.begin'), end: column('segment.end'),
+      begin: column('segment.begin'), end: column('segment.end'), expandable: column('segment.expandable'),
     };
     this.stackFirst = /** @type {Uint32Array} */ (column('stack.first'));
     this.stackFrames = /** @type {Uint32Array} */ (column('stack.frames'));
@@ -103,6 +103,17 @@ export class Recording {
   /** @returns {string} text after a figure that only covers allocations in the page; "" if it has all */
   leftOutText() {
     return this.leftOut.count ? `, without ${formatCount(this.leftOut.count)} small ones that are not in this page` : '';
+  }
+
+  /**
+   * False: what the driver had supplied then is not known.
+   * @param {number} device -1: all
+   * @param {number} moment
+   * @returns {boolean}
+   */
+  knowsReserved(device, moment) {
+    return moment === this.end || !this.summary.devices.some((/** @type {any} */ each) =>
+      (device < 0 || each.device === device) && each.stats.reserved_bytes.peak === null);
   }
 
   /** @returns {Mark[]} */

@@ -222,7 +222,8 @@ static void number_events(gp_import_t *import)
 {
   size_t count = import->snapshot->events.count;
   import->snapshot->times_are_numbers = true;
-  gp_snapshot_note_usual(import->snapshot, "the events have no times");
+  if (count > 1)
+    gp_snapshot_note_usual(import->snapshot, "the events have no times");
   for (size_t i = 0; i < count; i++)
     import->columns[GP_COLUMN_TIME_NS][i] = (int64_t)i;
 }

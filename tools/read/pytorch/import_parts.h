@@ -114,6 +114,11 @@ bool gp_import_stacks_end(gp_import_t *import);
 /* Copies a text that should be UTF-8 without control bytes; other bytes become '?'. NULL: an error. */
 char *gp_import_copy(gp_import_t *import, const gp_value_t *text);
 
+/* import_extents.c: replays what the driver supplied of a device with expandable segments. Adds to the
+ * snapshot's extents, and computes has_extents, lacks_reserved and the statistics of segments. The blocks of
+ * events have their rounded sizes. */
+bool gp_import_extents(gp_import_t *import, gp_snapshot_device_t *device);
+
 /* import_replay.c: computes what PyTorch leaves out by replaying the events: block numbers, hits, rounded
  * sizes, lifetimes, and each device's statistics. All columns exist. False is an error of the document. */
 bool gp_import_replay(gp_import_t *import);

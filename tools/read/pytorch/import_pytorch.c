@@ -125,6 +125,7 @@ static bool end(gp_import_t *import, const gp_import_top_t *top)
   const gp_import_place_t place = {import, &top->own, "gpupool"};
   uint64_t start_us = 0;
 
+  snapshot->lacks_counters = true;
   gp_snapshot_find_kinds(&snapshot->events);
   if (!gp_import_number(&place, "start_time_us", GP_IMPORT_NUMBER_MOST, false, &start_us) ||
       !gp_import_number(&place, "dropped_events", GP_IMPORT_NUMBER_MOST, false, &snapshot->dropped_events) ||

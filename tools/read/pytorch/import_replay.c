@@ -38,6 +38,12 @@ static gp_event_kind_t kind_of(const replay_t *replay, size_t i)
   return (gp_event_kind_t)replay->events->kinds[*at(replay, GP_COLUMN_ACTION, i)];
 }
 
+/* The driver supplied memory. */
+static bool is_supply(gp_event_kind_t kind)
+{
+  return kind == GP_EVENT_SEGMENT_ALLOC || kind == GP_EVENT_SEGMENT_MAP;
+}
+
 /* said: the rounded size that gpupool's export wrote; 0: PyTorch, which writes none. */
 static uint64_t rounded(uint64_t size, uint64_t said)
 {
@@ -120,15 +126,14 @@ static bool number_blocks(replay_t *replay)
     int64_t *block = at(replay, GP_COLUMN_BLOCK, i);
     int64_t time_ns = *at(replay, GP_COLUMN_TIME_NS, i);
     int device = (int)*at(replay, GP_COLUMN_DEVICE, i);
+    bool is_miss = came_from_driver[device]; /* memory for a block comes directly before it */
+    came_from_driver[device] = is_supply(kind_of(replay, i));
     switch (kind_of(replay, i)) {
-    case GP_EVENT_SEGMENT_ALLOC:
-    case GP_EVENT_SEGMENT_MAP: came_from_driver[device] = true; break;
     case GP_EVENT_ALLOC:
       *block = (int64_t)replay->count + 1 - *block;
       gp_assert_internal(*block > 0 && (uint64_t)*block <= replay->count);
       replay->alloc_ns[*block] = (uint64_t)time_ns + 1;
-      *at(replay, GP_COLUMN_HIT, i) = !came_from_driver[device];
-      came_from_driver[device] = false;
+      *at(replay, GP_COLUMN_HIT, i) = !is_miss;
       break;
     case GP_EVENT_FREE_REQUESTED:
     case GP_EVENT_FREE_COMPLETED:
@@ -152,7 +157,6 @@ typedef enum gauge {
   REQUESTED,
   RESERVED,
   ACTIVE,
-  CACHED,
   DEFERRED,
   GAUGE_COUNT,
 } gauge_t;
@@ -163,26 +167,9 @@ typedef struct change {
   uint64_t amount;
 } change_t;
 
-#define CHANGES_MOST 5
+#define CHANGES_MOST 4
 
-/* Bytes that the driver supplied for event i, just before it. */
-static uint64_t driver_bytes(const replay_t *replay, size_t i)
-{
-  int64_t device = *at(replay, GP_COLUMN_DEVICE, i);
-  uint64_t bytes = 0;
-  while (i-- > 0) {
-    gp_event_kind_t kind = kind_of(replay, i);
-    if (*at(replay, GP_COLUMN_DEVICE, i) != device)
-      continue;
-    if (kind != GP_EVENT_SEGMENT_ALLOC && kind != GP_EVENT_SEGMENT_MAP)
-      break;
-    bytes += (uint64_t)*at(replay, GP_COLUMN_SIZE, i);
-  }
-  return bytes;
-}
-
-/* Fills in the changes that an event makes, and returns their number. Memory from the driver becomes cached
- * only as far as it exceeds the block that it was for. */
+/* Fills in the changes that an event makes, and returns their number. */
 static size_t changes_of(const replay_t *replay, size_t i, change_t *changes)
 {
   uint64_t size = (uint64_t)*at(replay, GP_COLUMN_SIZE, i);
@@ -193,13 +180,7 @@ static size_t changes_of(const replay_t *replay, size_t i, change_t *changes)
     changes[1] = (change_t){ALLOCATED, false, round};
     changes[2] = (change_t){REQUESTED, false, size};
     changes[3] = (change_t){ACTIVE, false, round};
-    changes[4] = (change_t){CACHED, true, round};
-    if (!*at(replay, GP_COLUMN_HIT, i)) {
-      uint64_t came = driver_bytes(replay, i);
-      changes[4] =
-          came > round ? (change_t){CACHED, false, came - round} : (change_t){CACHED, true, round - came};
-    }
-    return 5;
+    return 4;
   case GP_EVENT_FREE_REQUESTED:
     changes[0] = (change_t){ALLOCATION, true, 1};
     changes[1] = (change_t){ALLOCATED, true, round};
@@ -209,8 +190,7 @@ static size_t changes_of(const replay_t *replay, size_t i, change_t *changes)
   case GP_EVENT_FREE_COMPLETED:
     changes[0] = (change_t){ACTIVE, true, round};
     changes[1] = (change_t){DEFERRED, true, round};
-    changes[2] = (change_t){CACHED, false, round};
-    return 3;
+    return 2;
   case GP_EVENT_SEGMENT_ALLOC:
   case GP_EVENT_SEGMENT_MAP:
     changes[0] = (change_t){SEGMENT, false, 1};
@@ -220,8 +200,7 @@ static size_t changes_of(const replay_t *replay, size_t i, change_t *changes)
   case GP_EVENT_SEGMENT_UNMAP:
     changes[0] = (change_t){SEGMENT, true, 1};
     changes[1] = (change_t){RESERVED, true, size};
-    changes[2] = (change_t){CACHED, true, size};
-    return 3;
+    return 2;
   default: return 0;
   }
 }
@@ -236,7 +215,6 @@ static gp_gauge_t *gauge_of(gp_snapshot_device_t *device, gauge_t gauge)
   case REQUESTED: return &stats->requested_bytes;
   case RESERVED: return &stats->reserved_bytes;
   case ACTIVE: return &stats->active_bytes;
-  case CACHED: return &stats->cached_bytes;
   case DEFERRED:
   case GAUGE_COUNT: break;
   }
@@ -318,16 +296,35 @@ static void begin_gauges(replay_t *replay, gp_snapshot_device_t *device, uint64_
     gauge->freed = gauge->allocated - gauge->current;
     ret_values[k] = begin;
   }
+  uint64_t reserved = device->stats.reserved_bytes.current;
+  device->lacks_reserved |= reserved + down[RESERVED] < up[RESERVED];
 }
 
-/* Applies the device's events to the values, and records the peak of each gauge. */
+/* What is reserved and not active is cached. *last: what was, and will be. */
+static void note_cached(gp_snapshot_device_t *device, const uint64_t *values, uint64_t *last)
+{
+  gp_gauge_t *gauge = &device->stats.cached_bytes;
+  uint64_t cached = values[RESERVED] > values[ACTIVE] ? values[RESERVED] - values[ACTIVE] : 0;
+  device->lacks_reserved |= values[ACTIVE] > values[RESERVED];
+  gauge->allocated += cached > *last ? cached - *last : 0;
+  gauge->peak = cached > gauge->peak ? cached : gauge->peak;
+  *last = cached;
+}
+
+/* Applies the device's events to the values, and records the peak of each gauge. Memory from the driver is
+ * cached only as far as it exceeds the block that follows, which it was for. */
 static void find_peaks(replay_t *replay, gp_snapshot_device_t *device, uint64_t *values)
 {
   change_t changes[CHANGES_MOST];
+  uint64_t cached = 0;
 
+  note_cached(device, values, &cached);
   for (size_t i = 0; i < replay->events->count; i++) {
+    gp_event_kind_t kind = kind_of(replay, i);
     if (*at(replay, GP_COLUMN_DEVICE, i) != device->device)
       continue;
+    if (kind != GP_EVENT_ALLOC && !is_supply(kind))
+      note_cached(device, values, &cached);
     for (size_t k = changes_of(replay, i, changes); k-- > 0;) {
       uint64_t *value = &values[changes[k].gauge], amount = changes[k].amount;
       if (changes[k].is_down)
@@ -339,32 +336,61 @@ static void find_peaks(replay_t *replay, gp_snapshot_device_t *device, uint64_t 
       gp_gauge_t *gauge = gauge_of(device, k);
       gauge->peak = values[k] > gauge->peak ? values[k] : gauge->peak;
     }
+    if (!is_supply(kind))
+      note_cached(device, values, &cached);
   }
+  note_cached(device, values, &cached);
+  gp_gauge_t *gauge = &device->stats.cached_bytes;
+  gauge->peak = gauge->current > gauge->peak ? gauge->current : gauge->peak;
+  gauge->allocated = gauge->current > gauge->allocated ? gauge->current : gauge->allocated;
+  gauge->freed = gauge->allocated - gauge->current;
 }
 
-static void sum_device(replay_t *replay, gp_snapshot_device_t *device)
+/* True if segments of the device grew or shrank. */
+static bool has_parts(const replay_t *replay, int device)
+{
+  for (size_t i = 0; i < replay->events->count; i++) {
+    gp_event_kind_t kind = kind_of(replay, i);
+    if ((kind == GP_EVENT_SEGMENT_MAP || kind == GP_EVENT_SEGMENT_UNMAP) &&
+        *at(replay, GP_COLUMN_DEVICE, i) == device)
+      return true;
+  }
+  return false;
+}
+
+static bool sum_device(replay_t *replay, gp_snapshot_device_t *device)
 {
   gp_snapshot_t *snapshot = replay->import->snapshot;
   uint64_t values[GAUGE_COUNT];
 
   add_segments(snapshot, device);
   begin_gauges(replay, device, values);
-  uint64_t live_before = values[ALLOCATION];
+  uint64_t live_before = values[ALLOCATION], events = 0;
   char count[GP_NUMBER_BYTES];
   find_peaks(replay, device, values);
   for (size_t i = 0; i < replay->events->count; i++) {
-    if (*at(replay, GP_COLUMN_DEVICE, i) == device->device)
-      count_calls(replay, i, &device->stats);
+    if (*at(replay, GP_COLUMN_DEVICE, i) != device->device)
+      continue;
+    count_calls(replay, i, &device->stats);
+    events++;
   }
+  device->lacks_history = events <= 1; /* PyTorch keeps the last one where it records none */
   /* The driver also supplied the segments that are older than the events. */
   device->stats.driver_allocs = device->stats.segment.allocated;
   device->stats.driver_frees = device->stats.segment.freed;
   uint64_t asked = device->stats.cache_hits + device->stats.cache_misses;
   device->cache_hit_rate = asked ? (double)device->stats.cache_hits / (double)asked : 0;
-  if (live_before && replay->events->count)
+  if (live_before && !device->lacks_history)
     gp_snapshot_note_usual(snapshot,
         "device %d: %s %s allocated before the first event: recording began later, or older events were overwritten",
         device->device, gp_number_plural(live_before, "block", count), live_before == 1 ? "was" : "were");
+  if (has_parts(replay, device->device) && !gp_import_extents(replay->import, device))
+    return false;
+  if (device->lacks_reserved)
+    gp_snapshot_note_usual(snapshot,
+        "device %d: the events do not lead to the segments of the end, since some are missing: what was reserved and cached before is not known",
+        device->device);
+  return true;
 }
 
 bool gp_import_replay(gp_import_t *import)
@@ -378,8 +404,14 @@ bool gp_import_replay(gp_import_t *import)
   for (size_t i = replay.events->count; i-- > 0 && good;)
     good = undo(&replay, i, final_count);
   good = good && number_blocks(&replay);
-  for (size_t i = 0; i < snapshot->device_count && good; i++)
-    sum_device(&replay, &snapshot->devices[i]);
+  bool has_history = false;
+  for (size_t i = 0; i < snapshot->device_count && good; i++) {
+    good = sum_device(&replay, &snapshot->devices[i]);
+    has_history |= !snapshot->devices[i].lacks_history;
+  }
+  if (good && !has_history && snapshot->device_count)
+    gp_snapshot_note_usual(
+        snapshot, "no history was recorded, only what was there at the end: peaks and totals are not known");
   for (int device = 0; device < GP_SNAPSHOT_DEVICES; device++)
     gp_block_map_fini(&replay.blocks[device]);
   free(replay.final_blocks);

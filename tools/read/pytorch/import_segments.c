@@ -55,11 +55,13 @@ static bool read_segment(gp_import_place_t *place, const gp_value_t *value, size
   gp_import_t *import = place->import;
   gp_snapshot_t *snapshot = import->snapshot;
   gp_snapshot_segment_t *segment = &snapshot->segments[snapshot->segment_count];
+  const gp_value_t *is_expandable = gp_value_member(value, "is_expandable");
   const gp_container_t *blocks;
   uint64_t device = 0;
 
   place->dict = value;
-  *segment = (gp_snapshot_segment_t){.first_block = snapshot->block_count};
+  *segment = (gp_snapshot_segment_t){.first_block = snapshot->block_count,
+      .is_expandable = is_expandable && is_expandable->kind == GP_VALUE_BOOL && is_expandable->integer};
   if (!gp_import_number(place, "device", GP_SNAPSHOT_DEVICES - 1, true, &device) ||
       !gp_import_number(place, "address", INT64_MAX, true, &segment->address) ||
       !gp_import_number(place, "total_size", GP_IMPORT_NUMBER_MOST, true, &segment->size) ||

@@ -55,7 +55,8 @@ export const curveView = {
       top = Math.max(1, series.reserved.most(0, end), series.allocated.most(0, end), series.forwarded.most(0, end)) * 1.06;
       drawTicks(plot, axis, bottom, styleColor('--grid'), styleColor('--muted'));
       for (const line of LINES)
-        drawLine(series, line, edges, bottom);
+        if (line.name !== 'reserved' || context.recording().knowsReserved(selection.state.device, 0))
+          drawLine(series, line, edges, bottom);
       drawMarks(axis, bottom);
       const from = axis.x(selection.state.from);
       const to = axis.x(selection.state.to);
@@ -210,7 +211,7 @@ export const curveView = {
       legend.replaceChildren(
         ...LINES.map(line => element('span', {class: 'key'},
           element('i', {class: `${line.isFilled ? 'fill' : 'line'} ${line.name}`}),
-          `${line.label} ${formatBytes(series[line.name].values[state.at])}`)),
+          `${line.label} ${line.name === 'reserved' && !recording.knowsReserved(state.device, state.at) ? 'not known' : formatBytes(series[line.name].values[state.at])}`)),
         element('span', {class: 'spacer'}),
         element('span', {class: 'moment', title: 'The moment whose figures these are'}, `at ${recording.momentText(state.at)}`),
         element('button', {

@@ -74,14 +74,15 @@ export const findingsView = {
     /** @param {any} device */
     function deviceTable(device) {
       const {stats} = device;
-      /** @param {number} bytes */
-      const cell = bytes => element('td', {class: 'number', 'data-value': bytes}, formatBytes(bytes));
+      /** @param {number | null} bytes */
+      const cell = bytes => element('td', {class: 'number', 'data-value': bytes === null ? '' : bytes}, bytes === null ? '-' : formatBytes(bytes));
+      const count = (/** @type {number | null} */ number) => number === null ? '-' : formatCount(number);
       const rows = ROWS.map(([name, label]) => element('tr', {'data-name': name}, element('th', {scope: 'row'}, label),
         cell(stats[name].current), cell(stats[name].peak), cell(stats[name].allocated)));
       const counts = [
-        ['allocations', formatCount(stats.allocation.allocated)], ['hits', formatCount(stats.cache_hits)],
-        ['hit rate', formatPercent(stats.cache_hit_rate || 0)], ['driver allocations', formatCount(stats.driver_allocs)],
-        ['driver frees', formatCount(stats.driver_frees)], ['out of memory', formatCount(stats.num_ooms)],
+        ['allocations', count(stats.allocation.allocated)], ['hits', count(stats.cache_hits)],
+        ['hit rate', stats.cache_hits === null ? '-' : formatPercent(stats.cache_hit_rate || 0)],
+        ['driver allocations', count(stats.driver_allocs)], ['driver frees', count(stats.driver_frees)], ['out of memory', count(stats.num_ooms)],
         ['live blocks', formatCount(device.live.count)], ['largest idle', formatBytes(device.largest_idle)],
       ];
       return element('section', {class: 'device', 'data-device': device.device},

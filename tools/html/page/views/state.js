@@ -106,12 +106,14 @@ export const stateView = {
       /** @param {string} name @param {number | string} value @param {string} [kind] */
       const figure = (name, value, kind = '') => element('div', {class: `figure ${kind}`},
         element('b', {}, typeof value === 'number' ? formatBytes(value) : value), element('span', {}, name));
+      const isKnown = context.recording().knowsReserved(shownDevice(context), selection.state.at);
+      const ofSegments = (/** @type {number} */ bytes) => isKnown ? bytes : 'not known';
       replace(figures,
-        figure('reserved, in ' + formatPlural(now.segments.length, 'segment'), now.reserved),
+        figure(isKnown ? 'reserved, in ' + formatPlural(now.segments.length, 'segment') : 'reserved', ofSegments(now.reserved)),
         figure('allocated, in ' + formatPlural(now.heldCount, 'block'), now.allocated),
         figure('freed, still in use', now.pending),
-        figure('idle', now.idle),
-        figure('largest idle piece', now.largestIdle),
+        figure('idle', ofSegments(now.idle)),
+        figure('largest idle piece', ofSegments(now.largestIdle)),
         now.blocker >= 0 && element('button', {
           class: 'small blocker', title: 'The smaller of the two blocks beside the largest idle piece: freed, it would make it larger',
           onclick: () => selection.set({life: now.blocker}),

@@ -1,0 +1,267 @@
+#!/usr/bin/env python3
+"""Random histories of PyTorch's expandable segments: every figure of then, against an allocator that knows the truth.
+
+    test_expandable.py GPUPOOL PRELOAD_STUB [TEST ...]
+
+The allocator keeps which chunks are mapped and which blocks are there, and notes the figures after each event. The tool has
+only what PyTorch would have written: the events, or the last of them, and the segments of the end.
+"""
+
+import json
+import os
+import pickle
+import random
+import sys
+import unittest
+
+import cli
+from cli import MIB
+from test_import import entry, frame
+
+START = 1700000000000000
+CHUNK, CHUNKS = 2 * MIB, 40
+BASES = [1 << 40, 1 << 41]  # two expandable segments: one for each stream, say
+ALONE = 1 << 42  # where segments of their own are
+SUPPLIES, RETURNS = ("segment_map", "segment_alloc"), ("segment_unmap", "segment_free")
+LEAD_TO_BLOCK = ["alloc"], *[[action] for action in SUPPLIES]
+CASES = 8 if os.environ.get("GP_QUICK") else 40
+
+
+def rounded(size):
+    return -(-size // 512) * 512
+
+
+def runs(numbers):
+    """[first, end) of each run of consecutive ones."""
+    found = []
+    for number in sorted(numbers):
+        if found and found[-1][1] == number:
+            found[-1][1] += 1
+        else:
+            found.append([number, number + 1])
+    return found
+
+
+class Allocator:
+    def __init__(self, seed):
+        self.random = random.Random(seed)
+        self.mapped = {base: set() for base in BASES}
+        self.alone = {}  # address: size
+        self.blocks = {}  # address: (asked, is pending)
+        self.trace = []
+        self.truth = [self.figures()]
+
+    def ranges(self):
+        """Every segment: address and size."""
+        whole = [(base + first * CHUNK, (end - first) * CHUNK) for base in BASES for first, end in runs(self.mapped[base])]
+        return sorted(whole + list(self.alone.items()))
+
+    def holes(self, address, size):
+        inside = sorted((at, rounded(asked)) for at, (asked, _) in self.blocks.items() if address <= at < address + size)
+        for at, length in inside + [(address + size, 0)]:
+            if at > address:
+                yield address, at - address
+            address = at + length
+
+    def figures(self):
+        ranges = self.ranges()
+        held = [asked for asked, is_pending in self.blocks.values() if not is_pending]
+        return {"requested": sum(held), "allocated": sum(map(rounded, held)), "count": len(held),
+                "deferred": sum(rounded(asked) for asked, is_pending in self.blocks.values() if is_pending),
+                "reserved": sum(size for _, size in ranges), "segment_count": len(ranges),
+                "largest_hole": max((length for one in ranges for _, length in self.holes(*one)), default=0)}
+
+    def event(self, action, address, size):
+        self.trace.append(entry(action, address, size, START + len(self.trace), [frame("step", 3), frame("main", 9)]))
+        self.truth.append(self.figures())
+
+    def alloc(self):
+        size = self.random.choice((1000, 300000, MIB, 3 * MIB, 5 * MIB + 512, 11 * MIB))
+        if self.random.random() < 0.1:
+            address = ALONE + self.random.randrange(64) * 64 * MIB
+            if address in self.alone:
+                return
+            self.alone[address] = -(-size // CHUNK) * CHUNK
+            self.event("segment_alloc", address, self.alone[address])
+        else:
+            base = self.random.choice(BASES)
+            room = [(at, length) for at, length in self.holes(base, CHUNKS * CHUNK) if length >= rounded(size)]
+            if not room:
+                return
+            address = self.random.choice(room)[0]
+            needed = set(range((address - base) // CHUNK, (address + rounded(size) - base - 1) // CHUNK + 1))
+            for first, end in runs(needed - self.mapped[base]):
+                self.mapped[base].update(range(first, end))
+                self.event("segment_map", base + first * CHUNK, (end - first) * CHUNK)
+        self.blocks[address] = size, False
+        self.event("alloc", address, size)
+
+    def map_in_vain(self):
+        """A request for which not all could be mapped."""
+        base = self.random.choice(BASES)
+        unmapped = sorted(set(range(CHUNKS)) - self.mapped[base])
+        if unmapped:
+            self.mapped[base].add(unmapped[0])
+            self.event("segment_map", base + unmapped[0] * CHUNK, CHUNK)
+
+    def free(self):
+        held = [address for address, (_, is_pending) in self.blocks.items() if not is_pending]
+        if held:
+            address = self.random.choice(held)
+            size, _ = self.blocks[address]
+            self.blocks[address] = size, True
+            self.event("free_requested", address, size)
+            if self.random.random() < 0.7:
+                self.complete(address)
+
+    def complete(self, address=None):
+        pending = [at for at, (_, is_pending) in self.blocks.items() if is_pending]
+        if pending:
+            address = address or self.random.choice(pending)
+            size, _ = self.blocks.pop(address)
+            self.event("free_completed", address, size)
+
+    def empty_cache(self):
+        for address, size in list(self.alone.items()):
+            if address not in self.blocks:
+                del self.alone[address]
+                self.event("segment_free", address, size)
+        for base in BASES:
+            idle = set(self.mapped[base])
+            for address, (asked, _) in self.blocks.items():
+                idle -= set(range((address - base) // CHUNK, (address + rounded(asked) - base - 1) // CHUNK + 1))
+            for first, end in runs(idle):
+                self.mapped[base] -= set(range(first, end))
+                self.event("segment_unmap", base + first * CHUNK, (end - first) * CHUNK)
+
+    def run(self, steps):
+        for _ in range(steps):
+            self.random.choices((self.alloc, self.free, self.complete, self.empty_cache, self.map_in_vain),
+                                (50, 37, 9, 3, 1))[0]()
+        return self
+
+    def snapshot(self, dropped=0):
+        segments = []
+        for address, size in self.ranges():
+            inside = [{"address": at, "size": rounded(asked), "requested_size": asked, "frames": [],
+                       "state": "active_pending_free" if is_pending else "active_allocated"}
+                      for at, (asked, is_pending) in self.blocks.items() if address <= at < address + size]
+            idle = [{"address": at, "size": length, "requested_size": 0, "state": "inactive", "frames": []}
+                    for at, length in self.holes(address, size)]
+            segments.append({"device": 0, "address": address, "total_size": size, "stream": 0, "segment_type": "large",
+                             "is_expandable": address < ALONE, "frames": [],
+                             "blocks": sorted(inside + idle, key=lambda block: block["address"])})
+        return {"segments": segments, "device_traces": [self.trace[dropped:]],
+                "allocator_settings": {"PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True", "expandable_segments": True}}
+
+
+def gauge(values):
+    """What the tool says of a figure that had these values, one after the other."""
+    ups = sum(max(0, b - a) for a, b in zip(values, values[1:]))
+    return cli.gauge(values[-1], max(values), values[0] + ups)
+
+
+class Expandable(cli.Case):
+    def facts(self, path, *arguments):
+        (facts,) = json.loads(self.run_tool("summary", "--json", path, *arguments).stdout)["snapshots"]
+        return facts["devices"][0]
+
+    def write_snapshot(self, snapshot):
+        path = self.path("work", "s.pickle")
+        with open(path, "wb") as file:
+            pickle.dump(snapshot, file, 2)
+        return path
+
+    def expect_statistics(self, stats, trace, truth):
+        actions = [event["action"] for event in trace]
+        for name, figure in (("requested_bytes", "requested"), ("allocated_bytes", "allocated"), ("allocation", "count"),
+                             ("reserved_bytes", "reserved"), ("deferred_bytes", "deferred"), ("segment", "segment_count")):
+            self.assertEqual(stats[name], gauge([at[figure] for at in truth]), name)
+        active = [at["allocated"] + at["deferred"] for at in truth]
+        self.assertEqual(stats["active_bytes"], gauge(active))
+        # What comes from the driver for a block was never idle.
+        self.assertEqual(stats["cached_bytes"], gauge([
+            at["reserved"] - active[i] for i, at in enumerate(truth)
+            if i == 0 or actions[i - 1] not in SUPPLIES or actions[i:i + 1] not in LEAD_TO_BLOCK]))
+        supplied = sum(action in SUPPLIES for action in actions)
+        misses = sum(one in SUPPLIES and next_one == "alloc" for one, next_one in zip(actions, actions[1:]))
+        self.assertEqual((stats["cache_hits"], stats["cache_misses"]), (actions.count("alloc") - misses, misses))
+        self.assertEqual((stats["driver_allocs"], stats["driver_frees"]),
+                         (truth[0]["segment_count"] + supplied, sum(action in RETURNS for action in actions)))
+        for name in ("num_alloc_retries", "fences", "host_waits"):
+            self.assertIsNone(stats[name])
+
+    def expect_moment(self, path, moment, truth):
+        then = self.facts(path, "--at", str(moment))["then"]
+        self.assertEqual({name: then[name] for name in truth}, truth)
+        at, = json.loads(self.run_tool("timeline", "--json", path, "--at", str(moment)).stdout)["snapshots"][0]["devices"]
+        self.assertEqual(at["at"], {"held": truth["allocated"], "reserved": truth["reserved"]})
+        devices = json.loads(self.run_tool("frag", "--json", path, "--at", str(moment)).stdout)["snapshots"][0]["devices"]
+        names = [("reserved", "reserved"), ("segment_count", "segment_count"), ("largest_idle", "largest_hole")]
+        self.assertEqual([[device[name] for name, _ in names] for device in devices],
+                         [[truth[name] for _, name in names]] if truth["reserved"] else [])
+
+    def test_every_figure_is_the_truth(self):
+        for seed in range(CASES):
+            with self.subTest(seed=seed):
+                program = Allocator(seed).run(150)
+                dropped = 0 if seed % 2 else program.random.randrange(len(program.trace) - 20)
+                while dropped and program.trace[dropped - 1]["action"] in SUPPLIES:
+                    dropped -= 1  # else the block that this was for counts as a hit
+                truth = program.truth[dropped:]
+                path = self.write_snapshot(program.snapshot(dropped))
+                device = self.facts(path)
+                self.expect_statistics(device["stats"], program.trace[dropped:], truth)
+                self.assertEqual(device["largest_idle"], truth[-1]["largest_hole"])
+                for moment in program.random.sample(range(len(truth) - 2), 2):
+                    self.expect_moment(path, moment, truth[moment + 1])
+
+    def test_an_export_has_it_all(self):
+        program = Allocator(4711).run(150)
+        path, out = self.write_snapshot(program.snapshot()), self.path("work", "out.pickle")
+        self.run_tool("export", path, "--to", "pytorch", "-o", out)
+        self.assertEqual({**self.facts(path), "use": None}, {**self.facts(out), "use": None})
+
+    def test_what_events_contradict_is_not_known(self):
+        """The events of the middle are missing: no curve, no figure, and a sentence."""
+        program = Allocator(0)
+        stack = [frame("step", 3)]
+        for action in ("segment_map", "segment_unmap", "segment_map"):
+            program.mapped[BASES[0]] = {0} if action == "segment_map" else set()
+            program.event(action, BASES[0], CHUNK)
+        program.blocks[BASES[0]] = MIB, False
+        program.event("alloc", BASES[0], MIB)
+        for missing, is_known in ((None, True), (1, False), (2, False)):
+            snapshot = program.snapshot()
+            snapshot["device_traces"] = [[event for i, event in enumerate(program.trace) if i != missing]]
+            path = self.write_snapshot(snapshot)
+            stats = self.facts(path)["stats"]
+            self.assertEqual(stats["reserved_bytes"]["current"], CHUNK)
+            self.assertEqual(stats["reserved_bytes"]["peak"], CHUNK if is_known else None)
+            self.assertEqual(stats["cache_misses"], 1 if is_known else None)
+            self.assertEqual(self.facts(path, "--at", "0")["then"]["reserved"], CHUNK if is_known else None)
+            text = self.run_tool("summary", path).stdout
+            self.assertEqual("was reserved and cached before is not known" in " ".join(text.split()), not is_known)
+            self.assertEqual("is not known" in self.run_tool("timeline", path, "--at", "0").stdout, not is_known)
+            self.assertEqual("its map then is not known" in self.run_tool("frag", path, "--at", "0").stdout, not is_known)
+        snapshot = program.snapshot()
+        snapshot["device_traces"][0].append(entry("alloc", BASES[1], MIB, START + 9, stack))  # outside of what is mapped
+        snapshot["device_traces"][0].append(entry("free_completed", BASES[1], MIB, START + 9, stack))
+        self.assertIsNone(self.facts(self.write_snapshot(snapshot))["stats"]["reserved_bytes"]["peak"])
+
+    def test_only_the_end_is_known_without_a_history(self):
+        for events in (0, 1):  # PyTorch keeps the last event even where it records none
+            snapshot = Allocator(1).run(100).snapshot()
+            snapshot["device_traces"] = [snapshot["device_traces"][0][:events]]
+            stats = self.facts(self.write_snapshot(snapshot))["stats"]
+            for name in cli.GAUGES:
+                self.assertEqual([stats[name][part] for part in ("peak", "allocated", "freed")], [None] * 3, name)
+            self.assertGreater(stats["reserved_bytes"]["current"], 0)
+            self.assertEqual([stats[name] for name in cli.COUNTERS], [None] * len(cli.COUNTERS))
+
+
+if __name__ == "__main__":
+    if len(sys.argv) < 3:
+        sys.exit(__doc__)
+    cli.GPUPOOL, cli.STUB = (os.path.abspath(path) for path in sys.argv[1:3])
+    unittest.main(argv=sys.argv[:1] + sys.argv[3:])
