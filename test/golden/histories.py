@@ -11,6 +11,7 @@ import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
 
 from report_case import Program  # noqa: E402
+from test_expandable import BASES, Allocator  # noqa: E402
 
 MIB, GIB = 1 << 20, 1 << 30
 START_US = 1700000000000000
@@ -52,9 +53,18 @@ class Torch:
         return address
 
     def free(self, device, address):
+        self.give_back(device, self.keep(device, address))
+
+    def keep(self, device, address):
+        """The program frees it, and it is cached."""
         size, segment, _, stream = self.live.pop((device, address))
-        for action, bytes_ in (("free_requested", size), ("free_completed", size), ("segment_free", segment)):
-            self.entry(device, action, bytes_, None, addr=address, stream=stream)
+        for action in ("free_requested", "free_completed"):
+            self.entry(device, action, size, None, addr=address, stream=stream)
+        return address, segment, stream
+
+    def give_back(self, device, cached, stack=None):
+        address, segment, stream = cached
+        self.entry(device, "segment_free", segment, stack, addr=address, stream=stream)
 
     def oom(self, device, size, free, stack):
         self.entry(device, "oom", size, stack, device_free=free)
@@ -128,5 +138,46 @@ def killed():
     return json.dumps(snapshot).encode()
 
 
-FILES = {"three-devices.pickle": three_devices, "no-times.pickle": no_times, "survived.pickle": survived,
+def expandable():
+    """One expandable segment. A cache of 5 MiB blocks loses every second one. A request finds no hole and no memory, so
+    PyTorch unmaps what it can, and maps more at the end; the next one is in vain."""
+    program, base = Allocator(0), BASES[0]
+
+    def put(at, size, stack):
+        program.stack = stack
+        program.put(base, base + at, size)
+    put(0, 30 * MIB, LOAD)
+    for i in range(10):
+        put((30 + 5 * i) * MIB, 5 * MIB, EXTEND)
+    for i in range(0, 10, 2):
+        for action in ("free_requested", "free_completed"):
+            program.blocks.pop(base + (30 + 5 * i) * MIB, None)
+            program.event(action, base + (30 + 5 * i) * MIB, 5 * MIB)
+    program.stack = EXTEND
+    program.empty_cache()
+    put(80 * MIB, 16 * MIB, EXTEND)
+    program.trace.append({"action": "oom", "size": 16 * MIB, "stream": 0, "device_free": 3 * MIB, "frames": EXTEND,
+                          "time_us": program.trace[-1]["time_us"] + 1})
+    return pickle.dumps(program.snapshot(), 2)
+
+
+def tight():
+    """Requests of growing size, for which PyTorch has to give back what it cached; and one empty_cache after another."""
+    program = Torch(1)
+    empty = frames(("empty_cache", "/usr/lib/python3/site-packages/torch/cuda/memory.py", 162), ("evaluate", "train.py", 31), MAIN)
+    program.alloc(0, 600 * MIB, LOAD)
+    kept = []
+    for step in range(4):
+        kept += [program.keep(0, address) for address in [program.alloc(0, 64 * MIB, EXTEND) for _ in range(3)]]
+        for cached in kept:
+            program.give_back(0, cached, EXTEND)
+        kept = [program.keep(0, program.alloc(0, (80 + 8 * step) * MIB, EXTEND))]
+    for _ in range(3):
+        kept.append(program.keep(0, program.alloc(0, 100 * MIB, EXTEND)))
+        while kept:
+            program.give_back(0, kept.pop(), empty)
+    return program.pickled()
+
+
+FILES = {"expandable.pickle": expandable, "tight.pickle": tight, "three-devices.pickle": three_devices, "no-times.pickle": no_times, "survived.pickle": survived,
          "killed.json": killed}

@@ -49,6 +49,7 @@ class Allocator:
         self.alone = {}  # address: size
         self.blocks = {}  # address: (asked, is pending)
         self.trace = []
+        self.stack = [frame("step", 3), frame("main", 9)]
         self.truth = [self.figures()]
 
     def ranges(self):
@@ -72,27 +73,32 @@ class Allocator:
                 "largest_hole": max((length for one in ranges for _, length in self.holes(*one)), default=0)}
 
     def event(self, action, address, size):
-        self.trace.append(entry(action, address, size, START + len(self.trace), [frame("step", 3), frame("main", 9)]))
+        self.trace.append(entry(action, address, size, START + len(self.trace), self.stack))
         self.truth.append(self.figures())
 
     def alloc(self):
         size = self.random.choice((1000, 300000, MIB, 3 * MIB, 5 * MIB + 512, 11 * MIB))
         if self.random.random() < 0.1:
             address = ALONE + self.random.randrange(64) * 64 * MIB
-            if address in self.alone:
-                return
-            self.alone[address] = -(-size // CHUNK) * CHUNK
-            self.event("segment_alloc", address, self.alone[address])
-        else:
-            base = self.random.choice(BASES)
-            room = [(at, length) for at, length in self.holes(base, CHUNKS * CHUNK) if length >= rounded(size)]
-            if not room:
-                return
-            address = self.random.choice(room)[0]
-            needed = set(range((address - base) // CHUNK, (address + rounded(size) - base - 1) // CHUNK + 1))
-            for first, end in runs(needed - self.mapped[base]):
-                self.mapped[base].update(range(first, end))
-                self.event("segment_map", base + first * CHUNK, (end - first) * CHUNK)
+            if address not in self.alone:
+                self.alone[address] = -(-size // CHUNK) * CHUNK
+                self.event("segment_alloc", address, self.alone[address])
+                self.hold(address, size)
+            return
+        base = self.random.choice(BASES)
+        room = [at for at, length in self.holes(base, CHUNKS * CHUNK) if length >= rounded(size)]
+        if room:
+            self.put(base, self.random.choice(room), size)
+
+    def put(self, base, address, size):
+        """A block in an expandable segment: maps what is not mapped there."""
+        needed = set(range((address - base) // CHUNK, (address + rounded(size) - base - 1) // CHUNK + 1))
+        for first, end in runs(needed - self.mapped[base]):
+            self.mapped[base].update(range(first, end))
+            self.event("segment_map", base + first * CHUNK, (end - first) * CHUNK)
+        self.hold(address, size)
+
+    def hold(self, address, size):
         self.blocks[address] = size, False
         self.event("alloc", address, size)
 

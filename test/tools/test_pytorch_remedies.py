@@ -38,7 +38,136 @@ def in_pieces(requested=30 * MIB, conf="", expandable=False, recorded=True):
     return pickle.dumps(top)
 
 
+OF_REQUEST = [frame("forward", 7), frame("main", 99)]
+OF_EMPTY_CACHE = [frame("empty_cache", 162, "/site-packages/torch/cuda/memory.py"), frame("step", 31), frame("main", 99)]
+
+
+class Returning:
+    """60 MiB that stay; then caches of some pieces that go back before the next request."""
+
+    def __init__(self, with_times=True):
+        self.trace, self.at, self.with_times = [], 1 << 40, with_times
+        self.kept = self.supply(60, [frame("load", 1)])
+
+    def event(self, action, address, mib, stack):
+        made = entry(action, address, mib * MIB, START + 1000 * len(self.trace), stack)
+        if not self.with_times:
+            del made["time_us"]
+        self.trace.append(made)
+
+    def supply(self, mib, stack):
+        self.at += 1 << 32
+        self.event("segment_alloc", self.at, mib, stack)
+        self.event("alloc", self.at, mib, stack)
+        return self.at
+
+    def cache(self, *pieces):
+        """The program has these and frees them."""
+        made = [(self.supply(mib, [frame("warm", 5)]), mib) for mib in pieces]
+        for address, mib in made:
+            self.event("free_requested", address, mib, None)
+            self.event("free_completed", address, mib, None)
+        return made
+
+    def go_back(self, pieces, stack):
+        for address, mib in pieces:
+            self.event("segment_free", address, mib, stack)
+
+    def snapshot(self, **settings):
+        blocks = [{"address": self.kept, "size": 60 * MIB, "requested_size": 60 * MIB, "state": "active_allocated"}]
+        segments = [{"device": 0, "address": self.kept, "total_size": 60 * MIB, "stream": 0, "blocks": blocks}]
+        return pickle.dumps({"segments": segments, "device_traces": [self.trace], "allocator_settings": {
+            "PYTORCH_CUDA_ALLOC_CONF": "", "expandable_segments": False, **settings}})
+
+
+def retried(times, stack=OF_REQUEST, then=40, pieces=(20, 20), **how):
+    """The pieces go back for a request of another size, which the program frees again."""
+    program = Returning(**how)
+    for _ in range(times):
+        cached = program.cache(*pieces)
+        program.go_back(cached, stack)
+        address = program.supply(then, stack and OF_REQUEST)
+        for action in ("free_requested", "free_completed", "segment_free"):
+            program.event(action, address, then, None)
+    return program
+
+
 class Pytorch(cli.Case):
+    def found(self, data, code):
+        return next((one for one in self.facts(data)["findings"] if one["code"] == code), None)
+
+    def test_retries(self):
+        """One call gives back and asks again: one stack. The last segment of each goes back by itself."""
+        for expandable in (False, True):
+            found = self.found(retried(3).snapshot(expandable_segments=expandable), "retries")
+            self.assertEqual((found["severity"], found["device"]), ("warning", 0))
+            self.assertIn("for 3 requests the driver had too little, so PyTorch gave back what it had cached, 120 MiB in all",
+                          found["message"])
+            self.assertIn("That took at least 6.00 ms. The first was at 10.0 ms, for forward train.py:7.", found["message"])
+            settings = {"PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True"}
+            self.assertEqual(found["remedy"], None if expandable else {"settings": settings, "action": None, "owner": None})
+            self.assertEqual("gpupool sites --at 10 " in found["advice"], expandable)
+        found = self.found(retried(1, with_times=False).snapshot(garbage_collection_threshold=0.8), "retries")
+        self.assertIn("for 1 request the driver had too little (or to keep to garbage_collection_threshold=0.8)", found["message"])
+        self.assertIn("and asked again. The first was at event 10,", found["message"])
+
+    def test_retries_without_stacks_of_them(self):
+        """Until PyTorch 2.1 what went back had the stack of whoever got it."""
+        for stack in ([frame("warm", 5)], None):
+            self.assertIn("for 2 requests", self.found(retried(2, stack).snapshot(), "retries")["message"])
+            # A piece that is large enough would have served the request, and one that fits on top needs no room.
+            self.assertIsNone(self.found(retried(2, stack, pieces=(20, 40)).snapshot(), "retries"))
+            program = Returning()
+            program.go_back(program.cache(90, 90), [frame("warm", 5)])
+            program.go_back(program.cache(20, 20), stack)
+            program.supply(40, stack and OF_REQUEST)
+            self.assertIsNone(self.found(program.snapshot(), "retries"))
+        program.go_back(program.cache(20, 20), OF_REQUEST)
+        program.supply(40, OF_REQUEST)  # others may have the rest: it is one call
+        self.assertIn("for 1 request", self.found(program.snapshot(), "retries")["message"])
+
+    def test_retries_in_vain(self):
+        """The finding about memory that ran out says it."""
+        program = retried(1)
+        program.go_back(program.cache(20, 20), OF_REQUEST)
+        program.trace.append(entry("oom", 5, 400 * MIB, START + 1000 * len(program.trace), OF_REQUEST))
+        self.assertIn("for 2 requests", self.found(program.snapshot(), "retries")["message"])
+        self.assertIn("asked again, for 1 in vain.", self.found(program.snapshot(), "retries")["message"])
+        program = Returning()
+        program.go_back(program.cache(20, 20), None)
+        program.trace.append(entry("oom", 5, 400 * MIB, START + 1000 * len(program.trace), OF_REQUEST))
+        self.assertEqual([self.found(program.snapshot(), code) is None for code in ("oom", "retries", "emptied")],
+                         [False, True, True])
+
+    def emptied(self, times, stack, then):
+        program = Returning()
+        program.cache(100)
+        for _ in range(times):
+            program.go_back(program.cache(20, 20), stack)
+        program.cache(then)
+        return self.found(program.snapshot(), "emptied")
+
+    def test_empty_cache(self):
+        for times, severity in ((2, "note"), (3, "warning")):
+            found = self.emptied(times, OF_EMPTY_CACHE, 40)
+            self.assertEqual((found["severity"], found["remedy"]), (severity, None))
+            self.assertIn("By %d calls of empty_cache, in step train.py:31, %d MiB of device 0 went back to the driver. "
+                          "That took at least %d.00 ms. Then %d MiB of it were asked for again, in %d driver allocations."
+                          % (times, 40 * times, times, 40 * times, 2 * times - 1), found["message"])
+            self.assertIn("without it the cache serves", found["advice"])
+        program = Returning()
+        for mib, line in ((50, 31), (60, 32)):
+            program.go_back(program.cache(mib), [OF_EMPTY_CACHE[0], frame("step", line), frame("main", 99)])
+        program.cache(60)
+        self.assertIn("By 2 calls of empty_cache, in step train.py:32 and elsewhere, 110 MiB",
+                      self.found(program.snapshot(), "emptied")["message"])
+        found = self.emptied(2, None, 40)
+        self.assertIn("PyTorch gave memory back 2 times: 80 MiB of device 0 went back", found["message"])
+        self.assertIn("The file does not say why", found["message"])
+        self.assertIn("Then 40 MiB of it", self.emptied(1, OF_EMPTY_CACHE, 50)["message"])
+        self.assertIsNone(self.emptied(1, OF_EMPTY_CACHE, 19))  # less than half
+        self.assertIsNone(self.emptied(1, OF_EMPTY_CACHE, 31))  # little
+
     def facts(self, data):
         path = self.path("work", "s.pickle")
         with open(path, "wb") as file:

@@ -9,6 +9,7 @@
 #include "pool/util/size.h"
 #include "tools/model/findings_facts.h"
 #include "tools/model/findings_oom.h"
+#include "tools/model/findings_returns.h"
 #include "tools/model/known_stats.h"
 #include "tools/model/saturated.h"
 #include "tools/model/what_if.h"
@@ -481,6 +482,7 @@ static void judge_forwarded(gp_findings_t *findings, const gp_summary_device_t *
 void gp_findings_judge_device(gp_findings_t *findings, const gp_summary_device_t *device)
 {
   judge_refusals(findings, device);
+  gp_findings_judge_returns(findings, device);
   judge_hit_rate(findings, device);
   judge_waits(findings, device);
   judge_live(findings, device);

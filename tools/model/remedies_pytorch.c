@@ -56,19 +56,26 @@ static bool make_conf(const char *conf, const char *name, const char *added, cha
   return true;
 }
 
-static void join_pieces(gp_findings_t *findings, gp_finding_t *oom, const char *conf)
+bool gp_remedies_expand(gp_findings_t *findings, gp_finding_t *finding, const char *what_it_does)
+{
+  const char *conf = gp_findings_setting(findings, conf_name);
+  char with[CONF_BYTES];
+  if (strcmp(gp_findings_setting(findings, "expandable_segments"), "0") != 0 ||
+      !make_conf(conf, "expandable_segments", "expandable_segments:True", with))
+    return false;
+  gp_findings_retract(finding);
+  gp_findings_advise(findings, finding, "%s=%s %s.", conf_name, with, what_it_does);
+  gp_findings_set(findings, finding, conf_name, with);
+  return true;
+}
+
+/* Enough memory was idle when memory ran out, but not in one piece. */
+static void join_pieces(gp_findings_t *findings, gp_finding_t *oom)
 {
   const gp_oom_moment_t *then = &findings->summary->oom;
-  char with[CONF_BYTES];
-  /* Enough memory was idle when memory ran out, but not in one piece. */
-  if (then->cached < then->event.requested || then->largest_hole >= then->event.requested ||
-      !make_conf(conf, "expandable_segments", "expandable_segments:True", with))
-    return;
-  gp_findings_retract(oom);
-  gp_findings_advise(findings, oom,
-      "the idle memory is in pieces (gpupool frag maps them); %s=%s lets PyTorch join them.", conf_name,
-      with);
-  gp_findings_set(findings, oom, conf_name, with);
+  if (then->cached >= then->event.requested && then->largest_hole < then->event.requested)
+    (void)gp_remedies_expand(
+        findings, oom, "lets PyTorch join the idle memory, which is in pieces (gpupool frag maps them)");
 }
 
 static void round_less(gp_findings_t *findings, gp_finding_t *rounding, const char *conf)
@@ -84,14 +91,13 @@ static void round_less(gp_findings_t *findings, gp_finding_t *rounding, const ch
 void gp_remedies_settle_pytorch(gp_findings_t *findings)
 {
   const char *conf = gp_findings_setting(findings, conf_name);
-  bool is_split = strcmp(gp_findings_setting(findings, "expandable_segments"), "0") == 0;
 
   if (gp_findings_know_settings(findings)) /* gpupool's own snapshot */
     return;
   for (size_t i = 0; i < findings->count; i++) {
     gp_finding_t *finding = &findings->items[i];
-    if (strcmp(finding->code, "oom") == 0 && finding->device >= 0 && is_split)
-      join_pieces(findings, finding, conf);
+    if (strcmp(finding->code, "oom") == 0 && finding->device >= 0)
+      join_pieces(findings, finding);
     else if (strcmp(finding->code, "rounding") == 0 && !finding->advice)
       round_less(findings, finding, conf);
   }
