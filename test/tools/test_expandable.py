@@ -258,12 +258,31 @@ class Expandable(cli.Case):
     def test_only_the_end_is_known_without_a_history(self):
         for events in (0, 1):  # PyTorch keeps the last event even where it records none
             snapshot = Allocator(1).run(100).snapshot()
-            snapshot["device_traces"] = [snapshot["device_traces"][0][:events]]
-            stats = self.facts(self.write_snapshot(snapshot))["stats"]
+            whole = snapshot["device_traces"][0]
+            snapshot["device_traces"] = [whole[:events]]
+            path = self.write_snapshot(snapshot)
+            stats = self.facts(path)["stats"]
             for name in cli.GAUGES:
                 self.assertEqual([stats[name][part] for part in ("peak", "allocated", "freed")], [None] * 3, name)
             self.assertGreater(stats["reserved_bytes"]["current"], 0)
             self.assertEqual([stats[name] for name in cli.COUNTERS], [None] * len(cli.COUNTERS))
+            self.assertIn("There are no events to draw", self.run_tool("timeline", path).stdout)
+            text = " ".join(self.run_tool("summary", path).stdout.split())
+            self.assertIn("No history was recorded", text)
+            self.assertNotIn("at its peak", text)
+            # A device without events beside one that has some did nothing.
+            snapshot["device_traces"] = [whole[:events], [dict(event) for event in whole[:9]]]
+            stats = self.facts(self.write_snapshot(snapshot), "--device", "0")["stats"]
+            self.assertIsNotNone(stats["allocation"]["peak"])
+
+    def test_what_never_went_back_was_not_idle(self):
+        program = Allocator(0)
+        for i in range(100):
+            program.put(BASES[0], BASES[0] + i * CHUNK, CHUNK)
+        (facts,) = json.loads(self.run_tool("summary", "--json", self.write_snapshot(program.snapshot())).stdout)["snapshots"]
+        (found,) = [one for one in facts["findings"] if one["code"] == "hit_rate"]
+        self.assertEqual(found["severity"], "note")
+        self.assertIn("because the program still held what it had allocated before", found["message"])
 
 
 if __name__ == "__main__":

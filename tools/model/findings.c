@@ -47,15 +47,6 @@ static char *owners_when(
   return buffer;
 }
 
-/* False: only the memory at the end was recorded. */
-static bool has_history(const gp_snapshot_t *snapshot)
-{
-  bool has = !snapshot->device_count;
-  for (size_t i = 0; i < snapshot->device_count; i++)
-    has |= !snapshot->devices[i].lacks_history;
-  return has;
-}
-
 /*
  * Says who owned the memory: that held at the summary's moment, or when memory ran out or the program ended
  * suddenly; else that held at the peak. Without stacks no owner is known, and another finding reports live
@@ -71,7 +62,7 @@ static void judge_owners(gp_findings_t *findings)
   bool is_oom =
       summary->moments.kind == GP_MOMENT_OOM || (!is_at && summary->ooms.is_written_then && is_here);
   bool could_fit = !summary->has_oom || gp_oom_could_fit(&summary->oom);
-  bool is_end = !is_at && (is_oom || !has_history(summary->snapshot) ||
+  bool is_end = !is_at && (is_oom || summary->snapshot->lacks_history ||
                               strcmp(gp_findings_reason(findings), "recovered") == 0);
   gp_site_measure_t measure =
       is_at || (is_end && sites->sums[GP_SITE_LIVE].bytes) ? GP_SITE_LIVE : GP_SITE_PEAK;

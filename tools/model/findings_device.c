@@ -106,9 +106,12 @@ static void divide_misses(gp_findings_t *findings, const gp_summary_device_t *de
   gp_block_sizes_t sizes;
   gp_served_t kept;
 
-  /* Counts blocks held at the same time; if memory is cut, segments. */
+  /* Counts blocks held at the same time; if memory is cut, segments; if segments grow, what never went back.
+   */
   bool is_cut = stats->segment.peak && stats->segment.peak < stats->allocation.peak;
   uint64_t first = is_cut ? stats->segment.peak : stats->allocation.peak;
+  if (device->device->has_extents)
+    first = gp_subtract_saturated(stats->driver_allocs, stats->driver_frees);
   *ret_misses = (misses_t){.first = first < stats->cache_misses ? first : stats->cache_misses};
   if (!gp_block_sizes_init(&sizes, settings))
     return;

@@ -56,14 +56,15 @@ static int begin_return(search_t *search, size_t event, int stack)
   return 0;
 }
 
-/* After the request that may have been the cause. A piece that is as large would have served it. One call of the
- * allocator has one stack. Where the stacks are those of older calls, as until PyTorch 2.1, or none, the bytes
- * show it: with the request on top of what was there before more would have been reserved than ever was. */
+/* After the request that may have been the cause. A piece that is as large would have served it. One call of
+ * the allocator has one stack. Where the stacks are those of older calls, as until PyTorch 2.1, or none, the
+ * bytes show it: with the request on top of what was there before more would have been reserved than ever
+ * was. */
 static void judge(search_t *search, gp_return_t *item, int stack)
 {
-  bool is_at_edge = search->device && !search->device->lacks_reserved &&
-                    gp_add_saturated(search->before, item->needed) >
-                        search->device->stats.reserved_bytes.peak;
+  bool is_at_edge =
+      search->device && !search->device->lacks_reserved &&
+      gp_add_saturated(search->before, item->needed) > search->device->stats.reserved_bytes.peak;
   bool is_one_call = stack >= 0 && stack == item->stack;
   if (is_of_program(search->snapshot, item->stack))
     item->cause = GP_RETURN_PROGRAM;

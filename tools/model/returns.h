@@ -1,6 +1,6 @@
 /*
- * When memory went back to the driver, and why, as far as the events of PyTorch's allocator tell. They name no
- * reason: what follows, and the stack, show it.
+ * When memory went back to the driver, and why, as far as the events of PyTorch's allocator tell. They name
+ * no reason: what follows, and the stack, show it.
  */
 #ifndef GP_TOOLS_MODEL_RETURNS_H
 #define GP_TOOLS_MODEL_RETURNS_H
@@ -20,7 +20,7 @@ typedef struct gp_return {
   size_t event; /* the first */
   int stack;    /* of the first event; -1: none */
   uint64_t bytes;
-  uint64_t largest; /* the largest piece of it */
+  uint64_t largest;   /* the largest piece of it */
   uint64_t needed;    /* what the driver was asked for directly after it; 0: nothing */
   uint64_t again;     /* what the driver supplied until memory went back again, or to the end */
   uint64_t calls;     /* that many times */

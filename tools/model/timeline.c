@@ -193,7 +193,7 @@ int gp_timeline_init(
 
   *timeline = (gp_timeline_t){
       .point_count = points, .is_selected = filter->streams != NULL || filter->threads != NULL};
-  if (!events->count || !times)
+  if (!events->count || !times || lifetimes->snapshot->lacks_history)
     return 0;
   uint64_t first_ns = (uint64_t)gp_column_get(times, 0);
   uint64_t last_ns = (uint64_t)gp_column_get(times, events->count - 1);

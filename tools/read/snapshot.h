@@ -197,7 +197,6 @@ typedef struct gp_snapshot_device {
   uint64_t unaccounted; /* in use, but not by anything that the process asked for */
   uint64_t use_ns;      /* time of these figures */
   bool has_extents;     /* the snapshot's extents, not its segments, are what the driver supplied */
-  bool lacks_history;   /* no events: only what is there at the end is known */
   bool lacks_reserved;  /* what the driver had supplied before the end is unknown: the events contradict it */
   gp_stats_t stats;
   double cache_hit_rate;
@@ -227,10 +226,12 @@ typedef struct gp_snapshot {
   gp_snapshot_events_t events;
   uint64_t recorded_since_ns; /* earlier events are missing; 0: none are */
   uint64_t dropped_events;
-  bool lacks_counters;                   /* PyTorch's: of the statistics only what segments and events tell is
-                                            known, see tools/model/known_stats.h */
-  bool times_are_numbers;                /* events have no times: time_ns is the event's number, from 0 */
-  char *notes[GP_SNAPSHOT_NOTES];        /* what the file lacks, one sentence each */
+  bool lacks_history;             /* no events, of an input that should have them: only what is there at
+                                     the end is known */
+  bool lacks_counters;            /* PyTorch's: of the statistics only what segments and events tell is
+                                     known, see tools/model/known_stats.h */
+  bool times_are_numbers;         /* events have no times: time_ns is the event's number, from 0 */
+  char *notes[GP_SNAPSHOT_NOTES]; /* what the file lacks, one sentence each */
   bool note_is_usual[GP_SNAPSHOT_NOTES]; /* intact files of this kind lack it, too: nothing is damaged */
   size_t note_count;
   uint64_t input_bytes; /* size of the uncompressed file; 0: the snapshot was in memory */

@@ -280,12 +280,11 @@ static void cell_ratio(cells_t *cells, const char *label, double ratio, bool is_
 }
 
 /* For allocations older than the events, only the library's own snapshots tell whether they were hits. */
-static void print_older(const gp_snapshot_device_t *device, gp_output_t *output)
+static void print_older(const gp_stats_t *stats, gp_output_t *output)
 {
-  const gp_stats_t *stats = &device->stats;
   uint64_t known = gp_add_saturated(stats->cache_hits, stats->cache_misses);
   char count[GP_NUMBER_BYTES], text[160];
-  if (stats->allocation.allocated <= known || device->lacks_history)
+  if (stats->allocation.allocated <= known)
     return;
   if (known)
     snprintf(text, sizeof(text), "Of %s it is not known whether they were hits or misses.",
@@ -343,7 +342,8 @@ static void print_counters(
   print_fragmentation(&cells, device);
   if (cells.column)
     fputc('\n', output->stream);
-  print_older(device->device, output);
+  if (!summary->snapshot->lacks_history)
+    print_older(stats, output);
 }
 
 /* Sizes that print alike also get their bytes. */

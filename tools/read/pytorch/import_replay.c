@@ -365,22 +365,19 @@ static bool sum_device(replay_t *replay, gp_snapshot_device_t *device)
 
   add_segments(snapshot, device);
   begin_gauges(replay, device, values);
-  uint64_t live_before = values[ALLOCATION], events = 0;
+  uint64_t live_before = values[ALLOCATION];
   char count[GP_NUMBER_BYTES];
   find_peaks(replay, device, values);
   for (size_t i = 0; i < replay->events->count; i++) {
-    if (*at(replay, GP_COLUMN_DEVICE, i) != device->device)
-      continue;
-    count_calls(replay, i, &device->stats);
-    events++;
+    if (*at(replay, GP_COLUMN_DEVICE, i) == device->device)
+      count_calls(replay, i, &device->stats);
   }
-  device->lacks_history = events <= 1; /* PyTorch keeps the last one where it records none */
   /* The driver also supplied the segments that are older than the events. */
   device->stats.driver_allocs = device->stats.segment.allocated;
   device->stats.driver_frees = device->stats.segment.freed;
   uint64_t asked = device->stats.cache_hits + device->stats.cache_misses;
   device->cache_hit_rate = asked ? (double)device->stats.cache_hits / (double)asked : 0;
-  if (live_before && !device->lacks_history)
+  if (live_before && !snapshot->lacks_history)
     gp_snapshot_note_usual(snapshot,
         "device %d: %s %s allocated before the first event: recording began later, or older events were overwritten",
         device->device, gp_number_plural(live_before, "block", count), live_before == 1 ? "was" : "were");
@@ -391,6 +388,18 @@ static bool sum_device(replay_t *replay, gp_snapshot_device_t *device)
         "device %d: the events do not lead to the segments of the end, since some are missing: what was reserved and cached before is not known",
         device->device);
   return true;
+}
+
+/* PyTorch keeps the last event of each device where it records none. */
+static bool has_history(const replay_t *replay)
+{
+  bool is_met[GP_SNAPSHOT_DEVICES] = {false}, has = !replay->import->snapshot->device_count;
+  for (size_t i = 0; i < replay->events->count && !has; i++) {
+    int64_t device = *at(replay, GP_COLUMN_DEVICE, i);
+    has = is_met[device];
+    is_met[device] = true;
+  }
+  return has;
 }
 
 bool gp_import_replay(gp_import_t *import)
@@ -404,12 +413,10 @@ bool gp_import_replay(gp_import_t *import)
   for (size_t i = replay.events->count; i-- > 0 && good;)
     good = undo(&replay, i, final_count);
   good = good && number_blocks(&replay);
-  bool has_history = false;
-  for (size_t i = 0; i < snapshot->device_count && good; i++) {
+  snapshot->lacks_history = !has_history(&replay);
+  for (size_t i = 0; i < snapshot->device_count && good; i++)
     good = sum_device(&replay, &snapshot->devices[i]);
-    has_history |= !snapshot->devices[i].lacks_history;
-  }
-  if (good && !has_history && snapshot->device_count)
+  if (good && snapshot->lacks_history)
     gp_snapshot_note_usual(
         snapshot, "no history was recorded, only what was there at the end: peaks and totals are not known");
   for (int device = 0; device < GP_SNAPSHOT_DEVICES; device++)
