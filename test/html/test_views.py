@@ -29,11 +29,6 @@ def by_name(sites, sort):
     return {name: (amount["bytes"], amount["count"]) for name, amount in amounts if amount["count"]}
 
 
-def without_details(name):
-    """An owner's line without the operator, and without what it asked through: the page's tree has the frame."""
-    return re.sub(r" (\(aten::.*\)|through .*)$", "", name)
-
-
 class Stacks(pages.Case):
     def functions(self, path):
         return self.open_page(pages.page_with_functions(path))
@@ -103,17 +98,8 @@ class Stacks(pages.Case):
                     self.assertEqual(self.amounts(page, "peak", state), wanted)
 
     def check_tree(self, path):
-        def plain(nodes, is_owner=True):
-            """{name: (bytes, count, callers)}, as the page has it: owners that differ in details only are one"""
-            merged = {}
-            for node in nodes:
-                name = without_details(node["name"]) if is_owner else node["name"]
-                before = merged.get(name)
-                callers = plain(node["callers"], False)
-                if before:
-                    self.assertEqual(before[2], {})
-                merged[name] = (node["bytes"] + (before[0] if before else 0), node["count"] + (before[1] if before else 0), callers)
-            return merged
+        def plain(nodes):
+            return {node["name"]: (node["bytes"], node["count"], plain(node["callers"])) for node in nodes}
         page = self.functions(path)
         for sort in MEASURES:
             with self.subTest(path=path, sort=sort):
@@ -189,19 +175,38 @@ class Stacks(pages.Case):
 
     def test_a_search_counts_each_stack_once(self):
         page = self.functions(pages.golden("wrappers-debug"))
-        found = page.evaluate("""(() => { const recording = functions.recordings[0], state = functions.selection.state;
-            const made = functions.makeTree(recording, functions.amountsOf(recording, state, 'peak'), false,
-              {callers: false, frames: 'merged', allFrames: false});
-            const words = ['WRAPPERS.cc', 'load_weights', 'arena::', 'nowhere', ''];
-            return words.map(word => { const result = functions.searchTree(made, word);
-              const hits = made.paths.texts.filter((_, place) => result.found[place]);
-              return [result.value, hits, made.value(0)]; }); })()""")
-        everything, weights, arena, nowhere, nothing = found
-        self.assertEqual(everything[0], everything[2])
-        self.assertEqual(weights[:2], [160 << 20, ["load_weights wrappers.cc:48"]])
+        found = page.evaluate("""(() => { const recording = functions.recordings[0], {selection} = functions;
+            const words = ['', 'WRAPPERS.cc', 'load_weights', 'load_weights wrappers.cc:48', 'arena::', 'nowhere'];
+            return words.map(search => { selection.set({search});
+              const amounts = functions.amountsOf(recording, selection.state, 'peak', selection.found());
+              const made = functions.makeTree(recording, amounts, false, {callers: false, frames: 'merged', allFrames: false});
+              const marks = functions.searchTree(made, search);
+              return [made.value(0), made.paths.texts.filter((_, place) => marks[place])]; }); })()""")
+        whole, everything, weights, line, arena, nowhere = found
+        self.assertEqual(everything[0], whole[0])
+        self.assertEqual(weights[0], 160 << 20)
+        self.assertEqual(weights[1], ["load_weights wrappers.cc:48"])
+        self.assertEqual(line[0], weights[0])
         self.assertLess(weights[0], arena[0])
         self.assertEqual(len([name for name in everything[1] if "wrappers.cc" not in name]), 0)
-        self.assertEqual((nowhere[:2], nothing[:2]), ([0, []], [0, []]))
+        self.assertEqual((whole[1], nowhere), ([], [0, []]))
+
+
+def with_operators(lines=8):
+    """A function whose lines call operators of PyTorch, as a snapshot with the frames of both languages has them."""
+    def stack(line, operator):
+        return [test_import.frame("at::_ops::%s::call(at::Tensor const&, at::Tensor const&)" % operator, 0, "??"),
+                test_import.frame("THPVariable_method(_object*, _object*)", 0, "??"),
+                test_import.frame("attend", line, "/src/model.py"), test_import.frame("main", 99, "/src/train.py")]
+    allocations = [(20 + i, "add_Tensor" if i else "convolution", (100 + 10 * i) * MIB, MIB if i else 8 * MIB) for i in range(lines)]
+    trace = [test_import.entry("alloc", address, size, 1700000000000000 + line, stack(line, operator))
+             for line, operator, address, size in allocations]
+    trace.append(test_import.entry("oom", 12345, 1 << 40, 1700000000001000, stack(20, "convolution")))
+    segments = [{"device": 0, "address": address, "total_size": size, "stream": 0, "segment_type": "large", "allocated_size": size,
+                 "active_size": size, "requested_size": size, "frames": [],
+                 "blocks": [{"size": size, "requested_size": size, "address": address, "state": "active_allocated", "frames": stack(line, operator)}]}
+                for line, operator, address, size in allocations]
+    return pages.write("operators.pickle", pickle.dumps({"segments": segments, "device_traces": [trace]}))
 
 
 def small():
@@ -228,6 +233,83 @@ def small():
 
 def all_paths():
     return [pages.golden(name) for name in pages.golden_names()] + [pages.write("small.json", small())]
+
+
+class Operators(pages.Case):
+    LINE = "attend model.py:20 (aten::convolution)"
+
+    def test_beside_the_python_line(self):
+        page = self.open(with_operators())
+        self.show(page, "flame")
+        rows = page.evaluate("[...document.querySelectorAll('.flame-table .table-row')].map(row => row.firstElementChild.innerText)")
+        self.assertIn(self.LINE, rows[0])
+        self.assertTrue(any("attend model.py:21 (aten::add" in row for row in rows), rows)
+        box = page.evaluate("(b => [b.x, b.y])(document.querySelector('.flame canvas').getBoundingClientRect())")
+        page.move(box[0] + 20, box[1] + 20 * 2 + 10)
+        self.assertIn(self.LINE, page.evaluate("document.querySelector('.flame-status').textContent"))
+        self.table(page, "held")
+        page.click_on(".tables .table-row")
+        page.settle()
+        self.assertEqual(self.copied(page, ".tables button.copy")[1][0], self.LINE)
+        self.assertIn(self.LINE, page.evaluate("document.querySelector('.details dl').innerText"))
+        stack = page.evaluate("[...document.querySelectorAll('.details .stack li')].map(row => row.innerText)")
+        self.assertTrue(any("aten::convolution" in row and "model.py:20" in row for row in stack), stack)
+
+    def test_other_lines_are_counted_as_in_the_summary(self):
+        path = with_operators(8)
+        for name, wanted in (("growing-cache", "append growing_cache.cc:58 and 1 other line through allocate"),
+                             ("leak", "work devices.c:33 and 1 other line"),
+                             (path, "attend model.py:20 and 7 other lines (aten::convolution)")):
+            snapshot = path if name == path else pages.golden(name)
+            with self.subTest(name):
+                self.assertIn(wanted, json.dumps(pages.report("summary", snapshot)))
+                page = self.open(snapshot)
+                self.table(page, "owners")
+                self.assertIn(wanted, [row[0] for row in self.copied(page, ".tables button.copy")[1:]])
+
+
+class Searched(pages.Case):
+    """What is searched for is all that a view shows, and how much that is stands beside it."""
+
+    def chip(self, page):
+        return page.evaluate("document.querySelector('.top [role=status]').innerText")
+
+    def test_in_every_view(self):
+        page = self.open(with_operators())
+        for search, count in (("aten::add", 7), ("ATEN::CONVOLUTION", 1), ("model.py:23", 1), ("/src/train", 8), ("nowhere", 0)):
+            with self.subTest(search):
+                page.evaluate("gpupoolPage.selection.set({search: %s})" % json.dumps(search))
+                self.assertEqual(self.chip(page), "%d of 8 allocations" % count)
+                for which, rows in (("owners", min(count, 1)), ("held", count), ("sizes", min(count, 2 if count == 8 else 1)), ("events", count)):
+                    self.table(page, which)
+                    self.assertEqual(len(self.copied(page, ".tables button.copy")) - 1, rows, which)
+                self.table(page, "owners")
+                blocks = [row[4] for row in self.copied(page, ".tables button.copy")[1:]]
+                self.assertEqual(blocks, [str(count)] * min(count, 1))
+                self.show(page, "bands")
+                self.assertTrue(page.evaluate("document.querySelector('#view-bands .note').textContent").startswith("%d allocations as bands" % count))
+                self.show(page, "flame")
+                rows = page.evaluate("document.querySelectorAll('.flame-table .table-row[aria-level=\"1\"]').length")
+                self.assertEqual(rows, count)
+                size = pages.size_text((count + 7 * (count in (1, 8) and "23" not in search)) << 20)
+                self.assertIn("%s in all, of what is selected" % size, page.evaluate("document.querySelector('.flame h2').textContent"))
+                self.assertIn("found: %s, " % size, page.evaluate("document.querySelector('.flame-status').textContent"))
+
+    def test_a_caller_that_is_chosen_is_found(self):
+        page = self.open(with_operators())
+        self.show(page, "flame")
+        page.click_on(".flame-table .table-row[aria-level=\"2\"]")
+        page.settle()
+        self.assertEqual(page.evaluate("gpupoolPage.state().search"), "main train.py:99")
+        self.assertEqual(self.chip(page), "8 of 8 allocations")
+
+    def test_a_comparison(self):
+        page = self.open(pages.golden("growing-cache"), pages.golden("leak"))
+        self.show(page, "compare")
+        page.evaluate("gpupoolPage.selection.set({search: 'append'})")
+        rows = self.copied(page, ".compare-part button.copy")[1:]
+        self.assertEqual(len(rows), 1)
+        self.assertTrue(rows[0][0].startswith("append"), rows)
 
 
 class Tables(pages.Case):

@@ -51,51 +51,111 @@ static void add_frames(build_t *build)
   }
 }
 
-/* The owner's index in the list; adds a new one. -1: no memory. */
-static int64_t owner_of(build_t *build, int stack)
-{
-  char name[GP_SITE_NAME_BYTES], line[4 * GP_OWNER_NAME_BYTES];
-  gp_owner_text_t text;
-  size_t known = build->owner_names.count;
-  size_t index =
-      gp_page_name(&build->owner_names, gp_site_owner(build->snapshot, stack, GP_SITE_BY_FUNCTION, name));
+/* The part of an owner that one stack is, and what it asked for. */
+typedef struct share {
+  size_t owner;
+  int line;
+  size_t text; /* the stack's own line, in names */
+  int stack;
+  uint64_t bytes;
+} share_t;
 
-  if (build->owner_names.error)
-    return -1;
-  if (index < known)
-    return (int64_t)index;
-  cJSON *owner = cJSON_CreateObject();
-  cJSON_AddStringToObject(owner, "name", name);
-  if (gp_stack_owner_text(build->snapshot, stack, &text)) {
-    cJSON_AddStringToObject(owner, "text", gp_owner_describe(&text, line, sizeof(line)));
-    cJSON_AddStringToObject(owner, "file", text.file);
-    cJSON_AddNumberToObject(owner, "line", text.line);
-  } else {
-    cJSON_AddStringToObject(owner, "text", name);
-    cJSON_AddStringToObject(owner, "file", "");
-    cJSON_AddNumberToObject(owner, "line", 0);
+static int compare_shares(const void *a, const void *b)
+{
+  const share_t *x = a, *y = b;
+  if (x->owner != y->owner)
+    return x->owner < y->owner ? -1 : 1;
+  if (x->line != y->line)
+    return x->line < y->line ? -1 : 1;
+  return x->text < y->text ? -1 : x->text > y->text;
+}
+
+/* The shares of stacks that own nothing, as those of frees, are left out unless the owner has no other. */
+static void add_owner(build_t *build, const share_t *shares, size_t count)
+{
+  char line[4 * GP_OWNER_NAME_BYTES];
+  uint64_t bytes = 0, most = 0;
+  const share_t *largest = shares, *last = NULL;
+  gp_owner_text_t text;
+  size_t lines = 0;
+
+  for (size_t i = 0; i < count; i++) {
+    const share_t *share = &shares[i];
+    if (!share->bytes)
+      continue;
+    lines += !last || last->line != share->line;
+    bytes = gp_add_saturated(last && last->text == share->text ? bytes : 0, share->bytes);
+    if (bytes > most) {
+      most = bytes;
+      largest = share;
+    }
+    last = share;
   }
+  const char *name = build->owner_names.names[shares->owner];
+  cJSON *owner = cJSON_CreateObject();
+  bool has_text = gp_stack_owner_text(build->snapshot, largest->stack, &text);
+  text.more_lines = lines > 1 ? lines - 1 : 0;
+  cJSON_AddStringToObject(owner, "name", name);
+  cJSON_AddStringToObject(owner, "text", has_text ? gp_owner_describe(&text, line, sizeof(line)) : name);
   if (!cJSON_AddItemToArray(build->owners, owner)) {
     cJSON_Delete(owner);
     build->owner_names.error = ENOMEM;
   }
-  return (int64_t)index;
 }
 
-static void add_stacks(build_t *build)
+/* Describes each owner by its line that asked for most, as `gpupool summary` does. */
+static void add_owners(build_t *build, const gp_lifetimes_t *lifetimes, share_t *shares, size_t count)
+{
+  for (size_t i = 0; i < lifetimes->life_count; i++) {
+    const gp_life_t *life = &lifetimes->lives[i];
+    if (life->stack >= 0 && life->kind != GP_LIFE_HOST)
+      shares[life->stack].bytes = gp_add_saturated(shares[life->stack].bytes, life->requested);
+  }
+  if (count > 1)
+    qsort(shares, count, sizeof(*shares), compare_shares);
+  for (size_t i = 0, end; i < count; i = end) {
+    for (end = i + 1; end < count && shares[end].owner == shares[i].owner; end++)
+      continue;
+    add_owner(build, &shares[i], end - i);
+  }
+}
+
+static int add_stacks(build_t *build, const gp_lifetimes_t *lifetimes)
 {
   const gp_snapshot_stacks_t *stacks = &build->snapshot->stacks;
   gp_payload_column_t *first = column(build, "stack.first", GP_PAYLOAD_U32, GP_PAYLOAD_DELTA),
                       *frames = column(build, "stack.frames", GP_PAYLOAD_U32, GP_PAYLOAD_DELTA),
-                      *owner = column(build, "stack.owner", GP_PAYLOAD_I32, GP_PAYLOAD_DELTA);
+                      *owner = column(build, "stack.owner", GP_PAYLOAD_I32, GP_PAYLOAD_DELTA),
+                      *place = column(build, "stack.place", GP_PAYLOAD_I32, GP_PAYLOAD_DELTA),
+                      *line = column(build, "stack.text", GP_PAYLOAD_U32, GP_PAYLOAD_DELTA);
+  char name[GP_SITE_NAME_BYTES], buffer[4 * GP_OWNER_NAME_BYTES];
+  share_t *shares = calloc(stacks->count + 1, sizeof(*shares));
 
+  if (!shares)
+    return ENOMEM;
   gp_payload_add(first, 0);
   for (size_t i = 0; i < stacks->count; i++) {
+    gp_owner_text_t text;
+    share_t *share = &shares[i];
+    size_t owner_place = gp_stack_owner_place(build->snapshot, (int)i);
     for (size_t k = stacks->first[i]; k < stacks->first[i + 1]; k++)
       gp_payload_add(frames, stacks->frame_indexes[k]);
     gp_payload_add(first, (int64_t)stacks->first[i + 1]);
-    gp_payload_add(owner, owner_of(build, (int)i));
+    const char *said = gp_site_owner(build->snapshot, (int)i, GP_SITE_BY_FUNCTION, name);
+    share->owner = gp_page_name(&build->owner_names, said);
+    if (gp_stack_owner_text(build->snapshot, (int)i, &text))
+      said = gp_owner_describe(&text, buffer, sizeof(buffer));
+    share->text = gp_page_name(build->names, said);
+    share->line = text.line;
+    share->stack = (int)i;
+    gp_payload_add(owner, (int64_t)share->owner);
+    gp_payload_add(place, owner_place == SIZE_MAX ? -1 : (int64_t)(owner_place - stacks->first[i]));
+    gp_payload_add(line, (int64_t)share->text);
   }
+  if (!build->owner_names.error)
+    add_owners(build, lifetimes, shares, stacks->count);
+  free(shares);
+  return build->owner_names.error;
 }
 
 /* Adds what each stack asked for by one measure; the last row is for memory without a stack. */
@@ -164,8 +224,7 @@ int gp_page_add_stacks(gp_payload_t *payload, cJSON *columns, cJSON *file, gp_pa
       .snapshot = lifetimes->snapshot};
 
   add_frames(&build);
-  add_stacks(&build);
-  int error = build.owner_names.error;
+  int error = add_stacks(&build, lifetimes);
   gp_page_names_fini(&build.owner_names);
   return !error && has_sums ? add_all_sums(&build, lifetimes, filter) : error;
 }

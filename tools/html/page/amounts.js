@@ -160,13 +160,16 @@ function counting(recording, state, measure, wants) {
   }
 }
 
-/** @param {Recording} recording @param {SelectionState} state @param {MeasureId} id @returns {Amounts} */
-export function amountsOf(recording, state, id) {
+/**
+ * @param {Recording} recording @param {SelectionState} state ignores its search @param {MeasureId} id
+ * @param {Uint8Array | null} [found] what is searched for: 1 by life; null: everything @returns {Amounts}
+ */
+export function amountsOf(recording, state, id, found = null) {
   const {lives, stackCount} = recording;
   const measure = measureOf(id);
   const byStack = recording.hasStacks;
   const groups = byStack ? stackCount + 1 : recording.owners.length;
-  const isSelection = !isAll(recording, state);
+  const isSelection = found !== null || !isAll(recording, state);
   /** @param {number} life @returns {boolean} */
   const wants = life => (state.device < 0 || lives.device[life] === state.device) && (state.owner < 0 || lives.owner[life] === state.owner);
   const bytes = recording.columns.get(`stack.${measure.column}_bytes`);
@@ -184,7 +187,7 @@ export function amountsOf(recording, state, id) {
   const count = counting(recording, state, measure, wants);
   amounts.moment = count.moment;
   for (let i = 0; i < lives.count; i++) {
-    if (lives.kind[i] === HOST || !wants(i) || !count.counts(i))
+    if (lives.kind[i] === HOST || !wants(i) || (found && !found[i]) || !count.counts(i))
       continue;
     const group = !byStack ? lives.owner[i] : lives.stack[i] >= 0 ? lives.stack[i] : stackCount;
     amounts.bytes[group] += lives.requested[i];

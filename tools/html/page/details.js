@@ -14,12 +14,12 @@ export function createDetails(context) {
     element('header', {}, element('h2', {}, 'Allocation'),
       element('button', {class: 'small', title: 'Close (Escape)', onclick: () => selection.set({life: -1})}, '×')), body);
 
-  /** @param {number} frame */
-  function frameRow(frame) {
+  /** @param {number} frame @param {string} operator that the frame called; "" */
+  function frameRow(frame, operator) {
     const what = context.recording().frame(frame);
     const place = what.file ? `${baseName(what.file)}${what.line ? ':' + what.line : ''}` : baseName(what.module);
     return element('li', {class: what.isFolded ? 'folded' : '', title: `${what.function}\n${what.file || what.module}${what.line ? ':' + what.line : ''}`},
-      element('span', {class: 'function'}, what.function), element('span', {class: 'place'}, place));
+      element('span', {class: 'function'}, what.function), element('span', {class: 'place'}, operator ? `${place} ${operator}` : place));
   }
 
   /**
@@ -37,7 +37,8 @@ export function createDetails(context) {
           `${folded} frame${folded > 1 ? 's' : ''} of the allocator, interpreter or runtime`)));
       folded = 0;
     };
-    for (const frame of recording.framesOf(stack)) {
+    const operator = / (\(.*\))$/.exec(recording.stackText(stack));
+    for (const [at, frame] of recording.framesOf(stack).entries()) {
       const what = recording.frame(frame);
       if ((frames === 'python' && !what.isPython) || (frames === 'native' && what.isPython))
         continue;
@@ -46,7 +47,7 @@ export function createDetails(context) {
         continue;
       }
       fold();
-      rows.push(frameRow(frame));
+      rows.push(frameRow(frame, operator && what.isPython && at === recording.stackPlace[stack] ? operator[1] : ''));
     }
     fold();
     return element('ol', {class: 'stack'}, ...rows);

@@ -5,7 +5,7 @@
 import {OwnerColors, onTheme} from './colors.js';
 import {createDetails} from './details.js';
 import {element, replace, shorten} from './dom.js';
-import {baseName, formatCount} from './format.js';
+import {baseName, formatCount, formatPlural} from './format.js';
 import {PageError, readPayload} from './payload.js';
 import {drawTimes} from './plot.js';
 import {Recording} from './recording.js';
@@ -115,6 +115,7 @@ function createHeader(context) {
     type: 'search', placeholder: 'function, file, thread, 0xaddress   /', 'aria-label': 'Search', oninput: () => later(() => selection.set({search: search.value})),
   }));
   const chips = element('span', {class: 'chips'});
+  const matches = element('span', {class: 'chip plain', role: 'status'});
   let timer = 0;
   /** @param {() => void} action */
   function later(action) {
@@ -122,7 +123,7 @@ function createHeader(context) {
     timer = window.setTimeout(action, 120);
   }
   return {
-    element: element('header', {class: 'top'}, title, chips, element('span', {class: 'spacer'}),
+    element: element('header', {class: 'top'}, title, chips, matches, element('span', {class: 'spacer'}),
       page.recordings.length > 1 && files.select, devices.select, axis.select, frames.select,
       element('label', {class: 'check', title: 'Also the frames of allocators, interpreters and runtimes'}, all, 'all frames'), search),
     search,
@@ -149,9 +150,9 @@ function createHeader(context) {
         search.value = state.search;
       replace(chips,
         state.owner >= 0 && element('button', {class: 'chip', title: 'Show all owners', onclick: () => selection.set({owner: -1})},
-          `${shorten(recording.owners[state.owner].text, 40)} ×`),
-        (state.search || state.owner >= 0) && element('span', {class: 'chip plain'},
-          `${formatCount(selection.matches().reduce((sum, each) => sum + each, 0))} of ${formatCount(recording.lives.count)} allocations`));
+          `${shorten(recording.owners[state.owner].text, 40)} ×`));
+      matches.textContent = state.search || state.owner >= 0
+        ? `${formatCount(selection.matches().reduce((sum, each) => sum + each, 0))} of ${formatPlural(recording.lives.count, 'allocation')}` : '';
     },
   };
 }

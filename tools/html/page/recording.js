@@ -37,7 +37,7 @@ const FRAME_NEVER = 2; /* frames from this part on own no memory */
  */
 
 /**
- * @typedef {{name: string, text: string, file: string, line: number}} Owner
+ * @typedef {{name: string, text: string}} Owner
  * @typedef {{moment: number, kind: string, device: number, size: number, detail: string}} Mark
  * @typedef {{function: string, file: string, line: number, module: string, isPython: boolean, isFolded: boolean}} Frame
  * @typedef {{count: number, device: Uint8Array, address: Float64Array, size: Float64Array, begin: Uint32Array, end: Uint32Array, expandable: Uint8Array}} Segments
@@ -81,6 +81,8 @@ export class Recording {
     this.stackFirst = /** @type {Uint32Array} */ (column('stack.first'));
     this.stackFrames = /** @type {Uint32Array} */ (column('stack.frames'));
     this.stackOwner = /** @type {Int32Array} */ (column('stack.owner'));
+    this.stackPlace = /** @type {Int32Array} */ (column('stack.place')); /* of the owner's frame, -1: an empty stack */
+    this.stackTexts = /** @type {Uint32Array} */ (column('stack.text'));
     this.stackCount = this.stackOwner.length;
     this.rest = {
       moment: column('rest.moment'), device: column('rest.device'), requested: column('rest.requested'),
@@ -135,7 +137,7 @@ export class Recording {
   findOwnersByStack() {
     const {lives, owners} = this;
     const none = owners.length;
-    owners.push({name: NO_STACK, text: NO_STACK, file: '', line: 0});
+    owners.push({name: NO_STACK, text: NO_STACK});
     for (let i = 0; i < lives.count; i++) {
       const owner = lives.stack[i] >= 0 ? this.stackOwner[lives.stack[i]] : none;
       lives.owner[i] = owner >= 0 ? owner : none;
@@ -155,7 +157,7 @@ export class Recording {
         owner = isOther ? OWNERS_BY_SIZE : sizes.size;
         const name = isOther ? 'other sizes' : formatBytes(lives.requested[i]);
         if (!this.owners[owner])
-          this.owners[owner] = {name, text: isOther ? name : `allocations of ${name}`, file: '', line: 0};
+          this.owners[owner] = {name, text: isOther ? name : `allocations of ${name}`};
         sizes.set(lives.requested[i], owner);
       }
       lives.owner[i] = owner;
@@ -201,9 +203,15 @@ export class Recording {
     return (this.lives.flags[life] & HELD) !== 0;
   }
 
-  /** @param {number} life @returns {string} */
+  /** @param {number} life @returns {string} its line of the owner, with the operator: "step train.py:41 (aten::add)" */
   ownerName(life) {
-    return this.owners[this.lives.owner[life]].text;
+    const stack = this.lives.stack[life];
+    return stack >= 0 ? this.stackText(stack) : this.owners[this.lives.owner[life]].text;
+  }
+
+  /** @param {number} stack @returns {string} */
+  stackText(stack) {
+    return this.strings[this.stackTexts[stack]];
   }
 
   /** @param {number} frame @returns {Frame} */

@@ -66,7 +66,9 @@ export class Selection {
     /** @type {((changed: Set<string>) => void)[]} */
     this.listeners = [];
     /** @type {Uint8Array | null} */
-    this.matching = null; /* by life; null: to be computed after the search changed */
+    this.matching = null; /* by life; null: to be computed after the selection changed */
+    /** @type {Uint8Array | null} */
+    this.searched = null; /* likewise, by the search alone */
   }
 
   /**
@@ -75,7 +77,7 @@ export class Selection {
    */
   open(recording, file) {
     this.recording = recording;
-    this.matching = null;
+    this.matching = this.searched = null;
     this.set({
       file, from: 0, to: recording.end, at: momentOfInterest(recording), device: -1, owner: -1, life: -1,
       axis: recording.hasTimes && !isMostlyIdle(recording) ? 'time' : 'event',
@@ -109,6 +111,8 @@ export class Selection {
       state.at = Math.max(0, Math.min(Math.round(state.at), recording.end));
     if (changed.has('search') || changed.has('owner') || changed.has('device') || changed.has('file'))
       this.matching = null;
+    if (changed.has('search'))
+      this.searched = null;
     if (changed.size)
       for (const listener of this.listeners)
         listener(changed);
@@ -121,8 +125,7 @@ export class Selection {
   }
 
   /**
-   * Which allocations match device, owner and search: 1 by life. The search looks, regardless of case, for
-   * a part of a frame of the stack, of the owner, stream, thread, size or address.
+   * Which allocations match device, owner and search: 1 by life.
    * @returns {Uint8Array}
    */
   matches() {
@@ -132,11 +135,26 @@ export class Selection {
     const {lives} = recording;
     const {device, owner} = this.state;
     const found = new Uint8Array(lives.count);
-    const bySearch = this.searchedBy(this.state.search.trim().toLowerCase());
+    const searched = this.found();
     for (let i = 0; i < lives.count; i++)
-      found[i] = (device < 0 || lives.device[i] === device) && (owner < 0 || lives.owner[i] === owner) && bySearch(i) ? 1 : 0;
+      found[i] = (device < 0 || lives.device[i] === device) && (owner < 0 || lives.owner[i] === owner) && (!searched || searched[i]) ? 1 : 0;
     this.matching = found;
     return found;
+  }
+
+  /**
+   * Which allocations the search finds: 1 by life; null: nothing is searched for. It looks, regardless of case, for a part
+   * of the owner, a frame of the stack, the thread or the kind of memory; or for an address.
+   * @returns {Uint8Array | null}
+   */
+  found() {
+    const words = this.state.search.trim().toLowerCase();
+    if (words && !this.searched) {
+      const isFound = this.searchedBy(words);
+      const count = /** @type {Recording} */ (this.recording).lives.count;
+      this.searched = Uint8Array.from({length: count}, (_, life) => isFound(life) ? 1 : 0);
+    }
+    return words ? this.searched : null;
   }
 
   /** @param {string} words in lower case @returns {(life: number) => boolean} */
@@ -149,20 +167,20 @@ export class Selection {
       const address = parseInt(words, 16);
       return life => lives.address[life] <= address && address < lives.address[life] + lives.rounded[life];
     }
-    const owners = recording.owners.map(owner => (owner.name + ' ' + owner.text).toLowerCase().includes(words));
+    const owners = recording.owners.map(owner => owner.text.toLowerCase().includes(words));
     const threads = recording.summary.threads.map((/** @type {any} */ _, /** @type {number} */ i) =>
       recording.threadName(i).toLowerCase().includes(words));
     const frameCount = (recording.columns.get('frame.function') || []).length;
     const frames = new Uint8Array(frameCount);
     for (let i = 0; i < frameCount; i++) {
       const frame = recording.frame(i);
-      frames[i] = (frame.function + ' ' + frame.file + ' ' + frame.module).toLowerCase().includes(words) ? 1 : 0;
+      frames[i] = `${recording.frameText(i)} ${frame.file} ${frame.module}`.toLowerCase().includes(words) ? 1 : 0;
     }
-    const stacks = new Uint8Array(recording.stackCount);
+    const stacks = Uint8Array.from({length: recording.stackCount}, (_, i) => recording.stackText(i).toLowerCase().includes(words) ? 1 : 0);
     for (let i = 0; i < recording.stackCount; i++)
       for (let k = recording.stackFirst[i]; k < recording.stackFirst[i + 1] && !stacks[i]; k++)
         stacks[i] = frames[recording.stackFrames[k]];
-    return life => owners[lives.owner[life]] || (lives.stack[life] >= 0 && stacks[lives.stack[life]] === 1) ||
+    return life => (lives.stack[life] >= 0 ? stacks[lives.stack[life]] === 1 : owners[lives.owner[life]]) ||
       threads[lives.thread[life]] === true ||
       (lives.what[life] >= 0 && recording.strings[lives.what[life]].toLowerCase().includes(words));
   }

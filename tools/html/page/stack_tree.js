@@ -6,7 +6,6 @@
 /** @typedef {import('./recording.js').Recording} Recording */
 /** @typedef {import('./amounts.js').Amounts} Amounts */
 /** @typedef {import('./selection.js').FrameChoice} FrameChoice */
-import {baseName} from './format.js';
 
 /* Parts of frames, as in tools/symbols/frame_parts.h */
 const PART_OWNER = 0;
@@ -41,11 +40,8 @@ class FrameNames {
     /** @type {string[]} */
     this.texts = [];
     this.text = new Int32Array(count); /* by frame: place in texts */
-    this.site = new Int32Array(count); /* by frame: its name in `sites`, as a number */
     /** @type {Map<string, number>} */
     const places = new Map();
-    /** @type {Map<string, number>} */
-    const sites = new Map();
     for (let frame = 0; frame < count; frame++) {
       const text = recording.frameText(frame);
       let place = places.get(text);
@@ -55,15 +51,7 @@ class FrameNames {
         this.texts.push(text);
       }
       this.text[frame] = place;
-      const what = recording.frame(frame);
-      const site = what.isPython ? `${what.function} ${baseName(what.file)}` : what.function;
-      this.site[frame] = sites.get(site) ?? sites.size;
-      sites.set(site, this.site[frame]);
     }
-    const ownerSites = recording.owners.map(owner => sites.get(owner.name) ?? -1);
-    this.ownerPlace = new Int32Array(recording.stackCount); /* by stack */
-    for (let stack = 0; stack < recording.stackCount; stack++)
-      this.ownerPlace[stack] = this.findOwner(recording, stack, ownerSites[recording.stackOwner[stack]] ?? -1);
   }
 
   /** @param {number} frame @returns {number} index into NODE_KINDS */
@@ -73,32 +61,6 @@ class FrameNames {
     if (this.part[frame] === PART_LAST)
       return 2;
     return this.python[frame] ? 0 : 1;
-  }
-
-  /**
-   * Where a stack's owner is: the innermost frame with that name. The user's frames come before a
-   * library's; among a library's the outermost counts (doc/owners.md). -1: no frame, as for a script
-   * without recorded frames.
-   * @param {Recording} recording
-   * @param {number} stack
-   * @param {number} site
-   */
-  findOwner(recording, stack, site) {
-    const {stackFirst, stackFrames} = recording;
-    let found = -1;
-    let foundPart = Infinity;
-    for (let k = stackFirst[stack]; k < stackFirst[stack + 1]; k++) {
-      const frame = stackFrames[k];
-      if (this.site[frame] !== site)
-        continue;
-      const part = this.part[frame];
-      const isOutermost = part === foundPart && part === PART_LAST && !this.python[frame];
-      if (part < foundPart || isOutermost) {
-        found = k - stackFirst[stack];
-        foundPart = part;
-      }
-    }
-    return found;
   }
 }
 
@@ -327,7 +289,7 @@ function isShown(names, options, frame, isOwner) {
  */
 export function makeTree(recording, amounts, byCount, options) {
   const paths = new Paths();
-  const {stackFirst, stackFrames, stackOwner, owners} = recording;
+  const {stackFirst, stackFrames, stackOwner, stackPlace, owners} = recording;
   const names = frameNames(recording);
   const texts = names.texts.map(text => paths.textOf(text));
   const without = owners.findIndex(owner => owner.name === WITHOUT_STACK);
@@ -337,23 +299,26 @@ export function makeTree(recording, amounts, byCount, options) {
   const addStack = stack => {
     const first = stackFirst[stack];
     const count = stackFirst[stack + 1] - first;
-    const place = names.ownerPlace[stack];
+    const place = stackPlace[stack];
     const before = paths.text.length;
     /** @param {number} at */
     const step = at => {
       const frame = stackFrames[first + at];
-      if (isShown(names, options, frame, at === place))
-        paths.step(texts[names.text[frame]], names.kind(frame), at === place ? stackOwner[stack] : -1);
+      const isOwner = at === place;
+      if (!isShown(names, options, frame, isOwner))
+        return;
+      /* The owner's line has the operator. Below a function of C or C++ the picture has what it called. */
+      const hasLine = isOwner && (options.callers || names.kind(frame) !== 1);
+      paths.step(hasLine ? paths.textOf(recording.stackText(stack)) : texts[names.text[frame]], names.kind(frame), isOwner ? stackOwner[stack] : -1);
     };
-    if (options.callers && (place >= 0 || isWhole))
-      for (let at = isWhole ? 0 : place; at < count && (isWhole || paths.text.length - before < DEEPEST_CALLERS); at++)
+    if (options.callers)
+      for (let at = isWhole ? 0 : Math.max(0, place); at < count && (isWhole || paths.text.length - before < DEEPEST_CALLERS); at++)
         step(at);
-    else if (!options.callers)
+    else
       for (let at = count - 1; at >= 0; at--)
         step(at);
-    /* A script without recorded frames: uses its owner instead. */
-    if (paths.text.length === before || (place < 0 && !isWhole))
-      paths.step(paths.textOf((owners[stackOwner[stack]] || {text: '(empty stack)'}).text), 0, stackOwner[stack]);
+    if (paths.text.length === before) /* no frames, or none of the language */
+      paths.step(paths.textOf(recording.stackText(stack)), 4, stackOwner[stack]);
   };
   for (let group = 0; group < amounts.counts.length; group++) {
     if (!amounts.counts[group])
@@ -394,21 +359,11 @@ export function layoutIcicle(tree, zoom, width, least) {
 }
 
 /**
- * What a search finds in a tree: 1 by index into its texts, and the sum of the paths with such a text.
+ * Which rows of a tree a search marks: 1 by index into its texts.
  * @param {StackTree} tree
  * @param {string} words
  */
 export function searchTree(tree, words) {
-  const {paths} = tree;
   const wanted = words.trim().toLowerCase();
-  const found = Uint8Array.from(paths.texts, (text, place) => wanted !== '' && place > 0 && text.toLowerCase().includes(wanted) ? 1 : 0);
-  let value = 0;
-  for (let path = 0; path < paths.counts.length; path++) {
-    let isFound = false;
-    for (let step = paths.first[path]; step < paths.first[path + 1] && !isFound; step++)
-      isFound = found[paths.text[step]] === 1;
-    if (isFound)
-      value += tree.byCount ? paths.counts[path] : paths.bytes[path];
-  }
-  return {found, value};
+  return Uint8Array.from(tree.paths.texts, (text, place) => wanted !== '' && place > 0 && text.toLowerCase().includes(wanted) ? 1 : 0);
 }

@@ -31,10 +31,11 @@ function count(sum, bytes) {
  * True if rows of owners lack what the tool left out of the page.
  * @param {Recording} recording
  * @param {SelectionState} state
+ * @param {Uint8Array | null} found
  * @returns {boolean}
  */
-export function areOwnersPartial(recording, state) {
-  return amountsOf(recording, {...state, owner: -1}, 'total').isPartial;
+export function areOwnersPartial(recording, state, found) {
+  return amountsOf(recording, {...state, owner: -1}, 'total', found).isPartial;
 }
 
 /**
@@ -43,14 +44,15 @@ export function areOwnersPartial(recording, state) {
  * of the selected time, minus what was held at its begin
  * @param {Recording} recording
  * @param {SelectionState} state ignores its owner
+ * @param {Uint8Array | null} [found] what is searched for, 1 by life; null: everything
  * @returns {OwnerRow[]}
  */
-export function ownerRows(recording, state) {
+export function ownerRows(recording, state, found = null) {
   /** @type {OwnerRow[]} */
   const rows = recording.owners.map((_, owner) => ({owner, peak: noSum(), live: noSum(), total: noSum(), temporary: noSum(), grown: 0}));
   const none = rows.length - 1; /* with stacks, the last owner is for memory without one */
   for (const measure of /** @type {('peak' | 'live' | 'total' | 'temporary')[]} */ (['peak', 'live', 'total', 'temporary'])) {
-    const amounts = amountsOf(recording, {...state, owner: -1}, measure);
+    const amounts = amountsOf(recording, {...state, owner: -1}, measure, found);
     for (let group = 0; group < amounts.counts.length; group++) {
       if (!amounts.counts[group])
         continue;
@@ -59,7 +61,7 @@ export function ownerRows(recording, state) {
       rows[owner][measure].count += amounts.counts[group];
     }
   }
-  addGrowth(recording, state, rows);
+  addGrowth(recording, state, rows, found);
   return rows.filter(row => row.total.count > 0);
 }
 
@@ -67,12 +69,13 @@ export function ownerRows(recording, state) {
  * @param {Recording} recording
  * @param {SelectionState} state
  * @param {OwnerRow[]} rows by owner
+ * @param {Uint8Array | null} found
  */
-function addGrowth(recording, state, rows) {
+function addGrowth(recording, state, rows, found) {
   const {lives} = recording;
   const {from, to, device} = state;
   for (let i = 0; i < lives.count && lives.begin[i] <= to; i++) {
-    if (lives.kind[i] === HOST || (device >= 0 && lives.device[i] !== device))
+    if (lives.kind[i] === HOST || (device >= 0 && lives.device[i] !== device) || (found && !found[i]))
       continue;
     const before = lives.begin[i] <= from && lives.freed[i] > from;
     const after = lives.freed[i] > to;

@@ -179,7 +179,9 @@ export const compareView = {
         ...pairColumns(row => sites[row], () => byCount ? formatCount : formatBytes),
       ], 'change');
       const {has} = /** @type {typeof CHANGES[0]} */ (CHANGES.find(each => each.id === change));
-      siteTable.setRows(Uint32Array.from([...sites.keys()].filter(row => has(sites[row].before, sites[row].after))), true);
+      const words = selection.state.search.trim().toLowerCase();
+      siteTable.setRows(Uint32Array.from([...sites.keys()].filter(row =>
+        has(sites[row].before, sites[row].after) && sites[row].name.toLowerCase().includes(words))), true);
     }
 
     /**
@@ -201,6 +203,8 @@ export const compareView = {
       update(changed) {
         if (changed.has('file'))
           files.draw(true);
+        if (changed.has('search'))
+          show();
       },
     };
   },

@@ -48,6 +48,7 @@ export const flameView = {
     let focus = 0; /* a node of the tree */
     let hover = -1;
     let found = new Uint8Array(0);
+    let foundText = '';
     let opened = new Set();
 
     const plot = new Plot('Stacks: each row is called by the one above it, and as wide as what it asked for', draw);
@@ -102,11 +103,18 @@ export const flameView = {
       return of.value(0) ? of.value(node) / of.value(0) : 0;
     }
 
+    /** @param {import('../amounts.js').Amounts} all without the search @returns {string} "found: 48 MiB, 22.9%" */
+    function foundShare(all) {
+      const value = tree.value(0);
+      const whole = (tree.byCount ? all.counts : all.bytes).reduce((sum, each) => sum + each, 0);
+      return `found: ${tree.byCount ? formatPlural(value, 'allocation') : formatBytes(value)}, ${formatPercent(whole ? value / whole : 0)}`;
+    }
+
     function refresh() {
       const recording = context.recording();
       const {state} = selection;
       const {byCount, what} = measureOf(measure);
-      const amounts = amountsOf(recording, state, measure);
+      const amounts = amountsOf(recording, state, measure, selection.found());
       const zoomed = tree.way(zoomNode).slice(1).map(node => tree.name(node));
       const choice = {frames: state.frames, allFrames: state.allFrames};
       tree = makeTree(recording, amounts, byCount, {...choice, callers: isCallers});
@@ -132,7 +140,9 @@ export const flameView = {
         },
       ], '');
       listRows();
-      search();
+      found = searchTree(tree, state.search);
+      foundText = state.search.trim() ? foundShare(amountsOf(recording, state, measure)) : '';
+      showStatus();
       layout();
     }
 
@@ -149,15 +159,6 @@ export const flameView = {
         node = child;
       }
       return node;
-    }
-
-    function search() {
-      const result = searchTree(tree, selection.state.search);
-      found = result.found;
-      const part = tree.value(0) ? result.value / tree.value(0) : 0;
-      const sum = tree.byCount ? formatPlural(result.value, 'allocation') : formatBytes(result.value);
-      status.dataset.search = selection.state.search.trim() ? `found: ${sum}, ${formatPercent(part)}` : '';
-      showStatus();
     }
 
     function layout() {
@@ -232,7 +233,7 @@ export const flameView = {
       replace(status,
         element('strong', {}, node === 0 ? 'all' : tree.name(node)), ' ',
         `${amountText(tree, node)}, ${formatPercent(shareOf(tree, node))} of all${ofParent}; ${other}`,
-        status.dataset.search ? element('span', {class: 'found'}, status.dataset.search) : null);
+        foundText && element('span', {class: 'found'}, foundText));
     }
 
     /** @param {KeyboardEvent} event */
@@ -351,12 +352,8 @@ export const flameView = {
           replace(measureRoom, measures.element);
           zoomNode = focus = 0;
         }
-        if (['file', 'from', 'to', 'device', 'owner', 'frames', 'allFrames'].some(name => changed.has(name))) {
+        if (['file', 'from', 'to', 'device', 'owner', 'search', 'frames', 'allFrames'].some(name => changed.has(name)))
           refresh();
-        } else if (changed.has('search')) {
-          search();
-          plot.invalidate();
-        }
       },
     };
   },

@@ -98,10 +98,8 @@ export const tablesView = {
     /** @returns {Contents} */
     function ownersTable() {
       const recording = context.recording();
-      const words = selection.state.search.trim().toLowerCase();
-      const all = ownerRows(recording, selection.state);
+      const all = ownerRows(recording, selection.state, selection.found());
       const owner = (/** @type {number} */ row) => recording.owners[all[row].owner];
-      const rows = [...all.keys()].filter(row => !words || `${owner(row).name} ${owner(row).text}`.toLowerCase().includes(words));
       return {
         columns: [
           {
@@ -117,7 +115,7 @@ export const tablesView = {
           countColumn('temporary', 'Temporary', row => all[row].temporary.count, 'Freed before anything else was allocated on the device'),
           bytesColumn('grown', 'Grown by', row => all[row].grown, 'Held at the end of the selected time, less what was held at its begin'),
         ],
-        sort: 'peak', rows: Uint32Array.from(rows), about: formatPlural(rows.length, recording.hasStacks ? 'owner' : 'size'),
+        sort: 'peak', rows: Uint32Array.from(all.keys()), about: formatPlural(all.length, recording.hasStacks ? 'owner' : 'size'),
         open: row => selection.set({owner: selection.state.owner === all[row].owner ? -1 : all[row].owner}),
         isSelected: row => selection.state.owner === all[row].owner,
       };
@@ -265,7 +263,7 @@ export const tablesView = {
       if (isSame)
         table.sort = old;
       table.drawHead();
-      const isPartial = which === 'owners' ? areOwnersPartial(context.recording(), selection.state) : which !== 'held';
+      const isPartial = which === 'owners' ? areOwnersPartial(context.recording(), selection.state, selection.found()) : which !== 'held';
       about.textContent = contents.about + (isPartial ? context.recording().leftOutText() : '');
       table.element.setAttribute('aria-label', `Table of ${which === 'held' ? 'what is held at the end' : which}`);
       table.setRows(contents.rows, isNew);
