@@ -5,7 +5,7 @@ PAGE_FOLDER has page.html, and beside it what that names: style sheets, and a mo
 source, the text before and after a payload (page_text.h); if its name ends in .html it is the page itself, without one.
 
 The modules become one script, in the order of their imports, inside of one function in strict mode: `import` and `export` are
-taken out, and every name stays what it is. So no two modules may declare the same name at their top, and only these forms are
+taken out, as are comments, and every name stays what it is. So no two modules may declare the same name at their top, and only these forms are
 known, each at the begin of a line:
 
     import {name, other} from './module.js';
@@ -59,8 +59,9 @@ def blank(text):
     return re.sub(r"[^\n]", " ", text)
 
 
-def mask(text, where):
-    """The text with spaces in place of comments and of what is in literals, so that braces and words in it are code."""
+def mask(text, where, comments=None):
+    """The text with spaces in place of comments and of what is in literals, so that braces and words in it are code. Adds the
+    (begin, end) of each comment to comments."""
     out, at, last = [], 0, ""
     templates = []  # of each ${ that is open: the depth of braces in it
     while at < len(text):
@@ -100,8 +101,21 @@ def mask(text, where):
                 last = text[begin:at]
             out.append(text[begin:at])
             continue
+        if comments is not None and text[begin:begin + 2] in ("//", "/*"):
+            comments.append((begin, at))
         out.append(blank(text[begin:at]))
     return "".join(out)
+
+
+def comment_cut(text, begin, end):
+    """What goes with a comment: the spaces before it, and its line where nothing else is in that. Between two words it stays."""
+    if NAME.match(text[begin - 1:begin]) and NAME.match(text[end:end + 1]):
+        return begin, begin
+    first = len(text[:begin].rstrip(" "))
+    if first and text[first - 1] != "\n":
+        return (first if text[end:end + 1].isspace() else begin), end
+    behind = re.compile(" *\n").match(text, end)
+    return first, behind.end() if behind else end
 
 
 def top_lines(masked):
@@ -124,20 +138,22 @@ def read(path):
 
 
 class Module:
-    """path; imports: [(path, names)]; names: {declared at the top: is exported}; text: without import and export"""
+    """path; imports: [(path, names)]; names: {declared at the top: is exported}; text: without comments, import and export"""
 
     def __init__(self, path):
         self.path = path
         text = read(path)
-        masked = mask(text, path)
-        self.imports, self.names, cuts = [], {}, []
+        comments = []
+        masked = mask(text, path, comments)
+        self.imports, self.names = [], {}
+        cuts = [comment_cut(text, *comment) for comment in comments]
         for begin, end in top_lines(masked):
             if not masked[begin:end].strip() or masked[begin].isspace():
                 continue
             cuts += self.statement(text, masked, begin)
         if re.search(r"(?<![.\w$])import\s*[(.]", masked):
             raise Problem("%s: modules are imported at the begin of a line only" % path)
-        for begin, end in reversed(cuts):
+        for begin, end in sorted(cuts, reverse=True):
             text = text[:begin] + text[end:]
         self.text = text.strip("\n") + "\n"
 
