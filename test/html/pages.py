@@ -95,7 +95,7 @@ class Case(unittest.TestCase):
         page.settle()
         page.close()
         self.assertEqual(page.problems, [])
-        self.assertEqual([address for address in page.requests if not address.startswith("blob:")], [page.address])
+        self.assertEqual([address for address in page.requests if not address.startswith("blob:")], [page.address.split("#")[0]])
 
     def show(self, page, view):
         page.evaluate("gpupoolPage.selection.set({view: %s})" % json.dumps(view))

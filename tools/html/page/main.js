@@ -8,6 +8,7 @@ import {element, replace, shorten} from './dom.js';
 import {baseName, formatCount, formatPlural} from './format.js';
 import {PageError, readPayload} from './payload.js';
 import {drawTimes} from './plot.js';
+import {createLink} from './link.js';
 import {Recording} from './recording.js';
 import {Selection} from './selection.js';
 import {makeSeries} from './series.js';
@@ -82,7 +83,7 @@ function titleOf(recording) {
     parts.push(`pid ${process.pid}`);
   if (process.rank !== null && process.rank !== undefined)
     parts.push(`rank ${process.rank}`);
-  parts.push(reason === 'oom' ? 'written when memory ran out' : reason ? `written at ${reason}` : '');
+  parts.push(reason === 'oom' ? 'written when memory ran out' : reason === 'PyTorch snapshot' ? 'written by PyTorch' : reason ? `written at ${reason}` : '');
   return parts.filter(Boolean).join(', ');
 }
 
@@ -97,9 +98,9 @@ function chooser(label, options, choose) {
 
 /**
  * The line at the top.
- * @param {Context} context
+ * @param {Context} context @param {HTMLElement} linkButton
  */
-function createHeader(context) {
+function createHeader(context, linkButton) {
   const {selection, page} = context;
   const title = element('h1', {});
   const files = chooser('Snapshot', page.recordings.map((each, i) => ({value: String(i), text: shorten(each.name, 60)})), value => {
@@ -125,7 +126,7 @@ function createHeader(context) {
   return {
     element: element('header', {class: 'top'}, title, chips, matches, element('span', {class: 'spacer'}),
       page.recordings.length > 1 && files.select, devices.select, axis.select, frames.select,
-      element('label', {class: 'check', title: 'Also the frames of allocators, interpreters and runtimes'}, all, 'all frames'), search),
+      element('label', {class: 'check', title: 'Also the frames of allocators, interpreters and runtimes'}, all, 'all frames'), search, linkButton),
     search,
     /** @param {Set<string>} changed */
     update(changed) {
@@ -134,7 +135,8 @@ function createHeader(context) {
       if (changed.has('file')) {
         const text = titleOf(recording);
         replace(title, element('span', {class: 'brand'}, 'gpupool'), shorten(text, 90));
-        document.title = `${text} - gpupool`;
+        const file = recording.summary.process.program ? `${shorten(baseName(recording.name), 60)}: ` : '';
+        document.title = `${file}${text} - gpupool`;
         devices.fill([{value: '-1', text: 'all devices'}, ...recording.devices.map(each => ({value: String(each), text: `device ${each}`}))]);
         devices.select.hidden = recording.devices.length < 2;
         axis.select.hidden = !recording.hasTimes;
@@ -157,13 +159,14 @@ function createHeader(context) {
   };
 }
 
-/** @param {Context} context @param {HTMLElement} root @returns {Record<string, View>} */
+/** @param {Context} context @param {HTMLElement} root */
 function build(context, root) {
   const {selection, page} = context;
-  const header = createHeader(context);
+  const makers = VIEWS.filter(each => !each.isFor || each.isFor(page));
+  const link = createLink(context, makers.map(maker => maker.id));
+  const header = createHeader(context, link.button);
   const curve = curveView.create(context);
   const details = createDetails(context);
-  const makers = VIEWS.filter(each => !each.isFor || each.isFor(page));
   /** @type {Record<string, View>} */
   const views = {};
   const tabs = makers.map((maker, i) => element('button', {
@@ -172,7 +175,7 @@ function build(context, root) {
   }, maker.title));
   const panels = makers.map(maker => element('div', {role: 'tabpanel', id: `view-${maker.id}`, 'aria-labelledby': `tab-${maker.id}`, class: 'panel', hidden: true}));
   const tabList = element('nav', {role: 'tablist', class: 'tabs', 'aria-label': 'Views', onkeydown: moveTab}, ...tabs);
-  replace(root, header.element, curve.element, tabList, element('div', {class: 'body'}, ...panels, details.element));
+  replace(root, header.element, link.notice, curve.element, tabList, element('div', {class: 'body'}, ...panels, details.element));
 
   /** @param {KeyboardEvent} event */
   function moveTab(event) {
@@ -219,7 +222,7 @@ function build(context, root) {
   selection.subscribe(update);
   onTheme(() => update(new Set(['theme'])));
   addKeys(context, header.search, makers, views);
-  return views;
+  return {views, open: link.open};
 }
 
 /**
@@ -275,10 +278,10 @@ async function start() {
       holder.textContent = ''; /* frees a text as large as the file */
     const page = {generator: payload.generator, diff: payload.diff, recordings: payload.files.map(file => new Recording(file))};
     const context = makeContext(page);
-    shown.views = build(context, root);
+    const {views, open} = build(context, root);
     context.selection.state.file = -1;
-    context.selection.open(page.recordings[0], 0);
-    Object.assign(shown, {page, context, selection: context.selection, state: () => ({...context.selection.state}), drawTimes});
+    open();
+    Object.assign(shown, {views, page, context, selection: context.selection, state: () => ({...context.selection.state}), drawTimes});
   } catch (error) {
     shown.error = errorText(error);
     replace(root, element('p', {class: 'broken', role: 'alert'}, shown.error));

@@ -54,6 +54,17 @@ function momentOfInterest(recording) {
   return recording.end;
 }
 
+/**
+ * What is selected when a recording opens: all of it.
+ * @param {Recording} recording @returns {Omit<SelectionState, 'file' | 'view'>}
+ */
+function initialOf(recording) {
+  return {
+    from: 0, to: recording.end, at: momentOfInterest(recording), device: -1, owner: -1, life: -1, search: '', frames: 'merged',
+    allFrames: false, axis: recording.hasTimes && !isMostlyIdle(recording) ? 'time' : 'event',
+  };
+}
+
 export class Selection {
   constructor() {
     /** @type {SelectionState} */
@@ -63,6 +74,8 @@ export class Selection {
     };
     /** @type {Recording | null} */
     this.recording = null;
+    /** @type {Partial<SelectionState>} */
+    this.initial = {}; /* of the recording */
     /** @type {((changed: Set<string>) => void)[]} */
     this.listeners = [];
     /** @type {Uint8Array | null} */
@@ -72,16 +85,15 @@ export class Selection {
   }
 
   /**
-   * Opens another recording and selects all of it.
-   * @param {Recording} recording @param {number} file
+   * Opens another recording. View, search and kind of frames stay.
+   * @param {Recording} recording @param {number} file @param {Partial<SelectionState>} [patch] what is selected of it
    */
-  open(recording, file) {
+  open(recording, file, patch = {}) {
+    const {search, frames, allFrames} = this.state;
     this.recording = recording;
     this.matching = this.searched = null;
-    this.set({
-      file, from: 0, to: recording.end, at: momentOfInterest(recording), device: -1, owner: -1, life: -1,
-      axis: recording.hasTimes && !isMostlyIdle(recording) ? 'time' : 'event',
-    });
+    this.initial = initialOf(recording);
+    this.set({...this.initial, search, frames, allFrames, file, ...patch});
   }
 
   /** @param {(changed: Set<string>) => void} listener */

@@ -2,6 +2,7 @@
  * A table of any number of rows; only visible rows are elements. Users can sort it, use it by keyboard, and
  * copy it as tab-separated values. Screen readers see a grid with all rows.
  */
+import {copyButton} from './copy.js';
 import {element, replace} from './dom.js';
 
 export const ROW_HEIGHT = 24; /* equals --row-height of views.css */
@@ -45,22 +46,6 @@ export function tsvCell(value) {
     return String(value);
   const line = value.replace(/[\t\r\n\v\f\u0085]+/g, ' ');
   return /^[=+\-@]/.test(line) ? "'" + line : line;
-}
-
-/** @param {string} text @returns {Promise<boolean>} */
-export async function copyText(text) {
-  try {
-    await navigator.clipboard.writeText(text);
-    return true;
-  } catch (error) { /* this browser has no clipboard for files */
-    const area = /** @type {HTMLTextAreaElement} */ (element('textarea', {class: 'unseen', 'aria-hidden': 'true'}));
-    area.value = text;
-    document.body.append(area);
-    area.select();
-    const isCopied = document.execCommand('copy');
-    area.remove();
-    return isCopied;
-  }
 }
 
 export class Table {
@@ -310,21 +295,9 @@ export class Table {
   }
 }
 
-/**
- * A button that copies a table, and confirms it.
- * @param {Table} table @returns {HTMLElement}
- */
-export function copyButton(table) {
-  const button = element('button', {
-    type: 'button', class: 'copy', title: 'Copies all rows as tab-separated values, figures in bytes', onclick: async () => {
-      const isCopied = await copyText(table.tsv());
-      button.textContent = isCopied ? 'Copied' : 'The browser refused';
-      setTimeout(() => {
-        button.textContent = 'Copy';
-      }, 1500);
-    },
-  }, 'Copy');
-  return button;
+/** @param {Table} table @returns {HTMLElement} */
+export function copyTableButton(table) {
+  return copyButton('Copy', 'Copies all rows as tab-separated values, figures in bytes', () => table.tsv());
 }
 
 /**

@@ -9,7 +9,7 @@
 import {changeText, figureOf, figureRows, shareText, siteRows} from '../compare_rows.js';
 import {element, replace} from '../dom.js';
 import {baseName, formatBytes, formatCount, formatPercent} from '../format.js';
-import {copyButton, ROW_HEIGHT, segmented, Table} from '../table.js';
+import {copyTableButton, ROW_HEIGHT, segmented, Table} from '../table.js';
 
 /** @typedef {'peak' | 'live' | 'total' | 'count' | 'temporary'} Compared */
 /** @typedef {'all' | 'more' | 'new' | 'less' | 'gone'} Change */
@@ -96,9 +96,9 @@ export const compareView = {
       element('div', {class: 'tools'}, chosen[0], 'before,', chosen[1], 'after', relation),
       element('div', {class: 'compare-parts'},
         element('div', {class: 'compare-part'},
-          element('div', {class: 'tools'}, heading, measures.element, changes.element, copyButton(siteTable)), siteTable.element),
+          element('div', {class: 'tools'}, heading, measures.element, changes.element, copyTableButton(siteTable)), siteTable.element),
         element('div', {class: 'compare-part'},
-          element('div', {class: 'tools'}, element('h3', {}, 'Figures'), copyButton(figureTable)), figureTable.element)));
+          element('div', {class: 'tools'}, element('h3', {}, 'Figures'), copyTableButton(figureTable)), figureTable.element)));
 
     files.setColumns([
       {id: 'name', label: 'Snapshot', width: 'minmax(24ch, 1fr)', text: row => recordings[row].name},

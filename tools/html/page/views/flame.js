@@ -12,7 +12,7 @@ import {element, replace} from '../dom.js';
 import {formatBytes, formatCount, formatPercent, formatPlural} from '../format.js';
 import {Plot} from '../plot.js';
 import {EMPTY_TREE, layoutIcicle, makeTree, NODE_KINDS, searchTree} from '../stack_tree.js';
-import {copyButton, segmented, Table} from '../table.js';
+import {copyTableButton, segmented, Table} from '../table.js';
 
 const FLAME_ROW = 20;
 const LEAST_BOX = 0.6; /* pixels */
@@ -80,7 +80,7 @@ export const flameView = {
       element('div', {class: 'flame-parts'},
         element('div', {class: 'flame-picture'}, flame, status),
         element('div', {class: 'flame-table'},
-          element('div', {class: 'tools'}, element('h3', {}, 'Owners and who called them'), copyButton(table)), table.element)));
+          element('div', {class: 'tools'}, element('h3', {}, 'Owners and who called them'), copyTableButton(table)), table.element)));
 
     for (let i = 0; i < 4; i++)
       legend.append(element('span', {class: `flame-kind kind-${NODE_KINDS[i]}`}, KIND_WORDS[i]));

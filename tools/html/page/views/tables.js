@@ -8,7 +8,7 @@
 import {element} from '../dom.js';
 import {momentEvent} from '../events.js';
 import {formatAddress, formatBytes, formatCount, formatDuration, formatPlural} from '../format.js';
-import {copyButton, segmented, Table} from '../table.js';
+import {copyTableButton, segmented, Table} from '../table.js';
 import {areOwnersPartial, eventRows, leakRows, ownerRows, placeRows, sizeRows} from '../table_rows.js';
 
 /** @typedef {'owners' | 'held' | 'sizes' | 'threads' | 'streams' | 'events'} TableId */
@@ -81,7 +81,7 @@ export const tablesView = {
       empty: 'Nothing of the recording is of what is selected.',
     });
     const root = element('section', {class: 'view tables', 'aria-label': 'Tables'},
-      element('div', {class: 'tools'}, tabs.element, about, copyButton(table)), table.element);
+      element('div', {class: 'tools'}, tabs.element, about, copyTableButton(table)), table.element);
 
     /**
      * Selects by device, owner and search, and by existence at some time in the selected range.
