@@ -139,6 +139,57 @@ class Keyboard(Use):
             self.assertEqual(len(seen), wanted, view)
 
 
+class Names(Use):
+    VIEWS = ("findings", "bands", "addresses", "state", "flame", "tables", "compare")
+    ROLES = {"application", "button", "checkbox", "combobox", "grid", "treegrid", "listbox", "region", "searchbox", "slider", "tab", "textbox"}
+
+    def test_what_takes_keys_says_what_it_is(self):
+        """As the browser tells a screen reader."""
+        page = self.open(pages.golden("growing-cache"), pages.golden("leak"))
+        page.call("Accessibility.enable")
+        page.evaluate("gpupoolPage.selection.set({life: 120, owner: 1}); location.hash = 'no=such'; 1")
+        page.wait_for("document.querySelector('.notice button')")
+        page.evaluate("gpupoolPage.selection.set({life: 120, owner: 1}); 1")
+        for view in self.VIEWS:
+            self.show(page, view)
+            nodes = page.call("Accessibility.getFullAXTree")["nodes"]
+            names = []
+            for node in nodes:
+                properties = {each["name"]: each["value"].get("value") for each in node.get("properties", ())}
+                role, name = node.get("role", {}).get("value"), node.get("name", {}).get("value", "")
+                if node["ignored"] or not properties.get("focusable") or role in ("RootWebArea", "option", "menuListOption", "MenuListPopup"):
+                    continue
+                with self.subTest(view=view, role=role, name=name):
+                    self.assertIn(role, self.ROLES)
+                    self.assertRegex(name, "[A-Za-z]{2}")
+                if role in ("application", "slider", "grid", "treegrid"):
+                    self.assertNotIn(name, names)  # two of a name cannot be told apart
+                    names.append(name)
+            with self.subTest(view):
+                self.assertGreater(len(names), 0)
+                found = page.evaluate("[...document.querySelectorAll('#page *')].filter(each => each.checkVisibility() && each.tabIndex >= 0 && !each.closest('[role=tablist]')).length")
+                self.assertGreater(found, 10)
+        # Keys go nowhere else: what listens to them can have the focus.
+        self.assertEqual(page.evaluate("[...document.querySelectorAll('canvas, .table')].filter(each => each.tabIndex < 0).length"), 0)
+
+    def test_the_curve_is_a_slider(self):
+        page = self.open(pages.golden("growing-cache"))
+        end = page.evaluate("gpupoolPage.context.recording().end")
+        value = "['min', 'max', 'now', 'text'].map(name => document.querySelector('.curve canvas').getAttribute('aria-value' + name))"
+        self.assertEqual(page.evaluate(value)[:3], ["0", str(end), str(end)])
+        self.tab_to(page, ".curve canvas")
+        page.key("ArrowLeft")
+        page.settle()
+        at, text = page.evaluate(value)[2:]
+        self.assertEqual(at, str(end - 1))
+        self.assertRegex(text, "event 7,014, allocated 2 GiB")
+
+    def test_tabs_name_their_panels(self):
+        page = self.open(pages.golden("growing-cache"))
+        self.assertEqual(page.evaluate("[...document.querySelectorAll('[role=tab]')].filter(each => document.getElementById(each.getAttribute('aria-controls'))"
+                                       ".getAttribute('aria-labelledby') !== each.id).length"), 0)
+
+
 class Mouse(Use):
     def box(self, page, row, part):
         """A place in the picture of stacks."""

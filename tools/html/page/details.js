@@ -12,7 +12,7 @@ export function createDetails(context) {
   const body = element('div', {class: 'details-body'});
   const root = element('aside', {class: 'details', 'aria-label': 'The selected allocation', hidden: true},
     element('header', {}, element('h2', {}, 'Allocation'),
-      element('button', {class: 'small', title: 'Close (Escape)', onclick: () => selection.set({life: -1})}, '×')), body);
+      element('button', {class: 'small', title: 'Close (Escape)', 'aria-label': 'Close', onclick: () => selection.set({life: -1})}, '×')), body);
 
   /** @param {number} frame @param {string} operator that the frame called; "" */
   function frameRow(frame, operator) {

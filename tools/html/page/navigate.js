@@ -7,6 +7,7 @@ import {Axis} from './axis.js';
 
 /** Height of the labels below a plot, in pixels. */
 export const AXIS_HEIGHT = 20;
+export const NAVIGATE_KEYS = 'Arrow keys move the time; plus and minus zoom';
 const CLICK_PIXELS = 4;
 
 /**

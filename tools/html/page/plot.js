@@ -11,9 +11,12 @@ export const drawTimes = [];
 const KEPT_TIMES = 600;
 
 export class Plot {
-  /** @param {string} label describes the picture for screen readers @param {(plot: Plot) => void} draw */
-  constructor(label, draw) {
-    this.canvas = /** @type {HTMLCanvasElement} */ (element('canvas', {role: 'img', 'aria-label': label, tabindex: '0'}));
+  /**
+   * @param {string} label describes the picture for screen readers @param {string} keys says what keys do in it
+   * @param {(plot: Plot) => void} draw @param {string} [role] of what takes keys
+   */
+  constructor(label, keys, draw, role = 'application') {
+    this.canvas = /** @type {HTMLCanvasElement} */ (element('canvas', {role, 'aria-label': label, 'aria-description': keys, tabindex: '0'}));
     this.element = element('div', {class: 'plot'}, this.canvas);
     this.context = /** @type {CanvasRenderingContext2D} */ (this.canvas.getContext('2d'));
     this.draw = draw;
@@ -72,7 +75,7 @@ export class Plot {
   }
 
   /**
-   * The position of a mouse event, in CSS pixels.
+   * The position of an event, in CSS pixels.
    * @param {MouseEvent} event @returns {{x: number, y: number}}
    */
   place(event) {

@@ -7,7 +7,7 @@ import {styleColor, stylePixel} from '../colors.js';
 import {element} from '../dom.js';
 import {formatAddress, formatBytes, formatCount} from '../format.js';
 import {MemoryMap, shownDevice} from '../memory_map.js';
-import {AXIS_HEIGHT, Hint, axisOf, drawTicks, navigate} from '../navigate.js';
+import {AXIS_HEIGHT, Hint, NAVIGATE_KEYS, axisOf, drawTicks, navigate} from '../navigate.js';
 import {Plot, Raster} from '../plot.js';
 
 
@@ -19,7 +19,7 @@ export const addressesView = {
   /** @param {Context} context */
   create(context) {
     const {selection} = context;
-    const plot = new Plot('Addresses over time: each allocation as a box of its addresses and its time', draw);
+    const plot = new Plot('Addresses over time: each allocation as a box of its addresses and its time', NAVIGATE_KEYS, draw);
     const raster = new Raster();
     const hint = new Hint(plot.element);
     const note = element('p', {class: 'note'});

@@ -7,7 +7,7 @@
 import {styleColor, stylePixel} from '../colors.js';
 import {element} from '../dom.js';
 import {formatBytes, formatCount, formatDuration} from '../format.js';
-import {AXIS_HEIGHT, Hint, axisOf, drawTicks, navigate} from '../navigate.js';
+import {AXIS_HEIGHT, Hint, NAVIGATE_KEYS, axisOf, drawTicks, navigate} from '../navigate.js';
 import {Plot, Raster} from '../plot.js';
 import {HOST} from '../recording.js';
 
@@ -120,7 +120,7 @@ export const bandsView = {
   /** @param {Context} context */
   create(context) {
     const {selection} = context;
-    const plot = new Plot('Active memory timeline: each allocation as a band over time', draw);
+    const plot = new Plot('Active memory timeline: each allocation as a band over time', NAVIGATE_KEYS, draw);
     const raster = new Raster();
     const hint = new Hint(plot.element);
     const note = element('p', {class: 'note', 'aria-live': 'polite'});

@@ -31,7 +31,8 @@ export const curveView = {
   /** @param {Context} context */
   create(context) {
     const {selection} = context;
-    const plot = new Plot('Memory over time: reserved, allocated, requested, freed but in use, and not pooled', draw);
+    const plot = new Plot('Memory over time: reserved, allocated, requested, freed but in use, and not pooled',
+      'Arrow keys move the moment, with Shift by a hundredth', draw, 'slider');
     const hint = new Hint(plot.element);
     const legend = element('div', {class: 'legend'});
     const root = element('section', {class: 'curve', 'aria-label': 'Memory over time'}, legend, plot.element);
@@ -219,12 +220,22 @@ export const curveView = {
         }, isWhole ? 'all of the time' : `${formatCount(state.to - state.from)} events: show all`));
     }
 
+    function describe() {
+      const recording = context.recording();
+      const {at, device} = selection.state;
+      const values = {min: 0, max: recording.end, now: at,
+        text: `${recording.momentText(at)}, allocated ${formatBytes(context.series(device).allocated.values[at])}`};
+      for (const [name, value] of Object.entries(values))
+        plot.canvas.setAttribute('aria-value' + name, String(value));
+    }
+
     return {
       element: root,
       /** @param {Set<string>} changed */
       update(changed) {
         if (['file', 'device', 'at', 'from', 'to', 'axis', 'theme'].some(key => changed.has(key))) {
           fillLegend();
+          describe();
           plot.invalidate();
         }
       },

@@ -27,7 +27,7 @@ export const findingsView = {
     const {selection} = context;
     const list = element('ol', {class: 'findings'});
     const facts = element('div', {class: 'facts'});
-    const root = element('section', {class: 'view scroll'}, list, facts);
+    const root = element('section', {class: 'view scroll', role: 'region', 'aria-label': 'What happened', tabindex: '0'}, list, facts);
 
     /**
      * The moment that the summary is about.

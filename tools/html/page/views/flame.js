@@ -51,9 +51,8 @@ export const flameView = {
     let foundText = '';
     let opened = new Set();
 
-    const plot = new Plot('Stacks: each row is called by the one above it, and as wide as what it asked for', draw);
-    plot.canvas.setAttribute('role', 'application');
-    plot.canvas.setAttribute('aria-description', 'Arrow keys go to callers, callees and neighbours; Enter makes the stack as wide as all; Escape goes back');
+    const plot = new Plot('Stacks: each row is called by the one above it, and as wide as what it asked for',
+      'Arrow keys go to callers, callees and neighbours; Enter makes the stack as wide as all; Escape goes back', draw);
     const status = element('output', {class: 'flame-status', 'aria-live': 'polite'});
     const heading = element('h2', {});
     const crumbs = element('nav', {class: 'crumbs', 'aria-label': 'The part that is shown'});

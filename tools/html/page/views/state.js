@@ -26,7 +26,7 @@ export const stateView = {
   /** @param {Context} context */
   create(context) {
     const {selection} = context;
-    const plot = new Plot('The memory of the device at the moment: segments and what is in them, to scale', draw);
+    const plot = new Plot('The memory of the device at the moment: segments and what is in them, to scale', 'Arrow keys go from event to event', draw);
     const hint = new Hint(plot.element);
     const figures = element('div', {class: 'figures'});
     const what = element('span', {class: 'event', 'aria-live': 'polite'});
@@ -242,6 +242,7 @@ export const stateView = {
           colorsByName.clear();
         slider.max = String(recording.end);
         slider.value = String(selection.state.at);
+        slider.setAttribute('aria-valuetext', recording.momentText(selection.state.at));
         const device = recording.devices.length > 1 ? `device ${shownDevice(context)}, ` : '';
         what.textContent = `${device}${recording.momentText(selection.state.at)}: ${momentEvent(recording, selection.state.at)}`;
         /** @type {HTMLElement} */ (root.querySelector('.oom')).hidden = !recording.marks.some(mark => mark.kind === 'oom');
