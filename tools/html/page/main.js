@@ -124,7 +124,7 @@ function createHeader(context, linkButton) {
     timer = window.setTimeout(action, 120);
   }
   return {
-    element: element('header', {class: 'top'}, title, chips, matches, element('span', {class: 'spacer'}),
+    element: element('header', {class: 'top'}, title, chips, matches,
       page.recordings.length > 1 && files.select, devices.select, axis.select, frames.select,
       element('label', {class: 'check', title: 'Also the frames of allocators, interpreters and runtimes'}, all, 'all frames'), search, linkButton),
     search,
@@ -152,7 +152,7 @@ function createHeader(context, linkButton) {
         search.value = state.search;
       replace(chips,
         state.owner >= 0 && element('button', {class: 'chip', title: 'Show all owners', onclick: () => selection.set({owner: -1})},
-          `${shorten(recording.owners[state.owner].text, 40)} ×`));
+          `${shorten(recording.owners[state.owner].text, 100)} ×`));
       matches.textContent = state.search || state.owner >= 0
         ? `${formatCount(selection.matches().reduce((sum, each) => sum + each, 0))} of ${formatPlural(recording.lives.count, 'allocation')}` : '';
     },

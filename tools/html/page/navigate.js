@@ -1,14 +1,15 @@
 /**
- * Moves and zooms the time on display by mouse, wheel and keys, in any plot along that axis.
+ * Moves and zooms the time on display by mouse, fingers, wheel and keys, in any plot along that axis.
  */
 /** @typedef {import('./plot.js').Plot} Plot */
 /** @typedef {import('./main.js').Context} Context */
+/** @typedef {import('./gestures.js').Held} Held */
 import {Axis} from './axis.js';
+import {onGestures} from './gestures.js';
 
+export const NAVIGATE_KEYS = 'Arrow keys move the time; plus and minus zoom';
 /** Height of the labels below a plot, in pixels. */
 export const AXIS_HEIGHT = 20;
-export const NAVIGATE_KEYS = 'Arrow keys move the time; plus and minus zoom';
-const CLICK_PIXELS = 4;
 
 /**
  * The axis of a plot for the present selection.
@@ -22,13 +23,14 @@ export function axisOf(plot, context, width = plot.width) {
 /**
  * Zooms around a place; stops at the ends of the recording.
  * @param {Context} context @param {Axis} axis @param {number} x @param {number} factor below 1 zooms in
+ * @param {number} [toX] where what was at x is then
  */
-export function zoom(context, axis, x, factor) {
+export function zoom(context, axis, x, factor, toX = x) {
   const recording = context.recording();
   const whole = new Axis(recording, axis.kind, 0, recording.end, axis.width);
   const span = (axis.high - axis.low) * factor;
   const value = axis.low + x / axis.width * (axis.high - axis.low);
-  const low = value - x / axis.width * span;
+  const low = value - toX / axis.width * span;
   let from = momentOf(whole, low);
   let to = momentOf(whole, low + span);
   if (to - from < 4) {
@@ -61,14 +63,13 @@ export function pan(context, axis, pixels) {
 
 /**
  * @param {Plot} plot @param {Context} context
- * @param {{hover: (x: number, y: number) => void, leave: () => void, click: (x: number, y: number) => void,
- *   drag?: (dx: number, dy: number, event: MouseEvent) => boolean, wheel?: (event: WheelEvent) => boolean}} handlers drag and wheel
- * return true if they have handled the event
+ * @param {{hover: (x: number, y: number) => void, leave: () => void, click: (x: number, y: number) => void, grab?: () => void,
+ *   drag?: (dx: number, dy: number, event: PointerEvent) => boolean, pinch?: (first: Held, second: Held) => boolean,
+ *   wheel?: (event: WheelEvent) => boolean}} handlers drag, pinch and wheel return true if they have handled the event
  */
 export function navigate(plot, context, handlers) {
   const {canvas} = plot;
-  /** @type {{x: number, y: number, axis: Axis, moved: boolean} | null} */
-  let drag = null;
+  let grabbed = axisOf(plot, context);
 
   canvas.addEventListener('wheel', event => {
     event.preventDefault();
@@ -76,41 +77,33 @@ export function navigate(plot, context, handlers) {
     if (handlers.wheel && handlers.wheel(event))
       return;
     const axis = axisOf(plot, context);
+    const {x} = plot.place(event);
     if (Math.abs(event.deltaX) > Math.abs(event.deltaY))
       pan(context, axis, event.deltaX);
     else
-      zoom(context, axis, plot.place(event).x, Math.exp(Math.max(-120, Math.min(120, event.deltaY)) * 0.004));
+      zoom(context, axis, x, Math.exp(Math.max(-120, Math.min(120, event.deltaY)) * 0.004));
   }, {passive: false});
-  canvas.addEventListener('mousedown', event => {
-    if (event.button === 0)
-      drag = {...plot.place(event), axis: axisOf(plot, context), moved: false};
+  onGestures(plot, {
+    ...handlers,
+    grab() {
+      grabbed = axisOf(plot, context);
+      if (handlers.grab)
+        handlers.grab();
+    },
+    drag({begin, now}, event) {
+      plot.moving();
+      if (!handlers.drag || !handlers.drag(now.x - begin.x, now.y - begin.y, event))
+        pan(context, grabbed, begin.x - now.x);
+    },
+    pinch(first, second) {
+      plot.moving();
+      if (handlers.pinch && handlers.pinch(first, second))
+        return;
+      /** @param {'begin' | 'now'} when */
+      const distance = when => Math.max(8, Math.hypot(first[when].x - second[when].x, first[when].y - second[when].y));
+      zoom(context, grabbed, (first.begin.x + second.begin.x) / 2, distance('begin') / distance('now'), (first.now.x + second.now.x) / 2);
+    },
   });
-  window.addEventListener('mousemove', event => {
-    if (!drag)
-      return;
-    const {x, y} = plot.place(event);
-    if (!drag.moved && Math.abs(x - drag.x) < CLICK_PIXELS && Math.abs(y - drag.y) < CLICK_PIXELS)
-      return;
-    drag.moved = true;
-    plot.moving();
-    handlers.leave();
-    if (!handlers.drag || !handlers.drag(x - drag.x, y - drag.y, event))
-      pan(context, drag.axis, drag.x - x);
-  });
-  window.addEventListener('mouseup', event => {
-    if (drag && !drag.moved) {
-      const {x, y} = plot.place(event);
-      handlers.click(x, y);
-    }
-    drag = null;
-  });
-  canvas.addEventListener('mousemove', event => {
-    if (!drag) {
-      const {x, y} = plot.place(event);
-      handlers.hover(x, y);
-    }
-  });
-  canvas.addEventListener('mouseleave', () => handlers.leave());
   canvas.addEventListener('keydown', event => {
     const axis = axisOf(plot, context);
     /** @type {Record<string, () => void>} */

@@ -29,14 +29,28 @@ export const addressesView = {
     let map = null;
     let low = 0; /* the part of the places on display; 0 is the lowest address, 1 the highest */
     let high = 1;
-    let dragLow = -1;
+    let grabbed = [0, 1]; /* low and high when a drag or pinch began */
 
     /** @param {number} from @param {number} to */
     function show(from, to) {
       const span = Math.max(1e-7, Math.min(1, to - from));
       low = Math.max(0, Math.min(from, 1 - span));
       high = low + span;
+      plot.canvas.style.touchAction = span < 1 ? 'none' : 'pan-y';
       plot.invalidate();
+    }
+
+    /**
+     * Zooms the addresses around a place.
+     * @param {number[]} range low and high before it @param {number} y @param {number} factor below 1 zooms in
+     * @param {number} [toY] where what was at y is then
+     */
+    function zoomPlaces([from, to], y, factor, toY = y) {
+      /** @param {number} at */
+      const share = at => 1 - at / (plot.height - AXIS_HEIGHT);
+      const span = Math.min(1, (to - from) * factor);
+      const begin = from + share(y) * (to - from) - share(toY) * span;
+      show(begin, begin + span);
     }
 
     /** @returns {MemoryMap} */
@@ -174,27 +188,28 @@ export const addressesView = {
       click(x, y) {
         selection.set({life: lifeAt(x, y), at: axisOf(plot, context).moment(x)});
       },
+      grab() {
+        grabbed = [low, high];
+      },
       drag(dx, dy, event) {
-        if (dragLow < 0)
-          dragLow = low;
         if (high - low < 1)
-          show(dragLow + dy / Math.max(1, plot.height - AXIS_HEIGHT) * (high - low), dragLow + dy / Math.max(1, plot.height - AXIS_HEIGHT) * (high - low) + (high - low));
+          zoomPlaces(grabbed, 0, 1, dy);
         return event.shiftKey;
+      },
+      pinch(first, second) { /* fingers above each other zoom the addresses */
+        const apart = Math.abs(first.begin.y - second.begin.y);
+        if (apart <= Math.abs(first.begin.x - second.begin.x))
+          return false;
+        zoomPlaces(grabbed, (first.begin.y + second.begin.y) / 2, apart / Math.max(8, Math.abs(first.now.y - second.now.y)),
+          (first.now.y + second.now.y) / 2);
+        return true;
       },
       wheel(event) {
         if (!event.shiftKey)
           return false;
-        const delta = event.deltaY || event.deltaX;
-        const share = 1 - plot.place(event).y / (plot.height - AXIS_HEIGHT);
-        const factor = Math.exp(delta * 0.004);
-        const middle = low + share * (high - low);
-        const span = Math.min(1, (high - low) * factor);
-        show(middle - share * span, middle - share * span + span);
+        zoomPlaces([low, high], plot.place(event).y, Math.exp((event.deltaY || event.deltaX) * 0.004));
         return true;
       },
-    });
-    window.addEventListener('mouseup', () => {
-      dragLow = -1;
     });
 
     return {

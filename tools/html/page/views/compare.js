@@ -101,7 +101,7 @@ export const compareView = {
           element('div', {class: 'tools'}, element('h3', {}, 'Figures'), copyTableButton(figureTable)), figureTable.element)));
 
     files.setColumns([
-      {id: 'name', label: 'Snapshot', width: 'minmax(24ch, 1fr)', text: row => recordings[row].name},
+      {id: 'name', label: 'Snapshot', width: 'minmax(var(--name-width), 1fr)', text: row => recordings[row].name},
       {id: 'program', label: 'Program', width: '18ch', text: row => baseName(recordings[row].summary.process.program || '')},
       {
         id: 'rank', label: 'Rank', width: '7ch', isNumber: true, text: row => String(recordings[row].summary.process.rank ?? ''),

@@ -1,6 +1,7 @@
 /**
  * Memory over all of the time, always at the top: what the driver gave, and what the program held of it.
- * The user drags to choose the time for the other views, and clicks on a moment.
+ * The user drags to choose the time for the other views, and clicks on a moment. A finger moves the chosen
+ * time, two hold its ends.
  */
 /** @typedef {import('../main.js').Context} Context */
 import {Axis} from '../axis.js';
@@ -8,10 +9,12 @@ import {styleColor} from '../colors.js';
 import {element} from '../dom.js';
 import {markText} from '../events.js';
 import {formatBytes, formatCount} from '../format.js';
-import {AXIS_HEIGHT, Hint, drawTicks} from '../navigate.js';
+import {onGestures} from '../gestures.js';
+import {AXIS_HEIGHT, Hint, axisOf, drawTicks, pan} from '../navigate.js';
 import {Plot} from '../plot.js';
 
 const NEAR = 5;
+const TOUCH_NEAR = 16;
 
 /** @type {{name: import('../series.js').SeriesName, label: string, color: string, isFilled: boolean}[]} */
 const LINES = [
@@ -36,8 +39,7 @@ export const curveView = {
     const hint = new Hint(plot.element);
     const legend = element('div', {class: 'legend'});
     const root = element('section', {class: 'curve', 'aria-label': 'Memory over time'}, legend, plot.element);
-    /** @type {{x: number, isMoved: boolean} | null} */
-    let drag = null;
+    let grabbed = axisOf(plot, context); /* the time that was selected when a drag began */
     let top = 1;
 
     /** @returns {Axis} */
@@ -167,34 +169,33 @@ export const curveView = {
       return moment;
     }
 
-    plot.canvas.addEventListener('mousedown', event => {
-      if (event.button === 0)
-        drag = {x: plot.place(event).x, isMoved: false};
-    });
-    window.addEventListener('mousemove', event => {
-      if (!drag)
-        return;
-      const {x} = plot.place(event);
-      drag.isMoved = drag.isMoved || Math.abs(x - drag.x) >= 4;
-      if (!drag.isMoved)
-        return;
-      hint.hide();
+    /**
+     * Selects the time between two places.
+     * @param {number} a @param {number} b
+     */
+    function choose(a, b) {
       const axis = wholeAxis();
-      const from = axis.moment(Math.max(0, Math.min(x, drag.x)));
-      const to = axis.moment(Math.min(plot.width, Math.max(x, drag.x)));
-      selection.set({from, to: Math.max(to, from + 1)});
+      const from = axis.moment(Math.max(0, Math.min(a, b)));
+      selection.set({from, to: Math.max(from + 1, axis.moment(Math.min(plot.width, Math.max(a, b))))});
+    }
+
+    onGestures(plot, {
+      hover,
+      leave: () => hint.hide(),
+      click: x => selection.set({at: momentAt(x)}),
+      grab() {
+        grabbed = axisOf(plot, context);
+      },
+      drag({begin, now}, event) {
+        const whole = wholeAxis();
+        const isPart = grabbed.from > 0 || grabbed.to < context.recording().end;
+        if (event.pointerType === 'touch' && isPart && begin.x >= whole.x(grabbed.from) - TOUCH_NEAR && begin.x <= whole.x(grabbed.to) + TOUCH_NEAR)
+          pan(context, grabbed, (now.x - begin.x) * (whole.high - whole.low) / (grabbed.high - grabbed.low));
+        else
+          choose(begin.x, now.x);
+      },
+      pinch: (first, second) => choose(first.now.x, second.now.x),
     });
-    window.addEventListener('mouseup', event => {
-      if (drag && !drag.isMoved)
-        selection.set({at: momentAt(plot.place(event).x)});
-      drag = null;
-    });
-    plot.canvas.addEventListener('mousemove', event => {
-      const {x, y} = plot.place(event);
-      if (!drag)
-        hover(x, y);
-    });
-    plot.canvas.addEventListener('mouseleave', () => hint.hide());
     plot.canvas.addEventListener('dblclick', () => selection.set({from: 0, to: context.recording().end}));
     plot.canvas.addEventListener('keydown', event => {
       const step = event.shiftKey ? Math.max(1, Math.round(context.recording().end / 100)) : 1;

@@ -126,7 +126,7 @@ export const flameView = {
       opened = new Set();
       openLargest();
       table.setColumns([
-        {id: 'name', label: 'Owner, and its callers', width: 'minmax(24ch, 1fr)', text: row => owners.name(row)},
+        {id: 'name', label: 'Owner, and its callers', width: 'minmax(var(--name-width), 1fr)', text: row => owners.name(row)},
         {
           id: 'amount', label: byCount ? 'Allocations' : 'Bytes', width: '11ch', isNumber: true, text: row => amountText(owners, row),
           plain: row => owners.value(row),

@@ -103,7 +103,7 @@ export const tablesView = {
       return {
         columns: [
           {
-            id: 'owner', label: 'Owner', width: 'minmax(24ch, 1fr)', text: row => owner(row).text, before: row => {
+            id: 'owner', label: 'Owner', width: 'minmax(var(--name-width), 1fr)', text: row => owner(row).text, before: row => {
               const swatch = element('i', {class: 'swatch'});
               swatch.style.background = context.colors.css[all[row].owner];
               return swatch;
@@ -132,7 +132,7 @@ export const tablesView = {
       return {
         columns: [
           {
-            id: 'owner', label: 'Owner', width: 'minmax(24ch, 1fr)', text: row => recording.ownerName(all[row].life),
+            id: 'owner', label: 'Owner', width: 'minmax(var(--name-width), 1fr)', text: row => recording.ownerName(all[row].life),
           },
           bytesColumn('bytes', 'Bytes', row => all[row].bytes),
           countColumn('count', 'Blocks', row => all[row].count),
