@@ -179,5 +179,31 @@ def tight():
     return program.pickled()
 
 
-FILES = {"expandable.pickle": expandable, "tight.pickle": tight, "three-devices.pickle": three_devices, "no-times.pickle": no_times, "survived.pickle": survived,
+def no_history():
+    """A server as it was when it was asked; PyTorch keeps the last event where it records none. Device 1 does nothing."""
+    program = Torch(2)
+    for _ in range(3):
+        program.alloc(0, 2 * GIB + MIB, LOAD)
+    program.alloc(0, 300 * MIB, EXTEND)
+    program.traces[0] = program.traces[0][-1:]
+    return program.pickled()
+
+
+def late():
+    """Recording began when the weights were there, and saw one request after the other."""
+    program = Torch(1)
+    program.alloc(0, 6 * GIB, None)
+    unseen = len(program.traces[0])
+    address, segment, stream = program.keep(0, program.alloc(0, 128 * MIB, EXTEND))
+    for _ in range(8):
+        program.entry(0, "alloc", 128 * MIB, EXTEND, addr=address, stream=stream)
+        program.live[0, address] = 128 * MIB, segment, EXTEND, stream
+        program.keep(0, address)
+    program.entry(0, "alloc", 128 * MIB, EXTEND, addr=address, stream=stream)
+    program.live[0, address] = 128 * MIB, segment, EXTEND, stream
+    program.traces[0] = program.traces[0][unseen:]
+    return program.pickled()
+
+
+FILES = {"no-history.pickle": no_history, "late.pickle": late, "expandable.pickle": expandable, "tight.pickle": tight, "three-devices.pickle": three_devices, "no-times.pickle": no_times, "survived.pickle": survived,
          "killed.json": killed}

@@ -268,7 +268,7 @@ class Expandable(cli.Case):
             self.assertEqual([stats[name] for name in cli.COUNTERS], [None] * len(cli.COUNTERS))
             self.assertIn("There are no events to draw", self.run_tool("timeline", path).stdout)
             text = " ".join(self.run_tool("summary", path).stdout.split())
-            self.assertIn("No history was recorded", text)
+            self.assertIn("The file has no history", text)
             self.assertNotIn("at its peak", text)
             # A device without events beside one that has some did nothing.
             snapshot["device_traces"] = [whole[:events], [dict(event) for event in whole[:9]]]

@@ -210,7 +210,7 @@ class Pytorch(cli.Case):
         top = {"segments": blocks, "device_traces": [[]], "allocator_settings": {
             "PYTORCH_CUDA_ALLOC_CONF": conf, "expandable_segments": False}}
         (found,) = [one for one in self.facts(pickle.dumps(top))["findings"] if one["code"] == "rounding"]
-        self.assertIn("512 MiB at the peak for 260 MiB", found["message"])
+        self.assertIn("512 MiB when the file was written for 260 MiB", found["message"])
         return found["remedy"] and found["remedy"]["settings"]["PYTORCH_CUDA_ALLOC_CONF"]
 
     def test_less_rounding(self):

@@ -3,7 +3,6 @@
  */
 #include "tools/model/findings.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -15,6 +14,7 @@
 #include "tools/model/findings_device.h"
 #include "tools/model/findings_frees.h"
 #include "tools/model/findings_growth.h"
+#include "tools/model/findings_history.h"
 #include "tools/model/findings_oom.h"
 #include "tools/model/findings_outside.h"
 #include "tools/model/findings_type.h"
@@ -26,14 +26,19 @@
 
 #define OWNER_BYTES   224
 #define OWNER_COLUMNS 90
+#define UNKNOWN_SHARE 0.9 /* of what is held without a stack; the owners of the rest say nothing then */
 #define UNEVEN_TIMES  2
 #define UNEVEN_BYTES  (256 * GP_MIB)
 
 /* The moment of the owners' memory: " on device 1 then", " at its peak". */
 static char *owners_when(
-    const gp_summary_t *summary, gp_site_measure_t measure, char *buffer, size_t capacity)
+    const gp_findings_t *findings, gp_site_measure_t measure, char *buffer, size_t capacity)
 {
-  char when[128] = "in the end";
+  const gp_summary_t *summary = findings->summary;
+  char when[128];
+  snprintf(when, sizeof(when), "%s",
+      measure == GP_SITE_PEAK || summary->snapshot->lacks_history ? gp_findings_peak(findings)
+                                                                  : "in the end");
   buffer[0] = '\0';
   if (summary->moments.kind == GP_MOMENT_NONE && summary->ooms.is_written_then)
     return buffer;
@@ -41,8 +46,6 @@ static char *owners_when(
     snprintf(when, sizeof(when), "on device %d then", summary->moments.device);
   else if (summary->moments.kind != GP_MOMENT_NONE)
     gp_moments_describe(&summary->moments, &summary->lifetimes, when, sizeof(when));
-  else if (measure == GP_SITE_PEAK)
-    snprintf(when, sizeof(when), "at its peak");
   snprintf(buffer, capacity, " %s", when);
   return buffer;
 }
@@ -89,14 +92,19 @@ static void judge_owners(gp_findings_t *findings)
     snprintf(unknown, sizeof(unknown), " %s (%s) have no call stack, and of the rest",
         gp_size_format(owners->unknown_bytes, size),
         gp_number_percent((double)owners->unknown_bytes / (double)sum, percent));
-  if (owners->count) {
+  if (owners->count && (double)owners->unknown_bytes > UNKNOWN_SHARE * (double)sum) {
+    gp_findings_say(findings, GP_SEVERITY_NOTE, "owners", GP_FINDING_ALL,
+        "Of the %s that the program held%s, %s have no call stack: who asked for them is not recorded.",
+        gp_size_format(sum, size), owners_when(findings, measure, when, sizeof(when)),
+        gp_number_percent((double)owners->unknown_bytes / (double)sum, percent));
+  } else if (owners->count) {
     gp_finding_t *finding = gp_findings_say(findings,
         !is_oom                          ? GP_SEVERITY_NOTE
         : summary->oom.event.got_as_much ? GP_SEVERITY_WARNING
                                          : GP_SEVERITY_ERROR,
         "owners", is_oom && moments.is_of_one ? moments.device : GP_FINDING_ALL,
         "Of the %s that the program held%s,%s the biggest owner%s %s.", gp_size_format(sum, size),
-        owners_when(summary, measure, when, sizeof(when)), unknown, owners->count > 1 ? "s are" : " is",
+        owners_when(findings, measure, when, sizeof(when)), unknown, owners->count > 1 ? "s are" : " is",
         text);
     if (is_oom && could_fit && owners->unknown_bytes <= owners->owners[0].bytes &&
         !gp_findings_blame_growth(findings, finding ? finding->device : GP_FINDING_ALL))
@@ -166,35 +174,6 @@ static void judge_names(gp_findings_t *findings)
     gp_findings_say(findings, GP_SEVERITY_NOTE, "rebuilt", GP_FINDING_ALL, "%s", text);
 }
 
-static void judge_recording(gp_findings_t *findings)
-{
-  const gp_snapshot_t *snapshot = findings->summary->snapshot;
-  const char *trace = gp_findings_setting(findings, "trace");
-  char count[GP_NUMBER_BYTES], since[GP_NUMBER_BYTES];
-
-  if (strcmp(trace, "off") == 0 || strcmp(trace, "state") == 0)
-    gp_findings_say(findings, GP_SEVERITY_NOTE, "no_events", GP_FINDING_ALL,
-        "No events were recorded (GPUPOOL_TRACE=%s).", trace);
-  if (snapshot->dropped_events)
-    gp_findings_say(findings, GP_SEVERITY_NOTE, "dropped_events", GP_FINDING_ALL,
-        "The events begin at %s: %s older ones were dropped (GPUPOOL_TRACE_EVENTS=%s). Statistics and live blocks are complete.",
-        gp_snapshot_moment(snapshot, snapshot->recorded_since_ns, since),
-        gp_number_count(snapshot->dropped_events, count), gp_findings_setting(findings, "trace_events"));
-  else if (snapshot->recorded_since_ns)
-    gp_findings_say(findings, GP_SEVERITY_NOTE, "late_events", GP_FINDING_ALL,
-        "The events begin at %s: recording was off before.",
-        gp_snapshot_moment(snapshot, snapshot->recorded_since_ns, since));
-  for (size_t i = 0; i < snapshot->note_count; i++) {
-    const char *note = snapshot->notes[i];
-    if (snapshot->note_is_usual[i])
-      gp_findings_say(findings, GP_SEVERITY_NOTE, "incomplete", GP_FINDING_ALL, "%c%s.",
-          toupper((unsigned char)note[0]), note + 1);
-    else
-      gp_findings_say(
-          findings, GP_SEVERITY_WARNING, "incomplete", GP_FINDING_ALL, "The file is incomplete: %s.", note);
-  }
-}
-
 /* True if a finding says that something can or should be better: it has advice, or memory was left. */
 static bool has_shortcoming(const gp_findings_t *findings)
 {
@@ -238,8 +217,12 @@ static void judge_whole(gp_findings_t *findings)
       return;
     gp_number_percent((double)hits / (double)total, percent);
     gp_findings_say(findings, is_good ? GP_SEVERITY_GOOD : GP_SEVERITY_NOTE, "served", GP_FINDING_ALL,
-        "%s%s of %s %s served from the pool.", is_good ? "No problem found: " : "", percent,
-        gp_number_plural(total, "allocation", count), total == 1 ? "was" : "were");
+        "%s%s of %s %s served from %s.",
+        !is_good                                    ? ""
+        : gp_snapshot_is_partial(summary->snapshot) ? "No problem found in what was recorded: "
+                                                    : "No problem found: ",
+        percent, gp_number_plural(total, "allocation", count), total == 1 ? "was" : "were",
+        summary->snapshot->lacks_counters ? "PyTorch's cache" : "the pool");
   } else if (is_good && !gp_findings_have(findings, "hit_rate")) {
     gp_findings_say(findings, GP_SEVERITY_GOOD, "served", GP_FINDING_ALL,
         "No problem found in %s, too few to judge the pool by.",
@@ -251,6 +234,7 @@ int gp_findings_init(gp_findings_t *findings, const gp_summary_t *summary, const
 {
   *findings = (gp_findings_t){.summary = summary, .tried = tried};
   gp_findings_judge_oom(findings);
+  gp_findings_judge_history(findings);
   gp_findings_judge_outside(findings);
   judge_end(findings);
   gp_findings_judge_growth(findings);
@@ -263,7 +247,7 @@ int gp_findings_init(gp_findings_t *findings, const gp_summary_t *summary, const
   gp_findings_judge_type(findings);
   judge_devices(findings);
   judge_names(findings);
-  judge_recording(findings);
+  gp_findings_judge_recording(findings);
   judge_whole(findings);
   gp_remedies_settle(findings);
   /* Moves the good news to the top. */

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "pool/util/size.h"
+#include "tools/model/findings_history.h"
 #include "tools/model/component.h"
 #include "tools/model/oom_events.h"
 #include "tools/model/saturated.h"
@@ -40,7 +41,8 @@ static void judge_use(gp_findings_t *findings, gp_component_use_t *use, gp_site_
   }
   gp_findings_say(findings, GP_SEVERITY_NOTE, "components", use->device,
       "Of the %s held on device %d %s, %s was not asked for by the program's own code but%s.",
-      gp_size_format(whole, of), use->device, measure == GP_SITE_LIVE ? "when memory ran out" : "at its peak",
+      gp_size_format(whole, of), use->device,
+      measure == GP_SITE_LIVE ? "when memory ran out" : gp_findings_peak(findings),
       gp_number_percent((double)others / (double)whole, percent), text);
 }
 

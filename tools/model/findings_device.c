@@ -8,6 +8,7 @@
 #include "pool/util/options.h"
 #include "pool/util/size.h"
 #include "tools/model/findings_facts.h"
+#include "tools/model/findings_history.h"
 #include "tools/model/findings_oom.h"
 #include "tools/model/findings_returns.h"
 #include "tools/model/known_stats.h"
@@ -317,9 +318,9 @@ static void judge_rounding(gp_findings_t *findings, const gp_summary_device_t *d
   if (cost < ROUNDING_BYTES || (double)cost < ROUNDING_SHARE * (double)peak.rounded)
     return;
   gp_finding_t *finding = gp_findings_say(findings, GP_SEVERITY_NOTE, "rounding", ordinal,
-      "Rounding sizes up costs %s of the memory on device %d: %s at the peak for %s asked for.",
+      "Rounding sizes up costs %s of the memory on device %d: %s %s for %s asked for.",
       gp_number_percent((double)cost / (double)peak.rounded, percent), ordinal,
-      gp_size_format(peak.rounded, was), gp_size_format(peak.requested, is));
+      gp_size_format(peak.rounded, was), gp_findings_peak(findings), gp_size_format(peak.requested, is));
   if (!gp_block_sizes_init(&sizes, settings) || !gp_block_sizes_closest(&sizes, &closest, &name, &value))
     return;
   uint64_t best = gp_rounded_at(&summary->lifetimes, ordinal, peak.moment, &closest);

@@ -206,6 +206,10 @@ char *gp_moments_describe(
       event);
   switch (moments->kind) {
   case GP_MOMENT_PEAK:
+    if (lifetimes->snapshot->lacks_history) {
+      snprintf(buffer, capacity, "when the file was written");
+      return buffer;
+    }
     snprintf(buffer, capacity, "at the peak%s%s", is_cut ? " of what is recorded" : "", device);
     break;
   case GP_MOMENT_OOM: snprintf(buffer, capacity, "when memory ran out%s", device); break;

@@ -139,7 +139,8 @@ gp_snapshot_state_t gp_snapshot_state_of(const char *name, size_t length)
 
 bool gp_snapshot_is_partial(const gp_snapshot_t *snapshot)
 {
-  return snapshot->note_count || snapshot->dropped_events || snapshot->recorded_since_ns;
+  return snapshot->note_count || snapshot->dropped_events || snapshot->recorded_since_ns ||
+         snapshot->lacks_history;
 }
 
 static bool is_in(int64_t index, int64_t least, size_t count)

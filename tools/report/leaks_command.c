@@ -126,10 +126,11 @@ static void print_leak(const gp_report_input_t *input, const gp_leak_t *leak, co
   used += snprintf(text + used, sizeof(text) - (size_t)used, "%s on device %d%s%s",
       describe_thread(leak, thread, sizeof(thread)), leak->device, leak->kind ? ", " : "",
       leak->kind ? leak->kind : "");
-  snprintf(text + used, sizeof(text) - (size_t)used, ", the oldest allocated %s%s%s",
-      leak->is_before_events ? "before the first event" : "at ",
-      leak->is_before_events ? "" : gp_snapshot_moment(leak->snapshot, leak->first_ns, when),
-      leak->stack < 0 ? no_stack(leak) : ":");
+  if (!leak->snapshot->lacks_history)
+    used += snprintf(text + used, sizeof(text) - (size_t)used, ", the oldest allocated %s%s",
+        leak->is_before_events ? "before the first event" : "at ",
+        leak->is_before_events ? "" : gp_snapshot_moment(leak->snapshot, leak->first_ns, when));
+  snprintf(text + used, sizeof(text) - (size_t)used, "%s", leak->stack < 0 ? no_stack(leak) : ":");
   gp_output_wrap(output->stream, "", "  ", text);
   if (leak->stack >= 0)
     gp_report_stack(input, leak->snapshot, leak->stack, left, output);

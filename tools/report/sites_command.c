@@ -136,6 +136,10 @@ static void print_peaks(const view_t *view, gp_output_t *output)
   const gp_snapshot_t *snapshot = view->input->snapshot;
   const gp_sites_t *sites = view->sites;
   char bytes[GP_SIZE_TEXT_BYTES], when[GP_NUMBER_BYTES], text[256];
+  if (snapshot->lacks_history) {
+    fputs("The file has no history: peaks and totals are not known.\n", output->stream);
+    return;
+  }
   for (size_t i = 0; i < sites->peak_count; i++) {
     uint64_t earlier = earlier_peak(snapshot, &sites->peaks[i]);
     if (!sites->peaks[i].bytes)

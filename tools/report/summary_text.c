@@ -81,8 +81,8 @@ static void print_when(const gp_summary_t *summary, gp_output_t *output, const c
   else
     snprintf(text, sizeof(text), "%s%srecorded for %s", moment, moment[0] ? ", " : "",
         gp_number_duration(summary->until_ns, duration));
-  if (text[0])
-    line(output, "began", text);
+  if (text[0]) /* PyTorch's files tell when the first event was, not the process */
+    line(output, summary->snapshot->lacks_counters ? "events" : "began", text);
 }
 
 /* Prints the options that were set. Omits the output: gpupool run sets it,
@@ -413,6 +413,12 @@ static void print_device(const gp_summary_t *summary, const gp_summary_device_t 
       device->device->limit ? gp_size_format(device->device->limit, size) : "",
       device->device->limit ? ")" : "");
   heading(output, text);
+  const gp_stats_t *stats = &device->device->stats;
+  if (summary->device_count > 1 && !stats->allocation.allocated && !stats->reserved_bytes.peak &&
+      !stats->passthrough_bytes.peak) {
+    fputs("  Nothing was allocated here.\n", output->stream);
+    return;
+  }
   if (device->has_then) {
     gp_moments_describe(&summary->moments, &summary->lifetimes, when, sizeof(when));
     snprintf(sentence, sizeof(sentence),
@@ -445,13 +451,15 @@ static void print_events(const gp_summary_t *summary, gp_output_t *output)
       summary->snapshot->times_are_numbers ? ""
                                            : gp_number_duration(summary->last_ns - summary->first_ns, from));
   heading(output, text);
-  fprintf(output->stream, "  %-24s %14s %12s %11s %11s\n", "", "count", "driver calls", "time", "longest");
+  bool has_calls = summary->driver_calls > 0; /* PyTorch's snapshots have none */
+  if (has_calls)
+    fprintf(output->stream, "  %-24s %14s %12s %11s %11s\n", "", "count", "driver calls", "time", "longest");
   for (size_t i = 0; i < summary->action_count; i++) {
     const gp_summary_action_t *action = &summary->actions[i];
     char name[32];
     if (!action->count)
       continue;
-    fprintf(output->stream, "  %-24.24s %14s %12s %11s %11s\n",
+    fprintf(output->stream, has_calls ? "  %-24.24s %14s %12s %11s %11s\n" : "  %-24.24s %14s\n",
         gp_printable(action->name, name, sizeof(name)), gp_number_count(action->count, count),
         action->driver_calls ? gp_number_count(action->driver_calls, calls) : "-",
         action->driver_calls ? gp_number_duration(action->driver_ns, time) : "-",
@@ -463,7 +471,7 @@ static void print_events(const gp_summary_t *summary, gp_output_t *output)
     fprintf(output->stream, "  %-24s %14s\n", gp_printable(text, name, sizeof(name)),
         gp_number_count(summary->details[i].count, count));
   }
-  if (summary->driver_calls) /* PyTorch's snapshots have none */
+  if (has_calls)
     fprintf(output->stream, "  %-24s %14s %12s %11s\n", "in all, each call once", "",
         gp_number_count(summary->driver_calls, calls), gp_number_duration(summary->driver_ns, time));
 }

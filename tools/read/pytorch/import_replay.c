@@ -416,9 +416,6 @@ bool gp_import_replay(gp_import_t *import)
   snapshot->lacks_history = !has_history(&replay);
   for (size_t i = 0; i < snapshot->device_count && good; i++)
     good = sum_device(&replay, &snapshot->devices[i]);
-  if (good && snapshot->lacks_history)
-    gp_snapshot_note_usual(
-        snapshot, "no history was recorded, only what was there at the end: peaks and totals are not known");
   for (int device = 0; device < GP_SNAPSHOT_DEVICES; device++)
     gp_block_map_fini(&replay.blocks[device]);
   free(replay.final_blocks);
