@@ -87,7 +87,7 @@ class Overview(Reports):
     def test_devices_that_are_used_unequally(self):
         for sizes, said in (((100, 400), True), ((300, 400), False), ((10, 100), False), ((400,), False)):
             text = self.report(self.devices(*sizes))
-            self.assertEqual("used its devices unequally: device 1 400 MiB at most, and device 0 100 MiB." in text.replace("\n   ", ""),
+            self.assertEqual("used its devices unequally: 400 MiB on device 1 at its peak, and 100 MiB on device 0." in text.replace("\n   ", ""),
                              said, text)
 
 

@@ -131,9 +131,10 @@ static void judge_devices(gp_findings_t *findings)
       most->device->stats.requested_bytes.peak / UNEVEN_TIMES < least->device->stats.requested_bytes.peak)
     return;
   gp_findings_say(findings, GP_SEVERITY_NOTE, "uneven", GP_FINDING_ALL,
-      "The program used its devices unequally: device %d %s at most, and device %d %s.", most->device->device,
-      gp_size_format(most->device->stats.requested_bytes.peak, sizes[0]), least->device->device,
-      gp_size_format(least->device->stats.requested_bytes.peak, sizes[1]));
+      "The program used its devices unequally: %s on device %d %s, and %s on device %d.",
+      gp_size_format(most->device->stats.requested_bytes.peak, sizes[0]), most->device->device,
+      gp_findings_peak(findings), gp_size_format(least->device->stats.requested_bytes.peak, sizes[1]),
+      least->device->device);
 }
 
 /* A record tells where it ends, not why. */
