@@ -1,6 +1,7 @@
 /*
  * How much memory the pool may hold, by the highest use so far. Use is memory that the program holds or has
- * freed and the device may still use. The two kinds of memory are measured apart:
+ * freed and the device may still use; what was freed in a stream and serves it at once is like idle memory,
+ * and none. The two kinds of memory are measured apart:
  *
  * - Whole blocks, each an allocation of the driver by itself: all memory of types round and naive,
  *   stream-ordered memory too, and large blocks once the program exports memory. GPUPOOL_SLACK
@@ -58,11 +59,12 @@ static inline bool gp_budget_allows(const gp_engine_t *engine, const gp_device_t
   return held <= budget && bytes <= budget - held;
 }
 
-/* Notes that use of whole blocks has changed. */
+/* Notes that use of whole blocks may be more than before. */
 static inline void gp_budget_note_use(gp_device_t *device)
 {
   uint64_t use = gp_device_stats(device)->active_bytes.current - device->part_active - device->borrowed_bytes;
 
+  use -= device->filed_bytes;
   if (use > device->highest_whole)
     device->highest_whole = use;
 }
@@ -70,8 +72,8 @@ static inline void gp_budget_note_use(gp_device_t *device)
 static inline void gp_parts_begin_use(gp_device_t *device, uint64_t bytes)
 {
   device->part_active += bytes;
-  if (device->part_active + device->bound_bytes > device->highest_parts)
-    device->highest_parts = device->part_active + device->bound_bytes;
+  if (device->part_active > device->highest_parts)
+    device->highest_parts = device->part_active;
 }
 
 /* Memory was obtained ahead of need: held memory counts as if it had been in use. */

@@ -2,6 +2,7 @@
 
 #include "pool/space/block.h"
 #include "pool/space/bound_parts.h"
+#include "pool/space/budget.h"
 
 static gp_lock_t *lock_of(const gp_identity_t *identity)
 {
@@ -20,6 +21,8 @@ void gp_ordered_file(gp_identity_t *identity, gp_block_t *block, bool may_serve)
   identity->filed++;
   block->is_aside = !may_serve;
   gp_bin_push(bin, &block->in_bin);
+  if (may_serve)
+    identity->context->device->filed_bytes += block->size - block->borrowed;
   block->freed_in = identity;
   block->freed_as = ++identity->frees;
 }
@@ -33,6 +36,8 @@ void gp_ordered_unfile(gp_block_t *block)
   gp_bin_t *bin = block->is_aside ? &identity->others : gp_bins_find(&identity->freed, block->bin->size);
   gp_bin_remove(bin, &block->in_bin);
   bin->block_count--;
+  if (!block->is_aside)
+    identity->context->device->filed_bytes -= block->size - block->borrowed;
   identity->filed--;
   block->freed_in = NULL;
 }
@@ -78,5 +83,6 @@ void gp_ordered_unfile_all(gp_identity_t *identity)
   while (identity->others.idle)
     gp_ordered_unfile(gp_block_of_entry(identity->others.idle));
   gp_bound_unfile_all(identity);
+  gp_budget_note_use(identity->context->device); /* what was filed is in use until its work is complete */
   gp_assert_internal(identity->filed == 0);
 }

@@ -3,6 +3,7 @@
  * what the program may ask of the driver's pool. When it may be used again: reuse/check_identities.c. Over
  * the fake driver.
  */
+#include "pool/state.h"
 #include "test/pool/check_main.h"
 #include "test/pool/ordered_fixture.h"
 
@@ -408,6 +409,46 @@ START_TEST(test_new_use_takes_the_place_of_what_is_idle)
 }
 END_TEST
 
+/* What a stream freed and may have again at once is no use that the budget allows for, until the stream ends.
+ */
+START_TEST(test_what_serves_its_stream_is_no_use)
+{
+  const gp_device_t *device;
+
+  start_streams((const char *const[]){"GPUPOOL_RESERVE=0", NULL}, GP_GIB);
+  device = &engine->devices[0];
+  uint64_t large = allocate_in(order(FIRST), 200 * GP_MIB);
+  free_in(order(FIRST), large);
+  uint64_t other = allocate_in(order(FIRST), 60 * GP_MIB); /* too small for the idle block without a budget */
+  ck_assert_uint_ne(other, large);
+  ck_assert_uint_eq(device->highest_whole, 200 * GP_MIB);
+  ck_assert_uint_eq(allocate_in(order(FIRST), 200 * GP_MIB), large); /* both in use now */
+  ck_assert_uint_eq(device->highest_whole, 260 * GP_MIB);
+  fake_submit(&driver, 0, large);
+  free_in(order(FIRST), large);
+  (void)allocate_in(order(SECOND), 90 * GP_MIB); /* the other stream's cannot serve this one at once */
+  ck_assert_uint_eq(device->highest_whole, 260 * GP_MIB);
+  gp_identity_ends(engine, FIRST);
+  ck_assert_uint_eq(device->highest_whole, 350 * GP_MIB);
+  stop();
+}
+END_TEST
+
+/* The same of cut memory. */
+START_TEST(test_parts_that_serve_their_stream_are_no_use)
+{
+  start_streams((const char *const[]){"GPUPOOL_TYPE=segment", "GPUPOOL_RESERVE=0", NULL}, GP_GIB);
+  uint64_t first = allocate_in(order(FIRST), 100 * GP_MIB);
+  (void)allocate_in(order(FIRST), 100 * GP_MIB);
+  fake_submit(&driver, 0, first);
+  free_in(order(FIRST), first);
+  (void)allocate_in(order(SECOND), 100 * GP_MIB);
+  ck_assert_uint_eq(engine->devices[0].bound_bytes, 100 * GP_MIB);
+  ck_assert_uint_eq(engine->devices[0].highest_parts, 200 * GP_MIB);
+  stop();
+}
+END_TEST
+
 /* Where memory of cudaMalloc is what is too much, stream-ordered memory does not make up for it. */
 START_TEST(test_growth_takes_the_place_of_as_much)
 {
@@ -588,6 +629,8 @@ int main(void)
   tcase_add_test(tests, test_memory_that_nobody_uses_goes_back);
   tcase_add_test(tests, test_a_free_in_order_gives_back_too);
   tcase_add_test(tests, test_new_use_takes_the_place_of_what_is_idle);
+  tcase_add_test(tests, test_what_serves_its_stream_is_no_use);
+  tcase_add_test(tests, test_parts_that_serve_their_stream_are_no_use);
   tcase_add_test(tests, test_growth_takes_the_place_of_as_much);
   tcase_add_test(tests, test_the_driver_has_no_memory);
   tcase_add_test(tests, test_beside_what_the_pool_gave_late_the_driver_is_not_asked);

@@ -45,8 +45,8 @@ void gp_findings_judge_history(gp_findings_t *findings)
         "The file has no history: it tells what was there when it was written, %s in %s, of %s that PyTorch had from the driver. Peaks and totals are not known.",
         gp_size_format(current, held), gp_number_plural(blocks, "block", count),
         gp_size_format(reserved, most));
-    gp_findings_advise(findings, finding,
-        RECORD_ALL " before the model is loaded has the next file tell it.");
+    gp_findings_advise(
+        findings, finding, RECORD_ALL " before the model is loaded has the next file tell it.");
     return;
   }
   measure_early(summary, &early, &bytes);
@@ -55,8 +55,7 @@ void gp_findings_judge_history(gp_findings_t *findings)
   finding = gp_findings_say(findings, GP_SEVERITY_NOTE, "late_history", GP_FINDING_ALL,
       "The history begins late: %s, %s of the most that was held, were there before its first event. Who asked for them when is not recorded.",
       gp_size_format(early, held), gp_number_percent((double)early / (double)bytes, percent));
-  gp_findings_advise(
-      findings, finding, RECORD_ALL " before the model is loaded has the next file tell it.");
+  gp_findings_advise(findings, finding, RECORD_ALL " before the model is loaded has the next file tell it.");
 }
 
 static void judge_notes(gp_findings_t *findings)
@@ -104,8 +103,8 @@ void gp_findings_judge_recording(gp_findings_t *findings)
 const char *gp_findings_peak(const gp_findings_t *findings)
 {
   const gp_snapshot_t *snapshot = findings->summary->snapshot;
-  return snapshot->lacks_history                     ? "when the file was written"
-         : snapshot->recorded_since_ns > 0           ? "at the peak of what is recorded"
+  return snapshot->lacks_history                      ? "when the file was written"
+         : snapshot->recorded_since_ns > 0            ? "at the peak of what is recorded"
          : gp_findings_have(findings, "late_history") ? "at the peak of what is recorded"
                                                       : "at its peak";
 }
