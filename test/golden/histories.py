@@ -72,8 +72,10 @@ class Torch:
     def pickled(self):
         segments = []
         for (device, address), (size, segment, stack, stream) in sorted(self.live.items()):
-            blocks = [{"address": address, "size": -(-size // 512) * 512, "requested_size": size, "state": "active_allocated",
-                       "frames": stack}]
+            takes = -(-size // 512) * 512
+            if takes > MIB >= segment - takes:
+                takes = segment
+            blocks = [{"address": address, "size": takes, "requested_size": size, "state": "active_allocated", "frames": stack}]
             if segment > blocks[0]["size"]:
                 blocks.append({"address": address + blocks[0]["size"], "size": segment - blocks[0]["size"],
                                "requested_size": 0, "state": "inactive", "frames": []})

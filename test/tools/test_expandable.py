@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Random histories of PyTorch's expandable segments: every figure of then, against an allocator that knows the truth.
+"""Random histories of PyTorch's segments, expandable and ordinary: every figure of then, against an allocator that knows
+the truth.
 
     test_expandable.py GPUPOOL PRELOAD_STUB [TEST ...]
 
@@ -43,11 +44,14 @@ def runs(numbers):
 
 
 class Allocator:
-    def __init__(self, seed):
-        self.random = random.Random(seed)
+    """shares: ordinary segments have several blocks."""
+
+    def __init__(self, seed, shares=True):
+        self.random, self.shares = random.Random(seed), shares
         self.mapped = {base: set() for base in BASES}
         self.alone = {}  # address: size
         self.blocks = {}  # address: (asked, is pending)
+        self.sizes = {}  # address: what a block takes
         self.trace = []
         self.stack = [frame("step", 3), frame("main", 9)]
         self.truth = [self.figures()]
@@ -58,7 +62,7 @@ class Allocator:
         return sorted(whole + list(self.alone.items()))
 
     def holes(self, address, size):
-        inside = sorted((at, rounded(asked)) for at, (asked, _) in self.blocks.items() if address <= at < address + size)
+        inside = sorted((at, self.sizes[at]) for at in self.blocks if address <= at < address + size)
         for at, length in inside + [(address + size, 0)]:
             if at > address:
                 yield address, at - address
@@ -67,8 +71,9 @@ class Allocator:
     def figures(self):
         ranges = self.ranges()
         held = [asked for asked, is_pending in self.blocks.values() if not is_pending]
-        return {"requested": sum(held), "allocated": sum(map(rounded, held)), "count": len(held),
-                "deferred": sum(rounded(asked) for asked, is_pending in self.blocks.values() if is_pending),
+        return {"requested": sum(held), "count": len(held),
+                "allocated": sum(self.sizes[at] for at, (_, is_pending) in self.blocks.items() if not is_pending),
+                "deferred": sum(self.sizes[at] for at, (_, is_pending) in self.blocks.items() if is_pending),
                 "reserved": sum(size for _, size in ranges), "segment_count": len(ranges),
                 "largest_hole": max((length for one in ranges for _, length in self.holes(*one)), default=0)}
 
@@ -77,18 +82,32 @@ class Allocator:
         self.truth.append(self.figures())
 
     def alloc(self):
-        size = self.random.choice((1000, 300000, MIB, 3 * MIB, 5 * MIB + 512, 11 * MIB))
-        if self.random.random() < 0.1:
-            address = ALONE + self.random.randrange(64) * 64 * MIB
-            if address not in self.alone:
-                self.alone[address] = -(-size // CHUNK) * CHUNK
-                self.event("segment_alloc", address, self.alone[address])
-                self.hold(address, size)
+        size = self.random.choice((1000, 300000, MIB, MIB + 512, 1300000, 3 * MIB, 5 * MIB + 512, 11 * MIB))
+        if self.random.random() < 0.3:
+            self.put_in_ordinary(size)
             return
         base = self.random.choice(BASES)
         room = [at for at, length in self.holes(base, CHUNKS * CHUNK) if length >= rounded(size)]
         if room:
             self.put(base, self.random.choice(room), size)
+
+    def put_in_ordinary(self, size):
+        """At the beginning of a free piece, of which a rest that is too small to be of use stays with the block."""
+        is_small = size <= MIB
+        pieces = [piece for one in self.alone.items() if (one[1] == CHUNK) == is_small
+                  for piece in self.holes(*one) if piece[1] >= rounded(size) and (self.shares or piece == one)]
+        if pieces and self.random.random() < 0.8:
+            address, length = self.random.choice(pieces)
+        else:
+            address = ALONE + self.random.randrange(64) * 64 * MIB
+            length = CHUNK if is_small else 20 * MIB if size < 10 * MIB and self.shares else -(-size // CHUNK) * CHUNK
+            length += CHUNK if length == CHUNK and not is_small else 0
+            if address in self.alone:
+                return
+            self.alone[address] = length
+            self.event("segment_alloc", address, length)
+        rest = length - rounded(size)
+        self.hold(address, size, rounded(size) if rest >= (512 if is_small else MIB + 1) else length)
 
     def put(self, base, address, size):
         """A block in an expandable segment: maps what is not mapped there."""
@@ -98,8 +117,9 @@ class Allocator:
             self.event("segment_map", base + first * CHUNK, (end - first) * CHUNK)
         self.hold(address, size)
 
-    def hold(self, address, size):
+    def hold(self, address, size, takes=None):
         self.blocks[address] = size, False
+        self.sizes[address] = takes or rounded(size)
         self.event("alloc", address, size)
 
     def map_in_vain(self):
@@ -129,7 +149,7 @@ class Allocator:
 
     def empty_cache(self):
         for address, size in list(self.alone.items()):
-            if address not in self.blocks:
+            if not any(address <= at < address + size for at in self.blocks):
                 del self.alone[address]
                 self.event("segment_free", address, size)
         for base in BASES:
@@ -149,7 +169,7 @@ class Allocator:
     def snapshot(self, dropped=0):
         segments = []
         for address, size in self.ranges():
-            inside = [{"address": at, "size": rounded(asked), "requested_size": asked, "frames": [],
+            inside = [{"address": at, "size": self.sizes[at], "requested_size": asked, "frames": [],
                        "state": "active_pending_free" if is_pending else "active_allocated"}
                       for at, (asked, is_pending) in self.blocks.items() if address <= at < address + size]
             idle = [{"address": at, "size": length, "requested_size": 0, "state": "inactive", "frames": []}
@@ -210,8 +230,9 @@ class Expandable(cli.Case):
     def test_every_figure_is_the_truth(self):
         for seed in range(CASES):
             with self.subTest(seed=seed):
-                program = Allocator(seed).run(150)
-                dropped = 0 if seed % 2 else program.random.randrange(len(program.trace) - 20)
+                is_whole = seed % 2 == 1  # else nothing may tell whether a free piece behind an old block is its rest
+                program = Allocator(seed, shares=is_whole).run(150)
+                dropped = 0 if is_whole else program.random.randrange(len(program.trace) - 20)
                 while dropped and program.trace[dropped - 1]["action"] in SUPPLIES:
                     dropped -= 1  # else the block that this was for counts as a hit
                 truth = program.truth[dropped:]
@@ -221,6 +242,31 @@ class Expandable(cli.Case):
                 self.assertEqual(device["largest_idle"], truth[-1]["largest_hole"])
                 for moment in program.random.sample(range(len(truth) - 2), 2):
                     self.expect_moment(path, moment, truth[moment + 1])
+
+    def test_max_split_size(self):
+        """A block of at least that size takes the whole free piece."""
+        for most, taken in ((-1, 25 * MIB), (25 * MIB, 40 * MIB), (25 * MIB + 1, 25 * MIB)):
+            program = Allocator(0)
+            program.alone[ALONE] = 40 * MIB
+            program.event("segment_alloc", ALONE, 40 * MIB)
+            program.hold(ALONE, 25 * MIB)
+            program.free()
+            snapshot = program.snapshot()
+            snapshot["allocator_settings"]["max_split_size"] = most
+            self.assertEqual(self.facts(self.write_snapshot(snapshot))["stats"]["allocated_bytes"]["peak"], taken)
+
+    def test_a_neighbour_tells_of_an_older_block(self):
+        program = Allocator(0)
+        program.alone[ALONE] = 20 * MIB
+        program.hold(ALONE, 5 * MIB, 5 * MIB + 512)
+        program.hold(ALONE + 5 * MIB + 512, 3 * MIB)
+        del program.trace[:]
+        for address, size in ((ALONE + 5 * MIB + 512, 3 * MIB), (ALONE, 5 * MIB)):
+            for action in ("free_requested", "free_completed"):
+                program.event(action, address, size)
+        program.blocks.clear()
+        stats = self.facts(self.write_snapshot(program.snapshot()))["stats"]
+        self.assertEqual(stats["allocated_bytes"]["peak"], 8 * MIB + 512)
 
     def test_an_export_has_it_all(self):
         program = Allocator(4711).run(150)
@@ -235,8 +281,7 @@ class Expandable(cli.Case):
         for action in ("segment_map", "segment_unmap", "segment_map"):
             program.mapped[BASES[0]] = {0} if action == "segment_map" else set()
             program.event(action, BASES[0], CHUNK)
-        program.blocks[BASES[0]] = MIB, False
-        program.event("alloc", BASES[0], MIB)
+        program.hold(BASES[0], MIB)
         for missing, is_known in ((None, True), (1, False), (2, False)):
             snapshot = program.snapshot()
             snapshot["device_traces"] = [[event for i, event in enumerate(program.trace) if i != missing]]

@@ -228,6 +228,7 @@ typedef struct gp_snapshot {
   uint64_t dropped_events;
   bool lacks_history;             /* no events, of an input that should have them: only what is there at
                                      the end is known */
+  bool is_pytorch;                /* PyTorch's allocator made the segments; else gpupool's */
   bool lacks_counters;            /* PyTorch's: of the statistics only what segments and events tell is
                                      known, see tools/model/known_stats.h */
   bool times_are_numbers;         /* events have no times: time_ns is the event's number, from 0 */

@@ -119,6 +119,41 @@ char *gp_import_copy(gp_import_t *import, const gp_value_t *text);
  * events have their rounded sizes. */
 bool gp_import_extents(gp_import_t *import, gp_snapshot_device_t *device);
 
+/* import_unsplit.c: how large blocks are in one device's ordinary segments. The caller goes back through the
+ * events, and tells what is there. Its blocks have their sizes by PyTorch's rounding in `size`; `rounded`
+ * grows by a rest that was not split off. */
+
+typedef struct gp_import_range {
+  uint64_t address;
+  uint64_t size;
+} gp_import_range_t;
+
+/* By address. An array serves: there are few large blocks, as in import_extents.c. */
+typedef struct gp_import_ranges {
+  gp_import_range_t *items;
+  size_t count;
+  size_t room;
+} gp_import_ranges_t;
+
+typedef struct gp_import_unsplit {
+  gp_import_t *import;
+  gp_import_ranges_t segments;
+  gp_import_ranges_t blocks; /* of the large pool */
+  uint64_t split_most;       /* PyTorch splits no free piece for a block of at least that size */
+} gp_import_unsplit_t;
+
+/* Begins with the segments of the end. Call fini in any case. False, here and below, is an error of the
+ * document. */
+bool gp_import_unsplit_begin(gp_import_unsplit_t *unsplit, gp_import_t *import, int device);
+void gp_import_unsplit_fini(gp_import_unsplit_t *unsplit);
+
+/* Before this, the segment was there, or was not. */
+bool gp_import_unsplit_segment(gp_import_unsplit_t *unsplit, uint64_t address, uint64_t size, bool is_there);
+
+/* Before this, the block was there, which is in the map by its address + 1; or was not. */
+bool gp_import_unsplit_add(gp_import_unsplit_t *unsplit, gp_block_map_t *blocks, uint64_t address);
+void gp_import_unsplit_remove(gp_import_unsplit_t *unsplit, uint64_t address);
+
 /* import_replay.c: computes what PyTorch leaves out by replaying the events: block numbers, hits, rounded
  * sizes, lifetimes, and each device's statistics. All columns exist. False is an error of the document. */
 bool gp_import_replay(gp_import_t *import);

@@ -13,6 +13,8 @@
 
 #define SETTINGS_MOST 1024
 
+static const char of_pytorch[] = "PyTorch snapshot"; /* the reason; an export keeps it */
+
 static void add_text(gp_import_t *import, cJSON *object, const char *name, const gp_value_t *value)
 {
   char *copy =
@@ -80,10 +82,11 @@ static bool make_root(gp_import_t *import, const gp_import_top_t *top)
 
   cJSON_AddStringToObject(root, "format", GP_SNAPSHOT_FORMAT);
   cJSON_AddNumberToObject(root, "version", GP_SNAPSHOT_VERSION);
+  import->snapshot->is_pytorch = !reason || gp_value_is(reason, of_pytorch);
   if (reason)
     add_text(import, root, "reason", reason);
   else
-    cJSON_AddStringToObject(root, "reason", "PyTorch snapshot");
+    cJSON_AddStringToObject(root, "reason", of_pytorch);
   cJSON *process = cJSON_AddObjectToObject(root, "process");
   add_text(import, process, "program", gp_value_member(own, "program"));
   add_text(import, process, "host", gp_value_member(own, "host"));

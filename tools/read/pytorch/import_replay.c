@@ -17,10 +17,12 @@ typedef struct replay {
   gp_snapshot_events_t *events;
   gp_block_map_t
       blocks[GP_SNAPSHOT_DEVICES]; /* by address + 1; marked: the replay has not met its free_requested */
-  uint64_t count;                  /* blocks met, numbered from 1 until number_blocks reverses the order */
-  uint64_t *alloc_ns;              /* by number: time of the alloc + 1; 0: not recorded */
-  size_t *final_blocks;            /* by number - 1: index + 1 of a block of the snapshot (these come
-                                      first) */
+  gp_import_unsplit_t unsplit[GP_SNAPSHOT_DEVICES];
+  uint64_t count;       /* blocks met, numbered from 1 until number_blocks reverses the order */
+  uint64_t *alloc_ns;   /* by number: time of the alloc + 1; 0: not recorded */
+  uint64_t *sizes;      /* by number: rounded */
+  size_t *final_blocks; /* by number - 1: index + 1 of a block of the snapshot (these come
+                           first) */
 } replay_t;
 
 static bool no_memory(replay_t *replay)
@@ -55,8 +57,11 @@ static uint64_t rounded(uint64_t size, uint64_t said)
 static bool meet(replay_t *replay, int device, uint64_t address, uint64_t size, bool is_marked)
 {
   const gp_block_entry_t entry = {
-      .key = address + 1, .address = ++replay->count, .rounded = size, .is_marked = is_marked};
-  return gp_block_map_put(&replay->blocks[device], &entry) || no_memory(replay);
+      .key = address + 1, .address = ++replay->count, .size = size, .rounded = size, .is_marked = is_marked};
+  if (!gp_block_map_put(&replay->blocks[device], &entry))
+    return no_memory(replay);
+  return !replay->import->snapshot->is_pytorch ||
+         gp_import_unsplit_add(&replay->unsplit[device], &replay->blocks[device], address);
 }
 
 /* Meets the snapshot's blocks first, so that number - 1 is their index in final_blocks. */
@@ -78,6 +83,7 @@ static bool meet_final_blocks(replay_t *replay)
 static bool undo(replay_t *replay, size_t i, size_t final_count)
 {
   gp_event_kind_t kind = kind_of(replay, i);
+  bool is_pytorch = replay->import->snapshot->is_pytorch; /* gpupool writes all sizes */
   int device = (int)*at(replay, GP_COLUMN_DEVICE, i);
   uint64_t address = (uint64_t)*at(replay, GP_COLUMN_ADDRESS, i);
   uint64_t size = (uint64_t)*at(replay, GP_COLUMN_SIZE, i);
@@ -87,6 +93,8 @@ static bool undo(replay_t *replay, size_t i, size_t final_count)
   uint64_t said = (uint64_t)*at(replay, GP_COLUMN_ROUNDED_SIZE, i);
 
   *at(replay, GP_COLUMN_ROUNDED_SIZE, i) = (int64_t)size;
+  if (is_pytorch && (kind == GP_EVENT_SEGMENT_ALLOC || kind == GP_EVENT_SEGMENT_FREE))
+    return gp_import_unsplit_segment(&replay->unsplit[device], address, size, kind == GP_EVENT_SEGMENT_FREE);
   if (kind != GP_EVENT_ALLOC && kind != GP_EVENT_FREE_REQUESTED && kind != GP_EVENT_FREE_COMPLETED)
     return true;
   bool is_known = block && (kind == GP_EVENT_ALLOC || (kind == GP_EVENT_FREE_REQUESTED && block->is_marked));
@@ -104,8 +112,23 @@ static bool undo(replay_t *replay, size_t i, size_t final_count)
   if (block->address <= final_count)
     replay->import->snapshot->blocks[replay->final_blocks[block->address - 1] - 1].time_ns =
         (uint64_t)*at(replay, GP_COLUMN_TIME_NS, i);
+  if (is_pytorch)
+    gp_import_unsplit_remove(&replay->unsplit[device], address);
   (void)gp_block_map_take(blocks, address + 1, NULL); /* cannot fail: it is there */
   return true;
+}
+
+/* The blocks that were there before the events. An event that is undone says a block's size as far as it is
+ * known by then; now it is known. */
+static void note_sizes_before(replay_t *replay)
+{
+  for (int device = 0; device < GP_SNAPSHOT_DEVICES; device++) {
+    const gp_block_map_t *blocks = &replay->blocks[device];
+    for (size_t i = 0; i < blocks->room; i++) {
+      if (blocks->entries[i].key)
+        replay->sizes[replay->count + 1 - blocks->entries[i].address] = blocks->entries[i].rounded;
+    }
+  }
 }
 
 /* Reverses the numbers, because the block met last is the oldest. Then fills
@@ -116,8 +139,10 @@ static bool number_blocks(replay_t *replay)
   bool came_from_driver[GP_SNAPSHOT_DEVICES] = {false};
 
   replay->alloc_ns = calloc((size_t)replay->count + 1, sizeof(uint64_t));
-  if (!replay->alloc_ns)
+  replay->sizes = calloc((size_t)replay->count + 1, sizeof(uint64_t));
+  if (!replay->alloc_ns || !replay->sizes)
     return no_memory(replay);
+  note_sizes_before(replay);
   for (size_t i = 0; i < snapshot->block_count; i++) {
     if (snapshot->blocks[i].block)
       snapshot->blocks[i].block = replay->count + 1 - snapshot->blocks[i].block;
@@ -133,11 +158,13 @@ static bool number_blocks(replay_t *replay)
       *block = (int64_t)replay->count + 1 - *block;
       gp_assert_internal(*block > 0 && (uint64_t)*block <= replay->count);
       replay->alloc_ns[*block] = (uint64_t)time_ns + 1;
+      replay->sizes[*block] = (uint64_t)*at(replay, GP_COLUMN_ROUNDED_SIZE, i);
       *at(replay, GP_COLUMN_HIT, i) = !is_miss;
       break;
     case GP_EVENT_FREE_REQUESTED:
     case GP_EVENT_FREE_COMPLETED:
       *block = (int64_t)replay->count + 1 - *block;
+      *at(replay, GP_COLUMN_ROUNDED_SIZE, i) = (int64_t)replay->sizes[*block];
       if (replay->alloc_ns[*block])
         *at(replay, GP_COLUMN_LIFETIME_NS, i) = time_ns - (int64_t)(replay->alloc_ns[*block] - 1);
       break;
@@ -408,7 +435,12 @@ bool gp_import_replay(gp_import_t *import)
   replay_t replay = {.import = import, .events = &snapshot->events};
 
   replay.final_blocks = calloc(snapshot->block_count + 1, sizeof(size_t));
-  bool good = replay.final_blocks ? meet_final_blocks(&replay) : no_memory(&replay);
+  bool good = replay.final_blocks || no_memory(&replay);
+  for (size_t i = 0; i < snapshot->device_count && good && snapshot->is_pytorch; i++) {
+    int device = snapshot->devices[i].device;
+    good = gp_import_unsplit_begin(&replay.unsplit[device], import, device);
+  }
+  good = good && meet_final_blocks(&replay);
   size_t final_count = (size_t)replay.count;
   for (size_t i = replay.events->count; i-- > 0 && good;)
     good = undo(&replay, i, final_count);
@@ -416,9 +448,12 @@ bool gp_import_replay(gp_import_t *import)
   snapshot->lacks_history = !has_history(&replay);
   for (size_t i = 0; i < snapshot->device_count && good; i++)
     good = sum_device(&replay, &snapshot->devices[i]);
-  for (int device = 0; device < GP_SNAPSHOT_DEVICES; device++)
+  for (int device = 0; device < GP_SNAPSHOT_DEVICES; device++) {
     gp_block_map_fini(&replay.blocks[device]);
+    gp_import_unsplit_fini(&replay.unsplit[device]);
+  }
   free(replay.final_blocks);
   free(replay.alloc_ns);
+  free(replay.sizes);
   return good;
 }
