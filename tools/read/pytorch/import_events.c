@@ -228,6 +228,16 @@ static void number_events(gp_import_t *import)
     import->columns[GP_COLUMN_TIME_NS][i] = (int64_t)i;
 }
 
+/* PyTorch keeps the last event of each device where it records none. */
+static bool has_history(const trace_t *traces, int trace_count)
+{
+  for (int k = 0; k < trace_count; k++) {
+    if (traces[k].end - traces[k].next > 1)
+      return true;
+  }
+  return false;
+}
+
 bool gp_import_events_end(gp_import_t *import, uint64_t *start_us)
 {
   trace_t traces[GP_SNAPSHOT_DEVICES] = {{0, 0}};
@@ -237,10 +247,15 @@ bool gp_import_events_end(gp_import_t *import, uint64_t *start_us)
   int64_t first_us = first_time(times, count);
   bool has_times = first_us != NO_TIME;
 
+  import->snapshot->lacks_history = import->snapshot->device_count && !has_history(traces, trace_count);
   for (int k = 0; k < trace_count; k++)
     fill_times(times, &traces[k], first_us);
   if (trace_count > 1 && !put_in_order(import, traces, trace_count))
     return false;
+  if (!import->snapshot->lacks_history && !gp_import_complete_frees(import))
+    return false;
+  count = import->snapshot->events.count; /* with those that were added */
+  times = import->columns[GP_COLUMN_TIME_NS];
   if (!*start_us && has_times)
     *start_us = (uint64_t)times[0];
   if (count && !has_times)

@@ -97,6 +97,10 @@ bool gp_import_events_begin(gp_import_t *import);
 bool gp_import_event(gp_import_t *import, const gp_value_t *event, int device, size_t index);
 bool gp_import_events_end(gp_import_t *import, uint64_t *start_us);
 
+/* import_frees.c: adds the events of frees that were not recorded. The events are in order, and have no
+ * columns but those that PyTorch's fill. */
+bool gp_import_complete_frees(gp_import_t *import);
+
 /* import_json.c */
 
 /* Reads JSON: segments and events go into the snapshot, the rest into *ret_top. */

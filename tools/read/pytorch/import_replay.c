@@ -417,18 +417,6 @@ static bool sum_device(replay_t *replay, gp_snapshot_device_t *device)
   return true;
 }
 
-/* PyTorch keeps the last event of each device where it records none. */
-static bool has_history(const replay_t *replay)
-{
-  bool is_met[GP_SNAPSHOT_DEVICES] = {false}, has = !replay->import->snapshot->device_count;
-  for (size_t i = 0; i < replay->events->count && !has; i++) {
-    int64_t device = *at(replay, GP_COLUMN_DEVICE, i);
-    has = is_met[device];
-    is_met[device] = true;
-  }
-  return has;
-}
-
 bool gp_import_replay(gp_import_t *import)
 {
   gp_snapshot_t *snapshot = import->snapshot;
@@ -445,7 +433,6 @@ bool gp_import_replay(gp_import_t *import)
   for (size_t i = replay.events->count; i-- > 0 && good;)
     good = undo(&replay, i, final_count);
   good = good && number_blocks(&replay);
-  snapshot->lacks_history = !has_history(&replay);
   for (size_t i = 0; i < snapshot->device_count && good; i++)
     good = sum_device(&replay, &snapshot->devices[i]);
   for (int device = 0; device < GP_SNAPSHOT_DEVICES; device++) {
