@@ -238,7 +238,7 @@ class OutOfMemory(Reports):
         self.assertEqual((facts["at"]["what"], facts["at"]["event"], facts["at"]["device"]), ("oom", 8, 1))
         self.assertEqual(
             facts["described_oom"],
-            {"oom": 1, "live": 64 * MIB, "pending_free": 0, "cached": 0, "passthrough": 0, "largest_hole": 0,
+            {"oom": 1, "live": 64 * MIB, "pending_free": 0, "cached": 0, "usable": 0, "passthrough": 0, "largest_hole": 0,
              "limit": None, "by_limit": False, "device_free": None, "device_total": None,
              "sizes": [{"requested_size": 50 * MIB, "count": 1}]})
         self.assertEqual([(oom["device"], oom["event"], oom["allocated_later"], oom["got_as_much"]) for oom in facts["ooms"]],

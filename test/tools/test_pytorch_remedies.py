@@ -19,8 +19,10 @@ from test_import import entry, frame
 START = 1700000000000000
 
 
-def in_pieces(requested=30 * MIB, conf="", expandable=False, recorded=True):
-    """Two segments of 40 MiB, each with 20 MiB idle in its middle or at its end, when `requested` are asked for."""
+def in_pieces(requested=30 * MIB, conf="", expandable=False, recorded=True, kinds=({}, {}), of_request=None):
+    """Two segments of 40 MiB, each with 20 MiB idle in its middle or at its end, when `requested` are asked for.
+
+    kinds: what else each segment has, its stream or pool, say; of_request: what else the request has."""
     stack = [frame("forward", 3), frame("main", 99)]
     trace, segments = [], []
     for i in range(2):
@@ -29,9 +31,11 @@ def in_pieces(requested=30 * MIB, conf="", expandable=False, recorded=True):
         blocks = [{"address": base, "size": 20 * MIB, "requested_size": 20 * MIB, "state": "active_allocated",
                    "frames": stack},
                   {"address": base + 20 * MIB, "size": 20 * MIB, "requested_size": 0, "state": "inactive", "frames": []}]
+        trace[-2].update({name: value for name, value in kinds[i].items() if name == "stream"})
         segments.append({"device": 0, "address": base, "total_size": 40 * MIB, "stream": 0, "segment_type": "large",
-                         "allocated_size": 20 * MIB, "active_size": 20 * MIB, "requested_size": 20 * MIB, "blocks": blocks})
-    trace.append(entry("oom", 12345, requested, START + 10, stack))
+                         "allocated_size": 20 * MIB, "active_size": 20 * MIB, "requested_size": 20 * MIB, "blocks": blocks,
+                         **kinds[i]})
+    trace.append(entry("oom", 12345, requested, START + 10, stack, **of_request or {}))
     top = {"segments": segments, "device_traces": [trace]}
     if recorded:
         top["allocator_settings"] = {"PYTORCH_CUDA_ALLOC_CONF": conf, "expandable_segments": expandable, "max_split_size": -1}
@@ -201,6 +205,45 @@ class Pytorch(cli.Case):
         self.assertIsNone(self.conf(recorded=False))
         self.assertIsNone(self.conf(requested=50 * MIB))  # more than all that is idle
         self.assertIsNone(self.conf(requested=10 * MIB))  # less than a piece
+
+    def test_only_where_the_request_is_served(self):
+        """Not from other streams, private pools and blocks of the small pool."""
+        expandable = "expandable_segments:True"
+        for kind, of_request in (({"stream": 7}, {"stream": 7}), ({"segment_pool_id": (0, 3)}, {"pool_id": (0, 3)})):
+            self.assertEqual(self.conf(kinds=(kind, kind), of_request=of_request), expandable)
+            for kinds, how in (((kind, {}), {}), ((kind, kind), {}), ((kind, {}), {"of_request": of_request})):
+                found = self.oom(kinds=kinds, **how)
+                self.assertIsNone(found["remedy"])
+                idle = "0 B" if kinds == (kind, kind) else "20 MiB"
+                self.assertIn("40 MiB were cached, of them %s where PyTorch looks for such a request" % idle, found["message"])
+                self.assertEqual("the largest hole" in found["message"], idle != "0 B")
+
+    def test_small_blocks_and_large_ones_are_apart(self):
+        def oom(requested, block, size):
+            top = pickle.loads(in_pieces(requested))
+            for i, segment in enumerate(top["segments"]):
+                base = segment["address"]
+                segment.update(total_size=size, blocks=[
+                    {"address": base, "size": block, "requested_size": block, "state": "active_allocated", "frames": []},
+                    {"address": base + block, "size": size - block, "requested_size": 0, "state": "inactive", "frames": []}])
+                top["device_traces"][0][2 * i]["size"], top["device_traces"][0][2 * i + 1]["size"] = size, block
+            (found,) = [one for one in self.facts(pickle.dumps(top))["findings"] if one["code"] == "oom"]
+            return found["remedy"]
+        for requested, block, is_served in ((MIB, MIB, True), (MIB + 512, MIB, False), (MIB, MIB + 512, False)):
+            self.assertEqual(oom(requested, block, block + MIB - 512) is not None, is_served)
+
+    def test_the_pool_of_a_segment_that_is_gone(self):
+        """Events tell it since 2026."""
+        for pool_id in ((0, 0), (0, 3), None):
+            top = pickle.loads(in_pieces())
+            first, last = top["segments"][0], len(top["device_traces"][0])
+            for event in top["device_traces"][0] if pool_id else ():
+                event["pool_id"] = pool_id if event.get("addr") == first["address"] else (0, 0)
+            for action, size in (("free_requested", 20), ("free_completed", 20), ("segment_free", 40)):
+                top["device_traces"][0].append(entry(action, first["address"], size * MIB, START + 20 + last, []))
+            del top["segments"][0]
+            (found,) = [one for one in self.facts(pickle.dumps(top))["findings"] if one["code"] == "oom"]
+            self.assertEqual(found["remedy"] is None, pool_id == (0, 3))
 
     def rounding(self, conf):
         blocks = [{"device": 0, "address": (i + 1) << 32, "total_size": 256 * MIB, "stream": 0, "segment_type": "large",

@@ -89,6 +89,9 @@ static void add_amounts(text_t *text, const gp_oom_moment_t *oom)
     add(text, "; how much was cached is not known, since recorded events are missing");
   if (oom->in_pieces)
     add_size(text, ", of them ", oom->in_pieces, " in pieces beside memory in use");
+  if (oom->usable < oom->event.requested && oom->event.requested <= oom->cached)
+    add_size(text, ", of them ", oom->usable,
+        " where PyTorch looks for such a request: of its stream, its pool and its size");
   if (oom->largest_hole)
     add_size(text, ", the largest hole ", oom->largest_hole,
         oom->largest_hole < oom->event.requested ? ", too small" : "");
@@ -198,7 +201,7 @@ void gp_findings_judge_oom(gp_findings_t *findings)
   else if (!gp_oom_could_fit(oom))
     gp_findings_advise(findings, finding, "it is more than %s.",
         oom->limit && oom->event.requested > oom->limit ? "the limit allows" : "the device has");
-  else if (oom->cached >= oom->event.requested && oom->largest_hole < oom->event.requested)
+  else if (oom->usable >= oom->event.requested && oom->largest_hole < oom->event.requested)
     gp_findings_advise(findings, finding,
         "the idle memory was in pieces: gpupool frag --at oom=%zu maps them.", oom->number);
 }

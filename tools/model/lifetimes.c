@@ -191,15 +191,14 @@ static int grow_segments(build_t *build)
   return 0;
 }
 
-static int add_segment(
-    build_t *build, int device, uint64_t address, uint64_t size, uint32_t begin, uint32_t end)
+static int add_segment(build_t *build, const gp_segment_life_t *segment)
 {
   gp_lifetimes_t *lifetimes = build->lifetimes;
   if (lifetimes->segment_count == build->segment_capacity && grow_segments(build))
     return ENOMEM;
-  build->segment_index[segment_slot(build, device, address)] = (uint32_t)lifetimes->segment_count;
-  lifetimes->segments[lifetimes->segment_count++] = (gp_segment_life_t){
-      .address = address, .size = size, .begin = begin, .end = end, .device = (uint8_t)device};
+  build->segment_index[segment_slot(build, segment->device, segment->address)] =
+      (uint32_t)lifetimes->segment_count;
+  lifetimes->segments[lifetimes->segment_count++] = *segment;
   return 0;
 }
 
@@ -218,14 +217,17 @@ static int segment_event(build_t *build, bool is_alloc)
 {
   if (build->has_extents[build->device])
     return 0;
-  uint64_t address = gp_snapshot_event_uint(build->events, GP_COLUMN_ADDRESS, build->event);
-  uint64_t size = gp_snapshot_event_uint(build->events, GP_COLUMN_SIZE, build->event);
-  gp_segment_life_t *segment = open_segment(build, build->device, address);
+  gp_segment_life_t now = {.address = gp_snapshot_event_uint(build->events, GP_COLUMN_ADDRESS, build->event),
+      .size = gp_snapshot_event_uint(build->events, GP_COLUMN_SIZE, build->event),
+      .begin = is_alloc ? build->moment : 0,
+      .end = is_alloc ? GP_LIFETIMES_NEVER : build->moment,
+      .stream = (int32_t)gp_snapshot_event(build->events, GP_COLUMN_STREAM, build->event, -1),
+      .pool = gp_snapshot_event_pool(build->events, build->event),
+      .device = (uint8_t)build->device};
+  gp_segment_life_t *segment = open_segment(build, build->device, now.address);
   if (segment)
     segment->end = build->moment;
-  else if (!is_alloc)
-    return add_segment(build, build->device, address, size, 0, build->moment);
-  return is_alloc ? add_segment(build, build->device, address, size, build->moment, GP_LIFETIMES_NEVER) : 0;
+  return is_alloc || !segment ? add_segment(build, &now) : 0;
 }
 
 static int take_event(build_t *build)
@@ -295,12 +297,32 @@ static int take_forwarded(build_t *build, const gp_snapshot_forwarded_t *memory)
 
 static int take_extent(build_t *build, const gp_snapshot_extent_t *extent)
 {
-  gp_lifetimes_t *lifetimes = build->lifetimes;
-  uint32_t end = extent->end == SIZE_MAX ? GP_LIFETIMES_NEVER : (uint32_t)extent->end;
-  int error = add_segment(build, extent->device, extent->address, extent->size, (uint32_t)extent->begin, end);
-  if (!error)
-    lifetimes->segments[lifetimes->segment_count - 1].is_expandable = extent->is_expandable;
-  return error;
+  const gp_segment_life_t life = {.address = extent->address,
+      .size = extent->size,
+      .begin = (uint32_t)extent->begin,
+      .end = extent->end == SIZE_MAX ? GP_LIFETIMES_NEVER : (uint32_t)extent->end,
+      .stream = extent->stream,
+      .pool = extent->pool,
+      .device = (uint8_t)extent->device,
+      .is_expandable = extent->is_expandable};
+  return add_segment(build, &life);
+}
+
+/* Events of older versions of PyTorch do not tell a segment's pool, but the segments of the end do. */
+static int take_segment(build_t *build, const gp_snapshot_segment_t *segment)
+{
+  const gp_segment_life_t life = {.address = segment->address,
+      .size = segment->size,
+      .end = GP_LIFETIMES_NEVER,
+      .stream = segment->stream,
+      .pool = segment->pool,
+      .device = (uint8_t)segment->device};
+  gp_segment_life_t *open = open_segment(build, segment->device, segment->address);
+  if (build->has_extents[segment->device])
+    return 0;
+  if (open)
+    open->pool = segment->pool;
+  return open ? 0 : add_segment(build, &life);
 }
 
 static int take_end(build_t *build)
@@ -311,11 +333,8 @@ static int take_end(build_t *build)
     error = take_block(build, &snapshot->blocks[i]);
   for (size_t i = 0; !error && i < snapshot->forwarded_count; i++)
     error = take_forwarded(build, &snapshot->forwarded[i]);
-  for (size_t i = 0; !error && i < snapshot->segment_count; i++) {
-    const gp_snapshot_segment_t *segment = &snapshot->segments[i];
-    if (!build->has_extents[segment->device] && !open_segment(build, segment->device, segment->address))
-      error = add_segment(build, segment->device, segment->address, segment->size, 0, GP_LIFETIMES_NEVER);
-  }
+  for (size_t i = 0; !error && i < snapshot->segment_count; i++)
+    error = take_segment(build, &snapshot->segments[i]);
   for (size_t i = 0; !error && i < snapshot->extent_count; i++)
     error = take_extent(build, &snapshot->extents[i]);
   return error;

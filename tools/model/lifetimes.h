@@ -57,6 +57,8 @@ typedef struct gp_segment_life {
   uint64_t size;
   uint32_t begin;
   uint32_t end;
+  int32_t stream;
+  int32_t pool; /* as of gp_snapshot_segment_t */
   uint8_t device;
   bool is_expandable; /* one segment with those that are adjacent and expandable, too */
 } gp_segment_life_t;

@@ -47,8 +47,12 @@ static int copy_snapshot(gp_map_t *map, const gp_snapshot_t *snapshot, int devic
     if (device != GP_REQUEST_ALL_DEVICES && from->device != device)
       continue;
     gp_map_segment_t *segment = &map->segments[map->segment_count++];
-    *segment = (gp_map_segment_t){
-        .address = from->address, .size = from->size, .first_part = map->part_count, .device = from->device};
+    *segment = (gp_map_segment_t){.address = from->address,
+        .size = from->size,
+        .first_part = map->part_count,
+        .device = from->device,
+        .stream = from->stream,
+        .pool = from->pool};
     for (size_t k = from->first_block; k < from->first_block + from->block_count; k++) {
       const gp_snapshot_block_t *block = &snapshot->blocks[k];
       add_part(map, segment, gp_subtract_saturated(block->address, from->address), block->size,
@@ -160,6 +164,8 @@ static int rebuild(gp_map_t *map, const gp_lifetimes_t *lifetimes, uint32_t mome
       map->segments[map->segment_count++] = (gp_map_segment_t){.address = from->address,
           .size = from->size,
           .device = from->device,
+          .stream = from->stream,
+          .pool = from->pool,
           .is_expandable = from->is_expandable};
   }
   if (map->segment_count > 1)

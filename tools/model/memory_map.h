@@ -22,7 +22,9 @@ typedef struct gp_map_segment {
                         without gaps */
   size_t part_count;
   int device;
-  bool is_expandable; /* as of gp_segment_life_t */
+  int stream;
+  int pool;
+  bool is_expandable; /* as of gp_segment_life_t, like the two above */
 } gp_map_segment_t;
 
 /* Bytes and parts in one state. */

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "pool/util/assert.h"
+#include "pool/util/size.h"
 #include "tools/model/memory_map.h"
 #include "tools/model/saturated.h"
 
@@ -103,6 +104,48 @@ int gp_memory_hole(const gp_lifetimes_t *lifetimes, const gp_moments_t *moments,
   return error;
 }
 
+#define SMALL_MOST    GP_MIB       /* PyTorch's largest block of the small pool */
+#define SMALL_SEGMENT (2 * GP_MIB) /* its segments there, if they do not grow */
+
+/* A segment has either small blocks or large ones. One without blocks shows it by its size. */
+static bool is_small(const gp_map_t *map, const gp_map_segment_t *segment)
+{
+  for (size_t i = segment->first_part; i < segment->first_part + segment->part_count; i++) {
+    if (map->parts[i].state != GP_SNAPSHOT_IDLE)
+      return map->parts[i].size <= SMALL_MOST;
+  }
+  return segment->size <= SMALL_SEGMENT;
+}
+
+/* What was idle where PyTorch looks for the request. */
+static int measure_usable(gp_oom_moment_t *oom, const gp_lifetimes_t *lifetimes)
+{
+  const gp_snapshot_events_t *events = &lifetimes->snapshot->events;
+  size_t event = oom->event.moment - 1;
+  int64_t stream = gp_snapshot_event(events, GP_COLUMN_STREAM, event, -1);
+  int pool = gp_snapshot_event_pool(events, event);
+  gp_map_t *map = calloc(1, sizeof(*map)); /* too large for a stack */
+  int error =
+      map ? gp_map_init(map, lifetimes, oom->moments.at[oom->event.device], oom->event.device) : ENOMEM;
+
+  oom->usable = 0;
+  for (size_t i = 0; !error && i < map->segment_count; i++) {
+    const gp_map_segment_t *segment = &map->segments[i];
+    if (segment->stream != stream || segment->pool != pool ||
+        is_small(map, segment) != (oom->event.requested <= SMALL_MOST))
+      continue;
+    for (size_t k = segment->first_part; k < segment->first_part + segment->part_count; k++) {
+      uint64_t idle = map->parts[k].state == GP_SNAPSHOT_IDLE ? map->parts[k].size : 0;
+      oom->usable = gp_add_saturated(oom->usable, idle);
+      oom->largest_hole = idle > oom->largest_hole ? idle : oom->largest_hole;
+    }
+  }
+  if (map)
+    gp_map_fini(map);
+  free(map);
+  return error;
+}
+
 /* Measures what was held, from the events. */
 static int measure(gp_oom_moment_t *oom, const gp_lifetimes_t *lifetimes)
 {
@@ -124,7 +167,10 @@ static int measure(gp_oom_moment_t *oom, const gp_lifetimes_t *lifetimes)
   if (oom->event.has_event)
     oom->knows_free = gp_snapshot_device_free(&snapshot->events, oom->event.moment - 1, &oom->device_free);
   int error = 0;
-  if (oom->knows_cached)
+  oom->usable = oom->cached;
+  if (oom->knows_cached && oom->event.has_event && snapshot->is_pytorch)
+    error = measure_usable(oom, lifetimes);
+  else if (oom->knows_cached)
     error = gp_memory_hole(lifetimes, &oom->moments, oom->event.device, &oom->largest_hole, &segments);
   return error ? error : find_sizes(oom, lifetimes);
 }
@@ -143,6 +189,7 @@ static void read_report(gp_oom_moment_t *oom, const cJSON *report)
   read_uint(report, "live", &oom->live);
   read_uint(report, "deferred", &oom->pending);
   read_uint(report, "cached", &oom->cached);
+  oom->usable = oom->cached;
   read_uint(report, "in_pieces", &oom->in_pieces);
   read_uint(report, "passthrough", &oom->unpooled);
   read_uint(report, "largest_free", &oom->largest_hole);

@@ -27,9 +27,11 @@ typedef struct gp_oom_moment {
   uint64_t pending;        /* freed, but perhaps still in use by the device */
   bool knows_cached;       /* else cached and largest_hole are 0 */
   uint64_t cached;
+  uint64_t usable;    /* part of cached in segments from which the request could be served: PyTorch's have one
+                         stream, pool, and class of sizes */
   uint64_t in_pieces; /* part of cached, per the report: could not go back, beside memory in use */
   uint64_t unpooled;
-  uint64_t largest_hole; /* the largest idle piece, before idle memory went back */
+  uint64_t largest_hole; /* the largest idle piece of what is usable, before idle memory went back */
   uint64_t limit;        /* 0: unknown */
   bool is_by_limit;      /* the limit refused, not the driver */
   bool knows_free;       /* device_free is known */

@@ -73,7 +73,7 @@ bool gp_remedies_expand(gp_findings_t *findings, gp_finding_t *finding, const ch
 static void join_pieces(gp_findings_t *findings, gp_finding_t *oom)
 {
   const gp_oom_moment_t *then = &findings->summary->oom;
-  if (then->cached >= then->event.requested && then->largest_hole < then->event.requested)
+  if (then->usable >= then->event.requested && then->largest_hole < then->event.requested)
     (void)gp_remedies_expand(
         findings, oom, "lets PyTorch join the idle memory, which is in pieces (gpupool frag maps them)");
 }

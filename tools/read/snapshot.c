@@ -234,6 +234,7 @@ void gp_snapshot_destroy(gp_snapshot_t *snapshot)
   for (int column = 0; column < GP_COLUMN_COUNT; column++)
     gp_column_destroy(snapshot->events.columns[column]);
   gp_column_destroy(snapshot->events.device_free);
+  gp_column_destroy(snapshot->events.pool);
   names_fini(&snapshot->events.actions);
   names_fini(&snapshot->events.details);
   for (size_t i = 0; i < snapshot->note_count; i++)

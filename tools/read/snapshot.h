@@ -48,8 +48,9 @@ typedef struct gp_snapshot_names {
 typedef struct gp_snapshot_events {
   size_t count;                          /* rows that every present column has */
   gp_column_t *columns[GP_COLUMN_COUNT]; /* NULL: not requested, or not in the file */
-  gp_column_t *device_free;    /* PyTorch's: bytes that the driver had free when memory ran out; unknown:
-                                  -1; NULL: unknown for all events. See gp_snapshot_device_free() */
+  gp_column_t *device_free; /* PyTorch's: bytes that the driver had free when memory ran out; unknown:
+                               -1; NULL: unknown for all events. See gp_snapshot_device_free() */
+  gp_column_t *pool;        /* PyTorch's: as of segments; unknown: -1; NULL: see gp_snapshot_event_pool() */
   gp_snapshot_names_t actions; /* at most GP_SNAPSHOT_NAMES, like details */
   gp_snapshot_names_t details;
   uint8_t kinds[GP_SNAPSHOT_NAMES]; /* gp_event_kind_t by the index of the action */
@@ -87,6 +88,14 @@ static inline bool gp_snapshot_device_free(
   return bytes >= 0;
 }
 
+/* The pool of a segment event or of a request that failed. Events tell since 2026; what they do not tell
+ * counts as the default pool's. */
+static inline int gp_snapshot_event_pool(const gp_snapshot_events_t *events, size_t event)
+{
+  int64_t pool = events->pool ? gp_column_get(events->pool, event) : 0;
+  return pool > 0 ? (int)pool : 0;
+}
+
 /* The state of a block. */
 typedef enum gp_snapshot_state {
 #define BLOCK_STATE(enumerator, name) GP_SNAPSHOT_##enumerator,
@@ -117,6 +126,7 @@ typedef struct gp_snapshot_segment {
   size_t block_count;
   int device;
   int stream;
+  int pool;           /* PyTorch's: 0 is the default one, others are private: of graphs and MemPools */
   bool is_expandable; /* PyTorch's: a mapped part of a segment that grows and shrinks */
 } gp_snapshot_segment_t;
 
@@ -128,6 +138,8 @@ typedef struct gp_snapshot_extent {
   size_t begin; /* moments; 0: before the events */
   size_t end;   /* SIZE_MAX: it has not ended */
   int device;
+  int stream;
+  int pool;
   bool is_expandable; /* one segment with those that are adjacent and expandable, too */
 } gp_snapshot_extent_t;
 

@@ -254,6 +254,7 @@ static void add_ooms(cJSON *object, const gp_summary_t *summary)
   gp_json_add_uint(item, "live", oom->live);
   gp_json_add_uint(item, "pending_free", oom->pending);
   gp_json_add_uint_or_null(item, "cached", oom->knows_cached, oom->cached);
+  gp_json_add_uint_or_null(item, "usable", oom->knows_cached, oom->usable);
   gp_json_add_uint(item, "passthrough", oom->unpooled);
   gp_json_add_uint_or_null(item, "largest_hole", oom->knows_cached, oom->largest_hole);
   gp_json_add_uint_or_null(item, "limit", oom->limit > 0, oom->limit);

@@ -12,7 +12,8 @@
 
 /* The columns that PyTorch's events fill; import_replay.c computes the others. */
 static const int told[] = {GP_COLUMN_ACTION, GP_COLUMN_TIME_NS, GP_COLUMN_DEVICE, GP_COLUMN_STREAM,
-    GP_COLUMN_ADDRESS, GP_COLUMN_SIZE, GP_COLUMN_ROUNDED_SIZE, GP_COLUMN_STACK, GP_IMPORT_DEVICE_FREE};
+    GP_COLUMN_ADDRESS, GP_COLUMN_SIZE, GP_COLUMN_ROUNDED_SIZE, GP_COLUMN_STACK, GP_IMPORT_DEVICE_FREE,
+    GP_IMPORT_POOL};
 #define TOLD_COUNT (sizeof(told) / sizeof(told[0]))
 
 /* PyTorch's actions come first in the snapshot, in this order, which the
@@ -100,7 +101,7 @@ bool gp_import_event(gp_import_t *import, const gp_value_t *event, int device, s
   gp_import_place_t place = {.import = import, .dict = event};
   uint64_t address = 0, size = 0, rounded = 0;
   int64_t action_index = 0, time_us = 0;
-  int stack, stream;
+  int stack, stream, pool;
 
   snprintf(place.path, sizeof(place.path), "device_traces[%d][%zu]", device, index);
   if (!gp_import_is_dict(import, event, place.path) || !reserve(import) || !read_time(&place, &time_us))
@@ -116,7 +117,7 @@ bool gp_import_event(gp_import_t *import, const gp_value_t *event, int device, s
   if (!gp_import_number(&place, "addr", INT64_MAX, has_address, &address) ||
       !gp_import_number(&place, "size", GP_IMPORT_NUMBER_MOST, is_known, &size) ||
       !gp_import_number(&place, "rounded_size", GP_IMPORT_NUMBER_MOST, false, &rounded) ||
-      !gp_import_stream(&place, &stream) ||
+      !gp_import_stream(&place, &stream) || !gp_import_pool(&place, "pool_id", &pool) ||
       !gp_import_stack(import, gp_value_member(event, "frames"), &stack) || !gp_import_device(import, device))
     return false;
   int64_t device_free = is_oom ? read_device_free(event) : -1;
@@ -130,7 +131,9 @@ bool gp_import_event(gp_import_t *import, const gp_value_t *event, int device, s
   import->columns[GP_COLUMN_ROUNDED_SIZE][i] = (int64_t)rounded; /* 0: missing */
   import->columns[GP_COLUMN_STACK][i] = stack;
   import->columns[GP_IMPORT_DEVICE_FREE][i] = device_free;
+  import->columns[GP_IMPORT_POOL][i] = pool;
   import->says_device_free |= device_free >= 0;
+  import->says_pool |= pool > 0;
   return true;
 }
 

@@ -15,6 +15,8 @@ typedef struct part {
   uint64_t address;
   uint64_t size;
   size_t end; /* as in gp_snapshot_extent_t */
+  int stream;
+  int pool;
   bool is_expandable;
 } part_t;
 
@@ -91,8 +93,8 @@ static bool keep(replay_t *replay, size_t from, size_t to, size_t begin)
     if (!gp_import_reserve(replay->import, (void **)&snapshot->extents, snapshot->extent_count,
             &replay->extent_room, sizeof(*snapshot->extents)))
       return false;
-    snapshot->extents[snapshot->extent_count++] = (gp_snapshot_extent_t){
-        part->address, part->size, begin, part->end, replay->device->device, part->is_expandable};
+    snapshot->extents[snapshot->extent_count++] = (gp_snapshot_extent_t){part->address, part->size, begin,
+        part->end, replay->device->device, part->stream, part->pool, part->is_expandable};
   }
   return true;
 }
@@ -102,7 +104,8 @@ static bool begin_at_end(replay_t *replay)
   const gp_snapshot_t *snapshot = replay->import->snapshot;
   for (size_t i = 0; i < snapshot->segment_count; i++) { /* by address */
     const gp_snapshot_segment_t *segment = &snapshot->segments[i];
-    const part_t part = {segment->address, segment->size, SIZE_MAX, segment->is_expandable};
+    const part_t part = {
+        segment->address, segment->size, SIZE_MAX, segment->stream, segment->pool, segment->is_expandable};
     const part_t *last = replay->count ? &replay->parts[replay->count - 1] : NULL;
     if (segment->device != replay->device->device || !segment->size)
       continue;
@@ -167,7 +170,9 @@ static bool undo_event(replay_t *replay, size_t i)
   uint64_t rounded = (uint64_t)columns[GP_COLUMN_ROUNDED_SIZE][i];
   gp_event_kind_t kind =
       (gp_event_kind_t)replay->import->snapshot->events.kinds[columns[GP_COLUMN_ACTION][i]];
-  const part_t range = {address, size, i + 1, kind == GP_EVENT_SEGMENT_MAP || kind == GP_EVENT_SEGMENT_UNMAP};
+  int stream = (int)columns[GP_COLUMN_STREAM][i], pool = (int)columns[GP_IMPORT_POOL][i];
+  const part_t range = {address, size, i + 1, stream, pool < 0 ? 0 : pool,
+      kind == GP_EVENT_SEGMENT_MAP || kind == GP_EVENT_SEGMENT_UNMAP};
   gp_stats_t *stats = &replay->device->stats;
 
   switch (kind) {

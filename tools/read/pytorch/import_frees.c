@@ -1,8 +1,8 @@
 /*
- * Completes the events of frees. _record_memory_history(skip_actions=[...]) can leave out free_requested, with
- * which the program frees a block, or free_completed, after which others may have it. They come one directly
- * after the other unless the block was in use on another stream, too. So the one that is missing is put
- * beside the one that is there.
+ * Completes the events of frees. _record_memory_history(skip_actions=[...]) can leave out free_requested,
+ * with which the program frees a block, or free_completed, after which others may have it. They come one
+ * directly after the other unless the block was in use on another stream, too. So the one that is missing is
+ * put beside the one that is there.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -127,6 +127,7 @@ static int64_t value_at_end(const gp_import_t *import, const gp_snapshot_block_t
   case GP_COLUMN_ADDRESS: return (int64_t)block->address;
   case GP_COLUMN_SIZE: return (int64_t)block->requested;
   case GP_COLUMN_STACK: return block->stack;
+  case GP_IMPORT_POOL:
   case GP_IMPORT_DEVICE_FREE: return -1;
   default: return 0;
   }
@@ -139,8 +140,8 @@ static void fill(const frees_t *frees, int column, int64_t *values)
   const gp_snapshot_t *snapshot = import->snapshot;
   const int64_t *from = import->columns[column];
   bool is_action = column == GP_COLUMN_ACTION;
-  int64_t action = action_of(
-      &snapshot->events, frees->adds_begin ? GP_EVENT_FREE_REQUESTED : GP_EVENT_FREE_COMPLETED);
+  int64_t action =
+      action_of(&snapshot->events, frees->adds_begin ? GP_EVENT_FREE_REQUESTED : GP_EVENT_FREE_COMPLETED);
   for (size_t i = 0; i < snapshot->events.count; i++) {
     if (frees->is_added[i] && frees->adds_begin)
       *values++ = is_action ? action : from[i];

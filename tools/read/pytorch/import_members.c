@@ -104,6 +104,27 @@ bool gp_import_stream(const gp_import_place_t *place, int *ret_stream)
   return true;
 }
 
+bool gp_import_pool(const gp_import_place_t *place, const char *name, int *ret_pool)
+{
+  gp_import_t *import = place->import;
+  const gp_value_t *value = gp_value_member(place->dict, name);
+
+  *ret_pool = -1;
+  if (!value || value->kind != GP_VALUE_LIST || value->container->count != 2)
+    return true;
+  const gp_value_t *numbers = value->container->items;
+  if (numbers[0].kind != GP_VALUE_INTEGER || numbers[1].kind != GP_VALUE_INTEGER)
+    return true;
+  *ret_pool = 0;
+  if (!numbers[0].integer && !numbers[1].integer)
+    return true;
+  gp_block_entry_t entry = {.key = (uint64_t)numbers[0].integer << 32 ^ (uint64_t)numbers[1].integer,
+      .stream = (int)import->pools.count + 1};
+  const gp_block_entry_t *known = gp_block_map_find(&import->pools, entry.key);
+  *ret_pool = known ? known->stream : entry.stream;
+  return known || !entry.key || gp_block_map_put(&import->pools, &entry) || gp_import_no_memory(import);
+}
+
 bool gp_import_device(gp_import_t *import, int ordinal)
 {
   gp_snapshot_t *snapshot = import->snapshot;

@@ -20,6 +20,7 @@ typedef struct gp_import_table {
 /* What the reader takes from events besides the snapshot's columns. */
 typedef enum gp_import_column {
   GP_IMPORT_DEVICE_FREE = GP_COLUMN_COUNT, /* -1: missing */
+  GP_IMPORT_POOL,                          /* -1: missing */
   GP_IMPORT_COLUMNS,
 } gp_import_column_t;
 
@@ -29,6 +30,7 @@ typedef struct gp_import {
   int64_t *columns[GP_IMPORT_COLUMNS]; /* of the events, while they are read; in the end the snapshot's */
   size_t event_room;
   bool says_device_free; /* at least one event tells */
+  bool says_pool;        /* likewise */
   gp_import_table_t frames;
   gp_import_table_t stacks;
   size_t frame_room;
@@ -37,6 +39,7 @@ typedef struct gp_import {
   size_t index_room;
   size_t text_bytes;      /* bytes of texts copied so far */
   gp_block_map_t streams; /* handle + 1 to index */
+  gp_block_map_t pools;   /* private pools: by both numbers of the id; an index from 1 on is in stream */
 } gp_import_t;
 
 /* import_members.c */
@@ -76,6 +79,9 @@ bool gp_import_list(
 
 /* The index of a stream in the table. Handles are pointers; 0 is the default stream. */
 bool gp_import_stream(const gp_import_place_t *place, int *ret_stream);
+
+/* The index of the pool whose id is a member: 0 is the default pool, others are private; -1: missing. */
+bool gp_import_pool(const gp_import_place_t *place, const char *name, int *ret_pool);
 
 /* Adds a device when it first appears. */
 bool gp_import_device(gp_import_t *import, int ordinal);

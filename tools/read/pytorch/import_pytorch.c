@@ -118,7 +118,8 @@ static bool keep_columns(gp_import_t *import, unsigned columns)
     free(import->columns[column]);
     import->columns[column] = NULL;
   }
-  return !import->says_device_free || keep_column(import, GP_IMPORT_DEVICE_FREE, &events->device_free);
+  return (!import->says_device_free || keep_column(import, GP_IMPORT_DEVICE_FREE, &events->device_free)) &&
+         (!import->says_pool || keep_column(import, GP_IMPORT_POOL, &events->pool));
 }
 
 /* Completes the snapshot after segments and events. */
@@ -204,6 +205,7 @@ static gp_snapshot_t *finish(gp_import_t *import, gp_input_t *input, unsigned co
   free(import->frames.indexes);
   free(import->stacks.indexes);
   gp_block_map_fini(&import->streams);
+  gp_block_map_fini(&import->pools);
   for (int column = 0; column < GP_IMPORT_COLUMNS; column++)
     free(import->columns[column]);
   gp_assert_full(!good || gp_snapshot_is_sound(import->snapshot));

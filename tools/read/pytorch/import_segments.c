@@ -65,9 +65,12 @@ static bool read_segment(gp_import_place_t *place, const gp_value_t *value, size
   if (!gp_import_number(place, "device", GP_SNAPSHOT_DEVICES - 1, true, &device) ||
       !gp_import_number(place, "address", INT64_MAX, true, &segment->address) ||
       !gp_import_number(place, "total_size", GP_IMPORT_NUMBER_MOST, true, &segment->size) ||
-      !gp_import_stream(place, &segment->stream) || !gp_import_list(place, "blocks", true, &blocks))
+      !gp_import_stream(place, &segment->stream) ||
+      !gp_import_pool(place, "segment_pool_id", &segment->pool) ||
+      !gp_import_list(place, "blocks", true, &blocks))
     return false;
   segment->device = (int)device;
+  segment->pool = segment->pool < 0 ? 0 : segment->pool;
   uint64_t address = segment->address;
   for (uint32_t i = 0; i < blocks->count; i++) {
     gp_import_place_t at = {.import = import, .dict = &blocks->items[i]};
