@@ -11,6 +11,7 @@ import os
 import pickle
 import sys
 import unittest
+from unittest import mock
 
 import cli
 from cli import MIB
@@ -19,11 +20,12 @@ from test_import import entry, frame
 START = 1700000000000000
 
 
-def in_pieces(requested=30 * MIB, conf="", expandable=False, recorded=True, kinds=({}, {}), of_request=None):
+def in_pieces(requested=30 * MIB, conf="", expandable=False, recorded=True, kinds=({}, {}), of_request=None,
+              file="train.py"):
     """Two segments of 40 MiB, each with 20 MiB idle in its middle or at its end, when `requested` are asked for.
 
     kinds: what else each segment has, its stream or pool, say; of_request: what else the request has."""
-    stack = [frame("forward", 3), frame("main", 99)]
+    stack = [frame("forward", 3, file), frame("main", 99, file)]
     trace, segments = [], []
     for i in range(2):
         base = (i + 1) * 1024 * MIB
@@ -244,6 +246,16 @@ class Pytorch(cli.Case):
             del top["segments"][0]
             (found,) = [one for one in self.facts(pickle.dumps(top))["findings"] if one["code"] == "oom"]
             self.assertEqual(found["remedy"] is None, pool_id == (0, 3))
+
+    def test_not_on_windows(self):
+        """PyTorch has no expandable segments there."""
+        found = self.oom(file="C:\\Users\\me\\train.py")
+        self.assertEqual((found["remedy"], found["advice"]), (None, "the idle memory was in pieces: gpupool frag --at oom=1 maps them."))
+        self.assertEqual(self.conf(file="/home/C:/train.py"), "expandable_segments:True")
+        with mock.patch.dict(OF_REQUEST[0], filename="d:\\train.py"):
+            found = self.found(retried(1).snapshot(), "retries")
+        self.assertIsNone(found["remedy"])
+        self.assertIn("less memory held", found["advice"])
 
     def rounding(self, conf):
         blocks = [{"device": 0, "address": (i + 1) << 32, "total_size": 256 * MIB, "stream": 0, "segment_type": "large",

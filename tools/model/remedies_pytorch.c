@@ -1,5 +1,6 @@
 #include "tools/model/remedies_pytorch.h"
 
+#include <ctype.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -56,11 +57,23 @@ static bool make_conf(const char *conf, const char *name, const char *added, cha
   return true;
 }
 
+/* Paths begin with a drive there; the reader has turned each backslash. */
+static bool is_of_windows(const gp_snapshot_t *snapshot)
+{
+  for (size_t i = 0; i < snapshot->frame_count; i++) {
+    const char *file = snapshot->frames[i].file;
+    if (isalpha((unsigned char)file[0]) && file[1] == ':' && file[2] == '/')
+      return true;
+  }
+  return false;
+}
+
 bool gp_remedies_expand(gp_findings_t *findings, gp_finding_t *finding, const char *what_it_does)
 {
   const char *conf = gp_findings_setting(findings, conf_name);
   char with[CONF_BYTES];
   if (strcmp(gp_findings_setting(findings, "expandable_segments"), "0") != 0 ||
+      is_of_windows(findings->summary->snapshot) ||
       !make_conf(conf, "expandable_segments", "expandable_segments:True", with))
     return false;
   gp_findings_retract(finding);
