@@ -247,6 +247,18 @@ class Pytorch(cli.Case):
             (found,) = [one for one in self.facts(pickle.dumps(top))["findings"] if one["code"] == "oom"]
             self.assertEqual(found["remedy"] is None, pool_id == (0, 3))
 
+    def test_one_setting_is_advised_once(self):
+        """By what is worst: a request for which memory was given back before, and one that failed in the end."""
+        settings = {"PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True"}
+        program = retried(1)
+        cached = program.cache(30, 30)
+        program.trace.append(entry("oom", 5, 40 * MIB, START + 1000 * len(program.trace), OF_REQUEST))
+        program.go_back(cached, OF_EMPTY_CACHE)
+        findings = {one["code"]: one for one in self.facts(program.snapshot())["findings"]}
+        self.assertEqual(findings["oom"]["remedy"], {"settings": settings, "action": None, "owner": None})
+        self.assertEqual((findings["retries"]["remedy"], findings["retries"]["advice"]), (None, None))
+        self.assertEqual(self.found(retried(1).snapshot(), "retries")["remedy"]["settings"], settings)
+
     def test_not_on_windows(self):
         """PyTorch has no expandable segments there."""
         found = self.oom(file="C:\\Users\\me\\train.py")

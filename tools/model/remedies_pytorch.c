@@ -101,6 +101,27 @@ static void round_less(gp_findings_t *findings, gp_finding_t *rounding, const ch
   gp_findings_set(findings, rounding, conf_name, without);
 }
 
+static bool sets_the_same(const gp_finding_t *a, const gp_finding_t *b)
+{
+  const gp_remedy_t *x = &a->remedy, *y = &b->remedy;
+  return x->setting_count == 1 && y->setting_count == 1 && x->settings[0].name && y->settings[0].name &&
+         x->settings[0].value && y->settings[0].value &&
+         strcmp(x->settings[0].name, y->settings[0].name) == 0 &&
+         strcmp(x->settings[0].value, y->settings[0].value) == 0;
+}
+
+/* One setting helps against several findings: the worst of them says so, else the first. */
+static void say_once(gp_findings_t *findings)
+{
+  for (size_t i = 0; i < findings->count; i++) {
+    for (size_t k = i + 1; k < findings->count; k++) {
+      gp_finding_t *first = &findings->items[i], *other = &findings->items[k];
+      if (sets_the_same(first, other))
+        gp_findings_retract(other->severity > first->severity ? first : other);
+    }
+  }
+}
+
 void gp_remedies_settle_pytorch(gp_findings_t *findings)
 {
   const char *conf = gp_findings_setting(findings, conf_name);
@@ -114,4 +135,5 @@ void gp_remedies_settle_pytorch(gp_findings_t *findings)
     else if (strcmp(finding->code, "rounding") == 0 && !finding->advice)
       round_less(findings, finding, conf);
   }
+  say_once(findings);
 }
