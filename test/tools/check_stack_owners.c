@@ -148,6 +148,49 @@ START_TEST(test_an_owner_is_the_users_line_of_python)
 }
 END_TEST
 
+START_TEST(test_compiled_models_kernels_and_the_interpreter_own_nothing)
+{
+  static const recorded_t stacks[] = {
+      {{PYTORCH_ALLOCATES, "at::_ops::empty_strided::call(c10::ArrayRef<long>)",
+           "torch::dynamo::(anonymous namespace)::_empty_strided_device(_object*, _object*, bool) [clone .isra.0]",
+           "_PyEval_EvalFrameDefault", "call@/tmp/torchinductor_me/ab/cab.py:30",
+           "dynamo_custom_eval_frame_shim@/torch/csrc/dynamo/eval_frame.c:2",
+           "forward@/home/me/transformer.py:22"},
+          1, "forward transformer.py:22 (aten::empty_strided)"},
+      {{PYTORCH_ALLOCATES,
+           "fmha_cutlassF_f32_notaligned_32x128_gmem_sm75(PyTorchMemEffAttention::AttentionKernel<float>::Params)",
+           "at::_ops::mm::call(at::Tensor const&)",
+           "torch::autograd::generated::MmBackward0::apply(std::vector<at::Tensor>&&)", "start_thread"},
+          1, "torch::autograd::generated::MmBackward0::apply (aten::mm)"},
+      {{"cudaMalloc", "load", "PyUnicode_Tailmatch", "tupledealloc", "PySys_WriteStderr",
+           "PyObject_RichCompare.localalias", "binary_op1", "main@/src/own.c:3"},
+          1, "load"},
+      {{PYTORCH_ALLOCATES, "PyUnicode_Tailmatch", "PySys_WriteStderr", "subtype_dealloc"}, 1,
+          "python3 train.py (Python frames are not recorded)"},
+  };
+  gp_snapshot_t *snapshot = snapshot_of(stacks, 3, "");
+  ck_assert_int_eq(gp_stack_owners_find(snapshot, NULL), 0);
+  size_t caller = gp_stack_next_user(snapshot, 2, gp_stack_owner_place(snapshot, 2));
+  ck_assert_str_eq(snapshot->frames[snapshot->stacks.frame_indexes[caller]].function, "main");
+  gp_snapshot_destroy(snapshot);
+  check_stacks(stacks, sizeof(stacks) / sizeof(stacks[0]));
+}
+END_TEST
+
+START_TEST(test_variants_of_a_function_have_its_name)
+{
+  static const recorded_t stacks[] = {
+      {{"cudaMalloc", "load(int) [clone .isra.0] [clone .part.1]@/src/model.cu:12", "main"}, 1,
+          "load(int) model.cu:12"},
+      {{"cudaMalloc", "work.constprop.0.llvm.17104391946697789317", "main"}, 1, "work"},
+      {{"cudaMalloc", "work.cold", "main"}, 1, "work"},
+      {{"cudaMalloc", "Model.cold@/home/me/model.py:3"}, 1, "Model.cold model.py:3"},
+      {{"cudaMalloc", "model.parts.7", "main"}, 1, "model.parts.7"},
+  };
+  check_stacks(stacks, sizeof(stacks) / sizeof(stacks[0]));
+}
+END_TEST
+
 START_TEST(test_what_only_hands_on_is_seen_through)
 {
   static const recorded_t stacks[] = {
@@ -283,6 +326,8 @@ int main(void)
   Suite *suite = suite_create("stack_owners");
   TCase *owners = tcase_create("owners");
   tcase_add_test(owners, test_an_owner_is_the_users_line_of_python);
+  tcase_add_test(owners, test_compiled_models_kernels_and_the_interpreter_own_nothing);
+  tcase_add_test(owners, test_variants_of_a_function_have_its_name);
   tcase_add_test(owners, test_what_only_hands_on_is_seen_through);
   tcase_add_test(owners, test_a_script_is_named_where_its_frames_are_not_recorded);
   tcase_add_test(owners, test_options_of_python_are_no_script);
