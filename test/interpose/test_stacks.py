@@ -273,6 +273,15 @@ class Hazards(Stacks):
         snapshot = self.take(run)
         self.expect_names(snapshot, snapshot.of("alloc", 1001)[0]["stack"], "allocate", "small_from_pool", "main")
 
+    @unittest.skipUnless(os.uname().machine == "x86_64", "libunwind is for x86-64 only")
+    def test_libunwind_with_other_addresses_than_glibc(self):
+        """Else the stacks that a thread captures by the one would not be those by the other."""
+        folder = os.path.dirname(os.environ["GP_OLD_UNWINDER"])
+        run = self.run_program("stacks", "threads", "2", "64", STACKS="native", VERBOSE="2",
+                               prefix=["/usr/bin/env", "LD_LIBRARY_PATH=%s:%s" % (folder, SIM)])
+        self.assertEqual(run.status, 0, run.err)
+        self.assertIn("no libunwind from now on: its addresses are not those of glibc", run.err)
+
     def test_without_any_unwinder(self):
         run = self.run_program("stacks", "policy", STACKS="native", VERBOSE="2",
                                prefix=self.without("libunwind.so.8", "libgcc_s.so.1"))

@@ -206,6 +206,15 @@ static void give_libunwind_up(const char *why)
     gp_log(GP_LOG_DEBUG, "stacks: no libunwind from now on: %s", why);
 }
 
+/* libunwind 1.3 gives the byte before each return address, glibc the return address. A thread uses both, so
+ * its stacks would have two forms. */
+static __attribute__((noinline)) bool gives_return_addresses(backtrace_fn best, backtrace_fn safe)
+{
+  void *by_best[2], *by_safe[2]; /* this function and its caller */
+
+  return !safe || (best(by_best, 2) == 2 && safe(by_safe, 2) == 2 && by_best[1] == by_safe[1]);
+}
+
 /* libunwind, if it is usable now; NULL: it is not, or another thread is just initializing it. */
 static backtrace_fn ready_libunwind(void)
 {
@@ -222,12 +231,16 @@ static backtrace_fn ready_libunwind(void)
   }
   if (!atomic_compare_exchange_strong(&libunwind_state, &state, LIBUNWIND_BEGINS))
     return NULL;
-  if (gp_unwind_pipe_note(begin_libunwind, NULL)) {
-    atomic_store_explicit(&libunwind_state, LIBUNWIND_READY, memory_order_release);
-    return best;
+  if (!gp_unwind_pipe_note(begin_libunwind, NULL)) {
+    give_libunwind_up("its pipe was not found, or no descriptor is left for it");
+    return NULL;
   }
-  give_libunwind_up("its pipe was not found, or no descriptor is left for it");
-  return NULL;
+  if (!gives_return_addresses(best, atomic_load_explicit(&glibc_backtrace, memory_order_relaxed))) {
+    give_libunwind_up("its addresses are not those of glibc, as with libunwind 1.3");
+    return NULL;
+  }
+  atomic_store_explicit(&libunwind_state, LIBUNWIND_READY, memory_order_release);
+  return best;
 }
 
 static backtrace_fn choose(gp_unwinder_t unwinder, uint64_t unloads)
