@@ -14,6 +14,7 @@
 #include "interpose/process.h"
 #include "interpose/routes/loaded.h"
 #include "interpose/routes/real.h"
+#include "interpose/routes/real_dlsym.h"
 #include "interpose/report.h"
 #include "interpose/routes/after_unknown.h"
 #include "interpose/sight/stubs.h"
@@ -189,6 +190,11 @@ static library_state_t start(void)
   log_options();
   if (gp_option_number(&options, GP_OPTION_disable))
     return LIBRARY_OFF;
+  if (!gp_real_is_glibc()) { /* no driver is made for it, so nothing has been tried there */
+    gp_log(
+        GP_LOG_ERROR, "the C library of this program is not glibc; nothing is pooled, limited or recorded");
+    return LIBRARY_OFF;
+  }
   if (gp_escape_check())
     return LIBRARY_OFF;
 

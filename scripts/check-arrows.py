@@ -18,7 +18,9 @@ import sys
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 AREAS = ("pool", "trace", "interpose", "tools")
 MOST_IN_CIRCLE = 3
-INTERPOSED = {"dlsym", "dlvsym"}  # the library defines them, but a caller means the C library's
+# The library defines them, but a caller means the C library's
+INTERPOSED = {"dlsym", "dlvsym"}
+OF_THE_C_LIBRARY = "interpose/libc/"
 
 
 def module_of(path):
@@ -71,7 +73,7 @@ def symbol_arrows(build):
         kind, name = line.split()[-2:]
         if kind == "U":
             needed.append((module, name))
-        elif kind in "TDBRVWCSGu" and name not in INTERPOSED:
+        elif kind in "TDBRVWCSGu" and name not in INTERPOSED and not module.startswith(OF_THE_C_LIBRARY):
             defined[name] = module
     for module, name in needed:
         if name in defined:

@@ -1,22 +1,34 @@
 #include "interpose/routes/real_dlsym.h"
 
 #include <dlfcn.h>
+#include <link.h>
 #include <stddef.h>
 
+#include "interpose/routes/objects.h"
+#include "pool/util/loader_walk.h"
 #include "pool/util/log.h"
 
-/* Binds dlvsym in its oldest version, which every glibc has. Tries the versions of dlsym newest first:
- * since 2.34 it lives in libc, before in libdl; aarch64 began with 2.17. */
-#if defined(__x86_64__)
-__asm__(".symver dlvsym, dlvsym@GLIBC_2.2.5");
-#endif
+#pragma weak dlvsym /* musl has none */
 
 typedef void *(*gp_dlsym_fn)(void *handle, const char *name);
 
 /* The stub jumps through this. Every thread that resolves it stores the same value. */
 __attribute__((visibility("hidden"))) gp_dlsym_fn gp_dlsym_next;
 
+/* musl's: the first definition in another object. */
+static int find_unversioned(struct dl_phdr_info *info, size_t size, void *arg)
+{
+  void **found = arg;
+  gp_object_t object;
+
+  (void)size;
+  return gp_object_read(info, &object) && !gp_object_has(&object, &gp_dlsym_next) &&
+         gp_object_defines(&object, "dlsym", found) && *found;
+}
+
 /*
+ * Tries the versions newest first: since 2.34 dlsym lives in libc, before in libdl; aarch64 began with 2.17.
+ *
  * dlvsym finds exactly the named version, and so skips another preload's dlsym, which has no
  * version. The C library's own dlsym, called from here, then finds the next dlsym after this
  * library in the order of look-up.
@@ -29,7 +41,9 @@ GP_BEFORE_SANITIZERS static gp_dlsym_fn resolve_dlsym(void)
 
   if (next)
     return next;
-  for (size_t i = 0; !found && i < sizeof(versions) / sizeof(versions[0]); i++)
+  if (!gp_real_is_glibc())
+    (void)gp_loader_walk(find_unversioned, &found);
+  for (size_t i = 0; gp_real_is_glibc() && !found && i < sizeof(versions) / sizeof(versions[0]); i++)
     found = (gp_dlsym_fn)dlvsym(RTLD_NEXT, "dlsym", versions[i]);
   if (!found) {
     gp_log(GP_LOG_ERROR, "cannot find dlsym in the C library; this libc is not supported");
@@ -53,9 +67,14 @@ void *gp_real_dlsym(void *handle, const char *name)
   return resolve_dlsym()(handle, name);
 }
 
+bool gp_real_is_glibc(void)
+{
+  return dlvsym != NULL;
+}
+
 void *gp_real_dlvsym(void *handle, const char *name, const char *version)
 {
-  return dlvsym(handle, name, version);
+  return gp_real_is_glibc() ? dlvsym(handle, name, version) : gp_real_dlsym(handle, name);
 }
 
 const void *gp_real_dlsym_address(void)

@@ -3,6 +3,8 @@
 #ifndef GP_INTERPOSE_ROUTES_REAL_DLSYM_H
 #define GP_INTERPOSE_ROUTES_REAL_DLSYM_H
 
+#include <stdbool.h>
+
 /* For the code between dlsym and the real one: a sanitizer's runtime looks up its own functions through it,
  * before it is ready for instrumented code. */
 #define GP_BEFORE_SANITIZERS __attribute__((no_sanitize("address", "undefined", "thread")))
@@ -11,7 +13,10 @@
  * this library is the caller. */
 void *gp_real_dlsym(void *handle, const char *name);
 
-/* Calls the C library's dlvsym. To dlvsym this library is the caller. */
+/* False with a C library whose symbols have no versions: musl. */
+bool gp_real_is_glibc(void);
+
+/* Calls the C library's dlvsym, or dlsym where there is none. To dlvsym this library is the caller. */
 void *gp_real_dlvsym(void *handle, const char *name, const char *version);
 
 /* The address of dlsym. */

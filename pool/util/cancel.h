@@ -19,6 +19,15 @@
 
 #include <pthread.h>
 
+/* What pthread_cleanup_push and pthread_cleanup_pop call. musl has other functions for them, and the library
+ * goes without. */
+#pragma weak __pthread_register_cancel
+#pragma weak __pthread_unregister_cancel
+#define __pthread_register_cancel(buffer)                                                                    \
+  (__pthread_register_cancel ? __pthread_register_cancel(buffer) : (void)0)
+#define __pthread_unregister_cancel(buffer)                                                                  \
+  (__pthread_unregister_cancel ? __pthread_unregister_cancel(buffer) : (void)0)
+
 /* The calling thread cannot be cancelled before gp_cancel_restore gets the returned
  * value. Pairs may be nested. */
 static inline int gp_cancel_hold(void)

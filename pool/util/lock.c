@@ -128,11 +128,11 @@ void gp_condition_tell(gp_condition_t *condition)
 
 #if GP_DEBUG_LEVEL >= 1
 
-static _Thread_local unsigned held; /* bit per rank */
+static _Thread_local unsigned held __attribute__((tls_model("initial-exec"))); /* bit per rank */
 
 static _Atomic unsigned gaps_one_in;
 static _Atomic uint32_t gap_seeds;
-static _Thread_local uint32_t gap_random; /* 0: not seeded */
+static _Thread_local uint32_t gap_random __attribute__((tls_model("initial-exec"))); /* 0: not seeded */
 
 void gp_lock_leave_gaps(unsigned one_in)
 {

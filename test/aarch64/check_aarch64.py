@@ -13,7 +13,7 @@ import subprocess
 import sys
 
 LIBC = "/usr/aarch64-linux-gnu"
-TESTS = ("test_routes.py", "test_resolve.py", "test_newer.py")
+TESTS = ("test_routes.py", "test_resolve.py", "test_newer.py", "test_libc.py")
 SKIP = 77
 
 
@@ -36,7 +36,7 @@ def main():
     test = os.path.join(build, "test")
     env = dict(os.environ, GP_EMULATOR="qemu-aarch64 -L " + LIBC,
                GP_LIBRARY=os.path.join(build, "interpose", "libgpupool.so"),
-               GP_UNSAFE_LIBRARY="", GP_SIM=os.path.join(test, "sim"), GP_PROG=os.path.join(test, "prog"),
+               GP_UNSAFE_LIBRARY="", GP_LIBC_FLOOR="1", GP_SIM=os.path.join(test, "sim"), GP_PROG=os.path.join(test, "prog"),
                GP_OLD_DRIVER=os.path.join(test, "interpose", "old_driver", "libcuda.so.1"),
                GP_OLD_DRIVER_PROG=os.path.join(test, "interpose", "old_driver", "old_driver"), GP_SOURCE=source,
                GP_NEWER_PLUGINS=":".join(os.path.join(test, "prog", name) for name in (
