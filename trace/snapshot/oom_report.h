@@ -6,7 +6,7 @@
 
 #include "pool/observer.h"
 
-#define GP_OOM_TEXT_BYTES 1280
+#define GP_OOM_TEXT_BYTES 1024
 
 /*
  * Writes a sentence without its full stop: the request and what made it (asker.h; NULL: unknown), how much

@@ -88,9 +88,7 @@ bool gp_asker_describe(const gp_stack_logs_t *logs, uint32_t number, char *buffe
     if (!module || is_system(module))
       continue;
     const char *base = base_of(module, &length), *name = exported_name(address, module);
-    if (name)
-      snprintf(buffer, capacity, "%s (%.*s)", name, length, base);
-    else
+    if (!name || snprintf(buffer, capacity, "%s (%.*s)", name, length, base) >= (int)capacity)
       snprintf(buffer, capacity, "%.*s+0x%" PRIx64, length, base, address - module->bias);
     return true;
   }

@@ -8,13 +8,14 @@
 
 #include "trace/format/stack_log.h"
 
-#define GP_ASKER_BYTES 256
+#define GP_ASKER_BYTES 96 /* it lies on the stack of the thread that ran out, which may be small */
 
 /*
  * Describes the innermost frame of that stack (from 1; 0: none) outside system folders and CUDA's libraries:
- * "FUNCTION (MODULE)" if the module exports the function, as it is spelled there, else "MODULE+0xOFFSET", an
- * address that addr2line takes. logs are of this process. False: there is no such frame. Takes the loader's
- * lock for a moment; while another thread forks it names no function. Any thread, with no lock held.
+ * "FUNCTION (MODULE)" if the module exports the function, as it is spelled there, and that fits, else
+ * "MODULE+0xOFFSET", an address that addr2line takes. logs are of this process. False: there is no such
+ * frame. Takes the loader's lock for a moment; while another thread forks it names no function. Any thread,
+ * with no lock held.
  */
 bool gp_asker_describe(const gp_stack_logs_t *logs, uint32_t number, char *buffer, size_t capacity);
 
