@@ -277,7 +277,7 @@ class Hazards(Stacks):
     def test_libunwind_with_other_addresses_than_glibc(self):
         """Else the stacks that a thread captures by the one would not be those by the other."""
         folder = os.path.dirname(os.environ["GP_OLD_UNWINDER"])
-        run = self.run_program("stacks", "threads", "2", "64", STACKS="native", VERBOSE="2",
+        run = self.run_program("stacks", "depths", "200", STACKS="native", VERBOSE="2",
                                prefix=["/usr/bin/env", "LD_LIBRARY_PATH=%s:%s" % (folder, SIM)])
         self.assertEqual(run.status, 0, run.err)
         self.assertIn("no libunwind from now on: its addresses are not those of glibc", run.err)

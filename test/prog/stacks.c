@@ -11,6 +11,7 @@
  *
  * stacks handler: allocations in a signal handler, on an alternate stack and on the thread's own.
  *
+ * stacks depths N: as many stacks, each of another depth.
  * stacks unload A B: libraries that allocate, loaded and unloaded in turns.
  */
 #include <dlfcn.h>
@@ -196,6 +197,9 @@ int main(int argc, char **argv)
     policy();
   else if (strcmp(what, "deep") == 0 && argc == 3)
     deep(atoi(argv[2]));
+  else if (strcmp(what, "depths") == 0 && argc == 3)
+    for (int depth = atoi(argv[2]); depth > 0; depth--)
+      deep(depth);
   else if (strcmp(what, "threads") == 0 && argc == 4)
     threads(atoi(argv[2]), (size_t)atoi(argv[3]));
   else if (strcmp(what, "handler") == 0 && argc == 2)
