@@ -280,7 +280,7 @@ class Settings(Remedies):
         stats = self.stats(facts["exit"])
         self.assertEqual(stats["requested_bytes"]["peak"], 320 * MIB)
         self.assertEqual(stats["allocated_bytes"]["peak"], 324 * MIB)
-        self.assertIn("324 MiB at the peak for 288.0 MiB", self.finding(facts["exit"], "rounding")["message"])
+        self.assertIn("324 MiB at its peak for 288.0 MiB", self.finding(facts["exit"], "rounding")["message"])
 
     def test_cached(self):
         steps = ("load:%d:20" % (100 * MIB), "free:load", "synchronize", "pass:%d:10" % (90 * MIB), "free:pass", "synchronize",
