@@ -274,7 +274,8 @@ static void find_live_peak(gp_tuning_t *tuning)
   }
 }
 
-/* Makes a search over zeroed results. Returns 0, ENOMEM or ENODATA; the caller calls end in any case. */
+/* Makes a search over zeroed results, and judges the settings in force. Returns 0, ENOMEM or ENODATA; the
+ * caller calls end in any case. */
 static int begin(search_t **ret_search, gp_tuning_t *tuning, gp_settings_t *ret_given)
 {
   static const gp_settings_t nothing_given;
@@ -297,7 +298,7 @@ static int begin(search_t **ret_search, gp_tuning_t *tuning, gp_settings_t *ret_
   search->most = tuning->is_exhaustive ? tuning->allowed : tuning->allowed / 10;
   if (!search->simulation || !search->options)
     return ENOMEM;
-  return tuning->live_peak ? 0 : ENODATA;
+  return tuning->live_peak ? judge(search, ret_given, false, &tuning->now) : ENODATA;
 }
 
 static void end(search_t *search)
@@ -316,8 +317,6 @@ int gp_tune_types(gp_tuning_t *tuning)
 
   int error = begin(&search, tuning, &given);
   if (!error)
-    error = judge(search, &given, false, &tuning->now);
-  if (!error)
     error = score_types(search);
   end(search);
   return error;
@@ -329,8 +328,6 @@ int gp_tune(gp_tuning_t *tuning)
   gp_settings_t given;
 
   int error = begin(&search, tuning, &given);
-  if (!error)
-    error = judge(search, &given, false, &tuning->now);
   if (!error)
     error = judge(search, &given, true, &tuning->library);
   if (!error)
