@@ -79,6 +79,8 @@ def parse_options():
     parser.add_argument("--out", metavar="DIR", help="where the reports go (build/gpu-check)")
     parser.add_argument("--time-limit", type=positive, metavar="SECONDS", default=DEFAULT_LIMIT,
                         help="of the whole check (%(default)s); what does not fit is skipped")
+    parser.add_argument("--repeat", type=positive, metavar="N", default=1,
+                        help="run each real program so often in each way, in turn (%(default)s)")
     parser.add_argument("--jobs", type=positive, default=os.cpu_count() or 1, help="compilers at a time (%(default)s)")
     parser.add_argument("--sim", action="store_true",
                         help="on the simulated GPU, what it can run: exercises the check itself")
@@ -221,7 +223,7 @@ def perform(options, checks, data, begin):
         machine.update(describe_machine(options.out, simulator, options.revision))
     say("== running %d checks" % len(checks))
     session = Session(options.out, programs, os.path.join(build_folder, "test", "prog"), libraries, problems, toolkit,
-                      simulator, begin + options.time_limit)
+                      simulator, begin + options.time_limit, options.repeat)
     for check in checks:
         outcome = session.perform(check)
         outcomes.append(outcome)

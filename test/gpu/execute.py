@@ -32,25 +32,57 @@ def end_group(process):
     process.wait()
 
 
-def execute(command, folder, limit, environment=None):
-    """Output goes to files in `folder`; the first of it is returned. Never raises for what the command does."""
-    os.makedirs(folder, exist_ok=True)
-    paths = [os.path.join(folder, name) for name in ("stdout", "stderr")]
-    begin = time.monotonic()
-    timed_out = False
-    with open(paths[0], "wb") as out, open(paths[1], "wb") as err:
+class Program:
+    """A command that runs, in a process group of its own. Output goes to files in `folder`; the first of it is returned.
+    Nothing raises for what the command does. One that `waits` for its turn (common.py) starts, and works once it is
+    finished: several can start together and work one after the other.
+    """
+
+    def __init__(self, command, folder, environment=None, waits=False):
+        os.makedirs(folder, exist_ok=True)
+        self.command, self.folder, self.waits = command, folder, waits
+        self.paths = [os.path.join(folder, name) for name in ("stdout", "stderr")]
+        self.begin = time.monotonic()
+        self.process, self.error = None, ""
+        environment = dict(environment or clean_environment())
+        self.ready = os.path.join(folder, "ready")
+        if waits:
+            environment["GPU_CHECK_READY"] = self.ready
+            if os.path.exists(self.ready):
+                os.unlink(self.ready)
+        with open(self.paths[0], "wb") as out, open(self.paths[1], "wb") as err:
+            try:
+                self.process = subprocess.Popen(command, stdin=subprocess.PIPE if waits else subprocess.DEVNULL, stdout=out,
+                                                stderr=err, cwd=folder, env=environment, start_new_session=True)
+            except OSError as error:
+                self.error = "%s: %s" % (command[0], error.strerror)
+
+    def is_ready(self):
+        """It waits for its turn, or has ended without."""
+        return not self.waits or not self.process or os.path.exists(self.ready) or self.process.poll() is not None
+
+    def end(self):
+        if self.process:
+            end_group(self.process)
+
+    def finish(self, limit):
+        if not self.process:
+            return Result(self.command, 127, False, 0.0, "", self.error, 0)
+        timed_out = False
+        if self.waits:
+            self.begin = time.monotonic()
+            self.process.stdin.close()
         try:
-            process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=err, cwd=folder,
-                                       env=environment or clean_environment(), start_new_session=True)
-        except OSError as error:
-            return Result(command, 127, False, 0.0, "", "%s: %s" % (command[0], error.strerror), 0)
-        try:
-            process.wait(limit)
+            self.process.wait(limit)
         except subprocess.TimeoutExpired:
             timed_out = True
-            end_group(process)
+            self.end()
         except BaseException:  # interrupted: nothing that the check started goes on
-            end_group(process)
+            self.end()
             raise
-    return Result(command, process.returncode, timed_out, time.monotonic() - begin, read(paths[0]), read(paths[1]),
-                  process.pid)
+        return Result(self.command, self.process.returncode, timed_out, time.monotonic() - self.begin, read(self.paths[0]),
+                      read(self.paths[1]), self.process.pid)
+
+
+def execute(command, folder, limit, environment=None):
+    return Program(command, folder, environment).finish(limit)

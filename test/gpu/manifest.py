@@ -70,12 +70,12 @@ PROGRAMS = {
 Check = namedtuple("Check", "name part shows program args runs judge expect limit sim sim_args")
 
 # under: driver (no preload), pool, unsafe (a pool without its reuse rules), trace (the call trace). settings: the
-# environment; a name without a prefix is a GPUPOOL_ variable.
-Run = namedtuple("Run", "under settings")
+# environment; a name without a prefix is a GPUPOOL_ variable. label: what a comparison calls it, where that is no type.
+Run = namedtuple("Run", "under settings label")
 
 
-def run(under, **settings):
-    return Run(under, settings)
+def run(under, label="", **settings):
+    return Run(under, settings, label)
 
 
 PARTS = {
@@ -91,6 +91,10 @@ POOL = (run("pool"),)
 BOTH = (run("driver"), run("pool"))
 # The driver; the pool with each type, whose snapshot says what it kept; and what the driver would have held, as recorded.
 COMPARE = (run("driver"), run("pool"), run("pool", TYPE="segment"), run("pool", TYPE="vmm"),
+           run("pool", TYPE="unpooled"))
+PLUGGED = {"env:GPU_CHECK_ALLOCATOR": "gpupool"}
+VARYING = (run("driver"), run("driver", "expandable segments", **{"env:PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True"}),
+           run("pool", **PLUGGED), run("pool", TYPE="segment", **PLUGGED), run("pool", TYPE="vmm", **PLUGGED),
            run("pool", TYPE="unpooled"))
 REUSED = (("cache_hits", ">", 0), ("allocation.current", "==", 0))
 EMPTY = (("allocation.current", "==", 0),)
@@ -121,8 +125,8 @@ def integrity(name, shows, program="integrity", judge="clean", args=(), **settin
                  sim="static" not in program, sim_args=("--rounds", "60") + args)
 
 
-def real(name, shows, program, args, settings=None, **more):
-    runs = tuple(r._replace(settings=dict(settings or {}, **r.settings)) for r in COMPARE)
+def real(name, shows, program, args, settings=None, runs=COMPARE, **more):
+    runs = tuple(r._replace(settings=dict(settings or {}, **r.settings)) for r in runs)
     return check(name, "real", shows, program, args=args, runs=runs, judge="equal", limit=100, **more)
 
 
@@ -264,8 +268,10 @@ CHECKS = [
          ("transformer", "30"), TORCH),
     real("torch-convnet", "PyTorch without its cache: a convolution net", "python:torch_train.py", ("convnet", "30"),
          TORCH),
-    check("torch-recorded", "real", "PyTorch with its own cache, recorded only", "python:torch_train.py",
-          args=("transformer", "30"), runs=(run("driver"), run("pool", TYPE="unpooled")), judge="equal", limit=100),
+    real("torch-recorded", "PyTorch with its own cache, recorded only", "python:torch_train.py", ("transformer", "30"),
+         runs=(run("driver"), run("pool", TYPE="unpooled"), run("driver"), run("pool", TYPE="unpooled"))),
+    real("torch-varying", "PyTorch whose batch and length vary: its own cache, and the pool in place of it",
+         "python:torch_varying.py", ("40",), runs=VARYING),
     real("cupy", "CuPy without its pool", "python:cupy_arrays.py", ("200",)),
     real("jax", "JAX with the platform allocator", "python:jax_steps.py", ("40",), JAX),
 ]

@@ -3,13 +3,14 @@
 import glob
 import json
 import os
+import statistics
 import sys
 import time
 
 import judge
 import manifest
 import toolchain
-from execute import clean_environment, execute
+from execute import Program, clean_environment
 
 LEAST_SECONDS = 5  # of the whole time, to begin another run
 
@@ -17,7 +18,8 @@ LEAST_SECONDS = 5  # of the whole time, to begin another run
 class Session:
     """What all checks share: where things are, what could not be built, and how much time is left."""
 
-    def __init__(self, folder, programs, prog_folder, libraries, problems, toolkit, simulator, deadline):
+    def __init__(self, folder, programs, prog_folder, libraries, problems, toolkit, simulator, deadline,
+                 repeat=1):
         self.folder = folder
         self.programs = programs        # folder of the programs that nvcc built
         self.prog_folder = prog_folder  # ... of test/prog
@@ -26,6 +28,7 @@ class Session:
         self.toolkit = toolkit
         self.simulator = simulator      # folder of the simulated libraries, or None
         self.deadline = deadline
+        self.repeat = repeat            # how often a real program runs in each way, in turn
 
     def missing(self, check):
         """Why the check cannot be run here, or None."""
@@ -75,27 +78,37 @@ class Session:
                 ours["GPUPOOL_" + key] = text
         return ours
 
-    def observe(self, check, run, number):
+    def start(self, check, run, number, waits):
         folder = os.path.join(self.folder, "run", check.name, "%d-%s" % (number, run.under))
         for old in glob.glob(os.path.join(folder, "*.json")):
             os.unlink(old)
-        limit = max(1, min(check.limit, self.deadline - time.monotonic()))
         environment = self.environment(check, run, folder)
-        result = execute(self.command(check), folder, limit, dict(clean_environment(), **environment))
+        return Program(self.command(check), folder, dict(clean_environment(), **environment), waits), environment
+
+    def start_together(self, check, runs):
+        """Most of the time of a Python program is its imports; those of all runs are made at once."""
+        started = [self.start(check, run, number, True) for number, run in enumerate(runs, 1)]
+        while not all(program.is_ready() for program, _ in started) and time.monotonic() < self.deadline:
+            time.sleep(0.02)
+        return started
+
+    def observe(self, check, run, program):
+        limit = max(1, min(check.limit, self.deadline - time.monotonic()))
+        result = program.finish(limit)
         facts, skip = judge.parse_facts(result.out)
         stats = None
-        snapshot = os.path.join(folder, "snapshot.%d.exit.json" % result.pid)
+        snapshot = os.path.join(program.folder, "snapshot.%d.exit.json" % result.pid)
         if os.path.exists(snapshot):
             with open(snapshot) as file:
                 stats = judge.flatten_stats(json.load(file))
         sim = None
-        counters = os.path.join(folder, "sim.%d.json" % result.pid)
+        counters = os.path.join(program.folder, "sim.%d.json" % result.pid)
         if os.path.exists(counters):
             with open(counters) as file:
                 sim = json.load(file)
         messages = [line for line in result.err.splitlines() if line.startswith("gpupool: ")]
         cut_short = result.timed_out and limit < check.limit
-        return judge.Observation(run, result, facts, skip, stats, sim, messages), environment, cut_short
+        return judge.Observation(run, result, facts, skip, stats, sim, messages), cut_short
 
     def perform(self, check):
         """The outcome of one check, ready for the report."""
@@ -109,21 +122,32 @@ class Session:
             if self.simulator and toolchain.NOT_COMPILED in reason:
                 outcome["result"] = "failed"  # with the compiler that the project is developed with: a mistake here
             return outcome
+        runs = check.runs * (self.repeat if check.part == "real" else 1)
+        together = check.program.startswith("python:") and self.repeat > 1
+        started = self.start_together(check, runs) if together else []
+        try:
+            self.perform_runs(check, runs, started, outcome)
+        finally:
+            for program, _ in started:
+                program.end()
+        return outcome
+
+    def perform_runs(self, check, runs, started, outcome):
         observations = []
-        for number, run in enumerate(check.runs, 1):
-            observation, environment, cut_short = self.observe(check, run, number)
+        for number, run in enumerate(runs, 1):
+            program, environment = started[number - 1] if started else self.start(check, run, number, False)
+            observation, cut_short = self.observe(check, run, program)
             observations.append(observation)
             outcome["runs"].append(describe(observation, environment))
             if cut_short:
                 outcome["problems"] = ["the time of the whole check ended during it"]
-                return outcome
+                return
             if observation.result.status != 0 or observation.result.timed_out:
                 break  # nothing to compare with
         outcome["result"], outcome["problems"] = judge.judge(check, observations)
         outcome["surprises"] = judge.surprises(observations)
         if check.judge == "equal" and outcome["result"] == "passed":
             outcome["comparison"] = compare(observations)
-        return outcome
 
 
 def describe(observation, environment):
@@ -135,16 +159,36 @@ def describe(observation, environment):
 
 
 def compare(observations):
-    """Time without and with the pool; memory as the driver had to give it without and with."""
-    times = [judge.value(observation, "seconds") for observation in observations]
-    text = "%.3f s, under the pool %.3f s" % (times[0], times[1])
-    if times[1]:
-        text += " (%.2f times as fast)" % (times[0] / times[1])
-    recorded = observations[-1].stats
-    text += "; %.1f MiB at most" % (recorded["reserved_bytes.peak"] / 2**20)
-    for observation in observations[1:-1]:
-        pooled = observation.stats
-        text += "; %s %.3f s, %.1f MiB, %.1f%% of %d allocations from the pool" % (
-            observation.run.settings.get("TYPE", "round"), judge.value(observation, "seconds"),
-            pooled["reserved_bytes.peak"] / 2**20, 100 * pooled["cache_hit_rate"], pooled["allocation.allocated"])
-    return text
+    """Each way to run it: the median of its seconds and their range, and the most memory that it held."""
+    ways = {}
+    for observation in observations:
+        ways.setdefault(repr(observation.run), []).append(observation)
+    alone = statistics.median(judge.value(observation, "seconds") for observation in observations if observation.run == observations[0].run)
+    texts = []
+    for same in ways.values():
+        seconds = sorted(judge.value(observation, "seconds") for observation in same)
+        text = "%s %.3f s" % (way_of(same[0].run), statistics.median(seconds))
+        if len(seconds) > 1:
+            text += " (%d runs, %.3f to %.3f)" % (len(seconds), seconds[0], seconds[-1])
+        if same[0].run != observations[0].run and statistics.median(seconds):
+            text += ", %.2f times as fast" % (alone / statistics.median(seconds))
+        held = [bytes for bytes in map(held_by, same) if bytes is not None]
+        if held:
+            text += ", %.1f MiB" % (max(held) / 2**20)
+        stats = same[0].stats
+        if stats and same[0].run.settings.get("TYPE") != "unpooled":
+            text += ", %.1f%% of %d allocations from the pool, %d driver calls" % (
+                100 * stats["cache_hit_rate"], stats["allocation.allocated"], stats["driver_allocs"] + stats["driver_frees"])
+        texts.append(text)
+    return "; ".join(texts)
+
+
+def way_of(run):
+    """As a reader of the page calls it."""
+    type_name = run.settings.get("TYPE", "round")
+    return run.label or ("alone" if run.under == "driver" else "recorded only" if type_name == "unpooled" else type_name)
+
+
+def held_by(observation):
+    """Bytes: the peak that the snapshot tells, else what the program says of its own allocator, else None."""
+    return observation.stats["reserved_bytes.peak"] if observation.stats else judge.value(observation, "held")

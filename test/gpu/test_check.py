@@ -8,6 +8,7 @@ import select
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 sys.dont_write_bytecode = True
@@ -17,6 +18,7 @@ import judge
 import manifest
 import page
 import report
+import session
 import verdict
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -278,7 +280,45 @@ class Pages(unittest.TestCase):
                 self.assertLessEqual(len(file.readlines()), page.MOST_LINES, path)
 
 
+class Compare(unittest.TestCase):
+    def ran(self, under, seconds, held=None, **settings):
+        stats = {"reserved_bytes.peak": held << 20, "cache_hit_rate": 0.5, "allocation.allocated": 8, "driver_allocs": 4,
+                 "driver_frees": 1} if under == "pool" else None
+        values = {"seconds": seconds} if stats or held is None else {"seconds": seconds, "held": held << 20}
+        return observation(under, values, stats=stats, settings=settings)
+
+    def test_each_way_has_its_median_range_and_peak(self):
+        seen = [self.ran(*run) for run in (("driver", 4.0), ("pool", 1.0, 10)) * 2]
+        seen += [self.ran("driver", 6.0), self.ran("pool", 2.0, 12), self.ran("pool", 3.0, 7, TYPE="unpooled")]
+        self.assertEqual(session.compare(seen),
+                         "alone 4.000 s (3 runs, 4.000 to 6.000); round 1.000 s (3 runs, 1.000 to 2.000), 4.00 times as fast, 12.0 MiB, "
+                         "50.0% of 8 allocations from the pool, 5 driver calls; recorded only 3.000 s, 1.33 times as fast, 7.0 MiB")
+
+    def test_a_program_may_say_what_its_own_allocator_held(self):
+        self.assertEqual(session.compare([self.ran("driver", 1.0, 5)]), "alone 1.000 s, 5.0 MiB")
+
+
 class Execute(unittest.TestCase):
+    def test_programs_that_start_together_work_one_after_the_other(self):
+        with tempfile.TemporaryDirectory() as folder:
+            script = "import sys; sys.path.insert(0, %r); import common; common.await_turn(); open(%r, 'a').write(sys.argv[1])" % (
+                os.path.join(HERE, "python"), os.path.join(folder, "order"))
+            programs = [execute.Program([sys.executable, "-c", script, name], os.path.join(folder, name), waits=True) for name in "abc"]
+            while not all(program.is_ready() for program in programs):
+                time.sleep(0.01)
+            self.assertFalse(os.path.exists(os.path.join(folder, "order")))
+            for i in (2, 0, 1):
+                self.assertEqual(programs[i].finish(60).status, 0)
+            with open(os.path.join(folder, "order")) as file:
+                self.assertEqual(file.read(), "cab")
+
+    def test_a_program_that_ends_without_its_turn(self):
+        with tempfile.TemporaryDirectory() as folder:
+            program = execute.Program(["false"], folder, waits=True)
+            while not program.is_ready():
+                time.sleep(0.01)
+            self.assertEqual(program.finish(60).status, 1)
+
     def test_a_command_past_its_limit_ends_with_its_children(self):
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "fifo")
@@ -308,7 +348,7 @@ class Command(unittest.TestCase):
             for args, text in ((["--only", "nothing"], "--only nothing: no such part or check"),
                                (["--only", "real/coverage"], "no such part or check"),
                                (["--time-limit", "0"], "--time-limit"), (["--time-limit", "soon"], "soon"),
-                               (["--jobs", "-1"], "--jobs"), (["--out", file.name], file.name),
+                               (["--jobs", "-1"], "--jobs"), (["--repeat", "0"], "--repeat"), (["--out", file.name], file.name),
                                (["--meson-build", "/nowhere"], "/nowhere holds no"), (["--unknown"], "--unknown"),
                                (["extra"], "extra")):
                 done = self.run_check(*args)

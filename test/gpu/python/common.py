@@ -1,6 +1,7 @@
 """What the Python programs share: one JSON object on stdout, in the form of common/report.h."""
 
 import json
+import os
 import sys
 import time
 
@@ -19,6 +20,14 @@ def finish(program):
 def skip(program, reason):
     print(json.dumps({"program": program, "skip": reason}))
     sys.exit(EXIT_SKIP)
+
+
+def await_turn():
+    """Called where everything is imported and the device is not used yet: others may be at work (execute.py)."""
+    path = os.environ.get("GPU_CHECK_READY")
+    if path:
+        open(path, "w").close()
+        sys.stdin.read()
 
 
 class Clock:

@@ -9,6 +9,7 @@ try:
     import cupy
 except ImportError as error:
     common.skip("cupy_arrays", "CuPy is not installed (%s)" % error)
+common.await_turn()
 try:
     cupy.cuda.runtime.getDeviceCount()
 except cupy.cuda.runtime.CUDARuntimeError as error:

@@ -10,6 +10,7 @@ try:
     import jax.numpy as jnp
 except ImportError as error:
     common.skip("jax_steps", "JAX is not installed (%s)" % error)
+common.await_turn()
 try:
     jax.devices("gpu")
 except RuntimeError as error:

@@ -11,6 +11,7 @@ try:
     import torch
 except ImportError as error:
     common.skip("torch_train", "PyTorch is not installed (%s)" % error)
+common.await_turn()
 if not torch.cuda.is_available():
     common.skip("torch_train", "this PyTorch finds no device")
 
