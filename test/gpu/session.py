@@ -137,6 +137,8 @@ class Session:
         for number, run in enumerate(runs, 1):
             program, environment = started[number - 1] if started else self.start(check, run, number, False)
             observation, cut_short = self.observe(check, run, program)
+            if cut_short and len(observations) >= len(check.runs):
+                break  # each way has run: that can be compared
             observations.append(observation)
             outcome["runs"].append(describe(observation, environment))
             if cut_short:

@@ -298,6 +298,37 @@ class Compare(unittest.TestCase):
         self.assertEqual(session.compare([self.ran("driver", 1.0, 5)]), "alone 1.000 s, 5.0 MiB")
 
 
+class CutShort(unittest.TestCase):
+    """The time of the whole check ends during run N of a comparison that repeats."""
+
+    def perform(self, cut_at):
+        check = manifest.real("name", "shows", "thrust", (), runs=(manifest.run("driver"), manifest.run("driver", "other")))
+
+        class Fake(session.Session):
+            count = 0
+
+            def missing(self, check):
+                return None
+
+            def start(self, check, run, number, waits):
+                return None, {}
+
+            def observe(self, check, run, program):
+                self.count += 1
+                return observation(values={"seconds": 1.0, "result: x": 1})._replace(run=run), self.count == cut_at
+
+        return Fake("", "", "", {}, {}, None, None, time.monotonic() + 60, repeat=2).perform(check)
+
+    def test_what_has_run_in_each_way_is_compared(self):
+        outcome = self.perform(3)
+        self.assertEqual((outcome["result"], len(outcome["runs"])), ("passed", 2))
+        self.assertTrue(outcome["comparison"])
+
+    def test_else_it_is_skipped(self):
+        outcome = self.perform(2)
+        self.assertEqual((outcome["result"], outcome["comparison"]), ("skipped", ""))
+
+
 class Execute(unittest.TestCase):
     def test_programs_that_start_together_work_one_after_the_other(self):
         with tempfile.TemporaryDirectory() as folder:
