@@ -47,24 +47,22 @@ static void add_pool(const gp_lifetimes_t *lifetimes, const gp_snapshot_device_t
 }
 
 void gp_beside_find(const gp_lifetimes_t *lifetimes, const gp_filter_t *filter, const gp_moments_t *moments,
-    gp_beside_t *ret_beside)
+    const gp_moments_t *peak, gp_beside_t *ret_beside)
 {
   const gp_snapshot_t *snapshot = lifetimes->snapshot;
-  gp_moments_t peak;
 
   *ret_beside = (gp_beside_t){.has_contexts = false};
-  gp_moments_peak(&peak, lifetimes, filter);
   for (size_t i = 0; i < snapshot->device_count; i++) {
     const gp_snapshot_device_t *device = &snapshot->devices[i];
     if (!gp_filter_has_device(filter, device->device))
       continue;
     add_pool(lifetimes, device, moments, &ret_beside->pool[GP_USE_END]);
-    add_pool(lifetimes, device, &peak, &ret_beside->pool[GP_USE_PEAK]);
+    add_pool(lifetimes, device, peak, &ret_beside->pool[GP_USE_PEAK]);
     ret_beside->has_contexts |= device->total > 0;
     ret_beside->contexts = gp_add_saturated(ret_beside->contexts, device->unaccounted);
   }
   add_host(lifetimes, filter, moments, &ret_beside->host[GP_USE_END]);
-  add_host(lifetimes, filter, &peak, &ret_beside->host[GP_USE_PEAK]);
+  add_host(lifetimes, filter, peak, &ret_beside->host[GP_USE_PEAK]);
 }
 
 void gp_beside_rows(const gp_beside_t *beside, int moment, gp_beside_row_t *ret_rows)
@@ -88,7 +86,7 @@ int gp_component_use_init(gp_component_use_t *use, const gp_lifetimes_t *lifetim
   for (size_t i = 0; i < use->sites.count; i++)
     use->has_others |= !use->sites.sites[i].is_unknown &&
                        strcmp(use->sites.sites[i].name, gp_component_name(GP_COMPONENT_PROGRAM)) != 0;
-  gp_beside_find(lifetimes, &of_device, moments, &use->beside);
+  gp_beside_find(lifetimes, &of_device, moments, &use->sites.peak, &use->beside);
   return 0;
 }
 

@@ -34,10 +34,10 @@ typedef struct gp_beside_row {
 
 #define GP_BESIDE_ROWS 3
 
-/* Sums what exists besides the sites on the devices that filter selects: at the end, and at each
- * device's peak of the selected memory. */
+/* Sums what exists besides the sites on the devices that filter selects: at moments, for GP_USE_END, and at
+ * peak, for GP_USE_PEAK (gp_sites_t). */
 void gp_beside_find(const gp_lifetimes_t *lifetimes, const gp_filter_t *filter, const gp_moments_t *moments,
-    gp_beside_t *ret_beside);
+    const gp_moments_t *peak, gp_beside_t *ret_beside);
 
 /* The rows for a moment, GP_USE_END or GP_USE_PEAK: always GP_BESIDE_ROWS of them, even without bytes. */
 void gp_beside_rows(const gp_beside_t *beside, int moment, gp_beside_row_t *ret_rows);

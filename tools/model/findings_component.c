@@ -19,13 +19,13 @@ static bool is_of_others(const gp_site_t *site)
   return !site->is_unknown && strcmp(site->name, gp_component_name(GP_COMPONENT_PROGRAM)) != 0;
 }
 
-static void judge_use(gp_findings_t *findings, gp_component_use_t *use, gp_site_measure_t measure)
+/* The use is sorted by measure. */
+static void judge_use(gp_findings_t *findings, const gp_component_use_t *use, gp_site_measure_t measure)
 {
   char text[256], of[GP_SIZE_TEXT_BYTES], size[GP_SIZE_TEXT_BYTES], percent[GP_NUMBER_BYTES];
   uint64_t others = 0, whole = use->sites.sums[measure].bytes;
   size_t used = 0, shown = 0;
 
-  gp_sites_sort(&use->sites, measure, false);
   for (size_t i = 0; i < use->sites.count; i++)
     others = gp_add_saturated(
         others, is_of_others(&use->sites.sites[i]) ? use->sites.sites[i].flat[measure].bytes : 0);
@@ -46,30 +46,37 @@ static void judge_use(gp_findings_t *findings, gp_component_use_t *use, gp_site_
       gp_number_percent((double)others / (double)whole, percent), text);
 }
 
+/* Judges what the device held when memory ran out. */
+static void judge_oom(gp_findings_t *findings, int device, uint32_t moment)
+{
+  const gp_summary_t *summary = findings->summary;
+  gp_moments_t moments = {.is_of_one = true, .device = device};
+  gp_component_use_t use;
+
+  moments.at[device] = moment;
+  if (gp_component_use_init(&use, &summary->lifetimes, summary->filter, &moments, device)) {
+    findings->out_of_memory = true;
+  } else {
+    gp_sites_sort(&use.sites, GP_SITE_LIVE, false);
+    judge_use(findings, &use, GP_SITE_LIVE);
+  }
+  gp_component_use_fini(&use);
+}
+
 void gp_findings_judge_components(gp_findings_t *findings)
 {
   const gp_summary_t *summary = findings->summary;
   gp_oom_events_t ooms;
 
-  if (gp_oom_events_init(&ooms, &summary->lifetimes)) {
+  if (gp_oom_events_init(&ooms, &summary->lifetimes))
     findings->out_of_memory = true;
-    gp_oom_events_fini(&ooms);
-    return;
-  }
-  for (size_t i = 0; i < summary->device_count; i++) {
+  for (size_t i = 0; i < summary->device_count && !findings->out_of_memory; i++) {
     int device = summary->devices[i].device->device;
     size_t main = gp_oom_events_main(&ooms, device);
-    bool is_oom = main != SIZE_MAX && ooms.events[main].device == device && ooms.events[main].has_moment;
-    gp_moments_t moments = {.is_of_one = true, .device = device};
-    gp_component_use_t use;
-
-    if (is_oom)
-      moments.at[device] = ooms.events[main].moment;
-    if (gp_component_use_init(&use, &summary->lifetimes, summary->filter, &moments, device))
-      findings->out_of_memory = true;
+    if (main != SIZE_MAX && ooms.events[main].device == device && ooms.events[main].has_moment)
+      judge_oom(findings, device, ooms.events[main].moment);
     else
-      judge_use(findings, &use, is_oom ? GP_SITE_LIVE : GP_SITE_PEAK);
-    gp_component_use_fini(&use);
+      judge_use(findings, &summary->devices[i].components, GP_SITE_PEAK);
   }
   gp_oom_events_fini(&ooms);
 }

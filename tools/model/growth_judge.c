@@ -128,7 +128,8 @@ static bool is_at_work(const gp_series_t *device, const gp_course_t *course)
         gp_series_at(device, course->start + (uint32_t)(length * i / GP_GROWTH_WINDOWS));
     const gp_change_t *to =
         gp_series_at(device, course->start + (uint32_t)(length * (i + 1) / GP_GROWTH_WINDOWS));
-    windows += to - from > to->begun - from->begun; /* changes that are not allocations are frees */
+    windows +=
+        to->begun - from->begun + from->count > to->count; /* some that were there, or began, are not */
   }
   return windows >= RISING;
 }

@@ -2,32 +2,55 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
-#include "pool/util/assert.h"
 #include "tools/model/saturated.h"
 
-#define NO_LIFE UINT32_MAX
+#define CHANGES_MOST                                                                                         \
+  (1u << 18) /* of a group, about; beyond, changes that follow each other closely are one */
 
-static bool begins(const gp_life_t *life, const uint32_t *last)
+/* An event changes what the group of its life holds. */
+typedef struct maker {
+  gp_series_set_t *set;
+  const gp_lifetimes_t *lifetimes;
+  const uint32_t *groups;
+  const uint32_t *last;
+  uint32_t step;    /* events whose changes of a group are one */
+  uint32_t *newest; /* by group: the step of its newest change, plus 1; 0: none yet */
+} maker_t;
+
+/* The group that the event before the moment changes; GP_GROUP_NONE: none. */
+static uint32_t group_changed(const maker_t *maker, uint32_t moment, const gp_life_t **ret_life)
 {
-  return life->begin > 0 && life->begin <= last[life->device];
+  const gp_life_t *life = gp_lifetimes_life(maker->lifetimes, moment - 1);
+  if (!life || (life->begin != moment && life->freed != moment) || moment > maker->last[life->device])
+    return GP_GROUP_NONE;
+  *ret_life = life;
+  return maker->groups[life - maker->lifetimes->lives];
 }
 
-static bool ends(const gp_life_t *life, const uint32_t *last)
+/* True if the group has no change in this step yet, which it then has. */
+static bool begins_change(maker_t *maker, uint32_t group, uint32_t moment)
 {
-  return life->freed > 0 && life->freed <= last[life->device];
+  uint32_t now = moment / maker->step + 1;
+  bool is_first = maker->newest[group] != now;
+  maker->newest[group] = now;
+  return is_first;
 }
 
-/* Reserves one first change for each group, and one for each begin and end. */
-static int reserve(
-    gp_series_set_t *set, const gp_lifetimes_t *lifetimes, const uint32_t *groups, const uint32_t *last)
+/* Reserves one first change for each group, and one for each step in which the group changes. */
+static int reserve(maker_t *maker)
 {
+  gp_series_set_t *set = maker->set;
+  const gp_life_t *life;
   size_t sum = 0;
-  for (size_t i = 0; i < lifetimes->life_count; i++) {
-    const gp_life_t *life = &lifetimes->lives[i];
-    if (groups[i] != GP_GROUP_NONE)
-      set->series[groups[i]].count += (size_t)begins(life, last) + (size_t)ends(life, last);
+
+  for (uint32_t moment = 1; moment <= maker->lifetimes->end; moment++) {
+    uint32_t group = group_changed(maker, moment, &life);
+    if (group != GP_GROUP_NONE)
+      set->series[group].count += begins_change(maker, group, moment);
   }
+  memset(maker->newest, 0, set->count * sizeof(*maker->newest));
   for (size_t i = 0; i < set->count; i++)
     sum += set->series[i].count + 1;
   set->changes = calloc(sum + 1, sizeof(*set->changes));
@@ -59,14 +82,20 @@ static void begin_held(gp_series_set_t *set, const gp_lifetimes_t *lifetimes, co
   }
 }
 
-static void step(gp_series_set_t *set, const gp_life_t *life, uint32_t group, uint32_t moment)
+/* Until find_floors, floor and floor_count are the least of the changes that are one. */
+static void take_change(maker_t *maker, const gp_life_t *life, uint32_t group, uint32_t moment)
 {
-  gp_change_t *change = changes_of(set, group) + set->series[group].count++;
-  bool is_begin = life->begin == moment;
+  gp_series_t *series = &maker->set->series[group];
+  gp_change_t *change = changes_of(maker->set, group) + series->count - 1;
+  bool is_new = begins_change(maker, group, moment);
 
-  *change = change[-1];
+  if (is_new) {
+    change[1] = change[0];
+    change++;
+    series->count++;
+  }
   change->moment = moment;
-  if (is_begin) {
+  if (life->begin == moment) {
     change->held = gp_add_saturated(change->held, life->requested);
     change->count++;
     change->begun++;
@@ -74,20 +103,26 @@ static void step(gp_series_set_t *set, const gp_life_t *life, uint32_t group, ui
     change->held = gp_subtract_saturated(change->held, life->requested);
     change->count--;
   }
+  if (is_new || change->held < change->floor)
+    change->floor = change->held;
+  if (is_new || change->count < change->floor_count)
+    change->floor_count = change->count;
 }
 
 static void find_floors(gp_series_set_t *set)
 {
   for (size_t i = 0; i < set->count; i++) {
     gp_change_t *changes = changes_of(set, (uint32_t)i);
-    size_t last = set->series[i].count - 1;
-    changes[last].floor = changes[last].held;
-    changes[last].floor_count = changes[last].count;
-    for (size_t k = last; k > 0; k--) {
-      const gp_change_t *next = &changes[k];
-      gp_change_t *change = &changes[k - 1];
-      change->floor = change->held < next->floor ? change->held : next->floor;
-      change->floor_count = change->count < next->floor_count ? change->count : next->floor_count;
+    uint64_t floor = UINT64_MAX;
+    uint32_t floor_count = UINT32_MAX;
+    for (size_t k = set->series[i].count; k-- > 0;) {
+      gp_change_t *change = &changes[k];
+      uint64_t least = change->floor;
+      uint32_t least_count = change->floor_count;
+      change->floor = change->held < floor ? change->held : floor;
+      change->floor_count = change->count < floor_count ? change->count : floor_count;
+      floor = k > 0 && least < change->floor ? least : change->floor;
+      floor_count = k > 0 && least_count < change->floor_count ? least_count : change->floor_count;
     }
   }
 }
@@ -95,35 +130,28 @@ static void find_floors(gp_series_set_t *set)
 int gp_series_set_init(gp_series_set_t *set, const gp_lifetimes_t *lifetimes, const uint32_t *groups,
     size_t count, const uint32_t *last)
 {
+  maker_t maker = {.set = set,
+      .lifetimes = lifetimes,
+      .groups = groups,
+      .last = last,
+      .step = lifetimes->end / CHANGES_MOST + 1};
+  const gp_life_t *life;
+
   *set = (gp_series_set_t){.count = count};
   set->series = calloc(count + 1, sizeof(*set->series));
-  uint32_t *life_at =
-      malloc(((size_t)lifetimes->end + 1) * sizeof(*life_at)); /* the life that a moment changes */
-  int error = set->series && life_at ? reserve(set, lifetimes, groups, last) : ENOMEM;
-  if (error) {
-    free(life_at);
-    return error;
+  maker.newest = calloc(count + 1, sizeof(*maker.newest));
+  int error = set->series && maker.newest ? reserve(&maker) : ENOMEM;
+  if (!error)
+    begin_held(set, lifetimes, groups);
+  for (uint32_t moment = 1; !error && moment <= lifetimes->end; moment++) {
+    uint32_t group = group_changed(&maker, moment, &life);
+    if (group != GP_GROUP_NONE)
+      take_change(&maker, life, group, moment);
   }
-  for (size_t i = 0; i <= lifetimes->end; i++)
-    life_at[i] = NO_LIFE;
-  for (size_t i = 0; i < lifetimes->life_count; i++) {
-    const gp_life_t *life = &lifetimes->lives[i];
-    if (groups[i] == GP_GROUP_NONE)
-      continue;
-    gp_assert(groups[i] < count);
-    if (begins(life, last))
-      life_at[life->begin] = (uint32_t)i;
-    if (ends(life, last))
-      life_at[life->freed] = (uint32_t)i;
-  }
-  begin_held(set, lifetimes, groups);
-  for (uint32_t moment = 1; moment <= lifetimes->end; moment++) {
-    if (life_at[moment] != NO_LIFE)
-      step(set, &lifetimes->lives[life_at[moment]], groups[life_at[moment]], moment);
-  }
-  free(life_at);
-  find_floors(set);
-  return 0;
+  free(maker.newest);
+  if (!error)
+    find_floors(set);
+  return error;
 }
 
 void gp_series_set_fini(gp_series_set_t *set)

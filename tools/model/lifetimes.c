@@ -9,6 +9,23 @@
 
 #define NO_LIFE UINT32_MAX
 
+typedef struct build {
+  gp_lifetimes_t *lifetimes;
+  const gp_snapshot_events_t *events;
+  size_t event;
+  uint32_t moment; /* the moment after the event */
+  int device;
+  uint64_t newest[GP_SNAPSHOT_DEVICES]; /* block of the last allocation on each device */
+  bool has_extents[GP_SNAPSHOT_DEVICES];
+  size_t capacity; /* of lives */
+  uint32_t *index; /* lives by block, open addressing */
+  size_t slots;
+  size_t segment_capacity;
+  uint32_t *
+      segment_index; /* open segments by address, open addressing; a closed one stays until it is met again */
+  size_t segment_slots;
+} build_t;
+
 /* Lives by block. A number belongs to one owner only, so nothing is ever removed. */
 
 static uint64_t hash(int device, uint64_t block)
@@ -16,58 +33,60 @@ static uint64_t hash(int device, uint64_t block)
   return (block * 64 + (uint64_t)device) * UINT64_C(0x9e3779b97f4a7c15);
 }
 
-static size_t slot_of(const gp_lifetimes_t *lifetimes, int device, uint64_t block)
+static size_t slot_of(const build_t *build, int device, uint64_t block)
 {
-  size_t slot = (size_t)(hash(device, block) >> 20) & (lifetimes->slots - 1);
-  while (lifetimes->index[slot] != NO_LIFE) {
-    const gp_life_t *life = &lifetimes->lives[lifetimes->index[slot]];
+  size_t slot = (size_t)(hash(device, block) >> 20) & (build->slots - 1);
+  while (build->index[slot] != NO_LIFE) {
+    const gp_life_t *life = &build->lifetimes->lives[build->index[slot]];
     if (life->block == block && life->device == device)
       break;
-    slot = (slot + 1) & (lifetimes->slots - 1);
+    slot = (slot + 1) & (build->slots - 1);
   }
   return slot;
 }
 
-static gp_life_t *find(const gp_lifetimes_t *lifetimes, int device, uint64_t block)
+static gp_life_t *find(const build_t *build, int device, uint64_t block)
 {
-  if (!lifetimes->slots || device < 0)
+  if (!build->slots || device < 0)
     return NULL;
-  uint32_t at = lifetimes->index[slot_of(lifetimes, device, block)];
-  return at == NO_LIFE ? NULL : &lifetimes->lives[at];
+  uint32_t at = build->index[slot_of(build, device, block)];
+  return at == NO_LIFE ? NULL : &build->lifetimes->lives[at];
 }
 
-static int grow_index(gp_lifetimes_t *lifetimes)
+static int grow_index(build_t *build)
 {
-  size_t slots = lifetimes->slots ? 2 * lifetimes->slots : 1024;
+  const gp_lifetimes_t *lifetimes = build->lifetimes;
+  size_t slots = build->slots ? 2 * build->slots : 1024;
   uint32_t *index = malloc(slots * sizeof(*index));
   if (!index)
     return ENOMEM;
   memset(index, 0xff, slots * sizeof(*index));
-  free(lifetimes->index);
-  lifetimes->index = index;
-  lifetimes->slots = slots;
+  free(build->index);
+  build->index = index;
+  build->slots = slots;
   for (size_t i = 0; i < lifetimes->life_count; i++)
-    lifetimes->index[slot_of(lifetimes, lifetimes->lives[i].device, lifetimes->lives[i].block)] = (uint32_t)i;
+    build->index[slot_of(build, lifetimes->lives[i].device, lifetimes->lives[i].block)] = (uint32_t)i;
   return 0;
 }
 
 /* Adds a zeroed life for that block. A duplicate number cannot occur; if it does, it hides the
  * earlier life. NULL without memory. */
-static gp_life_t *add_life(gp_lifetimes_t *lifetimes, int device, uint64_t block)
+static gp_life_t *add_life(build_t *build, int device, uint64_t block)
 {
-  if (lifetimes->life_count == lifetimes->capacity) {
-    size_t capacity = lifetimes->capacity ? 2 * lifetimes->capacity : 512;
+  gp_lifetimes_t *lifetimes = build->lifetimes;
+  if (lifetimes->life_count == build->capacity) {
+    size_t capacity = build->capacity ? 2 * build->capacity : 512;
     gp_life_t *lives = realloc(lifetimes->lives, capacity * sizeof(*lives));
     if (!lives)
       return NULL;
     lifetimes->lives = lives;
-    lifetimes->capacity = capacity;
+    build->capacity = capacity;
   }
-  if (2 * (lifetimes->life_count + 1) > lifetimes->slots && grow_index(lifetimes))
+  if (2 * (lifetimes->life_count + 1) > build->slots && grow_index(build))
     return NULL;
-  gp_assert_internal((lifetimes->slots & (lifetimes->slots - 1)) == 0 &&
-                     2 * (lifetimes->life_count + 1) <= lifetimes->slots);
-  lifetimes->index[slot_of(lifetimes, device, block)] = (uint32_t)lifetimes->life_count;
+  gp_assert_internal(
+      (build->slots & (build->slots - 1)) == 0 && 2 * (lifetimes->life_count + 1) <= build->slots);
+  build->index[slot_of(build, device, block)] = (uint32_t)lifetimes->life_count;
   gp_life_t *life = &lifetimes->lives[lifetimes->life_count++];
   *life = (gp_life_t){.block = block,
       .device = (uint8_t)device,
@@ -80,20 +99,6 @@ static gp_life_t *add_life(gp_lifetimes_t *lifetimes, int device, uint64_t block
 }
 
 /* Events. Ignores events without a valid device; the reader has checked the rest. */
-
-typedef struct build {
-  gp_lifetimes_t *lifetimes;
-  const gp_snapshot_events_t *events;
-  size_t event;
-  uint32_t moment; /* the moment after the event */
-  int device;
-  uint64_t newest[GP_SNAPSHOT_DEVICES]; /* block of the last allocation on each device */
-  bool has_extents[GP_SNAPSHOT_DEVICES];
-  size_t segment_capacity;
-  uint32_t *
-      segment_index; /* open segments by address, open addressing; a closed one stays until it is met again */
-  size_t segment_slots;
-} build_t;
 
 /* what belongs to the snapshot, which outlives the lifetimes. */
 static void set_kind(gp_life_t *life, const char *what)
@@ -116,10 +121,15 @@ static void describe(const build_t *build, gp_life_t *life, bool is_pooled)
     set_kind(life, detail >= 0 ? events->details.names[detail] : "");
 }
 
+static void note_life(const build_t *build, const gp_life_t *life)
+{
+  build->lifetimes->of_event[build->event] = (uint32_t)(life - build->lifetimes->lives);
+}
+
 static int begin_life(build_t *build, bool is_pooled)
 {
   uint64_t block = gp_snapshot_event_uint(build->events, GP_COLUMN_BLOCK, build->event);
-  gp_life_t *life = add_life(build->lifetimes, build->device, block);
+  gp_life_t *life = add_life(build, build->device, block);
   if (!life)
     return ENOMEM;
   describe(build, life, is_pooled);
@@ -128,6 +138,7 @@ static int begin_life(build_t *build, bool is_pooled)
   life->stream = (int32_t)gp_snapshot_event(build->events, GP_COLUMN_STREAM, build->event, -1);
   life->thread = (int32_t)gp_snapshot_event(build->events, GP_COLUMN_THREAD, build->event, GP_FILTER_UNKNOWN);
   build->newest[build->device] = block;
+  note_life(build, life);
   return 0;
 }
 
@@ -135,11 +146,11 @@ static int begin_life(build_t *build, bool is_pooled)
 static int end_life(build_t *build, bool is_pooled, bool is_completed)
 {
   uint64_t block = gp_snapshot_event_uint(build->events, GP_COLUMN_BLOCK, build->event);
-  gp_life_t *life = find(build->lifetimes, build->device, block);
+  gp_life_t *life = find(build, build->device, block);
   if (!life) {
     uint64_t now_ns = gp_snapshot_event_uint(build->events, GP_COLUMN_TIME_NS, build->event);
     uint64_t lasted_ns = gp_snapshot_event_uint(build->events, GP_COLUMN_LIFETIME_NS, build->event);
-    life = add_life(build->lifetimes, build->device, block);
+    life = add_life(build, build->device, block);
     if (!life)
       return ENOMEM;
     describe(build, life, is_pooled);
@@ -153,6 +164,7 @@ static int end_life(build_t *build, bool is_pooled, bool is_completed)
   }
   if (is_completed && life->done == GP_LIFETIMES_NEVER)
     life->done = build->moment;
+  note_life(build, life);
   return 0;
 }
 
@@ -247,20 +259,19 @@ static int take_event(build_t *build)
 /* Adds what exists at the end, whether or not the events mention it. */
 
 /* The life in the events that is at address now: it has not ended, and no other block has claimed it. */
-static gp_life_t *find_held(const gp_lifetimes_t *lifetimes, int device, uint64_t block, uint64_t address)
+static gp_life_t *find_held(const build_t *build, int device, uint64_t block, uint64_t address)
 {
-  gp_life_t *life = find(lifetimes, device, block);
+  gp_life_t *life = find(build, device, block);
   return life && life->address == address && life->done == GP_LIFETIMES_NEVER && !life->is_held ? life : NULL;
 }
 
 static int take_block(build_t *build, const gp_snapshot_block_t *block)
 {
-  gp_lifetimes_t *lifetimes = build->lifetimes;
   if (block->state != GP_SNAPSHOT_ALLOCATED && block->state != GP_SNAPSHOT_PENDING)
     return 0;
-  gp_life_t *life = find_held(lifetimes, block->device, block->block, block->address);
+  gp_life_t *life = find_held(build, block->device, block->block, block->address);
   if (!life) {
-    life = add_life(lifetimes, block->device, block->block);
+    life = add_life(build, block->device, block->block);
     if (!life)
       return ENOMEM;
     life->address = block->address;
@@ -278,10 +289,9 @@ static int take_block(build_t *build, const gp_snapshot_block_t *block)
 
 static int take_forwarded(build_t *build, const gp_snapshot_forwarded_t *memory)
 {
-  gp_lifetimes_t *lifetimes = build->lifetimes;
-  gp_life_t *life = find_held(lifetimes, memory->device, memory->block, memory->address);
+  gp_life_t *life = find_held(build, memory->device, memory->block, memory->address);
   if (!life) {
-    life = add_life(lifetimes, memory->device, memory->block);
+    life = add_life(build, memory->device, memory->block);
     if (!life)
       return ENOMEM;
     life->address = memory->address;
@@ -363,6 +373,10 @@ int gp_lifetimes_init(gp_lifetimes_t *lifetimes, const gp_snapshot_t *snapshot)
   *lifetimes = (gp_lifetimes_t){.snapshot = snapshot};
   if (snapshot->events.count >= GP_LIFETIMES_NEVER)
     return EOVERFLOW;
+  lifetimes->of_event = malloc((snapshot->events.count + 1) * sizeof(*lifetimes->of_event));
+  if (!lifetimes->of_event)
+    return ENOMEM;
+  memset(lifetimes->of_event, 0xff, snapshot->events.count * sizeof(*lifetimes->of_event));
   lifetimes->end = (uint32_t)snapshot->events.count;
   for (size_t i = 0; i < snapshot->device_count; i++)
     build.has_extents[snapshot->devices[i].device] = snapshot->devices[i].has_extents;
@@ -376,6 +390,7 @@ int gp_lifetimes_init(gp_lifetimes_t *lifetimes, const gp_snapshot_t *snapshot)
   }
   if (!error)
     error = take_end(&build);
+  free(build.index);
   free(build.segment_index);
   gp_assert_full(error || are_in_order(lifetimes));
   return error;
@@ -385,23 +400,8 @@ void gp_lifetimes_fini(gp_lifetimes_t *lifetimes)
 {
   free(lifetimes->lives);
   free(lifetimes->segments);
-  free(lifetimes->index);
+  free(lifetimes->of_event);
   *lifetimes = (gp_lifetimes_t){0};
-}
-
-const gp_life_t *gp_lifetimes_life(const gp_lifetimes_t *lifetimes, size_t event)
-{
-  const gp_snapshot_events_t *events = &lifetimes->snapshot->events;
-  switch (gp_snapshot_event_kind(events, event)) {
-  case GP_EVENT_ALLOC:
-  case GP_EVENT_FREE_REQUESTED:
-  case GP_EVENT_FREE_COMPLETED:
-  case GP_EVENT_FORWARDED_ALLOC:
-  case GP_EVENT_FORWARDED_FREE:
-    return find(lifetimes, (int)gp_snapshot_event(events, GP_COLUMN_DEVICE, event, 0),
-        gp_snapshot_event_uint(events, GP_COLUMN_BLOCK, event));
-  default: return NULL;
-  }
 }
 
 bool gp_lifetimes_has(const gp_filter_t *filter, const gp_life_t *life)

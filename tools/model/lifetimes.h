@@ -13,6 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "pool/util/assert.h"
 #include "tools/model/filter.h"
 #include "tools/read/snapshot.h"
 
@@ -69,10 +70,8 @@ typedef struct gp_lifetimes {
   size_t life_count;
   gp_segment_life_t *segments;
   size_t segment_count;
-  uint32_t end;    /* the last moment */
-  uint32_t *index; /* private: lives by block, open addressing */
-  size_t capacity; /* private: of lives */
-  size_t slots;    /* private */
+  uint32_t end;       /* the last moment */
+  uint32_t *of_event; /* index of the life that each event concerns; GP_LIFETIMES_NEVER: none */
 } gp_lifetimes_t;
 
 /* Makes the lifetimes of snapshot, which was read with GP_LIFETIMES_COLUMNS and is borrowed. Returns 0,
@@ -81,7 +80,12 @@ int gp_lifetimes_init(gp_lifetimes_t *lifetimes, const gp_snapshot_t *snapshot);
 void gp_lifetimes_fini(gp_lifetimes_t *lifetimes);
 
 /* The life that an event concerns; NULL: none. */
-const gp_life_t *gp_lifetimes_life(const gp_lifetimes_t *lifetimes, size_t event);
+static inline const gp_life_t *gp_lifetimes_life(const gp_lifetimes_t *lifetimes, size_t event)
+{
+  gp_assert_internal(event < lifetimes->end);
+  uint32_t at = lifetimes->of_event[event];
+  return at == GP_LIFETIMES_NEVER ? NULL : &lifetimes->lives[at];
+}
 
 /* True if the program held it at that moment. */
 static inline bool gp_life_is_held_at(const gp_life_t *life, uint32_t moment)

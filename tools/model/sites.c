@@ -16,10 +16,8 @@
 
 #define NAME_BYTES GP_SITE_NAME_BYTES
 
-/* Allocations that count as one: of one stack or, without a stack, of one size. */
+/* Allocations that count as one: of one stack, of one size by size, or all without a stack. */
 typedef struct group {
-  int stack; /* -1: none */
-  uint64_t requested;
   gp_site_amount_t amounts[GP_SITE_MEASURES];
 } group_t;
 
@@ -27,8 +25,9 @@ typedef struct build {
   gp_sites_t *sites;
   const gp_lifetimes_t *lifetimes;
   const gp_snapshot_t *snapshot;
-  group_t *stacks; /* by stack */
-  group_t *sizes;  /* allocations without a stack */
+  group_t *stacks;   /* by stack */
+  uint64_t *sizes;   /* by size: each size, sorted */
+  group_t *of_sizes; /* by size: those of sizes; else one, of memory without a stack */
   size_t size_count;
   group_t kinds[GP_COMPONENTS]; /* by component: allocations whose kind decides it */
   struct hsearch_data names;    /* name to site */
@@ -79,31 +78,35 @@ static bool *choose_stacks(const gp_snapshot_t *snapshot, const regex_t *focus, 
 
 static int compare_sizes(const void *a, const void *b)
 {
-  const group_t *x = a, *y = b;
-  return (x->requested > y->requested) - (x->requested < y->requested);
+  uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+  return (x > y) - (x < y);
 }
 
-/* Makes sorted groups of the sizes of memory without a stack. */
+/* Sorts the sizes of all lives, each once. Returns how many there are; *ret_sizes is NULL without memory. */
+static size_t sort_sizes(const gp_lifetimes_t *lifetimes, uint64_t **ret_sizes)
+{
+  size_t count = lifetimes->life_count, used = 0;
+  uint64_t *sizes = malloc((count + 1) * sizeof(*sizes));
+
+  *ret_sizes = sizes;
+  for (size_t i = 0; sizes && i < count; i++)
+    sizes[i] = lifetimes->lives[i].requested;
+  if (sizes)
+    qsort(sizes, count, sizeof(*sizes), compare_sizes);
+  for (size_t i = 0; sizes && i < count; i++) {
+    if (used == 0 || sizes[used - 1] != sizes[i])
+      sizes[used++] = sizes[i];
+  }
+  return used;
+}
+
+/* Makes the groups of memory without a stack: one, or by size one of each size. */
 static int list_sizes(build_t *build)
 {
-  const gp_lifetimes_t *lifetimes = build->lifetimes;
-  build->sizes = calloc(lifetimes->life_count + 1, sizeof(*build->sizes));
-  if (!build->sizes)
-    return ENOMEM;
-  for (size_t i = 0; i < lifetimes->life_count; i++) {
-    bool is_grouped = build->size_count > 0 &&
-                      build->sizes[build->size_count - 1].requested == lifetimes->lives[i].requested;
-    if (!is_grouped && (lifetimes->lives[i].stack < 0 || build->sites->by == GP_SITE_BY_SIZE))
-      build->sizes[build->size_count++] = (group_t){.stack = -1, .requested = lifetimes->lives[i].requested};
-  }
-  qsort(build->sizes, build->size_count, sizeof(*build->sizes), compare_sizes);
-  size_t used = 0;
-  for (size_t i = 0; i < build->size_count; i++) {
-    if (used == 0 || build->sizes[used - 1].requested != build->sizes[i].requested)
-      build->sizes[used++] = build->sizes[i];
-  }
-  build->size_count = used;
-  return 0;
+  if (build->sites->by == GP_SITE_BY_SIZE)
+    build->size_count = sort_sizes(build->lifetimes, &build->sizes);
+  build->of_sizes = calloc(build->size_count + 1, sizeof(*build->of_sizes));
+  return build->of_sizes && (build->sizes || build->sites->by != GP_SITE_BY_SIZE) ? 0 : ENOMEM;
 }
 
 static group_t *group_of(build_t *build, const gp_life_t *life)
@@ -111,29 +114,11 @@ static group_t *group_of(build_t *build, const gp_life_t *life)
   gp_component_t component = gp_component_of_kind(life->what);
   if (build->sites->by == GP_SITE_BY_COMPONENT && component != GP_COMPONENT_UNKNOWN)
     return &build->kinds[component];
-  if (life->stack >= 0 && build->sites->by != GP_SITE_BY_SIZE)
-    return &build->stacks[life->stack];
-  const group_t key = {.requested = life->requested};
-  return bsearch(&key, build->sizes, build->size_count, sizeof(key), compare_sizes);
-}
-
-static void find_peaks(build_t *build, const gp_filter_t *filter)
-{
-  gp_sites_t *sites = build->sites;
-  bool seen[GP_SNAPSHOT_DEVICES] = {false};
-  for (size_t i = 0; i < build->lifetimes->life_count; i++)
-    seen[build->lifetimes->lives[i].device] = true;
-  for (int device = 0; device < GP_SNAPSHOT_DEVICES; device++) {
-    gp_site_peak_t *peak = &sites->peaks[sites->peak_count];
-    if (!seen[device] || !gp_filter_has_device(filter, device))
-      continue;
-    *peak = (gp_site_peak_t){.device = device};
-    uint32_t moment = gp_memory_peak(build->lifetimes, filter, device, &peak->bytes);
-    peak->time_ns = gp_memory_time(build->lifetimes, moment);
-    peak->is_before = moment == 0;
-    sites->peak_count++;
-  }
-  gp_moments_peak(&sites->peak, build->lifetimes, filter);
+  if (build->sites->by != GP_SITE_BY_SIZE)
+    return life->stack >= 0 ? &build->stacks[life->stack] : build->of_sizes;
+  const uint64_t *size =
+      bsearch(&life->requested, build->sizes, build->size_count, sizeof(*build->sizes), compare_sizes);
+  return &build->of_sizes[size - build->sizes];
 }
 
 static int count_lives(
@@ -141,7 +126,7 @@ static int count_lives(
 {
   size_t none = build->snapshot->stacks.count;
 
-  find_peaks(build, filter);
+  gp_moments_peak(&build->sites->peak, build->lifetimes, filter);
   build->stacks = calloc(none + 1, sizeof(*build->stacks));
   if (!build->stacks || list_sizes(build))
     return ENOMEM;
@@ -280,17 +265,18 @@ static int add_component(build_t *build, const group_t *group, gp_component_t co
   return 0;
 }
 
-static int add_size(build_t *build, const group_t *group)
+/* requested: NULL: of memory without a stack. */
+static int add_size(build_t *build, const group_t *group, const uint64_t *requested)
 {
   char size[GP_SIZE_TEXT_BYTES], name[NAME_BYTES];
-  if (build->sites->by == GP_SITE_BY_SIZE)
-    snprintf(name, sizeof(name), "%s", gp_size_format(group->requested, size));
+  if (requested)
+    snprintf(name, sizeof(name), "%s", gp_size_format(*requested, size));
   else
     snprintf(name, sizeof(name), GP_SITE_NO_STACK);
   size_t site = site_of(build, name);
   if (site == SIZE_MAX)
     return ENOMEM;
-  build->sites->sites[site].is_unknown = build->sites->by != GP_SITE_BY_SIZE;
+  build->sites->sites[site].is_unknown = !requested;
   add_all(build->sites->sites[site].flat, group->amounts);
   add_all(build->sites->sites[site].cumulative, group->amounts);
   return 0;
@@ -318,9 +304,9 @@ static int make_sites(build_t *build)
     if (build->kinds[i].amounts[GP_SITE_TOTAL].count)
       error = add_component(build, &build->kinds[i], (gp_component_t)i, -1);
   }
-  for (size_t i = 0; !error && i < build->size_count; i++) {
-    if (build->sizes[i].amounts[GP_SITE_TOTAL].count)
-      error = add_size(build, &build->sizes[i]);
+  for (size_t i = 0; !error && i < (build->sizes ? build->size_count : 1); i++) {
+    if (build->of_sizes[i].amounts[GP_SITE_TOTAL].count)
+      error = add_size(build, &build->of_sizes[i], build->sizes ? &build->sizes[i] : NULL);
   }
   for (size_t i = 0; i < sites->count; i++)
     add_all(sites->sums, sites->sites[i].flat);
@@ -360,6 +346,7 @@ int gp_sites_init(gp_sites_t *sites, const gp_lifetimes_t *lifetimes, const gp_f
   free(wanted);
   free(build.stacks);
   free(build.sizes);
+  free(build.of_sizes);
   free(build.seen);
   free(build.of_frame);
   return error;
@@ -372,6 +359,26 @@ void gp_sites_fini(gp_sites_t *sites)
   free(sites->sites);
   free(sites->stacks);
   *sites = (gp_sites_t){0};
+}
+
+size_t gp_site_peaks(
+    const gp_lifetimes_t *lifetimes, const gp_filter_t *filter, gp_site_peak_t ret_peaks[GP_SNAPSHOT_DEVICES])
+{
+  bool seen[GP_SNAPSHOT_DEVICES] = {false};
+  size_t count = 0;
+
+  for (size_t i = 0; i < lifetimes->life_count; i++)
+    seen[lifetimes->lives[i].device] = true;
+  for (int device = 0; device < GP_SNAPSHOT_DEVICES; device++) {
+    if (!seen[device] || !gp_filter_has_device(filter, device))
+      continue;
+    gp_site_peak_t *peak = &ret_peaks[count++];
+    *peak = (gp_site_peak_t){.device = device};
+    uint32_t moment = gp_memory_peak(lifetimes, filter, device, &peak->bytes);
+    peak->time_ns = gp_memory_time(lifetimes, moment);
+    peak->is_before = moment == 0;
+  }
+  return count;
 }
 
 typedef struct order {

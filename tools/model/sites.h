@@ -51,8 +51,6 @@ typedef struct gp_sites {
   size_t count;
   gp_site_amount_t (*stacks)[GP_SITE_MEASURES]; /* what each stack asked for; NULL: by size */
   gp_site_amount_t sums[GP_SITE_MEASURES];
-  gp_site_peak_t peaks[GP_SNAPSHOT_DEVICES];
-  size_t peak_count;
   gp_moments_t peak; /* the moments of GP_SITE_PEAK */
   gp_site_by_t by;   /* as requested; GP_SITE_BY_SIZE if no stacks were recorded, except by component */
 } gp_sites_t;
@@ -73,6 +71,11 @@ char *gp_site_owner(const gp_snapshot_t *snapshot, int stack, gp_site_by_t by, c
 int gp_sites_init(gp_sites_t *sites, const gp_lifetimes_t *lifetimes, const gp_filter_t *filter,
     const gp_moments_t *moments, gp_site_by_t by, const regex_t *focus, const regex_t *ignore);
 void gp_sites_fini(gp_sites_t *sites);
+
+/* Finds when each device that filter selects, and that has memory of the program's, held most. Returns how
+ * many there are. */
+size_t gp_site_peaks(const gp_lifetimes_t *lifetimes, const gp_filter_t *filter,
+    gp_site_peak_t ret_peaks[GP_SNAPSHOT_DEVICES]);
 
 /* Sorts by flat bytes of a measure (by_count: by allocations), most first;
  * then by cumulative, then by name. */

@@ -68,13 +68,13 @@ void gp_component_json(const gp_component_use_t *use, cJSON *object)
 }
 
 void gp_beside_print(const gp_lifetimes_t *lifetimes, const gp_filter_t *filter, const gp_moments_t *moments,
-    bool at_peak, gp_output_t *output)
+    const gp_moments_t *peak, bool at_peak, gp_output_t *output)
 {
   gp_beside_row_t rows[GP_BESIDE_ROWS];
   gp_beside_t beside;
   char bytes[GP_SIZE_TEXT_BYTES];
 
-  gp_beside_find(lifetimes, filter, moments, &beside);
+  gp_beside_find(lifetimes, filter, moments, peak, &beside);
   gp_beside_rows(&beside, at_peak ? GP_USE_PEAK : GP_USE_END, rows);
   for (size_t i = 0; i < GP_BESIDE_ROWS; i++) {
     if (rows[i].bytes)
@@ -83,10 +83,10 @@ void gp_beside_print(const gp_lifetimes_t *lifetimes, const gp_filter_t *filter,
   }
 }
 
-void gp_beside_json(
-    const gp_lifetimes_t *lifetimes, const gp_filter_t *filter, const gp_moments_t *moments, cJSON *object)
+void gp_beside_json(const gp_lifetimes_t *lifetimes, const gp_filter_t *filter, const gp_moments_t *moments,
+    const gp_moments_t *peak, cJSON *object)
 {
   gp_beside_t beside;
-  gp_beside_find(lifetimes, filter, moments, &beside);
+  gp_beside_find(lifetimes, filter, moments, peak, &beside);
   add_beside(cJSON_AddObjectToObject(object, "beside"), &beside);
 }

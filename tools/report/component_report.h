@@ -18,10 +18,10 @@ void gp_component_json(const gp_component_use_t *use, cJSON *object);
 /* Prints the memory besides the sites by component, one line each, below those of sites: at moments, or at
  * the peak. Other parameters as for gp_beside_find. */
 void gp_beside_print(const gp_lifetimes_t *lifetimes, const gp_filter_t *filter, const gp_moments_t *moments,
-    bool at_peak, gp_output_t *output);
+    const gp_moments_t *peak, bool at_peak, gp_output_t *output);
 
 /* Adds the same to object as "beside". */
-void gp_beside_json(
-    const gp_lifetimes_t *lifetimes, const gp_filter_t *filter, const gp_moments_t *moments, cJSON *object);
+void gp_beside_json(const gp_lifetimes_t *lifetimes, const gp_filter_t *filter, const gp_moments_t *moments,
+    const gp_moments_t *peak, cJSON *object);
 
 #endif

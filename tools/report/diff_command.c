@@ -385,7 +385,7 @@ static int make_sites(
     if (!error)
       error = gp_sites_init(&sites[i], &lifetimes, inputs[i].filter, &end, by, NULL, NULL);
     if (!error)
-      gp_beside_find(&lifetimes, inputs[i].filter, &end, &ret_beside[i]);
+      gp_beside_find(&lifetimes, inputs[i].filter, &end, &sites[i].peak, &ret_beside[i]);
     gp_lifetimes_fini(&lifetimes);
   }
   return error;

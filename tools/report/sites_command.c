@@ -30,6 +30,7 @@ typedef struct own {
 typedef struct view {
   const gp_report_input_t *input;
   const gp_lifetimes_t *lifetimes;
+  const gp_filter_t *filter;
   const gp_moments_t *moments; /* when "live" holds */
   const gp_sites_t *sites;
   int sort;
@@ -135,23 +136,25 @@ static void print_peaks(const view_t *view, gp_output_t *output)
 {
   const gp_snapshot_t *snapshot = view->input->snapshot;
   const gp_sites_t *sites = view->sites;
+  gp_site_peak_t peaks[GP_SNAPSHOT_DEVICES];
   char bytes[GP_SIZE_TEXT_BYTES], when[GP_NUMBER_BYTES], text[256];
   if (snapshot->lacks_history) {
     fputs("The file has no history: peaks and totals are not known.\n", output->stream);
     return;
   }
-  for (size_t i = 0; i < sites->peak_count; i++) {
-    uint64_t earlier = earlier_peak(snapshot, &sites->peaks[i]);
-    if (!sites->peaks[i].bytes)
+  size_t count = gp_site_peaks(view->lifetimes, view->filter, peaks);
+  for (size_t i = 0; i < count; i++) {
+    uint64_t earlier = earlier_peak(snapshot, &peaks[i]);
+    if (!peaks[i].bytes)
       continue;
-    if (!sites->peaks[i].is_before)
-      gp_snapshot_moment(snapshot, sites->peaks[i].time_ns, when);
-    int used = snprintf(text, sizeof(text), "Device %d held most, %s, %s%s", sites->peaks[i].device,
-        gp_size_format(sites->peaks[i].bytes, bytes),
-        !sites->peaks[i].is_before    ? "at "
+    if (!peaks[i].is_before)
+      gp_snapshot_moment(snapshot, peaks[i].time_ns, when);
+    int used = snprintf(text, sizeof(text), "Device %d held most, %s, %s%s", peaks[i].device,
+        gp_size_format(peaks[i].bytes, bytes),
+        !peaks[i].is_before           ? "at "
         : snapshot->events.count == 0 ? "in the end, as far as is known without events"
                                       : "before the first event",
-        sites->peaks[i].is_before ? "" : when);
+        peaks[i].is_before ? "" : when);
     if (earlier)
       snprintf(text + used, sizeof(text) - (size_t)used,
           "; its peak of %s was before the recorded events, and whose it was is not known.",
@@ -160,7 +163,7 @@ static void print_peaks(const view_t *view, gp_output_t *output)
       snprintf(text + used, sizeof(text) - (size_t)used, ".");
     gp_output_wrap(output->stream, "", "", text);
   }
-  if (sites->peak_count < 2 || sorts[view->sort].measure != GP_SITE_PEAK)
+  if (count < 2 || sorts[view->sort].measure != GP_SITE_PEAK)
     return;
   if (!sites->peak.is_of_one)
     gp_output_wrap(output->stream, "", "",
@@ -281,19 +284,21 @@ static void add_amounts(cJSON *object, const char *name, const gp_site_amount_t 
 static void add_json(const view_t *view, uint64_t most, cJSON *object)
 {
   const gp_sites_t *sites = view->sites;
+  gp_site_peak_t peaks[GP_SNAPSHOT_DEVICES];
   cJSON_AddStringToObject(object, "file", view->input->file);
   cJSON_AddBoolToObject(object, "has_times", !view->input->snapshot->times_are_numbers);
   cJSON_AddStringToObject(object, "by", by_names[sites->by]);
   cJSON_AddStringToObject(object, "sort", sorts[view->sort].name);
   gp_json_add_moment(object, "at", view->moments, view->lifetimes);
   gp_json_add_moment(object, "peak", &sites->peak, view->lifetimes);
-  cJSON *peaks = cJSON_AddArrayToObject(object, "peaks");
-  for (size_t i = 0; i < sites->peak_count; i++) {
+  cJSON *of_devices = cJSON_AddArrayToObject(object, "peaks");
+  size_t count = gp_site_peaks(view->lifetimes, view->filter, peaks);
+  for (size_t i = 0; i < count; i++) {
     cJSON *peak = cJSON_CreateObject();
-    gp_json_add_int(peak, "device", sites->peaks[i].device);
-    gp_json_add_uint(peak, "time_ns", sites->peaks[i].time_ns);
-    gp_json_add_uint(peak, "bytes", sites->peaks[i].bytes);
-    cJSON_AddItemToArray(peaks, peak);
+    gp_json_add_int(peak, "device", peaks[i].device);
+    gp_json_add_uint(peak, "time_ns", peaks[i].time_ns);
+    gp_json_add_uint(peak, "bytes", peaks[i].bytes);
+    cJSON_AddItemToArray(of_devices, peak);
   }
   add_amounts(object, "sum", sites->sums);
   gp_json_add_uint(object, "site_count", sites->count);
@@ -326,7 +331,7 @@ static int report_sites(const gp_report_input_t *input, const regex_t *focus, co
   gp_moments_t moments;
   gp_sites_t sites = {0};
   gp_caller_t *owners = NULL;
-  const view_t view = {input, &lifetimes, &moments, &sites, sort};
+  const view_t view = {input, &lifetimes, &filter, &moments, &sites, sort};
 
   int error = gp_lifetimes_init(&lifetimes, input->snapshot);
   if (!error)
@@ -352,9 +357,9 @@ static int report_sites(const gp_report_input_t *input, const regex_t *focus, co
       gp_sites_tree_print(input, owners, &sites.sums[sorts[sort].measure], sorts[sort].by_count,
           is_default ? SHOWN_SITES : own->most, output);
     if (has_beside && input->request->json)
-      gp_beside_json(&lifetimes, &filter, &moments, object);
+      gp_beside_json(&lifetimes, &filter, &moments, &sites.peak, object);
     else if (has_beside && (sort == SORT_LIVE || sort == SORT_PEAK))
-      gp_beside_print(&lifetimes, &filter, &moments, sort == SORT_PEAK, output);
+      gp_beside_print(&lifetimes, &filter, &moments, &sites.peak, sort == SORT_PEAK, output);
     if (!input->request->json)
       print_next(&view, output);
   }

@@ -6,7 +6,7 @@
 #include "tools/report/tune_report.h"
 
 /* Another type is tried where it may matter, and where that takes a moment only. */
-#define STEPS_MOST   200000
+#define LIVES_MOST   100000 /* each an allocation and a free */
 #define EXCESS_SHARE 0.1
 #define EXCESS_BYTES (64 * GP_MIB)
 
@@ -14,7 +14,8 @@ static bool is_worth_trying(const gp_findings_t *findings)
 {
   const gp_summary_t *summary = findings->summary;
 
-  if (!gp_findings_know_settings(findings) || strcmp(gp_findings_setting(findings, "type"), "unpooled") == 0)
+  if (summary->lifetimes.life_count > LIVES_MOST || !gp_findings_know_settings(findings) ||
+      strcmp(gp_findings_setting(findings, "type"), "unpooled") == 0)
     return false;
   for (size_t i = 0; i < summary->device_count; i++) {
     const gp_stats_t *stats = &summary->devices[i].device->stats;
@@ -46,7 +47,7 @@ int gp_summary_findings(gp_findings_t *findings, const gp_summary_t *summary)
   if (is_worth_trying(findings)) {
     error = gp_summary_workload(&workload, summary->snapshot, summary->filter->device);
     tuning = (gp_tuning_t){.workloads = &workload, .workload_count = 1};
-    if (!error && workload.step_count <= STEPS_MOST)
+    if (!error)
       error = gp_tune_types(&tuning);
     for (int type = 0; type < gp_candidate_types() && !error; type++)
       if (tuning.is_scored[type])
