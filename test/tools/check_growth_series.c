@@ -1,6 +1,6 @@
 /*
- * The series of groups, against what each event does by itself: random histories, short ones with a change for each event
- * and a long one in which neighbours are one change.
+ * The series of groups, against what each event does by itself: random histories, short ones with a change
+ * for each event and a long one in which neighbours are one change.
  */
 #include <check.h>
 #include <stdlib.h>

@@ -48,12 +48,14 @@ typedef struct workspace {
   size_t heap_count;
 } workspace_t;
 
-static bool map_workspace(gp_event_merge_t *merge, workspace_t *work, size_t capacity, size_t chunk_count)
+/* copies: of so many records; order has as many, or room for so many more. */
+static bool map_workspace(
+    gp_event_merge_t *merge, workspace_t *work, size_t copies, size_t ordered, size_t chunk_count)
 {
-  size_t per_record = sizeof(gp_event_record_t) + sizeof(uint32_t);
   size_t per_chunk = sizeof(chunk_ref_t) + sizeof(piece_t) + sizeof(run_t) + sizeof(heap_entry_t) +
                      2 * sizeof(gp_sort_key_t);
-  size_t bytes = capacity * per_record + chunk_count * per_chunk + 64;
+  size_t bytes =
+      copies * sizeof(gp_event_record_t) + ordered * sizeof(*merge->order) + chunk_count * per_chunk + 64;
   /* Populated, because faults while the chunks are locked would make other threads wait. */
   char *pages = gp_emergency_pages_map(bytes, true);
   if (!pages)
@@ -61,7 +63,7 @@ static bool map_workspace(gp_event_merge_t *merge, workspace_t *work, size_t cap
   merge->pages = pages;
   merge->bytes = bytes;
   merge->records = (gp_event_record_t *)(void *)pages;
-  pages += capacity * sizeof(gp_event_record_t);
+  pages += copies * sizeof(gp_event_record_t);
   work->chunks = (chunk_ref_t *)(void *)pages;
   pages += chunk_count * sizeof(chunk_ref_t);
   work->pieces = (piece_t *)(void *)pages;
@@ -75,7 +77,7 @@ static bool map_workspace(gp_event_merge_t *merge, workspace_t *work, size_t cap
   work->runs_by_time = (gp_sort_key_t *)(void *)pages;
   pages += chunk_count * sizeof(gp_sort_key_t);
   merge->order = (uint32_t *)(void *)pages;
-  work->capacity = capacity;
+  work->capacity = copies;
   return true;
 }
 
@@ -111,7 +113,7 @@ static bool make_room(gp_chunks_t *chunks, gp_event_merge_t *merge, workspace_t 
   size_t capacity = recorded + recorded / 8 + 64 * (size_t)header->chunk_events;
   if (capacity > chunk_count * header->chunk_events)
     capacity = chunk_count * header->chunk_events;
-  while (!map_workspace(merge, work, capacity, chunk_count)) {
+  while (!map_workspace(merge, work, capacity, capacity, chunk_count)) {
     capacity /= 2;
     if (capacity < GP_CHUNK_EVENTS)
       return false;
@@ -154,6 +156,24 @@ static void lose_oldest(
   }
 }
 
+/* records[first, first + count) are those of the chunk. */
+static void add_piece(
+    const gp_chunks_t *chunks, uint32_t chunk, size_t first, size_t count, workspace_t *work)
+{
+  if (count > 0)
+    work->pieces[work->piece_count++] = (piece_t){.first = first,
+        .count = count,
+        .owner = chunks->chunks[chunk].owner,
+        .opened = chunks->chunks[chunk].opened};
+}
+
+/* Events of other threads from before the oldest that is kept are dropped, too, so that none is missing in
+ * between. */
+static bool is_lost(const gp_event_merge_t *merge, const gp_event_record_t *record)
+{
+  return merge->has_lost && record->time_ns <= merge->since_ns;
+}
+
 /* Copies the records that are neither lost nor newer than their device's until_ns. */
 static void copy_chunk(const gp_chunks_t *chunks, const chunk_ref_t *chunk, const uint64_t *until_ns,
     gp_event_merge_t *merge, workspace_t *work)
@@ -163,7 +183,7 @@ static void copy_chunk(const gp_chunks_t *chunks, const chunk_ref_t *chunk, cons
 
   for (size_t i = 0; i < chunk->count; i++) {
     const gp_event_record_t *record = &from[i];
-    if (merge->has_lost && record->time_ns <= merge->since_ns) {
+    if (is_lost(merge, record)) {
       merge->dropped++;
       continue;
     }
@@ -173,23 +193,23 @@ static void copy_chunk(const gp_chunks_t *chunks, const chunk_ref_t *chunk, cons
       break;
     merge->records[merge->count++] = *record;
   }
-  if (merge->count == first)
-    return;
-  work->pieces[work->piece_count++] = (piece_t){.first = first,
-      .count = merge->count - first,
-      .owner = chunks->chunks[chunk->index].owner,
-      .opened = chunks->chunks[chunk->index].opened};
+  add_piece(chunks, chunk->index, first, merge->count - first, work);
+}
+
+/* What is known before the first record. The caller holds the lock. */
+static void begin(const gp_chunks_t *chunks, gp_event_merge_t *merge)
+{
+  gp_assert(gp_lock_is_held(&chunks->lock));
+  merge->has_lost = chunks->header->has_lost;
+  merge->since_ns = chunks->header->since_ns;
+  merge->dropped = chunks->header->dropped + chunks->unstored;
 }
 
 /* Copies all records that fit, leaving out the oldest first. The caller holds the lock. */
 static void copy_records(
     const gp_chunks_t *chunks, const uint64_t *until_ns, gp_event_merge_t *merge, workspace_t *work)
 {
-  const gp_chunk_header_t *header = chunks->header;
-  gp_assert(gp_lock_is_held(&chunks->lock));
-  merge->has_lost = header->has_lost;
-  merge->since_ns = header->since_ns;
-  merge->dropped = header->dropped + chunks->unstored;
+  begin(chunks, merge);
   size_t total = list_chunks(chunks, work);
   if (total > work->capacity)
     lose_oldest(chunks, merge, work, total - work->capacity);
@@ -335,6 +355,47 @@ bool gp_event_merge_take(
   gp_lock_take(&chunks->lock);
   copy_records(chunks, until_ns, merge, &work);
   gp_lock_release(&chunks->lock);
+  make_runs(merge, &work);
+  merge_runs(merge, &work);
+  return true;
+}
+
+/* Moves records[first, first + count) together that are not lost. Returns how many are left. */
+static size_t drop_lost(gp_event_merge_t *merge, size_t first, size_t count)
+{
+  size_t kept = 0;
+  for (size_t i = 0; i < count; i++) {
+    if (is_lost(merge, &merge->records[first + i]))
+      merge->dropped++;
+    else
+      merge->records[first + kept++] = merge->records[first + i];
+  }
+  return kept;
+}
+
+bool gp_event_merge_in_place(gp_chunks_t *chunks, gp_event_merge_t *ret_merge)
+{
+  const gp_chunk_header_t *header = chunks->header;
+  gp_event_merge_t *merge = ret_merge;
+  workspace_t work = {0};
+
+  memset(merge, 0, sizeof(*merge));
+  gp_lock_take(&chunks->lock);
+  bool has_room = map_workspace(merge, &work, 0, count_records(chunks), header->used);
+  if (has_room) {
+    begin(chunks, merge);
+    (void)list_chunks(chunks, &work);
+  }
+  gp_lock_release(&chunks->lock);
+  if (!has_room)
+    return false;
+  merge->records = gp_chunks_records(chunks, 0);
+  for (size_t i = 0; i < work.chunk_count; i++) {
+    size_t first = (size_t)work.chunks[i].index * header->chunk_events;
+    size_t count = drop_lost(merge, first, work.chunks[i].count);
+    add_piece(chunks, work.chunks[i].index, first, count, &work);
+    merge->count += count;
+  }
   make_runs(merge, &work);
   merge_runs(merge, &work);
   return true;

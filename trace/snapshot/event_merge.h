@@ -1,4 +1,4 @@
-/* A copy of the recorded events of one moment, in order of time, for the snapshot writer. */
+/* The recorded events of one moment in order of time, for the snapshot writer. */
 #ifndef GP_TRACE_SNAPSHOT_EVENT_MERGE_H
 #define GP_TRACE_SNAPSHOT_EVENT_MERGE_H
 
@@ -30,5 +30,12 @@ typedef struct gp_event_merge {
 bool gp_event_merge_take(
     gp_chunks_t *chunks, const uint64_t until_ns[GP_MAX_DEVICES], gp_event_merge_t *ret_merge);
 void gp_event_merge_fini(gp_event_merge_t *merge);
+
+/*
+ * The same of all events of chunks that nobody records in, such as a copy of them: the records stay where
+ * they are, sorted within each chunk, and have to outlive the merge. False: no memory; call
+ * gp_event_merge_fini in both cases.
+ */
+bool gp_event_merge_in_place(gp_chunks_t *chunks, gp_event_merge_t *ret_merge);
 
 #endif

@@ -126,7 +126,6 @@ static bool enlist(gp_chunks_t *chunks)
 
 bool gp_record_read_events(gp_record_t *record)
 {
-  uint64_t until_ns[GP_MAX_DEVICES];
   char *section = record->sections[GP_SECTION_EVENTS];
 
   if (!check_layout(record))
@@ -139,7 +138,5 @@ bool gp_record_read_events(gp_record_t *record)
   header->newest = GP_CHUNK_NONE;
   header->chunk_count = header->used;
   clean(record);
-  for (int i = 0; i < GP_MAX_DEVICES; i++)
-    until_ns[i] = UINT64_MAX;
-  return enlist(&record->chunks) && gp_event_merge_take(&record->chunks, until_ns, &record->events);
+  return enlist(&record->chunks) && gp_event_merge_in_place(&record->chunks, &record->events);
 }
