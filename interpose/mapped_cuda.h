@@ -1,5 +1,5 @@
 /*
- * The functions of the driver's table (pool/driver.h) for mapped memory. Uses: routes/real.h.
+ * The functions of the driver's table (pool/driver.h) for mapped memory.
  */
 #ifndef GP_INTERPOSE_MAPPED_CUDA_H
 #define GP_INTERPOSE_MAPPED_CUDA_H

@@ -1,6 +1,7 @@
 #include "pool/await_release.h"
 
 #include "pool/driver_calls.h"
+#include "pool/engine_record.h"
 
 #define PAUSE_NS UINT64_C(100000)
 

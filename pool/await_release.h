@@ -1,9 +1,9 @@
 /* Waiting, by polling, until another thread has given memory back: that thread's call of the driver's free
- * may wait for the device. Uses: state.h, driver_calls.h. */
+ * may wait for the device. */
 #ifndef GP_POOL_AWAIT_RELEASE_H
 #define GP_POOL_AWAIT_RELEASE_H
 
-#include "pool/state.h"
+#include "pool/records.h"
 
 /*
  * Polls until a release in flight on the device has finished. False: none is in flight, room->later_ns

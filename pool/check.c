@@ -1,6 +1,6 @@
 /*
- * Recomputes what state.h promises and compares. Every mismatch is printed, so that a failing test says what
- * broke.
+ * Recomputes what the records promise and compares. Every mismatch is printed, so that a failing test says
+ * what broke.
  */
 #include "pool/fill.h"
 #include "pool/forwarded/forwarded_counts.h"

@@ -1,11 +1,10 @@
 /*
  * Contexts of the driver: met, found, and lost with all their memory. The public functions are in engine.h.
- * Uses: mode.h, limit.h, events.h, space/, reuse/, forwarded/forwarded_counts.h.
  */
 #ifndef GP_POOL_CONTEXTS_H
 #define GP_POOL_CONTEXTS_H
 
-#include "pool/state.h"
+#include "pool/records.h"
 
 void gp_context_init(gp_context_t *context, const gp_driver_context_t *driver_context, gp_device_t *device);
 

@@ -1,5 +1,6 @@
 #include "pool/cut_memory.h"
 
+#include "pool/engine_record.h"
 #include "pool/space/segment.h"
 
 gp_block_t *gp_cut_find_and_lock(gp_engine_t *engine, uint64_t address)

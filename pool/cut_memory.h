@@ -2,7 +2,7 @@
 #ifndef GP_POOL_CUT_MEMORY_H
 #define GP_POOL_CUT_MEMORY_H
 
-#include "pool/state.h"
+#include "pool/records.h"
 
 /* The block of cut memory that contains address, idle blocks included, with its device's lock held. NULL,
  * with no lock held: there is none. */

@@ -6,13 +6,11 @@
  * A thread can be cancelled in the calls that the program asked for: alloc, alloc_ordered and the free of
  * its own block. Their callers clean up what a cancelled call leaves behind. In all other calls it cannot
  * be cancelled: the program did not make them, or they make another context current meanwhile.
- *
- * Uses: state.h, events.h, mode.h.
  */
 #ifndef GP_POOL_DRIVER_CALLS_H
 #define GP_POOL_DRIVER_CALLS_H
 
-#include "pool/state.h"
+#include "pool/records.h"
 
 int gp_driver_alloc(
     gp_engine_t *engine, const gp_driver_context_t *context, uint64_t bytes, uint64_t *ret_address);

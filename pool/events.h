@@ -1,10 +1,10 @@
 /*
- * What the engine tells the observer. Uses: state.h.
+ * What the engine tells the observer.
  */
 #ifndef GP_POOL_EVENTS_H
 #define GP_POOL_EVENTS_H
 
-#include "pool/state.h"
+#include "pool/engine_record.h"
 
 /* Called before an event whose origin counts. The caller holds no lock. */
 static inline void gp_find_origin(gp_engine_t *engine, gp_occasion_t occasion, uint64_t size)

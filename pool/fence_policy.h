@@ -2,8 +2,7 @@
  * When the pool records and queries fences, so that it knows what the device has finished before memory is
  * short. test/bench/bench_fences.c measures what that saves and costs; doc/reuse.md has the figures.
  *
- * Any thread; the caller holds no lock unless a comment says otherwise. Bytes. Uses: reclaim.h, limit.h,
- * reuse/fences.h, reuse/known_streams.h.
+ * Any thread; the caller holds no lock unless a comment says otherwise. Bytes.
  */
 #ifndef GP_POOL_FENCE_POLICY_H
 #define GP_POOL_FENCE_POLICY_H

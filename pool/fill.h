@@ -2,12 +2,12 @@
  * GPUPOOL_FILL: fills memory before the program gets it, so that it holds the same in each run (zero), or a
  * value that no computation mistakes for a result (poison). doc/fill.md has the argument.
  *
- * Any thread; the caller holds no lock. Uses: state.h, driver_calls.h, mode.h.
+ * Any thread; the caller holds no lock.
  */
 #ifndef GP_POOL_FILL_H
 #define GP_POOL_FILL_H
 
-#include "pool/state.h"
+#include "pool/records.h"
 
 /* All bits set: not a number in every floating-point format from FP8 to FP64, -1 in integers, and an
  * invalid address on every device. */

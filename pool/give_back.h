@@ -4,13 +4,12 @@
  * only in the program's frees and synchronizations, which natively wait for the context in the same way,
  * and only if no context had work a moment ago. Otherwise it does so later. doc/waits.md has the argument.
  *
- * Any thread; the caller holds no lock. The functions return bytes. Uses: release.h,
- * reclaim.h, space/surplus.h.
+ * Any thread; the caller holds no lock. The functions return bytes.
  */
 #ifndef GP_POOL_GIVE_BACK_H
 #define GP_POOL_GIVE_BACK_H
 
-#include "pool/state.h"
+#include "pool/records.h"
 
 /* There is idle memory that such a call could give back for the context: its own, or stream-ordered memory
  * of its device. The caller holds the device's lock. */

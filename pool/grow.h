@@ -1,11 +1,10 @@
 /*
- * Type segment at a miss: the pool grows by a segment, from which the request is cut. Uses: limit.h,
- * driver_calls.h, space/.
+ * Type segment at a miss: the pool grows by a segment, from which the request is cut.
  */
 #ifndef GP_POOL_GROW_H
 #define GP_POOL_GROW_H
 
-#include "pool/state.h"
+#include "pool/records.h"
 
 /* A request that the pool grows for. */
 typedef struct gp_need {

@@ -1,5 +1,5 @@
 /* Type vmm at a miss: maps memory at the request's place; the memory is new, or moves there from where
- * nothing uses it. Uses: grow.h, map_range.h, map_steps.h, space/. */
+ * nothing uses it. */
 #ifndef GP_POOL_GROW_MAPPED_H
 #define GP_POOL_GROW_MAPPED_H
 

@@ -2,14 +2,13 @@
  * Memory limits, per device, and the memory figures that the program reads. The pool counts bytes before it
  * asks the driver, so that the limit is never exceeded, not even for a moment.
  *
- * The caller of these holds no lock unless a comment says otherwise. Sizes in bytes. Uses: driver_calls.h,
- * events.h, mode.h, space/account.h, space/segment.h.
+ * The caller of these holds no lock unless a comment says otherwise. Sizes in bytes.
  */
 #ifndef GP_POOL_LIMIT_H
 #define GP_POOL_LIMIT_H
 
 #include "pool/space/account.h"
-#include "pool/state.h"
+#include "pool/records.h"
 
 /*
  * Before the driver is asked for bytes: counts the most that the device may give for them

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "pool/driver_calls.h"
+#include "pool/engine_record.h"
 #include "pool/limit.h"
 #include "pool/space/block_slab.h"
 #include "pool/space/chunks.h"

@@ -1,10 +1,10 @@
 /*
- * The addresses that a context has for mapped memory, type vmm. Uses: driver_calls.h, space/.
+ * The addresses that a context has for mapped memory, type vmm.
  */
 #ifndef GP_POOL_MAP_RANGE_H
 #define GP_POOL_MAP_RANGE_H
 
-#include "pool/state.h"
+#include "pool/records.h"
 
 /*
  * The context has a range. The first call reserves one and tries whether memory can be mapped there. False:

@@ -1,6 +1,7 @@
 #include "pool/map_steps.h"
 
 #include "pool/driver_calls.h"
+#include "pool/engine_record.h"
 
 /* New memory of all steps comes first: if the driver refuses it, nothing has moved. */
 static int create(gp_engine_t *engine, gp_context_t *context, gp_map_step_t *steps, size_t count)

@@ -1,8 +1,8 @@
-/* The driver calls that move memory to its mapping, and back if one of them fails. Uses: driver_calls.h. */
+/* The driver calls that move memory to its mapping, and back if one of them fails. */
 #ifndef GP_POOL_MAP_STEPS_H
 #define GP_POOL_MAP_STEPS_H
 
-#include "pool/state.h"
+#include "pool/records.h"
 
 typedef enum gp_map_done {
   GP_MAP_NOTHING,

@@ -1,12 +1,11 @@
 /*
  * What the engine does with requests, and by which rule it uses freed memory again. These are
- * two state machines; each is one atomic variable that one function of mode.c changes. Uses:
- * state.h, events.h, reuse/stamps.h.
+ * two state machines; each is one atomic variable that one function of mode.c changes.
  */
 #ifndef GP_POOL_MODE_H
 #define GP_POOL_MODE_H
 
-#include "pool/state.h"
+#include "pool/engine_record.h"
 
 /* In order of precedence: the last one that applies decides. */
 typedef enum gp_service {

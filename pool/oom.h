@@ -1,9 +1,9 @@
 /* Out of memory: what the pool does before the program gets the error, and the report. Sizes in bytes; the
- * caller holds no lock. Uses: reclaim.h, release.h, limit.h, driver_calls.h, mode.h, events.h, space/. */
+ * caller holds no lock. */
 #ifndef GP_POOL_OOM_H
 #define GP_POOL_OOM_H
 
-#include "pool/state.h"
+#include "pool/records.h"
 
 /* Takes the next step that may have made room for `bytes`, after which the caller tries again;
  * false: no step is left. */

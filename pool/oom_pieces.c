@@ -1,5 +1,6 @@
 #include "pool/oom_pieces.h"
 
+#include "pool/engine_record.h"
 #include "pool/space/chunks.h"
 
 /* A segment during a walk of its blocks by address. */

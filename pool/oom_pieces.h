@@ -1,8 +1,8 @@
-/* When memory has run out: how much of the idle memory is in pieces. Uses: state.h. */
+/* When memory has run out: how much of the idle memory is in pieces. */
 #ifndef GP_POOL_OOM_PIECES_H
 #define GP_POOL_OOM_PIECES_H
 
-#include "pool/state.h"
+#include "pool/records.h"
 
 /* Fills in_pieces, quiet_in_pieces and quiet_largest of the report, which stay 0 where no memory is cut.
  * The caller holds the device's lock. */

@@ -1,12 +1,12 @@
 /*
  * Reports the highest use of a device while that memory is still held. Allocations note a new peak; the
  * next free, by any thread, tells the observer before it frees. While a program only allocates, there is no
- * report. Uses: state.h. See gp_engine_watch_use.
+ * report. See gp_engine_watch_use.
  */
 #ifndef GP_POOL_PEAK_H
 #define GP_POOL_PEAK_H
 
-#include "pool/state.h"
+#include "pool/engine_record.h"
 
 void gp_peak_is_higher(gp_engine_t *engine, gp_device_t *device);
 

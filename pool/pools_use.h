@@ -4,15 +4,15 @@
  * before that stream has reached the free. Where they find no memory, they may wait for the device, so
  * the pool has to know this before it asks.
  *
- * Sizes in bytes. The caller holds the device's lock. Uses: space/size_classes.h.
+ * Sizes in bytes. The caller holds the device's lock.
  */
 #ifndef GP_POOL_POOLS_USE_H
 #define GP_POOL_POOLS_USE_H
 
 #include "pool/space/size_classes.h"
 
-/* Invariants: taken counts the pages of async_live (state.h), thus is no less than async_live. pending may
- * be in use by the device until pending_epoch is covered (reuse/stamps.h). */
+/* Invariants: taken counts the pages of async_live (device_record.h), thus is no less than async_live.
+ * pending may be in use by the device until pending_epoch is covered (reuse/stamps.h). */
 typedef struct gp_pools_use {
   uint64_t taken;
   uint64_t idle;    /* idle in the pools when the driver last told; GP_POOLS_UNTOLD: not known */

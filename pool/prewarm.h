@@ -1,11 +1,11 @@
 /*
  * GPUPOOL_PREWARM: memory that the pool takes from the driver when the program first asks for memory of a
- * device. Uses: grow.h, grow_mapped.h.
+ * device.
  */
 #ifndef GP_POOL_PREWARM_H
 #define GP_POOL_PREWARM_H
 
-#include "pool/state.h"
+#include "pool/device_record.h"
 
 /* To be called before any allocation. */
 void gp_prewarm_init(gp_engine_t *engine, const gp_options_t *options);

@@ -1,12 +1,10 @@
 /*
  * Makes idle what the device has finished. The caller holds no lock unless a comment says otherwise.
- *
- * Uses: reuse/, contexts.h, driver_calls.h, mode.h.
  */
 #ifndef GP_POOL_RECLAIM_H
 #define GP_POOL_RECLAIM_H
 
-#include "pool/state.h"
+#include "pool/records.h"
 
 /* Makes blocks idle whose free every context has completed. */
 void gp_reclaim(gp_engine_t *engine);

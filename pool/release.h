@@ -1,11 +1,11 @@
 /*
  * Gives memory back to the driver. The functions that give back return bytes; the caller holds no lock
- * unless a comment says otherwise. Uses: driver_calls.h, limit.h, mode.h, events.h, reuse/stamps.h, space/.
+ * unless a comment says otherwise.
  */
 #ifndef GP_POOL_RELEASE_H
 #define GP_POOL_RELEASE_H
 
-#include "pool/state.h"
+#include "pool/records.h"
 
 /* Takes a LIVE, RETAINED, DEFERRED or IDLE block out of the map and its lists. The caller holds the device's
  * lock. */

@@ -8,13 +8,11 @@
  * need the calling thread to go on: for such work it waits engine->patience_ns. A vain wait is not
  * repeated before the context that held it up has completed something, or, on a driver without fences,
  * before a stream that had work has none.
- *
- * Uses: reclaim.h, reuse/fences.h, reuse/known_streams.h, driver_calls.h, mode.h.
  */
 #ifndef GP_POOL_WAIT_H
 #define GP_POOL_WAIT_H
 
-#include "pool/state.h"
+#include "pool/records.h"
 
 #define GP_WAIT_BEFORE_NS UINT64_C(60000000000)
 #define GP_WAIT_MISS_NS   UINT64_C(10000000)

@@ -5,7 +5,8 @@ A module is a .c file with its .h (either alone, too), an assembly file with wha
 a symbol that one object needs and another one defines, as nm says. Refused are
 - a circle of more than MOST_IN_CIRCLE modules;
 - an arrow from a room to one that scripts/arrows.txt does not let it use;
-- a source file that is in no room of scripts/arrows.txt.
+- a source file that is in no room of scripts/arrows.txt;
+- a header that more than MOST_INCLUDERS files include, which scripts/arrows.txt does not call vocabulary.
 """
 
 import collections
@@ -18,6 +19,7 @@ import sys
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 AREAS = ("pool", "trace", "interpose", "tools")
 MOST_IN_CIRCLE = 3
+MOST_INCLUDERS = 25
 # The library defines them, but a caller means the C library's
 INTERPOSED = {"dlsym", "dlvsym"}
 OF_THE_C_LIBRARY = "interpose/libc/"
@@ -38,8 +40,8 @@ def sources():
     return sorted(found)
 
 
-def include_arrows(files):
-    """(module, module, what): an include of one file by another. What a .def file includes counts for itself."""
+def includes_of(files):
+    """(file, file): an include of one file by another"""
     known = set(files)
     for path in files:
         with open(os.path.join(ROOT, path), encoding="utf-8") as file:
@@ -47,7 +49,13 @@ def include_arrows(files):
                 beside = os.path.normpath(os.path.join(os.path.dirname(path), included))
                 target = included if included in known else beside
                 if target in known:
-                    yield module_of(path), module_of(target), "includes " + target
+                    yield path, target
+
+
+def include_arrows(includes):
+    """(module, module, what). What a .def file includes counts for itself."""
+    for path, target in includes:
+        yield module_of(path), module_of(target), "includes " + target
 
 
 def objects(build):
@@ -105,13 +113,17 @@ def circles(arrows):
 
 
 def order():
-    """Of scripts/arrows.txt: the room of each folder or module, and what each room may use, all that these use included."""
-    rooms, uses = {}, {}
+    """Of scripts/arrows.txt: the room of each folder or module, what each room may use, all that these use included, and the
+    vocabulary."""
+    rooms, uses, vocabulary = {}, {}, []
     with open(os.path.join(ROOT, "scripts", "arrows.txt"), encoding="utf-8") as file:
         for line in file:
             line = line.split("#")[0].strip()
             if line:
                 members, _, names = line.partition(":")
+                if members == "vocabulary":
+                    vocabulary = names.split()
+                    continue
                 room = members.split()[0]
                 uses[room] = {room}
                 for name in names.split():
@@ -119,11 +131,18 @@ def order():
                         sys.exit("arrows.txt: %s uses %s, which no line above it names" % (room, name))
                     uses[room] |= uses[rooms[name]]
                 rooms.update((member, room) for member in members.split())
-    for name in rooms:
+    for name in list(rooms) + vocabulary:
         if not os.path.isdir(os.path.join(ROOT, name)) and not any(os.path.exists(os.path.join(ROOT, name + end))
                                                                    for end in ("", ".c", ".h")):
             sys.exit("arrows.txt: there is no %s" % name)
-    return rooms, uses
+    return rooms, uses, vocabulary
+
+
+def crowds(includes, vocabulary):
+    """Headers that too many files include. includes: (file, header)"""
+    count = collections.Counter(header for _, header in set(includes))
+    return ["%s is included by %d files, more than %d: split it, or call it vocabulary" % (header, number, MOST_INCLUDERS)
+            for header, number in sorted(count.items()) if number > MOST_INCLUDERS and module_of(header) not in vocabulary]
 
 
 def collect(found):
@@ -166,14 +185,20 @@ def check_itself():
     ring = ["low/a", "low/b", "low/c", "low/d"]
     assert refused(*zip(ring, ring[1:] + ring[:1]))[0] == "a circle of 4 modules:"
 
+    many = [("low/%d.c" % i, "low/b.h") for i in range(MOST_INCLUDERS + 1)]
+    assert crowds(many[1:] + many[1:], []) == crowds(many, ["low/b"]) == []
+    assert crowds(many, ["low/c"])[0].startswith("low/b.h is included by 26 files, more than 25")
+
 
 def main(build):
     check_itself()
     files = sources()
-    rooms, uses = order()
+    rooms, uses, vocabulary = order()
+    includes = list(includes_of(files))
     own = [(module_of(path), module_of(path), "") for path in files]
-    arrows = collect(own + list(include_arrows(files)) + list(symbol_arrows(build)))
+    arrows = collect(own + list(include_arrows(includes)) + list(symbol_arrows(build)))
     problems = problems_of(arrows, rooms, uses)
+    problems += crowds([pair for pair in includes if pair[1].endswith(".h")], vocabulary)
     print("\n".join(problems))
     print("%d modules, %d arrows, %d problems" % (len(arrows), sum(map(len, arrows.values())), len(problems)))
     return 1 if problems else 0

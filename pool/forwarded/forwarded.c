@@ -1,6 +1,6 @@
 /*
  * Device memory that is not pooled (managed, pitch, stream-ordered, arrays, mapped, of graphs, during a
- * capture): its way through limit, driver and record. Uses: contexts.h, forwarded_counts.h, limit.h, oom.h.
+ * capture): its way through limit, driver and record.
  */
 #include "pool/forwarded/forwarded.h"
 

@@ -1,10 +1,10 @@
-/* Adds memory that is not pooled to the sums and records, and removes it from both.
- * Uses: state.h, events.h. */
+/* Adds memory that is not pooled to the sums and records, and removes it from both. */
 #ifndef GP_POOL_FORWARDED_FORWARDED_COUNTS_H
 #define GP_POOL_FORWARDED_FORWARDED_COUNTS_H
 
+#include "pool/forwarded/forwarded_table.h"
 #include "pool/space/account.h"
-#include "pool/state.h"
+#include "pool/records.h"
 
 /* The memory is in one of the driver's own pools. The driver can tell what these hold
  * beyond the memory in use. */

@@ -1,5 +1,5 @@
 /* The records of memory that is not pooled: a map for each space finds them by the driver's name for the
- * allocation. Any thread; the table has a lock of its own. Uses: space/address_map.h, space/releases.h. */
+ * allocation. Any thread; the table has a lock of its own. */
 #ifndef GP_POOL_FORWARDED_FORWARDED_TABLE_H
 #define GP_POOL_FORWARDED_FORWARDED_TABLE_H
 

@@ -2,7 +2,7 @@
  * Turns completed epochs into reusable memory: raises `covered` (stamps.h) to what every context has
  * completed. That touches no block: drain.h moves the blocks later.
  *
- * Any thread; the caller holds no lock. Uses: single.h, stamps.h, mode.h.
+ * Any thread; the caller holds no lock.
  */
 #ifndef GP_POOL_REUSE_ADVANCE_H
 #define GP_POOL_REUSE_ADVANCE_H

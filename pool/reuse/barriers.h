@@ -10,7 +10,7 @@
  *
  * The library submits no such operation itself, because later work in blocking streams would wait for it.
  *
- * Any thread; the caller holds no lock. Uses: known_record.h, stamps.h, driver_calls.h, mode.h.
+ * Any thread; the caller holds no lock.
  */
 #ifndef GP_POOL_REUSE_BARRIERS_H
 #define GP_POOL_REUSE_BARRIERS_H

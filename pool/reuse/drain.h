@@ -3,7 +3,7 @@
  * that a synchronization costs nothing per block and no caller pays for many. Where the exact state counts,
  * all move: at a miss, for a question about free memory, a trim, a snapshot.
  *
- * Any thread. Uses: stamps.h, space/block.h.
+ * Any thread.
  */
 #ifndef GP_POOL_REUSE_DRAIN_H
 #define GP_POOL_REUSE_DRAIN_H

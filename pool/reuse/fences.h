@@ -1,12 +1,11 @@
 /*
  * Facts about whole contexts: synchronizations of the program, fences, and waits of the host. Any thread; the
- * caller holds no lock unless a comment says otherwise. Uses: stamps.h, barriers.h, driver_calls.h,
- * mode.h.
+ * caller holds no lock unless a comment says otherwise.
  */
 #ifndef GP_POOL_REUSE_FENCES_H
 #define GP_POOL_REUSE_FENCES_H
 
-#include "pool/state.h"
+#include "pool/records.h"
 
 #define GP_LAGGING_MAX 64
 

@@ -20,8 +20,7 @@
  *   stream each of the two calls leaves an event: the program may thereby order other work, in streams
  *   that the library does not see.
  *
- * Any thread; the caller holds no lock unless a comment says otherwise. Uses: state.h, mode.h,
- * driver_calls.h, submitters.h, barriers.h, space/ordered_blocks.h, space/bound_parts.h.
+ * Any thread; the caller holds no lock unless a comment says otherwise.
  */
 #ifndef GP_POOL_REUSE_IDENTITIES_H
 #define GP_POOL_REUSE_IDENTITIES_H

@@ -17,7 +17,8 @@
 #ifndef GP_POOL_REUSE_KNOWN_RECORD_H
 #define GP_POOL_REUSE_KNOWN_RECORD_H
 
-#include "pool/state.h"
+#include "pool/records.h"
+#include "pool/util/list.h"
 
 /* Handles that stand for a context's default stream, as CUDA has them; other streams have greater ones. */
 #define GP_STREAM_DEFAULT          0

@@ -6,12 +6,12 @@
  * that the library knows of.
  *
  * Any thread; the caller holds no lock unless a comment says otherwise. On a driver with such a fence these
- * functions keep nothing and ask nothing. Uses: state.h, driver_calls.h, mode.h.
+ * functions keep nothing and ask nothing.
  */
 #ifndef GP_POOL_REUSE_KNOWN_STREAMS_H
 #define GP_POOL_REUSE_KNOWN_STREAMS_H
 
-#include "pool/state.h"
+#include "pool/records.h"
 
 /*
  * The program created the stream; handle is the driver's. is_blocking: the default stream and it wait for

@@ -10,7 +10,7 @@
  *
  * Any thread may call these, holding no lock of the pool unless a comment says otherwise, and in no call
  * that gp_engine_enter announced. They call the driver only while there is unordered work. A capture begins
- * only after gp_single_end. Uses: fences.h, driver_calls.h, mode.h.
+ * only after gp_single_end.
  */
 #ifndef GP_POOL_REUSE_SINGLE_H
 #define GP_POOL_REUSE_SINGLE_H

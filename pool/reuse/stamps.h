@@ -21,8 +21,6 @@
  * whose stamp is covered is ready, although it may still be queued (drain.h). A new context has
  * completed nothing, but does not lower `covered`: the library knows the context before it can
  * submit work (doc/reuse.md).
- *
- * Uses: state.h, space/ordered_blocks.h, space/bound_parts.h, space/block_life.h.
  */
 #ifndef GP_POOL_REUSE_STAMPS_H
 #define GP_POOL_REUSE_STAMPS_H
@@ -30,7 +28,7 @@
 #include "pool/space/block_life.h"
 #include "pool/space/bound_parts.h"
 #include "pool/space/ordered_blocks.h"
-#include "pool/state.h"
+#include "pool/engine_record.h"
 
 /* Begins a new epoch and returns the one before: all frees so far are in it or in older ones. */
 static inline uint64_t gp_epoch_begin(gp_engine_t *engine)

@@ -12,13 +12,13 @@
  * In a blocking stream only an operation of the stream lies behind a free: natively the free itself is one,
  * and comes behind the legacy default stream's work (identities.h). gp_identity_point takes care of that.
  *
- * Any thread. Uses: state.h, mode.h, stamps.h, space/block_life.h, space/ordered_blocks.h.
+ * Any thread.
  */
 #ifndef GP_POOL_REUSE_STREAM_POINTS_H
 #define GP_POOL_REUSE_STREAM_POINTS_H
 
 #include "pool/mode.h"
-#include "pool/state.h"
+#include "pool/engine_record.h"
 
 /*
  * The program uses memory in the order of streams: only then points are worth their price. want: to be

@@ -1,5 +1,7 @@
 #include "pool/space/account.h"
 
+#include "pool/engine_record.h"
+
 /* The driver's pools of stream-ordered memory grow in pieces of this size, whatever the request. */
 #define POOLS_PIECE (32 * GP_MIB)
 

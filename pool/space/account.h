@@ -8,12 +8,12 @@
  * the measurements (G8, G17).
  *
  * The caller holds the device's lock, unless a comment says otherwise. Sizes in bytes, as asked of
- * the driver. Uses: state.h.
+ * the driver.
  */
 #ifndef GP_POOL_SPACE_ACCOUNT_H
 #define GP_POOL_SPACE_ACCOUNT_H
 
-#include "pool/state.h"
+#include "pool/device_record.h"
 
 /* Where memory comes from. */
 typedef enum gp_supply {

@@ -1,12 +1,14 @@
 /*
  * The transitions of one block; block_life.h has those of each allocation and free. Each moves the block
  * between lists, adjusts the statistics and tells the observer, so that these three always agree. The
- * caller holds the device's lock. Uses: state.h, events.h, peak.h, space/.
+ * caller holds the device's lock.
  */
 #ifndef GP_POOL_SPACE_BLOCK_H
 #define GP_POOL_SPACE_BLOCK_H
 
-#include "pool/state.h"
+#include "pool/records.h"
+#include "pool/space/bins.h"
+#include "pool/space/size_classes.h"
 
 /* Makes the block one of a class, to be a driver allocation by itself. Its bin then has room for it when it
  * becomes idle. unprepare undoes this. False: the host is out of memory. */

@@ -1,5 +1,7 @@
 #include "pool/space/block_slab.h"
 
+#include "pool/engine_record.h"
+
 #include <stdlib.h>
 
 #define SLAB_RECORDS 256

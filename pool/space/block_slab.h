@@ -1,12 +1,12 @@
 /*
  * Block records: taken from slabs, recycled, and given back to the host only when the engine ends, so
  * that a free that races with the end of its block never reads freed memory. Any thread; the device's
- * lock may be held. Uses: state.h.
+ * lock may be held.
  */
 #ifndef GP_POOL_SPACE_BLOCK_SLAB_H
 #define GP_POOL_SPACE_BLOCK_SLAB_H
 
-#include "pool/state.h"
+#include "pool/records.h"
 
 void gp_block_slab_init(gp_engine_t *engine);
 void gp_block_slab_fini(gp_engine_t *engine);

@@ -3,12 +3,12 @@
  * them at once (reuse/identities.h says when), other requests once facts show that the device is done. So the
  * parts of one stream are cut and joined as idle memory is, but apart from it. The owner's use ends with the
  * free: for the statistics and the observer the memory is idle, although it cannot go back yet. Sizes in
- * bytes. The caller holds the device's lock. Uses: state.h, segment.h, cut_bins.h.
+ * bytes. The caller holds the device's lock.
  */
 #ifndef GP_POOL_SPACE_BOUND_PARTS_H
 #define GP_POOL_SPACE_BOUND_PARTS_H
 
-#include "pool/state.h"
+#include "pool/records.h"
 
 /*
  * Binds a DEFERRED part of an open segment to the stream in whose order the program has just freed it, and

@@ -1,5 +1,7 @@
 #include "pool/space/budget.h"
 
+#include "pool/engine_record.h"
+
 uint64_t gp_budget_bytes(const gp_engine_t *engine, const gp_device_t *device)
 {
   uint64_t slack = gp_amount_resolve(&engine->slack, device->highest_whole);

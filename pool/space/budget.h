@@ -12,12 +12,11 @@
  * - Parts of segments and of mapped memory: segment_policy.h and mapped_policy.h.
  *
  * Memory that was obtained ahead of need counts as used. Sizes in bytes. The caller holds the device's lock.
- * Uses: state.h.
  */
 #ifndef GP_POOL_SPACE_BUDGET_H
 #define GP_POOL_SPACE_BUDGET_H
 
-#include "pool/state.h"
+#include "pool/device_record.h"
 
 /* A request may take an idle block of that many times its size. */
 #define GP_BORROW_TIMES 2

@@ -1,5 +1,7 @@
 #include "pool/space/chunks.h"
 
+#include "pool/device_record.h"
+
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,11 +1,11 @@
 /*
- * The table of a range's physical memory (state.h, gp_range_t). Sizes in bytes. The caller holds the device's
- * lock. Uses: state.h.
+ * The table of a range's physical memory (segment_record.h, gp_range_t). Sizes in bytes. The caller holds the
+ * device's lock.
  */
 #ifndef GP_POOL_SPACE_CHUNKS_H
 #define GP_POOL_SPACE_CHUNKS_H
 
-#include "pool/state.h"
+#include "pool/space/segment_record.h"
 
 /* Chunks begin and end at multiples of this: the largest granularity of drivers' mappings. */
 #define GP_CHUNK_STEP (2 * GP_MIB)

@@ -1,9 +1,9 @@
 /* A context's range of mapped memory, type vmm: its blocks while memory is mapped, moved and unmapped.
- * Sizes in bytes. The caller holds the device's lock. Uses: segment.h, chunks.h, events.h. */
+ * Sizes in bytes. The caller holds the device's lock. */
 #ifndef GP_POOL_SPACE_MAPPED_H
 #define GP_POOL_SPACE_MAPPED_H
 
-#include "pool/state.h"
+#include "pool/space/segment_record.h"
 
 /* The context has reserved the addresses of the range's segment, whose address, size and context are set:
  * `block` is all of it. */

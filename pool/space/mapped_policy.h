@@ -1,12 +1,12 @@
 /*
  * Type vmm: the size of new chunks, and the place of a request. doc/memory-types.md has the figures
  * behind the constants. Sizes in bytes. The caller holds the device's lock unless a comment says
- * otherwise. Uses: segment.h, chunks.h, budget.h.
+ * otherwise.
  */
 #ifndef GP_POOL_SPACE_MAPPED_POLICY_H
 #define GP_POOL_SPACE_MAPPED_POLICY_H
 
-#include "pool/state.h"
+#include "pool/records.h"
 
 /* Bytes by which the pool grows at once, if the context then holds `held` (gp_segment_held): a power of two,
  * of GP_CHUNK_STEP at least. Takes no lock. */

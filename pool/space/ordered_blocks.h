@@ -1,12 +1,13 @@
 /*
  * Blocks that were freed in the order of a stream and wait in their context's queue for facts. Filed by the
  * identity of the stream, which may use them earlier (reuse/identities.h says when); parts of segments are
- * apart (bound_parts.h). The caller holds the device's lock. Uses: state.h, bins.h, block.h.
+ * apart (bound_parts.h). The caller holds the device's lock.
  */
 #ifndef GP_POOL_SPACE_ORDERED_BLOCKS_H
 #define GP_POOL_SPACE_ORDERED_BLOCKS_H
 
-#include "pool/state.h"
+#include "pool/records.h"
+#include "pool/space/size_classes.h"
 
 /*
  * Files a DEFERRED block of the stream's device with the stream in which it was freed. may_serve: later

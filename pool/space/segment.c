@@ -1,5 +1,6 @@
 #include "pool/space/segment.h"
 
+#include "pool/engine_record.h"
 #include "pool/space/block_slab.h"
 #include "pool/space/chunks.h"
 

@@ -1,12 +1,12 @@
 /*
  * Segments, driver allocations that are cut into blocks: splitting blocks, joining neighbours, and their
- * idle memory. Sizes in bytes, multiples of GP_CUT_GRANULE. The caller holds the device's lock. Uses:
- * state.h, cut_bins.h, block_slab.h, chunks.h.
+ * idle memory. Sizes in bytes, multiples of GP_CUT_GRANULE. The caller holds the device's lock.
  */
 #ifndef GP_POOL_SPACE_SEGMENT_H
 #define GP_POOL_SPACE_SEGMENT_H
 
-#include "pool/state.h"
+#include "pool/space/block_record.h"
+#include "pool/space/segment_record.h"
 
 /* The block is all of its segment. */
 static inline bool gp_segment_is_whole(const gp_block_t *block)

@@ -1,4 +1,5 @@
-/* Checks what state.h and cut_bins.h promise about segments, for gp_engine_check. */
+/* Checks what segment_record.h and cut_bins.h promise about segments, for gp_engine_check. */
+#include "pool/device_record.h"
 #include "pool/space/segment.h"
 
 static bool check_idle(const gp_block_t *block)

@@ -1,12 +1,12 @@
 /*
  * Type segment: the size of new segments, and when a free segment is one too many. doc/memory-types.md has
  * the figures behind the constants. Sizes in bytes. The caller holds the device's lock unless a comment
- * says otherwise. Uses: segment.h, budget.h.
+ * says otherwise.
  */
 #ifndef GP_POOL_SPACE_SEGMENT_POLICY_H
 #define GP_POOL_SPACE_SEGMENT_POLICY_H
 
-#include "pool/state.h"
+#include "pool/records.h"
 
 /* Segment sizes are multiples of this, unless a limit leaves less. */
 #define GP_SEGMENT_STEP (2 * GP_MIB)

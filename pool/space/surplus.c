@@ -1,5 +1,6 @@
 #include "pool/space/surplus.h"
 
+#include "pool/engine_record.h"
 #include "pool/space/account.h"
 #include "pool/space/block.h"
 #include "pool/space/budget.h"

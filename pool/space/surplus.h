@@ -2,12 +2,12 @@
  * Idle memory that the pool should not keep: more than GPUPOOL_MAX_CACHED, above a limit that was lowered,
  * beyond the budget (budget.h) or what use has needed of segments (segment_policy.h), wanted back (by the
  * device for GPUPOOL_RESERVE, by a user's request), or unused for GPUPOOL_IDLE_RELEASE.
- * The caller holds the device's lock. Uses: state.h.
+ * The caller holds the device's lock.
  */
 #ifndef GP_POOL_SPACE_SURPLUS_H
 #define GP_POOL_SPACE_SURPLUS_H
 
-#include "pool/state.h"
+#include "pool/device_record.h"
 
 /* The device has surplus. of_idle: to be called if some idle memory could go back. */
 bool gp_surplus_is_due_of_idle(const gp_engine_t *engine, gp_device_t *device, uint64_t now_ns);

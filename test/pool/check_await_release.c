@@ -7,6 +7,7 @@
 #include <sched.h>
 #include <stdatomic.h>
 
+#include "pool/engine_record.h"
 #include "pool/wait.h"
 #include "test/pool/check_main.h"
 #include "test/pool/wait_fixture.h"

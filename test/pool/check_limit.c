@@ -1,7 +1,7 @@
 /*
  * Limits, what goes back to the driver when, and running out of memory, over the fake driver.
  */
-#include "pool/state.h"
+#include "pool/engine_record.h"
 #include "test/pool/check_main.h"
 #include "test/pool/engine_fixture.h"
 

@@ -5,7 +5,7 @@
 #include <sched.h>
 #include <stdatomic.h>
 
-#include "pool/state.h"
+#include "pool/engine_record.h"
 #include "test/pool/check_main.h"
 #include "test/pool/engine_fixture.h"
 

@@ -3,6 +3,7 @@
  */
 #include <string.h>
 
+#include "pool/engine_record.h"
 #include "pool/oom_pieces.h"
 #include "pool/space/block_slab.h"
 #include "test/pool/check_main.h"

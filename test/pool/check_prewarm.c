@@ -4,6 +4,7 @@
  */
 #include <string.h>
 
+#include "pool/engine_record.h"
 #include "pool/limit.h"
 #include "pool/space/segment_policy.h"
 #include "test/pool/check_main.h"

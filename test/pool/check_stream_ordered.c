@@ -3,7 +3,7 @@
  * what the program may ask of the driver's pool. When it may be used again: reuse/check_identities.c. Over
  * the fake driver.
  */
-#include "pool/state.h"
+#include "pool/engine_record.h"
 #include "test/pool/check_main.h"
 #include "test/pool/ordered_fixture.h"
 

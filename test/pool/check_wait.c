@@ -2,6 +2,7 @@
  * Waiting for the device by polling: how long, for what, and what the library says of it. Over the fake
  * driver.
  */
+#include "pool/engine_record.h"
 #include "pool/wait.h"
 
 #include <stdio.h>

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pool/state.h"
+#include "pool/engine_record.h"
 #include "pool/util/lock_gaps.h"
 #include "test/pool/check_main.h"
 #include "test/pool/fake_driver.h"

@@ -5,7 +5,7 @@
 #include <stdatomic.h>
 
 #include "pool/reuse/single.h"
-#include "pool/state.h"
+#include "pool/device_record.h"
 #include "test/pool/check_main.h"
 #include "test/pool/engine_fixture.h"
 

@@ -4,7 +4,7 @@
  */
 #include "pool/reclaim.h"
 #include "pool/reuse/stream_points.h"
-#include "pool/state.h"
+#include "pool/device_record.h"
 #include "test/pool/check_main.h"
 #include "test/pool/ordered_fixture.h"
 

@@ -2,6 +2,7 @@
  * GPUPOOL_SLACK: what counts as use, who borrows beyond the budget, and which idle blocks go back for it.
  * Over the fake driver, which counts frees beside work.
  */
+#include "pool/engine_record.h"
 #include "pool/space/budget.h"
 
 #include "test/pool/check_main.h"

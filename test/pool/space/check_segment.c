@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "pool/engine_record.h"
 #include "pool/space/block_slab.h"
 #include "pool/space/segment.h"
 #include "test/pool/check_main.h"

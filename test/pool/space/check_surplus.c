@@ -1,6 +1,7 @@
 /*
  * Which idle memory is surplus, how much, and which block goes back next. Over the fake driver.
  */
+#include "pool/engine_record.h"
 #include "pool/space/surplus.h"
 
 #include "pool/space/block.h"

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "pool/driver_calls.h"
+#include "pool/engine_record.h"
 #include "pool/util/lock_gaps.h"
 #include "test/pool/engine_fixture.h"
 #include "test/pool/run_together.h"

@@ -1,0 +1,201 @@
+/* The record of a device, and what its lock guards. */
+#ifndef GP_POOL_DEVICE_RECORD_H
+#define GP_POOL_DEVICE_RECORD_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "pool/context_record.h"
+#include "pool/pools_use.h"
+#include "pool/util/lock.h"
+#include "trace/format/stats.h"
+
+typedef enum gp_prewarm_state {
+  GP_PREWARM_DONE, /* or there is nothing to do */
+  GP_PREWARM_DUE,
+  GP_PREWARM_RUNNING, /* in one thread; the others go on without it */
+} gp_prewarm_state_t;
+
+/* Memory that the pool takes from the driver ahead of need, see prewarm.h. Only the thread that made it
+ * RUNNING touches the rest. */
+typedef struct gp_prewarm {
+  _Atomic(gp_prewarm_state_t) state;
+  unsigned entry;    /* index of the next one in engine->prewarm_list, and ... */
+  uint32_t done;     /* ... how many allocations for it have been made */
+  uint64_t obtained; /* bytes so far */
+  const char *why;   /* the first reason for leaving something out; NULL: nothing was */
+} gp_prewarm_t;
+
+/*
+ * One device. Invariants, under lock: committed_bytes is what the driver takes of the device for all
+ * blocks and forwarded allocations (space/account.h), plus draining and reservations in flight.
+ * committed_bytes less draining <= limit unless lowered. stats.reserved_bytes is the sum of block sizes,
+ * stats.cached_bytes of the idle and BOUND ones, stats.deferred_bytes of RETAINED and DEFERRED ones,
+ * stats.allocated_bytes of LIVE ones, stats.active_bytes of LIVE, RETAINED and DEFERRED ones. idle holds
+ * the idle blocks, oldest first; releases holds the blocks on their way to the driver. draining:
+ * stream-ordered memory that the program has freed and the driver's pools may still hold; counted only
+ * under a limit, and only if the driver can be asked (see gp_limit_settle). async_live: stream-ordered
+ * memory that the program and the pool hold. ordered_bytes: bytes of blocks whose present or last owner
+ * asked for them in a stream: those of `ordered`, or with GPUPOOL_ASYNC=plain some of the contexts'.
+ * ordered_live: the LIVE part of ordered_bytes.
+ */
+struct gp_device {
+  gp_lock_t lock;
+  uint64_t newest_ns; /* see gp_device_time */
+  gp_releases_t releases;
+  int ordinal;
+  uint64_t committed_bytes;
+  uint64_t draining;
+  uint64_t async_live;
+  uint64_t growing;            /* by how much calls in flight may grow the driver's pools, beyond ... */
+  uint64_t pools_asked;        /* ... what these calls ask for; part of pools.taken */
+  uint64_t pools_grown;        /* how often they may have grown */
+  uint64_t shared_pages;       /* pages of the driver that small allocations share, and ... */
+  uint64_t unlisted_pages;     /* ... those for whose record the host had no memory, and ... */
+  uint64_t shared_bytes;       /* ... the bytes of the unlisted ones */
+  gp_pools_use_t pools;        /* the driver's own */
+  bool uses_pools;             /* the program has had memory of the driver's own pools */
+  uint64_t limit;              /* UINT64_MAX: none */
+  bool lowered;                /* more than the new limit was committed; ends when enough is freed */
+  atomic_bool told_range;      /* the user knows that no memory can be mapped */
+  bool unsettled;              /* the limit was set before the pool knew what the driver's pools hold */
+  uint64_t freed_since_fence;  /* bytes freed since a free last recorded fences */
+  uint64_t newest_free_epoch;  /* of the newest of these frees */
+  uint64_t wanted_back;        /* idle bytes that must go back for ... */
+  gp_trim_reason_t wanted_for; /* ... this reason; GP_TRIM_RESERVE or GP_TRIM_REQUESTED */
+  uint64_t aged_ns;            /* when the age of idle mapped memory was last checked */
+  uint64_t drained_ns;         /* when all deferred blocks were last checked, see reuse/drain.h */
+  uint64_t closed_idle;        /* idle closed segments, which must go back */
+  uint64_t part_active;        /* of active_bytes, and ... */
+  uint64_t part_cached;        /* ... of cached_bytes, what is part of segments and mapped memory */
+  uint64_t bound_bytes;        /* of part_cached: BOUND blocks, and ... */
+  uint64_t bound_releasable;   /* ... of these, what could go back if they were idle */
+  uint64_t filed_bytes;     /* of active_bytes, whole blocks freed in a stream that may have them at once */
+  uint64_t borrowed_bytes;  /* of active_bytes, the sum of what whole blocks have borrowed */
+  uint64_t highest_parts;   /* highest use so far of parts, and ... */
+  uint64_t highest_whole;   /* ... of whole blocks, see budget.h */
+  unsigned segments_spared; /* segments given back because they were not needed, see segment_policy.h */
+  uint64_t largest_spared;  /* bytes of the largest of these since the pool last grew by as much */
+  uint64_t needed_bytes;    /* bytes held when the program asked for such memory again */
+  uint64_t moved_again;     /* moves of chunks that had moved before, see mapped_policy.h */
+  unsigned surplus_pause;   /* frees before the next check for surplus */
+  gp_prewarm_t prewarm;
+  uint64_t watched_use;    /* the observer wants to hear of more use, see peak.c; UINT64_MAX: never */
+  uint64_t total;          /* bytes of the device; 0: not known */
+  uint64_t told_free;      /* what the driver said was free, at ... */
+  uint64_t told_ns;        /* ... this time (0: never asked), when committed_bytes was ... */
+  uint64_t told_committed; /* ... this, less draining, and the driver's own pools held, beyond what ... */
+  uint64_t told_pools;     /* ... the program had from them, this */
+  gp_context_t stand_in;   /* while the device has no context, see gp_engine_device_context; in no list */
+  /*
+   * Stream-ordered memory of the device. It outlives contexts, so its blocks belong to a record that
+   * stands for no context of the driver: its driver handle is NULL, it is never lost, and it is
+   * always the last of `contexts`.
+   */
+  gp_context_t ordered;
+  uint64_t ordered_bytes;
+  uint64_t ordered_live;
+  uint64_t ordered_peak;      /* of ordered_live, since the program reset it */
+  uint64_t reserved_peak;     /* of ordered_bytes, likewise, by itself */
+  gp_list_t passed;           /* identities with blocks that may be complete, by passed_link */
+  atomic_bool ordered_barred; /* the program changed the driver's pool: its requests are forwarded */
+  gp_list_t contexts;
+  gp_list_t idle;
+  gp_stats_t *stats; /* own_stats until the observer has a place; read it under the lock, too */
+  gp_stats_t own_stats;
+};
+
+/* What the device's lock guards, for readers and writers. The engine calls these two in functions that take
+ * the lock and touch the data; all other functions assert the lock at their beginning. */
+static inline gp_device_t *gp_locked(gp_device_t *device)
+{
+  gp_assert_internal(gp_lock_is_held(&device->lock));
+  return device;
+}
+
+static inline gp_stats_t *gp_device_stats(const gp_device_t *device)
+{
+  gp_assert_internal(gp_lock_is_held(&device->lock));
+  return device->stats;
+}
+
+/* Bytes that the program holds, pooled or not. The caller holds the device's lock. */
+static inline uint64_t gp_device_use(const gp_device_t *device)
+{
+  return gp_device_stats(device)->allocated_bytes.current +
+         gp_device_stats(device)->passthrough_bytes.current;
+}
+
+/* Bytes that the driver called free, less what was committed since. The caller holds the device's lock. */
+static inline uint64_t gp_device_left(const gp_device_t *device)
+{
+  gp_assert_internal(gp_lock_is_held(&device->lock));
+  uint64_t taken =
+      device->committed_bytes > device->told_committed ? device->committed_bytes - device->told_committed : 0;
+  return device->told_free > taken ? device->told_free - taken : 0;
+}
+
+static inline const gp_list_t *gp_device_contexts(const gp_device_t *device)
+{
+  gp_assert_internal(gp_lock_is_held(&device->lock));
+  return &device->contexts;
+}
+
+/* Idle bytes that can go back to the driver; the other idle bytes are in pieces. The caller
+ * holds the device's lock. */
+static inline uint64_t gp_device_releasable(const gp_device_t *device)
+{
+  return gp_device_stats(device)->cached_bytes.current -
+         gp_device_stats(device)->inactive_split_bytes.current - device->bound_releasable;
+}
+
+/* Freed bytes that the device may still use. The caller holds the device's lock. */
+static inline uint64_t gp_device_pending(const gp_device_t *device)
+{
+  return gp_device_stats(device)->deferred_bytes.current + device->bound_bytes;
+}
+
+/* Bytes that any request may get. The caller holds the device's lock. */
+static inline uint64_t gp_device_idle(const gp_device_t *device)
+{
+  return gp_device_stats(device)->cached_bytes.current - device->bound_bytes;
+}
+
+/*
+ * The driver may lack memory that it would have natively: the program freed it, and the pool keeps it, or
+ * gave it back late, in a stream that is not there yet. Takes the device's lock.
+ */
+static inline bool gp_device_keeps_memory(gp_device_t *device, uint64_t covered)
+{
+  gp_lock_take(&device->lock);
+  bool keeps =
+      gp_device_stats(device)->cached_bytes.current + gp_device_stats(device)->deferred_bytes.current > 0 ||
+      gp_pools_wait_for_given(&device->pools, covered);
+  gp_lock_release(&device->lock);
+  return keeps;
+}
+
+/* The limit was lowered below the committed bytes, and too little has been freed since. The caller
+ * holds the device's lock. */
+static inline bool gp_device_is_over_limit(const gp_device_t *device)
+{
+  gp_assert_internal(gp_lock_is_held(&device->lock));
+  return device->lowered && device->committed_bytes - device->draining - device->growing > device->limit;
+}
+
+/*
+ * The time of a request: it read the clock before it took the device's lock, which the caller holds. The
+ * result is no earlier than the time of any request that came first. So times of a device are in the order
+ * of its events, and no thread waits for the lock while another one reads the clock.
+ */
+static inline uint64_t gp_device_time(gp_device_t *device, uint64_t now_ns)
+{
+  gp_assert_internal(gp_lock_is_held(&device->lock));
+  if (device->newest_ns < now_ns)
+    device->newest_ns = now_ns;
+  return device->newest_ns;
+}
+
+#endif

@@ -1,0 +1,140 @@
+/* The engine: its settings, and what all its devices share. A comment names the room whose members follow. */
+#ifndef GP_POOL_ENGINE_RECORD_H
+#define GP_POOL_ENGINE_RECORD_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "pool/device_record.h"
+#include "pool/forwarded/forwarded_table.h"
+#include "pool/observer.h"
+#include "pool/space/address_map.h"
+#include "pool/space/size_classes.h"
+#include "pool/util/options.h"
+
+/* A capture that reaches one thread only. Written under contexts_lock; any thread may compare
+ * `thread` with its own number. */
+typedef struct gp_capturer {
+  _Atomic uint64_t thread; /* see gp_mode_thread_captures; 0: the place is free */
+  gp_context_t *owner;     /* of the suspension */
+} gp_capturer_t;
+
+#define GP_CAPTURERS 8
+
+struct gp_engine {
+  gp_driver_t driver;
+  gp_observer_t observer; /* event is never NULL */
+  const gp_pool_type_t *type;
+  bool fills; /* GPUPOOL_FILL: fills handed-out memory with fill_byte */
+  uint8_t fill_byte;
+  _Atomic unsigned fills_omitted; /* reasons already reported, see fill.c */
+  gp_type_config_t type_config;
+  uint64_t idle_release_ns; /* UINT64_MAX: never */
+  uint64_t max_cached;      /* UINT64_MAX: no bound */
+  gp_amount_t reserve;
+  gp_amount_t slack; /* none: no budget */
+  gp_amount_t max_deferred;
+  uint64_t patience_ns;
+  gp_block_list_t prewarm_list;
+  _Atomic uint64_t fences_due_ns;     /* no time for fences ahead of need before this, see reuse/fences.c */
+  gp_amount_t limits[GP_MAX_DEVICES]; /* each under its device's lock */
+
+  /* mode.c */
+  _Atomic uint64_t service;
+  _Atomic gp_mode_t reuse_mode;
+  atomic_int own_calls;        /* driver calls of the engine's own in flight, see gp_engine_enter */
+  atomic_int own_waits;        /* those that wait for the device */
+  _Atomic uint64_t void_epoch; /* facts begun in it or before are void, see gp_engine_may_conclude */
+  gp_capturer_t capturers[GP_CAPTURERS];
+
+  _Atomic uint64_t peaks;  /* devices whose peak the next free reports to the observer */
+  atomic_bool was_used;    /* the observer has got first_use */
+  atomic_bool has_exports; /* memory was made visible outside the process, or may have been */
+
+  _Atomic uint64_t epoch;      /* see reuse/stamps.h */
+  _Atomic uint64_t covered;    /* every live context has completed it; only grows, and is below epoch */
+  _Atomic uint64_t covered_ns; /* when covered last grew past a free */
+  _Atomic uint64_t newest_free_epoch; /* of any block freed so far */
+  _Atomic uint64_t last_block_id;
+  _Atomic uint64_t device_mask;
+
+  gp_lock_t contexts_lock;
+  gp_list_t contexts; /* live ones */
+  gp_context_t *all_contexts;
+  atomic_bool has_gone_contexts; /* some may be gone and not lost yet */
+  gp_single_state_t single;
+
+  /* reuse/known_streams.c; under contexts_lock */
+  gp_list_t known_streams;
+  uint64_t last_known_stream;
+  uint64_t last_ended_asked;            /* serial of the destroyed stream last asked; 0: begin anew */
+  bool misses_streams;                  /* the host had no memory for one */
+  atomic_bool has_unknown_streams;      /* there may be streams that are not in known_streams */
+  _Atomic uint64_t streams_got_through; /* how often a stream that had work had none at the next query */
+
+  gp_address_map_t blocks;
+  gp_address_map_t pages; /* pages that small allocations share, see space/account.c */
+  gp_forwarded_table_t forwarded;
+
+  uint64_t cut_most; /* requests of up to this many bytes get parts of segments: 0: none, UINT64_MAX: all */
+
+  /* Stream-ordered memory */
+  bool keeps_ordered;  /* GPUPOOL_ASYNC */
+  bool orders_plain;   /* its blocks belong to contexts, and come as other memory; the driver's alloc_in */
+  bool leaves_ordered; /* GPUPOOL_ASYNC=driver: the driver's pools serve and keep it */
+  uint64_t serial;     /* unique in the process: a thread may remember an engine that is gone */
+  atomic_bool has_ordered_calls; /* the program has allocated or freed memory in the order of a stream */
+  atomic_bool has_programmatic;  /* a launch was seen that does not wait for the kernel in front of it */
+  gp_address_map_t identities;   /* of created streams, by the driver's handle */
+  gp_list_t free_identities;     /* under contexts_lock */
+  uint64_t last_identity;        /* id; under contexts_lock */
+
+  gp_lock_t slab_lock;
+  gp_block_t *free_records; /* linked by in_bin.next */
+  struct gp_slab *slabs;
+
+  gp_device_t devices[GP_MAX_DEVICES];
+};
+
+/* Iterates over the devices that have ever had a context, as `device`. A break ends the loop. */
+#define GP_DEVICE_EACH(engine, device)                                                                       \
+  for (uint64_t device##_left = atomic_load(&(engine)->device_mask), device##_once = 1; device##_once;       \
+       device##_once = 0)                                                                                    \
+    for (gp_device_t * device; (device = gp_device_next((engine), &device##_left));)
+
+static inline gp_device_t *gp_device_next(gp_engine_t *engine, uint64_t *left)
+{
+  if (*left == 0)
+    return NULL;
+  gp_device_t *device = &engine->devices[__builtin_ctzll(*left)];
+  *left &= *left - 1;
+  return device;
+}
+
+/* The lists of contexts, for functions that walk or change them under contexts_lock. */
+static inline const gp_list_t *gp_live_contexts(const gp_engine_t *engine)
+{
+  gp_assert_internal(gp_lock_is_held(&engine->contexts_lock));
+  return &engine->contexts;
+}
+
+/* For asserts, in a debug build: this thread holds a lock of the engine, or of a
+ * module that the engine calls. */
+static inline bool gp_holds_engine_lock(void)
+{
+  return gp_locks_held() >> GP_RANK_CONTEXTS != 0;
+}
+
+static inline uint64_t gp_now(const gp_engine_t *engine)
+{
+  return engine->driver.ops->now_ns(engine->driver.self);
+}
+
+static inline uint64_t gp_next_block_id(gp_engine_t *engine)
+{
+  return atomic_fetch_add_explicit(&engine->last_block_id, 1, memory_order_relaxed) + 1;
+}
+
+#endif

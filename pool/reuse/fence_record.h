@@ -1,0 +1,61 @@
+/* The records of what tells that a context has completed work. */
+#ifndef GP_POOL_REUSE_FENCE_RECORD_H
+#define GP_POOL_REUSE_FENCE_RECORD_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "pool/records.h"
+
+/* One fence of a context. epoch is complete when the fence has passed. at_free: it was recorded right at a
+ * free, so it covers only work from before that free, and work that other threads submit meanwhile. */
+typedef struct gp_fence {
+  void *handle; /* the driver's, made at the first record and reused */
+  uint64_t epoch;
+  uint64_t recorded_ns;
+  bool at_free;
+} gp_fence_t;
+
+/*
+ * The fences of a context: `count` of them are outstanding, from slots[first] on, in the order of
+ * their records and of their epochs. busy is a try-lock around the driver calls, so that no thread
+ * holds a lock during them. Only the thread that has it touches the other members, except that any
+ * thread reads the last two.
+ */
+#define GP_FENCE_SLOTS 8
+typedef struct gp_fences {
+  atomic_flag busy;
+  gp_fence_t slots[GP_FENCE_SLOTS];
+  unsigned first, count;
+  _Atomic uint64_t at_free_epoch; /* of the newest outstanding fence with at_free; 0: none */
+  _Atomic uint64_t recorded_ns;   /* when the oldest outstanding one was recorded; 0: none */
+} gp_fences_t;
+
+/* Barriers: operations of the program in the context's default stream, see reuse/barriers.h. busy is a
+ * try-lock around the driver calls; only the thread that has it touches asked_epoch. newest only grows. */
+typedef struct gp_barriers {
+  atomic_flag busy;
+  _Atomic uint64_t newest; /* the epoch just before the newest barrier was submitted; 0: none yet */
+  _Atomic uint64_t untold; /* the epoch of work that no fence covers: of a destroyed stream, say; 0: none */
+  uint64_t asked_epoch;    /* of the barrier whose end the library asks for; 0: none */
+} gp_barriers_t;
+
+typedef enum gp_single_fence {
+  GP_SINGLE_NO_FENCE,
+  GP_SINGLE_RECORDING,
+  GP_SINGLE_HAS_FENCE
+} gp_single_fence_t;
+
+/* Mode `single`, see reuse/single.h. */
+typedef struct gp_single_state {
+  gp_context_t *context;            /* where it holds or held; NULL: nowhere, or
+                                     * lost; under contexts_lock */
+  _Atomic uint64_t unordered_epoch; /* of the newest free whose memory was handed out at once, 0: none;
+                                     * grows with the device's lock held, and is cleared without it */
+  void *fence;                      /* the driver's, behind the unordered work; it ends with the context */
+  atomic_int fence_state;           /* gp_single_fence_t: by whom it is recorded is in single.c */
+} gp_single_state_t;
+
+#endif

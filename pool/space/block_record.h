@@ -1,0 +1,94 @@
+/*
+ * The record of a block.
+ *
+ * Life of a block, a whole allocation of the driver or, with the types segment and vmm, a part of one or of a
+ * range of mapped memory (space/segment.h, space/mapped.h):
+ *
+ *      driver --alloc.c--> LIVE --free.c--> DEFERRED --reuse/drain.c--> IDLE --alloc.c--> LIVE
+ *                           |  \ `-> BOUND --reuse/drain.c--> IDLE        |
+ *                           |   `-> RETAINED (freed, but referenced)      |
+ *                           `--------------- release.c -------------------'--> RELEASING --> driver
+ */
+#ifndef GP_POOL_SPACE_BLOCK_RECORD_H
+#define GP_POOL_SPACE_BLOCK_RECORD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "pool/records.h"
+#include "pool/space/bins.h"
+#include "pool/space/cut_bins.h"
+#include "pool/space/releases.h"
+#include "pool/util/list.h"
+
+typedef enum gp_state {
+  GP_STATE_LIVE,     /* the program holds it */
+  GP_STATE_RETAINED, /* the program freed it; another holder keeps a reference */
+  GP_STATE_DEFERRED, /* freed; the device may still use it */
+  GP_STATE_BOUND,    /* part of a segment freed in a stream's order: the stream may have it, others not yet */
+  GP_STATE_IDLE,     /* ready to be handed out */
+  GP_STATE_RELEASING, /* on its way to the driver; only in the list context->blocks, and not in the map */
+  GP_STATE_UNMAPPED,  /* addresses of a range without memory; lists and map as for RELEASING */
+  GP_STATE_MAPPING,   /* part of a range where a thread is about to map or unmap memory; likewise */
+} gp_state_t;
+
+/*
+ * Invariants, under the device's lock: refs > 0 exactly in states LIVE and RETAINED, and while RELEASING
+ * from these. The map leads from address to the block in every state but RELEASING. free_epoch is
+ * meaningful only in states DEFERRED, BOUND and IDLE; every context has completed that of an idle block,
+ * unless the block was freed in mode `single`. Writers store address and context atomically, since a free
+ * that races with the block's end also reads them without the lock. Records are recycled, and the host gets
+ * them back when the engine ends.
+ */
+struct gp_block {
+  /* First the members that each allocation and free touches. */
+  uint64_t address;
+  gp_context_t *context;
+  uint64_t size;         /* bytes that the driver gave */
+  gp_bin_t *bin;         /* of its size class; NULL: the block is a part of a segment */
+  uint64_t requested;    /* bytes the present or last owner asked for */
+  uint64_t block_id;     /* of this owner; grows over all blocks of the engine, never used again */
+  uint64_t time_ns;      /* of this owner's alloc */
+  uint64_t stream;       /* the driver's handle of the stream in which this owner asked for it; 0: none */
+  uint64_t free_epoch;   /* epoch of the free: reusable when every context has completed it; 0: none */
+  gp_segment_t *segment; /* that it is a part of; NULL: a driver allocation by itself */
+  gp_list_t order; /* DEFERRED, BOUND: in context->deferred; IDLE: in device->idle; RELEASING: the releaser's
+                      list */
+  gp_identity_t *freed_in; /* DEFERRED, BOUND: in the order of that stream; NULL: of none, or it has ended */
+  uint32_t refs;
+  uint32_t origin;          /* of the present or last owner, as the observer told */
+  uint32_t observer_cookie; /* the observer's, see gp_event_t; 0 at first */
+  gp_state_t state;
+  gp_state_t released_from; /* RELEASING: the state before, which returns if the driver refuses */
+  bool tainted;             /* exported: goes to the driver on free */
+  bool exact;               /* not of a size that the type makes: goes to the driver on free */
+  bool is_aside;            /* with freed_in: it is in freed_in->others */
+  gp_bin_entry_t in_bin;    /* IDLE: in its bin; DEFERRED: in a bin of freed_in */
+  uint64_t freed_as;        /* number of this free among those in freed_in */
+  uint64_t idle_ns;         /* since when idle */
+  uint64_t releasable; /* part of a segment: IDLE: bytes that could go back to the driver now; BOUND: later */
+  uint64_t borrowed;   /* bytes beyond what the owner's request would get otherwise, see budget.h */
+  gp_list_t all;       /* in context->blocks */
+  gp_release_t release;  /* RELEASING: in device->releases */
+  gp_cut_entry_t in_cut; /* part of an open segment: IDLE: in context->cut; BOUND: in freed_in->bound */
+};
+
+static inline gp_block_t *gp_block_of_entry(gp_bin_entry_t *entry)
+{
+  return gp_list_entry(entry, gp_block_t, in_bin);
+}
+
+static inline gp_block_t *gp_block_of_cut(gp_cut_entry_t *entry)
+{
+  return gp_list_entry(entry, gp_block_t, in_cut);
+}
+
+/* The block's present or last owner asked for it in a stream: cudaMallocAsync. The caller
+ * holds the device's lock. */
+static inline bool gp_block_is_ordered(const gp_block_t *block)
+{
+  return block->stream != 0;
+}
+
+#endif
