@@ -11,15 +11,12 @@
 #include "interpose/hooks/hooks.h"
 #include "interpose/library.h"
 #include "interpose/routes/real.h"
-#include "pool/reuse/identities.h"
-#include "pool/reuse/known_streams.h"
 #include "pool/util/cancel.h"
 
 /* A capture during the driver's call. If the thread ends there, the capture is undone or kept. */
 typedef struct passage {
   gp_engine_t *engine;
   gp_capture_t *capture; /* NULL: none */
-  gp_context_t *known;   /* of the stream being destroyed, if the library asks about it; else NULL */
 } passage_t;
 
 /* The program cannot end a capture if it has not got the result of the begin. */
@@ -36,8 +33,6 @@ static void keep_passage(void *arg)
   const passage_t *passage = arg;
   if (passage->capture)
     gp_capture_put(passage->engine, passage->capture);
-  if (passage->known)
-    gp_known_streams_miss(passage->engine); /* the stream may still exist */
 }
 
 static CUresult began(gp_engine_t *engine, gp_capture_t *capture, CUresult result)
@@ -190,35 +185,4 @@ CUresult CUDAAPI hook_cuStreamEndCaptureToCig(CUstream stream)
 CUresult CUDAAPI hook_cuStreamEndCaptureToCig_ptsz(CUstream stream)
 {
   END_CAPTURE(cuStreamEndCaptureToCig_ptsz, stream, stream);
-}
-
-/* The stream in which a capture began is the only one that can end it. The program may destroy another
- * stream of the capture: that invalidates the capture, which runs on until it is ended. */
-static CUresult destroy(CUresult(CUDAAPI *call)(CUstream), CUstream stream)
-{
-  gp_engine_t *engine = gp_library_engine();
-  passage_t passage = {.engine = engine};
-  CUresult result;
-
-  if (engine) {
-    passage.capture = gp_capture_take(engine, stream);
-    passage.known = gp_known_stream_remove(engine, (uint64_t)(uintptr_t)stream);
-    gp_identity_ends(engine, (uint64_t)(uintptr_t)stream);
-  }
-  GP_CANCEL_UNDO(result, call ? call(stream) : CUDA_ERROR_NOT_FOUND, keep_passage, &passage);
-  if (result != CUDA_SUCCESS && engine)
-    gp_known_stream_add(engine, passage.known, (uint64_t)(uintptr_t)stream, false);
-  return ended(engine, passage.capture, result, result == CUDA_SUCCESS);
-}
-
-CUresult CUDAAPI hook_cuStreamDestroy(CUstream stream)
-{
-  (void)gp_library_engine(); /* binds */
-  return destroy(GP_REAL(cuStreamDestroy), stream);
-}
-
-CUresult CUDAAPI hook_cuStreamDestroy_v2(CUstream stream)
-{
-  (void)gp_library_engine();
-  return destroy(GP_REAL(cuStreamDestroy_v2), stream);
 }

@@ -1,4 +1,5 @@
 /* Streams: their life, and what the program learns of their completion. */
+#include "interpose/hooks/captures.h"
 #include "interpose/hooks/copies.h"
 #include "interpose/hooks/current_context.h"
 #include "interpose/hooks/default_stream.h"
@@ -9,6 +10,7 @@
 #include "pool/reuse/identities.h"
 #include "pool/reuse/known_streams.h"
 #include "pool/reuse/stream_points.h"
+#include "pool/util/cancel.h"
 
 /*
  * A stream shows that its context can get work, and no hook may have seen the context before (a runtime may
@@ -42,6 +44,65 @@ CUresult CUDAAPI hook_cuStreamCreateWithPriority(CUstream *stream, unsigned flag
 {
   (void)gp_library_engine();
   return created(GP_REAL_CALL(cuStreamCreateWithPriority, stream, flags, priority), stream, flags);
+}
+
+/* A stream that the program destroys, during the driver's call. */
+typedef struct leaving {
+  gp_engine_t *engine;
+  gp_capture_t *capture; /* that began in it; NULL: none */
+  gp_context_t *known;   /* its context, if the library asks about the stream; else NULL */
+} leaving_t;
+
+/* The thread ended in the call: the stream may still exist. */
+static void keep(void *arg)
+{
+  const leaving_t *leaving = arg;
+  if (leaving->capture)
+    gp_capture_put(leaving->engine, leaving->capture);
+  if (leaving->known)
+    gp_known_streams_miss(leaving->engine);
+}
+
+static void restore(const leaving_t *leaving, CUstream stream)
+{
+  gp_known_stream_add(leaving->engine, leaving->known, (uint64_t)(uintptr_t)stream, false);
+  if (leaving->capture)
+    gp_capture_put(leaving->engine, leaving->capture);
+}
+
+/* The stream in which a capture began is the only one that can end it. The program may destroy another
+ * stream of the capture: that invalidates the capture, which runs on until it is ended. */
+static CUresult destroy(CUresult(CUDAAPI *call)(CUstream), CUstream stream)
+{
+  leaving_t leaving = {.engine = gp_library_engine()};
+  CUresult result;
+
+  if (leaving.engine) {
+    leaving.capture = gp_capture_take(leaving.engine, stream);
+    leaving.known = gp_known_stream_remove(leaving.engine, (uint64_t)(uintptr_t)stream);
+    gp_identity_ends(leaving.engine, (uint64_t)(uintptr_t)stream);
+  }
+  GP_CANCEL_UNDO(result, call ? call(stream) : CUDA_ERROR_NOT_FOUND, keep, &leaving);
+  if (!leaving.engine)
+    return result;
+  if (result == CUDA_SUCCESS)
+    gp_capture_finish(leaving.engine, leaving.capture);
+  else
+    restore(&leaving, stream);
+  gp_engine_note_result(leaving.engine, (int)result);
+  return result;
+}
+
+CUresult CUDAAPI hook_cuStreamDestroy(CUstream stream)
+{
+  (void)gp_library_engine(); /* binds */
+  return destroy(GP_REAL(cuStreamDestroy), stream);
+}
+
+CUresult CUDAAPI hook_cuStreamDestroy_v2(CUstream stream)
+{
+  (void)gp_library_engine();
+  return destroy(GP_REAL(cuStreamDestroy_v2), stream);
 }
 
 /* What a call tells about a stream if it succeeds. */
