@@ -1,14 +1,20 @@
-"""gpupool replay on the recordings of programs that ran under the library: it gives the figures that they had."""
+"""gpupool replay on the recordings of programs that ran under the library, and on the traces that they performed: it gives
+the figures that they had."""
 
+import glob
 import json
 import os
 import subprocess
 import unittest
 
-from harness import EMULATOR, PreloadCase, choices_of, stats_of, trace_files, trace_shapes
+from harness import EMULATOR, WORKLOADS, PreloadCase, choices_of, stats_of, trace_files, trace_shapes
 
 TOOL = os.environ.get("GP_TOOL")
 COUNTERS = ("cache_hits", "cache_misses", "driver_allocs", "driver_frees")
+NEAR = 0.03
+# What sizes that hardly come twice make of it: which of many pieces is cut, or borrowed, depends on what was drained when.
+FARTHER = {("sizes-log-normal.csv", "segment"): 0.13, ("sizes-uniform.csv", "segment"): 0.09,
+           ("sizes-two-phases.csv", "segment"): 0.07, ("sizes-ping-pong.csv", "naive"): 0.05}
 PEAKS = (("reserved_bytes", "reserved_peak"), ("requested_bytes", "live_peak"))
 
 
@@ -71,6 +77,30 @@ class ReplayTool(PreloadCase):
             with self.subTest(**settings):
                 stats = self.expect_same(trace_files()[0], "--sync-every", "1", near=True, LIMIT="10GiB", **settings)
                 self.assertGreater(stats["num_ooms"], 0)
+
+    def expect_table(self, path, kind, every, pace, ready):
+        """The trace, performed on a device of that pace, and replayed on paper from the same table."""
+        trace = os.path.basename(path)
+        with self.subTest(trace=trace, type=kind, pace=pace):
+            run = self.run_program("replay", path, "--sync-every", every, virtual_clock=True, TYPE=kind, TRACE="off",
+                                   SIMCUDA_PACE=pace)
+            held = stats_of(run.snapshot())["reserved_bytes"]["peak"]
+            figures = self.figures(path, "--type", kind, "--ready", ready, "--capacity", "80GiB")[kind]
+            self.assertLess(abs(figures["reserved_peak"] / held - 1), FARTHER.get((trace, kind), NEAR),
+                            "the run held %d, the replay %d" % (held, figures["reserved_peak"]))
+
+    def test_tables(self):
+        """A device that is done with nothing before a synchronization, after each 16 rows."""
+        for path in sorted(glob.glob(os.path.join(WORKLOADS, "*.csv"))):
+            for kind in choices_of("TYPE"):
+                self.expect_table(path, kind, "16", "waits", "sync=16")
+
+    def test_tables_without_a_synchronization(self):
+        """A device that is done at once, and the pool has to ask. How often it may depends on the clock, which a run and a
+        table do not share: of traces of sizes that hardly come twice that makes a tenth."""
+        for path in trace_shapes():
+            for kind in choices_of("TYPE"):
+                self.expect_table(path, kind, "0", "at-once", "lag=0")
 
     def test_what_another_type_would_have_done(self):
         """The recording of one type, replayed as another, is near what that does with the program itself."""

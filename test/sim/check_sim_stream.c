@@ -42,6 +42,25 @@ static void pending_once(void)
   exit(0);
 }
 
+/* With SIMCUDA_PACE work runs by itself as soon as it can, or not at all. */
+START_TEST(test_pace)
+{
+  CUstream stream;
+  CUdeviceptr p;
+  setenv("SIMCUDA_PACE", _i ? "at-once" : "waits", 1);
+  set_seed(_i);
+  test_start();
+  OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+  OK(cuMemAlloc(&p, 512));
+  for (int i = 0; i < 1000; i++) {
+    OK(cuMemsetD8Async(p, 1, 512, stream));
+    ck_assert_int_eq(cuStreamQuery(stream), _i ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY);
+  }
+  OK(cuStreamSynchronize(stream));
+  ck_assert_int_eq(cuStreamQuery(stream), CUDA_SUCCESS);
+}
+END_TEST
+
 START_TEST(test_work_is_pending_after_a_launch)
 {
   int pending = 0, status;
@@ -475,6 +494,7 @@ int main(void)
   TCase *tests = tcase_create("stream");
   tcase_set_timeout(tests, 60);
   tcase_add_test(tests, test_work_is_pending_after_a_launch);
+  tcase_add_loop_test(tests, test_pace, 0, 2);
   tcase_add_loop_test(tests, test_stream_order, 0, 10);
   tcase_add_loop_test(tests, test_legacy_stream_orders_blocking_streams, 0, 10);
   tcase_add_loop_test(tests, test_events_order_streams, 0, 10);

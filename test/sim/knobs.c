@@ -120,6 +120,15 @@ void sim_knobs_read(void)
     else
       complain("SIMCUDA_PROC_ADDRESS", text, "exported or distinct");
   }
+  text = getenv("SIMCUDA_PACE");
+  if (text && *text && strcmp(text, "random") != 0) {
+    if (strcmp(text, "waits") == 0)
+      sim_knobs.pace = SIM_PACE_WAITS;
+    else if (strcmp(text, "at-once") == 0)
+      sim_knobs.pace = SIM_PACE_AT_ONCE;
+    else
+      complain("SIMCUDA_PACE", text, "random, waits or at-once");
+  }
   if (parse_number("SIMCUDA_ORACLE", 0, 1, "0 or 1", &value))
     sim_knobs.oracle = value;
   if (parse_number("SIMCUDA_FREE_WAITS", 0, 1, "0 or 1", &value))

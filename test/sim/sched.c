@@ -341,6 +341,11 @@ void sim_sched_wait_ctx(sim_ctx_t *ctx)
  * program may hold a lock that they take. */
 void sim_sched_poke(void)
 {
+  if (sim_knobs.pace != SIM_PACE_RANDOM) {
+    while (sim_knobs.pace == SIM_PACE_AT_ONCE && sim_pending && run_any(false, 0))
+      ;
+    return;
+  }
   if (phase.calls-- == 0) {
     static const unsigned char chances[] = {0, 0, 1, 3, 5, 7};
     phase.calls = 1 + draw(64);
@@ -356,7 +361,7 @@ void sim_sched_poke(void)
 /* At a query that found work unfinished: lets a polling loop end, functions of the program included. */
 void sim_sched_nudge(sim_dep_t dep)
 {
-  if (draw(2) && !sim_dep_done(&dep))
+  if (sim_knobs.pace != SIM_PACE_WAITS && draw(2) && !sim_dep_done(&dep))
     (void)run_toward(&dep);
 }
 

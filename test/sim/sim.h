@@ -122,6 +122,12 @@ sim_thread_t *sim_thread_self(void);
 
 /* ---- knobs.c ---- */
 
+typedef enum sim_pace {
+  SIM_PACE_RANDOM,
+  SIM_PACE_WAITS,  /* work runs only where a call waits for it */
+  SIM_PACE_AT_ONCE /* work runs as soon as it can */
+} sim_pace_t;
+
 typedef struct {
   int devices;
   uint64_t capacity[SIM_MAX_DEVICES];
@@ -138,6 +144,7 @@ typedef struct {
   bool occupied;       /* beside a kernel that waits no fill begins on its device */
   uint64_t pitch_rows; /* pitched memory of more rows has wider ones; UINT64_MAX: never */
   uint64_t page_cache; /* UINT64_MAX: the devices have memory of their own */
+  sim_pace_t pace;
 } sim_knobs_t;
 
 extern sim_knobs_t sim_knobs;

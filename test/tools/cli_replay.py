@@ -94,6 +94,7 @@ class Replay(Reports):
         self.assertEqual(self.cold(text, "--ready", "sync=4")["cache_hits"], 2)
         self.assertEqual(self.cold(text, "--ready", "sync=100")["cache_hits"], 0)
         self.assertEqual(self.cold(text, "--ready", "lag=100")["cache_hits"], 0)
+        self.assertEqual(self.cold(text, "--ready", "lag=0")["cache_hits"], 3)
         many = rows(*(step for block in range(200) for step in ("%d+32" % block, "%d-" % block)))
         self.assertGreater(self.cold(many, "--ready", "lag=20")["cache_hits"], 150)
         self.assertGreater(self.cold(many, "--ready", "lag=20")["held_peak"], 5 * 32 * MIB)
@@ -224,7 +225,7 @@ class Replay(Reports):
     def test_wrong_arguments(self):
         trace = self.write("trace.csv", rows("1+2"))
         for arguments, what in ((["--ready", "soon"], "accepted: recorded, at-once, sync=N or lag=N"),
-                                (["--ready", "lag=0"], "accepted: recorded"), (["--ready", "sync="], "accepted: recorded"),
+                                (["--ready", "sync=0"], "accepted: recorded"), (["--ready", "sync="], "accepted: recorded"),
                                 (["--capacity", "much"], "accepted: a size, as 80GiB"), (["--capacity", "0"], "accepted: a size"),
                                 (["--type", "rond"], "accepted: round|naive"), (["--limit", "x"], "--limit=x is malformed"),
                                 (["--max-cached=-1"], "--max-cached=-1 is malformed"), (["--stream", "1"], "unknown option --stream"),
@@ -282,6 +283,7 @@ class Replay(Reports):
         path = self.write("trace.csv", rows("1+32", "1-"))
         for options, words in (((), "before the next request"), (("--ready=at-once",), "before the next request"),
                                (("--ready=sync=7",), "at a synchronization after each 7 requests"),
+                               (("--ready=lag=0",), "as soon as the pool asks; the program never synchronizes"),
                                (("--ready=lag=9",), "9 requests later; the program never synchronizes")):
             self.assertIn("\nready      %s\n" % words, self.run_tool("replay", path, *options).stdout)
 

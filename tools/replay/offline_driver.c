@@ -188,7 +188,7 @@ static int offline_wait(void *self, const gp_driver_context_t *context)
 {
   gp_offline_driver_t *driver = self;
   (void)context;
-  driver->complete = driver->freed;
+  driver->complete = driver->work;
   return 0;
 }
 
@@ -209,13 +209,13 @@ static int offline_fence_record(void *self, const gp_driver_context_t *context, 
     fences[driver->fence_count++] = recorded;
     *fence = recorded;
   }
-  *recorded = (gp_offline_fence_t){driver->request, driver->freed, driver->paused_ns};
+  *recorded = (gp_offline_fence_t){driver->request, driver->work, driver->paused_ns};
   driver->now_ns += FENCE_RECORD_NS;
   return 0;
 }
 
-/* If no lag is known, a device that is done with all freed memory counts as idle: usually the
- * program has just synchronized. */
+/* If no lag is known, a device that is done with all known work counts as idle: usually the program has
+ * just synchronized. */
 static int offline_fence_query(void *self, const gp_driver_context_t *context, void *fence)
 {
   gp_offline_driver_t *driver = self;
@@ -223,7 +223,7 @@ static int offline_fence_query(void *self, const gp_driver_context_t *context, v
   (void)context;
 
   driver->now_ns += FENCE_QUERY_NS;
-  bool has_passed = driver->lag == UINT64_MAX ? recorded->freed <= driver->complete
+  bool has_passed = driver->lag == UINT64_MAX ? recorded->work <= driver->complete
                                               : driver->request - recorded->request >= driver->lag;
   bool was_waited_for = driver->paused_ns - recorded->paused_ns >= WORK_NS;
   return has_passed || was_waited_for ? 0 : GP_OFFLINE_CODE_NOT_READY;

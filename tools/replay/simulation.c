@@ -23,7 +23,7 @@ typedef struct block {
 /* A synchronization that has begun. */
 typedef struct sync {
   uint64_t token; /* the engine's */
-  uint64_t freed; /* number of frees before it */
+  uint64_t work;  /* the driver's, before it */
 } sync_t;
 
 typedef struct run {
@@ -153,11 +153,18 @@ static int free_by_driver(void *arg, bool is_cut)
   return is_cut ? 0 : call->driver->ops.free(call->driver, &none, call->address);
 }
 
+/* With sync=N the program uses what it allocates until it synchronizes, so a free right after that finds
+ * the device idle. Else only the frees tell that there was work. */
+static bool is_busy_by_allocations(const run_t *run)
+{
+  return run->workload->ready.kind == GP_READY_SYNC;
+}
+
 static void release(run_t *run, const gp_step_t *step, block_t *block)
 {
   int code = 0;
 
-  run->driver.freed++;
+  run->driver.work += !is_busy_by_allocations(run);
   if (block->address && block->is_forwarded) {
     give_back(run, step->device, block);
   } else if (block->address && step->stream != GP_STEP_NO_STREAM) {
@@ -202,14 +209,14 @@ static void attempt(run_t *run, const gp_step_t *step)
 
 static void begin_sync(run_t *run, gp_context_t *context, sync_t *sync)
 {
-  *sync = (sync_t){gp_engine_sync_begin(run->engine), run->driver.freed};
+  *sync = (sync_t){gp_engine_sync_begin(run->engine), run->driver.work};
 }
 
 /* With is_drained all complete memory becomes reusable, as in the allocation that found nothing. */
 static void end_sync(run_t *run, gp_context_t *context, const sync_t *sync, bool is_drained)
 {
-  if (sync->freed > run->driver.complete)
-    run->driver.complete = sync->freed;
+  if (sync->work > run->driver.complete)
+    run->driver.complete = sync->work;
   gp_engine_sync_end(run->engine, context, sync->token);
   if (is_drained)
     gp_drain(run->engine);
@@ -262,6 +269,7 @@ static void perform(run_t *run, const gp_step_t *step)
   case GP_STEP_SYNC_END: end_sync(run, context, &run->syncs[step->block], step->size > 0); break;
   }
   run->driver.request += step->kind <= GP_STEP_ATTEMPT;
+  run->driver.work += step->kind == GP_STEP_ALLOC && is_busy_by_allocations(run);
 }
 
 /* Frees what is left, and synchronizes. */

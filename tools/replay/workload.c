@@ -27,10 +27,10 @@ bool gp_ready_parse(const char *text, gp_ready_t *ret_ready)
     if (strncmp(text, numbered[i].name, strlen(numbered[i].name)) != 0)
       continue;
     size_t length = strlen(digits);
-    uint64_t number =
-        length > 0 && length <= 10 && strspn(digits, "0123456789") == length ? strtoull(digits, NULL, 10) : 0;
-    *ret_ready = (gp_ready_t){numbered[i].kind, number};
-    return number > 0 && number <= READY_MOST;
+    if (length == 0 || length > 10 || strspn(digits, "0123456789") != length)
+      return false;
+    *ret_ready = (gp_ready_t){numbered[i].kind, strtoull(digits, NULL, 10)};
+    return (ret_ready->number > 0 || ret_ready->kind == GP_READY_LAG) && ret_ready->number <= READY_MOST;
   }
   return false;
 }

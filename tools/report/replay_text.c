@@ -18,7 +18,11 @@ static void print_ready(const gp_replay_t *replay, gp_output_t *output)
     fprintf(output->stream, "at a synchronization after each %" PRIu64 " requests", ready->number);
     break;
   case GP_READY_LAG:
-    fprintf(output->stream, "%" PRIu64 " requests later; the program never synchronizes", ready->number);
+    if (ready->number > 0)
+      fprintf(output->stream, "%" PRIu64 " requests later", ready->number);
+    else
+      fputs("as soon as the pool asks", output->stream);
+    fputs("; the program never synchronizes", output->stream);
     break;
   }
 }
