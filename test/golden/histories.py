@@ -140,6 +140,33 @@ def killed():
     return json.dumps(snapshot).encode()
 
 
+def script():
+    """A script under PyTorch, of which the stacks have C frames without names."""
+    program = Program()
+    for stack, count in ((0, 60), (1, 20), (2, 8)):
+        for _ in range(count):
+            program.alloc(16 * MIB, stack=stack)
+    program.event("oom", size=64 * MIB, stack=0)
+    torch = "/opt/venv/lib/python3.12/site-packages/torch/lib/"
+    paths = ["/usr/bin/python3.12", torch + "libtorch_python.so", torch + "libc10_cuda.so", "/usr/lib/libcudart.so.13"]
+    modules = [{"path": path, "build_id": "", "bias": 0, "start": start, "end": start + 4096}
+               for path, start in zip(paths, range(4096, 1 << 20, 4096))]
+    places = [(3, 0x10), (2, 0x44b), (1, 0x5c1), (1, 0x4fa), (1, 0x632), (0, 0x80)]
+    frames_of_c = [{"function": "cudaMalloc" if module == 3 else "", "file": "", "line": 0, "module": module,
+                    "address": modules[module]["start"] + offset, "inline": False} for module, offset in places]
+    oom = {"time_ns": program.time, "device": 0, "requested": 64 * MIB, "live": 1408 * MIB, "deferred": 0, "cached": 0,
+           "in_pieces": 0, "passthrough": 0, "limit": 1424 * MIB, "by_limit": True, "largest_free": 0,
+           "device_free": 70 * GIB, "device_total": 80 * GIB, "owners": [], "message": "out of memory on device 0",
+           "advice": "It is the limit that refuses: this allocation takes at least GPUPOOL_LIMIT=1472MiB",
+           "remedy": {"settings": {"GPUPOOL_LIMIT": "1472MiB"}, "action": None}}
+    snapshot = program.snapshot(reason="oom", oom=oom, modules=modules, frames=frames_of_c,
+                                stacks=[[0, 1, 2, 5], [0, 1, 3, 5], [0, 1, 4, 5]])
+    snapshot["process"].update(program=paths[0], command_line=["python3", "train.py"])
+    snapshot["devices"][0].update(limit=1424 * MIB)
+    snapshot["devices"][0]["stats"]["num_ooms"] = 1
+    return json.dumps(snapshot).encode()
+
+
 def expandable():
     """One expandable segment. A cache of 5 MiB blocks loses every second one. A request finds no hole and no memory, so
     PyTorch unmaps what it can, and maps more at the end; the next one is in vain."""
@@ -208,4 +235,4 @@ def late():
 
 
 FILES = {"no-history.pickle": no_history, "late.pickle": late, "expandable.pickle": expandable, "tight.pickle": tight, "three-devices.pickle": three_devices, "no-times.pickle": no_times, "survived.pickle": survived,
-         "killed.json": killed}
+         "killed.json": killed, "script.json": script}

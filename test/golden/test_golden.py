@@ -33,6 +33,7 @@ MADE = {"ten-streams": test_import.ten_streams}
 
 # output: arguments; NAME.json is a snapshot
 CASES = {
+    "script.summary": ["summary", "script.json"],
     "ten-streams.summary": ["summary", "ten-streams.json"],
     "ten-streams.sites": ["sites", "ten-streams.json"],
     "ten-streams.leaks": ["leaks", "ten-streams.json"],

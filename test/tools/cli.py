@@ -670,14 +670,14 @@ class Summary(Case):
         self.assertEqual(self.codes(snapshot_of(devices=[device_of(0)])), ["nothing"])
 
     def test_surplus_names_the_setting_that_asked(self):
-        def surplus(now, settings, trims=0, until_s=1, limit=None, held=None):
+        def surplus(now, settings, trims=0, until_s=1, limit=None, held=None, trim="reserve"):
             snapshot = snapshot_of()
             if held:
                 snapshot["devices"][0]["stats"].update(reserved_bytes=gauge(0, held))
             snapshot["devices"][0]["stats"].update(surplus_bytes=gauge(now, 12 * MIB), cached_bytes=gauge(20 * MIB))
             snapshot["devices"][0]["limit"] = limit
             snapshot["settings"].update({"max_cached": "none", "idle_release": "60", "reserve": "512MiB", **settings})
-            snapshot["events"]["details"][1] = "reserve" if trims else "idle"
+            snapshot["events"]["details"][1] = trim if trims else "idle"
             snapshot["events"]["time_ns"][2] = until_s * 10**9
             found, = [one for one in self.facts(snapshot)["findings"] if one["code"] == "surplus"]
             text = " ".join(self.summary(snapshot).stdout.split())
@@ -699,6 +699,8 @@ class Summary(Case):
         self.assertEqual(surplus(0, {"slack": "15%"}, held=200 * MIB), "GPUPOOL_SLACK=15%")
         self.assertEqual(surplus(0, {"slack": "none"}, held=200 * MIB), "GPUPOOL_RESERVE=512MiB")
         self.assertEqual(surplus(0, {"slack": "15%", "type": "segment"}, held=200 * MIB), "GPUPOOL_RESERVE=512MiB")
+        # The budget was exceeded earlier, when less had been in use at most.
+        self.assertEqual(surplus(0, {"slack": "15%"}, trims=1, trim="spare"), "GPUPOOL_SLACK=15%")
         self.assertEqual(surplus(0, {"control": "1"}), "GPUPOOL_RESERVE=512MiB or a request of gpupool ctl")
         self.assertNotIn("surplus", self.codes(snapshot_of()))
 

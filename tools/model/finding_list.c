@@ -18,6 +18,15 @@ const char *gp_severity_name(gp_severity_t severity)
   return names[severity];
 }
 
+#define REPEATED_COLUMNS 48 /* a longer name is hard to find again */
+
+char *gp_findings_first_owner(const gp_owner_t *owner, char buffer[static GP_FIRST_OWNER_BYTES])
+{
+  (void)snprintf(buffer, GP_FIRST_OWNER_BYTES, "%s",
+      strlen(owner->text) <= REPEATED_COLUMNS ? owner->text : "the first of them");
+  return buffer;
+}
+
 gp_finding_t *gp_findings_say(
     gp_findings_t *findings, gp_severity_t severity, const char *code, int device, const char *format, ...)
 {

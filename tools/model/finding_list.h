@@ -74,6 +74,12 @@ typedef struct gp_findings {
 /* Frees the findings. A zeroed list is legal. */
 void gp_findings_fini(gp_findings_t *findings);
 
+#define GP_FIRST_OWNER_BYTES 64
+
+/* What advice below the finding "owners" calls the largest of them: by its text or, where that is long, by
+ * its place. Returns buffer. */
+char *gp_findings_first_owner(const gp_owner_t *owner, char buffer[static GP_FIRST_OWNER_BYTES]);
+
 /* Adds a finding. Returns it, valid until the next is added; NULL: the list is full, or no memory. */
 gp_finding_t *gp_findings_say(gp_findings_t *findings, gp_severity_t severity, const char *code, int device,
     const char *format, ...) __attribute__((format(printf, 5, 6)));

@@ -19,6 +19,7 @@
 #include "tools/model/findings_outside.h"
 #include "tools/model/findings_type.h"
 #include "tools/model/known_stats.h"
+#include "tools/model/oom_asker.h"
 #include "tools/model/owners.h"
 #include "tools/model/remedies.h"
 #include "tools/output.h"
@@ -74,7 +75,7 @@ static void judge_owners(gp_findings_t *findings)
                                        size[GP_SIZE_TEXT_BYTES], percent[GP_NUMBER_BYTES];
   gp_owners_t *owners = &findings->owners;
   gp_moments_t moments = summary->moments;
-  char when[160];
+  char when[160], first[GP_FIRST_OWNER_BYTES];
   size_t used = 0;
 
   if (sites->by == GP_SITE_BY_SIZE || !sum)
@@ -109,9 +110,43 @@ static void judge_owners(gp_findings_t *findings)
     if (is_oom && could_fit && owners->unknown_bytes <= owners->owners[0].bytes &&
         !gp_findings_blame_growth(findings, finding ? finding->device : GP_FINDING_ALL))
       gp_findings_advise(findings, finding, "free or shrink what %s holds, %s of it all.",
-          gp_text_shorten(owners->owners[0].text, OWNER_COLUMNS, name, sizeof(name)),
+          gp_findings_first_owner(&owners->owners[0], first),
           gp_number_percent((double)owners->owners[0].bytes / (double)sum, percent));
   }
+}
+
+#define PYTORCH_RECORD                                                                                       \
+  "torch.cuda.memory._record_memory_history() before the model is loaded, and _dump_snapshot(file)"
+
+/* A script's lines are not in a stack of C frames. Beside a framework's cache they would not tell all,
+ * either. */
+static void judge_script(gp_findings_t *findings)
+{
+  const gp_summary_t *summary = findings->summary;
+  const gp_snapshot_t *snapshot = summary->snapshot;
+  const char *language = NULL;
+  gp_oom_asker_t asker;
+  bool has_pytorch = false;
+
+  if (summary->has_oom) {
+    gp_oom_asker_find(snapshot, &summary->oom.event, &asker);
+    language = asker.language;
+  }
+  for (size_t i = 0; i < findings->owners.count && !language; i++)
+    language = findings->owners.owners[i].language;
+  if (!language)
+    return;
+  for (size_t m = 0; m < snapshot->module_count; m++)
+    has_pytorch |= strstr(snapshot->modules[m].path, "/libc10_cuda.so") != NULL;
+  gp_finding_t *finding = gp_findings_say(findings, GP_SEVERITY_NOTE, "script", GP_FINDING_ALL,
+      "%s frames are not recorded, so the script stands for its lines.%s", language,
+      has_pytorch
+          ? " Unless PyTorch's cache is off, an owner is whoever made that cache grow, not who uses it now."
+          : "");
+  if (has_pytorch)
+    gp_findings_advise(findings, finding,
+        "PyTorch's own snapshot has the lines, and who uses the cache; every command reads it: " PYTORCH_RECORD
+        ".");
 }
 
 /* The work of a program with several devices may be divided badly, or on purpose. */
@@ -240,6 +275,7 @@ int gp_findings_init(gp_findings_t *findings, const gp_summary_t *summary, const
   judge_end(findings);
   gp_findings_judge_growth(findings);
   judge_owners(findings);
+  judge_script(findings);
   gp_findings_judge_components(findings);
   gp_findings_judge_frees(findings);
   judge_modes(findings);

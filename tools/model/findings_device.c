@@ -376,8 +376,11 @@ static void surplus_settings(
   buffer[0] = '\0';
   if (gp_size_parse(cached, strlen(cached), &most) && stats->cached_bytes.peak > most)
     used += (size_t)snprintf(buffer + used, capacity - used, "GPUPOOL_MAX_CACHED=%.32s", cached);
-  if (has_budget(findings) && stats->reserved_bytes.peak > stats->active_bytes.peak &&
-      stats->reserved_bytes.peak - stats->active_bytes.peak > GP_SLACK_LEAST)
+  /* The budget grows with use, so that the peaks need not show that it was exceeded before. */
+  bool has_given = gp_summary_detail_count(summary, "trim", "spare") > 0;
+  if (has_budget(findings) &&
+      (has_given || (stats->reserved_bytes.peak > stats->active_bytes.peak &&
+                        stats->reserved_bytes.peak - stats->active_bytes.peak > GP_SLACK_LEAST)))
     used += (size_t)snprintf(buffer + used, capacity - used, "%sGPUPOOL_SLACK=%.32s", used ? " or " : "",
         gp_findings_setting(findings, "slack"));
   if (device->limit && stats->reserved_bytes.peak > device->limit)

@@ -13,9 +13,11 @@ void gp_oom_asker_find(const gp_snapshot_t *snapshot, const gp_oom_event_t *even
   int stack = stack_of(snapshot, event);
   gp_owner_text_t text;
 
-  asker->by[0] = asker->from[0] = '\0';
+  *asker = (gp_oom_asker_t){.language = NULL};
   if (!gp_stack_owner_text(snapshot, stack, &text))
     return;
+  asker->language = text.language;
+  text.language = NULL;
   gp_owner_describe(&text, asker->by, sizeof(asker->by));
   size_t caller = gp_stack_next_user(snapshot, stack, gp_stack_owner_place(snapshot, stack));
   if (caller != SIZE_MAX)

@@ -153,6 +153,8 @@ static int describe_owner(const build_t *build, const group_t *group, gp_owner_t
   int stack = largest_place(build, group, &owner->line_count);
   (void)gp_stack_owner_text(build->snapshot, stack, &text);
   owner->line = text.line;
+  owner->language = text.language;
+  text.language = NULL; /* a finding of its own says that its frames are missing */
   text.more_lines = owner->line_count - 1;
   bool good = copy(text.function, &owner->function) && copy(text.file, &owner->file) &&
               copy(text.through, &owner->through) && copy(text.operation, &owner->operation) &&

@@ -11,14 +11,15 @@
 /* A function or, where a program or script begins, a line of it. Unknown texts are NULL. line, through and
  * operation belong to the place in it that holds most. */
 typedef struct gp_owner {
-  char *function;    /* else "module+0xoffset", or "python3 train.py" for a script without frames */
-  char *text;        /* the whole owner in a line, as gp_owner_describe writes it */
-  char *file;        /* with its folders */
-  char *through;     /* the function through which it asked */
-  char *operation;   /* the framework operator that it called, "aten::conv2d" */
-  int line;          /* 0: unknown */
-  size_t line_count; /* number of its lines that hold something */
-  uint64_t bytes;    /* as requested */
+  char *function;       /* else "module+0xoffset", or "python3 train.py" for a script without frames */
+  char *text;           /* the whole owner in a line, as gp_owner_describe writes it without the language */
+  char *file;           /* with its folders */
+  char *through;        /* the function through which it asked */
+  char *operation;      /* the framework operator that it called, "aten::conv2d" */
+  const char *language; /* of a script whose frames are not recorded; else NULL. Static */
+  int line;             /* 0: unknown */
+  size_t line_count;    /* number of its lines that hold something */
+  uint64_t bytes;       /* as requested */
 } gp_owner_t;
 
 typedef struct gp_owners {

@@ -12,9 +12,7 @@
 #include "tools/model/remedies_pytorch.h"
 #include "tools/model/saturated.h"
 #include "tools/output.h"
-#include "tools/shorten.h"
 
-#define OWNER_COLUMNS     90
 #define MOST_TRACE_EVENTS 16777216 /* maximum of GPUPOOL_TRACE_EVENTS */
 
 static gp_finding_t *find(gp_findings_t *findings, const char *code, int device)
@@ -86,7 +84,7 @@ static void settle_cut_owner(
 {
   const gp_snapshot_t *snapshot = findings->summary->snapshot;
   const cJSON *oom = cJSON_GetObjectItemCaseSensitive(snapshot->root, "oom");
-  char name[4 * OWNER_COLUMNS];
+  char name[GP_FIRST_OWNER_BYTES];
   gp_freed_room_t room;
 
   gp_freed_room_find(snapshot, device, owner, &room);
@@ -95,7 +93,7 @@ static void settle_cut_owner(
   gp_findings_retract(finding);
   gp_findings_advise(findings, finding,
       "free what %s holds on device %d: in the segments without it, there would have been enough.",
-      gp_text_shorten(owner->text, OWNER_COLUMNS, name, sizeof(name)), device);
+      gp_findings_first_owner(owner, name), device);
   gp_findings_act_on(findings, finding, "free", owner->function);
 }
 
@@ -108,7 +106,7 @@ static void settle_owners(gp_findings_t *findings, gp_finding_t *finding)
   gp_filter_t filter = *summary->filter;
   gp_owners_t owners = {.count = 0};
   gp_moments_t moments;
-  char name[4 * OWNER_COLUMNS], size[GP_SIZE_TEXT_BYTES];
+  char name[GP_FIRST_OWNER_BYTES], size[GP_SIZE_TEXT_BYTES];
 
   if (!missing || !is_of_report(findings) || gp_snapshot_uint(oom, "device", &device) != 1 ||
       device >= GP_SNAPSHOT_DEVICES)
@@ -123,8 +121,7 @@ static void settle_owners(gp_findings_t *findings, gp_finding_t *finding)
     gp_findings_retract(finding);
     gp_findings_advise(findings, finding,
         "free or shrink what %s holds: %s less on device %d would have been enough.",
-        gp_text_shorten(owners.owners[0].text, OWNER_COLUMNS, name, sizeof(name)),
-        gp_size_format(missing, size), (int)device);
+        gp_findings_first_owner(&owners.owners[0], name), gp_size_format(missing, size), (int)device);
     gp_findings_act_on(findings, finding, "free", owners.owners[0].function);
   }
   gp_owners_fini(&owners);

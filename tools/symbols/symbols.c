@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "tools/read/json_scan.h"
+#include "tools/symbols/frame_parts.h"
 #include "tools/symbols/symbols_module.h"
 
 /* The frames that replace a frame: [first, first + count) of the new list. */
@@ -223,6 +224,19 @@ void gp_symbols_resolve(gp_snapshot_t *snapshot, const gp_symbols_options_t *opt
 
 #define NAMED_MODULES 3
 
+/* Names in it would tell more than those of the C and C++ libraries, which ask for no memory of their own. */
+static bool matters(const gp_snapshot_t *snapshot, size_t module)
+{
+  for (size_t i = 0; i < snapshot->frame_count; i++) {
+    if (snapshot->frames[i].module != (int)module || snapshot->frames[i].function[0])
+      continue;
+    const gp_snapshot_frame_kind_t kind = gp_frame_kind_of(snapshot, (int)i, NULL);
+    if (kind.group != GP_FRAME_GROUP_START && kind.group != GP_FRAME_GROUP_CXX)
+      return true;
+  }
+  return false;
+}
+
 bool gp_symbols_describe_rebuilt(const gp_snapshot_t *snapshot, char *buffer, size_t capacity)
 {
   char names[NAMED_MODULES * 72 + 32] = "";
@@ -230,10 +244,10 @@ bool gp_symbols_describe_rebuilt(const gp_snapshot_t *snapshot, char *buffer, si
 
   buffer[0] = '\0';
   for (size_t m = 0; m < snapshot->module_count; m++)
-    count += snapshot->modules[m].is_rebuilt;
+    count += snapshot->modules[m].is_rebuilt && matters(snapshot, m);
   for (size_t m = 0; m < snapshot->module_count && shown < NAMED_MODULES; m++) {
     const char *path = snapshot->modules[m].path, *slash = strrchr(path, '/');
-    if (!snapshot->modules[m].is_rebuilt)
+    if (!snapshot->modules[m].is_rebuilt || !matters(snapshot, m))
       continue;
     shown++;
     used += (size_t)snprintf(names + used, sizeof(names) - used, "%s%.64s",
@@ -246,7 +260,8 @@ bool gp_symbols_describe_rebuilt(const gp_snapshot_t *snapshot, char *buffer, si
     (void)snprintf(names + used, sizeof(names) - used, " and %zu more", count - shown);
   if (count)
     (void)snprintf(buffer, capacity,
-        "Functions of %s have no names here: %s rebuilt after the program ran. gpupool symbolize --sysroot takes names from a copy of the old build.",
-        names, count == 1 ? "it was" : "they were");
+        "Functions of %s have no names: the program ran with %s than %s here. gpupool symbolize --sysroot takes names from a copy of %s.",
+        names, count == 1 ? "another build" : "other builds", count == 1 ? "is" : "are",
+        count == 1 ? "that" : "those");
   return count > 0;
 }
