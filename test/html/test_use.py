@@ -3,6 +3,8 @@
     test_use.py GPUPOOL [TEST ...]
 """
 
+import json
+
 import pages
 
 
@@ -261,6 +263,19 @@ class Mouse(Use):
         self.assertGreaterEqual(life, 0)
         self.assertEqual(self.state(page, "at"), page.evaluate("gpupoolPage.page.recordings[0].lives.begin[%d]" % life))
         self.assertIn("work", self.text(page, ".details"))
+
+
+    def test_a_recursion_is_one_line(self):
+        for count, told in ((1, 1), (2, 2), (30, 2)):
+            with open(pages.golden("leak"), encoding="utf-8") as file:
+                snapshot = json.load(file)
+            snapshot["stacks"] = [stack[:2] + stack[2:3] * count + stack[3:] for stack in snapshot["stacks"]]  # work() is the third
+            page = self.open(pages.write("recursion.json", snapshot))
+            self.table(page, "held")
+            page.click_on(".tables .table-row")
+            rows = page.evaluate("[...document.querySelectorAll('.details .stack > li:not(:first-child):not(:last-child)')]"
+                                 ".map(row => row.textContent)")
+            self.assertEqual((len(rows), rows[-1] == "the same 29 times more"), (told, count == 30))
 
 
 class ManyRows(Use):

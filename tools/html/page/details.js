@@ -23,15 +23,23 @@ export function createDetails(context) {
   }
 
   /**
-   * Folds each run of frames that own no memory into one line.
+   * Folds each run of frames that own no memory into one line, and so what a recursion repeats.
    * @param {number} stack
    */
   function stackList(stack) {
     const recording = context.recording();
     const {frames, allFrames} = selection.state;
     const rows = [];
-    let folded = 0;
+    let folded = 0, last = -1, repeated = 0;
+    const unroll = () => {
+      if (repeated === 1)
+        rows.push(frameRow(last, ''));
+      else if (repeated)
+        rows.push(element('li', {class: 'fold'}, `the same ${repeated} times more`));
+      repeated = 0;
+    };
     const fold = () => {
+      unroll();
       if (folded)
         rows.push(element('li', {class: 'fold'}, element('button', {class: 'link', onclick: () => selection.set({allFrames: true})},
           `${folded} frame${folded > 1 ? 's' : ''} of the allocator, interpreter or runtime`)));
@@ -46,7 +54,12 @@ export function createDetails(context) {
         folded++;
         continue;
       }
+      if (frame === last && !folded) {
+        repeated++;
+        continue;
+      }
       fold();
+      last = frame;
       rows.push(frameRow(frame, operator && what.isPython && at === recording.stackPlace[stack] ? operator[1] : ''));
     }
     fold();
