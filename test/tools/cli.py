@@ -142,6 +142,7 @@ class Case(unittest.TestCase):
     def one_line(self, text):
         self.assertEqual(text.count("\n"), 1, text)
         self.assertTrue(text.startswith("gpupool: "), text)
+        return text
 
 
 class Tool(Case):
@@ -323,13 +324,86 @@ class Run(Case):
         self.assertEqual(self.child_environment()["LD_PRELOAD"], self.pool_library)
         other = shutil.copy(STUB, self.path("other.so"))
         self.assertEqual(self.child_environment(LD_PRELOAD=other)["LD_PRELOAD"], self.pool_library + ":" + other)
-        both = other + " " + self.pool_library
-        self.assertEqual(self.child_environment(LD_PRELOAD=both)["LD_PRELOAD"], both)
 
-    def test_installed_beside_bin(self):
+    def test_other_preloads_keep_their_order(self):
+        first, second = (shutil.copy(STUB, self.path(name)) for name in ("first.so", "second.so"))
+        before = " %s:%s libgpupool.so:%s %s:" % (first, self.pool_library, second, first)
+        self.assertEqual(self.child_environment(LD_PRELOAD=before)["LD_PRELOAD"], ":".join([self.pool_library, first, second]))
+
+    def test_another_copy_of_the_library_gives_way(self):
+        copy = shutil.copy(STUB, self.path("libgpupool.so"))
+        result = self.run_tool("run", "--snapshot-at", "none", "env", LD_PRELOAD=copy)
+        self.assertIn("LD_PRELOAD=%s\n" % self.pool_library, result.stdout)
+        self.assertIn(copy, self.one_line(result.stderr))
+
+    def test_a_sanitizers_runtime_stays_in_front(self):
+        """It ends every program in which it is not the first library."""
+        runtime, other = (shutil.copy(STUB, self.path(name)) for name in ("libasan.so.8", "other.so"))
+        child = self.child_environment(LD_PRELOAD=other + ":" + runtime)
+        self.assertEqual(child["LD_PRELOAD"], ":".join([runtime, self.pool_library, other]))
+
+    def test_the_library_is_found_wherever_it_was_installed(self):
         os.remove(self.pool_library)
-        shutil.copy(STUB, self.path("tree/tools/libgpupool.so"))
-        self.assertEqual(self.child_environment()["LD_PRELOAD"], self.path("tree/tools/libgpupool.so"))
+        for place in ("lib", "lib/%s-linux-gnu" % os.uname().machine, "lib64", "tools"):
+            library = self.path("tree", place, "libgpupool.so")
+            os.makedirs(os.path.dirname(library), exist_ok=True)
+            shutil.copy(STUB, library)
+            self.assertEqual(self.child_environment()["LD_PRELOAD"], library)
+            os.remove(library)
+
+    def test_a_library_of_another_kind_is_passed_over(self):
+        foreign = self.path("tree/lib/libgpupool.so")
+        os.makedirs(os.path.dirname(foreign))
+        self.write_foreign(STUB, foreign)
+        self.assertEqual(self.child_environment()["LD_PRELOAD"], self.pool_library)
+
+    def write_foreign(self, source, path):
+        """A copy for another kind of processor (s390)."""
+        with open(os.path.realpath(source), "rb") as file:
+            image = bytearray(file.read())
+        image[18:20] = (22).to_bytes(2, sys.byteorder)
+        with open(path, "wb") as file:
+            file.write(image)
+        os.chmod(path, 0o755)
+
+    def test_foreign_programs_run_without_it(self):
+        """They are started, with a line, and no loader complains of the library. What the kernel says of this one depends on it."""
+        path = self.path("work/foreign")
+        self.write_foreign(shutil.which("true"), path)
+        result = self.run_tool("run", path, status=None)
+        self.assertIn("foreign runs without the library: it is built for another kind of processor", result.stderr)
+        script = self.write_program("script", "#!%s\n" % path)
+        self.assertIn("its interpreter %s is built for another kind" % path, self.run_tool("run", script, status=None).stderr)
+
+    def test_conflicts_are_said(self):
+        known = shutil.copy(STUB, self.path("libvgpu.so"))
+        text = self.one_line(self.run_tool("run", "--snapshot-at", "none", "true", LD_PRELOAD=known).stderr)
+        self.assertIn("HAMi-core", text)
+        text = self.one_line(self.run_tool("run", "--snapshot-at", "none", "true", CUDA_INJECTION64_PATH="/opt/tool.so").stderr)
+        self.assertIn("CUDA_INJECTION64_PATH=/opt/tool.so", text)
+        # Any other library between the program and the driver is known by what it defines.
+        for name, hooks in (("libjemalloc.so.2", False), ("libother.so", True)):
+            library = self.path(name)
+            source = self.write("hooks.c", "int %s(void) { return 0; }\n" % ("cuMemAlloc_v2" if hooks else "malloc_stats"))
+            subprocess.run(["cc", "-shared", "-fPIC", "-o", library, source], check=True)
+            text = self.run_tool("run", "--snapshot-at", "none", "true", LD_PRELOAD=library).stderr
+            if hooks:
+                self.assertIn("LD_PRELOAD has %s, which defines cuMemAlloc_v2" % library, self.one_line(text))
+            else:
+                self.assertEqual(text, "")
+
+    def test_a_launcher_that_loses_the_library_is_said(self):
+        for name, wanted in (("docker", "docker run -v %s:%s:ro -e LD_PRELOAD=%s" % ((self.pool_library,) * 3)),
+                             ("sudo", "sudo gpupool run -- PROGRAM")):
+            self.write_program(name, "#!/bin/sh\n")
+            self.assertIn(wanted, self.one_line(self.run_tool("run", "--snapshot-at", "none", "./" + name).stderr))
+        self.write_program("chroot", "#!/bin/sh\n")
+        arguments = ("run", "--snapshot-at", "none", "./chroot", "--userspec=0", self.path("root"), "true")
+        inside = self.path("root") + self.pool_library
+        self.assertIn(inside + " does not exist", self.one_line(self.run_tool(*arguments).stderr))
+        os.makedirs(os.path.dirname(inside))
+        shutil.copy(STUB, inside)
+        self.assertEqual(self.run_tool(*arguments).stderr, "")
 
     def test_malformed_settings_stop_it(self):
         result = self.run_tool("run", "--limit", "8Q", "--", "touch", "ran", status=FAILED)

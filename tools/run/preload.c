@@ -7,6 +7,9 @@
 #include <unistd.h>
 
 #include "pool/util/path.h"
+#include "tools/run/conflicts.h"
+#include "tools/run/elf_facts.h"
+#include "tools/run/program_probe.h"
 #include "tools/tool.h"
 
 #define LIBRARY "libgpupool.so"
@@ -25,10 +28,18 @@ static bool own_folder(char *buffer, size_t capacity)
   return true;
 }
 
+/* A library that this tool's own programs could load: the folders below may hold another kind's. */
 static bool is_library(const char *path, char *buffer, size_t capacity)
 {
+  gp_elf_facts_t facts, own;
   char *resolved = realpath(path, NULL);
   bool good = resolved && access(resolved, R_OK) == 0 && strlen(resolved) < capacity;
+
+  if (good) {
+    gp_elf_read_file(resolved, &facts);
+    gp_elf_read_file("/proc/self/exe", &own);
+    good = gp_elf_is_alike(&facts, &own);
+  }
   if (good)
     strcpy(buffer, resolved);
   free(resolved);
@@ -38,20 +49,23 @@ static bool is_library(const char *path, char *buffer, size_t capacity)
 bool gp_preload_find(char *buffer, size_t capacity)
 {
   /*
-   * Beside the executable: first the installed layout (wherever the tree was moved to), then the build's.
-   * Last the configured path, which may hold another version.
+   * From the folder of the executable: first the installed layouts (wherever the tree was moved to), then the
+   * build's. Last the configured path, which may hold another version.
    */
-  static const char *const beside[] = {
-      ("../" GP_LIBDIR_NAME "/" LIBRARY),
-      ("../interpose/" LIBRARY),
+  static const char *const places[] = {
+      "../" GP_LIBDIR_NAME "/" LIBRARY,
+      "../lib/" LIBRARY, /* a wheel's, too: gpupool/bin and gpupool/lib */
+      "../lib/" GP_MULTIARCH "/" LIBRARY,
+      "../lib64/" LIBRARY,
+      "../interpose/" LIBRARY,
       LIBRARY,
   };
   char folder[GP_PATH_BYTES];
   char path[GP_PATH_BYTES + 256];
 
   if (own_folder(folder, sizeof(folder))) {
-    for (size_t i = 0; i < sizeof(beside) / sizeof(beside[0]); i++) {
-      int length = snprintf(path, sizeof(path), "%s%s", folder, beside[i]);
+    for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+      int length = snprintf(path, sizeof(path), "%s%s", folder, places[i]);
       if (length > 0 && (size_t)length < sizeof(path) && is_library(path, buffer, capacity))
         return true;
     }
@@ -63,37 +77,73 @@ bool gp_preload_find(char *buffer, size_t capacity)
   return false;
 }
 
-/* True if list contains word. Blanks and colons separate words, as for the loader. */
-static bool holds(const char *list, const char *word)
+static bool is_library_name(const char *entry)
 {
-  size_t word_length = strlen(word);
-  while (*list) {
-    size_t length = strcspn(list, " :");
-    if (length == word_length && strncmp(list, word, length) == 0)
+  return strcmp(gp_program_name(entry), LIBRARY) == 0;
+}
+
+/* Another copy's path is named before it is dropped: the user may have meant that one. */
+static void drop_copy(const char *entry, const char *library)
+{
+  char *resolved = strchr(entry, '/') ? realpath(entry, NULL) : NULL;
+  if (resolved && strcmp(resolved, library) != 0)
+    gp_message("LD_PRELOAD has another copy of the library, %s; %s is used", entry, library);
+  free(resolved);
+}
+
+/* Appends entry to the list in text, which has room for it. */
+static void append(char *text, const char *entry)
+{
+  if (text[0])
+    strcat(text, ":");
+  strcat(text, entry);
+}
+
+/* True if list, entries with a colon between them, has entry. */
+static bool holds(const char *list, const char *entry)
+{
+  size_t length = strlen(entry);
+  for (const char *at = list; *at; at += strcspn(at, ":"), at += *at == ':')
+    if (strcspn(at, ":") == length && strncmp(at, entry, length) == 0)
       return true;
-    list += length;
-    list += strspn(list, " :");
-  }
   return false;
+}
+
+/* Takes the entries of LD_PRELOAD that have to be before the library, or those that come after it. */
+static void take(const char *before, bool are_first, const char *library, char *text)
+{
+  char *copy = strdup(before), *save;
+
+  for (char *entry = copy ? strtok_r(copy, GP_PRELOAD_SEPARATORS, &save) : NULL; entry;
+       entry = strtok_r(NULL, GP_PRELOAD_SEPARATORS, &save)) {
+    if (is_library_name(entry)) {
+      if (!are_first)
+        drop_copy(entry, library);
+    } else if (gp_conflict_comes_first(entry) == are_first && !holds(text, entry)) {
+      append(text, entry);
+    }
+  }
+  free(copy);
 }
 
 bool gp_preload_set(const char *library)
 {
   const char *before = getenv("LD_PRELOAD");
-  char *value;
 
-  if (strpbrk(library, " :")) {
+  if (strpbrk(library, GP_PRELOAD_SEPARATORS)) {
     gp_message("%s cannot be preloaded: the loader takes no path with a blank or a colon", library);
     return false;
   }
-  if (before && holds(before, library))
-    return true;
-  bool has_more = before && before[0];
-  if (asprintf(&value, "%s%s%s", library, has_more ? ":" : "", has_more ? before : "") < 0 ||
-      setenv("LD_PRELOAD", value, 1)) {
-    gp_message("out of memory");
-    return false;
+  before = before ? before : "";
+  char *text = calloc(1, strlen(before) + strlen(library) + 3);
+  if (text) {
+    take(before, true, library, text);
+    append(text, library);
+    take(before, false, library, text);
   }
-  free(value);
-  return true;
+  bool good = text && setenv("LD_PRELOAD", text, 1) == 0;
+  if (!good)
+    gp_message("out of memory");
+  free(text);
+  return good;
 }

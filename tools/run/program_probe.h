@@ -1,16 +1,33 @@
 /*
- * Finds out from a program's file why it may have run without the preload library.
+ * Finds out from a program's file why it runs without the preload library.
  */
 #ifndef GP_TOOLS_PROGRAM_PROBE_H
 #define GP_TOOLS_PROGRAM_PROBE_H
 
+#include <stdbool.h>
 #include <stddef.h>
+
+typedef enum gp_probed {
+  GP_PROBED_NOTHING,    /* the file gives no reason */
+  GP_PROBED_FOREIGN,    /* of another class or processor: no library of this kind can be in the process */
+  GP_PROBED_PRIVILEGED, /* setuid, setgid, or with capabilities */
+  GP_PROBED_STATIC,
+  GP_PROBED_OWN_LOADER, /* another C library, for example musl */
+  GP_PROBED_SCRIPT,     /* a script whose interpreter gives no reason */
+} gp_probed_t;
 
 /*
  * Looks at the executable at path (of a script, also at the interpreter). Writes to buffer a clause such as
  * "it is statically linked, ...", or "" if the file gives no reason. library: the preload library, which
  * shows what an executable must be like.
  */
-void gp_program_probe(const char *path, const char *library, char *buffer, size_t capacity);
+gp_probed_t gp_program_probe(const char *path, const char *library, char *buffer, size_t capacity);
+
+/* The program that the "#!" line of the script at path names; for "#!/usr/bin/env NAME" the one that env
+ * would find. False: it is no script. */
+bool gp_program_interpreter(const char *path, char *buffer, size_t capacity);
+
+/* The name of a file without its folder; a part of path. */
+const char *gp_program_name(const char *path);
 
 #endif

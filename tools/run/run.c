@@ -15,7 +15,9 @@
 #include "pool/util/run_id.h"
 #include "tools/arguments.h"
 #include "tools/html/page.h"
+#include "tools/run/conflicts.h"
 #include "tools/run/launch.h"
+#include "tools/run/launchers.h"
 #include "tools/run/preload.h"
 #include "tools/run/program_probe.h"
 #include "tools/recover/recover.h"
@@ -35,6 +37,10 @@ void gp_command_run_help(void)
          "to gpupool is passed on. The settings are checked first. Afterwards lines on\n"
          "stderr say which snapshots PROGRAM and what it started have written, and how to\n"
          "read them.\n"
+         "\n"
+         "The library goes first into LD_PRELOAD; what is in there stays, in its order.\n"
+         "Lines on stderr name what will be in its way: another library that hooks CUDA,\n"
+         "a tool that watches CUDA calls, a launcher that loses the environment.\n"
          "\n"
          "Exit status, as of env and timeout: 127 if PROGRAM was not found, 126 if it\n"
          "cannot be run, 125 if gpupool run itself fails (usage, a malformed setting),\n"
@@ -195,7 +201,7 @@ static void report_nothing(
     gp_message("%s: the library is switched off (GPUPOOL_DISABLE=1)", nothing);
     return;
   }
-  gp_program_probe(path, library, reason, sizeof(reason));
+  (void)gp_program_probe(path, library, reason, sizeof(reason)); /* the reason says it */
   if (reason[0])
     gp_message("%s in %s: %s", nothing, path, reason);
   else if (launched->signal)
@@ -272,19 +278,46 @@ static uint64_t new_run_number(void)
   return now_us() ^ (uint64_t)getpid() << 44; /* early in boot, or a seccomp filter */
 }
 
-static int run_program(const gp_options_t *options, const char *output, const char *library, const char *run,
-    bool has_pages, char **argv)
+/* Writes the path of the program into path. Returns 0, or the exit status after a message. */
+static int find_program(const char *name, char *path, size_t capacity)
 {
-  char path[GP_PATH_BYTES];
+  int status = gp_launch_find(name, path, capacity);
+  if (status)
+    gp_message("%s: %s", name,
+        status == GP_LAUNCH_NOT_FOUND ? "program not found" : "found, but it is not an executable file");
+  return status;
+}
+
+static void report_conflict(void *arg, const char *what, const char *remedy)
+{
+  (void)arg;
+  gp_message("%s; %s", what, remedy);
+}
+
+/* Puts the library into LD_PRELOAD, unless the loader of the program could only complain of it; says what
+ * will keep it from its work. */
+static bool preload(const char *path, char *const argv[], const char *library, bool *ret_is_foreign)
+{
+  char reason[2 * GP_PATH_BYTES], loses[GP_LAUNCHER_BYTES];
+
+  *ret_is_foreign = gp_program_probe(path, library, reason, sizeof(reason)) == GP_PROBED_FOREIGN;
+  if (*ret_is_foreign) {
+    gp_message("%s runs without the library: %s", path, reason);
+    return true;
+  }
+  gp_conflicts_find(getenv("LD_PRELOAD"), GP_LD_SO_PRELOAD, report_conflict, NULL);
+  if (gp_launcher_loses(argv, library, loses))
+    gp_message("%s", loses);
+  return gp_preload_set(library);
+}
+
+/* library: NULL if the program runs without it. */
+static int run_program(const gp_options_t *options, const char *output, const char *library, const char *run,
+    bool has_pages, const char *path, char **argv)
+{
   gp_launched_t launched;
   static gp_new_snapshots_t written;
 
-  int status = gp_launch_find(argv[0], path, sizeof(path));
-  if (status) {
-    gp_message("%s: %s", argv[0],
-        status == GP_LAUNCH_NOT_FOUND ? "program not found" : "found, but it is not an executable file");
-    return status;
-  }
   gp_new_snapshots_begin(&written, output);
   uint64_t begin_us = now_us();
   gp_launch_and_wait(path, argv, &launched);
@@ -295,7 +328,7 @@ static int run_program(const gp_options_t *options, const char *output, const ch
     const gp_left_t *own = gp_left_list_find(&list, launched.pid);
     if (written.count)
       report_written(&written, has_pages);
-    else if (!left_count && gp_option_number(options, GP_OPTION_snapshot_at) & GP_SNAPSHOT_AT_EXIT)
+    else if (library && !left_count && gp_option_number(options, GP_OPTION_snapshot_at) & GP_SNAPSHOT_AT_EXIT)
       report_nothing(options, &launched, path, library);
     if (own)
       report_record(options, &launched, own, output, path, has_pages);
@@ -312,7 +345,8 @@ int gp_command_run(int argc, char **argv)
   gp_arguments_t arguments;
   static gp_options_t options; /* too large for a stack */
   static char buffer[GP_OPTION_TEXT_BYTES];
-  char library[GP_PATH_BYTES];
+  char library[GP_PATH_BYTES], path[GP_PATH_BYTES];
+  bool is_foreign;
   char run[GP_RUN_DIGITS + 1], runs[GP_RUN_BYTES];
 
   if (gp_arguments_parse("run", "--html", argc, argv, &arguments))
@@ -338,8 +372,13 @@ int gp_command_run(int argc, char **argv)
     options.values[GP_OPTION_snapshot_at].number = 0;
   const char *output = output_pattern(&options, buffer, sizeof(buffer));
   gp_run_id_append(options.runs, new_run_number(), run, runs);
-  if (!gp_preload_find(library, sizeof(library)) || !gp_preload_set(library) ||
-      !set_environment(&arguments, &options, output, runs))
+  argv += arguments.next;
+  if (!gp_preload_find(library, sizeof(library)))
     return GP_LAUNCH_FAILED;
-  return run_program(&options, output, library, run, arguments.flag, argv + arguments.next);
+  int status = find_program(argv[0], path, sizeof(path));
+  if (status)
+    return status;
+  if (!preload(path, argv, library, &is_foreign) || !set_environment(&arguments, &options, output, runs))
+    return GP_LAUNCH_FAILED;
+  return run_program(&options, output, is_foreign ? NULL : library, run, arguments.flag, path, argv);
 }
