@@ -25,7 +25,7 @@ _gpupool()
   help=$("$tool" help "$command" 2>/dev/null) || return
 
   # The words of the program that is run are its own.
-  if [[ $command == run ]]; then
+  if [[ $command == run || $command == doctor ]]; then
     for ((i = 2; i < COMP_CWORD; i++)); do
       [[ ${COMP_WORDS[i]} == -- ]] && program=$((i + 1))
     done

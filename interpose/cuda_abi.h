@@ -9,11 +9,10 @@
 #define __CUDA_API_VERSION_INTERNAL
 #include <cuda.h>
 
+#include "interpose/cuda_versions.h"
+
 #if CUDA_VERSION < 11040
 #error "CUDA headers 11.4 or newer are needed"
 #endif
-
-/* The newest CUDA version whose functions the tables have (classes.def names the sources). */
-#define GP_NEWEST_CUDA_VERSION 13050
 
 #endif

@@ -133,13 +133,20 @@ static void report(void *arg, bool malformed, const char *message)
   gp_message("%.*s", length, message);
 }
 
+void gp_arguments_read(
+    gp_arguments_t *arguments, gp_options_t *ret_options, gp_option_problem_fn problem, void *problem_arg)
+{
+  /* How many problems there were, the report knows. */
+  (void)gp_options_check_names(environ, problem, problem_arg);
+  (void)gp_options_parse(ret_options, gp_arguments_lookup, arguments, problem, problem_arg);
+  (void)gp_profile_apply(ret_options, problem, problem_arg);
+}
+
 int gp_arguments_check(gp_arguments_t *arguments, bool is_final, gp_options_t *ret_options)
 {
   check_t check = {arguments, is_final, 0};
-  (void)gp_options_check_names(environ, report, &check); /* prints warnings, which do not count */
-  (void)gp_options_parse(ret_options, gp_arguments_lookup, arguments, report, &check); /* report counts */
-  (void)gp_profile_apply(ret_options, report, &check);
-  return check.malformed;
+  gp_arguments_read(arguments, ret_options, report, &check);
+  return check.malformed; /* unknown names are warnings, and do not count */
 }
 
 void gp_arguments_print_help(void)

@@ -26,8 +26,12 @@ int gp_arguments_parse(
 /* A gp_option_lookup_fn: arg is a gp_arguments_t. */
 const char *gp_arguments_lookup(void *arg, const char *variable);
 
+/* Makes the options in force from arguments and environment, and reports problems as the library would. */
+void gp_arguments_read(
+    gp_arguments_t *arguments, gp_options_t *ret_options, gp_option_problem_fn problem, void *problem_arg);
+
 /*
- * Makes the options in force from arguments and environment. Prints one line on stderr for each problem,
+ * The same for a command. Prints one line on stderr for each problem,
  * including unknown GPUPOOL_* variables. With is_final the line omits what the library would do instead,
  * because nothing will run. Returns the number of malformed values.
  */

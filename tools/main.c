@@ -28,6 +28,7 @@ static const gp_command_t commands[] = {
         "serve a recording's requests again, with other settings"},
     {"tune", gp_command_tune, gp_command_tune_help, "find the settings that serve recordings best"},
     {"recover", gp_command_recover, gp_command_recover_help, "make a snapshot of a program that was killed"},
+    {"doctor", gp_command_doctor, gp_command_doctor_help, "say what keeps the library from its work here"},
     {"config", gp_command_config, gp_command_config_help, "print the options in effect"},
 };
 #define COMMAND_COUNT (sizeof(commands) / sizeof(commands[0]))

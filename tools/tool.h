@@ -8,6 +8,7 @@
 
 enum {
   GP_EXIT_DONE = 0,
+  GP_EXIT_FINDINGS = 1, /* where asked for, and of doctor */
   GP_EXIT_USAGE = 2,
   GP_EXIT_INPUT = 3,   /* unreadable or corrupt input, or an output that cannot be written */
   GP_EXIT_PARTIAL = 4, /* with --strict: the input is incomplete */
@@ -26,6 +27,8 @@ int gp_command_run(int argc, char **argv);
 void gp_command_run_help(void);
 int gp_command_config(int argc, char **argv);
 void gp_command_config_help(void);
+int gp_command_doctor(int argc, char **argv);
+void gp_command_doctor_help(void);
 int gp_command_ctl(int argc, char **argv);
 void gp_command_ctl_help(void);
 int gp_command_recover(int argc, char **argv);

@@ -9,7 +9,8 @@
 #include "tools/run/program_probe.h"
 
 #define ONE_OF_BOTH "use one of the two: take the other out of LD_PRELOAD, or run without gpupool"
-#define NOT_POOLED  "measure or check without gpupool; beside such a tool it limits and records, but pools nothing"
+#define NOT_POOLED                                                                                           \
+  "measure or check without gpupool; beside such a tool it limits and records, but pools nothing"
 
 /* By the beginnings of file names, as their projects build them. */
 static const struct {
@@ -60,7 +61,8 @@ static void check_library(const char *path, const char *where, gp_conflict_fn re
   }
 }
 
-static void check_list(const char *list, const char *where, const char *separators, gp_conflict_fn report, void *arg)
+static void check_list(
+    const char *list, const char *where, const char *separators, gp_conflict_fn report, void *arg)
 {
   char path[GP_PATH_BYTES];
 

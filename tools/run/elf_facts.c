@@ -70,7 +70,8 @@ typedef struct image {
 /* Where the file has count items of `bytes` each, of which at least one; NULL: not all of them are there. */
 static const void *part(const image_t *image, uint64_t offset, uint64_t count, size_t bytes)
 {
-  bool is_inside = count > 0 && offset % 8 == 0 && offset <= image->size && count <= (image->size - offset) / bytes;
+  bool is_inside =
+      count > 0 && offset % 8 == 0 && offset <= image->size && count <= (image->size - offset) / bytes;
   return is_inside ? image->bytes + offset : NULL;
 }
 

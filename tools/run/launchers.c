@@ -70,7 +70,8 @@ bool gp_launcher_loses(char *const argv[], const char *library, char buffer[stat
     if (access(inside, R_OK) == 0)
       return false;
     snprintf(buffer, GP_LAUNCHER_BYTES,
-        "%s does not exist, so what starts in %s runs without the library; copy %s there", inside, root, library);
+        "%s does not exist, so what starts in %s runs without the library; copy %s there", inside, root,
+        library);
     return true;
   }
   for (size_t i = 0; i < sizeof(launchers) / sizeof(launchers[0]); i++) {

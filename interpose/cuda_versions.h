@@ -1,0 +1,16 @@
+/*
+ * The CUDA versions that gpupool knows, as cuDriverGetVersion numbers them: 1000 * major + 10 * minor.
+ */
+#ifndef GP_INTERPOSE_CUDA_VERSIONS_H
+#define GP_INTERPOSE_CUDA_VERSIONS_H
+
+/* The newest CUDA version whose functions the tables have (classes.def names the sources). */
+#define GP_NEWEST_CUDA_VERSION 13050
+
+/* The oldest driver that the library pools for. */
+#define GP_OLDEST_CUDA_VERSION 11020
+
+/* The first driver with cuCtxRecordEvent, by which a fence spans a context. */
+#define GP_FENCE_CUDA_VERSION 12050
+
+#endif

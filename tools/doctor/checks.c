@@ -1,0 +1,83 @@
+#include "tools/doctor/checks.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cjson/cJSON.h>
+
+#include "tools/json_print.h"
+#include "tools/output.h"
+#include "tools/tool.h"
+
+static const char *const state_names[] = {
+    [GP_CHECK_GOOD] = "ok", [GP_CHECK_NOTE] = "note", [GP_CHECK_BAD] = "change"};
+
+void gp_checks_add(gp_checks_t *checks, const char *name, gp_check_state_t state, const char *format, ...)
+{
+  va_list arguments;
+  if (checks->count == GP_CHECKS_MOST)
+    return;
+  gp_check_t *check = &checks->items[checks->count++];
+  check->name = name;
+  check->state = state;
+  check->remedy[0] = '\0';
+  va_start(arguments, format);
+  vsnprintf(check->text, sizeof(check->text), format, arguments); /* cut off is good enough */
+  va_end(arguments);
+}
+
+void gp_checks_remedy(gp_checks_t *checks, const char *format, ...)
+{
+  va_list arguments;
+  gp_check_t *check = &checks->items[checks->count - 1];
+  va_start(arguments, format);
+  vsnprintf(check->remedy, sizeof(check->remedy), format, arguments); /* cut off is good enough */
+  va_end(arguments);
+}
+
+void gp_checks_print(const gp_checks_t *checks)
+{
+  static char line[2 * GP_CHECK_TEXT_BYTES + 64];
+  char first[32], safe[2 * GP_CHECK_TEXT_BYTES + 64];
+  size_t changes = 0;
+
+  for (size_t i = 0; i < checks->count; i++) {
+    const gp_check_t *check = &checks->items[i];
+    changes += check->state == GP_CHECK_BAD;
+    snprintf(first, sizeof(first), "%-7s %-10s", state_names[check->state], check->name);
+    snprintf(line, sizeof(line), "%s%s%s", check->text, check->remedy[0] ? ". Remedy: " : "", check->remedy);
+    gp_output_wrap(stdout, first, "                  ", gp_printable(line, safe, sizeof(safe)));
+  }
+  if (changes)
+    printf("\n%zu to change.\n", changes);
+  else
+    printf("\nNothing has to be changed.\n");
+}
+
+int gp_checks_print_json(const gp_checks_t *checks)
+{
+  cJSON *root = cJSON_CreateObject();
+  cJSON *list = cJSON_AddArrayToObject(root, "checks");
+
+  for (size_t i = 0; i < checks->count && list; i++) {
+    cJSON *item = cJSON_CreateObject();
+    cJSON_AddStringToObject(item, "name", checks->items[i].name);
+    cJSON_AddStringToObject(item, "state", state_names[checks->items[i].state]);
+    cJSON_AddStringToObject(item, "text", checks->items[i].text);
+    if (checks->items[i].remedy[0])
+      cJSON_AddStringToObject(item, "remedy", checks->items[i].remedy);
+    else
+      cJSON_AddNullToObject(item, "remedy");
+    cJSON_AddItemToArray(list, item);
+  }
+  char *text = gp_json_print(root, false);
+  cJSON_Delete(root);
+  if (!text) {
+    gp_message("out of memory");
+    return GP_EXIT_INPUT;
+  }
+  puts(text);
+  free(text);
+  return GP_EXIT_DONE;
+}
