@@ -27,7 +27,7 @@
 #include "pool/util/options.h"
 #include "pool/util/own_path.h"
 #include "pool/util/path.h"
-#include "pool/util/profile.h"
+#include "pool/util/settings_files.h"
 #include "trace/control/control.h"
 #include "trace/stacks/origin.h"
 #include "trace/record/recorder.h"
@@ -180,12 +180,13 @@ static library_state_t start(void)
   gp_assert(gp_lock_is_held(&start_lock) && starting && !the_engine);
 
   leave_gaps();
-  gp_options_parse(&options, from_environment, NULL, NULL, NULL);
+  static gp_settings_files_t files; /* under start_lock; too large for a small stack */
+  gp_settings_files_find(&files, from_environment, NULL);
+  gp_settings_read(&options, from_environment, NULL, &files, NULL, NULL);
   gp_log_init((int)gp_option_number(&options, GP_OPTION_verbose), -1);
   gp_log_init((int)gp_option_number(&options, GP_OPTION_verbose), open_log());
-  /* Parses again, now that messages go to the right file. */
-  gp_options_parse(&options, from_environment, NULL, log_problem, NULL);
-  gp_profile_apply(&options, log_problem, NULL);
+  /* Reads again, now that messages go to the right file. */
+  gp_settings_read(&options, from_environment, NULL, &files, log_problem, NULL);
   gp_options_check_names(environ, log_problem, NULL);
   log_options();
   if (gp_option_number(&options, GP_OPTION_disable))

@@ -15,6 +15,7 @@ import sys
 
 def run(*arguments):
     env = {name: value for name, value in os.environ.items() if not name.startswith(("GPUPOOL_", "MXNET_"))}
+    env["XDG_CONFIG_HOME"] = "/nonexistent"  # the builder's own settings are no defaults
     return subprocess.run(arguments, env=env, check=True, stdout=subprocess.PIPE, encoding="utf-8").stdout
 
 
@@ -85,12 +86,16 @@ def library_page(gpupool):
             "runs out, which", ".BR gpupool (1)", "explains. Messages go to stderr, never to the output of the program.",
             ".SH ENVIRONMENT",
             "Sizes are plain bytes or 8G, 8g, 8GB, 8GiB (powers of 1024); a share is 50%. A malformed value is reported and the",
-            "default used; a malformed limit refuses every allocation. In a setuid program nothing is read."]
+            "default used; a malformed limit refuses every allocation. In a setuid program nothing is read.", ".PP",
+            "What the environment does not set may stand in a file, as lines NAME=VALUE (see FILES). A file is read only if it",
+            "belongs to the user or to root and no others may write to it."]
     for option in options:
         out += [".TP", ".B " + option["variable"]]
         out += [roff(option["help"][0].upper() + option["help"][1:] + "."), "Accepted: " + roff(option["syntax"]) + "."
                 if option["syntax"] else "", "Default: " + roff(option["default"]) + "."]
-    out += [".SH FILES", ".TP", ".I gpupool.PROGRAM.HOST.PID.REASON.json",
+    out += [".SH FILES", ".TP", ".I $XDG_CONFIG_HOME/gpupool.conf", "Settings of the user; by default ~/.config/gpupool.conf.",
+            ".TP", ".I /etc/gpupool.conf", "Settings of the machine, after those of the user. Its LIMIT is a ceiling: others can",
+            "only lower it.", ".TP", ".I gpupool.PROGRAM.HOST.PID.REASON.json",
             "The snapshots, in the folder that the program was started in; GPUPOOL_OUTPUT names them otherwise.",
             ".SH SEE ALSO", ".BR gpupool (1)"]
     return [line for line in out if line]

@@ -1,8 +1,10 @@
 /* The engine's life: how it is made from the options, and how it ends. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "pool/contexts.h"
 #include "pool/fill.h"
+#include "pool/limit.h"
 #include "pool/mode.h"
 #include "pool/prewarm.h"
 #include "pool/reuse/identities.h"
@@ -64,8 +66,8 @@ static void configure(gp_engine_t *engine, const gp_options_t *options)
   engine->max_deferred = options->values[GP_OPTION_max_deferred].amount;
   engine->patience_ns = gp_option_number(options, GP_OPTION_patience) * UINT64_C(1000000000);
   gp_prewarm_init(engine, options);
-  for (int i = 0; i < GP_MAX_DEVICES; i++)
-    engine->limits[i] = options->limits[i];
+  memcpy(engine->limits, options->limits, sizeof(engine->limits));
+  memcpy(engine->ceilings, options->ceilings, sizeof(engine->ceilings));
 }
 
 _Static_assert(GP_MAX_DEVICES == GP_OPTION_DEVICES, "every device has a limit");
@@ -101,7 +103,7 @@ gp_engine_t *gp_engine_create(
     device->stats = &device->own_stats;
     device->watched_use = UINT64_MAX;
     /* A share is unknown before the driver has told the device's size: until then the limit refuses. */
-    device->limit = gp_amount_resolve(&engine->limits[i], 0);
+    device->limit = gp_limit_of(engine, i, 0);
     gp_context_init(&device->stand_in, &(gp_driver_context_t){.handle = NULL, .device = i}, device);
     gp_context_init(&device->ordered, &(gp_driver_context_t){.handle = NULL, .device = i}, device);
     device->ordered.is_ordered = true;

@@ -38,8 +38,9 @@ struct gp_engine {
   gp_amount_t max_deferred;
   uint64_t patience_ns;
   gp_block_list_t prewarm_list;
-  _Atomic uint64_t fences_due_ns;     /* no time for fences ahead of need before this, see reuse/fences.c */
-  gp_amount_t limits[GP_MAX_DEVICES]; /* each under its device's lock */
+  _Atomic uint64_t fences_due_ns;       /* no time for fences ahead of need before this, see reuse/fences.c */
+  gp_amount_t limits[GP_MAX_DEVICES];   /* each under its device's lock */
+  gp_amount_t ceilings[GP_MAX_DEVICES]; /* that limits may not exceed; constant */
 
   /* mode.c */
   _Atomic uint64_t service;

@@ -9,6 +9,13 @@
 
 #define AMPLE 4 /* times the request */
 
+uint64_t gp_limit_of(const gp_engine_t *engine, int ordinal, uint64_t total_bytes)
+{
+  uint64_t limit = gp_amount_resolve(&engine->limits[ordinal], total_bytes);
+  uint64_t ceiling = gp_amount_resolve(&engine->ceilings[ordinal], total_bytes);
+  return limit < ceiling ? limit : ceiling;
+}
+
 /* To resolve a share of the device, the pool needs its size, which the driver knows
  * only once a context exists. */
 void gp_limit_resolve(gp_engine_t *engine, gp_context_t *context)
@@ -20,7 +27,7 @@ void gp_limit_resolve(gp_engine_t *engine, gp_context_t *context)
   (void)gp_limit_ask(engine, context, &free_bytes, &total_bytes);
   gp_lock_take(&device->lock);
   /* A share of an unknown whole is 0: while the pool cannot compute the limit, it keeps it by refusing. */
-  gp_locked(device)->limit = gp_amount_resolve(&engine->limits[device->ordinal], device->total);
+  gp_locked(device)->limit = gp_limit_of(engine, device->ordinal, device->total);
   gp_lock_release(&device->lock);
 }
 
@@ -85,7 +92,8 @@ bool gp_limit_ask(gp_engine_t *engine, gp_context_t *context, uint64_t *ret_free
 static bool device_needs_total(const gp_engine_t *engine, gp_device_t *device)
 {
   gp_lock_take(&device->lock);
-  bool unknown = engine->limits[device->ordinal].is_share && gp_locked(device)->total == 0;
+  bool has_share = engine->limits[device->ordinal].is_share || engine->ceilings[device->ordinal].is_share;
+  bool unknown = has_share && gp_locked(device)->total == 0;
   gp_lock_release(&device->lock);
   return unknown;
 }
@@ -194,7 +202,7 @@ uint64_t gp_limit_set(gp_engine_t *engine, gp_device_t *device, const gp_amount_
 {
   gp_lock_take(&device->lock);
   engine->limits[device->ordinal] = *limit;
-  device->limit = gp_amount_resolve(limit, device->total);
+  device->limit = gp_limit_of(engine, device->ordinal, device->total);
   if (device->limit == UINT64_MAX) {
     /* Under no limit, memory that the driver's pools hold beyond the sizes in use does not count. */
     gp_assert_internal(device->committed_bytes >= device->draining);

@@ -10,6 +10,10 @@
 #include "pool/space/account.h"
 #include "pool/records.h"
 
+/* The limit of a device of total_bytes (0: not known yet): as set, but never above the ceiling. The caller
+ * holds the device's lock, or is about to share the engine. */
+uint64_t gp_limit_of(const gp_engine_t *engine, int ordinal, uint64_t total_bytes);
+
 /*
  * Before the driver is asked for bytes: counts the most that the device may give for them
  * (space/account.h). On success the account's cancel or adopt must follow; cancel takes the bytes

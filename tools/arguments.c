@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "pool/util/profile.h"
+#include "pool/util/settings_files.h"
 #include "tools/output.h"
 #include "tools/tool.h"
 
@@ -136,10 +136,12 @@ static void report(void *arg, bool malformed, const char *message)
 void gp_arguments_read(
     gp_arguments_t *arguments, gp_options_t *ret_options, gp_option_problem_fn problem, void *problem_arg)
 {
+  gp_settings_files_t files;
+
+  gp_settings_files_find(&files, gp_arguments_lookup, arguments);
   /* How many problems there were, the report knows. */
   (void)gp_options_check_names(environ, problem, problem_arg);
-  (void)gp_options_parse(ret_options, gp_arguments_lookup, arguments, problem, problem_arg);
-  (void)gp_profile_apply(ret_options, problem, problem_arg);
+  (void)gp_settings_read(ret_options, gp_arguments_lookup, arguments, &files, problem, problem_arg);
 }
 
 int gp_arguments_check(gp_arguments_t *arguments, bool is_final, gp_options_t *ret_options)

@@ -7,6 +7,7 @@
 
 #include <cjson/cJSON.h>
 
+#include "pool/util/settings_files.h"
 #include "tools/arguments.h"
 #include "tools/json_print.h"
 #include "tools/output.h"
@@ -17,10 +18,12 @@ void gp_command_config_help(void)
   printf("usage: gpupool config [--json] [options]\n"
          "\n"
          "Prints the options that a program would run with: value, default, where the\n"
-         "value comes from, and what it means. Values come from the environment\n"
-         "(GPUPOOL_LIMIT), from the file of GPUPOOL_PROFILE and from MXNet's variables\n"
-         "where GPUPOOL's are unset, and from options of the same names (--limit). Exit\n"
-         "status 2 if a value is malformed.\n"
+         "value comes from, and what it means. Values come from options of the same names\n"
+         "(--limit), else from the environment (GPUPOOL_LIMIT), else from the file\n"
+         "$XDG_CONFIG_HOME/gpupool.conf (~/.config/gpupool.conf), else from\n" GP_SYSTEM_SETTINGS
+         ", whose limit others can only lower. The file of\n"
+         "GPUPOOL_PROFILE and MXNet's variables come after these. Exit status 2 if a value\n"
+         "is malformed.\n"
          "\n"
          "  --json\n"
          "      one JSON document: {\"options\": [{\"name\", \"variable\", \"type\", \"value\",\n"
@@ -28,24 +31,30 @@ void gp_command_config_help(void)
   gp_arguments_print_help();
 }
 
-static const char *source_name(
-    const gp_arguments_t *arguments, const gp_options_t *options, int id, bool for_json)
+static const char *source_name(gp_arguments_t *arguments, const gp_options_t *options, int id, bool for_json)
 {
+  static gp_settings_files_t files;
+
+  gp_settings_files_find(&files, gp_arguments_lookup, arguments);
   if (arguments->texts[id] && options->values[id].source == GP_OPTION_FROM_ENVIRONMENT)
     return "option";
   switch (options->values[id].source) {
   case GP_OPTION_FROM_DEFAULT: return "default";
   case GP_OPTION_FROM_ENVIRONMENT: return "environment";
+  case GP_OPTION_FROM_USER_FILE: return for_json ? "user_file" : files.user;
+  case GP_OPTION_FROM_SYSTEM_FILE: return for_json ? "system_file" : files.system;
   case GP_OPTION_FROM_PROFILE: return "profile";
   case GP_OPTION_FROM_MXNET: return for_json ? "mxnet" : "MXNet";
   }
   return "";
 }
 
-/* A value was given but the default is in use, so the value is malformed.
- * MXNet's variables get a warning only. */
+/* A value was given but the default is in use, so the value is malformed. MXNet's variables get a warning
+ * only. What a file has wrong is in the messages; only its limit has to be seen here, too. */
 static bool is_malformed(gp_arguments_t *arguments, const gp_options_t *options, int id)
 {
+  if (id == GP_OPTION_limit)
+    return options->limit_malformed;
   return options->values[id].source == GP_OPTION_FROM_DEFAULT &&
          gp_arguments_lookup(arguments, gp_option_table[id].variable) != NULL;
 }

@@ -365,7 +365,7 @@ static void set_default(gp_options_t *options, gp_option_id_t id)
 
 /* Takes the variables of MXNet where those of gpupool are unset. Its variables keep MXNet's
  * syntax: plain numbers. */
-static int parse_mxnet(gp_options_t *options, gp_option_lookup_fn lookup, void *lookup_arg,
+int gp_options_parse_mxnet(gp_options_t *options, gp_option_lookup_fn lookup, void *lookup_arg,
     gp_option_problem_fn problem, void *problem_arg)
 {
   bool round = false, has_any = false;
@@ -375,7 +375,7 @@ static int parse_mxnet(gp_options_t *options, gp_option_lookup_fn lookup, void *
     gp_option_id_t id = mxnet_names[i].id;
     const char *text = lookup(lookup_arg, mxnet_names[i].variable);
     char share[32];
-    if (!text || options->values[id].source == GP_OPTION_FROM_ENVIRONMENT)
+    if (!text || options->values[id].source > GP_OPTION_FROM_MXNET)
       continue;
     attempt_t attempt = {id, mxnet_names[i].variable, text, problem, problem_arg};
     if (id == GP_OPTION_reserve) {
@@ -405,12 +405,14 @@ static int parse_mxnet(gp_options_t *options, gp_option_lookup_fn lookup, void *
   return problems;
 }
 
-int gp_options_parse(gp_options_t *ret_options, gp_option_lookup_fn lookup, void *lookup_arg,
+int gp_options_parse_own(gp_options_t *ret_options, gp_option_lookup_fn lookup, void *lookup_arg,
     gp_option_problem_fn problem, void *problem_arg)
 {
   int problems = 0;
 
   memset(ret_options, 0, sizeof(*ret_options));
+  for (int i = 0; i < GP_OPTION_DEVICES; i++)
+    ret_options->ceilings[i].is_none = true;
   for (int id = 0; id < GP_OPTION_COUNT; id++) {
     const char *text = lookup(lookup_arg, gp_option_table[id].variable);
     set_default(ret_options, (gp_option_id_t)id);
@@ -426,7 +428,14 @@ int gp_options_parse(gp_options_t *ret_options, gp_option_lookup_fn lookup, void
   const char *runs = lookup(lookup_arg, GP_RUN_VARIABLE);
   if (gp_run_id_is_valid(runs))
     strcpy(ret_options->runs, runs);
-  return problems + parse_mxnet(ret_options, lookup, lookup_arg, problem, problem_arg);
+  return problems;
+}
+
+int gp_options_parse(gp_options_t *ret_options, gp_option_lookup_fn lookup, void *lookup_arg,
+    gp_option_problem_fn problem, void *problem_arg)
+{
+  int problems = gp_options_parse_own(ret_options, lookup, lookup_arg, problem, problem_arg);
+  return problems + gp_options_parse_mxnet(ret_options, lookup, lookup_arg, problem, problem_arg);
 }
 
 gp_option_id_t gp_option_find(const char *name)

@@ -57,11 +57,14 @@ typedef struct gp_amount {
   bool is_none;
 } gp_amount_t;
 
+/* Where a value comes from. Of two places that set it, the later of these goes first. */
 typedef enum gp_option_source {
   GP_OPTION_FROM_DEFAULT,
+  GP_OPTION_FROM_MXNET,       /* a variable of MXNet, used if gpupool's is unset */
+  GP_OPTION_FROM_PROFILE,     /* the file that GPUPOOL_PROFILE names (profile.h) */
+  GP_OPTION_FROM_SYSTEM_FILE, /* /etc/gpupool.conf (settings_files.h) */
+  GP_OPTION_FROM_USER_FILE,   /* gpupool.conf of the user */
   GP_OPTION_FROM_ENVIRONMENT,
-  GP_OPTION_FROM_PROFILE, /* the file that GPUPOOL_PROFILE names (profile.h) */
-  GP_OPTION_FROM_MXNET,   /* a variable of MXNet, used if gpupool's is unset */
 } gp_option_source_t;
 
 /*
@@ -78,11 +81,12 @@ typedef struct gp_option_value {
 
 typedef struct gp_options {
   gp_option_value_t values[GP_OPTION_COUNT];
-  gp_amount_t limits[GP_OPTION_DEVICES]; /* of GPUPOOL_LIMIT, by device ordinal */
-  gp_block_list_t prewarm;               /* of GPUPOOL_PREWARM */
-  uint64_t snapshot_signals;             /* of GPUPOOL_SNAPSHOT_AT: 1 << (number - 1) */
-  bool limit_malformed;                  /* every allocation must then fail: a limit is a promise */
-  char runs[GP_RUN_BYTES];               /* of GPUPOOL_RUN (run_id.h), which is no option; "": none */
+  gp_amount_t limits[GP_OPTION_DEVICES];   /* of GPUPOOL_LIMIT, by device ordinal */
+  gp_amount_t ceilings[GP_OPTION_DEVICES]; /* that no limit may exceed, whoever sets it */
+  gp_block_list_t prewarm;                 /* of GPUPOOL_PREWARM */
+  uint64_t snapshot_signals;               /* of GPUPOOL_SNAPSHOT_AT: 1 << (number - 1) */
+  bool limit_malformed;                    /* every allocation must then fail: a limit is a promise */
+  char runs[GP_RUN_BYTES];                 /* of GPUPOOL_RUN (run_id.h), which is no option; "": none */
 } gp_options_t;
 
 /* Choices by their order in options.def, for code that asks. */
@@ -122,6 +126,13 @@ typedef const char *(*gp_option_lookup_fn)(void *arg, const char *variable);
  * malformed is false for a mere warning (an unknown name).
  */
 typedef void (*gp_option_problem_fn)(void *arg, bool malformed, const char *message);
+
+/* The two halves of gp_options_parse: gpupool's variables, and MXNet's where nothing else has set the option.
+ * Other places of settings come between them. */
+int gp_options_parse_own(gp_options_t *ret_options, gp_option_lookup_fn lookup, void *lookup_arg,
+    gp_option_problem_fn problem, void *problem_arg);
+int gp_options_parse_mxnet(gp_options_t *options, gp_option_lookup_fn lookup, void *lookup_arg,
+    gp_option_problem_fn problem, void *problem_arg);
 
 /*
  * Fills *ret_options from the variables that lookup gives. A malformed value is reported and its default

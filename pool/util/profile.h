@@ -1,9 +1,9 @@
 /*
- * Settings from a file, which GPUPOOL_PROFILE names: lines NAME=VALUE, with GPUPOOL_ before the name or
- * without, empty lines, and comments that begin with #. `gpupool tune` writes such files.
+ * Settings of the pool from a file (settings_text.h) that GPUPOOL_PROFILE names. `gpupool tune` writes such
+ * files.
  *
- * A profile is one whole: if the environment sets another type than the profile, all
- * of the profile is ignored.
+ * A profile is one whole: if another type was set where the profile was named, or in a place that goes before
+ * it, all of the profile is ignored.
  */
 #ifndef GP_POOL_UTIL_PROFILE_H
 #define GP_POOL_UTIL_PROFILE_H
@@ -17,7 +17,8 @@
 bool gp_profile_has(gp_option_id_t id);
 
 /*
- * Reads the file that *options names, if any, and sets the options that the environment does not. Problems
+ * Reads the file that *options names, if any, and sets the options that are not set where it was named,
+ * or in a place that goes before it (gp_option_source_t). Problems
  * are reported as by gp_options_parse, with the file and the line before the text. Returns the number of
  * problems. One thread at a time; allocates nothing.
  */

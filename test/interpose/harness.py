@@ -263,6 +263,7 @@ class PreloadCase(unittest.TestCase):
         os.mkdir(folder)
         env = {key: value for key, value in os.environ.items() if not key.startswith(("GPUPOOL_", "SIMCUDA_"))}
         env["LD_LIBRARY_PATH"] = (self.driver_folder(driver) + ":" if driver else "") + SIM
+        env["XDG_CONFIG_HOME"] = folder  # without gpupool.conf
         env["SIMCUDA_STATS"] = os.path.join(folder, "sim.json")
         log_path = os.path.join(folder, "sim.log")
         if log:

@@ -41,6 +41,36 @@ START_TEST(test_limit_as_share_and_per_device)
 }
 END_TEST
 
+START_TEST(test_no_limit_is_above_the_ceiling)
+{
+  static gp_options_t options;
+  const gp_amount_t more = {.number = 12 * GP_MIB}, none = {.is_none = true}, less = {.number = 2 * GP_MIB};
+  gp_driver_context_t first = fake_context(0, 0);
+  uint64_t address = 0;
+  fake_driver_init(&driver, 16 * GP_MIB, true);
+  gp_driver_t table = fake_driver_table(&driver);
+  fake_options(&options, (const char *const[]){"GPUPOOL_LIMIT=6MiB", NULL});
+  options.ceilings[0] = (gp_amount_t){.number = 25, .is_share = true};
+  engine = gp_engine_create(&table, NULL, &options);
+  ck_assert_ptr_nonnull(engine);
+  driver.fail_code = FAKE_OUT_OF_MEMORY; /* so the size of the device is unknown at first */
+  driver.fail_at = driver.calls + 1;
+  driver.fail_stays = true;
+  context = gp_engine_context(engine, &first);
+  driver.fail_at = 0;
+  allocate(4 * GP_MIB);
+  ck_assert_uint_eq(gp_engine_limit(engine, 0), 4 * GP_MIB);
+  ck_assert_int_eq(gp_engine_alloc(engine, context, 1, &address), FAKE_OUT_OF_MEMORY);
+  (void)gp_engine_set_limit(engine, 0, &more);
+  ck_assert_uint_eq(gp_engine_limit(engine, 0), 4 * GP_MIB);
+  (void)gp_engine_set_limit(engine, 0, &none);
+  ck_assert_uint_eq(gp_engine_limit(engine, 0), 4 * GP_MIB);
+  (void)gp_engine_set_limit(engine, 0, &less);
+  ck_assert_uint_eq(gp_engine_limit(engine, 0), 2 * GP_MIB);
+  stop();
+}
+END_TEST
+
 START_TEST(test_rounding_does_not_cause_out_of_memory)
 {
   const uint64_t odd = 600 * 1024 + 512; /* a class of type round is 640 KiB */
@@ -546,6 +576,7 @@ int main(void)
   TCase *limits = tcase_create("limits");
   tcase_add_test(limits, test_limit_is_never_exceeded_and_idle_memory_makes_room);
   tcase_add_test(limits, test_limit_as_share_and_per_device);
+  tcase_add_test(limits, test_no_limit_is_above_the_ceiling);
   tcase_add_test(limits, test_rounding_does_not_cause_out_of_memory);
   tcase_add_test(limits, test_out_of_memory_gives_back_the_largest_first);
   tcase_add_test(limits, test_hopeless_request_leaves_the_cache_alone);

@@ -245,6 +245,42 @@ class Config(Case):
         self.assertEqual(options["page"]["source"], "default")
         self.assertEqual(options["page"]["value"], options["page"]["default"])
 
+    def write_settings(self, text):
+        os.makedirs(self.path(".config"), exist_ok=True)
+        with open(self.path(".config/gpupool.conf"), "w", encoding="utf-8") as file:
+            file.write(text)
+        return file.name
+
+    def test_settings_of_a_file(self):
+        path = self.write_settings("# mine\nGPUPOOL_TYPE=naive\nlimit = 4GiB\n")
+        options = self.options(GPUPOOL_LIMIT="8GiB")
+        self.assertEqual((options["type"]["value"], options["type"]["source"]), ("naive", "user_file"))
+        self.assertEqual((options["limit"]["value"], options["limit"]["source"]), ("8GiB", "environment"))
+        self.assertRegex(self.run_tool("config").stdout, "(?m)^type +naive +round +%s$" % re.escape(path))
+        os.rename(self.path(".config"), self.path("other"))
+        self.assertEqual(self.options(XDG_CONFIG_HOME=self.path("other"))["type"]["value"], "naive")
+        self.assertEqual(self.options()["type"]["value"], "round")
+
+    def test_what_is_wrong_in_a_file(self):
+        path = self.write_settings("\nLIMIT=8Q\n")
+        result = self.run_tool("config", status=USAGE)
+        self.assertIn(path + ", line 2: GPUPOOL_LIMIT=8Q is malformed", self.one_line(result.stderr))
+        self.assertRegex(result.stdout, r"(?m)^limit +nothing can be allocated +none +malformed$")
+        self.run_tool("run", "--", "touch", "ran", status=FAILED)
+        self.assertFalse(os.path.exists(self.path("work/ran")))
+        os.chmod(path, 0o664)
+        self.assertIn("others may write to it", self.one_line(self.run_tool("config").stderr))
+
+    @unittest.skipUnless(os.geteuid() == 0, "needs a second user")
+    def test_a_setuid_program_reads_no_file(self):
+        self.write_settings("TYPE=naive\n")
+        os.chmod(self.folder, 0o755)
+        os.chown(self.tool, 65534, 65534)
+        os.chmod(self.tool, 0o4755)
+        self.assertEqual(self.options()["type"]["value"], "round")
+        os.chmod(self.tool, 0o755)
+        self.assertEqual(self.options()["type"]["value"], "naive")
+
     def test_an_option_goes_before_the_environment(self):
         options = self.options("--type", "naive", GPUPOOL_TYPE="round")
         self.assertEqual((options["type"]["value"], options["type"]["source"]), ("naive", "option"))
@@ -319,6 +355,10 @@ class Run(Case):
         self.assertEqual(self.child_environment()["GPUPOOL_TRACE_EVENTS"], "4194304")
         self.assertEqual(self.child_environment(GPUPOOL_TRACE_EVENTS="2048")["GPUPOOL_TRACE_EVENTS"], "2048")
         self.assertEqual(self.child_environment("--trace-events", "4096")["GPUPOOL_TRACE_EVENTS"], "4096")
+        os.mkdir(self.path(".config"))
+        with open(self.path(".config/gpupool.conf"), "w", encoding="utf-8") as file:
+            file.write("TRACE_EVENTS=8192\n")
+        self.assertNotIn("GPUPOOL_TRACE_EVENTS", self.child_environment())  # the program reads the file itself
 
     def test_the_library_comes_first(self):
         self.assertEqual(self.child_environment()["LD_PRELOAD"], self.pool_library)

@@ -114,14 +114,14 @@ static const char *output_pattern(const gp_options_t *options, char *buffer, siz
   return length < 0 || (size_t)length >= capacity - used ? pattern : buffer;
 }
 
-/* Makes the profile's path absolute too; it has no placeholders. The library reads it at the
- * program's first use of the GPU. */
+/* Makes the path of a profile that the command or the environment names absolute too; it has no placeholders.
+ * The library reads it at the program's first use of the GPU. */
 static bool set_profile(const gp_options_t *options)
 {
   const char *path = gp_option_text(options, GP_OPTION_profile);
   char folder[GP_PATH_BYTES], whole[2 * GP_PATH_BYTES];
 
-  if (options->values[GP_OPTION_profile].source == GP_OPTION_FROM_DEFAULT || strcmp(path, "none") == 0 ||
+  if (options->values[GP_OPTION_profile].source != GP_OPTION_FROM_ENVIRONMENT || strcmp(path, "none") == 0 ||
       path[0] == '/' || !getcwd(folder, sizeof(folder)))
     return true;
   snprintf(whole, sizeof(whole), "%s/%s", folder, path);
@@ -137,7 +137,8 @@ static bool set_environment(
     if (arguments->texts[id])
       error |= setenv(gp_option_table[id].variable, arguments->texts[id], 1);
   }
-  error |= setenv(gp_option_table[GP_OPTION_trace_events].variable, RUN_TRACE_EVENTS, 0);
+  if (options->values[GP_OPTION_trace_events].source == GP_OPTION_FROM_DEFAULT)
+    error |= setenv(gp_option_table[GP_OPTION_trace_events].variable, RUN_TRACE_EVENTS, 1);
   error |= setenv(gp_option_table[GP_OPTION_output].variable, output, 1);
   error |= setenv(GP_RUN_VARIABLE, runs, 1);
   error |= !set_profile(options);

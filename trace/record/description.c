@@ -42,6 +42,8 @@ static void add_settings(text_t *text, const gp_options_t *options)
 {
   static const char *const sources[] = {[GP_OPTION_FROM_DEFAULT] = "default",
       [GP_OPTION_FROM_ENVIRONMENT] = "environment",
+      [GP_OPTION_FROM_USER_FILE] = "user_file",
+      [GP_OPTION_FROM_SYSTEM_FILE] = "system_file",
       [GP_OPTION_FROM_PROFILE] = "profile",
       [GP_OPTION_FROM_MXNET] = "mxnet"};
   for (int id = 0; id < GP_OPTION_COUNT; id++)

@@ -1,0 +1,69 @@
+"""Settings from files: what a program does that has lost its environment."""
+
+import os
+import shutil
+import subprocess
+import unittest
+
+from harness import PreloadCase
+
+MAY_MOUNT = (os.geteuid() == 0 and shutil.which("unshare") is not None and
+             subprocess.run(["unshare", "--mount", "true"], check=False).returncode == 0)
+# An /etc of the test's own, with what the loader needs
+WITH_ETC = ("mount -t tmpfs -o mode=755 tmpfs \"$0\" && cp /etc/ld.so.cache \"$0\" && cp \"$1\" \"$0/gpupool.conf\" && "
+            "chmod 644 \"$0/gpupool.conf\" && mount --move \"$0\" /etc && shift && exec \"$@\"")
+
+
+class Settings(PreloadCase):
+    def write(self, name, text):
+        path = os.path.join(self.folder, name)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+        os.chmod(path, 0o644)
+        return path
+
+    def run_with(self, user, **settings):
+        path = self.write("config/gpupool.conf", user)
+        return self.run_program("memory_kinds", "plain:1048576:8", prefix=("env", "XDG_CONFIG_HOME=" + os.path.dirname(path)), **settings)
+
+    def run_on_a_machine(self, system, **settings):
+        mounted = os.path.join(self.folder, "etc")
+        os.makedirs(mounted, exist_ok=True)
+        prefix = ("unshare", "--mount", "sh", "-c", WITH_ETC, mounted, self.write("system.conf", system))
+        return self.run_program("memory_kinds", "plain:1048576:8", prefix=prefix, **settings)
+
+    def test_the_users_file(self):
+        run = self.run_with("TYPE=naive\nSTATS=1\n", STATS="0")
+        self.assertEqual(run.status, 0, run.err)
+        settings = run.snapshot()["settings"]
+        self.expect_valid(run.snapshot())
+        self.assertEqual((settings["type"], settings["stats"]), ("naive", "0"))
+        self.assertEqual((settings["sources"]["type"], settings["sources"]["stats"]), ("user_file", "environment"))
+
+    def test_what_is_wrong_is_said_with_its_line(self):
+        run = self.run_with("# mine\nTYPE=cubic\nLIMT=8GiB\n")
+        self.assertIn("config/gpupool.conf, line 2: GPUPOOL_TYPE=cubic is malformed; accepted: round|", run.err)
+        self.assertIn("line 3: GPUPOOL_LIMT is no option of this version; the nearest is GPUPOOL_LIMIT", run.err)
+        self.assertEqual(run.err.count("line 2"), 1)
+        self.assertEqual(run.snapshot()["settings"]["type"], "round")
+
+    @unittest.skipUnless(MAY_MOUNT, "needs mounts")
+    def test_the_machines_file(self):
+        run = self.run_on_a_machine("TYPE=naive\nLIMIT=0=1GiB\n", LIMIT="2GiB")
+        self.assertIn("/etc/gpupool.conf: its LIMIT is lower than GPUPOOL_LIMIT=2GiB, and holds", run.err)
+        snapshot = run.snapshot()
+        self.expect_valid(snapshot)
+        self.assertEqual(snapshot["devices"][0]["limit"], 1 << 30)
+        self.assertEqual((snapshot["settings"]["type"], snapshot["settings"]["sources"]),
+                         ("naive", {**snapshot["settings"]["sources"], "type": "system_file", "limit": "system_file"}))
+
+    @unittest.skipUnless(MAY_MOUNT, "needs mounts")
+    def test_a_malformed_ceiling_refuses_everything(self):
+        run = self.run_on_a_machine("LIMIT=8Q\n", LIMIT="2GiB")
+        self.assertIn("/etc/gpupool.conf, line 1: GPUPOOL_LIMIT=8Q is malformed", run.err)
+        self.assertIn("plain: 0 of 8", run.out)
+
+
+if __name__ == "__main__":
+    unittest.main()
