@@ -5,11 +5,13 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "fuzz.h"
 #include "pool/util/options.h"
 #include "pool/util/profile.h"
+#include "pool/util/settings_files.h"
 
 static char path[32];
 
@@ -24,6 +26,28 @@ static void problem(void *arg, bool malformed, const char *message)
   int *problems = arg;
   FUZZ_CHECK(message[0]);
   *problems += malformed;
+}
+
+static const char *look_up_nothing(void *arg, const char *variable)
+{
+  return NULL;
+}
+
+/* The same text as the file of the machine, whose limit is a ceiling. */
+static void read_as_settings(int file)
+{
+  static gp_options_t options;
+  static gp_settings_files_t files;
+  int problems = 0;
+
+  FUZZ_CHECK(fchmod(file, 0600) == 0);
+  snprintf(files.system, sizeof(files.system), "%s", path);
+  FUZZ_CHECK(gp_settings_read(&options, look_up_nothing, NULL, &files, problem, &problems) == problems);
+  for (int i = 0; i < GP_OPTION_DEVICES; i++)
+    FUZZ_CHECK(
+        gp_amount_resolve(&options.limits[i], GP_GIB) <= gp_amount_resolve(&options.ceilings[i], GP_GIB));
+  for (int id = 0; id < GP_OPTION_COUNT; id++)
+    FUZZ_CHECK(memchr(options.values[id].text, '\0', sizeof(options.values[id].text)) != NULL);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -49,5 +73,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (option->type == GP_OPTION_INTEGER && value->number != UINT64_MAX)
       FUZZ_CHECK(value->number >= option->minimum && (!option->maximum || value->number <= option->maximum));
   }
+  read_as_settings(file);
   return 0;
 }
