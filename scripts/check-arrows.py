@@ -22,7 +22,7 @@ MOST_IN_CIRCLE = 3
 MOST_INCLUDERS = 25
 # The library defines them, but a caller means the C library's
 INTERPOSED = {"dlsym", "dlvsym"}
-OF_THE_C_LIBRARY = "interpose/libc/"
+OF_THE_C_LIBRARY = ("interpose/libc/", "tools/libc/")
 
 
 def module_of(path):

@@ -56,6 +56,7 @@ static int add_object(struct dl_phdr_info *object, size_t size, void *unused)
       (!is_program && strncmp(name, "libcjson", 8) != 0 && strncmp(name, "libz", 4) != 0))
     return 0;
   objects[object_count].begin = UINTPTR_MAX;
+  objects[object_count].end = 0;
   for (int i = 0; i < object->dlpi_phnum; i++) {
     uintptr_t begin = object->dlpi_addr + object->dlpi_phdr[i].p_vaddr;
     if (object->dlpi_phdr[i].p_type != PT_LOAD)
@@ -163,6 +164,19 @@ static bool is_refused(const void *caller)
       next = (__typeof__(&name))dlsym(RTLD_NEXT, #name);                                                     \
     return next arguments;                                                                                   \
   }
+
+/* What decompresses comes when it is needed. */
+EXPORTED void *dlopen(const char *path, int flags)
+{
+  static __typeof__(&dlopen) next;
+
+  if (!next)
+    next = (__typeof__(&dlopen))dlsym(RTLD_NEXT, "dlopen");
+  void *library = next(path, flags);
+  object_count = 0;
+  dl_iterate_phdr(add_object, NULL);
+  return library;
+}
 
 STAND_IN(void *, malloc, (size_t bytes), (bytes), (void *)NULL)
 STAND_IN(void *, calloc, (size_t count, size_t bytes), (count, bytes), (void *)NULL)

@@ -46,8 +46,7 @@ void gp_command_symbolize_help(void)
          "  --debug-dir DIR  more debug files: DIR/.build-id/ab/cdef.debug, or by name\n"
          "\n"
          "Exit status: 0 done, also if names were not found (stderr says of which files);\n"
-         "2 usage; 3 a file that cannot be read or written, or is corrupt, or a gpupool\n"
-         "that was built without libdw.\n");
+         "2 usage; 3 a file that cannot be read or written, or is corrupt, or no libdw.\n");
 }
 
 static int unknown(const char *option)
@@ -249,7 +248,7 @@ int gp_command_symbolize(int argc, char **argv)
   if (!request.file)
     return gp_message_usage("symbolize", "symbolize: a file is missing");
   if (!gp_symbols_are_available()) {
-    gp_message("symbolize needs libdw (elfutils), and this gpupool was built without it");
+    gp_message("symbolize needs " GP_SYMBOLS_NEED "");
     return GP_EXIT_INPUT;
   }
   status = gp_output_open(&output, request.output, request.force, true);

@@ -9,6 +9,7 @@
 #endif
 
 #include "pool/util/assert.h"
+#include "tools/compression.h"
 #include "tools/json_print.h"
 #include "tools/report/report.h"
 
@@ -112,10 +113,15 @@ typedef struct out {
   int error;
 #if GP_HAVE_ZLIB
   z_stream zlib;
-#else
-  uint32_t a, b; /* the checksum, RFC 1950 */
 #endif
+  uint32_t a, b; /* of a stream made without zlib: the checksum, RFC 1950 */
 } out_t;
+
+typedef struct packer {
+  void (*begin)(out_t *out);
+  void (*pack)(out_t *out, const void *bytes, size_t length, bool is_last);
+  void (*end)(out_t *out);
+} packer_t;
 
 static void put_group(out_t *out, size_t count)
 {
@@ -153,13 +159,13 @@ static void put_end(out_t *out)
 
 #if GP_HAVE_ZLIB
 
-static void pack_begin(out_t *out)
+static void deflate_begin(out_t *out)
 {
   if (deflateInit(&out->zlib, Z_DEFAULT_COMPRESSION) != Z_OK)
     out->error = ENOMEM;
 }
 
-static void pack(out_t *out, const void *bytes, size_t length, bool is_last)
+static void deflate_part(out_t *out, const void *bytes, size_t length, bool is_last)
 {
   unsigned char buffer[16384];
   int flush = is_last ? Z_FINISH : Z_NO_FLUSH;
@@ -180,15 +186,17 @@ static void pack(out_t *out, const void *bytes, size_t length, bool is_last)
   } while (left > 0);
 }
 
-static void pack_end(out_t *out)
+static void deflate_finish(out_t *out)
 {
   (void)deflateEnd(&out->zlib);
 }
 
-#else
+static const packer_t deflating = {deflate_begin, deflate_part, deflate_finish};
+
+#endif
 
 /* Without zlib writes stored blocks of 64 KiB; a browser unpacks them alike. */
-static void pack_begin(out_t *out)
+static void store_begin(out_t *out)
 {
   static const unsigned char header[] = {0x78, 0x01};
   out->a = 1;
@@ -207,7 +215,7 @@ static void put_block(out_t *out, const unsigned char *bytes, size_t length, boo
   }
 }
 
-static void pack(out_t *out, const void *bytes, size_t length, bool is_last)
+static void store_part(out_t *out, const void *bytes, size_t length, bool is_last)
 {
   const unsigned char *at = bytes;
   for (; length > 0xffff; at += 0xffff, length -= 0xffff)
@@ -215,14 +223,23 @@ static void pack(out_t *out, const void *bytes, size_t length, bool is_last)
   put_block(out, at, length, is_last);
 }
 
-static void pack_end(out_t *out)
+static void store_finish(out_t *out)
 {
   const unsigned char sum[] = {(unsigned char)(out->b >> 8), (unsigned char)out->b,
       (unsigned char)(out->a >> 8), (unsigned char)out->a};
   put(out, sum, sizeof(sum));
 }
 
+static const packer_t storing = {store_begin, store_part, store_finish};
+
+static const packer_t *choose_packer(void)
+{
+#if GP_HAVE_ZLIB
+  if (gp_zlib_open())
+    return &deflating;
 #endif
+  return &storing;
+}
 
 static char *print_header(gp_payload_t *payload)
 {
@@ -238,6 +255,7 @@ static char *print_header(gp_payload_t *payload)
 int gp_payload_write(gp_payload_t *payload, FILE *stream, uint64_t *ret_bytes)
 {
   out_t out = {.stream = stream};
+  const packer_t *packer = choose_packer();
   char *header = print_header(payload);
 
   if (!header)
@@ -245,14 +263,14 @@ int gp_payload_write(gp_payload_t *payload, FILE *stream, uint64_t *ret_bytes)
   size_t length = strlen(header);
   const unsigned char size[] = {(unsigned char)length, (unsigned char)(length >> 8),
       (unsigned char)(length >> 16), (unsigned char)(length >> 24)};
-  pack_begin(&out);
-  pack(&out, MAGIC, MAGIC_BYTES, false);
-  pack(&out, size, sizeof(size), false);
-  pack(&out, header, length, payload->count == 0);
+  packer->begin(&out);
+  packer->pack(&out, MAGIC, MAGIC_BYTES, false);
+  packer->pack(&out, size, sizeof(size), false);
+  packer->pack(&out, header, length, payload->count == 0);
   for (size_t i = 0; i < payload->count; i++)
-    pack(&out, payload->columns[i]->bytes ? payload->columns[i]->bytes : (unsigned char *)MAGIC,
+    packer->pack(&out, payload->columns[i]->bytes ? payload->columns[i]->bytes : (unsigned char *)MAGIC,
         payload->columns[i]->length, i + 1 == payload->count);
-  pack_end(&out);
+  packer->end(&out);
   put_end(&out);
   free(header);
   *ret_bytes = out.characters;

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/compression.h"
+
 #if GP_HAVE_ZLIB
 #include <zlib.h>
 #endif
@@ -63,6 +65,8 @@ static const char *step_gzip(gp_decompressor_t *decompressor, step_t *step)
 
 static const char *begin_gzip(gp_decompressor_t *decompressor)
 {
+  if (!gp_zlib_open())
+    return "it is compressed by gzip, which needs libz.so.1; that is not installed";
   decompressor->step = step_gzip;
   decompressor->has_zlib =
       inflateInit2(&decompressor->zlib, 15 + 16) == Z_OK; /* the largest window; gzip header */
@@ -86,6 +90,8 @@ static const char *step_zstd(gp_decompressor_t *decompressor, step_t *step)
 
 static const char *begin_zstd(gp_decompressor_t *decompressor)
 {
+  if (!gp_zstd_open())
+    return "it is compressed by zstd, which needs libzstd.so.1; that is not installed";
   decompressor->step = step_zstd;
   decompressor->zstd = ZSTD_createDStream();
   return decompressor->zstd ? NULL : no_memory;
@@ -140,7 +146,8 @@ void gp_decompressor_destroy(gp_decompressor_t *decompressor)
     (void)inflateEnd(&decompressor->zlib); /* has no errors left to report */
 #endif
 #if GP_HAVE_ZSTD
-  (void)ZSTD_freeDStream(decompressor->zstd); /* NULL is legal */
+  if (decompressor->zstd)
+    (void)ZSTD_freeDStream(decompressor->zstd); /* has no errors left to report */
 #endif
   free(decompressor);
 }

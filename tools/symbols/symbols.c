@@ -7,6 +7,7 @@
 #include "tools/read/json_scan.h"
 #include "tools/symbols/frame_parts.h"
 #include "tools/symbols/symbols_module.h"
+#include "tools/tool.h"
 
 /* The frames that replace a frame: [first, first + count) of the new list. */
 typedef struct place {
@@ -190,13 +191,21 @@ static void apply(gp_snapshot_t *snapshot, gp_symbol_query_t *queries, size_t qu
 void gp_symbols_resolve(gp_snapshot_t *snapshot, const gp_symbols_options_t *options)
 {
   static const gp_symbols_options_t no_options;
+  static bool is_told;
   uint64_t start_time_us = 0;
   char why[512];
 
   if (!options)
     options = &no_options;
   size_t *first = calloc(snapshot->module_count + 1, sizeof(*first));
-  gp_symbol_query_t *queries = first && gp_symbols_are_available() ? gather(snapshot, first) : NULL;
+  gp_symbol_query_t *queries = first ? gather(snapshot, first) : NULL;
+  if (queries && first[snapshot->module_count] > 0 && !gp_symbols_are_available()) {
+    if (!is_told)
+      gp_message("functions have no names here: that needs " GP_SYMBOLS_NEED);
+    is_told = true;
+    free_queries(queries, first[snapshot->module_count]);
+    queries = NULL;
+  }
   if (!queries) {
     free(first);
     return;

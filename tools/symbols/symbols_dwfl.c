@@ -326,11 +326,6 @@ static void answer_with_alternate(
   answer(module, queries, count);
 }
 
-bool gp_symbols_are_available(void)
-{
-  return true;
-}
-
 bool gp_symbols_of_module(const gp_snapshot_module_t *module, uint64_t start_time_us,
     const gp_symbols_options_t *options, gp_symbol_query_t *queries, size_t count, char *ret_why,
     size_t capacity, bool *ret_is_rebuilt)

@@ -19,8 +19,12 @@ typedef struct gp_symbols_options {
   void *arg;
 } gp_symbols_options_t;
 
-/* False: this build of the tool cannot look names up, and gp_symbols_resolve changes nothing. */
+/* False: the tool cannot look names up here, and gp_symbols_resolve changes nothing. Call it before the
+ * others. */
 bool gp_symbols_are_available(void);
+
+/* What is missing then, for messages. */
+#define GP_SYMBOLS_NEED "libdw.so.1, which is not installed (the package libdw1, or elfutils-libs)"
 
 /* A function at an address. Unknown texts are NULL; the caller frees texts with free(). */
 typedef struct gp_symbol {

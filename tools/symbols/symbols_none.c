@@ -1,5 +1,5 @@
 /*
- * Without libdw the tool looks no names up.
+ * Without the headers of libdw the tool looks no names up.
  */
 #include <stdio.h>
 

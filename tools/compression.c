@@ -1,0 +1,64 @@
+#include "tools/compression.h"
+
+#if GP_HAVE_ZLIB
+#include <zlib.h>
+#endif
+#if GP_HAVE_ZSTD
+#include <zstd.h>
+#endif
+
+#include "tools/library.h"
+
+#define DEFINE(result, name, parameters, arguments)                                                          \
+  static __typeof__(&name) real_##name;                                                                      \
+  result name parameters                                                                                     \
+  {                                                                                                          \
+    return real_##name arguments;                                                                            \
+  }
+#define PLACE(result, name, parameters, arguments) {#name, (void **)&real_##name},
+
+#if GP_HAVE_ZLIB
+#define ZLIB(FUNCTION)                                                                                       \
+  FUNCTION(int, inflateInit2_, (z_streamp stream, int bits, const char *version, int size),                  \
+      (stream, bits, version, size))                                                                         \
+  FUNCTION(int, inflate, (z_streamp stream, int flush), (stream, flush))                                     \
+  FUNCTION(int, inflateReset, (z_streamp stream), (stream))                                                  \
+  FUNCTION(int, inflateEnd, (z_streamp stream), (stream))                                                    \
+  FUNCTION(int, deflateInit_, (z_streamp stream, int level, const char *version, int size),                  \
+      (stream, level, version, size))                                                                        \
+  FUNCTION(int, deflate, (z_streamp stream, int flush), (stream, flush))                                     \
+  FUNCTION(int, deflateEnd, (z_streamp stream), (stream))
+
+ZLIB(DEFINE)
+#endif
+
+bool gp_zlib_open(void)
+{
+#if GP_HAVE_ZLIB
+  static const gp_library_function_t functions[] = {ZLIB(PLACE)};
+  return real_inflate || gp_library_open("libz.so.1", functions, sizeof(functions) / sizeof(functions[0]));
+#else
+  return false;
+#endif
+}
+
+#if GP_HAVE_ZSTD
+#define ZSTD(FUNCTION)                                                                                       \
+  FUNCTION(ZSTD_DStream *, ZSTD_createDStream, (void), ())                                                   \
+  FUNCTION(size_t, ZSTD_decompressStream, (ZSTD_DStream * stream, ZSTD_outBuffer * out, ZSTD_inBuffer * in), \
+      (stream, out, in))                                                                                     \
+  FUNCTION(unsigned, ZSTD_isError, (size_t result), (result))                                                \
+  FUNCTION(size_t, ZSTD_freeDStream, (ZSTD_DStream * stream), (stream))
+
+ZSTD(DEFINE)
+#endif
+
+bool gp_zstd_open(void)
+{
+#if GP_HAVE_ZSTD
+  static const gp_library_function_t functions[] = {ZSTD(PLACE)};
+  return real_ZSTD_isError || gp_library_open("libzstd.so.1", functions, sizeof(functions) / sizeof(functions[0]));
+#else
+  return false;
+#endif
+}

@@ -1,0 +1,31 @@
+/*
+ * The functions of libdw, under their own names. They may be called once gp_symbols_are_available has said yes.
+ */
+#include <elfutils/libdwelf.h>
+#include <elfutils/libdwfl.h>
+
+#include "tools/library.h"
+#include "tools/symbols/symbols_module.h"
+
+#define FUNCTION(result, name, parameters, arguments)                                                        \
+  static __typeof__(&name) real_##name;                                                                      \
+  result name parameters                                                                                     \
+  {                                                                                                          \
+    return real_##name arguments;                                                                            \
+  }
+#include "tools/symbols/libdw.def"
+#undef FUNCTION
+
+bool gp_symbols_are_available(void)
+{
+#define FUNCTION(result, name, parameters, arguments) {#name, (void **)&real_##name},
+  static const gp_library_function_t functions[] = {
+#include "tools/symbols/libdw.def"
+  };
+#undef FUNCTION
+  static enum { UNKNOWN, MISSING, THERE } state;
+
+  if (state == UNKNOWN)
+    state = gp_library_open("libdw.so.1", functions, sizeof(functions) / sizeof(functions[0])) ? THERE : MISSING;
+  return state == THERE;
+}
