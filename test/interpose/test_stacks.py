@@ -276,11 +276,20 @@ class Hazards(Stacks):
     @unittest.skipUnless(os.uname().machine == "x86_64", "libunwind is for x86-64 only")
     def test_libunwind_with_other_addresses_than_glibc(self):
         """Else the stacks that a thread captures by the one would not be those by the other."""
-        folder = os.path.dirname(os.environ["GP_OLD_UNWINDER"])
+        self.assertIn("no libunwind from now on: its addresses are not those of glibc", self.walk_with("GP_OLD_UNWINDER"))
+
+    @unittest.skipUnless(os.uname().machine == "x86_64", "libunwind is for x86-64 only")
+    def test_libunwind_that_opens_its_pipe_late(self):
+        said = self.walk_with("GP_NEW_UNWINDER")
+        self.assertIn("stacks: libunwind and glibc", said)
+        self.assertNotIn("no libunwind from now on", said)
+
+    def walk_with(self, unwinder):
+        folder = os.path.dirname(os.environ[unwinder])
         run = self.run_program("stacks", "depths", "200", STACKS="native", VERBOSE="2",
                                prefix=["/usr/bin/env", "LD_LIBRARY_PATH=%s:%s" % (folder, SIM)])
         self.assertEqual(run.status, 0, run.err)
-        self.assertIn("no libunwind from now on: its addresses are not those of glibc", run.err)
+        return run.err
 
     def test_without_any_unwinder(self):
         run = self.run_program("stacks", "policy", STACKS="native", VERBOSE="2",

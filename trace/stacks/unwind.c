@@ -75,12 +75,17 @@ static backtrace_fn find_libunwind(void)
   return function;
 }
 
-/* The first call of libunwind. Without a cache for each thread the threads share one, behind a
- * lock that blocks signals. */
+/* The first calls of libunwind. Without a cache for each thread the threads share one, behind a
+ * lock that blocks signals. Up to 1.6 libunwind opens its pipe in the first call of all, 1.8 in the first
+ * capture. */
 static void begin_libunwind(void *arg)
 {
+  backtrace_fn best = atomic_load_explicit(&libunwind_backtrace, memory_order_relaxed);
+  void *first[2];
+
   (void)arg;
   (void)set_caching_policy(local_space, 2 /* UNW_CACHE_PER_THREAD */); /* else it is slower at first */
+  (void)best(first, 2);                                                /* for its effect */
 }
 #else
 /* On aarch64 libunwind 1.6 may read /proc/self/maps for a frame; how long that takes was not measured. */
