@@ -10,8 +10,8 @@ set -eu
 cd "$(dirname "$0")/.."
 . scripts/steps.sh
 
-install_build_packages
 find_cuda_headers
+install_build_packages
 step "configure" configure build-release -Dbuildtype=release -Ddebug_level=0
 step "build" ninja -C build-release bench-programs
 exec python3 test/bench/table.py build-release "$@"

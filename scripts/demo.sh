@@ -5,8 +5,8 @@ set -eu
 cd "$(dirname "$0")/.."
 . scripts/steps.sh
 
-install_build_packages
 find_cuda_headers
+install_build_packages
 step "configure" configure build
 step "build" ninja -C build
 

@@ -27,8 +27,8 @@ fi
 left=${1:-}
 seed=${2:-$(($(date +%s) * 1000000))}
 shift $(($# < 2 ? $# : 2)) # what is left are options of run.py
-install_build_packages
 find_cuda_headers
+install_build_packages
 step "configure" configure build -Ddebug_level=3
 step "build" ninja -C build
 preload_soak() { # TEST CASE

@@ -6,6 +6,7 @@
 
 STEP_LOGS=build/logs
 STEP_TAIL=60
+FEATURES=enabled
 
 step_log_of() { # NAME
   printf '%s/%s.log\n' "$STEP_LOGS" "$(printf %s "$1" | tr -cs 'A-Za-z0-9\n' -)"
@@ -64,10 +65,21 @@ install_packages() { # PACKAGE...
     apt-get -o DPkg::Lock::Timeout=300 install -y -q --no-install-recommends $missing
 }
 
-# What building and testing needs. libsubunit-dev: check.pc names it, and not every release of check pulls it in.
+# What building and testing needs. libsubunit-dev: check.pc names it, and not every release of check pulls it in. If they cannot
+# be installed, the build leaves out what needs them, and says so in its summary.
 install_build_packages() {
-  install_packages build-essential meson ninja-build pkg-config check libsubunit-dev libcjson-dev \
-    libdw-dev libunwind8 zlib1g-dev libzstd-dev python3 python3-jsonschema
+  if install_packages build-essential meson ninja-build pkg-config check libsubunit-dev libcjson-dev \
+    libdw-dev libunwind8 zlib1g-dev libzstd-dev python3 python3-jsonschema; then
+    return 0
+  fi
+  for program in cc meson ninja; do
+    if ! command -v $program >/dev/null; then
+      step_failed packages "nothing can be built without $program"
+      return 1
+    fi
+  done
+  FEATURES=auto
+  echo "== packages: going on without; what needs them is left out: see build/logs/configure.log"
 }
 
 # What the tests of the page are run in. Not every system has a package of it: without, those tests are skipped.
@@ -82,14 +94,16 @@ install_browser() {
   fi
 }
 
+# Comes before the packages, which would be of no use without. The simulated GPU needs 12.5.
 find_cuda_headers() {
-  if ! CUDA_INCLUDE=$(scripts/find-cuda.sh); then
-    step_failed "CUDA headers" "see above"
+  if ! CUDA_INCLUDE=$(scripts/find-cuda.sh 12050); then
+    step_failed "CUDA headers" "see above; no package was installed"
     return 1
   fi
 }
 
-# Every build has the tool and the tests: without a package it fails here, not by leaving something out.
+# Every build has the tool and the tests: without a package it fails here, unless install_build_packages has said that
+# something is left out.
 configure() { # FOLDER OPTION...
   configure_folder=$1
   shift
@@ -98,7 +112,7 @@ configure() { # FOLDER OPTION...
   else
     set -- "$configure_folder" "$@"
   fi
-  meson setup -Dtools=enabled -Dsymbols=enabled -Dtests=enabled "$@"
+  meson setup "-Dtools=$FEATURES" "-Dsymbols=$FEATURES" "-Dtests=$FEATURES" "$@"
 }
 
 # A test sends these signals; only env can undo that nohup, or the & of a script, had them ignored.

@@ -14,9 +14,9 @@ set -eu
 cd "$(dirname "$0")/.."
 . scripts/steps.sh
 
+find_cuda_headers
 install_build_packages
 install_browser
-find_cuda_headers
 step "configure" configure build -Ddebug_level=3
 step "build" ninja -C build
 if [ "${1:-}" = --all ]; then
