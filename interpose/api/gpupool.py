@@ -14,6 +14,9 @@ Both, and all other errors of this module, are a GpupoolError. Threads may call 
 import ctypes
 import json
 import os
+import shutil
+import signal
+import sys
 import tempfile
 
 __all__ = ["GpupoolError", "InactiveError", "NotLoadedError", "dump_snapshot", "empty_cache", "gpu_memory_info", "is_loaded", "mark",
@@ -299,3 +302,21 @@ def retain(address):
 def release(address):
     """Lets go of a block that was retained."""
     _call("release", (ctypes.c_void_p,), address)
+
+
+def _run_tool(arguments):
+    """`python3 -m gpupool run ...` is the command gpupool: that of the folder in which this module is installed, or of PATH."""
+    folder = os.path.dirname(os.path.abspath(__file__))
+    while not os.access(os.path.join(folder, "bin", "gpupool"), os.X_OK) and folder != os.path.dirname(folder):
+        folder = os.path.dirname(folder)
+    tool = os.path.join(folder, "bin", "gpupool")
+    tool = tool if os.access(tool, os.X_OK) else shutil.which("gpupool")
+    if not tool:
+        sys.exit("gpupool: the command gpupool was found neither beside %s nor on PATH" % __file__)
+    for ignored in (signal.SIGPIPE, signal.SIGXFSZ):  # by Python, which the program need not know
+        signal.signal(ignored, signal.SIG_DFL)
+    os.execv(tool, ["gpupool"] + arguments)
+
+
+if __name__ == "__main__":
+    _run_tool(sys.argv[1:])

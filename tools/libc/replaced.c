@@ -30,3 +30,14 @@ int atexit(void (*handler)(void))
 {
   return __cxa_atexit((void (*)(void *))handler, NULL, &__dso_handle);
 }
+
+/* With headers of glibc 2.38 and newer strtoll means this one. The tool gives it no base 2. */
+#if __GLIBC_PREREQ(2, 38)
+long long old_strtoll(const char *restrict text, char **restrict ret_end, int base) __asm__("strtoll");
+long long __isoc23_strtoll(const char *restrict text, char **restrict ret_end, int base);
+
+long long __isoc23_strtoll(const char *restrict text, char **restrict ret_end, int base)
+{
+  return old_strtoll(text, ret_end, base);
+}
+#endif
