@@ -15,14 +15,13 @@ import sys
 import tempfile
 import unittest
 
-import jsonschema
-
 from histories import FILES
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "tools"))
 import cli  # noqa: E402
 import test_import  # noqa: E402
+from report_case import DRAFT  # noqa: E402
 
 SCHEMA = os.path.join(HERE, "..", "..", "tools", "reports.schema.json")
 GPUPOOL = None
@@ -116,8 +115,8 @@ class Golden(unittest.TestCase):
                 file.write(make())
         with open(SCHEMA, encoding="utf-8") as file:
             schema = json.load(file)
-        jsonschema.Draft202012Validator.check_schema(schema)
-        cls.validator = jsonschema.Draft202012Validator(schema)
+        DRAFT.check_schema(schema)
+        cls.validator = DRAFT(schema)
 
         for name, snapshot in MADE.items():
             with open(os.path.join(cls.folder, name + ".json"), "w", encoding="utf-8") as file:

@@ -444,7 +444,7 @@ def built(runner, text, compiler):
     with open(source, "w") as file:
         file.write(text)
     here = os.path.dirname(os.path.abspath(__file__))
-    subprocess.run(compiler + ["-w", "-I", here, source, os.path.join(here, "turns.c"), "-L", runner.sim,
+    subprocess.run(compiler + ["-w", "-D_GNU_SOURCE", "-I", here, source, os.path.join(here, "turns.c"), "-L", runner.sim,
                                "-l:libcuda.so.1", "-ldl", "-pthread", "-o", target], check=True)
     return target
 

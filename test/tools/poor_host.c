@@ -13,6 +13,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <link.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -184,12 +185,27 @@ STAND_IN(void *, realloc, (void *old, size_t bytes), (old, bytes), (void *)NULL)
 STAND_IN(void *, reallocarray, (void *old, size_t count, size_t bytes), (old, count, bytes), (void *)NULL)
 STAND_IN(char *, strdup, (const char *text), (text), (char *)NULL)
 STAND_IN(char *, strndup, (const char *text, size_t length), (text, length), (char *)NULL)
-STAND_IN(char *, realpath, (const char *path, char *resolved), (path, resolved), (char *)NULL)
 STAND_IN(FILE *, fopen64, (const char *path, const char *mode), (path, mode), (FILE *)NULL)
 STAND_IN(FILE *, fdopen, (int fd, const char *mode), (fd, mode), (FILE *)NULL)
 STAND_IN(FILE *, open_memstream, (char **text, size_t *length), (text, length), (FILE *)NULL)
 STAND_IN(DIR *, opendir, (const char *path), (path), (DIR *)NULL)
 STAND_IN(int, vasprintf, (char **text, const char *format, va_list arguments), (text, format, arguments), -1)
+
+/* Up to 2.35 glibc finds the oldest one here, which needs a buffer. */
+EXPORTED char *realpath(const char *path, char *resolved)
+{
+  static __typeof__(&realpath) next;
+
+  if (is_refused(__builtin_return_address(0)))
+    return NULL;
+  if (!next)
+    next = (__typeof__(&realpath))dlsym(RTLD_NEXT, "realpath");
+  char *buffer = resolved ? resolved : malloc(PATH_MAX);
+  char *result = buffer ? next(path, buffer) : NULL;
+  if (!result && !resolved)
+    free(buffer);
+  return result;
+}
 
 /* A build with _FORTIFY_SOURCE calls __asprintf_chk instead, which is not counted. */
 EXPORTED int asprintf(char **text, const char *format, ...)

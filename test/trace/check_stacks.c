@@ -3,6 +3,7 @@
  */
 #include <check.h>
 #include <dlfcn.h>
+#include <execinfo.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -397,11 +398,23 @@ static __attribute__((noinline)) void recurse(capture_t *capture, int depth)
   __asm__ volatile("" ::: "memory");
 }
 
-/* Not a must; where it is missing the rest has to work. */
+/* Not a must; where it is missing, or has other addresses than glibc as 1.3 has, the rest has to work. It
+ * starts in a child, for here the library has to be the first to call it. */
 static bool has_libunwind(void)
 {
 #if defined(__x86_64__)
-  return dlopen("libunwind.so.8", RTLD_NOW | RTLD_LOCAL) != NULL;
+  int status = 1;
+  pid_t child = fork();
+  if (child == 0) {
+    int (*function)(void **addresses, int capacity) = NULL;
+    void *library = dlopen("libunwind.so.8", RTLD_NOW | RTLD_LOCAL);
+    void *one[2], *other[2];
+    if (library)
+      *(void **)&function = dlsym(library, "unw_backtrace");
+    _exit(!(function && function(one, 2) == 2 && backtrace(other, 2) == 2 && one[1] == other[1]));
+  }
+  ck_assert_int_eq(waitpid(child, &status, 0), child);
+  return status == 0;
 #else
   return false;
 #endif
