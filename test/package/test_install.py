@@ -43,11 +43,15 @@ class Setup(Folder):
     def introspect(self, build, what):
         return json.loads(run("meson", "introspect", "--" + what, build).stdout)
 
-    def test_builds_the_product_only(self):
-        targets = self.introspect(self.setup_as_documented(), "targets")
+    def test_builds_the_product_only_for_usr_local_lib(self):
+        build = self.setup_as_documented()
+        targets = self.introspect(build, "targets")
         names = {target["name"] for target in targets if target["build_by_default"]}
         self.assertLessEqual({"gpupool", "pool", "trace", "tools"}, names)
         self.assertLess(len(targets), 12, sorted(names))
+        # Without dpkg-dev Meson would take lib64, where the loader of Debian and Ubuntu does not look.
+        libraries = {path for path in self.introspect(build, "installed").values() if path.endswith(".so")}
+        self.assertEqual(libraries, {"/usr/local/lib/libgpupool.so"})
 
     def test_the_module_goes_where_python_looks(self):
         searched = run("python3", "-c", SEARCHED).stdout.split()
