@@ -65,7 +65,7 @@ def build_for(machine):
         root = fetch_arm(os.path.join(ROOT, "build-wheel", "debian-arm64"))
         cross = os.path.join(ROOT, "build-wheel", "cross.ini")
         with open(cross, "w") as file:
-            file.write("[binaries]\npkg-config = 'pkg-config'\n[properties]\nsys_root = '%s'\npkg_config_libdir = '%s'\n" %
+            file.write("[binaries]\npkgconfig = 'pkg-config'\npkg-config = 'pkg-config'\n[properties]\nsys_root = '%s'\npkg_config_libdir = '%s'\n" %
                        (root, root + "/usr/lib/aarch64-linux-gnu/pkgconfig"))
         options += ["--cross-file", os.path.join(ROOT, "test", "aarch64", "cross.ini"), "--cross-file", cross]
     if not os.path.exists(os.path.join(folder, "build.ninja")):

@@ -3,8 +3,7 @@
 
     test_wheel.py SOURCE BUILD [TEST ...]
 
-These are the python3.N of PATH, and those of pyenv: all of them, or with GP_QUICK the oldest and the newest. With GP_EMULATOR
-the build is for another machine, and the tool runs under that.
+These are the python3.N of PATH, and those of pyenv: all of them, or with GP_QUICK the oldest and the newest.
 """
 
 import base64
