@@ -57,7 +57,8 @@ bool gp_zstd_open(void)
 {
 #if GP_HAVE_ZSTD
   static const gp_library_function_t functions[] = {ZSTD(PLACE)};
-  return real_ZSTD_isError || gp_library_open("libzstd.so.1", functions, sizeof(functions) / sizeof(functions[0]));
+  return real_ZSTD_isError ||
+         gp_library_open("libzstd.so.1", functions, sizeof(functions) / sizeof(functions[0]));
 #else
   return false;
 #endif

@@ -1,5 +1,6 @@
 /*
- * The functions of libdw, under their own names. They may be called once gp_symbols_are_available has said yes.
+ * The functions of libdw, under their own names. They may be called once gp_symbols_are_available has said
+ * yes.
  */
 #include <elfutils/libdwelf.h>
 #include <elfutils/libdwfl.h>
@@ -26,6 +27,7 @@ bool gp_symbols_are_available(void)
   static enum { UNKNOWN, MISSING, THERE } state;
 
   if (state == UNKNOWN)
-    state = gp_library_open("libdw.so.1", functions, sizeof(functions) / sizeof(functions[0])) ? THERE : MISSING;
+    state =
+        gp_library_open("libdw.so.1", functions, sizeof(functions) / sizeof(functions[0])) ? THERE : MISSING;
   return state == THERE;
 }
