@@ -138,7 +138,8 @@ def texts_of_tree():
     texts = {}
     for where, folders, names in os.walk(ROOT):
         folders[:] = [name for name in folders
-                      if name[0] not in "._" and not os.path.exists(os.path.join(where, name, "meson-info"))]
+                      if name[0] not in "._" and not os.path.exists(os.path.join(where, name, "meson-info"))
+                      and not (where == ROOT and name.startswith(("build", "dist")))]  # as .gitignore has it
         for name in names:
             path = os.path.relpath(os.path.join(where, name), ROOT)
             texts[path] = ""

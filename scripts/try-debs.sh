@@ -20,6 +20,7 @@ listing() {
     -o -path ./var/lib/apt -prune -o -print | sort)
 }
 
+chmod 755 "$root"
 debootstrap --variant=minbase "$suite" "$root" >/dev/null
 mkdir "$root/packages"
 cp "$packages"/*.deb "$root/packages"
