@@ -39,7 +39,7 @@ void gp_settings_files_find(gp_settings_files_t *ret_files, gp_option_lookup_fn 
     ret_files->user[0] = '\0';
 }
 
-/* True: nobody but this user and root can have written the file. */
+/* True: only this user or root can have written the file. */
 static bool is_trusted(gp_settings_text_t *text, int fd)
 {
   struct stat status;

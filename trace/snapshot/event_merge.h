@@ -32,7 +32,7 @@ bool gp_event_merge_take(
 void gp_event_merge_fini(gp_event_merge_t *merge);
 
 /*
- * The same of all events of chunks that nobody records in, such as a copy of them: the records stay where
+ * The same of all events of chunks that no thread writes to, such as a copy of them: the records stay where
  * they are, sorted within each chunk, and have to outlive the merge. False: no memory; call
  * gp_event_merge_fini in both cases.
  */
