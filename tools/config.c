@@ -108,15 +108,7 @@ static int print_json(gp_arguments_t *arguments, const gp_options_t *options)
     cJSON_AddStringToObject(item, "help", option->help);
     cJSON_AddItemToArray(list, item);
   }
-  char *text = gp_json_print(root, false);
-  cJSON_Delete(root);
-  if (!text) {
-    gp_message("out of memory");
-    return GP_EXIT_INPUT;
-  }
-  puts(text);
-  free(text);
-  return GP_EXIT_DONE;
+  return gp_json_put(root);
 }
 
 int gp_command_config(int argc, char **argv)

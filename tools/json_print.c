@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "pool/util/printable.h"
+#include "tools/output.h"
+#include "tools/tool.h"
 
 /* RFC 8259, section 7: a character above U+FFFF is written as a pair of surrogates. */
 static void write_escape(FILE *stream, const gp_character_t *character)
@@ -60,4 +62,17 @@ char *gp_json_print(const cJSON *item, bool is_flat)
   char *escaped = text ? gp_json_escape(text, strlen(text), &length) : NULL;
   cJSON_free(text);
   return escaped;
+}
+
+int gp_json_put(cJSON *root)
+{
+  char *text = gp_json_print(root, false);
+  cJSON_Delete(root);
+  if (!text) {
+    gp_message("out of memory");
+    return GP_EXIT_INPUT;
+  }
+  puts(text);
+  free(text);
+  return GP_EXIT_DONE;
 }

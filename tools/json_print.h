@@ -12,6 +12,10 @@
  * it with free(); NULL: no memory. */
 char *gp_json_print(const cJSON *item, bool is_flat);
 
+/* Prints root on stdout, with a line feed, and deletes it. Returns the exit status, after a message if there
+ * is no memory. */
+int gp_json_put(cJSON *root);
+
 /*
  * Returns a copy of the JSON text[0..length). Escapes every unsafe character in its strings
  * (pool/util/printable.h), and writes bytes that are not UTF-8 as \ufffd. Keeps line ends and blanks

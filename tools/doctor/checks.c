@@ -71,13 +71,5 @@ int gp_checks_print_json(const gp_checks_t *checks)
       cJSON_AddNullToObject(item, "remedy");
     cJSON_AddItemToArray(list, item);
   }
-  char *text = gp_json_print(root, false);
-  cJSON_Delete(root);
-  if (!text) {
-    gp_message("out of memory");
-    return GP_EXIT_INPUT;
-  }
-  puts(text);
-  free(text);
-  return GP_EXIT_DONE;
+  return gp_json_put(root);
 }
