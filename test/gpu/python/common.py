@@ -30,6 +30,19 @@ def await_turn():
         sys.stdin.read()
 
 
+def torch_in_turn(program):
+    """PyTorch, with results that do not change from run to run; ends the program where there is none, or no device."""
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+    try:
+        import torch
+    except ImportError as error:
+        skip(program, "PyTorch is not installed (%s)" % error)
+    await_turn()
+    if not torch.cuda.is_available():
+        skip(program, "this PyTorch finds no device")
+    return torch
+
+
 class Clock:
     """Seconds from the first call of begin(), so that what happens once is left out."""
 

@@ -1,19 +1,11 @@
 """Trains a small network with PyTorch: `torch_train.py transformer|convnet STEPS`. The losses are the result."""
 
-import os
 import sys
 
 import common
 
 KIND, STEPS = sys.argv[1], int(sys.argv[2])
-os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
-try:
-    import torch
-except ImportError as error:
-    common.skip("torch_train", "PyTorch is not installed (%s)" % error)
-common.await_turn()
-if not torch.cuda.is_available():
-    common.skip("torch_train", "this PyTorch finds no device")
+torch = common.torch_in_turn("torch_train")
 
 from torch import nn  # noqa: E402  (only where there is PyTorch)
 

@@ -12,14 +12,7 @@ import common
 
 STEPS = int(sys.argv[1])
 WORDS, WIDTH = 8000, 512
-os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
-try:
-    import torch
-except ImportError as error:
-    common.skip("torch_varying", "PyTorch is not installed (%s)" % error)
-common.await_turn()
-if not torch.cuda.is_available():
-    common.skip("torch_varying", "this PyTorch finds no device")
+torch = common.torch_in_turn("torch_varying")
 
 from torch import nn  # noqa: E402  (only where there is PyTorch)
 
