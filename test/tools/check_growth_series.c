@@ -5,6 +5,7 @@
 #include <check.h>
 #include <stdlib.h>
 
+#include "test/pool/check_main.h"
 #include "tools/model/growth_series.h"
 
 #define GROUPS      3u
@@ -144,9 +145,5 @@ int main(void)
   tcase_add_loop_test(tcase, test_each_change_of_a_short_history, 0, 200);
   tcase_add_test(tcase, test_changes_of_a_long_history_are_fewer);
   suite_add_tcase(suite, tcase);
-  SRunner *runner = srunner_create(suite);
-  srunner_run_all(runner, CK_ENV);
-  int failed = srunner_ntests_failed(runner);
-  srunner_free(runner);
-  return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+  return gp_check_main(suite);
 }
