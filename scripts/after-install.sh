@@ -1,14 +1,15 @@
 #!/bin/sh
 # The last step of `meson install`: renews the loader's cache, and says how programs find the library and the module.
 #
-#   after-install.sh LIBRARY MODULE PYTHON    as they are installed; PYTHON may be empty
+#   after-install.sh LIBRARY MODULE    as they are installed
 #
 # With DESTDIR it does nothing: the files are for another place.
 set -u
 [ -z "${DESTDIR:-}" ] || exit 0
 library=$1
 module=$2
-python=$3
+# The one that users run, which may be another than the one that runs Meson.
+python=$(command -v python3)
 PATH=$PATH:/usr/sbin:/sbin
 
 if [ "$(id -u)" -eq 0 ] && command -v ldconfig >/dev/null; then

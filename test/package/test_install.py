@@ -54,9 +54,12 @@ class Setup(Folder):
         self.assertEqual(libraries, {"/usr/local/lib/libgpupool.so"})
 
     def test_the_module_goes_where_python_looks(self):
-        searched = run("python3", "-c", SEARCHED).stdout.split()
+        """The Python that runs Meson: `python3` on PATH may be another, which after-install.sh asks."""
+        with open(os.path.join(self.setup_as_documented(), "meson-logs/meson-log.txt")) as file:
+            python = re.search(r"^Program python3 found: YES \((.*)\)", file.read(), re.M).group(1)
+        searched = run(python, "-c", SEARCHED).stdout.split()
         prefix = next(path[:path.index("/lib")] for path in searched if "/lib" in path)
-        installed = self.introspect(self.setup_as_documented("--prefix=" + prefix), "installed")
+        installed = self.introspect(self.setup_as_documented("--reconfigure", "--prefix=" + prefix), "installed")
         module = next(path for path in installed.values() if path.endswith("/gpupool.py"))
         self.assertIn(os.path.dirname(module), searched)
 
@@ -76,12 +79,13 @@ class ForTests(unittest.TestCase):
 class AfterInstall(Folder):
     """The loader takes LD_LIBRARY_PATH for its cache here."""
 
-    def after_install(self, library, module, **env):
+    def after_install(self, library, module, python=sys.executable, **env):
         script = os.path.join(SOURCE, "scripts", "after-install.sh")
         path = self.path("bin")
         os.mkdir(path)
         os.symlink("/bin/true", os.path.join(path, "ldconfig"))  # the machine's cache stays as it is
-        done = run(script, library, module, sys.executable, env=dict(os.environ, PATH=path + ":" + os.environ["PATH"], **env))
+        os.symlink(python, os.path.join(path, "python3"))
+        done = run(script, library, module, env=dict(os.environ, PATH=path + ":" + os.environ["PATH"], **env))
         self.assertEqual(done.returncode, 0, done.stdout)
         return done.stdout.splitlines()
 
@@ -99,6 +103,10 @@ class AfterInstall(Folder):
         self.assertEqual(self.after_install(library, self.path("gpupool.py")),
                          ["A program under the pool: LD_PRELOAD=%s ./app" % library,
                           "`import gpupool` needs PYTHONPATH=" + self.folder])
+
+    def test_the_python_of_users_is_asked(self):
+        said = self.after_install("/nonexistent/libgpupool.so", self.path("gpupool.py"), "/bin/false", PYTHONPATH=self.folder)
+        self.assertEqual(said[1:], ["`import gpupool` needs PYTHONPATH=" + self.folder])
 
     def test_another_library_of_that_name(self):
         """The loader's is not the one that was installed."""
