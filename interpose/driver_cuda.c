@@ -16,7 +16,7 @@
 #include "interpose/routes/loaded.h"
 #include "interpose/hooks/mempools.h"
 #include "interpose/routes/real.h"
-#include "pool/util/assert.h"
+#include "base/assert.h"
 
 /* Between enter_context and leave_context: the context that enter_context has pushed; NULL: it was current.
  */

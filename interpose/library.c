@@ -19,20 +19,20 @@
 #include "interpose/routes/after_unknown.h"
 #include "interpose/sight/stubs.h"
 #include "pool/reuse/single.h"
-#include "pool/util/assert.h"
-#include "pool/util/cancel.h"
-#include "pool/util/lock.h"
-#include "pool/util/lock_gaps.h"
-#include "pool/util/log.h"
-#include "pool/util/options.h"
-#include "pool/util/own_path.h"
-#include "pool/util/path.h"
-#include "pool/util/settings_files.h"
+#include "base/assert.h"
+#include "base/cancel.h"
+#include "base/lock.h"
+#include "base/lock_gaps.h"
+#include "base/log.h"
+#include "base/options.h"
+#include "base/own_path.h"
+#include "base/path.h"
+#include "base/settings_files.h"
 #include "trace/control/control.h"
 #include "trace/stacks/origin.h"
 #include "trace/record/recorder.h"
 #include "trace/snapshot/snapshot.h"
-#include "trace/util/emergency_pages.h"
+#include "base/emergency_pages.h"
 #include "trace/control/triggers.h"
 #include "trace/stacks/unwind.h"
 
@@ -163,7 +163,7 @@ static void peak(void *self, int device, uint64_t bytes)
 
 static void finish(void);
 
-/* For tests of threads; see pool/util/lock_gaps.h. */
+/* For tests of threads; see base/lock_gaps.h. */
 static void leave_gaps(void)
 {
 #if GP_DEBUG_LEVEL >= 1

@@ -1,7 +1,7 @@
 #include "interpose/report.h"
 
-#include "pool/util/log.h"
-#include "pool/util/size.h"
+#include "base/log.h"
+#include "base/size.h"
 
 static void write_device(gp_engine_t *engine, int device)
 {

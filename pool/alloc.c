@@ -26,7 +26,7 @@
 #include "pool/space/block_slab.h"
 #include "pool/space/budget.h"
 #include "pool/space/surplus.h"
-#include "pool/util/cancel.h"
+#include "base/cancel.h"
 #include "pool/wait.h"
 
 /* A request while it is being served. */

@@ -9,8 +9,8 @@
 
 #include "pool/context_record.h"
 #include "pool/pools_use.h"
-#include "pool/util/lock.h"
-#include "trace/format/stats.h"
+#include "base/lock.h"
+#include "format/stats.h"
 
 typedef enum gp_prewarm_state {
   GP_PREWARM_DONE, /* or there is nothing to do */

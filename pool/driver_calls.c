@@ -2,7 +2,7 @@
 
 #include "pool/events.h"
 #include "pool/mode.h"
-#include "pool/util/cancel.h"
+#include "base/cancel.h"
 
 /* Calls the driver; arguments follow the table's own. The program did not make this call, or not in this
  * form, so the thread is not cancelled in it: nothing would undo what it leaves behind. */

@@ -15,9 +15,9 @@
 
 #include "pool/driver.h"
 #include "pool/observer.h"
-#include "trace/format/states.h"
-#include "trace/format/stats.h"
-#include "pool/util/options.h"
+#include "format/states.h"
+#include "format/stats.h"
+#include "base/options.h"
 
 typedef struct gp_engine gp_engine_t;
 typedef struct gp_context gp_context_t;

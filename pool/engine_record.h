@@ -12,7 +12,7 @@
 #include "pool/observer.h"
 #include "pool/space/address_map.h"
 #include "pool/space/size_classes.h"
-#include "pool/util/options.h"
+#include "base/options.h"
 
 /* A capture that reaches one thread only. Written under contexts_lock; any thread may compare
  * `thread` with its own number. */

@@ -10,8 +10,8 @@
 
 #include "pool/driver_calls.h"
 #include "pool/mode.h"
-#include "pool/util/log.h"
-#include "pool/util/size.h"
+#include "base/log.h"
+#include "base/size.h"
 
 #define FIRST_PAUSE_NS   UINT64_C(20000)
 #define LONGEST_PAUSE_NS UINT64_C(1000000)

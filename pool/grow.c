@@ -8,7 +8,7 @@
 #include "pool/space/block_slab.h"
 #include "pool/space/segment.h"
 #include "pool/space/segment_policy.h"
-#include "pool/util/cancel.h"
+#include "base/cancel.h"
 
 /* A segment while it is being obtained. */
 typedef struct gp_growth {

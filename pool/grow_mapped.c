@@ -19,7 +19,7 @@
 #include "pool/space/mapped.h"
 #include "pool/space/mapped_policy.h"
 #include "pool/space/segment.h"
-#include "pool/util/cancel.h"
+#include "base/cancel.h"
 
 /* A request while it is being served, and what to map for it. */
 typedef struct gp_plan {

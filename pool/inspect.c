@@ -61,7 +61,7 @@ void gp_engine_turn_peaks(gp_engine_t *engine, int ordinal, bool resets, gp_stat
   else if (stats->earlier_peaks.name < stats->name.peak)                                                     \
     stats->earlier_peaks.name = stats->name.peak;                                                            \
   stats->name.peak = stats->name.current;
-#include "trace/format/stats.def"
+#include "format/stats.def"
   gp_lock_release(&device->lock);
 }
 

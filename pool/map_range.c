@@ -8,7 +8,7 @@
 #include "pool/space/block_slab.h"
 #include "pool/space/chunks.h"
 #include "pool/space/mapped.h"
-#include "pool/util/log.h"
+#include "base/log.h"
 
 /* Addresses cost nothing, and the range should not run out of holes. */
 #define TIMES_OF_DEVICE 2

@@ -4,7 +4,7 @@
 
 #include "pool/events.h"
 #include "pool/reuse/stamps.h"
-#include "pool/util/log.h"
+#include "base/log.h"
 
 typedef enum change {
   CHANGE_REFUSE,

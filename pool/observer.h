@@ -7,10 +7,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "trace/format/actions.h"
-#include "trace/format/details.h"
-#include "trace/format/device.h"
-#include "trace/format/oom.h"
+#include "format/actions.h"
+#include "format/details.h"
+#include "format/device.h"
+#include "format/oom.h"
 
 /*
  * One event. Times are the driver table's clock (driver.h), in nanoseconds. size is what the program

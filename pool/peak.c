@@ -40,7 +40,7 @@ void gp_engine_reset_peaks(gp_engine_t *engine, uint64_t devices)
 #define GAUGE(name, unit, what)                                                                              \
   gp_device_stats(device)->name.peak = gp_device_stats(device)->name.current;                                \
   gp_device_stats(device)->earlier_peaks.name = 0;
-#include "trace/format/stats.def"
+#include "format/stats.def"
     gp_lock_release(&device->lock);
   }
 }

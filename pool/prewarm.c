@@ -12,9 +12,9 @@
 #include "pool/mode.h"
 #include "pool/space/block_life.h"
 #include "pool/space/block_slab.h"
-#include "pool/util/cancel.h"
-#include "pool/util/log.h"
-#include "pool/util/size.h"
+#include "base/cancel.h"
+#include "base/log.h"
+#include "base/size.h"
 
 /* Why the pool leaves a block out. */
 typedef enum gp_obstacle {

@@ -19,7 +19,7 @@
 #include "pool/space/segment.h"
 #include "pool/space/segment_policy.h"
 #include "pool/space/surplus.h"
-#include "pool/util/cancel.h"
+#include "base/cancel.h"
 
 /* Streams get so much time to reach what was freed in their order, in one call for all blocks. */
 #define PATIENCE_NS UINT64_C(10000000)

@@ -6,7 +6,7 @@
 #include "pool/reuse/fences.h"
 #include "pool/reuse/known_streams.h"
 #include "pool/reuse/stamps.h"
-#include "pool/util/log.h"
+#include "base/log.h"
 
 #define FIRST_PAUSE_NS   UINT64_C(20000)
 #define LONGEST_PAUSE_NS UINT64_C(1000000)

@@ -17,7 +17,7 @@ import subprocess
 import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-AREAS = ("pool", "trace", "interpose", "tools")
+AREAS = ("base", "format", "pool", "trace", "interpose", "tools")
 MOST_IN_CIRCLE = 3
 MOST_INCLUDERS = 25
 # The library defines them, but a caller means the C library's

@@ -63,7 +63,7 @@ class Tree:
         self.words = {word for path, text in texts.items() if path.endswith(tuple("." + end for end in SOURCE))
                       for word in re.findall(r"\w+", text)}
         options = re.findall(r'^OPTION\(\w+, "(\w+)", (\w+), [^,]*, [^,]*, [^,]*, "([^"]*)"',
-                             texts.get("pool/util/options.def", ""), re.M)
+                             texts.get("base/options.def", ""), re.M)
         self.options = {name: choices.split("|") if kind == "CHOICE" else None for name, kind, choices in options}
         self.build_options = MESON_OWN | set(re.findall(r"^option\('(\w+)'", texts.get("meson_options.txt", ""), re.M))
         self.tests, self.families = set(), set()
@@ -116,10 +116,10 @@ def problems_of(document, text, tree):
 
 def check_itself():
     tree = Tree({"pool/a.c": "int gp_there(void); GP_THERE, gp_driver_free", "pool/check_a.py": "def test_there(self):",
-                 "pool/util/options.def": 'OPTION(reuse, "REUSE", CHOICE, "auto", 0, 0, "auto|strict", "help")\n',
+                 "base/options.def": 'OPTION(reuse, "REUSE", CHOICE, "auto", 0, 0, "auto|strict", "help")\n',
                  "meson_options.txt": "option('there',\n", "test/b/meson.build": "['there'] test('cli-' + name) test('it')",
                  "doc/b.md": "", "pool/data.json": ""})
-    there = ("`a.c` `pool/a.c` `pool/*.c` `check_MODULE.py --all` `pool/util/` `pool/data.json` `out.json`"
+    there = ("`a.c` `pool/a.c` `pool/*.c` `check_MODULE.py --all` `base/` `pool/data.json` `out.json`"
              " [a.c, gp_there] `gp_there()` `GP_THERE` `gp_driver_X` `gp_*` `GPUPOOL_REUSE=strict` `GPUPOOL_REUSE` `-Dthere=true` `cli-there`\n"
              "the tests `cli-there`,\n`it` and `there`; `not_there`, `/x/gone.c`, [b](b.md), [b](../pool/a.c#x),"
              " [gone.c](https://x/gone.c)\n"

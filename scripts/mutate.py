@@ -7,7 +7,7 @@
     scripts/mutate.py --sanitize address|thread   what this commit missed, with the sanitizer of .ci/run
     scripts/mutate.py --table [--commit REV]   its results by folder and kind, and what was missed
 
-Each edit is drawn by the seed and its number: a file of pool, trace, interpose and tools weighted by its lines, a function
+Each edit is drawn by the seed and its number: a file of the product weighted by its lines, a function
 of it, one of the kinds in mutations.py. It is built in a copy of the tree (test/guards/run.py has that) with every assert;
 then the quick tests that pass the line (reach.py) run in growing cost until one is red. An edit that does not compile is
 drawn again; one that compiles to the same code is set aside as equivalent, others only by a reason in mutate-aside.json,
@@ -37,7 +37,7 @@ from reach import Reach  # noqa: E402
 from run import Problem, copy_tree  # noqa: E402
 from trial import EQUIVALENT, MISSED, NOTICED, SANITIZERS, Suite  # noqa: E402
 
-FOLDERS = ("pool", "trace", "interpose", "tools")
+FOLDERS = ("base", "format", "pool", "trace", "interpose", "tools")
 ASIDE = "set aside"
 DRAWS = 100
 

@@ -64,7 +64,7 @@ def lines_passed(build, tree):
         for document in out.decode().splitlines():
             for file in json.loads(document)["files"]:
                 name = os.path.relpath(os.path.join(build, file["file"]), tree)
-                if name.endswith(".c") and name.split(os.sep)[0] in ("pool", "trace", "interpose", "tools"):
+                if name.endswith(".c") and name.split(os.sep)[0] in ("base", "format", "pool", "trace", "interpose", "tools"):
                     passed.setdefault(name, set()).update(line["line_number"] for line in file["lines"] if line["count"])
     return passed
 

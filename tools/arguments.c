@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "pool/util/settings_files.h"
+#include "base/settings_files.h"
 #include "tools/output.h"
 #include "tools/tool.h"
 

@@ -7,7 +7,7 @@
 
 #include <stdbool.h>
 
-#include "pool/util/options.h"
+#include "base/options.h"
 
 #define GP_ARGUMENT_NAME_BYTES 32
 

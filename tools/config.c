@@ -7,7 +7,7 @@
 
 #include <cjson/cJSON.h>
 
-#include "pool/util/settings_files.h"
+#include "base/settings_files.h"
 #include "tools/arguments.h"
 #include "tools/json_print.h"
 #include "tools/output.h"

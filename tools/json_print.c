@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pool/util/printable.h"
+#include "base/printable.h"
 #include "tools/output.h"
 #include "tools/tool.h"
 

@@ -18,7 +18,7 @@ int gp_json_put(cJSON *root);
 
 /*
  * Returns a copy of the JSON text[0..length). Escapes every unsafe character in its strings
- * (pool/util/printable.h), and writes bytes that are not UTF-8 as \ufffd. Keeps line ends and blanks
+ * (base/printable.h), and writes bytes that are not UTF-8 as \ufffd. Keeps line ends and blanks
  * outside of strings. The caller frees it with free(); NULL: no memory.
  */
 char *gp_json_escape(const char *text, size_t length, size_t *ret_length);

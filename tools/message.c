@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "pool/util/printable.h"
+#include "base/printable.h"
 #include "tools/tool.h"
 
 #define LINE_BYTES 4096

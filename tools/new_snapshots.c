@@ -9,8 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "pool/util/options.h"
-#include "pool/util/run_id.h"
+#include "base/options.h"
+#include "base/run_id.h"
 
 #define HEAD_BYTES 1024 /* holds a snapshot's format, version, reason and run */
 

@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-#include "pool/util/path.h"
+#include "base/path.h"
 
 typedef struct gp_new_snapshots {
   char pattern[2 * GP_PATH_BYTES];  /* for glob(3), every placeholder a star */

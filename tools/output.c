@@ -8,7 +8,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "pool/util/printable.h"
+#include "base/printable.h"
 #include "tools/output_file.h"
 #include "tools/tool.h"
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pool/util/options.h"
+#include "base/options.h"
 #include "tools/output.h"
 #include "tools/tool.h"
 

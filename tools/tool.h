@@ -72,7 +72,7 @@ int gp_message_usage(const char *command, const char *format, ...) __attribute__
 int gp_message_unknown_option(
     const char *command, const char *option, const char *const *names, size_t count);
 
-/* Copies text to buffer and replaces every character that could steer a terminal (pool/util/printable.h) by
+/* Copies text to buffer and replaces every character that could steer a terminal (base/printable.h) by
  * '?'. Cuts to capacity (at least 1), never inside a UTF-8 character. Returns buffer. */
 char *gp_printable(const char *text, char *buffer, size_t capacity);
 

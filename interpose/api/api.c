@@ -6,8 +6,8 @@
 #include "interpose/library.h"
 #include "interpose/routes/real.h"
 #include "interpose/routes/real_dlsym.h"
-#include "pool/util/loader_walk.h"
-#include "pool/util/log.h"
+#include "base/loader_walk.h"
+#include "base/log.h"
 
 gp_lock_t gp_api_lock = GP_LOCK_INIT(GP_RANK_CONTROL);
 

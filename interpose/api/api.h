@@ -5,7 +5,7 @@
 
 #include "interpose/api/gpupool.h"
 #include "pool/engine.h"
-#include "pool/util/lock.h"
+#include "base/lock.h"
 
 #define GP_API __attribute__((visibility("default")))
 

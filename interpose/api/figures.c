@@ -9,7 +9,7 @@ void gp_figures_each(const gp_stats_t *stats, gp_figure_fn fn, void *arg)
   fn(arg, #name ".all.freed", stats->name.freed);                                                            \
   fn(arg, #name, stats->name.current);
 #define COUNTER(name, what) fn(arg, #name, stats->name);
-#include "trace/format/stats.def"
+#include "format/stats.def"
 
   /* PyTorch's names for statistics that have another name here. */
   fn(arg, "num_device_alloc", stats->driver_allocs);
@@ -30,5 +30,5 @@ void gp_figures_since(gp_stats_t *stats, const gp_stats_t *since)
   stats->name.allocated -= since->name.allocated;                                                            \
   stats->name.freed -= since->name.freed;
 #define COUNTER(name, what) stats->name -= since->name;
-#include "trace/format/stats.def"
+#include "format/stats.def"
 }

@@ -3,7 +3,7 @@
 #ifndef GP_INTERPOSE_API_FIGURES_H
 #define GP_INTERPOSE_API_FIGURES_H
 
-#include "trace/format/stats.h"
+#include "format/stats.h"
 
 typedef void (*gp_figure_fn)(void *arg, const char *name, uint64_t value);
 

@@ -9,7 +9,7 @@
 #include "interpose/api/api.h"
 #include "interpose/hooks/hooks.h"
 #include "interpose/routes/real.h"
-#include "pool/util/log.h"
+#include "base/log.h"
 
 #define BUCKETS 256
 

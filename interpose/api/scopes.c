@@ -32,7 +32,7 @@ static void raise_peaks(gp_stats_t *highest, const gp_stats_t *window)
 #define GAUGE(name, unit, what)                                                                              \
   if (highest->name.peak < window->name.peak)                                                                \
     highest->name.peak = window->name.peak;
-#include "trace/format/stats.def"
+#include "format/stats.def"
 }
 
 /* Begins a new window of the device; adds the peaks of the last window to its open scopes. The
@@ -69,7 +69,7 @@ static void open_scope(gp_engine_t *engine, scope_t *scope, int device, const ch
   turn(engine, device, false, &scope->begin);
   scope->highest = scope->begin;
 #define GAUGE(name, unit, what) scope->highest.name.peak = scope->begin.name.current;
-#include "trace/format/stats.def"
+#include "format/stats.def"
   scope->number = ++last_number;
   scope->device = device;
   scope->begin_ns = gp_clock_now_ns();

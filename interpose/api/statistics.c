@@ -6,7 +6,7 @@
 #include "interpose/api/figures.h"
 #include "interpose/api/scopes.h"
 #include "interpose/api/text.h"
-#include "pool/util/size.h"
+#include "base/size.h"
 
 static gp_stats_t resets[GP_MAX_DEVICES];
 
@@ -127,9 +127,9 @@ GP_API size_t gpupool_api_memory_summary(int device, char *bytes, size_t capacit
   gp_text_add(&text, "  %-22s%14s%14s%14s%14s\n", "", "current", "peak", "allocated", "freed");
 #define GAUGE(name, unit, what) add_row(&text, #name, unit, &stats.name);
 #define COUNTER(name, what)
-#include "trace/format/stats.def"
+#include "format/stats.def"
 #define COUNTER(name, what) gp_text_add(&text, "  %-22s%14" PRIu64 "  %s\n", #name, stats.name, what);
-#include "trace/format/stats.def"
+#include "format/stats.def"
   gp_text_add(&text, "  %-22s%13.1f%%\n", "cache_hit_rate",
       requests ? 100.0 * (double)stats.cache_hits / (double)requests : 0.0);
   return text.length;

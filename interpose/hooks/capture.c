@@ -11,7 +11,7 @@
 #include "interpose/hooks/hooks.h"
 #include "interpose/library.h"
 #include "interpose/routes/real.h"
-#include "pool/util/cancel.h"
+#include "base/cancel.h"
 
 /* A capture during the driver's call. If the thread ends there, the capture is undone or kept. */
 typedef struct passage {

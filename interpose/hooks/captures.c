@@ -7,9 +7,9 @@
 
 #include "interpose/hooks/current_context.h"
 #include "pool/reuse/single.h"
-#include "pool/util/list.h"
-#include "pool/util/lock.h"
-#include "pool/util/log.h"
+#include "base/list.h"
+#include "base/lock.h"
+#include "base/log.h"
 
 /*
  * Identifies a stream while it captures. A created stream: by its handle, which no other stream can have

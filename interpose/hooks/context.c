@@ -8,8 +8,8 @@
 #include "interpose/library.h"
 #include "interpose/routes/real.h"
 #include "pool/reuse/single.h"
-#include "pool/util/cancel.h"
-#include "pool/util/log.h"
+#include "base/cancel.h"
+#include "base/log.h"
 
 static CUresult created(CUresult result, CUcontext *context)
 {

@@ -5,9 +5,9 @@
 
 #include "interpose/routes/real.h"
 #include "pool/space/address_map.h"
-#include "pool/util/assert.h"
-#include "pool/util/cancel.h"
-#include "pool/util/lock.h"
+#include "base/assert.h"
+#include "base/cancel.h"
+#include "base/lock.h"
 
 /*
  * The driver reuses the handles of ended contexts, so a record is valid only while the handle still has the

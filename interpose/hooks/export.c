@@ -11,7 +11,7 @@
 #include "interpose/routes/loaded.h"
 #include "interpose/routes/real.h"
 #include "pool/reuse/single.h"
-#include "pool/util/log.h"
+#include "base/log.h"
 
 /*
  * Before the call. Those who reach the memory by it ignore the program's stream order, so that no work of the

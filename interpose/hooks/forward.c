@@ -5,7 +5,7 @@
 #include "interpose/clock.h"
 #include "interpose/hooks/current_context.h"
 #include "interpose/library.h"
-#include "pool/util/assert.h"
+#include "base/assert.h"
 
 /* The context that the call counts with; NULL: it does not count. */
 static gp_context_t *context_of(gp_engine_t *engine, const gp_forward_call_t *call)

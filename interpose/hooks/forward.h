@@ -11,7 +11,7 @@
 
 #include "interpose/cuda_abi.h"
 #include "pool/forwarded/forwarded.h"
-#include "pool/util/cancel.h"
+#include "base/cancel.h"
 
 #define GP_CURRENT_DEVICE (-1)
 

@@ -17,7 +17,7 @@
 #include "interpose/sight/work.h"
 #include "pool/pools_use.h"
 #include "pool/space/address_map.h"
-#include "pool/util/assert.h"
+#include "base/assert.h"
 
 /* Executable graphs with allocation nodes before their first launch: exec -> the memory that they need. The
  * map owns the records. Most programs have none, and pay one load at each launch. */

@@ -8,7 +8,7 @@
 #include "interpose/library.h"
 #include "interpose/routes/real.h"
 #include "pool/forwarded/forwarded.h"
-#include "pool/util/log.h"
+#include "base/log.h"
 
 /* The device of a pool's memory. Managed pools (13.0) may name no place: then it
  * counts like managed memory. */

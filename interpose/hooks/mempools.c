@@ -6,8 +6,8 @@
 
 #include "interpose/routes/real.h"
 #include "pool/engine.h"
-#include "pool/util/assert.h"
-#include "pool/util/lock.h"
+#include "base/assert.h"
+#include "base/lock.h"
 
 /* A pool is in the list from its creation until just before its end. Readers take no lock, because they ask
  * the driver about each pool: while visitors is not 0, no pool from the list ends and no entry is freed. */

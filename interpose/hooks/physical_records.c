@@ -4,8 +4,8 @@
 #include <stdlib.h>
 
 #include "pool/space/address_map.h"
-#include "pool/util/assert.h"
-#include "pool/util/lock.h"
+#include "base/assert.h"
+#include "base/lock.h"
 
 /* Invariants, under the lock: refs > 0 exactly if the map of handles leads here; with refs == 0 and
  * mappings > 0 it is in the list without_handle; with both 0 it belongs to the thread that ended it. */

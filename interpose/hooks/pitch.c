@@ -8,8 +8,8 @@
 #include "interpose/hooks/hooks.h"
 #include "interpose/library.h"
 #include "interpose/routes/real.h"
-#include "pool/util/assert.h"
-#include "pool/util/lock.h"
+#include "base/assert.h"
+#include "base/lock.h"
 
 /* Pitches are multiples of 512 on today's devices
  * (CU_DEVICE_ATTRIBUTE_TEXTURE_PITCH_ALIGNMENT divides it). */

@@ -10,7 +10,7 @@
 #include "pool/reuse/identities.h"
 #include "pool/reuse/known_streams.h"
 #include "pool/reuse/stream_points.h"
-#include "pool/util/cancel.h"
+#include "base/cancel.h"
 
 /*
  * A stream shows that its context can get work, and no hook may have seen the context before (a runtime may

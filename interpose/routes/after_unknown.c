@@ -3,8 +3,8 @@
 #include "interpose/hooks/captures.h"
 #include "interpose/hooks/current_context.h"
 #include "interpose/routes/real.h"
-#include "pool/util/assert.h"
-#include "pool/util/cancel.h"
+#include "base/assert.h"
+#include "base/cancel.h"
 
 _Thread_local bool gp_after_unknown_is_due __attribute__((tls_model("initial-exec")));
 

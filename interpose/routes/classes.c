@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "interpose/cuda_abi.h"
-#include "pool/util/assert.h"
+#include "base/assert.h"
 
 typedef enum kind {
 #define KIND(class, modes, effect) KIND_##class,

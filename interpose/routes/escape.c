@@ -12,9 +12,9 @@
 #include "interpose/sight/stubs.h"
 #include "pool/reuse/known_streams.h"
 #include "pool/reuse/single.h"
-#include "pool/util/assert.h"
-#include "pool/util/loader_walk.h"
-#include "pool/util/log.h"
+#include "base/assert.h"
+#include "base/loader_walk.h"
+#include "base/log.h"
 
 #if defined(__x86_64__)
 #define IS_ADDRESS(type)                                                                                     \

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "pool/reuse/single.h"
-#include "pool/util/loader_walk.h"
+#include "base/loader_walk.h"
 
 typedef struct search {
   const char *const *prefixes; /* of file names */

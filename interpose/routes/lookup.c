@@ -17,7 +17,7 @@
 #include "interpose/routes/unknown.h"
 #include "interpose/sight/stubs.h"
 #include "pool/reuse/single.h"
-#include "pool/util/log.h"
+#include "base/log.h"
 
 typedef struct gp_hook {
   const char *symbol; /* as exported */
@@ -36,7 +36,7 @@ static const gp_hook_t hooks[GP_REPLACED_COUNT] = {
 #define WORK(symbol, base, since, per_thread, where)                                                         \
   [GP_FN_##symbol] = {#symbol, #base, since, per_thread, (void *)(uintptr_t)gp_work_##symbol},
 #include "interpose/sight/work.def"
-#include "pool/util/assert.h"
+#include "base/assert.h"
 #endif
 };
 

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "interpose/routes/real_dlsym.h"
-#include "pool/util/cancel.h"
+#include "base/cancel.h"
 
 void *gp_real_functions[GP_FUNCTION_COUNT];
 

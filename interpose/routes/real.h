@@ -1,7 +1,7 @@
 /*
  * The driver's own functions: pointers to what libcuda exports, never to what this library exports under
  * the same names. Bound once, from the first libcuda seen. All functions here are safe in any thread,
- * before cuInit, and in constructors. Uses real_dlsym.h and pool/util only.
+ * before cuInit, and in constructors. Uses real_dlsym.h and base only.
  */
 #ifndef GP_INTERPOSE_ROUTES_REAL_H
 #define GP_INTERPOSE_ROUTES_REAL_H
@@ -9,7 +9,7 @@
 #include <stdbool.h>
 
 #include "interpose/cuda_abi.h"
-#include "pool/util/assert.h"
+#include "base/assert.h"
 
 #define HOOK(symbol, base, since, per_thread, parameters)                                                    \
   typedef CUresult(CUDAAPI *gp_fn_##symbol) parameters;

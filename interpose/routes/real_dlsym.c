@@ -5,8 +5,8 @@
 #include <stddef.h>
 
 #include "interpose/routes/objects.h"
-#include "pool/util/loader_walk.h"
-#include "pool/util/log.h"
+#include "base/loader_walk.h"
+#include "base/log.h"
 
 #pragma weak dlvsym /* musl has none */
 

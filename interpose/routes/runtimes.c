@@ -8,9 +8,9 @@
 #include "interpose/routes/objects.h"
 #include "interpose/routes/real.h"
 #include "interpose/routes/real_dlsym.h"
-#include "pool/util/assert.h"
-#include "pool/util/cancel.h"
-#include "pool/util/loader_walk.h"
+#include "base/assert.h"
+#include "base/cancel.h"
+#include "base/loader_walk.h"
 
 #define WAYS     4 /* that a thread remembers, for objects of the program that call in turn */
 #define DEFINERS 8

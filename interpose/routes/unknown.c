@@ -15,9 +15,9 @@
 #include "pool/mode.h"
 #include "pool/reuse/known_streams.h"
 #include "pool/reuse/single.h"
-#include "pool/util/assert.h"
-#include "pool/util/cancel.h"
-#include "pool/util/log.h"
+#include "base/assert.h"
+#include "base/cancel.h"
+#include "base/log.h"
 
 #define SLOT_BYTES 16
 #if defined(__x86_64__)

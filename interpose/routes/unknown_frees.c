@@ -4,8 +4,8 @@
 
 #include "interpose/hooks/hooks.h"
 #include "pool/forwarded/forwarded.h"
-#include "pool/util/assert.h"
-#include "pool/util/log.h"
+#include "base/assert.h"
+#include "base/log.h"
 
 /* Answers in place of a function with any parameters. */
 static CUresult CUDAAPI answer_success(void)

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 
 #include "pool/space/address_map.h"
-#include "pool/util/assert.h"
-#include "pool/util/lock.h"
+#include "base/assert.h"
+#include "base/lock.h"
 
 /* Guarded by the lock. */
 typedef struct event {

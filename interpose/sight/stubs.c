@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "interpose/routes/real.h"
-#include "pool/util/options.h"
+#include "base/options.h"
 
 bool gp_stubs_are_wanted(void)
 {

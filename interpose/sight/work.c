@@ -141,7 +141,7 @@ static const struct {
 #define WORK(symbol, base, since, per_thread, where)                                                         \
   [GP_FN_##symbol - GP_HOOK_COUNT] = {per_thread, WHERE_##where},
 #include "interpose/sight/work.def"
-#include "pool/util/assert.h"
+#include "base/assert.h"
 };
 
 static CUresult CUDAAPI not_found(void)

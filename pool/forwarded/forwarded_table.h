@@ -10,7 +10,7 @@
 #include "pool/engine.h"
 #include "pool/space/address_map.h"
 #include "pool/space/releases.h"
-#include "trace/format/details.h"
+#include "format/details.h"
 
 /* The kinds of names that the driver has for memory. Values of different spaces are unrelated. */
 typedef enum gp_space {

@@ -10,7 +10,7 @@
 #include "pool/records.h"
 #include "pool/space/bins.h"
 #include "pool/space/cut_bins.h"
-#include "pool/util/list.h"
+#include "base/list.h"
 
 /*
  * The identity of a stream that the program names in cudaMallocAsync and cudaFreeAsync. The handle does not

@@ -18,7 +18,7 @@
 #define GP_POOL_REUSE_KNOWN_RECORD_H
 
 #include "pool/records.h"
-#include "pool/util/list.h"
+#include "base/list.h"
 
 /* Handles that stand for a context's default stream, as CUDA has them; other streams have greater ones. */
 #define GP_STREAM_DEFAULT          0

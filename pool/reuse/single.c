@@ -4,7 +4,7 @@
 
 #include "pool/driver_calls.h"
 #include "pool/reuse/fences.h"
-#include "pool/util/log.h"
+#include "base/log.h"
 
 #define FIRST_PAUSE_NS   UINT64_C(20000)
 #define LONGEST_PAUSE_NS UINT64_C(1000000)

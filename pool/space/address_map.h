@@ -17,7 +17,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "pool/util/lock.h"
+#include "base/lock.h"
 
 /* The key of a deleted slot; no driver gives this address. */
 #define GP_ADDRESS_DELETED UINT64_C(1)

@@ -15,7 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "pool/util/assert.h"
+#include "base/assert.h"
 
 /* The block's link in the idle list of its bin; a member of the block. */
 typedef struct gp_bin_entry {

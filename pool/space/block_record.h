@@ -20,7 +20,7 @@
 #include "pool/space/bins.h"
 #include "pool/space/cut_bins.h"
 #include "pool/space/releases.h"
-#include "pool/util/list.h"
+#include "base/list.h"
 
 typedef enum gp_state {
   GP_STATE_LIVE,     /* the program holds it */

@@ -1,6 +1,6 @@
 #include "pool/space/cut_bins.h"
 
-#include "pool/util/assert.h"
+#include "base/assert.h"
 
 #define STEPS_LOG2 4u
 

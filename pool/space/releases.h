@@ -13,8 +13,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "pool/util/list.h"
-#include "pool/util/lock.h"
+#include "base/list.h"
+#include "base/lock.h"
 
 typedef struct gp_release {
   gp_list_t link;

@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #include "pool/records.h"
-#include "pool/util/list.h"
+#include "base/list.h"
 
 /*
  * A driver allocation that is cut into blocks. Invariants, under the device's lock: its blocks follow each

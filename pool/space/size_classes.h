@@ -6,8 +6,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "pool/util/assert.h"
-#include "pool/util/options.h"
+#include "base/assert.h"
+#include "base/options.h"
 
 /* Smallest block of the types that keep blocks: the alignment of drivers (cuda-c-programming-guide: at
  * least 256 bytes; they use 512). */

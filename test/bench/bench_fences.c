@@ -31,7 +31,7 @@
 #include "pool/reuse/barriers.h"
 #include "pool/reuse/known_record.h"
 #include "pool/reuse/known_streams.h"
-#include "pool/util/size.h"
+#include "base/size.h"
 
 #define REQUEST_NS UINT64_C(20000)
 #define RECORD_NS  UINT64_C(2000)

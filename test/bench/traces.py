@@ -24,7 +24,7 @@ def paths(build):
 
 
 def types():
-    with open(os.path.join(ROOT, "pool", "util", "options.def")) as file:
+    with open(os.path.join(ROOT, "base", "options.def")) as file:
         known = re.search(r'^OPTION\(type, .*?"([a-z|]*\|[a-z|]*)"', file.read(), re.M).group(1).split("|")
     return [name for name in OTHER_TYPES if name in known]
 

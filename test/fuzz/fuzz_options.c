@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "fuzz.h"
-#include "pool/util/options.h"
-#include "pool/util/path.h"
+#include "base/options.h"
+#include "base/path.h"
 
 #define LINES_MOST 64
 

@@ -9,9 +9,9 @@
 #include <unistd.h>
 
 #include "fuzz.h"
-#include "pool/util/options.h"
-#include "pool/util/profile.h"
-#include "pool/util/settings_files.h"
+#include "base/options.h"
+#include "base/profile.h"
+#include "base/settings_files.h"
 
 static char path[32];
 

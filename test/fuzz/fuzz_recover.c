@@ -12,7 +12,7 @@
 #include "fuzz.h"
 #include "tools/read/native/snapshot_reader.h"
 #include "tools/read/record/record_reader.h"
-#include "trace/format/layout.h"
+#include "format/layout.h"
 #include "use_snapshot.h"
 
 #define LENGTH_MOST (UINT64_C(1) << 40)

@@ -1,7 +1,7 @@
-"""Records (trace/format/record.h) for the corpus of the fuzz target `recover`: small, with their sections side by side,
+"""Records (format/record.h) for the corpus of the fuzz target `recover`: small, with their sections side by side,
 where those of a process are far apart.
 
-The layouts are those of the structures in trace/format; tables of names are read from the same .def files. The hash of the
+The layouts are those of the structures in format; tables of names are read from the same .def files. The hash of the
 layout is 0: the fuzz target and stamp_record put that of their build there.
 """
 
@@ -22,11 +22,11 @@ def names(path, macro):
         return re.findall(r"^%s\((\w+)" % macro, file.read(), re.MULTILINE)
 
 
-ACTIONS = names("trace/format/actions.def", "ACTION")
-DETAILS = names("trace/format/details.def", "(?:REASON|TRIM_REASON|MODE|MODE_CAUSE|FORWARDED_KIND)")
-STATS = b"".join(struct.pack("=4Q", 3 * MIB, 5 * MIB, 9 * MIB, 6 * MIB) for _ in names("trace/format/stats.def", "GAUGE"))
-STATS += struct.pack("=Q", 7) * len(names("trace/format/stats.def", "COUNTER"))
-STATS += struct.pack("=Q", 0) * len(names("trace/format/stats.def", "GAUGE"))
+ACTIONS = names("format/actions.def", "ACTION")
+DETAILS = names("format/details.def", "(?:REASON|TRIM_REASON|MODE|MODE_CAUSE|FORWARDED_KIND)")
+STATS = b"".join(struct.pack("=4Q", 3 * MIB, 5 * MIB, 9 * MIB, 6 * MIB) for _ in names("format/stats.def", "GAUGE"))
+STATS += struct.pack("=Q", 7) * len(names("format/stats.def", "COUNTER"))
+STATS += struct.pack("=Q", 0) * len(names("format/stats.def", "GAUGE"))
 
 
 def event(action, time_ns, address, size, block, stack=-1, stream=-1, thread=0, detail="NONE", device=0, hit=0):

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "trace/format/layout.h"
-#include "trace/format/record.h"
+#include "format/layout.h"
+#include "format/record.h"
 
 int main(int argc, char **argv)
 {

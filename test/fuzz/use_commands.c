@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "fuzz.h"
-#include "pool/util/log.h"
+#include "base/log.h"
 #include "tools/tool.h"
 
 #define ARGUMENTS 9

@@ -62,7 +62,7 @@ def report(command, *arguments):
 
 
 def size_text(size):
-    """"97.7 KiB": as pool/util/size.c writes it"""
+    """"97.7 KiB": as base/size.c writes it"""
     unit = 0
     while unit < 6 and size >> (10 * (unit + 1)):
         unit += 1

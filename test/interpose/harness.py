@@ -66,7 +66,7 @@ def careful_tool():
 
 def choices_of(option):
     """Of an option of the library; none where it has no such option."""
-    with open(os.path.join(SOURCE, "pool", "util", "options.def")) as file:
+    with open(os.path.join(SOURCE, "base", "options.def")) as file:
         found = re.search(r'^OPTION\(\w+, "%s", CHOICE, "\w+", 0, 0, "([^"]*)"' % option, file.read(), re.M)
     return found.group(1).split("|") if found else []
 

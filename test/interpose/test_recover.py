@@ -19,7 +19,7 @@ NO_DESCRIPTION = "the settings and the name of the program are missing"
 
 
 def dropped_events(path):
-    """Of trace/format/record.h and trace/format/chunk.h: of the last section, the member dropped."""
+    """Of format/record.h and format/chunk.h: of the last section, the member dropped."""
     with open(path, "rb") as file:
         header = file.read(4096)
         file.seek(struct.unpack_from("=Q", header, 104 + 9 * 24)[0])

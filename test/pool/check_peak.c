@@ -1,7 +1,7 @@
 /*
  * The highest use of a device, as the observer sees it.
  */
-#include "pool/util/lock.h"
+#include "base/lock.h"
 #include "test/pool/check_main.h"
 #include "test/pool/engine_fixture.h"
 

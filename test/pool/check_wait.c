@@ -7,7 +7,7 @@
 
 #include <stdio.h>
 
-#include "pool/util/log.h"
+#include "base/log.h"
 #include "test/pool/check_main.h"
 #include "test/pool/wait_fixture.h"
 

@@ -7,7 +7,7 @@
 #include <sys/mman.h>
 
 #include "pool/space/size_classes.h"
-#include "pool/util/lock.h"
+#include "base/lock.h"
 #include "test/pool/fake_driver_parts.h"
 
 /* The work of one allocation by every context that used it. */

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "pool/util/size.h"
+#include "base/size.h"
 #include "tools/read/record/record_reader.h"
 #include "trace/record/recorder_state.h"
 

@@ -1,12 +1,12 @@
 /*
- * The hash of the record's layout (trace/format/layout.h): any change of a name, of the order, of a place or
+ * The hash of the record's layout (format/layout.h): any change of a name, of the order, of a place or
  * of a size gives another one.
  */
 #include <check.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "trace/format/layout.h"
+#include "format/layout.h"
 
 #define ENTRIES_MOST 1000
 

@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "pool/util/options.h"
-#include "pool/util/size.h"
+#include "base/options.h"
+#include "base/size.h"
 #include "test/pool/check_main.h"
 #include "trace/snapshot/oom_advice.h"
 #include "trace/snapshot/oom_report.h"

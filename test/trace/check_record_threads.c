@@ -11,7 +11,7 @@
 
 #include "fake_engine.h"
 #include "leaks.h"
-#include "pool/util/lock_gaps.h"
+#include "base/lock_gaps.h"
 #include "test/pool/run_together.h"
 #include "trace/record/recorder_state.h"
 #include "trace/snapshot/snapshot.h"

@@ -16,11 +16,11 @@
 
 #include "leaks.h"
 #include "fake_engine.h"
-#include "pool/util/size.h"
+#include "base/size.h"
 #include "trace/record/recorder_state.h"
 #include "trace/snapshot/snapshot.h"
 #include "trace/snapshot/snapshot_file.h"
-#include "trace/util/emergency_pages.h"
+#include "base/emergency_pages.h"
 
 static char folder[] = "/tmp/check_snapshot.XXXXXX";
 static char fallback[128];

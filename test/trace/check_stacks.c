@@ -15,7 +15,7 @@
 
 #include "fake_engine.h"
 #include "leaks.h"
-#include "pool/util/lock_gaps.h"
+#include "base/lock_gaps.h"
 #include "tools/symbols/frame_text.h"
 #include "trace/snapshot/document_stacks.h"
 #include "trace/snapshot/event_merge.h"

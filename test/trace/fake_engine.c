@@ -220,7 +220,7 @@ size_t gp_engine_forwarded_copy(gp_engine_t *engine, int device, gp_forwarded_t 
   return fake_engine.passthrough_count;
 }
 
-/* pool/util/log.h */
+/* base/log.h */
 
 void gp_log_init(int verbose, int fd)
 {

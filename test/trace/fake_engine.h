@@ -6,7 +6,7 @@
 #define GP_TEST_TRACE_FAKE_ENGINE_H
 
 #include "pool/forwarded/forwarded.h"
-#include "pool/util/log.h"
+#include "base/log.h"
 #include "trace/record/recorder.h"
 
 #define FAKE_BLOCKS 4096

@@ -8,8 +8,8 @@
 #include <check.h>
 #include <fcntl.h>
 
-#include "trace/util/emergency_pages.h"
-#include "trace/util/pages.h"
+#include "base/emergency_pages.h"
+#include "base/pages.h"
 
 #define GP_DESCRIPTORS 1024
 

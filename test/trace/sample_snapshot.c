@@ -8,7 +8,7 @@
 #include <sys/prctl.h>
 
 #include "fake_engine.h"
-#include "pool/util/size.h"
+#include "base/size.h"
 #include "trace/snapshot/snapshot.h"
 
 static gp_recorder_t *recorder;

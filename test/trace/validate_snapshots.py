@@ -2,7 +2,7 @@
 
 Runs PROGRAM in an empty folder, where it writes *.json. Each must fit the schema and the invariants of FORMAT.md
 that a schema cannot say; broken copies of them must not fit. The lists of the schema are those of the .def files in FORMAT,
-the folder trace/format, and so are those in the snapshots.
+the folder format, and so are those in the snapshots.
 """
 import copy
 import json

@@ -16,7 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "pool/util/assert.h"
+#include "base/assert.h"
 #include "tools/control/target.h"
 
 #define ANSWER_BYTES   (1 << 20) /* 64 devices need a tenth of it */

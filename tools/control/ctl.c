@@ -6,8 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "pool/util/path.h"
-#include "pool/util/size.h"
+#include "base/path.h"
+#include "base/size.h"
 #include "tools/control/control_client.h"
 #include "tools/json_print.h"
 #include "tools/output.h"

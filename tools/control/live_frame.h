@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 #include "tools/output.h"
-#include "trace/format/device.h"
+#include "format/device.h"
 
 #define GP_MONITOR_HISTORY 256
 

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "interpose/cuda_versions.h"
-#include "pool/util/size.h"
+#include "base/size.h"
 
 #define DEVICES_MOST          16
 #define SECONDS_MOST          30

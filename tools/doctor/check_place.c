@@ -9,9 +9,9 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#include "pool/util/path.h"
-#include "pool/util/size.h"
-#include "trace/format/event_record.h"
+#include "base/path.h"
+#include "base/size.h"
+#include "format/event_record.h"
 #include "trace/region/region.h"
 
 #define CGROUP_ROOT "/sys/fs/cgroup"

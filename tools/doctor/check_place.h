@@ -4,7 +4,7 @@
 #ifndef GP_TOOLS_DOCTOR_CHECK_PLACE_H
 #define GP_TOOLS_DOCTOR_CHECK_PLACE_H
 
-#include "pool/util/options.h"
+#include "base/options.h"
 #include "tools/doctor/checks.h"
 
 /* Room for the record, and limits from outside: the container's, MIG, MPS. */

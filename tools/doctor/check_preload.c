@@ -6,7 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "pool/util/path.h"
+#include "base/path.h"
 #include "tools/run/conflicts.h"
 #include "tools/run/elf_facts.h"
 #include "tools/run/preload.h"

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pool/util/path.h"
+#include "base/path.h"
 #include "tools/run/launchers.h"
 #include "tools/run/conflicts.h"
 #include "tools/run/program_probe.h"

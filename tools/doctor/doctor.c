@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pool/util/path.h"
+#include "base/path.h"
 #include "tools/arguments.h"
 #include "tools/doctor/check_driver.h"
 #include "tools/doctor/check_place.h"

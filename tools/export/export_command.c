@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "pool/util/size.h"
+#include "base/size.h"
 #include "tools/export/export.h"
 #include "tools/output_file.h"
 #include "tools/read/load.h"

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pool/util/assert.h"
+#include "base/assert.h"
 #include "tools/export/export.h"
 
 #define PROGRESS_STEP (UINT64_C(1) << 16)

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "tools/export/export_tree.h"
-#include "trace/snapshot/json.h"
+#include "base/json.h"
 
 #define BUFFER_BYTES (1 << 16)
 #define LINE_DEPTH   3 /* lists up to this depth put each element on a line */

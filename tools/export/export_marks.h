@@ -5,7 +5,7 @@
 #define GP_TOOLS_EXPORT_MARKS_H
 
 #include "tools/export/export.h"
-#include "trace/format/marks.h"
+#include "format/marks.h"
 
 typedef struct gp_export_mark {
   const char *name; /* belongs to the snapshot */

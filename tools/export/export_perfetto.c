@@ -11,13 +11,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pool/util/size.h"
+#include "base/size.h"
 #include "tools/export/export.h"
 #include "tools/export/export_marks.h"
 #include "tools/output.h"
 #include "tools/symbols/frame_text.h"
 #include "tools/symbols/stack_owners.h"
-#include "trace/snapshot/json.h"
+#include "base/json.h"
 
 #define BUFFER_BYTES (1 << 16)
 #define NAME_BYTES   4096

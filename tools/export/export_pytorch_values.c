@@ -1,6 +1,6 @@
 #include <string.h>
 
-#include "pool/util/assert.h"
+#include "base/assert.h"
 #include "tools/export/export_pytorch_parts.h"
 
 #define PLACES_FIRST (UINT64_C(1) << 51)

@@ -6,11 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pool/util/printable.h"
+#include "base/printable.h"
 #include "tools/export/export.h"
 #include "tools/output.h"
 #include "tools/tool.h"
-#include "trace/snapshot/json.h"
+#include "base/json.h"
 
 #define BUFFER_BYTES (1 << 16)
 #define DEPTH_MOST   500 /* frames of a stack, from the innermost call out: viewers recurse */

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pool/util/assert.h"
+#include "base/assert.h"
 #include "tools/model/saturated.h"
 
 #define REST_ROWS 16384 /* most rows of one device */

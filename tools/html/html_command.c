@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "pool/util/size.h"
+#include "base/size.h"
 #include "tools/html/page.h"
 #include "tools/tool.h"
 

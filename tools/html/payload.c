@@ -8,7 +8,7 @@
 #include <zlib.h>
 #endif
 
-#include "pool/util/assert.h"
+#include "base/assert.h"
 #include "tools/compression.h"
 #include "tools/json_print.h"
 #include "tools/report/report.h"

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pool/util/size.h"
+#include "base/size.h"
 #include "tools/model/findings_component.h"
 #include "tools/model/findings_device.h"
 #include "tools/model/findings_frees.h"

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "pool/util/size.h"
+#include "base/size.h"
 #include "tools/model/findings_history.h"
 #include "tools/model/component.h"
 #include "tools/model/oom_events.h"

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pool/util/options.h"
-#include "pool/util/size.h"
+#include "base/options.h"
+#include "base/size.h"
 #include "tools/model/findings_facts.h"
 #include "tools/model/findings_history.h"
 #include "tools/model/findings_oom.h"

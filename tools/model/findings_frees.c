@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "pool/util/size.h"
+#include "base/size.h"
 #include "tools/model/double_frees.h"
 #include "tools/model/saturated.h"
 #include "tools/output.h"

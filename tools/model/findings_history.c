@@ -3,7 +3,7 @@
 #include <ctype.h>
 #include <string.h>
 
-#include "pool/util/size.h"
+#include "base/size.h"
 #include "tools/model/saturated.h"
 #include "tools/output.h"
 

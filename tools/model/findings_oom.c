@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "pool/util/size.h"
+#include "base/size.h"
 #include "tools/model/findings_outside.h"
 #include "tools/model/oom_asker.h"
 #include "tools/model/saturated.h"

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "pool/util/size.h"
+#include "base/size.h"
 #include "tools/model/outside.h"
 #include "tools/model/saturated.h"
 #include "tools/output.h"

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "pool/util/size.h"
+#include "base/size.h"
 #include "tools/model/remedies_pytorch.h"
 #include "tools/model/returns.h"
 #include "tools/model/saturated.h"

@@ -4,7 +4,7 @@
  */
 #include "tools/model/growth_judge.h"
 
-#include "pool/util/assert.h"
+#include "base/assert.h"
 #include "tools/model/saturated.h"
 
 #define RISING        5    /* at least so many windows must rise, */

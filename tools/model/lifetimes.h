@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "pool/util/assert.h"
+#include "base/assert.h"
 #include "tools/model/filter.h"
 #include "tools/read/snapshot.h"
 

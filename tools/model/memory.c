@@ -1,6 +1,6 @@
 #include "tools/model/memory.h"
 
-#include "pool/util/assert.h"
+#include "base/assert.h"
 #include "tools/model/saturated.h"
 
 void gp_memory_begin(const gp_lifetimes_t *lifetimes, int device, gp_memory_t *ret_memory)

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pool/util/assert.h"
+#include "base/assert.h"
 #include "tools/model/saturated.h"
 
 static int compare_numbers(uint64_t a, uint64_t b)

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "pool/util/assert.h"
+#include "base/assert.h"
 #include "tools/model/memory.h"
 #include "tools/output.h"
 #include "tools/tool.h"

@@ -3,8 +3,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "pool/util/assert.h"
-#include "pool/util/size.h"
+#include "base/assert.h"
+#include "base/size.h"
 #include "tools/model/memory_map.h"
 #include "tools/model/saturated.h"
 

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pool/util/size.h"
+#include "base/size.h"
 
 const char *gp_outside_variable(const gp_snapshot_t *snapshot, const char *name)
 {

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pool/util/size.h"
+#include "base/size.h"
 #include "tools/model/findings_type.h"
 #include "tools/model/freed_room.h"
 #include "tools/model/owners.h"

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pool/util/size.h"
+#include "base/size.h"
 #include "tools/model/component.h"
 #include "tools/model/memory.h"
 #include "tools/model/saturated.h"

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pool/util/options.h"
-#include "pool/util/size.h"
+#include "base/options.h"
+#include "base/size.h"
 #include "tools/model/memory.h"
 #include "tools/model/saturated.h"
 

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pool/util/assert.h"
+#include "base/assert.h"
 
 #define ROOM_FIRST 64
 

@@ -15,7 +15,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "pool/util/assert.h"
+#include "base/assert.h"
 
 #define GP_COLUMN_PAGE 1024
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pool/util/assert.h"
+#include "base/assert.h"
 
 void gp_input_init_memory(gp_input_t *input, const char *text, size_t length)
 {

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "pool/util/assert.h"
+#include "base/assert.h"
 
 #define ESCAPE_BYTES  12 /* the longest escape: a pair of surrogates */
 #define INTEGER_BYTES 24 /* enough to recognize a number up to 2^53, or that it is larger */

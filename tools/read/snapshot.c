@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pool/util/assert.h"
-#include "pool/util/options.h"
+#include "base/assert.h"
+#include "base/options.h"
 #include "tools/output.h"
 
 #define INTEGER_MAX ((INT64_C(1) << 53) - 1) /* largest integer that JSON numbers hold exactly */
@@ -95,7 +95,7 @@ int gp_snapshot_uint(const cJSON *object, const char *name, uint64_t *ret_number
 
 static const char *const action_names[] = {
 #define ACTION(enumerator, name) [GP_EVENT_##enumerator] = name,
-#include "trace/format/actions.def"
+#include "format/actions.def"
     [GP_EVENT_SEGMENT_MAP] = "segment_map",
     [GP_EVENT_SEGMENT_UNMAP] = "segment_unmap",
     [GP_EVENT_OTHER] = "",
@@ -119,7 +119,7 @@ void gp_snapshot_find_kinds(gp_snapshot_events_t *events)
 
 static const char *const state_names[] = {
 #define BLOCK_STATE(enumerator, name) [GP_SNAPSHOT_##enumerator] = name,
-#include "trace/format/states.def"
+#include "format/states.def"
     [GP_SNAPSHOT_OTHER] = "",
 };
 

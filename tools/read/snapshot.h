@@ -14,7 +14,7 @@
 
 #include <cjson/cJSON.h>
 
-#include "trace/format/device.h"
+#include "format/device.h"
 #include "tools/read/column.h"
 
 #define GP_SNAPSHOT_FORMAT  "gpupool-snapshot"
@@ -26,14 +26,14 @@
 /* The columns of events. */
 typedef enum gp_snapshot_column {
 #define COLUMN(enumerator, name, least, member) GP_COLUMN_##enumerator,
-#include "trace/format/columns.def"
+#include "format/columns.def"
   GP_COLUMN_COUNT
 } gp_snapshot_column_t;
 
 /* The kinds of events. */
 typedef enum gp_event_kind {
 #define ACTION(enumerator, name) GP_EVENT_##enumerator,
-#include "trace/format/actions.def"
+#include "format/actions.def"
   GP_EVENT_SEGMENT_MAP, /* PyTorch's expandable segments */
   GP_EVENT_SEGMENT_UNMAP,
   GP_EVENT_OTHER, /* an event of a newer library */
@@ -99,7 +99,7 @@ static inline int gp_snapshot_event_pool(const gp_snapshot_events_t *events, siz
 /* The state of a block. */
 typedef enum gp_snapshot_state {
 #define BLOCK_STATE(enumerator, name) GP_SNAPSHOT_##enumerator,
-#include "trace/format/states.def"
+#include "format/states.def"
   GP_SNAPSHOT_OTHER, /* a state of a newer library */
 } gp_snapshot_state_t;
 

@@ -10,9 +10,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "pool/util/assert.h"
-#include "pool/util/options.h"
-#include "pool/util/path.h"
+#include "base/assert.h"
+#include "base/options.h"
+#include "base/path.h"
 #include "tools/html/page.h"
 #include "tools/output_file.h"
 #include "tools/read/record/record_reader.h"
@@ -141,7 +141,7 @@ static char plain(char c)
   return isalnum((unsigned char)c) || strchr("-_.", c) ? c : '_';
 }
 
-/* The text for a placeholder of GPUPOOL_OUTPUT in the recorded process (pool/util/path.h). */
+/* The text for a placeholder of GPUPOOL_OUTPUT in the recorded process (base/path.h). */
 static const char *placeholder_text(const gp_record_t *record, char letter, char *scratch, size_t capacity)
 {
   const gp_description_t *description = &record->document.description;

@@ -10,13 +10,13 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "pool/util/options.h"
-#include "pool/util/run_id.h"
-#include "pool/util/size.h"
+#include "base/options.h"
+#include "base/run_id.h"
+#include "base/size.h"
 #include "tools/tool.h"
 #include "trace/record/description.h"
-#include "trace/format/layout.h"
-#include "trace/format/record.h"
+#include "format/layout.h"
+#include "format/record.h"
 
 const char *gp_left_root(void)
 {

@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-#include "pool/util/size.h"
+#include "base/size.h"
 
 /* Like hardware (doc/gpu-results.md, G8 and G17): an allocation above one mebibyte takes whole pages of 2
  * MiB; smaller ones share pages, in units of 512 bytes. A shared page goes back with its last piece. */

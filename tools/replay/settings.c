@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "pool/util/assert.h"
+#include "base/assert.h"
 #include "tools/arguments.h"
 #include "tools/tool.h"
 

@@ -7,8 +7,8 @@
 #include "pool/forwarded/forwarded.h"
 #include "pool/reuse/drain.h"
 #include "pool/reuse/identities.h"
-#include "pool/util/assert.h"
-#include "pool/util/size.h"
+#include "base/assert.h"
+#include "base/size.h"
 
 #define UNBOUNDED    (UINT64_C(1) << 46)
 #define FIRST_STREAM UINT64_C(0x1000) /* a handle that is not one of CUDA's special ones */

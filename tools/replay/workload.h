@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "pool/util/options.h"
+#include "base/options.h"
 #include "tools/read/snapshot.h"
 
 typedef enum gp_step_kind {

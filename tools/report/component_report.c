@@ -2,7 +2,7 @@
 
 #include <stdio.h>
 
-#include "pool/util/size.h"
+#include "base/size.h"
 #include "tools/model/component_use.h"
 #include "tools/report/report.h"
 

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pool/util/size.h"
+#include "base/size.h"
 #include "tools/model/component_use.h"
 #include "tools/model/saturated.h"
 #include "tools/report/diff_report.h"

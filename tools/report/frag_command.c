@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "pool/util/size.h"
+#include "base/size.h"
 #include "tools/model/memory_map.h"
 #include "tools/model/moments.h"
 #include "tools/model/oom_moment.h"

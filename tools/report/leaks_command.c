@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pool/util/size.h"
+#include "base/size.h"
 #include "tools/model/leaks.h"
 #include "tools/report/owner_report.h"
 #include "tools/report/relation.h"

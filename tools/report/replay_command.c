@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pool/util/log.h"
+#include "base/log.h"
 #include "tools/report/replay_report.h"
 #include "tools/report/report.h"
 #include "tools/tool.h"

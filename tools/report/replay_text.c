@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "pool/util/size.h"
+#include "base/size.h"
 #include "tools/report/replay_report.h"
 #include "tools/report/report.h"
 #include "tools/request.h"

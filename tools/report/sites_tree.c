@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "pool/util/size.h"
+#include "base/size.h"
 #include "tools/tool.h"
 
 #define SHOWN_SHARE 0.01 /* of all; callers with less are not shown */

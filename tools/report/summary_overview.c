@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pool/util/size.h"
+#include "base/size.h"
 #include "tools/model/known_stats.h"
 #include "tools/model/saturated.h"
 #include "tools/report/report.h"

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "pool/util/size.h"
+#include "base/size.h"
 #include "tools/model/known_stats.h"
 #include "tools/model/saturated.h"
 #include "tools/report/component_report.h"

@@ -1,7 +1,7 @@
 #include <errno.h>
 #include <fcntl.h>
 
-#include "pool/util/log.h"
+#include "base/log.h"
 #include "tools/replay/workload_parts.h"
 #include "tools/report/report.h"
 #include "tools/report/summary_report.h"

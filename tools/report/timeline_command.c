@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "pool/util/size.h"
+#include "base/size.h"
 #include "tools/report/canvas.h"
 #include "tools/report/report.h"
 #include "tools/model/timeline.h"

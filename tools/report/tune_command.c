@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "pool/util/log.h"
+#include "base/log.h"
 #include "tools/output_file.h"
 #include "tools/report/report.h"
 #include "tools/report/tune_report.h"

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "pool/util/size.h"
+#include "base/size.h"
 #include "tools/report/report.h"
 
 static void print_row(const char *name, const gp_score_t *score, gp_output_t *output)

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pool/util/path.h"
+#include "base/path.h"
 #include "tools/run/elf_facts.h"
 #include "tools/run/program_probe.h"
 

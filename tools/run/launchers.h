@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "pool/util/path.h"
+#include "base/path.h"
 
 #define GP_LAUNCHER_BYTES (4 * GP_PATH_BYTES) /* of a sentence */
 

@@ -7,7 +7,7 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
-#include "pool/util/path.h"
+#include "base/path.h"
 #include "tools/run/elf_facts.h"
 #include "tools/run/launch.h"
 

@@ -11,8 +11,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "pool/util/path.h"
-#include "pool/util/run_id.h"
+#include "base/path.h"
+#include "base/run_id.h"
 #include "tools/arguments.h"
 #include "tools/html/page.h"
 #include "tools/run/conflicts.h"

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pool/util/size.h"
+#include "base/size.h"
 
 #define PAGE (2 * GP_MIB) /* granularity of the device's memory */
 

@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "pool/space/size_classes.h"
-#include "pool/util/block_list.h"
-#include "pool/util/size.h"
+#include "base/block_list.h"
+#include "base/size.h"
 
 #define ENTRY_BYTES 40 /* of the text of one size */
 

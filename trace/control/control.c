@@ -15,15 +15,15 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "pool/util/cancel.h"
-#include "pool/util/control_path.h"
-#include "pool/util/lock.h"
-#include "pool/util/log.h"
+#include "base/cancel.h"
+#include "base/control_path.h"
+#include "base/lock.h"
+#include "base/log.h"
 #include "trace/control/control_request.h"
 #include "trace/control/control_server.h"
 #include "trace/control/control_socket.h"
 #include "trace/control/helper_thread.h"
-#include "trace/util/pages.h"
+#include "base/pages.h"
 
 #define START_SECONDS       5
 #define STOP_SECONDS        5

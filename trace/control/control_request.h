@@ -4,7 +4,7 @@
 
 #include <stddef.h>
 
-#include "trace/snapshot/json.h"
+#include "base/json.h"
 #include "trace/record/recorder.h"
 #include "trace/snapshot/snapshot.h"
 

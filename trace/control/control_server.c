@@ -5,7 +5,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "pool/util/assert.h"
+#include "base/assert.h"
 #include "trace/control/control_socket.h"
 
 #define PAUSE_MS 1000

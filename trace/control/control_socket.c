@@ -10,8 +10,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "pool/util/control_path.h"
-#include "pool/util/log.h"
+#include "base/control_path.h"
+#include "base/log.h"
 
 #define BACKLOG 64 /* clients waiting while the server works on a request */
 

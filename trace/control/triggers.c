@@ -7,9 +7,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "pool/util/cancel.h"
-#include "pool/util/log.h"
-#include "pool/util/signal_name.h"
+#include "base/cancel.h"
+#include "base/log.h"
+#include "base/signal_name.h"
 #include "trace/control/helper_thread.h"
 
 #define SIGNALS 65 /* of Linux, by number */

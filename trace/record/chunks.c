@@ -1,6 +1,6 @@
 #include "trace/record/chunks.h"
 
-#include "pool/util/assert.h"
+#include "base/assert.h"
 
 static uint32_t chunk_events_for(uint64_t events)
 {

@@ -18,8 +18,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "pool/util/lock.h"
-#include "trace/format/chunk.h"
+#include "base/lock.h"
+#include "format/chunk.h"
 #include "trace/region/region.h"
 
 typedef struct gp_chunks {

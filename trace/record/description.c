@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "pool/util/path.h"
+#include "base/path.h"
 
 #define COMMAND_LINE_BYTES (64 * 1024)
 

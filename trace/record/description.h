@@ -16,8 +16,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "pool/util/options.h"
-#include "trace/format/record.h"
+#include "base/options.h"
+#include "format/record.h"
 
 typedef struct gp_description {
   const char *text; /* ends with a NUL, unless length is 0 */

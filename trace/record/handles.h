@@ -6,7 +6,7 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-#include "pool/util/lock.h"
+#include "base/lock.h"
 #include "trace/region/region.h"
 
 #define GP_HANDLES_SLOTS (4 * GP_HANDLES_MAX) /* a power of two */

@@ -1,6 +1,6 @@
 #include "trace/record/live.h"
 
-#include "pool/util/assert.h"
+#include "base/assert.h"
 
 #define GROWTH_SLOTS 1024u
 

@@ -17,8 +17,8 @@
 #include <stdint.h>
 
 #include "pool/observer.h"
-#include "pool/util/lock.h"
-#include "trace/format/live_slot.h"
+#include "base/lock.h"
+#include "format/live_slot.h"
 #include "trace/region/region.h"
 
 /* Zeroed memory plus gp_live_init. In cut memory each alloc takes a slot and each free gives one back. So

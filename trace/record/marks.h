@@ -4,8 +4,8 @@
 
 #include <stddef.h>
 
-#include "pool/util/lock.h"
-#include "trace/format/marks.h"
+#include "base/lock.h"
+#include "format/marks.h"
 #include "trace/region/region.h"
 
 typedef struct gp_marks {

@@ -9,7 +9,7 @@
 #include <stdbool.h>
 
 #include "pool/observer.h"
-#include "pool/util/lock.h"
+#include "base/lock.h"
 #include "trace/record/threads.h"
 
 #define GP_PRESTART_EVENTS 64

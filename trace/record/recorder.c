@@ -6,18 +6,18 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "pool/util/assert.h"
-#include "pool/util/cancel.h"
-#include "pool/util/log.h"
+#include "base/assert.h"
+#include "base/cancel.h"
+#include "base/log.h"
 #include "trace/record/description.h"
 #include "trace/record/recorder_state.h"
-#include "trace/format/device.h"
-#include "trace/format/oom.h"
-#include "trace/format/recording.h"
+#include "format/device.h"
+#include "format/oom.h"
+#include "format/recording.h"
 #include "trace/record/sections.h"
 #include "trace/stacks/known_stacks.h"
 #include "trace/stacks/origin.h"
-#include "trace/util/pages.h"
+#include "base/pages.h"
 #include "trace/stacks/unwind.h"
 
 /* The record stores the value of GPUPOOL_TRACE. */

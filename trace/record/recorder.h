@@ -8,7 +8,7 @@
  *
  * No function here calls the driver or the pool, allocates from the program's heap, or writes to stdout.
  *
- * This folder includes trace/format, trace/util, trace/region, trace/stacks, pool/observer.h and pool/util.
+ * This folder includes format, base, trace/region, trace/stacks, pool/observer.h and base.
  */
 #ifndef GP_TRACE_RECORDER_H
 #define GP_TRACE_RECORDER_H
@@ -16,8 +16,8 @@
 #include <stdint.h>
 
 #include "pool/observer.h"
-#include "pool/util/options.h"
-#include "trace/format/marks.h"
+#include "base/options.h"
+#include "format/marks.h"
 
 typedef struct gp_recorder gp_recorder_t;
 

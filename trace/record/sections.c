@@ -1,9 +1,9 @@
 #include "trace/record/sections.h"
 
-#include "pool/util/options.h"
+#include "base/options.h"
 #include "trace/record/chunks.h"
 #include "trace/record/live.h"
-#include "trace/format/marks.h"
+#include "format/marks.h"
 #include "trace/record/handles.h"
 #include "trace/record/threads.h"
 #include "trace/record/description.h"

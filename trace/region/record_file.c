@@ -11,7 +11,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "trace/util/pages.h"
+#include "base/pages.h"
 
 #define NAME_BYTES   64
 #define LISTED_BYTES (32 * 1024)

@@ -9,13 +9,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "pool/util/assert.h"
-#include "pool/util/cancel.h"
-#include "pool/util/log.h"
-#include "pool/util/options.h"
-#include "pool/util/size.h"
-#include "trace/format/layout.h"
-#include "trace/util/pages.h"
+#include "base/assert.h"
+#include "base/cancel.h"
+#include "base/log.h"
+#include "base/options.h"
+#include "base/size.h"
+#include "format/layout.h"
+#include "base/pages.h"
 
 #define PAGE_BYTES 4096u /* for layout and growth; a multiple of the system's would also do */
 

@@ -9,7 +9,7 @@
  *
  * A forked child does not get the file's pages: it could only spoil its parent's record.
  *
- * This folder includes trace/format, trace/util and pool/util.
+ * This folder includes format, base and base.
  */
 #ifndef GP_TRACE_REGION_H
 #define GP_TRACE_REGION_H
@@ -21,8 +21,8 @@
 #include <sys/statvfs.h>
 #include <sys/types.h>
 
-#include "pool/util/lock.h"
-#include "trace/format/record.h"
+#include "base/lock.h"
+#include "format/record.h"
 #include "trace/region/record_file.h"
 
 #define GP_REGION_SHARE     8            /* at most 1/8 of the file system's free space */

@@ -3,8 +3,8 @@
 #include <assert.h>
 #include <string.h>
 
-#include "pool/util/assert.h"
-#include "trace/util/emergency_pages.h"
+#include "base/assert.h"
+#include "base/emergency_pages.h"
 
 typedef struct reading {
   gp_engine_t *engine;

@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #include "pool/forwarded/forwarded.h"
-#include "trace/util/sort.h"
+#include "base/sort.h"
 
 /* An array from the engine, grown until everything fits, with the order for display. */
 typedef struct gp_copied_array {

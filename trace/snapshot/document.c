@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pool/util/run_id.h"
+#include "base/run_id.h"
 #include "trace/snapshot/document_stacks.h"
 #include "trace/snapshot/oom_advice.h"
 #include "trace/snapshot/oom_report.h"
@@ -166,7 +166,7 @@ static void write_device(
   gp_json_begin(json, '{');
 #define GAUGE(name, unit, what) write_gauge(json, #name, &stats->name);
 #define COUNTER(name, what)     gp_json_key_uint(json, #name, stats->name);
-#include "trace/format/stats.def"
+#include "format/stats.def"
   gp_json_key(json, "cache_hit_rate");
   gp_json_ratio(json, stats->cache_hits, stats->cache_hits + stats->cache_misses);
   gp_json_key(json, "efficiency");
@@ -365,7 +365,7 @@ static void write_events(gp_json_t *json, const gp_document_t *document)
   WRITE_COLUMN(name, least, relative_ns(document, record->member))
 #define DURATION_COLUMN(enumerator, name, least, member)                                                     \
   WRITE_COLUMN(name, least, gp_event_record_duration_unpack(record->member))
-#include "trace/format/columns.def"
+#include "format/columns.def"
   gp_json_end(json, '}');
 }
 

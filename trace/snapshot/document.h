@@ -3,12 +3,12 @@
 #ifndef GP_TRACE_DOCUMENT_H
 #define GP_TRACE_DOCUMENT_H
 
-#include "trace/format/marks.h"
-#include "trace/format/recording.h"
+#include "format/marks.h"
+#include "format/recording.h"
 #include "trace/record/description.h"
 #include "trace/snapshot/event_merge.h"
-#include "trace/snapshot/json.h"
-#include "trace/format/stack_log.h"
+#include "base/json.h"
+#include "format/stack_log.h"
 #include "trace/record/threads.h"
 #include "trace/snapshot/device_copy.h"
 

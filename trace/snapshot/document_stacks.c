@@ -1,6 +1,6 @@
 #include "trace/snapshot/document_stacks.h"
 
-#include "trace/util/pages.h"
+#include "base/pages.h"
 
 /* The frames so far, in order of first appearance. */
 typedef struct frame_table {

@@ -2,8 +2,8 @@
 #ifndef GP_TRACE_DOCUMENT_STACKS_H
 #define GP_TRACE_DOCUMENT_STACKS_H
 
-#include "trace/format/stack_log.h"
-#include "trace/snapshot/json.h"
+#include "format/stack_log.h"
+#include "base/json.h"
 
 /*
  * Writes the keys stacks, frames, modules and lost_stacks: all existing stacks, even without a reference,

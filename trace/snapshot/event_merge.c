@@ -2,9 +2,9 @@
 
 #include <string.h>
 
-#include "pool/util/assert.h"
-#include "trace/util/sort.h"
-#include "trace/util/emergency_pages.h"
+#include "base/assert.h"
+#include "base/sort.h"
+#include "base/emergency_pages.h"
 
 /* The copy of one chunk: records[first, first + count), in order of time. */
 typedef struct piece {

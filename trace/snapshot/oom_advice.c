@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pool/util/size.h"
+#include "base/size.h"
 
 #define LIMIT_VARIABLE    "GPUPOOL_LIMIT"
 #define PATIENCE_VARIABLE "GPUPOOL_PATIENCE"

@@ -4,7 +4,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "pool/util/size.h"
+#include "base/size.h"
 
 #define NS_PER_MS UINT64_C(1000000)
 

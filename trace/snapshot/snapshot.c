@@ -8,18 +8,18 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "pool/util/assert.h"
-#include "pool/util/cancel.h"
-#include "pool/util/lock.h"
-#include "pool/util/log.h"
+#include "base/assert.h"
+#include "base/cancel.h"
+#include "base/lock.h"
+#include "base/log.h"
 #include "trace/record/recorder_state.h"
 #include "trace/snapshot/document.h"
 #include "trace/snapshot/oom_advice.h"
 #include "trace/snapshot/oom_report.h"
 #include "trace/snapshot/snapshot_file.h"
 #include "trace/stacks/asker.h"
-#include "trace/util/emergency_pages.h"
-#include "trace/util/pages.h"
+#include "base/emergency_pages.h"
+#include "base/pages.h"
 
 #define OOM_INTERVAL_NS UINT64_C(60000000000)
 #define CLOSE_SECONDS   5

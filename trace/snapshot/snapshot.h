@@ -15,7 +15,7 @@
 #include <sys/types.h>
 
 #include "pool/engine.h"
-#include "pool/util/path.h"
+#include "base/path.h"
 #include "trace/record/recorder.h"
 
 typedef struct gp_snapshot_writer gp_snapshot_writer_t;

@@ -6,7 +6,7 @@
 
 #include <stdbool.h>
 
-#include "pool/util/path.h"
+#include "base/path.h"
 
 typedef struct gp_snapshot_file {
   int fd;         /* of the temporary file; meaningless after publish or discard */

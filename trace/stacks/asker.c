@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "pool/util/loader_walk.h"
+#include "base/loader_walk.h"
 
 static bool find_stack(const gp_stack_logs_t *logs, uint32_t number, gp_stack_view_t *ret_stack)
 {

@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "trace/format/stack_log.h"
+#include "format/stack_log.h"
 
 #define GP_ASKER_BYTES 96 /* it lies on the stack of the thread that ran out, which may be small */
 

@@ -3,7 +3,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "pool/util/loader_walk.h"
+#include "base/loader_walk.h"
 #include "trace/stacks/bounds.h"
 
 /* The head of .eh_frame_hdr as linkers write it, and its table: the beginning of each function and its

@@ -3,10 +3,10 @@
 #include <assert.h>
 #include <stdatomic.h>
 
-#include "pool/util/assert.h"
+#include "base/assert.h"
 #include "trace/stacks/frame_rules.h"
 #include "trace/stacks/stack_room.h"
-#include "trace/util/pages.h"
+#include "base/pages.h"
 
 #define ENTRIES       128
 #define BUCKETS       64

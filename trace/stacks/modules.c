@@ -5,9 +5,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "pool/util/loader_walk.h"
+#include "base/loader_walk.h"
 #include "trace/stacks/bounds.h"
-#include "trace/util/pages.h"
+#include "base/pages.h"
 
 #define PATH_BYTES_MAX 4096
 

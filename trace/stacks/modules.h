@@ -8,9 +8,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "trace/format/stack_log.h"
+#include "format/stack_log.h"
 #include "trace/region/region.h"
-#include "trace/util/sort.h"
+#include "base/sort.h"
 
 /* The loader's counts of loads and unloads so far. */
 typedef struct gp_loader_counts {

@@ -17,7 +17,7 @@
 #include <stdint.h>
 
 #include "pool/observer.h"
-#include "pool/util/options.h"
+#include "base/options.h"
 #include "trace/stacks/stacks.h"
 
 typedef struct gp_origin_thread {

@@ -1,7 +1,7 @@
 #include "trace/stacks/stacks.h"
 
-#include "pool/util/assert.h"
-#include "trace/util/pages.h"
+#include "base/assert.h"
+#include "base/pages.h"
 
 #define SLOTS (GP_STACKS_MAX * 2) /* half of them stay empty, so every search ends */
 

@@ -8,8 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "pool/util/lock.h"
-#include "trace/format/stack_log.h"
+#include "base/lock.h"
+#include "format/stack_log.h"
 #include "trace/stacks/modules.h"
 
 /* A slot of the hash table. place is 0 while the slot is empty. */

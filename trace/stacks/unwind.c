@@ -5,9 +5,9 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#include "pool/util/cancel.h"
-#include "pool/util/loader_walk.h"
-#include "pool/util/log.h"
+#include "base/cancel.h"
+#include "base/loader_walk.h"
+#include "base/log.h"
 #include "trace/stacks/bounds.h"
 #include "trace/stacks/stack_room.h"
 #include "trace/stacks/unwind_pipe.h"

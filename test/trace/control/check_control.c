@@ -10,7 +10,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "pool/util/control_path.h"
+#include "base/control_path.h"
 #include "test/pool/check_main.h"
 #include "test/pool/engine_fixture.h"
 #include "test/trace/leaks.h"
@@ -119,7 +119,7 @@ START_TEST(test_stats)
   ck_assert(number(cJSON_GetObjectItem(of_device, #name), "current") == (double)stats().name.current);       \
   ck_assert(number(cJSON_GetObjectItem(of_device, #name), "peak") == (double)stats().name.peak);
 #define COUNTER(name, what) ck_assert(number(of_device, #name) == (double)stats().name);
-#include "trace/format/stats.def"
+#include "format/stats.def"
   ck_assert(number(of_device, "fragmentation") == 0); /* one idle block */
   cJSON_Delete(answer);
 }

@@ -5,7 +5,7 @@
 import {formatBytes} from './format.js';
 
 /**
- * Descriptions of marks. The kinds are those of trace/format/actions.def and of the program's own marks.
+ * Descriptions of marks. The kinds are those of format/actions.def and of the program's own marks.
  * @type {Record<string, string>}
  */
 const MARKS = {

@@ -1,5 +1,5 @@
 /**
- * Formats numbers for people exactly like the tool (tools/output.c, pool/util/size.c), so that page and
+ * Formats numbers for people exactly like the tool (tools/output.c, base/size.c), so that page and
  * terminal agree.
  */
 

@@ -98,7 +98,7 @@ bool gp_snapshot_read_device(gp_snapshot_parse_t *parse, size_t offset, const cJ
 #define COUNTER(name, what)                                                                                  \
   if (!read_number(&at, stats, "", #name, &device->stats.name))                                              \
     return false;
-#include "trace/format/stats.def"
+#include "format/stats.def"
   return read_ratio(&at, stats, "cache_hit_rate", &device->cache_hit_rate) &&
          read_ratio(&at, stats, "efficiency", &device->efficiency) &&
          read_ratio(&at, stats, "fragmentation", &device->fragmentation);

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pool/util/assert.h"
+#include "base/assert.h"
 #include "tools/read/native/snapshot_parts.h"
 
 /* The members that go into the tree, with the first character of their values.

@@ -12,7 +12,7 @@ static const struct {
   int least;
 } columns[GP_COLUMN_COUNT] = {
 #define COLUMN(enumerator, name, least, member) [GP_COLUMN_##enumerator] = {name, least},
-#include "trace/format/columns.def"
+#include "format/columns.def"
 };
 
 #define NAME_BYTES_MOST 256 /* every event has a name, and reports write it with each event */

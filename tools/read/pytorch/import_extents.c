@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pool/util/assert.h"
+#include "base/assert.h"
 #include "tools/read/pytorch/import_parts.h"
 
 /* Supplied at the moment that the pass has reached. */

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pool/util/assert.h"
+#include "base/assert.h"
 #include "tools/read/pytorch/import.h"
 #include "tools/read/pytorch/import_parts.h"
 

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pool/util/size.h"
+#include "base/size.h"
 #include "tools/read/pytorch/import_parts.h"
 
 #define REST_MOST GP_MIB /* also the largest block of the small pool, which has segments of its own */

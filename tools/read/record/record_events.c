@@ -4,9 +4,9 @@
  */
 #include <stdlib.h>
 
-#include "pool/util/options.h"
+#include "base/options.h"
 #include "tools/read/record/record_parts.h"
-#include "trace/util/sort.h"
+#include "base/sort.h"
 
 /* What GPUPOOL_TRACE_EVENTS allows. Small sets of events have smaller chunks, and fewer of them. */
 #define CHUNKS_MAX (gp_option_table[GP_OPTION_trace_events].maximum / GP_CHUNK_EVENTS + 1)

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "tools/read/record/record_parts.h"
-#include "trace/util/pages.h"
+#include "base/pages.h"
 
 /* Room beside the slots for the operation in flight. */
 #define IN_FLIGHT 1
@@ -189,7 +189,7 @@ static void count_copy(gp_device_copy_t *copy)
     gauge->current += memory->size;
   }
 #define GAUGE(name, unit, what) set_gauge(&copy->stats.name, now.name.current);
-#include "trace/format/stats.def"
+#include "format/stats.def"
   /* The record's counters may be one operation behind its blocks. */
   if (copy->stats.driver_allocs < copy->stats.segment.allocated)
     copy->stats.driver_allocs = copy->stats.segment.allocated;

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "tools/read/record/record_parts.h"
-#include "trace/format/layout.h"
+#include "format/layout.h"
 #include "trace/record/sections.h"
 
 #define SLACK_BYTES 64

@@ -3,7 +3,7 @@
  * between them, which has no slots. Neighbours that one part spans become one segment.
  */
 #include "tools/read/record/record_parts.h"
-#include "trace/util/pages.h"
+#include "base/pages.h"
 
 static gp_block_view_t *nth(const gp_copied_array_t *array, size_t i)
 {

@@ -1,0 +1,33 @@
+/*
+ * Lists of block sizes as users write them: "64MiB*4,2MiB*16" is four blocks of 64 MiB and sixteen of 2 MiB.
+ */
+#ifndef GP_BASE_BLOCK_LIST_H
+#define GP_BASE_BLOCK_LIST_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define GP_BLOCK_LIST_ENTRIES   128u
+#define GP_BLOCK_LIST_BYTES     (UINT64_C(1) << 40) /* the most of one block */
+#define GP_BLOCK_LIST_COUNT     65536u              /* the most of one size */
+#define GP_BLOCK_LIST_WHY_BYTES 256
+
+/* Invariants: count <= GP_BLOCK_LIST_ENTRIES; in each entry bytes and count are from 1 to the bounds above,
+ * so no sum over the list overflows. */
+typedef struct gp_block_list {
+  unsigned count; /* of entries; 0: the empty list, "none" */
+  struct {
+    uint64_t bytes;
+    uint32_t count; /* blocks of that size */
+  } entries[GP_BLOCK_LIST_ENTRIES];
+} gp_block_list_t;
+
+/*
+ * Parses SIZE[*COUNT],... or "none", with blanks around each part. False: *ret_list is untouched, and why,
+ * an array of GP_BLOCK_LIST_WHY_BYTES, says what is wrong and what would be right, without a full stop.
+ * Allocates nothing. Safe from any thread.
+ */
+bool gp_block_list_parse(const char *text, gp_block_list_t *ret_list, char *why);
+
+#endif

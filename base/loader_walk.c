@@ -1,0 +1,128 @@
+#include "base/loader_walk.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <time.h>
+
+#include "base/assert.h"
+#include "base/cancel.h"
+
+#define NS_PER_SECOND UINT64_C(1000000000)
+
+/* How long a fork waits for walks, and a walk for forks. Both take less than a millisecond, but on an
+ * overloaded machine such a thread may wait seconds for a processor. */
+#define PATIENCE_NS (5 * NS_PER_SECOND)
+#define PAUSE_NS    20000
+
+/* Each side first announces itself and then looks for the other, in sequentially consistent order, so that
+ * they cannot both miss each other. */
+static atomic_uint walkers; /* threads between the outermost begin and its end */
+static atomic_uint forks;   /* threads between the handlers of fork */
+
+/* Pairs that the thread is in, its forks included: inner pairs count with the outermost one. */
+static __thread unsigned depth __attribute__((tls_model("initial-exec")));
+
+static uint64_t now_ns(void)
+{
+  struct timespec time;
+  (void)clock_gettime(CLOCK_MONOTONIC, &time); /* cannot fail */
+  return (uint64_t)time.tv_sec * NS_PER_SECOND + (uint64_t)time.tv_nsec;
+}
+
+static void pause_shortly(void)
+{
+  const struct timespec time = {0, PAUSE_NS};
+  (void)nanosleep(&time, NULL); /* a signal may end it early */
+}
+
+/* In the thread that forks, which may itself be in a walk that a signal has interrupted. */
+static void before_fork(void)
+{
+  unsigned own = depth > 0;
+  int saved_errno = errno;
+
+  depth++;
+  (void)atomic_fetch_add(&forks, 1);
+  if (atomic_load(&walkers) > own) {
+    int cancel_state = gp_cancel_hold(); /* fork is no cancellation point */
+    uint64_t end_ns = now_ns() + PATIENCE_NS;
+    while (atomic_load(&walkers) > own && now_ns() < end_ns)
+      pause_shortly();
+    gp_cancel_restore(cancel_state);
+  }
+  errno = saved_errno;
+}
+
+static void after_fork_in_parent(void)
+{
+  if (depth == 0)
+    return; /* fork began before the handlers were there */
+  (void)atomic_fetch_sub(&forks, 1);
+  depth--;
+}
+
+/* The child has no other threads, so their walks never end. */
+static void after_fork_in_child(void)
+{
+  depth -= depth > 0; /* 0: see after_fork_in_parent */
+  atomic_store(&forks, 0);
+  atomic_store(&walkers, depth > 0);
+}
+
+/* Several threads at once may have the handlers twice, which does no harm. */
+static __attribute__((noinline)) void watch_forks(atomic_bool *is_watching)
+{
+  (void)pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child); /* no memory: goes on
+                                                                                 * without */
+  atomic_store_explicit(is_watching, true, memory_order_release);
+}
+
+bool gp_loader_walk_begin(void)
+{
+  static atomic_bool is_watching;
+
+  if (depth++ > 0)
+    return true;
+  if (!atomic_load_explicit(&is_watching, memory_order_acquire))
+    watch_forks(&is_watching);
+  (void)atomic_fetch_add(&walkers, 1);
+  if (atomic_load(&forks) == 0)
+    return true;
+  gp_loader_walk_end();
+  return false;
+}
+
+void gp_loader_walk_end(void)
+{
+  gp_assert(depth > 0);
+  if (depth == 1)
+    (void)atomic_fetch_sub(&walkers, 1);
+  depth--;
+}
+
+static __attribute__((noinline)) bool begin_patiently(void)
+{
+  int saved_errno = errno;
+  int cancel_state = gp_cancel_hold(); /* sleeping is a cancellation point */
+  uint64_t end_ns = now_ns() + PATIENCE_NS;
+  bool has_begun = false;
+
+  while (!has_begun && now_ns() < end_ns) {
+    pause_shortly();
+    has_begun = gp_loader_walk_begin();
+  }
+  gp_cancel_restore(cancel_state);
+  errno = saved_errno;
+  return has_begun;
+}
+
+int gp_loader_walk(gp_loader_visit_t visit, void *arg)
+{
+  bool has_begun = gp_loader_walk_begin() || begin_patiently();
+  int result = dl_iterate_phdr(visit, arg);
+  if (has_begun)
+    gp_loader_walk_end();
+  return result;
+}

@@ -1,0 +1,192 @@
+#include "base/lock.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <sched.h>
+#include <stddef.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/lock_gaps.h"
+
+/* Sleeps while *word is value, until woken, or until the time of day `until`, if that is not NULL.
+ * False: that time has come. */
+static bool sleep_on(_Atomic uint32_t *word, uint32_t value, const struct timespec *until)
+{
+  const int operation = FUTEX_WAIT_BITSET | FUTEX_PRIVATE_FLAG | FUTEX_CLOCK_REALTIME;
+  int saved_errno = errno;
+  bool is_late = syscall(SYS_futex, word, operation, value, until, NULL, FUTEX_BITSET_MATCH_ANY) != 0 &&
+                 errno == ETIMEDOUT;
+  errno = saved_errno;
+  return !is_late;
+}
+
+static void wake(_Atomic uint32_t *word, int threads)
+{
+  int saved_errno = errno;
+  (void)syscall(SYS_futex, word, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, threads); /* maybe none */
+  errno = saved_errno;
+}
+
+static inline void pause_briefly(void)
+{
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  __asm__ volatile("isb"); /* `yield` is over at once */
+#endif
+}
+
+/* Pauses of about 25 to 45 ns: one microsecond before the first look, ten or twenty in all. Sleeping and
+ * waking up would take about as long. */
+#define FIRST_PAUSES 32
+#define MOST_PAUSES  256
+
+/*
+ * Looks at a taken lock at growing intervals. The first look is late on purpose: the holder will
+ * probably need the lock again soon, and still has the guarded data in its cache. If another
+ * thread got the lock after each use, it would have to fetch all of that first. True: the caller
+ * has the lock now, in that state.
+ */
+static bool spin(gp_lock_t *lock, gp_lock_state_t state)
+{
+  for (int pauses = FIRST_PAUSES; pauses <= MOST_PAUSES; pauses *= 2) {
+    for (int i = 0; i < pauses; i++)
+      pause_briefly();
+    if (atomic_load_explicit(&lock->state, memory_order_relaxed) == GP_LOCK_FREE && gp_lock_try(lock, state))
+      return true;
+  }
+  return false;
+}
+
+/*
+ * A thread that was woken takes the lock as AWAITED, since others may still sleep. Until it has the
+ * lock or sleeps again, a release may find no thread to wake, which is harmless: this thread will
+ * look. False: it is too late.
+ */
+static bool contend(gp_lock_t *lock, const struct timespec *until)
+{
+  gp_lock_state_t state = GP_LOCK_TAKEN;
+
+  while (!spin(lock, state)) {
+    uint32_t before = atomic_exchange_explicit(&lock->state, GP_LOCK_AWAITED, memory_order_acquire);
+    if (before == GP_LOCK_FREE)
+      return true;
+    if (!sleep_on(&lock->state, GP_LOCK_AWAITED, until))
+      return false;
+    state = GP_LOCK_AWAITED;
+  }
+  return true;
+}
+
+void gp_lock_contend(gp_lock_t *lock)
+{
+  (void)contend(lock, NULL); /* never too late without a time */
+}
+
+void gp_lock_wake(gp_lock_t *lock)
+{
+  wake(&lock->state, 1);
+}
+
+bool gp_lock_take_within(gp_lock_t *lock, unsigned seconds)
+{
+  struct timespec until;
+
+  if (!gp_lock_try(lock, GP_LOCK_TAKEN)) {
+    clock_gettime(CLOCK_REALTIME, &until); /* cannot fail */
+    until.tv_sec += seconds;
+    if (!contend(lock, &until))
+      return false;
+  }
+  gp_lock_note_taken_within(lock->rank);
+  return true;
+}
+
+void gp_lock_wait(gp_lock_t *lock, gp_condition_t *condition)
+{
+  gp_assert_internal(gp_lock_is_held(lock));
+  uint32_t turn = atomic_load_explicit(&condition->turn, memory_order_relaxed);
+  condition->waiting++;
+  gp_lock_release(lock);
+  (void)sched_yield(); /* what it waits for mostly comes at once */
+  (void)sleep_on(&condition->turn, turn, NULL);
+  gp_lock_take(lock);
+  gp_assert_internal(condition->waiting > 0);
+  condition->waiting--;
+}
+
+void gp_condition_tell(gp_condition_t *condition)
+{
+  if (condition->waiting == 0)
+    return;
+  atomic_fetch_add_explicit(&condition->turn, 1, memory_order_relaxed);
+  wake(&condition->turn, INT_MAX);
+}
+
+#if GP_DEBUG_LEVEL >= 1
+
+static _Thread_local unsigned held __attribute__((tls_model("initial-exec"))); /* bit per rank */
+
+static _Atomic unsigned gaps_one_in;
+static _Atomic uint32_t gap_seeds;
+static _Thread_local uint32_t gap_random __attribute__((tls_model("initial-exec"))); /* 0: not seeded */
+
+void gp_lock_leave_gaps(unsigned one_in)
+{
+  atomic_store(&gaps_one_in, one_in);
+}
+
+static void leave_gap(void)
+{
+  unsigned one_in = atomic_load_explicit(&gaps_one_in, memory_order_relaxed);
+
+  if (one_in == 0)
+    return;
+  if (gap_random == 0)
+    gap_random = atomic_fetch_add(&gap_seeds, UINT32_C(0x9e3779b9)) | 1;
+  gap_random = gap_random * 1664525u + 1013904223u;
+  uint32_t random = gap_random >> 8;
+  if (random % one_in != 0)
+    return;
+  random /= one_in;
+  if (random % 2 == 0)
+    (void)sched_yield();
+  else
+    for (uint32_t i = random / 2 % MOST_PAUSES; i > 0; i--)
+      pause_briefly();
+}
+
+void gp_lock_note_taken(gp_lock_rank_t rank)
+{
+  gp_assert(rank != GP_RANK_NONE);
+  gp_assert(held >> rank == 0); /* only ranks below this one */
+  leave_gap();
+  held |= 1u << rank;
+}
+
+void gp_lock_note_released(gp_lock_rank_t rank)
+{
+  gp_assert(held & (1u << rank));
+  held &= ~(1u << rank);
+  leave_gap();
+}
+
+void gp_lock_note_taken_within(gp_lock_rank_t rank)
+{
+  held |= 1u << rank;
+}
+
+bool gp_lock_is_held(const gp_lock_t *lock)
+{
+  return (held >> lock->rank & 1u) != 0;
+}
+
+unsigned gp_locks_held(void)
+{
+  return held & ~(1u << GP_RANK_CONTROL);
+}
+
+#endif

@@ -1,0 +1,160 @@
+/*
+ * Locks with ranks. A thread may take a lock only if it holds none of the same or a higher rank; a debug
+ * build (debug_level >= 1) checks that, and that no thread calls the driver with a lock.
+ *
+ * Threads hold locks for some ten nanoseconds, but waking a sleeping thread costs microseconds. So a thread
+ * that finds a lock taken looks again at growing intervals for some microseconds before it sleeps. No
+ * function here is a cancellation point or changes errno.
+ *
+ * Invariant: while a thread sleeps, the state is GP_LOCK_AWAITED, or another thread was
+ * woken and will leave it so.
+ */
+#ifndef GP_BASE_LOCK_H
+#define GP_BASE_LOCK_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/assert.h"
+
+/* In nesting order: an outer lock has the lower rank. */
+typedef enum gp_lock_rank {
+  GP_RANK_NONE,      /* zeroed memory, no lock yet */
+  GP_RANK_CONTROL,   /* requests of users, which may call the driver: gp_locks_held leaves it out */
+  GP_RANK_START,     /* the start of the preload library */
+  GP_RANK_SNAPSHOT,  /* the writer of snapshots, which reads the engine */
+  GP_RANK_CONTEXTS,  /* the engine's list of contexts */
+  GP_RANK_DEVICE,    /* blocks, bins and statistics of one device */
+  GP_RANK_FORWARDED, /* allocations that are not pooled */
+  GP_RANK_HOOKS,     /* records of the hooks: captures, events, green contexts, memory pools, mappings */
+  GP_RANK_MAP,       /* writers of an address map */
+  GP_RANK_SLAB,      /* free block records */
+  GP_RANK_PRESTART,  /* events from before the record */
+  GP_RANK_STACKS,    /* writers of stacks and modules */
+  GP_RANK_LIVE,      /* free slots of live memory */
+  GP_RANK_THREADS,   /* the table of threads */
+  GP_RANK_HANDLES,   /* the table of stream handles */
+  GP_RANK_MARKS,     /* marks of the program */
+  GP_RANK_CHUNKS,    /* chunks of events */
+  GP_RANK_REGION,    /* growth of the record */
+} gp_lock_rank_t;
+
+typedef enum gp_lock_state {
+  GP_LOCK_FREE,
+  GP_LOCK_TAKEN,
+  GP_LOCK_AWAITED, /* taken; its release wakes a sleeping thread */
+} gp_lock_state_t;
+
+typedef struct gp_lock {
+  _Atomic uint32_t state; /* gp_lock_state_t */
+  gp_lock_rank_t rank;
+} gp_lock_t;
+
+#if GP_DEBUG_LEVEL >= 1
+void gp_lock_note_taken(gp_lock_rank_t rank);
+void gp_lock_note_released(gp_lock_rank_t rank);
+void gp_lock_note_taken_within(gp_lock_rank_t rank); /* allows any rank: a bounded wait is no deadlock */
+unsigned gp_locks_held(void);                        /* bit mask of ranks held by this thread */
+bool gp_lock_is_held(const gp_lock_t *lock);         /* for asserts: this thread holds a lock of that rank */
+#else
+static inline void gp_lock_note_taken(gp_lock_rank_t rank)
+{
+  (void)rank;
+}
+static inline void gp_lock_note_released(gp_lock_rank_t rank)
+{
+  (void)rank;
+}
+static inline void gp_lock_note_taken_within(gp_lock_rank_t rank)
+{
+  (void)rank;
+}
+static inline unsigned gp_locks_held(void)
+{
+  return 0;
+}
+static inline bool gp_lock_is_held(const gp_lock_t *lock)
+{
+  (void)lock;
+  return false;
+}
+#endif
+
+/* For a lock with static storage. */
+#define GP_LOCK_INIT(rank)                                                                                   \
+  {                                                                                                          \
+    GP_LOCK_FREE, rank                                                                                       \
+  }
+
+static inline void gp_lock_init(gp_lock_t *lock, gp_lock_rank_t rank)
+{
+  atomic_init(&lock->state, GP_LOCK_FREE);
+  lock->rank = rank;
+}
+
+/* For asserts when the lock's owner ends; the lock itself needs no destruction. */
+static inline bool gp_lock_is_free(const gp_lock_t *lock)
+{
+  return atomic_load_explicit(&lock->state, memory_order_relaxed) == GP_LOCK_FREE;
+}
+
+/* The slow paths of take and release, when another thread has the lock or waits for it. */
+void gp_lock_contend(gp_lock_t *lock);
+void gp_lock_wake(gp_lock_t *lock);
+
+static inline bool gp_lock_try(gp_lock_t *lock, gp_lock_state_t state)
+{
+  uint32_t expected = GP_LOCK_FREE;
+  return atomic_compare_exchange_strong_explicit(
+      &lock->state, &expected, state, memory_order_acquire, memory_order_relaxed);
+}
+
+static inline void gp_lock_take(gp_lock_t *lock)
+{
+  gp_lock_note_taken(lock->rank);
+  if (!__builtin_expect(gp_lock_try(lock, GP_LOCK_TAKEN), 1))
+    gp_lock_contend(lock);
+}
+
+/*
+ * A sequentially consistent fence between this thread's actions before it took a lock that it holds and
+ * those from here on. On x86-64 taking a lock is already such a fence: it ends with a locked instruction,
+ * which neither earlier stores nor later loads can pass (Intel SDM, vol. 3, "Loads and Stores Are Not
+ * Reordered with Locked Instructions"). That holds for gp_lock_contend and gp_lock_wait, too.
+ */
+static inline void gp_lock_fence(void)
+{
+#if defined(__x86_64__)
+  atomic_signal_fence(memory_order_seq_cst);
+#else
+  atomic_thread_fence(memory_order_seq_cst);
+#endif
+}
+
+/* For the end of the process: gives up after `seconds`, because the calling thread itself may hold the
+ * lock, interrupted by a signal whose handler ends the program. False: it did not get the lock. */
+bool gp_lock_take_within(gp_lock_t *lock, unsigned seconds);
+
+static inline void gp_lock_release(gp_lock_t *lock)
+{
+  uint32_t before = atomic_exchange_explicit(&lock->state, GP_LOCK_FREE, memory_order_release);
+  if (__builtin_expect(before == GP_LOCK_AWAITED, 0))
+    gp_lock_wake(lock);
+  gp_lock_note_released(lock->rank);
+}
+
+/* A condition that threads wait for, under a lock. All 0: no thread waits. */
+typedef struct gp_condition {
+  _Atomic uint32_t turn; /* calls of gp_condition_tell while a thread waited */
+  uint32_t waiting;      /* threads; under the lock */
+} gp_condition_t;
+
+/* Waits until another thread calls gp_condition_tell, or spuriously. The caller holds the lock, which this
+ * releases meanwhile, and must check its condition again. */
+void gp_lock_wait(gp_lock_t *lock, gp_condition_t *condition);
+
+/* Wakes all waiting threads. The caller holds the lock. */
+void gp_condition_tell(gp_condition_t *condition);
+
+#endif

@@ -1,0 +1,41 @@
+/* Memory for the recorder and the snapshot writer: directly from the kernel, so that neither depends on the
+ * state of the program's heap, or on a replaced malloc. */
+#ifndef GP_BASE_PAGES_H
+#define GP_BASE_PAGES_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/mman.h>
+
+#if GP_DEBUG_LEVEL >= 1
+/* Bytes mapped, for tests: an object must have unmapped its own by its end. */
+extern _Atomic size_t gp_pages_held_bytes;
+#define GP_PAGES_COUNT(bytes)                                                                                \
+  (void)atomic_fetch_add_explicit(&gp_pages_held_bytes, bytes, memory_order_relaxed)
+#else
+#define GP_PAGES_COUNT(bytes) (void)(bytes)
+#endif
+
+/* Maps zeroed private memory; only touched pages take space, unless populate asks for all of them now.
+ * Returns NULL if there is no memory. */
+static inline void *gp_pages_map(size_t bytes, bool populate)
+{
+  int flags = MAP_PRIVATE | MAP_ANONYMOUS | (populate ? MAP_POPULATE : MAP_NORESERVE);
+  void *pages = mmap(NULL, bytes ? bytes : 1, PROT_READ | PROT_WRITE, flags, -1, 0);
+  if (pages == MAP_FAILED)
+    return NULL;
+  GP_PAGES_COUNT(bytes);
+  return pages;
+}
+
+/* NULL is legal. */
+static inline void gp_pages_unmap(void *pages, size_t bytes)
+{
+  if (!pages)
+    return;
+  GP_PAGES_COUNT(-bytes);
+  (void)munmap(pages, bytes ? bytes : 1); /* cannot fail on what gp_pages_map gave */
+}
+
+#endif

@@ -1,0 +1,33 @@
+/*
+ * Settings from files, for processes that lose their environment on the way: gpupool.conf of the user, and
+ * /etc/gpupool.conf of the machine. The environment goes before the user's file, which goes before the
+ * machine's. But the machine's limit is a ceiling: others may only lower it.
+ */
+#ifndef GP_BASE_SETTINGS_FILES_H
+#define GP_BASE_SETTINGS_FILES_H
+
+#include "base/options.h"
+#include "base/path.h"
+
+#define GP_SYSTEM_SETTINGS "/etc/gpupool.conf"
+
+/* The paths of the files; "": none is read. */
+typedef struct gp_settings_files {
+  char user[GP_PATH_BYTES];
+  char system[GP_PATH_BYTES];
+} gp_settings_files_t;
+
+/* Finds them: the user's in $XDG_CONFIG_HOME, or ~/.config if that is unset or relative. A program with
+ * another's rights (setuid) has none. The files need not exist. */
+void gp_settings_files_find(gp_settings_files_t *ret_files, gp_option_lookup_fn lookup, void *lookup_arg);
+
+/*
+ * Fills *ret_options from everything: the variables that lookup gives, the files, MXNet's variables, the
+ * profile. Problems are reported as by gp_options_parse, of files with the path and the line before the text.
+ * A file is read only if it belongs to this user or to root and no others may write to it; else a message
+ * says so. Returns the number of malformed values. One thread at a time; allocates nothing.
+ */
+int gp_settings_read(gp_options_t *ret_options, gp_option_lookup_fn lookup, void *lookup_arg,
+    const gp_settings_files_t *files, gp_option_problem_fn problem, void *problem_arg);
+
+#endif

@@ -1,0 +1,18 @@
+/*
+ * Sorting in place: qsort() of glibc may call malloc.
+ */
+#ifndef GP_BASE_SORT_H
+#define GP_BASE_SORT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct gp_sort_key {
+  uint64_t key;
+  uint32_t index; /* of the item that has the key; decides between equal keys */
+} gp_sort_key_t;
+
+/* Sorts by key, then index. O(count log count) in any case; allocates nothing. */
+void gp_sort_keys(gp_sort_key_t *keys, size_t count);
+
+#endif

@@ -1,0 +1,61 @@
+/*
+ * The events of a record: the section GP_SECTION_EVENTS is a gp_chunk_header_t, then chunks, then the records
+ * of all chunks one after another. How chunks are used: trace/record/chunks.h.
+ */
+#ifndef GP_FORMAT_CHUNK_H
+#define GP_FORMAT_CHUNK_H
+
+#include <assert.h>
+#include <stdatomic.h>
+#include <stdint.h>
+
+#include "format/event_record.h"
+
+#define GP_CHUNK_NONE         UINT32_MAX
+#define GP_CHUNK_EVENTS       256 /* per chunk; fewer if the region is small */
+#define GP_CHUNK_EVENTS_MIN   16
+#define GP_CHUNK_OWNER_SHARED 0xffffu
+
+typedef enum gp_chunk_state {
+  GP_CHUNK_FREE,   /* never used */
+  GP_CHUNK_OPEN,   /* its owner appends */
+  GP_CHUNK_CLOSED, /* in the list of closed chunks */
+  GP_CHUNK_SHARED, /* threads without a chunk of their own append to it, under the lock */
+} gp_chunk_state_t;
+
+/*
+ * The lock of the chunks guards everything except count. The owner stores count with release
+ * after the record it counts; records below count never change until the chunk is opened again,
+ * which happens under the lock.
+ */
+typedef struct gp_chunk {
+  _Atomic uint32_t count;
+  uint32_t state;     /* gp_chunk_state_t */
+  uint64_t opened;    /* ordinal of the opening, from 1; grows over all chunks */
+  uint64_t newest_ns; /* of a closed chunk */
+  uint32_t next;      /* of closed chunks: list in order of newest_ns */
+  uint32_t previous;
+  uint32_t owner; /* thread index, or GP_CHUNK_OWNER_SHARED */
+  uint32_t reserved[7];
+} gp_chunk_t;
+
+static_assert(sizeof(gp_chunk_t) == 64, "one cache line each: owners must not disturb each other");
+
+typedef struct gp_chunk_header {
+  uint32_t is_begun; /* 1: the rest is set; 0: nothing was recorded */
+  uint32_t chunk_events;
+  uint32_t chunk_count;        /* the first one is the shared chunk */
+  _Atomic uint32_t discarding; /* index + 1 of a chunk whose events are being given up, see dropped_then */
+  uint64_t chunks_offset;      /* in the section */
+  uint64_t records_offset;
+  uint64_t dropped;      /* events overwritten */
+  uint64_t dropped_then; /* with discarding: the value of dropped after the chunk is given up */
+  uint64_t since_ns;     /* newest time lost, with has_lost */
+  uint32_t has_lost;
+  uint32_t oldest; /* closed list: the first to be reused */
+  uint32_t newest;
+  uint32_t used;   /* chunks [used, chunk_count) were never used */
+  uint64_t opened; /* openings so far */
+} gp_chunk_header_t;
+
+#endif

@@ -1,0 +1,42 @@
+/* The details of events (details.def): one stored code, and an enumeration for each concept. The
+ * enumerators have the values of the stored codes, so that code can assign one to the other. */
+#ifndef GP_FORMAT_DETAILS_H
+#define GP_FORMAT_DETAILS_H
+
+#include <stdint.h>
+
+/* The stored code. The event's action tells which enumeration it belongs to. */
+typedef uint8_t gp_detail_t;
+
+enum {
+#define REASON(enumerator, name)         GP_DETAIL_##enumerator,
+#define TRIM_REASON(enumerator, name)    GP_DETAIL_TRIM_##enumerator,
+#define MODE(enumerator, name)           GP_DETAIL_MODE_##enumerator,
+#define MODE_CAUSE(enumerator, name)     GP_DETAIL_MODE_CAUSE_##enumerator,
+#define FORWARDED_KIND(enumerator, name) GP_DETAIL_FORWARDED_##enumerator,
+#include "format/details.def"
+  GP_DETAIL_COUNT
+};
+
+/* For trim events, and for the segment_free events behind them. */
+typedef enum gp_trim_reason {
+#define TRIM_REASON(enumerator, name) GP_TRIM_##enumerator = GP_DETAIL_TRIM_##enumerator,
+#include "format/details.def"
+} gp_trim_reason_t;
+
+/* For mode events. */
+typedef enum gp_mode {
+#define MODE(enumerator, name) GP_MODE_##enumerator = GP_DETAIL_MODE_##enumerator,
+#include "format/details.def"
+} gp_mode_t;
+
+/* For passthrough_alloc and passthrough_free. */
+typedef enum gp_forwarded_kind {
+#define FORWARDED_KIND(enumerator, name) GP_FORWARDED_##enumerator = GP_DETAIL_FORWARDED_##enumerator,
+#include "format/details.def"
+} gp_forwarded_kind_t;
+
+/* The name in the snapshot; never NULL for a code below GP_DETAIL_COUNT. */
+const char *gp_detail_name(gp_detail_t detail);
+
+#endif

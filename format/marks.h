@@ -1,0 +1,35 @@
+/*
+ * Moments that the program named, and the begin and end of its scopes. The section GP_SECTION_MARKS.
+ */
+#ifndef GP_FORMAT_MARKS_H
+#define GP_FORMAT_MARKS_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+#define GP_MARKS_MAX       1024 /* kept: the newest */
+#define GP_MARK_NAME_BYTES 72   /* longer names are cut */
+
+typedef enum gp_mark_kind { GP_MARK_MOMENT, GP_MARK_BEGIN, GP_MARK_END, GP_MARK_KIND_COUNT } gp_mark_kind_t;
+
+/* The name in the snapshot; never NULL for a valid enumerator. */
+const char *gp_mark_kind_name(gp_mark_kind_t kind);
+
+typedef struct gp_mark_record {
+  uint64_t time_ns; /* the engine's clock */
+  uint64_t scope;   /* number of the scope, from 1; 0: none */
+  uint16_t thread;  /* index */
+  uint8_t kind;     /* gp_mark_kind_t */
+  int8_t device;    /* -1: none */
+  uint32_t reserved;
+  char name[GP_MARK_NAME_BYTES]; /* any bytes, terminated */
+} gp_mark_record_t;
+
+/* Mark n, from 0, is in entry n % GP_MARKS_MAX until it is overwritten, and is
+ * written before it is counted. */
+typedef struct gp_mark_table {
+  _Atomic uint64_t count; /* of all marks so far */
+  gp_mark_record_t entries[GP_MARKS_MAX];
+} gp_mark_table_t;
+
+#endif

@@ -1,0 +1,90 @@
+/*
+ * The record of a process: a header of one page, then sections (sections.def). It is in shared memory and
+ * outlives the process. A reader trusts nothing in it: the process may have been killed at any instruction,
+ * and may have written over the record before.
+ */
+#ifndef GP_FORMAT_RECORD_H
+#define GP_FORMAT_RECORD_H
+
+#include <assert.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef enum gp_section {
+#define SECTION(enumerator, name) GP_SECTION_##enumerator,
+#include "format/sections.def"
+  GP_SECTION_COUNT
+} gp_section_t;
+
+/* For messages; never NULL for a valid enumerator. */
+const char *gp_section_name(gp_section_t section);
+
+#define GP_RECORD_MAGIC         "gpupool" /* with its NUL: 8 bytes */
+#define GP_RECORD_BYTE_ORDER    0x01020304u
+#define GP_RECORD_HEADER_BYTES  4096u
+#define GP_RECORD_SECTION_ROOM  16 /* sections that the header has room for */
+#define GP_RECORD_VERSION_BYTES 32
+
+/* Where a section lies in the file. */
+typedef struct gp_section_place {
+  uint64_t offset;
+  uint64_t capacity;
+  _Atomic uint64_t used; /* bytes that may have been touched */
+} gp_section_place_t;
+
+/* The writer stores magic last, after the rest. */
+typedef struct gp_record_header {
+  char magic[8];
+  uint32_t section_count;
+  uint32_t byte_order;
+  uint64_t layout_hash;   /* gp_layout_hash() of the writer */
+  uint64_t base_ns;       /* the moment when recording began, by the clock of events ... */
+  uint64_t start_time_us; /* ... and in microseconds since 1970 */
+  int32_t pid;
+  _Atomic uint32_t recording; /* gp_recording_t */
+  char library_version[GP_RECORD_VERSION_BYTES];
+  uint64_t bytes;                 /* of the file */
+  _Atomic int32_t driver_version; /* from the driver API; 0: not known */
+  _Atomic int32_t runtime_version;
+  _Atomic uint32_t has_gap;       /* 1: blocks from while recording was off are missing */
+  _Atomic uint32_t missing_slots; /* segments and allocations for which there was no slot */
+  gp_section_place_t sections[GP_RECORD_SECTION_ROOM];
+} gp_record_header_t;
+
+static_assert(sizeof(gp_record_header_t) <= GP_RECORD_HEADER_BYTES, "one page");
+static_assert(GP_SECTION_COUNT <= GP_RECORD_SECTION_ROOM, "each has a place");
+/* Readers of all builds look here to find which build wrote the record. */
+static_assert(offsetof(gp_record_header_t, byte_order) == 12, "for readers of other builds");
+static_assert(offsetof(gp_record_header_t, layout_hash) == 16, "for readers of other builds");
+static_assert(offsetof(gp_record_header_t, library_version) == 48, "for readers of other builds");
+
+/* The section GP_SECTION_DESCRIPTION, at most: a command line of 64 KiB, and all settings. */
+#define GP_DESCRIPTION_BYTES (160 * 1024)
+
+#define GP_THREADS_MAX       4096
+#define GP_THREAD_NAME_BYTES 16
+
+typedef struct gp_thread_entry {
+  int32_t tid;                     /* 0: all threads for which no entry was left */
+  char name[GP_THREAD_NAME_BYTES]; /* any bytes, terminated */
+} gp_thread_entry_t;
+
+/* The section GP_SECTION_THREADS. Entries below count never change, and are written
+ * before they are counted. */
+typedef struct gp_thread_table {
+  _Atomic uint32_t count;
+  gp_thread_entry_t entries[GP_THREADS_MAX];
+} gp_thread_table_t;
+
+#define GP_HANDLES_MAX 4096
+
+/* The section GP_SECTION_STREAMS: the driver's handles. As with threads, entries
+ * below count never change. */
+typedef struct gp_handle_table {
+  _Atomic uint32_t count;
+  uint32_t reserved;
+  uint64_t handles[GP_HANDLES_MAX];
+} gp_handle_table_t;
+
+#endif

@@ -1,0 +1,14 @@
+/* How much is recorded (recording.def). */
+#ifndef GP_FORMAT_RECORDING_H
+#define GP_FORMAT_RECORDING_H
+
+typedef enum gp_recording {
+#define RECORDING(enumerator, name) GP_RECORDING_##enumerator,
+#include "format/recording.def"
+  GP_RECORDING_COUNT
+} gp_recording_t;
+
+/* The name in the snapshot; never NULL for a valid enumerator. */
+const char *gp_recording_name(gp_recording_t recording);
+
+#endif

@@ -1,0 +1,90 @@
+/* Stacks and the modules of their frames: the sections GP_SECTION_STACKS and GP_SECTION_MODULES,
+ * two logs that only grow. */
+#ifndef GP_FORMAT_STACK_LOG_H
+#define GP_FORMAT_STACK_LOG_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define GP_STACKS_MAX        (1u << 17)
+#define GP_STACKS_LOG_BYTES  ((size_t)32 << 20) /* at most; stacks that do not fit are only counted */
+#define GP_MODULES_MAX       4096
+#define GP_MODULES_LOG_BYTES ((size_t)4 << 20)
+#define GP_BUILD_ID_BYTES    32
+
+/*
+ * A frame is one word: the address of the call (the return address less one) in the low 48 bits, the module's
+ * index plus one above; 0: in no module.
+ */
+#define GP_FRAME_ADDRESS_BITS 48
+
+static inline uint64_t gp_frame_pack(uint64_t address, int32_t module)
+{
+  return (address & ((UINT64_C(1) << GP_FRAME_ADDRESS_BITS) - 1)) | (uint64_t)(uint32_t)(module + 1)
+                                                                        << GP_FRAME_ADDRESS_BITS;
+}
+
+static inline uint64_t gp_frame_address(uint64_t frame)
+{
+  return frame & ((UINT64_C(1) << GP_FRAME_ADDRESS_BITS) - 1);
+}
+
+static inline int32_t gp_frame_module(uint64_t frame)
+{
+  return (int32_t)(frame >> GP_FRAME_ADDRESS_BITS) - 1;
+}
+
+/* Readers may read the first word_count words: stack after stack, each with the number of its
+ * frames, then the frames. */
+typedef struct gp_stack_log {
+  _Atomic uint32_t word_count;
+  _Atomic uint32_t stack_count; /* written before word_count */
+  _Atomic uint64_t lost;        /* calls whose stack did not fit */
+  uint64_t words[];
+} gp_stack_log_t;
+
+/* The frames of one stack. */
+typedef struct gp_stack_view {
+  const uint64_t *frames;
+  uint32_t count;
+} gp_stack_view_t;
+
+/* The stack at *at of a log of log_bytes; *at, 0 for the first, moves to the next. False: there is no
+ * further complete stack. The log may be another process's, so this trusts nothing in it. Any thread. */
+bool gp_stack_log_next(const gp_stack_log_t *log, size_t log_bytes, uint32_t *at, gp_stack_view_t *ret_stack);
+
+/* One module, followed by its path (path_length bytes, no NUL) and padding to 8 bytes. */
+typedef struct gp_module_record {
+  uint64_t bias;  /* address in memory less address in the file */
+  uint64_t start; /* addresses [start, end) */
+  uint64_t end;
+  uint32_t record_bytes; /* to the next record */
+  uint16_t path_length;
+  uint16_t build_id_length;
+  uint8_t build_id[GP_BUILD_ID_BYTES];
+  char path[];
+} gp_module_record_t;
+
+/* Readers may read the first byte_count bytes of data. */
+typedef struct gp_module_log {
+  _Atomic uint32_t byte_count;
+  _Atomic uint32_t module_count; /* written before byte_count */
+  uint8_t data[] __attribute__((aligned(8)));
+} gp_module_log_t;
+
+/* The first record of a log of log_bytes (at is NULL), and the one after `at`; NULL: there is no further
+ * complete record. The log may be another process's, so this trusts nothing in it. Any thread. */
+const gp_module_record_t *gp_module_log_next(
+    const gp_module_log_t *log, size_t log_bytes, const gp_module_record_t *at);
+
+/* The readable parts of both logs. These may be another process's, so readers trust nothing in them. */
+typedef struct gp_stack_logs {
+  const gp_stack_log_t *stacks; /* NULL with stack_bytes 0 */
+  size_t stack_bytes;           /* 0: there are none */
+  const gp_module_log_t *modules;
+  size_t module_bytes; /* as stack_bytes */
+} gp_stack_logs_t;
+
+#endif

@@ -1,0 +1,65 @@
+/*
+ * The statistics of one device (stats.def). Plain data: the owner's lock guards it. Invariants: for every
+ * gauge, current == allocated - freed and current <= peak. In the statistics that an engine keeps, peak is
+ * that of the present window (gp_engine_turn_peaks), and earlier_peaks has the highest peak of earlier
+ * windows. Elsewhere peak is the whole peak.
+ */
+#ifndef GP_FORMAT_STATS_H
+#define GP_FORMAT_STATS_H
+
+#include <stdint.h>
+
+#include "base/assert.h"
+
+typedef struct gp_gauge {
+  uint64_t current;
+  uint64_t peak;
+  uint64_t allocated;
+  uint64_t freed;
+} gp_gauge_t;
+
+typedef struct gp_stats {
+#define GAUGE(name, unit, what) gp_gauge_t name;
+#define COUNTER(name, what)     uint64_t name;
+#include "format/stats.def"
+  struct gp_earlier_peaks {
+#define GAUGE(name, unit, what) uint64_t name;
+#include "format/stats.def"
+  } earlier_peaks;
+} gp_stats_t;
+
+/* For a copy: makes its peaks those of all windows. */
+static inline void gp_stats_join_peaks(gp_stats_t *stats)
+{
+#define GAUGE(name, unit, what)                                                                              \
+  if (stats->name.peak < stats->earlier_peaks.name)                                                          \
+    stats->name.peak = stats->earlier_peaks.name;                                                            \
+  stats->earlier_peaks.name = 0;
+#include "format/stats.def"
+}
+
+static inline void gp_gauge_add(gp_gauge_t *gauge, uint64_t amount)
+{
+  gauge->current += amount;
+  gauge->allocated += amount;
+  if (gauge->current > gauge->peak)
+    gauge->peak = gauge->current;
+}
+
+/* For an amount that comes and goes in one moment. */
+static inline void gp_gauge_pass(gp_gauge_t *gauge, uint64_t amount)
+{
+  gauge->allocated += amount;
+  gauge->freed += amount;
+  if (gauge->current + amount > gauge->peak)
+    gauge->peak = gauge->current + amount;
+}
+
+static inline void gp_gauge_sub(gp_gauge_t *gauge, uint64_t amount)
+{
+  gp_assert_internal(gauge->current >= amount);
+  gauge->current -= amount;
+  gauge->freed += amount;
+}
+
+#endif
