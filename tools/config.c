@@ -92,6 +92,8 @@ static int print_json(gp_arguments_t *arguments, const gp_options_t *options)
       [GP_OPTION_TEXT] = "text",
   };
   cJSON *root = cJSON_CreateObject();
+  cJSON_AddStringToObject(root, "format", "gpupool-config");
+  cJSON_AddNumberToObject(root, "version", 1);
   cJSON *list = cJSON_AddArrayToObject(root, "options");
   for (int id = 0; id < GP_OPTION_COUNT && list; id++) {
     const gp_option_t *option = &gp_option_table[id];

@@ -29,6 +29,9 @@ class Options(Reports):
         other = (self.path("work/s.json"),) if command == "diff" else ()
         return super().report(program, *other, *arguments, command=command, **more)
 
+    def test_options_of_the_library(self):
+        self.expect_valid(json.loads(self.run_tool("config", "--json").stdout), "config")
+
     def test_wrong_values_are_one_line(self):
         for command in self.commands:
             for option, part in (

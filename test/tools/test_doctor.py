@@ -15,6 +15,7 @@ import sys
 import unittest
 
 import cli
+import report_case
 from cli import DONE, USAGE
 
 SIMULATOR = None
@@ -31,6 +32,7 @@ class Doctor(cli.Case):
         """{name: [(state, text, remedy)]}"""
         text = self.run_tool("doctor", "--json", *program, status=status, **environment).stdout
         found = {}
+        report_case.SCHEMA.validate(json.loads(text))
         for check in json.loads(text)["checks"]:
             found.setdefault(check["name"], []).append((check["state"], check["text"], check["remedy"]))
         for state, said, remedy in (one for checks in found.values() for one in checks):

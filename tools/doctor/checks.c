@@ -58,6 +58,8 @@ void gp_checks_print(const gp_checks_t *checks)
 int gp_checks_print_json(const gp_checks_t *checks)
 {
   cJSON *root = cJSON_CreateObject();
+  cJSON_AddStringToObject(root, "format", "gpupool-doctor");
+  cJSON_AddNumberToObject(root, "version", 1);
   cJSON *list = cJSON_AddArrayToObject(root, "checks");
 
   for (size_t i = 0; i < checks->count && list; i++) {

@@ -1,5 +1,6 @@
 /*
- * A server of doc/cookbook.md: each request needs memory for a moment, and the answer is kept for whoever asks again.
+ * A server of doc/cookbook.md: each request needs memory for a moment, and the answer is kept for whoever
+ * asks again.
  *
  *   cc -g server.c -lcudart -o server
  *   ./server REQUESTS         and ends
