@@ -504,7 +504,7 @@ int gp_options_check_names(char *const *environment, gp_option_problem_fn proble
     size_t length = strcspn(*environment + 8, "=");
     snprintf(
         name, sizeof(name), "%.*s", (int)(length < NAME_BYTES ? length : NAME_BYTES - 1), *environment + 8);
-    bool known = strcmp(name, &GP_RUN_VARIABLE[8]) == 0;
+    bool known = strcmp(name, &GP_RUN_VARIABLE[8]) == 0 || strcmp(name, &GP_NVTX_NEXT_VARIABLE[8]) == 0;
     for (int id = 0; id < GP_OPTION_COUNT; id++)
       known = known || strcmp(name, gp_option_table[id].name) == 0;
     if (known)

@@ -1,5 +1,6 @@
 /*
- * Moments that the program named, and the begin and end of its scopes. The section GP_SECTION_MARKS.
+ * Moments that the program named, the begin and end of its scopes, and the ranges of its threads: by
+ * gpupool.h and NVTX. The section GP_SECTION_MARKS.
  */
 #ifndef GP_FORMAT_MARKS_H
 #define GP_FORMAT_MARKS_H
@@ -7,10 +8,17 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-#define GP_MARKS_MAX       1024 /* kept: the newest */
-#define GP_MARK_NAME_BYTES 72   /* longer names are cut */
+#define GP_MARKS_MAX       32768 /* kept: the newest */
+#define GP_MARK_NAME_BYTES 72    /* longer names are cut */
 
-typedef enum gp_mark_kind { GP_MARK_MOMENT, GP_MARK_BEGIN, GP_MARK_END, GP_MARK_KIND_COUNT } gp_mark_kind_t;
+typedef enum gp_mark_kind {
+  GP_MARK_MOMENT,
+  GP_MARK_BEGIN, /* of a scope: of the whole process */
+  GP_MARK_END,
+  GP_MARK_PUSH, /* the thread enters a range, which lies inside those it has entered before */
+  GP_MARK_POP,  /* the thread leaves the innermost one */
+  GP_MARK_KIND_COUNT
+} gp_mark_kind_t;
 
 /* The name in the snapshot; never NULL for a valid enumerator. */
 const char *gp_mark_kind_name(gp_mark_kind_t kind);

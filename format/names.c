@@ -61,7 +61,10 @@ const char *gp_section_name(gp_section_t section)
 
 const char *gp_mark_kind_name(gp_mark_kind_t kind)
 {
-  static const char *const names[] = {
-      [GP_MARK_MOMENT] = "mark", [GP_MARK_BEGIN] = "begin", [GP_MARK_END] = "end"};
+  static const char *const names[] = {[GP_MARK_MOMENT] = "mark",
+      [GP_MARK_BEGIN] = "begin",
+      [GP_MARK_END] = "end",
+      [GP_MARK_PUSH] = "push",
+      [GP_MARK_POP] = "pop"};
   return names[kind];
 }

@@ -12,6 +12,8 @@
 #include "interpose/driver_cuda.h"
 #include "interpose/routes/escape.h"
 #include "interpose/process.h"
+#include "interpose/nvtx/early_marks.h"
+#include "interpose/nvtx/nvtx_path.h"
 #include "interpose/routes/loaded.h"
 #include "interpose/routes/real.h"
 #include "interpose/routes/real_dlsym.h"
@@ -128,9 +130,8 @@ static void make_way_for_tools(void)
 static void share_runtime(void)
 {
   long mode = (long)gp_option_number(&options, GP_OPTION_stacks);
-  const char *nvtx = secure_getenv("NVTX_INJECTION64_PATH"); /* a tool that NVTX marks load */
 
-  if (!gp_option_number(&options, GP_OPTION_runtime_hooks) || (nvtx && nvtx[0]))
+  if (!gp_option_number(&options, GP_OPTION_runtime_hooks) || gp_nvtx_other_tool())
     return;
   runtime_share.most_bytes = mode == GP_STACKS_OFF    ? UINT64_MAX
                              : mode == GP_STACKS_AUTO ? gp_option_number(&options, GP_OPTION_small_max)
@@ -173,6 +174,15 @@ static void leave_gaps(void)
 #endif
 }
 
+static void read_settings(gp_option_problem_fn problem)
+{
+  static gp_settings_files_t files; /* too large for a small stack */
+
+  gp_assert(gp_lock_is_held(&start_lock));
+  gp_settings_files_find(&files, from_environment, NULL);
+  gp_settings_read(&options, from_environment, NULL, &files, problem, NULL);
+}
+
 static library_state_t start(void)
 {
   int version = 0;
@@ -180,13 +190,11 @@ static library_state_t start(void)
   gp_assert(gp_lock_is_held(&start_lock) && starting && !the_engine);
 
   leave_gaps();
-  static gp_settings_files_t files; /* under start_lock; too large for a small stack */
-  gp_settings_files_find(&files, from_environment, NULL);
-  gp_settings_read(&options, from_environment, NULL, &files, NULL, NULL);
+  read_settings(NULL);
   gp_log_init((int)gp_option_number(&options, GP_OPTION_verbose), -1);
   gp_log_init((int)gp_option_number(&options, GP_OPTION_verbose), open_log());
   /* Reads again, now that messages go to the right file. */
-  gp_settings_read(&options, from_environment, NULL, &files, log_problem, NULL);
+  read_settings(log_problem);
   gp_options_check_names(environ, log_problem, NULL);
   log_options();
   if (gp_option_number(&options, GP_OPTION_disable))
@@ -236,6 +244,8 @@ static library_state_t start(void)
   make_way_for_tools();
   share_runtime();
   gp_driver_cuda_watch_escapes(the_engine);
+  if (gp_option_number(&options, GP_OPTION_nvtx))
+    gp_nvtx_say_what_is_missing();
   (void)at_quick_exit(finish); /* runs no destructors; may fail: then no report */
   return LIBRARY_ACTIVE;
 }
@@ -261,6 +271,8 @@ static __attribute__((noinline)) gp_engine_t *engine_slowly(void)
   gp_cancel_restore(cancel_state);
   if (atomic_load(&state) != LIBRARY_ACTIVE)
     return NULL;
+  if (the_recorder)
+    gp_early_marks_flush(the_recorder);
   /* This opens libraries, so it comes after the release of the lock, where the caller has just
    * been in the loader anyway. */
   if (gp_option_number(&options, GP_OPTION_stacks) != GP_STACKS_OFF)
@@ -283,6 +295,26 @@ gp_engine_t *gp_library_engine(void)
 struct gp_recorder *gp_library_recorder(void)
 {
   return the_recorder;
+}
+
+struct gp_recorder *gp_library_started_recorder(void)
+{
+  return atomic_load_explicit(&state, memory_order_acquire) == LIBRARY_ACTIVE && gp_process_is_ours()
+             ? the_recorder
+             : NULL;
+}
+
+bool gp_library_records_nvtx(void)
+{
+  int cancel_state = gp_cancel_hold(); /* opens the files of settings */
+  gp_process_watch(abandon);
+  gp_lock_take(&start_lock);
+  if (atomic_load(&state) == LIBRARY_NEW)
+    read_settings(NULL);
+  bool records = gp_option_number(&options, GP_OPTION_nvtx) && !gp_option_number(&options, GP_OPTION_disable);
+  gp_lock_release(&start_lock);
+  gp_cancel_restore(cancel_state);
+  return records;
 }
 
 struct gp_snapshot_writer *gp_library_snapshots(void)

@@ -19,6 +19,12 @@ gp_engine_t *gp_library_engine(void);
 struct gp_recorder *gp_library_recorder(void);
 struct gp_snapshot_writer *gp_library_snapshots(void);
 
+/* The recorder once the library has started, and NULL in a child. Starts nothing. Any thread. */
+struct gp_recorder *gp_library_started_recorder(void);
+
+/* GPUPOOL_NVTX, from where all settings come. Any thread, also before the start. */
+bool gp_library_records_nvtx(void);
+
 /*
  * Which calls the library may serve in the runtime's place (hooks/runtime.h). None with
  * GPUPOOL_RUNTIME_HOOKS=0 or where a tool watches the process's CUDA calls, and none whose stack is

@@ -279,7 +279,7 @@ static inline gpupool_result_t gpupool_set_recording(gpupool_recording_t recordi
   GPUPOOL_CALL(set_recording, (recording), GPUPOOL_NOT_LOADED);
 }
 
-/* Names this moment: snapshots have the newest 1023 of such marks. name is any text, copied, and cut after
+/* Names this moment: snapshots have the newest 32767 of such marks. name is any text, copied, and cut after
  * 71 bytes; NULL: GPUPOOL_INVALID. While recording is off, marks are lost. */
 static inline gpupool_result_t gpupool_mark(const char *name)
 {

@@ -85,6 +85,18 @@ static int memory_info(int device, int is_total)
   return result == GPUPOOL_OK ? (int)((is_total ? total_bytes : free_bytes) >> 20) : -(int)result;
 }
 
+/* Marks m0 to m(count - 1). */
+static int marks(int count)
+{
+  char name[16];
+  gpupool_result_t result = GPUPOOL_OK;
+  for (int i = 0; i < count && result == GPUPOOL_OK; i++) {
+    (void)snprintf(name, sizeof(name), "m%d", i);
+    result = gpupool_mark(name);
+  }
+  return (int)result;
+}
+
 /* The number of the scope, or less than 0. */
 static long long scope_begin(const char *name, int device)
 {
@@ -204,6 +216,8 @@ static long long step(const char *name, const char *argument, const char *second
     return (int)gpupool_set_verbose(number);
   if (strcmp(name, "mark") == 0)
     return (int)gpupool_mark(argument[0] ? argument : NULL);
+  if (strcmp(name, "marks") == 0)
+    return marks(number);
   if (strcmp(name, "begin") == 0)
     return scope_begin(argument[0] ? argument : NULL, second[0] ? atoi(second) : 0);
   if (strcmp(name, "end") == 0)

@@ -92,7 +92,7 @@ END_TEST
 /*
  * Marks
  */
-#define MARKS (GP_MARKS_MAX / THREADS) /* of a thread: none is overwritten */
+#define MARKS 128 /* of a thread: none is overwritten */
 
 static uint64_t next_ns(void *self)
 {

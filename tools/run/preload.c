@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/run_id.h"
 #include "base/path.h"
 #include "tools/run/conflicts.h"
 #include "tools/run/elf_facts.h"
@@ -146,4 +147,18 @@ bool gp_preload_set(const char *library)
     gp_message("out of memory");
   free(text);
   return good;
+}
+
+bool gp_preload_set_nvtx(const char *library)
+{
+  static const char variable[] = "NVTX_INJECTION64_PATH";
+  const char *tool = getenv(variable);
+  int error = 0;
+
+  if (tool && tool[0] && strcmp(tool, library) != 0)
+    error |= setenv(GP_NVTX_NEXT_VARIABLE, tool, 1);
+  error |= setenv(variable, library, 1);
+  if (error)
+    gp_message("out of memory");
+  return !error;
 }

@@ -18,4 +18,8 @@ bool gp_preload_find(char *buffer, size_t capacity);
  */
 bool gp_preload_set(const char *library);
 
+/* Makes NVTX load the library. The tool that it was to load, if any, is loaded by the library. False, after a
+ * message: no memory. */
+bool gp_preload_set_nvtx(const char *library);
+
 #endif

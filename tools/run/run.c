@@ -297,7 +297,8 @@ static void report_conflict(void *arg, const char *what, const char *remedy)
 
 /* Puts the library into LD_PRELOAD, unless the loader of the program could only complain of it; says what
  * will keep it from its work. */
-static bool preload(const char *path, char *const argv[], const char *library, bool *ret_is_foreign)
+static bool preload(
+    const char *path, char *const argv[], const char *library, bool has_nvtx, bool *ret_is_foreign)
 {
   char reason[2 * GP_PATH_BYTES], loses[GP_LAUNCHER_BYTES];
 
@@ -309,7 +310,7 @@ static bool preload(const char *path, char *const argv[], const char *library, b
   gp_conflicts_find(getenv("LD_PRELOAD"), GP_LD_SO_PRELOAD, report_conflict, NULL);
   if (gp_launcher_loses(argv, library, loses))
     gp_message("%s", loses);
-  return gp_preload_set(library);
+  return gp_preload_set(library) && (!has_nvtx || gp_preload_set_nvtx(library));
 }
 
 /* library: NULL if the program runs without it. */
@@ -379,7 +380,9 @@ int gp_command_run(int argc, char **argv)
   int status = find_program(argv[0], path, sizeof(path));
   if (status)
     return status;
-  if (!preload(path, argv, library, &is_foreign) || !set_environment(&arguments, &options, output, runs))
+  bool has_nvtx = gp_option_number(&options, GP_OPTION_nvtx);
+  if (!preload(path, argv, library, has_nvtx, &is_foreign) ||
+      !set_environment(&arguments, &options, output, runs))
     return GP_LAUNCH_FAILED;
   return run_program(&options, output, is_foreign ? NULL : library, run, arguments.flag, path, argv);
 }
