@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/array.h"
 #include "tools/tool.h"
 
 const char gp_pattern_no_memory[] = "no memory";
@@ -110,14 +111,8 @@ int gp_pattern_file(const char *path, gp_pattern_line_fn take, void *arg)
 
 bool gp_patterns_add(gp_patterns_t *patterns, const char *pattern)
 {
-  char **items = realloc(patterns->items, (patterns->count + 1) * sizeof(*items));
-  if (items)
-    patterns->items = items;
-  char *copy = items ? strdup(pattern) : NULL;
-  if (!copy)
-    return false;
-  patterns->items[patterns->count++] = copy;
-  return true;
+  char **item = GP_ARRAY_ADD(patterns->items, patterns->count);
+  return item && (*item = strdup(pattern));
 }
 
 static const char *take_pattern(void *arg, const char *line)

@@ -45,6 +45,7 @@ typedef struct perfetto {
   uint64_t now_ns;
   gp_export_marks_t marks;
   size_t next_mark;
+  bool lacks_memory; /* allocations are missing */
 } perfetto_t;
 
 /* Writes what every event begins with. */
@@ -253,8 +254,12 @@ static void write_event(perfetto_t *perfetto, const gp_export_event_t *event, gp
   switch (event->kind) {
   case GP_EVENT_ALLOC:
   case GP_EVENT_FORWARDED_ALLOC:
-    if (block.key && !gp_block_map_find(live, block.key) && gp_block_map_put(live, &block))
+    if (!block.key || gp_block_map_find(live, block.key))
+      break;
+    if (gp_block_map_put(live, &block))
       write_begin(perfetto, &block, event->time_ns, event->thread, is_forwarded ? event->detail : "");
+    else
+      perfetto->lacks_memory = true;
     break;
   case GP_EVENT_FREE_REQUESTED:
   case GP_EVENT_FORWARDED_FREE: {
@@ -351,6 +356,7 @@ int gp_export_perfetto(gp_export_t *export)
     gp_json_end(&perfetto.json, ']');
     gp_json_end(&perfetto.json, '}');
     error = gp_json_finish(&perfetto.json);
+    error = perfetto.lacks_memory ? ENOMEM : error;
   }
   free(first);
   gp_block_map_fini(&live);

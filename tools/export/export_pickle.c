@@ -8,7 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/array.h"
 #include "tools/export/export_tree.h"
+#include "tools/hash_index.h"
 
 #define BATCH_MOST 1000 /* like Python */
 #define DEPTH_MOST 16   /* of lists and dicts; set by the callers, not by the input */
@@ -36,7 +38,7 @@ enum {
 };
 
 typedef struct memo_text {
-  const char *text; /* borrowed; NULL: free */
+  const char *text; /* borrowed */
   uint32_t number;
 } memo_text_t;
 
@@ -45,9 +47,9 @@ typedef struct pickle_tree {
   FILE *stream;
   int error;
   uint32_t memo_count;
-  memo_text_t *texts; /* by hash; text_room is a power of two, at most half in use */
-  size_t text_room;
+  memo_text_t *texts;
   size_t text_count;
+  gp_hash_index_t index;      /* of the texts */
   uint32_t batch[DEPTH_MOST]; /* number of elements in the open batch of each open list or dict */
   unsigned depth;
 } pickle_tree_t;
@@ -153,47 +155,36 @@ static void text_once(gp_tree_t *tree, const char *value)
   (void)fwrite_unlocked(value, 1, length, pickle->stream);
 }
 
-static memo_text_t *slot_of(memo_text_t *texts, size_t room, const char *value)
+static uint64_t hash_of(const void *self, size_t item)
 {
-  uint64_t hash = UINT64_C(0xcbf29ce484222325); /* FNV-1a */
-  for (const unsigned char *p = (const unsigned char *)value; *p; p++)
-    hash = (hash ^ *p) * UINT64_C(0x100000001b3);
-  size_t at = (size_t)(hash ^ hash >> 32) & (room - 1);
-  while (texts[at].text && strcmp(texts[at].text, value) != 0)
-    at = (at + 1) & (room - 1);
-  return &texts[at];
+  return gp_hash_text(GP_HASH_FIRST, ((const pickle_tree_t *)self)->texts[item].text);
 }
 
-static bool grow(pickle_tree_t *pickle)
+static bool is_text(const void *self, size_t item, const void *key)
 {
-  size_t room = 2 * pickle->text_room;
-  memo_text_t *texts = calloc(room, sizeof(*texts));
-  if (!texts)
-    return false;
-  for (size_t i = 0; i < pickle->text_room; i++) {
-    if (pickle->texts[i].text)
-      *slot_of(texts, room, pickle->texts[i].text) = pickle->texts[i];
-  }
-  free(pickle->texts);
-  pickle->texts = texts;
-  pickle->text_room = room;
-  return true;
+  return strcmp(((const pickle_tree_t *)self)->texts[item].text, key) == 0;
 }
 
 static void text(gp_tree_t *tree, const char *value)
 {
   pickle_tree_t *pickle = of(tree);
-  if (2 * (pickle->text_count + 1) > pickle->text_room && !grow(pickle)) {
+  memo_text_t *memo = NULL;
+  if (gp_hash_index_reserve(&pickle->index, hash_of, pickle)) {
+    uint32_t *slot =
+        gp_hash_index_slot(&pickle->index, gp_hash_text(GP_HASH_FIRST, value), is_text, pickle, value);
+    memo = *slot ? &pickle->texts[*slot - 1] : GP_ARRAY_ADD(pickle->texts, pickle->text_count);
+    if (memo && !*slot)
+      gp_hash_index_put(&pickle->index, slot, pickle->text_count - 1);
+  }
+  if (!memo) {
     pickle->error = ENOMEM;
     return;
   }
-  memo_text_t *slot = slot_of(pickle->texts, pickle->text_room, value);
-  if (slot->text && refer(tree, &slot->number))
+  if (memo->text && refer(tree, &memo->number))
     return;
   text_once(tree, value);
-  remember(tree, &slot->number);
-  pickle->text_count += slot->text == NULL;
-  slot->text = value;
+  remember(tree, &memo->number);
+  memo->text = value;
 }
 
 static void key(gp_tree_t *tree, const char *name)
@@ -245,6 +236,7 @@ static int finish(gp_tree_t *tree)
   if (fflush(pickle->stream) && !error)
     error = errno ? errno : EIO;
   free(pickle->texts);
+  gp_hash_index_fini(&pickle->index);
   free(pickle);
   return error;
 }
@@ -273,12 +265,6 @@ gp_tree_t *gp_tree_pickle(FILE *stream)
     return NULL;
   pickle->tree.ops = &ops;
   pickle->stream = stream;
-  pickle->text_room = 256;
-  pickle->texts = calloc(pickle->text_room, sizeof(*pickle->texts));
-  if (!pickle->texts) {
-    free(pickle);
-    return NULL;
-  }
   put(pickle, OP_PROTO);
   put(pickle, 2);
   return &pickle->tree;

@@ -177,10 +177,9 @@ static int write_segments(gp_pytorch_t *pytorch)
     if (gp_export_has_device(export, segment->device))
       places[count++] = (place_t){segment->address, segment->device, segment, NULL};
   }
-  for (size_t i = 0; i < pytorch->live.room; i++) {
+  for (size_t i = 0; i < pytorch->live.count; i++) {
     const gp_block_entry_t *memory = &pytorch->live.entries[i];
-    if (memory->key)
-      places[count++] = (place_t){memory->address, memory->device, NULL, memory};
+    places[count++] = (place_t){memory->address, memory->device, NULL, memory};
   }
   qsort(places, count, sizeof(*places), compare_places);
   pytorch->tree->ops->key(pytorch->tree, "segments");

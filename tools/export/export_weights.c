@@ -55,8 +55,8 @@ static size_t find_peak(const gp_export_t *export)
 
 static void mark_all(gp_block_map_t *live)
 {
-  for (size_t i = 0; i < live->room; i++)
-    live->entries[i].is_marked = live->entries[i].key != 0;
+  for (size_t i = 0; i < live->count; i++)
+    live->entries[i].is_marked = true;
 }
 
 static int undo(const gp_export_t *export, gp_export_weights_t *weights, gp_block_map_t *live)
@@ -84,10 +84,8 @@ static int undo(const gp_export_t *export, gp_export_weights_t *weights, gp_bloc
   }
   if (peak == 0)
     mark_all(live);
-  for (size_t i = 0; i < live->room; i++) {
+  for (size_t i = 0; i < live->count; i++) {
     const gp_block_entry_t *left = &live->entries[i];
-    if (!left->key)
-      continue;
     add(weights, GP_EXPORT_TOTAL, left->stack, left->rounded);
     if (left->is_marked)
       add(weights, GP_EXPORT_PEAK, left->stack, left->rounded);
@@ -106,10 +104,8 @@ int gp_export_weigh(const gp_export_t *export, gp_export_weights_t *ret_weights)
       return ENOMEM;
   }
   int error = gp_export_live_at_end(export, &live);
-  for (size_t i = 0; i < live.room && !error; i++) {
-    if (live.entries[i].key)
-      add(ret_weights, GP_EXPORT_LIVE, live.entries[i].stack, live.entries[i].rounded);
-  }
+  for (size_t i = 0; i < live.count && !error; i++)
+    add(ret_weights, GP_EXPORT_LIVE, live.entries[i].stack, live.entries[i].rounded);
   if (!error)
     error = undo(export, ret_weights, &live);
   gp_block_map_fini(&live);

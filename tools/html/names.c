@@ -4,58 +4,35 @@
 #include <stdlib.h>
 #include <string.h>
 
-static size_t hash(const char *text)
+#include "tools/array.h"
+#include "tools/hash_index.h"
+
+static uint64_t hash_of(const void *self, size_t item)
 {
-  uint64_t sum = UINT64_C(0xcbf29ce484222325); /* FNV-1a */
-  for (; *text; text++)
-    sum = (sum ^ (unsigned char)*text) * UINT64_C(0x100000001b3);
-  return (size_t)(sum ^ sum >> 32);
+  return gp_hash_text(GP_HASH_FIRST, ((const gp_page_names_t *)self)->names[item]);
 }
 
-static size_t slot_of(const gp_page_names_t *names, const char *text)
+static bool is_name(const void *self, size_t item, const void *key)
 {
-  size_t slot = hash(text) & (names->slot_count - 1);
-  while (names->slots[slot] && strcmp(names->names[names->slots[slot] - 1], text) != 0)
-    slot = (slot + 1) & (names->slot_count - 1);
-  return slot;
-}
-
-static int grow(gp_page_names_t *names)
-{
-  size_t capacity = names->capacity ? 2 * names->capacity : 256;
-  char **texts = realloc(names->names, capacity * sizeof(*texts));
-  if (!texts)
-    return ENOMEM;
-  names->names = texts;
-  uint32_t *slots = calloc(2 * capacity, sizeof(*slots));
-  if (!slots)
-    return ENOMEM;
-  free(names->slots);
-  names->slots = slots;
-  names->slot_count = 2 * capacity;
-  names->capacity = capacity;
-  for (size_t i = 0; i < names->count; i++)
-    slots[slot_of(names, names->names[i])] = (uint32_t)i + 1;
-  return 0;
+  return strcmp(((const gp_page_names_t *)self)->names[item], key) == 0;
 }
 
 size_t gp_page_name(gp_page_names_t *names, const char *text)
 {
-  if (!names->error && names->count == names->capacity)
-    names->error = grow(names);
-  if (names->error)
-    return 0;
-  size_t slot = slot_of(names, text);
-  if (names->slots[slot])
-    return names->slots[slot] - 1;
-  char *copy = strdup(text);
-  if (!copy) {
+  if (names->error || !gp_hash_index_reserve(&names->index, hash_of, names)) {
     names->error = ENOMEM;
     return 0;
   }
-  names->names[names->count] = copy;
-  names->slots[slot] = (uint32_t)names->count + 1;
-  return names->count++;
+  uint32_t *slot = gp_hash_index_slot(&names->index, gp_hash_text(GP_HASH_FIRST, text), is_name, names, text);
+  if (*slot)
+    return *slot - 1;
+  char **name = GP_ARRAY_ADD(names->names, names->count);
+  if (!name || !(*name = strdup(text))) {
+    names->error = ENOMEM;
+    return 0;
+  }
+  gp_hash_index_put(&names->index, slot, names->count - 1);
+  return names->count - 1;
 }
 
 int gp_page_names_add(const gp_page_names_t *names, cJSON *list)
@@ -75,6 +52,6 @@ void gp_page_names_fini(gp_page_names_t *names)
   for (size_t i = 0; i < names->count; i++)
     free(names->names[i]);
   free(names->names);
-  free(names->slots);
+  gp_hash_index_fini(&names->index);
   *names = (gp_page_names_t){0};
 }

@@ -9,13 +9,13 @@
 
 #include <cjson/cJSON.h>
 
+#include "tools/hash_index.h"
+
 /* All members are private. */
 typedef struct gp_page_names {
   char **names;
   size_t count;
-  size_t capacity;
-  uint32_t *slots; /* indexes plus one, open addressing; a power of two, at most half in use */
-  size_t slot_count;
+  gp_hash_index_t index;
   int error;
 } gp_page_names_t;
 

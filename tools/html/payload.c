@@ -9,6 +9,7 @@
 #endif
 
 #include "base/assert.h"
+#include "tools/array.h"
 #include "tools/compression.h"
 #include "tools/json_print.h"
 #include "tools/report/report.h"
@@ -42,13 +43,11 @@ gp_payload_column_t *gp_payload_column(gp_payload_t *payload, cJSON *list, const
       [GP_PAYLOAD_F64] = "f64", [GP_PAYLOAD_U32] = "u32", [GP_PAYLOAD_I32] = "i32", [GP_PAYLOAD_U8] = "u8"};
   static const char *const encodings[] = {
       [GP_PAYLOAD_BYTE] = "byte", [GP_PAYLOAD_VARINT] = "varint", [GP_PAYLOAD_DELTA] = "delta"};
-  gp_payload_column_t **columns = realloc(payload->columns, (payload->count + 1) * sizeof(*payload->columns));
-  gp_payload_column_t *column = calloc(1, sizeof(*column));
+  gp_payload_column_t **slot = GP_ARRAY_ADD(payload->columns, payload->count);
+  gp_payload_column_t *column = slot ? calloc(1, sizeof(*column)) : NULL;
 
-  if (columns)
-    payload->columns = columns;
-  if (!columns || !column) {
-    free(column);
+  if (!column) {
+    payload->count -= slot != NULL;
     payload->failed = true;
     return &no_column;
   }
@@ -63,23 +62,16 @@ gp_payload_column_t *gp_payload_column(gp_payload_t *payload, cJSON *list, const
     column->item = NULL;
     payload->failed = true;
   }
-  payload->columns[payload->count++] = column;
+  *slot = column;
   return column;
 }
 
 static void add_byte(gp_payload_column_t *column, unsigned byte)
 {
-  if (column->length == column->capacity && !column->failed) {
-    size_t capacity = column->capacity ? 2 * column->capacity : 256;
-    unsigned char *bytes = realloc(column->bytes, capacity);
-    if (bytes) {
-      column->bytes = bytes;
-      column->capacity = capacity;
-    }
-    column->failed = !bytes;
-  }
-  if (!column->failed)
-    column->bytes[column->length++] = (unsigned char)byte;
+  unsigned char *added = column->failed ? NULL : GP_ARRAY_ADD(column->bytes, column->length);
+  if (added)
+    *added = (unsigned char)byte;
+  column->failed = !added;
 }
 
 void gp_payload_add(gp_payload_column_t *column, int64_t number)

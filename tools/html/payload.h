@@ -33,7 +33,6 @@ typedef struct gp_payload_column {
   cJSON *item;      /* its entry in the header; borrowed */
   unsigned char *bytes;
   size_t length;
-  size_t capacity;
   uint64_t count;
   uint64_t last; /* of GP_PAYLOAD_DELTA */
   gp_payload_encoding_t encoding;

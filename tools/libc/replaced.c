@@ -1,21 +1,10 @@
 /*
  * As interpose/libc/replaced.c: what glibc 2.17 lacks, or has in the part that is linked statically.
  */
-#include <errno.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <sys/random.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-
-void *reallocarray(void *old, size_t count, size_t bytes)
-{
-  if (bytes > 0 && count > SIZE_MAX / bytes) {
-    errno = ENOMEM;
-    return NULL;
-  }
-  return realloc(old, count * bytes);
-}
 
 /* No cancellation point. Kernels before 3.17 do not have it either. */
 ssize_t getrandom(void *buffer, size_t length, unsigned flags)

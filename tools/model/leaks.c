@@ -2,11 +2,12 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <search.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/array.h"
+#include "tools/hash_index.h"
 #include "tools/model/saturated.h"
 
 /* Identifies a frame by two independent hashes. Names may be long and shared by any number of stacks, so
@@ -69,18 +70,27 @@ static char *make_stack_key(const gp_snapshot_t *snapshot, int stack, digest_t *
 
 typedef struct build {
   gp_leaks_t *leaks;
-  struct hsearch_data keys;
-  size_t capacity;
-  char **stack_keys; /* of the current lifetimes; NULL: not made yet */
-  digest_t *digests; /* of the current frames */
+  gp_hash_index_t by_key; /* of the leaks */
+  char **stack_keys;      /* of the current lifetimes; NULL: not made yet */
+  digest_t *digests;      /* of the current frames */
 } build_t;
+
+static uint64_t hash_of(const void *self, size_t item)
+{
+  return gp_hash_text(GP_HASH_FIRST, ((const gp_leaks_t *)self)->leaks[item].key);
+}
+
+static bool is_leak(const void *self, size_t item, const void *key)
+{
+  return strcmp(((const gp_leaks_t *)self)->leaks[item].key, key) == 0;
+}
 
 static gp_leak_t *leak_of(build_t *build, const gp_lifetimes_t *lifetimes, const gp_life_t *life)
 {
   const gp_snapshot_t *snapshot = lifetimes->snapshot;
   const char *kind = life->what;
+  gp_leaks_t *leaks = build->leaks;
   char *key = NULL;
-  ENTRY *entry;
 
   if (life->stack >= 0 && !build->stack_keys[life->stack])
     build->stack_keys[life->stack] = make_stack_key(snapshot, life->stack, build->digests);
@@ -90,19 +100,17 @@ static gp_leak_t *leak_of(build_t *build, const gp_lifetimes_t *lifetimes, const
       life->stack >= 0
           ? asprintf(&key, "%d %s %s", life->device, kind ? kind : "", build->stack_keys[life->stack])
           : asprintf(&key, "%d %s = %" PRIu64, life->device, kind ? kind : "", life->requested);
-  if (length < 0)
-    return NULL;
-  if (hsearch_r((ENTRY){.key = key}, FIND, &entry, &build->keys)) {
-    free(key);
-    return &build->leaks->leaks[(uintptr_t)entry->data];
-  }
-  size_t index = build->leaks->count;
-  if (index == build->capacity ||
-      !hsearch_r((ENTRY){.key = key, .data = (void *)(uintptr_t)index}, ENTER, &entry, &build->keys)) {
+  if (length < 0 || !gp_hash_index_reserve(&build->by_key, hash_of, leaks)) {
     free(key);
     return NULL;
   }
-  gp_leak_t *leak = &build->leaks->leaks[build->leaks->count++];
+  uint32_t *slot = gp_hash_index_slot(&build->by_key, gp_hash_text(GP_HASH_FIRST, key), is_leak, leaks, key);
+  gp_leak_t *leak = *slot ? &leaks->leaks[*slot - 1] : GP_ARRAY_ADD(leaks->leaks, leaks->count);
+  if (!leak || *slot) {
+    free(key);
+    return leak;
+  }
+  gp_hash_index_put(&build->by_key, slot, leaks->count - 1);
   *leak = (gp_leak_t){.key = key,
       .snapshot = snapshot,
       .kind = kind,
@@ -202,16 +210,9 @@ int gp_leaks_init(gp_leaks_t *leaks, const gp_lifetimes_t *lifetimes, const gp_f
   int error = 0;
 
   *leaks = (gp_leaks_t){0};
-  for (int i = 0; i < count; i++) {
-    for (size_t k = 0; k < lifetimes[i].life_count; k++)
-      build.capacity += lifetimes[i].lives[k].is_held;
-  }
-  leaks->leaks = calloc(build.capacity + 1, sizeof(*leaks->leaks));
-  if (!leaks->leaks || !hcreate_r(2 * build.capacity + 1, &build.keys))
-    return ENOMEM;
   for (int i = 0; !error && i < count; i++)
     error = count_lives(&build, &lifetimes[i], filters[i], i == count - 1);
-  hdestroy_r(&build.keys);
+  gp_hash_index_fini(&build.by_key);
   if (error)
     return error;
   choose(leaks, suppressions);

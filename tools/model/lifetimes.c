@@ -5,9 +5,11 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "tools/array.h"
+#include "tools/hash_index.h"
 #include "tools/model/saturated.h"
 
-#define NO_LIFE UINT32_MAX
+#define EVENTS_OF_LIFE 3 /* of memory that was freed: its allocation, its free, the end of that */
 
 typedef struct build {
   gp_lifetimes_t *lifetimes;
@@ -17,56 +19,41 @@ typedef struct build {
   int device;
   uint64_t newest[GP_SNAPSHOT_DEVICES]; /* block of the last allocation on each device */
   bool has_extents[GP_SNAPSHOT_DEVICES];
-  size_t capacity; /* of lives */
-  uint32_t *index; /* lives by block, open addressing */
-  size_t slots;
-  size_t segment_capacity;
-  uint32_t *
-      segment_index; /* open segments by address, open addressing; a closed one stays until it is met again */
-  size_t segment_slots;
+  gp_hash_index_t by_block;   /* lives */
+  gp_hash_index_t by_address; /* open segments; a closed one stays until its address is used again */
 } build_t;
 
 /* Lives by block. A number belongs to one owner only, so nothing is ever removed. */
 
-static uint64_t hash(int device, uint64_t block)
+typedef struct owner_key {
+  int device;
+  uint64_t number; /* of a block, or an address */
+} owner_key_t;
+
+static uint64_t hash_of_key(owner_key_t key)
 {
-  return (block * 64 + (uint64_t)device) * UINT64_C(0x9e3779b97f4a7c15);
+  return key.number * 64 + (uint64_t)key.device;
 }
 
-static size_t slot_of(const build_t *build, int device, uint64_t block)
+static uint64_t hash_of_life(const void *self, size_t item)
 {
-  size_t slot = (size_t)(hash(device, block) >> 20) & (build->slots - 1);
-  while (build->index[slot] != NO_LIFE) {
-    const gp_life_t *life = &build->lifetimes->lives[build->index[slot]];
-    if (life->block == block && life->device == device)
-      break;
-    slot = (slot + 1) & (build->slots - 1);
-  }
-  return slot;
+  const gp_life_t *life = &((const build_t *)self)->lifetimes->lives[item];
+  return hash_of_key((owner_key_t){life->device, life->block});
 }
 
-static gp_life_t *find(const build_t *build, int device, uint64_t block)
+static bool is_life(const void *self, size_t item, const void *key)
 {
-  if (!build->slots || device < 0)
-    return NULL;
-  uint32_t at = build->index[slot_of(build, device, block)];
-  return at == NO_LIFE ? NULL : &build->lifetimes->lives[at];
+  const gp_life_t *life = &((const build_t *)self)->lifetimes->lives[item];
+  const owner_key_t *sought = key;
+  return life->block == sought->number && life->device == sought->device;
 }
 
-static int grow_index(build_t *build)
+static inline gp_life_t *find(const build_t *build, int device, uint64_t block)
 {
-  const gp_lifetimes_t *lifetimes = build->lifetimes;
-  size_t slots = build->slots ? 2 * build->slots : 1024;
-  uint32_t *index = malloc(slots * sizeof(*index));
-  if (!index)
-    return ENOMEM;
-  memset(index, 0xff, slots * sizeof(*index));
-  free(build->index);
-  build->index = index;
-  build->slots = slots;
-  for (size_t i = 0; i < lifetimes->life_count; i++)
-    build->index[slot_of(build, lifetimes->lives[i].device, lifetimes->lives[i].block)] = (uint32_t)i;
-  return 0;
+  const owner_key_t key = {device, block};
+  size_t at =
+      device < 0 ? SIZE_MAX : gp_hash_index_find(&build->by_block, hash_of_key(key), is_life, build, &key);
+  return at == SIZE_MAX ? NULL : &build->lifetimes->lives[at];
 }
 
 /* Adds a zeroed life for that block. A duplicate number cannot occur; if it does, it hides the
@@ -74,20 +61,14 @@ static int grow_index(build_t *build)
 static gp_life_t *add_life(build_t *build, int device, uint64_t block)
 {
   gp_lifetimes_t *lifetimes = build->lifetimes;
-  if (lifetimes->life_count == build->capacity) {
-    size_t capacity = build->capacity ? 2 * build->capacity : 512;
-    gp_life_t *lives = realloc(lifetimes->lives, capacity * sizeof(*lives));
-    if (!lives)
-      return NULL;
-    lifetimes->lives = lives;
-    build->capacity = capacity;
-  }
-  if (2 * (lifetimes->life_count + 1) > build->slots && grow_index(build))
+  const owner_key_t key = {device, block};
+  if (!gp_hash_index_reserve(&build->by_block, hash_of_life, build))
     return NULL;
-  gp_assert_internal(
-      (build->slots & (build->slots - 1)) == 0 && 2 * (lifetimes->life_count + 1) <= build->slots);
-  build->index[slot_of(build, device, block)] = (uint32_t)lifetimes->life_count;
-  gp_life_t *life = &lifetimes->lives[lifetimes->life_count++];
+  uint32_t *slot = gp_hash_index_slot(&build->by_block, hash_of_key(key), is_life, build, &key);
+  gp_life_t *life = GP_ARRAY_ADD(lifetimes->lives, lifetimes->life_count);
+  if (!life)
+    return NULL;
+  gp_hash_index_put(&build->by_block, slot, lifetimes->life_count - 1);
   *life = (gp_life_t){.block = block,
       .device = (uint8_t)device,
       .freed = GP_LIFETIMES_NEVER,
@@ -170,59 +151,42 @@ static int end_life(build_t *build, bool is_pooled, bool is_completed)
 
 /* Segments: an address belongs to one at a time. */
 
-static size_t segment_slot(const build_t *build, int device, uint64_t address)
+static uint64_t hash_of_segment(const void *self, size_t item)
 {
-  size_t slot = (size_t)(hash(device, address >> 9) >> 20) & (build->segment_slots - 1);
-  while (build->segment_index[slot] != NO_LIFE) {
-    const gp_segment_life_t *segment = &build->lifetimes->segments[build->segment_index[slot]];
-    if (segment->address == address && segment->device == device)
-      break;
-    slot = (slot + 1) & (build->segment_slots - 1);
-  }
-  return slot;
+  const gp_segment_life_t *segment = &((const build_t *)self)->lifetimes->segments[item];
+  return hash_of_key((owner_key_t){segment->device, segment->address >> 9});
 }
 
-static int grow_segments(build_t *build)
+static bool is_segment(const void *self, size_t item, const void *key)
 {
-  gp_lifetimes_t *lifetimes = build->lifetimes;
-  size_t capacity = build->segment_capacity ? 2 * build->segment_capacity : 512;
-  gp_segment_life_t *segments = realloc(lifetimes->segments, capacity * sizeof(*segments));
-  if (!segments)
-    return ENOMEM;
-  lifetimes->segments = segments;
-  uint32_t *index = malloc(2 * capacity * sizeof(*index));
-  if (!index)
-    return ENOMEM;
-  memset(index, 0xff, 2 * capacity * sizeof(*index));
-  free(build->segment_index);
-  build->segment_index = index;
-  build->segment_slots = 2 * capacity;
-  build->segment_capacity = capacity;
-  for (size_t i = 0; i < lifetimes->segment_count; i++)
-    build->segment_index[segment_slot(build, segments[i].device, segments[i].address)] = (uint32_t)i;
-  return 0;
+  const gp_segment_life_t *segment = &((const build_t *)self)->lifetimes->segments[item];
+  const owner_key_t *sought = key;
+  return segment->address == sought->number && segment->device == sought->device;
 }
 
 static int add_segment(build_t *build, const gp_segment_life_t *segment)
 {
   gp_lifetimes_t *lifetimes = build->lifetimes;
-  if (lifetimes->segment_count == build->segment_capacity && grow_segments(build))
+  const owner_key_t key = {segment->device, segment->address};
+  gp_hash_index_t *index = &build->by_address;
+  gp_segment_life_t *added = GP_ARRAY_ADD(lifetimes->segments, lifetimes->segment_count);
+  if (!added || !gp_hash_index_reserve(index, hash_of_segment, build))
     return ENOMEM;
-  build->segment_index[segment_slot(build, segment->device, segment->address)] =
-      (uint32_t)lifetimes->segment_count;
-  lifetimes->segments[lifetimes->segment_count++] = *segment;
+  *added = *segment;
+  size_t item = lifetimes->segment_count - 1;
+  gp_hash_index_put(
+      index, gp_hash_index_slot(index, hash_of_segment(build, item), is_segment, build, &key), item);
   return 0;
 }
 
 /* The open segment at address, or NULL. */
 static gp_segment_life_t *open_segment(const build_t *build, int device, uint64_t address)
 {
-  if (!build->segment_slots)
-    return NULL;
-  uint32_t at = build->segment_index[segment_slot(build, device, address)];
-  if (at == NO_LIFE || build->lifetimes->segments[at].end != GP_LIFETIMES_NEVER)
-    return NULL;
-  return &build->lifetimes->segments[at];
+  const owner_key_t key = {device, address};
+  size_t at = gp_hash_index_find(
+      &build->by_address, hash_of_key((owner_key_t){device, address >> 9}), is_segment, build, &key);
+  gp_segment_life_t *segment = at == SIZE_MAX ? NULL : &build->lifetimes->segments[at];
+  return segment && segment->end == GP_LIFETIMES_NEVER ? segment : NULL;
 }
 
 static int segment_event(build_t *build, bool is_alloc)
@@ -380,7 +344,10 @@ int gp_lifetimes_init(gp_lifetimes_t *lifetimes, const gp_snapshot_t *snapshot)
   lifetimes->end = (uint32_t)snapshot->events.count;
   for (size_t i = 0; i < snapshot->device_count; i++)
     build.has_extents[snapshot->devices[i].device] = snapshot->devices[i].has_extents;
-  int error = 0;
+  int error =
+      gp_hash_index_grow(&build.by_block, snapshot->events.count / EVENTS_OF_LIFE, hash_of_life, &build)
+          ? 0
+          : ENOMEM;
   for (size_t i = 0; !error && i < snapshot->events.count; i++) {
     build.event = i;
     build.moment = (uint32_t)i + 1;
@@ -390,8 +357,8 @@ int gp_lifetimes_init(gp_lifetimes_t *lifetimes, const gp_snapshot_t *snapshot)
   }
   if (!error)
     error = take_end(&build);
-  free(build.index);
-  free(build.segment_index);
+  gp_hash_index_fini(&build.by_block);
+  gp_hash_index_fini(&build.by_address);
   gp_assert_full(error || are_in_order(lifetimes));
   return error;
 }

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/array.h"
 #include "tools/model/memory.h"
 #include "tools/model/saturated.h"
 
@@ -11,7 +12,6 @@ typedef struct search {
   gp_returns_t *returns;
   const gp_snapshot_t *snapshot;
   const gp_snapshot_device_t *device;
-  size_t capacity;
   uint64_t reserved; /* after the event */
   uint64_t before;   /* reserved before the last return */
   bool is_returning;
@@ -43,15 +43,10 @@ static bool is_of_program(const gp_snapshot_t *snapshot, int stack)
 static int begin_return(search_t *search, size_t event, int stack)
 {
   gp_returns_t *returns = search->returns;
-  if (returns->count == search->capacity) {
-    size_t capacity = search->capacity ? 2 * search->capacity : 16;
-    gp_return_t *items = realloc(returns->items, capacity * sizeof(*items));
-    if (!items)
-      return ENOMEM;
-    returns->items = items;
-    search->capacity = capacity;
-  }
-  returns->items[returns->count++] = (gp_return_t){.event = event, .stack = stack};
+  gp_return_t *item = GP_ARRAY_ADD(returns->items, returns->count);
+  if (!item)
+    return ENOMEM;
+  *item = (gp_return_t){.event = event, .stack = stack};
   search->before = search->reserved;
   return 0;
 }

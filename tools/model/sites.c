@@ -1,12 +1,13 @@
 #include "tools/model/sites.h"
 
 #include <errno.h>
-#include <search.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/size.h"
+#include "tools/array.h"
+#include "tools/hash_index.h"
 #include "tools/model/component.h"
 #include "tools/model/memory.h"
 #include "tools/model/saturated.h"
@@ -30,9 +31,7 @@ typedef struct build {
   group_t *of_sizes; /* by size: those of sizes; else one, of memory without a stack */
   size_t size_count;
   group_t kinds[GP_COMPONENTS]; /* by component: allocations whose kind decides it */
-  struct hsearch_data names;    /* name to site */
-  size_t capacity;              /* of sites */
-  size_t *seen;                 /* by site: the stack counted last, plus one */
+  gp_hash_index_t by_name;      /* of the sites */
   size_t *of_frame;             /* by frame: its site plus one; 0: not looked up yet */
 } build_t;
 
@@ -170,25 +169,32 @@ static char *frame_name(const gp_snapshot_t *snapshot, gp_site_by_t by, int fram
   return gp_frame_describe(snapshot, frame, buffer, NAME_BYTES);
 }
 
+static uint64_t hash_of(const void *self, size_t item)
+{
+  return gp_hash_text(GP_HASH_FIRST, ((const gp_sites_t *)self)->sites[item].name);
+}
+
+static bool is_site(const void *self, size_t item, const void *key)
+{
+  return strcmp(((const gp_sites_t *)self)->sites[item].name, key) == 0;
+}
+
 /* The index of the site of that name; creates it if missing. SIZE_MAX: no memory. */
-static size_t site_of(build_t *build, char *name)
+static size_t site_of(build_t *build, const char *name)
 {
   gp_sites_t *sites = build->sites;
-  ENTRY *entry;
 
-  if (hsearch_r((ENTRY){.key = name}, FIND, &entry, &build->names))
-    return (size_t)(uintptr_t)entry->data;
-  if (sites->count == build->capacity)
-    return SIZE_MAX; /* cannot happen: there is room for all frames and sizes */
-  char *copy = strdup(name);
-  size_t index = sites->count;
-  if (!copy ||
-      !hsearch_r((ENTRY){.key = copy, .data = (void *)(uintptr_t)index}, ENTER, &entry, &build->names)) {
-    free(copy);
+  if (!gp_hash_index_reserve(&build->by_name, hash_of, sites))
     return SIZE_MAX;
-  }
-  sites->sites[sites->count++] = (gp_site_t){.name = copy};
-  return index;
+  uint32_t *slot =
+      gp_hash_index_slot(&build->by_name, gp_hash_text(GP_HASH_FIRST, name), is_site, sites, name);
+  if (*slot)
+    return *slot - 1;
+  gp_site_t *site = GP_ARRAY_ADD(sites->sites, sites->count);
+  if (!site || !(site->name = strdup(name)))
+    return SIZE_MAX;
+  gp_hash_index_put(&build->by_name, slot, sites->count - 1);
+  return sites->count - 1;
 }
 
 /* A script without recorded frames has no frame to name it. */
@@ -226,19 +232,21 @@ static int add_stack(build_t *build, const group_t *group, int stack)
       continue;
     if (!build->of_frame[frame])
       build->of_frame[frame] = site_of(build, frame_name(build->snapshot, build->sites->by, frame, name)) + 1;
-    size_t site = build->of_frame[frame] - 1;
-    if (site == SIZE_MAX)
+    size_t at = build->of_frame[frame] - 1;
+    if (at == SIZE_MAX)
       return ENOMEM;
-    if (build->seen[site] != (size_t)stack + 1)
-      add_all(build->sites->sites[site].cumulative, group->amounts);
-    build->seen[site] = (size_t)stack + 1;
+    gp_site_t *caller = &build->sites->sites[at];
+    if (caller->seen != (size_t)stack + 1)
+      add_all(caller->cumulative, group->amounts);
+    caller->seen = (size_t)stack + 1;
   }
-  size_t site = site_of(build, gp_site_owner(build->snapshot, stack, build->sites->by, name));
-  if (site == SIZE_MAX)
+  size_t at = site_of(build, gp_site_owner(build->snapshot, stack, build->sites->by, name));
+  if (at == SIZE_MAX)
     return ENOMEM;
-  add_all(build->sites->sites[site].flat, group->amounts);
-  if (build->seen[site] != (size_t)stack + 1)
-    add_all(build->sites->sites[site].cumulative, group->amounts);
+  gp_site_t *owner = &build->sites->sites[at];
+  add_all(owner->flat, group->amounts);
+  if (owner->seen != (size_t)stack + 1)
+    add_all(owner->cumulative, group->amounts);
   return 0;
 }
 
@@ -285,11 +293,8 @@ static int add_size(build_t *build, const group_t *group, const uint64_t *reques
 static int make_sites(build_t *build)
 {
   gp_sites_t *sites = build->sites;
-  build->capacity = build->snapshot->frame_count + build->size_count + 3 + GP_COMPONENTS;
-  sites->sites = calloc(build->capacity, sizeof(*sites->sites));
-  build->seen = calloc(build->capacity, sizeof(*build->seen));
   build->of_frame = calloc(build->snapshot->frame_count + 1, sizeof(*build->of_frame));
-  if (!sites->sites || !build->seen || !build->of_frame || !hcreate_r(2 * build->capacity, &build->names))
+  if (!build->of_frame)
     return ENOMEM;
   int error = 0;
   for (size_t i = 0; !error && i < build->snapshot->stacks.count; i++) {
@@ -342,12 +347,11 @@ int gp_sites_init(gp_sites_t *sites, const gp_lifetimes_t *lifetimes, const gp_f
     error = make_sites(&build);
   if (!error && sites->by != GP_SITE_BY_SIZE)
     error = keep_stacks(&build);
-  hdestroy_r(&build.names);
+  gp_hash_index_fini(&build.by_name);
   free(wanted);
   free(build.stacks);
   free(build.sizes);
   free(build.of_sizes);
-  free(build.seen);
   free(build.of_frame);
   return error;
 }

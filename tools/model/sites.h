@@ -36,6 +36,7 @@ typedef struct gp_site {
   bool is_unknown; /* memory without a stack */
   gp_site_amount_t flat[GP_SITE_MEASURES];
   gp_site_amount_t cumulative[GP_SITE_MEASURES];
+  size_t seen; /* private: the stack counted last, plus one */
 } gp_site_t;
 
 /* The moment at which a device held most. */

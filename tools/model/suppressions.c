@@ -3,21 +3,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/array.h"
 #include "tools/pattern.h"
 
 static bool add(gp_suppressions_t *suppressions, const char *pattern)
 {
-  gp_suppression_t *items =
-      realloc(suppressions->items, (suppressions->count + 1) * sizeof(*suppressions->items));
-  char *copy = strdup(pattern);
-  if (items)
-    suppressions->items = items;
-  if (!items || !copy) {
-    free(copy);
-    return false;
-  }
-  suppressions->items[suppressions->count++] = (gp_suppression_t){.pattern = copy};
-  return true;
+  gp_suppression_t *item = GP_ARRAY_ADD(suppressions->items, suppressions->count);
+  return item && (item->pattern = strdup(pattern));
 }
 
 static const char *take_line(void *arg, const char *line)

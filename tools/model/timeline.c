@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "tools/array.h"
 #include "tools/model/memory.h"
 #include "tools/model/saturated.h"
 
@@ -93,16 +94,11 @@ static int add_mark(build_t *build, gp_timeline_device_t *device, size_t event, 
     build->has_mode[device->device] = true;
     return 0; /* the initial mode of a device */
   }
-  if ((device->mark_count & (device->mark_count - 1)) == 0) { /* full: 0, 1, 2, 4 ... */
-    size_t capacity = device->mark_count ? 2 * device->mark_count : 1;
-    gp_timeline_mark_t *marks = realloc(device->marks, capacity * sizeof(*marks));
-    if (!marks)
-      return ENOMEM;
-    device->marks = marks;
-  }
-  device->marks[device->mark_count++] =
-      (gp_timeline_mark_t){time_ns, (uint64_t)gp_snapshot_event(events, GP_COLUMN_SIZE, event, 0),
-          detail >= 0 ? events->details.names[detail] : "", kind};
+  gp_timeline_mark_t *mark = GP_ARRAY_ADD(device->marks, device->mark_count);
+  if (!mark)
+    return ENOMEM;
+  *mark = (gp_timeline_mark_t){time_ns, (uint64_t)gp_snapshot_event(events, GP_COLUMN_SIZE, event, 0),
+      detail >= 0 ? events->details.names[detail] : "", kind};
   return 0;
 }
 

@@ -6,6 +6,8 @@
 
 #include "base/options.h"
 #include "base/size.h"
+#include "tools/array.h"
+#include "tools/hash_index.h"
 #include "tools/model/memory.h"
 #include "tools/model/saturated.h"
 
@@ -109,32 +111,52 @@ uint64_t gp_rounded_at(
   return sum;
 }
 
-/* Counts idle blocks by size: open addressing, size 0 is a free slot. */
+/* Idle blocks by size. */
 typedef struct idle {
   struct idle_size {
     uint64_t size;
     uint64_t count;
-  } * slots;
-  size_t capacity; /* a power of two, more than twice the number of sizes */
+  } * sizes;
+  size_t size_count;
+  gp_hash_index_t index; /* of the sizes */
   uint64_t bytes;
 } idle_t;
 
-static struct idle_size *idle_of(const idle_t *idle, uint64_t size, size_t *size_count)
+static uint64_t hash_of(const void *self, size_t item)
 {
-  size_t i = (size_t)(size * UINT64_C(0x9e3779b97f4a7c15) >> 32) & (idle->capacity - 1);
-  while (idle->slots[i].size != size && idle->slots[i].size != 0)
-    i = (i + 1) & (idle->capacity - 1);
-  *size_count += idle->slots[i].size != size;
-  idle->slots[i].size = size;
-  return &idle->slots[i];
+  return ((const idle_t *)self)->sizes[item].size;
 }
 
-static void count_event(gp_served_t *served, idle_t *idle, const gp_life_t *life, gp_event_kind_t kind,
+static bool is_size(const void *self, size_t item, const void *key)
+{
+  return ((const idle_t *)self)->sizes[item].size == *(const uint64_t *)key;
+}
+
+/* NULL: no memory. */
+static struct idle_size *idle_of(idle_t *idle, uint64_t size)
+{
+  if (!gp_hash_index_reserve(&idle->index, hash_of, idle))
+    return NULL;
+  uint32_t *slot = gp_hash_index_slot(&idle->index, size, is_size, idle, &size);
+  if (*slot)
+    return &idle->sizes[*slot - 1];
+  struct idle_size *added = GP_ARRAY_ADD(idle->sizes, idle->size_count);
+  if (added) {
+    added->size = size;
+    gp_hash_index_put(&idle->index, slot, idle->size_count - 1);
+  }
+  return added;
+}
+
+/* False without memory. */
+static bool count_event(gp_served_t *served, idle_t *idle, const gp_life_t *life, gp_event_kind_t kind,
     const gp_block_sizes_t *sizes)
 {
   uint64_t size = gp_block_bytes(sizes, life->requested);
-  struct idle_size *slot = idle_of(idle, size, &served->size_count);
+  struct idle_size *slot = idle_of(idle, size);
 
+  if (!slot)
+    return false;
   if (kind == GP_EVENT_FREE_COMPLETED) {
     slot->count++;
     idle->bytes = gp_add_saturated(idle->bytes, size);
@@ -148,28 +170,27 @@ static void count_event(gp_served_t *served, idle_t *idle, const gp_life_t *life
     served->misses++;
     served->beside_idle += idle->bytes >= size;
   }
+  return true;
 }
 
 int gp_served_count(
     gp_served_t *ret_served, const gp_lifetimes_t *lifetimes, int device, const gp_block_sizes_t *sizes)
 {
   const gp_snapshot_events_t *events = &lifetimes->snapshot->events;
-  idle_t idle = {.capacity = 64};
+  idle_t idle = {.size_count = 0};
+  bool good = true;
 
   *ret_served = (gp_served_t){.hits = 0};
-  while (idle.capacity < 4 * (lifetimes->life_count + 1))
-    idle.capacity *= 2;
-  idle.slots = calloc(idle.capacity, sizeof(*idle.slots));
-  if (!idle.slots)
-    return ENOMEM;
-  for (size_t i = 0; i < events->count; i++) {
+  for (size_t i = 0; i < events->count && good; i++) {
     gp_event_kind_t kind = gp_snapshot_event_kind(events, i);
     if (kind != GP_EVENT_ALLOC && kind != GP_EVENT_FREE_COMPLETED)
       continue;
     const gp_life_t *life = gp_lifetimes_life(lifetimes, i);
     if (life && life->device == device && life->kind == GP_LIFE_POOLED)
-      count_event(ret_served, &idle, life, kind, sizes);
+      good = count_event(ret_served, &idle, life, kind, sizes);
   }
-  free(idle.slots);
-  return 0;
+  ret_served->size_count = idle.size_count;
+  free(idle.sizes);
+  gp_hash_index_fini(&idle.index);
+  return good ? 0 : ENOMEM;
 }

@@ -4,78 +4,58 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "tools/array.h"
+#include "tools/hash_index.h"
 
-#define ROOM_FIRST 64
-
-/* Where the search for key begins. Addresses and counters differ in few bits, so the hash spreads them. */
-static size_t home_of(const gp_block_map_t *map, uint64_t key)
+static uint64_t hash_of_entry(const void *self, size_t item)
 {
-  uint64_t hash = key * UINT64_C(0x9e3779b97f4a7c15);
-  return (size_t)(hash ^ hash >> 32) & (map->room - 1);
+  return ((const gp_block_map_t *)self)->entries[item].key;
 }
 
-/* The slot of key, or the free slot for it. There always is a free one. */
-static gp_block_entry_t *slot_of(const gp_block_map_t *map, uint64_t key)
+static bool is_entry(const void *self, size_t item, const void *key)
 {
-  gp_assert_internal((map->room & (map->room - 1)) == 0 && 2 * map->count <= map->room);
-  size_t at = home_of(map, key);
-  while (map->entries[at].key && map->entries[at].key != key)
-    at = (at + 1) & (map->room - 1);
-  return &map->entries[at];
+  return ((const gp_block_map_t *)self)->entries[item].key == *(const uint64_t *)key;
+}
+
+/* The slot of key, or the free one for it. The map has had an entry. */
+static uint32_t *slot_of(const gp_block_map_t *map, uint64_t key)
+{
+  return gp_hash_index_slot(&map->index, key, is_entry, map, &key);
 }
 
 gp_block_entry_t *gp_block_map_find(const gp_block_map_t *map, uint64_t key)
 {
-  if (!map->count || !key)
-    return NULL;
-  gp_block_entry_t *slot = slot_of(map, key);
-  return slot->key ? slot : NULL;
-}
-
-static bool grow(gp_block_map_t *map)
-{
-  gp_block_map_t larger = {.room = map->room ? 2 * map->room : ROOM_FIRST, .count = map->count};
-  larger.entries = calloc(larger.room, sizeof(*larger.entries));
-  if (!larger.entries)
-    return false;
-  for (size_t i = 0; i < map->room; i++) {
-    if (map->entries[i].key)
-      *slot_of(&larger, map->entries[i].key) = map->entries[i];
-  }
-  free(map->entries);
-  *map = larger;
-  return true;
+  uint32_t slot = map->count ? *slot_of(map, key) : 0;
+  return slot ? &map->entries[slot - 1] : NULL;
 }
 
 bool gp_block_map_put(gp_block_map_t *map, const gp_block_entry_t *entry)
 {
   gp_assert(entry->key);
-  if (2 * (map->count + 1) > map->room && !grow(map))
+  if (!gp_hash_index_reserve(&map->index, hash_of_entry, map))
     return false;
-  gp_block_entry_t *slot = slot_of(map, entry->key);
-  map->count += slot->key == 0;
-  *slot = *entry;
+  uint32_t *slot = slot_of(map, entry->key);
+  gp_block_entry_t *place = *slot ? &map->entries[*slot - 1] : GP_ARRAY_ADD(map->entries, map->count);
+  if (!place)
+    return false;
+  *place = *entry;
+  gp_hash_index_put(&map->index, slot, (size_t)(place - map->entries));
   return true;
 }
 
 bool gp_block_map_take(gp_block_map_t *map, uint64_t key, gp_block_entry_t *ret_entry)
 {
-  gp_block_entry_t *slot = gp_block_map_find(map, key);
-  if (!slot)
+  gp_block_entry_t *entry = gp_block_map_find(map, key);
+  if (!entry)
     return false;
+  gp_block_entry_t *last = &map->entries[map->count - 1];
   if (ret_entry)
-    *ret_entry = *slot;
-  /* Moves later entries up, except those that would get before their home. So
-   * deleted entries need no marks. */
-  size_t hole = (size_t)(slot - map->entries);
-  for (size_t at = (hole + 1) & (map->room - 1); map->entries[at].key; at = (at + 1) & (map->room - 1)) {
-    size_t home = home_of(map, map->entries[at].key);
-    if (((at - home) & (map->room - 1)) < ((at - hole) & (map->room - 1)))
-      continue;
-    map->entries[hole] = map->entries[at];
-    hole = at;
+    *ret_entry = *entry;
+  gp_hash_index_take(&map->index, slot_of(map, key), hash_of_entry, map);
+  if (entry != last) { /* the last entry fills the hole */
+    gp_hash_index_put(&map->index, slot_of(map, last->key), (size_t)(entry - map->entries));
+    *entry = *last;
   }
-  map->entries[hole].key = 0;
   map->count--;
   return true;
 }
@@ -89,19 +69,16 @@ static int compare_keys(const void *a, const void *b)
 gp_block_entry_t *gp_block_map_sorted(const gp_block_map_t *map)
 {
   gp_block_entry_t *sorted = malloc((map->count + 1) * sizeof(*sorted));
-  size_t count = 0;
-  if (!sorted)
-    return NULL;
-  for (size_t i = 0; i < map->room; i++) {
-    if (map->entries[i].key)
-      sorted[count++] = map->entries[i];
-  }
-  qsort(sorted, count, sizeof(*sorted), compare_keys);
+  if (!sorted || !map->count)
+    return sorted;
+  memcpy(sorted, map->entries, map->count * sizeof(*sorted));
+  qsort(sorted, map->count, sizeof(*sorted), compare_keys);
   return sorted;
 }
 
 void gp_block_map_fini(gp_block_map_t *map)
 {
   free(map->entries);
+  gp_hash_index_fini(&map->index);
   *map = (gp_block_map_t){.count = 0};
 }

@@ -2,6 +2,8 @@
 
 #include <stdlib.h>
 
+#include "tools/array.h"
+
 #define WIDTH_MOST 57 /* up to 7 bits may precede a value in its first byte */
 
 static unsigned char no_bits[sizeof(uint64_t)]; /* for pages whose values are all equal */
@@ -78,13 +80,6 @@ static void write_bits(const gp_column_page_t *page, const int64_t *values, size
 
 static bool add_page(gp_column_t *column, const int64_t *values, size_t count)
 {
-  size_t pages = column->page_count;
-  if ((pages & (pages - 1)) == 0) { /* full: 0, 1, 2, 4 ... */
-    gp_column_page_t *larger = realloc(column->pages, (pages ? 2 * pages : 1) * sizeof(*larger));
-    if (!larger)
-      return false;
-    column->pages = larger;
-  }
   gp_column_page_t page = layout_of(values, count);
   if (page.width) {
     page.bits = malloc((count * page.width + 7) / 8 + sizeof(uint64_t));
@@ -92,8 +87,12 @@ static bool add_page(gp_column_t *column, const int64_t *values, size_t count)
       return false;
     write_bits(&page, values, count, page.bits);
   }
-  column->pages[column->page_count++] = page;
-  return true;
+  gp_column_page_t *added = GP_ARRAY_ADD(column->pages, column->page_count);
+  if (added)
+    *added = page;
+  else
+    free(page.bits);
+  return added != NULL;
 }
 
 bool gp_column_append(gp_column_t *column, const int64_t *values, size_t count)

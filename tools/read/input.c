@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "tools/array.h"
 
 void gp_input_init_memory(gp_input_t *input, const char *text, size_t length)
 {
@@ -37,11 +38,9 @@ static bool reserve(gp_input_t *input)
     return true;
   if (input->buffer)
     room = room <= SIZE_MAX / 2 ? 2 * room : 0;
-  char *larger = room ? realloc(input->buffer, room) : NULL;
-  if (!larger)
+  if (room == 0 || !gp_array_resize(&input->buffer, room, 1))
     return fail(input, "not enough memory to read this");
-  input->buffer = larger;
-  input->text = larger;
+  input->text = input->buffer;
   input->room = room;
   return true;
 }

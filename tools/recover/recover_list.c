@@ -13,6 +13,7 @@
 #include "base/options.h"
 #include "base/run_id.h"
 #include "base/size.h"
+#include "tools/array.h"
 #include "tools/tool.h"
 #include "trace/record/description.h"
 #include "format/layout.h"
@@ -70,14 +71,13 @@ static int read_folder(int folder, const char *path, gp_left_list_t *list)
     gp_left_t left;
     if (!look_at(dirfd(stream), path, entry->d_name, &left) || is_listed(list, &left))
       continue;
-    gp_left_t *items = realloc(list->items, (list->count + 1) * sizeof(*items));
-    if (!items) {
+    gp_left_t *item = GP_ARRAY_ADD(list->items, list->count);
+    if (!item) {
       closedir(stream);
       gp_message("out of memory");
       return GP_EXIT_INPUT;
     }
-    list->items = items;
-    list->items[list->count++] = left;
+    *item = left;
   }
   closedir(stream);
   return 0;

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "pool/reuse/drain.h"
+#include "tools/array.h"
 
 #define NO_EVENT UINT32_MAX
 
@@ -15,42 +16,32 @@ typedef struct completion {
   bool has_stream;
 } completion_t;
 
+typedef struct free {
+  uint32_t event;
+  bool is_done; /* it is complete */
+} free_t;
+
 typedef struct finder {
   const gp_lifetimes_t *lifetimes;
   gp_facts_t *facts;
   bool is_by_context;
   completion_t *run; /* blocks that became reusable since the last operation */
   size_t run_count;
-  size_t run_room;
   uint32_t last_free; /* event of the last operation if it was a free, else NO_EVENT */
   bool is_open;       /* the last fact may cover more than the events have shown yet */
   bool has_fact;
-  uint32_t *frees; /* all frees so far, complete ones first; only without is_by_context */
-  bool *is_done;   /* by free: complete */
+  free_t *frees; /* so far, in their order; only without is_by_context */
   size_t free_count;
-  size_t free_room;
-  size_t done_count;
+  size_t done_count; /* of the first frees: all complete */
 } finder_t;
-
-static bool reserve(void **items, size_t count, size_t *room, size_t size)
-{
-  if (count < *room)
-    return true;
-  size_t more = *room ? 2 * *room : 256;
-  void *larger = realloc(*items, more * size);
-  if (!larger)
-    return false;
-  *items = larger;
-  *room = more;
-  return true;
-}
 
 static bool add_fact(finder_t *finder, uint32_t begin, uint32_t end, bool is_drained)
 {
   gp_facts_t *facts = finder->facts;
-  if (!reserve((void **)&facts->facts, facts->count, &facts->room, sizeof(*facts->facts)))
+  gp_fact_t *fact = GP_ARRAY_ADD(facts->facts, facts->count);
+  if (!fact)
     return false;
-  facts->facts[facts->count++] = (gp_fact_t){begin, end, is_drained};
+  *fact = (gp_fact_t){begin, end, is_drained};
   finder->has_fact = finder->is_open = true;
   return true;
 }
@@ -66,10 +57,10 @@ static bool learn(
   for (size_t i = 0; i < count; i++)
     begin = completed[i].freed > begin ? completed[i].freed : begin;
   if (!finder->is_by_context) {
-    while (finder->done_count < finder->free_count && finder->is_done[finder->done_count])
+    while (finder->done_count < finder->free_count && finder->frees[finder->done_count].is_done)
       finder->done_count++;
     is_known |= finder->done_count == 0;
-    begin = finder->done_count ? finder->frees[finder->done_count - 1] : 0;
+    begin = finder->done_count ? finder->frees[finder->done_count - 1].event : 0;
   }
   gp_fact_t *last = facts->count ? &facts->facts[facts->count - 1] : NULL;
   if (is_known || begin >= end || (last && begin <= last->begin))
@@ -130,13 +121,13 @@ static void note_completed(finder_t *finder, uint32_t freed)
   size_t low = 0, high = finder->free_count;
   while (low < high) {
     size_t middle = low + (high - low) / 2;
-    if (finder->frees[middle] < freed)
+    if (finder->frees[middle].event < freed)
       low = middle + 1;
     else
       high = middle;
   }
-  if (low < finder->free_count && finder->frees[low] == freed)
-    finder->is_done[low] = true;
+  if (low < finder->free_count && finder->frees[low].event == freed)
+    finder->frees[low].is_done = true;
 }
 
 static bool take_completion(finder_t *finder, size_t event, const gp_life_t *life)
@@ -145,10 +136,10 @@ static bool take_completion(finder_t *finder, size_t event, const gp_life_t *lif
     return true; /* freed before the events */
   if (life->stream >= 0 && life->freed == event)
     return true; /* with its free, in the order of a stream: needed no fact */
-  if (!reserve((void **)&finder->run, finder->run_count, &finder->run_room, sizeof(*finder->run)))
+  completion_t *completion = GP_ARRAY_ADD(finder->run, finder->run_count);
+  if (!completion)
     return false;
-  finder->run[finder->run_count++] =
-      (completion_t){(uint32_t)event, life->freed - 1, life->address, life->stream >= 0};
+  *completion = (completion_t){(uint32_t)event, life->freed - 1, life->address, life->stream >= 0};
   if (!finder->is_by_context)
     note_completed(finder, life->freed - 1);
   return true;
@@ -156,15 +147,12 @@ static bool take_completion(finder_t *finder, size_t event, const gp_life_t *lif
 
 static bool note_free(finder_t *finder, size_t event)
 {
-  size_t room = finder->free_room;
   if (finder->is_by_context)
     return true;
-  if (!reserve((void **)&finder->frees, finder->free_count, &room, sizeof(*finder->frees)) ||
-      !reserve((void **)&finder->is_done, finder->free_count, &finder->free_room, sizeof(bool)))
-    return false;
-  finder->is_done[finder->free_count] = false;
-  finder->frees[finder->free_count++] = (uint32_t)event;
-  return true;
+  free_t *added = GP_ARRAY_ADD(finder->frees, finder->free_count);
+  if (added)
+    added->event = (uint32_t)event;
+  return added != NULL;
 }
 
 static bool take_event(finder_t *finder, size_t event)
@@ -198,7 +186,6 @@ int gp_facts_find(gp_facts_t *facts, const gp_lifetimes_t *lifetimes, int device
     good = take_operation(&finder, events->count, false);
   free(finder.run);
   free(finder.frees);
-  free(finder.is_done);
   return good ? 0 : ENOMEM;
 }
 

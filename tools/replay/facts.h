@@ -19,7 +19,6 @@ typedef struct gp_fact {
 typedef struct gp_facts {
   gp_fact_t *facts;
   size_t count;
-  size_t room; /* private */
 } gp_facts_t;
 
 /*

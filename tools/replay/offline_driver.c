@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "base/size.h"
+#include "tools/array.h"
 
 /* Like hardware (doc/gpu-results.md, G8 and G17): an allocation above one mebibyte takes whole pages of 2
  * MiB; smaller ones share pages, in units of 512 bytes. A shared page goes back with its last piece. */
@@ -199,14 +200,12 @@ static int offline_fence_record(void *self, const gp_driver_context_t *context, 
   (void)context;
 
   if (!recorded) {
-    gp_offline_fence_t **fences = realloc(driver->fences, (driver->fence_count + 1) * sizeof(*fences));
-    if (!fences)
-      return GP_OFFLINE_CODE_OUT_OF_MEMORY;
-    driver->fences = fences;
-    recorded = malloc(sizeof(*recorded));
+    gp_offline_fence_t **slot = GP_ARRAY_ADD(driver->fences, driver->fence_count);
+    recorded = slot ? malloc(sizeof(*recorded)) : NULL;
+    if (slot)
+      *slot = recorded;
     if (!recorded)
       return GP_OFFLINE_CODE_OUT_OF_MEMORY;
-    fences[driver->fence_count++] = recorded;
     *fence = recorded;
   }
   *recorded = (gp_offline_fence_t){driver->request, driver->work, driver->paused_ns};

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "tools/array.h"
 
 #define READY_MOST UINT64_C(1000000000)
 
@@ -35,19 +36,12 @@ bool gp_ready_parse(const char *text, gp_ready_t *ret_ready)
   return false;
 }
 
-bool gp_workload_add(gp_workload_builder_t *builder, const gp_step_t *step)
+bool gp_workload_add(gp_workload_t *workload, const gp_step_t *step)
 {
-  gp_workload_t *workload = builder->workload;
-  if (workload->step_count == builder->room) {
-    size_t room = builder->room ? 2 * builder->room : 4096;
-    gp_step_t *steps = realloc(workload->steps, room * sizeof(*steps));
-    if (!steps)
-      return false;
-    workload->steps = steps;
-    builder->room = room;
-  }
-  workload->steps[workload->step_count++] = *step;
-  return true;
+  gp_step_t *added = GP_ARRAY_ADD(workload->steps, workload->step_count);
+  if (added)
+    *added = *step;
+  return added != NULL;
 }
 
 static bool is_request(const gp_step_t *step)
@@ -56,9 +50,8 @@ static bool is_request(const gp_step_t *step)
 }
 
 /* Adds two steps for each present device that make everything before known to be complete. */
-static bool add_sync(gp_workload_builder_t *builder, uint64_t time_ns)
+static bool add_sync(gp_workload_t *workload, uint64_t time_ns)
 {
-  gp_workload_t *workload = builder->workload;
   for (int device = 0; device < GP_SNAPSHOT_DEVICES; device++) {
     if (!(workload->present >> device & 1))
       continue;
@@ -67,10 +60,10 @@ static bool add_sync(gp_workload_builder_t *builder, uint64_t time_ns)
         .stream = GP_STEP_NO_STREAM,
         .device = (uint8_t)device,
         .kind = GP_STEP_SYNC_BEGIN};
-    if (!gp_workload_add(builder, &step))
+    if (!gp_workload_add(workload, &step))
       return false;
     step.kind = GP_STEP_SYNC_END;
-    if (!gp_workload_add(builder, &step))
+    if (!gp_workload_add(workload, &step))
       return false;
   }
   return true;
@@ -111,18 +104,17 @@ int gp_workload_settle(gp_workload_t *workload, const gp_ready_t *ready)
   workload->ready = *ready;
   if (ready->kind == GP_READY_AT_ONCE || ready->kind == GP_READY_SYNC) {
     gp_workload_t from = *workload;
-    gp_workload_builder_t builder = {workload, 0};
     uint64_t every = ready->kind == GP_READY_SYNC ? ready->number : 1, since = 0;
     bool has_freed = false, good = true;
 
     workload->steps = NULL;
     workload->step_count = 0;
     for (size_t i = 0; i < from.step_count && good; i++) {
-      good = gp_workload_add(&builder, &from.steps[i]);
+      good = gp_workload_add(workload, &from.steps[i]);
       has_freed |= from.steps[i].kind == GP_STEP_FREE;
       since += is_request(&from.steps[i]);
       if (good && since >= every && has_freed) {
-        good = add_sync(&builder, from.steps[i].time_ns);
+        good = add_sync(workload, from.steps[i].time_ns);
         since = 0;
         has_freed = false;
       } else if (since >= every) {

@@ -98,12 +98,7 @@ bool gp_ready_parse(const char *text, gp_ready_t *ret_ready);
 
 /* Makes a workload: add steps in order; gp_workload_settle then inserts synchronizations, unless `ready` is
  * RECORDED. Without memory add returns false, and settle ENOMEM. */
-typedef struct gp_workload_builder {
-  gp_workload_t *workload;
-  size_t room;
-} gp_workload_builder_t;
-
-bool gp_workload_add(gp_workload_builder_t *builder, const gp_step_t *step);
+bool gp_workload_add(gp_workload_t *workload, const gp_step_t *step);
 int gp_workload_settle(gp_workload_t *workload, const gp_ready_t *ready);
 
 #endif

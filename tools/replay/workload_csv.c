@@ -22,7 +22,7 @@ typedef struct field {
 } field_t;
 
 typedef struct rows {
-  gp_workload_builder_t builder;
+  gp_workload_t *workload;
   gp_block_map_t live; /* key: id or address, + 1; address: number of the block */
   uint64_t first_us;
   bool is_rmm;
@@ -66,7 +66,7 @@ static int split(const char *line, size_t length, field_t fields[FIELDS])
 
 static const char *add_alloc(rows_t *rows, uint64_t id, uint64_t size, uint64_t time_ns)
 {
-  gp_workload_t *workload = rows->builder.workload;
+  gp_workload_t *workload = rows->workload;
   const gp_block_entry_t entry = {.key = id + 1, .address = workload->block_count};
   const gp_step_t step = {.size = size,
       .time_ns = time_ns,
@@ -79,7 +79,7 @@ static const char *add_alloc(rows_t *rows, uint64_t id, uint64_t size, uint64_t 
   if (workload->block_count == UINT32_MAX)
     return "there are more allocations than 2^32 - 1";
   workload->block_count++;
-  return gp_block_map_put(&rows->live, &entry) && gp_workload_add(&rows->builder, &step) ? NULL
+  return gp_block_map_put(&rows->live, &entry) && gp_workload_add(rows->workload, &step) ? NULL
                                                                                          : strerror(ENOMEM);
 }
 
@@ -87,19 +87,19 @@ static const char *add_free(rows_t *rows, uint64_t id, uint64_t time_ns)
 {
   gp_block_entry_t entry;
   if (!gp_block_map_take(&rows->live, id + 1, &entry)) {
-    rows->builder.workload->ill_freed++; /* allocated before the first row */
+    rows->workload->ill_freed++; /* allocated before the first row */
     return NULL;
   }
   const gp_step_t step = {.time_ns = time_ns,
       .block = (uint32_t)entry.address,
       .stream = GP_STEP_NO_STREAM,
       .kind = GP_STEP_FREE};
-  return gp_workload_add(&rows->builder, &step) ? NULL : strerror(ENOMEM);
+  return gp_workload_add(rows->workload, &step) ? NULL : strerror(ENOMEM);
 }
 
 static const char *take_trace_row(rows_t *rows, const field_t *fields, int count)
 {
-  gp_workload_t *workload = rows->builder.workload;
+  gp_workload_t *workload = rows->workload;
   uint64_t id, size, stream, time_ns = workload->step_count * GP_WORKLOAD_STEP_NS;
 
   if (count != 4)
@@ -145,7 +145,7 @@ static bool read_clock(field_t field, uint64_t *ret_us)
 
 static const char *take_rmm_row(rows_t *rows, const field_t *fields, int count)
 {
-  gp_workload_t *workload = rows->builder.workload;
+  gp_workload_t *workload = rows->workload;
   uint64_t last_ns = workload->step_count ? workload->steps[workload->step_count - 1].time_ns : 0;
   uint64_t time_us, pointer = 0, size;
 
@@ -171,7 +171,7 @@ static const char *take_rmm_row(rows_t *rows, const field_t *fields, int count)
     return "the action is none of allocate, allocate failure and free";
   const gp_step_t step = {
       .size = size, .time_ns = time_ns, .stream = GP_STEP_NO_STREAM, .kind = GP_STEP_ATTEMPT};
-  return gp_workload_add(&rows->builder, &step) ? NULL : strerror(ENOMEM);
+  return gp_workload_add(rows->workload, &step) ? NULL : strerror(ENOMEM);
 }
 
 static const char *read_rows(rows_t *rows, const char *text, size_t length, size_t *ret_line)
@@ -206,7 +206,7 @@ static bool begins_with(const gp_input_t *input, const char *heading)
 const char *gp_workload_of_rows(
     gp_workload_t *workload, gp_input_t *input, bool *ret_is_rows, size_t *ret_line)
 {
-  rows_t rows = {.builder = {workload, 0}};
+  rows_t rows = {.workload = workload};
 
   gp_input_begin(input, sizeof(RMM_HEADING) + 1);
   rows.is_rmm = begins_with(input, RMM_HEADING);

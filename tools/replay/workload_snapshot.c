@@ -12,7 +12,7 @@
 enum { LIFE_ABSENT, LIFE_HELD, LIFE_FREED };
 
 typedef struct maker {
-  gp_workload_builder_t builder;
+  gp_workload_t *workload;
   const gp_snapshot_t *snapshot;
   gp_lifetimes_t lifetimes;
   gp_facts_t facts[GP_SNAPSHOT_DEVICES];
@@ -39,20 +39,20 @@ static uint64_t time_of(const maker_t *maker, size_t event)
 
 static bool add(maker_t *maker, gp_step_t step, uint8_t device)
 {
-  gp_workload_t *workload = maker->builder.workload;
+  gp_workload_t *workload = maker->workload;
   uint64_t last_ns = workload->step_count ? workload->steps[workload->step_count - 1].time_ns : 0;
 
   step.device = device;
   step.time_ns = step.time_ns < last_ns ? last_ns : step.time_ns;
   workload->present |= UINT64_C(1) << device;
-  return gp_workload_add(&maker->builder, &step);
+  return gp_workload_add(maker->workload, &step);
 }
 
 /* In gpupool's recordings only cudaMallocAsync memory has a stream; PyTorch's
  * memory has that of its own pool. */
 static uint16_t stream_of(const maker_t *maker, int stream)
 {
-  const gp_workload_t *workload = maker->builder.workload;
+  const gp_workload_t *workload = maker->workload;
   return workload->is_ours && stream >= 0 && (unsigned)stream < workload->stream_count ? (uint16_t)stream
                                                                                        : GP_STEP_NO_STREAM;
 }
@@ -64,12 +64,12 @@ static bool add_alloc(maker_t *maker, size_t index, uint64_t time_ns)
   const gp_step_t step = {
       .size = life->requested,
       .time_ns = time_ns,
-      .block = (uint32_t)maker->builder.workload->block_count,
+      .block = (uint32_t)maker->workload->block_count,
       .stream = is_pooled ? stream_of(maker, life->stream) : GP_STEP_NO_STREAM,
       .kind = is_pooled ? GP_STEP_ALLOC : GP_STEP_FORWARDED_ALLOC,
   };
 
-  maker->blocks[index] = (uint32_t)maker->builder.workload->block_count++;
+  maker->blocks[index] = (uint32_t)maker->workload->block_count++;
   maker->states[index] = LIFE_HELD;
   return add(maker, step, life->device);
 }
@@ -140,7 +140,7 @@ static bool add_event(maker_t *maker, size_t event, uint8_t device)
     return add_alloc(maker, index, time_of(maker, event));
   if (is_free && maker->states[index] == LIFE_HELD)
     return add_free(maker, index, event);
-  maker->builder.workload->ill_freed += is_free;
+  maker->workload->ill_freed += is_free;
   return true;
 }
 
@@ -202,7 +202,7 @@ static bool add_held(maker_t *maker)
 
 static int find_facts(maker_t *maker)
 {
-  gp_workload_t *workload = maker->builder.workload;
+  gp_workload_t *workload = maker->workload;
   const char *reuse = gp_snapshot_text(workload->settings, "reuse");
   bool is_by_context = workload->is_ours && strcmp(reuse, "epoch") != 0;
 
@@ -264,7 +264,7 @@ static void look_for_missing(gp_workload_t *workload)
 int gp_workload_of_snapshot(
     gp_workload_t *workload, const gp_snapshot_t *snapshot, int device, bool with_facts)
 {
-  maker_t maker = {.builder = {workload, 0}, .snapshot = snapshot, .device = device};
+  maker_t maker = {.workload = workload, .snapshot = snapshot, .device = device};
 
   describe(workload, snapshot);
   int error = gp_lifetimes_init(&maker.lifetimes, snapshot);

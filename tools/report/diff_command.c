@@ -3,12 +3,12 @@
  */
 #include <errno.h>
 #include <inttypes.h>
-#include <search.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/size.h"
+#include "tools/hash_index.h"
 #include "tools/model/component_use.h"
 #include "tools/model/saturated.h"
 #include "tools/report/diff_report.h"
@@ -254,28 +254,41 @@ static void add_beside(const gp_beside_t *beside, int sort, pair_t *pairs, size_
         .is_of_host = before[i].is_of_host};
 }
 
+static uint64_t hash_of(const void *self, size_t item)
+{
+  return gp_hash_text(GP_HASH_FIRST, ((const pair_t *)self)[item].name);
+}
+
+static bool is_pair(const void *self, size_t item, const void *key)
+{
+  return strcmp(((const pair_t *)self)[item].name, key) == 0;
+}
+
 /* Joins sites by name, and adds what exists besides them (beside NULL: nothing). The caller frees the
  * pairs; NULL without memory. Borrows names from sites. */
 static pair_t *join(const gp_sites_t *sites, const gp_beside_t *beside, int sort, size_t *ret_count)
 {
-  struct hsearch_data names = {0};
+  gp_hash_index_t index = {.count = 0};
   size_t capacity = sites[0].count + sites[1].count, count = 0;
   pair_t *pairs = calloc(capacity + GP_BESIDE_ROWS + 1, sizeof(*pairs));
-  bool failed = !pairs || !hcreate_r(2 * capacity + 1, &names);
-  ENTRY *entry;
+  bool failed = !pairs;
 
   for (int i = 0; !failed && i < 2; i++) {
     for (size_t k = 0; !failed && k < sites[i].count; k++) {
       const gp_site_t *site = &sites[i].sites[k];
-      if (!hsearch_r((ENTRY){.key = site->name}, FIND, &entry, &names)) {
+      failed = !gp_hash_index_reserve(&index, hash_of, pairs);
+      if (failed)
+        break;
+      uint32_t *slot =
+          gp_hash_index_slot(&index, gp_hash_text(GP_HASH_FIRST, site->name), is_pair, pairs, site->name);
+      if (!*slot) {
         pairs[count].name = site->name;
-        failed = !hsearch_r((ENTRY){.key = site->name, .data = &pairs[count++]}, ENTER, &entry, &names);
+        gp_hash_index_put(&index, slot, count++);
       }
-      if (!failed)
-        *(i ? &((pair_t *)entry->data)->after : &((pair_t *)entry->data)->before) = figure_of(site, sort);
+      *(i ? &pairs[*slot - 1].after : &pairs[*slot - 1].before) = figure_of(site, sort);
     }
   }
-  hdestroy_r(&names);
+  gp_hash_index_fini(&index);
   if (failed) {
     free(pairs);
     return NULL;

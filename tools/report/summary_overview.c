@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/size.h"
+#include "tools/array.h"
 #include "tools/model/known_stats.h"
 #include "tools/model/saturated.h"
 #include "tools/report/report.h"
@@ -33,10 +34,9 @@ int gp_overview_add(gp_overview_t *overview, const gp_findings_t *findings)
   const gp_summary_t *summary = findings->summary;
   char codes[CODE_BYTES];
 
-  gp_overview_row_t *rows = realloc(overview->rows, (overview->count + 1) * sizeof(*rows));
-  if (!rows)
+  gp_overview_row_t *added = GP_ARRAY_ADD(overview->rows, overview->count);
+  if (!added)
     return ENOMEM;
-  overview->rows = rows;
   add_codes(findings, codes, sizeof(codes));
   gp_overview_row_t row = {.file = strdup(summary->file), .codes = strdup(codes)};
   for (size_t i = 0; i < findings->count; i++)
@@ -50,7 +50,7 @@ int gp_overview_add(gp_overview_t *overview, const gp_findings_t *findings)
     row.hits = gp_add_saturated(row.hits, stats->cache_hits);
     row.misses = gp_add_saturated(row.misses, stats->cache_misses);
   }
-  overview->rows[overview->count++] = row;
+  *added = row;
   return row.file && row.codes ? 0 : ENOMEM;
 }
 

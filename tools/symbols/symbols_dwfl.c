@@ -10,6 +10,7 @@
 
 #include <elfutils/libdwfl.h>
 
+#include "tools/array.h"
 #include "tools/symbols/symbols_debug.h"
 #include "tools/symbols/symbols_file.h"
 #include "tools/symbols/symbols_module.h"
@@ -30,7 +31,6 @@ typedef struct location {
   size_t unit;
   Dwarf_Die *functions;
   size_t depth;
-  size_t capacity;
 } location_t;
 
 typedef struct module {
@@ -107,33 +107,21 @@ static int compare_ranges(const void *a, const void *b)
   return (left->low > right->low) - (left->low < right->low);
 }
 
-static bool grow(void **items, size_t count, size_t *capacity, size_t item_size)
-{
-  if (count < *capacity)
-    return true;
-  size_t larger = *capacity ? *capacity * 2 : 16;
-  void *moved = reallocarray(*items, larger, item_size);
-  if (!moved)
-    return false;
-  *items = moved;
-  *capacity = larger;
-  return true;
-}
-
 static void find_units(module_t *module)
 {
   Dwarf_Die *unit = NULL;
-  size_t unit_capacity = 0, range_capacity = 0;
+  unit_range_t *range;
 
   while ((unit = dwfl_module_nextcu(module->dwfl, unit, &module->bias))) {
     Dwarf_Addr base, low, high;
     ptrdiff_t offset = 0;
-    if (!grow((void **)&module->units, module->unit_count, &unit_capacity, sizeof(*module->units)))
+    Dwarf_Die *added = GP_ARRAY_ADD(module->units, module->unit_count);
+    if (!added)
       break;
-    module->units[module->unit_count++] = *unit;
+    *added = *unit;
     while ((offset = dwarf_ranges(unit, offset, &base, &low, &high)) > 0 &&
-           grow((void **)&module->ranges, module->range_count, &range_capacity, sizeof(*module->ranges)))
-      module->ranges[module->range_count++] = (unit_range_t){low, high, module->unit_count - 1};
+           (range = GP_ARRAY_ADD(module->ranges, module->range_count)))
+      *range = (unit_range_t){low, high, module->unit_count - 1};
   }
   if (module->range_count > 0)
     qsort(module->ranges, module->range_count, sizeof(*module->ranges), compare_ranges);
@@ -175,8 +163,9 @@ static void add_function(location_t *location, Dwarf_Die *function)
 {
   if (dwarf_tag(function) == DW_TAG_subprogram)
     location->depth = 0; /* a function inside another one, say a nested one, counts alone */
-  if (grow((void **)&location->functions, location->depth, &location->capacity, sizeof(*function)))
-    location->functions[location->depth++] = *function;
+  Dwarf_Die *added = GP_ARRAY_ADD(location->functions, location->depth);
+  if (added)
+    *added = *function;
 }
 
 #define WALK_DEPTH 256

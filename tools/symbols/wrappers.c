@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/hash_index.h"
 #include "tools/symbols/frame_parts.h"
 
 #define WRAPPER_SHARE 0.75 /* a function with this share may give way to its callers */
@@ -25,26 +26,21 @@ typedef struct build {
 
 /* Numbers functions. */
 
-static uint64_t hash_text(uint64_t hash, const char *text)
+static uint64_t hash_frame(const void *self, size_t item)
 {
-  for (const unsigned char *p = (const unsigned char *)text; *p; p++)
-    hash = (hash ^ *p) * UINT64_C(0x100000001b3); /* FNV-1a */
-  return hash;
-}
-
-static uint64_t hash_frame(const gp_snapshot_frame_t *frame, bool is_python)
-{
-  uint64_t hash = hash_text(UINT64_C(0xcbf29ce484222325), frame->function);
-  if (is_python)
-    hash = hash_text(hash, frame->file);
-  if (!frame->function[0])
-    hash = (hash ^ frame->address ^ (uint64_t)frame->module << 48) * UINT64_C(0x100000001b3);
-  return hash ^ hash >> 32;
+  const build_t *build = self;
+  const gp_snapshot_frame_t *frame = &build->snapshot->frames[item];
+  uint64_t hash = gp_hash_text(GP_HASH_FIRST, frame->function);
+  if (build->kinds[item].is_python)
+    hash = gp_hash_text(hash, frame->file);
+  return frame->function[0] ? hash : hash ^ frame->address ^ (uint64_t)frame->module << 48;
 }
 
 /* Python functions in different files often share a name, such as "forward". */
-static bool is_same_function(const build_t *build, size_t a, size_t b)
+static bool is_same_function(const void *self, size_t a, const void *key)
 {
+  const build_t *build = self;
+  size_t b = *(const size_t *)key;
   const gp_snapshot_frame_t *x = &build->snapshot->frames[a], *y = &build->snapshot->frames[b];
   if (build->kinds[a].is_python != build->kinds[b].is_python || strcmp(x->function, y->function) != 0)
     return false;
@@ -55,22 +51,20 @@ static bool is_same_function(const build_t *build, size_t a, size_t b)
 
 static int number_functions(build_t *build)
 {
-  size_t count = build->snapshot->frame_count, room = 16;
-  while (room < 2 * count)
-    room *= 2;
-  size_t *table = calloc(room, sizeof(*table)); /* frame plus one */
-  if (!table)
-    return ENOMEM;
-  for (size_t i = 0; i < count; i++) {
-    size_t at = hash_frame(&build->snapshot->frames[i], build->kinds[i].is_python) & (room - 1);
-    while (table[at] && !is_same_function(build, i, table[at] - 1))
-      at = (at + 1) & (room - 1);
-    if (!table[at])
-      table[at] = i + 1;
-    build->names[i] = (int)(table[at] - 1);
+  gp_hash_index_t index = {.count = 0};
+  int error = 0;
+  for (size_t i = 0; i < build->snapshot->frame_count; i++) {
+    if (!gp_hash_index_reserve(&index, hash_frame, build)) {
+      error = ENOMEM;
+      break;
+    }
+    uint32_t *slot = gp_hash_index_slot(&index, hash_frame(build, i), is_same_function, build, &i);
+    if (!*slot)
+      gp_hash_index_put(&index, slot, i);
+    build->names[i] = (int)*slot - 1;
   }
-  free(table);
-  return 0;
+  gp_hash_index_fini(&index);
+  return error;
 }
 
 /* Computes how much each stack asked for. */

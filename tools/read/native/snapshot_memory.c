@@ -49,7 +49,7 @@ static bool read_blocks(gp_json_scan_t *scan, void *to)
     return false;
   while (gp_json_scan_element(scan)) {
     gp_snapshot_block_t *block =
-        gp_snapshot_append(scan, (void **)&snapshot->blocks, &snapshot->block_count, sizeof(*block));
+        gp_snapshot_append(scan, &snapshot->blocks, &snapshot->block_count, sizeof(*block));
     if (!block)
       return false;
     block->stack = block->stream = -1;
@@ -95,7 +95,7 @@ static bool read_segment(gp_json_scan_t *scan, gp_snapshot_t *snapshot)
       .snapshot = snapshot,
       .device_at = scan->at};
   gp_snapshot_segment_t *segment =
-      gp_snapshot_append(scan, (void **)&snapshot->segments, &snapshot->segment_count, sizeof(*segment));
+      gp_snapshot_append(scan, &snapshot->segments, &snapshot->segment_count, sizeof(*segment));
 
   if (!segment || !gp_snapshot_read_object(scan, segment_members, &parse))
     return false;
@@ -143,7 +143,7 @@ static bool read_forwarded(gp_json_scan_t *scan, gp_snapshot_t *snapshot)
 {
   forwarded_parse_t parse = {.memory = {.device = -1, .stack = -1, .stream = -1}, .device_at = scan->at};
   gp_snapshot_forwarded_t *memory =
-      gp_snapshot_append(scan, (void **)&snapshot->forwarded, &snapshot->forwarded_count, sizeof(*memory));
+      gp_snapshot_append(scan, &snapshot->forwarded, &snapshot->forwarded_count, sizeof(*memory));
 
   if (!memory)
     return false;

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/array.h"
+
 bool gp_snapshot_fail(gp_snapshot_parse_t *parse, size_t offset, const char *format, ...)
 {
   va_list arguments;
@@ -18,20 +20,12 @@ bool gp_snapshot_fail(gp_snapshot_parse_t *parse, size_t offset, const char *for
   return false;
 }
 
-void *gp_snapshot_append(gp_json_scan_t *scan, void **items, size_t *count, size_t item_size)
+void *gp_snapshot_append(gp_json_scan_t *scan, void *items, size_t *count, size_t item_size)
 {
-  size_t used = *count;
-  if ((used & (used - 1)) == 0) { /* full: 0, 1, 2, 4 ... */
-    void *larger =
-        used <= SIZE_MAX / 2 / item_size ? realloc(*items, (used ? 2 * used : 1) * item_size) : NULL;
-    if (!larger) {
-      (void)gp_json_scan_fail(scan, scan->at, "not enough memory to read this");
-      return NULL;
-    }
-    *items = larger;
-  }
-  (*count)++;
-  return memset((char *)*items + used * item_size, 0, item_size);
+  void *item = gp_array_add(items, count, item_size);
+  if (!item)
+    (void)gp_json_scan_fail(scan, scan->at, "not enough memory to read this");
+  return item;
 }
 
 bool gp_snapshot_read_uint(gp_json_scan_t *scan, void *to)

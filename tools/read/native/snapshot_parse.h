@@ -29,7 +29,7 @@ bool gp_snapshot_fail(gp_snapshot_parse_t *parse, size_t offset, const char *for
 
 /* Appends a zeroed item of item_size bytes to an array of *count items. The capacity is the next power of
  * two. Returns the item, or NULL after an error of the scan. */
-void *gp_snapshot_append(gp_json_scan_t *scan, void **items, size_t *count, size_t item_size);
+void *gp_snapshot_append(gp_json_scan_t *scan, void *items, size_t *count, size_t item_size);
 
 /* A member of an object: `read` reads its value into the item at offset. Returns
  * false after an error of the scan. */

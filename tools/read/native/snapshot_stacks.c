@@ -15,12 +15,12 @@ static bool read_stack(gp_json_scan_t *scan, gp_snapshot_stacks_t *stacks, size_
 
   if (!gp_json_scan_begin(scan, '['))
     return false;
-  size_t *first = gp_snapshot_append(scan, (void **)&stacks->first, &stacks->count, sizeof(*first));
+  size_t *first = gp_snapshot_append(scan, &stacks->first, &stacks->count, sizeof(*first));
   if (first)
     *first = *frame_count;
   while (first && got == most && gp_json_scan_integers(scan, frames, most, &got)) {
     for (size_t i = 0; i < got; i++) {
-      int *frame = gp_snapshot_append(scan, (void **)&stacks->frame_indexes, frame_count, sizeof(*frame));
+      int *frame = gp_snapshot_append(scan, &stacks->frame_indexes, frame_count, sizeof(*frame));
       if (!frame)
         return false;
       if (frames[i] < 0 || frames[i] > INT32_MAX)
@@ -46,7 +46,7 @@ bool gp_snapshot_read_stacks(gp_snapshot_parse_t *parse)
   if (stacks->count == 0)
     return true;
   /* One more entry marks the end of the last stack. */
-  size_t *end = gp_snapshot_append(scan, (void **)&stacks->first, &stacks->count, sizeof(*end));
+  size_t *end = gp_snapshot_append(scan, &stacks->first, &stacks->count, sizeof(*end));
   if (!end)
     return false;
   *end = frame_count;
@@ -91,7 +91,7 @@ bool gp_snapshot_read_frames(gp_snapshot_parse_t *parse)
   bool good = gp_json_scan_begin(scan, '[');
   while (good && gp_json_scan_element(scan)) {
     gp_snapshot_frame_t *frame =
-        gp_snapshot_append(scan, (void **)&snapshot->frames, &snapshot->frame_count, sizeof(*frame));
+        gp_snapshot_append(scan, &snapshot->frames, &snapshot->frame_count, sizeof(*frame));
     if (!frame)
       return false;
     frame->module = -1;
@@ -119,7 +119,7 @@ bool gp_snapshot_read_modules(gp_snapshot_parse_t *parse)
   bool good = gp_json_scan_begin(scan, '[');
   while (good && gp_json_scan_element(scan)) {
     gp_snapshot_module_t *module =
-        gp_snapshot_append(scan, (void **)&snapshot->modules, &snapshot->module_count, sizeof(*module));
+        gp_snapshot_append(scan, &snapshot->modules, &snapshot->module_count, sizeof(*module));
     good = module && gp_snapshot_read_object(scan, module_members, module) && complete(scan, &module->path) &&
            complete(scan, &module->build_id);
   }

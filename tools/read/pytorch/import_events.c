@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/array.h"
 #include "tools/read/pytorch/import_parts.h"
 
 #define ACTIONS_MOST 64
@@ -69,10 +70,8 @@ static bool reserve(gp_import_t *import)
   if (!gp_value_tree_account(&import->tree, more * GP_IMPORT_COLUMNS * sizeof(int64_t)))
     return false;
   for (size_t i = 0; i < TOLD_COUNT; i++) {
-    int64_t *larger = realloc(import->columns[told[i]], (room + more) * sizeof(int64_t));
-    if (!larger)
+    if (!gp_array_resize(&import->columns[told[i]], room + more, sizeof(int64_t)))
       return gp_import_no_memory(import);
-    import->columns[told[i]] = larger;
   }
   import->event_room = room + more;
   return true;

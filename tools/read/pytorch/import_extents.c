@@ -60,8 +60,7 @@ static uint64_t count_segments(const replay_t *replay, size_t from, size_t to)
 
 static bool insert(replay_t *replay, size_t at, const part_t *part)
 {
-  if (!gp_import_reserve(
-          replay->import, (void **)&replay->parts, replay->count, &replay->room, sizeof(*replay->parts)))
+  if (!GP_IMPORT_RESERVE(replay->import, replay->parts, replay->count, replay->room))
     return false;
   memmove(&replay->parts[at + 1], &replay->parts[at], (replay->count - at) * sizeof(*replay->parts));
   replay->parts[at] = *part;
@@ -90,8 +89,7 @@ static bool keep(replay_t *replay, size_t from, size_t to, size_t begin)
   gp_snapshot_t *snapshot = replay->import->snapshot;
   for (size_t i = from; i < to; i++) {
     const part_t *part = &replay->parts[i];
-    if (!gp_import_reserve(replay->import, (void **)&snapshot->extents, snapshot->extent_count,
-            &replay->extent_room, sizeof(*snapshot->extents)))
+    if (!GP_IMPORT_RESERVE(replay->import, snapshot->extents, snapshot->extent_count, replay->extent_room))
       return false;
     snapshot->extents[snapshot->extent_count++] = (gp_snapshot_extent_t){part->address, part->size, begin,
         part->end, replay->device->device, part->stream, part->pool, part->is_expandable};

@@ -8,22 +8,6 @@
 
 #include "tools/read/pytorch/import_parts.h"
 
-bool gp_import_reserve(gp_import_t *import, void **items, size_t count, size_t *room, size_t item_size)
-{
-  if (count < *room)
-    return true;
-  size_t more = *room ? *room : 16;
-  if (!gp_value_tree_account(&import->tree, more * item_size))
-    return false;
-  char *larger = realloc(*items, (*room + more) * item_size);
-  if (!larger)
-    return gp_value_tree_fail(&import->tree, 0, "not enough memory to read this");
-  memset(larger + *room * item_size, 0, more * item_size);
-  *items = larger;
-  *room += more;
-  return true;
-}
-
 bool gp_import_no_memory(gp_import_t *import)
 {
   return gp_value_tree_fail(&import->tree, 0, "not enough memory to read this");

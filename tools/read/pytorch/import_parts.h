@@ -6,16 +6,10 @@
 #ifndef GP_TOOLS_READ_PYTORCH_IMPORT_PARTS_H
 #define GP_TOOLS_READ_PYTORCH_IMPORT_PARTS_H
 
+#include "tools/hash_index.h"
 #include "tools/read/block_map.h"
 #include "tools/read/pytorch/import_value.h"
 #include "tools/read/input.h"
-
-/* An open-addressing table of indexes, to find existing items. All zero is an empty table. */
-typedef struct gp_import_table {
-  uint32_t *indexes; /* index plus one; 0: free */
-  size_t room;
-  size_t count;
-} gp_import_table_t;
 
 /* What the reader takes from events besides the snapshot's columns. */
 typedef enum gp_import_column {
@@ -29,10 +23,10 @@ typedef struct gp_import {
   gp_snapshot_t *snapshot;
   int64_t *columns[GP_IMPORT_COLUMNS]; /* of the events, while they are read; in the end the snapshot's */
   size_t event_room;
-  bool says_device_free; /* at least one event tells */
-  bool says_pool;        /* likewise */
-  gp_import_table_t frames;
-  gp_import_table_t stacks;
+  bool says_device_free;  /* at least one event tells */
+  bool says_pool;         /* likewise */
+  gp_hash_index_t frames; /* of the snapshot */
+  gp_hash_index_t stacks;
   size_t frame_room;
   size_t stack_room;
   size_t index_count; /* items in stacks.frame_indexes */
@@ -54,8 +48,9 @@ typedef struct gp_import_place {
   char path[GP_IMPORT_PATH_BYTES];
 } gp_import_place_t;
 
-/* Makes room in an array for one more item, zeroed. False is an error of the document. */
-bool gp_import_reserve(gp_import_t *import, void **items, size_t count, size_t *room, size_t item_size);
+/* Makes room in an array for one more item. False is an error of the document. */
+#define GP_IMPORT_RESERVE(import, items, count, room)                                                        \
+  gp_value_tree_reserve(&(import)->tree, 0, &(items), count, &(room), sizeof(*(items)))
 
 /* Notes an error, unless one is noted already. Both return false. */
 bool gp_import_no_memory(gp_import_t *import);

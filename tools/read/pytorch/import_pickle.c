@@ -49,24 +49,12 @@ static bool fail(machine_t *machine, const char *text)
 }
 
 /* Makes room for one more item. */
-static bool reserve(machine_t *machine, void **items, size_t count, size_t *room, size_t item_size)
-{
-  if (count < *room)
-    return true;
-  size_t more = *room ? *room : 64;
-  if (!gp_value_tree_account(machine->tree, more * item_size))
-    return false;
-  void *larger = realloc(*items, (*room + more) * item_size);
-  if (!larger)
-    return fail(machine, "not enough memory to read this");
-  *items = larger;
-  *room += more;
-  return true;
-}
+#define RESERVE(machine, items, count, room)                                                                 \
+  gp_value_tree_reserve((machine)->tree, (machine)->opcode_at, &(items), count, &(room), sizeof(*(items)))
 
 static bool push(machine_t *machine, const gp_value_t *value)
 {
-  if (!reserve(machine, (void **)&machine->stack, machine->depth, &machine->stack_room, sizeof(gp_value_t)))
+  if (!RESERVE(machine, machine->stack, machine->depth, machine->stack_room))
     return false;
   machine->stack[machine->depth++] = *value;
   return true;
@@ -231,8 +219,7 @@ static bool put_memo(machine_t *machine, uint64_t index)
   if (index >= machine->tree->length) /* each entry takes two bytes of the input */
     return fail(machine, "a memo that is larger than the file");
   while (index >= machine->memo_count) {
-    if (!reserve(
-            machine, (void **)&machine->memo, machine->memo_count, &machine->memo_room, sizeof(gp_value_t)))
+    if (!RESERVE(machine, machine->memo, machine->memo_count, machine->memo_room))
       return false;
     machine->memo[machine->memo_count++] = (gp_value_t){.kind = GP_VALUE_OTHER};
   }
@@ -284,7 +271,7 @@ static bool check_protocol(machine_t *machine)
 
 static bool push_mark(machine_t *machine)
 {
-  if (!reserve(machine, (void **)&machine->marks, machine->mark_count, &machine->mark_room, sizeof(size_t)))
+  if (!RESERVE(machine, machine->marks, machine->mark_count, machine->mark_room))
     return false;
   machine->marks[machine->mark_count++] = machine->depth;
   return true;

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "tools/hash_index.h"
 #include "tools/read/pytorch/import.h"
 #include "tools/read/pytorch/import_parts.h"
 
@@ -202,8 +203,8 @@ static gp_snapshot_t *finish(gp_import_t *import, gp_input_t *input, unsigned co
          (input ? gp_import_json_parts(import, input, &top) : read_pickle(import, &top)) &&
          end(import, &top) && keep_columns(import, columns);
   gp_value_tree_fini(&import->tree);
-  free(import->frames.indexes);
-  free(import->stacks.indexes);
+  gp_hash_index_fini(&import->frames);
+  gp_hash_index_fini(&import->stacks);
   gp_block_map_fini(&import->streams);
   gp_block_map_fini(&import->pools);
   for (int column = 0; column < GP_IMPORT_COLUMNS; column++)

@@ -124,10 +124,8 @@ static void note_sizes_before(replay_t *replay)
 {
   for (int device = 0; device < GP_SNAPSHOT_DEVICES; device++) {
     const gp_block_map_t *blocks = &replay->blocks[device];
-    for (size_t i = 0; i < blocks->room; i++) {
-      if (blocks->entries[i].key)
-        replay->sizes[replay->count + 1 - blocks->entries[i].address] = blocks->entries[i].rounded;
-    }
+    for (size_t i = 0; i < blocks->count; i++)
+      replay->sizes[replay->count + 1 - blocks->entries[i].address] = blocks->entries[i].rounded;
   }
 }
 

@@ -76,8 +76,7 @@ static bool read_segment(gp_import_place_t *place, const gp_value_t *value, size
     gp_import_place_t at = {.import = import, .dict = &blocks->items[i]};
     snprintf(at.path, sizeof(at.path), "segments[%zu].blocks[%u]", snapshot->segment_count, i);
     if (!gp_import_is_dict(import, at.dict, at.path) ||
-        !gp_import_reserve(import, (void **)&snapshot->blocks, snapshot->block_count, block_room,
-            sizeof(gp_snapshot_block_t)) ||
+        !GP_IMPORT_RESERVE(import, snapshot->blocks, snapshot->block_count, *block_room) ||
         !read_block(
             &at, segment, snapshot->segment_count, &address, &snapshot->blocks[snapshot->block_count]))
       return false;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/hash_index.h"
 #include "tools/read/pytorch/import_parts.h"
 #include "tools/read/json_scan.h"
 
@@ -13,40 +14,13 @@
 #define TEXT_BYTES_FIRST (UINT64_C(64) << 20)
 #define TEXT_BYTES_TIMES 8
 
-static uint64_t hash_bytes(uint64_t hash, const void *bytes, size_t length)
+/* Makes room in an index for one more item. */
+static bool reserve(gp_import_t *import, gp_hash_index_t *index, gp_hash_index_hash_fn hash_of)
 {
-  for (const unsigned char *p = bytes, *end = p + length; p < end; p++)
-    hash = (hash ^ *p) * UINT64_C(0x100000001b3); /* FNV-1a */
-  return hash;
-}
-
-typedef uint64_t (*hash_fn)(const gp_import_t *import, size_t index);
-
-static bool grow(gp_import_t *import, gp_import_table_t *table, hash_fn hash_of)
-{
-  size_t room = table->room ? 2 * table->room : 256;
-  if (!gp_value_tree_account(&import->tree, room * sizeof(uint32_t)))
-    return false;
-  uint32_t *indexes = calloc(room, sizeof(*indexes));
-  if (!indexes)
-    return gp_value_tree_fail(&import->tree, 0, "not enough memory to read this");
-  for (size_t i = 0; i < table->count; i++) {
-    uint64_t hash = hash_of(import, i);
-    size_t at = (size_t)(hash ^ hash >> 32) & (room - 1);
-    while (indexes[at])
-      at = (at + 1) & (room - 1);
-    indexes[at] = (uint32_t)i + 1;
-  }
-  free(table->indexes);
-  table->indexes = indexes;
-  table->room = room;
-  return true;
-}
-
-/* The slot where the search for a hash begins. */
-static size_t first_slot(const gp_import_table_t *table, uint64_t hash)
-{
-  return (size_t)(hash ^ hash >> 32) & (table->room - 1);
+  size_t before = index->room;
+  if (!gp_hash_index_reserve(index, hash_of, import))
+    return gp_import_no_memory(import);
+  return gp_value_tree_account(&import->tree, (index->room - before) * sizeof(*index->slots));
 }
 
 char *gp_import_copy(gp_import_t *import, const gp_value_t *text)
@@ -79,16 +53,16 @@ char *gp_import_copy(gp_import_t *import, const gp_value_t *text)
  * Frames
  */
 
-static uint64_t hash_frame(const gp_import_t *import, size_t index)
+static uint64_t hash_frame(const void *self, size_t item)
 {
-  const gp_snapshot_frame_t *frame = &import->snapshot->frames[index];
-  uint64_t hash = hash_bytes(UINT64_C(0xcbf29ce484222325), frame->file, strlen(frame->file) + 1);
-  hash = hash_bytes(hash, frame->function, strlen(frame->function));
-  return hash_bytes(hash, &frame->line, sizeof(frame->line));
+  const gp_snapshot_frame_t *frame = &((const gp_import_t *)self)->snapshot->frames[item];
+  uint64_t hash = gp_hash_bytes(GP_HASH_FIRST, frame->file, strlen(frame->file) + 1);
+  return gp_hash_bytes(gp_hash_text(hash, frame->function), &frame->line, sizeof(frame->line));
 }
 
-static bool is_same_frame(const gp_snapshot_frame_t *a, const gp_snapshot_frame_t *b)
+static bool is_frame(const void *self, size_t item, const void *key)
 {
+  const gp_snapshot_frame_t *a = &((const gp_import_t *)self)->snapshot->frames[item], *b = key;
   return a->line == b->line && strcmp(a->function, b->function) == 0 && strcmp(a->file, b->file) == 0;
 }
 
@@ -97,25 +71,21 @@ static bool is_same_frame(const gp_snapshot_frame_t *a, const gp_snapshot_frame_
 static bool keep_frame(gp_import_t *import, int *ret_index)
 {
   gp_snapshot_t *snapshot = import->snapshot;
-  gp_import_table_t *table = &import->frames;
+  gp_hash_index_t *index = &import->frames;
   size_t last = snapshot->frame_count - 1;
+  gp_snapshot_frame_t *frame = &snapshot->frames[last];
 
-  if (2 * (table->count + 1) > table->room && !grow(import, table, hash_frame))
+  if (!reserve(import, index, hash_frame))
     return false;
-  size_t at = first_slot(table, hash_frame(import, last));
-  for (; table->indexes[at]; at = (at + 1) & (table->room - 1)) {
-    size_t other = table->indexes[at] - 1;
-    if (!is_same_frame(&snapshot->frames[other], &snapshot->frames[last]))
-      continue;
-    free(snapshot->frames[last].function);
-    free(snapshot->frames[last].file);
+  uint32_t *slot = gp_hash_index_slot(index, hash_frame(import, last), is_frame, import, frame);
+  if (*slot) {
+    free(frame->function);
+    free(frame->file);
     snapshot->frame_count--;
-    *ret_index = (int)other;
-    return true;
+  } else {
+    gp_hash_index_put(index, slot, last);
   }
-  table->indexes[at] = (uint32_t)last + 1;
-  table->count++;
-  *ret_index = (int)last;
+  *ret_index = (int)*slot - 1;
   return true;
 }
 
@@ -149,8 +119,7 @@ static bool read_frame(gp_import_t *import, const gp_value_t *value, size_t stac
   }
   if (snapshot->frame_count >= INT32_MAX)
     return gp_value_tree_fail(&import->tree, stack_at, "more frames than there can be");
-  if (!gp_import_reserve(import, (void **)&snapshot->frames, snapshot->frame_count, &import->frame_room,
-          sizeof(*snapshot->frames)))
+  if (!GP_IMPORT_RESERVE(import, snapshot->frames, snapshot->frame_count, import->frame_room))
     return false;
   gp_snapshot_frame_t *frame = &snapshot->frames[snapshot->frame_count++];
   const gp_value_t *line = gp_value_member(value, "line");
@@ -176,37 +145,42 @@ static size_t stack_end(const gp_import_t *import, size_t stack)
   return stack + 1 < stacks->count ? stacks->first[stack + 1] : import->index_count;
 }
 
-static uint64_t hash_stack(const gp_import_t *import, size_t stack)
+static uint64_t hash_stack(const void *self, size_t item)
 {
+  const gp_import_t *import = self;
   const gp_snapshot_stacks_t *stacks = &import->snapshot->stacks;
-  size_t first = stacks->first[stack];
-  return hash_bytes(UINT64_C(0xcbf29ce484222325), stacks->frame_indexes + first,
-      (stack_end(import, stack) - first) * sizeof(int));
+  size_t first = stacks->first[item];
+  return gp_hash_bytes(
+      GP_HASH_FIRST, stacks->frame_indexes + first, (stack_end(import, item) - first) * sizeof(int));
+}
+
+/* key: the place of the last stack. */
+static bool is_stack(const void *self, size_t item, const void *key)
+{
+  const gp_import_t *import = self;
+  const gp_snapshot_stacks_t *stacks = &import->snapshot->stacks;
+  size_t first = stacks->first[item], last = stacks->first[*(const size_t *)key];
+  size_t depth = import->index_count - last;
+  return stack_end(import, item) - first == depth &&
+         memcmp(stacks->frame_indexes + first, stacks->frame_indexes + last, depth * sizeof(int)) == 0;
 }
 
 static bool keep_stack(gp_import_t *import, int *ret_stack)
 {
   gp_snapshot_stacks_t *stacks = &import->snapshot->stacks;
-  gp_import_table_t *table = &import->stacks;
-  size_t last = stacks->count - 1, depth = import->index_count - stacks->first[last];
+  gp_hash_index_t *index = &import->stacks;
+  size_t last = stacks->count - 1;
 
-  if (2 * (table->count + 1) > table->room && !grow(import, table, hash_stack))
+  if (!reserve(import, index, hash_stack))
     return false;
-  size_t at = first_slot(table, hash_stack(import, last));
-  for (; table->indexes[at]; at = (at + 1) & (table->room - 1)) {
-    size_t other = table->indexes[at] - 1;
-    if (stack_end(import, other) - stacks->first[other] != depth ||
-        memcmp(stacks->frame_indexes + stacks->first[other], stacks->frame_indexes + stacks->first[last],
-            depth * sizeof(int)) != 0)
-      continue;
+  uint32_t *slot = gp_hash_index_slot(index, hash_stack(import, last), is_stack, import, &last);
+  if (*slot) {
     import->index_count = stacks->first[last];
     stacks->count--;
-    *ret_stack = (int)other;
-    return true;
+  } else {
+    gp_hash_index_put(index, slot, last);
   }
-  table->indexes[at] = (uint32_t)last + 1;
-  table->count++;
-  *ret_stack = (int)last;
+  *ret_stack = (int)*slot - 1;
   return true;
 }
 
@@ -226,12 +200,11 @@ bool gp_import_stack(gp_import_t *import, const gp_value_t *frames, int *ret_sta
     return true;
   }
   if (stacks->count >= INT32_MAX ||
-      !gp_import_reserve(import, (void **)&stacks->first, stacks->count, &import->stack_room, sizeof(size_t)))
+      !GP_IMPORT_RESERVE(import, stacks->first, stacks->count, import->stack_room))
     return gp_value_tree_fail(&import->tree, frames->container->at, "more stacks than there can be");
   stacks->first[stacks->count++] = import->index_count;
   for (uint32_t i = 0; i < frames->container->count; i++) {
-    if (!gp_import_reserve(
-            import, (void **)&stacks->frame_indexes, import->index_count, &import->index_room, sizeof(int)) ||
+    if (!GP_IMPORT_RESERVE(import, stacks->frame_indexes, import->index_count, import->index_room) ||
         !read_frame(import, &frames->container->items[i], frames->container->at,
             &stacks->frame_indexes[import->index_count]))
       return false;
@@ -246,7 +219,7 @@ bool gp_import_stack(gp_import_t *import, const gp_value_t *frames, int *ret_sta
 bool gp_import_stacks_end(gp_import_t *import)
 {
   gp_snapshot_stacks_t *stacks = &import->snapshot->stacks;
-  if (!gp_import_reserve(import, (void **)&stacks->first, stacks->count, &import->stack_room, sizeof(size_t)))
+  if (!GP_IMPORT_RESERVE(import, stacks->first, stacks->count, import->stack_room))
     return false;
   stacks->first[stacks->count] = import->index_count;
   return true;

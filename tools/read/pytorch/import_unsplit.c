@@ -36,8 +36,7 @@ static gp_import_range_t *find_at(const gp_import_ranges_t *ranges, uint64_t add
 static bool insert(gp_import_t *import, gp_import_ranges_t *ranges, uint64_t address, uint64_t size)
 {
   size_t at = find_after(ranges, address);
-  if (!gp_import_reserve(
-          import, (void **)&ranges->items, ranges->count, &ranges->room, sizeof(*ranges->items)))
+  if (!GP_IMPORT_RESERVE(import, ranges->items, ranges->count, ranges->room))
     return false;
   memmove(&ranges->items[at + 1], &ranges->items[at], (ranges->count - at) * sizeof(*ranges->items));
   ranges->items[at] = (gp_import_range_t){address, size};

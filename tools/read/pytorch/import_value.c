@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/array.h"
+
 #define CHUNK_CONTAINERS 512
 
 /* A snapshot takes about ten times its size in memory. One that takes far more was made to exhaust it. */
@@ -120,23 +122,31 @@ gp_container_t *gp_value_tree_container(gp_value_tree_t *tree, size_t at)
   return container;
 }
 
+bool gp_value_tree_reserve(
+    gp_value_tree_t *tree, size_t at, void *items, size_t count, size_t *room, size_t item_size)
+{
+  size_t more = *room ? *room : 16;
+  if (count < *room)
+    return true;
+  if (!gp_value_tree_account(tree, more * item_size))
+    return false;
+  if (!gp_array_resize(items, *room + more, item_size))
+    return gp_value_tree_fail(tree, at, "not enough memory to read this");
+  *room += more;
+  return true;
+}
+
 bool gp_value_tree_adopt(gp_value_tree_t *tree, char *text)
 {
-  size_t count = tree->copy_count;
   if (!text)
     return true;
   bool good = account_tree(tree, strlen(text) + 2 * sizeof(char *));
-  if (good && (count & (count - 1)) == 0) { /* full: 0, 1, 2, 4 ... */
-    char **larger = realloc(tree->copies, (count ? 2 * count : 1) * sizeof(char *));
-    good = larger || gp_value_tree_fail(tree, tree->base, "not enough memory to read this");
-    if (larger)
-      tree->copies = larger;
-  }
-  if (good)
-    tree->copies[tree->copy_count++] = text;
+  char **copy = good ? GP_ARRAY_ADD(tree->copies, tree->copy_count) : NULL;
+  if (copy)
+    *copy = text;
   else
     free(text);
-  return good;
+  return copy || (good && gp_value_tree_fail(tree, tree->base, "not enough memory to read this"));
 }
 
 bool gp_container_append(
@@ -150,10 +160,8 @@ bool gp_container_append(
     uint32_t room = container->room > needed / 2 ? 2 * container->room : needed;
     if (!account_tree(tree, (room - container->room) * sizeof(gp_value_t)))
       return false;
-    gp_value_t *larger = realloc(container->items, room * sizeof(gp_value_t));
-    if (!larger)
+    if (!gp_array_resize(&container->items, room, sizeof(gp_value_t)))
       return gp_value_tree_fail(tree, container->at, "not enough memory to read this");
-    container->items = larger;
     container->room = room;
   }
   if (count)

@@ -80,6 +80,11 @@ bool gp_value_tree_fail(gp_value_tree_t *tree, size_t at, const char *format, ..
 /* Accounts for bytes before they are allocated; false: too many for an input of this size. */
 bool gp_value_tree_account(gp_value_tree_t *tree, size_t bytes);
 
+/* Makes room in an array of room items, of which count are in use, for one more. items: the address of the
+ * pointer to them. at: for the message. False is an error of the document. */
+bool gp_value_tree_reserve(
+    gp_value_tree_t *tree, size_t at, void *items, size_t count, size_t *room, size_t item_size);
+
 /* Takes over a text from malloc(), which then lives as long as the values; NULL is legal.
  * False is an error of the document. */
 bool gp_value_tree_adopt(gp_value_tree_t *tree, char *text);

@@ -1,0 +1,50 @@
+#include "tools/hash_index.h"
+
+#include <stdlib.h>
+
+#define ROOM_FIRST 64
+
+bool gp_hash_index_grow(gp_hash_index_t *index, size_t more, gp_hash_index_hash_fn hash_of, const void *self)
+{
+  gp_hash_index_t larger = {.room = ROOM_FIRST, .count = index->count};
+  if (more > UINT32_MAX - index->count) /* places are of 32 bits */
+    return false;
+  while (larger.room < 2 * (index->count + more))
+    larger.room *= 2;
+  larger.slots = calloc(larger.room, sizeof(*larger.slots));
+  if (!larger.slots)
+    return false;
+  for (size_t i = 0; i < index->room; i++) {
+    if (!index->slots[i])
+      continue;
+    size_t at = gp_hash_index_home(&larger, hash_of(self, index->slots[i] - 1));
+    while (larger.slots[at])
+      at = (at + 1) & (larger.room - 1);
+    larger.slots[at] = index->slots[i];
+  }
+  free(index->slots);
+  *index = larger;
+  return true;
+}
+
+void gp_hash_index_take(gp_hash_index_t *index, uint32_t *slot, gp_hash_index_hash_fn hash_of, const void *self)
+{
+  /* Moves later entries up, except those that would get before their home. So deleted entries need no marks. */
+  size_t hole = (size_t)(slot - index->slots), mask = index->room - 1;
+  gp_assert(*slot);
+  for (size_t at = (hole + 1) & mask; index->slots[at]; at = (at + 1) & mask) {
+    size_t home = gp_hash_index_home(index, hash_of(self, index->slots[at] - 1));
+    if (((at - home) & mask) < ((at - hole) & mask))
+      continue;
+    index->slots[hole] = index->slots[at];
+    hole = at;
+  }
+  index->slots[hole] = 0;
+  index->count--;
+}
+
+void gp_hash_index_fini(gp_hash_index_t *index)
+{
+  free(index->slots);
+  *index = (gp_hash_index_t){.count = 0};
+}
