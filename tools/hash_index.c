@@ -27,9 +27,11 @@ bool gp_hash_index_grow(gp_hash_index_t *index, size_t more, gp_hash_index_hash_
   return true;
 }
 
-void gp_hash_index_take(gp_hash_index_t *index, uint32_t *slot, gp_hash_index_hash_fn hash_of, const void *self)
+void gp_hash_index_take(
+    gp_hash_index_t *index, uint32_t *slot, gp_hash_index_hash_fn hash_of, const void *self)
 {
-  /* Moves later entries up, except those that would get before their home. So deleted entries need no marks. */
+  /* Moves later entries up, except those that would get before their home. So deleted entries need no marks.
+   */
   size_t hole = (size_t)(slot - index->slots), mask = index->room - 1;
   gp_assert(*slot);
   for (size_t at = (hole + 1) & mask; index->slots[at]; at = (at + 1) & mask) {

@@ -1,7 +1,7 @@
 /*
- * Finds items of an array by what they are: an open-addressing hash table of their places in the array. The caller
- * keeps the array, and says by two functions what an item's hash is and whether it is the one looked for. One thread at
- * a time.
+ * Finds items of an array by what they are: an open-addressing hash table of their places in the array. The
+ * caller keeps the array, and says by two functions what an item's hash is and whether it is the one looked
+ * for. One thread at a time.
  */
 #ifndef GP_TOOLS_HASH_INDEX_H
 #define GP_TOOLS_HASH_INDEX_H
@@ -42,16 +42,15 @@ static inline uint64_t gp_hash_text(uint64_t hash, const char *text)
   return hash;
 }
 
-/* Where the search for a hash begins. The hash may be a number itself: addresses and counters, which differ in few bits,
- * are spread here. */
+/* Where the search for a hash begins. The hash may be a number itself: addresses and counters, which differ
+ * in few bits, are spread here. */
 static inline size_t gp_hash_index_home(const gp_hash_index_t *index, uint64_t hash)
 {
   return (size_t)(hash * UINT64_C(0x9e3779b97f4a7c15) >> 20) & (index->room - 1);
 }
 
 /* Makes room for that many more items. False without memory. */
-bool gp_hash_index_grow(
-    gp_hash_index_t *index, size_t more, gp_hash_index_hash_fn hash_of, const void *self);
+bool gp_hash_index_grow(gp_hash_index_t *index, size_t more, gp_hash_index_hash_fn hash_of, const void *self);
 
 /* Makes room for one more item. False without memory. */
 static inline bool gp_hash_index_reserve(
@@ -61,8 +60,8 @@ static inline bool gp_hash_index_reserve(
 }
 
 /* The slot of the item with that hash which is key, else the free slot for it. The index has room. */
-static inline uint32_t *gp_hash_index_slot(const gp_hash_index_t *index, uint64_t hash, gp_hash_index_is_fn is,
-    const void *self, const void *key)
+static inline uint32_t *gp_hash_index_slot(
+    const gp_hash_index_t *index, uint64_t hash, gp_hash_index_is_fn is, const void *self, const void *key)
 {
   size_t at = gp_hash_index_home(index, hash);
   gp_assert_internal((index->room & (index->room - 1)) == 0 && 2 * index->count <= index->room);
@@ -72,8 +71,8 @@ static inline uint32_t *gp_hash_index_slot(const gp_hash_index_t *index, uint64_
 }
 
 /* The place of the item; SIZE_MAX: none. */
-static inline size_t gp_hash_index_find(const gp_hash_index_t *index, uint64_t hash, gp_hash_index_is_fn is,
-    const void *self, const void *key)
+static inline size_t gp_hash_index_find(
+    const gp_hash_index_t *index, uint64_t hash, gp_hash_index_is_fn is, const void *self, const void *key)
 {
   return index->count ? (size_t)*gp_hash_index_slot(index, hash, is, self, key) - 1 : SIZE_MAX;
 }

@@ -1,5 +1,6 @@
 /*
- * Arrays that grow, and the index of their items: what is put is found, what is taken is not, whatever collides.
+ * Arrays that grow, and the index of their items: what is put is found, what is taken is not, whatever
+ * collides.
  */
 #include <check.h>
 #include <stdlib.h>

@@ -80,6 +80,8 @@ PHASES = {
                                                         "additionalProperties": NUMBER}}},
     "b": {"required": ["id", "cat"]},
     "e": {"required": ["id", "cat"]},
+    "B": {"required": ["tid"]},
+    "E": {"required": ["tid"]},
     "i": {"required": ["s"], "properties": {"s": {"enum": ["g", "p", "t"]}}},
 }
 JUDGE_EVENTS = Judge(some(EVENT))
@@ -210,6 +212,7 @@ def check_perfetto(document):
     for phase, events in by_phase.items():
         JUDGE_PHASES[phase].check(events)
     open_slices, last = {}, 0
+    ranges = {}  # of each thread
     for event in document["traceEvents"]:
         if event["ph"] == "M":
             assert isinstance(event["args"]["name"], str)
@@ -222,6 +225,10 @@ def check_perfetto(document):
             open_slices[slice_of] = event["name"]
         elif event["ph"] == "e":
             assert open_slices.pop(slice_of) == event["name"]
+        elif event["ph"] == "B":
+            ranges.setdefault(event["tid"], []).append(event["name"])
+        elif event["ph"] == "E":
+            assert ranges[event["tid"]].pop() == event["name"]
     return open_slices
 
 

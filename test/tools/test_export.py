@@ -256,11 +256,22 @@ class Export(cli.Case):
         self.assertEqual(named, [("i", "warm \u00e9"), ("b", "step"), ("b", "inner"), ("e", "step"), ("e", "inner"), ("b", "open")])
         self.assertNotIn("no thread", json.dumps(timeline))
 
+    def test_perfetto_ranges_of_threads(self):
+        def mark(kind, time_ns, name="", thread=0):
+            return {"kind": kind, "time_ns": time_ns, "thread": thread, "device": None, "scope": None, "name": name}
+        threads = [{"tid": 5, "name": "one"}, {"tid": 6, "name": "two"}]
+        marks = [mark("pop", 1), mark("push", 2, "step"), mark("push", 3, "other", thread=1), mark("push", 4, "inner"), mark("pop", 5), mark("pop", 6),
+                 mark("pop", 7), mark("pop", 8, thread=1), mark("push", 9, "open")]
+        timeline = json.loads(self.export(dict(story_snapshot(marks=marks), threads=threads), "--to", "perfetto"))
+        formats.check_perfetto(timeline)
+        self.assertEqual([(event["ph"], event["tid"], event["name"]) for event in timeline["traceEvents"] if event["ph"] in "BE"],
+                         [("B", 5, "step"), ("B", 6, "other"), ("B", 5, "inner"), ("E", 5, "inner"), ("E", 5, "step"), ("E", 6, "other"), ("B", 5, "open")])
+
     def test_perfetto_has_as_many_marks_as_there_can_be(self):
-        marks = [{"kind": "mark", "time_ns": i, "thread": 0, "device": None, "scope": None, "name": "warm %d" % i} for i in range(1100)]
+        marks = [{"kind": "mark", "time_ns": i, "thread": 0, "device": None, "scope": None, "name": "warm %d" % i} for i in range(33000)]
         timeline = json.loads(self.export(story_snapshot(marks=marks), "--to", "perfetto"))
         self.assertEqual([event["name"] for event in timeline["traceEvents"] if event["name"].startswith("warm")],
-                         ["warm %d" % i for i in range(1024)])
+                         ["warm %d" % i for i in range(32768)])
 
     def test_perfetto_of_one_device_counts_its_memory(self):
         """Counters begin at what was held at the end, with the events undone."""

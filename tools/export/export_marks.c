@@ -14,6 +14,11 @@ static bool read_kind(const cJSON *item, gp_mark_kind_t *ret_kind)
   return false;
 }
 
+static bool is_of_scope(gp_mark_kind_t kind)
+{
+  return kind == GP_MARK_BEGIN || kind == GP_MARK_END;
+}
+
 static bool read_mark(const gp_export_t *export, const cJSON *item, gp_export_mark_t *ret_mark)
 {
   uint64_t thread = 0, device = 0;
@@ -26,7 +31,7 @@ static bool read_mark(const gp_export_t *export, const cJSON *item, gp_export_ma
     return false;
   mark.thread = (int)thread;
   mark.device = has_device ? (int)device : -1;
-  if (mark.kind != GP_MARK_MOMENT && gp_snapshot_uint(item, "scope", &mark.scope) != 1)
+  if (is_of_scope(mark.kind) && gp_snapshot_uint(item, "scope", &mark.scope) != 1)
     return false;
   *ret_mark = mark;
   return mark.device < 0 || gp_export_has_device(export, mark.device);
@@ -37,8 +42,24 @@ static const gp_export_mark_t *find_open(const gp_export_marks_t *marks, uint64_
 {
   for (size_t i = marks->count; i-- > 0;) {
     const gp_export_mark_t *mark = &marks->marks[i];
-    if (mark->kind != GP_MARK_MOMENT && mark->scope == scope)
+    if (is_of_scope(mark->kind) && mark->scope == scope)
       return mark->kind == GP_MARK_BEGIN ? mark : NULL;
+  }
+  return NULL;
+}
+
+/* The push of the innermost range in which the thread is, or NULL. */
+static const gp_export_mark_t *find_range(const gp_export_marks_t *marks, int thread)
+{
+  size_t left = 0; /* ranges that end later */
+  for (size_t i = marks->count; i-- > 0;) {
+    const gp_export_mark_t *mark = &marks->marks[i];
+    if (mark->thread != thread)
+      continue;
+    if (mark->kind == GP_MARK_POP)
+      left++;
+    else if (mark->kind == GP_MARK_PUSH && left-- == 0)
+      return mark;
   }
   return NULL;
 }
@@ -57,8 +78,11 @@ void gp_export_marks_read(const gp_export_t *export, gp_export_marks_t *ret_mark
       return;
     if (!read_mark(export, item, &mark) || mark.time_ns < last_ns)
       continue;
-    const gp_export_mark_t *begun = mark.kind == GP_MARK_MOMENT ? NULL : find_open(ret_marks, mark.scope);
-    if ((mark.kind == GP_MARK_BEGIN && begun) || (mark.kind == GP_MARK_END && !begun))
+    const gp_export_mark_t *begun = mark.kind == GP_MARK_POP ? find_range(ret_marks, mark.thread)
+                                    : is_of_scope(mark.kind) ? find_open(ret_marks, mark.scope)
+                                                             : NULL;
+    if ((mark.kind == GP_MARK_BEGIN && begun) ||
+        ((mark.kind == GP_MARK_END || mark.kind == GP_MARK_POP) && !begun))
       continue;
     if (begun) /* the end gets the begin's name */
       mark.name = begun->name;

@@ -1,5 +1,5 @@
 /*
- * The program's marks, and the begins and ends of its scopes.
+ * The program's marks, the begins and ends of its scopes, and the ranges of its threads.
  */
 #ifndef GP_TOOLS_EXPORT_MARKS_H
 #define GP_TOOLS_EXPORT_MARKS_H
@@ -21,8 +21,9 @@ typedef struct gp_export_marks {
   size_t count;
 } gp_export_marks_t;
 
-/* Reads the marks of the requested devices in order of time, GP_MARKS_MAX at most. Keeps an end only if its
- * begin comes before it. Leaves out what does not follow trace/FORMAT.md. */
+/* Reads the marks of the requested devices in order of time, GP_MARKS_MAX at most. Keeps an end or pop only
+ * if its begin or push comes before it, whose name it gets. Leaves out what does not follow trace/FORMAT.md.
+ */
 void gp_export_marks_read(const gp_export_t *export, gp_export_marks_t *ret_marks);
 
 #endif

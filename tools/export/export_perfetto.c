@@ -281,13 +281,17 @@ static void write_event(perfetto_t *perfetto, const gp_export_event_t *event, gp
 
 static void write_mark(perfetto_t *perfetto, const gp_export_mark_t *mark)
 {
-  static const char *const phases[] = {[GP_MARK_MOMENT] = "i", [GP_MARK_BEGIN] = "b", [GP_MARK_END] = "e"};
+  static const char *const phases[] = {[GP_MARK_MOMENT] = "i",
+      [GP_MARK_BEGIN] = "b",
+      [GP_MARK_END] = "e",
+      [GP_MARK_PUSH] = "B",
+      [GP_MARK_POP] = "E"};
   gp_json_t *json = &perfetto->json;
 
   begin(perfetto, mark->name, phases[mark->kind], mark->time_ns, mark->thread);
   if (mark->kind == GP_MARK_MOMENT) {
     gp_json_key_string(json, "s", "p");
-  } else {
+  } else if (mark->kind == GP_MARK_BEGIN || mark->kind == GP_MARK_END) {
     gp_json_key_string(json, "cat", "scope");
     gp_json_key(json, "id");
     gp_json_hex(json, mark->scope);

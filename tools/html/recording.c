@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "format/marks.h"
 #include "tools/html/choice.h"
 #include "tools/html/names.h"
 #include "tools/html/stacks.h"
@@ -38,6 +39,14 @@ static gp_payload_column_t *column(
 static bool is_marked(gp_event_kind_t kind)
 {
   return kind == GP_EVENT_OOM || kind == GP_EVENT_TRIM || kind == GP_EVENT_MODE || kind == GP_EVENT_SNAPSHOT;
+}
+
+/* Marks of the whole process: ranges of single threads may be any number. */
+static bool is_shown(const cJSON *mark)
+{
+  const char *kind = gp_snapshot_text(mark, "kind");
+  return strcmp(kind, gp_mark_kind_name(GP_MARK_PUSH)) != 0 &&
+         strcmp(kind, gp_mark_kind_name(GP_MARK_POP)) != 0;
 }
 
 /* The moment of one of the program's marks, which are not events. */
@@ -75,7 +84,11 @@ static int find_marks(const build_t *build, const gp_filter_t *filter, marks_t *
     if (is_marked(gp_snapshot_event_kind(events, i)))
       marks->moments[marks->count++] = (uint32_t)i + 1;
   }
-  cJSON_ArrayForEach(mark, program_marks(build)) marks->moments[marks->count++] = moment_of(build, mark);
+  cJSON_ArrayForEach(mark, program_marks(build))
+  {
+    if (is_shown(mark))
+      marks->moments[marks->count++] = moment_of(build, mark);
+  }
   return 0;
 }
 
@@ -204,9 +217,10 @@ static void add_marks(build_t *build)
   {
     uint64_t device;
     int has_device = gp_snapshot_uint(mark, "device", &device);
-    add_mark(build, &columns, moment_of(build, mark), gp_snapshot_text(mark, "kind"),
-        has_device == 1 && device < GP_SNAPSHOT_DEVICES ? (int64_t)device : -1, 0,
-        gp_snapshot_text(mark, "name"));
+    if (is_shown(mark))
+      add_mark(build, &columns, moment_of(build, mark), gp_snapshot_text(mark, "kind"),
+          has_device == 1 && device < GP_SNAPSHOT_DEVICES ? (int64_t)device : -1, 0,
+          gp_snapshot_text(mark, "name"));
   }
 }
 
