@@ -1,6 +1,7 @@
 """The program's NVTX ranges and marks, in the snapshot beside its allocations."""
 
 import os
+import re
 import subprocess
 import unittest
 
@@ -107,6 +108,14 @@ class Nvtx(PreloadCase):
                                     stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True, check=True, timeout=60)
             self.assertEqual(result.stdout.splitlines()[0], printed, result.stderr)
             self.assertNotIn("GPUPOOL_NVTX", result.stderr)
+
+    @unittest.skipUnless(TOOL, "without the tool")
+    def test_sites_by_phase(self):
+        (path,) = self.nvtx("push").snapshot_paths("exit")
+        result = subprocess.run([TOOL, "sites", "--by", "phase", "--sort", "live", path], stdout=subprocess.PIPE, universal_newlines=True,
+                                check=True, timeout=60)
+        rows = re.findall(r"^ +(\d+) MiB +\S+ +(\d+) MiB .* (load|layer|\(no phase\))$", result.stdout, re.M)
+        self.assertEqual(sorted(rows), [("3", "3", "layer"), ("5", "10", "load"), ("5", "5", "(no phase)")])
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@
 #include "tools/hash_index.h"
 #include "tools/model/component.h"
 #include "tools/model/memory.h"
+#include "tools/model/phases.h"
 #include "tools/model/saturated.h"
 #include "tools/symbols/frame_parts.h"
 #include "tools/symbols/frame_text.h"
@@ -17,7 +18,8 @@
 
 #define NAME_BYTES GP_SITE_NAME_BYTES
 
-/* Allocations that count as one: of one stack, of one size by size, or all without a stack. */
+/* Allocations that count as one: of one stack, of one size by size, of one phase by phase, or all without a
+ * stack. */
 typedef struct group {
   gp_site_amount_t amounts[GP_SITE_MEASURES];
 } group_t;
@@ -30,6 +32,8 @@ typedef struct build {
   uint64_t *sizes;   /* by size: each size, sorted */
   group_t *of_sizes; /* by size: those of sizes; else one, of memory without a stack */
   size_t size_count;
+  gp_phases_t phases;
+  group_t *of_phases;           /* by phase: those of phases, then one of memory outside of them */
   group_t kinds[GP_COMPONENTS]; /* by component: allocations whose kind decides it */
   gp_hash_index_t by_name;      /* of the sites */
   size_t *of_frame;             /* by frame: its site plus one; 0: not looked up yet */
@@ -108,8 +112,22 @@ static int list_sizes(build_t *build)
   return build->of_sizes && (build->sizes || build->sites->by != GP_SITE_BY_SIZE) ? 0 : ENOMEM;
 }
 
+static int list_phases(build_t *build)
+{
+  if (build->sites->by != GP_SITE_BY_PHASE)
+    return 0;
+  int error = gp_phases_init(&build->phases, build->snapshot);
+  if (!error)
+    build->of_phases = calloc(build->phases.count + 1, sizeof(*build->of_phases));
+  return build->of_phases ? 0 : ENOMEM;
+}
+
 static group_t *group_of(build_t *build, const gp_life_t *life)
 {
+  if (build->sites->by == GP_SITE_BY_PHASE) {
+    int32_t phase = gp_phases_at(&build->phases, life->thread, life->begin_ns);
+    return &build->of_phases[phase >= 0 ? (size_t)phase : build->phases.count];
+  }
   gp_component_t component = gp_component_of_kind(life->what);
   if (build->sites->by == GP_SITE_BY_COMPONENT && component != GP_COMPONENT_UNKNOWN)
     return &build->kinds[component];
@@ -127,7 +145,7 @@ static int count_lives(
 
   gp_moments_peak(&build->sites->peak, build->lifetimes, filter);
   build->stacks = calloc(none + 1, sizeof(*build->stacks));
-  if (!build->stacks || list_sizes(build))
+  if (!build->stacks || list_sizes(build) || list_phases(build))
     return ENOMEM;
   for (size_t i = 0; i < build->lifetimes->life_count; i++) {
     const gp_life_t *life = &build->lifetimes->lives[i];
@@ -290,6 +308,27 @@ static int add_size(build_t *build, const group_t *group, const uint64_t *reques
   return 0;
 }
 
+/* The memory also counts in the cumulative sums of the ranges around its own; once where one lies inside
+ * another of its name. */
+static int add_phase(build_t *build, const group_t *group, int32_t phase)
+{
+  bool is_own = true;
+  for (int32_t at = phase;; at = build->phases.phases[at].parent, is_own = false) {
+    size_t site = site_of(build, at < 0 ? GP_SITE_NO_PHASE : build->phases.phases[at].name);
+    if (site == SIZE_MAX)
+      return ENOMEM;
+    gp_site_t *there = &build->sites->sites[site];
+    there->is_unknown = at < 0;
+    if (is_own)
+      add_all(there->flat, group->amounts);
+    if (there->seen != (size_t)phase + 2)
+      add_all(there->cumulative, group->amounts);
+    there->seen = (size_t)phase + 2;
+    if (at < 0 || build->phases.phases[at].parent < 0)
+      return 0;
+  }
+}
+
 static int make_sites(build_t *build)
 {
   gp_sites_t *sites = build->sites;
@@ -312,6 +351,10 @@ static int make_sites(build_t *build)
   for (size_t i = 0; !error && i < (build->sizes ? build->size_count : 1); i++) {
     if (build->of_sizes[i].amounts[GP_SITE_TOTAL].count)
       error = add_size(build, &build->of_sizes[i], build->sizes ? &build->sizes[i] : NULL);
+  }
+  for (size_t i = 0; !error && build->of_phases && i <= build->phases.count; i++) {
+    if (build->of_phases[i].amounts[GP_SITE_TOTAL].count)
+      error = add_phase(build, &build->of_phases[i], i < build->phases.count ? (int32_t)i : -1);
   }
   for (size_t i = 0; i < sites->count; i++)
     add_all(sites->sums, sites->sites[i].flat);
@@ -340,7 +383,9 @@ int gp_sites_init(gp_sites_t *sites, const gp_lifetimes_t *lifetimes, const gp_f
     const gp_moments_t *moments, gp_site_by_t by, const regex_t *focus, const regex_t *ignore)
 {
   build_t build = {.sites = sites, .lifetimes = lifetimes, .snapshot = lifetimes->snapshot};
-  *sites = (gp_sites_t){.by = by == GP_SITE_BY_COMPONENT || has_stacks(lifetimes) ? by : GP_SITE_BY_SIZE};
+  *sites = (gp_sites_t){.by = by == GP_SITE_BY_COMPONENT || by == GP_SITE_BY_PHASE || has_stacks(lifetimes)
+                                  ? by
+                                  : GP_SITE_BY_SIZE};
   bool *wanted = choose_stacks(lifetimes->snapshot, focus, ignore);
   int error = wanted ? count_lives(&build, filter, moments, wanted) : ENOMEM;
   if (!error)
@@ -352,6 +397,8 @@ int gp_sites_init(gp_sites_t *sites, const gp_lifetimes_t *lifetimes, const gp_f
   free(build.stacks);
   free(build.sizes);
   free(build.of_sizes);
+  free(build.of_phases);
+  gp_phases_fini(&build.phases);
   free(build.of_frame);
   return error;
 }

@@ -1,6 +1,6 @@
 /*
- * Who asks for memory: allocations by function, line, module, size or component, each alone (flat) and with
- * everything that it calls (cumulative).
+ * Who asks for memory: allocations by function, line, module, size, component or phase, each alone (flat) and
+ * with everything that it calls (cumulative).
  */
 #ifndef GP_TOOLS_MODEL_SITES_H
 #define GP_TOOLS_MODEL_SITES_H
@@ -23,6 +23,7 @@ typedef enum gp_site_by {
   GP_SITE_BY_MODULE,
   GP_SITE_BY_SIZE,
   GP_SITE_BY_COMPONENT,
+  GP_SITE_BY_PHASE,
 } gp_site_by_t;
 
 /* Bytes as requested. */
@@ -53,12 +54,14 @@ typedef struct gp_sites {
   gp_site_amount_t (*stacks)[GP_SITE_MEASURES]; /* what each stack asked for; NULL: by size */
   gp_site_amount_t sums[GP_SITE_MEASURES];
   gp_moments_t peak; /* the moments of GP_SITE_PEAK */
-  gp_site_by_t by;   /* as requested; GP_SITE_BY_SIZE if no stacks were recorded, except by component */
+  gp_site_by_t
+      by; /* as requested; GP_SITE_BY_SIZE if no stacks were recorded, except by component and phase */
 } gp_sites_t;
 
 #define GP_SITE_NAME_BYTES 1024
 #define GP_SITE_NO_STACK   "(no stack recorded)" /* site of memory without a stack */
 #define GP_SITE_EMPTY      "(empty stack)"       /* site of stacks without a frame */
+#define GP_SITE_NO_PHASE   "(no phase)"          /* site of memory from outside of all phases */
 
 /* The site, by function, line or module, to which a stack counts as flat. buffer holds
  * GP_SITE_NAME_BYTES. Returns buffer. */

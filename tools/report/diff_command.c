@@ -30,8 +30,8 @@ typedef struct own {
 static const gp_parameter_t parameters[] = {
     {"sort", 0, NULL, GP_PARAMETER_CHOICE, offsetof(own_t, sort), "live|peak|total|count|temporary", 0, 0,
         "what is compared of the sites, as of gpupool sites (default: peak; by component live, what stays)"},
-    {"by", 0, NULL, GP_PARAMETER_CHOICE, offsetof(own_t, by), "function|line|module|size|component", 0, 0,
-        "what makes a site, as of gpupool sites (default: function)"},
+    {"by", 0, NULL, GP_PARAMETER_CHOICE, offsetof(own_t, by), "function|line|module|size|component|phase", 0,
+        0, "what makes a site, as of gpupool sites (default: function)"},
     {"top", 'n', "N", GP_PARAMETER_COUNT, offsetof(own_t, most), NULL, 0, 1000000000,
         "only the first N sites; 0: all (default: 15, with --json all)"},
 };
@@ -65,7 +65,7 @@ static const struct {
     [SORT_TEMPORARY] = {"temporary", GP_SITE_TEMPORARY, true},
 };
 
-static const char *const by_names[] = {"function", "line", "module", "size", "component"};
+static const char *const by_names[] = {"function", "line", "module", "size", "component", "phase"};
 
 /* By component users ask what stays; otherwise they look for the difference at the peaks. */
 static int sort_of(const own_t *own)

@@ -39,8 +39,9 @@ typedef struct view {
 static const gp_parameter_t parameters[] = {
     {"sort", 0, NULL, GP_PARAMETER_CHOICE, offsetof(own_t, sort), SORTS, 0, 0,
         "live: what is held at the end, or at the moment of --at; peak: what was held when the devices together held most; total: all that was ever asked for; count: allocations; temporary: those freed before anything else was allocated on the device. Default: live with --at, or if memory ran out or the program was killed; else peak"},
-    {"by", 0, NULL, GP_PARAMETER_CHOICE, offsetof(own_t, by), "function|line|module|size|component", 0, 0,
-        "what makes a site: function (default), line, module, the size asked for, or component (the program, its framework, NCCL, cuBLAS ...). Without stacks it is the size"},
+    {"by", 0, NULL, GP_PARAMETER_CHOICE, offsetof(own_t, by), "function|line|module|size|component|phase", 0,
+        0,
+        "what makes a site: function (default), line, module, the size asked for, component (the program, its framework, NCCL, cuBLAS ...), or phase (the NVTX range or mark, gpupool run --nvtx). Without stacks it is the size"},
     {"top", 'n', "N", GP_PARAMETER_COUNT, offsetof(own_t, most), NULL, 0, 1000000000,
         "only the first N; 0: all (default: 20, with --json all)"},
     {"focus", 0, "REGEX", GP_PARAMETER_TEXT, offsetof(own_t, focus), NULL, 0, 0,
@@ -92,7 +93,7 @@ static const struct {
     [SORT_TEMPORARY] = {"temporary", GP_SITE_TEMPORARY, true, "temporary allocations"},
 };
 
-static const char *const by_names[] = {"function", "line", "module", "size", "component"};
+static const char *const by_names[] = {"function", "line", "module", "size", "component", "phase"};
 static const char *const measure_names[] = {"live", "peak", "total", "temporary"};
 
 static int compile(const char *option, const char *text, regex_t *ret_regex, bool *ret_is_there)

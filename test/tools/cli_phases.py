@@ -1,0 +1,160 @@
+#!/usr/bin/env python3
+"""Memory by phase: the ranges and marks of the program.
+
+    cli_phases.py GPUPOOL PRELOAD [TEST ...]
+"""
+
+import os
+import sys
+import unittest
+
+import cli
+from cli import MIB
+from report_case import Program, Reports
+
+
+class Phased(Program):
+    """A program whose threads say what they do."""
+
+    def __init__(self):
+        super().__init__()
+        self.marks = []
+
+    def mark(self, kind, name="", thread=0, scope=None):
+        self.time += 1000
+        self.marks.append({"kind": kind, "time_ns": self.time, "thread": thread, "device": None, "scope": scope, "name": name})
+
+    def push(self, *names, thread=0):
+        for name in names:
+            self.mark("push", name, thread)
+
+    def pop(self, count=1, thread=0):
+        for _ in range(count):
+            self.mark("pop", thread=thread)
+
+    def snapshot(self, keep=None, **changes):
+        return super().snapshot(keep, marks=self.marks, **changes)
+
+
+class Phases(Reports):
+    command = "sites"
+
+    def mib(self, program, kind="flat", measure="total"):
+        facts = self.facts(program, "--by", "phase")
+        self.assertEqual(facts["by"], "phase")
+        return {site["name"]: site[kind][measure]["bytes"] // MIB for site in facts["sites"] if site[kind][measure]["bytes"]}
+
+    def test_nested_ranges(self):
+        program = Phased()
+        program.alloc(MIB)
+        program.push("step", "forward")
+        program.alloc(2 * MIB)
+        program.pop()
+        program.alloc(4 * MIB)
+        program.push("backward")
+        program.alloc(8 * MIB)
+        program.pop(2)
+        program.alloc(16 * MIB)
+        self.assertEqual(self.mib(program), {"(no phase)": 17, "forward": 2, "step": 4, "backward": 8})
+        self.assertEqual(self.mib(program, "cumulative"), {"(no phase)": 17, "forward": 2, "step": 14, "backward": 8})
+
+    def test_what_is_held_and_what_was_at_the_peak(self):
+        program = Phased()
+        program.push("load")
+        weights = program.alloc(4 * MIB)
+        program.pop()
+        program.push("step")
+        scratch = program.alloc(8 * MIB)
+        program.free(scratch)
+        program.pop()
+        program.free(weights)
+        program.push("save")
+        program.alloc(MIB)
+        program.pop()
+        self.assertEqual(self.mib(program, measure="live"), {"save": 1})
+        self.assertEqual(self.mib(program, measure="peak"), {"load": 4, "step": 8})
+
+    def test_a_range_inside_another_of_its_name(self):
+        program = Phased()
+        program.push("call", "call", "call")
+        program.alloc(MIB)
+        program.pop(3)
+        self.assertEqual(self.mib(program, "cumulative"), {"call": 1})
+
+    def test_threads_have_their_own(self):
+        program = Phased()
+        program.push("one")
+        program.push("two", thread=1)
+        program.alloc(MIB)
+        program.alloc(2 * MIB, thread=1)
+        program.pop()
+        program.alloc(4 * MIB)
+        program.alloc(8 * MIB, thread=1)
+        self.assertEqual(self.mib(program), {"one": 1, "two": 10, "(no phase)": 4})
+
+    def test_ranges_of_the_process_are_for_threads_without(self):
+        program = Phased()
+        program.mark("begin", "epoch", scope=1)
+        program.push("inner")
+        program.alloc(MIB)
+        program.alloc(2 * MIB, thread=1)
+        program.mark("begin", "step", thread=1, scope=2)
+        program.pop()
+        program.alloc(4 * MIB)
+        program.mark("end", "epoch", scope=1)  # they need not be nested
+        program.alloc(8 * MIB)
+        program.mark("end", "step", scope=2)
+        program.alloc(16 * MIB)
+        self.assertEqual(self.mib(program), {"inner": 1, "epoch": 2, "step": 12, "(no phase)": 16})
+
+    def test_marks_count_inside_their_range(self):
+        program = Phased()
+        program.mark("mark", "warm")
+        program.alloc(MIB)
+        program.mark("begin", "epoch", scope=1)
+        program.alloc(2 * MIB)
+        program.mark("mark", "half")
+        program.alloc(4 * MIB)
+        program.mark("end", "epoch", scope=1)
+        program.alloc(8 * MIB)
+        self.assertEqual(self.mib(program), {"warm": 9, "epoch": 2, "half": 4})
+
+    def test_marks_that_lost_their_begin(self):
+        program = Phased()
+        program.pop(2)
+        program.mark("end", scope=7)
+        program.push("step")
+        program.alloc(MIB)
+        program.pop(3)
+        program.marks += [{}, dict(program.marks[-1], kind="other"), dict(program.marks[-1], thread=99), dict(program.marks[0], kind="push", name="earlier")]
+        program.alloc(2 * MIB)
+        self.assertEqual(self.mib(program), {"step": 1, "(no phase)": 2})
+
+    def test_text(self):
+        program = Phased()
+        program.push("step\x1b[2J")
+        program.alloc(MIB)
+        text = self.report(program, "--by", "phase").stdout
+        self.assertRegex(text, r"by phase: 1 MiB in all")
+        self.assertNotIn("\x1b", text)
+
+    def test_without_marks(self):
+        program = Phased()
+        program.alloc(MIB)
+        self.assertEqual(self.mib(program), {"(no phase)": 1})
+
+    def test_difference(self):
+        before, after = Phased(), Phased()
+        for program, size in ((before, MIB), (after, 3 * MIB)):
+            program.push("step")
+            program.alloc(size)
+            program.pop()
+        old, new = self.write("before.json", before.snapshot()), self.write("after.json", after.snapshot())
+        self.assertRegex(self.run_tool("diff", "--by", "phase", old, new).stdout, r"1 MiB +3 MiB +\+2 MiB.* step\n")
+
+
+if __name__ == "__main__":
+    if len(sys.argv) < 3:
+        sys.exit(__doc__)
+    cli.GPUPOOL, cli.STUB = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
+    unittest.main(argv=[sys.argv[0]] + sys.argv[3:])
