@@ -159,6 +159,45 @@ START_TEST(test_another_build_lends_no_names)
 }
 END_TEST
 
+static void copy_self(const char *path)
+{
+  char buffer[65536];
+  size_t got;
+  FILE *from = fopen("/proc/self/exe", "rb"), *to = fopen(path, "wb");
+  ck_assert(from && to);
+  while ((got = fread(buffer, 1, sizeof(buffer), from)) > 0)
+    ck_assert_uint_eq(fwrite(buffer, 1, got, to), got);
+  fclose(from);
+  ck_assert_int_eq(fclose(to), 0);
+}
+
+/* The file is gone when the second snapshot asks for the same place. */
+START_TEST(test_what_is_known_opens_no_file)
+{
+  uint64_t known = gp_sample_call() - 1, both[] = {known, known - 1};
+  char path[] = "/tmp/check_symbols-XXXXXX";
+  ck_assert_int_ge(close(mkstemp(path)), 0);
+  copy_self(path);
+  for (int round = 0; round < 3; round++) {
+    gp_snapshot_t *snapshot =
+        snapshot_of(both, round == 2 ? 2 : 1, path, round == 1 ? "00112233445566778899" : NULL);
+    gp_symbols_resolve(snapshot, NULL);
+    if (round == 0)
+      ck_assert_str_eq(frame_of(snapshot, 0, 0)->function, "sample_innermost");
+    else /* another build, and a place that is not known */
+      ck_assert_str_eq(snapshot->frames[0].function, "");
+    gp_snapshot_destroy(snapshot);
+    (void)unlink(path);
+  }
+  gp_snapshot_t *snapshot = snapshot_of(&known, 1, path, NULL);
+  gp_symbols_resolve(snapshot, NULL);
+  ck_assert_uint_eq(snapshot->frame_count, 3);
+  ck_assert_str_eq(frame_of(snapshot, 0, 0)->function, "sample_innermost");
+  ck_assert_str_eq(frame_of(snapshot, 0, 2)->function, "gp_sample_call");
+  gp_snapshot_destroy(snapshot);
+}
+END_TEST
+
 START_TEST(test_files_that_do_not_help_are_named)
 {
   static const struct {
@@ -249,6 +288,7 @@ int main(void)
     tcase_add_test(names, test_inlined_functions_become_frames);
     tcase_add_test(names, test_build_ids_of_any_length_become_text);
     tcase_add_test(names, test_another_build_lends_no_names);
+    tcase_add_test(names, test_what_is_known_opens_no_file);
     tcase_add_test(names, test_files_that_do_not_help_are_named);
     tcase_add_test(names, test_address_outside_of_code_has_no_name);
   }

@@ -6,6 +6,7 @@
 
 #include "tools/read/json_scan.h"
 #include "tools/symbols/frame_parts.h"
+#include "tools/symbols/symbols_cache.h"
 #include "tools/symbols/symbols_module.h"
 #include "tools/tool.h"
 
@@ -219,9 +220,12 @@ void gp_symbols_resolve(gp_snapshot_t *snapshot, const gp_symbols_options_t *opt
     if (count == 0)
       continue;
     qsort(of_module, count, sizeof(*of_module), compare_queries);
-    if (!gp_symbols_of_module(&snapshot->modules[m], start_time_us, options, of_module, count, why,
-            sizeof(why), &snapshot->modules[m].is_rebuilt) &&
-        options->problem)
+    if (gp_symbols_cache_find(&snapshot->modules[m], of_module, count))
+      continue;
+    if (gp_symbols_of_module(&snapshot->modules[m], start_time_us, options, of_module, count, why,
+            sizeof(why), &snapshot->modules[m].is_rebuilt))
+      gp_symbols_cache_keep(&snapshot->modules[m], of_module, count);
+    else if (options->problem)
       options->problem(options->arg, &snapshot->modules[m], why);
   }
   size_t query_count = first[snapshot->module_count];
