@@ -1,28 +1,21 @@
 /*
- * Stacks: captured, interned, and which calls have one.
+ * Stacks in the log: interned, with their modules, and written.
  */
 #include <check.h>
 #include <dlfcn.h>
-#include <execinfo.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include "fake_engine.h"
 #include "leaks.h"
 #include "base/lock_gaps.h"
-#include "tools/symbols/frame_text.h"
+#include "test/pool/check_main.h"
 #include "trace/snapshot/document_stacks.h"
-#include "trace/snapshot/event_merge.h"
-#include "trace/record/recorder_state.h"
+#include "trace/stacks/stacks.h"
 #include "trace/stacks/bounds.h"
-#include "trace/stacks/origin.h"
-#include "trace/stacks/unwind.h"
 
 static gp_stacks_t stacks;
 static gp_region_t region;
@@ -31,10 +24,8 @@ static void setup(void)
 {
   const gp_region_plan_t plan = {.root = "none",
       .capacity = {[GP_SECTION_STACKS] = GP_STACKS_LOG_BYTES, [GP_SECTION_MODULES] = GP_MODULES_LOG_BYTES}};
-  fake_reset();
   ck_assert(gp_region_init(&region, &plan));
   ck_assert(gp_stacks_init(&stacks, &region));
-  gp_unwind_set_own_range(0, 1); /* nothing here is the library's */
 }
 
 static void teardown(void)
@@ -223,7 +214,6 @@ static const char *module_of(uint32_t number, size_t *ret_length)
   return record->path;
 }
 
-/* Libraries take turns, mostly at the same address: the same number then must not mean two things. */
 /* The loader tells the name as the program gave it. */
 START_TEST(test_relative_paths_are_made_absolute)
 {
@@ -265,6 +255,7 @@ START_TEST(test_bounds_are_those_of_the_linker)
 }
 END_TEST
 
+/* Libraries take turns, mostly at the same address: the same number then must not mean two things. */
 START_TEST(test_unloaded_code_is_kept_apart)
 {
   uintptr_t first, second, third;
@@ -368,338 +359,12 @@ START_TEST(test_damage_ends_the_lists)
 }
 END_TEST
 
-/*
- * Unwinding
- */
-
-typedef struct capture {
-  gp_unwinder_t unwinder;
-  uintptr_t addresses[GP_UNWIND_FRAMES_MAX];
-  size_t capacity;
-  size_t count;
-} capture_t;
-
-static __attribute__((noinline)) void take(capture_t *capture)
-{
-  capture->count = gp_unwind(capture->unwinder, 0, capture->addresses, capture->capacity);
-  __asm__ volatile("" ::: "memory");
-}
-
-static void recurse(capture_t *capture, int depth);
-static void (*volatile recurse_again)(
-    capture_t *capture, int depth) = recurse; /* or -O3 makes one frame of several */
-
-static __attribute__((noinline)) void recurse(capture_t *capture, int depth)
-{
-  if (depth > 0)
-    recurse_again(capture, depth - 1);
-  else
-    take(capture);
-  __asm__ volatile("" ::: "memory");
-}
-
-/* Not a must; where it is missing, or has other addresses than glibc as 1.3 has, the rest has to work. It
- * starts in a child, for here the library has to be the first to call it. */
-static bool has_libunwind(void)
-{
-#if defined(__x86_64__)
-  int status = 1;
-  pid_t child = fork();
-  if (child == 0) {
-    int (*function)(void **addresses, int capacity) = NULL;
-    void *library = dlopen("libunwind.so.8", RTLD_NOW | RTLD_LOCAL);
-    void *one[2], *other[2];
-    if (library)
-      *(void **)&function = dlsym(library, "unw_backtrace");
-    _exit(!(function && function(one, 2) == 2 && backtrace(other, 2) == 2 && one[1] == other[1]));
-  }
-  ck_assert_int_eq(waitpid(child, &status, 0), child);
-  return status == 0;
-#else
-  return false;
-#endif
-}
-
-START_TEST(test_unwinders_find_the_callers)
-{
-  static const gp_unwinder_t unwinders[] = {
-      GP_UNWINDER_BEST, GP_UNWINDER_LIBUNWIND, GP_UNWINDER_GLIBC, GP_UNWINDER_FRAME_POINTERS};
-  capture_t captures[4] = {{0}};
-
-  gp_unwind_prepare();
-  for (int i = 0; i < 4; i++) {
-    captures[i].unwinder = unwinders[i];
-    captures[i].capacity = 40;
-    recurse_again(&captures[i], 10);
-    if (captures[i].unwinder == GP_UNWINDER_LIBUNWIND && !has_libunwind())
-      continue;
-    size_t repeated = 0; /* the call of recurse in itself */
-    for (size_t k = 1; k < captures[i].count; k++)
-      repeated += captures[i].addresses[k] == captures[i].addresses[k - 1];
-    ck_assert_uint_eq(repeated, 9);
-  }
-  if (!has_libunwind())
-    return;
-  /* Two threads of one site, by different unwinders, must be one stack; but for the innermost frames, inside
-   * this library. */
-  const capture_t *a = &captures[1], *b = &captures[2];
-  ck_assert_uint_eq(a->count, b->count);
-  size_t differ = 0;
-  for (size_t k = 0; k < a->count; k++)
-    differ += a->addresses[k] != b->addresses[k];
-  ck_assert_uint_le(differ, 2); /* the call of the unwinder, and the call of recurse in the loop above */
-}
-END_TEST
-
-START_TEST(test_depth_keeps_the_innermost)
-{
-  capture_t whole = {.unwinder = GP_UNWINDER_GLIBC, .capacity = 100};
-  capture_t cut = {.unwinder = GP_UNWINDER_GLIBC, .capacity = 7};
-  recurse_again(&whole, 60);
-  recurse_again(&cut, 60);
-  ck_assert_uint_gt(whole.count, 60);
-  ck_assert_uint_eq(cut.count, 7);
-  ck_assert_mem_eq(cut.addresses, whole.addresses, sizeof(uintptr_t) * 7);
-  whole.capacity = GP_UNWIND_FRAMES_MAX;
-  recurse_again(&whole, 1000);
-  ck_assert_uint_eq(whole.count, GP_UNWIND_FRAMES_MAX);
-}
-END_TEST
-
-extern char __executable_start, etext; /* the linker's: this program's code is between them */
-
-START_TEST(test_own_frames_are_left_out)
-{
-  const uintptr_t start = (uintptr_t)&__executable_start, end = (uintptr_t)&etext;
-  for (int i = has_libunwind() ? GP_UNWINDER_LIBUNWIND : GP_UNWINDER_GLIBC; i <= GP_UNWINDER_GLIBC; i++) {
-    capture_t capture = {.unwinder = (gp_unwinder_t)i, .capacity = 40};
-    gp_unwind_set_own_range(start, end);
-    recurse_again(&capture, 5);
-    ck_assert_uint_gt(capture.count, 0); /* main's caller */
-    ck_assert(capture.addresses[0] < start || capture.addresses[0] >= end);
-    gp_unwind_set_own_range(0, 1);
-    recurse_again(&capture, 5);
-    ck_assert(capture.addresses[0] >= start && capture.addresses[0] < end);
-  }
-}
-END_TEST
-
-static void *take_in_thread(void *arg)
-{
-  take(arg);
-  return NULL;
-}
-
-static size_t frames_with_stack_of(size_t bytes)
-{
-  capture_t capture = {.unwinder = GP_UNWINDER_GLIBC, .capacity = 40};
-  pthread_attr_t attributes;
-  pthread_t thread;
-  ck_assert_int_eq(pthread_attr_init(&attributes), 0);
-  ck_assert_int_eq(pthread_attr_setstacksize(&attributes, bytes), 0);
-  ck_assert_int_eq(pthread_create(&thread, &attributes, take_in_thread, &capture), 0);
-  ck_assert_int_eq(pthread_join(thread, NULL), 0);
-  pthread_attr_destroy(&attributes);
-  return capture.count;
-}
-
-START_TEST(test_stack_that_is_nearly_full_is_left_alone)
-{
-  gp_unwind_prepare();
-  ck_assert_uint_gt(frames_with_stack_of(256 * 1024), 1);
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-  ck_assert_uint_gt(frames_with_stack_of(64 * 1024), 1);
-  ck_assert_uint_eq(frames_with_stack_of(16 * 1024), 0);
-#endif
-}
-END_TEST
-
-static capture_t in_handler = {.unwinder = GP_UNWINDER_GLIBC, .capacity = 40};
-
-static void handle(int number)
-{
-  (void)number;
-  take(&in_handler);
-}
-
-START_TEST(test_alternate_signal_stack_gets_no_frames)
-{
-  /* Between readable memory, as one from malloc is. */
-  char *memory = mmap(NULL, 1 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  stack_t stack = {.ss_sp = memory + (512 << 10), .ss_size = 64 << 10};
-  struct sigaction action = {.sa_handler = handle, .sa_flags = SA_ONSTACK};
-
-  ck_assert_ptr_ne(memory, MAP_FAILED);
-  gp_unwind_prepare();
-  ck_assert_int_eq(sigaltstack(&stack, NULL), 0);
-  ck_assert_int_eq(sigaction(SIGUSR1, &action, NULL), 0);
-  in_handler.count = 99;
-  raise(SIGUSR1);
-  ck_assert_uint_eq(in_handler.count, 0);
-  take(&in_handler);
-  ck_assert_uint_gt(in_handler.count, 1);
-  in_handler.count = 99;
-  raise(SIGUSR1);
-  ck_assert_uint_eq(in_handler.count, 0);
-}
-END_TEST
-
-/*
- * Which calls have a stack
- */
-
-static uint32_t origin_of(const gp_observer_t *observer, gp_occasion_t occasion, uint64_t size)
-{
-  observer->find_origin(observer->self, occasion, size);
-  return observer->origin(observer->self);
-}
-
-static gp_recorder_t *recorder_with(const char *mode, const char *trace, const char *frees)
-{
-  static gp_options_t options;
-  options = *fake_options(NULL);
-  ck_assert(gp_option_parse(GP_OPTION_trace, trace, &options, NULL, NULL));
-  ck_assert(gp_option_parse(GP_OPTION_stacks, mode, &options, NULL, NULL));
-  ck_assert(gp_option_parse(GP_OPTION_stacks_free, frees, &options, NULL, NULL));
-  ck_assert(gp_option_parse(GP_OPTION_small_max, "1MiB", &options, NULL, NULL));
-  gp_recorder_t *recorder = gp_recorder_create(&options, fake_clock, NULL);
-  ck_assert_ptr_nonnull(recorder);
-  gp_origin_begin_call();
-  return recorder;
-}
-
-START_TEST(test_auto_is_for_the_driver_and_the_large)
-{
-  gp_recorder_t *recorder = recorder_with("auto", "all", "0");
-  const gp_observer_t observer = gp_recorder_observer(recorder);
-
-  ck_assert_uint_eq(origin_of(&observer, GP_OCCASION_ALLOC, 1 << 20), 0);
-  ck_assert_uint_eq(origin_of(&observer, GP_OCCASION_FREE, 0), 0);
-  ck_assert_uint_ne(origin_of(&observer, GP_OCCASION_DRIVER, 1), 0);
-  gp_origin_begin_call();
-  ck_assert_uint_eq(observer.origin(observer.self), 0); /* not that of the last call */
-  ck_assert_uint_ne(origin_of(&observer, GP_OCCASION_ALLOC, (1 << 20) + 1), 0);
-  gp_recorder_destroy(recorder);
-}
-END_TEST
-
-START_TEST(test_native_is_for_all)
-{
-  static const char *const modes[] = {"native", "fp"};
-  for (int i = 0; i < 2; i++) {
-    gp_recorder_t *recorder = recorder_with(modes[i], "state", "0");
-    const gp_observer_t observer = gp_recorder_observer(recorder);
-    uint32_t origin = origin_of(&observer, GP_OCCASION_ALLOC, 1);
-    ck_assert_uint_ne(origin, 0);
-    ck_assert_uint_eq(origin_of(&observer, GP_OCCASION_DRIVER, 1), origin); /* once a call */
-    gp_origin_begin_call();
-    ck_assert_uint_eq(origin_of(&observer, GP_OCCASION_FREE, 0), 0);
-    gp_recorder_destroy(recorder);
-  }
-}
-END_TEST
-
-START_TEST(test_off_is_for_none)
-{
-  gp_recorder_t *recorder = recorder_with("off", "all", "1");
-  ck_assert_ptr_null(gp_recorder_observer(recorder).find_origin);
-  ck_assert_ptr_null(gp_recorder_observer(recorder).origin);
-  ck_assert_ptr_null(recorder->origins.stacks.log);
-  gp_recorder_destroy(recorder);
-
-  recorder = recorder_with("native", "off", "1");
-  const gp_observer_t observer = gp_recorder_observer(recorder);
-  ck_assert_uint_eq(origin_of(&observer, GP_OCCASION_DRIVER, 1), 0);
-  gp_recorder_destroy(recorder);
-}
-END_TEST
-
-static const gp_observer_t *asked_in_fork; /* NULL: by no thread */
-static uint32_t origin_in_fork;
-
-static void *ask_in_fork(void *unused)
-{
-  gp_origin_begin_call();
-  origin_in_fork = origin_of(asked_in_fork, GP_OCCASION_ALLOC, 1);
-  return unused;
-}
-
-static void before_fork(void)
-{
-  pthread_t thread;
-  if (asked_in_fork && pthread_create(&thread, NULL, ask_in_fork, NULL) == 0)
-    (void)pthread_join(thread, NULL);
-}
-
-/* Before the first walk of what is loaded, so that it runs after the library's handler. */
-__attribute__((constructor)) static void watch_forks(void)
-{
-  (void)pthread_atfork(before_fork, NULL, NULL);
-}
-
-START_TEST(test_no_stack_while_another_thread_forks)
-{
-  static const char *const modes[] = {"native", "fp"};
-  gp_recorder_t *recorder = recorder_with(modes[_i], "all", "0");
-  const gp_observer_t observer = gp_recorder_observer(recorder);
-
-  ck_assert_uint_ne(origin_of(&observer, GP_OCCASION_ALLOC, 1), 0);
-  origin_in_fork = 1;
-  asked_in_fork = &observer;
-  pid_t pid = fork();
-  if (pid == 0)
-    _exit(0);
-  asked_in_fork = NULL;
-  ck_assert_int_eq(waitpid(pid, NULL, 0), pid);
-  ck_assert_uint_eq(origin_in_fork, 0);
-  gp_origin_begin_call();
-  ck_assert_uint_ne(origin_of(&observer, GP_OCCASION_ALLOC, 1), 0);
-  gp_recorder_destroy(recorder);
-}
-END_TEST
-
-static int32_t recorded_stack(gp_recorder_t *recorder, gp_action_t action, uint32_t origin)
-{
-  const gp_observer_t observer = gp_recorder_observer(recorder);
-  const gp_event_t event = {.action = action, .origin = origin, .time_ns = ++fake_now_ns};
-  uint64_t until_ns[GP_MAX_DEVICES];
-  gp_event_merge_t history = {0};
-
-  for (int i = 0; i < GP_MAX_DEVICES; i++)
-    until_ns[i] = UINT64_MAX;
-  observer.event(observer.self, &event);
-  ck_assert(gp_event_merge_take(&recorder->chunks, until_ns, &history));
-  int32_t stack = history.records[history.order[history.count - 1]].stack;
-  gp_event_merge_fini(&history);
-  return stack;
-}
-
-START_TEST(test_frees_have_the_stack_of_the_allocation_or_their_own)
-{
-  gp_recorder_t *recorder = recorder_with("auto", "all", "0");
-  ck_assert_int_eq(recorded_stack(recorder, GP_ACTION_FREE_REQUESTED, 5), 4);
-  gp_recorder_destroy(recorder);
-
-  recorder = recorder_with("auto", "all", "1");
-  const gp_observer_t observer = gp_recorder_observer(recorder);
-  int32_t own = (int32_t)origin_of(&observer, GP_OCCASION_FREE, 0) - 1;
-  ck_assert_int_ge(own, 0);
-  ck_assert_int_eq(recorded_stack(recorder, GP_ACTION_FREE_REQUESTED, 5), own);
-  ck_assert_int_eq(recorded_stack(recorder, GP_ACTION_FORWARDED_FREE, 5), own);
-  ck_assert_int_eq(recorded_stack(recorder, GP_ACTION_FREE_COMPLETED, 5), 4);
-  ck_assert_int_eq(recorded_stack(recorder, GP_ACTION_ALLOC, 5), 4);
-  gp_recorder_destroy(recorder);
-}
-END_TEST
-
 int main(void)
 {
   Suite *suite = suite_create("stacks");
   TCase *interning = tcase_create("interning");
   TCase *modules = tcase_create("modules");
   TCase *written = tcase_create("written");
-  TCase *unwinding = tcase_create("unwinding");
-  TCase *policy = tcase_create("policy");
 
   gp_add_leak_fixtures(interning);
   gp_add_leak_fixtures(modules);
@@ -718,26 +383,8 @@ int main(void)
   tcase_add_checked_fixture(written, setup, teardown);
   tcase_add_test(written, test_frames_are_written_once);
   tcase_add_test(written, test_damage_ends_the_lists);
-  tcase_add_checked_fixture(unwinding, setup, teardown);
-  tcase_add_test(unwinding, test_unwinders_find_the_callers);
-  tcase_add_test(unwinding, test_depth_keeps_the_innermost);
-  tcase_add_test(unwinding, test_own_frames_are_left_out);
-  tcase_add_test(unwinding, test_stack_that_is_nearly_full_is_left_alone);
-  tcase_add_test(unwinding, test_alternate_signal_stack_gets_no_frames);
-  tcase_add_checked_fixture(policy, setup, teardown);
-  tcase_add_test(policy, test_auto_is_for_the_driver_and_the_large);
-  tcase_add_test(policy, test_native_is_for_all);
-  tcase_add_test(policy, test_off_is_for_none);
-  tcase_add_loop_test(policy, test_no_stack_while_another_thread_forks, 0, 2);
-  tcase_add_test(policy, test_frees_have_the_stack_of_the_allocation_or_their_own);
   suite_add_tcase(suite, interning);
   suite_add_tcase(suite, modules);
   suite_add_tcase(suite, written);
-  suite_add_tcase(suite, unwinding);
-  suite_add_tcase(suite, policy);
-  SRunner *runner = srunner_create(suite);
-  srunner_run_all(runner, CK_ENV);
-  int failed = srunner_ntests_failed(runner);
-  srunner_free(runner);
-  return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+  return gp_check_main(suite);
 }
