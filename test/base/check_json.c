@@ -12,6 +12,7 @@
 
 #include "base/json.h"
 #include "base/sort.h"
+#include "test/pool/check_main.h"
 
 static char buffer[64]; /* small, so that everything crosses its end */
 static char output[65536];
@@ -269,9 +270,5 @@ int main(void)
   tcase_add_test(tcase, test_bound);
   tcase_add_test(tcase, test_sort_agrees_with_a_count);
   suite_add_tcase(suite, tcase);
-  SRunner *runner = srunner_create(suite);
-  srunner_run_all(runner, CK_ENV);
-  int failed = srunner_ntests_failed(runner);
-  srunner_free(runner);
-  return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+  return gp_check_main(suite);
 }

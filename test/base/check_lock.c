@@ -9,7 +9,6 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -18,6 +17,7 @@
 #include "pool/driver_calls.h"
 #include "pool/engine_record.h"
 #include "base/lock_gaps.h"
+#include "test/pool/check_main.h"
 #include "test/pool/engine_fixture.h"
 #include "test/pool/run_together.h"
 
@@ -339,9 +339,5 @@ int main(void)
 #endif
   tcase_add_test(locks, test_a_wait_with_an_end_ends);
   suite_add_tcase(suite, locks);
-  SRunner *runner = srunner_create(suite); /* with a fork for each */
-  srunner_run_all(runner, CK_ENV);
-  int failed = srunner_ntests_failed(runner);
-  srunner_free(runner);
-  return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+  return gp_check_main_apart(suite);
 }

@@ -5,6 +5,7 @@
  */
 #include "program.h"
 #include "turns.h"
+#include "test/pool/check_main.h"
 
 #include <check.h>
 #include <sched.h>
@@ -574,9 +575,5 @@ int main(void)
   tcase_add_test(tcase, test_a_turn_is_given_back);
   tcase_set_timeout(tcase, 60);
   suite_add_tcase(suite, tcase);
-  SRunner *runner = srunner_create(suite);
-  srunner_run_all(runner, CK_ENV);
-  int failed = srunner_ntests_failed(runner);
-  srunner_free(runner);
-  return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+  return gp_check_main(suite);
 }

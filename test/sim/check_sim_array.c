@@ -269,5 +269,5 @@ int main(void)
   tcase_add_test(tests, test_statistics);
   tcase_add_test(tests, test_errors);
   suite_add_tcase(suite, tests);
-  return test_main(suite);
+  return gp_check_main_apart(suite);
 }

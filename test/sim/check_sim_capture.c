@@ -343,5 +343,5 @@ int main(void)
   tcase_add_loop_test(tests, test_legacy_calls_beside_a_blocking_capture, 0, 5);
   tcase_add_loop_test(tests, test_captured_events_are_not_asked, 0, 2);
   suite_add_tcase(suite, tests);
-  return test_main(suite);
+  return gp_check_main_apart(suite);
 }

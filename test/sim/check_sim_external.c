@@ -116,5 +116,5 @@ int main(void)
   tcase_add_test(tests, test_errors);
   tcase_add_test(tests, test_goes_with_its_context);
   suite_add_tcase(suite, tests);
-  return test_main(suite);
+  return gp_check_main_apart(suite);
 }

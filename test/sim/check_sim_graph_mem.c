@@ -474,5 +474,5 @@ int main(void)
   tcase_add_test(tests, test_child_graph_with_memory_is_moved);
   tcase_add_test(tests, test_add_node);
   suite_add_tcase(suite, tests);
-  return test_main(suite);
+  return gp_check_main_apart(suite);
 }

@@ -111,5 +111,5 @@ int main(void)
   tcase_add_test(tests, test_free_node_of_a_graph_that_is_gone);
   tcase_add_test(tests, test_function);
   suite_add_tcase(suite, tests);
-  return test_main(suite);
+  return gp_check_main_apart(suite);
 }

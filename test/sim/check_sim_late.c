@@ -294,5 +294,5 @@ int main(void)
   tcase_add_loop_test(tests, test_free_that_comes_after_the_use, 0, 2);
   tcase_add_test(tests, test_use_of_memory_that_had_an_earlier_owner);
   suite_add_tcase(suite, tests);
-  return test_main(suite);
+  return gp_check_main_apart(suite);
 }

@@ -261,5 +261,5 @@ int main(void)
   tcase_add_test(tests, test_attributes);
   tcase_add_test(tests, test_ipc_handle_of_interior_is_that_of_base);
   suite_add_tcase(suite, tests);
-  return test_main(suite);
+  return gp_check_main_apart(suite);
 }

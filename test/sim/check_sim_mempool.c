@@ -442,5 +442,5 @@ int main(void)
   tcase_add_test(tests, test_free_by_the_host_does_not_wait);
   tcase_add_test(tests, test_largest_size_of_a_pool);
   suite_add_tcase(suite, tests);
-  return test_main(suite);
+  return gp_check_main_apart(suite);
 }

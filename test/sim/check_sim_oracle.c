@@ -512,5 +512,5 @@ int main(void)
   tcase_add_loop_test(tcase, test_fills_of_a_library, 0, 3);
   tcase_add_test(tcase, test_more_streams_than_slots);
   suite_add_tcase(suite, tcase);
-  return test_main(suite);
+  return gp_check_main_apart(suite);
 }

@@ -323,5 +323,5 @@ int main(void)
   tcase_add_loop_test(tests, test_scheduler_of_pools_that_order_nothing, 0, 2);
   tcase_add_test(tests, test_work_that_runs_before_the_allocation);
   suite_add_tcase(suite, tests);
-  return test_main(suite);
+  return gp_check_main_apart(suite);
 }

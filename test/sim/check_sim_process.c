@@ -206,5 +206,5 @@ int main(void)
   tcase_add_test(tests, test_bad_knobs_leave_the_defaults);
   tcase_add_test(tests, test_no_device);
   suite_add_tcase(suite, tests);
-  return test_main(suite);
+  return gp_check_main_apart(suite);
 }

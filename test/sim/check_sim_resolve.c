@@ -144,5 +144,5 @@ int main(void)
   tcase_add_test(tests, test_no_export_tables);
   tcase_add_test(tests, test_graphics_names_are_there);
   suite_add_tcase(suite, tests);
-  return test_main(suite);
+  return gp_check_main_apart(suite);
 }

@@ -180,5 +180,5 @@ int main(void)
   tcase_add_test(tests, test_graph_memory);
   tcase_add_test(tests, test_driver_calls);
   suite_add_tcase(suite, tests);
-  return test_main(suite);
+  return gp_check_main_apart(suite);
 }

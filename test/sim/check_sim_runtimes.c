@@ -217,5 +217,5 @@ int main(void)
   tcase_add_loop_test(tests, test_parameters_of_older_versions, 0, MAJORS);
   tcase_add_loop_test(tests, test_channel_description, 0, MAJORS);
   suite_add_tcase(suite, tests);
-  return test_main(suite);
+  return gp_check_main_apart(suite);
 }

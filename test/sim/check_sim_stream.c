@@ -510,5 +510,5 @@ int main(void)
   tcase_add_test(tests, test_stand_in_waits);
   tcase_add_loop_test(tests, test_oracle, 0, 5);
   suite_add_tcase(suite, tests);
-  return test_main(suite);
+  return gp_check_main_apart(suite);
 }

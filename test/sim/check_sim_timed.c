@@ -285,5 +285,5 @@ int main(void)
   tcase_add_loop_test(tests, test_waits_let_others_in, 0, 12);
   tcase_add_test(tests, test_captured);
   suite_add_tcase(suite, tests);
-  return test_main(suite);
+  return gp_check_main_apart(suite);
 }

@@ -283,5 +283,5 @@ int main(void)
   TCase *tests = tcase_create("toy_pool");
   tcase_add_loop_test(tests, test_toy, RIGHT, FLAWS);
   suite_add_tcase(suite, tests);
-  return test_main(suite);
+  return gp_check_main_apart(suite);
 }

@@ -266,5 +266,5 @@ int main(void)
   tcase_add_test(tests, test_imported_handle_shares_the_memory);
   tcase_add_test(tests, test_export_must_have_been_requested);
   suite_add_tcase(suite, tests);
-  return test_main(suite);
+  return gp_check_main_apart(suite);
 }

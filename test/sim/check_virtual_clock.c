@@ -247,5 +247,5 @@ int main(void)
   tcase_add_test(tests, test_thread_in_the_driver);
   tcase_add_test(tests, test_forked_child);
   suite_add_tcase(suite, tests);
-  return test_main(suite);
+  return gp_check_main_apart(suite);
 }

@@ -13,6 +13,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "test/pool/check_main.h"
+
 #define OK(call) ck_assert_int_eq((call), CUDA_SUCCESS)
 
 static inline CUcontext test_start(void)
@@ -50,15 +52,6 @@ static inline long test_stat(void (*fn)(void), const char *key)
   ck_assert_msg(found != NULL, "no %s in the statistics", key);
   found += strlen(pattern);
   return strtol(found + (*found == '['), NULL, 10);
-}
-
-static inline int test_main(Suite *suite)
-{
-  SRunner *runner = srunner_create(suite);
-  srunner_run_all(runner, CK_ENV);
-  int failed = srunner_ntests_failed(runner);
-  srunner_free(runner);
-  return failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
 #endif

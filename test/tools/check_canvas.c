@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "test/pool/check_main.h"
 #include "tools/report/canvas.h"
 
 static char *row_text(const gp_canvas_t *canvas, size_t row, bool utf8)
@@ -91,9 +92,5 @@ int main(void)
   tcase_add_test(cases, test_ascii_tells_how_full_a_character_is);
   tcase_add_test(cases, test_dots_outside_are_left_out);
   suite_add_tcase(suite, cases);
-  SRunner *runner = srunner_create(suite);
-  srunner_run_all(runner, CK_NORMAL);
-  int failed = srunner_ntests_failed(runner);
-  srunner_free(runner);
-  return failed != 0;
+  return gp_check_main(suite);
 }

@@ -5,6 +5,7 @@
 #include <check.h>
 #include <stdlib.h>
 
+#include "test/pool/check_main.h"
 #include "tools/array.h"
 #include "tools/read/block_map.h"
 
@@ -73,9 +74,5 @@ int main(void)
   tcase_add_test(cases, test_arrays_of_impossible_size_stay_as_they_are);
   tcase_add_test(cases, test_what_is_taken_is_gone_and_the_rest_is_found);
   suite_add_tcase(suite, cases);
-  SRunner *runner = srunner_create(suite);
-  srunner_run_all(runner, CK_NORMAL);
-  int failed = srunner_ntests_failed(runner);
-  srunner_free(runner);
-  return failed != 0;
+  return gp_check_main(suite);
 }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "test/pool/check_main.h"
 #include "tools/output.h"
 #include "tools/tool.h"
 
@@ -119,9 +120,5 @@ int main(void)
   tcase_add_test(looks, test_a_terminal_is_not_steered);
   tcase_add_test(looks, test_the_nearest_name_is_suggested);
   suite_add_tcase(suite, looks);
-  SRunner *runner = srunner_create(suite);
-  srunner_run_all(runner, CK_NORMAL);
-  int failed = srunner_ntests_failed(runner);
-  srunner_free(runner);
-  return failed != 0;
+  return gp_check_main(suite);
 }

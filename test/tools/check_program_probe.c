@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "test/pool/check_main.h"
 #include "tools/run/program_probe.h"
 
 #define OWN_FILE "/proc/self/exe"
@@ -107,23 +108,27 @@ START_TEST(test_damaged_files_are_harmless)
 }
 END_TEST
 
-int main(void)
+static void make_file(void)
 {
   int fd = mkstemp(path);
-  if (fd < 0)
-    return 77;
+  ck_assert_int_ge(fd, 0);
   close(fd);
+}
+
+static void remove_file(void)
+{
+  unlink(path);
+}
+
+int main(void)
+{
   Suite *suite = suite_create("program_probe");
   TCase *files = tcase_create("files");
+  tcase_add_unchecked_fixture(files, make_file, remove_file);
   tcase_add_test(files, test_an_ordinary_program_gives_no_reason);
   tcase_add_test(files, test_executables_are_told_apart);
   tcase_add_test(files, test_scripts_are_followed);
   tcase_add_test(files, test_damaged_files_are_harmless);
   suite_add_tcase(suite, files);
-  SRunner *runner = srunner_create(suite);
-  srunner_run_all(runner, CK_NORMAL);
-  int failed = srunner_ntests_failed(runner);
-  srunner_free(runner);
-  unlink(path);
-  return failed != 0;
+  return gp_check_main(suite);
 }

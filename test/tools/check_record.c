@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/size.h"
+#include "test/pool/check_main.h"
 #include "tools/read/record/record_reader.h"
 #include "trace/record/recorder_state.h"
 
@@ -421,9 +422,5 @@ int main(void)
   tcase_add_test(tcase, test_a_block_that_sticks_out_is_left_out);
   tcase_add_test(tcase, test_slots_that_cannot_be_are_left_out);
   suite_add_tcase(suite, tcase);
-  SRunner *runner = srunner_create(suite);
-  srunner_run_all(runner, CK_NORMAL);
-  int failed = srunner_ntests_failed(runner);
-  srunner_free(runner);
-  return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+  return gp_check_main(suite);
 }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "test/pool/check_main.h"
 #include "tools/output.h"
 #include "tools/shorten.h"
 
@@ -131,9 +132,5 @@ int main(void)
   tcase_add_test(names, test_any_text_fits_in_any_room);
   tcase_add_test(names, test_different_names_look_different);
   suite_add_tcase(suite, names);
-  SRunner *runner = srunner_create(suite);
-  srunner_run_all(runner, CK_NORMAL);
-  int failed = srunner_ntests_failed(runner);
-  srunner_free(runner);
-  return failed != 0;
+  return gp_check_main(suite);
 }

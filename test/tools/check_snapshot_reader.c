@@ -7,6 +7,7 @@
 
 #include "pieces.h"
 #include "small_snapshot.h"
+#include "test/pool/check_main.h"
 #include "tools/read/native/snapshot_reader.h"
 #include "tools/report/summary_report.h"
 
@@ -352,9 +353,5 @@ int main(void)
   tcase_add_loop_test(bad, test_wrong_kinds_are_refused, 0, WINDOW_COUNT);
   suite_add_tcase(suite, good);
   suite_add_tcase(suite, bad);
-  SRunner *runner = srunner_create(suite);
-  srunner_run_all(runner, CK_NORMAL);
-  int failed = srunner_ntests_failed(runner);
-  srunner_free(runner);
-  return failed != 0;
+  return gp_check_main(suite);
 }

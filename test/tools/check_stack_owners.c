@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "test/pool/check_main.h"
 #include "tools/read/native/snapshot_reader.h"
 #include "tools/symbols/frame_text.h"
 #include "tools/symbols/stack_owners.h"
@@ -338,9 +339,5 @@ int main(void)
   tcase_add_test(owners, test_what_the_user_names_owns_nothing);
   suite_add_tcase(suite, owners);
 
-  SRunner *runner = srunner_create(suite);
-  srunner_run_all(runner, CK_NORMAL);
-  int failed = srunner_ntests_failed(runner);
-  srunner_free(runner);
-  return failed != 0;
+  return gp_check_main(suite);
 }

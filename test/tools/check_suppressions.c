@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "test/pool/check_main.h"
 #include "tools/model/suppressions.h"
 #include "tools/pattern.h"
 
@@ -70,9 +71,5 @@ int main(void)
   tcase_add_test(cases, test_lines_are_read);
   tcase_add_test(cases, test_what_is_none_is_refused_with_its_line);
   suite_add_tcase(suite, cases);
-  SRunner *runner = srunner_create(suite);
-  srunner_run_all(runner, CK_NORMAL);
-  int failed = srunner_ntests_failed(runner);
-  srunner_free(runner);
-  return failed != 0;
+  return gp_check_main(suite);
 }

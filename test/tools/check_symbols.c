@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "test/pool/check_main.h"
 #include "test/tools/symbols_sample.h"
 #include "tools/read/native/snapshot_reader.h"
 #include "tools/symbols/frame_text.h"
@@ -296,9 +297,5 @@ int main(void)
   tcase_add_test(shown, test_frames_without_names_are_described);
   suite_add_tcase(suite, names);
   suite_add_tcase(suite, shown);
-  SRunner *runner = srunner_create(suite);
-  srunner_run_all(runner, CK_ENV);
-  int failed = srunner_ntests_failed(runner);
-  srunner_free(runner);
-  return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+  return gp_check_main(suite);
 }

@@ -2,11 +2,11 @@
  * What other settings would have done: the sizes that the tool computes are those that the pool makes.
  */
 #include <check.h>
-#include <stdlib.h>
 
 #include <cjson/cJSON.h>
 
 #include "pool/space/size_classes.h"
+#include "test/pool/check_main.h"
 #include "tools/model/what_if.h"
 
 static void expect_same(const char *settings_text, const gp_pool_type_t *type, const gp_type_config_t *config)
@@ -65,9 +65,5 @@ int main(void)
   tcase_add_test(tcase, test_sizes_are_those_of_the_pool);
   tcase_add_test(tcase, test_other_pools_have_no_sizes);
   suite_add_tcase(suite, tcase);
-  SRunner *runner = srunner_create(suite);
-  srunner_run_all(runner, CK_ENV);
-  int failed = srunner_ntests_failed(runner);
-  srunner_free(runner);
-  return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+  return gp_check_main(suite);
 }

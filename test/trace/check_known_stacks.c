@@ -14,6 +14,7 @@
 
 #include "fake_engine.h"
 #include "frames.h"
+#include "test/pool/check_main.h"
 #include "trace/record/recorder_state.h"
 #include "trace/stacks/frame_rules.h"
 #include "trace/stacks/known_stacks.h"
@@ -598,9 +599,5 @@ int main(void)
   tcase_add_test(known, test_stacks_through_a_signal_are_captured);
   tcase_add_test(known, test_fibers_have_true_stacks);
   suite_add_tcase(suite, known);
-  SRunner *runner = srunner_create(suite);
-  srunner_run_all(runner, CK_ENV);
-  int failed = srunner_ntests_failed(runner);
-  srunner_free(runner);
-  return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+  return gp_check_main_apart(suite);
 }

@@ -3,10 +3,10 @@
  * of a size gives another one.
  */
 #include <check.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "format/layout.h"
+#include "test/pool/check_main.h"
 
 #define ENTRIES_MOST 1000
 
@@ -91,9 +91,5 @@ int main(void)
   tcase_add_test(tcase, an_enumerator_in_the_middle_counts);
   tcase_add_test(tcase, the_lists_are_in_it);
   suite_add_tcase(suite, tcase);
-  SRunner *runner = srunner_create(suite);
-  srunner_run_all(runner, CK_ENV);
-  int failed = srunner_ntests_failed(runner);
-  srunner_free(runner);
-  return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+  return gp_check_main(suite);
 }

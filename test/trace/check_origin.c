@@ -175,5 +175,5 @@ int main(void)
   tcase_add_loop_test(tcase, test_no_stack_while_another_thread_forks, 0, 2);
   tcase_add_test(tcase, test_frees_have_the_stack_of_the_allocation_or_their_own);
   suite_add_tcase(suite, tcase);
-  return gp_check_main(suite);
+  return gp_check_main_apart(suite);
 }

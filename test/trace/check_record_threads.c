@@ -12,6 +12,7 @@
 #include "fake_engine.h"
 #include "leaks.h"
 #include "base/lock_gaps.h"
+#include "test/pool/check_main.h"
 #include "test/pool/run_together.h"
 #include "trace/record/recorder_state.h"
 #include "trace/snapshot/snapshot.h"
@@ -333,9 +334,5 @@ int main(void)
   tcase_add_test(locks, test_a_shared_chunk_counts_every_event);
   tcase_add_test(locks, test_each_snapshot_is_a_file_of_its_own);
   suite_add_tcase(suite, locks);
-  SRunner *runner = srunner_create(suite);
-  srunner_run_all(runner, CK_ENV);
-  int failed = srunner_ntests_failed(runner);
-  srunner_free(runner);
-  return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+  return gp_check_main(suite);
 }

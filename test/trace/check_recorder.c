@@ -16,6 +16,7 @@
 #include "leaks.h"
 #include "fake_engine.h"
 #include "base/lock_gaps.h"
+#include "test/pool/check_main.h"
 #include "trace/snapshot/event_merge.h"
 #include "trace/record/recorder_state.h"
 #include "trace/stacks/unwind.h"
@@ -649,9 +650,5 @@ int main(void)
   tcase_add_test(unwinders, test_a_thread_that_ends_leaves_its_unwinder_to_others);
 #endif
   suite_add_tcase(suite, unwinders);
-  SRunner *runner = srunner_create(suite);
-  srunner_run_all(runner, CK_ENV);
-  int failed = srunner_ntests_failed(runner);
-  srunner_free(runner);
-  return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+  return gp_check_main_apart(suite);
 }

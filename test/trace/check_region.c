@@ -16,6 +16,7 @@
 
 #include "leaks.h"
 #include "fake_engine.h"
+#include "test/pool/check_main.h"
 #include "trace/region/region.h"
 
 #define MIB ((size_t)1 << 20)
@@ -334,9 +335,5 @@ int main(void)
   tcase_add_test(tcase, test_four_leftovers_are_kept);
   tcase_add_test(tcase, test_files_of_running_programs_are_not_leftovers);
   suite_add_tcase(suite, tcase);
-  SRunner *runner = srunner_create(suite);
-  srunner_run_all(runner, CK_NORMAL);
-  int failed = srunner_ntests_failed(runner);
-  srunner_free(runner);
-  return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+  return gp_check_main(suite);
 }

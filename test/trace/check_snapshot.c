@@ -17,6 +17,7 @@
 #include "leaks.h"
 #include "fake_engine.h"
 #include "base/size.h"
+#include "test/pool/check_main.h"
 #include "trace/record/recorder_state.h"
 #include "trace/snapshot/snapshot.h"
 #include "trace/snapshot/snapshot_file.h"
@@ -556,9 +557,5 @@ int main(void)
   tcase_add_test(tcase, test_oom_line_comes_without_snapshot);
   tcase_add_test(tcase, test_oom_before_the_engine_is_known);
   suite_add_tcase(suite, tcase);
-  SRunner *runner = srunner_create(suite);
-  srunner_run_all(runner, CK_ENV);
-  int failed = srunner_ntests_failed(runner);
-  srunner_free(runner);
-  return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+  return gp_check_main(suite);
 }

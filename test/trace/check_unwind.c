@@ -202,5 +202,5 @@ int main(void)
   tcase_add_test(tcase, test_stack_that_is_nearly_full_is_left_alone);
   tcase_add_test(tcase, test_alternate_signal_stack_gets_no_frames);
   suite_add_tcase(suite, tcase);
-  return gp_check_main(suite);
+  return gp_check_main_apart(suite);
 }
