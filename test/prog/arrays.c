@@ -4,19 +4,12 @@
  * Numbers as in cuda.h; LEVELS is "-" for an array that has none. Prints for each the result, and by how many
  * bytes less is free.
  */
+#include "calls.h"
+
 #include <cuda.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define CALL(call)                                                                                           \
-  do {                                                                                                       \
-    CUresult result_ = (call);                                                                               \
-    if (result_ != CUDA_SUCCESS) {                                                                           \
-      printf("%s: %d\n", #call, (int)result_);                                                               \
-      exit(1);                                                                                               \
-    }                                                                                                        \
-  } while (0)
 
 static size_t available(void)
 {

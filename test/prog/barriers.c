@@ -23,21 +23,21 @@ static void operate(const char *name)
   static unsigned char host[BYTES];
 
   if (strcmp(name, "copy") == 0)
-    MUST(cuMemcpyDtoH_v2(host, source, BYTES));
+    CALL(cuMemcpyDtoH_v2(host, source, BYTES));
   else if (strcmp(name, "copy_own") == 0)
-    MUST(cuMemcpyDtoH_v2_ptds(host, source, BYTES));
+    CALL(cuMemcpyDtoH_v2_ptds(host, source, BYTES));
   else if (strcmp(name, "copy_later") == 0)
-    MUST(cuMemcpyDtoHAsync_v2(host, source, BYTES, NULL));
+    CALL(cuMemcpyDtoHAsync_v2(host, source, BYTES, NULL));
   else if (strcmp(name, "copy_later_own") == 0)
-    MUST(cuMemcpyDtoHAsync_v2_ptsz(host, source, BYTES, NULL));
+    CALL(cuMemcpyDtoHAsync_v2_ptsz(host, source, BYTES, NULL));
   else if (strcmp(name, "copy_pinned") == 0)
-    MUST(cuMemcpyDtoH_v2(host, (CUdeviceptr)(uintptr_t)pinned, BYTES));
+    CALL(cuMemcpyDtoH_v2(host, (CUdeviceptr)(uintptr_t)pinned, BYTES));
   else if (strcmp(name, "event") == 0)
-    MUST(cuEventRecord(event, NULL));
+    CALL(cuEventRecord(event, NULL));
   else if (strcmp(name, "event_own") == 0)
-    MUST(cuEventRecord_ptsz(event, NULL));
+    CALL(cuEventRecord_ptsz(event, NULL));
   else if (strcmp(name, "event_handle") == 0)
-    MUST(cuEventRecord(event, CU_STREAM_PER_THREAD));
+    CALL(cuEventRecord(event, CU_STREAM_PER_THREAD));
   else if (strcmp(name, "refused") == 0 && cuEventRecord(NULL, NULL) == CUDA_SUCCESS)
     exit(1);
 }
@@ -52,28 +52,28 @@ int main(int argc, char **argv)
   CUcontext context;
   CUstream stream = CU_STREAM_PER_THREAD, later;
 
-  MUST(cuInit(0));
-  MUST(cuCtxCreate_v2(&context, 0, 0));
-  MUST(cuStreamCreate(&later, CU_STREAM_NON_BLOCKING));
-  MUST(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
-  MUST(cuMemAlloc_v2(&source, 2 * BYTES));
-  MUST(cuMemHostAlloc(&pinned, BYTES, CU_MEMHOSTALLOC_DEVICEMAP));
+  CALL(cuInit(0));
+  CALL(cuCtxCreate_v2(&context, 0, 0));
+  CALL(cuStreamCreate(&later, CU_STREAM_NON_BLOCKING));
+  CALL(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+  CALL(cuMemAlloc_v2(&source, 2 * BYTES));
+  CALL(cuMemHostAlloc(&pinned, BYTES, CU_MEMHOSTALLOC_DEVICEMAP));
   if (strcmp(kind, "own") != 0 && !is_gone)
-    MUST(cuStreamCreate(&stream, flags));
+    CALL(cuStreamCreate(&stream, flags));
   find_oracle();
   for (int i = 0; i < rounds; i++) {
     CUdeviceptr first = take(2 * (uint64_t)i + 1);
     if (is_gone)
-      MUST(cuStreamCreate(&stream, flags));
-    MUST(cuMemsetD8Async(first, 1, BYTES, stream));
+      CALL(cuStreamCreate(&stream, flags));
+    CALL(cuMemsetD8Async(first, 1, BYTES, stream));
     give(first);
     if (is_gone)
-      MUST(cuStreamDestroy_v2(stream));
+      CALL(cuStreamDestroy_v2(stream));
     operate(operation);
     CUdeviceptr second = take(2 * (uint64_t)i + 2);
     same += second == first;
-    MUST(cuMemsetD8Async(second, 2, BYTES, later));
-    MUST(cuCtxSynchronize());
+    CALL(cuMemsetD8Async(second, 2, BYTES, later));
+    CALL(cuCtxSynchronize());
     give(second);
   }
   int early = early_reuses();

@@ -9,6 +9,8 @@
  * After each thread the main one uses the process: memory, a capture, a second context. It prints how often
  * that went well. Steps are in the table below. No address, and nothing that depends on time.
  */
+#include "calls.h"
+
 #include <cuda.h>
 #include <dlfcn.h>
 #include <pthread.h>
@@ -291,17 +293,14 @@ static bool works(void)
 
 int main(int argc, char **argv)
 {
-  size_t step = 0;
   int rounds = 0, good = 0;
-  const size_t count = sizeof(steps) / sizeof(steps[0]);
 
-  while (argc == 3 && step < count && strcmp(steps[step].name, argv[2]) != 0)
-    step++;
   bool by_driver = argc == 3 && strcmp(argv[1], "driver") == 0;
-  if (argc != 3 || step == count || (!by_driver && strcmp(argv[1], "pending") != 0)) {
+  if (argc != 3 || (!by_driver && strcmp(argv[1], "pending") != 0)) {
     fprintf(stderr, "usage: cancel pending|driver STEP\n");
     return 2;
   }
+  const size_t step = CASE_OF(argv[2], steps);
   plan_t plan = {
       .take = steps[step].take, .is_first = steps[step].is_first, .just_ends = steps[step].just_ends};
   bool returned = false;

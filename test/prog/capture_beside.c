@@ -5,10 +5,11 @@
  * capture_beside CASE; a case is a row of the table below. Main captures. Four blocks come and go before the
  * capture, so that a pool has them, six of the same size while it runs, and four afterwards.
  */
+#include "calls.h"
+
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
-#include <string.h>
 
 #include <cuda.h>
 
@@ -144,15 +145,7 @@ static void run(void)
 
 int main(int argc, char **argv)
 {
-  for (size_t i = 0; argc == 2 && i < sizeof(scenes) / sizeof(scenes[0]); i++)
-    if (strcmp(scenes[i].name, argv[1]) == 0)
-      scene = &scenes[i];
-  if (!scene) {
-    fprintf(stderr, "usage: capture_beside CASE\n");
-    for (size_t i = 0; i < sizeof(scenes) / sizeof(scenes[0]); i++)
-      printf("%s\n", scenes[i].name);
-    return 2;
-  }
+  scene = &scenes[CASE_OF(argv[1], scenes)];
   run();
   return 0;
 }

@@ -6,6 +6,8 @@
  * may); when it has ended main allocates three times the same, so that a pool, if there is one, shows whether
  * it is at work.
  */
+#include "calls.h"
+
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -19,14 +21,6 @@ static CUcontext context;
 static CUstream stream, second;
 static CUevent event;
 static CUgraph graph;
-
-static CUresult say(const char *what, CUresult result)
-{
-  printf("%s: %d\n", what, (int)result);
-  return result;
-}
-
-#define SAY(call) say(#call, call)
 
 static void probe(void)
 {
@@ -298,14 +292,7 @@ static void legacy(void)
   SAY(cuStreamEndCapture_ptsz(NULL, &graph));
 }
 
-static const struct {
-  const char *name;
-  void (*run)(void);
-} cases[] = {
-#define CASE(name)                                                                                           \
-  {                                                                                                          \
-#name, name                                                                                              \
-  }
+static const prog_case_t cases[] = {
     CASE(ended),
     CASE(destroyed),
     CASE(destroyed_v1),
@@ -334,16 +321,7 @@ static const struct {
 
 int main(int argc, char **argv)
 {
-  const size_t count = sizeof(cases) / sizeof(cases[0]);
-  size_t chosen = 0;
-  while (argc == 2 && chosen < count && strcmp(cases[chosen].name, argv[1]) != 0)
-    chosen++;
-  if (argc != 2 || chosen == count) {
-    fprintf(stderr, "usage: capture_ends CASE\n");
-    for (size_t i = 0; i < count; i++)
-      printf("%s\n", cases[i].name);
-    return 2;
-  }
+  const size_t chosen = CASE_OF(argv[1], cases);
   SAY(cuInit(0));
   SAY(cuCtxCreate_v2(&context, 0, 0));
   SAY(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));

@@ -4,8 +4,7 @@
  *
  * context_life CASE; a case is a function below.
  */
-#include <stdio.h>
-#include <string.h>
+#include "calls.h"
 
 #define __CUDA_API_VERSION_INTERNAL
 #include <cuda.h>
@@ -13,14 +12,6 @@
 #define BYTES (2u << 20) /* whole pages: what the device gives is what was asked for */
 
 static CUcontext context;
-
-static CUresult say(const char *what, CUresult result)
-{
-  printf("%s: %d\n", what, (int)result);
-  return result;
-}
-
-#define SAY(call) say(#call, call)
 
 /* Allocates and frees three times: a pool, if there is one, is asked for the same again. Leaves one block
  * behind. */
@@ -198,14 +189,7 @@ static void green_last(void)
 }
 #endif
 
-static const struct {
-  const char *name;
-  void (*run)(void);
-} cases[] = {
-#define CASE(name)                                                                                           \
-  {                                                                                                          \
-#name, name                                                                                              \
-  }
+static const prog_case_t cases[] = {
     CASE(created_v1),
     CASE(destroyed),
     CASE(detached_last),
@@ -223,16 +207,7 @@ static const struct {
 
 int main(int argc, char **argv)
 {
-  const size_t count = sizeof(cases) / sizeof(cases[0]);
-  size_t chosen = 0;
-  while (argc == 2 && chosen < count && strcmp(cases[chosen].name, argv[1]) != 0)
-    chosen++;
-  if (argc != 2 || chosen == count) {
-    fprintf(stderr, "usage: context_life CASE\n");
-    for (size_t i = 0; i < count; i++)
-      printf("%s\n", cases[i].name);
-    return 2;
-  }
+  const size_t chosen = CASE_OF(argv[1], cases);
   SAY(cuInit(0));
   cases[chosen].run();
   return 0;

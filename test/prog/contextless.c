@@ -4,6 +4,8 @@
  * it is asked in that thread, or it was asked before in one with a context. Run with a limit of 64 MiB. One
  * block is live at the end.
  */
+#include "calls.h"
+
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -24,15 +26,6 @@ static void *create(void *unused)
   result = cuMemCreate(&handle, 32 * MIB, &properties, 0);
   return NULL;
 }
-
-#define CALL(call)                                                                                           \
-  do {                                                                                                       \
-    CUresult code = call;                                                                                    \
-    if (code != CUDA_SUCCESS) {                                                                              \
-      printf("%s: %d\n", #call, (int)code);                                                                  \
-      return 1;                                                                                              \
-    }                                                                                                        \
-  } while (0)
 
 int main(int argc, char **argv)
 {

@@ -2,6 +2,8 @@
  * Shows a program that loads the CUDA driver itself and lets go of it again, each time with memory that it
  * has not freed. Whether it is then really unloaded is the loader's business. Prints codes and no address.
  */
+#include "calls.h"
+
 #include <dlfcn.h>
 #include <stdio.h>
 
@@ -10,7 +12,6 @@
 
 #define BYTES      (256u << 10)
 #define FIND(name) __typeof__(name) *p_##name = (__typeof__(name) *)dlsym(driver, #name)
-#define SAY(call)  printf(#call ": %d\n", (int)(call))
 
 static int round_trip(void)
 {

@@ -2,6 +2,8 @@
  * Shows a program linked to libcuda that calls the driver by its exported names, so that the dynamic linker,
  * not dlsym, decides which library serves cuMemAlloc_v2, cuMemFree_v2 and cuMemGetInfo_v2.
  */
+#include "calls.h"
+
 #include <cuda.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,21 +13,10 @@
       */
 #define WORDS 1024
 
-static void must(const char *what, CUresult result)
-{
-  const char *name = NULL;
-  if (result == CUDA_SUCCESS)
-    return;
-  if (cuGetErrorName(result, &name) != CUDA_SUCCESS || !name)
-    name = "unknown";
-  fprintf(stderr, "driver_linked: %s failed: %s\n", what, name);
-  exit(1);
-}
-
 static size_t free_bytes(void)
 {
   size_t available, total;
-  must("cuMemGetInfo", cuMemGetInfo(&available, &total));
+  CALL(cuMemGetInfo(&available, &total));
   if (available > total) {
     fprintf(stderr, "driver_linked: more memory is free than there is\n");
     exit(1);
@@ -39,25 +30,25 @@ static void check_stream(void)
   CUstream stream;
   unsigned flags = 0;
   int least, greatest, priority = 0;
-  must("cuCtxGetStreamPriorityRange", cuCtxGetStreamPriorityRange(&least, &greatest));
-  must("cuStreamCreateWithPriority", cuStreamCreateWithPriority(&stream, CU_STREAM_NON_BLOCKING, greatest));
-  must("cuStreamGetFlags", cuStreamGetFlags(stream, &flags));
-  must("cuStreamGetPriority", cuStreamGetPriority(stream, &priority));
+  CALL(cuCtxGetStreamPriorityRange(&least, &greatest));
+  CALL(cuStreamCreateWithPriority(&stream, CU_STREAM_NON_BLOCKING, greatest));
+  CALL(cuStreamGetFlags(stream, &flags));
+  CALL(cuStreamGetPriority(stream, &priority));
   if (flags != CU_STREAM_NON_BLOCKING || priority != greatest) {
     fprintf(stderr, "driver_linked: the stream has other flags or another priority\n");
     exit(1);
   }
-  must("cuStreamDestroy", cuStreamDestroy(stream));
+  CALL(cuStreamDestroy(stream));
 }
 
 int main(void)
 {
   CUdevice device;
   CUcontext context;
-  must("cuInit", cuInit(0));
-  must("cuDeviceGet", cuDeviceGet(&device, 0));
-  must("cuDevicePrimaryCtxRetain", cuDevicePrimaryCtxRetain(&context, device));
-  must("cuCtxSetCurrent", cuCtxSetCurrent(context));
+  CALL(cuInit(0));
+  CALL(cuDeviceGet(&device, 0));
+  CALL(cuDevicePrimaryCtxRetain(&context, device));
+  CALL(cuCtxSetCurrent(context));
   check_stream();
 
   static unsigned host[WORDS];
@@ -68,21 +59,21 @@ int main(void)
     held = 0;
     for (unsigned i = 0; i < BLOCKS; i++) {
       size_t bytes = (size_t)(i + 2) << 20;
-      must("cuMemAlloc", cuMemAlloc(&blocks[i], bytes));
-      must("cuMemsetD32", cuMemsetD32(blocks[i] + bytes - sizeof(host), i + 1, WORDS));
+      CALL(cuMemAlloc(&blocks[i], bytes));
+      CALL(cuMemsetD32(blocks[i] + bytes - sizeof(host), i + 1, WORDS));
       held += bytes;
     }
     wrong += free_bytes() > before - held;
     for (unsigned i = 0; i < BLOCKS; i++) {
       size_t bytes = (size_t)(i + 2) << 20;
-      must("cuMemcpyDtoH", cuMemcpyDtoH(host, blocks[i] + bytes - sizeof(host), sizeof(host)));
+      CALL(cuMemcpyDtoH(host, blocks[i] + bytes - sizeof(host), sizeof(host)));
       for (unsigned k = 0; k < WORDS; k++)
         wrong += host[k] != i + 1;
-      must("cuMemFree", cuMemFree(blocks[i]));
+      CALL(cuMemFree(blocks[i]));
     }
   }
   printf("driver_linked: held=%zu wrong=%u all_free_again=%s\n", held, wrong,
       free_bytes() >= before ? "yes" : "no");
-  must("cuDevicePrimaryCtxRelease", cuDevicePrimaryCtxRelease(device));
+  CALL(cuDevicePrimaryCtxRelease(device));
   return wrong > 0;
 }

@@ -4,6 +4,8 @@
  *
  * exits [normal|leak|_exit|quick_exit|thread|abort]
  */
+#include "calls.h"
+
 #include <cuda_runtime_api.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -43,18 +45,10 @@ __attribute__((destructor)) static void destructor(void)
   release("the destructor", &destructor_block);
 }
 
-static void must(const char *what, cudaError_t error)
-{
-  if (error == cudaSuccess)
-    return;
-  fprintf(stderr, "exits: %s failed: %s\n", what, cudaGetErrorName(error));
-  _exit(1);
-}
-
 static void allocate(void **ret_block)
 {
-  must("cudaMalloc", cudaMalloc(ret_block, BYTES));
-  must("cudaMemsetAsync", cudaMemsetAsync(*ret_block, 1, BYTES, 0)); /* pending while the program ends */
+  CALL(cudaMalloc(ret_block, BYTES));
+  CALL(cudaMemsetAsync(*ret_block, 1, BYTES, 0)); /* pending while the program ends */
 }
 
 /* Allocates and frees until the process ends around it */

@@ -2,6 +2,8 @@
  * Shows a program that forks with CUDA in use: the child cannot use CUDA and gets errors, not memory of the
  * parent, and the parent goes on undisturbed. Exit status 0 if that is how it went.
  */
+#include "calls.h"
+
 #include <cuda_runtime_api.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,14 +11,6 @@
 #include <unistd.h>
 
 #define BYTES 65536u
-
-static void must(const char *what, cudaError_t error)
-{
-  if (error == cudaSuccess)
-    return;
-  fprintf(stderr, "fork: %s failed: %s\n", what, cudaGetErrorName(error));
-  exit(1);
-}
 
 /* The child must not run the exit handlers of the parent's CUDA: it leaves by _exit. */
 static void child(void *inherited)
@@ -34,11 +28,10 @@ int main(void)
 {
   void *kept, *cached, *again;
   static unsigned char host[BYTES];
-  must("cudaMalloc", cudaMalloc(&kept, BYTES));
-  must("cudaMemset", cudaMemset(kept, 5, BYTES));
-  must("cudaMalloc", cudaMalloc(&cached, BYTES));
-  must("cudaFree",
-      cudaFree(cached)); /* a pool, if there is one, has something to give to the child by mistake */
+  CALL(cudaMalloc(&kept, BYTES));
+  CALL(cudaMemset(kept, 5, BYTES));
+  CALL(cudaMalloc(&cached, BYTES));
+  CALL(cudaFree(cached)); /* a pool, if there is one, has something to give to the child by mistake */
   fflush(stdout);
   pid_t pid = fork();
   if (pid < 0) {
@@ -55,15 +48,15 @@ int main(void)
   int child_ok = WIFEXITED(status) && WEXITSTATUS(status) == 0;
   printf("fork: child %s\n", child_ok ? "was refused, as it should be" : "failed or got memory");
 
-  must("cudaMalloc", cudaMalloc(&again, BYTES));
-  must("cudaMemset", cudaMemset(again, 6, BYTES));
-  must("cudaMemcpy", cudaMemcpy(host, kept, BYTES, cudaMemcpyDeviceToHost));
+  CALL(cudaMalloc(&again, BYTES));
+  CALL(cudaMemset(again, 6, BYTES));
+  CALL(cudaMemcpy(host, kept, BYTES, cudaMemcpyDeviceToHost));
   unsigned wrong = 0;
   for (unsigned i = 0; i < BYTES; i++)
     wrong += host[i] != 5;
-  must("cudaFree", cudaFree(again));
-  must("cudaFree", cudaFree(kept));
-  must("cudaDeviceSynchronize", cudaDeviceSynchronize());
+  CALL(cudaFree(again));
+  CALL(cudaFree(kept));
+  CALL(cudaDeviceSynchronize());
   printf("fork: parent: %u bytes wrong\n", wrong);
   return !child_ok || wrong > 0;
 }

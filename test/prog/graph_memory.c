@@ -5,6 +5,8 @@
  *
  * graph_memory CASE; a case is a function below.
  */
+#include "calls.h"
+
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -19,14 +21,6 @@ static CUgraph graph;
 static CUgraphExec exec;
 static CUdeviceptr node_memory;
 static unsigned char *host;
-
-static CUresult say(const char *what, CUresult result)
-{
-  printf("%s: %d\n", what, (int)result);
-  return result;
-}
-
-#define SAY(call) say(#call, call)
 
 static void show_held(void)
 {
@@ -195,30 +189,18 @@ static void launched_in_capture(void)
   end();
 }
 
-static const struct {
-  const char *name;
-  void (*run)(void);
-} cases[] = {
-    {"uploaded", uploaded},
-    {"child", child},
-    {"moved", moved},
-    {"freed_outside", freed_outside},
-    {"freed_by_a_graph", freed_by_a_graph},
-    {"launched_in_capture", launched_in_capture},
+static const prog_case_t cases[] = {
+    CASE(uploaded),
+    CASE(child),
+    CASE(moved),
+    CASE(freed_outside),
+    CASE(freed_by_a_graph),
+    CASE(launched_in_capture),
 };
 
 int main(int argc, char **argv)
 {
-  const size_t count = sizeof(cases) / sizeof(cases[0]);
-  size_t chosen = 0;
-  while (argc == 2 && chosen < count && strcmp(cases[chosen].name, argv[1]) != 0)
-    chosen++;
-  if (argc != 2 || chosen == count) {
-    fprintf(stderr, "usage: graph_memory CASE\n");
-    for (size_t i = 0; i < count; i++)
-      printf("%s\n", cases[i].name);
-    return 2;
-  }
+  const size_t chosen = CASE_OF(argv[1], cases);
   SAY(cuInit(0));
   SAY(cuDevicePrimaryCtxRetain(&context, 0));
   SAY(cuCtxSetCurrent(context));

@@ -3,20 +3,13 @@
  * after freed memory has been waited for; frees the block while the graph may be pending, and allocates as
  * much again. The block must not come back before the graph is done: exit status 1 if it did.
  */
+#include "calls.h"
+
 #include <cuda.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 #define MIB   ((size_t)1 << 20)
 #define WORKS 200
-
-static void must(const char *what, CUresult result)
-{
-  if (result == CUDA_SUCCESS)
-    return;
-  printf("graph_pending: %s failed: %d\n", what, (int)result);
-  exit(2);
-}
 
 int main(void)
 {
@@ -30,29 +23,29 @@ int main(void)
                                            .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0}},
       .bytesize = 200 * MIB};
 
-  must("cuInit", cuInit(0));
-  must("cuDevicePrimaryCtxRetain", cuDevicePrimaryCtxRetain(&context, 0));
-  must("cuCtxSetCurrent", cuCtxSetCurrent(context));
-  must("cuStreamCreate", cuStreamCreate(&launching, CU_STREAM_NON_BLOCKING));
-  must("cuStreamCreate", cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
-  must("cuMemAlloc", cuMemAlloc(&block, MIB));
-  must("cuMemAlloc", cuMemAlloc(&large, 300 * MIB));
+  CALL(cuInit(0));
+  CALL(cuDevicePrimaryCtxRetain(&context, 0));
+  CALL(cuCtxSetCurrent(context));
+  CALL(cuStreamCreate(&launching, CU_STREAM_NON_BLOCKING));
+  CALL(cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
+  CALL(cuMemAlloc(&block, MIB));
+  CALL(cuMemAlloc(&large, 300 * MIB));
 
-  must("cuGraphCreate", cuGraphCreate(&graph, 0));
-  must("cuGraphAddMemAllocNode", cuGraphAddMemAllocNode(&node, graph, NULL, 0, &memory));
-  must("cuGraphAddMemFreeNode", cuGraphAddMemFreeNode(&next, graph, &node, 1, memory.dptr));
+  CALL(cuGraphCreate(&graph, 0));
+  CALL(cuGraphAddMemAllocNode(&node, graph, NULL, 0, &memory));
+  CALL(cuGraphAddMemFreeNode(&next, graph, &node, 1, memory.dptr));
   for (int i = 0; i < WORKS; i++) {
     CUDA_MEMSET_NODE_PARAMS fill = {.dst = block, .value = 7, .elementSize = 1, .width = MIB, .height = 1};
     node = next;
-    must("cuGraphAddMemsetNode", cuGraphAddMemsetNode(&next, graph, &node, 1, &fill, context));
+    CALL(cuGraphAddMemsetNode(&next, graph, &node, 1, &fill, context));
   }
-  must("cuGraphInstantiate", cuGraphInstantiate(&exec, graph, 0));
+  CALL(cuGraphInstantiate(&exec, graph, 0));
 
-  must("cuMemsetD8Async", cuMemsetD8Async(large, 1, 300 * MIB, other));
-  must("cuMemFree", cuMemFree(large));
-  must("cuGraphLaunch", cuGraphLaunch(exec, launching));
-  must("cuMemFree", cuMemFree(block));
-  must("cuMemAlloc", cuMemAlloc(&again, MIB));
+  CALL(cuMemsetD8Async(large, 1, 300 * MIB, other));
+  CALL(cuMemFree(large));
+  CALL(cuGraphLaunch(exec, launching));
+  CALL(cuMemFree(block));
+  CALL(cuMemAlloc(&again, MIB));
   int too_early = again == block && cuStreamQuery(launching) == CUDA_ERROR_NOT_READY;
   printf("graph_pending: %s\n", too_early ? "handed out while the graph was pending" : "in order");
   return too_early;

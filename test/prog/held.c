@@ -4,8 +4,9 @@
  * its two references to the context it gives one up, and the context stays. Prints how many frees there were,
  * how many of them were refused, and the code of the last one that was.
  */
+#include "calls.h"
+
 #include <stdio.h>
-#include <stdlib.h>
 
 #define __CUDA_API_VERSION_INTERNAL
 #include <cuda.h>
@@ -13,15 +14,6 @@
 #define BLOCKS 24
 #define ROUNDS 12
 #define BYTES  ((size_t)2 << 20) /* whole pages: what the device gives is what was asked for */
-
-#define CALL(call)                                                                                           \
-  do {                                                                                                       \
-    CUresult result_ = (call);                                                                               \
-    if (result_ != CUDA_SUCCESS) {                                                                           \
-      printf("%s: %d\n", #call, (int)result_);                                                               \
-      exit(1);                                                                                               \
-    }                                                                                                        \
-  } while (0)
 
 static CUdeviceptr blocks[BLOCKS];
 static CUstream streams[2];

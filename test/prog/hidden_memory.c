@@ -2,6 +2,8 @@
  * Calls a function by which the driver takes memory of the device for its own use, after memory was freed:
  * hidden_memory FUNCTION. Prints the function's result.
  */
+#include "calls.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,15 +12,6 @@
 #include <cuda.h>
 
 #define BYTES ((size_t)1 << 20)
-
-#define CALL(call)                                                                                           \
-  do {                                                                                                       \
-    CUresult result_ = (call);                                                                               \
-    if (result_ != CUDA_SUCCESS) {                                                                           \
-      printf("%s: %d\n", #call, (int)result_);                                                               \
-      exit(1);                                                                                               \
-    }                                                                                                        \
-  } while (0)
 
 static const unsigned char image[4] = {0};
 /* The driver writes to the first and the last of the values. */

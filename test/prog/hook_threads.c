@@ -2,26 +2,18 @@
  * Threads that make the same calls at the same time, each for things of its own: hook_threads CASE. What one
  * does must not show in what another sees; prints how often it did.
  */
+#include "calls.h"
+
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include <cuda.h>
 #include <dlfcn.h>
 
 #define THREADS 3
 #define BYTES   ((size_t)1 << 16)
-
-#define CALL(call)                                                                                           \
-  do {                                                                                                       \
-    CUresult result_ = (call);                                                                               \
-    if (result_ != CUDA_SUCCESS) {                                                                           \
-      fprintf(stderr, "hook_threads: %s: %d\n", #call, (int)result_);                                        \
-      _Exit(1); /* other threads may be inside CUDA */                                                       \
-    }                                                                                                        \
-  } while (0)
 
 static CUcontext context; /* of device 0, current in all threads */
 static unsigned long wrong[THREADS];
@@ -214,7 +206,6 @@ static const struct {
     {"green", NULL, green},
     {"torch", find_torch, torch},
 };
-#define CASES (sizeof(cases) / sizeof(cases[0]))
 
 static void (*work)(int number);
 static pthread_barrier_t begin;
@@ -246,20 +237,14 @@ int main(int argc, char **argv)
 {
   pthread_t threads[THREADS];
   unsigned long sum = 0;
-  size_t found = 0;
+  const size_t chosen = CASE_OF(argv[1], cases);
 
-  while (argc == 2 && found < CASES && strcmp(cases[found].name, argv[1]) != 0)
-    found++;
-  if (argc != 2 || found == CASES) {
-    fprintf(stderr, "usage: hook_threads CASE\n");
-    return 2;
-  }
   CALL(cuInit(0));
   CALL(cuDevicePrimaryCtxRetain(&context, 0));
   CALL(cuCtxSetCurrent(context));
-  if (cases[found].prepare)
-    cases[found].prepare();
-  work = cases[found].work;
+  if (cases[chosen].prepare)
+    cases[chosen].prepare();
+  work = cases[chosen].work;
   pthread_barrier_init(&begin, NULL, THREADS);
   for (intptr_t i = 0; i < THREADS; i++)
     if (pthread_create(&threads[i], NULL, run, (void *)i) != 0)

@@ -6,37 +6,30 @@
  *   last context N M      frees N of N + M allocations, and destroys their context
  *   last library PLUGIN   a library that is loaded late frees in its destructor what it has allocated
  */
+#include "calls.h"
+
 #include <cuda.h>
 #include <dlfcn.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #define BYTES ((size_t)1 << 20)
 
-static void must(CUresult result)
-{
-  if (result == CUDA_SUCCESS)
-    return;
-  printf("failed: %d\n", (int)result);
-  exit(1);
-}
-
 static void begin(void)
 {
   CUcontext context;
-  must(cuInit(0));
-  must(cuDevicePrimaryCtxRetain(&context, 0));
-  must(cuCtxSetCurrent(context));
+  CALL(cuInit(0));
+  CALL(cuDevicePrimaryCtxRetain(&context, 0));
+  CALL(cuCtxSetCurrent(context));
 }
 
 static void pin(void)
 {
   void *memory, *more;
-  must(cuMemHostAlloc(&memory, BYTES, 0));
-  must(cuMemHostAlloc(&more, BYTES, 0));
-  must(cuMemFreeHost(more));
+  CALL(cuMemHostAlloc(&memory, BYTES, 0));
+  CALL(cuMemHostAlloc(&more, BYTES, 0));
+  CALL(cuMemFreeHost(more));
 }
 
 static void end_context(int freed, int kept)
@@ -45,15 +38,15 @@ static void end_context(int freed, int kept)
   CUdeviceptr pointers[64];
 
 #if CUDA_VERSION >= 13000
-  must(cuCtxCreate(&context, NULL, 0, 0));
+  CALL(cuCtxCreate(&context, NULL, 0, 0));
 #else
-  must(cuCtxCreate(&context, 0, 0));
+  CALL(cuCtxCreate(&context, 0, 0));
 #endif
   for (int i = 0; i < freed + kept && i < 64; i++)
-    must(cuMemAlloc(&pointers[i], BYTES));
+    CALL(cuMemAlloc(&pointers[i], BYTES));
   for (int i = 0; i < freed; i++)
-    must(cuMemFree(pointers[i]));
-  must(cuCtxDestroy(context));
+    CALL(cuMemFree(pointers[i]));
+  CALL(cuCtxDestroy(context));
 }
 
 static int load(const char *path)
@@ -74,7 +67,7 @@ int main(int argc, char **argv)
   if (strcmp(what, "pinned") == 0) {
     pin();
   } else if (strcmp(what, "leave") == 0) {
-    must(cuMemAlloc(&pointer, BYTES));
+    CALL(cuMemAlloc(&pointer, BYTES));
     _exit(5);
   } else if (strcmp(what, "context") == 0 && argc == 4) {
     end_context(atoi(argv[2]), atoi(argv[3]));

@@ -5,10 +5,11 @@
  *
  * early: how often that memory was handed out while the kernel was pending.
  */
+#include "calls.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define __CUDA_API_VERSION_INTERNAL
@@ -16,15 +17,6 @@
 
 #define BYTES  (1u << 16)
 #define ROUNDS 20
-
-#define CALL(call)                                                                                           \
-  do {                                                                                                       \
-    CUresult result_ = (call);                                                                               \
-    if (result_ != CUDA_SUCCESS) {                                                                           \
-      printf("%s: %d\n", #call, (int)result_);                                                               \
-      exit(1);                                                                                               \
-    }                                                                                                        \
-  } while (0)
 
 static CUfunction waiting;
 static void *parameters[1];
@@ -79,20 +71,12 @@ static CUdeviceptr take(void)
 int main(int argc, char **argv)
 {
   static const unsigned char image[4] = {0};
-  size_t form = 0, count = sizeof(forms) / sizeof(forms[0]);
+  const size_t form = CASE_OF(argv[1], forms);
   int early = 0;
   CUcontext context;
   CUmodule module;
   void *host;
 
-  while (argc == 2 && form < count && strcmp(forms[form].name, argv[1]) != 0)
-    form++;
-  if (argc != 2 || form == count) {
-    fputs("usage: launch_forms FORM\n", stderr);
-    for (size_t i = 0; i < count; i++)
-      puts(forms[i].name);
-    return 2;
-  }
   bool is_own = strstr(argv[1], "_ptsz") != NULL;
   CALL(cuInit(0));
   CALL(cuDevicePrimaryCtxRetain(&context, 0));

@@ -5,6 +5,8 @@
  * each other. Nothing else here asks for memory in the order of a stream. The simulated driver counts what
  * was read wrong (corrupt_stamps).
  */
+#include "calls.h"
+
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -17,15 +19,6 @@
 
 #define ROUNDS 40
 #define WORDS  64u
-
-#define CALL(call)                                                                                           \
-  do {                                                                                                       \
-    CUresult result_ = (call);                                                                               \
-    if (result_ != CUDA_SUCCESS) {                                                                           \
-      printf("%s: %d\n", #call, (int)result_);                                                               \
-      exit(1);                                                                                               \
-    }                                                                                                        \
-  } while (0)
 
 static CUcontext context;
 static CUdeviceptr buffer, passing; /* passing: of the call, which no work touches */

@@ -5,6 +5,8 @@
  *
  * life CASE [full]; a case is a function below.
  */
+#include "calls.h"
+
 #include <cuda_runtime_api.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -565,14 +567,7 @@ static void reset_and_go_on(void)
   use();
 }
 
-static const struct {
-  const char *name;
-  void (*run)(void);
-} cases[] = {
-#define CASE(name)                                                                                           \
-  {                                                                                                          \
-#name, name                                                                                              \
-  }
+static const prog_case_t cases[] = {
     CASE(plain),
     CASE(fork_before),
     CASE(fork_exit),
@@ -603,18 +598,9 @@ static const struct {
 
 int main(int argc, char **argv)
 {
-  const size_t count = sizeof(cases) / sizeof(cases[0]);
-  size_t chosen = 0;
+  const size_t chosen = CASE_OF(argv[1], cases);
   program = argv[0];
   is_stderr_full = argc == 3;
-  while (argc >= 2 && chosen < count && strcmp(cases[chosen].name, argv[1]) != 0)
-    chosen++;
-  if (argc < 2 || argc > 3 || chosen == count) {
-    fprintf(stderr, "usage: life CASE [full]\n");
-    for (size_t i = 0; i < count; i++)
-      printf("%s\n", cases[i].name);
-    return 2;
-  }
   cases[chosen].run();
   return 0;
 }

@@ -1,7 +1,6 @@
 #include "memory_items.h"
 
 #include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -9,17 +8,6 @@
 static int device_of_vmm;
 CUmemoryPool own_pool;
 static CUmemoryPool host_pool;
-
-void must(const char *what, CUresult result)
-{
-  const char *name = NULL;
-  if (result == CUDA_SUCCESS)
-    return;
-  if (cuGetErrorName(result, &name) != CUDA_SUCCESS || !name)
-    name = "unknown";
-  printf("memory_kinds: %s failed: %s\n", what, name);
-  exit(1);
-}
 
 const char *name_of(CUresult result)
 {
@@ -64,7 +52,7 @@ static CUresult alloc_from_pool(item_t *item, CUmemoryPool *pool, CUmemLocationT
   if (!*pool) {
     CUmemPoolProps properties = {
         .allocType = CU_MEM_ALLOCATION_TYPE_PINNED, .location = {.type = type, .id = 0}};
-    must("cuMemPoolCreate", cuMemPoolCreate(pool, &properties));
+    CALL(cuMemPoolCreate(pool, &properties));
   }
   return cuMemAllocFromPoolAsync(&item->pointer, item->bytes, *pool, NULL);
 }
@@ -88,8 +76,8 @@ static CUresult alloc_host_default(item_t *item)
   static CUmemoryPool pool;
 
   if (!pool) {
-    must("cuGetProcAddress", cuGetProcAddress("cuMemGetDefaultMemPool", (void **)&get, 13000, 0, NULL));
-    must("cuMemGetDefaultMemPool", get(&pool, &location, CU_MEM_ALLOCATION_TYPE_PINNED));
+    CALL(cuGetProcAddress("cuMemGetDefaultMemPool", (void **)&get, 13000, 0, NULL));
+    must_succeed("cuMemGetDefaultMemPool", get(&pool, &location, CU_MEM_ALLOCATION_TYPE_PINNED));
   }
   return cuMemAllocFromPoolAsync(&item->pointer, item->bytes, pool, NULL);
 }
@@ -100,9 +88,9 @@ static CUresult alloc_current_pool(item_t *item)
   if (!own_pool) {
     CUmemPoolProps properties = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
         .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0}};
-    must("cuMemPoolCreate", cuMemPoolCreate(&own_pool, &properties));
+    CALL(cuMemPoolCreate(&own_pool, &properties));
   }
-  must("cuDeviceSetMemPool", cuDeviceSetMemPool(0, own_pool));
+  CALL(cuDeviceSetMemPool(0, own_pool));
   return cuMemAllocAsync(&item->pointer, item->bytes, NULL);
 }
 
@@ -202,8 +190,8 @@ static CUresult alloc_vmm(item_t *item)
 {
   CUresult result = create_physical(item, CU_MEM_LOCATION_TYPE_DEVICE);
   if (result == CUDA_SUCCESS) {
-    must("cuMemAddressReserve", cuMemAddressReserve(&item->pointer, item->bytes, 0, 0, 0));
-    must("cuMemMap", cuMemMap(item->pointer, item->bytes, 0, item->physical, 0));
+    CALL(cuMemAddressReserve(&item->pointer, item->bytes, 0, 0, 0));
+    CALL(cuMemMap(item->pointer, item->bytes, 0, item->physical, 0));
   }
   return result;
 }
@@ -225,8 +213,8 @@ static CUresult alloc_vmm_host(item_t *item)
 static CUresult free_vmm(item_t *item)
 {
   if (item->pointer) {
-    must("cuMemUnmap", cuMemUnmap(item->pointer, item->bytes));
-    must("cuMemAddressFree", cuMemAddressFree(item->pointer, item->bytes));
+    CALL(cuMemUnmap(item->pointer, item->bytes));
+    CALL(cuMemAddressFree(item->pointer, item->bytes));
   }
   return item->physical ? cuMemRelease(item->physical) : CUDA_SUCCESS;
 }
@@ -244,19 +232,19 @@ static CUresult alloc_graph(item_t *item)
   CUDA_MEM_ALLOC_NODE_PARAMS parameters = {.poolProps = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
                                                .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0}},
       .bytesize = item->bytes};
-  must("cuGraphCreate", cuGraphCreate(&graph, 0));
-  must("cuGraphAddMemAllocNode", cuGraphAddMemAllocNode(&alloc, graph, NULL, 0, &parameters));
-  must("cuGraphAddMemFreeNode", cuGraphAddMemFreeNode(&node, graph, &alloc, 1, parameters.dptr));
-  must("cuGraphInstantiate", cuGraphInstantiate(&exec, graph, 0));
+  CALL(cuGraphCreate(&graph, 0));
+  CALL(cuGraphAddMemAllocNode(&alloc, graph, NULL, 0, &parameters));
+  CALL(cuGraphAddMemFreeNode(&node, graph, &alloc, 1, parameters.dptr));
+  CALL(cuGraphInstantiate(&exec, graph, 0));
   CUresult result = cuGraphLaunch(exec, NULL);
   if (result == CUDA_SUCCESS) {
-    must("cuGraphLaunch", cuGraphLaunch(exec, NULL)); /* needs nothing more */
-    must("cuCtxSynchronize", cuCtxSynchronize());
+    CALL(cuGraphLaunch(exec, NULL)); /* needs nothing more */
+    CALL(cuCtxSynchronize());
     item->handle = exec;
     item->more = graph;
   } else {
-    must("cuGraphExecDestroy", cuGraphExecDestroy(exec));
-    must("cuGraphDestroy", cuGraphDestroy(graph));
+    CALL(cuGraphExecDestroy(exec));
+    CALL(cuGraphDestroy(graph));
   }
   return result;
 }
@@ -268,28 +256,28 @@ static CUresult alloc_captured(item_t *item)
   CUgraph graph;
   CUgraphExec exec;
   CUdeviceptr pointer;
-  must("cuStreamCreate", cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
-  must("cuStreamBeginCapture", cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
-  must("cuMemAllocAsync", cuMemAllocAsync(&pointer, item->bytes, stream));
-  must("cuMemFreeAsync", cuMemFreeAsync(pointer, stream));
-  must("cuStreamEndCapture", cuStreamEndCapture(stream, &graph));
-  must("cuGraphInstantiate", cuGraphInstantiate(&exec, graph, 0));
+  CALL(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+  CALL(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
+  CALL(cuMemAllocAsync(&pointer, item->bytes, stream));
+  CALL(cuMemFreeAsync(pointer, stream));
+  CALL(cuStreamEndCapture(stream, &graph));
+  CALL(cuGraphInstantiate(&exec, graph, 0));
   CUresult result = cuGraphLaunch(exec, stream);
-  must("cuStreamSynchronize", cuStreamSynchronize(stream));
-  must("cuStreamDestroy", cuStreamDestroy(stream));
+  CALL(cuStreamSynchronize(stream));
+  CALL(cuStreamDestroy(stream));
   item->handle = exec;
   item->more = graph;
   if (result != CUDA_SUCCESS) {
-    must("cuGraphExecDestroy", cuGraphExecDestroy(exec));
-    must("cuGraphDestroy", cuGraphDestroy(graph));
+    CALL(cuGraphExecDestroy(exec));
+    CALL(cuGraphDestroy(graph));
   }
   return result;
 }
 
 static CUresult free_graph(item_t *item)
 {
-  must("cuGraphExecDestroy", cuGraphExecDestroy(item->handle));
-  must("cuGraphDestroy", cuGraphDestroy(item->more));
+  CALL(cuGraphExecDestroy(item->handle));
+  CALL(cuGraphDestroy(item->more));
   return cuDeviceGraphMemTrim(0);
 }
 

@@ -3,6 +3,8 @@
  */
 #pragma once
 
+#include "calls.h"
+
 #include <cuda.h>
 #include <stddef.h>
 
@@ -25,8 +27,6 @@ typedef struct kind {
 
 extern CUmemoryPool own_pool; /* of the kinds that take from one; NULL: not made */
 
-/* Ends the program where a call failed. */
-void must(const char *what, CUresult result);
 const char *name_of(CUresult result);
 
 /* NULL: there is none of that name. */

@@ -43,9 +43,9 @@ static void free_items(int command)
 {
   while (item_count > 0 && (command == 0 || items[item_count - 1].command == command)) {
     item_t *item = &items[--item_count];
-    must(item->kind->name, item->kind->release(item));
+    must_succeed(item->kind->name, item->kind->release(item));
   }
-  must("cuCtxSynchronize", cuCtxSynchronize());
+  CALL(cuCtxSynchronize());
 }
 
 static int change_vmm(const char *name, int command)
@@ -53,21 +53,20 @@ static int change_vmm(const char *name, int command)
   for (int i = item_count - 1; i >= 0 && items[i].command == command; i--) {
     item_t *item = &items[i];
     if (strcmp(name, "release") == 0) {
-      must("cuMemRelease", cuMemRelease(item->physical));
+      CALL(cuMemRelease(item->physical));
       item->physical = 0;
     } else if (strcmp(name, "unmap") == 0) {
-      must("cuMemUnmap", cuMemUnmap(item->pointer, item->bytes));
-      must("cuMemAddressFree", cuMemAddressFree(item->pointer, item->bytes));
+      CALL(cuMemUnmap(item->pointer, item->bytes));
+      CALL(cuMemAddressFree(item->pointer, item->bytes));
       item->pointer = 0;
     } else if (strcmp(name, "map") == 0) { /* once more, elsewhere: the first mapping stays */
       CUdeviceptr other;
-      must("cuMemAddressReserve", cuMemAddressReserve(&other, item->bytes, 0, 0, 0));
-      must("cuMemMap", cuMemMap(other, item->bytes, 0, item->physical, 0));
-      must("cuMemUnmap", cuMemUnmap(item->pointer, item->bytes));
+      CALL(cuMemAddressReserve(&other, item->bytes, 0, 0, 0));
+      CALL(cuMemMap(other, item->bytes, 0, item->physical, 0));
+      CALL(cuMemUnmap(item->pointer, item->bytes));
       item->pointer = other;
     } else if (strcmp(name, "retain") == 0) {
-      must("cuMemRetainAllocationHandle",
-          cuMemRetainAllocationHandle(&item->physical, (char *)(uintptr_t)item->pointer + item->bytes / 2));
+      CALL(cuMemRetainAllocationHandle(&item->physical, (char *)(uintptr_t)item->pointer + item->bytes / 2));
     } else {
       return 0;
     }
@@ -112,19 +111,19 @@ static int random_step(const char *kinds, int command)
 {
   if (item_count == ITEMS || (item_count > 0 && random() % 5 < 2)) {
     int i = (int)(random() % item_count);
-    must(items[i].kind->name, items[i].kind->release(&items[i]));
+    must_succeed(items[i].kind->name, items[i].kind->release(&items[i]));
     items[i] = items[--item_count];
     return 0;
   }
   const kind_t *kind = random() % 20 == 0 ? NULL : random_kind(kinds);
   if (!kind) {
-    must("cuCtxSynchronize", cuCtxSynchronize());
+    CALL(cuCtxSynchronize());
     return 0;
   }
   items[item_count] = (item_t){.bytes = random_size(kind), .command = command, .kind = kind};
   CUresult result = kind->alloc(&items[item_count]);
   if (result != CUDA_ERROR_OUT_OF_MEMORY)
-    must(kind->name, result);
+    must_succeed(kind->name, result);
   item_count += result == CUDA_SUCCESS;
   return result != CUDA_SUCCESS;
 }
@@ -170,7 +169,7 @@ static int run(char *word, int command)
     free_items(0);
   } else if (strcmp(word, "forget-pools") == 0) {
     if (own_pool)
-      must("cuMemPoolDestroy", cuMemPoolDestroy(own_pool));
+      CALL(cuMemPoolDestroy(own_pool));
     own_pool = NULL;
   } else if (strcmp(word, "module") == 0) {
     CUmodule module;
@@ -184,10 +183,10 @@ static int run(char *word, int command)
 #endif
     printf("context: %s\n", name_of(result));
     if (result == CUDA_SUCCESS)
-      must("cuCtxPopCurrent", cuCtxPopCurrent(&popped));
+      CALL(cuCtxPopCurrent(&popped));
   } else if (strcmp(word, "info") == 0) {
     size_t available, total;
-    must("cuMemGetInfo", cuMemGetInfo(&available, &total));
+    CALL(cuMemGetInfo(&available, &total));
     printf("info: %zu of %zu\n", available, total);
   } else {
     return item_count > 0 && change_vmm(word, items[item_count - 1].command);
@@ -199,9 +198,9 @@ int main(int argc, char **argv)
 {
   CUcontext context;
 
-  must("cuInit", cuInit(0));
-  must("cuDevicePrimaryCtxRetain", cuDevicePrimaryCtxRetain(&context, 0));
-  must("cuCtxSetCurrent", cuCtxSetCurrent(context));
+  CALL(cuInit(0));
+  CALL(cuDevicePrimaryCtxRetain(&context, 0));
+  CALL(cuCtxSetCurrent(context));
   for (int i = 1; i < argc; i++) {
     if (!run(argv[i], i)) {
       fprintf(stderr, "memory_kinds: what is %s?\n", argv[i]);

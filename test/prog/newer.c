@@ -25,6 +25,8 @@
  *
  * early: how often memory was given out again while work that was submitted before its free was pending.
  */
+#include "calls.h"
+
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdbool.h>
@@ -38,15 +40,6 @@
 
 #define BYTES  (1u << 16)
 #define ROUNDS 20
-
-#define CALL(call)                                                                                           \
-  do {                                                                                                       \
-    CUresult result_ = (call);                                                                               \
-    if (result_ != CUDA_SUCCESS) {                                                                           \
-      printf("%s: %d\n", #call, (int)result_);                                                               \
-      exit(1);                                                                                               \
-    }                                                                                                        \
-  } while (0)
 
 static const char *how, *plugin;
 static CUfunction waiting;

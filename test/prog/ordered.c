@@ -22,16 +22,13 @@
  */
 #include "ordered_parts.h"
 
-#include <stdio.h>
-#include <string.h>
-
 /* PyTorch's backend looks for the largest workspace by allocating what is free, then
  * half of it, and so on. */
 static void try_workspace(cudaMemPool_t pool, size_t held)
 {
   size_t free_bytes, total, guess;
   void *workspace;
-  MUST(cudaMemGetInfo(&free_bytes, &total));
+  CALL(cudaMemGetInfo(&free_bytes, &total));
   CHECK(free_bytes + held <= total);
   for (guess = free_bytes; cudaMallocAsync(&workspace, guess, streams[1]) == cudaErrorMemoryAllocation;
        guess >>= 1)
@@ -85,8 +82,8 @@ static void cache(void)
     give(blocks[0], 0);
     give(blocks[1], 0);
     expect(pool, BLOCK);
-    MUST(cudaStreamSynchronize(streams[0]));
-    MUST(cudaMemPoolTrimTo(pool, 0));
+    CALL(cudaStreamSynchronize(streams[0]));
+    CALL(cudaMemPoolTrimTo(pool, 0));
     expect(pool, BLOCK);
     expect_value(blocks[2], turn + 1, 0); /* a trim takes nothing that is in use */
     give(blocks[2], 0);
@@ -104,23 +101,23 @@ static void limits(void)
   size_t before, free_bytes, total;
   void *blocks[4];
   trim(pool);
-  MUST(cudaMemGetInfo(&before, &total));
+  CALL(cudaMemGetInfo(&before, &total));
   set(pool, cudaMemPoolAttrReleaseThreshold, 16 * MIB);
   for (int i = 0; i < 4; i++)
     blocks[i] = take(BLOCK, 0);
-  MUST(cudaMemGetInfo(&free_bytes, &total));
+  CALL(cudaMemGetInfo(&free_bytes, &total));
   CHECK(free_bytes <= before - 4 * BLOCK);
   for (int i = 0; i < 4; i++) {
     give(blocks[i], 0);
-    MUST(cudaDeviceSynchronize());
+    CALL(cudaDeviceSynchronize());
     expect(pool, (size_t)(3 - i) * BLOCK);
-    MUST(cudaMemGetInfo(&free_bytes, &total));
+    CALL(cudaMemGetInfo(&free_bytes, &total));
     uint64_t idle = get(pool, cudaMemPoolAttrReservedMemCurrent) - get(pool, cudaMemPoolAttrUsedMemCurrent);
     CHECK(free_bytes <= total);
     CHECK(free_bytes + idle + (size_t)(3 - i) * BLOCK >= before); /* nothing is lost */
   }
   trim(pool);
-  MUST(cudaMemGetInfo(&free_bytes, &total));
+  CALL(cudaMemGetInfo(&free_bytes, &total));
   CHECK(free_bytes == before);
   expect_nothing(pool);
 }
@@ -163,22 +160,22 @@ static void own_pool(void)
       .allocType = cudaMemAllocationTypePinned, .location = {.type = cudaMemLocationTypeDevice, .id = 0}};
   cudaMemPool_t pool, current;
   void *first, *memory, *of_default;
-  MUST(cudaMemPoolCreate(&pool, &properties));
+  CALL(cudaMemPoolCreate(&pool, &properties));
   set(pool, cudaMemPoolAttrReleaseThreshold, UINT64_MAX);
   CHECK(cudaMallocFromPoolAsync(&first, BLOCK, NULL, NULL) == cudaErrorInvalidValue);
   (void)cudaGetLastError();
-  MUST(cudaMallocFromPoolAsync(&first, 4 * BLOCK, pool, NULL));
-  MUST(cudaFreeAsync(first, NULL));
+  CALL(cudaMallocFromPoolAsync(&first, 4 * BLOCK, pool, NULL));
+  CALL(cudaFreeAsync(first, NULL));
   expect(pool, 0);
   of_default = take(BLOCK, 0);
-  MUST(cudaDeviceSetMemPool(0, pool));
-  MUST(cudaDeviceGetMemPool(&current, 0));
+  CALL(cudaDeviceSetMemPool(0, pool));
+  CALL(cudaDeviceGetMemPool(&current, 0));
   CHECK(current == pool);
   memory = take(BLOCK, 0);
   fill(memory, 5, 0);
   expect(pool, BLOCK);
   expect(default_pool(0), BLOCK);
-  MUST(cudaDeviceSetMemPool(0, default_pool(0)));
+  CALL(cudaDeviceSetMemPool(0, default_pool(0)));
   expect_value(memory, 5, 0);
   give(memory, 0); /* goes where it came from */
   give(of_default, 0);
@@ -186,7 +183,7 @@ static void own_pool(void)
   expect(default_pool(0), 0);
   trim(pool);
   CHECK(get(pool, cudaMemPoolAttrReservedMemCurrent) == 0);
-  MUST(cudaMemPoolDestroy(pool));
+  CALL(cudaMemPoolDestroy(pool));
   expect_nothing(default_pool(0));
 }
 
@@ -200,8 +197,8 @@ static void unifier(void)
     void *memory = take(BLOCK, 0);
     order(0, 1);
     order(0, 2);
-    MUST(cudaMemsetAsync(memory, turn, BLOCK / 2, streams[1]));
-    MUST(cudaMemsetAsync((char *)memory + BLOCK / 2, turn, BLOCK / 2, streams[2]));
+    CALL(cudaMemsetAsync(memory, turn, BLOCK / 2, streams[1]));
+    CALL(cudaMemsetAsync((char *)memory + BLOCK / 2, turn, BLOCK / 2, streams[2]));
     order(0, 3);
     order(1, 3);
     order(2, 3);
@@ -219,13 +216,13 @@ static void unifier(void)
   for (int turn = 1; turn <= 4; turn++) {
     cudaStream_t blocking;
     unsigned char byte = 0;
-    MUST(cudaStreamCreate(&blocking));
-    MUST(cudaMallocAsync(&next, BLOCK, NULL));
-    MUST(cudaMemsetAsync(next, turn, BLOCK, blocking));
-    MUST(cudaMemcpyAsync(&byte, next, 1, cudaMemcpyDeviceToHost, NULL));
-    MUST(cudaFreeAsync(next, NULL));
-    MUST(cudaStreamDestroy(blocking));
-    MUST(cudaStreamSynchronize(NULL));
+    CALL(cudaStreamCreate(&blocking));
+    CALL(cudaMallocAsync(&next, BLOCK, NULL));
+    CALL(cudaMemsetAsync(next, turn, BLOCK, blocking));
+    CALL(cudaMemcpyAsync(&byte, next, 1, cudaMemcpyDeviceToHost, NULL));
+    CALL(cudaFreeAsync(next, NULL));
+    CALL(cudaStreamDestroy(blocking));
+    CALL(cudaStreamSynchronize(NULL));
     CHECK(byte == turn);
   }
   expect_nothing(pool);
@@ -238,18 +235,18 @@ static void pressure(void)
   size_t free_bytes, total, half;
   void *memory = NULL, *plain = NULL, *more = NULL;
   set(pool, cudaMemPoolAttrReleaseThreshold, UINT64_MAX);
-  MUST(cudaMemGetInfo(&free_bytes, &total));
+  CALL(cudaMemGetInfo(&free_bytes, &total));
   half = free_bytes / 2 & ~(LITTLE - 1);
   memory = take(half + 2 * BLOCK, 0);
-  SAY(cudaMallocAsync(&more, half, streams[0]));
+  ANSWER(cudaMallocAsync(&more, half, streams[0]));
   expect(pool, half + 2 * BLOCK);
-  SAY(cudaMalloc(&plain, half));
+  ANSWER(cudaMalloc(&plain, half));
   give(memory, 0);
   expect(pool, 0);
   trim(pool);
-  SAY(cudaMalloc(&plain, half));
-  MUST(cudaFree(plain));
-  SAY(cudaMallocAsync(&more, half, streams[1])); /* and the other way round */
+  ANSWER(cudaMalloc(&plain, half));
+  CALL(cudaFree(plain));
+  ANSWER(cudaMallocAsync(&more, half, streams[1])); /* and the other way round */
   give(more, 1);
   expect_nothing(pool);
 }
@@ -260,20 +257,20 @@ static void devices(void)
   cudaMemPool_t here_pool = default_pool(0), there_pool = default_pool(1);
   struct cudaPointerAttributes attributes;
   void *memory;
-  MUST(cudaSetDevice(1));
-  MUST(cudaStreamCreateWithFlags(&there, cudaStreamNonBlocking));
-  MUST(cudaSetDevice(0));
-  MUST(cudaMallocAsync(&memory, BLOCK, there));
-  MUST(cudaPointerGetAttributes(&attributes, memory));
+  CALL(cudaSetDevice(1));
+  CALL(cudaStreamCreateWithFlags(&there, cudaStreamNonBlocking));
+  CALL(cudaSetDevice(0));
+  CALL(cudaMallocAsync(&memory, BLOCK, there));
+  CALL(cudaPointerGetAttributes(&attributes, memory));
   CHECK(attributes.device == 1);
   expect(here_pool, 0);
   CHECK(get(there_pool, cudaMemPoolAttrUsedMemCurrent) == BLOCK);
-  MUST(cudaFreeAsync(memory, there));
+  CALL(cudaFreeAsync(memory, there));
   CHECK(get(there_pool, cudaMemPoolAttrUsedMemCurrent) == 0);
-  MUST(cudaStreamSynchronize(there));
-  MUST(cudaMemPoolTrimTo(there_pool, 0));
+  CALL(cudaStreamSynchronize(there));
+  CALL(cudaMemPoolTrimTo(there_pool, 0));
   CHECK(get(there_pool, cudaMemPoolAttrReservedMemCurrent) <= LITTLE);
-  MUST(cudaStreamDestroy(there));
+  CALL(cudaStreamDestroy(there));
   expect_nothing(here_pool);
 }
 
@@ -283,38 +280,38 @@ static void errors(void)
   cudaGraph_t graph;
   void *memory = NULL, *other = NULL, *plain = NULL;
   struct cudaPointerAttributes attributes;
-  SAY(cudaMallocAsync(NULL, BLOCK, streams[0]));
-  SAY(cudaMallocAsync(&other, 0, streams[0]));
-  SAY(cudaMallocAsync(&other, SIZE_MAX / 2, streams[0]));
+  ANSWER(cudaMallocAsync(NULL, BLOCK, streams[0]));
+  ANSWER(cudaMallocAsync(&other, 0, streams[0]));
+  ANSWER(cudaMallocAsync(&other, SIZE_MAX / 2, streams[0]));
   memory = take(BLOCK, 0);
-  SAY(cudaFreeAsync((char *)memory + 512, streams[0]));
-  SAY(cudaFree((char *)memory + 512));
-  SAY(cudaFreeAsync(&plain, streams[0])); /* an address of the host's */
-  SAY(cudaPointerGetAttributes(&attributes, memory));
+  ANSWER(cudaFreeAsync((char *)memory + 512, streams[0]));
+  ANSWER(cudaFree((char *)memory + 512));
+  ANSWER(cudaFreeAsync(&plain, streams[0])); /* an address of the host's */
+  ANSWER(cudaPointerGetAttributes(&attributes, memory));
   printf("%s: type %d, device %d\n", scenario, (int)attributes.type, attributes.device);
   expect(pool, BLOCK);
-  MUST(cudaMalloc(&plain, BLOCK));
-  MUST(cudaStreamBeginCapture(streams[1], cudaStreamCaptureModeRelaxed));
-  SAY(cudaFreeAsync(memory, streams[1])); /* no graph's */
-  SAY(cudaFreeAsync(plain, streams[1]));
-  SAY(cudaStreamEndCapture(streams[1], &graph));
+  CALL(cudaMalloc(&plain, BLOCK));
+  CALL(cudaStreamBeginCapture(streams[1], cudaStreamCaptureModeRelaxed));
+  ANSWER(cudaFreeAsync(memory, streams[1])); /* no graph's */
+  ANSWER(cudaFreeAsync(plain, streams[1]));
+  ANSWER(cudaStreamEndCapture(streams[1], &graph));
   expect(pool, BLOCK);
-  SAY(cudaFreeAsync(memory, streams[0]));
-  SAY(cudaFreeAsync(memory, streams[0]));
-  SAY(cudaFree(memory));
-  SAY(cudaFreeAsync(plain, streams[0]));
-  SAY(cudaFreeAsync(plain, streams[0]));
-  SAY(cudaFree(plain));
+  ANSWER(cudaFreeAsync(memory, streams[0]));
+  ANSWER(cudaFreeAsync(memory, streams[0]));
+  ANSWER(cudaFree(memory));
+  ANSWER(cudaFreeAsync(plain, streams[0]));
+  ANSWER(cudaFreeAsync(plain, streams[0]));
+  ANSWER(cudaFree(plain));
   memory = take(BLOCK, 0);
-  MUST(cudaStreamSynchronize(streams[0]));
-  SAY(cudaFree(memory)); /* legal, and waits for nothing */
-  SAY(cudaFree(memory));
-  SAY(cudaFreeAsync(memory, streams[0]));
-  SAY(cudaMemPoolDestroy(pool)); /* the device's own */
-  SAY(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrUsedMemCurrent, &(uint64_t){0}));
-  SAY(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReservedMemHigh, &(uint64_t){1}));
-  SAY(cudaMemPoolGetAttribute(pool, cudaMemPoolAttrUsedMemHigh, NULL));
-  SAY(cudaMemPoolTrimTo(NULL, 0));
+  CALL(cudaStreamSynchronize(streams[0]));
+  ANSWER(cudaFree(memory)); /* legal, and waits for nothing */
+  ANSWER(cudaFree(memory));
+  ANSWER(cudaFreeAsync(memory, streams[0]));
+  ANSWER(cudaMemPoolDestroy(pool)); /* the device's own */
+  ANSWER(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrUsedMemCurrent, &(uint64_t){0}));
+  ANSWER(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReservedMemHigh, &(uint64_t){1}));
+  ANSWER(cudaMemPoolGetAttribute(pool, cudaMemPoolAttrUsedMemHigh, NULL));
+  ANSWER(cudaMemPoolTrimTo(NULL, 0));
   expect_nothing(pool);
 }
 
@@ -323,18 +320,18 @@ static void threshold(void)
   for (int device = 0; device < 2; device++) {
     cudaMemPool_t pool = default_pool(device);
     void *memory;
-    MUST(cudaSetDevice(device));
+    CALL(cudaSetDevice(device));
     if (device == 1)
       set(pool, cudaMemPoolAttrReleaseThreshold, 0);
     printf("%llu ", (unsigned long long)get(pool, cudaMemPoolAttrReleaseThreshold));
-    MUST(cudaMallocAsync(&memory, BLOCK, 0));
-    MUST(cudaFreeAsync(memory, 0));
-    MUST(cudaDeviceSynchronize());
+    CALL(cudaMallocAsync(&memory, BLOCK, 0));
+    CALL(cudaFreeAsync(memory, 0));
+    CALL(cudaDeviceSynchronize());
     printf("%llu %llu; ", (unsigned long long)get(pool, cudaMemPoolAttrReleaseThreshold),
         (unsigned long long)get(pool, cudaMemPoolAttrReservedMemCurrent));
-    MUST(cudaMemPoolTrimTo(pool, 0));
+    CALL(cudaMemPoolTrimTo(pool, 0));
   }
-  MUST(cudaSetDevice(0));
+  CALL(cudaSetDevice(0));
   printf("\n");
 }
 
@@ -348,7 +345,7 @@ static void points(void)
     fill(memory, 2, FROM);
     give(memory, FROM);
     if (by_host) {
-      MUST(cudaStreamSynchronize(streams[FROM]));
+      CALL(cudaStreamSynchronize(streams[FROM]));
     } else {
       order(FROM, TO);
     }
@@ -357,44 +354,39 @@ static void points(void)
     printf("%s; ", next == memory ? "the same" : "another");
     fill(next, 4, TO);
     give(next, TO);
-    MUST(cudaDeviceSynchronize());
-    MUST(cudaMemPoolTrimTo(default_pool(0), 0));
+    CALL(cudaDeviceSynchronize());
+    CALL(cudaMemPoolTrimTo(default_pool(0), 0));
     fill(kept, 5, BUSY);
   }
   give(kept, BUSY);
   printf("\n");
 }
 
-static const struct {
-  const char *name;
-  void (*run)(void);
-} scenarios[] = {
-    {"framework", framework},
-    {"cache", cache},
-    {"limits", limits},
-    {"determinism", determinism},
-    {"own_pool", own_pool},
-    {"unifier", unifier},
-    {"pressure", pressure},
-    {"devices", devices},
-    {"errors", errors},
+static const prog_case_t scenarios[] = {
+    CASE(framework),
+    CASE(cache),
+    CASE(limits),
+    CASE(determinism),
+    CASE(own_pool),
+    CASE(unifier),
+    CASE(pressure),
+    CASE(devices),
+    CASE(errors),
 #define IN_ALL 9
-    {"threshold", threshold},
-    {"points", points},
+    CASE(threshold),
+    CASE(points),
 };
 
 int main(int argc, char **argv)
 {
-  int device_count = 0, found = 0;
+  int device_count = 0;
+  bool is_all = argc == 2 && strcmp(argv[1], "all") == 0;
+  size_t first = is_all ? 0 : CASE_OF(argv[1], scenarios), end = is_all ? IN_ALL : first + 1;
   scenario = "start";
-  MUST(cudaGetDeviceCount(&device_count));
+  CALL(cudaGetDeviceCount(&device_count));
   for (int i = 0; i < STREAMS; i++)
-    MUST(cudaStreamCreateWithFlags(&streams[i], cudaStreamNonBlocking));
-  for (size_t i = 0; i < sizeof scenarios / sizeof *scenarios; i++) {
-    bool is_in_all = argc == 2 && strcmp(argv[1], "all") == 0 && i < IN_ALL;
-    if (argc != 2 || (!is_in_all && strcmp(argv[1], scenarios[i].name) != 0))
-      continue;
-    found++;
+    CALL(cudaStreamCreateWithFlags(&streams[i], cudaStreamNonBlocking));
+  for (size_t i = first; i < end; i++) {
     scenario = scenarios[i].name;
     if (scenarios[i].run == devices && device_count < 2)
       continue;
@@ -403,8 +395,6 @@ int main(int argc, char **argv)
     printf("%s: done\n", scenario);
   }
   for (int i = 0; i < STREAMS; i++)
-    MUST(cudaStreamDestroy(streams[i]));
-  if (found == 0)
-    fputs("usage: ordered all | SCENARIO\n", stderr);
-  return found == 0 ? 2 : failures > 0;
+    CALL(cudaStreamDestroy(streams[i]));
+  return failures > 0;
 }

@@ -10,6 +10,8 @@
  * thread's own; behind: that of the stream beside it came back in that stream, which waits for an event
  * behind the free.
  */
+#include "calls.h"
+
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -22,15 +24,6 @@
 
 #define BYTES  (1u << 16)
 #define ROUNDS 20
-
-#define CALL(call)                                                                                           \
-  do {                                                                                                       \
-    CUresult result_ = (call);                                                                               \
-    if (result_ != CUDA_SUCCESS) {                                                                           \
-      printf("%s: %d\n", #call, (int)result_);                                                               \
-      exit(1);                                                                                               \
-    }                                                                                                        \
-  } while (0)
 
 static bool is_own, has_pool; /* is_own: by the function */
 static CUstream named;        /* in place of NULL */

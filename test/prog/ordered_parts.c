@@ -1,19 +1,8 @@
 #include "ordered_parts.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-
 const char *scenario;
 int failures;
 cudaStream_t streams[STREAMS];
-
-void must(const char *what, cudaError_t code)
-{
-  if (code == cudaSuccess)
-    return;
-  printf("ordered: %s: %s failed: %s\n", scenario, what, cudaGetErrorName(code));
-  exit(1);
-}
 
 void check(const char *what, bool is_true)
 {
@@ -23,7 +12,7 @@ void check(const char *what, bool is_true)
   failures++;
 }
 
-void say(const char *what, cudaError_t code)
+void answer(const char *what, cudaError_t code)
 {
   printf("%s: %s: %s\n", scenario, what, cudaGetErrorName(code));
   (void)cudaGetLastError(); /* the caller has the code */
@@ -32,27 +21,27 @@ void say(const char *what, cudaError_t code)
 uint64_t get(cudaMemPool_t pool, enum cudaMemPoolAttr attribute)
 {
   uint64_t value = 0;
-  MUST(cudaMemPoolGetAttribute(pool, attribute, &value));
+  CALL(cudaMemPoolGetAttribute(pool, attribute, &value));
   return value;
 }
 
 void set(cudaMemPool_t pool, enum cudaMemPoolAttr attribute, uint64_t value)
 {
-  MUST(cudaMemPoolSetAttribute(pool, attribute, &value));
+  CALL(cudaMemPoolSetAttribute(pool, attribute, &value));
 }
 
 void set_flag(cudaMemPool_t pool, enum cudaMemPoolAttr attribute, int value)
 {
   int told = -1;
-  MUST(cudaMemPoolSetAttribute(pool, attribute, &value));
-  MUST(cudaMemPoolGetAttribute(pool, attribute, &told));
+  CALL(cudaMemPoolSetAttribute(pool, attribute, &value));
+  CALL(cudaMemPoolGetAttribute(pool, attribute, &told));
   CHECK(told == value);
 }
 
 cudaMemPool_t default_pool(int device)
 {
   cudaMemPool_t pool;
-  MUST(cudaDeviceGetDefaultMemPool(&pool, device));
+  CALL(cudaDeviceGetDefaultMemPool(&pool, device));
   return pool;
 }
 
@@ -61,7 +50,7 @@ void expect(cudaMemPool_t pool, size_t held)
   size_t free_bytes, total;
   uint64_t used = get(pool, cudaMemPoolAttrUsedMemCurrent);
   uint64_t reserved = get(pool, cudaMemPoolAttrReservedMemCurrent);
-  MUST(cudaMemGetInfo(&free_bytes, &total));
+  CALL(cudaMemGetInfo(&free_bytes, &total));
   CHECK(used == held);
   CHECK(reserved >= used);
   CHECK(get(pool, cudaMemPoolAttrUsedMemHigh) >= used);
@@ -79,8 +68,8 @@ void reset_high_marks(cudaMemPool_t pool)
 
 void trim(cudaMemPool_t pool)
 {
-  MUST(cudaDeviceSynchronize());
-  MUST(cudaMemPoolTrimTo(pool, 0));
+  CALL(cudaDeviceSynchronize());
+  CALL(cudaMemPoolTrimTo(pool, 0));
 }
 
 void expect_nothing(cudaMemPool_t pool)
@@ -95,36 +84,36 @@ void expect_nothing(cudaMemPool_t pool)
 void *take(size_t bytes, int stream)
 {
   void *memory = NULL;
-  MUST(cudaMallocAsync(&memory, bytes, streams[stream]));
+  CALL(cudaMallocAsync(&memory, bytes, streams[stream]));
   CHECK(memory != NULL);
   return memory;
 }
 
 void give(void *memory, int stream)
 {
-  MUST(cudaFreeAsync(memory, streams[stream]));
+  CALL(cudaFreeAsync(memory, streams[stream]));
 }
 
 void fill(void *memory, int value, int stream)
 {
-  MUST(cudaMemsetAsync(memory, value, BLOCK, streams[stream]));
+  CALL(cudaMemsetAsync(memory, value, BLOCK, streams[stream]));
 }
 
 void expect_value(const void *memory, int value, int stream)
 {
   unsigned char bytes[2] = {0};
-  MUST(cudaMemcpyAsync(&bytes[0], memory, 1, cudaMemcpyDeviceToHost, streams[stream]));
-  MUST(cudaMemcpyAsync(
+  CALL(cudaMemcpyAsync(&bytes[0], memory, 1, cudaMemcpyDeviceToHost, streams[stream]));
+  CALL(cudaMemcpyAsync(
       &bytes[1], (const char *)memory + BLOCK - 1, 1, cudaMemcpyDeviceToHost, streams[stream]));
-  MUST(cudaStreamSynchronize(streams[stream]));
+  CALL(cudaStreamSynchronize(streams[stream]));
   CHECK(bytes[0] == value && bytes[1] == value);
 }
 
 void order(int before, int after)
 {
   cudaEvent_t event;
-  MUST(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
-  MUST(cudaEventRecord(event, streams[before]));
-  MUST(cudaStreamWaitEvent(streams[after], event, 0));
-  MUST(cudaEventDestroy(event));
+  CALL(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
+  CALL(cudaEventRecord(event, streams[before]));
+  CALL(cudaStreamWaitEvent(streams[after], event, 0));
+  CALL(cudaEventDestroy(event));
 }

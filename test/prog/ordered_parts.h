@@ -4,6 +4,8 @@
 #ifndef PROG_ORDERED_PARTS_H
 #define PROG_ORDERED_PARTS_H
 
+#include "calls.h"
+
 #include <cuda_runtime_api.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -18,17 +20,13 @@ extern const char *scenario; /* that runs, for messages */
 extern int failures;         /* of checks, so far */
 extern cudaStream_t streams[STREAMS];
 
-/* Ends the program if the call has failed. */
-void must(const char *what, cudaError_t code);
-#define MUST(call) must(#call, call)
-
 /* Counts and prints what is not so. */
 void check(const char *what, bool is_true);
 #define CHECK(condition) check(#condition, condition)
 
 /* Prints the result, and takes it from the thread's last error. */
-void say(const char *what, cudaError_t code);
-#define SAY(call) say(#call, call)
+void answer(const char *what, cudaError_t code);
+#define ANSWER(call) answer(#call, call)
 
 uint64_t get(cudaMemPool_t pool, enum cudaMemPoolAttr attribute);
 void set(cudaMemPool_t pool, enum cudaMemPoolAttr attribute, uint64_t value);

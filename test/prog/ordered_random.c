@@ -77,7 +77,7 @@ static void fill(void *arg)
   attribute.value.programmaticStreamSerializationAllowed = 1;
   CUlaunchConfig config = {
       1, 1, 1, 1, 1, 1, 0, streams[work->task.stream], &attribute, draw(16) < programmatic};
-  MUST(cuLaunchKernelEx(&config, ctxs[ctx_of(work->task.stream)].fill, params, NULL));
+  CALL(cuLaunchKernelEx(&config, ctxs[ctx_of(work->task.stream)].fill, params, NULL));
 }
 
 static void expect(void *arg)
@@ -86,20 +86,20 @@ static void expect(void *arg)
   block_t *block = work->block;
   uint64_t words = block->bytes / 8 < MAX_WORDS ? block->bytes / 8 : MAX_WORDS;
   void *params[] = {&block->address, &words, &block->value};
-  MUST(cuLaunchKernel(
+  CALL(cuLaunchKernel(
       ctxs[ctx_of(work->task.stream)].expect, 1, 1, 1, 1, 1, 1, 0, streams[work->task.stream], params, NULL));
 }
 
 static void allocate(void *arg)
 {
   const work_t *work = arg;
-  MUST(cuMemAllocAsync(&work->block->address, work->block->bytes, streams[work->task.stream]));
+  CALL(cuMemAllocAsync(&work->block->address, work->block->bytes, streams[work->task.stream]));
 }
 
 static void free_in_stream(void *arg)
 {
   const work_t *work = arg;
-  MUST(cuMemFreeAsync(work->block->address, streams[work->task.stream]));
+  CALL(cuMemFreeAsync(work->block->address, streams[work->task.stream]));
 }
 
 static void on_block(block_t *block, void (*run)(void *))
@@ -181,9 +181,9 @@ static void block_begin(block_t *block)
   *block = (block_t){.bytes = sizes[draw(sizeof sizes / sizeof *sizes)], .at = any_stream()};
   block->home = block->at;
   block->is_plain = draw(8) == 0;
-  MUST(cuCtxSetCurrent(ctxs[ctx_of(block->at)].ctx));
+  CALL(cuCtxSetCurrent(ctxs[ctx_of(block->at)].ctx));
   if (block->is_plain) {
-    MUST(cuMemAlloc(&block->address, block->bytes));
+    CALL(cuMemAlloc(&block->address, block->bytes));
     tell_owner(block);
   } else {
     take(block);
@@ -208,7 +208,7 @@ static void block_end(block_t *block)
   if (by_host) {
     if (disown)
       disown(block->address);
-    MUST(cuMemFree(block->address));
+    CALL(cuMemFree(block->address));
   } else {
     give(block);
   }
@@ -228,7 +228,7 @@ static void end_blocks_of(int first, int last)
 static void replace_stream(int s)
 {
   end_blocks_of(s, s);
-  MUST(cuStreamDestroy(streams[s]));
+  CALL(cuStreamDestroy(streams[s]));
   stream_create(s);
 }
 
@@ -246,14 +246,14 @@ static void end_capture(void)
   CUgraphExec exec;
   if (captured < 0)
     return;
-  MUST(cuCtxSetCurrent(ctxs[ctx_of(captured)].ctx));
-  MUST(cuStreamEndCapture(streams[captured], &graph));
+  CALL(cuCtxSetCurrent(ctxs[ctx_of(captured)].ctx));
+  CALL(cuStreamEndCapture(streams[captured], &graph));
   if (draw(2)) {
-    MUST(cuGraphInstantiate(&exec, graph, 0));
-    MUST(cuGraphLaunch(exec, streams[captured]));
-    MUST(cuGraphExecDestroy(exec));
+    CALL(cuGraphInstantiate(&exec, graph, 0));
+    CALL(cuGraphLaunch(exec, streams[captured]));
+    CALL(cuGraphExecDestroy(exec));
   }
-  MUST(cuGraphDestroy(graph));
+  CALL(cuGraphDestroy(graph));
   captured = -1;
 }
 
@@ -262,8 +262,8 @@ static void begin_capture(void)
 {
   block_t inside = {.bytes = 4096, .at = (int)draw(CTXS) * PER_CTX + FREE};
   end_blocks_of(inside.at, inside.at);
-  MUST(cuCtxSetCurrent(ctxs[ctx_of(inside.at)].ctx));
-  MUST(cuStreamBeginCapture(streams[inside.at], CU_STREAM_CAPTURE_MODE_RELAXED));
+  CALL(cuCtxSetCurrent(ctxs[ctx_of(inside.at)].ctx));
+  CALL(cuStreamBeginCapture(streams[inside.at], CU_STREAM_CAPTURE_MODE_RELAXED));
   captured = inside.at;
   on_block(&inside, allocate);
   on_block(&inside, fill);
@@ -279,7 +279,7 @@ static void replace_ctx(void)
     if (blocks[i].address && (blocks[i].is_plain || is_leaving) && blocks[i].home >= PER_CTX)
       block_end(&blocks[i]);
   }
-  MUST(cuCtxDestroy(ctxs[1].ctx));
+  CALL(cuCtxDestroy(ctxs[1].ctx));
   ctx_create(1);
 }
 
@@ -287,10 +287,10 @@ static void trim(void)
 {
   CUmemoryPool pool;
   size_t free_bytes, total;
-  MUST(cuDeviceGetDefaultMemPool(&pool, 0));
-  MUST(cuMemPoolTrimTo(pool, draw(2) ? 0 : 8 << 20));
-  MUST(cuCtxSetCurrent(ctxs[draw(CTXS)].ctx));
-  MUST(cuMemGetInfo(&free_bytes, &total));
+  CALL(cuDeviceGetDefaultMemPool(&pool, 0));
+  CALL(cuMemPoolTrimTo(pool, draw(2) ? 0 : 8 << 20));
+  CALL(cuCtxSetCurrent(ctxs[draw(CTXS)].ctx));
+  CALL(cuMemGetInfo(&free_bytes, &total));
 }
 
 static void step(void)
@@ -342,8 +342,8 @@ static void run_program(uint64_t seed)
   end_capture();
   end_blocks_of(0, STREAMS - 1);
   for (int c = 0; c < CTXS && draw(2); c++) {
-    MUST(cuCtxSetCurrent(ctxs[c].ctx));
-    MUST(cuCtxSynchronize());
+    CALL(cuCtxSetCurrent(ctxs[c].ctx));
+    CALL(cuCtxSynchronize());
   }
 }
 
@@ -395,7 +395,7 @@ int main(int argc, char **argv)
   *(void **)&disown = dlsym(RTLD_DEFAULT, "simcuda_disown");
   *(void **)&at_step = dlsym(RTLD_DEFAULT, "simcuda_step");
   *(void **)&seed_driver = dlsym(RTLD_DEFAULT, "simcuda_seed");
-  MUST(cuInit(0));
+  CALL(cuInit(0));
   helper_start();
   for (int c = 0; c < CTXS; c++)
     ctx_create(c);

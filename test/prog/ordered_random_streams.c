@@ -1,18 +1,6 @@
 #include "ordered_random_streams.h"
 
 #include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
-
-void must(const char *what, CUresult result)
-{
-  const char *name = NULL;
-  if (result == CUDA_SUCCESS)
-    return;
-  (void)cuGetErrorName(result, &name);
-  printf("ordered_random: %s failed: %s\n", what, name ? name : "unknown");
-  exit(1);
-}
 
 /* ---- a second thread, which does one thing at a time for the first ---- */
 
@@ -75,8 +63,8 @@ CUstream streams[STREAMS];
 
 void stream_create(int s)
 {
-  MUST(cuCtxSetCurrent(ctxs[ctx_of(s)].ctx));
-  MUST(cuStreamCreate(&streams[s], is_blocking(s) ? CU_STREAM_DEFAULT : CU_STREAM_NON_BLOCKING));
+  CALL(cuCtxSetCurrent(ctxs[ctx_of(s)].ctx));
+  CALL(cuStreamCreate(&streams[s], is_blocking(s) ? CU_STREAM_DEFAULT : CU_STREAM_NON_BLOCKING));
 }
 
 void ctx_create(int c)
@@ -85,20 +73,20 @@ void ctx_create(int c)
   CUmodule module;
   CUcontext pushed;
   if (c == 0) {
-    MUST(cuDevicePrimaryCtxRetain(&ctxs[c].ctx, 0));
+    CALL(cuDevicePrimaryCtxRetain(&ctxs[c].ctx, 0));
   } else {
 #if CUDA_VERSION >= 13000
-    MUST(cuCtxCreate(&ctxs[c].ctx, NULL, 0, 0));
+    CALL(cuCtxCreate(&ctxs[c].ctx, NULL, 0, 0));
 #else
-    MUST(cuCtxCreate(&ctxs[c].ctx, 0, 0));
+    CALL(cuCtxCreate(&ctxs[c].ctx, 0, 0));
 #endif
-    MUST(cuCtxPopCurrent(&pushed)); /* the stack must not grow */
+    CALL(cuCtxPopCurrent(&pushed)); /* the stack must not grow */
   }
-  MUST(cuCtxSetCurrent(ctxs[c].ctx));
-  MUST(cuModuleLoadData(&module, image));
-  MUST(cuModuleGetFunction(&ctxs[c].fill, module, "simcuda_fill"));
-  MUST(cuModuleGetFunction(&ctxs[c].expect, module, "simcuda_expect"));
-  MUST(cuEventCreate(&ctxs[c].event, CU_EVENT_DISABLE_TIMING));
+  CALL(cuCtxSetCurrent(ctxs[c].ctx));
+  CALL(cuModuleLoadData(&module, image));
+  CALL(cuModuleGetFunction(&ctxs[c].fill, module, "simcuda_fill"));
+  CALL(cuModuleGetFunction(&ctxs[c].expect, module, "simcuda_expect"));
+  CALL(cuEventCreate(&ctxs[c].event, CU_EVENT_DISABLE_TIMING));
   for (int i = 0; i < PER_CTX; i++) {
     int s = c * PER_CTX + i;
     streams[s] = i == LEGACY ? CU_STREAM_LEGACY : CU_STREAM_PER_THREAD;
@@ -110,7 +98,7 @@ void ctx_create(int c)
 static void in_context(void *arg)
 {
   task_t *task = arg;
-  MUST(cuCtxSetCurrent(ctxs[ctx_of(task->stream)].ctx));
+  CALL(cuCtxSetCurrent(ctxs[ctx_of(task->stream)].ctx));
   task->run(task);
 }
 
@@ -125,7 +113,7 @@ void in_stream(task_t *task)
 static void record(void *arg)
 {
   const task_t *task = arg;
-  MUST(cuEventRecord(ctxs[ctx_of(task->stream)].event, streams[task->stream]));
+  CALL(cuEventRecord(ctxs[ctx_of(task->stream)].event, streams[task->stream]));
 }
 
 typedef struct {
@@ -136,7 +124,7 @@ typedef struct {
 static void wait_event(void *arg)
 {
   const wait_t *wait = arg;
-  MUST(cuStreamWaitEvent(streams[wait->task.stream], wait->event, 0));
+  CALL(cuStreamWaitEvent(streams[wait->task.stream], wait->event, 0));
 }
 
 void order(int before, int after)
@@ -148,7 +136,7 @@ void order(int before, int after)
 
 static void wait_for(void *arg)
 {
-  MUST(cuStreamSynchronize(streams[((const task_t *)arg)->stream]));
+  CALL(cuStreamSynchronize(streams[((const task_t *)arg)->stream]));
 }
 
 void synchronize(int s)

@@ -5,6 +5,8 @@
 #ifndef PROG_ORDERED_RANDOM_STREAMS_H
 #define PROG_ORDERED_RANDOM_STREAMS_H
 
+#include "calls.h"
+
 #include <cuda.h>
 #include <stdbool.h>
 
@@ -35,10 +37,6 @@ static inline bool is_blocking(int s)
 {
   return kind_of(s) != FREE && kind_of(s) != OTHER_FREE;
 }
-
-/* Ends the program if the call has failed. */
-void must(const char *what, CUresult result);
-#define MUST(call) must(#call, call)
 
 /* The second thread, whose per-thread streams end with it. */
 void helper_start(void);

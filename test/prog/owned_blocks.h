@@ -5,25 +5,15 @@
  */
 #pragma once
 
+#include "calls.h"
+
 #include <dlfcn.h>
 #include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
 
 #define __CUDA_API_VERSION_INTERNAL
 #include <cuda.h>
 
 #define BYTES 4096u
-
-static void must(const char *what, CUresult result)
-{
-  if (result == CUDA_SUCCESS)
-    return;
-  printf("%s: %d\n", what, (int)result);
-  exit(1);
-}
-
-#define MUST(call) must(#call, call)
 
 /* Of the simulated driver; NULL elsewhere. */
 static void (*own)(uint64_t address, uint64_t bytes, uint64_t owner);
@@ -37,7 +27,7 @@ static void find_oracle(void)
 static CUdeviceptr take(uint64_t owner)
 {
   CUdeviceptr block = 0;
-  MUST(cuMemAlloc_v2(&block, BYTES));
+  CALL(cuMemAlloc_v2(&block, BYTES));
   if (own)
     own(block, BYTES, owner);
   return block;
@@ -47,7 +37,7 @@ static void give(CUdeviceptr block)
 {
   if (disown)
     disown(block);
-  MUST(cuMemFree_v2(block));
+  CALL(cuMemFree_v2(block));
 }
 
 /* How often memory was reused too early. 0 without the oracle. */

@@ -2,7 +2,8 @@
  * Memory that was there before a context of another device was given access to it: peers none|late DEVICE.
  * DEVICE, 0 or 1, is that of the memory.
  */
-#include <stdio.h>
+#include "calls.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,15 +11,6 @@
 #include <cuda.h>
 
 #define BYTES ((size_t)2 << 20)
-
-#define CALL(call)                                                                                           \
-  do {                                                                                                       \
-    CUresult result_ = (call);                                                                               \
-    if (result_ != CUDA_SUCCESS) {                                                                           \
-      printf("%s: %d\n", #call, (int)result_);                                                               \
-      exit(1);                                                                                               \
-    }                                                                                                        \
-  } while (0)
 
 int main(int argc, char **argv)
 {

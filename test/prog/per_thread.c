@@ -5,6 +5,8 @@
  *
  * per_thread [THREADS [ROUNDS]]
  */
+#include "calls.h"
+
 #define CUDA_API_PER_THREAD_DEFAULT_STREAM 1
 #include <cuda_runtime_api.h>
 #include <pthread.h>
@@ -21,45 +23,37 @@ typedef struct job {
   unsigned long wrong;
 } job_t;
 
-static void must(const char *what, cudaError_t error)
-{
-  if (error == cudaSuccess)
-    return;
-  fprintf(stderr, "per_thread: %s failed: %s\n", what, cudaGetErrorName(error));
-  _Exit(1); /* other threads may be inside CUDA */
-}
-
 /* Every thread writes values of its own; a byte of another thread's value is memory shared by mistake. */
 static void *work(void *data)
 {
   job_t *job = data;
   unsigned char *host;
   void *blocks[LIVE];
-  must("cudaSetDevice", cudaSetDevice(0));
-  must("cudaHostAlloc", cudaHostAlloc((void **)&host, (size_t)LIVE * BLOCK_BYTES, cudaHostAllocDefault));
+  CALL(cudaSetDevice(0));
+  CALL(cudaHostAlloc((void **)&host, (size_t)LIVE * BLOCK_BYTES, cudaHostAllocDefault));
   for (int round = 0; round < job->rounds; round++) {
     int value = (job->index * 16 + round % 16) & 255;
     int ordered = round % 2;
     for (int i = 0; i < LIVE; i++) {
       if (ordered)
-        must("cudaMallocAsync", cudaMallocAsync(&blocks[i], BLOCK_BYTES, 0));
+        CALL(cudaMallocAsync(&blocks[i], BLOCK_BYTES, 0));
       else
-        must("cudaMalloc", cudaMalloc(&blocks[i], BLOCK_BYTES));
-      must("cudaMemsetAsync", cudaMemsetAsync(blocks[i], value, BLOCK_BYTES, 0));
-      must("cudaMemcpyAsync",
+        CALL(cudaMalloc(&blocks[i], BLOCK_BYTES));
+      CALL(cudaMemsetAsync(blocks[i], value, BLOCK_BYTES, 0));
+      CALL(
           cudaMemcpyAsync(host + (size_t)i * BLOCK_BYTES, blocks[i], BLOCK_BYTES, cudaMemcpyDeviceToHost, 0));
     }
     for (int i = 0; i < LIVE; i++) { /* freed while the copies may be pending */
       if (ordered)
-        must("cudaFreeAsync", cudaFreeAsync(blocks[i], 0));
+        CALL(cudaFreeAsync(blocks[i], 0));
       else
-        must("cudaFree", cudaFree(blocks[i]));
+        CALL(cudaFree(blocks[i]));
     }
-    must("cudaStreamSynchronize", cudaStreamSynchronize(0));
+    CALL(cudaStreamSynchronize(0));
     for (size_t i = 0; i < (size_t)LIVE * BLOCK_BYTES; i++)
       job->wrong += host[i] != value;
   }
-  must("cudaFreeHost", cudaFreeHost(host));
+  CALL(cudaFreeHost(host));
   return NULL;
 }
 

@@ -8,6 +8,8 @@
  *   capture, end             around a stream capture that allocations do not end
  * Exit status: 0 unless a command is not known, or what was read is not what was written.
  */
+#include "calls.h"
+
 #include <cuda.h>
 #include <cuda_runtime.h>
 #include <stdint.h>
@@ -20,14 +22,6 @@
 static CUdeviceptr items[ITEMS];
 static int count;
 static cudaStream_t stream;
-
-static void must(const char *what, int code)
-{
-  if (code == 0)
-    return;
-  printf("pitched: %s failed: %d\n", what, code);
-  exit(1);
-}
 
 static CUresult copy(
     CUdeviceptr device, size_t pitch, unsigned char *host, size_t width, size_t height, int in)
@@ -53,11 +47,11 @@ static void write_and_read(CUdeviceptr device, size_t pitch, size_t width, size_
     exit(1);
   for (size_t i = 0; i < width * height; i++)
     host[i] = (unsigned char)(i * 7 + (size_t)count);
-  must("cuMemcpy2D to the device", (int)copy(device, pitch, host, width, height, 1));
+  must_succeed("cuMemcpy2D to the device", copy(device, pitch, host, width, height, 1));
   memset(host, 0, width * height);
-  must("cuMemcpy2D to the host", (int)copy(device, pitch, host, width, height, 0));
+  must_succeed("cuMemcpy2D to the host", copy(device, pitch, host, width, height, 0));
   for (size_t i = 0; i < width * height; i++)
-    must("what was read", host[i] != (unsigned char)(i * 7 + (size_t)count));
+    must_succeed("what was read", host[i] != (unsigned char)(i * 7 + (size_t)count));
   free(host);
 }
 
@@ -76,8 +70,8 @@ static void hold(const char *command, int code, CUdeviceptr device, size_t pitch
 static void free_all(void)
 {
   while (count > 0)
-    must("cudaFree", (int)cudaFree((void *)(uintptr_t)items[--count]));
-  must("cudaDeviceSynchronize", (int)cudaDeviceSynchronize());
+    CALL(cudaFree((void *)(uintptr_t)items[--count]));
+  CALL(cudaDeviceSynchronize());
 }
 
 static int allocate(const char *command)
@@ -108,33 +102,33 @@ static int allocate(const char *command)
 
 static void begin_capture(void)
 {
-  must("cudaStreamCreate", (int)cudaStreamCreate(&stream));
-  must("cudaStreamBeginCapture", (int)cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed));
+  CALL(cudaStreamCreate(&stream));
+  CALL(cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed));
 }
 
 static void end_capture(void)
 {
   cudaGraph_t graph;
 
-  must("cudaStreamEndCapture", (int)cudaStreamEndCapture(stream, &graph));
-  must("cudaGraphDestroy", (int)cudaGraphDestroy(graph));
-  must("cudaStreamDestroy", (int)cudaStreamDestroy(stream));
+  CALL(cudaStreamEndCapture(stream, &graph));
+  CALL(cudaGraphDestroy(graph));
+  CALL(cudaStreamDestroy(stream));
   stream = NULL;
 }
 
 int main(int argc, char **argv)
 {
-  must("cudaFree", (int)cudaFree(NULL)); /* makes the context */
+  CALL(cudaFree(NULL)); /* makes the context */
   for (int i = 1; i < argc; i++) {
     if (strcmp(argv[i], "free") == 0) {
       free_all();
     } else if (strcmp(argv[i], "reset") == 0) {
       count = 0;
-      must("cudaDeviceReset", (int)cudaDeviceReset());
-      must("cudaFree", (int)cudaFree(NULL));
+      CALL(cudaDeviceReset());
+      CALL(cudaFree(NULL));
     } else if (strncmp(argv[i], "device:", 7) == 0) {
-      must("cudaSetDevice", (int)cudaSetDevice(atoi(argv[i] + 7)));
-      must("cudaFree", (int)cudaFree(NULL));
+      CALL(cudaSetDevice(atoi(argv[i] + 7)));
+      CALL(cudaFree(NULL));
     } else if (strcmp(argv[i], "capture") == 0) {
       begin_capture();
     } else if (strcmp(argv[i], "end") == 0) {

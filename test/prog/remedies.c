@@ -57,11 +57,7 @@ static owner_t owners[OWNERS] = {{.name = "load", .allocate = load}, {.name = "g
 
 static owner_t *owner_of(const char *name)
 {
-  for (int i = 0; i < OWNERS; i++)
-    if (strcmp(owners[i].name, name) == 0)
-      return &owners[i];
-  printf("unknown: %s\n", name);
-  exit(2);
+  return &owners[CASE_OF(name, owners)];
 }
 
 static void allocate(owner_t *owner, size_t bytes, int count, size_t more)

@@ -5,6 +5,8 @@
  *
  * scenario [FAIL_AT]   with a size: an allocation of it is attempted and expected to fail
  */
+#include "calls.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -13,14 +15,6 @@
 
 #define KIB 1024u
 #define MIB (1024u * KIB)
-
-static CUresult say(const char *what, CUresult result)
-{
-  printf("%s: %d\n", what, (int)result);
-  return result;
-}
-
-#define SAY(call) say(#call, call)
 
 /* Twice: the second time is not the call that was to fail. */
 #define END(call) ((void)(SAY(call) != CUDA_SUCCESS && SAY(call)))
@@ -36,7 +30,7 @@ static block_t hold(const char *what, CUresult result, CUdeviceptr address)
 {
   if (result != CUDA_SUCCESS && address != UNTOUCHED)
     printf("a call that failed stored a pointer\n");
-  return (block_t){address, say(what, result) == CUDA_SUCCESS};
+  return (block_t){address, say_result(what, result) == CUDA_SUCCESS};
 }
 
 static block_t allocate(size_t bytes)

@@ -10,6 +10,8 @@
  *
  * Between cuMemHostAlloc and cuMemFreeHost stand the rounds. Prints where each block was, by its number.
  */
+#include "calls.h"
+
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,15 +22,6 @@
 
 #define BYTES  (1u << 20)
 #define ROUNDS 20
-
-#define CALL(call)                                                                                           \
-  do {                                                                                                       \
-    CUresult result_ = (call);                                                                               \
-    if (result_ != CUDA_SUCCESS) {                                                                           \
-      printf("%s: %d\n", #call, (int)result_);                                                               \
-      exit(1);                                                                                               \
-    }                                                                                                        \
-  } while (0)
 
 static CUcontext first;
 static CUdeviceptr block;

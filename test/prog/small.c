@@ -7,6 +7,8 @@
  *   small scratch [ROUNDS]       as sorts do: scratch memory for work in a stream, which alone is waited for
  *   small queued [ROUNDS]        work on scratch memory that nothing waits for
  */
+#include "calls.h"
+
 #include <cuda_runtime_api.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,24 +20,16 @@
 
 static unsigned long wrong;
 
-static void must(const char *what, cudaError_t error)
-{
-  if (error == cudaSuccess)
-    return;
-  fprintf(stderr, "small: %s failed: %s\n", what, cudaGetErrorName(error));
-  exit(1);
-}
-
 static void *take(size_t bytes)
 {
   void *memory;
-  must("cudaMalloc", cudaMalloc(&memory, bytes));
+  CALL(cudaMalloc(&memory, bytes));
   return memory;
 }
 
 static void give(void *memory)
 {
-  must("cudaFree", cudaFree(memory));
+  CALL(cudaFree(memory));
 }
 
 static void copy_to_and_free(int round)
@@ -44,8 +38,8 @@ static void copy_to_and_free(int round)
   unsigned char back = 0;
   void *buffer = take(BUFFER_BYTES);
   memset(host, round, 1);
-  must("cudaMemcpy", cudaMemcpy(buffer, host, BUFFER_BYTES, cudaMemcpyHostToDevice));
-  must("cudaMemcpy", cudaMemcpy(&back, buffer, 1, cudaMemcpyDeviceToHost));
+  CALL(cudaMemcpy(buffer, host, BUFFER_BYTES, cudaMemcpyHostToDevice));
+  CALL(cudaMemcpy(&back, buffer, 1, cudaMemcpyDeviceToHost));
   wrong += back != (unsigned char)round;
   give(buffer);
 }
@@ -57,11 +51,11 @@ static void use_temporaries(int round)
   memset(host, 1, sizeof(host));
   for (int i = 0; i < 2; i++) {
     operands[i] = take(ARRAY_BYTES);
-    must("cudaMemcpy", cudaMemcpy(operands[i], host, ARRAY_BYTES, cudaMemcpyHostToDevice));
+    CALL(cudaMemcpy(operands[i], host, ARRAY_BYTES, cudaMemcpyHostToDevice));
   }
   result = take(ARRAY_BYTES);
-  must("cudaMemsetAsync", cudaMemsetAsync(result, round & 255, ARRAY_BYTES, 0));
-  must("cudaMemcpy", cudaMemcpy(host, result, ARRAY_BYTES, cudaMemcpyDeviceToHost));
+  CALL(cudaMemsetAsync(result, round & 255, ARRAY_BYTES, 0));
+  CALL(cudaMemcpy(host, result, ARRAY_BYTES, cudaMemcpyDeviceToHost));
   for (unsigned i = 0; i < ARRAY_BYTES; i++)
     wrong += host[i] != (round & 255);
   give(result);
@@ -72,9 +66,9 @@ static void use_temporaries(int round)
 static void use_scratch(int round, cudaStream_t stream, int waits)
 {
   void *scratch = take(SCRATCH_BYTES);
-  must("cudaMemsetAsync", cudaMemsetAsync(scratch, round & 255, SCRATCH_BYTES, stream));
+  CALL(cudaMemsetAsync(scratch, round & 255, SCRATCH_BYTES, stream));
   if (waits)
-    must("cudaStreamSynchronize", cudaStreamSynchronize(stream));
+    CALL(cudaStreamSynchronize(stream));
   give(scratch);
 }
 
@@ -85,7 +79,7 @@ int main(int argc, char **argv)
   cudaStream_t stream = 0;
 
   if (strcmp(kind, "scratch") == 0)
-    must("cudaStreamCreate", cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+    CALL(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
   for (int round = 0; round < rounds; round++) {
     if (strcmp(kind, "buffer") == 0)
       copy_to_and_free(round);
@@ -95,7 +89,7 @@ int main(int argc, char **argv)
       use_scratch(round, stream, strcmp(kind, "scratch") == 0);
   }
   if (stream)
-    must("cudaStreamDestroy", cudaStreamDestroy(stream));
+    CALL(cudaStreamDestroy(stream));
   printf("small: rounds=%d wrong=%lu\n", rounds, wrong);
   return wrong != 0;
 }

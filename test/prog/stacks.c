@@ -24,23 +24,16 @@
 
 #include <cuda_runtime_api.h>
 
+#include "calls.h"
 #include "stacks_plugin.h"
 
 #define NOINLINE __attribute__((noinline))
 #define KEEP     __asm__ volatile("" ::: "memory") /* so that the call before is not the last thing, a jump */
 
-static void check(cudaError_t error, const char *what)
-{
-  if (error == cudaSuccess)
-    return;
-  fprintf(stderr, "%s: %s\n", what, cudaGetErrorName(error));
-  exit(1);
-}
-
 static NOINLINE void *allocate(size_t bytes)
 {
   void *pointer = NULL;
-  check(cudaMalloc(&pointer, bytes), "cudaMalloc");
+  CALL(cudaMalloc(&pointer, bytes));
   KEEP;
   return pointer;
 }
@@ -48,8 +41,8 @@ static NOINLINE void *allocate(size_t bytes)
 /* After it the block can be had again: everything before is known to be complete. */
 static NOINLINE void release(void *pointer)
 {
-  check(cudaFree(pointer), "cudaFree");
-  check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
+  CALL(cudaFree(pointer));
+  CALL(cudaDeviceSynchronize());
 }
 
 static NOINLINE void *small_from_driver(void)
@@ -83,7 +76,7 @@ static NOINLINE void *large_from_pool(void)
 static NOINLINE void *managed(void)
 {
   void *pointer = NULL;
-  check(cudaMallocManaged(&pointer, 70000, cudaMemAttachGlobal), "cudaMallocManaged");
+  CALL(cudaMallocManaged(&pointer, 70000, cudaMemAttachGlobal));
   KEEP;
   return pointer;
 }
@@ -91,7 +84,7 @@ static NOINLINE void *managed(void)
 static NOINLINE void *ordered(size_t bytes)
 {
   void *pointer = NULL;
-  check(cudaMallocAsync(&pointer, bytes, NULL), "cudaMallocAsync");
+  CALL(cudaMallocAsync(&pointer, bytes, NULL));
   KEEP;
   return pointer;
 }
@@ -185,7 +178,7 @@ static void unload(const char *const *paths)
     }
     plugin_run_fn *run;
     *(void **)&run = dlsym(library, "plugin_run");
-    check(run() ? cudaErrorUnknown : cudaSuccess, paths[i % 2]);
+    must_succeed(paths[i % 2], run() ? cudaErrorUnknown : cudaSuccess);
     dlclose(library);
   }
 }

@@ -5,24 +5,18 @@
  *
  * static_route [ROUNDS]: allocates, fills, reads back and frees in both ways, prints what was wrong.
  */
+#include "calls.h"
+
 #include <cuda_runtime_api.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static void must(const char *what, cudaError_t error)
-{
-  if (error == cudaSuccess)
-    return;
-  fprintf(stderr, "static_route: %s failed: %s\n", what, cudaGetErrorName(error));
-  exit(1);
-}
-
 static unsigned check(const void *device, int value, size_t bytes)
 {
   static unsigned char host[65536];
   memset(host, 0, sizeof(host));
-  must("cudaMemcpy", cudaMemcpy(host, device, bytes, cudaMemcpyDeviceToHost));
+  CALL(cudaMemcpy(host, device, bytes, cudaMemcpyDeviceToHost));
   unsigned wrong = 0;
   for (size_t i = 0; i < bytes; i++)
     wrong += host[i] != (unsigned char)value;
@@ -38,16 +32,16 @@ int main(int argc, char **argv)
     size_t bytes = (size_t)(i * 7919) % 60000 + 1;
     largest = bytes > largest ? bytes : largest;
     void *plain, *ordered;
-    must("cudaMalloc", cudaMalloc(&plain, bytes));
-    must("cudaMemset", cudaMemset(plain, i, bytes));
-    must("cudaMallocAsync", cudaMallocAsync(&ordered, bytes, 0));
-    must("cudaMemsetAsync", cudaMemsetAsync(ordered, i + 1, bytes, 0));
+    CALL(cudaMalloc(&plain, bytes));
+    CALL(cudaMemset(plain, i, bytes));
+    CALL(cudaMallocAsync(&ordered, bytes, 0));
+    CALL(cudaMemsetAsync(ordered, i + 1, bytes, 0));
     wrong += check(plain, i, bytes);
     wrong += check(ordered, i + 1, bytes);
-    must("cudaFreeAsync", cudaFreeAsync(ordered, 0));
-    must("cudaFree", cudaFree(plain));
+    CALL(cudaFreeAsync(ordered, 0));
+    CALL(cudaFree(plain));
   }
-  must("cudaDeviceSynchronize", cudaDeviceSynchronize());
+  CALL(cudaDeviceSynchronize());
   printf("static_route: rounds=%d largest=%zu wrong_bytes=%u\n", rounds, largest, wrong);
   return wrong > 0;
 }

@@ -9,6 +9,8 @@
  * default stream), destroy (makes new streams, the old ones are destroyed with their work pending), device
  * (synchronizes the device), graph and hidden (as stream), none.
  */
+#include "calls.h"
+
 #include <cuda_runtime_api.h>
 #include <dlfcn.h>
 #include <stdbool.h>
@@ -18,14 +20,6 @@
 
 #define STREAMS 4
 #define BYTES   (1u << 16)
-
-static void must(const char *what, cudaError_t result)
-{
-  if (result == cudaSuccess)
-    return;
-  fprintf(stderr, "streams: %s failed: %s\n", what, cudaGetErrorString(result));
-  exit(1);
-}
 
 static cudaStream_t work[STREAMS];
 static cudaStream_t capturing;
@@ -42,9 +36,9 @@ static void make_streams(const char *way)
   if (strcmp(way, "hidden") == 0)
     *(void **)&unseen = dlsym(dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD), "simcuda_unseen_stream");
   for (int i = 0; i < STREAMS && unseen; i++)
-    must("making a stream unseen", (cudaError_t)unseen((void **)&work[i]));
+    must_succeed("making a stream unseen", unseen((void **)&work[i]));
   for (int i = 0; i < STREAMS && !unseen; i++)
-    must("cudaStreamCreateWithFlags", cudaStreamCreateWithFlags(&work[i], cudaStreamNonBlocking));
+    CALL(cudaStreamCreateWithFlags(&work[i], cudaStreamNonBlocking));
 }
 
 static void fill(const char *way, void *block, int value, cudaStream_t stream)
@@ -53,42 +47,41 @@ static void fill(const char *way, void *block, int value, cudaStream_t stream)
   cudaGraphExec_t exec;
 
   if (strcmp(way, "graph") != 0) {
-    must("cudaMemsetAsync", cudaMemsetAsync(block, value, BYTES, stream));
+    CALL(cudaMemsetAsync(block, value, BYTES, stream));
     return;
   }
-  must("cudaStreamBeginCapture", cudaStreamBeginCapture(capturing, cudaStreamCaptureModeRelaxed));
-  must("cudaMemsetAsync", cudaMemsetAsync(block, value, BYTES, capturing));
-  must("cudaStreamEndCapture", cudaStreamEndCapture(capturing, &graph));
-  must("cudaStreamSynchronize",
-      cudaStreamSynchronize(capturing)); /* it has no work, whatever passed through it */
-  must("cudaGraphInstantiate", cudaGraphInstantiate(&exec, graph, 0));
-  must("cudaGraphLaunch", cudaGraphLaunch(exec, stream));
-  must("cudaGraphExecDestroy", cudaGraphExecDestroy(exec));
-  must("cudaGraphDestroy", cudaGraphDestroy(graph));
+  CALL(cudaStreamBeginCapture(capturing, cudaStreamCaptureModeRelaxed));
+  CALL(cudaMemsetAsync(block, value, BYTES, capturing));
+  CALL(cudaStreamEndCapture(capturing, &graph));
+  CALL(cudaStreamSynchronize(capturing)); /* it has no work, whatever passed through it */
+  CALL(cudaGraphInstantiate(&exec, graph, 0));
+  CALL(cudaGraphLaunch(exec, stream));
+  CALL(cudaGraphExecDestroy(exec));
+  CALL(cudaGraphDestroy(graph));
 }
 
 static void finish_round(const char *way)
 {
   for (int i = 0; i < STREAMS; i++) {
     if (strcmp(way, "stream") == 0 || strcmp(way, "graph") == 0 || strcmp(way, "hidden") == 0) {
-      must("cudaStreamSynchronize", cudaStreamSynchronize(work[i]));
+      CALL(cudaStreamSynchronize(work[i]));
     } else if (strcmp(way, "query") == 0) {
       cudaError_t result;
       do {
         result = cudaStreamQuery(work[i]);
       } while (result == cudaErrorNotReady);
-      must("cudaStreamQuery", result);
+      must_succeed("cudaStreamQuery", result);
     } else if (strcmp(way, "event") == 0) {
-      must("cudaEventRecord", cudaEventRecord(events[i], work[i]));
-      must("cudaEventSynchronize", cudaEventSynchronize(events[i]));
+      CALL(cudaEventRecord(events[i], work[i]));
+      CALL(cudaEventSynchronize(events[i]));
     } else if (strcmp(way, "destroy") == 0) {
-      must("cudaStreamDestroy", cudaStreamDestroy(work[i]));
+      CALL(cudaStreamDestroy(work[i]));
     }
   }
   if (strcmp(way, "destroy") == 0)
     make_streams(way);
   if (strcmp(way, "device") == 0)
-    must("cudaDeviceSynchronize", cudaDeviceSynchronize());
+    CALL(cudaDeviceSynchronize());
 }
 
 static void one_round(const char *way, int round)
@@ -98,21 +91,20 @@ static void one_round(const char *way, int round)
   bool in_default = strcmp(way, "copy") == 0;
 
   for (int i = 0; i < STREAMS; i++) {
-    must("cudaMalloc", cudaMalloc(&blocks[i], BYTES));
+    CALL(cudaMalloc(&blocks[i], BYTES));
     fill(way, blocks[i], value + 1, in_default ? NULL : work[i]);
   }
   for (int i = 0; i < STREAMS; i++)
-    must("cudaFree", cudaFree(blocks[i]));
+    CALL(cudaFree(blocks[i]));
   for (int i = 0; i < STREAMS; i++) {
     cudaStream_t other = in_default ? NULL : work[(i + 1) % STREAMS];
-    must("cudaMalloc", cudaMalloc(&blocks[i], BYTES));
+    CALL(cudaMalloc(&blocks[i], BYTES));
     fill(way, blocks[i], value + 2, other);
-    must("cudaMemcpyAsync",
-        cudaMemcpyAsync(host + i * BYTES, blocks[i], BYTES, cudaMemcpyDeviceToHost, other));
+    CALL(cudaMemcpyAsync(host + i * BYTES, blocks[i], BYTES, cudaMemcpyDeviceToHost, other));
   }
   if (in_default) {
     for (int i = 0; i < STREAMS; i++)
-      must("cudaMemcpy", cudaMemcpy(host + i * BYTES, blocks[i], BYTES, cudaMemcpyDeviceToHost));
+      CALL(cudaMemcpy(host + i * BYTES, blocks[i], BYTES, cudaMemcpyDeviceToHost));
   }
   bool is_read = in_default;
   if (strcmp(way, "destroy") != 0 && strcmp(way, "none") != 0) {
@@ -123,7 +115,7 @@ static void one_round(const char *way, int round)
     for (unsigned k = 0; k < BYTES; k += 4099)
       wrong += host[i * BYTES + k] != value + 2;
   for (int i = 0; i < STREAMS; i++)
-    must("cudaFree", cudaFree(blocks[i]));
+    CALL(cudaFree(blocks[i]));
   if (!is_read)
     finish_round(way);
 }
@@ -134,15 +126,15 @@ int main(int argc, char **argv)
   int rounds = argc > 2 ? atoi(argv[2]) : 50;
   cudaStream_t idle;
 
-  must("cudaStreamCreate", cudaStreamCreate(&idle)); /* as a library keeps one */
-  must("cudaStreamCreate", cudaStreamCreate(&capturing));
-  must("cudaMallocHost", cudaMallocHost((void **)&host, STREAMS * BYTES));
+  CALL(cudaStreamCreate(&idle)); /* as a library keeps one */
+  CALL(cudaStreamCreate(&capturing));
+  CALL(cudaMallocHost((void **)&host, STREAMS * BYTES));
   make_streams(way);
   for (int i = 0; i < STREAMS; i++)
-    must("cudaEventCreateWithFlags", cudaEventCreateWithFlags(&events[i], cudaEventDisableTiming));
+    CALL(cudaEventCreateWithFlags(&events[i], cudaEventDisableTiming));
   for (int round = 0; round < rounds; round++)
     one_round(way, round);
-  must("cudaDeviceSynchronize", cudaDeviceSynchronize());
+  CALL(cudaDeviceSynchronize());
   printf("streams: %s, %d rounds, wrong=%lu\n", way, rounds, wrong);
   return wrong > 0;
 }

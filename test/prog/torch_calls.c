@@ -10,6 +10,8 @@
  *   device     allocated and freed while another device is current
  *   rest       what begins where, limits, an empty cache, and what is no memory
  */
+#include "calls.h"
+
 #include <cuda_runtime_api.h>
 #include <dlfcn.h>
 #include <stdio.h>
@@ -35,19 +37,10 @@ static void *look_up(void *library, const char *name)
   return function;
 }
 
-static void check(cudaError_t error, const char *what)
-{
-  if (error != cudaSuccess) {
-    printf("%s: %d\n", what, (int)error);
-    exit(1);
-  }
-}
-#define CHECK(call) check(call, #call)
-
 static cudaStream_t make_stream(void)
 {
   cudaStream_t stream;
-  CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+  CALL(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
   return stream;
 }
 
@@ -55,29 +48,29 @@ static cudaStream_t make_stream(void)
 static void wait_for(cudaStream_t stream, cudaStream_t other)
 {
   cudaEvent_t event;
-  CHECK(cudaEventCreate(&event));
-  CHECK(cudaEventRecord(event, other));
-  CHECK(cudaStreamWaitEvent(stream, event, 0));
-  CHECK(cudaEventDestroy(event));
+  CALL(cudaEventCreate(&event));
+  CALL(cudaEventRecord(event, other));
+  CALL(cudaStreamWaitEvent(stream, event, 0));
+  CALL(cudaEventDestroy(event));
 }
 
 static void order(int is_named)
 {
   cudaStream_t own = make_stream(), other = make_stream();
   char *copy = NULL;
-  CHECK(cudaMallocHost((void **)&copy, BYTES));
+  CALL(cudaMallocHost((void **)&copy, BYTES));
   char *memory = torch_alloc(BYTES, 0, own);
-  CHECK(cudaMemsetAsync(memory, 1, BYTES, own));
+  CALL(cudaMemsetAsync(memory, 1, BYTES, own));
   wait_for(other, own);
-  CHECK(cudaMemcpyAsync(copy, memory, BYTES, cudaMemcpyDeviceToHost, other));
+  CALL(cudaMemcpyAsync(copy, memory, BYTES, cudaMemcpyDeviceToHost, other));
   if (is_named) {
     torch_record_stream(memory, other);
     torch_record_stream(memory, other);
   }
   torch_free(memory, BYTES, 0, own);
   char *again = torch_alloc(BYTES, 0, own);
-  CHECK(cudaMemsetAsync(again, 2, BYTES, own));
-  CHECK(cudaDeviceSynchronize());
+  CALL(cudaMemsetAsync(again, 2, BYTES, own));
+  CALL(cudaDeviceSynchronize());
   printf("again %d, copy %d %d\n", again == memory, copy[0], copy[BYTES - 1]);
   torch_free(again, BYTES, 0, own);
 }
@@ -88,12 +81,12 @@ static char *free_beside_capture(cudaStream_t own)
   cudaStream_t other = make_stream();
   cudaGraph_t graph;
   char *memory = torch_alloc(BYTES, 0, own);
-  CHECK(cudaStreamSynchronize(own));
+  CALL(cudaStreamSynchronize(own));
   torch_record_stream(memory, other);
-  CHECK(cudaStreamBeginCapture(other, cudaStreamCaptureModeRelaxed));
+  CALL(cudaStreamBeginCapture(other, cudaStreamCaptureModeRelaxed));
   torch_free(memory, BYTES, 0, own);
   torch_free(NULL, 0, 0, own);
-  CHECK(cudaStreamEndCapture(other, &graph)); /* nothing has spoilt it */
+  CALL(cudaStreamEndCapture(other, &graph)); /* nothing has spoilt it */
   return memory;
 }
 
@@ -117,16 +110,16 @@ static void reset(void)
 static void other_device(void)
 {
   int device = -1;
-  CHECK(cudaSetDevice(0));
-  CHECK(cudaFree(0));
-  CHECK(cudaSetDevice(1));
-  CHECK(cudaFree(0));
+  CALL(cudaSetDevice(0));
+  CALL(cudaFree(0));
+  CALL(cudaSetDevice(1));
+  CALL(cudaFree(0));
   char *memory = torch_alloc(BYTES, 0, 0);
   struct cudaPointerAttributes attributes;
-  CHECK(cudaPointerGetAttributes(&attributes, memory));
+  CALL(cudaPointerGetAttributes(&attributes, memory));
   torch_free(memory, BYTES, 0, 0);
   int (*current)(int *) = (int (*)(int *))look_up(dlopen("libcuda.so.1", RTLD_NOW), "cuCtxGetDevice");
-  CHECK((cudaError_t)current(&device)); /* the runtime would name the device that was set */
+  CALL((cudaError_t)current(&device)); /* the runtime would name the device that was set */
   printf("memory of %d, current %d\n", attributes.device, device);
 }
 
@@ -140,12 +133,12 @@ static void rest(void)
   printf("nothing %d\n", torch_alloc(0, 0, 0) == NULL);
   torch_memory_fraction(0.25, 0);
   torch_memory_fraction(0.5, 0);
-  CHECK(cudaMemGetInfo(&free_now, &total));
+  CALL(cudaMemGetInfo(&free_now, &total));
   printf("total %zu MiB\n", total >> 20);
   printf("too much %d\n", torch_alloc(total, 0, 0) == NULL);
   torch_memory_fraction(-1.0, 0);
   torch_memory_fraction(1.0, 0);
-  CHECK(cudaMemGetInfo(&free_now, &total));
+  CALL(cudaMemGetInfo(&free_now, &total));
   printf("total %zu MiB\n", total >> 20);
   torch_free(memory, BYTES, 0, 0);
 }
@@ -162,7 +155,7 @@ int main(int argc, char **argv)
   *(void **)&torch_base_alloc = look_up(library, "gpupool_torch_base_alloc");
   *(void **)&torch_reset = look_up(library, "gpupool_torch_reset");
   *(void **)&torch_memory_fraction = look_up(library, "gpupool_torch_memory_fraction");
-  CHECK(cudaFree(0));
+  CALL(cudaFree(0));
   if (strcmp(name, "order") == 0 || strcmp(name, "unnamed") == 0)
     order(name[0] == 'o');
   else if (strcmp(name, "capture") == 0)

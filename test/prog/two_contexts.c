@@ -3,31 +3,20 @@
  * the first context must not be given it early, whatever the pool has to do in which context to find out, and
  * the program's context stays current.
  */
+#include "calls.h"
+
 #include <stdio.h>
-#include <string.h>
 
 #define __CUDA_API_VERSION_INTERNAL
 #include <cuda.h>
 
 #define BYTES (16u << 20)
 
-static int must(CUresult result, const char *what)
-{
-  if (result != CUDA_SUCCESS)
-    printf("%s: %d\n", what, (int)result);
-  return result != CUDA_SUCCESS;
-}
-
-#define CALL(call)                                                                                           \
-  do {                                                                                                       \
-    if (must(call, #call))                                                                                   \
-      return 1;                                                                                              \
-  } while (0)
-
 static void expect_current(CUcontext context)
 {
   CUcontext current = NULL;
-  if (must(cuCtxGetCurrent(&current), "cuCtxGetCurrent") == 0 && current != context)
+  CALL(cuCtxGetCurrent(&current));
+  if (current != context)
     printf("another context is current\n");
 }
 

@@ -9,14 +9,6 @@ CUmodule waiting_module;
 static CUstream side;
 static _Atomic uint32_t *flag; /* page-locked memory, which the kernel reads */
 
-void waiting_must(CUresult result, const char *what)
-{
-  if (result == CUDA_SUCCESS)
-    return;
-  printf("%s: %d\n", what, (int)result);
-  exit(1);
-}
-
 void waiting_step(const char *what)
 {
   printf("step: %s\n", what);
@@ -112,15 +104,6 @@ void waiting_leave(const char *how, size_t bytes, int count)
     waiting_leave_deferred(bytes, count);
 }
 
-static const waiting_scenario_t *find(
-    int argc, char **argv, const waiting_scenario_t *scenarios, size_t count)
-{
-  for (size_t i = 0; argc > 1 && i < count; i++)
-    if (strcmp(argv[1], scenarios[i].name) == 0 && argc == 2 + scenarios[i].count)
-      return &scenarios[i];
-  return NULL;
-}
-
 void waiting_setup(void)
 {
   static const unsigned char image[4] = {0};
@@ -147,12 +130,13 @@ static double now_seconds(void)
 
 int waiting_main(int argc, char **argv, const waiting_scenario_t *scenarios, size_t count)
 {
-  const waiting_scenario_t *scenario = find(argc, argv, scenarios, count);
+  const size_t size = sizeof(*scenarios);
+  const waiting_scenario_t *scenario =
+      &scenarios[case_index(argv[1], &scenarios[0].name, size, count * size)];
 
-  if (!scenario) {
-    for (size_t i = 0; i < count; i++)
-      printf("%s\n", scenarios[i].name);
-    return argc > 1 ? 2 : 0;
+  if (argc != 2 + scenario->count) {
+    fprintf(stderr, "%s takes %d arguments\n", scenario->name, scenario->count);
+    return 2;
   }
   waiting_setup();
   double begin = now_seconds();

@@ -11,22 +11,18 @@
 #ifndef PROG_WAITING_H
 #define PROG_WAITING_H
 
+#include "calls.h"
+
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #define __CUDA_API_VERSION_INTERNAL
 #include <cuda.h>
 
 #define MIB ((size_t)1 << 20)
-
-/* Ends the process with status 1 if the call fails. */
-#define CALL(call) waiting_must(call, #call)
 
 /*
  * A call that allocates beside the kernel, with `name` for the output. A library may keep freed memory that
@@ -56,7 +52,6 @@ extern CUcontext waiting_context; /* the primary one of device 0, current in the
 extern CUstream waiting_work;     /* a non-blocking stream for work that ends */
 extern CUmodule waiting_module;
 
-void waiting_must(CUresult result, const char *what);
 void waiting_step(const char *what);
 void waiting_attempted(const char *what, bool is_refused, CUresult result);
 

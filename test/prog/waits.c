@@ -10,6 +10,8 @@
  * waits for the context of the memory only, and notices such work: it runs these under a pool only waits
  * unseen likewise; it became current by a way that nothing stands in front of, and made a stream
  */
+#include "calls.h"
+
 #include <dlfcn.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -20,19 +22,6 @@
 
 #define BYTES (64u << 10)
 #define WORK  400 /* operations in front of the one that matters: none of them is reached by chance */
-
-static int must(CUresult result, const char *what)
-{
-  if (result != CUDA_SUCCESS)
-    printf("%s: %d\n", what, (int)result);
-  return result != CUDA_SUCCESS;
-}
-
-#define CALL(call)                                                                                           \
-  do {                                                                                                       \
-    if (must(call, #call))                                                                                   \
-      return 1;                                                                                              \
-  } while (0)
 
 static CUcontext first, second;
 static CUdeviceptr freed, copied, scratch;
