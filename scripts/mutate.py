@@ -8,7 +8,7 @@
     scripts/mutate.py --table [--commit REV]   its results by folder and kind, and what was missed
 
 Each edit is drawn by the seed and its number: a file of the product weighted by its lines, a function
-of it, one of the kinds in mutations.py. It is built in a copy of the tree (test/guards/run.py has that) with every assert;
+of it, one of the kinds in mutations.py. It is built in a copy of the tree (edited_tree.py) with every assert;
 then the quick tests that pass the line (reach.py) run in growing cost until one is red. An edit that does not compile is
 drawn again; one that compiles to the same code is set aside as equivalent, others only by a reason in mutate-aside.json,
 which the next run takes in.
@@ -31,10 +31,9 @@ import tempfile
 HERE = os.path.dirname(os.path.abspath(__file__))
 SOURCE = os.path.dirname(HERE)
 sys.path.insert(0, HERE)
-sys.path.insert(0, os.path.join(SOURCE, "test", "guards"))
 import mutations  # noqa: E402
+from edited_tree import Problem, copy_tree  # noqa: E402
 from reach import Reach  # noqa: E402
-from run import Problem, copy_tree  # noqa: E402
 from trial import EQUIVALENT, MISSED, NOTICED, SANITIZERS, Suite  # noqa: E402
 
 FOLDERS = ("base", "format", "pool", "trace", "interpose", "tools")

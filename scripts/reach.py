@@ -13,41 +13,21 @@ import subprocess
 import sys
 import time
 
-from run import Problem, run_quietly  # test/guards
+from edited_tree import SKIPPED, build_tree, tests_of
 
 # They look at texts, not at what the code does.
 NOT_RUN = ("guards-apply", "workloads", "arrows", "waits-are-listed", "findings-are-listed", "mutations")
 # The simulated GPU and the programs without the library (sim, prog) cannot notice.
 SUITES = {"unit", "contract", "fault", "golden", "fuzz", "html", "preload", "oracle"}
-SKIPPED = 77
 
 
 def digest(text):
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-class Test:
-    """One of a build folder, as Meson would run it with --setup quick."""
-
-    def __init__(self, found):
-        self.name, self.command, self.folder = found["name"], found["cmd"], found["workdir"]
-        self.timeout_s, self.environment = found["timeout"], found["env"]
-        self.suites = {suite.split(":")[-1] for suite in found["suite"]}
-
-    def run(self, build, limit_s=None, **more):
-        """(status, output); None as status: no end."""
-        with open(os.path.join(build, "test", "leak_checker"), encoding="utf-8") as file:
-            leak_checker = file.read().strip()
-        environment = dict(os.environ, CK_DEFAULT_TIMEOUT="0", GP_QUICK="1", GP_LEAK_CHECKER=leak_checker, MALLOC_PERTURB_="165",
-                           **self.environment, **more)
-        return run_quietly(["env", "--default-signal=HUP,INT,QUIT"] + self.command, limit_s or self.timeout_s,
-                           env=environment, cwd=self.folder or build)
-
-
-def tests_of(build):
-    with open(os.path.join(build, "meson-info", "intro-tests.json"), encoding="utf-8") as file:
-        found = json.load(file)
-    return [test for test in map(Test, found) if test.suites & SUITES and "long" not in test.suites and test.name not in NOT_RUN]
+def quick_tests(build):
+    return [test for test in tests_of(build).values()
+            if test.suites & SUITES and "long" not in test.suites and test.name not in NOT_RUN]
 
 
 def counts_of(build):
@@ -84,10 +64,8 @@ class Reach:
                       for file, lines in data["lines"].items()}
 
     def measure(self, tree, build):
-        if not os.path.exists(os.path.join(build, "build.ninja")):
-            self.must("meson", "setup", build, tree, "-Ddebug_level=3", "-Db_coverage=true")
-        self.must("ninja", "-C", build)
-        tests = tests_of(build)
+        build_tree(tree, build, "-Db_coverage=true")
+        tests = quick_tests(build)
         # One at a time: tests start programs with an environment of their own, so all count in the same place
         results = [self.passed_by(test, build, tree) for test in tests]
         lines, seconds = {}, {}
@@ -106,17 +84,11 @@ class Reach:
         os.rename(self.path + ".new", self.path)
 
     @staticmethod
-    def must(*command):
-        status, out = run_quietly(list(command))
-        if status != 0:
-            raise Problem("%s failed:\n%s" % (command[0], out[-4000:]))
-
-    @staticmethod
     def passed_by(test, build, tree):
         for path in counts_of(build):
             os.remove(path)
         began = time.monotonic()
-        status, out = test.run(build)
+        status, out = test.run(build, GP_QUICK="1")
         seconds = round(time.monotonic() - began, 2)
         if status not in (0, SKIPPED):
             sys.stderr.write("%s is red with a build that counts: %s\n" % (test.name, out[-300:]))

@@ -9,8 +9,8 @@ import tempfile
 import time
 
 import mutations
-from reach import SKIPPED, tests_of
-from run import Problem, Tree, run_quietly  # test/guards
+from edited_tree import Problem, SKIPPED, Tree
+from reach import quick_tests
 
 NOTICED, MISSED, EQUIVALENT = "noticed", "missed", "equivalent"
 SANITIZERS = {"address": "address,undefined", "thread": "thread"}
@@ -49,13 +49,13 @@ class Suite:
             for command in json.load(file):
                 path = os.path.relpath(os.path.join(command["directory"], command["file"]), self.tree.source)
                 self.objects.setdefault(path, []).append(command["output"])
-        self.tests = {test.name: test for test in tests_of(self.tree.build) if is_run(test, sanitizer, self.tree.source)}
+        self.tests = {test.name: test for test in quick_tests(self.tree.build) if is_run(test, sanitizer, self.tree.source)}
         self.green = set()  # without an edit
 
     def code(self, path):
         """What the objects of a file consist of, but for debug information; None if the compiler says anything."""
         outputs = self.objects.get(path, [])
-        status, out = run_quietly(["ninja", "-C", self.tree.build] + outputs)
+        status, out = self.tree.try_make(*outputs)
         if status != 0 or not outputs or "warning:" in out:
             return None
         content = b""
@@ -70,7 +70,7 @@ class Suite:
 
     def red(self, names):
         """The first test of these that is red, or None."""
-        status, out = run_quietly(["ninja", "-C", self.tree.build])
+        status, _ = self.tree.try_make()
         if status != 0:
             return "the build"
         # A test of which the reach knows nothing is newer than it
@@ -82,7 +82,7 @@ class Suite:
         return None
 
     def is_green(self, name, limit_s):
-        status, _ = self.tests[name].run(self.tree.build, limit_s, **environment_of(self.tests[name], self.sanitizer))
+        status, _ = self.tests[name].run(self.tree.build, limit_s, GP_QUICK="1", **environment_of(self.tests[name], self.sanitizer))
         return status in (0, SKIPPED)
 
     def try_edit(self, path, text, function, edit):
@@ -98,21 +98,18 @@ class Suite:
 
     def was_green(self, name):
         if name not in self.green:
-            self.tree.must("ninja", "-C", self.tree.build)
+            self.tree.make()
             if not self.is_green(name, self.tests[name].timeout_s):
                 return False
             self.green.add(name)
         return True
 
     def judge(self, path, text, function, edit):
-        whole = os.path.join(self.tree.source, path)
         before, after = mutations.differing(text, edit)
         result = {"file": path, "line": edit.line, "function": function.name, "kind": edit.kind, "before": before,
                   "after": after}
         good = self.code(path)
-        try:
-            with open(whole, "w", encoding="utf-8") as file:
-                file.write(mutations.applied(text, edit))
+        with self.tree.edit(path, mutations.applied(text, edit)):
             code = self.code(path)
             if code is None:
                 return None
@@ -122,7 +119,4 @@ class Suite:
             names = self.reach.names(path, text, *mutations.lines_of(text, function, edit))
             red = self.red(names)
             result.update(result=NOTICED if red else MISSED, by=red, asked=len(names), seconds=round(time.monotonic() - began))
-        finally:
-            with open(whole, "w", encoding="utf-8") as file:
-                file.write(text)
         return result

@@ -25,21 +25,17 @@ import glob
 import json
 import os
 import re
-import shutil
-import signal
-import subprocess
 import sys
 import tempfile
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 SOURCE = os.path.dirname(os.path.dirname(HERE))
+sys.path.insert(0, os.path.join(SOURCE, "scripts"))
+from edited_tree import Problem, SKIPPED, Tree, run_quietly, tests_of  # noqa: E402
+
 LIMIT_S = 240
 FIELDS = {"guard": str, "what": str, "file": str, "find": str, "replace": str, "test": (str, list)}
-
-
-class Problem(Exception):
-    pass
 
 
 def read_tables(folder=HERE):
@@ -62,7 +58,7 @@ def read_tables(folder=HERE):
 
 
 def edited(tree, entry):
-    """The file's text with and without the guard."""
+    """The file's text without the guard."""
     with open(os.path.join(tree, entry["file"])) as file:
         text = file.read()
     # Where the text is broken into lines is the formatter's choice, so white space matches white space.
@@ -72,13 +68,12 @@ def edited(tree, entry):
         raise Problem("its text is found %d times in %s" % (len(found), entry["file"]))
     if entry["find"] == entry["replace"]:
         raise Problem("it changes nothing")
-    return text, text.replace(found[0], entry["replace"].strip())
+    return text.replace(found[0], entry["replace"].strip())
 
 
 def check(entries, build):
     """Problems of the tables that show without a build of each: texts, names of tests and cases."""
-    with open(os.path.join(build, "meson-info", "intro-tests.json")) as file:
-        tests = {test["name"]: test["cmd"] for test in json.load(file)}
+    tests = tests_of(build)
     problems = []
     for entry in entries:
         try:
@@ -89,7 +84,7 @@ def check(entries, build):
             if name not in tests:
                 problems.append("%s: there is no test %s" % (entry["guard"], name))
             elif "case" in entry:
-                scripts = [word for word in tests[name] if word.endswith(".py")]
+                scripts = [word for word in tests[name].command if word.endswith(".py")]
                 method = entry["case"].split(".")[-1]
                 if not any("def %s(" % method in open(script).read() for script in scripts):
                     problems.append("%s: test %s has no case %s" % (entry["guard"], name, entry["case"]))
@@ -116,121 +111,37 @@ def check_page(entries):
 ORACLE_OPTIONS = {"reuse-programs": [], "reuse-ordered": ["--ordered"], "reuse-late": ["--late", "--ordered"]}  # of the tests that take a seed
 
 
-def copy_tree(to):
-    """Tracked files, and new ones that git does not ignore; what has not changed is not touched."""
-    names = subprocess.run(["git", "ls-files", "-z", "-co", "--exclude-standard"], cwd=SOURCE, check=True,
-                           stdout=subprocess.PIPE).stdout.decode().split("\0")
-    for name in names:
-        source, target = os.path.join(SOURCE, name), os.path.join(to, name)
-        if not name or not os.path.isfile(source):
-            continue
-        os.makedirs(os.path.dirname(target), exist_ok=True)
-        with open(source, "rb") as file:
-            content = file.read()
-        if os.path.exists(target):
-            with open(target, "rb") as file:
-                if file.read() == content:
-                    continue
-        shutil.copy(source, target)
+def is_green(tree, name, arguments):
+    """False for a test that failed, or ran past the limit."""
+    status, out = tree.tests[name].run(tree.build, LIMIT_S, [arguments] if arguments else [])
+    if status == SKIPPED:
+        raise Problem("test %s was skipped:\n%s" % (name, out[-2000:]))
+    return status == 0
 
 
-def end_session(leader):
-    """Kills what the leader of a session has started: tests of Check run in process groups of their own."""
-    for name in os.listdir("/proc"):
-        try:
-            with open("/proc/%s/stat" % name) as file:
-                session = int(file.read().rpartition(")")[2].split()[3])
-            if session == leader:
-                os.kill(int(name), signal.SIGKILL)
-        except (OSError, ValueError):  # no process, or it has ended
-            pass
+def seconds_until_red(tree, entry):
+    with tree.edit(entry["file"], edited(tree.source, entry)):
+        tree.make()
+        began = time.monotonic()
+        if any([is_green(tree, name, entry["arguments"]) for name in entry["tests"]]):
+            raise Problem("stays green without the guard")
+        return time.monotonic() - began
 
 
-def run_quietly(command, limit_s=None, **more):
-    """Status and output; None as status: it ran past the limit and was ended with all that it had started."""
-    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                               universal_newlines=True, errors="replace", start_new_session=True, **more)
-    try:
-        out, _ = process.communicate(timeout=limit_s)
-        return process.returncode, out
-    except subprocess.TimeoutExpired:
-        end_session(process.pid)
-        return None, process.communicate()[0]
-    except BaseException:  # interrupted: what it had started would go on
-        end_session(process.pid)
-        raise
-
-
-class Tree:
-    """A copy of the tree and a build of it."""
-
-    def __init__(self, folder, *options):
-        self.source = os.path.join(folder, "tree")
-        self.build = os.path.join(folder, "build")
-        copy_tree(self.source)
-        if not os.path.exists(os.path.join(self.build, "build.ninja")):
-            self.must("meson", "setup", self.build, self.source, "-Ddebug_level=3", *options)
-        self.must("ninja", "-C", self.build)
-
-    def must(self, *command):
-        status, out = run_quietly(list(command))
-        if status != 0:
-            raise Problem("%s failed:\n%s" % (command[0], out[-4000:]))
-
-    def is_green(self, name, arguments):
-        """True, or False for a test that failed."""
-        log = os.path.join(self.build, "meson-logs", "testlog.json")
-        if os.path.exists(log):
-            os.remove(log)
-        command = ["meson", "test", "-C", self.build, "--no-rebuild", name]
-        status, out = run_quietly(command + (["--test-args=" + arguments] if arguments else []), LIMIT_S)
-        if status is None:
-            return False
-        if not os.path.exists(log):
-            raise Problem("test %s did not run:\n%s" % (name, out[-2000:]))
-        with open(log) as file:
-            (result,) = [json.loads(line)["result"] for line in file]
-        if result == "SKIP":
-            raise Problem("test %s was skipped" % name)
-        return result == "OK"
-
-    def seconds_until_red(self, entry):
-        path = os.path.join(self.source, entry["file"])
-        before, after = edited(self.source, entry)
-        try:
-            with open(path, "w") as file:
-                file.write(after)
-            self.must("ninja", "-C", self.build)
-            began = time.monotonic()
-            if any([self.is_green(name, entry["arguments"]) for name in entry["tests"]]):
-                raise Problem("stays green without the guard")
-            return time.monotonic() - began
-        finally:
-            with open(path, "w") as file:
-                file.write(before)
-
-
-    def first_seed(self, entry):
-        """The entry's own if its program still goes wrong without the guard, else that of one that does."""
-        path = os.path.join(self.source, entry["file"])
-        before, after = edited(self.source, entry)
-        script = os.path.join(self.source, "test", "oracle", "run.py")
-        try:
-            with open(path, "w") as file:
-                file.write(after)
-            self.must("ninja", "-C", self.build)
-            test = entry["tests"][0]
-            if not self.is_green(test, entry["arguments"]):
-                return entry["seed"]
-            _, out = run_quietly([script, self.build, "--programs", "60000", "--no-shrink"] + ORACLE_OPTIONS[test], 4 * LIMIT_S)
-            seeds = re.findall(r"^To see it again: .* (\d+)$", out, re.M) + re.findall(r", by seed (\d+)$", out, re.M)
-            for seed in sorted({int(seed) for seed in seeds}):
-                if not self.is_green(test, "--only-seed=%d" % seed):
-                    return seed
-            raise Problem("60,000 programs do not notice")
-        finally:
-            with open(path, "w") as file:
-                file.write(before)
+def first_seed(tree, entry):
+    """The entry's own if its program still goes wrong without the guard, else that of one that does."""
+    script = os.path.join(tree.source, "test", "oracle", "run.py")
+    with tree.edit(entry["file"], edited(tree.source, entry)):
+        tree.make()
+        test = entry["tests"][0]
+        if not is_green(tree, test, entry["arguments"]):
+            return entry["seed"]
+        _, out = run_quietly([script, tree.build, "--programs", "60000", "--no-shrink"] + ORACLE_OPTIONS[test], 4 * LIMIT_S)
+        seeds = re.findall(r"^To see it again: .* (\d+)$", out, re.M) + re.findall(r", by seed (\d+)$", out, re.M)
+        for seed in sorted({int(seed) for seed in seeds}):
+            if not is_green(tree, test, "--only-seed=%d" % seed):
+                return seed
+        raise Problem("60,000 programs do not notice")
 
 
 def find_seeds(entries, folder):
@@ -241,7 +152,7 @@ def find_seeds(entries, folder):
         if "seed" not in entry:
             continue
         try:
-            seed = tree.first_seed(entry)
+            seed = first_seed(tree, entry)
             with open(entry["table"]) as file:
                 text = file.read()
             start = text.index(json.dumps(entry["what"]))
@@ -260,7 +171,7 @@ def run(entries, folder):
     failed = 0
     red = set()
     for name, arguments in sorted({(name, e["arguments"]) for e in entries for name in e["tests"]}):
-        if not tree.is_green(name, arguments):
+        if not is_green(tree, name, arguments):
             print("%s %s: not green with all guards in place" % (name, arguments), flush=True)
             red.add((name, arguments))
     form = "%-8s %-28s %-60s %s"
@@ -271,7 +182,7 @@ def run(entries, folder):
             failed += 1
             continue
         try:
-            print(form % (entry["guard"], entry["file"], test, "%.1f" % tree.seconds_until_red(entry)), flush=True)
+            print(form % (entry["guard"], entry["file"], test, "%.1f" % seconds_until_red(tree, entry)), flush=True)
         except Problem as problem:
             print(form % (entry["guard"], entry["file"], test, "NOT RED: %s" % problem), flush=True)
             failed += 1

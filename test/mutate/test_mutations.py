@@ -19,12 +19,11 @@ from unittest import mock
 
 SOURCE = os.path.abspath(sys.argv.pop(1)) if len(sys.argv) > 1 else ""
 sys.path.insert(0, os.path.join(SOURCE, "scripts"))
-sys.path.insert(0, os.path.join(SOURCE, "test", "guards"))
 import mutate  # noqa: E402
 import mutations  # noqa: E402
 import reach  # noqa: E402
 import trial  # noqa: E402
-from run import run_quietly  # noqa: E402
+from edited_tree import run_quietly  # noqa: E402
 
 TEXT = '''/* if (a) in a comment */
 #define TWICE(x) do { if (x) f(x); } while (0)
