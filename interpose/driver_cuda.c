@@ -48,6 +48,16 @@ static void leave_context(bool entered)
   gp_real_pop_context(pushed);
 }
 
+/* The call's result where the context can be entered, and otherwise why not. */
+#define IN_CONTEXT(context, result, call)                                                                    \
+  do {                                                                                                       \
+    bool entered_;                                                                                           \
+    (result) = enter_context(context, &entered_);                                                            \
+    if ((result) == CUDA_SUCCESS)                                                                            \
+      (result) = (call);                                                                                     \
+    leave_context(entered_);                                                                                 \
+  } while (0)
+
 static _Atomic(gp_engine_t *) watching; /* NULL: the library has not started */
 
 void gp_driver_cuda_watch_escapes(gp_engine_t *engine)
@@ -87,12 +97,9 @@ static int cuda_alloc_in(
     void *self, const gp_driver_context_t *context, uint64_t bytes, uint64_t *ret_address)
 {
   CUdeviceptr pointer = 0;
+  CUresult result;
   (void)self;
-  bool entered;
-  CUresult result = enter_context(context, &entered);
-  if (result == CUDA_SUCCESS)
-    result = GP_REAL_CALL(cuMemAlloc_v2, &pointer, (size_t)bytes);
-  leave_context(entered);
+  IN_CONTEXT(context, result, GP_REAL_CALL(cuMemAlloc_v2, &pointer, (size_t)bytes));
   if (result == CUDA_SUCCESS)
     *ret_address = (uint64_t)pointer;
   return (int)result;
@@ -110,15 +117,14 @@ static int cuda_alloc_ordered(
   return (int)result;
 }
 
+/* A default stream belongs to the current context. */
 static int cuda_free_ordered(
     void *self, const gp_driver_context_t *context, uint64_t stream, uint64_t address)
 {
+  CUresult result;
   (void)self;
-  bool entered;
-  CUresult result = enter_context(context, &entered); /* a default stream belongs to the current context */
-  if (result == CUDA_SUCCESS)
-    result = GP_REAL_CALL(cuMemFreeAsync, (CUdeviceptr)address, (CUstream)(uintptr_t)stream);
-  leave_context(entered);
+  IN_CONTEXT(
+      context, result, GP_REAL_CALL(cuMemFreeAsync, (CUdeviceptr)address, (CUstream)(uintptr_t)stream));
   return (int)result;
 }
 
@@ -136,12 +142,9 @@ static int cuda_free(void *self, const gp_driver_context_t *context, uint64_t ad
 
 static int cuda_wait(void *self, const gp_driver_context_t *context)
 {
+  CUresult result;
   (void)self;
-  bool entered;
-  CUresult result = enter_context(context, &entered);
-  if (result == CUDA_SUCCESS)
-    result = GP_REAL_CALL(cuCtxSynchronize);
-  leave_context(entered);
+  IN_CONTEXT(context, result, GP_REAL_CALL(cuCtxSynchronize));
   return (int)result;
 }
 
@@ -187,12 +190,9 @@ static int cuda_fence_record(void *self, const gp_driver_context_t *context, voi
 static int cuda_fence_query(void *self, const gp_driver_context_t *context, void *fence)
 {
   gp_assert(fence);
+  CUresult result;
   (void)self;
-  bool entered;
-  CUresult result = enter_context(context, &entered);
-  if (result == CUDA_SUCCESS)
-    result = GP_REAL_CALL(cuEventQuery, fence);
-  leave_context(entered);
+  IN_CONTEXT(context, result, GP_REAL_CALL(cuEventQuery, fence));
   return (int)result;
 }
 
@@ -216,23 +216,17 @@ static int cuda_stream_fence_record(
 
 static int cuda_default_query(void *self, const gp_driver_context_t *context)
 {
+  CUresult result;
   (void)self;
-  bool entered;
-  CUresult result = enter_context(context, &entered);
-  if (result == CUDA_SUCCESS)
-    result = GP_REAL_CALL(cuStreamQuery, CU_STREAM_LEGACY);
-  leave_context(entered);
+  IN_CONTEXT(context, result, GP_REAL_CALL(cuStreamQuery, CU_STREAM_LEGACY));
   return (int)result;
 }
 
 static int cuda_stream_query(void *self, const gp_driver_context_t *context, uint64_t stream)
 {
+  CUresult result;
   (void)self;
-  bool entered;
-  CUresult result = enter_context(context, &entered);
-  if (result == CUDA_SUCCESS)
-    result = GP_REAL_CALL(cuStreamQuery, (CUstream)(uintptr_t)stream);
-  leave_context(entered);
+  IN_CONTEXT(context, result, GP_REAL_CALL(cuStreamQuery, (CUstream)(uintptr_t)stream));
   return (int)result;
 }
 
@@ -244,12 +238,9 @@ static int cuda_stream_query(void *self, const gp_driver_context_t *context, uin
 static int cuda_side_stream(void *self, const gp_driver_context_t *context, uint64_t *ret_stream)
 {
   CUstream stream = NULL;
+  CUresult result;
   (void)self;
-  bool entered;
-  CUresult result = enter_context(context, &entered);
-  if (result == CUDA_SUCCESS)
-    result = GP_REAL_CALL(cuStreamCreate, &stream, CU_STREAM_DEFAULT);
-  leave_context(entered);
+  IN_CONTEXT(context, result, GP_REAL_CALL(cuStreamCreate, &stream, CU_STREAM_DEFAULT));
   if (result == CUDA_SUCCESS)
     *ret_stream = (uint64_t)(uintptr_t)stream;
   return (int)result;
@@ -257,12 +248,9 @@ static int cuda_side_stream(void *self, const gp_driver_context_t *context, uint
 
 static int cuda_stream_wait(void *self, const gp_driver_context_t *context, uint64_t stream, void *event)
 {
-  bool entered;
+  CUresult result;
   (void)self;
-  CUresult result = enter_context(context, &entered);
-  if (result == CUDA_SUCCESS)
-    result = GP_REAL_CALL(cuStreamWaitEvent, (CUstream)(uintptr_t)stream, event, 0);
-  leave_context(entered);
+  IN_CONTEXT(context, result, GP_REAL_CALL(cuStreamWaitEvent, (CUstream)(uintptr_t)stream, event, 0));
   return (int)result;
 }
 
@@ -270,12 +258,9 @@ static int cuda_stream_wait(void *self, const gp_driver_context_t *context, uint
 static int cuda_fill_stream(void *self, const gp_driver_context_t *context, uint64_t *ret_stream)
 {
   CUstream stream = NULL;
+  CUresult result;
   (void)self;
-  bool entered;
-  CUresult result = enter_context(context, &entered);
-  if (result == CUDA_SUCCESS)
-    result = GP_REAL_CALL(cuStreamCreate, &stream, CU_STREAM_NON_BLOCKING);
-  leave_context(entered);
+  IN_CONTEXT(context, result, GP_REAL_CALL(cuStreamCreate, &stream, CU_STREAM_NON_BLOCKING));
   if (result == CUDA_SUCCESS)
     *ret_stream = (uint64_t)(uintptr_t)stream;
   return (int)result;
@@ -307,17 +292,14 @@ static int cuda_memory_info(
   size_t free_bytes = 0;
   size_t total_bytes = 0;
   (void)self;
-  bool entered;
   if (!context->handle) { /* a device without a context: the driver tells its size, and the pool holds nothing
                              there */
     CUresult result = GP_REAL_CALL(cuDeviceTotalMem_v2, &total_bytes, context->device);
     *ret_free = *ret_total = total_bytes;
     return (int)result;
   }
-  CUresult result = enter_context(context, &entered);
-  if (result == CUDA_SUCCESS)
-    result = GP_REAL_CALL(cuMemGetInfo_v2, &free_bytes, &total_bytes);
-  leave_context(entered);
+  CUresult result;
+  IN_CONTEXT(context, result, GP_REAL_CALL(cuMemGetInfo_v2, &free_bytes, &total_bytes));
   if (result == CUDA_SUCCESS) {
     *ret_free = free_bytes;
     *ret_total = total_bytes;
