@@ -4,6 +4,7 @@
     test_component.py GPUPOOL PRELOAD_STUB COMPONENT_DEF
 """
 
+import json
 import re
 import sys
 import unittest
@@ -65,6 +66,37 @@ class Component(Reports):
         self.frames, self.modules, self.stacks, self.program = [], [], [], Program()
         self.program.alloc(MIB, stack=self.stack(*frames))
         self.assertEqual(self.shares(), {component: MIB}, frames)
+
+
+class Framework(Component):
+    """The finding about a framework's own cache."""
+
+    def found(self, *sizes, stack=("cudaMalloc@libcudart.so.13", "c10::cuda::f()@/x/libc10_cuda.so", "main@/usr/bin/app"), own=MIB):
+        self.frames, self.modules, self.stacks, self.program = [], [], [], Program()
+        cache, program = self.stack(*stack), self.stack("main@/usr/bin/app")
+        for size in sizes:
+            self.program.alloc(size, stack=cache)
+        self.program.alloc(own, stack=program)
+        snapshot = self.program.snapshot(stacks=self.stacks, frames=self.frames, modules=self.modules)
+        document = json.loads(self.report(snapshot, "--json", command="summary").stdout)
+        return [finding for finding in document["snapshots"][0]["findings"] if finding["code"] == "framework"]
+
+    def test_its_pieces(self):
+        (finding,) = self.found(2 * MIB, 20 * MIB, 60 * MIB)
+        self.assertIn("Of the 83 MiB held on device 0 at its peak, PyTorch has 82 MiB in pieces of 2 MiB and more", finding["message"])
+        self.assertIn("PYTORCH_NO_CUDA_MEMORY_CACHING=1", finding["advice"])
+        self.assertIsNone(finding["remedy"])
+
+    def test_not_of_tensors(self):
+        self.assertEqual(self.found(*[(3 * MIB) + 512 * i for i in range(30)]), [])
+
+    def test_not_of_little(self):
+        self.assertEqual(self.found(20 * MIB, 20 * MIB), [])
+        self.assertEqual(self.found(20 * MIB, 60 * MIB, own=100 * MIB), [])
+
+    def test_not_of_programs(self):
+        self.assertEqual(self.found(20 * MIB, 60 * MIB, stack=("main@/usr/bin/app",)), [])
+        self.assertEqual(self.found(20 * MIB, 60 * MIB, stack=("f@libnccl.so.2", "main@/usr/bin/app")), [])
 
 
 class Table(Component):

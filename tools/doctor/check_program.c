@@ -18,7 +18,7 @@ static const struct {
   const char *remedy;
 } frameworks[] = {
 #define FRAMEWORK(name, modules, library, settings, remedy) {name, modules, library, settings, remedy},
-#include "tools/doctor/framework.def"
+#include "tools/model/framework.def"
 };
 #define FRAMEWORK_COUNT (sizeof(frameworks) / sizeof(frameworks[0]))
 

@@ -12,6 +12,7 @@
 #include "base/size.h"
 #include "tools/model/findings_component.h"
 #include "tools/model/findings_device.h"
+#include "tools/model/findings_framework.h"
 #include "tools/model/findings_frees.h"
 #include "tools/model/findings_growth.h"
 #include "tools/model/findings_history.h"
@@ -277,6 +278,7 @@ int gp_findings_init(gp_findings_t *findings, const gp_summary_t *summary, const
   judge_owners(findings);
   judge_script(findings);
   gp_findings_judge_components(findings);
+  gp_findings_judge_frameworks(findings);
   gp_findings_judge_frees(findings);
   judge_modes(findings);
   for (size_t i = 0; i < summary->device_count; i++)

@@ -1,0 +1,103 @@
+#include "tools/model/findings_framework.h"
+
+#include <string.h>
+
+#include "base/size.h"
+#include "tools/model/component.h"
+#include "tools/model/findings_history.h"
+#include "tools/model/saturated.h"
+#include "tools/output.h"
+
+#define PIECE                                                                                                \
+  (2 * GP_MIB)          /* PyTorch's kSmallBuffer; its larger pieces, of 20 MiB and more, are multiples      \
+                         */
+#define PIECE_SHARE 0.9 /* by bytes; no program of tensors asks for such sizes alone */
+#define CACHE_SHARE 0.5
+#define CACHE_BYTES (64 * GP_MIB)
+
+static const struct {
+  const char *name; /* its component's begins with it */
+  const char *remedy;
+} frameworks[] = {
+#define FRAMEWORK(name, modules, library, settings, remedy) {name, remedy},
+#include "tools/model/framework.def"
+};
+#define FRAMEWORK_COUNT (sizeof(frameworks) / sizeof(frameworks[0]))
+
+typedef struct held {
+  uint64_t bytes;
+  uint64_t in_pieces;
+} held_t;
+
+static const char *remedy_of(const char *component)
+{
+  for (size_t i = 0; i < FRAMEWORK_COUNT; i++) {
+    if (strncmp(component, frameworks[i].name, strlen(frameworks[i].name)) == 0)
+      return frameworks[i].remedy;
+  }
+  return NULL;
+}
+
+/* The framework through whose allocator the program, or the framework itself, asked; else the memory's own
+ * component. */
+static gp_component_t asker_of(const gp_snapshot_t *snapshot, int stack)
+{
+  bool there[GP_COMPONENTS];
+  gp_component_t own = gp_component_of_stack(snapshot, stack);
+
+  gp_component_callers(snapshot, stack, there);
+  for (int i = 0; i < GP_COMPONENTS && own == GP_COMPONENT_PROGRAM; i++) {
+    if (there[i] && remedy_of(gp_component_name((gp_component_t)i)))
+      return (gp_component_t)i;
+  }
+  return own;
+}
+
+/* What each component held at the device's peak; returns the sum. */
+static uint64_t sum_peak(const gp_findings_t *findings, const gp_component_use_t *use, held_t *held)
+{
+  const gp_lifetimes_t *lifetimes = &findings->summary->lifetimes;
+  uint64_t sum = 0;
+
+  for (size_t i = 0; i < lifetimes->life_count; i++) {
+    const gp_life_t *life = &lifetimes->lives[i];
+    if (life->kind != GP_LIFE_POOLED || life->device != use->device ||
+        !gp_moments_hold(&use->sites.peak, life))
+      continue;
+    held_t *of = &held[asker_of(lifetimes->snapshot, life->stack)];
+    of->bytes = gp_add_saturated(of->bytes, life->requested);
+    if (life->requested > 0 && life->requested % PIECE == 0)
+      of->in_pieces = gp_add_saturated(of->in_pieces, life->requested);
+    sum = gp_add_saturated(sum, life->requested);
+  }
+  return sum;
+}
+
+static void judge(gp_findings_t *findings, const gp_component_use_t *use)
+{
+  char part[GP_SIZE_TEXT_BYTES], whole[GP_SIZE_TEXT_BYTES];
+  held_t held[GP_COMPONENTS] = {{0, 0}};
+  uint64_t sum = sum_peak(findings, use, held);
+
+  for (int i = 0; i < GP_COMPONENTS; i++) {
+    const char *name = gp_component_name((gp_component_t)i), *remedy = remedy_of(name);
+    if (!remedy || held[i].bytes < CACHE_BYTES || (double)held[i].bytes < CACHE_SHARE * (double)sum ||
+        (double)held[i].in_pieces < PIECE_SHARE * (double)held[i].bytes)
+      continue;
+    gp_finding_t *finding = gp_findings_say(findings, GP_SEVERITY_NOTE, "framework", use->device,
+        "Of the %s held on device %d %s, %s has %s in pieces of 2 MiB and more, as its own cache takes them: the pool sees these, not what is in them.",
+        gp_size_format(sum, whole), use->device, gp_findings_peak(findings), name,
+        gp_size_format(held[i].bytes, part));
+    gp_findings_advise(
+        findings, finding, "To have each tensor served and shown, %s (doc/frameworks.md).", remedy);
+  }
+}
+
+void gp_findings_judge_frameworks(gp_findings_t *findings)
+{
+  const gp_summary_t *summary = findings->summary;
+  if (summary->lifetimes.snapshot->is_pytorch)
+    return;
+  for (size_t i = 0; i < summary->device_count; i++)
+    judge(findings, &summary->devices[i].components);
+}
