@@ -4,7 +4,7 @@
 #include <link.h>
 #include <stddef.h>
 
-#include "interpose/routes/objects.h"
+#include "base/objects.h"
 #include "base/loader_walk.h"
 #include "base/log.h"
 

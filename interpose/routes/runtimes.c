@@ -5,7 +5,7 @@
 #include <sys/auxv.h>
 
 #include "interpose/process.h"
-#include "interpose/routes/objects.h"
+#include "base/objects.h"
 #include "interpose/routes/real.h"
 #include "interpose/routes/real_dlsym.h"
 #include "base/assert.h"

@@ -35,6 +35,9 @@ DEFINE(x)
 DEFINE(y)
 DEFINE(z)
 
+extern int gp_objects_variable;
+int gp_objects_variable = 1;
+
 int gp_objects_uses_another(void);
 
 /* Names that it refers to are in its table, too. */

@@ -1,7 +1,7 @@
 /* Loaded programs and libraries, read from within dl_iterate_phdr. No function here calls the loader
  * (dlsym, dladdr, dlopen), whose lock a library's constructor may hold while it waits for this thread. */
-#ifndef GP_INTERPOSE_ROUTES_OBJECTS_H
-#define GP_INTERPOSE_ROUTES_OBJECTS_H
+#ifndef GP_BASE_OBJECTS_H
+#define GP_BASE_OBJECTS_H
 
 #include <link.h>
 #include <stdbool.h>
@@ -31,6 +31,10 @@ static inline bool gp_object_has(const gp_object_t *object, const void *address)
 {
   return (const char *)address >= object->begin && (const char *)address < object->end;
 }
+
+/* The object's own definition of the name, a function's or a variable's, in any version; NULL: none. Its
+ * address is base plus st_value. */
+const ElfW(Sym) * gp_object_symbol(const gp_object_t *object, const char *name);
 
 /* Finds the object's own definition of the function, in any version. False: there is none. *ret_address is
  * NULL if only the loader knows the address (an indirect function). */

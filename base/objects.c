@@ -1,4 +1,4 @@
-#include "interpose/routes/objects.h"
+#include "base/objects.h"
 
 #include <elf.h>
 #include <stddef.h>
@@ -108,11 +108,16 @@ static const ElfW(Sym) * find_by_sysv_hash(const gp_object_t *object, const char
   return NULL;
 }
 
+const ElfW(Sym) * gp_object_symbol(const gp_object_t *object, const char *name)
+{
+  return object->gnu_hash    ? find_by_gnu_hash(object, name)
+         : object->sysv_hash ? find_by_sysv_hash(object, name)
+                             : NULL;
+}
+
 bool gp_object_defines(const gp_object_t *object, const char *name, void **ret_address)
 {
-  const ElfW(Sym) *symbol = object->gnu_hash    ? find_by_gnu_hash(object, name)
-                            : object->sysv_hash ? find_by_sysv_hash(object, name)
-                                                : NULL;
+  const ElfW(Sym) *symbol = gp_object_symbol(object, name);
   if (!symbol)
     return false;
   *ret_address =

@@ -1,5 +1,5 @@
 /*
- * Programs and libraries as the loader has them (interpose/routes/objects.c): what they define, by either
+ * Programs and libraries as the loader has them (base/objects.c): what they define, by either
  * kind of table, as the loader finds it.
  */
 #include <check.h>
@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "interpose/routes/objects.h"
+#include "base/objects.h"
 #include "test/pool/check_main.h"
 
 static const char *const paths[] = {GP_OBJECTS_GNU, GP_OBJECTS_SYSV};
@@ -76,6 +76,16 @@ START_TEST(test_nothing_else_is_found)
 }
 END_TEST
 
+START_TEST(test_a_variable)
+{
+  load(_i);
+  const ElfW(Sym) *symbol = gp_object_symbol(&object, "gp_objects_variable");
+  ck_assert_ptr_nonnull(symbol);
+  ck_assert_uint_eq(symbol->st_size, sizeof(int));
+  ck_assert_ptr_eq((void *)(object.base + symbol->st_value), dlsym(library, "gp_objects_variable"));
+}
+END_TEST
+
 START_TEST(test_what_it_needs)
 {
   load(_i);
@@ -132,6 +142,7 @@ int main(void)
   tcase_add_loop_test(tests, test_tables, 0, 2);
   tcase_add_loop_test(tests, test_each_definition_is_found, 0, 2);
   tcase_add_loop_test(tests, test_nothing_else_is_found, 0, 2);
+  tcase_add_loop_test(tests, test_a_variable, 0, 2);
   tcase_add_loop_test(tests, test_what_it_needs, 0, 2);
   tcase_add_loop_test(tests, test_its_memory, 0, 2);
   tcase_add_test(tests, test_a_library_with_versions);
