@@ -102,7 +102,7 @@ enum {
   GP_SNAPSHOT_AT_PEAK = 1 << 2,
   GP_SNAPSHOT_AT_SIGNAL = 1 << 3
 };
-enum { GP_STACKS_OFF, GP_STACKS_AUTO, GP_STACKS_NATIVE, GP_STACKS_FP };
+enum { GP_STACKS_OFF, GP_STACKS_AUTO, GP_STACKS_NATIVE, GP_STACKS_PYTHON, GP_STACKS_ALL, GP_STACKS_FP };
 
 static inline uint64_t gp_option_number(const gp_options_t *options, gp_option_id_t id)
 {

@@ -1,5 +1,5 @@
 /* Stacks and the modules of their frames: the sections GP_SECTION_STACKS and GP_SECTION_MODULES,
- * two logs that only grow. */
+ * two logs that only grow. Code objects of Python: format/python_code.h. */
 #ifndef GP_FORMAT_STACK_LOG_H
 #define GP_FORMAT_STACK_LOG_H
 
@@ -8,6 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "format/python_code.h"
+
 #define GP_STACKS_MAX        (1u << 17)
 #define GP_STACKS_LOG_BYTES  ((size_t)32 << 20) /* at most; stacks that do not fit are only counted */
 #define GP_MODULES_MAX       4096
@@ -15,8 +17,8 @@
 #define GP_BUILD_ID_BYTES    32
 
 /*
- * A frame is one word: the address of the call (the return address less one) in the low 48 bits, the module's
- * index plus one above; 0: in no module.
+ * A frame of native code is one word: the address of the call (the return address less one) in the low 48
+ * bits, the module's index plus one above; 0: in no module.
  */
 #define GP_FRAME_ADDRESS_BITS 48
 
@@ -34,6 +36,43 @@ static inline uint64_t gp_frame_address(uint64_t frame)
 static inline int32_t gp_frame_module(uint64_t frame)
 {
   return (int32_t)(frame >> GP_FRAME_ADDRESS_BITS) - 1;
+}
+
+/*
+ * A frame of Python is one word, too: GP_FRAME_PYTHON in place of the module, then a bit for the outermost
+ * frame of a run of the interpreter's loop, the index of its code object, and its instruction.
+ */
+#define GP_FRAME_PYTHON           0xffffu /* more than any module's index */
+#define GP_FRAME_ENTRY_BIT        47
+#define GP_FRAME_CODE_BIT         24
+#define GP_FRAME_CODE_NONE        ((1u << (GP_FRAME_ENTRY_BIT - GP_FRAME_CODE_BIT)) - 1) /* it did not fit */
+#define GP_FRAME_INSTRUCTION_NONE ((1u << GP_FRAME_CODE_BIT) - 1)
+
+static inline uint64_t gp_frame_pack_python(uint32_t code, uint32_t instruction, bool is_entry)
+{
+  return (uint64_t)GP_FRAME_PYTHON << GP_FRAME_ADDRESS_BITS | (uint64_t)is_entry << GP_FRAME_ENTRY_BIT |
+         (uint64_t)code << GP_FRAME_CODE_BIT | instruction;
+}
+
+static inline bool gp_frame_is_python(uint64_t frame)
+{
+  return frame >> GP_FRAME_ADDRESS_BITS == GP_FRAME_PYTHON;
+}
+
+static inline bool gp_frame_is_entry(uint64_t frame)
+{
+  return frame >> GP_FRAME_ENTRY_BIT & 1;
+}
+
+static inline uint32_t gp_frame_code(uint64_t frame)
+{
+  return frame >> GP_FRAME_CODE_BIT & GP_FRAME_CODE_NONE;
+}
+
+/* As gp_code_line takes it. */
+static inline uint32_t gp_frame_instruction(uint64_t frame)
+{
+  return frame & GP_FRAME_INSTRUCTION_NONE;
 }
 
 /* Readers may read the first word_count words: stack after stack, each with the number of its
@@ -79,12 +118,14 @@ typedef struct gp_module_log {
 const gp_module_record_t *gp_module_log_next(
     const gp_module_log_t *log, size_t log_bytes, const gp_module_record_t *at);
 
-/* The readable parts of both logs. These may be another process's, so readers trust nothing in them. */
+/* The readable parts of the logs. These may be another process's, so readers trust nothing in them. */
 typedef struct gp_stack_logs {
   const gp_stack_log_t *stacks; /* NULL with stack_bytes 0 */
   size_t stack_bytes;           /* 0: there are none */
   const gp_module_log_t *modules;
   size_t module_bytes; /* as stack_bytes */
+  const gp_code_log_t *codes;
+  size_t code_bytes; /* as stack_bytes */
 } gp_stack_logs_t;
 
 #endif

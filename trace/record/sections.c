@@ -22,6 +22,7 @@ size_t gp_section_capacity(gp_section_t section, uint64_t events)
   case GP_SECTION_LIVE: return GP_LIVE_MAX * sizeof(gp_live_slot_t);
   case GP_SECTION_STACKS: return GP_STACKS_LOG_BYTES;
   case GP_SECTION_MODULES: return GP_MODULES_LOG_BYTES;
+  case GP_SECTION_CODES: return GP_CODE_LOG_BYTES;
   case GP_SECTION_MARKS: return sizeof(gp_mark_table_t);
   case GP_SECTION_EVENTS: return gp_chunks_bytes(events);
   default: return 0;

@@ -48,29 +48,54 @@ static void begin_list(gp_json_t *json, const char *name)
   gp_json_begin(json, '[');
 }
 
-static void write_frame(gp_json_t *json, uint64_t frame, int32_t module_count)
+/* What frames refer to. */
+typedef struct named {
+  int32_t module_count;
+  uint32_t code_count;
+  const gp_code_record_t **codes; /* NULL: none, or no memory */
+} named_t;
+
+static void write_python(gp_json_t *json, uint64_t frame, const named_t *named)
+{
+  uint32_t index = gp_frame_code(frame);
+  const gp_code_record_t *code = index < named->code_count ? named->codes[index] : NULL;
+
+  gp_json_key_uint(json, "address", 0);
+  gp_json_key_int(json, "module", -1);
+  gp_json_key(json, "function");
+  gp_json_bytes(json, code ? code->text : "?", code ? code->name_length : 1);
+  gp_json_key(json, "file");
+  gp_json_bytes(json, code ? code->text + code->name_length : "<python>", code ? code->file_length : 8);
+  gp_json_key_int(json, "line", code ? gp_code_line(code, gp_frame_instruction(frame)) : 0);
+}
+
+static void write_frame(gp_json_t *json, uint64_t frame, const named_t *named)
 {
   int32_t module = gp_frame_module(frame);
   gp_json_newline(json);
   gp_json_begin(json, '{');
-  gp_json_key_uint(json, "address", gp_frame_address(frame));
-  gp_json_key_int(json, "module", module < module_count ? module : -1);
+  if (gp_frame_is_python(frame)) {
+    write_python(json, frame, named);
+  } else {
+    gp_json_key_uint(json, "address", gp_frame_address(frame));
+    gp_json_key_int(json, "module", module < named->module_count ? module : -1);
+  }
   gp_json_end(json, '}');
 }
 
 static void write_frames(gp_json_t *json, const frame_table_t *table, const gp_stack_logs_t *logs,
-    uint32_t end, int32_t module_count)
+    uint32_t end, const named_t *named)
 {
   gp_stack_view_t stack;
 
   begin_list(json, "frames");
   if (table->frames && table->slots) {
     for (uint32_t i = 0; i < table->count; i++)
-      write_frame(json, table->frames[i], module_count);
+      write_frame(json, table->frames[i], named);
   } else {
     for (uint32_t at = 0; at < end && gp_stack_log_next(logs->stacks, logs->stack_bytes, &at, &stack);) {
       for (uint32_t i = 0; i < stack.count; i++)
-        write_frame(json, stack.frames[i], module_count);
+        write_frame(json, stack.frames[i], named);
     }
   }
   gp_json_end(json, ']');
@@ -145,6 +170,19 @@ static void write_nothing(gp_json_t *json)
   }
 }
 
+/* The code objects by their indexes. */
+static void find_codes(named_t *named, const gp_stack_logs_t *logs)
+{
+  const gp_code_record_t *code = NULL;
+
+  if (logs->code_bytes == 0)
+    return;
+  named->codes = gp_pages_map(GP_CODES_MAX * sizeof(*named->codes), false);
+  while (named->codes && named->code_count < GP_CODES_MAX &&
+         (code = gp_code_log_next(logs->codes, logs->code_bytes, code)))
+    named->codes[named->code_count++] = code;
+}
+
 static uint32_t count_words(const gp_stack_logs_t *logs)
 {
   gp_stack_view_t stack;
@@ -161,14 +199,16 @@ void gp_document_write_stacks(gp_json_t *json, const gp_stack_logs_t *logs)
     write_nothing(json);
   } else {
     uint32_t word_count = count_words(logs);
-    int32_t module_count =
-        count_modules(logs); /* after the stacks, because their modules were published earlier */
+    /* After the stacks, because what they name was published earlier. */
+    named_t named = {.module_count = count_modules(logs)};
     frame_table_t table;
+    find_codes(&named, logs);
     table_init(&table, word_count);
     write_stacks(json, &table, logs, word_count);
-    write_frames(json, &table, logs, word_count, module_count);
+    write_frames(json, &table, logs, word_count, &named);
     table_fini(&table, word_count);
-    write_modules(json, logs, module_count);
+    write_modules(json, logs, named.module_count);
+    gp_pages_unmap(named.codes, GP_CODES_MAX * sizeof(*named.codes));
   }
   gp_json_newline(json);
   gp_json_key_uint(

@@ -4,6 +4,7 @@
 #include "base/loader_walk.h"
 #include "base/log.h"
 #include "trace/stacks/known_stacks.h"
+#include "trace/stacks/python_frames.h"
 #include "trace/stacks/stack_room.h"
 #include "trace/stacks/unwind.h"
 
@@ -62,9 +63,8 @@ static __attribute__((noinline)) uint32_t capture(
 }
 
 /* Not inlined: the entries of known stacks begin at this frame. */
-static __attribute__((noinline)) uint32_t find_or_capture(gp_origins_t *origins)
+static __attribute__((noinline)) uint32_t find_native(gp_origins_t *origins, gp_loader_counts_t counts)
 {
-  gp_loader_counts_t counts = gp_loader_counts();
   const gp_known_site_t site = {__builtin_frame_address(0), origins->stacks.id, counts.unloads};
   bool is_quick = origins->mode == GP_STACKS_FP; /* by frame pointers a capture is as quick as a search */
 
@@ -74,6 +74,29 @@ static __attribute__((noinline)) uint32_t find_or_capture(gp_origins_t *origins)
   uint32_t number = capture(origins, known || is_quick ? NULL : &site, counts);
   gp_assert_full(known == 0 || known == number);
   return number;
+}
+
+/* The number of the stack with the call's Python frames, if it has any; else native. Not inlined, as above.
+ */
+static __attribute__((noinline)) uint32_t add_python(
+    gp_origins_t *origins, uint32_t native, gp_loader_counts_t counts)
+{
+  uint64_t words[GP_UNWIND_FRAMES_MAX];
+  const gp_python_t *python = gp_python_find(counts);
+  size_t count = python ? gp_python_frames(&origins->stacks.codes, python, words, origins->depth) : 0;
+
+  return count ? gp_stacks_intern_python(&origins->stacks, python, native, words, count, origins->depth)
+               : native;
+}
+
+static uint32_t find_or_capture(gp_origins_t *origins)
+{
+  gp_loader_counts_t counts = gp_loader_counts();
+  int mode = origins->mode;
+  bool has_python = mode == GP_STACKS_AUTO || mode == GP_STACKS_PYTHON || mode == GP_STACKS_ALL;
+
+  uint32_t native = mode == GP_STACKS_PYTHON ? 0 : find_native(origins, counts);
+  return has_python ? add_python(origins, native, counts) : native;
 }
 
 void gp_origin_find(gp_origins_t *origins, gp_occasion_t occasion, uint64_t size)

@@ -5,7 +5,9 @@
  *   auto     calls that reach the driver or run out of memory, and allocations of more than
  *            GPUPOOL_SMALL_MAX; for memory from the driver's pools only the latter
  *   native   every allocation, and the other calls that reach the driver
- *   fp       the same, by frame pointers
+ *   python   the same, only the frames of Python
+ *   all      the same, native frames and those of Python, as with auto
+ *   fp       as native, by frame pointers
  *
  * With GPUPOOL_STACKS_FREE also every free. A thread captures a stack while it holds no lock; the pool asks
  * for the number later, with a lock held (pool/observer.h, find_origin and origin).

@@ -66,6 +66,14 @@ bool gp_stack_has_room(size_t bytes)
   return good && here - tls_known.low >= bytes;
 }
 
+bool gp_word_is_readable(uintptr_t address)
+{
+  int saved_errno = errno;
+  bool readable = is_readable(address);
+  errno = saved_errno;
+  return readable;
+}
+
 bool gp_stack_holds_words(uintptr_t address)
 {
   uintptr_t last = address + 2 * sizeof(uintptr_t) - 1;

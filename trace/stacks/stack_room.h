@@ -13,6 +13,9 @@
  */
 bool gp_stack_has_room(size_t bytes);
 
+/* True if the kernel can read the 8 bytes at address. Preserves errno. */
+bool gp_word_is_readable(uintptr_t address);
+
 /* True if the two words at address, above this function's frame, are readable, with no hole between the
  * thread's stack here and them. */
 bool gp_stack_holds_words(uintptr_t address);

@@ -2,8 +2,18 @@
 
 #include "base/assert.h"
 #include "base/pages.h"
+#include "trace/stacks/python_frames.h"
+#include "trace/stacks/python_merge.h"
+#include "trace/stacks/unwind.h"
 
 #define SLOTS (GP_STACKS_MAX * 2) /* half of them stay empty, so every search ends */
+
+static void unmap(gp_stacks_t *stacks)
+{
+  gp_pages_unmap(stacks->slots, SLOTS * sizeof(*stacks->slots));
+  gp_pages_unmap(stacks->python_slots, SLOTS * sizeof(*stacks->python_slots));
+  gp_pages_unmap(stacks->places, GP_STACKS_MAX * sizeof(*stacks->places));
+}
 
 bool gp_stacks_init(gp_stacks_t *stacks, gp_region_t *region)
 {
@@ -12,8 +22,13 @@ bool gp_stacks_init(gp_stacks_t *stacks, gp_region_t *region)
 
   made.log = gp_region_section(region, GP_SECTION_STACKS, &made.log_bytes);
   made.slots = gp_pages_map(SLOTS * sizeof(*made.slots), false);
-  if (!made.slots || !gp_modules_init(&made.modules, region)) {
-    gp_pages_unmap(made.slots, SLOTS * sizeof(*made.slots));
+  made.python_slots = gp_pages_map(SLOTS * sizeof(*made.python_slots), false);
+  made.places = gp_pages_map(GP_STACKS_MAX * sizeof(*made.places), false);
+  bool has_codes = gp_codes_init(&made.codes, region);
+  if (!made.slots || !made.python_slots || !made.places || !has_codes ||
+      !gp_modules_init(&made.modules, region)) {
+    gp_codes_fini(&made.codes);
+    unmap(&made);
     return false;
   }
   gp_lock_init(&made.lock, GP_RANK_STACKS);
@@ -29,7 +44,8 @@ void gp_stacks_fini(gp_stacks_t *stacks)
     return;
   gp_assert_internal(gp_lock_is_free(&stacks->lock));
   gp_modules_fini(&stacks->modules);
-  gp_pages_unmap(stacks->slots, SLOTS * sizeof(*stacks->slots));
+  gp_codes_fini(&stacks->codes);
+  unmap(stacks);
   *stacks = (gp_stacks_t){0};
 }
 
@@ -107,27 +123,36 @@ static gp_stack_slot_t *find_same_frames(
   }
 }
 
-/* Appends the stack and publishes it in its slot. Returns its number; 0: no room. */
-static uint32_t append(gp_stacks_t *stacks, gp_stack_slot_t *slot, uint32_t hash, const uintptr_t *addresses,
-    size_t count, uint32_t generation)
+/* Room for count words at the end of the log, beyond the part that readers use. NULL: there is none. */
+static uint64_t *draft(gp_stacks_t *stacks, size_t count)
 {
   gp_stack_log_t *log = stacks->log;
 
   gp_assert(gp_lock_is_held(&stacks->lock));
-  gp_assert(atomic_load_explicit(&slot->place, memory_order_relaxed) == 0);
   if (!gp_region_grow(stacks->region, GP_SECTION_STACKS, sizeof(*log)))
-    return 0;
+    return NULL;
   uint32_t index = atomic_load_explicit(&log->stack_count, memory_order_relaxed);
   uint32_t used = atomic_load_explicit(&log->word_count, memory_order_relaxed);
   size_t bytes = sizeof(*log) + (used + 1 + count) * sizeof(log->words[0]);
   if (index == GP_STACKS_MAX || bytes > stacks->log_bytes ||
       !gp_region_grow(stacks->region, GP_SECTION_STACKS, bytes)) {
     (void)atomic_fetch_add_explicit(&log->lost, 1, memory_order_relaxed);
-    return 0;
+    return NULL;
   }
+  return &log->words[used + 1];
+}
+
+/* Publishes the stack of count words that was drafted, in its slot. Returns its number. */
+static uint32_t publish(
+    gp_stacks_t *stacks, gp_stack_slot_t *slot, uint32_t hash, size_t count, uint32_t generation)
+{
+  gp_stack_log_t *log = stacks->log;
+  uint32_t index = atomic_load_explicit(&log->stack_count, memory_order_relaxed);
+  uint32_t used = atomic_load_explicit(&log->word_count, memory_order_relaxed);
+
+  gp_assert(atomic_load_explicit(&slot->place, memory_order_relaxed) == 0);
   log->words[used] = count;
-  for (size_t i = 0; i < count; i++)
-    log->words[used + 1 + i] = frame_of(stacks, addresses[i]);
+  stacks->places[index] = used;
   /* Release: a reader that sees the count also sees the words, and so does one that finds the slot. */
   atomic_store_explicit(&log->stack_count, index + 1, memory_order_relaxed);
   atomic_store_explicit(&log->word_count, used + 1 + (uint32_t)count, memory_order_release);
@@ -136,6 +161,19 @@ static uint32_t append(gp_stacks_t *stacks, gp_stack_slot_t *slot, uint32_t hash
   atomic_store_explicit(&slot->generation, generation, memory_order_relaxed);
   atomic_store_explicit(&slot->place, used + 1, memory_order_release);
   return index + 1;
+}
+
+/* Appends the stack and publishes it in its slot. Returns its number; 0: no room. */
+static uint32_t append(gp_stacks_t *stacks, gp_stack_slot_t *slot, uint32_t hash, const uintptr_t *addresses,
+    size_t count, uint32_t generation)
+{
+  uint64_t *words = draft(stacks, count);
+
+  if (!words)
+    return 0;
+  for (size_t i = 0; i < count; i++)
+    words[i] = frame_of(stacks, addresses[i]);
+  return publish(stacks, slot, hash, count, generation);
 }
 
 static __attribute__((noinline)) uint32_t intern_slowly(
@@ -179,6 +217,76 @@ uint32_t gp_stacks_intern(
   return intern_slowly(stacks, hash, addresses, count, counts);
 }
 
+/* The stack of that many words at stack has these Python frames, as far as it is not cut at depth. */
+static bool has_python(const uint64_t *stack, const uint64_t *words, size_t count, size_t depth)
+{
+  size_t next = 0;
+
+  for (size_t i = 1; i <= stack[0]; i++) {
+    if (!gp_frame_is_python(stack[i]))
+      continue;
+    while (next < count && words[next] == GP_PYTHON_EMPTY_RUN)
+      next++;
+    if (next == count || stack[i] != words[next++])
+      return false;
+  }
+  return next == count || stack[0] == depth || words[next] == GP_PYTHON_EMPTY_RUN;
+}
+
+static gp_stack_slot_t *find_python(gp_stacks_t *stacks, uint32_t hash, uint32_t native,
+    const uint64_t *words, size_t count, size_t depth, bool *ret_found)
+{
+  for (uint32_t i = hash;; i++) {
+    gp_stack_slot_t *slot = &stacks->python_slots[i & (SLOTS - 1)];
+    uint32_t place = atomic_load_explicit(&slot->place, memory_order_acquire);
+    *ret_found = place && slot->hash == hash &&
+                 atomic_load_explicit(&slot->generation, memory_order_relaxed) == native &&
+                 has_python(&stacks->log->words[place - 1], words, count, depth);
+    if (!place || *ret_found)
+      return slot;
+  }
+}
+
+static __attribute__((noinline)) uint32_t intern_python_slowly(gp_stacks_t *stacks, const gp_python_t *python,
+    uint32_t hash, uint32_t native, const uint64_t *words, size_t count, size_t depth)
+{
+  uint64_t merged[GP_UNWIND_FRAMES_MAX];
+  uint32_t number = 0;
+  bool found;
+
+  gp_assert(depth <= GP_UNWIND_FRAMES_MAX);
+  gp_lock_take(&stacks->lock);
+  gp_stack_slot_t *slot = find_python(stacks, hash, native, words, count, depth, &found);
+  if (found) { /* another thread has added the stack since */
+    number = slot->index + 1;
+  } else {
+    const uint64_t *stack = native ? &stacks->log->words[stacks->places[native - 1]] : NULL;
+    size_t native_count = stack ? stack[0] : 0;
+    size_t used = gp_python_merge(
+        python, stack ? stack + 1 : NULL, native_count, native_count >= depth, words, count, merged, depth);
+    uint64_t *to = used > 0 ? draft(stacks, used) : NULL;
+    for (size_t i = 0; to && i < used; i++)
+      to[i] = merged[i];
+    if (to)
+      number = publish(stacks, slot, hash, used, native);
+  }
+  gp_lock_release(&stacks->lock);
+  return number ? number : native;
+}
+
+uint32_t gp_stacks_intern_python(gp_stacks_t *stacks, const gp_python_t *python, uint32_t native,
+    const uint64_t *words, size_t count, size_t depth)
+{
+  uint32_t hash = hash_of(words, count) ^ native * 0x9e3779b9u;
+  bool found;
+
+  gp_assert(gp_locks_held() == 0 && count > 0);
+  if (!stacks->log)
+    return 0;
+  gp_stack_slot_t *slot = find_python(stacks, hash, native, words, count, depth, &found);
+  return found ? slot->index + 1 : intern_python_slowly(stacks, python, hash, native, words, count, depth);
+}
+
 /* Returns a whole section once its log has begun: everything that the log counts is there. */
 gp_stack_logs_t gp_stacks_logs(const gp_stacks_t *stacks)
 {
@@ -188,10 +296,14 @@ gp_stack_logs_t gp_stacks_logs(const gp_stacks_t *stacks)
     return logs;
   logs.stacks = stacks->log;
   logs.stack_bytes = stacks->log_bytes;
-  /* After the stacks: a module is in its log before a stack names it. */
+  /* After the stacks: a module and a code object are in their logs before a stack names them. */
   if (gp_region_used(modules->region, GP_SECTION_MODULES) >= sizeof(*modules->log)) {
     logs.modules = modules->log;
     logs.module_bytes = modules->log_bytes;
+  }
+  if (gp_region_used(stacks->region, GP_SECTION_CODES) >= sizeof(*stacks->codes.log)) {
+    logs.codes = stacks->codes.log;
+    logs.code_bytes = stacks->codes.log_bytes;
   }
   return logs;
 }

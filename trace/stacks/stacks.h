@@ -8,14 +8,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/lock.h"
 #include "format/stack_log.h"
 #include "trace/stacks/modules.h"
+#include "trace/stacks/python_codes.h"
 
 /* A slot of the hash table. place is 0 while the slot is empty. */
 typedef struct gp_stack_slot {
   _Atomic uint32_t place;      /* index of its first word in the log, plus one */
-  _Atomic uint32_t generation; /* of the modules in which its addresses were last seen as these frames */
+  _Atomic uint32_t generation; /* of the modules in which its addresses were last seen as these frames; of a
+                                  stack with Python frames the number of its native one, 0: none */
   uint32_t hash;
   uint32_t index;
 } gp_stack_slot_t;
@@ -25,10 +26,13 @@ typedef struct gp_stacks {
   gp_lock_t lock; /* for all writers; a leaf, except for the loader's lock */
   uint64_t id;    /* unique in the process, from 1 on */
   gp_region_t *region;
-  gp_stack_log_t *log; /* a section of the region */
-  size_t log_bytes;    /* at most */
-  gp_stack_slot_t *slots;
+  gp_stack_log_t *log;           /* a section of the region */
+  size_t log_bytes;              /* at most */
+  gp_stack_slot_t *slots;        /* of native stacks */
+  gp_stack_slot_t *python_slots; /* of stacks with Python frames */
+  uint32_t *places;              /* of stack i in the log */
   gp_modules_t modules;
+  gp_codes_t codes;
 } gp_stacks_t;
 
 /* Makes an empty table in region, which must live longer. Returns false if the host has no memory. */
@@ -45,5 +49,12 @@ gp_stack_logs_t gp_stacks_logs(const gp_stacks_t *stacks);
  */
 uint32_t gp_stacks_intern(
     gp_stacks_t *stacks, const uintptr_t *addresses, size_t count, gp_loader_counts_t counts);
+
+/*
+ * The same for a stack with these Python frames (gp_python_frames; at least one), at most depth frames in
+ * all. native: the number of its native stack, 0: none.
+ */
+uint32_t gp_stacks_intern_python(gp_stacks_t *stacks, const gp_python_t *python, uint32_t native,
+    const uint64_t *words, size_t count, size_t depth);
 
 #endif

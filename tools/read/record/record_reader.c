@@ -94,6 +94,10 @@ static void use_stacks(gp_record_t *record)
     logs->modules = record->sections[GP_SECTION_MODULES];
     logs->module_bytes = record->bytes[GP_SECTION_MODULES];
   }
+  if (record->bytes[GP_SECTION_CODES] >= sizeof(*logs->codes)) {
+    logs->codes = record->sections[GP_SECTION_CODES];
+    logs->code_bytes = record->bytes[GP_SECTION_CODES];
+  }
   if (record->bytes[GP_SECTION_STACKS] < sizeof(*logs->stacks))
     return;
   logs->stacks = record->sections[GP_SECTION_STACKS];

@@ -1,0 +1,143 @@
+/*
+ * An interpreter that is none: exports what CPython 3.13 exports, with a table of offsets of its own and one
+ * frame, in which every thread is. GP_FAKE_PYTHON says what is wrong with it:
+ *   nothing   the frame is named `fake`, fake.py:12
+ *   cookie    the table does not begin as CPython's
+ *   version   the interpreter is newer than any that is known
+ *   table     the table is another version's
+ *   frame     the frame is in memory that cannot be read
+ *   type      the frame runs something that is neither code nor readable
+ *   name      the name is longer than memory
+ *   chain     the chain of frames has no end
+ *   begun     the interpreter has not begun
+ *   two       there is a second interpreter
+ */
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct text {
+  uint64_t head[2];
+  uint64_t length;
+  uint64_t hash;
+  uint32_t state; /* compact ASCII of one byte a character */
+  uint32_t padding;
+  char characters[24];
+} text_t;
+
+typedef struct bytes {
+  uint64_t head[2];
+  uint64_t length;
+  uint64_t hash;
+  uint8_t contents[8];
+} bytes_t;
+
+typedef struct code {
+  uint64_t references;
+  void *type;
+  uint64_t size;
+  text_t *qualname;
+  int32_t first_line;
+  int32_t padding;
+  bytes_t *linetable;
+  text_t *filename;
+  uint16_t instructions[4];
+} code_t;
+
+typedef struct frame {
+  uint64_t other;
+  uint16_t *instr_ptr;
+  struct frame *previous;
+  void *executable;
+} frame_t;
+
+typedef struct thread_state {
+  uint64_t other[5];
+  frame_t *current_frame;
+} thread_state_t;
+
+extern uint64_t _PyRuntime[71];
+extern unsigned long Py_Version;
+extern uint64_t PyCode_Type[52];
+uint64_t _PyRuntime[71];
+unsigned long Py_Version = 0x030d00f0;
+uint64_t PyCode_Type[52];
+
+static text_t name = {.length = 4, .state = 0x64, .characters = "fake"};
+static text_t file = {.length = 7, .state = 0x64, .characters = "fake.py"};
+static bytes_t table = {.length = 2, .contents = {0x80 | 12 << 3 | 3, 0}}; /* four units, two lines further */
+static code_t code = {.type = PyCode_Type, .size = 4, .qualname = &name, .first_line = 10, .linetable = &table, .filename = &file};
+static uint64_t none[2] = {1, 0}; /* an object that is no code */
+static frame_t entry = {.executable = none};
+static frame_t frame = {.instr_ptr = code.instructions, .previous = &entry, .executable = &code};
+static thread_state_t state = {.current_frame = &frame};
+
+static int is_wrong(const char *what)
+{
+  const char *wrong = getenv("GP_FAKE_PYTHON");
+  return wrong && strcmp(wrong, what) == 0;
+}
+
+/* By the names of _Py_DebugOffsets. */
+static __attribute__((constructor)) void begin(void)
+{
+  memcpy(_PyRuntime, is_wrong("cookie") ? "ydebugpx" : "xdebugpy", 8);
+  if (is_wrong("version"))
+    Py_Version = 0x036300f0;
+  _PyRuntime[1] = is_wrong("table") ? Py_Version + 0x10000 : Py_Version;
+  _PyRuntime[23] = offsetof(thread_state_t, current_frame);
+  _PyRuntime[29] = offsetof(frame_t, previous);
+  _PyRuntime[30] = offsetof(frame_t, executable);
+  _PyRuntime[31] = offsetof(frame_t, instr_ptr);
+  _PyRuntime[35] = offsetof(code_t, filename);
+  _PyRuntime[37] = offsetof(code_t, qualname);
+  _PyRuntime[38] = offsetof(code_t, linetable);
+  _PyRuntime[39] = offsetof(code_t, first_line);
+  _PyRuntime[43] = offsetof(code_t, instructions);
+  _PyRuntime[45] = offsetof(code_t, type);
+  _PyRuntime[65] = offsetof(bytes_t, length);
+  _PyRuntime[66] = offsetof(bytes_t, contents);
+  _PyRuntime[68] = offsetof(text_t, state);
+  _PyRuntime[69] = offsetof(text_t, length);
+  _PyRuntime[70] = offsetof(text_t, characters);
+  if (is_wrong("frame"))
+    state.current_frame = (frame_t *)0x10;
+  if (is_wrong("type"))
+    frame.executable = (void *)0x7f0000000008;
+  if (is_wrong("name"))
+    name.length = UINT64_C(1) << 40;
+  if (is_wrong("chain"))
+    frame.previous = &frame;
+}
+
+void *PyGILState_GetThisThreadState(void);
+int Py_IsInitialized(void);
+void *PyInterpreterState_Head(void);
+void *PyInterpreterState_Main(void);
+const char *Py_GetVersion(void);
+
+void *PyGILState_GetThisThreadState(void)
+{
+  return &state;
+}
+
+int Py_IsInitialized(void)
+{
+  return !is_wrong("begun");
+}
+
+void *PyInterpreterState_Head(void)
+{
+  return is_wrong("two") ? (void *)&name : &state;
+}
+
+void *PyInterpreterState_Main(void)
+{
+  return &state;
+}
+
+const char *Py_GetVersion(void)
+{
+  return "3.99.7 (fake)";
+}

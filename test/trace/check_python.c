@@ -1,0 +1,483 @@
+/*
+ * Python frames without Python: line tables as CPython writes them, code objects made here, and stacks in
+ * which the frames of both kinds meet. test/interpose/test_python_frames.py has the interpreters.
+ */
+#include <check.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/lock_gaps.h"
+#include "fake_engine.h"
+#include "test/pool/check_main.h"
+#include "trace/stacks/python_frames.h"
+#include "trace/stacks/python_merge.h"
+#include "trace/stacks/stacks.h"
+
+/*
+ * Line tables: each written for instructions with random lines, by the format's description
+ */
+
+#define UNITS 400
+
+static uint64_t random_state;
+
+static uint32_t random_below(uint32_t limit)
+{
+  random_state = random_state * UINT64_C(6364136223846793005) + 1442695040888963407u;
+  return (uint32_t)(random_state >> 33) % limit;
+}
+
+typedef struct written {
+  gp_code_record_t *code;
+  uint8_t table[16 * UNITS];
+  uint32_t length;
+  int32_t lines[UNITS]; /* of each instruction; 0: none */
+} written_t;
+
+static written_t written;
+
+static void put(uint8_t byte)
+{
+  written.table[written.length++] = byte;
+}
+
+static void put_number(uint32_t number)
+{
+  for (; number >= 64; number >>= 6)
+    put((uint8_t)(64 | (number & 63)));
+  put((uint8_t)number);
+}
+
+static void put_signed(int32_t number)
+{
+  put_number(number < 0 ? ((uint32_t)-number << 1) | 1 : (uint32_t)number << 1);
+}
+
+static void put_location(int32_t step, bool has_line, uint32_t units)
+{
+  /* 0 to 9 are without a step, 10 to 12 have it in their kind, 13 and 14 as a number; 15 has no line */
+  uint32_t kind = !has_line ? 15 : step == 0 ? random_below(11) : step == 1 || step == 2 ? 10 + (uint32_t)step : 13;
+
+  if (has_line && random_below(4) == 0)
+    kind = 13 + random_below(2);
+  put((uint8_t)(128 | kind << 3 | (units - 1)));
+  if (kind == 13 || kind == 14)
+    put_signed(step);
+  if (kind == 14) { /* the end line, and columns */
+    put_number(random_below(3));
+    put_number(random_below(300));
+    put_number(random_below(300));
+  } else if (kind < 13) {
+    put((uint8_t)random_below(128));
+    if (kind >= 10)
+      put((uint8_t)random_below(128));
+  }
+}
+
+/* Distances of bytes are two a unit. Longer ones, and larger steps, take several pairs. */
+static void put_step(int32_t step, uint32_t units)
+{
+  for (; units > 127; units -= 127) {
+    put(254);
+    put(0);
+  }
+  put((uint8_t)(2 * units));
+  for (; step > 127 || step < -127; step -= step > 0 ? 127 : -127) {
+    put((uint8_t)(step > 0 ? 127 : -127));
+    put(0);
+  }
+  put((uint8_t)step);
+}
+
+/* A range begins with its step; a larger step has an empty range before it. */
+static void put_range(int32_t step, bool has_line, uint32_t units)
+{
+  for (; has_line && (step > 127 || step < -127); step -= step > 0 ? 127 : -127) {
+    put(0);
+    put((uint8_t)(step > 0 ? 127 : -127));
+  }
+  put((uint8_t)(2 * units));
+  put(has_line ? (uint8_t)step : 0x80);
+}
+
+static void write_table(gp_line_format_t format)
+{
+  int32_t line = 1 + (int32_t)random_below(3000), first = line;
+  uint32_t longest = format == GP_LINES_LOCATIONS ? 8 : format == GP_LINES_RANGES ? 127 : 300, units = 0;
+
+  written.length = 0;
+  for (uint32_t at = 0; at < UNITS; at += units) {
+    bool has_line = format == GP_LINES_STEPS || random_below(8) != 0;
+    int32_t step = random_below(3) == 0 ? 0 : (int32_t)random_below(random_below(4) == 0 ? 900 : 5) - 2;
+    if (line + step < 1)
+      step = 0;
+    uint32_t before = units;
+    units = 1 + random_below(random_below(4) == 0 ? longest : 8);
+    if (format == GP_LINES_LOCATIONS)
+      put_location(step, has_line, units);
+    else if (format == GP_LINES_RANGES)
+      put_range(step, has_line, units);
+    else if (at > 0) /* the first range has the first line */
+      put_step(step, before);
+    if (has_line && (at > 0 || format != GP_LINES_STEPS))
+      line += step;
+    for (uint32_t i = at; i < at + units && i < UNITS; i++)
+      written.lines[i] = has_line ? line : 0;
+  }
+  /* Of exactly that size, so that a sanitizer sees a step beyond it. */
+  written.code = malloc(sizeof(*written.code) + 5 + written.length);
+  *written.code = (gp_code_record_t){.table_length = written.length,
+      .first_line = first,
+      .line_format = format,
+      .name_length = 2,
+      .file_length = 3};
+  memcpy(written.code->text, "abc.d", 5);
+  memcpy(written.code->text + 5, written.table, written.length);
+}
+
+START_TEST(test_lines)
+{
+  for (random_state = 1; random_state < 300; random_state++) {
+    uint64_t seed = random_state;
+    write_table((gp_line_format_t)_i);
+    for (uint32_t i = 0; i < UNITS; i++)
+      ck_assert_msg(gp_code_line(written.code, i) == written.lines[i], "seed %lu, instruction %u: %d, not %d",
+          (unsigned long)seed, i, gp_code_line(written.code, i), written.lines[i]);
+    (void)gp_code_line(written.code, GP_FRAME_INSTRUCTION_NONE);
+    free(written.code);
+    random_state = seed;
+  }
+}
+END_TEST
+
+START_TEST(test_lines_of_any_bytes)
+{
+  for (random_state = 1; random_state < 300; random_state++) {
+    uint64_t seed = random_state;
+    write_table((gp_line_format_t)_i);
+    uint32_t cut = random_below(written.length);
+    gp_code_record_t *code = malloc(sizeof(*code) + 5 + cut);
+    memcpy(code, written.code, sizeof(*code) + 5 + cut);
+    code->table_length = cut;
+    for (uint32_t i = 0; i < cut; i++)
+      code->text[5 + i] ^= random_below(10) == 0 ? (char)random_below(256) : 0;
+    for (uint32_t i = 0; i < UNITS; i++)
+      ck_assert_int_ge(gp_code_line(code, i), 0);
+    free(code);
+    free(written.code);
+    random_state = seed;
+  }
+}
+END_TEST
+
+/*
+ * Code objects, as this layout has them
+ */
+
+typedef struct text {
+  uint64_t head[2];
+  uint64_t length;
+  uint64_t hash;
+  uint32_t state;
+  uint32_t padding;
+  uint8_t characters[256]; /* ASCII at 40, else at 56 */
+} text_t;
+
+typedef struct table {
+  uint64_t head[2];
+  uint64_t length;
+  uint64_t hash;
+  uint8_t bytes[4096];
+} table_t;
+
+typedef struct code {
+  uint64_t head[2];
+  text_t *name;
+  text_t *file;
+  table_t *table;
+  int32_t first_line;
+} code_t;
+
+static const gp_python_t layout = {.code_name = offsetof(code_t, name),
+    .code_file = offsetof(code_t, file),
+    .code_table = offsetof(code_t, table),
+    .code_first_line = offsetof(code_t, first_line),
+    .ascii_bytes = 40,
+    .other_bytes = 56,
+    .line_format = GP_LINES_STEPS,
+    .loop = 0x10000,
+    .loop_end = 0x11000,
+    .start = 0x10000,
+    .end = 0x20000};
+
+static gp_region_t region;
+static gp_stacks_t stacks;
+static text_t name_text, file_text;
+static table_t line_table;
+static code_t the_code;
+
+static void set_text(text_t *text, const void *characters, size_t length, unsigned character)
+{
+  bool is_ascii = character == 1;
+  unsigned bytes = character ? character : 1; /* 0: Latin-1 */
+  *text = (text_t){.length = length, .state = bytes << 2 | 1u << 5 | (is_ascii ? 1u << 6 : 0)};
+  memcpy((char *)text + (is_ascii ? 40 : 56), characters, length * bytes);
+}
+
+static void setup(void)
+{
+  const gp_region_plan_t plan = {.root = "none",
+      .capacity = {[GP_SECTION_STACKS] = GP_STACKS_LOG_BYTES,
+          [GP_SECTION_MODULES] = GP_MODULES_LOG_BYTES,
+          [GP_SECTION_CODES] = GP_CODE_LOG_BYTES}};
+  fake_reset();
+  ck_assert(gp_region_init(&region, &plan));
+  ck_assert(gp_stacks_init(&stacks, &region));
+  set_text(&name_text, "A.f", 3, 1);
+  set_text(&file_text, "/x/y.py", 7, 1);
+  line_table = (table_t){.length = 2, .bytes = {10, 1}};
+  the_code = (code_t){.name = &name_text, .file = &file_text, .table = &line_table, .first_line = 7};
+}
+
+static void teardown(void)
+{
+  gp_stacks_fini(&stacks);
+  gp_region_fini(&region);
+}
+
+static uint32_t intern(const code_t *code)
+{
+  gp_code_file_t file = {0};
+  return gp_codes_intern(&stacks.codes, &layout, (uintptr_t)code, &file);
+}
+
+static const gp_code_record_t *record(uint32_t index)
+{
+  const gp_code_record_t *at = NULL;
+  do
+    at = gp_code_log_next(stacks.codes.log, stacks.codes.log_bytes, at);
+  while (at && index-- > 0);
+  return at;
+}
+
+static void expect_text(uint32_t index, const char *name, const char *file)
+{
+  const gp_code_record_t *at = record(index);
+  ck_assert_ptr_nonnull(at);
+  ck_assert_uint_eq(at->name_length, strlen(name));
+  ck_assert_mem_eq(at->text, name, strlen(name));
+  ck_assert_uint_eq(at->file_length, strlen(file));
+  ck_assert_mem_eq(at->text + at->name_length, file, strlen(file));
+}
+
+/* Whatever is freed, and comes back at the same address. */
+START_TEST(test_code_is_what_it_says)
+{
+  code_t elsewhere = the_code;
+
+  ck_assert_uint_eq(intern(&the_code), 0);
+  ck_assert_uint_eq(intern(&elsewhere), 0);
+  set_text(&name_text, "A.g", 3, 1);
+  ck_assert_uint_eq(intern(&the_code), 1);
+  set_text(&file_text, "/x/z.py", 7, 1);
+  ck_assert_uint_eq(intern(&the_code), 2);
+  the_code.first_line = 8;
+  ck_assert_uint_eq(intern(&the_code), 3);
+  line_table.bytes[1] = 2;
+  ck_assert_uint_eq(intern(&the_code), 4);
+  line_table.length = 1000;
+  ck_assert_uint_eq(intern(&the_code), 5);
+  for (size_t i = 0; i < 1000; i++) {
+    line_table.bytes[i] ^= 1;
+    ck_assert_uint_eq(intern(&the_code), 6 + i);
+  }
+  expect_text(0, "A.f", "/x/y.py");
+  expect_text(1, "A.g", "/x/y.py");
+  expect_text(5, "A.g", "/x/z.py");
+  ck_assert_int_eq(gp_code_line(record(0), 0), 7);
+  ck_assert_int_eq(gp_code_line(record(0), 5), 8);
+  ck_assert_int_eq(gp_code_line(record(4), 5), 10);
+}
+END_TEST
+
+START_TEST(test_names_are_utf_8)
+{
+  static const uint8_t latin[] = {'c', 0xe9};
+  static const uint16_t two[] = {'a', 0x4e2d, 0xe9};
+  static const uint32_t four[] = {0x1f600, 'b', 0x7ff, 0x800};
+
+  set_text(&name_text, latin, 2, 0);
+  set_text(&file_text, two, 3, 2);
+  expect_text(intern(&the_code), "c\u00e9", "a\u4e2d\u00e9");
+  set_text(&name_text, four, 4, 4);
+  expect_text(intern(&the_code), "\U0001f600b\u07ff\u0800", "a\u4e2d\u00e9");
+}
+END_TEST
+
+START_TEST(test_a_full_log_names_no_more)
+{
+  ck_assert_uint_eq(intern(&the_code), 0);
+  for (uint32_t i = 1; i < GP_CODES_MAX + 10; i++) {
+    the_code.first_line = (int32_t)i + 100;
+    ck_assert_uint_eq(intern(&the_code), i < GP_CODES_MAX ? i : GP_FRAME_CODE_NONE);
+  }
+}
+END_TEST
+
+/* Stacks */
+
+#define PYTHON(code, instruction, is_entry) gp_frame_pack_python(code, instruction, is_entry)
+
+static const gp_loader_counts_t no_counts;
+
+static size_t frames_of(uint32_t number, uint64_t *ret_frames)
+{
+  gp_stack_logs_t logs = gp_stacks_logs(&stacks);
+  gp_stack_view_t stack = {0};
+  uint32_t at = 0;
+  while (number-- > 0)
+    ck_assert(gp_stack_log_next(logs.stacks, logs.stack_bytes, &at, &stack));
+  memcpy(ret_frames, stack.frames, stack.count * sizeof(*ret_frames));
+  return stack.count;
+}
+
+static uint32_t intern_stack(const uintptr_t *native, size_t native_count, const uint64_t *words, size_t count,
+    size_t depth)
+{
+  uint32_t number = gp_stacks_intern(&stacks, native, native_count, no_counts);
+  return gp_stacks_intern_python(&stacks, &layout, number, words, count, depth);
+}
+
+static void expect_stack(uint32_t number, const uint64_t *expected, size_t count)
+{
+  uint64_t frames[64];
+  ck_assert_uint_eq(frames_of(number, frames), count);
+  for (size_t i = 0; i < count; i++)
+    ck_assert_msg(frames[i] == expected[i], "frame %zu: 0x%lx, not 0x%lx", i, (unsigned long)frames[i],
+        (unsigned long)expected[i]);
+}
+
+/* An extension calls back into Python: its frames are between those of the two runs. */
+START_TEST(test_runs_take_the_loops_places)
+{
+  const uintptr_t native[] = {0x1001, 0x15001, 0x10101, 0x15002, 0x2001, 0x10201, 0x15003, 0x3001};
+  const uint64_t words[] = {PYTHON(1, 5, false), PYTHON(2, 6, true), PYTHON(3, 7, true)};
+  const uint64_t merged[] = {0x1000, words[0], words[1], 0x2000, words[2], 0x3000};
+
+  expect_stack(intern_stack(native, 8, words, 3, 64), merged, 6);
+}
+END_TEST
+
+START_TEST(test_a_run_without_frames)
+{
+  const uintptr_t native[] = {0x1001, 0x10101, 0x2001, 0x10201, 0x3001};
+  const uint64_t words[] = {GP_PYTHON_EMPTY_RUN, PYTHON(3, 7, true)};
+  const uint64_t merged[] = {0x1000, 0x2000, words[1], 0x3000};
+
+  uint32_t number = intern_stack(native, 5, words, 2, 64);
+  expect_stack(number, merged, 4);
+  ck_assert_uint_eq(intern_stack(native, 5, words, 2, 64), number);
+  ck_assert_uint_ne(intern_stack(native, 5, words + 1, 1, 64), number);
+}
+END_TEST
+
+START_TEST(test_more_runs_than_loops)
+{
+  const uintptr_t native[] = {0x1001, 0x10101, 0x2001};
+  const uint64_t words[] = {PYTHON(1, 5, true), PYTHON(2, 6, true), PYTHON(3, 7, true)};
+  const uint64_t whole[] = {0x1000, words[0], words[1], words[2], 0x2000};
+  const uint64_t alone[] = {words[0], words[1], words[2]};
+  const uint64_t others[] = {PYTHON(1, 6, true), PYTHON(2, 6, true), PYTHON(3, 7, true)};
+  const uint64_t cut[] = {0x1000, others[0], 0x2000};
+
+  expect_stack(intern_stack(native, 3, words, 3, 64), whole, 5);
+  expect_stack(gp_stacks_intern_python(&stacks, &layout, 0, words, 3, 64), alone, 3);
+  expect_stack(intern_stack(native, 3, others, 3, 3), cut, 3);
+}
+END_TEST
+
+START_TEST(test_more_loops_than_runs)
+{
+  const uintptr_t native[] = {0x1001, 0x10101, 0x2001, 0x10201, 0x3001};
+  const uint64_t words[] = {PYTHON(1, 5, true)};
+  const uint64_t merged[] = {0x1000, words[0], 0x2000, 0x3000};
+
+  expect_stack(intern_stack(native, 5, words, 1, 64), merged, 4);
+}
+END_TEST
+
+START_TEST(test_another_line_is_another_stack)
+{
+  const uintptr_t native[] = {0x1001, 0x10101, 0x2001}, other[] = {0x1001, 0x10101, 0x2002};
+  uint64_t words[] = {PYTHON(1, 5, true)};
+
+  uint32_t first = intern_stack(native, 3, words, 1, 64);
+  ck_assert_uint_eq(intern_stack(native, 3, words, 1, 64), first);
+  words[0] = PYTHON(1, 6, true);
+  uint32_t second = intern_stack(native, 3, words, 1, 64);
+  ck_assert_uint_ne(second, first);
+  uint32_t third = intern_stack(other, 3, words, 1, 64);
+  ck_assert(third != second && third != first);
+  ck_assert_uint_eq(intern_stack(native, 3, words, 1, 64), second);
+  ck_assert_uint_eq(intern_stack(other, 3, words, 1, 64), third);
+}
+END_TEST
+
+#define THREADS 4
+#define GAPS    8 /* between holds of locks */
+#define SAME    2000
+
+static uint32_t numbers[THREADS][SAME];
+
+static void *intern_many(void *arg)
+{
+  uint32_t *mine = arg;
+  for (int round = 0; round < 3; round++) {
+    for (uint32_t i = 0; i < SAME; i++) {
+      code_t code = the_code;
+      code.first_line = (int32_t)(i + 1);
+      const uint64_t words[] = {PYTHON(intern(&code), 1, true), PYTHON(0, i, true)};
+      uint32_t number = gp_stacks_intern_python(&stacks, &layout, 0, words, 2, 64);
+      ck_assert(round == 0 || mine[i] == number);
+      mine[i] = number;
+    }
+  }
+  return NULL;
+}
+
+START_TEST(test_threads_agree)
+{
+  pthread_t threads[THREADS];
+  gp_lock_leave_gaps(GAPS);
+  for (int t = 0; t < THREADS; t++)
+    ck_assert_int_eq(pthread_create(&threads[t], NULL, intern_many, numbers[t]), 0);
+  for (int t = 0; t < THREADS; t++)
+    ck_assert_int_eq(pthread_join(threads[t], NULL), 0);
+  for (int t = 1; t < THREADS; t++)
+    ck_assert_mem_eq(numbers[t], numbers[0], sizeof(numbers[0]));
+  ck_assert_uint_eq(stacks.log->stack_count, SAME);
+  ck_assert_uint_eq(stacks.codes.log->code_count, SAME);
+}
+END_TEST
+
+int main(void)
+{
+  Suite *suite = suite_create("python");
+  TCase *tables = tcase_create("tables"), *tests = tcase_create("all");
+  tcase_add_loop_test(tables, test_lines, 0, GP_LINES_COUNT);
+  tcase_add_loop_test(tables, test_lines_of_any_bytes, 0, GP_LINES_COUNT);
+  suite_add_tcase(suite, tables);
+  tcase_add_checked_fixture(tests, setup, teardown);
+  tcase_add_test(tests, test_code_is_what_it_says);
+  tcase_add_test(tests, test_names_are_utf_8);
+  tcase_add_test(tests, test_a_full_log_names_no_more);
+  tcase_add_test(tests, test_runs_take_the_loops_places);
+  tcase_add_test(tests, test_a_run_without_frames);
+  tcase_add_test(tests, test_more_runs_than_loops);
+  tcase_add_test(tests, test_more_loops_than_runs);
+  tcase_add_test(tests, test_another_line_is_another_stack);
+  tcase_add_test(tests, test_threads_agree);
+  suite_add_tcase(suite, tests);
+  return gp_check_main(suite);
+}

@@ -1,0 +1,105 @@
+/*
+ * Finds CPython in the process, and knows where its structures have what a stack needs: the frames of a
+ * thread and their code objects. Nothing is linked, nothing of the interpreter is written, and no function
+ * of it is called that needs the GIL. CPython 3.8 to 3.13; doc/stacks.md says what is known of each.
+ */
+#ifndef GP_TRACE_PYTHON_H
+#define GP_TRACE_PYTHON_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "format/python_code.h"
+#include "trace/stacks/modules.h"
+
+/* How a chain of frames is made, and where the runs of the interpreter's loop end in it. */
+typedef enum gp_python_chain {
+  GP_PYTHON_OBJECTS, /* to 3.10: frame objects, each a run of its own */
+  GP_PYTHON_FLAGS,   /* 3.11: the outermost frame of a run has a flag */
+  GP_PYTHON_OWNERS,  /* 3.12: an extra frame ends a run; its owner is the C stack */
+  GP_PYTHON_NONES,   /* from 3.13 on: an extra frame ends a run; what it runs is None */
+} gp_python_chain_t;
+
+/* Offsets in bytes. */
+typedef struct gp_python {
+  void *(*thread_state)(void); /* PyGILState_GetThisThreadState: the calling thread's, NULL: none */
+  int (*is_initialized)(void);
+  void *(*first_interpreter)(void); /* the newest one */
+  void *(*main_interpreter)(void);
+  uintptr_t code_type; /* the type of code objects */
+  uintptr_t loop;      /* the interpreter's loop is at [loop, loop_end) */
+  uintptr_t loop_end;
+  uintptr_t start; /* the interpreter's own code, which stacks leave out, is at [start, end); may be empty */
+  uintptr_t end;
+  gp_python_chain_t chain;
+  gp_line_format_t line_format;
+  /* in the thread state */
+  uint16_t state_frame;
+  uint16_t state_via; /* from what is there; UINT16_MAX: that is the frame */
+  /* in a frame */
+  uint16_t frame_code;
+  uint16_t frame_previous;
+  uint16_t frame_instruction; /* objects: its index; else a pointer to it */
+  uint16_t frame_end;         /* flags and owners: the byte that tells */
+  /* in a code object */
+  uint16_t code_name;
+  uint16_t code_file;
+  uint16_t code_table;
+  uint16_t code_first_line;
+  uint16_t code_start; /* instructions; objects: a pointer to their bytes object */
+  /* in a string */
+  uint16_t ascii_bytes; /* to the characters of an ASCII string ... */
+  uint16_t other_bytes; /* ... and of another */
+  uint16_t instruction_shift; /* objects: 1 where the index counts bytes, else 0 */
+} gp_python_t;
+
+/*
+ * The interpreter of this process; NULL: there is none, it has not begun or is at its end, it has more than
+ * one interpreter (whose the calling thread's frames are cannot be told), or it is none that is known here.
+ * counts: the loader's, of this call. The first chain of frames is checked before it is believed. If that
+ * fails, or the version is unknown, there is no interpreter from then on, after a line in the log. Any
+ * thread, with no ranked lock held.
+ */
+const gp_python_t *gp_python_find(gp_loader_counts_t counts);
+
+/* Something is not as it is in the versions known: no Python frames from now on, and a line that says why. */
+void gp_python_give_up(const char *why);
+
+static inline uint64_t gp_python_word(uintptr_t address)
+{
+  return *(const uint64_t *)address;
+}
+
+/* The innermost frame of a thread. state is not NULL. */
+static inline uintptr_t gp_python_first_frame(const gp_python_t *python, uintptr_t state)
+{
+  uintptr_t at = gp_python_word(state + python->state_frame);
+  return python->state_via == UINT16_MAX || !at ? at : gp_python_word(at + python->state_via);
+}
+
+/* A string as the interpreter has it. */
+typedef struct gp_python_text {
+  const uint8_t *characters;
+  size_t length;      /* characters */
+  unsigned character; /* bytes of one: 1, 2 or 4; 1 is ASCII or Latin-1 */
+} gp_python_text_t;
+
+#define GP_PYTHON_OBJECT_TYPE    8
+#define GP_PYTHON_OBJECT_SIZE    16 /* of strings and bytes objects the length */
+#define GP_PYTHON_BYTES_CONTENTS 32
+#define GP_PYTHON_TEXT_STATE     32
+
+static inline gp_python_text_t gp_python_text(const gp_python_t *python, uintptr_t text)
+{
+  uint32_t state = *(const uint32_t *)(text + GP_PYTHON_TEXT_STATE);
+  bool is_ascii = state >> 6 & 1, is_compact = state >> 5 & 1;
+  uintptr_t first = text + (is_ascii ? python->ascii_bytes : python->other_bytes);
+
+  /* Strings of another form have been deprecated since 3.3; the compiler makes none. */
+  return (gp_python_text_t){.characters = (const uint8_t *)first,
+      .length = is_compact ? gp_python_word(text + GP_PYTHON_OBJECT_SIZE) : 0,
+      .character = state >> 2 & 7};
+}
+
+#endif

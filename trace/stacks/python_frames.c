@@ -1,0 +1,77 @@
+#include "trace/stacks/python_frames.h"
+
+#include "base/assert.h"
+#include "format/stack_log.h"
+
+#define OWNER_C_STACK 3 /* FRAME_OWNED_BY_CSTACK of 3.12 */
+
+/* The instruction in units of two bytes, from the first. Beyond what has room: not known. */
+static inline uint32_t instruction_of(
+    const gp_python_t *python, gp_python_chain_t chain, uintptr_t frame, uintptr_t code)
+{
+  uint64_t at;
+
+  if (chain == GP_PYTHON_OBJECTS)
+    at = (uint64_t)(*(const int32_t *)(frame + python->frame_instruction) >> python->instruction_shift);
+  else
+    at = (gp_python_word(frame + python->frame_instruction) - code - python->code_start) / 2;
+  return at < GP_FRAME_INSTRUCTION_NONE ? (uint32_t)at : GP_FRAME_INSTRUCTION_NONE;
+}
+
+static inline bool ends_run(const gp_python_t *python, gp_python_chain_t chain, uintptr_t frame, uintptr_t code)
+{
+  if (chain == GP_PYTHON_OWNERS)
+    return *(const uint8_t *)(frame + python->frame_end) == OWNER_C_STACK;
+  return chain == GP_PYTHON_NONES && gp_python_word(code + GP_PYTHON_OBJECT_TYPE) != python->code_type;
+}
+
+/* The frame is the outermost of its run. */
+static inline bool is_entry(const gp_python_t *python, gp_python_chain_t chain, uintptr_t frame)
+{
+  return chain == GP_PYTHON_OBJECTS ||
+         (chain == GP_PYTHON_FLAGS && *(const uint8_t *)(frame + python->frame_end) != 0);
+}
+
+/* Inlined for each kind of chain. */
+static inline __attribute__((always_inline)) size_t walk(gp_codes_t *codes, const gp_python_t *python,
+    gp_python_chain_t chain, uintptr_t frame, uint64_t *words, size_t capacity)
+{
+  gp_code_file_t file = {0};
+  size_t count = 0;
+
+  for (; frame && count < capacity; frame = gp_python_word(frame + python->frame_previous)) {
+    uintptr_t code = gp_python_word(frame + python->frame_code);
+    if (ends_run(python, chain, frame, code)) {
+      if (count > 0 && !gp_frame_is_entry(words[count - 1]))
+        words[count - 1] |= UINT64_C(1) << GP_FRAME_ENTRY_BIT;
+      else
+        words[count++] = GP_PYTHON_EMPTY_RUN;
+      continue;
+    }
+    if (gp_python_word(code + GP_PYTHON_OBJECT_TYPE) != python->code_type) {
+      gp_python_give_up("a frame has no code object");
+      return 0;
+    }
+    words[count++] = gp_frame_pack_python(gp_codes_intern(codes, python, code, &file),
+        instruction_of(python, chain, frame, code), is_entry(python, chain, frame));
+  }
+  return count;
+}
+
+size_t gp_python_frames(
+    gp_codes_t *codes, const gp_python_t *python, uint64_t *words, size_t capacity)
+{
+  uintptr_t state = (uintptr_t)python->thread_state();
+
+  gp_assert(gp_locks_held() == 0);
+  if (!state || !codes->log)
+    return 0;
+  uintptr_t frame = gp_python_first_frame(python, state);
+  switch (python->chain) {
+  case GP_PYTHON_OBJECTS: return walk(codes, python, GP_PYTHON_OBJECTS, frame, words, capacity);
+  case GP_PYTHON_FLAGS: return walk(codes, python, GP_PYTHON_FLAGS, frame, words, capacity);
+  case GP_PYTHON_OWNERS: return walk(codes, python, GP_PYTHON_OWNERS, frame, words, capacity);
+  case GP_PYTHON_NONES: return walk(codes, python, GP_PYTHON_NONES, frame, words, capacity);
+  }
+  return 0;
+}

@@ -1,0 +1,256 @@
+#include "trace/stacks/python_layout.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "trace/stacks/stack_room.h"
+
+/* Frames that a chain may have; deeper recursion is checked another time. */
+#define FRAMES_MAX   100000
+#define LENGTH_MAX   65536         /* of a name or a path */
+#define TABLE_MAX    (64u << 20)   /* bytes of a line table or of instructions */
+#define TYPE_MEMBERS 240           /* offset of tp_members in a type */
+#define TYPE_BYTES   32            /* offset of tp_basicsize */
+#define MEMBER_BYTES 40            /* a member: name, type, offset, flags, text */
+#define MEMBERS_MAX  64
+#define VIA_NOTHING  UINT16_MAX
+
+static bool read_word(uintptr_t address, uint64_t *ret_word)
+{
+  if (address % sizeof(uint64_t) || !gp_word_is_readable(address))
+    return false;
+  *ret_word = gp_python_word(address);
+  return true;
+}
+
+/* The offset of a member in a type's own table; 0: it has none of that name. */
+static uint16_t member_of(uintptr_t type, const char *name)
+{
+  uint64_t member, text, offset;
+
+  if (!type || !read_word(type + TYPE_MEMBERS, &member))
+    return 0;
+  for (int i = 0; i < MEMBERS_MAX; i++, member += MEMBER_BYTES) {
+    if (!read_word(member, &text) || !text || !read_word(member + 16, &offset))
+      return 0;
+    size_t length = strlen(name) + 1, same = 0;
+    while (same < length && gp_word_is_readable(text + same) &&
+           *(const char *)(uintptr_t)(text + same) == name[same])
+      same++;
+    if (same == length)
+      return offset < UINT16_MAX ? (uint16_t)offset : 0;
+  }
+  return 0;
+}
+
+/* What _Py_DebugOffsets has from 3.13 on, at the beginning of _PyRuntime, as words. */
+enum {
+  TABLE_VERSION = 1,
+  TABLE_IS_FREE_THREADED = 2,
+  TABLE_STATE_CURRENT_FRAME = 23,
+  TABLE_FRAME_PREVIOUS = 29,
+  TABLE_FRAME_EXECUTABLE = 30,
+  TABLE_FRAME_INSTR_PTR = 31,
+  TABLE_CODE_FILENAME = 35,
+  TABLE_CODE_QUALNAME = 37,
+  TABLE_CODE_LINETABLE = 38,
+  TABLE_CODE_FIRSTLINENO = 39,
+  TABLE_CODE_ADAPTIVE = 43,
+  TABLE_OBJECT_TYPE = 45,
+  TABLE_BYTES_SIZE = 65,
+  TABLE_BYTES_CONTENTS = 66,
+  TABLE_TEXT_STATE = 68,
+  TABLE_TEXT_LENGTH = 69,
+  TABLE_TEXT_ASCII_BYTES = 70,
+  TABLE_WORDS = 71
+};
+
+/* The table of another version may have these words elsewhere. */
+static bool read_table(const gp_python_symbols_t *symbols, unsigned long version, gp_python_t *python)
+{
+  uint64_t words[TABLE_WORDS];
+
+  for (int i = 0; i < TABLE_WORDS; i++) {
+    if (!read_word(symbols->runtime + (uintptr_t)i * sizeof(words[0]), &words[i]) ||
+        (i >= TABLE_STATE_CURRENT_FRAME && words[i] >= UINT16_MAX))
+      return false;
+  }
+  if (memcmp(words, "xdebugpy", 8) != 0 || words[TABLE_VERSION] != version || words[TABLE_IS_FREE_THREADED] != 0 ||
+      words[TABLE_OBJECT_TYPE] != GP_PYTHON_OBJECT_TYPE || words[TABLE_BYTES_SIZE] != GP_PYTHON_OBJECT_SIZE ||
+      words[TABLE_BYTES_CONTENTS] != GP_PYTHON_BYTES_CONTENTS || words[TABLE_TEXT_STATE] != GP_PYTHON_TEXT_STATE ||
+      words[TABLE_TEXT_LENGTH] != GP_PYTHON_OBJECT_SIZE)
+    return false;
+  python->chain = GP_PYTHON_NONES;
+  python->state_frame = (uint16_t)words[TABLE_STATE_CURRENT_FRAME];
+  python->state_via = VIA_NOTHING;
+  python->frame_code = (uint16_t)words[TABLE_FRAME_EXECUTABLE];
+  python->frame_previous = (uint16_t)words[TABLE_FRAME_PREVIOUS];
+  python->frame_instruction = (uint16_t)words[TABLE_FRAME_INSTR_PTR];
+  python->code_name = (uint16_t)words[TABLE_CODE_QUALNAME];
+  python->code_file = (uint16_t)words[TABLE_CODE_FILENAME];
+  python->code_table = (uint16_t)words[TABLE_CODE_LINETABLE];
+  python->code_first_line = (uint16_t)words[TABLE_CODE_FIRSTLINENO];
+  python->code_start = (uint16_t)words[TABLE_CODE_ADAPTIVE];
+  python->ascii_bytes = (uint16_t)words[TABLE_TEXT_ASCII_BYTES];
+  python->other_bytes = (uint16_t)(python->ascii_bytes + 16);
+  return true;
+}
+
+/* Before there was such a table: the members that types have for their attributes, and what no version
+ * changed between its releases. */
+static bool read_members(const gp_python_symbols_t *symbols, int minor, gp_python_t *python)
+{
+  uintptr_t code = symbols->code_type;
+  uint64_t bytes = 0;
+
+  python->code_file = member_of(code, "co_filename");
+  python->code_name = member_of(code, minor >= 11 ? "co_qualname" : "co_name");
+  python->code_first_line = member_of(code, "co_firstlineno");
+  python->code_table = member_of(code, minor >= 10 ? "co_linetable" : "co_lnotab");
+  python->ascii_bytes = minor >= 12 ? 40 : 48;
+  python->other_bytes = minor >= 12 ? 56 : 72;
+  if (minor <= 10) {
+    python->chain = GP_PYTHON_OBJECTS;
+    python->state_frame = 24;
+    python->state_via = VIA_NOTHING;
+    python->frame_code = member_of(symbols->frame_type, "f_code");
+    python->frame_previous = member_of(symbols->frame_type, "f_back");
+    python->frame_instruction = minor == 10 ? 96 : member_of(symbols->frame_type, "f_lasti");
+    python->instruction_shift = minor < 10;
+    python->code_start = member_of(code, "co_code");
+  } else {
+    python->chain = minor == 11 ? GP_PYTHON_FLAGS : GP_PYTHON_OWNERS;
+    python->state_frame = 56;
+    python->state_via = minor == 11 ? 8 : 0;
+    python->frame_code = minor == 11 ? 32 : 0;
+    python->frame_previous = minor == 11 ? 48 : 8;
+    python->frame_instruction = 56;
+    python->frame_end = minor == 11 ? 68 : 70;
+    /* The instructions follow the other members, so they begin where the basic size ends. */
+    if (!read_word(code + TYPE_BYTES, &bytes) || bytes >= UINT16_MAX)
+      return false;
+    python->code_start = (uint16_t)bytes;
+  }
+  return python->code_file && python->code_name && python->code_first_line && python->code_table &&
+         python->code_start && python->frame_previous && python->frame_instruction;
+}
+
+/* As PY_VERSION_HEX. Before 3.11 only the text tells it, without the level of the release. */
+static unsigned long version_of(const gp_python_symbols_t *symbols)
+{
+  uint64_t word = 0;
+  if (symbols->version)
+    return read_word(symbols->version, &word) ? (unsigned long)word : 0;
+  char *end;
+  unsigned long major = strtoul(symbols->version_text(), &end, 10);
+  unsigned long minor = *end == '.' ? strtoul(end + 1, &end, 10) : 0;
+  return major << 24 | minor << 16;
+}
+
+gp_python_check_t gp_python_layout_find(
+    const gp_python_symbols_t *symbols, gp_python_t *ret_python, char *why, size_t capacity)
+{
+  unsigned long version = version_of(symbols);
+  int minor = version >> 24 == 3 ? (int)(version >> 16 & 255) : 0;
+  gp_python_t python = {.thread_state = symbols->thread_state,
+      .is_initialized = symbols->is_initialized,
+      .first_interpreter = symbols->first_interpreter,
+      .main_interpreter = symbols->main_interpreter,
+      .code_type = symbols->code_type,
+      .loop = symbols->loop,
+      .loop_end = symbols->loop_end,
+      .start = symbols->start,
+      .end = symbols->end,
+      .line_format = minor < 10    ? GP_LINES_STEPS
+                     : minor == 10 ? GP_LINES_RANGES
+                                   : GP_LINES_LOCATIONS};
+  bool is_known = minor >= 8 && minor <= 13 && python.first_interpreter && python.main_interpreter;
+
+  if (is_known)
+    is_known = minor >= 13 ? read_table(symbols, version, &python) : read_members(symbols, minor, &python);
+  if (!is_known)
+    (void)snprintf(why, capacity, "how Python %.20s keeps them is not known here (3.8 to 3.13 are)",
+        symbols->version_text());
+  *ret_python = python;
+  return is_known ? GP_PYTHON_GOOD : GP_PYTHON_BAD;
+}
+
+/* A string that can be a name. */
+static bool is_text(const gp_python_t *python, uint64_t text, uint64_t *ret_type)
+{
+  uint64_t length, word;
+
+  if (!read_word(text + GP_PYTHON_OBJECT_TYPE, ret_type) ||
+      !read_word(text + GP_PYTHON_OBJECT_SIZE, &length) || length > LENGTH_MAX ||
+      !read_word(text + GP_PYTHON_TEXT_STATE, &word))
+    return false;
+  gp_python_text_t got = gp_python_text(python, text);
+  uintptr_t last = (uintptr_t)got.characters + got.length * got.character;
+  return got.length == length && (got.character == 1 || got.character == 2 || got.character == 4) &&
+         gp_word_is_readable((uintptr_t)got.characters & ~(uintptr_t)7) &&
+         gp_word_is_readable(last & ~(uintptr_t)7);
+}
+
+/* The bytes object at address has this many. */
+static bool read_size(uint64_t bytes, uint64_t *ret_size)
+{
+  return read_word(bytes + GP_PYTHON_OBJECT_SIZE, ret_size) && *ret_size <= TABLE_MAX;
+}
+
+/* The frame is at an instruction of this code object. */
+static bool has_instruction(const gp_python_t *python, uint64_t frame, uint64_t code)
+{
+  uint64_t at, bytes, size;
+
+  if (python->chain == GP_PYTHON_OBJECTS) {
+    if (!gp_word_is_readable(frame + python->frame_instruction) || !read_word(code + python->code_start, &bytes) ||
+        !read_size(bytes, &size))
+      return false;
+    int64_t index = *(const int32_t *)(uintptr_t)(frame + python->frame_instruction);
+    return index >= -1 && (uint64_t)(index + 1) * (python->instruction_shift ? 1 : 2) <= size;
+  }
+  if (!read_word(code + GP_PYTHON_OBJECT_SIZE, &size) || size > TABLE_MAX ||
+      !gp_word_is_readable(frame + python->frame_instruction))
+    return false;
+  at = gp_python_word(frame + python->frame_instruction);
+  return at + 2 >= code + python->code_start && at <= code + python->code_start + size * 2;
+}
+
+static bool is_code(const gp_python_t *python, uint64_t code)
+{
+  uint64_t name, file, table, size, name_type, file_type;
+
+  return read_word(code + python->code_name, &name) && read_word(code + python->code_file, &file) &&
+         read_word(code + python->code_table, &table) && is_text(python, name, &name_type) &&
+         is_text(python, file, &file_type) && name_type == file_type && read_size(table, &size) &&
+         gp_word_is_readable(code + python->code_first_line) &&
+         *(const int32_t *)(uintptr_t)(code + python->code_first_line) >= 0;
+}
+
+gp_python_check_t gp_python_layout_prove(const gp_python_t *python, char *why, size_t capacity)
+{
+  uint64_t frame, code, type, at;
+  uintptr_t state = (uintptr_t)python->thread_state();
+  size_t frames = 0, named = 0;
+
+  if (!state)
+    return GP_PYTHON_LATER;
+  bool good = read_word(state + python->state_frame, &frame);
+  if (good && frame && python->state_via != VIA_NOTHING)
+    good = read_word(frame + python->state_via, &frame);
+  for (; good && frame && frames < FRAMES_MAX; frames++) {
+    good = read_word(frame + python->frame_code, &code) && read_word(code + GP_PYTHON_OBJECT_TYPE, &type) &&
+           read_word(frame + python->frame_previous, &at);
+    if (good && type == python->code_type) {
+      good = is_code(python, code) && has_instruction(python, frame, code);
+      named++;
+    } else if (good) {
+      good = python->chain == GP_PYTHON_NONES;
+    }
+    frame = good ? at : 0;
+  }
+  if (!good)
+    (void)snprintf(why, capacity, "the frames of this Python are not as those of its version");
+  return !good ? GP_PYTHON_BAD : named == 0 || frame ? GP_PYTHON_LATER : GP_PYTHON_GOOD;
+}
