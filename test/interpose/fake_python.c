@@ -67,7 +67,12 @@ uint64_t PyCode_Type[52];
 static text_t name = {.length = 4, .state = 0x64, .characters = "fake"};
 static text_t file = {.length = 7, .state = 0x64, .characters = "fake.py"};
 static bytes_t table = {.length = 2, .contents = {0x80 | 12 << 3 | 3, 0}}; /* four units, two lines further */
-static code_t code = {.type = PyCode_Type, .size = 4, .qualname = &name, .first_line = 10, .linetable = &table, .filename = &file};
+static code_t code = {.type = PyCode_Type,
+    .size = 4,
+    .qualname = &name,
+    .first_line = 10,
+    .linetable = &table,
+    .filename = &file};
 static uint64_t none[2] = {1, 0}; /* an object that is no code */
 static frame_t entry = {.executable = none};
 static frame_t frame = {.instr_ptr = code.instructions, .previous = &entry, .executable = &code};

@@ -151,6 +151,14 @@ class PythonFrames(PreloadCase):
         self.compare(run)
 
     @each()
+    def test_the_line_that_runs_out(self, path):
+        for stacks in ("auto", "python"):
+            run = self.run_case(path, "too_much", STACKS=stacks)
+            with open(os.path.join(run.folder, "report.json")) as file:
+                (name, _, line), = json.load(file)["line"]
+            self.assertIn(" in %s (python_frames.py:%d);" % (name, line), run.err)
+
+    @each()
     def test_the_end(self, path):
         """Functions that atexit calls have frames. Once the interpreter takes itself apart there are none, and nothing worse."""
         for stacks in ("python", "all"):

@@ -184,6 +184,11 @@ class AtTheEnd:
         assert self.free(self.memory) == 0
 
 
+def too_much():
+    assert sorted([1 << 40], key=lambda size: runtime.cudaMalloc(ctypes.byref(ctypes.c_void_p()), ctypes.c_size_t(size)))
+    expected["line"] = [("too_much.<locals>.<lambda>" if sys.version_info >= (3, 11) else "<lambda>", __file__, sys._getframe().f_lineno - 1)]
+
+
 def killed():
     nested()
     deep(3)

@@ -57,7 +57,10 @@ static void put_signed(int32_t number)
 static void put_location(int32_t step, bool has_line, uint32_t units)
 {
   /* 0 to 9 are without a step, 10 to 12 have it in their kind, 13 and 14 as a number; 15 has no line */
-  uint32_t kind = !has_line ? 15 : step == 0 ? random_below(11) : step == 1 || step == 2 ? 10 + (uint32_t)step : 13;
+  uint32_t kind = !has_line                ? 15
+                  : step == 0              ? random_below(11)
+                  : step == 1 || step == 2 ? 10 + (uint32_t)step
+                                           : 13;
 
   if (has_line && random_below(4) == 0)
     kind = 13 + random_below(2);
@@ -83,7 +86,7 @@ static void put_step(int32_t step, uint32_t units)
     put(0);
   }
   put((uint8_t)(2 * units));
-  for (; step > 127 || step < -127; step -= step > 0 ? 127 : -127) {
+  for (; step > 127 || step<-127; step -= step> 0 ? 127 : -127) {
     put((uint8_t)(step > 0 ? 127 : -127));
     put(0);
   }
@@ -342,8 +345,8 @@ static size_t frames_of(uint32_t number, uint64_t *ret_frames)
   return stack.count;
 }
 
-static uint32_t intern_stack(const uintptr_t *native, size_t native_count, const uint64_t *words, size_t count,
-    size_t depth)
+static uint32_t intern_stack(
+    const uintptr_t *native, size_t native_count, const uint64_t *words, size_t count, size_t depth)
 {
   uint32_t number = gp_stacks_intern(&stacks, native, native_count, no_counts);
   return gp_stacks_intern_python(&stacks, &layout, number, words, count, depth);

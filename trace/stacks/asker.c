@@ -10,7 +10,7 @@
 static bool find_stack(const gp_stack_logs_t *logs, uint32_t number, gp_stack_view_t *ret_stack)
 {
   uint32_t at = 0;
-  if (number == 0 || logs->stack_bytes == 0 || logs->module_bytes == 0)
+  if (number == 0 || logs->stack_bytes == 0)
     return false;
   for (; gp_stack_log_next(logs->stacks, logs->stack_bytes, &at, ret_stack); number--)
     if (number == 1)
@@ -21,7 +21,7 @@ static bool find_stack(const gp_stack_logs_t *logs, uint32_t number, gp_stack_vi
 static const gp_module_record_t *find_module(const gp_stack_logs_t *logs, int32_t index)
 {
   const gp_module_record_t *module = NULL;
-  if (index < 0)
+  if (index < 0 || logs->module_bytes == 0)
     return NULL;
   do
     module = gp_module_log_next(logs->modules, logs->module_bytes, module);
@@ -75,12 +75,54 @@ static const char *exported_name(uint64_t address, const gp_module_record_t *mod
   return is_found ? info.dli_sname : NULL;
 }
 
+static const gp_code_record_t *find_code(const gp_stack_logs_t *logs, uint32_t index)
+{
+  const gp_code_record_t *code = NULL;
+  if (logs->code_bytes == 0)
+    return NULL;
+  do
+    code = gp_code_log_next(logs->codes, logs->code_bytes, code);
+  while (code && index-- > 0);
+  return code;
+}
+
+/* A line of Python of the user's own: not of a package, of the standard library, or inside the interpreter.
+ * "FUNCTION (FILE:LINE)" */
+static bool describe_python(const gp_stack_logs_t *logs, uint64_t frame, char *buffer, size_t capacity)
+{
+  static const char *const folders[] = {"site-packages/", "dist-packages/", "/lib/python3", "<frozen "};
+  const gp_code_record_t *code = find_code(logs, gp_frame_code(frame));
+
+  if (!code || !code->file_length)
+    return false;
+  const char *file = code->text + code->name_length;
+  for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++)
+    if (memmem(file, code->file_length, folders[i], strlen(folders[i])))
+      return false;
+  const char *slash = memrchr(file, '/', code->file_length), *base = slash ? slash + 1 : file;
+  snprintf(buffer, capacity, "%.*s (%.*s:%d)", (int)code->name_length, code->text,
+      (int)(file + code->file_length - base), base, gp_code_line(code, gp_frame_instruction(frame)));
+  return true;
+}
+
+/* Python's lines come first: what is between them is extensions. */
+static bool describe_innermost_python(
+    const gp_stack_logs_t *logs, const gp_stack_view_t *stack, char *buffer, size_t capacity)
+{
+  for (uint32_t i = 0; i < stack->count; i++)
+    if (gp_frame_is_python(stack->frames[i]) && describe_python(logs, stack->frames[i], buffer, capacity))
+      return true;
+  return false;
+}
+
 bool gp_asker_describe(const gp_stack_logs_t *logs, uint32_t number, char *buffer, size_t capacity)
 {
   gp_stack_view_t stack;
 
   if (!find_stack(logs, number, &stack))
     return false;
+  if (describe_innermost_python(logs, &stack, buffer, capacity))
+    return true;
   for (uint32_t i = 0; i < stack.count; i++) {
     const gp_module_record_t *module = find_module(logs, gp_frame_module(stack.frames[i]));
     uint64_t address = gp_frame_address(stack.frames[i]);

@@ -11,7 +11,8 @@
 #define GP_ASKER_BYTES 96 /* it lies on the stack of the thread that ran out, which may be small */
 
 /*
- * Describes the innermost frame of that stack (from 1; 0: none) outside system folders and CUDA's libraries:
+ * Describes the user's innermost line of Python in that stack (from 1; 0: none), "FUNCTION (FILE:LINE)", else
+ * the innermost frame outside system folders and CUDA's libraries:
  * "FUNCTION (MODULE)" if the module exports the function, as it is spelled there, and that fits, else
  * "MODULE+0xOFFSET", an address that addr2line takes. logs are of this process. False: there is no such
  * frame. Takes the loader's lock for a moment; while another thread forks it names no function. Any thread,

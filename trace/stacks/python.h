@@ -49,8 +49,8 @@ typedef struct gp_python {
   uint16_t code_first_line;
   uint16_t code_start; /* instructions; objects: a pointer to their bytes object */
   /* in a string */
-  uint16_t ascii_bytes; /* to the characters of an ASCII string ... */
-  uint16_t other_bytes; /* ... and of another */
+  uint16_t ascii_bytes;       /* to the characters of an ASCII string ... */
+  uint16_t other_bytes;       /* ... and of another */
   uint16_t instruction_shift; /* objects: 1 where the index counts bytes, else 0 */
 } gp_python_t;
 

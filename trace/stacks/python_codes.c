@@ -61,7 +61,8 @@ static inline uint64_t digest_of(const uint8_t *at, size_t length, uint64_t hash
     return fold(load(at, 8) ^ length, load(at + left - 8, 8) ^ hash);
   if (left >= 4)
     return fold(load(at, 4) ^ length, load(at + left - 4, 4) ^ hash);
-  return left ? fold((uint64_t)at[0] << 16 | (uint64_t)at[left / 2] << 8 | at[left - 1], hash ^ ~length) : hash;
+  return left ? fold((uint64_t)at[0] << 16 | (uint64_t)at[left / 2] << 8 | at[left - 1], hash ^ ~length)
+              : hash;
 }
 
 static inline uint64_t digest_of_text(const gp_python_t *python, uintptr_t text, uint64_t hash)
@@ -156,8 +157,9 @@ static uint32_t append(gp_codes_t *codes, const gp_python_t *python, uintptr_t c
   record->table_length = (uint32_t)table_length;
   memcpy(record->text + record->name_length + record->file_length,
       (const void *)(table + GP_PYTHON_BYTES_CONTENTS), table_length);
-  record->record_bytes = (uint32_t)(
-      (sizeof(*record) + record->name_length + record->file_length + table_length + 7) & ~(size_t)7);
+  record->record_bytes =
+      (uint32_t)((sizeof(*record) + record->name_length + record->file_length + table_length + 7) &
+                 ~(size_t)7);
   atomic_store_explicit(&log->code_count, index + 1, memory_order_relaxed);
   atomic_store_explicit(&log->byte_count, used + record->record_bytes, memory_order_release);
   return index;
@@ -182,8 +184,7 @@ static __attribute__((noinline)) uint32_t intern_slowly(
   return index;
 }
 
-uint32_t gp_codes_intern(
-    gp_codes_t *codes, const gp_python_t *python, uintptr_t code, gp_code_file_t *file)
+uint32_t gp_codes_intern(gp_codes_t *codes, const gp_python_t *python, uintptr_t code, gp_code_file_t *file)
 {
   uint64_t digest = digest_of_code(python, code, file), there;
   gp_code_slot_t *slot = find(codes, digest, &there);

@@ -49,7 +49,6 @@ typedef struct gp_code_file {
  * room for it. file: zeroed for the first of a stack. Finds known ones without a lock. Any thread; the
  * caller holds no ranked lock.
  */
-uint32_t gp_codes_intern(
-    gp_codes_t *codes, const gp_python_t *python, uintptr_t code, gp_code_file_t *file);
+uint32_t gp_codes_intern(gp_codes_t *codes, const gp_python_t *python, uintptr_t code, gp_code_file_t *file);
 
 #endif

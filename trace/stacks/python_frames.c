@@ -18,7 +18,8 @@ static inline uint32_t instruction_of(
   return at < GP_FRAME_INSTRUCTION_NONE ? (uint32_t)at : GP_FRAME_INSTRUCTION_NONE;
 }
 
-static inline bool ends_run(const gp_python_t *python, gp_python_chain_t chain, uintptr_t frame, uintptr_t code)
+static inline bool ends_run(
+    const gp_python_t *python, gp_python_chain_t chain, uintptr_t frame, uintptr_t code)
 {
   if (chain == GP_PYTHON_OWNERS)
     return *(const uint8_t *)(frame + python->frame_end) == OWNER_C_STACK;
@@ -58,8 +59,7 @@ static inline __attribute__((always_inline)) size_t walk(gp_codes_t *codes, cons
   return count;
 }
 
-size_t gp_python_frames(
-    gp_codes_t *codes, const gp_python_t *python, uint64_t *words, size_t capacity)
+size_t gp_python_frames(gp_codes_t *codes, const gp_python_t *python, uint64_t *words, size_t capacity)
 {
   uintptr_t state = (uintptr_t)python->thread_state();
 

@@ -8,11 +8,11 @@
 
 /* Frames that a chain may have; deeper recursion is checked another time. */
 #define FRAMES_MAX   100000
-#define LENGTH_MAX   65536         /* of a name or a path */
-#define TABLE_MAX    (64u << 20)   /* bytes of a line table or of instructions */
-#define TYPE_MEMBERS 240           /* offset of tp_members in a type */
-#define TYPE_BYTES   32            /* offset of tp_basicsize */
-#define MEMBER_BYTES 40            /* a member: name, type, offset, flags, text */
+#define LENGTH_MAX   65536       /* of a name or a path */
+#define TABLE_MAX    (64u << 20) /* bytes of a line table or of instructions */
+#define TYPE_MEMBERS 240         /* offset of tp_members in a type */
+#define TYPE_BYTES   32          /* offset of tp_basicsize */
+#define MEMBER_BYTES 40          /* a member: name, type, offset, flags, text */
 #define MEMBERS_MAX  64
 #define VIA_NOTHING  UINT16_MAX
 
@@ -76,10 +76,11 @@ static bool read_table(const gp_python_symbols_t *symbols, unsigned long version
         (i >= TABLE_STATE_CURRENT_FRAME && words[i] >= UINT16_MAX))
       return false;
   }
-  if (memcmp(words, "xdebugpy", 8) != 0 || words[TABLE_VERSION] != version || words[TABLE_IS_FREE_THREADED] != 0 ||
-      words[TABLE_OBJECT_TYPE] != GP_PYTHON_OBJECT_TYPE || words[TABLE_BYTES_SIZE] != GP_PYTHON_OBJECT_SIZE ||
-      words[TABLE_BYTES_CONTENTS] != GP_PYTHON_BYTES_CONTENTS || words[TABLE_TEXT_STATE] != GP_PYTHON_TEXT_STATE ||
-      words[TABLE_TEXT_LENGTH] != GP_PYTHON_OBJECT_SIZE)
+  if (memcmp(words, "xdebugpy", 8) != 0 || words[TABLE_VERSION] != version ||
+      words[TABLE_IS_FREE_THREADED] != 0 || words[TABLE_OBJECT_TYPE] != GP_PYTHON_OBJECT_TYPE ||
+      words[TABLE_BYTES_SIZE] != GP_PYTHON_OBJECT_SIZE ||
+      words[TABLE_BYTES_CONTENTS] != GP_PYTHON_BYTES_CONTENTS ||
+      words[TABLE_TEXT_STATE] != GP_PYTHON_TEXT_STATE || words[TABLE_TEXT_LENGTH] != GP_PYTHON_OBJECT_SIZE)
     return false;
   python->chain = GP_PYTHON_NONES;
   python->state_frame = (uint16_t)words[TABLE_STATE_CURRENT_FRAME];
@@ -204,8 +205,8 @@ static bool has_instruction(const gp_python_t *python, uint64_t frame, uint64_t 
   uint64_t at, bytes, size;
 
   if (python->chain == GP_PYTHON_OBJECTS) {
-    if (!gp_word_is_readable(frame + python->frame_instruction) || !read_word(code + python->code_start, &bytes) ||
-        !read_size(bytes, &size))
+    if (!gp_word_is_readable(frame + python->frame_instruction) ||
+        !read_word(code + python->code_start, &bytes) || !read_size(bytes, &size))
       return false;
     int64_t index = *(const int32_t *)(uintptr_t)(frame + python->frame_instruction);
     return index >= -1 && (uint64_t)(index + 1) * (python->instruction_shift ? 1 : 2) <= size;
