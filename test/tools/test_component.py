@@ -89,6 +89,7 @@ class Framework(Component):
 
     def test_not_of_tensors(self):
         self.assertEqual(self.found(*[(3 * MIB) + 512 * i for i in range(30)]), [])
+        self.assertEqual(self.found(64 * MIB, 32 * MIB, 4096), [])
 
     def test_not_of_little(self):
         self.assertEqual(self.found(20 * MIB, 20 * MIB), [])

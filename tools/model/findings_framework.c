@@ -9,9 +9,9 @@
 #include "tools/output.h"
 
 #define PIECE                                                                                                \
-  (2 * GP_MIB)          /* PyTorch's kSmallBuffer; its larger pieces, of 20 MiB and more, are multiples      \
-                         */
-#define PIECE_SHARE 0.9 /* by bytes; no program of tensors asks for such sizes alone */
+  (2 * GP_MIB)           /* PyTorch's kSmallBuffer; its larger pieces, of 20 MiB and more, are multiples     \
+                          */
+#define PIECE_SHARE 0.95 /* of all allocations: among tensors there are always small ones */
 #define CACHE_SHARE 0.5
 #define CACHE_BYTES (64 * GP_MIB)
 
@@ -25,8 +25,9 @@ static const struct {
 #define FRAMEWORK_COUNT (sizeof(frameworks) / sizeof(frameworks[0]))
 
 typedef struct held {
-  uint64_t bytes;
-  uint64_t in_pieces;
+  uint64_t bytes; /* at the device's peak */
+  size_t count;   /* of allocations in all */
+  size_t pieces;  /* those of multiples of PIECE */
 } held_t;
 
 static const char *remedy_of(const char *component)
@@ -53,7 +54,7 @@ static gp_component_t asker_of(const gp_snapshot_t *snapshot, int stack)
   return own;
 }
 
-/* What each component held at the device's peak; returns the sum. */
+/* What each component held and asked for. Returns what all held. */
 static uint64_t sum_peak(const gp_findings_t *findings, const gp_component_use_t *use, held_t *held)
 {
   const gp_lifetimes_t *lifetimes = &findings->summary->lifetimes;
@@ -61,13 +62,14 @@ static uint64_t sum_peak(const gp_findings_t *findings, const gp_component_use_t
 
   for (size_t i = 0; i < lifetimes->life_count; i++) {
     const gp_life_t *life = &lifetimes->lives[i];
-    if (life->kind != GP_LIFE_POOLED || life->device != use->device ||
-        !gp_moments_hold(&use->sites.peak, life))
+    if (life->kind != GP_LIFE_POOLED || life->device != use->device)
       continue;
     held_t *of = &held[asker_of(lifetimes->snapshot, life->stack)];
+    of->count++;
+    of->pieces += life->requested > 0 && life->requested % PIECE == 0;
+    if (!gp_moments_hold(&use->sites.peak, life))
+      continue;
     of->bytes = gp_add_saturated(of->bytes, life->requested);
-    if (life->requested > 0 && life->requested % PIECE == 0)
-      of->in_pieces = gp_add_saturated(of->in_pieces, life->requested);
     sum = gp_add_saturated(sum, life->requested);
   }
   return sum;
@@ -76,13 +78,13 @@ static uint64_t sum_peak(const gp_findings_t *findings, const gp_component_use_t
 static void judge(gp_findings_t *findings, const gp_component_use_t *use)
 {
   char part[GP_SIZE_TEXT_BYTES], whole[GP_SIZE_TEXT_BYTES];
-  held_t held[GP_COMPONENTS] = {{0, 0}};
+  held_t held[GP_COMPONENTS] = {{0, 0, 0}};
   uint64_t sum = sum_peak(findings, use, held);
 
   for (int i = 0; i < GP_COMPONENTS; i++) {
     const char *name = gp_component_name((gp_component_t)i), *remedy = remedy_of(name);
     if (!remedy || held[i].bytes < CACHE_BYTES || (double)held[i].bytes < CACHE_SHARE * (double)sum ||
-        (double)held[i].in_pieces < PIECE_SHARE * (double)held[i].bytes)
+        (double)held[i].pieces < PIECE_SHARE * (double)held[i].count)
       continue;
     gp_finding_t *finding = gp_findings_say(findings, GP_SEVERITY_NOTE, "framework", use->device,
         "Of the %s held on device %d %s, %s has %s in pieces of 2 MiB and more, as its own cache takes them: the pool sees these, not what is in them.",
