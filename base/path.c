@@ -11,8 +11,8 @@
 
 const char *gp_path_rank(void)
 {
-  static const char *const variables[] = {
-      "RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "SLURM_PROCID"};
+  static const char *const variables[] = {"RANK", "OMPI_COMM_WORLD_RANK", "MV2_COMM_WORLD_RANK", "PMI_RANK",
+      "PMIX_RANK", "PALS_RANKID", "HOROVOD_RANK", "SLURM_PROCID"};
   for (size_t i = 0; i < sizeof(variables) / sizeof(variables[0]); i++) {
     const char *value = secure_getenv(variables[i]);
     if (value && value[0])

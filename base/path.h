@@ -9,13 +9,14 @@
 
 #define GP_PATH_BYTES 4096
 
-/* The rank of the process, from the first of these variables that is set; NULL: none is. Borrowed from the
- * environment. */
+/* The rank of the process, as torchrun, Open MPI, MVAPICH2, Hydra, PMIx, PALS (Cray), Horovod or Slurm sets
+ * it, in this order: what a launcher inside of Slurm says goes before Slurm. NULL: none does. Borrowed from
+ * the environment. */
 const char *gp_path_rank(void);
 
 /*
- * Expands %e (program name), %p (pid), %h (host), %k (rank: the first set of RANK, OMPI_COMM_WORLD_RANK,
- * PMI_RANK, PMIX_RANK, SLURM_PROCID, else 0), %t (seconds since the epoch), %n (sequence), %r (reason) and %%
+ * Expands %e (program name), %p (pid), %h (host), %k (rank: gp_path_rank, else 0), %t (seconds since the
+ * epoch), %n (sequence), %r (reason) and %%
  * in pattern. Slashes in expanded values become underscores. reason may be NULL (""). Returns 0, or -1 if the
  * result does not fit or a placeholder is unknown (then buffer holds "").
  */

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/options.h"
+#include "tools/folders.h"
 #include "tools/output.h"
 #include "tools/tool.h"
 
@@ -288,6 +289,8 @@ int gp_request_parse(const gp_request_form_t *form, int argc, char **argv, gp_re
       return status;
   }
   int status = check_files(form, request);
+  if (!status && form->most_files == 0)
+    status = gp_folders_expand(request);
   if (!status && form->check)
     status = form->check(request, own);
   return status || !request->skip_file ? status : gp_patterns_load(&request->skip, request->skip_file);
@@ -295,6 +298,7 @@ int gp_request_parse(const gp_request_form_t *form, int argc, char **argv, gp_re
 
 void gp_request_fini(gp_request_t *request)
 {
+  gp_folders_fini(request);
   gp_patterns_fini(&request->skip);
 }
 
@@ -310,7 +314,8 @@ void gp_request_help(const gp_request_form_t *form)
   const gp_parameter_t *parameter;
   char first[64];
 
-  printf("usage: gpupool %s %s [options]\n\n%s\n", form->command, form->files, form->about);
+  printf("usage: gpupool %s %s [options]\n\n%s%s\n", form->command, form->files, form->about,
+      form->most_files ? "" : "A folder stands for the files .json and .pickle in it.\n");
   for (size_t i = 0; (parameter = parameter_at(form, i)); i++) {
     if ((form->hides_selection && is_selection(parameter)) || !is_offered(form, parameter))
       continue;

@@ -74,8 +74,10 @@ typedef struct gp_request {
   uint64_t since_ns;
   uint64_t until_ns; /* UINT64_MAX: no end */
   gp_request_moment_t at;
-  char **files; /* moved to the front of argv */
+  char **files; /* moved to the front of argv, or found */
   int file_count;
+  char **found; /* with those of folders (folders.h); NULL: no folder was given */
+  size_t found_count;
 } gp_request_t;
 
 /* Describes one command. */

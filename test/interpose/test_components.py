@@ -103,6 +103,12 @@ class Environment(PreloadCase):
             self.assertEqual(run.snapshot()["process"]["rank"], rank)
             self.assertRegex(run.snapshot()["process"]["library_version"], r"^[0-9.]+$")
 
+    def test_the_rank_of_each_launcher(self):
+        """What a launcher inside of Slurm says goes before Slurm."""
+        for name in ("OMPI_COMM_WORLD_RANK", "MV2_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "PALS_RANKID", "HOROVOD_RANK"):
+            run = self.run_program("exits", "normal", prefix=["env", name + "=7", "SLURM_PROCID=0"])
+            self.assertEqual(run.snapshot()["process"]["rank"], 7, name)
+
     @unittest.skipIf(not TOOL, "the tool is not built")
     def test_recovered(self):
         run = self.run_with("_exit")

@@ -54,6 +54,20 @@ class Overview(Reports):
     def report(self, *arguments):
         return self.run_tool("summary", *arguments).stdout
 
+    def test_a_folder_is_its_snapshots(self):
+        files = self.ranks(*[400] * 12)
+        folder = os.path.dirname(files[0])
+        self.write("notes.txt", {})
+        self.assertEqual(self.report(folder), self.report(*files))
+        self.assertEqual(self.report(folder + "/", "-n", "0").count(" train.rank"), 12)
+        self.assertRegex(self.report(files[0], folder), "^13 snapshots")
+        self.assertIn("A folder stands for", self.run_tool("sites", "--help").stdout)
+        empty = os.path.join(folder, "empty")
+        os.mkdir(empty)
+        for command, why in (("summary", "the folder has no file .json or .pickle"), ("html", "the folder has no file"), ("leaks", "Is a directory")):
+            result = self.run_tool(command, empty, status=cli.INPUT)
+            self.assertIn("gpupool: %s: %s" % (empty, why), result.stderr)
+
     def test_few_files_and_all_on_request(self):
         files = self.ranks(1, 2, 3, 4)
         self.assertEqual(self.report(*files[:3]).count("What happened"), 3)
