@@ -60,7 +60,7 @@ def snapshots():
     yield "oom", small(story, reason="oom", oom=oom)
     yield "devices", small(story, devices=story["devices"] + [cli.device_of(7)], recorded_since_ns=99, dropped_events=3)
     yield "pytorch", test_import.torch_snapshot()
-    yield "pytorch-of-2026", dict(test_roundtrip.fixtures())["2026"]
+    yield "pytorch-of-2.5", dict(test_roundtrip.fixtures())["2.5"]
     yield "pytorch-of-1.13", json.loads(json.dumps(test_roundtrip.small("1.13")))
 
 
@@ -84,7 +84,7 @@ def main(gpupool):
         write("snapshot", name, json.dumps(snapshot, separators=(",", ":")).encode())
     for protocol in (2, 4, 5):
         write("pickle", "pytorch-%d" % protocol, pickle.dumps(test_import.torch_snapshot(), protocol))
-    for name in ("2026", "2.0", "1.13"):
+    for name in ("2.5", "2.0", "1.13"):
         write("pickle", "pytorch-of-" + name, pickle.dumps(dict(test_roundtrip.fixtures())[name], 4))
     with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
         json.dump(test_export.story_snapshot(), file)

@@ -11,7 +11,6 @@ import struct
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 HEADER_BYTES = 4096
-SECTIONS = ["description", "devices", "oom", "threads", "streams", "live", "stacks", "modules", "marks", "events"]
 ALLOCATED, PENDING, IDLE, FORWARDED, SEGMENT = 1, 2, 3, 4, 5
 BASE_NS, START_US = 1000, 1760000000000000
 BLOCK, MIB = 0x7f0000000000, 1 << 20
@@ -22,6 +21,7 @@ def names(path, macro):
         return re.findall(r"^%s\((\w+)" % macro, file.read(), re.MULTILINE)
 
 
+SECTIONS = [name.lower() for name in names("format/sections.def", "SECTION")]
 ACTIONS = names("format/actions.def", "ACTION")
 DETAILS = names("format/details.def", "(?:REASON|TRIM_REASON|MODE|MODE_CAUSE|FORWARDED_KIND)")
 STATS = b"".join(struct.pack("=4Q", 3 * MIB, 5 * MIB, 9 * MIB, 6 * MIB) for _ in names("format/stats.def", "GAUGE"))
@@ -72,6 +72,16 @@ def modules(*paths):
     return struct.pack("=II", len(data), len(paths)) + data
 
 
+def codes(*entries):
+    """(name, file, first line, line table as of CPython 3.11)"""
+    data = b""
+    for name, file, first_line, table in entries:
+        text = name.encode() + file.encode() + table
+        size = (24 + len(text) + 7) // 8 * 8
+        data += struct.pack("=IIiIII", size, len(table), first_line, 2, len(name), len(file)) + text.ljust(size - 24, b"\0")
+    return struct.pack("=II", len(data), len(entries)) + data
+
+
 def marks(*entries):
     """(time, kind, scope, device, thread, name)"""
     return struct.pack("=Q", len(entries)) + b"".join(
@@ -106,7 +116,8 @@ def record(recording=2, **sections):
 
 
 def records():
-    frames = [[(0x10000001234, 0), (0x10000005678, 1)], [(0x10000001234, 0)], [(0x77, -1)]]
+    python = 0xffff - 1  # the tag, in place of a module's index: the low bits are an instruction and a code object
+    frames = [[(0x10000001234, 0), (0x10000005678, 1)], [(0x10000001234, 0), (1 << 24 | 2, python), (2, python)], [(0x77, -1)]]
     story = [
         [event("SEGMENT_ALLOC", 10, 0, MIB, 0, stack=0), event("ALLOC", 11, 0, MIB, 1, stack=0, thread=1)],
         [event("FREE_REQUESTED", 20, 0, MIB, 1), event("FREE_COMPLETED", 30, 0, MIB, 1),
@@ -120,8 +131,11 @@ def records():
         description=description(program="/usr/bin/app", host="node1", rank="3", setting="trace=all",
                                 source="trace=environment", argument="app"),
         devices=devices(limit=1 << 33), threads=threads((4711, b"app"), (4712, b"worker")), streams=streams(0, 0x7f00),
-        live=live, stacks=stacks(*frames), modules=modules("/usr/bin/app", "/usr/lib/libapp.so"), events=events(story),
-        marks=marks((15, 0, 0, -1, 0, b"warm"), (25, 1, 1, 0, 1, b"step"), (55, 2, 1, 0, 1, b"step")))
+        live=live, stacks=stacks(*frames), modules=modules("/usr/bin/app", "/usr/lib/libapp.so"),
+        codes=codes(("<module>", "/app/train.py", 1, b"\xf0\x03\x01\x01\x01\xd8\x00\x05\x80"), ("Model.load", "/app/model.py", 40, b"\x80\x00\xd8\x04\x08")),
+        events=events(story),
+        marks=marks((15, 0, 0, -1, 0, b"warm"), (22, 3, 0, -1, 0, b"load"), (25, 1, 1, 0, 1, b"step"), (45, 4, 0, -1, 0, b""),
+                    (55, 2, 1, 0, 1, b"step")))
     yield "plain", record(**whole)
     yield "oom", record(oom=out_of_memory(), **whole)
     yield "state", record(recording=1, **dict(whole, events=b""))
@@ -142,5 +156,6 @@ def records():
              slot(ALLOCATED, 9 * MIB, MIB, 7, is_cut=True), slot(IDLE, 2 * MIB, MIB, 8, is_cut=True)]
     yield "cut-wrong", record(**dict(whole, live=b"".join(parts + wrong), events=events(cut_story)))
     overlap = bytearray(record(**whole))
-    overlap[104 + 24 * 7:104 + 24 * 8] = overlap[104 + 24 * 9:104 + 24 * 10]  # the modules lie where the events are
+    at = [104 + 24 * SECTIONS.index(name) for name in ("modules", "events")]
+    overlap[at[0]:at[0] + 24] = overlap[at[1]:at[1] + 24]  # the modules lie where the events are
     yield "overlap", bytes(overlap)
