@@ -4,6 +4,7 @@
     cli_phases.py GPUPOOL PRELOAD [TEST ...]
 """
 
+import json
 import os
 import sys
 import unittest
@@ -129,6 +130,57 @@ class Phases(Reports):
         program.marks += [{}, dict(program.marks[-1], kind="other"), dict(program.marks[-1], thread=99), dict(program.marks[0], kind="push", name="earlier")]
         program.alloc(2 * MIB)
         self.assertEqual(self.mib(program), {"step": 1, "(no phase)": 2})
+
+    def phases(self, program):
+        document = json.loads(self.report(program, "--json", command="summary").stdout)
+        self.expect_valid(document, "summary")
+        return {phase["name"]: (phase["times"], phase["peak"] // MIB, phase["left"] // MIB) for phase in document["snapshots"][0]["phases"]}
+
+    def test_summary_tells_what_each_held_and_left(self):
+        program = Phased()
+        program.push("load")
+        program.alloc(4 * MIB)
+        program.pop()
+        for _ in range(3):
+            program.push("step", "forward")
+            scratch = program.alloc(8 * MIB)
+            program.pop()
+            program.alloc(MIB)
+            program.free(scratch)
+            program.pop()
+        self.assertEqual(self.phases(program), {"load": (1, 4, 4), "step": (3, 15, 3), "forward": (3, 14, 0)})
+        text = self.report(program, command="summary").stdout
+        self.assertRegex(text, r"(?m)^Phases\n +times +held within +left at the end +phase\n +3 +15 MiB +3 MiB +step\n +3 +14 MiB +0 B +forward\n +1 +4 MiB +4 MiB +load\n\n")
+
+    def test_summary_of_other_threads_and_the_process(self):
+        """What a phase held is what the whole program held meanwhile, whoever had it; what it left is its own."""
+        program = Phased()
+        program.push("idle")
+        program.mark("begin", "epoch", scope=1)
+        program.alloc(2 * MIB, thread=1)
+        program.pop()
+        program.alloc(4 * MIB, thread=1)
+        program.mark("end", scope=1)
+        program.alloc(8 * MIB, thread=1)
+        self.assertEqual(self.phases(program), {"idle": (1, 2, 0), "epoch": (1, 6, 6)})
+
+    def test_summary_of_a_range_inside_another_of_its_name(self):
+        program = Phased()
+        program.push("call", "call")
+        program.alloc(MIB)
+        program.pop(2)
+        self.assertEqual(self.phases(program), {"call": (2, 1, 1)})
+
+    def test_summary_of_many(self):
+        program = Phased()
+        for step in range(20):
+            program.push("step %d" % step)
+            program.alloc(MIB)
+            program.pop()
+        text = self.report(program, command="summary").stdout
+        self.assertIn("8 other phases (gpupool sites --by phase)", text)
+        self.assertEqual(len(self.phases(program)), 20)
+        self.assertNotIn("Phases", self.report(Program(), command="summary").stdout)
 
     def test_text(self):
         program = Phased()

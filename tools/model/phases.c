@@ -37,20 +37,23 @@ static bool is_phase(const void *self, size_t item, const void *key)
   return phase->parent == wanted->parent && strcmp(phase->name, wanted->name) == 0;
 }
 
-/* The phase of that name; adds it if missing. -1: no memory. */
-static int32_t phase_of(gp_phases_t *phases, const char *name, int32_t parent)
+/* The phase of that name begins; adds it if missing. -1: no memory. */
+static int32_t begin_phase(gp_phases_t *phases, const char *name, int32_t parent)
 {
-  const gp_phase_t key = {name, parent};
+  const gp_phase_t key = {.name = name, .parent = parent};
 
   if (!gp_hash_index_reserve(&phases->by_name, hash_of, phases))
     return -1;
   uint32_t *slot = gp_hash_index_slot(&phases->by_name, hash_phase(&key), is_phase, phases, &key);
-  if (*slot)
+  if (*slot) {
+    phases->phases[*slot - 1].times++;
     return (int32_t)(*slot - 1);
+  }
   gp_phase_t *phase = GP_ARRAY_ADD(phases->phases, phases->count);
   if (!phase)
     return -1;
   *phase = key;
+  phase->times = 1;
   gp_hash_index_put(&phases->by_name, slot, phases->count - 1);
   return (int32_t)(phases->count - 1);
 }
@@ -76,7 +79,7 @@ static bool step_thread(
   int32_t now = last_of(changes);
 
   if (kind == GP_MARK_PUSH) {
-    int32_t next = phase_of(phases, name, now);
+    int32_t next = begin_phase(phases, name, now);
     return next >= 0 && change(changes, time_ns, next);
   }
   return now < 0 || change(changes, time_ns, phases->phases[now].parent);
@@ -94,7 +97,7 @@ static bool step_process(
     build->open_count--;
     memmove(&build->open[at - 1], &build->open[at], (build->open_count - (at - 1)) * sizeof(build->open[0]));
   } else {
-    int32_t phase = phase_of(build->phases, name, -1);
+    int32_t phase = begin_phase(build->phases, name, -1);
     if (phase < 0 || (kind == GP_MARK_BEGIN && !GP_ARRAY_ADD(build->open, build->open_count)))
       return false;
     open_range_t *newest = &build->open[build->open_count - 1];

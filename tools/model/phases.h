@@ -16,6 +16,7 @@
 typedef struct gp_phase {
   const char *name; /* belongs to the snapshot; "" for none is never here */
   int32_t parent;   /* the range of the thread around it; -1: none */
+  uint64_t times;   /* how often it began */
 } gp_phase_t;
 
 /* From that time on, until the next change. */

@@ -304,6 +304,8 @@ int gp_summary_init_at(gp_summary_t *summary, const gp_snapshot_t *snapshot, con
         summary->devices[i].device->device);
   if (!error)
     error = gp_growth_init(&summary->growth, &summary->lifetimes, filter);
+  if (!error)
+    error = gp_phase_use_init(&summary->phases, &summary->lifetimes, filter, &summary->moments);
   return error;
 }
 
@@ -322,6 +324,7 @@ void gp_summary_fini(gp_summary_t *summary)
     gp_component_use_fini(&summary->devices[i].components);
   gp_sites_fini(&summary->sites);
   gp_growth_fini(&summary->growth);
+  gp_phase_use_fini(&summary->phases);
   gp_oom_events_fini(&summary->ooms);
   gp_lifetimes_fini(&summary->lifetimes);
   *summary = (gp_summary_t){.device_count = 0};

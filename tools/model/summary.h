@@ -13,6 +13,7 @@
 #include "tools/model/growth.h"
 #include "tools/model/lifetimes.h"
 #include "tools/model/oom_moment.h"
+#include "tools/model/phase_use.h"
 #include "tools/model/sites.h"
 #include "tools/read/snapshot.h"
 
@@ -78,6 +79,7 @@ typedef struct gp_summary {
                            GP_MOMENT_NONE */
   gp_sites_t sites;     /* by function, or by size without stacks; live at moments */
   gp_growth_t growth;
+  gp_phase_use_t phases; /* what each left at moments */
   gp_summary_device_t devices[GP_SNAPSHOT_DEVICES];
   size_t device_count;
   gp_summary_action_t *actions; /* as in the file, including those without events */

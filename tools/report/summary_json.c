@@ -333,6 +333,20 @@ static void add_double_frees(cJSON *object, const gp_summary_t *summary)
   }
 }
 
+static void add_phases(cJSON *object, const gp_summary_t *summary)
+{
+  cJSON *list = cJSON_AddArrayToObject(object, "phases");
+  for (size_t i = 0; i < summary->phases.count; i++) {
+    const gp_phase_row_t *row = &summary->phases.rows[i];
+    cJSON *item = cJSON_CreateObject();
+    cJSON_AddStringToObject(item, "name", row->name);
+    gp_json_add_uint(item, "times", row->times);
+    gp_json_add_uint(item, "peak", row->peak);
+    gp_json_add_uint(item, "left", row->left);
+    cJSON_AddItemToArray(list, item);
+  }
+}
+
 void gp_summary_json(const gp_findings_t *findings, const gp_tuning_t *tuning, cJSON *object)
 {
   const gp_summary_t *summary = findings->summary;
@@ -357,6 +371,7 @@ void gp_summary_json(const gp_findings_t *findings, const gp_tuning_t *tuning, c
   for (size_t i = 0; i < summary->device_count; i++)
     add_device(devices, snapshot, &summary->devices[i]);
   add_double_frees(object, summary);
+  add_phases(object, summary);
   add_events(object, summary);
   add_copy(object, "streams", snapshot->root);
   add_copy(object, "threads", snapshot->root);

@@ -21,6 +21,10 @@ int gp_summary_findings(gp_findings_t *findings, const gp_summary_t *summary);
 void gp_summary_print(
     const gp_findings_t *findings, const struct gp_tuning *tuning, bool is_full, gp_output_t *output);
 
+/* summary_phases.c: the table of phases, at most twelve of them; those within which most was held come first.
+ */
+void gp_summary_phases_print(const gp_summary_t *summary, gp_output_t *output);
+
 /* summary_json.c: adds the members of one of "snapshots" (REPORTS.md) to object. */
 void gp_summary_json(const gp_findings_t *findings, const struct gp_tuning *tuning, cJSON *object);
 

@@ -553,6 +553,10 @@ void gp_summary_print(
   print_findings(findings, output);
   print_process(summary, output);
   print_devices(summary, is_full, output);
+  if (summary->phases.count > 0) {
+    heading(output, "Phases");
+    gp_summary_phases_print(summary, output);
+  }
   print_events(summary, output);
   heading(output, knows_threads(root) ? "Streams and threads" : "Streams");
   print_names(output, cJSON_GetObjectItemCaseSensitive(root, "streams"), "stream", "handle");

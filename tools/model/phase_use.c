@@ -1,0 +1,183 @@
+#include "tools/model/phase_use.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/array.h"
+#include "tools/model/saturated.h"
+
+/* A thread, or the process, on its way through its changes of phase. */
+typedef struct walker {
+  const gp_phase_changes_t *changes;
+  size_t next;
+  int32_t phase;
+  uint64_t highest; /* held since the last change */
+} walker_t;
+
+typedef struct build {
+  gp_phase_use_t *use;
+  gp_phases_t phases;
+  size_t *row_of; /* by phase */
+  walker_t *walkers;
+  size_t walker_count;
+  uint64_t held;
+} build_t;
+
+static uint64_t hash_of(const void *self, size_t item)
+{
+  return gp_hash_text(GP_HASH_FIRST, ((const gp_phase_use_t *)self)->rows[item].name);
+}
+
+static bool is_row(const void *self, size_t item, const void *key)
+{
+  return strcmp(((const gp_phase_use_t *)self)->rows[item].name, key) == 0;
+}
+
+/* The place of the row of that name; adds it if missing. SIZE_MAX: no memory. */
+static size_t row_of_name(gp_phase_use_t *use, gp_hash_index_t *by_name, const char *name)
+{
+  if (!gp_hash_index_reserve(by_name, hash_of, use))
+    return SIZE_MAX;
+  uint32_t *slot = gp_hash_index_slot(by_name, gp_hash_text(GP_HASH_FIRST, name), is_row, use, name);
+  if (*slot)
+    return *slot - 1;
+  gp_phase_row_t *row = GP_ARRAY_ADD(use->rows, use->count);
+  if (!row)
+    return SIZE_MAX;
+  row->name = name;
+  gp_hash_index_put(by_name, slot, use->count - 1);
+  return use->count - 1;
+}
+
+static int make_rows(build_t *build)
+{
+  const gp_phases_t *phases = &build->phases;
+  gp_hash_index_t by_name = {0};
+  int error = 0;
+
+  build->row_of = calloc(phases->count + 1, sizeof(*build->row_of));
+  if (!build->row_of)
+    return ENOMEM;
+  for (size_t i = 0; !error && i < phases->count; i++) {
+    build->row_of[i] = row_of_name(build->use, &by_name, phases->phases[i].name);
+    if (build->row_of[i] == SIZE_MAX)
+      error = ENOMEM;
+    else
+      build->use->rows[build->row_of[i]].times += phases->phases[i].times;
+  }
+  gp_hash_index_fini(&by_name);
+  return error;
+}
+
+/* The phase, and those around it. */
+#define FOR_EACH_AROUND(build, phase, at)                                                                    \
+  for (int32_t at = (phase); at >= 0; at = (build)->phases.phases[at].parent)
+
+static void end_stay(build_t *build, walker_t *walker)
+{
+  FOR_EACH_AROUND(build, walker->phase, at)
+  {
+    gp_phase_row_t *row = &build->use->rows[build->row_of[at]];
+    if (walker->highest > row->peak)
+      row->peak = walker->highest;
+  }
+  walker->highest = build->held;
+}
+
+/* Takes the changes up to that time, all that come before the next event. */
+static void advance(build_t *build, uint64_t time_ns)
+{
+  for (size_t i = 0; i < build->walker_count; i++) {
+    walker_t *walker = &build->walkers[i];
+    while (walker->next < walker->changes->count && walker->changes->items[walker->next].time_ns <= time_ns) {
+      end_stay(build, walker);
+      walker->phase = walker->changes->items[walker->next++].phase;
+    }
+  }
+}
+
+static void count_left(build_t *build, const gp_life_t *life)
+{
+  int32_t phase = gp_phases_at(&build->phases, life->thread, life->begin_ns);
+  FOR_EACH_AROUND(build, phase, at)
+  {
+    bool is_counted = false; /* in a range of the same name inside it */
+    for (int32_t inner = phase; inner != at; inner = build->phases.phases[inner].parent)
+      is_counted = is_counted || build->row_of[inner] == build->row_of[at];
+    gp_phase_row_t *row = &build->use->rows[build->row_of[at]];
+    if (!is_counted)
+      row->left = gp_add_saturated(row->left, life->requested);
+  }
+}
+
+static bool counts(const gp_filter_t *filter, const gp_life_t *life)
+{
+  return life->kind != GP_LIFE_HOST && gp_lifetimes_has(filter, life);
+}
+
+/* Follows what is held from event to event. */
+static void follow(build_t *build, const gp_lifetimes_t *lifetimes, const gp_filter_t *filter)
+{
+  const gp_snapshot_events_t *events = &lifetimes->snapshot->events;
+
+  for (size_t i = 0; i < lifetimes->life_count; i++) {
+    const gp_life_t *life = &lifetimes->lives[i];
+    if (life->begin == 0 && counts(filter, life))
+      build->held = gp_add_saturated(build->held, life->requested);
+  }
+  for (uint32_t i = 0; i < lifetimes->end; i++) {
+    advance(build, (uint64_t)gp_snapshot_event(events, GP_COLUMN_TIME_NS, i, 0));
+    const gp_life_t *life = gp_lifetimes_life(lifetimes, i);
+    if (!life || !counts(filter, life) || (life->begin != i + 1 && life->freed != i + 1))
+      continue;
+    build->held = life->begin == i + 1 ? gp_add_saturated(build->held, life->requested)
+                                       : gp_subtract_saturated(build->held, life->requested);
+    for (size_t k = 0; k < build->walker_count; k++) {
+      if (build->held > build->walkers[k].highest)
+        build->walkers[k].highest = build->held;
+    }
+  }
+  advance(build, UINT64_MAX);
+  for (size_t i = 0; i < build->walker_count; i++)
+    end_stay(build, &build->walkers[i]);
+}
+
+int gp_phase_use_init(gp_phase_use_t *use, const gp_lifetimes_t *lifetimes, const gp_filter_t *filter,
+    const gp_moments_t *moments)
+{
+  build_t build = {.use = use};
+
+  *use = (gp_phase_use_t){.count = 0};
+  int error = gp_phases_init(&build.phases, lifetimes->snapshot);
+  if (!error)
+    error = make_rows(&build);
+  if (!error && use->count > 0) {
+    build.walkers = calloc(build.phases.thread_count + 1, sizeof(*build.walkers));
+    error = build.walkers ? 0 : ENOMEM;
+  }
+  if (!error && use->count > 0) {
+    for (size_t i = 0; i < build.phases.thread_count; i++) {
+      if (build.phases.threads[i].count > 0)
+        build.walkers[build.walker_count++] = (walker_t){.changes = &build.phases.threads[i], .phase = -1};
+    }
+    if (build.phases.process.count > 0)
+      build.walkers[build.walker_count++] = (walker_t){.changes = &build.phases.process, .phase = -1};
+    follow(&build, lifetimes, filter);
+    for (size_t i = 0; i < lifetimes->life_count; i++) {
+      const gp_life_t *life = &lifetimes->lives[i];
+      if (counts(filter, life) && gp_moments_hold(moments, life))
+        count_left(&build, life);
+    }
+  }
+  gp_phases_fini(&build.phases);
+  free(build.row_of);
+  free(build.walkers);
+  return error;
+}
+
+void gp_phase_use_fini(gp_phase_use_t *use)
+{
+  free(use->rows);
+  *use = (gp_phase_use_t){.count = 0};
+}
