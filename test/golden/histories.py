@@ -148,7 +148,7 @@ def script():
             program.alloc(16 * MIB, stack=stack)
     program.event("oom", size=64 * MIB, stack=0)
     torch = "/opt/venv/lib/python3.12/site-packages/torch/lib/"
-    paths = ["/usr/bin/python3.12", torch + "libtorch_python.so", torch + "libc10_cuda.so", "/usr/lib/libcudart.so.13"]
+    paths = ["/opt/python/bin/python3.12", torch + "libtorch_python.so", torch + "libc10_cuda.so", "/usr/lib/libcudart.so.13"]
     modules = [{"path": path, "build_id": "", "bias": 0, "start": start, "end": start + 4096}
                for path, start in zip(paths, range(4096, 1 << 20, 4096))]
     places = [(3, 0x10), (2, 0x44b), (1, 0x5c1), (1, 0x4fa), (1, 0x632), (0, 0x80)]

@@ -455,5 +455,6 @@ static int compare_sites(const void *a, const void *b, void *arg)
 void gp_sites_sort(gp_sites_t *sites, gp_site_measure_t measure, bool by_count)
 {
   order_t order = {measure, by_count};
-  qsort_r(sites->sites, sites->count, sizeof(*sites->sites), compare_sites, &order);
+  if (sites->count > 0)
+    qsort_r(sites->sites, sites->count, sizeof(*sites->sites), compare_sites, &order);
 }
