@@ -6,6 +6,7 @@
 #define GP_FORMAT_MARKS_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #define GP_MARKS_MAX       32768 /* kept: the newest */
@@ -22,6 +23,9 @@ typedef enum gp_mark_kind {
 
 /* The name in the snapshot; never NULL for a valid enumerator. */
 const char *gp_mark_kind_name(gp_mark_kind_t kind);
+
+/* The kind of that name. False: none has it. Any thread. */
+bool gp_mark_kind_find(const char *name, gp_mark_kind_t *ret_kind);
 
 typedef struct gp_mark_record {
   uint64_t time_ns; /* the engine's clock */

@@ -1,3 +1,5 @@
+#include <string.h>
+
 #include "format/actions.h"
 #include "format/details.h"
 #include "format/marks.h"
@@ -67,4 +69,15 @@ const char *gp_mark_kind_name(gp_mark_kind_t kind)
       [GP_MARK_PUSH] = "push",
       [GP_MARK_POP] = "pop"};
   return names[kind];
+}
+
+bool gp_mark_kind_find(const char *name, gp_mark_kind_t *ret_kind)
+{
+  for (int kind = 0; kind < GP_MARK_KIND_COUNT; kind++) {
+    if (strcmp(name, gp_mark_kind_name((gp_mark_kind_t)kind)) == 0) {
+      *ret_kind = (gp_mark_kind_t)kind;
+      return true;
+    }
+  }
+  return false;
 }

@@ -1,19 +1,5 @@
 #include "tools/export/export_marks.h"
 
-#include <string.h>
-
-static bool read_kind(const cJSON *item, gp_mark_kind_t *ret_kind)
-{
-  const char *text = gp_snapshot_text(item, "kind");
-  for (int kind = 0; kind < GP_MARK_KIND_COUNT; kind++) {
-    if (strcmp(text, gp_mark_kind_name((gp_mark_kind_t)kind)) == 0) {
-      *ret_kind = (gp_mark_kind_t)kind;
-      return true;
-    }
-  }
-  return false;
-}
-
 static bool is_of_scope(gp_mark_kind_t kind)
 {
   return kind == GP_MARK_BEGIN || kind == GP_MARK_END;
@@ -25,7 +11,8 @@ static bool read_mark(const gp_export_t *export, const cJSON *item, gp_export_ma
   gp_export_mark_t mark = {.name = gp_snapshot_text(item, "name")};
 
   int has_device = gp_snapshot_uint(item, "device", &device);
-  if (!read_kind(item, &mark.kind) || gp_snapshot_uint(item, "time_ns", &mark.time_ns) != 1 ||
+  if (!gp_mark_kind_find(gp_snapshot_text(item, "kind"), &mark.kind) ||
+      gp_snapshot_uint(item, "time_ns", &mark.time_ns) != 1 ||
       gp_snapshot_uint(item, "thread", &thread) != 1 || thread >= export->thread_count || has_device < 0 ||
       device >= GP_SNAPSHOT_DEVICES)
     return false;

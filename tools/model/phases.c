@@ -108,16 +108,6 @@ static bool step_process(
   return change(&build->phases->process, time_ns, build->open[build->open_count - 1].phase);
 }
 
-static bool kind_of(const char *text, gp_mark_kind_t *ret_kind)
-{
-  for (int kind = 0; kind < GP_MARK_KIND_COUNT; kind++) {
-    *ret_kind = (gp_mark_kind_t)kind;
-    if (strcmp(text, gp_mark_kind_name(*ret_kind)) == 0)
-      return true;
-  }
-  return false;
-}
-
 static bool read_marks(build_t *build, const cJSON *list)
 {
   gp_phases_t *phases = build->phases;
@@ -130,8 +120,9 @@ static bool read_marks(build_t *build, const cJSON *list)
     uint64_t time_ns, thread, scope = 0;
     gp_mark_kind_t kind;
     const char *name = gp_snapshot_text(item, "name");
-    if (!kind_of(gp_snapshot_text(item, "kind"), &kind) || gp_snapshot_uint(item, "time_ns", &time_ns) != 1 ||
-        gp_snapshot_uint(item, "thread", &thread) != 1 || thread >= phases->thread_count || time_ns < last_ns)
+    if (!gp_mark_kind_find(gp_snapshot_text(item, "kind"), &kind) ||
+        gp_snapshot_uint(item, "time_ns", &time_ns) != 1 || gp_snapshot_uint(item, "thread", &thread) != 1 ||
+        thread >= phases->thread_count || time_ns < last_ns)
       continue;
     last_ns = time_ns;
     if (kind == GP_MARK_PUSH || kind == GP_MARK_POP)
