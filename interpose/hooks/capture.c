@@ -7,7 +7,7 @@
  * and uncounts it if it did not begin. A capture ends with the driver's success, with its stream, or with
  * its context (gp_engine_suspend_in).
  */
-#include "interpose/hooks/captures.h"
+#include "interpose/hooks/capture_records.h"
 #include "interpose/hooks/hooks.h"
 #include "interpose/library.h"
 #include "interpose/routes/real.h"

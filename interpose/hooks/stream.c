@@ -1,5 +1,5 @@
 /* Streams: their life, and what the program learns of their completion. */
-#include "interpose/hooks/captures.h"
+#include "interpose/hooks/capture_records.h"
 #include "interpose/hooks/copies.h"
 #include "interpose/hooks/current_context.h"
 #include "interpose/hooks/default_stream.h"

@@ -1,6 +1,6 @@
 #include "interpose/routes/after_unknown.h"
 
-#include "interpose/hooks/captures.h"
+#include "interpose/hooks/capture_records.h"
 #include "interpose/hooks/current_context.h"
 #include "interpose/routes/real.h"
 #include "base/assert.h"
@@ -11,7 +11,7 @@ _Thread_local bool gp_after_unknown_is_due __attribute__((tls_model("initial-exe
 static _Thread_local struct {
   bool context;
   bool capture;
-  CUstream stream; /* as in captures.h */
+  CUstream stream; /* as in capture_records.h */
 } due __attribute__((tls_model("initial-exec")));
 
 void gp_after_unknown_context(void)

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "interpose/hooks/captures.h"
+#include "interpose/hooks/capture_records.h"
 #include "interpose/library.h"
 #include "interpose/routes/after_unknown.h"
 #include "interpose/routes/real.h"

@@ -1,4 +1,4 @@
-#include "interpose/hooks/captures.h"
+#include "interpose/hooks/capture_records.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

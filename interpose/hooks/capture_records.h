@@ -10,8 +10,8 @@
  *
  * All functions may be called by any thread; none calls the driver with a lock held.
  */
-#ifndef GP_INTERPOSE_HOOKS_CAPTURES_H
-#define GP_INTERPOSE_HOOKS_CAPTURES_H
+#ifndef GP_INTERPOSE_HOOKS_CAPTURE_RECORDS_H
+#define GP_INTERPOSE_HOOKS_CAPTURE_RECORDS_H
 
 #include <stdbool.h>
 
