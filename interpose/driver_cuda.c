@@ -14,7 +14,7 @@
 #include "interpose/process.h"
 #include "interpose/routes/escape.h"
 #include "interpose/routes/loaded.h"
-#include "interpose/hooks/mempools.h"
+#include "interpose/hooks/mempool_records.h"
 #include "interpose/routes/real.h"
 #include "base/assert.h"
 

@@ -4,7 +4,7 @@
  * program it is not. With GPUPOOL_ASYNC=plain the program's pool memory is plain memory to the driver.
  */
 #include "interpose/hooks/hooks.h"
-#include "interpose/hooks/mempools.h"
+#include "interpose/hooks/mempool_records.h"
 #include "interpose/library.h"
 #include "interpose/routes/real.h"
 #include "pool/forwarded/forwarded.h"

@@ -3,7 +3,7 @@
 #include "interpose/hooks/current_context.h"
 #include "interpose/hooks/hooks.h"
 #include "interpose/library.h"
-#include "interpose/hooks/mempools.h"
+#include "interpose/hooks/mempool_records.h"
 #include "interpose/hooks/forward.h"
 #include "interpose/hooks/stream_place.h"
 #include "interpose/routes/real.h"

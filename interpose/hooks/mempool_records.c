@@ -1,4 +1,4 @@
-#include "interpose/hooks/mempools.h"
+#include "interpose/hooks/mempool_records.h"
 
 #include <sched.h>
 #include <stdatomic.h>

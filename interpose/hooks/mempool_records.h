@@ -3,8 +3,8 @@
  * host and managed memory, once the program has asked for them; and pools that the program creates and
  * destroys. All functions may be called by any thread, with no lock held.
  */
-#ifndef GP_INTERPOSE_HOOKS_MEMPOOLS_H
-#define GP_INTERPOSE_HOOKS_MEMPOOLS_H
+#ifndef GP_INTERPOSE_HOOKS_MEMPOOL_RECORDS_H
+#define GP_INTERPOSE_HOOKS_MEMPOOL_RECORDS_H
 
 #include <stdbool.h>
 #include <stdint.h>
