@@ -26,7 +26,7 @@ struct gp_recorder *gp_library_started_recorder(void);
 bool gp_library_records_nvtx(void);
 
 /*
- * Which calls the library may serve in the runtime's place (hooks/runtime.h). None with
+ * Which calls the library may serve in the runtime's place (hooks/runtime_calls.h). None with
  * GPUPOOL_RUNTIME_HOOKS=0 or where a tool watches the process's CUDA calls, and none whose stack is
  * recorded, so that stacks always show the runtime. For callers that got an engine.
  */

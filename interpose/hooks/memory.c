@@ -3,7 +3,7 @@
  */
 #include "interpose/hooks/current_context.h"
 #include "interpose/hooks/hooks.h"
-#include "interpose/hooks/runtime.h"
+#include "interpose/hooks/runtime_calls.h"
 #include "interpose/library.h"
 #include "interpose/hooks/forward.h"
 #include "interpose/routes/real.h"

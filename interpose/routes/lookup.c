@@ -9,7 +9,7 @@
 #include "interpose/routes/classes.h"
 #include "interpose/routes/loaded.h"
 #include "interpose/hooks/hooks.h"
-#include "interpose/hooks/runtime.h"
+#include "interpose/hooks/runtime_calls.h"
 #include "interpose/library.h"
 #include "interpose/routes/real.h"
 #include "interpose/routes/real_dlsym.h"

@@ -1,4 +1,4 @@
-#include "interpose/hooks/runtime.h"
+#include "interpose/hooks/runtime_calls.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>

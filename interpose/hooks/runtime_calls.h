@@ -5,8 +5,8 @@
  * doc/interception.md has the conditions and why they suffice. Every other call goes on to the
  * runtime, which then calls the driver, which is hooked.
  */
-#ifndef GP_INTERPOSE_HOOKS_RUNTIME_H
-#define GP_INTERPOSE_HOOKS_RUNTIME_H
+#ifndef GP_INTERPOSE_HOOKS_RUNTIME_CALLS_H
+#define GP_INTERPOSE_HOOKS_RUNTIME_CALLS_H
 
 #include <stdbool.h>
 #include <stddef.h>
