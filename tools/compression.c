@@ -7,7 +7,7 @@
 #include <zstd.h>
 #endif
 
-#include "tools/library.h"
+#include "tools/optional_library.h"
 
 #define DEFINE(result, name, parameters, arguments)                                                          \
   static __typeof__(&name) real_##name;                                                                      \
@@ -35,8 +35,9 @@ ZLIB(DEFINE)
 bool gp_zlib_open(void)
 {
 #if GP_HAVE_ZLIB
-  static const gp_library_function_t functions[] = {ZLIB(PLACE)};
-  return real_inflate || gp_library_open("libz.so.1", functions, sizeof(functions) / sizeof(functions[0]));
+  static const gp_optional_function_t functions[] = {ZLIB(PLACE)};
+  return real_inflate ||
+         gp_optional_library_open("libz.so.1", functions, sizeof(functions) / sizeof(functions[0]));
 #else
   return false;
 #endif
@@ -56,9 +57,9 @@ ZSTD(DEFINE)
 bool gp_zstd_open(void)
 {
 #if GP_HAVE_ZSTD
-  static const gp_library_function_t functions[] = {ZSTD(PLACE)};
+  static const gp_optional_function_t functions[] = {ZSTD(PLACE)};
   return real_ZSTD_isError ||
-         gp_library_open("libzstd.so.1", functions, sizeof(functions) / sizeof(functions[0]));
+         gp_optional_library_open("libzstd.so.1", functions, sizeof(functions) / sizeof(functions[0]));
 #else
   return false;
 #endif

@@ -1,6 +1,6 @@
 /*
- * zlib and zstd, opened when they are first needed (library.h). Their functions have their own names, and may
- * be called once the library is open.
+ * zlib and zstd, opened when they are first needed (optional_library.h). Their functions have their own
+ * names, and may be called once the library is open.
  */
 #ifndef GP_TOOLS_COMPRESSION_H
 #define GP_TOOLS_COMPRESSION_H

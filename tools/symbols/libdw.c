@@ -5,7 +5,7 @@
 #include <elfutils/libdwelf.h>
 #include <elfutils/libdwfl.h>
 
-#include "tools/library.h"
+#include "tools/optional_library.h"
 #include "tools/symbols/symbols_module.h"
 
 #define FUNCTION(result, name, parameters, arguments)                                                        \
@@ -20,14 +20,15 @@
 bool gp_symbols_are_available(void)
 {
 #define FUNCTION(result, name, parameters, arguments) {#name, (void **)&real_##name},
-  static const gp_library_function_t functions[] = {
+  static const gp_optional_function_t functions[] = {
 #include "tools/symbols/libdw.def"
   };
 #undef FUNCTION
   static enum { UNKNOWN, MISSING, THERE } state;
 
   if (state == UNKNOWN)
-    state =
-        gp_library_open("libdw.so.1", functions, sizeof(functions) / sizeof(functions[0])) ? THERE : MISSING;
+    state = gp_optional_library_open("libdw.so.1", functions, sizeof(functions) / sizeof(functions[0]))
+                ? THERE
+                : MISSING;
   return state == THERE;
 }

@@ -1,8 +1,8 @@
-#include "tools/library.h"
+#include "tools/optional_library.h"
 
 #include <dlfcn.h>
 
-bool gp_library_open(const char *file, const gp_library_function_t *functions, size_t count)
+bool gp_optional_library_open(const char *file, const gp_optional_function_t *functions, size_t count)
 {
   void *library = dlopen(file, RTLD_NOW | RTLD_LOCAL);
 
