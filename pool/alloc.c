@@ -457,7 +457,7 @@ static __attribute__((noinline)) int alloc_miss(gp_request_t *request)
   gp_device_t *device = request->context->device;
   bool by_limit = false;
   bool is_ordered = is_of_drivers_pool(request);
-  gp_room_t room = {
+  gp_oom_attempts_t attempts = {
       .counted = gp_account_growth(request->requested, supply_of(request)), .is_ordered = is_ordered};
 
   gp_contexts_lose_gone(engine);
@@ -480,19 +480,19 @@ static __attribute__((noinline)) int alloc_miss(gp_request_t *request)
 
   uint64_t largest_free = gp_oom_largest_idle(device);
   if (gp_oom_is_hopeless(engine, request->context, request->requested)) {
-    gp_oom_report(engine, request->context, request->requested, by_limit, largest_free, &room);
+    gp_oom_report(engine, request->context, request->requested, by_limit, largest_free, &attempts);
     return code;
   }
-  code = gp_oom_make_room(engine, request->context, request->size, attempt, request, &by_limit, &room);
+  code = gp_oom_make_room(engine, request->context, request->size, attempt, request, &by_limit, &attempts);
   uint64_t exact = gp_bytes_taken(request->requested);
   if (code == out_of_memory && is_ordered)
-    request->asks_in_doubt = gp_wait_in_doubt(engine, device, &room);
+    request->asks_in_doubt = gp_wait_in_doubt(engine, device, &attempts);
   if (code == out_of_memory && exact != 0 && (exact < request->size || is_ordered)) {
     request->size = exact;
     code = serve_from_driver(request, true, &by_limit);
   }
   if (code == out_of_memory)
-    gp_oom_report(engine, request->context, request->requested, by_limit, largest_free, &room);
+    gp_oom_report(engine, request->context, request->requested, by_limit, largest_free, &attempts);
   return code;
 }
 
@@ -502,7 +502,7 @@ static __attribute__((noinline)) int alloc_forwarded(gp_request_t *request)
 {
   gp_engine_t *engine = request->engine;
   gp_forwarded_t memory = {.size = request->requested, .kind = GP_FORWARDED_CAPTURE};
-  gp_room_t room = {.next_step = 0};
+  gp_oom_attempts_t attempts = {.next_step = 0};
 
   look_for_escapes(engine);
   if (!gp_engine_forwarded_reserve(engine, request->context, request->requested, memory.kind))
@@ -510,7 +510,7 @@ static __attribute__((noinline)) int alloc_forwarded(gp_request_t *request)
   memory.time_ns = gp_now(engine);
   int code = gp_driver_alloc(engine, &request->context->driver, request->requested, &memory.address);
   if (code == engine->driver.ops->code_out_of_memory &&
-      gp_oom_release_after_stop(engine, request->context, &room))
+      gp_oom_release_after_stop(engine, request->context, &attempts))
     code = gp_driver_alloc(engine, &request->context->driver, request->requested, &memory.address);
   if (code != 0) {
     gp_engine_forwarded_cancel(engine, request->context, request->requested, memory.kind);

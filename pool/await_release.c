@@ -25,15 +25,16 @@ static void give_up(gp_device_t *device, uint64_t count)
   gp_lock_release(&device->lock);
 }
 
-bool gp_await_release(gp_engine_t *engine, gp_device_t *device, gp_room_t *room, uint64_t limit_ns)
+bool gp_await_release(
+    gp_engine_t *engine, gp_device_t *device, gp_oom_attempts_t *attempts, uint64_t limit_ns)
 {
   bool waits;
 
   gp_assert(!gp_holds_engine_lock());
   uint64_t before = count_finished(device, &waits);
   while (waits) {
-    if (room->later_ns >= limit_ns) {
-      room->was_in_vain = true;
+    if (attempts->later_ns >= limit_ns) {
+      attempts->was_in_vain = true;
       if (limit_ns >= engine->patience_ns)
         give_up(device, before);
       return false;
@@ -41,7 +42,7 @@ bool gp_await_release(gp_engine_t *engine, gp_device_t *device, gp_room_t *room,
     uint64_t begin_ns = gp_now(engine);
     gp_driver_pause(engine, PAUSE_NS);
     uint64_t end_ns = gp_now(engine);
-    room->later_ns += end_ns > begin_ns ? end_ns - begin_ns : 0;
+    attempts->later_ns += end_ns > begin_ns ? end_ns - begin_ns : 0;
     if (count_finished(device, &waits) != before)
       return true;
   }

@@ -6,10 +6,11 @@
 #include "pool/records.h"
 
 /*
- * Polls until a release in flight on the device has finished. False: none is in flight, room->later_ns
+ * Polls until a release in flight on the device has finished. False: none is in flight, attempts->later_ns
  * has reached limit_ns, or an earlier wait used up the whole patience and no release has finished
  * since. The caller holds no lock.
  */
-bool gp_await_release(gp_engine_t *engine, gp_device_t *device, gp_room_t *room, uint64_t limit_ns);
+bool gp_await_release(
+    gp_engine_t *engine, gp_device_t *device, gp_oom_attempts_t *attempts, uint64_t limit_ns);
 
 #endif

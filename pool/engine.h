@@ -44,9 +44,9 @@ gp_context_t *gp_engine_find_context(gp_engine_t *engine, const void *handle);
  * stand-in that knows only the device. NULL if the engine has no room for a device of that number. */
 gp_context_t *gp_engine_device_context(gp_engine_t *engine, int device);
 
-/* Progress of the attempts to make room for one allocation. The caller zeroes it, sets counted and
+/* The attempts to make room for one allocation so far. The caller zeroes the record, sets counted and
  * is_ordered, and otherwise leaves it alone. */
-typedef struct gp_room {
+typedef struct gp_oom_attempts {
   int next_step;
   uint64_t begin_epoch;   /* memory freed since then is not waited for; 0: no wait has begun */
   uint64_t brief_ns;      /* time spent waiting briefly for other threads */
@@ -59,7 +59,7 @@ typedef struct gp_room {
   bool is_ordered;        /* the driver's own pool supplies the memory */
   bool was_in_vain;       /* a wait ended without success */
   bool has_told;
-} gp_room_t;
+} gp_oom_attempts_t;
 
 /* The driver's id that the record was made with; 0 for a driver without ids. */
 uint64_t gp_context_id(const gp_context_t *context);

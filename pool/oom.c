@@ -98,7 +98,7 @@ static uint64_t missing_bytes(gp_engine_t *engine, gp_context_t *context, uint64
 
 /* Has the driver's own pools give back what is free in stream order, as it is once the device has reached
  * the frees. False: the pools have nothing to give back, or the device is busy. */
-static bool trim_driver_pool(gp_engine_t *engine, gp_context_t *context, gp_room_t *room)
+static bool trim_driver_pool(gp_engine_t *engine, gp_context_t *context, gp_oom_attempts_t *attempts)
 {
   uint64_t reserved = UINT64_MAX; /* a driver without this question may have some */
   uint64_t used;
@@ -110,7 +110,7 @@ static bool trim_driver_pool(gp_engine_t *engine, gp_context_t *context, gp_room
     reserved = UINT64_MAX;
   gp_engine_leave(engine);
   if (reserved <= bytes_of(context->device, &context->device->async_live) ||
-      !gp_wait_until_quiet(engine, context->device, room) || !gp_engine_enter_wait(engine))
+      !gp_wait_until_quiet(engine, context->device, attempts) || !gp_engine_enter_wait(engine))
     return false;
   gp_driver_trim_async(engine, &context->driver);
   gp_engine_leave_wait(engine);
@@ -129,11 +129,11 @@ static void trim_after_release(gp_engine_t *engine, gp_context_t *context)
 }
 
 /* Gives idle blocks of the device back once the device is quiet. */
-static bool trim(gp_engine_t *engine, gp_context_t *context, uint64_t bytes, gp_room_t *room)
+static bool trim(gp_engine_t *engine, gp_context_t *context, uint64_t bytes, gp_oom_attempts_t *attempts)
 {
   gp_device_t *device = context->device;
 
-  if (!has_releasable(device) || !gp_wait_until_quiet(engine, device, room))
+  if (!has_releasable(device) || !gp_wait_until_quiet(engine, device, attempts))
     return false;
   uint64_t ordered = bytes_of(device, &device->ordered_bytes);
   bool released = gp_release_largest(engine, device, bytes, GP_TRIM_OOM) > 0;
@@ -148,7 +148,7 @@ static bool keeps_after_stop(gp_engine_t *engine, gp_device_t *device)
   return gp_engine_service(engine) == GP_SERVICE_STOPPED && (has_deferred(device) || has_releasable(device));
 }
 
-bool gp_oom_release_after_stop(gp_engine_t *engine, gp_context_t *context, gp_room_t *room)
+bool gp_oom_release_after_stop(gp_engine_t *engine, gp_context_t *context, gp_oom_attempts_t *attempts)
 {
   gp_device_t *device = context->device;
   gp_context_t *contexts[GP_OOM_CONTEXTS];
@@ -156,7 +156,7 @@ bool gp_oom_release_after_stop(gp_engine_t *engine, gp_context_t *context, gp_ro
   int count = 0;
 
   gp_assert(!gp_holds_engine_lock());
-  if (!keeps_after_stop(engine, device) || !gp_wait_until_quiet(engine, device, room))
+  if (!keeps_after_stop(engine, device) || !gp_wait_until_quiet(engine, device, attempts))
     return false;
   gp_reclaim(engine); /* parts of a segment go back once all of it is idle */
   gp_lock_take(&device->lock);
@@ -228,12 +228,12 @@ static bool repeats(gp_step_t step)
 }
 
 /* GP_WAIT_MISS_NS in all, however many releases other threads finish meanwhile. */
-static bool await_briefly(gp_engine_t *engine, gp_device_t *device, gp_room_t *room)
+static bool await_briefly(gp_engine_t *engine, gp_device_t *device, gp_oom_attempts_t *attempts)
 {
-  gp_room_t brief = {.later_ns = room->brief_ns};
+  gp_oom_attempts_t brief = {.later_ns = attempts->brief_ns};
   bool finished = gp_await_release(engine, device, &brief, GP_WAIT_MISS_NS);
 
-  room->brief_ns = brief.later_ns;
+  attempts->brief_ns = brief.later_ns;
   return finished;
 }
 
@@ -260,12 +260,12 @@ static bool give_pools(gp_engine_t *engine, gp_context_t *context)
 
 /* Takes one step. False: it cannot have made room. */
 static bool take_step(gp_engine_t *engine, gp_context_t *context, gp_step_t step, uint64_t bytes,
-    bool by_limit, gp_room_t *room)
+    bool by_limit, gp_oom_attempts_t *attempts)
 {
   gp_device_t *device = context->device;
 
   switch (step) {
-  case STEP_AFTER_STOP: return gp_oom_release_after_stop(engine, context, room);
+  case STEP_AFTER_STOP: return gp_oom_release_after_stop(engine, context, attempts);
   case STEP_RECLAIM:
     if (has_deferred(device)) {
       gp_reclaim_poll(engine);
@@ -277,48 +277,49 @@ static bool take_step(gp_engine_t *engine, gp_context_t *context, gp_step_t step
     gp_limit_settle(engine, context);
     return true;
   case STEP_GIVE_IN_ORDER:
-    return room->is_ordered ? give_in_order(engine, device) : give_pools(engine, context);
-  case STEP_AWAIT_BRIEFLY: return await_briefly(engine, device, room);
-  case STEP_WAIT: return gp_wait_for_deferred(engine, device, room);
-  case STEP_TRIM: return trim(engine, context, missing_bytes(engine, context, bytes, by_limit), room);
+    return attempts->is_ordered ? give_in_order(engine, device) : give_pools(engine, context);
+  case STEP_AWAIT_BRIEFLY: return await_briefly(engine, device, attempts);
+  case STEP_WAIT: return gp_wait_for_deferred(engine, device, attempts);
+  case STEP_TRIM: return trim(engine, context, missing_bytes(engine, context, bytes, by_limit), attempts);
   case STEP_TRIM_ALL: {
-    bool trimmed = trim(engine, context, UINT64_MAX, room);
+    bool trimmed = trim(engine, context, UINT64_MAX, attempts);
     bool pool_may_help = !by_limit || bytes_of(device, &device->draining) > 0;
-    return (pool_may_help && trim_driver_pool(engine, context, room)) || trimmed;
+    return (pool_may_help && trim_driver_pool(engine, context, attempts)) || trimmed;
   }
-  case STEP_AWAIT: return gp_await_release(engine, device, room, engine->patience_ns);
+  case STEP_AWAIT: return gp_await_release(engine, device, attempts, engine->patience_ns);
   case STEP_SYNCHRONIZE:
     if (engine->driver.ops->fence_record || !has_deferred(device) ||
-        !gp_wait_until_quiet(engine, device, room))
+        !gp_wait_until_quiet(engine, device, attempts))
       return false;
     gp_reclaim_synchronously(engine);
     return true;
-  case STEP_TRIM_AT_LAST: return !engine->driver.ops->fence_record && trim(engine, context, UINT64_MAX, room);
+  case STEP_TRIM_AT_LAST:
+    return !engine->driver.ops->fence_record && trim(engine, context, UINT64_MAX, attempts);
   case STEP_TRY_AGAIN: return !by_limit;
   default: return false;
   }
 }
 
 /* The next of the steps before `end`. */
-static bool next_step(
-    gp_engine_t *engine, gp_context_t *context, uint64_t bytes, bool by_limit, gp_room_t *room, gp_step_t end)
+static bool next_step(gp_engine_t *engine, gp_context_t *context, uint64_t bytes, bool by_limit,
+    gp_oom_attempts_t *attempts, gp_step_t end)
 {
   bool may_help = false;
 
   gp_assert(!gp_holds_engine_lock());
-  while (!may_help && room->next_step < (int)end) {
-    gp_step_t step = (gp_step_t)room->next_step;
-    may_help = take_step(engine, context, step, bytes, by_limit, room);
+  while (!may_help && attempts->next_step < (int)end) {
+    gp_step_t step = (gp_step_t)attempts->next_step;
+    may_help = take_step(engine, context, step, bytes, by_limit, attempts);
     if (!may_help || !repeats(step))
-      room->next_step++;
+      attempts->next_step++;
   }
   return may_help;
 }
 
 bool gp_oom_next_step(
-    gp_engine_t *engine, gp_context_t *context, uint64_t bytes, bool by_limit, gp_room_t *room)
+    gp_engine_t *engine, gp_context_t *context, uint64_t bytes, bool by_limit, gp_oom_attempts_t *attempts)
 {
-  bool may_help = next_step(engine, context, bytes, by_limit, room, STEP_COUNT);
+  bool may_help = next_step(engine, context, bytes, by_limit, attempts, STEP_COUNT);
   if (may_help)
     count_retry(context->device);
   return may_help;
@@ -327,21 +328,21 @@ bool gp_oom_next_step(
 /* Takes all steps that change something, for memory whose size the engine does not know. */
 bool gp_engine_make_room(gp_engine_t *engine, gp_context_t *context)
 {
-  gp_room_t room = {.next_step = 0};
+  gp_oom_attempts_t attempts = {.next_step = 0};
   bool changed = false;
 
-  while (next_step(engine, context, UINT64_MAX, false, &room, STEP_TRY_AGAIN))
+  while (next_step(engine, context, UINT64_MAX, false, &attempts, STEP_TRY_AGAIN))
     changed = true;
   return changed;
 }
 
 int gp_oom_make_room(gp_engine_t *engine, gp_context_t *context, uint64_t bytes, gp_oom_attempt_fn attempt,
-    void *arg, bool *by_limit, gp_room_t *room)
+    void *arg, bool *by_limit, gp_oom_attempts_t *attempts)
 {
   const int out_of_memory = engine->driver.ops->code_out_of_memory;
   int code = out_of_memory;
 
-  while (code == out_of_memory && gp_oom_next_step(engine, context, bytes, *by_limit, room))
+  while (code == out_of_memory && gp_oom_next_step(engine, context, bytes, *by_limit, attempts))
     code = attempt(arg, by_limit);
   return code;
 }
@@ -397,7 +398,7 @@ static uint64_t page_rest(const gp_device_t *device)
 }
 
 void gp_oom_report(gp_engine_t *engine, gp_context_t *context, uint64_t bytes, bool by_limit,
-    uint64_t largest_free, const gp_room_t *room)
+    uint64_t largest_free, const gp_oom_attempts_t *attempts)
 {
   gp_device_t *device = context->device;
   gp_groups_t groups = {.count = 0};
@@ -413,12 +414,13 @@ void gp_oom_report(gp_engine_t *engine, gp_context_t *context, uint64_t bytes, b
   if (was_asked && gp_device_use_as_told(device, &use))
     oom.unaccounted = use.unaccounted;
   oom.time_ns = gp_now(engine);
-  oom.counted = room ? room->counted : 0;
-  if (room && room->was_in_vain) {
-    oom.waited_ns = room->before_ns + room->later_ns;
-    oom.busy_context = room->busy_context;
-    oom.busy_ns =
-        room->busy_since_ns != 0 && room->busy_since_ns < oom.time_ns ? oom.time_ns - room->busy_since_ns : 0;
+  oom.counted = attempts ? attempts->counted : 0;
+  if (attempts && attempts->was_in_vain) {
+    oom.waited_ns = attempts->before_ns + attempts->later_ns;
+    oom.busy_context = attempts->busy_context;
+    oom.busy_ns = attempts->busy_since_ns != 0 && attempts->busy_since_ns < oom.time_ns
+                      ? oom.time_ns - attempts->busy_since_ns
+                      : 0;
   }
   oom.live = gp_device_stats(device)->allocated_bytes.current;
   oom.deferred = gp_device_pending(device);

@@ -8,18 +8,18 @@
 /* Takes the next step that may have made room for `bytes`, after which the caller tries again;
  * false: no step is left. */
 bool gp_oom_next_step(
-    gp_engine_t *engine, gp_context_t *context, uint64_t bytes, bool by_limit, gp_room_t *room);
+    gp_engine_t *engine, gp_context_t *context, uint64_t bytes, bool by_limit, gp_oom_attempts_t *attempts);
 
 /* Calls attempt after each step that may have made room, until attempt returns something other than
  * code_out_of_memory. attempt sets *by_limit when the limit refused. Returns the last result. */
 typedef int (*gp_oom_attempt_fn)(void *arg, bool *by_limit);
 int gp_oom_make_room(gp_engine_t *engine, gp_context_t *context, uint64_t bytes, gp_oom_attempt_fn attempt,
-    void *arg, bool *by_limit, gp_room_t *room);
+    void *arg, bool *by_limit, gp_oom_attempts_t *attempts);
 
 /* Gives back what the pool kept on the device when pooling stopped, once the device is quiet. False: there
  * was nothing to give back, or the device is not quiet. Costs little if pooling has not stopped. */
 #define GP_OOM_CONTEXTS 64 /* contexts of a device to look at, at most */
-bool gp_oom_release_after_stop(gp_engine_t *engine, gp_context_t *context, gp_room_t *room);
+bool gp_oom_release_after_stop(gp_engine_t *engine, gp_context_t *context, gp_oom_attempts_t *attempts);
 
 /* No step could make that much room. */
 bool gp_oom_is_hopeless(gp_engine_t *engine, gp_context_t *context, uint64_t bytes);
@@ -28,9 +28,9 @@ bool gp_oom_is_hopeless(gp_engine_t *engine, gp_context_t *context, uint64_t byt
  * before memory was given back. */
 uint64_t gp_oom_largest_idle(gp_device_t *device);
 
-/* Records the event, updates the statistics and calls the observer's report. room: the
- * attempts made; NULL: none. */
+/* Records the event, updates the statistics and calls the observer's report. attempts:
+ * those made before; NULL: none. */
 void gp_oom_report(gp_engine_t *engine, gp_context_t *context, uint64_t bytes, bool by_limit,
-    uint64_t largest_free, const gp_room_t *room);
+    uint64_t largest_free, const gp_oom_attempts_t *attempts);
 
 #endif

@@ -19,7 +19,7 @@ typedef enum work { WORK_NONE, WORK_BEFORE, WORK_LATER } work_t;
 typedef struct polling {
   gp_engine_t *engine;
   gp_device_t *device; /* whose memory the program asks for */
-  gp_room_t *room;
+  gp_oom_attempts_t *attempts;
   uint64_t before_ns, later_ns;
   uint64_t last_ns;
   uint64_t pause_ns;
@@ -29,12 +29,12 @@ typedef struct polling {
   uint64_t held;       /* ... the sum of what the contexts that hold it up had completed at the last poll */
 } polling_t;
 
-static polling_t begin(
-    gp_engine_t *engine, gp_device_t *device, gp_room_t *room, uint64_t before_ns, uint64_t later_ns)
+static polling_t begin(gp_engine_t *engine, gp_device_t *device, gp_oom_attempts_t *attempts,
+    uint64_t before_ns, uint64_t later_ns)
 {
   return (polling_t){.engine = engine,
       .device = device,
-      .room = room,
+      .attempts = attempts,
       .before_ns = before_ns,
       .later_ns = later_ns,
       .last_ns = gp_now(engine),
@@ -59,7 +59,7 @@ static work_t work_of(const gp_context_t *context, uint64_t epoch)
 static void note_progress(polling_t *polling, uint64_t epoch, uint64_t held)
 {
   if (polling->held_epoch == epoch && polling->held != held && !polling->is_brief)
-    polling->room->progress_ns = polling->room->later_ns;
+    polling->attempts->progress_ns = polling->attempts->later_ns;
   polling->held_epoch = epoch;
   polling->held = held;
 }
@@ -69,7 +69,7 @@ static void note_progress(polling_t *polling, uint64_t epoch, uint64_t held)
 static work_t find_work(polling_t *polling, uint64_t epoch)
 {
   gp_engine_t *engine = polling->engine;
-  gp_room_t *room = polling->room;
+  gp_oom_attempts_t *attempts = polling->attempts;
   work_t found = WORK_NONE;
   uint64_t held = 0;
 
@@ -80,8 +80,8 @@ static work_t find_work(polling_t *polling, uint64_t epoch)
       held += atomic_load(&context->completed);
     if (work > found) {
       found = work;
-      room->busy_context = context->driver.id;
-      room->busy_since_ns = atomic_load(&context->fences.recorded_ns);
+      attempts->busy_context = context->driver.id;
+      attempts->busy_since_ns = atomic_load(&context->fences.recorded_ns);
     }
   }
   gp_lock_release(&engine->contexts_lock);
@@ -128,14 +128,14 @@ static void note_vain(gp_engine_t *engine, uint64_t epoch, uint64_t limit_ns)
 
 static void tell(const polling_t *polling)
 {
-  gp_room_t *room = polling->room;
+  gp_oom_attempts_t *attempts = polling->attempts;
 
-  if (room->has_told || room->before_ns < TELL_AFTER_NS)
+  if (attempts->has_told || attempts->before_ns < TELL_AFTER_NS)
     return;
-  room->has_told = true;
+  attempts->has_told = true;
   gp_log(GP_LOG_ERROR,
       "an allocation waits for memory that the program freed: work that was submitted to context %llu before may still use it",
-      (unsigned long long)room->busy_context);
+      (unsigned long long)attempts->busy_context);
 }
 
 static void count_wait(gp_device_t *device)
@@ -152,14 +152,14 @@ static bool go_on(polling_t *polling, work_t work, uint64_t epoch)
 {
   gp_engine_t *engine = polling->engine;
   uint64_t limit_ns = work == WORK_BEFORE ? polling->before_ns : polling->later_ns;
-  uint64_t *spent_ns = work == WORK_BEFORE ? &polling->room->before_ns : &polling->room->later_ns;
-  uint64_t since_ns = work == WORK_BEFORE ? 0 : polling->room->progress_ns;
+  uint64_t *spent_ns = work == WORK_BEFORE ? &polling->attempts->before_ns : &polling->attempts->later_ns;
+  uint64_t since_ns = work == WORK_BEFORE ? 0 : polling->attempts->progress_ns;
 
   bool is_over = *spent_ns - since_ns >= limit_ns;
   if (is_over)
     note_vain(engine, epoch, limit_ns);
   if (is_over || (!polling->has_paused && was_in_vain(engine, epoch, limit_ns))) {
-    polling->room->was_in_vain = true;
+    polling->attempts->was_in_vain = true;
     return false;
   }
   if (!polling->has_paused)
@@ -195,12 +195,12 @@ static uint64_t oldest_deferred(gp_device_t *device)
 static bool wait_for_deferred(polling_t *polling)
 {
   gp_engine_t *engine = polling->engine;
-  gp_room_t *room = polling->room;
+  gp_oom_attempts_t *attempts = polling->attempts;
   uint64_t oldest = oldest_deferred(polling->device);
 
-  if (room->begin_epoch == 0)
-    room->begin_epoch = atomic_load(&engine->epoch);
-  if (oldest > room->begin_epoch || gp_engine_forwards(engine) || !gp_fences_can_poll(engine))
+  if (attempts->begin_epoch == 0)
+    attempts->begin_epoch = atomic_load(&engine->epoch);
+  if (oldest > attempts->begin_epoch || gp_engine_forwards(engine) || !gp_fences_can_poll(engine))
     return false;
   while (oldest != 0) {
     gp_reclaim_poll(engine);
@@ -213,9 +213,9 @@ static bool wait_for_deferred(polling_t *polling)
   return false;
 }
 
-bool gp_wait_for_deferred(gp_engine_t *engine, gp_device_t *device, gp_room_t *room)
+bool gp_wait_for_deferred(gp_engine_t *engine, gp_device_t *device, gp_oom_attempts_t *attempts)
 {
-  polling_t polling = begin(engine, device, room, GP_WAIT_BEFORE_NS, engine->patience_ns);
+  polling_t polling = begin(engine, device, attempts, GP_WAIT_BEFORE_NS, engine->patience_ns);
 
   gp_assert(!gp_holds_engine_lock());
   return wait_for_deferred(&polling);
@@ -223,8 +223,8 @@ bool gp_wait_for_deferred(gp_engine_t *engine, gp_device_t *device, gp_room_t *r
 
 bool gp_wait_briefly(gp_engine_t *engine, gp_device_t *device)
 {
-  gp_room_t room = {.next_step = 0};
-  polling_t polling = begin(engine, device, &room, GP_WAIT_MISS_NS, GP_WAIT_MISS_NS);
+  gp_oom_attempts_t attempts = {.next_step = 0};
+  polling_t polling = begin(engine, device, &attempts, GP_WAIT_MISS_NS, GP_WAIT_MISS_NS);
   polling.is_brief = true;
 
   gp_assert(!gp_holds_engine_lock());
@@ -249,10 +249,10 @@ static bool wait_for_known_streams(polling_t *polling, uint64_t epoch)
 
 /* A device that is always busy shows progress: all work from before `epoch` completes, then all from before
  * the next epoch, and so on. This also reveals a kernel that came meanwhile and does not end. */
-bool gp_wait_until_quiet(gp_engine_t *engine, gp_device_t *device, gp_room_t *room)
+bool gp_wait_until_quiet(gp_engine_t *engine, gp_device_t *device, gp_oom_attempts_t *attempts)
 {
   uint64_t epoch = gp_epoch_begin(engine);
-  polling_t polling = begin(engine, device, room, GP_WAIT_BEFORE_NS, engine->patience_ns);
+  polling_t polling = begin(engine, device, attempts, GP_WAIT_BEFORE_NS, engine->patience_ns);
   uint64_t passed_ns = 0; /* since when all work from before the call is complete; 0: it is not */
 
   gp_assert(!gp_holds_engine_lock());
@@ -274,7 +274,7 @@ bool gp_wait_until_quiet(gp_engine_t *engine, gp_device_t *device, gp_room_t *ro
   return true;
 }
 
-bool gp_wait_in_doubt(gp_engine_t *engine, gp_device_t *device, gp_room_t *room)
+bool gp_wait_in_doubt(gp_engine_t *engine, gp_device_t *device, gp_oom_attempts_t *attempts)
 {
-  return !room->was_in_vain && gp_wait_until_quiet(engine, device, room);
+  return !attempts->was_in_vain && gp_wait_until_quiet(engine, device, attempts);
 }

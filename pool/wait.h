@@ -19,10 +19,10 @@
 
 /*
  * Polls until deferred memory of the device becomes idle. False: nothing is deferred there, or the time is
- * over. room counts the time and says what held the wait up. Only memory freed before the room's first such
+ * over. attempts counts the time and says what held the wait up. Only memory freed before their first such
  * wait counts: other threads may go on freeing, which would let the wait go on and on.
  */
-bool gp_wait_for_deferred(gp_engine_t *engine, gp_device_t *device, gp_room_t *room);
+bool gp_wait_for_deferred(gp_engine_t *engine, gp_device_t *device, gp_oom_attempts_t *attempts);
 
 /* The same for a miss beyond GPUPOOL_MAX_DEFERRED: GP_WAIT_MISS_NS at most. */
 bool gp_wait_briefly(gp_engine_t *engine, gp_device_t *device);
@@ -33,10 +33,10 @@ bool gp_wait_briefly(gp_engine_t *engine, gp_device_t *device);
  * from before the call was complete, later work is complete, too. False: the patience is spent. On a driver
  * without fences it asks the streams that the library knows of. device: the device whose memory is wanted.
  */
-bool gp_wait_until_quiet(gp_engine_t *engine, gp_device_t *device, gp_room_t *room);
+bool gp_wait_until_quiet(gp_engine_t *engine, gp_device_t *device, gp_oom_attempts_t *attempts);
 
 /* No room could be made for stream-ordered memory, but the driver may know of some. True: the caller can
- * ask it, since the device has no work to wait for and no earlier wait for the room was in vain. */
-bool gp_wait_in_doubt(gp_engine_t *engine, gp_device_t *device, gp_room_t *room);
+ * ask it, since the device has no work to wait for and none of the attempts waited in vain. */
+bool gp_wait_in_doubt(gp_engine_t *engine, gp_device_t *device, gp_oom_attempts_t *attempts);
 
 #endif

@@ -43,7 +43,7 @@ static int attempt_fit(void *arg, bool *by_limit)
              : reservation->engine->driver.ops->code_out_of_memory;
 }
 
-static bool make_pools_fit(gp_reservation_t *reservation, gp_room_t *room)
+static bool make_pools_fit(gp_reservation_t *reservation, gp_oom_attempts_t *attempts)
 {
   gp_engine_t *engine = reservation->engine;
   gp_context_t *context = reservation->context;
@@ -55,9 +55,9 @@ static bool make_pools_fit(gp_reservation_t *reservation, gp_room_t *room)
     return true;
   if (gp_engine_is_suspended(engine)) /* no step is possible */
     return false;
-  return gp_oom_make_room(engine, context, reservation->bytes, attempt_fit, reservation, &by_limit, room) ==
-             0 ||
-         gp_wait_in_doubt(engine, context->device, room);
+  return gp_oom_make_room(
+             engine, context, reservation->bytes, attempt_fit, reservation, &by_limit, attempts) == 0 ||
+         gp_wait_in_doubt(engine, context->device, attempts);
 }
 
 bool gp_engine_forwarded_reserve(
@@ -67,8 +67,8 @@ bool gp_engine_forwarded_reserve(
   gp_reservation_t reservation = {engine, context, bytes, gp_forwarded_supply(kind)};
   uint64_t growth = gp_account_growth(bytes, reservation.supply);
   bool by_limit = true;
-  gp_room_t in_pools = {.next_step = 0};
-  gp_room_t in_limit = {.counted = growth};
+  gp_oom_attempts_t in_pools = {.next_step = 0};
+  gp_oom_attempts_t in_limit = {.counted = growth};
 
   /* The driver's own pools serve requests as quickly as this pool does. */
   gp_find_origin(engine, gp_forwarded_is_driver_pooled(kind) ? GP_OCCASION_ALLOC : GP_OCCASION_DRIVER, bytes);
@@ -101,9 +101,9 @@ bool gp_engine_forwarded_retry(
     retry->largest_free = gp_oom_largest_idle(context->device);
   }
   if (!(is_first && gp_oom_is_hopeless(engine, context, bytes)) &&
-      gp_oom_next_step(engine, context, bytes, false, &retry->room))
+      gp_oom_next_step(engine, context, bytes, false, &retry->attempts))
     return true;
-  gp_oom_report(engine, context, bytes, false, retry->largest_free, &retry->room);
+  gp_oom_report(engine, context, bytes, false, retry->largest_free, &retry->attempts);
   return false;
 }
 

@@ -44,7 +44,7 @@ void gp_engine_forwarded_restore(gp_engine_t *engine, gp_forwarded_t *memory);
 /* Progress of the attempts to make room for one allocation; all zero before the first. */
 typedef struct gp_forwarded_retry {
   uint64_t largest_free; /* before the first, for the report */
-  gp_room_t room;
+  gp_oom_attempts_t attempts;
   bool has_begun;
 } gp_forwarded_retry_t;
 

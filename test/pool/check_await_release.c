@@ -112,7 +112,7 @@ END_TEST
 
 START_TEST(test_a_release_that_finished_gives_new_patience)
 {
-  gp_room_t first = {.next_step = 0}, next = {.next_step = 0}, last = {.next_step = 0};
+  gp_oom_attempts_t first = {.next_step = 0}, next = {.next_step = 0}, last = {.next_step = 0};
 
   begin_release(NULL, GP_GIB);
   ck_assert(!gp_await_release(engine, context->device, &first, engine->patience_ns));
@@ -139,13 +139,13 @@ END_TEST
 /* What a short wait has spent is not the patience. */
 START_TEST(test_a_short_wait_leaves_the_patience)
 {
-  gp_room_t brief = {.next_step = 0}, room = {.next_step = 0};
+  gp_oom_attempts_t brief = {.next_step = 0}, attempts = {.next_step = 0};
 
   begin_release(NULL, GP_GIB);
   ck_assert(!gp_await_release(engine, context->device, &brief, GP_WAIT_MISS_NS));
   ck_assert_uint_eq(brief.later_ns, GP_WAIT_MISS_NS);
-  ck_assert(!gp_await_release(engine, context->device, &room, engine->patience_ns));
-  ck_assert_uint_eq(room.later_ns, 2 * SECOND);
+  ck_assert(!gp_await_release(engine, context->device, &attempts, engine->patience_ns));
+  ck_assert_uint_eq(attempts.later_ns, 2 * SECOND);
   end_release();
   stop();
 }
@@ -154,10 +154,10 @@ END_TEST
 /* Time that was spent on the device counts. */
 START_TEST(test_the_patience_is_one_for_all_later_waits)
 {
-  gp_room_t room = {.later_ns = 1500 * MILLISECOND};
+  gp_oom_attempts_t attempts = {.later_ns = 1500 * MILLISECOND};
 
   begin_release(NULL, GP_GIB);
-  ck_assert(!gp_await_release(engine, context->device, &room, engine->patience_ns));
+  ck_assert(!gp_await_release(engine, context->device, &attempts, engine->patience_ns));
   ck_assert_uint_eq(passed_ns(), 500 * MILLISECOND);
   end_release();
   stop();
@@ -175,13 +175,13 @@ static void look_at_what_is_held(void)
 
 START_TEST(test_nothing_is_held_in_a_pause)
 {
-  gp_room_t room = {.next_step = 0};
+  gp_oom_attempts_t attempts = {.next_step = 0};
 
   begin_release(NULL, GP_GIB);
   pauses = 0;
   was_clear = true;
   driver.on_pause = look_at_what_is_held;
-  ck_assert(!gp_await_release(engine, context->device, &room, engine->patience_ns));
+  ck_assert(!gp_await_release(engine, context->device, &attempts, engine->patience_ns));
   ck_assert_int_gt(pauses, 1000);
   ck_assert(was_clear);
   end_release();
@@ -191,12 +191,12 @@ END_TEST
 
 START_TEST(test_without_a_release_in_flight_nothing_is_waited_for)
 {
-  gp_room_t room = {.next_step = 0};
+  gp_oom_attempts_t attempts = {.next_step = 0};
 
   begin(NULL, GP_GIB, true);
-  ck_assert(!gp_await_release(engine, context->device, &room, engine->patience_ns));
+  ck_assert(!gp_await_release(engine, context->device, &attempts, engine->patience_ns));
   ck_assert_uint_eq(passed_ns(), 0);
-  ck_assert(!room.was_in_vain);
+  ck_assert(!attempts.was_in_vain);
   stop();
 }
 END_TEST

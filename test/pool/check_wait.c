@@ -367,13 +367,13 @@ static void replace_work(void)
 
 START_TEST(test_a_device_that_is_always_busy_and_gets_on_will_do)
 {
-  gp_room_t room = {.next_step = 0};
+  gp_oom_attempts_t attempts = {.next_step = 0};
 
   (void)fill_with_small(NULL);
   pauses = 0;
   driver.on_pause = replace_work;
   uint64_t before_ns = driver.now_ns;
-  ck_assert(gp_wait_until_quiet(engine, context->device, &room));
+  ck_assert(gp_wait_until_quiet(engine, context->device, &attempts));
   ck_assert_int_ge(pauses, 60);
   ck_assert_int_le(pauses, 64); /* ten milliseconds more */
   ck_assert_uint_lt(driver.now_ns - before_ns, 65 * MILLISECOND);
@@ -386,14 +386,14 @@ END_TEST
 START_TEST(test_work_of_another_device_is_later_work)
 {
   gp_driver_context_t other = fake_context(1, 1);
-  gp_room_t room = {.next_step = 0};
+  gp_oom_attempts_t attempts = {.next_step = 0};
 
   begin(NULL, LARGE, true);
   ck_assert_ptr_nonnull(gp_engine_context(engine, &other));
   uint64_t block = allocate(LARGE);
   driver.submitted[1]++;
   ck_assert_int_eq(free_code(block), 0);
-  ck_assert(!gp_wait_for_deferred(engine, context->device, &room));
+  ck_assert(!gp_wait_for_deferred(engine, context->device, &attempts));
   ck_assert_uint_eq(passed_ns(), 2 * SECOND);
   fake_complete(&driver, 1);
   stop();
@@ -411,12 +411,12 @@ static void complete_in_turn(void)
 /* Two kernels of a second and a half, and a fence between them: longer than the patience, together. */
 START_TEST(test_patience_begins_anew_when_the_work_gets_on)
 {
-  gp_room_t room = {.next_step = 0};
+  gp_oom_attempts_t attempts = {.next_step = 0};
 
   (void)fill_with_large(NULL);
   driver.submitted[0]++;
   driver.on_pause = complete_in_turn;
-  ck_assert(gp_wait_until_quiet(engine, context->device, &room));
+  ck_assert(gp_wait_until_quiet(engine, context->device, &attempts));
   ck_assert_uint_ge(passed_ns(), 3 * SECOND);
   stop();
 }
@@ -431,13 +431,13 @@ static void come_to_stay(void)
 
 START_TEST(test_a_kernel_that_comes_meanwhile_and_stays_is_waited_for_no_longer_than_the_patience)
 {
-  gp_room_t room = {.next_step = 0};
+  gp_oom_attempts_t attempts = {.next_step = 0};
 
   (void)fill_with_small(NULL);
   pauses = 0;
   driver.on_pause = come_to_stay;
   uint64_t before_ns = driver.now_ns;
-  ck_assert(!gp_wait_until_quiet(engine, context->device, &room));
+  ck_assert(!gp_wait_until_quiet(engine, context->device, &attempts));
   ck_assert_uint_ge(driver.now_ns - before_ns, 2 * SECOND);
   ck_assert_uint_lt(driver.now_ns - before_ns, 3 * SECOND);
   fake_complete(&driver, 0);

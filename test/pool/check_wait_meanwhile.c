@@ -23,8 +23,8 @@ static void look_at_what_is_held(void)
 
 static void wait_for_quiet(void)
 {
-  gp_room_t room = {.next_step = 0};
-  (void)gp_wait_until_quiet(engine, context->device, &room);
+  gp_oom_attempts_t attempts = {.next_step = 0};
+  (void)gp_wait_until_quiet(engine, context->device, &attempts);
 }
 
 START_TEST(test_nothing_is_held_in_a_pause)
@@ -117,13 +117,13 @@ static void end_waits(void)
 /* 0: pooling stops, so that the memory will not be handed out; 1: the device has failed. */
 START_TEST(test_a_wait_for_the_pool_ends_with_pooling)
 {
-  gp_room_t room = {.next_step = 0};
+  gp_oom_attempts_t attempts = {.next_step = 0};
 
   (void)fill_with_small(NULL);
   pauses = 0;
   driver.fail_code = _i ? FAKE_STICKY : 0;
   driver.on_pause = end_waits;
-  ck_assert(!gp_wait_for_deferred(engine, context->device, &room));
+  ck_assert(!gp_wait_for_deferred(engine, context->device, &attempts));
   ck_assert_int_eq(pauses, 6);
   fake_complete(&driver, 0);
   stop();
@@ -132,14 +132,14 @@ END_TEST
 
 START_TEST(test_a_wait_for_quiet_outlives_pooling_but_not_the_device)
 {
-  gp_room_t room = {.next_step = 0};
+  gp_oom_attempts_t attempts = {.next_step = 0};
 
   (void)fill_with_small(NULL);
   pauses = 0;
   driver.fail_code = _i ? FAKE_STICKY : 0;
   driver.on_pause = end_waits;
   driver.complete_at_ns[0] = driver.now_ns + SECOND;
-  ck_assert_int_eq(gp_wait_until_quiet(engine, context->device, &room), !_i);
+  ck_assert_int_eq(gp_wait_until_quiet(engine, context->device, &attempts), !_i);
   ck_assert_int_eq(pauses > 6, !_i);
   stop();
 }
@@ -147,21 +147,21 @@ END_TEST
 
 START_TEST(test_nothing_is_waited_for_where_it_is_of_no_use)
 {
-  gp_room_t room = {.next_step = 0};
+  gp_oom_attempts_t attempts = {.next_step = 0};
 
   begin(NULL, GP_GIB, true);
-  ck_assert(!gp_wait_for_deferred(engine, context->device, &room)); /* nothing is deferred */
+  ck_assert(!gp_wait_for_deferred(engine, context->device, &attempts)); /* nothing is deferred */
   free_busy(allocate(GP_MIB));
   gp_engine_suspend(engine); /* perhaps by this thread */
-  ck_assert(!gp_wait_for_deferred(engine, context->device, &room));
+  ck_assert(!gp_wait_for_deferred(engine, context->device, &attempts));
   ck_assert(!gp_wait_briefly(engine, context->device));
-  ck_assert(!gp_wait_until_quiet(engine, context->device, &room));
+  ck_assert(!gp_wait_until_quiet(engine, context->device, &attempts));
   gp_engine_resume(engine);
   ck_assert_uint_eq(passed_ns(), 0);
   fake_complete(&driver, 0);
-  ck_assert(gp_wait_until_quiet(engine, context->device, &room));
+  ck_assert(gp_wait_until_quiet(engine, context->device, &attempts));
   ck_assert_uint_eq(passed_ns(), 0);
-  ck_assert(!room.was_in_vain);
+  ck_assert(!attempts.was_in_vain);
   stop();
 }
 END_TEST
