@@ -14,7 +14,7 @@
 
 typedef enum gp_log_level {
   GP_LOG_REPORT = -1, /* what the user asked for: always shown, never counted */
-  GP_LOG_ERROR = 0,   /* always shown: bad settings, out of memory, the library stood aside */
+  GP_LOG_ERROR = 0,   /* always shown: bad settings, out of memory, pooling stopped */
   GP_LOG_INFO = 1,    /* GPUPOOL_VERBOSE=1: effective options, notable events */
   GP_LOG_DEBUG = 2,   /* GPUPOOL_VERBOSE=2 */
 } gp_log_level_t;

@@ -564,9 +564,9 @@ static inline __attribute__((always_inline)) int alloc_pooled(gp_request_t *requ
   return request->engine->type->keeps_blocks && serve_from_cache_inline(request) ? 0 : alloc_miss(request);
 }
 
-/* During a capture: hands out memory that the pool has, which takes no driver call. The driver serves
- * other requests, not pooled. */
-static __attribute__((noinline)) int alloc_aside(gp_request_t *request, gp_service_t service)
+/* For every service but POOL. BESIDE hands out memory that the pool has, which takes no driver call. The
+ * driver serves all other requests, not pooled. */
+static __attribute__((noinline)) int alloc_restricted(gp_request_t *request, gp_service_t service)
 {
   if (service == GP_SERVICE_BESIDE && !gp_mode_thread_captures(request->engine)) {
     choose_cut(request);
@@ -613,7 +613,7 @@ int gp_engine_alloc(gp_engine_t *engine, gp_context_t *context, uint64_t bytes, 
   if (request.size == 0)
     code = alloc_invalid(&request);
   else
-    code = service == GP_SERVICE_POOL ? alloc_pooled(&request) : alloc_aside(&request, service);
+    code = service == GP_SERVICE_POOL ? alloc_pooled(&request) : alloc_restricted(&request, service);
   if (code != 0)
     return code;
   if (__builtin_expect(engine->fills, 0))
@@ -640,7 +640,7 @@ bool gp_engine_alloc_kept(gp_engine_t *engine, gp_context_t *context, uint64_t b
 }
 
 /* During a capture, in a stream that is not captured. Puts nothing into the stream. */
-static __attribute__((noinline)) bool serve_ordered_aside(gp_request_t *request)
+static __attribute__((noinline)) bool serve_ordered_beside(gp_request_t *request)
 {
   gp_engine_t *engine = request->engine;
   bool may_enter;
@@ -674,7 +674,7 @@ bool gp_engine_alloc_ordered(
     choose_cut(&request);
   if (!gp_engine_is_suspended(engine))
     *ret_code = serve_from_cache(&request) ? 0 : alloc_miss(&request);
-  else if (serve_ordered_aside(&request))
+  else if (serve_ordered_beside(&request))
     *ret_code = 0;
   else
     return false;

@@ -55,7 +55,7 @@ static bool check_block(gp_engine_t *engine, const gp_context_t *context, gp_blo
                                in->context->device == context->device),
       "block is with a stream", block->address, block->state);
   good &= gp_expect(
-      !in || block->is_aside || (is_bound && block->segment && in->context == context) ||
+      !in || block->is_in_others || (is_bound && block->segment && in->context == context) ||
           (!block->segment && gp_block_is_ordered(block) && (context->is_ordered || in->context == context)),
       "block could serve a stream", block->address, block->state);
   good &= gp_expect(!in || atomic_load(&in->settled) <= atomic_load(&in->handed_on),
@@ -67,7 +67,7 @@ static bool check_block(gp_engine_t *engine, const gp_context_t *context, gp_blo
   good &= gp_expect(block->borrowed == 0 || owned || block->state == GP_STATE_DEFERRED,
       "block that is not in use has borrowed", block->borrowed, block->state);
   sums->borrowed += block->borrowed;
-  sums->filed += in && !block->segment && !block->is_aside ? block->size - block->borrowed : 0;
+  sums->filed += in && !block->segment && !block->is_in_others ? block->size - block->borrowed : 0;
   sums->of_pools += context->is_ordered ? block->size : 0;
   sums->ordered += gp_block_is_ordered(block) ? block->size : 0;
   sums->ordered_live += gp_block_is_ordered(block) && block->state == GP_STATE_LIVE ? block->size : 0;

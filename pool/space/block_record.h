@@ -63,7 +63,7 @@ struct gp_block {
   gp_state_t released_from; /* RELEASING: the state before, which returns if the driver refuses */
   bool tainted;             /* exported: goes to the driver on free */
   bool exact;               /* not of a size that the type makes: goes to the driver on free */
-  bool is_aside;            /* with freed_in: it is in freed_in->others */
+  bool is_in_others;        /* with freed_in: the bin is freed_in->others */
   gp_bin_entry_t in_bin;    /* IDLE: in its bin; DEFERRED: in a bin of freed_in */
   uint64_t freed_as;        /* number of this free among those in freed_in */
   uint64_t idle_ns;         /* since when idle */

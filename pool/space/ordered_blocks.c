@@ -19,7 +19,7 @@ void gp_ordered_file(gp_identity_t *identity, gp_block_t *block, bool may_serve)
     return;
   bin->block_count++; /* keeps the bin alive */
   identity->filed++;
-  block->is_aside = !may_serve;
+  block->is_in_others = !may_serve;
   gp_bin_push(bin, &block->in_bin);
   if (may_serve)
     identity->context->device->filed_bytes += block->size - block->borrowed;
@@ -33,10 +33,10 @@ void gp_ordered_unfile(gp_block_t *block)
 
   gp_assert_internal(gp_lock_is_held(lock_of(identity)) && block->state == GP_STATE_DEFERRED);
   gp_assert_internal(identity->filed > 0);
-  gp_bin_t *bin = block->is_aside ? &identity->others : gp_bins_find(&identity->freed, block->bin->size);
+  gp_bin_t *bin = block->is_in_others ? &identity->others : gp_bins_find(&identity->freed, block->bin->size);
   gp_bin_remove(bin, &block->in_bin);
   bin->block_count--;
-  if (!block->is_aside)
+  if (!block->is_in_others)
     identity->context->device->filed_bytes -= block->size - block->borrowed;
   identity->filed--;
   block->freed_in = NULL;

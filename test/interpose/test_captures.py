@@ -1,4 +1,4 @@
-"""Stream captures end in many ways. The pool stands aside while one runs, and no longer, of whom it reaches."""
+"""Stream captures end in many ways. The pool is suspended while one runs, and no longer, for the threads that it reaches."""
 
 import json
 import unittest

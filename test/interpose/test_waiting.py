@@ -95,7 +95,7 @@ class Waiting(WaitingCase):
     def test_surplus(self):
         self.check(SURPLUS)
 
-    def test_standing_aside(self):
+    def test_stopped(self):
         self.check(ASIDE)
 
     def test_long_kernels(self):

@@ -1,5 +1,5 @@
 /*
- * Frees, references, contexts and the states in which the engine stands aside, over the fake driver.
+ * Frees, references, contexts and the services that do not pool, over the fake driver.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -224,7 +224,7 @@ END_TEST
 
 /* The driver's free may wait for the device, so it has to be where the program has just waited: pooling
  * stops in look-ups, too, and beside a kernel that needs this thread to go on. */
-START_TEST(test_standing_aside_gives_the_cache_back)
+START_TEST(test_stopping_gives_the_cache_back)
 {
   start(NULL, GP_GIB, true);
   uint64_t idle = allocate(1000);
@@ -245,7 +245,7 @@ START_TEST(test_standing_aside_gives_the_cache_back)
 }
 END_TEST
 
-START_TEST(test_standing_aside_gives_deferred_memory_back_after_a_synchronization)
+START_TEST(test_stopping_gives_deferred_memory_back_after_a_synchronization)
 {
   int code;
   start(NULL, GP_GIB, false);
@@ -293,7 +293,7 @@ START_TEST(test_after_an_error_that_stays_nothing_goes_back)
 END_TEST
 
 /* With fences: not beside work of another context, or work that another thread has just submitted. */
-START_TEST(test_standing_aside_asks_its_fences)
+START_TEST(test_stopping_asks_its_fences)
 {
   gp_driver_context_t other = fake_context(1, 0);
   start((const char *const[]){"GPUPOOL_MAX_DEFERRED=4MiB", "GPUPOOL_RESERVE=0", NULL}, GP_GIB, true);
@@ -319,7 +319,7 @@ START_TEST(test_standing_aside_asks_its_fences)
 END_TEST
 
 /* 1: memory that is not pooled, at the limit; 2, 3: cudaMalloc, when the device is full and at the limit. */
-START_TEST(test_deferred_memory_makes_room_after_standing_aside)
+START_TEST(test_deferred_memory_makes_room_after_stopping)
 {
   const char *const limit[] = {"GPUPOOL_LIMIT=8MiB", NULL};
   uint64_t address;
@@ -468,11 +468,11 @@ int main(void)
   tcase_add_test(blocks, test_no_driver_call_of_ours_while_suspended);
   tcase_add_test(blocks, test_suspending_waits_for_a_driver_call_of_ours);
   tcase_add_test(blocks, test_sticky_error_ends_pooling);
-  tcase_add_test(blocks, test_standing_aside_gives_the_cache_back);
-  tcase_add_test(blocks, test_standing_aside_gives_deferred_memory_back_after_a_synchronization);
+  tcase_add_test(blocks, test_stopping_gives_the_cache_back);
+  tcase_add_test(blocks, test_stopping_gives_deferred_memory_back_after_a_synchronization);
   tcase_add_test(blocks, test_after_an_error_that_stays_nothing_goes_back);
-  tcase_add_loop_test(blocks, test_standing_aside_asks_its_fences, 0, 2);
-  tcase_add_loop_test(blocks, test_deferred_memory_makes_room_after_standing_aside, 1, 4);
+  tcase_add_loop_test(blocks, test_stopping_asks_its_fences, 0, 2);
+  tcase_add_loop_test(blocks, test_deferred_memory_makes_room_after_stopping, 1, 4);
   tcase_add_test(blocks, test_lost_context_takes_its_blocks_along);
   tcase_add_test(blocks, test_handle_with_another_id_is_another_context);
   tcase_add_test(blocks, test_contexts_of_one_device_do_not_share_blocks);
