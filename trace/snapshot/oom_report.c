@@ -1,10 +1,14 @@
 #include "trace/snapshot/oom_report.h"
 
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 
+#include "base/log.h"
 #include "base/size.h"
+#include "trace/snapshot/oom_advice.h"
+#include "trace/stacks/asker.h"
 
 #define NS_PER_MS UINT64_C(1000000)
 
@@ -105,4 +109,16 @@ char *gp_oom_describe(const gp_oom_t *oom, const char *asker, char *buffer, size
   add_owners(&text, oom);
   add_busy(&text, oom);
   return buffer;
+}
+
+/* Not inlined: its texts are off the stack, which may be small, when the caller writes the snapshot. */
+__attribute__((noinline)) void gp_oom_log(
+    const gp_oom_t *oom, const char *limits, const gp_stack_logs_t *logs, uint32_t stack)
+{
+  char text[GP_OOM_TEXT_BYTES], asker[GP_ASKER_BYTES];
+  gp_oom_advice_t advice;
+  bool has_asker = gp_asker_describe(logs, stack, asker, sizeof(asker));
+  gp_oom_advise(oom, limits, &advice);
+  gp_log(GP_LOG_ERROR, "%s. %s", gp_oom_describe(oom, has_asker ? asker : NULL, text, sizeof(text)),
+      advice.text);
 }

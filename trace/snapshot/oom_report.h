@@ -1,9 +1,11 @@
-/* An out of memory in one line for the user. */
+/* An out of memory in one line for the user: it says what happened, and what to change. */
 #ifndef GP_TRACE_OOM_REPORT_H
 #define GP_TRACE_OOM_REPORT_H
 
 #include <stddef.h>
+#include <stdint.h>
 
+#include "format/stack_log.h"
 #include "pool/observer.h"
 
 #define GP_OOM_TEXT_BYTES 1024
@@ -14,5 +16,9 @@
  * Returns buffer, always terminated; a text that does not fit is cut. Thread safe.
  */
 char *gp_oom_describe(const gp_oom_t *oom, const char *asker, char *buffer, size_t capacity);
+
+/* Logs that sentence and the advice. limits as for gp_oom_advise; logs and stack as for gp_asker_describe.
+ * Thread safe, with no lock held. */
+void gp_oom_log(const gp_oom_t *oom, const char *limits, const gp_stack_logs_t *logs, uint32_t stack);
 
 #endif

@@ -14,10 +14,8 @@
 #include "base/log.h"
 #include "trace/record/recorder_state.h"
 #include "trace/snapshot/document.h"
-#include "trace/snapshot/oom_advice.h"
 #include "trace/snapshot/oom_report.h"
 #include "trace/snapshot/snapshot_file.h"
-#include "trace/stacks/asker.h"
 #include "base/emergency_pages.h"
 #include "base/pages.h"
 
@@ -420,26 +418,14 @@ static bool oom_is_due(gp_snapshot_writer_t *writer)
   return atomic_compare_exchange_strong(&writer->oom_reported_ns, &before, now_ns + 1);
 }
 
-/* A function of its own, so that its texts are off the stack, which may be small, while
- * the snapshot is written. */
-static __attribute__((noinline)) void log_oom(const gp_snapshot_writer_t *writer, const gp_oom_t *oom)
-{
-  char text[GP_OOM_TEXT_BYTES], asker[GP_ASKER_BYTES];
-  gp_oom_advice_t advice;
-  const gp_stack_logs_t logs = gp_stacks_logs(&writer->recorder->origins.stacks);
-  bool has_asker = gp_asker_describe(&logs, gp_origin_tls.origin, asker, sizeof(asker));
-  gp_oom_advise(oom, gp_option_text(writer->recorder->options, GP_OPTION_limit), &advice);
-  gp_log(GP_LOG_ERROR, "%s. %s", gp_oom_describe(oom, has_asker ? asker : NULL, text, sizeof(text)),
-      advice.text);
-}
-
 /* gp_oom_fn */
 static void report_oom(void *self, const gp_oom_t *oom)
 {
   gp_snapshot_writer_t *writer = self;
   if (!oom_is_due(writer))
     return;
-  log_oom(writer, oom);
+  const gp_stack_logs_t logs = gp_stacks_logs(&writer->recorder->origins.stacks);
+  gp_oom_log(oom, gp_option_text(writer->recorder->options, GP_OPTION_limit), &logs, gp_origin_tls.origin);
   if (gp_option_number(writer->recorder->options, GP_OPTION_snapshot_at) & GP_SNAPSHOT_AT_OOM)
     (void)gp_snapshot_write(writer, "oom", oom, NULL); /* it has logged any error */
 }
