@@ -10,6 +10,8 @@
 #include <unistd.h>
 
 #include "fuzz.h"
+#include "tools/machine/ps_table.h"
+#include "tools/machine/record_look.h"
 #include "tools/read/native/snapshot_reader.h"
 #include "tools/read/record/record_reader.h"
 #include "format/layout.h"
@@ -31,6 +33,34 @@ static void write_record(int fd, const uint8_t *data, size_t size)
     FUZZ_CHECK(pwrite(fd, &ours, sizeof(ours), hash_at) == sizeof(ours));
   if (length > size && length <= LENGTH_MOST)
     FUZZ_CHECK(ftruncate(fd, (off_t)length) == 0);
+}
+
+/* What `gpupool ps` reads of it, and the table that it prints. */
+static void look(int fd)
+{
+  static gp_record_look_t look;
+  static FILE *nowhere;
+  gp_device_record_t record;
+  bool is_settled;
+  gp_machine_process_t process = {0};
+  gp_machine_device_t devices[GP_MAX_DEVICES];
+  gp_machine_t machine = {&process, 1, devices, 0};
+  gp_ps_table_t table;
+  const gp_ps_look_t view = {.columns = 80, .chosen = SIZE_MAX};
+
+  if (gp_record_look(fd, &look) == GP_LOOK_NOTHING)
+    return;
+  gp_machine_describe(&look, &process);
+  for (int ordinal = 0; ordinal < GP_MAX_DEVICES; ordinal++) {
+    if (gp_record_look_device(fd, &look, ordinal, &record, &is_settled))
+      gp_machine_figures(&record, &devices[machine.device_count++]);
+  }
+  process.device_count = machine.device_count;
+  if (!nowhere)
+    nowhere = fopen("/dev/null", "w");
+  FUZZ_CHECK(nowhere && gp_ps_table_init(&table, &machine, GP_PS_HELD, NULL) == 0);
+  gp_ps_table_print(&table, &view, &(gp_output_t){.stream = nowhere});
+  gp_ps_table_fini(&table);
 }
 
 /* The caller frees it. */
@@ -64,6 +94,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
   }
   fuzz_silence();
   write_record(file, data, size);
+  look(file);
   if (gp_record_read(file, &record)) {
     char *text = write_document(snapshot_file, &record.document, &length);
     gp_snapshot_t *snapshot = gp_snapshot_parse(text, length, FUZZ_ALL_COLUMNS, &error);

@@ -14,6 +14,7 @@
 #include "base/options.h"
 #include "base/path.h"
 #include "tools/html/page.h"
+#include "tools/machine/record_walk.h"
 #include "tools/output_file.h"
 #include "tools/read/record/record_reader.h"
 #include "tools/recover/recover.h"
@@ -288,7 +289,7 @@ static int recover_all(const request_t *request, const gp_left_list_t *list)
   }
   if (any)
     return status;
-  gp_message("no program has left a record in %s", gp_left_root());
+  gp_message("no program has left a record in %s", gp_record_root());
   return GP_EXIT_INPUT;
 }
 
@@ -300,9 +301,9 @@ static int recover_newest(const request_t *request, const gp_left_list_t *list, 
   const gp_left_t *chosen = gp_left_list_find(list, pid);
   if (!chosen && pid)
     gp_message("process %d has left no record in %s; gpupool recover --list shows what there is", (int)pid,
-        gp_left_root());
+        gp_record_root());
   else if (!chosen)
-    gp_message("no program has left a record in %s", gp_left_root());
+    gp_message("no program has left a record in %s", gp_record_root());
   if (!chosen)
     return GP_EXIT_INPUT;
   if (!pid && left > 1)

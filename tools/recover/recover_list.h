@@ -24,13 +24,9 @@ typedef struct gp_left_list {
   size_t count;
 } gp_left_list_t;
 
-/* The folder to search for records: GPUPOOL_RECORD, or its default. "none": there are no records. */
-const char *gp_left_root(void);
-
 /*
- * Finds all records of the user: in that folder, and where programs put them if another user has taken that
- * name (XDG_RUNTIME_DIR, /run/user/UID). Returns 0 or, after a message, the exit status. Call fini in any
- * case.
+ * Finds all records of the user (machine/record_walk.h). Returns 0 or, after a message, the exit status. Call
+ * fini in any case.
  */
 int gp_left_list_read(gp_left_list_t *list);
 void gp_left_list_fini(gp_left_list_t *list);

@@ -1,8 +1,8 @@
 /*
  * What /proc says of the process that the control client asks.
  */
-#ifndef GP_TOOLS_CONTROL_TARGET_H
-#define GP_TOOLS_CONTROL_TARGET_H
+#ifndef GP_TOOLS_MACHINE_TARGET_H
+#define GP_TOOLS_MACHINE_TARGET_H
 
 #include <stdbool.h>
 #include <sys/types.h>

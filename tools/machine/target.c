@@ -1,4 +1,4 @@
-#include "tools/control/target.h"
+#include "tools/machine/target.h"
 
 #include <ctype.h>
 #include <fcntl.h>

@@ -1,0 +1,203 @@
+#include "tools/machine/processes.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "tools/array.h"
+#include "tools/machine/target.h"
+
+#define ID_DIGITS  64 /* of a container, in all runtimes that use control groups */
+#define ID_SHOWN   12 /* as `docker ps` shows it */
+#define UID_LENGTH 36 /* of a pod */
+
+/* /proc/PID/NAME, links followed. */
+static bool stat_of(const char *pid, const char *name, struct stat *ret_status)
+{
+  char path[64];
+  snprintf(path, sizeof(path), "/proc/%s/%s", pid, name);
+  return stat(path, ret_status) == 0;
+}
+
+static bool read_place(const char *pid, gp_place_t *ret_place)
+{
+  struct stat mounts, root;
+  if (!stat_of(pid, "ns/mnt", &mounts) || !stat_of(pid, "root", &root))
+    return false;
+  *ret_place = (gp_place_t){mounts.st_ino, root.st_dev, root.st_ino, (pid_t)atoi(pid)};
+  return true;
+}
+
+/* The index of the place, which is added if it is new; SIZE_MAX: no memory. */
+static size_t index_of(gp_processes_t *processes, const gp_place_t *place)
+{
+  for (size_t i = processes->place_count; i-- > 0;) {
+    const gp_place_t *known = &processes->places[i];
+    if (known->mounts == place->mounts && known->root_device == place->root_device &&
+        known->root_inode == place->root_inode)
+      return i;
+  }
+  gp_place_t *added = GP_ARRAY_ADD(processes->places, processes->place_count);
+  if (!added)
+    return SIZE_MAX;
+  *added = *place;
+  return processes->place_count - 1;
+}
+
+static int add(gp_processes_t *processes, const char *name, ino_t own_numbers)
+{
+  gp_place_t place;
+  struct stat numbers;
+  gp_target_t target = {.inside = (pid_t)atoi(name)};
+  char intruder[4096];
+
+  if (!read_place(name, &place))
+    return 0; /* of another user, or gone */
+  if (stat_of(name, "ns/pid", &numbers) && numbers.st_ino != own_numbers)
+    gp_target_find(place.pid, 0, intruder, &target);
+  size_t index = index_of(processes, &place);
+  gp_process_t *added = index == SIZE_MAX ? NULL : GP_ARRAY_ADD(processes->items, processes->count);
+  if (!added)
+    return ENOMEM;
+  *added = (gp_process_t){place.pid, target.inside, index};
+  return 0;
+}
+
+static int compare(const void *a, const void *b)
+{
+  const gp_process_t *x = a, *y = b;
+  if (x->inside != y->inside)
+    return (x->inside > y->inside) - (x->inside < y->inside);
+  return (x->pid > y->pid) - (x->pid < y->pid);
+}
+
+int gp_processes_read(gp_processes_t *processes)
+{
+  struct stat own = {0};
+  gp_place_t place;
+  int error = 0;
+
+  *processes = (gp_processes_t){0};
+  DIR *folder = opendir("/proc");
+  if (!folder || !read_place("self", &place) || !stat_of("self", "ns/pid", &own)) {
+    if (folder)
+      closedir(folder);
+    return 0; /* without /proc no process can be told from another */
+  }
+  place.pid = getpid();
+  error = index_of(processes, &place) == SIZE_MAX ? ENOMEM : 0;
+  for (const struct dirent *entry; !error && (entry = readdir(folder));) {
+    if (isdigit((unsigned char)entry->d_name[0]))
+      error = add(processes, entry->d_name, own.st_ino);
+  }
+  closedir(folder);
+  if (processes->count > 1)
+    qsort(processes->items, processes->count, sizeof(processes->items[0]), compare);
+  return error;
+}
+
+void gp_processes_fini(gp_processes_t *processes)
+{
+  free(processes->items);
+  free(processes->places);
+  *processes = (gp_processes_t){0};
+}
+
+/* True if /proc/PID/maps has the file. */
+static bool has_mapped(pid_t pid, dev_t device, uint64_t inode)
+{
+  char path[64], line[512];
+  snprintf(path, sizeof(path), "/proc/%d/maps", (int)pid);
+  FILE *maps = fopen(path, "re");
+  bool found = false;
+  while (maps && !found && fgets(line, sizeof(line), maps)) {
+    unsigned major_number, minor_number;
+    unsigned long long file;
+    found = sscanf(line, "%*s %*s %*s %x:%x %llu", &major_number, &minor_number, &file) == 3 &&
+            file == inode && makedev(major_number, minor_number) == device;
+  }
+  if (maps)
+    fclose(maps);
+  return found;
+}
+
+/* The first process with that number, or count. */
+static size_t first_of(const gp_processes_t *processes, pid_t inside)
+{
+  size_t low = 0, high = processes->count;
+  while (low < high) {
+    size_t middle = low + (high - low) / 2;
+    if (processes->items[middle].inside < inside)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return low;
+}
+
+pid_t gp_processes_find(const gp_processes_t *processes, pid_t inside, const gp_place_t *place, dev_t device,
+    uint64_t inode)
+{
+  size_t first = first_of(processes, inside), end = first;
+  size_t index = place ? (size_t)(place - processes->places) : 0;
+
+  while (end < processes->count && processes->items[end].inside == inside)
+    end++;
+  if (end - first == 1 && processes->items[first].place == index)
+    return processes->items[first].pid;
+  for (size_t i = first; i < end; i++) {
+    if (has_mapped(processes->items[i].pid, device, inode))
+      return processes->items[i].pid;
+  }
+  return -1;
+}
+
+static size_t hex_digits(const char *text)
+{
+  return strspn(text, "0123456789abcdef");
+}
+
+static void find_container(const char *groups, char *container)
+{
+  for (const char *at = groups; *at; at++) {
+    size_t digits = hex_digits(at);
+    if (digits == ID_DIGITS)
+      snprintf(container, GP_CONTAINER_BYTES, "%.*s", ID_SHOWN, at); /* the innermost stays */
+    at += digits;
+    if (!*at)
+      return;
+  }
+}
+
+/* "pod" and a UID; its dashes are underscores where systemd names the group. */
+static void find_pod(const char *groups, char *pod)
+{
+  for (const char *at = groups; (at = strstr(at, "pod")); at++) {
+    const char *uid = at + strlen("pod");
+    if (strspn(uid, "0123456789abcdef-_") != UID_LENGTH)
+      continue;
+    snprintf(pod, GP_POD_BYTES, "%.*s", UID_LENGTH, uid);
+    for (char *p = pod; *p; p++)
+      *p = *p == '_' ? '-' : *p;
+  }
+}
+
+void gp_container_of_groups(const char *groups, char *container, char *pod)
+{
+  container[0] = pod[0] = '\0';
+  find_container(groups, container);
+  find_pod(groups, pod);
+}
+
+void gp_process_container(pid_t pid, char *container, char *pod)
+{
+  char *groups = gp_target_read(pid, "cgroup");
+  gp_container_of_groups(groups ? groups : "", container, pod);
+  free(groups);
+}

@@ -1,0 +1,196 @@
+/*
+ * gpupool ps: what each pooled program on this machine holds.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "tools/json_print.h"
+#include "tools/machine/ps_table.h"
+#include "tools/tool.h"
+
+#define LINE_BYTES 128
+
+void gp_command_ps_help(void)
+{
+  printf("usage: gpupool ps [--sort KEY] [--json]\n"
+         "\n"
+         "Lists the running programs whose GPU memory is pooled, and what each holds of\n"
+         "each device: those of this user, as root of all users, and those in containers\n"
+         "whose files this user may read. It reads their records in shared memory and asks\n"
+         "them nothing.\n"
+         "\n"
+         "  DEV     the device, by the number that the program has for it\n"
+         "  HELD    device memory: what the pool holds, and what is not pooled\n"
+         "  PEAK    the most that the pool held, and the most that was not pooled\n"
+         "  CACHED  of HELD: freed, and ready to be handed out\n"
+         "  PINNED  page-locked memory of the host\n"
+         "  LIMIT   GPUPOOL_LIMIT\n"
+         "  HITS    allocations served without the driver\n"
+         "  OOM     allocations that were refused for want of memory\n"
+         "  AGE     since the program's first use of GPU memory\n"
+         "\n"
+         "      --sort KEY\n"
+         "          %s\n"
+         "          (default: held)\n"
+         "      --json\n"
+         "          one JSON document (REPORTS.md)\n"
+         "\n"
+         "Exit status: 0 done; 2 usage; 3 no memory.\n",
+      GP_PS_SORTS);
+}
+
+typedef struct options {
+  gp_ps_sort_t sort;
+  bool json;
+  bool help;
+} options_t;
+
+static int parse_sort(const char *text, gp_ps_sort_t *ret_sort)
+{
+  for (int sort = 0; text && sort < GP_PS_SORT_COUNT; sort++) {
+    if (strcmp(text, gp_ps_sort_name((gp_ps_sort_t)sort)) == 0) {
+      *ret_sort = (gp_ps_sort_t)sort;
+      return 0;
+    }
+  }
+  return gp_message_usage("ps", "ps: --sort %s: accepted are " GP_PS_SORTS, text ? text : "without a key");
+}
+
+/* Returns 0 or, after a message, the exit status. */
+static int parse(int argc, char **argv, options_t *options)
+{
+  static const char *const names[] = {"sort", "json", "help"};
+  *options = (options_t){0};
+  for (int i = 1; i < argc; i++) {
+    const char *word = argv[i];
+    int status = 0;
+    if (word[0] != '-' || !word[1])
+      return gp_message_usage("ps", "ps: unexpected argument %s", word);
+    if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0)
+      options->help = true;
+    else if (strcmp(word, "--json") == 0)
+      options->json = true;
+    else if (strcmp(word, "--sort") == 0 || strncmp(word, "--sort=", 7) == 0)
+      status = parse_sort(word[6] ? word + 7 : i + 1 < argc ? argv[++i] : NULL, &options->sort);
+    else
+      return gp_message_unknown_option("ps", word, names, sizeof(names) / sizeof(names[0]));
+    if (status || options->help)
+      return status;
+  }
+  return 0;
+}
+
+static void add_device(cJSON *devices, const gp_machine_device_t *device)
+{
+  cJSON *object = cJSON_CreateObject();
+  const struct {
+    const char *name;
+    uint64_t figure;
+  } figures[] = {{"held", device->held}, {"peak", device->peak}, {"used", device->used},
+      {"cached", device->cached}, {"pinned_host", device->pinned}, {"hits", device->hits},
+      {"misses", device->misses}, {"driver_calls", device->driver_calls}, {"ooms", device->ooms}};
+
+  cJSON_AddNumberToObject(object, "device", device->ordinal);
+  for (size_t i = 0; i < sizeof(figures) / sizeof(figures[0]); i++)
+    cJSON_AddNumberToObject(object, figures[i].name, (double)figures[i].figure);
+  if (device->limit)
+    cJSON_AddNumberToObject(object, "limit", (double)device->limit);
+  else
+    cJSON_AddNullToObject(object, "limit");
+  cJSON_AddBoolToObject(object, "is_settled", device->is_settled);
+  cJSON_AddItemToArray(devices, object);
+}
+
+static void add_text(cJSON *object, const char *name, const char *text)
+{
+  if (text[0])
+    cJSON_AddStringToObject(object, name, text);
+  else
+    cJSON_AddNullToObject(object, name);
+}
+
+static void add_process(cJSON *processes, const gp_machine_t *machine, const gp_machine_process_t *process)
+{
+  cJSON *object = cJSON_CreateObject();
+  if (process->pid > 0)
+    cJSON_AddNumberToObject(object, "pid", process->pid);
+  else
+    cJSON_AddNullToObject(object, "pid");
+  cJSON_AddNumberToObject(object, "inner_pid", process->inside);
+  cJSON_AddNumberToObject(object, "uid", process->user);
+  cJSON_AddNumberToObject(object, "start_time_us", (double)process->start_time_us);
+  add_text(object, "program", process->program);
+  add_text(object, "command", process->command);
+  add_text(object, "host", process->host);
+  add_text(object, "container", process->container);
+  add_text(object, "pod", process->pod);
+  add_text(object, "library_version", process->version);
+  cJSON_AddBoolToObject(object, "is_readable", !process->is_of_other_build);
+  cJSON *devices = cJSON_AddArrayToObject(object, "devices");
+  for (size_t i = 0; i < process->device_count; i++)
+    add_device(devices, &machine->devices[process->first_device + i]);
+  cJSON_AddItemToArray(processes, object);
+}
+
+/* In the order of the table. */
+static int print_json(const gp_machine_t *machine, const gp_ps_table_t *table)
+{
+  cJSON *root = cJSON_CreateObject();
+  cJSON_AddStringToObject(root, "format", "gpupool-ps");
+  cJSON_AddNumberToObject(root, "version", 1);
+  cJSON *processes = cJSON_AddArrayToObject(root, "processes");
+  for (size_t i = 0; i < table->count; i++) {
+    if (table->rows[i].is_first)
+      add_process(processes, machine, table->rows[i].process);
+  }
+  return gp_json_put(root);
+}
+
+static int print_text(const gp_ps_table_t *table)
+{
+  gp_output_t output;
+  struct timespec now;
+  char line[LINE_BYTES];
+
+  int status = gp_output_open(&output, NULL, false, false);
+  if (status)
+    return status;
+  (void)clock_gettime(CLOCK_REALTIME, &now); /* cannot fail */
+  if (table->count) {
+    const gp_ps_look_t look = {.columns = (unsigned)output.columns,
+        .chosen = SIZE_MAX,
+        .now_us = (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000};
+    gp_ps_table_print(table, &look, &output);
+    fprintf(output.stream, "%s.\n", gp_ps_table_sum(table, line, sizeof(line)));
+  } else {
+    fprintf(output.stream, "No program%s has its GPU memory pooled now.\n", geteuid() ? " of this user" : "");
+  }
+  return gp_output_close(&output);
+}
+
+int gp_command_ps(int argc, char **argv)
+{
+  gp_machine_t machine;
+  gp_ps_table_t table = {0};
+  options_t options;
+
+  int status = parse(argc, argv, &options);
+  if (status)
+    return status;
+  if (options.help) {
+    gp_command_ps_help();
+    return GP_EXIT_DONE;
+  }
+  if (gp_machine_read(&machine) || gp_ps_table_init(&table, &machine, options.sort, NULL)) {
+    gp_message("out of memory");
+    status = GP_EXIT_INPUT;
+  } else {
+    status = options.json ? print_json(&machine, &table) : print_text(&table);
+  }
+  gp_ps_table_fini(&table);
+  gp_machine_fini(&machine);
+  return status;
+}

@@ -1,0 +1,281 @@
+#include "tools/machine/ps_table.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <pwd.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/size.h"
+#include "tools/array.h"
+#include "tools/model/saturated.h"
+
+#define CELL_BYTES      64
+#define COMMAND_COLUMNS 24 /* at least, where columns have to give way */
+#define LINE_BYTES      1024
+
+const char *gp_ps_sort_name(gp_ps_sort_t sort)
+{
+  static const char *const names[GP_PS_SORT_COUNT] = {
+      "held", "peak", "cached", "pinned", "limit", "oom", "age", "pid"};
+  return names[sort];
+}
+
+static uint64_t sort_key(const gp_ps_row_t *row, gp_ps_sort_t sort)
+{
+  static const gp_machine_device_t nothing;
+  const gp_machine_device_t *device = row->device ? row->device : &nothing;
+  switch (sort) {
+  case GP_PS_HELD: return device->held;
+  case GP_PS_PEAK: return device->peak;
+  case GP_PS_CACHED: return device->cached;
+  case GP_PS_PINNED: return device->pinned;
+  case GP_PS_LIMIT: return device->limit;
+  case GP_PS_OOM: return device->ooms;
+  case GP_PS_AGE: return UINT64_MAX - row->process->start_time_us;
+  default: return 0;
+  }
+}
+
+static int compare(const void *a, const void *b, void *sort)
+{
+  const gp_ps_row_t *x = a, *y = b;
+  uint64_t key_x = sort_key(x, *(gp_ps_sort_t *)sort), key_y = sort_key(y, *(gp_ps_sort_t *)sort);
+  if (key_x != key_y)
+    return key_x < key_y ? 1 : -1;
+  if (x->process->pid != y->process->pid)
+    return x->process->pid < y->process->pid ? -1 : 1;
+  return x->device && y->device ? x->device->ordinal - y->device->ordinal : 0;
+}
+
+static bool passes(const gp_machine_process_t *process, const char *filter)
+{
+  char pid[16];
+  snprintf(pid, sizeof(pid), "%d", (int)process->pid);
+  return !filter || !filter[0] || strcmp(pid, filter) == 0 || strstr(process->command, filter) ||
+         strstr(process->host, filter) || strstr(process->container, filter) || strstr(process->pod, filter);
+}
+
+int gp_ps_table_init(
+    gp_ps_table_t *table, const gp_machine_t *machine, gp_ps_sort_t sort, const char *filter)
+{
+  *table = (gp_ps_table_t){0};
+  for (size_t p = 0; p < machine->process_count; p++) {
+    const gp_machine_process_t *process = &machine->processes[p];
+    size_t rows = process->device_count ? process->device_count : 1;
+    for (size_t i = 0; passes(process, filter) && i < rows; i++) {
+      gp_ps_row_t *row = GP_ARRAY_ADD(table->rows, table->count);
+      if (!row)
+        return ENOMEM;
+      *row = (gp_ps_row_t){process,
+          process->device_count ? &machine->devices[process->first_device + i] : NULL, i == 0};
+    }
+  }
+  if (table->count > 1)
+    qsort_r(table->rows, table->count, sizeof(table->rows[0]), compare, &sort);
+  return 0;
+}
+
+void gp_ps_table_fini(gp_ps_table_t *table)
+{
+  free(table->rows);
+  *table = (gp_ps_table_t){0};
+}
+
+typedef enum column {
+  COLUMN_PID,
+  COLUMN_USER,
+  COLUMN_DEVICE,
+  COLUMN_HELD,
+  COLUMN_PEAK,
+  COLUMN_CACHED,
+  COLUMN_PINNED,
+  COLUMN_LIMIT,
+  COLUMN_HITS,
+  COLUMN_OOM,
+  COLUMN_AGE,
+  COLUMN_CONTAINER,
+  COLUMN_COUNT,
+} column_t;
+
+static const char *const headings[COLUMN_COUNT] = {
+    "PID", "USER", "DEV", "HELD", "PEAK", "CACHED", "PINNED", "LIMIT", "HITS", "OOM", "AGE", "CONTAINER"};
+
+/* In a narrow terminal these give way, in this order. */
+static const column_t yielding[] = {
+    COLUMN_PINNED, COLUMN_CACHED, COLUMN_AGE, COLUMN_HITS, COLUMN_USER, COLUMN_CONTAINER, COLUMN_PEAK, COLUMN_LIMIT};
+
+static char *format_age(uint64_t start_us, uint64_t now_us, char *buffer)
+{
+  uint64_t seconds = gp_subtract_saturated(now_us, start_us) / 1000000;
+  static const struct {
+    uint64_t seconds;
+    const char *unit;
+  } units[] = {{86400, "d"}, {3600, "h"}, {60, "min"}, {1, "s"}};
+  size_t i = 0;
+  while (i < 3 && seconds < 2 * units[i].seconds)
+    i++;
+  snprintf(buffer, CELL_BYTES, "%" PRIu64 " %s", seconds / units[i].seconds, units[i].unit);
+  return buffer;
+}
+
+static char *format_user(uid_t user, char *buffer)
+{
+  const struct passwd *entry = getpwuid(user);
+  snprintf(buffer, CELL_BYTES, "%u", (unsigned)user);
+  if (entry && entry->pw_name)
+    gp_text_shorten(entry->pw_name, 10, buffer, CELL_BYTES);
+  return buffer;
+}
+
+/* "" where there is nothing to say. */
+static char *format_size(uint64_t bytes, char *buffer)
+{
+  buffer[0] = '\0';
+  return bytes ? gp_size_format(bytes, buffer) : buffer;
+}
+
+static const char *format_cell(const gp_ps_row_t *row, column_t column, uint64_t now_us, char *buffer)
+{
+  const gp_machine_process_t *process = row->process;
+  const gp_machine_device_t *device = row->device;
+  buffer[0] = '\0';
+  switch (column) {
+  case COLUMN_PID: snprintf(buffer, CELL_BYTES, process->pid > 0 ? "%d" : "?", (int)process->pid); break;
+  case COLUMN_USER: return format_user(process->user, buffer);
+  case COLUMN_AGE: return format_age(process->start_time_us, now_us, buffer);
+  case COLUMN_CONTAINER: return process->container;
+  default: break;
+  }
+  if (!device)
+    return buffer;
+  switch (column) {
+  case COLUMN_DEVICE: snprintf(buffer, CELL_BYTES, "%d", device->ordinal); break;
+  case COLUMN_HELD: return gp_size_format(device->held, buffer);
+  case COLUMN_PEAK: return gp_size_format(device->peak, buffer);
+  case COLUMN_CACHED: return gp_size_format(device->cached, buffer);
+  case COLUMN_PINNED: return format_size(device->pinned, buffer);
+  case COLUMN_LIMIT: return format_size(device->limit, buffer);
+  case COLUMN_HITS:
+    if (gp_add_saturated(device->hits, device->misses))
+      gp_number_percent(
+          (double)device->hits / (double)gp_add_saturated(device->hits, device->misses), buffer);
+    break;
+  case COLUMN_OOM:
+    if (device->ooms)
+      gp_number_count(device->ooms, buffer);
+    break;
+  default: break;
+  }
+  return buffer;
+}
+
+/* Finds the width of each column; 0: the column is left out. Returns the columns that all take. */
+static size_t measure(const gp_ps_table_t *table, uint64_t now_us, size_t *widths)
+{
+  char cell[CELL_BYTES];
+  size_t sum = 0;
+  for (int column = 0; column < COLUMN_COUNT; column++) {
+    widths[column] = 0;
+    for (size_t i = 0; i < table->count; i++) {
+      size_t width = strlen(format_cell(&table->rows[i], (column_t)column, now_us, cell));
+      widths[column] = width > widths[column] ? width : widths[column];
+    }
+    if (column == COLUMN_USER && geteuid() != 0)
+      widths[column] = 0;
+    if (widths[column] && widths[column] < strlen(headings[column]))
+      widths[column] = strlen(headings[column]);
+    sum += widths[column] ? widths[column] + 2 : 0;
+  }
+  return sum;
+}
+
+/* Takes columns away until the command has room. Writes their headings to `missing`. */
+static void make_room(const gp_ps_table_t *table, const gp_ps_look_t *look, size_t *widths, char *missing)
+{
+  size_t sum = measure(table, look->now_us, widths);
+  missing[0] = '\0';
+  for (size_t i = 0; i < sizeof(yielding) / sizeof(yielding[0]) && sum + COMMAND_COLUMNS > look->columns; i++) {
+    if (!widths[yielding[i]])
+      continue;
+    sum -= widths[yielding[i]] + 2;
+    widths[yielding[i]] = 0;
+    snprintf(missing + strlen(missing), LINE_BYTES - strlen(missing), "%s%s", missing[0] ? ", " : "",
+        headings[yielding[i]]);
+  }
+}
+
+static size_t add_cell(char *line, size_t used, const char *text, size_t width, bool is_left)
+{
+  return used + (size_t)snprintf(line + used, LINE_BYTES - used, is_left ? "%-*s  " : "%*s  ", (int)width, text);
+}
+
+static bool is_left(column_t column)
+{
+  return column == COLUMN_USER || column == COLUMN_CONTAINER;
+}
+
+/* A cell at the end of a line, which takes what is left of it. */
+static void print_end(const gp_ps_look_t *look, const gp_output_t *output, const char *line, size_t used, const char *text)
+{
+  char end[LINE_BYTES];
+  size_t room = look->columns > used + 4 ? look->columns - used : 4;
+  fprintf(output->stream, "%s%s\n", line, gp_text_shorten(text, room, end, sizeof(end)));
+}
+
+static void print_row(const gp_ps_table_t *table, size_t index, const gp_ps_look_t *look, const size_t *widths,
+    const gp_output_t *output)
+{
+  const gp_ps_row_t *row = &table->rows[index];
+  char line[LINE_BYTES] = "", cell[CELL_BYTES];
+  size_t used = 0;
+
+  for (int column = 0; column < COLUMN_COUNT; column++) {
+    if (widths[column])
+      used = add_cell(line, used, format_cell(row, (column_t)column, look->now_us, cell), widths[column],
+          is_left((column_t)column));
+  }
+  if (index == look->chosen)
+    fputs(gp_output_style(output, GP_STYLE_HEADING), output->stream);
+  print_end(look, output, line, used, row->process->is_of_other_build ? "(another build)" : row->process->command);
+  if (index == look->chosen)
+    fputs(gp_output_style(output, GP_STYLE_PLAIN), output->stream);
+}
+
+void gp_ps_table_print(const gp_ps_table_t *table, const gp_ps_look_t *look, const gp_output_t *output)
+{
+  char line[LINE_BYTES] = "", missing[LINE_BYTES];
+  size_t widths[COLUMN_COUNT], used = 0;
+  size_t end = look->most && look->first + look->most < table->count ? look->first + look->most : table->count;
+
+  make_room(table, look, widths, missing);
+  for (int column = 0; column < COLUMN_COUNT; column++) {
+    if (widths[column])
+      used = add_cell(line, used, headings[column], widths[column], is_left((column_t)column));
+  }
+  fputs(gp_output_style(output, GP_STYLE_FAINT), output->stream);
+  print_end(look, output, line, used, "COMMAND");
+  fputs(gp_output_style(output, GP_STYLE_PLAIN), output->stream);
+  for (size_t i = look->first; i < end; i++)
+    print_row(table, i, look, widths, output);
+  if (missing[0]) {
+    snprintf(line, sizeof(line), "No room for %s (see --json).", missing);
+    fputs(gp_output_style(output, GP_STYLE_FAINT), output->stream);
+    print_end(look, output, "", 0, line);
+    fputs(gp_output_style(output, GP_STYLE_PLAIN), output->stream);
+  }
+}
+
+char *gp_ps_table_sum(const gp_ps_table_t *table, char *buffer, size_t capacity)
+{
+  char count[GP_NUMBER_BYTES], size[GP_SIZE_TEXT_BYTES];
+  uint64_t held = 0, processes = 0;
+  for (size_t i = 0; i < table->count; i++) {
+    held = gp_add_saturated(held, table->rows[i].device ? table->rows[i].device->held : 0);
+    processes += table->rows[i].is_first;
+  }
+  snprintf(buffer, capacity, "%s %s %s of device memory", gp_number_plural(processes, "program", count),
+      processes == 1 ? "holds" : "hold", gp_size_format(held, size));
+  return buffer;
+}
