@@ -27,7 +27,8 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 FLOOR = (2, 17)
 TAGS = ("py3-none-manylinux_2_17_{0}", "py3-none-manylinux2014_{0}")  # two names of one thing, the second for pip before 20.3
 OPTIONS = ("--buildtype=release", "-Dtests=disabled", "-Dtools=enabled", "-Dsymbols=enabled", "-Dlibc_floor=enabled", "--libdir=lib")
-ARM_PACKAGES = ("libcjson1", "libcjson-dev", "libdw-dev", "libelf-dev", "liblzma-dev", "libzstd-dev", "zlib1g-dev")
+ARM_PACKAGES = ("libcjson1", "libcjson-dev", "libdw-dev", "libelf-dev", "liblzma-dev", "libmicrohttpd-dev", "libzstd-dev",
+                "zlib1g-dev")
 CJSON_LICENSE = "/usr/share/doc/libcjson1/copyright"
 
 

@@ -69,7 +69,7 @@ install_packages() { # PACKAGE...
 # be installed, the build leaves out what needs them, and says so in its summary.
 install_build_packages() {
   if install_packages build-essential meson ninja-build pkg-config check libsubunit-dev libcjson-dev \
-    libdw-dev libunwind8 zlib1g-dev libzstd-dev python3 python3-jsonschema; then
+    libdw-dev libunwind8 zlib1g-dev libzstd-dev libmicrohttpd-dev python3 python3-jsonschema; then
     return 0
   fi
   for program in cc meson ninja; do

@@ -15,6 +15,7 @@ static const gp_command_t commands[] = {
     {"symbolize", gp_command_symbolize, gp_command_symbolize_help,
         "write a snapshot again with the names of its stack frames"},
     {"ps", gp_command_ps, gp_command_ps_help, "list the running programs and what they hold"},
+    {"metrics", gp_command_metrics, gp_command_metrics_help, "print the same for Prometheus"},
     {"live", gp_command_live, gp_command_live_help, "watch a running program"},
     {"ctl", gp_command_ctl, gp_command_ctl_help, "send a request to a running program"},
     {"export", gp_command_export, gp_command_export_help, "write a snapshot in the format of another tool"},

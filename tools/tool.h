@@ -35,6 +35,8 @@ int gp_command_recover(int argc, char **argv);
 void gp_command_recover_help(void);
 int gp_command_live(int argc, char **argv);
 void gp_command_live_help(void);
+int gp_command_metrics(int argc, char **argv);
+void gp_command_metrics_help(void);
 int gp_command_ps(int argc, char **argv);
 void gp_command_ps_help(void);
 int gp_command_summary(int argc, char **argv);

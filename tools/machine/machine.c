@@ -92,8 +92,8 @@ static int add_process(void *self, const gp_found_record_t *found)
   gp_machine_process_t *process = GP_ARRAY_ADD(machine->processes, machine->process_count);
   if (!process)
     return ENOMEM;
-  process->pid =
-      gp_processes_find(&reading->processes, found->pid, found->place, found->device, found->inode);
+  process->pid = gp_processes_find(
+      &reading->processes, found->pid, found->place, found->user, found->device, found->inode);
   process->inside = found->pid;
   process->user = found->user;
   process->start_time_us = found->start_time_us;

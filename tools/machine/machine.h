@@ -1,9 +1,9 @@
 /*
  * The pooled processes of this machine, and what each holds of each device, by their records.
  *
- * Invariants: figures of a process are devices[first_device .. first_device + device_count); those of the next
- * process follow them. Texts are printable (gp_printable). All of it is what the processes wrote: a process can
- * lie about itself, and about nothing else.
+ * Invariants: figures of a process are devices[first_device .. first_device + device_count); those of the
+ * next process follow them. Texts are printable (gp_printable). All of it is what the processes wrote: a
+ * process can lie about itself, and about nothing else.
  */
 #ifndef GP_TOOLS_MACHINE_MACHINE_H
 #define GP_TOOLS_MACHINE_MACHINE_H
@@ -22,8 +22,8 @@
 
 /* All sizes in bytes. */
 typedef struct gp_machine_device {
-  size_t process; /* index */
-  int ordinal;    /* as the process counts its devices */
+  size_t process;  /* index */
+  int ordinal;     /* as the process counts its devices */
   bool is_settled; /* the figures are of one moment */
   uint64_t held;   /* of the device: by the pool, and not pooled */
   uint64_t peak;   /* the highest of both, which need not be of one moment */
@@ -38,13 +38,13 @@ typedef struct gp_machine_process {
   pid_t pid;    /* -1: its record is in use, but /proc does not show this user whose it is */
   pid_t inside; /* its number in its own PID namespace */
   uid_t user;
-  uint64_t start_time_us; /* since 1970: its first use of GPU memory */
+  uint64_t start_time_us;         /* since 1970: its first use of GPU memory */
   char program[GP_PROGRAM_BYTES]; /* without folders */
   char command[GP_COMMAND_BYTES];
   char host[GP_HOST_BYTES]; /* as the process names it: in a pod the pod's name */
   char container[GP_CONTAINER_BYTES], pod[GP_POD_BYTES]; /* "" if unknown */
-  char version[GP_RECORD_VERSION_BYTES]; /* of the library */
-  bool is_of_other_build; /* its figures cannot be read */
+  char version[GP_RECORD_VERSION_BYTES];                 /* of the library */
+  bool is_of_other_build;                                /* its figures cannot be read */
   size_t first_device, device_count;
 } gp_machine_process_t;
 

@@ -53,11 +53,11 @@ static size_t index_of(gp_processes_t *processes, const gp_place_t *place)
 static int add(gp_processes_t *processes, const char *name, ino_t own_numbers)
 {
   gp_place_t place;
-  struct stat numbers;
+  struct stat numbers, folder;
   gp_target_t target = {.inside = (pid_t)atoi(name)};
   char intruder[4096];
 
-  if (!read_place(name, &place))
+  if (!read_place(name, &place) || !stat_of(name, "", &folder))
     return 0; /* of another user, or gone */
   if (stat_of(name, "ns/pid", &numbers) && numbers.st_ino != own_numbers)
     gp_target_find(place.pid, 0, intruder, &target);
@@ -65,7 +65,7 @@ static int add(gp_processes_t *processes, const char *name, ino_t own_numbers)
   gp_process_t *added = index == SIZE_MAX ? NULL : GP_ARRAY_ADD(processes->items, processes->count);
   if (!added)
     return ENOMEM;
-  *added = (gp_process_t){place.pid, target.inside, index};
+  *added = (gp_process_t){place.pid, target.inside, folder.st_uid, index};
   return 0;
 }
 
@@ -141,15 +141,15 @@ static size_t first_of(const gp_processes_t *processes, pid_t inside)
   return low;
 }
 
-pid_t gp_processes_find(const gp_processes_t *processes, pid_t inside, const gp_place_t *place, dev_t device,
-    uint64_t inode)
+pid_t gp_processes_find(const gp_processes_t *processes, pid_t inside, const gp_place_t *place, uid_t user,
+    dev_t device, uint64_t inode)
 {
   size_t first = first_of(processes, inside), end = first;
   size_t index = place ? (size_t)(place - processes->places) : 0;
 
   while (end < processes->count && processes->items[end].inside == inside)
     end++;
-  if (end - first == 1 && processes->items[first].place == index)
+  if (end - first == 1 && processes->items[first].place == index && processes->items[first].user == user)
     return processes->items[first].pid;
   for (size_t i = first; i < end; i++) {
     if (has_mapped(processes->items[i].pid, device, inode))

@@ -21,6 +21,7 @@ typedef struct gp_place {
 typedef struct gp_process {
   pid_t pid;
   pid_t inside; /* its number in its own PID namespace */
+  uid_t user;   /* whom /proc says it belongs to */
   size_t place; /* index */
 } gp_process_t;
 
@@ -38,10 +39,11 @@ void gp_processes_fini(gp_processes_t *processes);
 
 /*
  * The process that has the file mapped and the number `inside` in its own namespace; -1: none. Looks into
- * the processes' maps only where several have that number. place: where the file was found; NULL: here.
+ * the processes' maps where more than one can be meant, or the file is of another user than the process, who
+ * may have given it a false name. place: where the file was found; NULL: here. user: whose the file is.
  */
-pid_t gp_processes_find(const gp_processes_t *processes, pid_t inside, const gp_place_t *place, dev_t device,
-    uint64_t inode);
+pid_t gp_processes_find(const gp_processes_t *processes, pid_t inside, const gp_place_t *place, uid_t user,
+    dev_t device, uint64_t inode);
 
 #define GP_CONTAINER_BYTES 16
 #define GP_POD_BYTES       40

@@ -57,8 +57,7 @@ static bool passes(const gp_machine_process_t *process, const char *filter)
          strstr(process->host, filter) || strstr(process->container, filter) || strstr(process->pod, filter);
 }
 
-int gp_ps_table_init(
-    gp_ps_table_t *table, const gp_machine_t *machine, gp_ps_sort_t sort, const char *filter)
+int gp_ps_table_init(gp_ps_table_t *table, const gp_machine_t *machine, gp_ps_sort_t sort, const char *filter)
 {
   *table = (gp_ps_table_t){0};
   for (size_t p = 0; p < machine->process_count; p++) {
@@ -68,8 +67,8 @@ int gp_ps_table_init(
       gp_ps_row_t *row = GP_ARRAY_ADD(table->rows, table->count);
       if (!row)
         return ENOMEM;
-      *row = (gp_ps_row_t){process,
-          process->device_count ? &machine->devices[process->first_device + i] : NULL, i == 0};
+      *row = (gp_ps_row_t){
+          process, process->device_count ? &machine->devices[process->first_device + i] : NULL, i == 0};
     }
   }
   if (table->count > 1)
@@ -103,8 +102,8 @@ static const char *const headings[COLUMN_COUNT] = {
     "PID", "USER", "DEV", "HELD", "PEAK", "CACHED", "PINNED", "LIMIT", "HITS", "OOM", "AGE", "CONTAINER"};
 
 /* In a narrow terminal these give way, in this order. */
-static const column_t yielding[] = {
-    COLUMN_PINNED, COLUMN_CACHED, COLUMN_AGE, COLUMN_HITS, COLUMN_USER, COLUMN_CONTAINER, COLUMN_PEAK, COLUMN_LIMIT};
+static const column_t yielding[] = {COLUMN_PINNED, COLUMN_CACHED, COLUMN_AGE, COLUMN_HITS, COLUMN_USER,
+    COLUMN_CONTAINER, COLUMN_PEAK, COLUMN_LIMIT};
 
 static char *format_age(uint64_t start_us, uint64_t now_us, char *buffer)
 {
@@ -196,7 +195,8 @@ static void make_room(const gp_ps_table_t *table, const gp_ps_look_t *look, size
 {
   size_t sum = measure(table, look->now_us, widths);
   missing[0] = '\0';
-  for (size_t i = 0; i < sizeof(yielding) / sizeof(yielding[0]) && sum + COMMAND_COLUMNS > look->columns; i++) {
+  for (size_t i = 0; i < sizeof(yielding) / sizeof(yielding[0]) && sum + COMMAND_COLUMNS > look->columns;
+       i++) {
     if (!widths[yielding[i]])
       continue;
     sum -= widths[yielding[i]] + 2;
@@ -208,7 +208,8 @@ static void make_room(const gp_ps_table_t *table, const gp_ps_look_t *look, size
 
 static size_t add_cell(char *line, size_t used, const char *text, size_t width, bool is_left)
 {
-  return used + (size_t)snprintf(line + used, LINE_BYTES - used, is_left ? "%-*s  " : "%*s  ", (int)width, text);
+  return used +
+         (size_t)snprintf(line + used, LINE_BYTES - used, is_left ? "%-*s  " : "%*s  ", (int)width, text);
 }
 
 static bool is_left(column_t column)
@@ -217,15 +218,16 @@ static bool is_left(column_t column)
 }
 
 /* A cell at the end of a line, which takes what is left of it. */
-static void print_end(const gp_ps_look_t *look, const gp_output_t *output, const char *line, size_t used, const char *text)
+static void print_end(
+    const gp_ps_look_t *look, const gp_output_t *output, const char *line, size_t used, const char *text)
 {
   char end[LINE_BYTES];
   size_t room = look->columns > used + 4 ? look->columns - used : 4;
   fprintf(output->stream, "%s%s\n", line, gp_text_shorten(text, room, end, sizeof(end)));
 }
 
-static void print_row(const gp_ps_table_t *table, size_t index, const gp_ps_look_t *look, const size_t *widths,
-    const gp_output_t *output)
+static void print_row(const gp_ps_table_t *table, size_t index, const gp_ps_look_t *look,
+    const size_t *widths, const gp_output_t *output)
 {
   const gp_ps_row_t *row = &table->rows[index];
   char line[LINE_BYTES] = "", cell[CELL_BYTES];
@@ -238,7 +240,8 @@ static void print_row(const gp_ps_table_t *table, size_t index, const gp_ps_look
   }
   if (index == look->chosen)
     fputs(gp_output_style(output, GP_STYLE_HEADING), output->stream);
-  print_end(look, output, line, used, row->process->is_of_other_build ? "(another build)" : row->process->command);
+  print_end(
+      look, output, line, used, row->process->is_of_other_build ? "(another build)" : row->process->command);
   if (index == look->chosen)
     fputs(gp_output_style(output, GP_STYLE_PLAIN), output->stream);
 }
@@ -247,7 +250,8 @@ void gp_ps_table_print(const gp_ps_table_t *table, const gp_ps_look_t *look, con
 {
   char line[LINE_BYTES] = "", missing[LINE_BYTES];
   size_t widths[COLUMN_COUNT], used = 0;
-  size_t end = look->most && look->first + look->most < table->count ? look->first + look->most : table->count;
+  size_t end =
+      look->most && look->first + look->most < table->count ? look->first + look->most : table->count;
 
   make_room(table, look, widths, missing);
   for (int column = 0; column < COLUMN_COUNT; column++) {

@@ -27,7 +27,7 @@ const char *gp_ps_sort_name(gp_ps_sort_t sort);
 typedef struct gp_ps_row {
   const gp_machine_process_t *process;
   const gp_machine_device_t *device; /* NULL: none has been used yet, or the figures cannot be read */
-  bool is_first; /* of the process's rows */
+  bool is_first;                     /* of the process's rows */
 } gp_ps_row_t;
 
 typedef struct gp_ps_table {
@@ -42,14 +42,14 @@ int gp_ps_table_init(
 void gp_ps_table_fini(gp_ps_table_t *table);
 
 typedef struct gp_ps_look {
-  unsigned columns;  /* of a line */
+  unsigned columns;   /* of a line */
   size_t first, most; /* rows to show; most 0: all */
-  size_t chosen;     /* the row that is marked; SIZE_MAX: none */
-  uint64_t now_us;   /* since 1970 */
+  size_t chosen;      /* the row that is marked; SIZE_MAX: none */
+  uint64_t now_us;    /* since 1970 */
 } gp_ps_look_t;
 
-/* Prints a heading and the rows, a line each, no wider than the look says. Columns without any figure are left
- * out, and those for which there is no room; a line names the latter. */
+/* Prints a heading and the rows, a line each, no wider than the look says. Columns without any figure are
+ * left out, and those for which there is no room; a line names the latter. */
 void gp_ps_table_print(const gp_ps_table_t *table, const gp_ps_look_t *look, const gp_output_t *output);
 
 /* "2 programs hold 12.4 GiB of device memory", of the rows. Returns buffer. */

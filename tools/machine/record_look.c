@@ -24,9 +24,10 @@ static void read_description(int fd, gp_record_look_t *look)
 {
   uint64_t length = 0, offset = look->header.sections[GP_SECTION_DESCRIPTION].offset;
   size_t got = 0;
-  if (offset && read_at(fd, &length, sizeof(length), offset) == LENGTH_BYTES && length <= GP_DESCRIPTION_BYTES)
-    got = read_at(fd, look->text, length < sizeof(look->text) ? length : sizeof(look->text) - 1,
-        offset + LENGTH_BYTES);
+  if (offset && read_at(fd, &length, sizeof(length), offset) == LENGTH_BYTES &&
+      length <= GP_DESCRIPTION_BYTES)
+    got = read_at(
+        fd, look->text, length < sizeof(look->text) ? length : sizeof(look->text) - 1, offset + LENGTH_BYTES);
   look->text[got] = '\0';
   look->description = (gp_description_t){look->text, got};
 }
@@ -55,9 +56,8 @@ gp_look_result_t gp_record_look(int fd, gp_record_look_t *ret_look)
 /* What holds whenever no operation is under way (format/stats.h, pool/check.c). */
 static bool is_settled(const gp_stats_t *stats)
 {
-  bool good =
-      stats->active_bytes.current == stats->allocated_bytes.current + stats->deferred_bytes.current &&
-      stats->allocation.allocated == stats->cache_hits + stats->cache_misses;
+  bool good = stats->active_bytes.current == stats->allocated_bytes.current + stats->deferred_bytes.current &&
+              stats->allocation.allocated == stats->cache_hits + stats->cache_misses;
 #define GAUGE(name, unit, what)                                                                              \
   good &= stats->name.current == stats->name.allocated - stats->name.freed &&                                \
           stats->name.current <= stats->name.peak;

@@ -16,14 +16,14 @@
 typedef struct gp_found_record {
   const char *folder; /* a path that this process can use, for messages and commands */
   const char *name;
-  int fd;        /* open for reading; closed after the visit */
+  int fd;         /* open for reading; closed after the visit */
   uint64_t inode; /* of the file */
   dev_t device;
   uint64_t bytes; /* memory that the file takes */
   uid_t user;
-  pid_t pid;                /* in its own PID namespace */
-  uint64_t start_time_us;   /* since 1970 */
-  const gp_place_t *place;  /* where the folder is; NULL: in this process's own root */
+  pid_t pid;               /* in its own PID namespace */
+  uint64_t start_time_us;  /* since 1970 */
+  const gp_place_t *place; /* where the folder is; NULL: in this process's own root */
 } gp_found_record_t;
 
 /* Returns 0, or an errno, which ends the walk. */

@@ -1,0 +1,257 @@
+/*
+ * gpupool metrics: what each pooled program holds, for Prometheus.
+ *
+ * Labels have neither the command line nor a path: they may hold secrets, and each new one is a new series.
+ */
+#include "tools/machine/metrics.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/machine/ps_table.h"
+#include "tools/output.h"
+#include "tools/tool.h"
+
+typedef struct family {
+  const char *name; /* without unit and _total */
+  const char *unit; /* NULL: none */
+  bool is_counter;
+  size_t offset; /* in gp_machine_device_t */
+  const char *help;
+} family_t;
+
+#define FIGURE(name) offsetof(gp_machine_device_t, name)
+static const family_t families[] = {
+    {"held", "bytes", false, FIGURE(held), "Device memory that the pool holds or that is not pooled."},
+    {"peak", "bytes", false, FIGURE(peak), "The highest of both, which need not be of one moment."},
+    {"used", "bytes", false, FIGURE(used), "Of the held memory, what the program asked for and has not freed."},
+    {"cached", "bytes", false, FIGURE(cached), "Of the held memory, what is ready to be handed out."},
+    {"pinned_host", "bytes", false, FIGURE(pinned), "Page-locked memory of the host."},
+    {"limit", "bytes", false, FIGURE(limit), "GPUPOOL_LIMIT; no sample without one."},
+    {"cache_hits", NULL, true, FIGURE(hits), "Allocations served without a call of the driver."},
+    {"cache_misses", NULL, true, FIGURE(misses), "Allocations that needed the driver."},
+    {"driver_calls", NULL, true, FIGURE(driver_calls), "Calls by which the pool got and gave back memory."},
+    {"out_of_memory", NULL, true, FIGURE(ooms), "Allocations that were refused for want of memory."},
+};
+
+typedef struct chosen {
+  const gp_ps_row_t *rows[GP_METRICS_ROWS];
+  size_t count;
+  uint64_t left_out; /* rows beyond these, and of processes whose number is unknown */
+} chosen_t;
+
+/* No two rows may have the same labels, which a user's forged records could bring about. */
+static bool is_chosen(const chosen_t *chosen, const gp_ps_row_t *row)
+{
+  for (size_t i = 0; i < chosen->count; i++) {
+    if (chosen->rows[i]->process->pid == row->process->pid &&
+        (chosen->rows[i]->process != row->process || chosen->rows[i]->device->ordinal == row->device->ordinal))
+      return true;
+  }
+  return false;
+}
+
+static void choose(const gp_ps_table_t *table, chosen_t *chosen)
+{
+  for (size_t i = 0; i < table->count; i++) {
+    const gp_ps_row_t *row = &table->rows[i];
+    if (row->process->pid > 0 && row->device && chosen->count < GP_METRICS_ROWS && !is_chosen(chosen, row))
+      chosen->rows[chosen->count++] = row;
+    else
+      chosen->left_out++;
+  }
+}
+
+static void write_label(FILE *stream, const char *name, const char *text)
+{
+  fprintf(stream, "%s=\"", name);
+  for (; *text; text++) {
+    if (*text == '"' || *text == '\\')
+      fputc('\\', stream);
+    fputc(*text, stream);
+  }
+  fputc('"', stream);
+}
+
+static void write_head(FILE *stream, const char *name, const char *type, const char *unit, const char *help)
+{
+  fprintf(stream, "# TYPE gpupool_%s %s\n", name, type);
+  if (unit)
+    fprintf(stream, "# UNIT gpupool_%s %s\n", name, unit);
+  fprintf(stream, "# HELP gpupool_%s %s\n", name, help);
+}
+
+static void write_family(FILE *stream, const family_t *family, const chosen_t *chosen)
+{
+  char name[64];
+  snprintf(name, sizeof(name), "%s%s%s", family->name, family->unit ? "_" : "",
+      family->unit ? family->unit : "");
+  write_head(stream, name, family->is_counter ? "counter" : "gauge", family->unit, family->help);
+  for (size_t i = 0; i < chosen->count; i++) {
+    const gp_machine_device_t *device = chosen->rows[i]->device;
+    uint64_t figure;
+    memcpy(&figure, (const char *)device + family->offset, sizeof(figure));
+    if (family->offset == FIGURE(limit) && !figure)
+      continue;
+    fprintf(stream, "gpupool_%s%s{pid=\"%d\",device=\"%d\"} %" PRIu64 "\n", name,
+        family->is_counter ? "_total" : "", (int)chosen->rows[i]->process->pid, device->ordinal, figure);
+  }
+}
+
+/* True for the first of the rows of a process. */
+static bool is_first(const chosen_t *chosen, size_t index)
+{
+  for (size_t i = 0; i < index; i++) {
+    if (chosen->rows[i]->process == chosen->rows[index]->process)
+      return false;
+  }
+  return true;
+}
+
+static void write_processes(FILE *stream, const chosen_t *chosen)
+{
+  write_head(stream, "process", "info", NULL, "Which program it is; join by pid.");
+  for (size_t i = 0; i < chosen->count; i++) {
+    const gp_machine_process_t *process = chosen->rows[i]->process;
+    if (!is_first(chosen, i))
+      continue;
+    fprintf(stream, "gpupool_process_info{pid=\"%d\",uid=\"%u\",", (int)process->pid, (unsigned)process->user);
+    write_label(stream, "program", process->program);
+    write_label(stream, ",host", process->host);
+    write_label(stream, ",container", process->container);
+    write_label(stream, ",pod", process->pod);
+    write_label(stream, ",version", process->version);
+    fputs("} 1\n", stream);
+  }
+  write_head(stream, "process_start_time_seconds", "gauge", "seconds",
+      "The program's first use of GPU memory, since 1970.");
+  for (size_t i = 0; i < chosen->count; i++) {
+    const gp_machine_process_t *process = chosen->rows[i]->process;
+    if (is_first(chosen, i))
+      fprintf(stream, "gpupool_process_start_time_seconds{pid=\"%d\"} %" PRIu64 ".%06" PRIu64 "\n",
+          (int)process->pid, process->start_time_us / 1000000, process->start_time_us % 1000000);
+  }
+}
+
+int gp_metrics_write(FILE *stream)
+{
+  gp_machine_t machine;
+  gp_ps_table_t table = {0};
+  chosen_t chosen = {.count = 0};
+
+  int error = gp_machine_read(&machine);
+  if (!error)
+    error = gp_ps_table_init(&table, &machine, GP_PS_HELD, NULL);
+  if (!error) {
+    choose(&table, &chosen);
+    for (size_t i = 0; i < sizeof(families) / sizeof(families[0]); i++)
+      write_family(stream, &families[i], &chosen);
+    write_processes(stream, &chosen);
+    write_head(stream, "left_out", "gauge", NULL,
+        "Devices of processes without samples: more than are shown, or of an unknown process or build.");
+    fprintf(stream, "gpupool_left_out %" PRIu64 "\n# EOF\n", chosen.left_out);
+  }
+  gp_ps_table_fini(&table);
+  gp_machine_fini(&machine);
+  return error;
+}
+
+void gp_command_metrics_help(void)
+{
+  printf("usage: gpupool metrics [-o FILE [--force]]\n"
+         "       gpupool metrics --listen [ADDRESS:]PORT\n"
+         "\n"
+         "Prints the figures of gpupool ps as OpenMetrics text, for Prometheus: those of\n"
+         "the %d devices of processes that hold the most. The text has no command line\n"
+         "and no path.\n"
+         "\n"
+         "  -o, --output FILE\n"
+         "      write to FILE, which appears whole (- is stdout): for the textfile\n"
+         "      collector of the node exporter, with --force\n"
+         "      --force\n"
+         "      overwrite FILE\n"
+         "      --listen [ADDRESS:]PORT\n"
+         "      serve the text at http://ADDRESS:PORT/metrics until a signal comes. Without\n"
+         "      ADDRESS only this machine reaches it (127.0.0.1); needs libmicrohttpd\n"
+         "\n"
+         "Exit status: 0 done; 2 usage, or FILE exists; 3 it cannot be written or served.\n",
+      GP_METRICS_ROWS);
+}
+
+typedef struct options {
+  const char *output;
+  const char *listen;
+  bool force;
+  bool help;
+} options_t;
+
+/* The value of "--NAME VALUE" and "--NAME=VALUE"; NULL: the argument is another, or, after a message, the
+ * value is missing (*ret_status). */
+static const char *value_of(int argc, char **argv, int *at, const char *name, int *ret_status)
+{
+  const char *word = argv[*at];
+  size_t length = strlen(name);
+  if (strncmp(word, name, length) != 0 || (word[length] && word[length] != '='))
+    return NULL;
+  if (word[length])
+    return word + length + 1;
+  if (*at + 1 < argc)
+    return argv[++*at];
+  *ret_status = gp_message_usage("metrics", "metrics: %s needs a value", name);
+  return NULL;
+}
+
+static int parse(int argc, char **argv, options_t *options)
+{
+  static const char *const names[] = {"output", "force", "listen", "help"};
+  const char *value;
+  int status = 0;
+
+  *options = (options_t){0};
+  for (int i = 1; i < argc && !status && !options->help; i++) {
+    const char *word = argv[i];
+    if (word[0] != '-' || !word[1])
+      status = gp_message_usage("metrics", "metrics: unexpected argument %s", word);
+    else if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0)
+      options->help = true;
+    else if (strcmp(word, "--force") == 0)
+      options->force = true;
+    else if ((value = value_of(argc, argv, &i, "--listen", &status)))
+      options->listen = value;
+    else if (!status && ((value = value_of(argc, argv, &i, "--output", &status)) ||
+                            (!status && (value = value_of(argc, argv, &i, "-o", &status)))))
+      options->output = value;
+    else if (!status)
+      status = gp_message_unknown_option("metrics", word, names, sizeof(names) / sizeof(names[0]));
+  }
+  if (!status && !options->help && options->listen && options->output)
+    status = gp_message_usage("metrics", "metrics: --listen and --output cannot be given together");
+  return status;
+}
+
+int gp_command_metrics(int argc, char **argv)
+{
+  options_t options;
+  gp_output_t output;
+
+  int status = parse(argc, argv, &options);
+  if (status)
+    return status;
+  if (options.help) {
+    gp_command_metrics_help();
+    return GP_EXIT_DONE;
+  }
+  if (options.listen)
+    return gp_metrics_serve(options.listen);
+  status = gp_output_open(&output, options.output, options.force, true);
+  if (status)
+    return status;
+  if (gp_metrics_write(output.stream)) {
+    gp_output_discard(&output);
+    gp_message("out of memory");
+    return GP_EXIT_INPUT;
+  }
+  return gp_output_close(&output);
+}
