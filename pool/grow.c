@@ -60,7 +60,7 @@ static bool adopt(const gp_growth_t *growth, uint64_t address, uint64_t start_ns
   if (is_known) {
     gp_segment_add(growth->segment, block);
     gp_block_adopt(engine, block, start_ns, duration_ns);
-    gp_segment_trim(engine, block, growth->bytes);
+    gp_segment_shrink(engine, block, growth->bytes);
     gp_block_set_stream(block, growth->stream);
     gp_block_hand_out(engine, block, growth->requested, start_ns, duration_ns, false);
   }

@@ -248,7 +248,7 @@ static void give_up(gp_plan_t *plan)
 
 /* Makes idle the parts of the place below the request and beyond it. Returns the
  * request's block, MAPPING. */
-static gp_block_t *trim_place(gp_plan_t *plan, uint64_t now_ns)
+static gp_block_t *cut_place(gp_plan_t *plan, uint64_t now_ns)
 {
   gp_engine_t *engine = plan->engine;
   gp_block_t *block = plan->parts[0];
@@ -290,7 +290,7 @@ static bool commit(gp_plan_t *plan, uint64_t start_ns, uint64_t *ret_address)
       gp_mapped_adopt(engine, range, &chunk, start_ns, duration_ns);
     }
   }
-  gp_block_t *block = trim_place(plan, end_ns);
+  gp_block_t *block = cut_place(plan, end_ns);
   bool is_lost = atomic_load(&context->lost);
   bool is_known =
       !is_lost && !plan->is_ahead && gp_address_map_insert(&engine->blocks, block->address, block);

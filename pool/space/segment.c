@@ -139,7 +139,7 @@ void gp_segment_split(gp_block_t *block, uint64_t bytes, gp_block_t *rest)
   block->size = bytes;
 }
 
-void gp_segment_trim(gp_engine_t *engine, gp_block_t *block, uint64_t bytes)
+void gp_segment_shrink(gp_engine_t *engine, gp_block_t *block, uint64_t bytes)
 {
   gp_assert_internal(gp_lock_is_held(&block->context->device->lock));
   gp_block_t *rest = block->size > bytes ? gp_block_slab_take(engine) : NULL;

@@ -31,7 +31,7 @@ gp_block_t *gp_segment_take(gp_engine_t *engine, gp_context_t *context, uint64_t
 
 /* A block in no bin keeps its low `bytes`; the rest becomes idle, unless the host has
  * no memory for its record. */
-void gp_segment_trim(gp_engine_t *engine, gp_block_t *block, uint64_t bytes);
+void gp_segment_shrink(gp_engine_t *engine, gp_block_t *block, uint64_t bytes);
 
 /* Makes a block of a segment idle and joins it with its idle neighbours. Returns the joined block, in the
  * same record. It has the highest free_epoch of its parts. */
