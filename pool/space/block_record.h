@@ -22,6 +22,8 @@
 #include "pool/space/releases.h"
 #include "base/list.h"
 
+/* In snapshots (inspect.c) LIVE is ALLOCATED of format/states.def, RETAINED and DEFERRED are PENDING, BOUND,
+ * IDLE and MAPPING are IDLE, RELEASING is the state before; addresses without memory are left out. */
 typedef enum gp_state {
   GP_STATE_LIVE,     /* the program holds it */
   GP_STATE_RETAINED, /* the program freed it; another holder keeps a reference */
