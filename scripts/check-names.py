@@ -12,6 +12,8 @@ backticks, brackets or the target of a link, and is known by its form:
     a build option `-Dname=true`, of meson_options.txt or Meson's own
     a test         of Meson: begins as a family of tests does (`preload-limit`), or follows the word "test" or "tests". Of
                    Python: `test_name`.
+
+And finds the files of LISTS that the README of their folder leaves out.
 """
 
 import fnmatch
@@ -27,6 +29,7 @@ DATA = ("json", "md", "txt", "csv")
 # Files of other projects, and of examples
 FOREIGN = {"CUDAPluggableAllocator.h", "_memory_viz.py", "torch/cuda/_memory_viz.py", "torch/utils/viz/MemoryViz.js",
            "src/storage/pooled_storage_manager.h", "train.py"}
+LISTS = {"doc/README.md": r"doc/(?!README)[^/]+\.md", "scripts/README.md": r"scripts/(?!README)[^/]+"}
 MESON_OWN = {"buildtype", "werror", "optimization", "c_args", "b_sanitize"}
 SPAN = re.compile(r"(tests?\s+)?`([^`]+)`|\[([^\]`]+)\]|(?<=\])\(([^)#\s]+)[^)]*\)", re.I)
 PATH = re.compile(r"(?<![\w./*<-])(?:(?:[\w.*-]+/)*[\w.*-]*\.(?:%s)|(?:[\w.*-]+/)+[\w.*-]*\.(?:%s))(?![\w.-])"
@@ -114,6 +117,13 @@ def problems_of(document, text, tree):
     return found
 
 
+def unlisted(document, text, texts):
+    """What a README that lists all files of a kind leaves out."""
+    names = {path: path.rpartition("/")[2] for path in texts if re.fullmatch(LISTS.get(document, "$"), path)}
+    return ["%s: %s is not listed" % (document, path) for path, name in sorted(names.items())
+            if not re.search(r"(?<![\w-])" + re.escape(name), text)]
+
+
 def check_itself():
     tree = Tree({"pool/a.c": "int gp_there(void); GP_THERE, gp_driver_free", "pool/check_a.py": "def test_there(self):",
                  "base/options.def": 'OPTION(reuse, "REUSE", CHOICE, "auto", 0, 0, "auto|strict", "help")\n',
@@ -131,6 +141,8 @@ def check_itself():
                        ("`GPUPOOL_REUSE=gone`", "GPUPOOL_REUSE=gone"), ("`cli-gone`", "cli-gone"), ("[b](gone.md)", "gone.md"),
                        ("tests `it`\nand `gone`", "gone"), ("`test_gone`", "test_gone")):
         assert [line.split()[1] for line in problems_of("doc/a.md", text, tree)] == [what], text
+    assert unlisted("doc/README.md", "[b](b.md)", {"doc/README.md": "", "doc/b.md": "", "doc/x/c.md": ""}) == []
+    assert unlisted("doc/README.md", "[b](a-b.md)", {"doc/b.md": ""}) == ["doc/README.md: doc/b.md is not listed"]
 
 
 def texts_of_tree():
@@ -155,7 +167,7 @@ def main():
     texts = texts_of_tree()
     tree = Tree(texts)
     problems = [problem for path in sorted(texts) if path.endswith(".md") and not path.startswith(RECORDS)
-                for problem in problems_of(path, texts[path], tree)]
+                for problem in problems_of(path, texts[path], tree) + unlisted(path, texts[path], texts)]
     for problem in problems:
         print(problem)
     return 1 if problems else 0
