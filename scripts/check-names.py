@@ -29,7 +29,8 @@ DATA = ("json", "md", "txt", "csv")
 # Files of other projects, and of examples
 FOREIGN = {"CUDAPluggableAllocator.h", "_memory_viz.py", "torch/cuda/_memory_viz.py", "torch/utils/viz/MemoryViz.js",
            "src/storage/pooled_storage_manager.h", "train.py"}
-LISTS = {"doc/README.md": r"doc/(?!README)[^/]+\.md", "scripts/README.md": r"scripts/(?!README)[^/]+"}
+LISTS = {"doc/README.md": r"doc/(?!README)[^/]+\.md", "scripts/README.md": r"scripts/(?!README)[^/]+",
+         "pool/README.md": r"pool/.*\.c"}
 MESON_OWN = {"buildtype", "werror", "optimization", "c_args", "b_sanitize"}
 SPAN = re.compile(r"(tests?\s+)?`([^`]+)`|\[([^\]`]+)\]|(?<=\])\(([^)#\s]+)[^)]*\)", re.I)
 PATH = re.compile(r"(?<![\w./*<-])(?:(?:[\w.*-]+/)*[\w.*-]*\.(?:%s)|(?:[\w.*-]+/)+[\w.*-]*\.(?:%s))(?![\w.-])"
