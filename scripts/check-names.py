@@ -30,7 +30,7 @@ DATA = ("json", "md", "txt", "csv")
 FOREIGN = {"CUDAPluggableAllocator.h", "_memory_viz.py", "torch/cuda/_memory_viz.py", "torch/utils/viz/MemoryViz.js",
            "src/storage/pooled_storage_manager.h", "train.py"}
 LISTS = {"doc/README.md": r"doc/(?!README)[^/]+\.md", "scripts/README.md": r"scripts/(?!README)[^/]+",
-         "pool/README.md": r"pool/.*\.c"}
+         "pool/README.md": r"pool/.*\.c", "trace/README.md": r"trace/.*\.c", "base/README.md": r"base/.*\.(c|def)"}
 MESON_OWN = {"buildtype", "werror", "optimization", "c_args", "b_sanitize"}
 SPAN = re.compile(r"(tests?\s+)?`([^`]+)`|\[([^\]`]+)\]|(?<=\])\(([^)#\s]+)[^)]*\)", re.I)
 PATH = re.compile(r"(?<![\w./*<-])(?:(?:[\w.*-]+/)*[\w.*-]*\.(?:%s)|(?:[\w.*-]+/)+[\w.*-]*\.(?:%s))(?![\w.-])"
