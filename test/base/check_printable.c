@@ -10,7 +10,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "check_main.h"
+#include "test/pool/check_main.h"
 #include "base/log.h"
 #include "base/printable.h"
 
