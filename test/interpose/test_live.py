@@ -215,11 +215,98 @@ class Live(LiveCase):
             self.program.pid, os.path.join(self.program.folder, name)))
 
     def test_usage(self):
-        for args, text, status in (((), "a process is missing", 2), (("--interval", "1", "1"), "50 to 3600000", 2),
+        for args, text, status in ((("--interval", "1", "1"), "50 to 3600000", 2),
                                    (("--interval",), "needs milliseconds", 2), (("1", "2"), "unexpected argument 2", 2),
                                    (("--onc", "1"), "did you mean --once?", 2), (("x",), "no process number", 2)):
             self.assertIn(text, self.live(*args, status=status))
         self.assertIn("usage: gpupool live", self.live("--help"))
+
+
+@unittest.skipUnless(TOOL, "the tool is not built")
+class All(LiveCase):
+    """Without a process: the table of `gpupool ps`."""
+
+    def setUp(self):
+        super().setUp()
+        self.records = os.path.join(self.folder, "records")
+        os.mkdir(self.records, 0o700)
+        self.programs = [self.start(RECORD=self.records, STACKS="native") for _ in range(3)]
+        for program, size in zip(self.programs, (2, 8, 4)):
+            self.assertEqual(program.step("alloc %d" % (size * MIB)), 0)
+        self.env = dict(os.environ, GPUPOOL_RECORD=self.records, TERM="xterm", LC_ALL="C.UTF-8", NO_COLOR="1")
+
+    def row(self, program, mark=b" "):
+        return b"\n%s %d " % (mark, program.pid)
+
+    def screen(self, *args, **size):
+        screen = Screen(self.env, list(args) + ["--interval", "50"], **size)
+        screen.wait(ENTER)
+        return screen
+
+    def leave(self, screen):
+        screen.press(b"q")
+        screen.wait(LEAVE)
+        self.assertEqual(screen.end(), (0, "", True))
+
+    def test_not_a_terminal(self):
+        result = subprocess.run([TOOL, "live"], env={**self.env, **careful_tool()}, capture_output=True, text=True, timeout=PATIENCE)
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        for program in self.programs:
+            self.assertRegex(result.stdout, r"(?m)^ *%d " % program.pid)
+
+    def test_json_needs_a_process(self):
+        result = subprocess.run([TOOL, "live", "--json"], env=self.env, capture_output=True, text=True, timeout=PATIENCE)
+        self.assertEqual(result.returncode, 2)
+        self.assertIn("gpupool ps --json", result.stderr)
+
+    def test_keys(self):
+        small, large, middle = self.programs
+        screen = self.screen()
+        screen.wait(b"> %d " % large.pid)
+        screen.press(b"/")
+        screen.wait(b"filter: _")
+        screen.press(b"%d\r" % small.pid)
+        screen.wait(b"1 program holds 2 MiB of device memory; by held")
+        screen.wait(b"> %d " % small.pid)
+        screen.press(b"\r")
+        screen.wait(b"OWNER")
+        screen.wait(b"2 MiB    100%")
+        self.assertIn(b"main", screen.wait(b"Escape back"))
+        screen.press(b"\x1b")
+        screen.wait(b"/ filter")
+        screen.press(b"/")
+        screen.wait(b"Escape: no filter")
+        screen.press(b"\x1b")
+        screen.wait(b"programs hold")
+        for name in (b"peak", b"cached"):
+            screen.press(b"o")
+            screen.wait(b"; by " + name)
+        screen.press(b"oooo")
+        screen.wait(b"; by age")
+        self.leave(screen)
+
+    def test_the_chosen_program_ends(self):
+        small, large, middle = self.programs
+        screen = self.screen()
+        screen.wait(b"> %d " % large.pid)
+        screen.press(b"\x1b[B")
+        screen.wait(b"> %d " % middle.pid)
+        screen.press(b"\r")
+        screen.wait(b"OWNER")
+        middle.end()
+        screen.wait(b"Process %d has ended." % middle.pid)
+        screen.press(b"\x1b")
+        screen.wait(b"> %d " % small.pid)  # which has its place now
+        self.leave(screen)
+
+    def test_no_line_is_wider_than_the_screen(self):
+        for columns in (80, 200):
+            screen = self.screen(columns=columns, rows=6)
+            screen.wait(b"q quit")
+            text = screen.wait(b"q quit").decode().replace("\x1b[H", "\n")
+            for line in re.sub(r"\x1b\[[0-9;]*[A-Za-z]", "", text).splitlines():
+                self.assertLessEqual(len(line), columns, line)
+            self.leave(screen)
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "tools/control/control_client.h"
+#include "tools/control/live_all.h"
 #include "tools/control/live_frame.h"
 #include "tools/control/live_terminal.h"
 #include "tools/json_print.h"
@@ -41,20 +42,25 @@ typedef struct watch {
 
 void gp_command_live_help(void)
 {
-  printf("usage: gpupool live [--interval MS] [--once] [--json] PID\n"
+  printf("usage: gpupool live [--interval MS] [--once] [--json] [PID]\n"
          "\n"
-         "Shows what a running program holds on each device, and how often it allocates,\n"
-         "until the program ends or q is pressed. The program must have been started with\n"
-         "GPUPOOL_CONTROL=1 (gpupool run --control). Only its user and root may watch it.\n"
+         "Without PID: shows the programs of gpupool ps until q is pressed. Arrows choose\n"
+         "one, Enter shows who owns its memory, o changes the order, / shows only those\n"
+         "whose command, host, container or pod has what is typed next.\n"
+         "\n"
+         "With PID: shows what a running program holds on each device, and how often it\n"
+         "allocates, until the program ends or q is pressed. The program must have been\n"
+         "started with GPUPOOL_CONTROL=1 (gpupool run --control). Only its user and root\n"
+         "may watch it.\n"
          "\n"
          "  --interval MS\n"
          "      milliseconds between two looks (%d to %d, default %d)\n"
          "  --once\n"
          "      print one look and end, as is done where the output is no terminal\n"
          "  --json\n"
-         "      print the program's answers as they come, a line each\n"
+         "      with PID: print the program's answers as they come, a line each\n"
          "\n"
-         "Keys: q quit, s write a snapshot, e give idle memory back to the driver, r set\n"
+         "Keys with PID: q quit, s write a snapshot, e give idle memory back to the driver, r set\n"
          "the peaks to the present values.\n"
          "\n"
          "Exit status: 0 done; 2 usage; 3 the program cannot be asked.\n",
@@ -102,9 +108,10 @@ static int parse(int argc, char **argv, options_t *options)
       return gp_message_unknown_option("live", word, names, sizeof(names) / sizeof(names[0]));
     }
   }
-  if (!options->process)
-    return gp_message_usage("live", "live: the number of a process is missing");
-  if (!gp_control_client_is_number(options->process))
+  if (!options->process && options->json)
+    return gp_message_usage(
+        "live", "live: --json needs the number of a process; of all programs: gpupool ps --json");
+  if (options->process && !gp_control_client_is_number(options->process))
     return gp_message_usage("live", "live: %s is no process number", options->process);
   return 0;
 }
@@ -292,6 +299,8 @@ int gp_command_live(int argc, char **argv)
     gp_command_live_help();
     return GP_EXIT_DONE;
   }
+  if (!options.process)
+    return gp_live_all(options.interval_ms, options.once);
   (void)setlocale(LC_CTYPE, ""); /* the C locale would draw ASCII bars only */
   watch.options = &options;
   if (!gp_control_client_init(&watch.client, options.process, watch.problem)) {

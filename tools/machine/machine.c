@@ -6,8 +6,6 @@
 #include <string.h>
 
 #include "tools/array.h"
-#include "tools/machine/record_look.h"
-#include "tools/machine/record_walk.h"
 #include "tools/model/saturated.h"
 #include "tools/tool.h"
 #include "trace/region/record_file.h"
@@ -104,6 +102,16 @@ static int add_process(void *self, const gp_found_record_t *found)
     gp_process_container(process->pid, process->container, process->pod);
   for (int ordinal = 0; !error && !process->is_of_other_build && ordinal < GP_MAX_DEVICES; ordinal++)
     error = add_device(reading, found->fd, ordinal);
+  return error;
+}
+
+int gp_machine_visit(gp_record_visit_fn visit, void *self)
+{
+  gp_processes_t processes;
+  int error = gp_processes_read(&processes);
+  if (!error)
+    error = gp_records_walk(&processes, visit, self);
+  gp_processes_fini(&processes);
   return error;
 }
 

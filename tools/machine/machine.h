@@ -15,6 +15,7 @@
 
 #include "tools/machine/processes.h"
 #include "tools/machine/record_look.h"
+#include "tools/machine/record_walk.h"
 
 #define GP_COMMAND_BYTES 512
 #define GP_PROGRAM_BYTES 64
@@ -60,6 +61,9 @@ void gp_machine_describe(const gp_record_look_t *look, gp_machine_process_t *pro
 
 /* The figures of a device's record; process, ordinal and is_settled of *device are 0. */
 void gp_machine_figures(const gp_device_record_t *record, gp_machine_device_t *device);
+
+/* gp_records_walk over the same records. */
+int gp_machine_visit(gp_record_visit_fn visit, void *self);
 
 /* Reads the records of this user's processes, of root those of all. Returns 0 or ENOMEM. Call fini in any
  * case. */

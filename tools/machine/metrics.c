@@ -26,7 +26,8 @@ typedef struct family {
 static const family_t families[] = {
     {"held", "bytes", false, FIGURE(held), "Device memory that the pool holds or that is not pooled."},
     {"peak", "bytes", false, FIGURE(peak), "The highest of both, which need not be of one moment."},
-    {"used", "bytes", false, FIGURE(used), "Of the held memory, what the program asked for and has not freed."},
+    {"used", "bytes", false, FIGURE(used),
+        "Of the held memory, what the program asked for and has not freed."},
     {"cached", "bytes", false, FIGURE(cached), "Of the held memory, what is ready to be handed out."},
     {"pinned_host", "bytes", false, FIGURE(pinned), "Page-locked memory of the host."},
     {"limit", "bytes", false, FIGURE(limit), "GPUPOOL_LIMIT; no sample without one."},
@@ -47,7 +48,8 @@ static bool is_chosen(const chosen_t *chosen, const gp_ps_row_t *row)
 {
   for (size_t i = 0; i < chosen->count; i++) {
     if (chosen->rows[i]->process->pid == row->process->pid &&
-        (chosen->rows[i]->process != row->process || chosen->rows[i]->device->ordinal == row->device->ordinal))
+        (chosen->rows[i]->process != row->process ||
+            chosen->rows[i]->device->ordinal == row->device->ordinal))
       return true;
   }
   return false;
@@ -86,8 +88,8 @@ static void write_head(FILE *stream, const char *name, const char *type, const c
 static void write_family(FILE *stream, const family_t *family, const chosen_t *chosen)
 {
   char name[64];
-  snprintf(name, sizeof(name), "%s%s%s", family->name, family->unit ? "_" : "",
-      family->unit ? family->unit : "");
+  snprintf(
+      name, sizeof(name), "%s%s%s", family->name, family->unit ? "_" : "", family->unit ? family->unit : "");
   write_head(stream, name, family->is_counter ? "counter" : "gauge", family->unit, family->help);
   for (size_t i = 0; i < chosen->count; i++) {
     const gp_machine_device_t *device = chosen->rows[i]->device;
@@ -117,7 +119,8 @@ static void write_processes(FILE *stream, const chosen_t *chosen)
     const gp_machine_process_t *process = chosen->rows[i]->process;
     if (!is_first(chosen, i))
       continue;
-    fprintf(stream, "gpupool_process_info{pid=\"%d\",uid=\"%u\",", (int)process->pid, (unsigned)process->user);
+    fprintf(
+        stream, "gpupool_process_info{pid=\"%d\",uid=\"%u\",", (int)process->pid, (unsigned)process->user);
     write_label(stream, "program", process->program);
     write_label(stream, ",host", process->host);
     write_label(stream, ",container", process->container);

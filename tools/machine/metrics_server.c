@@ -48,7 +48,7 @@ static enum MHD_Result answer_with(
 {
   struct MHD_Response *response = create_response(length, (void *)text, MHD_RESPMEM_MUST_COPY);
   if (!response)
-    return MHD_NO; /* closes the connection */
+    return MHD_NO;                                                /* closes the connection */
   (void)add_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, type); /* without it the text is right, too */
   if (status == MHD_HTTP_METHOD_NOT_ALLOWED)
     (void)add_header(response, MHD_HTTP_HEADER_ALLOW, "GET, HEAD");
@@ -62,8 +62,8 @@ static enum MHD_Result answer_plainly(struct MHD_Connection *connection, unsigne
   return answer_with(connection, status, "text/plain", text, strlen(text));
 }
 
-static enum MHD_Result answer(void *self, struct MHD_Connection *connection, const char *url, const char *method,
-    const char *version, const char *upload, size_t *upload_bytes, void **state)
+static enum MHD_Result answer(void *self, struct MHD_Connection *connection, const char *url,
+    const char *method, const char *version, const char *upload, size_t *upload_bytes, void **state)
 {
   char *text = NULL;
   size_t length = 0;
@@ -80,8 +80,9 @@ static enum MHD_Result answer(void *self, struct MHD_Connection *connection, con
   FILE *stream = open_memstream(&text, &length);
   int error = !stream || gp_metrics_write(stream);
   error |= !stream || fclose(stream);
-  enum MHD_Result result = error ? answer_plainly(connection, MHD_HTTP_INTERNAL_SERVER_ERROR, "out of memory\n")
-                                 : answer_with(connection, MHD_HTTP_OK, TYPE, text, length);
+  enum MHD_Result result = error
+                               ? answer_plainly(connection, MHD_HTTP_INTERNAL_SERVER_ERROR, "out of memory\n")
+                               : answer_with(connection, MHD_HTTP_OK, TYPE, text, length);
   free(text);
   return result;
 }
@@ -105,10 +106,12 @@ static int serve(const char *text, const struct sockaddr *address)
       MHD_OPTION_CONNECTION_LIMIT, (unsigned)CONNECTIONS, MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)PATIENCE_S,
       MHD_OPTION_END);
   if (!daemon) {
-    gp_message("metrics: cannot listen at %s: the address is not of this machine, or taken, or needs root", text);
+    gp_message(
+        "metrics: cannot listen at %s: the address is not of this machine, or taken, or needs root", text);
     return GP_EXIT_INPUT;
   }
-  gp_message("metrics at http://%s%s/metrics; Control-C ends it", strchr(text, ':') ? "" : LOOPBACK ":", text);
+  gp_message(
+      "metrics at http://%s%s/metrics; Control-C ends it", strchr(text, ':') ? "" : LOOPBACK ":", text);
   while (sigtimedwait(&ends, NULL, NULL) < 0) /* interrupted by another signal, or stopped and continued */
     ;
   stop_daemon(daemon);

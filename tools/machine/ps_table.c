@@ -193,7 +193,7 @@ static size_t measure(const gp_ps_table_t *table, uint64_t now_us, size_t *width
 /* Takes columns away until the command has room. Writes their headings to `missing`. */
 static void make_room(const gp_ps_table_t *table, const gp_ps_look_t *look, size_t *widths, char *missing)
 {
-  size_t sum = measure(table, look->now_us, widths);
+  size_t sum = measure(table, look->now_us, widths) + (look->chosen == SIZE_MAX ? 0 : 2);
   missing[0] = '\0';
   for (size_t i = 0; i < sizeof(yielding) / sizeof(yielding[0]) && sum + COMMAND_COLUMNS > look->columns;
        i++) {
@@ -204,6 +204,12 @@ static void make_room(const gp_ps_table_t *table, const gp_ps_look_t *look, size
     snprintf(missing + strlen(missing), LINE_BYTES - strlen(missing), "%s%s", missing[0] ? ", " : "",
         headings[yielding[i]]);
   }
+}
+
+/* Without colour a sign marks the chosen row, so that all begin a bit further to the right. */
+static size_t begin_line(const gp_ps_look_t *look, bool is_chosen, char *line)
+{
+  return look->chosen == SIZE_MAX ? 0 : (size_t)snprintf(line, LINE_BYTES, "%s", is_chosen ? "> " : "  ");
 }
 
 static size_t add_cell(char *line, size_t used, const char *text, size_t width, bool is_left)
@@ -231,7 +237,7 @@ static void print_row(const gp_ps_table_t *table, size_t index, const gp_ps_look
 {
   const gp_ps_row_t *row = &table->rows[index];
   char line[LINE_BYTES] = "", cell[CELL_BYTES];
-  size_t used = 0;
+  size_t used = begin_line(look, index == look->chosen, line);
 
   for (int column = 0; column < COLUMN_COUNT; column++) {
     if (widths[column])
@@ -249,7 +255,7 @@ static void print_row(const gp_ps_table_t *table, size_t index, const gp_ps_look
 void gp_ps_table_print(const gp_ps_table_t *table, const gp_ps_look_t *look, const gp_output_t *output)
 {
   char line[LINE_BYTES] = "", missing[LINE_BYTES];
-  size_t widths[COLUMN_COUNT], used = 0;
+  size_t widths[COLUMN_COUNT], used = begin_line(look, false, line);
   size_t end =
       look->most && look->first + look->most < table->count ? look->first + look->most : table->count;
 
