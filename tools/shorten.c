@@ -121,7 +121,7 @@ static bool find_list(const char *text, char open, char close, size_t *ret_from,
 /* Cuts lists between such brackets until the text fits or none can become shorter. */
 static void cut_lists(char *text, size_t columns, char open, char close)
 {
-  size_t width, from, to;
+  size_t width, from = 0, to = 0;
   while ((width = columns_of(text, strlen(text))) > columns && find_list(text, open, close, &from, &to))
     cut_middle(text, from, to, width - columns);
 }
@@ -149,7 +149,7 @@ static bool find_word(const char *text, size_t *ret_from, size_t *ret_to)
  * together. */
 static void cut_words(char *text, size_t columns)
 {
-  size_t width, from, to;
+  size_t width, from = 0, to = 0;
   while ((width = columns_of(text, strlen(text))) > columns && find_word(text, &from, &to)) {
     size_t most = columns_of(text + from, to - from) - LEAST_WORD;
     cut_middle(text, from, to, width - columns < most ? width - columns : most);

@@ -42,9 +42,10 @@ class Metrics(PsCase):
         text = self.metrics()
         samples = self.samples(text)
         labels = 'pid="%d",device="0"' % program.pid
-        for name, expected in (("held_bytes", 4 * MIB), ("used_bytes", 4 * MIB), ("limit_bytes", 64 * MIB), ("cache_misses_total", 1),
-                               ("out_of_memory_total", 0)):
-            self.assertEqual(samples["gpupool_" + name, labels], expected, name)
+        self.assertEqual({name: value for (name, of), value in samples.items() if of == labels}, {
+            "gpupool_held_bytes": 4 * MIB, "gpupool_peak_bytes": 4 * MIB, "gpupool_used_bytes": 4 * MIB, "gpupool_cached_bytes": 0,
+            "gpupool_pinned_host_bytes": 0, "gpupool_limit_bytes": 64 * MIB, "gpupool_cache_hits_total": 0,
+            "gpupool_cache_misses_total": 1, "gpupool_driver_calls_total": 1, "gpupool_out_of_memory_total": 0})
         (info,) = [labels for name, labels in samples
                    if name == "gpupool_process_info" and 'pid="%d"' % program.pid in labels]
         self.assertIn('program="steps"', info)

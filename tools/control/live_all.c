@@ -120,8 +120,8 @@ static void print_owners(const screen_t *screen, unsigned columns, size_t most, 
     fputs("Its record cannot be read.\n", output->stream);
     return;
   }
-  fprintf(output->stream, "%s%10s  %6s  %8s  OWNER%s\n", gp_output_style(output, GP_STYLE_FAINT), "USED", "SHARE",
-      "BLOCKS", gp_output_style(output, GP_STYLE_PLAIN));
+  fprintf(output->stream, "%s%10s  %6s  %8s  OWNER%s\n", gp_output_style(output, GP_STYLE_FAINT), "USED",
+      "SHARE", "BLOCKS", gp_output_style(output, GP_STYLE_PLAIN));
   for (size_t i = 0; i < owners->count && i + 1 < most; i++) {
     const gp_live_owner_t *owner = &owners->owners[i];
     fprintf(output->stream, "%10s  %6s  %8s  %s\n", gp_size_format(owner->bytes, size),
@@ -134,7 +134,8 @@ static void print_owners(const screen_t *screen, unsigned columns, size_t most, 
 static void print_open(const screen_t *screen, unsigned columns, unsigned rows, const gp_output_t *output)
 {
   gp_ps_table_t own = {0};
-  const gp_ps_look_t view = {.columns = columns, .chosen = SIZE_MAX, .now_us = clock_ns(CLOCK_REALTIME) / 1000, .most = 1};
+  const gp_ps_look_t view = {
+      .columns = columns, .chosen = SIZE_MAX, .now_us = clock_ns(CLOCK_REALTIME) / 1000, .most = 1};
   unsigned used = 3;
   for (size_t i = 0; i < screen->table.count; i++) {
     if (!is_chosen(screen, &screen->table.rows[i]))

@@ -6,7 +6,8 @@
 
 #include <stdbool.h>
 
-/* once: one look, as where the output is no terminal. Returns the exit status, after a message if it is not 0. */
+/* once: one look, as where the output is no terminal. Returns the exit status, after a message if it is not
+ * 0. */
 int gp_live_all(unsigned interval_ms, bool once);
 
 #endif

@@ -56,7 +56,8 @@ static bool find_owners(gp_snapshot_t *snapshot, gp_live_owners_t *owners)
       gp_live_owner_t *owner = &owners->owners[owners->count];
       if (!site->flat[GP_SITE_LIVE].bytes)
         break;
-      *owner = (gp_live_owner_t){.bytes = site->flat[GP_SITE_LIVE].bytes, .blocks = site->flat[GP_SITE_LIVE].count};
+      *owner = (gp_live_owner_t){
+          .bytes = site->flat[GP_SITE_LIVE].bytes, .blocks = site->flat[GP_SITE_LIVE].count};
       snprintf(owner->name, sizeof(owner->name), "%s", site->name);
       owners->count++;
     }
