@@ -27,18 +27,23 @@ char *gp_findings_first_owner(const gp_owner_t *owner, char buffer[static GP_FIR
   return buffer;
 }
 
-gp_finding_t *gp_findings_say(
-    gp_findings_t *findings, gp_severity_t severity, const char *code, int device, const char *format, ...)
+static const struct {
+  const char *code;
+  gp_severity_t severity;
+} rows[] = {
+#define VARIANT(name, code, severity, text) [GP_FINDING_##name] = {#code, GP_SEVERITY_##severity},
+#include "tools/model/findings.def"
+};
+
+static gp_finding_t *add(gp_findings_t *findings, gp_severity_t severity, gp_finding_row_t row, int device,
+    const char *format, va_list arguments)
 {
   char *text;
-  va_list arguments;
 
+  gp_assert(severity != GP_SEVERITY_VARIES);
   if (findings->count == GP_FINDINGS_MOST)
     return NULL;
-  va_start(arguments, format);
-  int length = vasprintf(&text, format, arguments);
-  va_end(arguments);
-  if (length < 0) {
+  if (vasprintf(&text, format, arguments) < 0) {
     findings->out_of_memory = true;
     return NULL;
   }
@@ -46,9 +51,30 @@ gp_finding_t *gp_findings_say(
   size_t at = findings->count++;
   for (; at > 0 && findings->items[at - 1].severity < severity; at--)
     findings->items[at] = findings->items[at - 1];
-  findings->items[at] = (gp_finding_t){severity, code, device, text, .advice = NULL};
+  findings->items[at] = (gp_finding_t){severity, rows[row].code, device, text, .advice = NULL};
   gp_assert(at == 0 || findings->items[at - 1].severity >= severity);
   return &findings->items[at];
+}
+
+gp_finding_t *gp_findings_say(
+    gp_findings_t *findings, gp_finding_row_t row, const char *format, int device, ...)
+{
+  va_list arguments;
+  va_start(arguments, device);
+  gp_finding_t *finding = add(findings, rows[row].severity, row, device, format, arguments);
+  va_end(arguments);
+  return finding;
+}
+
+gp_finding_t *gp_findings_say_as(gp_findings_t *findings, gp_severity_t severity, gp_finding_row_t row,
+    const char *format, int device, ...)
+{
+  va_list arguments;
+  va_start(arguments, device);
+  gp_assert(rows[row].severity == GP_SEVERITY_VARIES);
+  gp_finding_t *finding = add(findings, severity, row, device, format, arguments);
+  va_end(arguments);
+  return finding;
 }
 
 void gp_findings_advise(gp_findings_t *findings, gp_finding_t *finding, const char *format, ...)
@@ -63,6 +89,17 @@ void gp_findings_advise(gp_findings_t *findings, gp_finding_t *finding, const ch
     findings->out_of_memory = true;
   }
   va_end(arguments);
+}
+
+void gp_sentence_add(gp_sentence_t *sentence, const char *format, ...)
+{
+  va_list arguments;
+  size_t room = sizeof(sentence->text) - sentence->used;
+  va_start(arguments, format);
+  int length = vsnprintf(sentence->text + sentence->used, room, format, arguments);
+  va_end(arguments);
+  if (length > 0)
+    sentence->used += (size_t)length < room ? (size_t)length : room - 1;
 }
 
 static char *copy_of(gp_findings_t *findings, const char *text)
@@ -108,18 +145,25 @@ bool gp_findings_know_settings(const gp_findings_t *findings)
   return gp_findings_setting(findings, "type")[0] != '\0';
 }
 
+bool gp_findings_could_have_stacks(const gp_findings_t *findings)
+{
+  const char *stacks = gp_findings_setting(findings, "stacks");
+  return strcmp(stacks, "off") == 0 || strcmp(stacks, "auto") == 0;
+}
+
 const char *gp_findings_reason(const gp_findings_t *findings)
 {
   return gp_snapshot_text(findings->summary->snapshot->root, "reason");
 }
 
-bool gp_findings_have(const gp_findings_t *findings, const char *code)
+gp_finding_t *gp_findings_find(const gp_findings_t *findings, gp_finding_row_t row, int device)
 {
   for (size_t i = 0; i < findings->count; i++) {
-    if (strcmp(findings->items[i].code, code) == 0)
-      return true;
+    const gp_finding_t *finding = &findings->items[i];
+    if (strcmp(finding->code, rows[row].code) == 0 && (device == GP_FINDING_ALL || finding->device == device))
+      return (gp_finding_t *)finding;
   }
-  return false;
+  return NULL;
 }
 
 void gp_findings_retract(gp_finding_t *finding)

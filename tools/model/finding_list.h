@@ -18,7 +18,14 @@ typedef enum gp_severity {
   GP_SEVERITY_NOTE,
   GP_SEVERITY_WARNING,
   GP_SEVERITY_ERROR,
+  GP_SEVERITY_VARIES, /* in the table only: the judge decides */
 } gp_severity_t;
+
+/* The findings and their variants. */
+typedef enum gp_finding_row {
+#define VARIANT(name, code, severity, text) GP_FINDING_##name,
+#include "tools/model/findings.def"
+} gp_finding_row_t;
 
 #define GP_REMEDY_SETTINGS 3
 
@@ -74,17 +81,42 @@ typedef struct gp_findings {
 /* Frees the findings. A zeroed list is legal. */
 void gp_findings_fini(gp_findings_t *findings);
 
-#define GP_FIRST_OWNER_BYTES 64
+/* The worst finding with the code of that row, on a device or on any (GP_FINDING_ALL); NULL: none. */
+gp_finding_t *gp_findings_find(const gp_findings_t *findings, gp_finding_row_t row, int device);
 
-/* What advice below the finding "owners" calls the largest of them: by its text or, where that is long, by
- * its place. Returns buffer. */
-char *gp_findings_first_owner(const gp_owner_t *owner, char buffer[static GP_FIRST_OWNER_BYTES]);
+static inline bool gp_findings_have(const gp_findings_t *findings, gp_finding_row_t row)
+{
+  return gp_findings_find(findings, row, GP_FINDING_ALL) != NULL;
+}
 
-/* Adds a finding. Returns it, valid until the next is added; NULL: the list is full, or no memory. */
-gp_finding_t *gp_findings_say(gp_findings_t *findings, gp_severity_t severity, const char *code, int device,
-    const char *format, ...) __attribute__((format(printf, 5, 6)));
+static inline bool gp_remedy_is_empty(const gp_remedy_t *remedy)
+{
+  return !remedy->setting_count && !remedy->action;
+}
 
-/* Adds advice to a finding; a NULL finding is legal. */
+/* A setting of the run; "" if the snapshot does not tell. */
+const char *gp_findings_setting(const gp_findings_t *findings, const char *name);
+
+/* True if gpupool wrote the snapshot and it has the settings: only then can a
+ * setting of gpupool be a remedy. */
+bool gp_findings_know_settings(const gp_findings_t *findings);
+
+const char *gp_severity_name(gp_severity_t severity);
+
+/*
+ * For the judges, which name what they say by GP_FINDING and GP_ADVICE (finding_judges.h)
+ */
+
+/* Adds a finding: gp_findings_say(findings, GP_FINDING(name), device, ...). Returns it, valid until the next
+ * is added; NULL: the list is full, or no memory. */
+gp_finding_t *gp_findings_say(gp_findings_t *findings, gp_finding_row_t row, const char *format, int device,
+    ...) __attribute__((format(printf, 3, 5)));
+
+/* Adds one whose severity the judge decides. */
+gp_finding_t *gp_findings_say_as(gp_findings_t *findings, gp_severity_t severity, gp_finding_row_t row,
+    const char *format, int device, ...) __attribute__((format(printf, 4, 6)));
+
+/* Adds advice to a finding, GP_ADVICE(name); a NULL finding is legal. */
 void gp_findings_advise(gp_findings_t *findings, gp_finding_t *finding, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
@@ -99,22 +131,24 @@ void gp_findings_act_on(
 /* Removes advice and remedy. */
 void gp_findings_retract(gp_finding_t *finding);
 
-static inline bool gp_remedy_is_empty(const gp_remedy_t *remedy)
-{
-  return !remedy->setting_count && !remedy->action;
-}
+/* A text that is composed of parts; what does not fit is cut. A zeroed one is empty. */
+typedef struct gp_sentence {
+  char text[1536];
+  size_t used;
+} gp_sentence_t;
 
-/* A setting of the run, and the reason of the snapshot; "" if the snapshot does not tell. */
-const char *gp_findings_setting(const gp_findings_t *findings, const char *name);
+void gp_sentence_add(gp_sentence_t *sentence, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* The reason of the snapshot; "" if it does not tell. */
 const char *gp_findings_reason(const gp_findings_t *findings);
 
-/* True if gpupool wrote the snapshot and it has the settings: only then can a
- * setting of gpupool be a remedy. */
-bool gp_findings_know_settings(const gp_findings_t *findings);
+/* True if another GPUPOOL_STACKS would have recorded more stacks. */
+bool gp_findings_could_have_stacks(const gp_findings_t *findings);
 
-/* True if a finding has that code. */
-bool gp_findings_have(const gp_findings_t *findings, const char *code);
+#define GP_FIRST_OWNER_BYTES 64
 
-const char *gp_severity_name(gp_severity_t severity);
+/* What advice below the finding "owners" calls the largest of them: by its text or, where that is long, by
+ * its place. Returns buffer. */
+char *gp_findings_first_owner(const gp_owner_t *owner, char buffer[static GP_FIRST_OWNER_BYTES]);
 
 #endif

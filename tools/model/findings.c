@@ -4,21 +4,11 @@
 #include "tools/model/findings.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/size.h"
-#include "tools/model/findings_component.h"
-#include "tools/model/findings_device.h"
-#include "tools/model/findings_framework.h"
-#include "tools/model/findings_frees.h"
-#include "tools/model/findings_growth.h"
-#include "tools/model/findings_history.h"
-#include "tools/model/findings_oom.h"
-#include "tools/model/findings_outside.h"
-#include "tools/model/findings_type.h"
+#include "tools/model/finding_judges.h"
 #include "tools/model/known_stats.h"
 #include "tools/model/oom_asker.h"
 #include "tools/model/owners.h"
@@ -57,7 +47,7 @@ static char *owners_when(
  * suddenly; else that held at the peak. Without stacks no owner is known, and another finding reports live
  * sizes.
  */
-static void judge_owners(gp_findings_t *findings)
+void gp_findings_judge_owners(gp_findings_t *findings)
 {
   const gp_summary_t *summary = findings->summary;
   const gp_sites_t *sites = &summary->sites;
@@ -72,12 +62,11 @@ static void judge_owners(gp_findings_t *findings)
   gp_site_measure_t measure =
       is_at || (is_end && sites->sums[GP_SITE_LIVE].bytes) ? GP_SITE_LIVE : GP_SITE_PEAK;
   uint64_t sum = sites->sums[measure].bytes;
-  char text[GP_OWNERS * (OWNER_BYTES + 64)] = "", unknown[128] = "", name[OWNER_BYTES],
-                                       size[GP_SIZE_TEXT_BYTES], percent[GP_NUMBER_BYTES];
+  char unknown[128] = "", name[OWNER_BYTES], size[GP_SIZE_TEXT_BYTES], percent[GP_NUMBER_BYTES];
+  gp_sentence_t list = {.used = 0};
   gp_owners_t *owners = &findings->owners;
   gp_moments_t moments = summary->moments;
   char when[160], first[GP_FIRST_OWNER_BYTES];
-  size_t used = 0;
 
   if (sites->by == GP_SITE_BY_SIZE || !sum)
     return;
@@ -86,7 +75,7 @@ static void judge_owners(gp_findings_t *findings)
   if (gp_owners_init(owners, &summary->lifetimes, summary->filter, &moments))
     findings->out_of_memory = true;
   for (size_t i = 0; i < owners->count; i++)
-    used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%s %s (%s)", i ? ", " : "",
+    gp_sentence_add(&list, "%s%s %s (%s)", i ? ", " : "",
         gp_text_shorten(owners->owners[i].text, OWNER_COLUMNS, name, sizeof(name)),
         gp_size_format(owners->owners[i].bytes, size),
         gp_number_percent((double)owners->owners[i].bytes / (double)sum, percent));
@@ -95,33 +84,28 @@ static void judge_owners(gp_findings_t *findings)
         gp_size_format(owners->unknown_bytes, size),
         gp_number_percent((double)owners->unknown_bytes / (double)sum, percent));
   if (owners->count && (double)owners->unknown_bytes > UNKNOWN_SHARE * (double)sum) {
-    gp_findings_say(findings, GP_SEVERITY_NOTE, "owners", GP_FINDING_ALL,
-        "Of the %s that the program held%s, %s have no call stack: who asked for them is not recorded.",
-        gp_size_format(sum, size), owners_when(findings, measure, when, sizeof(when)),
+    gp_findings_say(findings, GP_FINDING(owners_unknown), GP_FINDING_ALL, gp_size_format(sum, size),
+        owners_when(findings, measure, when, sizeof(when)),
         gp_number_percent((double)owners->unknown_bytes / (double)sum, percent));
   } else if (owners->count) {
-    gp_finding_t *finding = gp_findings_say(findings,
+    gp_finding_t *finding = gp_findings_say_as(findings,
         !is_oom                          ? GP_SEVERITY_NOTE
         : summary->oom.event.got_as_much ? GP_SEVERITY_WARNING
                                          : GP_SEVERITY_ERROR,
-        "owners", is_oom && moments.is_of_one ? moments.device : GP_FINDING_ALL,
-        "Of the %s that the program held%s,%s the biggest owner%s %s.", gp_size_format(sum, size),
-        owners_when(findings, measure, when, sizeof(when)), unknown, owners->count > 1 ? "s are" : " is",
-        text);
+        GP_FINDING(owners), is_oom && moments.is_of_one ? moments.device : GP_FINDING_ALL,
+        gp_size_format(sum, size), owners_when(findings, measure, when, sizeof(when)), unknown,
+        owners->count > 1 ? "s are" : " is", list.text);
     if (is_oom && could_fit && owners->unknown_bytes <= owners->owners[0].bytes &&
         !gp_findings_blame_growth(findings, finding ? finding->device : GP_FINDING_ALL))
-      gp_findings_advise(findings, finding, "free or shrink what %s holds, %s of it all.",
+      gp_findings_advise(findings, finding, GP_ADVICE(owners),
           gp_findings_first_owner(&owners->owners[0], first),
           gp_number_percent((double)owners->owners[0].bytes / (double)sum, percent));
   }
 }
 
-#define PYTORCH_RECORD                                                                                       \
-  "torch.cuda.memory._record_memory_history() before the model is loaded, and _dump_snapshot(file)"
-
 /* A script's lines are not in a stack of C frames. Beside a framework's cache they would not tell all,
  * either. */
-static void judge_script(gp_findings_t *findings)
+void gp_findings_judge_script(gp_findings_t *findings)
 {
   const gp_summary_t *summary = findings->summary;
   const gp_snapshot_t *snapshot = summary->snapshot;
@@ -139,19 +123,16 @@ static void judge_script(gp_findings_t *findings)
     return;
   for (size_t m = 0; m < snapshot->module_count; m++)
     has_pytorch |= strstr(snapshot->modules[m].path, "/libc10_cuda.so") != NULL;
-  gp_finding_t *finding = gp_findings_say(findings, GP_SEVERITY_NOTE, "script", GP_FINDING_ALL,
-      "%s frames are not recorded, so the script stands for its lines.%s", language,
+  gp_finding_t *finding = gp_findings_say(findings, GP_FINDING(script), GP_FINDING_ALL, language,
       has_pytorch
           ? " Unless PyTorch's cache is off, an owner is whoever made that cache grow, not who uses it now."
           : "");
   if (has_pytorch)
-    gp_findings_advise(findings, finding,
-        "PyTorch's own snapshot has the lines, and who uses the cache; every command reads it: " PYTORCH_RECORD
-        ".");
+    gp_findings_advise(findings, finding, GP_ADVICE(script));
 }
 
 /* The work of a program with several devices may be divided badly, or on purpose. */
-static void judge_devices(gp_findings_t *findings)
+void gp_findings_judge_uneven(gp_findings_t *findings)
 {
   const gp_summary_t *summary = findings->summary;
   const gp_summary_device_t *least = NULL, *most = NULL;
@@ -166,49 +147,43 @@ static void judge_devices(gp_findings_t *findings)
   if (!most || most->device->stats.requested_bytes.peak < UNEVEN_BYTES ||
       most->device->stats.requested_bytes.peak / UNEVEN_TIMES < least->device->stats.requested_bytes.peak)
     return;
-  gp_findings_say(findings, GP_SEVERITY_NOTE, "uneven", GP_FINDING_ALL,
-      "The program used its devices unequally: %s on device %d %s, and %s on device %d.",
+  gp_findings_say(findings, GP_FINDING(uneven), GP_FINDING_ALL,
       gp_size_format(most->device->stats.requested_bytes.peak, sizes[0]), most->device->device,
       gp_findings_peak(findings), gp_size_format(least->device->stats.requested_bytes.peak, sizes[1]),
       least->device->device);
 }
 
 /* A record tells where it ends, not why. */
-static void judge_end(gp_findings_t *findings)
+void gp_findings_judge_end(gp_findings_t *findings)
 {
   char duration[GP_NUMBER_BYTES];
   if (strcmp(gp_findings_reason(findings), "recovered") != 0)
     return;
-  gp_finding_t *finding = gp_findings_say(findings, GP_SEVERITY_WARNING, "sudden_end", GP_FINDING_ALL,
-      "The program did not come to its end: it was killed, crashed, or left by _exit. Its record ends at %s.",
+  gp_finding_t *finding = gp_findings_say(findings, GP_FINDING(sudden_end), GP_FINDING_ALL,
       gp_number_duration(findings->summary->until_ns, duration));
-  gp_findings_advise(findings, finding,
-      "where it was killed without a word, the host may have been out of memory: the kernel's log (dmesg) names whom it killed, and the job scheduler says which limit was reached.");
+  gp_findings_advise(findings, finding, GP_ADVICE(sudden_end));
 }
 
-static void judge_modes(gp_findings_t *findings)
+void gp_findings_judge_modes(gp_findings_t *findings)
 {
   const gp_summary_t *summary = findings->summary;
   if (gp_summary_detail_count(summary, "mode", "dead"))
-    gp_findings_say(findings, GP_SEVERITY_ERROR, "dead", GP_FINDING_ALL,
-        "The device reported an error that stays, and from then on every call went to the driver unpooled.");
+    gp_findings_say(findings, GP_FINDING(dead), GP_FINDING_ALL);
   if (gp_summary_detail_count(summary, "mode", "aside"))
-    gp_findings_say(findings, GP_SEVERITY_WARNING, "aside", GP_FINDING_ALL,
-        "The pool stood aside for a reason that it told on stderr or in GPUPOOL_LOG, and from then on every call went to the driver unpooled.");
+    gp_findings_say(findings, GP_FINDING(aside), GP_FINDING_ALL);
   uint64_t lost = gp_summary_detail_count(summary, "free_requested", "context_lost");
   char count[GP_NUMBER_BYTES];
   if (lost)
-    gp_findings_say(findings, GP_SEVERITY_NOTE, "context_lost", GP_FINDING_ALL,
-        "%s that the program had not freed went with a context that was destroyed or reset.",
-        gp_number_plural(lost, "allocation", count));
+    gp_findings_say(
+        findings, GP_FINDING(context_lost), GP_FINDING_ALL, gp_number_plural(lost, "allocation", count));
 }
 
 /* About the report, not the program: no reason to doubt that all is well. */
-static void judge_names(gp_findings_t *findings)
+void gp_findings_judge_names(gp_findings_t *findings)
 {
   char text[512];
   if (gp_symbols_describe_rebuilt(findings->summary->snapshot, text, sizeof(text)))
-    gp_findings_say(findings, GP_SEVERITY_NOTE, "rebuilt", GP_FINDING_ALL, "%s", text);
+    gp_findings_say(findings, GP_FINDING(rebuilt), GP_FINDING_ALL, text);
 }
 
 /* True if a finding says that something can or should be better: it has advice, or memory was left. */
@@ -218,13 +193,14 @@ static bool has_shortcoming(const gp_findings_t *findings)
     if (findings->items[i].advice)
       return true;
   }
-  return gp_findings_have(findings, "live_at_exit") || gp_findings_have(findings, "passthrough_at_exit") ||
-         gp_findings_have(findings, "context_lost");
+  return gp_findings_have(findings, GP_FINDING_live_at_exit) ||
+         gp_findings_have(findings, GP_FINDING_passthrough_at_exit) ||
+         gp_findings_have(findings, GP_FINDING_context_lost);
 }
 
 /* One sentence on the whole, at the top if nothing is worse. The finding hit_rate reports a bad rate; with
  * too few allocations to judge there is none. */
-static void judge_whole(gp_findings_t *findings)
+void gp_findings_judge_whole(gp_findings_t *findings)
 {
   const gp_summary_t *summary = findings->summary;
   uint64_t hits = 0, total = 0, allocations = 0;
@@ -243,51 +219,41 @@ static void judge_whole(gp_findings_t *findings)
   if (!total && allocations)
     return; /* PyTorch's: allocated before the events, hits unknown */
   if (!total) {
-    gp_findings_say(findings, is_good ? GP_SEVERITY_GOOD : GP_SEVERITY_NOTE, "nothing", GP_FINDING_ALL,
-        "The program asked for no memory that could be pooled.");
+    gp_findings_say_as(
+        findings, is_good ? GP_SEVERITY_GOOD : GP_SEVERITY_NOTE, GP_FINDING(nothing), GP_FINDING_ALL);
   } else if (strcmp(gp_findings_setting(findings, "type"), "unpooled") == 0) {
-    gp_findings_say(findings, GP_SEVERITY_NOTE, "unpooled", GP_FINDING_ALL,
-        "%s, each of them a driver call (GPUPOOL_TYPE=unpooled).",
-        gp_number_plural(total, "allocation", count));
+    gp_findings_say(
+        findings, GP_FINDING(unpooled), GP_FINDING_ALL, gp_number_plural(total, "allocation", count));
   } else if ((double)hits >= GP_GOOD_HIT_RATE * (double)total) {
-    if (gp_findings_have(findings, "hit_rate"))
+    if (gp_findings_have(findings, GP_FINDING_hit_rate))
       return;
     gp_number_percent((double)hits / (double)total, percent);
-    gp_findings_say(findings, is_good ? GP_SEVERITY_GOOD : GP_SEVERITY_NOTE, "served", GP_FINDING_ALL,
-        "%s%s of %s %s served from %s.",
+    gp_findings_say_as(findings, is_good ? GP_SEVERITY_GOOD : GP_SEVERITY_NOTE, GP_FINDING(served),
+        GP_FINDING_ALL,
         !is_good                                    ? ""
         : gp_snapshot_is_partial(summary->snapshot) ? "No problem found in what was recorded: "
                                                     : "No problem found: ",
         percent, gp_number_plural(total, "allocation", count), total == 1 ? "was" : "were",
         summary->snapshot->lacks_counters ? "PyTorch's cache" : "the pool");
-  } else if (is_good && !gp_findings_have(findings, "hit_rate")) {
-    gp_findings_say(findings, GP_SEVERITY_GOOD, "served", GP_FINDING_ALL,
-        "No problem found in %s, too few to judge the pool by.",
-        gp_number_plural(total, "allocation", count));
+  } else if (is_good && !gp_findings_have(findings, GP_FINDING_hit_rate)) {
+    gp_findings_say(
+        findings, GP_FINDING(served_few), GP_FINDING_ALL, gp_number_plural(total, "allocation", count));
+  }
+}
+
+void gp_findings_judge_each_device(gp_findings_t *findings)
+{
+  for (size_t i = 0; i < findings->summary->device_count; i++) {
+#define DEVICE_JUDGE(function) function(findings, &findings->summary->devices[i]);
+#include "tools/model/findings.def"
   }
 }
 
 int gp_findings_init(gp_findings_t *findings, const gp_summary_t *summary, const gp_tried_types_t *tried)
 {
   *findings = (gp_findings_t){.summary = summary, .tried = tried};
-  gp_findings_judge_oom(findings);
-  gp_findings_judge_history(findings);
-  gp_findings_judge_outside(findings);
-  judge_end(findings);
-  gp_findings_judge_growth(findings);
-  judge_owners(findings);
-  judge_script(findings);
-  gp_findings_judge_components(findings);
-  gp_findings_judge_frameworks(findings);
-  gp_findings_judge_frees(findings);
-  judge_modes(findings);
-  for (size_t i = 0; i < summary->device_count; i++)
-    gp_findings_judge_device(findings, &summary->devices[i]);
-  gp_findings_judge_type(findings);
-  judge_devices(findings);
-  judge_names(findings);
-  gp_findings_judge_recording(findings);
-  judge_whole(findings);
+#define JUDGE(function) function(findings);
+#include "tools/model/findings.def"
   gp_remedies_settle(findings);
   /* Moves the good news to the top. */
   size_t last = findings->count;

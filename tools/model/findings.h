@@ -1,5 +1,5 @@
 /*
- * What the facts of a snapshot mean, in plain words.
+ * What the facts of a snapshot mean, in plain words: the judges of findings.def.
  */
 #ifndef GP_TOOLS_MODEL_FINDINGS_H
 #define GP_TOOLS_MODEL_FINDINGS_H

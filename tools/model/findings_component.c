@@ -1,10 +1,8 @@
-#include "tools/model/findings_component.h"
+#include "tools/model/finding_judges.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "base/size.h"
-#include "tools/model/findings_history.h"
 #include "tools/model/component.h"
 #include "tools/model/oom_events.h"
 #include "tools/model/saturated.h"
@@ -22,28 +20,27 @@ static bool is_of_others(const gp_site_t *site)
 /* The use is sorted by measure. */
 static void judge_use(gp_findings_t *findings, const gp_component_use_t *use, gp_site_measure_t measure)
 {
-  char text[256], of[GP_SIZE_TEXT_BYTES], size[GP_SIZE_TEXT_BYTES], percent[GP_NUMBER_BYTES];
+  char of[GP_SIZE_TEXT_BYTES], size[GP_SIZE_TEXT_BYTES], percent[GP_NUMBER_BYTES];
   uint64_t others = 0, whole = use->sites.sums[measure].bytes;
-  size_t used = 0, shown = 0;
+  gp_sentence_t list = {.used = 0};
+  size_t shown = 0;
 
   for (size_t i = 0; i < use->sites.count; i++)
     others = gp_add_saturated(
         others, is_of_others(&use->sites.sites[i]) ? use->sites.sites[i].flat[measure].bytes : 0);
   if (others < OTHERS_BYTES || (double)others < OTHERS_SHARE * (double)whole)
     return;
-  for (size_t i = 0; i < use->sites.count && shown < SHOWN && used < sizeof(text); i++) {
+  for (size_t i = 0; i < use->sites.count && shown < SHOWN; i++) {
     const gp_site_t *site = &use->sites.sites[i];
     if (!is_of_others(site) || !site->flat[measure].bytes)
       continue;
-    used += (size_t)snprintf(text + used, sizeof(text) - used, "%s by %s %s", shown ? "," : "", site->name,
-        gp_size_format(site->flat[measure].bytes, size));
+    gp_sentence_add(
+        &list, "%s by %s %s", shown ? "," : "", site->name, gp_size_format(site->flat[measure].bytes, size));
     shown++;
   }
-  gp_findings_say(findings, GP_SEVERITY_NOTE, "components", use->device,
-      "Of the %s held on device %d %s, %s was not asked for by the program's own code but%s.",
-      gp_size_format(whole, of), use->device,
+  gp_findings_say(findings, GP_FINDING(components), use->device, gp_size_format(whole, of), use->device,
       measure == GP_SITE_LIVE ? "when memory ran out" : gp_findings_peak(findings),
-      gp_number_percent((double)others / (double)whole, percent), text);
+      gp_number_percent((double)others / (double)whole, percent), list.text);
 }
 
 /* Judges what the device held when memory ran out. */

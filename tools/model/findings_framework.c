@@ -1,10 +1,9 @@
-#include "tools/model/findings_framework.h"
+#include "tools/model/finding_judges.h"
 
 #include <string.h>
 
 #include "base/size.h"
 #include "tools/model/component.h"
-#include "tools/model/findings_history.h"
 #include "tools/model/saturated.h"
 #include "tools/output.h"
 
@@ -86,12 +85,10 @@ static void judge(gp_findings_t *findings, const gp_component_use_t *use)
     if (!remedy || held[i].bytes < CACHE_BYTES || (double)held[i].bytes < CACHE_SHARE * (double)sum ||
         (double)held[i].pieces < PIECE_SHARE * (double)held[i].count)
       continue;
-    gp_finding_t *finding = gp_findings_say(findings, GP_SEVERITY_NOTE, "framework", use->device,
-        "Of the %s held on device %d %s, %s has %s in pieces of 2 MiB and more, as its own cache takes them: the pool sees these, not what is in them.",
-        gp_size_format(sum, whole), use->device, gp_findings_peak(findings), name,
-        gp_size_format(held[i].bytes, part));
-    gp_findings_advise(
-        findings, finding, "To have each tensor served and shown, %s (doc/frameworks.md).", remedy);
+    gp_finding_t *finding =
+        gp_findings_say(findings, GP_FINDING(framework), use->device, gp_size_format(sum, whole), use->device,
+            gp_findings_peak(findings), name, gp_size_format(held[i].bytes, part));
+    gp_findings_advise(findings, finding, GP_ADVICE(framework), remedy);
   }
 }
 

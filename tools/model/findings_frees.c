@@ -1,4 +1,4 @@
-#include "tools/model/findings_frees.h"
+#include "tools/model/finding_judges.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -29,43 +29,42 @@ static char *by_code(const gp_snapshot_t *snapshot, int stack, const char *word,
 
 /* The pool has the memory, but no recorded block began at the address. */
 static void describe_unknown(
-    const gp_snapshot_t *snapshot, const gp_double_free_t *found, char *buffer, size_t capacity)
+    const gp_snapshot_t *snapshot, const gp_double_free_t *found, gp_sentence_t *sentence)
 {
   char when[GP_NUMBER_BYTES], code[PLACE_BYTES];
-  snprintf(buffer, capacity,
+  gp_sentence_add(sentence,
       "0x%" PRIx64 " on device %d, where no block of the recorded events began, at %s%s", found->address,
       found->device, gp_number_duration(found->second_ns, when),
       by_code(snapshot, found->second_stack, "by", code));
 }
 
 /* Describes both frees with their times, as far as the events reach back. */
-static void describe(
-    const gp_snapshot_t *snapshot, const gp_double_free_t *found, char *buffer, size_t capacity)
+static void describe(const gp_snapshot_t *snapshot, const gp_double_free_t *found, gp_sentence_t *sentence)
 {
   char size[GP_SIZE_TEXT_BYTES], when[GP_NUMBER_BYTES], again[GP_NUMBER_BYTES], first[PLACE_BYTES],
       second[PLACE_BYTES], asked[PLACE_BYTES];
   by_code(snapshot, found->alloc_stack, "allocated by", asked);
-  int used = snprintf(buffer, capacity, "%s at 0x%" PRIx64 " on device %d%s%s%s",
-      gp_size_format(found->requested, size), found->address, found->device, asked[0] ? "," : "", asked,
-      asked[0] ? "," : "");
+  gp_sentence_add(sentence, "%s at 0x%" PRIx64 " on device %d%s%s%s", gp_size_format(found->requested, size),
+      found->address, found->device, asked[0] ? "," : "", asked, asked[0] ? "," : "");
   if (found->has_first)
-    used += snprintf(buffer + used, capacity - (size_t)used, " was freed at %s%s,",
-        gp_number_duration(found->first_ns, when), by_code(snapshot, found->first_stack, "by", first));
+    gp_sentence_add(sentence, " was freed at %s%s,", gp_number_duration(found->first_ns, when),
+        by_code(snapshot, found->first_stack, "by", first));
   else
-    used += snprintf(buffer + used, capacity - (size_t)used, " was freed before the recorded events,");
+    gp_sentence_add(sentence, " was freed before the recorded events,");
   gp_number_duration(found->second_ns, again);
   bool is_alike = found->has_first && strcmp(when, again) == 0; /* they look equal when printed */
   if (is_alike)
     gp_number_duration(gp_subtract_saturated(found->second_ns, found->first_ns), again);
-  snprintf(buffer + used, capacity - (size_t)used, " and again %s%s%s%s", is_alike ? "" : "at ", again,
-      is_alike ? " later" : "", by_code(snapshot, found->second_stack, "by", second));
+  gp_sentence_add(sentence, " and again %s%s%s%s", is_alike ? "" : "at ", again, is_alike ? " later" : "",
+      by_code(snapshot, found->second_stack, "by", second));
 }
 
 void gp_findings_judge_frees(gp_findings_t *findings)
 {
   const gp_summary_t *summary = findings->summary;
   gp_double_frees_t frees;
-  char text[3 * PLACE_BYTES + 256], count[GP_NUMBER_BYTES];
+  gp_sentence_t text = {.used = 0};
+  char count[GP_NUMBER_BYTES];
   bool has_stacks = false;
 
   gp_double_frees_find(summary->snapshot, summary->filter, &frees);
@@ -74,21 +73,19 @@ void gp_findings_judge_frees(gp_findings_t *findings)
   for (size_t i = 0; i < frees.count; i++)
     has_stacks = has_stacks || frees.frees[i].second_stack >= 0;
   bool is_known = frees.frees[0].requested > 0;
-  (is_known ? describe : describe_unknown)(summary->snapshot, &frees.frees[0], text, sizeof(text));
-  gp_finding_t *finding = gp_findings_say(findings, GP_SEVERITY_WARNING, "double_free", frees.frees[0].device,
-      "The program freed memory that it %s%s%s%s: %s.", is_known ? "had freed before" : "did not hold",
-      frees.total > 1 ? ", " : "", frees.total > 1 ? gp_number_plural(frees.total, "time", count) : "",
-      frees.total > 1 ? "; first" : "", text);
+  (is_known ? describe : describe_unknown)(summary->snapshot, &frees.frees[0], &text);
+  gp_finding_t *finding = gp_findings_say(findings, GP_FINDING(double_free), frees.frees[0].device,
+      is_known ? "had freed before" : "did not hold", frees.total > 1 ? ", " : "",
+      frees.total > 1 ? gp_number_plural(frees.total, "time", count) : "", frees.total > 1 ? "; first" : "",
+      text.text);
   if (!has_stacks) {
-    gp_findings_advise(findings, finding,
-        "GPUPOOL_STACKS=native with GPUPOOL_STACKS_FREE=1 records which code freed it each time.");
+    gp_findings_advise(findings, finding, GP_ADVICE(double_free_without_stacks));
     gp_findings_set(findings, finding, "GPUPOOL_STACKS", "native");
     gp_findings_set(findings, finding, "GPUPOOL_STACKS_FREE", "1");
   } else if (!frees.has_free_stacks) {
-    gp_findings_advise(
-        findings, finding, "GPUPOOL_STACKS_FREE=1 records which code freed it the first time, too.");
+    gp_findings_advise(findings, finding, GP_ADVICE(double_free_once));
     gp_findings_set(findings, finding, "GPUPOOL_STACKS_FREE", "1");
   } else {
-    gp_findings_advise(findings, finding, "gpupool summary --json has the whole stack of each free.");
+    gp_findings_advise(findings, finding, GP_ADVICE(double_free_stacks));
   }
 }

@@ -1,6 +1,5 @@
-#include "tools/model/findings_growth.h"
+#include "tools/model/finding_judges.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -11,41 +10,23 @@
 
 #define OWNER_COLUMNS 90
 #define NAME_BYTES    256
-#define TEXT_BYTES    1024
 #define WARNING_SHARE 0.05 /* of what the device held; growth below it is a note */
 #define OOM_SHARE     0.1
 #define RISE_SHARE    0.1 /* of what was held at the end */
 #define NS_PER_SECOND 1e9
 #define FAR_NS        (UINT64_C(30) * 24 * 3600 * 1000000000) /* no projection beyond 30 days */
 
-/* Text that is composed of parts. */
-typedef struct text {
-  char bytes[TEXT_BYTES];
-  size_t used;
-} text_t;
-
-static void add(text_t *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
-static void add(text_t *text, const char *format, ...)
-{
-  va_list arguments;
-  va_start(arguments, format);
-  int length = vsnprintf(text->bytes + text->used, TEXT_BYTES - text->used, format, arguments);
-  va_end(arguments);
-  if (length > 0)
-    text->used = text->used + (size_t)length < TEXT_BYTES ? text->used + (size_t)length : TEXT_BYTES - 1;
-}
-
 /* "blocks of 1 MiB to 2 MiB" */
-static void add_sizes(const gp_grower_t *grower, text_t *text)
+static void add_sizes(const gp_grower_t *grower, gp_sentence_t *text)
 {
   char most[GP_SIZE_TEXT_BYTES], least[GP_SIZE_TEXT_BYTES];
 
   gp_size_format(grower->size_least, least);
   gp_size_format(grower->size_most, most);
   if (strcmp(least, most) == 0)
-    add(text, "blocks of %s", most);
+    gp_sentence_add(text, "blocks of %s", most);
   else
-    add(text, "blocks of %s to %s", least, most);
+    gp_sentence_add(text, "blocks of %s to %s", least, most);
 }
 
 /* Cuts what follows the function, so that each name is written in one way. False: the text
@@ -66,7 +47,8 @@ static bool cut_place(const gp_snapshot_t *snapshot, const gp_grower_t *grower, 
 }
 
 /* Writes the owner like the finding "owners"; without is_full only enough to tell it from others. */
-static void add_owner(const gp_findings_t *findings, const gp_grower_t *grower, bool is_full, text_t *text)
+static void add_owner(
+    const gp_findings_t *findings, const gp_grower_t *grower, bool is_full, gp_sentence_t *text)
 {
   char shown[NAME_BYTES];
 
@@ -77,56 +59,57 @@ static void add_owner(const gp_findings_t *findings, const gp_grower_t *grower, 
   gp_text_shorten(grower->text, OWNER_COLUMNS, shown, sizeof(shown));
   if (!is_full && !cut_place(findings->summary->snapshot, grower, shown))
     gp_text_shorten(grower->name, OWNER_COLUMNS, shown, sizeof(shown));
-  add(text, "%s%s", grower->by == GP_GROWTH_BY_SIZE ? " of " : "", shown);
+  gp_sentence_add(text, "%s%s", grower->by == GP_GROWTH_BY_SIZE ? " of " : "", shown);
 }
 
-static void add_rate(const gp_grower_t *grower, text_t *text)
+static void add_rate(const gp_grower_t *grower, gp_sentence_t *text)
 {
   char size[GP_SIZE_TEXT_BYTES];
   double rate = grower->bytes_per_ns * NS_PER_SECOND;
   if (rate >= 1 && rate < 9e18)
-    add(text, ", %s a second", gp_size_format((uint64_t)rate, size));
+    gp_sentence_add(text, ", %s a second", gp_size_format((uint64_t)rate, size));
 }
 
 /* "in 1,000 steps of 1 KiB" */
-static void add_steps(const gp_grower_t *grower, text_t *text)
+static void add_steps(const gp_grower_t *grower, gp_sentence_t *text)
 {
   char steps[GP_NUMBER_BYTES], size[GP_SIZE_TEXT_BYTES];
-  add(text, "in %s", gp_number_plural(grower->steps, "step", steps));
+  gp_sentence_add(text, "in %s", gp_number_plural(grower->steps, "step", steps));
   if (grower->is_replaced)
-    add(text, " to larger blocks");
+    gp_sentence_add(text, " to larger blocks");
   else if (grower->size_least == grower->size_most)
-    add(text, " of %s", gp_size_format(grower->size_most, size));
+    gp_sentence_add(text, " of %s", gp_size_format(grower->size_most, size));
 }
 
-static void add_grower(const gp_findings_t *findings, const gp_grower_t *grower, text_t *text)
+static void add_grower(const gp_findings_t *findings, const gp_grower_t *grower, gp_sentence_t *text)
 {
   char by[GP_SIZE_TEXT_BYTES], to[GP_SIZE_TEXT_BYTES], moment[GP_NUMBER_BYTES];
 
   add_owner(findings, grower, true, text);
   gp_snapshot_moment(findings->summary->snapshot, grower->since_ns, moment);
-  add(text, " %s %s, ",
+  gp_sentence_add(text, " %s %s, ",
       !grower->is_held                  ? "held"
       : grower->by == GP_GROWTH_BY_SIZE ? "hold"
                                         : "holds",
       gp_size_format(grower->bytes_to, to));
   if (grower->bytes_from)
-    add(text, "%s more than at %s (", gp_size_format(grower->bytes_to - grower->bytes_from, by), moment);
+    gp_sentence_add(
+        text, "%s more than at %s (", gp_size_format(grower->bytes_to - grower->bytes_from, by), moment);
   else
-    add(text, "all of it since %s (", moment);
+    gp_sentence_add(text, "all of it since %s (", moment);
   add_steps(grower, text);
   add_rate(grower, text);
-  add(text, ")");
+  gp_sentence_add(text, ")");
 }
 
 /* Says when the device will be full, if that is known. */
-static void add_room(const gp_growth_room_t *room, text_t *text)
+static void add_room(const gp_growth_room_t *room, gp_sentence_t *text)
 {
   char capacity[GP_SIZE_TEXT_BYTES], left[GP_NUMBER_BYTES];
 
   if (!room->exhausted_ns || room->exhausted_ns > FAR_NS)
     return;
-  add(text, " At this rate the %s of %s would be reached after another %s.",
+  gp_sentence_add(text, " At this rate the %s of %s would be reached after another %s.",
       room->is_limit ? "limit" : "device's memory", gp_size_format(room->capacity, capacity),
       gp_number_duration(room->exhausted_ns, left));
 }
@@ -139,12 +122,9 @@ static bool explains_oom(const gp_findings_t *findings, int device, uint64_t gro
 
   if ((double)grown < OOM_SHARE * (double)held)
     return false;
-  for (size_t i = 0; i < findings->count; i++) {
-    const gp_finding_t *finding = &findings->items[i];
-    if (strcmp(finding->code, "oom") == 0 && (finding->device == device || finding->device == GP_FINDING_ALL))
-      return gp_snapshot_uint(oom, "requested", &requested) != 1 || grown >= requested;
-  }
-  return false;
+  const gp_finding_t *finding = gp_findings_find(findings, GP_FINDING_oom, GP_FINDING_ALL);
+  return finding && (finding->device == device || finding->device == GP_FINDING_ALL) &&
+         (gp_snapshot_uint(oom, "requested", &requested) != 1 || grown >= requested);
 }
 
 /* What everything that grows on a device has in common. */
@@ -157,7 +137,8 @@ typedef struct common {
   bool lacks_stacks; /* some of it has no owner */
 } common_t;
 
-static common_t add_growers(const gp_findings_t *findings, int device, text_t *text, text_t *names)
+static common_t add_growers(
+    const gp_findings_t *findings, int device, gp_sentence_t *text, gp_sentence_t *names)
 {
   const gp_growth_t *growth = &findings->summary->growth;
   common_t common = {.is_held = true, .is_by_owner = true};
@@ -167,8 +148,8 @@ static common_t add_growers(const gp_findings_t *findings, int device, text_t *t
     bool is_first = names->used == 0;
     if (grower->device != device)
       continue;
-    add(text, "%s", is_first ? "" : ", ");
-    add(names, "%s", is_first ? "" : ", ");
+    gp_sentence_add(text, "%s", is_first ? "" : ", ");
+    gp_sentence_add(names, "%s", is_first ? "" : ", ");
     add_grower(findings, grower, text);
     add_owner(findings, grower, false, names);
     common.others = is_first ? grower->others : gp_subtract_saturated(common.others, grower->bytes_to);
@@ -181,16 +162,9 @@ static common_t add_growers(const gp_findings_t *findings, int device, text_t *t
   return common;
 }
 
-/* True if another GPUPOOL_STACKS would have named the owners. */
-static bool could_record_stacks(const gp_findings_t *findings)
-{
-  const char *stacks = gp_findings_setting(findings, "stacks");
-  return gp_findings_know_settings(findings) && (strcmp(stacks, "off") == 0 || strcmp(stacks, "auto") == 0);
-}
-
 static void judge(gp_findings_t *findings, const gp_growth_room_t *room)
 {
-  text_t text = {.used = 0}, names = {.used = 0};
+  gp_sentence_t text = {.used = 0}, names = {.used = 0};
   char rest[GP_SIZE_TEXT_BYTES + 32] = "", size[GP_SIZE_TEXT_BYTES];
   common_t common = add_growers(findings, room->device, &text, &names);
   uint64_t grown = gp_growth_sum(&findings->summary->growth, room->device);
@@ -201,25 +175,21 @@ static void judge(gp_findings_t *findings, const gp_growth_room_t *room)
                            : common.is_held && matters ? GP_SEVERITY_WARNING
                                                        : GP_SEVERITY_NOTE;
 
-  add(&text, common.is_held ? "." : ", before it was freed at the end.");
+  gp_sentence_add(&text, common.is_held ? "." : ", before it was freed at the end.");
   add_room(room, &text);
-  gp_finding_t *finding = gp_findings_say(findings, severity, "growth", room->device,
-      "Memory on device %d grows step by step: %s", room->device, text.bytes);
+  gp_finding_t *finding =
+      gp_findings_say_as(findings, severity, GP_FINDING(growth), room->device, room->device, text.text);
   if (severity == GP_SEVERITY_NOTE)
     return;
   if (common.is_alone && common.others)
     snprintf(rest, sizeof(rest), " The rest, %s, does not grow.", gp_size_format(common.others, size));
   if (common.is_by_owner)
-    gp_findings_advise(
-        findings, finding, "free what %s no longer needs, or limit how much it keeps.%s", names.bytes, rest);
-  else if (common.lacks_stacks && could_record_stacks(findings)) {
-    gp_findings_advise(findings, finding,
-        "GPUPOOL_STACKS=native names the code that keeps them. Free what it no longer needs, or limit how much it keeps.%s",
-        rest);
+    gp_findings_advise(findings, finding, GP_ADVICE(growth_of_owners), names.text, rest);
+  else if (common.lacks_stacks && gp_findings_could_have_stacks(findings)) {
+    gp_findings_advise(findings, finding, GP_ADVICE(growth_without_stacks), rest);
     gp_findings_set(findings, finding, "GPUPOOL_STACKS", "native");
   } else
-    gp_findings_advise(findings, finding,
-        "free what is no longer needed of these, or limit how much is kept: %s.%s", names.bytes, rest);
+    gp_findings_advise(findings, finding, GP_ADVICE(growth_of_sizes), names.text, rest);
 }
 
 /* Memory that was all freed in the end, so that no other finding tells of it. */
@@ -236,11 +206,10 @@ static void judge_rise(gp_findings_t *findings, const gp_rise_t *rise)
       (double)(rise->bytes_to - rise->bytes_from) < RISE_SHARE * (double)rise->bytes_to ||
       (double)left > RISE_SHARE * (double)rise->bytes_to)
     return;
-  gp_finding_t *finding = gp_findings_say(findings, GP_SEVERITY_NOTE, "rise", rise->device,
-      "Memory in use on device %d rose to the end: %s at %s, and %s with the last allocation, before it was freed.",
-      rise->device, gp_size_format(rise->bytes_from, from),
-      gp_snapshot_moment(summary->snapshot, rise->since_ns, moment), gp_size_format(rise->bytes_to, to));
-  gp_findings_advise(findings, finding, "gpupool sites --at peak names the code that held it.");
+  gp_finding_t *finding = gp_findings_say(findings, GP_FINDING(rise), rise->device, rise->device,
+      gp_size_format(rise->bytes_from, from), gp_snapshot_moment(summary->snapshot, rise->since_ns, moment),
+      gp_size_format(rise->bytes_to, to));
+  gp_findings_advise(findings, finding, GP_ADVICE(rise));
 }
 
 void gp_findings_judge_growth(gp_findings_t *findings)
@@ -254,11 +223,6 @@ void gp_findings_judge_growth(gp_findings_t *findings)
 
 bool gp_findings_blame_growth(const gp_findings_t *findings, int device)
 {
-  for (size_t i = 0; i < findings->count; i++) {
-    const gp_finding_t *finding = &findings->items[i];
-    if (strcmp(finding->code, "growth") == 0 && finding->severity >= GP_SEVERITY_WARNING &&
-        (device == GP_FINDING_ALL || finding->device == device))
-      return true;
-  }
-  return false;
+  const gp_finding_t *growth = gp_findings_find(findings, GP_FINDING_growth, device);
+  return growth && growth->severity >= GP_SEVERITY_WARNING;
 }

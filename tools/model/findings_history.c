@@ -1,4 +1,4 @@
-#include "tools/model/findings_history.h"
+#include "tools/model/finding_judges.h"
 
 #include <ctype.h>
 #include <string.h>
@@ -9,8 +9,6 @@
 
 #define LATE_SHARE  0.5 /* of the most that was held; so much was there before the first event */
 #define SHOWN_NOTES 2
-
-#define RECORD_ALL "torch.cuda.memory._record_memory_history(max_entries=1000000)"
 
 /* Bytes that the program held before the first event, and its most. */
 static void measure_early(const gp_summary_t *summary, uint64_t *ret_early, uint64_t *ret_most)
@@ -41,21 +39,17 @@ void gp_findings_judge_history(gp_findings_t *findings)
     reserved = gp_add_saturated(reserved, stats->reserved_bytes.current);
   }
   if (summary->snapshot->lacks_history) {
-    finding = gp_findings_say(findings, GP_SEVERITY_NOTE, "no_history", GP_FINDING_ALL,
-        "The file has no history: it tells what was there when it was written, %s in %s, of %s that PyTorch had from the driver. Peaks and totals are not known.",
-        gp_size_format(current, held), gp_number_plural(blocks, "block", count),
-        gp_size_format(reserved, most));
-    gp_findings_advise(
-        findings, finding, RECORD_ALL " before the model is loaded has the next file tell it.");
+    finding = gp_findings_say(findings, GP_FINDING(no_history), GP_FINDING_ALL, gp_size_format(current, held),
+        gp_number_plural(blocks, "block", count), gp_size_format(reserved, most));
+    gp_findings_advise(findings, finding, GP_ADVICE(history));
     return;
   }
   measure_early(summary, &early, &bytes);
   if (bytes == 0 || (double)early < LATE_SHARE * (double)bytes)
     return;
-  finding = gp_findings_say(findings, GP_SEVERITY_NOTE, "late_history", GP_FINDING_ALL,
-      "The history begins late: %s, %s of the most that was held, were there before its first event. Who asked for them when is not recorded.",
-      gp_size_format(early, held), gp_number_percent((double)early / (double)bytes, percent));
-  gp_findings_advise(findings, finding, RECORD_ALL " before the model is loaded has the next file tell it.");
+  finding = gp_findings_say(findings, GP_FINDING(late_history), GP_FINDING_ALL, gp_size_format(early, held),
+      gp_number_percent((double)early / (double)bytes, percent));
+  gp_findings_advise(findings, finding, GP_ADVICE(history));
 }
 
 static void judge_notes(gp_findings_t *findings)
@@ -66,16 +60,14 @@ static void judge_notes(gp_findings_t *findings)
   for (size_t i = 0; i < snapshot->note_count; i++) {
     const char *note = snapshot->notes[i];
     if (snapshot->note_is_usual[i])
-      gp_findings_say(findings, GP_SEVERITY_NOTE, "incomplete", GP_FINDING_ALL, "%c%s.",
+      gp_findings_say(findings, GP_FINDING(incomplete_as_usual), GP_FINDING_ALL,
           toupper((unsigned char)note[0]), note + 1);
     else if (damages++ < SHOWN_NOTES)
-      gp_findings_say(
-          findings, GP_SEVERITY_WARNING, "incomplete", GP_FINDING_ALL, "The file is incomplete: %s.", note);
+      gp_findings_say(findings, GP_FINDING(incomplete), GP_FINDING_ALL, note);
   }
   char count[GP_NUMBER_BYTES];
   if (damages > SHOWN_NOTES)
-    gp_findings_say(findings, GP_SEVERITY_WARNING, "incomplete", GP_FINDING_ALL,
-        "The file is incomplete in %s like these.",
+    gp_findings_say(findings, GP_FINDING(incomplete_elsewhere), GP_FINDING_ALL,
         gp_number_plural(damages - SHOWN_NOTES, "more place", count));
 }
 
@@ -86,16 +78,13 @@ void gp_findings_judge_recording(gp_findings_t *findings)
   char count[GP_NUMBER_BYTES], since[GP_NUMBER_BYTES];
 
   if (strcmp(trace, "off") == 0 || strcmp(trace, "state") == 0)
-    gp_findings_say(findings, GP_SEVERITY_NOTE, "no_events", GP_FINDING_ALL,
-        "No events were recorded (GPUPOOL_TRACE=%s).", trace);
+    gp_findings_say(findings, GP_FINDING(no_events), GP_FINDING_ALL, trace);
   if (snapshot->dropped_events)
-    gp_findings_say(findings, GP_SEVERITY_NOTE, "dropped_events", GP_FINDING_ALL,
-        "The events begin at %s: %s older ones were dropped (GPUPOOL_TRACE_EVENTS=%s). Statistics and live blocks are complete.",
+    gp_findings_say(findings, GP_FINDING(dropped_events), GP_FINDING_ALL,
         gp_snapshot_moment(snapshot, snapshot->recorded_since_ns, since),
         gp_number_count(snapshot->dropped_events, count), gp_findings_setting(findings, "trace_events"));
   else if (snapshot->recorded_since_ns)
-    gp_findings_say(findings, GP_SEVERITY_NOTE, "late_events", GP_FINDING_ALL,
-        "The events begin at %s: recording was off before.",
+    gp_findings_say(findings, GP_FINDING(late_events), GP_FINDING_ALL,
         gp_snapshot_moment(snapshot, snapshot->recorded_since_ns, since));
   judge_notes(findings);
 }
@@ -103,8 +92,8 @@ void gp_findings_judge_recording(gp_findings_t *findings)
 const char *gp_findings_peak(const gp_findings_t *findings)
 {
   const gp_snapshot_t *snapshot = findings->summary->snapshot;
-  return snapshot->lacks_history                      ? "when the file was written"
-         : snapshot->recorded_since_ns > 0            ? "at the peak of what is recorded"
-         : gp_findings_have(findings, "late_history") ? "at the peak of what is recorded"
-                                                      : "at its peak";
+  return snapshot->lacks_history                               ? "when the file was written"
+         : snapshot->recorded_since_ns > 0                     ? "at the peak of what is recorded"
+         : gp_findings_have(findings, GP_FINDING_late_history) ? "at the peak of what is recorded"
+                                                               : "at its peak";
 }

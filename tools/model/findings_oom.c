@@ -1,12 +1,10 @@
-#include "tools/model/findings_oom.h"
+#include "tools/model/finding_judges.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/size.h"
-#include "tools/model/findings_outside.h"
 #include "tools/model/oom_asker.h"
 #include "tools/model/saturated.h"
 #include "tools/output.h"
@@ -14,71 +12,55 @@
 
 #define NS_PER_MS UINT64_C(1000000)
 
-/* A finding's sentences; what does not fit is cut. */
-typedef struct text {
-  char buffer[1536];
-  size_t used;
-} text_t;
-
-static __attribute__((format(printf, 2, 3))) void add(text_t *text, const char *format, ...)
-{
-  va_list arguments;
-  size_t room = sizeof(text->buffer) - text->used;
-  va_start(arguments, format);
-  int length = vsnprintf(text->buffer + text->used, room, format, arguments);
-  va_end(arguments);
-  if (length > 0)
-    text->used += (size_t)length < room ? (size_t)length : room - 1;
-}
-
-static void add_size(text_t *text, const char *before, uint64_t bytes, const char *after)
+static void add_size(gp_sentence_t *text, const char *before, uint64_t bytes, const char *after)
 {
   char size[GP_SIZE_TEXT_BYTES];
-  add(text, "%s%s%s", before, gp_size_format(bytes, size), after);
+  gp_sentence_add(text, "%s%s%s", before, gp_size_format(bytes, size), after);
 }
 
-static void add_time(text_t *text, const char *before, uint64_t ns, const char *after)
+static void add_time(gp_sentence_t *text, const char *before, uint64_t ns, const char *after)
 {
   char duration[GP_NUMBER_BYTES];
-  add(text, "%s%s%s", before, gp_number_duration(ns, duration), after);
+  gp_sentence_add(text, "%s%s%s", before, gp_number_duration(ns, duration), after);
 }
 
 /* Without stacks only the sizes hint at whose memory it was. */
-static void add_sizes(text_t *text, const gp_oom_moment_t *oom)
+static void add_sizes(gp_sentence_t *text, const gp_oom_moment_t *oom)
 {
   for (int i = 0; i < GP_OOM_SIZES && oom->sizes[i].count; i++) {
     char count[GP_NUMBER_BYTES];
-    add(text, "%s%s x ", i ? ", " : " Most of what it held: ", gp_number_count(oom->sizes[i].count, count));
+    gp_sentence_add(
+        text, "%s%s x ", i ? ", " : " Most of what it held: ", gp_number_count(oom->sizes[i].count, count));
     add_size(text, "", oom->sizes[i].size, "");
   }
-  add(text, oom->sizes[0].count ? "." : "");
+  gp_sentence_add(text, oom->sizes[0].count ? "." : "");
 }
 
 #define NAME_COLUMNS 90
 #define NAME_BYTES   224
 
 /* Which line asked, and who called it. */
-static void add_asker(text_t *text, const gp_summary_t *summary)
+static void add_asker(gp_sentence_t *text, const gp_summary_t *summary)
 {
   gp_oom_asker_t asker;
   char name[NAME_BYTES];
 
   gp_oom_asker_find(summary->snapshot, &summary->oom.event, &asker);
   if (asker.by[0])
-    add(text, " in %s", gp_text_shorten(asker.by, NAME_COLUMNS, name, sizeof(name)));
+    gp_sentence_add(text, " in %s", gp_text_shorten(asker.by, NAME_COLUMNS, name, sizeof(name)));
   if (asker.from[0])
-    add(text, ", from %s", gp_text_shorten(asker.from, NAME_COLUMNS, name, sizeof(name)));
-  add(text, asker.by[0] ? "," : "");
+    gp_sentence_add(text, ", from %s", gp_text_shorten(asker.from, NAME_COLUMNS, name, sizeof(name)));
+  gp_sentence_add(text, asker.by[0] ? "," : "");
 }
 
-static void add_amounts(text_t *text, const gp_oom_moment_t *oom)
+static void add_amounts(gp_sentence_t *text, const gp_oom_moment_t *oom)
 {
   char rounded[GP_SIZE_TEXT_BYTES], requested[GP_SIZE_TEXT_BYTES];
 
   add_size(text, " and held ", oom->live, "");
   if (oom->live_requested &&
       strcmp(gp_size_format(oom->live, rounded), gp_size_format(oom->live_requested, requested)) != 0)
-    add(text, " (%s before rounding)", requested);
+    gp_sentence_add(text, " (%s before rounding)", requested);
   if (oom->unpooled)
     add_size(text, " and ", oom->unpooled, " that is not pooled");
   if (oom->pending)
@@ -86,7 +68,7 @@ static void add_amounts(text_t *text, const gp_oom_moment_t *oom)
   if (oom->knows_cached)
     add_size(text, "; ", oom->cached, " were cached");
   else
-    add(text, "; how much was cached is not known, since recorded events are missing");
+    gp_sentence_add(text, "; how much was cached is not known, since recorded events are missing");
   if (oom->in_pieces)
     add_size(text, ", of them ", oom->in_pieces, " in pieces beside memory in use");
   if (oom->usable < oom->event.requested && oom->event.requested <= oom->cached)
@@ -102,36 +84,36 @@ static void add_amounts(text_t *text, const gp_oom_moment_t *oom)
         text, "; ", oom->device_free, oom->device_total ? " of the device's " : " of the device were free");
   if (oom->knows_free && oom->device_total)
     add_size(text, "", oom->device_total, " were free");
-  add(text, ".");
+  gp_sentence_add(text, ".");
 }
 
 /* Work in progress keeps freed memory in use, and keeps idle memory from going back to the driver. */
-static void add_busy(text_t *text, const gp_oom_moment_t *oom)
+static void add_busy(gp_sentence_t *text, const gp_oom_moment_t *oom)
 {
   if (oom->busy_context) {
-    add(text, " The device was busy: work submitted to context %" PRIu64, oom->busy_context);
+    gp_sentence_add(text, " The device was busy: work submitted to context %" PRIu64, oom->busy_context);
     if (oom->busy_ns >= NS_PER_MS)
       add_time(text, " at least ", oom->busy_ns, " before");
-    add(text, " had not ended, and until then what is freed stays in use%s",
+    gp_sentence_add(text, " had not ended, and until then what is freed stays in use%s",
         oom->cached > oom->in_pieces ? " and what is cached cannot go back" : "");
-    add(text, oom->waited_ns >= NS_PER_MS ? "" : "; the allocation did not wait");
-    add(text, ".");
+    gp_sentence_add(text, oom->waited_ns >= NS_PER_MS ? "" : "; the allocation did not wait");
+    gp_sentence_add(text, ".");
   }
   if (oom->waited_ns >= NS_PER_MS)
     add_time(text, " The allocation waited ", oom->waited_ns, " for the device.");
 }
 
 /* What happened afterwards, if the snapshot was written later. */
-static void add_sequel(text_t *text, const gp_findings_t *findings, const gp_oom_moment_t *oom)
+static void add_sequel(gp_sentence_t *text, const gp_findings_t *findings, const gp_oom_moment_t *oom)
 {
   const gp_lifetimes_t *lifetimes = &findings->summary->lifetimes;
   gp_moments_t end;
   gp_memory_t memory;
 
   if (oom->event.got_as_much)
-    add(text, " The program survived it: it got as much on that device later.");
+    gp_sentence_add(text, " The program survived it: it got as much on that device later.");
   else if (oom->event.allocated_later)
-    add(text, " The program went on: it got smaller blocks on that device later.");
+    gp_sentence_add(text, " The program went on: it got smaller blocks on that device later.");
   else if (oom->event.has_moment && oom->event.moment < lifetimes->end) {
     gp_moments_end(&end, lifetimes);
     gp_memory_at(lifetimes, &end, oom->event.device, &memory);
@@ -140,15 +122,15 @@ static void add_sequel(text_t *text, const gp_findings_t *findings, const gp_oom
   }
 }
 
-static void add_others(text_t *text, const gp_findings_t *findings, const gp_oom_moment_t *oom)
+static void add_others(gp_sentence_t *text, const gp_findings_t *findings, const gp_oom_moment_t *oom)
 {
   const gp_oom_events_t *ooms = &findings->summary->ooms;
   char count[GP_NUMBER_BYTES];
 
   if (!oom->event.has_moment)
-    add(text, " That was before the recorded events, so who held the memory then is not known.");
+    gp_sentence_add(text, " That was before the recorded events, so who held the memory then is not known.");
   if (ooms->count > 1)
-    add(text, " Memory ran out %s in all; this is --at oom=%zu.",
+    gp_sentence_add(text, " Memory ran out %s in all; this is --at oom=%zu.",
         gp_number_plural(ooms->count, "time", count), oom->number);
 }
 
@@ -161,7 +143,7 @@ static void advise_reported(gp_findings_t *findings, gp_finding_t *finding)
 
   if (!advice[0] || gp_outside_explains(findings->summary->snapshot, oom))
     return;
-  gp_findings_advise(findings, finding, "%s.", advice);
+  gp_findings_advise(findings, finding, GP_ADVICE(oom_of_the_library), advice);
   cJSON_ArrayForEach(setting, cJSON_GetObjectItemCaseSensitive(remedy, "settings"))
   {
     if (cJSON_IsString(setting))
@@ -177,14 +159,12 @@ void gp_findings_judge_oom(gp_findings_t *findings)
   const gp_oom_moment_t *oom = &summary->oom;
   char when[GP_NUMBER_BYTES], event[48] = "";
   bool has_stacks = summary->sites.by != GP_SITE_BY_SIZE;
-  text_t text = {.used = 0};
+  gp_sentence_t text = {.used = 0};
 
   if (!summary->has_oom)
     return;
   if (oom->event.has_event && !summary->snapshot->times_are_numbers)
     snprintf(event, sizeof(event), ", event %" PRIu32, oom->event.moment - 1);
-  add(&text, "Out of memory on device %d (%s%s): the program asked for ", oom->event.device,
-      gp_snapshot_moment(summary->snapshot, oom->event.time_ns, when), event);
   add_size(&text, "", oom->event.requested, "");
   add_asker(&text, summary);
   add_amounts(&text, oom);
@@ -193,17 +173,16 @@ void gp_findings_judge_oom(gp_findings_t *findings)
     add_sizes(&text, oom);
   add_sequel(&text, findings, oom);
   add_others(&text, findings, oom);
-  gp_finding_t *finding =
-      gp_findings_say(findings, oom->event.got_as_much ? GP_SEVERITY_WARNING : GP_SEVERITY_ERROR, "oom",
-          oom->event.device, "%s", text.buffer);
+  gp_finding_t *finding = gp_findings_say_as(findings,
+      oom->event.got_as_much ? GP_SEVERITY_WARNING : GP_SEVERITY_ERROR, GP_FINDING(oom), oom->event.device,
+      oom->event.device, gp_snapshot_moment(summary->snapshot, oom->event.time_ns, when), event, text.text);
   if (oom->event.is_reported)
     advise_reported(findings, finding);
   else if (!gp_oom_could_fit(oom))
-    gp_findings_advise(findings, finding, "it is more than %s.",
+    gp_findings_advise(findings, finding, GP_ADVICE(oom_too_large),
         oom->limit && oom->event.requested > oom->limit ? "the limit allows" : "the device has");
   else if (oom->usable >= oom->event.requested && oom->largest_hole < oom->event.requested)
-    gp_findings_advise(findings, finding,
-        "the idle memory was in pieces: gpupool frag --at oom=%zu maps them.", oom->number);
+    gp_findings_advise(findings, finding, GP_ADVICE(oom_in_pieces), oom->number);
 }
 
 void gp_findings_judge_refusals(gp_findings_t *findings, const gp_summary_device_t *device)
@@ -214,13 +193,13 @@ void gp_findings_judge_refusals(gp_findings_t *findings, const gp_summary_device
 
   for (size_t i = 0; i < summary->ooms.count; i++)
     recorded += summary->ooms.events[i].device == device->device->device;
-  bool is_said = gp_findings_have(findings, "oom") && summary->oom.event.device == device->device->device;
+  bool is_said =
+      gp_findings_have(findings, GP_FINDING_oom) && summary->oom.event.device == device->device->device;
   if (!told || (is_said && told <= recorded))
     return;
   if (told > recorded)
     snprintf(not_recorded, sizeof(not_recorded), "; the recorded events have %s of these",
         recorded ? gp_number_count(recorded, count) : "none");
-  gp_findings_say(findings, GP_SEVERITY_ERROR, "ooms", device->device->device,
-      "CUDA reported out of memory to the program %s on device %d%s.", gp_number_plural(told, "time", count),
+  gp_findings_say(findings, GP_FINDING(ooms), device->device->device, gp_number_plural(told, "time", count),
       device->device->device, not_recorded);
 }

@@ -1,4 +1,4 @@
-#include "tools/model/findings_outside.h"
+#include "tools/model/finding_judges.h"
 
 #include <string.h>
 
@@ -72,23 +72,17 @@ static void judge_mps(gp_findings_t *findings, const oom_t *oom)
   if (!list[0])
     return;
   if (!find_mps_limit(snapshot, oom, &limit)) {
-    gp_findings_say(findings, GP_SEVERITY_NOTE, "mps_limit", oom->device,
-        "Under MPS the memory of this process is limited (" GP_OUTSIDE_MPS_LIMIT
-        "=%.80s); what that is for device %d is not known.",
-        list, oom->device);
+    gp_findings_say(findings, GP_FINDING(mps_limit_unknown), oom->device, list, oom->device);
     return;
   }
   if (!oom->requested) {
-    gp_findings_say(findings, GP_SEVERITY_NOTE, "mps_limit", oom->device,
-        "Under MPS this process may have %s of device %d (" GP_OUTSIDE_MPS_LIMIT "=%.80s).",
-        gp_size_format(limit, most), oom->device, list);
+    gp_findings_say(
+        findings, GP_FINDING(mps_limit), oom->device, gp_size_format(limit, most), oom->device, list);
     return;
   }
   bool beyond = is_beyond(oom, limit);
-  gp_findings_say(findings, beyond ? GP_SEVERITY_ERROR : GP_SEVERITY_NOTE, "mps_limit", oom->device,
-      "Under MPS this process may have %s of device %d (" GP_OUTSIDE_MPS_LIMIT
-      "=%.80s): it held %s and asked for %s%s.",
-      gp_size_format(limit, most), oom->device, list, gp_size_format(oom->held, held),
+  gp_findings_say_as(findings, beyond ? GP_SEVERITY_ERROR : GP_SEVERITY_NOTE, GP_FINDING(mps_limit_and_oom),
+      oom->device, gp_size_format(limit, most), oom->device, list, gp_size_format(oom->held, held),
       gp_size_format(oom->requested, asked),
       beyond          ? ", which is more"
       : oom->by_limit ? ", and GPUPOOL_LIMIT refused before"
@@ -104,12 +98,10 @@ static void judge_mig(gp_findings_t *findings, const oom_t *oom)
   if (!variable)
     return;
   if (oom->total)
-    gp_findings_say(findings, GP_SEVERITY_NOTE, "mig", oom->device,
-        "Device %d is a part of a GPU (MIG: %s=%.80s), and %s is all that the part has, whatever else is free on the GPU.",
-        oom->device, variable, gp_outside_variable(snapshot, variable), gp_size_format(oom->total, total));
+    gp_findings_say(findings, GP_FINDING(mig_total), oom->device, oom->device, variable,
+        gp_outside_variable(snapshot, variable), gp_size_format(oom->total, total));
   else
-    gp_findings_say(findings, GP_SEVERITY_NOTE, "mig", oom->device,
-        "Device %d is a part of a GPU (MIG: %s=%.80s), and has a part of its memory.", oom->device, variable,
+    gp_findings_say(findings, GP_FINDING(mig), oom->device, oom->device, variable,
         gp_outside_variable(snapshot, variable));
 }
 
@@ -122,9 +114,8 @@ static void judge_others(gp_findings_t *findings, const oom_t *oom)
     return;
   if (find_mps_limit(findings->summary->snapshot, oom, &limit))
     return; /* under MPS, device_free is what the limit leaves */
-  gp_findings_say(findings, GP_SEVERITY_WARNING, "others", oom->device,
-      "%s of the %s of device %d were in use by nothing that this process asked for: its contexts and code take some hundred MiB of that, and other processes the rest (nvidia-smi lists them).",
-      gp_size_format(oom->unaccounted, others), gp_size_format(oom->total, total), oom->device);
+  gp_findings_say(findings, GP_FINDING(others), oom->device, gp_size_format(oom->unaccounted, others),
+      gp_size_format(oom->total, total), oom->device);
 }
 
 /* A device on which memory ran out at a moment for which the snapshot has no report. */
@@ -147,7 +138,7 @@ void gp_findings_judge_outside(gp_findings_t *findings)
       judge_device(findings, findings->summary->devices[i].device);
     return;
   }
-  if (!gp_findings_have(findings, "oom") || !read_oom(object, &oom))
+  if (!gp_findings_have(findings, GP_FINDING_oom) || !read_oom(object, &oom))
     return;
   judge_mps(findings, &oom);
   judge_mig(findings, &oom);

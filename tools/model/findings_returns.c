@@ -1,10 +1,10 @@
-#include "tools/model/findings_returns.h"
+#include "tools/model/finding_judges.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #include "base/size.h"
-#include "tools/model/remedies_pytorch.h"
+#include "tools/model/remedies.h"
 #include "tools/model/returns.h"
 #include "tools/model/saturated.h"
 #include "tools/output.h"
@@ -82,7 +82,7 @@ static void judge_retries(gp_findings_t *findings, int device, const sum_t *sum)
   const gp_snapshot_t *snapshot = findings->summary->snapshot;
   char count[GP_NUMBER_BYTES], bytes[GP_SIZE_TEXT_BYTES], when[GP_NUMBER_BYTES],
       vain[GP_NUMBER_BYTES + 16] = "";
-  char place[PLACE_BYTES], took[64], others[GP_NUMBER_BYTES], garbage[128] = "";
+  char place[PLACE_BYTES], took[64], others[GP_NUMBER_BYTES], garbage[128] = "", conf[GP_CONF_BYTES];
   const char *threshold = gp_findings_setting(findings, "garbage_collection_threshold");
 
   if (sum->in_vain == sum->count) /* memory ran out each time: another finding */
@@ -92,16 +92,14 @@ static void judge_retries(gp_findings_t *findings, int device, const sum_t *sum)
   if (threshold[0] && strcmp(threshold, "0") != 0)
     snprintf(garbage, sizeof(garbage), " (or to keep to garbage_collection_threshold=%.16s)", threshold);
   uint64_t time_ns = gp_snapshot_event_uint(&snapshot->events, GP_COLUMN_TIME_NS, sum->first->event);
-  gp_finding_t *finding = gp_findings_say(findings, GP_SEVERITY_WARNING, "retries", device,
-      "Memory is tight on device %d: for %s the driver had too little%s, so PyTorch gave back what it had cached, %s in all, and asked again%s.%s The first was at %s%s.",
-      device, gp_number_plural(sum->count, "request", count), garbage, gp_size_format(sum->bytes, bytes),
-      vain, time_of(snapshot, sum, took, sizeof(took)), gp_snapshot_moment(snapshot, time_ns, when),
+  gp_finding_t *finding = gp_findings_say(findings, GP_FINDING(retries_of_pytorch), device, device,
+      gp_number_plural(sum->count, "request", count), garbage, gp_size_format(sum->bytes, bytes), vain,
+      time_of(snapshot, sum, took, sizeof(took)), gp_snapshot_moment(snapshot, time_ns, when),
       place_of(snapshot, sum->first->stack, "for", place));
-  if (!gp_remedies_expand(findings, finding,
-          "lets PyTorch use what it has cached for requests of other sizes, too, and gives back less"))
-    gp_findings_advise(findings, finding,
-        "less memory held leaves room for the cache: gpupool sites --at %zu shows who held it.",
-        sum->first->event);
+  if (gp_remedies_expand(findings, finding, conf))
+    gp_findings_advise(findings, finding, GP_ADVICE(retries_expandable), conf);
+  else
+    gp_findings_advise(findings, finding, GP_ADVICE(retries_of_pytorch), sum->first->event);
 }
 
 /* Soon: before memory went back again. */
@@ -118,17 +116,15 @@ static void judge_emptied(gp_findings_t *findings, int device, const sum_t *sum,
         place_of(snapshot, sum->largest->stack, "in", place), sum->is_elsewhere ? " and elsewhere" : "");
   else
     snprintf(who, sizeof(who), "PyTorch gave memory back %s:", gp_number_plural(sum->count, "time", count));
-  gp_finding_t *finding = gp_findings_say(findings,
-      sum->count < OFTEN ? GP_SEVERITY_NOTE : GP_SEVERITY_WARNING, "emptied", device,
-      "%s %s of device %d went back to the driver.%s Then %s of it were asked for again, in %s.%s", who,
+  gp_finding_t *finding = gp_findings_say_as(findings,
+      sum->count < OFTEN ? GP_SEVERITY_NOTE : GP_SEVERITY_WARNING, GP_FINDING(emptied), device, who,
       gp_size_format(sum->bytes, bytes), device, time_of(snapshot, sum, took, sizeof(took)),
       gp_size_format(sum->again, again), gp_number_plural(sum->calls, "driver allocation", calls),
       is_known
           ? ""
           : " The file does not say why: the program called empty_cache, a private pool ended, or memory was short.");
   if (is_known)
-    gp_findings_advise(findings, finding,
-        "without it the cache serves these requests; it is for memory that other processes are to get.");
+    gp_findings_advise(findings, finding, GP_ADVICE(emptied));
 }
 
 void gp_findings_judge_returns(gp_findings_t *findings, const gp_summary_device_t *device)

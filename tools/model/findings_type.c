@@ -1,9 +1,10 @@
-#include "tools/model/findings_type.h"
+#include "tools/model/finding_judges.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #include "base/size.h"
+#include "tools/model/remedies.h"
 #include "tools/output.h"
 
 #define SAVED_SHARE 0.1
@@ -23,22 +24,21 @@ static bool is_whole(const gp_type_figures_t *tried)
   return strcmp(tried->type, "round") == 0 || strcmp(tried->type, "naive") == 0;
 }
 
-static void add_figures(char *buffer, size_t capacity, size_t *used, const gp_type_figures_t *tried)
+static void add_figures(gp_sentence_t *list, const gp_type_figures_t *tried)
 {
   char held[GP_SIZE_TEXT_BYTES], calls[GP_NUMBER_BYTES], cost[GP_NUMBER_BYTES];
 
-  if (*used < capacity)
-    *used += (size_t)snprintf(buffer + *used, capacity - *used, "%s%s %s (%s, %s beside kernels)",
-        *used ? ", " : "", tried->type, gp_size_format(tried->held, held),
-        gp_number_plural(tried->calls, "driver call", calls), gp_number_duration(tried->busy_ns, cost));
+  gp_sentence_add(list, "%s%s %s (%s, %s beside kernels)", list->used ? ", " : "", tried->type,
+      gp_size_format(tried->held, held), gp_number_plural(tried->calls, "driver call", calls),
+      gp_number_duration(tried->busy_ns, cost));
 }
 
 void gp_findings_judge_type(gp_findings_t *findings)
 {
   const gp_tried_types_t *tried = findings->tried;
   const gp_type_figures_t *best = NULL;
-  char others[512] = "", held[GP_SIZE_TEXT_BYTES], live[GP_SIZE_TEXT_BYTES];
-  size_t used = 0;
+  gp_sentence_t others = {.used = 0};
+  char held[GP_SIZE_TEXT_BYTES], live[GP_SIZE_TEXT_BYTES];
 
   if (!tried || !tried->is_complete)
     return;
@@ -46,22 +46,20 @@ void gp_findings_judge_type(gp_findings_t *findings)
     const gp_type_figures_t *type = &tried->types[i];
     if (!is_other(findings, type) || type->refused > tried->now.refused)
       continue;
-    add_figures(others, sizeof(others), &used, type);
+    add_figures(&others, type);
     if (!best || type->held < best->held)
       best = type;
   }
   if (!best || best->held + SAVED_BYTES > tried->now.held ||
       (double)best->held > (1 - SAVED_SHARE) * (double)tried->now.held)
     return;
-  gp_finding_t *finding = gp_findings_say(findings, GP_SEVERITY_NOTE, "type", GP_FINDING_ALL,
-      "The program used %s at most. Served again on paper, its requests take up to %s with the settings in force, and with type %s.",
-      gp_size_format(tried->live, live), gp_size_format(tried->now.held, held), others);
-  gp_findings_advise(findings, finding, "GPUPOOL_TYPE=%s holds the least%s.", best->type,
-      is_whole(best) ? "" : UNLESS_SHARED);
+  gp_finding_t *finding = gp_findings_say(findings, GP_FINDING(type), GP_FINDING_ALL,
+      gp_size_format(tried->live, live), gp_size_format(tried->now.held, held), others.text);
+  gp_findings_advise(findings, finding, GP_ADVICE(type), best->type, is_whole(best) ? "" : UNLESS_SHARED);
   gp_findings_set(findings, finding, "GPUPOOL_TYPE", best->type);
 }
 
-void gp_findings_advise_type(gp_findings_t *findings, gp_finding_t *oom)
+void gp_remedies_settle_type(gp_findings_t *findings, gp_finding_t *oom)
 {
   const gp_tried_types_t *tried = findings->tried;
   const gp_type_figures_t *best = NULL;
@@ -79,8 +77,7 @@ void gp_findings_advise_type(gp_findings_t *findings, gp_finding_t *oom)
   if (!best)
     return;
   gp_findings_retract(oom);
-  gp_findings_advise(findings, oom,
-      "GPUPOOL_TYPE=%s would have served it: served again on paper, all requests fit%s.", best->type,
-      is_whole(best) ? "" : UNLESS_SHARED);
+  gp_findings_advise(
+      findings, oom, GP_ADVICE(oom_other_type), best->type, is_whole(best) ? "" : UNLESS_SHARED);
   gp_findings_set(findings, oom, "GPUPOOL_TYPE", best->type);
 }

@@ -6,24 +6,12 @@
 #include <string.h>
 
 #include "base/size.h"
-#include "tools/model/findings_type.h"
 #include "tools/model/freed_room.h"
 #include "tools/model/owners.h"
-#include "tools/model/remedies_pytorch.h"
 #include "tools/model/saturated.h"
 #include "tools/output.h"
 
 #define MOST_TRACE_EVENTS 16777216 /* maximum of GPUPOOL_TRACE_EVENTS */
-
-static gp_finding_t *find(gp_findings_t *findings, const char *code, int device)
-{
-  for (size_t i = 0; i < findings->count; i++) {
-    gp_finding_t *finding = &findings->items[i];
-    if (strcmp(finding->code, code) == 0 && (device == GP_FINDING_ALL || finding->device == device))
-      return finding;
-  }
-  return NULL;
-}
 
 static bool sets(const gp_finding_t *finding, const char *name)
 {
@@ -34,20 +22,13 @@ static bool sets(const gp_finding_t *finding, const char *name)
   return false;
 }
 
-/* True if memory grows: more room only postpones the end. */
-static bool grows(gp_findings_t *findings, int device)
-{
-  const gp_finding_t *growth = find(findings, "growth", device);
-  return growth && growth->severity >= GP_SEVERITY_WARNING;
-}
-
+/* Where memory grows, more room only postpones the end. */
 static void refuse_limit(gp_findings_t *findings, gp_finding_t *oom)
 {
   if (!sets(oom, "GPUPOOL_LIMIT"))
     return;
   gp_findings_retract(oom);
-  gp_findings_advise(
-      findings, oom, "the limit refuses, and a larger one only puts that off: see what grows.");
+  gp_findings_advise(findings, oom, GP_ADVICE(oom_of_growth));
 }
 
 /* True if the summary describes the event for which the snapshot was written: then
@@ -91,9 +72,8 @@ static void settle_cut_owner(
   if (room.largest < figure(oom, "requested") && room.in_wholes < missing)
     return;
   gp_findings_retract(finding);
-  gp_findings_advise(findings, finding,
-      "free what %s holds on device %d: in the segments without it, there would have been enough.",
-      gp_findings_first_owner(owner, name), device);
+  gp_findings_advise(
+      findings, finding, GP_ADVICE(owners_of_segments), gp_findings_first_owner(owner, name), device);
   gp_findings_act_on(findings, finding, "free", owner->function);
 }
 
@@ -119,23 +99,22 @@ static void settle_owners(gp_findings_t *findings, gp_finding_t *finding)
     settle_cut_owner(findings, finding, (int)device, &owners.owners[0], missing);
   } else if (owners.count && owners.owners[0].bytes >= missing) {
     gp_findings_retract(finding);
-    gp_findings_advise(findings, finding,
-        "free or shrink what %s holds: %s less on device %d would have been enough.",
+    gp_findings_advise(findings, finding, GP_ADVICE(owners_enough),
         gp_findings_first_owner(&owners.owners[0], name), gp_size_format(missing, size), (int)device);
     gp_findings_act_on(findings, finding, "free", owners.owners[0].function);
   }
   gp_owners_fini(&owners);
 }
 
-static void settle_growth(gp_findings_t *findings, gp_finding_t *finding)
+/* On each device, the first that grows and has an owner is to be freed. */
+static void settle_growth(gp_findings_t *findings)
 {
   const gp_growth_t *growth = &findings->summary->growth;
   for (size_t i = 0; i < growth->count; i++) {
     const gp_grower_t *grower = &growth->growers[i];
-    if (grower->device == finding->device && grower->function) {
+    gp_finding_t *finding = gp_findings_find(findings, GP_FINDING_growth, grower->device);
+    if (finding && finding->advice && !finding->remedy.action && grower->function)
       gp_findings_act_on(findings, finding, "free", grower->function);
-      return;
-    }
   }
 }
 
@@ -143,15 +122,15 @@ static void settle_growth(gp_findings_t *findings, gp_finding_t *finding)
 static void advise_recording(gp_findings_t *findings)
 {
   const gp_snapshot_t *snapshot = findings->summary->snapshot;
-  gp_finding_t *dropped = find(findings, "dropped_events", GP_FINDING_ALL),
-               *none = find(findings, "no_events", GP_FINDING_ALL);
+  gp_finding_t *dropped = gp_findings_find(findings, GP_FINDING_dropped_events, GP_FINDING_ALL),
+               *none = gp_findings_find(findings, GP_FINDING_no_events, GP_FINDING_ALL);
   uint64_t all = gp_add_saturated(snapshot->dropped_events, snapshot->events.count), room = 1024;
   char value[32];
 
   if (!gp_findings_know_settings(findings))
     return;
   if (none && !none->advice) {
-    gp_findings_advise(findings, none, "GPUPOOL_TRACE=all records them.");
+    gp_findings_advise(findings, none, GP_ADVICE(no_events));
     gp_findings_set(findings, none, "GPUPOOL_TRACE", "all");
   }
   while (room < all && room < MOST_TRACE_EVENTS)
@@ -160,26 +139,23 @@ static void advise_recording(gp_findings_t *findings)
       room < MOST_TRACE_EVENTS ? room * 2 : room; /* threads have rooms of their own and do not fill them */
   if (dropped && !dropped->advice && all <= room) {
     snprintf(value, sizeof(value), "%" PRIu64, room);
-    gp_findings_advise(findings, dropped, "GPUPOOL_TRACE_EVENTS=%s keeps all of them.", value);
+    gp_findings_advise(findings, dropped, GP_ADVICE(dropped_events), value);
     gp_findings_set(findings, dropped, "GPUPOOL_TRACE_EVENTS", value);
   }
 }
 
 void gp_remedies_settle(gp_findings_t *findings)
 {
-  gp_finding_t *oom = find(findings, "oom", GP_FINDING_ALL);
+  gp_finding_t *oom = gp_findings_find(findings, GP_FINDING_oom, GP_FINDING_ALL),
+               *owners = gp_findings_find(findings, GP_FINDING_owners, GP_FINDING_ALL);
 
-  if (oom && grows(findings, oom->device))
+  if (oom && gp_findings_blame_growth(findings, oom->device))
     refuse_limit(findings, oom);
   else if (oom)
-    gp_findings_advise_type(findings, oom);
-  for (size_t i = 0; i < findings->count; i++) {
-    gp_finding_t *finding = &findings->items[i];
-    if (finding->advice && strcmp(finding->code, "owners") == 0)
-      settle_owners(findings, finding);
-    else if (finding->advice && strcmp(finding->code, "growth") == 0)
-      settle_growth(findings, finding);
-  }
+    gp_remedies_settle_type(findings, oom);
+  if (owners && owners->advice)
+    settle_owners(findings, owners);
+  settle_growth(findings);
   advise_recording(findings);
   gp_remedies_settle_pytorch(findings);
 }

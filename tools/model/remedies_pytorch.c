@@ -1,11 +1,9 @@
-#include "tools/model/remedies_pytorch.h"
+#include "tools/model/remedies.h"
 
 #include <ctype.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
-
-#define CONF_BYTES 1024
 
 static const char conf_name[] = "PYTORCH_CUDA_ALLOC_CONF";
 
@@ -37,7 +35,7 @@ static bool has_item(const char *conf, const char *name)
 }
 
 /* Copies conf without the item `name`, and appends `added` if not NULL. False: it is too long. */
-static bool make_conf(const char *conf, const char *name, const char *added, char buffer[CONF_BYTES])
+static bool make_conf(const char *conf, const char *name, const char *added, char buffer[GP_CONF_BYTES])
 {
   size_t used = 0;
 
@@ -46,14 +44,15 @@ static bool make_conf(const char *conf, const char *name, const char *added, cha
     length = item_length(conf);
     if (is_named(conf, length, name))
       continue;
-    if (used + length + 2 > CONF_BYTES)
+    if (used + length + 2 > GP_CONF_BYTES)
       return false;
-    used += (size_t)snprintf(buffer + used, CONF_BYTES - used, "%s%.*s", used ? "," : "", (int)length, conf);
+    used +=
+        (size_t)snprintf(buffer + used, GP_CONF_BYTES - used, "%s%.*s", used ? "," : "", (int)length, conf);
   }
-  if (added && used + strlen(added) + 2 > CONF_BYTES)
+  if (added && used + strlen(added) + 2 > GP_CONF_BYTES)
     return false;
   if (added)
-    snprintf(buffer + used, CONF_BYTES - used, "%s%s", used ? "," : "", added);
+    snprintf(buffer + used, GP_CONF_BYTES - used, "%s%s", used ? "," : "", added);
   return true;
 }
 
@@ -68,17 +67,15 @@ static bool is_of_windows(const gp_snapshot_t *snapshot)
   return false;
 }
 
-bool gp_remedies_expand(gp_findings_t *findings, gp_finding_t *finding, const char *what_it_does)
+bool gp_remedies_expand(gp_findings_t *findings, gp_finding_t *finding, char conf[static GP_CONF_BYTES])
 {
-  const char *conf = gp_findings_setting(findings, conf_name);
-  char with[CONF_BYTES];
   if (strcmp(gp_findings_setting(findings, "expandable_segments"), "0") != 0 ||
       is_of_windows(findings->summary->snapshot) ||
-      !make_conf(conf, "expandable_segments", "expandable_segments:True", with))
+      !make_conf(
+          gp_findings_setting(findings, conf_name), "expandable_segments", "expandable_segments:True", conf))
     return false;
   gp_findings_retract(finding);
-  gp_findings_advise(findings, finding, "%s=%s %s.", conf_name, with, what_it_does);
-  gp_findings_set(findings, finding, conf_name, with);
+  gp_findings_set(findings, finding, conf_name, conf);
   return true;
 }
 
@@ -86,18 +83,20 @@ bool gp_remedies_expand(gp_findings_t *findings, gp_finding_t *finding, const ch
 static void join_pieces(gp_findings_t *findings, gp_finding_t *oom)
 {
   const gp_oom_moment_t *then = &findings->summary->oom;
-  if (then->usable >= then->event.requested && then->largest_hole < then->event.requested)
-    (void)gp_remedies_expand(
-        findings, oom, "lets PyTorch join the idle memory, which is in pieces (gpupool frag maps them)");
+  char conf[GP_CONF_BYTES];
+  if (then->usable >= then->event.requested && then->largest_hole < then->event.requested &&
+      gp_remedies_expand(findings, oom, conf))
+    gp_findings_advise(findings, oom, GP_ADVICE(oom_expandable), conf);
 }
 
-static void round_less(gp_findings_t *findings, gp_finding_t *rounding, const char *conf)
+static void round_less(gp_findings_t *findings, gp_finding_t *rounding)
 {
   static const char name[] = "roundup_power2_divisions";
-  char without[CONF_BYTES];
+  const char *conf = gp_findings_setting(findings, conf_name);
+  char without[GP_CONF_BYTES];
   if (!has_item(conf, name) || !make_conf(conf, name, NULL, without))
     return;
-  gp_findings_advise(findings, rounding, "%s without %s rounds less: \"%s\".", conf_name, name, without);
+  gp_findings_advise(findings, rounding, GP_ADVICE(rounding_of_pytorch), without);
   gp_findings_set(findings, rounding, conf_name, without);
 }
 
@@ -124,16 +123,16 @@ static void say_once(gp_findings_t *findings)
 
 void gp_remedies_settle_pytorch(gp_findings_t *findings)
 {
-  const char *conf = gp_findings_setting(findings, conf_name);
+  gp_finding_t *oom = gp_findings_find(findings, GP_FINDING_oom, GP_FINDING_ALL), *rounding;
 
   if (gp_findings_know_settings(findings)) /* gpupool's own snapshot */
     return;
-  for (size_t i = 0; i < findings->count; i++) {
-    gp_finding_t *finding = &findings->items[i];
-    if (strcmp(finding->code, "oom") == 0 && finding->device >= 0)
-      join_pieces(findings, finding);
-    else if (strcmp(finding->code, "rounding") == 0 && !finding->advice)
-      round_less(findings, finding, conf);
+  if (oom && oom->device >= 0)
+    join_pieces(findings, oom);
+  for (size_t i = 0; i < findings->summary->device_count; i++) {
+    rounding = gp_findings_find(findings, GP_FINDING_rounding, findings->summary->devices[i].device->device);
+    if (rounding && !rounding->advice)
+      round_less(findings, rounding);
   }
   say_once(findings);
 }

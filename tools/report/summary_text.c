@@ -515,9 +515,10 @@ static void print_next(const gp_findings_t *findings, gp_output_t *output)
   if (summary->moments.oom && !summary->moments.is_end) {
     snprintf(options, sizeof(options), "--at oom=%zu", summary->moments.oom);
     gp_report_next(output, "sites", summary->file, options);
-  } else if (gp_findings_have(findings, "oom") || gp_findings_have(findings, "sudden_end")) {
+  } else if (gp_findings_have(findings, GP_FINDING_oom) ||
+             gp_findings_have(findings, GP_FINDING_sudden_end)) {
     gp_report_next(output, "sites", summary->file, "--sort live");
-  } else if (gp_findings_have(findings, "live_at_exit")) {
+  } else if (gp_findings_have(findings, GP_FINDING_live_at_exit)) {
     gp_report_next(output, "leaks", summary->file, "");
   } else {
     gp_report_next(output, "sites", summary->file, "");
