@@ -1,11 +1,13 @@
 /*
  * gpupool: the command line tool. One table names the sub-commands.
  */
+#include <cjson/cJSON.h>
 #include <locale.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-#include "tools/json_memory.h"
+#include "tools/output_file.h"
 #include "tools/tool.h"
 
 static const gp_command_t commands[] = {
@@ -96,10 +98,22 @@ static int finish(int status)
   return status ? status : GP_EXIT_INPUT;
 }
 
+/* For cJSON. The commands build documents in hundreds of cJSON calls; a call that failed unnoticed would
+ * leave a report without a member. */
+static void *allocate_or_exit(size_t bytes)
+{
+  void *taken = malloc(bytes);
+  if (taken)
+    return taken;
+  gp_message("JSON: there is no memory left");
+  gp_part_file_remove();
+  exit(GP_EXIT_INPUT); /* the exit handler of `gpupool live` restores the terminal */
+}
+
 int main(int argc, char **argv)
 {
   (void)setlocale(LC_CTYPE, ""); /* selects the terminal's character set; without this call it is ASCII */
-  gp_json_memory_init();
+  cJSON_InitHooks(&(cJSON_Hooks){.malloc_fn = allocate_or_exit, .free_fn = free});
   if (argc < 2)
     return gp_message_usage(NULL, "a command is missing");
   const char *name = argv[1];

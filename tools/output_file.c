@@ -2,12 +2,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "tools/part_file.h"
 #include "tools/tool.h"
 
 #define OWNER_MODE 0600
@@ -103,6 +103,60 @@ static int open_stream(gp_output_file_t *file, const char *path, int flags)
   return file->stream ? 0 : error;
 }
 
+static const int signals[] = {
+    SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGPIPE, SIGALRM, SIGUSR1, SIGUSR2, SIGXCPU, SIGXFSZ};
+#define SIGNAL_COUNT (sizeof(signals) / sizeof(signals[0]))
+
+/* The file that has no final name yet; a process that is stopped removes it. */
+static char part[8192];
+static volatile sig_atomic_t has_part;
+static struct sigaction before[SIGNAL_COUNT];
+
+/* Calls only what signal-safety(7) allows. Raises the signal again, which ends the
+ * process when this handler returns. */
+static void remove_part(int number)
+{
+  if (has_part)
+    (void)unlink(part); /* nothing more can be done */
+  (void)signal(number, SIG_DFL);
+  (void)raise(number);
+}
+
+/* From now on a signal that would end the process (from a user, a closed terminal or pipe, or a limit) first
+ * removes path. Ignored signals stay ignored. One file at a time. Returns 0, or ENAMETOOLONG. */
+static int begin_part(const char *path)
+{
+  struct sigaction action = {.sa_handler = remove_part};
+  size_t length = strlen(path);
+  if (length >= sizeof(part))
+    return ENAMETOOLONG;
+  memcpy(part, path, length + 1);
+  has_part = 1;
+  for (size_t i = 0; i < SIGNAL_COUNT; i++) {
+    (void)sigaction(signals[i], NULL, &before[i]); /* cannot fail: valid numbers */
+    if (before[i].sa_handler == SIG_DFL)
+      (void)sigaction(signals[i], &action, NULL);
+  }
+  return 0;
+}
+
+/* The file has its final name, or is gone: restores the earlier signal handlers. */
+static void end_part(void)
+{
+  if (!has_part)
+    return;
+  has_part = 0;
+  for (size_t i = 0; i < SIGNAL_COUNT; i++)
+    (void)sigaction(signals[i], &before[i], NULL);
+}
+
+void gp_part_file_remove(void)
+{
+  if (has_part)
+    (void)unlink(part); /* nothing more can be done */
+  end_part();
+}
+
 /* Opens a file beside the target, so that it can be renamed. The name holds this process's number; replaces
  * what an earlier process with that number left. */
 static int open_temporary(gp_output_file_t *file)
@@ -112,7 +166,7 @@ static int open_temporary(gp_output_file_t *file)
     return ENOMEM;
   }
   (void)unlink(file->temporary); /* usually there is none */
-  int error = gp_part_file_begin(file->temporary);
+  int error = begin_part(file->temporary);
   return error ? error : open_stream(file, file->temporary, O_CREAT | O_EXCL);
 }
 
@@ -185,7 +239,7 @@ void gp_output_file_discard(gp_output_file_t *file)
     (void)fclose(file->stream); /* discard the content */
   if (file->temporary)
     (void)unlink(file->temporary);
-  gp_part_file_end();
+  end_part();
   free(file->target);
   free(file->temporary);
   *file = (gp_output_file_t){.stream = NULL};

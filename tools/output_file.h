@@ -33,13 +33,17 @@ void gp_output_file_take_input(int fd);
 /*
  * path: NULL or "-" for stdout; borrowed. Otherwise checks it like gp_output_file_check. A new file gets
  * the strictest mode of the inputs (0666 without any), less the umask, and at least 0600. A signal that
- * ends the process removes the partial file (tools/part_file.h). Returns 0 or, after a message, the exit
+ * ends the process removes the partial file. Returns 0 or, after a message, the exit
  * status.
  */
 int gp_output_file_open(gp_output_file_t *file, const char *path, bool force);
 
 /* Renames the file to its target. Returns 0 or, after a message, the exit status. */
 int gp_output_file_close(gp_output_file_t *file);
+
+/* Removes the file that is being written, if any; call it before the process exits in the middle of its work.
+ */
+void gp_part_file_remove(void);
 
 /* Discards what was written, except to stdout. */
 void gp_output_file_discard(gp_output_file_t *file);

@@ -1,4 +1,4 @@
-#include "tools/doctor/check_driver.h"
+#include "tools/doctor/checks.h"
 
 #include <dlfcn.h>
 #include <signal.h>

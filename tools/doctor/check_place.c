@@ -1,4 +1,4 @@
-#include "tools/doctor/check_place.h"
+#include "tools/doctor/checks.h"
 
 #include <errno.h>
 #include <stdint.h>

@@ -1,4 +1,4 @@
-#include "tools/doctor/check_preload.h"
+#include "tools/doctor/checks.h"
 
 #include <stdio.h>
 #include <stdlib.h>

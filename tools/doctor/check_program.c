@@ -1,4 +1,4 @@
-#include "tools/doctor/check_program.h"
+#include "tools/doctor/checks.h"
 
 #include <ctype.h>
 #include <stdio.h>

@@ -7,6 +7,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/options.h"
+
 #define GP_CHECKS_MOST      64
 #define GP_CHECK_TEXT_BYTES 2048
 
@@ -40,5 +42,25 @@ void gp_checks_print(const gp_checks_t *checks);
 
 /* Prints all as one JSON document. Returns the exit status. */
 int gp_checks_print_json(const gp_checks_t *checks);
+
+/*
+ * The checks
+ */
+
+/* check_driver.c: the driver and its devices, asked in a child process: a driver may crash or hang. */
+void gp_check_driver(gp_checks_t *checks);
+
+/* check_place.c: room for the record, and limits from outside: the container's, MIG, MPS. */
+void gp_check_place(gp_checks_t *checks, const gp_options_t *options);
+
+/* check_preload.c: puts the library into this process's LD_PRELOAD, and asks the loader. program: its path,
+ * or NULL. Writes what the loader loads with it to list. */
+void gp_check_preload(
+    gp_checks_t *checks, const char *library, const char *program, char *list, size_t capacity);
+
+/* check_program.c: whether the library reaches the program, and whether its framework keeps memory by itself.
+ * Starts nothing of it. library: the preload library. list: what gp_check_preload wrote. */
+void gp_check_program(
+    gp_checks_t *checks, const char *library, const char *path, char *const argv[], const char *list);
 
 #endif

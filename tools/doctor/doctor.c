@@ -7,10 +7,7 @@
 
 #include "base/path.h"
 #include "tools/arguments.h"
-#include "tools/doctor/check_driver.h"
-#include "tools/doctor/check_place.h"
-#include "tools/doctor/check_preload.h"
-#include "tools/doctor/check_program.h"
+#include "tools/doctor/checks.h"
 #include "tools/run/conflicts.h"
 #include "tools/run/launch.h"
 #include "tools/run/preload.h"

@@ -9,8 +9,7 @@
 
 #include "base/size.h"
 #include "tools/model/finding_judges.h"
-#include "tools/model/known_stats.h"
-#include "tools/model/oom_asker.h"
+#include "tools/model/oom_events.h"
 #include "tools/model/owners.h"
 #include "tools/model/remedies.h"
 #include "tools/output.h"

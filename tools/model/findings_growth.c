@@ -162,12 +162,24 @@ static common_t add_growers(
   return common;
 }
 
+/* Bytes that all growers of a device gained. */
+static uint64_t sum_growth(const gp_growth_t *growth, int device)
+{
+  uint64_t sum = 0;
+  for (size_t i = 0; i < growth->count; i++) {
+    const gp_grower_t *grower = &growth->growers[i];
+    if (grower->device == device)
+      sum = gp_add_saturated(sum, gp_subtract_saturated(grower->bytes_to, grower->bytes_from));
+  }
+  return sum;
+}
+
 static void judge(gp_findings_t *findings, const gp_growth_room_t *room)
 {
   gp_sentence_t text = {.used = 0}, names = {.used = 0};
   char rest[GP_SIZE_TEXT_BYTES + 32] = "", size[GP_SIZE_TEXT_BYTES];
   common_t common = add_growers(findings, room->device, &text, &names);
-  uint64_t grown = gp_growth_sum(&findings->summary->growth, room->device);
+  uint64_t grown = sum_growth(&findings->summary->growth, room->device);
   bool explains = explains_oom(findings, room->device, grown, gp_add_saturated(common.held, common.others));
   bool matters = (double)grown >= WARNING_SHARE * ((double)common.held + (double)common.others) ||
                  (room->is_known && (double)grown >= WARNING_SHARE * (double)room->capacity);

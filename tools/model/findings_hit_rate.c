@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tools/model/known_stats.h"
 #include "tools/model/saturated.h"
 #include "tools/model/what_if.h"
 #include "tools/output.h"

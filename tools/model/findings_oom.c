@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/size.h"
-#include "tools/model/oom_asker.h"
+#include "tools/model/oom_events.h"
 #include "tools/model/saturated.h"
 #include "tools/output.h"
 #include "tools/shorten.h"

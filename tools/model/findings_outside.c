@@ -1,13 +1,73 @@
+/*
+ * Limits on the memory of a process from outside: NVIDIA's MPS, MIG, and other processes, as far as the
+ * snapshot shows.
+ */
 #include "tools/model/finding_judges.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/size.h"
-#include "tools/model/outside.h"
 #include "tools/model/saturated.h"
 #include "tools/output.h"
 
+#define MPS_LIMIT    "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"
 #define OTHERS_SHARE 8 /* contexts and code take less than 1/8 of a device */
+
+/* An environment variable of the process (process.environment); "": not set, or unknown. */
+static const char *variable_of(const gp_snapshot_t *snapshot, const char *name)
+{
+  const cJSON *process = cJSON_GetObjectItemCaseSensitive(snapshot->root, "process");
+  return gp_snapshot_text(cJSON_GetObjectItemCaseSensitive(process, "environment"), name);
+}
+
+/* Parses "1G" or "512M" at text, up to a comma or the end. */
+static bool parse_amount(const char *text, uint64_t *ret_bytes)
+{
+  char *end;
+  size_t digits = strspn(text, "0123456789");
+  if (digits == 0 || digits > 9)
+    return false;
+  uint64_t number = strtoull(text, &end, 10);
+  char unit = *end;
+  if ((unit != 'G' && unit != 'M') || (end[1] != '\0' && end[1] != ','))
+    return false;
+  *ret_bytes = number * (unit == 'G' ? GP_GIB : GP_MIB);
+  return true;
+}
+
+/*
+ * The most bytes of device that a list such as CUDA_MPS_PINNED_DEVICE_MEM_LIMIT, "0=1G,1=512M", allows.
+ * False: the list has no limit for the device, or is malformed. is_only: device is the only one in use.
+ * Then a key that is not a number (a device's UUID) stands for it, if the list has no other key.
+ */
+static bool mps_limit_of(const char *list, int device, bool is_only, uint64_t *ret_bytes)
+{
+  bool is_found = false, has_more = strchr(list, ',') != NULL;
+
+  for (const char *item = list; *item; item += strcspn(item, ","), item += *item == ',') {
+    size_t key = strcspn(item, "=,");
+    if (key == 0 || item[key] != '=')
+      return false;
+    bool is_number = key > 0 && strspn(item, "0123456789") == key;
+    bool is_meant = is_number ? strtol(item, NULL, 10) == device : is_only && !has_more;
+    if (is_meant && !parse_amount(item + key + 1, ret_bytes))
+      return false;
+    is_found |= is_meant;
+  }
+  return is_found;
+}
+
+/* The variable that selects a part of a GPU (MIG) for the process; NULL: none. Static. */
+static const char *mig_variable(const gp_snapshot_t *snapshot)
+{
+  static const char *const names[] = {"CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES"};
+  for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+    if (strstr(variable_of(snapshot, names[i]), "MIG-"))
+      return names[i];
+  }
+  return NULL;
+}
 
 /* What the snapshot tells about an out of memory. Bytes; 0: not told. */
 typedef struct oom {
@@ -46,8 +106,7 @@ static bool read_oom(const cJSON *object, oom_t *ret_oom)
 /* The limit of MPS for the device of an out of memory; false: unknown. */
 static bool find_mps_limit(const gp_snapshot_t *snapshot, const oom_t *oom, uint64_t *ret_limit)
 {
-  return gp_outside_mps_limit(gp_outside_variable(snapshot, GP_OUTSIDE_MPS_LIMIT), oom->device,
-      snapshot->device_count <= 1, ret_limit);
+  return mps_limit_of(variable_of(snapshot, MPS_LIMIT), oom->device, snapshot->device_count <= 1, ret_limit);
 }
 
 static bool is_beyond(const oom_t *oom, uint64_t limit)
@@ -65,7 +124,7 @@ bool gp_outside_explains(const gp_snapshot_t *snapshot, const cJSON *object)
 static void judge_mps(gp_findings_t *findings, const oom_t *oom)
 {
   const gp_snapshot_t *snapshot = findings->summary->snapshot;
-  const char *list = gp_outside_variable(snapshot, GP_OUTSIDE_MPS_LIMIT);
+  const char *list = variable_of(snapshot, MPS_LIMIT);
   char most[GP_SIZE_TEXT_BYTES], held[GP_SIZE_TEXT_BYTES], asked[GP_SIZE_TEXT_BYTES];
   uint64_t limit;
 
@@ -92,17 +151,17 @@ static void judge_mps(gp_findings_t *findings, const oom_t *oom)
 static void judge_mig(gp_findings_t *findings, const oom_t *oom)
 {
   const gp_snapshot_t *snapshot = findings->summary->snapshot;
-  const char *variable = gp_outside_mig(snapshot);
+  const char *variable = mig_variable(snapshot);
   char total[GP_SIZE_TEXT_BYTES];
 
   if (!variable)
     return;
   if (oom->total)
     gp_findings_say(findings, GP_FINDING(mig_total), oom->device, oom->device, variable,
-        gp_outside_variable(snapshot, variable), gp_size_format(oom->total, total));
+        variable_of(snapshot, variable), gp_size_format(oom->total, total));
   else
-    gp_findings_say(findings, GP_FINDING(mig), oom->device, oom->device, variable,
-        gp_outside_variable(snapshot, variable));
+    gp_findings_say(
+        findings, GP_FINDING(mig), oom->device, oom->device, variable, variable_of(snapshot, variable));
 }
 
 static void judge_others(gp_findings_t *findings, const oom_t *oom)

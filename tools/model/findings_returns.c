@@ -1,11 +1,18 @@
+/*
+ * When memory went back to the driver, and why, as far as the events of PyTorch's allocator tell. They name
+ * no reason: what follows, and the stack, show it.
+ */
 #include "tools/model/finding_judges.h"
 
+#include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/size.h"
+#include "tools/array.h"
+#include "tools/model/memory.h"
 #include "tools/model/remedies.h"
-#include "tools/model/returns.h"
 #include "tools/model/saturated.h"
 #include "tools/output.h"
 #include "tools/shorten.h"
@@ -16,6 +23,152 @@
 #define PLACE_COLUMNS 90
 #define PLACE_BYTES   256
 
+typedef enum cause {
+  CAUSE_UNKNOWN,
+  CAUSE_RETRY,   /* the driver had no memory for a request, so the allocator emptied its cache and asked
+                        again */
+  CAUSE_PROGRAM, /* the program called empty_cache */
+} cause_t;
+
+/* Segments or parts of them that went back one after the other. Bytes. */
+typedef struct returned {
+  cause_t cause;
+  size_t event; /* the first */
+  int stack;    /* of the first event; -1: none */
+  uint64_t bytes;
+  uint64_t largest;   /* the largest piece of it */
+  uint64_t needed;    /* what the driver was asked for directly after it; 0: nothing */
+  uint64_t again;     /* what the driver supplied until memory went back again, or to the end */
+  uint64_t calls;     /* that many times */
+  uint64_t lasted_ns; /* from the first event to the last; of a retry to the supply or the end of it */
+  bool is_in_vain;    /* a retry after which memory ran out */
+} returned_t;
+
+typedef struct returns {
+  returned_t *items;
+  size_t count;
+} returns_t;
+
+typedef struct search {
+  returns_t *returns;
+  const gp_snapshot_t *snapshot;
+  const gp_snapshot_device_t *device;
+  uint64_t reserved; /* after the event */
+  uint64_t before;   /* reserved before the last return */
+  bool is_returning;
+  bool is_direct; /* only supplies since the last return */
+} search_t;
+
+static bool is_supply(gp_event_kind_t kind)
+{
+  return kind == GP_EVENT_SEGMENT_ALLOC || kind == GP_EVENT_SEGMENT_MAP;
+}
+
+static bool is_return(gp_event_kind_t kind)
+{
+  return kind == GP_EVENT_SEGMENT_FREE || kind == GP_EVENT_SEGMENT_UNMAP;
+}
+
+/* PyTorch's function, in Python or in C++. */
+static bool is_of_program(const gp_snapshot_t *snapshot, int stack)
+{
+  const gp_snapshot_stacks_t *stacks = &snapshot->stacks;
+  for (size_t i = stack < 0 ? 1 : stacks->first[stack]; stack >= 0 && i < stacks->first[stack + 1]; i++) {
+    const char *function = snapshot->frames[stacks->frame_indexes[i]].function;
+    if (strstr(function, "empty_cache") || strstr(function, "emptyCache"))
+      return true;
+  }
+  return false;
+}
+
+static int begin_return(search_t *search, size_t event, int stack)
+{
+  returns_t *returns = search->returns;
+  returned_t *item = GP_ARRAY_ADD(returns->items, returns->count);
+  if (!item)
+    return ENOMEM;
+  *item = (returned_t){.event = event, .stack = stack};
+  search->before = search->reserved;
+  return 0;
+}
+
+/* After the request that may have been the cause. A piece that is as large would have served it. One call of
+ * the allocator has one stack. Where the stacks are those of older calls, as until PyTorch 2.1, or none, the
+ * bytes show it: with the request on top of what was there before more would have been reserved than ever
+ * was. */
+static void find_cause(search_t *search, returned_t *item, int stack)
+{
+  bool is_at_edge =
+      search->device && !search->device->lacks_reserved &&
+      gp_add_saturated(search->before, item->needed) > search->device->stats.reserved_bytes.peak;
+  bool is_one_call = stack >= 0 && stack == item->stack;
+  if (is_of_program(search->snapshot, item->stack))
+    item->cause = CAUSE_PROGRAM;
+  else if (item->is_in_vain || (item->largest < item->needed && (is_one_call || is_at_edge)))
+    item->cause = CAUSE_RETRY;
+  else
+    item->cause = CAUSE_UNKNOWN;
+}
+
+static int step(search_t *search, size_t event)
+{
+  const gp_snapshot_events_t *events = &search->snapshot->events;
+  gp_event_kind_t kind = gp_snapshot_event_kind(events, event);
+  uint64_t size = gp_snapshot_event_uint(events, GP_COLUMN_SIZE, event);
+  uint64_t time_ns = gp_snapshot_event_uint(events, GP_COLUMN_TIME_NS, event);
+  int stack = (int)gp_snapshot_event(events, GP_COLUMN_STACK, event, -1);
+  int error = 0;
+
+  if (is_return(kind) && !search->is_returning)
+    error = begin_return(search, event, stack);
+  returned_t *item = search->returns->count ? &search->returns->items[search->returns->count - 1] : NULL;
+  if (error || !item)
+    return error;
+  uint64_t lasted_ns =
+      gp_subtract_saturated(time_ns, gp_snapshot_event_uint(events, GP_COLUMN_TIME_NS, item->event));
+  if (is_return(kind)) {
+    item->bytes = gp_add_saturated(item->bytes, size);
+    item->largest = size > item->largest ? size : item->largest;
+    item->lasted_ns = lasted_ns;
+  } else if (search->is_returning || (search->is_direct && (is_supply(kind) || kind == GP_EVENT_OOM))) {
+    item->needed = gp_add_saturated(item->needed, is_supply(kind) || kind == GP_EVENT_OOM ? size : 0);
+    item->is_in_vain = kind == GP_EVENT_OOM;
+    find_cause(search, item, stack);
+    if (item->cause == CAUSE_RETRY)
+      item->lasted_ns = lasted_ns;
+  }
+  search->is_direct = is_supply(kind) && (search->is_returning || search->is_direct);
+  search->is_returning = is_return(kind);
+  if (is_supply(kind)) {
+    item->again = gp_add_saturated(item->again, size);
+    item->calls++;
+  }
+  return 0;
+}
+
+/* Finds the returns of one device. Returns 0 or ENOMEM. The caller frees the items in any case. */
+static int find_returns(returns_t *returns, const gp_lifetimes_t *lifetimes, int device)
+{
+  const gp_snapshot_events_t *events = &lifetimes->snapshot->events;
+  search_t search = {.returns = returns,
+      .snapshot = lifetimes->snapshot,
+      .device = gp_snapshot_device(lifetimes->snapshot, device)};
+  gp_memory_t memory;
+  int error = 0;
+
+  *returns = (returns_t){.count = 0};
+  gp_memory_begin(lifetimes, device, &memory);
+  search.reserved = memory.reserved;
+  for (size_t i = 0; !error && i < events->count; i++) {
+    if (gp_snapshot_event(events, GP_COLUMN_DEVICE, i, 0) != device)
+      continue;
+    error = step(&search, i);
+    gp_memory_step(lifetimes, i, &memory);
+    search.reserved = memory.reserved;
+  }
+  return error;
+}
+
 /* Returns of one cause; if not retries, those of which at least half was asked for again. */
 typedef struct sum {
   uint64_t count;
@@ -24,18 +177,17 @@ typedef struct sum {
   uint64_t again; /* of each at most what went back */
   uint64_t calls;
   uint64_t lasted_ns;
-  const gp_return_t *first;
-  const gp_return_t *largest;
+  const returned_t *first;
+  const returned_t *largest;
   bool is_elsewhere; /* some are of other lines than the first */
 } sum_t;
 
-static void sum_up(
-    const gp_snapshot_t *snapshot, const gp_returns_t *returns, gp_return_cause_t cause, sum_t *ret_sum)
+static void sum_up(const gp_snapshot_t *snapshot, const returns_t *returns, cause_t cause, sum_t *ret_sum)
 {
   sum_t sum = {.count = 0};
   for (size_t i = 0; i < returns->count; i++) {
-    const gp_return_t *item = &returns->items[i];
-    if (item->cause != cause || (cause != GP_RETURN_RETRY && item->again < item->bytes / 2))
+    const returned_t *item = &returns->items[i];
+    if (item->cause != cause || (cause != CAUSE_RETRY && item->again < item->bytes / 2))
       continue;
     sum.count++;
     sum.in_vain += item->is_in_vain;
@@ -130,21 +282,21 @@ static void judge_emptied(gp_findings_t *findings, int device, const sum_t *sum,
 void gp_findings_judge_returns(gp_findings_t *findings, const gp_summary_device_t *device)
 {
   int ordinal = device->device->device;
-  gp_returns_t returns;
+  returns_t returns;
   sum_t retries, emptied, unknown;
 
   if (strcmp(gp_findings_reason(findings), "PyTorch snapshot") != 0)
     return;
-  if (gp_returns_init(&returns, &findings->summary->lifetimes, ordinal))
+  if (find_returns(&returns, &findings->summary->lifetimes, ordinal))
     findings->out_of_memory = true;
-  sum_up(findings->summary->snapshot, &returns, GP_RETURN_RETRY, &retries);
-  sum_up(findings->summary->snapshot, &returns, GP_RETURN_PROGRAM, &emptied);
-  sum_up(findings->summary->snapshot, &returns, GP_RETURN_UNKNOWN, &unknown);
+  sum_up(findings->summary->snapshot, &returns, CAUSE_RETRY, &retries);
+  sum_up(findings->summary->snapshot, &returns, CAUSE_PROGRAM, &emptied);
+  sum_up(findings->summary->snapshot, &returns, CAUSE_UNKNOWN, &unknown);
   if (retries.count)
     judge_retries(findings, ordinal, &retries);
   if (emptied.count)
     judge_emptied(findings, ordinal, &emptied, true);
   if (unknown.count)
     judge_emptied(findings, ordinal, &unknown, false);
-  gp_returns_fini(&returns);
+  free(returns.items);
 }

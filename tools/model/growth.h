@@ -79,7 +79,4 @@ void gp_growth_fini(gp_growth_t *growth);
 /* The room of a device; NULL: nothing grows on it. */
 const gp_growth_room_t *gp_growth_room(const gp_growth_t *growth, int device);
 
-/* Bytes that all growers of a device gained; 0: nothing grows on it. */
-uint64_t gp_growth_sum(const gp_growth_t *growth, int device);
-
 #endif

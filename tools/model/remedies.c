@@ -6,10 +6,10 @@
 #include <string.h>
 
 #include "base/size.h"
-#include "tools/model/freed_room.h"
 #include "tools/model/owners.h"
 #include "tools/model/saturated.h"
 #include "tools/output.h"
+#include "tools/symbols/stack_owners.h"
 
 #define MOST_TRACE_EVENTS 16777216 /* maximum of GPUPOOL_TRACE_EVENTS */
 
@@ -59,6 +59,72 @@ static uint64_t missing_bytes(const cJSON *oom)
   return figure(oom, "device_total") ? gp_subtract_saturated(requested, figure(oom, "device_free")) : 0;
 }
 
+/* True if a segment of the device is cut into blocks. */
+static bool is_cut(const gp_snapshot_t *snapshot, int device)
+{
+  for (size_t i = 0; i < snapshot->segment_count; i++) {
+    if (snapshot->segments[i].device == device && snapshot->segments[i].block_count > 1)
+      return true;
+  }
+  return false;
+}
+
+static bool is_same(const char *known, const char *text)
+{
+  return strcmp(known ? known : "", text ? text : "") == 0;
+}
+
+/* Owners with the same function differ in their line, or in what they called. */
+static bool is_of_owner(
+    const gp_snapshot_t *snapshot, const gp_snapshot_block_t *block, const gp_owner_t *owner)
+{
+  gp_owner_text_t text;
+  return gp_stack_owner_text(snapshot, block->stack, &text) && is_same(owner->function, text.function) &&
+         is_same(owner->file, text.file) && (owner->line_count > 1 || owner->line == text.line) &&
+         (!text.language ||
+             (is_same(owner->operation, text.operation) && is_same(owner->through, text.through)));
+}
+
+static bool would_be_idle(
+    const gp_snapshot_t *snapshot, const gp_snapshot_block_t *block, const gp_owner_t *owner)
+{
+  return block->state == GP_SNAPSHOT_IDLE ||
+         (block->state == GP_SNAPSHOT_ALLOCATED && is_of_owner(snapshot, block, owner));
+}
+
+/* Bytes that would be idle if everything that an owner holds were freed. In a cut segment, freed memory helps
+ * only if it makes a large enough piece, or leaves the segment without memory in use. */
+typedef struct freed_room {
+  uint64_t largest;   /* largest idle piece */
+  uint64_t in_wholes; /* segments that would be idle entirely */
+} freed_room_t;
+
+/* The room at the end of the snapshot if the owner held nothing. Blocks that may belong to others stay. */
+static void find_freed_room(
+    const gp_snapshot_t *snapshot, int device, const gp_owner_t *owner, freed_room_t *ret_room)
+{
+  freed_room_t room = {0};
+
+  for (size_t i = 0; i < snapshot->segment_count; i++) {
+    const gp_snapshot_segment_t *segment = &snapshot->segments[i];
+    uint64_t run = 0;
+    bool is_whole = segment->block_count > 0;
+    if (segment->device != device)
+      continue;
+    for (size_t k = segment->first_block; k < segment->first_block + segment->block_count; k++) {
+      const gp_snapshot_block_t *block = &snapshot->blocks[k];
+      bool is_idle = would_be_idle(snapshot, block, owner);
+      run = is_idle ? gp_add_saturated(run, block->size) : 0;
+      is_whole &= is_idle;
+      if (run > room.largest)
+        room.largest = run;
+    }
+    if (is_whole)
+      room.in_wholes = gp_add_saturated(room.in_wholes, segment->size);
+  }
+  *ret_room = room;
+}
+
 /* If memory is cut, freeing all that the owner holds must leave large enough pieces. */
 static void settle_cut_owner(
     gp_findings_t *findings, gp_finding_t *finding, int device, const gp_owner_t *owner, uint64_t missing)
@@ -66,9 +132,9 @@ static void settle_cut_owner(
   const gp_snapshot_t *snapshot = findings->summary->snapshot;
   const cJSON *oom = cJSON_GetObjectItemCaseSensitive(snapshot->root, "oom");
   char name[GP_FIRST_OWNER_BYTES];
-  gp_freed_room_t room;
+  freed_room_t room;
 
-  gp_freed_room_find(snapshot, device, owner, &room);
+  find_freed_room(snapshot, device, owner, &room);
   if (room.largest < figure(oom, "requested") && room.in_wholes < missing)
     return;
   gp_findings_retract(finding);
@@ -95,7 +161,7 @@ static void settle_owners(gp_findings_t *findings, gp_finding_t *finding)
   gp_moments_end(&moments, &summary->lifetimes);
   if (gp_owners_init(&owners, &summary->lifetimes, &filter, &moments))
     findings->out_of_memory = true;
-  if (owners.count && gp_device_is_cut(summary->snapshot, (int)device)) {
+  if (owners.count && is_cut(summary->snapshot, (int)device)) {
     settle_cut_owner(findings, finding, (int)device, &owners.owners[0], missing);
   } else if (owners.count && owners.owners[0].bytes >= missing) {
     gp_findings_retract(finding);

@@ -242,7 +242,7 @@ typedef struct gp_snapshot {
                                      the end is known */
   bool is_pytorch;                /* PyTorch's allocator made the segments; else gpupool's */
   bool lacks_counters;            /* PyTorch's: of the statistics only what segments and events tell is
-                                     known, see tools/model/known_stats.h */
+                                     known, see gp_stats_known */
   bool times_are_numbers;         /* events have no times: time_ns is the event's number, from 0 */
   char *notes[GP_SNAPSHOT_NOTES]; /* what the file lacks, one sentence each */
   bool note_is_usual[GP_SNAPSHOT_NOTES]; /* intact files of this kind lack it, too: nothing is damaged */
@@ -293,6 +293,17 @@ char *gp_snapshot_moment(const gp_snapshot_t *snapshot, uint64_t time_ns, char *
 
 /* The device with that number, or NULL. */
 const gp_snapshot_device_t *gp_snapshot_device(const gp_snapshot_t *snapshot, int device);
+
+/* Which statistics of a device a snapshot tells. PyTorch's have segments and events but no counters, so what
+ * follows from neither is unknown: no 0 that is printed for it would be true. */
+typedef enum gp_known {
+  GP_KNOWN_NOT,
+  GP_KNOWN_AT_END, /* of a gauge only the current value */
+  GP_KNOWN,
+} gp_known_t;
+
+/* stat: the offset of a statistic in gp_stats_t. */
+gp_known_t gp_stats_known(const gp_snapshot_t *snapshot, const gp_snapshot_device_t *device, size_t stat);
 
 /* A member of a cJSON object as text; "" if missing. Borrowed. */
 const char *gp_snapshot_text(const cJSON *object, const char *name);

@@ -5,9 +5,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "tools/model/double_frees.h"
-#include "tools/model/known_stats.h"
-#include "tools/model/oom_asker.h"
+#include "tools/model/findings_frees.h"
+#include "tools/model/oom_events.h"
 #include "tools/report/component_report.h"
 #include "tools/report/owner_report.h"
 #include "tools/report/report.h"

@@ -8,7 +8,6 @@
 
 #include "base/size.h"
 #include "tools/array.h"
-#include "tools/model/known_stats.h"
 #include "tools/model/saturated.h"
 #include "tools/report/report.h"
 #include "tools/tool.h"

@@ -13,7 +13,7 @@
 struct gp_tuning;
 struct gp_workload;
 
-/* summary_types.c: gp_findings_init, after trying other types of pool where that may matter. */
+/* summary_tuning.c: gp_findings_init, after trying other types of pool where that may matter. */
 int gp_summary_findings(gp_findings_t *findings, const gp_summary_t *summary);
 
 /* summary_text.c: writes the text to output. tuning: NULL if not requested. is_full: all devices in full,

@@ -6,7 +6,6 @@
 #include <time.h>
 
 #include "base/size.h"
-#include "tools/model/known_stats.h"
 #include "tools/model/saturated.h"
 #include "tools/report/component_report.h"
 #include "tools/report/report.h"

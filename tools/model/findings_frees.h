@@ -1,8 +1,8 @@
 /*
  * Memory that the program freed again: the frees that the library refused.
  */
-#ifndef GP_TOOLS_MODEL_DOUBLE_FREES_H
-#define GP_TOOLS_MODEL_DOUBLE_FREES_H
+#ifndef GP_TOOLS_MODEL_FINDINGS_FREES_H
+#define GP_TOOLS_MODEL_FINDINGS_FREES_H
 
 #include "tools/model/filter.h"
 
