@@ -1,5 +1,7 @@
 #include "tools/model/component.h"
 
+#include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "tools/symbols/frame_parts.h"
@@ -125,14 +127,16 @@ static bool is_silent(const gp_snapshot_t *snapshot, int index)
          find_path(runtime_modules, COUNT(runtime_modules), module_path(snapshot, frame));
 }
 
-/* What a frame alone shows; GP_COMPONENT_UNKNOWN: nothing. has_python: the stack has Python frames. Then
- * the lines of Python are the program's code, and unknown functions between them the interpreter's. */
-static gp_component_t frame_component(const gp_snapshot_t *snapshot, int index, bool has_python)
+#define PYTHON 0x80 /* in snapshot->components: a line of Python */
+
+/* What a frame alone shows, with PYTHON; GP_COMPONENT_UNKNOWN: nothing. */
+static uint8_t judge_frame(const gp_snapshot_t *snapshot, int index)
 {
   const gp_snapshot_frame_t *frame = &snapshot->frames[index];
+  bool python = is_python(frame);
   const pattern_t *found;
 
-  if (is_python(frame)) {
+  if (python) {
     found = find_path(sources, COUNT(sources), frame->file);
   } else {
     found = find_function(functions, COUNT(functions), frame->function);
@@ -142,21 +146,46 @@ static gp_component_t frame_component(const gp_snapshot_t *snapshot, int index, 
       found = module ? module : found;
     }
   }
-  if (found)
-    return found->component;
-  if (is_silent(snapshot, index) || (has_python && !is_python(frame)))
-    return GP_COMPONENT_UNKNOWN;
-  return GP_COMPONENT_PROGRAM;
+  gp_component_t component = found                        ? found->component
+                             : is_silent(snapshot, index) ? GP_COMPONENT_UNKNOWN
+                                                          : GP_COMPONENT_PROGRAM;
+  return (uint8_t)(component | (python ? PYTHON : 0));
+}
+
+int gp_components_find(gp_snapshot_t *snapshot)
+{
+  uint8_t *found = malloc(snapshot->frame_count + 1);
+  if (!found)
+    return ENOMEM;
+  for (size_t i = 0; i < snapshot->frame_count; i++)
+    found[i] = judge_frame(snapshot, (int)i);
+  snapshot->components = found;
+  return 0;
+}
+
+static uint8_t frame_at(const gp_snapshot_t *snapshot, size_t place)
+{
+  int index = snapshot->stacks.frame_indexes[place];
+  return snapshot->components ? snapshot->components[index] : judge_frame(snapshot, index);
 }
 
 static bool has_python(const gp_snapshot_t *snapshot, int stack)
 {
   const gp_snapshot_stacks_t *stacks = &snapshot->stacks;
   for (size_t k = stacks->first[stack]; k < stacks->first[stack + 1]; k++) {
-    if (is_python(&snapshot->frames[stacks->frame_indexes[k]]))
+    if (frame_at(snapshot, k) & PYTHON)
       return true;
   }
   return false;
+}
+
+/* has_python: the stack has Python frames. Then the lines of Python are the program's code, and unknown
+ * functions between them the interpreter's. */
+static gp_component_t component_at(const gp_snapshot_t *snapshot, size_t place, bool has_python)
+{
+  uint8_t found = frame_at(snapshot, place);
+  return has_python && found == GP_COMPONENT_PROGRAM ? GP_COMPONENT_UNKNOWN
+                                                     : (gp_component_t)(found & ~PYTHON);
 }
 
 gp_component_t gp_component_of_stack(const gp_snapshot_t *snapshot, int stack)
@@ -168,7 +197,7 @@ gp_component_t gp_component_of_stack(const gp_snapshot_t *snapshot, int stack)
     return GP_COMPONENT_UNKNOWN;
   bool python = has_python(snapshot, stack);
   for (size_t k = stacks->first[stack]; k < stacks->first[stack + 1]; k++) {
-    gp_component_t found = frame_component(snapshot, stacks->frame_indexes[k], python);
+    gp_component_t found = component_at(snapshot, k, python);
     if (found == GP_COMPONENT_UNKNOWN)
       continue;
     if (!components[found].is_framework)
@@ -187,7 +216,7 @@ void gp_component_callers(const gp_snapshot_t *snapshot, int stack, bool *ret_th
     return;
   bool python = has_python(snapshot, stack);
   for (size_t k = stacks->first[stack]; k < stacks->first[stack + 1]; k++)
-    ret_there[frame_component(snapshot, stacks->frame_indexes[k], python)] = true;
+    ret_there[component_at(snapshot, k, python)] = true;
   ret_there[GP_COMPONENT_UNKNOWN] = false; /* set by the runtime's frames */
 }
 

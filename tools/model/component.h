@@ -18,6 +18,10 @@ typedef enum gp_component {
 /* The component's name in reports. Static. */
 const char *gp_component_name(gp_component_t component);
 
+/* Judges each frame once, for the two functions below, which else do so at each call. Call it after
+ * gp_stack_owners_find. Returns 0 or ENOMEM. */
+int gp_components_find(gp_snapshot_t *snapshot);
+
 /* The component of a stack (an index; -1 is legal). Function names help if a library is linked statically
  * or inside another one; without names the modules decide. Thread-safe. */
 gp_component_t gp_component_of_stack(const gp_snapshot_t *snapshot, int stack);

@@ -248,6 +248,7 @@ void gp_snapshot_destroy(gp_snapshot_t *snapshot)
   free(snapshot->frames);
   free(snapshot->owners);
   free(snapshot->frame_kinds);
+  free(snapshot->components);
   free(snapshot->modules);
   free(snapshot);
 }

@@ -235,6 +235,7 @@ typedef struct gp_snapshot {
   size_t module_count;
   gp_snapshot_owner_t *owners;           /* by stack; NULL: not computed yet */
   gp_snapshot_frame_kind_t *frame_kinds; /* by frame; like owners */
+  uint8_t *components;                   /* by frame, private to tools/model/component.c; like owners */
   gp_snapshot_events_t events;
   uint64_t recorded_since_ns; /* earlier events are missing; 0: none are */
   uint64_t dropped_events;

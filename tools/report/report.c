@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "tools/json_print.h"
+#include "tools/model/component.h"
 #include "tools/read/load.h"
 #include "tools/symbols/stack_owners.h"
 #include "tools/symbols/symbols.h"
@@ -59,7 +60,7 @@ int gp_report_open(const gp_request_t *request, const void *own, unsigned column
   if (!request->no_symbols)
     gp_symbols_resolve(snapshot, NULL);
   const gp_owner_options_t owners = {.all_frames = request->all_frames, .skip = &request->skip};
-  if (gp_stack_owners_find(snapshot, &owners))
+  if (gp_stack_owners_find(snapshot, &owners) || gp_components_find(snapshot))
     return gp_report_out_of_memory(ret_input->file);
   return gp_filter_init(filter, request, ret_input->snapshot, ret_input->file);
 }
