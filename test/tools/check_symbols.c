@@ -199,6 +199,28 @@ START_TEST(test_what_is_known_opens_no_file)
 }
 END_TEST
 
+/* The file is gone when the second snapshot names the same module; a module without a build-id is tried anew.
+ */
+START_TEST(test_a_file_that_does_not_fit_is_opened_once)
+{
+  static const char *const build_ids[] = {"00112233445566778899", ""};
+  uint64_t address = gp_sample_call() - 1;
+  for (int i = 0; i < 2; i++) {
+    char path[] = "/tmp/check_symbols-XXXXXX";
+    ck_assert_int_ge(close(mkstemp(path)), 0);
+    copy_self(path);
+    for (int round = 0; round < 2; round++) {
+      gp_snapshot_t *snapshot = snapshot_of(&address, 1, path, build_ids[i]);
+      gp_symbols_resolve(snapshot, &tell);
+      ck_assert_int_eq(snapshot->modules[0].is_rebuilt, round == 0 || i == 0);
+      ck_assert_ptr_nonnull(strstr(last_problem, round == 0 || i == 0 ? "is another build" : "is not there"));
+      gp_snapshot_destroy(snapshot);
+      (void)unlink(path);
+    }
+  }
+}
+END_TEST
+
 START_TEST(test_files_that_do_not_help_are_named)
 {
   static const struct {
@@ -290,6 +312,7 @@ int main(void)
     tcase_add_test(names, test_build_ids_of_any_length_become_text);
     tcase_add_test(names, test_another_build_lends_no_names);
     tcase_add_test(names, test_what_is_known_opens_no_file);
+    tcase_add_test(names, test_a_file_that_does_not_fit_is_opened_once);
     tcase_add_test(names, test_files_that_do_not_help_are_named);
     tcase_add_test(names, test_address_outside_of_code_has_no_name);
   }

@@ -189,6 +189,24 @@ static void apply(gp_snapshot_t *snapshot, gp_symbol_query_t *queries, size_t qu
   free(places);
 }
 
+/* Opens a module's file only if no snapshot before had the same module. False: no file has its names. */
+static bool find_names(gp_snapshot_module_t *module, uint64_t start_time_us,
+    const gp_symbols_options_t *options, gp_symbol_query_t *queries, size_t count, char *ret_why,
+    size_t capacity)
+{
+  if (gp_symbols_cache_find(module, queries, count))
+    return true;
+  if (gp_symbols_cache_is_missing(module, ret_why, capacity))
+    return false;
+  bool good = gp_symbols_of_module(
+      module, start_time_us, options, queries, count, ret_why, capacity, &module->is_rebuilt);
+  if (good)
+    gp_symbols_cache_keep(module, queries, count);
+  else
+    gp_symbols_cache_keep_missing(module, ret_why);
+  return good;
+}
+
 void gp_symbols_resolve(gp_snapshot_t *snapshot, const gp_symbols_options_t *options)
 {
   static const gp_symbols_options_t no_options;
@@ -220,12 +238,9 @@ void gp_symbols_resolve(gp_snapshot_t *snapshot, const gp_symbols_options_t *opt
     if (count == 0)
       continue;
     qsort(of_module, count, sizeof(*of_module), compare_queries);
-    if (gp_symbols_cache_find(&snapshot->modules[m], of_module, count))
+    if (find_names(&snapshot->modules[m], start_time_us, options, of_module, count, why, sizeof(why)))
       continue;
-    if (gp_symbols_of_module(&snapshot->modules[m], start_time_us, options, of_module, count, why,
-            sizeof(why), &snapshot->modules[m].is_rebuilt))
-      gp_symbols_cache_keep(&snapshot->modules[m], of_module, count);
-    else if (options->problem)
+    if (options->problem)
       options->problem(options->arg, &snapshot->modules[m], why);
   }
   size_t query_count = first[snapshot->module_count];

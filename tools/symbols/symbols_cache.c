@@ -1,5 +1,6 @@
 #include "tools/symbols/symbols_cache.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,6 +16,15 @@ typedef struct answer {
   size_t count;
 } answer_t;
 
+/* A module without a file. There are few. */
+typedef struct missing {
+  answer_t key; /* of its first address */
+  bool is_rebuilt;
+  char *why;
+} missing_t;
+
+static missing_t *missing;
+static size_t missing_count;
 static answer_t *answers;
 static size_t answer_count;
 static gp_hash_index_t by_place;
@@ -129,4 +139,35 @@ void gp_symbols_cache_keep(const gp_snapshot_module_t *module, const gp_symbol_q
     *answer = key;
     gp_hash_index_put(&by_place, slot, answer_count - 1);
   }
+}
+
+static const missing_t *find_missing(const answer_t *key)
+{
+  for (size_t i = 0; i < missing_count; i++) {
+    if (missing[i].key.path == key->path && strcmp(missing[i].key.build_id, key->build_id) == 0)
+      return &missing[i];
+  }
+  return NULL;
+}
+
+void gp_symbols_cache_keep_missing(const gp_snapshot_module_t *module, const char *why)
+{
+  answer_t key;
+  char *copy = key_of(module, module->bias, &key) && !find_missing(&key) ? strdup(why) : NULL;
+  missing_t *item = copy ? GP_ARRAY_ADD(missing, missing_count) : NULL;
+  if (item)
+    *item = (missing_t){key, module->is_rebuilt, copy};
+  else
+    free(copy);
+}
+
+bool gp_symbols_cache_is_missing(gp_snapshot_module_t *module, char *ret_why, size_t capacity)
+{
+  answer_t key;
+  const missing_t *item = key_of(module, module->bias, &key) ? find_missing(&key) : NULL;
+  if (!item)
+    return false;
+  module->is_rebuilt = item->is_rebuilt;
+  (void)snprintf(ret_why, capacity, "%s", item->why);
+  return true;
 }

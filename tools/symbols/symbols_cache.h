@@ -15,4 +15,10 @@ bool gp_symbols_cache_find(const gp_snapshot_module_t *module, gp_symbol_query_t
 void gp_symbols_cache_keep(
     const gp_snapshot_module_t *module, const gp_symbol_query_t *queries, size_t count);
 
+/* Keeps, of a module with a build-id, that no file has its names, and why not. */
+void gp_symbols_cache_keep_missing(const gp_snapshot_module_t *module, const char *why);
+
+/* True if that was kept. Sets ret_why, and is_rebuilt as it was then. */
+bool gp_symbols_cache_is_missing(gp_snapshot_module_t *module, char *ret_why, size_t capacity);
+
 #endif
