@@ -11,6 +11,9 @@
 #include "tools/request.h"
 #include "tools/read/snapshot.h"
 
+/* With so many files a report is one table of all. */
+#define GP_REPORT_MANY 4
+
 /* A snapshot and what the command line selects from it. The report borrows all of it. */
 typedef struct gp_report_input {
   const gp_request_t *request;

@@ -9,6 +9,7 @@
 #include "tools/report/component_report.h"
 #include "tools/report/report.h"
 #include "tools/model/sites.h"
+#include "tools/report/sites_ranks.h"
 #include "tools/report/sites_tree.h"
 #include "tools/tool.h"
 
@@ -24,6 +25,8 @@ typedef struct own {
   const char *focus;
   const char *ignore;
   bool tree;
+  bool full;
+  gp_sites_ranks_t *ranks; /* of many files */
 } own_t;
 
 /* Inputs of the report. */
@@ -38,7 +41,7 @@ typedef struct view {
 
 static const gp_parameter_t parameters[] = {
     {"sort", 0, NULL, GP_PARAMETER_CHOICE, offsetof(own_t, sort), SORTS, 0, 0,
-        "live: what is held at the end, or at the moment of --at; peak: what was held when the devices together held most; total: all that was ever asked for; count: allocations; temporary: those freed before anything else was allocated on the device. Default: live with --at, or if memory ran out or the program was killed; else peak"},
+        "live: what is held at the end, or at the moment of --at; peak: what was held when the devices together held most; total: all that was ever asked for; count: allocations; temporary: those freed before anything else was allocated on the device. Default: live with --at, or if memory ran out or the program was killed; else peak, as for many files"},
     {"by", 0, NULL, GP_PARAMETER_CHOICE, offsetof(own_t, by), "function|line|module|size|component|phase", 0,
         0,
         "what makes a site: function (default), line, module, the size asked for, component (the program, its framework, NCCL, cuBLAS ...), or phase (the NVTX range or mark, gpupool run --nvtx). Without stacks it is the size"},
@@ -49,6 +52,8 @@ static const gp_parameter_t parameters[] = {
     {"ignore", 0, "REGEX", GP_PARAMETER_TEXT, offsetof(own_t, ignore), NULL, 0, 0, "none of those"},
     {"tree", 0, NULL, GP_PARAMETER_FLAG, offsetof(own_t, tree), NULL, 0, 0,
         "a tree instead: each owner, and under it the functions that called it, as far as they have 1% of all"},
+    {"full", 0, NULL, GP_PARAMETER_FLAG, offsetof(own_t, full), NULL, 0, 0,
+        "each file by itself, however many there are"},
 };
 
 static int check(const gp_request_t *request, void *own)
@@ -68,7 +73,9 @@ static const gp_request_form_t form = {
              "with all that it calls (cum). Libraries that only hand memory on are not\n"
              "counted as askers. Sizes are those asked for, before rounding. Sums over\n"
              "devices are of one moment; of the moment when memory ran out (--at oom) only\n"
-             "the device that ran out is shown, unless --device names another.\n",
+             "the device that ran out is shown, unless --device names another.\n"
+             "Of four files or more, such as the ranks of a job, it is one table: of each\n"
+             "site the sum, and which rank has least and most of it.\n",
     .takes_moment = true,
     .check = check,
     .parameters = parameters,
@@ -131,6 +138,13 @@ static uint64_t earlier_peak(const gp_snapshot_t *snapshot, const gp_site_peak_t
       return bytes;
   }
   return 0;
+}
+
+/* The sites of many files go into one table. */
+static bool is_together(const gp_report_input_t *input)
+{
+  const own_t *own = input->own;
+  return input->request->file_count >= GP_REPORT_MANY && !input->request->json && !own->tree && !own->full;
 }
 
 static void print_peaks(const view_t *view, gp_output_t *output)
@@ -316,9 +330,61 @@ static void add_json(const view_t *view, uint64_t most, cJSON *object)
 static int default_sort(const gp_report_input_t *input)
 {
   const char *reason = gp_snapshot_text(input->snapshot->root, "reason");
-  bool is_live = input->request->at.kind != GP_MOMENT_NONE || strcmp(reason, "oom") == 0 ||
-                 strcmp(reason, "recovered") == 0;
+  bool is_live = input->request->at.kind != GP_MOMENT_NONE ||
+                 (!is_together(input) && (strcmp(reason, "oom") == 0 || strcmp(reason, "recovered") == 0));
   return is_live ? SORT_LIVE : SORT_PEAK;
+}
+
+static int show(const view_t *view, gp_output_t *output, cJSON *object)
+{
+  const gp_report_input_t *input = view->input;
+  const own_t *own = input->own;
+  const gp_sites_t *sites = view->sites;
+  int sort = view->sort;
+  gp_site_measure_t measure = sorts[sort].measure;
+  bool is_default = own->most == UINT64_MAX, has_beside = sites->by == GP_SITE_BY_COMPONENT;
+  gp_caller_t *owners = NULL;
+  int error = own->tree ? gp_callers_make(sites, input->snapshot, measure, sorts[sort].by_count, &owners) : 0;
+
+  if (input->request->json)
+    add_json(view, is_default ? 0 : own->most, object);
+  else if (own->tree && sites->stacks)
+    print_tree_heading(view, output);
+  else
+    print_text(view, is_default ? SHOWN_SITES : own->most, output);
+  if (own->tree && input->request->json)
+    gp_sites_tree_json(owners, object);
+  else if (own->tree && sites->stacks)
+    gp_sites_tree_print(input, owners, &sites->sums[measure], sorts[sort].by_count,
+        is_default ? SHOWN_SITES : own->most, output);
+  if (has_beside && input->request->json)
+    gp_beside_json(view->lifetimes, view->filter, view->moments, &sites->peak, object);
+  else if (has_beside && (sort == SORT_LIVE || sort == SORT_PEAK))
+    gp_beside_print(view->lifetimes, view->filter, view->moments, &sites->peak, sort == SORT_PEAK, output);
+  if (!input->request->json)
+    print_next(view, output);
+  gp_callers_destroy(owners);
+  return error;
+}
+
+static int add_to_ranks(const view_t *view)
+{
+  const own_t *own = view->input->own;
+  const char *at = view->input->request->at.text;
+
+  if (!own->ranks->file_count) {
+    own->ranks->measure = sorts[view->sort].measure;
+    own->ranks->by_count = sorts[view->sort].by_count;
+    own->ranks->by = by_names[view->sites->by];
+    own->ranks->wide = view->input->request->wide;
+    (void)snprintf(own->ranks->heading, sizeof(own->ranks->heading), "%s%s%s, by %s", sorts[view->sort].what,
+        view->sort == SORT_PEAK   ? " at each one's peak"
+        : view->sort != SORT_LIVE ? ""
+        : at                      ? " at "
+                                  : " at the end",
+        view->sort == SORT_LIVE && at ? at : "", own->ranks->by);
+  }
+  return gp_sites_ranks_add(own->ranks, view->sites, view->input);
 }
 
 static int report_sites(const gp_report_input_t *input, const regex_t *focus, const regex_t *ignore,
@@ -326,12 +392,10 @@ static int report_sites(const gp_report_input_t *input, const regex_t *focus, co
 {
   const own_t *own = input->own;
   int sort = own->sort >= 0 ? own->sort : default_sort(input), status = 0;
-  bool is_default = own->most == UINT64_MAX;
   gp_filter_t filter = *input->filter;
   gp_lifetimes_t lifetimes;
   gp_moments_t moments;
   gp_sites_t sites = {0};
-  gp_caller_t *owners = NULL;
   const view_t view = {input, &lifetimes, &filter, &moments, &sites, sort};
 
   int error = gp_lifetimes_init(&lifetimes, input->snapshot);
@@ -343,28 +407,8 @@ static int report_sites(const gp_report_input_t *input, const regex_t *focus, co
   }
   if (!error && !status) {
     gp_sites_sort(&sites, sorts[sort].measure, sorts[sort].by_count);
-    if (own->tree)
-      error = gp_callers_make(&sites, input->snapshot, sorts[sort].measure, sorts[sort].by_count, &owners);
-    bool has_beside = sites.by == GP_SITE_BY_COMPONENT;
-    if (input->request->json)
-      add_json(&view, is_default ? 0 : own->most, object);
-    else if (own->tree && sites.stacks)
-      print_tree_heading(&view, output);
-    else
-      print_text(&view, is_default ? SHOWN_SITES : own->most, output);
-    if (own->tree && input->request->json)
-      gp_sites_tree_json(owners, object);
-    else if (own->tree && sites.stacks)
-      gp_sites_tree_print(input, owners, &sites.sums[sorts[sort].measure], sorts[sort].by_count,
-          is_default ? SHOWN_SITES : own->most, output);
-    if (has_beside && input->request->json)
-      gp_beside_json(&lifetimes, &filter, &moments, &sites.peak, object);
-    else if (has_beside && (sort == SORT_LIVE || sort == SORT_PEAK))
-      gp_beside_print(&lifetimes, &filter, &moments, &sites.peak, sort == SORT_PEAK, output);
-    if (!input->request->json)
-      print_next(&view, output);
+    error = is_together(input) ? add_to_ranks(&view) : show(&view, output, object);
   }
-  gp_callers_destroy(owners);
   gp_sites_fini(&sites);
   gp_lifetimes_fini(&lifetimes);
   if (error)
@@ -391,8 +435,19 @@ static int report(const gp_report_input_t *inputs, int count, gp_output_t *outpu
   return status;
 }
 
+static void end(void *arg, gp_output_t *output)
+{
+  const own_t *own = arg;
+  if (own->ranks->file_count)
+    gp_sites_ranks_print(own->ranks, own->most == UINT64_MAX ? SHOWN_SITES : own->most, output);
+}
+
 int gp_command_sites(int argc, char **argv)
 {
-  own_t own = {.sort = -1, .most = UINT64_MAX};
-  return gp_report_run(&form, argc, argv, &own, GP_LIFETIMES_COLUMNS, true, report);
+  gp_sites_ranks_t ranks = {.count = 0};
+  own_t own = {.sort = -1, .most = UINT64_MAX, .ranks = &ranks};
+
+  int status = gp_report_run_each(&form, argc, argv, &own, GP_LIFETIMES_COLUMNS, report, end);
+  gp_sites_ranks_fini(&ranks);
+  return status;
 }

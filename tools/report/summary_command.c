@@ -71,7 +71,7 @@ static int report(const gp_report_input_t *inputs, int count, gp_output_t *outpu
     status = GP_EXIT_INPUT;
   } else if (!status && input->request->json) {
     gp_summary_json(&findings, own->tune ? &tuning : NULL, object);
-  } else if (!status && input->request->file_count >= GP_OVERVIEW_FILES && !own->full) {
+  } else if (!status && input->request->file_count >= GP_REPORT_MANY && !own->full) {
     if (gp_overview_add(own->overview, &findings))
       status = gp_report_out_of_memory(input->file);
   } else if (!status) {

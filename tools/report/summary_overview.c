@@ -28,6 +28,23 @@ static void add_codes(const gp_findings_t *findings, char *buffer, size_t capaci
   }
 }
 
+static void add_events(gp_overview_row_t *row, const gp_summary_t *summary)
+{
+  const gp_lifetimes_t *lifetimes = &summary->lifetimes;
+  bool is_exit = strcmp(gp_snapshot_text(summary->snapshot->root, "reason"), "exit") == 0;
+
+  for (size_t i = 0; is_exit && i < lifetimes->life_count; i++) {
+    const gp_life_t *life = &lifetimes->lives[i];
+    if (life->is_held && life->kind != GP_LIFE_HOST && gp_lifetimes_has(summary->filter, life))
+      row->leaked = gp_add_saturated(row->leaked, life->requested);
+  }
+  for (size_t i = 0; !row->ran_out && i < summary->ooms.count; i++) {
+    const gp_oom_event_t *event = &summary->ooms.events[i];
+    row->out_ns = event->time_ns;
+    row->ran_out = event->time_ns > 0 && gp_filter_has_device(summary->filter, event->device);
+  }
+}
+
 int gp_overview_add(gp_overview_t *overview, const gp_findings_t *findings)
 {
   const gp_summary_t *summary = findings->summary;
@@ -49,8 +66,10 @@ int gp_overview_add(gp_overview_t *overview, const gp_findings_t *findings)
     row.hits = gp_add_saturated(row.hits, stats->cache_hits);
     row.misses = gp_add_saturated(row.misses, stats->cache_misses);
   }
+  add_events(&row, summary);
+  int error = gp_rank_init(&row.rank, summary->snapshot);
   *added = row;
-  return row.file && row.codes ? 0 : ENOMEM;
+  return row.file && row.codes ? error : ENOMEM;
 }
 
 static int compare_bytes(const void *a, const void *b)
@@ -161,6 +180,7 @@ void gp_overview_print(gp_overview_t *overview, size_t most, gp_output_t *output
       gp_number_plural(overview->count, "snapshot", counts[0]), gp_number_count(errors, counts[1]),
       gp_number_count(warnings, counts[2]), gp_size_format(used, sizes[0]), gp_size_format(held, sizes[1]));
   gp_output_wrap(output->stream, "", "", text);
+  gp_overview_print_ranks(overview, used, median_of(overview, offsetof(gp_overview_row_t, leaked)), output);
   fprintf(output->stream, "\n  %-27s %9s %9s %6s %6s  %s\n", "", "used", "held", "hits", "ooms", "findings");
   size_t shown = most && most < overview->count ? most : overview->count;
   for (size_t i = 0; i < shown; i++)
@@ -177,6 +197,7 @@ void gp_overview_fini(gp_overview_t *overview)
   for (size_t i = 0; i < overview->count; i++) {
     free(overview->rows[i].file);
     free(overview->rows[i].codes);
+    gp_rank_fini(&overview->rows[i].rank);
   }
   free(overview->rows);
   *overview = (gp_overview_t){.count = 0};

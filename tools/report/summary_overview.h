@@ -7,9 +7,9 @@
 
 #include "tools/model/findings.h"
 #include "tools/output.h"
+#include "tools/report/ranks.h"
 
-/* With so many files, or devices of a file, there is a table. */
-#define GP_OVERVIEW_FILES   4
+/* With so many devices of a file there is a table. */
 #define GP_OVERVIEW_DEVICES 3
 
 typedef struct gp_overview_row {
@@ -21,6 +21,10 @@ typedef struct gp_overview_row {
   uint64_t ooms;
   uint64_t hits;
   uint64_t misses;
+  uint64_t leaked; /* bytes held at the program's exit; 0 of a snapshot of another moment */
+  bool ran_out;    /* the next one is valid */
+  uint64_t out_ns; /* when memory first ran out */
+  gp_rank_t rank;
   double apart; /* from the medians of used and held, as a share of these; valid after sorting */
 } gp_overview_row_t;
 
@@ -36,6 +40,11 @@ int gp_overview_add(gp_overview_t *overview, const gp_findings_t *findings);
 /* Writes the table: the `most` rows that stand out, by what went wrong and then by how far their memory is
  * from the medians (0: all), and a line for the rest. Sorts the rows. */
 void gp_overview_print(gp_overview_t *overview, size_t most, gp_output_t *output);
+
+/* Names the ranks that used most and least, leaked most, and ran out first, where they differ from the
+ * others. used, leaked: the medians. */
+void gp_overview_print_ranks(
+    const gp_overview_t *overview, uint64_t used, uint64_t leaked, gp_output_t *output);
 
 void gp_overview_fini(gp_overview_t *overview);
 

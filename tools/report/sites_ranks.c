@@ -1,0 +1,180 @@
+#include "tools/report/sites_ranks.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/size.h"
+#include "tools/array.h"
+#include "tools/model/saturated.h"
+#include "tools/report/ranks.h"
+#include "tools/tool.h"
+
+static uint64_t hash_of(const void *self, size_t item)
+{
+  return gp_hash_text(GP_HASH_FIRST, ((const gp_sites_ranks_t *)self)->sites[item].name);
+}
+
+static bool is_site(const void *self, size_t item, const void *key)
+{
+  return strcmp(((const gp_sites_ranks_t *)self)->sites[item].name, key) == 0;
+}
+
+/* The site of that name; adds it if missing. NULL: no memory. */
+static gp_ranks_site_t *site_of(gp_sites_ranks_t *ranks, const char *name)
+{
+  if (!gp_hash_index_reserve(&ranks->by_name, hash_of, ranks))
+    return NULL;
+  uint32_t *slot =
+      gp_hash_index_slot(&ranks->by_name, gp_hash_text(GP_HASH_FIRST, name), is_site, ranks, name);
+  if (*slot)
+    return &ranks->sites[*slot - 1];
+  char *copy = strdup(name);
+  gp_ranks_site_t *site = copy ? GP_ARRAY_ADD(ranks->sites, ranks->count) : NULL;
+  if (!site) {
+    free(copy);
+    return NULL;
+  }
+  site->name = copy;
+  gp_hash_index_put(&ranks->by_name, slot, ranks->count - 1);
+  return site;
+}
+
+int gp_sites_ranks_add(gp_sites_ranks_t *ranks, const gp_sites_t *sites, const gp_report_input_t *input)
+{
+  char *file = strdup(input->file);
+  gp_ranks_file_t *added = file ? GP_ARRAY_ADD(ranks->files, ranks->file_count) : NULL;
+  size_t number = ranks->file_count - 1;
+
+  if (!added) {
+    free(file);
+    return ENOMEM;
+  }
+  *added = (gp_ranks_file_t){file, gp_rank_number(input->snapshot)};
+  for (size_t i = 0; i < sites->count; i++) {
+    const gp_site_amount_t *flat = &sites->sites[i].flat[ranks->measure];
+    uint64_t amount = ranks->by_count ? flat->count : flat->bytes;
+    if (!amount)
+      continue;
+    gp_ranks_site_t *site = site_of(ranks, sites->sites[i].name);
+    if (!site)
+      return ENOMEM;
+    if (!site->file_count || amount < site->least) {
+      site->least = amount;
+      site->least_file = number;
+    }
+    if (amount > site->most) {
+      site->most = amount;
+      site->most_file = number;
+    }
+    site->file_count++;
+    site->sum = gp_add_saturated(site->sum, amount);
+    ranks->sum = gp_add_saturated(ranks->sum, amount);
+  }
+  return 0;
+}
+
+static int compare_sites(const void *a, const void *b)
+{
+  const gp_ranks_site_t *x = a, *y = b;
+  return x->sum != y->sum ? (x->sum < y->sum ? 1 : -1) : strcmp(x->name, y->name);
+}
+
+static int compare_ranks(const void *a, const void *b)
+{
+  int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+  return (x > y) - (x < y);
+}
+
+/* True if each file is of a rank of its own. */
+static bool has_ranks(const gp_sites_ranks_t *ranks)
+{
+  int64_t *numbers = malloc(ranks->file_count * sizeof(*numbers));
+  bool good = numbers;
+
+  for (size_t i = 0; numbers && i < ranks->file_count; i++)
+    numbers[i] = ranks->files[i].rank;
+  if (numbers)
+    qsort(numbers, ranks->file_count, sizeof(*numbers), compare_ranks);
+  for (size_t i = 0; good && i < ranks->file_count; i++)
+    good = numbers[i] >= 0 && (i == 0 || numbers[i] > numbers[i - 1]);
+  free(numbers);
+  return good;
+}
+
+static char *amount_text(const gp_sites_ranks_t *ranks, uint64_t amount, char *buffer)
+{
+  return ranks->by_count ? gp_number_count(amount, buffer) : gp_size_format(amount, buffer);
+}
+
+/* The rank, or the file, of an extreme; "-" where all are alike. */
+static char *number_text(
+    const gp_sites_ranks_t *ranks, const gp_ranks_site_t *site, size_t file, bool by_rank, char *buffer)
+{
+  bool is_telling = site->least != site->most || site->file_count == 1;
+  (void)snprintf(buffer, GP_NUMBER_BYTES, "-");
+  if (is_telling)
+    (void)snprintf(
+        buffer, GP_NUMBER_BYTES, "%lld", by_rank ? (long long)ranks->files[file].rank : (long long)file + 1);
+  return buffer;
+}
+
+static void print_site(const gp_sites_ranks_t *ranks, const gp_ranks_site_t *site, bool by_rank,
+    gp_names_t *names, gp_output_t *output)
+{
+  char sum[GP_NUMBER_BYTES], percent[GP_NUMBER_BYTES], least[2][GP_NUMBER_BYTES], most[2][GP_NUMBER_BYTES],
+      name[1024];
+  size_t left = output->columns > 65 ? output->columns - 56 : 9;
+
+  fprintf(output->stream, "%10s %6s %5zu %9s %5s %9s %5s  %s\n", amount_text(ranks, site->sum, sum),
+      gp_number_percent((double)site->sum / (double)ranks->sum, percent), site->file_count,
+      amount_text(ranks, site->least, least[0]),
+      number_text(ranks, site, site->least_file, by_rank, least[1]), amount_text(ranks, site->most, most[0]),
+      number_text(ranks, site, site->most_file, by_rank, most[1]),
+      ranks->wide ? gp_printable(site->name, name, sizeof(name))
+                  : gp_names_shorten(names, site->name, left, name, sizeof(name)));
+}
+
+void gp_sites_ranks_print(gp_sites_ranks_t *ranks, uint64_t most, gp_output_t *output)
+{
+  char count[GP_NUMBER_BYTES], sum[GP_NUMBER_BYTES], text[320];
+  bool by_rank = has_ranks(ranks);
+  size_t shown = 0;
+  gp_names_t names = {.count = 0};
+
+  if (!ranks->count) {
+    fputs("Nothing of what was selected asked for device memory.\n", output->stream);
+    return;
+  }
+  qsort(ranks->sites, ranks->count, sizeof(*ranks->sites), compare_sites);
+  (void)snprintf(text, sizeof(text), "%s: %s in all %s", ranks->heading, amount_text(ranks, ranks->sum, sum),
+      gp_number_plural(ranks->file_count, "snapshot", count));
+  gp_output_wrap(output->stream, "", "", text);
+  if (!by_rank)
+    gp_output_wrap(output->stream, "", "",
+        "Numbers are those of the files in their order, from 1: not each has a rank of its own.");
+  fprintf(output->stream, "\n%10s %6s %5s %9s %5s %9s %5s  %s\n", "flat", "flat%",
+      by_rank ? "ranks" : "files", "least", by_rank ? "rank" : "file", "most", by_rank ? "rank" : "file",
+      ranks->by);
+  for (; shown < ranks->count && (most == 0 || shown < most); shown++)
+    print_site(ranks, &ranks->sites[shown], by_rank, &names, output);
+  gp_names_fini(&names);
+  if (shown < ranks->count)
+    fprintf(output->stream, "and %s with less; -n 0 shows all\n",
+        gp_number_plural(ranks->count - shown, "other", count));
+  gp_report_next(output, "sites", ranks->files[ranks->sites[0].most_file].file, "");
+  fputs("  or, of each file: --full\n", output->stream);
+}
+
+void gp_sites_ranks_fini(gp_sites_ranks_t *ranks)
+{
+  for (size_t i = 0; i < ranks->count; i++)
+    free(ranks->sites[i].name);
+  for (size_t i = 0; i < ranks->file_count; i++)
+    free(ranks->files[i].file);
+  free(ranks->sites);
+  free(ranks->files);
+  gp_hash_index_fini(&ranks->by_name);
+  *ranks = (gp_sites_ranks_t){.count = 0};
+}

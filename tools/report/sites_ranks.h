@@ -1,0 +1,50 @@
+/*
+ * The sites of many files in one table, a row each: the sum, and which file has least and most of it.
+ */
+#ifndef GP_TOOLS_REPORT_SITES_RANKS_H
+#define GP_TOOLS_REPORT_SITES_RANKS_H
+
+#include "tools/hash_index.h"
+#include "tools/model/sites.h"
+#include "tools/report/report.h"
+
+/* A site in those files that have memory of it. Files are places in gp_sites_ranks_t.files. */
+typedef struct gp_ranks_site {
+  char *name;
+  uint64_t sum; /* of its flat amounts, bytes or allocations, like the next two */
+  uint64_t least;
+  uint64_t most;
+  size_t least_file;
+  size_t most_file;
+  size_t file_count;
+} gp_ranks_site_t;
+
+typedef struct gp_ranks_file {
+  char *file;
+  int64_t rank; /* -1: not known */
+} gp_ranks_file_t;
+
+/* Zeroed memory is an empty table. */
+typedef struct gp_sites_ranks {
+  gp_ranks_site_t *sites;
+  size_t count;
+  gp_hash_index_t by_name;
+  gp_ranks_file_t *files;
+  size_t file_count;
+  uint64_t sum;
+  char heading[160]; /* what the amounts are; the next ones are of all files, too */
+  gp_site_measure_t measure;
+  const char *by; /* what makes a site; static */
+  bool by_count;
+  bool wide;
+} gp_sites_ranks_t;
+
+/* Adds the sites of a file. Returns 0 or ENOMEM. */
+int gp_sites_ranks_add(gp_sites_ranks_t *ranks, const gp_sites_t *sites, const gp_report_input_t *input);
+
+/* Writes the table: most rows, 0: all. */
+void gp_sites_ranks_print(gp_sites_ranks_t *ranks, uint64_t most, gp_output_t *output);
+
+void gp_sites_ranks_fini(gp_sites_ranks_t *ranks);
+
+#endif
