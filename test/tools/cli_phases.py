@@ -150,7 +150,54 @@ class Phases(Reports):
             program.pop()
         self.assertEqual(self.phases(program), {"load": (1, 4, 4), "step": (3, 15, 3), "forward": (3, 14, 0)})
         text = self.report(program, command="summary").stdout
-        self.assertRegex(text, r"(?m)^Phases\n +times +held within +left at the end +phase\n +3 +15 MiB +3 MiB +step\n +3 +14 MiB +0 B +forward\n +1 +4 MiB +4 MiB +load\n\n")
+        self.assertRegex(text, r"(?m)^Phases\n +held when it ended\n +times +held within +left +first +last +most +phase\n"
+                               r" +3 +15 MiB +3 MiB +5 MiB +7 MiB +7 MiB +step\n +3 +14 MiB +0 B +12 MiB +14 MiB +14 MiB +forward\n +1 +4 MiB +4 MiB +4 MiB +4 MiB +4 MiB +load\n\n")
+        self.narrow(text)
+
+    def ends(self, program, keep=None):
+        document = json.loads(self.report(program.snapshot(keep), "--json", command="summary").stdout)
+        return {phase["name"]: (phase["ends"],) + tuple(phase[which] and phase[which] // MIB for which in ("first_end", "last_end", "most_end"))
+                for phase in document["snapshots"][0]["phases"]}
+
+    def test_what_was_held_at_the_end_of_each_step(self):
+        """An inner range ends inside of an outer one; the last step is still open."""
+        program = Phased()
+        for size in (1, 5, 2):
+            program.push("step", "forward")
+            scratch = program.alloc(8 * MIB)
+            program.pop()
+            kept = program.alloc(size * MIB)
+            program.free(scratch)
+            program.pop()
+            if size == 5:
+                program.free(kept)
+        program.push("step", "call", "call")
+        program.alloc(64 * MIB)
+        program.pop()
+        self.assertEqual(self.ends(program), {"step": (3, 1, 3, 6), "forward": (3, 8, 9, 9), "call": (1, 67, 67, 67)})
+        self.assertRegex(self.report(program, command="summary").stdout, r"(?m)^ +4 +67 MiB +67 MiB +1 MiB +3 MiB +6 MiB  step\n")
+
+    def test_marks_end_at_the_next_mark(self):
+        program = Phased()
+        for name in ("warm", "step", "step", "step", "save"):
+            program.mark("mark", name)
+            program.alloc(MIB)
+        self.assertEqual(self.ends(program), {"warm": (1, 1, 1, 1), "step": (3, 2, 4, 4), "save": (0, None, None, None)})
+        self.assertRegex(self.report(program, command="summary").stdout, r"(?m)^ +1 +5 MiB +1 MiB +- +- +-  save\n")
+
+    def test_ends_before_the_recorded_events_are_not_known(self):
+        """Those of two of the steps; and of all without events."""
+        program = Phased()
+        for _ in range(4):
+            program.push("step")
+            program.alloc(MIB)
+            program.pop()
+        self.assertEqual(self.ends(program, 4), {"step": (2, 3, 4, 4)})
+        snapshot = program.snapshot()
+        for name in cli.COLUMNS:
+            snapshot["events"][name] = []
+        document = json.loads(self.report(snapshot, "--json", command="summary").stdout)
+        self.assertEqual(document["snapshots"][0]["phases"][0]["ends"], 0)
 
     def test_summary_of_other_threads_and_the_process(self):
         """What a phase held is what the whole program held meanwhile, whoever had it; what it left is its own."""

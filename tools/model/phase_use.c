@@ -22,6 +22,7 @@ typedef struct build {
   walker_t *walkers;
   size_t walker_count;
   uint64_t held;
+  uint64_t since_ns; /* what was held before is not known; UINT64_MAX: without events it never is */
 } build_t;
 
 static uint64_t hash_of(const void *self, size_t item)
@@ -85,14 +86,44 @@ static void end_stay(build_t *build, walker_t *walker)
   walker->highest = build->held;
 }
 
+/* True if a thread in the phase `now` has not left the phase `at`, in which it was. */
+static bool is_inside(const build_t *build, int32_t at, int32_t now)
+{
+  FOR_EACH_AROUND(build, now, around)
+  {
+    if (around == at)
+      return true;
+  }
+  return false;
+}
+
+/* Ends the phases that a thread leaves for another. A mark that follows one of its name ends that. */
+static void end_phases(build_t *build, int32_t phase, int32_t next)
+{
+  FOR_EACH_AROUND(build, phase, at)
+  {
+    if (next != phase && is_inside(build, at, next))
+      return;
+    gp_phase_row_t *row = &build->use->rows[build->row_of[at]];
+    if (!row->ends++)
+      row->first_end = build->held;
+    row->last_end = build->held;
+    if (build->held > row->most_end)
+      row->most_end = build->held;
+  }
+}
+
 /* Takes the changes up to that time, all that come before the next event. */
 static void advance(build_t *build, uint64_t time_ns)
 {
   for (size_t i = 0; i < build->walker_count; i++) {
     walker_t *walker = &build->walkers[i];
     while (walker->next < walker->changes->count && walker->changes->items[walker->next].time_ns <= time_ns) {
+      const gp_phase_change_t *change = &walker->changes->items[walker->next++];
       end_stay(build, walker);
-      walker->phase = walker->changes->items[walker->next++].phase;
+      if (change->time_ns > build->since_ns)
+        end_phases(build, walker->phase, change->phase);
+      walker->phase = change->phase;
     }
   }
 }
@@ -121,6 +152,7 @@ static void follow(build_t *build, const gp_lifetimes_t *lifetimes, const gp_fil
 {
   const gp_snapshot_events_t *events = &lifetimes->snapshot->events;
 
+  build->since_ns = lifetimes->end ? lifetimes->snapshot->recorded_since_ns : UINT64_MAX;
   for (size_t i = 0; i < lifetimes->life_count; i++) {
     const gp_life_t *life = &lifetimes->lives[i];
     if (life->begin == 0 && counts(filter, life))

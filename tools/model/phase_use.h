@@ -16,6 +16,10 @@ typedef struct gp_phase_row {
   uint64_t peak; /* most that the whole program held, on all devices together, while a thread was in it or in
                     a range inside it; of ranges of the process while they were the newest */
   uint64_t left; /* of what was allocated in it, and in ranges inside it: held at the moments in question */
+  uint64_t ends; /* how often it ended while events were recorded; 0: the next three are not known */
+  uint64_t first_end; /* what the whole program held the first time that it ended; with the last time, */
+  uint64_t last_end;  /* that tells whether it grows from step to step */
+  uint64_t most_end;  /* the most at any end */
 } gp_phase_row_t;
 
 typedef struct gp_phase_use {

@@ -342,6 +342,10 @@ static void add_phases(cJSON *object, const gp_summary_t *summary)
     gp_json_add_uint(item, "times", row->times);
     gp_json_add_uint(item, "peak", row->peak);
     gp_json_add_uint(item, "left", row->left);
+    gp_json_add_uint(item, "ends", row->ends);
+    gp_json_add_uint_or_null(item, "first_end", row->ends > 0, row->first_end);
+    gp_json_add_uint_or_null(item, "last_end", row->ends > 0, row->last_end);
+    gp_json_add_uint_or_null(item, "most_end", row->ends > 0, row->most_end);
     cJSON_AddItemToArray(list, item);
   }
 }

@@ -18,12 +18,30 @@ static int compare_phases(const void *a, const void *b)
   return x->peak != y->peak ? (x->peak < y->peak ? 1 : -1) : (x > y) - (x < y);
 }
 
+static char *end_text(const gp_phase_row_t *row, uint64_t bytes, char *buffer)
+{
+  (void)snprintf(buffer, GP_SIZE_TEXT_BYTES, "-");
+  return row->ends ? gp_size_format(bytes, buffer) : buffer;
+}
+
+static void print_row(gp_names_t *names, const gp_phase_row_t *row, gp_output_t *output)
+{
+  char times[GP_NUMBER_BYTES], sizes[5][GP_SIZE_TEXT_BYTES], name[4 * GP_MARK_NAME_BYTES];
+  size_t columns = output->columns > 70 ? output->columns - 61 : 9;
+
+  fprintf(output->stream, "  %7s %11s %9s %9s %9s %9s  %s\n", gp_number_count(row->times, times),
+      gp_size_format(row->peak, sizes[0]), gp_size_format(row->left, sizes[1]),
+      end_text(row, row->first_end, sizes[2]), end_text(row, row->last_end, sizes[3]),
+      end_text(row, row->most_end, sizes[4]),
+      gp_names_shorten(names, row->name, columns, name, sizeof(name)));
+}
+
 void gp_summary_phases_print(const gp_summary_t *summary, gp_output_t *output)
 {
   const gp_phase_use_t *phases = &summary->phases;
   const gp_phase_row_t **rows = calloc(phases->count + 1, sizeof(*rows));
-  char times[GP_NUMBER_BYTES], peak[GP_SIZE_TEXT_BYTES], left[GP_SIZE_TEXT_BYTES],
-      name[4 * GP_MARK_NAME_BYTES];
+  gp_names_t names = {.count = 0};
+  char rest[GP_NUMBER_BYTES];
 
   if (!rows) {
     gp_message("out of memory");
@@ -32,14 +50,13 @@ void gp_summary_phases_print(const gp_summary_t *summary, gp_output_t *output)
   for (size_t i = 0; i < phases->count; i++)
     rows[i] = &phases->rows[i];
   qsort(rows, phases->count, sizeof(*rows), compare_phases);
-  fprintf(output->stream, "  %9s %14s %16s  phase\n", "times", "held within",
-      summary->moments.is_end ? "left at the end" : "left then");
+  fprintf(output->stream, "  %41s%s\n  %7s %11s %9s %9s %9s %9s  phase\n", "", "held when it ended", "times",
+      "held within", summary->moments.is_end ? "left" : "left then", "first", "last", "most");
   for (size_t i = 0; i < phases->count && i < SHOWN_PHASES; i++)
-    fprintf(output->stream, "  %9s %14s %16s  %s\n", gp_number_count(rows[i]->times, times),
-        gp_size_format(rows[i]->peak, peak), gp_size_format(rows[i]->left, left),
-        gp_printable(rows[i]->name, name, sizeof(name)));
+    print_row(&names, rows[i], output);
   if (phases->count > SHOWN_PHASES)
     fprintf(output->stream, "  %s (gpupool sites --by phase)\n",
-        gp_number_plural(phases->count - SHOWN_PHASES, "other phase", times));
+        gp_number_plural(phases->count - SHOWN_PHASES, "other phase", rest));
+  gp_names_fini(&names);
   free(rows);
 }
