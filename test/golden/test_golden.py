@@ -20,6 +20,7 @@ from histories import FILES
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "tools"))
 import cli  # noqa: E402
+import cli_phases  # noqa: E402
 import test_import  # noqa: E402
 from report_case import DRAFT  # noqa: E402
 
@@ -27,8 +28,8 @@ SCHEMA = os.path.join(HERE, "..", "..", "tools", "reports.schema.json")
 GPUPOOL = None
 UPDATE = False
 
-# Snapshots that a test makes, as PyTorch writes them.
-MADE = {"ten-streams": test_import.ten_streams}
+# Snapshots that tests make.
+MADE = {"ten-streams": test_import.ten_streams, "phases": cli_phases.training}
 
 # output: arguments; NAME.json is a snapshot
 CASES = {
@@ -38,6 +39,8 @@ CASES = {
     "ten-streams.leaks": ["leaks", "ten-streams.json"],
     "ten-streams.frag-peak": ["frag", "ten-streams.json", "--at", "peak"],
     "ten-streams.timeline": ["timeline", "ten-streams.json"],
+    "phases.summary": ["summary", "phases.json"],
+    "phases.timeline": ["timeline", "phases.json"],
     "train.summary": ["summary", "train.json"],
     "train.sites": ["sites", "train.json"],
     "train.sites-temporary": ["sites", "train.json", "--sort", "temporary", "-n", "5"],

@@ -6,6 +6,7 @@
 
 import json
 import os
+import re
 import sys
 import unittest
 
@@ -35,6 +36,31 @@ class Phased(Program):
 
     def snapshot(self, keep=None, **changes):
         return super().snapshot(keep, marks=self.marks, **changes)
+
+
+def training():
+    """A snapshot of a program that loads, makes six steps, each of which leaves a MiB, and saves."""
+    program = Phased()
+    program.push("load")
+    program.alloc(40 * MIB, stack=0)
+    program.pop()
+    for _ in range(6):
+        program.push("step", "forward")
+        activations = [program.alloc(8 * MIB, stack=1) for _ in range(3)]
+        program.pop()
+        program.push("backward")
+        gradients = program.alloc(16 * MIB, stack=2)
+        for block in activations:
+            program.free(block)
+        program.pop()
+        program.push("optimizer")
+        program.free(gradients)
+        program.alloc(MIB, stack=2)
+        program.pop(2)
+    program.push("save")
+    program.free(program.alloc(4 * MIB))
+    program.pop()
+    return program.snapshot()
 
 
 class Phases(Reports):
@@ -228,6 +254,68 @@ class Phases(Reports):
         self.assertIn("8 other phases (gpupool sites --by phase)", text)
         self.assertEqual(len(self.phases(program)), 20)
         self.assertNotIn("Phases", self.report(Program(), command="summary").stdout)
+
+    def band(self, program, *arguments):
+        """The letters below the curve, and {letter: phase}."""
+        text = self.report(program, *arguments, command="timeline").stdout
+        self.narrow(text)
+        lines = text.split("Next:")[0].rstrip("\n").split("\n")
+        (at,) = [i for i, line in enumerate(lines) if line.startswith(" " * 11) and line.rstrip().endswith(" us")]
+        if at + 1 == len(lines):
+            return None
+        legend = " ".join(line.strip() for line in lines[at + 2:])
+        return lines[at + 1][11:], dict(word.split(" ", 1) for word in legend.split(", "))
+
+    def test_timeline_names_phases_by_letters(self):
+        """An event each us: a quarter of the time in each phase, and in none of them."""
+        program = Phased()
+        program.alloc(MIB)  # two events
+        for name in ("load", "step", None, "load"):
+            if name:
+                program.push(name)
+            for _ in range(20):
+                program.free(program.alloc(MIB, address=1 << 32))
+            if name:
+                program.pop()
+        letters, names = self.band(program)
+        self.assertEqual(names, {"a": "load", "b": "step"})
+        self.assertRegex(letters, "^a{15,18}b{15,18} {15,18}a{15,18}$")
+        letters, names = self.band(program, "--since=80us", "--until=100us")
+        self.assertEqual((set(letters), names), ({"a"}, {"a": "step"}))
+
+    def test_timeline_of_the_thread_that_is_in_one_for_longest(self):
+        program = Phased()
+        program.push("short", thread=1)
+        program.alloc(MIB)
+        program.pop(thread=1)
+        program.mark("begin", "epoch", scope=1)
+        program.alloc(MIB)
+        program.push("long")
+        program.alloc(MIB)
+        program.mark("end", scope=1)
+        program.alloc(MIB)
+        program.free(program.alloc(MIB))
+        self.assertEqual(self.band(program)[1], {"a": "long"})
+        self.assertEqual(self.band(program, "--until=8us")[1], {"a": "epoch"})
+
+    def test_timeline_of_many_phases(self):
+        program = Phased()
+        for step in range(30):
+            program.push("step %d of %s" % (step, "x" * 60))
+            program.alloc(MIB)
+            program.pop()
+        program.alloc(MIB)
+        letters, names = self.band(program)
+        self.assertEqual((len(names), names["."]), (27, "others"))
+        self.assertEqual(re.sub(r"(.)\1+", r"\1", letters.replace(" ", "")), "abcdefghijklmnopqrstuvwxyz.")
+
+    def test_timeline_without_phases(self):
+        program = Phased()
+        for _ in range(3):
+            program.alloc(MIB)
+        self.assertIsNone(self.band(program))
+        program.push("at the end")
+        self.assertIsNone(self.band(program))
 
     def test_text(self):
         program = Phased()

@@ -181,3 +181,28 @@ int32_t gp_phases_at(const gp_phases_t *phases, int thread, uint64_t time_ns)
       thread >= 0 && (size_t)thread < phases->thread_count ? find(&phases->threads[thread], time_ns) : -1;
   return own >= 0 ? own : find(&phases->process, time_ns);
 }
+
+static uint64_t time_in_phases(const gp_phase_changes_t *changes, uint64_t until_ns)
+{
+  uint64_t sum = 0;
+  for (size_t i = 0; i < changes->count && changes->items[i].time_ns < until_ns; i++) {
+    uint64_t end_ns = i + 1 < changes->count ? changes->items[i + 1].time_ns : until_ns;
+    if (changes->items[i].phase >= 0)
+      sum += (end_ns < until_ns ? end_ns : until_ns) - changes->items[i].time_ns;
+  }
+  return sum;
+}
+
+const gp_phase_changes_t *gp_phases_main(const gp_phases_t *phases, uint64_t until_ns)
+{
+  const gp_phase_changes_t *found = &phases->process;
+  uint64_t longest = time_in_phases(found, until_ns);
+  for (size_t i = 0; i < phases->thread_count; i++) {
+    uint64_t time_ns = time_in_phases(&phases->threads[i], until_ns);
+    if (time_ns <= longest)
+      continue;
+    found = &phases->threads[i];
+    longest = time_ns;
+  }
+  return found;
+}

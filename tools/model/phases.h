@@ -49,4 +49,8 @@ void gp_phases_fini(gp_phases_t *phases);
  */
 int32_t gp_phases_at(const gp_phases_t *phases, int thread, uint64_t time_ns);
 
+/* The changes of the thread that is in phases for the longest until that time, or of the process if that is:
+ * where there is room for one only. */
+const gp_phase_changes_t *gp_phases_main(const gp_phases_t *phases, uint64_t until_ns);
+
 #endif

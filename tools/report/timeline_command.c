@@ -8,6 +8,7 @@
 #include "base/size.h"
 #include "tools/report/canvas.h"
 #include "tools/report/report.h"
+#include "tools/report/timeline_phases.h"
 #include "tools/model/timeline.h"
 #include "tools/tool.h"
 
@@ -36,6 +37,8 @@ static const gp_request_form_t form = {
              "from the driver (the line above): the difference is cached, or freed and still\n"
              "in use. Memory that is not pooled is in both. Below are marks: O memory ran out,\n"
              "S a snapshot was written, T idle memory went back, M the rule of reuse changed.\n"
+             "Small letters are phases: the NVTX ranges and marks of the thread that is in one\n"
+             "for the longest (gpupool run --nvtx).\n"
              "--since and --until choose the time that is drawn. With --stream or --thread\n"
              "only what these asked for is drawn. A marks the moment of --at, with the figures\n"
              "of then.\n",
@@ -230,8 +233,9 @@ static int print_device(
   }
   gp_canvas_fini(&canvas);
   print_times(view->input->snapshot, timeline, columns, output);
+  int error = gp_timeline_phases_print(view->input->snapshot, timeline, columns, LABEL_COLUMNS, output);
   print_marks(view, device, columns, output);
-  return 0;
+  return error;
 }
 
 static void print_ooms(const gp_snapshot_t *snapshot, const gp_timeline_device_t *device, gp_output_t *output)
