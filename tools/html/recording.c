@@ -7,6 +7,7 @@
 #include "format/marks.h"
 #include "tools/html/choice.h"
 #include "tools/html/names.h"
+#include "tools/html/phases.h"
 #include "tools/html/stacks.h"
 #include "tools/model/findings.h"
 #include "tools/model/memory.h"
@@ -254,8 +255,10 @@ static int add_columns(build_t *build)
   add_segments(build);
   add_marks(build);
   add_rest(build);
-  int error = gp_page_add_stacks(build->payload, build->columns, build->file, &build->names, build->lifetimes,
-      build->input->filter, build->choice->from == 0 && build->choice->to == build->lifetimes->end);
+  int error = gp_page_add_phases(build->payload, build->columns, &build->names, build->choice);
+  if (!error)
+    error = gp_page_add_stacks(build->payload, build->columns, build->file, &build->names, build->lifetimes,
+        build->input->filter, build->choice->from == 0 && build->choice->to == build->lifetimes->end);
   return error ? error : gp_page_names_add(&build->names, cJSON_AddArrayToObject(build->file, "strings"));
 }
 

@@ -91,6 +91,14 @@ export class OwnerColors {
 }
 
 /**
+ * The colour behind the name of a phase.
+ * @param {number} place @returns {string}
+ */
+export function phaseColor(place) {
+  return `rgb(${rgbOf(HUES[place % HUES.length], isDark() ? 0.4 : 0.55, isDark() ? 0.34 : 0.8).join(' ')})`;
+}
+
+/**
  * The value of a custom property of the style sheet, as text for a canvas.
  * @param {string} name "--line" @returns {string}
  */

@@ -39,6 +39,7 @@ const FRAME_NEVER = 2; /* frames from this part on own no memory */
 /**
  * @typedef {{name: string, text: string}} Owner
  * @typedef {{moment: number, kind: string, device: number, size: number, detail: string}} Mark
+ * @typedef {{begin: number, end: number, depth: number, name: string, color: number}} Phase moments; color: equal for equal names
  * @typedef {{function: string, file: string, line: number, module: string, isPython: boolean, isFolded: boolean}} Frame
  * @typedef {{count: number, device: Uint8Array, address: Float64Array, size: Float64Array, begin: Uint32Array, end: Uint32Array, expandable: Uint8Array}} Segments
  */
@@ -89,6 +90,7 @@ export class Recording {
       allocated: column('rest.allocated'), pending: column('rest.pending'),
     };
     this.marks = this.readMarks();
+    this.phases = this.readPhases();
     /** @type {Owner[]} */
     this.owners = header.owners.slice();
     this.hasStacks = this.lives.stack.some(stack => stack >= 0);
@@ -132,6 +134,29 @@ export class Recording {
         detail: strings[/** @type {any} */ (columns.get('mark.detail'))[i]],
       });
     return marks.sort((a, b) => a.moment - b.moment);
+  }
+
+  /** @returns {Phase[]} by begin, the outer ones first */
+  readPhases() {
+    const {columns, strings} = this;
+    const begin = columns.get('phase.begin');
+    /** @type {Map<string, number>} */
+    const colors = new Map();
+    const phases = [];
+    for (let i = 0; begin && i < begin.length; i++)
+      phases.push({
+        begin: begin[i],
+        end: /** @type {any} */ (columns.get('phase.end'))[i],
+        depth: /** @type {any} */ (columns.get('phase.depth'))[i],
+        name: strings[/** @type {any} */ (columns.get('phase.name'))[i]],
+        color: 0,
+      });
+    phases.sort((a, b) => a.begin - b.begin || a.depth - b.depth);
+    for (const phase of phases) {
+      phase.color = colors.get(phase.name) ?? colors.size;
+      colors.set(phase.name, phase.color);
+    }
+    return phases;
   }
 
   findOwnersByStack() {

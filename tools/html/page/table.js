@@ -304,7 +304,7 @@ export function copyTableButton(table) {
  * A choice of one of several, all visible.
  * @template {string} Id
  * @param {string} label @param {{id: Id, label: string, title?: string}[]} choices @param {(id: Id) => void} choose
- * @returns {{element: HTMLElement, show: (id: Id) => void}}
+ * @returns {{element: HTMLElement, show: (id: Id) => void, offer: (id: Id, isOffered: boolean) => void}} offer: hides a choice, or shows it
  */
 export function segmented(label, choices, choose) {
   const buttons = choices.map(choice => element('button', {
@@ -315,6 +315,10 @@ export function segmented(label, choices, choose) {
     show: id => {
       for (const button of buttons)
         button.setAttribute('aria-pressed', String(button.dataset.id === id));
+    },
+    offer: (id, isOffered) => {
+      for (const button of buttons)
+        button.hidden = button.dataset.id === id ? !isOffered : button.hidden;
     },
   };
 }

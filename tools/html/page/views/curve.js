@@ -6,15 +6,18 @@
 /** @typedef {import('../main.js').Context} Context */
 import {Axis} from '../axis.js';
 import {styleColor} from '../colors.js';
-import {element} from '../dom.js';
+import {element, shorten} from '../dom.js';
 import {markText} from '../events.js';
 import {formatBytes, formatCount} from '../format.js';
 import {onGestures} from '../gestures.js';
 import {AXIS_HEIGHT, Hint, axisOf, drawTicks, pan} from '../navigate.js';
+import {PHASE_HEIGHT, drawPhases, phaseAtPlace, phaseLines, phaseRows, phasesAt} from '../phases.js';
 import {Plot} from '../plot.js';
 
 const NEAR = 5;
 const TOUCH_NEAR = 16;
+const KEYS = 'Arrow keys move the moment, with Shift by a hundredth';
+const PHASE_KEYS = `${KEYS}; Enter selects the time of the phase, then of the one around it`;
 
 /** @type {{name: import('../series.js').SeriesName, label: string, color: string, isFilled: boolean}[]} */
 const LINES = [
@@ -35,7 +38,7 @@ export const curveView = {
   create(context) {
     const {selection} = context;
     const plot = new Plot('Memory over time: reserved, allocated, requested, freed but in use, and not pooled',
-      'Arrow keys move the moment, with Shift by a hundredth', draw, 'slider');
+      KEYS, draw, 'slider');
     const hint = new Hint(plot.element);
     const legend = element('div', {class: 'legend'});
     const root = element('section', {class: 'curve', 'aria-label': 'Memory over time'}, legend, plot.element);
@@ -48,15 +51,21 @@ export const curveView = {
       return new Axis(recording, selection.state.axis, 0, recording.end, plot.width);
     }
 
+    /** @returns {number} where the band of phases begins, or the labels without one */
+    function bottomOfCurve() {
+      return plot.height - AXIS_HEIGHT - phaseRows(context.recording()) * PHASE_HEIGHT;
+    }
+
     function draw() {
       const {context: ink, width, height} = plot;
       const axis = wholeAxis();
       const edges = axis.edges();
       const series = context.series(selection.state.device);
-      const bottom = height - AXIS_HEIGHT;
+      const bottom = bottomOfCurve();
       const end = context.recording().end;
       top = Math.max(1, series.reserved.most(0, end), series.allocated.most(0, end), series.forwarded.most(0, end)) * 1.06;
-      drawTicks(plot, axis, bottom, styleColor('--grid'), styleColor('--muted'));
+      drawTicks(plot, axis, height - AXIS_HEIGHT, styleColor('--grid'), styleColor('--muted'));
+      drawPhases(plot, axis, context.recording(), bottom);
       for (const line of LINES)
         if (line.name !== 'reserved' || context.recording().knowsReserved(selection.state.device, 0))
           drawLine(series, line, edges, bottom);
@@ -134,10 +143,26 @@ export const curveView = {
       }
     }
 
+    /** @param {number} x @param {number} y @returns {import('../recording.js').Phase | null} */
+    function phaseUnder(x, y) {
+      const top = bottomOfCurve();
+      return y >= top && y < plot.height - AXIS_HEIGHT ? phaseAtPlace(wholeAxis(), context.recording(), x, y - top) : null;
+    }
+
+    /** @param {import('../recording.js').Phase} phase @returns {boolean} */
+    function isSelected(phase) {
+      return selection.state.from === phase.begin && selection.state.to === phase.end;
+    }
+
     /** @param {number} x @param {number} y */
     function hover(x, y) {
       const recording = context.recording();
       const axis = wholeAxis();
+      const phase = phaseUnder(x, y);
+      if (phase) {
+        hint.show(phaseLines(recording, phase), x, y);
+        return;
+      }
       const moment = axis.moment(x);
       const series = context.series(selection.state.device);
       const lines = [recording.momentText(moment)];
@@ -182,7 +207,13 @@ export const curveView = {
     onGestures(plot, {
       hover,
       leave: () => hint.hide(),
-      click: x => selection.set({at: momentAt(x)}),
+      click(x, y) {
+        const phase = phaseUnder(x, y);
+        if (phase)
+          selection.set(isSelected(phase) ? {from: 0, to: context.recording().end} : {from: phase.begin, to: phase.end});
+        else
+          selection.set({at: momentAt(x)});
+      },
       grab() {
         grabbed = axisOf(plot, context);
       },
@@ -202,8 +233,27 @@ export const curveView = {
       if (event.key === 'ArrowLeft' || event.key === 'ArrowRight') {
         event.preventDefault();
         selection.set({at: selection.state.at + (event.key === 'ArrowLeft' ? -step : step)});
+      } else if (event.key === 'Enter' && context.recording().phases.length) {
+        event.preventDefault();
+        selectPhase();
       }
     });
+
+    /** Selects the innermost phase of the moment; if that is selected, the one around it; in the end all of the time. */
+    function selectPhase() {
+      const phases = phasesAt(context.recording(), selection.state.at);
+      const selected = phases.findIndex(isSelected);
+      const phase = phases[(selected < 0 ? phases.length : selected) - 1];
+      selection.set(phase ? {from: phase.begin, to: phase.end} : {from: 0, to: context.recording().end});
+    }
+
+    /** @param {number} most characters of a name @returns {string} "24.3 ms, event 1234, in step, forward" */
+    function momentText(most) {
+      const recording = context.recording();
+      const {at} = selection.state;
+      const names = phasesAt(recording, at).map(phase => shorten(phase.name, most));
+      return recording.momentText(at) + (names.length ? `, in ${names.join(', ')}` : '');
+    }
 
     function fillLegend() {
       const {state} = selection;
@@ -215,7 +265,7 @@ export const curveView = {
           element('i', {class: `${line.isFilled ? 'fill' : 'line'} ${line.name}`}),
           `${line.label} ${line.name === 'reserved' && !recording.knowsReserved(state.device, state.at) ? 'not known' : formatBytes(series[line.name].values[state.at])}`)),
         element('span', {class: 'spacer'}),
-        element('span', {class: 'moment', title: 'The moment whose figures these are'}, `at ${recording.momentText(state.at)}`),
+        element('span', {class: 'moment', title: 'The moment whose figures these are'}, `at ${momentText(24)}`),
         element('button', {
           class: 'small', disabled: isWhole, title: 'Show all of the time again (F)', onclick: () => selection.set({from: 0, to: recording.end}),
         }, isWhole ? 'all of the time' : `${formatCount(state.to - state.from)} events: show all`));
@@ -225,7 +275,7 @@ export const curveView = {
       const recording = context.recording();
       const {at, device} = selection.state;
       const values = {min: 0, max: recording.end, now: at,
-        text: `${recording.momentText(at)}, allocated ${formatBytes(context.series(device).allocated.values[at])}`};
+        text: `${momentText(Infinity)}, allocated ${formatBytes(context.series(device).allocated.values[at])}`};
       for (const [name, value] of Object.entries(values))
         plot.canvas.setAttribute('aria-value' + name, String(value));
     }
@@ -235,6 +285,9 @@ export const curveView = {
       /** @param {Set<string>} changed */
       update(changed) {
         if (['file', 'device', 'at', 'from', 'to', 'axis', 'theme'].some(key => changed.has(key))) {
+          const rows = phaseRows(context.recording());
+          plot.element.style.setProperty('--phases', `${rows * PHASE_HEIGHT}px`);
+          plot.canvas.setAttribute('aria-description', rows ? PHASE_KEYS : KEYS);
           fillLegend();
           describe();
           plot.invalidate();

@@ -1,5 +1,5 @@
 /**
- * Tables: owners, memory held at the end, sizes, threads, streams, events. A click or Enter chooses a row,
+ * Tables: owners, memory held at the end, sizes, threads, streams, phases, events. A click or Enter chooses a row,
  * and the other views show its content.
  */
 /** @typedef {import('../main.js').Context} Context */
@@ -11,7 +11,7 @@ import {formatAddress, formatBytes, formatCount, formatDuration, formatPlural} f
 import {copyTableButton, segmented, Table} from '../table.js';
 import {areOwnersPartial, eventRows, leakRows, ownerRows, placeRows, sizeRows} from '../table_rows.js';
 
-/** @typedef {'owners' | 'held' | 'sizes' | 'threads' | 'streams' | 'events'} TableId */
+/** @typedef {'owners' | 'held' | 'sizes' | 'threads' | 'streams' | 'phases' | 'events'} TableId */
 
 /**
  * @typedef {object} Contents
@@ -70,7 +70,7 @@ export const tablesView = {
     let contents = null;
     const tabs = segmented('Table', [
       {id: 'owners', label: 'Owners'}, {id: 'held', label: 'Held at the end'}, {id: 'sizes', label: 'Sizes'},
-      {id: 'threads', label: 'Threads'}, {id: 'streams', label: 'Streams'}, {id: 'events', label: 'Events'},
+      {id: 'threads', label: 'Threads'}, {id: 'streams', label: 'Streams'}, {id: 'phases', label: 'Phases'}, {id: 'events', label: 'Events'},
     ], id => {
       which = /** @type {TableId} */ (id);
       show(true);
@@ -196,6 +196,47 @@ export const tablesView = {
       };
     }
 
+    /**
+     * The figures of `gpupool summary`. A row selects the time from the first to the last of its phases in the band.
+     * @returns {Contents}
+     */
+    function phasesTable() {
+      const recording = context.recording();
+      /** @type {{name: string, times: number, peak: number, left: number, ends: number, first_end: number | null, last_end: number | null, most_end: number | null}[]} */
+      const all = recording.summary.phases;
+      const {from, to} = selection.state;
+      const spans = all.map(({name}) => {
+        const own = recording.phases.filter(phase => phase.name === name);
+        return own.length ? {from: own[0].begin, to: Math.max(...own.map(phase => phase.end))} : null;
+      });
+      /** @param {number} row */
+      const isSelected = row => spans[row]?.from === from && spans[row]?.to === to;
+      /** @param {string} id @param {string} label @param {'first_end' | 'last_end' | 'most_end'} which @param {string} title @returns {TableColumn} */
+      const endColumn = (id, label, which, title) => ({
+        ...bytesColumn(id, label, row => all[row][which] ?? -1, title),
+        text: row => all[row].ends ? formatBytes(/** @type {number} */ (all[row][which])) : '',
+        plain: row => all[row][which] ?? '',
+      });
+      return {
+        columns: [
+          {id: 'phase', label: 'Phase', width: 'minmax(var(--name-width), 1fr)', text: row => all[row].name},
+          countColumn('times', 'Times', row => all[row].times, 'How often it began'),
+          bytesColumn('peak', 'Held within', row => all[row].peak, 'The most that the program held in it, on all devices together'),
+          bytesColumn('left', 'Left', row => all[row].left, 'Of what was allocated in it: held at the end, or where memory ran out if that is what the summary is about'),
+          endColumn('first', 'First end', 'first_end', 'What the program held when it ended the first time'),
+          endColumn('last', 'Last end', 'last_end', 'What the program held when it ended the last time'),
+          endColumn('most', 'Most', 'most_end', 'The most that the program held at any of its ends'),
+        ],
+        sort: 'peak', rows: Uint32Array.from(all.keys()), about: formatPlural(all.length, 'phase'),
+        open: row => {
+          const span = spans[row];
+          if (span)
+            selection.set(isSelected(row) ? {from: 0, to: recording.end} : span);
+        },
+        isSelected,
+      };
+    }
+
     /** @returns {Contents} */
     function eventsTable() {
       const recording = context.recording();
@@ -252,18 +293,22 @@ export const tablesView = {
 
     /** @param {boolean} isNew */
     function show(isNew) {
+      const hasPhases = context.recording().summary.phases.length > 0;
+      tabs.offer('phases', hasPhases);
+      if (which === 'phases' && !hasPhases)
+        which = 'owners';
       tabs.show(which);
       const old = table.sort;
       const isSame = contents !== null && !isNew;
       contents = which === 'owners' ? ownersTable() : which === 'held' ? heldTable() : which === 'sizes' ? sizesTable()
-        : which === 'events' ? eventsTable() : placesTable(which === 'threads' ? 'thread' : 'stream');
+        : which === 'phases' ? phasesTable() : which === 'events' ? eventsTable() : placesTable(which === 'threads' ? 'thread' : 'stream');
       table.setColumns(contents.columns, contents.sort);
       if (which === 'events')
         table.sort.isDescending = false;
       if (isSame)
         table.sort = old;
       table.drawHead();
-      const isPartial = which === 'owners' ? areOwnersPartial(context.recording(), selection.state, selection.found()) : which !== 'held';
+      const isPartial = which === 'owners' ? areOwnersPartial(context.recording(), selection.state, selection.found()) : which !== 'held' && which !== 'phases';
       about.textContent = contents.about + (isPartial ? context.recording().leftOutText() : '');
       table.element.setAttribute('aria-label', `Table of ${which === 'held' ? 'what is held at the end' : which}`);
       table.setRows(contents.rows, isNew);
