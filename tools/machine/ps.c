@@ -32,11 +32,10 @@ void gp_command_ps_help(void)
          "  OOM     allocations that were refused for want of memory\n"
          "  AGE     since the program's first use of GPU memory\n"
          "\n"
-         "      --sort KEY\n"
-         "          %s\n"
-         "          (default: held)\n"
-         "      --json\n"
-         "          one JSON document (REPORTS.md)\n"
+         "  --sort KEY\n"
+         "      %s (default: held)\n"
+         "  --json\n"
+         "      one JSON document (REPORTS.md)\n"
          "\n"
          "Exit status: 0 done; 2 usage; 3 no memory.\n",
       GP_PS_SORTS);
