@@ -41,6 +41,17 @@ typedef struct attempt {
   void *problem_arg;
 } attempt_t;
 
+static bool is_limit(gp_option_id_t id)
+{
+  return id == GP_OPTION_limit || id == GP_OPTION_host_limit;
+}
+
+void gp_options_note_malformed(gp_options_t *options, gp_option_id_t id)
+{
+  options->limit_malformed |= id == GP_OPTION_limit;
+  options->host_limit_malformed |= id == GP_OPTION_host_limit;
+}
+
 static void report(const attempt_t *attempt, const char *accepted)
 {
   const gp_option_t *option = &gp_option_table[attempt->id];
@@ -48,10 +59,11 @@ static void report(const attempt_t *attempt, const char *accepted)
 
   if (!attempt->problem)
     return;
-  if (attempt->id == GP_OPTION_limit)
+  if (is_limit(attempt->id))
     snprintf(message, sizeof(message),
-        "%s=%.200s is malformed; accepted: %s. Until the limit is corrected, every allocation fails",
-        attempt->variable, attempt->text, accepted);
+        "%s=%.200s is malformed; accepted: %s. Until the limit is corrected, every %sallocation fails",
+        attempt->variable, attempt->text, accepted,
+        attempt->id == GP_OPTION_host_limit ? "page-locked " : "");
   else
     snprintf(message, sizeof(message), "%s=%.200s is malformed; accepted: %s. The default, %s, is used",
         attempt->variable, attempt->text, accepted, option->default_text);
@@ -180,19 +192,20 @@ malformed:
 
 /* A limit of so few bytes is obeyed, since a limit is a promise. But the user who wrote 8 meant 8GiB: no
  * program can run under such a limit. */
-static void ask_for_unit(const attempt_t *attempt, const gp_amount_t *amounts)
+static void ask_for_unit(const attempt_t *attempt, const gp_amount_t *amounts, int count)
 {
   char message[GP_OPTION_TEXT_BYTES + 256], size[GP_SIZE_TEXT_BYTES];
   const gp_amount_t *few = NULL;
 
-  for (int i = 0; !few && i < GP_OPTION_DEVICES; i++) {
+  for (int i = 0; !few && i < count; i++) {
     if (!amounts[i].is_none && !amounts[i].is_share && amounts[i].number < GP_MIB)
       few = &amounts[i];
   }
   if (!few || !attempt->problem)
     return;
-  int used = snprintf(message, sizeof(message), "%s=%.200s is a limit of %s: every %sallocation fails. ",
-      attempt->variable, attempt->text, gp_size_format(few->number, size), few->number ? "larger " : "");
+  int used = snprintf(message, sizeof(message), "%s=%.200s is a limit of %s: every %s%sallocation fails. ",
+      attempt->variable, attempt->text, gp_size_format(few->number, size), few->number ? "larger " : "",
+      attempt->id == GP_OPTION_host_limit ? "page-locked " : "");
   if (few->number)
     snprintf(message + used, sizeof(message) - (size_t)used, "Was %llu%s meant?",
         (unsigned long long)few->number, few->number < GP_KIB ? "GiB" : "MiB");
@@ -326,11 +339,13 @@ static bool parse_value(const attempt_t *attempt, gp_options_t *options)
     good = parse_single_amount(attempt, &value->amount);
     if (good)
       value->number = value->amount.is_none ? UINT64_MAX : value->amount.number;
+    if (good && is_limit(attempt->id))
+      ask_for_unit(attempt, &value->amount, 1);
     break;
   case GP_OPTION_DEVICE_SIZE:
     good = parse_device_amounts(attempt, options->limits);
     if (good)
-      ask_for_unit(attempt, options->limits);
+      ask_for_unit(attempt, options->limits, GP_OPTION_DEVICES);
     break;
   case GP_OPTION_CHOICE: return parse_choice(attempt, value);
   case GP_OPTION_FLAGS: good = parse_flags(attempt, &value->number, &options->snapshot_signals); break;
@@ -422,7 +437,7 @@ int gp_options_parse_own(gp_options_t *ret_options, gp_option_lookup_fn lookup, 
       ret_options->values[id].source = GP_OPTION_FROM_ENVIRONMENT;
     } else {
       problems++;
-      ret_options->limit_malformed = ret_options->limit_malformed || id == GP_OPTION_limit;
+      gp_options_note_malformed(ret_options, (gp_option_id_t)id);
     }
   }
   const char *runs = lookup(lookup_arg, GP_RUN_VARIABLE);

@@ -86,6 +86,7 @@ typedef struct gp_options {
   gp_block_list_t prewarm;                 /* of GPUPOOL_PREWARM */
   uint64_t snapshot_signals;               /* of GPUPOOL_SNAPSHOT_AT: 1 << (number - 1) */
   bool limit_malformed;                    /* every allocation must then fail: a limit is a promise */
+  bool host_limit_malformed;               /* the same for page-locked memory */
   char runs[GP_RUN_BYTES];                 /* of GPUPOOL_RUN (run_id.h), which is no option; "": none */
 } gp_options_t;
 
@@ -136,7 +137,7 @@ int gp_options_parse_mxnet(gp_options_t *options, gp_option_lookup_fn lookup, vo
 
 /*
  * Fills *ret_options from the variables that lookup gives. A malformed value is reported and its default
- * used; for GPUPOOL_LIMIT limit_malformed is set as well. Allocates nothing. Returns the number of problems.
+ * used; for a limit, gp_options_note_malformed is called. Allocates nothing. Returns the number of problems.
  */
 int gp_options_parse(gp_options_t *ret_options, gp_option_lookup_fn lookup, void *lookup_arg,
     gp_option_problem_fn problem, void *problem_arg);
@@ -146,6 +147,9 @@ int gp_options_parse(gp_options_t *ret_options, gp_option_lookup_fn lookup, void
  * and neither GPUPOOL_RUN nor GPUPOOL_NVTX_NEXT, with the nearest name that is. Returns how many there were.
  */
 int gp_options_check_names(char *const *environment, gp_option_problem_fn problem, void *problem_arg);
+
+/* A value of the option was malformed: if it is a limit, what it limits is refused from now on. */
+void gp_options_note_malformed(gp_options_t *options, gp_option_id_t id);
 
 /* Parses one value as the option's type; for tools that take options of the same names. Reports as above. */
 bool gp_option_parse(gp_option_id_t id, const char *text, gp_options_t *options, gp_option_problem_fn problem,

@@ -98,7 +98,7 @@ static void set(settings_t *settings, gp_option_id_t id, const char *value, gp_o
     return;
   }
   set_default(options, id);
-  options->limit_malformed = options->limit_malformed || id == GP_OPTION_limit;
+  gp_options_note_malformed(options, id);
 }
 
 /* The limit of the machine's file. It is parsed where a limit is kept, and then what was there comes back. */
@@ -120,6 +120,27 @@ static void set_ceiling(settings_t *settings, const char *value)
   }
   options->values[GP_OPTION_limit] = kept;
   memcpy(options->limits, limits, sizeof(limits));
+}
+
+/* The same for page-locked memory: a number, which can be compared at once. */
+static void set_host_ceiling(settings_t *settings, const char *value)
+{
+  static gp_option_value_t kept;
+  gp_option_value_t *limit = &settings->options->values[GP_OPTION_host_limit];
+
+  kept = *limit;
+  if (!gp_option_parse(
+          GP_OPTION_host_limit, value, settings->options, gp_settings_text_report_value, &settings->text))
+    settings->options->host_limit_malformed = true;
+  else if (limit->number < kept.number) {
+    limit->source = GP_OPTION_FROM_SYSTEM_FILE;
+    settings->text.line = 0;
+    if (kept.number != UINT64_MAX)
+      gp_settings_text_report(&settings->text, false,
+          "its HOST_LIMIT is lower than GPUPOOL_HOST_LIMIT=%.200s, and holds", kept.text);
+    return;
+  }
+  *limit = kept;
 }
 
 /* Reports the name of a line that is no option, with the nearest that is. */
@@ -148,6 +169,8 @@ static void read_settings(settings_t *settings, const char *path, gp_option_sour
       report_name(settings, name);
     else if (id == GP_OPTION_limit && is_system)
       set_ceiling(settings, value);
+    else if (id == GP_OPTION_host_limit && is_system)
+      set_host_ceiling(settings, value);
     else
       set(settings, id, value, source);
   }

@@ -1,7 +1,7 @@
 /*
  * Settings from files, for processes that lose their environment on the way: gpupool.conf of the user, and
  * /etc/gpupool.conf of the machine. The environment goes before the user's file, which goes before the
- * machine's. But the machine's limit is a ceiling: others may only lower it.
+ * machine's. But the machine's limits are ceilings: others may only lower them.
  */
 #ifndef GP_BASE_SETTINGS_FILES_H
 #define GP_BASE_SETTINGS_FILES_H

@@ -3,6 +3,7 @@
 #define GP_FORMAT_OOM_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #define GP_OOM_OWNERS 3
@@ -12,6 +13,9 @@ typedef struct gp_oom_owner {
   uint64_t size;  /* bytes asked for, each */
   uint64_t count; /* blocks */
 } gp_oom_owner_t;
+
+/* What refused. */
+enum { GP_OOM_BY_DRIVER, GP_OOM_BY_LIMIT, GP_OOM_BY_HOST_LIMIT };
 
 /* Why an allocation failed. All sizes in bytes, for the device in question, when the allocation gave up. */
 typedef struct gp_oom {
@@ -37,8 +41,15 @@ typedef struct gp_oom {
   uint64_t busy_context; /* the driver's id of that work's context; 0: no work was in the way */
   gp_oom_owner_t owners[GP_OOM_OWNERS]; /* largest total first; count 0: no more */
   int32_t device;
-  uint32_t by_limit; /* 1: GPUPOOL_LIMIT refused; 0: the driver */
+  /* GP_OOM_BY_... GPUPOOL_HOST_LIMIT is about page-locked memory of the host: of it are requested, live and
+   * counted (in whole pages), limit and owners, and the rest is 0. */
+  uint32_t by_limit;
 } gp_oom_t;
+
+static inline bool gp_oom_is_of_host(const gp_oom_t *oom)
+{
+  return oom->by_limit == GP_OOM_BY_HOST_LIMIT;
+}
 
 /* The section GP_SECTION_OOM. */
 typedef struct gp_oom_record {

@@ -12,7 +12,7 @@
 typedef struct gp_sums {
   uint64_t segments, reserved, live_count, live, requested, deferred, cached, parts, releasable, of_pools,
       ordered, ordered_live, pools_taken, shared, shared_bytes, taken, closed_idle, found, borrowed,
-      part_active, part_cached, bound, bound_releasable, filed;
+      part_active, part_cached, bound, bound_releasable, filed, host_counted;
 } gp_sums_t;
 
 /* Adds an allocation of cuMemAlloc. */
@@ -206,6 +206,7 @@ static bool check_forwarded(gp_engine_t *engine, const gp_device_t *device, gp_s
       device->async_live, forwarded.in_pools + sums->of_pools);
   good &= gp_expect(device->pools.taken == forwarded.pools_taken + sums->pools_taken, "taken by pools",
       device->pools.taken, forwarded.pools_taken + sums->pools_taken);
+  sums->host_counted = forwarded.host_counted;
   sums->shared += forwarded.shared;
   sums->shared_bytes += forwarded.shared_bytes;
   sums->taken += forwarded.taken + device->pools.taken;
@@ -232,7 +233,7 @@ static bool check_account(const gp_device_t *device, const gp_sums_t *sums, uint
 
 /* What the walk over all devices found that the maps must lead to. */
 typedef struct gp_found {
-  uint64_t blocks, users, pages;
+  uint64_t blocks, users, pages, host_counted;
 } gp_found_t;
 
 static bool check_device(gp_engine_t *engine, gp_device_t *device, gp_found_t *found)
@@ -301,6 +302,7 @@ static bool check_device(gp_engine_t *engine, gp_device_t *device, gp_found_t *f
       stats->cache_hits + stats->cache_misses, stats->allocation.allocated);
   good &= gp_expect(gp_releases_are_none(&device->releases), "releases in flight", 0, 0);
   found->blocks += sums.found;
+  found->host_counted += sums.host_counted;
   return good;
 }
 
@@ -360,5 +362,7 @@ bool gp_engine_check(gp_engine_t *engine)
     good &= check_device(engine, &engine->devices[i], &found);
     gp_lock_release(&engine->devices[i].lock);
   }
+  uint64_t host_used = atomic_load(&engine->host_limit.used);
+  good &= gp_expect(host_used == found.host_counted, "page-locked memory", host_used, found.host_counted);
   return check_map(&engine->blocks, found.blocks) && check_pages(&engine->pages, &found) && good;
 }

@@ -23,6 +23,13 @@ typedef struct gp_capturer {
 
 #define GP_CAPTURERS 8
 
+/* forwarded/host_limit.c: used <= limit. */
+typedef struct gp_host_limit {
+  uint64_t limit; /* UINT64_MAX: none */
+  bool refuses;   /* GPUPOOL_HOST_LIMIT is malformed */
+  _Atomic uint64_t used;
+} gp_host_limit_t;
+
 struct gp_engine {
   gp_driver_t driver;
   gp_observer_t observer; /* event is never NULL */
@@ -78,6 +85,7 @@ struct gp_engine {
   gp_address_map_t blocks;
   gp_address_map_t pages; /* pages that small allocations share, see space/account.c */
   gp_forwarded_table_t forwarded;
+  gp_host_limit_t host_limit;
 
   uint64_t cut_most; /* requests of up to this many bytes get parts of segments: 0: none, UINT64_MAX: all */
 

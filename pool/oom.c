@@ -26,6 +26,7 @@
 #include "pool/events.h"
 #include "pool/limit.h"
 #include "pool/mode.h"
+#include "pool/oom_groups.h"
 #include "pool/oom_pieces.h"
 #include "pool/reclaim.h"
 #include "pool/release.h"
@@ -347,45 +348,6 @@ int gp_oom_make_room(gp_engine_t *engine, gp_context_t *context, uint64_t bytes,
   return code;
 }
 
-/* Blocks by the size asked for. There is room for more than are reported; the largest totals stay. */
-typedef struct gp_groups {
-  gp_oom_owner_t groups[64];
-  int count;
-} gp_groups_t;
-
-static void add_to_groups(gp_groups_t *all, uint64_t size)
-{
-  int smallest = 0;
-  for (int i = 0; i < all->count; i++) {
-    if (all->groups[i].size == size) {
-      all->groups[i].count++;
-      return;
-    }
-    if (all->groups[i].size * all->groups[i].count < all->groups[smallest].size * all->groups[smallest].count)
-      smallest = i;
-  }
-  if (all->count < (int)(sizeof(all->groups) / sizeof(all->groups[0])))
-    all->groups[all->count++] = (gp_oom_owner_t){size, 1};
-  else if (size > all->groups[smallest].size * all->groups[smallest].count)
-    all->groups[smallest] = (gp_oom_owner_t){size, 1};
-}
-
-static void largest_groups(gp_groups_t *all, gp_oom_owner_t *owners)
-{
-  for (int rank = 0; rank < GP_OOM_OWNERS; rank++) {
-    int largest = -1;
-    for (int i = 0; i < all->count; i++) {
-      uint64_t total = all->groups[i].size * all->groups[i].count;
-      if (total > 0 && (largest < 0 || total > all->groups[largest].size * all->groups[largest].count))
-        largest = i;
-    }
-    if (largest < 0)
-      return;
-    owners[rank] = all->groups[largest];
-    all->groups[largest].count = 0;
-  }
-}
-
 /* Bytes counted against the limit beyond the sizes in the statistics. The caller
  * holds the device's lock. */
 static uint64_t page_rest(const gp_device_t *device)
@@ -401,9 +363,11 @@ void gp_oom_report(gp_engine_t *engine, gp_context_t *context, uint64_t bytes, b
     uint64_t largest_free, const gp_oom_attempts_t *attempts)
 {
   gp_device_t *device = context->device;
-  gp_groups_t groups = {.count = 0};
-  gp_oom_t oom = {
-      .requested = bytes, .largest_free = largest_free, .device = device->ordinal, .by_limit = by_limit};
+  gp_oom_groups_t groups = {.count = 0};
+  gp_oom_t oom = {.requested = bytes,
+      .largest_free = largest_free,
+      .device = device->ordinal,
+      .by_limit = by_limit ? GP_OOM_BY_LIMIT : GP_OOM_BY_DRIVER};
 
   gp_assert(!gp_holds_engine_lock());
   gp_event_first_use(engine); /* not called yet if the limit refuses everything */
@@ -434,10 +398,10 @@ void gp_oom_report(gp_engine_t *engine, gp_context_t *context, uint64_t bytes, b
   GP_LIST_EACH(gp_device_contexts(device), const gp_context_t, device_link, owner)
     GP_LIST_EACH(&owner->blocks, const gp_block_t, all, block)
       if (block->state == GP_STATE_LIVE)
-        add_to_groups(&groups, block->requested);
+        gp_oom_groups_add(&groups, block->requested);
   gp_event_device(engine, device->ordinal, GP_ACTION_OOM, GP_DETAIL_NONE, bytes, oom.time_ns);
   gp_lock_release(&device->lock);
-  largest_groups(&groups, oom.owners);
+  gp_oom_groups_largest(&groups, oom.owners);
   if (engine->observer.out_of_memory)
     engine->observer.out_of_memory(engine->observer.self, &oom);
 }

@@ -55,6 +55,8 @@ static bool is_malformed(gp_arguments_t *arguments, const gp_options_t *options,
 {
   if (id == GP_OPTION_limit)
     return options->limit_malformed;
+  if (id == GP_OPTION_host_limit)
+    return options->host_limit_malformed;
   return options->values[id].source == GP_OPTION_FROM_DEFAULT &&
          gp_arguments_lookup(arguments, gp_option_table[id].variable) != NULL;
 }
@@ -69,7 +71,7 @@ static void print_table(gp_arguments_t *arguments, const gp_options_t *options)
     const gp_option_t *option = &gp_option_table[id];
     bool malformed = is_malformed(arguments, options, id);
     const char *text = gp_printable(gp_option_text(options, (gp_option_id_t)id), value, sizeof(value));
-    if (malformed && id == GP_OPTION_limit)
+    if (malformed && (id == GP_OPTION_limit || id == GP_OPTION_host_limit))
       text = "nothing can be allocated";
     printf("%-16s %-25s %-25s %s\n", gp_argument_name((gp_option_id_t)id, name), text, option->default_text,
         malformed ? "malformed" : source_name(arguments, options, id, false));

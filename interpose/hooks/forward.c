@@ -46,7 +46,8 @@ void gp_forward_undo(void *arg)
     gp_engine_forwarded_cancel(call->engine, call->context, counted(call), call->kind);
 }
 
-/* Memory of the host counts against no limit: tries once more after idle memory of the device went back. */
+/* Memory of the host has no part in the limit of a device: tries once more after idle memory of the device
+ * went back. */
 static bool make_room(gp_forward_call_t *call)
 {
   if (!gp_forwarded_is_host(call->kind))

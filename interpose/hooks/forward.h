@@ -18,9 +18,10 @@
 /* One allocation. */
 typedef struct gp_forward_call {
   /* From the hook. */
-  uint64_t bytes;   /* at most; 0: nothing to count, and the driver will refuse the arguments */
-  uint64_t counted; /* for several allocations: what the limit counts for all of them; 0: bytes */
-  uint64_t key;     /* see gp_forwarded_t */
+  uint64_t bytes; /* at most; 0: nothing to count, and the driver will refuse the arguments */
+  uint64_t
+      counted;  /* what the limit counts, if not bytes: for several allocations, for whole pages; 0: bytes */
+  uint64_t key; /* see gp_forwarded_t */
   uint64_t pool;
   gp_forwarded_kind_t kind;
   int device; /* has the memory; GP_CURRENT_DEVICE: the current context's device */

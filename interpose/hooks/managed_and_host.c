@@ -1,6 +1,8 @@
 /*
  * Managed memory, and page-locked memory of the host: forwarded and counted.
  */
+#include <sys/auxv.h>
+
 #include "interpose/hooks/hooks.h"
 #include "interpose/hooks/forward.h"
 #include "interpose/library.h"
@@ -15,17 +17,37 @@ CUresult CUDAAPI hook_cuMemAllocManaged(CUdeviceptr *pointer, size_t bytes, unsi
   return result;
 }
 
-/* Page-locked memory of the host: either new memory, whose address goes to `memory`, or the program's
- * own memory at `memory`. */
+/* Bytes of the pages in which the range lies: a page is locked as a whole. */
+static uint64_t locked_bytes(uint64_t address, uint64_t bytes)
+{
+  uint64_t page = getauxval(AT_PAGESZ);
+  uint64_t begin = address & ~(page - 1), end = address + bytes;
+
+  if (end < address || end > UINT64_MAX - page) /* the driver refuses it */
+    return bytes;
+  return ((end + page - 1) & ~(page - 1)) - begin;
+}
+
+/* Page-locked memory of the host: the program's own, at `memory`. */
 static gp_forward_call_t host_call(const void *memory, size_t bytes)
 {
-  return (gp_forward_call_t){
-      .bytes = memory ? bytes : 0, .kind = GP_FORWARDED_HOST, .device = GP_CURRENT_DEVICE};
+  return (gp_forward_call_t){.bytes = memory ? bytes : 0,
+      .counted = locked_bytes((uint64_t)(uintptr_t)memory, bytes),
+      .kind = GP_FORWARDED_HOST,
+      .device = GP_CURRENT_DEVICE};
+}
+
+/* New memory, whose address the driver stores at `pointer`. */
+static gp_forward_call_t new_host_call(void **pointer, size_t bytes)
+{
+  gp_forward_call_t call = host_call(pointer, bytes);
+  call.counted = locked_bytes(0, bytes);
+  return call;
 }
 
 CUresult CUDAAPI hook_cuMemHostAlloc(void **pointer, size_t bytes, unsigned flags)
 {
-  gp_forward_call_t call = host_call(pointer, bytes);
+  gp_forward_call_t call = new_host_call(pointer, bytes);
   CUresult result;
   GP_FORWARD_ALLOC(result, &call, pointer, GP_REAL_CALL(cuMemHostAlloc, pointer, bytes, flags));
   return result;
@@ -33,7 +55,7 @@ CUresult CUDAAPI hook_cuMemHostAlloc(void **pointer, size_t bytes, unsigned flag
 
 CUresult CUDAAPI hook_cuMemAllocHost_v2(void **pointer, size_t bytes)
 {
-  gp_forward_call_t call = host_call(pointer, bytes);
+  gp_forward_call_t call = new_host_call(pointer, bytes);
   CUresult result;
   GP_FORWARD_ALLOC(result, &call, pointer, GP_REAL_CALL(cuMemAllocHost_v2, pointer, bytes));
   return result;

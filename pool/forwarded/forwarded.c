@@ -7,6 +7,7 @@
 #include "pool/contexts.h"
 #include "pool/events.h"
 #include "pool/forwarded/forwarded_counts.h"
+#include "pool/forwarded/host_limit.h"
 #include "pool/limit.h"
 #include "pool/mode.h"
 #include "pool/oom.h"
@@ -74,8 +75,11 @@ bool gp_engine_forwarded_reserve(
   gp_find_origin(engine, gp_forwarded_is_driver_pooled(kind) ? GP_OCCASION_ALLOC : GP_OCCASION_DRIVER, bytes);
   gp_contexts_lose_gone(engine); /* a gone context may be the cause of a suspension, or have the room */
   if (gp_forwarded_is_host(kind)) {
-    gp_event_first_use(engine); /* it counts against no limit, but is recorded */
-    return true;
+    gp_event_first_use(engine);
+    bool granted = gp_host_limit_reserve(&engine->host_limit, bytes);
+    if (!granted)
+      gp_host_limit_report(engine, context, bytes);
+    return granted;
   }
   uint64_t largest_free = gp_oom_largest_idle(device);
   if (!gp_engine_refuses(engine) && !make_pools_fit(&reservation, &in_pools)) {
@@ -110,7 +114,9 @@ bool gp_engine_forwarded_retry(
 void gp_engine_forwarded_cancel(
     gp_engine_t *engine, gp_context_t *context, uint64_t bytes, gp_forwarded_kind_t kind)
 {
-  if (!gp_forwarded_is_host(kind))
+  if (gp_forwarded_is_host(kind))
+    gp_host_limit_return(&engine->host_limit, bytes);
+  else
     gp_limit_cancel(engine, context->device, bytes, gp_forwarded_supply(kind));
 }
 

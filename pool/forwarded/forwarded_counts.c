@@ -1,6 +1,7 @@
 #include "pool/forwarded/forwarded_counts.h"
 
 #include "pool/events.h"
+#include "pool/forwarded/host_limit.h"
 #include "pool/reuse/stamps.h"
 
 bool gp_forwarded_is_driver_pooled(gp_forwarded_kind_t kind)
@@ -26,6 +27,7 @@ void gp_forwarded_uncount(
   gp_assert_internal(gp_lock_is_held(&device->lock));
   if (gp_forwarded_is_host(memory->kind)) {
     gp_gauge_sub(&gp_device_stats(device)->pinned_host_bytes, memory->size);
+    gp_host_limit_return(&engine->host_limit, memory->counted);
   } else {
     gp_gauge_sub(&gp_device_stats(device)->passthrough_bytes, memory->size);
     if (memory->is_detached)
@@ -44,6 +46,7 @@ static void add(void *arg, const gp_forwarded_t *memory)
 
   if (gp_forwarded_is_host(memory->kind)) {
     sums->on_host += memory->size;
+    sums->host_counted += memory->counted;
     return;
   }
   gp_supply_t supply = gp_forwarded_supply(memory->kind);

@@ -30,7 +30,7 @@ void gp_forwarded_context_lost(gp_engine_t *engine, const gp_context_t *context)
  * is everything else that counts.
  */
 typedef struct gp_forwarded_sums {
-  uint64_t on_host, on_device, in_pools, pools_taken, shared, shared_bytes, taken;
+  uint64_t on_host, host_counted, on_device, in_pools, pools_taken, shared, shared_bytes, taken;
 } gp_forwarded_sums_t;
 
 void gp_forwarded_sum(gp_engine_t *engine, int device, gp_forwarded_sums_t *ret_sums);

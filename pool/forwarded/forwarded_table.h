@@ -45,7 +45,7 @@ typedef struct gp_forwarded {
 
 gp_space_t gp_forwarded_space(gp_forwarded_kind_t kind);
 
-/* Page-locked memory of the host: in a sum of its own, and in no limit. */
+/* Page-locked memory of the host: in a sum of its own, and under a limit of its own. */
 bool gp_forwarded_is_host(gp_forwarded_kind_t kind);
 
 typedef struct gp_forwarded_table {

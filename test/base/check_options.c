@@ -147,6 +147,24 @@ START_TEST(test_limits)
 }
 END_TEST
 
+START_TEST(test_the_hosts_limit)
+{
+  gp_options_t options;
+  parse(&options, SETTINGS("GPUPOOL_HOST_LIMIT=8 GiB"));
+  ck_assert_uint_eq(gp_option_number(&options, GP_OPTION_host_limit), 8 * GP_GIB);
+  const char *const bad[] = {"", "x", "50%", "0=8GiB"};
+  for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+    char setting[64];
+    snprintf(setting, sizeof(setting), "GPUPOOL_HOST_LIMIT=%s", bad[i]);
+    heard_t heard = parse(&options, SETTINGS(setting));
+    ck_assert_msg(options.host_limit_malformed && heard.malformed == 1, "\"%s\" was taken", bad[i]);
+    ck_assert(!options.limit_malformed);
+    ck_assert_ptr_nonnull(strstr(heard.last, "accepted: a size such as 8GiB, 8G or plain bytes, or none."));
+    ck_assert_ptr_nonnull(strstr(heard.last, "every page-locked allocation fails"));
+  }
+}
+END_TEST
+
 START_TEST(test_a_limit_without_unit_is_obeyed_and_asked_about)
 {
   static const struct {
@@ -156,14 +174,18 @@ START_TEST(test_a_limit_without_unit_is_obeyed_and_asked_about)
   } few[] = {{"GPUPOOL_LIMIT=8", 8, "is a limit of 8 B: every larger allocation fails. Was 8GiB meant?"},
       {"GPUPOOL_LIMIT=1=8 GiB,0=20000", 20000, "Was 20000MiB meant?"},
       {"GPUPOOL_LIMIT=0", 0,
-          "is a limit of 0 B: every allocation fails. For no limit, set GPUPOOL_LIMIT=none"}};
+          "is a limit of 0 B: every allocation fails. For no limit, set GPUPOOL_LIMIT=none"},
+      {"GPUPOOL_HOST_LIMIT=8", 8,
+          "is a limit of 8 B: every larger page-locked allocation fails. Was 8GiB meant?"}};
   static const char *const plain[] = {"GPUPOOL_LIMIT=1048576", "GPUPOOL_LIMIT=8GiB", "GPUPOOL_LIMIT=5%",
-      "GPUPOOL_LIMIT=none", "GPUPOOL_LIMIT=1=1MiB", "GPUPOOL_MAX_CACHED=8"};
+      "GPUPOOL_LIMIT=none", "GPUPOOL_LIMIT=1=1MiB", "GPUPOOL_HOST_LIMIT=none", "GPUPOOL_MAX_CACHED=8"};
   gp_options_t options;
   for (size_t i = 0; i < sizeof(few) / sizeof(few[0]); i++) {
     heard_t heard = parse(&options, SETTINGS(few[i].setting));
-    ck_assert_uint_eq(options.limits[0].number, few[i].bytes);
-    ck_assert(!options.limits[0].is_none && !options.limit_malformed);
+    bool is_host = strstr(few[i].setting, "HOST") != NULL;
+    ck_assert_uint_eq(
+        is_host ? gp_option_number(&options, GP_OPTION_host_limit) : options.limits[0].number, few[i].bytes);
+    ck_assert(options.limits[0].is_none == is_host && !options.limit_malformed);
     ck_assert_int_eq(heard.warnings, 1);
     ck_assert_msg(
         strstr(heard.last, few[i].setting) && strstr(heard.last, few[i].question), "%s", heard.last);
@@ -313,6 +335,7 @@ int main(void)
   tcase_add_test(parsing, test_signals_by_name);
   tcase_add_test(parsing, test_signal_names_can_be_read_back);
   tcase_add_test(parsing, test_limits);
+  tcase_add_test(parsing, test_the_hosts_limit);
   tcase_add_test(parsing, test_a_limit_without_unit_is_obeyed_and_asked_about);
   tcase_add_test(parsing, test_malformed_values_leave_the_default);
   tcase_add_test(parsing, test_mxnet_variables_fill_in);

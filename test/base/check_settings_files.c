@@ -147,6 +147,36 @@ START_TEST(test_a_malformed_limit_of_any_file_refuses)
 }
 END_TEST
 
+START_TEST(test_the_machines_limit_of_the_host_is_a_ceiling)
+{
+  static const struct {
+    const char *own, *text;
+    uint64_t bytes;
+    bool is_said;
+  } cases[] = {
+      {"none", "8GiB", 8 * GP_GIB, false},
+      {"4GiB", "4GiB", 4 * GP_GIB, false},
+      {"12GiB", "8GiB", 8 * GP_GIB, true},
+  };
+  for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+    char setting[64];
+    const char *const environment[] = {setting, NULL};
+    snprintf(setting, sizeof(setting), "GPUPOOL_HOST_LIMIT=%s", cases[i].own);
+    take(NULL, "HOST_LIMIT=8GiB\n", environment);
+    ck_assert_int_eq(heard.count, cases[i].is_said);
+    if (cases[i].is_said)
+      ck_assert_ptr_nonnull(
+          strstr(heard.last, "/system: its HOST_LIMIT is lower than GPUPOOL_HOST_LIMIT=12GiB, and holds"));
+    ck_assert_uint_eq(gp_option_number(&options, GP_OPTION_host_limit), cases[i].bytes);
+    ck_assert_str_eq(gp_option_text(&options, GP_OPTION_host_limit), cases[i].text);
+    take("HOST_LIMIT=8GiB\n", NULL, environment); /* of the user's file it is a default */
+    ck_assert_str_eq(gp_option_text(&options, GP_OPTION_host_limit), cases[i].own);
+  }
+  take(NULL, "HOST_LIMIT=8Q\n", (const char *const[]){"GPUPOOL_HOST_LIMIT=1GiB", NULL});
+  ck_assert(options.host_limit_malformed && !options.limit_malformed);
+}
+END_TEST
+
 static uint64_t limit_of(int device, uint64_t total)
 {
   uint64_t limit = gp_amount_resolve(&options.limits[device], total);
@@ -272,6 +302,7 @@ int main(void)
   tcase_add_test(tests, test_lines_that_are_wrong);
   tcase_add_test(tests, test_a_malformed_limit_of_any_file_refuses);
   tcase_add_test(tests, test_the_machines_limit_is_a_ceiling);
+  tcase_add_test(tests, test_the_machines_limit_of_the_host_is_a_ceiling);
   tcase_add_test(tests, test_who_may_write_it);
   tcase_add_test(tests, test_files_that_cannot_be_one);
   tcase_add_test(tests, test_where_the_files_are);

@@ -144,6 +144,27 @@ class Scenario(PreloadCase):
                                            "__register_atfork", "madvise", "pthread_create", "socket", "bind", "listen", "mkdir", "opendir", "syscall", "__cxa_at_quick_exit"})
 
 
+class PageLocked(PreloadCase):
+    """Page-locked memory beside its limit: what the driver refused, or the program freed, counts no more."""
+
+    CALLS = {"host": ("cuMemHostAlloc", "cuMemFreeHost"), "registered": ("cuMemHostRegister", "cuMemHostUnregister"),
+             "vmm_host": ("cuMemCreate", "cuMemRelease")}
+    MIB = 1 << 20
+
+    def test_the_limit_after_each_failure(self):
+        for kind, (allocate, free) in self.CALLS.items():
+            commands = ("%s:%d:5" % (kind, 8 * self.MIB), "%s:%d:3" % (kind, 8 * self.MIB), "%s:%d:20" % (kind, 8 * self.MIB))
+            name = next(call for call in self.run_program("memory_kinds", *commands).calls() if call.startswith(allocate))
+            for n, code in itertools.product(range(1, 10), ("2", "304", "700")):
+                which = "%s:%s@%d" % (name, code, n)
+                run = self.run_program("memory_kinds", *commands, HOST_LIMIT="64MiB", SIMCUDA_FAIL=which)
+                got = [int(count) for count in re.findall(r"^\w+: (\d+) of", run.out, re.M)]
+                if code != "700":  # which may stay
+                    self.assertEqual(sum(got), 8, which + run.out)
+                if sum(got):
+                    self.assertEqual(stats_of(run.snapshot())["pinned_host_bytes"]["current"], sum(got) * 8 * self.MIB, which)
+
+
 class FalseAnswers(PreloadCase):
     """The driver says once that a context has ended which has not. test/prog/held.c calls none of these functions."""
 

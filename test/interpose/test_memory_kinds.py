@@ -1,6 +1,7 @@
 """Every kind of memory that a program can get: counted, within the limit, recorded, tried again after a trim."""
 
 import itertools
+import os
 import re
 import unittest
 
@@ -209,6 +210,52 @@ class MemoryKinds(PreloadCase):
                 run = self.run_kinds("%s:%d:3" % (kind, 8 * MIB), "free", "plain:%d:1" % MIB)
                 self.assertEqual(stats_of(run.snapshot())["pinned_host_bytes"]["peak"], 24 * MIB)
                 self.assertEqual(stats_of(run.snapshot())["pinned_host_bytes"]["current"], 0)
+
+    def test_each_kind_of_the_host_meets_its_limit(self):
+        for kind in HOST_KINDS:
+            with self.subTest(kind=kind):
+                run = self.run_kinds("%s:%d:20" % (kind, 8 * MIB), "free", "%s:%d:20" % (kind, 8 * MIB), HOST_LIMIT="100MiB")
+                self.assertEqual(run.got, [(kind, 12, OUT_OF_MEMORY)] * 2)
+                snapshot = run.snapshot("host_oom")
+                self.expect_valid(snapshot)
+                oom = snapshot["host_oom"]
+                self.assertEqual([oom[name] for name in ("requested", "live", "limit")], [8 * MIB, 96 * MIB, 100 * MIB])
+                self.assertEqual(oom["remedy"]["settings"], {"GPUPOOL_HOST_LIMIT": "104MiB"})
+                self.assertEqual(oom["message"], "out of page-locked host memory: asked for 8 MiB; the program holds 96 MiB; "
+                                                 "limit 100 MiB; largest groups: 12 x 8 MiB")
+                line, = (line for line in run.messages if "out of" in line)
+                self.assertIn("out of page-locked host memory: asked for 8 MiB in ", line)
+                self.assertTrue(line.endswith(oom["advice"]), line)
+                last = run.snapshot("exit")
+                self.assertEqual(count_actions(last)["host_oom"], 2)
+                self.assertEqual(stats_of(last)["num_ooms"], 0)  # the device has memory
+                self.expect_clean(run)
+
+    def test_the_hosts_limit_holds_over_the_sum_and_leaves_the_device_alone(self):
+        run = self.run_kinds(*["%s:%d:2" % (kind, 12 * MIB) for kind in HOST_KINDS], "plain:%d:4" % (64 * MIB), "free",
+                             "free-all", "host:%d:20" % (8 * MIB), HOST_LIMIT="100MiB")
+        self.assertEqual([got for _, got, _ in run.got], [2, 2, 2, 2, 0, 4, 12])
+        self.assertEqual(stats_of(run.snapshot("exit"))["pinned_host_bytes"]["peak"], 96 * MIB)
+
+    def test_the_hosts_limit_counts_whole_pages(self):
+        page = os.sysconf("SC_PAGESIZE")
+        for kind, size, pages in (("host", 1, 1), ("host", page + 1, 2), ("registered", page, 1), ("across", page, 2)):
+            with self.subTest(kind=kind, size=size):
+                run = self.run_kinds("%s:%d:50" % (kind, size), HOST_LIMIT=str(20 * page))
+                self.assertEqual(run.got, [(kind, 20 // pages, OUT_OF_MEMORY)])
+
+    def test_a_malformed_limit_of_the_host_refuses_its_memory(self):
+        for kind in HOST_KINDS:
+            with self.subTest(kind=kind):
+                run = self.run_kinds("%s:%d:1" % (kind, 8 * MIB), "plain:%d:1" % MIB, HOST_LIMIT="half")
+                self.assertEqual(run.got, [(kind, 0, OUT_OF_MEMORY), ("plain", 1, SUCCESS)])
+                self.assertEqual(len([line for line in run.messages if "GPUPOOL_HOST_LIMIT=half is malformed" in line]), 1)
+                self.assertIn("GPUPOOL_HOST_LIMIT is malformed", run.snapshot("host_oom")["host_oom"]["advice"])
+
+    def test_memory_of_host_and_device_that_runs_out_is_said_of_each(self):
+        run = self.run_kinds("host:%d:2" % MIB, "plain:%d:2" % MIB, HOST_LIMIT="1MiB", LIMIT="2MiB")
+        self.assertEqual([re.search("out of [^:]*", line).group() for line in run.messages if "out of" in line],
+                         ["out of page-locked host memory", "out of memory on device 0"])
 
     #
     # What the driver takes for itself

@@ -301,6 +301,21 @@ static CUresult register_host(item_t *item)
   return item->handle ? cuMemHostRegister(item->handle, item->bytes, 0) : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
+/* A page more than aligned memory of that size takes. */
+static CUresult register_across(item_t *item)
+{
+  char *memory = aligned_alloc(4096, item->bytes + 4096);
+  item->handle = memory;
+  return memory ? cuMemHostRegister(memory + 4095, item->bytes, 0) : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+static CUresult unregister_across(item_t *item)
+{
+  CUresult result = cuMemHostUnregister((char *)item->handle + 4095);
+  free(item->handle);
+  return result;
+}
+
 static CUresult unregister_host(item_t *item)
 {
   CUresult result = cuMemHostUnregister(item->handle);
@@ -329,6 +344,7 @@ static const kind_t kinds[] = {
     {"captured", alloc_captured, free_graph, 1},
     {"host", alloc_host, free_host, 1},
     {"registered", register_host, unregister_host, 4096},
+    {"across", register_across, unregister_across, 4096},
     {"host_pool", alloc_host_pool, free_async, 1},
     {"host_default", alloc_host_default, free_async, 1},
     {"vmm_host", alloc_vmm_host, free_vmm, STEP_OF_VMM},

@@ -228,6 +228,28 @@ START_TEST(test_oom_advice_knows_a_malformed_limit)
 }
 END_TEST
 
+START_TEST(test_oom_of_page_locked_memory)
+{
+  const gp_oom_t oom = {.requested = 100,
+      .counted = 4 * GP_KIB,
+      .live = 62 * GP_MIB,
+      .limit = 62 * GP_MIB,
+      .owners = {{2 * GP_MIB, 31}},
+      .by_limit = GP_OOM_BY_HOST_LIMIT};
+  gp_oom_advice_t advice;
+  char text[GP_OOM_TEXT_BYTES];
+
+  ck_assert_str_eq(gp_oom_describe(&oom, "f (app)", text, sizeof(text)),
+      "out of page-locked host memory: asked for 100 B in f (app); the program holds 62 MiB; limit 62 MiB; largest groups: 31 x 2 MiB");
+  gp_oom_advise(&oom, "62MiB", &advice);
+  expect_advice(&advice,
+      "It is the limit that refuses: this allocation takes at least GPUPOOL_HOST_LIMIT=63MiB",
+      "GPUPOOL_HOST_LIMIT=63MiB");
+  gp_oom_advise(&oom, "none", &advice);
+  expect_advice(&advice, "GPUPOOL_HOST_LIMIT is malformed", "GPUPOOL_HOST_LIMIT=none");
+}
+END_TEST
+
 START_TEST(test_oom_advice_is_no_longer_than_its_place)
 {
   gp_oom_t oom = {.requested = GP_GIB, .limit = GP_GIB, .live = GP_GIB, .device = 3, .by_limit = true};
@@ -341,6 +363,7 @@ int main(void)
   tcase_add_loop_test(tcase, test_oom_advice_keeps_the_limits_of_the_other_devices, 0,
       (int)(sizeof(limit_cases) / sizeof(limit_cases[0])));
   tcase_add_test(tcase, test_oom_advice_knows_a_malformed_limit);
+  tcase_add_test(tcase, test_oom_of_page_locked_memory);
   tcase_add_test(tcase, test_oom_advice_is_no_longer_than_its_place);
   tcase_add_loop_test(tcase, test_oom_line_says_what_the_device_is_busy_with, 0,
       (int)(sizeof(busy_cases) / sizeof(busy_cases[0])));

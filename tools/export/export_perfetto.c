@@ -271,6 +271,7 @@ static void write_event(perfetto_t *perfetto, const gp_export_event_t *event, gp
     break;
   }
   case GP_EVENT_OOM: write_instant(perfetto, event, "out of memory"); break;
+  case GP_EVENT_HOST_OOM: write_instant(perfetto, event, "out of page-locked host memory"); break;
   case GP_EVENT_FREE_REFUSED: write_instant(perfetto, event, "free refused"); break;
   case GP_EVENT_TRIM: write_instant(perfetto, event, "trim"); break;
   case GP_EVENT_SNAPSHOT: write_instant(perfetto, event, "snapshot"); break;

@@ -102,6 +102,7 @@ static int write_event(gp_pytorch_t *pytorch, const gp_export_event_t *event)
   case GP_EVENT_TRIM: /* each piece has a segment_free */
   case GP_EVENT_MODE:
   case GP_EVENT_FREE_REFUSED:
+  case GP_EVENT_HOST_OOM:
   case GP_EVENT_OTHER: break; /* PyTorch has no such event */
   }
   return 0;

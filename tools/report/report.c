@@ -260,6 +260,7 @@ char *gp_report_written(const gp_snapshot_t *snapshot, char *buffer, size_t capa
     const char *text;
   } texts[] = {
       {"oom", "written when memory ran out"},
+      {"host_oom", "written when page-locked memory ran out"},
       {"PyTorch snapshot", "written by PyTorch"},
       {"peak", "written at a peak"},
       {"recovered", "recovered after its end"},

@@ -389,14 +389,15 @@ static void write_marks(gp_json_t *json, const gp_document_t *document)
   gp_json_end(json, ']');
 }
 
-/* The setting of GPUPOOL_LIMIT; "none" if unknown. */
+/* The setting of the limit that refused, or would have; "none" if unknown. */
 static const char *limit_setting(const gp_document_t *document)
 {
   gp_description_pair_t pair;
   const char *text, *found = "none";
+  const char *limit = gp_oom_is_of_host(document->oom) ? "host_limit" : "limit";
   char name[64];
   for (size_t at = 0; gp_description_next(&document->description, &at, &pair);) {
-    if (split_pair(&pair, "setting", name, &text) && strcmp(name, "limit") == 0)
+    if (split_pair(&pair, "setting", name, &text) && strcmp(name, limit) == 0)
       found = text;
   }
   return found;
@@ -426,18 +427,11 @@ static __attribute__((noinline)) void write_advice(gp_json_t *json, const gp_doc
   gp_json_end(json, '}');
 }
 
-static void write_oom(gp_json_t *json, const gp_document_t *document)
+/* What the report says of the device and its limit. */
+static void write_shortage(gp_json_t *json, const gp_oom_t *oom)
 {
-  const gp_oom_t *oom = document->oom;
   bool asked_driver = oom->device_total > 0;
 
-  gp_json_newline(json);
-  gp_json_key(json, "oom");
-  gp_json_begin(json, '{');
-  gp_json_key_uint(json, "time_ns", relative_ns(document, oom->time_ns));
-  gp_json_key_int(json, "device", oom->device);
-  gp_json_key_uint(json, "requested", oom->requested);
-  gp_json_key_uint(json, "live", oom->live);
   gp_json_key_uint(json, "deferred", oom->deferred);
   gp_json_key_uint(json, "cached", oom->cached);
   gp_json_key_uint(json, "in_pieces", oom->in_pieces);
@@ -452,6 +446,23 @@ static void write_oom(gp_json_t *json, const gp_document_t *document)
   gp_json_key_uint(json, "waited_ns", oom->waited_ns);
   write_number_or_null(json, "busy_context", oom->busy_context > 0, oom->busy_context);
   write_number_or_null(json, "busy_ns", oom->busy_context > 0, oom->busy_ns);
+}
+
+static void write_oom(gp_json_t *json, const gp_document_t *document)
+{
+  const gp_oom_t *oom = document->oom;
+
+  gp_json_newline(json);
+  gp_json_key(json, gp_oom_is_of_host(oom) ? "host_oom" : "oom");
+  gp_json_begin(json, '{');
+  gp_json_key_uint(json, "time_ns", relative_ns(document, oom->time_ns));
+  gp_json_key_int(json, "device", oom->device);
+  gp_json_key_uint(json, "requested", oom->requested);
+  gp_json_key_uint(json, "live", oom->live);
+  if (gp_oom_is_of_host(oom))
+    write_number_or_null(json, "limit", oom->limit > 0, oom->limit);
+  else
+    write_shortage(json, oom);
   gp_json_key(json, "owners");
   gp_json_begin(json, '[');
   for (int i = 0; i < GP_OOM_OWNERS && oom->owners[i].count; i++) {

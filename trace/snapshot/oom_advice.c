@@ -12,6 +12,7 @@
 #include "base/size.h"
 
 #define LIMIT_VARIABLE    "GPUPOOL_LIMIT"
+#define HOST_VARIABLE     "GPUPOOL_HOST_LIMIT"
 #define PATIENCE_VARIABLE "GPUPOOL_PATIENCE"
 
 /* The pool rounds at least to GRANULE, and above LARGE to PAGE, where drivers take whole pages. To round
@@ -90,7 +91,7 @@ static part_t limit_of(const char *limits, int device)
  * devices differ in size. */
 static bool write_amount(const gp_oom_t *oom, part_t old, uint64_t bytes, char *buffer, size_t capacity)
 {
-  bool is_share = old.start[old.length - 1] == '%';
+  bool is_share = old.length && old.start[old.length - 1] == '%';
   uint64_t unit = is_share ? oom->device_total / 100 : bytes >= 16 * GP_GIB ? GP_GIB : GP_MIB;
 
   if (!unit)
@@ -152,6 +153,25 @@ static void advise_limit(const gp_oom_t *oom, const char *limits, uint64_t kept,
   }
 }
 
+/* setting: of the host's limit, which is one for the process. */
+static void advise_host_limit(const gp_oom_t *oom, const char *setting, gp_oom_advice_t *advice)
+{
+  uint64_t needed = oom->live + oom->counted;
+
+  advice->setting = HOST_VARIABLE;
+  if (strcasecmp(setting, "none") == 0) {
+    snprintf(advice->value, sizeof(advice->value), "none");
+    say(advice, HOST_VARIABLE " is malformed, so every page-locked allocation fails: correct or unset it");
+  } else if (needed < oom->live ||
+             !write_amount(oom, (part_t){.length = 0}, needed, advice->value, sizeof(advice->value))) {
+    advice->setting = NULL;
+    say(advice, "It is " HOST_VARIABLE " that refuses");
+  } else {
+    say(advice, "It is the limit that refuses: this allocation takes at least " HOST_VARIABLE "=%s",
+        advice->value);
+  }
+}
+
 /* Better no advice than a wrong one. */
 void gp_oom_advise(const gp_oom_t *oom, const char *limits, gp_oom_advice_t *ret_advice)
 {
@@ -160,7 +180,9 @@ void gp_oom_advise(const gp_oom_t *oom, const char *limits, gp_oom_advice_t *ret
   gp_oom_advice_t *advice = ret_advice;
 
   *advice = (gp_oom_advice_t){.text = ""};
-  if (oom->by_limit && !oom->limit && !limit_of(limits, oom->device).length) {
+  if (gp_oom_is_of_host(oom)) {
+    advise_host_limit(oom, limits, advice);
+  } else if (oom->by_limit && !oom->limit && !limit_of(limits, oom->device).length) {
     advice->setting = LIMIT_VARIABLE;
     snprintf(advice->value, sizeof(advice->value), "none");
     say(advice, LIMIT_VARIABLE " is malformed, so every allocation fails: correct or unset it");

@@ -15,8 +15,8 @@ typedef struct gp_oom_advice {
   char value[GP_OOM_VALUE_BYTES]; /* its value */
 } gp_oom_advice_t;
 
-/* Fills *ret_advice with advice from the figures. limits is the setting of GPUPOOL_LIMIT, "none" if it is
- * unset: the advice keeps the limits of the other devices. Thread safe. */
+/* Fills *ret_advice with advice from the figures. limits is the setting of the limit that refused, or would
+ * have, "none" if it is unset: the advice keeps the limits of the other devices. Thread safe. */
 void gp_oom_advise(const gp_oom_t *oom, const char *limits, gp_oom_advice_t *ret_advice);
 
 #endif

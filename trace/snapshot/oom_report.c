@@ -86,7 +86,10 @@ char *gp_oom_describe(const gp_oom_t *oom, const char *asker, char *buffer, size
     return buffer;
   buffer[0] = '\0';
 
-  add(&text, "out of memory on device %d: ", oom->device);
+  if (gp_oom_is_of_host(oom))
+    add(&text, "out of page-locked host memory: ");
+  else
+    add(&text, "out of memory on device %d: ", oom->device);
   add_size(&text, "asked for ", oom->requested, "");
   if (asker)
     add(&text, " in %s", asker);
@@ -95,7 +98,8 @@ char *gp_oom_describe(const gp_oom_t *oom, const char *asker, char *buffer, size
     add_size(&text, " and ", oom->passthrough, " that is not pooled");
   if (oom->deferred)
     add_size(&text, ", freed but still in use ", oom->deferred, "");
-  add_size(&text, ", cached ", oom->cached, "");
+  if (!gp_oom_is_of_host(oom))
+    add_size(&text, ", cached ", oom->cached, "");
   if (oom->in_pieces)
     add_size(&text, ", of them ", oom->in_pieces, " in pieces beside memory in use");
   if (oom->largest_free)

@@ -26,7 +26,8 @@
 struct gp_snapshot_writer {
   gp_recorder_t *recorder;
   gp_engine_t *_Atomic engine;
-  _Atomic uint64_t oom_reported_ns; /* time of the last reported out of memory, plus one; 0: none */
+  _Atomic uint64_t oom_reported_ns[2]; /* time of the last reported out of memory, plus one; 0: none.
+                                          [1]: of page-locked memory of the host */
 
   gp_lock_t lock;      /* guards the rest: one thread at a time writes a snapshot */
   bool closed;         /* the process ends: no more snapshots */
@@ -409,25 +410,28 @@ int gp_snapshot_write_named(
 
 /* True for the first caller, and then for one caller a minute: programs may catch the
  * error and retry for hours. */
-static bool oom_is_due(gp_snapshot_writer_t *writer)
+static bool oom_is_due(gp_snapshot_writer_t *writer, const gp_oom_t *oom)
 {
+  _Atomic uint64_t *reported_ns = &writer->oom_reported_ns[gp_oom_is_of_host(oom)];
   uint64_t now_ns = gp_recorder_now_ns(writer->recorder);
-  uint64_t before = atomic_load(&writer->oom_reported_ns);
+  uint64_t before = atomic_load(reported_ns);
   if (before && now_ns < before - 1 + OOM_INTERVAL_NS)
     return false;
-  return atomic_compare_exchange_strong(&writer->oom_reported_ns, &before, now_ns + 1);
+  return atomic_compare_exchange_strong(reported_ns, &before, now_ns + 1);
 }
 
 /* gp_oom_fn */
 static void report_oom(void *self, const gp_oom_t *oom)
 {
   gp_snapshot_writer_t *writer = self;
-  if (!oom_is_due(writer))
+  if (!oom_is_due(writer, oom))
     return;
   const gp_stack_logs_t logs = gp_stacks_logs(&writer->recorder->origins.stacks);
-  gp_oom_log(oom, gp_option_text(writer->recorder->options, GP_OPTION_limit), &logs, gp_origin_tls.origin);
+  gp_option_id_t limit = gp_oom_is_of_host(oom) ? GP_OPTION_host_limit : GP_OPTION_limit;
+  gp_oom_log(oom, gp_option_text(writer->recorder->options, limit), &logs, gp_origin_tls.origin);
   if (gp_option_number(writer->recorder->options, GP_OPTION_snapshot_at) & GP_SNAPSHOT_AT_OOM)
-    (void)gp_snapshot_write(writer, "oom", oom, NULL); /* it has logged any error */
+    (void)gp_snapshot_write(
+        writer, gp_oom_is_of_host(oom) ? "host_oom" : "oom", oom, NULL); /* it has logged any error */
 }
 
 /*

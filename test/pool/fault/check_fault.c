@@ -133,6 +133,20 @@ static void use_streams(gp_engine_t *engine, gp_context_t *const *contexts, cons
   }
 }
 
+/* 3 MiB that are not pooled, come and gone. */
+static void forward(gp_engine_t *engine, gp_context_t *context, gp_forwarded_kind_t kind)
+{
+  gp_forwarded_t memory = {.address = 0x5000, .size = 3 * GP_MIB, .kind = kind};
+
+  if (!gp_engine_forwarded_reserve(engine, context, memory.size, kind))
+    return;
+  gp_engine_forwarded_commit(engine, context, &memory, 1);
+  check_after_fault(engine);
+  if (gp_engine_forwarded_take(engine, GP_SPACE_POINTER, 0x5000, &memory))
+    gp_engine_forwarded_freed(engine, &memory, 0, 1);
+  check_after_fault(engine);
+}
+
 /* Touches every module: misses, hits, fences, waits, trims, limits, passthrough, captures, taint, context
  * loss. */
 static void run_scenario(gp_engine_t *engine)
@@ -183,11 +197,9 @@ static void run_scenario(gp_engine_t *engine)
       gp_engine_sync_end(engine, contexts[0], token);
     }
     driver.now_ns += UINT64_C(2000000000);
-    if (contexts[0] && gp_engine_forwarded_reserve(engine, contexts[0], 3 * GP_MIB, GP_FORWARDED_MANAGED)) {
-      gp_forwarded_t memory = {.address = 0x5000, .size = 3 * GP_MIB, .kind = GP_FORWARDED_MANAGED};
-      gp_engine_forwarded_commit(engine, contexts[0], &memory, 1);
-      if (gp_engine_forwarded_take(engine, GP_SPACE_POINTER, 0x5000, &memory))
-        gp_engine_forwarded_freed(engine, &memory, 0, 1);
+    if (contexts[0]) {
+      forward(engine, contexts[0], GP_FORWARDED_MANAGED);
+      forward(engine, contexts[0], GP_FORWARDED_HOST);
     }
     gp_engine_suspend(engine);
     uint64_t captured = 0;

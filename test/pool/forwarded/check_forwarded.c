@@ -5,6 +5,7 @@
  */
 #include "pool/forwarded/forwarded.h"
 
+#include <sched.h>
 #include <stdatomic.h>
 
 #include "pool/forwarded/forwarded_table.h"
@@ -330,6 +331,86 @@ START_TEST(test_memory_of_the_host_has_its_own_sum)
 }
 END_TEST
 
+static gp_forwarded_t host_memory(uint64_t address, uint64_t size)
+{
+  return (gp_forwarded_t){.address = address, .size = size, .kind = GP_FORWARDED_HOST};
+}
+
+/* It has nothing to do with the limit of a device. */
+START_TEST(test_the_hosts_limit_refuses)
+{
+  const gp_forwarded_t kept = host_memory(1 << 30, 3 * GP_MIB), other = host_memory(2 << 30, 2 * GP_MIB);
+  gp_forwarded_t found;
+
+  begin("GPUPOOL_HOST_LIMIT=6MiB", 64 * GP_MIB, true);
+  (void)allocate(32 * GP_MIB);
+  ck_assert(gp_engine_forwarded_reserve(engine, context, kept.size, kept.kind));
+  gp_engine_forwarded_commit(engine, context, &kept, 0);
+  ck_assert(gp_engine_forwarded_reserve(engine, context, other.size, other.kind));
+  ck_assert(!reserve(2 * GP_MIB, GP_FORWARDED_HOST)); /* what the driver is still asked for counts */
+  gp_engine_forwarded_commit(engine, context, &other, 0);
+  ck_assert_uint_eq(oom.requested, 2 * GP_MIB);
+  ck_assert_uint_eq(oom.live, 5 * GP_MIB);
+  ck_assert_uint_eq(oom.limit, 6 * GP_MIB);
+  ck_assert_uint_eq(oom.by_limit, GP_OOM_BY_HOST_LIMIT);
+  ck_assert_uint_eq(oom.owners[0].size, 3 * GP_MIB);
+  ck_assert_uint_eq(oom.owners[0].count, 1);
+  ck_assert_uint_eq(stats().num_ooms, 0);
+  ck_assert(reserve(GP_MIB, GP_FORWARDED_HOST));
+  ck_assert(!reserve(UINT64_MAX, GP_FORWARDED_HOST));
+  ck_assert(gp_engine_check(engine));
+  ck_assert(gp_engine_forwarded_take(engine, GP_SPACE_POINTER, kept.address, &found));
+  ck_assert(!reserve(2 * GP_MIB, GP_FORWARDED_HOST)); /* the driver still has to give it back */
+  gp_engine_forwarded_freed(engine, &found, 0, 0);
+  ck_assert(reserve(4 * GP_MIB, GP_FORWARDED_HOST));
+  ck_assert(gp_engine_check(engine));
+  gp_engine_context_lost(engine, context); /* takes the other along */
+  ck_assert(gp_engine_check(engine));
+  stop();
+}
+END_TEST
+
+/* Threads that ask for 1 to 3 MiB of 8 at the same time. */
+enum { ASKERS = 4, ASKED = 2000 };
+
+static _Atomic uint64_t granted, most_granted;
+
+static void ask_host(uintptr_t number)
+{
+  for (uint64_t i = 0; i < ASKED; i++) {
+    uint64_t bytes = (1 + (number + i) % 3) * GP_MIB;
+    if (!gp_engine_forwarded_reserve(engine, context, bytes, GP_FORWARDED_HOST))
+      continue;
+    uint64_t now = atomic_fetch_add(&granted, bytes) + bytes;
+    if (now > atomic_load(&most_granted))
+      atomic_store(&most_granted, now);
+    sched_yield();
+    atomic_fetch_sub(&granted, bytes);
+    if (i % 2) {
+      gp_engine_forwarded_cancel(engine, context, bytes, GP_FORWARDED_HOST);
+      continue;
+    }
+    gp_forwarded_t memory = host_memory((number + 1) << 30, bytes), found;
+    gp_engine_forwarded_commit(engine, context, &memory, 0);
+    ck_assert(gp_engine_forwarded_take(engine, GP_SPACE_POINTER, memory.address, &found));
+    gp_engine_forwarded_freed(engine, &found, 0, 0);
+  }
+}
+
+START_TEST(test_threads_do_not_exceed_the_hosts_limit)
+{
+  begin("GPUPOOL_HOST_LIMIT=8MiB", 64 * GP_MIB, true);
+  gp_lock_leave_gaps(3);
+  gp_run_together(ASKERS, ask_host);
+  gp_lock_leave_gaps(0);
+  ck_assert_uint_le(atomic_load(&most_granted), 8 * GP_MIB);
+  ck_assert_uint_gt(atomic_load(&most_granted), 3 * GP_MIB);
+  ck_assert(reserve(8 * GP_MIB, GP_FORWARDED_HOST));
+  ck_assert(gp_engine_check(engine));
+  stop();
+}
+END_TEST
+
 /* 3 MiB take two whole pages, of which the pool knew; without the pool the device does. */
 START_TEST(test_memory_without_its_pool_is_counted_in_whole_pages)
 {
@@ -404,6 +485,8 @@ int main(void)
   tcase_add_test(tests, test_a_lost_context_takes_its_records_along);
   tcase_add_test(tests, test_what_was_counted_too_much_goes_back);
   tcase_add_test(tests, test_memory_of_the_host_has_its_own_sum);
+  tcase_add_test(tests, test_the_hosts_limit_refuses);
+  tcase_add_test(tests, test_threads_do_not_exceed_the_hosts_limit);
   tcase_add_test(tests, test_memory_without_its_pool_is_counted_in_whole_pages);
   tcase_add_test(tests, test_threads_that_keep_the_same_lose_none);
   suite_add_tcase(suite, tests);

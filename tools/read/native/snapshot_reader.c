@@ -25,6 +25,7 @@ static const struct {
     {"threads", '[', "an array", true},
     {"marks", '[', "an array", false},
     {"oom", '{', "an object", false},
+    {"host_oom", '{', "an object", false},
     {"recorded_since_ns", '0', "a number", true},
     {"dropped_events", '0', "a number", true},
 };

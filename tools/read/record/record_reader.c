@@ -115,7 +115,7 @@ static void use_oom(gp_record_t *record)
   if (record->bytes[GP_SECTION_OOM] < sizeof(*section) || atomic_load(&section->is_complete) != 1)
     return;
   const gp_oom_t *report = &section->report;
-  if (report->by_limit > 1 || report->device < 0 || report->device >= GP_MAX_DEVICES) {
+  if (report->by_limit > GP_OOM_BY_HOST_LIMIT || report->device < 0 || report->device >= GP_MAX_DEVICES) {
     gp_record_note_damage(record);
     return;
   }
