@@ -92,6 +92,7 @@ typedef struct gp_options {
 
 /* Choices by their order in options.def, for code that asks. */
 enum { GP_TYPE_ROUND, GP_TYPE_NAIVE, GP_TYPE_UNPOOLED, GP_TYPE_SEGMENT, GP_TYPE_VMM };
+enum { GP_INTEGRATED_DRIVER, GP_INTEGRATED_AVAILABLE };
 enum { GP_SMALL_WHOLE, GP_SMALL_CUT };
 enum { GP_ASYNC_POOL, GP_ASYNC_PLAIN, GP_ASYNC_DRIVER };
 enum { GP_REUSE_AUTO, GP_REUSE_CONTEXT, GP_REUSE_SINGLE, GP_REUSE_STRICT };

@@ -62,6 +62,7 @@ static void configure(gp_engine_t *engine, const gp_options_t *options)
   engine->idle_release_ns = idle_seconds ? idle_seconds * UINT64_C(1000000000) : UINT64_MAX;
   engine->max_cached = gp_option_number(options, GP_OPTION_max_cached);
   engine->reserve = options->values[GP_OPTION_reserve].amount;
+  engine->asks_host = gp_option_number(options, GP_OPTION_integrated) == GP_INTEGRATED_AVAILABLE;
   engine->slack = options->values[GP_OPTION_slack].amount;
   engine->slack.is_none |= !engine->type->keeps_blocks;
   engine->max_deferred = options->values[GP_OPTION_max_deferred].amount;

@@ -206,12 +206,19 @@ int gp_driver_memory_info(
   return code;
 }
 
-uint64_t gp_driver_available(gp_engine_t *engine, const gp_driver_context_t *context, uint64_t free_bytes)
+uint64_t gp_driver_host_available(gp_engine_t *engine, const gp_driver_context_t *context)
 {
-  uint64_t available = free_bytes;
+  uint64_t available = 0;
 
   if (engine->driver.ops->host_available)
     OWN_CALL(available, engine, host_available, context);
+  return available;
+}
+
+uint64_t gp_driver_available(gp_engine_t *engine, const gp_driver_context_t *context, uint64_t free_bytes)
+{
+  uint64_t available = gp_driver_host_available(engine, context);
+
   return available > free_bytes ? available : free_bytes;
 }
 

@@ -41,6 +41,7 @@ struct gp_engine {
   uint64_t idle_release_ns; /* UINT64_MAX: never */
   uint64_t max_cached;      /* UINT64_MAX: no bound */
   gp_amount_t reserve;
+  bool asks_host;    /* GPUPOOL_INTEGRATED: what is free on a device that shares the host's memory */
   gp_amount_t slack; /* none: no budget */
   gp_amount_t max_deferred;
   uint64_t patience_ns;

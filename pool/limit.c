@@ -284,6 +284,19 @@ static gp_pool_bytes_t pools_of(gp_engine_t *engine, gp_context_t *context)
   return told ? pools : last;
 }
 
+/* Bytes that are free for the program on a device of which its driver says free_bytes: with
+ * GPUPOOL_INTEGRATED=available, those of the host, whose page cache the driver counts as used. */
+static uint64_t free_on_device(
+    gp_engine_t *engine, gp_context_t *context, uint64_t free_bytes, uint64_t total_bytes)
+{
+  uint64_t available = engine->asks_host ? gp_driver_host_available(engine, &context->driver) : 0;
+  uint64_t reserve = gp_amount_resolve(&engine->reserve, total_bytes);
+
+  if (available == 0)
+    return free_bytes;
+  return available > reserve ? available - reserve : 0;
+}
+
 /* For the program, the device has no more free memory than the limit leaves beyond the memory in use. */
 void gp_engine_translate_info(
     gp_engine_t *engine, gp_context_t *context, uint64_t *free_bytes, uint64_t *total_bytes)
@@ -295,6 +308,7 @@ void gp_engine_translate_info(
 
   gp_pool_bytes_t pools = pools_of(engine, context);
   note_told(engine, device, *free_bytes, *total_bytes, &pools);
+  *free_bytes = free_on_device(engine, context, *free_bytes, *total_bytes);
 
   gp_lock_take(&device->lock);
   uint64_t reusable = reusable_bytes(engine, context, &part);

@@ -210,6 +210,73 @@ START_TEST(test_memory_info_counts_cached_as_free_and_knows_the_limit)
 }
 END_TEST
 
+static int host_asked;
+
+static uint64_t count_and_tell_host(void *self, const gp_driver_context_t *key)
+{
+  host_asked++;
+  return tell_host(self, key);
+}
+
+static void expect_info(uint64_t free_expected, uint64_t total_expected)
+{
+  uint64_t free_bytes = GP_MIB, total = 100 * GP_MIB; /* as the driver says */
+
+  host_asked = 0;
+  gp_engine_translate_info(engine, context, &free_bytes, &total);
+  ck_assert_uint_eq(free_bytes, free_expected);
+  ck_assert_uint_eq(total, total_expected);
+}
+
+START_TEST(test_memory_info_of_an_integrated_device_is_the_hosts)
+{
+  const char *const settings[] = {"GPUPOOL_INTEGRATED=available", "GPUPOOL_RESERVE=2MiB", NULL};
+
+  start(settings, GP_GIB, true);
+  driver.ops.host_available = count_and_tell_host;
+  uint64_t block = allocate(8 * GP_MIB);
+  host_has = 50 * GP_MIB;
+  expect_info(48 * GP_MIB, 100 * GP_MIB);
+  ck_assert_int_eq(host_asked, 1);
+  ck_assert_int_eq(free_code(block), 0);
+  expect_info(56 * GP_MIB, 100 * GP_MIB); /* what the pool keeps is not in the host's figure */
+  host_has = 200 * GP_MIB;
+  expect_info(100 * GP_MIB, 100 * GP_MIB);
+  host_has = GP_MIB; /* less than the reserve */
+  expect_info(8 * GP_MIB, 100 * GP_MIB);
+  host_has = 0; /* a device with memory of its own */
+  expect_info(9 * GP_MIB, 100 * GP_MIB);
+  stop();
+}
+END_TEST
+
+START_TEST(test_memory_info_of_an_integrated_device_keeps_the_limit)
+{
+  const char *const settings[] = {
+      "GPUPOOL_INTEGRATED=available", "GPUPOOL_RESERVE=2MiB", "GPUPOOL_LIMIT=20MiB", NULL};
+
+  start(settings, GP_GIB, true);
+  driver.ops.host_available = tell_host;
+  allocate(8 * GP_MIB);
+  host_has = 50 * GP_MIB;
+  expect_info(12 * GP_MIB, 20 * GP_MIB);
+  host_has = 10 * GP_MIB;
+  expect_info(8 * GP_MIB, 20 * GP_MIB);
+  stop();
+}
+END_TEST
+
+START_TEST(test_memory_info_of_an_integrated_device_is_the_drivers)
+{
+  start((const char *const[]){"GPUPOOL_RESERVE=2MiB", NULL}, GP_GIB, true);
+  driver.ops.host_available = count_and_tell_host;
+  host_has = 50 * GP_MIB;
+  expect_info(GP_MIB, 100 * GP_MIB);
+  ck_assert_int_eq(host_asked, 0);
+  stop();
+}
+END_TEST
+
 static uint64_t free_as_told(uint64_t by_driver)
 {
   uint64_t free_bytes = by_driver, total = GP_GIB;
@@ -585,6 +652,9 @@ int main(void)
   tcase_add_test(limits, test_max_cached_gives_the_oldest_back);
   tcase_add_test(limits, test_idle_memory_goes_back_after_a_while);
   tcase_add_test(limits, test_memory_info_counts_cached_as_free_and_knows_the_limit);
+  tcase_add_test(limits, test_memory_info_of_an_integrated_device_is_the_hosts);
+  tcase_add_test(limits, test_memory_info_of_an_integrated_device_keeps_the_limit);
+  tcase_add_test(limits, test_memory_info_of_an_integrated_device_is_the_drivers);
   tcase_add_test(limits, test_free_memory_is_never_more_than_there_is);
   tcase_add_test(limits, test_small_cached_memory_is_free_once_none_is_in_use);
   tcase_add_test(limits, test_a_pool_that_went_hides_nothing_of_another);

@@ -93,6 +93,7 @@ class Doctor(cli.Case):
         self.assertIn("8 GiB", found[1][1])
         found = self.one("device", SIMCUDA_INTEGRATED="1GiB")
         self.assertEqual(found[0], "note")
+        self.assertIn("GPUPOOL_INTEGRATED=available", found[2])
         self.assertIn("GPUPOOL_LIMIT", found[2])
         self.assertEqual(self.one("devices", status=None, CUDA_VISIBLE_DEVICES="")[0], "change")
         self.assertIn("MIG", self.checks(CUDA_VISIBLE_DEVICES="MIG-1")["devices"][1][1])

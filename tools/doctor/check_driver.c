@@ -165,8 +165,8 @@ static void check_devices(gp_checks_t *checks, const answer_t *answer)
         device->is_integrated ? ", integrated: its memory is the host's, in which page cache counts as used"
                               : "");
     if (device->is_integrated)
-      gp_checks_remedy(
-          checks, "set GPUPOOL_LIMIT to what the host can spare: idle memory of the pool is the host's, too");
+      gp_checks_remedy(checks,
+          "set GPUPOOL_INTEGRATED=available, and page cache counts as free; set GPUPOOL_LIMIT to what the host can spare: idle memory of the pool is the host's, too");
   }
 }
 
