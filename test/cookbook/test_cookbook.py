@@ -100,6 +100,7 @@ class Cookbook(unittest.TestCase):
             shutil.copy(program, os.path.join(self.folder, name))
         environment = {name: value for name, value in os.environ.items() if not name.startswith("GPUPOOL_")}
         environment.update(PATH=commands + ":" + os.environ["PATH"], HOME=self.folder,
+                           SIMCUDA_SHARED=os.path.join(self.folder, "devices"),
                            LD_LIBRARY_PATH=":".join((SIMULATOR, os.path.dirname(LIBRARY))))
         self.shell = Shell(self.folder, environment)
         self.addCleanup(self.shell.end)

@@ -54,7 +54,9 @@ uint64_t sim_device_bytes_taken(uint64_t size)
 
 bool sim_device_charge(sim_device_t *device, uint64_t bytes)
 {
-  if (bytes > sim_knobs.capacity[device->ordinal] - device->used_bytes)
+  uint64_t capacity = sim_knobs.capacity[device->ordinal];
+  if (bytes > capacity - device->used_bytes ||
+      !sim_shared_set(device->ordinal, device->used_bytes + bytes, capacity))
     return false;
   device->used_bytes += bytes;
   if (device->used_bytes > device->peak_bytes)
@@ -65,6 +67,7 @@ bool sim_device_charge(sim_device_t *device, uint64_t bytes)
 void sim_device_credit(sim_device_t *device, uint64_t bytes)
 {
   device->used_bytes -= bytes;
+  (void)sim_shared_set(device->ordinal, device->used_bytes, UINT64_MAX);
 }
 
 static CUresult init(unsigned flags)
@@ -75,6 +78,7 @@ static CUresult init(unsigned flags)
     return CUDA_ERROR_NO_DEVICE;
   if (!sim_initialized) {
     sim_device_init_all();
+    sim_shared_init();
     sim_initialized = true;
   }
   return CUDA_SUCCESS;

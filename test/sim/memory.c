@@ -293,7 +293,7 @@ static CUresult get_info(const sim_call_t *call, size_t *ret_free, size_t *ret_t
   const sim_device_t *device = call->ctx->device;
   uint64_t capacity = sim_knobs.capacity[device->ordinal];
   if (ret_free)
-    *ret_free = told_free(capacity - device->used_bytes);
+    *ret_free = told_free(capacity - device->used_bytes - sim_shared_others(device->ordinal));
   if (ret_total)
     *ret_total = capacity;
   return CUDA_SUCCESS;

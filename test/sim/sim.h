@@ -261,6 +261,12 @@ typedef struct {
 
 extern sim_device_t sim_devices[SIM_MAX_DEVICES];
 void sim_device_init_all(void);
+
+/* Devices that processes share. set: this process holds so many bytes of the device from now on, unless all
+ * hold more than `most`. */
+void sim_shared_init(void);
+uint64_t sim_shared_others(int device);
+bool sim_shared_set(int device, uint64_t bytes, uint64_t most);
 sim_device_t *sim_device_get(CUdevice dev); /* NULL when out of range */
 bool sim_device_charge(sim_device_t *device, uint64_t bytes);
 void sim_device_credit(sim_device_t *device, uint64_t bytes);
