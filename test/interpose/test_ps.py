@@ -36,10 +36,13 @@ class PsCase(LiveCase):
         self.assertEqual(result.returncode, status, result.stderr)
         return result
 
-    def processes(self, *args):
+    def document(self, *args):
         document = json.loads(self.tool("--json", *args).stdout)
         self.assertIsNone(next(SCHEMA.iter_errors(document), None))
-        return {process["inner_pid"]: process for process in document["processes"]}
+        return document
+
+    def processes(self, *args):
+        return {process["inner_pid"]: process for process in self.document(*args)["processes"]}
 
     def pretend_to_run(self, name, content):
         """A record whose program runs, for all that a reader can see: this process has it mapped."""
@@ -175,13 +178,17 @@ class Ps(PsCase):
         os.mkdir(other, 0o700)
         shutil.copyfile(os.path.join(self.own, name), os.path.join(other, "21-1"))
         shutil.copyfile(os.path.join(self.own, name), os.path.join(other, "22-1"))
-        for path in (other, os.path.join(other, "21-1")):
+        forged = "%d-7" % program.pid  # in the name of a process of root
+        shutil.copyfile(os.path.join(self.own, name), os.path.join(other, forged))
+        for path in (other, os.path.join(other, "21-1"), os.path.join(other, forged)):
             os.chown(path, 65534, 65534)
         os.chmod(self.folder, 0o755)
         os.chmod(self.records, 0o755)
-        for name in ("21-1", "22-1"):
+        for name in ("21-1", "22-1", forged):
             with open(os.path.join(other, name), "r+b") as file:
                 self.addCleanup(mmap.mmap(file.fileno(), 4096).close)
+        pids = [process["pid"] for process in self.document()["processes"] if process["inner_pid"] == program.pid]
+        self.assertEqual(sorted(pids, key=str), [program.pid, None])
         listed = self.processes()
         self.assertEqual({pid for pid in (21, 22, program.pid) if pid in listed}, {21, program.pid})
         self.assertEqual(listed[21]["uid"], 65534)
