@@ -92,6 +92,7 @@ typedef struct gp_options {
 
 /* Choices by their order in options.def, for code that asks. */
 enum { GP_TYPE_ROUND, GP_TYPE_NAIVE, GP_TYPE_UNPOOLED, GP_TYPE_SEGMENT, GP_TYPE_VMM };
+enum { GP_NVML_DRIVER, GP_NVML_LIMIT };
 enum { GP_INTEGRATED_DRIVER, GP_INTEGRATED_AVAILABLE };
 enum { GP_SMALL_WHOLE, GP_SMALL_CUT };
 enum { GP_ASYNC_POOL, GP_ASYNC_PLAIN, GP_ASYNC_DRIVER };

@@ -304,6 +304,13 @@ struct gp_recorder *gp_library_started_recorder(void)
              : NULL;
 }
 
+gp_engine_t *gp_library_nvml_engine(void)
+{
+  bool answers = atomic_load_explicit(&state, memory_order_acquire) == LIBRARY_ACTIVE &&
+                 gp_option_number(&options, GP_OPTION_nvml) == GP_NVML_LIMIT;
+  return answers ? gp_library_engine() : NULL;
+}
+
 bool gp_library_records_nvtx(void)
 {
   int cancel_state = gp_cancel_hold(); /* opens the files of settings */

@@ -25,6 +25,10 @@ struct gp_recorder *gp_library_started_recorder(void);
 /* GPUPOOL_NVTX, from where all settings come. Any thread, also before the start. */
 bool gp_library_records_nvtx(void);
 
+/* The engine if it answers for NVML: GPUPOOL_NVML says so, and the library has started. Starts nothing. Any
+ * thread. */
+gp_engine_t *gp_library_nvml_engine(void);
+
 /*
  * Which calls the library may serve in the runtime's place (hooks/runtime_calls.h). None with
  * GPUPOOL_RUNTIME_HOOKS=0 or where a tool watches the process's CUDA calls, and none whose stack is

@@ -1,5 +1,5 @@
-/* The hooks under the driver's names, for programs that are linked to libcuda: each is a jump. They are in
- * assembly because cuda.h declares the same names, in some versions with types that others lack. */
+/* The hooks under the driver's names, for programs that are linked to libcuda or NVML: each is a jump. They
+ * are in assembly because cuda.h declares the same names, in some versions with types that others lack. */
 #include "interpose/sight/stubs.h"
 
 #if defined(__x86_64__)
@@ -18,5 +18,8 @@
 #define WORK(symbol, base, since, per_thread, where) EXPORT(#symbol, "gp_work_" #symbol)
 #include "interpose/sight/work.def"
 #endif
+
+#define NVML(symbol, type) EXPORT(#symbol, "hook_" #symbol)
+#include "interpose/hooks/nvml.def"
 
 typedef int gp_exports_unused_t; /* ISO C wants a declaration */

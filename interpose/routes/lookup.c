@@ -9,6 +9,7 @@
 #include "interpose/routes/classes.h"
 #include "interpose/routes/loaded.h"
 #include "interpose/hooks/hooks.h"
+#include "interpose/hooks/nvml.h"
 #include "interpose/hooks/runtime_calls.h"
 #include "interpose/library.h"
 #include "interpose/routes/real.h"
@@ -132,6 +133,29 @@ static void *decide_runtime(void *handle, const char *name, const void *return_a
   return found ? found : GP_DLSYM_NONE;
 }
 
+/* For NVML's functions. By scope, or with the program's own handle, the look-up finds this library's export:
+ * it stands for NVML where the process has one. */
+static void *decide_nvml(void *handle, const char *name, const void *return_address)
+{
+  void *function = handle == RTLD_NEXT || handle == RTLD_DEFAULT ? NULL : gp_real_dlsym(handle, name);
+
+  if (handle == RTLD_NEXT && !gp_runtime_is_before_us(return_address))
+    return NULL; /* the caller stands behind this library, and looks for what is behind itself */
+  if (handle == RTLD_NEXT || handle == RTLD_DEFAULT || gp_real_is_own(function))
+    return gp_nvml_bind() ? NULL : GP_DLSYM_NONE;
+  if (!function)
+    return NULL; /* the jump gives the same result, and sets dlerror */
+  void *hook = gp_nvml_hook(name, function);
+  (void)dlerror(); /* see gp_dlsym_decide */
+  return hook;
+}
+
+GP_BEFORE_SANITIZERS static bool is_nvml_name(const char *name)
+{
+  return name && name[0] == 'n' && name[1] == 'v' && name[2] == 'm' && name[3] == 'l' &&
+         gp_nvml_is_name(name);
+}
+
 GP_BEFORE_SANITIZERS static bool is_runtime_name(const char *name)
 {
   return name && name[0] == 'c' && name[1] == 'u' && name[2] == 'd' && name[3] == 'a';
@@ -141,7 +165,9 @@ GP_BEFORE_SANITIZERS void *gp_dlsym_decide(void *handle, const char *name, const
 {
   gp_real_dlsym_init(); /* the stub jumps through it */
   if (!gp_real_is_driver_name(name))
-    return is_runtime_name(name) ? decide_runtime(handle, name, return_address) : NULL;
+    return is_runtime_name(name) ? decide_runtime(handle, name, return_address)
+           : is_nvml_name(name)  ? decide_nvml(handle, name, return_address)
+                                 : NULL;
   if (gp_runtime_serves() && gp_loaded_is_cupti(return_address))
     gp_runtime_stop(); /* a tool has begun to use CUPTI */
   const gp_hook_t *hook = find_symbol(name);

@@ -31,6 +31,8 @@ class Inert(PreloadCase):
             api = set(re.findall(r"^\w.*\b(gpupool_(?:api|torch)_\w+)\(", file.read(), re.M))
         with open(os.path.join(SOURCE, "interpose", "routes", "runtime.def")) as file:
             hooks |= set(re.findall(r"^RUNTIME\((\w+)\)", file.read(), re.M))
+        with open(os.path.join(SOURCE, "interpose", "hooks", "nvml.def")) as file:
+            hooks |= set(re.findall(r"^NVML\((\w+),", file.read(), re.M))
         exported = {line.split()[-1] for line in tool("nm", "-D", "--defined-only", LIBRARY).splitlines()}
         self.assertEqual({name for name in exported if not name.startswith(("__asan", "__tsan", "__odr"))},
                          hooks | api | {"dlsym", "InitializeInjectionNvtx2"} | {"gpupool_debug_holds"} & exported)  # of a debug build

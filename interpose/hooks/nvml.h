@@ -1,0 +1,39 @@
+/*
+ * NVML's question for the memory of a device (nvmlDeviceGetMemoryInfo). With GPUPOOL_NVML=limit, a process
+ * that uses a device under a limit gets the answer of cudaMemGetInfo. All else gets NVML's own: other
+ * settings, and programs that never use the device by CUDA, as nvidia-smi. The functions are hooked by dlsym
+ * (lookup.c) and by exported names (exports.c), for programs that are linked to NVML.
+ */
+#ifndef GP_INTERPOSE_HOOKS_NVML_H
+#define GP_INTERPOSE_HOOKS_NVML_H
+
+#include <stdbool.h>
+
+/* Types of nvml.h, which a build need not have. */
+typedef int gp_nvml_result_t; /* nvmlReturn_t */
+
+typedef struct gp_nvml_memory { /* nvmlMemory_t */
+  unsigned long long total, free, used;
+} gp_nvml_memory_t;
+
+typedef struct gp_nvml_memory_v2 { /* nvmlMemory_v2_t */
+  unsigned version;
+  unsigned long long total, reserved, free, used;
+} gp_nvml_memory_v2_t;
+
+#define NVML(symbol, type) gp_nvml_result_t hook_##symbol(void *device, type *memory);
+#include "interpose/hooks/nvml.def"
+
+/*
+ * The hook for a function that a look-up of `name` by `handle` found, or NULL: it is no function of NVML that
+ * is hooked, or of a second copy of NVML. NVML is pinned: the hook calls it.
+ */
+void *gp_nvml_hook(const char *name, void *function);
+
+/* False: the process has no NVML that the hooks could call. */
+bool gp_nvml_bind(void);
+
+/* True for the names of nvml.def. */
+bool gp_nvml_is_name(const char *name);
+
+#endif
