@@ -224,7 +224,8 @@ static void set_text(text_t *text, const void *characters, size_t length, unsign
 {
   bool is_ascii = character == 1;
   unsigned bytes = character ? character : 1; /* 0: Latin-1 */
-  *text = (text_t){.length = length, .state = bytes << 2 | 1u << 5 | (is_ascii ? 1u << 6 : 0)};
+  *text = (text_t){
+      .length = length, .hash = GP_PYTHON_NO_HASH, .state = bytes << 2 | 1u << 5 | (is_ascii ? 1u << 6 : 0)};
   memcpy((char *)text + (is_ascii ? 40 : 56), characters, length * bytes);
 }
 
@@ -239,7 +240,7 @@ static void setup(void)
   ck_assert(gp_stacks_init(&stacks, &region));
   set_text(&name_text, "A.f", 3, 1);
   set_text(&file_text, "/x/y.py", 7, 1);
-  line_table = (table_t){.length = 2, .bytes = {10, 1}};
+  line_table = (table_t){.length = 2, .hash = GP_PYTHON_NO_HASH, .bytes = {10, 1}};
   the_code = (code_t){.name = &name_text, .file = &file_text, .table = &line_table, .first_line = 7};
 }
 
@@ -252,7 +253,7 @@ static void teardown(void)
 static uint32_t intern(const code_t *code)
 {
   gp_code_file_t file = {0};
-  return gp_codes_intern(&stacks.codes, &layout, (uintptr_t)code, &file);
+  return gp_codes_find(&stacks.codes, &layout, (uintptr_t)code, &file);
 }
 
 static const gp_code_record_t *record(uint32_t index)
@@ -301,6 +302,112 @@ START_TEST(test_code_is_what_it_says)
   ck_assert_int_eq(gp_code_line(record(0), 0), 7);
   ck_assert_int_eq(gp_code_line(record(0), 5), 8);
   ck_assert_int_eq(gp_code_line(record(4), 5), 10);
+}
+END_TEST
+
+/* The interpreter's hashes speak for contents that are not read. */
+START_TEST(test_hashes_speak_for_contents)
+{
+  name_text.hash = 5;
+  line_table.hash = 6;
+  ck_assert_uint_eq(intern(&the_code), 0);
+  line_table.bytes[1] = 2;
+  ck_assert_uint_eq(intern(&the_code), 0);
+  line_table.hash = 7;
+  ck_assert_uint_eq(intern(&the_code), 1);
+  set_text(&name_text, "A.g", 3, 1);
+  ck_assert_uint_eq(intern(&the_code), 2);
+  name_text.hash = 8; /* looked up since */
+  ck_assert_uint_eq(intern(&the_code), 2);
+}
+END_TEST
+
+/* A chain of two frames, of an interpreter with one thread. */
+
+typedef struct versioned_code {
+  code_t code;
+  uint32_t version;
+} versioned_code_t;
+
+typedef struct frame {
+  code_t *code;
+  struct frame *previous;
+  uintptr_t instruction;
+} frame_t;
+
+static versioned_code_t outer_code, inner_code;
+static frame_t outer_frame, inner_frame;
+static frame_t *first_frame;
+static _Atomic uint64_t generation;
+
+static void *the_state(void)
+{
+  return &first_frame;
+}
+
+static gp_python_t chain_layout(void)
+{
+  gp_python_t chain = layout;
+
+  outer_code = inner_code = (versioned_code_t){.code = the_code, .version = 3};
+  outer_code.version = 4;
+  outer_frame = (frame_t){.code = &outer_code.code, .instruction = (uintptr_t)&outer_code + 10};
+  inner_frame = (frame_t){&inner_code.code, &outer_frame, (uintptr_t)&inner_code + 20};
+  first_frame = &inner_frame;
+  chain.thread_state = the_state;
+  chain.state_via = UINT16_MAX;
+  chain.frame_code = offsetof(frame_t, code);
+  chain.frame_previous = offsetof(frame_t, previous);
+  chain.frame_instruction = offsetof(frame_t, instruction);
+  chain.chain = GP_PYTHON_NONES;
+  return chain;
+}
+
+static void expect_other(const gp_python_t *chain, uint64_t *digest)
+{
+  uint64_t now = gp_python_walk_digest(chain, 64);
+  ck_assert(now != 0 && now != *digest);
+  ck_assert_uint_eq(gp_python_walk_digest(chain, 64), now);
+  *digest = now;
+}
+
+START_TEST(test_walks_are_known_with_a_proof)
+{
+  gp_python_t chain = chain_layout();
+  uint64_t digest = 0;
+
+  ck_assert_uint_eq(gp_python_walk_digest(&chain, 64), 0);
+  chain.code_version = offsetof(versioned_code_t, version);
+  expect_other(&chain, &digest);
+  outer_code.version = 5; /* freed, and another one is there */
+  expect_other(&chain, &digest);
+  outer_frame.instruction += 2;
+  expect_other(&chain, &digest);
+  first_frame = &outer_frame;
+  expect_other(&chain, &digest);
+  outer_code.version = 0; /* the interpreter has given all that it has */
+  ck_assert_uint_eq(gp_python_walk_digest(&chain, 64), 0);
+  first_frame = NULL;
+  ck_assert_uint_eq(gp_python_walk_digest(&chain, 64), 0);
+  first_frame = &inner_frame;
+  chain.code_version = 0;
+  chain.generation = &generation;
+  expect_other(&chain, &digest);
+  generation++; /* some code object is freed */
+  expect_other(&chain, &digest);
+}
+END_TEST
+
+START_TEST(test_walks_are_remembered)
+{
+  ck_assert_uint_eq(gp_stacks_recall(&stacks, 7, 1001), 0);
+  gp_stacks_remember(&stacks, 7, 1001, 5);
+  gp_stacks_remember(&stacks, 8, 1001, 6);
+  gp_stacks_remember(&stacks, 8, 0, 7); /* no digest */
+  ck_assert_uint_eq(gp_stacks_recall(&stacks, 7, 1001), 5);
+  ck_assert_uint_eq(gp_stacks_recall(&stacks, 8, 1001), 6);
+  ck_assert_uint_eq(gp_stacks_recall(&stacks, 8, 1003), 0);
+  ck_assert_uint_eq(gp_stacks_recall(&stacks, 8, 0), 0);
 }
 END_TEST
 
@@ -473,6 +580,9 @@ int main(void)
   suite_add_tcase(suite, tables);
   tcase_add_checked_fixture(tests, setup, teardown);
   tcase_add_test(tests, test_code_is_what_it_says);
+  tcase_add_test(tests, test_hashes_speak_for_contents);
+  tcase_add_test(tests, test_walks_are_known_with_a_proof);
+  tcase_add_test(tests, test_walks_are_remembered);
   tcase_add_test(tests, test_names_are_utf_8);
   tcase_add_test(tests, test_a_full_log_names_no_more);
   tcase_add_test(tests, test_runs_take_the_loops_places);

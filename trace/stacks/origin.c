@@ -76,17 +76,29 @@ static __attribute__((noinline)) uint32_t find_native(gp_origins_t *origins, gp_
   return number;
 }
 
-/* The number of the stack with the call's Python frames, if it has any; else native. Not inlined, as above.
- */
-static __attribute__((noinline)) uint32_t add_python(
-    gp_origins_t *origins, uint32_t native, gp_loader_counts_t counts)
+static __attribute__((noinline)) uint32_t read_python(
+    gp_origins_t *origins, const gp_python_t *python, uint32_t native)
 {
   uint64_t words[GP_UNWIND_FRAMES_MAX];
-  const gp_python_t *python = gp_python_find(counts);
-  size_t count = python ? gp_python_frames(&origins->stacks.codes, python, words, origins->depth) : 0;
+  size_t count = gp_python_frames(&origins->stacks.codes, python, words, origins->depth);
 
   return count ? gp_stacks_intern_python(&origins->stacks, python, native, words, count, origins->depth)
                : native;
+}
+
+/* The number of the stack with the call's Python frames, if it has any; else native. */
+static __attribute__((noinline)) uint32_t add_python(
+    gp_origins_t *origins, uint32_t native, gp_loader_counts_t counts)
+{
+  const gp_python_t *python = gp_python_find(counts);
+  uint64_t digest = python ? gp_python_walk_digest(python, origins->depth) : 0;
+  uint32_t known = gp_stacks_recall(&origins->stacks, native, digest);
+  if (!python || (known && GP_DEBUG_LEVEL < 3))
+    return python ? known : native;
+  uint32_t number = read_python(origins, python, native);
+  gp_assert_full(known == 0 || known == number);
+  gp_stacks_remember(&origins->stacks, native, digest, number);
+  return number;
 }
 
 static uint32_t find_or_capture(gp_origins_t *origins)

@@ -6,6 +6,7 @@
 #ifndef GP_TRACE_PYTHON_H
 #define GP_TRACE_PYTHON_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -34,6 +35,7 @@ typedef struct gp_python {
   uintptr_t end;
   gp_python_chain_t chain;
   gp_line_format_t line_format;
+  const _Atomic uint64_t *generation; /* grows before a code object is freed; NULL: there is none */
   /* in the thread state */
   uint16_t state_frame;
   uint16_t state_via; /* from what is there; UINT16_MAX: that is the frame */
@@ -47,7 +49,8 @@ typedef struct gp_python {
   uint16_t code_file;
   uint16_t code_table;
   uint16_t code_first_line;
-  uint16_t code_start; /* instructions; objects: a pointer to their bytes object */
+  uint16_t code_start;   /* instructions; objects: a pointer to their bytes object */
+  uint16_t code_version; /* of 32 bits, no other code object's; 0: there is none */
   /* in a string */
   uint16_t ascii_bytes;       /* to the characters of an ASCII string ... */
   uint16_t other_bytes;       /* ... and of another */
@@ -83,12 +86,15 @@ typedef struct gp_python_text {
   const uint8_t *characters;
   size_t length;      /* characters */
   unsigned character; /* bytes of one: 1, 2 or 4; 1 is ASCII or Latin-1 */
+  bool is_ascii;
 } gp_python_text_t;
 
 #define GP_PYTHON_OBJECT_TYPE    8
 #define GP_PYTHON_OBJECT_SIZE    16 /* of strings and bytes objects the length */
+#define GP_PYTHON_OBJECT_HASH    24 /* of strings and bytes objects */
 #define GP_PYTHON_BYTES_CONTENTS 32
 #define GP_PYTHON_TEXT_STATE     32
+#define GP_PYTHON_NO_HASH        UINT64_MAX /* it was not asked for yet */
 
 static inline gp_python_text_t gp_python_text(const gp_python_t *python, uintptr_t text)
 {
@@ -99,7 +105,8 @@ static inline gp_python_text_t gp_python_text(const gp_python_t *python, uintptr
   /* Strings of another form have been deprecated since 3.3; the compiler makes none. */
   return (gp_python_text_t){.characters = (const uint8_t *)first,
       .length = is_compact ? gp_python_word(text + GP_PYTHON_OBJECT_SIZE) : 0,
-      .character = state >> 2 & 7};
+      .character = state >> 2 & 7,
+      .is_ascii = is_ascii};
 }
 
 #endif

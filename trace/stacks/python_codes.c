@@ -1,10 +1,12 @@
 #include "trace/stacks/python_codes.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "base/assert.h"
 #include "base/pages.h"
 #include "format/stack_log.h"
+#include "trace/stacks/digest.h"
 
 #define SLOTS (GP_CODES_MAX * 2) /* half of them stay empty, so every search ends */
 
@@ -12,8 +14,7 @@
 #define TEXT_BYTES_MAX  4096u
 #define TABLE_BYTES_MAX (256u * 1024)
 
-/* Of longer line tables only both ends are looked at each time. Such code has thousands of lines. */
-#define DIGEST_BYTES_MAX 1024u
+static_assert(GP_CODES_MAX <= 1u << (64 - GP_CODE_INDEX_BIT), "an index beside an address");
 
 bool gp_codes_init(gp_codes_t *codes, gp_region_t *region)
 {
@@ -21,8 +22,12 @@ bool gp_codes_init(gp_codes_t *codes, gp_region_t *region)
 
   made.log = gp_region_section(region, GP_SECTION_CODES, &made.log_bytes);
   made.slots = gp_pages_map(SLOTS * sizeof(*made.slots), false);
-  if (!made.slots)
+  made.hints = gp_pages_map(GP_CODE_HINTS * sizeof(*made.hints), false);
+  made.facts = gp_pages_map(GP_CODES_MAX * sizeof(*made.facts), false);
+  if (!made.slots || !made.hints || !made.facts) {
+    gp_codes_fini(&made);
     return false;
+  }
   gp_lock_init(&made.lock, GP_RANK_STACKS);
   *codes = made;
   return true;
@@ -31,15 +36,9 @@ bool gp_codes_init(gp_codes_t *codes, gp_region_t *region)
 void gp_codes_fini(gp_codes_t *codes)
 {
   gp_pages_unmap(codes->slots, SLOTS * sizeof(*codes->slots));
+  gp_pages_unmap(codes->hints, GP_CODE_HINTS * sizeof(*codes->hints));
+  gp_pages_unmap(codes->facts, GP_CODES_MAX * sizeof(*codes->facts));
   *codes = (gp_codes_t){0};
-}
-
-/* Multiplies to 128 bits and folds: each bit of the result depends on all of both. */
-static inline uint64_t fold(uint64_t a, uint64_t b)
-{
-  __extension__ typedef unsigned __int128 wide_t;
-  wide_t product = (wide_t)a * b;
-  return (uint64_t)product ^ (uint64_t)(product >> 64);
 }
 
 static inline uint64_t load(const uint8_t *at, size_t bytes)
@@ -49,19 +48,18 @@ static inline uint64_t load(const uint8_t *at, size_t bytes)
   return word;
 }
 
-#define SEED UINT64_C(0xa0761d6478bd642f)
-
 static inline uint64_t digest_of(const uint8_t *at, size_t length, uint64_t hash)
 {
   size_t left = length;
 
   for (; left > 16; left -= 16, at += 16)
-    hash = fold(load(at, 8) ^ SEED, load(at + 8, 8) ^ hash);
+    hash = gp_digest_fold(load(at, 8) ^ GP_DIGEST_SEED, load(at + 8, 8) ^ hash);
   if (left >= 8)
-    return fold(load(at, 8) ^ length, load(at + left - 8, 8) ^ hash);
+    return gp_digest_fold(load(at, 8) ^ length, load(at + left - 8, 8) ^ hash);
   if (left >= 4)
-    return fold(load(at, 4) ^ length, load(at + left - 4, 4) ^ hash);
-  return left ? fold((uint64_t)at[0] << 16 | (uint64_t)at[left / 2] << 8 | at[left - 1], hash ^ ~length)
+    return gp_digest_fold(load(at, 4) ^ length, load(at + left - 4, 4) ^ hash);
+  return left ? gp_digest_fold(
+                    (uint64_t)at[0] << 16 | (uint64_t)at[left / 2] << 8 | at[left - 1], hash ^ ~length)
               : hash;
 }
 
@@ -71,34 +69,29 @@ static inline uint64_t digest_of_text(const gp_python_t *python, uintptr_t text,
   return digest_of(got.characters, got.length * got.character, hash + got.character);
 }
 
-static inline uint64_t digest_of_table(uintptr_t table, uint64_t hash)
-{
-  const uint8_t *bytes = (const uint8_t *)table + GP_PYTHON_BYTES_CONTENTS;
-  size_t length = gp_python_word(table + GP_PYTHON_OBJECT_SIZE);
-
-  if (length <= DIGEST_BYTES_MAX)
-    return digest_of(bytes, length, hash);
-  hash = digest_of(bytes, DIGEST_BYTES_MAX / 2, hash ^ length);
-  return digest_of(bytes + length - DIGEST_BYTES_MAX / 2, DIGEST_BYTES_MAX / 2, hash);
-}
-
 static inline int32_t first_line_of(const gp_python_t *python, uintptr_t code)
 {
   return *(const int32_t *)(code + python->code_first_line);
 }
 
-/* Never 0. */
-static inline uint64_t digest_of_code(const gp_python_t *python, uintptr_t code, gp_code_file_t *file)
+uint64_t gp_codes_read_file(const gp_python_t *python, uintptr_t text, gp_code_file_t *file)
 {
-  uintptr_t path = gp_python_word(code + python->code_file);
+  *file = (gp_code_file_t){text, digest_of_text(python, text, GP_DIGEST_SEED)};
+  return file->digest;
+}
+
+/* Never 0. */
+static uint64_t digest_of_code(const gp_python_t *python, uintptr_t code, gp_code_file_t *file)
+{
+  uintptr_t table = gp_python_word(code + python->code_table);
   uint64_t line = (uint32_t)first_line_of(python, code);
 
-  if (file->text != path)
-    *file = (gp_code_file_t){path, digest_of_text(python, path, SEED)};
   /* Two chains, because each step of one waits for the one before. */
-  uint64_t name = digest_of_text(python, gp_python_word(code + python->code_name), file->digest);
-  uint64_t table = digest_of_table(gp_python_word(code + python->code_table), line + SEED);
-  return fold(name, table) | 1;
+  uint64_t name_digest =
+      digest_of_text(python, gp_python_word(code + python->code_name), gp_codes_file(python, code, file));
+  uint64_t table_digest = digest_of((const uint8_t *)table + GP_PYTHON_BYTES_CONTENTS,
+      gp_python_word(table + GP_PYTHON_OBJECT_SIZE), line + GP_DIGEST_SEED);
+  return gp_digest_fold(name_digest, table_digest) | 1;
 }
 
 static gp_code_slot_t *find(gp_codes_t *codes, uint64_t digest, uint64_t *ret_there)
@@ -133,7 +126,7 @@ static uint32_t copy_text(const gp_python_t *python, uintptr_t text, char *to)
 }
 
 /* Copies the code object to the end of the log. Returns its index. */
-static uint32_t append(gp_codes_t *codes, const gp_python_t *python, uintptr_t code)
+static uint32_t append(gp_codes_t *codes, const gp_python_t *python, uintptr_t code, gp_code_file_t *file)
 {
   gp_code_log_t *log = codes->log;
   uintptr_t table = gp_python_word(code + python->code_table);
@@ -160,13 +153,20 @@ static uint32_t append(gp_codes_t *codes, const gp_python_t *python, uintptr_t c
   record->record_bytes =
       (uint32_t)((sizeof(*record) + record->name_length + record->file_length + table_length + 7) &
                  ~(size_t)7);
+  codes->facts[index] = (gp_code_facts_t){.record = record,
+      .first_line = first_line_of(python, code),
+      .table_length = record->table_length,
+      .table = record->text + record->name_length + record->file_length,
+      .file = gp_codes_file(python, code, file),
+      .name_hash = gp_python_word(gp_python_word(code + python->code_name) + GP_PYTHON_OBJECT_HASH),
+      .table_hash = gp_python_word(table + GP_PYTHON_OBJECT_HASH)};
   atomic_store_explicit(&log->code_count, index + 1, memory_order_relaxed);
   atomic_store_explicit(&log->byte_count, used + record->record_bytes, memory_order_release);
   return index;
 }
 
 static __attribute__((noinline)) uint32_t intern_slowly(
-    gp_codes_t *codes, const gp_python_t *python, uintptr_t code, uint64_t digest)
+    gp_codes_t *codes, const gp_python_t *python, uintptr_t code, gp_code_file_t *file, uint64_t digest)
 {
   uint32_t index = GP_FRAME_CODE_NONE;
   uint64_t there;
@@ -176,7 +176,7 @@ static __attribute__((noinline)) uint32_t intern_slowly(
   if (there) { /* another thread has added it since */
     index = slot->index;
   } else if (codes->slot_count < GP_CODES_MAX) {
-    index = slot->index = append(codes, python, code);
+    index = slot->index = append(codes, python, code, file);
     codes->slot_count++;
     atomic_store_explicit(&slot->digest, digest, memory_order_release);
   }
@@ -188,6 +188,9 @@ uint32_t gp_codes_intern(gp_codes_t *codes, const gp_python_t *python, uintptr_t
 {
   uint64_t digest = digest_of_code(python, code, file), there;
   gp_code_slot_t *slot = find(codes, digest, &there);
+  uint32_t index = there ? slot->index : intern_slowly(codes, python, code, file, digest);
 
-  return there ? slot->index : intern_slowly(codes, python, code, digest);
+  if (index != GP_FRAME_CODE_NONE)
+    atomic_store_explicit(gp_codes_hint(codes, code), gp_codes_make_hint(code, index), memory_order_release);
+  return index;
 }

@@ -3,7 +3,7 @@
  * another process can read it.
  *
  * A code object is known by what it says: its name, its file, its first line and its line table. Its address
- * says nothing, because the interpreter frees code objects and uses their memory again.
+ * is only a hint, because the interpreter frees code objects and uses their memory again.
  */
 #ifndef GP_TRACE_PYTHON_CODES_H
 #define GP_TRACE_PYTHON_CODES_H
@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "base/lock.h"
 #include "format/python_code.h"
@@ -24,6 +25,17 @@ typedef struct gp_code_slot {
   uint32_t index; /* in the log; GP_FRAME_CODE_NONE: it had no room there */
 } gp_code_slot_t;
 
+/* What the code object of an index says, in short. Constant once a slot or a hint has the index. */
+typedef struct gp_code_facts {
+  const gp_code_record_t *record; /* in the log */
+  int32_t first_line;
+  uint32_t table_length;
+  const char *table;   /* in the record */
+  uint64_t file;       /* digest of the file's name */
+  uint64_t name_hash;  /* as the interpreter has it; GP_PYTHON_NO_HASH: it had none then */
+  uint64_t table_hash; /* likewise */
+} gp_code_facts_t;
+
 /* Zeroed memory is a table that was not begun. */
 typedef struct gp_codes {
   gp_lock_t lock; /* for all writers; a leaf */
@@ -31,7 +43,9 @@ typedef struct gp_codes {
   gp_code_log_t *log; /* a section of the region */
   size_t log_bytes;   /* at most */
   gp_code_slot_t *slots;
-  uint32_t slot_count; /* used ones */
+  uint32_t slot_count;     /* used ones */
+  _Atomic uint64_t *hints; /* what was at an address last: part of the address, and the index */
+  gp_code_facts_t *facts;  /* by index */
 } gp_codes_t;
 
 /* Makes an empty table in region, which must live longer. Returns false if the host has no memory. */
@@ -50,5 +64,72 @@ typedef struct gp_code_file {
  * caller holds no ranked lock.
  */
 uint32_t gp_codes_intern(gp_codes_t *codes, const gp_python_t *python, uintptr_t code, gp_code_file_t *file);
+
+/* A hint has the index above the address, without its lowest bits. */
+#define GP_CODE_HINTS     (1u << 13)
+#define GP_CODE_INDEX_BIT 45
+
+static inline _Atomic uint64_t *gp_codes_hint(const gp_codes_t *codes, uintptr_t code)
+{
+  return &codes->hints[(uint64_t)code * UINT64_C(0x9e3779b97f4a7c15) >> 51];
+}
+
+static inline uint64_t gp_codes_make_hint(uintptr_t code, uint32_t index)
+{
+  return (uint64_t)index << GP_CODE_INDEX_BIT |
+         ((uint64_t)code >> 3 & ((UINT64_C(1) << GP_CODE_INDEX_BIT) - 1));
+}
+
+static inline bool gp_codes_hint_is_of(uint64_t hint, uintptr_t code)
+{
+  return (hint ^ gp_codes_make_hint(code, 0)) << (64 - GP_CODE_INDEX_BIT) == 0;
+}
+
+/* The digest of a file's name; file has the last one. */
+uint64_t gp_codes_read_file(const gp_python_t *python, uintptr_t text, gp_code_file_t *file);
+
+static inline uint64_t gp_codes_file(const gp_python_t *python, uintptr_t code, gp_code_file_t *file)
+{
+  uintptr_t text = gp_python_word(code + python->code_file);
+  return file->text == text ? file->digest : gp_codes_read_file(python, text, file);
+}
+
+/* Strings and bytes objects have a hash once the interpreter has looked them up. */
+static inline bool gp_codes_has_hash(uintptr_t object, uint64_t hash)
+{
+  return gp_python_word(object + GP_PYTHON_OBJECT_HASH) == hash && hash != GP_PYTHON_NO_HASH;
+}
+
+static inline bool gp_codes_has_name(
+    const gp_python_t *python, uintptr_t name, const gp_code_record_t *record)
+{
+  gp_python_text_t text = gp_python_text(python, name);
+  return text.is_ascii && text.length == record->name_length &&
+         memcmp(text.characters, record->text, text.length) == 0;
+}
+
+static inline bool gp_codes_has_table(uintptr_t table, const gp_code_facts_t *facts)
+{
+  return gp_python_word(table + GP_PYTHON_OBJECT_SIZE) == facts->table_length &&
+         memcmp((const uint8_t *)table + GP_PYTHON_BYTES_CONTENTS, facts->table, facts->table_length) == 0;
+}
+
+/* The same, quicker: the code object says what the one that was last at its address said. */
+static inline uint32_t gp_codes_find(
+    gp_codes_t *codes, const gp_python_t *python, uintptr_t code, gp_code_file_t *file)
+{
+  uint64_t hint = atomic_load_explicit(gp_codes_hint(codes, code), memory_order_acquire);
+  const gp_code_facts_t *facts = &codes->facts[hint >> GP_CODE_INDEX_BIT];
+  uintptr_t name = gp_python_word(code + python->code_name),
+            table = gp_python_word(code + python->code_table);
+
+  if (gp_codes_hint_is_of(hint, code) &&
+      facts->first_line == *(const int32_t *)(code + python->code_first_line) &&
+      facts->file == gp_codes_file(python, code, file) &&
+      (gp_codes_has_hash(name, facts->name_hash) || gp_codes_has_name(python, name, facts->record)) &&
+      (gp_codes_has_hash(table, facts->table_hash) || gp_codes_has_table(table, facts)))
+    return (uint32_t)(hint >> GP_CODE_INDEX_BIT);
+  return gp_codes_intern(codes, python, code, file);
+}
 
 #endif

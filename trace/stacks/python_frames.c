@@ -2,6 +2,7 @@
 
 #include "base/assert.h"
 #include "format/stack_log.h"
+#include "trace/stacks/digest.h"
 
 #define OWNER_C_STACK 3 /* FRAME_OWNED_BY_CSTACK of 3.12 */
 
@@ -53,7 +54,7 @@ static inline __attribute__((always_inline)) size_t walk(gp_codes_t *codes, cons
       gp_python_give_up("a frame has no code object");
       return 0;
     }
-    words[count++] = gp_frame_pack_python(gp_codes_intern(codes, python, code, &file),
+    words[count++] = gp_frame_pack_python(gp_codes_find(codes, python, code, &file),
         instruction_of(python, chain, frame, code), is_entry(python, chain, frame));
   }
   return count;
@@ -74,4 +75,35 @@ size_t gp_python_frames(gp_codes_t *codes, const gp_python_t *python, uint64_t *
   case GP_PYTHON_NONES: return walk(codes, python, GP_PYTHON_NONES, frame, words, capacity);
   }
   return 0;
+}
+
+/* What proves that the object is the code object that was at this address before, and no later one; 0:
+ * nothing does. What is no code object stays for good. */
+static inline uint64_t proof_of(const gp_python_t *python, uint64_t generation, uintptr_t code)
+{
+  if (!python->code_version)
+    return generation;
+  return gp_python_word(code + GP_PYTHON_OBJECT_TYPE) == python->code_type
+             ? *(const uint32_t *)(code + python->code_version)
+             : 1;
+}
+
+uint64_t gp_python_walk_digest(const gp_python_t *python, size_t capacity)
+{
+  uintptr_t state = (uintptr_t)python->thread_state();
+  uintptr_t frame = state ? gp_python_first_frame(python, state) : 0;
+  uint64_t generation = python->generation ? *python->generation + 1 : 0;
+  uint64_t digest = generation, proof = generation | python->code_version;
+  size_t left = 2 * capacity; /* at most every second frame adds no word */
+
+  if (!frame || !proof)
+    return 0;
+  for (; frame && left > 0 && proof; left--) {
+    uintptr_t code = gp_python_word(frame + python->frame_code);
+    uint64_t at = gp_python_word(frame + python->frame_instruction);
+    proof = proof_of(python, generation, code);
+    digest = gp_digest_fold(code ^ proof << 32 ^ GP_DIGEST_SEED, at ^ digest);
+    frame = gp_python_word(frame + python->frame_previous);
+  }
+  return proof ? digest | 1 : 0;
 }

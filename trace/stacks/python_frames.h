@@ -14,4 +14,13 @@
  */
 size_t gp_python_frames(gp_codes_t *codes, const gp_python_t *python, uint64_t *words, size_t capacity);
 
+/*
+ * A digest of what gp_python_frames would read, without reading what code objects say: the addresses of the
+ * code objects and of their instructions, and a proof that no other code objects are there by now. That is
+ * the version of the code object, which the interpreter gives to no other (3.12, 3.13), or its count of freed
+ * code objects (from 3.14 on). With an equal digest gp_python_frames gives the same words. 0: there is no
+ * proof, or no frame.
+ */
+uint64_t gp_python_walk_digest(const gp_python_t *python, size_t capacity);
+
 #endif

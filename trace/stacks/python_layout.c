@@ -15,6 +15,9 @@
 #define MEMBER_BYTES 40          /* a member: name, type, offset, flags, text */
 #define MEMBERS_MAX  64
 #define VIA_NOTHING  UINT16_MAX
+/* In 3.12 and 3.13 the version of a code object has no name to be asked for. It is the sixth number after the
+ * first line; the layout is proved before it is believed. */
+#define VERSION_BEHIND_FIRST_LINE 24
 
 static bool read_word(uintptr_t address, uint64_t *ret_word)
 {
@@ -83,6 +86,7 @@ static bool read_table(const gp_python_symbols_t *symbols, unsigned long version
       words[TABLE_TEXT_STATE] != GP_PYTHON_TEXT_STATE || words[TABLE_TEXT_LENGTH] != GP_PYTHON_OBJECT_SIZE)
     return false;
   python->chain = GP_PYTHON_NONES;
+  python->code_version = (uint16_t)(words[TABLE_CODE_FIRSTLINENO] + VERSION_BEHIND_FIRST_LINE);
   python->state_frame = (uint16_t)words[TABLE_STATE_CURRENT_FRAME];
   python->state_via = VIA_NOTHING;
   python->frame_code = (uint16_t)words[TABLE_FRAME_EXECUTABLE];
@@ -128,6 +132,7 @@ static bool read_members(const gp_python_symbols_t *symbols, int minor, gp_pytho
     python->frame_previous = minor == 11 ? 48 : 8;
     python->frame_instruction = 56;
     python->frame_end = minor == 11 ? 68 : 70;
+    python->code_version = minor == 12 ? (uint16_t)(python->code_first_line + VERSION_BEHIND_FIRST_LINE) : 0;
     /* The instructions follow the other members, so they begin where the basic size ends. */
     if (!read_word(code + TYPE_BYTES, &bytes) || bytes >= UINT16_MAX)
       return false;
@@ -229,9 +234,21 @@ static bool is_code(const gp_python_t *python, uint64_t code)
          *(const int32_t *)(uintptr_t)(code + python->code_first_line) >= 0;
 }
 
+static uint32_t version_at(const gp_python_t *python, uint64_t code)
+{
+  return *(const uint32_t *)(uintptr_t)(code + python->code_version);
+}
+
+/* These code objects, which were looked at, are one or have different versions. */
+static bool have_own_versions(const gp_python_t *python, uint64_t a, uint64_t b)
+{
+  return !python->code_version || a == b || version_at(python, a) == 0 ||
+         version_at(python, a) != version_at(python, b);
+}
+
 gp_python_check_t gp_python_layout_prove(const gp_python_t *python, char *why, size_t capacity)
 {
-  uint64_t frame, code, type, at;
+  uint64_t frame, code = 0, type, at, last = 0;
   uintptr_t state = (uintptr_t)python->thread_state();
   size_t frames = 0, named = 0;
 
@@ -244,7 +261,9 @@ gp_python_check_t gp_python_layout_prove(const gp_python_t *python, char *why, s
     good = read_word(frame + python->frame_code, &code) && read_word(code + GP_PYTHON_OBJECT_TYPE, &type) &&
            read_word(frame + python->frame_previous, &at);
     if (good && type == python->code_type) {
-      good = is_code(python, code) && has_instruction(python, frame, code);
+      good = is_code(python, code) && has_instruction(python, frame, code) &&
+             (!last || have_own_versions(python, code, last));
+      last = code;
       named++;
     } else if (good) {
       good = python->chain == GP_PYTHON_NONES;

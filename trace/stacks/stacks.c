@@ -2,16 +2,19 @@
 
 #include "base/assert.h"
 #include "base/pages.h"
+#include "trace/stacks/digest.h"
 #include "trace/stacks/python_frames.h"
 #include "trace/stacks/python_merge.h"
 #include "trace/stacks/unwind.h"
 
-#define SLOTS (GP_STACKS_MAX * 2) /* half of them stay empty, so every search ends */
+#define SLOTS  (GP_STACKS_MAX * 2) /* half of them stay empty, so every search ends */
+#define WALKED (1u << 14)
 
 static void unmap(gp_stacks_t *stacks)
 {
   gp_pages_unmap(stacks->slots, SLOTS * sizeof(*stacks->slots));
   gp_pages_unmap(stacks->python_slots, SLOTS * sizeof(*stacks->python_slots));
+  gp_pages_unmap(stacks->walked, WALKED * sizeof(*stacks->walked));
   gp_pages_unmap(stacks->places, GP_STACKS_MAX * sizeof(*stacks->places));
 }
 
@@ -23,9 +26,10 @@ bool gp_stacks_init(gp_stacks_t *stacks, gp_region_t *region)
   made.log = gp_region_section(region, GP_SECTION_STACKS, &made.log_bytes);
   made.slots = gp_pages_map(SLOTS * sizeof(*made.slots), false);
   made.python_slots = gp_pages_map(SLOTS * sizeof(*made.python_slots), false);
+  made.walked = gp_pages_map(WALKED * sizeof(*made.walked), false);
   made.places = gp_pages_map(GP_STACKS_MAX * sizeof(*made.places), false);
   bool has_codes = gp_codes_init(&made.codes, region);
-  if (!made.slots || !made.python_slots || !made.places || !has_codes ||
+  if (!made.slots || !made.python_slots || !made.walked || !made.places || !has_codes ||
       !gp_modules_init(&made.modules, region)) {
     gp_codes_fini(&made.codes);
     unmap(&made);
@@ -142,24 +146,18 @@ static uint64_t *draft(gp_stacks_t *stacks, size_t count)
   return &log->words[used + 1];
 }
 
-/* Publishes the stack of count words that was drafted, in its slot. Returns its number. */
-static uint32_t publish(
-    gp_stacks_t *stacks, gp_stack_slot_t *slot, uint32_t hash, size_t count, uint32_t generation)
+/* Publishes the stack of count words that was drafted. Returns its number. */
+static uint32_t publish(gp_stacks_t *stacks, size_t count)
 {
   gp_stack_log_t *log = stacks->log;
   uint32_t index = atomic_load_explicit(&log->stack_count, memory_order_relaxed);
   uint32_t used = atomic_load_explicit(&log->word_count, memory_order_relaxed);
 
-  gp_assert(atomic_load_explicit(&slot->place, memory_order_relaxed) == 0);
   log->words[used] = count;
   stacks->places[index] = used;
-  /* Release: a reader that sees the count also sees the words, and so does one that finds the slot. */
+  /* Release: a reader that sees the count also sees the words. */
   atomic_store_explicit(&log->stack_count, index + 1, memory_order_relaxed);
   atomic_store_explicit(&log->word_count, used + 1 + (uint32_t)count, memory_order_release);
-  slot->hash = hash;
-  slot->index = index;
-  atomic_store_explicit(&slot->generation, generation, memory_order_relaxed);
-  atomic_store_explicit(&slot->place, used + 1, memory_order_release);
   return index + 1;
 }
 
@@ -173,7 +171,14 @@ static uint32_t append(gp_stacks_t *stacks, gp_stack_slot_t *slot, uint32_t hash
     return 0;
   for (size_t i = 0; i < count; i++)
     words[i] = frame_of(stacks, addresses[i]);
-  return publish(stacks, slot, hash, count, generation);
+  uint32_t number = publish(stacks, count);
+  gp_assert(atomic_load_explicit(&slot->place, memory_order_relaxed) == 0);
+  slot->hash = hash;
+  slot->index = number - 1;
+  atomic_store_explicit(&slot->generation, generation, memory_order_relaxed);
+  /* Release: who finds the slot sees the words. */
+  atomic_store_explicit(&slot->place, stacks->places[number - 1] + 1, memory_order_release);
+  return number;
 }
 
 static __attribute__((noinline)) uint32_t intern_slowly(
@@ -217,48 +222,42 @@ uint32_t gp_stacks_intern(
   return intern_slowly(stacks, hash, addresses, count, counts);
 }
 
-/* The stack of that many words at stack has these Python frames, as far as it is not cut at depth. */
-static bool has_python(const uint64_t *stack, const uint64_t *words, size_t count, size_t depth)
+/* Never 0. Two chains, because each step of one waits for the one before. */
+static inline uint64_t digest_of(uint32_t native, const uint64_t *words, size_t count)
 {
-  size_t next = 0;
+  uint64_t even = native ^ GP_DIGEST_SEED, odd = count ^ GP_DIGEST_SEED;
+  size_t i = 0;
 
-  for (size_t i = 1; i <= stack[0]; i++) {
-    if (!gp_frame_is_python(stack[i]))
-      continue;
-    while (next < count && words[next] == GP_PYTHON_EMPTY_RUN)
-      next++;
-    if (next == count || stack[i] != words[next++])
-      return false;
+  for (; i + 4 <= count; i += 4) {
+    even = gp_digest_fold(words[i] ^ GP_DIGEST_SEED, words[i + 1] ^ even);
+    odd = gp_digest_fold(words[i + 2] ^ GP_DIGEST_SEED, words[i + 3] ^ odd);
   }
-  return next == count || stack[0] == depth || words[next] == GP_PYTHON_EMPTY_RUN;
+  for (; i < count; i++)
+    even = gp_digest_fold(words[i] ^ GP_DIGEST_SEED, even);
+  return gp_digest_fold(even, odd) | 1;
 }
 
-static gp_stack_slot_t *find_python(gp_stacks_t *stacks, uint32_t hash, uint32_t native,
-    const uint64_t *words, size_t count, size_t depth, bool *ret_found)
+static gp_python_slot_t *find_python(gp_stacks_t *stacks, uint64_t digest, uint64_t *ret_there)
 {
-  for (uint32_t i = hash;; i++) {
-    gp_stack_slot_t *slot = &stacks->python_slots[i & (SLOTS - 1)];
-    uint32_t place = atomic_load_explicit(&slot->place, memory_order_acquire);
-    *ret_found = place && slot->hash == hash &&
-                 atomic_load_explicit(&slot->generation, memory_order_relaxed) == native &&
-                 has_python(&stacks->log->words[place - 1], words, count, depth);
-    if (!place || *ret_found)
+  for (uint32_t i = (uint32_t)(digest >> 32);; i++) {
+    gp_python_slot_t *slot = &stacks->python_slots[i & (SLOTS - 1)];
+    *ret_there = atomic_load_explicit(&slot->digest, memory_order_acquire);
+    if (!*ret_there || *ret_there == digest)
       return slot;
   }
 }
 
 static __attribute__((noinline)) uint32_t intern_python_slowly(gp_stacks_t *stacks, const gp_python_t *python,
-    uint32_t hash, uint32_t native, const uint64_t *words, size_t count, size_t depth)
+    uint64_t digest, uint32_t native, const uint64_t *words, size_t count, size_t depth)
 {
-  uint64_t merged[GP_UNWIND_FRAMES_MAX];
+  uint64_t merged[GP_UNWIND_FRAMES_MAX], there;
   uint32_t number = 0;
-  bool found;
 
   gp_assert(depth <= GP_UNWIND_FRAMES_MAX);
   gp_lock_take(&stacks->lock);
-  gp_stack_slot_t *slot = find_python(stacks, hash, native, words, count, depth, &found);
-  if (found) { /* another thread has added the stack since */
-    number = slot->index + 1;
+  gp_python_slot_t *slot = find_python(stacks, digest, &there);
+  if (there) { /* another thread has added the stack since */
+    number = slot->number;
   } else {
     const uint64_t *stack = native ? &stacks->log->words[stacks->places[native - 1]] : NULL;
     size_t native_count = stack ? stack[0] : 0;
@@ -267,8 +266,10 @@ static __attribute__((noinline)) uint32_t intern_python_slowly(gp_stacks_t *stac
     uint64_t *to = used > 0 ? draft(stacks, used) : NULL;
     for (size_t i = 0; to && i < used; i++)
       to[i] = merged[i];
-    if (to)
-      number = publish(stacks, slot, hash, used, native);
+    if (to) {
+      number = slot->number = publish(stacks, used);
+      atomic_store_explicit(&slot->digest, digest, memory_order_release);
+    }
   }
   gp_lock_release(&stacks->lock);
   return number ? number : native;
@@ -277,14 +278,46 @@ static __attribute__((noinline)) uint32_t intern_python_slowly(gp_stacks_t *stac
 uint32_t gp_stacks_intern_python(gp_stacks_t *stacks, const gp_python_t *python, uint32_t native,
     const uint64_t *words, size_t count, size_t depth)
 {
-  uint32_t hash = hash_of(words, count) ^ native * 0x9e3779b9u;
-  bool found;
+  uint64_t digest = digest_of(native, words, count), there;
 
   gp_assert(gp_locks_held() == 0 && count > 0);
   if (!stacks->log)
     return 0;
-  gp_stack_slot_t *slot = find_python(stacks, hash, native, words, count, depth, &found);
-  return found ? slot->index + 1 : intern_python_slowly(stacks, python, hash, native, words, count, depth);
+  gp_python_slot_t *slot = find_python(stacks, digest, &there);
+  return there ? slot->number : intern_python_slowly(stacks, python, digest, native, words, count, depth);
+}
+
+/* Of the digest of a walk and the native stack; the number is hidden in the other word by the second. */
+typedef struct walked_key {
+  uint64_t digest;
+  uint64_t cover;
+} walked_key_t;
+
+static inline walked_key_t walked_key(uint32_t native, uint64_t digest)
+{
+  uint64_t both = gp_digest_fold(digest ^ native, GP_DIGEST_SEED);
+  return (walked_key_t){both, both * UINT64_C(0x9e3779b97f4a7c15)};
+}
+
+uint32_t gp_stacks_recall(const gp_stacks_t *stacks, uint32_t native, uint64_t digest)
+{
+  if (!stacks->log || !digest)
+    return 0;
+  walked_key_t key = walked_key(native, digest);
+  gp_walked_stack_t *place = &stacks->walked[key.digest & (WALKED - 1)];
+  uint64_t number = atomic_load_explicit(&place->number, memory_order_acquire) ^ key.cover;
+  bool is_there = atomic_load_explicit(&place->digest, memory_order_relaxed) == key.digest;
+  return is_there && number <= GP_STACKS_MAX ? (uint32_t)number : 0;
+}
+
+void gp_stacks_remember(gp_stacks_t *stacks, uint32_t native, uint64_t digest, uint32_t number)
+{
+  if (!stacks->log || !digest || !number)
+    return;
+  walked_key_t key = walked_key(native, digest);
+  gp_walked_stack_t *place = &stacks->walked[key.digest & (WALKED - 1)];
+  atomic_store_explicit(&place->digest, key.digest, memory_order_relaxed);
+  atomic_store_explicit(&place->number, number ^ key.cover, memory_order_release);
 }
 
 /* Returns a whole section once its log has begun: everything that the log counts is there. */
