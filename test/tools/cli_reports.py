@@ -436,6 +436,9 @@ class Timeline(Reports):
         self.assertEqual((facts["from_ns"], facts["to_ns"]), (5000, 8000))
         self.assertEqual(facts["devices"][0]["points"][0]["held_least"], 20 * MIB)
         self.assertEqual(facts["devices"][0]["points"][1]["held_end"], 57 * MIB)
+        (device,) = self.facts(ordinary(), "--since=5200ns", "--until=5800ns", "--points=2")["devices"]
+        self.assertEqual([point["held_least"] for point in device["points"]], 2 * [20 * MIB])  # nothing happened then
+        self.assertEqual((device["held_peak"], device["held_peak_ns"]), (20 * MIB, 5200))
         self.assertEqual(self.facts(ordinary(), "--since=1h")["devices"], [])
         self.assertIn("no events to draw", self.report(ordinary(), "--since=1h").stdout)
 

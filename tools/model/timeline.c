@@ -125,6 +125,16 @@ static void begin_selected(build_t *build)
   }
 }
 
+/* The state at the beginning of the time. */
+static void begin(build_t *build)
+{
+  for (size_t i = 0; i < build->timeline->device_count; i++) {
+    gp_timeline_device_t *device = &build->timeline->devices[i];
+    begin_point(build, device, 0);
+    note_peak(build, device, build->timeline->from_ns);
+  }
+}
+
 static int walk(build_t *build)
 {
   gp_timeline_t *timeline = build->timeline;
@@ -141,10 +151,7 @@ static int walk(build_t *build)
       break;
     if (!is_inside && time_ns >= timeline->from_ns) {
       is_inside = true;
-      for (size_t k = 0; k < timeline->device_count; k++) {
-        begin_point(build, &timeline->devices[k], 0);
-        note_peak(build, &timeline->devices[k], timeline->from_ns);
-      }
+      begin(build);
     }
     if (is_inside)
       advance(build, time_ns);
@@ -156,6 +163,8 @@ static int walk(build_t *build)
       error = add_mark(build, device, i, time_ns);
     }
   }
+  if (!is_inside) /* nothing happened in that time */
+    begin(build);
   advance(build, timeline->to_ns);
   return error;
 }
