@@ -7,6 +7,8 @@
 import json
 import os
 import re
+import signal
+import subprocess
 import sys
 import unittest
 
@@ -83,6 +85,40 @@ class Overview(Reports):
         result = self.run_tool("summary", *self.ranks(1, 2, 3, 4), bad, status=cli.INPUT)
         self.one_line(result.stderr)
         self.assertIn("4 snapshots:", result.stdout)
+
+    @unittest.skipUnless((os.sysconf("SC_NPROCESSORS_ONLN") or 1) > 1, "one processor: there is one process")
+    def test_a_process_that_is_killed(self):
+        """Two pipes, which two processes read; one of these is killed before there is anything to read."""
+        pipes = [self.path("work", name) for name in ("first.json", "second.json")]
+        for pipe in pipes:
+            os.mkfifo(pipe)
+        tool = subprocess.Popen([self.tool, "summary", *self.ranks(1, 2, 3), *pipes], env=self.environment, encoding="utf-8",
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        ends = [os.open(pipe, os.O_WRONLY) for pipe in pipes]  # until both are open at the other end
+        readers = {}
+        while len(readers) < 2:
+            readers = {pipe: pid for pid in self.processes(tool.pid) for pipe in pipes if pipe in self.opened(pid)}
+        lost = next(pipe for pipe in pipes if readers[pipe] != tool.pid)
+        os.kill(readers[lost], signal.SIGKILL)
+        for pipe, end in zip(pipes, ends):
+            if pipe != lost:
+                os.write(end, json.dumps(self.used(7)).encode())
+            os.close(end)
+        output, errors = tool.communicate(timeout=60)
+        self.assertEqual((tool.returncode, errors), (cli.INPUT, "gpupool: %s: the process that read it was killed\n" % lost))
+        self.assertIn("4 snapshots:", output)
+
+    def processes(self, pid):
+        """Of the tool."""
+        with open("/proc/%d/task/%d/children" % (pid, pid), encoding="ascii") as file:
+            return [pid] + [int(word) for word in file.read().split()]
+
+    def opened(self, pid):
+        folder = "/proc/%d/fd" % pid
+        try:
+            return [os.readlink(os.path.join(folder, name)) for name in os.listdir(folder)]
+        except OSError:
+            return []  # it has closed one, or ended
 
     def devices(self, *sizes):
         return self.write("devices.json", self.used(*sizes))

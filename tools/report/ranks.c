@@ -1,13 +1,7 @@
 #include "tools/report/ranks.h"
 
-#include <errno.h>
-#include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
-
-#include "format/marks.h"
-#include "tools/array.h"
-
-#define MARK_NAMES 64 /* the first common mark is an early one */
 
 static const cJSON *process_of(const gp_snapshot_t *snapshot)
 {
@@ -29,48 +23,34 @@ static const gp_rank_mark_t *find_mark(const gp_rank_t *rank, const char *name)
   return NULL;
 }
 
-static int add_marks(gp_rank_t *rank, const cJSON *list)
+static void add_marks(gp_rank_t *rank, const cJSON *list)
 {
   const cJSON *item;
   uint64_t time_ns;
 
   if (cJSON_GetArraySize(list) >= GP_MARKS_MAX - 1)
-    return 0; /* earlier ones are lost: a name may have been there before */
+    return; /* earlier ones are lost: a name may have been there before */
   cJSON_ArrayForEach(item, list)
   {
-    const char *name = gp_snapshot_text(item, "name");
-    if (rank->mark_count == MARK_NAMES)
-      return 0;
-    if (!name[0] || find_mark(rank, name) || gp_snapshot_uint(item, "time_ns", &time_ns) != 1)
+    gp_rank_mark_t mark;
+    if (rank->mark_count == GP_RANK_MARKS)
+      return;
+    (void)snprintf(mark.name, sizeof(mark.name), "%s", gp_snapshot_text(item, "name"));
+    if (!mark.name[0] || find_mark(rank, mark.name) || gp_snapshot_uint(item, "time_ns", &time_ns) != 1)
       continue;
-    char *copy = strdup(name);
-    gp_rank_mark_t *mark = copy ? GP_ARRAY_ADD(rank->marks, rank->mark_count) : NULL;
-    if (!mark) {
-      free(copy);
-      return ENOMEM;
-    }
-    *mark = (gp_rank_mark_t){copy, time_ns};
+    mark.time_ns = time_ns;
+    rank->marks[rank->mark_count++] = mark;
   }
-  return 0;
 }
 
-int gp_rank_init(gp_rank_t *rank, const gp_snapshot_t *snapshot)
+void gp_rank_init(gp_rank_t *rank, const gp_snapshot_t *snapshot)
 {
   *rank = (gp_rank_t){.number = gp_rank_number(snapshot)};
   if (snapshot->times_are_numbers)
-    return 0;
+    return;
   (void)gp_snapshot_uint(process_of(snapshot), "start_time_us", &rank->start_us);
-  rank->host = strdup(gp_snapshot_text(process_of(snapshot), "host"));
-  return rank->host ? add_marks(rank, cJSON_GetObjectItemCaseSensitive(snapshot->root, "marks")) : ENOMEM;
-}
-
-void gp_rank_fini(gp_rank_t *rank)
-{
-  for (size_t i = 0; i < rank->mark_count; i++)
-    free(rank->marks[i].name);
-  free(rank->marks);
-  free(rank->host);
-  *rank = (gp_rank_t){.number = -1};
+  (void)snprintf(rank->host, sizeof(rank->host), "%s", gp_snapshot_text(process_of(snapshot), "host"));
+  add_marks(rank, cJSON_GetObjectItemCaseSensitive(snapshot->root, "marks"));
 }
 
 gp_clock_t gp_ranks_clock(const gp_rank_t *const *ranks, size_t count, const char **ret_mark)

@@ -1,33 +1,34 @@
 /*
- * The ranks of a job: who they are, and their clocks. Times in a snapshot count from when its process began
+ * The ranks of a job: their numbers, and their clocks. Times in a snapshot count from when its process began
  * to record, by the clock of its host.
  */
 #ifndef GP_TOOLS_REPORT_RANKS_H
 #define GP_TOOLS_REPORT_RANKS_H
 
+#include "format/marks.h"
 #include "tools/read/snapshot.h"
+
+#define GP_RANK_MARKS 32 /* the first common mark is an early one */
 
 /* A name that the program marked, or a range of that name. */
 typedef struct gp_rank_mark {
-  char *name;
+  char name[GP_MARK_NAME_BYTES];
   uint64_t time_ns; /* the first time */
 } gp_rank_mark_t;
 
-/* Zeroed memory is a rank of which nothing is known. */
 typedef struct gp_rank {
   int64_t number; /* -1: not known */
-  char *host;
-  uint64_t start_us;     /* since 1970; 0: not known */
-  gp_rank_mark_t *marks; /* the first names, in the order of time */
+  char host[256];
+  uint64_t start_us;                   /* since 1970; 0: not known */
+  gp_rank_mark_t marks[GP_RANK_MARKS]; /* the first names, in the order of time */
   size_t mark_count;
 } gp_rank_t;
 
 /* The number that the launcher gave; -1: not known. */
 int64_t gp_rank_number(const gp_snapshot_t *snapshot);
 
-/* Copies what the snapshot says. Returns 0 or ENOMEM; call fini in any case. */
-int gp_rank_init(gp_rank_t *rank, const gp_snapshot_t *snapshot);
-void gp_rank_fini(gp_rank_t *rank);
+/* Copies what the snapshot says; cuts names. */
+void gp_rank_init(gp_rank_t *rank, const gp_snapshot_t *snapshot);
 
 /* What the times of several ranks have in common. */
 typedef enum gp_clock {

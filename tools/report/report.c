@@ -9,6 +9,7 @@
 #include "tools/json_print.h"
 #include "tools/model/component.h"
 #include "tools/read/load.h"
+#include "tools/side_by_side.h"
 #include "tools/symbols/stack_owners.h"
 #include "tools/symbols/symbols.h"
 #include "tools/tool.h"
@@ -49,8 +50,12 @@ int gp_report_open(const gp_request_t *request, const void *own, unsigned column
 {
   const char *file = request->files[index];
   gp_filter_t *filter = calloc(1, sizeof(*filter));
-  *ret_input = (gp_report_input_t){
-      .request = request, .own = own, .filter = filter, .file = name_of(file), .findings = findings};
+  *ret_input = (gp_report_input_t){.request = request,
+      .own = own,
+      .filter = filter,
+      .file = name_of(file),
+      .number = index,
+      .findings = findings};
   if (!filter)
     return gp_report_out_of_memory(ret_input->file);
   gp_snapshot_t *snapshot = gp_snapshot_load(file, columns);
@@ -92,6 +97,36 @@ void gp_report_add_rebuilt(cJSON *object, const gp_report_input_t *inputs, int c
   }
 }
 
+/* Which kind of report a command makes. */
+typedef struct kind {
+  unsigned columns;
+  bool each;
+  gp_report_fn report;
+  gp_report_files_fn report_files; /* instead of report; else NULL */
+  gp_report_is_fn is_side_by_side; /* NULL: never */
+  gp_report_end_fn end;            /* after the last file; NULL: nothing */
+} kind_t;
+
+/* Reports a file. list: NULL, or receives what is printed as JSON. */
+static int report_one(const gp_request_t *request, const void *own, unsigned columns, gp_report_fn report,
+    int index, gp_output_t *output, cJSON *list, int *findings)
+{
+  gp_report_input_t input;
+  cJSON *object = cJSON_CreateObject();
+  int result = gp_report_open(request, own, columns, index, findings, &input);
+  bool is_open = !result;
+  if (is_open)
+    result = gp_report_worse(report(&input, 1, output, object), gp_report_check_strict(&input));
+  if (list && is_open && result != GP_EXIT_INPUT && result != GP_EXIT_USAGE) {
+    gp_report_add_rebuilt(object, &input, 1);
+    cJSON_AddItemToArray(list, object);
+  } else {
+    cJSON_Delete(object);
+  }
+  gp_report_close(&input);
+  return result;
+}
+
 /* Reports file by file, so that only one is in memory. *ret_shown: the number of files reported. */
 static int report_each(const gp_request_t *request, const void *own, unsigned columns, gp_report_fn report,
     gp_output_t *output, cJSON *root, int *findings, int *ret_shown)
@@ -99,22 +134,48 @@ static int report_each(const gp_request_t *request, const void *own, unsigned co
   cJSON *list = cJSON_AddArrayToObject(root, "snapshots");
   int status = 0;
   for (int i = 0; i < request->file_count; i++) {
-    gp_report_input_t input;
-    cJSON *object = cJSON_CreateObject();
-    int result = gp_report_open(request, own, columns, i, findings, &input);
-    bool is_open = !result;
-    if (is_open)
-      result = gp_report_worse(report(&input, 1, output, object), gp_report_check_strict(&input));
-    if (is_open && result != GP_EXIT_INPUT && result != GP_EXIT_USAGE) {
-      (*ret_shown)++;
-      gp_report_add_rebuilt(object, &input, 1);
-      cJSON_AddItemToArray(list, object);
-    } else {
-      cJSON_Delete(object);
-    }
-    gp_report_close(&input);
+    int result = report_one(request, own, columns, report, i, output, list, findings);
+    *ret_shown += result != GP_EXIT_INPUT && result != GP_EXIT_USAGE;
     status = gp_report_worse(status, result);
   }
+  return status;
+}
+
+/* What the processes have that report files side by side. */
+typedef struct side {
+  const gp_request_t *request;
+  const void *own;
+  const kind_t *kind;
+  gp_output_t *output;
+  int *statuses; /* shared, by file: the exit status plus one; 0: its process has not come to an end */
+} side_t;
+
+static void report_beside(void *self, size_t number)
+{
+  const side_t *side = self;
+  int findings = 0;
+  side->statuses[number] = 1 + report_one(side->request, side->own, side->kind->columns, side->kind->report,
+                                   (int)number, side->output, NULL, &findings);
+}
+
+static int report_side_by_side(
+    const gp_request_t *request, const void *own, const kind_t *kind, gp_output_t *output, int *ret_shown)
+{
+  size_t count = (size_t)request->file_count;
+  side_t side = {request, own, kind, output, gp_shared_alloc(count * sizeof(*side.statuses))};
+  int status = 0;
+
+  if (!side.statuses)
+    return gp_report_out_of_memory(request->command);
+  gp_side_by_side(count, report_beside, &side);
+  for (size_t i = 0; i < count; i++) {
+    int result = side.statuses[i] ? side.statuses[i] - 1 : GP_EXIT_INPUT;
+    if (!side.statuses[i])
+      gp_message("%s: the process that read it was killed", name_of(request->files[i]));
+    *ret_shown += result != GP_EXIT_INPUT && result != GP_EXIT_USAGE;
+    status = gp_report_worse(status, result);
+  }
+  gp_shared_free(side.statuses, count * sizeof(*side.statuses));
   return status;
 }
 
@@ -142,18 +203,11 @@ static int report_together(const gp_request_t *request, const void *own, unsigne
   return status;
 }
 
-/* Which kind of report a command makes. */
-typedef struct kind {
-  unsigned columns;
-  bool each;
-  gp_report_fn report;
-  gp_report_files_fn report_files; /* instead of report; else NULL */
-  gp_report_end_fn end;            /* after the last file; NULL: nothing */
-} kind_t;
-
 static int make(const gp_request_t *request, void *own, const kind_t *kind, gp_output_t *output, cJSON *root,
     int *findings, int *ret_shown)
 {
+  if (kind->is_side_by_side && kind->is_side_by_side(request, own))
+    return report_side_by_side(request, own, kind, output, ret_shown);
   if (!kind->report_files)
     return (kind->each ? report_each : report_together)(
         request, own, kind->columns, kind->report, output, root, findings, ret_shown);
@@ -210,9 +264,10 @@ int gp_report_run(const gp_request_form_t *form, int argc, char **argv, void *ow
 }
 
 int gp_report_run_each(const gp_request_form_t *form, int argc, char **argv, void *own, unsigned columns,
-    gp_report_fn report, gp_report_end_fn end)
+    gp_report_fn report, gp_report_is_fn is_side_by_side, gp_report_end_fn end)
 {
-  const kind_t kind = {.columns = columns, .each = true, .report = report, .end = end};
+  const kind_t kind = {
+      .columns = columns, .each = true, .report = report, .is_side_by_side = is_side_by_side, .end = end};
   return parse_and_run(form, argc, argv, own, &kind);
 }
 

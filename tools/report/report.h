@@ -21,6 +21,7 @@ typedef struct gp_report_input {
   const gp_snapshot_t *snapshot;
   const gp_filter_t *filter;
   const char *file; /* as typed; "stdin" for - */
+  int number;       /* of the file in the request, from 0 */
   int *findings;    /* set to the exit status that the findings call for, if nothing goes wrong */
 } gp_report_input_t;
 
@@ -36,10 +37,13 @@ typedef int (*gp_report_fn)(const gp_report_input_t *inputs, int count, gp_outpu
 int gp_report_run(const gp_request_form_t *form, int argc, char **argv, void *own, unsigned columns,
     bool each, gp_report_fn report);
 
-/* Like gp_report_run with `each`; calls end after the last file, with what the command got as own. */
+/* Like gp_report_run with `each`; calls end after the last file, with what the command got as own. If
+ * is_side_by_side (may be NULL) says so, several processes report the files (side_by_side.h): report then
+ * leaves its result in shared memory: it writes nothing to output or object, and sets no findings. */
+typedef bool (*gp_report_is_fn)(const gp_request_t *request, const void *own);
 typedef void (*gp_report_end_fn)(void *own, gp_output_t *output);
 int gp_report_run_each(const gp_request_form_t *form, int argc, char **argv, void *own, unsigned columns,
-    gp_report_fn report, gp_report_end_fn end);
+    gp_report_fn report, gp_report_is_fn is_side_by_side, gp_report_end_fn end);
 
 /*
  * Like gp_report_run, for a command that reads its files itself. report gets all files in the request,

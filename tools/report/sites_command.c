@@ -447,7 +447,7 @@ int gp_command_sites(int argc, char **argv)
   gp_sites_ranks_t ranks = {.count = 0};
   own_t own = {.sort = -1, .most = UINT64_MAX, .ranks = &ranks};
 
-  int status = gp_report_run_each(&form, argc, argv, &own, GP_LIFETIMES_COLUMNS, report, end);
+  int status = gp_report_run_each(&form, argc, argv, &own, GP_LIFETIMES_COLUMNS, report, NULL, end);
   gp_sites_ranks_fini(&ranks);
   return status;
 }

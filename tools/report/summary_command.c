@@ -26,6 +26,18 @@ static const gp_parameter_t parameters[] = {
         "of many files only the first N; 0: all (default: 20)"},
 };
 
+static bool is_overview(const gp_request_t *request, const void *own)
+{
+  return request->file_count >= GP_REPORT_MANY && !request->json && !((const own_t *)own)->full;
+}
+
+static int check(const gp_request_t *request, void *own)
+{
+  if (is_overview(request, own) && gp_overview_init(((own_t *)own)->overview, (size_t)request->file_count))
+    return gp_report_out_of_memory(request->command);
+  return 0;
+}
+
 static const gp_request_form_t form = {
     .command = "summary",
     .files = "FILE...",
@@ -36,6 +48,7 @@ static const gp_request_form_t form = {
              "Where memory ran out earlier, or with --at, a column shows the figures of then.\n"
              "Of four files or more it is one table, and what stands out comes first.\n",
     .takes_moment = true,
+    .check = check,
     .parameters = parameters,
     .parameter_count = sizeof(parameters) / sizeof(parameters[0]),
 };
@@ -71,9 +84,8 @@ static int report(const gp_report_input_t *inputs, int count, gp_output_t *outpu
     status = GP_EXIT_INPUT;
   } else if (!status && input->request->json) {
     gp_summary_json(&findings, own->tune ? &tuning : NULL, object);
-  } else if (!status && input->request->file_count >= GP_REPORT_MANY && !own->full) {
-    if (gp_overview_add(own->overview, &findings))
-      status = gp_report_out_of_memory(input->file);
+  } else if (!status && is_overview(input->request, own)) {
+    gp_overview_set(&own->overview->rows[input->number], &findings);
   } else if (!status) {
     gp_summary_print(&findings, own->tune ? &tuning : NULL, own->full, output);
   }
@@ -94,7 +106,7 @@ int gp_command_summary(int argc, char **argv)
   gp_overview_t overview = {.count = 0};
   own_t own = {.most = 20, .overview = &overview};
 
-  int status = gp_report_run_each(&form, argc, argv, &own, GP_SUMMARY_COLUMNS, report, end);
+  int status = gp_report_run_each(&form, argc, argv, &own, GP_SUMMARY_COLUMNS, report, is_overview, end);
   gp_overview_fini(&overview);
   return status;
 }

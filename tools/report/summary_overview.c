@@ -7,13 +7,12 @@
 #include <string.h>
 
 #include "base/size.h"
-#include "tools/array.h"
 #include "tools/model/saturated.h"
 #include "tools/report/report.h"
+#include "tools/side_by_side.h"
 #include "tools/tool.h"
 
 #define FILE_COLUMNS 27
-#define CODE_BYTES   256
 
 /* Codes of what is more than a note, each once: "oom, growth". */
 static void add_codes(const gp_findings_t *findings, char *buffer, size_t capacity)
@@ -45,31 +44,49 @@ static void add_events(gp_overview_row_t *row, const gp_summary_t *summary)
   }
 }
 
-int gp_overview_add(gp_overview_t *overview, const gp_findings_t *findings)
+int gp_overview_init(gp_overview_t *overview, size_t count)
+{
+  *overview = (gp_overview_t){
+      .rows = gp_shared_alloc(count * sizeof(*overview->rows)), .count = count, .room = count};
+  return overview->rows ? 0 : ENOMEM;
+}
+
+void gp_overview_fini(gp_overview_t *overview)
+{
+  gp_shared_free(overview->rows, overview->room * sizeof(*overview->rows));
+  *overview = (gp_overview_t){.count = 0};
+}
+
+void gp_overview_set(gp_overview_row_t *row, const gp_findings_t *findings)
 {
   const gp_summary_t *summary = findings->summary;
-  char codes[CODE_BYTES];
 
-  gp_overview_row_t *added = GP_ARRAY_ADD(overview->rows, overview->count);
-  if (!added)
-    return ENOMEM;
-  add_codes(findings, codes, sizeof(codes));
-  gp_overview_row_t row = {.file = strdup(summary->file), .codes = strdup(codes)};
+  add_codes(findings, row->codes, sizeof(row->codes));
   for (size_t i = 0; i < findings->count; i++)
-    if (findings->items[i].severity > row.severity)
-      row.severity = findings->items[i].severity;
+    if (findings->items[i].severity > row->severity)
+      row->severity = findings->items[i].severity;
   for (size_t i = 0; i < summary->device_count; i++) {
     const gp_stats_t *stats = &summary->devices[i].device->stats;
-    row.used = gp_add_saturated(row.used, stats->requested_bytes.peak);
-    row.held = gp_add_saturated(row.held, stats->reserved_bytes.peak);
-    row.ooms = gp_add_saturated(row.ooms, stats->num_ooms);
-    row.hits = gp_add_saturated(row.hits, stats->cache_hits);
-    row.misses = gp_add_saturated(row.misses, stats->cache_misses);
+    row->used = gp_add_saturated(row->used, stats->requested_bytes.peak);
+    row->held = gp_add_saturated(row->held, stats->reserved_bytes.peak);
+    row->ooms = gp_add_saturated(row->ooms, stats->num_ooms);
+    row->hits = gp_add_saturated(row->hits, stats->cache_hits);
+    row->misses = gp_add_saturated(row->misses, stats->cache_misses);
   }
-  add_events(&row, summary);
-  int error = gp_rank_init(&row.rank, summary->snapshot);
-  *added = row;
-  return row.file && row.codes ? error : ENOMEM;
+  add_events(row, summary);
+  gp_rank_init(&row->rank, summary->snapshot);
+  row->file = summary->file;
+}
+
+/* Moves the rows that were filled to the front, in their order. */
+static void drop_empty_rows(gp_overview_t *overview)
+{
+  size_t kept = 0;
+  for (size_t i = 0; i < overview->count; i++) {
+    if (overview->rows[i].file)
+      overview->rows[kept++] = overview->rows[i];
+  }
+  overview->count = kept;
 }
 
 static int compare_bytes(const void *a, const void *b)
@@ -162,6 +179,7 @@ static void print_rest(const gp_overview_t *overview, size_t first, gp_output_t 
 
 void gp_overview_print(gp_overview_t *overview, size_t most, gp_output_t *output)
 {
+  drop_empty_rows(overview);
   uint64_t used = median_of(overview, offsetof(gp_overview_row_t, used));
   uint64_t held = median_of(overview, offsetof(gp_overview_row_t, held));
   size_t errors = 0, warnings = 0;
@@ -190,17 +208,6 @@ void gp_overview_print(gp_overview_t *overview, size_t most, gp_output_t *output
   gp_names_fini(&names);
   gp_report_next(output, "summary", overview->rows[0].file, "");
   fputs("  or, of each file: --full\n", output->stream);
-}
-
-void gp_overview_fini(gp_overview_t *overview)
-{
-  for (size_t i = 0; i < overview->count; i++) {
-    free(overview->rows[i].file);
-    free(overview->rows[i].codes);
-    gp_rank_fini(&overview->rows[i].rank);
-  }
-  free(overview->rows);
-  *overview = (gp_overview_t){.count = 0};
 }
 
 #define KNOWN(stat) (gp_stats_known(summary->snapshot, device, offsetof(gp_stats_t, stat)) == GP_KNOWN)

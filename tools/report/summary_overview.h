@@ -12,9 +12,11 @@
 /* With so many devices of a file there is a table. */
 #define GP_OVERVIEW_DEVICES 3
 
+#define GP_OVERVIEW_CODES 256
+
 typedef struct gp_overview_row {
-  char *file; /* owned, like codes */
-  char *codes;
+  const char *file; /* borrowed from the request; NULL: it could not be read */
+  char codes[GP_OVERVIEW_CODES];
   gp_severity_t severity; /* of the worst finding */
   uint64_t used;          /* bytes at most, the sum of its devices, as is held */
   uint64_t held;
@@ -28,17 +30,20 @@ typedef struct gp_overview_row {
   double apart; /* from the medians of used and held, as a share of these; valid after sorting */
 } gp_overview_row_t;
 
-/* Zeroed memory is an empty table. */
 typedef struct gp_overview {
-  gp_overview_row_t *rows;
+  gp_overview_row_t *rows; /* shared by the processes that read the files (side_by_side.h) */
   size_t count;
+  size_t room; /* private: rows that there is memory for */
 } gp_overview_t;
 
-/* Adds the file of the findings. Returns 0 or ENOMEM. */
-int gp_overview_add(gp_overview_t *overview, const gp_findings_t *findings);
+/* A table of so many files. Returns 0 or ENOMEM; call fini in any case. */
+int gp_overview_init(gp_overview_t *overview, size_t count);
 
-/* Writes the table: the `most` rows that stand out, by what went wrong and then by how far their memory is
- * from the medians (0: all), and a line for the rest. Sorts the rows. */
+/* Fills the row of a file. */
+void gp_overview_set(gp_overview_row_t *row, const gp_findings_t *findings);
+
+/* Writes the table of the files that could be read: the `most` rows that stand out, by what went wrong and
+ * then by how far their memory is from the medians (0: all), and a line for the rest. Sorts the rows. */
 void gp_overview_print(gp_overview_t *overview, size_t most, gp_output_t *output);
 
 /* Names the ranks that used most and least, leaked most, and ran out first, where they differ from the
