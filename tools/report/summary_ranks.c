@@ -88,7 +88,7 @@ static void say_out(const view_t *view, const gp_rank_t *const *ranks)
   const gp_overview_t *overview = view->overview;
   const gp_overview_row_t *first = NULL;
   const char *mark = NULL;
-  char name[LABEL_BYTES], when[4 * GP_MARK_NAME_BYTES + 160], text[sizeof(name) + sizeof(when)];
+  char name[LABEL_BYTES], when[4 * GP_MARK_NAME_BYTES + 160], text[sizeof(name) + sizeof(when) + 2];
   int64_t earliest = 0, zero = INT64_MAX;
 
   gp_clock_t clock = gp_ranks_clock(ranks, overview->count, &mark);
