@@ -1,16 +1,11 @@
 /*
- * An interpreter that is none: exports what CPython 3.13 exports, with a table of offsets of its own and one
- * frame, in which every thread is. GP_FAKE_PYTHON says what is wrong with it:
- *   nothing   the frame is named `fake`, fake.py:12
- *   cookie    the table does not begin as CPython's
- *   version   the interpreter is newer than any that is known
- *   table     the table is another version's
- *   frame     the frame is in memory that cannot be read
- *   type      the frame runs something that is neither code nor readable
- *   name      the name is longer than memory
- *   chain     the chain of frames has no end
- *   begun     the interpreter has not begun
- *   two       there is a second interpreter
+ * An interpreter that is none: exports what CPython 3.13 exports, or the version 3.N of GP_FAKE_PYTHON_MINOR,
+ * with a table of offsets of its own and one frame, in which every thread is. GP_FAKE_PYTHON says what is
+ * wrong with it: nothing   the frame is named `fake`, fake.py:12 cookie    the table does not begin as
+ * CPython's version   the interpreter is newer than any that is known table     the table is another
+ * version's threaded  it is free-threaded frame     the frame is in memory that cannot be read type      the
+ * frame runs something that is neither code nor readable name      the name is longer than memory chain the
+ * chain of frames has no end begun     the interpreter has not begun two       there is a second interpreter
  */
 #include <stddef.h>
 #include <stdint.h>
@@ -49,7 +44,7 @@ typedef struct frame {
   uint64_t other;
   uint16_t *instr_ptr;
   struct frame *previous;
-  void *executable;
+  uintptr_t executable; /* from 3.14 on with a tag in the lowest bit */
 } frame_t;
 
 typedef struct thread_state {
@@ -57,10 +52,15 @@ typedef struct thread_state {
   frame_t *current_frame;
 } thread_state_t;
 
-extern uint64_t _PyRuntime[71];
+typedef struct interpreter {
+  uint64_t other[3];
+  uint64_t code_generation;
+} interpreter_t;
+
+extern uint64_t _PyRuntime[96];
 extern unsigned long Py_Version;
 extern uint64_t PyCode_Type[52];
-uint64_t _PyRuntime[71];
+uint64_t _PyRuntime[96];
 unsigned long Py_Version = 0x030d00f0;
 uint64_t PyCode_Type[52];
 
@@ -74,9 +74,10 @@ static code_t code = {.type = PyCode_Type,
     .linetable = &table,
     .filename = &file};
 static uint64_t none[2] = {1, 0}; /* an object that is no code */
-static frame_t entry = {.executable = none};
-static frame_t frame = {.instr_ptr = code.instructions, .previous = &entry, .executable = &code};
+static frame_t entry;
+static frame_t frame = {.instr_ptr = code.instructions, .previous = &entry};
 static thread_state_t state = {.current_frame = &frame};
+static interpreter_t interpreter;
 
 static int is_wrong(const char *what)
 {
@@ -85,31 +86,48 @@ static int is_wrong(const char *what)
 }
 
 /* By the names of _Py_DebugOffsets. */
+static void fill_table(unsigned minor)
+{
+  static const struct {
+    uint8_t code_generation, current_frame, previous, code, object, bytes, text;
+  } places[] = {{0, 23, 29, 35, 45, 65, 68}, {20, 26, 32, 40, 51, 75, 78}, {20, 26, 40, 48, 59, 87, 90}};
+  unsigned i = minor - 13;
+
+  _PyRuntime[1] = is_wrong("table") ? Py_Version + 0x10000 : Py_Version;
+  _PyRuntime[2] = is_wrong("threaded");
+  _PyRuntime[places[i].code_generation] =
+      offsetof(interpreter_t, code_generation); /* 0: the cookie follows */
+  _PyRuntime[places[i].current_frame] = offsetof(thread_state_t, current_frame);
+  _PyRuntime[places[i].previous] = offsetof(frame_t, previous);
+  _PyRuntime[places[i].previous + 1] = offsetof(frame_t, executable);
+  _PyRuntime[places[i].previous + 2] = offsetof(frame_t, instr_ptr);
+  _PyRuntime[places[i].code] = offsetof(code_t, filename);
+  _PyRuntime[places[i].code + 2] = offsetof(code_t, qualname);
+  _PyRuntime[places[i].code + 3] = offsetof(code_t, linetable);
+  _PyRuntime[places[i].code + 4] = offsetof(code_t, first_line);
+  _PyRuntime[places[i].code + 8] = offsetof(code_t, instructions);
+  _PyRuntime[places[i].object] = offsetof(code_t, type);
+  _PyRuntime[places[i].bytes] = offsetof(bytes_t, length);
+  _PyRuntime[places[i].bytes + 1] = offsetof(bytes_t, contents);
+  _PyRuntime[places[i].text] = offsetof(text_t, state);
+  _PyRuntime[places[i].text + 1] = offsetof(text_t, length);
+  _PyRuntime[places[i].text + 2] = offsetof(text_t, characters);
+  memcpy(_PyRuntime, is_wrong("cookie") ? "ydebugpx" : "xdebugpy", 8);
+}
+
 static __attribute__((constructor)) void begin(void)
 {
-  memcpy(_PyRuntime, is_wrong("cookie") ? "ydebugpx" : "xdebugpy", 8);
-  if (is_wrong("version"))
-    Py_Version = 0x036300f0;
-  _PyRuntime[1] = is_wrong("table") ? Py_Version + 0x10000 : Py_Version;
-  _PyRuntime[23] = offsetof(thread_state_t, current_frame);
-  _PyRuntime[29] = offsetof(frame_t, previous);
-  _PyRuntime[30] = offsetof(frame_t, executable);
-  _PyRuntime[31] = offsetof(frame_t, instr_ptr);
-  _PyRuntime[35] = offsetof(code_t, filename);
-  _PyRuntime[37] = offsetof(code_t, qualname);
-  _PyRuntime[38] = offsetof(code_t, linetable);
-  _PyRuntime[39] = offsetof(code_t, first_line);
-  _PyRuntime[43] = offsetof(code_t, instructions);
-  _PyRuntime[45] = offsetof(code_t, type);
-  _PyRuntime[65] = offsetof(bytes_t, length);
-  _PyRuntime[66] = offsetof(bytes_t, contents);
-  _PyRuntime[68] = offsetof(text_t, state);
-  _PyRuntime[69] = offsetof(text_t, length);
-  _PyRuntime[70] = offsetof(text_t, characters);
+  const char *told = getenv("GP_FAKE_PYTHON_MINOR");
+  unsigned minor = told ? (unsigned)atoi(told) : 13;
+
+  Py_Version = (is_wrong("version") ? 99ul : minor) << 16 | 0x030000f0;
+  fill_table(minor);
+  frame.executable = (uintptr_t)&code + (minor >= 14);
+  entry.executable = (uintptr_t)none + (minor >= 14);
   if (is_wrong("frame"))
     state.current_frame = (frame_t *)0x10;
   if (is_wrong("type"))
-    frame.executable = (void *)0x7f0000000008;
+    frame.executable = 0x7f0000000008;
   if (is_wrong("name"))
     name.length = UINT64_C(1) << 40;
   if (is_wrong("chain"))
@@ -134,12 +152,12 @@ int Py_IsInitialized(void)
 
 void *PyInterpreterState_Head(void)
 {
-  return is_wrong("two") ? (void *)&name : &state;
+  return is_wrong("two") ? (void *)&name : &interpreter;
 }
 
 void *PyInterpreterState_Main(void)
 {
-  return &state;
+  return &interpreter;
 }
 
 const char *Py_GetVersion(void)

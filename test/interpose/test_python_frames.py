@@ -1,6 +1,7 @@
 """Python frames: whose line asked for memory, under each CPython that is found here."""
 
 import glob
+import itertools
 import json
 import os
 import subprocess
@@ -13,15 +14,15 @@ from test_stacks import Snapshot
 TOOL = os.environ.get("GP_TOOL")
 FAKE = os.environ["GP_FAKE_PYTHON_LIBRARY"]
 PROGRAM = os.path.join(SOURCE, "test", "prog", "python_frames.py")
-KNOWN = ((3, 8), (3, 13))
+KNOWN = ((3, 8), (3, 15))
 TOLD = "stacks have no Python frames"
 
 
 def found():
     """The interpreters by version: that of this test, the distribution's, and those of pyenv."""
     by_version = {}
-    for path in [os.path.realpath(sys.executable), "/usr/bin/python3"] + sorted(
-            glob.glob(os.path.join(os.path.expanduser(os.environ.get("PYENV_ROOT", "~/.pyenv")), "versions", "*", "bin", "python3"))):
+    for path in [os.path.realpath(sys.executable), "/usr/bin/python3"] + glob.glob("/usr/bin/python3.[0-9]") + glob.glob(
+            "/usr/bin/python3.[0-9][0-9]") + sorted(glob.glob(os.path.join(os.path.expanduser(os.environ.get("PYENV_ROOT", "~/.pyenv")), "versions", "*", "bin", "python3"))):
         told = subprocess.run([path, "-c", "import ctypes, sys; print(*sys.version_info[:3])"],
                               stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) if os.path.exists(path) else None
         if told and told.returncode == 0:
@@ -211,20 +212,21 @@ class PythonFrames(PreloadCase):
 class Fake(PreloadCase):
     """An interpreter that is made for this test (fake_python.c), in a program that knows nothing of it."""
 
-    def run_fake(self, wrong, stacks="python"):
-        run = self.run_program("stacks", "policy", preload=LIBRARY + ":" + FAKE, GP_FAKE_PYTHON=wrong, STACKS=stacks)
+    def run_fake(self, wrong, stacks="python", minor=13):
+        run = self.run_program("stacks", "policy", preload=LIBRARY + ":" + FAKE, GP_FAKE_PYTHON=wrong, STACKS=stacks,
+                               GP_FAKE_PYTHON_MINOR=str(minor))
         self.assertEqual(run.status, 0, run.err)
         return run
 
     def test_as_it_should_be(self):
-        for stacks in ("python", "all", "auto"):
-            run = self.run_fake("nothing", stacks)
+        for stacks, minor in itertools.product(("python", "all", "auto"), (13, 14, 15)):
+            run = self.run_fake("nothing", stacks, minor)
             self.assertEqual(run.err, "")
             frames = [frame for frame in run.snapshot()["frames"] if "function" in frame]
             self.assertEqual(frames, [{"address": 0, "module": -1, "function": "fake", "file": "fake.py", "line": 12}])
 
     def test_what_is_wrong_is_told_once(self):
-        for wrong in ("cookie", "version", "table", "frame", "type", "name"):
+        for wrong in ("cookie", "version", "table", "threaded", "frame", "type", "name"):
             with self.subTest(wrong=wrong):
                 run = self.run_fake(wrong, "all")
                 self.assertEqual((run.err.count("\n"), run.err.count(TOLD)), (1, 1), run.err)

@@ -133,7 +133,7 @@ def every_kind():
     one.attribute
     del one
     list(generator())
-    asyncio.get_event_loop_policy().new_event_loop().run_until_complete(asynchronous())
+    asyncio.new_event_loop().run_until_complete(asynchronous())
     through_c()
     globals()["smile\u4e2d"]()
     globals()["\u00e9t\u00e9"]()

@@ -1,7 +1,7 @@
 /*
  * Finds CPython in the process, and knows where its structures have what a stack needs: the frames of a
  * thread and their code objects. Nothing is linked, nothing of the interpreter is written, and no function
- * of it is called that needs the GIL. CPython 3.8 to 3.13; doc/stacks.md says what is known of each.
+ * of it is called that needs the GIL. CPython 3.8 to 3.15; doc/stacks.md says what is known of each.
  */
 #ifndef GP_TRACE_PYTHON_H
 #define GP_TRACE_PYTHON_H
@@ -79,6 +79,19 @@ static inline uintptr_t gp_python_first_frame(const gp_python_t *python, uintptr
 {
   uintptr_t at = gp_python_word(state + python->state_frame);
   return python->state_via == UINT16_MAX || !at ? at : gp_python_word(at + python->state_via);
+}
+
+/* Objects are at multiples of 8. From 3.14 on the lowest bits of a frame's word say how the frame holds one.
+ */
+static inline uintptr_t gp_python_untag(uint64_t word)
+{
+  return word & ~UINT64_C(7);
+}
+
+/* The code object of a frame, or what else it runs. */
+static inline uintptr_t gp_python_frame_code(const gp_python_t *python, uintptr_t frame)
+{
+  return gp_python_untag(gp_python_word(frame + python->frame_code));
 }
 
 /* A string as the interpreter has it. */

@@ -42,7 +42,7 @@ static inline __attribute__((always_inline)) size_t walk(gp_codes_t *codes, cons
   size_t count = 0;
 
   for (; frame && count < capacity; frame = gp_python_word(frame + python->frame_previous)) {
-    uintptr_t code = gp_python_word(frame + python->frame_code);
+    uintptr_t code = gp_python_frame_code(python, frame);
     if (ends_run(python, chain, frame, code)) {
       if (count > 0 && !gp_frame_is_entry(words[count - 1]))
         words[count - 1] |= UINT64_C(1) << GP_FRAME_ENTRY_BIT;
@@ -99,7 +99,7 @@ uint64_t gp_python_walk_digest(const gp_python_t *python, size_t capacity)
   if (!frame || !proof)
     return 0;
   for (; frame && left > 0 && proof; left--) {
-    uintptr_t code = gp_python_word(frame + python->frame_code);
+    uintptr_t code = gp_python_frame_code(python, frame);
     uint64_t at = gp_python_word(frame + python->frame_instruction);
     proof = proof_of(python, generation, code);
     digest = gp_digest_fold(code ^ proof << 32 ^ GP_DIGEST_SEED, at ^ digest);

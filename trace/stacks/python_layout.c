@@ -47,59 +47,106 @@ static uint16_t member_of(uintptr_t type, const char *name)
   return 0;
 }
 
-/* What _Py_DebugOffsets has from 3.13 on, at the beginning of _PyRuntime, as words. */
-enum {
-  TABLE_VERSION = 1,
-  TABLE_IS_FREE_THREADED = 2,
-  TABLE_STATE_CURRENT_FRAME = 23,
-  TABLE_FRAME_PREVIOUS = 29,
-  TABLE_FRAME_EXECUTABLE = 30,
-  TABLE_FRAME_INSTR_PTR = 31,
-  TABLE_CODE_FILENAME = 35,
-  TABLE_CODE_QUALNAME = 37,
-  TABLE_CODE_LINETABLE = 38,
-  TABLE_CODE_FIRSTLINENO = 39,
-  TABLE_CODE_ADAPTIVE = 43,
-  TABLE_OBJECT_TYPE = 45,
-  TABLE_BYTES_SIZE = 65,
-  TABLE_BYTES_CONTENTS = 66,
-  TABLE_TEXT_STATE = 68,
-  TABLE_TEXT_LENGTH = 69,
-  TABLE_TEXT_ASCII_BYTES = 70,
-  TABLE_WORDS = 71
+/* Where _Py_DebugOffsets, at the beginning of _PyRuntime, has what is needed here; in words. The members have
+ * the names of Include/internal/pycore_debug_offsets.h. */
+typedef struct table {
+  uint8_t interpreter_code_generation; /* 0: not in the table */
+  uint8_t thread_current_frame;
+  uint8_t frame_previous;
+  uint8_t frame_executable;
+  uint8_t frame_instr_ptr;
+  uint8_t code_filename;
+  uint8_t code_qualname;
+  uint8_t code_linetable;
+  uint8_t code_firstlineno;
+  uint8_t code_adaptive;
+  uint8_t object_type;
+  uint8_t bytes_size;
+  uint8_t bytes_contents;
+  uint8_t text_state;
+  uint8_t text_length;
+  uint8_t text_ascii_size;
+} table_t;
+
+#define FIRST_TABLE 13
+
+static const table_t tables[] = {
+    {0, 23, 29, 30, 31, 35, 37, 38, 39, 43, 45, 65, 66, 68, 69, 70},
+    {20, 26, 32, 33, 34, 40, 42, 43, 44, 48, 51, 75, 76, 78, 79, 80},
+    {20, 26, 40, 41, 42, 48, 50, 51, 52, 56, 59, 87, 88, 90, 91, 92},
 };
 
-/* The table of another version may have these words elsewhere. */
-static bool read_table(const gp_python_symbols_t *symbols, unsigned long version, gp_python_t *python)
-{
-  uint64_t words[TABLE_WORDS];
+#define LAST_TABLE (FIRST_TABLE + (int)(sizeof(tables) / sizeof(tables[0])) - 1)
 
-  for (int i = 0; i < TABLE_WORDS; i++) {
-    if (!read_word(symbols->runtime + (uintptr_t)i * sizeof(words[0]), &words[i]) ||
-        (i >= TABLE_STATE_CURRENT_FRAME && words[i] >= UINT16_MAX))
-      return false;
-  }
-  if (memcmp(words, "xdebugpy", 8) != 0 || words[TABLE_VERSION] != version ||
-      words[TABLE_IS_FREE_THREADED] != 0 || words[TABLE_OBJECT_TYPE] != GP_PYTHON_OBJECT_TYPE ||
-      words[TABLE_BYTES_SIZE] != GP_PYTHON_OBJECT_SIZE ||
-      words[TABLE_BYTES_CONTENTS] != GP_PYTHON_BYTES_CONTENTS ||
-      words[TABLE_TEXT_STATE] != GP_PYTHON_TEXT_STATE || words[TABLE_TEXT_LENGTH] != GP_PYTHON_OBJECT_SIZE)
+/* An offset from the table. */
+static bool read_offset(const gp_python_symbols_t *symbols, uint8_t word, uint16_t *ret_offset)
+{
+  uint64_t offset;
+  if (!read_word(symbols->runtime + word * sizeof(offset), &offset) || offset >= UINT16_MAX)
     return false;
-  python->chain = GP_PYTHON_NONES;
-  python->code_version = (uint16_t)(words[TABLE_CODE_FIRSTLINENO] + VERSION_BEHIND_FIRST_LINE);
-  python->state_frame = (uint16_t)words[TABLE_STATE_CURRENT_FRAME];
-  python->state_via = VIA_NOTHING;
-  python->frame_code = (uint16_t)words[TABLE_FRAME_EXECUTABLE];
-  python->frame_previous = (uint16_t)words[TABLE_FRAME_PREVIOUS];
-  python->frame_instruction = (uint16_t)words[TABLE_FRAME_INSTR_PTR];
-  python->code_name = (uint16_t)words[TABLE_CODE_QUALNAME];
-  python->code_file = (uint16_t)words[TABLE_CODE_FILENAME];
-  python->code_table = (uint16_t)words[TABLE_CODE_LINETABLE];
-  python->code_first_line = (uint16_t)words[TABLE_CODE_FIRSTLINENO];
-  python->code_start = (uint16_t)words[TABLE_CODE_ADAPTIVE];
-  python->ascii_bytes = (uint16_t)words[TABLE_TEXT_ASCII_BYTES];
-  python->other_bytes = (uint16_t)(python->ascii_bytes + 16);
+  *ret_offset = (uint16_t)offset;
   return true;
+}
+
+static bool has_offset(const gp_python_symbols_t *symbols, uint8_t word, uint16_t expected)
+{
+  uint16_t offset;
+  return read_offset(symbols, word, &offset) && offset == expected;
+}
+
+/* The table is of this version, and no free-threaded interpreter's: there code objects have their
+ * instructions elsewhere, and other threads run meanwhile. */
+static bool is_of_version(const gp_python_symbols_t *symbols, unsigned long version)
+{
+  uint64_t cookie, of_version, is_free_threaded;
+  return read_word(symbols->runtime, &cookie) && memcmp(&cookie, "xdebugpy", 8) == 0 &&
+         read_word(symbols->runtime + 8, &of_version) && of_version == version &&
+         read_word(symbols->runtime + 16, &is_free_threaded) && !is_free_threaded;
+}
+
+/* The count of freed code objects, if there is one; else where code objects have a version. */
+static bool find_proof(const gp_python_symbols_t *symbols, const table_t *table, gp_python_t *python)
+{
+  uint16_t offset;
+  uint64_t now;
+
+  if (!table->interpreter_code_generation) {
+    python->code_version = (uint16_t)(python->code_first_line + VERSION_BEHIND_FIRST_LINE);
+    return true;
+  }
+  uintptr_t interpreter = (uintptr_t)symbols->main_interpreter();
+  if (!read_offset(symbols, table->interpreter_code_generation, &offset) ||
+      !read_word(interpreter + offset, &now))
+    return false;
+  python->generation = (const _Atomic uint64_t *)(interpreter + offset);
+  return true;
+}
+
+static bool read_table(
+    const gp_python_symbols_t *symbols, int minor, unsigned long version, gp_python_t *python)
+{
+  const table_t *table = &tables[minor - FIRST_TABLE];
+
+  python->chain = GP_PYTHON_NONES;
+  python->state_via = VIA_NOTHING;
+  if (!is_of_version(symbols, version) || !has_offset(symbols, table->object_type, GP_PYTHON_OBJECT_TYPE) ||
+      !has_offset(symbols, table->bytes_size, GP_PYTHON_OBJECT_SIZE) ||
+      !has_offset(symbols, table->bytes_contents, GP_PYTHON_BYTES_CONTENTS) ||
+      !has_offset(symbols, table->text_state, GP_PYTHON_TEXT_STATE) ||
+      !has_offset(symbols, table->text_length, GP_PYTHON_OBJECT_SIZE) ||
+      !read_offset(symbols, table->thread_current_frame, &python->state_frame) ||
+      !read_offset(symbols, table->frame_executable, &python->frame_code) ||
+      !read_offset(symbols, table->frame_previous, &python->frame_previous) ||
+      !read_offset(symbols, table->frame_instr_ptr, &python->frame_instruction) ||
+      !read_offset(symbols, table->code_qualname, &python->code_name) ||
+      !read_offset(symbols, table->code_filename, &python->code_file) ||
+      !read_offset(symbols, table->code_linetable, &python->code_table) ||
+      !read_offset(symbols, table->code_firstlineno, &python->code_first_line) ||
+      !read_offset(symbols, table->code_adaptive, &python->code_start) ||
+      !read_offset(symbols, table->text_ascii_size, &python->ascii_bytes))
+    return false;
+  python->other_bytes = (uint16_t)(python->ascii_bytes + 16);
+  return find_proof(symbols, table, python);
 }
 
 /* Before there was such a table: the members that types have for their attributes, and what no version
@@ -171,13 +218,15 @@ gp_python_check_t gp_python_layout_find(
       .line_format = minor < 10    ? GP_LINES_STEPS
                      : minor == 10 ? GP_LINES_RANGES
                                    : GP_LINES_LOCATIONS};
-  bool is_known = minor >= 8 && minor <= 13 && python.first_interpreter && python.main_interpreter;
+  bool is_known = minor >= 8 && minor <= LAST_TABLE && python.first_interpreter && python.main_interpreter;
 
   if (is_known)
-    is_known = minor >= 13 ? read_table(symbols, version, &python) : read_members(symbols, minor, &python);
+    is_known = minor >= FIRST_TABLE ? read_table(symbols, minor, version, &python)
+                                    : read_members(symbols, minor, &python);
   if (!is_known)
-    (void)snprintf(why, capacity, "how Python %.20s keeps them is not known here (3.8 to 3.13 are)",
-        symbols->version_text());
+    (void)snprintf(why, capacity,
+        "how Python %.20s keeps them is not known here (3.8 to 3.%d are, but not free-threaded)",
+        symbols->version_text(), LAST_TABLE);
   *ret_python = python;
   return is_known ? GP_PYTHON_GOOD : GP_PYTHON_BAD;
 }
@@ -258,8 +307,10 @@ gp_python_check_t gp_python_layout_prove(const gp_python_t *python, char *why, s
   if (good && frame && python->state_via != VIA_NOTHING)
     good = read_word(frame + python->state_via, &frame);
   for (; good && frame && frames < FRAMES_MAX; frames++) {
-    good = read_word(frame + python->frame_code, &code) && read_word(code + GP_PYTHON_OBJECT_TYPE, &type) &&
+    good = read_word(frame + python->frame_code, &code) &&
+           read_word(gp_python_untag(code) + GP_PYTHON_OBJECT_TYPE, &type) &&
            read_word(frame + python->frame_previous, &at);
+    code = gp_python_untag(code);
     if (good && type == python->code_type) {
       good = is_code(python, code) && has_instruction(python, frame, code) &&
              (!last || have_own_versions(python, code, last));
