@@ -214,6 +214,7 @@ static const gp_python_t layout = {.code_name = offsetof(code_t, name),
     .start = 0x10000,
     .end = 0x20000};
 
+static gp_python_t parted;
 static gp_region_t region;
 static gp_stacks_t stacks;
 static text_t name_text, file_text;
@@ -517,6 +518,25 @@ START_TEST(test_more_loops_than_runs)
 }
 END_TEST
 
+/* The longest function stands for the loop where that leaves no run without a frame. */
+START_TEST(test_a_part_of_the_loop_elsewhere)
+{
+  const uintptr_t native[] = {0x1001, 0x12001, 0x2001, 0x12101, 0x3001};
+  const uint64_t words[] = {PYTHON(1, 5, true), PYTHON(3, 7, true)};
+  const uint64_t merged[] = {0x1000, words[0], 0x2000, words[1], 0x3000};
+  const uintptr_t other[] = {0x1001, 0x12001, 0x2001, 0x10101, 0x3001};
+  const uint64_t whole[] = {0x1000, 0x2000, words[1], 0x3000};
+
+  parted = layout;
+  parted.part = 0x12000;
+  parted.part_end = 0x13000;
+  uint32_t first = gp_stacks_intern(&stacks, native, 5, no_counts);
+  expect_stack(gp_stacks_intern_python(&stacks, &parted, first, words, 2, 64), merged, 5);
+  uint32_t second = gp_stacks_intern(&stacks, other, 5, no_counts);
+  expect_stack(gp_stacks_intern_python(&stacks, &parted, second, words + 1, 1, 64), whole, 4);
+}
+END_TEST
+
 START_TEST(test_another_line_is_another_stack)
 {
   const uintptr_t native[] = {0x1001, 0x10101, 0x2001}, other[] = {0x1001, 0x10101, 0x2002};
@@ -589,6 +609,7 @@ int main(void)
   tcase_add_test(tests, test_a_run_without_frames);
   tcase_add_test(tests, test_more_runs_than_loops);
   tcase_add_test(tests, test_more_loops_than_runs);
+  tcase_add_test(tests, test_a_part_of_the_loop_elsewhere);
   tcase_add_test(tests, test_another_line_is_another_stack);
   tcase_add_test(tests, test_threads_agree);
   suite_add_tcase(suite, tests);

@@ -74,6 +74,23 @@ static const table_t *table_of(const struct dl_phdr_info *info)
   return NULL;
 }
 
+bool gp_frame_rules_longest(const struct dl_phdr_info *info, uintptr_t *ret_start, uintptr_t *ret_end)
+{
+  const table_t *table = table_of(info);
+  uintptr_t longest = 0;
+
+  for (uint32_t i = 1; table && i < table->count; i++) {
+    uintptr_t start = (uintptr_t)table + (uintptr_t)(intptr_t)table->rows[i - 1].code;
+    uintptr_t end = (uintptr_t)table + (uintptr_t)(intptr_t)table->rows[i].code;
+    if (end - start <= longest || !holds(info, start))
+      continue;
+    longest = end - start;
+    *ret_start = start;
+    *ret_end = end;
+  }
+  return longest > 0;
+}
+
 static int look_in(struct dl_phdr_info *info, size_t size, void *arg)
 {
   search_t *search = arg;

@@ -2,6 +2,8 @@
 #ifndef GP_TRACE_FRAME_RULES_H
 #define GP_TRACE_FRAME_RULES_H
 
+#include <link.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "trace/stacks/cfi.h"
@@ -13,5 +15,9 @@
  * time. Holds the loader's lock meanwhile, so that nothing is unloaded. Any thread; x86-64.
  */
 gp_loader_counts_t gp_frame_rules_find(void *const *addresses, size_t count, gp_frame_rule_t *ret_rules);
+
+/* The code from the beginning of one function to that of the next, where that is most, of the object that the
+ * loader is at. False: it has no such table. */
+bool gp_frame_rules_longest(const struct dl_phdr_info *info, uintptr_t *ret_start, uintptr_t *ret_end);
 
 #endif

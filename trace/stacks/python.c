@@ -8,6 +8,7 @@
 #include "base/loader_walk.h"
 #include "base/log.h"
 #include "base/objects.h"
+#include "trace/stacks/frame_rules.h"
 #include "trace/stacks/python_layout.h"
 
 typedef enum state {
@@ -54,6 +55,21 @@ static bool is_interpreters_own(const struct dl_phdr_info *info, const char *son
          strncmp(soname, "libpython", 9) == 0;
 }
 
+/* What the symbol of a loop has at least where the compiler left it in one piece. */
+#define WHOLE_LOOP_BYTES 8192
+
+/* Compilers may move most of the loop away, to a part without a symbol; it is still the longest function. */
+static void find_part(const struct dl_phdr_info *info, gp_python_symbols_t *found)
+{
+#if defined(__x86_64__)
+  if (!gp_frame_rules_longest(info, &found->part, &found->part_end))
+    found->part = found->part_end = 0;
+#else
+  (void)info;
+  (void)found;
+#endif
+}
+
 /* The first object that has all of it is the one whose names the loader would find, too. */
 static int look_in(struct dl_phdr_info *info, size_t size, void *arg)
 {
@@ -77,6 +93,8 @@ static int look_in(struct dl_phdr_info *info, size_t size, void *arg)
   found->frame_type = address_of(&object, "PyFrame_Type", NULL);
   found->loop = address_of(&object, "_PyEval_EvalFrameDefault", &loop_bytes);
   found->loop_end = found->loop + loop_bytes;
+  if (loop_bytes < WHOLE_LOOP_BYTES)
+    find_part(info, found);
   if (!found->is_initialized || !found->version_text || !found->code_type)
     return 0;
   if (is_interpreters_own(info, object.soname)) {

@@ -31,6 +31,8 @@ typedef struct gp_python {
   uintptr_t code_type; /* the type of code objects */
   uintptr_t loop;      /* the interpreter's loop is at [loop, loop_end) */
   uintptr_t loop_end;
+  uintptr_t part; /* the longest function, at [part, part_end), may be a part of it; may be empty */
+  uintptr_t part_end;
   uintptr_t start; /* the interpreter's own code, which stacks leave out, is at [start, end); may be empty */
   uintptr_t end;
   gp_python_chain_t chain;

@@ -213,6 +213,8 @@ gp_python_check_t gp_python_layout_find(
       .code_type = symbols->code_type,
       .loop = symbols->loop,
       .loop_end = symbols->loop_end,
+      .part = symbols->part,
+      .part_end = symbols->part_end,
       .start = symbols->start,
       .end = symbols->end,
       .line_format = minor < 10    ? GP_LINES_STEPS

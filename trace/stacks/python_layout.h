@@ -12,6 +12,8 @@ typedef struct gp_python_symbols {
   uintptr_t frame_type; /* PyFrame_Type */
   uintptr_t loop;       /* _PyEval_EvalFrameDefault is at [loop, loop_end) */
   uintptr_t loop_end;
+  uintptr_t part; /* as in gp_python_t */
+  uintptr_t part_end;
   uintptr_t start; /* as in gp_python_t */
   uintptr_t end;
   void *(*thread_state)(void);

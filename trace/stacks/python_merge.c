@@ -30,10 +30,19 @@ static void put_run(merge_t *merge, bool is_last)
   }
 }
 
-static bool is_loop(const gp_python_t *python, uint64_t frame)
+static bool is_loop(const gp_python_t *python, uint64_t frame, bool has_part)
 {
   uint64_t address = gp_frame_address(frame);
-  return address >= python->loop && address < python->loop_end;
+  return (address >= python->loop && address < python->loop_end) ||
+         (has_part && address >= python->part && address < python->part_end);
+}
+
+static size_t count_loops(const gp_python_t *python, const uint64_t *native, size_t count, bool has_part)
+{
+  size_t loops = 0;
+  for (size_t i = 0; i < count; i++)
+    loops += is_loop(python, native[i], has_part);
+  return loops;
 }
 
 static bool is_interpreters(const gp_python_t *python, uint64_t frame)
@@ -45,18 +54,24 @@ static bool is_interpreters(const gp_python_t *python, uint64_t frame)
 /*
  * Runs and native frames of the loop belong together one by one from the innermost outwards. There may be
  * more runs: the native stack is cut, or the compiler put a part of the loop elsewhere. There may be more
- * native frames: in a greenlet.
+ * native frames: in a greenlet. The longest function counts as a part of the loop where there are not enough
+ * frames without it, and not too many with it.
  */
 size_t gp_python_merge(const gp_python_t *python, const uint64_t *native, size_t native_count, bool is_cut,
     const uint64_t *words, size_t count, uint64_t *ret_words, size_t capacity)
 {
   merge_t merge = {.words = words, .count = count, .to = ret_words, .capacity = capacity};
-  size_t loops = 0;
+  size_t runs = 0;
 
-  for (size_t i = 0; i < native_count; i++)
-    loops += is_loop(python, native[i]);
+  for (size_t i = 0; i < count; i++)
+    runs += gp_frame_is_entry(words[i]);
+  size_t loops = count_loops(python, native, native_count, false);
+  size_t with_part = count_loops(python, native, native_count, true);
+  bool has_part = loops < runs && with_part <= runs;
+  if (has_part)
+    loops = with_part;
   for (size_t i = 0; i < native_count; i++) {
-    if (is_loop(python, native[i]) && merge.next < count)
+    if (is_loop(python, native[i], has_part) && merge.next < count)
       put_run(&merge, --loops == 0 && !is_cut);
     else if (!is_interpreters(python, native[i]))
       put(&merge, native[i]);
