@@ -345,5 +345,48 @@ class Settings(Remedies):
         self.assertEqual((facts["exit"]["dropped_events"], facts["exit"]["partial"]), (0, False))
 
 
+class PageLocked(Remedies):
+    """Page-locked memory of the host."""
+
+    def facts(self, run, reason):
+        (path,) = run.snapshot_paths(reason)
+        return self.summary(path)
+
+    def test_a_larger_limit_of_the_host(self):
+        steps = "host:%d:13" % (8 * MIB)
+        for limit in "100MiB", "half":
+            run = self.run_program("memory_kinds", steps, HOST_LIMIT=limit)
+            self.assertNotIn("13 of 13", run.out)
+            found = self.finding(self.facts(run, "host_oom"), "host_oom")
+            self.assertEqual(found["severity"], "error")
+            settings = found["remedy"]["settings"]
+            self.assertEqual(settings, {"GPUPOOL_HOST_LIMIT": "104MiB" if limit == "100MiB" else "none"})
+            run = self.run_program("memory_kinds", steps, HOST_LIMIT=settings["GPUPOOL_HOST_LIMIT"])
+            self.assertIn("13 of 13", run.out)
+            self.assertEqual(run.snapshot_paths("host_oom"), [])
+            self.assertNotIn("host_oom", self.codes(self.facts(run, "exit")))
+
+    def test_a_refusal_of_the_hosts_limit_is_none_of_the_device(self):
+        run = self.run_program("memory_kinds", "plain:%d:2" % MIB, "host:%d:13" % (8 * MIB), HOST_LIMIT="100MiB")
+        facts = self.facts(run, "host_oom")
+        self.assertIn("1 time: asked for 8 MiB, the program held 96 MiB of 100 MiB.", self.finding(facts, "host_oom")["message"])
+        self.assertFalse({"oom", "ooms"} & set(self.codes(facts)))
+        self.assertEqual(self.finding(self.facts(run, "exit"), "host_oom")["severity"], "warning")
+
+    def test_buffers_that_come_again(self):
+        """Their calls take all of the time here; one buffer that is kept takes one."""
+        steps = ("host:%d:1" % (100 * KIB), "host:%d:4" % KIB, "free", "free")
+        found = self.finding(self.facts(self.run_program("memory_kinds", *steps * 60), "exit"), "pinned")
+        self.assertIn("was allocated 300 times", found["message"])
+        self.assertIn("295 of these asked for a size that the program had freed before.", found["message"])
+        self.assertNotIn("Small ones", found["message"])
+        self.assertIn("keep such buffers", found["advice"])
+        run = self.run_program("memory_kinds", "host:%d:300" % KIB, "free")
+        self.assertNotIn("pinned", self.codes(self.facts(run, "exit")))
+        run = self.run_program("memory_kinds", *("host:%d:600" % KIB, "free") * 2)
+        self.assertIn("Small ones take a page each: at most 600 KiB were held, in pages of 4 KiB 2.3 MiB.",
+                      self.finding(self.facts(run, "exit"), "pinned")["message"])
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -135,9 +135,9 @@ static void add_others(gp_sentence_t *text, const gp_findings_t *findings, const
 }
 
 /* Takes over the library's advice. In older files it is not a member, but the end of the message. */
-static void advise_reported(gp_findings_t *findings, gp_finding_t *finding)
+static void advise_reported(gp_findings_t *findings, gp_finding_t *finding, const char *key)
 {
-  const cJSON *oom = cJSON_GetObjectItemCaseSensitive(findings->summary->snapshot->root, "oom"), *setting;
+  const cJSON *oom = cJSON_GetObjectItemCaseSensitive(findings->summary->snapshot->root, key), *setting;
   const cJSON *remedy = cJSON_GetObjectItemCaseSensitive(oom, "remedy");
   const char *advice = gp_snapshot_text(oom, "advice"), *action = gp_snapshot_text(remedy, "action");
 
@@ -177,12 +177,45 @@ void gp_findings_judge_oom(gp_findings_t *findings)
       oom->event.got_as_much ? GP_SEVERITY_WARNING : GP_SEVERITY_ERROR, GP_FINDING(oom), oom->event.device,
       oom->event.device, gp_snapshot_moment(summary->snapshot, oom->event.time_ns, when), event, text.text);
   if (oom->event.is_reported)
-    advise_reported(findings, finding);
+    advise_reported(findings, finding, "oom");
   else if (!gp_oom_could_fit(oom))
     gp_findings_advise(findings, finding, GP_ADVICE(oom_too_large),
         oom->limit && oom->event.requested > oom->limit ? "the limit allows" : "the device has");
   else if (oom->usable >= oom->event.requested && oom->largest_hole < oom->event.requested)
     gp_findings_advise(findings, finding, GP_ADVICE(oom_in_pieces), oom->number);
+}
+
+static uint64_t count_action(const gp_summary_t *summary, const char *name)
+{
+  uint64_t count = 0;
+  for (size_t i = 0; i < summary->action_count; i++)
+    count += strcmp(summary->actions[i].name, name) == 0 ? summary->actions[i].count : 0;
+  return count;
+}
+
+/* Says what the limit on page-locked memory refused. The snapshot's report, if it has one, is about the
+ * moment at which the snapshot was written. */
+void gp_findings_judge_host_oom(gp_findings_t *findings)
+{
+  const gp_snapshot_t *snapshot = findings->summary->snapshot;
+  const cJSON *report = cJSON_GetObjectItemCaseSensitive(snapshot->root, "host_oom");
+  uint64_t count = count_action(findings->summary, "host_oom"), requested, held, limit;
+  char times[GP_NUMBER_BYTES];
+  gp_sentence_t text = {.used = 0};
+
+  if (!report && !count)
+    return;
+  if (gp_snapshot_uint(report, "requested", &requested) == 1 &&
+      gp_snapshot_uint(report, "live", &held) == 1) {
+    add_size(&text, ": asked for ", requested, "");
+    add_size(&text, ", the program held ", held, "");
+    if (gp_snapshot_uint(report, "limit", &limit) == 1)
+      add_size(&text, " of ", limit, "");
+  }
+  gp_finding_t *finding = gp_findings_say_as(findings, report ? GP_SEVERITY_ERROR : GP_SEVERITY_WARNING,
+      GP_FINDING(host_oom), GP_FINDING_ALL, gp_number_plural(count ? count : 1, "time", times), text.text);
+  if (report)
+    advise_reported(findings, finding, "host_oom");
 }
 
 void gp_findings_judge_refusals(gp_findings_t *findings, const gp_summary_device_t *device)

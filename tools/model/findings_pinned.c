@@ -1,0 +1,145 @@
+/*
+ * Page-locked memory of the host. Each allocation is a call of the driver that locks pages, about a
+ * millisecond (github.com/pmodels/mpich#5171), and the library does not pool it.
+ */
+#include "tools/model/finding_judges.h"
+
+#include <stdlib.h>
+
+#include "tools/array.h"
+#include "tools/hash_index.h"
+#include "tools/model/saturated.h"
+#include "tools/output.h"
+
+#define LEAST_CALLS   100
+#define NOTE_SHARE    0.01 /* of the time between the first and the last event */
+#define WARNING_SHARE 0.1
+#define PAGE          UINT64_C(4096)
+#define ROUNDED       1.25   /* pages of so many times what was asked for are worth a word, ... */
+#define ROUNDED_BYTES GP_MIB /* ... if they are so many bytes more */
+
+/* How many buffers of a size the program has freed and not asked for again. */
+typedef struct idle {
+  uint64_t size;
+  uint64_t count;
+} idle_t;
+
+typedef struct use {
+  idle_t *idle;
+  size_t idle_count;
+  gp_hash_index_t by_size;
+  uint64_t calls; /* that allocated or registered */
+  uint64_t again; /* of them for a size that was idle */
+  uint64_t took_ns;
+  uint64_t held, held_pages; /* bytes, and bytes of the pages in which they lie */
+  uint64_t most, most_pages; /* the same when most was held */
+} use_t;
+
+static uint64_t hash_of(const void *self, size_t item)
+{
+  const use_t *use = self;
+  return use->idle[item].size;
+}
+
+static bool is_of_size(const void *self, size_t item, const void *key)
+{
+  const use_t *use = self;
+  return use->idle[item].size == *(const uint64_t *)key;
+}
+
+/* NULL: the size is new, or there is no memory. */
+static idle_t *find(use_t *use, uint64_t size)
+{
+  size_t place = gp_hash_index_find(&use->by_size, size, is_of_size, use, &size);
+  return place == SIZE_MAX ? NULL : &use->idle[place];
+}
+
+static int note_free(use_t *use, uint64_t size)
+{
+  idle_t *idle = find(use, size);
+
+  if (!idle) {
+    if (!gp_hash_index_reserve(&use->by_size, hash_of, use) ||
+        !(idle = GP_ARRAY_ADD(use->idle, use->idle_count)))
+      return -1;
+    idle->size = size;
+    gp_hash_index_put(
+        &use->by_size, gp_hash_index_slot(&use->by_size, size, is_of_size, use, &size), use->idle_count - 1);
+  }
+  idle->count++;
+  return 0;
+}
+
+static void note_alloc(use_t *use, uint64_t size)
+{
+  idle_t *idle = find(use, size);
+
+  use->calls++;
+  if (idle && idle->count) {
+    idle->count--;
+    use->again++;
+  }
+}
+
+static uint64_t pages_of(uint64_t size)
+{
+  return gp_add_saturated(size, PAGE - 1) / PAGE * PAGE;
+}
+
+static int count_use(const gp_lifetimes_t *lifetimes, use_t *use)
+{
+  const gp_snapshot_events_t *events = &lifetimes->snapshot->events;
+
+  for (size_t i = 0; i < events->count; i++) {
+    const gp_life_t *life = gp_lifetimes_life(lifetimes, i);
+    if (!life || life->kind != GP_LIFE_HOST)
+      continue;
+    use->took_ns = gp_add_saturated(use->took_ns, gp_snapshot_event_uint(events, GP_COLUMN_DURATION_NS, i));
+    if (life->begin == i + 1) {
+      note_alloc(use, life->requested);
+      use->held = gp_add_saturated(use->held, life->requested);
+      use->held_pages = gp_add_saturated(use->held_pages, pages_of(life->requested));
+    } else {
+      if (note_free(use, life->requested))
+        return -1;
+      use->held = gp_subtract_saturated(use->held, life->requested);
+      use->held_pages = gp_subtract_saturated(use->held_pages, pages_of(life->requested));
+    }
+    if (use->held > use->most) {
+      use->most = use->held;
+      use->most_pages = use->held_pages;
+    }
+  }
+  return 0;
+}
+
+static void say(gp_findings_t *findings, const use_t *use, double share)
+{
+  char calls[GP_NUMBER_BYTES], took[GP_NUMBER_BYTES], percent[GP_NUMBER_BYTES], again[GP_NUMBER_BYTES],
+      most[GP_SIZE_TEXT_BYTES], pages[GP_SIZE_TEXT_BYTES];
+  gp_sentence_t rounded = {.used = 0};
+
+  if ((double)use->most_pages > ROUNDED * (double)use->most && use->most_pages - use->most > ROUNDED_BYTES)
+    gp_sentence_add(&rounded, " Small ones take a page each: at most %s were held, in pages of 4 KiB %s.",
+        gp_size_format(use->most, most), gp_size_format(use->most_pages, pages));
+  gp_finding_t *finding = gp_findings_say_as(findings,
+      share > WARNING_SHARE ? GP_SEVERITY_WARNING : GP_SEVERITY_NOTE, GP_FINDING(pinned), GP_FINDING_ALL,
+      gp_number_plural(use->calls, "time", calls), gp_number_duration(use->took_ns, took),
+      gp_number_percent(share, percent), gp_number_count(use->again, again), rounded.text);
+  gp_findings_advise(findings, finding, GP_ADVICE(pinned));
+}
+
+void gp_findings_judge_pinned(gp_findings_t *findings)
+{
+  const gp_summary_t *summary = findings->summary;
+  uint64_t span_ns = gp_subtract_saturated(summary->last_ns, summary->first_ns);
+  use_t use = {.idle = NULL};
+
+  if (count_use(&summary->lifetimes, &use))
+    findings->out_of_memory = true;
+  double share = span_ns ? (double)use.took_ns / (double)span_ns : 0;
+  if (use.calls >= LEAST_CALLS && use.again >= use.calls / 2 && share >= NOTE_SHARE)
+    say(findings, &use, share < 1 ? share : 1);
+  free(use.idle);
+  gp_hash_index_fini(&use.by_size);
+}
