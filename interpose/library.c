@@ -107,7 +107,8 @@ static void log_options(void)
 /*
  * CUDA does not work in the child of a process that has used it, and its memory is the parent's: so the
  * library is off for good there. Threads that the child lacks may have held locks. Nothing in the child
- * takes a lock, so fork() need not wait for them.
+ * takes one of this library's locks, so fork() need not wait for them; for the loader's see
+ * base/loader_walk.c.
  */
 static void abandon(void)
 {

@@ -7,7 +7,14 @@
  *      driver --alloc.c--> LIVE --free.c--> DEFERRED --reuse/drain.c--> IDLE --alloc.c--> LIVE
  *                           |  \ `-> BOUND --reuse/drain.c--> IDLE        |
  *                           |   `-> RETAINED (freed, but referenced)      |
+ *                           |          `-- its last reference --> DEFERRED|
  *                           `--------------- release.c -------------------'--> RELEASING --> driver
+ *
+ * Addresses of a range begin UNMAPPED, are MAPPING while a thread maps or unmaps their memory
+ * (space/mapped.c, map_steps.c), and then a part that is IDLE, or UNMAPPED again. The functions that change
+ * states: block_life.h (LIVE, IDLE), reuse/stamps.h (DEFERRED), space/bound_parts.c (BOUND), free.c and
+ * release.c (RETAINED), release.c (RELEASING, and back where the driver refuses), space/segment.c (IDLE, of
+ * what was joined), space/mapped.c (UNMAPPED, MAPPING).
  */
 #ifndef GP_POOL_SPACE_BLOCK_RECORD_H
 #define GP_POOL_SPACE_BLOCK_RECORD_H
@@ -37,7 +44,8 @@ typedef enum gp_state {
 
 /*
  * Invariants, under the device's lock: refs > 0 exactly in states LIVE and RETAINED, and while RELEASING
- * from these. The map leads from address to the block in every state but RELEASING. free_epoch is
+ * from these. The map leads from address to the block, except while it is RELEASING, and except for parts of
+ * a segment or range that nobody has: IDLE, BOUND, UNMAPPED, MAPPING. free_epoch is
  * meaningful only in states DEFERRED, BOUND and IDLE; every context has completed that of an idle block,
  * unless the block was freed in mode `single`. Writers store address and context atomically, since a free
  * that races with the block's end also reads them without the lock. Records are recycled, and the host gets

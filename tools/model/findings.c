@@ -1,5 +1,6 @@
 /*
- * Each function makes one finding. It gives advice only if the figures support it.
+ * The judges of what belongs to no other file, and the order of all. A judge gives advice only if the figures
+ * support it.
  */
 #include "tools/model/findings.h"
 
