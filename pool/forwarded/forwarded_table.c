@@ -121,7 +121,7 @@ bool gp_forwarded_table_detach_next(
   gp_lock_take(&table->lock);
   do {
     record = next_record(table, &space, &position);
-  } while (record && (record->pool != pool || record->is_detached));
+  } while (record && (record->pool != pool || record->is_detached || gp_forwarded_is_host(record->kind)));
   if (record) {
     record->is_detached = true;
     *ret_device = record->device;

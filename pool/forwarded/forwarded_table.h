@@ -70,8 +70,8 @@ bool gp_forwarded_table_remove(
 bool gp_forwarded_table_remove_of_context(
     gp_forwarded_table_t *table, const gp_context_t *context, gp_forwarded_t *ret_memory);
 
-/* Marks one allocation of a driver's pool as detached, and returns its device and
- * counted bytes; false: no more. */
+/* Marks one allocation of a driver's pool of device memory as detached, and returns its device and counted
+ * bytes; false: no more. */
 bool gp_forwarded_table_detach_next(
     gp_forwarded_table_t *table, uint64_t pool, int *ret_device, uint64_t *ret_size);
 

@@ -237,6 +237,14 @@ class MemoryKinds(PreloadCase):
         self.assertEqual([got for _, got, _ in run.got], [2, 2, 2, 2, 0, 4, 12])
         self.assertEqual(stats_of(run.snapshot("exit"))["pinned_host_bytes"]["peak"], 96 * MIB)
 
+    def test_a_pool_of_the_host_that_goes_before_its_memory(self):
+        """Its memory counts for the host, and nothing of it for the device."""
+        run = self.run_kinds("mempool:%d:1" % (32 * MIB), "host_pool:%d:2" % (8 * MIB), "forget-pools", "host:%d:2" % (8 * MIB),
+                             "free", "plain:%d:20" % (8 * MIB), "free", "free", "free", "plain:%d:20" % (8 * MIB),
+                             HOST_LIMIT="24MiB", LIMIT="128MiB")
+        self.assertEqual([got for _, got, _ in run.got], [1, 2, 1, 12, 16])
+        self.assertEqual(stats_of(run.snapshot("exit"))["pinned_host_bytes"]["current"], 0)
+
     def test_the_hosts_limit_counts_whole_pages(self):
         page = os.sysconf("SC_PAGESIZE")
         for kind, size, pages in (("host", 1, 1), ("host", page + 1, 2), ("registered", page, 1), ("across", page, 2)):

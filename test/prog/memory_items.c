@@ -6,8 +6,7 @@
 #include <unistd.h>
 
 static int device_of_vmm;
-CUmemoryPool own_pool;
-static CUmemoryPool host_pool;
+CUmemoryPool own_pool, host_pool;
 
 const char *name_of(CUresult result)
 {

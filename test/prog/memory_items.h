@@ -25,7 +25,7 @@ typedef struct kind {
   size_t step; /* sizes are multiples of it */
 } kind_t;
 
-extern CUmemoryPool own_pool; /* of the kinds that take from one; NULL: not made */
+extern CUmemoryPool own_pool, host_pool; /* of the kinds that take from one; NULL: not made */
 
 const char *name_of(CUresult result);
 

@@ -170,7 +170,9 @@ static int run(char *word, int command)
   } else if (strcmp(word, "forget-pools") == 0) {
     if (own_pool)
       CALL(cuMemPoolDestroy(own_pool));
-    own_pool = NULL;
+    if (host_pool)
+      CALL(cuMemPoolDestroy(host_pool));
+    own_pool = host_pool = NULL;
   } else if (strcmp(word, "module") == 0) {
     CUmodule module;
     printf("module: %s\n", name_of(cuModuleLoadData(&module, "no image")));
