@@ -13,7 +13,7 @@
 #include "tools/output.h"
 #include "tools/tool.h"
 
-void gp_command_config_help(void)
+static void print_help(void)
 {
   printf("usage: gpupool config [--json] [options]\n"
          "\n"
@@ -100,7 +100,7 @@ static int print_json(gp_arguments_t *arguments, const gp_options_t *options)
   for (int id = 0; id < GP_OPTION_COUNT && list; id++) {
     const gp_option_t *option = &gp_option_table[id];
     char name[GP_ARGUMENT_NAME_BYTES];
-    cJSON *item = cJSON_CreateObject();
+    cJSON *item = gp_json_add_item(list);
     cJSON_AddStringToObject(item, "name", gp_argument_name((gp_option_id_t)id, name));
     cJSON_AddStringToObject(item, "variable", option->variable);
     cJSON_AddStringToObject(item, "type", types[option->type]);
@@ -110,7 +110,6 @@ static int print_json(gp_arguments_t *arguments, const gp_options_t *options)
     cJSON_AddBoolToObject(item, "malformed", is_malformed(arguments, options, id));
     cJSON_AddStringToObject(item, "syntax", option->syntax);
     cJSON_AddStringToObject(item, "help", option->help);
-    cJSON_AddItemToArray(list, item);
   }
   return gp_json_put(root);
 }
@@ -124,7 +123,7 @@ int gp_command_config(int argc, char **argv)
   if (status)
     return status;
   if (arguments.help) {
-    gp_command_config_help();
+    print_help();
     return GP_EXIT_DONE;
   }
   if (arguments.next < argc)

@@ -1,5 +1,6 @@
 #include "tools/json_print.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -75,4 +76,48 @@ int gp_json_put(cJSON *root)
   puts(text);
   free(text);
   return GP_EXIT_DONE;
+}
+
+void gp_json_add_uint(cJSON *object, const char *name, uint64_t number)
+{
+  char text[24];
+  snprintf(text, sizeof(text), "%" PRIu64, number);
+  cJSON_AddRawToObject(object, name, text);
+}
+
+void gp_json_add_int(cJSON *object, const char *name, int64_t number)
+{
+  char text[24];
+  snprintf(text, sizeof(text), "%" PRId64, number);
+  cJSON_AddRawToObject(object, name, text);
+}
+
+void gp_json_add_uint_or_null(cJSON *object, const char *name, bool known, uint64_t number)
+{
+  if (known)
+    gp_json_add_uint(object, name, number);
+  else
+    cJSON_AddNullToObject(object, name);
+}
+
+void gp_json_add_text_or_null(cJSON *object, const char *name, const char *text)
+{
+  if (text && text[0])
+    cJSON_AddStringToObject(object, name, text);
+  else
+    cJSON_AddNullToObject(object, name);
+}
+
+void gp_json_add_amount(cJSON *object, const char *name, uint64_t bytes, uint64_t count)
+{
+  cJSON *item = cJSON_AddObjectToObject(object, name);
+  gp_json_add_uint(item, "bytes", bytes);
+  gp_json_add_uint(item, "count", count);
+}
+
+cJSON *gp_json_add_item(cJSON *list)
+{
+  cJSON *item = cJSON_CreateObject();
+  cJSON_AddItemToArray(list, item);
+  return item;
 }

@@ -10,30 +10,32 @@
 #include "tools/output_file.h"
 #include "tools/tool.h"
 
-static const gp_command_t commands[] = {
-    {"run", gp_command_run, gp_command_run_help, "run a program with its GPU memory pooled and recorded"},
-    {"summary", gp_command_summary, gp_command_summary_help,
-        "explain what happened, from a program's snapshot"},
-    {"symbolize", gp_command_symbolize, gp_command_symbolize_help,
-        "write a snapshot again with the names of its stack frames"},
-    {"ps", gp_command_ps, gp_command_ps_help, "list the running programs and what they hold"},
-    {"metrics", gp_command_metrics, gp_command_metrics_help, "print the same for Prometheus"},
-    {"live", gp_command_live, gp_command_live_help, "watch a running program"},
-    {"ctl", gp_command_ctl, gp_command_ctl_help, "send a request to a running program"},
-    {"export", gp_command_export, gp_command_export_help, "write a snapshot in the format of another tool"},
-    {"leaks", gp_command_leaks, gp_command_leaks_help,
-        "list what was not freed, or grew between two snapshots"},
-    {"sites", gp_command_sites, gp_command_sites_help, "list the code that asked for the memory"},
-    {"frag", gp_command_frag, gp_command_frag_help, "map the pool's memory, and what is lost in it"},
-    {"timeline", gp_command_timeline, gp_command_timeline_help, "draw the use of memory over time"},
-    {"diff", gp_command_diff, gp_command_diff_help, "compare two snapshots"},
-    {"html", gp_command_html, gp_command_html_help, "make a page for a browser of snapshots"},
-    {"replay", gp_command_replay, gp_command_replay_help,
-        "serve a recording's requests again, with other settings"},
-    {"tune", gp_command_tune, gp_command_tune_help, "find the settings that serve recordings best"},
-    {"recover", gp_command_recover, gp_command_recover_help, "make a snapshot of a program that was killed"},
-    {"doctor", gp_command_doctor, gp_command_doctor_help, "say what keeps the library from its work here"},
-    {"config", gp_command_config, gp_command_config_help, "print the options in effect"},
+typedef struct command {
+  const char *name;
+  int (*run)(int argc, char **argv);
+  const char *summary;
+} command_t;
+
+static const command_t commands[] = {
+    {"run", gp_command_run, "run a program with its GPU memory pooled and recorded"},
+    {"summary", gp_command_summary, "explain what happened, from a program's snapshot"},
+    {"symbolize", gp_command_symbolize, "write a snapshot again with the names of its stack frames"},
+    {"ps", gp_command_ps, "list the running programs and what they hold"},
+    {"metrics", gp_command_metrics, "print the same for Prometheus"},
+    {"live", gp_command_live, "watch a running program"},
+    {"ctl", gp_command_ctl, "send a request to a running program"},
+    {"export", gp_command_export, "write a snapshot in the format of another tool"},
+    {"leaks", gp_command_leaks, "list what was not freed, or grew between two snapshots"},
+    {"sites", gp_command_sites, "list the code that asked for the memory"},
+    {"frag", gp_command_frag, "map the pool's memory, and what is lost in it"},
+    {"timeline", gp_command_timeline, "draw the use of memory over time"},
+    {"diff", gp_command_diff, "compare two snapshots"},
+    {"html", gp_command_html, "make a page for a browser of snapshots"},
+    {"replay", gp_command_replay, "serve a recording's requests again, with other settings"},
+    {"tune", gp_command_tune, "find the settings that serve recordings best"},
+    {"recover", gp_command_recover, "make a snapshot of a program that was killed"},
+    {"doctor", gp_command_doctor, "say what keeps the library from its work here"},
+    {"config", gp_command_config, "print the options in effect"},
 };
 #define COMMAND_COUNT (sizeof(commands) / sizeof(commands[0]))
 
@@ -57,7 +59,7 @@ static int print_help(void)
   return GP_EXIT_DONE;
 }
 
-static const gp_command_t *find_command(const char *name)
+static const command_t *find_command(const char *name)
 {
   for (size_t i = 0; i < COMMAND_COUNT; i++) {
     if (strcmp(commands[i].name, name) == 0)
@@ -82,11 +84,10 @@ static int help(int argc, char **argv)
 {
   if (argc < 2)
     return print_help();
-  const gp_command_t *command = find_command(argv[1]);
+  const command_t *command = find_command(argv[1]);
   if (!command)
     return strcmp(argv[1], "help") == 0 ? print_help() : unknown_command(argv[1]);
-  command->help();
-  return GP_EXIT_DONE;
+  return command->run(2, (char *[]){argv[1], (char[]){"--help"}, NULL});
 }
 
 /* Output may be lost when stdout is flushed: a full disk must not look like success. */
@@ -125,7 +126,7 @@ int main(int argc, char **argv)
   }
   if (strcmp(name, "help") == 0)
     return finish(help(argc - 1, argv + 1));
-  const gp_command_t *command = find_command(name);
+  const command_t *command = find_command(name);
   if (!command)
     return name[0] == '-' ? gp_message_usage(NULL, "unknown option %s", name) : unknown_command(name);
   return finish(command->run(argc - 1, argv + 1));

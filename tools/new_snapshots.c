@@ -11,6 +11,7 @@
 
 #include "base/options.h"
 #include "base/run_id.h"
+#include "tools/shorten.h"
 
 #define HEAD_BYTES 1024 /* holds a snapshot's format, version, reason and run */
 
@@ -80,9 +81,8 @@ void gp_new_snapshots_begin(gp_new_snapshots_t *written, const char *output)
   snprintf(pattern, sizeof(pattern), "%s%s%s", output, is_folder ? "/" : "",
       is_folder ? gp_option_table[GP_OPTION_output].default_text : "");
   make_glob("", pattern, written->pattern, sizeof(written->pattern));
-  const char *slash = strrchr(pattern, '/');
   snprintf(folder, sizeof(folder), "%s/", temporary && temporary[0] ? temporary : "/tmp");
-  make_glob(folder, slash ? slash + 1 : pattern, written->fallback, sizeof(written->fallback));
+  make_glob(folder, gp_base_name(pattern), written->fallback, sizeof(written->fallback));
   list_all(written, &written->before);
 }
 
@@ -91,8 +91,7 @@ static bool holds_pid(const char *name, pid_t pid)
 {
   char digits[16];
   snprintf(digits, sizeof(digits), "%d", (int)pid);
-  const char *slash = strrchr(name, '/');
-  for (const char *p = slash ? slash + 1 : name; (p = strstr(p, digits)); p++) {
+  for (const char *p = gp_base_name(name); (p = strstr(p, digits)); p++) {
     if ((p == name || !isdigit((unsigned char)p[-1])) && !isdigit((unsigned char)p[strlen(digits)]))
       return true;
   }

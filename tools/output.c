@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <langinfo.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -268,4 +269,41 @@ char *gp_number_plural(uint64_t count, const char *noun, char *buffer)
   size_t used = strlen(buffer);
   snprintf(buffer + used, GP_NUMBER_BYTES - used, " %s%s", noun, count == 1 ? "" : "s");
   return buffer;
+}
+
+static void add(gp_sentence_t *text, const char *format, va_list arguments)
+{
+  size_t room = sizeof(text->text) - text->used;
+  int length = vsnprintf(text->text + text->used, room, format, arguments);
+  if (length > 0)
+    text->used += (size_t)length < room ? (size_t)length : room - 1;
+}
+
+void gp_sentence_add(gp_sentence_t *text, const char *format, ...)
+{
+  va_list arguments;
+  va_start(arguments, format);
+  add(text, format, arguments);
+  va_end(arguments);
+}
+
+void gp_output_say(gp_output_t *output, const char *indent, const char *format, ...)
+{
+  gp_sentence_t text = {.used = 0};
+  va_list arguments;
+  va_start(arguments, format);
+  add(&text, format, arguments);
+  va_end(arguments);
+  gp_output_wrap(output->stream, indent, indent, text.text);
+}
+
+void gp_output_heading(gp_output_t *output, const char *format, ...)
+{
+  va_list arguments;
+  va_start(arguments, format);
+  fprintf(output->stream, "%s%s", ftell(output->stream) > 0 ? "\n" : "",
+      gp_output_style(output, GP_STYLE_HEADING));
+  vfprintf(output->stream, format, arguments);
+  fprintf(output->stream, "%s\n", gp_output_style(output, GP_STYLE_PLAIN));
+  va_end(arguments);
 }

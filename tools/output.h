@@ -58,6 +58,21 @@ const char *gp_output_style(const gp_output_t *output, gp_style_t style);
  * is a narrower one. `first` begins the first line, `rest` each later line. */
 void gp_output_wrap(FILE *stream, const char *first, const char *rest, const char *text);
 
+/* Formats text, and writes it in lines that all begin with indent. */
+void gp_output_say(gp_output_t *output, const char *indent, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* Writes a line in the style of headings, below an empty line if it is not the first. */
+void gp_output_heading(gp_output_t *output, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* A text that is composed of parts; what does not fit is cut. A zeroed one is empty. */
+typedef struct gp_sentence {
+  char text[1536];
+  size_t used;
+} gp_sentence_t;
+
+void gp_sentence_add(gp_sentence_t *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
 /* The number of columns that text takes. Counts each character as one: wide ones are rare in our output. */
 size_t gp_text_columns(const char *text);
 

@@ -74,7 +74,7 @@ static const gp_parameter_t *parameter_at(const gp_request_form_t *form, size_t 
   return i - form->parameter_count < COMMON_COUNT ? &common[i - form->parameter_count] : NULL;
 }
 
-bool gp_request_parse_time(const char *text, uint64_t *ret_ns)
+static bool parse_time(const char *text, uint64_t *ret_ns)
 {
   static const struct {
     const char *name;
@@ -122,7 +122,7 @@ bool gp_request_parse_moment(const char *text, gp_request_moment_t *ret_moment)
     moment.kind = GP_MOMENT_OOM;
   else if (parse_number(text, 0, UINT32_MAX, &moment.number))
     moment.kind = GP_MOMENT_EVENT;
-  else if (gp_request_parse_time(text, &moment.number))
+  else if (parse_time(text, &moment.number))
     moment.kind = GP_MOMENT_TIME;
   else
     return false;
@@ -189,7 +189,7 @@ static int store(
     *(int *)at = (int)number;
     return 0;
   case GP_PARAMETER_TIME:
-    if (!gp_request_parse_time(text, at))
+    if (!parse_time(text, at))
       return malformed(
           command, parameter, is_short, text, "a time with its unit (ns, us, ms, s, min or h): 1.5s");
     return 0;

@@ -116,8 +116,4 @@ void gp_request_help(const gp_request_form_t *form);
  * has another form. Borrows text. */
 bool gp_request_parse_moment(const char *text, gp_request_moment_t *ret_moment);
 
-/* Parses "1.5s" and the like, see GP_PARAMETER_TIME. Returns false if text
- * has another form or is too long. */
-bool gp_request_parse_time(const char *text, uint64_t *ret_ns);
-
 #endif

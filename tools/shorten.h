@@ -1,11 +1,19 @@
 /*
- * Shortens names to few columns, above all C++ functions, whose names are long.
+ * Names of files without their folders, and names shortened to few columns, above all those of C++ functions.
  */
 #ifndef GP_TOOLS_SHORTEN_H
 #define GP_TOOLS_SHORTEN_H
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <string.h>
+
+/* What follows the last slash of path, or all of it. */
+static inline const char *gp_base_name(const char *path)
+{
+  const char *slash = strrchr(path, '/');
+  return slash ? slash + 1 : path;
+}
 
 /*
  * Writes text in at most `columns` columns (4 or more) and returns buffer. Puts "..." in place of what it

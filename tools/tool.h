@@ -14,53 +14,27 @@ enum {
   GP_EXIT_PARTIAL = 4, /* with --strict: the input is incomplete */
 };
 
-/* A sub-command. argv[0] is its name. Returns the exit status. */
-typedef struct gp_command {
-  const char *name;
-  int (*run)(int argc, char **argv);
-  void (*help)(void); /* prints to stdout */
-  const char *summary;
-} gp_command_t;
-
-/* The commands: NAME.c or NAME_command.c each */
+/* The commands: NAME.c or NAME_command.c each. argv[0] is the command's name; each prints its help to stdout
+ * for --help. Returns the exit status. */
 int gp_command_run(int argc, char **argv);
-void gp_command_run_help(void);
 int gp_command_config(int argc, char **argv);
-void gp_command_config_help(void);
 int gp_command_doctor(int argc, char **argv);
-void gp_command_doctor_help(void);
 int gp_command_ctl(int argc, char **argv);
-void gp_command_ctl_help(void);
 int gp_command_recover(int argc, char **argv);
-void gp_command_recover_help(void);
 int gp_command_live(int argc, char **argv);
-void gp_command_live_help(void);
 int gp_command_metrics(int argc, char **argv);
-void gp_command_metrics_help(void);
 int gp_command_ps(int argc, char **argv);
-void gp_command_ps_help(void);
 int gp_command_summary(int argc, char **argv);
-void gp_command_summary_help(void);
 int gp_command_export(int argc, char **argv);
-void gp_command_export_help(void);
 int gp_command_leaks(int argc, char **argv);
-void gp_command_leaks_help(void);
 int gp_command_timeline(int argc, char **argv);
-void gp_command_timeline_help(void);
 int gp_command_frag(int argc, char **argv);
-void gp_command_frag_help(void);
 int gp_command_html(int argc, char **argv);
-void gp_command_html_help(void);
 int gp_command_diff(int argc, char **argv);
-void gp_command_diff_help(void);
 int gp_command_replay(int argc, char **argv);
-void gp_command_replay_help(void);
 int gp_command_tune(int argc, char **argv);
-void gp_command_tune_help(void);
 int gp_command_sites(int argc, char **argv);
-void gp_command_sites_help(void);
 int gp_command_symbolize(int argc, char **argv);
-void gp_command_symbolize_help(void);
 
 /* message.c */
 

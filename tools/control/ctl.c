@@ -140,7 +140,7 @@ static const request_t requests[] = {
 };
 #define REQUEST_COUNT (sizeof(requests) / sizeof(requests[0]))
 
-void gp_command_ctl_help(void)
+static void print_help(void)
 {
   printf("usage: gpupool ctl [--json] PID REQUEST\n"
          "\n"
@@ -247,7 +247,7 @@ int gp_command_ctl(int argc, char **argv)
         return gp_message_usage("ctl", "ctl: unexpected argument %s", word);
       words[count++] = word;
     } else if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0) {
-      gp_command_ctl_help();
+      print_help();
       return GP_EXIT_DONE;
     } else if (strcmp(word, "--json") == 0) {
       json = true;

@@ -40,7 +40,7 @@ typedef struct watch {
   char problem[GP_CONTROL_PROBLEM_BYTES];
 } watch_t;
 
-void gp_command_live_help(void)
+static void print_help(void)
 {
   printf("usage: gpupool live [--interval MS] [--once] [--json] [PID]\n"
          "\n"
@@ -296,7 +296,7 @@ int gp_command_live(int argc, char **argv)
   if (status)
     return status;
   if (options.help) {
-    gp_command_live_help();
+    print_help();
     return GP_EXIT_DONE;
   }
   if (!options.process)

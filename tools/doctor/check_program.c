@@ -9,6 +9,7 @@
 #include "tools/run/launchers.h"
 #include "tools/run/conflicts.h"
 #include "tools/run/program_probe.h"
+#include "tools/shorten.h"
 
 static const struct {
   const char *name;
@@ -95,7 +96,7 @@ static void read_sources(found_t *found, const char *path, char *const argv[])
   char interpreter[GP_PATH_BYTES];
 
   if (gp_program_interpreter(path, interpreter, sizeof(interpreter)) &&
-      strstr(gp_program_name(interpreter), "python"))
+      strstr(gp_base_name(interpreter), "python"))
     read_source(found, path);
   for (int i = 1; argv[i]; i++) {
     if (ends_in(argv[i], ".py"))

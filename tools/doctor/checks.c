@@ -63,15 +63,11 @@ int gp_checks_print_json(const gp_checks_t *checks)
   cJSON *list = cJSON_AddArrayToObject(root, "checks");
 
   for (size_t i = 0; i < checks->count && list; i++) {
-    cJSON *item = cJSON_CreateObject();
+    cJSON *item = gp_json_add_item(list);
     cJSON_AddStringToObject(item, "name", checks->items[i].name);
     cJSON_AddStringToObject(item, "state", state_names[checks->items[i].state]);
     cJSON_AddStringToObject(item, "text", checks->items[i].text);
-    if (checks->items[i].remedy[0])
-      cJSON_AddStringToObject(item, "remedy", checks->items[i].remedy);
-    else
-      cJSON_AddNullToObject(item, "remedy");
-    cJSON_AddItemToArray(list, item);
+    gp_json_add_text_or_null(item, "remedy", checks->items[i].remedy);
   }
   return gp_json_put(root);
 }

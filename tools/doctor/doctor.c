@@ -15,7 +15,7 @@
 
 #define LIST_BYTES 65536
 
-void gp_command_doctor_help(void)
+static void print_help(void)
 {
   printf("usage: gpupool doctor [--json] [[--] PROGRAM [ARGS]]\n"
          "\n"
@@ -92,7 +92,7 @@ static int parse(int argc, char **argv, bool *ret_json, int *ret_status)
     if (argv[i][0] != '-')
       return i;
     if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
-      gp_command_doctor_help();
+      print_help();
       *ret_status = GP_EXIT_DONE;
       return -1;
     }

@@ -59,7 +59,7 @@ typedef struct request {
   gp_patterns_t skip;
 } request_t;
 
-void gp_command_export_help(void)
+static void print_help(void)
 {
   printf("usage: gpupool export --to FORMAT FILE [options]\n"
          "\n"
@@ -297,7 +297,7 @@ int gp_command_export(int argc, char **argv)
   request_t request = {.device = GP_EXPORT_ALL};
   int status = parse(argc, argv, &request);
   if (!status && request.help)
-    gp_command_export_help();
+    print_help();
   else if (!status)
     status = run(&request);
   gp_patterns_fini(&request.skip);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "tools/export/export.h"
+#include "tools/shorten.h"
 #include "tools/tool.h"
 
 #define OFFSET_BYTES 24 /* "+0x" and 16 digits */
@@ -23,8 +24,7 @@ const char *gp_export_frame_function(const gp_snapshot_t *snapshot, size_t index
   if (frame->function[0])
     return frame->function;
   if (module) {
-    const char *slash = strrchr(module->path, '/');
-    gp_printable(slash ? slash + 1 : module->path, buffer, GP_EXPORT_FRAME_BYTES - OFFSET_BYTES);
+    gp_printable(gp_base_name(module->path), buffer, GP_EXPORT_FRAME_BYTES - OFFSET_BYTES);
     size_t used = strlen(buffer);
     snprintf(buffer + used, OFFSET_BYTES, "+0x%" PRIx64, frame->address - module->bias);
   } else if (frame->address) {

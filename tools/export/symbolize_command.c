@@ -27,7 +27,7 @@ typedef struct span {
   size_t end;
 } span_t;
 
-void gp_command_symbolize_help(void)
+static void print_help(void)
 {
   printf("usage: gpupool symbolize FILE [options]\n"
          "\n"
@@ -242,7 +242,7 @@ int gp_command_symbolize(int argc, char **argv)
   if (status)
     return status;
   if (request.help) {
-    gp_command_symbolize_help();
+    print_help();
     return GP_EXIT_DONE;
   }
   if (!request.file)

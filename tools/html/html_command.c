@@ -36,11 +36,6 @@ static const gp_request_form_t form = {
     .check = check,
 };
 
-void gp_command_html_help(void)
-{
-  gp_request_help(&form);
-}
-
 static int malformed(const char *range)
 {
   return gp_message_usage("html",

@@ -161,7 +161,7 @@ int gp_metrics_write(FILE *stream)
   return error;
 }
 
-void gp_command_metrics_help(void)
+static void print_help(void)
 {
   printf("usage: gpupool metrics [-o FILE [--force]]\n"
          "       gpupool metrics --listen [ADDRESS:]PORT\n"
@@ -243,7 +243,7 @@ int gp_command_metrics(int argc, char **argv)
   if (status)
     return status;
   if (options.help) {
-    gp_command_metrics_help();
+    print_help();
     return GP_EXIT_DONE;
   }
   if (options.listen)

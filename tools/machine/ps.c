@@ -13,7 +13,7 @@
 
 #define LINE_BYTES 128
 
-void gp_command_ps_help(void)
+static void print_help(void)
 {
   printf("usage: gpupool ps [--sort KEY] [--json]\n"
          "\n"
@@ -84,7 +84,7 @@ static int parse(int argc, char **argv, options_t *options)
 
 static void add_device(cJSON *devices, const gp_machine_device_t *device)
 {
-  cJSON *object = cJSON_CreateObject();
+  cJSON *object = gp_json_add_item(devices);
   const struct {
     const char *name;
     uint64_t figure;
@@ -100,7 +100,6 @@ static void add_device(cJSON *devices, const gp_machine_device_t *device)
   else
     cJSON_AddNullToObject(object, "limit");
   cJSON_AddBoolToObject(object, "is_settled", device->is_settled);
-  cJSON_AddItemToArray(devices, object);
 }
 
 static void add_text(cJSON *object, const char *name, const char *text)
@@ -113,7 +112,7 @@ static void add_text(cJSON *object, const char *name, const char *text)
 
 static void add_process(cJSON *processes, const gp_machine_t *machine, const gp_machine_process_t *process)
 {
-  cJSON *object = cJSON_CreateObject();
+  cJSON *object = gp_json_add_item(processes);
   if (process->pid > 0)
     cJSON_AddNumberToObject(object, "pid", process->pid);
   else
@@ -131,7 +130,6 @@ static void add_process(cJSON *processes, const gp_machine_t *machine, const gp_
   cJSON *devices = cJSON_AddArrayToObject(object, "devices");
   for (size_t i = 0; i < process->device_count; i++)
     add_device(devices, &machine->devices[process->first_device + i]);
-  cJSON_AddItemToArray(processes, object);
 }
 
 /* In the order of the table. */
@@ -180,7 +178,7 @@ int gp_command_ps(int argc, char **argv)
   if (status)
     return status;
   if (options.help) {
-    gp_command_ps_help();
+    print_help();
     return GP_EXIT_DONE;
   }
   if (gp_machine_read(&machine) || gp_ps_table_init(&table, &machine, options.sort, NULL)) {

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/shorten.h"
 #include "tools/symbols/frame_parts.h"
 #include "tools/symbols/frame_text.h"
 
@@ -88,8 +89,7 @@ static const pattern_t *find_function(const pattern_t *patterns, size_t count, c
 
 static const pattern_t *find_path(const pattern_t *patterns, size_t count, const char *path)
 {
-  const char *slash = strrchr(path, '/');
-  const char *base = slash ? slash + 1 : path;
+  const char *base = gp_base_name(path);
   for (size_t i = 0; i < count; i++) {
     bool is_folder = strchr(patterns[i].text, '/') != NULL;
     if (is_folder ? strncmp(path, patterns[i].text, strlen(patterns[i].text)) == 0 ||

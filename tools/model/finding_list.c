@@ -91,17 +91,6 @@ void gp_findings_advise(gp_findings_t *findings, gp_finding_t *finding, const ch
   va_end(arguments);
 }
 
-void gp_sentence_add(gp_sentence_t *sentence, const char *format, ...)
-{
-  va_list arguments;
-  size_t room = sizeof(sentence->text) - sentence->used;
-  va_start(arguments, format);
-  int length = vsnprintf(sentence->text + sentence->used, room, format, arguments);
-  va_end(arguments);
-  if (length > 0)
-    sentence->used += (size_t)length < room ? (size_t)length : room - 1;
-}
-
 static char *copy_of(gp_findings_t *findings, const char *text)
 {
   char *copy = strdup(text);

@@ -131,14 +131,6 @@ void gp_findings_act_on(
 /* Removes advice and remedy. */
 void gp_findings_retract(gp_finding_t *finding);
 
-/* A text that is composed of parts; what does not fit is cut. A zeroed one is empty. */
-typedef struct gp_sentence {
-  char text[1536];
-  size_t used;
-} gp_sentence_t;
-
-void gp_sentence_add(gp_sentence_t *sentence, const char *format, ...) __attribute__((format(printf, 2, 3)));
-
 /* The reason of the snapshot; "" if it does not tell. */
 const char *gp_findings_reason(const gp_findings_t *findings);
 

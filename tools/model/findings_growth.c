@@ -35,11 +35,10 @@ static bool cut_place(const gp_snapshot_t *snapshot, const gp_grower_t *grower, 
 {
   char place[NAME_BYTES];
   const gp_snapshot_frame_t *frame = grower->frame >= 0 ? &snapshot->frames[grower->frame] : NULL;
-  const char *slash = frame ? strrchr(frame->file, '/') : NULL;
 
   if (!frame || strcmp(grower->name, grower->function) != 0)
     return false;
-  snprintf(place, sizeof(place), " %s:%d", slash ? slash + 1 : frame->file, frame->line);
+  snprintf(place, sizeof(place), " %s:%d", gp_base_name(frame->file), frame->line);
   char *end = strstr(text, place);
   if (end)
     *end = '\0';

@@ -12,6 +12,7 @@
 #include "tools/model/memory.h"
 #include "tools/model/phases.h"
 #include "tools/model/saturated.h"
+#include "tools/shorten.h"
 #include "tools/symbols/frame_parts.h"
 #include "tools/symbols/frame_text.h"
 #include "tools/symbols/stack_owners.h"
@@ -172,14 +173,12 @@ static char *frame_name(const gp_snapshot_t *snapshot, gp_site_by_t by, int fram
   const gp_snapshot_frame_t *what = &snapshot->frames[frame];
   if (by == GP_SITE_BY_MODULE) {
     const char *path = what->module >= 0 ? snapshot->modules[what->module].path : "(no module)";
-    const char *slash = strrchr(path, '/');
-    snprintf(buffer, NAME_BYTES, "%s", slash ? slash + 1 : path);
+    snprintf(buffer, NAME_BYTES, "%s", gp_base_name(path));
     return buffer;
   }
   if (by == GP_SITE_BY_FUNCTION && snapshot->frame_kinds &&
       snapshot->frame_kinds[frame].is_python) { /* Python functions in different files often share a name */
-    const char *slash = strrchr(what->file, '/');
-    snprintf(buffer, NAME_BYTES, "%s %s", what->function, slash ? slash + 1 : what->file);
+    snprintf(buffer, NAME_BYTES, "%s %s", what->function, gp_base_name(what->file));
     return buffer;
   }
   if (by == GP_SITE_BY_FUNCTION)

@@ -38,7 +38,7 @@ typedef struct request {
   const char *what;    /* FILE or PID; NULL: the newest */
 } request_t;
 
-void gp_command_recover_help(void)
+static void print_help(void)
 {
   printf("usage: gpupool recover [FILE | PID] [options]\n"
          "\n"
@@ -130,12 +130,6 @@ static int write_document(const gp_record_t *record, int fd)
   return error;
 }
 
-static const char *last_part(const char *path)
-{
-  const char *slash = strrchr(path, '/');
-  return slash ? slash + 1 : path;
-}
-
 /* Text from the record becomes part of a file name, which a user may pass to a shell. */
 static char plain(char c)
 {
@@ -154,8 +148,8 @@ static const char *placeholder_text(const gp_record_t *record, char letter, char
   switch (letter) {
   case '%': return "%";
   case 'e':
-  case 'h': return text ? last_part(text) : "unknown";
-  case 'k': return text ? last_part(text) : "0";
+  case 'h': return text ? gp_base_name(text) : "unknown";
+  case 'k': return text ? gp_base_name(text) : "0";
   case 'p': snprintf(scratch, capacity, "%lld", (long long)record->document.pid); return scratch;
   case 't':
     snprintf(scratch, capacity, "%llu", (unsigned long long)record->document.start_time_us / 1000000);
@@ -249,7 +243,7 @@ static int recover_file(const request_t *request, const char *path)
     return GP_EXIT_INPUT;
   }
   int status = GP_EXIT_INPUT;
-  if (gp_record_file_parse(last_part(path), &pid, &start_time_us) && gp_record_file_is_in_use(fd, pid))
+  if (gp_record_file_parse(gp_base_name(path), &pid, &start_time_us) && gp_record_file_is_in_use(fd, pid))
     gp_message("%s: its program still runs (pid %d); it writes a snapshot when it ends", path, (int)pid);
   else
     status = recover_fd(request, path, fd);
@@ -325,7 +319,7 @@ int gp_command_recover(int argc, char **argv)
   if (status)
     return status;
   if (request.help) {
-    gp_command_recover_help();
+    print_help();
     return GP_EXIT_DONE;
   }
   if (request.what && !is_number(request.what))

@@ -35,13 +35,6 @@ void gp_component_print(const gp_component_use_t *use, gp_output_t *output)
     print_row(output, end[i].name, end[i].bytes, peak[i].bytes, 0);
 }
 
-static void add_amount(cJSON *object, const char *name, const gp_site_amount_t *amount)
-{
-  cJSON *item = cJSON_AddObjectToObject(object, name);
-  gp_json_add_uint(item, "bytes", amount->bytes);
-  gp_json_add_uint(item, "count", amount->count);
-}
-
 static void add_beside(cJSON *object, const gp_beside_t *beside)
 {
   cJSON *pool = cJSON_AddObjectToObject(object, "pool");
@@ -49,8 +42,8 @@ static void add_beside(cJSON *object, const gp_beside_t *beside)
   gp_json_add_uint(pool, "peak", beside->pool[GP_USE_PEAK]);
   gp_json_add_uint_or_null(object, "contexts", beside->has_contexts, beside->contexts);
   cJSON *host = cJSON_AddObjectToObject(object, "pinned_host");
-  add_amount(host, "end", &beside->host[GP_USE_END]);
-  add_amount(host, "peak", &beside->host[GP_USE_PEAK]);
+  gp_json_add_amount(host, "end", beside->host[GP_USE_END].bytes, beside->host[GP_USE_END].count);
+  gp_json_add_amount(host, "peak", beside->host[GP_USE_PEAK].bytes, beside->host[GP_USE_PEAK].count);
 }
 
 void gp_component_json(const gp_component_use_t *use, cJSON *object)
@@ -58,11 +51,10 @@ void gp_component_json(const gp_component_use_t *use, cJSON *object)
   cJSON *list = cJSON_AddArrayToObject(object, "components");
   for (size_t i = 0; i < use->sites.count; i++) {
     const gp_site_t *site = &use->sites.sites[i];
-    cJSON *item = cJSON_CreateObject();
+    cJSON *item = gp_json_add_item(list);
     cJSON_AddStringToObject(item, "name", site->name);
-    add_amount(item, "end", &site->flat[GP_SITE_LIVE]);
-    add_amount(item, "peak", &site->flat[GP_SITE_PEAK]);
-    cJSON_AddItemToArray(list, item);
+    gp_json_add_amount(item, "end", site->flat[GP_SITE_LIVE].bytes, site->flat[GP_SITE_LIVE].count);
+    gp_json_add_amount(item, "peak", site->flat[GP_SITE_PEAK].bytes, site->flat[GP_SITE_PEAK].count);
   }
   add_beside(cJSON_AddObjectToObject(object, "beside"), &use->beside);
 }

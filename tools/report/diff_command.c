@@ -48,11 +48,6 @@ static const gp_request_form_t form = {
     .parameter_count = sizeof(parameters) / sizeof(parameters[0]),
 };
 
-void gp_command_diff_help(void)
-{
-  gp_request_help(&form);
-}
-
 static const struct {
   const char *name;
   gp_site_measure_t measure;
@@ -181,9 +176,8 @@ static void print_device(int ordinal, const gp_stats_t *before, const gp_stats_t
 {
   printing_t printing = {.output = output};
   char was[GP_NUMBER_BYTES], is[GP_NUMBER_BYTES];
-  fprintf(output->stream, "\n%sDevice %d%s\n  %-20s %14s %14s %14s\n",
-      gp_output_style(output, GP_STYLE_HEADING), ordinal, gp_output_style(output, GP_STYLE_PLAIN), "",
-      "before", "after", "change");
+  gp_output_heading(output, "Device %d", ordinal);
+  fprintf(output->stream, "  %-20s %14s %14s %14s\n", "", "before", "after", "change");
   for_figures(before, after, print_figure, &printing);
   if (hit_rate(before) != hit_rate(after))
     fprintf(output->stream, "  %-20s %14s %14s\n", "hit rate", gp_number_percent(hit_rate(before), was),
@@ -204,11 +198,10 @@ static void for_devices(const gp_report_input_t *inputs, gp_output_t *output, cJ
       print_device(ordinal, before ? &before->stats : &none, after ? &after->stats : &none, output);
       continue;
     }
-    cJSON *item = cJSON_CreateObject();
+    cJSON *item = gp_json_add_item(list);
     gp_json_add_int(item, "device", ordinal);
     cJSON *figures = cJSON_AddObjectToObject(item, "figures");
     for_figures(before ? &before->stats : &none, after ? &after->stats : &none, add_figure, figures);
-    cJSON_AddItemToArray(list, item);
   }
 }
 
@@ -307,20 +300,20 @@ static pair_t *join(const gp_sites_t *sites, const gp_beside_t *beside, int sort
 /* Prints what the second snapshot's devices hold, the largest first: what stays while a server sleeps. */
 static void print_stays(pair_t *pairs, size_t count, gp_output_t *output)
 {
-  char text[512], was[GP_SIZE_TEXT_BYTES], is[GP_SIZE_TEXT_BYTES];
+  gp_sentence_t text = {.used = 0};
+  char was[GP_SIZE_TEXT_BYTES], is[GP_SIZE_TEXT_BYTES];
   uint64_t before = 0, after = 0;
 
   for (size_t i = 0; i < count; i++) {
     before = gp_add_saturated(before, pairs[i].is_of_host ? 0 : pairs[i].before);
     after = gp_add_saturated(after, pairs[i].is_of_host ? 0 : pairs[i].after);
   }
-  size_t used =
-      (size_t)snprintf(text, sizeof(text), "Device memory in use at the end: %s before, %s after.%s",
-          gp_size_format(before, was), gp_size_format(after, is),
-          !after            ? ""
-          : after <= before ? " What stays:"
-                            : " After:");
-  for (int shown = 0; shown < STAYS && used < sizeof(text); shown++) {
+  gp_sentence_add(&text, "Device memory in use at the end: %s before, %s after.%s",
+      gp_size_format(before, was), gp_size_format(after, is),
+      !after            ? ""
+      : after <= before ? " What stays:"
+                        : " After:");
+  for (int shown = 0; shown < STAYS; shown++) {
     pair_t *next = NULL;
     for (size_t i = 0; i < count; i++) {
       if (!pairs[i].is_of_host && !pairs[i].is_said && pairs[i].after > (next ? next->after : 0))
@@ -329,13 +322,10 @@ static void print_stays(pair_t *pairs, size_t count, gp_output_t *output)
     if (!next)
       break;
     next->is_said = true;
-    used += (size_t)snprintf(text + used, sizeof(text) - used, "%s %s %s", shown ? "," : "", next->name,
-        gp_size_format(next->after, is));
+    gp_sentence_add(&text, "%s %s %s", shown ? "," : "", next->name, gp_size_format(next->after, is));
   }
-  if (after && used < sizeof(text))
-    snprintf(text + used, sizeof(text) - used, ".");
   fputc('\n', output->stream);
-  gp_output_wrap(output->stream, "", "", text);
+  gp_output_say(output, "", "%s%s", text.text, after ? "." : "");
 }
 
 static void print_pairs(
@@ -350,8 +340,7 @@ static void print_pairs(
 
   if (by == GP_SITE_BY_COMPONENT && sort_of(own) == SORT_LIVE)
     print_stays(pairs, count, output);
-  fprintf(output->stream, "\n%sBy %s, %s%s\n", gp_output_style(output, GP_STYLE_HEADING), by_names[by],
-      sorts[sort_of(own)].name, gp_output_style(output, GP_STYLE_PLAIN));
+  gp_output_heading(output, "By %s, %s", by_names[by], sorts[sort_of(own)].name);
   if (!count) {
     fprintf(output->stream, "  no difference\n");
     return;
@@ -377,11 +366,10 @@ static void add_pairs(const gp_report_input_t *inputs, const pair_t *pairs, size
   gp_json_add_uint(object, "site_count", count);
   cJSON *list = cJSON_AddArrayToObject(object, "sites");
   for (size_t i = 0; i < count && (most == 0 || i < most); i++) {
-    cJSON *item = cJSON_CreateObject();
+    cJSON *item = gp_json_add_item(list);
     cJSON_AddStringToObject(item, "name", pairs[i].name);
     gp_json_add_uint(item, "before", pairs[i].before);
     gp_json_add_uint(item, "after", pairs[i].after);
-    cJSON_AddItemToArray(list, item);
   }
 }
 

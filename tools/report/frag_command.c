@@ -62,11 +62,6 @@ static const gp_request_form_t form = {
     .check = check,
 };
 
-void gp_command_frag_help(void)
-{
-  gp_request_help(&form);
-}
-
 static const struct {
   const char *name; /* in JSON */
   const char *words;
@@ -283,13 +278,12 @@ static void print_request(const view_t *view, const gp_map_device_t *device, gp_
 static void print_device(const view_t *view, const gp_map_device_t *device, gp_output_t *output)
 {
   const own_t *own = view->input->own;
-  char bytes[GP_SIZE_TEXT_BYTES], count[GP_NUMBER_BYTES], percent[GP_NUMBER_BYTES], text[256];
+  char bytes[GP_SIZE_TEXT_BYTES], count[GP_NUMBER_BYTES], percent[GP_NUMBER_BYTES];
   uint64_t held = device->states[GP_SNAPSHOT_ALLOCATED].bytes;
   uint64_t lost = gp_subtract_saturated(held, device->requested);
 
-  fprintf(output->stream, "\n%sDevice %d: %s from the driver in %s%s\n",
-      gp_output_style(output, GP_STYLE_HEADING), device->device, gp_size_format(device->reserved, bytes),
-      gp_number_plural(device->segment_count, "segment", count), gp_output_style(output, GP_STYLE_PLAIN));
+  gp_output_heading(output, "Device %d: %s from the driver in %s", device->device,
+      gp_size_format(device->reserved, bytes), gp_number_plural(device->segment_count, "segment", count));
   print_request(view, device, output);
   for (size_t state = 0; state < STATE_COUNT; state++) {
     const gp_map_amount_t *amount = &device->states[state];
@@ -300,16 +294,12 @@ static void print_device(const view_t *view, const gp_map_device_t *device, gp_o
         gp_number_percent(ratio(amount->bytes, device->reserved), percent),
         gp_number_plural(amount->count, "block", count));
   }
-  if (held) {
-    snprintf(text, sizeof(text), "Of what is held, rounding up costs %s (%s).", gp_size_format(lost, bytes),
+  if (held)
+    gp_output_say(output, "  ", "Of what is held, rounding up costs %s (%s).", gp_size_format(lost, bytes),
         gp_number_percent(ratio(lost, held), percent));
-    gp_output_wrap(output->stream, "  ", "  ", text);
-  }
-  if (device->largest_idle) {
-    snprintf(text, sizeof(text), "The largest idle block is %s: %s of what is idle is in smaller pieces.",
+  if (device->largest_idle)
+    gp_output_say(output, "  ", "The largest idle block is %s: %s of what is idle is in smaller pieces.",
         gp_size_format(device->largest_idle, bytes), gp_number_percent(fragmentation(device), percent));
-    gp_output_wrap(output->stream, "  ", "  ", text);
-  }
   print_rows(view->map, device, own->most == UINT64_MAX ? SHOWN_ROWS : own->most, output);
 }
 
@@ -319,36 +309,31 @@ static void print_device(const view_t *view, const gp_map_device_t *device, gp_o
 
 static void add_states(cJSON *object, const gp_map_amount_t *amounts)
 {
-  for (size_t state = 0; state < STATE_COUNT; state++) {
-    cJSON *item = cJSON_AddObjectToObject(object, states[state].name);
-    gp_json_add_uint(item, "bytes", amounts[state].bytes);
-    gp_json_add_uint(item, "count", amounts[state].count);
-  }
+  for (size_t state = 0; state < STATE_COUNT; state++)
+    gp_json_add_amount(object, states[state].name, amounts[state].bytes, amounts[state].count);
 }
 
 static void add_segment(cJSON *list, const gp_map_t *map, const gp_map_segment_t *segment)
 {
-  cJSON *item = cJSON_CreateObject();
+  cJSON *item = gp_json_add_item(list);
   gp_json_add_uint(item, "address", segment->address);
   gp_json_add_uint(item, "size", segment->size);
   cJSON *parts = cJSON_AddArrayToObject(item, "parts");
   for (size_t i = segment->first_part; i < segment->first_part + segment->part_count; i++) {
     const gp_map_part_t *part = &map->parts[i];
-    cJSON *object = cJSON_CreateObject();
+    cJSON *object = gp_json_add_item(parts);
     gp_json_add_uint(object, "offset", part->offset);
     gp_json_add_uint(object, "size", part->size);
     gp_json_add_uint(object, "requested_size", part->requested);
     cJSON_AddStringToObject(object, "state", states[part->state].name);
-    cJSON_AddItemToArray(parts, object);
   }
-  cJSON_AddItemToArray(list, item);
 }
 
 static void add_device(cJSON *list, const view_t *view, const gp_map_device_t *device)
 {
   const own_t *own = view->input->own;
   uint64_t most = own->most == UINT64_MAX ? 0 : own->most, requested, largest;
-  cJSON *item = cJSON_CreateObject();
+  cJSON *item = gp_json_add_item(list);
   gp_json_add_int(item, "device", device->device);
   gp_json_add_uint(item, "reserved", device->reserved);
   gp_json_add_uint(item, "segment_count", device->segment_count);
@@ -365,16 +350,14 @@ static void add_device(cJSON *list, const view_t *view, const gp_map_device_t *d
   }
   cJSON *groups = cJSON_AddArrayToObject(item, "groups");
   for (size_t i = 0; i < device->group_count && (most == 0 || i < most); i++) {
-    cJSON *group = cJSON_CreateObject();
+    cJSON *group = gp_json_add_item(groups);
     gp_json_add_uint(group, "size", device->groups[i].size);
     gp_json_add_uint(group, "count", device->groups[i].count);
     add_states(group, device->groups[i].states);
-    cJSON_AddItemToArray(groups, group);
   }
   cJSON *split = cJSON_AddArrayToObject(item, "segments");
   for (size_t i = 0; i < device->split_count && (most == 0 || i < most); i++)
     add_segment(split, view->map, &view->map->segments[device->split[i]]);
-  cJSON_AddItemToArray(list, item);
 }
 
 /* A map of what the driver had supplied then. */
@@ -410,8 +393,7 @@ static void print_text(const view_t *view, gp_output_t *output)
   gp_report_heading(output, view->input);
   if (is_of_then) {
     gp_moments_describe(view->moments, view->lifetimes, when, sizeof(when));
-    snprintf(text, sizeof(text), "This is the map %s.", when);
-    gp_output_wrap(output->stream, "", "", text);
+    gp_output_say(output, "", "This is the map %s.", when);
   }
   bool is_whole = print_unknown(view, output);
   if (!map->device_count && is_whole)

@@ -45,11 +45,6 @@ static const gp_request_form_t form = {
     .statuses = "with --error-exitcode, N: findings;\n",
 };
 
-void gp_command_leaks_help(void)
-{
-  gp_request_help(&form);
-}
-
 /* What to call the findings. At the exit memory is leaked; before, the program may still free it. A killed
  * program never freed what it held, and a test that fails on leaks should fail on that. */
 typedef struct words {
@@ -113,25 +108,24 @@ static const char *no_stack(const gp_leak_t *leak)
 static void print_leak(const gp_report_input_t *input, const gp_leak_t *leak, const words_t *words,
     uint64_t *left, gp_output_t *output)
 {
-  char exact[GP_NUMBER_BYTES], size[GP_SIZE_TEXT_BYTES], count[GP_NUMBER_BYTES], text[512],
-      when[GP_NUMBER_BYTES], thread[128];
+  char exact[GP_NUMBER_BYTES], size[GP_SIZE_TEXT_BYTES], count[GP_NUMBER_BYTES], when[GP_NUMBER_BYTES],
+      thread[128];
+  gp_sentence_t text = {.used = 0};
   uint64_t bytes = gp_leak_bytes(leak);
 
   fputc('\n', output->stream);
-  int used = snprintf(text, sizeof(text), "%s bytes (%s) %s in %s", gp_number_count(bytes, exact),
-      gp_size_format(bytes, size), words->done, gp_number_plural(gp_leak_count(leak), "allocation", count));
+  gp_sentence_add(&text, "%s bytes (%s) %s in %s", gp_number_count(bytes, exact), gp_size_format(bytes, size),
+      words->done, gp_number_plural(gp_leak_count(leak), "allocation", count));
   if (leak->stack < 0)
-    used +=
-        snprintf(text + used, sizeof(text) - (size_t)used, " of %s", gp_size_format(leak->requested, size));
-  used += snprintf(text + used, sizeof(text) - (size_t)used, "%s on device %d%s%s",
-      describe_thread(leak, thread, sizeof(thread)), leak->device, leak->kind ? ", " : "",
-      leak->kind ? leak->kind : "");
+    gp_sentence_add(&text, " of %s", gp_size_format(leak->requested, size));
+  gp_sentence_add(&text, "%s on device %d%s%s", describe_thread(leak, thread, sizeof(thread)), leak->device,
+      leak->kind ? ", " : "", leak->kind ? leak->kind : "");
   if (!leak->snapshot->lacks_history)
-    used += snprintf(text + used, sizeof(text) - (size_t)used, ", the oldest allocated %s%s",
+    gp_sentence_add(&text, ", the oldest allocated %s%s",
         leak->is_before_events ? "before the first event" : "at ",
         leak->is_before_events ? "" : gp_snapshot_moment(leak->snapshot, leak->first_ns, when));
-  snprintf(text + used, sizeof(text) - (size_t)used, "%s", leak->stack < 0 ? no_stack(leak) : ":");
-  gp_output_wrap(output->stream, "", "  ", text);
+  gp_sentence_add(&text, "%s", leak->stack < 0 ? no_stack(leak) : ":");
+  gp_output_wrap(output->stream, "", "  ", text.text);
   if (leak->stack >= 0)
     gp_report_stack(input, leak->snapshot, leak->stack, left, output);
 }
@@ -183,10 +177,10 @@ static void print_text(const gp_report_input_t *inputs, int count, const gp_leak
     gp_report_heading(output, &inputs[i]);
   gp_relation_print(output, inputs, count);
   if (!words.is_leak)
-    gp_output_wrap(output->stream, "", "",
+    gp_output_say(output, "",
         "The snapshot was not written at the exit of the program: these are live blocks, not leaks.");
   else if (count == 1 && strcmp(gp_snapshot_text(inputs[0].snapshot->root, "reason"), "recovered") == 0)
-    gp_output_wrap(output->stream, "", "",
+    gp_output_say(output, "",
         "The program did not come to its end (it was killed, crashed, or left by _exit): this is what it held then. Some of it the program might have freed later.");
   for (; shown < leaks->count && (most == 0 || shown < most) && *left; shown++)
     print_leak(&inputs[0], &leaks->leaks[shown], &words, left, output);
@@ -200,13 +194,10 @@ static void print_text(const gp_report_input_t *inputs, int count, const gp_leak
 
 static void add_leak(cJSON *list, const gp_leak_t *leak, uint64_t *left)
 {
-  cJSON *item = cJSON_CreateObject();
+  cJSON *item = gp_json_add_item(list);
   char frame[4096];
   gp_json_add_int(item, "device", leak->device);
-  if (leak->kind)
-    cJSON_AddStringToObject(item, "kind", leak->kind);
-  else
-    cJSON_AddNullToObject(item, "kind");
+  gp_json_add_text_or_null(item, "kind", leak->kind);
   gp_json_add_uint(item, "bytes", gp_leak_bytes(leak));
   gp_json_add_uint(item, "count", gp_leak_count(leak));
   gp_json_add_uint(item, "held_bytes", leak->bytes);
@@ -223,14 +214,6 @@ static void add_leak(cJSON *list, const gp_leak_t *leak, uint64_t *left)
     take(left, strlen(frame) + sizeof(cJSON));
     cJSON_AddItemToArray(stack, cJSON_CreateString(frame));
   }
-  cJSON_AddItemToArray(list, item);
-}
-
-static void add_amount(cJSON *object, const char *name, uint64_t bytes, uint64_t count)
-{
-  cJSON *item = cJSON_AddObjectToObject(object, name);
-  gp_json_add_uint(item, "bytes", bytes);
-  gp_json_add_uint(item, "count", count);
 }
 
 static void add_json(const gp_report_input_t *inputs, int count, const gp_leaks_t *leaks,
@@ -245,16 +228,15 @@ static void add_json(const gp_report_input_t *inputs, int count, const gp_leaks_
   cJSON_AddStringToObject(object, "reason", gp_snapshot_text(inputs[count - 1].snapshot->root, "reason"));
   cJSON_AddBoolToObject(object, "has_times", !inputs[count - 1].snapshot->times_are_numbers);
   cJSON_AddBoolToObject(object, "is_leak", words_of(inputs, count).is_leak);
-  add_amount(object, "sum", leaks->bytes, leaks->allocations);
-  add_amount(object, "host", leaks->host_bytes, leaks->host_allocations);
-  add_amount(object, "suppressed", leaks->suppressed_bytes, leaks->suppressed_allocations);
+  gp_json_add_amount(object, "sum", leaks->bytes, leaks->allocations);
+  gp_json_add_amount(object, "host", leaks->host_bytes, leaks->host_allocations);
+  gp_json_add_amount(object, "suppressed", leaks->suppressed_bytes, leaks->suppressed_allocations);
   cJSON *used = cJSON_AddArrayToObject(object, "suppressions");
   for (size_t i = 0; i < suppressions->count; i++) {
-    cJSON *item = cJSON_CreateObject();
+    cJSON *item = gp_json_add_item(used);
     cJSON_AddStringToObject(item, "pattern", suppressions->items[i].pattern);
     gp_json_add_uint(item, "bytes", suppressions->items[i].bytes);
     gp_json_add_uint(item, "count", suppressions->items[i].count);
-    cJSON_AddItemToArray(used, item);
   }
   gp_json_add_uint(object, "leak_count", leaks->count);
   cJSON *list = cJSON_AddArrayToObject(object, "leaks");

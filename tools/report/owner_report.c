@@ -28,8 +28,9 @@ static void print_line(const printing_t *printing, size_t number, const char *te
 /* Prints "7 frames of PyTorch, CUDA and the C library; --all-frames shows them". */
 static void print_folded(const printing_t *printing, const size_t *counts)
 {
-  char text[512], count[GP_NUMBER_BYTES];
-  size_t sum = 0, groups = 0, said = 0, used;
+  char count[GP_NUMBER_BYTES];
+  gp_sentence_t text = {.used = 0};
+  size_t sum = 0, groups = 0, said = 0;
 
   for (int group = 0; group < GP_FRAME_GROUPS; group++) {
     sum += counts[group];
@@ -37,18 +38,15 @@ static void print_folded(const printing_t *printing, const size_t *counts)
   }
   if (!sum)
     return;
-  used = (size_t)snprintf(text, sizeof(text), "%s of", gp_number_plural(sum, "frame", count));
+  gp_sentence_add(&text, "%s of", gp_number_plural(sum, "frame", count));
   for (int group = 0; group < GP_FRAME_GROUPS; group++) {
-    if (!counts[group] || used >= sizeof(text))
+    if (!counts[group])
       continue;
     const char *before = said == 0 ? "" : said + 1 == groups ? " and" : ",";
-    used += (size_t)snprintf(
-        text + used, sizeof(text) - used, "%s %s", before, gp_frame_group_words((gp_frame_group_t)group));
+    gp_sentence_add(&text, "%s %s", before, gp_frame_group_words((gp_frame_group_t)group));
     said++;
   }
-  if (used < sizeof(text))
-    snprintf(text + used, sizeof(text) - used, "; --all-frames shows %s", sum == 1 ? "it" : "them");
-  gp_output_wrap(printing->output->stream, "    ", "    ", text);
+  gp_output_say(printing->output, "    ", "%s; --all-frames shows %s", text.text, sum == 1 ? "it" : "them");
 }
 
 void gp_report_stack(const gp_report_input_t *input, const gp_snapshot_t *snapshot, int stack, uint64_t *left,
@@ -78,14 +76,6 @@ void gp_report_stack(const gp_report_input_t *input, const gp_snapshot_t *snapsh
   print_folded(&printing, counts);
 }
 
-static void add_text_or_null(cJSON *object, const char *name, const char *text)
-{
-  if (text && text[0])
-    cJSON_AddStringToObject(object, name, text);
-  else
-    cJSON_AddNullToObject(object, name);
-}
-
 void gp_json_add_stack_owner(cJSON *object, const gp_snapshot_t *snapshot, int stack)
 {
   gp_owner_text_t text;
@@ -95,10 +85,10 @@ void gp_json_add_stack_owner(cJSON *object, const gp_snapshot_t *snapshot, int s
   }
   cJSON *item = cJSON_AddObjectToObject(object, "owner");
   cJSON_AddStringToObject(item, "function", text.function);
-  add_text_or_null(item, "file", text.file);
+  gp_json_add_text_or_null(item, "file", text.file);
   gp_json_add_uint_or_null(item, "line", text.line > 0, (uint64_t)text.line);
-  add_text_or_null(item, "through", text.through);
-  add_text_or_null(item, "operation", text.operation);
+  gp_json_add_text_or_null(item, "through", text.through);
+  gp_json_add_text_or_null(item, "operation", text.operation);
   gp_json_add_uint(item, "frame", gp_stack_owner_place(snapshot, stack) - snapshot->stacks.first[stack]);
 }
 
@@ -107,13 +97,12 @@ void gp_json_add_owners(cJSON *object, const gp_owners_t *owners)
   cJSON *list = cJSON_AddArrayToObject(object, "owners");
   for (size_t i = 0; i < owners->count; i++) {
     const gp_owner_t *owner = &owners->owners[i];
-    cJSON *item = cJSON_CreateObject();
+    cJSON *item = gp_json_add_item(list);
     cJSON_AddStringToObject(item, "function", owner->function);
-    add_text_or_null(item, "file", owner->file);
+    gp_json_add_text_or_null(item, "file", owner->file);
     gp_json_add_uint_or_null(item, "line", owner->line > 0, (uint64_t)owner->line);
-    add_text_or_null(item, "through", owner->through);
-    add_text_or_null(item, "operation", owner->operation);
+    gp_json_add_text_or_null(item, "through", owner->through);
+    gp_json_add_text_or_null(item, "operation", owner->operation);
     gp_json_add_uint(item, "bytes", owner->bytes);
-    cJSON_AddItemToArray(list, item);
   }
 }

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "tools/shorten.h"
 #include "tools/tool.h"
 
 typedef enum relation {
@@ -17,17 +18,11 @@ static const cJSON *process_of(const gp_report_input_t *input)
   return cJSON_GetObjectItemCaseSensitive(input->snapshot->root, "process");
 }
 
-static const char *base_name(const char *path)
-{
-  const char *slash = strrchr(path, '/');
-  return slash ? slash + 1 : path;
-}
-
 /* The name of the program or, if it is an interpreter, of its script. "": unknown. Borrowed. */
 static const char *program_of(const gp_report_input_t *input)
 {
   const cJSON *process = process_of(input), *word;
-  const char *program = base_name(gp_snapshot_text(process, "program"));
+  const char *program = gp_base_name(gp_snapshot_text(process, "program"));
   bool is_first = true;
 
   if (strncmp(program, "python", 6) != 0)
@@ -36,7 +31,7 @@ static const char *program_of(const gp_report_input_t *input)
   {
     const char *text = cJSON_GetStringValue(word);
     if (!is_first && text && text[0] != '-')
-      return base_name(text);
+      return gp_base_name(text);
     is_first = false;
   }
   return program;

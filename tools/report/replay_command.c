@@ -84,7 +84,6 @@ static int replay_file(
   gp_replay_t replay = {
       .file = strcmp(path, "-") == 0 ? "stdin" : path,
       .capacity = own->place.capacity,
-      .is_first = index == 0,
       .is_last = index + 1 == request->file_count,
   };
   const char *type = own->settings.texts[GP_OPTION_type];
@@ -130,10 +129,4 @@ int gp_command_replay(int argc, char **argv)
   own_t own = {.place.capacity = 0};
   make_parameters();
   return gp_report_run_files(&form, argc, argv, &own, report);
-}
-
-void gp_command_replay_help(void)
-{
-  make_parameters();
-  gp_request_help(&form);
 }

@@ -27,11 +27,10 @@ static void add_figures(cJSON *object, const gp_figures_t *figures)
   gp_json_add_uint(object, "declined", figures->declined);
 }
 
-static cJSON *pass_of(const gp_replay_t *replay, const gp_replay_result_t *result, gp_pass_t number)
+static void add_pass(
+    cJSON *object, const gp_replay_t *replay, const gp_replay_result_t *result, gp_pass_t number)
 {
   const gp_simulated_pass_t *pass = &result->simulation.passes[number];
-  cJSON *object = cJSON_CreateObject();
-
   cJSON *calls = cJSON_AddObjectToObject(object, "calls");
   for (int call = 0; call < GP_OFFLINE_CALLS; call++)
     gp_json_add_uint(calls, gp_offline_call_name((gp_offline_call_t)call), pass->calls[call]);
@@ -43,18 +42,15 @@ static cJSON *pass_of(const gp_replay_t *replay, const gp_replay_result_t *resul
     gp_figures_t figures;
     if (!(replay->workload.present >> i & 1))
       continue;
-    cJSON *device = cJSON_CreateObject();
+    cJSON *device = gp_json_add_item(devices);
     gp_figures_of(&figures, &result->simulation, &replay->workload, number, i);
     gp_json_add_int(device, "device", i);
     add_figures(device, &figures);
-    cJSON_AddItemToArray(devices, device);
   }
-  return object;
 }
 
-static cJSON *settings_of(const gp_replay_result_t *result)
+static void add_settings(cJSON *object, const gp_replay_result_t *result)
 {
-  cJSON *object = cJSON_CreateObject();
   for (int id = 0; id < GP_OPTION_COUNT; id++) {
     char name[GP_ARGUMENT_NAME_BYTES];
     if (!gp_settings_has((gp_option_id_t)id))
@@ -64,7 +60,6 @@ static cJSON *settings_of(const gp_replay_result_t *result)
       *at = *at == '-' ? '_' : *at;
     cJSON_AddStringToObject(object, name, gp_option_text(&result->options, (gp_option_id_t)id));
   }
-  return object;
 }
 
 static void add_recorded(cJSON *object, const gp_workload_t *workload)
@@ -74,7 +69,7 @@ static void add_recorded(cJSON *object, const gp_workload_t *workload)
     const gp_stats_t *stats = &workload->devices[i].stats;
     if (!workload->devices[i].is_recorded || !(workload->present >> i & 1))
       continue;
-    cJSON *device = cJSON_CreateObject();
+    cJSON *device = gp_json_add_item(list);
     gp_json_add_int(device, "device", i);
     gp_json_add_uint(device, "reserved_peak", stats->reserved_bytes.peak);
     gp_json_add_uint(device, "deferred_peak", stats->deferred_bytes.peak);
@@ -82,7 +77,6 @@ static void add_recorded(cJSON *object, const gp_workload_t *workload)
     gp_json_add_uint(device, "cache_misses", stats->cache_misses);
     gp_json_add_uint(device, "driver_allocs", stats->driver_allocs);
     gp_json_add_uint(device, "driver_frees", stats->driver_frees);
-    cJSON_AddItemToArray(list, device);
   }
 }
 
@@ -90,7 +84,7 @@ void gp_replay_add_json(const gp_replay_t *replay, cJSON *list)
 {
   static const char *const kinds[] = {"recorded", "at_once", "sync", "lag"};
   const gp_workload_t *workload = &replay->workload;
-  cJSON *object = cJSON_CreateObject();
+  cJSON *object = gp_json_add_item(list);
 
   cJSON_AddStringToObject(object, "file", replay->file);
   cJSON_AddStringToObject(object, "pool", workload->pool);
@@ -103,12 +97,10 @@ void gp_replay_add_json(const gp_replay_t *replay, cJSON *list)
   add_recorded(object, workload);
   cJSON *results = cJSON_AddArrayToObject(object, "results");
   for (size_t i = 0; i < replay->result_count; i++) {
-    cJSON *result = cJSON_CreateObject();
+    cJSON *result = gp_json_add_item(results);
     cJSON_AddStringToObject(result, "type", replay->results[i].type);
-    cJSON_AddItemToObject(result, "settings", settings_of(&replay->results[i]));
-    cJSON_AddItemToObject(result, "cold", pass_of(replay, &replay->results[i], GP_PASS_COLD));
-    cJSON_AddItemToObject(result, "warm", pass_of(replay, &replay->results[i], GP_PASS_WARM));
-    cJSON_AddItemToArray(results, result);
+    add_settings(cJSON_AddObjectToObject(result, "settings"), &replay->results[i]);
+    add_pass(cJSON_AddObjectToObject(result, "cold"), replay, &replay->results[i], GP_PASS_COLD);
+    add_pass(cJSON_AddObjectToObject(result, "warm"), replay, &replay->results[i], GP_PASS_WARM);
   }
-  cJSON_AddItemToArray(list, object);
 }

@@ -21,7 +21,6 @@ typedef struct gp_replay {
   const char *file; /* as typed; "stdin" for - */
   gp_workload_t workload;
   uint64_t capacity; /* as typed; 0: not given */
-  bool is_first;     /* first of the files */
   bool is_last;
   gp_replay_result_t *results;
   size_t result_count;

@@ -34,9 +34,7 @@ static void print_heading(const gp_replay_t *replay, gp_output_t *output)
   gp_figures_t figures;
 
   gp_figures_of(&figures, &replay->results[0].simulation, workload, GP_PASS_COLD, GP_REQUEST_ALL_DEVICES);
-  fprintf(output->stream, "%s%sgpupool replay: %s%s\n", replay->is_first ? "" : "\n",
-      gp_output_style(output, GP_STYLE_HEADING), gp_printable(replay->file, name, sizeof(name)),
-      gp_output_style(output, GP_STYLE_PLAIN));
+  gp_output_heading(output, "gpupool replay: %s", gp_printable(replay->file, name, sizeof(name)));
   fprintf(output->stream, "requests   %s; the program held at most %s\n",
       gp_number_count(workload->request_count, count), gp_size_format(figures.asked_peak, live));
   fputs("ready      ", output->stream);

@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/json_print.h"
 #include "tools/model/component.h"
 #include "tools/read/load.h"
+#include "tools/shorten.h"
 #include "tools/side_by_side.h"
 #include "tools/symbols/stack_owners.h"
 #include "tools/symbols/symbols.h"
@@ -338,11 +338,9 @@ char *gp_report_written(const gp_snapshot_t *snapshot, char *buffer, size_t capa
 void gp_report_heading(gp_output_t *output, const gp_report_input_t *input)
 {
   const cJSON *process = cJSON_GetObjectItemCaseSensitive(input->snapshot->root, "process");
-  const char *program = gp_snapshot_text(process, "program");
-  const char *slash = strrchr(program, '/');
   char file[1024], name[256], reason[64], pid_text[32] = "", rebuilt[512];
   uint64_t pid;
-  gp_printable(slash ? slash + 1 : program, name, sizeof(name));
+  gp_printable(gp_base_name(gp_snapshot_text(process, "program")), name, sizeof(name));
   if (gp_snapshot_uint(process, "pid", &pid) == 1 && pid)
     snprintf(pid_text, sizeof(pid_text), "pid %" PRIu64 ", ", pid);
   fprintf(output->stream, "%s%s%s%s: %s%s%s%s\n", ftell(output->stream) > 0 ? "\n" : "",
@@ -356,28 +354,6 @@ void gp_report_heading(gp_output_t *output, const gp_report_input_t *input)
   }
   if (gp_symbols_describe_rebuilt(input->snapshot, rebuilt, sizeof(rebuilt)))
     gp_output_wrap(output->stream, "", "", rebuilt);
-}
-
-void gp_json_add_uint(cJSON *object, const char *name, uint64_t number)
-{
-  char text[24];
-  snprintf(text, sizeof(text), "%" PRIu64, number);
-  cJSON_AddRawToObject(object, name, text);
-}
-
-void gp_json_add_int(cJSON *object, const char *name, int64_t number)
-{
-  char text[24];
-  snprintf(text, sizeof(text), "%" PRId64, number);
-  cJSON_AddRawToObject(object, name, text);
-}
-
-void gp_json_add_uint_or_null(cJSON *object, const char *name, bool known, uint64_t number)
-{
-  if (known)
-    gp_json_add_uint(object, name, number);
-  else
-    cJSON_AddNullToObject(object, name);
 }
 
 void gp_json_add_moment(

@@ -5,6 +5,7 @@
 #ifndef GP_TOOLS_REPORT_H
 #define GP_TOOLS_REPORT_H
 
+#include "tools/json_print.h"
 #include "tools/model/filter.h"
 #include "tools/model/moments.h"
 #include "tools/output.h"
@@ -87,14 +88,10 @@ void gp_report_next_page(gp_output_t *output, const char *file);
 /* Prints the first line of a text: the file, and what the snapshot is of. */
 void gp_report_heading(gp_output_t *output, const gp_report_input_t *input);
 
-/* JSON. A failed allocation leaves a member out; the final print then fails. */
-void gp_json_add_uint(cJSON *object, const char *name, uint64_t number); /* exact, unlike cJSON's numbers */
-void gp_json_add_int(cJSON *object, const char *name, int64_t number);
-/* Adds the moment of a report. */
+/* Adds the moment of a report to JSON. */
 void gp_json_add_moment(
     cJSON *object, const char *name, const gp_moments_t *moments, const gp_lifetimes_t *lifetimes);
 /* Adds "rebuilt_modules": modules of all inputs whose names are lost. */
 void gp_report_add_rebuilt(cJSON *object, const gp_report_input_t *inputs, int count);
-void gp_json_add_uint_or_null(cJSON *object, const char *name, bool known, uint64_t number);
 
 #endif

@@ -82,11 +82,6 @@ static const gp_request_form_t form = {
     .parameter_count = sizeof(parameters) / sizeof(parameters[0]),
 };
 
-void gp_command_sites_help(void)
-{
-  gp_request_help(&form);
-}
-
 static const struct {
   const char *name;
   gp_site_measure_t measure;
@@ -152,7 +147,7 @@ static void print_peaks(const view_t *view, gp_output_t *output)
   const gp_snapshot_t *snapshot = view->input->snapshot;
   const gp_sites_t *sites = view->sites;
   gp_site_peak_t peaks[GP_SNAPSHOT_DEVICES];
-  char bytes[GP_SIZE_TEXT_BYTES], when[GP_NUMBER_BYTES], text[256];
+  char bytes[GP_SIZE_TEXT_BYTES], when[GP_NUMBER_BYTES];
   if (snapshot->lacks_history) {
     fputs("The file has no history: peaks and totals are not known.\n", output->stream);
     return;
@@ -164,28 +159,26 @@ static void print_peaks(const view_t *view, gp_output_t *output)
       continue;
     if (!peaks[i].is_before)
       gp_snapshot_moment(snapshot, peaks[i].time_ns, when);
-    int used = snprintf(text, sizeof(text), "Device %d held most, %s, %s%s", peaks[i].device,
+    gp_sentence_t text = {.used = 0};
+    gp_sentence_add(&text, "Device %d held most, %s, %s%s", peaks[i].device,
         gp_size_format(peaks[i].bytes, bytes),
         !peaks[i].is_before           ? "at "
         : snapshot->events.count == 0 ? "in the end, as far as is known without events"
                                       : "before the first event",
         peaks[i].is_before ? "" : when);
     if (earlier)
-      snprintf(text + used, sizeof(text) - (size_t)used,
-          "; its peak of %s was before the recorded events, and whose it was is not known.",
+      gp_sentence_add(&text, "; its peak of %s was before the recorded events, and whose it was is not known",
           gp_size_format(earlier, bytes));
-    else
-      snprintf(text + used, sizeof(text) - (size_t)used, ".");
-    gp_output_wrap(output->stream, "", "", text);
+    gp_output_say(output, "", "%s.", text.text);
   }
   if (count < 2 || sorts[view->sort].measure != GP_SITE_PEAK)
     return;
   if (!sites->peak.is_of_one)
-    gp_output_wrap(output->stream, "", "",
-        "Sums over devices are of one moment: the peak is when they held most together.");
+    gp_output_say(
+        output, "", "Sums over devices are of one moment: the peak is when they held most together.");
   else
-    gp_output_wrap(output->stream, "", "",
-        "The events have no times: what one device held when another held most is not known.");
+    gp_output_say(
+        output, "", "The events have no times: what one device held when another held most is not known.");
 }
 
 /* What the column beside the bytes counts: blocks for held memory, calls for all else. */
@@ -289,11 +282,8 @@ static void print_next(const view_t *view, gp_output_t *output)
 static void add_amounts(cJSON *object, const char *name, const gp_site_amount_t *amounts)
 {
   cJSON *item = cJSON_AddObjectToObject(object, name);
-  for (int measure = 0; measure < GP_SITE_MEASURES; measure++) {
-    cJSON *amount = cJSON_AddObjectToObject(item, measure_names[measure]);
-    gp_json_add_uint(amount, "bytes", amounts[measure].bytes);
-    gp_json_add_uint(amount, "count", amounts[measure].count);
-  }
+  for (int measure = 0; measure < GP_SITE_MEASURES; measure++)
+    gp_json_add_amount(item, measure_names[measure], amounts[measure].bytes, amounts[measure].count);
 }
 
 static void add_json(const view_t *view, uint64_t most, cJSON *object)
@@ -309,21 +299,19 @@ static void add_json(const view_t *view, uint64_t most, cJSON *object)
   cJSON *of_devices = cJSON_AddArrayToObject(object, "peaks");
   size_t count = gp_site_peaks(view->lifetimes, view->filter, peaks);
   for (size_t i = 0; i < count; i++) {
-    cJSON *peak = cJSON_CreateObject();
+    cJSON *peak = gp_json_add_item(of_devices);
     gp_json_add_int(peak, "device", peaks[i].device);
     gp_json_add_uint(peak, "time_ns", peaks[i].time_ns);
     gp_json_add_uint(peak, "bytes", peaks[i].bytes);
-    cJSON_AddItemToArray(of_devices, peak);
   }
   add_amounts(object, "sum", sites->sums);
   gp_json_add_uint(object, "site_count", sites->count);
   cJSON *list = cJSON_AddArrayToObject(object, "sites");
   for (size_t i = 0; i < sites->count && (most == 0 || i < most); i++) {
-    cJSON *item = cJSON_CreateObject();
+    cJSON *item = gp_json_add_item(list);
     cJSON_AddStringToObject(item, "name", sites->sites[i].name);
     add_amounts(item, "flat", sites->sites[i].flat);
     add_amounts(item, "cumulative", sites->sites[i].cumulative);
-    cJSON_AddItemToArray(list, item);
   }
 }
 

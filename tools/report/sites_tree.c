@@ -64,12 +64,11 @@ static void add_callers(cJSON *object, const char *name, const gp_caller_t *call
 {
   cJSON *list = cJSON_AddArrayToObject(object, name);
   for (; caller; caller = caller->next) {
-    cJSON *item = cJSON_CreateObject();
+    cJSON *item = gp_json_add_item(list);
     cJSON_AddStringToObject(item, "name", caller->name);
     gp_json_add_uint(item, "bytes", caller->amount.bytes);
     gp_json_add_uint(item, "count", caller->amount.count);
     add_callers(item, "callers", caller->callers);
-    cJSON_AddItemToArray(list, item);
   }
 }
 

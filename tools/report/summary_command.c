@@ -53,11 +53,6 @@ static const gp_request_form_t form = {
     .parameter_count = sizeof(parameters) / sizeof(parameters[0]),
 };
 
-void gp_command_summary_help(void)
-{
-  gp_request_help(&form);
-}
-
 static int report(const gp_report_input_t *inputs, int count, gp_output_t *output, cJSON *object)
 {
   static gp_summary_t summary; /* too large for a stack */

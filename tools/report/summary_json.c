@@ -57,14 +57,8 @@ static void add_remedy(cJSON *item, const gp_remedy_t *from)
   cJSON *settings = cJSON_AddObjectToObject(remedy, "settings");
   for (size_t i = 0; i < from->setting_count; i++)
     cJSON_AddStringToObject(settings, from->settings[i].name, from->settings[i].value);
-  if (from->action)
-    cJSON_AddStringToObject(remedy, "action", from->action);
-  else
-    cJSON_AddNullToObject(remedy, "action");
-  if (from->owner)
-    cJSON_AddStringToObject(remedy, "owner", from->owner);
-  else
-    cJSON_AddNullToObject(remedy, "owner");
+  gp_json_add_text_or_null(remedy, "action", from->action);
+  gp_json_add_text_or_null(remedy, "owner", from->owner);
 }
 
 static void add_findings(cJSON *object, const gp_findings_t *findings)
@@ -72,34 +66,21 @@ static void add_findings(cJSON *object, const gp_findings_t *findings)
   cJSON *list = cJSON_AddArrayToObject(object, "findings");
   for (size_t i = 0; i < findings->count; i++) {
     const gp_finding_t *finding = &findings->items[i];
-    cJSON *item = cJSON_CreateObject();
+    cJSON *item = gp_json_add_item(list);
     cJSON_AddStringToObject(item, "severity", gp_severity_name(finding->severity));
     cJSON_AddStringToObject(item, "code", finding->code);
     gp_json_add_uint_or_null(item, "device", finding->device >= 0, (uint64_t)finding->device);
     cJSON_AddStringToObject(item, "message", finding->text);
-    if (finding->advice)
-      cJSON_AddStringToObject(item, "advice", finding->advice);
-    else
-      cJSON_AddNullToObject(item, "advice");
+    gp_json_add_text_or_null(item, "advice", finding->advice);
     add_remedy(item, &finding->remedy);
-    cJSON_AddItemToArray(list, item);
   }
-}
-
-/* NULL and "" become null. */
-static void add_text_or_null(cJSON *object, const char *name, const char *text)
-{
-  if (text && text[0])
-    cJSON_AddStringToObject(object, name, text);
-  else
-    cJSON_AddNullToObject(object, name);
 }
 
 /* Adds a frame's file and line; null if unknown. */
 static void add_place(cJSON *object, const gp_snapshot_t *snapshot, int frame)
 {
   const gp_snapshot_frame_t *place = frame >= 0 ? &snapshot->frames[frame] : NULL;
-  add_text_or_null(object, "file", place ? place->file : "");
+  gp_json_add_text_or_null(object, "file", place ? place->file : "");
   gp_json_add_uint_or_null(object, "line", place && place->line > 0, place ? (uint64_t)place->line : 0);
 }
 
@@ -110,10 +91,10 @@ static void add_growth(cJSON *object, const gp_summary_t *summary)
   for (size_t i = 0; i < growth->count; i++) {
     const gp_grower_t *grower = &growth->growers[i];
     const gp_growth_room_t *room = gp_growth_room(growth, grower->device);
-    cJSON *item = cJSON_CreateObject();
+    cJSON *item = gp_json_add_item(list);
     gp_json_add_uint(item, "device", (uint64_t)grower->device);
-    add_text_or_null(item, "owner", grower->function);
-    add_text_or_null(item, "through", grower->through);
+    gp_json_add_text_or_null(item, "owner", grower->function);
+    gp_json_add_text_or_null(item, "through", grower->through);
     add_place(item, summary->snapshot, grower->frame);
     gp_json_add_uint(item, "least_size", grower->size_least);
     gp_json_add_uint(item, "most_size", grower->size_most);
@@ -131,7 +112,6 @@ static void add_growth(cJSON *object, const gp_summary_t *summary)
     gp_json_add_uint_or_null(item, "room", room && room->is_known, room ? room->bytes : 0);
     gp_json_add_uint_or_null(
         item, "exhausted_in_ns", room && room->exhausted_ns > 0, room ? room->exhausted_ns : 0);
-    cJSON_AddItemToArray(list, item);
   }
 }
 
@@ -186,7 +166,7 @@ static void add_then(cJSON *item, const gp_summary_device_t *device)
 static void add_device(cJSON *list, const gp_snapshot_t *snapshot, const gp_summary_device_t *device)
 {
   const gp_stats_t *stats = &device->device->stats;
-  cJSON *item = cJSON_CreateObject();
+  cJSON *item = gp_json_add_item(list);
   gp_json_add_uint(item, "device", (uint64_t)device->device->device);
   gp_json_add_uint_or_null(item, "limit", device->device->limit > 0, device->device->limit);
   add_use(item, device->device);
@@ -206,14 +186,12 @@ static void add_device(cJSON *list, const gp_snapshot_t *snapshot, const gp_summ
   gp_json_add_uint(item, "live_sizes", device->size_count);
   cJSON *groups = cJSON_AddArrayToObject(item, "biggest_live");
   for (size_t i = 0; i < device->group_count; i++) {
-    cJSON *group = cJSON_CreateObject();
+    cJSON *group = gp_json_add_item(groups);
     gp_json_add_uint(group, "requested_size", device->groups[i].requested);
     gp_json_add_uint(group, "count", device->groups[i].count);
     gp_json_add_uint(group, "bytes", device->groups[i].bytes);
-    cJSON_AddItemToArray(groups, group);
   }
   gp_component_json(&device->components, item);
-  cJSON_AddItemToArray(list, item);
 }
 
 /* Adds when memory ran out, and everything known about the event described. */
@@ -222,8 +200,8 @@ static void add_asker(cJSON *item, const gp_snapshot_t *snapshot, const gp_oom_e
   gp_oom_asker_t asker;
 
   gp_oom_asker_find(snapshot, event, &asker);
-  add_text_or_null(item, "asked_by", asker.by);
-  add_text_or_null(item, "asked_from", asker.from);
+  gp_json_add_text_or_null(item, "asked_by", asker.by);
+  gp_json_add_text_or_null(item, "asked_from", asker.from);
 }
 
 static void add_ooms(cJSON *object, const gp_summary_t *summary)
@@ -231,7 +209,7 @@ static void add_ooms(cJSON *object, const gp_summary_t *summary)
   cJSON *list = cJSON_AddArrayToObject(object, "ooms");
   for (size_t i = 0; i < summary->ooms.count; i++) {
     const gp_oom_event_t *event = &summary->ooms.events[i];
-    cJSON *item = cJSON_CreateObject();
+    cJSON *item = gp_json_add_item(list);
     gp_json_add_uint(item, "oom", i + 1);
     gp_json_add_int(item, "device", event->device);
     gp_json_add_uint_or_null(item, "event", event->has_event, event->has_event ? event->moment - 1 : 0);
@@ -241,7 +219,6 @@ static void add_ooms(cJSON *object, const gp_summary_t *summary)
     cJSON_AddBoolToObject(item, "allocated_later", event->allocated_later);
     cJSON_AddBoolToObject(item, "got_as_much", event->got_as_much);
     add_asker(item, summary->snapshot, event);
-    cJSON_AddItemToArray(list, item);
   }
   const gp_oom_moment_t *oom = &summary->oom;
   if (!summary->has_oom) {
@@ -262,10 +239,9 @@ static void add_ooms(cJSON *object, const gp_summary_t *summary)
   gp_json_add_uint_or_null(item, "device_total", oom->device_total > 0, oom->device_total);
   cJSON *sizes = cJSON_AddArrayToObject(item, "sizes");
   for (int i = 0; i < GP_OOM_SIZES && oom->sizes[i].count; i++) {
-    cJSON *size = cJSON_CreateObject();
+    cJSON *size = gp_json_add_item(sizes);
     gp_json_add_uint(size, "requested_size", oom->sizes[i].size);
     gp_json_add_uint(size, "count", oom->sizes[i].count);
-    cJSON_AddItemToArray(sizes, size);
   }
 }
 
@@ -280,20 +256,18 @@ static void add_events(cJSON *object, const gp_summary_t *summary)
   cJSON *actions = cJSON_AddObjectToObject(events, "actions");
   for (size_t i = 0; i < summary->action_count; i++) {
     const gp_summary_action_t *action = &summary->actions[i];
-    cJSON *item = cJSON_CreateObject();
+    cJSON *item = cJSON_AddObjectToObject(actions, action->name);
     gp_json_add_uint(item, "count", action->count);
     gp_json_add_uint(item, "driver_calls", action->driver_calls);
     gp_json_add_uint(item, "driver_ns", action->driver_ns);
     gp_json_add_uint(item, "longest_ns", action->longest_ns);
-    cJSON_AddItemToObject(actions, action->name, item);
   }
   cJSON *details = cJSON_AddArrayToObject(events, "details");
   for (size_t i = 0; i < summary->detail_count; i++) {
-    cJSON *item = cJSON_CreateObject();
+    cJSON *item = gp_json_add_item(details);
     cJSON_AddStringToObject(item, "action", summary->details[i].action);
     cJSON_AddStringToObject(item, "detail", summary->details[i].detail);
     gp_json_add_uint(item, "count", summary->details[i].count);
-    cJSON_AddItemToArray(details, item);
   }
 }
 
@@ -319,7 +293,7 @@ static void add_double_frees(cJSON *object, const gp_summary_t *summary)
   cJSON *list = cJSON_AddArrayToObject(object, "double_frees");
   for (size_t i = 0; i < frees.count; i++) {
     const gp_double_free_t *found = &frees.frees[i];
-    cJSON *item = cJSON_CreateObject();
+    cJSON *item = gp_json_add_item(list);
     gp_json_add_int(item, "device", found->device);
     gp_json_add_uint(item, "address", found->address);
     gp_json_add_uint(item, "size", found->requested);
@@ -328,7 +302,6 @@ static void add_double_frees(cJSON *object, const gp_summary_t *summary)
     add_stack(item, "alloc_stack", summary->snapshot, found->alloc_stack);
     add_stack(item, "first_stack", summary->snapshot, found->first_stack);
     add_stack(item, "second_stack", summary->snapshot, found->second_stack);
-    cJSON_AddItemToArray(list, item);
   }
 }
 
@@ -337,7 +310,7 @@ static void add_phases(cJSON *object, const gp_summary_t *summary)
   cJSON *list = cJSON_AddArrayToObject(object, "phases");
   for (size_t i = 0; i < summary->phases.count; i++) {
     const gp_phase_row_t *row = &summary->phases.rows[i];
-    cJSON *item = cJSON_CreateObject();
+    cJSON *item = gp_json_add_item(list);
     cJSON_AddStringToObject(item, "name", row->name);
     gp_json_add_uint(item, "times", row->times);
     gp_json_add_uint(item, "peak", row->peak);
@@ -346,7 +319,6 @@ static void add_phases(cJSON *object, const gp_summary_t *summary)
     gp_json_add_uint_or_null(item, "first_end", row->ends > 0, row->first_end);
     gp_json_add_uint_or_null(item, "last_end", row->ends > 0, row->last_end);
     gp_json_add_uint_or_null(item, "most_end", row->ends > 0, row->most_end);
-    cJSON_AddItemToArray(list, item);
   }
 }
 

@@ -9,21 +9,19 @@
 #include "base/size.h"
 #include "tools/model/saturated.h"
 #include "tools/report/report.h"
+#include "tools/shorten.h"
 #include "tools/side_by_side.h"
 #include "tools/tool.h"
 
 #define FILE_COLUMNS 27
 
 /* Codes of what is more than a note, each once: "oom, growth". */
-static void add_codes(const gp_findings_t *findings, char *buffer, size_t capacity)
+static void add_codes(const gp_findings_t *findings, gp_sentence_t *text)
 {
-  size_t used = 0;
-  buffer[0] = '\0';
   for (size_t i = 0; i < findings->count; i++) {
     const gp_finding_t *finding = &findings->items[i];
-    if (finding->severity < GP_SEVERITY_WARNING || strstr(buffer, finding->code) || used >= capacity)
-      continue;
-    used += (size_t)snprintf(buffer + used, capacity - used, "%s%s", used ? ", " : "", finding->code);
+    if (finding->severity >= GP_SEVERITY_WARNING && !strstr(text->text, finding->code))
+      gp_sentence_add(text, "%s%s", text->used ? ", " : "", finding->code);
   }
 }
 
@@ -60,8 +58,10 @@ void gp_overview_fini(gp_overview_t *overview)
 void gp_overview_set(gp_overview_row_t *row, const gp_findings_t *findings)
 {
   const gp_summary_t *summary = findings->summary;
+  gp_sentence_t codes = {.used = 0};
 
-  add_codes(findings, row->codes, sizeof(row->codes));
+  add_codes(findings, &codes);
+  (void)snprintf(row->codes, sizeof(row->codes), "%s", codes.text);
   for (size_t i = 0; i < findings->count; i++)
     if (findings->items[i].severity > row->severity)
       row->severity = findings->items[i].severity;
@@ -138,10 +138,9 @@ static void print_row(gp_names_t *names, const gp_overview_row_t *row, gp_output
 {
   char file[4 * FILE_COLUMNS], used[GP_SIZE_TEXT_BYTES], held[GP_SIZE_TEXT_BYTES], ooms[GP_NUMBER_BYTES],
       hits[GP_NUMBER_BYTES];
-  const char *slash = strrchr(row->file, '/');
 
   print_hits(row->hits, row->misses, hits);
-  gp_names_shorten(names, slash ? slash + 1 : row->file, FILE_COLUMNS, file, sizeof(file));
+  gp_names_shorten(names, gp_base_name(row->file), FILE_COLUMNS, file, sizeof(file));
   fprintf(output->stream, "  %-27s %9s %9s %6s %6s  %s\n", file, gp_size_format(row->used, used),
       gp_size_format(row->held, held), hits, gp_number_count(row->ooms, ooms), row->codes);
 }
@@ -162,7 +161,7 @@ static char *range_of(uint64_t least, uint64_t most, char *buffer)
 static void print_rest(const gp_overview_t *overview, size_t first, gp_output_t *output)
 {
   uint64_t least[2] = {UINT64_MAX, UINT64_MAX}, most[2] = {0, 0};
-  char count[GP_NUMBER_BYTES], used[RANGE_BYTES], held[RANGE_BYTES], text[256];
+  char count[GP_NUMBER_BYTES], used[RANGE_BYTES], held[RANGE_BYTES];
 
   for (size_t i = first; i < overview->count; i++) {
     const uint64_t bytes[2] = {overview->rows[i].used, overview->rows[i].held};
@@ -171,10 +170,9 @@ static void print_rest(const gp_overview_t *overview, size_t first, gp_output_t 
       most[k] = bytes[k] > most[k] ? bytes[k] : most[k];
     }
   }
-  snprintf(text, sizeof(text), "%s: used %s, held %s (-n 0 lists them)",
+  gp_output_say(output, "  ", "%s: used %s, held %s (-n 0 lists them)",
       gp_number_plural(overview->count - first, "other", count), range_of(least[0], most[0], used),
       range_of(least[1], most[1], held));
-  gp_output_wrap(output->stream, "  ", "  ", text);
 }
 
 void gp_overview_print(gp_overview_t *overview, size_t most, gp_output_t *output)
@@ -183,7 +181,7 @@ void gp_overview_print(gp_overview_t *overview, size_t most, gp_output_t *output
   uint64_t used = median_of(overview, offsetof(gp_overview_row_t, used));
   uint64_t held = median_of(overview, offsetof(gp_overview_row_t, held));
   size_t errors = 0, warnings = 0;
-  char sizes[2][GP_SIZE_TEXT_BYTES], counts[3][GP_NUMBER_BYTES], text[256];
+  char sizes[2][GP_SIZE_TEXT_BYTES], counts[3][GP_NUMBER_BYTES];
   gp_names_t names = {.count = 0};
 
   for (size_t i = 0; i < overview->count; i++) {
@@ -193,11 +191,10 @@ void gp_overview_print(gp_overview_t *overview, size_t most, gp_output_t *output
     warnings += row->severity == GP_SEVERITY_WARNING;
   }
   qsort(overview->rows, overview->count, sizeof(*overview->rows), compare_rows);
-  snprintf(text, sizeof(text),
+  gp_output_say(output, "",
       "%s: %s with errors, %s with warnings. At most %s were used and %s held (medians). What stands out comes first.",
       gp_number_plural(overview->count, "snapshot", counts[0]), gp_number_count(errors, counts[1]),
       gp_number_count(warnings, counts[2]), gp_size_format(used, sizes[0]), gp_size_format(held, sizes[1]));
-  gp_output_wrap(output->stream, "", "", text);
   gp_overview_print_ranks(overview, used, median_of(overview, offsetof(gp_overview_row_t, leaked)), output);
   fprintf(output->stream, "\n  %-27s %9s %9s %6s %6s  %s\n", "", "used", "held", "hits", "ooms", "findings");
   size_t shown = most && most < overview->count ? most : overview->count;
@@ -214,9 +211,9 @@ void gp_overview_print(gp_overview_t *overview, size_t most, gp_output_t *output
 
 void gp_overview_print_devices(const gp_summary_t *summary, gp_output_t *output)
 {
-  fprintf(output->stream, "\n%sDevices%s\n  %-10s %13s %13s %12s %9s %14s\n",
-      gp_output_style(output, GP_STYLE_HEADING), gp_output_style(output, GP_STYLE_PLAIN), "", "used at most",
-      "held at most", "held now", "hit rate", "out of memory");
+  gp_output_heading(output, "Devices");
+  fprintf(output->stream, "  %-10s %13s %13s %12s %9s %14s\n", "", "used at most", "held at most", "held now",
+      "hit rate", "out of memory");
   for (size_t i = 0; i < summary->device_count; i++) {
     const gp_snapshot_device_t *device = summary->devices[i].device;
     const gp_stats_t *stats = &device->stats;

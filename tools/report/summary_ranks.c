@@ -22,11 +22,10 @@ typedef struct view {
 
 static const char *label(const view_t *view, const gp_overview_row_t *row, char *buffer)
 {
-  const char *slash = strrchr(row->file, '/');
   if (view->has_numbers)
     (void)snprintf(buffer, LABEL_BYTES, "rank %lld", (long long)row->rank.number);
   else
-    (void)gp_text_shorten(slash ? slash + 1 : row->file, 40, buffer, LABEL_BYTES);
+    (void)gp_text_shorten(gp_base_name(row->file), 40, buffer, LABEL_BYTES);
   return buffer;
 }
 

@@ -11,7 +11,6 @@
 
 /* The settings that would have served the recorded requests best, if the snapshot has requests. */
 struct gp_tuning;
-struct gp_workload;
 
 /* summary_tuning.c: gp_findings_init, after trying other types of pool where that may matter. */
 int gp_summary_findings(gp_findings_t *findings, const gp_summary_t *summary);
@@ -28,12 +27,8 @@ void gp_summary_phases_print(const gp_summary_t *summary, gp_output_t *output);
 /* summary_json.c: adds the members of one of "snapshots" (REPORTS.md) to object. */
 void gp_summary_json(const gp_findings_t *findings, const struct gp_tuning *tuning, cJSON *object);
 
-/* summary_tuning.c: fills a zeroed workload, which the caller ends with gp_workload_fini whatever this
- * returns. Of both: device as for gp_workload_load. */
-int gp_summary_workload(struct gp_workload *workload, const gp_snapshot_t *snapshot, int device);
-
-/* Fills *tuning from the requests of a snapshot that was read with GP_SUMMARY_COLUMNS.
- * Returns 0, ENOMEM, EOVERFLOW, or ENODATA if it has no requests. */
+/* summary_tuning.c: device as for gp_workload_load. Fills *tuning from the requests of a snapshot that was
+ * read with GP_SUMMARY_COLUMNS. Returns 0, ENOMEM, EOVERFLOW, or ENODATA if it has no requests. */
 int gp_summary_tune(struct gp_tuning *tuning, const gp_snapshot_t *snapshot, int device);
 void gp_summary_tuning_print(const struct gp_tuning *tuning, const char *file, gp_output_t *output);
 

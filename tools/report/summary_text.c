@@ -17,17 +17,13 @@
 #define TEXT_BYTES  1024
 #define SHOWN_NAMES 8
 
-static void heading(gp_output_t *output, const char *text)
-{
-  /* A blank line before each heading but the first. */
-  fprintf(output->stream, "%s%s%s%s\n", ftell(output->stream) > 0 ? "\n" : "",
-      gp_output_style(output, GP_STYLE_HEADING), text, gp_output_style(output, GP_STYLE_PLAIN));
-}
-
+/* Nothing without a text. */
 static void line(gp_output_t *output, const char *label, const char *text)
 {
   char first[32];
   char shown[TEXT_BYTES];
+  if (!text[0])
+    return;
   snprintf(first, sizeof(first), "  %-10s ", label);
   gp_output_wrap(output->stream, first, "             ", gp_printable(text, shown, sizeof(shown)));
 }
@@ -37,31 +33,27 @@ static void print_versions(gp_output_t *output, const cJSON *process)
   static const struct {
     const char *name, *label;
   } versions[] = {{"driver_version", "driver"}, {"runtime_version", "runtime"}};
-  char text[128];
-  size_t used = 0;
+  gp_sentence_t text = {.used = 0};
   for (size_t i = 0; i < 2; i++) {
     uint64_t version;
     if (gp_snapshot_uint(process, versions[i].name, &version) == 1 && version < 1000000)
-      used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%s %u.%u", used ? ", " : "",
-          versions[i].label, (unsigned)version / 1000, (unsigned)version % 1000 / 10);
+      gp_sentence_add(&text, "%s%s %u.%u", text.used ? ", " : "", versions[i].label, (unsigned)version / 1000,
+          (unsigned)version % 1000 / 10);
   }
-  if (used)
-    line(output, "CUDA", text);
+  line(output, "CUDA", text.text);
 }
 
 static void print_command_line(gp_output_t *output, const cJSON *process)
 {
-  char text[TEXT_BYTES];
-  size_t used = 0;
+  gp_sentence_t text = {.used = 0};
   const cJSON *argument;
   cJSON_ArrayForEach(argument, cJSON_GetObjectItemCaseSensitive(process, "command_line"))
   {
     const char *word = cJSON_GetStringValue(argument);
-    if (word && used < sizeof(text))
-      used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%s", used ? " " : "", word);
+    if (word)
+      gp_sentence_add(&text, "%s%s", text.used ? " " : "", word);
   }
-  if (used)
-    line(output, "command", text);
+  line(output, "command", text.text);
 }
 
 static void print_when(const gp_summary_t *summary, gp_output_t *output, const cJSON *process)
@@ -80,32 +72,30 @@ static void print_when(const gp_summary_t *summary, gp_output_t *output, const c
   else
     snprintf(text, sizeof(text), "%s%srecorded for %s", moment, moment[0] ? ", " : "",
         gp_number_duration(summary->until_ns, duration));
-  if (text[0]) /* PyTorch's files tell when the first event was, not the process */
-    line(output, summary->snapshot->lacks_counters ? "events" : "began", text);
+  /* PyTorch's files tell when the first event was, not the process. */
+  line(output, summary->snapshot->lacks_counters ? "events" : "began", text);
 }
 
 /* Prints the options that were set. Omits the output: gpupool run sets it,
  * and the user has found the file. */
 static void print_settings(gp_output_t *output, const cJSON *settings)
 {
-  char text[TEXT_BYTES];
+  gp_sentence_t text = {.used = 0}, conf = {.used = 0};
   const char *type = gp_snapshot_text(settings, "type");
-  size_t used = type[0] ? (size_t)snprintf(text, sizeof(text), "type=%s", type) : 0;
   const cJSON *source;
+  if (type[0])
+    gp_sentence_add(&text, "type=%s", type);
   cJSON_ArrayForEach(source, cJSON_GetObjectItemCaseSensitive(settings, "sources"))
   {
-    if (used < sizeof(text) && source->string && strcmp(source->string, "type") != 0 &&
-        strcmp(source->string, "output") != 0)
-      used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%s=%s", used ? " " : "", source->string,
-          gp_snapshot_text(settings, source->string));
+    if (source->string && strcmp(source->string, "type") != 0 && strcmp(source->string, "output") != 0)
+      gp_sentence_add(
+          &text, "%s%s=%s", text.used ? " " : "", source->string, gp_snapshot_text(settings, source->string));
   }
-  if (used)
-    line(output, "settings", text);
+  line(output, "settings", text.text);
   const char *of_pytorch = gp_snapshot_text(settings, "PYTORCH_CUDA_ALLOC_CONF");
-  if (of_pytorch[0]) {
-    snprintf(text, sizeof(text), "PYTORCH_CUDA_ALLOC_CONF=%s", of_pytorch);
-    line(output, "settings", text);
-  }
+  if (of_pytorch[0])
+    gp_sentence_add(&conf, "PYTORCH_CUDA_ALLOC_CONF=%s", of_pytorch);
+  line(output, "settings", conf.text);
 }
 
 /* Prints which process it was, and where; omits what the snapshot does not have. */
@@ -122,24 +112,20 @@ static void print_place(gp_output_t *output, const cJSON *process)
     snprintf(rank_text, sizeof(rank_text), "%srank %llu", pid_text[0] || host[0] ? ", " : "",
         (unsigned long long)rank);
   snprintf(text, sizeof(text), "%s%s%s%s", pid_text, host[0] ? "on " : "", host, rank_text);
-  if (text[0])
-    line(output, "process", text);
+  line(output, "process", text);
 }
 
 /* Prints what selects devices, or limits their memory, from outside. */
 static void print_environment(gp_output_t *output, const cJSON *process)
 {
-  char text[TEXT_BYTES];
-  size_t used = 0;
+  gp_sentence_t text = {.used = 0};
   const cJSON *variable;
   cJSON_ArrayForEach(variable, cJSON_GetObjectItemCaseSensitive(process, "environment"))
   {
-    if (used < sizeof(text) && variable->string && cJSON_IsString(variable))
-      used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%s=%s", used ? " " : "", variable->string,
-          variable->valuestring);
+    if (variable->string && cJSON_IsString(variable))
+      gp_sentence_add(&text, "%s%s=%s", text.used ? " " : "", variable->string, variable->valuestring);
   }
-  if (used)
-    line(output, "variables", text);
+  line(output, "variables", text.text);
 }
 
 static void print_process(const gp_summary_t *summary, gp_output_t *output)
@@ -147,11 +133,9 @@ static void print_process(const gp_summary_t *summary, gp_output_t *output)
   const cJSON *root = summary->snapshot->root;
   const cJSON *process = cJSON_GetObjectItemCaseSensitive(root, "process");
   char text[TEXT_BYTES], written[TEXT_BYTES / 2];
-  const char *program = gp_snapshot_text(process, "program");
 
-  heading(output, "Process");
-  if (program[0])
-    line(output, "program", program);
+  gp_output_heading(output, "Process");
+  line(output, "program", gp_snapshot_text(process, "program"));
   print_command_line(output, process);
   print_place(output, process);
   print_versions(output, process);
@@ -282,15 +266,14 @@ static void cell_ratio(cells_t *cells, const char *label, double ratio, bool is_
 static void print_older(const gp_stats_t *stats, gp_output_t *output)
 {
   uint64_t known = gp_add_saturated(stats->cache_hits, stats->cache_misses);
-  char count[GP_NUMBER_BYTES], text[160];
+  char count[GP_NUMBER_BYTES];
   if (stats->allocation.allocated <= known)
     return;
   if (known)
-    snprintf(text, sizeof(text), "Of %s it is not known whether they were hits or misses.",
+    gp_output_say(output, "  ", "Of %s it is not known whether they were hits or misses.",
         gp_number_plural(stats->allocation.allocated - known, "allocation", count));
   else
-    snprintf(text, sizeof(text), "It is not known which allocations were hits and which were misses.");
-  gp_output_wrap(output->stream, "  ", "  ", text);
+    gp_output_say(output, "  ", "It is not known which allocations were hits and which were misses.");
 }
 
 static void print_efficiency(cells_t *cells, const gp_summary_device_t *device)
@@ -384,34 +367,32 @@ static void print_groups(const gp_summary_device_t *device, gp_output_t *output)
 static void print_use(const gp_snapshot_device_t *device, gp_output_t *output)
 {
   char total[GP_SIZE_TEXT_BYTES], is_free[GP_SIZE_TEXT_BYTES], other[GP_SIZE_TEXT_BYTES],
-      when[GP_NUMBER_BYTES], text[384];
+      when[GP_NUMBER_BYTES];
+  gp_sentence_t text = {.used = 0};
 
   if (!device->total)
     return;
-  int used = snprintf(text, sizeof(text), "Of the device's %s, %s were free %s after the start",
+  gp_sentence_add(&text, "Of the device's %s, %s were free %s after the start",
       gp_size_format(device->total, total), gp_size_format(device->free, is_free),
       gp_number_duration(device->use_ns, when));
   if (device->in_pools)
-    used += snprintf(text + used, sizeof(text) - (size_t)used,
-        ", %s were kept by the driver's own pools and not in use", gp_size_format(device->in_pools, other));
+    gp_sentence_add(&text, ", %s were kept by the driver's own pools and not in use",
+        gp_size_format(device->in_pools, other));
   if (device->unaccounted)
-    used += snprintf(text + used, sizeof(text) - (size_t)used,
-        ", and %s were in use by contexts, code and other processes",
+    gp_sentence_add(&text, ", and %s were in use by contexts, code and other processes",
         gp_size_format(device->unaccounted, other));
-  snprintf(text + used, sizeof(text) - (size_t)used, ".");
   fputc('\n', output->stream);
-  gp_output_wrap(output->stream, "  ", "  ", text);
+  gp_output_say(output, "  ", "%s.", text.text);
 }
 
 static void print_device(const gp_summary_t *summary, const gp_summary_device_t *device, gp_output_t *output)
 {
-  char text[64], size[GP_SIZE_TEXT_BYTES], when[128], sentence[320];
+  char size[GP_SIZE_TEXT_BYTES], when[128];
 
-  snprintf(text, sizeof(text), "Device %d%s%s%s", device->device->device,
+  gp_output_heading(output, "Device %d%s%s%s", device->device->device,
       device->device->limit ? " (limit " : "",
       device->device->limit ? gp_size_format(device->device->limit, size) : "",
       device->device->limit ? ")" : "");
-  heading(output, text);
   const gp_stats_t *stats = &device->device->stats;
   if (summary->device_count > 1 && !stats->allocation.allocated && !stats->reserved_bytes.peak &&
       !stats->passthrough_bytes.peak) {
@@ -420,10 +401,9 @@ static void print_device(const gp_summary_t *summary, const gp_summary_device_t 
   }
   if (device->has_then) {
     gp_moments_describe(&summary->moments, &summary->lifetimes, when, sizeof(when));
-    snprintf(sentence, sizeof(sentence),
+    gp_output_say(output, "  ",
         "Then is %s, and current is when the snapshot was written. Efficiency and fragmentation are of then.",
         when);
-    gp_output_wrap(output->stream, "  ", "  ", sentence);
   }
   print_gauges(summary, device, output);
   print_counters(summary, device, output);
@@ -445,11 +425,10 @@ static void print_events(const gp_summary_t *summary, gp_output_t *output)
 
   if (!summary->event_count)
     return;
-  snprintf(text, sizeof(text), "Events: %s%s%s", gp_number_count(summary->event_count, count),
+  gp_output_heading(output, "Events: %s%s%s", gp_number_count(summary->event_count, count),
       summary->snapshot->times_are_numbers ? ", without times" : " in ",
       summary->snapshot->times_are_numbers ? ""
                                            : gp_number_duration(summary->last_ns - summary->first_ns, from));
-  heading(output, text);
   bool has_calls = summary->driver_calls > 0; /* PyTorch's snapshots have none */
   if (has_calls)
     fprintf(output->stream, "  %-24s %14s %12s %11s %11s\n", "", "count", "driver calls", "time", "longest");
@@ -477,24 +456,21 @@ static void print_events(const gp_summary_t *summary, gp_output_t *output)
 
 static void print_names(gp_output_t *output, const cJSON *list, const char *noun, const char *key)
 {
-  char text[TEXT_BYTES], count[GP_NUMBER_BYTES], shown[TEXT_BYTES];
-  int total = cJSON_GetArraySize(list);
-  size_t used = (size_t)snprintf(text, sizeof(text), "%s", gp_number_plural((uint64_t)total, noun, count));
-  int i = 0;
+  char count[GP_NUMBER_BYTES], shown[TEXT_BYTES];
+  gp_sentence_t text = {.used = 0};
+  int total = cJSON_GetArraySize(list), i = 0;
   const cJSON *item;
-  if (!total && strcmp(noun, "stream") == 0) /* the file lists streams that the program made */
-    snprintf(text, sizeof(text), "no stream but the default one");
+  bool is_default = !total && strcmp(noun, "stream") == 0; /* the file lists streams that the program made */
+  gp_sentence_add(&text, "%s",
+      is_default ? "no stream but the default one" : gp_number_plural((uint64_t)total, noun, count));
   cJSON_ArrayForEach(item, list)
   {
-    if (i == SHOWN_NAMES || used >= sizeof(text) - 128)
+    if (i == SHOWN_NAMES)
       break;
-    used += (size_t)snprintf(
-        text + used, sizeof(text) - used, "%s %.60s", i ? "," : ":", gp_snapshot_text(item, key));
-    i++;
+    gp_sentence_add(&text, "%s %.60s", i++ ? "," : ":", gp_snapshot_text(item, key));
   }
-  if (i < total && used < sizeof(text))
-    snprintf(text + used, sizeof(text) - used, ", ...");
-  gp_output_wrap(output->stream, "  ", "    ", gp_printable(text, shown, sizeof(shown)));
+  gp_sentence_add(&text, "%s", i < total ? ", ..." : "");
+  gp_output_wrap(output->stream, "  ", "    ", gp_printable(text.text, shown, sizeof(shown)));
 }
 
 /* False for PyTorch's snapshots, which do not record threads: they have one entry, without an id. */
@@ -549,16 +525,16 @@ void gp_summary_print(
   const gp_summary_t *summary = findings->summary;
   const cJSON *root = summary->snapshot->root;
   char file[TEXT_BYTES];
-  heading(output, gp_printable(summary->file, file, sizeof(file)));
+  gp_output_heading(output, "%s", gp_printable(summary->file, file, sizeof(file)));
   print_findings(findings, output);
   print_process(summary, output);
   print_devices(summary, is_full, output);
   if (summary->phases.count > 0) {
-    heading(output, "Phases");
+    gp_output_heading(output, "Phases");
     gp_summary_phases_print(summary, output);
   }
   print_events(summary, output);
-  heading(output, knows_threads(root) ? "Streams and threads" : "Streams");
+  gp_output_heading(output, "%s", knows_threads(root) ? "Streams and threads" : "Streams");
   print_names(output, cJSON_GetObjectItemCaseSensitive(root, "streams"), "stream", "handle");
   if (knows_threads(root))
     print_names(output, cJSON_GetObjectItemCaseSensitive(root, "threads"), "thread", "name");

@@ -12,7 +12,8 @@
 #include "tools/report/summary_report.h"
 #include "tools/report/tune_report.h"
 
-int gp_summary_workload(gp_workload_t *workload, const gp_snapshot_t *snapshot, int device)
+/* Fills a zeroed workload, which the caller ends with gp_workload_fini whatever this returns. */
+static int make_workload(gp_workload_t *workload, const gp_snapshot_t *snapshot, int device)
 {
   static const gp_ready_t recorded = {GP_READY_RECORDED, 0};
 
@@ -62,7 +63,7 @@ int gp_summary_findings(gp_findings_t *findings, const gp_summary_t *summary)
   *findings = (gp_findings_t){.summary = summary};
   tried.count = 0;
   if (is_worth_trying(findings)) {
-    error = gp_summary_workload(&workload, summary->snapshot, summary->filter->device);
+    error = make_workload(&workload, summary->snapshot, summary->filter->device);
     tuning = (gp_tuning_t){.workloads = &workload, .workload_count = 1};
     if (!error)
       error = gp_tune_types(&tuning);
@@ -84,7 +85,7 @@ int gp_summary_tune(gp_tuning_t *tuning, const gp_snapshot_t *snapshot, int devi
   gp_workload_t workload = {.step_count = 0};
 
   *tuning = (gp_tuning_t){.workloads = &workload, .workload_count = 1};
-  int error = gp_summary_workload(&workload, snapshot, device);
+  int error = make_workload(&workload, snapshot, device);
   if (!error)
     error = gp_tune(tuning);
   tuning->workloads = NULL;
@@ -97,8 +98,7 @@ void gp_summary_tuning_print(const gp_tuning_t *tuning, const char *file, gp_out
   const gp_score_t *now = &tuning->now, *best = &tuning->score;
   char held[2][GP_SIZE_TEXT_BYTES], cost[2][GP_NUMBER_BYTES];
 
-  fprintf(output->stream, "\n%sOther settings%s\n", gp_output_style(output, GP_STYLE_HEADING),
-      gp_output_style(output, GP_STYLE_PLAIN));
+  gp_output_heading(output, "Other settings");
   if (!tuning->workload_count) {
     fputs("  No request is recorded that settings could be tried on.\n", output->stream);
     return;

@@ -47,11 +47,6 @@ static const gp_request_form_t form = {
     .parameter_count = sizeof(parameters) / sizeof(parameters[0]),
 };
 
-void gp_command_timeline_help(void)
-{
-  gp_request_help(&form);
-}
-
 /* Inputs of the report. */
 typedef struct view {
   const gp_report_input_t *input;
@@ -159,14 +154,13 @@ static void print_marks(
   if (!length)
     return;
   fprintf(output->stream, "%*s%.*s\n", LABEL_COLUMNS, "", (int)length, line);
-  char text[256] = "";
-  size_t used = moment ? (size_t)snprintf(text, sizeof(text), "A the moment of --at") : 0;
+  gp_sentence_t text = {.used = 0};
+  gp_sentence_add(&text, "%s", moment ? "A the moment of --at" : "");
   for (size_t i = 0; i < MARK_COUNT; i++) {
     if (seen[i])
-      used += (size_t)snprintf(
-          text + used, sizeof(text) - used, "%s%c %s", used ? ", " : "", marks[i].letter, marks[i].meaning);
+      gp_sentence_add(&text, "%s%c %s", text.used ? ", " : "", marks[i].letter, marks[i].meaning);
   }
-  gp_output_wrap(output->stream, "           ", "           ", text);
+  gp_output_say(output, "           ", "%s", text.text);
 }
 
 static void print_times(
@@ -182,7 +176,8 @@ static void print_times(
 /* Prints "Then, at 1.5 s (event 120), 3 GiB were held; 4 GiB from the driver". */
 static void print_moment(const view_t *view, const gp_timeline_device_t *device, gp_output_t *output)
 {
-  char when[128], held[GP_SIZE_TEXT_BYTES], reserved[GP_SIZE_TEXT_BYTES], text[320];
+  char when[128], held[GP_SIZE_TEXT_BYTES], reserved[GP_SIZE_TEXT_BYTES];
+  gp_sentence_t text = {.used = 0};
   uint64_t held_bytes, reserved_bytes;
 
   if (!is_marked(view, device->device))
@@ -190,11 +185,10 @@ static void print_moment(const view_t *view, const gp_timeline_device_t *device,
   gp_timeline_at(view->timeline, view->lifetimes, view->input->filter, view->moments, device->device,
       &held_bytes, &reserved_bytes);
   gp_moments_describe(view->moments, view->lifetimes, when, sizeof(when));
-  int used = snprintf(text, sizeof(text), "%s held %s", gp_size_format(held_bytes, held), when);
+  gp_sentence_add(&text, "%s held %s", gp_size_format(held_bytes, held), when);
   if (!view->timeline->is_selected && device->knows_reserved)
-    snprintf(text + used, sizeof(text) - (size_t)used, "; %s from the driver",
-        gp_size_format(reserved_bytes, reserved));
-  gp_output_wrap(output->stream, "  ", "  ", text);
+    gp_sentence_add(&text, "; %s from the driver", gp_size_format(reserved_bytes, reserved));
+  gp_output_say(output, "  ", "%s", text.text);
 }
 
 static int print_device(
@@ -204,19 +198,17 @@ static int print_device(
   gp_canvas_t canvas;
   size_t columns = timeline->point_count / GP_CANVAS_DOTS_WIDE;
   uint64_t top = device->held_peak > device->reserved_peak ? device->held_peak : device->reserved_peak;
-  char held[GP_SIZE_TEXT_BYTES], when[GP_NUMBER_BYTES], text[256], label[GP_SIZE_TEXT_BYTES];
+  char held[GP_SIZE_TEXT_BYTES], when[GP_NUMBER_BYTES], label[GP_SIZE_TEXT_BYTES];
+  gp_sentence_t text = {.used = 0};
 
-  fprintf(output->stream, "\n%sDevice %d%s\n", gp_output_style(output, GP_STYLE_HEADING), device->device,
-      gp_output_style(output, GP_STYLE_PLAIN));
-  int used = snprintf(text, sizeof(text), "%s held at most, at %s", gp_size_format(device->held_peak, held),
+  gp_output_heading(output, "Device %d", device->device);
+  gp_sentence_add(&text, "%s held at most, at %s", gp_size_format(device->held_peak, held),
       gp_snapshot_moment(view->input->snapshot, device->held_peak_ns, when));
   if (!timeline->is_selected && device->knows_reserved)
-    snprintf(text + used, sizeof(text) - (size_t)used, "; %s from the driver at most",
-        gp_size_format(device->reserved_peak, held));
+    gp_sentence_add(&text, "; %s from the driver at most", gp_size_format(device->reserved_peak, held));
   else if (!timeline->is_selected)
-    snprintf(text + used, sizeof(text) - (size_t)used,
-        "; what was from the driver is not known, since recorded events are missing");
-  gp_output_wrap(output->stream, "  ", "  ", text);
+    gp_sentence_add(&text, "; what was from the driver is not known, since recorded events are missing");
+  gp_output_say(output, "  ", "%s", text.text);
   print_moment(view, device, output);
   if (!gp_canvas_init(&canvas, columns, height))
     return ENOMEM;
@@ -262,8 +254,7 @@ static int print_text(const view_t *view, gp_output_t *output)
 
   gp_report_heading(output, input);
   if (!timeline->device_count)
-    gp_output_wrap(
-        output->stream, "", "", "There are no events to draw: none were recorded, or none in that time.");
+    gp_output_say(output, "", "There are no events to draw: none were recorded, or none in that time.");
   for (size_t i = 0; !error && i < timeline->device_count; i++) {
     error = print_device(view, &timeline->devices[i], own->height, output);
     print_ooms(input->snapshot, &timeline->devices[i], output);
@@ -294,7 +285,7 @@ static void add_device_moment(cJSON *item, const view_t *view, const gp_timeline
 static void add_device(cJSON *list, const view_t *view, const gp_timeline_device_t *device)
 {
   const gp_timeline_t *timeline = view->timeline;
-  cJSON *item = cJSON_CreateObject();
+  cJSON *item = gp_json_add_item(list);
   gp_json_add_int(item, "device", device->device);
   gp_json_add_uint(item, "held_peak", device->held_peak);
   gp_json_add_uint(item, "held_peak_ns", device->held_peak_ns);
@@ -303,25 +294,22 @@ static void add_device(cJSON *list, const view_t *view, const gp_timeline_device
   cJSON *points = cJSON_AddArrayToObject(item, "points");
   for (size_t i = 0; i < timeline->point_count; i++) {
     const gp_timeline_point_t *point = &device->points[i];
-    cJSON *at = cJSON_CreateObject();
+    cJSON *at = gp_json_add_item(points);
     gp_json_add_uint(at, "from_ns", gp_timeline_time(timeline, i));
     gp_json_add_uint(at, "held_least", point->held_least);
     gp_json_add_uint(at, "held_most", point->held_most);
     gp_json_add_uint(at, "held_end", point->held_end);
     gp_json_add_uint_or_null(at, "reserved_most", device->knows_reserved, point->reserved_most);
     gp_json_add_uint_or_null(at, "reserved_end", device->knows_reserved, point->reserved_end);
-    cJSON_AddItemToArray(points, at);
   }
   cJSON *list_of_marks = cJSON_AddArrayToObject(item, "marks");
   for (size_t i = 0; i < device->mark_count; i++) {
-    cJSON *mark = cJSON_CreateObject();
+    cJSON *mark = gp_json_add_item(list_of_marks);
     gp_json_add_uint(mark, "time_ns", device->marks[i].time_ns);
     cJSON_AddStringToObject(mark, "what", gp_event_kind_name(device->marks[i].kind));
     cJSON_AddStringToObject(mark, "detail", device->marks[i].detail);
     gp_json_add_uint(mark, "size", device->marks[i].size);
-    cJSON_AddItemToArray(list_of_marks, mark);
   }
-  cJSON_AddItemToArray(list, item);
 }
 
 static void add_json(const view_t *view, cJSON *object)

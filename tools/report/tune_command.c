@@ -174,9 +174,3 @@ int gp_command_tune(int argc, char **argv)
   make_parameters();
   return gp_report_run_files(&form, argc, argv, &own, report);
 }
-
-void gp_command_tune_help(void)
-{
-  make_parameters();
-  gp_request_help(&form);
-}

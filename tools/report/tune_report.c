@@ -74,9 +74,8 @@ void gp_tune_print(const gp_tuning_t *tuning, gp_output_t *output)
       "least time in the driver, with no more memory held than now"};
   char live[GP_SIZE_TEXT_BYTES], refused[GP_NUMBER_BYTES];
 
-  fprintf(output->stream, "%sgpupool tune: %zu recording%s%s\n", gp_output_style(output, GP_STYLE_HEADING),
-      tuning->workload_count, tuning->workload_count == 1 ? "" : "s",
-      gp_output_style(output, GP_STYLE_PLAIN));
+  gp_output_heading(output, "gpupool tune: %zu recording%s", tuning->workload_count,
+      tuning->workload_count == 1 ? "" : "s");
   fprintf(output->stream, "goal    %s\n", goals[tuning->goal]);
   fprintf(output->stream, "tried   %d of %d settings%s\n", tuning->tried, tuning->allowed,
       tuning->is_exhaustive ? "" : " (--exhaustive: all)");

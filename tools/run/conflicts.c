@@ -7,6 +7,7 @@
 #include "base/path.h"
 #include "tools/run/elf_facts.h"
 #include "tools/run/program_probe.h"
+#include "tools/shorten.h"
 
 #define ONE_OF_BOTH "use one of the two: take the other out of LD_PRELOAD, or run without gpupool"
 #define NOT_POOLED                                                                                           \
@@ -36,14 +37,14 @@ static const char *const hooked[] = {"cuMemAlloc_v2", "cuGetProcAddress_v2", "cu
 
 bool gp_conflict_comes_first(const char *file)
 {
-  const char *name = gp_program_name(file);
+  const char *name = gp_base_name(file);
   return strncmp(name, "libasan.so", 10) == 0 || strncmp(name, "libclang_rt.asan", 16) == 0;
 }
 
 static void check_library(const char *path, const char *where, gp_conflict_fn report, void *arg)
 {
   char what[GP_PATH_BYTES + 256];
-  const char *name = gp_program_name(path);
+  const char *name = gp_base_name(path);
 
   for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
     if (strncmp(name, known[i].prefix, strlen(known[i].prefix)) != 0)

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "tools/run/program_probe.h"
+#include "tools/shorten.h"
 
 typedef struct launcher {
   const char *name;
@@ -60,7 +61,7 @@ static void expand(const char *remedy, const char *library, char *buffer, size_t
 bool gp_launcher_loses(char *const argv[], const char *library, char buffer[static GP_LAUNCHER_BYTES])
 {
   char inside[2 * GP_PATH_BYTES];
-  const char *name = gp_program_name(argv[0]);
+  const char *name = gp_base_name(argv[0]);
 
   if (strcmp(name, "chroot") == 0) {
     const char *root = new_root(argv);

@@ -11,6 +11,7 @@
 #include "tools/run/conflicts.h"
 #include "tools/run/elf_facts.h"
 #include "tools/run/program_probe.h"
+#include "tools/shorten.h"
 #include "tools/tool.h"
 
 #define LIBRARY "libgpupool.so"
@@ -80,7 +81,7 @@ bool gp_preload_find(char *buffer, size_t capacity)
 
 static bool is_library_name(const char *entry)
 {
-  return strcmp(gp_program_name(entry), LIBRARY) == 0;
+  return strcmp(gp_base_name(entry), LIBRARY) == 0;
 }
 
 /* Another copy's path is named before it is dropped: the user may have meant that one. */

@@ -10,14 +10,9 @@
 #include "base/path.h"
 #include "tools/run/elf_facts.h"
 #include "tools/run/launch.h"
+#include "tools/shorten.h"
 
 #define HEAD_BYTES 512
-
-const char *gp_program_name(const char *path)
-{
-  const char *slash = strrchr(path, '/');
-  return slash ? slash + 1 : path;
-}
 
 /* Finds the program that a "#!" line names; for "#!/usr/bin/env NAME", the program that env would find. */
 static bool script_interpreter(int fd, char *buffer, size_t capacity)
@@ -32,7 +27,7 @@ static bool script_interpreter(int fd, char *buffer, size_t capacity)
   char *program = strtok_r(head + 2, " \t", &save);
   if (!program)
     return false;
-  if (strcmp(gp_program_name(program), "env") == 0) {
+  if (strcmp(gp_base_name(program), "env") == 0) {
     char *word = strtok_r(NULL, " \t", &save);
     while (word && (word[0] == '-' || strchr(word, '=')))
       word = strtok_r(NULL, " \t", &save);
@@ -69,8 +64,7 @@ static gp_probed_t probe_elf(
     snprintf(buffer, capacity, "%s is statically linked, so that no library can be preloaded", what);
     return GP_PROBED_STATIC;
   }
-  if (own.has_interpreter &&
-      strcmp(gp_program_name(facts->interpreter), gp_program_name(own.interpreter)) != 0) {
+  if (own.has_interpreter && strcmp(gp_base_name(facts->interpreter), gp_base_name(own.interpreter)) != 0) {
     snprintf(buffer, capacity, "%s brings its own loader (%s), which does not take this library", what,
         facts->interpreter);
     return GP_PROBED_OWN_LOADER;

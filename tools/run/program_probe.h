@@ -27,7 +27,4 @@ gp_probed_t gp_program_probe(const char *path, const char *library, char *buffer
  * would find. False: it is no script. */
 bool gp_program_interpreter(const char *path, char *buffer, size_t capacity);
 
-/* The name of a file without its folder; a part of path. */
-const char *gp_program_name(const char *path);
-
 #endif

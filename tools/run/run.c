@@ -28,7 +28,7 @@
 #define RUN_TRACE_EVENTS "4194304"
 #define SHOWN_SNAPSHOTS  8
 
-void gp_command_run_help(void)
+static void print_help(void)
 {
   printf("usage: gpupool run [options] [--] PROGRAM [ARGS]\n"
          "\n"
@@ -354,7 +354,7 @@ int gp_command_run(int argc, char **argv)
   if (gp_arguments_parse("run", "--html", argc, argv, &arguments))
     return GP_LAUNCH_FAILED;
   if (arguments.help) {
-    gp_command_run_help();
+    print_help();
     return GP_EXIT_DONE;
   }
   if (arguments.next >= argc) {

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "tools/shorten.h"
 #include "tools/symbols/frame_text.h"
 
 typedef enum subject { FUNCTION, MODULE, PATH, SOURCE } subject_t;
@@ -46,12 +47,6 @@ const char *gp_frame_group_words(gp_frame_group_t group)
 const char *gp_frame_group_language(gp_frame_group_t group)
 {
   return groups[group].language;
-}
-
-static const char *base_name(const char *path)
-{
-  const char *slash = strrchr(path, '/');
-  return slash ? slash + 1 : path;
 }
 
 /* Most patterns begin with '^': rejects a different first character quickly. */
@@ -155,7 +150,7 @@ gp_snapshot_frame_kind_t gp_frame_kind_of(const gp_snapshot_t *snapshot, int ind
   const char *path = frame->module >= 0 ? snapshot->modules[frame->module].path : "";
   const char *function = gp_function_without_result(frame->function);
   const char *const texts[] = {
-      [FUNCTION] = function, [MODULE] = base_name(path), [PATH] = path, [SOURCE] = frame->file};
+      [FUNCTION] = function, [MODULE] = gp_base_name(path), [PATH] = path, [SOURCE] = frame->file};
   gp_snapshot_frame_kind_t kind = {.part = GP_FRAME_OWNER, .is_python = is_python(frame)};
 
   if (skip && ((frame->function[0] && gp_patterns_match(skip, frame->function)) ||

@@ -8,13 +8,8 @@
 #include <string.h>
 
 #include "tools/symbols/frame_text.h"
+#include "tools/shorten.h"
 #include "tools/tool.h"
-
-static const char *base_name(const char *path)
-{
-  const char *slash = strrchr(path, '/');
-  return slash ? slash + 1 : path;
-}
 
 /* Removes ".isra.0" or ".cold": what a compiler made of the function. False: there is none. */
 static bool drop_variant(char *name)
@@ -61,14 +56,14 @@ char *gp_frame_describe(const gp_snapshot_t *snapshot, int frame, char *buffer, 
 
   copy_function(what, function, sizeof(function));
   if (what->function[0] && what->file[0] && what->line > 0)
-    (void)snprintf(text, sizeof(text), "%s %s:%d", function, base_name(what->file), what->line);
+    (void)snprintf(text, sizeof(text), "%s %s:%d", function, gp_base_name(what->file), what->line);
   else if (what->function[0] && what->file[0])
-    (void)snprintf(text, sizeof(text), "%s %s", function, base_name(what->file));
+    (void)snprintf(text, sizeof(text), "%s %s", function, gp_base_name(what->file));
   else if (what->function[0])
     (void)snprintf(text, sizeof(text), "%s", function);
   else if (module)
     (void)snprintf(
-        text, sizeof(text), "%s+0x%" PRIx64, base_name(module->path), what->address - module->bias);
+        text, sizeof(text), "%s+0x%" PRIx64, gp_base_name(module->path), what->address - module->bias);
   else
     (void)snprintf(text, sizeof(text), "0x%" PRIx64, what->address);
   return gp_printable(text, buffer, capacity);

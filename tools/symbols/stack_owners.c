@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/shorten.h"
 #include "tools/symbols/frame_parts.h"
 #include "tools/symbols/frame_text.h"
 #include "tools/symbols/wrappers.h"
@@ -295,12 +296,6 @@ size_t gp_stack_next_user(const gp_snapshot_t *snapshot, int stack, size_t place
   return SIZE_MAX;
 }
 
-static const char *base_name(const char *path)
-{
-  const char *slash = strrchr(path, '/');
-  return slash ? slash + 1 : path;
-}
-
 /* True for an interpreter's option that the code itself follows, not a file's name. */
 static bool is_code_option(const char *word)
 {
@@ -312,7 +307,7 @@ static bool is_code_option(const char *word)
 static void name_program(const gp_snapshot_t *snapshot, const char *language, gp_owner_text_t *text)
 {
   const cJSON *process = cJSON_GetObjectItemCaseSensitive(snapshot->root, "process");
-  const char *program = base_name(gp_snapshot_text(process, "program"));
+  const char *program = gp_base_name(gp_snapshot_text(process, "program"));
   const char *script = NULL;
   bool is_first = true, is_value = false;
   const cJSON *argument;
@@ -321,7 +316,7 @@ static void name_program(const gp_snapshot_t *snapshot, const char *language, gp
   {
     const char *word = cJSON_GetStringValue(argument);
     if (!is_first && !is_value && !script && word && word[0] && (word[0] != '-' || is_code_option(word)))
-      script = base_name(word);
+      script = gp_base_name(word);
     is_value = word && (strcmp(word, "-X") == 0 || strcmp(word, "-W") == 0); /* Python's take a value */
     is_first = false;
   }
@@ -392,7 +387,8 @@ char *gp_owner_describe(const gp_owner_text_t *text, char *buffer, size_t capaci
   size_t used = (size_t)snprintf(line, sizeof(line), "%s", text->function);
 
   if (text->file[0] && text->line)
-    used += (size_t)snprintf(line + used, sizeof(line) - used, " %s:%d", base_name(text->file), text->line);
+    used +=
+        (size_t)snprintf(line + used, sizeof(line) - used, " %s:%d", gp_base_name(text->file), text->line);
   if (text->line && text->more_lines)
     used += (size_t)snprintf(line + used, sizeof(line) - used, " and %zu other line%s", text->more_lines,
         text->more_lines > 1 ? "s" : "");

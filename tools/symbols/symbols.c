@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "tools/read/json_scan.h"
+#include "tools/shorten.h"
 #include "tools/symbols/frame_parts.h"
 #include "tools/symbols/symbols_cache.h"
 #include "tools/symbols/symbols_module.h"
@@ -274,7 +275,6 @@ bool gp_symbols_describe_rebuilt(const gp_snapshot_t *snapshot, char *buffer, si
   for (size_t m = 0; m < snapshot->module_count; m++)
     count += snapshot->modules[m].is_rebuilt && matters(snapshot, m);
   for (size_t m = 0; m < snapshot->module_count && shown < NAMED_MODULES; m++) {
-    const char *path = snapshot->modules[m].path, *slash = strrchr(path, '/');
     if (!snapshot->modules[m].is_rebuilt || !matters(snapshot, m))
       continue;
     shown++;
@@ -282,7 +282,7 @@ bool gp_symbols_describe_rebuilt(const gp_snapshot_t *snapshot, char *buffer, si
         shown == 1       ? ""
         : shown == count ? " and "
                          : ", ",
-        slash ? slash + 1 : path);
+        gp_base_name(snapshot->modules[m].path));
   }
   if (count > shown)
     (void)snprintf(names + used, sizeof(names) - used, " and %zu more", count - shown);

@@ -109,7 +109,8 @@ static bool read_value(gp_value_tree_t *tree, gp_json_scan_t *scan, gp_value_t *
   return good;
 }
 
-bool gp_import_read_json(gp_value_tree_t *tree, size_t length, gp_value_t *ret_value)
+/* Reads the JSON value at the beginning of text, which the caller has checked. */
+static bool read_json(gp_value_tree_t *tree, size_t length, gp_value_t *ret_value)
 {
   gp_json_scan_t scan;
   gp_json_scan_init(&scan, tree->text, length);
@@ -140,7 +141,7 @@ static bool read_part(reader_t *reader, gp_value_t *ret_value, gp_json_slice_t *
   gp_value_tree_grow(tree, reader->scan.at);
   tree->text = ret_text->text;
   tree->base = reader->scan.at - ret_text->length;
-  return gp_import_read_json(tree, ret_text->length, ret_value);
+  return read_json(tree, ret_text->length, ret_value);
 }
 
 static bool read_segments(reader_t *reader)
@@ -239,7 +240,7 @@ static bool take_kept(gp_import_t *import, kept_t *kept, gp_value_t *ret_value)
     return true;
   tree->text = kept->text;
   tree->base = kept->at;
-  return gp_import_read_json(tree, kept->length, ret_value);
+  return read_json(tree, kept->length, ret_value);
 }
 
 bool gp_import_json_parts(gp_import_t *import, gp_input_t *input, gp_import_top_t *ret_top)

@@ -105,7 +105,4 @@ const gp_value_t *gp_value_member(const gp_value_t *dict, const char *name);
  * False: the document holds the error. */
 bool gp_import_read_pickle(gp_value_tree_t *tree, gp_value_t *ret_value);
 
-/* import_json.c: reads the JSON value at the beginning of text, which the caller has checked. */
-bool gp_import_read_json(gp_value_tree_t *tree, size_t length, gp_value_t *ret_value);
-
 #endif
