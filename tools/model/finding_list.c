@@ -147,6 +147,7 @@ const char *gp_findings_reason(const gp_findings_t *findings)
 
 gp_finding_t *gp_findings_find(const gp_findings_t *findings, gp_finding_row_t row, int device)
 {
+  gp_assert(findings->count <= GP_FINDINGS_MOST);
   for (size_t i = 0; i < findings->count; i++) {
     const gp_finding_t *finding = &findings->items[i];
     if (strcmp(finding->code, rows[row].code) == 0 && (device == GP_FINDING_ALL || finding->device == device))

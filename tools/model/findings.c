@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/size.h"
 #include "tools/model/finding_judges.h"
 #include "tools/model/oom_events.h"
@@ -257,6 +258,7 @@ int gp_findings_init(gp_findings_t *findings, const gp_summary_t *summary, const
   gp_remedies_settle(findings);
   /* Moves the good news to the top. */
   size_t last = findings->count;
+  gp_assert(last < 2 || findings->items[last - 2].severity > GP_SEVERITY_GOOD); /* one judge has good news */
   if (last > 1 && findings->items[last - 1].severity == GP_SEVERITY_GOOD) {
     gp_finding_t good = findings->items[last - 1];
     memmove(&findings->items[1], &findings->items[0], (last - 1) * sizeof(good));

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "tools/model/growth_groups.h"
 #include "tools/model/growth_judge.h"
 #include "tools/model/memory.h"
@@ -38,6 +39,7 @@ static size_t add_candidate(gp_candidate_t *candidates, size_t count, const gp_c
   count += count < GP_GROWTH_OWNERS;
   memmove(&candidates[at + 1], &candidates[at], (count - 1 - at) * sizeof(*candidates));
   candidates[at] = *candidate;
+  gp_assert(at == 0 || candidates[at - 1].rise >= candidate->rise);
   return count;
 }
 
@@ -362,6 +364,7 @@ static void measure_rooms(gp_growth_t *growth, const gp_snapshot_t *snapshot)
     int device = growth->growers[i].device;
     if (gp_growth_room(growth, device))
       continue;
+    gp_assert(growth->room_count < GP_GROWTH_MOST); /* no more than growers */
     gp_growth_room_t *room = &growth->rooms[growth->room_count++];
     const gp_snapshot_device_t *of = gp_snapshot_device(snapshot, device);
     *room = (gp_growth_room_t){.device = device};

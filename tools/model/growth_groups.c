@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "tools/model/growth_series.h"
 #include "tools/symbols/frame_parts.h"
 #include "tools/symbols/frame_text.h"
@@ -282,6 +283,8 @@ int gp_groups_init(
       groups->of[i] += lifetimes->lives[i].device * (uint32_t)groups->kind_count;
   }
   groups->count = devices * groups->kind_count;
+  for (size_t i = 0; !error && i < lifetimes->life_count; i++)
+    gp_assert_internal(groups->of[i] == GP_GROUP_NONE || groups->of[i] < groups->count);
   return error;
 }
 

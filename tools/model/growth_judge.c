@@ -25,11 +25,13 @@ static const double beginnings[] = {0, 0.125, 0.25, 0.5};
 static gp_course_t take_course(const gp_series_t *series, uint32_t start, uint32_t end)
 {
   gp_course_t course = {.start = start, .end = end};
+  gp_assert(start <= end);
   for (int i = 0; i < GP_GROWTH_WINDOWS; i++) {
     const gp_change_t *change =
         gp_series_at(series, start + (uint32_t)((uint64_t)(end - start) * (uint64_t)i / GP_GROWTH_WINDOWS));
     course.floors[i] = change->floor;
     course.counts[i] = change->floor_count;
+    gp_assert_internal(i == 0 || course.floors[i - 1] <= course.floors[i]);
   }
   course.late_floor = gp_series_at(series, end - (end - start) / (2 * GP_GROWTH_WINDOWS))->floor;
   return course;

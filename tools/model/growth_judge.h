@@ -11,7 +11,8 @@
 #define GP_GROWTH_PARTS   64 /* parts of the history, each with its mix of sizes */
 #define GP_GROWTH_SIZES   64 /* size classes, each up to twice the one before */
 
-/* The floor of a group at the beginning of each window. start and end are moments. */
+/* The floor of a group at the beginning of each window; floors never fall, and start <= end. start and end
+ * are moments. */
 typedef struct gp_course {
   uint64_t floors[GP_GROWTH_WINDOWS];
   uint32_t counts[GP_GROWTH_WINDOWS];

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "tools/model/saturated.h"
 
 #define CHANGES_MOST                                                                                         \
@@ -101,6 +102,7 @@ static void take_change(maker_t *maker, const gp_life_t *life, uint32_t group, u
     change->begun++;
   } else {
     change->held = gp_subtract_saturated(change->held, life->requested);
+    gp_assert_internal(change->count > 0); /* its begin is not after its end */
     change->count--;
   }
   if (is_new || change->held < change->floor)
@@ -127,6 +129,23 @@ static void find_floors(gp_series_set_t *set)
   }
 }
 
+/* What growth_series.h says of each series. They follow each other in `changes`, so none ends beyond the next
+ * one's begin. */
+static bool are_sound(const gp_series_set_t *set)
+{
+  for (size_t i = 0; i < set->count; i++) {
+    const gp_series_t *series = &set->series[i];
+    if (series->count == 0 || (i + 1 < set->count && series->changes + series->count > series[1].changes))
+      return false;
+    for (size_t k = 0; k < series->count; k++) {
+      const gp_change_t *now = &series->changes[k];
+      if (now->floor > now->held || (k > 0 && (now[-1].floor > now->floor || now[-1].moment > now->moment)))
+        return false;
+    }
+  }
+  return true;
+}
+
 int gp_series_set_init(gp_series_set_t *set, const gp_lifetimes_t *lifetimes, const uint32_t *groups,
     size_t count, const uint32_t *last)
 {
@@ -151,6 +170,7 @@ int gp_series_set_init(gp_series_set_t *set, const gp_lifetimes_t *lifetimes, co
   free(maker.newest);
   if (!error)
     find_floors(set);
+  gp_assert_full(error || are_sound(set));
   return error;
 }
 
@@ -163,6 +183,7 @@ void gp_series_set_fini(gp_series_set_t *set)
 
 const gp_change_t *gp_series_at(const gp_series_t *series, uint32_t moment)
 {
+  gp_assert_internal(series->count > 0);
   size_t low = 0, high = series->count;
   while (high - low > 1) {
     size_t middle = low + (high - low) / 2;

@@ -19,7 +19,8 @@ typedef struct gp_change {
   uint32_t floor_count;
 } gp_change_t;
 
-/* The changes of one group in order; the first is what it held before the events. In a history of millions of
+/* The changes of one group: neither their moments nor their floors fall, and no floor is above what is held.
+ * The first is what it held before the events. In a history of millions of
  * events some that follow each other closely are one, at the last one's moment; the floors count each. */
 typedef struct gp_series {
   const gp_change_t *changes;

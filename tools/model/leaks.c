@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "tools/array.h"
 #include "tools/hash_index.h"
 #include "tools/model/saturated.h"
@@ -170,6 +171,7 @@ static void choose(gp_leaks_t *leaks, gp_suppressions_t *suppressions)
     gp_leak_t *leak = &leaks->leaks[i];
     uint64_t bytes = gp_leak_bytes(leak), count = gp_leak_count(leak);
     bool is_growth = bytes > 0 || count > 0;
+    gp_assert(leak->count || leak->count_before);
     bool is_host = leak->kind && strcmp(leak->kind, "pinned_host") == 0;
     gp_suppression_t *suppression =
         is_growth ? gp_suppressions_find(suppressions, leak->snapshot, leak->stack) : NULL;

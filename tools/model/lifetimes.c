@@ -104,6 +104,7 @@ static void describe(const build_t *build, gp_life_t *life, bool is_pooled)
 
 static void note_life(const build_t *build, const gp_life_t *life)
 {
+  gp_assert_internal(build->event < build->lifetimes->end);
   build->lifetimes->of_event[build->event] = (uint32_t)(life - build->lifetimes->lives);
 }
 
@@ -201,6 +202,7 @@ static int segment_event(build_t *build, bool is_alloc)
       .pool = gp_snapshot_event_pool(build->events, build->event),
       .device = (uint8_t)build->device};
   gp_segment_life_t *segment = open_segment(build, build->device, now.address);
+  gp_assert_internal(!segment || segment->begin < build->moment);
   if (segment)
     segment->end = build->moment;
   return is_alloc || !segment ? add_segment(build, &now) : 0;
@@ -314,13 +316,16 @@ static int take_end(build_t *build)
   return error;
 }
 
-/* True if each life begins, is freed and is done, in this order. */
-static bool are_in_order(const gp_lifetimes_t *lifetimes)
+/* What lifetimes.h says of each life and segment. */
+static bool are_sound(const gp_lifetimes_t *lifetimes)
 {
   for (size_t i = 0; i < lifetimes->life_count; i++) {
     const gp_life_t *life = &lifetimes->lives[i];
     if (life->begin > life->freed || life->freed > life->done ||
-        (life->done > lifetimes->end && life->done != GP_LIFETIMES_NEVER))
+        (life->done > lifetimes->end && life->done != GP_LIFETIMES_NEVER) ||
+        (life->is_held && life->done != GP_LIFETIMES_NEVER) ||
+        (life->is_temporary && (life->begin == 0 || life->freed == GP_LIFETIMES_NEVER)) ||
+        (life->what == NULL) != (life->kind == GP_LIFE_POOLED))
       return false;
   }
   for (size_t i = 0; i < lifetimes->segment_count; i++) {
@@ -359,7 +364,7 @@ int gp_lifetimes_init(gp_lifetimes_t *lifetimes, const gp_snapshot_t *snapshot)
     error = take_end(&build);
   gp_hash_index_fini(&build.by_block);
   gp_hash_index_fini(&build.by_address);
-  gp_assert_full(error || are_in_order(lifetimes));
+  gp_assert_full(error || are_sound(lifetimes));
   return error;
 }
 

@@ -32,7 +32,12 @@ typedef enum gp_life_kind {
   GP_LIFE_HOST,      /* page-locked memory of the host */
 } gp_life_kind_t;
 
-/* One ownership of a block. Sizes in bytes. */
+/*
+ * One ownership of a block. Sizes in bytes.
+ *   begin <= freed <= done; each is at most the last moment, or GP_LIFETIMES_NEVER
+ *   is_held: done is GP_LIFETIMES_NEVER;   is_temporary: 0 < begin, and it was freed
+ *   what is NULL if and only if it is pooled
+ */
 typedef struct gp_life {
   uint64_t block; /* number of this use of the address */
   uint64_t address;
@@ -52,7 +57,7 @@ typedef struct gp_life {
   bool is_held;      /* the snapshot says that the program holds it */
 } gp_life_t;
 
-/* A piece of memory from the driver. */
+/* A piece of memory from the driver: begin <= end. */
 typedef struct gp_segment_life {
   uint64_t address;
   uint64_t size;
@@ -84,6 +89,7 @@ static inline const gp_life_t *gp_lifetimes_life(const gp_lifetimes_t *lifetimes
 {
   gp_assert_internal(event < lifetimes->end);
   uint32_t at = lifetimes->of_event[event];
+  gp_assert_internal(at == GP_LIFETIMES_NEVER || at < lifetimes->life_count);
   return at == GP_LIFETIMES_NEVER ? NULL : &lifetimes->lives[at];
 }
 

@@ -112,11 +112,13 @@ uint32_t gp_memory_moment(const gp_lifetimes_t *lifetimes, uint64_t time_ns)
     else
       high = middle;
   }
+  gp_assert(low <= lifetimes->end);
   return low;
 }
 
 uint64_t gp_memory_time(const gp_lifetimes_t *lifetimes, uint32_t moment)
 {
   const gp_column_t *times = lifetimes->snapshot->events.columns[GP_COLUMN_TIME_NS];
+  gp_assert(moment <= lifetimes->end);
   return times && moment > 0 ? (uint64_t)gp_column_get(times, moment - 1) : 0;
 }

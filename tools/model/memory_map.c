@@ -173,6 +173,7 @@ static int rebuild(gp_map_t *map, const gp_lifetimes_t *lifetimes, uint32_t mome
   join_pieces(map, lives, count);
   for (size_t i = 0; i < map->segment_count; i++)
     fill_segment(map, &map->segments[i], moment, lives, count, &next);
+  gp_assert(map->part_count <= 2 * count + map->segment_count); /* the room of the parts */
   free(lives);
   return 0;
 }
@@ -215,10 +216,26 @@ static int compare_groups(const void *a, const void *b)
   return order ? order : compare_numbers(y->size, x->size);
 }
 
+/* What memory_map.h says of a device and its groups. */
+static bool is_sound(const gp_map_device_t *device)
+{
+  uint64_t segments = device->split_count;
+  for (size_t i = 0; i < device->group_count; i++) {
+    uint64_t parts = 0;
+    for (size_t state = 0; state <= GP_SNAPSHOT_OTHER; state++)
+      parts += device->groups[i].states[state].count;
+    if (parts != device->groups[i].count)
+      return false;
+    segments += device->groups[i].count;
+  }
+  return segments == device->segment_count;
+}
+
 /* Describes one device; segments [first, end) are the device's. */
 static int describe_device(gp_map_t *map, size_t first, size_t end)
 {
   gp_map_device_t *device = &map->devices[map->device_count++];
+  gp_assert(first < end && end <= map->segment_count);
   size_t *alike = calloc(end - first, sizeof(*alike));
   size_t alike_count = 0;
 
@@ -250,6 +267,7 @@ static int describe_device(gp_map_t *map, size_t first, size_t end)
   }
   if (device->group_count > 1)
     qsort(device->groups, device->group_count, sizeof(*device->groups), compare_groups);
+  gp_assert_full(is_sound(device));
   free(alike);
   return 0;
 }

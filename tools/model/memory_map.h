@@ -33,7 +33,7 @@ typedef struct gp_map_amount {
   uint64_t count;
 } gp_map_amount_t;
 
-/* Similar segments: of one size, each with a single part. */
+/* Similar segments: of one size, each with a single part. The counts of the states are count. */
 typedef struct gp_map_group {
   uint64_t size;
   uint64_t count;
@@ -41,6 +41,7 @@ typedef struct gp_map_group {
   gp_map_amount_t states[GP_SNAPSHOT_OTHER + 1]; /* by gp_snapshot_state_t */
 } gp_map_group_t;
 
+/* Each segment is in a group or in split: the counts of the groups and split_count are segment_count. */
 typedef struct gp_map_device {
   int device;
   uint64_t reserved;

@@ -14,6 +14,7 @@
 
 static void set_moment(gp_moments_t *moments, const gp_lifetimes_t *lifetimes, uint32_t moment)
 {
+  gp_assert(moment <= lifetimes->end);
   moments->is_end = moment >= lifetimes->end;
   for (int device = 0; device < GP_SNAPSHOT_DEVICES; device++)
     moments->at[device] = moment;
@@ -75,6 +76,7 @@ void gp_moments_peak(gp_moments_t *moments, const gp_lifetimes_t *lifetimes, con
 void gp_moments_oom(
     gp_moments_t *moments, const gp_lifetimes_t *lifetimes, const gp_oom_event_t *event, size_t number)
 {
+  gp_assert(event->has_moment && number > 0);
   *moments = (gp_moments_t){.kind = GP_MOMENT_OOM, .oom = number};
   set_moment(moments, lifetimes, event->moment);
   set_device(moments, event->device);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "tools/symbols/frame_text.h"
 
 /* The snapshot's own report. */
@@ -54,6 +55,7 @@ static void list_events(gp_oom_events_t *ooms, const gp_snapshot_events_t *event
           .time_ns = gp_snapshot_event_uint(events, GP_COLUMN_TIME_NS, i),
           .requested = size};
   }
+  gp_assert(next == 0); /* the caller counted them */
 }
 
 /* The event that the report describes: that of the report's time, else the last similar one. */
@@ -136,6 +138,7 @@ size_t gp_oom_events_main(const gp_oom_events_t *ooms, int device)
     last = i;
     last_fatal = event->allocated_later ? last_fatal : i;
   }
+  gp_assert(last_fatal == SIZE_MAX || last_fatal <= last);
   return last_fatal != SIZE_MAX ? last_fatal : last;
 }
 
@@ -147,6 +150,7 @@ static int stack_of(const gp_snapshot_t *snapshot, const gp_oom_event_t *event)
 
 void gp_oom_asker_find(const gp_snapshot_t *snapshot, const gp_oom_event_t *event, gp_oom_asker_t *asker)
 {
+  gp_assert(!event->has_event || event->has_moment);
   int stack = stack_of(snapshot, event);
   gp_owner_text_t text;
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "tools/model/saturated.h"
 #include "tools/symbols/stack_owners.h"
 
@@ -85,6 +86,7 @@ static int measure(build_t *build, gp_owners_t *owners, const gp_lifetimes_t *li
     error = describe_share(build->snapshot, share);
   }
   free(held);
+  gp_assert(owners->unknown_bytes <= owners->bytes);
   return error;
 }
 
@@ -110,7 +112,9 @@ static size_t largest_groups(const build_t *build, group_t *ret_groups)
       count += count < GP_OWNERS;
       memmove(&ret_groups[at + 1], &ret_groups[at], (count - 1 - at) * sizeof(group));
       ret_groups[at] = group;
+      gp_assert(at == 0 || ret_groups[at - 1].bytes >= group.bytes);
     }
+    gp_assert(group.end > first);
     first = group.end;
   }
   return count;

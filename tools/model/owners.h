@@ -22,6 +22,7 @@ typedef struct gp_owner {
   uint64_t bytes;       /* as requested */
 } gp_owner_t;
 
+/* unknown_bytes <= bytes. */
 typedef struct gp_owners {
   gp_owner_t owners[GP_OWNERS]; /* the largest, first */
   size_t count;

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "tools/array.h"
 #include "tools/model/saturated.h"
 
@@ -66,6 +67,7 @@ static int make_rows(build_t *build)
       error = ENOMEM;
     else
       build->use->rows[build->row_of[i]].times += phases->phases[i].times;
+    gp_assert(error || build->row_of[i] < build->use->count);
   }
   gp_hash_index_fini(&by_name);
   return error;
@@ -171,8 +173,10 @@ static void follow(build_t *build, const gp_lifetimes_t *lifetimes, const gp_fil
     }
   }
   advance(build, UINT64_MAX);
-  for (size_t i = 0; i < build->walker_count; i++)
+  for (size_t i = 0; i < build->walker_count; i++) {
+    gp_assert(build->walkers[i].next == build->walkers[i].changes->count);
     end_stay(build, &build->walkers[i]);
+  }
 }
 
 int gp_phase_use_init(gp_phase_use_t *use, const gp_lifetimes_t *lifetimes, const gp_filter_t *filter,

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "format/marks.h"
 #include "tools/array.h"
 
@@ -41,6 +42,7 @@ static bool is_phase(const void *self, size_t item, const void *key)
 static int32_t begin_phase(gp_phases_t *phases, const char *name, int32_t parent)
 {
   const gp_phase_t key = {.name = name, .parent = parent};
+  gp_assert(parent >= -1 && parent < (int32_t)phases->count);
 
   if (!gp_hash_index_reserve(&phases->by_name, hash_of, phases))
     return -1;
@@ -65,6 +67,7 @@ static int32_t last_of(const gp_phase_changes_t *changes)
 
 static bool change(gp_phase_changes_t *changes, uint64_t time_ns, int32_t phase)
 {
+  gp_assert(changes->count == 0 || changes->items[changes->count - 1].time_ns <= time_ns);
   gp_phase_change_t *item = GP_ARRAY_ADD(changes->items, changes->count);
   if (item)
     *item = (gp_phase_change_t){time_ns, phase};
@@ -105,6 +108,7 @@ static bool step_process(
       newest->scope = scope;
     newest->phase = phase;
   }
+  gp_assert(build->open_count > 0); /* the first stays */
   return change(&build->phases->process, time_ns, build->open[build->open_count - 1].phase);
 }
 

@@ -13,6 +13,7 @@
 #include "tools/hash_index.h"
 #include "tools/read/snapshot.h"
 
+/* parent stands before it in the list. */
 typedef struct gp_phase {
   const char *name; /* belongs to the snapshot; "" for none is never here */
   int32_t parent;   /* the range of the thread around it; -1: none */

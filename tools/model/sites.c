@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/size.h"
 #include "tools/array.h"
 #include "tools/hash_index.h"
@@ -136,6 +137,7 @@ static group_t *group_of(build_t *build, const gp_life_t *life)
     return life->stack >= 0 ? &build->stacks[life->stack] : build->of_sizes;
   const uint64_t *size =
       bsearch(&life->requested, build->sizes, build->size_count, sizeof(*build->sizes), compare_sizes);
+  gp_assert_internal(size); /* each size is listed */
   return &build->of_sizes[size - build->sizes];
 }
 
@@ -252,6 +254,7 @@ static int add_stack(build_t *build, const group_t *group, int stack)
     size_t at = build->of_frame[frame] - 1;
     if (at == SIZE_MAX)
       return ENOMEM;
+    gp_assert_internal(at < build->sites->count);
     gp_site_t *caller = &build->sites->sites[at];
     if (caller->seen != (size_t)stack + 1)
       add_all(caller->cumulative, group->amounts);
@@ -360,6 +363,20 @@ static int make_sites(build_t *build)
   return error;
 }
 
+/* What sites.h says of a site. */
+static bool are_sound(const gp_sites_t *sites)
+{
+  for (size_t i = 0; i < sites->count; i++) {
+    const gp_site_t *site = &sites->sites[i];
+    for (int measure = 0; measure < GP_SITE_MEASURES; measure++) {
+      if (site->flat[measure].count > site->cumulative[measure].count ||
+          site->flat[measure].count > site->flat[GP_SITE_TOTAL].count)
+        return false;
+    }
+  }
+  return true;
+}
+
 static int keep_stacks(const build_t *build)
 {
   size_t count = build->snapshot->stacks.count;
@@ -391,6 +408,7 @@ int gp_sites_init(gp_sites_t *sites, const gp_lifetimes_t *lifetimes, const gp_f
     error = make_sites(&build);
   if (!error && sites->by != GP_SITE_BY_SIZE)
     error = keep_stacks(&build);
+  gp_assert_full(error || are_sound(sites));
   gp_hash_index_fini(&build.by_name);
   free(wanted);
   free(build.stacks);

@@ -32,6 +32,7 @@ typedef struct gp_site_amount {
   uint64_t count;
 } gp_site_amount_t;
 
+/* Of each measure, flat counts no more than cumulative does, and no more than flat of GP_SITE_TOTAL. */
 typedef struct gp_site {
   char *name;
   bool is_unknown; /* memory without a stack */

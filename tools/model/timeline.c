@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/assert.h"
 #include "tools/array.h"
 #include "tools/model/memory.h"
 #include "tools/model/saturated.h"
@@ -20,6 +21,7 @@ typedef struct build {
 
 uint64_t gp_timeline_time(const gp_timeline_t *timeline, size_t point)
 {
+  gp_assert_internal(point <= timeline->point_count && timeline->from_ns <= timeline->to_ns);
   uint64_t span = timeline->to_ns - timeline->from_ns; /* below 2^53; points is below 2^11 */
   return timeline->from_ns + span / timeline->point_count * point +
          span % timeline->point_count * point / timeline->point_count;
@@ -169,6 +171,22 @@ static int walk(build_t *build)
   return error;
 }
 
+/* What timeline.h says of each device and point. */
+static bool are_sound(const gp_timeline_t *timeline)
+{
+  for (size_t i = 0; i < timeline->device_count; i++) {
+    const gp_timeline_device_t *device = &timeline->devices[i];
+    for (size_t k = 0; k < timeline->point_count; k++) {
+      const gp_timeline_point_t *point = &device->points[k];
+      if (point->held_least > point->held_end || point->held_end > point->held_most ||
+          point->held_most > device->held_peak || point->reserved_end > point->reserved_most ||
+          point->reserved_most > device->reserved_peak)
+        return false;
+    }
+  }
+  return true;
+}
+
 /* Adds the devices that get a curve, with their state before the events. */
 static int add_devices(build_t *build, const gp_filter_t *filter)
 {
@@ -196,6 +214,7 @@ int gp_timeline_init(
   const gp_snapshot_events_t *events = &lifetimes->snapshot->events;
   const gp_column_t *times = events->columns[GP_COLUMN_TIME_NS];
 
+  gp_assert(points > 0);
   *timeline = (gp_timeline_t){
       .point_count = points, .is_selected = filter->streams != NULL || filter->threads != NULL};
   if (!events->count || !times || lifetimes->snapshot->lacks_history)
@@ -221,6 +240,7 @@ int gp_timeline_init(
     begin_selected(build);
     error = walk(build);
   }
+  gp_assert_full(error || are_sound(timeline));
   free(build);
   return error;
 }

@@ -6,7 +6,10 @@
 
 #include "tools/model/moments.h"
 
-/* What happened in one part of the time. Bytes; memory outside the pool counts in both. */
+/*
+ * What happened in one part of the time. Bytes; memory outside the pool counts in both.
+ *   held_least <= held_end <= held_most;   reserved_end <= reserved_most
+ */
 typedef struct gp_timeline_point {
   uint64_t held_most;
   uint64_t held_least;
@@ -23,6 +26,7 @@ typedef struct gp_timeline_mark {
   gp_event_kind_t kind;
 } gp_timeline_mark_t;
 
+/* held_peak and reserved_peak are not below those of any point. */
 typedef struct gp_timeline_device {
   int device;
   gp_timeline_point_t *points; /* as many as requested */
