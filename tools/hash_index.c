@@ -1,6 +1,7 @@
 #include "tools/hash_index.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #define ROOM_FIRST 64
 
@@ -25,6 +26,36 @@ bool gp_hash_index_grow(gp_hash_index_t *index, size_t more, gp_hash_index_hash_
   free(index->slots);
   *index = larger;
   return true;
+}
+
+/* Items that begin with a pointer to their text. */
+typedef struct texts {
+  const char *items;
+  size_t item_size;
+} texts_t;
+
+static const char *text_at(const void *self, size_t item)
+{
+  const texts_t *texts = self;
+  return *(const char *const *)(const void *)(texts->items + item * texts->item_size);
+}
+
+static uint64_t hash_of_text(const void *self, size_t item)
+{
+  return gp_hash_text(GP_HASH_FIRST, text_at(self, item));
+}
+
+static bool is_text(const void *self, size_t item, const void *key)
+{
+  return strcmp(text_at(self, item), key) == 0;
+}
+
+uint32_t *gp_hash_index_text(gp_hash_index_t *index, const void *items, size_t item_size, const char *text)
+{
+  const texts_t texts = {items, item_size};
+  if (!gp_hash_index_reserve(index, hash_of_text, &texts))
+    return NULL;
+  return gp_hash_index_slot(index, gp_hash_text(GP_HASH_FIRST, text), is_text, &texts, text);
 }
 
 void gp_hash_index_take(

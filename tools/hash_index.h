@@ -77,6 +77,12 @@ static inline size_t gp_hash_index_find(
   return index->count ? (size_t)*gp_hash_index_slot(index, hash, is, self, key) - 1 : SIZE_MAX;
 }
 
+/*
+ * Of items that begin with a pointer to their text, each text once: the slot of the item with that text, else
+ * the free slot for it. Makes room for one more item. items: the array as it is now. NULL: no memory.
+ */
+uint32_t *gp_hash_index_text(gp_hash_index_t *index, const void *items, size_t item_size, const char *text);
+
 /* Puts the place of an item into its slot. It takes that of an equal one. */
 static inline void gp_hash_index_put(gp_hash_index_t *index, uint32_t *slot, size_t item)
 {

@@ -155,31 +155,17 @@ static void text_once(gp_tree_t *tree, const char *value)
   (void)fwrite_unlocked(value, 1, length, pickle->stream);
 }
 
-static uint64_t hash_of(const void *self, size_t item)
-{
-  return gp_hash_text(GP_HASH_FIRST, ((const pickle_tree_t *)self)->texts[item].text);
-}
-
-static bool is_text(const void *self, size_t item, const void *key)
-{
-  return strcmp(((const pickle_tree_t *)self)->texts[item].text, key) == 0;
-}
-
 static void text(gp_tree_t *tree, const char *value)
 {
   pickle_tree_t *pickle = of(tree);
-  memo_text_t *memo = NULL;
-  if (gp_hash_index_reserve(&pickle->index, hash_of, pickle)) {
-    uint32_t *slot =
-        gp_hash_index_slot(&pickle->index, gp_hash_text(GP_HASH_FIRST, value), is_text, pickle, value);
-    memo = *slot ? &pickle->texts[*slot - 1] : GP_ARRAY_ADD(pickle->texts, pickle->text_count);
-    if (memo && !*slot)
-      gp_hash_index_put(&pickle->index, slot, pickle->text_count - 1);
-  }
-  if (!memo) {
+  uint32_t *slot = gp_hash_index_text(&pickle->index, pickle->texts, sizeof(*pickle->texts), value);
+  if (!slot || (!*slot && !GP_ARRAY_ADD(pickle->texts, pickle->text_count))) {
     pickle->error = ENOMEM;
     return;
   }
+  if (!*slot)
+    gp_hash_index_put(&pickle->index, slot, pickle->text_count - 1);
+  memo_text_t *memo = &pickle->texts[*slot - 1];
   if (memo->text && refer(tree, &memo->number))
     return;
   text_once(tree, value);

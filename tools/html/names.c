@@ -7,23 +7,14 @@
 #include "tools/array.h"
 #include "tools/hash_index.h"
 
-static uint64_t hash_of(const void *self, size_t item)
-{
-  return gp_hash_text(GP_HASH_FIRST, ((const gp_page_names_t *)self)->names[item]);
-}
-
-static bool is_name(const void *self, size_t item, const void *key)
-{
-  return strcmp(((const gp_page_names_t *)self)->names[item], key) == 0;
-}
-
 size_t gp_page_name(gp_page_names_t *names, const char *text)
 {
-  if (names->error || !gp_hash_index_reserve(&names->index, hash_of, names)) {
+  uint32_t *slot =
+      names->error ? NULL : gp_hash_index_text(&names->index, names->names, sizeof(*names->names), text);
+  if (!slot) {
     names->error = ENOMEM;
     return 0;
   }
-  uint32_t *slot = gp_hash_index_slot(&names->index, gp_hash_text(GP_HASH_FIRST, text), is_name, names, text);
   if (*slot)
     return *slot - 1;
   char **name = GP_ARRAY_ADD(names->names, names->count);

@@ -76,16 +76,6 @@ typedef struct build {
   digest_t *digests;      /* of the current frames */
 } build_t;
 
-static uint64_t hash_of(const void *self, size_t item)
-{
-  return gp_hash_text(GP_HASH_FIRST, ((const gp_leaks_t *)self)->leaks[item].key);
-}
-
-static bool is_leak(const void *self, size_t item, const void *key)
-{
-  return strcmp(((const gp_leaks_t *)self)->leaks[item].key, key) == 0;
-}
-
 static gp_leak_t *leak_of(build_t *build, const gp_lifetimes_t *lifetimes, const gp_life_t *life)
 {
   const gp_snapshot_t *snapshot = lifetimes->snapshot;
@@ -101,11 +91,12 @@ static gp_leak_t *leak_of(build_t *build, const gp_lifetimes_t *lifetimes, const
       life->stack >= 0
           ? asprintf(&key, "%d %s %s", life->device, kind ? kind : "", build->stack_keys[life->stack])
           : asprintf(&key, "%d %s = %" PRIu64, life->device, kind ? kind : "", life->requested);
-  if (length < 0 || !gp_hash_index_reserve(&build->by_key, hash_of, leaks)) {
-    free(key);
+  uint32_t *slot =
+      length < 0 ? NULL : gp_hash_index_text(&build->by_key, leaks->leaks, sizeof(*leaks->leaks), key);
+  if (!slot) {
+    free(length < 0 ? NULL : key);
     return NULL;
   }
-  uint32_t *slot = gp_hash_index_slot(&build->by_key, gp_hash_text(GP_HASH_FIRST, key), is_leak, leaks, key);
   gp_leak_t *leak = *slot ? &leaks->leaks[*slot - 1] : GP_ARRAY_ADD(leaks->leaks, leaks->count);
   if (!leak || *slot) {
     free(key);

@@ -26,22 +26,12 @@ typedef struct build {
   uint64_t since_ns; /* what was held before is not known; UINT64_MAX: without events it never is */
 } build_t;
 
-static uint64_t hash_of(const void *self, size_t item)
-{
-  return gp_hash_text(GP_HASH_FIRST, ((const gp_phase_use_t *)self)->rows[item].name);
-}
-
-static bool is_row(const void *self, size_t item, const void *key)
-{
-  return strcmp(((const gp_phase_use_t *)self)->rows[item].name, key) == 0;
-}
-
 /* The place of the row of that name; adds it if missing. SIZE_MAX: no memory. */
 static size_t row_of_name(gp_phase_use_t *use, gp_hash_index_t *by_name, const char *name)
 {
-  if (!gp_hash_index_reserve(by_name, hash_of, use))
+  uint32_t *slot = gp_hash_index_text(by_name, use->rows, sizeof(*use->rows), name);
+  if (!slot)
     return SIZE_MAX;
-  uint32_t *slot = gp_hash_index_slot(by_name, gp_hash_text(GP_HASH_FIRST, name), is_row, use, name);
   if (*slot)
     return *slot - 1;
   gp_phase_row_t *row = GP_ARRAY_ADD(use->rows, use->count);

@@ -188,25 +188,14 @@ static char *frame_name(const gp_snapshot_t *snapshot, gp_site_by_t by, int fram
   return gp_frame_describe(snapshot, frame, buffer, NAME_BYTES);
 }
 
-static uint64_t hash_of(const void *self, size_t item)
-{
-  return gp_hash_text(GP_HASH_FIRST, ((const gp_sites_t *)self)->sites[item].name);
-}
-
-static bool is_site(const void *self, size_t item, const void *key)
-{
-  return strcmp(((const gp_sites_t *)self)->sites[item].name, key) == 0;
-}
-
 /* The index of the site of that name; creates it if missing. SIZE_MAX: no memory. */
 static size_t site_of(build_t *build, const char *name)
 {
   gp_sites_t *sites = build->sites;
 
-  if (!gp_hash_index_reserve(&build->by_name, hash_of, sites))
+  uint32_t *slot = gp_hash_index_text(&build->by_name, sites->sites, sizeof(*sites->sites), name);
+  if (!slot)
     return SIZE_MAX;
-  uint32_t *slot =
-      gp_hash_index_slot(&build->by_name, gp_hash_text(GP_HASH_FIRST, name), is_site, sites, name);
   if (*slot)
     return *slot - 1;
   gp_site_t *site = GP_ARRAY_ADD(sites->sites, sites->count);

@@ -247,16 +247,6 @@ static void add_beside(const gp_beside_t *beside, int sort, pair_t *pairs, size_
         .is_of_host = before[i].is_of_host};
 }
 
-static uint64_t hash_of(const void *self, size_t item)
-{
-  return gp_hash_text(GP_HASH_FIRST, ((const pair_t *)self)[item].name);
-}
-
-static bool is_pair(const void *self, size_t item, const void *key)
-{
-  return strcmp(((const pair_t *)self)[item].name, key) == 0;
-}
-
 /* Joins sites by name, and adds what exists besides them (beside NULL: nothing). The caller frees the
  * pairs; NULL without memory. Borrows names from sites. */
 static pair_t *join(const gp_sites_t *sites, const gp_beside_t *beside, int sort, size_t *ret_count)
@@ -269,11 +259,10 @@ static pair_t *join(const gp_sites_t *sites, const gp_beside_t *beside, int sort
   for (int i = 0; !failed && i < 2; i++) {
     for (size_t k = 0; !failed && k < sites[i].count; k++) {
       const gp_site_t *site = &sites[i].sites[k];
-      failed = !gp_hash_index_reserve(&index, hash_of, pairs);
+      uint32_t *slot = gp_hash_index_text(&index, pairs, sizeof(*pairs), site->name);
+      failed = !slot;
       if (failed)
         break;
-      uint32_t *slot =
-          gp_hash_index_slot(&index, gp_hash_text(GP_HASH_FIRST, site->name), is_pair, pairs, site->name);
       if (!*slot) {
         pairs[count].name = site->name;
         gp_hash_index_put(&index, slot, count++);

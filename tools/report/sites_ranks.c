@@ -11,23 +11,12 @@
 #include "tools/report/ranks.h"
 #include "tools/tool.h"
 
-static uint64_t hash_of(const void *self, size_t item)
-{
-  return gp_hash_text(GP_HASH_FIRST, ((const gp_sites_ranks_t *)self)->sites[item].name);
-}
-
-static bool is_site(const void *self, size_t item, const void *key)
-{
-  return strcmp(((const gp_sites_ranks_t *)self)->sites[item].name, key) == 0;
-}
-
 /* The site of that name; adds it if missing. NULL: no memory. */
 static gp_ranks_site_t *site_of(gp_sites_ranks_t *ranks, const char *name)
 {
-  if (!gp_hash_index_reserve(&ranks->by_name, hash_of, ranks))
+  uint32_t *slot = gp_hash_index_text(&ranks->by_name, ranks->sites, sizeof(*ranks->sites), name);
+  if (!slot)
     return NULL;
-  uint32_t *slot =
-      gp_hash_index_slot(&ranks->by_name, gp_hash_text(GP_HASH_FIRST, name), is_site, ranks, name);
   if (*slot)
     return &ranks->sites[*slot - 1];
   char *copy = strdup(name);

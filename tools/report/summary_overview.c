@@ -61,7 +61,7 @@ void gp_overview_set(gp_overview_row_t *row, const gp_findings_t *findings)
   gp_sentence_t codes = {.used = 0};
 
   add_codes(findings, &codes);
-  (void)snprintf(row->codes, sizeof(row->codes), "%s", codes.text);
+  (void)snprintf(row->codes, sizeof(row->codes), "%.*s", (int)sizeof(row->codes) - 1, codes.text);
   for (size_t i = 0; i < findings->count; i++)
     if (findings->items[i].severity > row->severity)
       row->severity = findings->items[i].severity;
