@@ -88,6 +88,16 @@ class Ps(PsCase):
         self.assertEqual({program.pid, killed.pid} & set(self.processes()), set())
         self.assertEqual(len(os.listdir(self.own)), 1)  # the record of the killed one is for gpupool recover
 
+    def test_a_program_that_begins_anew(self):
+        program = self.begin()
+        self.assertEqual(program.step("alloc %d" % MIB), 0)
+        began = self.processes()[program.pid]["start_time_us"]
+        self.assertEqual(program.step("exec"), 0)
+        self.assertEqual(program.step("alloc %d" % (2 * MIB)), 0)
+        (process,) = [process for process in self.document()["processes"] if process["inner_pid"] == program.pid]
+        self.assertGreater(process["start_time_us"], began)
+        self.assertEqual(process["devices"][0]["held"], 2 * MIB)
+
     def test_order(self):
         sizes = {self.begin(): size for size in (2, 8, 4)}
         for program, size in sizes.items():
@@ -97,7 +107,7 @@ class Ps(PsCase):
             listed = [pid for pid in self.processes("--sort", key) if pid in pids]
             self.assertEqual([pids[pid] for pid in listed], expected, key)
 
-    def test_many_that_allocate_and_die(self):
+    def test_many_that_allocate_die_and_begin_anew(self):
         """Whatever instant the reader sees: no crash, and what it shows can be true."""
         programs = [self.begin() for _ in range(PROGRAMS)]
         for program in programs:
@@ -117,6 +127,10 @@ class Ps(PsCase):
             for program in chosen.sample(alive, (len(alive) + 1) // 2):
                 os.kill(program.pid, signal.SIGKILL)
                 program.end()
+                alive.remove(program)
+            for program in alive[:2]:  # begins anew, and has memory or none when it is looked at
+                program.process.stdin.write(b"exec\nalloc 1048576\n")
+                program.process.stdin.flush()
                 alive.remove(program)
 
     def test_hostile_records(self):

@@ -10,7 +10,9 @@
  * its wait status close           closes every file but 0, 1 and 2, and opens as many again on /dev/null
  *   address N       leaves N bytes of address space free
  *   checkpoint NAME one of Lock, Checkpoint, Restore, Unlock (cuda.h, cuCheckpointProcessLock), of this
- * process exit | _exit
+ * process
+ *   exec            becomes this program anew, after the answer
+ *   exit | _exit
  */
 #include <cuda_runtime_api.h>
 #include <dlfcn.h>
@@ -147,6 +149,8 @@ int main(void)
       answer = use_file_numbers();
     else if (strcmp(step, "address") == 0)
       answer = leave_address_space(strtoull(argument, NULL, 10));
+    else if (strcmp(step, "exec") == 0)
+      answer = 0; /* before the program begins anew */
     else if (strcmp(step, "_exit") == 0)
       _exit(0);
     else if (strcmp(step, "exit") == 0)
@@ -154,6 +158,8 @@ int main(void)
     else
       answer = -2;
     printf("%s %d\n", step, answer);
+    if (strcmp(step, "exec") == 0)
+      execl("/proc/self/exe", "steps", (char *)NULL);
     line[0] = '\0';
     clearerr(stdin);
   }
