@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "tools/array.h"
-#include "tools/model/saturated.h"
+#include "tools/saturated.h"
 #include "tools/tool.h"
 #include "trace/region/record_file.h"
 

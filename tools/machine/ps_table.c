@@ -9,7 +9,7 @@
 
 #include "base/size.h"
 #include "tools/array.h"
-#include "tools/model/saturated.h"
+#include "tools/saturated.h"
 
 #define CELL_BYTES      64
 #define COMMAND_COLUMNS 24 /* at least, where columns have to give way */

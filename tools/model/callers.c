@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/model/saturated.h"
+#include "tools/saturated.h"
 #include "tools/symbols/frame_text.h"
 #include "tools/symbols/stack_owners.h"
 

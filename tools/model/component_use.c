@@ -5,7 +5,7 @@
 #include "tools/model/component.h"
 #include "tools/model/memory.h"
 #include "tools/model/moments.h"
-#include "tools/model/saturated.h"
+#include "tools/saturated.h"
 
 /* What the pool had from the driver at that moment, beyond what the program asked for. */
 static uint64_t pool_at(const gp_lifetimes_t *lifetimes, int device, uint32_t moment)

@@ -5,7 +5,7 @@
 #include "base/size.h"
 #include "tools/model/component.h"
 #include "tools/model/oom_events.h"
-#include "tools/model/saturated.h"
+#include "tools/saturated.h"
 #include "tools/output.h"
 
 #define OTHERS_SHARE 0.1

@@ -7,7 +7,7 @@
 
 #include "base/options.h"
 #include "base/size.h"
-#include "tools/model/saturated.h"
+#include "tools/saturated.h"
 #include "tools/model/what_if.h"
 #include "tools/output.h"
 

@@ -4,7 +4,7 @@
 
 #include "base/size.h"
 #include "tools/model/component.h"
-#include "tools/model/saturated.h"
+#include "tools/saturated.h"
 #include "tools/output.h"
 
 #define PIECE                                                                                                \

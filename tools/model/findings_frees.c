@@ -6,7 +6,7 @@
 
 #include "base/size.h"
 #include "tools/model/finding_judges.h"
-#include "tools/model/saturated.h"
+#include "tools/saturated.h"
 #include "tools/output.h"
 #include "tools/symbols/frame_text.h"
 #include "tools/symbols/stack_owners.h"

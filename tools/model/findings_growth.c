@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/size.h"
-#include "tools/model/saturated.h"
+#include "tools/saturated.h"
 #include "tools/output.h"
 #include "tools/symbols/frame_text.h"
 

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/size.h"
-#include "tools/model/saturated.h"
+#include "tools/saturated.h"
 #include "tools/output.h"
 
 #define LATE_SHARE  0.5 /* of the most that was held; so much was there before the first event */

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tools/model/saturated.h"
+#include "tools/saturated.h"
 #include "tools/model/what_if.h"
 #include "tools/output.h"
 

@@ -6,7 +6,7 @@
 
 #include "base/size.h"
 #include "tools/model/oom_events.h"
-#include "tools/model/saturated.h"
+#include "tools/saturated.h"
 #include "tools/output.h"
 #include "tools/shorten.h"
 

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/size.h"
-#include "tools/model/saturated.h"
+#include "tools/saturated.h"
 #include "tools/output.h"
 
 #define MPS_LIMIT    "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"

@@ -8,7 +8,7 @@
 
 #include "tools/array.h"
 #include "tools/hash_index.h"
-#include "tools/model/saturated.h"
+#include "tools/saturated.h"
 #include "tools/output.h"
 
 #define LEAST_CALLS   100

@@ -13,7 +13,7 @@
 #include "tools/array.h"
 #include "tools/model/memory.h"
 #include "tools/model/remedies.h"
-#include "tools/model/saturated.h"
+#include "tools/saturated.h"
 #include "tools/output.h"
 #include "tools/shorten.h"
 #include "tools/symbols/stack_owners.h"

@@ -12,7 +12,7 @@
 #include "tools/model/growth_groups.h"
 #include "tools/model/growth_judge.h"
 #include "tools/model/memory.h"
-#include "tools/model/saturated.h"
+#include "tools/saturated.h"
 #include "tools/symbols/stack_owners.h"
 
 #define MOST_LEVELS 1 /* of helpers that give way to their callers */

@@ -5,7 +5,7 @@
 #include "tools/model/growth_judge.h"
 
 #include "base/assert.h"
-#include "tools/model/saturated.h"
+#include "tools/saturated.h"
 
 #define RISING        5    /* at least so many windows must rise, */
 #define RISE_SHARE    0.25 /* each by this share of the mean, */

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "tools/model/saturated.h"
+#include "tools/saturated.h"
 
 #define CHANGES_MOST                                                                                         \
   (1u << 18) /* of a group, about; beyond, changes that follow each other closely are one */

@@ -9,7 +9,7 @@
 #include "base/assert.h"
 #include "tools/array.h"
 #include "tools/hash_index.h"
-#include "tools/model/saturated.h"
+#include "tools/saturated.h"
 
 /* Identifies a frame by two independent hashes. Names may be long and shared by any number of stacks, so
  * the joined texts of all stacks could take any amount of memory. */

@@ -7,7 +7,7 @@
 #define GP_TOOLS_MODEL_LEAKS_H
 
 #include "tools/model/lifetimes.h"
-#include "tools/model/saturated.h"
+#include "tools/saturated.h"
 #include "tools/model/suppressions.h"
 
 /* Allocations of one stack, kind of memory and device; without a stack, of one size. */

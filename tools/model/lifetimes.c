@@ -7,7 +7,7 @@
 #include "base/assert.h"
 #include "tools/array.h"
 #include "tools/hash_index.h"
-#include "tools/model/saturated.h"
+#include "tools/saturated.h"
 
 #define EVENTS_OF_LIFE 3 /* of memory that was freed: its allocation, its free, the end of that */
 

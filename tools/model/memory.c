@@ -1,7 +1,7 @@
 #include "tools/model/memory.h"
 
 #include "base/assert.h"
-#include "tools/model/saturated.h"
+#include "tools/saturated.h"
 
 void gp_memory_begin(const gp_lifetimes_t *lifetimes, int device, gp_memory_t *ret_memory)
 {

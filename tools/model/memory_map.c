@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "tools/model/saturated.h"
+#include "tools/saturated.h"
 
 static int compare_numbers(uint64_t a, uint64_t b)
 {

@@ -6,7 +6,7 @@
 #include "base/assert.h"
 #include "base/size.h"
 #include "tools/model/memory_map.h"
-#include "tools/model/saturated.h"
+#include "tools/saturated.h"
 
 void gp_memory_at(
     const gp_lifetimes_t *lifetimes, const gp_moments_t *moments, int device, gp_memory_t *ret_memory)

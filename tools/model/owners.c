@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "tools/model/saturated.h"
+#include "tools/saturated.h"
 #include "tools/symbols/stack_owners.h"
 
 /* What the stacks of one owner and place in it hold. */

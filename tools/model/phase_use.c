@@ -6,7 +6,7 @@
 
 #include "base/assert.h"
 #include "tools/array.h"
-#include "tools/model/saturated.h"
+#include "tools/saturated.h"
 
 /* A thread, or the process, on its way through its changes of phase. */
 typedef struct walker {

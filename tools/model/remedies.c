@@ -7,7 +7,7 @@
 
 #include "base/size.h"
 #include "tools/model/owners.h"
-#include "tools/model/saturated.h"
+#include "tools/saturated.h"
 #include "tools/output.h"
 #include "tools/symbols/stack_owners.h"
 

@@ -12,7 +12,7 @@
 #include "tools/model/component.h"
 #include "tools/model/memory.h"
 #include "tools/model/phases.h"
-#include "tools/model/saturated.h"
+#include "tools/saturated.h"
 #include "tools/shorten.h"
 #include "tools/symbols/frame_parts.h"
 #include "tools/symbols/frame_text.h"

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "tools/model/saturated.h"
+#include "tools/saturated.h"
 
 /*
  * Blocks

@@ -6,7 +6,7 @@
 #include "base/assert.h"
 #include "tools/array.h"
 #include "tools/model/memory.h"
-#include "tools/model/saturated.h"
+#include "tools/saturated.h"
 
 typedef struct build {
   gp_timeline_t *timeline;

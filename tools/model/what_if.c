@@ -9,7 +9,7 @@
 #include "tools/array.h"
 #include "tools/hash_index.h"
 #include "tools/model/memory.h"
-#include "tools/model/saturated.h"
+#include "tools/saturated.h"
 
 #define GRANULE UINT64_C(512) /* granularity of type round */
 /* The driver's granularity for more than DRIVER_SHARED_MAX bytes; rounding to less saves nothing. */

@@ -10,7 +10,7 @@
 #include "base/size.h"
 #include "tools/hash_index.h"
 #include "tools/model/component_use.h"
-#include "tools/model/saturated.h"
+#include "tools/saturated.h"
 #include "tools/report/diff_report.h"
 #include "tools/report/relation.h"
 #include "tools/model/sites.h"

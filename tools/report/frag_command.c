@@ -10,7 +10,7 @@
 #include "tools/model/memory_map.h"
 #include "tools/model/moments.h"
 #include "tools/model/oom_moment.h"
-#include "tools/model/saturated.h"
+#include "tools/saturated.h"
 #include "tools/report/report.h"
 #include "tools/tool.h"
 

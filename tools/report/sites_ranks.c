@@ -7,7 +7,7 @@
 
 #include "base/size.h"
 #include "tools/array.h"
-#include "tools/model/saturated.h"
+#include "tools/saturated.h"
 #include "tools/report/ranks.h"
 #include "tools/tool.h"
 

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/size.h"
-#include "tools/model/saturated.h"
+#include "tools/saturated.h"
 #include "tools/report/report.h"
 #include "tools/shorten.h"
 #include "tools/side_by_side.h"

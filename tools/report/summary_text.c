@@ -6,7 +6,7 @@
 #include <time.h>
 
 #include "base/size.h"
-#include "tools/model/saturated.h"
+#include "tools/saturated.h"
 #include "tools/report/component_report.h"
 #include "tools/report/report.h"
 #include "tools/report/summary_overview.h"

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "tools/model/saturated.h"
+#include "tools/saturated.h"
 #include "tools/replay/workload_parts.h"
 #include "tools/report/report.h"
 #include "tools/report/summary_report.h"

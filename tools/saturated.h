@@ -2,8 +2,8 @@
  * Sums of figures from a file. A damaged file may hold any value, so sums saturate instead of wrapping
  * around.
  */
-#ifndef GP_TOOLS_MODEL_SATURATED_H
-#define GP_TOOLS_MODEL_SATURATED_H
+#ifndef GP_TOOLS_SATURATED_H
+#define GP_TOOLS_SATURATED_H
 
 #include <stdint.h>
 
