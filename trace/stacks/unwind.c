@@ -53,14 +53,17 @@ typedef enum libunwind_state {
 static _Atomic libunwind_state_t libunwind_state;
 
 #if defined(__x86_64__)
-static void *local_space;
-static int (*set_caching_policy)(void *space, int policy);
+typedef int (*policy_fn)(void *space, int policy);
+
+static _Atomic(void *) local_space; /* threads may find both at once, and then the same */
+static _Atomic(policy_fn) set_caching_policy;
 
 /* If the global scope has the same name, the program has a libunwind of its own. libunwind.so.8 would call
  * that one's functions, whatever its version, and its pipe may already be open, under an unknown number. */
 static backtrace_fn find_libunwind(void)
 {
   backtrace_fn function = NULL;
+  policy_fn set_policy;
 
   if (dlsym(RTLD_DEFAULT, "_ULx86_64_step")) /* unw_step, as the library exports it */
     return NULL;
@@ -68,9 +71,10 @@ static backtrace_fn find_libunwind(void)
   void *local = library ? dlsym(library, "_ULx86_64_local_addr_space") : NULL;
   if (!local)
     return NULL;
-  *(void **)&set_caching_policy = dlsym(library, "_ULx86_64_set_caching_policy");
-  local_space = *(void **)local;
-  if (set_caching_policy)
+  *(void **)&set_policy = dlsym(library, "_ULx86_64_set_caching_policy");
+  atomic_store(&set_caching_policy, set_policy);
+  atomic_store(&local_space, *(void **)local);
+  if (set_policy)
     *(void **)&function = dlsym(library, "unw_backtrace");
   return function;
 }
@@ -84,8 +88,9 @@ static void begin_libunwind(void *arg)
   void *first[2];
 
   (void)arg;
-  (void)set_caching_policy(local_space, 2 /* UNW_CACHE_PER_THREAD */); /* else it is slower at first */
-  (void)best(first, 2);                                                /* for its effect */
+  policy_fn set_policy = atomic_load(&set_caching_policy);
+  (void)set_policy(atomic_load(&local_space), 2 /* UNW_CACHE_PER_THREAD */); /* else it is slower at first */
+  (void)best(first, 2);                                                      /* for its effect */
 }
 #else
 /* On aarch64 libunwind 1.6 may read /proc/self/maps for a frame; how long that takes was not measured. */
