@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""What the Python frames of a stack cost: python_stacks.py BUILD [PYTHON...]
+"""What stacks cost, by GPUPOOL_STACKS: stack_cost.py BUILD [PYTHON...]
 
-BUILD is a release build with the simulated GPU. Each Python (default: the one that runs this) allocates and frees below
-FRAMES different functions, in two forms: imported from a compiled file, and compiled by the program itself. valgrind
-counts the instructions that each GPUPOOL_STACKS adds to a pair of cudaMalloc and cudaFree; two runs of different length
-are subtracted, so that starting up does not count. The times are the smallest of ROUNDS, the modes in turns.
+BUILD is a release build with the simulated GPU and test/bench/bench_cuda. That allocates and frees small blocks natively. Each
+Python (default: the one that runs this) does so below FRAMES different functions, in two forms: imported from a compiled file,
+and compiled by the program itself. valgrind counts the instructions of a pair of cudaMalloc and cudaFree; two runs of different
+length are subtracted, so that starting up does not count. The times are of the quickest of many short stretches, the modes in
+turns. The last columns are the share of its time that a program spends in stacks that makes so many pairs a second.
 """
 
 import importlib
@@ -15,9 +16,11 @@ import tempfile
 import time
 
 FRAMES = 20
-MODES = ("off", "python", "native", "all")
+MODES = ("off", "auto", "python", "native", "all")
+RATES = (1000, 100000)  # pairs a second
 COUNTED = (1000, 3000)  # pairs
-TIMED = 100000
+STRETCH = 500
+STRETCHES = 300
 ROUNDS = 3
 
 # A middling function: about 60 bytes of line table in CPython 3.11.
@@ -56,56 +59,75 @@ def run(pairs):
             exec(compile(file.read(), os.path.join(sys.argv[4], "levels.py"), "exec"), names)
     outermost = names["level_%d" % (FRAMES - 5)]
     outermost(1000, loop)
-    began = time.perf_counter()
-    outermost(pairs, loop)
-    print((time.perf_counter() - began) / pairs * 1e9)
+    if pairs:
+        return outermost(pairs, loop)
+    stretches = []
+    for _ in range(STRETCHES):
+        began = time.perf_counter()
+        outermost(STRETCH, loop)
+        stretches.append((time.perf_counter() - began) / STRETCH * 1e9)
+    print(min(stretches))
 
 
-def command(build, python, mode, form, pairs, folder):
+def settings(build, mode, folder):
     env = {key: value for key, value in os.environ.items() if not key.startswith("GPUPOOL_")}
     env.update(LD_PRELOAD=os.path.join(build, "interpose", "libgpupool.so"), LD_LIBRARY_PATH=os.path.join(build, "test", "sim"),
                GPUPOOL_STACKS=mode, GPUPOOL_SNAPSHOT_AT="none", GPUPOOL_RECORD=folder, PYTHONHASHSEED="0")
-    return [python, os.path.abspath(__file__), "--run", str(pairs), form, folder], env
+    return env
 
 
-def instructions(*args):
+def instructions(command, env):
     """Of a run, in all."""
-    words, env = command(*args)
-    told = subprocess.run(["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null"] + words, env=env, check=True,
+    told = subprocess.run(["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null"] + command, env=env, check=True,
                           stdout=subprocess.DEVNULL, stderr=subprocess.PIPE).stderr.decode()
     return int(told.split("Collected :")[1].split()[0])
 
 
-def nanoseconds(*args):
-    words, env = command(*args)
-    return float(subprocess.run(words, env=env, check=True, stdout=subprocess.PIPE).stdout)
+def nanoseconds(command, env):
+    return min(float(line.split()[-2 if line.startswith("pair") else -1]) for line in subprocess.run(
+        command, env=env, check=True, stdout=subprocess.PIPE).stdout.decode().splitlines())
 
 
-def measure(build, python, form, folder):
+def measure(build, title, count, timed, folder):
+    """count: the command that makes so many pairs; timed: the one that prints their time."""
     short, long = COUNTED
-    counts = {mode: (instructions(build, python, mode, form, long, folder) - instructions(build, python, mode, form, short, folder)) /
-              (long - short) for mode in MODES}
-    times = {mode: [] for mode in MODES}
+    counts, times = {}, {mode: [] for mode in MODES}
+    for mode in MODES:
+        env = settings(build, mode, folder)
+        counts[mode] = (instructions(count(long), env) - instructions(count(short), env)) / (long - short)
     for _ in range(ROUNDS):
         for mode in MODES:
-            times[mode].append(nanoseconds(build, python, mode, form, TIMED, folder))
-    version = subprocess.run([python, "-V"], stdout=subprocess.PIPE).stdout.decode().split()[1]
+            times[mode].append(nanoseconds(timed, settings(build, mode, folder)))
     for mode in MODES:
-        print("%-8s %-9s %-7s %6.0f instructions a pair, %+6.0f; %5.0f ns, %+5.0f" % (
-            version, form, mode, counts[mode], counts[mode] - counts["off"], min(times[mode]), min(times[mode]) - min(times["off"])))
+        more = min(times[mode]) - min(times["off"])
+        print("%-16s %-7s %6.0f instructions a pair, %+6.0f; %5.0f ns, %+5.0f; %s" % (
+            title, mode, counts[mode], counts[mode] - counts["off"], min(times[mode]), more,
+            ", ".join("%.3f%% at %d/s" % (more * rate / 1e7, rate) for rate in RATES)))
     sys.stdout.flush()
+
+
+def measure_python(build, python, form, folder):
+    version = subprocess.run([python, "-V"], stdout=subprocess.PIPE).stdout.decode().split()[1]
+
+    def run_pairs(pairs):
+        return [python, os.path.abspath(__file__), "--run", str(pairs), form, folder]
+    measure(build, version + " " + form, run_pairs, run_pairs(0), folder)
 
 
 def main():
     if sys.argv[1] == "--run":
         return run(int(sys.argv[2]))
+    build = os.path.abspath(sys.argv[1])
+    with tempfile.TemporaryDirectory() as folder:
+        native = os.path.join(build, "test", "bench", "bench_cuda")
+        measure(build, "native", lambda pairs: [native, "--count", str(pairs)], [native, "--rounds", "20", "pair"], folder)
     for python in sys.argv[2:] or [sys.executable]:
         with tempfile.TemporaryDirectory() as folder:
             with open(os.path.join(folder, "levels.py"), "w") as file:
                 file.write(levels())
             subprocess.run([python, "-m", "py_compile", os.path.join(folder, "levels.py")], check=True)
             for form in ("imported", "compiled"):
-                measure(os.path.abspath(sys.argv[1]), python, form, folder)
+                measure_python(build, python, form, folder)
 
 
 if __name__ == "__main__":
