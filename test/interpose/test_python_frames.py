@@ -146,6 +146,15 @@ class PythonFrames(PreloadCase):
             self.assertFalse([kind for kind in kinds[:first] if kind.startswith(("python3", "libpython"))], kinds)
 
     @each()
+    def test_greenlets(self, path):
+        if subprocess.run([path, "-c", "import greenlet"], stderr=subprocess.DEVNULL).returncode:
+            self.skipTest("this Python has no greenlets")
+        for stacks in ("python", "all"):
+            run = self.run_case(path, "greenlets", 5, STACKS=stacks)
+            self.assertEqual((run.status, run.err), (0, ""))
+            self.assertGreater(self.compare(run), 50)
+
+    @each()
     def test_fork(self, path):
         run = self.run_case(path, "forked", STACKS="all")
         self.assertEqual((run.status, run.err), (0, ""))

@@ -150,6 +150,27 @@ def repeat(count):
         through_c()
 
 
+def greenlets():
+    """Each has a chain of frames of its own, and they take turns on one native stack."""
+    from greenlet import greenlet
+
+    def ping(depth):
+        allocate()
+        if depth:
+            ping(depth - 1)
+        nested()
+        other.switch()
+        allocate()
+
+    def pong():
+        allocate()
+        through_c()
+        one.switch()
+    one, other = greenlet(ping), greenlet(pong)
+    one.switch(3)
+    allocate()
+
+
 def forked():
     allocate()
     child = os.fork()
