@@ -81,7 +81,7 @@ static int note_folder(walk_t *walk, const struct stat *status)
   return 0;
 }
 
-/* The folder of one user's records. Its owner, and nobody else, must be able to write there. */
+/* The folder of one user's records. Only its owner may be able to enter it. */
 static int walk_user(walk_t *walk, int root, const char *root_path, const char *name, const gp_place_t *place)
 {
   char path[GP_RECORD_FILE_PATH_BYTES];
