@@ -22,7 +22,7 @@ static const command_t commands[] = {
     {"symbolize", gp_command_symbolize, "write a snapshot again with the names of its stack frames"},
     {"ps", gp_command_ps, "list the running programs and what they hold"},
     {"metrics", gp_command_metrics, "print the same for Prometheus"},
-    {"live", gp_command_live, "watch a running program"},
+    {"live", gp_command_live, "watch running programs"},
     {"ctl", gp_command_ctl, "send a request to a running program"},
     {"export", gp_command_export, "write a snapshot in the format of another tool"},
     {"leaks", gp_command_leaks, "list what was not freed, or grew between two snapshots"},
