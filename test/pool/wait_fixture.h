@@ -5,6 +5,7 @@
 #ifndef GP_TEST_POOL_WAIT_FIXTURE_H
 #define GP_TEST_POOL_WAIT_FIXTURE_H
 
+#include <pthread.h>
 #include <string.h>
 
 #include "test/pool/engine_fixture.h"
@@ -14,12 +15,16 @@
 #define SMALL       (512 * GP_KIB) /* a free of so much is not worth a fence */
 #define LARGE       (64 * GP_MIB)  /* one of so much is */
 
-static gp_oom_t oom;
+static gp_oom_t oom; /* the last */
+static pthread_mutex_t oom_mutex = PTHREAD_MUTEX_INITIALIZER;
 
+/* Threads may report at the same time. */
 static inline void note_oom(void *self, const gp_oom_t *report)
 {
   (void)self;
+  (void)pthread_mutex_lock(&oom_mutex);
   oom = *report;
+  (void)pthread_mutex_unlock(&oom_mutex);
 }
 
 static const gp_observer_t observer = {.out_of_memory = note_oom};
