@@ -67,9 +67,10 @@ class Shell:
     def run(self, command, expected):
         """Status and output; a command that has an effect on one in the background has none of its own."""
         self.printed = ""
-        self.process.stdin.write(("%s\nprintf '\\n[%%d]\\n' $?\n" % command).encode())
+        # Without a line end: the shell writes lines one by one, and a program in the background may write between two
+        self.process.stdin.write(("%s\nprintf '\\001%%d\\002' $?\n" % command).encode())
         self.process.stdin.flush()
-        mark = re.compile(r"\n\[(\d+)\]\n")
+        mark = re.compile("\x01(\\d+)\x02")
         if not self.wait_until(lambda: mark.search(self.printed)):
             return None, self.printed
         status = int(mark.search(self.printed).group(1))

@@ -1,6 +1,6 @@
 /*
- * A starter of doc/cookbook.md: takes a share of what the device says is free, 90% or as many as it is told,
- * as inference servers do, and keeps it for some seconds.
+ * A starter of doc/cookbook.md: takes a share of what the device says is free, 90% or as many as its argument
+ * says, as inference servers do, and keeps it for some seconds.
  *
  *   cc -g starter.c -lcudart -o starter
  *   ./starter 90 60
