@@ -299,6 +299,27 @@ class All(LiveCase):
         screen.wait(b"> %d " % small.pid)  # which has its place now
         self.leave(screen)
 
+    @unittest.skipIf(os.geteuid() != 0, "for root")
+    def test_a_record_that_another_user_named_alike(self):
+        small, large, _ = self.programs
+        own = os.path.join(self.records, "gpupool.0")
+        names = {int(name.split("-")[0]): name for name in os.listdir(own)}
+        for user in range(60001, 60031):  # folders are read in no order
+            other = os.path.join(self.records, "gpupool.%d" % user)
+            os.mkdir(other, 0o700)
+            forged = os.path.join(other, "9-" + names[small.pid].split("-")[1])
+            with open(os.path.join(own, names[large.pid]), "rb") as record, open(forged, "wb") as file:
+                file.write(record.read(1 << 20))
+            for path in (other, forged):
+                os.chown(path, user, user)
+        screen = self.screen()
+        screen.press(b"/%d\r" % small.pid)
+        screen.wait(b"> %d " % small.pid)
+        screen.press(b"\r")
+        screen.wait(b"OWNER")
+        screen.wait(b"2 MiB    100%")
+        self.leave(screen)
+
     def test_no_line_is_wider_than_the_screen(self):
         for columns in (80, 200):
             screen = self.screen(columns=columns, rows=6)

@@ -64,9 +64,7 @@ class Metrics(PsCase):
         """A program's name may hold anything; a forged record may have another's number."""
         program = self.begin()
         self.assertEqual(program.step("alloc %d" % MIB), 0)
-        (name,) = os.listdir(self.own)
-        with open(os.path.join(self.own, name), "rb") as file:
-            content = bytearray(file.read(1 << 20))
+        content = self.content()
         at = content.index(b"/steps\0")
         content[at:at + 6] = b'/s"\\\nx'
         self.pretend_to_run("%d-1" % program.pid, content)

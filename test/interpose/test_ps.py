@@ -44,6 +44,12 @@ class PsCase(LiveCase):
     def processes(self, *args):
         return {process["inner_pid"]: process for process in self.document(*args)["processes"]}
 
+    def content(self):
+        """Of the only record, without the end of its events."""
+        (name,) = os.listdir(self.own)
+        with open(os.path.join(self.own, name), "rb") as file:
+            return bytearray(file.read(1 << 20))
+
     def pretend_to_run(self, name, content):
         """A record whose program runs, for all that a reader can see: this process has it mapped."""
         os.makedirs(self.own, 0o700, exist_ok=True)
@@ -136,9 +142,7 @@ class Ps(PsCase):
     def test_hostile_records(self):
         program = self.begin()
         self.assertEqual(program.step("alloc %d" % MIB), 0)
-        (name,) = os.listdir(self.own)
-        with open(os.path.join(self.own, name), "rb") as file:
-            content = bytearray(file.read(1 << 20))
+        content = self.content()
         chosen = random.Random(2)
         mapped = self.pretend_to_run("4000000-1", content)
         self.assertIn(4000000, self.processes())
@@ -166,9 +170,7 @@ class Ps(PsCase):
     def test_another_build(self):
         program = self.begin()
         self.assertEqual(program.step("alloc %d" % MIB), 0)
-        (name,) = os.listdir(self.own)
-        with open(os.path.join(self.own, name), "rb") as file:
-            content = bytearray(file.read(8192))
+        content = self.content()[:8192]
         content[16] ^= 1
         content[48:80] = b"0.0.\x1b[31m9".ljust(32, b"\0")
         self.pretend_to_run("4000001-1", content)

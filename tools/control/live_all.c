@@ -29,7 +29,8 @@ typedef enum key {
   KEY_FILTER,
 } live_key_t;
 
-/* What the screen shows. A program is known by its number and the time at which it began. */
+/* What the screen shows. A program is known by its user, its numbers and the time at which it began: another
+ * user can name a record like it. */
 typedef struct screen {
   gp_machine_t machine;
   gp_ps_table_t table;
@@ -37,7 +38,8 @@ typedef struct screen {
   char filter[FILTER_BYTES];
   bool is_typing; /* the filter */
   size_t chosen;  /* a row, which moves with its program */
-  pid_t chosen_pid;
+  pid_t chosen_pid, chosen_inside;
+  uid_t chosen_user;
   uint64_t chosen_start_us;
   int chosen_device;
   bool is_open; /* the chosen program is shown alone */
@@ -60,13 +62,17 @@ static void choose(screen_t *screen, size_t row)
   const gp_ps_row_t *chosen = &screen->table.rows[row < screen->table.count ? row : screen->table.count - 1];
   screen->chosen = (size_t)(chosen - screen->table.rows);
   screen->chosen_pid = chosen->process->pid;
+  screen->chosen_inside = chosen->process->inside;
+  screen->chosen_user = chosen->process->user;
   screen->chosen_start_us = chosen->process->start_time_us;
   screen->chosen_device = chosen->device ? chosen->device->ordinal : -1;
 }
 
 static bool is_chosen(const screen_t *screen, const gp_ps_row_t *row)
 {
-  return row->process->pid == screen->chosen_pid && row->process->start_time_us == screen->chosen_start_us;
+  const gp_machine_process_t *process = row->process;
+  return process->pid == screen->chosen_pid && process->inside == screen->chosen_inside &&
+         process->user == screen->chosen_user && process->start_time_us == screen->chosen_start_us;
 }
 
 /* Reads all records again. Returns 0 or ENOMEM. */
@@ -93,7 +99,8 @@ static int look(screen_t *screen)
 static int find_owners(void *self, const gp_found_record_t *found)
 {
   screen_t *screen = self;
-  if (found->start_time_us == screen->chosen_start_us)
+  if (found->user == screen->chosen_user && found->pid == screen->chosen_inside &&
+      found->start_time_us == screen->chosen_start_us)
     screen->has_owners = gp_live_owners_read(found->fd, &screen->owners);
   return 0;
 }
