@@ -83,9 +83,9 @@ static inline __attribute__((always_inline)) bool serve_from_cache_inline(gp_req
   gp_device_t *device = request->context->device;
   gp_block_t *block = NULL;
 
-  uint64_t asked_ns = gp_now(engine);
+  uint64_t clock_ns = gp_request_clock(engine);
   gp_lock_take(&device->lock);
-  uint64_t now_ns = gp_device_time(device, asked_ns);
+  uint64_t now_ns = gp_request_time(engine, device, clock_ns);
   /* Over a lowered limit idle memory has to go back: the miss that follows takes care of that. */
   bool may_serve = !gp_device_is_over_limit(device);
   if (may_serve)
@@ -141,9 +141,9 @@ static bool serve_ordered(gp_request_t *request, bool *ret_entry)
   gp_block_t *block = NULL;
 
   *ret_entry = false;
-  uint64_t asked_ns = gp_now(engine);
+  uint64_t clock_ns = gp_request_clock(engine);
   gp_lock_take(&device->lock);
-  uint64_t now_ns = gp_device_time(device, asked_ns);
+  uint64_t now_ns = gp_request_time(engine, device, clock_ns);
   gp_drain_some(engine, request->arena, now_ns);
   if (!gp_device_is_over_limit(device))
     block = take_ordered(request, now_ns, ret_entry);

@@ -19,6 +19,7 @@ static void ignore_event(void *self, const gp_event_t *event)
 }
 
 static const _Atomic int no_interest;
+static const _Atomic int full_interest = 1;
 
 static gp_mode_t initial_mode(uint64_t reuse)
 {
@@ -88,6 +89,8 @@ gp_engine_t *gp_engine_create(
     engine->observer.event = ignore_event;
     engine->observer.interest = &no_interest;
   }
+  if (!engine->observer.interest)
+    engine->observer.interest = &full_interest;
   configure(engine, options);
   atomic_init(&engine->epoch, 1); /* 0: nothing is known to be complete */
   gp_lock_init(&engine->contexts_lock, GP_RANK_CONTEXTS);

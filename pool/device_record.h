@@ -44,6 +44,7 @@ typedef struct gp_prewarm {
 struct gp_device {
   gp_lock_t lock;
   uint64_t newest_ns; /* see gp_device_time */
+  unsigned unclocked; /* requests since one read the clock, see gp_request_clock */
   gp_releases_t releases;
   int ordinal;
   uint64_t committed_bytes;
@@ -186,9 +187,8 @@ static inline bool gp_device_is_over_limit(const gp_device_t *device)
 }
 
 /*
- * The time of a request: it read the clock before it took the device's lock, which the caller holds. The
- * result is no earlier than the time of any request that came first. So times of a device are in the order
- * of its events, and no thread waits for the lock while another one reads the clock.
+ * now_ns, or the time of a request that came first, if that was later: so times of a device are in the
+ * order of its events. The caller holds the device's lock.
  */
 static inline uint64_t gp_device_time(gp_device_t *device, uint64_t now_ns)
 {

@@ -32,7 +32,7 @@ typedef struct gp_host_limit {
 
 struct gp_engine {
   gp_driver_t driver;
-  gp_observer_t observer; /* event is never NULL */
+  gp_observer_t observer; /* event and interest are never NULL */
   const gp_pool_type_t *type;
   bool fills; /* GPUPOOL_FILL: fills handed-out memory with fill_byte */
   uint8_t fill_byte;

@@ -27,8 +27,37 @@ void gp_event_first_use(gp_engine_t *engine);
  * its time on events that no reader gets. */
 static inline bool gp_event_is_wanted(const gp_engine_t *engine, const uint32_t *cookie)
 {
-  const _Atomic int *interest = engine->observer.interest;
-  return !interest || atomic_load_explicit(interest, memory_order_relaxed) != 0 || (cookie && *cookie != 0);
+  return (cookie && *cookie != 0) ||
+         atomic_load_explicit(engine->observer.interest, memory_order_relaxed) != 0;
+}
+
+/* While the observer wants no events, one in so many requests of a device reads the clock. */
+#define GP_REQUESTS_A_CLOCK 64
+
+/*
+ * Each request reads the clock. That costs a sixth of a warm pair, and while the observer wants no events
+ * only the age of idle memory needs it: for that the time of the last miss or synchronization will do, or of
+ * the last request that did read the clock.
+ */
+static inline bool gp_clock_is_read(const gp_engine_t *engine)
+{
+  return gp_event_is_wanted(engine, NULL);
+}
+
+/* The clock, before a request takes the device's lock: no thread waits for the lock while another one reads
+ * the clock. 0: not read. */
+static inline uint64_t gp_request_clock(const gp_engine_t *engine)
+{
+  return gp_clock_is_read(engine) ? gp_now(engine) : 0;
+}
+
+/* The time of a request. clock_ns: of gp_request_clock. The caller holds the device's lock. */
+static inline uint64_t gp_request_time(const gp_engine_t *engine, gp_device_t *device, uint64_t clock_ns)
+{
+  gp_assert_internal(gp_lock_is_held(&device->lock));
+  if (clock_ns == 0 && device->unclocked++ % GP_REQUESTS_A_CLOCK == 0)
+    clock_ns = gp_now(engine);
+  return gp_device_time(device, clock_ns);
 }
 
 /* The cookie of a block's event. */

@@ -1,5 +1,6 @@
 #include "pool/fence_policy.h"
 
+#include "pool/events.h"
 #include "pool/limit.h"
 #include "pool/reclaim.h"
 #include "pool/reuse/fences.h"
@@ -39,8 +40,10 @@ bool gp_fence_policy_needs(const gp_engine_t *engine, const gp_block_t *block)
 }
 
 /* While more is idle than deferred, the next request probably finds an idle block. */
-static bool is_worth_knowing(const gp_engine_t *engine, const gp_device_t *device, uint64_t now_ns)
+static bool is_worth_knowing(const gp_engine_t *engine, gp_device_t *device, uint64_t now_ns)
 {
+  if (!gp_clock_is_read(engine))
+    now_ns = gp_device_time(device, gp_now(engine));
   return gp_device_idle(device) <= gp_device_pending(device) && gp_fences_have_time(engine, now_ns);
 }
 

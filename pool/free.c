@@ -273,11 +273,11 @@ static bool goes_to_driver(const gp_engine_t *engine, const gp_block_t *block, c
 }
 
 /* The program gives up the block, which stays in the pool. The caller holds the device's lock, which this
- * releases. Returns the result for the program. asked_ns: the clock before the lock was taken. */
+ * releases. Returns the result for the program. clock_ns: of gp_request_clock. */
 static INLINE int end_ownership_and_unlock(
-    gp_engine_t *engine, gp_block_t *block, uint64_t asked_ns, ending_t ending, const gp_order_t *order)
+    gp_engine_t *engine, gp_block_t *block, uint64_t clock_ns, ending_t ending, const gp_order_t *order)
 {
-  uint64_t now_ns = gp_device_time(block->context->device, asked_ns);
+  uint64_t now_ns = gp_request_time(engine, block->context->device, clock_ns);
 
   gp_block_end_ownership(engine, block, GP_DETAIL_NONE, now_ns);
   if (--block->refs == 0)
@@ -296,10 +296,10 @@ static __attribute__((noinline)) gp_free_result_t free_cut_with(gp_engine_t *eng
   *ret_code = free_fn(arg, true);
   if (*ret_code != 0)
     return GP_FREE_DONE;
-  uint64_t asked_ns = gp_now(engine);
+  uint64_t clock_ns = gp_request_clock(engine);
   gp_block_t *block = find_and_lock(engine, address);
   if (block && block->state == GP_STATE_LIVE) {
-    *ret_code = end_ownership_and_unlock(engine, block, asked_ns, ENDING_NO_WAIT, order);
+    *ret_code = end_ownership_and_unlock(engine, block, clock_ns, ENDING_NO_WAIT, order);
     return GP_FREE_DONE;
   }
   if (block)
@@ -365,7 +365,7 @@ static INLINE gp_free_result_t free_block(gp_engine_t *engine, const gp_order_t 
   gp_find_origin(engine, GP_OCCASION_FREE, 0);
   gp_peak_tell(engine);
   gp_free_result_t result;
-  uint64_t asked_ns = gp_now(engine);
+  uint64_t clock_ns = gp_request_clock(engine);
   gp_block_t *block = find_for_free(engine, address, free_fn != NULL, &result, ret_code);
   if (!block)
     return result;
@@ -388,7 +388,7 @@ static INLINE gp_free_result_t free_block(gp_engine_t *engine, const gp_order_t 
     return GP_FREE_DONE;
   }
   ending_t ending = order || free_fn ? ENDING_NO_WAIT : ending_of(block);
-  *ret_code = end_ownership_and_unlock(engine, block, asked_ns, ending, order);
+  *ret_code = end_ownership_and_unlock(engine, block, clock_ns, ending, order);
   return GP_FREE_DONE;
 }
 
@@ -403,7 +403,7 @@ bool gp_engine_free_kept(gp_engine_t *engine, uint64_t address)
     return false;
   gp_find_origin(engine, GP_OCCASION_FREE, 0);
   gp_peak_tell(engine);
-  uint64_t asked_ns = gp_now(engine);
+  uint64_t clock_ns = gp_request_clock(engine);
   gp_block_t *block = find_and_lock_inline(engine, address);
   if (!block)
     return false;
@@ -411,7 +411,7 @@ bool gp_engine_free_kept(gp_engine_t *engine, uint64_t address)
     gp_lock_release(&block->context->device->lock);
     return false;
   }
-  int code = end_ownership_and_unlock(engine, block, asked_ns, ending_of(block), NULL);
+  int code = end_ownership_and_unlock(engine, block, clock_ns, ending_of(block), NULL);
   gp_assert(code == 0); /* only reuse mode `strict` calls the driver for the result */
   return true;
 }
@@ -421,7 +421,7 @@ bool gp_engine_put_back(gp_engine_t *engine, uint64_t address)
   if (gp_engine_service(engine) != GP_SERVICE_POOL)
     return false;
   gp_find_origin(engine, GP_OCCASION_FREE, 0);
-  uint64_t asked_ns = gp_now(engine);
+  uint64_t clock_ns = gp_request_clock(engine);
   gp_block_t *block = find_and_lock(engine, address);
   if (!block)
     return false;
@@ -430,7 +430,7 @@ bool gp_engine_put_back(gp_engine_t *engine, uint64_t address)
     return false;
   }
   (void)end_ownership_and_unlock(
-      engine, block, asked_ns, ENDING_NO_WAIT, NULL); /* its result takes no driver call */
+      engine, block, clock_ns, ENDING_NO_WAIT, NULL); /* its result takes no driver call */
   return true;
 }
 
@@ -468,7 +468,7 @@ bool gp_engine_retain(gp_engine_t *engine, uint64_t address)
 
 bool gp_engine_release(gp_engine_t *engine, uint64_t address)
 {
-  uint64_t asked_ns = gp_now(engine);
+  uint64_t clock_ns = gp_request_clock(engine);
   gp_block_t *block = find_and_lock(engine, address);
   if (!block)
     return false;
@@ -493,7 +493,7 @@ bool gp_engine_release(gp_engine_t *engine, uint64_t address)
   }
   block->refs = 0;
   gp_event_holders(engine, block);
-  uint64_t now_ns = gp_device_time(device, asked_ns);
+  uint64_t now_ns = gp_request_time(engine, device, clock_ns);
   ending_t ending = gp_block_is_ordered(block) ? ENDING_NO_WAIT : ENDING_MAY_WAIT;
   (void)drop_and_unlock(engine, block, now_ns, ending, NULL); /* a failed wait leaves it deferred */
   return true;

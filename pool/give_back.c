@@ -35,12 +35,13 @@ static bool has_surplus(gp_engine_t *engine, gp_context_t *context)
   gp_device_t *device = context->device;
 
   gp_lock_take(&device->lock);
-  if (gp_surplus_awaits_drain(engine, device, gp_now(engine))) {
+  uint64_t now_ns = gp_device_time(device, gp_now(engine));
+  if (gp_surplus_awaits_drain(engine, device, now_ns)) {
     gp_lock_release(&device->lock);
     gp_drain_device(engine, device);
     gp_lock_take(&device->lock);
   }
-  bool has = gp_surplus_is_due(engine, device, gp_now(engine));
+  bool has = gp_surplus_is_due(engine, device, now_ns);
   if (!has)
     gp_surplus_note_kept(device, 0);
   has = has && gp_give_back_has(context);

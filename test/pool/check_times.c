@@ -2,6 +2,8 @@
  * Times of one device are in the order of what happens there, although a request reads the clock before it
  * takes the device's lock: other requests may be served in between.
  */
+#include "pool/engine_record.h"
+#include "pool/events.h"
 #include "pool/mode.h"
 #include "test/pool/check_main.h"
 #include "test/pool/engine_fixture.h"
@@ -109,6 +111,79 @@ START_TEST(test_a_holder_that_was_overtaken)
 }
 END_TEST
 
+/*
+ * While no reader wants events
+ */
+
+static int readings;
+
+static uint64_t count_reading(void *self)
+{
+  (void)self;
+  readings++;
+  return driver.now_ns;
+}
+
+static void begin_without_events(const char *mode, const char *setting)
+{
+  gp_driver_context_t first = fake_context(0, 0);
+
+  fake_driver_init(&driver, GP_GIB, true);
+  driver.now_ns = UINT64_C(1000000000);
+  driver.ops.now_ns = count_reading;
+  engine = fake_engine(&driver, NULL, (const char *const[]){mode, setting, NULL});
+  context = gp_engine_context(engine, &first);
+}
+
+START_TEST(test_a_warm_pair_reads_no_clock_without_events)
+{
+  begin_without_events("GPUPOOL_REUSE=context", NULL);
+  free_code(allocate(BYTES));
+  synchronize();
+  uint64_t address = allocate(BYTES);
+  free_code(address);
+  synchronize();
+  readings = 0;
+  address = allocate(BYTES);
+  free_code(address);
+  ck_assert_int_eq(readings, 0);
+  ck_assert_uint_eq(stats().cache_hits, 2);
+  stop();
+}
+END_TEST
+
+/* Idle memory goes back all the same. */
+START_TEST(test_idle_memory_ages_without_events)
+{
+  begin_without_events("GPUPOOL_REUSE=single", "GPUPOOL_IDLE_RELEASE=1");
+  uint64_t kept = allocate(BYTES);
+  free_code(allocate(2 * GP_MIB));
+  synchronize();
+  ck_assert_uint_eq(stats().cached_bytes.current, 2 * GP_MIB);
+  driver.now_ns += UINT64_C(2000000000);
+  for (int i = 0; i < GP_REQUESTS_A_CLOCK && stats().cached_bytes.current > 0; i++) {
+    free_code(kept);
+    kept = allocate(BYTES);
+  }
+  ck_assert_uint_eq(stats().cached_bytes.current, 0);
+  ck_assert_uint_eq(stats().cache_misses, 2);
+  free_code(kept);
+  stop();
+}
+END_TEST
+
+START_TEST(test_a_synchronization_tells_later_requests_the_time_without_events)
+{
+  begin_without_events("GPUPOOL_REUSE=context", NULL);
+  uint64_t address = allocate(BYTES);
+  driver.now_ns += 5000;
+  synchronize();
+  free_code(address);
+  ck_assert_uint_eq(engine->devices[0].newest_ns, driver.now_ns);
+  stop();
+}
+END_TEST
+
 int main(void)
 {
   Suite *suite = suite_create("times");
@@ -116,6 +191,9 @@ int main(void)
   tcase_add_test(times, test_an_allocation_that_was_overtaken);
   tcase_add_test(times, test_a_free_that_was_overtaken);
   tcase_add_test(times, test_a_holder_that_was_overtaken);
+  tcase_add_test(times, test_a_warm_pair_reads_no_clock_without_events);
+  tcase_add_test(times, test_idle_memory_ages_without_events);
+  tcase_add_test(times, test_a_synchronization_tells_later_requests_the_time_without_events);
   suite_add_tcase(suite, times);
   return gp_check_main(suite);
 }
