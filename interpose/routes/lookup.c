@@ -184,7 +184,8 @@ GP_BEFORE_SANITIZERS void *gp_dlsym_decide(void *handle, const char *name, const
     return unless_ours_alone(hook); /* the handle is the program's own */
   if (!function)
     return NULL; /* the jump gives the same result, and sets dlerror */
-  if (!gp_real_is_driver_address(function) || gp_real_is_driver_address(return_address))
+  if (gp_hooks_are_left_out() || !gp_real_is_driver_address(function) ||
+      gp_real_is_driver_address(return_address))
     return NULL; /* another library's function of that name; or the driver looks for its own */
   gp_real_bind_object(function);
   if (gp_real_get((gp_function_t)(hook - hooks)) != function) {

@@ -2,6 +2,7 @@
 
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "interpose/routes/real.h"
 #include "base/options.h"
@@ -16,6 +17,19 @@ bool gp_stubs_are_wanted(void)
     int reuse = text ? gp_option_choice(GP_OPTION_reuse, text) : -1;
     known = reuse == GP_REUSE_SINGLE ? 1 : -1;
     atomic_store_explicit(&wanted, known, memory_order_relaxed);
+  }
+  return known > 0;
+}
+
+bool gp_hooks_are_left_out(void)
+{
+  static _Atomic signed char left_out; /* 0: not known yet, 1: yes, -1: no */
+  signed char known = atomic_load_explicit(&left_out, memory_order_relaxed);
+
+  if (known == 0) {
+    const char *text = secure_getenv(gp_option_table[GP_OPTION_disable].variable);
+    known = text && strcmp(text, "1") == 0 ? 1 : -1;
+    atomic_store_explicit(&left_out, known, memory_order_relaxed);
   }
   return known > 0;
 }

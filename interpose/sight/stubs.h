@@ -22,6 +22,14 @@
 /* True if the requested reuse mode needs to see all work (GPUPOOL_REUSE=single). */
 bool gp_stubs_are_wanted(void);
 
+/*
+ * GPUPOOL_DISABLE=1 is in the environment: look-ups in the driver find its own functions, the runtime's
+ * look-up of cuGetProcAddress first of all, so that calls cost nothing more. The hooks still forward the
+ * calls of a program that is linked to the driver, and all calls where a file of settings disables the
+ * library.
+ */
+bool gp_hooks_are_left_out(void);
+
 /* How many of the first functions of gp_function_t look-ups replace: the hooks, and the stubs if wanted.
  * Without stubs a launch costs nothing more. */
 int gp_stubs_replaced_count(void);

@@ -57,6 +57,14 @@ class Variants(PreloadCase):
                 others = {symbol for symbol, other, _ in hooks() if other == base} - {meant[-1]}
                 self.assertEqual(set(reached[1:]) & others, set())
 
+    def test_a_disabled_library_is_out_of_the_way(self):
+        path = os.path.join(self.folder, "queries.txt")
+        with open(path, "w") as file:
+            file.writelines("GPA %s %d 0\n" % (base, NEWEST) for base in sorted({base for _, base, _ in hooks()}))
+        plain = self.run_program("lookups", path, preload=None, driver=str(NEWEST))
+        self.assertNotIn("libgpupool", plain.out)
+        self.assertEqual(self.run_program("lookups", path, driver=str(NEWEST), DISABLE="1").out, plain.out)
+
     def test_every_name_and_version_is_answered(self):
         """Only what is hooked comes from us, everything else from the driver, as without us."""
         queries = ['GPA  0 0']

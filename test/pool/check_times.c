@@ -6,9 +6,9 @@
 #include "pool/events.h"
 #include "pool/mode.h"
 #include "test/pool/check_main.h"
-#include "test/pool/engine_fixture.h"
+#include "pool/reuse/drain.h"
+#include "test/pool/ordered_fixture.h"
 
-#define BYTES    4096
 #define A_STREAM UINT64_C(0x10000010)
 
 static uint64_t newest_ns; /* of all events */
@@ -111,6 +111,34 @@ START_TEST(test_a_holder_that_was_overtaken)
 }
 END_TEST
 
+/* Blocks freed before the synchronization are idle since then, but become so after one that needs no
+ * synchronization. */
+START_TEST(test_idle_memory_is_in_the_order_of_its_age)
+{
+  uint64_t blocks[3 * GP_DRAIN_SOME];
+
+  fake_driver_init(&driver, GP_GIB, true);
+  gp_driver_context_t first = fake_context(0, 0);
+  engine = fake_engine(&driver, NULL,
+      (const char *const[]){"GPUPOOL_REUSE=context", "GPUPOOL_ASYNC=plain", "GPUPOOL_IDLE_RELEASE=0", NULL});
+  context = gp_engine_context(engine, &first);
+  gp_identity_created(engine, context, A_STREAM, false);
+  uint64_t ordered = allocate_in(order(A_STREAM), BYTES);
+  for (unsigned i = 0; i < 3 * GP_DRAIN_SOME; i++)
+    blocks[i] = allocate(BYTES);
+  for (unsigned i = 0; i < 3 * GP_DRAIN_SOME; i++)
+    free_code(blocks[i]);
+  driver.now_ns += 1000;
+  synchronize();
+  driver.now_ns += 1000;
+  free_code(ordered);
+  ck_assert_uint_gt(engine->devices[0].stats->deferred_bytes.current, 0);
+  uint64_t other = allocate(GP_MIB);
+  free_code(other);
+  stop();
+}
+END_TEST
+
 /*
  * While no reader wants events
  */
@@ -191,6 +219,7 @@ int main(void)
   tcase_add_test(times, test_an_allocation_that_was_overtaken);
   tcase_add_test(times, test_a_free_that_was_overtaken);
   tcase_add_test(times, test_a_holder_that_was_overtaken);
+  tcase_add_test(times, test_idle_memory_is_in_the_order_of_its_age);
   tcase_add_test(times, test_a_warm_pair_reads_no_clock_without_events);
   tcase_add_test(times, test_idle_memory_ages_without_events);
   tcase_add_test(times, test_a_synchronization_tells_later_requests_the_time_without_events);
