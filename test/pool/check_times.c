@@ -115,11 +115,12 @@ END_TEST
  * synchronization. */
 START_TEST(test_idle_memory_is_in_the_order_of_its_age)
 {
+  const gp_observer_t observer = {.event = look_at_event};
   uint64_t blocks[3 * GP_DRAIN_SOME];
 
   fake_driver_init(&driver, GP_GIB, true);
   gp_driver_context_t first = fake_context(0, 0);
-  engine = fake_engine(&driver, NULL,
+  engine = fake_engine(&driver, &observer,
       (const char *const[]){"GPUPOOL_REUSE=context", "GPUPOOL_ASYNC=plain", "GPUPOOL_IDLE_RELEASE=0", NULL});
   context = gp_engine_context(engine, &first);
   gp_identity_created(engine, context, A_STREAM, false);
