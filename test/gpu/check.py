@@ -17,6 +17,7 @@ import signal
 import subprocess
 import sys
 import time
+from importlib import metadata
 
 sys.dont_write_bytecode = True
 
@@ -25,11 +26,13 @@ import report
 import toolchain
 import verdict
 from execute import execute
+from programs import Kept, Programs
 from session import Session
 
 EXIT_FAILED, EXIT_USAGE, EXIT_SKIP = 1, 2, 77
 DEFAULT_LIMIT = 480
 BUILT = "built, not run"
+GPU_PACKAGES = ("torch", "jax", "cupy", "numba", "triton", "onnx", "tensorflow", "nvidia-nccl", "nvidia-cudnn", "nvidia-cublas")
 TRACE = "test/workloads/gpt2-medium-train.csv"  # its rule makes the other one, too
 
 
@@ -48,6 +51,14 @@ def choose(parser, patterns):
             parser.error("--only %s: no such part or check; --list shows them (parts: %s)" %
                          (pattern, ", ".join(manifest.PARTS)))
     return [check for check in manifest.CHECKS if any(matches(check, pattern) for pattern in patterns)]
+
+
+def choose_programs(parser, names):
+    programs = [check for check in manifest.CHECKS if check.part == "real"]
+    for name in names:
+        if not any(check.name == name for check in programs):
+            parser.error("--programs %s: no such program; there are %s" % (name, ", ".join(check.name for check in programs)))
+    return [check for check in programs if not names or check.name in names]
 
 
 def positive(text):
@@ -81,6 +92,9 @@ def parse_options():
                         help="of the whole check (%(default)s); what does not fit is skipped")
     parser.add_argument("--repeat", type=positive, metavar="N", default=1,
                         help="run each real program so often in each way, in turn (%(default)s)")
+    parser.add_argument("--programs", nargs="*", metavar="NAME",
+                        help="only real programs, all or these, in at least three rounds of each way, five where times vary; "
+                             "the next call with the same --out goes on where the time ended")
     parser.add_argument("--jobs", type=positive, default=os.cpu_count() or 1, help="compilers at a time (%(default)s)")
     parser.add_argument("--sim", action="store_true",
                         help="on the simulated GPU, what it can run: exercises the check itself")
@@ -91,7 +105,9 @@ def parse_options():
     parser.add_argument("--meson-build", metavar="DIR", type=folder_with("interpose/libgpupool.so", "test/prog/replay", TRACE),
                         help="use what is built there, and build gpupool no more")
     options = parser.parse_args()
-    checks = choose(parser, options.only)
+    if options.programs is not None and (options.only or options.repeat != 1):
+        parser.error("--programs chooses by itself what runs how often: leave --only and --repeat out")
+    checks = choose(parser, options.only) if options.programs is None else choose_programs(parser, options.programs)
     options.out = os.path.abspath(options.out or os.path.join(toolchain.SOURCE, "build", "gpu-check"))
     try:
         os.makedirs(options.out, exist_ok=True)
@@ -129,6 +145,16 @@ def processor_name():
         return platform.machine()
 
 
+def python_packages():
+    """What this Python holds of the packages that use a GPU, with versions."""
+    held = {}
+    for distribution in metadata.distributions():
+        name = (distribution.metadata["Name"] or "").lower()
+        if name.startswith(GPU_PACKAGES):
+            held[name] = distribution.version
+    return ", ".join("%s %s" % item for item in sorted(held.items()))
+
+
 def describe_machine(folder, simulator, revision):
     machine = {"processor": processor_name(), "processors": os.cpu_count(), "kernel": platform.release(),
                "python": platform.python_version(),
@@ -140,6 +166,7 @@ def describe_machine(folder, simulator, revision):
         machine["gpu"] = json.loads(result.out)
     else:
         machine["no_gpu"] = "the driver does not answer" if result.timed_out else result.err.strip()
+    machine["packages"] = python_packages()
     if machine.get("gpu") and not simulator and shutil.which("nvidia-smi"):
         machine["driver"] = ask("nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader")
     return machine
@@ -222,14 +249,20 @@ def perform(options, checks, data, begin):
     if options.sim:
         machine.update(describe_machine(options.out, simulator, options.revision))
     say("== running %d checks" % len(checks))
-    session = Session(options.out, programs, os.path.join(build_folder, "test", "prog"), libraries, problems, toolkit,
-                      simulator, begin + options.time_limit, options.repeat)
+    session = make_session(options, machine, programs, os.path.join(build_folder, "test", "prog"), libraries, problems,
+                           toolkit, simulator, begin + options.time_limit)
     for check in checks:
         outcome = session.perform(check)
         outcomes.append(outcome)
         if outcome["result"] != "skipped":
             say(report.line_of(outcome))
         write(options, data, begin)
+
+
+def make_session(options, machine, *args):
+    if options.programs is None:
+        return Session(options.out, *args, options.repeat)
+    return Programs(Kept(options.out, machine), options.out, *args)
 
 
 def write(options, data, begin):

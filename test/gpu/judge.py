@@ -6,6 +6,7 @@ satisfy is in observation_problems.
 
 import json
 import operator
+import os
 from collections import namedtuple
 
 # facts: {name: fact} of the program's JSON, {} if it prints none. stats: of device 0 in the exit snapshot of the
@@ -40,6 +41,13 @@ def flatten_stats(snapshot):
                     flat[name] = value
             return flat
     return None
+
+
+def stacks_of_script(snapshot, script):
+    """"N of M stacks": those with a line of the Python program itself."""
+    frames = {i for i, frame in enumerate(snapshot["frames"]) if os.path.basename(frame.get("file", "")) == script}
+    named = sum(not frames.isdisjoint(stack) for stack in snapshot["stacks"])
+    return "%d of %d stacks" % (named, len(snapshot["stacks"]))
 
 
 def value(observation, name):

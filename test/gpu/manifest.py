@@ -58,6 +58,7 @@ PROGRAMS = {
     "integrity-static-per-thread": program("integrity/integrity.cu", static=True, per_thread=True),
     "thrust": program("real/thrust.cu", static=True),
     "solver": program("real/solver.cu", static=True),
+    "launches": program("real/launches.cu"),
     "blas_fft": program("real/blas_fft.cu", static=True, needs=("cublas", "cufft")),
 }
 
@@ -65,9 +66,9 @@ PROGRAMS = {
 # Checks. program: a name of PROGRAMS, "prog:NAME" of test/prog, or "python:FILE". runs: how it is run, one after the
 # other. judge: a function of judge.py, and expect: what the statistics of the device in the exit snapshot must satisfy
 # (of each run under the pool). limit: seconds for one run. sim: also run on the simulated GPU, with sim_args in place
-# of args where they are given.
+# of args where they are given. rounds: how many --programs makes at least, where the usual three cannot tell.
 #
-Check = namedtuple("Check", "name part shows program args runs judge expect limit sim sim_args")
+Check = namedtuple("Check", "name part shows program args runs judge expect limit sim sim_args rounds")
 
 # under: driver (no preload), pool, unsafe (a pool without its reuse rules), trace (the call trace). settings: the
 # environment; a name without a prefix is a GPUPOOL_ variable. label: what a comparison calls it, where that is no type.
@@ -92,6 +93,7 @@ BOTH = (run("driver"), run("pool"))
 # The driver; the pool with each type, whose snapshot says what it kept; and what the driver would have held, as recorded.
 COMPARE = (run("driver"), run("pool"), run("pool", TYPE="segment"), run("pool", TYPE="vmm"),
            run("pool", TYPE="unpooled"))
+RECORDED = (run("driver"), run("pool", TYPE="unpooled"))
 PLUGGED = {"env:GPU_CHECK_ALLOCATOR": "gpupool"}
 VARYING = (run("driver"), run("driver", "expandable segments", **{"env:PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True"}),
            run("pool", **PLUGGED), run("pool", TYPE="segment", **PLUGGED), run("pool", TYPE="vmm", **PLUGGED),
@@ -101,8 +103,8 @@ EMPTY = (("allocation.current", "==", 0),)
 
 
 def check(name, part, shows, program, args=(), runs=DRIVER, judge="facts", expect=(), limit=60, sim=False,
-          sim_args=None):
-    return Check(name, part, shows, program, args, runs, judge, expect, limit, sim, sim_args)
+          sim_args=None, rounds=0):
+    return Check(name, part, shows, program, args, runs, judge, expect, limit, sim, sim_args, rounds)
 
 
 def question(name, shows, program, **more):
@@ -269,9 +271,22 @@ CHECKS = [
     real("torch-convnet", "PyTorch without its cache: a convolution net", "python:torch_train.py", ("convnet", "30"),
          TORCH),
     real("torch-recorded", "PyTorch with its own cache, recorded only", "python:torch_train.py", ("transformer", "30"),
-         runs=(run("driver"), run("pool", TYPE="unpooled"), run("driver"), run("pool", TYPE="unpooled"))),
+         runs=RECORDED * 2),
     real("torch-varying", "PyTorch whose batch and length vary: its own cache, and the pool in place of it",
          "python:torch_varying.py", ("40",), runs=VARYING),
+    real("torch-async", "PyTorch with backend:cudaMallocAsync", "python:torch_train.py", ("transformer", "30"),
+         {"env:PYTORCH_CUDA_ALLOC_CONF": "backend:cudaMallocAsync"}),
+    real("torch-graphs", "PyTorch without its cache: a CUDA graph, replayed", "python:torch_graphs.py", ("30",), runs=RECORDED),
+    real("torch-ipc", "torch.multiprocessing: a tensor that another process reads", "python:torch_ipc.py", ("20",)),
+    real("torch-nccl", "NCCL on one device, by torch.distributed", "python:torch_nccl.py", ("20",), TORCH),
     real("cupy", "CuPy without its pool", "python:cupy_arrays.py", ("200",)),
+    real("cupy-pool", "CuPy with its own pool, recorded only", "python:cupy_arrays.py", ("200", "pool"), runs=RECORDED),
     real("jax", "JAX with the platform allocator", "python:jax_steps.py", ("40",), JAX),
+    real("jax-async", "JAX with cuda_async", "python:jax_steps.py", ("40",),
+         dict(JAX, **{"env:XLA_PYTHON_CLIENT_ALLOCATOR": "cuda_async"})),
+    real("numba", "Numba's arrays", "python:numba_arrays.py", ("200",)),
+    real("triton", "a kernel of Triton on tensors without PyTorch's cache", "python:triton_add.py", ("100",), TORCH),
+    real("onnx", "ONNX Runtime", "python:onnx_run.py", ("50",)),
+    real("launches", "a program that only launches: what the hooks cost it", "launches", (), runs=(run("driver"), run("pool")),
+         sim=True, sim_args=("2000",), rounds=10),
 ]

@@ -77,6 +77,8 @@ def machine_lines(machine):
     else:
         lines.append("GPU: none (%s)" % machine.get("no_gpu", "not looked for"))
     lines.append("Toolkit: %s" % machine.get("toolkit", "none"))
+    if machine.get("packages"):
+        lines.append("Python: %s" % machine["packages"])
     lines.append("Host: %s, %s processors" % (machine["processor"], machine["processors"]))
     lines.append("gpupool: %s" % machine["revision"])
     return lines

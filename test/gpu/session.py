@@ -100,7 +100,11 @@ class Session:
         snapshot = os.path.join(program.folder, "snapshot.%d.exit.json" % result.pid)
         if os.path.exists(snapshot):
             with open(snapshot) as file:
-                stats = judge.flatten_stats(json.load(file))
+                data = json.load(file)
+            stats = judge.flatten_stats(data)
+            if check.program.startswith("python:"):
+                stacks = judge.stacks_of_script(data, os.path.basename(self.command(check)[1]))
+                facts["stacks"] = {"name": "stacks", "value": stacks, "unit": ""}
         sim = None
         counters = os.path.join(program.folder, "sim.%d.json" % result.pid)
         if os.path.exists(counters):
@@ -110,17 +114,22 @@ class Session:
         cut_short = result.timed_out and limit < check.limit
         return judge.Observation(run, result, facts, skip, stats, sim, messages), cut_short
 
-    def perform(self, check):
-        """The outcome of one check, ready for the report."""
+    def begin(self, check, has_results=False):
+        """The outcome of one check, for the report; with a problem if it cannot be run. has_results: it has run before."""
         outcome = {"name": check.name, "part": check.part, "shows": check.shows, "result": "skipped", "problems": [],
                    "runs": [], "surprises": [], "comparison": ""}
         reason = "not for the simulated GPU" if self.simulator and not check.sim else self.missing(check)
-        if not reason and self.deadline - time.monotonic() < LEAST_SECONDS:
+        if not reason and not has_results and self.deadline - time.monotonic() < LEAST_SECONDS:
             reason = "no time was left"
         if reason:
             outcome["problems"] = [reason]
             if self.simulator and toolchain.NOT_COMPILED in reason:
                 outcome["result"] = "failed"  # with the compiler that the project is developed with: a mistake here
+        return outcome
+
+    def perform(self, check):
+        outcome = self.begin(check)
+        if outcome["problems"]:
             return outcome
         runs = check.runs * (self.repeat if check.part == "real" else 1)
         together = check.program.startswith("python:") and self.repeat > 1
@@ -177,6 +186,11 @@ def compare(observations):
         held = [bytes for bytes in map(held_by, same) if bytes is not None]
         if held:
             text += ", %.1f MiB" % (max(held) / 2**20)
+        device = [judge.value(observation, "device") for observation in same if "device" in observation.facts]
+        if device:
+            text += ", %.0f MiB on the device" % (max(device) / 2**20)
+        if "stacks" in same[0].facts:
+            text += ", %s with a line of the script" % judge.value(same[0], "stacks")
         stats = same[0].stats
         if stats and same[0].run.settings.get("TYPE") != "unpooled":
             text += ", %.1f%% of %d allocations from the pool, %d driver calls" % (

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """The logic of the hardware check, without a GPU: the manifest, what is judged a failure, the verdicts, the options."""
 
+import argparse
 import glob
 import json
 import os
@@ -17,6 +18,7 @@ import execute
 import judge
 import manifest
 import page
+import programs
 import report
 import session
 import verdict
@@ -154,6 +156,11 @@ class Judge(unittest.TestCase):
         self.expect("passed", a_check("equal"), driver, good)
         for values in ({"result: x": 101.0, "result: y": "7"}, {"result: x": 100.0, "result: y": "8"}, {}):
             self.expect("failed", a_check("equal"), driver, observation("pool", values, stats={}))
+
+    def test_stacks_with_a_line_of_the_script(self):
+        frames = [{"file": "/a/train.py"}, {"file": "/a/other.py"}, {"function": "main"}]
+        snapshot = {"frames": frames, "stacks": [[2, 1], [1, 0], [0]]}
+        self.assertEqual(judge.stacks_of_script(snapshot, "train.py"), "2 of 3 stacks")
 
     def test_facts_are_found_behind_other_output(self):
         facts, skip = judge.parse_facts('warning\n{"program": "p", "facts": [{"name": "n", "value": 1}]}\nbye\n')
@@ -329,17 +336,85 @@ class CutShort(unittest.TestCase):
         self.assertEqual((outcome["result"], outcome["comparison"]), ("skipped", ""))
 
 
+class Rounds(unittest.TestCase):
+    """--programs: whole rounds of each way, until the times tell, over several calls."""
+
+    CHECK = manifest.real("name", "shows", "thrust", (), runs=(manifest.run("driver"), manifest.run("pool", TYPE="unpooled")))
+    MACHINE = {"revision": "1234567", "gpu": {"name": "a GPU"}, "driver": "580"}
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+
+    def perform(self, seconds, cut_at=0, check=CHECK, machine=None, fails_at=0):
+        """seconds: of one run after the other. Returns the outcome, and how many runs there were."""
+        class Fake(programs.Programs):
+            count = 0
+
+            def missing(self, check):
+                return None
+
+            def start(self, check, run, number, waits):
+                return argparse.Namespace(folder=self.folder), {}
+
+            def observe(self, check, run, program):
+                self.count += 1
+                stats = {"reserved_bytes.peak": 1 << 20} if run.under == "pool" else None
+                seen = observation(values={"seconds": seconds[(self.count - 1) % len(seconds)], "result: x": 1}, stats=stats,
+                                   status=int(self.count == fails_at))
+                if self.count == cut_at:
+                    self.deadline = time.monotonic()
+                return seen._replace(run=run), self.count == cut_at
+
+        kept = programs.Kept(self.folder, machine or self.MACHINE)
+        fake = Fake(kept, self.folder, "", "", {}, {}, None, None, time.monotonic() + 60)
+        return fake.perform(check), fake.count
+
+    def test_three_rounds_where_times_agree(self):
+        outcome, count = self.perform([1.0, 2.0])
+        self.assertEqual((outcome["result"], count, len(outcome["runs"])), ("passed", 6, 6))
+        self.assertIn("alone 1.000 s (3 runs", outcome["comparison"])
+
+    def test_five_where_they_do_not(self):
+        self.assertEqual(self.perform([1.0, 2.0, 1.06, 2.0])[1], 10)
+        self.assertEqual(self.perform([1.0, 2.0, 1.04, 2.0], machine={"revision": "other"})[1], 6)
+
+    def test_as_many_as_the_table_asks_for(self):
+        self.assertEqual(self.perform([1.0], check=self.CHECK._replace(rounds=10))[1], 20)
+
+    def test_the_next_call_goes_on(self):
+        outcome, _ = self.perform([1.0], cut_at=2)
+        self.assertEqual((outcome["result"], outcome["comparison"]), ("skipped", ""))
+        outcome, _ = self.perform([1.0], cut_at=4)
+        self.assertEqual((outcome["result"], len(outcome["runs"])), ("passed", 2))
+        self.assertIn("the next call goes on after round 1", outcome["comparison"])
+        outcome, count = self.perform([1.0])
+        self.assertEqual((outcome["result"], count, len(outcome["runs"])), ("passed", 4, 6))
+        self.assertNotIn("next call", outcome["comparison"])
+        self.assertEqual(self.perform([1.0])[1], 0)
+
+    def test_another_revision_begins_anew(self):
+        self.perform([1.0])
+        self.assertEqual(self.perform([1.0], machine=dict(self.MACHINE, revision="7654321"))[1], 6)
+
+    def test_a_round_that_failed_runs_again(self):
+        outcome, _ = self.perform([1.0], fails_at=2)
+        self.assertEqual(outcome["result"], "failed")
+        self.assertEqual(self.perform([1.0])[1], 6)
+
+
 class Execute(unittest.TestCase):
     def test_programs_that_start_together_work_one_after_the_other(self):
         with tempfile.TemporaryDirectory() as folder:
             script = "import sys; sys.path.insert(0, %r); import common; common.await_turn(); open(%r, 'a').write(sys.argv[1])" % (
                 os.path.join(HERE, "python"), os.path.join(folder, "order"))
-            programs = [execute.Program([sys.executable, "-c", script, name], os.path.join(folder, name), waits=True) for name in "abc"]
-            while not all(program.is_ready() for program in programs):
+            started = [execute.Program([sys.executable, "-c", script, name], os.path.join(folder, name), waits=True) for name in "abc"]
+            while not all(program.is_ready() for program in started):
                 time.sleep(0.01)
             self.assertFalse(os.path.exists(os.path.join(folder, "order")))
             for i in (2, 0, 1):
-                self.assertEqual(programs[i].finish(60).status, 0)
+                self.assertEqual(started[i].finish(60).status, 0)
             with open(os.path.join(folder, "order")) as file:
                 self.assertEqual(file.read(), "cab")
 
@@ -380,6 +455,8 @@ class Command(unittest.TestCase):
                                (["--only", "real/coverage"], "no such part or check"),
                                (["--time-limit", "0"], "--time-limit"), (["--time-limit", "soon"], "soon"),
                                (["--jobs", "-1"], "--jobs"), (["--repeat", "0"], "--repeat"), (["--out", file.name], file.name),
+                               (["--programs", "nothing"], "--programs nothing: no such program; there are solver, "),
+                               (["--programs", "--only", "real"], "--programs chooses by itself"),
                                (["--meson-build", "/nowhere"], "/nowhere holds no"), (["--unknown"], "--unknown"),
                                (["extra"], "extra")):
                 done = self.run_check(*args)

@@ -1,4 +1,4 @@
-"""Array arithmetic with CuPy, its own memory pool switched off: `cupy_arrays.py ROUNDS`."""
+"""Array arithmetic with CuPy: `cupy_arrays.py ROUNDS [pool]`. Its own memory pool is switched off without `pool`."""
 
 import sys
 
@@ -15,8 +15,9 @@ try:
 except cupy.cuda.runtime.CUDARuntimeError as error:
     common.skip("cupy_arrays", "CuPy finds no device (%s)" % error)
 
-cupy.cuda.set_allocator(None)
-cupy.cuda.set_pinned_memory_allocator(None)
+if sys.argv[2:] != ["pool"]:
+    cupy.cuda.set_allocator(None)
+    cupy.cuda.set_pinned_memory_allocator(None)
 clock = common.Clock()
 total = 0.0
 for number in range(ROUNDS):
