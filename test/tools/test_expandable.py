@@ -46,10 +46,12 @@ def runs(numbers):
 class Allocator:
     """shares: ordinary segments have several blocks."""
 
+    bases = BASES
+
     def __init__(self, seed, shares=True):
         self.random, self.shares = random.Random(seed), shares
         self.delays = True  # else what is freed is not in use any more
-        self.mapped = {base: set() for base in BASES}
+        self.mapped = {base: set() for base in self.bases}
         self.alone = {}  # address: size
         self.blocks = {}  # address: (asked, is pending)
         self.sizes = {}  # address: what a block takes
@@ -59,7 +61,7 @@ class Allocator:
 
     def ranges(self):
         """Every segment: address and size."""
-        whole = [(base + first * CHUNK, (end - first) * CHUNK) for base in BASES for first, end in runs(self.mapped[base])]
+        whole = [(base + first * CHUNK, (end - first) * CHUNK) for base in self.bases for first, end in runs(self.mapped[base])]
         return sorted(whole + list(self.alone.items()))
 
     def holes(self, address, size):
@@ -87,10 +89,14 @@ class Allocator:
         if self.random.random() < 0.3:
             self.put_in_ordinary(size)
             return
-        base = self.random.choice(BASES)
+        base = self.random.choice(self.bases_for(size))
         room = [at for at, length in self.holes(base, CHUNKS * CHUNK) if length >= rounded(size)]
         if room:
             self.put(base, self.random.choice(room), size)
+
+    def bases_for(self, size):
+        """Of PyTorch's, those of small and of large blocks are apart; for most figures that is one."""
+        return self.bases
 
     def put_in_ordinary(self, size):
         """At the beginning of a free piece, of which a rest that is too small to be of use stays with the block."""
@@ -125,7 +131,7 @@ class Allocator:
 
     def map_in_vain(self):
         """A request for which not all could be mapped."""
-        base = self.random.choice(BASES)
+        base = self.random.choice(self.bases)
         unmapped = sorted(set(range(CHUNKS)) - self.mapped[base])
         if unmapped:
             self.mapped[base].add(unmapped[0])
@@ -153,7 +159,7 @@ class Allocator:
             if not any(address <= at < address + size for at in self.blocks):
                 del self.alone[address]
                 self.event("segment_free", address, size)
-        for base in BASES:
+        for base in self.bases:
             idle = set(self.mapped[base])
             for address, (asked, _) in self.blocks.items():
                 idle -= set(range((address - base) // CHUNK, (address + rounded(asked) - base - 1) // CHUNK + 1))

@@ -248,6 +248,8 @@ static int take_block(build_t *build, const gp_snapshot_block_t *block)
     life->stream = block->stream;
     if (block->state == GP_SNAPSHOT_PENDING)
       life->freed = 0;
+  } else if (life->begin == 0 && block->stack >= 0) {
+    life->stack = block->stack; /* of the allocation; the events have only the free */
   }
   life->is_held = block->state == GP_SNAPSHOT_ALLOCATED;
   return 0;
