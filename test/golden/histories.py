@@ -11,7 +11,7 @@ import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
 
 from report_case import Program  # noqa: E402
-from test_expandable import BASES, Allocator  # noqa: E402
+from test_expandable import ALONE, BASES, Allocator  # noqa: E402
 
 MIB, GIB = 1 << 20, 1 << 30
 START_US = 1700000000000000
@@ -234,5 +234,50 @@ def late():
     return program.pickled()
 
 
-FILES = {"no-history.pickle": no_history, "late.pickle": late, "expandable.pickle": expandable, "tight.pickle": tight, "three-devices.pickle": three_devices, "no-times.pickle": no_times, "survived.pickle": survived,
-         "killed.json": killed, "script.json": script}
+def in_pieces(folder):
+    """Ordinary segments, of which one part after the other is freed: much is idle, and no piece is as large as the request."""
+    program = Allocator(0)
+    load, extend = ([{**one, "filename": folder + one["filename"]} for one in stack] for stack in (LOAD, EXTEND))
+    for i in range(8):
+        program.stack = load
+        program.alone[ALONE + i * 20 * MIB] = 20 * MIB
+        program.event("segment_alloc", ALONE + i * 20 * MIB, 20 * MIB)
+        program.hold(ALONE + i * 20 * MIB, 9 * MIB)
+        program.stack = extend
+        program.hold(ALONE + (i * 20 + 9) * MIB, 11 * MIB)
+    for i in range(8):
+        for action in ("free_requested", "free_completed"):
+            program.blocks.pop(ALONE + i * 20 * MIB, None)
+            program.event(action, ALONE + i * 20 * MIB, 9 * MIB)
+    program.trace.append({"action": "oom", "size": 16 * MIB, "stream": 0, "device_free": 3 * MIB, "frames": extend,
+                          "time_us": program.trace[-1]["time_us"] + 1})
+    snapshot = program.snapshot()
+    snapshot["allocator_settings"] = {"PYTORCH_CUDA_ALLOC_CONF": "", "expandable_segments": False, "max_split_size": -1}
+    return pickle.dumps(snapshot, 2)
+
+
+def first_version():
+    """As PyTorch 1.13 and 2.0 wrote it: blocks without addresses, whose stacks are in a history, and no settings."""
+    program = Torch(1, with_times=False)
+    for size in (3 * GIB, GIB + MIB, 300 * MIB):
+        program.alloc(0, size, LOAD)
+    for address in [program.alloc(0, 64 * MIB, EXTEND) for _ in range(4)]:
+        program.free(0, address)
+    snapshot = pickle.loads(program.pickled())
+    for one in snapshot["segments"]:
+        for block in one["blocks"]:
+            if block["state"] == "active_allocated":
+                block["history"] = [{"addr": block["address"], "real_size": block["requested_size"], "frames": block["frames"]}]
+            for name in ("address", "frames", "requested_size"):
+                del block[name]
+        for name in ("segment_pool_id", "is_expandable", "requested_size", "frames"):
+            del one[name]
+    return pickle.dumps({"segments": snapshot["segments"], "device_traces": snapshot["device_traces"]}, 2)
+
+
+FILES = {
+    "no-history.pickle": no_history, "late.pickle": late, "expandable.pickle": expandable, "tight.pickle": tight,
+    "three-devices.pickle": three_devices, "no-times.pickle": no_times, "survived.pickle": survived,
+    "in-pieces.pickle": lambda: in_pieces("/home/ada/"), "windows.pickle": lambda: in_pieces("C:\\Users\\ada\\chat\\"),
+    "first-version.pickle": first_version, "killed.json": killed, "script.json": script,
+}
