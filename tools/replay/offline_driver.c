@@ -11,8 +11,9 @@
 #define SHARED_MAX GP_MIB
 #define UNIT       UINT64_C(512)
 
-/* Reserved addresses start here, above any device memory. */
+/* Addresses start here, above any device memory; handles start above any address. */
 #define FIRST_ADDRESS (UINT64_C(1) << 44)
+#define FIRST_HANDLE  (UINT64_C(1) << 62)
 
 /* After a wait this long the device counts as done with its work. It is longer than a miss polls before the
  * pool grows (pool/reclaim.c), and short for an allocation that has no other memory. */
@@ -81,9 +82,12 @@ void gp_offline_give(gp_offline_driver_t *driver, int device, uint64_t bytes)
 
 static uint64_t new_address(gp_offline_driver_t *driver, uint64_t bytes)
 {
-  uint64_t address = driver->next_address;
-  driver->next_address += round_up(bytes, PAGE);
-  return address;
+  return gp_addresses_take(&driver->addresses, round_up(bytes, PAGE));
+}
+
+static void give_address(gp_offline_driver_t *driver, uint64_t address, uint64_t bytes)
+{
+  gp_addresses_give(&driver->addresses, address, round_up(bytes, PAGE));
 }
 
 /* A piece of a shared page; 0: no memory, of the device or of the host. */
@@ -97,6 +101,7 @@ static uint64_t take_shared(gp_offline_driver_t *driver, int ordinal, uint64_t b
     device->shared_free = PAGE;
     const gp_block_entry_t page = {.key = device->shared_page, .device = ordinal};
     if (!gp_block_map_put(&driver->shared, &page)) {
+      give_address(driver, device->shared_page, PAGE);
       device->held_bytes -= PAGE;
       device->shared_free = 0;
       return 0;
@@ -121,6 +126,7 @@ static void give_shared(gp_offline_driver_t *driver, int ordinal, uint64_t addre
     return;
   }
   (void)gp_block_map_take(&driver->shared, page, NULL);
+  give_address(driver, page, PAGE);
   device->held_bytes -= PAGE;
 }
 
@@ -155,10 +161,12 @@ static int offline_free(void *self, const gp_driver_context_t *context, uint64_t
   if (!gp_block_map_take(&driver->memory, address, &entry))
     return GP_OFFLINE_CODE_INVALID_VALUE;
   note_call(driver, GP_OFFLINE_FREE, entry.size);
-  if (entry.is_marked)
+  if (entry.is_marked) {
     give_shared(driver, entry.device, address);
-  else
+  } else {
     driver->devices[entry.device].held_bytes -= entry.size;
+    give_address(driver, address, entry.size);
+  }
   return 0;
 }
 
@@ -240,10 +248,10 @@ static int offline_reserve(
 
 static int offline_unreserve(void *self, const gp_driver_context_t *context, uint64_t address, uint64_t bytes)
 {
+  gp_offline_driver_t *driver = self;
   (void)context;
-  (void)address;
-  (void)bytes;
-  note_call(self, GP_OFFLINE_UNRESERVE, 0);
+  note_call(driver, GP_OFFLINE_UNRESERVE, 0);
+  give_address(driver, address, bytes);
   return 0;
 }
 
@@ -253,7 +261,7 @@ static int offline_create(
     void *self, const gp_driver_context_t *context, uint64_t bytes, uint64_t *ret_handle)
 {
   gp_offline_driver_t *driver = self;
-  const gp_block_entry_t entry = {.key = new_address(driver, PAGE), .size = bytes, .device = context->device};
+  const gp_block_entry_t entry = {.key = driver->next_handle++, .size = bytes, .device = context->device};
 
   bool is_there = hold(&driver->devices[context->device], bytes);
   note_call(driver, GP_OFFLINE_CREATE, is_there ? bytes : 0);
@@ -382,7 +390,8 @@ void gp_offline_driver_init(gp_offline_driver_t *driver, gp_offline_device_t *de
               .code_not_ready = GP_OFFLINE_CODE_NOT_READY,
           },
       .devices = devices,
-      .next_address = FIRST_ADDRESS,
+      .addresses = {.next = FIRST_ADDRESS},
+      .next_handle = FIRST_HANDLE,
       .lag = UINT64_MAX,
   };
 }
@@ -395,6 +404,7 @@ void gp_offline_driver_fini(gp_offline_driver_t *driver)
   gp_block_map_fini(&driver->memory);
   gp_block_map_fini(&driver->mapped);
   gp_block_map_fini(&driver->shared);
+  gp_addresses_fini(&driver->addresses);
 }
 
 gp_driver_t gp_offline_driver_ops(gp_offline_driver_t *driver)

@@ -14,6 +14,7 @@
 
 #include "pool/driver.h"
 #include "tools/read/block_map.h"
+#include "tools/replay/addresses.h"
 
 #define GP_OFFLINE_CODE_OUT_OF_MEMORY 2
 #define GP_OFFLINE_CODE_INVALID_VALUE 1
@@ -54,7 +55,8 @@ typedef struct gp_offline_driver {
   gp_block_map_t memory;        /* allocations by address, physical memory by handle */
   gp_block_map_t mapped;        /* address: the handle of the memory mapped there */
   gp_block_map_t shared;        /* pages of small allocations; rounded: number of pieces */
-  uint64_t next_address;
+  gp_addresses_t addresses;
+  uint64_t next_handle; /* of physical memory: beyond all addresses */
   uint64_t now_ns;
   uint64_t paused_ns; /* part of now_ns: time that the pool waited for the device */
   uint64_t request;   /* number of the current request; the device's lag counts from it */

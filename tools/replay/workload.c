@@ -113,7 +113,7 @@ int gp_workload_settle(gp_workload_t *workload, const gp_ready_t *ready)
       good = gp_workload_add(workload, &from.steps[i]);
       has_freed |= from.steps[i].kind == GP_STEP_FREE;
       since += is_request(&from.steps[i]);
-      if (good && since >= every && has_freed) {
+      if (good && since >= every && (has_freed || ready->kind == GP_READY_SYNC)) {
         good = add_sync(workload, from.steps[i].time_ns);
         since = 0;
         has_freed = false;
