@@ -213,6 +213,7 @@ def no_history():
     program = Torch(2)
     for _ in range(3):
         program.alloc(0, 2 * GIB + MIB, LOAD)
+    program.alloc(0, 64 * MIB, frames(("at::cuda::getNewWorkspace()", "??", 0), MAIN))
     program.alloc(0, 300 * MIB, EXTEND)
     program.traces[0] = program.traces[0][-1:]
     return program.pickled()

@@ -78,7 +78,7 @@ int gp_component_use_init(gp_component_use_t *use, const gp_lifetimes_t *lifetim
   gp_filter_t of_device = *filter; /* the copy borrows its lists */
 
   of_device.device = device;
-  *use = (gp_component_use_t){.device = device};
+  *use = (gp_component_use_t){.device = device, .knows_peak = !lifetimes->snapshot->lacks_history};
   int error = gp_sites_init(&use->sites, lifetimes, &of_device, moments, GP_SITE_BY_COMPONENT, NULL, NULL);
   if (error)
     return error;

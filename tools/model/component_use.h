@@ -23,6 +23,7 @@ typedef struct gp_component_use {
   gp_sites_t sites; /* the device's, by component; the largest at the peak first */
   gp_beside_t beside;
   bool has_others; /* at least one component is not the program */
+  bool knows_peak; /* false: without a history the peak is what is held at the end */
 } gp_component_use_t;
 
 /* One member of gp_beside_t. `contexts` counts for the peak, too. */

@@ -6,12 +6,15 @@
 #include "tools/model/component_use.h"
 #include "tools/report/report.h"
 
-static void print_row(gp_output_t *output, const char *name, uint64_t end, uint64_t peak, uint64_t whole)
+static void print_row(const gp_component_use_t *use, gp_output_t *output, const char *name, uint64_t end,
+    uint64_t peak, uint64_t whole)
 {
   char now[GP_SIZE_TEXT_BYTES], most[GP_SIZE_TEXT_BYTES], share[GP_NUMBER_BYTES];
   if (!end && !peak)
     return;
-  fprintf(output->stream, "  %-34s %12s %12s", name, gp_size_format(end, now), gp_size_format(peak, most));
+  fprintf(output->stream, "  %-34s %12s", name, gp_size_format(end, now));
+  if (use->knows_peak)
+    fprintf(output->stream, " %12s", gp_size_format(peak, most));
   if (whole)
     fprintf(output->stream, " %9s", gp_number_percent((double)peak / (double)whole, share));
   fputc('\n', output->stream);
@@ -23,16 +26,20 @@ void gp_component_print(const gp_component_use_t *use, gp_output_t *output)
 
   if (!use->has_others)
     return;
-  fprintf(output->stream, "\n  %-34s %12s %12s %9s\n", "by component", "at the end", "at the peak", "share");
+  if (use->knows_peak)
+    fprintf(
+        output->stream, "\n  %-34s %12s %12s %9s\n", "by component", "at the end", "at the peak", "share");
+  else
+    fprintf(output->stream, "\n  %-34s %12s %9s\n", "by component", "when written", "share");
   for (size_t i = 0; i < use->sites.count; i++) {
     const gp_site_amount_t *amounts = use->sites.sites[i].flat;
-    print_row(output, use->sites.sites[i].name, amounts[GP_SITE_LIVE].bytes, amounts[GP_SITE_PEAK].bytes,
+    print_row(use, output, use->sites.sites[i].name, amounts[GP_SITE_LIVE].bytes, amounts[GP_SITE_PEAK].bytes,
         use->sites.sums[GP_SITE_PEAK].bytes);
   }
   gp_beside_rows(&use->beside, GP_USE_END, end);
   gp_beside_rows(&use->beside, GP_USE_PEAK, peak);
   for (size_t i = 0; i < GP_BESIDE_ROWS; i++)
-    print_row(output, end[i].name, end[i].bytes, peak[i].bytes, 0);
+    print_row(use, output, end[i].name, end[i].bytes, peak[i].bytes, 0);
 }
 
 static void add_beside(cJSON *object, const gp_beside_t *beside)
