@@ -4,7 +4,9 @@
 #include <stdlib.h>
 
 #include "interpose/hooks/current_context.h"
+#include "interpose/hooks/hooks.h"
 #include "interpose/library.h"
+#include "interpose/routes/detour.h"
 #include "interpose/routes/loaded.h"
 #include "interpose/routes/runtimes.h"
 
@@ -34,6 +36,22 @@ typedef enum stage {
 
 static _Atomic(stage_t) stage;
 
+/* The hooks to which the calls come that are not served here, and their first bytes before the first call
+ * was served. */
+static const void *const hooks[GP_RUNTIME_COUNT] = {
+    [GP_RUNTIME_cudaMalloc] = (const void *)hook_cuMemAlloc_v2,
+    [GP_RUNTIME_cudaFree] = (const void *)hook_cuMemFree_v2,
+};
+static uint64_t hook_bytes[GP_RUNTIME_COUNT]; /* set before the stage is STAGE_SERVING */
+
+/* True if the runtime's function or the hook that it calls has been patched meanwhile: the library that did
+ * so gets every call. */
+static bool is_patched(const gp_runtime_way_t *way, gp_runtime_function_t function)
+{
+  return gp_detour_first_bytes(hooks[function]) != hook_bytes[function] ||
+         gp_detour_first_bytes(way->real[function]) != way->first_bytes[function];
+}
+
 void gp_runtime_stop(void)
 {
   atomic_store(&stage, STAGE_OVER);
@@ -58,9 +76,13 @@ static void begin(void)
 
   if (!atomic_compare_exchange_strong(&stage, &expected, STAGE_STARTING))
     return;
-  bool is_told = __cxa_atexit(end, NULL, NULL) == 0 && at_quick_exit(gp_runtime_stop) == 0;
+  bool may_serve = __cxa_atexit(end, NULL, NULL) == 0 && at_quick_exit(gp_runtime_stop) == 0;
+  for (int i = 0; i < GP_RUNTIME_COUNT; i++) {
+    hook_bytes[i] = gp_detour_first_bytes(hooks[i]);
+    may_serve = may_serve && !gp_detour_is_likely(hook_bytes[i]);
+  }
   expected = STAGE_STARTING;
-  (void)atomic_compare_exchange_strong(&stage, &expected, is_told ? STAGE_SERVING : STAGE_OVER);
+  (void)atomic_compare_exchange_strong(&stage, &expected, may_serve ? STAGE_SERVING : STAGE_OVER);
 }
 
 /* A program that asks for a callback at each call of the runtime (CUPTI) must get all of them. */
@@ -103,14 +125,14 @@ static void *go_on(const gp_runtime_way_t *way, gp_runtime_function_t function)
 }
 
 /* The engine, if calls of that runtime may be served. */
-static gp_engine_t *engine_for(const gp_runtime_way_t *way)
+static gp_engine_t *engine_for(const gp_runtime_way_t *way, gp_runtime_function_t function)
 {
   if (thread.looks != gp_runtime_looks) {
     thread.looks = gp_runtime_looks;
     thread.runtime = NULL;
   }
   if (!way->runtime_begin || atomic_load_explicit(&stage, memory_order_relaxed) != STAGE_SERVING ||
-      gp_green_contexts_exist())
+      is_patched(way, function) || gp_green_contexts_exist())
     return NULL;
   return gp_library_engine();
 }
@@ -125,7 +147,7 @@ static bool is_confirmed(const gp_runtime_way_t *way, const gp_context_t *contex
 void *gp_runtime_cudaMalloc(void **ret, size_t bytes, void *unused, const void *caller)
 {
   const gp_runtime_way_t *way = gp_runtime_way(caller);
-  gp_engine_t *engine = ret ? engine_for(way) : NULL;
+  gp_engine_t *engine = ret ? engine_for(way, GP_RUNTIME_cudaMalloc) : NULL;
   uint64_t address;
 
   (void)unused;
@@ -141,7 +163,7 @@ void *gp_runtime_cudaMalloc(void **ret, size_t bytes, void *unused, const void *
 void *gp_runtime_cudaFree(void *pointer, size_t unused, void *unused_too, const void *caller)
 {
   const gp_runtime_way_t *way = gp_runtime_way(caller);
-  gp_engine_t *engine = pointer ? engine_for(way) : NULL;
+  gp_engine_t *engine = pointer ? engine_for(way, GP_RUNTIME_cudaFree) : NULL;
 
   (void)unused;
   (void)unused_too;

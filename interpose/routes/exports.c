@@ -1,5 +1,6 @@
 /* The hooks under the driver's names, for programs that are linked to libcuda or NVML: each is a jump. They
- * are in assembly because cuda.h declares the same names, in some versions with types that others lack. */
+ * are in assembly because cuda.h declares the same names, in some versions with types that others lack. Each
+ * has 16 bytes: libraries that patch functions in place write up to so many. */
 #include "interpose/sight/stubs.h"
 
 #if defined(__x86_64__)
@@ -9,8 +10,8 @@
 #endif
 
 #define EXPORT(symbol, target)                                                                               \
-  __asm__("\t.text\n\t.globl " symbol "\n\t.type " symbol ", %function\n" symbol ":\n\t" JUMP " " target     \
-          "\n\t.size " symbol ", .-" symbol "\n");
+  __asm__("\t.text\n\t.p2align 4\n\t.globl " symbol "\n\t.type " symbol ", %function\n" symbol ":\n\t" JUMP  \
+          " " target "\n\t.size " symbol ", .-" symbol "\n");
 
 #define HOOK(symbol, base, since, per_thread, parameters) EXPORT(#symbol, "hook_" #symbol)
 #include "interpose/routes/functions.def"

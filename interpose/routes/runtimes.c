@@ -6,6 +6,7 @@
 
 #include "interpose/process.h"
 #include "base/objects.h"
+#include "interpose/routes/detour.h"
 #include "interpose/routes/real.h"
 #include "interpose/routes/real_dlsym.h"
 #include "base/assert.h"
@@ -204,6 +205,18 @@ static void fill_from_loader(gp_runtime_way_t *way, const walk_t *walk)
   (void)dlerror(); /* the caller has made no look-up */
 }
 
+/* Notes the first bytes of the way's functions. */
+static bool is_patched(gp_runtime_way_t *way)
+{
+  bool result = false;
+
+  for (int i = 0; i < GP_RUNTIME_COUNT; i++) {
+    way->first_bytes[i] = gp_detour_first_bytes(way->real[i]);
+    result |= gp_detour_is_likely(way->first_bytes[i]);
+  }
+  return result;
+}
+
 static void look(const void *caller, gp_runtime_way_t *way)
 {
   walk_t walk = {.caller = caller, .loader = (const char *)getauxval(AT_BASE)};
@@ -225,7 +238,7 @@ static void look(const void *caller, gp_runtime_way_t *way)
   }
   memcpy(way->real, definer->functions, sizeof(way->real));
   way->stays = walk.has_caller && walk.caller_stays && definer->stays;
-  if (definer->is_runtime) {
+  if (definer->is_runtime && !is_patched(way)) {
     way->runtime_begin = definer->begin;
     way->runtime_end = definer->end;
   }

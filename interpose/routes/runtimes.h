@@ -26,10 +26,11 @@ typedef struct gp_runtime_way {
   bool stays;       /* neither the caller's object nor the one of its functions can be unloaded */
 
   void *real[GP_RUNTIME_COUNT];
-  /* The runtime that has these functions. NULL: they are another library's, or of a runtime that may not
-   * use the current context (cudaSetDevice binds it since CUDA 12.0). */
+  /* The runtime that has these functions. NULL: they are another library's, or patched, or of a runtime that
+   * may not use the current context (cudaSetDevice binds it since CUDA 12.0). */
   const char *runtime_begin;
   const char *runtime_end;
+  uint64_t first_bytes[GP_RUNTIME_COUNT]; /* of the runtime's functions then */
 } gp_runtime_way_t;
 
 /*
