@@ -184,13 +184,9 @@ static void read_settings(gp_option_problem_fn problem)
   gp_settings_read(&options, from_environment, NULL, &files, problem, NULL);
 }
 
-static library_state_t start(void)
+/* Reads the settings and opens the log. */
+static void begin_messages(void)
 {
-  int version = 0;
-
-  gp_assert(gp_lock_is_held(&start_lock) && starting && !the_engine);
-
-  leave_gaps();
   read_settings(NULL);
   gp_log_init((int)gp_option_number(&options, GP_OPTION_verbose), -1);
   gp_log_init((int)gp_option_number(&options, GP_OPTION_verbose), open_log());
@@ -198,6 +194,16 @@ static library_state_t start(void)
   read_settings(log_problem);
   gp_options_check_names(environ, log_problem, NULL);
   log_options();
+}
+
+static library_state_t start(void)
+{
+  int version = 0;
+
+  gp_assert(gp_lock_is_held(&start_lock) && starting && !the_engine);
+
+  leave_gaps();
+  begin_messages();
   if (gp_option_number(&options, GP_OPTION_disable))
     return LIBRARY_OFF;
   if (!gp_real_is_glibc()) { /* no driver is made for it, so nothing has been tried there */
@@ -405,6 +411,23 @@ static void finish_last(void *unused)
   finish();
 }
 
+/* Not one call has come here. If the process has a driver, and another library has kept the calls to itself,
+ * the user has to know. */
+static void tell_if_passed_by(void)
+{
+  if (!gp_escape_is_possible() || !gp_real_bind())
+    return;
+  int cancel_state = gp_cancel_hold(); /* opens files and writes messages */
+  gp_process_watch(abandon);
+  gp_lock_take(&start_lock);
+  begin_messages();
+  bool is_wanted = !gp_option_number(&options, GP_OPTION_disable);
+  gp_lock_release(&start_lock);
+  if (is_wanted)
+    (void)gp_escape_check();
+  gp_cancel_restore(cancel_state);
+}
+
 int __cxa_atexit(void (*fn)(void *arg), void *arg, void *library); /* Itanium C++ ABI, 3.3.6.3 */
 
 #ifdef GP_COUNTED
@@ -423,6 +446,8 @@ static const bool is_counted = false;
  */
 __attribute__((destructor)) static void begin_to_finish(void)
 {
+  if (atomic_load(&state) == LIBRARY_NEW && gp_process_is_ours())
+    tell_if_passed_by();
   if (atomic_load(&state) != LIBRARY_ACTIVE || !gp_process_is_ours() ||
       (!is_counted && __cxa_atexit(finish_last, NULL, NULL) == 0))
     return;

@@ -1,5 +1,6 @@
 #include "interpose/routes/escape.h"
 
+#include <dlfcn.h>
 #include <elf.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -157,15 +158,34 @@ static int look_for_bypass(struct dl_phdr_info *info, size_t size, void *arg)
   return 0;
 }
 
+/* The file of a library before this one whose dlsym does not lead to this one; NULL: none. */
+static const char *find_before_us(Dl_info *info)
+{
+  void *(*before)(void *, const char *) = gp_real_is_glibc() ? gp_real_dlsym_before() : NULL;
+  const void *function = before ? before(gp_real_driver_handle(), "cuMemAlloc_v2") : NULL;
+
+  (void)dlerror(); /* the program has made no look-up */
+  if (!function || gp_real_is_own(function) || dladdr((const void *)before, info) == 0)
+    return NULL;
+  return info->dli_fname;
+}
+
+bool gp_escape_is_possible(void)
+{
+  return gp_real_is_glibc() && gp_real_dlsym_before();
+}
+
 bool gp_escape_check(void)
 {
   static atomic_flag told = ATOMIC_FLAG_INIT;
   const char *library = NULL;
+  Dl_info info;
   int drivers = count_drivers();
+  const char *before = drivers <= 1 ? find_before_us(&info) : NULL;
 
-  if (drivers <= 1)
+  if (drivers <= 1 && !before)
     (void)gp_loader_walk(look_for_bypass, &library);
-  if (drivers <= 1 && !library)
+  if (drivers <= 1 && !before && !library)
     return false;
   if (atomic_flag_test_and_set(&told))
     return true;
@@ -173,6 +193,10 @@ bool gp_escape_check(void)
     gp_log(GP_LOG_ERROR,
         "the process has %d copies of the CUDA driver library (dlmopen?); what goes through the others is not seen, so nothing is pooled",
         drivers);
+  else if (before)
+    gp_log(GP_LOG_ERROR,
+        "%s comes before libgpupool.so and answers look-ups of CUDA functions itself, so nothing is pooled; name libgpupool.so first in LD_PRELOAD",
+        before);
   else
     gp_log(GP_LOG_ERROR,
         "%s calls the CUDA driver past gpupool (RTLD_DEEPBIND?); its work is not seen, so nothing is pooled",

@@ -9,12 +9,16 @@
 #include "pool/engine.h"
 
 /*
- * Looks for a second copy of the driver in the process (dlmopen, another file) and for libraries whose
- * calls of the driver or of dlsym bypass this library (RTLD_DEEPBIND). True if there is one; the first time
- * it logs a line. It reads the relocations of all libraries, so it is for rare moments; the caller holds no
- * lock. It does not see libraries that are loaded later.
+ * Looks for a second copy of the driver in the process (dlmopen, another file), for a library before this one
+ * whose dlsym passes by it, and for libraries whose calls of the driver or of dlsym bypass this library
+ * (RTLD_DEEPBIND). True if there is one; the first time it logs a line. It reads the relocations of all
+ * libraries, so it is for rare moments; the caller holds no lock. It does not see libraries that are loaded
+ * later.
  */
 bool gp_escape_check(void);
+
+/* False if no library before this one replaces dlsym. Cheap, and for processes without a driver, too. */
+bool gp_escape_is_possible(void);
 
 /*
  * Looks for libraries that are linked to functions of the driver which the tables do not know (classes.h):

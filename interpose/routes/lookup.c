@@ -150,6 +150,23 @@ static void *decide_nvml(void *handle, const char *name, const void *return_addr
   return hook;
 }
 
+/* The driver's function, for the result of a look-up: that result, or what another preload behind this one
+ * has put its own function in the place of. NULL: the result has nothing to do with the driver. */
+static void *beneath(void *handle, const char *name, void *function)
+{
+  if (gp_real_is_driver_address(function))
+    return function;
+  void *found = gp_real_libc_dlsym(handle, name);
+  return found && gp_real_is_driver_address(found) ? found : NULL;
+}
+
+/* True if the hook's calls go on to the caller, another preload: it looks for what it calls itself. */
+static bool is_behind_hook(const gp_hook_t *hook, const void *function, const void *caller)
+{
+  const void *real = gp_real_get((gp_function_t)(hook - hooks));
+  return real && real != function && gp_real_in_one_object(real, caller);
+}
+
 GP_BEFORE_SANITIZERS static bool is_nvml_name(const char *name)
 {
   return name && name[0] == 'n' && name[1] == 'v' && name[2] == 'm' && name[3] == 'l' &&
@@ -184,11 +201,13 @@ GP_BEFORE_SANITIZERS void *gp_dlsym_decide(void *handle, const char *name, const
     return unless_ours_alone(hook); /* the handle is the program's own */
   if (!function)
     return NULL; /* the jump gives the same result, and sets dlerror */
-  if (gp_hooks_are_left_out() || !gp_real_is_driver_address(function) ||
-      gp_real_is_driver_address(return_address))
+  void *of_driver = gp_hooks_are_left_out() ? NULL : beneath(handle, name, function);
+  if (!of_driver || gp_real_is_driver_address(return_address))
     return NULL; /* another library's function of that name; or the driver looks for its own */
-  gp_real_bind_object(function);
-  if (gp_real_get((gp_function_t)(hook - hooks)) != function) {
+  gp_real_bind_object(of_driver);
+  if (is_behind_hook(hook, function, return_address))
+    return NULL;
+  if (gp_real_get((gp_function_t)(hook - hooks)) != function && !gp_real_is_of_driver(name, of_driver)) {
     tell_of_second_driver();
     return NULL; /* our hook would call the first one */
   }
@@ -254,7 +273,7 @@ static bool is_newer(const char *symbol, int version, uint64_t flags, const void
 
 /* The result of cuGetProcAddress for symbol, for which the driver returned function: the hook of exactly
  * that ABI variant, or function itself. */
-static void *substitute(const char *symbol, int version, uint64_t flags, void *function)
+static void *substitute(const char *symbol, int version, uint64_t flags, void *function, const void *caller)
 {
   const int replaced = gp_stubs_replaced_count();
 
@@ -275,7 +294,9 @@ static void *substitute(const char *symbol, int version, uint64_t flags, void *f
   /* The driver's pointers differ from its exports, and the documented rule decides; or it is a variant that
    * the library leaves alone on purpose (CUDA 2's 32-bit ABI). */
   const gp_hook_t *variant = find_variant(symbol, version, (flags & FLAG_PER_THREAD) != 0);
-  return variant && !is_renamed(symbol, version) ? variant->hook : function;
+  if (!variant || is_renamed(symbol, version) || is_behind_hook(variant, function, caller))
+    return function;
+  return variant->hook;
 }
 
 CUresult CUDAAPI hook_cuGetProcAddress(const char *symbol, void **function, int version, cuuint64_t flags)
@@ -284,7 +305,7 @@ CUresult CUDAAPI hook_cuGetProcAddress(const char *symbol, void **function, int 
     return CUDA_ERROR_NOT_FOUND;
   CUresult result = GP_REAL_CALL(cuGetProcAddress, symbol, function, version, flags);
   if (result == CUDA_SUCCESS && symbol && function && *function)
-    *function = substitute(symbol, version, flags, *function);
+    *function = substitute(symbol, version, flags, *function, __builtin_return_address(0));
   return result;
 }
 
@@ -295,6 +316,6 @@ CUresult CUDAAPI hook_cuGetProcAddress_v2(
     return CUDA_ERROR_NOT_FOUND;
   CUresult result = GP_REAL_CALL(cuGetProcAddress_v2, symbol, function, version, flags, status);
   if (result == CUDA_SUCCESS && symbol && function && *function)
-    *function = substitute(symbol, version, flags, *function);
+    *function = substitute(symbol, version, flags, *function, __builtin_return_address(0));
   return result;
 }

@@ -31,6 +31,20 @@ bool gp_real_is_own(const void *address)
 static atomic_bool bound;
 static _Atomic(void *) driver_handle; /* of the driver's file; NULL: unknown, other libraries come first */
 
+/* The function that this library's calls go on to: with RTLD_NEXT another preload's definition, if there is
+ * one, which that preload's own dlsym would pass over. */
+static void *find_behind(void *object, const char *name)
+{
+  if (object == RTLD_NEXT)
+    return gp_real_libc_dlsym(RTLD_NEXT, name);
+  void *function = gp_real_dlsym(object, name);
+  if (!gp_real_is_own(function))
+    return function;
+  /* A preload that answers with its own function of that name, but means the first one: this library's. */
+  function = gp_real_libc_dlsym(RTLD_NEXT, name);
+  return function ? function : gp_real_libc_dlsym(object, name);
+}
+
 /*
  * Binds the functions from the first handle, and missing ones from the second (NULL: none). All threads
  * that get here store the same pointers, so none has to wait for another: pthread_once would deadlock when
@@ -39,7 +53,7 @@ static _Atomic(void *) driver_handle; /* of the driver's file; NULL: unknown, ot
 static void bind_all(void *first, void *second)
 {
   for (int i = 0; i < GP_FUNCTION_COUNT; i++) {
-    void *function = gp_real_dlsym(first, function_names[i]);
+    void *function = find_behind(first, function_names[i]);
     if ((!function || gp_real_is_own(function)) && second)
       function = gp_real_dlsym(second, function_names[i]);
     if (function && !gp_real_is_own(function))
@@ -112,9 +126,28 @@ bool gp_real_bind(void)
 bool gp_real_driver_has(const char *name)
 {
   void *handle = atomic_load(&driver_handle);
-  void *function = gp_real_dlsym(handle ? handle : RTLD_NEXT, name);
+  void *function = gp_real_libc_dlsym(handle ? handle : RTLD_NEXT, name);
   (void)dlerror();
   return function && gp_real_is_driver_address(function);
+}
+
+bool gp_real_is_of_driver(const char *name, const void *function)
+{
+  void *handle = atomic_load(&driver_handle);
+  return handle && gp_real_libc_dlsym(handle, name) == function;
+}
+
+void *gp_real_driver_handle(void)
+{
+  void *handle = atomic_load(&driver_handle);
+  return handle ? handle : RTLD_DEFAULT;
+}
+
+bool gp_real_in_one_object(const void *one, const void *other)
+{
+  Dl_info first, second;
+  return one && other && dladdr(one, &first) != 0 && dladdr(other, &second) != 0 &&
+         first.dli_fbase == second.dli_fbase;
 }
 
 void gp_real_pop_context(CUcontext pushed)

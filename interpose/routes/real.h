@@ -59,6 +59,16 @@ static inline void *gp_real_get(gp_function_t function)
  */
 #define GP_REAL_CALL(symbol, ...) (GP_REAL(symbol) ? GP_REAL(symbol)(__VA_ARGS__) : CUDA_ERROR_NOT_FOUND)
 
+/* True if function is what the bound driver itself exports under that name: the table may have another
+ * preload's function, which stands before the driver. */
+bool gp_real_is_of_driver(const char *name, const void *function);
+
+/* The handle of the bound driver, for look-ups; RTLD_DEFAULT if it is not known. */
+void *gp_real_driver_handle(void);
+
+/* True if both addresses lie in one object. */
+bool gp_real_in_one_object(const void *one, const void *other);
+
 /* Pops a context that the library has pushed in this thread, where another one was current. The driver's call
  * may return errors of earlier work (cuda.h at cuCtxPopCurrent), popped or not: if the context stayed, the
  * program would go on in it. */

@@ -4,6 +4,7 @@
 #include <link.h>
 #include <stddef.h>
 
+#include "interpose/routes/real.h"
 #include "base/objects.h"
 #include "base/loader_walk.h"
 #include "base/log.h"
@@ -14,6 +15,8 @@ typedef void *(*gp_dlsym_fn)(void *handle, const char *name);
 
 /* The stub jumps through this. Every thread that resolves it stores the same value. */
 __attribute__((visibility("hidden"))) gp_dlsym_fn gp_dlsym_next;
+
+static gp_dlsym_fn libc_dlsym; /* set before gp_dlsym_next */
 
 /* musl's: the first definition in another object. */
 static int find_unversioned(struct dl_phdr_info *info, size_t size, void *arg)
@@ -49,6 +52,7 @@ GP_BEFORE_SANITIZERS static gp_dlsym_fn resolve_dlsym(void)
     gp_log(GP_LOG_ERROR, "cannot find dlsym in the C library; this libc is not supported");
     __builtin_trap(); /* there is no dlsym to call */
   }
+  __atomic_store_n(&libc_dlsym, found, __ATOMIC_RELAXED);
   next = (gp_dlsym_fn)found(RTLD_NEXT, "dlsym");
   if (!next)
     next = found;
@@ -65,6 +69,19 @@ GP_BEFORE_SANITIZERS void gp_real_dlsym_init(void)
 void *gp_real_dlsym(void *handle, const char *name)
 {
   return resolve_dlsym()(handle, name);
+}
+
+void *gp_real_libc_dlsym(void *handle, const char *name)
+{
+  (void)resolve_dlsym();
+  return __atomic_load_n(&libc_dlsym, __ATOMIC_RELAXED)(handle, name);
+}
+
+void *(*gp_real_dlsym_before(void))(void *handle, const char *name)
+{
+  gp_dlsym_fn first = (gp_dlsym_fn)gp_real_libc_dlsym(RTLD_DEFAULT, "dlsym");
+  bool is_libc = first == __atomic_load_n(&libc_dlsym, __ATOMIC_RELAXED); /* this library was not preloaded */
+  return first && !is_libc && !gp_real_is_own((const void *)first) ? first : NULL;
 }
 
 bool gp_real_is_glibc(void)

@@ -13,6 +13,13 @@
  * this library is the caller. */
 void *gp_real_dlsym(void *handle, const char *name);
 
+/* Calls the C library's dlsym, past every library that replaces it. To dlsym this library is the caller. */
+void *gp_real_libc_dlsym(void *handle, const char *name);
+
+/* The library that comes before this one in the order of look-up and replaces dlsym, so that look-ups come to
+ * it first: its dlsym. NULL: none. */
+void *(*gp_real_dlsym_before(void))(void *handle, const char *name);
+
 /* False with a C library whose symbols have no versions: musl. */
 bool gp_real_is_glibc(void);
 

@@ -10,6 +10,8 @@
 #include "tools/shorten.h"
 
 #define ONE_OF_BOTH "use one of the two: take the other out of LD_PRELOAD, or run without gpupool"
+#define BEHIND                                                                                               \
+  "name libgpupool.so before it in LD_PRELOAD, as gpupool run does: then it gets what the pool takes from the driver. Should the program misbehave, use one of the two"
 #define NOT_POOLED                                                                                           \
   "measure or check without gpupool; beside such a tool it limits and records, but pools nothing"
 
@@ -19,7 +21,7 @@ static const struct {
   const char *what;
   const char *remedy;
 } known[] = {
-    {"libvgpu.so", "HAMi-core, which limits GPU memory itself and hooks the same functions", ONE_OF_BOTH},
+    {"libvgpu.so", "HAMi-core, which limits GPU memory itself and hooks the same functions", BEHIND},
     {"libvgpu-control.so", "vgpu-controller, which limits GPU memory itself and hooks the same functions",
         ONE_OF_BOTH},
     {"libcuda-control.so", "vcuda-controller, which limits GPU memory itself and hooks the same functions",
@@ -58,7 +60,7 @@ static void check_library(const char *path, const char *where, gp_conflict_fn re
   const char *function = strchr(path, '/') ? gp_elf_defines(path, hooked) : NULL;
   if (function) {
     snprintf(what, sizeof(what), "%s has %s, which defines %s as gpupool does", where, path, function);
-    report(arg, what, ONE_OF_BOTH);
+    report(arg, what, BEHIND);
   }
 }
 
