@@ -11,8 +11,8 @@
 #define FIRST  UINT64_C(1000)
 #define PLACES 4000
 
-/* The begin of the smallest run of free places that is large enough, the lowest of equal ones; of the run that
- * reaches the last place, which has no end, only if no other is. */
+/* The begin of the smallest run of free places that is large enough, the lowest of equal ones; of the run
+ * that reaches the last place, which has no end, only if no other is. */
 static uint64_t smallest_run(const char *is_taken, uint64_t size)
 {
   uint64_t found = 0, found_size = PLACES;

@@ -270,6 +270,27 @@ START_TEST(test_integers_are_read)
 }
 END_TEST
 
+/* Of each length, where the text goes on far enough that eight digits can be read at once. */
+START_TEST(test_integers_of_each_length_are_read)
+{
+  for (int digits = 1; digits <= 15; digits++) {
+    for (int sign = 1; sign >= -1; sign -= 2) {
+      char text[128];
+      int64_t read[16], wanted = 0;
+      size_t at, count;
+      for (int i = 1; i <= digits; i++)
+        wanted = wanted * 10 + (i * 7 + digits) % 9 + 1;
+      snprintf(text, sizeof(text), "[1,%lld,2,%lld,0,0,0,0,0,0,0,0,0,0,0]", (long long)(sign * wanted),
+          (long long)(sign * (wanted / 10 * 10)));
+      ck_assert(integers(text, 16, read, &count, &at));
+      ck_assert_uint_eq(count, 15);
+      ck_assert_msg(
+          read[1] == sign * wanted && read[3] == sign * (wanted / 10 * 10) && read[2] == 2, "%s", text);
+    }
+  }
+}
+END_TEST
+
 START_TEST(test_what_is_no_integer_is_refused)
 {
   static const struct {
@@ -277,7 +298,10 @@ START_TEST(test_what_is_no_integer_is_refused)
     size_t at;
   } cases[] = {{"[1,2.5]", 3}, {"[1e3]", 1}, {"[9007199254740992]", 1}, {"[-9007199254740992]", 1},
       {"[01]", 1}, {"[1,-]", 4}, {"[99999999999999999999999999]", 1}, {"[\"1\"]", 1}, {"[1,,2]", 3},
-      {"[1", 2}, {"[1,", 3}, {"[", 1}, {"[-", 2}, {"{}", 0}, {"[null]", 1}, {"[1,2}", 4}, {"[1,]", 3}};
+      {"[1,01,2,3,4,5,6,7,8,9,10,11,12]", 3}, {"[1,1x,2,3,4,5,6,7,8,9,10,11,12]", 4},
+      {"[1,-,2,3,4,5,6,7,8,9,10,11]", 4}, {"[1,12345678.5,2,3,4,5,6,7,8,9]", 3},
+      {"[1,9007199254740992,2,3,4,5,6,7,8]", 3}, {"[1", 2}, {"[1,", 3}, {"[", 1}, {"[-", 2}, {"{}", 0},
+      {"[null]", 1}, {"[1,2}", 4}, {"[1,]", 3}};
   for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
     for (size_t room = 1; room <= 3; room++) {
       int64_t read[16];
@@ -311,6 +335,7 @@ int main(void)
   tcase_add_loop_test(values, test_the_text_of_a_value_is_all_there, 1, WINDOWS + 1);
   tcase_add_test(values, test_nul_bytes_are_no_end);
   tcase_add_test(numbers, test_integers_are_read);
+  tcase_add_test(numbers, test_integers_of_each_length_are_read);
   tcase_add_test(numbers, test_what_is_no_integer_is_refused);
   suite_add_tcase(suite, values);
   suite_add_tcase(suite, numbers);
