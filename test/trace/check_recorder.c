@@ -564,6 +564,45 @@ START_TEST(test_forked_child_is_silent)
 }
 END_TEST
 
+/* Two blocks, each with its owner after owner: in a stream, in another, in none. Records and slots have it,
+ * with every recording that fills them. */
+START_TEST(test_each_owner_has_its_stream)
+{
+  static const int16_t wanted[] = {0, 0, 1, -1, 1, 0};
+  static const uint64_t streams[] = {0xa0, 0xb0};
+  const bool keeps_all = _i == 0;
+  uint32_t cookies[2] = {0, 0};
+
+  make_recorder(keeps_all ? "GPUPOOL_TRACE=all" : "GPUPOOL_TRACE=state", NULL);
+  const gp_observer_t observer = gp_recorder_observer(recorder);
+  for (int i = 0; i < 6; i++) {
+    uint32_t *cookie = &cookies[i % 2];
+    gp_event_t event = {.address = 0x10000 + (uint64_t)(i % 2) * 4096,
+        .size = 4096,
+        .rounded_size = 4096,
+        .action = *cookie ? GP_ACTION_FREE_COMPLETED : GP_ACTION_SEGMENT_ALLOC,
+        .observer_cookie = cookie};
+    for (int step = 0; step < 3; step++) {
+      event.time_ns = (uint64_t)(i * 3 + step + 1);
+      observer.event(observer.self, &event);
+      event.action = step == 0 ? GP_ACTION_ALLOC : GP_ACTION_FREE_REQUESTED;
+      event.block_id = (uint64_t)i + 1;
+      event.has_stream = wanted[i] >= 0;
+      event.stream = event.has_stream ? streams[wanted[i]] : 0;
+    }
+    const gp_live_slot_t *slot = &recorder->live.slots[*cookie - 1];
+    ck_assert_uint_eq(slot->block_id, (uint64_t)i + 1);
+    ck_assert_int_eq(slot->stream, wanted[i]);
+  }
+  if (!keeps_all)
+    return;
+  take();
+  ck_assert_uint_eq(history.count, 18);
+  for (size_t i = 0; i < 18; i++)
+    ck_assert(i % 3 == 0 || nth(i)->stream == wanted[i / 3]);
+}
+END_TEST
+
 /* Writers and readers at once; for the sanitizers, and that what a reader sees is a suffix of each thread. */
 static atomic_bool stop;
 
@@ -638,6 +677,7 @@ int main(void)
   tcase_add_loop_test(tcase, test_mode_off_and_state_record_nothing, 0, 2);
   tcase_add_test(tcase, test_pause_forgets_what_was_before);
   tcase_add_test(tcase, test_streams_keep_their_index);
+  tcase_add_loop_test(tcase, test_each_owner_has_its_stream, 0, 2);
   tcase_add_test(tcase, test_streams_beyond_the_table_have_none);
   tcase_add_test(tcase, test_threads_have_names);
   tcase_add_test(tcase, test_last_thread_entry_stands_for_the_rest);

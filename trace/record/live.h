@@ -67,29 +67,31 @@ static inline void gp_live_set_owner(gp_live_slot_t *slot, const gp_event_t *eve
   slot->stream = stream;
 }
 
-/* The slot of a usual event: the block has a slot and keeps it, and the event is of no stream.
- * NULL: the event is not such. */
+/* The slot of a usual event: the block has a slot and keeps it. NULL: the event is not such. */
 static inline gp_live_slot_t *gp_live_usual_slot(const gp_live_t *live, const gp_event_t *event)
 {
   bool is_usual = event->action == GP_ACTION_ALLOC || event->action == GP_ACTION_FREE_REQUESTED ||
                   (event->action == GP_ACTION_FREE_COMPLETED && !event->is_cut);
-  if (!is_usual || event->has_stream || !live->slots || !event->observer_cookie ||
-      *event->observer_cookie == 0)
+  if (!is_usual || !live->slots || !event->observer_cookie || *event->observer_cookie == 0)
     return NULL;
   return &live->slots[*event->observer_cookie - 1];
 }
 
-/* gp_live_event for a usual event. */
-static inline void gp_live_usual_event(gp_live_slot_t *slot, const gp_event_t *event)
+/* gp_live_event for a usual event: only the state, the owner and the references change. */
+static inline void gp_live_usual_event(gp_live_slot_t *slot, const gp_event_t *event, int16_t stream)
 {
-  gp_assert_internal(slot->address == event->address);
+  const uint64_t kept = gp_live_pack(
+      (gp_live_word_t){.kind = (gp_detail_t)0xff, .device = 0xff, .tainted = true, .is_cut = true});
+  uint64_t word = atomic_load_explicit(&slot->word, memory_order_relaxed) & kept;
+
+  gp_assert_internal(slot->address == event->address && gp_live_unpack(word).device == event->device);
   if (event->action == GP_ACTION_ALLOC) {
-    gp_live_set_owner(slot, event, -1);
-    gp_live_set_state(slot, GP_LIVE_ALLOCATED, event);
+    gp_live_set_owner(slot, event, stream);
+    word |= gp_live_pack((gp_live_word_t){.state = GP_LIVE_ALLOCATED, .refs = 1});
   } else {
-    gp_live_set_state(
-        slot, event->action == GP_ACTION_FREE_REQUESTED ? GP_LIVE_PENDING : GP_LIVE_IDLE, event);
+    word |= event->action == GP_ACTION_FREE_REQUESTED ? GP_LIVE_PENDING : GP_LIVE_IDLE;
   }
+  atomic_store_explicit(&slot->word, word, memory_order_release);
 }
 
 /* gp_observer_t holders. */

@@ -63,11 +63,14 @@ static bool owns_chunk(const gp_recorder_t *recorder, const writer_t *writer)
          atomic_load_explicit(&chunk->count, memory_order_relaxed) == writer->used;
 }
 
-static int16_t stream_index(gp_recorder_t *recorder, writer_t *writer, uint64_t handle)
+/* The writer is of this recorder. */
+static inline int16_t stream_index(gp_recorder_t *recorder, writer_t *writer, const gp_event_t *event)
 {
-  if (!writer->has_stream || writer->stream_handle != handle) {
-    writer->stream = gp_handles_intern(&recorder->handles, handle);
-    writer->stream_handle = handle;
+  if (!event->has_stream)
+    return GP_EVENT_RECORD_NO_STREAM;
+  if (!writer->has_stream || writer->stream_handle != event->stream) {
+    writer->stream = gp_handles_intern(&recorder->handles, event->stream);
+    writer->stream_handle = event->stream;
     writer->has_stream = true;
   }
   return writer->stream;
@@ -118,7 +121,7 @@ static inline uint32_t origin_of(const gp_recorder_t *recorder, const gp_event_t
 }
 
 static inline __attribute__((always_inline)) void fill_record(gp_recorder_t *recorder, writer_t *writer,
-    gp_event_record_t *record, const gp_event_t *event, uint64_t time_ns, bool has_stream)
+    gp_event_record_t *record, const gp_event_t *event, uint64_t time_ns, int16_t stream)
 {
   if (time_ns > writer->newest_ns)
     writer->newest_ns = time_ns;
@@ -130,8 +133,7 @@ static inline __attribute__((always_inline)) void fill_record(gp_recorder_t *rec
   record->lifetime_ns = event->lifetime_ns;
   record->duration = gp_event_record_duration_pack(event->duration_ns);
   record->stack = (int32_t)origin_of(recorder, event) - 1;
-  record->stream =
-      has_stream ? stream_index(recorder, writer, event->stream) : (int16_t)GP_EVENT_RECORD_NO_STREAM;
+  record->stream = stream;
   record->thread = writer->thread;
   record->action = (uint8_t)event->action;
   record->detail = (uint8_t)event->detail;
@@ -184,8 +186,9 @@ static void turn(
 
 static void append(gp_recorder_t *recorder, writer_t *writer, const gp_event_t *event, uint64_t time_ns)
 {
+  int16_t stream = stream_index(recorder, writer, event);
   if (writer->used < writer->limit) {
-    fill_record(recorder, writer, &writer->records[writer->used], event, time_ns, event->has_stream);
+    fill_record(recorder, writer, &writer->records[writer->used], event, time_ns, stream);
     /* Release: a reader that sees the count sees the record. */
     atomic_store_explicit(writer->count, ++writer->used, memory_order_release);
     return;
@@ -193,7 +196,7 @@ static void append(gp_recorder_t *recorder, writer_t *writer, const gp_event_t *
   gp_event_record_t record;
   uint64_t full_newest_ns = writer->newest_ns;
   writer->newest_ns = 0;
-  fill_record(recorder, writer, &record, event, time_ns, event->has_stream);
+  fill_record(recorder, writer, &record, event, time_ns, stream);
   turn(recorder, writer, &record, full_newest_ns);
 }
 
@@ -269,25 +272,33 @@ static __attribute__((noinline)) void record_any(gp_recorder_t *recorder, const 
   keep_live(recorder, event, mode == GP_TRACE_OFF);
 }
 
-/* The path of nearly all events: the block has a slot and keeps it, and the thread's chunk has room. */
+/* The writer has room, and knows the event's stream, if it has one. */
+static inline bool is_ready(const gp_recorder_t *recorder, const writer_t *writer, const gp_event_t *event)
+{
+  return writer->recorder_id == recorder->id && writer->used != writer->limit &&
+         (!event->has_stream || (writer->has_stream && writer->stream_handle == event->stream));
+}
+
+/* The path of nearly all events: the block has a slot and keeps it, and the thread's writer is ready. */
 static void record_event(void *self, const gp_event_t *event)
 {
   gp_recorder_t *recorder = self;
   writer_t *writer = &tls_writer;
   gp_live_slot_t *slot = gp_live_usual_slot(&recorder->live, event);
   bool is_kept = atomic_load_explicit(&recorder->mode, memory_order_relaxed) == GP_TRACE_ALL;
-  if (!slot || (is_kept && (writer->recorder_id != recorder->id || writer->used == writer->limit))) {
+  if (!slot || ((is_kept || event->has_stream) && !is_ready(recorder, writer, event))) {
     record_any(recorder, event);
     return;
   }
+  int16_t stream = event->has_stream ? writer->stream : (int16_t)GP_EVENT_RECORD_NO_STREAM;
   if (is_kept) {
     gp_assert_internal(owns_chunk(recorder, writer));
     gp_event_record_t *record = &writer->records[writer->used];
-    fill_record(recorder, writer, record, event, device_time_ns(recorder, event), false);
+    fill_record(recorder, writer, record, event, device_time_ns(recorder, event), stream);
     /* Release: a reader that sees the count sees the record. */
     atomic_store_explicit(writer->count, ++writer->used, memory_order_release);
   }
-  gp_live_usual_event(slot, event);
+  gp_live_usual_event(slot, event, stream);
 }
 
 static void record_holders(void *self, const uint32_t *cookie, uint32_t refs, bool tainted)
