@@ -114,6 +114,13 @@ class Replay(Reports):
         figures = self.cold(rows("1+32", "2+32", "3+8"), "--limit", "48MiB")
         self.assertEqual((figures["refused"], figures["refused"] and figures["first_refused"]), (1, 1))
 
+    def test_a_device_that_none_is(self):
+        """Twice its memory has no addresses, and a request of 1 PiB would be millions of chunks."""
+        for kind in ("vmm", "segment"):
+            for size, refused in ((8, 0), (1 << 30, 1)):
+                figures = self.cold(rows("1+%d" % size), "--capacity", "8388607TiB", "--type", kind)
+                self.assertEqual(figures["refused"], refused)
+
     def test_idle_memory_makes_room(self):
         self.assertEqual(self.cold(rows("1+32", "1-", "2+40"), "--capacity", "48MiB")["refused"], 0)
 

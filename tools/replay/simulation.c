@@ -45,14 +45,10 @@ static void set_device(run_t *run, int ordinal, uint64_t capacity)
   const gp_workload_device_t *from = &run->workload->devices[ordinal];
   gp_offline_device_t *device = &run->devices[ordinal];
 
-  if (capacity) {
-    device->capacity = capacity;
-  } else if (from->total) {
-    device->capacity = from->total;
-    device->held_bytes = from->outside < from->total ? from->outside : from->total;
-  } else {
-    device->capacity = UNBOUNDED;
-  }
+  const uint64_t total = capacity ? capacity : from->total ? from->total : UNBOUNDED;
+  device->capacity = total < UNBOUNDED ? total : UNBOUNDED; /* so that no address of a damaged file wraps */
+  if (!capacity && from->total)
+    device->held_bytes = from->outside < device->capacity ? from->outside : device->capacity;
 }
 
 static int begin(run_t *run, const gp_options_t *options, uint64_t capacity)
