@@ -78,8 +78,8 @@ class ReplayTool(PreloadCase):
     def expect_table(self, path, kind, every, pace, ready, near=0):
         """The trace, performed on a device of that pace, and replayed on paper from the same table."""
         with self.subTest(trace=os.path.basename(path), type=kind, pace=pace):
-            run = self.run_program("replay", path, "--sync-every", every, virtual_clock=True, TYPE=kind, TRACE="off",
-                                   SIMCUDA_PACE=pace)
+            run = self.run_program("replay", path, "--sync-every", every, "--pause", "20", virtual_clock=True, TYPE=kind,
+                                   TRACE="off", SIMCUDA_PACE=pace)
             stats = stats_of(run.snapshot())
             held = stats["reserved_bytes"]["peak"]
             figures = self.figures(path, "--type", kind, "--ready", ready, "--capacity", "80GiB")[kind]
@@ -97,8 +97,8 @@ class ReplayTool(PreloadCase):
                 self.expect_table(path, kind, "16", "waits", "sync=16")
 
     def test_tables_without_a_synchronization(self):
-        """A device that is done at once, and the pool has to ask. How often it may depends on the clock, which a run and a
-        table do not share: of traces of sizes that hardly come twice that makes a twentieth."""
+        """A device that is done at once, and the pool has to ask. How often it may depends on the clock, by which a call takes
+        longer in the run: of traces of sizes that hardly come twice that makes a twentieth."""
         for path in trace_shapes():
             for kind in choices_of("TYPE"):
                 self.expect_table(path, kind, "0", "at-once", "lag=0", NEAR)
@@ -107,12 +107,13 @@ class ReplayTool(PreloadCase):
         """The recording of one type, replayed as another, is near what that does with the program itself."""
         path = trace_files()[0]
         recording = self.run_program(
-            "replay", path, "--sync-every", "64", virtual_clock=True, TRACE_EVENTS="1000000").snapshot_paths("exit")[0]
+            "replay", path, "--sync-every", "64", "--pause", "20", virtual_clock=True,
+            TRACE_EVENTS="1000000").snapshot_paths("exit")[0]
         figures = self.figures(recording, "--type", "all")
         for kind, figure in figures.items():
             with self.subTest(type=kind):
                 stats = stats_of(self.run_program(
-                    "replay", path, "--sync-every", "64", virtual_clock=True, TYPE=kind).snapshot())
+                    "replay", path, "--sync-every", "64", "--pause", "20", virtual_clock=True, TYPE=kind).snapshot())
                 self.assertLess(abs(figure["reserved_peak"] / max(1, stats["reserved_bytes"]["peak"]) - 1), 0.04)
                 # What is idle when a request misses decides how many chunks of vmm are made for it.
                 near = 0.05 if kind == "vmm" else 0.02

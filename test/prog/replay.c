@@ -15,6 +15,7 @@
 enum {
   OPT_REPEAT = 1,
   OPT_SYNC_EVERY,
+  OPT_PAUSE,
   OPT_STREAMS,
   OPT_THREADS,
   OPT_ASYNC,
@@ -29,6 +30,7 @@ enum {
 static const struct option long_options[] = {
     {"repeat", required_argument, NULL, OPT_REPEAT},
     {"sync-every", required_argument, NULL, OPT_SYNC_EVERY},
+    {"pause", required_argument, NULL, OPT_PAUSE},
     {"streams", required_argument, NULL, OPT_STREAMS},
     {"threads", required_argument, NULL, OPT_THREADS},
     {"async", no_argument, NULL, OPT_ASYNC},
@@ -51,6 +53,7 @@ static void usage(void)
       "\n"
       "  --repeat N            perform the trace N times (1); what is left is freed at the end of each pass\n"
       "  --sync-every K        synchronize the device every K rows and after each pass (64); 0 never\n"
+      "  --pause US            sleep so many microseconds after every row (0)\n"
       "  --streams N           use N non-blocking streams, row number mod N, instead of the trace's streams\n"
       "                        (0 is the legacy default stream, every other a non-blocking one)\n"
       "  --threads N           deal the blocks to N threads (1)\n"
@@ -105,6 +108,7 @@ int main(int argc, char **argv)
     switch (option) {
     case OPT_REPEAT: options.repeat = parse_count("repeat", optarg, 1, 65535); break;
     case OPT_SYNC_EVERY: options.sync_every = parse_count("sync-every", optarg, 0, UINT32_MAX); break;
+    case OPT_PAUSE: options.pause_us = parse_count("pause", optarg, 0, 999999); break;
     case OPT_STREAMS: options.streams = parse_count("streams", optarg, 1, 1024); break;
     case OPT_THREADS: options.threads = parse_count("threads", optarg, 1, 256); break;
     case OPT_ASYNC: options.async = REPLAY_ASYNC_ALL; break;

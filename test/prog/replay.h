@@ -90,6 +90,7 @@ typedef struct replay_options {
   const replay_api_t *api;
   uint32_t repeat;
   uint32_t sync_every; /* rows of a thread; 0: never */
+  uint32_t pause_us;   /* after each row */
   uint32_t streams;    /* 0: the trace's */
   uint32_t threads;
   replay_async_t async;

@@ -173,6 +173,8 @@ static void run_pass(worker_t *worker, uint32_t pass)
       row_alloc(worker, row, stream, pass);
     else if (run->blocks[row->block].is_live) /* not one whose allocation failed */
       block_free(worker, row->block, stream, pass, row->line);
+    if (options->pause_us > 0)
+      nanosleep(&(struct timespec){.tv_nsec = 1000L * (long)options->pause_us}, NULL);
     if (++worker->rows_since_sync == options->sync_every)
       device_sync(worker);
   }
