@@ -36,6 +36,11 @@ INTERPRETERS = found()
 SUPPORTED = {version: path for version, path in INTERPRETERS.items() if KNOWN[0] <= version[:2] <= KNOWN[1]}
 
 
+# Those that know -X perf on this processor
+TRAMPOLINES = {version: path for version, path in SUPPORTED.items()
+               if subprocess.run([path, "-c", "import sys, sysconfig; sys.exit(not sysconfig.get_config_var('PY_HAVE_PERF_TRAMPOLINE'))"]).returncode == 0}
+
+
 def each(versions=SUPPORTED):
     """A test for each of these interpreters."""
     def for_each(test):
@@ -196,19 +201,56 @@ class PythonFrames(PreloadCase):
         self.expect_killed(path)
 
     def expect_killed(self, path):
+        run, document = self.kill_and_recover("all", path)
+        self.assertEqual(self.compare(run, document), 3)
+
+    def kill_and_recover(self, stacks, *python):
         folder = os.path.join(self.folder, "killed%d" % next(self.numbers))
         os.mkdir(folder)
-        env = dict(os.environ, LD_PRELOAD=LIBRARY, LD_LIBRARY_PATH=os.environ["GP_SIM"], GPUPOOL_RECORD=folder, GPUPOOL_STACKS="all")
+        env = dict(os.environ, LD_PRELOAD=LIBRARY, LD_LIBRARY_PATH=os.environ["GP_SIM"], GPUPOOL_RECORD=folder, GPUPOOL_STACKS=stacks)
         report = os.path.join(folder, "report.json")
-        killed = subprocess.run([path, PROGRAM, "killed", "1", report], env=env, stderr=subprocess.PIPE)
+        killed = subprocess.run(list(python) + [PROGRAM, "killed", "1", report], env=env, stderr=subprocess.PIPE)
         self.assertEqual((killed.returncode, killed.stderr), (-9, b""))
         record, = glob.glob(os.path.join(folder, "gpupool.*", "*"))
         out = os.path.join(folder, "recovered.json")
         subprocess.run([TOOL, "recover", record, "-o", out], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
         with open(out) as file:
-            document = json.load(file)
-        run = type("Killed", (), {"folder": folder})
-        self.assertEqual(self.compare(run, document), 3)
+            return type("Killed", (), {"folder": folder}), json.load(file)
+
+    @each(TRAMPOLINES)
+    def test_trampolines_are_no_frames(self, path):
+        """-X perf: the native stack has a frame of the interpreter's own for each function. The stack has it once."""
+        run = self.run_program(path, "-X", "perf", PROGRAM, "every_kind", "1", "report.json", TRACE_EVENTS="1000000", STACKS="all")
+        document = run.snapshot()
+        self.forget_map(document)
+        self.assertEqual((run.status, run.err), (0, ""))
+        self.compare(run)
+        snapshot = Snapshot(document)
+        self.assertFalse([frame for event in snapshot.of("alloc") for frame in snapshot.frames(event["stack"])
+                          if frame["address"] and frame["module"] < 0])
+
+    @each(TRAMPOLINES)
+    def test_trampolines_have_names(self, path):
+        """The map for perf names the frames where the library knows nothing of Python."""
+        run = self.run_program(path, "-X", "perf", PROGRAM, "nested", "1", "report.json", STACKS="native")
+        self.expect_trampolines(run.snapshot(), ("allocate", PROGRAM))
+        self.expect_valid(run.snapshot())
+
+    @unittest.skipUnless(TOOL, "needs the tool")
+    @each(TRAMPOLINES)
+    def test_trampolines_of_a_killed_program(self, path):
+        self.expect_trampolines(self.kill_and_recover("native", path, "-X", "perf")[1], ("allocate", PROGRAM))
+
+    def expect_trampolines(self, document, name):
+        self.forget_map(document)
+        snapshot = Snapshot(document)
+        for event in snapshot.of("alloc"):
+            first, = [frame for frame in snapshot.frames(event["stack"]) if frame["module"] < 0][:1]
+            self.assertEqual((first["function"], first["file"], first["line"]), name + (0,))
+            self.assertGreater(first["address"], 0)
+
+    def forget_map(self, document):
+        os.unlink("/tmp/perf-%d.map" % document["process"]["pid"])
 
     @each({version: path for version, path in INTERPRETERS.items() if version not in SUPPORTED})
     def test_versions_that_are_not_known(self, path):

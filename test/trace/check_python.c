@@ -482,58 +482,81 @@ END_TEST
 
 START_TEST(test_a_run_without_frames)
 {
-  const uintptr_t native[] = {0x1001, 0x10101, 0x2001, 0x10201, 0x3001};
+  const uintptr_t native[] = {0x1001, 0x10101, 0x2001, 0x2011, 0x10201, 0x3001, 0x4001};
   const uint64_t words[] = {GP_PYTHON_EMPTY_RUN, PYTHON(3, 7, true)};
-  const uint64_t merged[] = {0x1000, 0x2000, words[1], 0x3000};
+  const uint64_t merged[] = {0x1000, 0x2000, 0x2010, words[1], 0x3000, 0x4000};
 
-  uint32_t number = intern_stack(native, 5, words, 2, 64);
-  expect_stack(number, merged, 4);
-  ck_assert_uint_eq(intern_stack(native, 5, words, 2, 64), number);
-  ck_assert_uint_ne(intern_stack(native, 5, words + 1, 1, 64), number);
+  uint32_t number = intern_stack(native, 7, words, 2, 64);
+  expect_stack(number, merged, 6);
+  ck_assert_uint_eq(intern_stack(native, 7, words, 2, 64), number);
+  ck_assert_uint_ne(intern_stack(native, 7, words + 1, 1, 64), number);
 }
 END_TEST
 
 START_TEST(test_more_runs_than_loops)
 {
-  const uintptr_t native[] = {0x1001, 0x10101, 0x2001};
+  const uintptr_t native[] = {0x1001, 0x10101, 0x2001, 0x3001};
   const uint64_t words[] = {PYTHON(1, 5, true), PYTHON(2, 6, true), PYTHON(3, 7, true)};
-  const uint64_t whole[] = {0x1000, words[0], words[1], words[2], 0x2000};
+  const uint64_t whole[] = {0x1000, words[0], words[1], words[2], 0x2000, 0x3000};
   const uint64_t alone[] = {words[0], words[1], words[2]};
   const uint64_t others[] = {PYTHON(1, 6, true), PYTHON(2, 6, true), PYTHON(3, 7, true)};
   const uint64_t cut[] = {0x1000, others[0], 0x2000};
 
-  expect_stack(intern_stack(native, 3, words, 3, 64), whole, 5);
+  expect_stack(intern_stack(native, 4, words, 3, 64), whole, 6);
   expect_stack(gp_stacks_intern_python(&stacks, &layout, 0, words, 3, 64), alone, 3);
-  expect_stack(intern_stack(native, 3, others, 3, 3), cut, 3);
+  expect_stack(intern_stack(native, 4, others, 3, 3), cut, 3);
+}
+END_TEST
+
+/* -X perf: code in no module calls the loop, and is called by the interpreter. Other such code stays, as does
+ * a library that calls the loop itself. */
+START_TEST(test_trampolines_give_way)
+{
+  const uintptr_t native[] = {0x1001, 0x10101, 0x5001, 0x15001, 0x2001, 0x15003, 0x10201, 0x5011};
+  const uint64_t words[] = {PYTHON(1, 5, true), PYTHON(2, 6, true)};
+  const uint64_t merged[] = {0x1000, words[0], 0x2000, words[1]};
+  const uintptr_t made[] = {0x1001, 0x10101, 0x5001, 0x2001, 0x15001, 0x5011, 0x10201, 0x15002};
+  const uint64_t kept[] = {0x1000, words[0], 0x5000, 0x2000, 0x5010, words[1]};
+
+  expect_stack(intern_stack(native, 8, words, 2, 64), merged, 4);
+  expect_stack(intern_stack(made, 8, words, 2, 64), kept, 6);
+
+  const uintptr_t library[] = {0x1001, 0x10101, (uintptr_t)&intern_stack, 0x15001, 0x10201, 0x15003};
+  const gp_loader_counts_t counts = {1, 1};
+  uint64_t frames[64];
+  uint32_t number = gp_stacks_intern(&stacks, library, 6, counts);
+  ck_assert_uint_eq(frames_of(gp_stacks_intern_python(&stacks, &layout, number, words, 2, 64), frames), 4);
+  ck_assert_uint_eq(gp_frame_address(frames[2]), (uintptr_t)&intern_stack - 1);
+  ck_assert_int_ge(gp_frame_module(frames[2]), 0);
 }
 END_TEST
 
 START_TEST(test_more_loops_than_runs)
 {
-  const uintptr_t native[] = {0x1001, 0x10101, 0x2001, 0x10201, 0x3001};
+  const uintptr_t native[] = {0x1001, 0x10101, 0x2001, 0x2011, 0x10201, 0x3001, 0x4001};
   const uint64_t words[] = {PYTHON(1, 5, true)};
-  const uint64_t merged[] = {0x1000, words[0], 0x2000, 0x3000};
+  const uint64_t merged[] = {0x1000, words[0], 0x2000, 0x2010, 0x3000, 0x4000};
 
-  expect_stack(intern_stack(native, 5, words, 1, 64), merged, 4);
+  expect_stack(intern_stack(native, 7, words, 1, 64), merged, 6);
 }
 END_TEST
 
 /* The longest function stands for the loop where that leaves no run without a frame. */
 START_TEST(test_a_part_of_the_loop_elsewhere)
 {
-  const uintptr_t native[] = {0x1001, 0x12001, 0x2001, 0x12101, 0x3001};
+  const uintptr_t native[] = {0x1001, 0x12001, 0x2001, 0x2011, 0x12101, 0x3001, 0x4001};
   const uint64_t words[] = {PYTHON(1, 5, true), PYTHON(3, 7, true)};
-  const uint64_t merged[] = {0x1000, words[0], 0x2000, words[1], 0x3000};
-  const uintptr_t other[] = {0x1001, 0x12001, 0x2001, 0x10101, 0x3001};
-  const uint64_t whole[] = {0x1000, 0x2000, words[1], 0x3000};
+  const uint64_t merged[] = {0x1000, words[0], 0x2000, 0x2010, words[1], 0x3000, 0x4000};
+  const uintptr_t other[] = {0x1001, 0x12001, 0x2001, 0x10101, 0x3001, 0x4001};
+  const uint64_t whole[] = {0x1000, 0x2000, words[1], 0x3000, 0x4000};
 
   parted = layout;
   parted.part = 0x12000;
   parted.part_end = 0x13000;
-  uint32_t first = gp_stacks_intern(&stacks, native, 5, no_counts);
-  expect_stack(gp_stacks_intern_python(&stacks, &parted, first, words, 2, 64), merged, 5);
-  uint32_t second = gp_stacks_intern(&stacks, other, 5, no_counts);
-  expect_stack(gp_stacks_intern_python(&stacks, &parted, second, words + 1, 1, 64), whole, 4);
+  uint32_t first = gp_stacks_intern(&stacks, native, 7, no_counts);
+  expect_stack(gp_stacks_intern_python(&stacks, &parted, first, words, 2, 64), merged, 7);
+  uint32_t second = gp_stacks_intern(&stacks, other, 6, no_counts);
+  expect_stack(gp_stacks_intern_python(&stacks, &parted, second, words + 1, 1, 64), whole, 5);
 }
 END_TEST
 
@@ -609,6 +632,7 @@ int main(void)
   tcase_add_test(tests, test_a_run_without_frames);
   tcase_add_test(tests, test_more_runs_than_loops);
   tcase_add_test(tests, test_more_loops_than_runs);
+  tcase_add_test(tests, test_trampolines_give_way);
   tcase_add_test(tests, test_a_part_of_the_loop_elsewhere);
   tcase_add_test(tests, test_another_line_is_another_stack);
   tcase_add_test(tests, test_threads_agree);

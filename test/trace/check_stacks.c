@@ -289,7 +289,7 @@ static char *write_document(const gp_stack_logs_t *logs)
   ck_assert_int_ge(fd, 0);
   gp_json_init(&json, fd, buffer, sizeof(buffer));
   gp_json_begin(&json, '{');
-  gp_document_write_stacks(&json, logs);
+  gp_document_write_stacks(&json, logs, 0, 0);
   gp_json_end(&json, '}');
   ck_assert_int_eq(gp_json_finish(&json), 0);
   off_t length = lseek(fd, 0, SEEK_END);

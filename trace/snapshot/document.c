@@ -493,7 +493,7 @@ void gp_document_write(gp_json_t *json, const gp_document_t *document)
   write_devices(json, document);
   write_tables(json, document);
   write_events(json, document);
-  gp_document_write_stacks(json, &document->stacks);
+  gp_document_write_stacks(json, &document->stacks, document->pid, document->owner);
   write_marks(json, document);
   if (document->oom)
     write_oom(json, document);

@@ -3,6 +3,8 @@
 #ifndef GP_TRACE_DOCUMENT_H
 #define GP_TRACE_DOCUMENT_H
 
+#include <sys/types.h>
+
 #include "format/marks.h"
 #include "format/recording.h"
 #include "trace/record/description.h"
@@ -20,6 +22,7 @@ typedef struct gp_document {
   uint64_t start_time_us;
   uint64_t base_ns; /* that moment, on the clock of the other times */
   int64_t pid;
+  uid_t owner;                 /* the user of that process */
   const char *library_version; /* of the library that recorded */
   int driver_version;          /* 0: not known */
   int runtime_version;

@@ -1,6 +1,7 @@
 #include "trace/snapshot/document_stacks.h"
 
 #include "base/pages.h"
+#include "trace/snapshot/perf_map.h"
 
 /* The frames so far, in order of first appearance. */
 typedef struct frame_table {
@@ -53,7 +54,40 @@ typedef struct named {
   int32_t module_count;
   uint32_t code_count;
   const gp_code_record_t **codes; /* NULL: none, or no memory */
+  gp_perf_map_t map;
+  gp_perf_name_t *made; /* by frame: code that the program made; NULL: none, or no memory */
 } named_t;
+
+/* Finds the names of frames in no module. */
+static void find_made(named_t *named, const frame_table_t *table, int64_t pid, uid_t owner)
+{
+  gp_sort_key_t *wanted =
+      table->frames && table->slots ? gp_pages_map(table->count * sizeof(*wanted), false) : NULL;
+  size_t count = 0;
+
+  for (uint32_t i = 0; wanted && i < table->count; i++) {
+    if (!gp_frame_is_python(table->frames[i]) && gp_frame_module(table->frames[i]) < 0)
+      wanted[count++] = (gp_sort_key_t){gp_frame_address(table->frames[i]), i};
+  }
+  if (count > 0)
+    gp_perf_map_read(&named->map, pid, owner);
+  if (named->map.bytes > 0)
+    named->made = gp_pages_map(table->count * sizeof(*named->made), false);
+  if (named->made) {
+    gp_sort_keys(wanted, count);
+    gp_perf_map_find(&named->map, wanted, count, named->made);
+  }
+  gp_pages_unmap(wanted, table->count * sizeof(*wanted));
+}
+
+static void write_made(gp_json_t *json, const gp_perf_name_t *name)
+{
+  gp_json_key(json, "function");
+  gp_json_bytes(json, name->function, name->function_length);
+  gp_json_key(json, "file");
+  gp_json_bytes(json, name->file, name->file_length);
+  gp_json_key_int(json, "line", 0);
+}
 
 static void write_python(gp_json_t *json, uint64_t frame, const named_t *named)
 {
@@ -69,7 +103,8 @@ static void write_python(gp_json_t *json, uint64_t frame, const named_t *named)
   gp_json_key_int(json, "line", code ? gp_code_line(code, gp_frame_instruction(frame)) : 0);
 }
 
-static void write_frame(gp_json_t *json, uint64_t frame, const named_t *named)
+/* name: NULL, or that of code that the program made. */
+static void write_frame(gp_json_t *json, uint64_t frame, const named_t *named, const gp_perf_name_t *name)
 {
   int32_t module = gp_frame_module(frame);
   gp_json_newline(json);
@@ -79,6 +114,8 @@ static void write_frame(gp_json_t *json, uint64_t frame, const named_t *named)
   } else {
     gp_json_key_uint(json, "address", gp_frame_address(frame));
     gp_json_key_int(json, "module", module < named->module_count ? module : -1);
+    if (name && name->function_length > 0)
+      write_made(json, name);
   }
   gp_json_end(json, '}');
 }
@@ -91,11 +128,11 @@ static void write_frames(gp_json_t *json, const frame_table_t *table, const gp_s
   begin_list(json, "frames");
   if (table->frames && table->slots) {
     for (uint32_t i = 0; i < table->count; i++)
-      write_frame(json, table->frames[i], named);
+      write_frame(json, table->frames[i], named, named->made ? &named->made[i] : NULL);
   } else {
     for (uint32_t at = 0; at < end && gp_stack_log_next(logs->stacks, logs->stack_bytes, &at, &stack);) {
       for (uint32_t i = 0; i < stack.count; i++)
-        write_frame(json, stack.frames[i], named);
+        write_frame(json, stack.frames[i], named, NULL);
     }
   }
   gp_json_end(json, ']');
@@ -192,7 +229,7 @@ static uint32_t count_words(const gp_stack_logs_t *logs)
   return at;
 }
 
-void gp_document_write_stacks(gp_json_t *json, const gp_stack_logs_t *logs)
+void gp_document_write_stacks(gp_json_t *json, const gp_stack_logs_t *logs, int64_t pid, uid_t owner)
 {
   bool is_there = logs->stack_bytes > 0;
   if (!is_there) {
@@ -205,7 +242,10 @@ void gp_document_write_stacks(gp_json_t *json, const gp_stack_logs_t *logs)
     find_codes(&named, logs);
     table_init(&table, word_count);
     write_stacks(json, &table, logs, word_count);
+    find_made(&named, &table, pid, owner);
     write_frames(json, &table, logs, word_count, &named);
+    gp_perf_map_fini(&named.map);
+    gp_pages_unmap(named.made, table.count * sizeof(*named.made));
     table_fini(&table, word_count);
     write_modules(json, logs, named.module_count);
     gp_pages_unmap(named.codes, GP_CODES_MAX * sizeof(*named.codes));

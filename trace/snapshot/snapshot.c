@@ -273,6 +273,7 @@ static int write_document(
       .start_time_us = recorder->start_time_us,
       .base_ns = recorder->base_ns,
       .pid = recorder->pid,
+      .owner = geteuid(),
       .library_version = GP_VERSION,
       .driver_version = atomic_load(&recorder->driver_version),
       .runtime_version = atomic_load(&recorder->runtime_version),

@@ -52,6 +52,17 @@ static bool is_interpreters(const gp_python_t *python, uint64_t frame)
 }
 
 /*
+ * With -X perf the interpreter calls its loop through code that it makes for each function, so that perf sees
+ * the function. Such a frame says what the Python frame beside it says. Unwinders may end there.
+ */
+static bool is_trampoline(
+    const gp_python_t *python, const uint64_t *native, size_t count, size_t i, bool has_part)
+{
+  return i > 0 && gp_frame_module(native[i]) < 0 && is_loop(python, native[i - 1], has_part) &&
+         (i + 1 == count || python->start == python->end || is_interpreters(python, native[i + 1]));
+}
+
+/*
  * Runs and native frames of the loop belong together one by one from the innermost outwards. There may be
  * more runs: the native stack is cut, or the compiler put a part of the loop elsewhere. There may be more
  * native frames: in a greenlet. The longest function counts as a part of the loop where there are not enough
@@ -73,7 +84,7 @@ size_t gp_python_merge(const gp_python_t *python, const uint64_t *native, size_t
   for (size_t i = 0; i < native_count; i++) {
     if (is_loop(python, native[i], has_part) && merge.next < count)
       put_run(&merge, --loops == 0 && !is_cut);
-    else if (!is_interpreters(python, native[i]))
+    else if (!is_interpreters(python, native[i]) && !is_trampoline(python, native, native_count, i, has_part))
       put(&merge, native[i]);
   }
   put_run(&merge, true);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/path.h"
 #include "tools/read/record/record_parts.h"
 #include "trace/record/handles.h"
 #include "trace/record/marks.h"
@@ -22,6 +23,14 @@ static void use_description(gp_record_t *record)
   if (length == 0)
     gp_record_add_note(record, "the settings and the name of the program are missing");
   record->document.description = (gp_description_t){length ? section + sizeof(length) : "", (size_t)length};
+}
+
+/* The number of a process of another host means another process here. */
+static bool is_of_this_host(const gp_record_t *record)
+{
+  const char *host = gp_description_find(&record->document.description, "host");
+  char here[GP_PATH_BYTES];
+  return host && gp_path_expand("%h", 0, NULL, here, sizeof(here)) == 0 && strcmp(host, here) == 0;
 }
 
 static void use_threads(gp_record_t *record)
@@ -194,6 +203,8 @@ bool gp_record_read(int fd, gp_record_t *ret_record)
     return false;
   use_header(record, &header);
   use_description(record);
+  if (!is_of_this_host(record))
+    record->document.owner = (uid_t)-1;
   use_threads(record);
   use_streams(record);
   use_stacks(record);

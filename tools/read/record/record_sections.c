@@ -149,6 +149,7 @@ bool gp_record_read_sections(gp_record_t *record, int fd, gp_record_header_t *re
     return gp_record_refuse(record, "cannot be read: %s", strerror(errno));
   if (!S_ISREG(status.st_mode))
     return gp_record_refuse(record, "not a file");
+  record->document.owner = status.st_uid;
   ssize_t got = read_at(fd, first.page, sizeof(first.page), 0);
   if (got < 0)
     return gp_record_refuse(record, "cannot be read at offset 0: %s", strerror(errno));
