@@ -13,6 +13,7 @@ from test_stacks import Snapshot
 
 TOOL = os.environ.get("GP_TOOL")
 FAKE = os.environ["GP_FAKE_PYTHON_LIBRARY"]
+FAKE_THREADED = os.environ["GP_FAKE_THREADED_LIBRARY"]
 PROGRAM = os.path.join(SOURCE, "test", "prog", "python_frames.py")
 KNOWN = ((3, 8), (3, 15))
 TOLD = "stacks have no Python frames"
@@ -263,26 +264,37 @@ class PythonFrames(PreloadCase):
 class Fake(PreloadCase):
     """An interpreter that is made for this test (fake_python.c), in a program that knows nothing of it."""
 
-    def run_fake(self, wrong, stacks="python", minor=13):
-        run = self.run_program("stacks", "policy", preload=LIBRARY + ":" + FAKE, GP_FAKE_PYTHON=wrong, STACKS=stacks,
+    def run_fake(self, wrong, stacks="python", minor=13, fake=FAKE):
+        run = self.run_program("stacks", "policy", preload=LIBRARY + ":" + fake, GP_FAKE_PYTHON=wrong, STACKS=stacks,
                                GP_FAKE_PYTHON_MINOR=str(minor))
         self.assertEqual(run.status, 0, run.err)
         return run
 
     def test_as_it_should_be(self):
         for stacks, minor in itertools.product(("python", "all", "auto"), (13, 14, 15)):
-            run = self.run_fake("nothing", stacks, minor)
-            self.assertEqual(run.err, "")
-            frames = [frame for frame in run.snapshot()["frames"] if "function" in frame]
-            self.assertEqual(frames, [{"address": 0, "module": -1, "function": "fake", "file": "fake.py", "line": 12}])
+            self.expect_its_frame(self.run_fake("nothing", stacks, minor))
+
+    def test_free_threaded(self):
+        for stacks, minor in itertools.product(("python", "all", "auto"), (13, 14)):
+            self.expect_its_frame(self.run_fake("nothing", stacks, minor, FAKE_THREADED))
+
+    def expect_its_frame(self, run):
+        self.assertEqual(run.err, "")
+        frames = [frame for frame in run.snapshot()["frames"] if "function" in frame]
+        self.assertEqual(frames, [{"address": 0, "module": -1, "function": "fake", "file": "fake.py", "line": 12}])
 
     def test_what_is_wrong_is_told_once(self):
         for wrong in ("cookie", "version", "table", "threaded", "frame", "type", "name"):
             with self.subTest(wrong=wrong):
-                run = self.run_fake(wrong, "all")
-                self.assertEqual((run.err.count("\n"), run.err.count(TOLD)), (1, 1), run.err)
-                self.assertFalse([frame for frame in run.snapshot()["frames"] if "function" in frame])
-                self.assertGreater(len(run.snapshot()["frames"]), 0)
+                self.expect_told(self.run_fake(wrong, "all"))
+        for wrong, minor in (("cookie", 13), ("threaded", 13), ("threaded", 14), ("type", 14), ("copy", 14), ("nothing", 15)):
+            with self.subTest(free_threaded=wrong, minor=minor):
+                self.expect_told(self.run_fake(wrong, "all", minor, FAKE_THREADED))
+
+    def expect_told(self, run):
+        self.assertEqual((run.err.count("\n"), run.err.count(TOLD)), (1, 1), run.err)
+        self.assertFalse([frame for frame in run.snapshot()["frames"] if "function" in frame])
+        self.assertGreater(len(run.snapshot()["frames"]), 0)
 
     def test_what_is_not_ready_is_not_told(self):
         for wrong in ("chain", "begun", "two"):

@@ -6,10 +6,12 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "base/lock_gaps.h"
 #include "fake_engine.h"
 #include "test/pool/check_main.h"
+#include "trace/stacks/python_copies.h"
 #include "trace/stacks/python_frames.h"
 #include "trace/stacks/python_merge.h"
 #include "trace/stacks/stacks.h"
@@ -202,7 +204,9 @@ typedef struct code {
   int32_t first_line;
 } code_t;
 
-static const gp_python_t layout = {.code_name = offsetof(code_t, name),
+static const gp_python_t layout = {.object_type = 8,
+    .text_kind = 2,
+    .code_name = offsetof(code_t, name),
     .code_file = offsetof(code_t, file),
     .code_table = offsetof(code_t, table),
     .code_first_line = offsetof(code_t, first_line),
@@ -340,6 +344,7 @@ static versioned_code_t outer_code, inner_code;
 static frame_t outer_frame, inner_frame;
 static frame_t *first_frame;
 static _Atomic uint64_t generation;
+static _Atomic uint32_t copies_generation;
 
 static void *the_state(void)
 {
@@ -396,6 +401,151 @@ START_TEST(test_walks_are_known_with_a_proof)
   expect_other(&chain, &digest);
   generation++; /* some code object is freed */
   expect_other(&chain, &digest);
+  chain.copies_generation = &copies_generation;
+  expect_other(&chain, &digest);
+  copies_generation++; /* a thread ends, and its copies may be another's */
+  expect_other(&chain, &digest);
+}
+END_TEST
+
+/*
+ * Copies of instructions, as a free-threaded interpreter's threads have them: the frames run the first copy
+ */
+
+typedef struct copied_code {
+  uint64_t head[2];
+  uint64_t size; /* instructions */
+  text_t *name;
+  text_t *file;
+  table_t *table;
+  int32_t first_line;
+  _Atomic uintptr_t copies;
+  uint16_t instructions[8];
+} copied_code_t;
+
+typedef struct copied_frame {
+  copied_code_t *code;
+  struct copied_frame *previous;
+  uint16_t *instruction;
+  int32_t number;
+} copied_frame_t;
+
+#define PAGE  4096
+#define PAGES 20000
+
+static uint16_t copy[8];
+static copied_code_t copied_code;
+static copied_frame_t copied_frame;
+static copied_frame_t *first_copied;
+static _Atomic bool is_over;
+
+static void *copied_state(void)
+{
+  return &first_copied;
+}
+
+/* An array in page i of those, so that reading it is a fault once it is freed. */
+static uintptr_t new_copies(char *pages, size_t i)
+{
+  uintptr_t *array = (uintptr_t *)(pages + i * PAGE);
+  ck_assert_int_eq(mprotect(array, PAGE, PROT_READ | PROT_WRITE), 0);
+  array[0] = 3;
+  array[2] = (uintptr_t)copy;
+  return (uintptr_t)array;
+}
+
+static char *reserve(void)
+{
+  char *pages = mmap(NULL, (size_t)PAGE * PAGES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ck_assert_ptr_ne(pages, MAP_FAILED);
+  return pages;
+}
+
+static gp_python_t copied_layout(char *pages)
+{
+  gp_python_t made = layout;
+
+  copied_code = (copied_code_t){
+      .size = 8, .name = &name_text, .file = &file_text, .table = &line_table, .first_line = 7};
+  atomic_store(&copied_code.copies, new_copies(pages, 0));
+  copied_frame = (copied_frame_t){.code = &copied_code, .instruction = &copy[5], .number = 1};
+  first_copied = &copied_frame;
+  made.thread_state = copied_state;
+  made.state_via = UINT16_MAX;
+  made.chain = GP_PYTHON_NONES;
+  made.frame_code = offsetof(copied_frame_t, code);
+  made.frame_previous = offsetof(copied_frame_t, previous);
+  made.frame_instruction = offsetof(copied_frame_t, instruction);
+  made.frame_copy = offsetof(copied_frame_t, number);
+  made.code_name = offsetof(copied_code_t, name);
+  made.code_file = offsetof(copied_code_t, file);
+  made.code_table = offsetof(copied_code_t, table);
+  made.code_first_line = offsetof(copied_code_t, first_line);
+  made.code_copies = offsetof(copied_code_t, copies);
+  made.code_start = offsetof(copied_code_t, instructions);
+  return made;
+}
+
+static void expect_instruction(const gp_python_t *python, uint32_t expected)
+{
+  uint64_t word;
+  ck_assert_uint_eq(gp_python_frames(&stacks.codes, python, &word, 1), 1);
+  ck_assert_uint_eq(gp_frame_instruction(word), expected);
+}
+
+START_TEST(test_a_copy_of_instructions)
+{
+  char *pages = reserve();
+  gp_python_t python = copied_layout(pages);
+
+  expect_instruction(&python, 5);
+  copied_frame.instruction = &copied_code.instructions[3]; /* the first thread's */
+  expect_instruction(&python, 3);
+  copied_frame.instruction = (uint16_t *)pages; /* in neither */
+  expect_instruction(&python, GP_FRAME_INSTRUCTION_NONE);
+  copied_frame.instruction = &copy[7];
+  copied_frame.number = 2; /* a copy that is not there */
+  expect_instruction(&python, GP_FRAME_INSTRUCTION_NONE);
+  copied_frame.number = 3; /* the array has no room for it */
+  expect_instruction(&python, GP_FRAME_INSTRUCTION_NONE);
+  copied_frame.number = 1 << 20; /* not readable */
+  expect_instruction(&python, GP_FRAME_INSTRUCTION_NONE);
+  copied_frame.number = 1;
+  expect_instruction(&python, 7);
+  (void)munmap(pages, (size_t)PAGE * PAGES);
+  expect_instruction(&python, GP_FRAME_INSTRUCTION_NONE);
+}
+END_TEST
+
+static void *make_copies(void *pages)
+{
+  for (size_t i = 1; i < PAGES; i++) {
+    uintptr_t old = atomic_exchange(&copied_code.copies, new_copies(pages, i));
+    *(_Atomic uintptr_t *)(old + 16) = (uintptr_t)copy + 2; /* another user of the memory writes to it */
+    (void)mprotect((void *)old, PAGE, PROT_NONE);
+  }
+  atomic_store(&is_over, true);
+  return NULL;
+}
+
+/* Other threads make the array anew and free the old one while it is read. */
+START_TEST(test_copies_that_are_made_anew)
+{
+  char *pages = reserve();
+  gp_python_t python = copied_layout(pages);
+  pthread_t thread;
+  int found = 0;
+
+  atomic_store(&is_over, false);
+  ck_assert_int_eq(pthread_create(&thread, NULL, make_copies, pages), 0);
+  while (!atomic_load(&is_over)) {
+    uintptr_t start = gp_python_copy_of(&python, (uintptr_t)&copied_frame, (uintptr_t)&copied_code);
+    ck_assert(start == (uintptr_t)copy || start == 0);
+    found += start != 0;
+  }
+  pthread_join(thread, NULL);
+  ck_assert_int_gt(found, 0);
+  (void)munmap(pages, (size_t)PAGE * PAGES);
 }
 END_TEST
 
@@ -626,6 +776,8 @@ int main(void)
   tcase_add_test(tests, test_hashes_speak_for_contents);
   tcase_add_test(tests, test_walks_are_known_with_a_proof);
   tcase_add_test(tests, test_walks_are_remembered);
+  tcase_add_test(tests, test_a_copy_of_instructions);
+  tcase_add_test(tests, test_copies_that_are_made_anew);
   tcase_add_test(tests, test_names_are_utf_8);
   tcase_add_test(tests, test_a_full_log_names_no_more);
   tcase_add_test(tests, test_runs_take_the_loops_places);

@@ -1,7 +1,8 @@
 /*
  * Finds CPython in the process, and knows where its structures have what a stack needs: the frames of a
  * thread and their code objects. Nothing is linked, nothing of the interpreter is written, and no function
- * of it is called that needs the GIL. CPython 3.8 to 3.15; doc/stacks.md says what is known of each.
+ * of it is called that needs the GIL. CPython 3.8 to 3.15, free-threaded 3.13 and 3.14; doc/stacks.md says
+ * what is known of each.
  */
 #ifndef GP_TRACE_PYTHON_H
 #define GP_TRACE_PYTHON_H
@@ -38,6 +39,8 @@ typedef struct gp_python {
   gp_python_chain_t chain;
   gp_line_format_t line_format;
   const _Atomic uint64_t *generation; /* grows before a code object is freed; NULL: there is none */
+  /* Grows before another thread may get a copy of instructions; NULL: there are none. */
+  const _Atomic uint32_t *copies_generation;
   /* in the thread state */
   uint16_t state_frame;
   uint16_t state_via; /* from what is there; UINT16_MAX: that is the frame */
@@ -53,9 +56,14 @@ typedef struct gp_python {
   uint16_t code_first_line;
   uint16_t code_start;   /* instructions; objects: a pointer to their bytes object */
   uint16_t code_version; /* of 32 bits, no other code object's; 0: there is none */
+  /* Each thread of a free-threaded interpreter has a copy of the instructions. */
+  uint16_t frame_copy;  /* in a frame: the number of its copy; 0: there are none */
+  uint16_t code_copies; /* in a code object: pointer to the array of copies */
+  uint16_t object_type; /* in any object: pointer to its type. The members below follow. */
   /* in a string */
   uint16_t ascii_bytes;       /* to the characters of an ASCII string ... */
   uint16_t other_bytes;       /* ... and of another */
+  uint16_t text_kind;         /* the bit of a string's state where its kind of characters begins */
   uint16_t instruction_shift; /* objects: 1 where the index counts bytes, else 0 */
 } gp_python_t;
 
@@ -96,6 +104,33 @@ static inline uintptr_t gp_python_frame_code(const gp_python_t *python, uintptr_
   return gp_python_untag(gp_python_word(frame + python->frame_code));
 }
 
+/* Behind the pointer to the type */
+#define GP_PYTHON_SIZE     8          /* of strings and bytes objects the length */
+#define GP_PYTHON_HASH     16         /* of strings and bytes objects */
+#define GP_PYTHON_CONTENTS 24         /* of bytes objects */
+#define GP_PYTHON_STATE    24         /* of strings */
+#define GP_PYTHON_NO_HASH  UINT64_MAX /* it was not asked for yet */
+
+static inline uint64_t gp_python_type(const gp_python_t *python, uintptr_t object)
+{
+  return gp_python_word(object + python->object_type);
+}
+
+static inline uint64_t gp_python_size(const gp_python_t *python, uintptr_t object)
+{
+  return gp_python_word(object + python->object_type + GP_PYTHON_SIZE);
+}
+
+static inline uint64_t gp_python_hash(const gp_python_t *python, uintptr_t object)
+{
+  return gp_python_word(object + python->object_type + GP_PYTHON_HASH);
+}
+
+static inline const uint8_t *gp_python_bytes(const gp_python_t *python, uintptr_t object)
+{
+  return (const uint8_t *)object + python->object_type + GP_PYTHON_CONTENTS;
+}
+
 /* A string as the interpreter has it. */
 typedef struct gp_python_text {
   const uint8_t *characters;
@@ -104,23 +139,16 @@ typedef struct gp_python_text {
   bool is_ascii;
 } gp_python_text_t;
 
-#define GP_PYTHON_OBJECT_TYPE    8
-#define GP_PYTHON_OBJECT_SIZE    16 /* of strings and bytes objects the length */
-#define GP_PYTHON_OBJECT_HASH    24 /* of strings and bytes objects */
-#define GP_PYTHON_BYTES_CONTENTS 32
-#define GP_PYTHON_TEXT_STATE     32
-#define GP_PYTHON_NO_HASH        UINT64_MAX /* it was not asked for yet */
-
 static inline gp_python_text_t gp_python_text(const gp_python_t *python, uintptr_t text)
 {
-  uint32_t state = *(const uint32_t *)(text + GP_PYTHON_TEXT_STATE);
-  bool is_ascii = state >> 6 & 1, is_compact = state >> 5 & 1;
+  uint32_t state = *(const uint32_t *)(text + python->object_type + GP_PYTHON_STATE) >> python->text_kind;
+  bool is_ascii = state >> 4 & 1, is_compact = state >> 3 & 1;
   uintptr_t first = text + (is_ascii ? python->ascii_bytes : python->other_bytes);
 
   /* Strings of another form have been deprecated since 3.3; the compiler makes none. */
   return (gp_python_text_t){.characters = (const uint8_t *)first,
-      .length = is_compact ? gp_python_word(text + GP_PYTHON_OBJECT_SIZE) : 0,
-      .character = state >> 2 & 7,
+      .length = is_compact ? gp_python_size(python, text) : 0,
+      .character = state & 7,
       .is_ascii = is_ascii};
 }
 

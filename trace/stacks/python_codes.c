@@ -89,8 +89,8 @@ static uint64_t digest_of_code(const gp_python_t *python, uintptr_t code, gp_cod
   /* Two chains, because each step of one waits for the one before. */
   uint64_t name_digest =
       digest_of_text(python, gp_python_word(code + python->code_name), gp_codes_file(python, code, file));
-  uint64_t table_digest = digest_of((const uint8_t *)table + GP_PYTHON_BYTES_CONTENTS,
-      gp_python_word(table + GP_PYTHON_OBJECT_SIZE), line + GP_DIGEST_SEED);
+  uint64_t table_digest =
+      digest_of(gp_python_bytes(python, table), gp_python_size(python, table), line + GP_DIGEST_SEED);
   return gp_digest_fold(name_digest, table_digest) | 1;
 }
 
@@ -130,7 +130,7 @@ static uint32_t append(gp_codes_t *codes, const gp_python_t *python, uintptr_t c
 {
   gp_code_log_t *log = codes->log;
   uintptr_t table = gp_python_word(code + python->code_table);
-  size_t table_length = gp_python_word(table + GP_PYTHON_OBJECT_SIZE);
+  size_t table_length = gp_python_size(python, table);
 
   if (table_length > TABLE_BYTES_MAX)
     table_length = TABLE_BYTES_MAX;
@@ -148,8 +148,8 @@ static uint32_t append(gp_codes_t *codes, const gp_python_t *python, uintptr_t c
   record->file_length =
       copy_text(python, gp_python_word(code + python->code_file), record->text + record->name_length);
   record->table_length = (uint32_t)table_length;
-  memcpy(record->text + record->name_length + record->file_length,
-      (const void *)(table + GP_PYTHON_BYTES_CONTENTS), table_length);
+  memcpy(
+      record->text + record->name_length + record->file_length, gp_python_bytes(python, table), table_length);
   record->record_bytes =
       (uint32_t)((sizeof(*record) + record->name_length + record->file_length + table_length + 7) &
                  ~(size_t)7);
@@ -158,8 +158,8 @@ static uint32_t append(gp_codes_t *codes, const gp_python_t *python, uintptr_t c
       .table_length = record->table_length,
       .table = record->text + record->name_length + record->file_length,
       .file = gp_codes_file(python, code, file),
-      .name_hash = gp_python_word(gp_python_word(code + python->code_name) + GP_PYTHON_OBJECT_HASH),
-      .table_hash = gp_python_word(table + GP_PYTHON_OBJECT_HASH)};
+      .name_hash = gp_python_hash(python, gp_python_word(code + python->code_name)),
+      .table_hash = gp_python_hash(python, table)};
   atomic_store_explicit(&log->code_count, index + 1, memory_order_relaxed);
   atomic_store_explicit(&log->byte_count, used + record->record_bytes, memory_order_release);
   return index;

@@ -95,9 +95,9 @@ static inline uint64_t gp_codes_file(const gp_python_t *python, uintptr_t code, 
 }
 
 /* Strings and bytes objects have a hash once the interpreter has looked them up. */
-static inline bool gp_codes_has_hash(uintptr_t object, uint64_t hash)
+static inline bool gp_codes_has_hash(const gp_python_t *python, uintptr_t object, uint64_t hash)
 {
-  return gp_python_word(object + GP_PYTHON_OBJECT_HASH) == hash && hash != GP_PYTHON_NO_HASH;
+  return gp_python_hash(python, object) == hash && hash != GP_PYTHON_NO_HASH;
 }
 
 static inline bool gp_codes_has_name(
@@ -108,10 +108,11 @@ static inline bool gp_codes_has_name(
          memcmp(text.characters, record->text, text.length) == 0;
 }
 
-static inline bool gp_codes_has_table(uintptr_t table, const gp_code_facts_t *facts)
+static inline bool gp_codes_has_table(
+    const gp_python_t *python, uintptr_t table, const gp_code_facts_t *facts)
 {
-  return gp_python_word(table + GP_PYTHON_OBJECT_SIZE) == facts->table_length &&
-         memcmp((const uint8_t *)table + GP_PYTHON_BYTES_CONTENTS, facts->table, facts->table_length) == 0;
+  return gp_python_size(python, table) == facts->table_length &&
+         memcmp(gp_python_bytes(python, table), facts->table, facts->table_length) == 0;
 }
 
 /* The same, quicker: the code object says what the one that was last at its address said. */
@@ -126,8 +127,8 @@ static inline uint32_t gp_codes_find(
   if (gp_codes_hint_is_of(hint, code) &&
       facts->first_line == *(const int32_t *)(code + python->code_first_line) &&
       facts->file == gp_codes_file(python, code, file) &&
-      (gp_codes_has_hash(name, facts->name_hash) || gp_codes_has_name(python, name, facts->record)) &&
-      (gp_codes_has_hash(table, facts->table_hash) || gp_codes_has_table(table, facts)))
+      (gp_codes_has_hash(python, name, facts->name_hash) || gp_codes_has_name(python, name, facts->record)) &&
+      (gp_codes_has_hash(python, table, facts->table_hash) || gp_codes_has_table(python, table, facts)))
     return (uint32_t)(hint >> GP_CODE_INDEX_BIT);
   return gp_codes_intern(codes, python, code, file);
 }

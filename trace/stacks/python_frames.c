@@ -3,8 +3,18 @@
 #include "base/assert.h"
 #include "format/stack_log.h"
 #include "trace/stacks/digest.h"
+#include "trace/stacks/python_copies.h"
 
 #define OWNER_C_STACK 3 /* FRAME_OWNED_BY_CSTACK of 3.12 */
+
+/* The same in a thread's own copy of the instructions. Not inlined: reads are slow, and stacks repeat. */
+static __attribute__((noinline)) uint64_t instruction_in_copy(
+    const gp_python_t *python, uintptr_t frame, uintptr_t code)
+{
+  uintptr_t copy = gp_python_copy_of(python, frame, code);
+  uint64_t at = (gp_python_word(frame + python->frame_instruction) - copy) / 2;
+  return copy && at < gp_python_size(python, code) ? at : GP_FRAME_INSTRUCTION_NONE;
+}
 
 /* The instruction in units of two bytes, from the first. Beyond what has room: not known. */
 static inline uint32_t instruction_of(
@@ -16,6 +26,8 @@ static inline uint32_t instruction_of(
     at = (uint64_t)(*(const int32_t *)(frame + python->frame_instruction) >> python->instruction_shift);
   else
     at = (gp_python_word(frame + python->frame_instruction) - code - python->code_start) / 2;
+  if (python->frame_copy && at >= gp_python_size(python, code))
+    at = instruction_in_copy(python, frame, code);
   return at < GP_FRAME_INSTRUCTION_NONE ? (uint32_t)at : GP_FRAME_INSTRUCTION_NONE;
 }
 
@@ -24,7 +36,7 @@ static inline bool ends_run(
 {
   if (chain == GP_PYTHON_OWNERS)
     return *(const uint8_t *)(frame + python->frame_end) == OWNER_C_STACK;
-  return chain == GP_PYTHON_NONES && gp_python_word(code + GP_PYTHON_OBJECT_TYPE) != python->code_type;
+  return chain == GP_PYTHON_NONES && gp_python_type(python, code) != python->code_type;
 }
 
 /* The frame is the outermost of its run. */
@@ -50,7 +62,7 @@ static inline __attribute__((always_inline)) size_t walk(gp_codes_t *codes, cons
         words[count++] = GP_PYTHON_EMPTY_RUN;
       continue;
     }
-    if (gp_python_word(code + GP_PYTHON_OBJECT_TYPE) != python->code_type) {
+    if (gp_python_type(python, code) != python->code_type) {
       gp_python_give_up("a frame has no code object");
       return 0;
     }
@@ -83,9 +95,8 @@ static inline uint64_t proof_of(const gp_python_t *python, uint64_t generation, 
 {
   if (!python->code_version)
     return generation;
-  return gp_python_word(code + GP_PYTHON_OBJECT_TYPE) == python->code_type
-             ? *(const uint32_t *)(code + python->code_version)
-             : 1;
+  return gp_python_type(python, code) == python->code_type ? *(const uint32_t *)(code + python->code_version)
+                                                           : 1;
 }
 
 uint64_t gp_python_walk_digest(const gp_python_t *python, size_t capacity)
@@ -98,6 +109,8 @@ uint64_t gp_python_walk_digest(const gp_python_t *python, size_t capacity)
 
   if (!frame || !proof)
     return 0;
+  if (python->copies_generation)
+    digest = gp_digest_fold(digest ^ GP_DIGEST_SEED, *python->copies_generation ^ ~GP_DIGEST_SEED);
   for (; frame && left > 0 && proof; left--) {
     uintptr_t code = gp_python_frame_code(python, frame);
     uint64_t at = gp_python_word(frame + python->frame_instruction);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "trace/stacks/python_copies.h"
 #include "trace/stacks/stack_room.h"
 
 /* Frames that a chain may have; deeper recursion is checked another time. */
@@ -15,6 +16,12 @@
 #define MEMBER_BYTES 40          /* a member: name, type, offset, flags, text */
 #define MEMBERS_MAX  64
 #define VIA_NOTHING  UINT16_MAX
+#define OBJECT_TYPE  8 /* offset of the type in an object */
+#define TEXT_KIND    2 /* bit of a string's state where the kind begins */
+/* The same in free-threaded interpreters: a thread and a second count come first; of the state a byte is one
+ * that other threads write, from 3.14 on. */
+#define THREADED_TYPE 24
+#define THREADED_KIND 8
 /* In 3.12 and 3.13 the version of a code object has no name to be asked for. It is the sixth number after the
  * first line; the layout is proved before it is believed. */
 #define VERSION_BEHIND_FIRST_LINE 24
@@ -66,17 +73,21 @@ typedef struct table {
   uint8_t text_state;
   uint8_t text_length;
   uint8_t text_ascii_size;
+  uint8_t interpreter_tlbc_generation; /* of free-threaded interpreters; 0: these are not known */
+  uint8_t frame_tlbc_index;
+  uint8_t code_tlbc;
 } table_t;
 
 #define FIRST_TABLE 13
 
 static const table_t tables[] = {
-    {0, 23, 29, 30, 31, 35, 37, 38, 39, 43, 45, 65, 66, 68, 69, 70},
-    {20, 26, 32, 33, 34, 40, 42, 43, 44, 48, 51, 75, 76, 78, 79, 80},
-    {20, 26, 40, 41, 42, 48, 50, 51, 52, 56, 59, 87, 88, 90, 91, 92},
+    {0, 23, 29, 30, 31, 35, 37, 38, 39, 43, 45, 65, 66, 68, 69, 70, 0, 0, 0},
+    {20, 26, 32, 33, 34, 40, 42, 43, 44, 48, 51, 75, 76, 78, 79, 80, 21, 38, 49},
+    {20, 26, 40, 41, 42, 48, 50, 51, 52, 56, 59, 87, 88, 90, 91, 92, 0, 0, 0},
 };
 
-#define LAST_TABLE (FIRST_TABLE + (int)(sizeof(tables) / sizeof(tables[0])) - 1)
+#define LAST_THREADED 14
+#define LAST_TABLE    (FIRST_TABLE + (int)(sizeof(tables) / sizeof(tables[0])) - 1)
 
 /* An offset from the table. */
 static bool read_offset(const gp_python_symbols_t *symbols, uint8_t word, uint16_t *ret_offset)
@@ -94,14 +105,36 @@ static bool has_offset(const gp_python_symbols_t *symbols, uint8_t word, uint16_
   return read_offset(symbols, word, &offset) && offset == expected;
 }
 
-/* The table is of this version, and no free-threaded interpreter's: there code objects have their
- * instructions elsewhere, and other threads run meanwhile. */
-static bool is_of_version(const gp_python_symbols_t *symbols, unsigned long version)
+/* The table is of this version. */
+static bool is_of_version(
+    const gp_python_symbols_t *symbols, unsigned long version, uint64_t *ret_is_free_threaded)
 {
-  uint64_t cookie, of_version, is_free_threaded;
+  uint64_t cookie, of_version;
   return read_word(symbols->runtime, &cookie) && memcmp(&cookie, "xdebugpy", 8) == 0 &&
          read_word(symbols->runtime + 8, &of_version) && of_version == version &&
-         read_word(symbols->runtime + 16, &is_free_threaded) && !is_free_threaded;
+         read_word(symbols->runtime + 16, ret_is_free_threaded);
+}
+
+/* Objects of a free-threaded interpreter have a larger head, and from 3.14 on each thread its own copy of a
+ * code object's instructions. */
+static bool read_threads(
+    const gp_python_symbols_t *symbols, const table_t *table, int minor, gp_python_t *python)
+{
+  uint16_t offset;
+  uint64_t now;
+
+  python->object_type = THREADED_TYPE;
+  if (minor == FIRST_TABLE)
+    return true;
+  uintptr_t interpreter = (uintptr_t)symbols->main_interpreter();
+  python->text_kind = THREADED_KIND;
+  if (minor > LAST_THREADED || !read_offset(symbols, table->interpreter_tlbc_generation, &offset) ||
+      !read_word((interpreter + offset) & ~UINT64_C(7), &now) ||
+      !read_offset(symbols, table->frame_tlbc_index, &python->frame_copy) ||
+      !read_offset(symbols, table->code_tlbc, &python->code_copies))
+    return false;
+  python->copies_generation = (const _Atomic uint32_t *)(interpreter + offset);
+  return python->frame_copy && python->code_copies;
 }
 
 /* The count of freed code objects, if there is one; else where code objects have a version. */
@@ -126,14 +159,17 @@ static bool read_table(
     const gp_python_symbols_t *symbols, int minor, unsigned long version, gp_python_t *python)
 {
   const table_t *table = &tables[minor - FIRST_TABLE];
+  uint64_t is_free_threaded;
 
   python->chain = GP_PYTHON_NONES;
   python->state_via = VIA_NOTHING;
-  if (!is_of_version(symbols, version) || !has_offset(symbols, table->object_type, GP_PYTHON_OBJECT_TYPE) ||
-      !has_offset(symbols, table->bytes_size, GP_PYTHON_OBJECT_SIZE) ||
-      !has_offset(symbols, table->bytes_contents, GP_PYTHON_BYTES_CONTENTS) ||
-      !has_offset(symbols, table->text_state, GP_PYTHON_TEXT_STATE) ||
-      !has_offset(symbols, table->text_length, GP_PYTHON_OBJECT_SIZE) ||
+  if (!is_of_version(symbols, version, &is_free_threaded) ||
+      (is_free_threaded && !read_threads(symbols, table, minor, python)) ||
+      !has_offset(symbols, table->object_type, python->object_type) ||
+      !has_offset(symbols, table->bytes_size, python->object_type + GP_PYTHON_SIZE) ||
+      !has_offset(symbols, table->bytes_contents, python->object_type + GP_PYTHON_CONTENTS) ||
+      !has_offset(symbols, table->text_state, python->object_type + GP_PYTHON_STATE) ||
+      !has_offset(symbols, table->text_length, python->object_type + GP_PYTHON_SIZE) ||
       !read_offset(symbols, table->thread_current_frame, &python->state_frame) ||
       !read_offset(symbols, table->frame_executable, &python->frame_code) ||
       !read_offset(symbols, table->frame_previous, &python->frame_previous) ||
@@ -211,6 +247,8 @@ gp_python_check_t gp_python_layout_find(
       .first_interpreter = symbols->first_interpreter,
       .main_interpreter = symbols->main_interpreter,
       .code_type = symbols->code_type,
+      .object_type = OBJECT_TYPE,
+      .text_kind = TEXT_KIND,
       .loop = symbols->loop,
       .loop_end = symbols->loop_end,
       .part = symbols->part,
@@ -227,8 +265,8 @@ gp_python_check_t gp_python_layout_find(
                                     : read_members(symbols, minor, &python);
   if (!is_known)
     (void)snprintf(why, capacity,
-        "how Python %.20s keeps them is not known here (3.8 to 3.%d are, but not free-threaded)",
-        symbols->version_text(), LAST_TABLE);
+        "how Python %.20s keeps them is not known here (3.8 to 3.%d are, free-threaded to 3.%d)",
+        symbols->version_text(), LAST_TABLE, LAST_THREADED);
   *ret_python = python;
   return is_known ? GP_PYTHON_GOOD : GP_PYTHON_BAD;
 }
@@ -238,11 +276,11 @@ static bool is_text(const gp_python_t *python, uint64_t text, uint64_t *ret_type
 {
   uint64_t length, word;
 
-  if (!read_word(text + GP_PYTHON_OBJECT_TYPE, ret_type) ||
-      !read_word(text + GP_PYTHON_OBJECT_SIZE, &length) || length > LENGTH_MAX ||
-      !read_word(text + GP_PYTHON_TEXT_STATE, &word))
+  text += python->object_type;
+  if (!read_word(text, ret_type) || !read_word(text + GP_PYTHON_SIZE, &length) || length > LENGTH_MAX ||
+      !read_word(text + GP_PYTHON_STATE, &word))
     return false;
-  gp_python_text_t got = gp_python_text(python, text);
+  gp_python_text_t got = gp_python_text(python, text - python->object_type);
   uintptr_t last = (uintptr_t)got.characters + got.length * got.character;
   return got.length == length && (got.character == 1 || got.character == 2 || got.character == 4) &&
          gp_word_is_readable((uintptr_t)got.characters & ~(uintptr_t)7) &&
@@ -250,9 +288,9 @@ static bool is_text(const gp_python_t *python, uint64_t text, uint64_t *ret_type
 }
 
 /* The bytes object at address has this many. */
-static bool read_size(uint64_t bytes, uint64_t *ret_size)
+static bool read_size(const gp_python_t *python, uint64_t bytes, uint64_t *ret_size)
 {
-  return read_word(bytes + GP_PYTHON_OBJECT_SIZE, ret_size) && *ret_size <= TABLE_MAX;
+  return read_word(bytes + python->object_type + GP_PYTHON_SIZE, ret_size) && *ret_size <= TABLE_MAX;
 }
 
 /* The frame is at an instruction of this code object. */
@@ -262,16 +300,19 @@ static bool has_instruction(const gp_python_t *python, uint64_t frame, uint64_t 
 
   if (python->chain == GP_PYTHON_OBJECTS) {
     if (!gp_word_is_readable(frame + python->frame_instruction) ||
-        !read_word(code + python->code_start, &bytes) || !read_size(bytes, &size))
+        !read_word(code + python->code_start, &bytes) || !read_size(python, bytes, &size))
       return false;
     int64_t index = *(const int32_t *)(uintptr_t)(frame + python->frame_instruction);
     return index >= -1 && (uint64_t)(index + 1) * (python->instruction_shift ? 1 : 2) <= size;
   }
-  if (!read_word(code + GP_PYTHON_OBJECT_SIZE, &size) || size > TABLE_MAX ||
-      !gp_word_is_readable(frame + python->frame_instruction))
+  if (!read_size(python, code, &size) || !gp_word_is_readable(frame + python->frame_instruction) ||
+      !gp_word_is_readable((frame + python->frame_copy) & ~UINT64_C(7)))
     return false;
   at = gp_python_word(frame + python->frame_instruction);
-  return at + 2 >= code + python->code_start && at <= code + python->code_start + size * 2;
+  uint64_t start = code + python->code_start;
+  if (python->frame_copy && (at + 2 < start || at > start + size * 2))
+    start = gp_python_copy_of(python, frame, code);
+  return start && at + 2 >= start && at <= start + size * 2;
 }
 
 static bool is_code(const gp_python_t *python, uint64_t code)
@@ -280,7 +321,7 @@ static bool is_code(const gp_python_t *python, uint64_t code)
 
   return read_word(code + python->code_name, &name) && read_word(code + python->code_file, &file) &&
          read_word(code + python->code_table, &table) && is_text(python, name, &name_type) &&
-         is_text(python, file, &file_type) && name_type == file_type && read_size(table, &size) &&
+         is_text(python, file, &file_type) && name_type == file_type && read_size(python, table, &size) &&
          gp_word_is_readable(code + python->code_first_line) &&
          *(const int32_t *)(uintptr_t)(code + python->code_first_line) >= 0;
 }
@@ -310,7 +351,7 @@ gp_python_check_t gp_python_layout_prove(const gp_python_t *python, char *why, s
     good = read_word(frame + python->state_via, &frame);
   for (; good && frame && frames < FRAMES_MAX; frames++) {
     good = read_word(frame + python->frame_code, &code) &&
-           read_word(gp_python_untag(code) + GP_PYTHON_OBJECT_TYPE, &type) &&
+           read_word(gp_python_untag(code) + python->object_type, &type) &&
            read_word(frame + python->frame_previous, &at);
     code = gp_python_untag(code);
     if (good && type == python->code_type) {
