@@ -710,6 +710,22 @@ START_TEST(test_a_part_of_the_loop_elsewhere)
 }
 END_TEST
 
+/* Tail calls: the loop calls an instruction's function, which calls the program's. Both are one run, also
+ * where that is the longest function, in a stack that is cut. */
+START_TEST(test_a_loop_with_calls)
+{
+  const uintptr_t native[] = {0x1001, 0x12001, 0x10101, 0x2001, 0x2011, 0x12101, 0x10101, 0x3001, 0x4001};
+  const uint64_t words[] = {PYTHON(1, 5, true), PYTHON(3, 7, true), PYTHON(4, 8, true), PYTHON(5, 9, true)};
+  const uint64_t cut[] = {0x1000, words[0], 0x2000, 0x2010, words[1], 0x3000, 0x4000, words[2], words[3]};
+
+  parted = layout;
+  parted.part = 0x12000;
+  parted.part_end = 0x13000;
+  uint32_t number = gp_stacks_intern(&stacks, native, 9, no_counts);
+  expect_stack(gp_stacks_intern_python(&stacks, &parted, number, words, 4, 9), cut, 9);
+}
+END_TEST
+
 START_TEST(test_another_line_is_another_stack)
 {
   const uintptr_t native[] = {0x1001, 0x10101, 0x2001}, other[] = {0x1001, 0x10101, 0x2002};
@@ -786,6 +802,7 @@ int main(void)
   tcase_add_test(tests, test_more_loops_than_runs);
   tcase_add_test(tests, test_trampolines_give_way);
   tcase_add_test(tests, test_a_part_of_the_loop_elsewhere);
+  tcase_add_test(tests, test_a_loop_with_calls);
   tcase_add_test(tests, test_another_line_is_another_stack);
   tcase_add_test(tests, test_threads_agree);
   suite_add_tcase(suite, tests);

@@ -30,36 +30,51 @@ static void put_run(merge_t *merge, bool is_last)
   }
 }
 
-static bool is_loop(const gp_python_t *python, uint64_t frame, bool has_part)
+/* The native frames of a call. */
+typedef struct native {
+  const gp_python_t *python;
+  const uint64_t *frames;
+  size_t count;
+  bool has_part; /* the longest function is a part of the loop */
+} native_t;
+
+static bool is_in(const native_t *native, size_t i, uintptr_t start, uintptr_t end)
 {
-  uint64_t address = gp_frame_address(frame);
-  return (address >= python->loop && address < python->loop_end) ||
-         (has_part && address >= python->part && address < python->part_end);
+  return i < native->count && gp_frame_address(native->frames[i]) >= start &&
+         gp_frame_address(native->frames[i]) < end;
 }
 
-static size_t count_loops(const gp_python_t *python, const uint64_t *native, size_t count, bool has_part)
+static bool is_interpreters(const native_t *native, size_t i)
+{
+  return is_in(native, i, native->python->start, native->python->end);
+}
+
+/* The outermost frame of a run of the loop: where the loop has calls, as with tail calls, they are inside. */
+static bool is_loop(const native_t *native, size_t i)
+{
+  const gp_python_t *python = native->python;
+  return is_in(native, i, python->loop, python->loop_end) ||
+         (native->has_part && is_in(native, i, python->part, python->part_end) &&
+             !is_in(native, i + 1, python->loop, python->loop_end));
+}
+
+static size_t count_loops(const native_t *native)
 {
   size_t loops = 0;
-  for (size_t i = 0; i < count; i++)
-    loops += is_loop(python, native[i], has_part);
+  for (size_t i = 0; i < native->count; i++)
+    loops += is_loop(native, i);
   return loops;
-}
-
-static bool is_interpreters(const gp_python_t *python, uint64_t frame)
-{
-  uint64_t address = gp_frame_address(frame);
-  return address >= python->start && address < python->end;
 }
 
 /*
  * With -X perf the interpreter calls its loop through code that it makes for each function, so that perf sees
  * the function. Such a frame says what the Python frame beside it says. Unwinders may end there.
  */
-static bool is_trampoline(
-    const gp_python_t *python, const uint64_t *native, size_t count, size_t i, bool has_part)
+static bool is_trampoline(const native_t *native, size_t i)
 {
-  return i > 0 && gp_frame_module(native[i]) < 0 && is_loop(python, native[i - 1], has_part) &&
-         (i + 1 == count || python->start == python->end || is_interpreters(python, native[i + 1]));
+  return i > 0 && gp_frame_module(native->frames[i]) < 0 && is_loop(native, i - 1) &&
+         (i + 1 == native->count || native->python->start == native->python->end ||
+             is_interpreters(native, i + 1));
 }
 
 /*
@@ -68,24 +83,27 @@ static bool is_trampoline(
  * native frames: in a greenlet. The longest function counts as a part of the loop where there are not enough
  * frames without it, and not too many with it.
  */
-size_t gp_python_merge(const gp_python_t *python, const uint64_t *native, size_t native_count, bool is_cut,
+size_t gp_python_merge(const gp_python_t *python, const uint64_t *frames, size_t frame_count, bool is_cut,
     const uint64_t *words, size_t count, uint64_t *ret_words, size_t capacity)
 {
   merge_t merge = {.words = words, .count = count, .to = ret_words, .capacity = capacity};
+  native_t native = {python, frames, frame_count, true};
   size_t runs = 0;
 
   for (size_t i = 0; i < count; i++)
     runs += gp_frame_is_entry(words[i]);
-  size_t loops = count_loops(python, native, native_count, false);
-  size_t with_part = count_loops(python, native, native_count, true);
-  bool has_part = loops < runs && with_part <= runs;
-  if (has_part)
+  size_t with_part = count_loops(&native);
+  native.has_part = false;
+  size_t loops = count_loops(&native);
+  if (loops < runs && with_part <= runs) {
+    native.has_part = true;
     loops = with_part;
-  for (size_t i = 0; i < native_count; i++) {
-    if (is_loop(python, native[i], has_part) && merge.next < count)
+  }
+  for (size_t i = 0; i < frame_count; i++) {
+    if (is_loop(&native, i) && merge.next < count)
       put_run(&merge, --loops == 0 && !is_cut);
-    else if (!is_interpreters(python, native[i]) && !is_trampoline(python, native, native_count, i, has_part))
-      put(&merge, native[i]);
+    else if (!is_interpreters(&native, i) && !is_trampoline(&native, i))
+      put(&merge, frames[i]);
   }
   put_run(&merge, true);
   return merge.used;
