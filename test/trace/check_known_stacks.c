@@ -190,6 +190,44 @@ START_TEST(test_another_caller_is_another_stack)
 }
 END_TEST
 
+#define SITES_LEVELS 6
+#define SITES_STACKS (1u << SITES_LEVELS)
+
+/* Calls itself at one of two places in each level. */
+static __attribute__((noinline)) uint32_t take_by_places(unsigned places, int level)
+{
+  uint32_t number;
+  if (level == 0)
+    number = take();
+  else if (places & 1)
+    number = take_by_places(places >> 1, level - 1);
+  else
+    number = take_by_places(places >> 1, level - 1);
+  __asm__ volatile("" ::: "memory");
+  return number;
+}
+
+/* Stacks that begin at the same frame, many of which differ in one word. */
+START_TEST(test_stacks_that_differ_in_one_word)
+{
+  uint32_t numbers[SITES_STACKS];
+  uint64_t before = 0;
+
+  for (int time = 0; time < TIMES; time++) {
+    before = found();
+    for (unsigned i = 0; i < SITES_STACKS; i++) {
+      unsigned places = i * 37 % SITES_STACKS; /* in another order than in memory */
+      uint32_t number = take_by_places(places, SITES_LEVELS);
+      ck_assert(time == 0 || numbers[places] == number);
+      numbers[places] = number;
+      for (unsigned k = 0; k < i; k++)
+        ck_assert_uint_ne(numbers[k * 37 % SITES_STACKS], number);
+    }
+  }
+  ck_assert_uint_eq(found() - before, SITES_STACKS);
+}
+END_TEST
+
 START_TEST(test_depth_of_recursion_is_told_apart)
 {
   gp_route_t routes[25];
@@ -584,6 +622,7 @@ int main(void)
   tcase_add_test(known, test_what_functions_keep_in_registers_does_not_count);
   tcase_add_test(known, test_another_caller_is_another_stack);
   tcase_add_test(known, test_depth_of_recursion_is_told_apart);
+  tcase_add_test(known, test_stacks_that_differ_in_one_word);
   tcase_add_test(known, test_aligned_frames_of_two_callers_are_told_apart);
   tcase_add_test(known, test_expressions_that_are_followed);
   tcase_add_test(known, test_functions_with_a_personality);

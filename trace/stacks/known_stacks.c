@@ -36,6 +36,7 @@ typedef struct entry {
   uint32_t number;
   uint16_t first; /* of its words */
   uint16_t count;
+  uint16_t shared;   /* words that begin this entry and `next` alike */
   uint8_t next;      /* in its bucket; newer ones come first */
   uint8_t successor; /* the entry found or learnt after this one last time */
 } entry_t;
@@ -89,20 +90,46 @@ static inline uint8_t *bucket_of(table_t *table, uintptr_t frame)
   return &table->buckets[(uint64_t)frame * UINT64_C(0x9e3779b97f4a7c15) >> 58];
 }
 
-/* Compares in this order, and stops at the first difference: beyond that the addresses
- * may no longer be stack. */
-static bool is_unchanged(const table_t *table, const entry_t *entry, uintptr_t frame)
+/* How many words from the first on are in memory as they were; those before `from` are. Compares in this
+ * order, and stops at the first difference: beyond that the addresses may no longer be stack. */
+static inline uint32_t count_unchanged(
+    const table_t *table, const entry_t *entry, uint32_t from, uintptr_t frame)
 {
-  const word_t *word = &table->words[entry->first];
-  const word_t *end = word + entry->count;
+  const word_t *words = &table->words[entry->first];
 
-  if (entry->frame != frame)
-    return false;
-  for (; word < end; word++) {
-    if (*(const uintptr_t *)(frame + word->distance) != word->value)
-      return false;
+  while (from < entry->count && *(const uintptr_t *)(frame + words[from].distance) == words[from].value)
+    from++;
+  return from;
+}
+
+static inline bool is_unchanged(const table_t *table, const entry_t *entry, uintptr_t frame)
+{
+  return entry->frame == frame && count_unchanged(table, entry, 0, frame) == entry->count;
+}
+
+/*
+ * Looks through a bucket. Stacks of one frame mostly begin alike, so it does not compare again what it has
+ * compared in the entry before: where that one differs, an entry that shares more with it differs, too.
+ */
+static inline uint8_t find_in_bucket(const table_t *table, uint8_t at, uintptr_t frame)
+{
+  const entry_t *before = NULL;
+  uint32_t same = 0; /* words of `before` that are in memory */
+
+  for (; at; at = table->entries[at - 1].next) {
+    const entry_t *entry = &table->entries[at - 1];
+    if (entry->frame != frame) {
+      before = NULL;
+      continue;
+    }
+    if (!before || before->shared <= same) {
+      same = count_unchanged(table, entry, before ? before->shared : 0, frame);
+      if (same == entry->count)
+        return at;
+    }
+    before = entry;
   }
-  return true;
+  return 0;
 }
 
 static inline uint8_t guess(const table_t *table)
@@ -117,11 +144,7 @@ static uint8_t find(table_t *table, uintptr_t frame)
 
   if (at && is_unchanged(table, &table->entries[at - 1], frame))
     return at;
-  for (at = *bucket_of(table, frame); at; at = table->entries[at - 1].next) {
-    if (is_unchanged(table, &table->entries[at - 1], frame))
-      return at;
-  }
-  return 0;
+  return find_in_bucket(table, *bucket_of(table, frame), frame);
 }
 
 static inline void note_last(table_t *table, uint8_t at)
@@ -194,6 +217,17 @@ static word_t *make_room(table_t *table)
   return &table->words[table->head];
 }
 
+static uint32_t count_shared(const table_t *table, const entry_t *a, const entry_t *b)
+{
+  const word_t *left = &table->words[a->first], *right = &table->words[b->first];
+  uint32_t most = a->count < b->count ? a->count : b->count, shared = 0;
+
+  while (a->frame == b->frame && shared < most && left[shared].value == right[shared].value &&
+         left[shared].distance == right[shared].distance)
+    shared++;
+  return shared;
+}
+
 static void add(table_t *table, uintptr_t frame, uint32_t number, uint32_t count)
 {
   uint32_t index = (table->oldest + table->entry_count) % ENTRIES;
@@ -207,6 +241,9 @@ static void add(table_t *table, uintptr_t frame, uint32_t number, uint32_t count
       .count = (uint16_t)count,
       .next = *bucket,
   };
+  if (*bucket)
+    table->entries[index].shared =
+        (uint16_t)count_shared(table, &table->entries[index], &table->entries[*bucket - 1]);
   *bucket = (uint8_t)(index + 1);
   table->head += count;
   table->entry_count++;
