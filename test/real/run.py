@@ -89,6 +89,7 @@ def run_case(place, chosen, name, one, case, row):
     row.cases += 1
     row.seconds += plain.seconds
     print("%-40s %-9s %-9s %s" % (case.label, PLAIN, "%.1f s" % plain.seconds, say_status(plain.status)), flush=True)
+    row.remark(plain.status != 0 and "%s: %s in all runs" % (case.label, say_status(plain.status)))
     row.remark(case.varies and "%s: its allocations vary: %s" % (case.label, case.varies))
     row.remark(case.no_account and "%s: allocations are not counted: %s" % (case.label, case.no_account))
     for variant in chosen.variants:

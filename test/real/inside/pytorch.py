@@ -1,5 +1,7 @@
 """Programs in PyTorch: pytorch.py CASE. What they print does not depend on what is computed, nor on where memory is."""
 
+import ctypes
+import os
 import random
 import sys
 
@@ -81,7 +83,57 @@ def pool():
     print("from a pool of its own", tuple(tensor.shape))
 
 
-CASES = {function.__name__: function for function in (train, streams, pinned, graph, pool)}
+def out_of_memory():
+    """The program goes on after each refusal."""
+    kept, refused = [], 0
+    for i in range(60):
+        try:
+            kept.append(torch.empty((1 + i % 5) << 26, dtype=torch.uint8, device="cuda"))
+        except RuntimeError as error:
+            assert "out of memory" in str(error)
+            refused += 1
+            del kept[: len(kept) // 2]
+    kept.clear()
+    torch.cuda.empty_cache()
+    torch.empty(3 << 28, dtype=torch.uint8, device="cuda")
+    print("refused" if refused else "never refused")
+
+
+def work(number, results):
+    made = [torch.full((1 + i % 3, 1 << 18), number, device="cuda") for i in range(10)]
+    results.put((number, torch.stack([tensor.sum() for tensor in made[:3]]).shape))
+
+
+def processes():
+    import torch.multiprocessing
+
+    context = torch.multiprocessing.get_context("spawn")
+    results = context.SimpleQueue()
+    started = [context.Process(target=work, args=(number, results)) for number in range(3)]
+    for process in started:
+        process.start()
+    print(sorted(results.get()[0] for _ in started))
+    for process in started:
+        process.join()
+    print([process.exitcode for process in started])
+
+
+def pluggable():
+    """With the functions of doc/api.md, if the library is there."""
+    if "libgpupool" in os.environ.get("LD_PRELOAD", ""):
+        pool = torch.cuda.memory.CUDAPluggableAllocator("libgpupool.so", "gpupool_torch_alloc", "gpupool_torch_free")
+        library = ctypes.CDLL("libgpupool.so")
+        for name in ("record_stream", "base_alloc", "reset", "memory_fraction"):
+            address = ctypes.cast(getattr(library, "gpupool_torch_" + name), ctypes.c_void_p).value
+            getattr(pool.allocator(), "set_%s_fn" % name)(address)
+        torch.cuda.memory.change_current_allocator(pool)
+    train(6)
+    streams()
+    graph()
+    torch.cuda.empty_cache()
+
+
+CASES = {function.__name__: function for function in (train, streams, pinned, graph, pool, out_of_memory, processes, pluggable)}
 
 if __name__ == "__main__":
     if len(sys.argv) != 2 or sys.argv[1] not in CASES:

@@ -15,7 +15,8 @@ ALLOCATORS = {
     "cudaMallocAsync": {"PYTORCH_CUDA_ALLOC_CONF": "backend:cudaMallocAsync"},
     "no cache": {"PYTORCH_NO_CUDA_MEMORY_CACHING": "1"},
 }
-CASES = ("train", "streams", "pinned", "graph", "pool")
+CASES = ("train", "streams", "pinned", "graph", "pool", "out_of_memory", "processes")
+VARIES = {"streams": "PyTorch asks whether another stream is done"}
 
 
 def prepare(place):
@@ -32,9 +33,14 @@ def prepare(place):
 
 def cases(place):
     script = place.home + "/inside/pytorch.py"
-    varies = {"streams": "PyTorch asks whether another stream is done"}
-    return [Case("%s, %s" % (case, name), ["python3", script, case], environment, varies=varies.get(case, ""))
-            for name, environment in ALLOCATORS.items() for case in CASES]
+    found = [Case("%s, %s" % (case, name), ["python3", script, case], environment, varies=VARIES.get(case, ""))
+             for name, environment in ALLOCATORS.items() for case in CASES]
+    for case in found:
+        if case.label.startswith("out_of_memory"):
+            case.environment = dict(case.environment, SIMCUDA_CAPACITY="2GiB")
+            case.varies = "what PyTorch's cache still has depends on the schedule"
+    found.append(Case("pluggable", ["python3", script, "pluggable"], varies="without the library PyTorch's own allocator is used"))
+    return found
 
 
 PROGRAM = Program(
