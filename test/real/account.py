@@ -1,6 +1,6 @@
 """What was allocated and freed, by the simulator's log and by the library's snapshots.
 
-The snapshot has to equal two logs: what the program asked for (its log without the library), and what the library asked
+The snapshots have to equal two logs: what the program asked for (its log without the library), and what the library asked
 the driver for (the log of the same run). Memory of arrays, of other APIs and of graphs is left out of both.
 """
 
@@ -8,8 +8,8 @@ import json
 import re
 
 CALL = re.compile(r"(cuMem(?:Alloc_v2|AllocManaged|AllocPitch_v2|AllocAsync|AllocFromPoolAsync|Create))(?:_ptsz)? "
-                  r"(\d+) (?:(\d+) )?.*=0$")
-FREE = re.compile(r"cuMem(?:Free_v2|FreeAsync|Release)(?:_ptsz)? ([0-9a-f]+)\b.*=0$")
+                  r"(\d+) (?:(\d+) )?.*?-> (\w+)=0$")
+FREE = re.compile(r"cuMem(?:Free_v2|FreeAsync|Release)(?:_ptsz)? (\w+)\b.*=0$")
 OTHERS = ("array", "external", "graph", "pinned_host")  # kinds of memory that is not pooled
 ROW_BYTES = 512
 # Type vmm tries whether it can map, once per range; that is no memory of the pool.
@@ -18,26 +18,38 @@ TRIAL = ["cuMemCreate", "cuMemMap", "cuMemSetAccess", "cuMemUnmap", "cuMemReleas
 
 class Sums:
     def __init__(self):
-        self.allocations = self.bytes = self.frees = 0
+        self.allocations = self.bytes = self.frees = self.freed = 0
 
     def add(self, size):
         self.allocations += 1
         self.bytes += size
 
+    def free(self, size):
+        self.frees += 1
+        self.freed += size
+
+    def take_back(self, size):
+        self.allocations, self.bytes, self.frees, self.freed = (
+            self.allocations - 1, self.bytes - size, self.frees - 1, self.freed - size)
+
     def __add__(self, other):
         both = Sums()
-        both.allocations, both.bytes, both.frees = (mine + its for mine, its in zip(vars(self).values(), vars(other).values()))
+        both.allocations, both.bytes, both.frees, both.freed = (
+            mine + its for mine, its in zip(vars(self).values(), vars(other).values()))
         return both
+
+    def held(self):
+        return self.allocations - self.frees, self.bytes - self.freed
 
     def __eq__(self, other):
         return vars(self) == vars(other)
 
     def __str__(self):
-        return "%(allocations)d allocations of %(bytes)d bytes, %(frees)d frees" % vars(self)
+        return "%(allocations)d allocations of %(bytes)d bytes, %(frees)d frees of %(freed)d" % vars(self)
 
 
 def of_log(lines):
-    sums, last = Sums(), []
+    sums, last, sizes = Sums(), [], {}
     for line in lines:
         last = last[1 - len(TRIAL):] + [line]
         if not line.startswith("cuMem"):
@@ -48,12 +60,12 @@ def of_log(lines):
             if "Pitch" in call.group(1):
                 size = -(-size // ROW_BYTES) * ROW_BYTES * int(call.group(3))
             sums.add(size)
+            sizes[call.group(4)] = size
         free = FREE.match(line)
-        sums.frees += bool(free and free.group(1) != "0")
+        if free and free.group(1) != "0":
+            sums.free(sizes.get(free.group(1), 0))
         if [call.split(" ")[0] for call in last] == TRIAL:
-            sums.allocations -= 1
-            sums.bytes -= int(last[0].split(" ")[1])
-            sums.frees -= 1
+            sums.take_back(int(last[0].split(" ")[1]))
     return sums
 
 
@@ -76,10 +88,12 @@ def of_snapshots(paths):
         for action, detail, size in zip(events["action"], events["detail"], events["size"]):
             action, detail = events["actions"][action], events["details"][detail]
             counted = action.startswith("passthrough") and detail not in OTHERS
-            if action == "alloc" or counted and action == "passthrough_alloc":
+            if action == "alloc" or (counted and action == "passthrough_alloc"):
                 program.add(size)
-            if action == "segment_alloc" or counted and action == "passthrough_alloc":
+            if action == "segment_alloc" or (counted and action == "passthrough_alloc"):
                 driver.add(size)
-            program.frees += (action == "free_requested" and detail != "context_lost") or (counted and action == "passthrough_free")
-            driver.frees += action == "segment_free" or (counted and action == "passthrough_free")
+            if (action == "free_requested" and detail != "context_lost") or (counted and action == "passthrough_free"):
+                program.free(size)
+            if action == "segment_free" or (counted and action == "passthrough_free"):
+                driver.free(size)
     return program, driver, missing

@@ -82,17 +82,21 @@ def first_difference(what, plain, other):
     return "%s: other ends of lines" % what
 
 
-def compare_accounts(case, plain, run):
+def compare_accounts(case, variant, plain, run):
     program, driver, missing = account.of_snapshots(run.paths("*.exit.json"))
     if missing:
         return ["%d events are missing in the snapshot" % missing]
-    pairs = [("asked of the driver", driver, account.of_logs(run.paths("*.log")))]
-    if not case.varies:
-        pairs.append(("asked for by the program", program, account.of_logs(plain.paths("*.log"))))
-    return ["%s: snapshot %s, simulator %s" % (what, ours, simulators) for what, ours, simulators in pairs if ours != simulators]
+    theirs = account.of_logs(run.paths("*.log"))
+    # Type vmm moves memory from one place to another without the driver, and takes some in vain where it runs out.
+    same = driver.held() == theirs.held() if variant == "vmm" else driver == theirs
+    found = [] if same else ["asked of the driver: snapshot %s, simulator %s" % (driver, theirs)]
+    theirs = account.of_logs(plain.paths("*.log"))
+    if not case.varies and program != theirs:
+        found.append("asked for by the program: snapshot %s, simulator %s" % (program, theirs))
+    return found
 
 
-def differences(case, plain, run):
+def differences(case, variant, plain, run):
     """Sentences; none: the run is as the plain one."""
     found = []
     if run.status != plain.status:
@@ -109,7 +113,7 @@ def differences(case, plain, run):
     found += ["%d %s, were %d" % (run.wrong(name), name.replace("_", " "), plain.wrong(name)) for name in WRONG
               if run.wrong(name) > plain.wrong(name)]
     if not case.no_account and not found:
-        found += compare_accounts(case, plain, run)
+        found += compare_accounts(case, variant, plain, run)
     return found
 
 
@@ -117,7 +121,7 @@ class Verdict:
     """SAME, EXPLAINED or DIFFERENT, and why."""
 
     def __init__(self, case, variant, plain, run):
-        self.differences = differences(case, plain, run)
+        self.differences = differences(case, variant, plain, run)
         self.reason = case.unlike.get(variant, case.unlike.get("preloaded", ""))
         if not self.differences and self.reason:
             self.differences = ["is as %s, though a difference is declared: %s" % (PLAIN, self.reason)]
