@@ -33,6 +33,7 @@ class Place:
             shutil.copy(path, self.outside(self.home + "/lib"))
         shutil.rmtree(self.outside(self.home + "/inside"), ignore_errors=True)
         shutil.copytree(os.path.join(ROOT, "test/real/inside"), self.outside(self.home + "/inside"))
+        shutil.copy(os.path.join(ROOT, "interpose/api/gpupool.py"), self.outside(self.home + "/inside"))
 
     @property
     def home(self):  # as programs see it
