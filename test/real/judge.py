@@ -78,7 +78,8 @@ def say_status(status):
 def first_difference(what, plain, other):
     for before, after in zip(plain.splitlines() + ["(end)"], other.splitlines() + ["(end)"]):
         if before != after:
-            return '%s: "%s", was "%s"' % (what, after[:100], before[:100])
+            at = max(0, len(os.path.commonprefix([before, after])) - 30)
+            return '%s: "%s", was "%s"' % (what, after[at:at + 100], before[at:at + 100])
     return "%s: other ends of lines" % what
 
 
