@@ -99,6 +99,37 @@ START_TEST(test_graph_of_a_kernel_and_a_copy)
 END_TEST
 
 /* "All streams must have been joined"; one that has may end before the capture. */
+static CUgraph capture_fills(unsigned value, unsigned count)
+{
+  CUgraph graph;
+  OK(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+  for (unsigned i = 0; i < count; i++)
+    OK(cuMemsetD32Async(memory + 4 * i, value, 1, stream));
+  OK(cuStreamEndCapture(stream, &graph));
+  return graph;
+}
+
+START_TEST(test_executable_graph_is_updated)
+{
+  CUgraphExec exec;
+  CUgraphExecUpdateResultInfo info;
+  unsigned value = 0;
+  test_start();
+  OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+  OK(cuMemAlloc(&memory, 4096));
+  OK(cuGraphInstantiate(&exec, capture_fills(1, 2), 0));
+  OK(cuGraphExecUpdate(exec, capture_fills(2, 2), &info));
+  ck_assert_int_eq(info.result, CU_GRAPH_EXEC_UPDATE_SUCCESS);
+  ck_assert_int_eq(cuGraphExecUpdate(exec, capture_fills(3, 3), &info), CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE);
+  ck_assert_int_eq(info.result, CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED);
+  OK(cuGraphLaunch(exec, stream));
+  OK(cuStreamSynchronize(stream));
+  OK(cuMemcpyDtoH(&value, memory, 4));
+  ck_assert_uint_eq(value, 2);
+  OK(cuGraphExecDestroy(exec));
+}
+END_TEST
+
 START_TEST(test_joined_stream_that_ends)
 {
   CUgraph graph;
@@ -331,6 +362,7 @@ int main(void)
   TCase *tests = tcase_create("capture");
   tcase_add_test(tests, test_captured_work_runs_at_launch);
   tcase_add_test(tests, test_graph_of_a_kernel_and_a_copy);
+  tcase_add_test(tests, test_executable_graph_is_updated);
   tcase_add_loop_test(tests, test_joined_stream_that_ends, 0, 2);
   tcase_add_loop_test(tests, test_unsafe_calls_invalidate, 0, 7);
   tcase_add_test(tests, test_relaxed_allows_allocation);

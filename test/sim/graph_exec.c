@@ -100,27 +100,69 @@ static bool is_exec(const struct CUgraphExec_st *exec)
   return sim_tree_find(&execs, (uintptr_t)exec, 0) != NULL;
 }
 
-static CUresult exec_destroy(CUgraphExec exec)
+static void delete_steps(struct CUgraphExec_st *exec)
 {
-  if (!is_exec(exec))
-    return CUDA_ERROR_INVALID_VALUE;
   for (unsigned i = 0; i < exec->count; i++) {
     if (exec->steps[i].op)
       sim_op_delete(exec->steps[i].op);
   }
+  free(exec->steps);
+}
+
+static CUresult exec_destroy(CUgraphExec exec)
+{
+  if (!is_exec(exec))
+    return CUDA_ERROR_INVALID_VALUE;
+  delete_steps(exec);
   for (unsigned i = 0; i < exec->block_count; i++)
     sim_graph_mem_unref(exec->blocks[i]);
   if (exec->graph)
     exec->graph->exec = NULL;
   sim_tree_remove(&execs, &exec->node);
   free(exec->blocks);
-  free(exec->steps);
   free(exec->last_clock);
   free(exec);
   return CUDA_SUCCESS;
 }
 
 SIM_FN(cuGraphExecDestroy, (CUgraphExec exec), exec_destroy(exec), " ")
+
+static CUgraphExecUpdateResult compare(const struct CUgraphExec_st *exec, const struct CUgraphExec_st *next)
+{
+  if (next->count != exec->count)
+    return CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED;
+  for (unsigned i = 0; i < exec->count; i++) {
+    const sim_op_t *op = exec->steps[i].op, *other = next->steps[i].op;
+    if (op->kind != other->kind || op->is_kernel != other->is_kernel)
+      return CU_GRAPH_EXEC_UPDATE_ERROR_NODE_TYPE_CHANGED;
+  }
+  return CU_GRAPH_EXEC_UPDATE_SUCCESS;
+}
+
+/* Launches in flight have operations of their own. Graphs with memory nodes are not updated. */
+static CUresult update(CUgraphExec exec, sim_graph_t *graph, CUgraphExecUpdateResultInfo *ret)
+{
+  if (!ret || !is_exec(exec) || !sim_graph_is_valid(graph))
+    return CUDA_ERROR_INVALID_VALUE;
+  *ret = (CUgraphExecUpdateResultInfo){.result = CU_GRAPH_EXEC_UPDATE_ERROR_NOT_SUPPORTED};
+  if (exec->block_count || sim_graph_has_memory(graph))
+    return CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
+  struct CUgraphExec_st next = {.steps = calloc(count_nodes(graph) + 1, sizeof *next.steps)};
+  if (!next.steps)
+    abort();
+  add_steps(&next, graph);
+  ret->result = compare(exec, &next);
+  if (ret->result == CU_GRAPH_EXEC_UPDATE_SUCCESS) {
+    step_t *old = exec->steps;
+    exec->steps = next.steps;
+    next.steps = old;
+  }
+  delete_steps(&next);
+  return ret->result == CU_GRAPH_EXEC_UPDATE_SUCCESS ? CUDA_SUCCESS : CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
+}
+
+SIM_FN(cuGraphExecUpdate_v2, (CUgraphExec exec, CUgraph graph, CUgraphExecUpdateResultInfo *ret),
+    update(exec, graph, ret), " ")
 
 static CUresult upload(sim_call_t *call, CUgraphExec exec, CUstream handle)
 {

@@ -102,7 +102,15 @@ EXPORTED(cudaGraphInstantiate, graph_instantiate,
     (cudaGraphExec_t * ret, cudaGraph_t graph, unsigned long long flags));
 RT_FN_INIT(graph_instantiate, (cudaGraphExec_t * ret, cudaGraph_t graph, unsigned long long flags),
     rt_driver.cuGraphInstantiateWithFlags(ret, graph, flags))
+EXPORTED(cudaGraphExecUpdate, graph_update,
+    (cudaGraphExec_t exec, cudaGraph_t graph, cudaGraphExecUpdateResultInfo *ret));
+RT_FN_INIT(graph_update, (cudaGraphExec_t exec, cudaGraph_t graph, cudaGraphExecUpdateResultInfo *ret),
+    rt_driver.cuGraphExecUpdate(exec, graph, (CUgraphExecUpdateResultInfo *)ret))
 #else
+EXPORTED(cudaGraphExecUpdate, graph_update,
+    (cudaGraphExec_t exec, cudaGraph_t graph, cudaGraphNode_t *error_node, int *ret));
+RT_FN_INIT(graph_update, (cudaGraphExec_t exec, cudaGraph_t graph, cudaGraphNode_t *error_node, int *ret),
+    ((void)exec, (void)graph, (void)error_node, (void)ret, CUDA_ERROR_NOT_SUPPORTED))
 EXPORTED(cudaGraphInstantiate, graph_instantiate,
     (cudaGraphExec_t * ret, cudaGraph_t graph, cudaGraphNode_t *error_node, char *text, size_t bytes));
 RT_FN_INIT(graph_instantiate,
