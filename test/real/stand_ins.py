@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Makes stand-ins for NVIDIA's libraries, which do not start on the simulated GPU: stand_ins.py FOLDER LIBRARY...
 
-FOLDER gets a library for each name of LIBRARIES. It has the functions that the LIBRARYs (ELF files) ask it for. Each
-does nothing and returns 0, which all of these libraries call success, but for those of SPECIAL, whose callers look at
+FOLDER gets a library for each name of LIBRARIES, or of another version that a LIBRARY (an ELF file) needs. It has the functions
+that the LIBRARYs ask it for. Each does nothing and returns 0, which all of these libraries call success, but for those of SPECIAL, whose callers look at
 more than that.
 """
 
@@ -40,10 +40,18 @@ SPECIAL = {
 }
 
 
-def asked_for(paths):
+def sonames(paths):
+    """By prefix, the name of the library: with the version that the files need, else as in LIBRARIES."""
+    needed = [name for path in paths for name in re.findall(
+        r"\(NEEDED\).*\[(.*)\]", subprocess.run(["readelf", "-d", path], check=True, capture_output=True, text=True).stdout)]
+    by_stem = {name.partition(".so")[0]: name for name in needed}
+    return {prefix: by_stem.get(name.partition(".so")[0], name) for prefix, name in LIBRARIES.items()}
+
+
+def asked_for(paths, libraries):
     """By library, the functions that the files want of it, and the version that they want them in."""
     names, versions = collections.defaultdict(set), {}
-    longest_first = sorted(LIBRARIES, key=len, reverse=True)
+    longest_first = sorted(libraries, key=len, reverse=True)
     for path in paths:
         table = subprocess.run(["readelf", "--dyn-syms", "--wide", path], check=True, capture_output=True, text=True).stdout
         for line in table.splitlines():
@@ -53,9 +61,9 @@ def asked_for(paths):
             name, _, version = columns[7].partition("@")
             prefix = next((prefix for prefix in longest_first if name.startswith(prefix)), None)
             if prefix:
-                names[LIBRARIES[prefix]].add(name)
-                if version.lstrip("@") == LIBRARIES[prefix]:
-                    versions[LIBRARIES[prefix]] = LIBRARIES[prefix]
+                names[libraries[prefix]].add(name)
+                if version.lstrip("@") == libraries[prefix]:
+                    versions[libraries[prefix]] = libraries[prefix]
     return names, versions
 
 
@@ -81,8 +89,9 @@ def main():
         sys.exit(__doc__)
     folder = sys.argv[1]
     os.makedirs(folder, exist_ok=True)
-    names, versions = asked_for(sys.argv[2:])
-    for library in sorted(set(LIBRARIES.values())):
+    libraries = sonames(sys.argv[2:])
+    names, versions = asked_for(sys.argv[2:], libraries)
+    for library in sorted(set(libraries.values())):
         make(folder, library, names[library], versions.get(library))
 
 
