@@ -14,6 +14,7 @@ from variants import PLAIN
 
 OUR_LINES = re.compile(r"^(gpupool|simcuda): .*\n?", re.M)
 OURS = ("out", "err", "*.stats", "*.log", "*.json", "core*")
+MEMORY_CALL = re.compile(r"cuMem(Alloc|Free|Create|Release|Map|Unmap|SetAccess|Address)")
 WRONG = ("violations", "corrupt_stamps")
 
 
@@ -52,6 +53,13 @@ class Run:
 
     def wrong(self, name):
         return sum(statistics[name] for statistics in self.statistics())
+
+    def figures(self):
+        """Most memory of all devices and processes, as the driver sees it, and calls for memory."""
+        found = self.statistics()
+        peak = sum(sum(statistics["peak_bytes"]) for statistics in found)
+        calls = sum(count for statistics in found for name, count in statistics["calls"].items() if MEMORY_CALL.match(name))
+        return "%5d MiB, %5d calls" % (peak >> 20, calls) if found else ""
 
     def files(self, patterns):
         """The sums of the files that a case declares."""

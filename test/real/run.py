@@ -80,6 +80,10 @@ def print_list():
         print("%-20s %s: %s%s" % (name, one.title, needs, ", a checkout of %s" % one.checkout if one.checkout else ""))
 
 
+def say(label, variant, run, what):
+    print("%-40s %-9s %6.1f s, %-24s %s" % (label, variant, run.seconds, run.figures(), what), flush=True)
+
+
 def run_case(place, chosen, name, one, case, row):
     """Whether it is as without the library, or its difference is declared."""
     folder = "%s/runs/%s/%s" % (place.home, name, "".join(c if c.isalnum() else "-" for c in case.label))
@@ -88,7 +92,7 @@ def run_case(place, chosen, name, one, case, row):
     plain = Run(place, case, folder + "/" + PLAIN, base)
     row.cases += 1
     row.seconds += plain.seconds
-    print("%-40s %-9s %-9s %s" % (case.label, PLAIN, "%.1f s" % plain.seconds, say_status(plain.status)), flush=True)
+    say(case.label, PLAIN, plain, say_status(plain.status))
     row.remark(plain.status != 0 and "%s: %s in all runs" % (case.label, say_status(plain.status)))
     row.remark(case.varies and "%s: its allocations vary: %s" % (case.label, case.varies))
     row.remark(case.no_account and "%s: allocations are not counted: %s" % (case.label, case.no_account))
@@ -102,8 +106,7 @@ def run_case(place, chosen, name, one, case, row):
         row.ran.add(variant)
         row.same[variant] += verdict.word == "same"
         row.remark(verdict.differences and "%s, %s: %s" % (case.label, variant, verdict.reason or verdict.differences[0]))
-        print("%-40s %-9s %-9s %s%s" % (case.label, variant, "%.1f s" % run.seconds, verdict.word,
-                                        "".join("\n    " + text for text in verdict.differences)), flush=True)
+        say(case.label, variant, run, verdict.word + "".join("\n    " + text for text in verdict.differences))
         if not verdict.failed:
             run.forget()
         good = good and not verdict.failed

@@ -39,8 +39,6 @@ def cases(place):
         if case.label.startswith("out_of_memory"):
             case.environment = dict(case.environment, SIMCUDA_CAPACITY="2GiB")
             case.varies = "what PyTorch's cache still has depends on the schedule"
-    found.append(Case("owners", ["python3", place.home + "/inside/pytorch_owners.py"], {"GPUPOOL_STACKS": "all"},
-                      compare_errors=False))
     found.append(Case("pluggable", ["python3", script, "pluggable"], varies="without the library PyTorch's own allocator is used"))
     return found
 
