@@ -33,7 +33,7 @@ class Case:
 @dataclasses.dataclass
 class Program:
     title: str
-    version: list  # a command; the first line of what it prints
+    version: object  # a command, of which the first line is taken, or a function of a Place that returns one
     cases: object  # a list of Case, or a function of a Place that returns one
     packages: list = dataclasses.field(default_factory=list)  # of Debian, installed
     unpacked: list = dataclasses.field(default_factory=list)  # of Debian, unpacked without what they depend on

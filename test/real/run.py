@@ -129,7 +129,8 @@ def run_program(place, chosen, name):
     except Missing as why:
         print("not run: %s" % why, flush=True)
         return None, True
-    version = place.run(one.version, environment=one.environment, folder="/", err=subprocess.DEVNULL)[1].strip().splitlines() or ["?"]
+    command = one.version(place) if callable(one.version) else one.version
+    version = place.run(command, environment=one.environment, folder="/", err=subprocess.DEVNULL)[1].strip().splitlines() or ["?"]
     row = table.Row(name, one, version[0])
     results = [run_case(place, chosen, name, one, case, row) for case in cases if chosen.match in case.label]
     return row, all(results)

@@ -8,6 +8,8 @@ from place import ROOT
 from program import Case, Missing, Program
 
 BINARIES = "/bins/linux-x64-cuda"
+SIZES = [(r"allocating [0-9.]+ MiB", "allocating")]
+GRAPHS = [(r"^.*: CUDA graph warmup .*\n", "")]  # it knows a graph by its address in host memory
 
 
 def prepare(place):
@@ -25,15 +27,16 @@ def cases(place):
     return [Case("devices", command + ["devices"], environment,
                  unlike={"limit": "the limit is what a program is told of the device's memory"}),
             Case("buffers", command + ["buffers"], dict(environment, SIMCUDA_CAPACITY="8GiB"),
-                 normalize=[(r"allocating [0-9.]+ MiB", "allocating")], varies="how many fit depends on the type"),
-            Case("graphs", command + ["graphs"], environment),
+                 normalize=SIZES, varies="how many fit depends on the type"),
+            Case("graphs", command + ["graphs"], environment, normalize=GRAPHS),
             Case("graphs without CUDA graphs", command + ["graphs"], dict(environment, GGML_CUDA_DISABLE_GRAPHS="1")),
-            Case("graphs, temporary memory by cudaMalloc", command + ["graphs"], dict(environment, GGML_CUDA_NO_VMM="1"))]
+            Case("graphs, temporary memory by cudaMalloc", command + ["graphs"], dict(environment, GGML_CUDA_NO_VMM="1"),
+                 normalize=GRAPHS)]
 
 
 PROGRAM = Program(
     title="llama.cpp",
-    version=["sh", "-c", "sed -n 's/.*\"release\":\"\\([^\"]*\\)\".*/\\1/p' /checkout/llama%s/_nlcBuildMetadata.json" % BINARIES],
+    version=lambda place: ["sed", "-n", r's/.*"release":"\([^"]*\)".*/\1/p', place.checkout("llama") + BINARIES + "/_nlcBuildMetadata.json"],
     packages=["python3"],
     checkout="npm pack @node-llama-cpp/linux-x64-cuda, unpacked",
     prepare=prepare,
