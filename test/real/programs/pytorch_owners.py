@@ -5,8 +5,10 @@ from programs import pytorch
 
 
 def cases(place):
-    return [Case("stacks " + stacks, ["python3", place.home + "/inside/pytorch_owners.py"], {"GPUPOOL_STACKS": stacks},
-                 compare_errors=False) for stacks in ("all", "python")]
+    command = ["python3", place.home + "/inside/pytorch_owners.py"]
+    return [Case("own, GPUPOOL_STACKS=all", command, {"GPUPOOL_STACKS": "all"}, compare_errors=False),
+            Case("own, GPUPOOL_STACKS=python", command, {"GPUPOOL_STACKS": "python"}, compare_errors=False),
+            Case("expandable", command, pytorch.ALLOCATORS["expandable"], compare_errors=False)]
 
 
 PROGRAM = Program(
