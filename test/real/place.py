@@ -60,7 +60,7 @@ class Place:
         return path
 
     def environment(self, more):
-        base = {"HOME": "/root", "PATH": "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin", "LANG": "C.UTF-8", "OMP_NUM_THREADS": "1"}
+        base = {"HOME": self.home, "PATH": "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin", "LANG": "C.UTF-8", "OMP_NUM_THREADS": "1"}
         path = self.home + "/lib"
         if "LD_LIBRARY_PATH" in more:
             path += ":" + more["LD_LIBRARY_PATH"]
