@@ -93,9 +93,9 @@ def run_case(place, chosen, name, one, case, row):
     row.cases += 1
     row.seconds += plain.seconds
     say(case.label, PLAIN, plain, say_status(plain.status))
-    row.remark(plain.status != 0 and "%s: %s in all runs" % (case.label, say_status(plain.status)))
-    row.remark(case.varies and "%s: its allocations vary: %s" % (case.label, case.varies))
-    row.remark(case.no_account and "%s: allocations are not counted: %s" % (case.label, case.no_account))
+    row.remark(plain.status != 0 and "%s in all runs" % say_status(plain.status), case.label)
+    row.remark(case.varies and "its allocations vary: " + case.varies, case.label)
+    row.remark(case.no_account and "allocations are not counted: " + case.no_account, case.label)
     for variant in chosen.variants:
         settings = environment(variant, case.limit or one.limit, place.library, chosen.plant)
         if "LD_PRELOAD" in base and "LD_PRELOAD" in settings:
@@ -105,7 +105,7 @@ def run_case(place, chosen, name, one, case, row):
         row.seconds += run.seconds
         row.ran.add(variant)
         row.same[variant] += verdict.word == "same"
-        row.remark(verdict.differences and "%s, %s: %s" % (case.label, variant, verdict.reason or verdict.differences[0]))
+        row.remark(verdict.differences and (verdict.reason or verdict.differences[0]), "%s, %s" % (case.label, variant))
         say(case.label, variant, run, verdict.word + "".join("\n    " + text for text in verdict.differences))
         if not verdict.failed:
             run.forget()

@@ -13,15 +13,17 @@ class Row:
         self.name, self.program, self.version = name, program, version
         self.cases, self.seconds, self.same = 0, 0.0, {variant: 0 for variant in PRELOADED}
         self.ran = set()
-        self.remarks = [program.note] if program.note else []
+        self.remarks = {}  # what is said of which runs
 
-    def remark(self, text):
-        if text and text not in self.remarks:
-            self.remarks.append(text)
+    def remark(self, text, label):
+        if text and label not in self.remarks.setdefault(text, []):
+            self.remarks[text].append(label)
 
     def cells(self):
         same = ["%d" % self.same[variant] if variant in self.ran else "" for variant in PRELOADED]
-        return [self.program.title, self.version, str(self.cases)] + same + ["%.0f" % self.seconds, "; ".join(self.remarks)]
+        remarks = [self.program.note] if self.program.note else []
+        remarks += ["%s (%s)" % (text, "; ".join(labels)) for text, labels in self.remarks.items()]
+        return [self.program.title, self.version, str(self.cases)] + same + ["%.0f" % self.seconds, "; ".join(remarks)]
 
 
 def line(cells):

@@ -16,6 +16,7 @@ ALLOCATORS = {
     "no cache": {"PYTORCH_NO_CUDA_MEMORY_CACHING": "1"},
 }
 CASES = ("train", "streams", "pinned", "graph", "pool", "out_of_memory", "processes")
+WARNINGS = [(r"^\[W[\d .:]+", "[W "), (r"0x[0-9a-f]+", "ADDRESS")]
 VARIES = {"streams": "PyTorch asks whether another stream is done"}
 
 
@@ -36,6 +37,7 @@ def cases(place):
     found = [Case("%s, %s" % (case, name), ["python3", script, case], environment, varies=VARIES.get(case, ""))
              for name, environment in ALLOCATORS.items() for case in CASES]
     for case in found:
+        case.normalize = WARNINGS
         if case.label.startswith("out_of_memory"):
             case.environment = dict(case.environment, SIMCUDA_CAPACITY="2GiB")
             case.varies = "what PyTorch's cache still has depends on the schedule"
