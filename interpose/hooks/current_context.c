@@ -228,11 +228,6 @@ gp_context_t *gp_current_context_by_handle(gp_engine_t *engine)
   return gp_current_context(engine);
 }
 
-bool gp_has_current_context(gp_engine_t *engine)
-{
-  return gp_current_context_by_handle(engine) != NULL;
-}
-
 /* The record of a context that may not be current, or NULL if it was never seen. handle NULL: the current
  * one. */
 static gp_context_t *known_context(gp_engine_t *engine, CUcontext handle)

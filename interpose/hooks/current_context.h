@@ -16,10 +16,6 @@
  */
 gp_context_t *gp_current_context(gp_engine_t *engine);
 
-/* True if the thread has a live current context. One driver call, unless the
- * current context has changed. */
-bool gp_has_current_context(gp_engine_t *engine);
-
 /* The same record, for a free. One driver call unless the current context has changed, because
  * this trusts the handle. */
 gp_context_t *gp_current_context_by_handle(gp_engine_t *engine);

@@ -24,12 +24,6 @@ CUresult CUDAAPI hook_cuMemAlloc_v2(CUdeviceptr *pointer, size_t bytes)
   return (CUresult)code;
 }
 
-static int call_free(void *arg, bool is_cut)
-{
-  const CUdeviceptr *pointer = arg;
-  return is_cut ? CUDA_SUCCESS : (int)GP_REAL_CALL(cuMemFree_v2, *pointer);
-}
-
 /* Managed, stream-ordered, graph or imported memory, an interior or an unknown
  * pointer: the driver decides. */
 static GP_CANCEL_NOINLINE CUresult free_in_driver(gp_engine_t *engine, CUdeviceptr pointer)
@@ -40,28 +34,10 @@ static GP_CANCEL_NOINLINE CUresult free_in_driver(gp_engine_t *engine, CUdevicep
 }
 
 /*
- * cuda.h has CUDA_ERROR_INVALID_CONTEXT among the results of cuMemFree, and leaves open whether a free
- * needs a current context. So the driver decides; if it refuses, the program still has the block. The
- * driver must not see the address of a block that the pool keeps, or has cut from a larger allocation. For
- * such an address another call that needs a context gives the answer.
+ * The driver finds the memory by its address, and frees it in whatever context, or with none current (NVIDIA
+ * in cuda-python's pull request 2750; Numba frees so). The current context is looked at because its work may
+ * use the block: from here on the engine knows it.
  */
-static CUresult free_without_context(gp_engine_t *engine, CUdeviceptr pointer)
-{
-  CUdevice device;
-  uint64_t block, segment;
-  int code;
-
-  bool is_cut = gp_engine_cut_block(engine, (uint64_t)pointer, &block, &segment);
-  if (is_cut || gp_engine_owner(engine, (uint64_t)pointer) == GP_OWNER_POOL) {
-    CUresult result = GP_REAL_CALL(cuCtxGetDevice, &device);
-    if (result != CUDA_SUCCESS || !is_cut)
-      return result == CUDA_SUCCESS ? CUDA_ERROR_INVALID_VALUE : result;
-  }
-  if (gp_engine_free_with(engine, (uint64_t)pointer, call_free, &pointer, &code) == GP_FREE_DONE)
-    return (CUresult)code;
-  return free_in_driver(engine, pointer);
-}
-
 CUresult CUDAAPI hook_cuMemFree_v2(CUdeviceptr pointer)
 {
   gp_engine_t *engine = gp_library_engine();
@@ -69,8 +45,7 @@ CUresult CUDAAPI hook_cuMemFree_v2(CUdeviceptr pointer)
 
   if (!engine)
     return GP_REAL_CALL(cuMemFree_v2, pointer);
-  if (!gp_has_current_context(engine))
-    return free_without_context(engine, pointer);
+  (void)gp_current_context_by_handle(engine);
   if (gp_engine_free(engine, (uint64_t)pointer, &code) == GP_FREE_DONE)
     return (CUresult)code;
   return free_in_driver(engine, pointer);

@@ -1,6 +1,6 @@
 /*
- * Shows what the driver answers about memory that was freed, and to a free without a context. Prints codes
- * and attributes, no address.
+ * Shows what the driver answers about memory that was freed, and frees without a context and in one that has
+ * ended. Prints codes and attributes, no address.
  */
 #include <cuda.h>
 #include <stdio.h>
@@ -58,21 +58,33 @@ static void export_freed(CUdeviceptr about)
   printf("  free: %d\n", (int)cuMemFree(about));
 }
 
-static void without_context(CUdeviceptr live, CUdeviceptr freed)
+/* The driver finds memory by its address: a free needs no context. */
+static void without_context(CUdeviceptr freed)
 {
   CUcontext popped;
+  CUdeviceptr memory, small;
+  void *host;
 
+  printf("alloc: %d\n", (int)cuMemAlloc(&memory, BYTES));
+  printf("alloc: %d\n", (int)cuMemAlloc(&small, 1000));
+  printf("alloc of the host: %d\n", (int)cuMemAllocHost(&host, BYTES));
   printf("pop: %d\n", (int)cuCtxPopCurrent(&popped));
-  printf("without a context: free %d\n", (int)cuMemFree(live));
+  printf("without a context: free %d\n", (int)cuMemFree(memory));
+  printf("without a context: free of a small block %d\n", (int)cuMemFree(small));
+  printf("without a context: free again %d\n", (int)cuMemFree(memory));
+  printf("without a context: free of the host %d\n", (int)cuMemFreeHost(host));
   printf("without a context: of freed memory %d\n", (int)cuMemFree(freed));
   printf("without a context: of nothing %d, of no memory %d\n", (int)cuMemFree(0), (int)cuMemFree(4096));
   printf("push: %d\n", (int)cuCtxPushCurrent(popped));
 }
 
 /* A context that has ended stays current in threads that used it. */
-static void in_ended_context(CUdeviceptr live, CUdeviceptr freed)
+static void in_ended_context(CUdeviceptr freed)
 {
   CUcontext ending = NULL;
+  CUdeviceptr memory;
+
+  printf("alloc: %d\n", (int)cuMemAlloc(&memory, BYTES));
 
 #if CUDA_VERSION >= 13000
   int code = (int)cuCtxCreate(&ending, NULL, 0, 0);
@@ -82,7 +94,7 @@ static void in_ended_context(CUdeviceptr live, CUdeviceptr freed)
   printf("a second context: %d\n", code);
   printf("pushed again: %d\n", (int)cuCtxPushCurrent(ending));
   printf("ended: %d\n", (int)cuCtxDestroy(ending));
-  printf("in an ended context: free %d\n", (int)cuMemFree(live));
+  printf("in an ended context: free %d\n", (int)cuMemFree(memory));
   printf("in an ended context: free of freed memory %d\n", (int)cuMemFree(freed));
   printf("back: %d\n", (int)cuCtxSetCurrent(context));
 }
@@ -104,8 +116,8 @@ int main(void)
   printf("synchronize: %d\n", (int)cuCtxSynchronize());
   ask("freed, and complete", freed, freed);
   export_freed(freed);
-  without_context(live, freed);
-  in_ended_context(live, freed);
+  without_context(freed);
+  in_ended_context(freed);
   ask("in use still", live, live);
   printf("free: %d\n", (int)cuMemFree(live));
   printf("free again: %d\n", (int)cuMemFree(live));

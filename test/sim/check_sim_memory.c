@@ -234,6 +234,23 @@ START_TEST(test_attributes)
 }
 END_TEST
 
+START_TEST(test_frees_need_no_context)
+{
+  CUdeviceptr memory;
+  CUcontext ctx = test_start(), popped;
+  void *host;
+  OK(cuMemAlloc(&memory, 1000));
+  OK(cuMemAllocHost(&host, 1000));
+  OK(cuCtxPopCurrent(&popped));
+  ck_assert_ptr_eq(popped, ctx);
+  ck_assert_int_eq(cuMemAlloc(&memory, 1000), CUDA_ERROR_INVALID_CONTEXT);
+  OK(cuMemFree(memory));
+  OK(cuMemFreeHost(host));
+  ck_assert_int_eq(cuMemFree(memory), CUDA_ERROR_INVALID_VALUE);
+  ck_assert_int_eq(cuMemFreeHost(host), CUDA_ERROR_INVALID_VALUE);
+}
+END_TEST
+
 START_TEST(test_ipc_handle_of_interior_is_that_of_base)
 {
   CUdeviceptr p;
@@ -259,6 +276,7 @@ int main(void)
   tcase_add_test(tests, test_reused_memory_is_clean_wherever_it_was_written);
   tcase_add_test(tests, test_many_written_pages);
   tcase_add_test(tests, test_attributes);
+  tcase_add_test(tests, test_frees_need_no_context);
   tcase_add_test(tests, test_ipc_handle_of_interior_is_that_of_base);
   suite_add_tcase(suite, tests);
   return gp_check_main_apart(suite);

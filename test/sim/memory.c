@@ -254,7 +254,7 @@ void sim_memory_check_free(CUdeviceptr address)
 /* Waits for all work of the context that owns the memory, or with SIMCUDA_FREE_WAITS=0 only for what uses it:
  * the header leaves both to drivers. Memory of cuMemAllocAsync excepted: there the program promises that it
  * is not in use (cuda.h, cuMemFree). */
-CUresult sim_memory_free(sim_call_t *call, CUdeviceptr address)
+static CUresult free_memory(CUdeviceptr address)
 {
   if (address == 0)
     return CUDA_SUCCESS;
@@ -266,7 +266,7 @@ CUresult sim_memory_free(sim_call_t *call, CUdeviceptr address)
   case SIM_MEM_DEVICE:
   case SIM_MEM_MANAGED:
   case SIM_MEM_EXTERNAL: break;
-  case SIM_MEM_POOL: return sim_pool_free(call, block, NULL);
+  case SIM_MEM_POOL: return sim_pool_free(block, NULL);
   case SIM_MEM_GRAPH: return sim_graph_mem_free(block, NULL);
   default: return CUDA_ERROR_INVALID_VALUE;
   }
@@ -279,7 +279,7 @@ CUresult sim_memory_free(sim_call_t *call, CUdeviceptr address)
   return CUDA_SUCCESS;
 }
 
-SIM_FN(cuMemFree_v2, (CUdeviceptr address), sim_memory_free(&call, address), "%s", sim_str_ptr(address))
+SIM_FN(cuMemFree_v2, (CUdeviceptr address), free_memory(address), "%s", sim_str_ptr(address))
 
 /* An integrated device calls free what the host has free; page cache is not, and is dropped for who asks. */
 static size_t told_free(uint64_t bytes)

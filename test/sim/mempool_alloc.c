@@ -174,7 +174,7 @@ static void submit_free(sim_stream_t *stream, const sim_block_t *block)
 
 /* stream NULL: cuMemFree, which does not wait for anything here; the program promised that the memory is not
  * in use. */
-CUresult sim_pool_free(sim_call_t *call, sim_block_t *block, sim_stream_t *stream)
+CUresult sim_pool_free(sim_block_t *block, sim_stream_t *stream)
 {
   sim_pool_t *pool = block->pool;
   if (!stream)
@@ -186,7 +186,7 @@ CUresult sim_pool_free(sim_call_t *call, sim_block_t *block, sim_stream_t *strea
   if (!stream) {
     block->released = block->seen = true;
     block->valid_from = block->id + 1;
-    block->free_at = sim_dep_now(call->ctx->legacy);
+    block->free_at = block->alloc_at;
     block->free_at.seq = 0; /* reached: usable everywhere */
     sim_pool_trim(pool, pool->threshold);
     return CUDA_SUCCESS;
@@ -221,7 +221,7 @@ static CUresult free_async(sim_call_t *call, CUdeviceptr address, CUstream handl
     return CUDA_ERROR_INVALID_VALUE;
   sim_memory_check_free(address);
   if (block->kind == SIM_MEM_POOL)
-    return sim_pool_free(call, block, stream);
+    return sim_pool_free(block, stream);
   if (block->kind == SIM_MEM_GRAPH)
     return sim_graph_mem_free(block, stream);
   if (block->kind != SIM_MEM_DEVICE)

@@ -42,9 +42,10 @@ typedef struct sim_place sim_place_t;
 /* ---- api.c: the table of entry points and the frame of a call ---- */
 
 enum {
-  SIM_F_INIT = 1,    /* needs cuInit */
-  SIM_F_CTX = 3,     /* needs a current context (and cuInit) */
-  SIM_F_STREAM = 65, /* needs one for default streams only, and cuInit */
+  SIM_F_INIT = 1, /* needs cuInit */
+  SIM_F_CTX = 3,  /* needs a current context (and cuInit) */
+  SIM_F_STREAM =
+      65, /* needs one for default streams only, and cuInit; if there is one, its error comes back */
   SIM_F_UNSAFE = 4,  /* "potentially unsafe API call" of cuThreadExchangeStreamCaptureMode */
   SIM_F_PTDS = 8,    /* the NULL stream is the calling thread's default stream */
   SIM_F_LOCKED = 32, /* may be called while the process is locked for a checkpoint */
@@ -542,7 +543,7 @@ void sim_memory_drop_context(sim_ctx_t *ctx);
 void sim_memory_move(
     sim_ctx_t *from, sim_ctx_t *to);                /* all that would end with the one ends with the other */
 bool sim_memory_is_plain(const sim_block_t *block); /* device memory that the shadow can follow */
-CUresult sim_memory_free(sim_call_t *call, CUdeviceptr address);
+
 /* Ends the process if the driver was asked to free what the pool of a debug build holds. */
 void sim_memory_check_free(CUdeviceptr address);
 
@@ -567,7 +568,7 @@ void sim_external_drop_context(const sim_ctx_t *ctx);
 void sim_pool_init_device(sim_device_t *device);
 void sim_pool_free_executed(uint64_t address, uint64_t id);
 void sim_pool_trim_all(void); /* at synchronizations: back to the release thresholds */
-CUresult sim_pool_free(sim_call_t *call, sim_block_t *block, sim_stream_t *stream);
+CUresult sim_pool_free(sim_block_t *block, sim_stream_t *stream);
 
 /* ---- copy.c ---- */
 
