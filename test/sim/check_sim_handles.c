@@ -102,6 +102,36 @@ START_TEST(test_function)
 }
 END_TEST
 
+/* What PTX is linked to is loaded as any other image. */
+START_TEST(test_link)
+{
+  CUlinkState state;
+  CUmodule module;
+  CUfunction function;
+  CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
+  char log[100] = "";
+  void *values[] = {log, (void *)sizeof log};
+  char ptx[] = ".version 8.0";
+  void *image;
+  size_t bytes;
+  test_start();
+  OK(cuLinkCreate(2, options, values, &state));
+  ck_assert_ptr_null(values[1]); /* how much of the log is filled */
+  ck_assert_int_eq(cuLinkComplete(state, &image, &bytes), CUDA_ERROR_INVALID_VALUE);
+  OK(cuLinkAddData(state, CU_JIT_INPUT_PTX, ptx, sizeof ptx, "here", 0, NULL, NULL));
+  OK(cuLinkAddFile(state, CU_JIT_INPUT_LIBRARY, "libcudadevrt.a", 0, NULL, NULL));
+  OK(cuLinkComplete(state, &image, &bytes));
+  ck_assert_uint_gt(bytes, 0);
+  OK(cuModuleLoadData(&module, image));
+  OK(cuModuleGetFunction(&function, module, "kernel"));
+  OK(cuLinkDestroy(state));
+  ck_assert_int_eq(cuLinkDestroy(state), CUDA_ERROR_INVALID_HANDLE);
+  ck_assert_int_eq(cuLinkComplete(state, &image, &bytes), CUDA_ERROR_INVALID_HANDLE);
+  ck_assert_int_eq(cuLinkAddData(state, CU_JIT_INPUT_PTX, ptx, sizeof ptx, "here", 0, NULL, NULL),
+      CUDA_ERROR_INVALID_HANDLE);
+}
+END_TEST
+
 int main(void)
 {
   Suite *suite = suite_create("sim_handles");
@@ -110,6 +140,7 @@ int main(void)
   tcase_add_test(tests, test_executable_graph);
   tcase_add_test(tests, test_free_node_of_a_graph_that_is_gone);
   tcase_add_test(tests, test_function);
+  tcase_add_test(tests, test_link);
   suite_add_tcase(suite, tests);
   return gp_check_main_apart(suite);
 }

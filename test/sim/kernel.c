@@ -103,12 +103,7 @@ static CUresult load(CUmodule *ret, sim_ctx_t *ctx)
   return CUDA_SUCCESS;
 }
 
-/*
- * The room for the logs of the just-in-time compiler, both together. In place of each the driver writes how
- * much of it it has filled (cuda.h, CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES): nothing, here also where the call
- * fails.
- */
-static size_t take_log_sizes(unsigned count, const CUjit_option *options, void **values)
+size_t sim_take_log_sizes(unsigned count, const CUjit_option *options, void **values)
 {
   size_t bytes = 0;
   for (unsigned i = 0; options && values && i < count; i++)
@@ -123,7 +118,7 @@ SIM_FN(cuModuleLoad, (CUmodule * ret, const char *path), load(ret, call.ctx), "%
 SIM_FN(cuModuleLoadData, (CUmodule * ret, const void *image), load(ret, call.ctx), " ")
 SIM_FN(cuModuleLoadDataEx,
     (CUmodule * ret, const void *image, unsigned int count, CUjit_option *options, void **values),
-    load(ret, call.ctx), "%u %zu", count, take_log_sizes(count, options, values))
+    load(ret, call.ctx), "%u %zu", count, sim_take_log_sizes(count, options, values))
 SIM_FN(cuModuleLoadFatBinary, (CUmodule * ret, const void *image), load(ret, call.ctx), " ")
 
 static CUresult unload(module_t *module, sim_ctx_t *ctx)
@@ -224,12 +219,13 @@ SIM_FN(cuModuleGetGlobal_v2, (CUdeviceptr * ret, size_t *bytes, CUmodule module,
 SIM_FN(cuLibraryLoadData,
     (CUlibrary * ret, const void *code, CUjit_option *jit, void **jit_values, unsigned int jit_count,
         CUlibraryOption *options, void **values, unsigned int count),
-    load((CUmodule *)ret, NULL), "%u %zu %u", jit_count, take_log_sizes(jit_count, jit, jit_values), count)
+    load((CUmodule *)ret, NULL), "%u %zu %u", jit_count, sim_take_log_sizes(jit_count, jit, jit_values),
+    count)
 SIM_FN(cuLibraryLoadFromFile,
     (CUlibrary * ret, const char *path, CUjit_option *jit, void **jit_values, unsigned int jit_count,
         CUlibraryOption *options, void **values, unsigned int count),
     load((CUmodule *)ret, NULL), "%s %u %zu", path ? path : "", jit_count,
-    take_log_sizes(jit_count, jit, jit_values))
+    sim_take_log_sizes(jit_count, jit, jit_values))
 SIM_FN(cuLibraryUnload, (CUlibrary library), unload((module_t *)library, NULL), " ")
 SIM_FN(cuLibraryGetKernel, (CUkernel * ret, CUlibrary library, const char *name),
     get_function((CUfunction *)ret, (module_t *)library, name), "%s", name ? name : "")

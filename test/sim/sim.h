@@ -664,6 +664,12 @@ void sim_graph_mem_reap(void); /* at synchronizations: what nothing refers to an
 
 /* ---- kernel.c ---- */
 
+/*
+ * The room for the logs of the just-in-time compiler, both together. In place of each the driver writes how
+ * much of it it has filled (cuda.h, CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES): nothing, here also where the call
+ * fails.
+ */
+size_t sim_take_log_sizes(unsigned count, const CUjit_option *options, void **values);
 struct CUfunc_st {
   sim_node_t node; /* key: the handle */
   char *name;
