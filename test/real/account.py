@@ -77,8 +77,11 @@ def of_logs(paths):
     return sums
 
 
-def of_snapshots(paths):
-    """What the program got, what the driver gave, and how many events are missing."""
+def of_snapshots(paths, frees_lost):
+    """
+    What the program got, what the driver gave, and how many events are missing. frees_lost: memory whose context has ended
+    is freed by calls, too.
+    """
     program, driver, missing = Sums(), Sums(), 0
     for path in paths:
         with open(path) as file:
@@ -94,6 +97,6 @@ def of_snapshots(paths):
                 driver.add(size)
             if (action == "free_requested" and detail != "context_lost") or (counted and action == "passthrough_free"):
                 program.free(size)
-            if action == "segment_free" or (counted and action == "passthrough_free"):
+            if (action == "segment_free" and (frees_lost or detail != "context_lost")) or (counted and action == "passthrough_free"):
                 driver.free(size)
     return program, driver, missing

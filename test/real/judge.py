@@ -92,7 +92,7 @@ def first_difference(what, plain, other):
 
 
 def compare_accounts(case, variant, plain, run):
-    program, driver, missing = account.of_snapshots(run.paths("*.exit.json"))
+    program, driver, missing = account.of_snapshots(run.paths("*.exit.json"), variant == "vmm")  # chunks of no context
     if missing:
         return ["%d events are missing in the snapshot" % missing]
     theirs = account.of_logs(run.paths("*.log"))

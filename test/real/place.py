@@ -9,10 +9,16 @@ import sys
 from program import Missing
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-RELEASE = "trixie"
+RELEASE = os.environ.get("RELEASE", "trixie")
 LIBRARIES = ("interpose/libgpupool.so", "test/sim/libcuda.so.1", "test/sim/libcudart.so.11.0", "test/sim/libcudart.so.12",
              "test/sim/libcudart.so.13")
-SHELL = 'mount -t proc proc "$0/proc" && mount --rbind /dev "$0/dev" && %s exec chroot "$0" "$@"'
+SHELL = 'mount -t proc proc "$0/proc" && mount --rbind /dev "$0/dev" && mount --rbind /sys "$0/sys" && %s exec chroot "$0" "$@"'
+
+
+def put(path, target):
+    """A copy of the file, in the place of an older one, which a program may still run."""
+    shutil.copy(path, target + ".new")
+    os.replace(target + ".new", target)
 
 
 class Place:
@@ -30,10 +36,19 @@ class Place:
             path = os.path.join(self.build, library)
             if not os.path.exists(path):
                 sys.exit("real-programs.sh: %s is not there; build it: meson setup %s && ninja -C %s" % (path, self.build, self.build))
-            shutil.copy(path, self.outside(self.home + "/lib"))
+            put(path, self.outside("%s/lib/%s" % (self.home, os.path.basename(library))))
         shutil.rmtree(self.outside(self.home + "/inside"), ignore_errors=True)
         shutil.copytree(os.path.join(ROOT, "test/real/inside"), self.outside(self.home + "/inside"))
         shutil.copy(os.path.join(ROOT, "interpose/api/gpupool.py"), self.outside(self.home + "/inside"))
+
+    def driver(self, version):
+        """The folder of a simulated driver that exports what one of that version does: put it on LD_LIBRARY_PATH."""
+        folder = "%s/lib/%s" % (self.home, version)
+        os.makedirs(self.outside(folder), exist_ok=True)
+        put("%s/test/sim/libcuda-%s.so" % (self.build, version), self.outside(folder + "/libcuda.so.1"))
+        if not os.path.islink(self.outside(folder + "/libcuda.so")):
+            os.symlink("libcuda.so.1", self.outside(folder + "/libcuda.so"))
+        return folder
 
     @property
     def home(self):  # as programs see it
@@ -63,7 +78,7 @@ class Place:
         base = {"HOME": self.home, "PATH": "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin", "LANG": "C.UTF-8", "OMP_NUM_THREADS": "1"}
         path = self.home + "/lib"
         if "LD_LIBRARY_PATH" in more:
-            path += ":" + more["LD_LIBRARY_PATH"]
+            path = more["LD_LIBRARY_PATH"] + ":" + path
         return dict(base, **dict(more, LD_LIBRARY_PATH=path))
 
     def start(self, command, environment, folder, **how):

@@ -5,7 +5,7 @@
     real-programs.sh --list
 
 NAME: programs of test/real/programs, without one all. FOLDER gets a Debian with what they need, once: it takes root,
-debootstrap and a network; MIRROR names a mirror of Debian. A checkout is never written to.
+debootstrap and a network; MIRROR names a mirror of Debian, RELEASE another release than trixie. A checkout is never written to.
 
 A run is as the plain one if output, exit status and declared files are the same, the simulator has found no wrong access, and the
 snapshot has the allocations and frees of the simulator's log. Status 1: a run differs without a declared reason; 77: none ran.
