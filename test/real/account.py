@@ -10,6 +10,7 @@ import re
 CALL = re.compile(r"(cuMem(?:Alloc_v2|AllocManaged|AllocPitch_v2|AllocAsync|AllocFromPoolAsync|Create))(?:_ptsz)? "
                   r"(\d+) (?:(\d+) )?.*?-> (\w+)=0$")
 FREE = re.compile(r"cuMem(?:Free_v2|FreeAsync|Release)(?:_ptsz)? (\w+)\b.*=0$")
+CAPTURE = re.compile(r"cuStreamBeginCapture.*=0$")  # stream-ordered memory is then the graph's
 OTHERS = ("array", "external", "graph", "pinned_host")  # kinds of memory that is not pooled
 ROW_BYTES = 512
 # Type vmm tries whether it can map, once per range; that is no memory of the pool.
@@ -49,20 +50,24 @@ class Sums:
 
 
 def of_log(lines):
-    sums, last, sizes = Sums(), [], {}
+    sums, last, sizes, captures, of_graphs = Sums(), [], {}, 0, set()
     for line in lines:
         last = last[1 - len(TRIAL):] + [line]
+        captures += bool(CAPTURE.match(line))
+        captures -= line.startswith("cuStreamEndCapture")
         if not line.startswith("cuMem"):
             continue
         call = CALL.match(line)
-        if call:
+        if call and captures and "Async" in call.group(1):
+            of_graphs.add(call.group(4))
+        elif call:
             size = int(call.group(2))
             if "Pitch" in call.group(1):
                 size = -(-size // ROW_BYTES) * ROW_BYTES * int(call.group(3))
             sums.add(size)
             sizes[call.group(4)] = size
         free = FREE.match(line)
-        if free and free.group(1) != "0":
+        if free and free.group(1) != "0" and free.group(1) not in of_graphs:
             sums.free(sizes.get(free.group(1), 0))
         if [call.split(" ")[0] for call in last] == TRIAL:
             sums.take_back(int(last[0].split(" ")[1]))
