@@ -22,7 +22,7 @@ MAIN = frame("main", 99)
 OWN, PYTORCH, CUBLAS = "the program's own", "PyTorch", "cuBLAS"
 AUTOGRAD = "torch::autograd::Engine::thread_init"  # it has no line of the program's
 LINEAR = "/usr/lib/python3/dist-packages/torch/nn/functional.py"
-# frames, component, and who asked where memory ran out
+# frames, component, and what asked where memory ran out
 STACKS = [
     ([frame("load", 12, "model.py"), MAIN], OWN, "load model.py:12"),
     ([frame("extend", 40, "cache.py"), frame("generate", 7), MAIN], OWN, "extend cache.py:40"),
@@ -33,7 +33,7 @@ STACKS = [
     ([], NO_STACK, None),
 ]
 COMPONENTS = {str(frames): component for frames, component, _ in STACKS}
-FUNCTIONS = {"load", "extend", "step", AUTOGRAD}  # who own memory, of all functions in STACKS
+FUNCTIONS = {"load", "extend", "step", AUTOGRAD}  # those that own memory, of all functions in STACKS
 STREAMS = (0, 0x5000)
 # An expandable segment for each stream, of small and of large blocks
 PLACES = {1 << 40 | i << 38: (stream, is_small) for i, (stream, is_small) in enumerate(

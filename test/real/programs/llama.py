@@ -25,7 +25,7 @@ def cases(place):
     command = ["python3", place.home + "/inside/llama.py", place.checkout("llama") + BINARIES]
     environment = {"LD_LIBRARY_PATH": "%s:%s" % (place.work("llama"), place.checkout("llama") + BINARIES)}
     return [Case("devices", command + ["devices"], environment,
-                 unlike={"limit": "the limit is what a program is told of the device's memory"}),
+                 unlike={"limit": "the limit is the answer when a program asks for the size of the device"}),
             Case("buffers", command + ["buffers"], dict(environment, SIMCUDA_CAPACITY="8GiB"),
                  normalize=SIZES, varies="how many fit depends on the type"),
             Case("graphs", command + ["graphs"], environment, normalize=GRAPHS),
