@@ -44,7 +44,6 @@ void gp_block_adopt(gp_engine_t *engine, gp_block_t *block, uint64_t time_ns, ui
   gp_stats_t *stats = stats_of(block);
 
   gp_assert_internal(gp_lock_is_held(&block->context->device->lock));
-  (void)gp_device_time(block->context->device, time_ns); /* for requests that do not read the clock */
   block->origin = gp_origin(engine);
   if (!block->segment)
     gp_list_push_back(&block->context->blocks, &block->all);

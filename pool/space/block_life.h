@@ -60,10 +60,12 @@ static inline void gp_block_hand_out(gp_engine_t *engine, gp_block_t *block, uin
     gp_parts_begin_use(device, block->size);
   else
     gp_budget_note_use(device);
-  if (hit)
+  if (hit) {
     stats->cache_hits++;
-  else
+  } else {
     stats->cache_misses++;
+    (void)gp_device_time(device, time_ns); /* for later requests that do not read the clock */
+  }
   gp_peak_note(engine, device);
   if (gp_event_is_wanted(engine, &block->observer_cookie))
     gp_block_tell_alloc(engine, block, duration_ns, hit);

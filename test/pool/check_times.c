@@ -201,6 +201,20 @@ START_TEST(test_idle_memory_ages_without_events)
 }
 END_TEST
 
+/* A miss reads the clock for its driver call. Later requests are not earlier than that, with each type. */
+START_TEST(test_a_miss_tells_later_requests_the_time_without_events)
+{
+  static const char *const types[] = {"GPUPOOL_TYPE=round", "GPUPOOL_TYPE=segment", "GPUPOOL_TYPE=vmm"};
+
+  begin_without_events("GPUPOOL_REUSE=context", types[_i]);
+  (void)allocate(BYTES);
+  driver.now_ns += 5000;
+  (void)allocate(64 * GP_MIB);
+  ck_assert_uint_ge(engine->devices[0].newest_ns, driver.now_ns);
+  stop();
+}
+END_TEST
+
 START_TEST(test_a_synchronization_tells_later_requests_the_time_without_events)
 {
   begin_without_events("GPUPOOL_REUSE=context", NULL);
@@ -223,6 +237,7 @@ int main(void)
   tcase_add_test(times, test_idle_memory_is_in_the_order_of_its_age);
   tcase_add_test(times, test_a_warm_pair_reads_no_clock_without_events);
   tcase_add_test(times, test_idle_memory_ages_without_events);
+  tcase_add_loop_test(times, test_a_miss_tells_later_requests_the_time_without_events, 0, 3);
   tcase_add_test(times, test_a_synchronization_tells_later_requests_the_time_without_events);
   suite_add_tcase(suite, times);
   return gp_check_main(suite);
