@@ -131,7 +131,7 @@ static gp_engine_t *engine_for(const gp_runtime_way_t *way, gp_runtime_function_
     thread.looks = gp_runtime_looks;
     thread.runtime = NULL;
   }
-  if (!way->runtime_begin || atomic_load_explicit(&stage, memory_order_relaxed) != STAGE_SERVING ||
+  if (!way->runtime_begin || atomic_load_explicit(&stage, memory_order_acquire) != STAGE_SERVING ||
       is_patched(way, function) || gp_green_contexts_exist())
     return NULL;
   return gp_library_engine();
