@@ -237,7 +237,8 @@ static void look(const void *caller, gp_runtime_way_t *way)
     return;
   }
   memcpy(way->real, definer->functions, sizeof(way->real));
-  way->stays = walk.has_caller && walk.caller_stays && definer->stays;
+  if (walk.has_caller && walk.caller_stays && definer->stays)
+    way->unloads = GP_RUNTIME_STAYS;
   if (definer->is_runtime && !is_patched(way)) {
     way->runtime_begin = definer->begin;
     way->runtime_end = definer->end;
@@ -258,7 +259,7 @@ static bool holds(const gp_runtime_way_t *way)
 {
   uint64_t unloads = way->unloads;
 
-  if (!way->stays && gp_process_is_ours())
+  if (way->unloads != GP_RUNTIME_STAYS && gp_process_is_ours())
     (void)gp_loader_walk(read_unloads, &unloads);
   return unloads == way->unloads;
 }

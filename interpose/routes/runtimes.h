@@ -18,12 +18,16 @@ typedef enum gp_runtime_function {
   GP_RUNTIME_COUNT
 } gp_runtime_function_t;
 
+#define GP_RUNTIME_STAYS UINT64_MAX
+
+/* Each thread keeps some in its static memory, which is part of its stack. */
 typedef struct gp_runtime_way {
   /* The caller's object. */
   const char *begin;
   const char *end;
-  uint64_t unloads; /* the loader's count of unloads then; after another it may be another object */
-  bool stays;       /* neither the caller's object nor the one of its functions can be unloaded */
+  /* The loader's count of unloads then; after another it may be another object. GP_RUNTIME_STAYS: neither the
+   * caller's object nor the one of its functions can be unloaded. */
+  uint64_t unloads;
 
   void *real[GP_RUNTIME_COUNT];
   /* The runtime that has these functions. NULL: they are another library's, or patched, or of a runtime that
