@@ -1,9 +1,8 @@
 """Examples of cuda-api-wrappers that launch no kernel, built with this machine's compiler and CUDA headers."""
 
 import os
-import subprocess
 
-from place import ROOT
+import toolkit
 from program import Case, Missing, Program
 
 EXAMPLES = ("version_management", "device_management", "context_management", "unified_addressing", "memory_pools")
@@ -11,34 +10,16 @@ UNLIKE = {"device_management": {"limit": "it prints how much memory is free, whi
 NO_ACCOUNT = dict.fromkeys(("unified_addressing", "memory_pools"), "contexts end that hold memory, which no call frees")
 
 
-def build(include, checkout, name, folder):
-    """Returns why it cannot be built, or an empty string."""
-    program = os.path.join(folder, name)
-    source = os.path.join(checkout, "examples/by_api_module", name + ".cpp")
-    if os.path.exists(program) and os.path.getmtime(program) > os.path.getmtime(source):
-        return ""
-    toolkit = os.path.dirname(include)
-    command = ["g++", "-w", "-std=c++17", "-I" + checkout + "/src", "-I" + checkout + "/examples", "-I" + include, "-o", program,
-               source, "-L%s/lib64" % toolkit, "-L%s/lib64/stubs" % toolkit, "-lcudart", "-lcuda"]
-    with open(program + ".log", "w") as log:
-        status = subprocess.run(command, stdout=log, stderr=log).returncode
-    return "" if status == 0 else "%s could not be built: see %s.log" % (name, program)
-
-
 def prepare(place):
     """It includes nvFatbin.h, which is in a package of its own; CPATH may name another folder with it."""
-    found = subprocess.run([ROOT + "/scripts/find-cuda.sh", "12040"], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                           universal_newlines=True)
-    if found.returncode != 0:
-        raise Missing(found.stderr.strip().rstrip("."))
-    include = found.stdout.strip()
-    folders = [include] + os.environ.get("CPATH", "").split(":")
+    folders = [toolkit.find_headers()] + os.environ.get("CPATH", "").split(":")
     if not any(os.path.exists(os.path.join(folder, "nvFatbin.h")) for folder in folders):
         raise Missing("needs nvFatbin.h of the toolkit; CPATH may name its folder")
+    checkout, tools = place.checkouts["cuda_api_wrappers"], toolkit.with_compiler("g++")
     for name in EXAMPLES:
-        problem = build(include, place.checkouts["cuda_api_wrappers"], name, place.outside(place.work("cuda_api_wrappers")))
-        if problem:
-            raise Missing(problem)
+        toolkit.build(tools, os.path.join(place.outside(place.work("cuda_api_wrappers")), name),
+                      [os.path.join(checkout, "examples/by_api_module", name + ".cpp")],
+                      ["-std=c++17", "-I" + checkout + "/src", "-I" + checkout + "/examples"])
 
 
 def cases(place):
@@ -49,7 +30,7 @@ def cases(place):
 
 PROGRAM = Program(
     title="cuda-api-wrappers, examples",
-    version=["sh", "-c", "sed -n 's/^[[:space:]]*VERSION \\([0-9.]*\\)$/\\1/p' /checkout/cuda_api_wrappers/CMakeLists.txt"],
+    version=lambda place: ["sed", "-n", r"s/^[[:space:]]*VERSION \([0-9.]*\)$/\1/p", place.checkout("cuda_api_wrappers") + "/CMakeLists.txt"],
     packages=["libstdc++6"],
     checkout="eyalroz/cuda-api-wrappers",
     prepare=prepare,
