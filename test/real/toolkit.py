@@ -18,7 +18,7 @@ def find_headers():
 
 
 def find_nvcc():
-    nvcc = shutil.which("nvcc") or shutil.which("/usr/local/cuda/bin/nvcc")
+    nvcc = shutil.which("nvcc") or shutil.which(os.path.join(os.path.dirname(find_headers()), "bin", "nvcc"))
     if not nvcc:
         raise Missing("needs nvcc on this machine")
     return nvcc
