@@ -10,6 +10,7 @@ import re
 
 import pages
 import cli
+import histories
 import test_export
 import test_import
 from cli import MIB
@@ -96,6 +97,15 @@ class Stacks(pages.Case):
                     wanted = by_name(pages.report("sites", path), "peak")
                     self.assertLess(sum(bytes for bytes, _ in wanted.values()), 5 * MIB)
                     self.assertEqual(self.amounts(page, "peak", state), wanted)
+
+    def test_no_peak_without_a_history(self):
+        path = pages.write("no-history.pickle", histories.no_history())
+        page = self.functions(path)
+        self.assertEqual(page.evaluate("functions.measuresOf(functions.recordings[0]).map(measure => measure.id)"), ["live"])
+        self.assertEqual(page.evaluate("functions.defaultMeasure(functions.recordings[0])"), "live")
+        page = self.open(path)
+        self.table(page, "owners")
+        self.assertEqual(self.copied(page, ".tables button.copy")[0], ["Owner", "At the end", "Blocks"])
 
     def check_tree(self, path):
         def plain(nodes):

@@ -294,6 +294,7 @@ static void describe(build_t *build, uint32_t from, uint32_t to)
 
   cJSON_AddStringToObject(file, "name", input->file);
   cJSON_AddBoolToObject(file, "has_times", !input->snapshot->times_are_numbers);
+  cJSON_AddBoolToObject(file, "has_history", !input->snapshot->lacks_history);
   gp_json_add_uint(file, "end", build->choice->end);
   gp_json_add_uint(file, "event_count", build->lifetimes->end);
   if (from == 0 && to == build->lifetimes->end) {

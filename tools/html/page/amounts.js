@@ -49,11 +49,13 @@ export function oomMoment(recording) {
 }
 
 /**
- * The measures that a recording has.
+ * The measures that a recording has: without a history only what was held when the file was written.
  * @param {Recording} recording @returns {Measure[]}
  */
 export function measuresOf(recording) {
-  return MEASURES.filter(measure => measure.id !== 'oom' || oomMoment(recording));
+  /** @param {MeasureId} id */
+  const isKnown = id => id === 'live' || (id === 'oom' ? oomMoment(recording) !== null : recording.hasHistory);
+  return MEASURES.filter(measure => isKnown(measure.id));
 }
 
 /**
@@ -63,7 +65,7 @@ export function measuresOf(recording) {
 export function defaultMeasure(recording) {
   if (oomMoment(recording))
     return 'oom';
-  return recording.summary.reason === 'recovered' ? 'live' : 'peak';
+  return recording.summary.reason === 'recovered' || !recording.hasHistory ? 'live' : 'peak';
 }
 
 /**

@@ -58,6 +58,7 @@ export class Recording {
     this.summary = header.summary;
     this.end = /** @type {number} */ (header.end);
     this.eventCount = /** @type {number} */ (header.event_count);
+    this.hasHistory = /** @type {boolean} */ (header.has_history);
     this.hasTimes = /** @type {boolean} */ (header.has_times);
     this.range = header.range;
     this.leftOut = /** @type {{count: number, largest: number}} */ (header.left_out);

@@ -100,6 +100,7 @@ export const tablesView = {
       const recording = context.recording();
       const all = ownerRows(recording, selection.state, selection.found());
       const owner = (/** @type {number} */ row) => recording.owners[all[row].owner];
+      const isKnown = recording.hasHistory;
       return {
         columns: [
           {
@@ -109,13 +110,15 @@ export const tablesView = {
               return swatch;
             },
           },
-          ...sumColumns('peak', 'At the peak', row => all[row].peak, 'Blocks', 'Held when the devices together held most'),
+          ...(isKnown ? sumColumns('peak', 'At the peak', row => all[row].peak, 'Blocks', 'Held when the devices together held most') : []),
           ...sumColumns('live', 'At the end', row => all[row].live, 'Blocks', 'Held at the end'),
-          ...sumColumns('total', 'Total', row => all[row].total, 'Calls', 'All that was ever asked for'),
-          countColumn('temporary', 'Temporary', row => all[row].temporary.count, 'Freed before anything else was allocated on the device'),
-          bytesColumn('grown', 'Grown by', row => all[row].grown, 'Held at the end of the selected time, less what was held at its begin'),
+          ...(isKnown ? [
+            ...sumColumns('total', 'Total', row => all[row].total, 'Calls', 'All that was ever asked for'),
+            countColumn('temporary', 'Temporary', row => all[row].temporary.count, 'Freed before anything else was allocated on the device'),
+            bytesColumn('grown', 'Grown by', row => all[row].grown, 'Held at the end of the selected time, less what was held at its begin'),
+          ] : []),
         ],
-        sort: 'peak', rows: Uint32Array.from(all.keys()), about: formatPlural(all.length, recording.hasStacks ? 'owner' : 'size'),
+        sort: isKnown ? 'peak' : 'live', rows: Uint32Array.from(all.keys()), about: formatPlural(all.length, recording.hasStacks ? 'owner' : 'size'),
         open: row => selection.set({owner: selection.state.owner === all[row].owner ? -1 : all[row].owner}),
         isSelected: row => selection.state.owner === all[row].owner,
       };
