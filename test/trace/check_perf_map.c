@@ -12,7 +12,7 @@
 
 #include "leaks.h"
 #include "test/pool/check_main.h"
-#include "trace/snapshot/document_stacks.h"
+#include "test/trace/stacks_document.h"
 #include "trace/snapshot/perf_map.h"
 
 static char path[64];
@@ -41,29 +41,16 @@ static void write_map(const char *text)
 /* The document of a stack of two frames, at 0x7000 in no module and at 0x7010 of Python. */
 static char *document(void)
 {
-  static char buffer[4096];
   static _Alignas(gp_stack_log_t) char made[sizeof(gp_stack_log_t) + 3 * sizeof(uint64_t)];
   gp_stack_log_t *log = (gp_stack_log_t *)made;
   const gp_stack_logs_t logs = {.stacks = log, .stack_bytes = sizeof(made)};
-  gp_json_t json;
-  int fd = memfd_create("document", 0);
 
-  ck_assert_int_ge(fd, 0);
   log->word_count = 3;
   log->stack_count = 1;
   log->words[0] = 2;
   log->words[1] = gp_frame_pack(0x7000, -1);
   log->words[2] = gp_frame_pack_python(GP_FRAME_CODE_NONE, 0, true);
-  gp_json_init(&json, fd, buffer, sizeof(buffer));
-  gp_json_begin(&json, '{');
-  gp_document_write_stacks(&json, &logs, getpid(), geteuid());
-  gp_json_end(&json, '}');
-  ck_assert_int_eq(gp_json_finish(&json), 0);
-  off_t length = lseek(fd, 0, SEEK_END);
-  char *text = calloc(1, (size_t)length + 1);
-  ck_assert_int_eq(pread(fd, text, (size_t)length, 0), length);
-  close(fd);
-  return text;
+  return write_document(&logs, getpid(), geteuid());
 }
 
 static void expect(const char *frame)

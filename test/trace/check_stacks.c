@@ -13,7 +13,7 @@
 #include "leaks.h"
 #include "base/lock_gaps.h"
 #include "test/pool/check_main.h"
-#include "trace/snapshot/document_stacks.h"
+#include "test/trace/stacks_document.h"
 #include "trace/stacks/stacks.h"
 #include "trace/stacks/bounds.h"
 
@@ -280,28 +280,9 @@ END_TEST
  * Written
  */
 
-/* The document of the logs; the caller frees it. */
-static char *write_document(const gp_stack_logs_t *logs)
-{
-  static char buffer[4096];
-  gp_json_t json;
-  int fd = memfd_create("document", 0);
-  ck_assert_int_ge(fd, 0);
-  gp_json_init(&json, fd, buffer, sizeof(buffer));
-  gp_json_begin(&json, '{');
-  gp_document_write_stacks(&json, logs, 0, 0);
-  gp_json_end(&json, '}');
-  ck_assert_int_eq(gp_json_finish(&json), 0);
-  off_t length = lseek(fd, 0, SEEK_END);
-  char *text = calloc(1, (size_t)length + 1);
-  ck_assert_int_eq(pread(fd, text, (size_t)length, 0), length);
-  close(fd);
-  return text;
-}
-
 static void expect_logs(const gp_stack_logs_t *logs, const char *stacks_and_frames)
 {
-  char *text = write_document(logs);
+  char *text = write_document(logs, 0, 0);
   ck_assert_msg(strncmp(text, stacks_and_frames, strlen(stacks_and_frames)) == 0, "%s", text);
   free(text);
 }
@@ -324,7 +305,7 @@ START_TEST(test_frames_are_written_once)
       "{\n\"stacks\":[\n[0,1,0],\n[1,2]],\n\"frames\":[\n{\"address\":16,\"module\":-1},\n"
       "{\"address\":32,\"module\":-1},\n{\"address\":48,\"module\":-1}],\n\"modules\":[\n{\"path\":");
   const gp_stack_logs_t logs = gp_stacks_logs(&stacks);
-  char *text = write_document(&logs);
+  char *text = write_document(&logs, 0, 0);
   ck_assert_ptr_nonnull(strstr(text, "],\n\"lost_stacks\":7}"));
   free(text);
 }
