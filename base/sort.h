@@ -12,7 +12,7 @@ typedef struct gp_sort_key {
   uint32_t index; /* of the item that has the key; decides between equal keys */
 } gp_sort_key_t;
 
-/* Sorts by key, then index. O(count log count) in any case; allocates nothing. */
+/* Sorts by key, then index, in time proportional to count in any case. Allocates nothing. */
 void gp_sort_keys(gp_sort_key_t *keys, size_t count);
 
 #endif

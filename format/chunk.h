@@ -1,6 +1,8 @@
 /*
  * The events of a record: the section GP_SECTION_EVENTS is a gp_chunk_header_t, then chunks, then the records
  * of all chunks one after another. How chunks are used: trace/record/chunks.h.
+ * A record may stand for several events (event_record.h); a chunk counts records, unless its comment says
+ * events.
  */
 #ifndef GP_FORMAT_CHUNK_H
 #define GP_FORMAT_CHUNK_H
@@ -12,8 +14,8 @@
 #include "format/event_record.h"
 
 #define GP_CHUNK_NONE         UINT32_MAX
-#define GP_CHUNK_EVENTS       256 /* per chunk; fewer if the region is small */
-#define GP_CHUNK_EVENTS_MIN   16
+#define GP_CHUNK_RECORDS      256 /* per chunk; fewer if the region is small */
+#define GP_CHUNK_RECORDS_MIN  16
 #define GP_CHUNK_OWNER_SHARED 0xffffu
 
 typedef enum gp_chunk_state {
@@ -25,25 +27,25 @@ typedef enum gp_chunk_state {
 
 /*
  * The lock of the chunks guards everything except count. The owner stores count with release
- * after the record it counts; records below count never change until the chunk is opened again,
- * which happens under the lock.
+ * after the record it counts; of a record below count only the completion changes until the chunk is opened
+ * again, which happens under the lock.
  */
 typedef struct gp_chunk {
   _Atomic uint32_t count;
   uint32_t state;     /* gp_chunk_state_t */
-  uint64_t opened;    /* ordinal of the opening, from 1; grows over all chunks */
   uint64_t newest_ns; /* of a closed chunk */
   uint32_t next;      /* of closed chunks: list in order of newest_ns */
   uint32_t previous;
-  uint32_t owner; /* thread index, or GP_CHUNK_OWNER_SHARED */
-  uint32_t reserved[7];
+  uint32_t owner;  /* thread index, or GP_CHUNK_OWNER_SHARED */
+  uint32_t events; /* of a closed chunk: events of its records, as if each free had completed */
+  uint32_t reserved[8];
 } gp_chunk_t;
 
 static_assert(sizeof(gp_chunk_t) == 64, "one cache line each: owners must not disturb each other");
 
 typedef struct gp_chunk_header {
   uint32_t is_begun; /* 1: the rest is set; 0: nothing was recorded */
-  uint32_t chunk_events;
+  uint32_t chunk_records;
   uint32_t chunk_count;        /* the first one is the shared chunk */
   _Atomic uint32_t discarding; /* index + 1 of a chunk whose events are being given up, see dropped_then */
   uint64_t chunks_offset;      /* in the section */
@@ -55,7 +57,7 @@ typedef struct gp_chunk_header {
   uint32_t oldest; /* closed list: the first to be reused */
   uint32_t newest;
   uint32_t used;   /* chunks [used, chunk_count) were never used */
-  uint64_t opened; /* openings so far */
+  uint64_t events; /* of all closed chunks, as they count */
 } gp_chunk_header_t;
 
 #endif

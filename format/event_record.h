@@ -1,31 +1,93 @@
-/* One stored event. The layout is fixed: the reader may be another process, of another build, after this
- * one was killed. No pointers; indexes refer to tables that only grow. */
+/*
+ * One record of the ring of events. The layout is fixed: the reader may be another process, of another build,
+ * after this one was killed. No pointers; indexes refer to tables that only grow.
+ *
+ * A record stands for one event or, to cost a program one store to new memory a pair, for up to three of one
+ * block:
+ *
+ *   alloc            with the flag PAIR, of an action free_requested: at time_ns - lifetime_ns, by the thread
+ *                    `alloc_thread`. It was a hit, which has no duration and no detail.
+ *   the action       at time_ns
+ *   free_completed   where `completion` tells when. Its thread is that of the free.
+ *
+ * While a block is allocated its live slot is the event of its alloc (live_slot.h, tells_alloc). Every
+ * other event has a record of its own, and so has each of the three where a free has a stack of its own.
+ */
 #ifndef GP_FORMAT_EVENT_RECORD_H
 #define GP_FORMAT_EVENT_RECORD_H
 
 #include <assert.h>
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
+#include <string.h>
+
+#include "format/actions.h"
 
 #define GP_EVENT_RECORD_NO_STREAM (-1)
 
+/* flags */
+#define GP_EVENT_RECORD_HIT   1u
+#define GP_EVENT_RECORD_PAIR  2u
+#define GP_EVENT_RECORD_FLAGS (GP_EVENT_RECORD_HIT | GP_EVENT_RECORD_PAIR)
+
+/* completion, the upper half: nanoseconds from the free to its completion. */
+#define GP_COMPLETION_OPEN 0u /* may still be entered */
+#define GP_COMPLETION_CLOSED                                                                                 \
+  UINT32_MAX /* will never be entered: an event of its own tells it, if any does                             \
+              */
+
+/* Threads other than the one that writes the record load time_ns, and load and change completion, while it
+ * is in the ring. So both are accessed atomically. */
 typedef struct gp_event_record {
   uint64_t time_ns; /* the engine's clock */
   uint64_t address;
   uint64_t size;
-  uint64_t rounded_size;
-  uint64_t block_id;
   uint64_t lifetime_ns;
-  uint32_t duration; /* gp_event_record_duration_pack */
-  int32_t stack;     /* index, -1: none; the event's origin less one */
+  uint64_t completion; /* the lower half: that of block_id */
+  uint32_t slack;      /* rounded size less size, its lower half */
+  union {
+    uint32_t duration;     /* gp_event_record_duration_pack */
+    uint32_t alloc_thread; /* with PAIR */
+  };
+  int32_t stack;       /* index, -1: none; the event's origin less one */
+  uint16_t slack_high; /* bits 32 to 47 */
+  uint16_t block_high; /* bits 32 to 47 of block_id */
   int16_t stream;
   uint16_t thread;
   uint8_t action; /* gp_action_t */
   uint8_t detail; /* gp_detail_t */
   int8_t device;
-  uint8_t hit;
+  uint8_t flags;
 } gp_event_record_t;
 
 static_assert(sizeof(gp_event_record_t) == 64, "a record is one cache line, in every build");
+
+/* An event as a record tells it. */
+typedef struct gp_told_event {
+  uint64_t time_ns;
+  uint64_t address;
+  uint64_t size;
+  uint64_t rounded_size;
+  uint64_t block_id;
+  uint64_t duration_ns;
+  uint64_t lifetime_ns;
+  int32_t stack;
+  int16_t stream;
+  uint16_t thread;
+  uint8_t action;
+  uint8_t detail;
+  int8_t device;
+  uint8_t hit;
+} gp_told_event_t;
+
+/* The events of a record, in the order in which they happened. */
+typedef enum gp_event_part {
+  GP_PART_ALLOC,
+  GP_PART_ACTION,
+  GP_PART_COMPLETION,
+  GP_PARTS,
+} gp_event_part_t;
 
 /* 31 bits of nanoseconds; longer than 2.1 s (the top bit): units of 1024 ns, up to 36 minutes. */
 static inline uint32_t gp_event_record_duration_pack(uint64_t duration_ns)
@@ -41,6 +103,121 @@ static inline uint32_t gp_event_record_duration_pack(uint64_t duration_ns)
 static inline uint64_t gp_event_record_duration_unpack(uint32_t packed)
 {
   return packed & 0x80000000u ? (uint64_t)(packed & 0x7fffffffu) << 10 : packed;
+}
+
+static inline uint64_t gp_event_record_time_ns(const gp_event_record_t *record)
+{
+  return __atomic_load_n(&record->time_ns, __ATOMIC_RELAXED);
+}
+
+static inline uint64_t gp_event_record_completion(const gp_event_record_t *record)
+{
+  return __atomic_load_n(&record->completion, __ATOMIC_RELAXED);
+}
+
+/* The value of completion with which a free of the block begins: open. */
+static inline uint64_t gp_completion_open(uint64_t block_id)
+{
+  return block_id & UINT32_MAX;
+}
+
+/* after_ns: nanoseconds after the free; or GP_COMPLETION_CLOSED. */
+static inline uint64_t gp_completion_set(uint64_t completion, uint32_t after_ns)
+{
+  return (uint64_t)after_ns << 32 | (completion & UINT32_MAX);
+}
+
+static inline bool gp_completion_is_told(uint64_t completion)
+{
+  uint64_t after_ns = completion >> 32;
+  return after_ns != GP_COMPLETION_OPEN && after_ns != GP_COMPLETION_CLOSED;
+}
+
+/* completion: the record's, which another thread may change meanwhile. */
+static inline bool gp_event_record_has(
+    const gp_event_record_t *record, uint64_t completion, gp_event_part_t part)
+{
+  bool is_free = record->action == GP_ACTION_FREE_REQUESTED;
+  if (part == GP_PART_ACTION)
+    return true;
+  return is_free && (part == GP_PART_ALLOC ? (record->flags & GP_EVENT_RECORD_PAIR) != 0
+                                           : gp_completion_is_told(completion));
+}
+
+/* The time of one of its events. */
+static inline uint64_t gp_event_record_part_ns(
+    const gp_event_record_t *record, uint64_t completion, gp_event_part_t part)
+{
+  uint64_t time_ns = gp_event_record_time_ns(record);
+  if (part == GP_PART_ALLOC)
+    return time_ns - record->lifetime_ns;
+  return part == GP_PART_COMPLETION ? time_ns + (completion >> 32) : time_ns;
+}
+
+/* Sets the members that are in two parts, or in the place of another's. The record's size is set.
+ * rounded_size: at least that, and less than 2^48 more. block_id: less than 2^48. */
+static inline void gp_event_record_set_block(
+    gp_event_record_t *record, uint64_t rounded_size, uint64_t block_id)
+{
+  uint64_t slack = rounded_size - record->size;
+
+  record->slack = (uint32_t)slack;
+  record->slack_high = (uint16_t)(slack >> 32);
+  record->block_high = (uint16_t)(block_id >> 32);
+  __atomic_store_n(&record->completion, gp_completion_open(block_id), __ATOMIC_RELAXED);
+}
+
+/* How many events the record stands for. */
+static inline unsigned gp_event_record_count(const gp_event_record_t *record, uint64_t completion)
+{
+  return 1u + gp_event_record_has(record, completion, GP_PART_ALLOC) +
+         gp_event_record_has(record, completion, GP_PART_COMPLETION);
+}
+
+static inline uint64_t gp_event_record_newest_ns(const gp_event_record_t *record, uint64_t completion)
+{
+  bool is_completed = gp_event_record_has(record, completion, GP_PART_COMPLETION);
+  return gp_event_record_part_ns(record, completion, is_completed ? GP_PART_COMPLETION : GP_PART_ACTION);
+}
+
+/* Copies a record into or out of the ring. */
+static inline void gp_event_record_copy(gp_event_record_t *to, const gp_event_record_t *from)
+{
+  uint64_t completion = gp_event_record_completion(from);
+  uint64_t time_ns = gp_event_record_time_ns(from);
+  memcpy(&to->address, &from->address,
+      offsetof(gp_event_record_t, completion) - offsetof(gp_event_record_t, address));
+  memcpy(&to->slack, &from->slack, sizeof(*to) - offsetof(gp_event_record_t, slack));
+  __atomic_store_n(&to->time_ns, time_ns, __ATOMIC_RELAXED);
+  __atomic_store_n(&to->completion, completion, __ATOMIC_RELAXED);
+}
+
+/* One of the events of a record that no thread changes. Inline, for callers that want one member. */
+static inline __attribute__((always_inline)) gp_told_event_t gp_event_record_tell(
+    const gp_event_record_t *record, gp_event_part_t part)
+{
+  bool is_alloc = part == GP_PART_ALLOC;
+  bool is_completion = part == GP_PART_COMPLETION;
+  bool is_pair = record->flags & GP_EVENT_RECORD_PAIR;
+  uint64_t time_ns = gp_event_record_part_ns(record, record->completion, part);
+  return (gp_told_event_t){
+      .time_ns = time_ns,
+      .address = record->address,
+      .size = record->size,
+      .rounded_size = record->size + ((uint64_t)record->slack_high << 32 | record->slack),
+      .block_id = (uint64_t)record->block_high << 32 | (record->completion & UINT32_MAX),
+      .duration_ns = is_pair || is_completion ? 0 : gp_event_record_duration_unpack(record->duration),
+      .lifetime_ns = is_alloc ? 0 : record->lifetime_ns + (time_ns - record->time_ns),
+      .stack = record->stack,
+      .stream = record->stream,
+      .thread = is_alloc ? (uint16_t)record->alloc_thread : record->thread,
+      .action = is_alloc        ? (uint8_t)GP_ACTION_ALLOC
+                : is_completion ? (uint8_t)GP_ACTION_FREE_COMPLETED
+                                : record->action,
+      .detail = is_alloc || is_completion ? 0 : record->detail,
+      .device = record->device,
+      .hit = is_alloc || (record->flags & GP_EVENT_RECORD_HIT),
+  };
 }
 
 #endif

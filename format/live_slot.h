@@ -3,6 +3,9 @@
  * allocation that is not pooled. A segment that is one block has the block's state and owner. A segment
  * that is cut into blocks has the state SEGMENT; each of its allocated or pending blocks has another slot,
  * marked cut, and the rest of the segment is idle. How slots are used: trace/record/live.h.
+ *
+ * The slot of an allocated block may be the only place that tells of its alloc (tells_alloc): then the
+ * events of the record lack it, a hit of `thread` at time_ns (event_record.h).
  */
 #ifndef GP_FORMAT_LIVE_SLOT_H
 #define GP_FORMAT_LIVE_SLOT_H
@@ -17,8 +20,8 @@
 
 #define GP_LIVE_MAX (1u << 20) /* slots */
 
-/* word: state, kind (gp_detail_t), device, 8 bits each from the lowest; then tainted, cut, and from bit 32 on
- * refs. */
+/* word: state, kind (gp_detail_t), device, 8 bits each from the lowest; then tainted, cut, tells_alloc, and
+ * from bit 32 on refs. */
 typedef struct gp_live_slot {
   _Atomic uint64_t word;
   uint64_t address; /* in a free slot: the next free slot + 1, 0: none */
@@ -29,7 +32,7 @@ typedef struct gp_live_slot {
   uint64_t context; /* the driver's id */
   uint32_t origin;  /* number of the stack, 0: none */
   int16_t stream;   /* index, -1: none */
-  uint16_t reserved;
+  uint16_t thread;  /* of the alloc */
 } gp_live_slot_t;
 
 static_assert(sizeof(gp_live_slot_t) == 64, "a slot is one cache line, in every build");
@@ -40,13 +43,15 @@ typedef struct gp_live_word {
   int device;
   bool tainted;
   bool is_cut; /* the block is a part of a segment */
+  bool tells_alloc;
   uint32_t refs;
 } gp_live_word_t;
 
 static inline uint64_t gp_live_pack(gp_live_word_t word)
 {
   return (uint64_t)word.state | (uint64_t)word.kind << 8 | (uint64_t)(uint8_t)word.device << 16 |
-         (uint64_t)word.tainted << 24 | (uint64_t)word.is_cut << 25 | (uint64_t)word.refs << 32;
+         (uint64_t)word.tainted << 24 | (uint64_t)word.is_cut << 25 | (uint64_t)word.tells_alloc << 26 |
+         (uint64_t)word.refs << 32;
 }
 
 static inline gp_live_word_t gp_live_unpack(uint64_t word)
@@ -56,6 +61,7 @@ static inline gp_live_word_t gp_live_unpack(uint64_t word)
       .device = (int)(word >> 16 & 0xff),
       .tainted = word >> 24 & 1,
       .is_cut = word >> 25 & 1,
+      .tells_alloc = word >> 26 & 1,
       .refs = (uint32_t)(word >> 32)};
 }
 

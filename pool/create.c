@@ -12,10 +12,17 @@
 #include "pool/reuse/known_streams.h"
 #include "pool/space/block_slab.h"
 
-static void ignore_event(void *self, const gp_event_t *event)
+static uint64_t ignore_event(void *self, const gp_event_t *event)
 {
   (void)self;
-  (void)event;
+  return event->time_ns;
+}
+
+static uint64_t leave_step(
+    void *self, gp_observed_t *block, uint64_t context, int device, bool is_cut, uint64_t time_ns)
+{
+  (void)self, (void)block, (void)context, (void)device, (void)is_cut, (void)time_ns;
+  return 0;
 }
 
 static const _Atomic int no_interest;
@@ -89,6 +96,8 @@ gp_engine_t *gp_engine_create(
     engine->observer.event = ignore_event;
     engine->observer.interest = &no_interest;
   }
+  if (!engine->observer.alloc)
+    engine->observer.alloc = engine->observer.free_requested = engine->observer.free_completed = leave_step;
   if (!engine->observer.interest)
     engine->observer.interest = &full_interest;
   configure(engine, options);

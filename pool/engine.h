@@ -83,10 +83,6 @@ int gp_engine_alloc(gp_engine_t *engine, gp_context_t *context, uint64_t bytes, 
  * from idle blocks, without a driver call. False: nothing was counted or recorded. */
 bool gp_engine_alloc_kept(gp_engine_t *engine, gp_context_t *context, uint64_t bytes, uint64_t *ret_address);
 
-/* Default streams, as CUDA names them explicitly (CU_STREAM_LEGACY, CU_STREAM_PER_THREAD). */
-#define GP_STREAM_LEGACY     1
-#define GP_STREAM_PER_THREAD 2
-
 /*
  * A request in stream order (cudaMallocAsync, cudaFreeAsync). Its memory is from the driver's own pool of
  * the stream's device. With GPUPOOL_ASYNC=plain it is gp_engine_alloc's memory in the stream's context, and
@@ -405,6 +401,7 @@ typedef struct gp_block_view {
   uint64_t stream;       /* with has_stream: the driver's handle of the stream of this owner's request */
   uint32_t refs;
   uint32_t origin; /* of the present or last owner */
+  uint32_t observer_note;
   gp_block_state_t state;
   bool tainted;
   bool has_stream;

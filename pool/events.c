@@ -20,7 +20,7 @@ void gp_event_refused(gp_engine_t *engine, const gp_context_t *context, uint64_t
       .context = context->driver.id,
       .is_cut = true,
   };
-  engine->observer.event(engine->observer.self, &event);
+  (void)engine->observer.event(engine->observer.self, &event);
 }
 
 void gp_event_chunk(gp_engine_t *engine, const gp_range_t *range, gp_chunk_t *chunk, gp_action_t action,
@@ -45,7 +45,7 @@ void gp_event_chunk(gp_engine_t *engine, const gp_range_t *range, gp_chunk_t *ch
       .observer_cookie = &chunk->observer_cookie,
       .is_cut = true,
   };
-  engine->observer.event(engine->observer.self, &event);
+  (void)engine->observer.event(engine->observer.self, &event);
 }
 
 void gp_event_device(
@@ -61,7 +61,7 @@ void gp_event_device(
       .detail = detail,
       .device = device,
   };
-  engine->observer.event(engine->observer.self, &event);
+  (void)engine->observer.event(engine->observer.self, &event);
 }
 
 void gp_event_forwarded(
@@ -75,7 +75,7 @@ void gp_event_forwarded(
       .rounded_size = memory->size,
       .block_id = memory->block_id,
       .duration_ns = duration_ns,
-      .lifetime_ns = action == GP_ACTION_FORWARDED_FREE ? time_ns - memory->time_ns : 0,
+      .alloc_ns = action == GP_ACTION_FORWARDED_FREE ? memory->time_ns : 0,
       .stream = memory->stream,
       .origin = memory->origin,
       .action = action,
@@ -84,7 +84,7 @@ void gp_event_forwarded(
       .observer_cookie = &memory->observer_cookie,
       .has_stream = memory->has_stream,
   };
-  engine->observer.event(engine->observer.self, &event);
+  (void)engine->observer.event(engine->observer.self, &event);
 }
 
 void gp_event_holders(gp_engine_t *engine, gp_block_t *block)

@@ -25,9 +25,9 @@ void gp_event_first_use(gp_engine_t *engine);
 
 /* The observer wants the event. Without this check a pair of an allocation and a free would spend much of
  * its time on events that no reader gets. */
-static inline bool gp_event_is_wanted(const gp_engine_t *engine, const uint32_t *cookie)
+static inline bool gp_event_is_wanted(const gp_engine_t *engine, const gp_cookie_t *cookie)
 {
-  return (cookie && *cookie != 0) ||
+  return (cookie && cookie->slot != 0) ||
          atomic_load_explicit(engine->observer.interest, memory_order_relaxed) != 0;
 }
 
@@ -61,7 +61,7 @@ static inline uint64_t gp_request_time(const gp_engine_t *engine, gp_device_t *d
 }
 
 /* The cookie of a block's event. */
-static inline uint32_t *gp_event_cookie(gp_block_t *block, gp_action_t action)
+static inline gp_cookie_t *gp_event_cookie(gp_block_t *block, gp_action_t action)
 {
   bool is_segment = action == GP_ACTION_SEGMENT_ALLOC || action == GP_ACTION_SEGMENT_FREE;
   if (action == GP_ACTION_FREE_REFUSED)
@@ -70,11 +70,11 @@ static inline uint32_t *gp_event_cookie(gp_block_t *block, gp_action_t action)
 }
 
 /*
- * An event of a block, which the observer wants. Inline, so that the compiler knows the action: an
- * allocation and its free make three events. The caller holds the device's lock. Times in
- * nanoseconds, sizes in bytes.
+ * An event of a block, which the observer wants. Inline, so that the compiler knows the action. The caller
+ * holds the device's lock. Times in nanoseconds, sizes in bytes. Returns the time that the observer gives the
+ * event.
  */
-static inline __attribute__((always_inline)) void gp_event_block_wanted(gp_engine_t *engine,
+static inline __attribute__((always_inline)) uint64_t gp_event_block_wanted(gp_engine_t *engine,
     gp_block_t *block, gp_action_t action, gp_detail_t detail, uint64_t time_ns, uint64_t duration_ns,
     bool hit)
 {
@@ -91,7 +91,7 @@ static inline __attribute__((always_inline)) void gp_event_block_wanted(gp_engin
       .rounded_size = block->size,
       .block_id = is_segment ? 0 : block->block_id,
       .duration_ns = duration_ns,
-      .lifetime_ns = is_free ? time_ns - block->time_ns : 0,
+      .alloc_ns = is_free ? block->time_ns : 0,
       .origin = is_callers ? gp_origin(engine) : block->origin,
       .action = action,
       .detail = detail,
@@ -103,7 +103,7 @@ static inline __attribute__((always_inline)) void gp_event_block_wanted(gp_engin
       .hit = hit,
       .is_cut = block->segment != NULL,
   };
-  engine->observer.event(engine->observer.self, &event);
+  return engine->observer.event(engine->observer.self, &event);
 }
 
 /* The same, if the observer wants it. */
@@ -111,7 +111,7 @@ static inline void gp_event_block(gp_engine_t *engine, gp_block_t *block, gp_act
     gp_detail_t detail, uint64_t time_ns, uint64_t duration_ns, bool hit)
 {
   if (gp_event_is_wanted(engine, gp_event_cookie(block, action)))
-    gp_event_block_wanted(engine, block, action, detail, time_ns, duration_ns, hit);
+    (void)gp_event_block_wanted(engine, block, action, detail, time_ns, duration_ns, hit);
 }
 
 /* The caller of the functions below holds the device's lock, too. Times in nanoseconds, sizes in bytes. */

@@ -100,6 +100,7 @@ static gp_block_view_t view_of(const gp_block_t *block)
       .has_stream = block->stream != 0,
       .refs = block->refs,
       .origin = is_unowned ? GP_ORIGIN_NONE : block->origin,
+      .observer_note = is_unowned ? 0 : block->observer_cookie.note,
       .state = view_state(state),
       .tainted = block->tainted,
       .is_cut = segment != NULL};

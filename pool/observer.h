@@ -12,6 +12,16 @@
 #include "format/device.h"
 #include "format/oom.h"
 
+/* Default streams, as CUDA names them explicitly (CU_STREAM_LEGACY, CU_STREAM_PER_THREAD). */
+#define GP_STREAM_LEGACY     1
+#define GP_STREAM_PER_THREAD 2
+
+/* The observer's own numbers, 0 at first. */
+typedef struct gp_cookie {
+  uint32_t slot; /* 0: the observer knows nothing of the memory */
+  uint32_t note; /* of the block's present owner; views of blocks show it (engine.h) */
+} gp_cookie_t;
+
 /*
  * One event. Times are the driver table's clock (driver.h), in nanoseconds. size is what the program
  * asked for. For segment_alloc, segment_free and trim it is the bytes that moved, for oom the bytes that
@@ -26,8 +36,8 @@ typedef struct gp_event {
   uint64_t rounded_size;
   uint64_t block_id;
   uint64_t duration_ns; /* of the driver call behind the event; 0 if there was none */
-  uint64_t lifetime_ns; /* free_requested, free_completed, passthrough_free: since the alloc; else 0 */
-  uint64_t stream;      /* the driver's handle, meaningful with has_stream */
+  uint64_t alloc_ns;    /* free_requested, free_completed, passthrough_free: time of the alloc; else 0 */
+  uint64_t stream;      /* the driver's handle, meaningful with has_stream; 0: the legacy default stream */
   uint32_t origin;      /* for a block or memory that is not pooled: its owner's; else the caller's */
   gp_action_t action;
   gp_detail_t detail;
@@ -37,13 +47,34 @@ typedef struct gp_event {
   bool is_cut;      /* segment events: blocks are cut from it; a block's events: it is such a part */
   uint64_t context; /* id of the context; 0: none */
   /*
-   * The observer's own number, 0 at first. The observer may change it while the device's lock is held. It
-   * stays with the segment, or with memory that is not pooled. A segment that is not cut shares the number
-   * with its one block. A block cut from a segment has its own from alloc to free_completed. NULL: the
-   * event is of none of these.
+   * The observer may change it while the device's lock is held. It stays with the segment, or with memory
+   * that is not pooled. A segment that is not cut shares the cookie with its one block. A block cut from a
+   * segment has its own from alloc to free_completed. NULL: the event is of none of these.
    */
-  uint32_t *observer_cookie;
+  gp_cookie_t *observer_cookie;
 } gp_event_t;
+
+/*
+ * What an observer reads of a block at the three events that each pair of an allocation and a free makes.
+ * They are the first members of the block, so telling of them copies nothing.
+ */
+#define GP_OBSERVED_MEMBERS                                                                                  \
+  uint64_t address;                                                                                          \
+  uint64_t size;      /* bytes that the driver gave */                                                       \
+  uint64_t requested; /* bytes the present or last owner asked for */                                        \
+  uint64_t block_id;  /* of this owner; grows over all blocks of the engine, never used again */             \
+  uint64_t time_ns;   /* of this owner's alloc */                                                            \
+  uint64_t stream;    /* the driver's handle of the stream in which this owner asked for it; 0: none */      \
+  uint32_t origin;    /* of the present or last owner, as the observer told */                               \
+  gp_cookie_t observer_cookie;
+
+typedef struct gp_observed {
+  GP_OBSERVED_MEMBERS
+} gp_observed_t;
+
+/* A step of a pair at time_ns. context, device and is_cut are as in gp_event_t. */
+typedef uint64_t (*gp_step_fn)(
+    void *self, gp_observed_t *block, uint64_t context, int device, bool is_cut, uint64_t time_ns);
 
 /* Facts about a device apart from events. */
 typedef struct gp_device_facts {
@@ -64,7 +95,8 @@ typedef enum gp_occasion {
 /*
  * The pool calls event() with a lock of its own held, in the order in which things happen on the device.
  * event() must be quick and must not call the driver or the pool. Many threads may call it at once (for
- * different devices). The pool calls out_of_memory() with no lock held, before the program gets the error;
+ * different devices). It returns the time under which the observer knows the event; the pool keeps that of an
+ * alloc as the block's. The pool calls out_of_memory() with no lock held, before the program gets the error;
  * it may call the functions of engine.h that read. The oom event precedes it.
  *
  * The thread that asks for the first memory of a device calls first_use() once, with no lock held, before
@@ -83,6 +115,10 @@ typedef enum gp_occasion {
  * reports what the engine knows of a device, after a driver call for it. The pool calls both as it calls
  * event(), and both may be NULL.
  *
+ * alloc(), free_requested() and free_completed() tell of these events before event() does: alloc() of a hit
+ * only, free_requested() without a detail. They are called as event() is. One returns the time as event()
+ * does, or 0: then event() follows. NULL: event() hears of everything.
+ *
  * place_stats() asks where the engine should keep a device's statistics. The engine asks before
  * device_facts() until it gets an answer other than NULL, copies the statistics there, and writes them
  * there for as long as it lives. It is called as event() is. NULL: the engine keeps them itself.
@@ -100,8 +136,11 @@ typedef struct gp_observer {
   void (*peak)(void *self, int device, uint64_t bytes);
   void (*find_origin)(void *self, gp_occasion_t occasion, uint64_t size);
   uint32_t (*origin)(void *self);
-  void (*event)(void *self, const gp_event_t *event);
-  void (*holders)(void *self, const uint32_t *cookie, uint32_t refs, bool tainted);
+  uint64_t (*event)(void *self, const gp_event_t *event);
+  gp_step_fn alloc;
+  gp_step_fn free_requested;
+  gp_step_fn free_completed;
+  void (*holders)(void *self, const gp_cookie_t *cookie, uint32_t refs, bool tainted);
   gp_stats_t *(*place_stats)(void *self, int device);
   void (*device_facts)(void *self, int device, const gp_device_facts_t *facts);
   void (*out_of_memory)(void *self, const gp_oom_t *oom);

@@ -149,7 +149,7 @@ void gp_engine_forwarded_commit(
   own.device = device->ordinal;
   own.context = ends_with_context(memory->kind) && context->driver.handle ? context : NULL;
   own.is_detached = false;
-  own.observer_cookie = 0;
+  own.observer_cookie = (gp_cookie_t){0, 0};
   own.origin = gp_origin(engine);
   gp_lock_take(&device->lock);
   gp_releases_await(&device->releases, own.key, 1);

@@ -29,10 +29,10 @@ typedef struct gp_forwarded {
   uint64_t key;
   uint64_t address;
   uint64_t size;
-  uint64_t counted;         /* reserved bytes, after shrink; 0 in a commit means the size */
-  uint64_t block_id;        /* given by commit */
-  uint32_t observer_cookie; /* the observer's, set by commit */
-  uint32_t origin;          /* from the observer, set by commit */
+  uint64_t counted;            /* reserved bytes, after shrink; 0 in a commit means the size */
+  uint64_t block_id;           /* given by commit */
+  gp_cookie_t observer_cookie; /* the observer's, set by commit */
+  uint32_t origin;             /* from the observer, set by commit */
   uint64_t time_ns;
   uint64_t stream;
   uint64_t pool; /* the driver's memory pool that has it; 0: the device's default pool, or none */

@@ -59,19 +59,36 @@ void gp_block_adopt(gp_engine_t *engine, gp_block_t *block, uint64_t time_ns, ui
   gp_event_facts(engine, block->context->device);
 }
 
+/* Tells the observer of a step of a pair. 0: it wants the whole event. */
+static inline uint64_t tell_step(gp_engine_t *engine, gp_block_t *block, gp_step_fn step, uint64_t time_ns)
+{
+  const gp_context_t *context = block->context;
+  return step(engine->observer.self, &block->observed, context->driver.id, context->device->ordinal,
+      block->segment != NULL, time_ns);
+}
+
 void gp_block_tell_alloc(gp_engine_t *engine, gp_block_t *block, uint64_t duration_ns, bool hit)
 {
-  gp_event_block_wanted(engine, block, GP_ACTION_ALLOC, GP_DETAIL_NONE, block->time_ns, duration_ns, hit);
+  gp_assert_internal(gp_lock_is_held(&block->context->device->lock));
+  uint64_t told_ns = hit ? tell_step(engine, block, engine->observer.alloc, block->time_ns) : 0;
+  if (told_ns == 0)
+    told_ns = gp_event_block_wanted(
+        engine, block, GP_ACTION_ALLOC, GP_DETAIL_NONE, block->time_ns, duration_ns, hit);
+  block->time_ns = told_ns;
 }
 
 void gp_block_tell_free(gp_engine_t *engine, gp_block_t *block, gp_detail_t why, uint64_t time_ns)
 {
-  gp_event_block_wanted(engine, block, GP_ACTION_FREE_REQUESTED, why, time_ns, 0, false);
+  gp_assert_internal(gp_lock_is_held(&block->context->device->lock));
+  if (why != GP_DETAIL_NONE || tell_step(engine, block, engine->observer.free_requested, time_ns) == 0)
+    (void)gp_event_block_wanted(engine, block, GP_ACTION_FREE_REQUESTED, why, time_ns, 0, false);
 }
 
 void gp_block_tell_completed(gp_engine_t *engine, gp_block_t *block, uint64_t time_ns)
 {
-  gp_event_block_wanted(engine, block, GP_ACTION_FREE_COMPLETED, GP_DETAIL_NONE, time_ns, 0, false);
+  gp_assert_internal(gp_lock_is_held(&block->context->device->lock));
+  if (tell_step(engine, block, engine->observer.free_completed, time_ns) == 0)
+    (void)gp_event_block_wanted(engine, block, GP_ACTION_FREE_COMPLETED, GP_DETAIL_NONE, time_ns, 0, false);
 }
 
 void gp_block_join_idle(gp_engine_t *engine, gp_block_t *block, uint64_t since_ns)

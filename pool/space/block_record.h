@@ -23,6 +23,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "pool/observer.h"
 #include "pool/records.h"
 #include "pool/space/bins.h"
 #include "pool/space/cut_bins.h"
@@ -53,22 +54,20 @@ typedef enum gp_state {
  */
 struct gp_block {
   /* First the members that each allocation and free touches. */
-  uint64_t address;
+  union {
+    gp_observed_t observed;
+    struct {
+      GP_OBSERVED_MEMBERS
+    };
+  };
   gp_context_t *context;
-  uint64_t size;         /* bytes that the driver gave */
   gp_bin_t *bin;         /* of its size class; NULL: the block is a part of a segment */
-  uint64_t requested;    /* bytes the present or last owner asked for */
-  uint64_t block_id;     /* of this owner; grows over all blocks of the engine, never used again */
-  uint64_t time_ns;      /* of this owner's alloc */
-  uint64_t stream;       /* the driver's handle of the stream in which this owner asked for it; 0: none */
   uint64_t free_epoch;   /* epoch of the free: reusable when every context has completed it; 0: none */
   gp_segment_t *segment; /* that it is a part of; NULL: a driver allocation by itself */
   gp_list_t order; /* DEFERRED, BOUND: in context->deferred; IDLE: in device->idle; RELEASING: the releaser's
                       list */
   gp_identity_t *freed_in; /* DEFERRED, BOUND: in the order of that stream; NULL: of none, or it has ended */
   uint32_t refs;
-  uint32_t origin;          /* of the present or last owner, as the observer told */
-  uint32_t observer_cookie; /* the observer's, see gp_event_t; 0 at first */
   gp_state_t state;
   gp_state_t released_from; /* RELEASING: the state before, which returns if the driver refuses */
   bool tainted;             /* exported: goes to the driver on free */

@@ -23,7 +23,7 @@ struct gp_segment {
   gp_list_t link;    /* in context->segments */
   gp_block_t *first; /* its block with the lowest address */
   gp_range_t *range; /* that has this segment; NULL: an allocation of the driver */
-  uint32_t observer_cookie;
+  gp_cookie_t observer_cookie;
   bool is_closed;
 };
 
@@ -34,7 +34,7 @@ typedef struct gp_chunk {
   uint64_t handle;    /* the driver's */
   bool has_no_handle; /* without a handle only the mapping holds the memory, which cannot move any more */
   bool has_moved;
-  uint32_t observer_cookie;
+  gp_cookie_t observer_cookie;
 } gp_chunk_t;
 
 /*

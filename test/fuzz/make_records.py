@@ -93,13 +93,13 @@ def out_of_memory():
                                               5, 80 << 30, 0, 2 * 10**9, 3 * 10**9, 1, MIB, 2, 0, 0, 0, 0, 0, 1)
 
 
-def events(chunks, chunk_events=8, dropped=0, discarding=0):
+def events(chunks, chunk_records=8, dropped=0, discarding=0):
     """chunks: lists of events; the first is the shared one."""
-    header = struct.pack("=4I5Q4IQ", 1, chunk_events, len(chunks), discarding, 128, 128 + 64 * len(chunks), dropped, 0, 0,
+    header = struct.pack("=4I5Q4IQ", 1, chunk_records, len(chunks), discarding, 128, 128 + 64 * len(chunks), dropped, 0, 0,
                          0, 0, 0, len(chunks), len(chunks)).ljust(128, b"\0")
     array = b"".join(struct.pack("=IIQQIII28x", len(chunk), 3 if i == 0 else 2, i, 0, 0, 0, 0xffff if i == 0 else i - 1)
                      for i, chunk in enumerate(chunks))
-    return header + array + b"".join(b"".join(chunk).ljust(64 * chunk_events, b"\0") for chunk in chunks)
+    return header + array + b"".join(b"".join(chunk).ljust(64 * chunk_records, b"\0") for chunk in chunks)
 
 
 def record(recording=2, **sections):

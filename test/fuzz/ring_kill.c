@@ -103,11 +103,12 @@ static void compare_with_events(void)
   const gp_device_copy_t *copy = &record.copies[0];
   for (size_t i = 0; i < copy->blocks.count; i++) {
     const gp_block_view_t *block = gp_device_copy_block(copy, i);
-    const gp_event_record_t *newest = NULL;
+    gp_told_event_t found;
+    const gp_told_event_t *newest = NULL;
     for (size_t j = events->count; j-- > 0 && !newest;) {
-      const gp_event_record_t *event = &events->records[events->order[j]];
-      if (event->address == block->address)
-        newest = event;
+      found = gp_event_merge_get(events, j);
+      if (found.address == block->address)
+        newest = &found;
     }
     if (!newest)
       continue; /* the ring has lost it */

@@ -19,11 +19,12 @@ static gp_block_view_t views[BLOCKS];
 static size_t view_count;
 static gp_stats_t view_stats;
 
-static void count_event(void *self, const gp_event_t *event)
+static uint64_t count_event(void *self, const gp_event_t *event)
 {
   now.segments += (event->action == GP_ACTION_SEGMENT_ALLOC) - (event->action == GP_ACTION_SEGMENT_FREE);
   now.owned += (event->action == GP_ACTION_ALLOC) - (event->action == GP_ACTION_FREE_REQUESTED);
   now.in_use += (event->action == GP_ACTION_ALLOC) - (event->action == GP_ACTION_FREE_COMPLETED);
+  return event->time_ns;
 }
 
 /* The caller at present, and the caller that the last event of each action named. */
@@ -35,9 +36,10 @@ static uint32_t tell_asker(void *self)
   return asker;
 }
 
-static void note_origin(void *self, const gp_event_t *event)
+static uint64_t note_origin(void *self, const gp_event_t *event)
 {
   named[event->action] = event->origin;
+  return event->time_ns;
 }
 
 static void note_sums(void *arg, int device)
@@ -96,13 +98,14 @@ static int copy_and_free(void *self, const gp_driver_context_t *key, uint64_t ad
 
 static _Atomic int interest;
 static int heard[GP_ACTION_COUNT];
-static uint32_t cookie_to_set;
+static uint32_t slot_to_set;
 
-static void hear(void *self, const gp_event_t *event)
+static uint64_t hear(void *self, const gp_event_t *event)
 {
   heard[event->action]++;
-  if (event->observer_cookie && cookie_to_set)
-    *event->observer_cookie = cookie_to_set;
+  if (event->observer_cookie && slot_to_set)
+    event->observer_cookie->slot = slot_to_set;
+  return event->time_ns;
 }
 
 START_TEST(test_an_observer_without_interest_hears_of_what_it_marked_only)
@@ -122,7 +125,7 @@ START_TEST(test_an_observer_without_interest_hears_of_what_it_marked_only)
       heard[GP_ACTION_SEGMENT_ALLOC] + heard[GP_ACTION_ALLOC] + heard[GP_ACTION_FREE_REQUESTED], 0);
 
   interest = 1;
-  cookie_to_set = 5;
+  slot_to_set = 5;
   uint64_t marked = allocate(GP_MIB);
   ck_assert_int_eq(heard[GP_ACTION_ALLOC], 1);
   interest = 0;

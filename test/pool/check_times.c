@@ -16,11 +16,12 @@ static int events;
 static int disorder; /* events that are older than the one before */
 static bool interrupts;
 
-static void look_at_event(void *self, const gp_event_t *event)
+static uint64_t look_at_event(void *self, const gp_event_t *event)
 {
   events++;
-  disorder += event->time_ns < newest_ns || event->lifetime_ns > event->time_ns;
+  disorder += event->time_ns < newest_ns || event->alloc_ns > event->time_ns;
   newest_ns = event->time_ns;
+  return event->time_ns;
 }
 
 /* A request that was served while another one has read the clock and does not have the lock yet. */

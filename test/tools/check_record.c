@@ -12,6 +12,7 @@
 #include "base/size.h"
 #include "test/pool/check_main.h"
 #include "tools/read/record/record_reader.h"
+#include "trace/record/recorder.h"
 #include "trace/record/recorder_state.h"
 
 #define SEGMENT      UINT64_C(0x7f0000000000)
@@ -62,7 +63,7 @@ static void teardown(void)
 
 /* What the engine tells; with a cookie of NOT_STORED the slot is as it was. */
 static void tell(
-    gp_action_t action, uint64_t offset, uint64_t size, uint64_t id, bool is_cut, uint32_t *cookie)
+    gp_action_t action, uint64_t offset, uint64_t size, uint64_t id, bool is_cut, gp_cookie_t *cookie)
 {
   const gp_observer_t observer = gp_recorder_observer(recorder);
   const gp_event_t event = {.time_ns = ++now_ns,
@@ -73,24 +74,24 @@ static void tell(
       .action = action,
       .context = 5,
       .is_cut = is_cut,
-      .observer_cookie = cookie && *cookie == NOT_STORED ? NULL : cookie};
+      .observer_cookie = cookie && cookie->slot == NOT_STORED ? NULL : cookie};
   (void)observer.place_stats(observer.self, 0);
   observer.event(observer.self, &event);
 }
 
-static void grow(uint32_t *cookie)
+static void grow(gp_cookie_t *cookie)
 {
   tell(GP_ACTION_SEGMENT_ALLOC, 0, SEGMENT_SIZE, 0, true, cookie);
 }
 
-static void cut(uint64_t offset, uint64_t size, uint64_t id, uint32_t *cookie)
+static void cut(uint64_t offset, uint64_t size, uint64_t id, gp_cookie_t *cookie)
 {
   tell(GP_ACTION_ALLOC, offset, size, id, true, cookie);
 }
 
-static gp_live_slot_t *slot_of(uint32_t cookie)
+static gp_live_slot_t *slot_of(gp_cookie_t cookie)
 {
-  return &recorder->live.slots[cookie - 1];
+  return &recorder->live.slots[cookie.slot - 1];
 }
 
 /* The process is killed: what does its record say? */
@@ -127,7 +128,7 @@ static void expect_end(size_t count, uint64_t damaged)
 
 START_TEST(test_a_segment_has_its_blocks_and_what_is_between)
 {
-  uint32_t segment = 0, first = 0, second = 0, third = 0;
+  gp_cookie_t segment = {0, 0}, first = {0, 0}, second = {0, 0}, third = {0, 0};
   grow(&segment);
   cut(GP_MIB, GP_MIB, 1, &first);
   cut(2 * GP_MIB, GP_MIB, 2, &second);
@@ -153,18 +154,18 @@ END_TEST
 
 START_TEST(test_an_idle_segment_is_one_block)
 {
-  uint32_t segment = 0, block = 0;
+  gp_cookie_t segment = {0, 0}, block = {0, 0};
   grow(&segment);
   cut(0, GP_MIB, 1, &block);
   tell(GP_ACTION_FREE_REQUESTED, 0, GP_MIB, 1, true, &block);
   tell(GP_ACTION_FREE_COMPLETED, 0, GP_MIB, 1, true, &block);
-  ck_assert_uint_eq(block, 0);
+  ck_assert_uint_eq(block.slot, 0);
   read_record();
   expect_block(0, 0, SEGMENT_SIZE, GP_BLOCK_IDLE, 0);
   expect_end(1, 0);
   ck_assert_uint_eq(record.copies[0].stats.inactive_split_bytes.current, 0);
   tell(GP_ACTION_SEGMENT_FREE, 0, SEGMENT_SIZE, 0, true, &segment);
-  ck_assert_uint_eq(segment, 0);
+  ck_assert_uint_eq(segment.slot, 0);
   read_record();
   expect_end(0, 0);
 }
@@ -172,7 +173,7 @@ END_TEST
 
 START_TEST(test_a_block_may_take_its_whole_segment)
 {
-  uint32_t segment = 0, block = 0;
+  gp_cookie_t segment = {0, 0}, block = {0, 0};
   grow(&segment);
   cut(0, SEGMENT_SIZE, 1, &block);
   read_record();
@@ -192,7 +193,7 @@ static unsigned count_changed(const gp_live_slot_t *before, uint32_t count)
 START_TEST(test_a_split_and_a_join_touch_one_slot)
 {
   gp_live_slot_t before[8];
-  uint32_t segment = 0, first = 0, second = 0;
+  gp_cookie_t segment = {0, 0}, first = {0, 0}, second = {0, 0};
   grow(&segment);
   cut(0, GP_MIB, 1, &first);
   memcpy(before, recorder->live.slots, sizeof(before));
@@ -209,11 +210,11 @@ END_TEST
 START_TEST(test_slots_are_used_again_on_their_device)
 {
   const gp_observer_t observer = gp_recorder_observer(recorder);
-  uint32_t segment = 0, first = 0, second = 0, other = 0;
+  gp_cookie_t segment = {0, 0}, first = {0, 0}, second = {0, 0}, other = {0, 0};
   grow(&segment);
   cut(0, GP_MIB, 1, &first);
   cut(GP_MIB, GP_MIB, 2, &second);
-  const uint32_t given[] = {first, second};
+  const uint32_t given[] = {first.slot, second.slot};
   tell(GP_ACTION_FREE_COMPLETED, 0, GP_MIB, 1, true, &first);
   tell(GP_ACTION_FREE_COMPLETED, GP_MIB, GP_MIB, 2, true, &second);
   const gp_event_t event = {.time_ns = ++now_ns,
@@ -226,18 +227,18 @@ START_TEST(test_slots_are_used_again_on_their_device)
       .is_cut = true,
       .observer_cookie = &other};
   observer.event(observer.self, &event);
-  ck_assert_uint_gt(other, given[1]);
+  ck_assert_uint_gt(other.slot, given[1]);
   cut(0, GP_MIB, 4, &first);
   cut(GP_MIB, GP_MIB, 5, &second);
-  ck_assert_uint_eq(first, given[1]);
-  ck_assert_uint_eq(second, given[0]);
+  ck_assert_uint_eq(first.slot, given[1]);
+  ck_assert_uint_eq(second.slot, given[0]);
 }
 END_TEST
 
 /* Each operation, with its event in the record and its slot as it was before. */
 START_TEST(test_the_operation_in_flight_is_completed)
 {
-  uint32_t segment = 0, first = 0, killed = NOT_STORED;
+  gp_cookie_t segment = {0, 0}, first = {0, 0}, killed = {NOT_STORED, 0};
   tell(GP_ACTION_SEGMENT_ALLOC, 0, SEGMENT_SIZE, 0, true, &killed);
   read_record();
   expect_end(1, 0);
@@ -278,7 +279,7 @@ END_TEST
 /* The newest event may be long past when events are not recorded any more. */
 START_TEST(test_an_event_from_before_a_pause_completes_nothing)
 {
-  uint32_t segment = 0, block = 0;
+  gp_cookie_t segment = {0, 0}, block = {0, 0};
   grow(&segment);
   cut(0, GP_MIB, 1, &block);
   gp_recorder_set_mode(recorder, GP_TRACE_STATE);
@@ -293,7 +294,7 @@ END_TEST
 START_TEST(test_references_and_taint_are_the_blocks_own)
 {
   const gp_observer_t observer = gp_recorder_observer(recorder);
-  uint32_t segment = 0, first = 0, second = 0;
+  gp_cookie_t segment = {0, 0}, first = {0, 0}, second = {0, 0};
   grow(&segment);
   cut(0, GP_MIB, 1, &first);
   cut(GP_MIB, GP_MIB, 2, &second);
@@ -309,7 +310,7 @@ END_TEST
 
 START_TEST(test_a_block_without_its_segment_is_left_out)
 {
-  uint32_t segment = 0, first = 0, second = 0;
+  gp_cookie_t segment = {0, 0}, first = {0, 0}, second = {0, 0};
   grow(&segment);
   cut(0, GP_MIB, 1, &first);
   cut(2 * GP_MIB, GP_MIB, 2, &second);
@@ -323,10 +324,10 @@ END_TEST
 /* Its segment came while recording was off. */
 START_TEST(test_a_block_whose_segment_was_not_recorded_is_kept)
 {
-  uint32_t segment = 0, first = 0, second = 0;
+  gp_cookie_t segment = {0, 0}, first = {0, 0}, second = {0, 0};
   gp_recorder_set_mode(recorder, GP_TRACE_OFF);
   grow(&segment);
-  ck_assert_uint_eq(segment, 0);
+  ck_assert_uint_eq(segment.slot, 0);
   gp_recorder_set_mode(recorder, GP_TRACE_ALL);
   cut(0, GP_MIB, 1, &first);
   cut(2 * GP_MIB, GP_MIB, 2, &second);
@@ -343,7 +344,7 @@ END_TEST
 
 START_TEST(test_of_blocks_that_overlap_the_newer_one_stays)
 {
-  uint32_t segment = 0, first = 0, second = 0, third = 0;
+  gp_cookie_t segment = {0, 0}, first = {0, 0}, second = {0, 0}, third = {0, 0};
   grow(&segment);
   cut(0, GP_MIB, 1, &first);
   cut(GP_MIB, GP_MIB, 2, &second);
@@ -368,7 +369,7 @@ END_TEST
 
 START_TEST(test_a_block_that_sticks_out_is_left_out)
 {
-  uint32_t segment = 0, first = 0, second = 0;
+  gp_cookie_t segment = {0, 0}, first = {0, 0}, second = {0, 0};
   grow(&segment);
   cut(0, GP_MIB, 1, &first);
   cut(7 * GP_MIB, GP_MIB, 2, &second);
@@ -383,7 +384,7 @@ END_TEST
 /* Idle memory of a segment has no slot; and a whole block has no parts. */
 START_TEST(test_slots_that_cannot_be_are_left_out)
 {
-  uint32_t segment = 0, first = 0, second = 0, whole = 0;
+  gp_cookie_t segment = {0, 0}, first = {0, 0}, second = {0, 0}, whole = {0, 0};
   grow(&segment);
   cut(0, GP_MIB, 1, &first);
   cut(GP_MIB, GP_MIB, 2, &second);

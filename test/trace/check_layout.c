@@ -75,7 +75,7 @@ START_TEST(the_lists_are_in_it)
 {
   static const char *const names[] = {"GP_LAYOUT_REVISION", "GP_SECTION_EVENTS", "GP_RECORDING_ALL",
       "GP_ACTION_FORWARDED_FREE", "GP_DETAIL_FORWARDED_CAPTURE", "GP_LIVE_PENDING", "GP_CHUNK_SHARED",
-      "gp_stats_t", "num_ooms", "gp_event_record_t", "hit"};
+      "gp_stats_t", "num_ooms", "gp_event_record_t", "flags"};
   copy_entries();
   for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
     ck_assert_msg(find(names[i]) < count, "%s is not in the hash", names[i]);

@@ -133,14 +133,12 @@ static int32_t recorded_stack(gp_recorder_t *recorder, gp_action_t action, uint3
 {
   const gp_observer_t observer = gp_recorder_observer(recorder);
   const gp_event_t event = {.action = action, .origin = origin, .time_ns = ++fake_now_ns};
-  uint64_t until_ns[GP_MAX_DEVICES];
+  const gp_event_moment_t moment = {NULL, 0};
   gp_event_merge_t history = {0};
 
-  for (int i = 0; i < GP_MAX_DEVICES; i++)
-    until_ns[i] = UINT64_MAX;
   observer.event(observer.self, &event);
-  ck_assert(gp_event_merge_take(&recorder->chunks, until_ns, &history));
-  int32_t stack = history.records[history.order[history.count - 1]].stack;
+  ck_assert(gp_event_merge_take(&recorder->chunks, &moment, &history));
+  int32_t stack = gp_event_merge_get(&history, history.count - 1).stack;
   gp_event_merge_fini(&history);
   return stack;
 }

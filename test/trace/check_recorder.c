@@ -25,7 +25,7 @@
 
 static gp_recorder_t *recorder;
 static gp_event_merge_t history;
-static uint64_t until_ns[GP_MAX_DEVICES];
+static gp_device_copy_t copies[GP_MAX_DEVICES]; /* without blocks */
 
 static void make_recorder(const char *events, const char *mode)
 {
@@ -38,7 +38,7 @@ static void setup(void)
   fake_reset();
   memset(&history, 0, sizeof(history));
   for (int i = 0; i < GP_MAX_DEVICES; i++)
-    until_ns[i] = UINT64_MAX;
+    copies[i] = (gp_device_copy_t){.until_ns = UINT64_MAX};
 }
 
 static void teardown(void)
@@ -51,19 +51,22 @@ static void teardown(void)
 static void take(void)
 {
   gp_event_merge_fini(&history);
-  ck_assert(gp_event_merge_take(&recorder->chunks, until_ns, &history));
+  const gp_event_moment_t moment = {copies, UINT64_MAX};
+  ck_assert(gp_event_merge_take(&recorder->chunks, &moment, &history));
 }
 
-static const gp_event_record_t *nth(size_t i)
+static const gp_told_event_t *nth(size_t i)
 {
+  static gp_told_event_t event;
   ck_assert_uint_lt(i, history.count);
-  return &history.records[history.order[i]];
+  event = gp_event_merge_get(&history, i);
+  return &event;
 }
 
 static void assert_sorted(void)
 {
   for (size_t i = 1; i < history.count; i++)
-    ck_assert_uint_ge(nth(i)->time_ns, nth(i - 1)->time_ns);
+    ck_assert_uint_ge(history.order[i].key, history.order[i - 1].key);
 }
 
 /* Runs fn in a thread and waits for its end. */
@@ -111,7 +114,7 @@ START_TEST(test_every_field_comes_back)
       .rounded_size = 0x1234600000,
       .block_id = UINT64_C(1) << 40,
       .duration_ns = 123456789,
-      .lifetime_ns = UINT64_C(1) << 50,
+      .alloc_ns = 1000000001 - 123456,
       .stream = 0xdeadbeef0,
       .action = GP_ACTION_FORWARDED_FREE,
       .detail = GP_FORWARDED_MANAGED,
@@ -121,14 +124,14 @@ START_TEST(test_every_field_comes_back)
   observer.event(observer.self, &event);
   take();
   ck_assert_uint_eq(history.count, 1);
-  const gp_event_record_t *record = nth(0);
+  const gp_told_event_t *record = nth(0);
   ck_assert_uint_eq(record->time_ns, event.time_ns);
   ck_assert_uint_eq(record->address, event.address);
   ck_assert_uint_eq(record->size, event.size);
   ck_assert_uint_eq(record->rounded_size, event.rounded_size);
   ck_assert_uint_eq(record->block_id, event.block_id);
-  ck_assert_uint_eq(record->lifetime_ns, event.lifetime_ns);
-  ck_assert_uint_eq(gp_event_record_duration_unpack(record->duration), event.duration_ns);
+  ck_assert_uint_eq(record->lifetime_ns, 123456);
+  ck_assert_uint_eq(record->duration_ns, event.duration_ns);
   ck_assert_int_eq(record->stack, -1);
   ck_assert_int_eq(record->stream, 0);
   ck_assert_uint_eq(record->thread, 0);
@@ -171,8 +174,8 @@ START_TEST(test_wrap_keeps_a_suffix)
   for (uint64_t i = 1; i <= total; i++)
     fake_record(recorder, GP_ACTION_ALLOC, 1000 * i, i);
   take();
-  ck_assert_uint_ge(history.count, 1024 - GP_CHUNK_EVENTS_MIN);
-  ck_assert_uint_le(history.count, 1024 + GP_CHUNK_EVENTS_MIN);
+  ck_assert_uint_ge(history.count, 1024 - GP_CHUNK_RECORDS_MIN);
+  ck_assert_uint_le(history.count, 1024 + GP_CHUNK_RECORDS_MIN);
   ck_assert_uint_eq(history.count + history.dropped, total);
   ck_assert(history.has_lost);
   for (size_t i = 0; i < history.count; i++)
@@ -238,7 +241,8 @@ START_TEST(test_two_threads_merge_in_order)
     ck_assert_uint_eq(nth(i)->time_ns, 1000 + i);
     ck_assert_uint_eq(nth(i)->block_id, i / 2 + 1);
   }
-  ck_assert_uint_ne(nth(0)->thread, nth(1)->thread);
+  uint16_t first = nth(0)->thread;
+  ck_assert_uint_ne(first, nth(1)->thread);
   pthread_barrier_wait(&finish);
   pthread_join(threads[0], NULL);
   pthread_join(threads[1], NULL);
@@ -302,13 +306,13 @@ START_TEST(test_events_after_the_fence_are_left_out)
   fake_now_ns = 5000;
   fake_record(recorder, GP_ACTION_ALLOC, 4990, 1);
   fake_record(recorder, GP_ACTION_ALLOC, 4991, 2);
-  until_ns[0] = gp_recorder_fence_ns(recorder, 0);
+  copies[0].until_ns = gp_recorder_fence_ns(recorder, 0);
   /* Stamped before, recorded after: the blocks do not show it. */
   fake_record(recorder, GP_ACTION_ALLOC, 4995, 3);
   take();
   ck_assert_uint_eq(history.count, 2);
   ck_assert_uint_eq(history.dropped, 0);
-  until_ns[0] = UINT64_MAX;
+  copies[0].until_ns = UINT64_MAX;
   take();
   ck_assert_uint_eq(history.count, 3);
   ck_assert_uint_eq(nth(2)->block_id, 3);
@@ -571,16 +575,16 @@ START_TEST(test_each_owner_has_its_stream)
   static const int16_t wanted[] = {0, 0, 1, -1, 1, 0};
   static const uint64_t streams[] = {0xa0, 0xb0};
   const bool keeps_all = _i == 0;
-  uint32_t cookies[2] = {0, 0};
+  gp_cookie_t cookies[2] = {{0, 0}};
 
   make_recorder(keeps_all ? "GPUPOOL_TRACE=all" : "GPUPOOL_TRACE=state", NULL);
   const gp_observer_t observer = gp_recorder_observer(recorder);
   for (int i = 0; i < 6; i++) {
-    uint32_t *cookie = &cookies[i % 2];
+    gp_cookie_t *cookie = &cookies[i % 2];
     gp_event_t event = {.address = 0x10000 + (uint64_t)(i % 2) * 4096,
         .size = 4096,
         .rounded_size = 4096,
-        .action = *cookie ? GP_ACTION_FREE_COMPLETED : GP_ACTION_SEGMENT_ALLOC,
+        .action = cookie->slot ? GP_ACTION_FREE_COMPLETED : GP_ACTION_SEGMENT_ALLOC,
         .observer_cookie = cookie};
     for (int step = 0; step < 3; step++) {
       event.time_ns = (uint64_t)(i * 3 + step + 1);
@@ -590,7 +594,7 @@ START_TEST(test_each_owner_has_its_stream)
       event.has_stream = wanted[i] >= 0;
       event.stream = event.has_stream ? streams[wanted[i]] : 0;
     }
-    const gp_live_slot_t *slot = &recorder->live.slots[*cookie - 1];
+    const gp_live_slot_t *slot = &recorder->live.slots[cookie->slot - 1];
     ck_assert_uint_eq(slot->block_id, (uint64_t)i + 1);
     ck_assert_int_eq(slot->stream, wanted[i]);
   }
@@ -638,7 +642,7 @@ START_TEST(test_readers_see_a_suffix_while_others_record)
     take();
     assert_sorted();
     for (size_t i = 0; i < history.count; i++) {
-      const gp_event_record_t *record = nth(i);
+      const gp_told_event_t *record = nth(i);
       uint64_t *block = &last[record->device];
       ck_assert(*block == 0 || record->block_id == *block + 1);
       *block = record->block_id;

@@ -18,13 +18,14 @@ static void record_all_kinds(void)
 {
   const gp_observer_t observer = gp_recorder_observer(recorder);
   for (int i = 0; i < 4 * (int)GP_DETAIL_COUNT; i++) {
-    const gp_event_t event = {.time_ns = fake_clock(NULL) + (uint64_t)i,
+    const uint64_t time_ns = fake_clock(NULL) + (uint64_t)i;
+    const gp_event_t event = {.time_ns = time_ns,
         .address = UINT64_MAX >> (i % 64),
         .size = UINT64_MAX >> (i % 64),
-        .rounded_size = (uint64_t)i,
+        .rounded_size = UINT64_MAX >> (i % 64),
         .block_id = (uint64_t)i,
         .duration_ns = UINT64_C(1) << (i % 64),
-        .lifetime_ns = UINT64_C(1) << (i % 64),
+        .alloc_ns = time_ns >> (i % 64),
         .stream = (uint64_t)i % 9,
         .action = (gp_action_t)(i % GP_ACTION_COUNT),
         .detail = (gp_detail_t)(i % GP_DETAIL_COUNT),

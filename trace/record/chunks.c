@@ -2,17 +2,17 @@
 
 #include "base/assert.h"
 
-static uint32_t chunk_events_for(uint64_t events)
+static uint32_t chunk_records_for(uint64_t events)
 {
-  uint32_t chunk_events = GP_CHUNK_EVENTS;
-  while (chunk_events > GP_CHUNK_EVENTS_MIN && events / chunk_events < 64)
-    chunk_events /= 2;
-  return chunk_events;
+  uint32_t chunk_records = GP_CHUNK_RECORDS;
+  while (chunk_records > GP_CHUNK_RECORDS_MIN && events / chunk_records < 64)
+    chunk_records /= 2;
+  return chunk_records;
 }
 
 /* The places of the section's parts. */
 typedef struct layout {
-  uint32_t chunk_events;
+  uint32_t chunk_records;
   uint32_t chunk_count;
   size_t chunks_offset;
   size_t records_offset;
@@ -21,10 +21,10 @@ typedef struct layout {
 static layout_t layout_for(uint64_t events)
 {
   layout_t layout;
-  if (events < GP_CHUNK_EVENTS_MIN)
-    events = GP_CHUNK_EVENTS_MIN;
-  layout.chunk_events = chunk_events_for(events);
-  layout.chunk_count = (uint32_t)((events + layout.chunk_events - 1) / layout.chunk_events + 1);
+  if (events < GP_CHUNK_RECORDS_MIN)
+    events = GP_CHUNK_RECORDS_MIN;
+  layout.chunk_records = chunk_records_for(events);
+  layout.chunk_count = (uint32_t)((events + layout.chunk_records - 1) / layout.chunk_records + 1);
   layout.chunks_offset = (sizeof(gp_chunk_header_t) + 63) / 64 * 64;
   layout.records_offset =
       (layout.chunks_offset + layout.chunk_count * sizeof(gp_chunk_t) + 4095) / 4096 * 4096;
@@ -33,13 +33,14 @@ static layout_t layout_for(uint64_t events)
 
 static size_t chunk_bytes(const gp_chunks_t *chunks)
 {
-  return chunks->header->chunk_events * sizeof(gp_event_record_t);
+  return chunks->header->chunk_records * sizeof(gp_event_record_t);
 }
 
 size_t gp_chunks_bytes(uint64_t events)
 {
   layout_t layout = layout_for(events);
-  return layout.records_offset + (size_t)layout.chunk_count * layout.chunk_events * sizeof(gp_event_record_t);
+  return layout.records_offset +
+         (size_t)layout.chunk_count * layout.chunk_records * sizeof(gp_event_record_t);
 }
 
 void gp_chunks_init(gp_chunks_t *chunks, gp_region_t *region, uint64_t events)
@@ -72,10 +73,10 @@ static bool begin_locked(gp_chunks_t *chunks)
   gp_assert(gp_lock_is_held(&chunks->lock));
   layout_t layout = layout_for(chunks->events);
   gp_chunk_header_t *header = chunks->header;
-  size_t first_bytes = layout.records_offset + layout.chunk_events * sizeof(gp_event_record_t);
+  size_t first_bytes = layout.records_offset + layout.chunk_records * sizeof(gp_event_record_t);
   if (!gp_region_grow(chunks->region, GP_SECTION_EVENTS, first_bytes))
     return false;
-  header->chunk_events = layout.chunk_events;
+  header->chunk_records = layout.chunk_records;
   header->chunk_count = layout.chunk_count;
   header->chunks_offset = layout.chunks_offset;
   header->records_offset = layout.records_offset;
@@ -86,7 +87,6 @@ static bool begin_locked(gp_chunks_t *chunks)
   header->used = 1;
   chunks->chunks[0].state = GP_CHUNK_SHARED;
   chunks->chunks[0].owner = GP_CHUNK_OWNER_SHARED;
-  chunks->chunks[0].opened = ++header->opened;
   atomic_signal_fence(memory_order_release);
   header->is_begun = 1; /* last: a reader that sees it also sees the rest */
   return true;
@@ -98,10 +98,23 @@ uint64_t gp_chunks_newest_ns(const gp_chunks_t *chunks, uint32_t index)
   uint32_t count = atomic_load_explicit(&chunks->chunks[index].count, memory_order_acquire);
   uint64_t newest_ns = 0;
   for (uint32_t i = 0; i < count; i++) {
-    if (records[i].time_ns > newest_ns)
-      newest_ns = records[i].time_ns;
+    uint64_t time_ns = gp_event_record_newest_ns(&records[i], gp_event_record_completion(&records[i]));
+    if (time_ns > newest_ns)
+      newest_ns = time_ns;
   }
   return newest_ns;
+}
+
+/* Events of a closed chunk, as if each free had completed. */
+static uint32_t count_events(const gp_chunks_t *chunks, uint32_t index)
+{
+  const gp_event_record_t *records = gp_chunks_records(chunks, index);
+  uint32_t count = atomic_load_explicit(&chunks->chunks[index].count, memory_order_relaxed);
+  uint32_t events = count;
+  for (uint32_t i = 0; i < count; i++)
+    if (records[i].action == GP_ACTION_FREE_REQUESTED)
+      events += 1 + (records[i].flags & GP_EVENT_RECORD_PAIR ? 1 : 0);
+  return events;
 }
 
 /* Puts a chunk into the closed list. Searches from the new end, since the chunk nearly
@@ -147,30 +160,53 @@ static void close_locked(gp_chunks_t *chunks, uint32_t index, uint64_t newest_ns
   gp_chunk_t *chunk = &chunks->chunks[index];
   gp_assert(gp_lock_is_held(&chunks->lock));
   gp_assert(chunk->state == GP_CHUNK_OPEN);
-  gp_assert_full(newest_ns == gp_chunks_newest_ns(chunks, index));
+  gp_assert_full(newest_ns <= gp_chunks_newest_ns(chunks, index));
   chunk->state = GP_CHUNK_CLOSED;
   chunk->newest_ns = newest_ns;
+  chunk->events = count_events(chunks, index);
+  chunks->header->events += chunk->events;
   list_insert(chunks, index);
 }
 
-/*
- * Empties a chunk that no thread appends to. newest_ns is its newest time; by now the records
- * are in no cache. The order of the steps lets the record of a process killed in between tell
- * what is lost, and count it once.
- */
-static void discard_locked(gp_chunks_t *chunks, uint32_t index, uint64_t newest_ns)
+/* No thread can enter a completion any more. Returns what the record's is. */
+static uint64_t close_completion(gp_event_record_t *record)
+{
+  uint64_t completion = gp_event_record_completion(record);
+  if (record->action != GP_ACTION_FREE_REQUESTED || completion >> 32 != GP_COMPLETION_OPEN)
+    return completion;
+  uint64_t closed = gp_completion_set(completion, GP_COMPLETION_CLOSED);
+  /* Acquire and release: the thread that enters one has read the record before it is written anew. */
+  return __atomic_compare_exchange_n(
+             &record->completion, &completion, closed, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)
+             ? closed
+             : completion;
+}
+
+/* Empties a chunk that no thread appends to. The order of the steps lets the record of a process killed in
+ * between tell what is lost, and count it once. */
+static void discard_locked(gp_chunks_t *chunks, uint32_t index)
 {
   gp_chunk_header_t *header = chunks->header;
   gp_chunk_t *chunk = &chunks->chunks[index];
+  gp_event_record_t *records = gp_chunks_records(chunks, index);
   uint32_t count = atomic_load_explicit(&chunk->count, memory_order_relaxed);
-  gp_assert(chunk->state != GP_CHUNK_OPEN && count <= header->chunk_events);
-  gp_assert_full(newest_ns == gp_chunks_newest_ns(chunks, index));
+  uint64_t newest_ns = 0;
+  uint64_t events = 0;
+
+  gp_assert(chunk->state != GP_CHUNK_OPEN && count <= header->chunk_records);
   if (!count)
     return;
+  for (uint32_t i = 0; i < count; i++) {
+    uint64_t completion = close_completion(&records[i]);
+    uint64_t time_ns = gp_event_record_newest_ns(&records[i], completion);
+    if (time_ns > newest_ns)
+      newest_ns = time_ns;
+    events += gp_event_record_count(&records[i], completion);
+  }
   if (!header->has_lost || newest_ns > header->since_ns)
     header->since_ns = newest_ns;
   header->has_lost = 1;
-  header->dropped_then = header->dropped + count;
+  header->dropped_then = header->dropped + events;
   atomic_signal_fence(memory_order_release);
   header->discarding = index + 1;
   atomic_signal_fence(memory_order_release);
@@ -194,19 +230,32 @@ static bool has_room_for(gp_chunks_t *chunks, uint32_t index)
          gp_region_grow(chunks->region, GP_SECTION_EVENTS, end);
 }
 
+/* The closed chunks hold as many events as were asked for, even without the oldest. */
+static bool has_enough(const gp_chunks_t *chunks)
+{
+  const gp_chunk_header_t *header = chunks->header;
+  gp_assert_internal(gp_lock_is_held(&chunks->lock));
+  return header->oldest != GP_CHUNK_NONE &&
+         header->events - chunks->chunks[header->oldest].events >= chunks->events;
+}
+
 static uint32_t open_locked(gp_chunks_t *chunks, uint32_t owner)
 {
   gp_chunk_header_t *header = chunks->header;
   gp_assert(gp_lock_is_held(&chunks->lock));
-  uint32_t index;
-  if (header->used < header->chunk_count && has_room_for(chunks, header->used)) {
-    index = header->used++;
-  } else {
-    header->chunk_count = header->used; /* no more memory: the existing chunks are used in turn */
+  uint32_t index = GP_CHUNK_NONE;
+  if (!has_enough(chunks)) {
+    if (header->used < header->chunk_count && has_room_for(chunks, header->used))
+      index = header->used++;
+    else
+      header->chunk_count = header->used; /* no more memory: the existing chunks are used in turn */
+  }
+  if (index == GP_CHUNK_NONE) {
     index = list_pop_oldest(chunks);
     if (index == GP_CHUNK_NONE)
       return GP_CHUNK_NONE;
-    discard_locked(chunks, index, chunks->chunks[index].newest_ns);
+    header->events -= chunks->chunks[index].events;
+    discard_locked(chunks, index);
   }
   gp_chunk_t *chunk = &chunks->chunks[index];
   gp_assert(gp_lock_is_held(&chunks->lock));
@@ -214,7 +263,6 @@ static uint32_t open_locked(gp_chunks_t *chunks, uint32_t owner)
   gp_assert(atomic_load_explicit(&chunk->count, memory_order_relaxed) == 0);
   chunk->state = GP_CHUNK_OPEN;
   chunk->owner = owner;
-  chunk->opened = ++header->opened;
   return index;
 }
 
@@ -224,13 +272,12 @@ static void append_shared_locked(gp_chunks_t *chunks, const gp_event_record_t *r
   gp_chunk_t *chunk = &chunks->chunks[index];
   uint32_t count = atomic_load_explicit(&chunk->count, memory_order_relaxed);
   gp_assert(gp_lock_is_held(&chunks->lock));
-  gp_assert(chunk->state == GP_CHUNK_SHARED && count <= chunks->header->chunk_events);
-  if (count == chunks->header->chunk_events) {
-    discard_locked(chunks, index, gp_chunks_newest_ns(chunks, index));
-    chunk->opened = ++chunks->header->opened;
+  gp_assert(chunk->state == GP_CHUNK_SHARED && count <= chunks->header->chunk_records);
+  if (count == chunks->header->chunk_records) {
+    discard_locked(chunks, index);
     count = 0;
   }
-  gp_chunks_records(chunks, index)[count] = *record;
+  gp_event_record_copy(&gp_chunks_records(chunks, index)[count], record);
   atomic_store_explicit(&chunk->count, count + 1, memory_order_release);
 }
 
@@ -282,4 +329,23 @@ void gp_chunks_enlist(gp_chunks_t *chunks, uint32_t index)
   chunk->state = GP_CHUNK_CLOSED;
   chunk->newest_ns = gp_chunks_newest_ns(chunks, index);
   list_insert(chunks, index);
+}
+
+bool gp_chunks_complete(gp_chunks_t *chunks, uint32_t place, bool is_own, uint64_t block_id, uint64_t time_ns)
+{
+  uint32_t index = place / GP_CHUNK_RECORDS;
+  gp_event_record_t *record = gp_chunks_records(chunks, index) + place % GP_CHUNK_RECORDS;
+  uint64_t open = gp_completion_open(block_id);
+  uint64_t after_ns = time_ns - gp_event_record_time_ns(record); /* of another record: fails below */
+
+  if (after_ns == GP_COMPLETION_OPEN || after_ns >= GP_COMPLETION_CLOSED)
+    return false;
+  uint64_t told = gp_completion_set(open, (uint32_t)after_ns);
+  if (!is_own)
+    return __atomic_compare_exchange_n(
+        &record->completion, &open, told, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+  if (gp_event_record_completion(record) != open)
+    return false;
+  __atomic_store_n(&record->completion, told, __ATOMIC_RELAXED);
+  return true;
 }

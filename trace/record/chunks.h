@@ -7,6 +7,10 @@
  * event at or before it, in whatever chunk. So a reader that replays events backwards from the present
  * state never misses one in the middle.
  *
+ * The record of a free may get the time of its completion later, from whatever thread completes it. That
+ * thread holds the device's lock, not the one of the chunks: so it exchanges the record's completion, and a
+ * thread that gives up a chunk first closes the open ones.
+ *
  * Header, chunks and records are a section of the region and have no pointers: a reader can use them after
  * the process was killed at any instruction.
  */
@@ -29,7 +33,7 @@ typedef struct gp_chunks {
   gp_chunk_t *chunks;
   gp_event_record_t *records;
   uint64_t events;   /* requested */
-  uint64_t unstored; /* events for which there was no memory at all */
+  uint64_t unstored; /* records for which there was no memory at all */
   uint64_t since_ns; /* with has_lost: the time of a gp_chunks_forget before the first record */
   bool has_lost;
 } gp_chunks_t;
@@ -71,14 +75,31 @@ void gp_chunks_forget(gp_chunks_t *chunks, uint64_t now_ns);
 
 static inline gp_event_record_t *gp_chunks_records(const gp_chunks_t *chunks, uint32_t index)
 {
-  return chunks->records + (size_t)index * chunks->header->chunk_events;
+  return chunks->records + (size_t)index * chunks->header->chunk_records;
 }
 
 /* Puts a chunk that has events into the list of closed ones. Public for the reader of files;
  * the caller holds the lock. */
 void gp_chunks_enlist(gp_chunks_t *chunks, uint32_t index);
 
-/* Returns the newest time in a chunk, 0 if it is empty. The caller holds the lock. */
+/*
+ * The place of a record, for gp_chunks_complete: its chunk, and its index in there. 0: none. The record is
+ * in a chunk with an owner, so not in the first one.
+ */
+static inline uint32_t gp_chunks_place(uint32_t chunk, uint32_t index)
+{
+  return chunk * GP_CHUNK_RECORDS + index;
+}
+
+/*
+ * Enters into the record of a free, at `place`, that it was completed at time_ns. is_own: the chunk is open
+ * and of the calling thread. False: the record is gone, or the time does not fit; then the completion needs a
+ * record of its own. Takes no lock.
+ */
+bool gp_chunks_complete(
+    gp_chunks_t *chunks, uint32_t place, bool is_own, uint64_t block_id, uint64_t time_ns);
+
+/* Returns the newest time in a chunk, completions included, 0 if it is empty. The caller holds the lock. */
 uint64_t gp_chunks_newest_ns(const gp_chunks_t *chunks, uint32_t index);
 
 #endif

@@ -46,85 +46,65 @@ static uint32_t take_new_slot(gp_live_t *live)
   return cookie;
 }
 
-/* Takes a free slot, whose word is 0. Returns its index + 1; 0: no memory, which the header counts for the
- * reader. The caller of this and of give_slot holds the device's lock. */
-static uint32_t take_slot(gp_live_t *live, int device)
+/* Gives the event's memory a slot, whose word is 0, if there is memory for one; the header counts for the
+ * reader where there is none. */
+static void take_slot(gp_live_t *live, const gp_event_t *event)
 {
-  uint32_t cookie = live->free[device];
-  if (cookie) {
-    uint64_t next = live->slots[cookie - 1].address;
-    /* The memory is shared: another process may have changed it. */
-    live->free[device] = next <= used_slots(live) ? (uint32_t)next : 0;
-  } else {
-    cookie = take_new_slot(live);
-  }
-  gp_assert_internal(
-      !cookie || atomic_load_explicit(&live->slots[cookie - 1].word, memory_order_relaxed) == 0);
-  if (!cookie && gp_region_is_started(live->region))
+  uint32_t slot = gp_live_take_free(live, event->device);
+  if (!slot)
+    slot = take_new_slot(live);
+  event->observer_cookie->slot = slot;
+  if (slot)
+    gp_live_set_place(&live->slots[slot - 1], event->address, event->rounded_size, event->context);
+  else if (gp_region_is_started(live->region))
     atomic_fetch_add_explicit(&live->region->header->missing_slots, 1, memory_order_relaxed);
-  return cookie;
 }
 
-static void give_slot(gp_live_t *live, int device, uint32_t cookie)
+static void set_state(gp_live_slot_t *slot, gp_live_state_t state, const gp_event_t *event)
 {
-  gp_live_slot_t *slot = &live->slots[cookie - 1];
-  gp_assert_internal(cookie <= used_slots(live));
-  atomic_store_explicit(&slot->word, 0, memory_order_release);
-  slot->address = live->free[device];
-  live->free[device] = cookie;
+  gp_live_set_state(slot, state, event->device, event->is_cut, false);
 }
 
-static void set_place(gp_live_slot_t *slot, const gp_event_t *event)
-{
-  slot->address = event->address;
-  slot->size = event->rounded_size;
-  slot->context = event->context;
-  gp_live_set_owner(slot, event, -1);
-}
-
-static void add_forwarded(gp_live_slot_t *slot, const gp_event_t *event, int16_t stream)
+static void add_forwarded(gp_live_slot_t *slot, const gp_event_t *event)
 {
   const gp_live_word_t word = {.state = GP_LIVE_FORWARDED, .kind = event->detail, .device = event->device};
-  set_place(slot, event);
-  slot->stream = stream;
   atomic_store_explicit(&slot->word, gp_live_pack(word), memory_order_release);
 }
 
-void gp_live_event(gp_live_t *live, const gp_event_t *event, int16_t stream, bool is_quiet)
+void gp_live_event(gp_live_t *live, const gp_event_t *event, uint64_t time_ns, int16_t stream, bool is_quiet)
 {
   bool is_end = event->action == GP_ACTION_SEGMENT_FREE || event->action == GP_ACTION_FORWARDED_FREE ||
                 (event->action == GP_ACTION_FREE_COMPLETED && event->is_cut);
-  bool is_new = *event->observer_cookie == 0;
+  bool is_new = event->observer_cookie->slot == 0;
   gp_assert_internal(event->device >= 0 && event->device < GP_MAX_DEVICES);
   if (is_new && !is_end && !is_quiet)
-    *event->observer_cookie = take_slot(live, event->device);
-  if (*event->observer_cookie == 0)
+    take_slot(live, event);
+  if (event->observer_cookie->slot == 0)
     return;
-  gp_live_slot_t *slot = &live->slots[*event->observer_cookie - 1];
-  gp_assert_internal(*event->observer_cookie <= used_slots(live));
-  gp_assert_internal(is_new || slot->address == event->address);
-  if (is_new)
-    set_place(slot, event); /* for a segment that is new, or came while recording was off */
+  gp_live_slot_t *slot = &live->slots[event->observer_cookie->slot - 1];
+  gp_assert_internal(event->observer_cookie->slot <= used_slots(live));
+  gp_assert_internal(slot->address == event->address);
+  bool has_owner = event->action == GP_ACTION_ALLOC || event->action == GP_ACTION_FORWARDED_ALLOC;
+  const gp_live_owner_t owner = {.requested = event->size,
+      .block_id = event->block_id,
+      .alloc_ns = event->alloc_ns != 0 ? event->alloc_ns : time_ns,
+      .origin = event->origin,
+      .stream = has_owner ? stream : -1};
+  if (is_new || has_owner) /* new: also a segment that came while recording was off */
+    gp_live_set_owner(slot, &owner);
   switch (event->action) {
-  case GP_ACTION_SEGMENT_ALLOC:
-    gp_live_set_state(slot, event->is_cut ? GP_LIVE_SEGMENT : GP_LIVE_IDLE, event);
-    break;
-  case GP_ACTION_ALLOC:
-    gp_live_set_owner(slot, event, stream);
-    gp_live_set_state(slot, GP_LIVE_ALLOCATED, event);
-    break;
-  case GP_ACTION_FREE_REQUESTED: gp_live_set_state(slot, GP_LIVE_PENDING, event); break;
+  case GP_ACTION_SEGMENT_ALLOC: set_state(slot, event->is_cut ? GP_LIVE_SEGMENT : GP_LIVE_IDLE, event); break;
+  case GP_ACTION_ALLOC: set_state(slot, GP_LIVE_ALLOCATED, event); break;
+  case GP_ACTION_FREE_REQUESTED: set_state(slot, GP_LIVE_PENDING, event); break;
   case GP_ACTION_FREE_COMPLETED:
     if (!is_end)
-      gp_live_set_state(slot, GP_LIVE_IDLE, event);
+      set_state(slot, GP_LIVE_IDLE, event);
     break;
-  case GP_ACTION_FORWARDED_ALLOC: add_forwarded(slot, event, stream); break;
+  case GP_ACTION_FORWARDED_ALLOC: add_forwarded(slot, event); break;
   default: break;
   }
-  if (is_end) {
-    give_slot(live, event->device, *event->observer_cookie);
-    *event->observer_cookie = 0;
-  }
+  if (is_end)
+    gp_live_give(live, event->observer_cookie, event->device);
 }
 
 void gp_live_holders(gp_live_t *live, uint32_t cookie, uint32_t refs, bool tainted)

@@ -6,8 +6,9 @@
  *
  * A writer stores a slot's word last, with one instruction, and a change of state writes nothing else. A
  * process killed during a change leaves the earlier state; the event, which is stored before, tells the new
- * one. This works for cut memory because idle parts have no slots: cutting a block off takes one slot, and
- * joining it to its neighbours gives one back.
+ * one. An alloc that only its slot tells has happened when the word says so. This works for cut memory
+ * because idle parts have no slots: cutting a block off takes one slot, and joining it to its neighbours
+ * gives one back.
  */
 #ifndef GP_TRACE_LIVE_H
 #define GP_TRACE_LIVE_H
@@ -35,63 +36,95 @@ typedef struct gp_live {
 void gp_live_init(gp_live_t *live, gp_region_t *region);
 void gp_live_fini(gp_live_t *live);
 
-/* Updates the slot of the event's observer_cookie. stream is the index of the event's stream, -1: none.
- * With is_quiet it takes no new slot, for a recorder that is off. The caller holds the device's lock. */
-void gp_live_event(gp_live_t *live, const gp_event_t *event, int16_t stream, bool is_quiet);
+/* Updates the slot of the event's observer_cookie. time_ns: of the event, as recorded. stream is the index of
+ * the event's stream, -1: none. With is_quiet it takes no new slot, for a recorder that is off. The caller
+ * holds the device's lock. */
+void gp_live_event(gp_live_t *live, const gp_event_t *event, uint64_t time_ns, int16_t stream, bool is_quiet);
 
-/* The new word of a block's slot; kind and taint stay. */
-static inline uint64_t gp_live_next_word(uint64_t before, gp_live_state_t state, const gp_event_t *event)
+/*
+ * The note that the recorder keeps with an allocated block (gp_cookie_t): that only the slot tells of the
+ * alloc, and which thread it was. Of a freed block the note is the place of the free's record
+ * (gp_chunks_place).
+ */
+#define GP_NOTE_TELLS_ALLOC (UINT32_C(1) << 31)
+
+static inline uint32_t gp_note_of_alloc(uint16_t thread)
+{
+  return GP_NOTE_TELLS_ALLOC | thread;
+}
+
+static inline bool gp_note_tells_alloc(uint32_t note)
+{
+  return note & GP_NOTE_TELLS_ALLOC;
+}
+
+static inline uint16_t gp_note_thread(uint32_t note)
+{
+  return (uint16_t)note;
+}
+
+/* Changes the slot's state; kind and taint stay. tells_alloc: no record does. */
+static inline void gp_live_set_state(
+    gp_live_slot_t *slot, gp_live_state_t state, int device, bool is_cut, bool tells_alloc)
 {
   const uint64_t kept = gp_live_pack((gp_live_word_t){.kind = (gp_detail_t)0xff, .tainted = true});
   const gp_live_word_t word = {
       .state = state,
-      .device = event->device,
-      .is_cut = event->is_cut && state != GP_LIVE_SEGMENT,
+      .device = device,
+      .is_cut = is_cut && state != GP_LIVE_SEGMENT,
+      .tells_alloc = tells_alloc,
       .refs = state == GP_LIVE_ALLOCATED,
   };
-  return gp_live_pack(word) | (before & kept);
-}
-
-static inline void gp_live_set_state(gp_live_slot_t *slot, gp_live_state_t state, const gp_event_t *event)
-{
   uint64_t before = atomic_load_explicit(&slot->word, memory_order_relaxed);
-  atomic_store_explicit(&slot->word, gp_live_next_word(before, state, event), memory_order_release);
+  atomic_store_explicit(&slot->word, gp_live_pack(word) | (before & kept), memory_order_release);
 }
 
-static inline void gp_live_set_owner(gp_live_slot_t *slot, const gp_event_t *event, int16_t stream)
+typedef struct gp_live_owner {
+  uint64_t requested;
+  uint64_t block_id;
+  uint64_t alloc_ns;
+  uint32_t origin;
+  int16_t stream; /* index, -1: none */
+} gp_live_owner_t;
+
+static inline void gp_live_set_owner(gp_live_slot_t *slot, const gp_live_owner_t *owner)
 {
-  slot->requested = event->size;
-  slot->block_id = event->block_id;
-  slot->time_ns = event->time_ns - event->lifetime_ns;
-  slot->origin = event->origin;
-  slot->stream = stream;
+  slot->requested = owner->requested;
+  slot->block_id = owner->block_id;
+  slot->time_ns = owner->alloc_ns;
+  slot->origin = owner->origin;
+  slot->stream = owner->stream;
 }
 
-/* The slot of a usual event: the block has a slot and keeps it. NULL: the event is not such. */
-static inline gp_live_slot_t *gp_live_usual_slot(const gp_live_t *live, const gp_event_t *event)
+static inline void gp_live_set_place(gp_live_slot_t *slot, uint64_t address, uint64_t size, uint64_t context)
 {
-  bool is_usual = event->action == GP_ACTION_ALLOC || event->action == GP_ACTION_FREE_REQUESTED ||
-                  (event->action == GP_ACTION_FREE_COMPLETED && !event->is_cut);
-  if (!is_usual || !live->slots || !event->observer_cookie || *event->observer_cookie == 0)
-    return NULL;
-  return &live->slots[*event->observer_cookie - 1];
+  slot->address = address;
+  slot->size = size;
+  slot->context = context;
 }
 
-/* gp_live_event for a usual event: only the state, the owner and the references change. */
-static inline void gp_live_usual_event(gp_live_slot_t *slot, const gp_event_t *event, int16_t stream)
+/* Takes a slot that was given back. Its word is 0 until the caller stores it. 0: none is at hand. The caller
+ * of this and of gp_live_give holds the device's lock. */
+static inline uint32_t gp_live_take_free(gp_live_t *live, int device)
 {
-  const uint64_t kept = gp_live_pack(
-      (gp_live_word_t){.kind = (gp_detail_t)0xff, .device = 0xff, .tainted = true, .is_cut = true});
-  uint64_t word = atomic_load_explicit(&slot->word, memory_order_relaxed) & kept;
+  uint32_t taken = live->free[device];
+  if (taken == 0)
+    return 0;
+  uint64_t next = live->slots[taken - 1].address;
+  gp_assert_internal(atomic_load_explicit(&live->slots[taken - 1].word, memory_order_relaxed) == 0);
+  /* The memory is shared: another process may have changed it. */
+  live->free[device] = next <= atomic_load_explicit(&live->used, memory_order_relaxed) ? (uint32_t)next : 0;
+  return taken;
+}
 
-  gp_assert_internal(slot->address == event->address && gp_live_unpack(word).device == event->device);
-  if (event->action == GP_ACTION_ALLOC) {
-    gp_live_set_owner(slot, event, stream);
-    word |= gp_live_pack((gp_live_word_t){.state = GP_LIVE_ALLOCATED, .refs = 1});
-  } else {
-    word |= event->action == GP_ACTION_FREE_REQUESTED ? GP_LIVE_PENDING : GP_LIVE_IDLE;
-  }
-  atomic_store_explicit(&slot->word, word, memory_order_release);
+static inline void gp_live_give(gp_live_t *live, gp_cookie_t *cookie, int device)
+{
+  gp_live_slot_t *slot = &live->slots[cookie->slot - 1];
+
+  atomic_store_explicit(&slot->word, 0, memory_order_release);
+  slot->address = live->free[device];
+  live->free[device] = cookie->slot;
+  *cookie = (gp_cookie_t){0, 0};
 }
 
 /* gp_observer_t holders. */

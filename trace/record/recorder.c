@@ -10,7 +10,9 @@
 #include "base/cancel.h"
 #include "base/log.h"
 #include "trace/record/description.h"
+#include "trace/record/pairs.h"
 #include "trace/record/recorder_state.h"
+#include "trace/record/writer.h"
 #include "format/device.h"
 #include "format/oom.h"
 #include "format/recording.h"
@@ -33,65 +35,7 @@ static_assert(GP_TRACE_OFF == 0, "no interest");
 #define MADV_WIPEONFORK 18 /* Linux 4.14 */
 #endif
 
-/* A thread's view of its own chunk. Invariant: with recorder_id == recorder->id and used < limit, the chunk
- * is open and belongs to this thread, and `used` of its records are published. limit == 0: no chunk. */
-typedef struct writer {
-  uint64_t recorder_id;
-  uint64_t newest_ns; /* of the chunk's records */
-  gp_event_record_t *records;
-  _Atomic uint32_t *count;
-  uint32_t used;
-  uint32_t limit;
-  uint32_t chunk;
-  uint16_t thread;
-  int16_t stream; /* index of stream_handle, the last one seen */
-  uint64_t stream_handle;
-  bool has_stream;
-  bool will_close; /* the key's destructor is armed */
-} writer_t;
-
-/* initial-exec: the general model calls a function that may allocate at a thread's first access. */
-static __thread writer_t tls_writer __attribute__((tls_model("initial-exec")));
-
 static _Atomic uint64_t last_recorder_id;
-
-/* For asserts: the invariant of writer_t. */
-static bool owns_chunk(const gp_recorder_t *recorder, const writer_t *writer)
-{
-  const gp_chunk_t *chunk = &recorder->chunks.chunks[writer->chunk];
-  return chunk->state == GP_CHUNK_OPEN && writer->count == &chunk->count &&
-         atomic_load_explicit(&chunk->count, memory_order_relaxed) == writer->used;
-}
-
-/* The writer is of this recorder. */
-static inline int16_t stream_index(gp_recorder_t *recorder, writer_t *writer, const gp_event_t *event)
-{
-  if (!event->has_stream)
-    return GP_EVENT_RECORD_NO_STREAM;
-  if (!writer->has_stream || writer->stream_handle != event->stream) {
-    writer->stream = gp_handles_intern(&recorder->handles, event->stream);
-    writer->stream_handle = event->stream;
-    writer->has_stream = true;
-  }
-  return writer->stream;
-}
-
-/* The time of an event of a device. The caller holds the device's lock, so loads and stores of two threads
- * do not mix. Atomic because the snapshot writer reads without the lock. */
-static inline uint64_t device_time_ns(gp_recorder_t *recorder, const gp_event_t *event)
-{
-  uint64_t time_ns = event->time_ns;
-  gp_device_clock_t *clock = &recorder->clocks[event->device];
-  uint64_t last_ns = atomic_load_explicit(&clock->last_ns, memory_order_relaxed);
-  uint64_t floor_ns = atomic_load_explicit(&clock->floor_ns, memory_order_relaxed);
-  if (last_ns < floor_ns)
-    last_ns = floor_ns;
-  if (time_ns <= last_ns)
-    time_ns = last_ns + 1;
-  gp_assert_internal(time_ns > last_ns && time_ns > floor_ns);
-  atomic_store_explicit(&clock->last_ns, time_ns, memory_order_relaxed);
-  return time_ns;
-}
 
 uint64_t gp_recorder_fence_ns(gp_recorder_t *recorder, int device)
 {
@@ -110,201 +54,72 @@ static inline uint64_t ordered_time_ns(gp_recorder_t *recorder, const gp_event_t
   /* A snapshot event arrives without the lock. */
   if ((unsigned)event->device >= GP_MAX_DEVICES || event->action == GP_ACTION_SNAPSHOT)
     return event->time_ns;
-  return device_time_ns(recorder, event);
+  return gp_recorder_time_ns(recorder, event->device, event->time_ns);
 }
 
-/* A free has the allocation's stack, unless frees get stacks of their own. */
-static inline uint32_t origin_of(const gp_recorder_t *recorder, const gp_event_t *event)
+/* Recording has ended since the block's alloc, of which only its slot tells: the free gives it a record. */
+static void record_alloc_late(gp_recorder_t *recorder, const gp_event_t *event)
 {
-  bool is_free = event->action == GP_ACTION_FREE_REQUESTED || event->action == GP_ACTION_FORWARDED_FREE;
-  return is_free && recorder->origins.has_frees ? gp_origin_tls.origin : event->origin;
-}
+  gp_writer_t *writer = &gp_writer;
+  gp_event_t alloc = *event;
 
-static inline __attribute__((always_inline)) void fill_record(gp_recorder_t *recorder, writer_t *writer,
-    gp_event_record_t *record, const gp_event_t *event, uint64_t time_ns, int16_t stream)
-{
-  if (time_ns > writer->newest_ns)
-    writer->newest_ns = time_ns;
-  record->time_ns = time_ns;
-  record->address = event->address;
-  record->size = event->size;
-  record->rounded_size = event->rounded_size;
-  record->block_id = event->block_id;
-  record->lifetime_ns = event->lifetime_ns;
-  record->duration = gp_event_record_duration_pack(event->duration_ns);
-  record->stack = (int32_t)origin_of(recorder, event) - 1;
-  record->stream = stream;
-  record->thread = writer->thread;
-  record->action = (uint8_t)event->action;
-  record->detail = (uint8_t)event->detail;
-  record->device = (int8_t)event->device;
-  record->hit = event->hit;
-}
-
-/* Makes sure that the thread's chunk is closed at the thread's end, and its known stacks are freed. */
-static inline void arm_thread_end(gp_recorder_t *recorder, writer_t *writer)
-{
-  if (!writer->will_close && recorder->has_key)
-    writer->will_close = pthread_setspecific(recorder->key, recorder) == 0;
-}
-
-/* At the end of a thread. Closes its chunk for reuse; the events stay until then. */
-static void thread_ended(void *self)
-{
-  gp_recorder_t *recorder = self;
-  writer_t *writer = &tls_writer;
-  /* Another destructor may allocate or free GPU memory after this one, which arms this one again. */
-  writer->will_close = false;
-  gp_unwind_thread_ended();
-  gp_known_stacks_thread_ended();
-  if (writer->recorder_id != recorder->id || atomic_load(&recorder->silent) || getpid() != recorder->pid)
-    return;
-  if (writer->limit)
-    gp_chunks_close(&recorder->chunks, writer->chunk, writer->newest_ns);
-  writer->limit = 0;
-  writer->used = 0;
-}
-
-/* Stores a record when the thread has no chunk, or a full one. */
-static void turn(
-    gp_recorder_t *recorder, writer_t *writer, const gp_event_record_t *record, uint64_t full_newest_ns)
-{
-  uint32_t full = writer->limit ? writer->chunk : GP_CHUNK_NONE;
-  uint32_t chunk = gp_chunks_rotate(&recorder->chunks, full, full_newest_ns, writer->thread, record);
-  writer->used = 0;
-  writer->limit = 0;
-  if (chunk == GP_CHUNK_NONE)
-    return;
-  writer->chunk = chunk;
-  writer->limit = recorder->chunks.header->chunk_events;
-  writer->records = gp_chunks_records(&recorder->chunks, chunk);
-  writer->count = &recorder->chunks.chunks[chunk].count;
-  writer->records[0] = *record;
-  writer->used = 1;
-  atomic_store_explicit(writer->count, 1, memory_order_release);
-}
-
-static void append(gp_recorder_t *recorder, writer_t *writer, const gp_event_t *event, uint64_t time_ns)
-{
-  int16_t stream = stream_index(recorder, writer, event);
-  if (writer->used < writer->limit) {
-    fill_record(recorder, writer, &writer->records[writer->used], event, time_ns, stream);
-    /* Release: a reader that sees the count sees the record. */
-    atomic_store_explicit(writer->count, ++writer->used, memory_order_release);
-    return;
-  }
-  gp_event_record_t record;
-  uint64_t full_newest_ns = writer->newest_ns;
-  writer->newest_ns = 0;
-  fill_record(recorder, writer, &record, event, time_ns, stream);
-  turn(recorder, writer, &record, full_newest_ns);
-}
-
-/* The record begins. Events that were held back come first, under the names of their threads. */
-static void append_prestart(gp_recorder_t *recorder, writer_t *writer)
-{
-  const gp_prestart_t *prestart = &recorder->prestart;
-  const uint16_t own = writer->thread;
-  const int32_t own_tid = gp_threads_describe_caller().tid;
-  uint16_t threads[GP_PRESTART_EVENTS];
-  for (unsigned i = 0; i < prestart->count; i++) {
-    const gp_prestart_event_t *kept = &prestart->events[i];
-    unsigned same = 0;
-    while (prestart->events[same].thread.tid != kept->thread.tid)
-      same++;
-    if (same < i)
-      threads[i] = threads[same];
-    else
-      threads[i] = kept->thread.tid == own_tid ? own : gp_threads_add(&recorder->threads, &kept->thread);
-    writer->thread = threads[i];
-    append(recorder, writer, &kept->event, kept->event.time_ns);
-  }
+  alloc.action = GP_ACTION_ALLOC;
+  alloc.detail = GP_DETAIL_NONE;
+  alloc.alloc_ns = 0;
+  alloc.hit = true;
+  gp_writer_know_thread(recorder, writer);
+  uint16_t own = writer->thread;
+  writer->thread = gp_note_thread(event->observer_cookie->note);
+  (void)gp_writer_append(recorder, writer, &alloc, event->alloc_ns);
   writer->thread = own;
 }
 
-static void know_thread(gp_recorder_t *recorder, writer_t *writer)
+/* The note of the block after the event. place: of the event's record. */
+static uint32_t note_after(const gp_recorder_t *recorder, const gp_event_t *event, uint32_t place)
 {
-  if (writer->recorder_id != recorder->id) {
-    *writer = (writer_t){.recorder_id = recorder->id};
-    writer->thread = gp_threads_add_caller(&recorder->threads);
-  }
-  arm_thread_end(recorder, writer);
+  return event->action == GP_ACTION_FREE_REQUESTED && !recorder->origins.has_frees ? place : 0;
 }
 
-/* The thread has no chunk of this recorder, or a full one. */
-static __attribute__((noinline)) void record_slowly(gp_recorder_t *recorder, const gp_event_t *event)
+/* Any event, in any mode; pairs.c has the usual ones. An alloc gets a record. */
+static uint64_t record_event(void *self, const gp_event_t *event)
 {
-  writer_t *writer = &tls_writer;
-  if (getpid() != recorder->pid) { /* a child made without fork()'s handlers */
-    gp_recorder_fork_child(recorder);
-    return;
-  }
-  if (event->action == GP_ACTION_MODE && !gp_region_is_started(&recorder->region)) {
-    gp_event_t kept = *event;
-    kept.time_ns = ordered_time_ns(recorder, event);
-    if (gp_prestart_keep(&recorder->prestart, &kept))
-      return;
-  }
-  know_thread(recorder, writer);
-  if (gp_prestart_end(&recorder->prestart))
-    append_prestart(recorder, writer);
-  append(recorder, writer, event, ordered_time_ns(recorder, event));
-}
-
-/* Called after the event is stored, so no slot is ahead of the events. Known slots stay right
- * while recording is off. */
-static void keep_live(gp_recorder_t *recorder, const gp_event_t *event, bool is_quiet)
-{
-  if (!event->observer_cookie || !recorder->live.slots || (is_quiet && *event->observer_cookie == 0))
-    return;
-  int16_t stream = event->has_stream ? gp_handles_intern(&recorder->handles, event->stream) : -1;
-  gp_live_event(&recorder->live, event, stream, is_quiet);
-}
-
-static __attribute__((noinline)) void record_any(gp_recorder_t *recorder, const gp_event_t *event)
-{
-  writer_t *writer = &tls_writer;
+  gp_recorder_t *recorder = self;
+  gp_writer_t *writer = &gp_writer;
+  gp_cookie_t *cookie = event->observer_cookie;
   int mode = atomic_load_explicit(&recorder->mode, memory_order_relaxed);
-  if (mode == GP_TRACE_ALL && (writer->recorder_id != recorder->id || writer->used == writer->limit))
-    record_slowly(recorder, event);
-  else if (mode == GP_TRACE_ALL)
-    append(recorder, writer, event, ordered_time_ns(recorder, event));
-  keep_live(recorder, event, mode == GP_TRACE_OFF);
+  uint64_t time_ns = event->time_ns;
+  uint32_t place = 0;
+
+  if (mode == GP_TRACE_ALL) {
+    bool has_room = writer->recorder_id == recorder->id && writer->used != writer->limit;
+    if (!has_room && getpid() != recorder->pid) { /* a child made without fork()'s handlers */
+      gp_recorder_fork_child(recorder);
+      return time_ns;
+    }
+    time_ns = ordered_time_ns(recorder, event);
+    bool is_entered = event->action == GP_ACTION_FREE_COMPLETED && cookie &&
+                      gp_writer_complete(recorder, writer, cookie->note, event->block_id, time_ns);
+    if (!is_entered)
+      place = has_room ? gp_writer_append(recorder, writer, event, time_ns)
+                       : gp_writer_begin(recorder, event, time_ns);
+  } else if (event->action == GP_ACTION_FREE_REQUESTED && cookie && gp_note_tells_alloc(cookie->note) &&
+             gp_recorder_is_ours(recorder)) {
+    record_alloc_late(recorder, event);
+  }
+  /* Called after the event is stored, so no slot is ahead of the events. Known slots stay right while
+   * recording is off. */
+  if (!cookie || !recorder->live.slots || (mode == GP_TRACE_OFF && cookie->slot == 0))
+    return time_ns;
+  int16_t stream = event->has_stream ? gp_handles_intern(&recorder->handles, event->stream) : -1;
+  gp_live_event(&recorder->live, event, time_ns, stream, mode == GP_TRACE_OFF);
+  cookie->note = cookie->slot != 0 ? note_after(recorder, event, place) : 0;
+  return time_ns;
 }
 
-/* The writer has room, and knows the event's stream, if it has one. */
-static inline bool is_ready(const gp_recorder_t *recorder, const writer_t *writer, const gp_event_t *event)
-{
-  return writer->recorder_id == recorder->id && writer->used != writer->limit &&
-         (!event->has_stream || (writer->has_stream && writer->stream_handle == event->stream));
-}
-
-/* The path of nearly all events: the block has a slot and keeps it, and the thread's writer is ready. */
-static void record_event(void *self, const gp_event_t *event)
+static void record_holders(void *self, const gp_cookie_t *cookie, uint32_t refs, bool tainted)
 {
   gp_recorder_t *recorder = self;
-  writer_t *writer = &tls_writer;
-  gp_live_slot_t *slot = gp_live_usual_slot(&recorder->live, event);
-  bool is_kept = atomic_load_explicit(&recorder->mode, memory_order_relaxed) == GP_TRACE_ALL;
-  if (!slot || ((is_kept || event->has_stream) && !is_ready(recorder, writer, event))) {
-    record_any(recorder, event);
-    return;
-  }
-  int16_t stream = event->has_stream ? writer->stream : (int16_t)GP_EVENT_RECORD_NO_STREAM;
-  if (is_kept) {
-    gp_assert_internal(owns_chunk(recorder, writer));
-    gp_event_record_t *record = &writer->records[writer->used];
-    fill_record(recorder, writer, record, event, device_time_ns(recorder, event), stream);
-    /* Release: a reader that sees the count sees the record. */
-    atomic_store_explicit(writer->count, ++writer->used, memory_order_release);
-  }
-  gp_live_usual_event(slot, event, stream);
-}
-
-static void record_holders(void *self, const uint32_t *cookie, uint32_t refs, bool tainted)
-{
-  gp_recorder_t *recorder = self;
-  gp_live_holders(&recorder->live, *cookie, refs, tainted);
+  gp_live_holders(&recorder->live, cookie->slot, refs, tainted);
 }
 
 /* Describes the process in the record. Runs once, with the first memory that the program gets. */
@@ -408,7 +223,7 @@ static bool init_region(gp_recorder_t *recorder)
       plan.capacity[i] = gp_section_capacity((gp_section_t)i, events);
     if (gp_region_init(&recorder->region, &plan))
       break;
-    if (events < GP_CHUNK_EVENTS)
+    if (events < GP_CHUNK_RECORDS)
       return false;
   }
   gp_chunks_init(&recorder->chunks, &recorder->region, events);
@@ -421,7 +236,7 @@ static void find_origin(void *self, gp_occasion_t occasion, uint64_t size)
   gp_assert(gp_locks_held() == 0);
   if (atomic_load_explicit(&recorder->mode, memory_order_relaxed) == GP_TRACE_OFF)
     return;
-  arm_thread_end(recorder, &tls_writer);
+  gp_writer_arm_end(recorder, &gp_writer);
   gp_origin_find(&recorder->origins, occasion, size); /* last: its callees need the stack */
 }
 
@@ -458,7 +273,7 @@ gp_recorder_t *gp_recorder_create(const gp_options_t *options, gp_clock_fn clock
   gp_live_init(&recorder->live, &recorder->region);
   gp_origins_init(&recorder->origins, options, &recorder->region);
   /* Without a key (the process has used up all keys) chunks of ended threads are not reused. */
-  recorder->has_key = pthread_key_create(&recorder->key, thread_ended) == 0;
+  recorder->has_key = pthread_key_create(&recorder->key, gp_writer_thread_ended) == 0;
   atomic_store(&recorder->mode, (int)gp_option_number(options, GP_OPTION_trace));
   return recorder;
 }
@@ -489,6 +304,9 @@ gp_observer_t gp_recorder_observer(gp_recorder_t *recorder)
       .find_origin = has_stacks ? find_origin : NULL,
       .origin = has_stacks ? tell_origin : NULL,
       .event = record_event,
+      .alloc = gp_pairs_alloc,
+      .free_requested = gp_pairs_free_requested,
+      .free_completed = gp_pairs_free_completed,
       .holders = record_holders,
       .place_stats = place_stats,
       .device_facts = record_facts,
@@ -542,9 +360,9 @@ void gp_recorder_mark(
   gp_assert(gp_locks_held() == 0);
   if (!gp_recorder_is_ours(recorder) || gp_recorder_mode(recorder) == GP_TRACE_OFF)
     return;
-  know_thread(recorder, &tls_writer);
+  gp_writer_know_thread(recorder, &gp_writer);
   gp_mark_record_t mark = {
-      .scope = scope, .thread = tls_writer.thread, .kind = (uint8_t)kind, .device = (int8_t)device};
+      .scope = scope, .thread = gp_writer.thread, .kind = (uint8_t)kind, .device = (int8_t)device};
   memcpy(mark.name, name, strnlen(name, sizeof(mark.name) - 1));
   gp_marks_add(&recorder->marks, &mark, recorder->clock, recorder->clock_self);
 }

@@ -14,7 +14,6 @@
 #include "trace/record/live.h"
 #include "trace/record/marks.h"
 #include "trace/record/prestart.h"
-#include "trace/record/recorder.h"
 #include "trace/record/threads.h"
 #include "trace/region/region.h"
 #include "trace/stacks/origin.h"
@@ -30,12 +29,12 @@ typedef struct gp_device_clock {
   _Atomic uint64_t floor_ns;             /* later events are newer than this */
 } gp_device_clock_t;
 
-struct gp_recorder {
+typedef struct gp_recorder {
   /* Every event reads these; hardly anything writes them. */
   _Atomic int mode;
   atomic_bool silent; /* a forked child */
   uint64_t id;        /* never used again, so that a thread notices a recorder at the same address */
-  gp_clock_fn clock;
+  uint64_t (*clock)(void *self);
   void *clock_self;
   const gp_options_t *options;
   pthread_key_t key;
@@ -47,7 +46,7 @@ struct gp_recorder {
   atomic_bool has_gap;      /* live may lack blocks from while recording was off */
   _Atomic int driver_version;
   _Atomic int runtime_version;
-  gp_oom_fn hear_oom; /* NULL: none */
+  void (*hear_oom)(void *self, const gp_oom_t *oom); /* NULL: none */
   void *hear_oom_self;
 
   gp_device_clock_t clocks[GP_MAX_DEVICES];
@@ -59,7 +58,7 @@ struct gp_recorder {
   gp_handles_t handles;
   gp_marks_t marks;
   gp_origins_t origins;
-};
+} gp_recorder_t;
 
 /* False in a forked child: a child made without handlers finds a wiped recorder. */
 static inline bool gp_recorder_is_ours(const gp_recorder_t *recorder)

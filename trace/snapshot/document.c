@@ -353,18 +353,16 @@ static void write_events(gp_json_t *json, const gp_document_t *document)
 #define WRITE_COLUMN(name, least, value)                                                                     \
   begin_column(json, name);                                                                                  \
   for (size_t i = 0; i < events->count && !json->error; i++) {                                               \
-    const gp_event_record_t *record = &events->records[events->order[i]];                                    \
+    const gp_told_event_t event = gp_event_merge_get(events, i);                                             \
     if ((least) < 0)                                                                                         \
       gp_json_int(json, (int64_t)(value));                                                                   \
     else                                                                                                     \
       gp_json_uint(json, (uint64_t)(value));                                                                 \
   }                                                                                                          \
   gp_json_end(json, ']');
-#define COLUMN(enumerator, name, least, member) WRITE_COLUMN(name, least, record->member)
+#define COLUMN(enumerator, name, least, member) WRITE_COLUMN(name, least, event.member)
 #define TIME_COLUMN(enumerator, name, least, member)                                                         \
-  WRITE_COLUMN(name, least, relative_ns(document, record->member))
-#define DURATION_COLUMN(enumerator, name, least, member)                                                     \
-  WRITE_COLUMN(name, least, gp_event_record_duration_unpack(record->member))
+  WRITE_COLUMN(name, least, relative_ns(document, event.member))
 #include "format/columns.def"
   gp_json_end(json, '}');
 }

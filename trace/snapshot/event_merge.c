@@ -3,29 +3,8 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "base/sort.h"
 #include "base/emergency_pages.h"
-
-/* The copy of one chunk: records[first, first + count), in order of time. */
-typedef struct piece {
-  size_t first;
-  size_t count;
-  uint32_t owner;
-  uint64_t opened;
-} piece_t;
-
-/* A sequence of pieces of one thread, in order of time. The merge joins runs. */
-typedef struct run {
-  uint32_t piece; /* position in pieces_by_owner */
-  uint32_t piece_end;
-  size_t record; /* the next one */
-} run_t;
-
-typedef struct heap_entry {
-  uint64_t time_ns;
-  uint64_t block_id;
-  uint32_t run;
-} heap_entry_t;
+#include "trace/record/live.h"
 
 /* A chunk to copy, and how many of its records. */
 typedef struct chunk_ref {
@@ -33,89 +12,106 @@ typedef struct chunk_ref {
   uint32_t count;
 } chunk_ref_t;
 
-/* The parts of merge->pages. */
-typedef struct workspace {
+typedef struct work {
+  const gp_event_moment_t *moment;
   size_t capacity; /* records */
+  size_t room;     /* events of records */
+  size_t alloc_count;
   chunk_ref_t *chunks;
   size_t chunk_count;
-  piece_t *pieces;
-  size_t piece_count;
-  gp_sort_key_t *pieces_by_owner;
-  run_t *runs;
-  gp_sort_key_t *runs_by_time;
-  size_t run_count;
-  heap_entry_t *heap;
-  size_t heap_count;
-} workspace_t;
+} work_t;
 
-/* copies: of so many records; order has as many, or room for so many more. */
-static bool map_workspace(
-    gp_event_merge_t *merge, workspace_t *work, size_t copies, size_t ordered, size_t chunk_count)
+/* The event of an allocated block's alloc is in no record. */
+static bool tells_alloc(const gp_block_view_t *block)
 {
-  size_t per_chunk = sizeof(chunk_ref_t) + sizeof(piece_t) + sizeof(run_t) + sizeof(heap_entry_t) +
-                     2 * sizeof(gp_sort_key_t);
-  size_t bytes =
-      copies * sizeof(gp_event_record_t) + ordered * sizeof(*merge->order) + chunk_count * per_chunk + 64;
+  return block->state == GP_BLOCK_ALLOCATED && gp_note_tells_alloc(block->observer_note);
+}
+
+static const gp_device_copy_t *copy_of(const gp_event_moment_t *moment, int device)
+{
+  bool is_there = device >= 0 && device < GP_MAX_DEVICES && moment->devices >> device & 1;
+  return is_there ? &moment->copies[device] : NULL;
+}
+
+static size_t count_allocs(const gp_event_moment_t *moment)
+{
+  size_t count = 0;
+  for (int device = 0; device < GP_MAX_DEVICES; device++) {
+    const gp_device_copy_t *copy = copy_of(moment, device);
+    for (size_t i = 0; copy && i < copy->blocks.count; i++)
+      count += tells_alloc((const gp_block_view_t *)copy->blocks.items + i);
+  }
+  return count;
+}
+
+/* copies: of so many records; work->room and the counts of allocs and chunks are set. */
+static bool map_pages(gp_event_merge_t *merge, work_t *work, size_t copies)
+{
+  size_t bytes = (copies + work->alloc_count) * sizeof(gp_event_record_t) +
+                 (work->room + work->alloc_count) * sizeof(gp_sort_key_t) +
+                 work->chunk_count * sizeof(chunk_ref_t);
   /* Populated, because faults while the chunks are locked would make other threads wait. */
-  char *pages = gp_emergency_pages_map(bytes, true);
+  char *pages = gp_emergency_pages_map(bytes + 1, true);
   if (!pages)
     return false;
   merge->pages = pages;
-  merge->bytes = bytes;
+  merge->bytes = bytes + 1;
   merge->records = (gp_event_record_t *)(void *)pages;
   pages += copies * sizeof(gp_event_record_t);
+  merge->allocs = (gp_event_record_t *)(void *)pages;
+  pages += work->alloc_count * sizeof(gp_event_record_t);
+  merge->order = (gp_sort_key_t *)(void *)pages;
+  pages += (work->room + work->alloc_count) * sizeof(gp_sort_key_t);
   work->chunks = (chunk_ref_t *)(void *)pages;
-  pages += chunk_count * sizeof(chunk_ref_t);
-  work->pieces = (piece_t *)(void *)pages;
-  pages += chunk_count * sizeof(piece_t);
-  work->runs = (run_t *)(void *)pages;
-  pages += chunk_count * sizeof(run_t);
-  work->heap = (heap_entry_t *)(void *)pages;
-  pages += chunk_count * sizeof(heap_entry_t);
-  work->pieces_by_owner = (gp_sort_key_t *)(void *)pages;
-  pages += chunk_count * sizeof(gp_sort_key_t);
-  work->runs_by_time = (gp_sort_key_t *)(void *)pages;
-  pages += chunk_count * sizeof(gp_sort_key_t);
-  merge->order = (uint32_t *)(void *)pages;
+  work->chunk_count = 0;
   work->capacity = copies;
   return true;
 }
 
-/* Copying. Reads each chunk under the lock, so that records below its count do not
- * change and nobody reuses it. */
+/* Copying. Reads each chunk under the lock, so that records below its count change
+ * only by completions, and no thread reuses it. */
 
-static uint32_t record_count(const gp_chunks_t *chunks, uint32_t index)
+static uint32_t count_of(const gp_chunks_t *chunks, uint32_t index)
 {
   return atomic_load_explicit(&chunks->chunks[index].count, memory_order_acquire);
 }
 
-/* The records in all chunks. The caller holds the lock. */
-static size_t count_records(const gp_chunks_t *chunks)
+/* The records in all chunks, and at most so many events. The caller holds the lock. */
+static size_t count_records(const gp_chunks_t *chunks, size_t *ret_events)
 {
   size_t recorded = 0;
 
   gp_assert(gp_lock_is_held(&chunks->lock));
-  for (uint32_t i = 0; i < chunks->header->used; i++)
-    recorded += record_count(chunks, i);
+  *ret_events = 0;
+  for (uint32_t i = 0; i < chunks->header->used; i++) {
+    bool is_closed = chunks->chunks[i].state == GP_CHUNK_CLOSED;
+    recorded += count_of(chunks, i);
+    *ret_events += is_closed ? chunks->chunks[i].events : count_of(chunks, i) * (size_t)GP_PARTS;
+  }
   return recorded;
 }
 
 /* Makes room for all present records and some more, for events recorded before the copy. With little memory
  * there is less room; with none this returns false. */
-static bool make_room(gp_chunks_t *chunks, gp_event_merge_t *merge, workspace_t *work)
+static bool make_room(gp_chunks_t *chunks, gp_event_merge_t *merge, work_t *work)
 {
   const gp_chunk_header_t *header = chunks->header;
+  size_t events;
   gp_lock_take(&chunks->lock);
-  size_t recorded = count_records(chunks);
+  size_t recorded = count_records(chunks, &events);
   size_t chunk_count = header->chunk_count; /* it can only shrink, when there is no memory for more */
   gp_lock_release(&chunks->lock);
 
-  size_t capacity = recorded + recorded / 8 + 64 * (size_t)header->chunk_events;
-  if (capacity > chunk_count * header->chunk_events)
-    capacity = chunk_count * header->chunk_events;
-  while (!map_workspace(merge, work, capacity, capacity, chunk_count)) {
+  size_t more = recorded / 8 + 64 * (size_t)header->chunk_records;
+  size_t capacity = recorded + more;
+  if (capacity > chunk_count * header->chunk_records)
+    capacity = chunk_count * header->chunk_records;
+  work->room = events + more * GP_PARTS;
+  work->chunk_count = chunk_count;
+  while (!map_pages(merge, work, capacity)) {
     capacity /= 2;
-    if (capacity < GP_CHUNK_EVENTS)
+    work->room = capacity * GP_PARTS;
+    if (capacity < GP_CHUNK_RECORDS)
       return false;
   }
   return true;
@@ -123,16 +119,16 @@ static bool make_room(gp_chunks_t *chunks, gp_event_merge_t *merge, workspace_t 
 
 /* Lists every chunk that has records: closed ones in the order in which they will be used again, then the
  * others. Reads each count once, because owners go on recording. Returns the sum of the counts. */
-static size_t list_chunks(const gp_chunks_t *chunks, workspace_t *work)
+static size_t list_chunks(const gp_chunks_t *chunks, work_t *work)
 {
   const gp_chunk_header_t *header = chunks->header;
   size_t total = 0;
   for (uint32_t i = header->oldest; i != GP_CHUNK_NONE; i = chunks->chunks[i].next)
-    work->chunks[work->chunk_count++] = (chunk_ref_t){i, record_count(chunks, i)};
+    work->chunks[work->chunk_count++] = (chunk_ref_t){i, count_of(chunks, i)};
   for (uint32_t i = 0; i < header->used; i++) {
     const gp_chunk_t *chunk = &chunks->chunks[i];
     if (chunk->state == GP_CHUNK_OPEN || chunk->state == GP_CHUNK_SHARED)
-      work->chunks[work->chunk_count++] = (chunk_ref_t){i, record_count(chunks, i)};
+      work->chunks[work->chunk_count++] = (chunk_ref_t){i, count_of(chunks, i)};
   }
   gp_assert(work->chunk_count <= header->used);
   for (size_t i = 0; i < work->chunk_count; i++)
@@ -141,8 +137,7 @@ static size_t list_chunks(const gp_chunks_t *chunks, workspace_t *work)
 }
 
 /* Declares the oldest chunks lost, until at least `excess` records are. */
-static void lose_oldest(
-    const gp_chunks_t *chunks, gp_event_merge_t *merge, const workspace_t *work, size_t excess)
+static void lose_oldest(const gp_chunks_t *chunks, gp_event_merge_t *merge, const work_t *work, size_t excess)
 {
   for (size_t i = 0; i < work->chunk_count && excess; i++) {
     const chunk_ref_t *chunk = &work->chunks[i];
@@ -156,44 +151,85 @@ static void lose_oldest(
   }
 }
 
-/* records[first, first + count) are those of the chunk. */
-static void add_piece(
-    const gp_chunks_t *chunks, uint32_t chunk, size_t first, size_t count, workspace_t *work)
-{
-  if (count > 0)
-    work->pieces[work->piece_count++] = (piece_t){.first = first,
-        .count = count,
-        .owner = chunks->chunks[chunk].owner,
-        .opened = chunks->chunks[chunk].opened};
-}
-
 /* Events of other threads from before the oldest that is kept are dropped, too, so that none is missing in
  * between. */
-static bool is_lost(const gp_event_merge_t *merge, const gp_event_record_t *record)
+static bool is_lost(const gp_event_merge_t *merge, uint64_t time_ns)
 {
-  return merge->has_lost && record->time_ns <= merge->since_ns;
+  return merge->has_lost && time_ns <= merge->since_ns;
 }
 
-/* Copies the records that are neither lost nor newer than their device's until_ns. */
-static void copy_chunk(const gp_chunks_t *chunks, const chunk_ref_t *chunk, const uint64_t *until_ns,
-    gp_event_merge_t *merge, workspace_t *work)
+/* The part of a record of the ring that no thread changes any more is an event of the merge. Counts it as
+ * dropped if it is lost. */
+static bool is_kept(
+    gp_event_merge_t *merge, const gp_event_record_t *record, gp_event_part_t part, uint64_t until_ns)
 {
-  const gp_event_record_t *from = gp_chunks_records(chunks, chunk->index);
-  size_t first = merge->count;
-
-  for (size_t i = 0; i < chunk->count; i++) {
-    const gp_event_record_t *record = &from[i];
-    if (is_lost(merge, record)) {
-      merge->dropped++;
-      continue;
-    }
-    if (record->device >= 0 && record->device < GP_MAX_DEVICES && record->time_ns > until_ns[record->device])
-      continue;
-    if (merge->count == work->capacity)
-      break;
-    merge->records[merge->count++] = *record;
+  if (!gp_event_record_has(record, record->completion, part))
+    return false;
+  uint64_t time_ns = gp_event_record_part_ns(record, record->completion, part);
+  if (is_lost(merge, time_ns)) {
+    merge->dropped++;
+    return false;
   }
-  add_piece(chunks, chunk->index, first, merge->count - first, work);
+  return time_ns <= until_ns;
+}
+
+static void add_event(gp_event_merge_t *merge, size_t record, gp_event_part_t part, uint64_t time_ns)
+{
+  merge->order[merge->count++] =
+      (gp_sort_key_t){.key = time_ns, .index = (uint32_t)(record * GP_PARTS + part)};
+}
+
+static uint64_t until_of(const work_t *work, const gp_event_record_t *record)
+{
+  const gp_device_copy_t *copy = copy_of(work->moment, record->device);
+  return copy ? copy->until_ns : UINT64_MAX;
+}
+
+/* Adds the events of the record, which has the given place in merge->records. False: none of them is kept. */
+static bool add_record(gp_event_merge_t *merge, const work_t *work, size_t place)
+{
+  const gp_event_record_t *record = &merge->records[place];
+  uint64_t until_ns = until_of(work, record);
+  size_t before = merge->count;
+
+  /* A free after the moment: the copies have its block, and tell of its alloc. */
+  if (record->time_ns > until_ns)
+    return false;
+  for (int part = 0; part < GP_PARTS; part++)
+    if (is_kept(merge, record, (gp_event_part_t)part, until_ns))
+      add_event(merge, place, (gp_event_part_t)part,
+          gp_event_record_part_ns(record, record->completion, (gp_event_part_t)part));
+  return merge->count > before;
+}
+
+/* The blocks that were allocated at the moment. */
+static void add_allocs(gp_event_merge_t *merge, const work_t *work)
+{
+  size_t added = 0;
+  for (int device = 0; device < GP_MAX_DEVICES; device++) {
+    const gp_device_copy_t *copy = copy_of(work->moment, device);
+    for (size_t i = 0; copy && i < copy->blocks.count; i++) {
+      const gp_block_view_t *block = (const gp_block_view_t *)copy->blocks.items + i;
+      if (!tells_alloc(block))
+        continue;
+      if (is_lost(merge, block->time_ns)) {
+        merge->dropped++;
+        continue;
+      }
+      merge->allocs[added] = (gp_event_record_t){.time_ns = block->time_ns,
+          .address = block->address,
+          .size = block->requested,
+          .stack = (int32_t)block->origin - 1,
+          .stream = block->has_stream ? (int16_t)block->stream : (int16_t)GP_EVENT_RECORD_NO_STREAM,
+          .thread = gp_note_thread(block->observer_note),
+          .action = GP_ACTION_ALLOC,
+          .device = (int8_t)device,
+          .flags = GP_EVENT_RECORD_HIT};
+      gp_event_record_set_block(&merge->allocs[added], block->size, block->block_id);
+      add_event(merge, merge->record_count + added, GP_PART_ACTION, block->time_ns);
+      added++;
+    }
+  }
 }
 
 /* What is known before the first record. The caller holds the lock. */
@@ -206,143 +242,50 @@ static void begin(const gp_chunks_t *chunks, gp_event_merge_t *merge)
 }
 
 /* Copies all records that fit, leaving out the oldest first. The caller holds the lock. */
-static void copy_records(
-    const gp_chunks_t *chunks, const uint64_t *until_ns, gp_event_merge_t *merge, workspace_t *work)
+static void copy_records(const gp_chunks_t *chunks, gp_event_merge_t *merge, work_t *work)
 {
   begin(chunks, merge);
   size_t total = list_chunks(chunks, work);
   if (total > work->capacity)
     lose_oldest(chunks, merge, work, total - work->capacity);
-  for (size_t i = 0; i < work->chunk_count; i++)
-    copy_chunk(chunks, &work->chunks[i], until_ns, merge, work);
-}
-
-/*
- * Merging
- */
-
-/* The records are nearly always in order: a thread's events come as they happen. */
-static void sort_piece(gp_event_record_t *records, size_t count)
-{
-  for (size_t i = 1; i < count; i++) {
-    if (records[i - 1].time_ns <= records[i].time_ns)
-      continue;
-    gp_event_record_t moving = records[i];
-    size_t at = i;
-    for (; at > 0 && records[at - 1].time_ns > moving.time_ns; at--)
-      records[at] = records[at - 1];
-    records[at] = moving;
-  }
-}
-
-/* Joins the pieces of each thread to runs where they follow each other in time. */
-static void make_runs(gp_event_merge_t *merge, workspace_t *work)
-{
-  for (size_t i = 0; i < work->piece_count; i++) {
-    const piece_t *piece = &work->pieces[i];
-    sort_piece(&merge->records[piece->first], piece->count);
-    work->pieces_by_owner[i] = (gp_sort_key_t){
-        .key = (uint64_t)piece->owner << 48 | (piece->opened & 0xffffffffffffu), .index = (uint32_t)i};
-  }
-  gp_sort_keys(work->pieces_by_owner, work->piece_count);
-
-  uint64_t end_ns = 0;
-  for (size_t i = 0; i < work->piece_count; i++) {
-    const piece_t *piece = &work->pieces[work->pieces_by_owner[i].index];
-    const gp_event_record_t *records = &merge->records[piece->first];
-    bool follows = i > 0 && work->pieces[work->pieces_by_owner[i - 1].index].owner == piece->owner &&
-                   records[0].time_ns >= end_ns;
-    if (!follows) {
-      work->runs_by_time[work->run_count] =
-          (gp_sort_key_t){.key = records[0].time_ns, .index = (uint32_t)work->run_count};
-      work->runs[work->run_count++] = (run_t){.piece = (uint32_t)i, .record = piece->first};
+  for (size_t i = 0; i < work->chunk_count; i++) {
+    const gp_event_record_t *from = gp_chunks_records(chunks, work->chunks[i].index);
+    for (uint32_t j = 0; j < work->chunks[i].count; j++) {
+      if (merge->record_count == work->capacity || merge->count + GP_PARTS > work->room)
+        return;
+      gp_event_record_copy(&merge->records[merge->record_count], &from[j]);
+      merge->record_count += add_record(merge, work, merge->record_count);
     }
-    work->runs[work->run_count - 1].piece_end = (uint32_t)i + 1;
-    end_ns = records[piece->count - 1].time_ns;
   }
-  gp_sort_keys(work->runs_by_time, work->run_count);
 }
 
-static bool heap_is_less(const heap_entry_t *a, const heap_entry_t *b)
+static void finish(gp_event_merge_t *merge, const work_t *work)
 {
-  if (a->time_ns != b->time_ns)
-    return a->time_ns < b->time_ns;
-  return a->block_id != b->block_id ? a->block_id < b->block_id : a->run < b->run;
+  add_allocs(merge, work);
+  gp_sort_keys(merge->order, merge->count);
 }
 
-static void heap_sift_down(workspace_t *work)
+/* Leaves out the oldest beyond the number that was asked for: chunks hold somewhat more. */
+static void lose_more_than(gp_event_merge_t *merge, size_t most)
 {
-  heap_entry_t moving = work->heap[0];
-  size_t at = 0;
-  for (;;) {
-    size_t child = 2 * at + 1;
-    if (child >= work->heap_count)
-      break;
-    if (child + 1 < work->heap_count && heap_is_less(&work->heap[child + 1], &work->heap[child]))
-      child++;
-    if (!heap_is_less(&work->heap[child], &moving))
-      break;
-    work->heap[at] = work->heap[child];
-    at = child;
-  }
-  work->heap[at] = moving;
+  if (merge->count <= most)
+    return;
+  size_t excess = merge->count - most;
+  merge->since_ns = merge->order[excess - 1].key;
+  merge->has_lost = true;
+  /* Events of two devices may have the same time. */
+  while (excess < merge->count && merge->order[excess].key == merge->since_ns)
+    excess++;
+  merge->dropped += excess;
+  merge->order += excess;
+  merge->count -= excess;
 }
 
-static heap_entry_t heap_entry_of(const gp_event_merge_t *merge, const workspace_t *work, uint32_t run)
-{
-  const gp_event_record_t *record = &merge->records[work->runs[run].record];
-  return (heap_entry_t){.time_ns = record->time_ns, .block_id = record->block_id, .run = run};
-}
-
-static void heap_push(workspace_t *work, heap_entry_t entry)
-{
-  size_t at = work->heap_count++;
-  for (; at > 0 && heap_is_less(&entry, &work->heap[(at - 1) / 2]); at = (at - 1) / 2)
-    work->heap[at] = work->heap[(at - 1) / 2];
-  work->heap[at] = entry;
-}
-
-static bool run_advance(const workspace_t *work, run_t *run)
-{
-  const piece_t *piece = &work->pieces[work->pieces_by_owner[run->piece].index];
-  if (++run->record < piece->first + piece->count)
-    return true;
-  if (++run->piece == run->piece_end)
-    return false;
-  run->record = work->pieces[work->pieces_by_owner[run->piece].index].first;
-  return true;
-}
-
-/* A run joins the heap when its first event is due: so the heap holds only threads active at that time. */
-static void merge_runs(gp_event_merge_t *merge, workspace_t *work)
-{
-  size_t next_run = 0;
-  size_t written = 0;
-  while (work->heap_count > 0 || next_run < work->run_count) {
-    while (next_run < work->run_count &&
-           (work->heap_count == 0 || work->runs_by_time[next_run].key <= work->heap[0].time_ns)) {
-      heap_push(work, heap_entry_of(merge, work, work->runs_by_time[next_run].index));
-      next_run++;
-    }
-    uint32_t index = work->heap[0].run;
-    run_t *run = &work->runs[index];
-    gp_assert_full(written == 0 ||
-                   merge->records[merge->order[written - 1]].time_ns <= merge->records[run->record].time_ns);
-    merge->order[written++] = (uint32_t)run->record;
-    if (run_advance(work, run))
-      work->heap[0] = heap_entry_of(merge, work, index);
-    else
-      work->heap[0] = work->heap[--work->heap_count];
-    heap_sift_down(work);
-  }
-  gp_assert(written == merge->count);
-}
-
-bool gp_event_merge_take(
-    gp_chunks_t *chunks, const uint64_t until_ns[GP_MAX_DEVICES], gp_event_merge_t *ret_merge)
+bool gp_event_merge_take(gp_chunks_t *chunks, const gp_event_moment_t *moment, gp_event_merge_t *ret_merge)
 {
   gp_event_merge_t *merge = ret_merge;
-  workspace_t work = {0};
+  work_t work = {.moment = moment};
+
   memset(merge, 0, sizeof(*merge));
   if (gp_chunks_is_empty(chunks)) {
     merge->has_lost = chunks->has_lost;
@@ -350,38 +293,30 @@ bool gp_event_merge_take(
     merge->dropped = chunks->unstored;
     return true;
   }
+  work.alloc_count = count_allocs(moment);
   if (!make_room(chunks, merge, &work))
     return false;
   gp_lock_take(&chunks->lock);
-  copy_records(chunks, until_ns, merge, &work);
+  copy_records(chunks, merge, &work);
   gp_lock_release(&chunks->lock);
-  make_runs(merge, &work);
-  merge_runs(merge, &work);
+  finish(merge, &work);
+  lose_more_than(merge, chunks->events);
   return true;
 }
 
-/* Moves records[first, first + count) together that are not lost. Returns how many are left. */
-static size_t drop_lost(gp_event_merge_t *merge, size_t first, size_t count)
-{
-  size_t kept = 0;
-  for (size_t i = 0; i < count; i++) {
-    if (is_lost(merge, &merge->records[first + i]))
-      merge->dropped++;
-    else
-      merge->records[first + kept++] = merge->records[first + i];
-  }
-  return kept;
-}
-
-bool gp_event_merge_in_place(gp_chunks_t *chunks, gp_event_merge_t *ret_merge)
+bool gp_event_merge_in_place(
+    gp_chunks_t *chunks, const gp_event_moment_t *moment, gp_event_merge_t *ret_merge)
 {
   const gp_chunk_header_t *header = chunks->header;
   gp_event_merge_t *merge = ret_merge;
-  workspace_t work = {0};
+  work_t work = {.moment = moment, .alloc_count = count_allocs(moment), .chunk_count = header->used};
 
   memset(merge, 0, sizeof(*merge));
   gp_lock_take(&chunks->lock);
-  bool has_room = map_workspace(merge, &work, 0, count_records(chunks), header->used);
+  work.room = 0;
+  for (uint32_t i = 0; i < header->used; i++)
+    work.room += count_of(chunks, i) * (size_t)GP_PARTS;
+  bool has_room = map_pages(merge, &work, 0);
   if (has_room) {
     begin(chunks, merge);
     (void)list_chunks(chunks, &work);
@@ -390,14 +325,13 @@ bool gp_event_merge_in_place(gp_chunks_t *chunks, gp_event_merge_t *ret_merge)
   if (!has_room)
     return false;
   merge->records = gp_chunks_records(chunks, 0);
+  merge->record_count = (size_t)header->used * header->chunk_records;
   for (size_t i = 0; i < work.chunk_count; i++) {
-    size_t first = (size_t)work.chunks[i].index * header->chunk_events;
-    size_t count = drop_lost(merge, first, work.chunks[i].count);
-    add_piece(chunks, work.chunks[i].index, first, count, &work);
-    merge->count += count;
+    size_t first = (size_t)work.chunks[i].index * header->chunk_records;
+    for (uint32_t j = 0; j < work.chunks[i].count; j++)
+      (void)add_record(merge, &work, first + j);
   }
-  make_runs(merge, &work);
-  merge_runs(merge, &work);
+  finish(merge, &work);
   return true;
 }
 

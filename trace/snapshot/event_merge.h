@@ -6,12 +6,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "pool/engine.h"
+#include "base/sort.h"
 #include "trace/record/chunks.h"
+#include "trace/snapshot/device_copy.h"
 
 typedef struct gp_event_merge {
-  gp_event_record_t *records; /* in no useful order */
-  uint32_t *order;            /* indexes of records by time; equal times of one thread as they arrived */
+  gp_event_record_t *records;
+  size_t record_count;
+  gp_event_record_t *allocs; /* of blocks that are allocated, where no record tells of their alloc */
+  gp_sort_key_t *order;      /* the events by time; index: of their record, times GP_PARTS, plus the part */
   size_t count;
   uint64_t dropped;  /* recorded events that are not here, since the beginning */
   uint64_t since_ns; /* with has_lost: exactly the events at or before it are missing */
@@ -20,22 +23,39 @@ typedef struct gp_event_merge {
   size_t bytes;
 } gp_event_merge_t;
 
+/* The devices at that moment: bit i of `devices` tells that copies[i] is there. until_ns is their moment; its
+ * streams are indexes. */
+typedef struct gp_event_moment {
+  const gp_device_copy_t *copies;
+  uint64_t devices;
+} gp_event_moment_t;
+
 /*
- * Copies the recorded events while other threads go on. until_ns, by device, cuts off newer events.
- * If it is a moment when no thread held the device's lock, no earlier event is missing. If the host
- * has too little memory, this leaves out older events (and counts them as dropped). Returns false if
- * there is no memory at all: *ret_merge is then empty. The caller calls gp_event_merge_fini in both
- * cases. Safe from any thread.
+ * Copies the recorded events while other threads go on. The moment's copies cut off newer events: no thread
+ * held the device's lock then, so no earlier event is missing. If the host has too little memory, this leaves
+ * out older events (and counts them as dropped). Returns false if there is no memory at all: *ret_merge is
+ * then empty. The caller calls gp_event_merge_fini in both cases. Safe from any thread.
  */
-bool gp_event_merge_take(
-    gp_chunks_t *chunks, const uint64_t until_ns[GP_MAX_DEVICES], gp_event_merge_t *ret_merge);
+bool gp_event_merge_take(gp_chunks_t *chunks, const gp_event_moment_t *moment, gp_event_merge_t *ret_merge);
 void gp_event_merge_fini(gp_event_merge_t *merge);
 
 /*
  * The same of all events of chunks that no thread writes to, such as a copy of them: the records stay where
- * they are, sorted within each chunk, and have to outlive the merge. False: no memory; call
- * gp_event_merge_fini in both cases.
+ * they are, and have to outlive the merge. moment: NULL: no events of allocated blocks. False: no memory;
+ * call gp_event_merge_fini in both cases.
  */
-bool gp_event_merge_in_place(gp_chunks_t *chunks, gp_event_merge_t *ret_merge);
+bool gp_event_merge_in_place(
+    gp_chunks_t *chunks, const gp_event_moment_t *moment, gp_event_merge_t *ret_merge);
+
+/* Event i, counted from the oldest. */
+static inline __attribute__((always_inline)) gp_told_event_t gp_event_merge_get(
+    const gp_event_merge_t *merge, size_t i)
+{
+  size_t record = merge->order[i].index / GP_PARTS;
+  gp_event_part_t part = (gp_event_part_t)(merge->order[i].index % GP_PARTS);
+  return gp_event_record_tell(
+      record < merge->record_count ? &merge->records[record] : &merge->allocs[record - merge->record_count],
+      part);
+}
 
 #endif

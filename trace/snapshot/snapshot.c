@@ -210,10 +210,8 @@ static void index_streams(gp_snapshot_writer_t *writer)
 /* Comes after the copies: at the moment of each copy, every earlier event of its device was in a chunk. */
 static void events_take(gp_snapshot_writer_t *writer, gp_event_merge_t *ret_events)
 {
-  uint64_t until_ns[GP_MAX_DEVICES];
-  for (int device = 0; device < GP_MAX_DEVICES; device++)
-    until_ns[device] = writer->devices >> device & 1 ? writer->copies[device].until_ns : UINT64_MAX;
-  if (gp_event_merge_take(&writer->recorder->chunks, until_ns, ret_events))
+  const gp_event_moment_t moment = {writer->copies, writer->devices};
+  if (gp_event_merge_take(&writer->recorder->chunks, &moment, ret_events))
     return;
   gp_log(GP_LOG_ERROR, "the snapshot %s has no events: out of host memory", writer->path);
   ret_events->has_lost = true;

@@ -390,16 +390,17 @@ static bool waited_too_early, ended_too_early;
 
 /* In the middle of an allocation, with the device's lock held, for which the thread that ends the mode has to
  * wait. Other threads need not, once they read that the mode is over. */
-static void slow_event(void *self, const gp_event_t *event)
+static uint64_t slow_event(void *self, const gp_event_t *event)
 {
   (void)self;
   if (!atomic_load(&slow) || event->action != GP_ACTION_ALLOC)
-    return;
+    return event->time_ns;
   atomic_store(&in_hit, true);
   while (atomic_load(&context->device->lock.state) != GP_LOCK_AWAITED && !atomic_load(&waited))
     sched_yield();
   ended_too_early = gp_engine_reuse_mode(engine) != GP_MODE_SINGLE;
   atomic_store(&hit_is_over, true);
+  return event->time_ns;
 }
 
 static int fence_after_hits(void *self, const gp_driver_context_t *which, uint64_t stream, void **event)

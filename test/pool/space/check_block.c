@@ -430,11 +430,12 @@ END_TEST
 
 static bool free_inside;
 
-static void ask_inside(void *self, const gp_event_t *event)
+static uint64_t ask_inside(void *self, const gp_event_t *event)
 {
   (void)self;
   if (event->action == GP_ACTION_ALLOC)
     free_inside = gp_engine_locks_available(engine);
+  return event->time_ns;
 }
 
 /* As in an exit handler that a signal handler reached while the thread was in the middle of an allocation. */

@@ -9,20 +9,33 @@
 #include "base/sort.h"
 
 /* What GPUPOOL_TRACE_EVENTS allows. Small sets of events have smaller chunks, and fewer of them. */
-#define CHUNKS_MAX (gp_option_table[GP_OPTION_trace_events].maximum / GP_CHUNK_EVENTS + 1)
+#define CHUNKS_MAX (gp_option_table[GP_OPTION_trace_events].maximum / GP_CHUNK_RECORDS + 1)
 
 /* Time 0 is a part of the file that was never written. Times before the start
  * or centuries later are invalid. */
 #define TIME_NS_MAX (UINT64_C(1) << 62)
 
+/* The alloc that the record of a free stands for, too. */
+static bool pair_is_sound(const gp_record_t *record, const gp_event_record_t *event)
+{
+  const gp_document_t *document = &record->document;
+  if (!(event->flags & GP_EVENT_RECORD_PAIR))
+    return true;
+  return event->action == GP_ACTION_FREE_REQUESTED &&
+         event->time_ns - document->base_ns >= event->lifetime_ns &&
+         (event->alloc_thread < document->thread_count || document->thread_count == 0);
+}
+
 static bool is_sound(const gp_record_t *record, const gp_event_record_t *event)
 {
   const gp_document_t *document = &record->document;
   return event->action < GP_ACTION_COUNT && event->detail < GP_DETAIL_COUNT && event->device >= -1 &&
-         event->device < GP_MAX_DEVICES && event->hit <= 1 && event->stream >= -1 &&
+         event->device < GP_MAX_DEVICES && (event->flags & ~GP_EVENT_RECORD_FLAGS) == 0 &&
+         event->stream >= -1 &&
          (event->stream < (int32_t)document->stream_count || document->stream_count == 0) &&
          event->stack >= -1 && (event->thread < document->thread_count || document->thread_count == 0) &&
-         event->time_ns > 0 && event->time_ns >= document->base_ns && event->time_ns < TIME_NS_MAX;
+         event->time_ns > 0 && event->time_ns >= document->base_ns && event->time_ns < TIME_NS_MAX &&
+         pair_is_sound(record, event);
 }
 
 /* Removes wrong events from a chunk, and those beyond `room`. Returns how many are left. */
@@ -37,9 +50,12 @@ static uint32_t clean_chunk(gp_record_t *record, gp_event_record_t *events, uint
     }
     events[kept] = events[i];
     if (events[kept].stack >= (int64_t)record->stack_count)
-      events[kept].stack = -1; /* the stack was not in its table yet */
-    if (record->document.thread_count == 0)
-      events[kept].thread = 0; /* gp_record_read makes an entry for it */
+      events[kept].stack = -1;                /* the stack was not in its table yet */
+    if (record->document.thread_count == 0) { /* gp_record_read makes an entry for it */
+      events[kept].thread = 0;
+      if (events[kept].flags & GP_EVENT_RECORD_PAIR)
+        events[kept].alloc_thread = 0;
+    }
     if (record->document.stream_count == 0 && events[kept].stream >= 0) {
       events[kept].stream = GP_EVENT_RECORD_NO_STREAM;
       record->lost_streams = true;
@@ -57,10 +73,11 @@ static bool check_layout(gp_record_t *record)
   size_t bytes = record->bytes[GP_SECTION_EVENTS];
   if (bytes < sizeof(*header) || !header->is_begun)
     return false; /* nothing was recorded */
-  bool good = header->is_begun == 1 && header->chunk_events >= 1 && header->chunk_events <= GP_CHUNK_EVENTS &&
-              header->chunks_offset % 64 == 0 && header->records_offset % 64 == 0 &&
-              header->chunks_offset >= sizeof(*header) && header->chunks_offset <= header->records_offset &&
-              header->records_offset <= bytes && header->used >= 1;
+  bool good = header->is_begun == 1 && header->chunk_records >= 1 &&
+              header->chunk_records <= GP_CHUNK_RECORDS && header->chunks_offset % 64 == 0 &&
+              header->records_offset % 64 == 0 && header->chunks_offset >= sizeof(*header) &&
+              header->chunks_offset <= header->records_offset && header->records_offset <= bytes &&
+              header->used >= 1;
   if (good) {
     size_t room = (header->records_offset - header->chunks_offset) / sizeof(gp_chunk_t);
     good = header->used <= room && header->used <= CHUNKS_MAX;
@@ -89,9 +106,9 @@ static void clean(gp_record_t *record)
   }
   for (uint32_t i = 0; i < header->used; i++) {
     gp_chunk_t *chunk = &chunks->chunks[i];
-    size_t first = (size_t)i * header->chunk_events;
+    size_t first = (size_t)i * header->chunk_records;
     uint32_t count = atomic_load(&chunk->count);
-    if (count > header->chunk_events) {
+    if (count > header->chunk_records) {
       gp_record_note_damage(record);
       count = 0;
     }
@@ -124,6 +141,12 @@ static bool enlist(gp_chunks_t *chunks)
   return true;
 }
 
+bool gp_record_merge_events(gp_record_t *record)
+{
+  const gp_event_moment_t moment = {record->copies, record->document.devices};
+  return !record->has_chunks || gp_event_merge_in_place(&record->chunks, &moment, &record->events);
+}
+
 bool gp_record_read_events(gp_record_t *record)
 {
   char *section = record->sections[GP_SECTION_EVENTS];
@@ -138,5 +161,5 @@ bool gp_record_read_events(gp_record_t *record)
   header->newest = GP_CHUNK_NONE;
   header->chunk_count = header->used;
   clean(record);
-  return enlist(&record->chunks) && gp_event_merge_in_place(&record->chunks, &record->events);
+  return enlist(&record->chunks);
 }

@@ -1,7 +1,8 @@
 /*
  * Completes the operation in flight: the newest event of a device, whose slot the kill may have left
- * unwritten. All older slots are written, because the device's lock covered event and slot. If events are
- * not recorded, only the slots count.
+ * unwritten. All older slots are written, because the device's lock covered event and slot. A newer alloc may
+ * be in a slot only; then nothing is left to do for the event. If events are not recorded, only the slots
+ * count.
  */
 #include "tools/read/record/record_parts.h"
 
@@ -19,7 +20,7 @@ static void remove_block(gp_copied_array_t *array, gp_block_view_t *block)
   *block = *gp_record_block(array, --array->count);
 }
 
-static void set_owner(gp_block_view_t *block, const gp_event_record_t *event)
+static void set_owner(gp_block_view_t *block, const gp_told_event_t *event)
 {
   block->state = GP_BLOCK_ALLOCATED;
   block->refs = 1;
@@ -59,7 +60,7 @@ static const gp_block_view_t *find_cut_segment(
   return segment ? first : NULL;
 }
 
-static void finish_part(gp_copied_array_t *segments, gp_copied_array_t *parts, const gp_event_record_t *event)
+static void finish_part(gp_copied_array_t *segments, gp_copied_array_t *parts, const gp_told_event_t *event)
 {
   const gp_block_view_t *segment = find_cut_segment(segments, event->address, event->rounded_size);
   if (!segment || event->rounded_size == 0)
@@ -70,8 +71,7 @@ static void finish_part(gp_copied_array_t *segments, gp_copied_array_t *parts, c
   set_owner(part, event);
 }
 
-static void finish_alloc(
-    gp_copied_array_t *segments, gp_copied_array_t *parts, const gp_event_record_t *event)
+static void finish_alloc(gp_copied_array_t *segments, gp_copied_array_t *parts, const gp_told_event_t *event)
 {
   if (find_block(parts, event->address))
     return; /* a part's slot appears only when complete */
@@ -87,7 +87,7 @@ static void finish_alloc(
   set_owner(block, event);
 }
 
-static void finish_free(gp_copied_array_t *array, const gp_event_record_t *event, gp_block_state_t state)
+static void finish_free(gp_copied_array_t *array, const gp_told_event_t *event, gp_block_state_t state)
 {
   gp_block_view_t *block = find_block(array, event->address);
   if (!block || block->block_id != event->block_id || block->state >= state)
@@ -97,7 +97,7 @@ static void finish_free(gp_copied_array_t *array, const gp_event_record_t *event
 }
 
 /* An idle part loses its slot, so removes the part. */
-static void finish_part_use(gp_copied_array_t *parts, const gp_event_record_t *event)
+static void finish_part_use(gp_copied_array_t *parts, const gp_told_event_t *event)
 {
   gp_block_view_t *part = find_block(parts, event->address);
   if (part && part->block_id == event->block_id)
@@ -105,7 +105,7 @@ static void finish_part_use(gp_copied_array_t *parts, const gp_event_record_t *e
 }
 
 /* Events do not tell the context. 0: none, for stream-ordered memory. */
-static uint64_t context_of(const gp_copied_array_t *segments, const gp_event_record_t *event)
+static uint64_t context_of(const gp_copied_array_t *segments, const gp_told_event_t *event)
 {
   if (event->stream >= 0)
     return 0;
@@ -115,7 +115,7 @@ static uint64_t context_of(const gp_copied_array_t *segments, const gp_event_rec
   return 1;
 }
 
-static void finish_segment_alloc(gp_copied_array_t *segments, const gp_event_record_t *event)
+static void finish_segment_alloc(gp_copied_array_t *segments, const gp_told_event_t *event)
 {
   if (find_block(segments, event->address) || event->address == 0 || event->rounded_size == 0 ||
       event->rounded_size > UINT64_MAX - event->address)
@@ -129,14 +129,14 @@ static void finish_segment_alloc(gp_copied_array_t *segments, const gp_event_rec
       .state = GP_BLOCK_IDLE};
 }
 
-static void finish_segment_free(gp_copied_array_t *segments, const gp_event_record_t *event)
+static void finish_segment_free(gp_copied_array_t *segments, const gp_told_event_t *event)
 {
   gp_block_view_t *segment = find_block(segments, event->address);
   if (segment)
     remove_block(segments, segment);
 }
 
-static gp_forwarded_t *find_forwarded(gp_copied_array_t *array, const gp_event_record_t *event)
+static gp_forwarded_t *find_forwarded(gp_copied_array_t *array, const gp_told_event_t *event)
 {
   for (size_t i = 0; i < array->count; i++) {
     if (gp_record_forwarded(array, i)->block_id == event->block_id)
@@ -145,7 +145,7 @@ static gp_forwarded_t *find_forwarded(gp_copied_array_t *array, const gp_event_r
   return NULL;
 }
 
-static void finish_forwarded(gp_copied_array_t *array, const gp_event_record_t *event)
+static void finish_forwarded(gp_copied_array_t *array, const gp_told_event_t *event)
 {
   gp_forwarded_t *memory = find_forwarded(array, event);
   bool is_alloc = event->action == GP_ACTION_FORWARDED_ALLOC;
@@ -164,7 +164,7 @@ static void finish_forwarded(gp_copied_array_t *array, const gp_event_record_t *
       .has_stream = event->stream >= 0};
 }
 
-static void finish_event(gp_record_t *record, const gp_event_record_t *event)
+static void finish_event(gp_record_t *record, const gp_told_event_t *event)
 {
   gp_device_copy_t *copy = &record->copies[event->device];
   gp_copied_array_t *parts = &record->parts[event->device];
@@ -186,21 +186,37 @@ static void finish_event(gp_record_t *record, const gp_event_record_t *event)
   }
 }
 
-void gp_record_finish_operations(gp_record_t *record)
+uint64_t gp_record_newest_events(const gp_record_t *record, gp_told_event_t ret_newest[GP_MAX_DEVICES])
 {
-  const gp_event_merge_t *events = &record->events;
+  const gp_chunks_t *chunks = &record->chunks;
+  uint64_t devices = 0;
+
+  for (uint32_t i = 0; record->has_chunks && i < chunks->header->used; i++) {
+    uint32_t count = atomic_load(&chunks->chunks[i].count);
+    for (uint32_t j = 0; j < count; j++) {
+      const gp_event_record_t *event = gp_chunks_records(chunks, i) + j;
+      if (event->device < 0)
+        continue;
+      gp_told_event_t *newest = &ret_newest[event->device];
+      bool is_first = !(devices >> event->device & 1);
+      devices |= UINT64_C(1) << event->device;
+      bool is_completed = gp_event_record_has(event, event->completion, GP_PART_COMPLETION);
+      if (is_first || gp_event_record_newest_ns(event, event->completion) > newest->time_ns)
+        *newest = gp_event_record_tell(event, is_completed ? GP_PART_COMPLETION : GP_PART_ACTION);
+    }
+  }
+  return devices;
+}
+
+void gp_record_finish_operations(
+    gp_record_t *record, uint64_t devices, const gp_told_event_t newest[GP_MAX_DEVICES])
+{
   /* Without a description the library had not written yet what it records: this
    * is the first operation of all. */
   bool has_newest =
       record->document.recording == GP_RECORDING_ALL || record->document.description.length == 0;
-  uint64_t seen = 0;
-  for (size_t i = events->count; i-- > 0 && ~seen;) {
-    const gp_event_record_t *event = &events->records[events->order[i]];
-    if (event->device < 0 || seen >> event->device & 1)
-      continue;
-    seen |= UINT64_C(1) << event->device;
-    if (has_newest)
-      finish_event(record, event);
-  }
-  record->document.devices |= seen;
+  for (int device = 0; device < GP_MAX_DEVICES; device++)
+    if (has_newest && devices >> device & 1)
+      finish_event(record, &newest[device]);
+  record->document.devices |= devices;
 }

@@ -65,6 +65,7 @@ static void add_block(gp_record_t *record, const gp_live_slot_t *slot, gp_live_w
     return;
   }
   gp_block_state_t state = (gp_block_state_t)word.state;
+  uint16_t thread = slot->thread < record->document.thread_count ? slot->thread : 0;
   *gp_record_block(array, array->count++) = (gp_block_view_t){.address = slot->address,
       .size = slot->size,
       .requested = slot->requested,
@@ -77,6 +78,7 @@ static void add_block(gp_record_t *record, const gp_live_slot_t *slot, gp_live_w
               : state == GP_BLOCK_IDLE                      ? 0
                                                             : word.refs,
       .origin = slot->origin <= record->stack_count ? slot->origin : GP_ORIGIN_NONE,
+      .observer_note = word.tells_alloc && state == GP_BLOCK_ALLOCATED ? gp_note_of_alloc(thread) : 0,
       .state = state,
       .tainted = word.tainted};
 }
@@ -120,24 +122,15 @@ static void visit_slots(gp_record_t *record, size_t counts[GP_MAX_DEVICES][KINDS
   }
 }
 
-static uint64_t devices_of_events(const gp_event_merge_t *events)
+/* event_devices: those of which there is an event. */
+static bool copy_slots(gp_record_t *record, uint64_t event_devices)
 {
-  uint64_t devices = 0;
-  for (size_t i = 0; i < events->count; i++) {
-    if (events->records[i].device >= 0)
-      devices |= UINT64_C(1) << events->records[i].device;
-  }
-  return devices;
-}
-
-static bool copy_slots(gp_record_t *record)
-{
-  const uint64_t event_devices = devices_of_events(&record->events);
   size_t counts[GP_MAX_DEVICES][KINDS] = {{0}};
   visit_slots(record, counts);
   for (int device = 0; device < GP_MAX_DEVICES; device++) {
     gp_device_copy_t *copy = &record->copies[device];
     const size_t *count = counts[device];
+    copy->until_ns = UINT64_MAX;
     bool has_slots = count[SEGMENT] || count[PART] || count[FORWARDED];
     if (!has_slots && !(event_devices >> device & 1))
       continue;
@@ -220,10 +213,12 @@ static void use_statistics(gp_record_t *record)
 
 bool gp_record_read_live(gp_record_t *record)
 {
-  if (!copy_slots(record))
+  gp_told_event_t newest[GP_MAX_DEVICES];
+  uint64_t event_devices = gp_record_newest_events(record, newest);
+  if (!copy_slots(record, event_devices))
     return false;
   use_statistics(record);
-  gp_record_finish_operations(record);
+  gp_record_finish_operations(record, event_devices, newest);
   for (int device = 0; device < GP_MAX_DEVICES; device++) {
     if (!gp_record_order_memory(record, device))
       return false;

@@ -17,16 +17,23 @@
  */
 bool gp_record_read_sections(gp_record_t *record, int fd, gp_record_header_t *ret_header);
 
-/* Fills record->events from the section of events. False: no host memory. */
+/* Checks the section of events. False: no host memory. */
 bool gp_record_read_events(gp_record_t *record);
+
+/* Fills record->events from that section and the copies, which are complete. False: no host memory. */
+bool gp_record_merge_events(gp_record_t *record);
 
 /* Fills record->copies and document.devices from slots and statistics; call it
  * after the events. False: no memory. */
 bool gp_record_read_live(gp_record_t *record);
 
-/* Corrects copies and parts by the newest event of each device. Each array has room for one more item.
- * copies holds segments, unordered, as one block each; parts holds blocks cut from them. */
-void gp_record_finish_operations(gp_record_t *record);
+/* The newest event of each device that has one. Returns these devices, a bit each. */
+uint64_t gp_record_newest_events(const gp_record_t *record, gp_told_event_t ret_newest[GP_MAX_DEVICES]);
+
+/* Corrects copies and parts by these events. Each array has room for one more item. copies holds segments,
+ * unordered, as one block each; parts holds blocks cut from them. */
+void gp_record_finish_operations(
+    gp_record_t *record, uint64_t devices, const gp_told_event_t newest[GP_MAX_DEVICES]);
 
 /* Brings a device's memory into its final form: sorted, with segments made of
  * parts and holes. False: no memory. */

@@ -209,7 +209,7 @@ bool gp_record_read(int fd, gp_record_t *ret_record)
   use_streams(record);
   use_stacks(record);
   use_oom(record);
-  if (!gp_record_read_events(record) || !gp_record_read_live(record))
+  if (!gp_record_read_events(record) || !gp_record_read_live(record) || !gp_record_merge_events(record))
     return gp_record_refuse(record, "out of memory");
   tell_lost_tables(record);
   if (!use_marks(record))

@@ -1,0 +1,97 @@
+/*
+ * How a thread stores events: it fills a chunk of its own (chunks.h), so it needs no lock and shares no cache
+ * line. The functions are for the thread that has the event.
+ */
+#ifndef GP_TRACE_RECORD_WRITER_H
+#define GP_TRACE_RECORD_WRITER_H
+
+#include "trace/record/recorder_state.h"
+
+/* A thread's view of its own chunk. Invariant: with recorder_id == recorder->id and used < limit, the chunk
+ * is open and belongs to this thread, and `used` of its records are published. limit == 0: no chunk. */
+typedef struct gp_writer {
+  uint64_t recorder_id;
+  uint64_t newest_ns; /* of the chunk's records, without completions */
+  gp_event_record_t *records;
+  _Atomic uint32_t *count;
+  uint32_t used;
+  uint32_t limit;
+  uint32_t chunk;
+  uint16_t thread;
+  int16_t stream; /* index of stream_handle, the last one seen */
+  uint64_t stream_handle;
+  bool has_stream;
+  bool will_close; /* the key's destructor is armed */
+} gp_writer_t;
+
+/* initial-exec: the general model calls a function that may allocate at a thread's first access. */
+extern __thread gp_writer_t gp_writer __attribute__((tls_model("initial-exec")));
+
+/* Gives the thread a number in this recorder, and forgets its chunk of another one. */
+void gp_writer_know_thread(gp_recorder_t *recorder, gp_writer_t *writer);
+
+/* Makes sure that the thread's chunk is closed at the thread's end, and its known stacks are freed. */
+static inline void gp_writer_arm_end(gp_recorder_t *recorder, gp_writer_t *writer)
+{
+  if (!writer->will_close && recorder->has_key)
+    writer->will_close = pthread_setspecific(recorder->key, recorder) == 0;
+}
+
+/* Destructor of the key; self: the recorder. Closes the thread's chunk for reuse; the events stay until then.
+ */
+void gp_writer_thread_ended(void *self);
+
+/* Stores an event under that time. Returns the record's place (gp_chunks_place), 0 if it is in no chunk of
+ * this thread. The thread has a number. */
+uint32_t gp_writer_append(
+    gp_recorder_t *recorder, gp_writer_t *writer, const gp_event_t *event, uint64_t time_ns);
+
+/* The same where the thread may have no number, and the record may not have begun. */
+uint32_t gp_writer_begin(gp_recorder_t *recorder, const gp_event_t *event, uint64_t time_ns);
+
+/* Stores a record when the thread has no chunk, or a full one whose newest time is given. */
+void gp_writer_turn(
+    gp_recorder_t *recorder, gp_writer_t *writer, const gp_event_record_t *record, uint64_t full_newest_ns);
+
+/* For asserts: the invariant of gp_writer_t. */
+bool gp_writer_owns_chunk(const gp_recorder_t *recorder, const gp_writer_t *writer);
+
+/* Publishes the record at `used`, which is complete. Returns its place. */
+static inline uint32_t gp_writer_publish(gp_writer_t *writer, uint64_t time_ns)
+{
+  if (time_ns > writer->newest_ns)
+    writer->newest_ns = time_ns;
+  /* Release: a reader that sees the count sees the record. */
+  atomic_store_explicit(writer->count, writer->used + 1, memory_order_release);
+  return gp_chunks_place(writer->chunk, writer->used++);
+}
+
+/* Enters the completion of the free of a block, whose note is given, into the free's record. False: it has
+ * none that is still there. */
+static inline bool gp_writer_complete(
+    gp_recorder_t *recorder, const gp_writer_t *writer, uint32_t note, uint64_t block_id, uint64_t time_ns)
+{
+  if (note == 0 || gp_note_tells_alloc(note))
+    return false;
+  bool is_own =
+      writer->recorder_id == recorder->id && writer->limit != 0 && note / GP_CHUNK_RECORDS == writer->chunk;
+  return gp_chunks_complete(&recorder->chunks, note, is_own, block_id, time_ns);
+}
+
+/* The time of an event of a device. The caller holds the device's lock, so loads and stores of two threads
+ * do not mix. Atomic because the snapshot writer reads without the lock. */
+static inline uint64_t gp_recorder_time_ns(gp_recorder_t *recorder, int device, uint64_t time_ns)
+{
+  gp_device_clock_t *clock = &recorder->clocks[device];
+  uint64_t last_ns = atomic_load_explicit(&clock->last_ns, memory_order_relaxed);
+  uint64_t floor_ns = atomic_load_explicit(&clock->floor_ns, memory_order_relaxed);
+  if (last_ns < floor_ns)
+    last_ns = floor_ns;
+  if (time_ns <= last_ns)
+    time_ns = last_ns + 1;
+  gp_assert_internal(time_ns > last_ns && time_ns > floor_ns);
+  atomic_store_explicit(&clock->last_ns, time_ns, memory_order_relaxed);
+  return time_ns;
+}
+
+#endif
