@@ -73,14 +73,17 @@ struct gp_block {
   bool tainted;             /* exported: goes to the driver on free */
   bool exact;               /* not of a size that the type makes: goes to the driver on free */
   bool is_in_others;        /* with freed_in: the bin is freed_in->others */
-  gp_bin_entry_t in_bin;    /* IDLE: in its bin; DEFERRED: in a bin of freed_in */
   uint64_t freed_as;        /* number of this free among those in freed_in */
   uint64_t idle_ns;         /* since when idle */
   uint64_t releasable; /* part of a segment: IDLE: bytes that could go back to the driver now; BOUND: later */
   uint64_t borrowed;   /* bytes beyond what the owner's request would get otherwise, see budget.h */
   gp_list_t all;       /* in context->blocks */
-  gp_release_t release;  /* RELEASING: in device->releases */
-  gp_cut_entry_t in_cut; /* part of an open segment: IDLE: in context->cut; BOUND: in freed_in->bound */
+  union {              /* a block is in one of these at a time */
+    gp_bin_entry_t
+        in_bin; /* IDLE: in its bin; DEFERRED: in a bin of freed_in; unused: in engine->free_records */
+    gp_cut_entry_t in_cut; /* part of an open segment: IDLE: in context->cut; BOUND: in freed_in->bound */
+    gp_release_t release;  /* RELEASING: in device->releases */
+  };
 };
 
 static inline gp_block_t *gp_block_of_entry(gp_bin_entry_t *entry)

@@ -64,7 +64,6 @@ gp_block_t *gp_block_slab_take(gp_engine_t *engine)
   block->exact = false;
   gp_list_init(&block->all);
   gp_list_init(&block->order);
-  gp_list_init(&block->release.link);
   return block;
 }
 
