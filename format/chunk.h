@@ -58,6 +58,7 @@ typedef struct gp_chunk_header {
   uint32_t newest;
   uint32_t used;   /* chunks [used, chunk_count) were never used */
   uint64_t events; /* of all closed chunks, as they count */
+  uint64_t wanted; /* events to keep; the chunks may have more */
 } gp_chunk_header_t;
 
 #endif

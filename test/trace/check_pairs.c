@@ -276,7 +276,8 @@ START_TEST(test_the_ring_counts_events)
 }
 END_TEST
 
-/* Frees whose completion comes late, in part after their record is gone, or will be soon: by so many pairs. */
+/* Frees whose completion comes late, in part after their record is gone, or will be soon: by so many pairs.
+ */
 START_TEST(test_late_completions_are_kept)
 {
   enum { PAIRS = 4000 };

@@ -84,6 +84,7 @@ static bool begin_locked(gp_chunks_t *chunks)
   header->newest = GP_CHUNK_NONE;
   header->since_ns = chunks->since_ns;
   header->has_lost = chunks->has_lost;
+  header->wanted = chunks->events;
   header->used = 1;
   chunks->chunks[0].state = GP_CHUNK_SHARED;
   chunks->chunks[0].owner = GP_CHUNK_OWNER_SHARED;

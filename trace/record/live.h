@@ -89,9 +89,11 @@ typedef struct gp_live_owner {
 
 static inline void gp_live_set_owner(gp_live_slot_t *slot, const gp_live_owner_t *owner)
 {
+  /* First the time: it tells the reader of a killed process that the rest may not be there yet. */
+  slot->time_ns = owner->alloc_ns;
+  atomic_signal_fence(memory_order_release);
   slot->requested = owner->requested;
   slot->block_id = owner->block_id;
-  slot->time_ns = owner->alloc_ns;
   slot->origin = owner->origin;
   slot->stream = owner->stream;
 }

@@ -259,15 +259,11 @@ static void copy_records(const gp_chunks_t *chunks, gp_event_merge_t *merge, wor
   }
 }
 
-static void finish(gp_event_merge_t *merge, const work_t *work)
+/* Leaves out the oldest beyond the number that was asked for. */
+static void lose_excess(const gp_chunks_t *chunks, gp_event_merge_t *merge)
 {
-  add_allocs(merge, work);
-  gp_sort_keys(merge->order, merge->count);
-}
+  size_t most = chunks->header->wanted;
 
-/* Leaves out the oldest beyond the number that was asked for: chunks hold somewhat more. */
-static void lose_more_than(gp_event_merge_t *merge, size_t most)
-{
   if (merge->count <= most)
     return;
   size_t excess = merge->count - most;
@@ -279,6 +275,13 @@ static void lose_more_than(gp_event_merge_t *merge, size_t most)
   merge->dropped += excess;
   merge->order += excess;
   merge->count -= excess;
+}
+
+static void finish(const gp_chunks_t *chunks, gp_event_merge_t *merge, const work_t *work)
+{
+  add_allocs(merge, work);
+  gp_sort_keys(merge->order, merge->count);
+  lose_excess(chunks, merge);
 }
 
 bool gp_event_merge_take(gp_chunks_t *chunks, const gp_event_moment_t *moment, gp_event_merge_t *ret_merge)
@@ -299,8 +302,7 @@ bool gp_event_merge_take(gp_chunks_t *chunks, const gp_event_moment_t *moment, g
   gp_lock_take(&chunks->lock);
   copy_records(chunks, merge, &work);
   gp_lock_release(&chunks->lock);
-  finish(merge, &work);
-  lose_more_than(merge, chunks->events);
+  finish(chunks, merge, &work);
   return true;
 }
 
@@ -331,7 +333,7 @@ bool gp_event_merge_in_place(
     for (uint32_t j = 0; j < work.chunks[i].count; j++)
       (void)add_record(merge, &work, first + j);
   }
-  finish(merge, &work);
+  finish(chunks, merge, &work);
   return true;
 }
 

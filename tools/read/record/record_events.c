@@ -100,6 +100,10 @@ static void clean(gp_record_t *record)
   header->has_lost = header->has_lost != 0;
   if (discarding)
     header->dropped = header->dropped_then;
+  if (header->wanted == 0) {
+    gp_record_note_damage(record);
+    header->wanted = UINT64_MAX;
+  }
   if (header->dropped >= UINT64_MAX / 2) {
     gp_record_note_damage(record);
     header->dropped = 0;

@@ -208,6 +208,50 @@ uint64_t gp_record_newest_events(const gp_record_t *record, gp_told_event_t ret_
   return devices;
 }
 
+/* The newest record of memory at that address. False: the ring has lost it. */
+static bool find_newest(const gp_record_t *record, int device, uint64_t address, gp_told_event_t *ret_event)
+{
+  const gp_chunks_t *chunks = &record->chunks;
+  const gp_event_record_t *newest = NULL;
+
+  for (uint32_t i = 0; i < chunks->header->used; i++) {
+    uint32_t count = atomic_load(&chunks->chunks[i].count);
+    for (uint32_t j = 0; j < count; j++) {
+      const gp_event_record_t *event = gp_chunks_records(chunks, i) + j;
+      if (event->device == device && event->address == address &&
+          (!newest || event->time_ns > newest->time_ns))
+        newest = event;
+    }
+  }
+  if (newest)
+    *ret_event = gp_event_record_tell(newest, GP_PART_ACTION);
+  return newest != NULL;
+}
+
+/*
+ * The kill may have come while an idle block got its next owner, of which the slot had only a part: it has
+ * the time of that alloc, which no event of the device is as new as, and is still idle. So the alloc did not
+ * happen, and the owner is the last one again.
+ */
+static void undo_handing_out(gp_record_t *record, int device, uint64_t newest_ns)
+{
+  const gp_copied_array_t *blocks = &record->copies[device].blocks;
+
+  for (size_t i = 0; i < blocks->count; i++) {
+    gp_block_view_t *block = gp_record_block(blocks, i);
+    gp_told_event_t last;
+    if (block->state != GP_BLOCK_IDLE || block->time_ns <= newest_ns)
+      continue;
+    bool has_owner = find_newest(record, device, block->address, &last) && last.block_id != 0;
+    if (!has_owner)
+      last = (gp_told_event_t){.stack = -1, .stream = GP_EVENT_RECORD_NO_STREAM};
+    set_owner(block, &last);
+    block->time_ns = last.time_ns - last.lifetime_ns;
+    block->state = GP_BLOCK_IDLE;
+    block->refs = 0;
+  }
+}
+
 void gp_record_finish_operations(
     gp_record_t *record, uint64_t devices, const gp_told_event_t newest[GP_MAX_DEVICES])
 {
@@ -216,7 +260,9 @@ void gp_record_finish_operations(
   bool has_newest =
       record->document.recording == GP_RECORDING_ALL || record->document.description.length == 0;
   for (int device = 0; device < GP_MAX_DEVICES; device++)
-    if (has_newest && devices >> device & 1)
+    if (has_newest && devices >> device & 1) {
       finish_event(record, &newest[device]);
+      undo_handing_out(record, device, newest[device].time_ns);
+    }
   record->document.devices |= devices;
 }
