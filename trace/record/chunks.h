@@ -96,8 +96,25 @@ static inline uint32_t gp_chunks_place(uint32_t chunk, uint32_t index)
  * and of the calling thread. False: the record is gone, or the time does not fit; then the completion needs a
  * record of its own. Takes no lock.
  */
-bool gp_chunks_complete(
-    gp_chunks_t *chunks, uint32_t place, bool is_own, uint64_t block_id, uint64_t time_ns);
+static inline bool gp_chunks_complete(
+    gp_chunks_t *chunks, uint32_t place, bool is_own, uint64_t block_id, uint64_t time_ns)
+{
+  uint32_t index = place / GP_CHUNK_RECORDS;
+  gp_event_record_t *record = gp_chunks_records(chunks, index) + place % GP_CHUNK_RECORDS;
+  uint64_t open = gp_completion_open(block_id);
+  uint64_t after_ns = time_ns - gp_event_record_time_ns(record); /* of another record: fails below */
+
+  if (after_ns == GP_COMPLETION_OPEN || after_ns >= GP_COMPLETION_CLOSED)
+    return false;
+  uint64_t told = gp_completion_set(open, (uint32_t)after_ns);
+  if (!is_own)
+    return __atomic_compare_exchange_n(
+        &record->completion, &open, told, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+  if (gp_event_record_completion(record) != open)
+    return false;
+  __atomic_store_n(&record->completion, told, __ATOMIC_RELAXED);
+  return true;
+}
 
 /* Returns the newest time in a chunk, completions included, 0 if it is empty. The caller holds the lock. */
 uint64_t gp_chunks_newest_ns(const gp_chunks_t *chunks, uint32_t index);

@@ -3,13 +3,12 @@
 #include "base/assert.h"
 #include "trace/record/writer.h"
 
-/* Whether the thread may take a step by itself, and how: the recorder's mode, or GP_TRACE_OFF. */
+/* Whether the thread may take a step by itself, and how: the recorder's mode, or GP_TRACE_OFF, which is also
+ * that of a forked child, where there are no slots. */
 static inline int mode_of(const gp_recorder_t *recorder, const gp_writer_t *writer)
 {
   int mode = atomic_load_explicit(&recorder->mode, memory_order_relaxed);
-  bool is_ready = recorder->live.slots && !recorder->origins.has_frees &&
-                  (mode != GP_TRACE_ALL || writer->recorder_id == recorder->id);
-  return is_ready ? mode : GP_TRACE_OFF;
+  return mode != GP_TRACE_ALL || writer->recorder_id == recorder->id ? mode : GP_TRACE_OFF;
 }
 
 static inline gp_live_slot_t *slot_of(const gp_recorder_t *recorder, const gp_observed_t *block)

@@ -299,14 +299,15 @@ void gp_recorder_destroy(gp_recorder_t *recorder)
 gp_observer_t gp_recorder_observer(gp_recorder_t *recorder)
 {
   bool has_stacks = recorder->origins.mode != GP_STACKS_OFF;
+  bool has_pairs = !recorder->origins.has_frees; /* a free with a stack of its own is an event of its own */
   return (gp_observer_t){
       .interest = &recorder->mode,
       .find_origin = has_stacks ? find_origin : NULL,
       .origin = has_stacks ? tell_origin : NULL,
       .event = record_event,
-      .alloc = gp_pairs_alloc,
-      .free_requested = gp_pairs_free_requested,
-      .free_completed = gp_pairs_free_completed,
+      .alloc = has_pairs ? gp_pairs_alloc : NULL,
+      .free_requested = has_pairs ? gp_pairs_free_requested : NULL,
+      .free_completed = has_pairs ? gp_pairs_free_completed : NULL,
       .holders = record_holders,
       .place_stats = place_stats,
       .device_facts = record_facts,
