@@ -80,6 +80,8 @@ def is_same(item, other):
 
 
 class Steps(PreloadCase):
+    trace = None  # what is recorded, of records that do not say so yet
+
     def operations(self, **settings):
         states = tempfile.mkdtemp(dir=self.folder)
         run = self.run_program("stepped", "600", "70", preload=None, prefix=(STOP_AT_STORES, states, LIBRARY), check_books=False,
@@ -109,7 +111,7 @@ class Steps(PreloadCase):
         self.assertEqual(events["time_ns"], sorted(events["time_ns"]))
         for column, table in (("thread", "threads"), ("stream", "streams"), ("stack", "stacks")):
             self.assertLess(max(events[column], default=-1), len(snapshot[table]), column)
-        if snapshot["settings"].get("trace") == "state":
+        if snapshot["settings"].get("trace", self.trace) == "state":
             self.expect_covered(snapshot)
         else:
             self.expect_history(snapshot)
@@ -208,6 +210,10 @@ class Steps(PreloadCase):
 
     def test_vmm(self):
         self.run_all(TYPE="vmm")
+
+    def test_state(self):
+        self.trace = "state"
+        self.run_all(TRACE="state")
 
     @unittest.skipIf(QUICK, "other ways to the same stores")
     def test_others(self):

@@ -316,6 +316,9 @@ void gp_chunks_forget(gp_chunks_t *chunks, uint64_t now_ns)
   if (is_empty) {
     chunks->since_ns = now_ns;
     chunks->has_lost = true;
+    /* A kill may come before the first event. */
+    if (gp_region_is_started(chunks->region))
+      (void)begin_locked(chunks);
   } else {
     if (!header->has_lost || now_ns > header->since_ns)
       header->since_ns = now_ns;
