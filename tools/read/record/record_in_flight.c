@@ -186,6 +186,12 @@ static void finish_event(gp_record_t *record, const gp_told_event_t *event)
   }
 }
 
+/* Something newer is lost. It may be of the same memory, so that the event is no longer true. */
+static bool is_lost(const gp_chunk_header_t *header, const gp_event_record_t *event)
+{
+  return header->has_lost && gp_event_record_newest_ns(event, event->completion) <= header->since_ns;
+}
+
 uint64_t gp_record_newest_events(const gp_record_t *record, gp_told_event_t ret_newest[GP_MAX_DEVICES])
 {
   const gp_chunks_t *chunks = &record->chunks;
@@ -195,7 +201,7 @@ uint64_t gp_record_newest_events(const gp_record_t *record, gp_told_event_t ret_
     uint32_t count = atomic_load(&chunks->chunks[i].count);
     for (uint32_t j = 0; j < count; j++) {
       const gp_event_record_t *event = gp_chunks_records(chunks, i) + j;
-      if (event->device < 0)
+      if (event->device < 0 || is_lost(chunks->header, event))
         continue;
       gp_told_event_t *newest = &ret_newest[event->device];
       bool is_first = !(devices >> event->device & 1);
