@@ -244,9 +244,9 @@ void gp_block_forget(
     gp_mapped_become_hole(engine, block);
     return;
   }
-  gp_event_block(engine, block, GP_ACTION_SEGMENT_FREE, why, time_ns, duration_ns, false);
   gp_gauge_sub(&gp_device_stats(device)->segment, 1);
   gp_gauge_sub(&gp_device_stats(device)->reserved_bytes, block->size);
+  gp_event_block(engine, block, GP_ACTION_SEGMENT_FREE, why, time_ns, duration_ns, false);
   if (gp_block_is_ordered(block))
     device->ordered_bytes -= block->size;
   gp_account_drop(engine, device, block->address, block->size, supply_of(block));

@@ -90,9 +90,9 @@ void gp_mapped_forget(gp_engine_t *engine, gp_range_t *range, gp_chunk_t *chunk,
 {
   gp_device_t *device = range->segment.context->device;
 
-  gp_event_chunk(engine, range, chunk, GP_ACTION_SEGMENT_FREE, why, time_ns, duration_ns);
   gp_gauge_sub(&gp_device_stats(device)->segment, 1);
   gp_gauge_sub(&gp_device_stats(device)->reserved_bytes, chunk->size);
+  gp_event_chunk(engine, range, chunk, GP_ACTION_SEGMENT_FREE, why, time_ns, duration_ns);
   gp_account_drop(engine, device, chunk->address, chunk->size, GP_SUPPLY_APART);
   gp_chunks_remove(range, chunk);
 }

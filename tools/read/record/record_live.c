@@ -148,6 +148,9 @@ static bool copy_slots(gp_record_t *record, uint64_t event_devices)
 static void set_gauge(gp_gauge_t *gauge, uint64_t current)
 {
   gauge->current = current;
+  /* The library counts before it tells: what was counted, but cannot be seen, was not done. */
+  if (gauge->allocated > gauge->freed && gauge->allocated - gauge->freed > current)
+    gauge->allocated = gauge->freed + current;
   if (gauge->allocated < current)
     gauge->allocated = current;
   gauge->freed = gauge->allocated - current;
