@@ -160,6 +160,11 @@ uint64_t gp_context_id(const gp_context_t *context)
   return context->driver.id;
 }
 
+void *gp_context_handle(const gp_context_t *context)
+{
+  return context->driver.handle;
+}
+
 int gp_context_device(const gp_context_t *context)
 {
   return context->driver.device;

@@ -61,8 +61,9 @@ typedef struct gp_oom_attempts {
   bool has_told;
 } gp_oom_attempts_t;
 
-/* The driver's id that the record was made with; 0 for a driver without ids. */
+/* The driver's id that the record was made with; 0 for a driver without ids. And its handle. */
 uint64_t gp_context_id(const gp_context_t *context);
+void *gp_context_handle(const gp_context_t *context);
 
 /*
  * The context is gone (destroyed, reset): all its memory went with it. Forgets its blocks without a driver

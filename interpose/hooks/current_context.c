@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "interpose/routes/real.h"
+#include "pool/reuse/single.h"
 #include "pool/space/address_map.h"
 #include "base/assert.h"
 #include "base/cancel.h"
@@ -19,6 +20,11 @@ static _Thread_local struct {
   unsigned long long id;
   gp_context_t *context;
 } seen __attribute__((tls_model("initial-exec")));
+
+/* Records by their ids, for threads that go from context to context; none of a green context, and none before
+ * gp_single_is_over: until then gp_engine_context has to settle what a second context must not meet. */
+#define BY_ID 16
+static _Atomic(gp_context_t *) by_id[BY_ID];
 
 static gp_address_map_t user_contexts = GP_ADDRESS_MAP_INIT;
 
@@ -51,7 +57,7 @@ struct gp_green {
 
 static gp_lock_t green_lock = GP_LOCK_INIT(GP_RANK_HOOKS);
 static gp_green_t *greens;
-static atomic_int converted_greens; /* 0: the list need not be searched */
+atomic_int gp_green_contexts_count; /* converted ones; 0: the list need not be searched */
 
 static gp_context_t *primary_context(gp_engine_t *engine, CUdevice device)
 {
@@ -128,7 +134,7 @@ void gp_green_context_converted(const void *green, CUcontext handle)
   gp_lock_take(&green_lock);
   gp_green_t *entry = find_green(green);
   if (entry && !entry->converted)
-    atomic_fetch_add(&converted_greens, 1);
+    atomic_fetch_add(&gp_green_contexts_count, 1);
   if (entry) {
     entry->converted = handle;
     entry->id = id;
@@ -146,8 +152,8 @@ gp_green_t *gp_green_context_take(const void *green)
   if (entry) {
     *link = entry->next;
     if (entry->converted) {
-      gp_assert(atomic_load(&converted_greens) > 0); /* the caller holds the lock */
-      atomic_fetch_sub(&converted_greens, 1);
+      gp_assert(atomic_load(&gp_green_contexts_count) > 0); /* the caller holds the lock */
+      atomic_fetch_sub(&gp_green_contexts_count, 1);
     }
   }
   gp_lock_release(&green_lock);
@@ -162,20 +168,15 @@ void gp_green_context_taken(gp_green_t *entry, bool destroyed)
     gp_lock_take(&green_lock);
     push_green(entry);
     if (entry->converted)
-      atomic_fetch_add(&converted_greens, 1);
+      atomic_fetch_add(&gp_green_contexts_count, 1);
     gp_lock_release(&green_lock);
   }
-}
-
-bool gp_green_contexts_exist(void)
-{
-  return atomic_load_explicit(&converted_greens, memory_order_relaxed) > 0;
 }
 
 /* True if the context is a green one; *device is then its device. */
 static bool is_green(CUcontext handle, unsigned long long id, CUdevice *ret_device)
 {
-  if (atomic_load_explicit(&converted_greens, memory_order_relaxed) == 0)
+  if (!gp_green_contexts_exist())
     return false;
   gp_lock_take(&green_lock);
   const gp_green_t *entry = *all_greens();
@@ -187,7 +188,16 @@ static bool is_green(CUcontext handle, unsigned long long id, CUdevice *ret_devi
   return entry != NULL;
 }
 
-gp_context_t *gp_current_context(gp_engine_t *engine)
+static gp_context_t *remember(CUcontext handle, unsigned long long id, gp_context_t *context)
+{
+  seen.handle = handle;
+  seen.id = id;
+  seen.context = context;
+  return context;
+}
+
+/* For a context that the thread has not seen last, and for all questions to a driver without ids. */
+static __attribute__((noinline)) gp_context_t *ask_for_current(gp_engine_t *engine)
 {
   CUcontext handle = NULL;
   unsigned long long id = 0;
@@ -202,19 +212,39 @@ gp_context_t *gp_current_context(gp_engine_t *engine)
 
   if (GP_REAL_CALL(cuCtxGetDevice, &device) != CUDA_SUCCESS || device < 0 || device >= GP_MAX_DEVICES)
     return NULL;
-  gp_context_t *context;
   if (is_green(handle, id, &device)) {
-    context = primary_context(engine, device);
-  } else {
-    const gp_driver_context_t driver_context = {handle, id, device, !is_user_context(handle)};
-    context = gp_engine_context(engine, &driver_context);
+    gp_context_t *primary = primary_context(engine, device);
+    return primary ? remember(handle, id, primary) : NULL;
   }
-  if (context) {
-    seen.handle = handle;
-    seen.id = id;
-    seen.context = context;
-  }
-  return context;
+  const gp_driver_context_t driver_context = {handle, id, device, !is_user_context(handle)};
+  gp_context_t *context = gp_engine_context(engine, &driver_context);
+  if (!context)
+    return NULL;
+  if (GP_REAL(cuCtxGetId) && gp_single_is_over(engine))
+    atomic_store_explicit(&by_id[id % BY_ID], context, memory_order_release);
+  return remember(handle, id, context);
+}
+
+static __attribute__((noinline)) gp_context_t *find_current(gp_engine_t *engine, unsigned long long id)
+{
+  gp_context_t *context = atomic_load_explicit(&by_id[id % BY_ID], memory_order_acquire);
+
+  if (!context || gp_context_id(context) != id || gp_context_is_lost(context))
+    return ask_for_current(engine);
+  return remember(gp_context_handle(context), id, context);
+}
+
+/* "If context is supplied as NULL and there is one current, the Id of the current context is returned"
+ * (cuda.h at cuCtxGetId): one question, and the handle tells nothing more. */
+gp_context_t *gp_current_context(gp_engine_t *engine)
+{
+  unsigned long long id = 0;
+
+  if (!GP_REAL(cuCtxGetId) || GP_REAL(cuCtxGetId)(NULL, &id) != CUDA_SUCCESS)
+    return ask_for_current(engine);
+  if (seen.context && seen.id == id && !gp_context_is_lost(seen.context))
+    return seen.context;
+  return find_current(engine, id);
 }
 
 gp_context_t *gp_current_context_by_handle(gp_engine_t *engine)
@@ -228,14 +258,11 @@ gp_context_t *gp_current_context_by_handle(gp_engine_t *engine)
   return gp_current_context(engine);
 }
 
-/* The record of a context that may not be current, or NULL if it was never seen. handle NULL: the current
- * one. */
+/* The record of a context that may not be current, or NULL if it was never seen. */
 static gp_context_t *known_context(gp_engine_t *engine, CUcontext handle)
 {
   unsigned long long id = 0;
 
-  if (!handle)
-    return gp_current_context(engine);
   if (GP_REAL(cuCtxGetId) && GP_REAL(cuCtxGetId)(handle, &id) != CUDA_SUCCESS)
     return NULL;
   gp_context_t *context = gp_engine_find_context(engine, handle);
@@ -244,10 +271,12 @@ static gp_context_t *known_context(gp_engine_t *engine, CUcontext handle)
 
 gp_context_t *gp_synchronized_context(gp_engine_t *engine, CUcontext handle)
 {
-  gp_context_t *context = known_context(engine, handle);
   CUcontext current = NULL;
 
-  if (handle || !context || atomic_load_explicit(&converted_greens, memory_order_relaxed) == 0)
+  if (handle)
+    return known_context(engine, handle);
+  gp_context_t *context = gp_current_context(engine);
+  if (!context || !gp_green_contexts_exist())
     return context;
   if (GP_REAL_CALL(cuCtxGetCurrent, &current) != CUDA_SUCCESS || !current)
     return NULL;

@@ -4,6 +4,7 @@
 #ifndef GP_INTERPOSE_HOOKS_CURRENT_CONTEXT_H
 #define GP_INTERPOSE_HOOKS_CURRENT_CONTEXT_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 
 #include "interpose/cuda_abi.h"
@@ -12,12 +13,13 @@
 /*
  * The record of the calling thread's current context, made by the first call for that context. NULL if the
  * thread has no context or the driver does not tell. For a green context: the record of the device's
- * primary context, which owns the memory allocated in the green one.
+ * primary context, which owns the memory allocated in the green one. One driver call for a context that is
+ * known (cuCtxGetId), three or more else.
  */
 gp_context_t *gp_current_context(gp_engine_t *engine);
 
-/* The same record, for a free. One driver call unless the current context has changed, because
- * this trusts the handle. */
+/* The same record, for a free, which trusts the handle: one driver call (cuCtxGetCurrent), of which hardware
+ * takes less time, and which a driver without ids has, unless the current context has changed. */
 gp_context_t *gp_current_context_by_handle(gp_engine_t *engine);
 
 /* The record of the context whose work a synchronization of that handle (NULL: the current one) covers.
@@ -40,8 +42,13 @@ gp_context_t *gp_stream_context(gp_engine_t *engine, CUstream stream);
 bool gp_green_context_created(gp_engine_t *engine, const void *green, CUdevice device);
 bool gp_green_context_is_known(const void *green);
 
+extern atomic_int gp_green_contexts_count; /* private */
+
 /* A green context was converted, and may be current. */
-bool gp_green_contexts_exist(void);
+static inline bool gp_green_contexts_exist(void)
+{
+  return atomic_load_explicit(&gp_green_contexts_count, memory_order_relaxed) > 0;
+}
 
 /* After the conversion of a known green context; handle is the driver's result. */
 void gp_green_context_converted(const void *green, CUcontext handle);

@@ -1,7 +1,8 @@
 /*
  * What the simulated CUDA runtime and driver cost by themselves: the runtime's allocation and free lead to an
  * allocator that does nothing. The preloaded pair is reported less this. With BENCH_CONTEXT_CALLS=N each
- * allocation also asks the driver N times for the current context and its id, as the library does once.
+ * allocation also asks the driver N times for the current context and for an id, as the library does in a
+ * pair, once each.
  */
 #include <stdlib.h>
 

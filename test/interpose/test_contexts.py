@@ -42,6 +42,42 @@ class Waits(PreloadCase):
                 self.assertTrue(any(run.status != 0 or run.sim["corrupt_stamps"] for run in runs))
 
 
+class Questions(PreloadCase):
+    """What each call asks the driver about the current context."""
+
+    leaks_are_errors = True
+
+    def calls_a_visit(self, contexts, **settings):
+        """Driver calls in a visit of a context that is known: those of later rounds, over the visits."""
+        counts = []
+        for rounds in (4, 12):
+            run = self.run_program("in_turn", str(contexts), str(rounds), **settings)
+            self.assertEqual((run.status, run.out), (0, ""), run.err)
+            self.expect_clean(run)
+            counts.append(run.calls())
+        names = ("cuCtxGetId", "cuCtxGetCurrent", "cuCtxGetDevice")
+        return [(counts[1].get(name, 0) - counts[0].get(name, 0)) / (8 * contexts) for name in names]
+
+    def test_one_question_a_call(self):
+        """cuCtxSetCurrent, cuMemAlloc and cuCtxSynchronize ask for the id. cuMemFree trusts the handle, and so does the
+        driver's free, in the block's context."""
+        for contexts in (1, 4):
+            with self.subTest(contexts=contexts):
+                self.assertEqual(self.calls_a_visit(contexts, TYPE="unpooled"), [3, 2, 0])
+
+    def test_a_driver_without_ids(self):
+        self.assertEqual(self.calls_a_visit(1, TYPE="unpooled", driver="11020"), [0, 5, 0])
+
+    def test_more_contexts_than_are_remembered(self):
+        """Ids that differ by what the table of records holds share a place there: no memory of another context."""
+        for contexts in (17, 24):
+            with self.subTest(contexts=contexts):
+                run = self.run_program("in_turn", str(contexts), "4")
+                self.assertEqual((run.status, run.out), (0, ""), run.err)
+                self.expect_clean(run)
+                self.expect_valid(run.snapshot())
+
+
 class Contextless(PreloadCase):
     """Calls that need no context may have the library ask the driver what is complete."""
 

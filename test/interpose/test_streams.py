@@ -103,6 +103,10 @@ class OneStream(PreloadCase):
         run.moves = [int(moves) for moves in re.findall(r"^moves=(\d+)$", run.out, re.M)]
         return run
 
+    def calls_between(self, *args, **settings):
+        """The same where work runs as soon as it can: what is waited for is over at the next question."""
+        return self.between(self.run_single(*args, SIMCUDA_PACE="at-once", **settings))
+
     def between(self, run):
         """The driver's calls between the first rounds and the second ones, but for questions about the context."""
         begin = run.log_calls.index("cuMemFreeHost") + 1
@@ -121,8 +125,8 @@ class OneStream(PreloadCase):
     def test_what_ends_it_is_paid_for_before_it_can_do_harm(self):
         for args, calls in ENDS.items():
             with self.subTest(args=args):
+                self.assertEqual(self.calls_between(*args, SIMCUDA_FAIL=NOT_THERE), calls)
                 run = self.run_single(*args, SIMCUDA_FAIL=NOT_THERE)
-                self.assertEqual(self.between(run), calls)
                 self.assertEqual(modes(run.snapshot()), ["single", "context"])
                 self.assertGreater(run.moves[1], 1)
                 self.assertEqual(len([line for line in run.messages if "reuse mode is context from now on" in line]), 1)
@@ -136,9 +140,9 @@ class OneStream(PreloadCase):
         tail = ENDS["stream", "1"][1 + len(ORDER):]
         for i, call in enumerate(ORDER):
             failing = call + ":1@1" + ("," + NOT_THERE if call == "cuStreamWaitEvent" else "")
-            run = self.run_single("stream", "1", SIMCUDA_FAIL=failing)
+            calls = self.calls_between("stream", "1", SIMCUDA_FAIL=failing)
             waits = ["cuEventQuery"] if call == "cuStreamWaitEvent" else ["cuCtxSynchronize"]
-            self.assertEqual(self.between(run), ["cuStreamCreate"] + ORDER[:i + 1] + waits + tail)
+            self.assertEqual(calls, ["cuStreamCreate"] + ORDER[:i + 1] + waits + tail)
 
     def test_a_context_is_waited_for_while_another_one_is_current(self):
         """The driver's wait is for the current one."""
@@ -148,16 +152,15 @@ class OneStream(PreloadCase):
                          ["cuCtxPushCurrent_v2", "cuCtxSynchronize", "cuCtxPopCurrent_v2"])
 
     def test_a_default_stream_without_work_costs_other_streams_nothing(self):
-        run = self.run_single("stream", "1")
-        self.assertEqual(self.between(run), ["cuStreamCreate"] + LOOK + ENDS["stream", "1"][1 + len(ORDER):])
+        self.assertEqual(self.calls_between("stream", "1"), ["cuStreamCreate"] + LOOK + ENDS["stream", "1"][1 + len(ORDER):])
 
     def test_work_past_the_stubs_waits_for_what_is_owed(self):
         """A program that looks behind the library may work in streams that the library does not follow."""
         for what, before, work in (("launch", [], "cuMemsetD8Async"),
                                    ("graph", ["cuGraphCreate", "cuGraphInstantiate_v2"], "cuGraphLaunch")):
             with self.subTest(what=what):
-                run = self.run_single("behind", what, SIMCUDA_FAIL=NOT_THERE)
-                calls = [call for call in self.between(run) if not call.startswith("cuGraphGet")]
+                calls = self.calls_between("behind", what, SIMCUDA_FAIL=NOT_THERE)
+                calls = [call for call in calls if not call.startswith("cuGraphGet")]
                 self.assertEqual(calls, before + WAIT + 2 * [work])
 
     def test_other_modes_wait(self):
@@ -170,8 +173,8 @@ class OneStream(PreloadCase):
         """One that is loaded later is seen when memory comes from the driver, or when the program asks about memory."""
         name = os.path.join(self.folder, "libibverbs.so.1")
         shutil.copy(os.environ["GP_TOOL_STUB"], name)
+        self.assertEqual(self.calls_between("library", name, SIMCUDA_FAIL=NOT_THERE), WAIT + ["cuMemAlloc_v2"])
         run = self.run_single("library", name, SIMCUDA_FAIL=NOT_THERE)
-        self.assertEqual(self.between(run), WAIT + ["cuMemAlloc_v2"])
         self.assertEqual(modes(run.snapshot()), ["single", "context"])
         run = self.run_single("library", name, TYPE="vmm")
         self.assertEqual(modes(run.snapshot()), ["single", "context"])

@@ -207,6 +207,19 @@ static void current()
       CHECK_CU(get(&got));
       CHECK_CU(get_id(got, &id));
     });
+  if (get_id) {
+    measure_short("cuCtxGetId of the current context", [&] { CHECK_CU(get_id(nullptr, &id)); });
+    typedef CUresult (*create_fn)(CUcontext *, unsigned, CUdevice);
+    unsigned long long own = 0, told = 0;
+    CHECK_CU(reinterpret_cast<create_fn>(driver_need("cuCtxCreate_v2", __FILE__, __LINE__))(&got, 0, 0));
+    CHECK_CU(get_id(nullptr, &told));
+    CHECK_CU(get_id(got, &own));
+    bool is_told = told == own && own != id;
+    CHECK_CU(DRIVER(cuCtxDestroy)(got));
+    CHECK_CU(get_id(context, &own));
+    report_assumed("cuCtxGetId of NULL tells the id of the current context", is_told && id == own, true,
+        "whose memory an allocation is");
+  }
 #endif
 }
 
