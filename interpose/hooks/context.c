@@ -50,52 +50,50 @@ CUresult CUDAAPI hook_cuCtxCreate_v4(CUcontext *context, void *parameters, unsig
   CREATE_CONTEXT(cuCtxCreate_v4, context, device, parameters, flags, device);
 }
 
-static CUresult made_current(CUresult result, CUcontext context)
+static CUresult made_current(gp_engine_t *engine, CUresult result, CUcontext context)
 {
-  gp_engine_t *engine = result == CUDA_SUCCESS && context ? gp_library_engine() : NULL;
-  if (engine)
+  if (engine && result == CUDA_SUCCESS && context)
     (void)gp_current_context(engine);
   return result;
 }
 
 CUresult CUDAAPI hook_cuCtxSetCurrent(CUcontext context)
 {
-  (void)gp_library_engine();
-  return made_current(GP_REAL_CALL(cuCtxSetCurrent, context), context);
+  gp_engine_t *engine = gp_library_engine();
+  return made_current(engine, GP_REAL_CALL(cuCtxSetCurrent, context), context);
 }
 
 CUresult CUDAAPI hook_cuCtxPushCurrent(CUcontext context)
 {
-  (void)gp_library_engine();
-  return made_current(GP_REAL_CALL(cuCtxPushCurrent, context), context);
+  gp_engine_t *engine = gp_library_engine();
+  return made_current(engine, GP_REAL_CALL(cuCtxPushCurrent, context), context);
 }
 
 CUresult CUDAAPI hook_cuCtxPushCurrent_v2(CUcontext context)
 {
-  (void)gp_library_engine();
-  return made_current(GP_REAL_CALL(cuCtxPushCurrent_v2, context), context);
+  gp_engine_t *engine = gp_library_engine();
+  return made_current(engine, GP_REAL_CALL(cuCtxPushCurrent_v2, context), context);
 }
 
 /* The library may see two contexts here for the first time: the popped one, if a function that the tables
  * do not know made it current (the entry into the library files it, after_unknown.h); and the one below. */
-static CUresult popped(CUresult result)
+static CUresult popped(gp_engine_t *engine, CUresult result)
 {
-  gp_engine_t *engine = result == CUDA_SUCCESS ? gp_library_engine() : NULL;
-  if (engine)
+  if (engine && result == CUDA_SUCCESS)
     (void)gp_current_context(engine);
   return result;
 }
 
 CUresult CUDAAPI hook_cuCtxPopCurrent(CUcontext *context)
 {
-  (void)gp_library_engine();
-  return popped(GP_REAL_CALL(cuCtxPopCurrent, context));
+  gp_engine_t *engine = gp_library_engine();
+  return popped(engine, GP_REAL_CALL(cuCtxPopCurrent, context));
 }
 
 CUresult CUDAAPI hook_cuCtxPopCurrent_v2(CUcontext *context)
 {
-  (void)gp_library_engine();
-  return popped(GP_REAL_CALL(cuCtxPopCurrent_v2, context));
+  gp_engine_t *engine = gp_library_engine();
+  return popped(engine, GP_REAL_CALL(cuCtxPopCurrent_v2, context));
 }
 
 /* In the driver this covers only memory of cuMemAlloc: access to mapped memory is set for each range. */

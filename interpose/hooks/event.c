@@ -19,9 +19,8 @@
 #define NODE_EVENT_OFFSET 16
 
 /* The engine, if the library follows what events stand for; else NULL. */
-static gp_engine_t *followed(void)
+static gp_engine_t *followed(gp_engine_t *engine)
 {
-  gp_engine_t *engine = gp_library_engine();
   bool is_wanted = engine && gp_stream_points_are_wanted(engine) && gp_stream_points_trust_events(engine);
   return is_wanted ? engine : NULL;
 }
@@ -34,7 +33,7 @@ static bool may_follow(void)
 }
 
 typedef struct recording {
-  gp_engine_t *engine; /* NULL: there is nothing to do */
+  gp_engine_t *engine; /* NULL: the event is not followed, and asked and point are void */
   CUevent event;
   uint64_t asked;
   gp_stream_point_t point;
@@ -42,18 +41,18 @@ typedef struct recording {
 } recording_t;
 
 /* Before the driver's call: the event does not cover work that is submitted to the stream later. */
-static recording_t begin(CUevent event, CUstream stream, bool per_thread)
+static void begin(recording_t *recording, CUevent event, CUstream stream, bool per_thread)
 {
-  recording_t recording = {.engine = followed(), .event = event};
-  gp_engine_t *engine = recording.engine;
+  gp_engine_t *engine = gp_library_engine();
 
-  recording.call = gp_default_call_begin(gp_library_engine(), stream, per_thread);
-  if (engine) {
+  recording->engine = followed(engine);
+  recording->event = event;
+  recording->call = gp_default_call_begin(engine, stream, per_thread);
+  if (recording->engine) {
     gp_event_record_begin(event);
-    recording.asked = gp_engine_ask_begin(engine);
-    recording.point = gp_identity_point(gp_work_identity(engine, stream, per_thread), true);
+    recording->asked = gp_engine_ask_begin(engine);
+    recording->point = gp_identity_point(gp_work_identity(engine, stream, per_thread), true);
   }
-  return recording;
 }
 
 static CUresult end(recording_t *recording, CUresult result)
@@ -70,13 +69,15 @@ static CUresult end(recording_t *recording, CUresult result)
 
 CUresult CUDAAPI hook_cuEventRecord(CUevent event, CUstream stream)
 {
-  recording_t recording = begin(event, stream, false);
+  recording_t recording;
+  begin(&recording, event, stream, false);
   return end(&recording, GP_REAL_CALL(cuEventRecord, event, stream));
 }
 
 CUresult CUDAAPI hook_cuEventRecord_ptsz(CUevent event, CUstream stream)
 {
-  recording_t recording = begin(event, stream, true);
+  recording_t recording;
+  begin(&recording, event, stream, true);
   return end(&recording, GP_REAL_CALL(cuEventRecord_ptsz, event, stream));
 }
 
@@ -90,33 +91,35 @@ static void look_at_flags(CUevent event, unsigned flags)
 CUresult CUDAAPI hook_cuEventRecordWithFlags(CUevent event, CUstream stream, unsigned flags)
 {
   look_at_flags(event, flags);
-  recording_t recording = begin(event, stream, false);
+  recording_t recording;
+  begin(&recording, event, stream, false);
   return end(&recording, GP_REAL_CALL(cuEventRecordWithFlags, event, stream, flags));
 }
 
 CUresult CUDAAPI hook_cuEventRecordWithFlags_ptsz(CUevent event, CUstream stream, unsigned flags)
 {
   look_at_flags(event, flags);
-  recording_t recording = begin(event, stream, true);
+  recording_t recording;
+  begin(&recording, event, stream, true);
   return end(&recording, GP_REAL_CALL(cuEventRecordWithFlags_ptsz, event, stream, flags));
 }
 
 typedef struct asking {
-  gp_engine_t *engine;
+  gp_engine_t *engine; /* NULL: the event is not followed, and the others are void */
   CUevent event;
   uint64_t version;
   uint64_t asked;
   gp_stream_point_t point;
 } asking_t;
 
-static asking_t ask(CUevent event)
+static void ask(asking_t *asking, gp_engine_t *engine, CUevent event)
 {
-  asking_t asking = {.engine = followed(), .event = event};
-  if (!asking.engine)
-    return asking;
-  asking.asked = gp_engine_ask_begin(asking.engine);
-  asking.point = gp_event_take(event, &asking.version);
-  return asking;
+  asking->engine = followed(engine);
+  if (!asking->engine)
+    return;
+  asking->event = event;
+  asking->asked = gp_engine_ask_begin(engine);
+  asking->point = gp_event_take(event, &asking->version);
 }
 
 static CUresult answered(const asking_t *asking, CUresult result)
@@ -133,13 +136,15 @@ static CUresult answered(const asking_t *asking, CUresult result)
 
 CUresult CUDAAPI hook_cuEventSynchronize(CUevent event)
 {
-  asking_t asking = ask(event);
+  asking_t asking;
+  ask(&asking, gp_library_engine(), event);
   return answered(&asking, GP_REAL_CALL(cuEventSynchronize, event));
 }
 
 CUresult CUDAAPI hook_cuEventQuery(CUevent event)
 {
-  asking_t asking = ask(event);
+  asking_t asking;
+  ask(&asking, gp_library_engine(), event);
   return answered(&asking, GP_REAL_CALL(cuEventQuery, event));
 }
 
@@ -158,12 +163,12 @@ CUresult CUDAAPI hook_cuEventDestroy_v2(CUevent event)
 }
 
 /* A waiting stream has work, whatever the event stands for: another process may have recorded the event. */
-static asking_t ask_to_wait(CUevent event, CUstream stream, bool per_thread)
+static void ask_to_wait(asking_t *asking, CUevent event, CUstream stream, bool per_thread)
 {
-  asking_t asking = ask(event);
+  gp_engine_t *engine = gp_library_engine();
 
-  gp_work_note(stream, per_thread);
-  return asking;
+  ask(asking, engine, event);
+  gp_work_note(engine, stream, per_thread);
 }
 
 /* A stream that waits for an event runs behind the event's point, and so do its
@@ -178,20 +183,22 @@ static CUresult waits(const asking_t *asking, CUstream stream, bool per_thread, 
 
 CUresult CUDAAPI hook_cuStreamWaitEvent(CUstream stream, CUevent event, unsigned flags)
 {
-  asking_t asking = ask_to_wait(event, stream, false);
+  asking_t asking;
+  ask_to_wait(&asking, event, stream, false);
   return waits(&asking, stream, false, GP_REAL_CALL(cuStreamWaitEvent, stream, event, flags));
 }
 
 CUresult CUDAAPI hook_cuStreamWaitEvent_ptsz(CUstream stream, CUevent event, unsigned flags)
 {
-  asking_t asking = ask_to_wait(event, stream, true);
+  asking_t asking;
+  ask_to_wait(&asking, event, stream, true);
   return waits(&asking, stream, true, GP_REAL_CALL(cuStreamWaitEvent_ptsz, stream, event, flags));
 }
 
 /* The event covers a whole context: no fact about one stream. */
 CUresult CUDAAPI hook_cuCtxRecordEvent(CUcontext context, CUevent event)
 {
-  recording_t recording = {.engine = followed(), .event = event};
+  recording_t recording = {.engine = followed(gp_library_engine()), .event = event};
   if (recording.engine)
     gp_event_record_begin(event);
   return end(&recording, GP_REAL_CALL(cuCtxRecordEvent, context, event));
@@ -199,7 +206,7 @@ CUresult CUDAAPI hook_cuCtxRecordEvent(CUcontext context, CUevent event)
 
 CUresult CUDAAPI hook_cuGreenCtxRecordEvent(void *green, CUevent event)
 {
-  recording_t recording = {.engine = followed(), .event = event};
+  recording_t recording = {.engine = followed(gp_library_engine()), .event = event};
   if (recording.engine)
     gp_event_record_begin(event);
   return end(&recording, GP_REAL_CALL(cuGreenCtxRecordEvent, green, event));

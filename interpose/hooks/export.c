@@ -24,13 +24,14 @@ static void settle(void)
     (void)gp_single_end(engine, "memory is shared with others"); /* the driver's call will return errors */
 }
 
-/* Called before a question about memory, with which libraries prepare to give the
- * memory to another device. */
-static void look(void)
+/* The engine, before a question about memory, with which libraries prepare to give the memory to another
+ * device. */
+static gp_engine_t *look(void)
 {
   gp_engine_t *engine = gp_library_engine();
   if (engine)
     gp_loaded_look_for_rdma(engine);
+  return engine;
 }
 
 /* For the program, kept memory that it has freed does not exist. No allocation has this address, so the
@@ -52,9 +53,9 @@ static bool is_kept(gp_engine_t *engine, CUdeviceptr pointer)
 
 /* The address to pass to the driver for the program's pointer, since the call's
  * effects cannot be undone. */
-static CUdeviceptr visible(CUdeviceptr pointer)
+static CUdeviceptr visible(gp_engine_t *engine, CUdeviceptr pointer)
 {
-  return is_kept(gp_library_engine(), pointer) ? NO_MEMORY : pointer;
+  return is_kept(engine, pointer) ? NO_MEMORY : pointer;
 }
 
 /* Refuses to export mapped memory: it moves, and may get another owner. The next
@@ -170,9 +171,9 @@ CUresult CUDAAPI hook_cuPointerSetAttribute(
 }
 
 /* For the driver mapped memory belongs to no context, and begins and ends where its pieces do. */
-static void correct_mapped(void *data, CUpointer_attribute attribute, CUdeviceptr pointer)
+static void correct_mapped(
+    gp_engine_t *engine, void *data, CUpointer_attribute attribute, CUdeviceptr pointer)
 {
-  gp_engine_t *engine = gp_library_engine();
   bool differs = attribute == CU_POINTER_ATTRIBUTE_CONTEXT ||
                  attribute == CU_POINTER_ATTRIBUTE_RANGE_START_ADDR ||
                  attribute == CU_POINTER_ATTRIBUTE_RANGE_SIZE;
@@ -194,29 +195,30 @@ CUresult CUDAAPI hook_cuPointerGetAttribute(void *data, CUpointer_attribute attr
 {
   bool exports = attribute == CU_POINTER_ATTRIBUTE_P2P_TOKENS;
 
-  look();
+  gp_engine_t *engine = look();
   if (exports)
     settle();
-  CUdeviceptr seen = exports ? exported(pointer) : visible(pointer);
+  CUdeviceptr seen = exports ? exported(pointer) : visible(engine, pointer);
   CUresult result = GP_REAL_CALL(cuPointerGetAttribute, data, attribute, seen);
   if (result == CUDA_SUCCESS)
-    correct_mapped(data, attribute, pointer);
+    correct_mapped(engine, data, attribute, pointer);
   return exports ? tainted(result, pointer) : result;
 }
 
 CUresult CUDAAPI hook_cuPointerGetAttributes(
     unsigned count, CUpointer_attribute *attributes, void **data, CUdeviceptr pointer)
 {
+  gp_engine_t *engine = look();
   bool exports = false;
-  look();
+
   for (unsigned i = 0; attributes && i < count; i++)
     exports |= attributes[i] == CU_POINTER_ATTRIBUTE_P2P_TOKENS;
   if (exports)
     settle();
-  CUdeviceptr seen = exports ? exported(pointer) : visible(pointer);
+  CUdeviceptr seen = exports ? exported(pointer) : visible(engine, pointer);
   CUresult result = GP_REAL_CALL(cuPointerGetAttributes, count, attributes, data, seen);
   for (unsigned i = 0; result == CUDA_SUCCESS && i < count; i++)
-    correct_mapped(data[i], attributes[i], pointer);
+    correct_mapped(engine, data[i], attributes[i], pointer);
   return exports ? tainted(result, pointer) : result;
 }
 
@@ -224,10 +226,9 @@ CUresult CUDAAPI hook_cuPointerGetAttributes(
  * knows only pieces, which may be smaller than the block. */
 CUresult CUDAAPI hook_cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *size, CUdeviceptr pointer)
 {
-  gp_engine_t *engine = gp_library_engine();
+  gp_engine_t *engine = look();
   gp_mapped_block_t block;
 
-  look();
   if (engine && gp_engine_mapped_block(engine, (uint64_t)pointer, &block)) {
     CUresult result = GP_REAL_CALL(cuMemGetAddressRange_v2, base, size, pointer);
     if (result == CUDA_SUCCESS && base)
@@ -236,5 +237,5 @@ CUresult CUDAAPI hook_cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *size, C
       *size = (size_t)block.size;
     return result;
   }
-  return GP_REAL_CALL(cuMemGetAddressRange_v2, base, size, visible(pointer));
+  return GP_REAL_CALL(cuMemGetAddressRange_v2, base, size, visible(engine, pointer));
 }

@@ -145,7 +145,7 @@ CUresult CUDAAPI hook_cuGraphInstantiateWithParams_ptsz(CUgraphExec *exec, CUgra
 /* The four launches and uploads have one type. Each try notes the stream. */
 static CUresult note_and_launch(gp_function_t symbol, CUgraphExec exec, CUstream stream, bool per_thread)
 {
-  gp_work_note(stream, per_thread);
+  gp_work_note(gp_library_engine(), stream, per_thread);
   gp_fn_cuGraphLaunch function = (gp_fn_cuGraphLaunch)gp_real_get(symbol);
   return function ? function(exec, stream) : CUDA_ERROR_NOT_FOUND;
 }

@@ -28,21 +28,24 @@ static uint64_t locked_bytes(uint64_t address, uint64_t bytes)
   return ((end + page - 1) & ~(page - 1)) - begin;
 }
 
-/* Page-locked memory of the host: the program's own, at `memory`. */
-static gp_forward_call_t host_call(const void *memory, size_t bytes)
+static gp_forward_call_t page_locked(uint64_t address, size_t bytes)
 {
-  return (gp_forward_call_t){.bytes = memory ? bytes : 0,
-      .counted = locked_bytes((uint64_t)(uintptr_t)memory, bytes),
+  return (gp_forward_call_t){.bytes = bytes,
+      .counted = locked_bytes(address, bytes),
       .kind = GP_FORWARDED_HOST,
       .device = GP_CURRENT_DEVICE};
+}
+
+/* The program's own memory becomes page-locked. */
+static gp_forward_call_t host_call(const void *memory, size_t bytes)
+{
+  return page_locked((uint64_t)(uintptr_t)memory, memory ? bytes : 0);
 }
 
 /* New memory, whose address the driver stores at `pointer`. */
 static gp_forward_call_t new_host_call(void **pointer, size_t bytes)
 {
-  gp_forward_call_t call = host_call(pointer, bytes);
-  call.counted = locked_bytes(0, bytes);
-  return call;
+  return page_locked(0, pointer ? bytes : 0);
 }
 
 CUresult CUDAAPI hook_cuMemHostAlloc(void **pointer, size_t bytes, unsigned flags)

@@ -107,22 +107,20 @@ CUresult CUDAAPI hook_cuStreamDestroy_v2(CUstream stream)
 
 /* What a call tells about a stream if it succeeds. */
 typedef struct fact {
-  gp_engine_t *engine; /* NULL: it tells nothing */
+  gp_engine_t *engine; /* NULL: it tells nothing, and the others are void */
   uint64_t asked;
   gp_stream_point_t point; /* for memory freed in its order */
 } fact_t;
 
-static fact_t begin(CUstream stream, bool per_thread)
+static void begin(fact_t *fact, CUstream stream, bool per_thread)
 {
   gp_engine_t *engine = gp_library_engine();
-  fact_t fact = {.engine = NULL};
 
-  if (!engine || !gp_stream_points_are_wanted(engine))
-    return fact;
-  fact.engine = engine;
-  fact.asked = gp_engine_ask_begin(engine);
-  fact.point = gp_identity_point(gp_work_identity(engine, stream, per_thread), false);
-  return fact;
+  fact->engine = engine && gp_stream_points_are_wanted(engine) ? engine : NULL;
+  if (!fact->engine)
+    return;
+  fact->asked = gp_engine_ask_begin(engine);
+  fact->point = gp_identity_point(gp_work_identity(engine, stream, per_thread), false);
 }
 
 static CUresult end(const fact_t *fact, CUresult result)
@@ -138,32 +136,36 @@ static CUresult end(const fact_t *fact, CUresult result)
 
 CUresult CUDAAPI hook_cuStreamSynchronize(CUstream stream)
 {
-  fact_t fact = begin(stream, false);
+  fact_t fact;
+  begin(&fact, stream, false);
   return end(&fact, GP_REAL_CALL(cuStreamSynchronize, stream));
 }
 
 CUresult CUDAAPI hook_cuStreamSynchronize_ptsz(CUstream stream)
 {
-  fact_t fact = begin(stream, true);
+  fact_t fact;
+  begin(&fact, stream, true);
   return end(&fact, GP_REAL_CALL(cuStreamSynchronize_ptsz, stream));
 }
 
 CUresult CUDAAPI hook_cuStreamQuery(CUstream stream)
 {
-  fact_t fact = begin(stream, false);
+  fact_t fact;
+  begin(&fact, stream, false);
   return end(&fact, GP_REAL_CALL(cuStreamQuery, stream));
 }
 
 CUresult CUDAAPI hook_cuStreamQuery_ptsz(CUstream stream)
 {
-  fact_t fact = begin(stream, true);
+  fact_t fact;
+  begin(&fact, stream, true);
   return end(&fact, GP_REAL_CALL(cuStreamQuery_ptsz, stream));
 }
 
 /* A copy to the host may be a barrier: see default_stream.h. */
-static gp_default_call_t begin_barrier(CUdeviceptr pointer, size_t bytes, CUstream stream, bool per_thread)
+static gp_default_call_t begin_barrier(
+    gp_engine_t *engine, CUdeviceptr pointer, size_t bytes, CUstream stream, bool per_thread)
 {
-  gp_engine_t *engine = gp_library_engine(); /* binds */
   gp_default_call_t call = gp_default_call_begin(bytes != 0 ? engine : NULL, stream, per_thread);
 
   if (call.epoch != 0 && !gp_copy_is_of_context(pointer))
@@ -173,7 +175,7 @@ static gp_default_call_t begin_barrier(CUdeviceptr pointer, size_t bytes, CUstre
 
 CUresult CUDAAPI hook_cuMemcpyDtoH_v2(void *host, CUdeviceptr pointer, size_t bytes)
 {
-  gp_default_call_t call = begin_barrier(pointer, bytes, NULL, false);
+  gp_default_call_t call = begin_barrier(gp_library_engine(), pointer, bytes, NULL, false);
   CUresult result = GP_REAL_CALL(cuMemcpyDtoH_v2, host, pointer, bytes);
   gp_default_call_end(&call, result);
   return result;
@@ -181,17 +183,17 @@ CUresult CUDAAPI hook_cuMemcpyDtoH_v2(void *host, CUdeviceptr pointer, size_t by
 
 CUresult CUDAAPI hook_cuMemcpyDtoH_v2_ptds(void *host, CUdeviceptr pointer, size_t bytes)
 {
-  gp_work_note(NULL, true);
+  gp_work_note(gp_library_engine(), NULL, true);
   return GP_REAL_CALL(cuMemcpyDtoH_v2_ptds, host, pointer, bytes);
 }
 
-static CUresult copy_later(gp_fn_cuMemcpyDtoHAsync_v2 copy, void *host, CUdeviceptr pointer, size_t bytes,
-    CUstream stream, bool per_thread)
+static CUresult copy_later(gp_engine_t *engine, gp_fn_cuMemcpyDtoHAsync_v2 copy, void *host,
+    CUdeviceptr pointer, size_t bytes, CUstream stream, bool per_thread)
 {
-  gp_default_call_t call = begin_barrier(pointer, bytes, stream, per_thread);
+  gp_default_call_t call = begin_barrier(engine, pointer, bytes, stream, per_thread);
 
   if (bytes != 0)
-    gp_work_note(stream, per_thread);
+    gp_work_note(engine, stream, per_thread);
   CUresult result = copy ? copy(host, pointer, bytes, stream) : CUDA_ERROR_NOT_FOUND;
   gp_default_call_end(&call, result);
   return result;
@@ -199,13 +201,13 @@ static CUresult copy_later(gp_fn_cuMemcpyDtoHAsync_v2 copy, void *host, CUdevice
 
 CUresult CUDAAPI hook_cuMemcpyDtoHAsync_v2(void *host, CUdeviceptr pointer, size_t bytes, CUstream stream)
 {
-  (void)gp_library_engine(); /* binds */
-  return copy_later(GP_REAL(cuMemcpyDtoHAsync_v2), host, pointer, bytes, stream, false);
+  gp_engine_t *engine = gp_library_engine(); /* binds */
+  return copy_later(engine, GP_REAL(cuMemcpyDtoHAsync_v2), host, pointer, bytes, stream, false);
 }
 
 CUresult CUDAAPI hook_cuMemcpyDtoHAsync_v2_ptsz(
     void *host, CUdeviceptr pointer, size_t bytes, CUstream stream)
 {
-  (void)gp_library_engine();
-  return copy_later(GP_REAL(cuMemcpyDtoHAsync_v2_ptsz), host, pointer, bytes, stream, true);
+  gp_engine_t *engine = gp_library_engine();
+  return copy_later(engine, GP_REAL(cuMemcpyDtoHAsync_v2_ptsz), host, pointer, bytes, stream, true);
 }

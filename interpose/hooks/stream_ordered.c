@@ -89,7 +89,7 @@ static bool serve(
   uint64_t address;
   int code;
 
-  gp_work_note(stream, per_thread);
+  gp_work_note(engine, stream, per_thread);
   if (!engine || !pointer || !gp_engine_keeps_ordered(engine) || is_captured(engine, stream, per_thread) ||
       !order_of(engine, stream, per_thread, &order) || !is_of_default_pool(&order, pool) ||
       !gp_engine_alloc_ordered(engine, &order, bytes, &address, &code))
@@ -186,7 +186,7 @@ static CUresult free_async(free_async_call_t arguments)
   if (!engine)
     return (CUresult)call_free_async(&arguments, false);
   bool per_thread = arguments.function == GP_FN_cuMemFreeAsync_ptsz;
-  gp_work_note(arguments.stream, per_thread);
+  gp_work_note(engine, arguments.stream, per_thread);
   bool is_ordered = gp_engine_keeps_ordered(engine) && !is_captured(engine, arguments.stream, per_thread) &&
                     order_of(engine, arguments.stream, per_thread, &order);
   uint64_t address = (uint64_t)arguments.pointer;

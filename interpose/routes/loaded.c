@@ -104,12 +104,12 @@ static const char *const rdma_libraries[] = {
 void gp_loaded_look_for_rdma(gp_engine_t *engine)
 {
   static _Atomic unsigned long long seen_loads; /* loads at the last look */
-  search_t search = {.prefixes = rdma_libraries,
-      .count = sizeof(rdma_libraries) / sizeof(rdma_libraries[0]),
-      .seen_loads = atomic_load_explicit(&seen_loads, memory_order_relaxed)};
 
   if (gp_single_is_over(engine))
     return;
+  search_t search = {.prefixes = rdma_libraries,
+      .count = sizeof(rdma_libraries) / sizeof(rdma_libraries[0]),
+      .seen_loads = atomic_load_explicit(&seen_loads, memory_order_relaxed)};
   if (find(&search)) /* a lasting error shows in the caller's own calls, too */
     (void)gp_single_end(engine, "a library is loaded by which other devices reach the memory");
   atomic_store_explicit(&seen_loads, search.loads, memory_order_relaxed);

@@ -25,12 +25,10 @@ static bool is_non_blocking(CUstream stream)
 }
 
 /* Ignores errors: the program's own call will return them. */
-static void note(gp_engine_t *engine, uint64_t handle, bool per_thread)
+void gp_work_note_single(gp_engine_t *engine, CUstream stream, bool per_thread)
 {
-  CUstream stream = (CUstream)(uintptr_t)handle;
+  uint64_t handle = (uint64_t)(uintptr_t)stream;
 
-  if (gp_single_is_over(engine))
-    return;
   if (gp_mode_is_distrusted())
     (void)gp_single_end(engine, "a library looks for the driver's functions behind this one");
   else if (handle > STREAM_PER_THREAD)
@@ -38,13 +36,6 @@ static void note(gp_engine_t *engine, uint64_t handle, bool per_thread)
         engine, is_non_blocking(stream) ? handle : 0, "there is work in a second stream");
   else if (handle == STREAM_PER_THREAD || (handle == 0 && per_thread))
     (void)gp_single_end_for_stream(engine, 0, "a thread uses its own default stream");
-}
-
-void gp_work_note(CUstream stream, bool per_thread)
-{
-  gp_engine_t *engine = gp_library_engine();
-  if (engine)
-    note(engine, (uint64_t)(uintptr_t)stream, per_thread);
 }
 
 /* Members of CUlaunchConfig and CUlaunchAttribute, with numbers and names of this library's: CUDA 11.8
@@ -91,7 +82,7 @@ static void look_at_launch(gp_engine_t *engine, const void *launch, bool per_thr
     if (is_programmatic)
       (void)gp_single_end(engine, "launches overlap the ones in front of them");
   }
-  note(engine, (uint64_t)(uintptr_t)config->hStream, per_thread);
+  gp_work_note(engine, config->hStream, per_thread);
 #else
   (void)launch; /* a toolkit whose headers lack the structure has no such launches */
   gp_identity_launches_early(engine, NULL, false);
@@ -167,8 +158,8 @@ void *gp_work_slow(uint64_t stream, unsigned function)
     return (void *)not_found; /* see GP_REAL_CALL */
   if (engine && where == WHERE_MANY)
     (void)gp_single_end(engine, "one call submits work to several streams");
-  else if (engine)
-    note(engine, stream, functions[function - GP_HOOK_COUNT].per_thread);
+  else
+    gp_work_note(engine, (CUstream)(uintptr_t)stream, functions[function - GP_HOOK_COUNT].per_thread);
   if (engine && gp_single_is_over(engine))
     atomic_store(&gp_work_is_watched, 0); /* for good */
   return real;

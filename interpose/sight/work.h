@@ -7,6 +7,7 @@
 
 #include "interpose/cuda_abi.h"
 #include "pool/engine.h"
+#include "pool/reuse/single.h"
 
 /*
  * The identity of the stream in whose order memory is allocated and freed, as the program names it: NULL,
@@ -15,11 +16,17 @@
  */
 gp_identity_t *gp_work_identity(gp_engine_t *engine, CUstream stream, bool per_thread);
 
+void gp_work_note_single(gp_engine_t *engine, CUstream stream, bool per_thread); /* private */
+
 /*
  * For hooks in C that submit work, before the driver's call: mode `single` ends unless the work is in
  * the legacy default stream, and if there is unordered work, this puts the stream behind the default
- * stream. Starts the library.
+ * stream. engine NULL: does nothing.
  */
-void gp_work_note(CUstream stream, bool per_thread);
+static inline void gp_work_note(gp_engine_t *engine, CUstream stream, bool per_thread)
+{
+  if (engine && !gp_single_is_over(engine))
+    gp_work_note_single(engine, stream, per_thread);
+}
 
 #endif

@@ -36,14 +36,6 @@ static bool has_unordered(gp_engine_t *engine)
   return false;
 }
 
-/* Once the mode reads as over, unordered_epoch has all its unordered work. While another thread is only
- * about to end the mode, with allocations in flight, this is false. */
-bool gp_single_is_over(const gp_engine_t *engine)
-{
-  return atomic_load(&engine->reuse_mode) != GP_MODE_SINGLE &&
-         atomic_load(&engine->single.unordered_epoch) == 0;
-}
-
 /* Ends the mode, once. The caller holds no lock. */
 static void end_for(gp_engine_t *engine, const char *why)
 {

@@ -39,8 +39,14 @@ int gp_single_end(gp_engine_t *engine, const char *why);
  */
 int gp_single_end_for_stream(gp_engine_t *engine, uint64_t handle, const char *why);
 
-/* The functions above have nothing left to do, now or later. Costs two loads. */
-bool gp_single_is_over(const gp_engine_t *engine);
+/* The functions above have nothing left to do, now or later. Once the mode reads as over, unordered_epoch has
+ * all its unordered work. While another thread is only about to end the mode, with allocations in flight,
+ * this is false. */
+static inline bool gp_single_is_over(const gp_engine_t *engine)
+{
+  return atomic_load(&engine->reuse_mode) != GP_MODE_SINGLE &&
+         atomic_load(&engine->single.unordered_epoch) == 0;
+}
 
 /* There is unordered work, whatever the mode now. */
 bool gp_single_has_unordered(gp_engine_t *engine);
