@@ -12,18 +12,9 @@
 
 #define INITIALIZATION_ERROR 3 /* cudaErrorInitializationError of driver_types.h */
 
-/*
- * The thread's knowledge: `runtime`, named by its first address, has called the driver with `context`
- * current. asked: the runtime that got the thread's last call, not confirmed yet. Both are valid for this
- * value of gp_runtime_looks.
- */
-static _Thread_local struct {
-  const char *runtime;
-  gp_context_t *context;
-  const char *asked_begin;
-  const char *asked_end;
-  uint64_t looks;
-} thread __attribute__((tls_model("initial-exec")));
+/* The way of the call that the thread has passed on to a runtime last, until that comes to the driver. No
+ * other call can take the way's place meanwhile: one that looks is passed on, too. */
+static _Thread_local gp_runtime_way_t *asked __attribute__((tls_model("initial-exec")));
 
 /* Calls are served from the first confirmation until the program begins to exit. Then the driver's and the
  * runtime's own handlers make every call fail. They registered theirs before, so this one runs first. */
@@ -42,7 +33,10 @@ static const void *const hooks[GP_RUNTIME_COUNT] = {
     [GP_RUNTIME_cudaMalloc] = (const void *)hook_cuMemAlloc_v2,
     [GP_RUNTIME_cudaFree] = (const void *)hook_cuMemFree_v2,
 };
-static uint64_t hook_bytes[GP_RUNTIME_COUNT]; /* set before the stage is STAGE_SERVING */
+
+/* Set before the stage is STAGE_SERVING. */
+static uint64_t hook_bytes[GP_RUNTIME_COUNT];
+static gp_runtime_share_t share;
 
 /* True if the runtime's function or the hook that it calls has been patched meanwhile: the library that did
  * so gets every call. */
@@ -81,6 +75,7 @@ static void begin(void)
     hook_bytes[i] = gp_detour_first_bytes(hooks[i]);
     may_serve = may_serve && !gp_detour_is_likely(hook_bytes[i]);
   }
+  share = *gp_library_runtime_share();
   expected = STAGE_STARTING;
   (void)atomic_compare_exchange_strong(&stage, &expected, may_serve ? STAGE_SERVING : STAGE_OVER);
 }
@@ -97,17 +92,17 @@ static bool is_watched(void)
 void gp_runtime_reached_driver(gp_context_t *context, const void *caller)
 {
   const char *place = caller;
-  const char *asked = thread.asked_begin;
-  const gp_runtime_share_t *share = gp_library_runtime_share();
+  gp_runtime_way_t *way = asked;
 
-  if (!asked)
+  if (!way)
     return;
-  thread.asked_begin = NULL;
-  if (place < asked || place >= thread.asked_end || (share->most_bytes == 0 && !share->frees) || is_watched())
+  asked = NULL;
+  const gp_runtime_share_t *all = gp_library_runtime_share();
+  if (place < way->runtime_begin || place >= way->runtime_end || (all->most_bytes == 0 && !all->frees) ||
+      is_watched())
     return;
   begin();
-  thread.runtime = asked;
-  thread.context = context;
+  way->context = context;
 }
 
 static int none(void)
@@ -117,20 +112,15 @@ static int none(void)
 
 /* The function that the call goes on to. In a process without the runtime only weak references to these
  * names lead here; without this library such a program would not call. */
-static void *go_on(const gp_runtime_way_t *way, gp_runtime_function_t function)
+static void *go_on(gp_runtime_way_t *way, gp_runtime_function_t function)
 {
-  thread.asked_begin = way->runtime_begin;
-  thread.asked_end = way->runtime_end;
+  asked = way->runtime_begin ? way : NULL;
   return way->real[function] ? way->real[function] : (void *)(uintptr_t)none;
 }
 
 /* The engine, if calls of that runtime may be served. */
 static gp_engine_t *engine_for(const gp_runtime_way_t *way, gp_runtime_function_t function)
 {
-  if (thread.looks != gp_runtime_looks) {
-    thread.looks = gp_runtime_looks;
-    thread.runtime = NULL;
-  }
   if (!way->runtime_begin || atomic_load_explicit(&stage, memory_order_acquire) != STAGE_SERVING ||
       is_patched(way, function) || gp_green_contexts_exist())
     return NULL;
@@ -141,17 +131,17 @@ static gp_engine_t *engine_for(const gp_runtime_way_t *way, gp_runtime_function_
  * called the driver with it. */
 static bool is_confirmed(const gp_runtime_way_t *way, const gp_context_t *context)
 {
-  return context && context == thread.context && way->runtime_begin == thread.runtime;
+  return context && context == way->context;
 }
 
 void *gp_runtime_cudaMalloc(void **ret, size_t bytes, void *unused, const void *caller)
 {
-  const gp_runtime_way_t *way = gp_runtime_way(caller);
+  gp_runtime_way_t *way = gp_runtime_way(caller);
   gp_engine_t *engine = ret ? engine_for(way, GP_RUNTIME_cudaMalloc) : NULL;
   uint64_t address;
 
   (void)unused;
-  if (!engine || bytes > gp_library_runtime_share()->most_bytes)
+  if (!engine || bytes > share.most_bytes)
     return go_on(way, GP_RUNTIME_cudaMalloc);
   gp_context_t *context = gp_current_context(engine);
   if (!is_confirmed(way, context) || !gp_engine_alloc_kept(engine, context, bytes, &address))
@@ -162,13 +152,12 @@ void *gp_runtime_cudaMalloc(void **ret, size_t bytes, void *unused, const void *
 
 void *gp_runtime_cudaFree(void *pointer, size_t unused, void *unused_too, const void *caller)
 {
-  const gp_runtime_way_t *way = gp_runtime_way(caller);
+  gp_runtime_way_t *way = gp_runtime_way(caller);
   gp_engine_t *engine = pointer ? engine_for(way, GP_RUNTIME_cudaFree) : NULL;
 
   (void)unused;
   (void)unused_too;
-  if (!engine || !gp_library_runtime_share()->frees ||
-      !is_confirmed(way, gp_current_context_by_handle(engine)) ||
+  if (!engine || !share.frees || !is_confirmed(way, gp_current_context_by_handle(engine)) ||
       !gp_engine_free_kept(engine, (uint64_t)(uintptr_t)pointer))
     return go_on(way, GP_RUNTIME_cudaFree);
   return NULL;

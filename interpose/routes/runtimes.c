@@ -13,11 +13,9 @@
 #include "base/cancel.h"
 #include "base/loader_walk.h"
 
-#define WAYS     4 /* that a thread remembers, for objects of the program that call in turn */
 #define DEFINERS 8
 
-_Thread_local uint64_t gp_runtime_looks __attribute__((tls_model("initial-exec")));
-static _Thread_local gp_runtime_way_t ways[WAYS] __attribute__((tls_model("initial-exec")));
+_Thread_local gp_runtime_way_t gp_runtime_ways[GP_RUNTIME_WAYS] __attribute__((tls_model("initial-exec")));
 
 static const char *const names[GP_RUNTIME_COUNT] = {
 #define RUNTIME(symbol) [GP_RUNTIME_##symbol] = #symbol,
@@ -101,7 +99,7 @@ static int look_at(struct dl_phdr_info *info, size_t size, void *arg)
   walk->unloads = info->dlpi_subs;
   if (walk->loader && (const char *)info->dlpi_addr == walk->loader)
     walk->loader = NULL;
-  if (!gp_object_read(info, &object) || gp_object_has(&object, (const void *)(uintptr_t)gp_runtime_way))
+  if (!gp_object_read(info, &object) || gp_object_has(&object, (const void *)(uintptr_t)gp_runtime_find_way))
     return 0;
   bool stays = is_program || walk->loader || object.stays;
   if (gp_object_has(&object, walk->caller)) {
@@ -221,7 +219,6 @@ static void look(const void *caller, gp_runtime_way_t *way)
 {
   walk_t walk = {.caller = caller, .loader = (const char *)getauxval(AT_BASE)};
 
-  gp_runtime_looks++;
   (void)gp_loader_walk(look_at, &walk);
   *way = (gp_runtime_way_t){.unloads = walk.unloads};
   if (walk.has_caller) {
@@ -264,17 +261,18 @@ static bool holds(const gp_runtime_way_t *way)
   return unloads == way->unloads;
 }
 
-const gp_runtime_way_t *gp_runtime_way(const void *caller)
+gp_runtime_way_t *gp_runtime_find_way(const void *caller)
 {
   static _Thread_local unsigned next __attribute__((tls_model("initial-exec")));
+  gp_runtime_way_t *ways = gp_runtime_ways;
   const char *place = caller;
 
   int i = 0;
-  while (i < WAYS && (place < ways[i].begin || place >= ways[i].end))
+  while (i < GP_RUNTIME_WAYS && (place < ways[i].begin || place >= ways[i].end))
     i++;
-  if (i < WAYS && holds(&ways[i]))
+  if (i < GP_RUNTIME_WAYS && holds(&ways[i]))
     return &ways[i];
-  gp_runtime_way_t *way = &ways[i < WAYS ? i : (int)(next++ % WAYS)];
+  gp_runtime_way_t *way = &ways[i < GP_RUNTIME_WAYS ? i : (int)(next++ % GP_RUNTIME_WAYS)];
   look(caller, way);
   return way;
 }
@@ -288,7 +286,7 @@ static int find_first(struct dl_phdr_info *info, size_t size, void *arg)
   if (!gp_object_read(info, &object))
     return 0;
   walk->has_caller = gp_object_has(&object, walk->caller);
-  return walk->has_caller || gp_object_has(&object, (const void *)(uintptr_t)gp_runtime_way);
+  return walk->has_caller || gp_object_has(&object, (const void *)(uintptr_t)gp_runtime_find_way);
 }
 
 bool gp_runtime_is_before_us(const void *caller)

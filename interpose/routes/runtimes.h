@@ -19,8 +19,9 @@ typedef enum gp_runtime_function {
 } gp_runtime_function_t;
 
 #define GP_RUNTIME_STAYS UINT64_MAX
+#define GP_RUNTIME_WAYS  4 /* for objects of the program that call in turn */
 
-/* Each thread keeps some in its static memory, which is part of its stack. */
+/* Each thread keeps GP_RUNTIME_WAYS in its static memory, which is part of its stack. */
 typedef struct gp_runtime_way {
   /* The caller's object. */
   const char *begin;
@@ -35,7 +36,16 @@ typedef struct gp_runtime_way {
   const char *runtime_begin;
   const char *runtime_end;
   uint64_t first_bytes[GP_RUNTIME_COUNT]; /* of the runtime's functions then */
+
+  /* The context with which that runtime has called the driver in this thread, for hooks/runtime_calls.c; NULL
+   * after a look. */
+  const void *context;
 } gp_runtime_way_t;
+
+/* Private: the calling thread's ways, and gp_runtime_way for callers other than the first way's. */
+extern _Thread_local gp_runtime_way_t gp_runtime_ways[GP_RUNTIME_WAYS]
+    __attribute__((tls_model("initial-exec")));
+gp_runtime_way_t *gp_runtime_find_way(const void *caller);
 
 /*
  * Never NULL; the next call in the same thread may change the result. A function of the way is NULL if
@@ -43,11 +53,13 @@ typedef struct gp_runtime_way {
  * the caller's own needs do not decide. For a known caller it takes no lock if the caller stays loaded,
  * else that of dl_iterate_phdr.
  */
-const gp_runtime_way_t *gp_runtime_way(const void *caller);
-
-/* How often gp_runtime_way had to look in this thread. After another look, conclusions from
- * an earlier way are void. */
-extern _Thread_local uint64_t gp_runtime_looks __attribute__((tls_model("initial-exec")));
+static inline gp_runtime_way_t *gp_runtime_way(const void *caller)
+{
+  gp_runtime_way_t *way = &gp_runtime_ways[0];
+  const char *place = caller;
+  bool is_of_first = place >= way->begin && place < way->end && way->unloads == GP_RUNTIME_STAYS;
+  return __builtin_expect(is_of_first, 1) ? way : gp_runtime_find_way(caller);
+}
 
 /* The function's index in runtime.def; -1: it is not there. */
 int gp_runtime_find(const char *name);
