@@ -64,6 +64,9 @@ class Served(RuntimeCase):
             run = self.run_path("pairs", major, RUNTIME_HOOKS="0")
             self.assertEqual(entries(run), [CALLS])
 
+    def test_a_free_in_no_context_comes_to_the_runtime(self):
+        self.assertEqual(entries(self.run_path("nowhere")), [1])
+
     def test_types(self):
         for kind in ("naive", "segment", "vmm"):
             self.assertEqual(entries(self.run_path("pairs", TYPE=kind)), [0], kind)

@@ -201,6 +201,17 @@ static void contexts(void)
   (void)set_context(primary);
 }
 
+/* A free of memory that was taken while a context was current. */
+static void nowhere(void)
+{
+  warm(BYTES);
+  void *block = take(BYTES);
+  (void)set_context(NULL);
+  unsigned long long before = __cudaSimEntries();
+  give(block);
+  fprintf(stderr, "entries=%llu of %d\n", __cudaSimEntries() - before, 2 * ROUNDS);
+}
+
 static void errors(void)
 {
   void *block = take(BYTES), *host = NULL, *unset = (void *)(uintptr_t)7;
@@ -443,9 +454,9 @@ int main(int argc, char **argv)
     const char *name;
     void (*run)(void);
   } parts[] = {{"pairs", pairs}, {"large_pairs", large_pairs}, {"devices", devices}, {"contexts", contexts},
-      {"errors", errors}, {"threads", threads}, {"reset", reset}, {"capture", capture}, {"ends", ends},
-      {"child", child}, {"lookups", lookups}, {"tool_comes", tool_comes}, {"tool_asks", tool_asks},
-      {"adopted", adopted}, {"plugin", plugin}};
+      {"nowhere", nowhere}, {"errors", errors}, {"threads", threads}, {"reset", reset}, {"capture", capture},
+      {"ends", ends}, {"child", child}, {"lookups", lookups}, {"tool_comes", tool_comes},
+      {"tool_asks", tool_asks}, {"adopted", adopted}, {"plugin", plugin}};
 
   setvbuf(stdout, NULL, _IOLBF, 0);
   (void)atexit(early_end);
