@@ -291,6 +291,29 @@ START_TEST(test_integers_of_each_length_are_read)
 }
 END_TEST
 
+/* Four digits are read at once where the text goes on far enough, and one at a time in the smaller windows:
+ * integers() compares the two. */
+START_TEST(test_digits_are_read_at_once_as_one_at_a_time)
+{
+  static const char digits[] = "[0,1,2,3,4,5,6,7,8,9,8,7,6,5,4,3]";
+  char text[sizeof(digits)];
+  int64_t read[64];
+  size_t at, count;
+
+  ck_assert(integers(digits, 16, read, &count, &at));
+  ck_assert_uint_eq(count, 16);
+  for (int i = 0; i < 16; i++)
+    ck_assert_int_eq(read[i], digits[2 * i + 1] - '0');
+  for (size_t i = 2; i < 12; i++) {
+    memcpy(text, digits, sizeof(digits));
+    for (int c = 1; c < 256; c++) {
+      text[i] = (char)c;
+      (void)integers(text, 16, read, &count, &at);
+    }
+  }
+}
+END_TEST
+
 START_TEST(test_what_is_no_integer_is_refused)
 {
   static const struct {
@@ -336,6 +359,7 @@ int main(void)
   tcase_add_test(values, test_nul_bytes_are_no_end);
   tcase_add_test(numbers, test_integers_are_read);
   tcase_add_test(numbers, test_integers_of_each_length_are_read);
+  tcase_add_test(numbers, test_digits_are_read_at_once_as_one_at_a_time);
   tcase_add_test(numbers, test_what_is_no_integer_is_refused);
   suite_add_tcase(suite, values);
   suite_add_tcase(suite, numbers);
