@@ -42,11 +42,16 @@ static inline uint64_t gp_hash_text(uint64_t hash, const char *text)
   return hash;
 }
 
-/* Where the search for a hash begins. The hash may be a number itself: addresses and counters, which differ
- * in few bits, are spread here. */
+/* The hash of a number. Sizes and addresses, which differ in few bits, are spread. */
+static inline uint64_t gp_hash_number(uint64_t number)
+{
+  return number * UINT64_C(0x9e3779b97f4a7c15) >> 20;
+}
+
+/* Where the search for a hash begins: hashes that follow each other are neighbours. */
 static inline size_t gp_hash_index_home(const gp_hash_index_t *index, uint64_t hash)
 {
-  return (size_t)(hash * UINT64_C(0x9e3779b97f4a7c15) >> 20) & (index->room - 1);
+  return (size_t)hash & (index->room - 1);
 }
 
 /* Makes room for that many more items. False without memory. */

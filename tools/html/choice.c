@@ -63,7 +63,7 @@ static candidate_t *list_candidates(gp_choice_t *choice, int device, const uint3
     const gp_life_t *life = &lifetimes->lives[i];
     uint32_t done = life->done < choice->to ? life->done : choice->to;
     if (is_wanted(choice, life, device))
-      candidates[count++] = (candidate_t){life->rounded, done > life->begin ? done - life->begin : 0,
+      candidates[count++] = (candidate_t){gp_life_rounded(life), done > life->begin ? done - life->begin : 0,
           (uint32_t)i, is_close && is_needed(choice, life, needed, needed_count)};
   }
   *ret_count = count;
@@ -114,7 +114,7 @@ static void add_change(change_t *changes, const gp_choice_t *choice, uint32_t mo
 
 static void add_life(change_t *changes, const gp_choice_t *choice, const gp_life_t *life)
 {
-  int64_t requested = (int64_t)life->requested, rounded = (int64_t)life->rounded;
+  int64_t requested = (int64_t)life->requested, rounded = (int64_t)gp_life_rounded(life);
   const change_t begin = {.requested = requested, .allocated = rounded};
   const change_t freed = {.requested = -requested, .allocated = -rounded, .pending = rounded};
   const change_t done = {.pending = -rounded};

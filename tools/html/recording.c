@@ -146,9 +146,9 @@ static void add_lives(build_t *build)
     gp_payload_add(thread, life->thread);
     gp_payload_add(address, (int64_t)life->address);
     gp_payload_add(requested, (int64_t)life->requested);
-    gp_payload_add(rounded, (int64_t)life->rounded);
+    gp_payload_add(rounded, (int64_t)gp_life_rounded(life));
     gp_payload_add(block, (int64_t)life->block);
-    gp_payload_add(what, life->what ? (int64_t)gp_page_name(&build->names, life->what) : -1);
+    gp_payload_add(what, gp_life_what(life) ? (int64_t)gp_page_name(&build->names, gp_life_what(life)) : -1);
   }
 }
 

@@ -38,7 +38,7 @@ typedef struct use {
 static uint64_t hash_of(const void *self, size_t item)
 {
   const use_t *use = self;
-  return use->idle[item].size;
+  return gp_hash_number(use->idle[item].size);
 }
 
 static bool is_of_size(const void *self, size_t item, const void *key)
@@ -50,7 +50,7 @@ static bool is_of_size(const void *self, size_t item, const void *key)
 /* NULL: the size is new, or there is no memory. */
 static idle_t *find(use_t *use, uint64_t size)
 {
-  size_t place = gp_hash_index_find(&use->by_size, size, is_of_size, use, &size);
+  size_t place = gp_hash_index_find(&use->by_size, gp_hash_number(size), is_of_size, use, &size);
   return place == SIZE_MAX ? NULL : &use->idle[place];
 }
 
@@ -63,8 +63,8 @@ static int note_free(use_t *use, uint64_t size)
         !(idle = GP_ARRAY_ADD(use->idle, use->idle_count)))
       return -1;
     idle->size = size;
-    gp_hash_index_put(
-        &use->by_size, gp_hash_index_slot(&use->by_size, size, is_of_size, use, &size), use->idle_count - 1);
+    gp_hash_index_put(&use->by_size,
+        gp_hash_index_slot(&use->by_size, gp_hash_number(size), is_of_size, use, &size), use->idle_count - 1);
   }
   idle->count++;
   return 0;

@@ -79,7 +79,7 @@ typedef struct build {
 static gp_leak_t *leak_of(build_t *build, const gp_lifetimes_t *lifetimes, const gp_life_t *life)
 {
   const gp_snapshot_t *snapshot = lifetimes->snapshot;
-  const char *kind = life->what;
+  const char *kind = gp_life_what(life);
   gp_leaks_t *leaks = build->leaks;
   char *key = NULL;
 

@@ -30,15 +30,11 @@ typedef struct owner_key {
   uint64_t number; /* of a block, or an address */
 } owner_key_t;
 
-static uint64_t hash_of_key(owner_key_t key)
-{
-  return key.number * 64 + (uint64_t)key.device;
-}
-
+/* The library counts blocks, of all devices. So those that follow each other are neighbours in the index,
+ * too. */
 static uint64_t hash_of_life(const void *self, size_t item)
 {
-  const gp_life_t *life = &((const build_t *)self)->lifetimes->lives[item];
-  return hash_of_key((owner_key_t){life->device, life->block});
+  return ((const build_t *)self)->lifetimes->lives[item].block;
 }
 
 static bool is_life(const void *self, size_t item, const void *key)
@@ -51,8 +47,7 @@ static bool is_life(const void *self, size_t item, const void *key)
 static inline gp_life_t *find(const build_t *build, int device, uint64_t block)
 {
   const owner_key_t key = {device, block};
-  size_t at =
-      device < 0 ? SIZE_MAX : gp_hash_index_find(&build->by_block, hash_of_key(key), is_life, build, &key);
+  size_t at = device < 0 ? SIZE_MAX : gp_hash_index_find(&build->by_block, block, is_life, build, &key);
   return at == SIZE_MAX ? NULL : &build->lifetimes->lives[at];
 }
 
@@ -64,13 +59,13 @@ static gp_life_t *add_life(build_t *build, int device, uint64_t block)
   const owner_key_t key = {device, block};
   if (!gp_hash_index_reserve(&build->by_block, hash_of_life, build))
     return NULL;
-  uint32_t *slot = gp_hash_index_slot(&build->by_block, hash_of_key(key), is_life, build, &key);
+  uint32_t *slot = gp_hash_index_slot(&build->by_block, block, is_life, build, &key);
   gp_life_t *life = GP_ARRAY_ADD(lifetimes->lives, lifetimes->life_count);
   if (!life)
     return NULL;
   gp_hash_index_put(&build->by_block, slot, lifetimes->life_count - 1);
-  *life = (gp_life_t){.block = block,
-      .device = (uint8_t)device,
+  *life = (gp_life_t){.device = (unsigned)device,
+      .block = block,
       .freed = GP_LIFETIMES_NEVER,
       .done = GP_LIFETIMES_NEVER,
       .stack = -1,
@@ -94,11 +89,11 @@ static void describe(const build_t *build, gp_life_t *life, bool is_pooled)
   int64_t detail = gp_snapshot_event(events, GP_COLUMN_DETAIL, build->event, -1);
   life->address = gp_snapshot_event_uint(events, GP_COLUMN_ADDRESS, build->event);
   life->requested = gp_snapshot_event_uint(events, GP_COLUMN_SIZE, build->event);
-  life->rounded =
-      is_pooled ? gp_snapshot_event_uint(events, GP_COLUMN_ROUNDED_SIZE, build->event) : life->requested;
   life->stack = (int32_t)gp_snapshot_event(events, GP_COLUMN_STACK, build->event, -1);
   life->kind = GP_LIFE_POOLED;
-  if (!is_pooled)
+  if (is_pooled)
+    life->rounded = gp_snapshot_event_uint(events, GP_COLUMN_ROUNDED_SIZE, build->event);
+  else
     set_kind(life, detail >= 0 ? events->details.names[detail] : "");
 }
 
@@ -152,10 +147,15 @@ static int end_life(build_t *build, bool is_pooled, bool is_completed)
 
 /* Segments: an address belongs to one at a time. */
 
+static uint64_t hash_of_place(int device, uint64_t address)
+{
+  return gp_hash_number((address >> 9) + (uint64_t)device);
+}
+
 static uint64_t hash_of_segment(const void *self, size_t item)
 {
   const gp_segment_life_t *segment = &((const build_t *)self)->lifetimes->segments[item];
-  return hash_of_key((owner_key_t){segment->device, segment->address >> 9});
+  return hash_of_place(segment->device, segment->address);
 }
 
 static bool is_segment(const void *self, size_t item, const void *key)
@@ -184,8 +184,7 @@ static int add_segment(build_t *build, const gp_segment_life_t *segment)
 static gp_segment_life_t *open_segment(const build_t *build, int device, uint64_t address)
 {
   const owner_key_t key = {device, address};
-  size_t at = gp_hash_index_find(
-      &build->by_address, hash_of_key((owner_key_t){device, address >> 9}), is_segment, build, &key);
+  size_t at = gp_hash_index_find(&build->by_address, hash_of_place(device, address), is_segment, build, &key);
   gp_segment_life_t *segment = at == SIZE_MAX ? NULL : &build->lifetimes->segments[at];
   return segment && segment->end == GP_LIFETIMES_NEVER ? segment : NULL;
 }
@@ -263,7 +262,7 @@ static int take_forwarded(build_t *build, const gp_snapshot_forwarded_t *memory)
     if (!life)
       return ENOMEM;
     life->address = memory->address;
-    life->requested = life->rounded = memory->size;
+    life->requested = memory->size;
     life->begin_ns = memory->time_ns;
     life->stack = memory->stack;
     life->stream = memory->stream;
@@ -327,7 +326,7 @@ static bool are_sound(const gp_lifetimes_t *lifetimes)
         (life->done > lifetimes->end && life->done != GP_LIFETIMES_NEVER) ||
         (life->is_held && life->done != GP_LIFETIMES_NEVER) ||
         (life->is_temporary && (life->begin == 0 || life->freed == GP_LIFETIMES_NEVER)) ||
-        (life->what == NULL) != (life->kind == GP_LIFE_POOLED))
+        (life->kind != GP_LIFE_POOLED && !life->what))
       return false;
   }
   for (size_t i = 0; i < lifetimes->segment_count; i++) {
@@ -376,9 +375,4 @@ void gp_lifetimes_fini(gp_lifetimes_t *lifetimes)
   free(lifetimes->segments);
   free(lifetimes->of_event);
   *lifetimes = (gp_lifetimes_t){0};
-}
-
-bool gp_lifetimes_has(const gp_filter_t *filter, const gp_life_t *life)
-{
-  return gp_filter_has(filter, life->device, life->stream, life->thread, life->begin_ns);
 }

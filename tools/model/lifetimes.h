@@ -36,26 +36,30 @@ typedef enum gp_life_kind {
  * One ownership of a block. Sizes in bytes.
  *   begin <= freed <= done; each is at most the last moment, or GP_LIFETIMES_NEVER
  *   is_held: done is GP_LIFETIMES_NEVER;   is_temporary: 0 < begin, and it was freed
- *   what is NULL if and only if it is pooled
+ * There are millions, and each pass over them waits for memory, so they are kept small.
  */
 typedef struct gp_life {
-  uint64_t block; /* number of this use of the address */
+  uint64_t device : 6;
+  uint64_t kind : 2;         /* gp_life_kind_t */
+  uint64_t is_temporary : 1; /* freed before anything else was allocated on the device */
+  uint64_t is_held : 1;      /* the snapshot says that the program holds it */
+  uint64_t block : 54;       /* number of this use of the address; a snapshot's are below 2^53 */
   uint64_t address;
   uint64_t requested;
-  uint64_t rounded; /* outside the pool: as requested */
+  union {
+    uint64_t rounded; /* GP_LIFE_POOLED; see gp_life_rounded */
+    const char *what; /* otherwise; see gp_life_what */
+  };
   uint64_t begin_ns;
-  const char *what; /* outside the pool: the kind, as in the snapshot; else NULL */
-  uint32_t begin;   /* moments: when the program got it, */
-  uint32_t freed;   /* when the program freed it, */
-  uint32_t done;    /* when the device was done with it */
+  uint32_t begin; /* moments: when the program got it, */
+  uint32_t freed; /* when the program freed it, */
+  uint32_t done;  /* when the device was done with it */
   int32_t stack;
   int32_t stream;
   int32_t thread; /* GP_FILTER_UNKNOWN if it began before the events */
-  uint8_t device;
-  uint8_t kind;      /* gp_life_kind_t */
-  bool is_temporary; /* freed before anything else was allocated on the device */
-  bool is_held;      /* the snapshot says that the program holds it */
 } gp_life_t;
+
+_Static_assert(GP_SNAPSHOT_DEVICES <= 64, "gp_life_t has a number for each device");
 
 /* A piece of memory from the driver: begin <= end. */
 typedef struct gp_segment_life {
@@ -93,6 +97,18 @@ static inline const gp_life_t *gp_lifetimes_life(const gp_lifetimes_t *lifetimes
   return at == GP_LIFETIMES_NEVER ? NULL : &lifetimes->lives[at];
 }
 
+/* The bytes that it takes: outside the pool as requested. */
+static inline uint64_t gp_life_rounded(const gp_life_t *life)
+{
+  return life->kind == GP_LIFE_POOLED ? life->rounded : life->requested;
+}
+
+/* Outside the pool the kind, as in the snapshot; else NULL. */
+static inline const char *gp_life_what(const gp_life_t *life)
+{
+  return life->kind == GP_LIFE_POOLED ? NULL : life->what;
+}
+
 /* True if the program held it at that moment. */
 static inline bool gp_life_is_held_at(const gp_life_t *life, uint32_t moment)
 {
@@ -100,6 +116,9 @@ static inline bool gp_life_is_held_at(const gp_life_t *life, uint32_t moment)
 }
 
 /* True if filter selects the allocation. */
-bool gp_lifetimes_has(const gp_filter_t *filter, const gp_life_t *life);
+static inline bool gp_lifetimes_has(const gp_filter_t *filter, const gp_life_t *life)
+{
+  return gp_filter_has(filter, life->device, life->stream, life->thread, life->begin_ns);
+}
 
 #endif

@@ -113,7 +113,7 @@ static void fill_segment(gp_map_t *map, gp_map_segment_t *segment, uint32_t mome
       continue; /* never happens in a snapshot that the library wrote */
     if (offset > at)
       add_part(map, segment, at, offset - at, 0, GP_SNAPSHOT_IDLE);
-    at = offset + (lives[i]->rounded < rest ? lives[i]->rounded : rest);
+    at = offset + (gp_life_rounded(lives[i]) < rest ? gp_life_rounded(lives[i]) : rest);
     add_part(map, segment, offset, at - offset, is_held ? lives[i]->requested : 0,
         is_held ? GP_SNAPSHOT_ALLOCATED : GP_SNAPSHOT_PENDING);
   }
@@ -133,7 +133,8 @@ static void join_pieces(gp_map_t *map, const gp_life_t *const *lives, size_t cou
   for (size_t i = 0; i < map->segment_count; i++) {
     const gp_map_segment_t *segment = &map->segments[i];
     for (; next < count && compare_places(lives[next]->device, lives[next]->address, segment) < 0; next++)
-      reach = lives[next]->device == segment->device ? lives[next]->address + lives[next]->rounded : 0;
+      reach =
+          lives[next]->device == segment->device ? lives[next]->address + gp_life_rounded(lives[next]) : 0;
     gp_map_segment_t *before = kept > 0 ? &map->segments[kept - 1] : NULL;
     if (before && before->device == segment->device && before->address + before->size == segment->address &&
         (reach > segment->address || (before->is_expandable && segment->is_expandable)))

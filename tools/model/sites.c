@@ -130,7 +130,7 @@ static group_t *group_of(build_t *build, const gp_life_t *life)
     int32_t phase = gp_phases_at(&build->phases, life->thread, life->begin_ns);
     return &build->of_phases[phase >= 0 ? (size_t)phase : build->phases.count];
   }
-  gp_component_t component = gp_component_of_kind(life->what);
+  gp_component_t component = gp_component_of_kind(gp_life_what(life));
   if (build->sites->by == GP_SITE_BY_COMPONENT && component != GP_COMPONENT_UNKNOWN)
     return &build->kinds[component];
   if (build->sites->by != GP_SITE_BY_SIZE)

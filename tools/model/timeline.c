@@ -112,9 +112,9 @@ static void step(build_t *build, int device, size_t event)
   if (!life || life->kind == GP_LIFE_HOST || !gp_lifetimes_has(&build->selection, life))
     return;
   if (life->begin == moment)
-    build->selected[device] = gp_add_saturated(build->selected[device], life->rounded);
+    build->selected[device] = gp_add_saturated(build->selected[device], gp_life_rounded(life));
   if (life->freed == moment)
-    build->selected[device] = gp_subtract_saturated(build->selected[device], life->rounded);
+    build->selected[device] = gp_subtract_saturated(build->selected[device], gp_life_rounded(life));
 }
 
 static void begin_selected(build_t *build)
@@ -123,7 +123,7 @@ static void begin_selected(build_t *build)
     const gp_life_t *life = &build->lifetimes->lives[i];
     if (gp_life_is_held_at(life, 0) && life->kind != GP_LIFE_HOST &&
         gp_lifetimes_has(&build->selection, life))
-      build->selected[life->device] = gp_add_saturated(build->selected[life->device], life->rounded);
+      build->selected[life->device] = gp_add_saturated(build->selected[life->device], gp_life_rounded(life));
   }
 }
 
@@ -259,8 +259,8 @@ void gp_timeline_at(const gp_timeline_t *timeline, const gp_lifetimes_t *lifetim
     if (life->device != device || life->kind == GP_LIFE_HOST || !gp_moments_hold(moments, life) ||
         !gp_lifetimes_has(&selection, life))
       continue;
-    *ret_held = gp_add_saturated(*ret_held, life->rounded);
-    forwarded = gp_add_saturated(forwarded, life->kind == GP_LIFE_FORWARDED ? life->rounded : 0);
+    *ret_held = gp_add_saturated(*ret_held, gp_life_rounded(life));
+    forwarded = gp_add_saturated(forwarded, life->kind == GP_LIFE_FORWARDED ? gp_life_rounded(life) : 0);
   }
   const gp_snapshot_device_t *of = gp_snapshot_device(lifetimes->snapshot, device);
   if (timeline->is_selected || (of && of->lacks_reserved && !moments->is_end))

@@ -124,7 +124,7 @@ typedef struct idle {
 
 static uint64_t hash_of(const void *self, size_t item)
 {
-  return ((const idle_t *)self)->sizes[item].size;
+  return gp_hash_number(((const idle_t *)self)->sizes[item].size);
 }
 
 static bool is_size(const void *self, size_t item, const void *key)
@@ -137,7 +137,7 @@ static struct idle_size *idle_of(idle_t *idle, uint64_t size)
 {
   if (!gp_hash_index_reserve(&idle->index, hash_of, idle))
     return NULL;
-  uint32_t *slot = gp_hash_index_slot(&idle->index, size, is_size, idle, &size);
+  uint32_t *slot = gp_hash_index_slot(&idle->index, gp_hash_number(size), is_size, idle, &size);
   if (*slot)
     return &idle->sizes[*slot - 1];
   struct idle_size *added = GP_ARRAY_ADD(idle->sizes, idle->size_count);

@@ -9,7 +9,7 @@
 
 static uint64_t hash_of_entry(const void *self, size_t item)
 {
-  return ((const gp_block_map_t *)self)->entries[item].key;
+  return gp_hash_number(((const gp_block_map_t *)self)->entries[item].key);
 }
 
 static bool is_entry(const void *self, size_t item, const void *key)
@@ -20,7 +20,7 @@ static bool is_entry(const void *self, size_t item, const void *key)
 /* The slot of key, or the free one for it. The map has had an entry. */
 static uint32_t *slot_of(const gp_block_map_t *map, uint64_t key)
 {
-  return gp_hash_index_slot(&map->index, key, is_entry, map, &key);
+  return gp_hash_index_slot(&map->index, gp_hash_number(key), is_entry, map, &key);
 }
 
 gp_block_entry_t *gp_block_map_find(const gp_block_map_t *map, uint64_t key)
