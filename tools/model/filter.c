@@ -124,10 +124,3 @@ void gp_filter_fini(gp_filter_t *filter)
   free(filter->threads);
   filter->streams = filter->threads = NULL;
 }
-
-bool gp_filter_has(const gp_filter_t *filter, int device, int64_t stream, int64_t thread, uint64_t time_ns)
-{
-  return gp_filter_has_device(filter, device) && time_ns >= filter->since_ns && time_ns <= filter->until_ns &&
-         (!filter->streams || (stream >= 0 && filter->streams[stream])) &&
-         (!filter->threads || (thread >= 0 && filter->threads[thread]));
-}

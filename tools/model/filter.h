@@ -27,12 +27,18 @@ int gp_filter_init(
     gp_filter_t *filter, const gp_request_t *request, const gp_snapshot_t *snapshot, const char *file);
 void gp_filter_fini(gp_filter_t *filter);
 
-/* True if the filter selects an allocation of that device, stream, thread (indexes) and time. */
-bool gp_filter_has(const gp_filter_t *filter, int device, int64_t stream, int64_t thread, uint64_t time_ns);
-
 static inline bool gp_filter_has_device(const gp_filter_t *filter, int device)
 {
   return filter->device == GP_REQUEST_ALL_DEVICES || filter->device == device;
+}
+
+/* True if the filter selects an allocation of that device, stream, thread (indexes) and time. */
+static inline bool gp_filter_has(
+    const gp_filter_t *filter, int device, int64_t stream, int64_t thread, uint64_t time_ns)
+{
+  return gp_filter_has_device(filter, device) && time_ns >= filter->since_ns && time_ns <= filter->until_ns &&
+         (!filter->streams || (stream >= 0 && filter->streams[stream])) &&
+         (!filter->threads || (thread >= 0 && filter->threads[thread]));
 }
 
 #endif

@@ -63,17 +63,14 @@ static void judge_oom(gp_findings_t *findings, int device, uint32_t moment)
 void gp_findings_judge_components(gp_findings_t *findings)
 {
   const gp_summary_t *summary = findings->summary;
-  gp_oom_events_t ooms;
+  const gp_oom_events_t *ooms = &summary->ooms;
 
-  if (gp_oom_events_init(&ooms, &summary->lifetimes))
-    findings->out_of_memory = true;
   for (size_t i = 0; i < summary->device_count && !findings->out_of_memory; i++) {
     int device = summary->devices[i].device->device;
-    size_t main = gp_oom_events_main(&ooms, device);
-    if (main != SIZE_MAX && ooms.events[main].device == device && ooms.events[main].has_moment)
-      judge_oom(findings, device, ooms.events[main].moment);
+    size_t main = gp_oom_events_main(ooms, device);
+    if (main != SIZE_MAX && ooms->events[main].device == device && ooms->events[main].has_moment)
+      judge_oom(findings, device, ooms->events[main].moment);
     else
       judge_use(findings, &summary->devices[i].components, GP_SITE_PEAK);
   }
-  gp_oom_events_fini(&ooms);
 }

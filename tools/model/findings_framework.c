@@ -1,5 +1,6 @@
 #include "tools/model/finding_judges.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/size.h"
@@ -53,17 +54,19 @@ static gp_component_t asker_of(const gp_snapshot_t *snapshot, int stack)
   return own;
 }
 
-/* What each component held and asked for. Returns what all held. */
-static uint64_t sum_peak(const gp_findings_t *findings, const gp_component_use_t *use, held_t *held)
+/* What each component held and asked for. askers: by stack, then of memory without a stack. Returns what all
+ * held. */
+static uint64_t sum_peak(const gp_lifetimes_t *lifetimes, const gp_component_use_t *use,
+    const gp_component_t *askers, held_t *held)
 {
-  const gp_lifetimes_t *lifetimes = &findings->summary->lifetimes;
+  size_t none = lifetimes->snapshot->stacks.count;
   uint64_t sum = 0;
 
   for (size_t i = 0; i < lifetimes->life_count; i++) {
     const gp_life_t *life = &lifetimes->lives[i];
     if (life->kind != GP_LIFE_POOLED || life->device != use->device)
       continue;
-    held_t *of = &held[asker_of(lifetimes->snapshot, life->stack)];
+    held_t *of = &held[askers[life->stack >= 0 ? (size_t)life->stack : none]];
     of->count++;
     of->pieces += life->requested > 0 && life->requested % PIECE == 0;
     if (!gp_moments_hold(&use->sites.peak, life))
@@ -74,11 +77,11 @@ static uint64_t sum_peak(const gp_findings_t *findings, const gp_component_use_t
   return sum;
 }
 
-static void judge(gp_findings_t *findings, const gp_component_use_t *use)
+static void judge(gp_findings_t *findings, const gp_component_use_t *use, const gp_component_t *askers)
 {
   char part[GP_SIZE_TEXT_BYTES], whole[GP_SIZE_TEXT_BYTES];
   held_t held[GP_COMPONENTS] = {{0, 0, 0}};
-  uint64_t sum = sum_peak(findings, use, held);
+  uint64_t sum = sum_peak(&findings->summary->lifetimes, use, askers, held);
 
   for (int i = 0; i < GP_COMPONENTS; i++) {
     const char *name = gp_component_name((gp_component_t)i), *remedy = remedy_of(name);
@@ -95,8 +98,16 @@ static void judge(gp_findings_t *findings, const gp_component_use_t *use)
 void gp_findings_judge_frameworks(gp_findings_t *findings)
 {
   const gp_summary_t *summary = findings->summary;
-  if (summary->lifetimes.snapshot->is_pytorch)
+  const gp_snapshot_t *snapshot = summary->lifetimes.snapshot;
+  size_t stacks = snapshot->stacks.count;
+
+  if (snapshot->is_pytorch)
     return;
-  for (size_t i = 0; i < summary->device_count; i++)
-    judge(findings, &summary->devices[i].components);
+  gp_component_t *askers = malloc((stacks + 1) * sizeof(*askers));
+  for (size_t i = 0; askers && i <= stacks; i++)
+    askers[i] = asker_of(snapshot, i < stacks ? (int)i : -1);
+  for (size_t i = 0; askers && i < summary->device_count; i++)
+    judge(findings, &summary->devices[i].components, askers);
+  findings->out_of_memory |= !askers;
+  free(askers);
 }

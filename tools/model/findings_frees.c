@@ -71,8 +71,10 @@ void gp_double_frees_find(
   *ret_frees =
       (gp_double_frees_t){.has_free_stacks = strcmp(gp_snapshot_text(settings, "stacks_free"), "1") == 0};
   for (size_t i = 0; i < events->count; i++) {
+    if (gp_snapshot_event_kind(events, i) != GP_EVENT_FREE_REFUSED)
+      continue;
     int device = (int)gp_snapshot_event(events, GP_COLUMN_DEVICE, i, 0);
-    if (gp_snapshot_event_kind(events, i) != GP_EVENT_FREE_REFUSED || !gp_filter_has_device(filter, device))
+    if (!gp_filter_has_device(filter, device))
       continue;
     ret_frees->total++;
     if (ret_frees->count == GP_DOUBLE_FREES_MOST)

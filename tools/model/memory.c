@@ -11,7 +11,7 @@ void gp_memory_begin(const gp_lifetimes_t *lifetimes, int device, gp_memory_t *r
     if (life->device != device || life->begin > 0)
       continue;
     if (life->freed == 0) {
-      memory.deferred = gp_add_saturated(memory.deferred, life->done > 0 ? life->rounded : 0);
+      memory.deferred = gp_add_saturated(memory.deferred, life->done > 0 ? gp_life_rounded(life) : 0);
       continue;
     }
     if (life->kind == GP_LIFE_FORWARDED)
@@ -34,17 +34,18 @@ void gp_memory_step(const gp_lifetimes_t *lifetimes, size_t event, gp_memory_t *
 {
   const gp_snapshot_events_t *events = &lifetimes->snapshot->events;
   const gp_life_t *life = gp_lifetimes_life(lifetimes, event);
-  uint64_t size = gp_snapshot_event_uint(events, GP_COLUMN_SIZE, event);
   uint32_t moment = (uint32_t)event + 1;
 
-  switch (gp_snapshot_event_kind(events, event)) {
-  case GP_EVENT_SEGMENT_ALLOC:
-  case GP_EVENT_SEGMENT_MAP: memory->reserved = gp_add_saturated(memory->reserved, size); return;
-  case GP_EVENT_SEGMENT_FREE:
-  case GP_EVENT_SEGMENT_UNMAP: memory->reserved = gp_subtract_saturated(memory->reserved, size); return;
-  default: break;
+  if (!life) {
+    uint64_t size = gp_snapshot_event_uint(events, GP_COLUMN_SIZE, event);
+    gp_event_kind_t kind = gp_snapshot_event_kind(events, event);
+    if (kind == GP_EVENT_SEGMENT_ALLOC || kind == GP_EVENT_SEGMENT_MAP)
+      memory->reserved = gp_add_saturated(memory->reserved, size);
+    else if (kind == GP_EVENT_SEGMENT_FREE || kind == GP_EVENT_SEGMENT_UNMAP)
+      memory->reserved = gp_subtract_saturated(memory->reserved, size);
+    return;
   }
-  if (!life || life->kind == GP_LIFE_HOST)
+  if (life->kind == GP_LIFE_HOST)
     return;
   bool is_pooled = life->kind == GP_LIFE_POOLED;
   uint64_t requested = is_pooled ? life->requested : 0, rounded = is_pooled ? life->rounded : 0;

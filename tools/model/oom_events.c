@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "tools/array.h"
 #include "tools/symbols/frame_text.h"
 
 /* The snapshot's own report. */
@@ -31,12 +32,12 @@ typedef struct got {
 } got_t;
 
 /* Walks from the last event to the first, to know what was allocated after each. */
-static void list_events(gp_oom_events_t *ooms, const gp_snapshot_events_t *events, got_t *got)
+static int list_events(gp_oom_events_t *ooms, const gp_snapshot_events_t *events, got_t *got)
 {
-  size_t next = ooms->count;
-
   for (size_t i = events->count; i-- > 0;) {
     gp_event_kind_t kind = gp_snapshot_event_kind(events, i);
+    if (kind != GP_EVENT_ALLOC && kind != GP_EVENT_OOM)
+      continue;
     int device = (int)gp_snapshot_event(events, GP_COLUMN_DEVICE, i, 0);
     uint64_t size = gp_snapshot_event_uint(events, GP_COLUMN_SIZE, i);
     if (device < 0)
@@ -44,18 +45,26 @@ static void list_events(gp_oom_events_t *ooms, const gp_snapshot_events_t *event
     if (kind == GP_EVENT_ALLOC) {
       got->any[device] = true;
       got->largest[device] = size > got->largest[device] ? size : got->largest[device];
+      continue;
     }
-    if (kind == GP_EVENT_OOM)
-      ooms->events[--next] = (gp_oom_event_t){.device = device,
-          .has_moment = true,
-          .has_event = true,
-          .allocated_later = got->any[device],
-          .got_as_much = got->any[device] && got->largest[device] >= size,
-          .moment = (uint32_t)i + 1,
-          .time_ns = gp_snapshot_event_uint(events, GP_COLUMN_TIME_NS, i),
-          .requested = size};
+    gp_oom_event_t *event = GP_ARRAY_ADD(ooms->events, ooms->count);
+    if (!event)
+      return ENOMEM;
+    *event = (gp_oom_event_t){.device = device,
+        .has_moment = true,
+        .has_event = true,
+        .allocated_later = got->any[device],
+        .got_as_much = got->any[device] && got->largest[device] >= size,
+        .moment = (uint32_t)i + 1,
+        .time_ns = gp_snapshot_event_uint(events, GP_COLUMN_TIME_NS, i),
+        .requested = size};
   }
-  gp_assert(next == 0); /* the caller counted them */
+  for (size_t i = 0; i < ooms->count / 2; i++) { /* the oldest comes first */
+    gp_oom_event_t event = ooms->events[i];
+    ooms->events[i] = ooms->events[ooms->count - 1 - i];
+    ooms->events[ooms->count - 1 - i] = event;
+  }
+  return 0;
 }
 
 /* The event that the report describes: that of the report's time, else the last similar one. */
@@ -75,7 +84,7 @@ static gp_oom_event_t *find_reported(const gp_oom_events_t *ooms, const report_t
 
 /* Adds an event for a report that has none: at the end if the snapshot was written for it,
  * else before the recorded events. */
-static void add_report(
+static int add_report(
     gp_oom_events_t *ooms, const gp_lifetimes_t *lifetimes, const report_t *report, const got_t *got)
 {
   bool is_end = ooms->is_written_then;
@@ -87,36 +96,28 @@ static void add_report(
       .moment = is_end ? lifetimes->end : 0,
       .time_ns = report->time_ns == UINT64_MAX ? 0 : report->time_ns,
       .requested = report->requested};
+  if (!GP_ARRAY_ADD(ooms->events, ooms->count))
+    return ENOMEM;
   if (!is_end)
-    memmove(&ooms->events[1], &ooms->events[0], ooms->count * sizeof(event));
-  ooms->events[is_end ? ooms->count : 0] = event;
-  ooms->count++;
+    memmove(&ooms->events[1], &ooms->events[0], (ooms->count - 1) * sizeof(event));
+  ooms->events[is_end ? ooms->count - 1 : 0] = event;
+  return 0;
 }
 
 int gp_oom_events_init(gp_oom_events_t *ooms, const gp_lifetimes_t *lifetimes)
 {
-  const gp_snapshot_events_t *events = &lifetimes->snapshot->events;
   got_t got = {.any = {false}};
   report_t report;
 
   *ooms = (gp_oom_events_t){
       .is_written_then = strcmp(gp_snapshot_text(lifetimes->snapshot->root, "reason"), "oom") == 0};
-  size_t count = 0;
-  for (size_t i = 0; i < events->count; i++)
-    count += gp_snapshot_event_kind(events, i) == GP_EVENT_OOM &&
-             gp_snapshot_event(events, GP_COLUMN_DEVICE, i, 0) >= 0;
-  ooms->events = calloc(count + 1, sizeof(*ooms->events));
-  if (!ooms->events)
-    return ENOMEM;
-  ooms->count = count;
-  list_events(ooms, events, &got);
-  if (read_report(lifetimes->snapshot, &report)) {
-    gp_oom_event_t *event = find_reported(ooms, &report);
-    if (event)
-      event->is_reported = true;
-    else
-      add_report(ooms, lifetimes, &report, &got);
-  }
+  int error = list_events(ooms, &lifetimes->snapshot->events, &got);
+  if (error || !read_report(lifetimes->snapshot, &report))
+    return error;
+  gp_oom_event_t *event = find_reported(ooms, &report);
+  if (!event)
+    return add_report(ooms, lifetimes, &report, &got);
+  event->is_reported = true;
   return 0;
 }
 
