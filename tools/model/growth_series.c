@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "tools/array.h"
 #include "tools/saturated.h"
 
 #define CHANGES_MOST                                                                                         \
@@ -39,62 +40,35 @@ static bool begins_change(maker_t *maker, uint32_t group, uint32_t moment)
   return is_first;
 }
 
-/* Reserves one first change for each group, and one for each step in which the group changes. */
-static int reserve(maker_t *maker)
+/* The first change of each group: what it held before the events. */
+static int begin_series(gp_series_set_t *set, const gp_lifetimes_t *lifetimes, const uint32_t *groups)
 {
-  gp_series_set_t *set = maker->set;
-  const gp_life_t *life;
-  size_t sum = 0;
-
-  for (uint32_t moment = 1; moment <= maker->lifetimes->end; moment++) {
-    uint32_t group = group_changed(maker, moment, &life);
-    if (group != GP_GROUP_NONE)
-      set->series[group].count += begins_change(maker, group, moment);
-  }
-  memset(maker->newest, 0, set->count * sizeof(*maker->newest));
-  for (size_t i = 0; i < set->count; i++)
-    sum += set->series[i].count + 1;
-  set->changes = calloc(sum + 1, sizeof(*set->changes));
-  if (!set->changes)
-    return ENOMEM;
-  size_t used = 0;
   for (size_t i = 0; i < set->count; i++) {
-    set->series[i].changes = &set->changes[used];
-    used += set->series[i].count + 1;
-    set->series[i].count = 1;
+    if (!GP_ARRAY_ADD(set->series[i].changes, set->series[i].count))
+      return ENOMEM;
   }
-  return 0;
-}
-
-static gp_change_t *changes_of(const gp_series_set_t *set, uint32_t group)
-{
-  return &set->changes[set->series[group].changes - set->changes];
-}
-
-static void begin_held(gp_series_set_t *set, const gp_lifetimes_t *lifetimes, const uint32_t *groups)
-{
   for (size_t i = 0; i < lifetimes->life_count; i++) {
     const gp_life_t *life = &lifetimes->lives[i];
     if (groups[i] == GP_GROUP_NONE || !gp_life_is_held_at(life, 0))
       continue;
-    gp_change_t *first = changes_of(set, groups[i]);
+    gp_change_t *first = set->series[groups[i]].changes;
     first->held = gp_add_saturated(first->held, life->requested);
     first->count++;
   }
+  return 0;
 }
 
 /* Until find_floors, floor and floor_count are the least of the changes that are one. */
-static void take_change(maker_t *maker, const gp_life_t *life, uint32_t group, uint32_t moment)
+static int take_change(maker_t *maker, const gp_life_t *life, uint32_t group, uint32_t moment)
 {
   gp_series_t *series = &maker->set->series[group];
-  gp_change_t *change = changes_of(maker->set, group) + series->count - 1;
   bool is_new = begins_change(maker, group, moment);
 
-  if (is_new) {
-    change[1] = change[0];
-    change++;
-    series->count++;
-  }
+  if (is_new && !GP_ARRAY_ADD(series->changes, series->count))
+    return ENOMEM;
+  gp_change_t *change = &series->changes[series->count - 1];
+  if (is_new)
+    *change = change[-1];
   change->moment = moment;
   if (life->begin == moment) {
     change->held = gp_add_saturated(change->held, life->requested);
@@ -109,12 +83,13 @@ static void take_change(maker_t *maker, const gp_life_t *life, uint32_t group, u
     change->floor = change->held;
   if (is_new || change->count < change->floor_count)
     change->floor_count = change->count;
+  return 0;
 }
 
 static void find_floors(gp_series_set_t *set)
 {
   for (size_t i = 0; i < set->count; i++) {
-    gp_change_t *changes = changes_of(set, (uint32_t)i);
+    gp_change_t *changes = set->series[i].changes;
     uint64_t floor = UINT64_MAX;
     uint32_t floor_count = UINT32_MAX;
     for (size_t k = set->series[i].count; k-- > 0;) {
@@ -129,13 +104,12 @@ static void find_floors(gp_series_set_t *set)
   }
 }
 
-/* What growth_series.h says of each series. They follow each other in `changes`, so none ends beyond the next
- * one's begin. */
+/* What growth_series.h says of each series. */
 static bool are_sound(const gp_series_set_t *set)
 {
   for (size_t i = 0; i < set->count; i++) {
     const gp_series_t *series = &set->series[i];
-    if (series->count == 0 || (i + 1 < set->count && series->changes + series->count > series[1].changes))
+    if (series->count == 0)
       return false;
     for (size_t k = 0; k < series->count; k++) {
       const gp_change_t *now = &series->changes[k];
@@ -159,13 +133,11 @@ int gp_series_set_init(gp_series_set_t *set, const gp_lifetimes_t *lifetimes, co
   *set = (gp_series_set_t){.count = count};
   set->series = calloc(count + 1, sizeof(*set->series));
   maker.newest = calloc(count + 1, sizeof(*maker.newest));
-  int error = set->series && maker.newest ? reserve(&maker) : ENOMEM;
-  if (!error)
-    begin_held(set, lifetimes, groups);
+  int error = set->series && maker.newest ? begin_series(set, lifetimes, groups) : ENOMEM;
   for (uint32_t moment = 1; !error && moment <= lifetimes->end; moment++) {
     uint32_t group = group_changed(&maker, moment, &life);
     if (group != GP_GROUP_NONE)
-      take_change(&maker, life, group, moment);
+      error = take_change(&maker, life, group, moment);
   }
   free(maker.newest);
   if (!error)
@@ -176,8 +148,9 @@ int gp_series_set_init(gp_series_set_t *set, const gp_lifetimes_t *lifetimes, co
 
 void gp_series_set_fini(gp_series_set_t *set)
 {
+  for (size_t i = 0; set->series && i < set->count; i++)
+    free(set->series[i].changes);
   free(set->series);
-  free(set->changes);
   *set = (gp_series_set_t){.count = 0};
 }
 

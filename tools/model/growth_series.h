@@ -23,14 +23,13 @@ typedef struct gp_change {
  * The first is what it held before the events. In a history of millions of
  * events some that follow each other closely are one, at the last one's moment; the floors count each. */
 typedef struct gp_series {
-  const gp_change_t *changes;
+  gp_change_t *changes;
   size_t count; /* 1 or more */
 } gp_series_t;
 
 typedef struct gp_series_set {
   gp_series_t *series; /* by group */
   size_t count;
-  gp_change_t *changes; /* private: all changes */
 } gp_series_set_t;
 
 /*
