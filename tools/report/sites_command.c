@@ -279,11 +279,17 @@ static void print_next(const view_t *view, gp_output_t *output)
       view->sort == SORT_LIVE ? options : "");
 }
 
-static void add_amounts(cJSON *object, const char *name, const gp_site_amount_t *amounts)
+/* Without a history only what was held when the file was written is known. */
+static void add_amounts(
+    const view_t *view, cJSON *object, const char *name, const gp_site_amount_t *amounts)
 {
   cJSON *item = cJSON_AddObjectToObject(object, name);
-  for (int measure = 0; measure < GP_SITE_MEASURES; measure++)
-    gp_json_add_amount(item, measure_names[measure], amounts[measure].bytes, amounts[measure].count);
+  for (int measure = 0; measure < GP_SITE_MEASURES; measure++) {
+    if (measure == GP_SITE_LIVE || !view->input->snapshot->lacks_history)
+      gp_json_add_amount(item, measure_names[measure], amounts[measure].bytes, amounts[measure].count);
+    else
+      cJSON_AddNullToObject(item, measure_names[measure]);
+  }
 }
 
 static void add_json(const view_t *view, uint64_t most, cJSON *object)
@@ -295,23 +301,27 @@ static void add_json(const view_t *view, uint64_t most, cJSON *object)
   cJSON_AddStringToObject(object, "by", by_names[sites->by]);
   cJSON_AddStringToObject(object, "sort", sorts[view->sort].name);
   gp_json_add_moment(object, "at", view->moments, view->lifetimes);
-  gp_json_add_moment(object, "peak", &sites->peak, view->lifetimes);
+  bool has_peak = !view->input->snapshot->lacks_history;
+  if (has_peak)
+    gp_json_add_moment(object, "peak", &sites->peak, view->lifetimes);
+  else
+    cJSON_AddNullToObject(object, "peak");
   cJSON *of_devices = cJSON_AddArrayToObject(object, "peaks");
-  size_t count = gp_site_peaks(view->lifetimes, view->filter, peaks);
+  size_t count = has_peak ? gp_site_peaks(view->lifetimes, view->filter, peaks) : 0;
   for (size_t i = 0; i < count; i++) {
     cJSON *peak = gp_json_add_item(of_devices);
     gp_json_add_int(peak, "device", peaks[i].device);
     gp_json_add_uint(peak, "time_ns", peaks[i].time_ns);
     gp_json_add_uint(peak, "bytes", peaks[i].bytes);
   }
-  add_amounts(object, "sum", sites->sums);
+  add_amounts(view, object, "sum", sites->sums);
   gp_json_add_uint(object, "site_count", sites->count);
   cJSON *list = cJSON_AddArrayToObject(object, "sites");
   for (size_t i = 0; i < sites->count && (most == 0 || i < most); i++) {
     cJSON *item = gp_json_add_item(list);
     cJSON_AddStringToObject(item, "name", sites->sites[i].name);
-    add_amounts(item, "flat", sites->sites[i].flat);
-    add_amounts(item, "cumulative", sites->sites[i].cumulative);
+    add_amounts(view, item, "flat", sites->sites[i].flat);
+    add_amounts(view, item, "cumulative", sites->sites[i].cumulative);
   }
 }
 
