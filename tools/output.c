@@ -54,7 +54,7 @@ int gp_output_open(gp_output_t *output, const char *path, bool force, bool no_co
   return 0;
 }
 
-static int write_all(int fd, const char *text, size_t length)
+int gp_write_all(int fd, const char *text, size_t length)
 {
   while (length > 0) {
     ssize_t written = write(fd, text, length);
@@ -137,7 +137,7 @@ int gp_output_close(gp_output_t *output)
     status = write_file(output);
   } else {
     fflush(stdout);
-    int error = write_all(STDOUT_FILENO, output->text, output->length);
+    int error = gp_write_all(STDOUT_FILENO, output->text, output->length);
     if (error) {
       gp_message("the output could not be written: %s", strerror(error));
       status = GP_EXIT_INPUT;
@@ -170,7 +170,7 @@ const char *gp_output_style(const gp_output_t *output, gp_style_t style)
   return output->colour ? sequences[style] : "";
 }
 
-static size_t columns_of(const char *text, size_t length)
+size_t gp_columns_of(const char *text, size_t length)
 {
   size_t columns = 0;
   for (size_t i = 0; i < length; i++)
@@ -180,21 +180,21 @@ static size_t columns_of(const char *text, size_t length)
 
 size_t gp_text_columns(const char *text)
 {
-  return columns_of(text, strlen(text));
+  return gp_columns_of(text, strlen(text));
 }
 
 void gp_output_wrap(FILE *stream, const char *first, const char *rest, const char *text)
 {
-  size_t column = columns_of(first, strlen(first));
+  size_t column = gp_columns_of(first, strlen(first));
   bool is_line_empty = true;
 
   fputs(first, stream);
   while (*text) {
     size_t length = strcspn(text, " ");
-    size_t width = columns_of(text, length);
+    size_t width = gp_columns_of(text, length);
     if (!is_line_empty && column + 1 + width > wrap_columns) {
       fprintf(stream, "\n%s", rest);
-      column = columns_of(rest, strlen(rest));
+      column = gp_columns_of(rest, strlen(rest));
       is_line_empty = true;
     }
     fprintf(stream, "%s%.*s", is_line_empty ? "" : " ", (int)length, text);

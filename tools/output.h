@@ -73,8 +73,13 @@ typedef struct gp_sentence {
 
 void gp_sentence_add(gp_sentence_t *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* The number of columns that text takes. Counts each character as one: wide ones are rare in our output. */
+/* The number of columns that text takes, or that its first `length` bytes take. Counts each character as one:
+ * wide ones are rare in our output. */
 size_t gp_text_columns(const char *text);
+size_t gp_columns_of(const char *text, size_t length);
+
+/* Writes it all to fd, whatever signals come. Returns 0 or errno. */
+int gp_write_all(int fd, const char *text, size_t length);
 
 /* Format numbers for people. Each returns buffer, which holds at least GP_NUMBER_BYTES. */
 #define GP_NUMBER_BYTES 40

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/output.h"
 #include "tools/tool.h"
 
 #define MARK         "..."
@@ -11,14 +12,6 @@
 #define LEAST_WORD   16  /* columns that a word keeps */
 #define LEAST_APART  15  /* least columns in which to show a difference */
 #define REMEMBERED   512 /* names remembered; users do not read longer tables line by line */
-
-static size_t columns_of(const char *text, size_t length)
-{
-  size_t columns = 0;
-  for (size_t i = 0; i < length; i++)
-    columns += ((unsigned char)text[i] & 0xc0) != 0x80;
-  return columns;
-}
 
 /* The byte offset of the character that is `columns` characters after text. */
 static size_t offset_of(const char *text, size_t columns)
@@ -44,7 +37,7 @@ static void join_marks(char *text)
 /* Replaces text[from, to) by the mark, except its first `head` and last `tail` columns. */
 static void cut(char *text, size_t from, size_t to, size_t head, size_t tail)
 {
-  size_t width = columns_of(text + from, to - from);
+  size_t width = gp_columns_of(text + from, to - from);
   size_t begin = from + offset_of(text + from, head), end = from + offset_of(text + from, width - tail);
   memmove(text + begin + MARK_COLUMNS, text + end, strlen(text + end) + 1);
   memcpy(text + begin, MARK, MARK_COLUMNS);
@@ -54,7 +47,7 @@ static void cut(char *text, size_t from, size_t to, size_t head, size_t tail)
 /* Replaces the middle of text[from, to) by the mark: makes it `excess` columns shorter, and no more. */
 static void cut_middle(char *text, size_t from, size_t to, size_t excess)
 {
-  size_t width = columns_of(text + from, to - from);
+  size_t width = gp_columns_of(text + from, to - from);
   size_t kept = width > excess + MARK_COLUMNS ? width - excess - MARK_COLUMNS : 0;
   cut(text, from, to, kept - kept / 2, kept / 2);
 }
@@ -76,7 +69,7 @@ typedef struct list {
 /* True if cutting text[from, to) saves space. */
 static bool is_long(const char *text, size_t from, size_t to)
 {
-  return columns_of(text + from, to - from) > MARK_COLUMNS &&
+  return gp_columns_of(text + from, to - from) > MARK_COLUMNS &&
          strncmp(text + from, "anonymous namespace)", 20) != 0;
 }
 
@@ -122,7 +115,7 @@ static bool find_list(const char *text, char open, char close, size_t *ret_from,
 static void cut_lists(char *text, size_t columns, char open, char close)
 {
   size_t width, from = 0, to = 0;
-  while ((width = columns_of(text, strlen(text))) > columns && find_list(text, open, close, &from, &to))
+  while ((width = gp_columns_of(text, strlen(text))) > columns && find_list(text, open, close, &from, &to))
     cut_middle(text, from, to, width - columns);
 }
 
@@ -133,7 +126,7 @@ static bool find_word(const char *text, size_t *ret_from, size_t *ret_to)
   bool is_found = false;
 
   for (size_t from = 0; text[from];) {
-    size_t length = strcspn(text + from, " "), columns = columns_of(text + from, length);
+    size_t length = strcspn(text + from, " "), columns = gp_columns_of(text + from, length);
     if (columns > most) {
       most = columns;
       *ret_from = from;
@@ -150,8 +143,8 @@ static bool find_word(const char *text, size_t *ret_from, size_t *ret_to)
 static void cut_words(char *text, size_t columns)
 {
   size_t width, from = 0, to = 0;
-  while ((width = columns_of(text, strlen(text))) > columns && find_word(text, &from, &to)) {
-    size_t most = columns_of(text + from, to - from) - LEAST_WORD;
+  while ((width = gp_columns_of(text, strlen(text))) > columns && find_word(text, &from, &to)) {
+    size_t most = gp_columns_of(text + from, to - from) - LEAST_WORD;
     cut_middle(text, from, to, width - columns < most ? width - columns : most);
   }
 }
@@ -162,7 +155,7 @@ char *gp_text_shorten(const char *text, size_t columns, char *buffer, size_t cap
   cut_lists(buffer, columns, '<', '>');
   cut_lists(buffer, columns, '(', ')');
   cut_words(buffer, columns);
-  size_t width = columns_of(buffer, strlen(buffer));
+  size_t width = gp_columns_of(buffer, strlen(buffer));
   if (width > columns)
     cut_middle(buffer, 0, strlen(buffer), width - columns);
   return buffer;
@@ -178,7 +171,7 @@ static void shorten_apart(const char *text, const char *other, size_t columns, c
   gp_printable(text, buffer, capacity);
   while (buffer[same] && buffer[same] == other[same])
     same++;
-  size_t width = columns_of(buffer, strlen(buffer)), place = columns_of(buffer, same);
+  size_t width = gp_columns_of(buffer, strlen(buffer)), place = gp_columns_of(buffer, same);
   place -= place < 2 ? place : 2; /* show a little context before it */
   bool is_early = place <= third + MARK_COLUMNS;
   if (is_early || place + 2 * third + MARK_COLUMNS >= width) {

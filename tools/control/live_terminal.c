@@ -1,6 +1,5 @@
 #include "tools/control/live_terminal.h"
 
-#include <errno.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -9,6 +8,8 @@
 #include <termios.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "tools/output.h"
 
 #define ENTER                "\033[?1049h\033[?25l" /* the alternate screen, no cursor */
 #define LEAVE                "\033[?25h\033[?1049l"
@@ -37,17 +38,9 @@ static void on_signal(int number)
     terminal.ended_by = number;
 }
 
-static void write_all(const char *text, size_t length)
+static void put(const char *text, size_t length)
 {
-  while (length > 0) {
-    ssize_t written = write(STDOUT_FILENO, text, length);
-    if (written < 0 && errno == EINTR)
-      continue;
-    if (written <= 0)
-      return; /* the terminal has gone: a signal will follow */
-    text += written;
-    length -= (size_t)written;
-  }
+  (void)gp_write_all(STDOUT_FILENO, text, length); /* where the terminal has gone, a signal will follow */
 }
 
 static void set_mode(bool ours)
@@ -57,9 +50,9 @@ static void set_mode(bool ours)
     mode.c_lflag &= ~(tcflag_t)(ICANON | ECHO);
     mode.c_cc[VMIN] = 1;
     mode.c_cc[VTIME] = 0;
-    write_all(ENTER, strlen(ENTER));
+    put(ENTER, strlen(ENTER));
   } else {
-    write_all(LEAVE, strlen(LEAVE));
+    put(LEAVE, strlen(LEAVE));
   }
   (void)tcsetattr(STDIN_FILENO, TCSADRAIN, &mode); /* the terminal may have gone */
 }
@@ -139,18 +132,18 @@ gp_terminal_event_t gp_terminal_wait(unsigned wait_ms, int fd, short events, cha
 
 void gp_terminal_show(const char *text, size_t length)
 {
-  write_all(HOME, strlen(HOME));
+  put(HOME, strlen(HOME));
   for (const char *end = text + length; text < end;) {
     const char *line_end = memchr(text, '\n', (size_t)(end - text));
     if (!line_end)
       line_end = end;
-    write_all(text, (size_t)(line_end - text));
-    write_all(CLEAR_TO_END_OF_LINE, strlen(CLEAR_TO_END_OF_LINE));
+    put(text, (size_t)(line_end - text));
+    put(CLEAR_TO_END_OF_LINE, strlen(CLEAR_TO_END_OF_LINE));
     text = line_end + 1;
     if (text < end)
-      write_all("\n", 1); /* not after the last line: that would scroll a full screen */
+      put("\n", 1); /* not after the last line: that would scroll a full screen */
   }
-  write_all(CLEAR_BELOW, strlen(CLEAR_BELOW));
+  put(CLEAR_BELOW, strlen(CLEAR_BELOW));
 }
 
 void gp_terminal_size(unsigned *ret_columns, unsigned *ret_rows)

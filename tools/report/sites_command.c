@@ -280,8 +280,7 @@ static void print_next(const view_t *view, gp_output_t *output)
 }
 
 /* Without a history only what was held when the file was written is known. */
-static void add_amounts(
-    const view_t *view, cJSON *object, const char *name, const gp_site_amount_t *amounts)
+static void add_amounts(const view_t *view, cJSON *object, const char *name, const gp_site_amount_t *amounts)
 {
   cJSON *item = cJSON_AddObjectToObject(object, name);
   for (int measure = 0; measure < GP_SITE_MEASURES; measure++) {

@@ -112,12 +112,8 @@ static bool read_segment(gp_json_scan_t *scan, gp_snapshot_t *snapshot)
 
 bool gp_snapshot_read_segments(gp_snapshot_parse_t *parse)
 {
-  gp_json_scan_t *scan = &parse->scan;
-  parse->segments_at = scan->at;
-  bool good = gp_json_scan_begin(scan, '[');
-  while (good && gp_json_scan_element(scan))
-    good = read_segment(scan, parse->snapshot);
-  return good && !scan->error;
+  parse->segments_at = parse->scan.at;
+  return gp_snapshot_read_array(parse, read_segment);
 }
 
 static bool read_forwarded_device(gp_json_scan_t *scan, void *to)
@@ -160,12 +156,8 @@ static bool read_forwarded(gp_json_scan_t *scan, gp_snapshot_t *snapshot)
 
 bool gp_snapshot_read_forwarded(gp_snapshot_parse_t *parse)
 {
-  gp_json_scan_t *scan = &parse->scan;
-  parse->forwarded_at = scan->at;
-  bool good = gp_json_scan_begin(scan, '[');
-  while (good && gp_json_scan_element(scan))
-    good = read_forwarded(scan, parse->snapshot);
-  return good && !scan->error;
+  parse->forwarded_at = parse->scan.at;
+  return gp_snapshot_read_array(parse, read_forwarded);
 }
 
 bool gp_snapshot_check_memory(gp_snapshot_parse_t *parse)

@@ -90,6 +90,16 @@ bool gp_snapshot_read_bool(gp_json_scan_t *scan, void *to)
   return gp_json_scan_skip(scan);
 }
 
+bool gp_snapshot_read_array(
+    gp_snapshot_parse_t *parse, bool (*read)(gp_json_scan_t *scan, gp_snapshot_t *snapshot))
+{
+  gp_json_scan_t *scan = &parse->scan;
+  bool good = gp_json_scan_begin(scan, '[');
+  while (good && gp_json_scan_element(scan))
+    good = read(scan, parse->snapshot);
+  return good && !scan->error;
+}
+
 bool gp_snapshot_read_object(gp_json_scan_t *scan, const gp_snapshot_member_t *members, void *item)
 {
   gp_json_slice_t name;

@@ -49,6 +49,10 @@ typedef struct gp_snapshot_member {
     name, sizeof(name) - 1, read, 0                                                                          \
   } /* `read` gets the item itself */
 
+/* Reads an array: `read` adds each element to the snapshot. False: scan or parse holds an error. */
+bool gp_snapshot_read_array(
+    gp_snapshot_parse_t *parse, bool (*read)(gp_json_scan_t *scan, gp_snapshot_t *snapshot));
+
 /* Reads an object into item. A NULL name ends members. Checks other members and skips them. */
 bool gp_snapshot_read_object(gp_json_scan_t *scan, const gp_snapshot_member_t *members, void *item);
 

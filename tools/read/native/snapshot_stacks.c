@@ -82,23 +82,21 @@ static bool complete(gp_json_scan_t *scan, char **text)
   return *text || gp_json_scan_fail(scan, scan->at, "not enough memory to read this");
 }
 
+static bool read_frame(gp_json_scan_t *scan, gp_snapshot_t *snapshot)
+{
+  gp_snapshot_frame_t *frame =
+      gp_snapshot_append(scan, &snapshot->frames, &snapshot->frame_count, sizeof(*frame));
+  if (!frame)
+    return false;
+  frame->module = -1;
+  return gp_snapshot_read_object(scan, frame_members, frame) && complete(scan, &frame->function) &&
+         complete(scan, &frame->file);
+}
+
 bool gp_snapshot_read_frames(gp_snapshot_parse_t *parse)
 {
-  gp_json_scan_t *scan = &parse->scan;
-  gp_snapshot_t *snapshot = parse->snapshot;
-
-  parse->frames_at = scan->at;
-  bool good = gp_json_scan_begin(scan, '[');
-  while (good && gp_json_scan_element(scan)) {
-    gp_snapshot_frame_t *frame =
-        gp_snapshot_append(scan, &snapshot->frames, &snapshot->frame_count, sizeof(*frame));
-    if (!frame)
-      return false;
-    frame->module = -1;
-    good = gp_snapshot_read_object(scan, frame_members, frame) && complete(scan, &frame->function) &&
-           complete(scan, &frame->file);
-  }
-  return good && !scan->error;
+  parse->frames_at = parse->scan.at;
+  return gp_snapshot_read_array(parse, read_frame);
 }
 
 #define MODULE(name, read, field) GP_SNAPSHOT_MEMBER(name, read, gp_snapshot_module_t, field)
@@ -111,19 +109,17 @@ static const gp_snapshot_member_t module_members[] = {
     {.name = NULL},
 };
 
+static bool read_module(gp_json_scan_t *scan, gp_snapshot_t *snapshot)
+{
+  gp_snapshot_module_t *module =
+      gp_snapshot_append(scan, &snapshot->modules, &snapshot->module_count, sizeof(*module));
+  return module && gp_snapshot_read_object(scan, module_members, module) && complete(scan, &module->path) &&
+         complete(scan, &module->build_id);
+}
+
 bool gp_snapshot_read_modules(gp_snapshot_parse_t *parse)
 {
-  gp_json_scan_t *scan = &parse->scan;
-  gp_snapshot_t *snapshot = parse->snapshot;
-
-  bool good = gp_json_scan_begin(scan, '[');
-  while (good && gp_json_scan_element(scan)) {
-    gp_snapshot_module_t *module =
-        gp_snapshot_append(scan, &snapshot->modules, &snapshot->module_count, sizeof(*module));
-    good = module && gp_snapshot_read_object(scan, module_members, module) && complete(scan, &module->path) &&
-           complete(scan, &module->build_id);
-  }
-  return good && !scan->error;
+  return gp_snapshot_read_array(parse, read_module);
 }
 
 bool gp_snapshot_check_stacks(gp_snapshot_parse_t *parse)
