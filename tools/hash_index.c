@@ -28,16 +28,16 @@ bool gp_hash_index_grow(gp_hash_index_t *index, size_t more, gp_hash_index_hash_
   return true;
 }
 
-/* Items that begin with a pointer to their text. */
-typedef struct texts {
+/* Items that begin with a pointer to their text, or with a number. */
+typedef struct keyed {
   const char *items;
   size_t item_size;
-} texts_t;
+} keyed_t;
 
 static const char *text_at(const void *self, size_t item)
 {
-  const texts_t *texts = self;
-  return *(const char *const *)(const void *)(texts->items + item * texts->item_size);
+  const keyed_t *keyed = self;
+  return *(const char *const *)(const void *)(keyed->items + item * keyed->item_size);
 }
 
 static uint64_t hash_of_text(const void *self, size_t item)
@@ -52,10 +52,34 @@ static bool is_text(const void *self, size_t item, const void *key)
 
 uint32_t *gp_hash_index_text(gp_hash_index_t *index, const void *items, size_t item_size, const char *text)
 {
-  const texts_t texts = {items, item_size};
-  if (!gp_hash_index_reserve(index, hash_of_text, &texts))
+  const keyed_t keyed = {items, item_size};
+  if (!gp_hash_index_reserve(index, hash_of_text, &keyed))
     return NULL;
-  return gp_hash_index_slot(index, gp_hash_text(GP_HASH_FIRST, text), is_text, &texts, text);
+  return gp_hash_index_slot(index, gp_hash_text(GP_HASH_FIRST, text), is_text, &keyed, text);
+}
+
+static uint64_t number_at(const void *self, size_t item)
+{
+  const keyed_t *keyed = self;
+  return *(const uint64_t *)(const void *)(keyed->items + item * keyed->item_size);
+}
+
+static uint64_t hash_of_number(const void *self, size_t item)
+{
+  return gp_hash_number(number_at(self, item));
+}
+
+static bool is_number(const void *self, size_t item, const void *key)
+{
+  return number_at(self, item) == *(const uint64_t *)key;
+}
+
+uint32_t *gp_hash_index_number(gp_hash_index_t *index, const void *items, size_t item_size, uint64_t number)
+{
+  const keyed_t keyed = {items, item_size};
+  if (!gp_hash_index_reserve(index, hash_of_number, &keyed))
+    return NULL;
+  return gp_hash_index_slot(index, gp_hash_number(number), is_number, &keyed, &number);
 }
 
 void gp_hash_index_take(

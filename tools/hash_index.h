@@ -88,6 +88,9 @@ static inline size_t gp_hash_index_find(
  */
 uint32_t *gp_hash_index_text(gp_hash_index_t *index, const void *items, size_t item_size, const char *text);
 
+/* The same of items that begin with a uint64_t, each number once. */
+uint32_t *gp_hash_index_number(gp_hash_index_t *index, const void *items, size_t item_size, uint64_t number);
+
 /* Puts the place of an item into its slot. It takes that of an equal one. */
 static inline void gp_hash_index_put(gp_hash_index_t *index, uint32_t *slot, size_t item)
 {

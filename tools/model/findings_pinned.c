@@ -35,50 +35,18 @@ typedef struct use {
   uint64_t most, most_pages; /* the same when most was held */
 } use_t;
 
-static uint64_t hash_of(const void *self, size_t item)
+/* NULL: no memory. */
+static idle_t *idle_of(use_t *use, uint64_t size)
 {
-  const use_t *use = self;
-  return gp_hash_number(use->idle[item].size);
-}
-
-static bool is_of_size(const void *self, size_t item, const void *key)
-{
-  const use_t *use = self;
-  return use->idle[item].size == *(const uint64_t *)key;
-}
-
-/* NULL: the size is new, or there is no memory. */
-static idle_t *find(use_t *use, uint64_t size)
-{
-  size_t place = gp_hash_index_find(&use->by_size, gp_hash_number(size), is_of_size, use, &size);
-  return place == SIZE_MAX ? NULL : &use->idle[place];
-}
-
-static int note_free(use_t *use, uint64_t size)
-{
-  idle_t *idle = find(use, size);
-
-  if (!idle) {
-    if (!gp_hash_index_reserve(&use->by_size, hash_of, use) ||
-        !(idle = GP_ARRAY_ADD(use->idle, use->idle_count)))
-      return -1;
-    idle->size = size;
-    gp_hash_index_put(&use->by_size,
-        gp_hash_index_slot(&use->by_size, gp_hash_number(size), is_of_size, use, &size), use->idle_count - 1);
+  uint32_t *slot = gp_hash_index_number(&use->by_size, use->idle, sizeof(*use->idle), size);
+  if (slot && *slot)
+    return &use->idle[*slot - 1];
+  idle_t *added = slot ? GP_ARRAY_ADD(use->idle, use->idle_count) : NULL;
+  if (added) {
+    added->size = size;
+    gp_hash_index_put(&use->by_size, slot, use->idle_count - 1);
   }
-  idle->count++;
-  return 0;
-}
-
-static void note_alloc(use_t *use, uint64_t size)
-{
-  idle_t *idle = find(use, size);
-
-  use->calls++;
-  if (idle && idle->count) {
-    idle->count--;
-    use->again++;
-  }
+  return added;
 }
 
 static uint64_t pages_of(uint64_t size)
@@ -94,14 +62,18 @@ static int count_use(const gp_lifetimes_t *lifetimes, use_t *use)
     const gp_life_t *life = gp_lifetimes_life(lifetimes, i);
     if (!life || life->kind != GP_LIFE_HOST)
       continue;
+    idle_t *idle = idle_of(use, life->requested);
+    if (!idle)
+      return -1;
     use->took_ns = gp_add_saturated(use->took_ns, gp_snapshot_event_uint(events, GP_COLUMN_DURATION_NS, i));
     if (life->begin == i + 1) {
-      note_alloc(use, life->requested);
+      use->calls++;
+      use->again += idle->count > 0;
+      idle->count -= idle->count > 0;
       use->held = gp_add_saturated(use->held, life->requested);
       use->held_pages = gp_add_saturated(use->held_pages, pages_of(life->requested));
     } else {
-      if (note_free(use, life->requested))
-        return -1;
+      idle->count++;
       use->held = gp_subtract_saturated(use->held, life->requested);
       use->held_pages = gp_subtract_saturated(use->held_pages, pages_of(life->requested));
     }

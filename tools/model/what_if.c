@@ -122,25 +122,13 @@ typedef struct idle {
   uint64_t bytes;
 } idle_t;
 
-static uint64_t hash_of(const void *self, size_t item)
-{
-  return gp_hash_number(((const idle_t *)self)->sizes[item].size);
-}
-
-static bool is_size(const void *self, size_t item, const void *key)
-{
-  return ((const idle_t *)self)->sizes[item].size == *(const uint64_t *)key;
-}
-
 /* NULL: no memory. */
 static struct idle_size *idle_of(idle_t *idle, uint64_t size)
 {
-  if (!gp_hash_index_reserve(&idle->index, hash_of, idle))
-    return NULL;
-  uint32_t *slot = gp_hash_index_slot(&idle->index, gp_hash_number(size), is_size, idle, &size);
-  if (*slot)
+  uint32_t *slot = gp_hash_index_number(&idle->index, idle->sizes, sizeof(*idle->sizes), size);
+  if (slot && *slot)
     return &idle->sizes[*slot - 1];
-  struct idle_size *added = GP_ARRAY_ADD(idle->sizes, idle->size_count);
+  struct idle_size *added = slot ? GP_ARRAY_ADD(idle->sizes, idle->size_count) : NULL;
   if (added) {
     added->size = size;
     gp_hash_index_put(&idle->index, slot, idle->size_count - 1);
