@@ -31,10 +31,15 @@ typedef struct owner_key {
 } owner_key_t;
 
 /* The library counts blocks, of all devices. So those that follow each other are neighbours in the index,
- * too. */
+ * too. Numbers of another file that differ in their upper bits only are spread. */
+static uint64_t hash_of_block(uint64_t block)
+{
+  return block + gp_hash_number(block >> 16);
+}
+
 static uint64_t hash_of_life(const void *self, size_t item)
 {
-  return ((const build_t *)self)->lifetimes->lives[item].block;
+  return hash_of_block(((const build_t *)self)->lifetimes->lives[item].block);
 }
 
 static bool is_life(const void *self, size_t item, const void *key)
@@ -47,7 +52,8 @@ static bool is_life(const void *self, size_t item, const void *key)
 static inline gp_life_t *find(const build_t *build, int device, uint64_t block)
 {
   const owner_key_t key = {device, block};
-  size_t at = device < 0 ? SIZE_MAX : gp_hash_index_find(&build->by_block, block, is_life, build, &key);
+  size_t at = device < 0 ? SIZE_MAX
+                         : gp_hash_index_find(&build->by_block, hash_of_block(block), is_life, build, &key);
   return at == SIZE_MAX ? NULL : &build->lifetimes->lives[at];
 }
 
@@ -59,7 +65,7 @@ static gp_life_t *add_life(build_t *build, int device, uint64_t block)
   const owner_key_t key = {device, block};
   if (!gp_hash_index_reserve(&build->by_block, hash_of_life, build))
     return NULL;
-  uint32_t *slot = gp_hash_index_slot(&build->by_block, block, is_life, build, &key);
+  uint32_t *slot = gp_hash_index_slot(&build->by_block, hash_of_block(block), is_life, build, &key);
   gp_life_t *life = GP_ARRAY_ADD(lifetimes->lives, lifetimes->life_count);
   if (!life)
     return NULL;
