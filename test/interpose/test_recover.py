@@ -82,7 +82,7 @@ class Recover(PreloadCase):
 
     def test_killed_before_the_ring_wraps(self):
         """Every event is there, and they lead to what the segments say (expect_valid replays them)."""
-        pid = self.kill_replay(2 * MIB, TRACE_EVENTS="1000000")
+        pid = self.kill_replay(2 * MIB // 3, TRACE_EVENTS="1000000")
         snapshot = self.recovered(str(pid))
         self.assertEqual(snapshot["process"]["pid"], pid)
         self.assertEqual(snapshot["process"]["program"], os.path.realpath(os.path.join(PROG, "replay")))
@@ -100,7 +100,7 @@ class Recover(PreloadCase):
 
     def test_killed_before_it_described_itself(self):
         """As at offset 0 of the first section, where the length of the description is stored last."""
-        pid = self.kill_replay(2 * MIB)
+        pid = self.kill_replay(2 * MIB // 3)
         path, = glob.glob(os.path.join(self.records, "%d-*" % pid))
         with open(path, "r+b") as file:
             file.seek(struct.unpack_from("=Q", file.read(4096), 104)[0])
@@ -147,7 +147,7 @@ class Recover(PreloadCase):
     def test_killed_with_stream_ordered_memory(self):
         """Each block names the stream of its owner, and no context; with the history and without."""
         for settings in ({"TRACE_EVENTS": "1000000"}, {"TRACE": "state"}):
-            pid = self.kill_replay(2 * MIB if "TRACE" not in settings else MIB // 7, "--async", "--streams", "3", **settings)
+            pid = self.kill_replay(2 * MIB // 3 if "TRACE" not in settings else MIB // 7, "--async", "--streams", "3", **settings)
             snapshot = self.recovered(str(pid), has_events="TRACE" not in settings)
             self.assertNotIn("notes", snapshot)
             for segment in snapshot["segments"]:
@@ -163,7 +163,7 @@ class Recover(PreloadCase):
         for settings in ({"TRACE_EVENTS": "1000000"}, {"TRACE": "state"}, {"TRACE_EVENTS": "1000000", "TYPE": "vmm"},
                          {"TRACE": "state", "TYPE": "vmm"}):
             settings = dict({"TYPE": "segment"}, **settings)
-            pid = self.kill_replay(2 * MIB if "TRACE" not in settings else MIB // 7, **settings)
+            pid = self.kill_replay(2 * MIB // 3 if "TRACE" not in settings else MIB // 7, **settings)
             snapshot = self.recovered(str(pid), has_events="TRACE" not in settings)
             self.expect_covered(snapshot)
             self.assertNotIn("notes", snapshot)
