@@ -95,6 +95,24 @@ START_TEST(test_any_text_fits_in_any_room)
 }
 END_TEST
 
+/* Deeper lists than the code keeps in mind: those at the end of what it keeps become shorter. */
+START_TEST(test_lists_may_be_of_any_depth)
+{
+  for (size_t depth = 30; depth < 40; depth++) {
+    char text[TEXT_BYTES] = "", buffer[TEXT_BYTES];
+    for (size_t i = 0; i < depth; i++)
+      strcat(text, "T<");
+    strcat(text, "some_long_name");
+    for (size_t i = 0; i < depth; i++)
+      strcat(text, ">");
+    gp_text_shorten(text, strlen(text) - 4, buffer, sizeof(buffer));
+    ck_assert_uint_eq(gp_text_columns(buffer), strlen(text) - 4);
+    ck_assert_ptr_nonnull(strstr(buffer, "..."));
+    ck_assert_mem_eq(buffer, text, 2 * (depth < 32 ? depth : 32));
+  }
+}
+END_TEST
+
 START_TEST(test_different_names_look_different)
 {
   static const char *const pairs[][2] = {
@@ -130,6 +148,7 @@ int main(void)
   tcase_add_test(names, test_other_brackets_are_none);
   tcase_add_test(names, test_words_between_names_stay);
   tcase_add_test(names, test_any_text_fits_in_any_room);
+  tcase_add_test(names, test_lists_may_be_of_any_depth);
   tcase_add_test(names, test_different_names_look_different);
   suite_add_tcase(suite, names);
   return gp_check_main(suite);
