@@ -29,14 +29,18 @@ STATS += struct.pack("=Q", 7) * len(names("format/stats.def", "COUNTER"))
 STATS += struct.pack("=Q", 0) * len(names("format/stats.def", "GAUGE"))
 
 
-def event(action, time_ns, address, size, block, stack=-1, stream=-1, thread=0, detail="NONE", device=0, hit=0):
-    return struct.pack("=6QIihHBBbB", BASE_NS + time_ns, BLOCK + address, size, size, block, 0, 0, stack, stream, thread,
-                       ACTIONS.index(action), DETAILS.index(detail), device, hit)
+def event(action, time_ns, address, size, block, stack=-1, stream=-1, thread=0, detail="NONE", device=0, hit=0, completed=0,
+          lifetime=0, alloc_thread=None):
+    """completed: nanoseconds after a free, 0: not told. alloc_thread: the record of a free stands for the alloc, too."""
+    flags = hit | (alloc_thread is not None) << 1
+    return struct.pack("=5QIIiHHhHBBbB", BASE_NS + time_ns, BLOCK + address, size, lifetime, completed << 32 | block, 0,
+                       alloc_thread or 0, stack, 0, 0, stream, thread, ACTIONS.index(action), DETAILS.index(detail), device, flags)
 
 
-def slot(state, address, size, block, origin=0, stream=-1, kind="NONE", device=0, refs=1, is_cut=False):
-    word = state | DETAILS.index(kind) << 8 | device << 16 | is_cut << 25 | refs << 32
-    return struct.pack("=7QIhH", word, BLOCK + address, size, size, block, BASE_NS + 5, 1, origin, stream, 0)
+def slot(state, address, size, block, origin=0, stream=-1, kind="NONE", device=0, refs=1, is_cut=False, alloc_thread=None):
+    """alloc_thread: no event tells of the alloc."""
+    word = state | DETAILS.index(kind) << 8 | device << 16 | is_cut << 25 | (alloc_thread is not None) << 26 | refs << 32
+    return struct.pack("=7QIhH", word, BLOCK + address, size, size, block, BASE_NS + 5, 1, origin, stream, alloc_thread or 0)
 
 
 def description(**pairs):
@@ -93,11 +97,11 @@ def out_of_memory():
                                               5, 80 << 30, 0, 2 * 10**9, 3 * 10**9, 1, MIB, 2, 0, 0, 0, 0, 0, 1)
 
 
-def events(chunks, chunk_records=8, dropped=0, discarding=0):
+def events(chunks, chunk_records=8, dropped=0, discarding=0, wanted=1024):
     """chunks: lists of events; the first is the shared one."""
-    header = struct.pack("=4I5Q4IQ", 1, chunk_records, len(chunks), discarding, 128, 128 + 64 * len(chunks), dropped, 0, 0,
-                         0, 0, 0, len(chunks), len(chunks)).ljust(128, b"\0")
-    array = b"".join(struct.pack("=IIQQIII28x", len(chunk), 3 if i == 0 else 2, i, 0, 0, 0, 0xffff if i == 0 else i - 1)
+    header = struct.pack("=4I5Q4I2Q", 1, chunk_records, len(chunks), discarding, 128, 128 + 64 * len(chunks), dropped, 0, 0,
+                         0, 0, 0, len(chunks), 0, wanted).ljust(128, b"\0")
+    array = b"".join(struct.pack("=IIQIIII32x", len(chunk), 3 if i == 0 else 2, 0, 0, 0, 0xffff if i == 0 else i - 1, len(chunk))
                      for i, chunk in enumerate(chunks))
     return header + array + b"".join(b"".join(chunk).ljust(64 * chunk_records, b"\0") for chunk in chunks)
 
@@ -143,6 +147,14 @@ def records():
     yield "no-threads", record(**dict(whole, threads=b""))
     yield "no-streams", record(**dict(whole, streams=b""))
     yield "empty", record()
+    pairs = [[], [event("FREE_REQUESTED", 30, 0, MIB, 1, stack=0, thread=1, lifetime=25, alloc_thread=0, completed=7),
+                  event("FREE_REQUESTED", 50, MIB, MIB, 2, stack=1, lifetime=20, alloc_thread=1)],
+             [event("SEGMENT_ALLOC", 4, 0, 8 * MIB, 0, thread=1)]]
+    live_pairs = [slot(SEGMENT, 0, 8 * MIB, 0, refs=0), slot(PENDING, MIB, MIB, 2, origin=2, refs=0, is_cut=True),
+                  slot(ALLOCATED, 4 * MIB, MIB, 3, origin=1, is_cut=True, alloc_thread=1),
+                  slot(ALLOCATED, 5 * MIB, MIB, 4, is_cut=True, alloc_thread=9)]
+    yield "pairs", record(**dict(whole, live=b"".join(live_pairs), events=events(pairs)))
+    yield "few", record(**dict(whole, live=b"".join(live_pairs), events=events(pairs, wanted=2)))
     cut_story = [
         [event("SEGMENT_ALLOC", 10, 0, 8 * MIB, 0, stack=0), event("ALLOC", 11, 0, MIB, 1, stack=0)],
         [event("ALLOC", 20, MIB, MIB, 2, stack=1, hit=1), event("FREE_REQUESTED", 30, MIB, MIB, 2),
