@@ -37,7 +37,7 @@ typedef struct gp_chunk {
   uint32_t next;      /* of closed chunks: list in order of newest_ns */
   uint32_t previous;
   uint32_t owner;  /* thread index, or GP_CHUNK_OWNER_SHARED */
-  uint32_t events; /* of a closed chunk: events of its records, as if each free had completed */
+  uint32_t events; /* of a closed chunk: events of its records, as if open completions were told */
   uint32_t reserved[8];
 } gp_chunk_t;
 

@@ -78,6 +78,13 @@ static uint64_t tell(gp_step_fn step, gp_action_t action, gp_observed_t *block)
   return told_ns;
 }
 
+static uint64_t leave_step(
+    void *self, gp_observed_t *block, uint64_t context, int device, bool is_cut, uint64_t time_ns)
+{
+  (void)self, (void)block, (void)context, (void)device, (void)is_cut, (void)time_ns;
+  return 0;
+}
+
 static void begin(gp_observed_t *block, uint64_t address)
 {
   block->address = address;
@@ -315,6 +322,23 @@ START_TEST(test_the_alloc_is_told_when_recording_ends)
 END_TEST
 
 /* A free with a stack of its own has a record of its own. */
+/* Also where each event has a record of its own. */
+START_TEST(test_the_ring_counts_single_events)
+{
+  static gp_observed_t blocks[3000];
+  make_recorder("GPUPOOL_TRACE_EVENTS=1024", "GPUPOOL_STACKS_FREE=1");
+  recorder->origins.has_frees = true;
+  observer = gp_recorder_observer(recorder);
+  observer.alloc = observer.free_requested = observer.free_completed = leave_step;
+  memset(blocks, 0, sizeof(blocks));
+  for (int i = 0; i < 3000; i++)
+    pair(&blocks[i], 0x10000);
+  take();
+  expect_no_gap();
+  ck_assert_uint_ge(history.count, 1024 - GP_CHUNK_RECORDS_MIN);
+}
+END_TEST
+
 START_TEST(test_stacks_of_frees_need_records)
 {
   make_recorder("GPUPOOL_STACKS=off", "GPUPOOL_STACKS_FREE=1");
@@ -362,6 +386,7 @@ int main(void)
   tcase_add_test(tcase, test_the_ring_counts_events);
   tcase_add_loop_test(tcase, test_late_completions_are_kept, 0, 120);
   tcase_add_loop_test(tcase, test_the_alloc_is_told_when_recording_ends, 0, 2);
+  tcase_add_test(tcase, test_the_ring_counts_single_events);
   tcase_add_test(tcase, test_stacks_of_frees_need_records);
   tcase_add_test(tcase, test_a_record_of_another_block_stays);
   suite_add_tcase(suite, tcase);

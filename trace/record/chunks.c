@@ -106,15 +106,17 @@ uint64_t gp_chunks_newest_ns(const gp_chunks_t *chunks, uint32_t index)
   return newest_ns;
 }
 
-/* Events of a closed chunk, as if each free had completed. */
+/* Events of a closed chunk, as if each free had completed whose record may still get the completion. */
 static uint32_t count_events(const gp_chunks_t *chunks, uint32_t index)
 {
   const gp_event_record_t *records = gp_chunks_records(chunks, index);
   uint32_t count = atomic_load_explicit(&chunks->chunks[index].count, memory_order_relaxed);
   uint32_t events = count;
   for (uint32_t i = 0; i < count; i++)
-    if (records[i].action == GP_ACTION_FREE_REQUESTED)
-      events += 1 + (records[i].flags & GP_EVENT_RECORD_PAIR ? 1 : 0);
+    if (records[i].action == GP_ACTION_FREE_REQUESTED) {
+      bool is_closed = gp_event_record_completion(&records[i]) >> 32 == GP_COMPLETION_CLOSED;
+      events += !is_closed + (records[i].flags & GP_EVENT_RECORD_PAIR ? 1 : 0);
+    }
   return events;
 }
 

@@ -44,6 +44,8 @@ static void fill_record(gp_recorder_t *recorder, gp_writer_t *writer, gp_event_r
   record->size = event->size;
   record->lifetime_ns = event->alloc_ns != 0 ? time_ns - event->alloc_ns : 0;
   gp_event_record_set_block(record, event->rounded_size, event->block_id);
+  if (!cookie || cookie->slot == 0 || recorder->origins.has_frees) /* its completion gets a record */
+    record->completion = gp_completion_set(record->completion, GP_COMPLETION_CLOSED);
   record->duration =
       is_pair ? gp_note_thread(cookie->note) : gp_event_record_duration_pack(event->duration_ns);
   record->stack = (int32_t)origin_of(recorder, event) - 1;
