@@ -47,9 +47,9 @@ typedef struct gp_event {
   bool is_cut;      /* segment events: blocks are cut from it; a block's events: it is such a part */
   uint64_t context; /* id of the context; 0: none */
   /*
-   * The observer may change it while the device's lock is held. It stays with the segment, or with memory
-   * that is not pooled. A segment that is not cut shares the cookie with its one block. A block cut from a
-   * segment has its own from alloc to free_completed. NULL: the event is of none of these.
+   * The observer may change it in event() and in the steps of a pair. It stays with the segment, or with
+   * memory that is not pooled. A segment that is not cut shares the cookie with its one block. A block cut
+   * from a segment has its own from alloc to free_completed. NULL: the event is of none of these.
    */
   gp_cookie_t *observer_cookie;
 } gp_event_t;
