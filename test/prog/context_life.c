@@ -152,6 +152,10 @@ static void green_current(void)
   SAY(cuCtxFromGreenCtx(&context, green));
   SAY(cuCtxSetCurrent(context));
   CUdeviceptr left = use();
+  CUevent event;
+  SAY(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+  SAY(cuGreenCtxRecordEvent(green, event));
+  SAY(cuEventDestroy_v2(event));
   SAY(cuCtxSetCurrent(primary));
   SAY(cuGreenCtxDestroy(green));
   SAY(cuMemFree_v2(left));

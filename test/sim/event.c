@@ -269,7 +269,7 @@ static CUresult refuse_context(sim_ctx_t *ctx, const sim_event_t *event)
 
 /* "captures all the activities of the context at the time of this call"; with a capture active in it the call
  * fails and "the capture is invalidated" (cuda.h, cuCtxRecordEvent). */
-static CUresult context_record(CUcontext ctx_handle, CUevent handle)
+CUresult sim_event_record_context(CUcontext ctx_handle, CUevent handle)
 {
   sim_event_t *event = lookup(handle);
   sim_ctx_t *ctx = ctx_handle ? sim_ctx_lookup(ctx_handle) : sim_ctx_current();
@@ -293,7 +293,7 @@ static CUresult context_record(CUcontext ctx_handle, CUevent handle)
   return CUDA_SUCCESS;
 }
 
-SIM_FN(cuCtxRecordEvent, (CUcontext ctx, CUevent event), context_record(ctx, event), "%s %s",
+SIM_FN(cuCtxRecordEvent, (CUcontext ctx, CUevent event), sim_event_record_context(ctx, event), "%s %s",
     sim_str_ctx(ctx), sim_str_event(event))
 
 /* All later work of every stream that the context has waits. Each stream gets a wait of its own. */

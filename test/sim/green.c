@@ -105,3 +105,7 @@ static CUresult create_stream(
 
 SIM_FN(cuGreenCtxStreamCreate, (CUstream * stream, CUgreenCtx green, unsigned int flags, int priority),
     create_stream(&call, stream, green, flags, priority), "%u %d", flags, priority)
+
+SIM_FN(cuGreenCtxRecordEvent, (CUgreenCtx green, CUevent event),
+    green && green->alive ? sim_event_record_context(green->ctx, event) : CUDA_ERROR_INVALID_CONTEXT, "%s",
+    sim_str_event(event))

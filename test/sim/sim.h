@@ -482,6 +482,7 @@ struct CUevent_st {
 extern uint64_t sim_clock; /* counts completed operations */
 void sim_event_completed(sim_event_t *event, uint64_t version);
 void sim_event_drop_context(sim_ctx_t *ctx);
+CUresult sim_event_record_context(CUcontext ctx, CUevent event); /* ctx NULL: the current one */
 
 /* ---- memory.c ---- */
 
