@@ -4,6 +4,22 @@
 /** @typedef {import('./recording.js').Recording} Recording */
 import {formatCount, formatDuration} from './format.js';
 
+/**
+ * A binary search: the last number from low to high for which isThere is true. It is true of low, and false of all
+ * numbers above one of which it is false.
+ * @param {number} low @param {number} high @param {(number: number) => boolean} isThere @returns {number}
+ */
+export function lastWhere(low, high, isThere) {
+  while (low < high) {
+    const middle = Math.ceil((low + high) / 2);
+    if (isThere(middle))
+      low = middle;
+    else
+      high = middle - 1;
+  }
+  return low;
+}
+
 export class Axis {
   /**
    * @param {Recording} recording @param {'time' | 'event'} kind @param {number} from moment @param {number} to moment
@@ -32,16 +48,7 @@ export class Axis {
   /** @param {number} x @returns {number} the last moment at or left of x, within the axis */
   moment(x) {
     const value = this.low + x / this.width * (this.high - this.low);
-    let low = this.from;
-    let high = this.to;
-    while (low < high) {
-      const middle = Math.ceil((low + high) / 2);
-      if (this.valueOf(middle) <= value)
-        low = middle;
-      else
-        high = middle - 1;
-    }
-    return low;
+    return lastWhere(this.from, this.to, moment => this.valueOf(moment) <= value);
   }
 
   /**
@@ -105,15 +112,7 @@ function gallop(times, low, high, value) {
     low += step;
     step *= 2;
   }
-  let top = Math.min(high, low + step);
-  while (low < top) {
-    const middle = Math.ceil((low + top) / 2);
-    if (times[middle] <= value)
-      low = middle;
-    else
-      top = middle - 1;
-  }
-  return low;
+  return lastWhere(low, Math.min(high, low + step), moment => times[moment] <= value);
 }
 
 /** @param {number} least @returns {number} 1, 2 or 5 times a power of ten */

@@ -70,7 +70,7 @@ export function siteRows(a, b, measure) {
     const all = {file: 0, from: 0, to: recording.end, at: 0, device: -1, owner: -1, search: '', life: -1,
       axis: /** @type {'event'} */ ('event'), frames: /** @type {'merged'} */ ('merged'), allFrames: false, view: ''};
     const sums = isBySize && of !== 'peak'
-      ? sizeRows(recording, () => true).map(row => ({name: formatBytes(row.requested), sum: row[of]}))
+      ? sizeRows(recording, () => true).map(row => ({name: formatBytes(row.key), sum: row[of]}))
       : ownerRows(recording, all).map(row => ({name: recording.owners[row.owner].name, sum: row[of]}));
     for (const {name, sum} of sums) {
       const row = rows.get(name) || {name, before: 0, after: 0};

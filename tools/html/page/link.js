@@ -5,6 +5,7 @@
 /** @typedef {import('./main.js').Context} Context */
 /** @typedef {import('./recording.js').Recording} Recording */
 /** @typedef {import('./selection.js').SelectionState} SelectionState */
+import {lastWhere} from './axis.js';
 import {copyButton} from './copy.js';
 import {element, replace, shorten} from './dom.js';
 
@@ -22,18 +23,7 @@ function numberOf(text, low, high) {
  */
 function readMoment(recording, text) {
   const event = numberOf(text, recording.eventOf(0), recording.eventOf(recording.end));
-  if (event === undefined)
-    return undefined;
-  let low = 0;
-  let high = recording.end;
-  while (low < high) {
-    const middle = Math.ceil((low + high) / 2);
-    if (recording.eventOf(middle) <= event)
-      low = middle;
-    else
-      high = middle - 1;
-  }
-  return low;
+  return event === undefined ? undefined : lastWhere(0, recording.end, moment => recording.eventOf(moment) <= event);
 }
 
 /** @param {string[]} words @returns {(recording: Recording, text: string) => string | undefined} */

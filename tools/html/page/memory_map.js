@@ -3,6 +3,7 @@
  * offset in bytes from the lowest address, without gaps.
  */
 /** @typedef {import('./recording.js').Recording} Recording */
+import {lastWhere} from './axis.js';
 import {FORWARDED, HOST} from './recording.js';
 
 const GAP_SHARE = 400; /* a gap's width is this fraction of the whole */
@@ -55,29 +56,20 @@ export class MemoryMap {
 
   /** @param {number} address @returns {number} -1: outside all ranges */
   place(address) {
-    const i = this.rangeOf(this.begins, address);
+    const i = rangeOf(this.begins, address);
     return i < 0 ? -1 : this.offsets[i] + (address - this.begins[i]);
   }
 
   /** @param {number} place @returns {number} */
   address(place) {
-    const i = this.rangeOf(this.offsets, place);
+    const i = rangeOf(this.offsets, place);
     return i < 0 ? 0 : this.begins[i] + (place - this.offsets[i]);
   }
+}
 
-  /** @param {number[]} begins @param {number} value @returns {number} the last range that begins by then */
-  rangeOf(begins, value) {
-    let low = -1;
-    let high = begins.length - 1;
-    while (low < high) {
-      const middle = Math.ceil((low + high) / 2);
-      if (begins[middle] <= value)
-        low = middle;
-      else
-        high = middle - 1;
-    }
-    return low;
-  }
+/** @param {number[]} begins @param {number} value @returns {number} the last range that begins by then; -1: none */
+function rangeOf(begins, value) {
+  return lastWhere(-1, begins.length - 1, i => begins[i] <= value);
 }
 
 /**

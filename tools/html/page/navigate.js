@@ -5,6 +5,8 @@
 /** @typedef {import('./main.js').Context} Context */
 /** @typedef {import('./gestures.js').Held} Held */
 import {Axis} from './axis.js';
+import {styleColor} from './colors.js';
+import {element, replace} from './dom.js';
 import {onGestures} from './gestures.js';
 
 export const NAVIGATE_KEYS = 'Arrow keys move the time; plus and minus zoom';
@@ -140,24 +142,28 @@ export function drawTicks(plot, axis, bottom, line, ink) {
   }
 }
 
+/**
+ * Draws the moment that is selected as a line, if it is on display.
+ * @param {Plot} plot @param {Context} context
+ */
+export function drawMoment(plot, context) {
+  const at = axisOf(plot, context).x(context.selection.state.at);
+  plot.context.fillStyle = styleColor('--ink');
+  if (at >= 0 && at <= plot.width)
+    plot.context.fillRect(Math.min(plot.width - 1, Math.round(at)), 0, 1, plot.height - AXIS_HEIGHT);
+}
+
 /** A hint beside the pointer. */
 export class Hint {
   /** @param {HTMLElement} parent */
   constructor(parent) {
-    this.element = document.createElement('div');
-    this.element.className = 'hint';
-    this.element.hidden = true;
+    this.element = element('div', {class: 'hint', hidden: true});
     parent.append(this.element);
   }
 
   /** @param {string[]} lines @param {number} x @param {number} y in the parent */
   show(lines, x, y) {
-    this.element.replaceChildren();
-    for (const line of lines) {
-      const row = document.createElement('div');
-      row.textContent = line;
-      this.element.append(row);
-    }
+    replace(this.element, ...lines.map(line => element('div', {}, line)));
     this.element.hidden = false;
     const parent = /** @type {HTMLElement} */ (this.element.parentElement);
     const width = this.element.offsetWidth;

@@ -1,6 +1,7 @@
 /**
  * A canvas that fills its element, sharp on any screen, drawn at most once a frame.
  */
+import {lastWhere} from './axis.js';
 import {element} from './dom.js';
 
 /**
@@ -93,17 +94,9 @@ export class Plot {
       context.fillText(text, x, y);
       return;
     }
-    let low = 0;
-    let high = Math.min(text.length, 400);
-    while (low < high) {
-      const middle = Math.ceil((low + high) / 2);
-      if (context.measureText(text.slice(0, middle) + '…').width <= room)
-        low = middle;
-      else
-        high = middle - 1;
-    }
-    if (low > 2)
-      context.fillText(text.slice(0, low) + '…', x, y);
+    const most = lastWhere(0, Math.min(text.length, 400), length => context.measureText(text.slice(0, length) + '…').width <= room);
+    if (most > 2)
+      context.fillText(text.slice(0, most) + '…', x, y);
   }
 }
 

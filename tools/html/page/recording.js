@@ -13,7 +13,7 @@ export const HOST = 2;
 const TEMPORARY = 1;
 const HELD = 2;
 
-const NO_STACK = '(no stack recorded)';
+export const NO_STACK = '(no stack recorded)';
 const FRAME_NEVER = 2; /* frames from this part on own no memory */
 
 /**
@@ -292,15 +292,9 @@ export class Recording {
     if (!this.lifeAtEvent) {
       const {lives} = this;
       this.lifeAtEvent = new Int32Array(this.end + 2).fill(-1);
-      for (let i = lives.count - 1; i >= 0; i--) { /* frees are written later, so they win */
-        this.lifeAtEvent[lives.done[i]] = i;
-      }
-      for (let i = lives.count - 1; i >= 0; i--) {
-        this.lifeAtEvent[lives.freed[i]] = i;
-      }
-      for (let i = lives.count - 1; i >= 0; i--) {
-        this.lifeAtEvent[lives.begin[i]] = i;
-      }
+      for (const moments of [lives.done, lives.freed, lives.begin]) /* later ones win */
+        for (let i = lives.count - 1; i >= 0; i--)
+          this.lifeAtEvent[moments[i]] = i;
       this.lifeAtEvent[0] = -1;
       this.lifeAtEvent[this.end + 1] = -1;
     }

@@ -6,6 +6,7 @@
 /** @typedef {import('./recording.js').Recording} Recording */
 /** @typedef {import('./amounts.js').Amounts} Amounts */
 /** @typedef {import('./selection.js').FrameChoice} FrameChoice */
+import {NO_STACK} from './recording.js';
 
 /* Parts of frames, as in tools/symbols/frame_parts.h */
 const PART_OWNER = 0;
@@ -13,14 +14,13 @@ const PART_LAST = 1;
 const PART_NEVER = 2;
 
 const DEEPEST_CALLERS = 64;
-const WITHOUT_STACK = '(no stack recorded)';
 
-/**
- * The kind of a node decides its colour.
- * @typedef {'python' | 'native' | 'library' | 'folded' | 'none'} NodeKind
- */
-/** @type {NodeKind[]} */
-export const NODE_KINDS = ['python', 'native', 'library', 'folded', 'none'];
+/* The kind of a node decides its colour: 0 Python, 1 C and C++, 2 a library's last frame, 3 folded by default, 4 none. */
+const FOLDED = 3;
+const LIBRARY = 2;
+const NATIVE = 1;
+const PYTHON = 0;
+const NO_KIND = 4;
 
 /**
  * @typedef {object} TreeOptions
@@ -29,38 +29,44 @@ export const NODE_KINDS = ['python', 'native', 'library', 'folded', 'none'];
  * @property {boolean} allFrames whole stacks as recorded
  */
 
+/** Texts, each once. */
+class Texts {
+  constructor() {
+    /** @type {string[]} */
+    this.texts = [];
+    /** @type {Map<string, number>} */
+    this.places = new Map();
+  }
+
+  /** @param {string} text @returns {number} its place in texts */
+  textOf(text) {
+    let place = this.places.get(text);
+    if (place === undefined) {
+      place = this.texts.push(text) - 1;
+      this.places.set(text, place);
+    }
+    return place;
+  }
+}
+
 /** The names of a recording's frames in trees. Made once. */
-class FrameNames {
+class FrameNames extends Texts {
   /** @param {Recording} recording */
   constructor(recording) {
+    super();
     const {columns} = recording;
     this.part = columns.get('frame.part') || new Uint8Array(0);
     this.python = columns.get('frame.python') || new Uint8Array(0);
-    const count = this.part.length;
-    /** @type {string[]} */
-    this.texts = [];
-    this.text = new Int32Array(count); /* by frame: place in texts */
-    /** @type {Map<string, number>} */
-    const places = new Map();
-    for (let frame = 0; frame < count; frame++) {
-      const text = recording.frameText(frame);
-      let place = places.get(text);
-      if (place === undefined) {
-        place = this.texts.length;
-        places.set(text, place);
-        this.texts.push(text);
-      }
-      this.text[frame] = place;
-    }
+    this.text = Int32Array.from(this.part, (_, frame) => this.textOf(recording.frameText(frame))); /* by frame */
   }
 
-  /** @param {number} frame @returns {number} index into NODE_KINDS */
+  /** @param {number} frame @returns {number} */
   kind(frame) {
     if (this.part[frame] >= PART_NEVER)
-      return 3;
+      return FOLDED;
     if (this.part[frame] === PART_LAST)
-      return 2;
-    return this.python[frame] ? 0 : 1;
+      return LIBRARY;
+    return this.python[frame] ? PYTHON : NATIVE;
   }
 }
 
@@ -78,38 +84,22 @@ function frameNames(recording) {
 }
 
 /** The path of each group of allocations through a tree: texts, from the first level on. */
-class Paths {
+class Paths extends Texts {
   constructor() {
-    /** @type {string[]} */
-    this.texts = ['all'];
-    /** @type {Map<string, number>} */
-    this.places = new Map();
+    super();
+    this.texts.push('all'); /* the root, which no frame of that name is */
     /** @type {number[]} */
     this.first = [0]; /* by path: index of its first step; one more entry */
     /** @type {number[]} */
     this.text = []; /* by step: index into texts */
     /** @type {number[]} */
-    this.kind = []; /* by step: index into NODE_KINDS */
+    this.kind = []; /* by step: its kind */
     /** @type {number[]} */
     this.owner = []; /* by step: index into the recording's owners; -1: not an owner */
     /** @type {number[]} */
     this.bytes = []; /* by path */
     /** @type {number[]} */
     this.counts = [];
-  }
-
-  /**
-   * @param {string} text
-   * @returns {number}
-   */
-  textOf(text) {
-    let place = this.places.get(text);
-    if (place === undefined) {
-      place = this.texts.length;
-      this.texts.push(text);
-      this.places.set(text, place);
-    }
-    return place;
   }
 
   /**
@@ -153,7 +143,7 @@ export class StackTree {
     /** @type {number[]} */
     this.depth = [];
     /** @type {number[]} */
-    this.kind = []; /* index into NODE_KINDS */
+    this.kind = []; /* its kind */
     /** @type {number[]} */
     this.owner = []; /* index into the recording's owners; -1: not an owner */
     /** @type {number[]} */
@@ -164,7 +154,7 @@ export class StackTree {
     this.members = []; /* the paths through the node */
     /** @type {(number[] | undefined)[]} */
     this.known = []; /* children, once made */
-    this.add(-1, 0, 4, -1);
+    this.add(-1, 0, NO_KIND, -1);
     for (let path = 0; path < paths.counts.length; path++)
       this.join(0, path);
   }
@@ -292,7 +282,7 @@ export function makeTree(recording, amounts, byCount, options) {
   const {stackFirst, stackFrames, stackOwner, stackPlace, owners} = recording;
   const names = frameNames(recording);
   const texts = names.texts.map(text => paths.textOf(text));
-  const without = owners.findIndex(owner => owner.name === WITHOUT_STACK);
+  const without = owners.findIndex(owner => owner.name === NO_STACK);
   const isWhole = options.allFrames;
 
   /** @param {number} stack */
@@ -308,7 +298,7 @@ export function makeTree(recording, amounts, byCount, options) {
       if (!isShown(names, options, frame, isOwner))
         return;
       /* The owner's line has the operator. Below a function of C or C++ the picture has what it called. */
-      const hasLine = isOwner && (options.callers || names.kind(frame) !== 1);
+      const hasLine = isOwner && (options.callers || names.kind(frame) !== NATIVE);
       paths.step(hasLine ? paths.textOf(recording.stackText(stack)) : texts[names.text[frame]], names.kind(frame), isOwner ? stackOwner[stack] : -1);
     };
     if (options.callers)
@@ -318,15 +308,15 @@ export function makeTree(recording, amounts, byCount, options) {
       for (let at = count - 1; at >= 0; at--)
         step(at);
     if (paths.text.length === before) /* no frames, or none of the language */
-      paths.step(paths.textOf(recording.stackText(stack)), 4, stackOwner[stack]);
+      paths.step(paths.textOf(recording.stackText(stack)), NO_KIND, stackOwner[stack]);
   };
   for (let group = 0; group < amounts.counts.length; group++) {
     if (!amounts.counts[group])
       continue;
     if (!amounts.byStack)
-      paths.step(paths.textOf(owners[group].text), 4, group);
+      paths.step(paths.textOf(owners[group].text), NO_KIND, group);
     else if (group === recording.stackCount)
-      paths.step(paths.textOf(WITHOUT_STACK), 4, without);
+      paths.step(paths.textOf(NO_STACK), NO_KIND, without);
     else
       addStack(group);
     paths.end(amounts.bytes[group], amounts.counts[group]);

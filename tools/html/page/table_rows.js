@@ -146,31 +146,31 @@ export function leakRows(recording, wants) {
 }
 
 /**
- * By requested size, like `gpupool sites --by size`. `rounded`: bytes that the held, pooled ones take.
- * @typedef {{requested: number, live: Sum, rounded: number, total: Sum, temporary: Sum, life: number}} SizeRow
+ * What allocations of one key ask for together. `rounded`: bytes that the held, pooled ones take; `life`: the first of them.
+ * @typedef {{key: number, live: Sum, rounded: number, total: Sum, temporary: Sum, life: number}} KeyRow
  * @param {Recording} recording
+ * @param {ArrayLike<number>} keys by life
  * @param {(life: number) => boolean} wants
- * @returns {SizeRow[]}
+ * @returns {KeyRow[]}
  */
-export function sizeRows(recording, wants) {
+function keyRows(recording, keys, wants) {
   const {lives} = recording;
-  /** @type {Map<number, SizeRow>} */
+  /** @type {Map<number, KeyRow>} */
   const rows = new Map();
   for (let i = 0; i < lives.count; i++) {
     if (lives.kind[i] === HOST || !wants(i))
       continue;
-    const requested = lives.requested[i];
-    let row = rows.get(requested);
+    let row = rows.get(keys[i]);
     if (!row) {
-      row = {requested, live: noSum(), rounded: 0, total: noSum(), temporary: noSum(), life: i};
-      rows.set(requested, row);
+      row = {key: keys[i], live: noSum(), rounded: 0, total: noSum(), temporary: noSum(), life: i};
+      rows.set(keys[i], row);
     }
-    count(row.total, requested);
+    count(row.total, lives.requested[i]);
     if (recording.isTemporary(i))
-      count(row.temporary, requested);
+      count(row.temporary, lives.requested[i]);
     if (!recording.isHeld(i))
       continue;
-    count(row.live, requested);
+    count(row.live, lives.requested[i]);
     if (lives.kind[i] === POOLED)
       row.rounded += lives.rounded[i];
   }
@@ -178,33 +178,22 @@ export function sizeRows(recording, wants) {
 }
 
 /**
+ * By requested size, like `gpupool sites --by size`.
+ * @param {Recording} recording
+ * @param {(life: number) => boolean} wants
+ */
+export function sizeRows(recording, wants) {
+  return keyRows(recording, recording.lives.requested, wants);
+}
+
+/**
  * By thread, or by stream.
- * @typedef {{index: number, live: Sum, total: Sum, temporary: Sum}} PlaceRow
  * @param {Recording} recording
  * @param {'thread' | 'stream'} by
  * @param {(life: number) => boolean} wants
- * @returns {PlaceRow[]}
  */
 export function placeRows(recording, by, wants) {
-  const {lives} = recording;
-  const places = lives[by];
-  /** @type {Map<number, PlaceRow>} */
-  const rows = new Map();
-  for (let i = 0; i < lives.count; i++) {
-    if (lives.kind[i] === HOST || !wants(i))
-      continue;
-    let row = rows.get(places[i]);
-    if (!row) {
-      row = {index: places[i], live: noSum(), total: noSum(), temporary: noSum()};
-      rows.set(places[i], row);
-    }
-    count(row.total, lives.requested[i]);
-    if (recording.isTemporary(i))
-      count(row.temporary, lives.requested[i]);
-    if (recording.isHeld(i))
-      count(row.live, lives.requested[i]);
-  }
-  return [...rows.values()];
+  return keyRows(recording, recording.lives[by], wants);
 }
 
 /**

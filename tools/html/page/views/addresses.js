@@ -7,7 +7,7 @@ import {styleColor, stylePixel} from '../colors.js';
 import {element} from '../dom.js';
 import {formatAddress, formatBytes, formatCount} from '../format.js';
 import {MemoryMap, shownDevice} from '../memory_map.js';
-import {AXIS_HEIGHT, Hint, NAVIGATE_KEYS, axisOf, drawTicks, navigate} from '../navigate.js';
+import {AXIS_HEIGHT, Hint, NAVIGATE_KEYS, axisOf, drawMoment, drawTicks, navigate} from '../navigate.js';
 import {Plot, Raster} from '../plot.js';
 
 
@@ -75,10 +75,7 @@ export const addressesView = {
       const count = paint(recording, axis, shown, columns, rows);
       drawTicks(plot, axisOf(plot, context), height - AXIS_HEIGHT, styleColor('--grid'), styleColor('--muted'));
       raster.put(ink, 0, 0, width, height - AXIS_HEIGHT);
-      const at = axisOf(plot, context).x(selection.state.at);
-      ink.fillStyle = styleColor('--ink');
-      if (at >= 0 && at <= width)
-        ink.fillRect(Math.min(width - 1, Math.round(at)), 0, 1, height - AXIS_HEIGHT);
+      drawMoment(plot, context);
       whole.hidden = low === 0 && high === 1;
       note.textContent = `Device ${shown.device}: ${formatBytes(Math.round(shown.size * (high - low)))} of addresses from below to above, gaps left out; ` +
         `${formatCount(count)} allocations. Grey is reserved and idle, pale is freed and still in use. ` +

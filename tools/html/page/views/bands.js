@@ -4,10 +4,11 @@
  */
 /** @typedef {import('../main.js').Context} Context */
 /** @typedef {import('../recording.js').Recording} Recording */
+import {lastWhere} from '../axis.js';
 import {styleColor, stylePixel} from '../colors.js';
 import {element} from '../dom.js';
 import {formatBytes, formatCount, formatDuration} from '../format.js';
-import {AXIS_HEIGHT, Hint, NAVIGATE_KEYS, axisOf, drawTicks, navigate} from '../navigate.js';
+import {AXIS_HEIGHT, Hint, NAVIGATE_KEYS, axisOf, drawMoment, drawTicks, navigate} from '../navigate.js';
 import {Plot, Raster} from '../plot.js';
 import {HOST} from '../recording.js';
 
@@ -45,14 +46,7 @@ export function layOutBands(recording, axis, matching, most) {
   const areas = new Uint16Array(lives.count); /* bucket of each life + 1; 0: not shown */
   const {begin, freed, rounded, kind} = lives;
   let count = 0;
-  let upper = lives.count;
-  for (let low = 0; low < upper;) { /* sorted by begin: ignores later ones */
-    const middle = (low + upper) >> 1;
-    if (begin[middle] > to)
-      upper = middle;
-    else
-      low = middle + 1;
-  }
+  const upper = lastWhere(0, lives.count, place => begin[place - 1] <= to); /* sorted by begin: ignores later ones */
   for (let i = 0; i < upper; i++) {
     if (freed[i] <= from || kind[i] === HOST || (matching && !matching[i]))
       continue;
@@ -142,10 +136,7 @@ export const bandsView = {
       drawTicks(plot, axisOf(plot, context), height - AXIS_HEIGHT, styleColor('--grid'), styleColor('--muted'));
       raster.put(ink, 0, 0, width, height - AXIS_HEIGHT);
       drawLabels(recording, layout, labels, width / columns, (height - AXIS_HEIGHT) / rows);
-      const at = axisOf(plot, context).x(selection.state.at);
-      ink.fillStyle = styleColor('--ink');
-      if (at >= 0 && at <= width)
-        ink.fillRect(Math.min(width - 1, Math.round(at)), 0, 1, height - AXIS_HEIGHT);
+      drawMoment(plot, context);
       ink.textBaseline = 'top';
       ink.fillStyle = styleColor('--muted');
       ink.fillText(formatBytes(Math.round(layout.top)), 3, 2);

@@ -11,7 +11,7 @@ import {isDark, onTheme, styleColor} from '../colors.js';
 import {element, replace} from '../dom.js';
 import {formatBytes, formatCount, formatPercent, formatPlural} from '../format.js';
 import {Plot} from '../plot.js';
-import {EMPTY_TREE, layoutIcicle, makeTree, NODE_KINDS, searchTree} from '../stack_tree.js';
+import {EMPTY_TREE, layoutIcicle, makeTree, searchTree} from '../stack_tree.js';
 import {copyTableButton, segmented, Table} from '../table.js';
 
 const FLAME_ROW = 20;
@@ -20,7 +20,7 @@ const LEAST_TEXT = 26;
 const OPEN_SHARE = 0.01; /* of the whole; initially folds smaller callers, which `gpupool sites --tree`
                             omits */
 
-/** Colours of a box and its text: light, then dark. By index into NODE_KINDS. */
+/** Colours of a box and its text: light, then dark. By kind of node (stack_tree.js). */
 const KIND_COLORS = [
   [['#b9d3f0', '#10263f'], ['#2f5478', '#dfeaf6']],
   [['#f0d3a8', '#3a2607'], ['#6e5026', '#f6ead8']],
@@ -28,7 +28,7 @@ const KIND_COLORS = [
   [['#dedede', '#3d3d3d'], ['#3f4245', '#c9ccce']],
   [['#e6e8ea', '#24282c'], ['#34383c', '#e3e6e8']],
 ];
-const KIND_WORDS = ['Python', 'C and C++', 'library', 'folded by default', ''];
+const KIND_WORDS = ['Python', 'C and C++', 'library', 'folded by default']; /* the last kind has no words */
 const FOUND_COLORS = [['#d6249f', '#ffffff'], ['#f06ac4', '#22001a']];
 
 export const flameView = {
@@ -81,9 +81,18 @@ export const flameView = {
         element('div', {class: 'flame-table'},
           element('div', {class: 'tools'}, element('h3', {}, 'Owners and who called them'), copyTableButton(table)), table.element)));
 
-    for (let i = 0; i < 4; i++)
-      legend.append(element('span', {class: `flame-kind kind-${NODE_KINDS[i]}`}, KIND_WORDS[i]));
-    onTheme(() => plot.invalidate());
+    const kinds = KIND_WORDS.map(words => element('span', {class: 'flame-kind'}, words));
+    legend.append(...kinds);
+    onTheme(showColors);
+    showColors();
+
+    /** The colours that are not painted. */
+    function showColors() {
+      const theme = isDark() ? 1 : 0;
+      kinds.forEach((kind, i) => kind.style.setProperty('--kind', KIND_COLORS[i][theme][0]));
+      status.style.setProperty('--found', FOUND_COLORS[theme][0]);
+      plot.invalidate();
+    }
 
     /** @param {MeasureId} id */
     function setMeasure(id) {

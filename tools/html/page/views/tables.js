@@ -161,7 +161,7 @@ export const tablesView = {
       const all = sizeRows(context.recording(), wanted());
       return {
         columns: [
-          bytesColumn('size', 'Size', row => all[row].requested, 'What was asked for at once'),
+          bytesColumn('size', 'Size', row => all[row].key, 'What was asked for at once'),
           ...sumColumns('total', 'Total', row => all[row].total, 'Calls', 'All that was ever asked for'),
           ...sumColumns('live', 'At the end', row => all[row].live, 'Blocks', 'Held at the end'),
           bytesColumn('rounded', 'Rounded', row => all[row].rounded, 'What the pooled blocks that are held take'),
@@ -181,7 +181,7 @@ export const tablesView = {
       const recording = context.recording();
       const all = placeRows(recording, by, wanted());
       /** @param {number} row */
-      const name = row => by === 'thread' ? recording.threadName(all[row].index) : recording.streamName(all[row].index);
+      const name = row => by === 'thread' ? recording.threadName(all[row].key) : recording.streamName(all[row].key);
       return {
         columns: [
           {id: 'name', label: by === 'thread' ? 'Thread' : 'Stream', width: 'minmax(24ch, 40ch)', text: name},
@@ -192,7 +192,7 @@ export const tablesView = {
         ],
         sort: 'total', rows: Uint32Array.from(all.keys()), about: formatPlural(all.length, by),
         open: row => {
-          if (by === 'thread' && all[row].index >= 0)
+          if (by === 'thread' && all[row].key >= 0)
             selection.set({search: selection.state.search === name(row) ? '' : name(row)});
         },
         isSelected: row => selection.state.search === name(row),
