@@ -9,50 +9,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "tools/parameters.h"
 #include "tools/pattern.h"
 
 #define GP_REQUEST_ALL_DEVICES (-1)
-
-typedef enum gp_parameter_kind {
-  GP_PARAMETER_FLAG,           /* bool */
-  GP_PARAMETER_TEXT,           /* const char * */
-  GP_PARAMETER_COUNT,          /* uint64_t from least to most */
-  GP_PARAMETER_OPTIONAL_COUNT, /* the same; a value can only follow '=', without one it is least */
-  GP_PARAMETER_DEVICE,         /* int */
-  GP_PARAMETER_TIME,           /* uint64_t, nanoseconds: 1.5s, 20ms, 5us, 100ns, 2min */
-  GP_PARAMETER_PATTERNS,       /* gp_patterns_t; may be given several times */
-  GP_PARAMETER_CHOICE,         /* int, the index of one of the choices, "live|peak" */
-  GP_PARAMETER_MOMENT,         /* gp_request_moment_t: oom, oom=2, peak, exit, 1.5s, 1234 */
-} gp_parameter_kind_t;
-
-/* What --at can name. model/moments.h says which moment of a snapshot that is. */
-typedef enum gp_moment_kind {
-  GP_MOMENT_NONE, /* --at was not given */
-  GP_MOMENT_EXIT, /* when the snapshot was written */
-  GP_MOMENT_PEAK,
-  GP_MOMENT_OOM,   /* number: which out-of-memory, from 1; 0: the one that the summary describes */
-  GP_MOMENT_TIME,  /* number: nanoseconds */
-  GP_MOMENT_EVENT, /* number: the event's, from 0 */
-} gp_moment_kind_t;
-
-typedef struct gp_request_moment {
-  gp_moment_kind_t kind;
-  uint64_t number;
-  const char *text; /* as typed; NULL: not given */
-} gp_request_moment_t;
-
-/* An option. All strings are static. */
-typedef struct gp_parameter {
-  const char *name;     /* "output" of --output */
-  char letter;          /* 'o' of -o; 0: none */
-  const char *argument; /* the value's name in the help; NULL for a flag or a choice */
-  gp_parameter_kind_t kind;
-  size_t offset; /* of the value, in gp_request_t or in the command's own structure */
-  const char *choices;
-  uint64_t least;
-  uint64_t most;
-  const char *help;
-} gp_parameter_t;
 
 typedef struct gp_request {
   const char *command;
@@ -111,9 +71,5 @@ void gp_request_fini(gp_request_t *request);
 
 /* Prints the help to stdout. */
 void gp_request_help(const gp_request_form_t *form);
-
-/* Parses the value of --at, see GP_PARAMETER_MOMENT. Returns false if text
- * has another form. Borrows text. */
-bool gp_request_parse_moment(const char *text, gp_request_moment_t *ret_moment);
 
 #endif

@@ -216,7 +216,7 @@ class Live(LiveCase):
 
     def test_usage(self):
         for args, text, status in ((("--interval", "1", "1"), "50 to 3600000", 2),
-                                   (("--interval",), "needs milliseconds", 2), (("1", "2"), "unexpected argument 2", 2),
+                                   (("--interval",), "--interval needs a value", 2), (("1", "2"), "unexpected argument 2", 2),
                                    (("--onc", "1"), "did you mean --once?", 2), (("x",), "no process number", 2)):
             self.assertIn(text, self.live(*args, status=status))
         self.assertIn("usage: gpupool live", self.live("--help"))

@@ -373,7 +373,7 @@ class Export(cli.Case):
             (["--to", "zebra", "x"], "unknown format zebra; accepted: pytorch, pytorch-json, perfetto, speedscope, folded, csv"),
             (["--tu", "csv", "x"], "did you mean --to?"), (["--to", "csv", "x", "y"], "one file at a time, not also y"),
             (["--to", "csv", "x", "--device=-1"], "accepted: 0 to 63"),
-            (["--to", "folded", "x", "--metric=max"], "accepted: live, peak, total"),
+            (["--to", "folded", "x", "--metric=max"], "accepted: live|peak|total"),
             (["--to", "csv", "x", "--metric=peak"], "--metric is of --to folded only"),
         ):
             result = self.run_tool("export", *arguments, status=USAGE)

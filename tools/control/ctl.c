@@ -11,6 +11,7 @@
 #include "tools/control/control_client.h"
 #include "tools/json_print.h"
 #include "tools/output.h"
+#include "tools/parameters.h"
 #include "tools/tool.h"
 
 typedef struct request {
@@ -234,43 +235,28 @@ static int ask(const char *process, const request_t *request, const char *argume
 
 int gp_command_ctl(int argc, char **argv)
 {
-  static const char *const options[] = {"json", "help"};
-  const char *words[3] = {NULL, NULL, NULL};
-  int count = 0;
+  static const gp_parameter_t parameters[] = {{.name = "json"}};
+  static const gp_words_form_t form = {"ctl", parameters, 1, 3, print_help};
   bool json = false;
-  bool only_words = false;
+  int count, status;
 
-  for (int i = 1; i < argc; i++) {
-    const char *word = argv[i];
-    if (only_words || word[0] != '-' || !word[1]) {
-      if (count == 3)
-        return gp_message_usage("ctl", "ctl: unexpected argument %s", word);
-      words[count++] = word;
-    } else if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0) {
-      print_help();
-      return GP_EXIT_DONE;
-    } else if (strcmp(word, "--json") == 0) {
-      json = true;
-    } else if (strcmp(word, "--") == 0) {
-      only_words = true;
-    } else {
-      return gp_message_unknown_option("ctl", word, options, 2);
-    }
-  }
+  if (!gp_words_parse(&form, argc, argv, &json, &count, &status))
+    return status;
   if (count < 2)
     return gp_message_usage(
         "ctl", count ? "ctl: a request is missing" : "ctl: the number of a process is missing");
-  if (!gp_control_client_is_number(words[0]))
-    return gp_message_usage("ctl", "ctl: %s is no process number", words[0]);
+  const char *process = argv[1], *name = argv[2], *argument = count > 2 ? argv[3] : NULL;
+  if (!gp_control_client_is_number(process))
+    return gp_message_usage("ctl", "ctl: %s is no process number", process);
   for (size_t i = 0; i < REQUEST_COUNT; i++) {
     const request_t *request = &requests[i];
-    if (strcmp(words[1], request->name) != 0)
+    if (strcmp(name, request->name) != 0)
       continue;
-    if (words[2] && !request->argument)
+    if (argument && !request->argument)
       return gp_message_usage("ctl", "ctl: %s takes no argument", request->name);
-    if (!words[2] && request->argument && !request->is_optional)
+    if (!argument && request->argument && !request->is_optional)
       return gp_message_usage("ctl", "ctl: %s needs %s", request->name, request->argument);
-    return ask(words[0], request, words[2], json);
+    return ask(process, request, argument, json);
   }
-  return unknown_request(words[1]);
+  return unknown_request(name);
 }

@@ -13,6 +13,7 @@
 #include "tools/control/live_frame.h"
 #include "tools/control/live_terminal.h"
 #include "tools/json_print.h"
+#include "tools/parameters.h"
 #include "tools/tool.h"
 #include "tools/new_snapshots.h"
 
@@ -23,10 +24,10 @@
 
 typedef struct options {
   const char *process;
+  const char *interval; /* as typed; NULL: not given */
   unsigned interval_ms;
   bool once;
   bool json;
-  bool help;
 } options_t;
 
 typedef struct watch {
@@ -67,47 +68,27 @@ static void print_help(void)
       INTERVAL_MS_MIN, INTERVAL_MS_MAX, INTERVAL_MS_DEFAULT);
 }
 
-static int parse_interval(const char *text, unsigned *ret_ms)
-{
-  char *end;
-  unsigned long number = text ? strtoul(text, &end, 10) : 0;
-  if (!text)
-    return gp_message_usage("live", "live: --interval needs milliseconds");
-  if (text[0] < '0' || text[0] > '9' || *end || number < INTERVAL_MS_MIN || number > INTERVAL_MS_MAX)
-    return gp_message_usage("live", "live: --interval %s: accepted are %d to %d milliseconds", text,
-        INTERVAL_MS_MIN, INTERVAL_MS_MAX);
-  *ret_ms = (unsigned)number;
-  return 0;
-}
+static const gp_parameter_t parameters[] = {
+    {"interval", .kind = GP_PARAMETER_TEXT, .offset = offsetof(options_t, interval)},
+    {"once", .offset = offsetof(options_t, once)},
+    {"json", .offset = offsetof(options_t, json)},
+};
+
+static const gp_words_form_t form = {
+    "live", parameters, sizeof(parameters) / sizeof(parameters[0]), 1, print_help};
 
 /* Returns 0 or, after a message, the exit status. */
-static int parse(int argc, char **argv, options_t *options)
+static int check(options_t *options)
 {
-  static const char *const names[] = {"interval", "once", "json", "help"};
-  int status;
+  const char *text = options->interval;
+  char *end;
+  unsigned long number = text ? strtoul(text, &end, 10) : INTERVAL_MS_DEFAULT;
 
-  *options = (options_t){.interval_ms = INTERVAL_MS_DEFAULT};
-  for (int i = 1; i < argc; i++) {
-    const char *word = argv[i];
-    if (word[0] != '-' || !word[1]) {
-      if (options->process)
-        return gp_message_usage("live", "live: unexpected argument %s", word);
-      options->process = word;
-    } else if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0) {
-      options->help = true;
-      return 0;
-    } else if (strcmp(word, "--once") == 0) {
-      options->once = true;
-    } else if (strcmp(word, "--json") == 0) {
-      options->json = true;
-    } else if (strcmp(word, "--interval") == 0 || strncmp(word, "--interval=", 11) == 0) {
-      status = parse_interval(word[10] ? word + 11 : i + 1 < argc ? argv[++i] : NULL, &options->interval_ms);
-      if (status)
-        return status;
-    } else {
-      return gp_message_unknown_option("live", word, names, sizeof(names) / sizeof(names[0]));
-    }
-  }
+  if (text &&
+      (text[0] < '0' || text[0] > '9' || *end || number < INTERVAL_MS_MIN || number > INTERVAL_MS_MAX))
+    return gp_message_usage("live", "live: --interval %s: accepted are %d to %d milliseconds", text,
+        INTERVAL_MS_MIN, INTERVAL_MS_MAX);
+  options->interval_ms = (unsigned)number;
   if (!options->process && options->json)
     return gp_message_usage(
         "live", "live: --json needs the number of a process; of all programs: gpupool ps --json");
@@ -290,15 +271,15 @@ static int watch_lines(watch_t *watch)
 int gp_command_live(int argc, char **argv)
 {
   static watch_t watch; /* too large for a stack */
-  options_t options;
+  options_t options = {0};
+  int words, status;
 
-  int status = parse(argc, argv, &options);
+  if (!gp_words_parse(&form, argc, argv, &options, &words, &status))
+    return status;
+  options.process = words ? argv[1] : NULL;
+  status = check(&options);
   if (status)
     return status;
-  if (options.help) {
-    print_help();
-    return GP_EXIT_DONE;
-  }
   if (!options.process)
     return gp_live_all(options.interval_ms, options.once);
   (void)setlocale(LC_CTYPE, ""); /* the C locale would draw ASCII bars only */

@@ -39,8 +39,6 @@ typedef enum gp_export_metric {
   GP_EXPORT_METRICS,
 } gp_export_metric_t;
 
-extern const char *const gp_export_metric_names[GP_EXPORT_METRICS];
-
 typedef struct gp_export {
   const gp_snapshot_t *snapshot; /* borrowed */
   const char *name;              /* the input's, for messages; borrowed */

@@ -2,6 +2,7 @@
  * gpupool export: writes a snapshot for other tools.
  */
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -9,8 +10,9 @@
 #include "base/size.h"
 #include "tools/export/export.h"
 #include "tools/output_file.h"
-#include "tools/read/load.h"
+#include "tools/parameters.h"
 #include "tools/pattern.h"
+#include "tools/read/load.h"
 #include "tools/symbols/stack_owners.h"
 #include "tools/symbols/symbols.h"
 #include "tools/tool.h"
@@ -46,17 +48,17 @@ static const format_t formats[] = {
       1u << GP_COLUMN_ROUNDED_SIZE | 1u << GP_COLUMN_BLOCK | 1u << GP_COLUMN_STACK | 1u << GP_COLUMN_DETAIL)
 
 typedef struct request {
+  const char *to; /* as typed; NULL: not given */
   const format_t *format;
   const char *input;
   const char *output;
   int device;
-  gp_export_metric_t metric;
-  bool has_metric;
+  int metric; /* gp_export_metric_t; -1: not given */
   bool force;
   bool no_symbols;
   bool all_frames;
-  bool help;
   gp_patterns_t skip;
+  const char *skip_file; /* its lines are in skip, too; NULL: none */
 } request_t;
 
 static void print_help(void)
@@ -84,12 +86,21 @@ static void print_help(void)
          "output that cannot be written.\n");
 }
 
-static int unknown(const char *option)
-{
-  static const char *const names[] = {
-      "to", "output", "force", "device", "metric", "skip", "skip-file", "all-frames", "no-symbols", "help"};
-  return gp_message_unknown_option("export", option, names, sizeof(names) / sizeof(names[0]));
-}
+static const gp_parameter_t parameters[] = {
+    {"to", .kind = GP_PARAMETER_TEXT, .offset = offsetof(request_t, to)},
+    {"output", .letter = 'o', .kind = GP_PARAMETER_TEXT, .offset = offsetof(request_t, output)},
+    {"force", .offset = offsetof(request_t, force)},
+    {"device", .kind = GP_PARAMETER_DEVICE, .offset = offsetof(request_t, device)},
+    {"metric", .kind = GP_PARAMETER_CHOICE, .offset = offsetof(request_t, metric),
+        .choices = "live|peak|total"},
+    {"skip", .kind = GP_PARAMETER_PATTERNS, .offset = offsetof(request_t, skip)},
+    {"skip-file", .kind = GP_PARAMETER_TEXT, .offset = offsetof(request_t, skip_file)},
+    {"all-frames", .offset = offsetof(request_t, all_frames)},
+    {"no-symbols", .offset = offsetof(request_t, no_symbols)},
+};
+
+static const gp_words_form_t form = {
+    "export", parameters, sizeof(parameters) / sizeof(parameters[0]), INT_MAX, print_help};
 
 static int parse_format(const char *text, request_t *request)
 {
@@ -108,116 +119,22 @@ static int parse_format(const char *text, request_t *request)
       "export: unknown format %s; accepted: pytorch, pytorch-json, perfetto, speedscope, folded, csv", text);
 }
 
-static int parse_device(const char *text, request_t *request)
+/* words: the files. Returns 0 or, after a message, the exit status. */
+static int check(request_t *request, char **words, int count)
 {
-  char *end;
-  unsigned long device = strtoul(text, &end, 10);
-  if (text[0] < '0' || text[0] > '9' || *end || device >= GP_SNAPSHOT_DEVICES)
-    return gp_message_usage(
-        "export", "export: --device=%s is malformed; accepted: 0 to %d", text, GP_SNAPSHOT_DEVICES - 1);
-  request->device = (int)device;
-  return 0;
-}
-
-static int parse_metric(const char *text, request_t *request)
-{
-  for (int metric = 0; metric < GP_EXPORT_METRICS; metric++) {
-    if (strcmp(text, gp_export_metric_names[metric]) == 0) {
-      request->metric = (gp_export_metric_t)metric;
-      request->has_metric = true;
-      return 0;
-    }
-  }
-  return gp_message_usage("export", "export: --metric=%s is malformed; accepted: live, peak, total", text);
-}
-
-static int parse_output(const char *text, request_t *request)
-{
-  request->output = text;
-  return 0;
-}
-
-static int parse_skip(const char *text, request_t *request)
-{
-  if (gp_pattern_is_empty(text))
-    return gp_message_usage(
-        "export", "export: --skip=%s is malformed; accepted: a pattern that does not match everything", text);
-  if (gp_patterns_add(&request->skip, text))
-    return 0;
-  gp_message("%s", strerror(ENOMEM));
-  return GP_EXIT_INPUT;
-}
-
-static int parse_skip_file(const char *text, request_t *request)
-{
-  return gp_patterns_load(&request->skip, text);
-}
-
-/* Parses an option, whose value may be in the same argument. next: the following argument, or NULL. */
-static int parse_option(const char *argument, const char *next, request_t *request, bool *ret_took_next)
-{
-  static const struct {
-    const char *name;
-    int (*parse)(const char *text, request_t *request);
-  } options[] = {
-      {"--to", parse_format},
-      {"--output", parse_output},
-      {"-o", parse_output},
-      {"--device", parse_device},
-      {"--metric", parse_metric},
-      {"--skip", parse_skip},
-      {"--skip-file", parse_skip_file},
-  };
-  size_t count = sizeof(options) / sizeof(options[0]), i = 0;
-  const char *value = strchr(argument, '=');
-  size_t length = value ? (size_t)(value - argument) : strlen(argument);
-
-  while (i < count && !(strncmp(options[i].name, argument, length) == 0 && options[i].name[length] == '\0'))
-    i++;
-  if (i == count)
-    return unknown(argument);
-  if (!value && !next)
-    return gp_message_usage("export", "export: %s needs a value", argument);
-  *ret_took_next = !value;
-  return options[i].parse(value ? value + 1 : next, request);
-}
-
-static int parse(int argc, char **argv, request_t *request)
-{
-  bool only_files = false;
-
-  for (int i = 1; i < argc; i++) {
-    const char *argument = argv[i];
-    bool took_next = false;
-    if (only_files || argument[0] != '-' || argument[1] == '\0') {
-      if (request->input)
-        return gp_message_usage("export", "export: one file at a time, not also %s", argument);
-      request->input = argument;
-    } else if (strcmp(argument, "--help") == 0 || strcmp(argument, "-h") == 0) {
-      request->help = true;
-      return 0;
-    } else if (strcmp(argument, "--") == 0) {
-      only_files = true;
-    } else if (strcmp(argument, "--no-symbols") == 0) {
-      request->no_symbols = true;
-    } else if (strcmp(argument, "--all-frames") == 0) {
-      request->all_frames = true;
-    } else if (strcmp(argument, "--force") == 0) {
-      request->force = true;
-    } else {
-      int status = parse_option(argument, i + 1 < argc ? argv[i + 1] : NULL, request, &took_next);
-      if (status)
-        return status;
-    }
-    i += took_next;
-  }
-  if (!request->format)
+  if (count > 1)
+    return gp_message_usage("export", "export: one file at a time, not also %s", words[1]);
+  if (!request->to)
     return gp_message_usage("export", "export: --to is missing: which format");
-  if (!request->input)
+  int status = parse_format(request->to, request);
+  if (status)
+    return status;
+  if (!count)
     return gp_message_usage("export", "export: a file is missing");
-  if (request->has_metric && request->format->write != gp_export_folded)
+  if (request->metric >= 0 && request->format->write != gp_export_folded)
     return gp_message_usage("export", "export: --metric is of --to folded only");
-  return 0;
+  request->input = words[0];
+  return request->skip_file ? gp_patterns_load(&request->skip, request->skip_file) : 0;
 }
 
 static int check_device(const request_t *request, const gp_snapshot_t *snapshot, const char *name)
@@ -246,7 +163,7 @@ static int write_export(const request_t *request, gp_export_t *export)
   if (status)
     return status;
   export->stream = file.stream;
-  export->metric = request->has_metric ? request->metric : GP_EXPORT_PEAK;
+  export->metric = request->metric < 0 ? GP_EXPORT_PEAK : (gp_export_metric_t)request->metric;
   export->shows_progress = file.path && isatty(STDERR_FILENO);
   int error = request->format->write(export);
   if (export->shows_progress)
@@ -294,12 +211,13 @@ static int run(const request_t *request)
 
 int gp_command_export(int argc, char **argv)
 {
-  request_t request = {.device = GP_EXPORT_ALL};
-  int status = parse(argc, argv, &request);
-  if (!status && request.help)
-    print_help();
-  else if (!status)
-    status = run(&request);
+  request_t request = {.device = GP_EXPORT_ALL, .metric = -1};
+  int words, status;
+  if (gp_words_parse(&form, argc, argv, &request, &words, &status)) {
+    status = check(&request, argv + 1, words);
+    if (!status)
+      status = run(&request);
+  }
   gp_patterns_fini(&request.skip);
   return status;
 }

@@ -11,12 +11,6 @@
 
 #define PROGRESS_STEP (UINT64_C(1) << 16)
 
-const char *const gp_export_metric_names[GP_EXPORT_METRICS] = {
-    [GP_EXPORT_LIVE] = "live",
-    [GP_EXPORT_PEAK] = "peak",
-    [GP_EXPORT_TOTAL] = "total",
-};
-
 /* Handles are text, because they do not fit a JSON number. One that cannot be read
  * becomes 0, the default stream. */
 static int read_streams(gp_export_t *export)

@@ -2,6 +2,8 @@
  * gpupool symbolize: adds the names of stack frames to a snapshot, so that it can be read on another
  * machine.
  */
+#include <limits.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,16 +11,15 @@
 #include "tools/read/json_scan.h"
 #include "tools/json_print.h"
 #include "tools/output.h"
+#include "tools/parameters.h"
 #include "tools/read/load.h"
 #include "tools/symbols/symbols.h"
 #include "tools/tool.h"
 
 typedef struct request {
-  const char *file;
   const char *output;
   gp_symbols_options_t symbols;
   bool force;
-  bool help;
 } request_t;
 
 /* Where a key's value is in the text, [start, end); both 0 if the key is missing. */
@@ -49,57 +50,15 @@ static void print_help(void)
          "2 usage; 3 a file that cannot be read or written, or is corrupt, or no libdw.\n");
 }
 
-static int unknown(const char *option)
-{
-  static const char *const names[] = {"output", "force", "sysroot", "debug-dir", "help"};
-  return gp_message_unknown_option("symbolize", option, names, sizeof(names) / sizeof(names[0]));
-}
+static const gp_parameter_t parameters[] = {
+    {"output", .letter = 'o', .kind = GP_PARAMETER_TEXT, .offset = offsetof(request_t, output)},
+    {"force", .offset = offsetof(request_t, force)},
+    {"sysroot", .kind = GP_PARAMETER_TEXT, .offset = offsetof(request_t, symbols.sysroot)},
+    {"debug-dir", .kind = GP_PARAMETER_TEXT, .offset = offsetof(request_t, symbols.debug_directory)},
+};
 
-static bool has_name(const char *argument, size_t length, const char *name)
-{
-  return length == strlen(name) && strncmp(argument, name, length) == 0;
-}
-
-static int parse(int argc, char **argv, request_t *ret_request)
-{
-  request_t request = {0};
-  bool options_end = false;
-
-  for (int i = 1; i < argc; i++) {
-    const char *argument = argv[i];
-    size_t length = strcspn(argument, "=");
-    const char **value = NULL;
-
-    if (options_end || argument[0] != '-' || strcmp(argument, "-") == 0) {
-      if (request.file)
-        return gp_message_usage(
-            "symbolize", "symbolize: one file at a time, and %s is a second one", argument);
-      request.file = argument;
-      continue;
-    }
-    if (strcmp(argument, "--") == 0)
-      options_end = true;
-    else if (strcmp(argument, "--force") == 0)
-      request.force = true;
-    else if (strcmp(argument, "--help") == 0 || strcmp(argument, "-h") == 0)
-      request.help = true;
-    else if (strcmp(argument, "-o") == 0 || has_name(argument, length, "--output"))
-      value = &request.output;
-    else if (has_name(argument, length, "--sysroot"))
-      value = &request.symbols.sysroot;
-    else if (has_name(argument, length, "--debug-dir"))
-      value = &request.symbols.debug_directory;
-    else
-      return unknown(argument);
-    if (!value)
-      continue;
-    if (!argument[length] && i + 1 == argc)
-      return gp_message_usage("symbolize", "symbolize: %s needs a value", argument);
-    *value = argument[length] ? argument + length + 1 : argv[++i];
-  }
-  *ret_request = request;
-  return 0;
-}
+static const gp_words_form_t form = {
+    "symbolize", parameters, sizeof(parameters) / sizeof(parameters[0]), INT_MAX, print_help};
 
 /*
  * Writing
@@ -233,20 +192,19 @@ static void tell_result(const char *file, const gp_snapshot_t *snapshot)
 
 int gp_command_symbolize(int argc, char **argv)
 {
-  request_t request;
+  request_t request = {0};
   gp_output_t output;
   char *text;
   size_t length;
+  int words, status;
 
-  int status = parse(argc, argv, &request);
-  if (status)
+  if (!gp_words_parse(&form, argc, argv, &request, &words, &status))
     return status;
-  if (request.help) {
-    print_help();
-    return GP_EXIT_DONE;
-  }
-  if (!request.file)
+  if (words > 1)
+    return gp_message_usage("symbolize", "symbolize: one file at a time, and %s is a second one", argv[2]);
+  if (!words)
     return gp_message_usage("symbolize", "symbolize: a file is missing");
+  const char *file = argv[1];
   if (!gp_symbols_are_available()) {
     gp_message("symbolize needs " GP_SYMBOLS_NEED "");
     return GP_EXIT_INPUT;
@@ -254,7 +212,7 @@ int gp_command_symbolize(int argc, char **argv)
   status = gp_output_open(&output, request.output, request.force, true);
   if (status)
     return status;
-  gp_snapshot_t *snapshot = gp_snapshot_load_text(request.file, 0, &text, &length);
+  gp_snapshot_t *snapshot = gp_snapshot_load_text(file, 0, &text, &length);
   if (!snapshot) {
     gp_output_discard(&output);
     return GP_EXIT_INPUT;
@@ -269,7 +227,7 @@ int gp_command_symbolize(int argc, char **argv)
     status = GP_EXIT_INPUT;
   }
   if (status == 0)
-    tell_result(request.file, snapshot);
+    tell_result(file, snapshot);
   gp_snapshot_destroy(snapshot);
   free(text);
   return status;

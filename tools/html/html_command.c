@@ -57,8 +57,8 @@ static int check(const gp_request_t *request, void *arg)
     return malformed(own->range);
   memcpy(from, own->range, (size_t)(dots - own->range));
   from[dots - own->range] = '\0';
-  if ((from[0] && !gp_request_parse_moment(from, &own->moments.from)) ||
-      (dots[2] && !gp_request_parse_moment(dots + 2, &own->moments.to)))
+  if ((from[0] && !gp_parameter_parse_moment(from, &own->moments.from)) ||
+      (dots[2] && !gp_parameter_parse_moment(dots + 2, &own->moments.to)))
     return malformed(own->range);
   own->moments.from.text = own->moments.to.text = own->range;
   return 0;

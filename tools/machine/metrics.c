@@ -12,6 +12,7 @@
 
 #include "tools/machine/ps_table.h"
 #include "tools/output.h"
+#include "tools/parameters.h"
 #include "tools/tool.h"
 
 typedef struct family {
@@ -187,65 +188,27 @@ typedef struct options {
   const char *output;
   const char *listen;
   bool force;
-  bool help;
 } options_t;
 
-/* The value of "--NAME VALUE" and "--NAME=VALUE"; NULL: the argument is another, or, after a message, the
- * value is missing (*ret_status). */
-static const char *value_of(int argc, char **argv, int *at, const char *name, int *ret_status)
-{
-  const char *word = argv[*at];
-  size_t length = strlen(name);
-  if (strncmp(word, name, length) != 0 || (word[length] && word[length] != '='))
-    return NULL;
-  if (word[length])
-    return word + length + 1;
-  if (*at + 1 < argc)
-    return argv[++*at];
-  *ret_status = gp_message_usage("metrics", "metrics: %s needs a value", name);
-  return NULL;
-}
+static const gp_parameter_t parameters[] = {
+    {"output", .letter = 'o', .kind = GP_PARAMETER_TEXT, .offset = offsetof(options_t, output)},
+    {"force", .offset = offsetof(options_t, force)},
+    {"listen", .kind = GP_PARAMETER_TEXT, .offset = offsetof(options_t, listen)},
+};
 
-static int parse(int argc, char **argv, options_t *options)
-{
-  static const char *const names[] = {"output", "force", "listen", "help"};
-  const char *value;
-  int status = 0;
-
-  *options = (options_t){0};
-  for (int i = 1; i < argc && !status && !options->help; i++) {
-    const char *word = argv[i];
-    if (word[0] != '-' || !word[1])
-      status = gp_message_usage("metrics", "metrics: unexpected argument %s", word);
-    else if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0)
-      options->help = true;
-    else if (strcmp(word, "--force") == 0)
-      options->force = true;
-    else if ((value = value_of(argc, argv, &i, "--listen", &status)))
-      options->listen = value;
-    else if (!status && ((value = value_of(argc, argv, &i, "--output", &status)) ||
-                            (!status && (value = value_of(argc, argv, &i, "-o", &status)))))
-      options->output = value;
-    else if (!status)
-      status = gp_message_unknown_option("metrics", word, names, sizeof(names) / sizeof(names[0]));
-  }
-  if (!status && !options->help && options->listen && options->output)
-    status = gp_message_usage("metrics", "metrics: --listen and --output cannot be given together");
-  return status;
-}
+static const gp_words_form_t form = {
+    "metrics", parameters, sizeof(parameters) / sizeof(parameters[0]), 0, print_help};
 
 int gp_command_metrics(int argc, char **argv)
 {
-  options_t options;
+  options_t options = {0};
   gp_output_t output;
+  int words, status;
 
-  int status = parse(argc, argv, &options);
-  if (status)
+  if (!gp_words_parse(&form, argc, argv, &options, &words, &status))
     return status;
-  if (options.help) {
-    print_help();
-    return GP_EXIT_DONE;
-  }
+  if (options.listen && options.output)
+    return gp_message_usage("metrics", "metrics: --listen and --output cannot be given together");
   if (options.listen)
     return gp_metrics_serve(options.listen);
   status = gp_output_open(&output, options.output, options.force, true);

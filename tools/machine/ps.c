@@ -9,6 +9,7 @@
 
 #include "tools/json_print.h"
 #include "tools/machine/ps_table.h"
+#include "tools/parameters.h"
 #include "tools/tool.h"
 
 #define LINE_BYTES 128
@@ -42,44 +43,27 @@ static void print_help(void)
 }
 
 typedef struct options {
-  gp_ps_sort_t sort;
+  const char *sort; /* as typed; NULL: not given */
   bool json;
-  bool help;
 } options_t;
+
+static const gp_parameter_t parameters[] = {
+    {"sort", .kind = GP_PARAMETER_TEXT, .offset = offsetof(options_t, sort)},
+    {"json", .offset = offsetof(options_t, json)},
+};
+
+static const gp_words_form_t form = {
+    "ps", parameters, sizeof(parameters) / sizeof(parameters[0]), 0, print_help};
 
 static int parse_sort(const char *text, gp_ps_sort_t *ret_sort)
 {
-  for (int sort = 0; text && sort < GP_PS_SORT_COUNT; sort++) {
+  for (int sort = 0; sort < GP_PS_SORT_COUNT; sort++) {
     if (strcmp(text, gp_ps_sort_name((gp_ps_sort_t)sort)) == 0) {
       *ret_sort = (gp_ps_sort_t)sort;
       return 0;
     }
   }
-  return gp_message_usage("ps", "ps: --sort %s: accepted are " GP_PS_SORTS, text ? text : "without a key");
-}
-
-/* Returns 0 or, after a message, the exit status. */
-static int parse(int argc, char **argv, options_t *options)
-{
-  static const char *const names[] = {"sort", "json", "help"};
-  *options = (options_t){0};
-  for (int i = 1; i < argc; i++) {
-    const char *word = argv[i];
-    int status = 0;
-    if (word[0] != '-' || !word[1])
-      return gp_message_usage("ps", "ps: unexpected argument %s", word);
-    if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0)
-      options->help = true;
-    else if (strcmp(word, "--json") == 0)
-      options->json = true;
-    else if (strcmp(word, "--sort") == 0 || strncmp(word, "--sort=", 7) == 0)
-      status = parse_sort(word[6] ? word + 7 : i + 1 < argc ? argv[++i] : NULL, &options->sort);
-    else
-      return gp_message_unknown_option("ps", word, names, sizeof(names) / sizeof(names[0]));
-    if (status || options->help)
-      return status;
-  }
-  return 0;
+  return gp_message_usage("ps", "ps: --sort %s: accepted are " GP_PS_SORTS, text);
 }
 
 static void add_device(cJSON *devices, const gp_machine_device_t *device)
@@ -95,37 +79,23 @@ static void add_device(cJSON *devices, const gp_machine_device_t *device)
   cJSON_AddNumberToObject(object, "device", device->ordinal);
   for (size_t i = 0; i < sizeof(figures) / sizeof(figures[0]); i++)
     cJSON_AddNumberToObject(object, figures[i].name, (double)figures[i].figure);
-  if (device->limit)
-    cJSON_AddNumberToObject(object, "limit", (double)device->limit);
-  else
-    cJSON_AddNullToObject(object, "limit");
+  gp_json_add_uint_or_null(object, "limit", device->limit > 0, device->limit);
   cJSON_AddBoolToObject(object, "is_settled", device->is_settled);
-}
-
-static void add_text(cJSON *object, const char *name, const char *text)
-{
-  if (text[0])
-    cJSON_AddStringToObject(object, name, text);
-  else
-    cJSON_AddNullToObject(object, name);
 }
 
 static void add_process(cJSON *processes, const gp_machine_t *machine, const gp_machine_process_t *process)
 {
   cJSON *object = gp_json_add_item(processes);
-  if (process->pid > 0)
-    cJSON_AddNumberToObject(object, "pid", process->pid);
-  else
-    cJSON_AddNullToObject(object, "pid");
+  gp_json_add_uint_or_null(object, "pid", process->pid > 0, (uint64_t)process->pid);
   cJSON_AddNumberToObject(object, "inner_pid", process->inside);
   cJSON_AddNumberToObject(object, "uid", process->user);
   cJSON_AddNumberToObject(object, "start_time_us", (double)process->start_time_us);
-  add_text(object, "program", process->program);
-  add_text(object, "command", process->command);
-  add_text(object, "host", process->host);
-  add_text(object, "container", process->container);
-  add_text(object, "pod", process->pod);
-  add_text(object, "library_version", process->version);
+  gp_json_add_text_or_null(object, "program", process->program);
+  gp_json_add_text_or_null(object, "command", process->command);
+  gp_json_add_text_or_null(object, "host", process->host);
+  gp_json_add_text_or_null(object, "container", process->container);
+  gp_json_add_text_or_null(object, "pod", process->pod);
+  gp_json_add_text_or_null(object, "library_version", process->version);
   cJSON_AddBoolToObject(object, "is_readable", !process->is_of_other_build);
   cJSON *devices = cJSON_AddArrayToObject(object, "devices");
   for (size_t i = 0; i < process->device_count; i++)
@@ -172,16 +142,15 @@ int gp_command_ps(int argc, char **argv)
 {
   gp_machine_t machine;
   gp_ps_table_t table = {0};
-  options_t options;
+  options_t options = {0};
+  gp_ps_sort_t sort = (gp_ps_sort_t)0;
+  int words, status;
 
-  int status = parse(argc, argv, &options);
-  if (status)
+  if (!gp_words_parse(&form, argc, argv, &options, &words, &status))
     return status;
-  if (options.help) {
-    print_help();
-    return GP_EXIT_DONE;
-  }
-  if (gp_machine_read(&machine) || gp_ps_table_init(&table, &machine, options.sort, NULL)) {
+  if (options.sort && (status = parse_sort(options.sort, &sort)))
+    return status;
+  if (gp_machine_read(&machine) || gp_ps_table_init(&table, &machine, sort, NULL)) {
     gp_message("out of memory");
     status = GP_EXIT_INPUT;
   } else {

@@ -4,6 +4,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +17,7 @@
 #include "tools/html/page.h"
 #include "tools/machine/record_walk.h"
 #include "tools/output_file.h"
+#include "tools/parameters.h"
 #include "tools/read/record/record_reader.h"
 #include "tools/recover/recover.h"
 #include "tools/recover/recover_list.h"
@@ -31,7 +33,6 @@ typedef struct request {
   bool force;
   bool remove;
   bool strict;
-  bool help;
   bool html;
   const char *output;
   const char *pattern; /* GPUPOOL_OUTPUT, if it applies instead of output; else NULL */
@@ -62,57 +63,31 @@ static void print_help(void)
          "cannot be read, or an output that cannot be written; 4 with --strict.\n");
 }
 
-static int parse(int argc, char **argv, request_t *ret_request)
-{
-  static const struct {
-    const char *name;
-    size_t offset;
-  } flags[] = {
-      {"--all", offsetof(request_t, all)},
-      {"--list", offsetof(request_t, list)},
-      {"--force", offsetof(request_t, force)},
-      {"--remove", offsetof(request_t, remove)},
-      {"--strict", offsetof(request_t, strict)},
-      {"--html", offsetof(request_t, html)},
-      {"--help", offsetof(request_t, help)},
-      {"-h", offsetof(request_t, help)},
-  };
-  static const char *const names[] = {"all", "list", "output", "force", "remove", "strict", "html", "help"};
-  request_t request = {0};
-  bool options_end = false;
+static const gp_parameter_t parameters[] = {
+    {"all", .offset = offsetof(request_t, all)},
+    {"list", .offset = offsetof(request_t, list)},
+    {"output", .letter = 'o', .kind = GP_PARAMETER_TEXT, .offset = offsetof(request_t, output)},
+    {"force", .offset = offsetof(request_t, force)},
+    {"remove", .offset = offsetof(request_t, remove)},
+    {"strict", .offset = offsetof(request_t, strict)},
+    {"html", .offset = offsetof(request_t, html)},
+};
 
-  for (int i = 1; i < argc; i++) {
-    const char *argument = argv[i];
-    size_t flag = 0;
-    while (flag < sizeof(flags) / sizeof(flags[0]) && strcmp(argument, flags[flag].name) != 0)
-      flag++;
-    if (options_end || argument[0] != '-') {
-      if (request.what)
-        return gp_message_usage(
-            "recover", "recover: %s and %s: one at a time, or --all", request.what, argument);
-      request.what = argument;
-    } else if (strcmp(argument, "--") == 0) {
-      options_end = true;
-    } else if (flag < sizeof(flags) / sizeof(flags[0])) {
-      *(bool *)((char *)&request + flags[flag].offset) = true;
-    } else if (strncmp(argument, "--output=", 9) == 0) {
-      request.output = argument + 9;
-    } else if (strcmp(argument, "-o") == 0 || strcmp(argument, "--output") == 0) {
-      if (i + 1 == argc)
-        return gp_message_usage("recover", "recover: %s needs a value", argument);
-      request.output = argv[++i];
-    } else {
-      return gp_message_unknown_option("recover", argument, names, sizeof(names) / sizeof(names[0]));
-    }
-  }
-  if (request.all && request.what)
-    return gp_message_usage("recover", "recover: --all and %s: one of them", request.what);
-  if (request.html && request.output && strcmp(request.output, "-") == 0)
+static const gp_words_form_t form = {
+    "recover", parameters, sizeof(parameters) / sizeof(parameters[0]), INT_MAX, print_help};
+
+/* words: FILE or PID. Returns 0 or, after a message, the exit status. */
+static int check(const request_t *request, char **words, int count)
+{
+  if (count > 1)
+    return gp_message_usage("recover", "recover: %s and %s: one at a time, or --all", words[0], words[1]);
+  if (request->all && count)
+    return gp_message_usage("recover", "recover: --all and %s: one of them", words[0]);
+  if (request->html && request->output && strcmp(request->output, "-") == 0)
     return gp_message_usage(
         "recover", "recover: --html makes a page beside the snapshot, which -o - has not");
-  if (request.all && request.output)
+  if (request->all && request->output)
     return gp_message_usage("recover", "recover: --all and -o: each record has a snapshot of its own");
-  *ret_request = request;
   return 0;
 }
 
@@ -313,15 +288,16 @@ static bool is_number(const char *text)
 
 int gp_command_recover(int argc, char **argv)
 {
-  request_t request;
+  request_t request = {0};
   gp_left_list_t list;
-  int status = parse(argc, argv, &request);
+  int words, status;
+
+  if (!gp_words_parse(&form, argc, argv, &request, &words, &status))
+    return status;
+  status = check(&request, argv + 1, words);
   if (status)
     return status;
-  if (request.help) {
-    print_help();
-    return GP_EXIT_DONE;
-  }
+  request.what = words ? argv[1] : NULL;
   if (request.what && !is_number(request.what))
     return recover_file(&request, request.what);
   status = gp_left_list_read(&list);
