@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/array.h"
+
 #define ROOM_FIRST 64
 
 bool gp_hash_index_grow(gp_hash_index_t *index, size_t more, gp_hash_index_hash_fn hash_of, const void *self)
@@ -50,12 +52,43 @@ static bool is_text(const void *self, size_t item, const void *key)
   return strcmp(text_at(self, item), key) == 0;
 }
 
-uint32_t *gp_hash_index_text(gp_hash_index_t *index, const void *items, size_t item_size, const char *text)
+/* items: the address of the pointer to them. */
+static inline keyed_t keyed_of(const void *items, size_t item_size)
 {
-  const keyed_t keyed = {items, item_size};
+  keyed_t keyed = {.item_size = item_size};
+  memcpy(&keyed.items, items, sizeof(keyed.items)); /* a pointer of another type */
+  return keyed;
+}
+
+static inline void *item_at(const keyed_t *keyed, size_t item)
+{
+  return (char *)keyed->items + item * keyed->item_size;
+}
+
+static void *append(gp_hash_index_t *index, uint32_t *slot, void *items, size_t *count, size_t item_size)
+{
+  void *item = gp_array_add(items, count, item_size);
+  if (item)
+    gp_hash_index_put(index, slot, *count - 1);
+  return item;
+}
+
+void *gp_hash_index_text(
+    gp_hash_index_t *index, void *items, size_t *count, size_t item_size, const char *text, bool is_copied)
+{
+  const keyed_t keyed = keyed_of(items, item_size);
   if (!gp_hash_index_reserve(index, hash_of_text, &keyed))
     return NULL;
-  return gp_hash_index_slot(index, gp_hash_text(GP_HASH_FIRST, text), is_text, &keyed, text);
+  uint32_t *slot = gp_hash_index_slot(index, gp_hash_text(GP_HASH_FIRST, text), is_text, &keyed, text);
+  if (*slot)
+    return item_at(&keyed, *slot - 1);
+  char *copy = is_copied ? strdup(text) : NULL;
+  const char **item = is_copied && !copy ? NULL : append(index, slot, items, count, item_size);
+  if (item)
+    *item = is_copied ? copy : text;
+  else
+    free(copy);
+  return item;
 }
 
 static uint64_t number_at(const void *self, size_t item)
@@ -74,12 +107,19 @@ static bool is_number(const void *self, size_t item, const void *key)
   return number_at(self, item) == *(const uint64_t *)key;
 }
 
-uint32_t *gp_hash_index_number(gp_hash_index_t *index, const void *items, size_t item_size, uint64_t number)
+void *gp_hash_index_number(
+    gp_hash_index_t *index, void *items, size_t *count, size_t item_size, uint64_t number)
 {
-  const keyed_t keyed = {items, item_size};
+  const keyed_t keyed = keyed_of(items, item_size);
   if (!gp_hash_index_reserve(index, hash_of_number, &keyed))
     return NULL;
-  return gp_hash_index_slot(index, gp_hash_number(number), is_number, &keyed, &number);
+  uint32_t *slot = gp_hash_index_slot(index, gp_hash_number(number), is_number, &keyed, &number);
+  if (*slot)
+    return item_at(&keyed, *slot - 1);
+  uint64_t *item = append(index, slot, items, count, item_size);
+  if (item)
+    *item = number;
+  return item;
 }
 
 void gp_hash_index_take(

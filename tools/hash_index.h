@@ -83,13 +83,21 @@ static inline size_t gp_hash_index_find(
 }
 
 /*
- * Of items that begin with a pointer to their text, each text once: the slot of the item with that text, else
- * the free slot for it. Makes room for one more item. items: the array as it is now. NULL: no memory.
+ * Of items that begin with a pointer to their text, each text once: the item with that text. Appends it as in
+ * array.h if it is missing, and then copies the text if is_copied (the caller frees it), else borrows it; all
+ * else is zero. NULL: no memory.
  */
-uint32_t *gp_hash_index_text(gp_hash_index_t *index, const void *items, size_t item_size, const char *text);
+void *gp_hash_index_text(
+    gp_hash_index_t *index, void *items, size_t *count, size_t item_size, const char *text, bool is_copied);
 
 /* The same of items that begin with a uint64_t, each number once. */
-uint32_t *gp_hash_index_number(gp_hash_index_t *index, const void *items, size_t item_size, uint64_t number);
+void *gp_hash_index_number(
+    gp_hash_index_t *index, void *items, size_t *count, size_t item_size, uint64_t number);
+
+#define GP_HASH_TEXT(index, items, count, text, is_copied)                                                   \
+  gp_hash_index_text(index, &(items), &(count), sizeof(*(items)), text, is_copied)
+#define GP_HASH_NUMBER(index, items, count, number)                                                          \
+  gp_hash_index_number(index, &(items), &(count), sizeof(*(items)), number)
 
 /* Puts the place of an item into its slot. It takes that of an equal one. */
 static inline void gp_hash_index_put(gp_hash_index_t *index, uint32_t *slot, size_t item)

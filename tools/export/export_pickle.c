@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/array.h"
 #include "tools/export/export_tree.h"
 #include "tools/hash_index.h"
 
@@ -158,19 +157,15 @@ static void text_once(gp_tree_t *tree, const char *value)
 static void text(gp_tree_t *tree, const char *value)
 {
   pickle_tree_t *pickle = of(tree);
-  uint32_t *slot = gp_hash_index_text(&pickle->index, pickle->texts, sizeof(*pickle->texts), value);
-  if (!slot || (!*slot && !GP_ARRAY_ADD(pickle->texts, pickle->text_count))) {
+  memo_text_t *memo = GP_HASH_TEXT(&pickle->index, pickle->texts, pickle->text_count, value, false);
+  if (!memo) {
     pickle->error = ENOMEM;
     return;
   }
-  if (!*slot)
-    gp_hash_index_put(&pickle->index, slot, pickle->text_count - 1);
-  memo_text_t *memo = &pickle->texts[*slot - 1];
-  if (memo->text && refer(tree, &memo->number))
+  if (refer(tree, &memo->number))
     return;
   text_once(tree, value);
   remember(tree, &memo->number);
-  memo->text = value;
 }
 
 static void key(gp_tree_t *tree, const char *name)

@@ -4,26 +4,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/array.h"
 #include "tools/hash_index.h"
 
 size_t gp_page_name(gp_page_names_t *names, const char *text)
 {
-  uint32_t *slot =
-      names->error ? NULL : gp_hash_index_text(&names->index, names->names, sizeof(*names->names), text);
-  if (!slot) {
+  char **name = names->error ? NULL : GP_HASH_TEXT(&names->index, names->names, names->count, text, true);
+  if (!name)
     names->error = ENOMEM;
-    return 0;
-  }
-  if (*slot)
-    return *slot - 1;
-  char **name = GP_ARRAY_ADD(names->names, names->count);
-  if (!name || !(*name = strdup(text))) {
-    names->error = ENOMEM;
-    return 0;
-  }
-  gp_hash_index_put(&names->index, slot, names->count - 1);
-  return names->count - 1;
+  return name ? (size_t)(name - names->names) : 0;
 }
 
 int gp_page_names_add(const gp_page_names_t *names, cJSON *list)

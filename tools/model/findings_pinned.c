@@ -6,7 +6,6 @@
 
 #include <stdlib.h>
 
-#include "tools/array.h"
 #include "tools/hash_index.h"
 #include "tools/saturated.h"
 #include "tools/output.h"
@@ -35,20 +34,6 @@ typedef struct use {
   uint64_t most, most_pages; /* the same when most was held */
 } use_t;
 
-/* NULL: no memory. */
-static idle_t *idle_of(use_t *use, uint64_t size)
-{
-  uint32_t *slot = gp_hash_index_number(&use->by_size, use->idle, sizeof(*use->idle), size);
-  if (slot && *slot)
-    return &use->idle[*slot - 1];
-  idle_t *added = slot ? GP_ARRAY_ADD(use->idle, use->idle_count) : NULL;
-  if (added) {
-    added->size = size;
-    gp_hash_index_put(&use->by_size, slot, use->idle_count - 1);
-  }
-  return added;
-}
-
 static uint64_t pages_of(uint64_t size)
 {
   return gp_add_saturated(size, PAGE - 1) / PAGE * PAGE;
@@ -62,7 +47,7 @@ static int count_use(const gp_lifetimes_t *lifetimes, use_t *use)
     const gp_life_t *life = gp_lifetimes_life(lifetimes, i);
     if (!life || life->kind != GP_LIFE_HOST)
       continue;
-    idle_t *idle = idle_of(use, life->requested);
+    idle_t *idle = GP_HASH_NUMBER(&use->by_size, use->idle, use->idle_count, life->requested);
     if (!idle)
       return -1;
     use->took_ns = gp_add_saturated(use->took_ns, gp_snapshot_event_uint(events, GP_COLUMN_DURATION_NS, i));

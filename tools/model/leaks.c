@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "tools/array.h"
 #include "tools/hash_index.h"
 #include "tools/saturated.h"
 
@@ -91,18 +90,11 @@ static gp_leak_t *leak_of(build_t *build, const gp_lifetimes_t *lifetimes, const
       life->stack >= 0
           ? asprintf(&key, "%d %s %s", life->device, kind ? kind : "", build->stack_keys[life->stack])
           : asprintf(&key, "%d %s = %" PRIu64, life->device, kind ? kind : "", life->requested);
-  uint32_t *slot =
-      length < 0 ? NULL : gp_hash_index_text(&build->by_key, leaks->leaks, sizeof(*leaks->leaks), key);
-  if (!slot) {
+  gp_leak_t *leak = length < 0 ? NULL : GP_HASH_TEXT(&build->by_key, leaks->leaks, leaks->count, key, false);
+  if (!leak || leak->key != key) {
     free(length < 0 ? NULL : key);
-    return NULL;
-  }
-  gp_leak_t *leak = *slot ? &leaks->leaks[*slot - 1] : GP_ARRAY_ADD(leaks->leaks, leaks->count);
-  if (!leak || *slot) {
-    free(key);
     return leak;
   }
-  gp_hash_index_put(&build->by_key, slot, leaks->count - 1);
   *leak = (gp_leak_t){.key = key,
       .snapshot = snapshot,
       .kind = kind,

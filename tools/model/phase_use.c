@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "tools/array.h"
 #include "tools/saturated.h"
 
 /* A thread, or the process, on its way through its changes of phase. */
@@ -26,38 +25,23 @@ typedef struct build {
   uint64_t since_ns; /* what was held before is not known; UINT64_MAX: without events it never is */
 } build_t;
 
-/* The place of the row of that name; adds it if missing. SIZE_MAX: no memory. */
-static size_t row_of_name(gp_phase_use_t *use, gp_hash_index_t *by_name, const char *name)
-{
-  uint32_t *slot = gp_hash_index_text(by_name, use->rows, sizeof(*use->rows), name);
-  if (!slot)
-    return SIZE_MAX;
-  if (*slot)
-    return *slot - 1;
-  gp_phase_row_t *row = GP_ARRAY_ADD(use->rows, use->count);
-  if (!row)
-    return SIZE_MAX;
-  row->name = name;
-  gp_hash_index_put(by_name, slot, use->count - 1);
-  return use->count - 1;
-}
-
 static int make_rows(build_t *build)
 {
   const gp_phases_t *phases = &build->phases;
+  gp_phase_use_t *use = build->use;
   gp_hash_index_t by_name = {0};
   int error = 0;
 
   build->row_of = calloc(phases->count + 1, sizeof(*build->row_of));
   if (!build->row_of)
     return ENOMEM;
-  for (size_t i = 0; !error && i < phases->count; i++) {
-    build->row_of[i] = row_of_name(build->use, &by_name, phases->phases[i].name);
-    if (build->row_of[i] == SIZE_MAX)
-      error = ENOMEM;
-    else
-      build->use->rows[build->row_of[i]].times += phases->phases[i].times;
-    gp_assert(error || build->row_of[i] < build->use->count);
+  for (size_t i = 0; i < phases->count; i++) {
+    gp_phase_row_t *row = GP_HASH_TEXT(&by_name, use->rows, use->count, phases->phases[i].name, false);
+    error = row ? 0 : ENOMEM;
+    if (!row)
+      break;
+    build->row_of[i] = (size_t)(row - use->rows);
+    row->times += phases->phases[i].times;
   }
   gp_hash_index_fini(&by_name);
   return error;

@@ -7,7 +7,6 @@
 
 #include "base/assert.h"
 #include "base/size.h"
-#include "tools/array.h"
 #include "tools/hash_index.h"
 #include "tools/model/component.h"
 #include "tools/model/memory.h"
@@ -192,17 +191,8 @@ static char *frame_name(const gp_snapshot_t *snapshot, gp_site_by_t by, int fram
 static size_t site_of(build_t *build, const char *name)
 {
   gp_sites_t *sites = build->sites;
-
-  uint32_t *slot = gp_hash_index_text(&build->by_name, sites->sites, sizeof(*sites->sites), name);
-  if (!slot)
-    return SIZE_MAX;
-  if (*slot)
-    return *slot - 1;
-  gp_site_t *site = GP_ARRAY_ADD(sites->sites, sites->count);
-  if (!site || !(site->name = strdup(name)))
-    return SIZE_MAX;
-  gp_hash_index_put(&build->by_name, slot, sites->count - 1);
-  return sites->count - 1;
+  gp_site_t *site = GP_HASH_TEXT(&build->by_name, sites->sites, sites->count, name, true);
+  return site ? (size_t)(site - sites->sites) : SIZE_MAX;
 }
 
 /* A script without recorded frames has no frame to name it. */

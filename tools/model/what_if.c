@@ -6,7 +6,6 @@
 
 #include "base/options.h"
 #include "base/size.h"
-#include "tools/array.h"
 #include "tools/hash_index.h"
 #include "tools/model/memory.h"
 #include "tools/saturated.h"
@@ -122,26 +121,12 @@ typedef struct idle {
   uint64_t bytes;
 } idle_t;
 
-/* NULL: no memory. */
-static struct idle_size *idle_of(idle_t *idle, uint64_t size)
-{
-  uint32_t *slot = gp_hash_index_number(&idle->index, idle->sizes, sizeof(*idle->sizes), size);
-  if (slot && *slot)
-    return &idle->sizes[*slot - 1];
-  struct idle_size *added = slot ? GP_ARRAY_ADD(idle->sizes, idle->size_count) : NULL;
-  if (added) {
-    added->size = size;
-    gp_hash_index_put(&idle->index, slot, idle->size_count - 1);
-  }
-  return added;
-}
-
 /* False without memory. */
 static bool count_event(gp_served_t *served, idle_t *idle, const gp_life_t *life, gp_event_kind_t kind,
     const gp_block_sizes_t *sizes)
 {
   uint64_t size = gp_block_bytes(sizes, life->requested);
-  struct idle_size *slot = idle_of(idle, size);
+  struct idle_size *slot = GP_HASH_NUMBER(&idle->index, idle->sizes, idle->size_count, size);
 
   if (!slot)
     return false;

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/size.h"
+#include "tools/array.h"
 #include "tools/hash_index.h"
 #include "tools/model/component_use.h"
 #include "tools/saturated.h"
@@ -230,21 +231,26 @@ static int compare_pairs(const void *a, const void *b)
   return strcmp(x->name, y->name);
 }
 
-/* Adds what exists besides the sites by component, at the end or at the peak. */
-static void add_beside(const gp_beside_t *beside, int sort, pair_t *pairs, size_t *count)
+/* Adds what exists besides the sites by component, at the end or at the peak. False: no memory. */
+static bool add_beside(const gp_beside_t *beside, int sort, pair_t **pairs, size_t *count)
 {
   gp_beside_row_t before[GP_BESIDE_ROWS], after[GP_BESIDE_ROWS];
   int moment = sort == SORT_LIVE ? GP_USE_END : GP_USE_PEAK;
 
   if (sort != SORT_LIVE && sort != SORT_PEAK)
-    return;
+    return true;
   gp_beside_rows(&beside[0], moment, before);
   gp_beside_rows(&beside[1], moment, after);
-  for (size_t i = 0; i < GP_BESIDE_ROWS; i++)
-    pairs[(*count)++] = (pair_t){.name = before[i].name,
+  for (size_t i = 0; i < GP_BESIDE_ROWS; i++) {
+    pair_t *pair = GP_ARRAY_ADD(*pairs, *count);
+    if (!pair)
+      return false;
+    *pair = (pair_t){.name = before[i].name,
         .before = before[i].bytes,
         .after = after[i].bytes,
         .is_of_host = before[i].is_of_host};
+  }
+  return true;
 }
 
 /* Joins sites by name, and adds what exists besides them (beside NULL: nothing). The caller frees the
@@ -252,31 +258,24 @@ static void add_beside(const gp_beside_t *beside, int sort, pair_t *pairs, size_
 static pair_t *join(const gp_sites_t *sites, const gp_beside_t *beside, int sort, size_t *ret_count)
 {
   gp_hash_index_t index = {.count = 0};
-  size_t capacity = sites[0].count + sites[1].count, count = 0;
-  pair_t *pairs = calloc(capacity + GP_BESIDE_ROWS + 1, sizeof(*pairs));
+  size_t count = 0;
+  pair_t *pairs = calloc(1, sizeof(*pairs)); /* there is an array without a pair, too */
   bool failed = !pairs;
 
   for (int i = 0; !failed && i < 2; i++) {
     for (size_t k = 0; !failed && k < sites[i].count; k++) {
       const gp_site_t *site = &sites[i].sites[k];
-      uint32_t *slot = gp_hash_index_text(&index, pairs, sizeof(*pairs), site->name);
-      failed = !slot;
-      if (failed)
-        break;
-      if (!*slot) {
-        pairs[count].name = site->name;
-        gp_hash_index_put(&index, slot, count++);
-      }
-      *(i ? &pairs[*slot - 1].after : &pairs[*slot - 1].before) = figure_of(site, sort);
+      pair_t *pair = GP_HASH_TEXT(&index, pairs, count, site->name, false);
+      failed = !pair;
+      if (pair)
+        *(i ? &pair->after : &pair->before) = figure_of(site, sort);
     }
   }
   gp_hash_index_fini(&index);
-  if (failed) {
+  if (failed || (beside && !add_beside(beside, sort, &pairs, &count))) {
     free(pairs);
     return NULL;
   }
-  if (beside)
-    add_beside(beside, sort, pairs, &count);
   if (count > 1)
     qsort(pairs, count, sizeof(*pairs), compare_pairs);
   /* Among components, unchanged ones are part of the answer to what stays. */

@@ -11,25 +11,6 @@
 #include "tools/report/ranks.h"
 #include "tools/tool.h"
 
-/* The site of that name; adds it if missing. NULL: no memory. */
-static gp_ranks_site_t *site_of(gp_sites_ranks_t *ranks, const char *name)
-{
-  uint32_t *slot = gp_hash_index_text(&ranks->by_name, ranks->sites, sizeof(*ranks->sites), name);
-  if (!slot)
-    return NULL;
-  if (*slot)
-    return &ranks->sites[*slot - 1];
-  char *copy = strdup(name);
-  gp_ranks_site_t *site = copy ? GP_ARRAY_ADD(ranks->sites, ranks->count) : NULL;
-  if (!site) {
-    free(copy);
-    return NULL;
-  }
-  site->name = copy;
-  gp_hash_index_put(&ranks->by_name, slot, ranks->count - 1);
-  return site;
-}
-
 int gp_sites_ranks_add(gp_sites_ranks_t *ranks, const gp_sites_t *sites, const gp_report_input_t *input)
 {
   char *file = strdup(input->file);
@@ -46,7 +27,8 @@ int gp_sites_ranks_add(gp_sites_ranks_t *ranks, const gp_sites_t *sites, const g
     uint64_t amount = ranks->by_count ? flat->count : flat->bytes;
     if (!amount)
       continue;
-    gp_ranks_site_t *site = site_of(ranks, sites->sites[i].name);
+    gp_ranks_site_t *site =
+        GP_HASH_TEXT(&ranks->by_name, ranks->sites, ranks->count, sites->sites[i].name, true);
     if (!site)
       return ENOMEM;
     if (!site->file_count || amount < site->least) {
