@@ -5,6 +5,7 @@
 
 #include "base/assert.h"
 #include "base/size.h"
+#include "tools/hash_index.h"
 #include "tools/model/memory_map.h"
 #include "tools/saturated.h"
 
@@ -42,47 +43,38 @@ void gp_memory_at(
   *ret_memory = memory;
 }
 
+/* Larger sums first, and of equal ones the larger size. */
 static int compare_sizes(const void *a, const void *b)
 {
-  uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-  return (x < y) - (x > y);
-}
-
-/* Keeps the sizes with the largest sums, sorted. */
-static void add_size(gp_oom_moment_t *oom, uint64_t size, uint64_t count)
-{
-  size_t at = GP_OOM_SIZES;
-  while (at > 0 &&
-         (double)oom->sizes[at - 1].size * (double)oom->sizes[at - 1].count < (double)size * (double)count)
-    at--;
-  for (size_t i = GP_OOM_SIZES - 1; i > at; i--)
-    oom->sizes[i] = oom->sizes[i - 1];
-  if (at < GP_OOM_SIZES)
-    oom->sizes[at] = (gp_oom_size_t){size, count};
+  const gp_oom_size_t *x = a, *y = b;
+  double one = (double)x->size * (double)x->count, other = (double)y->size * (double)y->count;
+  return one != other ? (one < other) - (one > other) : (x->size < y->size) - (x->size > y->size);
 }
 
 static int find_sizes(gp_oom_moment_t *oom, const gp_lifetimes_t *lifetimes)
 {
-  uint64_t *sizes = malloc((lifetimes->life_count + 1) * sizeof(*sizes));
+  gp_hash_index_t by_size = {0};
+  gp_oom_size_t *sizes = NULL;
   size_t count = 0;
-  if (!sizes)
-    return ENOMEM;
-  for (size_t i = 0; i < lifetimes->life_count; i++) {
+  int error = 0;
+
+  for (size_t i = 0; !error && i < lifetimes->life_count; i++) {
     const gp_life_t *life = &lifetimes->lives[i];
-    if (life->device == oom->event.device && life->kind != GP_LIFE_HOST &&
-        gp_moments_hold(&oom->moments, life))
-      sizes[count++] = life->requested;
+    if (life->device != oom->event.device || life->kind == GP_LIFE_HOST ||
+        !gp_moments_hold(&oom->moments, life))
+      continue;
+    gp_oom_size_t *size = GP_HASH_NUMBER(&by_size, sizes, count, life->requested);
+    error = size ? 0 : ENOMEM;
+    if (size)
+      size->count++;
   }
   if (count)
     qsort(sizes, count, sizeof(*sizes), compare_sizes);
-  for (size_t i = 0, first = 0; i < count; i++) {
-    if (i + 1 < count && sizes[i + 1] == sizes[first])
-      continue;
-    add_size(oom, sizes[first], i + 1 - first);
-    first = i + 1;
-  }
+  for (size_t i = 0; i < count && i < GP_OOM_SIZES; i++)
+    oom->sizes[i] = sizes[i];
+  gp_hash_index_fini(&by_size);
   free(sizes);
-  return 0;
+  return error;
 }
 
 bool gp_memory_knows_reserved(const gp_lifetimes_t *lifetimes, const gp_moments_t *moments, int device)

@@ -22,6 +22,7 @@
 /* Allocations that count as one: of one stack, of one size by size, of one phase by phase, or all without a
  * stack. */
 typedef struct group {
+  uint64_t size; /* by size */
   gp_site_amount_t amounts[GP_SITE_MEASURES];
 } group_t;
 
@@ -29,10 +30,11 @@ typedef struct build {
   gp_sites_t *sites;
   const gp_lifetimes_t *lifetimes;
   const gp_snapshot_t *snapshot;
-  group_t *stacks;   /* by stack */
-  uint64_t *sizes;   /* by size: each size, sorted */
-  group_t *of_sizes; /* by size: those of sizes; else one, of memory without a stack */
+  group_t *stacks;       /* by stack */
+  group_t without_stack; /* unless by size */
+  group_t *sizes;        /* by size: one of each */
   size_t size_count;
+  gp_hash_index_t by_size; /* of sizes */
   gp_phases_t phases;
   group_t *of_phases;           /* by phase: those of phases, then one of memory outside of them */
   group_t kinds[GP_COMPONENTS]; /* by component: allocations whose kind decides it */
@@ -80,39 +82,6 @@ static bool *choose_stacks(const gp_snapshot_t *snapshot, const regex_t *focus, 
   return wanted;
 }
 
-static int compare_sizes(const void *a, const void *b)
-{
-  uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-  return (x > y) - (x < y);
-}
-
-/* Sorts the sizes of all lives, each once. Returns how many there are; *ret_sizes is NULL without memory. */
-static size_t sort_sizes(const gp_lifetimes_t *lifetimes, uint64_t **ret_sizes)
-{
-  size_t count = lifetimes->life_count, used = 0;
-  uint64_t *sizes = malloc((count + 1) * sizeof(*sizes));
-
-  *ret_sizes = sizes;
-  for (size_t i = 0; sizes && i < count; i++)
-    sizes[i] = lifetimes->lives[i].requested;
-  if (sizes)
-    qsort(sizes, count, sizeof(*sizes), compare_sizes);
-  for (size_t i = 0; sizes && i < count; i++) {
-    if (used == 0 || sizes[used - 1] != sizes[i])
-      sizes[used++] = sizes[i];
-  }
-  return used;
-}
-
-/* Makes the groups of memory without a stack: one, or by size one of each size. */
-static int list_sizes(build_t *build)
-{
-  if (build->sites->by == GP_SITE_BY_SIZE)
-    build->size_count = sort_sizes(build->lifetimes, &build->sizes);
-  build->of_sizes = calloc(build->size_count + 1, sizeof(*build->of_sizes));
-  return build->of_sizes && (build->sizes || build->sites->by != GP_SITE_BY_SIZE) ? 0 : ENOMEM;
-}
-
 static int list_phases(build_t *build)
 {
   if (build->sites->by != GP_SITE_BY_PHASE)
@@ -123,6 +92,7 @@ static int list_phases(build_t *build)
   return build->of_phases ? 0 : ENOMEM;
 }
 
+/* NULL: no memory. */
 static group_t *group_of(build_t *build, const gp_life_t *life)
 {
   if (build->sites->by == GP_SITE_BY_PHASE) {
@@ -133,11 +103,8 @@ static group_t *group_of(build_t *build, const gp_life_t *life)
   if (build->sites->by == GP_SITE_BY_COMPONENT && component != GP_COMPONENT_UNKNOWN)
     return &build->kinds[component];
   if (build->sites->by != GP_SITE_BY_SIZE)
-    return life->stack >= 0 ? &build->stacks[life->stack] : build->of_sizes;
-  const uint64_t *size =
-      bsearch(&life->requested, build->sizes, build->size_count, sizeof(*build->sizes), compare_sizes);
-  gp_assert_internal(size); /* each size is listed */
-  return &build->of_sizes[size - build->sizes];
+    return life->stack >= 0 ? &build->stacks[life->stack] : &build->without_stack;
+  return GP_HASH_NUMBER(&build->by_size, build->sizes, build->size_count, life->requested);
 }
 
 static int count_lives(
@@ -147,7 +114,7 @@ static int count_lives(
 
   gp_moments_peak(&build->sites->peak, build->lifetimes, filter);
   build->stacks = calloc(none + 1, sizeof(*build->stacks));
-  if (!build->stacks || list_sizes(build) || list_phases(build))
+  if (!build->stacks || list_phases(build))
     return ENOMEM;
   for (size_t i = 0; i < build->lifetimes->life_count; i++) {
     const gp_life_t *life = &build->lifetimes->lives[i];
@@ -156,6 +123,8 @@ static int count_lives(
       continue;
     const gp_site_amount_t one = {life->requested, 1};
     group_t *group = group_of(build, life);
+    if (!group)
+      return ENOMEM;
     add(&group->amounts[GP_SITE_TOTAL], &one);
     if (gp_moments_hold(moments, life))
       add(&group->amounts[GP_SITE_LIVE], &one);
@@ -272,18 +241,18 @@ static int add_component(build_t *build, const group_t *group, gp_component_t co
   return 0;
 }
 
-/* requested: NULL: of memory without a stack. */
-static int add_size(build_t *build, const group_t *group, const uint64_t *requested)
+/* is_of_size: else of memory without a stack. */
+static int add_size(build_t *build, const group_t *group, bool is_of_size)
 {
   char size[GP_SIZE_TEXT_BYTES], name[NAME_BYTES];
-  if (requested)
-    snprintf(name, sizeof(name), "%s", gp_size_format(*requested, size));
+  if (is_of_size)
+    snprintf(name, sizeof(name), "%s", gp_size_format(group->size, size));
   else
     snprintf(name, sizeof(name), GP_SITE_NO_STACK);
   size_t site = site_of(build, name);
   if (site == SIZE_MAX)
     return ENOMEM;
-  build->sites->sites[site].is_unknown = !requested;
+  build->sites->sites[site].is_unknown = !is_of_size;
   add_all(build->sites->sites[site].flat, group->amounts);
   add_all(build->sites->sites[site].cumulative, group->amounts);
   return 0;
@@ -329,10 +298,10 @@ static int make_sites(build_t *build)
     if (build->kinds[i].amounts[GP_SITE_TOTAL].count)
       error = add_component(build, &build->kinds[i], (gp_component_t)i, -1);
   }
-  for (size_t i = 0; !error && i < (build->sizes ? build->size_count : 1); i++) {
-    if (build->of_sizes[i].amounts[GP_SITE_TOTAL].count)
-      error = add_size(build, &build->of_sizes[i], build->sizes ? &build->sizes[i] : NULL);
-  }
+  if (!error && build->without_stack.amounts[GP_SITE_TOTAL].count)
+    error = add_size(build, &build->without_stack, false);
+  for (size_t i = 0; !error && i < build->size_count; i++)
+    error = add_size(build, &build->sizes[i], true);
   for (size_t i = 0; !error && build->of_phases && i <= build->phases.count; i++) {
     if (build->of_phases[i].amounts[GP_SITE_TOTAL].count)
       error = add_phase(build, &build->of_phases[i], i < build->phases.count ? (int32_t)i : -1);
@@ -392,7 +361,7 @@ int gp_sites_init(gp_sites_t *sites, const gp_lifetimes_t *lifetimes, const gp_f
   free(wanted);
   free(build.stacks);
   free(build.sizes);
-  free(build.of_sizes);
+  gp_hash_index_fini(&build.by_size);
   free(build.of_phases);
   gp_phases_fini(&build.phases);
   free(build.of_frame);
