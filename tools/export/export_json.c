@@ -22,16 +22,16 @@ static json_tree_t *of(gp_tree_t *tree)
   return (json_tree_t *)tree; /* tree is its first member */
 }
 
-static void dict_open(gp_tree_t *tree)
+static void begin(gp_tree_t *tree, char bracket)
 {
   of(tree)->depth++;
-  gp_json_begin(&of(tree)->json, '{');
+  gp_json_begin(&of(tree)->json, bracket);
 }
 
-static void dict_close(gp_tree_t *tree)
+static void end(gp_tree_t *tree, char bracket)
 {
   of(tree)->depth--;
-  gp_json_end(&of(tree)->json, '}');
+  gp_json_end(&of(tree)->json, bracket);
 }
 
 static void key(gp_tree_t *tree, const char *name)
@@ -41,22 +41,10 @@ static void key(gp_tree_t *tree, const char *name)
   gp_json_key(&of(tree)->json, name);
 }
 
-static void list_open(gp_tree_t *tree)
-{
-  of(tree)->depth++;
-  gp_json_begin(&of(tree)->json, '[');
-}
-
 static void item(gp_tree_t *tree)
 {
   if (of(tree)->depth <= LINE_DEPTH)
     gp_json_newline(&of(tree)->json);
-}
-
-static void list_close(gp_tree_t *tree)
-{
-  of(tree)->depth--;
-  gp_json_end(&of(tree)->json, ']');
 }
 
 static void text(gp_tree_t *tree, const char *value)
@@ -105,12 +93,10 @@ static int finish(gp_tree_t *tree)
 }
 
 static const gp_tree_ops_t ops = {
-    .dict_open = dict_open,
-    .dict_close = dict_close,
+    .begin = begin,
+    .end = end,
     .key = key,
-    .list_open = list_open,
     .item = item,
-    .list_close = list_close,
     .text = text,
     .text_once = text,
     .integer = integer,

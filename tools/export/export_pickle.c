@@ -69,9 +69,10 @@ static void put_little_endian(pickle_tree_t *pickle, uint64_t number, int bytes)
     put(pickle, (int)(number >> 8 * i & 0xff));
 }
 
-static void open_batches(pickle_tree_t *pickle, int opcode)
+static void begin(gp_tree_t *tree, char bracket)
 {
-  put(pickle, opcode);
+  pickle_tree_t *pickle = of(tree);
+  put(pickle, bracket == '{' ? OP_EMPTY_DICT : OP_EMPTY_LIST);
   if (pickle->depth == DEPTH_MOST)
     abort(); /* no input can cause this */
   pickle->batch[pickle->depth++] = 0;
@@ -89,35 +90,16 @@ static void next_in_batch(pickle_tree_t *pickle, int opcode)
     put(pickle, OP_MARK);
 }
 
-static void close_batches(pickle_tree_t *pickle, int opcode)
+static void end(gp_tree_t *tree, char bracket)
 {
+  pickle_tree_t *pickle = of(tree);
   if (pickle->batch[--pickle->depth] > 0)
-    put(pickle, opcode);
-}
-
-static void dict_open(gp_tree_t *tree)
-{
-  open_batches(of(tree), OP_EMPTY_DICT);
-}
-
-static void dict_close(gp_tree_t *tree)
-{
-  close_batches(of(tree), OP_SETITEMS);
-}
-
-static void list_open(gp_tree_t *tree)
-{
-  open_batches(of(tree), OP_EMPTY_LIST);
+    put(pickle, bracket == '}' ? OP_SETITEMS : OP_APPENDS);
 }
 
 static void item(gp_tree_t *tree)
 {
   next_in_batch(of(tree), OP_APPENDS);
-}
-
-static void list_close(gp_tree_t *tree)
-{
-  close_batches(of(tree), OP_APPENDS);
 }
 
 static void put_memo(pickle_tree_t *pickle, uint32_t at, int short_op, int long_op)
@@ -223,12 +205,10 @@ static int finish(gp_tree_t *tree)
 }
 
 static const gp_tree_ops_t ops = {
-    .dict_open = dict_open,
-    .dict_close = dict_close,
+    .begin = begin,
+    .end = end,
     .key = key,
-    .list_open = list_open,
     .item = item,
-    .list_close = list_close,
     .text = text,
     .text_once = text_once,
     .integer = integer,

@@ -83,14 +83,14 @@ static void write_block(gp_pytorch_t *pytorch, uint64_t address, uint64_t size, 
 {
   const gp_tree_ops_t *ops = pytorch->tree->ops;
   ops->item(pytorch->tree);
-  ops->dict_open(pytorch->tree);
+  ops->begin(pytorch->tree, '{');
   gp_pytorch_integer(pytorch, "address", address);
   gp_pytorch_integer(pytorch, "size", size);
   gp_pytorch_integer(pytorch, "requested_size", requested);
   gp_pytorch_text(
       pytorch, "state", gp_snapshot_state_name(state == GP_SNAPSHOT_OTHER ? GP_SNAPSHOT_IDLE : state));
   gp_pytorch_frames(pytorch, state == GP_SNAPSHOT_ALLOCATED || state == GP_SNAPSHOT_PENDING ? stack : -1);
-  ops->dict_close(pytorch->tree);
+  ops->end(pytorch->tree, '}');
 }
 
 /* A segment's blocks must fill it. Gaps, which only a damaged snapshot has, become inactive;
@@ -135,7 +135,7 @@ static void write_segment(gp_pytorch_t *pytorch, const place_t *place)
   if (!segment)
     allocated = active = requested = size;
   ops->item(pytorch->tree);
-  ops->dict_open(pytorch->tree);
+  ops->begin(pytorch->tree, '{');
   gp_pytorch_integer(pytorch, "device", (uint64_t)place->device);
   gp_pytorch_integer(pytorch, "address", place->address);
   gp_pytorch_integer(pytorch, "total_size", size);
@@ -150,13 +150,13 @@ static void write_segment(gp_pytorch_t *pytorch, const place_t *place)
   ops->boolean(pytorch->tree, segment && segment->is_expandable);
   gp_pytorch_frames(pytorch, segment ? -1 : place->memory->stack);
   ops->key(pytorch->tree, "blocks");
-  ops->list_open(pytorch->tree);
+  ops->begin(pytorch->tree, '[');
   if (segment)
     write_blocks(pytorch, segment);
   else
     write_block(pytorch, place->address, size, size, GP_SNAPSHOT_ALLOCATED, place->memory->stack);
-  ops->list_close(pytorch->tree);
-  ops->dict_close(pytorch->tree);
+  ops->end(pytorch->tree, ']');
+  ops->end(pytorch->tree, '}');
   if (pytorch->misfits > before)
     gp_message("%s: segment 0x%llx: %llu of its blocks do not lie in it and are left out",
         pytorch->export->name, (unsigned long long)place->address,
@@ -183,10 +183,10 @@ static int write_segments(gp_pytorch_t *pytorch)
   }
   qsort(places, count, sizeof(*places), compare_places);
   pytorch->tree->ops->key(pytorch->tree, "segments");
-  pytorch->tree->ops->list_open(pytorch->tree);
+  pytorch->tree->ops->begin(pytorch->tree, '[');
   for (size_t i = 0; i < count; i++)
     write_segment(pytorch, &places[i]);
-  pytorch->tree->ops->list_close(pytorch->tree);
+  pytorch->tree->ops->end(pytorch->tree, ']');
   free(places);
   return 0;
 }
@@ -203,7 +203,7 @@ static void write_settings(gp_pytorch_t *pytorch)
   const cJSON *setting;
 
   ops->key(pytorch->tree, "allocator_settings");
-  ops->dict_open(pytorch->tree);
+  ops->begin(pytorch->tree, '{');
   if (strcmp(gp_snapshot_text(pytorch->export->snapshot->root, "reason"), "PyTorch snapshot") != 0)
     gp_pytorch_text(pytorch, "backend", "gpupool");
   cJSON_ArrayForEach(setting, settings)
@@ -213,7 +213,7 @@ static void write_settings(gp_pytorch_t *pytorch)
     if (is_plain && cJSON_IsString(setting) && strcmp(name, "backend") != 0)
       gp_pytorch_text(pytorch, name, cJSON_GetStringValue(setting));
   }
-  ops->dict_close(pytorch->tree);
+  ops->end(pytorch->tree, '}');
 }
 
 /* Writes what PyTorch's format has no place for, under a key of gpupool's own. */
@@ -223,7 +223,7 @@ static void write_own(gp_pytorch_t *pytorch)
   const gp_tree_ops_t *ops = pytorch->tree->ops;
 
   ops->key(pytorch->tree, "gpupool");
-  ops->dict_open(pytorch->tree);
+  ops->begin(pytorch->tree, '{');
   gp_pytorch_integer(pytorch, "version", 1);
   gp_pytorch_text(pytorch, "reason", gp_snapshot_text(snapshot->root, "reason"));
   gp_pytorch_text(pytorch, "program",
@@ -234,7 +234,7 @@ static void write_own(gp_pytorch_t *pytorch)
   gp_pytorch_integer(pytorch, "start_time_us", pytorch->export->start_time_us);
   gp_pytorch_integer(pytorch, "dropped_events", snapshot->dropped_events);
   gp_pytorch_integer(pytorch, "recorded_since_ns", snapshot->recorded_since_ns);
-  ops->dict_close(pytorch->tree);
+  ops->end(pytorch->tree, '}');
 }
 
 static int write_all(gp_pytorch_t *pytorch)
@@ -244,16 +244,16 @@ static int write_all(gp_pytorch_t *pytorch)
   int error = find_live(pytorch);
   if (error)
     return error;
-  ops->dict_open(pytorch->tree);
+  ops->begin(pytorch->tree, '{');
   error = write_segments(pytorch);
   if (!error)
     error = gp_pytorch_traces(pytorch);
   write_settings(pytorch);
   ops->key(pytorch->tree, "external_annotations");
-  ops->list_open(pytorch->tree);
-  ops->list_close(pytorch->tree);
+  ops->begin(pytorch->tree, '[');
+  ops->end(pytorch->tree, ']');
   write_own(pytorch);
-  ops->dict_close(pytorch->tree);
+  ops->end(pytorch->tree, '}');
   return error;
 }
 

@@ -17,7 +17,7 @@ static void write_entry(gp_pytorch_t *pytorch, const char *action, const gp_expo
   bool is_oom = event->kind == GP_EVENT_OOM;
 
   ops->item(pytorch->tree);
-  ops->dict_open(pytorch->tree);
+  ops->begin(pytorch->tree, '{');
   gp_pytorch_text(pytorch, "action", action);
   gp_pytorch_integer(pytorch, is_oom ? "device_free" : "addr", address);
   gp_pytorch_integer(pytorch, "size", size);
@@ -35,7 +35,7 @@ static void write_entry(gp_pytorch_t *pytorch, const char *action, const gp_expo
   ops->pair(pytorch->tree, 0, 0);
   if (event->stack >= 0)
     gp_pytorch_frames(pytorch, event->stack);
-  ops->dict_close(pytorch->tree);
+  ops->end(pytorch->tree, '}');
 }
 
 /* What the driver had free when memory ran out. PyTorch records it for each event, gpupool only for the one
@@ -129,17 +129,17 @@ int gp_pytorch_traces(gp_pytorch_t *pytorch)
     last = event.device > last ? event.device : last;
   }
   ops->key(pytorch->tree, "device_traces");
-  ops->list_open(pytorch->tree);
+  ops->begin(pytorch->tree, '[');
   for (int device = 0; device <= last && !error; device++) {
     ops->item(pytorch->tree);
-    ops->list_open(pytorch->tree);
+    ops->begin(pytorch->tree, '[');
     for (size_t i = 0; i < export->event_count && has_events[device] && !error; i++) {
       gp_export_progress(export, i, export->event_count);
       if ((!device_of || gp_column_get(device_of, i) == device) && gp_export_event(export, i, &event))
         error = write_event(pytorch, &event);
     }
-    ops->list_close(pytorch->tree);
+    ops->end(pytorch->tree, ']');
   }
-  ops->list_close(pytorch->tree);
+  ops->end(pytorch->tree, ']');
   return error;
 }

@@ -28,7 +28,7 @@ static void write_frame(gp_pytorch_t *pytorch, size_t frame)
     return;
   const char *file = gp_export_frame_file(snapshot, frame);
   const char *function = gp_export_frame_function(snapshot, frame, buffer);
-  ops->dict_open(pytorch->tree);
+  ops->begin(pytorch->tree, '{');
   gp_pytorch_text(pytorch, "filename", file[0] ? file : "??");
   gp_pytorch_integer(pytorch, "line", (uint64_t)snapshot->frames[frame].line);
   ops->key(pytorch->tree, "name");
@@ -36,7 +36,7 @@ static void write_frame(gp_pytorch_t *pytorch, size_t frame)
     ops->text_once(pytorch->tree, function);
   else
     ops->text(pytorch->tree, function);
-  ops->dict_close(pytorch->tree);
+  ops->end(pytorch->tree, '}');
   ops->remember(pytorch->tree, &pytorch->frame_numbers[frame]);
 }
 
@@ -49,12 +49,12 @@ void gp_pytorch_frames(gp_pytorch_t *pytorch, int stack)
   ops->key(pytorch->tree, "frames");
   if (ops->refer(pytorch->tree, number))
     return;
-  ops->list_open(pytorch->tree);
+  ops->begin(pytorch->tree, '[');
   for (size_t i = stack >= 0 ? stacks->first[stack] : 0; stack >= 0 && i < stacks->first[stack + 1]; i++) {
     ops->item(pytorch->tree);
     write_frame(pytorch, (size_t)stacks->frame_indexes[i]);
   }
-  ops->list_close(pytorch->tree);
+  ops->end(pytorch->tree, ']');
   ops->remember(pytorch->tree, number);
 }
 

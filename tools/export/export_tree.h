@@ -14,12 +14,10 @@ typedef struct gp_tree gp_tree_t;
 
 /* In a dict call key() before each value, in a list item(). */
 typedef struct gp_tree_ops {
-  void (*dict_open)(gp_tree_t *tree);
-  void (*dict_close)(gp_tree_t *tree);
+  void (*begin)(gp_tree_t *tree, char bracket);   /* '{': a dict; '[': a list */
+  void (*end)(gp_tree_t *tree, char bracket);     /* '}' or ']' */
   void (*key)(gp_tree_t *tree, const char *name); /* static */
-  void (*list_open)(gp_tree_t *tree);
-  void (*item)(gp_tree_t *tree); /* before each element */
-  void (*list_close)(gp_tree_t *tree);
+  void (*item)(gp_tree_t *tree);                  /* before each element */
   void (*text)(
       gp_tree_t *tree, const char *text); /* UTF-8; lives as long as the tree, which may write it once */
   void (*text_once)(gp_tree_t *tree, const char *text);
