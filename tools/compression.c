@@ -9,14 +9,6 @@
 
 #include "tools/optional_library.h"
 
-#define DEFINE(result, name, parameters, arguments)                                                          \
-  static __typeof__(&name) real_##name;                                                                      \
-  result name parameters                                                                                     \
-  {                                                                                                          \
-    return real_##name arguments;                                                                            \
-  }
-#define PLACE(result, name, parameters, arguments) {#name, (void **)&real_##name},
-
 #if GP_HAVE_ZLIB
 #define ZLIB(FUNCTION)                                                                                       \
   FUNCTION(int, inflateInit2_, (z_streamp stream, int bits, const char *version, int size),                  \
@@ -29,13 +21,13 @@
   FUNCTION(int, deflate, (z_streamp stream, int flush), (stream, flush))                                     \
   FUNCTION(int, deflateEnd, (z_streamp stream), (stream))
 
-ZLIB(DEFINE)
+ZLIB(GP_OPTIONAL_DEFINE)
 #endif
 
 bool gp_zlib_open(void)
 {
 #if GP_HAVE_ZLIB
-  static const gp_optional_function_t functions[] = {ZLIB(PLACE)};
+  static const gp_optional_function_t functions[] = {ZLIB(GP_OPTIONAL_PLACE)};
   return real_inflate ||
          gp_optional_library_open("libz.so.1", functions, sizeof(functions) / sizeof(functions[0]));
 #else
@@ -51,13 +43,13 @@ bool gp_zlib_open(void)
   FUNCTION(unsigned, ZSTD_isError, (size_t result), (result))                                                \
   FUNCTION(size_t, ZSTD_freeDStream, (ZSTD_DStream * stream), (stream))
 
-ZSTD(DEFINE)
+ZSTD(GP_OPTIONAL_DEFINE)
 #endif
 
 bool gp_zstd_open(void)
 {
 #if GP_HAVE_ZSTD
-  static const gp_optional_function_t functions[] = {ZSTD(PLACE)};
+  static const gp_optional_function_t functions[] = {ZSTD(GP_OPTIONAL_PLACE)};
   return real_ZSTD_isError ||
          gp_optional_library_open("libzstd.so.1", functions, sizeof(functions) / sizeof(functions[0]));
 #else

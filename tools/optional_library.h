@@ -17,4 +17,13 @@ typedef struct gp_optional_function {
  * place is written. */
 bool gp_optional_library_open(const char *file, const gp_optional_function_t *functions, size_t count);
 
+/* Defines a function of such a library, which is called under its own name; and its row of the table. */
+#define GP_OPTIONAL_DEFINE(result, name, parameters, arguments)                                              \
+  static __typeof__(&name) real_##name;                                                                      \
+  result name parameters                                                                                     \
+  {                                                                                                          \
+    return real_##name arguments;                                                                            \
+  }
+#define GP_OPTIONAL_PLACE(result, name, parameters, arguments) {#name, (void **)&real_##name},
+
 #endif

@@ -8,18 +8,13 @@
 #include "tools/optional_library.h"
 #include "tools/symbols/symbols_module.h"
 
-#define FUNCTION(result, name, parameters, arguments)                                                        \
-  static __typeof__(&name) real_##name;                                                                      \
-  result name parameters                                                                                     \
-  {                                                                                                          \
-    return real_##name arguments;                                                                            \
-  }
+#define FUNCTION GP_OPTIONAL_DEFINE
 #include "tools/symbols/libdw.def"
 #undef FUNCTION
 
 bool gp_symbols_are_available(void)
 {
-#define FUNCTION(result, name, parameters, arguments) {#name, (void **)&real_##name},
+#define FUNCTION GP_OPTIONAL_PLACE
   static const gp_optional_function_t functions[] = {
 #include "tools/symbols/libdw.def"
   };
