@@ -81,7 +81,7 @@ static const gp_life_t *life_of(uint64_t block)
 static gp_memory_t memory_at(uint32_t moment)
 {
   gp_memory_t memory;
-  gp_memory_begin(&lifetimes, 0, &memory);
+  gp_memory_held(&lifetimes, 0, 0, false, &memory);
   for (uint32_t i = 0; i < moment; i++)
     gp_memory_step(&lifetimes, i, &memory);
   return memory;
@@ -214,7 +214,7 @@ START_TEST(test_nonsense_is_counted_and_does_no_harm)
     uint64_t bytes;
     gp_memory_t memory;
     ck_assert_uint_le(gp_memory_peak(&lifetimes, &everything, device, &bytes), lifetimes.end);
-    gp_memory_begin(&lifetimes, device, &memory);
+    gp_memory_held(&lifetimes, device, 0, false, &memory);
     for (uint32_t i = 0; i < lifetimes.end; i++) {
       const gp_life_t *life = gp_lifetimes_life(&lifetimes, i);
       if (!life || life->device == device)

@@ -10,14 +10,9 @@
 /* What the pool had from the driver at that moment, beyond what the program asked for. */
 static uint64_t pool_at(const gp_lifetimes_t *lifetimes, int device, uint32_t moment)
 {
-  const gp_snapshot_events_t *events = &lifetimes->snapshot->events;
   gp_memory_t memory;
 
-  gp_memory_begin(lifetimes, device, &memory);
-  for (uint32_t i = 0; i < moment; i++) {
-    if (gp_snapshot_event(events, GP_COLUMN_DEVICE, i, 0) == device)
-      gp_memory_step(lifetimes, i, &memory);
-  }
+  gp_memory_held(lifetimes, device, moment, false, &memory);
   return gp_subtract_saturated(memory.reserved, memory.requested);
 }
 

@@ -157,7 +157,7 @@ static int find_returns(returns_t *returns, const gp_lifetimes_t *lifetimes, int
   int error = 0;
 
   *returns = (returns_t){.count = 0};
-  gp_memory_begin(lifetimes, device, &memory);
+  gp_memory_held(lifetimes, device, 0, false, &memory);
   search.reserved = memory.reserved;
   for (size_t i = 0; !error && i < events->count; i++) {
     if (gp_snapshot_event(events, GP_COLUMN_DEVICE, i, 0) != device)

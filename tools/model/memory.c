@@ -3,28 +3,30 @@
 #include "base/assert.h"
 #include "tools/saturated.h"
 
-void gp_memory_begin(const gp_lifetimes_t *lifetimes, int device, gp_memory_t *ret_memory)
+void gp_memory_held(
+    const gp_lifetimes_t *lifetimes, int device, uint32_t moment, bool is_end, gp_memory_t *ret_memory)
 {
   gp_memory_t memory = {0};
   for (size_t i = 0; i < lifetimes->life_count; i++) {
     const gp_life_t *life = &lifetimes->lives[i];
-    if (life->device != device || life->begin > 0)
+    if (life->device != device || life->kind == GP_LIFE_HOST)
       continue;
-    if (life->freed == 0) {
-      memory.deferred = gp_add_saturated(memory.deferred, life->done > 0 ? gp_life_rounded(life) : 0);
+    if (!(is_end ? life->is_held : gp_life_is_held_at(life, moment))) {
+      bool is_pending = life->kind == GP_LIFE_POOLED && life->freed <= moment && life->done > moment;
+      memory.deferred = gp_add_saturated(memory.deferred, is_pending ? life->rounded : 0);
       continue;
     }
-    if (life->kind == GP_LIFE_FORWARDED)
+    memory.count++;
+    if (life->kind == GP_LIFE_FORWARDED) {
       memory.forwarded = gp_add_saturated(memory.forwarded, life->requested);
-    memory.count += life->kind != GP_LIFE_HOST;
-    if (life->kind != GP_LIFE_POOLED)
       continue;
+    }
     memory.requested = gp_add_saturated(memory.requested, life->requested);
     memory.allocated = gp_add_saturated(memory.allocated, life->rounded);
   }
   for (size_t i = 0; i < lifetimes->segment_count; i++) {
     const gp_segment_life_t *segment = &lifetimes->segments[i];
-    if (segment->device == device && segment->begin == 0)
+    if (segment->device == device && segment->begin <= moment && segment->end > moment)
       memory.reserved = gp_add_saturated(memory.reserved, segment->size);
   }
   *ret_memory = memory;

@@ -4,6 +4,7 @@
 #ifndef GP_TOOLS_MODEL_MEMORY_H
 #define GP_TOOLS_MODEL_MEMORY_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "tools/model/lifetimes.h"
@@ -18,8 +19,9 @@ typedef struct gp_memory {
   uint64_t count; /* allocations that the program holds, pooled or not */
 } gp_memory_t;
 
-/* Sets what device held at the first moment. */
-void gp_memory_begin(const gp_lifetimes_t *lifetimes, int device, gp_memory_t *ret_memory);
+/* Sets what device held at a moment; if it is the end, as the snapshot says. */
+void gp_memory_held(
+    const gp_lifetimes_t *lifetimes, int device, uint32_t moment, bool is_end, gp_memory_t *ret_memory);
 
 /* Applies one event, which must be of the memory's device. */
 void gp_memory_step(const gp_lifetimes_t *lifetimes, size_t event, gp_memory_t *memory);

@@ -12,35 +12,9 @@
 void gp_memory_at(
     const gp_lifetimes_t *lifetimes, const gp_moments_t *moments, int device, gp_memory_t *ret_memory)
 {
-  gp_memory_t memory = {0};
-  uint32_t moment = moments->at[device];
-
-  *ret_memory = memory;
-  if (moments->is_of_one && moments->device != device)
-    return;
-  for (size_t i = 0; i < lifetimes->life_count; i++) {
-    const gp_life_t *life = &lifetimes->lives[i];
-    if (life->device != device || life->kind == GP_LIFE_HOST)
-      continue;
-    if (!gp_moments_hold(moments, life)) {
-      bool is_pending = life->kind == GP_LIFE_POOLED && life->freed <= moment && life->done > moment;
-      memory.deferred = gp_add_saturated(memory.deferred, is_pending ? life->rounded : 0);
-      continue;
-    }
-    memory.count++;
-    if (life->kind == GP_LIFE_FORWARDED) {
-      memory.forwarded = gp_add_saturated(memory.forwarded, life->requested);
-      continue;
-    }
-    memory.requested = gp_add_saturated(memory.requested, life->requested);
-    memory.allocated = gp_add_saturated(memory.allocated, life->rounded);
-  }
-  for (size_t i = 0; i < lifetimes->segment_count; i++) {
-    const gp_segment_life_t *segment = &lifetimes->segments[i];
-    if (segment->device == device && segment->begin <= moment && segment->end > moment)
-      memory.reserved = gp_add_saturated(memory.reserved, segment->size);
-  }
-  *ret_memory = memory;
+  *ret_memory = (gp_memory_t){0};
+  if (!moments->is_of_one || moments->device == device)
+    gp_memory_held(lifetimes, device, moments->at[device], moments->is_end, ret_memory);
 }
 
 /* Larger sums first, and of equal ones the larger size. */

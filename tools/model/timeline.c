@@ -203,7 +203,7 @@ static int add_devices(build_t *build, const gp_filter_t *filter)
     if (!device->points)
       return ENOMEM;
     build->by_ordinal[ordinal] = device;
-    gp_memory_begin(build->lifetimes, ordinal, &build->memory[ordinal]);
+    gp_memory_held(build->lifetimes, ordinal, 0, false, &build->memory[ordinal]);
   }
   return 0;
 }

@@ -87,7 +87,7 @@ void gp_rounded_peak_find(gp_rounded_peak_t *ret_peak, const gp_lifetimes_t *lif
   const gp_snapshot_events_t *events = &lifetimes->snapshot->events;
   gp_memory_t memory;
 
-  gp_memory_begin(lifetimes, device, &memory);
+  gp_memory_held(lifetimes, device, 0, false, &memory);
   *ret_peak = (gp_rounded_peak_t){0, memory.requested, memory.allocated};
   for (size_t i = 0; i < events->count; i++) {
     if (gp_snapshot_event(events, GP_COLUMN_DEVICE, i, 0) != device)
