@@ -78,12 +78,15 @@ static const gp_life_t *life_of(uint64_t block)
   ck_abort_msg("no block %llu", (unsigned long long)block);
 }
 
+/* Step by step, and the same at once. */
 static gp_memory_t memory_at(uint32_t moment)
 {
-  gp_memory_t memory;
+  gp_memory_t memory, at_once;
   gp_memory_held(&lifetimes, 0, 0, false, &memory);
   for (uint32_t i = 0; i < moment; i++)
     gp_memory_step(&lifetimes, i, &memory);
+  gp_memory_held(&lifetimes, 0, moment, false, &at_once);
+  ck_assert_mem_eq(&at_once, &memory, sizeof(memory));
   return memory;
 }
 
