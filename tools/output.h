@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "base/size.h"
 #include "tools/shorten.h"
 
 #define GP_OUTPUT_COLUMNS 79 /* of 80: some terminals wrap a full line */
@@ -87,5 +88,13 @@ char *gp_number_count(uint64_t count, char *buffer);          /* "8,255" */
 char *gp_number_duration(uint64_t duration_ns, char *buffer); /* "1.23 ms", "3 min 4 s" */
 char *gp_number_percent(double ratio, char *buffer);          /* 0..1: "99.2%", never rounded to 0%, 100% */
 char *gp_number_plural(uint64_t count, const char *noun, char *buffer); /* "1 block", "8,255 blocks" */
+
+/* The same, and gp_size_format, for an argument of a call: the text has no name, and is there to the end of
+ * the block. */
+#define GP_AS_SIZE(bytes)         gp_size_format(bytes, (char[GP_SIZE_TEXT_BYTES]){0})
+#define GP_AS_COUNT(count)        gp_number_count(count, (char[GP_NUMBER_BYTES]){0})
+#define GP_AS_DURATION(ns)        gp_number_duration(ns, (char[GP_NUMBER_BYTES]){0})
+#define GP_AS_PERCENT(ratio)      gp_number_percent(ratio, (char[GP_NUMBER_BYTES]){0})
+#define GP_AS_PLURAL(count, noun) gp_number_plural(count, noun, (char[GP_NUMBER_BYTES]){0})
 
 #endif

@@ -50,11 +50,10 @@ static void print_snapshot(const cJSON *answer)
 /* Prints a value in its unit; gauges whose names end in this way are in bytes. */
 static void print_value(const char *name, const cJSON *gauge, const char *member)
 {
-  char buffer[TEXT_BYTES];
   size_t length = strlen(name);
   bool is_bytes = length > 6 && strcmp(name + length - 6, "_bytes") == 0;
   uint64_t value = (uint64_t)number(gauge, member);
-  printf("%16s", is_bytes ? gp_size_format(value, buffer) : gp_number_count(value, buffer));
+  printf("%16s", is_bytes ? GP_AS_SIZE(value) : GP_AS_COUNT(value));
 }
 
 static void print_device(const cJSON *device)

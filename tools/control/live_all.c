@@ -120,7 +120,7 @@ static void refresh_owners(screen_t *screen)
 static void print_owners(const screen_t *screen, unsigned columns, size_t most, const gp_output_t *output)
 {
   const gp_live_owners_t *owners = &screen->owners;
-  char size[GP_SIZE_TEXT_BYTES], share[GP_NUMBER_BYTES], blocks[GP_NUMBER_BYTES], name[GP_LIVE_OWNER_BYTES];
+  char name[GP_LIVE_OWNER_BYTES];
   size_t room = columns > OWNER_OVERHEAD + 8 ? columns - OWNER_OVERHEAD : 8;
 
   if (!screen->has_owners) {
@@ -131,9 +131,9 @@ static void print_owners(const screen_t *screen, unsigned columns, size_t most, 
       "SHARE", "BLOCKS", gp_output_style(output, GP_STYLE_PLAIN));
   for (size_t i = 0; i < owners->count && i + 1 < most; i++) {
     const gp_live_owner_t *owner = &owners->owners[i];
-    fprintf(output->stream, "%10s  %6s  %8s  %s\n", gp_size_format(owner->bytes, size),
-        gp_number_percent((double)owner->bytes / (double)owners->bytes, share),
-        gp_number_count(owner->blocks, blocks), gp_text_shorten(owner->name, room, name, sizeof(name)));
+    fprintf(output->stream, "%10s  %6s  %8s  %s\n", GP_AS_SIZE(owner->bytes),
+        GP_AS_PERCENT((double)owner->bytes / (double)owners->bytes), GP_AS_COUNT(owner->blocks),
+        gp_text_shorten(owner->name, room, name, sizeof(name)));
   }
 }
 

@@ -180,7 +180,6 @@ static void print_bar(page_t *page, const gp_monitor_device_t *device)
 static void print_legend(page_t *page, const gp_monitor_device_t *device)
 {
   static const char *const names[] = {"held", "not pooled", "deferred", "cached"};
-  char size[GP_SIZE_TEXT_BYTES];
   part_t parts[PART_COUNT];
   unsigned used = 0;
 
@@ -189,7 +188,7 @@ static void print_legend(page_t *page, const gp_monitor_device_t *device)
   parts_of(device, parts);
   for (int i = 0; i < PART_COUNT; i++) {
     char text[64];
-    int length = snprintf(text, sizeof(text), " %s %s", names[i], gp_size_format(parts[i].bytes, size));
+    int length = snprintf(text, sizeof(text), " %s %s", names[i], GP_AS_SIZE(parts[i].bytes));
     if (used + 3 + (unsigned)length > page->columns)
       break;
     fputs("  ", page->output->stream);
@@ -280,7 +279,6 @@ void gp_monitor_print(
   unsigned columns = layout->columns < MIN_COLUMNS ? MIN_COLUMNS : layout->columns;
   page_t page = {layout, output, columns > MAX_COLUMNS ? MAX_COLUMNS : columns, 0};
   gp_monitor_layout_t body = *layout;
-  char duration[GP_NUMBER_BYTES];
   char line[MAX_COLUMNS + 1];
   unsigned kept = (layout->message != NULL) + layout->shows_keys;
 
@@ -289,7 +287,7 @@ void gp_monitor_print(
     body.rows = body.rows > kept ? body.rows - kept : 1;
   page.layout = &body;
   snprintf(line, sizeof(line), "%s, process %d: %s since its first GPU memory, recording %s",
-      monitor->program, monitor->pid, gp_number_duration(monitor->time_ns, duration), monitor->trace);
+      monitor->program, monitor->pid, GP_AS_DURATION(monitor->time_ns), monitor->trace);
   print_line(&page, GP_STYLE_PLAIN, line);
   for (int i = 0; i < GP_MAX_DEVICES; i++) {
     if (monitor->devices[i].is_there)

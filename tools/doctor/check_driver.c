@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "interpose/cuda_versions.h"
-#include "base/size.h"
+#include "tools/output.h"
 
 #define DEVICES_MOST          16
 #define SECONDS_MOST          30
@@ -159,9 +159,8 @@ static void check_devices(gp_checks_t *checks, const answer_t *answer)
 {
   for (int i = 0; i < answer->device_count && i < DEVICES_MOST; i++) {
     const device_t *device = &answer->devices[i];
-    char size[GP_SIZE_TEXT_BYTES];
     gp_checks_add(checks, "device", device->is_integrated ? GP_CHECK_NOTE : GP_CHECK_GOOD, "%d: %s, %s%s", i,
-        device->name, gp_size_format(device->bytes, size),
+        device->name, GP_AS_SIZE(device->bytes),
         device->is_integrated ? ", integrated: its memory is the host's, in which page cache counts as used"
                               : "");
     if (device->is_integrated)

@@ -13,6 +13,7 @@
 #include "base/size.h"
 #include "format/event_record.h"
 #include "trace/region/region.h"
+#include "tools/output.h"
 
 #define CGROUP_ROOT "/sys/fs/cgroup"
 #define UNLIMITED   (UINT64_C(1) << 62) /* version 1 writes its "no limit" as a number above this */
@@ -138,7 +139,6 @@ static void check_mps(gp_checks_t *checks)
 void gp_check_place(gp_checks_t *checks, const gp_options_t *options)
 {
   const char *folder = gp_option_text(options, GP_OPTION_record);
-  char size[GP_SIZE_TEXT_BYTES];
 
   if (strcmp(folder, "none") == 0 || gp_option_number(options, GP_OPTION_trace) == GP_TRACE_OFF)
     gp_checks_add(
@@ -151,7 +151,7 @@ void gp_check_place(gp_checks_t *checks, const gp_options_t *options)
   else
     gp_checks_add(checks, "cgroup", GP_CHECK_GOOD,
         "holds this place to %s of the host's memory; the record and page-locked memory count in it",
-        gp_size_format(limit, size));
+        GP_AS_SIZE(limit));
   check_visible(checks);
   check_mps(checks);
 }

@@ -7,8 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/size.h"
 #include "tools/export/export.h"
+#include "tools/output.h"
 #include "tools/output_file.h"
 #include "tools/parameters.h"
 #include "tools/pattern.h"
@@ -155,7 +155,6 @@ static int check_device(const request_t *request, const gp_snapshot_t *snapshot,
 static int write_export(const request_t *request, gp_export_t *export)
 {
   gp_output_file_t file;
-  char most[GP_SIZE_TEXT_BYTES], input[GP_SIZE_TEXT_BYTES];
   bool is_stdout = !request->output || strcmp(request->output, "-") == 0;
   if (is_stdout && request->format->is_binary && isatty(STDOUT_FILENO))
     return gp_message_usage("export", "export: this format is not for a terminal; -o names a file");
@@ -172,9 +171,8 @@ static int write_export(const request_t *request, gp_export_t *export)
     return gp_output_file_close(&file);
   if (error == EOVERFLOW && request->format->repeats)
     gp_message("%s: as %s it would be more than %s, of a snapshot of %s: this format has %s; %s",
-        export->name, request->format->name, gp_size_format(gp_snapshot_output_most(export->snapshot), most),
-        gp_size_format(export->snapshot->input_bytes, input), request->format->repeats,
-        request->format->alternative);
+        export->name, request->format->name, GP_AS_SIZE(gp_snapshot_output_most(export->snapshot)),
+        GP_AS_SIZE(export->snapshot->input_bytes), request->format->repeats, request->format->alternative);
   else
     gp_message("%s: %s", file.path ? file.path : "the output", strerror(error));
   gp_output_file_discard(&file);

@@ -11,7 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/size.h"
 #include "tools/export/export.h"
 #include "tools/export/export_marks.h"
 #include "tools/output.h"
@@ -192,13 +191,13 @@ static void begin_slice(
     perfetto_t *perfetto, const char *phase, uint64_t time_ns, int thread, const gp_block_entry_t *block)
 {
   const gp_snapshot_t *snapshot = perfetto->export->snapshot;
-  char size[GP_SIZE_TEXT_BYTES], name[NAME_BYTES];
+  char name[NAME_BYTES];
   gp_owner_text_t owner;
 
   begin(perfetto,
       gp_stack_owner_text(snapshot, block->stack, &owner)
           ? gp_text_shorten(owner.function, NAME_COLUMNS, name, sizeof(name))
-          : gp_size_format(block->size, size),
+          : GP_AS_SIZE(block->size),
       phase, time_ns, thread);
   gp_json_key_string(&perfetto->json, "cat", block->is_forwarded ? "passthrough" : "block");
   gp_json_key(&perfetto->json, "id");

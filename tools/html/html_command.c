@@ -66,12 +66,11 @@ static int check(const gp_request_t *request, void *arg)
 
 static int make(const gp_request_t *request, const own_t *own, const char *path)
 {
-  char size[GP_SIZE_TEXT_BYTES];
   uint64_t bytes = 0;
   int status = gp_page_make(request, &own->moments, path, &bytes);
 
   if (path && bytes)
-    printf("%s: %s; open it in a browser\n", path, gp_size_format(bytes, size));
+    printf("%s: %s; open it in a browser\n", path, GP_AS_SIZE(bytes));
   return status;
 }
 

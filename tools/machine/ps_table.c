@@ -279,13 +279,12 @@ void gp_ps_table_print(const gp_ps_table_t *table, const gp_ps_look_t *look, con
 
 char *gp_ps_table_sum(const gp_ps_table_t *table, char *buffer, size_t capacity)
 {
-  char count[GP_NUMBER_BYTES], size[GP_SIZE_TEXT_BYTES];
   uint64_t held = 0, processes = 0;
   for (size_t i = 0; i < table->count; i++) {
     held = gp_add_saturated(held, table->rows[i].device ? table->rows[i].device->held : 0);
     processes += table->rows[i].is_first;
   }
-  snprintf(buffer, capacity, "%s %s %s of device memory", gp_number_plural(processes, "program", count),
-      processes == 1 ? "holds" : "hold", gp_size_format(held, size));
+  snprintf(buffer, capacity, "%s %s %s of device memory", GP_AS_PLURAL(processes, "program"),
+      processes == 1 ? "holds" : "hold", GP_AS_SIZE(held));
   return buffer;
 }

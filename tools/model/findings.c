@@ -137,7 +137,6 @@ void gp_findings_judge_uneven(gp_findings_t *findings)
 {
   const gp_summary_t *summary = findings->summary;
   const gp_summary_device_t *least = NULL, *most = NULL;
-  char sizes[2][GP_SIZE_TEXT_BYTES];
 
   for (size_t i = 0; i < summary->device_count; i++) {
     const gp_summary_device_t *device = &summary->devices[i];
@@ -149,19 +148,17 @@ void gp_findings_judge_uneven(gp_findings_t *findings)
       most->device->stats.requested_bytes.peak / UNEVEN_TIMES < least->device->stats.requested_bytes.peak)
     return;
   gp_findings_say(findings, GP_FINDING(uneven), GP_FINDING_ALL,
-      gp_size_format(most->device->stats.requested_bytes.peak, sizes[0]), most->device->device,
-      gp_findings_peak(findings), gp_size_format(least->device->stats.requested_bytes.peak, sizes[1]),
-      least->device->device);
+      GP_AS_SIZE(most->device->stats.requested_bytes.peak), most->device->device, gp_findings_peak(findings),
+      GP_AS_SIZE(least->device->stats.requested_bytes.peak), least->device->device);
 }
 
 /* A record tells where it ends, not why. */
 void gp_findings_judge_end(gp_findings_t *findings)
 {
-  char duration[GP_NUMBER_BYTES];
   if (strcmp(gp_findings_reason(findings), "recovered") != 0)
     return;
-  gp_finding_t *finding = gp_findings_say(findings, GP_FINDING(sudden_end), GP_FINDING_ALL,
-      gp_number_duration(findings->summary->until_ns, duration));
+  gp_finding_t *finding = gp_findings_say(
+      findings, GP_FINDING(sudden_end), GP_FINDING_ALL, GP_AS_DURATION(findings->summary->until_ns));
   gp_findings_advise(findings, finding, GP_ADVICE(sudden_end));
 }
 
@@ -173,10 +170,8 @@ void gp_findings_judge_modes(gp_findings_t *findings)
   if (gp_summary_detail_count(summary, "mode", "aside"))
     gp_findings_say(findings, GP_FINDING(aside), GP_FINDING_ALL);
   uint64_t lost = gp_summary_detail_count(summary, "free_requested", "context_lost");
-  char count[GP_NUMBER_BYTES];
   if (lost)
-    gp_findings_say(
-        findings, GP_FINDING(context_lost), GP_FINDING_ALL, gp_number_plural(lost, "allocation", count));
+    gp_findings_say(findings, GP_FINDING(context_lost), GP_FINDING_ALL, GP_AS_PLURAL(lost, "allocation"));
 }
 
 /* About the report, not the program: no reason to doubt that all is well. */
@@ -206,7 +201,7 @@ void gp_findings_judge_whole(gp_findings_t *findings)
   const gp_summary_t *summary = findings->summary;
   uint64_t hits = 0, total = 0, allocations = 0;
   bool has_problem = findings->count > 0 && findings->items[0].severity >= GP_SEVERITY_WARNING;
-  char percent[GP_NUMBER_BYTES], count[GP_NUMBER_BYTES];
+  char percent[GP_NUMBER_BYTES];
   bool is_good = !has_problem && !has_shortcoming(findings);
 
   for (size_t i = 0; i < summary->device_count; i++) {
@@ -223,8 +218,7 @@ void gp_findings_judge_whole(gp_findings_t *findings)
     gp_findings_say_as(
         findings, is_good ? GP_SEVERITY_GOOD : GP_SEVERITY_NOTE, GP_FINDING(nothing), GP_FINDING_ALL);
   } else if (strcmp(gp_findings_setting(findings, "type"), "unpooled") == 0) {
-    gp_findings_say(
-        findings, GP_FINDING(unpooled), GP_FINDING_ALL, gp_number_plural(total, "allocation", count));
+    gp_findings_say(findings, GP_FINDING(unpooled), GP_FINDING_ALL, GP_AS_PLURAL(total, "allocation"));
   } else if ((double)hits >= GP_GOOD_HIT_RATE * (double)total) {
     if (gp_findings_have(findings, GP_FINDING_hit_rate))
       return;
@@ -234,11 +228,10 @@ void gp_findings_judge_whole(gp_findings_t *findings)
         !is_good                                    ? ""
         : gp_snapshot_is_partial(summary->snapshot) ? "No problem found in what was recorded: "
                                                     : "No problem found: ",
-        percent, gp_number_plural(total, "allocation", count), total == 1 ? "was" : "were",
+        percent, GP_AS_PLURAL(total, "allocation"), total == 1 ? "was" : "were",
         summary->snapshot->lacks_counters ? "PyTorch's cache" : "the pool");
   } else if (is_good && !gp_findings_have(findings, GP_FINDING_hit_rate)) {
-    gp_findings_say(
-        findings, GP_FINDING(served_few), GP_FINDING_ALL, gp_number_plural(total, "allocation", count));
+    gp_findings_say(findings, GP_FINDING(served_few), GP_FINDING_ALL, GP_AS_PLURAL(total, "allocation"));
   }
 }
 

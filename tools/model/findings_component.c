@@ -20,7 +20,6 @@ static bool is_of_others(const gp_site_t *site)
 /* The use is sorted by measure. */
 static void judge_use(gp_findings_t *findings, const gp_component_use_t *use, gp_site_measure_t measure)
 {
-  char of[GP_SIZE_TEXT_BYTES], size[GP_SIZE_TEXT_BYTES], percent[GP_NUMBER_BYTES];
   uint64_t others = 0, whole = use->sites.sums[measure].bytes;
   gp_sentence_t list = {.used = 0};
   size_t shown = 0;
@@ -35,12 +34,12 @@ static void judge_use(gp_findings_t *findings, const gp_component_use_t *use, gp
     if (!is_of_others(site) || !site->flat[measure].bytes)
       continue;
     gp_sentence_add(
-        &list, "%s by %s %s", shown ? "," : "", site->name, gp_size_format(site->flat[measure].bytes, size));
+        &list, "%s by %s %s", shown ? "," : "", site->name, GP_AS_SIZE(site->flat[measure].bytes));
     shown++;
   }
-  gp_findings_say(findings, GP_FINDING(components), use->device, gp_size_format(whole, of), use->device,
+  gp_findings_say(findings, GP_FINDING(components), use->device, GP_AS_SIZE(whole), use->device,
       measure == GP_SITE_LIVE ? "when memory ran out" : gp_findings_peak(findings),
-      gp_number_percent((double)others / (double)whole, percent), list.text);
+      GP_AS_PERCENT((double)others / (double)whole), list.text);
 }
 
 /* Judges what the device held when memory ran out. */

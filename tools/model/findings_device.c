@@ -29,33 +29,29 @@ char *gp_findings_as_setting(uint64_t bytes, char buffer[static GP_SIZE_TEXT_BYT
 void gp_findings_judge_retries(gp_findings_t *findings, const gp_summary_device_t *device)
 {
   const gp_stats_t *stats = &device->device->stats;
-  char count[GP_NUMBER_BYTES];
 
   if (stats->num_alloc_retries)
     gp_findings_say(findings, GP_FINDING(retries), device->device->device,
-        gp_number_plural(stats->num_alloc_retries, "driver allocation", count), device->device->device);
+        GP_AS_PLURAL(stats->num_alloc_retries, "driver allocation"), device->device->device);
 }
 
 void gp_findings_judge_live(gp_findings_t *findings, const gp_summary_device_t *device)
 {
   const gp_stats_t *stats = &device->device->stats;
-  char count[GP_NUMBER_BYTES], bytes[GP_SIZE_TEXT_BYTES], of[GP_NUMBER_BYTES], size[GP_SIZE_TEXT_BYTES];
   char biggest[128] = "";
 
   if (strcmp(gp_findings_reason(findings), "exit") != 0)
     return;
   if (device->size_count == 1 && stats->allocation.current > 1)
-    snprintf(biggest, sizeof(biggest), ", each of %s", gp_size_format(device->groups[0].requested, size));
+    snprintf(biggest, sizeof(biggest), ", each of %s", GP_AS_SIZE(device->groups[0].requested));
   else if (device->group_count && stats->allocation.current > 1)
     snprintf(biggest, sizeof(biggest), "; most of it in %s of %s",
-        gp_number_plural(device->groups[0].count, "block", of),
-        gp_size_format(device->groups[0].requested, size));
+        GP_AS_PLURAL(device->groups[0].count, "block"), GP_AS_SIZE(device->groups[0].requested));
   gp_finding_t *finding = NULL;
   if (stats->allocation.current)
     finding = gp_findings_say(findings, GP_FINDING(live_at_exit), device->device->device,
-        gp_number_plural(stats->allocation.current, "block", count),
-        gp_size_format(stats->requested_bytes.current, bytes), device->device->device,
-        stats->allocation.current == 1 ? "was" : "were", biggest);
+        GP_AS_PLURAL(stats->allocation.current, "block"), GP_AS_SIZE(stats->requested_bytes.current),
+        device->device->device, stats->allocation.current == 1 ? "was" : "were", biggest);
   if (findings->summary->sites.by == GP_SITE_BY_SIZE && gp_findings_could_have_stacks(findings)) {
     gp_findings_advise(findings, finding, GP_ADVICE(live_without_stacks));
     gp_findings_set(findings, finding, "GPUPOOL_STACKS", "native");
@@ -63,7 +59,7 @@ void gp_findings_judge_live(gp_findings_t *findings, const gp_summary_device_t *
     gp_findings_advise(findings, finding, GP_ADVICE(live_at_exit));
   if (stats->passthrough_bytes.current)
     gp_findings_say(findings, GP_FINDING(passthrough_at_exit), device->device->device,
-        gp_size_format(stats->passthrough_bytes.current, bytes), device->device->device);
+        GP_AS_SIZE(stats->passthrough_bytes.current), device->device->device);
 }
 
 /* What went back as spare did so for a budget, GPUPOOL_SLACK. With types that cut it was mostly segments;
@@ -85,7 +81,6 @@ void gp_findings_judge_rounding(gp_findings_t *findings, const gp_summary_device
 {
   const gp_summary_t *summary = findings->summary;
   const cJSON *settings = cJSON_GetObjectItemCaseSensitive(summary->snapshot->root, "settings");
-  char percent[GP_NUMBER_BYTES], was[GP_SIZE_TEXT_BYTES], is[GP_SIZE_TEXT_BYTES];
   int ordinal = device->device->device;
   gp_rounded_peak_t peak;
   gp_block_sizes_t sizes, closest;
@@ -96,14 +91,14 @@ void gp_findings_judge_rounding(gp_findings_t *findings, const gp_summary_device
   if (cost < ROUNDING_BYTES || (double)cost < ROUNDING_SHARE * (double)peak.rounded)
     return;
   gp_finding_t *finding = gp_findings_say(findings, GP_FINDING(rounding), ordinal,
-      gp_number_percent((double)cost / (double)peak.rounded, percent), ordinal,
-      gp_size_format(peak.rounded, was), gp_findings_peak(findings), gp_size_format(peak.requested, is));
+      GP_AS_PERCENT((double)cost / (double)peak.rounded), ordinal, GP_AS_SIZE(peak.rounded),
+      gp_findings_peak(findings), GP_AS_SIZE(peak.requested));
   if (!gp_block_sizes_init(&sizes, settings) || !gp_block_sizes_closest(&sizes, &closest, &name, &value))
     return;
   uint64_t best = gp_rounded_at(&summary->lifetimes, ordinal, peak.moment, &closest);
   if (best >= peak.rounded || peak.rounded - best < cost / 2)
     return;
-  gp_findings_advise(findings, finding, GP_ADVICE(rounding), name, value, gp_size_format(best, was));
+  gp_findings_advise(findings, finding, GP_ADVICE(rounding), name, value, GP_AS_SIZE(best));
   gp_findings_set(findings, finding, name, value);
 }
 
@@ -111,7 +106,7 @@ void gp_findings_judge_cached(gp_findings_t *findings, const gp_summary_device_t
 {
   const gp_stats_t *stats = &device->device->stats;
   uint64_t reserved = stats->reserved_bytes.peak, active = stats->active_bytes.peak;
-  char held[GP_SIZE_TEXT_BYTES], used[GP_SIZE_TEXT_BYTES], value[GP_SIZE_TEXT_BYTES];
+  char value[GP_SIZE_TEXT_BYTES];
 
   if (gp_stats_known(findings->summary->snapshot, device->device, offsetof(gp_stats_t, reserved_bytes)) !=
           GP_KNOWN ||
@@ -119,7 +114,7 @@ void gp_findings_judge_cached(gp_findings_t *findings, const gp_summary_device_t
       (double)(reserved - active) < CACHED_SHARE * (double)reserved)
     return;
   gp_finding_t *finding = gp_findings_say(findings, GP_FINDING(cached), device->device->device,
-      gp_size_format(reserved, held), device->device->device, gp_size_format(active, used));
+      GP_AS_SIZE(reserved), device->device->device, GP_AS_SIZE(active));
   if (!gp_findings_know_settings(findings))
     return;
   if (stats->inactive_split_bytes.peak > (reserved - active) / 2) {
@@ -146,7 +141,6 @@ static void add_surplus_settings(
   const char *idle = gp_findings_setting(findings, "idle_release");
   uint64_t idle_seconds = strtoull(idle, NULL, 10);
   uint64_t most;
-  char size[GP_SIZE_TEXT_BYTES];
 
   if (gp_size_parse(cached, strlen(cached), &most) && stats->cached_bytes.peak > most)
     gp_sentence_add(list, "GPUPOOL_MAX_CACHED=%.32s", cached);
@@ -158,7 +152,7 @@ static void add_surplus_settings(
     gp_sentence_add(
         list, "%sGPUPOOL_SLACK=%.32s", list->used ? " or " : "", gp_findings_setting(findings, "slack"));
   if (device->limit && stats->reserved_bytes.peak > device->limit)
-    gp_sentence_add(list, "%sthe limit of %s", list->used ? " or " : "", gp_size_format(device->limit, size));
+    gp_sentence_add(list, "%sthe limit of %s", list->used ? " or " : "", GP_AS_SIZE(device->limit));
   if (idle_seconds && summary->until_ns / NS_PER_SECOND >= idle_seconds)
     gp_sentence_add(list, "%sGPUPOOL_IDLE_RELEASE=%.32s", list->used ? " or " : "", idle);
   bool may_be_request = strcmp(gp_findings_setting(findings, "control"), "1") == 0;
@@ -172,15 +166,13 @@ void gp_findings_judge_surplus(gp_findings_t *findings, const gp_summary_device_
 {
   const gp_gauge_t *surplus = &device->device->stats.surplus_bytes;
   gp_sentence_t settings = {.used = 0};
-  char most[GP_SIZE_TEXT_BYTES], now[GP_SIZE_TEXT_BYTES];
 
   if (!surplus->peak)
     return;
   add_surplus_settings(&settings, findings, device->device);
-  gp_finding_t *finding =
-      gp_findings_say_as(findings, surplus->current ? GP_SEVERITY_WARNING : GP_SEVERITY_NOTE,
-          GP_FINDING(surplus), device->device->device, device->device->device, settings.text,
-          gp_size_format(surplus->peak, most), gp_size_format(surplus->current, now));
+  gp_finding_t *finding = gp_findings_say_as(findings,
+      surplus->current ? GP_SEVERITY_WARNING : GP_SEVERITY_NOTE, GP_FINDING(surplus), device->device->device,
+      device->device->device, settings.text, GP_AS_SIZE(surplus->peak), GP_AS_SIZE(surplus->current));
   if (!surplus->current)
     return;
   gp_findings_advise(findings, finding, GP_ADVICE(surplus));
@@ -193,7 +185,6 @@ void gp_findings_judge_budget(gp_findings_t *findings, const gp_summary_device_t
   const gp_snapshot_events_t *events = &findings->summary->snapshot->events;
   int ordinal = device->device->device;
   uint64_t count = 0, bytes = 0, lasted_ns = 0;
-  char blocks[GP_NUMBER_BYTES], size[GP_SIZE_TEXT_BYTES], lasted[GP_NUMBER_BYTES];
 
   if (!gp_findings_kept_budget(findings))
     return;
@@ -209,9 +200,9 @@ void gp_findings_judge_budget(gp_findings_t *findings, const gp_summary_device_t
   }
   if (count == 0)
     return;
-  gp_finding_t *finding = gp_findings_say(findings, GP_FINDING(budget), ordinal,
-      gp_findings_setting(findings, "slack"), gp_number_plural(count, "idle block", blocks), ordinal,
-      gp_size_format(bytes, size), gp_number_duration(lasted_ns, lasted));
+  gp_finding_t *finding =
+      gp_findings_say(findings, GP_FINDING(budget), ordinal, gp_findings_setting(findings, "slack"),
+          GP_AS_PLURAL(count, "idle block"), ordinal, GP_AS_SIZE(bytes), GP_AS_DURATION(lasted_ns));
   if (count < BUDGET_SHARE * (double)(device->device->stats.cache_hits + device->device->stats.cache_misses))
     return;
   gp_findings_advise(findings, finding, GP_ADVICE(budget));
@@ -222,13 +213,13 @@ void gp_findings_judge_waits(gp_findings_t *findings, const gp_summary_device_t 
 {
   const gp_stats_t *stats = &device->device->stats;
   uint64_t total = stats->cache_hits + stats->cache_misses;
-  char count[GP_NUMBER_BYTES], value[GP_SIZE_TEXT_BYTES];
+  char value[GP_SIZE_TEXT_BYTES];
   bool is_strict = strcmp(gp_findings_setting(findings, "reuse"), "strict") == 0;
 
   if (!stats->host_waits || (double)stats->host_waits < WAITS_SHARE * (double)total)
     return;
   gp_finding_t *finding = gp_findings_say_as(findings, is_strict ? GP_SEVERITY_NOTE : GP_SEVERITY_WARNING,
-      GP_FINDING(waits), device->device->device, gp_number_plural(stats->host_waits, "time", count),
+      GP_FINDING(waits), device->device->device, GP_AS_PLURAL(stats->host_waits, "time"),
       device->device->device, is_strict ? "; that is what GPUPOOL_REUSE=strict does" : "");
   /* Waits without a retry are those of misses beyond that bound. Without them the device would lag further,
    * with more freed memory in use than now. */
@@ -243,10 +234,9 @@ void gp_findings_judge_forwarded(gp_findings_t *findings, const gp_summary_devic
 {
   const gp_stats_t *stats = &device->device->stats;
   uint64_t outside = stats->passthrough_bytes.peak;
-  char bytes[GP_SIZE_TEXT_BYTES], pooled[GP_SIZE_TEXT_BYTES];
 
   if ((double)outside < FORWARDED_SHARE * (double)(outside + stats->reserved_bytes.peak) || !outside)
     return;
   gp_findings_say(findings, GP_FINDING(passthrough), device->device->device, device->device->device,
-      gp_size_format(outside, bytes), gp_size_format(stats->reserved_bytes.peak, pooled));
+      GP_AS_SIZE(outside), GP_AS_SIZE(stats->reserved_bytes.peak));
 }

@@ -79,7 +79,6 @@ static uint64_t sum_peak(const gp_lifetimes_t *lifetimes, const gp_component_use
 
 static void judge(gp_findings_t *findings, const gp_component_use_t *use, const gp_component_t *askers)
 {
-  char part[GP_SIZE_TEXT_BYTES], whole[GP_SIZE_TEXT_BYTES];
   held_t held[GP_COMPONENTS] = {{0, 0, 0}};
   uint64_t sum = sum_peak(&findings->summary->lifetimes, use, askers, held);
 
@@ -88,9 +87,8 @@ static void judge(gp_findings_t *findings, const gp_component_use_t *use, const 
     if (!remedy || held[i].bytes < CACHE_BYTES || (double)held[i].bytes < CACHE_SHARE * (double)sum ||
         (double)held[i].pieces < PIECE_SHARE * (double)held[i].count)
       continue;
-    gp_finding_t *finding =
-        gp_findings_say(findings, GP_FINDING(framework), use->device, gp_size_format(sum, whole), use->device,
-            gp_findings_peak(findings), name, gp_size_format(held[i].bytes, part));
+    gp_finding_t *finding = gp_findings_say(findings, GP_FINDING(framework), use->device, GP_AS_SIZE(sum),
+        use->device, gp_findings_peak(findings), name, GP_AS_SIZE(held[i].bytes));
     gp_findings_advise(findings, finding, GP_ADVICE(framework), remedy);
   }
 }

@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/size.h"
 #include "tools/model/finding_judges.h"
 #include "tools/saturated.h"
 #include "tools/output.h"
@@ -108,20 +107,19 @@ static char *by_code(const gp_snapshot_t *snapshot, int stack, const char *word,
 static void describe_unknown(
     const gp_snapshot_t *snapshot, const gp_double_free_t *found, gp_sentence_t *sentence)
 {
-  char when[GP_NUMBER_BYTES], code[PLACE_BYTES];
+  char code[PLACE_BYTES];
   gp_sentence_add(sentence,
       "0x%" PRIx64 " on device %d, where no block of the recorded events began, at %s%s", found->address,
-      found->device, gp_number_duration(found->second_ns, when),
-      by_code(snapshot, found->second_stack, "by", code));
+      found->device, GP_AS_DURATION(found->second_ns), by_code(snapshot, found->second_stack, "by", code));
 }
 
 /* Describes both frees with their times, as far as the events reach back. */
 static void describe(const gp_snapshot_t *snapshot, const gp_double_free_t *found, gp_sentence_t *sentence)
 {
-  char size[GP_SIZE_TEXT_BYTES], when[GP_NUMBER_BYTES], again[GP_NUMBER_BYTES], first[PLACE_BYTES],
-      second[PLACE_BYTES], asked[PLACE_BYTES];
+  char when[GP_NUMBER_BYTES], again[GP_NUMBER_BYTES], first[PLACE_BYTES], second[PLACE_BYTES],
+      asked[PLACE_BYTES];
   by_code(snapshot, found->alloc_stack, "allocated by", asked);
-  gp_sentence_add(sentence, "%s at 0x%" PRIx64 " on device %d%s%s%s", gp_size_format(found->requested, size),
+  gp_sentence_add(sentence, "%s at 0x%" PRIx64 " on device %d%s%s%s", GP_AS_SIZE(found->requested),
       found->address, found->device, asked[0] ? "," : "", asked, asked[0] ? "," : "");
   if (found->has_first)
     gp_sentence_add(sentence, " was freed at %s%s,", gp_number_duration(found->first_ns, when),
@@ -141,7 +139,6 @@ void gp_findings_judge_frees(gp_findings_t *findings)
   const gp_summary_t *summary = findings->summary;
   gp_double_frees_t frees;
   gp_sentence_t text = {.used = 0};
-  char count[GP_NUMBER_BYTES];
   bool has_stacks = false;
 
   gp_double_frees_find(summary->snapshot, summary->filter, &frees);
@@ -153,8 +150,7 @@ void gp_findings_judge_frees(gp_findings_t *findings)
   (is_known ? describe : describe_unknown)(summary->snapshot, &frees.frees[0], &text);
   gp_finding_t *finding = gp_findings_say(findings, GP_FINDING(double_free), frees.frees[0].device,
       is_known ? "had freed before" : "did not hold", frees.total > 1 ? ", " : "",
-      frees.total > 1 ? gp_number_plural(frees.total, "time", count) : "", frees.total > 1 ? "; first" : "",
-      text.text);
+      frees.total > 1 ? GP_AS_PLURAL(frees.total, "time") : "", frees.total > 1 ? "; first" : "", text.text);
   if (!has_stacks) {
     gp_findings_advise(findings, finding, GP_ADVICE(double_free_without_stacks));
     gp_findings_set(findings, finding, "GPUPOOL_STACKS", "native");

@@ -63,26 +63,24 @@ static void add_owner(
 
 static void add_rate(const gp_grower_t *grower, gp_sentence_t *text)
 {
-  char size[GP_SIZE_TEXT_BYTES];
   double rate = grower->bytes_per_ns * NS_PER_SECOND;
   if (rate >= 1 && rate < 9e18)
-    gp_sentence_add(text, ", %s a second", gp_size_format((uint64_t)rate, size));
+    gp_sentence_add(text, ", %s a second", GP_AS_SIZE((uint64_t)rate));
 }
 
 /* "in 1,000 steps of 1 KiB" */
 static void add_steps(const gp_grower_t *grower, gp_sentence_t *text)
 {
-  char steps[GP_NUMBER_BYTES], size[GP_SIZE_TEXT_BYTES];
-  gp_sentence_add(text, "in %s", gp_number_plural(grower->steps, "step", steps));
+  gp_sentence_add(text, "in %s", GP_AS_PLURAL(grower->steps, "step"));
   if (grower->is_replaced)
     gp_sentence_add(text, " to larger blocks");
   else if (grower->size_least == grower->size_most)
-    gp_sentence_add(text, " of %s", gp_size_format(grower->size_most, size));
+    gp_sentence_add(text, " of %s", GP_AS_SIZE(grower->size_most));
 }
 
 static void add_grower(const gp_findings_t *findings, const gp_grower_t *grower, gp_sentence_t *text)
 {
-  char by[GP_SIZE_TEXT_BYTES], to[GP_SIZE_TEXT_BYTES], moment[GP_NUMBER_BYTES];
+  char moment[GP_NUMBER_BYTES];
 
   add_owner(findings, grower, true, text);
   gp_snapshot_moment(findings->summary->snapshot, grower->since_ns, moment);
@@ -90,10 +88,9 @@ static void add_grower(const gp_findings_t *findings, const gp_grower_t *grower,
       !grower->is_held                  ? "held"
       : grower->by == GP_GROWTH_BY_SIZE ? "hold"
                                         : "holds",
-      gp_size_format(grower->bytes_to, to));
+      GP_AS_SIZE(grower->bytes_to));
   if (grower->bytes_from)
-    gp_sentence_add(
-        text, "%s more than at %s (", gp_size_format(grower->bytes_to - grower->bytes_from, by), moment);
+    gp_sentence_add(text, "%s more than at %s (", GP_AS_SIZE(grower->bytes_to - grower->bytes_from), moment);
   else
     gp_sentence_add(text, "all of it since %s (", moment);
   add_steps(grower, text);
@@ -104,13 +101,11 @@ static void add_grower(const gp_findings_t *findings, const gp_grower_t *grower,
 /* Says when the device will be full, if that is known. */
 static void add_room(const gp_growth_room_t *room, gp_sentence_t *text)
 {
-  char capacity[GP_SIZE_TEXT_BYTES], left[GP_NUMBER_BYTES];
-
   if (!room->exhausted_ns || room->exhausted_ns > FAR_NS)
     return;
   gp_sentence_add(text, " At this rate the %s of %s would be reached after another %s.",
-      room->is_limit ? "limit" : "device's memory", gp_size_format(room->capacity, capacity),
-      gp_number_duration(room->exhausted_ns, left));
+      room->is_limit ? "limit" : "device's memory", GP_AS_SIZE(room->capacity),
+      GP_AS_DURATION(room->exhausted_ns));
 }
 
 /* True if memory ran out on the device, and the request would have fitted without the growth. */
@@ -176,7 +171,7 @@ static uint64_t sum_growth(const gp_growth_t *growth, int device)
 static void judge(gp_findings_t *findings, const gp_growth_room_t *room)
 {
   gp_sentence_t text = {.used = 0}, names = {.used = 0};
-  char rest[GP_SIZE_TEXT_BYTES + 32] = "", size[GP_SIZE_TEXT_BYTES];
+  char rest[GP_SIZE_TEXT_BYTES + 32] = "";
   common_t common = add_growers(findings, room->device, &text, &names);
   uint64_t grown = sum_growth(&findings->summary->growth, room->device);
   bool explains = explains_oom(findings, room->device, grown, gp_add_saturated(common.held, common.others));
@@ -193,7 +188,7 @@ static void judge(gp_findings_t *findings, const gp_growth_room_t *room)
   if (severity == GP_SEVERITY_NOTE)
     return;
   if (common.is_alone && common.others)
-    snprintf(rest, sizeof(rest), " The rest, %s, does not grow.", gp_size_format(common.others, size));
+    snprintf(rest, sizeof(rest), " The rest, %s, does not grow.", GP_AS_SIZE(common.others));
   if (common.is_by_owner)
     gp_findings_advise(findings, finding, GP_ADVICE(growth_of_owners), names.text, rest);
   else if (common.lacks_stacks && gp_findings_could_have_stacks(findings)) {
@@ -207,7 +202,7 @@ static void judge(gp_findings_t *findings, const gp_growth_room_t *room)
 static void judge_rise(gp_findings_t *findings, const gp_rise_t *rise)
 {
   const gp_summary_t *summary = findings->summary;
-  char from[GP_SIZE_TEXT_BYTES], to[GP_SIZE_TEXT_BYTES], moment[GP_NUMBER_BYTES];
+  char moment[GP_NUMBER_BYTES];
   uint64_t left = 0;
 
   for (size_t i = 0; i < summary->device_count; i++)
@@ -217,9 +212,9 @@ static void judge_rise(gp_findings_t *findings, const gp_rise_t *rise)
       (double)(rise->bytes_to - rise->bytes_from) < RISE_SHARE * (double)rise->bytes_to ||
       (double)left > RISE_SHARE * (double)rise->bytes_to)
     return;
-  gp_finding_t *finding = gp_findings_say(findings, GP_FINDING(rise), rise->device, rise->device,
-      gp_size_format(rise->bytes_from, from), gp_snapshot_moment(summary->snapshot, rise->since_ns, moment),
-      gp_size_format(rise->bytes_to, to));
+  gp_finding_t *finding =
+      gp_findings_say(findings, GP_FINDING(rise), rise->device, rise->device, GP_AS_SIZE(rise->bytes_from),
+          gp_snapshot_moment(summary->snapshot, rise->since_ns, moment), GP_AS_SIZE(rise->bytes_to));
   gp_findings_advise(findings, finding, GP_ADVICE(rise));
 }
 

@@ -3,7 +3,6 @@
 #include <ctype.h>
 #include <string.h>
 
-#include "base/size.h"
 #include "tools/saturated.h"
 #include "tools/output.h"
 
@@ -26,7 +25,6 @@ static void measure_early(const gp_summary_t *summary, uint64_t *ret_early, uint
 void gp_findings_judge_history(gp_findings_t *findings)
 {
   const gp_summary_t *summary = findings->summary;
-  char held[GP_SIZE_TEXT_BYTES], most[GP_SIZE_TEXT_BYTES], count[GP_NUMBER_BYTES], percent[GP_NUMBER_BYTES];
   uint64_t early, bytes, current = 0, blocks = 0, reserved = 0;
   gp_finding_t *finding;
 
@@ -39,16 +37,16 @@ void gp_findings_judge_history(gp_findings_t *findings)
     reserved = gp_add_saturated(reserved, stats->reserved_bytes.current);
   }
   if (summary->snapshot->lacks_history) {
-    finding = gp_findings_say(findings, GP_FINDING(no_history), GP_FINDING_ALL, gp_size_format(current, held),
-        gp_number_plural(blocks, "block", count), gp_size_format(reserved, most));
+    finding = gp_findings_say(findings, GP_FINDING(no_history), GP_FINDING_ALL, GP_AS_SIZE(current),
+        GP_AS_PLURAL(blocks, "block"), GP_AS_SIZE(reserved));
     gp_findings_advise(findings, finding, GP_ADVICE(history));
     return;
   }
   measure_early(summary, &early, &bytes);
   if (bytes == 0 || (double)early < LATE_SHARE * (double)bytes)
     return;
-  finding = gp_findings_say(findings, GP_FINDING(late_history), GP_FINDING_ALL, gp_size_format(early, held),
-      gp_number_percent((double)early / (double)bytes, percent));
+  finding = gp_findings_say(findings, GP_FINDING(late_history), GP_FINDING_ALL, GP_AS_SIZE(early),
+      GP_AS_PERCENT((double)early / (double)bytes));
   gp_findings_advise(findings, finding, GP_ADVICE(history));
 }
 
@@ -65,24 +63,23 @@ static void judge_notes(gp_findings_t *findings)
     else if (damages++ < SHOWN_NOTES)
       gp_findings_say(findings, GP_FINDING(incomplete), GP_FINDING_ALL, note);
   }
-  char count[GP_NUMBER_BYTES];
   if (damages > SHOWN_NOTES)
     gp_findings_say(findings, GP_FINDING(incomplete_elsewhere), GP_FINDING_ALL,
-        gp_number_plural(damages - SHOWN_NOTES, "more place", count));
+        GP_AS_PLURAL(damages - SHOWN_NOTES, "more place"));
 }
 
 void gp_findings_judge_recording(gp_findings_t *findings)
 {
   const gp_snapshot_t *snapshot = findings->summary->snapshot;
   const char *trace = gp_findings_setting(findings, "trace");
-  char count[GP_NUMBER_BYTES], since[GP_NUMBER_BYTES];
+  char since[GP_NUMBER_BYTES];
 
   if (strcmp(trace, "off") == 0 || strcmp(trace, "state") == 0)
     gp_findings_say(findings, GP_FINDING(no_events), GP_FINDING_ALL, trace);
   if (snapshot->dropped_events)
     gp_findings_say(findings, GP_FINDING(dropped_events), GP_FINDING_ALL,
         gp_snapshot_moment(snapshot, snapshot->recorded_since_ns, since),
-        gp_number_count(snapshot->dropped_events, count), gp_findings_setting(findings, "trace_events"));
+        GP_AS_COUNT(snapshot->dropped_events), gp_findings_setting(findings, "trace_events"));
   else if (snapshot->recorded_since_ns)
     gp_findings_say(findings, GP_FINDING(late_events), GP_FINDING_ALL,
         gp_snapshot_moment(snapshot, snapshot->recorded_since_ns, since));

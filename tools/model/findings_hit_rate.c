@@ -121,7 +121,7 @@ static double rate_of(const gp_served_t *served)
 static bool advise_keeping(
     gp_findings_t *findings, gp_finding_t *finding, double rate, const gp_served_t *kept)
 {
-  char most[GP_SIZE_TEXT_BYTES], percent[GP_NUMBER_BYTES];
+  char most[GP_SIZE_TEXT_BYTES];
   const char *name, *value;
 
   if (gp_summary_detail_count(findings->summary, "trim", "max_cached")) {
@@ -138,8 +138,7 @@ static bool advise_keeping(
   }
   if (rate_of(kept) < rate + BETTER_RATE)
     return false;
-  gp_findings_advise(
-      findings, finding, GP_ADVICE(hit_rate_kept), name, value, gp_number_percent(rate_of(kept), percent));
+  gp_findings_advise(findings, finding, GP_ADVICE(hit_rate_kept), name, value, GP_AS_PERCENT(rate_of(kept)));
   gp_findings_set(findings, finding, name, value);
   return true;
 }
@@ -151,7 +150,6 @@ static void advise_classes(gp_findings_t *findings, gp_finding_t *finding, int d
   const gp_lifetimes_t *lifetimes = &findings->summary->lifetimes;
   gp_block_sizes_t other = *sizes;
   gp_served_t served;
-  char percent[GP_NUMBER_BYTES];
 
   if (sizes->is_naive)
     other.is_naive = false;
@@ -167,8 +165,8 @@ static void advise_classes(gp_findings_t *findings, gp_finding_t *finding, int d
     return;
   const char *name = sizes->is_naive ? "GPUPOOL_TYPE" : "GPUPOOL_ROUND_DIVISIONS";
   const char *value = sizes->is_naive ? "round" : "2";
-  gp_findings_advise(findings, finding, GP_ADVICE(hit_rate_rounded), name, value,
-      gp_number_percent(rate_of(&served), percent));
+  gp_findings_advise(
+      findings, finding, GP_ADVICE(hit_rate_rounded), name, value, GP_AS_PERCENT(rate_of(&served)));
   gp_findings_set(findings, finding, name, value);
 }
 
@@ -216,7 +214,7 @@ void gp_findings_judge_hit_rate(gp_findings_t *findings, const gp_summary_device
   uint64_t total = stats->cache_hits + stats->cache_misses;
   double rate = total ? (double)stats->cache_hits / (double)total : 1;
   misses_t misses;
-  char reason[256], percent[GP_NUMBER_BYTES], count[GP_NUMBER_BYTES], only[GP_NUMBER_BYTES + 8];
+  char reason[256], only[GP_NUMBER_BYTES + 8];
 
   if (total < ENOUGH_ALLOCATIONS || rate >= GP_GOOD_HIT_RATE ||
       gp_stats_known(findings->summary->snapshot, device->device, offsetof(gp_stats_t, cache_hits)) !=
@@ -226,10 +224,10 @@ void gp_findings_judge_hit_rate(gp_findings_t *findings, const gp_summary_device
   divide_misses(findings, device, &misses);
   why_t why = hit_rate_reason(findings, stats, &misses, reason, sizeof(reason));
   snprintf(only, sizeof(only), "%s%s", stats->cache_hits ? "Only " : "None",
-      stats->cache_hits ? gp_number_percent(rate, percent) : "");
+      stats->cache_hits ? GP_AS_PERCENT(rate) : "");
   gp_finding_t *finding = gp_findings_say_as(findings,
       why == WHY_FIRST ? GP_SEVERITY_NOTE : GP_SEVERITY_WARNING, GP_FINDING(hit_rate), device->device->device,
-      only, gp_number_plural(total, "allocation", count), device->device->device, reason);
+      only, GP_AS_PLURAL(total, "allocation"), device->device->device, reason);
   bool is_told = why == WHY_FACTS && advise_facts(findings, finding, device);
   if (!is_told && stats->allocation.peak < 0.8 * (double)stats->cache_misses)
     advise_hit_rate(findings, finding, device, rate);

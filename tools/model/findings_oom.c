@@ -14,23 +14,19 @@
 
 static void add_size(gp_sentence_t *text, const char *before, uint64_t bytes, const char *after)
 {
-  char size[GP_SIZE_TEXT_BYTES];
-  gp_sentence_add(text, "%s%s%s", before, gp_size_format(bytes, size), after);
+  gp_sentence_add(text, "%s%s%s", before, GP_AS_SIZE(bytes), after);
 }
 
 static void add_time(gp_sentence_t *text, const char *before, uint64_t ns, const char *after)
 {
-  char duration[GP_NUMBER_BYTES];
-  gp_sentence_add(text, "%s%s%s", before, gp_number_duration(ns, duration), after);
+  gp_sentence_add(text, "%s%s%s", before, GP_AS_DURATION(ns), after);
 }
 
 /* Without stacks only the sizes hint at whose memory it was. */
 static void add_sizes(gp_sentence_t *text, const gp_oom_moment_t *oom)
 {
   for (int i = 0; i < GP_OOM_SIZES && oom->sizes[i].count; i++) {
-    char count[GP_NUMBER_BYTES];
-    gp_sentence_add(
-        text, "%s%s x ", i ? ", " : " Most of what it held: ", gp_number_count(oom->sizes[i].count, count));
+    gp_sentence_add(text, "%s%s x ", i ? ", " : " Most of what it held: ", GP_AS_COUNT(oom->sizes[i].count));
     add_size(text, "", oom->sizes[i].size, "");
   }
   gp_sentence_add(text, oom->sizes[0].count ? "." : "");
@@ -55,11 +51,11 @@ static void add_asker(gp_sentence_t *text, const gp_summary_t *summary)
 
 static void add_amounts(gp_sentence_t *text, const gp_oom_moment_t *oom)
 {
-  char rounded[GP_SIZE_TEXT_BYTES], requested[GP_SIZE_TEXT_BYTES];
+  char requested[GP_SIZE_TEXT_BYTES];
 
   add_size(text, " and held ", oom->live, "");
   if (oom->live_requested &&
-      strcmp(gp_size_format(oom->live, rounded), gp_size_format(oom->live_requested, requested)) != 0)
+      strcmp(GP_AS_SIZE(oom->live), gp_size_format(oom->live_requested, requested)) != 0)
     gp_sentence_add(text, " (%s before rounding)", requested);
   if (oom->unpooled)
     add_size(text, " and ", oom->unpooled, " that is not pooled");
@@ -125,13 +121,12 @@ static void add_sequel(gp_sentence_t *text, const gp_findings_t *findings, const
 static void add_others(gp_sentence_t *text, const gp_findings_t *findings, const gp_oom_moment_t *oom)
 {
   const gp_oom_events_t *ooms = &findings->summary->ooms;
-  char count[GP_NUMBER_BYTES];
 
   if (!oom->event.has_moment)
     gp_sentence_add(text, " That was before the recorded events, so who held the memory then is not known.");
   if (ooms->count > 1)
     gp_sentence_add(text, " Memory ran out %s in all; this is --at oom=%zu.",
-        gp_number_plural(ooms->count, "time", count), oom->number);
+        GP_AS_PLURAL(ooms->count, "time"), oom->number);
 }
 
 /* Takes over the library's advice. In older files it is not a member, but the end of the message. */
@@ -200,7 +195,6 @@ void gp_findings_judge_host_oom(gp_findings_t *findings)
   const gp_snapshot_t *snapshot = findings->summary->snapshot;
   const cJSON *report = cJSON_GetObjectItemCaseSensitive(snapshot->root, "host_oom");
   uint64_t count = count_action(findings->summary, "host_oom"), requested, held, limit;
-  char times[GP_NUMBER_BYTES];
   gp_sentence_t text = {.used = 0};
 
   if (!report && !count)
@@ -213,7 +207,7 @@ void gp_findings_judge_host_oom(gp_findings_t *findings)
       add_size(&text, " of ", limit, "");
   }
   gp_finding_t *finding = gp_findings_say_as(findings, report ? GP_SEVERITY_ERROR : GP_SEVERITY_WARNING,
-      GP_FINDING(host_oom), GP_FINDING_ALL, gp_number_plural(count ? count : 1, "time", times), text.text);
+      GP_FINDING(host_oom), GP_FINDING_ALL, GP_AS_PLURAL(count ? count : 1, "time"), text.text);
   if (report)
     advise_reported(findings, finding, "host_oom");
 }
@@ -222,7 +216,7 @@ void gp_findings_judge_refusals(gp_findings_t *findings, const gp_summary_device
 {
   const gp_summary_t *summary = findings->summary;
   uint64_t told = device->device->stats.num_ooms, recorded = 0;
-  char count[GP_NUMBER_BYTES], not_recorded[GP_NUMBER_BYTES + 64] = "";
+  char not_recorded[GP_NUMBER_BYTES + 64] = "";
 
   for (size_t i = 0; i < summary->ooms.count; i++)
     recorded += summary->ooms.events[i].device == device->device->device;
@@ -232,7 +226,7 @@ void gp_findings_judge_refusals(gp_findings_t *findings, const gp_summary_device
     return;
   if (told > recorded)
     snprintf(not_recorded, sizeof(not_recorded), "; the recorded events have %s of these",
-        recorded ? gp_number_count(recorded, count) : "none");
-  gp_findings_say(findings, GP_FINDING(ooms), device->device->device, gp_number_plural(told, "time", count),
+        recorded ? GP_AS_COUNT(recorded) : "none");
+  gp_findings_say(findings, GP_FINDING(ooms), device->device->device, GP_AS_PLURAL(told, "time"),
       device->device->device, not_recorded);
 }

@@ -125,7 +125,6 @@ static void judge_mps(gp_findings_t *findings, const oom_t *oom)
 {
   const gp_snapshot_t *snapshot = findings->summary->snapshot;
   const char *list = variable_of(snapshot, MPS_LIMIT);
-  char most[GP_SIZE_TEXT_BYTES], held[GP_SIZE_TEXT_BYTES], asked[GP_SIZE_TEXT_BYTES];
   uint64_t limit;
 
   if (!list[0])
@@ -135,14 +134,12 @@ static void judge_mps(gp_findings_t *findings, const oom_t *oom)
     return;
   }
   if (!oom->requested) {
-    gp_findings_say(
-        findings, GP_FINDING(mps_limit), oom->device, gp_size_format(limit, most), oom->device, list);
+    gp_findings_say(findings, GP_FINDING(mps_limit), oom->device, GP_AS_SIZE(limit), oom->device, list);
     return;
   }
   bool beyond = is_beyond(oom, limit);
   gp_findings_say_as(findings, beyond ? GP_SEVERITY_ERROR : GP_SEVERITY_NOTE, GP_FINDING(mps_limit_and_oom),
-      oom->device, gp_size_format(limit, most), oom->device, list, gp_size_format(oom->held, held),
-      gp_size_format(oom->requested, asked),
+      oom->device, GP_AS_SIZE(limit), oom->device, list, GP_AS_SIZE(oom->held), GP_AS_SIZE(oom->requested),
       beyond          ? ", which is more"
       : oom->by_limit ? ", and GPUPOOL_LIMIT refused before"
                       : ", which is less");
@@ -152,13 +149,12 @@ static void judge_mig(gp_findings_t *findings, const oom_t *oom)
 {
   const gp_snapshot_t *snapshot = findings->summary->snapshot;
   const char *variable = mig_variable(snapshot);
-  char total[GP_SIZE_TEXT_BYTES];
 
   if (!variable)
     return;
   if (oom->total)
     gp_findings_say(findings, GP_FINDING(mig_total), oom->device, oom->device, variable,
-        variable_of(snapshot, variable), gp_size_format(oom->total, total));
+        variable_of(snapshot, variable), GP_AS_SIZE(oom->total));
   else
     gp_findings_say(
         findings, GP_FINDING(mig), oom->device, oom->device, variable, variable_of(snapshot, variable));
@@ -166,7 +162,7 @@ static void judge_mig(gp_findings_t *findings, const oom_t *oom)
 
 static void judge_others(gp_findings_t *findings, const oom_t *oom)
 {
-  char others[GP_SIZE_TEXT_BYTES], total[GP_SIZE_TEXT_BYTES];
+  char others[GP_SIZE_TEXT_BYTES];
   uint64_t limit;
 
   if (oom->by_limit || oom->unaccounted < oom->requested || oom->unaccounted <= oom->total / OTHERS_SHARE)
@@ -174,7 +170,7 @@ static void judge_others(gp_findings_t *findings, const oom_t *oom)
   if (find_mps_limit(findings->summary->snapshot, oom, &limit))
     return; /* under MPS, device_free is what the limit leaves */
   gp_findings_say(findings, GP_FINDING(others), oom->device, gp_size_format(oom->unaccounted, others),
-      gp_size_format(oom->total, total), oom->device);
+      GP_AS_SIZE(oom->total), oom->device);
 }
 
 /* A device on which memory ran out at a moment for which the snapshot has no report. */

@@ -72,17 +72,15 @@ static int count_use(const gp_lifetimes_t *lifetimes, use_t *use)
 
 static void say(gp_findings_t *findings, const use_t *use, double share)
 {
-  char calls[GP_NUMBER_BYTES], took[GP_NUMBER_BYTES], percent[GP_NUMBER_BYTES], again[GP_NUMBER_BYTES],
-      most[GP_SIZE_TEXT_BYTES], pages[GP_SIZE_TEXT_BYTES];
   gp_sentence_t rounded = {.used = 0};
 
   if ((double)use->most_pages > ROUNDED * (double)use->most && use->most_pages - use->most > ROUNDED_BYTES)
     gp_sentence_add(&rounded, " Small ones take a page each: at most %s were held, in pages of 4 KiB %s.",
-        gp_size_format(use->most, most), gp_size_format(use->most_pages, pages));
-  gp_finding_t *finding = gp_findings_say_as(findings,
-      share > WARNING_SHARE ? GP_SEVERITY_WARNING : GP_SEVERITY_NOTE, GP_FINDING(pinned), GP_FINDING_ALL,
-      gp_number_plural(use->calls, "time", calls), gp_number_duration(use->took_ns, took),
-      gp_number_percent(share, percent), gp_number_count(use->again, again), rounded.text);
+        GP_AS_SIZE(use->most), GP_AS_SIZE(use->most_pages));
+  gp_finding_t *finding =
+      gp_findings_say_as(findings, share > WARNING_SHARE ? GP_SEVERITY_WARNING : GP_SEVERITY_NOTE,
+          GP_FINDING(pinned), GP_FINDING_ALL, GP_AS_PLURAL(use->calls, "time"), GP_AS_DURATION(use->took_ns),
+          GP_AS_PERCENT(share), GP_AS_COUNT(use->again), rounded.text);
   gp_findings_advise(findings, finding, GP_ADVICE(pinned));
 }
 

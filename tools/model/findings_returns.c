@@ -222,30 +222,28 @@ static char *place_of(const gp_snapshot_t *snapshot, int stack, const char *word
 /* "That took at least 1.2 s."; "" if the events do not tell. */
 static char *time_of(const gp_snapshot_t *snapshot, const sum_t *sum, char *buffer, size_t capacity)
 {
-  char duration[GP_NUMBER_BYTES];
   buffer[0] = '\0';
   if (!snapshot->times_are_numbers && sum->lasted_ns)
-    snprintf(buffer, capacity, " That took at least %s.", gp_number_duration(sum->lasted_ns, duration));
+    snprintf(buffer, capacity, " That took at least %s.", GP_AS_DURATION(sum->lasted_ns));
   return buffer;
 }
 
 static void judge_retries(gp_findings_t *findings, int device, const sum_t *sum)
 {
   const gp_snapshot_t *snapshot = findings->summary->snapshot;
-  char count[GP_NUMBER_BYTES], bytes[GP_SIZE_TEXT_BYTES], when[GP_NUMBER_BYTES],
-      vain[GP_NUMBER_BYTES + 16] = "";
-  char place[PLACE_BYTES], took[64], others[GP_NUMBER_BYTES], garbage[128] = "", conf[GP_CONF_BYTES];
+  char when[GP_NUMBER_BYTES], vain[GP_NUMBER_BYTES + 16] = "";
+  char place[PLACE_BYTES], took[64], garbage[128] = "", conf[GP_CONF_BYTES];
   const char *threshold = gp_findings_setting(findings, "garbage_collection_threshold");
 
   if (sum->in_vain == sum->count) /* memory ran out each time: another finding */
     return;
   if (sum->in_vain)
-    snprintf(vain, sizeof(vain), ", for %s in vain", gp_number_count(sum->in_vain, others));
+    snprintf(vain, sizeof(vain), ", for %s in vain", GP_AS_COUNT(sum->in_vain));
   if (threshold[0] && strcmp(threshold, "0") != 0)
     snprintf(garbage, sizeof(garbage), " (or to keep to garbage_collection_threshold=%.16s)", threshold);
   uint64_t time_ns = gp_snapshot_event_uint(&snapshot->events, GP_COLUMN_TIME_NS, sum->first->event);
   gp_finding_t *finding = gp_findings_say(findings, GP_FINDING(retries_of_pytorch), device, device,
-      gp_number_plural(sum->count, "request", count), garbage, gp_size_format(sum->bytes, bytes), vain,
+      GP_AS_PLURAL(sum->count, "request"), garbage, GP_AS_SIZE(sum->bytes), vain,
       time_of(snapshot, sum, took, sizeof(took)), gp_snapshot_moment(snapshot, time_ns, when),
       place_of(snapshot, sum->first->stack, "for", place));
   if (gp_remedies_expand(findings, finding, conf))
@@ -258,20 +256,19 @@ static void judge_retries(gp_findings_t *findings, int device, const sum_t *sum)
 static void judge_emptied(gp_findings_t *findings, int device, const sum_t *sum, bool is_known)
 {
   const gp_snapshot_t *snapshot = findings->summary->snapshot;
-  char count[GP_NUMBER_BYTES], bytes[GP_SIZE_TEXT_BYTES], again[GP_SIZE_TEXT_BYTES], calls[GP_NUMBER_BYTES];
   char place[PLACE_BYTES], took[64], who[PLACE_BYTES + 96];
 
   if (sum->again < AGAIN_BYTES)
     return;
   if (is_known)
-    snprintf(who, sizeof(who), "By %s of empty_cache%s%s,", gp_number_plural(sum->count, "call", count),
+    snprintf(who, sizeof(who), "By %s of empty_cache%s%s,", GP_AS_PLURAL(sum->count, "call"),
         place_of(snapshot, sum->largest->stack, "in", place), sum->is_elsewhere ? " and elsewhere" : "");
   else
-    snprintf(who, sizeof(who), "PyTorch gave memory back %s:", gp_number_plural(sum->count, "time", count));
+    snprintf(who, sizeof(who), "PyTorch gave memory back %s:", GP_AS_PLURAL(sum->count, "time"));
   gp_finding_t *finding = gp_findings_say_as(findings,
       sum->count < OFTEN ? GP_SEVERITY_NOTE : GP_SEVERITY_WARNING, GP_FINDING(emptied), device, who,
-      gp_size_format(sum->bytes, bytes), device, time_of(snapshot, sum, took, sizeof(took)),
-      gp_size_format(sum->again, again), gp_number_plural(sum->calls, "driver allocation", calls),
+      GP_AS_SIZE(sum->bytes), device, time_of(snapshot, sum, took, sizeof(took)), GP_AS_SIZE(sum->again),
+      GP_AS_PLURAL(sum->calls, "driver allocation"),
       is_known
           ? ""
           : " The file does not say why: the program called empty_cache, a private pool ended, or memory was short.");

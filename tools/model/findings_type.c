@@ -26,11 +26,8 @@ static bool is_whole(const gp_type_figures_t *tried)
 
 static void add_figures(gp_sentence_t *list, const gp_type_figures_t *tried)
 {
-  char held[GP_SIZE_TEXT_BYTES], calls[GP_NUMBER_BYTES], cost[GP_NUMBER_BYTES];
-
   gp_sentence_add(list, "%s%s %s (%s, %s beside kernels)", list->used ? ", " : "", tried->type,
-      gp_size_format(tried->held, held), gp_number_plural(tried->calls, "driver call", calls),
-      gp_number_duration(tried->busy_ns, cost));
+      GP_AS_SIZE(tried->held), GP_AS_PLURAL(tried->calls, "driver call"), GP_AS_DURATION(tried->busy_ns));
 }
 
 void gp_findings_judge_type(gp_findings_t *findings)
@@ -38,7 +35,6 @@ void gp_findings_judge_type(gp_findings_t *findings)
   const gp_tried_types_t *tried = findings->tried;
   const gp_type_figures_t *best = NULL;
   gp_sentence_t others = {.used = 0};
-  char held[GP_SIZE_TEXT_BYTES], live[GP_SIZE_TEXT_BYTES];
 
   if (!tried || !tried->is_complete)
     return;
@@ -53,8 +49,8 @@ void gp_findings_judge_type(gp_findings_t *findings)
   if (!best || best->held + SAVED_BYTES > tried->now.held ||
       (double)best->held > (1 - SAVED_SHARE) * (double)tried->now.held)
     return;
-  gp_finding_t *finding = gp_findings_say(findings, GP_FINDING(type), GP_FINDING_ALL,
-      gp_size_format(tried->live, live), gp_size_format(tried->now.held, held), others.text);
+  gp_finding_t *finding = gp_findings_say(findings, GP_FINDING(type), GP_FINDING_ALL, GP_AS_SIZE(tried->live),
+      GP_AS_SIZE(tried->now.held), others.text);
   gp_findings_advise(findings, finding, GP_ADVICE(type), best->type, is_whole(best) ? "" : UNLESS_SHARED);
   gp_findings_set(findings, finding, "GPUPOOL_TYPE", best->type);
 }

@@ -119,7 +119,6 @@ static int find_time(
 {
   uint64_t first_ns = lifetimes->snapshot->recorded_since_ns,
            last_ns = gp_memory_time(lifetimes, lifetimes->end);
-  char limit[GP_NUMBER_BYTES];
 
   if (!has_times(lifetimes))
     return gp_message_usage(request->command,
@@ -127,11 +126,11 @@ static int find_time(
         lifetimes->end ? lifetimes->end - 1 : 0);
   if (request->at.number < first_ns)
     return gp_message_usage(request->command, "%s: --at=%s is before the recorded events, which begin at %s",
-        file, request->at.text, gp_number_duration(first_ns, limit));
+        file, request->at.text, GP_AS_DURATION(first_ns));
   if (request->at.number > last_ns)
     return gp_message_usage(request->command,
         "%s: --at=%s is after the last event, at %s; --at exit shows what was held from then on", file,
-        request->at.text, gp_number_duration(last_ns, limit));
+        request->at.text, GP_AS_DURATION(last_ns));
   set_moment(moments, lifetimes, gp_memory_moment(lifetimes, request->at.number));
   return 0;
 }
@@ -140,11 +139,10 @@ static int find_event(gp_moments_t *moments, const gp_lifetimes_t *lifetimes, co
     const gp_request_t *request, const char *file)
 {
   uint64_t number = request->at.number;
-  char count[GP_NUMBER_BYTES];
   if (number >= lifetimes->end)
     return gp_message_usage(request->command,
         "%s: it has %s, numbered from 0; --at %" PRIu64 " names none of them", file,
-        gp_number_plural(lifetimes->end, "event", count), number);
+        GP_AS_PLURAL(lifetimes->end, "event"), number);
   set_moment(moments, lifetimes, (uint32_t)number + 1);
   if (count_devices(lifetimes, filter) > 1 && !has_times(lifetimes))
     set_device(

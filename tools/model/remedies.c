@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/size.h"
 #include "tools/model/owners.h"
 #include "tools/saturated.h"
 #include "tools/output.h"
@@ -152,7 +151,7 @@ static void settle_owners(gp_findings_t *findings, gp_finding_t *finding)
   gp_filter_t filter = *summary->filter;
   gp_owners_t owners = {.count = 0};
   gp_moments_t moments;
-  char name[GP_FIRST_OWNER_BYTES], size[GP_SIZE_TEXT_BYTES];
+  char name[GP_FIRST_OWNER_BYTES];
 
   if (!missing || !is_of_report(findings) || gp_snapshot_uint(oom, "device", &device) != 1 ||
       device >= GP_SNAPSHOT_DEVICES)
@@ -166,7 +165,7 @@ static void settle_owners(gp_findings_t *findings, gp_finding_t *finding)
   } else if (owners.count && owners.owners[0].bytes >= missing) {
     gp_findings_retract(finding);
     gp_findings_advise(findings, finding, GP_ADVICE(owners_enough),
-        gp_findings_first_owner(&owners.owners[0], name), gp_size_format(missing, size), (int)device);
+        gp_findings_first_owner(&owners.owners[0], name), GP_AS_SIZE(missing), (int)device);
     gp_findings_act_on(findings, finding, "free", owners.owners[0].function);
   }
   gp_owners_fini(&owners);

@@ -6,11 +6,11 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "base/size.h"
 #include "tools/hash_index.h"
 #include "tools/model/component.h"
 #include "tools/model/memory.h"
 #include "tools/model/phases.h"
+#include "tools/output.h"
 #include "tools/saturated.h"
 #include "tools/shorten.h"
 #include "tools/symbols/frame_parts.h"
@@ -244,9 +244,9 @@ static int add_component(build_t *build, const group_t *group, gp_component_t co
 /* is_of_size: else of memory without a stack. */
 static int add_size(build_t *build, const group_t *group, bool is_of_size)
 {
-  char size[GP_SIZE_TEXT_BYTES], name[NAME_BYTES];
+  char name[NAME_BYTES];
   if (is_of_size)
-    snprintf(name, sizeof(name), "%s", gp_size_format(group->size, size));
+    snprintf(name, sizeof(name), "%s", GP_AS_SIZE(group->size));
   else
     snprintf(name, sizeof(name), GP_SITE_NO_STACK);
   size_t site = site_of(build, name);

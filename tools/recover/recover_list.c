@@ -9,10 +9,10 @@
 #include <unistd.h>
 
 #include "base/run_id.h"
-#include "base/size.h"
 #include "tools/array.h"
 #include "tools/machine/record_look.h"
 #include "tools/machine/record_walk.h"
+#include "tools/output.h"
 #include "tools/tool.h"
 
 static int compare_newest_first(const void *a, const void *b)
@@ -90,7 +90,6 @@ void gp_left_list_print(const gp_left_list_t *list)
   for (size_t i = 0; i < list->count; i++) {
     const gp_left_t *left = &list->items[i];
     char when[32] = "";
-    char size[GP_SIZE_TEXT_BYTES];
     char program[4096];
     char shown[4096];
     struct tm local;
@@ -98,7 +97,7 @@ void gp_left_list_print(const gp_left_list_t *list)
     if (localtime_r(&seconds, &local))
       strftime(when, sizeof(when), "%Y-%m-%d %H:%M:%S", &local);
     read_text(left->path, "program", program, sizeof(program));
-    printf("%10d  %-19s  %10s  %-8s  %s\n", (int)left->pid, when, gp_size_format(left->bytes, size),
+    printf("%10d  %-19s  %10s  %-8s  %s\n", (int)left->pid, when, GP_AS_SIZE(left->bytes),
         left->is_running ? "running" : "ended", gp_printable(program, shown, sizeof(shown)));
   }
 }

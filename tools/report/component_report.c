@@ -9,14 +9,13 @@
 static void print_row(const gp_component_use_t *use, gp_output_t *output, const char *name, uint64_t end,
     uint64_t peak, uint64_t whole)
 {
-  char now[GP_SIZE_TEXT_BYTES], most[GP_SIZE_TEXT_BYTES], share[GP_NUMBER_BYTES];
   if (!end && !peak)
     return;
-  fprintf(output->stream, "  %-34s %12s", name, gp_size_format(end, now));
+  fprintf(output->stream, "  %-34s %12s", name, GP_AS_SIZE(end));
   if (use->knows_peak)
-    fprintf(output->stream, " %12s", gp_size_format(peak, most));
+    fprintf(output->stream, " %12s", GP_AS_SIZE(peak));
   if (whole)
-    fprintf(output->stream, " %9s", gp_number_percent((double)peak / (double)whole, share));
+    fprintf(output->stream, " %9s", GP_AS_PERCENT((double)peak / (double)whole));
   fputc('\n', output->stream);
 }
 
@@ -71,14 +70,12 @@ void gp_beside_print(const gp_lifetimes_t *lifetimes, const gp_filter_t *filter,
 {
   gp_beside_row_t rows[GP_BESIDE_ROWS];
   gp_beside_t beside;
-  char bytes[GP_SIZE_TEXT_BYTES];
 
   gp_beside_find(lifetimes, filter, moments, peak, &beside);
   gp_beside_rows(&beside, at_peak ? GP_USE_PEAK : GP_USE_END, rows);
   for (size_t i = 0; i < GP_BESIDE_ROWS; i++) {
     if (rows[i].bytes)
-      fprintf(output->stream, "%10s %34s  %s\n", gp_size_format(rows[i].bytes, bytes),
-          "beside these:", rows[i].name);
+      fprintf(output->stream, "%10s %34s  %s\n", GP_AS_SIZE(rows[i].bytes), "beside these:", rows[i].name);
   }
 }
 

@@ -176,13 +176,12 @@ static double hit_rate(const gp_stats_t *stats)
 static void print_device(int ordinal, const gp_stats_t *before, const gp_stats_t *after, gp_output_t *output)
 {
   printing_t printing = {.output = output};
-  char was[GP_NUMBER_BYTES], is[GP_NUMBER_BYTES];
   gp_output_heading(output, "Device %d", ordinal);
   fprintf(output->stream, "  %-20s %14s %14s %14s\n", "", "before", "after", "change");
   for_figures(before, after, print_figure, &printing);
   if (hit_rate(before) != hit_rate(after))
-    fprintf(output->stream, "  %-20s %14s %14s\n", "hit rate", gp_number_percent(hit_rate(before), was),
-        gp_number_percent(hit_rate(after), is));
+    fprintf(output->stream, "  %-20s %14s %14s\n", "hit rate", GP_AS_PERCENT(hit_rate(before)),
+        GP_AS_PERCENT(hit_rate(after)));
   if (!printing.shown)
     fprintf(output->stream, "  no difference\n");
 }
@@ -289,15 +288,14 @@ static pair_t *join(const gp_sites_t *sites, const gp_beside_t *beside, int sort
 static void print_stays(pair_t *pairs, size_t count, gp_output_t *output)
 {
   gp_sentence_t text = {.used = 0};
-  char was[GP_SIZE_TEXT_BYTES], is[GP_SIZE_TEXT_BYTES];
   uint64_t before = 0, after = 0;
 
   for (size_t i = 0; i < count; i++) {
     before = gp_add_saturated(before, pairs[i].is_of_host ? 0 : pairs[i].before);
     after = gp_add_saturated(after, pairs[i].is_of_host ? 0 : pairs[i].after);
   }
-  gp_sentence_add(&text, "Device memory in use at the end: %s before, %s after.%s",
-      gp_size_format(before, was), gp_size_format(after, is),
+  gp_sentence_add(&text, "Device memory in use at the end: %s before, %s after.%s", GP_AS_SIZE(before),
+      GP_AS_SIZE(after),
       !after            ? ""
       : after <= before ? " What stays:"
                         : " After:");
@@ -310,7 +308,7 @@ static void print_stays(pair_t *pairs, size_t count, gp_output_t *output)
     if (!next)
       break;
     next->is_said = true;
-    gp_sentence_add(&text, "%s %s %s", shown ? "," : "", next->name, gp_size_format(next->after, is));
+    gp_sentence_add(&text, "%s %s %s", shown ? "," : "", next->name, GP_AS_SIZE(next->after));
   }
   fputc('\n', output->stream);
   gp_output_say(output, "", "%s%s", text.text, after ? "." : "");

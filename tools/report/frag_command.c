@@ -189,9 +189,8 @@ static void print_segment(
 
 static void print_group(const gp_map_group_t *group, size_t cells, gp_output_t *output)
 {
-  char size[GP_SIZE_TEXT_BYTES], sum[GP_SIZE_TEXT_BYTES], count[GP_NUMBER_BYTES];
-  fprintf(output->stream, "%12s %9s %11s  ", gp_size_format(group->size, size),
-      gp_number_count(group->count, count), gp_size_format(group->bytes, sum));
+  fprintf(output->stream, "%12s %9s %11s  ", GP_AS_SIZE(group->size), GP_AS_COUNT(group->count),
+      GP_AS_SIZE(group->bytes));
   draw_group(group, cells, output);
   fputc('\n', output->stream);
 }
@@ -199,7 +198,6 @@ static void print_group(const gp_map_group_t *group, size_t cells, gp_output_t *
 /* Prints split segments and groups of others by bytes, largest first, so that a limit cuts the smallest. */
 static void print_rows(const gp_map_t *map, const gp_map_device_t *device, uint64_t most, gp_output_t *output)
 {
-  char count[GP_NUMBER_BYTES];
   size_t cells = bar_cells(output), rows = 0, all = device->group_count + device->split_count;
 
   fprintf(output->stream, "\n%12s %9s %11s  map (", "size", "number", "in all");
@@ -221,7 +219,7 @@ static void print_rows(const gp_map_t *map, const gp_map_device_t *device, uint6
       print_group(&device->groups[group++], cells, output);
   }
   if (rows < all)
-    fprintf(output->stream, "and %s; -n 0 shows all\n", gp_number_plural(all - rows, "smaller row", count));
+    fprintf(output->stream, "and %s; -n 0 shows all\n", GP_AS_PLURAL(all - rows, "smaller row"));
 }
 
 /* Idle memory that can go back to the driver: segments without a block in use. */
@@ -236,7 +234,6 @@ static uint64_t idle_in_whole_segments(const gp_map_device_t *device)
 static void print_request(const view_t *view, const gp_map_device_t *device, gp_output_t *output)
 {
   char asked[GP_SIZE_TEXT_BYTES], largest[GP_SIZE_TEXT_BYTES], text[512];
-  char idle[GP_SIZE_TEXT_BYTES], whole[GP_SIZE_TEXT_BYTES];
   uint64_t requested, largest_free, cached = device->states[GP_SNAPSHOT_IDLE].bytes;
   uint64_t returnable = idle_in_whole_segments(device);
 
@@ -250,15 +247,15 @@ static void print_request(const view_t *view, const gp_map_device_t *device, gp_
   else if (largest_free < requested && cached > 0 && !returnable)
     snprintf(text, sizeof(text),
         "Memory ran out for %s: the largest idle block was %s, too small for it, and none of the %s that were idle could go back to the driver: their segments have blocks in use.",
-        asked, largest, gp_size_format(cached, idle));
+        asked, largest, GP_AS_SIZE(cached));
   else if (largest_free < requested && returnable < cached)
     snprintf(text, sizeof(text),
         "Memory ran out for %s: the largest idle block was %s, too small for it, and of the %s that were idle only %s could go back to the driver: the rest is in segments with blocks in use.",
-        asked, largest, gp_size_format(cached, idle), gp_size_format(returnable, whole));
+        asked, largest, GP_AS_SIZE(cached), GP_AS_SIZE(returnable));
   else if (largest_free < requested && cached > 0)
     snprintf(text, sizeof(text),
         "Memory ran out for %s: the largest idle block was %s, too small for it, and to give back all that was idle (%s) would not have made room.",
-        asked, largest, gp_size_format(cached, idle));
+        asked, largest, GP_AS_SIZE(cached));
   else if (largest_free < requested)
     snprintf(text, sizeof(text),
         "Memory ran out for %s: the largest idle block was %s, too small for it; all that was idle went back to the driver, and that was not enough.",
@@ -278,28 +275,25 @@ static void print_request(const view_t *view, const gp_map_device_t *device, gp_
 static void print_device(const view_t *view, const gp_map_device_t *device, gp_output_t *output)
 {
   const own_t *own = view->input->own;
-  char bytes[GP_SIZE_TEXT_BYTES], count[GP_NUMBER_BYTES], percent[GP_NUMBER_BYTES];
   uint64_t held = device->states[GP_SNAPSHOT_ALLOCATED].bytes;
   uint64_t lost = gp_subtract_saturated(held, device->requested);
 
   gp_output_heading(output, "Device %d: %s from the driver in %s", device->device,
-      gp_size_format(device->reserved, bytes), gp_number_plural(device->segment_count, "segment", count));
+      GP_AS_SIZE(device->reserved), GP_AS_PLURAL(device->segment_count, "segment"));
   print_request(view, device, output);
   for (size_t state = 0; state < STATE_COUNT; state++) {
     const gp_map_amount_t *amount = &device->states[state];
     if (!amount->count)
       continue;
-    fprintf(output->stream, "  %-20s %11s %7s  in %s\n", states[state].words,
-        gp_size_format(amount->bytes, bytes),
-        gp_number_percent(ratio(amount->bytes, device->reserved), percent),
-        gp_number_plural(amount->count, "block", count));
+    fprintf(output->stream, "  %-20s %11s %7s  in %s\n", states[state].words, GP_AS_SIZE(amount->bytes),
+        GP_AS_PERCENT(ratio(amount->bytes, device->reserved)), GP_AS_PLURAL(amount->count, "block"));
   }
   if (held)
-    gp_output_say(output, "  ", "Of what is held, rounding up costs %s (%s).", gp_size_format(lost, bytes),
-        gp_number_percent(ratio(lost, held), percent));
+    gp_output_say(output, "  ", "Of what is held, rounding up costs %s (%s).", GP_AS_SIZE(lost),
+        GP_AS_PERCENT(ratio(lost, held)));
   if (device->largest_idle)
     gp_output_say(output, "  ", "The largest idle block is %s: %s of what is idle is in smaller pieces.",
-        gp_size_format(device->largest_idle, bytes), gp_number_percent(fragmentation(device), percent));
+        GP_AS_SIZE(device->largest_idle), GP_AS_PERCENT(fragmentation(device)));
   print_rows(view->map, device, own->most == UINT64_MAX ? SHOWN_ROWS : own->most, output);
 }
 

@@ -108,16 +108,15 @@ static const char *no_stack(const gp_leak_t *leak)
 static void print_leak(const gp_report_input_t *input, const gp_leak_t *leak, const words_t *words,
     uint64_t *left, gp_output_t *output)
 {
-  char exact[GP_NUMBER_BYTES], size[GP_SIZE_TEXT_BYTES], count[GP_NUMBER_BYTES], when[GP_NUMBER_BYTES],
-      thread[128];
+  char when[GP_NUMBER_BYTES], thread[128];
   gp_sentence_t text = {.used = 0};
   uint64_t bytes = gp_leak_bytes(leak);
 
   fputc('\n', output->stream);
-  gp_sentence_add(&text, "%s bytes (%s) %s in %s", gp_number_count(bytes, exact), gp_size_format(bytes, size),
-      words->done, gp_number_plural(gp_leak_count(leak), "allocation", count));
+  gp_sentence_add(&text, "%s bytes (%s) %s in %s", GP_AS_COUNT(bytes), GP_AS_SIZE(bytes), words->done,
+      GP_AS_PLURAL(gp_leak_count(leak), "allocation"));
   if (leak->stack < 0)
-    gp_sentence_add(&text, " of %s", gp_size_format(leak->requested, size));
+    gp_sentence_add(&text, " of %s", GP_AS_SIZE(leak->requested));
   gp_sentence_add(&text, "%s on device %d%s%s", describe_thread(leak, thread, sizeof(thread)), leak->device,
       leak->kind ? ", " : "", leak->kind ? leak->kind : "");
   if (!leak->snapshot->lacks_history)
@@ -132,7 +131,7 @@ static void print_leak(const gp_report_input_t *input, const gp_leak_t *leak, co
 
 static void print_suppressions(const gp_suppressions_t *suppressions, gp_output_t *output)
 {
-  char bytes[GP_NUMBER_BYTES], count[GP_NUMBER_BYTES], shown[256];
+  char shown[256];
   bool is_first = true;
   for (size_t i = 0; i < suppressions->count; i++) {
     const gp_suppression_t *item = &suppressions->items[i];
@@ -141,27 +140,24 @@ static void print_suppressions(const gp_suppressions_t *suppressions, gp_output_
     if (is_first)
       fprintf(output->stream, "\nSuppressions used:\n%11s %16s  pattern\n", "allocations", "bytes");
     is_first = false;
-    fprintf(output->stream, "%11s %16s  %s\n", gp_number_count(item->count, count),
-        gp_number_count(item->bytes, bytes), gp_printable(item->pattern, shown, sizeof(shown)));
+    fprintf(output->stream, "%11s %16s  %s\n", GP_AS_COUNT(item->count), GP_AS_COUNT(item->bytes),
+        gp_printable(item->pattern, shown, sizeof(shown)));
   }
 }
 
 static void print_summary_line(const gp_leaks_t *leaks, const words_t *words, gp_output_t *output)
 {
-  char bytes[GP_NUMBER_BYTES], count[GP_NUMBER_BYTES];
   bool is_bad = words->is_leak && leaks->count > 0;
   fprintf(output->stream, "\n%s%s SUMMARY: %s bytes %s in %s",
       gp_output_style(output, is_bad ? GP_STYLE_ERROR : GP_STYLE_GOOD), words->title,
-      gp_number_count(leaks->bytes, bytes), words->done,
-      gp_number_plural(leaks->allocations, "allocation", count));
+      GP_AS_COUNT(leaks->bytes), words->done, GP_AS_PLURAL(leaks->allocations, "allocation"));
   fprintf(output->stream, "%s\n", gp_output_style(output, GP_STYLE_PLAIN));
   if (leaks->host_allocations)
     fprintf(output->stream, "and of the host's memory, page-locked: %s bytes in %s\n",
-        gp_number_count(leaks->host_bytes, bytes),
-        gp_number_plural(leaks->host_allocations, "allocation", count));
+        GP_AS_COUNT(leaks->host_bytes), GP_AS_PLURAL(leaks->host_allocations, "allocation"));
   if (leaks->suppressed_allocations)
-    fprintf(output->stream, "suppressed: %s bytes in %s\n", gp_number_count(leaks->suppressed_bytes, bytes),
-        gp_number_plural(leaks->suppressed_allocations, "allocation", count));
+    fprintf(output->stream, "suppressed: %s bytes in %s\n", GP_AS_COUNT(leaks->suppressed_bytes),
+        GP_AS_PLURAL(leaks->suppressed_allocations, "allocation"));
 }
 
 static void print_text(const gp_report_input_t *inputs, int count, const gp_leaks_t *leaks,
@@ -170,7 +166,6 @@ static void print_text(const gp_report_input_t *inputs, int count, const gp_leak
   const own_t *own = inputs[0].own;
   const words_t words = words_of(inputs, count);
   uint64_t most = own->most == UINT64_MAX ? SHOWN_LEAKS : own->most;
-  char rest[GP_NUMBER_BYTES];
   size_t shown = 0;
 
   for (int i = 0; i < count; i++)
@@ -185,8 +180,7 @@ static void print_text(const gp_report_input_t *inputs, int count, const gp_leak
   for (; shown < leaks->count && (most == 0 || shown < most) && *left; shown++)
     print_leak(&inputs[0], &leaks->leaks[shown], &words, left, output);
   if (shown < leaks->count)
-    fprintf(output->stream, "\nand %s; -n 0 shows all\n",
-        gp_number_plural(leaks->count - shown, "smaller one", rest));
+    fprintf(output->stream, "\nand %s; -n 0 shows all\n", GP_AS_PLURAL(leaks->count - shown, "smaller one"));
   print_suppressions(suppressions, output);
   print_summary_line(leaks, &words, output);
   gp_report_next(output, "sites", inputs[count - 1].file, "--sort live");
@@ -268,9 +262,8 @@ static int report(const gp_report_input_t *inputs, int count, gp_output_t *outpu
     else
       print_text(inputs, count, &leaks, &suppressions, &left, output);
     if (!left) {
-      char most[GP_SIZE_TEXT_BYTES];
       gp_message("%s: the call stacks of all leaks would be more than %s: -n N reports the largest ones only",
-          inputs[count - 1].file, gp_size_format(gp_snapshot_output_most(inputs[count - 1].snapshot), most));
+          inputs[count - 1].file, GP_AS_SIZE(gp_snapshot_output_most(inputs[count - 1].snapshot)));
       status = GP_EXIT_INPUT;
     }
     if (own->error_exitcode != UINT64_MAX && leaks.count > 0 && words_of(inputs, count).is_leak)

@@ -28,7 +28,6 @@ static void print_line(const printing_t *printing, size_t number, const char *te
 /* Prints "7 frames of PyTorch, CUDA and the C library; --all-frames shows them". */
 static void print_folded(const printing_t *printing, const size_t *counts)
 {
-  char count[GP_NUMBER_BYTES];
   gp_sentence_t text = {.used = 0};
   size_t sum = 0, groups = 0, said = 0;
 
@@ -38,7 +37,7 @@ static void print_folded(const printing_t *printing, const size_t *counts)
   }
   if (!sum)
     return;
-  gp_sentence_add(&text, "%s of", gp_number_plural(sum, "frame", count));
+  gp_sentence_add(&text, "%s of", GP_AS_PLURAL(sum, "frame"));
   for (int group = 0; group < GP_FRAME_GROUPS; group++) {
     if (!counts[group])
       continue;

@@ -30,24 +30,24 @@ static void print_ready(const gp_replay_t *replay, gp_output_t *output)
 static void print_heading(const gp_replay_t *replay, gp_output_t *output)
 {
   const gp_workload_t *workload = &replay->workload;
-  char name[256], count[GP_NUMBER_BYTES], live[GP_SIZE_TEXT_BYTES];
+  char name[256];
   gp_figures_t figures;
 
   gp_figures_of(&figures, &replay->results[0].simulation, workload, GP_PASS_COLD, GP_REQUEST_ALL_DEVICES);
   gp_output_heading(output, "gpupool replay: %s", gp_printable(replay->file, name, sizeof(name)));
   fprintf(output->stream, "requests   %s; the program held at most %s\n",
-      gp_number_count(workload->request_count, count), gp_size_format(figures.asked_peak, live));
+      GP_AS_COUNT(workload->request_count), GP_AS_SIZE(figures.asked_peak));
   fputs("ready      ", output->stream);
   print_ready(replay, output);
   fputc('\n', output->stream);
   if (replay->capacity)
-    fprintf(output->stream, "capacity   %s\n", gp_size_format(replay->capacity, live));
+    fprintf(output->stream, "capacity   %s\n", GP_AS_SIZE(replay->capacity));
   if (workload->is_partial)
     fputs("missing    requests that were not recorded: of these is here only what was held later\n",
         output->stream);
   if (workload->ill_freed)
     fprintf(output->stream, "missing    what %s free%s was about: allocated before, and left out\n",
-        gp_number_count(workload->ill_freed, count), workload->ill_freed == 1 ? "" : "s");
+        GP_AS_COUNT(workload->ill_freed), workload->ill_freed == 1 ? "" : "s");
   fputc('\n', output->stream);
 }
 
@@ -70,8 +70,8 @@ typedef struct row {
 
 static void print_row(const row_t *row, gp_output_t *output)
 {
-  char held[GP_SIZE_TEXT_BYTES], deferred[GP_SIZE_TEXT_BYTES], hits[GP_NUMBER_BYTES] = "-", ratio[16] = "-";
-  char calls[GP_NUMBER_BYTES], warm[GP_NUMBER_BYTES] = "-", cost[GP_NUMBER_BYTES] = "-";
+  char hits[GP_NUMBER_BYTES] = "-", ratio[16] = "-";
+  char warm[GP_NUMBER_BYTES] = "-", cost[GP_NUMBER_BYTES] = "-";
   char busy[GP_NUMBER_BYTES] = "-";
 
   if (row->has_hits)
@@ -83,8 +83,8 @@ static void print_row(const row_t *row, gp_output_t *output)
   }
   if (row->ratio > 0)
     snprintf(ratio, sizeof(ratio), "%.2f", row->ratio);
-  fprintf(output->stream, ROW, row->type, gp_size_format(row->held, held), ratio, hits,
-      gp_number_count(row->calls, calls), warm, cost, busy, gp_size_format(row->deferred, deferred));
+  fprintf(output->stream, ROW, row->type, GP_AS_SIZE(row->held), ratio, hits, GP_AS_COUNT(row->calls), warm,
+      cost, busy, GP_AS_SIZE(row->deferred));
 }
 
 static void print_result(
@@ -137,18 +137,17 @@ static void print_recorded(const gp_replay_t *replay, gp_output_t *output)
 
 static void print_refused(const gp_replay_t *replay, gp_output_t *output)
 {
-  char size[GP_SIZE_TEXT_BYTES], refused[GP_NUMBER_BYTES], first[GP_NUMBER_BYTES], granted[GP_NUMBER_BYTES];
   for (size_t i = 0; i < replay->result_count; i++) {
     const gp_replay_result_t *result = &replay->results[i];
     gp_figures_t figures;
     gp_figures_of(&figures, &result->simulation, &replay->workload, GP_PASS_COLD, GP_REQUEST_ALL_DEVICES);
     if (figures.refused)
       fprintf(output->stream, "%s does not fit: it refuses %s, the first (number %s, from 0 on) for %s\n",
-          result->type, gp_number_plural(figures.refused, "request", refused),
-          gp_number_count(figures.first_refused, first), gp_size_format(figures.refused_size, size));
+          result->type, GP_AS_PLURAL(figures.refused, "request"), GP_AS_COUNT(figures.first_refused),
+          GP_AS_SIZE(figures.refused_size));
     if (figures.granted)
       fprintf(output->stream, "%s serves %s that the program did not get\n", result->type,
-          gp_number_plural(figures.granted, "request", granted));
+          GP_AS_PLURAL(figures.granted, "request"));
   }
 }
 

@@ -147,7 +147,7 @@ static void print_peaks(const view_t *view, gp_output_t *output)
   const gp_snapshot_t *snapshot = view->input->snapshot;
   const gp_sites_t *sites = view->sites;
   gp_site_peak_t peaks[GP_SNAPSHOT_DEVICES];
-  char bytes[GP_SIZE_TEXT_BYTES], when[GP_NUMBER_BYTES];
+  char when[GP_NUMBER_BYTES];
   if (snapshot->lacks_history) {
     fputs("The file has no history: peaks and totals are not known.\n", output->stream);
     return;
@@ -160,15 +160,14 @@ static void print_peaks(const view_t *view, gp_output_t *output)
     if (!peaks[i].is_before)
       gp_snapshot_moment(snapshot, peaks[i].time_ns, when);
     gp_sentence_t text = {.used = 0};
-    gp_sentence_add(&text, "Device %d held most, %s, %s%s", peaks[i].device,
-        gp_size_format(peaks[i].bytes, bytes),
+    gp_sentence_add(&text, "Device %d held most, %s, %s%s", peaks[i].device, GP_AS_SIZE(peaks[i].bytes),
         !peaks[i].is_before           ? "at "
         : snapshot->events.count == 0 ? "in the end, as far as is known without events"
                                       : "before the first event",
         peaks[i].is_before ? "" : when);
     if (earlier)
       gp_sentence_add(&text, "; its peak of %s was before the recorded events, and whose it was is not known",
-          gp_size_format(earlier, bytes));
+          GP_AS_SIZE(earlier));
     gp_output_say(output, "", "%s.", text.text);
   }
   if (count < 2 || sorts[view->sort].measure != GP_SITE_PEAK)
@@ -194,14 +193,14 @@ static void print_site(const gp_sites_t *sites, const gp_site_t *site, int sort,
   bool by_count = sorts[sort].by_count;
   const gp_site_amount_t *flat = &site->flat[measure], *cumulative = &site->cumulative[measure];
   const gp_site_amount_t *sum = &sites->sums[measure];
-  char bytes[GP_NUMBER_BYTES], percent[GP_NUMBER_BYTES], name[1024];
+  char bytes[GP_NUMBER_BYTES], name[1024];
   size_t left = output->columns > 58 ? output->columns - 49 : 9;
 
   fprintf(output->stream, "%10s %6s", amount_text(flat, by_count, bytes),
-      gp_number_percent(share(flat, sum, by_count), percent));
+      GP_AS_PERCENT(share(flat, sum, by_count)));
   if (sites->by != GP_SITE_BY_SIZE)
     fprintf(output->stream, " %10s %6s", amount_text(cumulative, by_count, bytes),
-        gp_number_percent(share(cumulative, sum, by_count), percent));
+        GP_AS_PERCENT(share(cumulative, sum, by_count)));
   fprintf(output->stream, " %9s", gp_number_count(site->flat[counted(sort)].count, bytes));
   fprintf(output->stream, "  %s\n",
       wide ? gp_printable(site->name, name, sizeof(name))
@@ -239,7 +238,6 @@ static void print_text(const view_t *view, uint64_t most, gp_output_t *output)
   const gp_report_input_t *input = view->input;
   const gp_sites_t *sites = view->sites;
   int sort = view->sort;
-  char rest[GP_NUMBER_BYTES];
   size_t shown = 0, there = 0;
   bool is_size = sites->by == GP_SITE_BY_SIZE;
   gp_names_t names = {.count = 0};
@@ -266,8 +264,7 @@ static void print_text(const view_t *view, uint64_t most, gp_output_t *output)
     print_site(sites, &sites->sites[shown], sort, input->request->wide, &names, output);
   gp_names_fini(&names);
   if (shown < there)
-    fprintf(
-        output->stream, "and %s with less; -n 0 shows all\n", gp_number_plural(there - shown, "other", rest));
+    fprintf(output->stream, "and %s with less; -n 0 shows all\n", GP_AS_PLURAL(there - shown, "other"));
 }
 
 static void print_next(const view_t *view, gp_output_t *output)

@@ -94,12 +94,11 @@ static char *number_text(
 static void print_site(const gp_sites_ranks_t *ranks, const gp_ranks_site_t *site, bool by_rank,
     gp_names_t *names, gp_output_t *output)
 {
-  char sum[GP_NUMBER_BYTES], percent[GP_NUMBER_BYTES], least[2][GP_NUMBER_BYTES], most[2][GP_NUMBER_BYTES],
-      name[1024];
+  char sum[GP_NUMBER_BYTES], least[2][GP_NUMBER_BYTES], most[2][GP_NUMBER_BYTES], name[1024];
   size_t left = output->columns > 65 ? output->columns - 56 : 9;
 
   fprintf(output->stream, "%10s %6s %5zu %9s %5s %9s %5s  %s\n", amount_text(ranks, site->sum, sum),
-      gp_number_percent((double)site->sum / (double)ranks->sum, percent), site->file_count,
+      GP_AS_PERCENT((double)site->sum / (double)ranks->sum), site->file_count,
       amount_text(ranks, site->least, least[0]),
       number_text(ranks, site, site->least_file, by_rank, least[1]), amount_text(ranks, site->most, most[0]),
       number_text(ranks, site, site->most_file, by_rank, most[1]),
@@ -109,7 +108,7 @@ static void print_site(const gp_sites_ranks_t *ranks, const gp_ranks_site_t *sit
 
 void gp_sites_ranks_print(gp_sites_ranks_t *ranks, uint64_t most, gp_output_t *output)
 {
-  char count[GP_NUMBER_BYTES], sum[GP_NUMBER_BYTES], text[320];
+  char sum[GP_NUMBER_BYTES], text[320];
   bool by_rank = has_ranks(ranks);
   size_t shown = 0;
   gp_names_t names = {.count = 0};
@@ -120,7 +119,7 @@ void gp_sites_ranks_print(gp_sites_ranks_t *ranks, uint64_t most, gp_output_t *o
   }
   qsort(ranks->sites, ranks->count, sizeof(*ranks->sites), compare_sites);
   (void)snprintf(text, sizeof(text), "%s: %s in all %s", ranks->heading, amount_text(ranks, ranks->sum, sum),
-      gp_number_plural(ranks->file_count, "snapshot", count));
+      GP_AS_PLURAL(ranks->file_count, "snapshot"));
   gp_output_wrap(output->stream, "", "", text);
   if (!by_rank)
     gp_output_wrap(output->stream, "", "",
@@ -132,8 +131,8 @@ void gp_sites_ranks_print(gp_sites_ranks_t *ranks, uint64_t most, gp_output_t *o
     print_site(ranks, &ranks->sites[shown], by_rank, &names, output);
   gp_names_fini(&names);
   if (shown < ranks->count)
-    fprintf(output->stream, "and %s with less; -n 0 shows all\n",
-        gp_number_plural(ranks->count - shown, "other", count));
+    fprintf(
+        output->stream, "and %s with less; -n 0 shows all\n", GP_AS_PLURAL(ranks->count - shown, "other"));
   gp_report_next(output, "sites", ranks->files[ranks->sites[0].most_file].file, "");
   fputs("  or, of each file: --full\n", output->stream);
 }

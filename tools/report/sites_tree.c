@@ -25,13 +25,12 @@ static double share_of(const printing_t *printing, const gp_site_amount_t *amoun
 
 static void print_caller(const printing_t *printing, const gp_caller_t *caller, size_t indent)
 {
-  char bytes[GP_NUMBER_BYTES], percent[GP_NUMBER_BYTES], name[4096];
+  char name[4096];
   size_t columns = printing->output->columns, used = 20 + indent;
 
   fprintf(printing->output->stream, "%10s %6s  %*s%s\n",
-      printing->by_count ? gp_number_count(caller->amount.count, bytes)
-                         : gp_size_format(caller->amount.bytes, bytes),
-      gp_number_percent(share_of(printing, &caller->amount), percent), (int)indent, "",
+      printing->by_count ? GP_AS_COUNT(caller->amount.count) : GP_AS_SIZE(caller->amount.bytes),
+      GP_AS_PERCENT(share_of(printing, &caller->amount)), (int)indent, "",
       printing->input->request->wide
           ? gp_printable(caller->name, name, sizeof(name))
           : gp_text_shorten(caller->name, columns > used + 20 ? columns - used : 20, name, sizeof(name)));
@@ -46,7 +45,6 @@ void gp_sites_tree_print(const gp_report_input_t *input, const gp_caller_t *owne
     const gp_site_amount_t *sum, bool by_count, uint64_t most, gp_output_t *output)
 {
   const printing_t printing = {input, output, sum, by_count};
-  char rest[GP_NUMBER_BYTES];
   uint64_t shown = 0, left = 0;
 
   for (const gp_caller_t *owner = owners; owner; owner = owner->next) {
@@ -57,7 +55,7 @@ void gp_sites_tree_print(const gp_report_input_t *input, const gp_caller_t *owne
     shown += !most || shown < most;
   }
   if (left)
-    fprintf(output->stream, "and %s with less; -n 0 shows all\n", gp_number_plural(left, "other", rest));
+    fprintf(output->stream, "and %s with less; -n 0 shows all\n", GP_AS_PLURAL(left, "other"));
 }
 
 static void add_callers(cJSON *object, const char *name, const gp_caller_t *caller)

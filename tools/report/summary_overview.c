@@ -136,13 +136,12 @@ static void print_hits(uint64_t hits, uint64_t misses, char *buffer)
 
 static void print_row(gp_names_t *names, const gp_overview_row_t *row, gp_output_t *output)
 {
-  char file[4 * FILE_COLUMNS], used[GP_SIZE_TEXT_BYTES], held[GP_SIZE_TEXT_BYTES], ooms[GP_NUMBER_BYTES],
-      hits[GP_NUMBER_BYTES];
+  char file[4 * FILE_COLUMNS], hits[GP_NUMBER_BYTES];
 
   print_hits(row->hits, row->misses, hits);
   gp_names_shorten(names, gp_base_name(row->file), FILE_COLUMNS, file, sizeof(file));
-  fprintf(output->stream, "  %-27s %9s %9s %6s %6s  %s\n", file, gp_size_format(row->used, used),
-      gp_size_format(row->held, held), hits, gp_number_count(row->ooms, ooms), row->codes);
+  fprintf(output->stream, "  %-27s %9s %9s %6s %6s  %s\n", file, GP_AS_SIZE(row->used), GP_AS_SIZE(row->held),
+      hits, GP_AS_COUNT(row->ooms), row->codes);
 }
 
 #define RANGE_BYTES (2 * GP_SIZE_TEXT_BYTES + 8)
@@ -150,10 +149,9 @@ static void print_row(gp_names_t *names, const gp_overview_row_t *row, gp_output
 /* "400 MiB", or "400 MiB to 1.2 GiB". */
 static char *range_of(uint64_t least, uint64_t most, char *buffer)
 {
-  char size[GP_SIZE_TEXT_BYTES];
-  int used = snprintf(buffer, RANGE_BYTES, "%s", gp_size_format(least, size));
+  int used = snprintf(buffer, RANGE_BYTES, "%s", GP_AS_SIZE(least));
   if (most > least)
-    snprintf(buffer + used, RANGE_BYTES - (size_t)used, " to %s", gp_size_format(most, size));
+    snprintf(buffer + used, RANGE_BYTES - (size_t)used, " to %s", GP_AS_SIZE(most));
   return buffer;
 }
 
@@ -161,7 +159,7 @@ static char *range_of(uint64_t least, uint64_t most, char *buffer)
 static void print_rest(const gp_overview_t *overview, size_t first, gp_output_t *output)
 {
   uint64_t least[2] = {UINT64_MAX, UINT64_MAX}, most[2] = {0, 0};
-  char count[GP_NUMBER_BYTES], used[RANGE_BYTES], held[RANGE_BYTES];
+  char used[RANGE_BYTES], held[RANGE_BYTES];
 
   for (size_t i = first; i < overview->count; i++) {
     const uint64_t bytes[2] = {overview->rows[i].used, overview->rows[i].held};
@@ -171,7 +169,7 @@ static void print_rest(const gp_overview_t *overview, size_t first, gp_output_t 
     }
   }
   gp_output_say(output, "  ", "%s: used %s, held %s (-n 0 lists them)",
-      gp_number_plural(overview->count - first, "other", count), range_of(least[0], most[0], used),
+      GP_AS_PLURAL(overview->count - first, "other"), range_of(least[0], most[0], used),
       range_of(least[1], most[1], held));
 }
 
@@ -181,7 +179,6 @@ void gp_overview_print(gp_overview_t *overview, size_t most, gp_output_t *output
   uint64_t used = median_of(overview, offsetof(gp_overview_row_t, used));
   uint64_t held = median_of(overview, offsetof(gp_overview_row_t, held));
   size_t errors = 0, warnings = 0;
-  char sizes[2][GP_SIZE_TEXT_BYTES], counts[3][GP_NUMBER_BYTES];
   gp_names_t names = {.count = 0};
 
   for (size_t i = 0; i < overview->count; i++) {
@@ -193,8 +190,8 @@ void gp_overview_print(gp_overview_t *overview, size_t most, gp_output_t *output
   qsort(overview->rows, overview->count, sizeof(*overview->rows), compare_rows);
   gp_output_say(output, "",
       "%s: %s with errors, %s with warnings. At most %s were used and %s held (medians). What stands out comes first.",
-      gp_number_plural(overview->count, "snapshot", counts[0]), gp_number_count(errors, counts[1]),
-      gp_number_count(warnings, counts[2]), gp_size_format(used, sizes[0]), gp_size_format(held, sizes[1]));
+      GP_AS_PLURAL(overview->count, "snapshot"), GP_AS_COUNT(errors), GP_AS_COUNT(warnings), GP_AS_SIZE(used),
+      GP_AS_SIZE(held));
   gp_overview_print_ranks(overview, used, median_of(overview, offsetof(gp_overview_row_t, leaked)), output);
   fprintf(output->stream, "\n  %-27s %9s %9s %6s %6s  %s\n", "", "used", "held", "hits", "ooms", "findings");
   size_t shown = most && most < overview->count ? most : overview->count;
@@ -217,15 +214,14 @@ void gp_overview_print_devices(const gp_summary_t *summary, gp_output_t *output)
   for (size_t i = 0; i < summary->device_count; i++) {
     const gp_snapshot_device_t *device = summary->devices[i].device;
     const gp_stats_t *stats = &device->stats;
-    char name[32], used[GP_SIZE_TEXT_BYTES], held[GP_SIZE_TEXT_BYTES], now[GP_SIZE_TEXT_BYTES],
-        hits[GP_NUMBER_BYTES], ooms[GP_NUMBER_BYTES];
+    char name[32], hits[GP_NUMBER_BYTES];
     snprintf(name, sizeof(name), "device %d", device->device);
     print_hits(KNOWN(cache_hits) ? stats->cache_hits : 0, KNOWN(cache_hits) ? stats->cache_misses : 0, hits);
     fprintf(output->stream, "  %-10s %13s %13s %12s %9s %14s\n", name,
-        KNOWN(requested_bytes) ? gp_size_format(stats->requested_bytes.peak, used) : "-",
-        KNOWN(reserved_bytes) ? gp_size_format(stats->reserved_bytes.peak, held) : "-",
-        gp_size_format(stats->reserved_bytes.current, now), hits,
-        KNOWN(num_ooms) ? gp_number_count(stats->num_ooms, ooms) : "-");
+        KNOWN(requested_bytes) ? GP_AS_SIZE(stats->requested_bytes.peak) : "-",
+        KNOWN(reserved_bytes) ? GP_AS_SIZE(stats->reserved_bytes.peak) : "-",
+        GP_AS_SIZE(stats->reserved_bytes.current), hits,
+        KNOWN(num_ooms) ? GP_AS_COUNT(stats->num_ooms) : "-");
   }
 }
 

@@ -26,10 +26,10 @@ static char *end_text(const gp_phase_row_t *row, uint64_t bytes, char *buffer)
 
 static void print_row(gp_names_t *names, const gp_phase_row_t *row, gp_output_t *output)
 {
-  char times[GP_NUMBER_BYTES], sizes[5][GP_SIZE_TEXT_BYTES], name[4 * GP_MARK_NAME_BYTES];
+  char sizes[5][GP_SIZE_TEXT_BYTES], name[4 * GP_MARK_NAME_BYTES];
   size_t columns = output->columns > 70 ? output->columns - 61 : 9;
 
-  fprintf(output->stream, "  %7s %11s %9s %9s %9s %9s  %s\n", gp_number_count(row->times, times),
+  fprintf(output->stream, "  %7s %11s %9s %9s %9s %9s  %s\n", GP_AS_COUNT(row->times),
       gp_size_format(row->peak, sizes[0]), gp_size_format(row->left, sizes[1]),
       end_text(row, row->first_end, sizes[2]), end_text(row, row->last_end, sizes[3]),
       end_text(row, row->most_end, sizes[4]),
@@ -41,7 +41,6 @@ void gp_summary_phases_print(const gp_summary_t *summary, gp_output_t *output)
   const gp_phase_use_t *phases = &summary->phases;
   const gp_phase_row_t **rows = calloc(phases->count + 1, sizeof(*rows));
   gp_names_t names = {.count = 0};
-  char rest[GP_NUMBER_BYTES];
 
   if (!rows) {
     gp_message("out of memory");
@@ -56,7 +55,7 @@ void gp_summary_phases_print(const gp_summary_t *summary, gp_output_t *output)
     print_row(&names, rows[i], output);
   if (phases->count > SHOWN_PHASES)
     fprintf(output->stream, "  %s (gpupool sites --by phase)\n",
-        gp_number_plural(phases->count - SHOWN_PHASES, "other phase", rest));
+        GP_AS_PLURAL(phases->count - SHOWN_PHASES, "other phase"));
   gp_names_fini(&names);
   free(rows);
 }

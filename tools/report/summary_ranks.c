@@ -48,7 +48,7 @@ static void say_extreme(const view_t *view, const char *what, size_t column, boo
 {
   const gp_overview_row_t *found = view->overview->rows;
   uint64_t best = bytes_of(found, column);
-  char name[LABEL_BYTES], sizes[2][GP_SIZE_TEXT_BYTES], text[400];
+  char name[LABEL_BYTES], text[400];
 
   for (size_t i = 1; i < view->overview->count; i++) {
     uint64_t bytes = bytes_of(&view->overview->rows[i], column);
@@ -59,8 +59,8 @@ static void say_extreme(const view_t *view, const char *what, size_t column, boo
   }
   if (fabs((double)best - (double)median) <= TELLING * (double)median)
     return;
-  (void)snprintf(text, sizeof(text), "%s, %s (median %s)", label(view, found, name),
-      gp_size_format(best, sizes[0]), gp_size_format(median, sizes[1]));
+  (void)snprintf(text, sizeof(text), "%s, %s (median %s)", label(view, found, name), GP_AS_SIZE(best),
+      GP_AS_SIZE(median));
   say(view, what, text);
 }
 

@@ -58,7 +58,7 @@ static void print_command_line(gp_output_t *output, const cJSON *process)
 
 static void print_when(const gp_summary_t *summary, gp_output_t *output, const cJSON *process)
 {
-  char text[128], moment[64] = "", duration[GP_NUMBER_BYTES];
+  char text[128], moment[64] = "";
   uint64_t start_us;
   struct tm broken;
 
@@ -71,7 +71,7 @@ static void print_when(const gp_summary_t *summary, gp_output_t *output, const c
     snprintf(text, sizeof(text), "%s", moment);
   else
     snprintf(text, sizeof(text), "%s%srecorded for %s", moment, moment[0] ? ", " : "",
-        gp_number_duration(summary->until_ns, duration));
+        GP_AS_DURATION(summary->until_ns));
   /* PyTorch's files tell when the first event was, not the process. */
   line(output, summary->snapshot->lacks_counters ? "events" : "began", text);
 }
@@ -252,26 +252,23 @@ static void cell(cells_t *cells, const char *label, const char *value)
 
 static void cell_count(cells_t *cells, const char *label, gp_known_t known, uint64_t count)
 {
-  char text[GP_NUMBER_BYTES];
-  cell(cells, label, known == GP_KNOWN ? gp_number_count(count, text) : "-");
+  cell(cells, label, known == GP_KNOWN ? GP_AS_COUNT(count) : "-");
 }
 
 static void cell_ratio(cells_t *cells, const char *label, double ratio, bool is_known)
 {
-  char text[GP_NUMBER_BYTES];
-  cell(cells, label, is_known ? gp_number_percent(ratio, text) : "-");
+  cell(cells, label, is_known ? GP_AS_PERCENT(ratio) : "-");
 }
 
 /* For allocations older than the events, only the library's own snapshots tell whether they were hits. */
 static void print_older(const gp_stats_t *stats, gp_output_t *output)
 {
   uint64_t known = gp_add_saturated(stats->cache_hits, stats->cache_misses);
-  char count[GP_NUMBER_BYTES];
   if (stats->allocation.allocated <= known)
     return;
   if (known)
     gp_output_say(output, "  ", "Of %s it is not known whether they were hits or misses.",
-        gp_number_plural(stats->allocation.allocated - known, "allocation", count));
+        GP_AS_PLURAL(stats->allocation.allocated - known, "allocation"));
   else
     gp_output_say(output, "  ", "It is not known which allocations were hits and which were misses.");
 }
@@ -331,13 +328,11 @@ static void print_counters(
 /* Sizes that print alike also get their bytes. */
 static char *group_size(const gp_summary_device_t *device, size_t index, char *buffer)
 {
-  char other[GP_SIZE_TEXT_BYTES], count[GP_NUMBER_BYTES];
-
   gp_size_format(device->groups[index].requested, buffer);
   for (size_t i = 0; i < device->group_count; i++) {
-    if (i == index || strcmp(gp_size_format(device->groups[i].requested, other), buffer) != 0)
+    if (i == index || strcmp(GP_AS_SIZE(device->groups[i].requested), buffer) != 0)
       continue;
-    snprintf(buffer, GP_NUMBER_BYTES, "%s B", gp_number_count(device->groups[index].requested, count));
+    snprintf(buffer, GP_NUMBER_BYTES, "%s B", GP_AS_COUNT(device->groups[index].requested));
     break;
   }
   return buffer;
@@ -345,7 +340,7 @@ static char *group_size(const gp_summary_device_t *device, size_t index, char *b
 
 static void print_groups(const gp_summary_device_t *device, gp_output_t *output)
 {
-  char count[GP_NUMBER_BYTES], size[GP_NUMBER_BYTES], bytes[GP_SIZE_TEXT_BYTES], share[GP_NUMBER_BYTES];
+  char size[GP_NUMBER_BYTES];
   if (!device->group_count)
     return;
   fprintf(output->stream, "\n  %-24s %14s %14s %16s\n",
@@ -353,45 +348,40 @@ static void print_groups(const gp_summary_device_t *device, gp_output_t *output)
       "share");
   for (size_t i = 0; i < device->group_count; i++) {
     const gp_summary_group_t *group = &device->groups[i];
-    fprintf(output->stream, "  %25s %14s %14s %16s\n", group_size(device, i, size),
-        gp_number_count(group->count, count), gp_size_format(group->bytes, bytes),
-        gp_number_percent(device->live_bytes ? (double)group->bytes / (double)device->live_bytes : 0, share));
+    fprintf(output->stream, "  %25s %14s %14s %16s\n", group_size(device, i, size), GP_AS_COUNT(group->count),
+        GP_AS_SIZE(group->bytes),
+        GP_AS_PERCENT(device->live_bytes ? (double)group->bytes / (double)device->live_bytes : 0));
   }
   if (device->size_count > device->group_count)
-    fprintf(output->stream, "  %25s\n",
-        gp_number_plural(device->size_count - device->group_count, "other size", count));
+    fprintf(output->stream, "  %25s\n", GP_AS_PLURAL(device->size_count - device->group_count, "other size"));
 }
 
 /* Prints the device's use; otherwise users look in the program for memory of
  * contexts, code or other processes. */
 static void print_use(const gp_snapshot_device_t *device, gp_output_t *output)
 {
-  char total[GP_SIZE_TEXT_BYTES], is_free[GP_SIZE_TEXT_BYTES], other[GP_SIZE_TEXT_BYTES],
-      when[GP_NUMBER_BYTES];
   gp_sentence_t text = {.used = 0};
 
   if (!device->total)
     return;
-  gp_sentence_add(&text, "Of the device's %s, %s were free %s after the start",
-      gp_size_format(device->total, total), gp_size_format(device->free, is_free),
-      gp_number_duration(device->use_ns, when));
+  gp_sentence_add(&text, "Of the device's %s, %s were free %s after the start", GP_AS_SIZE(device->total),
+      GP_AS_SIZE(device->free), GP_AS_DURATION(device->use_ns));
   if (device->in_pools)
-    gp_sentence_add(&text, ", %s were kept by the driver's own pools and not in use",
-        gp_size_format(device->in_pools, other));
+    gp_sentence_add(
+        &text, ", %s were kept by the driver's own pools and not in use", GP_AS_SIZE(device->in_pools));
   if (device->unaccounted)
-    gp_sentence_add(&text, ", and %s were in use by contexts, code and other processes",
-        gp_size_format(device->unaccounted, other));
+    gp_sentence_add(
+        &text, ", and %s were in use by contexts, code and other processes", GP_AS_SIZE(device->unaccounted));
   fputc('\n', output->stream);
   gp_output_say(output, "  ", "%s.", text.text);
 }
 
 static void print_device(const gp_summary_t *summary, const gp_summary_device_t *device, gp_output_t *output)
 {
-  char size[GP_SIZE_TEXT_BYTES], when[128];
+  char when[128];
 
   gp_output_heading(output, "Device %d%s%s%s", device->device->device,
-      device->device->limit ? " (limit " : "",
-      device->device->limit ? gp_size_format(device->device->limit, size) : "",
+      device->device->limit ? " (limit " : "", device->device->limit ? GP_AS_SIZE(device->device->limit) : "",
       device->device->limit ? ")" : "");
   const gp_stats_t *stats = &device->device->stats;
   if (summary->device_count > 1 && !stats->allocation.allocated && !stats->reserved_bytes.peak &&
@@ -409,26 +399,22 @@ static void print_device(const gp_summary_t *summary, const gp_summary_device_t 
   print_counters(summary, device, output);
   print_use(device->device, output);
   if (device->idle_count) {
-    char count[GP_NUMBER_BYTES], bytes[GP_SIZE_TEXT_BYTES];
     fprintf(output->stream, "\n  %s idle%s, %s in all, the largest %s\n",
-        gp_number_plural(device->idle_count, "block", count), device->has_then ? " at the end" : "",
-        gp_size_format(device->idle_bytes, bytes), gp_size_format(device->largest_idle, size));
+        GP_AS_PLURAL(device->idle_count, "block"), device->has_then ? " at the end" : "",
+        GP_AS_SIZE(device->idle_bytes), GP_AS_SIZE(device->largest_idle));
   }
   print_groups(device, output);
 }
 
 static void print_events(const gp_summary_t *summary, gp_output_t *output)
 {
-  char text[128], count[GP_NUMBER_BYTES], from[GP_NUMBER_BYTES], calls[GP_NUMBER_BYTES],
-      time[GP_NUMBER_BYTES];
-  char longest[GP_NUMBER_BYTES];
+  char text[128];
 
   if (!summary->event_count)
     return;
-  gp_output_heading(output, "Events: %s%s%s", gp_number_count(summary->event_count, count),
+  gp_output_heading(output, "Events: %s%s%s", GP_AS_COUNT(summary->event_count),
       summary->snapshot->times_are_numbers ? ", without times" : " in ",
-      summary->snapshot->times_are_numbers ? ""
-                                           : gp_number_duration(summary->last_ns - summary->first_ns, from));
+      summary->snapshot->times_are_numbers ? "" : GP_AS_DURATION(summary->last_ns - summary->first_ns));
   bool has_calls = summary->driver_calls > 0; /* PyTorch's snapshots have none */
   if (has_calls)
     fprintf(output->stream, "  %-24s %14s %12s %11s %11s\n", "", "count", "driver calls", "time", "longest");
@@ -438,31 +424,31 @@ static void print_events(const gp_summary_t *summary, gp_output_t *output)
     if (!action->count)
       continue;
     fprintf(output->stream, has_calls ? "  %-24.24s %14s %12s %11s %11s\n" : "  %-24.24s %14s\n",
-        gp_printable(action->name, name, sizeof(name)), gp_number_count(action->count, count),
-        action->driver_calls ? gp_number_count(action->driver_calls, calls) : "-",
-        action->driver_calls ? gp_number_duration(action->driver_ns, time) : "-",
-        action->driver_calls ? gp_number_duration(action->longest_ns, longest) : "-");
+        gp_printable(action->name, name, sizeof(name)), GP_AS_COUNT(action->count),
+        action->driver_calls ? GP_AS_COUNT(action->driver_calls) : "-",
+        action->driver_calls ? GP_AS_DURATION(action->driver_ns) : "-",
+        action->driver_calls ? GP_AS_DURATION(action->longest_ns) : "-");
   }
   for (size_t i = 0; i < summary->detail_count; i++) {
     char name[64];
     snprintf(text, sizeof(text), "  of %s: %s", summary->details[i].action, summary->details[i].detail);
     fprintf(output->stream, "  %-24s %14s\n", gp_printable(text, name, sizeof(name)),
-        gp_number_count(summary->details[i].count, count));
+        GP_AS_COUNT(summary->details[i].count));
   }
   if (has_calls)
     fprintf(output->stream, "  %-24s %14s %12s %11s\n", "in all, each call once", "",
-        gp_number_count(summary->driver_calls, calls), gp_number_duration(summary->driver_ns, time));
+        GP_AS_COUNT(summary->driver_calls), GP_AS_DURATION(summary->driver_ns));
 }
 
 static void print_names(gp_output_t *output, const cJSON *list, const char *noun, const char *key)
 {
-  char count[GP_NUMBER_BYTES], shown[TEXT_BYTES];
+  char shown[TEXT_BYTES];
   gp_sentence_t text = {.used = 0};
   int total = cJSON_GetArraySize(list), i = 0;
   const cJSON *item;
   bool is_default = !total && strcmp(noun, "stream") == 0; /* the file lists streams that the program made */
-  gp_sentence_add(&text, "%s",
-      is_default ? "no stream but the default one" : gp_number_plural((uint64_t)total, noun, count));
+  gp_sentence_add(
+      &text, "%s", is_default ? "no stream but the default one" : GP_AS_PLURAL((uint64_t)total, noun));
   cJSON_ArrayForEach(item, list)
   {
     if (i == SHOWN_NAMES)

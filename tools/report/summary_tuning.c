@@ -96,7 +96,6 @@ int gp_summary_tune(gp_tuning_t *tuning, const gp_snapshot_t *snapshot, int devi
 void gp_summary_tuning_print(const gp_tuning_t *tuning, const char *file, gp_output_t *output)
 {
   const gp_score_t *now = &tuning->now, *best = &tuning->score;
-  char held[2][GP_SIZE_TEXT_BYTES], cost[2][GP_NUMBER_BYTES];
 
   gp_output_heading(output, "Other settings");
   if (!tuning->workload_count) {
@@ -108,8 +107,7 @@ void gp_summary_tuning_print(const gp_tuning_t *tuning, const char *file, gp_out
   fprintf(output->stream,
       "\n  would have held at most %s instead of %s, and spent %s in the driver instead of %s:\n"
       "  so say the recorded requests, served again on an H100 that exists on paper.\n",
-      gp_size_format(best->held, held[0]), gp_size_format(now->held, held[1]),
-      gp_number_duration((uint64_t)best->cost_ns, cost[0]),
-      gp_number_duration((uint64_t)now->cost_ns, cost[1]));
+      GP_AS_SIZE(best->held), GP_AS_SIZE(now->held), GP_AS_DURATION((uint64_t)best->cost_ns),
+      GP_AS_DURATION((uint64_t)now->cost_ns));
   gp_report_next(output, "tune", file, "");
 }

@@ -176,7 +176,7 @@ static void print_times(
 /* Prints "Then, at 1.5 s (event 120), 3 GiB were held; 4 GiB from the driver". */
 static void print_moment(const view_t *view, const gp_timeline_device_t *device, gp_output_t *output)
 {
-  char when[128], held[GP_SIZE_TEXT_BYTES], reserved[GP_SIZE_TEXT_BYTES];
+  char when[128];
   gp_sentence_t text = {.used = 0};
   uint64_t held_bytes, reserved_bytes;
 
@@ -185,9 +185,9 @@ static void print_moment(const view_t *view, const gp_timeline_device_t *device,
   gp_timeline_at(view->timeline, view->lifetimes, view->input->filter, view->moments, device->device,
       &held_bytes, &reserved_bytes);
   gp_moments_describe(view->moments, view->lifetimes, when, sizeof(when));
-  gp_sentence_add(&text, "%s held %s", gp_size_format(held_bytes, held), when);
+  gp_sentence_add(&text, "%s held %s", GP_AS_SIZE(held_bytes), when);
   if (!view->timeline->is_selected && device->knows_reserved)
-    gp_sentence_add(&text, "; %s from the driver", gp_size_format(reserved_bytes, reserved));
+    gp_sentence_add(&text, "; %s from the driver", GP_AS_SIZE(reserved_bytes));
   gp_output_say(output, "  ", "%s", text.text);
 }
 
@@ -198,14 +198,14 @@ static int print_device(
   gp_canvas_t canvas;
   size_t columns = timeline->point_count / GP_CANVAS_DOTS_WIDE;
   uint64_t top = device->held_peak > device->reserved_peak ? device->held_peak : device->reserved_peak;
-  char held[GP_SIZE_TEXT_BYTES], when[GP_NUMBER_BYTES], label[GP_SIZE_TEXT_BYTES];
+  char when[GP_NUMBER_BYTES];
   gp_sentence_t text = {.used = 0};
 
   gp_output_heading(output, "Device %d", device->device);
-  gp_sentence_add(&text, "%s held at most, at %s", gp_size_format(device->held_peak, held),
+  gp_sentence_add(&text, "%s held at most, at %s", GP_AS_SIZE(device->held_peak),
       gp_snapshot_moment(view->input->snapshot, device->held_peak_ns, when));
   if (!timeline->is_selected && device->knows_reserved)
-    gp_sentence_add(&text, "; %s from the driver at most", gp_size_format(device->reserved_peak, held));
+    gp_sentence_add(&text, "; %s from the driver at most", GP_AS_SIZE(device->reserved_peak));
   else if (!timeline->is_selected)
     gp_sentence_add(&text, "; what was from the driver is not known, since recorded events are missing");
   gp_output_say(output, "  ", "%s", text.text);
@@ -218,8 +218,8 @@ static int print_device(
     bool is_labelled = row == 0 || row == height / 2;
     bool is_empty = gp_canvas_is_row_empty(&canvas, row);
     if (is_labelled || !is_empty)
-      fprintf(output->stream, "%*s%s", LABEL_COLUMNS - 1, is_labelled ? gp_size_format(at, label) : "",
-          is_empty ? "" : " ");
+      fprintf(
+          output->stream, "%*s%s", LABEL_COLUMNS - 1, is_labelled ? GP_AS_SIZE(at) : "", is_empty ? "" : " ");
     gp_canvas_print_row(&canvas, row, output->utf8, output->stream);
     fputc('\n', output->stream);
   }
@@ -232,16 +232,15 @@ static int print_device(
 
 static void print_ooms(const gp_snapshot_t *snapshot, const gp_timeline_device_t *device, gp_output_t *output)
 {
-  char size[GP_SIZE_TEXT_BYTES], when[GP_NUMBER_BYTES], rest[GP_NUMBER_BYTES];
+  char when[GP_NUMBER_BYTES];
   uint64_t count = 0;
   for (size_t i = 0; i < device->mark_count; i++) {
     if (device->marks[i].kind == GP_EVENT_OOM && count++ < SHOWN_OOMS)
       fprintf(output->stream, "  %s: memory ran out for %s\n",
-          gp_snapshot_moment(snapshot, device->marks[i].time_ns, when),
-          gp_size_format(device->marks[i].size, size));
+          gp_snapshot_moment(snapshot, device->marks[i].time_ns, when), GP_AS_SIZE(device->marks[i].size));
   }
   if (count > SHOWN_OOMS)
-    fprintf(output->stream, "  and %s\n", gp_number_plural(count - SHOWN_OOMS, "more time", rest));
+    fprintf(output->stream, "  and %s\n", GP_AS_PLURAL(count - SHOWN_OOMS, "more time"));
 }
 
 static int print_text(const view_t *view, gp_output_t *output)

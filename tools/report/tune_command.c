@@ -89,14 +89,13 @@ static int write_profile(const gp_tuning_t *tuning, const char *path, bool force
 {
   gp_output_file_t file;
   const gp_score_t *now = &tuning->now, *best = gp_tune_final_score(tuning);
-  char held[2][GP_SIZE_TEXT_BYTES];
 
   int status = gp_output_file_open(&file, path, force);
   if (status)
     return status;
   fprintf(file.stream,
       "# gpupool tune: %s held instead of %s, %" PRIu64 " calls of the driver instead of %" PRIu64 "\n",
-      gp_size_format(best->held, held[0]), gp_size_format(now->held, held[1]), best->calls, now->calls);
+      GP_AS_SIZE(best->held), GP_AS_SIZE(now->held), best->calls, now->calls);
   gp_tune_print_settings(tuning, "\n", file.stream);
   fputc('\n', file.stream);
   return gp_output_file_close(&file);

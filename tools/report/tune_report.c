@@ -7,10 +7,9 @@
 
 static void print_row(const char *name, const gp_score_t *score, gp_output_t *output)
 {
-  char held[GP_SIZE_TEXT_BYTES], calls[GP_NUMBER_BYTES], cost[GP_NUMBER_BYTES], busy[GP_NUMBER_BYTES];
-  fprintf(output->stream, "  %-18s %10s %7.2f %10s %10s %10s\n", name, gp_size_format(score->held, held),
-      score->ratio, gp_number_count(score->calls, calls), gp_number_duration((uint64_t)score->cost_ns, cost),
-      gp_number_duration((uint64_t)score->busy_ns, busy));
+  fprintf(output->stream, "  %-18s %10s %7.2f %10s %10s %10s\n", name, GP_AS_SIZE(score->held), score->ratio,
+      GP_AS_COUNT(score->calls), GP_AS_DURATION((uint64_t)score->cost_ns),
+      GP_AS_DURATION((uint64_t)score->busy_ns));
 }
 
 void gp_tune_print_settings(const gp_tuning_t *tuning, const char *separator, FILE *stream)
@@ -53,7 +52,6 @@ static void print_types(const gp_tuning_t *tuning, gp_output_t *output)
 static void print_prewarm(const gp_tuning_t *tuning, gp_output_t *output)
 {
   const gp_score_t *score = gp_tune_final_score(tuning);
-  char early[GP_NUMBER_BYTES], calls[GP_NUMBER_BYTES];
 
   if (!tuning->prewarm[0] && gp_candidate_prewarm(&tuning->best, tuning->live_peak) == 0) {
     if (tuning->adds_prewarm)
@@ -63,7 +61,7 @@ static void print_prewarm(const gp_tuning_t *tuning, gp_output_t *output)
     return;
   }
   fprintf(output->stream, "%s of %s are made at the first allocation, before the program's kernels.\n",
-      gp_number_count(score->early, early), gp_number_plural(score->calls, "call", calls));
+      GP_AS_COUNT(score->early), GP_AS_PLURAL(score->calls, "call"));
   fputs("GPUPOOL_PREWARM is for runs of that size: one that needs less holds it all the same.\n",
       output->stream);
 }
@@ -72,14 +70,13 @@ void gp_tune_print(const gp_tuning_t *tuning, gp_output_t *output)
 {
   static const char *const goals[] = {"least memory held, with no more time in the driver than now",
       "least time in the driver, with no more memory held than now"};
-  char live[GP_SIZE_TEXT_BYTES], refused[GP_NUMBER_BYTES];
 
   gp_output_heading(output, "gpupool tune: %zu recording%s", tuning->workload_count,
       tuning->workload_count == 1 ? "" : "s");
   fprintf(output->stream, "goal    %s\n", goals[tuning->goal]);
   fprintf(output->stream, "tried   %d of %d settings%s\n", tuning->tried, tuning->allowed,
       tuning->is_exhaustive ? "" : " (--exhaustive: all)");
-  fprintf(output->stream, "live    %s at most%s\n\n", gp_size_format(tuning->now.live, live),
+  fprintf(output->stream, "live    %s at most%s\n\n", GP_AS_SIZE(tuning->now.live),
       tuning->workload_count == 1 ? "" : ", the recordings together");
   fprintf(output->stream, "  %-18s %10s %7s %10s %10s %10s\n", "", "held", "/ live", "calls", "cost", "busy");
   print_row("now", &tuning->now, output);
@@ -90,7 +87,7 @@ void gp_tune_print(const gp_tuning_t *tuning, gp_output_t *output)
   print_types(tuning, output);
   if (tuning->score.refused)
     fprintf(output->stream, "\nNothing fits: the best refuses %s%s\n",
-        gp_number_plural(tuning->score.refused, "request", refused),
+        GP_AS_PLURAL(tuning->score.refused, "request"),
         tuning->score.missed == 0                       ? ""
         : tuning->score.missed == tuning->score.refused ? ", as the recorded run did"
                                                         : ", some of which the recorded run refused, too");

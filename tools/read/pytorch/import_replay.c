@@ -391,7 +391,6 @@ static bool sum_device(replay_t *replay, gp_snapshot_device_t *device)
   add_segments(snapshot, device);
   begin_gauges(replay, device, values);
   uint64_t live_before = values[ALLOCATION];
-  char count[GP_NUMBER_BYTES];
   find_peaks(replay, device, values);
   for (size_t i = 0; i < replay->events->count; i++) {
     if (*at(replay, GP_COLUMN_DEVICE, i) == device->device)
@@ -405,7 +404,7 @@ static bool sum_device(replay_t *replay, gp_snapshot_device_t *device)
   if (live_before && !snapshot->lacks_history)
     gp_snapshot_note_usual(snapshot,
         "device %d: %s %s allocated before the first event: recording began later, or older events were overwritten",
-        device->device, gp_number_plural(live_before, "block", count), live_before == 1 ? "was" : "were");
+        device->device, GP_AS_PLURAL(live_before, "block"), live_before == 1 ? "was" : "were");
   if (has_parts(replay, device->device) && !gp_import_extents(replay->import, device))
     return false;
   if (device->lacks_reserved)
