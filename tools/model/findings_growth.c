@@ -202,7 +202,6 @@ static void judge(gp_findings_t *findings, const gp_growth_room_t *room)
 static void judge_rise(gp_findings_t *findings, const gp_rise_t *rise)
 {
   const gp_summary_t *summary = findings->summary;
-  char moment[GP_NUMBER_BYTES];
   uint64_t left = 0;
 
   for (size_t i = 0; i < summary->device_count; i++)
@@ -214,7 +213,7 @@ static void judge_rise(gp_findings_t *findings, const gp_rise_t *rise)
     return;
   gp_finding_t *finding =
       gp_findings_say(findings, GP_FINDING(rise), rise->device, rise->device, GP_AS_SIZE(rise->bytes_from),
-          gp_snapshot_moment(summary->snapshot, rise->since_ns, moment), GP_AS_SIZE(rise->bytes_to));
+          GP_AS_MOMENT(summary->snapshot, rise->since_ns), GP_AS_SIZE(rise->bytes_to));
   gp_findings_advise(findings, finding, GP_ADVICE(rise));
 }
 

@@ -72,17 +72,16 @@ void gp_findings_judge_recording(gp_findings_t *findings)
 {
   const gp_snapshot_t *snapshot = findings->summary->snapshot;
   const char *trace = gp_findings_setting(findings, "trace");
-  char since[GP_NUMBER_BYTES];
 
   if (strcmp(trace, "off") == 0 || strcmp(trace, "state") == 0)
     gp_findings_say(findings, GP_FINDING(no_events), GP_FINDING_ALL, trace);
   if (snapshot->dropped_events)
     gp_findings_say(findings, GP_FINDING(dropped_events), GP_FINDING_ALL,
-        gp_snapshot_moment(snapshot, snapshot->recorded_since_ns, since),
-        GP_AS_COUNT(snapshot->dropped_events), gp_findings_setting(findings, "trace_events"));
+        GP_AS_MOMENT(snapshot, snapshot->recorded_since_ns), GP_AS_COUNT(snapshot->dropped_events),
+        gp_findings_setting(findings, "trace_events"));
   else if (snapshot->recorded_since_ns)
     gp_findings_say(findings, GP_FINDING(late_events), GP_FINDING_ALL,
-        gp_snapshot_moment(snapshot, snapshot->recorded_since_ns, since));
+        GP_AS_MOMENT(snapshot, snapshot->recorded_since_ns));
   judge_notes(findings);
 }
 

@@ -152,7 +152,7 @@ void gp_findings_judge_oom(gp_findings_t *findings)
 {
   const gp_summary_t *summary = findings->summary;
   const gp_oom_moment_t *oom = &summary->oom;
-  char when[GP_NUMBER_BYTES], event[48] = "";
+  char event[48] = "";
   bool has_stacks = summary->sites.by != GP_SITE_BY_SIZE;
   gp_sentence_t text = {.used = 0};
 
@@ -170,7 +170,7 @@ void gp_findings_judge_oom(gp_findings_t *findings)
   add_others(&text, findings, oom);
   gp_finding_t *finding = gp_findings_say_as(findings,
       oom->event.got_as_much ? GP_SEVERITY_WARNING : GP_SEVERITY_ERROR, GP_FINDING(oom), oom->event.device,
-      oom->event.device, gp_snapshot_moment(summary->snapshot, oom->event.time_ns, when), event, text.text);
+      oom->event.device, GP_AS_MOMENT(summary->snapshot, oom->event.time_ns), event, text.text);
   if (oom->event.is_reported)
     advise_reported(findings, finding, "oom");
   else if (!gp_oom_could_fit(oom))

@@ -231,7 +231,7 @@ static char *time_of(const gp_snapshot_t *snapshot, const sum_t *sum, char *buff
 static void judge_retries(gp_findings_t *findings, int device, const sum_t *sum)
 {
   const gp_snapshot_t *snapshot = findings->summary->snapshot;
-  char when[GP_NUMBER_BYTES], vain[GP_NUMBER_BYTES + 16] = "";
+  char vain[GP_NUMBER_BYTES + 16] = "";
   char place[PLACE_BYTES], took[64], garbage[128] = "", conf[GP_CONF_BYTES];
   const char *threshold = gp_findings_setting(findings, "garbage_collection_threshold");
 
@@ -244,7 +244,7 @@ static void judge_retries(gp_findings_t *findings, int device, const sum_t *sum)
   uint64_t time_ns = gp_snapshot_event_uint(&snapshot->events, GP_COLUMN_TIME_NS, sum->first->event);
   gp_finding_t *finding = gp_findings_say(findings, GP_FINDING(retries_of_pytorch), device, device,
       GP_AS_PLURAL(sum->count, "request"), garbage, GP_AS_SIZE(sum->bytes), vain,
-      time_of(snapshot, sum, took, sizeof(took)), gp_snapshot_moment(snapshot, time_ns, when),
+      time_of(snapshot, sum, took, sizeof(took)), GP_AS_MOMENT(snapshot, time_ns),
       place_of(snapshot, sum->first->stack, "for", place));
   if (gp_remedies_expand(findings, finding, conf))
     gp_findings_advise(findings, finding, GP_ADVICE(retries_expandable), conf);

@@ -291,6 +291,7 @@ bool gp_snapshot_is_partial(const gp_snapshot_t *snapshot);
 /* Formats a time for people: "1.23 ms", or "event 17" for a snapshot without times. buffer holds
  * GP_NUMBER_BYTES (tools/output.h). Returns buffer. */
 char *gp_snapshot_moment(const gp_snapshot_t *snapshot, uint64_t time_ns, char *buffer);
+#define GP_AS_MOMENT(snapshot, time_ns) gp_snapshot_moment(snapshot, time_ns, (char[GP_NUMBER_BYTES]){0})
 
 /* The device with that number, or NULL. */
 const gp_snapshot_device_t *gp_snapshot_device(const gp_snapshot_t *snapshot, int device);

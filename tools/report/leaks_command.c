@@ -108,7 +108,7 @@ static const char *no_stack(const gp_leak_t *leak)
 static void print_leak(const gp_report_input_t *input, const gp_leak_t *leak, const words_t *words,
     uint64_t *left, gp_output_t *output)
 {
-  char when[GP_NUMBER_BYTES], thread[128];
+  char thread[128];
   gp_sentence_t text = {.used = 0};
   uint64_t bytes = gp_leak_bytes(leak);
 
@@ -122,7 +122,7 @@ static void print_leak(const gp_report_input_t *input, const gp_leak_t *leak, co
   if (!leak->snapshot->lacks_history)
     gp_sentence_add(&text, ", the oldest allocated %s%s",
         leak->is_before_events ? "before the first event" : "at ",
-        leak->is_before_events ? "" : gp_snapshot_moment(leak->snapshot, leak->first_ns, when));
+        leak->is_before_events ? "" : GP_AS_MOMENT(leak->snapshot, leak->first_ns));
   gp_sentence_add(&text, "%s", leak->stack < 0 ? no_stack(leak) : ":");
   gp_output_wrap(output->stream, "", "  ", text.text);
   if (leak->stack >= 0)

@@ -198,12 +198,11 @@ static int print_device(
   gp_canvas_t canvas;
   size_t columns = timeline->point_count / GP_CANVAS_DOTS_WIDE;
   uint64_t top = device->held_peak > device->reserved_peak ? device->held_peak : device->reserved_peak;
-  char when[GP_NUMBER_BYTES];
   gp_sentence_t text = {.used = 0};
 
   gp_output_heading(output, "Device %d", device->device);
   gp_sentence_add(&text, "%s held at most, at %s", GP_AS_SIZE(device->held_peak),
-      gp_snapshot_moment(view->input->snapshot, device->held_peak_ns, when));
+      GP_AS_MOMENT(view->input->snapshot, device->held_peak_ns));
   if (!timeline->is_selected && device->knows_reserved)
     gp_sentence_add(&text, "; %s from the driver at most", GP_AS_SIZE(device->reserved_peak));
   else if (!timeline->is_selected)
@@ -232,12 +231,11 @@ static int print_device(
 
 static void print_ooms(const gp_snapshot_t *snapshot, const gp_timeline_device_t *device, gp_output_t *output)
 {
-  char when[GP_NUMBER_BYTES];
   uint64_t count = 0;
   for (size_t i = 0; i < device->mark_count; i++) {
     if (device->marks[i].kind == GP_EVENT_OOM && count++ < SHOWN_OOMS)
       fprintf(output->stream, "  %s: memory ran out for %s\n",
-          gp_snapshot_moment(snapshot, device->marks[i].time_ns, when), GP_AS_SIZE(device->marks[i].size));
+          GP_AS_MOMENT(snapshot, device->marks[i].time_ns), GP_AS_SIZE(device->marks[i].size));
   }
   if (count > SHOWN_OOMS)
     fprintf(output->stream, "  and %s\n", GP_AS_PLURAL(count - SHOWN_OOMS, "more time"));
