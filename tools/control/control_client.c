@@ -31,6 +31,18 @@ static void __attribute__((format(printf, 2, 3))) say(char *problem, const char 
   va_end(arguments);
 }
 
+uint64_t gp_control_number(const cJSON *object, const char *name)
+{
+  const cJSON *item = cJSON_GetObjectItem(object, name);
+  return cJSON_IsNumber(item) && item->valuedouble > 0 ? (uint64_t)item->valuedouble : 0;
+}
+
+const char *gp_control_text(const cJSON *object, const char *name)
+{
+  const cJSON *item = cJSON_GetObjectItem(object, name);
+  return cJSON_IsString(item) ? item->valuestring : "";
+}
+
 bool gp_control_client_is_gone(const gp_control_client_t *client)
 {
   return gp_process_start(client->pid) != client->start;

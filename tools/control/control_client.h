@@ -24,6 +24,10 @@ typedef struct gp_control_client {
   bool is_left; /* wait returned false */
 } gp_control_client_t;
 
+/* A member of an answer; 0, or "", if it has none. */
+uint64_t gp_control_number(const cJSON *object, const char *name);
+const char *gp_control_text(const cJSON *object, const char *name);
+
 /* True if text can be a process number. */
 bool gp_control_client_is_number(const char *text);
 

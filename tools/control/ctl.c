@@ -21,27 +21,15 @@ typedef struct request {
   void (*print)(const cJSON *answer);
 } request_t;
 
-static double number(const cJSON *object, const char *name)
-{
-  const cJSON *item = cJSON_GetObjectItem(object, name);
-  return cJSON_IsNumber(item) && item->valuedouble >= 0 ? item->valuedouble : 0;
-}
-
-static const char *text_of(const cJSON *object, const char *name)
-{
-  const cJSON *item = cJSON_GetObjectItem(object, name);
-  return cJSON_IsString(item) ? item->valuestring : "";
-}
-
 static char *bytes(const cJSON *object, const char *name, char *buffer)
 {
-  return gp_size_format((uint64_t)number(object, name), buffer);
+  return gp_size_format(gp_control_number(object, name), buffer);
 }
 
 static void print_snapshot(const cJSON *answer)
 {
   char path[GP_PATH_BYTES];
-  gp_printable(text_of(answer, "path"), path, sizeof(path));
+  gp_printable(gp_control_text(answer, "path"), path, sizeof(path));
   printf("snapshot written: %s\nnext: gpupool summary %s\n", path, path);
 }
 
@@ -52,7 +40,7 @@ static void print_value(const char *name, const cJSON *gauge, const char *member
 {
   size_t length = strlen(name);
   bool is_bytes = length > 6 && strcmp(name + length - 6, "_bytes") == 0;
-  uint64_t value = (uint64_t)number(gauge, member);
+  uint64_t value = gp_control_number(gauge, member);
   printf("%16s", is_bytes ? GP_AS_SIZE(value) : GP_AS_COUNT(value));
 }
 
@@ -63,7 +51,7 @@ static void print_device(const cJSON *device)
   const cJSON *item;
   bool limited = cJSON_IsNumber(cJSON_GetObjectItem(device, "limit"));
 
-  printf("device %d, limit %s\n", (int)number(device, "device"),
+  printf("device %d, limit %s\n", (int)gp_control_number(device, "device"),
       limited ? bytes(device, "limit", size) : "none");
   printf("  %-22s%16s%16s%16s\n", "", "current", "peak", "total");
   cJSON_ArrayForEach(item, cJSON_GetObjectItem(device, "stats"))
@@ -97,7 +85,7 @@ static void print_given_back(const cJSON *answer)
     return;
   }
   printf("given back to the driver: %s\n", bytes(answer, "given_back", size));
-  if (number(answer, "kept") > 0)
+  if (gp_control_number(answer, "kept") > 0)
     printf(
         "the device is busy: %s more go back when the program frees memory or synchronizes while the device is quiet\n",
         bytes(answer, "kept", size));
@@ -117,8 +105,8 @@ static void print_limit(const cJSON *answer)
   cJSON_ArrayForEach(device, cJSON_GetObjectItem(answer, "devices"))
   {
     bool limited = cJSON_IsNumber(cJSON_GetObjectItem(device, "limit"));
-    bool exceeded = limited && number(device, "held") > number(device, "limit");
-    printf("device %d: limit %s, held %s%s\n", (int)number(device, "device"),
+    bool exceeded = limited && gp_control_number(device, "held") > gp_control_number(device, "limit");
+    printf("device %d: limit %s, held %s%s\n", (int)gp_control_number(device, "device"),
         limited ? bytes(device, "limit", limit) : "none", bytes(device, "held", held),
         exceeded ? ": allocations fail until the program has freed enough" : "");
   }
@@ -127,7 +115,7 @@ static void print_limit(const cJSON *answer)
 static void print_trace(const cJSON *answer)
 {
   char mode[64];
-  printf("recorded from now on: %s\n", gp_printable(text_of(answer, "trace"), mode, sizeof(mode)));
+  printf("recorded from now on: %s\n", gp_printable(gp_control_text(answer, "trace"), mode, sizeof(mode)));
 }
 
 static const request_t requests[] = {

@@ -5,21 +5,16 @@
 #include <string.h>
 
 #include "base/size.h"
+#include "tools/control/control_client.h"
 #include "tools/tool.h"
 
 #define TEXT_BYTES  (GP_NUMBER_BYTES > GP_SIZE_TEXT_BYTES ? GP_NUMBER_BYTES : GP_SIZE_TEXT_BYTES)
 #define MIN_COLUMNS 40
 #define MAX_COLUMNS 200
 
-static uint64_t number(const cJSON *object, const char *name)
-{
-  const cJSON *item = cJSON_GetObjectItem(object, name);
-  return cJSON_IsNumber(item) && item->valuedouble > 0 ? (uint64_t)item->valuedouble : 0;
-}
-
 static uint64_t member(const cJSON *stats, const char *gauge, const char *name)
 {
-  return number(cJSON_GetObjectItem(stats, gauge), name);
+  return gp_control_number(cJSON_GetObjectItem(stats, gauge), name);
 }
 
 static double per_second(uint64_t before, uint64_t now, uint64_t elapsed_ns)
@@ -35,9 +30,9 @@ static void update_device(
   uint64_t allocations = device->hits + device->misses;
   uint64_t calls = device->driver_calls;
 
-  device->limit = number(answer, "limit");
-  device->total = number(use, "total");
-  device->device_free = number(use, "free");
+  device->limit = gp_control_number(answer, "limit");
+  device->total = gp_control_number(use, "total");
+  device->device_free = gp_control_number(use, "free");
   device->allocated = member(stats, "allocated_bytes", "current");
   device->deferred = member(stats, "deferred_bytes", "current");
   device->cached = member(stats, "cached_bytes", "current");
@@ -45,10 +40,10 @@ static void update_device(
   device->reserved = member(stats, "reserved_bytes", "current");
   device->peak_allocated = member(stats, "allocated_bytes", "peak");
   device->peak_reserved = member(stats, "reserved_bytes", "peak");
-  device->hits = number(stats, "cache_hits");
-  device->misses = number(stats, "cache_misses");
-  device->driver_calls = number(stats, "driver_allocs") + number(stats, "driver_frees");
-  device->ooms = number(stats, "num_ooms");
+  device->hits = gp_control_number(stats, "cache_hits");
+  device->misses = gp_control_number(stats, "cache_misses");
+  device->driver_calls = gp_control_number(stats, "driver_allocs") + gp_control_number(stats, "driver_frees");
+  device->ooms = gp_control_number(stats, "num_ooms");
   if (!device->is_there)
     elapsed_ns = 0;
   device->allocations_per_second = per_second(allocations, device->hits + device->misses, elapsed_ns);
@@ -57,25 +52,19 @@ static void update_device(
   device->is_there = true;
 }
 
-static void copy_text(const cJSON *object, const char *name, char *buffer, size_t capacity)
-{
-  const cJSON *item = cJSON_GetObjectItem(object, name);
-  gp_printable(cJSON_IsString(item) ? item->valuestring : "", buffer, capacity);
-}
-
 void gp_monitor_update(gp_monitor_t *monitor, const cJSON *stats)
 {
-  uint64_t time_ns = number(stats, "time_ns");
+  uint64_t time_ns = gp_control_number(stats, "time_ns");
   uint64_t elapsed_ns = monitor->samples && time_ns > monitor->time_ns ? time_ns - monitor->time_ns : 0;
   const cJSON *answer;
 
-  monitor->pid = (int)number(stats, "pid");
+  monitor->pid = (int)gp_control_number(stats, "pid");
   monitor->time_ns = time_ns;
-  copy_text(stats, "program", monitor->program, sizeof(monitor->program));
-  copy_text(stats, "trace", monitor->trace, sizeof(monitor->trace));
+  gp_printable(gp_control_text(stats, "program"), monitor->program, sizeof(monitor->program));
+  gp_printable(gp_control_text(stats, "trace"), monitor->trace, sizeof(monitor->trace));
   cJSON_ArrayForEach(answer, cJSON_GetObjectItem(stats, "devices"))
   {
-    uint64_t ordinal = number(answer, "device");
+    uint64_t ordinal = gp_control_number(answer, "device");
     if (ordinal < GP_MAX_DEVICES)
       update_device(&monitor->devices[ordinal], answer, elapsed_ns, monitor->samples);
   }
