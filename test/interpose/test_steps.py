@@ -107,15 +107,20 @@ class Steps(PreloadCase):
 
     def expect_lives(self, snapshot):
         """The actions of each owner follow each other, and its state is that after the last one."""
-        last = {}
+        last, sizes = {}, {}
         for event in rows_of(snapshot):
             key, action = event["block"], event["action"]
             if action in ACTIONS.values():
+                sizes[key] = event["size"]
                 is_known = key in last or not snapshot["recorded_since_ns"]
                 self.assertTrue(not is_known or ACTIONS[last.get(key)] == action, event)
                 last[key] = action
         self.assertNotIn(0, last)
-        states = {block["block"]: block["state"] for segment in snapshot["segments"] for block in segment["blocks"]}
+        blocks = {block["block"]: block for segment in snapshot["segments"] for block in segment["blocks"]}
+        states = {block: item["state"] for block, item in blocks.items()}
+        for block, item in blocks.items():
+            if block and item["state"] == "inactive" and not snapshot["recorded_since_ns"]:
+                self.assertEqual((last.get(block), sizes.get(block)), ("free_completed", item["requested_size"]), "last owner")
         for block, action in last.items():
             self.assertEqual(states.get(block, "inactive"), STATES.get(action, "inactive"), "block %d" % block)
 

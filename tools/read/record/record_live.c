@@ -7,9 +7,6 @@
 #include "tools/read/record/record_parts.h"
 #include "base/pages.h"
 
-/* Room beside the slots for the operation in flight. */
-#define IN_FLIGHT 1
-
 /* What slots turn into. */
 typedef enum kind {
   SEGMENT, /* whole or cut into parts */
@@ -126,6 +123,7 @@ static void visit_slots(gp_record_t *record, size_t counts[GP_MAX_DEVICES][KINDS
 static bool copy_slots(gp_record_t *record, uint64_t event_devices)
 {
   size_t counts[GP_MAX_DEVICES][KINDS] = {{0}};
+  size_t in_flight = gp_record_most_in_flight(record);
   visit_slots(record, counts);
   for (int device = 0; device < GP_MAX_DEVICES; device++) {
     gp_device_copy_t *copy = &record->copies[device];
@@ -134,9 +132,9 @@ static bool copy_slots(gp_record_t *record, uint64_t event_devices)
     bool has_slots = count[SEGMENT] || count[PART] || count[FORWARDED];
     if (!has_slots && !(event_devices >> device & 1))
       continue;
-    if (!gp_record_make_array(&copy->blocks, count[SEGMENT] + IN_FLIGHT, sizeof(gp_block_view_t)) ||
-        !gp_record_make_array(&record->parts[device], count[PART] + IN_FLIGHT, sizeof(gp_block_view_t)) ||
-        !gp_record_make_array(&copy->forwarded, count[FORWARDED] + IN_FLIGHT, sizeof(gp_forwarded_t)))
+    if (!gp_record_make_array(&copy->blocks, count[SEGMENT] + in_flight, sizeof(gp_block_view_t)) ||
+        !gp_record_make_array(&record->parts[device], count[PART] + in_flight, sizeof(gp_block_view_t)) ||
+        !gp_record_make_array(&copy->forwarded, count[FORWARDED] + in_flight, sizeof(gp_forwarded_t)))
       return false;
     if (has_slots)
       record->document.devices |= UINT64_C(1) << device;
@@ -216,12 +214,13 @@ static void use_statistics(gp_record_t *record)
 
 bool gp_record_read_live(gp_record_t *record)
 {
-  gp_told_event_t newest[GP_MAX_DEVICES];
-  uint64_t event_devices = gp_record_newest_events(record, newest);
+  uint64_t event_devices = gp_record_event_devices(record);
   if (!copy_slots(record, event_devices))
     return false;
   use_statistics(record);
-  gp_record_finish_operations(record, event_devices, newest);
+  if (!gp_record_finish_operations(record))
+    return false;
+  record->document.devices |= event_devices;
   for (int device = 0; device < GP_MAX_DEVICES; device++) {
     if (!gp_record_order_memory(record, device))
       return false;

@@ -1,7 +1,7 @@
 /*
  * What the files of the record reader share. record_sections.c reads header and sections, record_events.c
  * the events, record_live.c the memory, and record_reader.c, above all others, the tables.
- * record_in_flight.c completes the operation that the kill interrupted. record_segments.c puts parts into
+ * record_in_flight.c completes the operations that the kill interrupted. record_segments.c puts parts into
  * their segments.
  */
 #ifndef GP_TOOLS_READ_RECORD_RECORD_PARTS_H
@@ -27,13 +27,16 @@ bool gp_record_merge_events(gp_record_t *record);
  * after the events. False: no memory. */
 bool gp_record_read_live(gp_record_t *record);
 
-/* The newest event of each device that has one. Returns these devices, a bit each. */
-uint64_t gp_record_newest_events(const gp_record_t *record, gp_told_event_t ret_newest[GP_MAX_DEVICES]);
+/* The devices that have events, a bit each. */
+uint64_t gp_record_event_devices(const gp_record_t *record);
 
-/* Corrects copies and parts by these events. Each array has room for one more item. copies holds segments,
- * unordered, as one block each; parts holds blocks cut from them. */
-void gp_record_finish_operations(
-    gp_record_t *record, uint64_t devices, const gp_told_event_t newest[GP_MAX_DEVICES]);
+/* Operations that may be in flight, at most. */
+size_t gp_record_most_in_flight(const gp_record_t *record);
+
+/* Corrects copies and parts by the events of operations in flight. Each array has room for that many more
+ * items. copies holds segments, unordered, as one block each; parts holds blocks cut from them. False: no
+ * host memory. */
+bool gp_record_finish_operations(gp_record_t *record);
 
 /* Brings a device's memory into its final form: sorted, with segments made of
  * parts and holes. False: no memory. */
