@@ -67,12 +67,29 @@ typedef struct crowd {
   _Atomic long joined;
 } crowd_t;
 
+/* Each thread has a processor as far as there are enough: else the kernel may run all of them on one, which
+ * then do no more than one thread. */
+static void choose_processor(long i)
+{
+  cpu_set_t allowed, chosen;
+  if (sched_getaffinity(0, sizeof(allowed), &allowed) != 0)
+    return;
+  i %= CPU_COUNT(&allowed);
+  for (int processor = 0; processor < CPU_SETSIZE; processor++)
+    if (CPU_ISSET(processor, &allowed) && i-- == 0) {
+      CPU_ZERO(&chosen);
+      CPU_SET(processor, &chosen);
+      (void)pthread_setaffinity_np(pthread_self(), sizeof(chosen), &chosen);
+    }
+}
+
 static void *work_in_crowd(void *arg)
 {
   crowd_t *crowd = arg;
   volatile char stack[STACK_BYTES];
   long i = atomic_fetch_add(&crowd->joined, 1);
 
+  choose_processor(i);
   for (int j = 0; j < STACK_BYTES; j += 1024)
     stack[j] = 0;
   (void)stack[0];
