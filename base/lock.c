@@ -105,6 +105,39 @@ bool gp_lock_take_within(gp_lock_t *lock, unsigned seconds)
   return true;
 }
 
+#define POLL_NS 50000
+
+/* Also lets a holder of lower priority run. */
+static void sleep_briefly(gp_lock_t *lock)
+{
+  struct timespec until;
+
+  clock_gettime(CLOCK_REALTIME, &until); /* cannot fail */
+  until.tv_nsec += POLL_NS;
+  until.tv_sec += until.tv_nsec / 1000000000;
+  until.tv_nsec %= 1000000000;
+  (void)sleep_on(&lock->state, GP_LOCK_TAKEN, &until);
+}
+
+void gp_lock_poll(gp_lock_t *lock)
+{
+  while (!spin(lock, GP_LOCK_TAKEN))
+    sleep_briefly(lock);
+}
+
+bool gp_lock_take_polled_within(gp_lock_t *lock, unsigned seconds)
+{
+  uint64_t polls = seconds * UINT64_C(1000000000) / (2 * POLL_NS); /* it spins, too, and the timer is late */
+
+  while (!gp_lock_try(lock, GP_LOCK_TAKEN) && !spin(lock, GP_LOCK_TAKEN)) {
+    if (polls-- == 0)
+      return false;
+    sleep_briefly(lock);
+  }
+  gp_lock_note_taken_within(lock->rank);
+  return true;
+}
+
 void gp_lock_wait(gp_lock_t *lock, gp_condition_t *condition)
 {
   gp_assert_internal(gp_lock_is_held(lock));

@@ -6,6 +6,7 @@
 #include "format/chunk.h"
 #include "format/details.h"
 #include "format/device.h"
+#include "format/heap_counts.h"
 #include "format/live_slot.h"
 #include "format/marks.h"
 #include "format/oom.h"

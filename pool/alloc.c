@@ -9,6 +9,7 @@
 #include "pool/forwarded/forwarded.h"
 #include "pool/grow.h"
 #include "pool/grow_mapped.h"
+#include "pool/heaps.h"
 #include "pool/limit.h"
 #include "pool/mode.h"
 #include "pool/oom.h"
@@ -83,8 +84,10 @@ static inline __attribute__((always_inline)) bool serve_from_cache_inline(gp_req
   gp_device_t *device = request->context->device;
   gp_block_t *block = NULL;
 
+  gp_heap_prepare(engine, device);
   uint64_t clock_ns = gp_request_clock(engine);
   gp_lock_take(&device->lock);
+  gp_heap_fold_own(engine, device, true);
   uint64_t now_ns = gp_request_time(engine, device, clock_ns);
   /* Over a lowered limit idle memory has to go back: the miss that follows takes care of that. */
   bool may_serve = !gp_device_is_over_limit(device);
@@ -100,6 +103,7 @@ static inline __attribute__((always_inline)) bool serve_from_cache_inline(gp_req
       gp_budget_borrow(device, block, &request->fit);
     gp_block_hand_out(engine, block, request->requested, now_ns, 0, true);
     request->ret_address = block->address;
+    gp_heap_adopt(engine, block);
   }
   gp_lock_release(&device->lock);
   return block != NULL;
@@ -143,6 +147,7 @@ static bool serve_ordered(gp_request_t *request, bool *ret_entry)
   *ret_entry = false;
   uint64_t clock_ns = gp_request_clock(engine);
   gp_lock_take(&device->lock);
+  gp_heap_fold_own(engine, device, false);
   uint64_t now_ns = gp_request_time(engine, device, clock_ns);
   gp_drain_some(engine, request->arena, now_ns);
   if (!gp_device_is_over_limit(device))
@@ -254,6 +259,8 @@ static bool reserve(const gp_request_t *request, bool *by_limit)
 
   *by_limit = false;
   if (is_ordered)
+    gp_heaps_settle(request->engine, request->context->device);
+  if (is_ordered)
     gp_release_before_growth(request->engine, request->context->device, request->size);
   if (is_ordered && !request->asks_in_doubt &&
       gp_device_keeps_memory(request->context->device, gp_covered(request->engine)) &&
@@ -321,6 +328,7 @@ static bool serve_after_drain(gp_request_t *request)
   gp_device_t *device = request->context->device;
 
   gp_lock_take(&device->lock);
+  gp_heaps_collect(request->engine, device);
   bool has_deferred = gp_device_pending(device) > 0;
   gp_lock_release(&device->lock);
   if (!has_deferred)
@@ -391,6 +399,7 @@ static __attribute__((noinline)) void keep_reserve(gp_request_t *request)
     free_bytes = gp_driver_available(engine, &request->context->driver, free_bytes);
   uint64_t missing = free_bytes < reserve ? reserve - free_bytes : 0;
   gp_lock_take(&device->lock);
+  gp_heaps_collect(engine, device); /* heaps stay closed while memory is wanted back */
   gp_surplus_want(device, missing < cached ? missing : cached, GP_TRIM_RESERVE);
   gp_lock_release(&device->lock);
 }
@@ -558,9 +567,18 @@ static inline __attribute__((always_inline)) void choose_cut(gp_request_t *reque
   }
 }
 
+/* Serves the request from what its thread has freed. */
+static inline __attribute__((always_inline)) bool serve_from_heap(gp_request_t *request)
+{
+  return gp_heap_alloc(request->engine, request->context, request->size, request->is_cut, request->requested,
+      &request->ret_address);
+}
+
 static inline __attribute__((always_inline)) int alloc_pooled(gp_request_t *request)
 {
   choose_cut(request);
+  if (serve_from_heap(request))
+    return 0;
   return request->engine->type->keeps_blocks && serve_from_cache_inline(request) ? 0 : alloc_miss(request);
 }
 
@@ -633,7 +651,7 @@ bool gp_engine_alloc_kept(gp_engine_t *engine, gp_context_t *context, uint64_t b
   request.size = request.fit.fresh;
   gp_find_origin(engine, GP_OCCASION_ALLOC, bytes);
   choose_cut(&request);
-  if (!serve_from_cache_inline(&request))
+  if (!serve_from_heap(&request) && !serve_from_cache_inline(&request))
     return false;
   *ret_address = request.ret_address;
   return true;

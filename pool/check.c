@@ -4,6 +4,7 @@
  */
 #include "pool/fill.h"
 #include "pool/forwarded/forwarded_counts.h"
+#include "pool/heaps.h"
 #include "pool/mode.h"
 #include "pool/space/account.h"
 #include "pool/space/mapped.h"
@@ -64,6 +65,9 @@ static bool check_block(gp_engine_t *engine, const gp_context_t *context, gp_blo
       block->freed_as, in ? in->frees : 0);
   good &= gp_expect(!in || (in->entered <= in->frees && in->passed <= in->frees), "frees of a stream",
       block->address, in ? in->frees : 0);
+  good &= gp_expect(!atomic_load(&block->home) || (block->state == GP_STATE_LIVE && block->refs == 1),
+      "block that no thread has freed has a home", block->address, block->state);
+  good &= gp_expect(!block->is_kept, "block in no heap is kept", block->address, block->state);
   good &= gp_expect(block->borrowed == 0 || owned || block->state == GP_STATE_DEFERRED,
       "block that is not in use has borrowed", block->borrowed, block->state);
   sums->borrowed += block->borrowed;
@@ -359,6 +363,7 @@ bool gp_engine_check(gp_engine_t *engine)
   good &= check_suspensions(engine);
   for (int i = 0; i < GP_MAX_DEVICES; i++) {
     gp_lock_take(&engine->devices[i].lock);
+    gp_heaps_collect(engine, &engine->devices[i]);
     good &= check_device(engine, &engine->devices[i], &found);
     gp_lock_release(&engine->devices[i].lock);
   }

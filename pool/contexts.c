@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "pool/events.h"
+#include "pool/heaps.h"
 #include "pool/forwarded/forwarded_counts.h"
 #include "pool/limit.h"
 #include "pool/map_range.h"
@@ -240,6 +241,7 @@ void gp_engine_context_lost(gp_engine_t *engine, gp_context_t *context)
   gp_device_t *device = context->device;
   uint64_t asked_ns = gp_now(engine);
   gp_lock_take(&device->lock);
+  gp_heaps_collect(engine, device);
   uint64_t now_ns = gp_device_time(device, asked_ns);
   end_parts(engine, context, now_ns);
   GP_LIST_EACH_SAFE(&context->blocks, gp_block_t, all, block)

@@ -5,6 +5,7 @@
 #include "pool/contexts.h"
 #include "pool/fill.h"
 #include "pool/forwarded/host_limit.h"
+#include "pool/heaps.h"
 #include "pool/limit.h"
 #include "pool/mode.h"
 #include "pool/prewarm.h"
@@ -76,6 +77,7 @@ static void configure(gp_engine_t *engine, const gp_options_t *options)
   engine->max_deferred = options->values[GP_OPTION_max_deferred].amount;
   engine->patience_ns = gp_option_number(options, GP_OPTION_patience) * UINT64_C(1000000000);
   gp_prewarm_init(engine, options);
+  gp_heaps_init(engine);
   gp_host_limit_init(&engine->host_limit, options);
   memcpy(engine->limits, options->limits, sizeof(engine->limits));
   memcpy(engine->ceilings, options->ceilings, sizeof(engine->ceilings));
@@ -135,6 +137,7 @@ void gp_engine_destroy(gp_engine_t *engine)
 {
   if (!engine)
     return;
+  gp_heaps_fini(engine);
   gp_lock_take(&engine->contexts_lock);
   gp_known_streams_drop_context(engine, NULL);
   gp_lock_release(&engine->contexts_lock);

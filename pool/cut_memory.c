@@ -1,6 +1,6 @@
 #include "pool/cut_memory.h"
 
-#include "pool/engine_record.h"
+#include "pool/heaps.h"
 #include "pool/space/segment.h"
 
 gp_block_t *gp_cut_find_and_lock(gp_engine_t *engine, uint64_t address)
@@ -12,8 +12,11 @@ gp_block_t *gp_cut_find_and_lock(gp_engine_t *engine, uint64_t address)
     gp_lock_take(&device->lock);
     GP_LIST_EACH(gp_device_contexts(device), const gp_context_t, device_link, context) {
       const gp_segment_t *segment = gp_segment_at(context, address);
-      if (segment)
-        return gp_segment_block_at(segment, address);
+      gp_block_t *block = segment ? gp_segment_block_at(segment, address) : NULL;
+      if (block && atomic_load_explicit(&block->home, memory_order_relaxed))
+        gp_heap_disown(engine, block);
+      if (block)
+        return block;
     }
     gp_lock_release(&device->lock);
   }
@@ -62,6 +65,7 @@ bool gp_engine_begins_use(gp_engine_t *engine, uint64_t address)
 
   if (!first)
     return false;
+  gp_heaps_collect(engine, first->context->device);
   bool is_used = first->segment->address == address && gp_segment_is_used(first->segment);
   gp_lock_release(&first->context->device->lock);
   return is_used;

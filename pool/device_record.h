@@ -46,6 +46,8 @@ struct gp_device {
   uint64_t newest_ns; /* see gp_device_time */
   unsigned unclocked; /* requests since one read the clock, see gp_request_clock */
   gp_releases_t releases;
+  gp_heap_t *heaps;    /* all that threads have or had, linked by next; none is removed before the end */
+  unsigned open_heaps; /* how many of them are open */
   int ordinal;
   uint64_t committed_bytes;
   uint64_t draining;

@@ -62,15 +62,20 @@ struct gp_engine {
   atomic_bool was_used;    /* the observer has got first_use */
   atomic_bool has_exports; /* memory was made visible outside the process, or may have been */
 
-  _Atomic uint64_t epoch;      /* see reuse/stamps.h */
+  /* Threads that free read the epoch and nothing else that others write: lines of the processor's caches
+   * apart. */
+  char before_epoch[GP_CACHE_LINE];
+  _Atomic uint64_t epoch; /* see reuse/stamps.h */
+  char after_epoch[GP_CACHE_LINE];
   _Atomic uint64_t covered;    /* every live context has completed it; only grows, and is below epoch */
   _Atomic uint64_t covered_ns; /* when covered last grew past a free */
   _Atomic uint64_t newest_free_epoch; /* of any block freed so far */
   _Atomic uint64_t last_block_id;
+  gp_lock_t contexts_lock;
+  char after_covered[GP_CACHE_LINE];
   _Atomic uint64_t device_mask;
 
-  gp_lock_t contexts_lock;
-  gp_list_t contexts; /* live ones */
+  gp_list_t contexts; /* live ones; under contexts_lock */
   gp_context_t *all_contexts;
   atomic_bool has_gone_contexts; /* some may be gone and not lost yet */
   gp_single_state_t single;
@@ -94,7 +99,11 @@ struct gp_engine {
   bool keeps_ordered;  /* GPUPOOL_ASYNC */
   bool orders_plain;   /* its blocks belong to contexts, and come as other memory; the driver's alloc_in */
   bool leaves_ordered; /* GPUPOOL_ASYNC=driver: the driver's pools serve and keep it */
-  uint64_t serial;     /* unique in the process: a thread may remember an engine that is gone */
+  bool has_heaps;      /* settings allow that threads keep blocks, see heaps.h */
+  _Atomic uint32_t open_heaps;   /* of all devices */
+  _Atomic uint32_t heap_count;   /* made so far */
+  gp_list_t with_heaps;          /* in the list of engines with heaps; under its lock */
+  uint64_t serial;               /* unique in the process: a thread may remember an engine that is gone */
   atomic_bool has_ordered_calls; /* the program has allocated or freed memory in the order of a stream */
   atomic_bool has_programmatic;  /* a launch was seen that does not wait for the kernel in front of it */
   gp_address_map_t identities;   /* of created streams, by the driver's handle */
@@ -142,9 +151,15 @@ static inline uint64_t gp_now(const gp_engine_t *engine)
   return engine->driver.ops->now_ns(engine->driver.self);
 }
 
+/* The first of so many ids. */
+static inline uint64_t gp_next_block_ids(gp_engine_t *engine, uint64_t count)
+{
+  return atomic_fetch_add_explicit(&engine->last_block_id, count, memory_order_relaxed) + 1;
+}
+
 static inline uint64_t gp_next_block_id(gp_engine_t *engine)
 {
-  return atomic_fetch_add_explicit(&engine->last_block_id, 1, memory_order_relaxed) + 1;
+  return gp_next_block_ids(engine, 1);
 }
 
 #endif

@@ -5,8 +5,8 @@
 #include "pool/events.h"
 #include "pool/fence_policy.h"
 #include "pool/give_back.h"
+#include "pool/heaps.h"
 #include "pool/limit.h"
-#include "pool/mode.h"
 #include "pool/peak.h"
 #include "pool/reclaim.h"
 #include "pool/release.h"
@@ -36,8 +36,11 @@ static INLINE gp_block_t *find_and_lock_inline(gp_engine_t *engine, uint64_t add
   gp_device_t *device = context->device;
   gp_lock_take(&device->lock);
   if (__atomic_load_n(&block->address, __ATOMIC_RELAXED) == address &&
-      __atomic_load_n(&block->context, __ATOMIC_RELAXED) == context && block->state != GP_STATE_RELEASING)
+      __atomic_load_n(&block->context, __ATOMIC_RELAXED) == context && block->state != GP_STATE_RELEASING) {
+    if (atomic_load_explicit(&block->home, memory_order_relaxed))
+      gp_heap_disown(engine, block);
     return block;
+  }
   gp_lock_release(&device->lock);
   return NULL;
 }
@@ -277,6 +280,7 @@ static bool goes_to_driver(const gp_engine_t *engine, const gp_block_t *block, c
 static INLINE int end_ownership_and_unlock(
     gp_engine_t *engine, gp_block_t *block, uint64_t clock_ns, ending_t ending, const gp_order_t *order)
 {
+  gp_heap_fold_own(engine, block->context->device, false);
   uint64_t now_ns = gp_request_time(engine, block->context->device, clock_ns);
 
   gp_block_end_ownership(engine, block, GP_DETAIL_NONE, now_ns);
@@ -358,6 +362,15 @@ static bool stays_in_pool(const gp_engine_t *engine, const gp_block_t *block, co
   return block->segment || (order && !goes_to_driver(engine, block, order));
 }
 
+/* Most frees: the block's home keeps it. A free that has a peak to tell is the device's. */
+static INLINE bool free_to_heap(gp_engine_t *engine, uint64_t address)
+{
+#ifdef GP_UNSAFE_REUSE
+  return false;
+#endif
+  return atomic_load_explicit(&engine->peaks, memory_order_relaxed) == 0 && gp_heap_free(engine, address);
+}
+
 /* order: the stream of the free; NULL: none. */
 static INLINE gp_free_result_t free_block(gp_engine_t *engine, const gp_order_t *order, uint64_t address,
     gp_free_fn free_fn, void *arg, int *ret_code)
@@ -394,11 +407,17 @@ static INLINE gp_free_result_t free_block(gp_engine_t *engine, const gp_order_t 
 
 gp_free_result_t gp_engine_free(gp_engine_t *engine, uint64_t address, int *ret_code)
 {
+  if (free_to_heap(engine, address)) {
+    *ret_code = 0;
+    return GP_FREE_DONE;
+  }
   return free_block(engine, NULL, address, NULL, NULL, ret_code);
 }
 
 bool gp_engine_free_kept(gp_engine_t *engine, uint64_t address)
 {
+  if (free_to_heap(engine, address))
+    return true;
   if (gp_engine_service(engine) != GP_SERVICE_POOL || gp_engine_reuse_mode(engine) == GP_MODE_STRICT)
     return false;
   gp_find_origin(engine, GP_OCCASION_FREE, 0);
@@ -531,6 +550,7 @@ void gp_engine_taint(gp_engine_t *engine, uint64_t address)
     block = gp_cut_find_and_lock(engine, address);
   if (!block)
     return;
+  gp_heaps_collect(engine, block->context->device); /* no heap may hand out parts of a closed segment */
   bool is_mapped = block->segment && block->segment->range;
   if (is_mapped) /* after the program's free the pool's reference remains */
     block->refs += block->refs > 0 && !block->tainted;

@@ -1,8 +1,8 @@
 #include "pool/give_back.h"
 
 #include "pool/contexts.h"
+#include "pool/heaps.h"
 #include "pool/limit.h"
-#include "pool/mode.h"
 #include "pool/reclaim.h"
 #include "pool/release.h"
 #include "pool/reuse/advance.h"
@@ -28,6 +28,30 @@ bool gp_give_back_has(const gp_context_t *context)
   return gp_block_has_idle(context) || gp_block_has_idle(&context->device->ordered);
 }
 
+/* The device has deferred blocks. */
+static bool has_deferred(const gp_device_t *device)
+{
+  bool has = gp_heaps_keep(device) || !gp_list_is_empty(&device->ordered.deferred);
+
+  GP_LIST_EACH(gp_device_contexts(device), const gp_context_t, device_link, context)
+    has |= !gp_list_is_empty(&context->deferred);
+  return has;
+}
+
+/* Deferred blocks may be surplus once they are drained. A drain closes heaps: those that keep nothing stay
+ * open if nothing is deferred. */
+static bool awaits_drain(gp_engine_t *engine, gp_device_t *device, uint64_t now_ns)
+{
+  bool may_have = gp_device_pending(device) > 0 || device->open_heaps > 0;
+
+  if (!may_have || !gp_surplus_awaits_drain(engine, device, now_ns))
+    return false;
+  if (device->open_heaps == 0 || has_deferred(device))
+    return true;
+  device->drained_ns = now_ns;
+  return false;
+}
+
 /* The device has surplus, and the context has memory that could go. If there is no surplus, the memory kept
  * because the device was busy has been handed out again, or its context has ended. */
 static bool has_surplus(gp_engine_t *engine, gp_context_t *context)
@@ -36,7 +60,7 @@ static bool has_surplus(gp_engine_t *engine, gp_context_t *context)
 
   gp_lock_take(&device->lock);
   uint64_t now_ns = gp_device_time(device, gp_now(engine));
-  if (gp_surplus_awaits_drain(engine, device, now_ns)) {
+  if (awaits_drain(engine, device, now_ns)) {
     gp_lock_release(&device->lock);
     gp_drain_device(engine, device);
     gp_lock_take(&device->lock);
@@ -50,11 +74,12 @@ static bool has_surplus(gp_engine_t *engine, gp_context_t *context)
 }
 
 /* The pool keeps memory of the device that the context is on. */
-static bool has_unused(gp_context_t *context)
+static bool has_unused(gp_engine_t *engine, gp_context_t *context)
 {
   gp_device_t *device = context->device;
 
   gp_lock_take(&device->lock);
+  gp_heaps_collect(engine, device);
   bool has = gp_device_releasable(device) > 0 || !gp_list_is_empty(&context->deferred) ||
              !gp_list_is_empty(&device->ordered.deferred);
   gp_lock_release(&device->lock);
@@ -106,7 +131,7 @@ uint64_t gp_give_back_after_sync(gp_engine_t *engine, gp_context_t *context)
   bool has_stopped = gp_engine_service(engine) == GP_SERVICE_STOPPED;
 
   gp_assert(!gp_holds_engine_lock());
-  if (has_stopped ? !has_unused(context) : !has_surplus(engine, context))
+  if (has_stopped ? !has_unused(engine, context) : !has_surplus(engine, context))
     return 0;
   bool is_quiet = gp_give_back_is_quiet(engine);
   if (has_stopped)
@@ -130,6 +155,7 @@ static uint64_t give_back_on_request(gp_engine_t *engine, gp_device_t *device, u
     given = gp_release_largest(engine, device, bytes, GP_TRIM_REQUESTED);
   }
   gp_lock_take(&device->lock);
+  gp_heaps_collect(engine, device); /* heaps stay closed while memory is wanted back */
   uint64_t left = gp_device_stats(device)->cached_bytes.current;
   uint64_t missing = bytes > given ? bytes - given : 0;
   if (!is_quiet)

@@ -2,6 +2,7 @@
  * Reading the engine, for snapshots and tests.
  */
 #include "pool/events.h"
+#include "pool/heaps.h"
 #include "pool/oom.h"
 #include "pool/reuse/drain.h"
 #include "pool/space/chunks.h"
@@ -17,7 +18,10 @@ bool gp_engine_locks_available(gp_engine_t *engine)
   {
     if (!gp_lock_take_within(&device->lock, 1))
       return false;
+    bool has_all = gp_heaps_locks_available(device);
     gp_lock_release(&device->lock);
+    if (!has_all)
+      return false;
   }
   return true;
 }

@@ -2,6 +2,7 @@
 
 #include "pool/driver_calls.h"
 #include "pool/events.h"
+#include "pool/heaps.h"
 #include "pool/mode.h"
 #include "pool/reuse/stamps.h"
 #include "pool/space/account.h"
@@ -192,6 +193,7 @@ void gp_engine_expect_capture(gp_engine_t *engine, gp_context_t *context)
   uint64_t free_bytes, total_bytes;
 
   gp_lock_take(&device->lock);
+  gp_heaps_collect(engine, device);
   bool uses_pools = gp_locked(device)->uses_pools;
   gp_lock_release(&device->lock);
   if (uses_pools && gp_device_keeps_memory(device, gp_covered(engine)))
@@ -201,6 +203,7 @@ void gp_engine_expect_capture(gp_engine_t *engine, gp_context_t *context)
 uint64_t gp_limit_set(gp_engine_t *engine, gp_device_t *device, const gp_amount_t *limit)
 {
   gp_lock_take(&device->lock);
+  gp_heaps_collect(engine, device); /* over a lowered limit heaps stay closed */
   engine->limits[device->ordinal] = *limit;
   device->limit = gp_limit_of(engine, device->ordinal, device->total);
   if (device->limit == UINT64_MAX) {
@@ -311,6 +314,7 @@ void gp_engine_translate_info(
   *free_bytes = free_on_device(engine, context, *free_bytes, *total_bytes);
 
   gp_lock_take(&device->lock);
+  gp_heaps_collect(engine, device);
   uint64_t reusable = reusable_bytes(engine, context, &part);
   uint64_t used = device->committed_bytes - reusable;
   uint64_t limit = device->limit;

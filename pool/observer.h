@@ -10,6 +10,7 @@
 #include "format/actions.h"
 #include "format/details.h"
 #include "format/device.h"
+#include "format/heap_counts.h"
 #include "format/oom.h"
 
 /* Default streams, as CUDA names them explicitly (CU_STREAM_LEGACY, CU_STREAM_PER_THREAD). */
@@ -76,6 +77,13 @@ typedef struct gp_observed {
 typedef uint64_t (*gp_step_fn)(
     void *self, gp_observed_t *block, uint64_t context, int device, bool is_cut, uint64_t time_ns);
 
+/* The next owner of a block, see hand_on() of gp_observer_t. */
+typedef struct gp_next_owner {
+  uint64_t requested;
+  uint64_t block_id;
+  uint32_t origin;
+} gp_next_owner_t;
+
 /* Facts about a device apart from events. */
 typedef struct gp_device_facts {
   uint64_t limit; /* bytes; 0: none */
@@ -119,9 +127,18 @@ typedef enum gp_occasion {
  * only, free_requested() without a detail. They are called as event() is. One returns the time as event()
  * does, or 0: then event() follows. NULL: event() hears of everything.
  *
+ * keep() tells as free_requested() does, and hand_on() as free_completed() and then alloc(), of a block that
+ * only one heap knows meanwhile (heaps.h). The pool calls them with that heap's lock held and no other.
+ * *last_ns is the time of the heap's last event, and they raise it. hand_on: the block still has the earlier
+ * owner. They return the event's time, hand_on() that of the alloc, or 0: they have changed nothing, and the
+ * heap must not do it. join(): the device's next events are later than last_ns, which a heap's were; it is
+ * called as event() is. NULL, all three: heaps are used only while the observer has no interest.
+ *
  * place_stats() asks where the engine should keep a device's statistics. The engine asks before
  * device_facts() until it gets an answer other than NULL, copies the statistics there, and writes them
  * there for as long as it lives. It is called as event() is. NULL: the engine keeps them itself.
+ * place_heap() asks the same of the counts of the heap with that number, when it is opened; what is there is
+ * overwritten.
  *
  * interest is a number that the observer changes at will. While it is 0, the pool does not call event() for
  * a block's event whose cookie is 0 or NULL. NULL: the observer wants every event.
@@ -140,8 +157,14 @@ typedef struct gp_observer {
   gp_step_fn alloc;
   gp_step_fn free_requested;
   gp_step_fn free_completed;
+  uint64_t (*keep)(
+      void *self, gp_observed_t *block, int device, bool is_cut, uint64_t *last_ns, uint64_t time_ns);
+  uint64_t (*hand_on)(void *self, gp_observed_t *block, const gp_next_owner_t *next, int device, bool is_cut,
+      uint64_t *last_ns, uint64_t time_ns);
+  void (*join)(void *self, int device, uint64_t last_ns);
   void (*holders)(void *self, const gp_cookie_t *cookie, uint32_t refs, bool tainted);
   gp_stats_t *(*place_stats)(void *self, int device);
+  gp_heap_counts_t *(*place_heap)(void *self, uint32_t number);
   void (*device_facts)(void *self, int device, const gp_device_facts_t *facts);
   void (*out_of_memory)(void *self, const gp_oom_t *oom);
   void *self;

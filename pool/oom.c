@@ -27,6 +27,7 @@
 #include "pool/limit.h"
 #include "pool/mode.h"
 #include "pool/oom_groups.h"
+#include "pool/heaps.h"
 #include "pool/oom_pieces.h"
 #include "pool/reclaim.h"
 #include "pool/release.h"
@@ -52,9 +53,10 @@ static uint64_t bytes_of(gp_device_t *device, const uint64_t *field)
   return bytes;
 }
 
-static bool has_deferred(gp_device_t *device)
+static bool has_deferred(gp_engine_t *engine, gp_device_t *device)
 {
   gp_lock_take(&device->lock); /* also guards the pointer to the statistics */
+  gp_heaps_collect(engine, device);
   uint64_t bytes = gp_device_pending(device);
   gp_lock_release(&device->lock);
   return bytes > 0;
@@ -146,7 +148,8 @@ static bool trim(gp_engine_t *engine, gp_context_t *context, uint64_t bytes, gp_
 /* The pool keeps memory of the device that it can no longer use. */
 static bool keeps_after_stop(gp_engine_t *engine, gp_device_t *device)
 {
-  return gp_engine_service(engine) == GP_SERVICE_STOPPED && (has_deferred(device) || has_releasable(device));
+  return gp_engine_service(engine) == GP_SERVICE_STOPPED &&
+         (has_deferred(engine, device) || has_releasable(device));
 }
 
 bool gp_oom_release_after_stop(gp_engine_t *engine, gp_context_t *context, gp_oom_attempts_t *attempts)
@@ -195,6 +198,7 @@ bool gp_oom_is_hopeless(gp_engine_t *engine, gp_context_t *context, uint64_t byt
     gp_engine_leave(engine);
   }
   gp_lock_take(&device->lock);
+  gp_heaps_collect(engine, device);
   uint64_t reclaimable =
       gp_device_stats(device)->cached_bytes.current + gp_device_stats(device)->deferred_bytes.current;
   uint64_t in_use = gp_account_in_use(device);
@@ -268,7 +272,7 @@ static bool take_step(gp_engine_t *engine, gp_context_t *context, gp_step_t step
   switch (step) {
   case STEP_AFTER_STOP: return gp_oom_release_after_stop(engine, context, attempts);
   case STEP_RECLAIM:
-    if (has_deferred(device)) {
+    if (has_deferred(engine, device)) {
       gp_reclaim_poll(engine);
       (void)gp_drain_by_own_context(engine, device, UINT_MAX);
       gp_identities_ask(engine, device);
@@ -289,7 +293,7 @@ static bool take_step(gp_engine_t *engine, gp_context_t *context, gp_step_t step
   }
   case STEP_AWAIT: return gp_await_release(engine, device, attempts, engine->patience_ns);
   case STEP_SYNCHRONIZE:
-    if (engine->driver.ops->fence_record || !has_deferred(device) ||
+    if (engine->driver.ops->fence_record || !has_deferred(engine, device) ||
         !gp_wait_until_quiet(engine, device, attempts))
       return false;
     gp_reclaim_synchronously(engine);
@@ -374,6 +378,7 @@ void gp_oom_report(gp_engine_t *engine, gp_context_t *context, uint64_t bytes, b
   gp_find_origin(engine, GP_OCCASION_DRIVER, bytes);
   bool was_asked = gp_limit_ask(engine, context, &oom.device_free, &oom.device_total);
   gp_lock_take(&device->lock);
+  gp_heaps_collect(engine, device);
   gp_device_use_t use;
   if (was_asked && gp_device_use_as_told(device, &use))
     oom.unaccounted = use.unaccounted;

@@ -13,7 +13,7 @@ void gp_reclaim(gp_engine_t *engine)
   gp_assert(!gp_holds_engine_lock());
   gp_contexts_lose_gone(engine);
   gp_advance(engine);
-  gp_drain(engine);
+  gp_drain(engine, true);
 }
 
 void gp_reclaim_poll(gp_engine_t *engine)

@@ -4,8 +4,12 @@
 
 #include "pool/engine.h"
 
+/* Bytes that processors move between their caches as one: what threads write by themselves lies apart. */
+#define GP_CACHE_LINE 64
+
 typedef struct gp_block gp_block_t;
 typedef struct gp_device gp_device_t;
+typedef struct gp_heap gp_heap_t;
 typedef struct gp_segment gp_segment_t;
 typedef struct gp_range gp_range_t;
 

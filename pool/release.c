@@ -5,6 +5,7 @@
  */
 #include "pool/release.h"
 
+#include "pool/heaps.h"
 #include "pool/driver_calls.h"
 #include "pool/events.h"
 #include "pool/limit.h"
@@ -135,6 +136,7 @@ int gp_release_owned(gp_engine_t *engine, gp_block_t *block, gp_free_fn free_fn,
   uint64_t duration_ns = gp_now(engine) - start_ns;
 
   gp_lock_take(&device->lock);
+  gp_heap_fold_own(engine, device, false);
   gp_releases_finish(&device->releases, &block->release); /* no waiter runs before the lock is released */
   if (code == 0 || atomic_load(&block->context->lost)) {
     note_pending(engine, block);

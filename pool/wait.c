@@ -1,6 +1,7 @@
 #include "pool/wait.h"
 
 #include "pool/driver_calls.h"
+#include "pool/heaps.h"
 #include "pool/mode.h"
 #include "pool/reclaim.h"
 #include "pool/reuse/fences.h"
@@ -176,11 +177,12 @@ static bool go_on(polling_t *polling, work_t work, uint64_t epoch)
 }
 
 /* The oldest stamp of a deferred block of the device; 0: no block is deferred. */
-static uint64_t oldest_deferred(gp_device_t *device)
+static uint64_t oldest_deferred(gp_engine_t *engine, gp_device_t *device)
 {
   uint64_t oldest = 0;
 
   gp_lock_take(&device->lock);
+  gp_heaps_collect(engine, device);
   GP_LIST_EACH(gp_device_contexts(device), const gp_context_t, device_link, context) {
     if (gp_list_is_empty(&context->deferred))
       continue;
@@ -196,7 +198,7 @@ static bool wait_for_deferred(polling_t *polling)
 {
   gp_engine_t *engine = polling->engine;
   gp_oom_attempts_t *attempts = polling->attempts;
-  uint64_t oldest = oldest_deferred(polling->device);
+  uint64_t oldest = oldest_deferred(engine, polling->device);
 
   if (attempts->begin_epoch == 0)
     attempts->begin_epoch = atomic_load(&engine->epoch);
@@ -204,7 +206,7 @@ static bool wait_for_deferred(polling_t *polling)
     return false;
   while (oldest != 0) {
     gp_reclaim_poll(engine);
-    if (oldest_deferred(polling->device) != oldest)
+    if (oldest_deferred(engine, polling->device) != oldest)
       return true;
     if (gp_engine_service(engine) > GP_SERVICE_SUSPENDED ||
         !go_on(polling, find_work(polling, oldest), oldest))

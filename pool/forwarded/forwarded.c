@@ -4,6 +4,7 @@
  */
 #include "pool/forwarded/forwarded.h"
 
+#include "pool/heaps.h"
 #include "pool/contexts.h"
 #include "pool/events.h"
 #include "pool/forwarded/forwarded_counts.h"
@@ -50,8 +51,10 @@ static bool make_pools_fit(gp_reservation_t *reservation, gp_oom_attempts_t *att
   gp_context_t *context = reservation->context;
   bool by_limit = false;
 
-  if (reservation->supply != GP_SUPPLY_POOLS ||
-      !gp_device_keeps_memory(context->device, gp_covered(engine)) ||
+  if (reservation->supply != GP_SUPPLY_POOLS)
+    return true;
+  gp_heaps_settle(engine, context->device);
+  if (!gp_device_keeps_memory(context->device, gp_covered(engine)) ||
       attempt_fit(reservation, &by_limit) == 0 || gp_oom_is_hopeless(engine, context, reservation->bytes))
     return true;
   if (gp_engine_is_suspended(engine)) /* no step is possible */

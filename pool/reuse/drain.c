@@ -2,6 +2,7 @@
 
 #include <limits.h>
 
+#include "pool/heaps.h"
 #include "pool/reuse/stream_points.h"
 
 /* Moves at most `most` blocks; returns how many it moved. */
@@ -41,10 +42,11 @@ static unsigned drain_part(gp_engine_t *engine, gp_device_t *device, uint64_t co
 void gp_drain_locked(gp_engine_t *engine, gp_device_t *device)
 {
   gp_assert_internal(gp_lock_is_held(&device->lock));
+  gp_heaps_collect(engine, device);
   (void)drain_part(engine, device, gp_covered(engine), UINT_MAX);
 }
 
-void gp_drain_device(gp_engine_t *engine, gp_device_t *device)
+static void drain_device(gp_engine_t *engine, gp_device_t *device, bool with_heaps)
 {
   uint64_t covered = gp_covered(engine); /* read once: ignores what other threads free meanwhile */
   unsigned moved;
@@ -52,9 +54,16 @@ void gp_drain_device(gp_engine_t *engine, gp_device_t *device)
   gp_assert(!gp_holds_engine_lock());
   do {
     gp_lock_take(&device->lock);
+    if (with_heaps)
+      gp_heaps_collect(engine, device);
     moved = drain_part(engine, device, covered, GP_DRAIN_AT_ONCE);
     gp_lock_release(&device->lock);
   } while (moved == GP_DRAIN_AT_ONCE);
+}
+
+void gp_drain_device(gp_engine_t *engine, gp_device_t *device)
+{
+  drain_device(engine, device, true);
 }
 
 static bool has_passed(const gp_block_t *block)
@@ -69,6 +78,7 @@ bool gp_drain_by_own_context(gp_engine_t *engine, gp_device_t *device, unsigned 
 
   gp_assert(!gp_holds_engine_lock());
   gp_lock_take(&device->lock);
+  gp_heaps_collect(engine, device);
   GP_LIST_EACH(gp_device_contexts(device), gp_context_t, device_link, context)
     GP_LIST_EACH_SAFE(&context->deferred, gp_block_t, order, block) {
       if (most == 0)
@@ -84,8 +94,8 @@ bool gp_drain_by_own_context(gp_engine_t *engine, gp_device_t *device, unsigned 
   return moved;
 }
 
-void gp_drain(gp_engine_t *engine)
+void gp_drain(gp_engine_t *engine, bool with_heaps)
 {
   GP_DEVICE_EACH(engine, device)
-  gp_drain_device(engine, device);
+  drain_device(engine, device, with_heaps);
 }

@@ -57,10 +57,10 @@ static inline gp_block_t *gp_drain_for(
   return block;
 }
 
-/* Moves all covered blocks of the device, or of every device. The caller holds no lock. Each hold of the
- * device's lock moves a bounded number of blocks. */
+/* Moves all covered blocks of the device, or of every device, there with_heaps or only those that no heap
+ * keeps. The caller holds no lock. Each hold of the device's lock moves a bounded number of blocks. */
 void gp_drain_device(gp_engine_t *engine, gp_device_t *device);
-void gp_drain(gp_engine_t *engine);
+void gp_drain(gp_engine_t *engine, bool with_heaps);
 
 /*
  * Makes idle the blocks of the device that were freed in the order of a stream whose context has completed

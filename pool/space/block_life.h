@@ -43,7 +43,7 @@ static inline void gp_block_hand_out(gp_engine_t *engine, gp_block_t *block, uin
   gp_stats_t *stats = gp_device_stats(device);
 
   gp_assert_internal(gp_lock_is_held(&device->lock));
-  gp_assert_internal(block->refs == 0 && requested <= block->size);
+  gp_assert_internal(block->refs == 0 && requested <= block->size && !atomic_load(&block->home));
   block->state = GP_STATE_LIVE;
   block->refs = 1;
   block->requested = requested;
@@ -79,6 +79,8 @@ static inline void gp_block_end_ownership(
   gp_stats_t *stats = gp_device_stats(block->context->device);
 
   gp_assert_internal(gp_lock_is_held(&block->context->device->lock));
+  gp_assert_internal(!block->is_kept);
+  atomic_store_explicit(&block->home, NULL, memory_order_relaxed);
   gp_gauge_sub(&stats->allocation, 1);
   gp_gauge_sub(&stats->allocated_bytes, block->size);
   gp_gauge_sub(&stats->requested_bytes, block->requested);

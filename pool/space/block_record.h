@@ -19,6 +19,7 @@
 #ifndef GP_POOL_SPACE_BLOCK_RECORD_H
 #define GP_POOL_SPACE_BLOCK_RECORD_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -61,29 +62,31 @@ struct gp_block {
     };
   };
   gp_context_t *context;
-  gp_bin_t *bin;         /* of its size class; NULL: the block is a part of a segment */
-  uint64_t free_epoch;   /* epoch of the free: reusable when every context has completed it; 0: none */
-  gp_segment_t *segment; /* that it is a part of; NULL: a driver allocation by itself */
+  gp_bin_t *bin;             /* of its size class; NULL: the block is a part of a segment */
+  uint64_t free_epoch;       /* epoch of the free: reusable when every context has completed it; 0: none */
+  gp_segment_t *segment;     /* that it is a part of; NULL: a driver allocation by itself */
+  _Atomic(gp_heap_t *) home; /* LIVE: the heap that keeps it when it is freed (heaps.h); NULL: none */
   gp_list_t order; /* DEFERRED, BOUND: in context->deferred; IDLE: in device->idle; RELEASING: the releaser's
                       list */
-  gp_identity_t *freed_in; /* DEFERRED, BOUND: in the order of that stream; NULL: of none, or it has ended */
   uint32_t refs;
+  bool tainted;            /* exported: goes to the driver on free */
+  bool exact;              /* not of a size that the type makes: goes to the driver on free */
+  bool is_in_others;       /* with freed_in: the bin is freed_in->others */
+  bool is_kept;            /* with home: the program has freed it; under the heap's lock */
+  union {                  /* a block is in one of these at a time */
+    gp_bin_entry_t in_bin; /* IDLE: in its bin; LIVE: in a bin of home; DEFERRED: of freed_in; unused: in
+                              engine->free_records */
+    gp_cut_entry_t in_cut; /* part of an open segment: IDLE: in context->cut; BOUND: in freed_in->bound */
+    gp_release_t release;  /* RELEASING: in device->releases */
+  };
   gp_state_t state;
   gp_state_t released_from; /* RELEASING: the state before, which returns if the driver refuses */
-  bool tainted;             /* exported: goes to the driver on free */
-  bool exact;               /* not of a size that the type makes: goes to the driver on free */
-  bool is_in_others;        /* with freed_in: the bin is freed_in->others */
+  gp_identity_t *freed_in;  /* DEFERRED, BOUND: in the order of that stream; NULL: of none, or it has ended */
   uint64_t freed_as;        /* number of this free among those in freed_in */
   uint64_t idle_ns;         /* since when idle */
   uint64_t releasable; /* part of a segment: IDLE: bytes that could go back to the driver now; BOUND: later */
   uint64_t borrowed;   /* bytes beyond what the owner's request would get otherwise, see budget.h */
   gp_list_t all;       /* in context->blocks */
-  union {              /* a block is in one of these at a time */
-    gp_bin_entry_t
-        in_bin; /* IDLE: in its bin; DEFERRED: in a bin of freed_in; unused: in engine->free_records */
-    gp_cut_entry_t in_cut; /* part of an open segment: IDLE: in context->cut; BOUND: in freed_in->bound */
-    gp_release_t release;  /* RELEASING: in device->releases */
-  };
 };
 
 static inline gp_block_t *gp_block_of_entry(gp_bin_entry_t *entry)

@@ -2,13 +2,19 @@
 
 #include "pool/engine_record.h"
 
-#include <stdlib.h>
+#include "base/pages.h"
 
 #define SLAB_RECORDS 256
 
+/* Two lines of the processor's caches, which it fetches together: blocks of two threads share none. Not the
+ * type itself is aligned so, since the head of a list is taken for a member of a block. */
+typedef struct place {
+  _Alignas(2 * GP_CACHE_LINE) gp_block_t block;
+} place_t;
+
 struct gp_slab {
   struct gp_slab *next;
-  gp_block_t records[SLAB_RECORDS];
+  place_t places[SLAB_RECORDS];
 };
 
 void gp_block_slab_init(gp_engine_t *engine)
@@ -27,13 +33,13 @@ static void put(gp_engine_t *engine, gp_block_t *block)
 
 static bool add_slab(gp_engine_t *engine)
 {
-  struct gp_slab *slab = calloc(1, sizeof(*slab));
+  struct gp_slab *slab = gp_pages_map(sizeof(*slab), false);
   if (!slab)
     return false;
   slab->next = engine->slabs;
   engine->slabs = slab;
   for (int i = SLAB_RECORDS - 1; i >= 0; i--)
-    put(engine, &slab->records[i]);
+    put(engine, &slab->places[i].block);
   return true;
 }
 
@@ -56,6 +62,7 @@ gp_block_t *gp_block_slab_take(gp_engine_t *engine)
     return NULL;
   block->bin = NULL;
   block->segment = NULL;
+  gp_assert_internal(atomic_load(&block->home) == NULL);
   block->stream = 0;
   block->freed_in = NULL;
   block->refs = 0;
@@ -78,7 +85,7 @@ void gp_block_slab_fini(gp_engine_t *engine)
 {
   while (engine->slabs) {
     struct gp_slab *next = engine->slabs->next;
-    free(engine->slabs);
+    gp_pages_unmap(engine->slabs, sizeof(*engine->slabs));
     engine->slabs = next;
   }
   engine->free_records = NULL;

@@ -222,9 +222,11 @@ void gp_segment_close(gp_segment_t *segment)
   gp_assert_internal(gp_lock_is_held(&segment->context->device->lock));
   if (segment->is_closed)
     return;
-  for (gp_block_t *block = segment->first; block; block = gp_segment_above(block))
+  for (gp_block_t *block = segment->first; block; block = gp_segment_above(block)) {
+    atomic_store_explicit(&block->home, NULL, memory_order_relaxed);
     if (block->state == GP_STATE_IDLE)
       gp_cut_bins_remove(&segment->context->cut, &block->in_cut);
+  }
   segment->context->device->closed_idle +=
       gp_segment_is_whole(segment->first) && segment->first->state == GP_STATE_IDLE;
   segment->is_closed = true;

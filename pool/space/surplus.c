@@ -82,8 +82,6 @@ bool gp_surplus_awaits_drain(const gp_engine_t *engine, const gp_device_t *devic
   uint64_t deferred = gp_device_pending(device);
 
   gp_assert_internal(gp_lock_is_held(&device->lock));
-  if (deferred == 0)
-    return false;
   bool is_time = engine->idle_release_ns != UINT64_MAX &&
                  now_ns - device->drained_ns >= engine->idle_release_ns / LOOKS_BEFORE_EXPIRY;
   bool may_be_spare =

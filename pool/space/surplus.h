@@ -18,8 +18,8 @@ static inline bool gp_surplus_is_due(const gp_engine_t *engine, gp_device_t *dev
   return gp_device_releasable(device) > 0 && gp_surplus_is_due_of_idle(engine, device, now_ns);
 }
 
-/* Deferred blocks that are covered (reuse/drain.h) may be surplus once idle: the
- * caller must drain them first. */
+/* Deferred blocks that are covered (reuse/drain.h), if there are any, may be surplus once idle: the caller
+ * must drain them first. */
 bool gp_surplus_awaits_drain(const gp_engine_t *engine, const gp_device_t *device, uint64_t now_ns);
 
 /* The context's next block to go back, and why; NULL: none. Of mapped memory it is a chunk, cut out for this.

@@ -1,7 +1,7 @@
 /*
  * Kills a process at a random instruction, again and again, and compares what its record says with the
- * process's own log: the same memory is live, up to one operation in flight for each thread, and events and
- * blocks agree exactly. GPUPOOL_TYPE is TYPE.
+ * process's own log: the same memory is live, up to one operation in flight for each thread, as many
+ * allocations were made, and events and blocks agree exactly. GPUPOOL_TYPE is TYPE.
  *
  * ring_kill RUNS [SEED [TYPE]]
  */
@@ -48,11 +48,13 @@ static void compare_with_log(const workload_t *workload)
   size_t allocating = 0;
   size_t freeing = 0;
   size_t live = 0;
+  uint64_t allocs = 0;
   for (int i = 0; i < WORKLOAD_THREADS; i++) {
     const workload_log_t *log = &workload->logs[i];
     bool is_allocating = atomic_load(&log->allocating) > 0;
     kills_in_flight += is_allocating || atomic_load(&log->freeing);
     allocating += is_allocating;
+    allocs += atomic_load(&log->allocs);
     for (int j = 0; j < WORKLOAD_SLOTS; j++) {
       uint64_t address = atomic_load(&log->live[j].address);
       const gp_block_view_t *block = address ? live_block(address) : NULL;
@@ -73,6 +75,9 @@ static void compare_with_log(const workload_t *workload)
     live += gp_device_copy_block(&record.copies[0], i)->state == GP_BLOCK_ALLOCATED;
   EXPECT(live >= expected && live <= expected + allocating + freeing,
       "%zu live blocks, but %zu to %zu in the log", live, expected, expected + allocating + freeing);
+  uint64_t counted = record.copies[0].stats.allocation.allocated;
+  EXPECT(counted >= allocs && counted <= allocs + allocating, "%llu allocations, but %llu to %llu in the log",
+      (unsigned long long)counted, (unsigned long long)allocs, (unsigned long long)(allocs + allocating));
 }
 
 /* The blocks of a segment cover it. */
@@ -133,8 +138,12 @@ static void compare_with_events(void)
 
 static void kill_once(workload_t *workload, const char *root, unsigned random)
 {
-  const workload_plan_t plan = {
-      .root = root, .events = random & 1 ? "1024" : "65536", .type = type, .seed = random};
+  const workload_plan_t plan = {.root = root,
+      .events = random & 1 ? "1024" : "65536",
+      .type = type,
+      .threads = 1 + (random >> 2) % WORKLOAD_THREADS,
+      .uses_heaps = random >> 1 & 1,
+      .seed = random};
   pid_t child = workload_start(workload, &plan);
   EXPECT(child > 0, "fork failed");
   uint64_t target = 1 + random % 3000;

@@ -153,7 +153,8 @@ int main(int argc, char **argv)
   original_t original = {0};
   workload_t *workload = workload_make();
   int status;
-  workload_plan_t plan = {.root = root, .events = "1024", .type = argc > 3 ? argv[3] : NULL, .seed = 3};
+  workload_plan_t plan = {
+      .root = root, .events = "1024", .type = argc > 3 ? argv[3] : NULL, .threads = 3, .seed = 3};
 
   state = argc > 2 ? (unsigned)strtoul(argv[2], NULL, 10) : 1;
   if (!workload || !mkdtemp(root))

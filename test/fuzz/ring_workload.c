@@ -37,7 +37,7 @@ static const char *lookup(void *arg, const char *variable)
     return the_plan.events;
   if (strcmp(variable, "GPUPOOL_TYPE") == 0)
     return the_plan.type;
-  return strcmp(variable, "GPUPOOL_MAX_CACHED") == 0 ? "4MiB" : NULL; /* so that segments go back, too */
+  return strcmp(variable, "GPUPOOL_MAX_CACHED") == 0 && !the_plan.uses_heaps ? "4MiB" : NULL;
 }
 
 workload_t *workload_make(void)
@@ -54,6 +54,7 @@ static void take(workload_log_t *log, workload_block_t *block, uint64_t size)
     abort();
   atomic_store(&block->size, size);
   atomic_store(&block->address, address);
+  atomic_fetch_add(&log->allocs, 1);
   atomic_store(&log->allocating, 0);
 }
 
@@ -72,14 +73,16 @@ static void *work(void *arg)
 {
   workload_log_t *log = arg;
   uint32_t state = (uint32_t)(log - the_workload->logs) * 7919 + the_plan.seed;
-  uint64_t scale = the_plan.type && strcmp(the_plan.type, "segment") == 0 ? CUT_SCALE : 1;
+  bool is_cut = the_plan.type && strcmp(the_plan.type, "segment") == 0;
+  uint64_t scale = is_cut && !the_plan.uses_heaps ? CUT_SCALE : 1;
+  unsigned sizes = the_plan.uses_heaps ? 4 : 16;
   for (;;) {
     state = state * 1664525u + 1013904223u;
     workload_block_t *block = &log->live[state >> 8 & (WORKLOAD_SLOTS - 1)];
     if (atomic_load(&block->address))
       give(log, block);
     else
-      take(log, block, (512 + (uint64_t)(state >> 16 & 15) * 20000) * scale);
+      take(log, block, (512 + (uint64_t)(state >> 16 & (sizes - 1)) * 20000) * scale);
     if (state >> 27 == 0)
       gp_engine_sync_end(engine, context, gp_engine_sync_begin(engine));
     uint64_t done = atomic_fetch_add(&the_workload->operations, 1) + 1;
@@ -102,7 +105,7 @@ static void run(void)
   gp_observer_t observer = gp_recorder_observer(recorder);
   engine = gp_engine_create(&driver, &observer, &options);
   context = gp_engine_context(engine, &of);
-  for (int i = 1; i < WORKLOAD_THREADS; i++) {
+  for (unsigned i = 1; i < the_plan.threads; i++) {
     pthread_t thread;
     if (pthread_create(&thread, NULL, work, &the_workload->logs[i]))
       abort();

@@ -6,10 +6,11 @@
 #define GP_TEST_FUZZ_RING_WORKLOAD_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
-#define WORKLOAD_THREADS 3
+#define WORKLOAD_THREADS 8 /* at most */
 #define WORKLOAD_SLOTS   64
 
 /* One allocation, or the operation that is under way. */
@@ -26,6 +27,7 @@ typedef struct workload_log {
   workload_block_t live[WORKLOAD_SLOTS];
   _Atomic uint64_t allocating; /* size of an allocation under way; 0: none */
   _Atomic uint64_t freeing;    /* address of a free under way; 0: none */
+  _Atomic uint64_t allocs;     /* that are over */
 } workload_log_t;
 
 typedef struct workload {
@@ -42,6 +44,8 @@ typedef struct workload_plan {
   const char *events; /* GPUPOOL_TRACE_EVENTS */
   const char *type;   /* GPUPOOL_TYPE; NULL: the default. Of type segment blocks are larger, so that segments
                          come and go, too */
+  unsigned threads;
+  bool uses_heaps; /* threads keep what they free (pool/heaps.h), of a few sizes; else segments come and go */
   unsigned seed;
   uint64_t operations; /* after which it ends by itself, with _exit; 0: never */
 } workload_plan_t;

@@ -83,6 +83,17 @@ class Ps(PsCase):
         self.assertEqual(row[-1], "steps")
         self.assertIn("5 MiB", " ".join(row))
 
+    def test_what_a_thread_keeps(self):
+        """The thread's own heap has it, and the device has not heard of it."""
+        program = self.begin()
+        steps = ("alloc %d" % MIB, "free", "synchronize", "alloc %d" % MIB, "free"), ("synchronize", "alloc %d" % (MIB - 512))
+        for more, figures in zip(steps, ((0, 1), (MIB - 512, 2))):
+            for step in more:
+                self.assertEqual(program.step(step), 0)
+            (device,) = self.processes()[program.pid]["devices"]
+            self.assertTrue(device["is_settled"])
+            self.assertEqual((device["used"], device["hits"]), figures)
+
     def test_a_program_that_ended_is_not_listed(self):
         program, killed = self.begin(), self.begin()
         self.assertEqual(program.step("alloc %d" % MIB), 0)

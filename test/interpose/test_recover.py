@@ -22,7 +22,7 @@ def dropped_events(path):
     """Of format/record.h and format/chunk.h: of the last section, the member dropped."""
     with open(path, "rb") as file:
         header = file.read(4096)
-        file.seek(struct.unpack_from("=Q", header, 104 + 10 * 24)[0])
+        file.seek(struct.unpack_from("=Q", header, 104 + 11 * 24)[0])
         return struct.unpack_from("=Q", file.read(64), 32)[0]
 
 
@@ -401,12 +401,12 @@ class Recover(PreloadCase):
 
     def test_holes_take_no_memory(self):
         """As much of every section as there may be: a hole is zeros, and zeros are nothing."""
-        sizes = [160 << 10, 32 << 10, 152, 80 << 10, 32 << 10, 64 << 20, 32 << 20, 4 << 20, 16 << 20, 96 << 10, 1 << 30]
+        sizes = [160 << 10, 32 << 10, 384 << 10, 152, 80 << 10, 32 << 10, 64 << 20, 32 << 20, 4 << 20, 16 << 20, 96 << 10, 1 << 30]
         notes = self.recover_with_little_memory([((1 + i) << 31, size) for i, size in enumerate(sizes)])
         self.assertEqual(notes, [NO_DESCRIPTION])
 
     def test_sections_do_not_overlap(self):
-        notes = self.recover_with_little_memory([(4096, 4096)] + [(1 << 20, 152)] * 10)
+        notes = self.recover_with_little_memory([(4096, 4096)] + [(1 << 20, 152)] * 11)
         self.assertEqual(sum("it overlaps that of devices" in note for note in notes), 8, notes) # as many as there is room for
 
     def test_strict_tells_what_is_missing(self):

@@ -357,6 +357,26 @@ START_TEST(test_a_program_that_changes_the_drivers_pool_has_it_for_itself)
 }
 END_TEST
 
+/* The thread's heap counts the free, and the device the allocation in a stream. */
+START_TEST(test_peaks_of_one_thread_are_exact)
+{
+  start_streams((const char *const[]){PLAIN, "GPUPOOL_TYPE=naive", NULL}, GP_GIB);
+  uint64_t blocks[] = {allocate(BYTES), allocate(BYTES)};
+  give_up(blocks[0]);
+  give_up(blocks[1]);
+  synchronize();
+  give_up(allocate(BYTES)); /* the heap is open */
+  synchronize();
+  gp_engine_reset_peaks(engine, 1);
+  give_up(allocate(BYTES));
+  synchronize();
+  give_up(allocate(BYTES));
+  (void)allocate_in(order(FIRST), BYTES);
+  ck_assert_uint_eq(stats().allocation.peak, 1);
+  stop();
+}
+END_TEST
+
 int main(void)
 {
   Suite *suite = suite_create("plain_order");
@@ -378,6 +398,7 @@ int main(void)
   tcase_add_test(tests, test_a_stream_does_not_get_what_only_one_could_use);
   tcase_add_test(tests, test_the_limit_and_the_driver_say_no);
   tcase_add_test(tests, test_a_program_that_changes_the_drivers_pool_has_it_for_itself);
+  tcase_add_test(tests, test_peaks_of_one_thread_are_exact);
   suite_add_tcase(suite, tests);
   return gp_check_main(suite);
 }

@@ -116,6 +116,20 @@ static void pooled(void)
   STEP("free other size", give(1));
 }
 
+/* What the thread keeps of its own (pool/heaps.h). */
+static void in_heap(void)
+{
+  STEP("small hit", take(1, 4096));
+  STEP("kept", give(1));
+  STEP("kept and covered", CALL(cudaDeviceSynchronize()));
+  STEP("handed on", take(1, 4096));
+  STEP("kept again", give(1));
+  STEP("given to a miss", take(2, 4 * BYTES));
+  STEP("small beside", take(1, 4096));
+  STEP("free large", give(2));
+  STEP("free small in between", give(1));
+}
+
 static void in_stream(void)
 {
   STEP("async", take_async(1, BYTES));
@@ -212,8 +226,24 @@ static void apart(void)
   STEP("free larger: synchronize", CALL(cudaDeviceSynchronize()));
 }
 
+#define OTHER_BYTES 12288 /* of no other block */
+
+/* Leaves a block of that size to another thread, and one in this thread's heap. */
+static void leave_small(void)
+{
+  for (int i = 1; i <= 3; i++)
+    take(i, OTHER_BYTES);
+  for (int i = 1; i <= 3; i++)
+    give(i);
+  CALL(cudaDeviceSynchronize());
+  take(1, OTHER_BYTES);
+  give(1);
+}
+
 static void *in_thread(void *ignored)
 {
+  STEP("thread: hit", take(2, OTHER_BYTES));
+  STEP("thread: kept", give(2));
   STEP("thread: miss", take(1, BYTES));
   STEP("thread: free", give(1));
   begin("thread: end");
@@ -223,6 +253,7 @@ static void *in_thread(void *ignored)
 static void thread(void)
 {
   pthread_t other;
+  leave_small();
   CALL(pthread_create(&other, NULL, in_thread, NULL));
   CALL(pthread_join(other, NULL));
   end("thread: end");
@@ -289,6 +320,7 @@ int main(int argc, char **argv)
   CALL(cudaSetDevice(0));
   CALL(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
   pooled();
+  in_heap();
   in_stream();
   not_pooled();
   apart();

@@ -208,14 +208,15 @@ static void begin_sync(run_t *run, gp_context_t *context, sync_t *sync)
   *sync = (sync_t){gp_engine_sync_begin(run->engine), run->driver.work};
 }
 
-/* With is_drained all complete memory becomes reusable, as in the allocation that found nothing. */
+/* With is_drained all complete memory becomes reusable, as in the allocation that found nothing for it in the
+ * lists of the device. If that was a miss, it is one here, too, and takes what heaps keep by itself. */
 static void end_sync(run_t *run, gp_context_t *context, const sync_t *sync, bool is_drained)
 {
   if (sync->work > run->driver.complete)
     run->driver.complete = sync->work;
   gp_engine_sync_end(run->engine, context, sync->token);
   if (is_drained)
-    gp_drain(run->engine);
+    gp_drain(run->engine, false);
 }
 
 static uint64_t call_count(const run_t *run)

@@ -75,8 +75,44 @@ static inline void fill_record(gp_event_record_t *record, const gp_writer_t *wri
   record->flags = is_pair ? GP_EVENT_RECORD_PAIR : 0;
 }
 
-uint64_t gp_pairs_free_requested(
-    void *self, gp_observed_t *block, uint64_t context, int device, bool is_cut, uint64_t time_ns)
+static __attribute__((noinline)) uint32_t turn_chunk(gp_recorder_t *recorder, gp_writer_t *writer,
+    const gp_observed_t *block, const gp_live_slot_t *slot, int device, uint64_t time_ns)
+{
+  gp_event_record_t record;
+  gp_writer_arm_end(recorder, writer); /* the thread may be at its end, and have been through that */
+  fill_record(&record, writer, block, slot, device, time_ns);
+  return gp_writer_turn(recorder, writer, &record);
+}
+
+/* Returns the place of the record, 0 if it is in no chunk of this thread. */
+static inline uint32_t add_record(gp_recorder_t *recorder, gp_writer_t *writer, const gp_observed_t *block,
+    const gp_live_slot_t *slot, int device, uint64_t time_ns)
+{
+  if (__builtin_expect(writer->used == writer->limit, 0))
+    return turn_chunk(recorder, writer, block, slot, device, time_ns);
+  gp_assert_internal(gp_writer_owns_chunk(recorder, writer));
+  fill_record(&writer->records[writer->used], writer, block, slot, device, time_ns);
+  return gp_writer_publish(writer, time_ns);
+}
+
+/* The time of an event: of a heap whose last one was at *last_ns, or with NULL of the device. The device's
+ * clock does not pass a heap's before it joins the heap. */
+static inline uint64_t time_of(gp_recorder_t *recorder, int device, uint64_t *last_ns, uint64_t time_ns)
+{
+  if (!last_ns)
+    return gp_recorder_time_ns(recorder, device, time_ns);
+  const gp_device_clock_t *clock = &recorder->clocks[device];
+  const uint64_t least[] = {*last_ns, atomic_load_explicit(&clock->last_ns, memory_order_relaxed),
+      atomic_load_explicit(&clock->floor_ns, memory_order_relaxed)};
+  for (int i = 0; i < 3; i++)
+    if (time_ns <= least[i])
+      time_ns = least[i] + 1;
+  *last_ns = time_ns;
+  return time_ns;
+}
+
+static inline __attribute__((always_inline)) uint64_t free_requested(
+    void *self, gp_observed_t *block, int device, bool is_cut, uint64_t *last_ns, uint64_t time_ns)
 {
   gp_recorder_t *recorder = self;
   gp_writer_t *writer = &gp_writer;
@@ -84,23 +120,74 @@ uint64_t gp_pairs_free_requested(
   int mode = mode_of(recorder, writer);
   uint32_t place = 0;
 
-  (void)context;
   if (mode == GP_TRACE_OFF || cookie->slot == 0)
     return 0;
   gp_live_slot_t *slot = slot_of(recorder, block);
   if (mode == GP_TRACE_ALL) {
-    if (writer->used == writer->limit)
-      return 0;
-    gp_assert_internal(gp_writer_owns_chunk(recorder, writer));
-    time_ns = gp_recorder_time_ns(recorder, device, time_ns);
-    fill_record(&writer->records[writer->used], writer, block, slot, device, time_ns);
-    place = gp_writer_publish(writer, time_ns);
+    time_ns = time_of(recorder, device, last_ns, time_ns);
+    place = add_record(recorder, writer, block, slot, device, time_ns);
   } else if (cookie->note != 0) { /* recording has ended since the alloc */
     return 0;
   }
   gp_live_set_state(slot, GP_LIVE_PENDING, device, is_cut, false);
   cookie->note = place;
   return time_ns;
+}
+
+uint64_t gp_pairs_free_requested(
+    void *self, gp_observed_t *block, uint64_t context, int device, bool is_cut, uint64_t time_ns)
+{
+  (void)context;
+  return free_requested(self, block, device, is_cut, NULL, time_ns);
+}
+
+uint64_t gp_pairs_keep(
+    void *self, gp_observed_t *block, int device, bool is_cut, uint64_t *last_ns, uint64_t time_ns)
+{
+  return free_requested(self, block, device, is_cut, last_ns, time_ns);
+}
+
+/* The slot of a part stays with it, but is of no block in between, as a reader expects after a completion. */
+uint64_t gp_pairs_hand_on(void *self, gp_observed_t *block, const gp_next_owner_t *next, int device,
+    bool is_cut, uint64_t *last_ns, uint64_t time_ns)
+{
+  gp_recorder_t *recorder = self;
+  gp_writer_t *writer = &gp_writer;
+  gp_cookie_t *cookie = &block->observer_cookie;
+  int mode = mode_of(recorder, writer);
+  bool tells_alloc = mode == GP_TRACE_ALL;
+
+  gp_assert_internal(block->stream == 0);
+  if (mode == GP_TRACE_OFF || cookie->slot == 0)
+    return 0;
+  if (tells_alloc) {
+    time_ns = time_of(recorder, device, last_ns, time_ns);
+    bool is_entered = gp_writer_complete(recorder, writer, cookie->note, block->block_id, time_ns);
+    if (!is_entered)
+      return 0;
+    time_ns = time_of(recorder, device, last_ns, time_ns);
+  }
+  gp_live_slot_t *slot = slot_of(recorder, block);
+  const gp_live_owner_t owner = {
+      next->requested, next->block_id, time_ns, next->origin, GP_EVENT_RECORD_NO_STREAM};
+  if (is_cut)
+    atomic_store_explicit(&slot->word, 0, memory_order_release);
+  else
+    gp_live_set_state(slot, GP_LIVE_IDLE, device, false, false);
+  slot->thread = writer->thread;
+  gp_live_set_owner(slot, &owner);
+  gp_live_set_state(slot, GP_LIVE_ALLOCATED, device, is_cut, tells_alloc);
+  cookie->note = tells_alloc ? gp_note_of_alloc(writer->thread) : 0;
+  return time_ns;
+}
+
+void gp_pairs_join(void *self, int device, uint64_t last_ns)
+{
+  gp_recorder_t *recorder = self;
+  gp_device_clock_t *clock = &recorder->clocks[device];
+
+  if (atomic_load_explicit(&clock->last_ns, memory_order_relaxed) < last_ns)
+    atomic_store_explicit(&clock->last_ns, last_ns, memory_order_relaxed);
 }
 
 uint64_t gp_pairs_free_completed(

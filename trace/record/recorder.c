@@ -197,6 +197,17 @@ static gp_stats_t *place_stats(void *self, int device)
   return record ? &record->stats : NULL;
 }
 
+/* Likewise what a heap of a thread counts. */
+static gp_heap_counts_t *place_heap(void *self, uint32_t number)
+{
+  gp_recorder_t *recorder = self;
+
+  if (number >= GP_HEAPS_MAX || !gp_region_is_started(&recorder->region) ||
+      !gp_region_grow(&recorder->region, GP_SECTION_HEAPS, (number + 1) * sizeof(gp_heap_counts_t)))
+    return NULL;
+  return (gp_heap_counts_t *)gp_region_section(&recorder->region, GP_SECTION_HEAPS, NULL) + number;
+}
+
 static void record_facts(void *self, int device, const gp_device_facts_t *facts)
 {
   gp_device_record_t *record = device_record(self, device);
@@ -308,8 +319,12 @@ gp_observer_t gp_recorder_observer(gp_recorder_t *recorder)
       .alloc = has_pairs ? gp_pairs_alloc : NULL,
       .free_requested = has_pairs ? gp_pairs_free_requested : NULL,
       .free_completed = has_pairs ? gp_pairs_free_completed : NULL,
+      .keep = has_pairs ? gp_pairs_keep : NULL,
+      .hand_on = has_pairs ? gp_pairs_hand_on : NULL,
+      .join = has_pairs ? gp_pairs_join : NULL,
       .holders = record_holders,
       .place_stats = place_stats,
+      .place_heap = place_heap,
       .device_facts = record_facts,
       .out_of_memory = record_oom,
       .self = recorder,

@@ -19,9 +19,9 @@
 #include "trace/stacks/origin.h"
 
 /*
- * Makes the times of one device's events unique and growing in the order in which they arrive, by a
- * few nanoseconds: a thread may read the clock before it waits for the device's lock, and a reader
- * has only the times to order events. The thread that holds the device's lock writes last_ns; the
+ * Makes the times of one device's events, without those of heaps, unique and growing in the order in which
+ * they arrive, by a few nanoseconds: a thread may read the clock before it waits for the device's lock, and a
+ * reader has only the times to order events. The thread that holds the device's lock writes last_ns; the
  * snapshot writer writes floor_ns.
  */
 typedef struct gp_device_clock {

@@ -3,6 +3,7 @@
 #include "base/options.h"
 #include "trace/record/chunks.h"
 #include "trace/record/live.h"
+#include "format/heap_counts.h"
 #include "format/marks.h"
 #include "trace/record/handles.h"
 #include "trace/record/threads.h"
@@ -16,6 +17,7 @@ size_t gp_section_capacity(gp_section_t section, uint64_t events)
   switch (section) {
   case GP_SECTION_DESCRIPTION: return sizeof(uint64_t) + GP_DESCRIPTION_BYTES;
   case GP_SECTION_DEVICES: return GP_MAX_DEVICES * sizeof(gp_device_record_t);
+  case GP_SECTION_HEAPS: return GP_HEAPS_MAX * sizeof(gp_heap_counts_t);
   case GP_SECTION_OOM: return sizeof(gp_oom_record_t);
   case GP_SECTION_THREADS: return sizeof(gp_thread_table_t);
   case GP_SECTION_STREAMS: return sizeof(gp_handle_table_t);

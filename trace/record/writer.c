@@ -73,21 +73,21 @@ void gp_writer_thread_ended(void *self)
   writer->used = 0;
 }
 
-void gp_writer_turn(
-    gp_recorder_t *recorder, gp_writer_t *writer, const gp_event_record_t *record, uint64_t full_newest_ns)
+uint32_t gp_writer_turn(gp_recorder_t *recorder, gp_writer_t *writer, const gp_event_record_t *record)
 {
   uint32_t full = writer->limit ? writer->chunk : GP_CHUNK_NONE;
-  uint32_t chunk = gp_chunks_rotate(&recorder->chunks, full, full_newest_ns, writer->thread, record);
+  uint32_t chunk = gp_chunks_rotate(&recorder->chunks, full, writer->newest_ns, writer->thread, record);
+  writer->newest_ns = 0;
   writer->used = 0;
   writer->limit = 0;
   if (chunk == GP_CHUNK_NONE)
-    return;
+    return 0;
   writer->chunk = chunk;
   writer->limit = recorder->chunks.header->chunk_records;
   writer->records = gp_chunks_records(&recorder->chunks, chunk);
   writer->count = &recorder->chunks.chunks[chunk].count;
   gp_event_record_copy(&writer->records[0], record);
-  (void)gp_writer_publish(writer, gp_event_record_time_ns(record));
+  return gp_writer_publish(writer, gp_event_record_time_ns(record));
 }
 
 uint32_t gp_writer_append(
@@ -99,11 +99,8 @@ uint32_t gp_writer_append(
     return gp_writer_publish(writer, time_ns);
   }
   gp_event_record_t record;
-  uint64_t full_newest_ns = writer->newest_ns;
-  writer->newest_ns = 0;
   fill_record(recorder, writer, &record, event, time_ns);
-  gp_writer_turn(recorder, writer, &record, full_newest_ns);
-  return writer->limit ? gp_chunks_place(writer->chunk, 0) : 0;
+  return gp_writer_turn(recorder, writer, &record);
 }
 
 /* The record begins. Events that were held back come first, under the names of their threads. */

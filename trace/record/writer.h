@@ -49,9 +49,9 @@ uint32_t gp_writer_append(
 /* The same where the thread may have no number, and the record may not have begun. */
 uint32_t gp_writer_begin(gp_recorder_t *recorder, const gp_event_t *event, uint64_t time_ns);
 
-/* Stores a record when the thread has no chunk, or a full one whose newest time is given. */
-void gp_writer_turn(
-    gp_recorder_t *recorder, gp_writer_t *writer, const gp_event_record_t *record, uint64_t full_newest_ns);
+/* Stores a record when the thread has no chunk, or a full one. Returns the record's place as gp_writer_append
+ * does. */
+uint32_t gp_writer_turn(gp_recorder_t *recorder, gp_writer_t *writer, const gp_event_record_t *record);
 
 /* For asserts: the invariant of gp_writer_t. */
 bool gp_writer_owns_chunk(const gp_recorder_t *recorder, const gp_writer_t *writer);

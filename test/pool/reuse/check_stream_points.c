@@ -325,7 +325,7 @@ static void is_passed(const char *type)
   synchronize_stream(SECOND);
   ck_assert_uint_ne(allocate(BYTES), address);
   synchronize_stream(FIRST);
-  gp_drain(engine);
+  gp_drain(engine, true);
   ck_assert_uint_eq(stats().deferred_bytes.current, 0);
   ck_assert_uint_eq(allocate(BYTES), address);
   stop();

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "tools/read/record/record_parts.h"
+#include "format/heap_counts.h"
 #include "base/pages.h"
 
 /* What slots turn into. */
@@ -189,6 +190,20 @@ static void count_copy(gp_device_copy_t *copy)
     copy->stats.driver_allocs = copy->stats.segment.allocated;
 }
 
+/* Adds to the statistics of the device what heaps of threads have counted. */
+static void add_heaps(gp_record_t *record, int device)
+{
+  const gp_heap_counts_t *heaps = record->sections[GP_SECTION_HEAPS];
+  size_t count = record->bytes[GP_SECTION_HEAPS] / sizeof(*heaps);
+
+  for (size_t i = 0; i < count; i++)
+    if (heaps[i].device == (uint32_t)device + 1)
+      gp_stats_undo_fold(&record->copies[device].stats, &heaps[i]);
+  for (size_t i = 0; i < count; i++)
+    if (heaps[i].device == (uint32_t)device + 1)
+      gp_stats_add_heap(&record->copies[device].stats, &heaps[i]);
+}
+
 static void use_statistics(gp_record_t *record)
 {
   const char *section = record->sections[GP_SECTION_DEVICES];
@@ -205,6 +220,7 @@ static void use_statistics(gp_record_t *record)
     }
     record->document.devices |= UINT64_C(1) << device;
     copy->stats = kept.stats;
+    add_heaps(record, device);
     gp_stats_join_peaks(&copy->stats);
     copy->limit = kept.limit;
     copy->use = kept.use;

@@ -1,0 +1,127 @@
+/*
+ * What the heap of a thread (pool/heaps.h) has done that the statistics of its device do not have yet. The
+ * engine keeps it in the record itself (pool/observer.h, place_heap), so a reader of the record has exact
+ * figures: those of the device and what each of its heaps adds (gp_stats_add_heap). The engine adds it now
+ * and then, too (a fold). A process may be killed in the middle: `fold` and `before` tell how far it was.
+ */
+#ifndef GP_FORMAT_HEAP_COUNTS_H
+#define GP_FORMAT_HEAP_COUNTS_H
+
+#include <assert.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "format/stats.h"
+
+#define GP_HEAPS_MAX                                                                                         \
+  1024 /* of a process: as many threads as use heaps at one time, for each of their devices */
+
+typedef enum gp_heap_fold {
+  GP_HEAP_FOLD_NONE,
+  GP_HEAP_FOLD_BEGUN, /* the statistics may have a part: `before` has what is right without it */
+  GP_HEAP_FOLD_DONE,  /* the statistics have all: the counts are on their way to 0 */
+} gp_heap_fold_t;
+
+/* Amounts are bytes unless said otherwise. highest_*: how far above the value at the last fold it was. */
+typedef struct gp_heap_amounts {
+  uint64_t allocs, frees; /* calls */
+  uint64_t alloc_bytes, free_bytes;
+  uint64_t alloc_requested, free_requested;
+  uint64_t highest_count, highest_bytes, highest_requested, highest_kept;
+  uint64_t largest_alloc;
+} gp_heap_amounts_t;
+
+/* The statistics that a heap changes. */
+typedef struct gp_heap_stats {
+  gp_gauge_t allocation, allocated_bytes, requested_bytes, active_bytes, cached_bytes, deferred_bytes;
+  uint64_t cache_hits;
+} gp_heap_stats_t;
+
+/* One thread's at a time, under the heap's lock; the fold under the device's, too. */
+typedef struct gp_heap_counts {
+  gp_heap_amounts_t amounts;
+  uint32_t device;       /* ordinal plus one; 0: the rest is not set */
+  _Atomic uint32_t fold; /* gp_heap_fold_t */
+  gp_heap_stats_t before;
+  uint64_t reserved[11];
+} gp_heap_counts_t;
+
+static_assert(sizeof(gp_heap_counts_t) % 128 == 0, "no two heaps share cache lines");
+
+static inline gp_heap_stats_t gp_heap_stats_of(const gp_stats_t *stats)
+{
+  return (gp_heap_stats_t){stats->allocation, stats->allocated_bytes, stats->requested_bytes,
+      stats->active_bytes, stats->cached_bytes, stats->deferred_bytes, stats->cache_hits};
+}
+
+static inline void gp_heap_stats_restore(gp_stats_t *stats, const gp_heap_stats_t *before)
+{
+  stats->allocation = before->allocation;
+  stats->allocated_bytes = before->allocated_bytes;
+  stats->requested_bytes = before->requested_bytes;
+  stats->active_bytes = before->active_bytes;
+  stats->cached_bytes = before->cached_bytes;
+  stats->deferred_bytes = before->deferred_bytes;
+  stats->cache_hits = before->cache_hits;
+}
+
+/* highest: how far the value was above the present one of the gauge. */
+static inline void gp_heap_add_to_gauge(gp_gauge_t *gauge, uint64_t added, uint64_t taken, uint64_t highest)
+{
+  if (gauge->current + highest > gauge->peak)
+    gauge->peak = gauge->current + highest;
+  gauge->current += added - taken;
+  gauge->allocated += added;
+  gauge->freed += taken;
+  if (gauge->current > gauge->peak)
+    gauge->peak = gauge->current;
+}
+
+/* For the statistics a kept block is deferred, and each allocation of one is a moment of being idle. */
+static inline void gp_heap_add_amounts(gp_stats_t *stats, const gp_heap_amounts_t *amounts)
+{
+  gp_heap_add_to_gauge(&stats->allocation, amounts->allocs, amounts->frees, amounts->highest_count);
+  gp_heap_add_to_gauge(
+      &stats->allocated_bytes, amounts->alloc_bytes, amounts->free_bytes, amounts->highest_bytes);
+  gp_heap_add_to_gauge(
+      &stats->requested_bytes, amounts->alloc_requested, amounts->free_requested, amounts->highest_requested);
+  gp_heap_add_to_gauge(
+      &stats->deferred_bytes, amounts->free_bytes, amounts->alloc_bytes, amounts->highest_kept);
+  gp_heap_add_to_gauge(
+      &stats->cached_bytes, amounts->alloc_bytes, amounts->alloc_bytes, amounts->largest_alloc);
+  stats->active_bytes.allocated += amounts->alloc_bytes; /* a block is in use before and after */
+  stats->active_bytes.freed += amounts->alloc_bytes;
+  stats->cache_hits += amounts->allocs;
+}
+
+/* The engine's fold. The caller holds the locks of the device, whose statistics these are, and of the heap.
+ */
+static inline void gp_heap_counts_fold(gp_heap_counts_t *counts, gp_stats_t *stats)
+{
+  counts->before = gp_heap_stats_of(stats);
+  atomic_store_explicit(&counts->fold, GP_HEAP_FOLD_BEGUN, memory_order_release);
+  atomic_signal_fence(memory_order_seq_cst);
+  gp_heap_add_amounts(stats, &counts->amounts);
+  atomic_store_explicit(&counts->fold, GP_HEAP_FOLD_DONE, memory_order_release);
+  atomic_signal_fence(memory_order_seq_cst);
+  memset(&counts->amounts, 0, sizeof(counts->amounts));
+  atomic_store_explicit(&counts->fold, GP_HEAP_FOLD_NONE, memory_order_release);
+}
+
+/* A reader's, for copies: takes back what the statistics of its device have of a fold that is not done. It
+ * comes before gp_stats_add_heap for any heap of the device. */
+static inline void gp_stats_undo_fold(gp_stats_t *stats, const gp_heap_counts_t *counts)
+{
+  if (atomic_load_explicit(&counts->fold, memory_order_relaxed) == GP_HEAP_FOLD_BEGUN)
+    gp_heap_stats_restore(stats, &counts->before);
+}
+
+/* Likewise adds what a heap has to the statistics of its device. */
+static inline void gp_stats_add_heap(gp_stats_t *stats, const gp_heap_counts_t *counts)
+{
+  if (atomic_load_explicit(&counts->fold, memory_order_relaxed) != GP_HEAP_FOLD_DONE)
+    gp_heap_add_amounts(stats, &counts->amounts);
+}
+
+#endif
