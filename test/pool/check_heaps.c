@@ -338,7 +338,7 @@ START_TEST(test_a_lost_context_takes_its_heap_along)
 }
 END_TEST
 
-/* Sizes that never come again: the heap is of no use. */
+/* A program that never asks for the same size again gets nothing from its heap. */
 START_TEST(test_a_heap_that_serves_nothing_rests)
 {
   start_with(NULL);
