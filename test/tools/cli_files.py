@@ -18,6 +18,9 @@ import unittest
 import cli
 from cli import FAILED, INPUT, USAGE
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "fuzz"))
+import make_records as made
+
 STOP_AT_NAME = RECORD = None
 TRACE = "op,id,size,stream\nA,0,4096,0\nF,0,0,0\n"
 ONE_INPUT = (["summary"], ["summary", "--json"], ["leaks"], ["sites"], ["frag"], ["timeline"], ["html"], ["symbolize"],
@@ -228,6 +231,31 @@ class Left(cli.Case):
 
     def recover(self, *arguments, **options):
         return self.run_tool("recover", *arguments, **options).stderr
+
+    def write_record(self, slots, chunks):
+        with open(RECORD, "rb") as file:
+            layout_hash = file.read(24)[16:]
+        content = made.record(description=made.description(setting="trace=all"), threads=made.threads((1, b"app")),
+                              devices=made.devices(), live=b"".join(slots),
+                              events=made.events([[]] + [[event] for event in chunks], chunk_records=1, wanted=1 << 24))
+        path = self.path("work", "record")
+        with open(path, "wb") as file:
+            file.write(content[:16] + layout_hash + content[24:])
+        return path
+
+    def test_allocations_in_flight_of_much_mapped_memory(self):
+        """Each lies in nearly all pieces of it. Where each looked for each piece among all of them, this took many minutes."""
+        pieces, allocs, piece = 20000, 2000, 2 * made.MIB
+        record = self.write_record(
+            [made.slot(made.SEGMENT, i * piece, piece, 0, refs=0) for i in range(pieces)],
+            [made.event("ALLOC", 10 + i, 512 * i, pieces * piece - 512 * i, i + 1) for i in range(1, allocs + 1)])
+        output = self.path("work", "s.json")
+        self.assertIn("%d damaged records were left out" % (allocs - 1), self.recover(record, "-o", output))
+        with open(output, encoding="utf-8") as file:
+            segments = json.load(file)["segments"]
+        self.assertEqual([segment["total_size"] for segment in segments], [pieces * piece])
+        live = [block for block in segments[0]["blocks"] if block["block"]]
+        self.assertEqual([(block["block"], block["size"]) for block in live], [(allocs + 1, pieces * piece - 512 * allocs)])
 
     def test_wrong_arguments_are_one_line(self):
         for arguments, part in ((("1", "2"), "1 and 2: one at a time, or --all"), (("--all", "1"), "--all and 1: one of them"),

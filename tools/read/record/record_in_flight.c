@@ -23,21 +23,44 @@ typedef struct question {
   bool is_last;                    /* newest is the last one of a chunk, or in the shared one */
 } question_t;
 
+/* Segments that may be cut, side by side: mapped memory has a slot for each piece, and a part may lie in
+ * many. */
+typedef struct run {
+  uint64_t begin;
+  uint64_t end;
+  uint64_t context;
+} run_t;
+
+/* The record may be damaged: no step may take time with each event and each slot. */
 typedef struct finishing {
   gp_record_t *record;
   question_t *questions;
   size_t question_count;
   gp_hash_index_t by_key;
-  gp_hash_index_t blocks[GP_MAX_DEVICES]; /* places in record->copies[].blocks ... */
-  gp_hash_index_t parts[GP_MAX_DEVICES];  /* ... and record->parts[], by address */
-  bool *is_told[GP_MAX_DEVICES];          /* a record tells the owner of that block of copies[] ... */
-  size_t known[GP_MAX_DEVICES];           /* ... of the first so many, which have slots */
-  bool is_short;                          /* the host had no memory */
+  gp_hash_index_t blocks[GP_MAX_DEVICES];    /* places in record->copies[].blocks ... */
+  gp_hash_index_t parts[GP_MAX_DEVICES];     /* ... and record->parts[], by address */
+  gp_hash_index_t forwarded[GP_MAX_DEVICES]; /* places in record->copies[].forwarded, by block_id */
+  bool *is_told[GP_MAX_DEVICES];             /* a record tells the owner of that block of copies[] ... */
+  size_t known[GP_MAX_DEVICES];              /* ... of the first so many, which have slots */
+  uint64_t contexts[GP_MAX_DEVICES];         /* the first that a slot tells; 1: none does */
+  run_t *runs[GP_MAX_DEVICES];               /* by address; NULL: no alloc has asked yet */
+  size_t run_counts[GP_MAX_DEVICES];
+  bool is_short; /* the host had no memory */
 } finishing_t;
 
 static uint64_t hash_of_block(const void *self, size_t item)
 {
   return gp_hash_number(gp_record_block(self, item)->address);
+}
+
+static uint64_t hash_of_forwarded(const void *self, size_t item)
+{
+  return gp_hash_number(gp_record_forwarded(self, item)->block_id);
+}
+
+static bool is_forwarded(const void *self, size_t item, const void *key)
+{
+  return gp_record_forwarded(self, item)->block_id == *(const uint64_t *)key;
 }
 
 static bool is_block(const void *self, size_t item, const void *key)
@@ -58,6 +81,15 @@ static gp_block_view_t *find_block(
 static void remove_block(gp_block_view_t *block)
 {
   block->size = 0;
+}
+
+static void drop_removed_forwarded(gp_copied_array_t *array)
+{
+  size_t kept = 0;
+  for (size_t i = 0; i < array->count; i++)
+    if (gp_record_forwarded(array, i)->address != 0)
+      *gp_record_forwarded(array, kept++) = *gp_record_forwarded(array, i);
+  array->count = kept;
 }
 
 static void drop_removed(gp_copied_array_t *array)
@@ -81,59 +113,86 @@ static void set_owner(gp_block_view_t *block, const gp_told_event_t *event)
   block->stream = block->has_stream ? (uint64_t)event->stream : 0;
 }
 
-/* The cuttable segment that contains address; NULL: none. */
-static const gp_block_view_t *find_cuttable(const gp_copied_array_t *segments, uint64_t address)
+/* Only once no segment changes any more. False: no memory. */
+static bool make_runs(finishing_t *finishing, int device)
 {
+  const gp_copied_array_t *segments = &finishing->record->copies[device].blocks;
+  gp_sort_key_t *keys = segments->by_address; /* nothing is in order yet */
+  size_t count = 0;
+  size_t run_count = 0;
   for (size_t i = 0; i < segments->count; i++) {
     const gp_block_view_t *segment = gp_record_block(segments, i);
-    if (gp_record_is_cuttable(segment) && address >= segment->address &&
-        address - segment->address < segment->size)
-      return segment;
+    if (segment->size != 0 && gp_record_is_cuttable(segment))
+      keys[count++] = (gp_sort_key_t){.key = segment->address, .index = (uint32_t)i};
   }
-  return NULL;
+  gp_sort_keys(keys, count);
+  run_t *runs = malloc((count + 1) * sizeof(*runs));
+  finishing->is_short |= !runs;
+  for (size_t i = 0; runs && i < count; i++) {
+    const gp_block_view_t *segment = gp_record_block(segments, keys[i].index);
+    run_t *last = run_count ? &runs[run_count - 1] : NULL;
+    if (last && last->end == segment->address && last->context == segment->context)
+      last->end += segment->size;
+    else
+      runs[run_count++] = (run_t){segment->address, segment->address + segment->size, segment->context};
+  }
+  finishing->runs[device] = runs;
+  finishing->run_counts[device] = run_count;
+  return runs != NULL;
 }
 
-/* The segment from which these bytes are cut, or the first of several; NULL: none. */
-static const gp_block_view_t *find_cut_segment(
-    const gp_copied_array_t *segments, uint64_t address, uint64_t size)
+/* The last run that begins at address or before it; NULL: none. */
+static const run_t *find_run(const run_t *runs, size_t count, uint64_t address)
 {
-  const gp_block_view_t *first = find_cuttable(segments, address);
-  const gp_block_view_t *segment = first;
-
-  while (segment && segment->size - (address - segment->address) < size) {
-    uint64_t end = segment->address + segment->size;
-    size -= end - address;
-    address = end;
-    segment = find_cuttable(segments, address);
+  size_t first = 0;
+  while (first < count) {
+    size_t middle = first + (count - first) / 2;
+    if (runs[middle].begin <= address)
+      first = middle + 1;
+    else
+      count = middle;
   }
-  return segment ? first : NULL;
+  return first ? &runs[first - 1] : NULL;
 }
 
-static void finish_part(gp_copied_array_t *segments, gp_copied_array_t *parts, const gp_told_event_t *event)
+/* The block, if the alloc handed out a whole segment; NULL: it cut a part from one. */
+static gp_block_view_t *find_whole(const finishing_t *finishing, const gp_told_event_t *event)
 {
-  const gp_block_view_t *segment = find_cut_segment(segments, event->address, event->rounded_size);
-  if (!segment || event->rounded_size == 0)
+  int device = event->device;
+  gp_block_view_t *block =
+      find_block(&finishing->blocks[device], &finishing->record->copies[device].blocks, event->address);
+  return block && block->size == event->rounded_size ? block : NULL;
+}
+
+/* A part's slot appears only when complete. */
+static bool has_part(const finishing_t *finishing, const gp_told_event_t *event)
+{
+  int device = event->device;
+  return find_block(&finishing->parts[device], &finishing->record->parts[device], event->address) != NULL;
+}
+
+static void finish_part(finishing_t *finishing, const gp_told_event_t *event)
+{
+  int device = event->device;
+  gp_copied_array_t *parts = &finishing->record->parts[device];
+  if (event->action != GP_ACTION_ALLOC || event->rounded_size == 0 || has_part(finishing, event) ||
+      find_whole(finishing, event))
+    return;
+  if (!finishing->runs[device] && !make_runs(finishing, device))
+    return;
+  const run_t *run = find_run(finishing->runs[device], finishing->run_counts[device], event->address);
+  if (!run || event->address >= run->end || event->rounded_size > run->end - event->address)
     return;
   gp_block_view_t *part = gp_record_block(parts, parts->count++);
-  *part =
-      (gp_block_view_t){.address = event->address, .size = event->rounded_size, .context = segment->context};
+  *part = (gp_block_view_t){.address = event->address, .size = event->rounded_size, .context = run->context};
   set_owner(part, event);
 }
 
-static void finish_alloc(finishing_t *finishing, const gp_told_event_t *event)
+static void finish_whole(finishing_t *finishing, const gp_told_event_t *event)
 {
-  int device = event->device;
-  gp_copied_array_t *segments = &finishing->record->copies[device].blocks;
-  gp_copied_array_t *parts = &finishing->record->parts[device];
-  if (find_block(&finishing->parts[device], parts, event->address))
-    return; /* a part's slot appears only when complete */
-  gp_block_view_t *block = find_block(&finishing->blocks[device], segments, event->address);
-  if (!block || block->size != event->rounded_size) {
-    finish_part(segments, parts, event);
-    return;
-  }
+  gp_block_view_t *block = has_part(finishing, event) ? NULL : find_whole(finishing, event);
   /* The slot may have the new number already, but not the new state. */
-  if (block->block_id > event->block_id ||
+  if (!block || block->block_id > event->block_id ||
       (block->block_id == event->block_id && block->state == GP_BLOCK_ALLOCATED))
     return;
   set_owner(block, event);
@@ -162,17 +221,7 @@ static void finish_free(finishing_t *finishing, const gp_event_record_t *event, 
     remove_block(part);
 }
 
-/* Events do not tell the context. 0: none, for stream-ordered memory. */
-static uint64_t context_of(const gp_copied_array_t *segments, const gp_told_event_t *event)
-{
-  if (event->stream >= 0)
-    return 0;
-  for (size_t i = 0; i < segments->count; i++)
-    if (gp_record_block(segments, i)->context != 0)
-      return gp_record_block(segments, i)->context;
-  return 1;
-}
-
+/* Events do not tell the context. Stream-ordered memory has none. */
 static void finish_segment_alloc(finishing_t *finishing, const gp_told_event_t *event)
 {
   gp_copied_array_t *segments = &finishing->record->copies[event->device].blocks;
@@ -182,7 +231,7 @@ static void finish_segment_alloc(finishing_t *finishing, const gp_told_event_t *
   *gp_record_block(segments, segments->count++) = (gp_block_view_t){.address = event->address,
       .size = event->rounded_size,
       .time_ns = event->time_ns,
-      .context = context_of(segments, event),
+      .context = event->stream >= 0 ? 0 : finishing->contexts[event->device],
       .stream = event->stream >= 0 ? (uint64_t)event->stream : 0,
       .has_stream = event->stream >= 0,
       .state = GP_BLOCK_IDLE};
@@ -196,21 +245,16 @@ static void finish_segment_free(finishing_t *finishing, const gp_told_event_t *e
     remove_block(segment);
 }
 
-static gp_forwarded_t *find_forwarded(gp_copied_array_t *array, const gp_told_event_t *event)
+/* What is freed gets the address 0, and is dropped in the end. */
+static void finish_forwarded(finishing_t *finishing, const gp_told_event_t *event)
 {
-  for (size_t i = 0; i < array->count; i++) {
-    if (gp_record_forwarded(array, i)->block_id == event->block_id)
-      return gp_record_forwarded(array, i);
-  }
-  return NULL;
-}
-
-static void finish_forwarded(gp_copied_array_t *array, const gp_told_event_t *event)
-{
-  gp_forwarded_t *memory = find_forwarded(array, event);
+  gp_copied_array_t *array = &finishing->record->copies[event->device].forwarded;
+  size_t place = gp_hash_index_find(&finishing->forwarded[event->device], gp_hash_number(event->block_id),
+      is_forwarded, array, &event->block_id);
+  gp_forwarded_t *memory = place != SIZE_MAX ? gp_record_forwarded(array, place) : NULL;
   bool is_alloc = event->action == GP_ACTION_FORWARDED_ALLOC;
   if (!is_alloc && memory)
-    *memory = *gp_record_forwarded(array, --array->count);
+    memory->address = 0;
   if (!is_alloc || memory || event->detail < GP_FORWARDED_PITCH || event->address == 0)
     return;
   *gp_record_forwarded(array, array->count++) = (gp_forwarded_t){.address = event->address,
@@ -226,13 +270,12 @@ static void finish_forwarded(gp_copied_array_t *array, const gp_told_event_t *ev
 
 static void finish_event(finishing_t *finishing, const gp_told_event_t *event)
 {
-  gp_copied_array_t *forwarded = &finishing->record->copies[event->device].forwarded;
   switch ((gp_action_t)event->action) {
-  case GP_ACTION_ALLOC: finish_alloc(finishing, event); break;
+  case GP_ACTION_ALLOC: finish_whole(finishing, event); break;
   case GP_ACTION_SEGMENT_ALLOC: finish_segment_alloc(finishing, event); break;
   case GP_ACTION_SEGMENT_FREE: finish_segment_free(finishing, event); break;
   case GP_ACTION_FORWARDED_ALLOC:
-  case GP_ACTION_FORWARDED_FREE: finish_forwarded(forwarded, event); break;
+  case GP_ACTION_FORWARDED_FREE: finish_forwarded(finishing, event); break;
   default: break;
   }
 }
@@ -350,6 +393,19 @@ static void visit_all(finishing_t *finishing, visit_fn visit)
     visit_chunk(chunks, i, 0, visit, finishing);
 }
 
+static void answer_last(
+    finishing_t *finishing, void (*finish)(finishing_t *finishing, const gp_told_event_t *event))
+{
+  for (size_t i = 0; i < finishing->question_count; i++) {
+    const question_t *question = &finishing->questions[i];
+    if (question->is_last) {
+      const gp_told_event_t event = gp_event_record_tell(question->newest, GP_PART_ACTION);
+      finish(finishing, &event);
+    }
+  }
+}
+
+/* Parts come last, when their segments have settled. */
 static void finish_last_events(finishing_t *finishing)
 {
   const gp_chunks_t *chunks = &finishing->record->chunks;
@@ -358,13 +414,8 @@ static void finish_last_events(finishing_t *finishing)
     visit_chunk(chunks, i, i == 0 || count == 0 ? 0 : count - 1, see_last, finishing);
   }
   visit_all(finishing, see);
-  for (size_t i = 0; i < finishing->question_count; i++) {
-    const question_t *question = &finishing->questions[i];
-    if (question->is_last) {
-      const gp_told_event_t event = gp_event_record_tell(question->newest, GP_PART_ACTION);
-      finish_event(finishing, &event);
-    }
-  }
+  answer_last(finishing, finish_event);
+  answer_last(finishing, finish_part);
 }
 
 /*
@@ -424,17 +475,37 @@ static void undo_parts_of_owners(finishing_t *finishing)
     visit_parts_of_owners(finishing, device, true);
 }
 
-static bool index_blocks(gp_hash_index_t *index, const gp_copied_array_t *array)
+/* Of items with one number, the first is indexed. */
+static bool index_array(gp_hash_index_t *index, const gp_copied_array_t *array, gp_hash_index_hash_fn hash_of,
+    gp_hash_index_is_fn is, uint64_t (*number_of)(const gp_copied_array_t *array, size_t i))
 {
-  if (array->count > 0 && !gp_hash_index_grow(index, array->count, hash_of_block, array))
+  if (array->count > 0 && !gp_hash_index_grow(index, array->count, hash_of, array))
     return false;
   for (size_t i = 0; i < array->count; i++) {
-    uint64_t address = gp_record_block(array, i)->address;
-    uint32_t *slot = gp_hash_index_slot(index, gp_hash_number(address), is_block, array, &address);
+    uint64_t number = number_of(array, i);
+    uint32_t *slot = gp_hash_index_slot(index, gp_hash_number(number), is, array, &number);
     if (!*slot)
       gp_hash_index_put(index, slot, i);
   }
   return true;
+}
+
+static uint64_t address_of_block(const gp_copied_array_t *array, size_t i)
+{
+  return gp_record_block(array, i)->address;
+}
+
+static uint64_t id_of_forwarded(const gp_copied_array_t *array, size_t i)
+{
+  return gp_record_forwarded(array, i)->block_id;
+}
+
+static uint64_t first_context(const gp_copied_array_t *segments)
+{
+  for (size_t i = 0; i < segments->count; i++)
+    if (gp_record_block(segments, i)->context != 0)
+      return gp_record_block(segments, i)->context;
+  return 1;
 }
 
 static bool index_memory(finishing_t *finishing)
@@ -447,8 +518,12 @@ static bool index_memory(finishing_t *finishing)
       continue;
     finishing->known[device] = blocks->count;
     finishing->is_told[device] = calloc(blocks->count + 1, sizeof(bool));
-    good = finishing->is_told[device] && index_blocks(&finishing->blocks[device], blocks) &&
-           index_blocks(&finishing->parts[device], parts);
+    finishing->contexts[device] = first_context(blocks);
+    good = finishing->is_told[device] &&
+           index_array(&finishing->blocks[device], blocks, hash_of_block, is_block, address_of_block) &&
+           index_array(&finishing->parts[device], parts, hash_of_block, is_block, address_of_block) &&
+           index_array(&finishing->forwarded[device], &finishing->record->copies[device].forwarded,
+               hash_of_forwarded, is_forwarded, id_of_forwarded);
   }
   return good;
 }
@@ -474,6 +549,9 @@ bool gp_record_finish_operations(gp_record_t *record)
     drop_removed(&record->parts[device]);
     gp_hash_index_fini(&finishing.blocks[device]);
     gp_hash_index_fini(&finishing.parts[device]);
+    drop_removed_forwarded(&record->copies[device].forwarded);
+    gp_hash_index_fini(&finishing.forwarded[device]);
+    free(finishing.runs[device]);
     free(finishing.is_told[device]);
   }
   return good && !finishing.is_short;
