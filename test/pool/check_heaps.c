@@ -221,6 +221,67 @@ START_TEST(test_while_a_use_is_watched_heaps_stay_closed)
 }
 END_TEST
 
+static void (*meanwhile)(void); /* once, in the driver's next answer about memory */
+static int (*answer)(void *self, const gp_driver_context_t *of, uint64_t *ret_free, uint64_t *ret_total);
+
+static int answer_late(void *self, const gp_driver_context_t *of, uint64_t *ret_free, uint64_t *ret_total)
+{
+  void (*first)(void) = meanwhile;
+  meanwhile = NULL;
+  if (first)
+    first();
+  return answer(self, of, ret_free, ret_total);
+}
+
+static uint64_t held;
+
+static void open_heap(void)
+{
+  held = allocate(BYTES);
+  ck_assert(is_open());
+}
+
+START_TEST(test_while_the_reserve_is_short_heaps_stay_closed)
+{
+  const char *const settings[] = {"GPUPOOL_SMALL=whole", "GPUPOOL_RESERVE=512MiB", NULL};
+  start(settings, GP_GIB, true);
+  answer = driver.ops.memory_info;
+  driver.ops.memory_info = answer_late;
+  (void)free_code(allocate(BYTES));
+  (void)free_code(allocate(64 * GP_MIB));
+  synchronize();
+  meanwhile = open_heap;
+  (void)allocate(600 * GP_MIB);
+  ck_assert_ptr_null(meanwhile);
+  ck_assert_uint_gt(device_of_test()->wanted_back, 0);
+  ck_assert(!is_open());
+  ck_assert_int_eq(free_code(held), 0);
+  ck_assert_uint_eq(kept(), 0);
+  stop();
+}
+END_TEST
+
+/* What a heap keeps under work is memory that the pool keeps: the driver might wait for the device, and is
+ * not asked. */
+START_TEST(test_room_in_the_drivers_pools_is_made_of_what_heaps_keep)
+{
+  const char *const settings[] = {"GPUPOOL_SMALL=whole", "GPUPOOL_RESERVE=0", "GPUPOOL_PATIENCE=0", NULL};
+  start(settings, 10 * GP_MIB, true);
+  uint64_t block = allocate_at_home(GP_MIB);
+  uint64_t busy = allocate(8 * GP_MIB);
+  ck_assert_int_eq(free_code(block), 0); /* the miss has closed the heap */
+  synchronize();
+  block = allocate(GP_MIB);
+  ck_assert(is_open());
+  fake_submit(&driver, 0, busy);
+  ck_assert_int_eq(free_code(block), 0);
+  ck_assert_uint_eq(kept(), 1);
+  ck_assert(!gp_engine_forwarded_reserve(engine, context, 3 * GP_MIB / 2, GP_FORWARDED_MEMPOOL));
+  fake_complete(&driver, 0);
+  stop();
+}
+END_TEST
+
 static _Atomic int interest;
 static int told;
 
@@ -611,6 +672,8 @@ int main(void)
   tcase_add_test(one, test_no_heap_hands_out_parts_of_a_closed_segment);
   tcase_add_loop_test(one, test_settings_without_heaps, 0, sizeof(without) / sizeof(without[0]));
   tcase_add_test(one, test_while_a_use_is_watched_heaps_stay_closed);
+  tcase_add_test(one, test_while_the_reserve_is_short_heaps_stay_closed);
+  tcase_add_test(one, test_room_in_the_drivers_pools_is_made_of_what_heaps_keep);
   tcase_add_test(one, test_an_observer_gets_every_event_that_it_wants);
   tcase_add_test(one, test_a_full_heap_gives_its_oldest_half);
   tcase_add_test(one, test_what_a_heap_gives_is_queued_by_its_stamp);
