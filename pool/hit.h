@@ -1,6 +1,6 @@
 /*
- * A hit: serves a request from memory that the pool has, with one lock and no driver call. Any thread may call
- * these functions, without a lock. They answer false if there is no such memory, with nothing changed.
+ * A hit: serves a request from memory that the pool has, with one lock and no driver call. Any thread may
+ * call these functions, without a lock. They answer false if there is no such memory, with nothing changed.
  */
 #ifndef GP_POOL_HIT_H
 #define GP_POOL_HIT_H
