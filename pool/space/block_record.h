@@ -4,7 +4,7 @@
  * Life of a block, a whole allocation of the driver or, with the types segment and vmm, a part of one or of a
  * range of mapped memory (space/segment.h, space/mapped.h):
  *
- *      driver --alloc.c--> LIVE --free.c--> DEFERRED --reuse/drain.c--> IDLE --alloc.c--> LIVE
+ *      driver --miss.c---> LIVE --free.c--> DEFERRED --reuse/drain.c--> IDLE --hit.h----> LIVE
  *                           |  \ `-> BOUND --reuse/drain.c--> IDLE        |
  *                           |   `-> RETAINED (freed, but referenced)      |
  *                           |          `-- its last reference --> DEFERRED|
