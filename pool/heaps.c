@@ -301,7 +301,8 @@ void gp_heap_open(gp_engine_t *engine, gp_heap_t *heap, gp_context_t *context)
   gp_lock_release_polled(&heap->lock);
 }
 
-/* The end of a thread: another one gets its heaps. Its blocks stay with them. */
+/* The end of a thread: another one gets its heaps. What they keep goes to the device, and the blocks that the
+ * program still has keep them as their home. */
 static void give_up(gp_engine_t *engine, gp_heap_t *heap)
 {
   gp_lock_take(&heap->device->lock);
