@@ -109,6 +109,8 @@ def parse_options():
         parser.error("--programs chooses by itself what runs how often: leave --only and --repeat out")
     checks = choose(parser, options.only) if options.programs is None else choose_programs(parser, options.programs)
     options.out = os.path.abspath(options.out or os.path.join(toolchain.SOURCE, "build", "gpu-check"))
+    if options.list:
+        return options, checks
     try:
         os.makedirs(options.out, exist_ok=True)
     except OSError as error:
@@ -179,10 +181,8 @@ def say(text):
 def build(options, checks, machine, problems):
     """The toolkit (or None), the folder of gpupool's build, and the libraries. What fails goes to problems."""
     toolkit, libraries = None, {}
-    programs = {check.program: manifest.PROGRAMS[check.program] for check in checks if ":" not in check.program}
-    if options.sim:
-        wanted = {check.program for check in checks if check.sim}
-        programs = {name: program for name, program in programs.items() if name in wanted}
+    programs = {name: manifest.PROGRAMS[name] for check in checks if check.sim or not options.sim
+                for name in manifest.built_by_nvcc(check)}
     folder = os.path.join(options.out, "sim" if options.sim else "program")
     build_folder = options.meson_build or os.path.join(options.out, "meson")
     try:
@@ -251,9 +251,9 @@ def perform(options, checks, data, begin):
     say("== running %d checks" % len(checks))
     session = make_session(options, machine, programs, os.path.join(build_folder, "test", "prog"), libraries, problems,
                            toolkit, simulator, begin + options.time_limit)
-    for check in checks:
+    for check in session.turns(checks):
         outcome = session.perform(check)
-        outcomes.append(outcome)
+        outcomes[:] = [other for other in outcomes if other["name"] != check.name] + [outcome]  # a later turn knows more
         if outcome["result"] != "skipped":
             say(report.line_of(outcome))
         write(options, data, begin)

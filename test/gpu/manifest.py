@@ -35,6 +35,7 @@ PROGRAMS = {
     "free_in_order": program("question/free_in_order.cu"),
     "wait_only": program("question/wait_only.cu"),
     "beside": program("question/beside.cu"),
+    "overrun": program("question/overrun.cu", static=True),
     "runtime_calls": program("question/runtime_calls.cu"),
     "runtime_calls-static": program("question/runtime_calls.cu", static=True),
     "streams-runtime": program("question/library_streams.cu"),
@@ -68,7 +69,16 @@ PROGRAMS = {
 # (of each run under the pool). limit: seconds for one run. sim: also run on the simulated GPU, with sim_args in place
 # of args where they are given. rounds: how many --programs makes at least, where the usual three cannot tell.
 #
+# In args {programs}/NAME is a program of PROGRAMS, {pool} the library, and {workloads} the folder of recorded programs.
+#
 Check = namedtuple("Check", "name part shows program args runs judge expect limit sim sim_args rounds")
+
+
+def built_by_nvcc(check):
+    """Names of PROGRAMS that the check needs."""
+    names = [check.program] if ":" not in check.program else []
+    return names + [arg[len("{programs}/"):] for arg in check.args if arg.startswith("{programs}/")]
+
 
 # under: driver (no preload), pool, unsafe (a pool without its reuse rules), trace (the call trace). settings: the
 # environment; a name without a prefix is a GPUPOOL_ variable. label: what a comparison calls it, where that is no type.
@@ -185,6 +195,9 @@ CHECKS = [
     question("G23-wait-only", "whether facts cover a stream that holds nothing but a wait", "wait_only", sim=True),
     question("G24-kinds", "what each kind of memory takes from the device", "kinds", sim=True),
 
+    question("G25-tools", "what NVIDIA's tools find in a program, without the library and with it", "python:nvidia_tools.py",
+             args=("{programs}/overrun", "{pool}"), limit=150),
+
     check("pooled", "preload", "threads and streams, shared runtime", "pooled", runs=BOTH, judge="counted",
           expect=REUSED, sim=True, sim_args=("2", "8")),
     check("pooled-static", "preload", "the same, static runtime", "pooled-static", runs=POOL, judge="counted",
@@ -276,8 +289,10 @@ CHECKS = [
          "python:torch_varying.py", ("40",), runs=VARYING),
     real("torch-async", "PyTorch with backend:cudaMallocAsync", "python:torch_train.py", ("transformer", "30"),
          {"env:PYTORCH_CUDA_ALLOC_CONF": "backend:cudaMallocAsync"}),
-    real("torch-graphs", "PyTorch without its cache: a CUDA graph, replayed", "python:torch_graphs.py", ("30",), runs=RECORDED),
-    real("torch-ipc", "torch.multiprocessing: a tensor that another process reads", "python:torch_ipc.py", ("20",)),
+    real("torch-graphs", "PyTorch with its own cache: a CUDA graph, replayed", "python:torch_graphs.py", ("30",), runs=RECORDED),
+    # vmm has no such handles (doc/memory-types.md).
+    real("torch-ipc", "torch.multiprocessing: a tensor that another process reads", "python:torch_ipc.py", ("20",),
+         runs=tuple(run for run in COMPARE if run.settings.get("TYPE") != "vmm")),
     real("torch-nccl", "NCCL on one device, by torch.distributed", "python:torch_nccl.py", ("20",), TORCH),
     real("cupy", "CuPy without its pool", "python:cupy_arrays.py", ("200",)),
     real("cupy-pool", "CuPy with its own pool, recorded only", "python:cupy_arrays.py", ("200", "pool"), runs=RECORDED),

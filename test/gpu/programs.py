@@ -1,7 +1,7 @@
 """Real programs in rounds, each way once a round, until the times tell something (gpu-check.sh --programs).
 
-A machine with a GPU is often to be had for minutes only. So whole rounds are kept in OUT/programs.json, and the next call for
-the same revision and GPU goes on with what is missing.
+A machine with a GPU is often to be had for minutes only. So each program has one round before any has its second, and whole
+rounds are kept in OUT/programs.json: the next call for the same revision and GPU goes on with what is missing.
 """
 
 import json
@@ -67,19 +67,39 @@ class Programs(Session):
     def __init__(self, kept, *args):
         super().__init__(*args)
         self.kept = kept
+        self.memory = watch.Memory()
+        self.failed = set()  # names of checks: they run again in the next call
 
     def has_time(self):
         return self.deadline - time.monotonic() >= LEAST_SECONDS
 
+    def rounds_of(self, check):
+        return self.kept.rounds.get(check.name, [])
+
+    def needs(self, check):
+        """Rounds of its next turn: the first alone, then those that are missing to the least, then one by one."""
+        rounds = self.rounds_of(check)
+        if are_enough(rounds, check.rounds or LEAST_ROUNDS):
+            return 0
+        return max(1, (check.rounds or LEAST_ROUNDS) - len(rounds)) if rounds else 1
+
+    def turns(self, checks):
+        """Each check at least once, for its outcome, and again while it needs rounds and there is time for them."""
+        yield from checks
+        going = [check for check in checks if self.rounds_of(check) and self.needs(check)]
+        while going and self.has_time():
+            for check in going:
+                yield check
+            going = [check for check in going if self.needs(check) and check.name not in self.failed]
+
     def perform(self, check):
-        rounds = self.kept.rounds.get(check.name, [])
-        outcome = self.begin(check, bool(rounds))
+        outcome = self.begin(check, bool(self.rounds_of(check)))
         if outcome["problems"]:
             return outcome
-        while not are_enough(rounds, check.rounds or LEAST_ROUNDS) and self.has_time():
-            if not self.perform_round(check, outcome):
-                return outcome
-            rounds = self.kept.rounds.get(check.name, [])
+        if self.has_time() and not self.perform_turn(check, self.needs(check), outcome):
+            self.failed.add(check.name)
+            return outcome
+        rounds = self.rounds_of(check)
         if not rounds:
             outcome["problems"] = ["the time of the whole check ended during its first round; the next call runs it"]
             return outcome
@@ -88,34 +108,43 @@ class Programs(Session):
         outcome["result"], outcome["problems"] = judge.judge(check, observations)
         if outcome["result"] == "passed":
             outcome["comparison"] = compare(observations)
-            if not are_enough(rounds, check.rounds or LEAST_ROUNDS):
+            if self.needs(check):
                 outcome["comparison"] += "; the next call goes on after round %d" % len(rounds)
         return outcome
 
-    def perform_round(self, check, outcome):
+    def perform_turn(self, check, count, outcome):
         """False: the program failed, or cannot be run here, and the outcome says so. A round that the end of the time cuts
         short is not kept."""
         is_python = check.program.startswith("python:")
-        started = self.start_together(check, check.runs) if is_python else []
-        observations, descriptions = [], []
+        started = self.start_together(check, check.runs * count) if is_python else []
         try:
-            for number, run in enumerate(check.runs, 1):
-                program, environment = started[number - 1] if started else self.start(check, run, number, False)
-                memory = watch.Memory(program.folder)
-                observation, is_cut_short = self.observe(check, run, program)
-                peak = memory.end()
-                if is_cut_short:
-                    return True
-                if peak is not None:
-                    observation.facts["device"] = {"name": "device", "value": peak, "unit": "B"}
-                observations.append(observation)
-                descriptions.append(describe(observation, environment))
-                if observation.result.status or observation.result.timed_out or observation.skip:
-                    outcome["runs"] = descriptions
-                    outcome["result"], outcome["problems"] = judge.judge(check, observations)
-                    return False
+            for number in range(count):
+                programs = started[number * len(check.runs):(number + 1) * len(check.runs)]
+                descriptions = self.perform_round(check, programs, outcome)
+                if not descriptions:
+                    return outcome["result"] == "skipped" and not outcome["problems"]
+                self.kept.add(check.name, descriptions)
         finally:
             for program, _ in started:
                 program.end()
-        self.kept.add(check.name, descriptions)
         return True
+
+    def perform_round(self, check, started, outcome):
+        """The runs of each way, described; None if one was cut short, or went wrong, which the outcome then says."""
+        observations, descriptions = [], []
+        for number, run in enumerate(check.runs, 1):
+            program, environment = started[number - 1] if started else self.start(check, run, number, False)
+            self.memory.begin()
+            observation, is_cut_short = self.observe(check, run, program)
+            peak = self.memory.end()
+            if is_cut_short:
+                return None
+            if peak is not None:
+                observation.facts["device"] = {"name": "device", "value": peak, "unit": "B"}
+            observations.append(observation)
+            descriptions.append(describe(observation, environment))
+            if observation.result.status or observation.result.timed_out or observation.skip:
+                outcome["runs"] = descriptions
+                outcome["result"], outcome["problems"] = judge.judge(check, observations)
+                return None
+        return descriptions

@@ -33,16 +33,14 @@ class Session:
     def missing(self, check):
         """Why the check cannot be run here, or None."""
         kind, _, name = check.program.rpartition(":")
-        if kind == "python":
-            pass
-        elif kind == "prog":
-            if not os.path.exists(os.path.join(self.prog_folder, name)):
-                return self.problems.get("gpupool") or "test/prog/%s is not built" % name
-        elif name in self.problems:
-            return self.problems[name]
-        for run in check.runs:
-            if run.under != "driver" and run.under not in self.libraries:
-                return self.problems.get(run.under) or self.problems.get("gpupool") or "there is no library for it"
+        if kind == "prog" and not os.path.exists(os.path.join(self.prog_folder, name)):
+            return self.problems.get("gpupool") or "test/prog/%s is not built" % name
+        for name in manifest.built_by_nvcc(check):
+            if name in self.problems:
+                return self.problems[name]
+        for under in [run.under for run in check.runs] + ["pool"] * ("{pool}" in check.args):
+            if under != "driver" and under not in self.libraries:
+                return self.problems.get(under) or self.problems.get("gpupool") or "there is no library for it"
         return None
 
     def command(self, check):
@@ -52,7 +50,8 @@ class Session:
         else:
             command = [os.path.join(self.prog_folder if kind == "prog" else self.programs, name)]
         args = check.sim_args if self.simulator and check.sim_args is not None else check.args
-        return command + [arg.format(workloads=os.path.join(os.path.dirname(self.prog_folder), "workloads")) for arg in args]
+        workloads = os.path.join(os.path.dirname(self.prog_folder), "workloads")
+        return command + [arg.format(workloads=workloads, programs=self.programs, pool=self.libraries.get("pool")) for arg in args]
 
     def environment(self, check, run, folder):
         """What is set for this run, beside what is inherited."""
@@ -126,6 +125,10 @@ class Session:
             if self.simulator and toolchain.NOT_COMPILED in reason:
                 outcome["result"] = "failed"  # with the compiler that the project is developed with: a mistake here
         return outcome
+
+    def turns(self, checks):
+        """The checks in the order in which they are performed."""
+        return checks
 
     def perform(self, check):
         outcome = self.begin(check)

@@ -67,7 +67,7 @@ class Manifest(unittest.TestCase):
     def test_every_program_is_built_and_used(self):
         sources = {os.path.relpath(path, HERE) for path in glob.glob(os.path.join(HERE, "*", "*.cu"))}
         self.assertEqual(sources, {program.source for program in manifest.PROGRAMS.values()})
-        used = {check.program for check in manifest.CHECKS if ":" not in check.program}
+        used = {name for check in manifest.CHECKS for name in manifest.built_by_nvcc(check)}
         self.assertEqual(set(manifest.PROGRAMS), used)
 
     def test_every_question_is_asked(self):
@@ -369,7 +369,9 @@ class Rounds(unittest.TestCase):
 
         kept = programs.Kept(self.folder, machine or self.MACHINE)
         fake = Fake(kept, self.folder, "", "", {}, {}, None, None, time.monotonic() + 60)
-        return fake.perform(check), fake.count
+        for turn in fake.turns([check]):
+            outcome = fake.perform(turn)
+        return outcome, fake.count
 
     def test_three_rounds_where_times_agree(self):
         outcome, count = self.perform([1.0, 2.0])
@@ -399,9 +401,21 @@ class Rounds(unittest.TestCase):
         self.assertEqual(self.perform([1.0], machine=dict(self.MACHINE, revision="7654321"))[1], 6)
 
     def test_a_round_that_failed_runs_again(self):
-        outcome, _ = self.perform([1.0], fails_at=2)
-        self.assertEqual(outcome["result"], "failed")
-        self.assertEqual(self.perform([1.0])[1], 6)
+        for fails_at in (2, 4):
+            outcome, count = self.perform([1.0], fails_at=fails_at)
+            self.assertEqual((outcome["result"], count), ("failed", fails_at))
+        self.assertEqual(self.perform([1.0])[1], 4)
+
+    def test_each_program_has_a_round_before_any_has_two(self):
+        checks = [self.CHECK, self.CHECK._replace(name="other")]
+        kept = programs.Kept(self.folder, self.MACHINE)
+        fake = programs.Programs(kept, self.folder, "", "", {}, {}, None, None, time.monotonic() + 60)
+        seen = []
+        for check in fake.turns(checks):
+            seen.append((check.name, fake.needs(check)))
+            for _ in range(fake.needs(check)):
+                kept.add(check.name, [{"facts": [], "seconds": 1.0}] * 2)
+        self.assertEqual(seen, [("name", 1), ("other", 1), ("name", 2), ("other", 2)])
 
 
 class Execute(unittest.TestCase):
