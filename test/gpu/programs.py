@@ -68,7 +68,7 @@ class Programs(Session):
         super().__init__(*args)
         self.kept = kept
         self.memory = watch.Memory()
-        self.failed = set()  # names of checks: they run again in the next call
+        self.ended = set()  # names of checks that failed or cannot be run here: the next call tries again
 
     def has_time(self):
         return self.deadline - time.monotonic() >= LEAST_SECONDS
@@ -84,20 +84,23 @@ class Programs(Session):
         return max(1, (check.rounds or LEAST_ROUNDS) - len(rounds)) if rounds else 1
 
     def turns(self, checks):
-        """Each check at least once, for its outcome, and again while it needs rounds and there is time for them."""
-        yield from checks
-        going = [check for check in checks if self.rounds_of(check) and self.needs(check)]
-        while going and self.has_time():
-            for check in going:
-                yield check
-            going = [check for check in going if self.needs(check) and check.name not in self.failed]
+        """Each check at least once, for its outcome, and again while it needs rounds and there is time for them: always one of
+        those with the fewest rounds."""
+        waiting = list(checks)
+        while waiting:
+            check = min(waiting, key=lambda check: len(self.rounds_of(check)))
+            waiting.remove(check)
+            yield check
+            if self.needs(check) and check.name not in self.ended and self.has_time():
+                waiting.append(check)
 
     def perform(self, check):
         outcome = self.begin(check, bool(self.rounds_of(check)))
         if outcome["problems"]:
+            self.ended.add(check.name)
             return outcome
         if self.has_time() and not self.perform_turn(check, self.needs(check), outcome):
-            self.failed.add(check.name)
+            self.ended.add(check.name)
             return outcome
         rounds = self.rounds_of(check)
         if not rounds:

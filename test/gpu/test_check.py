@@ -159,7 +159,7 @@ class Judge(unittest.TestCase):
 
     def test_stacks_with_a_line_of_the_script(self):
         frames = [{"file": "/a/train.py"}, {"file": "/a/other.py"}, {"function": "main"}]
-        snapshot = {"frames": frames, "stacks": [[2, 1], [1, 0], [0]]}
+        snapshot = {"frames": frames, "stacks": [[2, 1], [1, 0], [0], [2]], "events": {"stack": [0, -1, 1, 2, 1]}}
         self.assertEqual(judge.stacks_of_script(snapshot, "train.py"), "2 of 3 stacks")
 
     def test_facts_are_found_behind_other_output(self):
@@ -347,13 +347,13 @@ class Rounds(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.folder = folder.name
 
-    def perform(self, seconds, cut_at=0, check=CHECK, machine=None, fails_at=0):
+    def perform(self, seconds, cut_at=0, check=CHECK, machine=None, fails_at=0, missing=None):
         """seconds: of one run after the other. Returns the outcome, and how many runs there were."""
         class Fake(programs.Programs):
             count = 0
 
             def missing(self, check):
-                return None
+                return missing
 
             def start(self, check, run, number, waits):
                 return argparse.Namespace(folder=self.folder), {}
@@ -416,6 +416,17 @@ class Rounds(unittest.TestCase):
             for _ in range(fake.needs(check)):
                 kept.add(check.name, [{"facts": [], "seconds": 1.0}] * 2)
         self.assertEqual(seen, [("name", 1), ("other", 1), ("name", 2), ("other", 2)])
+        last = self.CHECK._replace(name="last")  # of a call that goes on: it has not run yet
+        self.assertEqual(next(iter(fake.turns(checks + [last]))), last)
+
+    def test_a_program_that_cannot_be_run_here_has_one_turn(self):
+        outcome, count = self.perform([1.0], missing="it is not built")
+        self.assertEqual((outcome["result"], outcome["problems"], count), ("skipped", ["it is not built"], 0))
+
+    def test_a_program_that_fails_without_the_library_says_nothing(self):
+        outcome, count = self.perform([1.0], fails_at=1)
+        self.assertEqual((outcome["result"], count), ("skipped", 1))
+        self.assertIn("without the library", outcome["problems"][0])
 
 
 class Execute(unittest.TestCase):

@@ -30,7 +30,8 @@ def find(tool):
 
 
 def run(folder, way, command):
-    """Status and all output of a command in a folder of its own, and the allocations that the library saw."""
+    """Status and all output of a command in a folder of its own, and (pooled, recorded) allocations of the library: with a tool
+    that watches CUDA calls it pools nothing, and records."""
     own = tempfile.mkdtemp(dir=folder)
     environment = dict(os.environ)
     if WAYS[way]:
@@ -39,12 +40,15 @@ def run(folder, way, command):
         done = subprocess.run(command, cwd=own, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
                               timeout=60, universal_newlines=True, errors="replace")
     except subprocess.TimeoutExpired:
-        return None, "", 0, own
-    seen = 0
+        return None, "", (0, 0), own
+    pooled = recorded = 0
     for path in glob.glob(os.path.join(own, "*.exit.json")):
         with open(path) as file:
-            seen += sum(device["stats"]["allocation"]["allocated"] for device in json.load(file)["devices"])
-    return done.returncode, done.stdout, seen, own
+            snapshot = json.load(file)
+        pooled += sum(device["stats"]["allocation"]["allocated"] for device in snapshot["devices"])
+        made = [snapshot["events"]["actions"].index(name) for name in ("alloc", "passthrough_alloc")]
+        recorded += sum(action in made for action in snapshot["events"]["action"])
+    return done.returncode, done.stdout, (pooled, recorded), own
 
 
 def sanitize(tool, folder, way, mistake, check):
@@ -57,7 +61,7 @@ def sanitize(tool, folder, way, mistake, check):
     told = "%s errors" % errors.group(1)
     if leaks:
         told += ", %s B kept in %s allocations" % leaks.groups()
-    return told + (" (library: %d allocations)" % seen if WAYS[way] else "")
+    return told + (" (library: %d allocations pooled, %d recorded)" % seen if WAYS[way] else "")
 
 
 def main():
@@ -81,7 +85,7 @@ def main():
             what = "exit status %s, %s%s" % (status, "the program's own output" if '"mistake"' in out else "no output of the program",
                                              "" if not word else ", and the tool's" if word in out else ", and not the tool's")
             common.fact("%s: %s" % (tool, way), what + (", makes " + made if made else "") +
-                        (" (library: %d allocations)" % seen if WAYS[way] else ""))
+                        (" (library: %d allocations pooled, %d recorded)" % seen if WAYS[way] else ""))
     shutil.rmtree(folder)
     if not common.facts:
         common.skip("nvidia_tools", "none of NVIDIA's tools is installed")

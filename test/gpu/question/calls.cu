@@ -2,6 +2,7 @@
 // without the library and under it, in turn.
 #include "../common/measure.h"
 
+#include <atomic>
 #include <thread>
 
 __global__ void nothing_to_do()
@@ -91,30 +92,45 @@ static void allocate()
   CHECK(cudaStreamDestroy(stream));
 }
 
-// Pairs a second of threads that do nothing else.
+static void allocate_once()
+{
+  void *block;
+  CHECK(cudaMalloc(&block, 4096));
+  CHECK(cudaFree(block));
+}
+
+// Threads that do nothing else, from the moment in which all have begun, for a fixed time: what a thread does once is left out.
 static void allocate_in_threads()
 {
+  const double enough = 30e6; // ns
   for (int threads : {1, 2, 4, 8}) {
-    const int pairs = 300;
-    std::vector<std::thread> running;
     std::vector<double> samples;
     for (int round = 0; round < 5; round++) {
-      double begin = now_ns();
+      std::atomic<int> ready(0), pairs(0);
+      std::atomic<double> end(0);
+      std::vector<std::thread> running;
       for (int i = 0; i < threads; i++)
-        running.emplace_back([] {
+        running.emplace_back([&] {
           CHECK(cudaSetDevice(0));
-          for (int k = 0; k < pairs; k++) {
-            void *block;
-            CHECK(cudaMalloc(&block, 4096));
-            CHECK(cudaFree(block));
-          }
+          for (int k = 0; k < 100; k++)
+            allocate_once();
+          ready++;
+          while (end == 0)
+            ;
+          int own = 0;
+          for (; now_ns() < end; own += 10)
+            for (int k = 0; k < 10; k++)
+              allocate_once();
+          pairs += own;
         });
+      while (ready < threads)
+        ;
+      end = now_ns() + enough;
       for (std::thread &thread : running)
         thread.join();
-      running.clear();
-      samples.push_back((now_ns() - begin) / pairs / threads);
+      samples.push_back(enough / pairs);
     }
-    report_samples("a pair of 4 KiB by one of " + std::to_string(threads) + " threads, over their number", samples, "ns");
+    report_samples("a pair of 4 KiB while " + std::to_string(threads) + " threads allocate, over their number", samples, "ns");
   }
 }
 
