@@ -32,10 +32,20 @@ typedef struct gp_heap_amounts {
   uint64_t largest_alloc;
 } gp_heap_amounts_t;
 
-/* The statistics that a heap changes. */
+/* The statistics that a heap changes: X(type, member of gp_stats_t). */
+#define GP_HEAP_STATS(X)                                                                                     \
+  X(gp_gauge_t, allocation)                                                                                  \
+  X(gp_gauge_t, allocated_bytes)                                                                             \
+  X(gp_gauge_t, requested_bytes)                                                                             \
+  X(gp_gauge_t, active_bytes)                                                                                \
+  X(gp_gauge_t, cached_bytes)                                                                                \
+  X(gp_gauge_t, deferred_bytes)                                                                              \
+  X(uint64_t, cache_hits)
+
 typedef struct gp_heap_stats {
-  gp_gauge_t allocation, allocated_bytes, requested_bytes, active_bytes, cached_bytes, deferred_bytes;
-  uint64_t cache_hits;
+#define MEMBER(type, name) type name;
+  GP_HEAP_STATS(MEMBER)
+#undef MEMBER
 } gp_heap_stats_t;
 
 /* One thread's at a time, under the heap's lock; the fold under the device's, too. */
@@ -49,21 +59,18 @@ typedef struct gp_heap_counts {
 
 static_assert(sizeof(gp_heap_counts_t) % 128 == 0, "no two heaps share cache lines");
 
-static inline gp_heap_stats_t gp_heap_stats_of(const gp_stats_t *stats)
+static inline void gp_heap_stats_keep(gp_heap_stats_t *before, const gp_stats_t *stats)
 {
-  return (gp_heap_stats_t){stats->allocation, stats->allocated_bytes, stats->requested_bytes,
-      stats->active_bytes, stats->cached_bytes, stats->deferred_bytes, stats->cache_hits};
+#define KEEP(type, name) before->name = stats->name;
+  GP_HEAP_STATS(KEEP)
+#undef KEEP
 }
 
 static inline void gp_heap_stats_restore(gp_stats_t *stats, const gp_heap_stats_t *before)
 {
-  stats->allocation = before->allocation;
-  stats->allocated_bytes = before->allocated_bytes;
-  stats->requested_bytes = before->requested_bytes;
-  stats->active_bytes = before->active_bytes;
-  stats->cached_bytes = before->cached_bytes;
-  stats->deferred_bytes = before->deferred_bytes;
-  stats->cache_hits = before->cache_hits;
+#define RESTORE(type, name) stats->name = before->name;
+  GP_HEAP_STATS(RESTORE)
+#undef RESTORE
 }
 
 /* highest: how far the value was above the present one of the gauge. */
@@ -99,7 +106,7 @@ static inline void gp_heap_add_amounts(gp_stats_t *stats, const gp_heap_amounts_
  */
 static inline void gp_heap_counts_fold(gp_heap_counts_t *counts, gp_stats_t *stats)
 {
-  counts->before = gp_heap_stats_of(stats);
+  gp_heap_stats_keep(&counts->before, stats);
   atomic_store_explicit(&counts->fold, GP_HEAP_FOLD_BEGUN, memory_order_release);
   atomic_signal_fence(memory_order_seq_cst);
   gp_heap_add_amounts(stats, &counts->amounts);

@@ -4,8 +4,10 @@ import json
 import mmap
 import os
 import random
+import re
 import shutil
 import signal
+import struct
 import subprocess
 import unittest
 
@@ -15,6 +17,8 @@ from report_case import SCHEMA
 
 TOOL = os.environ.get("GP_TOOL")
 MIB = 1 << 20
+with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "format", "sections.def")) as sections:
+    SECTION_OF_HEAPS = 104 + 24 * re.findall(r"^SECTION\((\w+)", sections.read(), re.MULTILINE).index("HEAPS")  # its offset
 PROGRAMS = 16 if SANITIZED else 64
 MUTATIONS = 10 if SANITIZED else 60
 
@@ -93,6 +97,23 @@ class Ps(PsCase):
             (device,) = self.processes()[program.pid]["devices"]
             self.assertTrue(device["is_settled"])
             self.assertEqual((device["used"], device["hits"]), figures)
+
+    def test_figures_of_two_moments_are_not_added(self):
+        """A heap seems to have freed more than there is, as if it had been read later than the device."""
+        program = self.begin()
+        for step in ("alloc %d" % MIB, "free", "synchronize", "alloc %d" % MIB, "free"):
+            self.assertEqual(program.step(step), 0)
+        (name,) = os.listdir(self.own)
+        with open(os.path.join(self.own, name), "r+b") as file:
+            file.seek(SECTION_OF_HEAPS)
+            file.seek(struct.unpack("=Q", file.read(8))[0])
+            counts = bytearray(file.read(32))
+            allocs, frees, alloc_bytes, free_bytes = struct.unpack("=4Q", counts)
+            self.assertEqual((allocs, frees, alloc_bytes, free_bytes), (0, 1, 0, MIB))
+            file.seek(-8, os.SEEK_CUR)
+            file.write(struct.pack("=Q", 2 * MIB))
+        (device,) = self.processes()[program.pid]["devices"]
+        self.assertEqual((device["is_settled"], device["used"]), (False, MIB))
 
     def test_a_program_that_ended_is_not_listed(self):
         program, killed = self.begin(), self.begin()

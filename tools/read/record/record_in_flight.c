@@ -31,49 +31,79 @@ typedef struct run {
   uint64_t context;
 } run_t;
 
+/* The items of an array, found by a number that each has. Those that the array gets later are not found. */
+typedef struct numbered {
+  const gp_copied_array_t *array;
+  uint64_t (*number_of)(const gp_copied_array_t *array, size_t i);
+  gp_hash_index_t places;
+} numbered_t;
+
 /* The record may be damaged: no step may take time with each event and each slot. */
 typedef struct finishing {
   gp_record_t *record;
   question_t *questions;
   size_t question_count;
   gp_hash_index_t by_key;
-  gp_hash_index_t blocks[GP_MAX_DEVICES];    /* places in record->copies[].blocks ... */
-  gp_hash_index_t parts[GP_MAX_DEVICES];     /* ... and record->parts[], by address */
-  gp_hash_index_t forwarded[GP_MAX_DEVICES]; /* places in record->copies[].forwarded, by block_id */
-  bool *is_told[GP_MAX_DEVICES];             /* a record tells the owner of that block of copies[] ... */
-  size_t known[GP_MAX_DEVICES];              /* ... of the first so many, which have slots */
-  uint64_t contexts[GP_MAX_DEVICES];         /* the first that a slot tells; 1: none does */
-  run_t *runs[GP_MAX_DEVICES];               /* by address; NULL: no alloc has asked yet */
+  numbered_t blocks[GP_MAX_DEVICES];    /* record->copies[].blocks ... */
+  numbered_t parts[GP_MAX_DEVICES];     /* ... and record->parts[], by address */
+  numbered_t forwarded[GP_MAX_DEVICES]; /* record->copies[].forwarded, by block_id */
+  bool *is_told[GP_MAX_DEVICES];        /* a record tells the owner of that block of copies[] ... */
+  size_t known[GP_MAX_DEVICES];         /* ... of the first so many, which have slots */
+  uint64_t contexts[GP_MAX_DEVICES];    /* the first that a slot tells; 1: none does */
+  run_t *runs[GP_MAX_DEVICES];          /* by address; NULL: no alloc has asked yet */
   size_t run_counts[GP_MAX_DEVICES];
   bool is_short; /* the host had no memory */
 } finishing_t;
 
-static uint64_t hash_of_block(const void *self, size_t item)
+static uint64_t address_of_block(const gp_copied_array_t *array, size_t i)
 {
-  return gp_hash_number(gp_record_block(self, item)->address);
+  return gp_record_block(array, i)->address;
 }
 
-static uint64_t hash_of_forwarded(const void *self, size_t item)
+static uint64_t id_of_forwarded(const gp_copied_array_t *array, size_t i)
 {
-  return gp_hash_number(gp_record_forwarded(self, item)->block_id);
+  return gp_record_forwarded(array, i)->block_id;
 }
 
-static bool is_forwarded(const void *self, size_t item, const void *key)
+static uint64_t hash_of_number(const void *self, size_t item)
 {
-  return gp_record_forwarded(self, item)->block_id == *(const uint64_t *)key;
+  const numbered_t *numbered = self;
+  return gp_hash_number(numbered->number_of(numbered->array, item));
 }
 
-static bool is_block(const void *self, size_t item, const void *key)
+static bool has_number(const void *self, size_t item, const void *key)
 {
-  return gp_record_block(self, item)->address == *(const uint64_t *)key;
+  const numbered_t *numbered = self;
+  return numbered->number_of(numbered->array, item) == *(const uint64_t *)key;
+}
+
+/* Of items with one number, the first is found. False: no memory. */
+static bool number(numbered_t *numbered, const gp_copied_array_t *array,
+    uint64_t (*number_of)(const gp_copied_array_t *array, size_t i))
+{
+  *numbered = (numbered_t){.array = array, .number_of = number_of};
+  if (array->count > 0 && !gp_hash_index_grow(&numbered->places, array->count, hash_of_number, numbered))
+    return false;
+  for (size_t i = 0; i < array->count; i++) {
+    uint64_t key = number_of(array, i);
+    uint32_t *slot = gp_hash_index_slot(&numbered->places, gp_hash_number(key), has_number, numbered, &key);
+    if (!*slot)
+      gp_hash_index_put(&numbered->places, slot, i);
+  }
+  return true;
+}
+
+/* Its place in the array; SIZE_MAX: none. */
+static size_t find_number(const numbered_t *numbered, uint64_t key)
+{
+  return gp_hash_index_find(&numbered->places, gp_hash_number(key), has_number, numbered, &key);
 }
 
 /* NULL: none. */
-static gp_block_view_t *find_block(
-    const gp_hash_index_t *index, const gp_copied_array_t *array, uint64_t address)
+static gp_block_view_t *find_block(const numbered_t *blocks, uint64_t address)
 {
-  size_t place = gp_hash_index_find(index, gp_hash_number(address), is_block, array, &address);
-  gp_block_view_t *block = place != SIZE_MAX ? gp_record_block(array, place) : NULL;
+  size_t place = find_number(blocks, address);
+  gp_block_view_t *block = place != SIZE_MAX ? gp_record_block(blocks->array, place) : NULL;
   return block && block->size != 0 ? block : NULL;
 }
 
@@ -159,8 +189,7 @@ static const run_t *find_run(const run_t *runs, size_t count, uint64_t address)
 static gp_block_view_t *find_whole(const finishing_t *finishing, const gp_told_event_t *event)
 {
   int device = event->device;
-  gp_block_view_t *block =
-      find_block(&finishing->blocks[device], &finishing->record->copies[device].blocks, event->address);
+  gp_block_view_t *block = find_block(&finishing->blocks[device], event->address);
   return block && block->size == event->rounded_size ? block : NULL;
 }
 
@@ -168,7 +197,7 @@ static gp_block_view_t *find_whole(const finishing_t *finishing, const gp_told_e
 static bool has_part(const finishing_t *finishing, const gp_told_event_t *event)
 {
   int device = event->device;
-  return find_block(&finishing->parts[device], &finishing->record->parts[device], event->address) != NULL;
+  return find_block(&finishing->parts[device], event->address) != NULL;
 }
 
 static void finish_part(finishing_t *finishing, const gp_told_event_t *event)
@@ -203,10 +232,8 @@ static void finish_free(finishing_t *finishing, const gp_event_record_t *event, 
 {
   int device = event->device;
   gp_told_event_t told = gp_event_record_tell(event, GP_PART_ACTION);
-  gp_block_view_t *part =
-      find_block(&finishing->parts[device], &finishing->record->parts[device], told.address);
-  gp_block_view_t *whole =
-      find_block(&finishing->blocks[device], &finishing->record->copies[device].blocks, told.address);
+  gp_block_view_t *part = find_block(&finishing->parts[device], told.address);
+  gp_block_view_t *whole = find_block(&finishing->blocks[device], told.address);
   gp_block_view_t *block = part && part->block_id == told.block_id ? part : whole;
 
   if (!block || block->block_id != told.block_id)
@@ -225,7 +252,7 @@ static void finish_free(finishing_t *finishing, const gp_event_record_t *event, 
 static void finish_segment_alloc(finishing_t *finishing, const gp_told_event_t *event)
 {
   gp_copied_array_t *segments = &finishing->record->copies[event->device].blocks;
-  if (find_block(&finishing->blocks[event->device], segments, event->address) || event->address == 0 ||
+  if (find_block(&finishing->blocks[event->device], event->address) || event->address == 0 ||
       event->rounded_size == 0 || event->rounded_size > UINT64_MAX - event->address)
     return;
   *gp_record_block(segments, segments->count++) = (gp_block_view_t){.address = event->address,
@@ -240,7 +267,7 @@ static void finish_segment_alloc(finishing_t *finishing, const gp_told_event_t *
 static void finish_segment_free(finishing_t *finishing, const gp_told_event_t *event)
 {
   gp_copied_array_t *segments = &finishing->record->copies[event->device].blocks;
-  gp_block_view_t *segment = find_block(&finishing->blocks[event->device], segments, event->address);
+  gp_block_view_t *segment = find_block(&finishing->blocks[event->device], event->address);
   if (segment)
     remove_block(segment);
 }
@@ -249,8 +276,7 @@ static void finish_segment_free(finishing_t *finishing, const gp_told_event_t *e
 static void finish_forwarded(finishing_t *finishing, const gp_told_event_t *event)
 {
   gp_copied_array_t *array = &finishing->record->copies[event->device].forwarded;
-  size_t place = gp_hash_index_find(&finishing->forwarded[event->device], gp_hash_number(event->block_id),
-      is_forwarded, array, &event->block_id);
+  size_t place = find_number(&finishing->forwarded[event->device], event->block_id);
   gp_forwarded_t *memory = place != SIZE_MAX ? gp_record_forwarded(array, place) : NULL;
   bool is_alloc = event->action == GP_ACTION_FORWARDED_ALLOC;
   if (!is_alloc && memory)
@@ -369,7 +395,7 @@ static void see_newest(finishing_t *finishing, const gp_event_record_t *event)
 static void see_segment(finishing_t *finishing, const gp_event_record_t *event)
 {
   const gp_copied_array_t *blocks = &finishing->record->copies[event->device].blocks;
-  const gp_block_view_t *block = find_block(&finishing->blocks[event->device], blocks, event->address);
+  const gp_block_view_t *block = find_block(&finishing->blocks[event->device], event->address);
   if (block && block->block_id == 0 && block->time_ns == event->time_ns)
     finishing->is_told[event->device][block - gp_record_block(blocks, 0)] = true;
 }
@@ -475,31 +501,6 @@ static void undo_parts_of_owners(finishing_t *finishing)
     visit_parts_of_owners(finishing, device, true);
 }
 
-/* Of items with one number, the first is indexed. */
-static bool index_array(gp_hash_index_t *index, const gp_copied_array_t *array, gp_hash_index_hash_fn hash_of,
-    gp_hash_index_is_fn is, uint64_t (*number_of)(const gp_copied_array_t *array, size_t i))
-{
-  if (array->count > 0 && !gp_hash_index_grow(index, array->count, hash_of, array))
-    return false;
-  for (size_t i = 0; i < array->count; i++) {
-    uint64_t number = number_of(array, i);
-    uint32_t *slot = gp_hash_index_slot(index, gp_hash_number(number), is, array, &number);
-    if (!*slot)
-      gp_hash_index_put(index, slot, i);
-  }
-  return true;
-}
-
-static uint64_t address_of_block(const gp_copied_array_t *array, size_t i)
-{
-  return gp_record_block(array, i)->address;
-}
-
-static uint64_t id_of_forwarded(const gp_copied_array_t *array, size_t i)
-{
-  return gp_record_forwarded(array, i)->block_id;
-}
-
 static uint64_t first_context(const gp_copied_array_t *segments)
 {
   for (size_t i = 0; i < segments->count; i++)
@@ -513,17 +514,15 @@ static bool index_memory(finishing_t *finishing)
   bool good = true;
   for (int device = 0; good && device < GP_MAX_DEVICES; device++) {
     const gp_copied_array_t *blocks = &finishing->record->copies[device].blocks;
-    const gp_copied_array_t *parts = &finishing->record->parts[device];
     if (!blocks->items)
       continue;
     finishing->known[device] = blocks->count;
     finishing->is_told[device] = calloc(blocks->count + 1, sizeof(bool));
     finishing->contexts[device] = first_context(blocks);
-    good = finishing->is_told[device] &&
-           index_array(&finishing->blocks[device], blocks, hash_of_block, is_block, address_of_block) &&
-           index_array(&finishing->parts[device], parts, hash_of_block, is_block, address_of_block) &&
-           index_array(&finishing->forwarded[device], &finishing->record->copies[device].forwarded,
-               hash_of_forwarded, is_forwarded, id_of_forwarded);
+    good =
+        finishing->is_told[device] && number(&finishing->blocks[device], blocks, address_of_block) &&
+        number(&finishing->parts[device], &finishing->record->parts[device], address_of_block) &&
+        number(&finishing->forwarded[device], &finishing->record->copies[device].forwarded, id_of_forwarded);
   }
   return good;
 }
@@ -547,10 +546,10 @@ bool gp_record_finish_operations(gp_record_t *record)
   for (int device = 0; device < GP_MAX_DEVICES; device++) {
     drop_removed(&record->copies[device].blocks);
     drop_removed(&record->parts[device]);
-    gp_hash_index_fini(&finishing.blocks[device]);
-    gp_hash_index_fini(&finishing.parts[device]);
+    gp_hash_index_fini(&finishing.blocks[device].places);
+    gp_hash_index_fini(&finishing.parts[device].places);
     drop_removed_forwarded(&record->copies[device].forwarded);
-    gp_hash_index_fini(&finishing.forwarded[device]);
+    gp_hash_index_fini(&finishing.forwarded[device].places);
     free(finishing.runs[device]);
     free(finishing.is_told[device]);
   }
