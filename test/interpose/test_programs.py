@@ -1,6 +1,7 @@
 """Programs that exercise the corners of the API behave under the library as without it."""
 
 import itertools
+import json
 import unittest
 
 from harness import PreloadCase, stats_of, trace_files, unless_short
@@ -68,6 +69,24 @@ class Programs(PreloadCase):
                 self.assertEqual(run.out, way + ": 0\n")
                 self.assertEqual(run.calls().get("cuMemFree_v2", 0), frees)
                 self.assertEqual(stats_of(run.snapshot())["cache_hits"], 1 - frees)
+
+    def test_memory_that_another_process_opens(self):
+        """There it is not the pool's: its free is refused as natively. Here it goes to the driver when it is freed."""
+        plain = self.run_program("two_processes", preload=None)
+        self.assertIn("the other process reads 1", plain.out)
+        self.assertIn("the exporter reads 2", plain.out)
+        for settings in {}, {"TYPE": "naive"}, {"TYPE": "segment"}, {"SMALL": "cut"}:
+            with self.subTest(**settings):
+                run = self.run_program("two_processes", **settings)
+                self.assertEqual((run.status, run.out), (plain.status, plain.out))
+                self.expect_clean(run)
+                self.assertEqual(run.calls().get("cuMemFree_v2", 0), 1)
+                found = []
+                for path in run.snapshot_paths():
+                    with open(path) as file:
+                        stats = stats_of(json.load(file))
+                    found.append((stats["allocation"]["allocated"], stats["allocation"]["current"], stats["cache_hits"]))
+                self.assertEqual(sorted(found), [(1, 0, 0), (2, 0, 0)])
 
     def test_a_part_of_a_segment_has_no_handle_for_other_processes(self):
         """It would lead to the segment's beginning. The line names what helps, and so does asking once."""

@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define SIM_WIPE                                                                                             \
@@ -93,6 +95,20 @@ static void region_give(sim_region_t *region, uint64_t address, uint64_t size)
   range_add(region, address, size);
 }
 
+static uint64_t page_bytes(void)
+{
+  static uint64_t page;
+  if (!page)
+    page = (uint64_t)sysconf(_SC_PAGESIZE);
+  return page;
+}
+
+/* A touched byte must cost a small page; only an economy. */
+static void small_pages(void *p, uint64_t size)
+{
+  (void)madvise(p, size, MADV_NOHUGEPAGE);
+}
+
 static uint64_t map(uint64_t hint, uint64_t size)
 {
   int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
@@ -110,21 +126,67 @@ static uint64_t map(uint64_t hint, uint64_t size)
         stderr, "simcuda: cannot reserve %llu MiB of address space: %m\n", (unsigned long long)(size >> 20));
     abort();
   }
-  (void)madvise(p, size, MADV_NOHUGEPAGE); /* a touched byte must cost a small page; only an economy */
+  small_pages(p, size);
   return (uintptr_t)p;
 }
 
-void sim_arena_init(sim_arena_t *arena, uint64_t hint, uint64_t size, bool shadow)
+/* Whether the system can take pages of the mapped file back: an emulator says so and does nothing. */
+static bool takes_back(uint64_t address)
+{
+  volatile char *byte = (volatile char *)(uintptr_t)address;
+  *byte = 1;
+  bool done = madvise((void *)(uintptr_t)address, page_bytes(), MADV_REMOVE) == 0 && *byte == 0;
+  *byte = 0;
+  return done;
+}
+
+/* Negative: there is none. A write behind RLIMIT_FSIZE would end the program by a signal. */
+static int make_file(uint64_t size)
+{
+  struct rlimit limit;
+  if (getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur != RLIM_INFINITY)
+    return -1;
+  int file = memfd_create("simulated-gpu", MFD_CLOEXEC);
+  if (file >= 0 && ftruncate(file, (off_t)size) != 0) {
+    close(file);
+    return -1;
+  }
+  return file;
+}
+
+/* Other processes can map the file that stands behind the memory: the byte at `base` is its first. Without
+ * the file nothing is exported. */
+static void map_file(sim_arena_t *arena)
+{
+  struct stat stat;
+  void *base = (void *)(uintptr_t)arena->base;
+  arena->file = make_file(arena->size);
+  if (arena->file < 0)
+    return;
+  if (fstat(arena->file, &stat) != 0 ||
+      mmap(base, arena->size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED | MAP_NORESERVE, arena->file,
+          0) == MAP_FAILED)
+    abort();
+  small_pages(base, arena->size);
+  arena->file_system = stat.st_dev;
+  arena->inode = stat.st_ino;
+  arena->keeps_pages = !takes_back(arena->base);
+}
+
+void sim_arena_init(sim_arena_t *arena, uint64_t hint, uint64_t size, bool device)
 {
   uint64_t mask = SIM_PAGE - 1;
   size = (size + mask) & ~mask;
   arena->base = (map(hint, size + SIM_PAGE) + mask) & ~mask;
   arena->size = size;
   arena->to_shadow = 0;
-  if (shadow)
+  arena->inode = 0;
+  if (device) {
+    map_file(arena);
     arena->to_shadow =
         (int64_t)(((map(hint ? hint + size + 2 * (uint64_t)SIM_PAGE : 0, size + SIM_PAGE) + mask) & ~mask) -
                   arena->base);
+  }
   uint64_t small = (size / 4) & ~mask;
   arena->small.unit = SIM_GRANULE;
   arena->large.unit = SIM_PAGE;
@@ -167,15 +229,29 @@ static void wipe(uint64_t address, uint64_t size)
   wiped_pages += size / 4096u + 1;
 }
 
-static uint64_t page_bytes(void)
+void sim_arena_unmap_file(uint64_t address, uint64_t size)
 {
-  static uint64_t page;
-  if (!page)
-    page = (uint64_t)sysconf(_SC_PAGESIZE);
-  return page;
+  void *p = (void *)(uintptr_t)address;
+  if (mmap(p, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) ==
+      MAP_FAILED)
+    abort();
+  small_pages(p, size);
 }
 
-static void give_back(uint64_t address, uint64_t size)
+static bool inside(const sim_arena_t *arena, uint64_t address)
+{
+  return address - arena->base < arena->size;
+}
+
+/* Whole pages of the arena or of its shadow, which read as zero then */
+static bool drop(const sim_arena_t *arena, uint64_t address, uint64_t size)
+{
+  bool is_file = arena->inode && inside(arena, address);
+  return !(is_file && arena->keeps_pages) &&
+         madvise((void *)(uintptr_t)address, size, is_file ? MADV_REMOVE : MADV_DONTNEED) == 0;
+}
+
+static void give_back(const sim_arena_t *arena, uint64_t address, uint64_t size)
 {
   uint64_t page = page_bytes();
   uint64_t first = (address + page - 1) & ~(page - 1), last = (address + size) & ~(page - 1);
@@ -185,14 +261,14 @@ static void give_back(uint64_t address, uint64_t size)
   }
   memset((void *)(uintptr_t)address, 0, first - address);
   memset((void *)(uintptr_t)last, 0, address + size - last);
-  if (madvise((void *)(uintptr_t)first, last - first, MADV_DONTNEED) != 0)
+  if (!drop(arena, first, last - first))
     memset((void *)(uintptr_t)first, 0, last - first);
 }
 
-static void clear(uint64_t address, const sim_grid_t *grid)
+static void clear(const sim_arena_t *arena, uint64_t address, const sim_grid_t *grid)
 {
   if (grid->rows * grid->width > SIM_WIPE) {
-    give_back(address + grid->from, (grid->rows - 1) * grid->pitch + grid->width);
+    give_back(arena, address + grid->from, (grid->rows - 1) * grid->pitch + grid->width);
     return;
   }
   for (uint64_t y = 0; y < grid->rows; y++)
@@ -200,12 +276,12 @@ static void clear(uint64_t address, const sim_grid_t *grid)
 }
 
 /* Its bytes are zero already. */
-static void drop_pages(uint64_t address, uint64_t size)
+static void drop_pages(const sim_arena_t *arena, uint64_t address, uint64_t size)
 {
   uint64_t page = page_bytes();
   uint64_t first = (address + page - 1) & ~(page - 1), last = (address + size) & ~(page - 1);
   if (first < last)
-    (void)madvise((void *)(uintptr_t)first, last - first, MADV_DONTNEED);
+    (void)drop(arena, first, last - first);
 }
 
 static void drop_free_pages(const sim_arena_t *arena, const sim_region_t *region)
@@ -213,9 +289,9 @@ static void drop_free_pages(const sim_arena_t *arena, const sim_region_t *region
   for (sim_node_t *node = sim_tree_ceil(&region->by_address, 0, 0); node;
        node = sim_tree_ceil(&region->by_address, node->key + 1, 0)) {
     uint64_t size = RANGE_OF_ADDRESS(node)->by_size.key;
-    drop_pages(node->key, size);
+    drop_pages(arena, node->key, size);
     if (arena->to_shadow)
-      drop_pages(node->key + (uint64_t)arena->to_shadow, size);
+      drop_pages(arena, node->key + (uint64_t)arena->to_shadow, size);
   }
 }
 
@@ -223,9 +299,9 @@ void sim_arena_give(sim_arena_t *arena, uint64_t address, uint64_t size, const s
 {
   sim_region_t *region = region_of(arena, &size);
   for (unsigned i = 0; i < dirty->count; i++) {
-    clear(address, &dirty->grids[i]);
+    clear(arena, address, &dirty->grids[i]);
     if (arena->to_shadow)
-      clear(address + (uint64_t)arena->to_shadow, &dirty->grids[i]);
+      clear(arena, address + (uint64_t)arena->to_shadow, &dirty->grids[i]);
   }
   region_give(region, address, size);
   if (wiped_pages > SIM_KEPT_PAGES) { /* so that memory use follows what the program holds */
@@ -233,11 +309,6 @@ void sim_arena_give(sim_arena_t *arena, uint64_t address, uint64_t size, const s
     drop_free_pages(arena, &arena->small);
     drop_free_pages(arena, &arena->large);
   }
-}
-
-static bool inside(const sim_arena_t *arena, uint64_t address)
-{
-  return address - arena->base < arena->size;
 }
 
 sim_arena_t *sim_arena_of(uint64_t address)

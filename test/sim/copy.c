@@ -25,7 +25,10 @@ CUresult sim_submit(sim_call_t *call, sim_stream_t *stream, sim_op_t *op)
 static bool is_device(uint64_t address)
 {
   const sim_arena_t *arena = sim_arena_of(address);
-  return arena && arena != &sim_host_arena;
+  if (arena != &sim_host_arena)
+    return arena != NULL;
+  const sim_block_t *block = sim_arena_find(address);
+  return block && block->kind == SIM_MEM_IPC; /* it has addresses of the host's */
 }
 
 static bool is_pageable(uint64_t address)

@@ -5,6 +5,8 @@
 #include "sim.h"
 
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 #define MAGIC 0x65766e74u
 
@@ -16,9 +18,15 @@ static sim_event_t *lookup(CUevent event)
   return event && event->magic == MAGIC ? event : NULL;
 }
 
+static bool is_shared(const sim_event_t *event)
+{
+  return (event->flags & CU_EVENT_INTERPROCESS) != 0;
+}
+
 static CUresult create(sim_call_t *call, CUevent *ret_event, unsigned flags)
 {
-  if (!ret_event || (flags & ~7u))
+  if (!ret_event || (flags & ~7u) ||
+      (flags & (CU_EVENT_INTERPROCESS | CU_EVENT_DISABLE_TIMING)) == CU_EVENT_INTERPROCESS)
     return CUDA_ERROR_INVALID_VALUE;
   sim_event_t *event = free_events;
   if (event) {
@@ -119,8 +127,10 @@ static CUresult record(sim_call_t *call, CUevent handle, CUstream stream_handle)
   op->event = event;
   op->event_version = event->version;
   sim_sched_submit(stream, op);
-  event->deps[event->dep_count++] = sim_dep_now(stream);
+  sim_dep_t now = event->deps[event->dep_count++] = sim_dep_now(stream);
   event->clock = sim_oracle_stream_clock(stream);
+  if (is_shared(event))
+    sim_sched_wait(now);
   return CUDA_SUCCESS;
 }
 
@@ -277,6 +287,8 @@ CUresult sim_event_record_context(CUcontext ctx_handle, CUevent handle)
     return CUDA_ERROR_INVALID_CONTEXT;
   if (!event || event->ctx != ctx)
     return CUDA_ERROR_INVALID_HANDLE;
+  if (is_shared(event))
+    return CUDA_ERROR_NOT_SUPPORTED;
   CUresult refused = refuse_context(ctx, event);
   if (refused != CUDA_SUCCESS)
     return refused;
@@ -322,6 +334,45 @@ static CUresult context_wait(CUcontext ctx_handle, CUevent handle)
 
 SIM_FN(cuCtxWaitEvent, (CUcontext ctx, CUevent event), context_wait(ctx, event), "%s %s", sim_str_ctx(ctx),
     sim_str_event(event))
+
+/*
+ * Events of several processes. Work runs in calls of the process that queued it, which need not call again:
+ * so it runs when such an event is recorded, and what another process opens is always complete.
+ */
+typedef struct {
+  uint64_t magic, number;
+  uint64_t process; /* no padding: equal handles have equal bytes */
+} shared_event_t;
+
+static CUresult export_event(CUipcEventHandle *ret, CUevent handle)
+{
+  const sim_event_t *event = lookup(handle);
+  if (!ret)
+    return CUDA_ERROR_INVALID_VALUE;
+  if (!event || !is_shared(event))
+    return CUDA_ERROR_INVALID_HANDLE;
+  shared_event_t shared = {MAGIC, event->number, (uint64_t)getpid()};
+  memset(ret, 0, sizeof *ret);
+  memcpy(ret, &shared, sizeof shared);
+  return CUDA_SUCCESS;
+}
+
+SIM_FN(cuIpcGetEventHandle, (CUipcEventHandle * ret, CUevent event), export_event(ret, event), "%s",
+    sim_str_event(event))
+
+static CUresult open_event(sim_call_t *call, CUevent *ret, const CUipcEventHandle *handle)
+{
+  shared_event_t shared;
+  memcpy(&shared, handle, sizeof shared);
+  if (shared.magic != MAGIC)
+    return CUDA_ERROR_INVALID_HANDLE;
+  if (shared.process == (uint64_t)getpid())
+    return CUDA_ERROR_INVALID_CONTEXT; /* as of memory */
+  return create(call, ret, CU_EVENT_INTERPROCESS | CU_EVENT_DISABLE_TIMING);
+}
+
+SIM_FN(cuIpcOpenEventHandle, (CUevent * ret, CUipcEventHandle handle), open_event(&call, ret, &handle),
+    "-> %s", call.result == CUDA_SUCCESS ? sim_str_event(*ret) : "")
 
 int simcuda_unseen_event(void **ret_event, const volatile void *flag)
 {

@@ -65,17 +65,12 @@ static CUresult host_register(sim_call_t *call, void *p, size_t bytes, unsigned 
     return CUDA_ERROR_OUT_OF_MEMORY;
   block->node.key = address;
   block->size = block->requested = bytes;
-  block->id = block->valid_from = sim_block_next_id();
   block->kind = SIM_MEM_REGISTERED;
   block->device = call->ctx->device;
   block->ctx = call->ctx;
   block->arena = &sim_host_arena;
   block->flags = flags;
-  sim_tree_insert(&sim_host_arena.blocks, &block->node);
-  block->next = call->ctx->blocks;
-  if (call->ctx->blocks)
-    call->ctx->blocks->prev = block;
-  call->ctx->blocks = block;
+  sim_block_enter(block);
   return CUDA_SUCCESS;
 }
 

@@ -1,6 +1,7 @@
 /*
  * Allocations: device, pitched and managed memory, and the blocks behind all kinds of memory.
  */
+#include "ipc.h"
 #include "sim.h"
 
 #include <stdio.h>
@@ -48,6 +49,19 @@ static void credit_block(const sim_block_t *block)
     sim_device_credit(block->device, SIM_PAGE);
 }
 
+void sim_block_enter(sim_block_t *block)
+{
+  sim_ctx_t *ctx = block->ctx;
+  block->id = block->valid_from = sim_block_next_id();
+  sim_tree_insert(&block->arena->blocks, &block->node);
+  if (!ctx)
+    return;
+  block->next = ctx->blocks;
+  if (ctx->blocks)
+    ctx->blocks->prev = block;
+  ctx->blocks = block;
+}
+
 /* Owned by `ctx` if that is not NULL. The size is rounded up to SIM_GRANULE, what it takes of the device is
  * accounted when `charge`. */
 sim_block_t *sim_block_new(sim_arena_t *arena, sim_device_t *device, sim_ctx_t *ctx, sim_mem_kind_t kind,
@@ -66,15 +80,8 @@ sim_block_t *sim_block_new(sim_arena_t *arena, sim_device_t *device, sim_ctx_t *
     return NULL;
   }
   block->requested = bytes;
-  block->id = block->valid_from = sim_block_next_id();
   block->ctx = ctx;
-  sim_tree_insert(&arena->blocks, &block->node);
-  if (ctx) {
-    block->next = ctx->blocks;
-    if (ctx->blocks)
-      ctx->blocks->prev = block;
-    ctx->blocks = block;
-  }
+  sim_block_enter(block);
   *ret_result = CUDA_SUCCESS;
   return block;
 }
@@ -94,7 +101,11 @@ void sim_block_delete(sim_block_t *block)
       block->next->prev = block->prev;
   }
   credit_block(block);
-  if (block->kind != SIM_MEM_REGISTERED)
+  if (block->kind == SIM_MEM_IPC)
+    sim_ipc_unmap(block);
+  else if (block->shared)
+    sim_ipc_forget(block);
+  if (block->kind != SIM_MEM_REGISTERED && block->kind != SIM_MEM_IPC)
     sim_arena_give(block->arena, block->node.key, block->size, &block->dirty);
   free(block);
 }

@@ -241,10 +241,11 @@ static uint64_t count_differences(const unsigned char *a, const unsigned char *b
   return count;
 }
 
-static bool is_managed(const sim_span_t *span)
+/* By the host or another process: the shadow does not follow. */
+static bool is_written_unseen(const sim_span_t *span)
 {
   const sim_block_t *block = span->block ? sim_arena_find(span->address) : NULL;
-  return block && !sim_memory_is_plain(block);
+  return block && (block->shared || !sim_memory_is_plain(block));
 }
 
 /* Whether queued work may still change host-visible memory that `reader` is going to read */
@@ -257,8 +258,8 @@ static bool may_change_source(const sim_op_t *op, const void *reader)
          copy->src.address < op->dst.address + span_bytes(&op->dst, op);
 }
 
-/* The shadow of memory that the host can write is the memory itself: right unless work that writes it is
- * pending. */
+/* The shadow of memory that the host, or another process, can write is the memory itself: right unless work
+ * that writes it is pending. */
 static void mirror(sim_op_t *op)
 {
   if (oracle_off || op->width == 0)
@@ -266,7 +267,7 @@ static void mirror(sim_op_t *op)
   if (is_late()) /* a later owner's work may be in the shadow already */
     return;
   if (op->kind == SIM_OP_COPY && !op->staged && sim_pending &&
-      (!shadow_of(&op->src) || is_managed(&op->src)) && sim_sched_any(may_change_source, op)) {
+      (!shadow_of(&op->src) || is_written_unseen(&op->src)) && sim_sched_any(may_change_source, op)) {
     oracle_off = true;
     return;
   }
@@ -274,9 +275,9 @@ static void mirror(sim_op_t *op)
   if (has_src(op)) {
     if (op->staged)
       src = (uintptr_t)op->staged;
-    else if (shadow_of(&op->src) && !is_managed(&op->src))
+    else if (shadow_of(&op->src) && !is_written_unseen(&op->src))
       src = shadow_of(&op->src);
-    if (op->kind == SIM_OP_COPY && op->src.block && !shadow_of(&op->dst) && !is_managed(&op->src)) {
+    if (op->kind == SIM_OP_COPY && op->src.block && !shadow_of(&op->dst) && !is_written_unseen(&op->src)) {
       uint64_t total = op->width * op->height * op->depth;
       op->expect_bytes = total < EXPECT_MAX ? total : EXPECT_MAX;
       op->expect = malloc(op->expect_bytes);
@@ -289,7 +290,7 @@ static void mirror(sim_op_t *op)
     sim_block_t *block = sim_arena_find(op->dst.address);
     if (block->kind != SIM_MEM_VMM) /* its addresses are wiped as a whole */
       mark_dirty(block, &op->dst, op);
-    if (!is_managed(&op->dst))
+    if (!is_written_unseen(&op->dst))
       move(op, dst, src);
   }
 }

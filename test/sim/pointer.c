@@ -1,11 +1,10 @@
 /*
- * What the driver knows about an address, and how memory is exported to others.
+ * What the driver knows about an address.
  */
 #include "sim.h"
 
 #include <string.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 static CUresult attribute(
     void *data, CUpointer_attribute attribute, const sim_block_t *block, CUdeviceptr address)
@@ -106,48 +105,6 @@ static CUresult set(const void *value, CUpointer_attribute attrib, CUdeviceptr a
 
 SIM_FN(cuPointerSetAttribute, (const void *value, CUpointer_attribute attrib, CUdeviceptr address),
     set(value, attrib, address), "%d %s", (int)attrib, sim_str_ptr(address))
-
-/* ---- IPC. Only handles of this very process can be opened. ---- */
-
-typedef struct {
-  uint64_t base, id;
-  uint64_t pid; /* no padding: equal handles have equal bytes */
-} ipc_t;
-
-/* The handle of an interior pointer is the handle of its base. */
-static CUresult ipc_get(CUipcMemHandle *ret, CUdeviceptr address)
-{
-  const sim_block_t *block = find(address);
-  if (!ret || !block || block->kind != SIM_MEM_DEVICE)
-    return CUDA_ERROR_INVALID_VALUE;
-  ipc_t ipc = {block->node.key, block->id, (uint64_t)getpid()};
-  memset(ret, 0, sizeof *ret);
-  memcpy(ret, &ipc, sizeof ipc);
-  return CUDA_SUCCESS;
-}
-
-SIM_FN(cuIpcGetMemHandle, (CUipcMemHandle * ret, CUdeviceptr address), ipc_get(ret, address), "%s",
-    sim_str_ptr(address))
-
-static CUresult ipc_open(CUdeviceptr *ret, CUipcMemHandle handle)
-{
-  ipc_t ipc;
-  memcpy(&ipc, &handle, sizeof ipc);
-  sim_block_t *block = find(ipc.base);
-  if (!ret)
-    return CUDA_ERROR_INVALID_VALUE;
-  if (!block || block->id != ipc.id)
-    return CUDA_ERROR_INVALID_HANDLE;
-  if (ipc.pid == (uint64_t)getpid())
-    return CUDA_ERROR_INVALID_CONTEXT; /* a handle cannot be opened where it was made */
-  return CUDA_ERROR_NOT_SUPPORTED;
-}
-
-SIM_FN(cuIpcOpenMemHandle, (CUdeviceptr * ret, CUipcMemHandle handle, unsigned int flags),
-    ipc_open(ret, handle), "%u", flags)
-SIM_FN(cuIpcOpenMemHandle_v2, (CUdeviceptr * ret, CUipcMemHandle handle, unsigned int flags),
-    ipc_open(ret, handle), "%u", flags)
-SIM_FN(cuIpcCloseMemHandle, (CUdeviceptr address), CUDA_ERROR_INVALID_VALUE, "%s", sim_str_ptr(address))
 
 static CUresult dma_buf(void *ret, CUdeviceptr address, size_t bytes, CUmemRangeHandleType type)
 {

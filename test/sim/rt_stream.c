@@ -4,6 +4,7 @@
 #include "rt.h"
 
 #include <cuda_profiler_api.h>
+#include <string.h>
 
 RT_FN(cudaStreamCreate, (cudaStream_t * ret), rt_driver.cuStreamCreate(ret, 0))
 RT_FN(
@@ -43,6 +44,17 @@ RT_FN(cudaEventQuery, (cudaEvent_t event), rt_driver.cuEventQuery(event))
 RT_FN(cudaEventSynchronize, (cudaEvent_t event), rt_driver.cuEventSynchronize(event))
 RT_FN(cudaEventElapsedTime, (float *ms, cudaEvent_t start, cudaEvent_t end),
     rt_driver.cuEventElapsedTime(ms, start, end))
+RT_FN(cudaIpcGetEventHandle, (cudaIpcEventHandle_t * ret, cudaEvent_t event),
+    rt_driver.cuIpcGetEventHandle((CUipcEventHandle *)ret, event))
+
+static CUresult open_event(cudaEvent_t *ret, cudaIpcEventHandle_t handle)
+{
+  CUipcEventHandle copy;
+  memcpy(&copy, &handle, sizeof copy);
+  return rt_driver.cuIpcOpenEventHandle(ret, copy);
+}
+
+RT_FN(cudaIpcOpenEventHandle, (cudaEvent_t * ret, cudaIpcEventHandle_t handle), open_event(ret, handle))
 
 RT_FN2(cudaStreamBeginCapture, cudaStreamBeginCapture_ptsz,
     (cudaStream_t stream, enum cudaStreamCaptureMode mode),

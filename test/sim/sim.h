@@ -230,15 +230,21 @@ typedef struct {
 
 typedef struct {
   uint64_t base, size;
-  int64_t to_shadow; /* shadow address - address */
+  uint64_t file_system, inode; /* of a device: the file that is its memory, from `base`; inode 0: none */
+  int file;                    /* its descriptor, which the program may have closed */
+  bool keeps_pages;            /* pages of the file cannot be given back */
+  int64_t to_shadow;           /* shadow address - address */
   sim_region_t small, large;
   uint32_t *page_users; /* blocks in each page of `small` that have entered it */
   sim_tree_t blocks;    /* live blocks by address */
   sim_block_t *last;    /* found last, or NULL */
 } sim_arena_t;
 
-void sim_arena_init(sim_arena_t *arena, uint64_t hint, uint64_t size, bool shadow);
+/* Of a device: it has a file and a shadow. */
+void sim_arena_init(sim_arena_t *arena, uint64_t hint, uint64_t size, bool device);
 uint64_t sim_arena_take(sim_arena_t *arena, uint64_t size); /* 0 when there is no range left */
+/* Whole pages, where a file was mapped, read as zero again. */
+void sim_arena_unmap_file(uint64_t address, uint64_t size);
 /* Only the bytes of `dirty` may differ from zero. */
 void sim_arena_give(sim_arena_t *arena, uint64_t address, uint64_t size, const sim_dirty_t *dirty);
 /* A block of at most SIM_SHARED_MAX bytes enters, or leaves, the page that it is in. True: it is the only one
@@ -520,6 +526,7 @@ struct sim_block {
   bool released;     /* stream-ordered: the free has executed, the block is cached in its pool */
   bool seen;         /* stream-ordered: and the host has synchronized since */
   bool sync_memops;
+  bool shared;  /* other processes may write it: exported to them, or opened from one */
   bool on_host; /* in host memory, which the program may touch, though its address is the device's */
   unsigned flags;
   sim_pool_t *pool;
@@ -536,6 +543,8 @@ struct sim_block {
 
 sim_block_t *sim_block_new(sim_arena_t *arena, sim_device_t *device, sim_ctx_t *ctx, sim_mem_kind_t kind,
     uint64_t bytes, bool charge, CUresult *ret_result);
+/* Gives it an id, and makes it one of its arena and of its context. */
+void sim_block_enter(sim_block_t *block);
 void sim_block_delete(sim_block_t *block);
 void sim_block_dirty(sim_block_t *block, const sim_grid_t *grid);
 void sim_block_dirty_all(sim_block_t *block);

@@ -118,6 +118,39 @@ def processes():
     print([process.exitcode for process in started])
 
 
+def receive(offers, answers):
+    """A tensor alone, one inside it, one of another segment: opened, read, and written where another process sees it."""
+    tensors = offers.get()
+    answers.put([tensor.cpu().flatten()[:: 1 << 16].tolist() for tensor in tensors])
+    tensors[0].copy_(torch.full(tensors[0].shape, 4.0))
+    torch.cuda.synchronize()
+    del tensors
+    torch.cuda.ipc_collect()
+    answers.put("done")
+    offers.get()
+
+
+def shared():
+    """Another process opens tensors, and ends when this one fails. They are filled by copies, since kernels do nothing."""
+    import torch.multiprocessing
+
+    context = torch.multiprocessing.get_context("spawn")
+    for size in (1 << 18, 3 << 20):
+        offers, answers = context.SimpleQueue(), context.SimpleQueue()
+        process = context.Process(target=receive, args=(offers, answers), daemon=True)
+        process.start()
+        whole = torch.arange(4 * size, dtype=torch.float32).reshape(4, size).to("cuda")
+        kept = torch.full((size,), 3.0).to("cuda")
+        offers.put([kept, whole[2], whole])
+        print(answers.get(), answers.get(), kept.cpu().unique().tolist())
+        offers.put(None)
+        process.join()
+        print(process.exitcode)
+        del whole, kept
+        torch.cuda.ipc_collect()
+        torch.cuda.empty_cache()
+
+
 def pluggable():
     """With the functions of doc/api.md, if the library is there."""
     if "libgpupool" in os.environ.get("LD_PRELOAD", ""):
@@ -133,7 +166,7 @@ def pluggable():
     torch.cuda.empty_cache()
 
 
-CASES = {function.__name__: function for function in (train, streams, pinned, graph, pool, out_of_memory, processes, pluggable)}
+CASES = {function.__name__: function for function in (train, streams, pinned, graph, pool, out_of_memory, processes, shared, pluggable)}
 
 if __name__ == "__main__":
     if len(sys.argv) != 2 or sys.argv[1] not in CASES:

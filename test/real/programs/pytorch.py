@@ -41,6 +41,8 @@ def cases(place):
         if case.label.startswith("out_of_memory"):
             case.environment = dict(case.environment, SIMCUDA_CAPACITY="2GiB")
             case.varies = "what PyTorch's cache still has depends on the schedule"
+    found.append(Case("shared, own", ["python3", script, "shared"],  # the others have no such handles
+                      unlike={"vmm": "mapped memory has no handle for other processes, and the program ends there"}))
     found.append(Case("pluggable", ["python3", script, "pluggable"], varies="without the library PyTorch's own allocator is used"))
     return found
 
