@@ -6,7 +6,9 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #if GP_DEBUG_LEVEL >= 1
 /* Bytes mapped, for tests: an object must have unmapped its own by its end. */
@@ -36,6 +38,18 @@ static inline void gp_pages_unmap(void *pages, size_t bytes)
     return;
   GP_PAGES_COUNT(-bytes);
   (void)munmap(pages, bytes ? bytes : 1); /* cannot fail on what gp_pages_map gave */
+}
+
+/* The caller needs the bytes no more, and still may read them: gives the pages that lie whole among them back
+ * to the kernel. From then on each byte may be as it was or zero. The memory may be of malloc. An economy,
+ * which may fail. */
+static inline void gp_pages_drop(void *bytes, size_t size)
+{
+  uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+  uintptr_t first = ((uintptr_t)bytes + page - 1) & ~(page - 1),
+            end = ((uintptr_t)bytes + size) & ~(page - 1);
+  if (first < end)
+    (void)madvise((void *)first, end - first, MADV_DONTNEED);
 }
 
 #endif

@@ -2,6 +2,8 @@
 
 #include <stdlib.h>
 
+#include "base/pages.h"
+
 /* Tests set a small value, so that the map rebuilds its tables all the time. */
 #ifndef GP_ADDRESS_MAP_CAPACITY
 #define GP_ADDRESS_MAP_CAPACITY 1024
@@ -75,6 +77,7 @@ static void retire_table(gp_address_map_t *map, gp_address_table_t *old, size_t 
     if (retired[i]) {
       retired[i]->next = map->outgrown;
       map->outgrown = retired[i];
+      gp_pages_drop(retired[i]->slots, retired[i]->capacity * sizeof(retired[i]->slots[0]));
     }
   }
 }

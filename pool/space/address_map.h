@@ -3,11 +3,12 @@
  *
  * Invariants: used + promised <= capacity * 3 / 4, used counts live and deleted slots; a slot's value is
  * stored before its key is published. The map frees no table before fini, because a reader may still be in
- * it: it keeps an outgrown table, and a table full of deleted slots becomes the spare for the next rebuild
- * of the same size. The generation grows before a spare is overwritten and after a new table is in force; a
- * reader looks again if it has changed meanwhile. So a reader that looks for an address whose insertion
- * happened before its call always finds it. A reader that races with the removal of that address may get a
- * record that has since become another's, and must compare under the record's lock.
+ * it: it keeps an outgrown table, of which only the addresses remain, and a table full of deleted slots
+ * becomes the spare for the next rebuild of the same size. The generation grows before a spare is
+ * overwritten, and after a new table is in force, before the old one loses its pages; a reader looks again if
+ * it has changed meanwhile. So a reader that looks for an address whose insertion happened before its call
+ * always finds it. A reader that races with the removal of that address may get a record that has since
+ * become another's, and must compare under the record's lock.
  */
 #ifndef GP_POOL_SPACE_ADDRESS_MAP_H
 #define GP_POOL_SPACE_ADDRESS_MAP_H

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "pool/space/address_map.h"
@@ -296,6 +297,45 @@ START_TEST(test_map_keeps_promises)
 }
 END_TEST
 
+static size_t resident_pages(void *bytes, size_t size)
+{
+  enum { MOST_PAGES = 1024 };
+  uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+  uintptr_t first = ((uintptr_t)bytes + page - 1) & ~(page - 1),
+            end = ((uintptr_t)bytes + size) & ~(page - 1);
+  unsigned char is_resident[MOST_PAGES];
+  size_t count = 0;
+  if (first >= end)
+    return 0;
+  ck_assert_uint_le((end - first) / page, MOST_PAGES);
+  ck_assert_int_eq(mincore((void *)first, end - first, is_resident), 0);
+  for (size_t i = 0; i < (end - first) / page; i++)
+    count += is_resident[i] & 1;
+  return count;
+}
+
+/* Readers may still be in tables that are too small, so the map keeps these, but not their pages. */
+START_TEST(test_map_grows_into_new_pages)
+{
+  enum { ENTRIES = 60000 };
+  static char value;
+  gp_address_map_t map;
+  size_t bytes = 0;
+  gp_address_map_init(&map);
+  for (uint64_t i = 0; i < ENTRIES; i++)
+    ck_assert(gp_address_map_insert(&map, 0x100000 + i * 512, &value));
+  for (gp_address_table_t *table = map.outgrown; table; table = table->next) {
+    size_t size = table->capacity * sizeof(table->slots[0]);
+    ck_assert_uint_eq(resident_pages(table->slots, size), 0);
+    bytes += size;
+  }
+  ck_assert_uint_ge(bytes, ENTRIES * sizeof(gp_address_slot_t)); /* the test looked at something */
+  gp_address_table_t *table = atomic_load(&map.table);
+  ck_assert_uint_gt(resident_pages(table->slots, table->capacity * sizeof(table->slots[0])), 0);
+  gp_address_map_fini(&map);
+}
+END_TEST
+
 /* One thread inserts and removes, so that tables are rebuilt all the time; others must always find what
  * stays. */
 static gp_address_map_t shared;
@@ -431,6 +471,7 @@ int main(void)
   tcase_set_timeout(tables, 60);
   tcase_add_test(tables, test_map_against_a_table);
   tcase_add_test(tables, test_map_keeps_promises);
+  tcase_add_test(tables, test_map_grows_into_new_pages);
   tcase_add_test(tables, test_map_readers_find_what_stays);
   tcase_add_test(tables, test_map_writers_lose_nothing);
   tcase_add_test(tables, test_bins);
