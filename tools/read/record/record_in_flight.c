@@ -266,7 +266,6 @@ static void finish_segment_alloc(finishing_t *finishing, const gp_told_event_t *
 
 static void finish_segment_free(finishing_t *finishing, const gp_told_event_t *event)
 {
-  gp_copied_array_t *segments = &finishing->record->copies[event->device].blocks;
   gp_block_view_t *segment = find_block(&finishing->blocks[event->device], event->address);
   if (segment)
     remove_block(segment);
