@@ -10,8 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #define SIM_WIPE                                                                                             \
@@ -140,36 +138,25 @@ static bool takes_back(uint64_t address)
   return done;
 }
 
-/* Negative: there is none. A write behind RLIMIT_FSIZE would end the program by a signal. */
-static int make_file(uint64_t size)
+bool sim_arena_map_file(uint64_t address, uint64_t size, const sim_file_t *file, uint64_t offset)
 {
-  struct rlimit limit;
-  if (getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur != RLIM_INFINITY)
-    return -1;
-  int file = memfd_create("simulated-gpu", MFD_CLOEXEC);
-  if (file >= 0 && ftruncate(file, (off_t)size) != 0) {
-    close(file);
-    return -1;
-  }
-  return file;
+  void *p = (void *)(uintptr_t)address;
+  if (!sim_file_is_there(file) ||
+      mmap(p, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED | MAP_NORESERVE, file->descriptor,
+          (off_t)offset) == MAP_FAILED)
+    return false;
+  small_pages(p, size);
+  return true;
 }
 
 /* Other processes can map the file that stands behind the memory: the byte at `base` is its first. Without
  * the file nothing is exported. */
 static void map_file(sim_arena_t *arena)
 {
-  struct stat stat;
-  void *base = (void *)(uintptr_t)arena->base;
-  arena->file = make_file(arena->size);
-  if (arena->file < 0)
+  if (!sim_file_new(&arena->file, "simulated-gpu", arena->size))
     return;
-  if (fstat(arena->file, &stat) != 0 ||
-      mmap(base, arena->size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED | MAP_NORESERVE, arena->file,
-          0) == MAP_FAILED)
+  if (!sim_arena_map_file(arena->base, arena->size, &arena->file, 0))
     abort();
-  small_pages(base, arena->size);
-  arena->file_system = stat.st_dev;
-  arena->inode = stat.st_ino;
   arena->keeps_pages = !takes_back(arena->base);
 }
 
@@ -180,7 +167,7 @@ void sim_arena_init(sim_arena_t *arena, uint64_t hint, uint64_t size, bool devic
   arena->base = (map(hint, size + SIM_PAGE) + mask) & ~mask;
   arena->size = size;
   arena->to_shadow = 0;
-  arena->inode = 0;
+  arena->file.inode = 0;
   if (device) {
     map_file(arena);
     arena->to_shadow =
@@ -229,15 +216,6 @@ static void wipe(uint64_t address, uint64_t size)
   wiped_pages += size / 4096u + 1;
 }
 
-void sim_arena_unmap_file(uint64_t address, uint64_t size)
-{
-  void *p = (void *)(uintptr_t)address;
-  if (mmap(p, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) ==
-      MAP_FAILED)
-    abort();
-  small_pages(p, size);
-}
-
 static bool inside(const sim_arena_t *arena, uint64_t address)
 {
   return address - arena->base < arena->size;
@@ -246,7 +224,7 @@ static bool inside(const sim_arena_t *arena, uint64_t address)
 /* Whole pages of the arena or of its shadow, which read as zero then */
 static bool drop(const sim_arena_t *arena, uint64_t address, uint64_t size)
 {
-  bool is_file = arena->inode && inside(arena, address);
+  bool is_file = arena->file.inode && inside(arena, address);
   return !(is_file && arena->keeps_pages) &&
          madvise((void *)(uintptr_t)address, size, is_file ? MADV_REMOVE : MADV_DONTNEED) == 0;
 }
@@ -263,6 +241,21 @@ static void give_back(const sim_arena_t *arena, uint64_t address, uint64_t size)
   memset((void *)(uintptr_t)last, 0, address + size - last);
   if (!drop(arena, first, last - first))
     memset((void *)(uintptr_t)first, 0, last - first);
+}
+
+void sim_arena_unmap_file(uint64_t address, uint64_t size)
+{
+  const sim_arena_t *arena = sim_arena_of(address);
+  void *p = (void *)(uintptr_t)address;
+  if (!sim_arena_map_file(address, size, &arena->file, address - arena->base)) {
+    if (mmap(p, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1,
+            0) == MAP_FAILED)
+      abort();
+    small_pages(p, size);
+  }
+  give_back(arena, address, size);
+  if (arena->to_shadow)
+    give_back(arena, address + (uint64_t)arena->to_shadow, size);
 }
 
 static void clear(const sim_arena_t *arena, uint64_t address, const sim_grid_t *grid)

@@ -3,13 +3,20 @@
  */
 #include "sim_test.h"
 
+#include <fcntl.h>
 #include <stdbool.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 
 #define SMALL 3000
 #define LARGE ((size_t)5 << 20)
+#define PAGE  ((size_t)2 << 20)
+
+static const CUmemAllocationProp exportable = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+    .requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
+    .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}};
 
 typedef struct {
   CUipcMemHandle memory, other, freed;
@@ -18,13 +25,13 @@ typedef struct {
 
 static int down[2], up[2]; /* to the exporter, and from it */
 
-static void send(const int *pipe, const void *data, size_t bytes)
+static void put(const int *pipe, const void *data, size_t bytes)
 {
   ck_assert_int_eq(write(pipe[1], data, bytes), (ssize_t)bytes);
 }
 
 /* False: the other process has ended. */
-static bool receive(const int *pipe, void *data, size_t bytes)
+static bool take(const int *pipe, void *data, size_t bytes)
 {
   ssize_t got = read(pipe[0], data, bytes);
   return got == (ssize_t)bytes;
@@ -33,14 +40,14 @@ static bool receive(const int *pipe, void *data, size_t bytes)
 static void turn(const int *to, const int *from)
 {
   char token = 0;
-  send(to, &token, 1);
-  ck_assert(receive(from, &token, 1));
+  put(to, &token, 1);
+  ck_assert(take(from, &token, 1));
 }
 
 /* An exporter in a process of its own, which has not used CUDA before */
 static pid_t start(void (*exporter)(void))
 {
-  ck_assert(pipe(down) == 0 && pipe(up) == 0);
+  ck_assert(pipe(down) == 0 && socketpair(AF_UNIX, SOCK_STREAM, 0, up) == 0);
   pid_t pid = fork();
   ck_assert_int_ge(pid, 0);
   if (pid == 0) {
@@ -69,8 +76,8 @@ static unsigned char byte_at(CUdeviceptr p)
   return byte;
 }
 
-/* Descriptors of simulated devices, here or of other processes; the last */
-static unsigned count_files(int *ret_last)
+/* Descriptors of files that stand behind memory, by name; the last */
+static unsigned count_named(const char *name, int *ret_last)
 {
   char path[64], target[64];
   unsigned count = 0;
@@ -78,12 +85,18 @@ static unsigned count_files(int *ret_last)
     snprintf(path, sizeof path, "/proc/self/fd/%d", file);
     ssize_t n = readlink(path, target, sizeof target - 1);
     target[n < 0 ? 0 : n] = 0;
-    if (!strstr(target, "simulated-gpu"))
+    if (!strstr(target, name))
       continue;
     *ret_last = file;
     count++;
   }
   return count;
+}
+
+/* Descriptors of simulated devices, here or of other processes; the last */
+static unsigned count_files(int *ret_last)
+{
+  return count_named("simulated-gpu", ret_last);
 }
 
 /* Two blocks of which the second does not begin on a page of the host, beside one that is not exported */
@@ -103,8 +116,8 @@ static void export_memory(void)
   OK(cuIpcGetMemHandle(&handles.memory, small));
   OK(cuIpcGetMemHandle(&handles.other, large));
   OK(cuCtxSynchronize());
-  send(up, &handles, sizeof handles);
-  ck_assert(receive(down, &token, 1)); /* the other process has written both */
+  put(up, &handles, sizeof handles);
+  ck_assert(take(down, &token, 1)); /* the other process has written both */
   ck_assert_int_eq(byte_at(small), 4);
   ck_assert_int_eq(byte_at(small + SMALL - 1), 4);
   ck_assert_int_eq(byte_at(large + LARGE - 1), 5);
@@ -129,7 +142,7 @@ static void use_memory(void)
   int file;
   test_start();
   OK(cuMemGetInfo(&free_before, &total));
-  ck_assert(receive(up, &handles, sizeof handles));
+  ck_assert(take(up, &handles, sizeof handles));
   ck_assert_int_eq(cuIpcOpenMemHandle(&small, handles.memory, 0), CUDA_ERROR_INVALID_VALUE);
   OK(cuIpcOpenMemHandle(&small, handles.memory, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS));
   OK(cuIpcOpenMemHandle(&large, handles.other, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS));
@@ -168,7 +181,7 @@ START_TEST(test_memory_of_another_process)
   pid_t exporter = start(export_memory);
   use_memory();
   char token = 0;
-  send(down, &token, 1);
+  put(down, &token, 1);
   finish(exporter);
 }
 END_TEST
@@ -180,7 +193,7 @@ static void share_memory(void)
   unsetenv("SIMCUDA_STATS");
   use_memory();
   char token = 0;
-  send(down, &token, 1);
+  put(down, &token, 1);
   finish(exporter);
 }
 
@@ -205,8 +218,8 @@ static void export_and_free(void)
   OK(cuMemAlloc(&again, LARGE));
   ck_assert_uint_eq(again, p);
   OK(cuIpcGetMemHandle(&handles.other, again));
-  send(up, &handles, sizeof handles);
-  (void)receive(down, &token, 1);
+  put(up, &handles, sizeof handles);
+  (void)take(down, &token, 1);
 }
 
 START_TEST(test_freed_memory_is_not_opened)
@@ -215,7 +228,7 @@ START_TEST(test_freed_memory_is_not_opened)
   CUdeviceptr p;
   pid_t exporter = start(export_and_free);
   test_start();
-  ck_assert(receive(up, &handles, sizeof handles));
+  ck_assert(take(up, &handles, sizeof handles));
   ck_assert_mem_ne(&handles.memory, &handles.other, sizeof handles.memory);
   ck_assert_int_eq(
       cuIpcOpenMemHandle(&p, handles.memory, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS), CUDA_ERROR_INVALID_HANDLE);
@@ -276,7 +289,9 @@ START_TEST(test_small_files_only)
 {
   CUdeviceptr p;
   CUipcMemHandle handle;
+  CUmemGenericAllocationHandle physical;
   struct rlimit limit = {1 << 20, 1 << 20};
+  int file;
   ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
   test_start();
   OK(cuMemAlloc(&p, LARGE));
@@ -284,6 +299,9 @@ START_TEST(test_small_files_only)
   ck_assert_int_eq(byte_at(p + LARGE - 1), 1);
   ck_assert_int_eq(cuIpcGetMemHandle(&handle, p), CUDA_ERROR_MAP_FAILED);
   OK(cuMemFree(p));
+  OK(cuMemCreate(&physical, PAGE, &exportable, 0));
+  ck_assert_int_eq(cuMemExportToShareableHandle(&file, physical, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0),
+      CUDA_ERROR_OPERATING_SYSTEM);
 }
 END_TEST
 
@@ -301,8 +319,8 @@ static void record_event(void)
   OK(cuIpcGetMemHandle(&handles.memory, p));
   OK(cuIpcGetEventHandle(&handles.event, event));
   OK(cuEventRecord(event, NULL));
-  send(up, &handles, sizeof handles);
-  (void)receive(down, &token, 1);
+  put(up, &handles, sizeof handles);
+  (void)take(down, &token, 1);
 }
 
 START_TEST(test_work_before_an_event_of_another_process_is_seen)
@@ -313,7 +331,7 @@ START_TEST(test_work_before_an_event_of_another_process_is_seen)
   setenv("SIMCUDA_PACE", "waits", 1);
   pid_t exporter = start(record_event);
   test_start();
-  ck_assert(receive(up, &handles, sizeof handles));
+  ck_assert(take(up, &handles, sizeof handles));
   OK(cuIpcOpenEventHandle(&event, handles.event));
   OK(cuIpcOpenMemHandle(&p, handles.memory, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS));
   OK(cuStreamWaitEvent(NULL, event, 0));
@@ -329,6 +347,180 @@ START_TEST(test_work_before_an_event_of_another_process_is_seen)
 }
 END_TEST
 
+/* ---- handles of cuMemCreate ---- */
+
+typedef union {
+  struct cmsghdr header;
+  char bytes[CMSG_SPACE(sizeof(int))];
+} rights_t;
+
+/* One byte, and a descriptor */
+static void send_file(int file)
+{
+  char byte = 0;
+  rights_t rights = {
+      .header = {.cmsg_len = CMSG_LEN(sizeof file), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS}};
+  struct iovec data = {&byte, 1};
+  struct msghdr message = {
+      .msg_iov = &data, .msg_iovlen = 1, .msg_control = &rights, .msg_controllen = sizeof rights};
+  memcpy(CMSG_DATA(&rights.header), &file, sizeof file);
+  ck_assert_int_eq(sendmsg(up[1], &message, 0), 1);
+}
+
+static int receive_file(void)
+{
+  char byte;
+  int file;
+  rights_t rights;
+  struct iovec data = {&byte, 1};
+  struct msghdr message = {
+      .msg_iov = &data, .msg_iovlen = 1, .msg_control = &rights, .msg_controllen = sizeof rights};
+  ck_assert_int_eq(recvmsg(up[0], &message, 0), 1);
+  ck_assert_uint_eq(message.msg_controllen, sizeof rights);
+  memcpy(&file, CMSG_DATA(&rights.header), sizeof file);
+  return file;
+}
+
+static int export_handle(CUmemGenericAllocationHandle handle)
+{
+  int file = -1;
+  OK(cuMemExportToShareableHandle(&file, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
+  return file;
+}
+
+static CUresult import_handle(CUmemGenericAllocationHandle *ret, int file)
+{
+  return cuMemImportFromShareableHandle(
+      ret, (void *)(uintptr_t)file, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+}
+
+static void map_at(CUdeviceptr p, CUmemGenericAllocationHandle handle)
+{
+  CUmemAccessDesc access = {
+      .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}, .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+  OK(cuMemMap(p, PAGE, 0, handle, 0));
+  OK(cuMemSetAccess(p, PAGE, &access, 1));
+}
+
+static CUdeviceptr map_new(CUmemGenericAllocationHandle handle)
+{
+  CUdeviceptr p;
+  OK(cuMemAddressReserve(&p, PAGE, 0, 0, 0));
+  map_at(p, handle);
+  return p;
+}
+
+/* Other memory at the address reads as new. */
+static void expect_gone(CUdeviceptr p)
+{
+  CUmemGenericAllocationHandle other;
+  OK(cuMemUnmap(p, PAGE));
+  OK(cuMemCreate(&other, PAGE, &exportable, 0));
+  map_at(p, other);
+  ck_assert_int_eq(byte_at(p), 0);
+  OK(cuMemUnmap(p, PAGE));
+  OK(cuMemRelease(other));
+  OK(cuMemAddressFree(p, PAGE));
+}
+
+/* It is mapped at two addresses before it is exported, and at a third afterwards. */
+static void export_physical(void)
+{
+  CUmemGenericAllocationHandle handle;
+  int file;
+  test_start();
+  OK(cuMemCreate(&handle, PAGE, &exportable, 0));
+  CUdeviceptr first = map_new(handle), second = map_new(handle), after;
+  OK(cuMemsetD8(second, 1, PAGE));
+  OK(cuCtxSynchronize());
+  file = export_handle(handle);
+  send_file(file);
+  close(file);
+  after = map_new(handle);
+  turn(up, down); /* the other process has written */
+  ck_assert(byte_at(first) == 2 && byte_at(second + PAGE - 1) == 2 && byte_at(after) == 2);
+  OK(cuMemsetD8(after, 3, PAGE));
+  OK(cuCtxSynchronize());
+  OK(cuMemUnmap(first, PAGE));
+  expect_gone(second);
+  OK(cuMemRelease(handle));
+  expect_gone(after);
+  ck_assert_uint_eq(count_named("simulated-memory", &file), 0);
+  turn(up, down);
+}
+
+static void use_physical(void)
+{
+  CUmemGenericAllocationHandle handle, again;
+  CUmemAllocationProp prop;
+  size_t free_before, free_bytes, total;
+  char token;
+  int file = receive_file();
+  test_start();
+  OK(cuMemGetInfo(&free_before, &total));
+  OK(import_handle(&handle, file));
+  OK(import_handle(&again, file));
+  close(file);
+  OK(cuMemGetAllocationPropertiesFromHandle(&prop, handle));
+  ck_assert_int_eq(prop.requestedHandleTypes, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+  CUdeviceptr p = map_new(handle), same = map_new(again);
+  OK(cuMemRelease(handle));
+  OK(cuMemGetInfo(&free_bytes, &total));
+  ck_assert_uint_eq(free_bytes, free_before);
+  ck_assert(byte_at(p) == 1 && byte_at(same + PAGE - 1) == 1);
+  OK(cuMemsetD8(p, 2, PAGE));
+  ck_assert_int_eq(byte_at(same), 2);
+  ck_assert(take(up, &token, 1));
+  put(down, &token, 1);
+  ck_assert(take(up, &token, 1)); /* the exporter has released it */
+  ck_assert_int_eq(byte_at(p), 3);
+  file = export_handle(again);
+  OK(cuMemUnmap(same, PAGE));
+  OK(cuMemRelease(again));
+  expect_gone(p);
+  ck_assert_uint_eq(count_named("simulated-memory", &(int){0}), 1); /* it keeps the memory */
+  OK(import_handle(&handle, file));
+  ck_assert_int_eq(byte_at(map_new(handle)), 3);
+  OK(cuMemGetInfo(&free_bytes, &total));
+  ck_assert_uint_eq(free_bytes, free_before);
+}
+
+static void share_physical(void)
+{
+  pid_t exporter = start(export_physical);
+  unsetenv("SIMCUDA_STATS");
+  use_physical();
+  put(down, "", 1);
+  finish(exporter);
+}
+
+START_TEST(test_handle_of_another_process)
+{
+  ck_assert_int_eq(test_stat(share_physical, "corrupt_stamps"), 0);
+}
+END_TEST
+
+START_TEST(test_files_that_are_no_memory)
+{
+  CUmemGenericAllocationHandle handle, imported;
+  int file, other = memfd_create("own", 0);
+  test_start();
+  OK(cuMemCreate(&handle, PAGE, &exportable, 0));
+  file = export_handle(handle);
+  ck_assert_int_eq(import_handle(&imported, -1), CUDA_ERROR_INVALID_VALUE);
+  ck_assert_int_eq(import_handle(&imported, other), CUDA_ERROR_INVALID_VALUE);
+  ck_assert_int_eq(ftruncate(other, PAGE), 0);
+  ck_assert_int_eq(import_handle(&imported, other), CUDA_ERROR_INVALID_VALUE);
+  close(file);
+  ck_assert_uint_eq(count_named("simulated-memory", &file), 1);
+  ck_assert_int_eq(dup2(other, file), file); /* now it is the program's */
+  ck_assert_int_eq(cuMemExportToShareableHandle(&file, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0),
+      CUDA_ERROR_OPERATING_SYSTEM);
+  OK(cuMemRelease(handle));
+  ck_assert_int_ge(fcntl(file, F_GETFD), 0);
+}
+END_TEST
+
 int main(void)
 {
   Suite *suite = suite_create("sim_ipc");
@@ -340,6 +532,8 @@ int main(void)
   tcase_add_test(tests, test_a_descriptor_that_the_program_has_closed);
   tcase_add_test(tests, test_small_files_only);
   tcase_add_test(tests, test_work_before_an_event_of_another_process_is_seen);
+  tcase_add_test(tests, test_handle_of_another_process);
+  tcase_add_test(tests, test_files_that_are_no_memory);
   suite_add_tcase(suite, tests);
   return gp_check_main_apart(suite);
 }

@@ -10,8 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 /* No padding: equal handles have equal bytes. */
@@ -39,14 +37,13 @@ static off_t place_of_id(uint64_t arena_bytes, uint64_t offset)
   return (off_t)(arena_bytes + offset / SIM_GRANULE * sizeof(uint64_t));
 }
 
-/* False: there is no file, or the program has closed it: the descriptor may be of a file of its own now. */
+/* False: there is no file. */
 static bool write_id(const sim_block_t *block, uint64_t id)
 {
   const sim_arena_t *arena = block->arena;
-  struct stat stat;
   off_t place = place_of_id(arena->size, block->node.key - arena->base);
-  return arena->inode && fstat(arena->file, &stat) == 0 && stat.st_dev == arena->file_system &&
-         stat.st_ino == arena->inode && pwrite(arena->file, &id, sizeof id, place) == (ssize_t)sizeof id;
+  return sim_file_is_there(&arena->file) &&
+         pwrite(arena->file.descriptor, &id, sizeof id, place) == (ssize_t)sizeof id;
 }
 
 static sim_block_t *find(CUdeviceptr address, sim_mem_kind_t kind)
@@ -66,7 +63,7 @@ static CUresult get(CUipcMemHandle *ret, CUdeviceptr address)
     return CUDA_ERROR_MAP_FAILED;
   block->shared = true;
   sim_block_dirty_all(block); /* others write it unseen */
-  handle_t handle = {(uint64_t)getpid(), (uint64_t)arena->file, arena->inode, arena->size,
+  handle_t handle = {(uint64_t)getpid(), (uint64_t)arena->file.descriptor, arena->file.inode, arena->size,
       block->node.key - arena->base, block->requested, block->id};
   memset(ret, 0, sizeof *ret);
   memcpy(ret, &handle, sizeof handle);
@@ -81,23 +78,23 @@ void sim_ipc_forget(const sim_block_t *block)
   (void)write_id(block, 0);
 }
 
-/* The exporter's file; negative: the exporter has ended, or freed the memory. */
-static int open_file(const handle_t *handle)
+/* The exporter's file; false: the exporter has ended, or freed the memory. */
+static bool open_file(sim_file_t *ret, const handle_t *handle)
 {
   char path[64];
-  struct stat stat;
   uint64_t id;
   snprintf(path, sizeof path, "/proc/%llu/fd/%llu", (unsigned long long)handle->process,
       (unsigned long long)handle->file);
-  int file = open(path, O_RDWR | O_CLOEXEC);
-  if (file < 0)
-    return -1;
-  if (fstat(file, &stat) == 0 && stat.st_ino == handle->inode &&
-      pread(file, &id, sizeof id, place_of_id(handle->arena_bytes, handle->offset)) == (ssize_t)sizeof id &&
+  int descriptor = open(path, O_RDWR | O_CLOEXEC);
+  if (descriptor < 0)
+    return false;
+  if (sim_file_look_at(ret, descriptor) && ret->inode == handle->inode &&
+      pread(descriptor, &id, sizeof id, place_of_id(handle->arena_bytes, handle->offset)) ==
+          (ssize_t)sizeof id &&
       id == handle->id)
-    return file;
-  close(file);
-  return -1;
+    return true;
+  close(descriptor);
+  return false;
 }
 
 /* Whole pages, in the arena that has neither a file nor a shadow */
@@ -109,15 +106,14 @@ static uint64_t range_of(const sim_block_t *block, uint64_t *ret_bytes)
 }
 
 /* Pages are mapped, so the memory begins somewhere in the first: where it does in the exporter's. */
-static bool map(sim_block_t *block, const handle_t *handle, int file)
+static bool map(sim_block_t *block, const handle_t *handle, const sim_file_t *file)
 {
   uint64_t inside = handle->offset & (SIM_PAGE - 1), bytes;
   block->node.key = inside; /* as if the range began at 0 */
   (void)range_of(block, &bytes);
   uint64_t base = sim_arena_take(block->arena, bytes);
   block->node.key = base + inside;
-  if (base && mmap((void *)(uintptr_t)base, inside + block->size, PROT_READ | PROT_WRITE,
-                  MAP_SHARED | MAP_FIXED, file, (off_t)(handle->offset - inside)) != MAP_FAILED)
+  if (base && sim_arena_map_file(base, inside + block->size, file, handle->offset - inside))
     return true;
   if (base)
     sim_arena_give(block->arena, base, bytes, &(sim_dirty_t){0});
@@ -133,8 +129,8 @@ void sim_ipc_unmap(const sim_block_t *block)
 
 static CUresult open_new(sim_call_t *call, CUdeviceptr *ret, const handle_t *handle)
 {
-  int file = open_file(handle);
-  if (file < 0)
+  sim_file_t file;
+  if (!open_file(&file, handle))
     return CUDA_ERROR_INVALID_HANDLE;
   opened_t *opened = calloc(1, sizeof *opened);
   if (!opened)
@@ -148,8 +144,8 @@ static CUresult open_new(sim_call_t *call, CUdeviceptr *ret, const handle_t *han
       .arena = &sim_host_arena,
       .ctx = call->ctx,
       .shared = true};
-  bool mapped = map(block, handle, file);
-  close(file);
+  bool mapped = map(block, handle, &file);
+  sim_file_close(&file);
   if (!mapped) {
     free(opened);
     return CUDA_ERROR_MAP_FAILED;

@@ -9,6 +9,8 @@
 #ifndef SIM_H
 #define SIM_H
 
+#include "file.h"
+
 #ifndef __CUDA_API_VERSION_INTERNAL
 #define __CUDA_API_VERSION_INTERNAL /* cuda.h then declares every ABI variant under its exported name */
 #endif
@@ -230,10 +232,9 @@ typedef struct {
 
 typedef struct {
   uint64_t base, size;
-  uint64_t file_system, inode; /* of a device: the file that is its memory, from `base`; inode 0: none */
-  int file;                    /* its descriptor, which the program may have closed */
-  bool keeps_pages;            /* pages of the file cannot be given back */
-  int64_t to_shadow;           /* shadow address - address */
+  sim_file_t file;   /* of a device: its memory, from `base` */
+  bool keeps_pages;  /* pages of the file cannot be given back */
+  int64_t to_shadow; /* shadow address - address */
   sim_region_t small, large;
   uint32_t *page_users; /* blocks in each page of `small` that have entered it */
   sim_tree_t blocks;    /* live blocks by address */
@@ -243,7 +244,9 @@ typedef struct {
 /* Of a device: it has a file and a shadow. */
 void sim_arena_init(sim_arena_t *arena, uint64_t hint, uint64_t size, bool device);
 uint64_t sim_arena_take(sim_arena_t *arena, uint64_t size); /* 0 when there is no range left */
-/* Whole pages, where a file was mapped, read as zero again. */
+/* Whole pages are those of a file, from `offset`; false: the system refuses. And those of the arena again,
+ * which read as zero. */
+bool sim_arena_map_file(uint64_t address, uint64_t size, const sim_file_t *file, uint64_t offset);
 void sim_arena_unmap_file(uint64_t address, uint64_t size);
 /* Only the bytes of `dirty` may differ from zero. */
 void sim_arena_give(sim_arena_t *arena, uint64_t address, uint64_t size, const sim_dirty_t *dirty);

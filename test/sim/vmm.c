@@ -1,12 +1,14 @@
 /*
  * Virtual memory management. Physical memory is accounted at cuMemCreate; its contents belong to the address
  * range it is mapped to, so memory mapped at two addresses, or moved to another, does not carry its bytes
- * along.
+ * along. Memory that was exported does: it is a file, which is mapped at its addresses.
  */
 #include "sim.h"
 #include "vmm.h"
 
 #include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
 
 typedef struct mapping {
   sim_block_t *block;
@@ -93,6 +95,8 @@ static CUresult map(CUdeviceptr address, size_t size, size_t offset, CUmemGeneri
   if (!link || !physical || size == 0 || offset || size != physical->size || address % SIM_PAGE ||
       is_mapped(address, size))
     return CUDA_ERROR_INVALID_VALUE;
+  if (physical->file.inode && !sim_arena_map_file(address, size, &physical->file, 0))
+    return CUDA_ERROR_OPERATING_SYSTEM;
   mapping_t *mapping = calloc(1, sizeof *mapping);
   sim_block_t *block = calloc(1, sizeof *block);
   if (!mapping || !block)
@@ -103,6 +107,7 @@ static CUresult map(CUdeviceptr address, size_t size, size_t offset, CUmemGeneri
   block->kind = SIM_MEM_VMM;
   block->device = physical->device ? physical->device : (*link)->device;
   block->on_host = !physical->device;
+  block->shared = physical->file.inode != 0;
   block->arena = &(*link)->device->arena;
   sim_tree_insert(&block->arena->blocks, &block->node);
   mapping->block = block;
@@ -119,6 +124,34 @@ SIM_FN(cuMemMap,
         unsigned long long flags),
     flags ? CUDA_ERROR_INVALID_VALUE : map(address, size, offset, handle), "%s %zu %zu %llu",
     sim_str_ptr(address), size, offset, handle)
+
+/* The bytes are those at the newest address. */
+static bool copy_to_file(const sim_block_t *block, const sim_file_t *file)
+{
+  void *copy = mmap(NULL, block->size, PROT_WRITE, MAP_SHARED, file->descriptor, 0);
+  if (copy == MAP_FAILED)
+    return false;
+  memcpy(copy, (const void *)(uintptr_t)block->node.key, block->size);
+  (void)munmap(copy, block->size);
+  return true;
+}
+
+bool sim_vmm_move(const sim_physical_t *physical, const sim_file_t *file)
+{
+  bool is_copied = false;
+  for (mapping_t *mapping = mappings; mapping; mapping = mapping->next) {
+    sim_block_t *block = mapping->block;
+    if (mapping->physical != physical)
+      continue;
+    if (!is_copied && !copy_to_file(block, file))
+      return false;
+    is_copied = true;
+    if (!sim_arena_map_file(block->node.key, block->size, file, 0))
+      abort();
+    block->shared = true;
+  }
+  return true;
+}
 
 /* The range must consist of whole mappings. */
 static CUresult unmap(CUdeviceptr address, size_t size)
@@ -142,6 +175,8 @@ static CUresult unmap(CUdeviceptr address, size_t size)
     }
     *link = mapping->next;
     sim_arena_remove(block->arena, block);
+    if (block->shared)
+      sim_arena_unmap_file(block->node.key, block->size);
     sim_vmm_unref(mapping->physical);
     free(block);
     free(mapping);

@@ -9,14 +9,17 @@
 typedef struct sim_physical {
   sim_device_t *device; /* charged for it; NULL: host memory */
   uint64_t size;
-  uint64_t id;   /* never reused */
-  unsigned refs; /* handles and mappings */
+  sim_file_t file; /* that is the memory, once it is exported or if it was imported */
+  bool imported;   /* from another process, which is charged for it */
+  unsigned refs;   /* handles and mappings */
   CUmemAllocationProp prop;
   struct sim_physical *prev, *next;
 } sim_physical_t;
 
 sim_physical_t *sim_vmm_physical(CUmemGenericAllocationHandle handle); /* NULL: no such handle */
 void sim_vmm_unref(sim_physical_t *physical);
+/* The mappings of the memory are of the file from now on. False: the system refuses. */
+bool sim_vmm_move(const sim_physical_t *physical, const sim_file_t *file);
 /* One more reference to `handle` if it still stands for `physical` or for nothing, else to a new one. */
 CUmemGenericAllocationHandle sim_vmm_retain(CUmemGenericAllocationHandle handle, sim_physical_t *physical);
 

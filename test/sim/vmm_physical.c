@@ -5,7 +5,7 @@
 #include "vmm.h"
 
 #include <stdlib.h>
-#include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define TOKEN_MAGIC 0x6d656d6f72792121u
@@ -18,7 +18,6 @@ typedef struct {
 static slot_t *slots; /* handle value - 1 */
 static unsigned slot_count;
 static sim_physical_t *physicals;
-static uint64_t last_id;
 
 static slot_t *slot_of(CUmemGenericAllocationHandle handle)
 {
@@ -57,8 +56,9 @@ void sim_vmm_unref(sim_physical_t *physical)
     physicals = physical->next;
   if (physical->next)
     physical->next->prev = physical->prev;
-  if (physical->device)
+  if (physical->device && !physical->imported)
     sim_device_credit(physical->device, physical->size);
+  sim_file_close(&physical->file);
   free(physical);
 }
 
@@ -97,6 +97,27 @@ static CUresult check(const CUmemAllocationProp *prop)
                                                                                 : CUDA_SUCCESS;
 }
 
+/* NULL: it is in host memory. */
+static sim_device_t *device_of(const CUmemAllocationProp *prop)
+{
+  return prop->location.type == CU_MEM_LOCATION_TYPE_DEVICE ? sim_device_get(prop->location.id) : NULL;
+}
+
+static sim_physical_t *new_physical(sim_device_t *device, uint64_t size, const CUmemAllocationProp *prop)
+{
+  sim_physical_t *physical = calloc(1, sizeof *physical);
+  if (!physical)
+    abort();
+  physical->device = device;
+  physical->size = size;
+  physical->prop = *prop;
+  physical->next = physicals;
+  if (physicals)
+    physicals->prev = physical;
+  physicals = physical;
+  return physical;
+}
+
 static CUresult create(CUmemGenericAllocationHandle *ret, size_t size, const CUmemAllocationProp *prop)
 {
   if (!ret || !prop || size == 0 || size % SIM_PAGE)
@@ -104,22 +125,10 @@ static CUresult create(CUmemGenericAllocationHandle *ret, size_t size, const CUm
   CUresult result = check(prop);
   if (result != CUDA_SUCCESS)
     return result;
-  sim_device_t *device =
-      prop->location.type == CU_MEM_LOCATION_TYPE_DEVICE ? sim_device_get(prop->location.id) : NULL;
+  sim_device_t *device = device_of(prop);
   if (device && !sim_device_charge(device, size))
     return CUDA_ERROR_OUT_OF_MEMORY;
-  sim_physical_t *physical = calloc(1, sizeof *physical);
-  if (!physical)
-    abort();
-  physical->device = device;
-  physical->size = size;
-  physical->id = ++last_id;
-  physical->prop = *prop;
-  physical->next = physicals;
-  if (physicals)
-    physicals->prev = physical;
-  physicals = physical;
-  *ret = new_handle(physical);
+  *ret = new_handle(new_physical(device, size, prop));
   return CUDA_SUCCESS;
 }
 
@@ -167,26 +176,39 @@ SIM_FN(cuMemGetAllocationPropertiesFromHandle,
     (CUmemAllocationProp * ret, CUmemGenericAllocationHandle handle),
     properties(ret, sim_vmm_physical(handle)), "%llu", handle)
 
-/* ---- sharing: a descriptor of a file that names the memory. It does not keep the memory. ---- */
+/* ---- sharing: a descriptor of the memory, behind which the file says what it is ---- */
 
 typedef struct {
-  uint64_t magic, id, pid;
+  uint64_t magic, size;
+  CUmemAllocationProp prop;
 } token_t;
 
-static CUresult export(void *ret, const sim_physical_t *physical, CUmemAllocationHandleType type)
+static bool make_file(sim_physical_t *physical)
+{
+  token_t token = {TOKEN_MAGIC, physical->size, physical->prop};
+  sim_file_t file;
+  if (!sim_file_new(&file, "simulated-memory", physical->size + sizeof token))
+    return false;
+  if (pwrite(file.descriptor, &token, sizeof token, (off_t)physical->size) == (ssize_t)sizeof token &&
+      sim_vmm_move(physical, &file)) {
+    physical->file = file;
+    return true;
+  }
+  sim_file_close(&file);
+  return false;
+}
+
+static CUresult export(void *ret, sim_physical_t *physical, CUmemAllocationHandleType type)
 {
   if (!ret || !physical || type == CU_MEM_HANDLE_TYPE_NONE ||
       !((unsigned)physical->prop.requestedHandleTypes & (unsigned)type))
     return CUDA_ERROR_INVALID_VALUE;
-  token_t token = {TOKEN_MAGIC, physical->id, (uint64_t)getpid()};
-  int fd = memfd_create("simulated-memory", MFD_CLOEXEC);
-  if (fd < 0)
-    return CUDA_ERROR_UNKNOWN;
-  if (pwrite(fd, &token, sizeof token, 0) != (ssize_t)sizeof token) {
-    close(fd);
-    return CUDA_ERROR_UNKNOWN;
-  }
-  *(int *)ret = fd;
+  if (!physical->file.inode && !make_file(physical))
+    return CUDA_ERROR_OPERATING_SYSTEM;
+  int descriptor = sim_file_copy(&physical->file);
+  if (descriptor < 0)
+    return CUDA_ERROR_OPERATING_SYSTEM;
+  *(int *)ret = descriptor;
   return CUDA_SUCCESS;
 }
 
@@ -196,20 +218,38 @@ SIM_FN(cuMemExportToShareableHandle,
     flags ? CUDA_ERROR_INVALID_VALUE : export(ret, sim_vmm_physical(handle), type), "%llu %d", handle,
     (int)type)
 
-static CUresult import(CUmemGenericAllocationHandle *ret, int fd, CUmemAllocationHandleType type)
+static bool read_token(token_t *ret, sim_file_t *ret_file, int descriptor)
+{
+  struct stat stat;
+  if (!sim_file_look_at(ret_file, descriptor) || fstat(descriptor, &stat) != 0)
+    return false;
+  off_t size = stat.st_size - (off_t)sizeof *ret;
+  return pread(descriptor, ret, sizeof *ret, size) == (ssize_t)sizeof *ret && ret->magic == TOKEN_MAGIC &&
+         ret->size == (uint64_t)size;
+}
+
+static CUresult import(CUmemGenericAllocationHandle *ret, int descriptor, CUmemAllocationHandleType type)
 {
   token_t token;
+  sim_file_t file;
   if (type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
     return CUDA_ERROR_NOT_SUPPORTED;
-  if (!ret || pread(fd, &token, sizeof token, 0) != (ssize_t)sizeof token || token.magic != TOKEN_MAGIC)
+  if (!ret || !read_token(&token, &file, descriptor))
     return CUDA_ERROR_INVALID_VALUE;
-  if (token.pid != (uint64_t)getpid())
-    return CUDA_ERROR_NOT_SUPPORTED;
   sim_physical_t *physical = physicals;
-  while (physical && physical->id != token.id)
+  while (physical && !sim_file_is_same(&physical->file, &file))
     physical = physical->next;
-  if (!physical)
-    return CUDA_ERROR_INVALID_VALUE;
+  if (!physical) {
+    sim_device_t *device = device_of(&token.prop);
+    if (!device && token.prop.location.type == CU_MEM_LOCATION_TYPE_DEVICE)
+      return CUDA_ERROR_NOT_SUPPORTED;      /* "if the current process cannot support the memory" (cuda.h) */
+    file.descriptor = sim_file_copy(&file); /* the program may close its own */
+    if (file.descriptor < 0)
+      return CUDA_ERROR_OPERATING_SYSTEM;
+    physical = new_physical(device, token.size, &token.prop);
+    physical->file = file;
+    physical->imported = true;
+  }
   *ret = new_handle(physical);
   return CUDA_SUCCESS;
 }
