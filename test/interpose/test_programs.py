@@ -88,6 +88,18 @@ class Programs(PreloadCase):
                     found.append((stats["allocation"]["allocated"], stats["allocation"]["current"], stats["cache_hits"]))
                 self.assertEqual(sorted(found), [(1, 0, 0), (2, 0, 0)])
 
+    def test_memory_that_another_process_imports(self):
+        """It is the program's, as is the memory of an imported pool; that of cudaMalloc beside it is pooled."""
+        for way in ("handle", "pool"):
+            plain = self.run_program("descriptors", way, preload=None)
+            self.assertIn("the other process reads 1", plain.out)
+            self.assertIn("the exporter reads 2", plain.out)
+            for settings in {}, {"TYPE": "segment"}, {"TYPE": "vmm"}, {"TYPE": "unpooled"}, {"ASYNC": "plain"}:
+                with self.subTest(way=way, **settings):
+                    run = self.run_program("descriptors", way, **settings)
+                    self.assertEqual((run.status, run.out), (plain.status, plain.out))
+                    self.expect_clean(run)
+
     def test_a_part_of_a_segment_has_no_handle_for_other_processes(self):
         """It would lead to the segment's beginning. The line names what helps, and so does asking once."""
         natively = "small: 0\nlarge: 0\n"

@@ -521,6 +521,161 @@ START_TEST(test_files_that_are_no_memory)
 }
 END_TEST
 
+/* ---- pools ---- */
+
+typedef struct {
+  CUmemPoolPtrExportData first, second, freed;
+} pointers_t;
+
+static CUmemoryPool new_pool(unsigned handle_types)
+{
+  CUmemoryPool pool;
+  CUmemPoolProps props = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+      .handleTypes = (CUmemAllocationHandleType)handle_types,
+      .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}};
+  OK(cuMemPoolCreate(&pool, &props));
+  return pool;
+}
+
+static CUresult export_pool(int *ret, CUmemoryPool pool)
+{
+  return cuMemPoolExportToShareableHandle(ret, pool, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
+}
+
+static CUresult import_pool(CUmemoryPool *ret, int file)
+{
+  return cuMemPoolImportFromShareableHandle(
+      ret, (void *)(uintptr_t)file, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
+}
+
+/* Two pools of one device, a block of each; one that is freed and handed out again */
+static void export_pools(void)
+{
+  CUmemoryPool pools[2];
+  CUdeviceptr first, second, freed, again;
+  pointers_t pointers;
+  CUmemPoolPtrExportData data;
+  int files[2];
+  char token;
+  test_start();
+  for (int i = 0; i < 2; i++) {
+    pools[i] = new_pool(CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+    OK(export_pool(&files[i], pools[i]));
+    send_file(files[i]);
+    close(files[i]);
+  }
+  OK(cuMemAllocFromPoolAsync(&first, SMALL, pools[0], NULL));
+  OK(cuMemAllocFromPoolAsync(&second, LARGE, pools[1], NULL));
+  OK(cuMemAllocFromPoolAsync(&freed, 1 << 16, pools[0], NULL));
+  OK(cuMemsetD8Async(first, 1, SMALL, NULL));
+  OK(cuMemsetD8Async(second, 2, LARGE, NULL));
+  OK(cuMemPoolExportPointer(&pointers.first, first));
+  OK(cuMemPoolExportPointer(&pointers.second, second));
+  OK(cuMemPoolExportPointer(&pointers.freed, freed));
+  OK(cuMemFreeAsync(freed, NULL));
+  ck_assert_int_eq(cuMemPoolExportPointer(&data, freed), CUDA_ERROR_INVALID_VALUE);
+  OK(cuMemAllocFromPoolAsync(&again, 1 << 16, pools[0], NULL));
+  ck_assert_uint_eq(again, freed);
+  OK(cuCtxSynchronize());
+  put(up, &pointers, sizeof pointers);
+  ck_assert(take(down, &token, 1)); /* the other process has written */
+  ck_assert(byte_at(first + SMALL - 1) == 3 && byte_at(second) == 4);
+  OK(cuMemFreeAsync(first, NULL));
+  OK(cuMemFreeAsync(second, NULL));
+  OK(cuCtxSynchronize());
+  OK(cuMemPoolDestroy(pools[0]));
+}
+
+static void use_pools(void)
+{
+  CUmemoryPool pools[2], of;
+  CUdeviceptr first, second, other;
+  CUmemAccess_flags flags;
+  pointers_t pointers;
+  size_t free_before, free_bytes, total;
+  cuuint64_t used;
+  int file;
+  test_start();
+  OK(cuMemGetInfo(&free_before, &total));
+  for (int i = 0; i < 2; i++) {
+    file = receive_file();
+    OK(import_pool(&pools[i], file));
+    close(file);
+  }
+  OK(cuMemPoolGetAccess(&flags, pools[0], &(CUmemLocation){.type = CU_MEM_LOCATION_TYPE_DEVICE}));
+  ck_assert_int_eq(flags, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+  ck_assert(take(up, &pointers, sizeof pointers));
+  ck_assert_int_eq(cuMemPoolImportPointer(&first, pools[1], &pointers.first), CUDA_ERROR_INVALID_VALUE);
+  ck_assert_int_eq(cuMemPoolImportPointer(&first, pools[0], &pointers.freed), CUDA_ERROR_INVALID_VALUE);
+  OK(cuMemPoolImportPointer(&first, pools[0], &pointers.first));
+  OK(cuMemPoolImportPointer(&second, pools[1], &pointers.second));
+  OK(cuMemGetInfo(&free_bytes, &total));
+  ck_assert_uint_eq(free_bytes, free_before);
+  OK(cuPointerGetAttribute(&of, CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, second));
+  ck_assert_ptr_eq(of, pools[1]);
+  ck_assert(byte_at(first) == 1 && byte_at(second + LARGE - 1) == 2);
+  OK(cuMemsetD8Async(first, 3, SMALL, NULL));
+  OK(cuMemsetD8Async(second, 4, LARGE, NULL));
+  OK(cuMemFreeAsync(first, NULL)); /* behind the write */
+  ck_assert_int_eq(cuMemFreeAsync(first, NULL), CUDA_ERROR_INVALID_VALUE);
+  OK(cuCtxSynchronize());
+  ck_assert_int_eq(cuMemsetD8(first, 0, 1), CUDA_ERROR_INVALID_VALUE);
+  OK(cuMemFree(second));
+  ck_assert_int_eq(cuMemsetD8(second, 0, 1), CUDA_ERROR_INVALID_VALUE);
+  OK(cuMemPoolGetAttribute(pools[1], CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &used));
+  ck_assert_uint_eq(used, 0);
+  ck_assert_int_eq(cuMemAllocFromPoolAsync(&other, 512, pools[0], NULL), CUDA_ERROR_INVALID_VALUE);
+  ck_assert_int_eq(cuDeviceSetMemPool(0, pools[0]), CUDA_ERROR_INVALID_VALUE);
+  ck_assert_int_eq(export_pool(&file, pools[0]), CUDA_ERROR_INVALID_VALUE);
+  OK(cuMemPoolDestroy(pools[0]));
+  ck_assert_int_eq(cuMemPoolImportPointer(&first, pools[0], &pointers.first), CUDA_ERROR_INVALID_VALUE);
+}
+
+/* The statistics are the importer's. */
+static void share_pools(void)
+{
+  char *path = strdup(getenv("SIMCUDA_STATS"));
+  unsetenv("SIMCUDA_STATS");
+  pid_t exporter = start(export_pools);
+  setenv("SIMCUDA_STATS", path, 1);
+  free(path);
+  use_pools();
+  put(down, "", 1);
+  finish(exporter);
+}
+
+START_TEST(test_pools_of_another_process)
+{
+  ck_assert_int_eq(test_stat(share_pools, _i ? "corrupt_stamps" : "violations"), 0);
+}
+END_TEST
+
+START_TEST(test_pools_that_are_not_shared)
+{
+  CUmemoryPool pool, opened, plain;
+  CUdeviceptr p;
+  CUmemPoolPtrExportData data;
+  int file = -1;
+  test_start();
+  plain = new_pool(CU_MEM_HANDLE_TYPE_NONE);
+  ck_assert_int_eq(export_pool(&file, plain), CUDA_ERROR_INVALID_VALUE);
+  OK(cuMemAllocFromPoolAsync(&p, 512, plain, NULL));
+  ck_assert_int_eq(cuMemPoolExportPointer(&data, p), CUDA_ERROR_INVALID_VALUE);
+  OK(cuMemAlloc(&p, 512));
+  ck_assert_int_eq(cuMemPoolExportPointer(&data, p), CUDA_ERROR_INVALID_VALUE);
+  pool = new_pool(CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+  ck_assert_int_eq(
+      cuMemPoolExportToShareableHandle(&file, pool, CU_MEM_HANDLE_TYPE_NONE, 0), CUDA_ERROR_INVALID_VALUE);
+  OK(export_pool(&file, pool));
+  ck_assert_int_eq(import_pool(&opened, file), CUDA_ERROR_INVALID_VALUE); /* it is of this process */
+  ck_assert_int_eq(import_pool(&opened, -1), CUDA_ERROR_INVALID_VALUE);
+  OK(cuMemAllocFromPoolAsync(&p, 1024, pool, NULL));
+  ck_assert_int_eq(cuMemPoolExportPointer(&data, p + 512), CUDA_ERROR_INVALID_VALUE);
+  OK(cuMemPoolExportPointer(&data, p));
+  ck_assert_int_eq(cuMemPoolImportPointer(&p, pool, &data), CUDA_ERROR_INVALID_VALUE);
+}
+END_TEST
+
 int main(void)
 {
   Suite *suite = suite_create("sim_ipc");
@@ -534,6 +689,8 @@ int main(void)
   tcase_add_test(tests, test_work_before_an_event_of_another_process_is_seen);
   tcase_add_test(tests, test_handle_of_another_process);
   tcase_add_test(tests, test_files_that_are_no_memory);
+  tcase_add_loop_test(tests, test_pools_of_another_process, 0, 2);
+  tcase_add_test(tests, test_pools_that_are_not_shared);
   suite_add_tcase(suite, tests);
   return gp_check_main_apart(suite);
 }

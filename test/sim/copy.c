@@ -28,7 +28,7 @@ static bool is_device(uint64_t address)
   if (arena != &sim_host_arena)
     return arena != NULL;
   const sim_block_t *block = sim_arena_find(address);
-  return block && block->kind == SIM_MEM_IPC; /* it has addresses of the host's */
+  return block && block->opened;
 }
 
 static bool is_pageable(uint64_t address)

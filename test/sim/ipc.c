@@ -12,14 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* No padding: equal handles have equal bytes. */
-typedef struct {
-  uint64_t process, file, inode; /* the exporter, its descriptor, and which file it stands for */
-  uint64_t arena_bytes, offset;  /* where the allocation begins in the file */
-  uint64_t bytes, id;
-} handle_t;
-
-_Static_assert(sizeof(handle_t) <= sizeof(CUipcMemHandle), "fits");
+_Static_assert(sizeof(sim_ipc_handle_t) <= sizeof(CUipcMemHandle), "fits");
 
 typedef struct {
   sim_block_t block;  /* first: sim_block_delete frees all */
@@ -52,19 +45,27 @@ static sim_block_t *find(CUdeviceptr address, sim_mem_kind_t kind)
   return block && block->kind == kind && !block->free_called ? block : NULL;
 }
 
+bool sim_ipc_export(sim_ipc_handle_t *ret, sim_block_t *block)
+{
+  const sim_arena_t *arena = block->arena;
+  if (!write_id(block, block->id))
+    return false;
+  block->shared = true;
+  sim_block_dirty_all(block); /* others write it unseen */
+  *ret = (sim_ipc_handle_t){(uint64_t)getpid(), (uint64_t)arena->file.descriptor, arena->file.inode,
+      arena->size, block->node.key - arena->base, block->requested, block->id};
+  return true;
+}
+
 /* The handle of an interior pointer is the handle of its base. */
 static CUresult get(CUipcMemHandle *ret, CUdeviceptr address)
 {
+  sim_ipc_handle_t handle;
   sim_block_t *block = find(address, SIM_MEM_DEVICE);
   if (!ret || !block)
     return CUDA_ERROR_INVALID_VALUE;
-  const sim_arena_t *arena = block->arena;
-  if (!write_id(block, block->id))
+  if (!sim_ipc_export(&handle, block))
     return CUDA_ERROR_MAP_FAILED;
-  block->shared = true;
-  sim_block_dirty_all(block); /* others write it unseen */
-  handle_t handle = {(uint64_t)getpid(), (uint64_t)arena->file.descriptor, arena->file.inode, arena->size,
-      block->node.key - arena->base, block->requested, block->id};
   memset(ret, 0, sizeof *ret);
   memcpy(ret, &handle, sizeof handle);
   return CUDA_SUCCESS;
@@ -79,7 +80,7 @@ void sim_ipc_forget(const sim_block_t *block)
 }
 
 /* The exporter's file; false: the exporter has ended, or freed the memory. */
-static bool open_file(sim_file_t *ret, const handle_t *handle)
+static bool open_file(sim_file_t *ret, const sim_ipc_handle_t *handle)
 {
   char path[64];
   uint64_t id;
@@ -106,7 +107,7 @@ static uint64_t range_of(const sim_block_t *block, uint64_t *ret_bytes)
 }
 
 /* Pages are mapped, so the memory begins somewhere in the first: where it does in the exporter's. */
-static bool map(sim_block_t *block, const handle_t *handle, const sim_file_t *file)
+static bool map(sim_block_t *block, const sim_ipc_handle_t *handle, const sim_file_t *file)
 {
   uint64_t inside = handle->offset & (SIM_PAGE - 1), bytes;
   block->node.key = inside; /* as if the range began at 0 */
@@ -127,39 +128,44 @@ void sim_ipc_unmap(const sim_block_t *block)
   sim_arena_give(block->arena, base, bytes, &(sim_dirty_t){0});
 }
 
-static CUresult open_new(sim_call_t *call, CUdeviceptr *ret, const handle_t *handle)
+CUresult sim_ipc_open(sim_block_t *block, const sim_ipc_handle_t *handle)
 {
   sim_file_t file;
   if (!open_file(&file, handle))
     return CUDA_ERROR_INVALID_HANDLE;
+  block->size = (handle->bytes + SIM_GRANULE - 1) & ~(uint64_t)(SIM_GRANULE - 1);
+  block->requested = handle->bytes;
+  block->arena = &sim_host_arena;
+  block->opened = block->shared = true;
+  bool is_mapped = map(block, handle, &file);
+  sim_file_close(&file);
+  if (!is_mapped)
+    return CUDA_ERROR_MAP_FAILED;
+  sim_block_enter(block);
+  return CUDA_SUCCESS;
+}
+
+static CUresult open_new(sim_call_t *call, CUdeviceptr *ret, const sim_ipc_handle_t *handle)
+{
   opened_t *opened = calloc(1, sizeof *opened);
   if (!opened)
     abort();
   *opened = (opened_t){.inode = handle->inode, .id = handle->id, .times = 1};
   sim_block_t *block = &opened->block;
-  *block = (sim_block_t){.kind = SIM_MEM_IPC,
-      .size = (handle->bytes + SIM_GRANULE - 1) & ~(uint64_t)(SIM_GRANULE - 1),
-      .requested = handle->bytes,
-      .device = call->ctx->device,
-      .arena = &sim_host_arena,
-      .ctx = call->ctx,
-      .shared = true};
-  bool mapped = map(block, handle, &file);
-  sim_file_close(&file);
-  if (!mapped) {
+  *block = (sim_block_t){.kind = SIM_MEM_IPC, .device = call->ctx->device, .ctx = call->ctx};
+  CUresult result = sim_ipc_open(block, handle);
+  if (result == CUDA_SUCCESS)
+    *ret = block->node.key;
+  else
     free(opened);
-    return CUDA_ERROR_MAP_FAILED;
-  }
-  sim_block_enter(block);
-  *ret = block->node.key;
-  return CUDA_SUCCESS;
+  return result;
 }
 
 /* "If the memory handle has already been opened by the current context, the reference count on the handle is
  * incremented by 1 and the existing device pointer is returned" (cuda.h). */
 static CUresult open_handle(sim_call_t *call, CUdeviceptr *ret, const CUipcMemHandle *bytes, unsigned flags)
 {
-  handle_t handle;
+  sim_ipc_handle_t handle;
   memcpy(&handle, bytes, sizeof handle);
   if (!ret || flags != CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS)
     return CUDA_ERROR_INVALID_VALUE;

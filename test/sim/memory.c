@@ -101,11 +101,11 @@ void sim_block_delete(sim_block_t *block)
       block->next->prev = block->prev;
   }
   credit_block(block);
-  if (block->kind == SIM_MEM_IPC)
+  if (block->opened)
     sim_ipc_unmap(block);
   else if (block->shared)
     sim_ipc_forget(block);
-  if (block->kind != SIM_MEM_REGISTERED && block->kind != SIM_MEM_IPC)
+  if (block->kind != SIM_MEM_REGISTERED && !block->opened)
     sim_arena_give(block->arena, block->node.key, block->size, &block->dirty);
   free(block);
 }

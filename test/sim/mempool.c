@@ -9,6 +9,7 @@
 #include "mempool.h"
 
 #include <stdlib.h>
+#include <unistd.h>
 
 #define TYPE_MANAGED 2 /* CU_MEM_ALLOCATION_TYPE_MANAGED of CUDA 13 */
 
@@ -19,11 +20,14 @@ static struct {
   sim_pool_t *default_pool, *current_pool;
 } host_pools[2];
 
-static sim_pool_t *new_pool(CUmemLocation location)
+sim_pool_t *sim_pool_new(CUmemLocation location)
 {
+  static uint64_t last_id;
   sim_pool_t *pool = calloc(1, sizeof *pool);
   if (!pool)
     abort();
+  pool->id = ++last_id;
+  pool->process = (uint64_t)getpid();
   pool->location = location;
   if (location.type == CU_MEM_LOCATION_TYPE_DEVICE)
     pool->device = sim_device_get(location.id);
@@ -42,11 +46,27 @@ bool sim_pool_is_usable(const sim_pool_t *pool)
   return other && !other->destroyed;
 }
 
+bool sim_pool_is_imported(const sim_pool_t *pool)
+{
+  return pool->process != (uint64_t)getpid();
+}
+
 void sim_pool_init_device(sim_device_t *device)
 {
   CUmemLocation location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device->ordinal};
-  device->default_pool = device->current_pool = new_pool(location);
+  device->default_pool = device->current_pool = sim_pool_new(location);
   device->default_pool->is_default = true;
+}
+
+void sim_pool_count(sim_pool_t *pool, const sim_block_t *block, bool is_new)
+{
+  if (is_new)
+    pool->reserved += block->size;
+  if (pool->reserved > pool->reserved_high)
+    pool->reserved_high = pool->reserved;
+  pool->used += block->size;
+  if (pool->used > pool->used_high)
+    pool->used_high = pool->used;
 }
 
 static void release(sim_pool_t *pool, sim_block_t *block)
@@ -94,7 +114,7 @@ void sim_pool_trim_all(void)
   }
 }
 
-static CUresult check_location(CUmemLocation location)
+CUresult sim_pool_check_location(CUmemLocation location)
 {
   switch ((int)location.type) {
   case CU_MEM_LOCATION_TYPE_DEVICE:
@@ -118,14 +138,15 @@ static CUresult create(CUmemoryPool *ret, const CUmemPoolProps *props)
     return CUDA_ERROR_INVALID_VALUE;
   CUresult result = check_type(props->allocType);
   if (result == CUDA_SUCCESS)
-    result = check_location(props->location);
+    result = sim_pool_check_location(props->location);
   if (result != CUDA_SUCCESS)
     return result;
   if (props->location.type == CU_MEM_LOCATION_TYPE_HOST && props->handleTypes)
     return CUDA_ERROR_INVALID_VALUE; /* "not IPC capable" (cuda.h) */
-  sim_pool_t *pool = new_pool(props->location);
+  sim_pool_t *pool = sim_pool_new(props->location);
   if (props->maxSize)
     pool->max = props->maxSize;
+  pool->handle_types = props->handleTypes;
   *ret = pool;
   return CUDA_SUCCESS;
 }
@@ -141,7 +162,7 @@ static sim_pool_t **slot_of(CUmemLocation location, bool current)
   }
   unsigned i = location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA;
   if (!host_pools[i].default_pool) {
-    host_pools[i].default_pool = host_pools[i].current_pool = new_pool(location);
+    host_pools[i].default_pool = host_pools[i].current_pool = sim_pool_new(location);
     host_pools[i].default_pool->is_default = true;
   }
   return current ? &host_pools[i].current_pool : &host_pools[i].default_pool;
@@ -290,7 +311,7 @@ static CUresult get_pool(
     return CUDA_ERROR_INVALID_VALUE;
   CUresult result = check_type(type);
   if (result == CUDA_SUCCESS)
-    result = check_location(*location);
+    result = sim_pool_check_location(*location);
   if (result == CUDA_SUCCESS)
     *ret = *slot_of(*location, current);
   return result;
@@ -302,10 +323,10 @@ static CUresult set_pool(const CUmemLocation *location, CUmemAllocationType type
     return CUDA_ERROR_INVALID_VALUE;
   CUresult result = check_type(type);
   if (result == CUDA_SUCCESS)
-    result = check_location(*location);
+    result = sim_pool_check_location(*location);
   if (result != CUDA_SUCCESS)
     return result;
-  if (!sim_pool_is_usable(pool) || pool->location.type != location->type ||
+  if (!sim_pool_is_usable(pool) || sim_pool_is_imported(pool) || pool->location.type != location->type ||
       (pool->device && pool->location.id != location->id))
     return CUDA_ERROR_INVALID_VALUE;
   *slot_of(*location, true) = pool;

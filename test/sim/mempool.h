@@ -1,5 +1,6 @@
 /*
- * Memory pools: what the objects (mempool.c) and the allocations from them (mempool_alloc.c) share.
+ * Memory pools: what the objects (mempool.c), the allocations from them (mempool_alloc.c) and those of
+ * other processes (mempool_ipc.c) share.
  */
 #ifndef SIM_MEMPOOL_H
 #define SIM_MEMPOOL_H
@@ -8,6 +9,8 @@
 
 /* reserved == used + the sizes of `cached` <= max */
 struct CUmemPoolHandle_st {
+  uint64_t id, process; /* of what other processes know it by; another process: it was imported */
+  unsigned handle_types;
   bool is_default;
   bool destroyed;       /* lives on until its last allocation is freed */
   sim_device_t *device; /* NULL: in host memory, which is not charged */
@@ -21,6 +24,10 @@ struct CUmemPoolHandle_st {
 };
 
 extern sim_pool_t *sim_pools;
+sim_pool_t *sim_pool_new(CUmemLocation location);
+CUresult sim_pool_check_location(CUmemLocation location);
+bool sim_pool_is_imported(const sim_pool_t *pool); /* no memory is allocated from it */
+void sim_pool_count(sim_pool_t *pool, const sim_block_t *block, bool is_new); /* one that is in use now */
 bool sim_pool_is_usable(const sim_pool_t *pool);     /* it exists and is not destroyed */
 void sim_pool_trim(sim_pool_t *pool, uint64_t keep); /* of what is cached and whose free has executed */
 

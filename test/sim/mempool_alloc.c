@@ -1,6 +1,7 @@
 /*
  * Allocations from memory pools: cuMemAllocAsync and friends.
  */
+#include "ipc.h"
 #include "mempool.h"
 
 static uint64_t block_size(uint64_t bytes)
@@ -77,7 +78,7 @@ static CUresult capture_alloc(CUdeviceptr *ret, size_t bytes, const sim_pool_t *
 
 static CUresult alloc_from(CUdeviceptr *ret, size_t bytes, sim_pool_t *pool, sim_stream_t *stream)
 {
-  if (!ret || bytes == 0 || !sim_pool_is_usable(pool))
+  if (!ret || bytes == 0 || !sim_pool_is_usable(pool) || sim_pool_is_imported(pool))
     return CUDA_ERROR_INVALID_VALUE;
   CUresult refused = sim_capture_legacy(stream);
   if (refused != CUDA_SUCCESS)
@@ -88,7 +89,8 @@ static CUresult alloc_from(CUdeviceptr *ret, size_t bytes, sim_pool_t *pool, sim
     return CUDA_ERROR_OUT_OF_MEMORY;
   uint64_t size = block_size(bytes);
   sim_block_t *block = take_cached(pool, size, stream);
-  if (!block) {
+  bool is_new = !block;
+  if (is_new) {
     block = new_block(pool, stream, size);
     if (!block) /* what is idle need not be in blocks of that size */
       block = new_block_of_idle(pool, stream, size);
@@ -98,9 +100,6 @@ static CUresult alloc_from(CUdeviceptr *ret, size_t bytes, sim_pool_t *pool, sim
     }
     if (!block)
       return CUDA_ERROR_OUT_OF_MEMORY;
-    pool->reserved += block->size;
-    if (pool->reserved > pool->reserved_high)
-      pool->reserved_high = pool->reserved;
   } else {
     if (sim_oracle_on)
       sim_oracle_forget(block->node.key, block->size); /* the driver's own reuse */
@@ -111,9 +110,7 @@ static CUresult alloc_from(CUdeviceptr *ret, size_t bytes, sim_pool_t *pool, sim
   block->pool = pool;
   block->requested = bytes;
   block->free_called = block->released = block->seen = false;
-  pool->used += block->size;
-  if (pool->used > pool->used_high)
-    pool->used_high = pool->used;
+  sim_pool_count(pool, block, is_new);
   *ret = block->node.key;
   sim_op_t *op = sim_op_new(SIM_OP_NOP);
   op->is_pool = true;
@@ -180,6 +177,8 @@ CUresult sim_pool_free(sim_block_t *block, sim_stream_t *stream)
   if (!stream)
     sim_ordered_freed_by_host(block);
   block->free_called = true;
+  if (block->shared)
+    sim_ipc_forget(block);
   pool->used -= block->size;
   block->pool_next = pool->cached;
   pool->cached = block;

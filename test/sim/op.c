@@ -175,7 +175,7 @@ static bool holds(const sim_span_t *span, const char *what, const sim_op_t *op)
     sim_violation("%s %llx ran after that memory was freed", what, (unsigned long long)span->address);
     return false;
   }
-  if (block->kind == SIM_MEM_POOL && span->block == block->id && !span->is_late &&
+  if (block->kind == SIM_MEM_POOL && !block->opened && span->block == block->id && !span->is_late &&
       !sim_dep_done(&block->alloc_at)) {
     sim_violation("%s %llx ran before that memory was allocated", what, (unsigned long long)span->address);
     return false;

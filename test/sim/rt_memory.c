@@ -131,6 +131,16 @@ RT_FN_INIT(cudaMemPoolSetAccess, (cudaMemPool_t pool, const struct cudaMemAccess
 RT_FN_INIT(cudaMemPoolGetAccess,
     (enum cudaMemAccessFlags * ret, cudaMemPool_t pool, struct cudaMemLocation *location),
     rt_driver.cuMemPoolGetAccess((CUmemAccess_flags *)ret, pool, (CUmemLocation *)location))
+RT_FN_INIT(cudaMemPoolExportToShareableHandle,
+    (void *ret, cudaMemPool_t pool, enum cudaMemAllocationHandleType type, unsigned int flags),
+    rt_driver.cuMemPoolExportToShareableHandle(ret, pool, (CUmemAllocationHandleType)type, flags))
+RT_FN_INIT(cudaMemPoolImportFromShareableHandle,
+    (cudaMemPool_t * ret, void *handle, enum cudaMemAllocationHandleType type, unsigned int flags),
+    rt_driver.cuMemPoolImportFromShareableHandle(ret, handle, (CUmemAllocationHandleType)type, flags))
+RT_FN_INIT(cudaMemPoolExportPointer, (struct cudaMemPoolPtrExportData * ret, void *p),
+    rt_driver.cuMemPoolExportPointer((CUmemPoolPtrExportData *)ret, rt_address(p)))
+RT_FN_INIT(cudaMemPoolImportPointer, (void **ret, cudaMemPool_t pool, struct cudaMemPoolPtrExportData *data),
+    rt_driver.cuMemPoolImportPointer((CUdeviceptr *)ret, pool, (CUmemPoolPtrExportData *)data))
 RT_FN_INIT(cudaDeviceGetDefaultMemPool, (cudaMemPool_t * ret, int device),
     rt_driver.cuDeviceGetDefaultMemPool(ret, device))
 RT_FN_INIT(cudaDeviceGetMemPool, (cudaMemPool_t * ret, int device), rt_driver.cuDeviceGetMemPool(ret, device))

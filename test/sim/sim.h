@@ -530,6 +530,7 @@ struct sim_block {
   bool seen;         /* stream-ordered: and the host has synchronized since */
   bool sync_memops;
   bool shared;  /* other processes may write it: exported to them, or opened from one */
+  bool opened;  /* from one: it has addresses of the host's */
   bool on_host; /* in host memory, which the program may touch, though its address is the device's */
   unsigned flags;
   sim_pool_t *pool;
