@@ -10,6 +10,8 @@ import re
 CALL = re.compile(r"(cuMem(?:Alloc_v2|AllocManaged|AllocPitch_v2|AllocAsync|AllocFromPoolAsync|Create))(?:_ptsz)? "
                   r"(\d+) (?:(\d+) )?.*?-> (\w+)=0$")
 FREE = re.compile(r"cuMem(?:Free_v2|FreeAsync|Release)(?:_ptsz)? (\w+)\b.*=0$")
+# Memory of another process, which counts it
+IMPORT = re.compile(r"cuMem(?:ImportFromShareableHandle|PoolImportPointer) .*-> (\w+)=0$")
 CAPTURE = re.compile(r"cuStreamBeginCapture.*=0$")  # stream-ordered memory is then the graph's
 OTHERS = ("array", "external", "graph", "pinned_host")  # kinds of memory that is not pooled
 ROW_BYTES = 512
@@ -50,7 +52,7 @@ class Sums:
 
 
 def of_log(lines):
-    sums, last, sizes, captures, of_graphs = Sums(), [], {}, 0, set()
+    sums, last, sizes, captures, of_graphs, imported = Sums(), [], {}, 0, set(), set()
     for line in lines:
         last = last[1 - len(TRIAL):] + [line]
         captures += bool(CAPTURE.match(line))
@@ -66,8 +68,13 @@ def of_log(lines):
                 size = -(-size // ROW_BYTES) * ROW_BYTES * int(call.group(3))
             sums.add(size)
             sizes[call.group(4)] = size
+        got = IMPORT.match(line)
+        if got:
+            imported.add(got.group(1))
         free = FREE.match(line)
-        if free and free.group(1) != "0" and free.group(1) not in of_graphs:
+        if free and free.group(1) in imported:
+            imported.remove(free.group(1))
+        elif free and free.group(1) != "0" and free.group(1) not in of_graphs:
             sums.free(sizes.get(free.group(1), 0))
         if [call.split(" ")[0] for call in last] == TRIAL:
             sums.take_back(int(last[0].split(" ")[1]))

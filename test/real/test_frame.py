@@ -39,6 +39,11 @@ class FrameTest(unittest.TestCase):
             with self.subTest(variant):
                 self.assertEqual(self.verdict(replay(), variant), ("same", ""))
 
+    def test_memory_of_another_process(self):
+        for way in ("handle", "pool"):
+            case = Case("descriptors", [os.path.join(BUILD, "test/prog/descriptors"), way])
+            self.assertEqual(self.verdict(case), ("same", ""))
+
     def test_a_library_without_rules_of_reuse(self):
         word, why = self.verdict(replay(), LD_PRELOAD=os.environ["GP_UNSAFE_LIBRARY"])
         self.assertEqual(word, "DIFFERENT")

@@ -43,6 +43,7 @@ def cases(place):
             case.varies = "what PyTorch's cache still has depends on the schedule"
     found.append(Case("shared, own", ["python3", script, "shared"],  # the others have no such handles
                       unlike={"vmm": "mapped memory has no handle for other processes, and the program ends there"}))
+    found.append(Case("shared, expandable", ["python3", script, "shared"], ALLOCATORS["expandable"]))
     found.append(Case("pluggable", ["python3", script, "pluggable"], varies="without the library PyTorch's own allocator is used"))
     return found
 
