@@ -51,6 +51,10 @@ def run(folder, way, command):
     return done.returncode, done.stdout, (pooled, recorded), own
 
 
+def library_saw(seen):
+    return " (library: %d allocations pooled, %d recorded)" % seen
+
+
 def sanitize(tool, folder, way, mistake, check):
     command = [tool, "--tool", "initcheck"] if check == "initcheck" else [tool] + ["--leak-check", "full"] * (check == "leak")
     _, out, seen, _ = run(folder, way, command + [OVERRUN, mistake])
@@ -61,7 +65,15 @@ def sanitize(tool, folder, way, mistake, check):
     told = "%s errors" % errors.group(1)
     if leaks:
         told += ", %s B kept in %s allocations" % leaks.groups()
-    return told + (" (library: %d allocations pooled, %d recorded)" % seen if WAYS[way] else "")
+    return told + (library_saw(seen) if WAYS[way] else "")
+
+
+def by_way(told):
+    """told: {way: text}, as one text in which each is once."""
+    ways = {}
+    for way, text in told.items():
+        ways.setdefault(text, []).append(way)
+    return "; ".join("%s: %s" % (", ".join(same), text) for text, same in ways.items())
 
 
 def main():
@@ -69,23 +81,23 @@ def main():
     jobs = {}
     with concurrent.futures.ThreadPoolExecutor(6) as executor:
         for mistake, says, check in MISTAKES if sanitizer else ():
-            for way in WAYS:
-                name = "compute-sanitizer, %s: %s" % (says, way)
-                jobs[name] = executor.submit(sanitize, sanitizer, folder, way, mistake, check)
-    for name, job in jobs.items():
-        common.fact(name, job.result())
+            jobs[says] = {way: executor.submit(sanitize, sanitizer, folder, way, mistake, check) for way in WAYS}
+    for says, of_ways in jobs.items():
+        common.fact("compute-sanitizer, " + says, by_way({way: job.result() for way, job in of_ways.items()}))
     commands = {"ncu": (["--metrics", "gpu__time_duration.sum"], "touch"),
                 "nsys": (["profile", "--trace=cuda", "--cuda-memory-usage=true", "--force-overwrite=true", "-o", "report"], ""),
                 "cuda-gdb": (["-q", "-batch", "-ex", "run", "--args"], "exited normally")}
     for tool, (options, word) in commands.items():
-        path = find(tool)
+        path, told = find(tool), {}
         for way in ("alone", "round", "vmm") if path else ():
             status, out, seen, own = run(folder, way, [path] + options + [OVERRUN, "within"])
             made = ", ".join(sorted(os.path.splitext(name)[1] for name in os.listdir(own) if name.startswith("report")))
-            what = "exit status %s, %s%s" % (status, "the program's own output" if '"mistake"' in out else "no output of the program",
-                                             "" if not word else ", and the tool's" if word in out else ", and not the tool's")
-            common.fact("%s: %s" % (tool, way), what + (", makes " + made if made else "") +
-                        (" (library: %d allocations pooled, %d recorded)" % seen if WAYS[way] else ""))
+            told[way] = "exit status %s, %s%s%s%s" % (
+                status, "the program's own output" if '"mistake"' in out else "no output of the program",
+                "" if not word else ", and the tool's" if word in out else ", and not the tool's", ", makes " + made if made else "",
+                library_saw(seen) if WAYS[way] else "")
+        if told:
+            common.fact(tool, by_way(told))
     shutil.rmtree(folder)
     if not common.facts:
         common.skip("nvidia_tools", "none of NVIDIA's tools is installed")
