@@ -6,18 +6,21 @@ import os
 import pty
 import re
 import selectors
+import shutil
 import signal
 import socket
 import struct
 import subprocess
 import termios
+import time
 import unittest
 
-from harness import careful_tool, stats_of
+from harness import PROG, careful_tool, stats_of
 from live_program import PATIENCE, LiveCase
 
 TOOL = os.environ.get("GP_TOOL")
 MIB = 1 << 20
+OWN = "live%d-" % os.getpid()  # begins the names of our programs
 ENTER, LEAVE = b"\x1b[?1049h", b"\x1b[?1049l"
 
 
@@ -33,11 +36,12 @@ class Screen:
         self.seen = b""
 
     def wait(self, text):
-        """Until the text has been written since the last wait."""
+        """Until the text has been written since the last wait. The screen is written anew all the time."""
+        end = time.monotonic() + PATIENCE
         with selectors.DefaultSelector() as selector:
             selector.register(self.master, selectors.EVENT_READ)
             while text not in self.seen:
-                if not selector.select(PATIENCE):
+                if not selector.select(end - time.monotonic()):
                     raise AssertionError("%r did not come: %r" % (text, self.seen[-2000:]))
                 self.seen += os.read(self.master, 65536)
         shown, self.seen = self.seen.split(text, 1)
@@ -230,17 +234,22 @@ class All(LiveCase):
         super().setUp()
         self.records = os.path.join(self.folder, "records")
         os.mkdir(self.records, 0o700)
-        self.programs = [self.start(RECORD=self.records, STACKS="native") for _ in range(3)]
-        for program, size in zip(self.programs, (2, 8, 4)):
-            self.assertEqual(program.step("alloc %d" % (size * MIB)), 0)
+        self.programs = []
+        for name, size in ("small", 2), ("large", 8), ("middle", 4):
+            path = os.path.join(self.folder, OWN + name)
+            shutil.copy(os.path.join(PROG, "steps"), path)
+            self.programs.append(self.start(name=path, RECORD=self.records, STACKS="native"))
+            self.assertEqual(self.programs[-1].step("alloc %d" % (size * MIB)), 0)
         self.env = dict(os.environ, GPUPOOL_RECORD=self.records, TERM="xterm", LC_ALL="C.UTF-8", NO_COLOR="1")
 
     def row(self, program, mark=b" "):
         return b"\n%s %d " % (mark, program.pid)
 
-    def screen(self, *args, **size):
-        screen = Screen(self.env, list(args) + ["--interval", "50"], **size)
+    def screen(self, filter=OWN, **size):
+        """Root sees containers, too, so other programs may come and go on this machine: the list is of our own."""
+        screen = Screen(self.env, ["--interval", "50"], **size)
         screen.wait(ENTER)
+        screen.press(b"/%s\r" % filter.encode())
         return screen
 
     def leave(self, screen):
@@ -264,8 +273,8 @@ class All(LiveCase):
         screen = self.screen()
         screen.wait(b"> %d " % large.pid)
         screen.press(b"/")
-        screen.wait(b"filter: _")
-        screen.press(b"%d\r" % small.pid)
+        screen.wait(b"filter: %s_" % OWN.encode())
+        screen.press(b"small\r")
         screen.wait(b"1 program holds 2 MiB of device memory; by held")
         screen.wait(b"> %d " % small.pid)
         screen.press(b"\r")
@@ -312,8 +321,7 @@ class All(LiveCase):
                 file.write(record.read(1 << 20))
             for path in (other, forged):
                 os.chown(path, user, user)
-        screen = self.screen()
-        screen.press(b"/%d\r" % small.pid)
+        screen = self.screen(str(small.pid))
         screen.wait(b"> %d " % small.pid)
         screen.press(b"\r")
         screen.wait(b"OWNER")
