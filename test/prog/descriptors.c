@@ -5,17 +5,14 @@
  *   handle  memory of cuMemCreate, which is mapped in both
  *   pool    a pool, and memory of it, which the other process frees in the order of its stream
  */
-#include "calls.h"
+#include "sharing.h"
 
-#include <cuda.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#define BYTES ((size_t)4 << 20)
 
 typedef union {
   struct cmsghdr header;
@@ -36,12 +33,9 @@ static int transfer(CUmemPoolPtrExportData *data, rights_t *rights, int is_sent)
 /* Both processes have memory of their own, too. */
 static CUdeviceptr start(void)
 {
-  CUcontext context;
   CUdeviceptr own;
 
-  CALL(cuInit(0));
-  CALL(cuDevicePrimaryCtxRetain(&context, 0));
-  CALL(cuCtxSetCurrent(context));
+  start_driver();
   CALL(cuMemAlloc(&own, BYTES));
   CALL(cuMemsetD8(own, 9, BYTES));
   return own;
@@ -54,14 +48,6 @@ static void finish(CUdeviceptr own)
   CALL(cuMemcpyDtoH(&byte, own, 1));
   printf("its own holds %d\n", byte);
   CALL(cuMemFree(own));
-}
-
-static void say_byte(const char *who, CUdeviceptr memory)
-{
-  unsigned char byte = 0;
-
-  CALL(cuMemcpyDtoH(&byte, memory + BYTES - 1, 1));
-  printf("%s reads %d\n", who, byte);
 }
 
 static CUdeviceptr map(CUmemGenericAllocationHandle handle)
@@ -112,7 +98,7 @@ static int use(int is_pool)
   memcpy(&file, CMSG_DATA(&rights.header), sizeof(file));
   CUdeviceptr own = start(), memory = import(is_pool, file, &data);
   close(file);
-  say_byte("the other process", memory);
+  say_last_byte("the other process", memory);
   CALL(cuMemsetD8Async(memory, 2, BYTES, NULL));
   if (is_pool)
     SAY(cuMemFreeAsync(memory, NULL));
@@ -170,7 +156,7 @@ int main(int argc, char **argv)
   if (!transfer(&data, &rights, 1) || waitpid(other, &status, 0) != other || status != 0)
     return 1;
   close(file);
-  say_byte("the exporter", memory);
+  say_last_byte("the exporter", memory);
   if (is_pool)
     SAY(cuMemFreeAsync(memory, NULL));
   else

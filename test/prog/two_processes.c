@@ -2,36 +2,16 @@
  * One process exports memory, another opens it, writes there, and frees it by the wrong function. The
  * exporter then frees the memory and asks for as much again.
  */
-#include "calls.h"
+#include "sharing.h"
 
-#include <cuda.h>
 #include <stdio.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#define BYTES ((size_t)4 << 20)
 
 typedef struct {
   CUipcMemHandle memory;
   CUipcEventHandle event;
 } handles_t;
-
-static void start(void)
-{
-  CUcontext context;
-
-  CALL(cuInit(0));
-  CALL(cuDevicePrimaryCtxRetain(&context, 0));
-  CALL(cuCtxSetCurrent(context));
-}
-
-static void say_byte(const char *who, CUdeviceptr memory)
-{
-  unsigned char byte = 0;
-
-  CALL(cuMemcpyDtoH(&byte, memory + BYTES - 1, 1));
-  printf("%s reads %d\n", who, byte);
-}
 
 static int import(int from)
 {
@@ -41,11 +21,11 @@ static int import(int from)
 
   if (read(from, &handles, sizeof(handles)) != (ssize_t)sizeof(handles))
     return 1;
-  start();
+  start_driver();
   CALL(cuIpcOpenEventHandle(&event, handles.event));
   CALL(cuIpcOpenMemHandle(&opened, handles.memory, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS));
   CALL(cuStreamWaitEvent(NULL, event, 0));
-  say_byte("the other process", opened);
+  say_last_byte("the other process", opened);
   CALL(cuMemsetD8(opened, 2, BYTES));
   CALL(cuCtxSynchronize());
   SAY(cuMemFree(opened));
@@ -70,7 +50,7 @@ int main(void)
   pid_t other = fork(); /* before CUDA is used */
   if (other == 0)
     return import(pipes[0]);
-  start();
+  start_driver();
   CALL(cuMemAlloc(&memory, BYTES));
   CALL(cuEventCreate(&event, CU_EVENT_INTERPROCESS | CU_EVENT_DISABLE_TIMING));
   CALL(cuMemsetD8Async(memory, 1, BYTES, NULL));
@@ -80,7 +60,7 @@ int main(void)
   if (write(pipes[1], &handles, sizeof(handles)) != (ssize_t)sizeof(handles) ||
       waitpid(other, &status, 0) != other || status != 0)
     return 1;
-  say_byte("the exporter", memory);
+  say_last_byte("the exporter", memory);
   CALL(cuEventDestroy(event));
   CALL(cuMemFree(memory));
   CALL(cuCtxSynchronize());

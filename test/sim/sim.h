@@ -10,6 +10,7 @@
 #define SIM_H
 
 #include "file.h"
+#include "tree.h"
 
 #ifndef __CUDA_API_VERSION_INTERNAL
 #define __CUDA_API_VERSION_INTERNAL /* cuda.h then declares every ABI variant under its exported name */
@@ -193,24 +194,6 @@ extern uint64_t sim_calls[SIM_API_COUNT];
 extern uint64_t sim_violations, sim_corrupt_stamps;
 void sim_stats_write(void);
 void sim_violation(const char *format, ...) __attribute__((format(printf, 1, 2)));
-
-/* ---- tree.c: an ordered index (treap) of nodes embedded in their owners; key (key, tie) is unique ---- */
-
-typedef struct sim_node {
-  struct sim_node *left, *right;
-  uint64_t key, tie;
-} sim_node_t;
-
-typedef struct {
-  sim_node_t *root;
-} sim_tree_t;
-
-void sim_tree_insert(sim_tree_t *tree, sim_node_t *node);
-void sim_tree_remove(sim_tree_t *tree, sim_node_t *node);
-sim_node_t *sim_tree_find(const sim_tree_t *tree, uint64_t key, uint64_t tie);
-sim_node_t *sim_tree_floor(const sim_tree_t *tree, uint64_t key, uint64_t tie); /* greatest <= */
-sim_node_t *sim_tree_ceil(const sim_tree_t *tree, uint64_t key, uint64_t tie);  /* least >= */
-#define SIM_CONTAINER(node, type, member) ((type *)((char *)(node)-offsetof(type, member)))
 
 /* ---- arena.c: address ranges; free ranges of an arena and of its shadow read as zero ---- */
 
