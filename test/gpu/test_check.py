@@ -356,7 +356,7 @@ class Rounds(unittest.TestCase):
                 return missing
 
             def start(self, check, run, number, waits):
-                return argparse.Namespace(folder=self.folder), {}
+                return argparse.Namespace(folder=self.folder, is_ready=lambda: True, end=lambda: None), {}
 
             def observe(self, check, run, program):
                 self.count += 1
@@ -423,10 +423,11 @@ class Rounds(unittest.TestCase):
         outcome, count = self.perform([1.0], missing="it is not built")
         self.assertEqual((outcome["result"], outcome["problems"], count), ("skipped", ["it is not built"], 0))
 
-    def test_a_program_that_fails_without_the_library_says_nothing(self):
-        outcome, count = self.perform([1.0], fails_at=1)
+    def test_a_foreign_program_that_fails_without_the_library_says_nothing(self):
+        outcome, count = self.perform([1.0], fails_at=1, check=self.CHECK._replace(name="foreign", program="python:foreign.py"))
         self.assertEqual((outcome["result"], count), ("skipped", 1))
         self.assertIn("without the library", outcome["problems"][0])
+        self.assertEqual(self.perform([1.0], fails_at=1)[0]["result"], "failed")
 
 
 class Execute(unittest.TestCase):
