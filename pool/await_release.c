@@ -2,6 +2,7 @@
 
 #include "pool/driver_calls.h"
 #include "pool/engine_record.h"
+#include "pool/oom_turn.h"
 
 #define PAUSE_NS UINT64_C(100000)
 
@@ -40,6 +41,7 @@ bool gp_await_release(
       return false;
     }
     uint64_t begin_ns = gp_now(engine);
+    gp_oom_turn_leave(device);
     gp_driver_pause(engine, PAUSE_NS);
     uint64_t end_ns = gp_now(engine);
     attempts->later_ns += end_ns > begin_ns ? end_ns - begin_ns : 0;

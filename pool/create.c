@@ -128,6 +128,7 @@ gp_engine_t *gp_engine_create(
     gp_list_push_back(&device->contexts, &device->ordered.device_link);
     gp_list_init(&device->idle);
     gp_list_init(&device->passed);
+    gp_list_init(&device->oom_turn.waiting);
     gp_releases_init(&device->releases, &device->lock);
   }
   return engine;

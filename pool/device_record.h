@@ -2,6 +2,7 @@
 #ifndef GP_POOL_DEVICE_RECORD_H
 #define GP_POOL_DEVICE_RECORD_H
 
+#include <errno.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -28,6 +29,23 @@ typedef struct gp_prewarm {
   const char *why;   /* the first reason for leaving something out; NULL: nothing was */
 } gp_prewarm_t;
 
+/* Which request makes room on the device, see oom_turn.h. */
+typedef struct gp_oom_turn {
+  uintptr_t holder;  /* the thread that has the turn (gp_this_thread); 0: none has it */
+  bool is_reserved;  /* what the holder releases is reserved for its next attempt */
+  uint64_t tickets;  /* given to requests so far, the older the lower */
+  uint64_t changes;  /* counts what the holder did: a thread that waits sees progress */
+  gp_list_t waiting; /* threads that wait for the turn, oldest request first */
+  uintptr_t thread;  /* that last asked the driver for memory; 0: none has */
+  bool is_shared;    /* several threads have asked */
+} gp_oom_turn_t;
+
+/* A number of the calling thread that no other has while it lives: where it keeps its errno. */
+static inline uintptr_t gp_this_thread(void)
+{
+  return (uintptr_t)&errno;
+}
+
 /*
  * One device. Invariants, under lock: committed_bytes is what the driver takes of the device for all
  * blocks and forwarded allocations (space/account.h), plus draining and reservations in flight.
@@ -46,6 +64,8 @@ struct gp_device {
   uint64_t newest_ns; /* see gp_device_time */
   unsigned unclocked; /* requests since one read the clock, see gp_request_clock */
   gp_releases_t releases;
+  gp_oom_turn_t oom_turn;
+  uint64_t cancelled;  /* reservations that threads without the turn have given back, see gp_account_cancel */
   gp_heap_t *heaps;    /* all that threads have or had, linked by next; none is removed before the end */
   unsigned open_heaps; /* how many of them are open */
   int ordinal;

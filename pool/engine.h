@@ -48,6 +48,10 @@ gp_context_t *gp_engine_device_context(gp_engine_t *engine, int device);
  * is_ordered, and otherwise leaves it alone. */
 typedef struct gp_oom_attempts {
   int next_step;
+  unsigned passes;        /* over all steps, begun so far */
+  uint64_t ticket;        /* how old the request is, see oom_turn.h; 0: it has not asked for a turn */
+  uint64_t start_ns;      /* of the first step */
+  uint64_t came_back;     /* what the device had got back when the pass began */
   uint64_t begin_epoch;   /* memory freed since then is not waited for; 0: no wait has begun */
   uint64_t brief_ns;      /* time spent waiting briefly for other threads */
   uint64_t before_ns;     /* time spent waiting for work from before the wanted memory was freed, and ... */
@@ -331,6 +335,9 @@ uint64_t gp_engine_trim(gp_engine_t *engine, gp_context_t *context, uint64_t byt
  * changed, so calling again is of no use.
  */
 bool gp_engine_make_room(gp_engine_t *engine, gp_context_t *context);
+
+/* After gp_engine_make_room made room: the call was made again, so other threads may have what it left. */
+void gp_engine_room_used(gp_context_t *context);
 
 /*
  * Changes at run time, for a user who watches the program. They do not wait for the device.

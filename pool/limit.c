@@ -4,6 +4,7 @@
 #include "pool/events.h"
 #include "pool/heaps.h"
 #include "pool/mode.h"
+#include "pool/oom_turn.h"
 #include "pool/reuse/stamps.h"
 #include "pool/space/account.h"
 #include "pool/space/segment.h"
@@ -106,6 +107,7 @@ bool gp_limit_reserve(gp_engine_t *engine, gp_context_t *context, uint64_t bytes
 
   gp_assert(!gp_holds_engine_lock());
   gp_event_first_use(engine);
+  gp_oom_turn_respect(engine, device);
   gp_limit_settle(engine, context);
   if (device_needs_total(engine, device))
     gp_limit_resolve(engine, context);

@@ -8,6 +8,7 @@
 #include "pool/hit.h"
 #include "pool/limit.h"
 #include "pool/oom.h"
+#include "pool/oom_turn.h"
 #include "pool/prewarm.h"
 #include "pool/reclaim.h"
 #include "pool/release.h"
@@ -280,6 +281,30 @@ static void choose_size(gp_request_t *request)
   gp_lock_release(&context->device->lock);
 }
 
+/* One pass of steps that make room; at last an attempt that takes no more of the driver than is needed. */
+static int make_room_and_serve(gp_request_t *request, bool *by_limit, gp_oom_attempts_t *attempts)
+{
+  gp_engine_t *engine = request->engine;
+  gp_device_t *device = request->context->device;
+  const int out_of_memory = engine->driver.ops->code_out_of_memory;
+  bool is_ordered = gp_request_is_of_drivers_pool(request);
+  const uint64_t size = request->size;
+  const uint64_t exact = gp_bytes_taken(request->requested);
+
+  int code = gp_oom_make_room(engine, request->context, size, attempt, request, by_limit, attempts);
+  if (code == out_of_memory && is_ordered)
+    request->asks_in_doubt = gp_wait_in_doubt(engine, device, attempts);
+  if (code == out_of_memory && exact != 0 && (exact < size || is_ordered)) {
+    request->size = exact;
+    (void)gp_oom_turn_take(engine, device, attempts);
+    code = serve_from_driver(request, true, by_limit);
+    if (code == out_of_memory)
+      request->size = size;
+  }
+  gp_oom_turn_leave(device);
+  return code;
+}
+
 int gp_miss(gp_request_t *request)
 {
   gp_engine_t *engine = request->engine;
@@ -313,14 +338,9 @@ int gp_miss(gp_request_t *request)
     gp_oom_report(engine, request->context, request->requested, by_limit, largest_free, &attempts);
     return code;
   }
-  code = gp_oom_make_room(engine, request->context, request->size, attempt, request, &by_limit, &attempts);
-  uint64_t exact = gp_bytes_taken(request->requested);
-  if (code == out_of_memory && is_ordered)
-    request->asks_in_doubt = gp_wait_in_doubt(engine, device, &attempts);
-  if (code == out_of_memory && exact != 0 && (exact < request->size || is_ordered)) {
-    request->size = exact;
-    code = serve_from_driver(request, true, &by_limit);
-  }
+  do
+    code = make_room_and_serve(request, &by_limit, &attempts);
+  while (code == out_of_memory && gp_oom_again(engine, request->context, request->requested, &attempts));
   if (code == out_of_memory)
     gp_oom_report(engine, request->context, request->requested, by_limit, largest_free, &attempts);
   return code;

@@ -1,5 +1,6 @@
 /*
- * The steps that may make room, in the order of their cost to the program:
+ * The steps that may make room, in the order of their cost to the program. They are one pass, which is
+ * repeated while other threads free memory during it (gp_oom_again):
  *
  *   0  give back memory that was kept when pooling stopped
  *   1  reclaim what the device has finished
@@ -16,6 +17,9 @@
  * The driver's free waits for the device, except for memory of its own pool. So before 0, 5, 6, 8 and 9
  * the thread waits, by polling, for a moment when the device has no work (wait.h); if none comes, memory is
  * out. The caller then tries the exact size, and reports.
+ *
+ * One thread at a time takes steps on a device (oom_turn.h). What 5, 6 and 9 release is reserved for its next
+ * attempt.
  */
 #include "pool/oom.h"
 
@@ -23,12 +27,10 @@
 
 #include "pool/await_release.h"
 #include "pool/driver_calls.h"
-#include "pool/events.h"
 #include "pool/limit.h"
 #include "pool/mode.h"
-#include "pool/oom_groups.h"
 #include "pool/heaps.h"
-#include "pool/oom_pieces.h"
+#include "pool/oom_turn.h"
 #include "pool/reclaim.h"
 #include "pool/release.h"
 #include "pool/reuse/drain.h"
@@ -36,6 +38,8 @@
 #include "pool/space/account.h"
 #include "pool/space/block.h"
 #include "pool/wait.h"
+
+#define RETURN_PAUSE_NS UINT64_C(100000)
 
 static void count_retry(gp_device_t *device)
 {
@@ -131,13 +135,25 @@ static void trim_after_release(gp_engine_t *engine, gp_context_t *context)
   gp_limit_settle(engine, context);
 }
 
+/* Waits until the device is quiet and the thread has the turn. While the thread waits for its turn, another
+ * one may keep the device busy. False: the device is not quiet. */
+static bool await_quiet_turn(gp_engine_t *engine, gp_device_t *device, gp_oom_attempts_t *attempts)
+{
+  do {
+    if (!gp_wait_until_quiet(engine, device, attempts))
+      return false;
+  } while (gp_oom_turn_take(engine, device, attempts));
+  return true;
+}
+
 /* Gives idle blocks of the device back once the device is quiet. */
 static bool trim(gp_engine_t *engine, gp_context_t *context, uint64_t bytes, gp_oom_attempts_t *attempts)
 {
   gp_device_t *device = context->device;
 
-  if (!has_releasable(device) || !gp_wait_until_quiet(engine, device, attempts))
+  if (!has_releasable(device) || !await_quiet_turn(engine, device, attempts))
     return false;
+  gp_oom_turn_reserve(device);
   uint64_t ordered = bytes_of(device, &device->ordered_bytes);
   bool released = gp_release_largest(engine, device, bytes, GP_TRIM_OOM) > 0;
   if (!engine->orders_plain && bytes_of(device, &device->ordered_bytes) < ordered)
@@ -160,7 +176,7 @@ bool gp_oom_release_after_stop(gp_engine_t *engine, gp_context_t *context, gp_oo
   int count = 0;
 
   gp_assert(!gp_holds_engine_lock());
-  if (!keeps_after_stop(engine, device) || !gp_wait_until_quiet(engine, device, attempts))
+  if (!keeps_after_stop(engine, device) || !await_quiet_turn(engine, device, attempts))
     return false;
   gp_reclaim(engine); /* parts of a segment go back once all of it is idle */
   gp_lock_take(&device->lock);
@@ -174,41 +190,72 @@ bool gp_oom_release_after_stop(gp_engine_t *engine, gp_context_t *context, gp_oo
 }
 
 /*
- * Even if all idle memory went back, `bytes` would not fit: then the cache stays as it is.
- * Programs probe for memory with sizes that cannot succeed, which must not cost them the whole
- * cache. False in case of doubt.
+ * Counts what came back to the device without the calling thread: frees of the program, and bytes that other
+ * threads had reserved and did not use. The caller holds the device's lock.
+ */
+static uint64_t came_back(gp_engine_t *engine, gp_device_t *device)
+{
+  gp_heaps_collect(engine, device);
+  return gp_device_stats(device)->allocation.freed + gp_device_stats(device)->passthrough_bytes.freed +
+         device->cancelled;
+}
+
+/* What other users of the device have of it, as far as that is known: the driver's figures, less all that
+ * this process may have. */
+typedef struct figures {
+  uint64_t free_bytes, total_bytes; /* total_bytes 0: not known */
+  uint64_t pools_idle;
+} figures_t;
+
+static figures_t ask_figures(gp_engine_t *engine, gp_context_t *context)
+{
+  figures_t figures = {0, 0, 0};
+  uint64_t reserved, used;
+
+  if (!gp_engine_enter(engine))
+    return figures;
+  if (gp_driver_memory_info(engine, &context->driver, &figures.free_bytes, &figures.total_bytes) != 0)
+    figures.total_bytes = 0;
+  else
+    figures.free_bytes = gp_driver_available(engine, &context->driver, figures.free_bytes);
+  if (engine->driver.ops->async_reserved) {
+    bool is_told = gp_driver_async_reserved(engine, &context->driver, &reserved, &used) == 0;
+    figures.pools_idle = !is_told ? UINT64_MAX : reserved > used ? reserved - used : 0;
+  }
+  gp_engine_leave(engine);
+  return figures;
+}
+
+static uint64_t less(uint64_t bytes, uint64_t taken)
+{
+  return bytes > taken ? bytes - taken : 0;
+}
+
+/*
+ * The request exceeds what would be left if the process had nothing but what the program asked for and has
+ * not freed. How the driver places that on its pages is not considered. Programs probe for memory with sizes
+ * that cannot succeed, which must not cost them the whole cache. False in case of doubt.
  */
 bool gp_oom_is_hopeless(gp_engine_t *engine, gp_context_t *context, uint64_t bytes)
 {
   gp_device_t *device = context->device;
-  uint64_t free_bytes = UINT64_MAX / 4;
-  uint64_t total_bytes;
-  uint64_t async_bytes = 0;
-  uint64_t used_bytes;
 
   gp_assert(!gp_holds_engine_lock());
-  if (gp_engine_enter(engine)) {
-    if (gp_driver_memory_info(engine, &context->driver, &free_bytes, &total_bytes) != 0)
-      free_bytes = UINT64_MAX / 4;
-    else
-      free_bytes = gp_driver_available(engine, &context->driver, free_bytes);
-    if (engine->driver.ops->async_reserved &&
-        gp_driver_async_reserved(engine, &context->driver, &async_bytes, &used_bytes) != 0)
-      async_bytes = UINT64_MAX / 4;
-    gp_engine_leave(engine);
-  }
   gp_lock_take(&device->lock);
-  gp_heaps_collect(engine, device);
-  uint64_t reclaimable =
-      gp_device_stats(device)->cached_bytes.current + gp_device_stats(device)->deferred_bytes.current;
-  uint64_t in_use = gp_account_in_use(device);
-  uint64_t may_go = reclaimable + gp_account_slack(device);
-  uint64_t kept = in_use > may_go ? in_use - may_go : 0;
-  bool is_changing = !gp_releases_are_none(&device->releases); /* another thread is giving memory back */
-  bool hopeless = bytes > free_bytes + reclaimable + async_bytes ||
-                  (device->limit != UINT64_MAX && (kept > device->limit || bytes > device->limit - kept));
+  uint64_t before = came_back(engine, device) + device->releases.finished_count;
   gp_lock_release(&device->lock);
-  return hopeless && !is_changing;
+  figures_t figures = ask_figures(engine, context);
+  gp_lock_take(&device->lock);
+  uint64_t after = came_back(engine, device) + device->releases.finished_count;
+  const gp_stats_t *stats = gp_device_stats(device);
+  uint64_t live = stats->requested_bytes.current + stats->passthrough_bytes.current;
+  uint64_t taken = less(figures.total_bytes, figures.free_bytes);
+  uint64_t others = less(less(taken, gp_account_in_use(device)), figures.pools_idle);
+  bool exceeds_device = figures.total_bytes > 0 && bytes > less(less(figures.total_bytes, others), live);
+  bool exceeds_limit = device->limit != UINT64_MAX && bytes > less(device->limit, live);
+  bool is_changing = before != after || !gp_releases_are_none(&device->releases);
+  gp_lock_release(&device->lock);
+  return (exceeds_device || exceeds_limit) && !is_changing;
 }
 
 typedef enum gp_step {
@@ -294,7 +341,7 @@ static bool take_step(gp_engine_t *engine, gp_context_t *context, gp_step_t step
   case STEP_AWAIT: return gp_await_release(engine, device, attempts, engine->patience_ns);
   case STEP_SYNCHRONIZE:
     if (engine->driver.ops->fence_record || !has_deferred(engine, device) ||
-        !gp_wait_until_quiet(engine, device, attempts))
+        !await_quiet_turn(engine, device, attempts))
       return false;
     gp_reclaim_synchronously(engine);
     return true;
@@ -305,6 +352,18 @@ static bool take_step(gp_engine_t *engine, gp_context_t *context, gp_step_t step
   }
 }
 
+/* Notes at the first step what the device had got back by then. */
+static void begin_pass(gp_engine_t *engine, gp_device_t *device, gp_oom_attempts_t *attempts)
+{
+  if (attempts->passes > 0)
+    return;
+  attempts->passes = 1;
+  attempts->start_ns = gp_now(engine);
+  gp_lock_take(&device->lock);
+  attempts->came_back = came_back(engine, device);
+  gp_lock_release(&device->lock);
+}
+
 /* The next of the steps before `end`. */
 static bool next_step(gp_engine_t *engine, gp_context_t *context, uint64_t bytes, bool by_limit,
     gp_oom_attempts_t *attempts, gp_step_t end)
@@ -312,12 +371,17 @@ static bool next_step(gp_engine_t *engine, gp_context_t *context, uint64_t bytes
   bool may_help = false;
 
   gp_assert(!gp_holds_engine_lock());
+  gp_oom_turn_attempted(context->device);
+  begin_pass(engine, context->device, attempts);
   while (!may_help && attempts->next_step < (int)end) {
     gp_step_t step = (gp_step_t)attempts->next_step;
+    (void)gp_oom_turn_take(engine, context->device, attempts);
     may_help = take_step(engine, context, step, bytes, by_limit, attempts);
     if (!may_help || !repeats(step))
       attempts->next_step++;
   }
+  if (may_help) /* a wait has given the turn up */
+    (void)gp_oom_turn_take(engine, context->device, attempts);
   return may_help;
 }
 
@@ -330,6 +394,48 @@ bool gp_oom_next_step(
   return may_help;
 }
 
+#define LEAST_PASSES 16 /* even without patience */
+
+/*
+ * Whether memory came back since the pass began. If none did, waits for other threads that use the device:
+ * the request is not hopeless, so only where the blocks of these threads lie may stand in its way.
+ */
+static bool await_return(gp_engine_t *engine, gp_device_t *device, gp_oom_attempts_t *attempts)
+{
+  uint64_t begin_ns = gp_now(engine), passed_ns = begin_ns - attempts->start_ns;
+  uint64_t left_ns = less(engine->patience_ns, passed_ns);
+  uint64_t limit_ns = left_ns < GP_OOM_STALL_NS ? left_ns : GP_OOM_STALL_NS;
+
+  if (left_ns == 0 && attempts->passes >= LEAST_PASSES)
+    return false;
+  for (;;) {
+    gp_lock_take(&device->lock);
+    uint64_t before = attempts->came_back;
+    attempts->came_back = came_back(engine, device);
+    bool waits = gp_locked(device)->oom_turn.is_shared && gp_now(engine) - begin_ns < limit_ns;
+    gp_lock_release(&device->lock);
+    if (attempts->came_back != before || !waits)
+      return attempts->came_back != before;
+    gp_oom_turn_leave(device);
+    gp_driver_pause(engine, RETURN_PAUSE_NS);
+  }
+}
+
+bool gp_oom_again(gp_engine_t *engine, gp_context_t *context, uint64_t bytes, gp_oom_attempts_t *attempts)
+{
+  gp_device_t *device = context->device;
+
+  gp_assert(!gp_holds_engine_lock());
+  if (gp_engine_forwards(engine) || !await_return(engine, device, attempts) ||
+      gp_oom_is_hopeless(engine, context, bytes))
+    return false;
+  attempts->passes++;
+  attempts->next_step = 0;
+  attempts->begin_epoch = 0;
+  attempts->brief_ns = 0;
+  return true;
+}
+
 /* Takes all steps that change something, for memory whose size the engine does not know. */
 bool gp_engine_make_room(gp_engine_t *engine, gp_context_t *context)
 {
@@ -338,7 +444,18 @@ bool gp_engine_make_room(gp_engine_t *engine, gp_context_t *context)
 
   while (next_step(engine, context, UINT64_MAX, false, &attempts, STEP_TRY_AGAIN))
     changed = true;
+  if (changed) {
+    (void)gp_oom_turn_take(engine, context->device, &attempts);
+    gp_oom_turn_reserve(context->device);
+  } else {
+    gp_oom_turn_leave(context->device);
+  }
   return changed;
+}
+
+void gp_engine_room_used(gp_context_t *context)
+{
+  gp_oom_turn_leave(context->device);
 }
 
 int gp_oom_make_room(gp_engine_t *engine, gp_context_t *context, uint64_t bytes, gp_oom_attempt_fn attempt,
@@ -349,64 +466,7 @@ int gp_oom_make_room(gp_engine_t *engine, gp_context_t *context, uint64_t bytes,
 
   while (code == out_of_memory && gp_oom_next_step(engine, context, bytes, *by_limit, attempts))
     code = attempt(arg, by_limit);
+  if (code != out_of_memory)
+    gp_oom_turn_leave(context->device);
   return code;
-}
-
-/* Bytes counted against the limit beyond the sizes in the statistics. The caller
- * holds the device's lock. */
-static uint64_t page_rest(const gp_device_t *device)
-{
-  const gp_stats_t *stats = gp_device_stats(device);
-  uint64_t known = stats->reserved_bytes.current + stats->passthrough_bytes.current;
-  uint64_t counted = gp_account_in_use(device);
-
-  return counted > known ? counted - known : 0;
-}
-
-void gp_oom_report(gp_engine_t *engine, gp_context_t *context, uint64_t bytes, bool by_limit,
-    uint64_t largest_free, const gp_oom_attempts_t *attempts)
-{
-  gp_device_t *device = context->device;
-  gp_oom_groups_t groups = {.count = 0};
-  gp_oom_t oom = {.requested = bytes,
-      .largest_free = largest_free,
-      .device = device->ordinal,
-      .by_limit = by_limit ? GP_OOM_BY_LIMIT : GP_OOM_BY_DRIVER};
-
-  gp_assert(!gp_holds_engine_lock());
-  gp_event_first_use(engine); /* not called yet if the limit refuses everything */
-  gp_find_origin(engine, GP_OCCASION_DRIVER, bytes);
-  bool was_asked = gp_limit_ask(engine, context, &oom.device_free, &oom.device_total);
-  gp_lock_take(&device->lock);
-  gp_heaps_collect(engine, device);
-  gp_device_use_t use;
-  if (was_asked && gp_device_use_as_told(device, &use))
-    oom.unaccounted = use.unaccounted;
-  oom.time_ns = gp_now(engine);
-  oom.counted = attempts ? attempts->counted : 0;
-  if (attempts && attempts->was_in_vain) {
-    oom.waited_ns = attempts->before_ns + attempts->later_ns;
-    oom.busy_context = attempts->busy_context;
-    oom.busy_ns = attempts->busy_since_ns != 0 && attempts->busy_since_ns < oom.time_ns
-                      ? oom.time_ns - attempts->busy_since_ns
-                      : 0;
-  }
-  oom.live = gp_device_stats(device)->allocated_bytes.current;
-  oom.deferred = gp_device_pending(device);
-  oom.cached = gp_device_idle(device);
-  gp_oom_count_pieces(device, &oom);
-  oom.passthrough = gp_device_stats(device)->passthrough_bytes.current;
-  if (oom.counted > 0) /* plus what pages have beyond the sizes above */
-    oom.counted += page_rest(device);
-  oom.limit = device->limit == UINT64_MAX ? 0 : device->limit;
-  gp_device_stats(device)->num_ooms++;
-  GP_LIST_EACH(gp_device_contexts(device), const gp_context_t, device_link, owner)
-    GP_LIST_EACH(&owner->blocks, const gp_block_t, all, block)
-      if (block->state == GP_STATE_LIVE)
-        gp_oom_groups_add(&groups, block->requested);
-  gp_event_device(engine, device->ordinal, GP_ACTION_OOM, GP_DETAIL_NONE, bytes, oom.time_ns);
-  gp_lock_release(&device->lock);
-  gp_oom_groups_largest(&groups, oom.owners);
-  if (engine->observer.out_of_memory)
-    engine->observer.out_of_memory(engine->observer.self, &oom);
 }

@@ -3,6 +3,7 @@
 #include "pool/driver_calls.h"
 #include "pool/heaps.h"
 #include "pool/mode.h"
+#include "pool/oom_turn.h"
 #include "pool/reclaim.h"
 #include "pool/reuse/fences.h"
 #include "pool/reuse/known_streams.h"
@@ -166,6 +167,7 @@ static bool go_on(polling_t *polling, work_t work, uint64_t epoch)
   if (!polling->has_paused)
     count_wait(polling->device);
   polling->has_paused = true;
+  gp_oom_turn_leave(polling->device);
   uint64_t left_ns = limit_ns - (*spent_ns - since_ns);
   gp_driver_pause(engine, polling->pause_ns < left_ns ? polling->pause_ns : left_ns);
   polling->pause_ns = 2 * polling->pause_ns < LONGEST_PAUSE_NS ? 2 * polling->pause_ns : LONGEST_PAUSE_NS;

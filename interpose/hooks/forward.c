@@ -141,13 +141,17 @@ bool gp_forward_hidden_retry(gp_forward_hidden_t *call, CUresult result)
 
   if (!engine)
     return false;
+  if (call->context)
+    gp_engine_room_used(call->context);
   if (result == CUDA_ERROR_OUT_OF_MEMORY && !call->has_retried) {
     gp_context_t *context = call->device == GP_CURRENT_DEVICE
                                 ? gp_current_context(engine)
                                 : gp_engine_device_context(engine, call->device);
     call->has_retried = true;
-    if (context && !gp_engine_is_suspended(engine) && gp_engine_make_room(engine, context))
+    if (context && !gp_engine_is_suspended(engine) && gp_engine_make_room(engine, context)) {
+      call->context = context;
       return true;
+    }
   }
   gp_engine_note_result(engine, (int)result);
   return false;

@@ -90,6 +90,7 @@ typedef struct gp_forward_hidden {
   gp_engine_t *engine;
   int device; /* has the memory; GP_CURRENT_DEVICE: the current context's device */
   bool has_retried;
+  gp_context_t *context; /* for which room was made; NULL: none was */
 } gp_forward_hidden_t;
 
 /* result = driver_call. If the driver has no memory, once more after all idle memory went back. driver_call

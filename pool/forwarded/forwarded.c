@@ -12,6 +12,7 @@
 #include "pool/limit.h"
 #include "pool/mode.h"
 #include "pool/oom.h"
+#include "pool/oom_turn.h"
 #include "pool/peak.h"
 #include "pool/reuse/stamps.h"
 #include "pool/wait.h"
@@ -45,6 +46,19 @@ static int attempt_fit(void *arg, bool *by_limit)
              : reservation->engine->driver.ops->code_out_of_memory;
 }
 
+static bool make_room(gp_reservation_t *reservation, uint64_t bytes, gp_oom_attempt_fn attempt,
+    bool *by_limit, gp_oom_attempts_t *attempts)
+{
+  gp_engine_t *engine = reservation->engine;
+  gp_context_t *context = reservation->context;
+  int code;
+
+  do
+    code = gp_oom_make_room(engine, context, bytes, attempt, reservation, by_limit, attempts);
+  while (code != 0 && gp_oom_again(engine, context, reservation->bytes, attempts));
+  return code == 0;
+}
+
 static bool make_pools_fit(gp_reservation_t *reservation, gp_oom_attempts_t *attempts)
 {
   gp_engine_t *engine = reservation->engine;
@@ -59,8 +73,7 @@ static bool make_pools_fit(gp_reservation_t *reservation, gp_oom_attempts_t *att
     return true;
   if (gp_engine_is_suspended(engine)) /* no step is possible */
     return false;
-  return gp_oom_make_room(
-             engine, context, reservation->bytes, attempt_fit, reservation, &by_limit, attempts) == 0 ||
+  return make_room(reservation, reservation->bytes, attempt_fit, &by_limit, attempts) ||
          gp_wait_in_doubt(engine, context->device, attempts);
 }
 
@@ -91,8 +104,7 @@ bool gp_engine_forwarded_reserve(
   }
   if (!gp_engine_refuses(engine) && gp_limit_reserve(engine, context, bytes, reservation.supply))
     return true;
-  if (!gp_engine_refuses(engine) &&
-      gp_oom_make_room(engine, context, growth, attempt_reserve, &reservation, &by_limit, &in_limit) == 0)
+  if (!gp_engine_refuses(engine) && make_room(&reservation, growth, attempt_reserve, &by_limit, &in_limit))
     return true;
   gp_oom_report(engine, context, bytes, true, largest_free, &in_limit);
   return false;
@@ -108,7 +120,8 @@ bool gp_engine_forwarded_retry(
     retry->largest_free = gp_oom_largest_idle(context->device);
   }
   if (!(is_first && gp_oom_is_hopeless(engine, context, bytes)) &&
-      gp_oom_next_step(engine, context, bytes, false, &retry->attempts))
+      (gp_oom_next_step(engine, context, bytes, false, &retry->attempts) ||
+          gp_oom_again(engine, context, bytes, &retry->attempts)))
     return true;
   gp_oom_report(engine, context, bytes, false, retry->largest_free, &retry->attempts);
   return false;
@@ -117,6 +130,7 @@ bool gp_engine_forwarded_retry(
 void gp_engine_forwarded_cancel(
     gp_engine_t *engine, gp_context_t *context, uint64_t bytes, gp_forwarded_kind_t kind)
 {
+  gp_oom_turn_leave(context->device);
   if (gp_forwarded_is_host(kind))
     gp_host_limit_return(&engine->host_limit, bytes);
   else
@@ -147,6 +161,7 @@ void gp_engine_forwarded_commit(
   gp_device_t *device = context->device;
   gp_forwarded_t own = *memory;
 
+  gp_oom_turn_leave(device);
   own.key = memory->key ? memory->key : memory->address;
   own.counted = memory->counted ? memory->counted : memory->size;
   own.device = device->ordinal;

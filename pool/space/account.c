@@ -106,6 +106,7 @@ void gp_account_cancel(gp_device_t *device, uint64_t bytes, gp_supply_t supply)
 
   gp_assert_internal(gp_lock_is_held(&device->lock) && device->committed_bytes >= growth);
   device->committed_bytes -= growth;
+  device->cancelled += device->oom_turn.holder != gp_this_thread();
   if (supply == GP_SUPPLY_POOLS) {
     device->growing -= surplus_growth(bytes);
     device->pools_asked -= gp_pools_taken(bytes);

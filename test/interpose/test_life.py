@@ -161,7 +161,7 @@ class Life(PreloadCase):
             used[name] = int(re.search(r"stack used: (\d+)", run.err).group(1))
             self.assertEqual(len(run.snapshot_paths("oom")), name != "plain")
         for name, size in used.items():
-            self.expect_room(size - used["plain"], 3648, used)
+            self.expect_room(size - used["plain"], 3712, used)
 
     def test_the_start_needs_little_stack(self):
         used = {}
