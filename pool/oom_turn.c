@@ -23,8 +23,7 @@ static void enqueue(gp_oom_turn_t *turn, waiter_t *waiter)
 
 static bool is_free_for(const gp_oom_turn_t *turn, const waiter_t *waiter)
 {
-  return turn->holder == 0 &&
-         (gp_list_is_empty(&turn->waiting) || turn->waiting.next == &waiter->link);
+  return turn->holder == 0 && (gp_list_is_empty(&turn->waiting) || turn->waiting.next == &waiter->link);
 }
 
 static bool is_reserved_for_another(const gp_oom_turn_t *turn)
@@ -51,7 +50,8 @@ static patience_t begin(gp_engine_t *engine, const gp_device_t *device)
       .progress = progress_of(device), .since_ns = gp_now(engine), .pause_ns = FIRST_PAUSE_NS};
 }
 
-/* Releases the device's lock and sleeps. False, with the lock: the holder has made no progress for too long. */
+/* Releases the device's lock and sleeps. False, with the lock: the holder has made no progress for too long.
+ */
 static bool sleep_on(gp_engine_t *engine, gp_device_t *device, patience_t *patience)
 {
   uint64_t now_ns = gp_now(engine);

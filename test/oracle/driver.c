@@ -11,6 +11,7 @@ simcuda_writes_fn *writes;
 simcuda_step_fn *at_step;
 simcuda_seed_fn *seed_driver;
 simcuda_counts_fn *oracle_counts;
+simcuda_fits_fn *device_fits;
 simcuda_on_call_fn *on_call;
 
 /* A pointer to an object becomes one to a function by way of its bytes. */
@@ -45,8 +46,9 @@ bool driver_find(void)
   FIND(at_step, "simcuda_step");
   FIND(seed_driver, "simcuda_seed");
   FIND(oracle_counts, "simcuda_counts");
+  FIND(device_fits, "simcuda_fits");
   FIND(on_call, "simcuda_on_call");
-  if (own && disown && late && writes && at_step && seed_driver && oracle_counts && on_call)
+  if (own && disown && late && writes && at_step && seed_driver && oracle_counts && device_fits && on_call)
     return true;
   fprintf(stderr, "the driver is not the simulated one\n");
   return false;

@@ -27,6 +27,7 @@ extern simcuda_writes_fn *writes;
 extern simcuda_step_fn *at_step;
 extern simcuda_seed_fn *seed_driver;
 extern simcuda_counts_fn *oracle_counts;
+extern simcuda_fits_fn *device_fits;
 extern simcuda_on_call_fn *on_call;
 
 /* Finds them, once; false: this is not the simulated driver (said on stderr). */

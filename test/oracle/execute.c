@@ -223,6 +223,14 @@ static void between_calls(int entering)
     take_inside();
 }
 
+bool is_alone(int index)
+{
+  bool nested = program->steps[index].inside > 0;
+  for (int i = 0; i < index; i++)
+    nested |= i + program->steps[i].inside >= index;
+  return !runs_freely && !nested;
+}
+
 static void take_turn(int index)
 {
   take_step(index);

@@ -14,6 +14,7 @@
  *     --apart         each program in a process of its own: a launch that overlaps ends some reuse for good
  *     --free-is-async cuMemFree does not wait for work on other memory (SIMCUDA_FREE_WAITS=0)
  *     --tight BYTES   a program has at most so much memory on each device. One that is refused is counted
+ *     --limit BYTES   of the library, GPUPOOL_LIMIT
  *     --limit-s N     a program that runs longer ends the process, with status 3
  *     --stall-s N     one that takes longer by the monotonic clock, which may be a virtual one, is counted
  *     --steps, --c    print the program of seed FIRST, in words or as C, and run nothing
@@ -22,10 +23,11 @@
  *     --keep-going    do not stop at the first wrong one
  *
  * The last line is `programs=N steps=N allocations=N reuses=N pending_reuses=N early_reuses=N wrong=N
- * first_wrong=SEED refused=N refused_beside=N refused_captured=N longest_ms=N stalled=N
+ * first_wrong=SEED refused=N refused_beside=N refused_captured=N refused_fitting=N longest_ms=N stalled=N
  * first_stalled=SEED hung=SEED`, where
  * first_wrong and hung are 0 if there is none; refused_beside: of the allocations that were refused, those
- * beside a kernel that waits; refused_captured: of the others, those beside a capture; longest_ms: of the
+ * beside a kernel that waits; refused_captured: of the others, those beside a capture; refused_fitting: of
+ * the rest, those for which the device has room, where no other thread ran meanwhile; longest_ms: of the
  * program that took longest. Exit status: 0 all right, 1 something wrong, 2 usage, or not the simulated GPU,
  * 3 a program did not end.
  */
@@ -46,17 +48,17 @@ static int limit_s, stall_s;
 
 static struct {
   unsigned long long done, taken, allocations, reuses, pending, early, wrong, first_wrong, refused,
-      refused_beside, refused_captured, longest_ms, stalled, first_stalled, current;
+      refused_beside, refused_captured, refused_fitting, longest_ms, stalled, first_stalled, current;
 } totals;
 
 static void print_totals(unsigned long long hung)
 {
   char line[512];
   int n = snprintf(line, sizeof line,
-      "programs=%llu steps=%llu allocations=%llu reuses=%llu pending_reuses=%llu early_reuses=%llu wrong=%llu first_wrong=%llu refused=%llu refused_beside=%llu refused_captured=%llu longest_ms=%llu stalled=%llu first_stalled=%llu hung=%llu\n",
+      "programs=%llu steps=%llu allocations=%llu reuses=%llu pending_reuses=%llu early_reuses=%llu wrong=%llu first_wrong=%llu refused=%llu refused_beside=%llu refused_captured=%llu refused_fitting=%llu longest_ms=%llu stalled=%llu first_stalled=%llu hung=%llu\n",
       totals.done, totals.taken, totals.allocations, totals.reuses, totals.pending, totals.early,
       totals.wrong, totals.first_wrong, totals.refused, totals.refused_beside, totals.refused_captured,
-      totals.longest_ms, totals.stalled, totals.first_stalled, hung);
+      totals.refused_fitting, totals.longest_ms, totals.stalled, totals.first_stalled, hung);
   if (write(STDOUT_FILENO, line, (size_t)n) != n)
     _exit(2);
 }
@@ -137,7 +139,7 @@ static void execute_apart(const program_t *program, outcome_t *ret_outcome)
 static int usage(void)
 {
   fprintf(stderr,
-      "usage: reuse_programs [--freely] [--devices N] [--ctx-events] [--programmatic] [--waits] [--late] [--ordered] [--leaving] [--pool-orders] [--apart] [--free-is-async] [--tight BYTES] [--limit-s N] [--stall-s N] [--steps] [--c] [--shrink] [--no-pending] [--keep-going] FIRST [COUNT]\n");
+      "usage: reuse_programs [--freely] [--devices N] [--ctx-events] [--programmatic] [--waits] [--late] [--ordered] [--leaving] [--pool-orders] [--apart] [--free-is-async] [--tight BYTES] [--limit BYTES] [--limit-s N] [--stall-s N] [--steps] [--c] [--shrink] [--no-pending] [--keep-going] FIRST [COUNT]\n");
   return 2;
 }
 
@@ -161,12 +163,12 @@ int main(int argc, char **argv)
       {"devices", required_argument, NULL, 'd'}, {"ctx-events", no_argument, NULL, 'e'},
       {"programmatic", no_argument, NULL, 'p'}, {"waits", no_argument, NULL, 'w'},
       {"free-is-async", no_argument, NULL, 'a'}, {"tight", required_argument, NULL, 't'},
-      {"limit-s", required_argument, NULL, 'l'}, {"stall-s", required_argument, NULL, 'S'},
-      {"steps", no_argument, NULL, 's'}, {"c", no_argument, NULL, 'c'}, {"shrink", no_argument, NULL, 'm'},
-      {"ordered", no_argument, NULL, 'o'}, {"late", no_argument, NULL, 'x'},
-      {"leaving", no_argument, NULL, 'L'}, {"pool-orders", no_argument, NULL, 'O'},
-      {"apart", no_argument, NULL, 'A'}, {"keep-going", no_argument, NULL, 'k'},
-      {"no-pending", no_argument, NULL, 'n'}, {NULL, 0, NULL, 0}};
+      {"limit", required_argument, NULL, 'M'}, {"limit-s", required_argument, NULL, 'l'},
+      {"stall-s", required_argument, NULL, 'S'}, {"steps", no_argument, NULL, 's'},
+      {"c", no_argument, NULL, 'c'}, {"shrink", no_argument, NULL, 'm'}, {"ordered", no_argument, NULL, 'o'},
+      {"late", no_argument, NULL, 'x'}, {"leaving", no_argument, NULL, 'L'},
+      {"pool-orders", no_argument, NULL, 'O'}, {"apart", no_argument, NULL, 'A'},
+      {"keep-going", no_argument, NULL, 'k'}, {"no-pending", no_argument, NULL, 'n'}, {NULL, 0, NULL, 0}};
   options_t options = {.devices = 1};
   void (*print)(FILE *, const program_t *) = NULL;
   bool small = false, keep_going = false;
@@ -187,6 +189,7 @@ int main(int argc, char **argv)
     case 'A': apart = true; break;
     case 'a': options.free_is_async = true; break;
     case 't': options.tight = strtoull(optarg, NULL, 0); break;
+    case 'M': options.limit = strtoull(optarg, NULL, 0); break;
     case 'S': stall_s = atoi(optarg); break;
     case 'l': limit_s = atoi(optarg); break;
     case 's': print = print_steps; break;
@@ -240,9 +243,10 @@ int main(int argc, char **argv)
     totals.refused += outcome.refused;
     totals.refused_beside += outcome.refused_beside;
     totals.refused_captured += outcome.refused_captured;
+    totals.refused_fitting += outcome.refused_fitting;
     if (outcome.refused)
-      fprintf(
-          stderr, "seed %llu: %llu refused\n", (unsigned long long)seed, (unsigned long long)outcome.refused);
+      fprintf(stderr, "seed %llu: %llu refused, for %llu of them there is room\n", (unsigned long long)seed,
+          (unsigned long long)outcome.refused, (unsigned long long)outcome.refused_fitting);
     if (!is_wrong(&outcome))
       continue;
     fprintf(stderr, "seed %llu: %s\n", (unsigned long long)seed, outcome.first);

@@ -33,6 +33,7 @@ CUresult enter_ctx(const driver_t *driver, int c);
 CUresult create_ctx(const driver_t *driver, int c);
 CUresult destroy_ctx(const driver_t *driver, int c);
 int ctx_of(int lane);
+bool is_alone(int index); /* no other step is taken while this one is */
 
 /* ---- perform.c ---- */
 

@@ -35,6 +35,12 @@ static bool is_beside_capture(int index)
  * library has patience once: what it spent beside a kernel that waits, later allocations lack. */
 static CUresult refuse(const step_t *step, int index)
 {
+  bool is_async = step->kind == STEP_ALLOC_ASYNC;
+  int ctx = is_async ? ctx_of(step->lane) : step->ctx;
+  uint64_t limit = program->options.limit;
+  /* Under a limit the driver's pools count as grown by more than they are asked for. */
+  bool fits = is_alone(index) && !(is_async && limit) &&
+              device_fits(ctx == 1, step->bytes, limit ? limit : UINT64_MAX);
   refused[step->mem] = true;
   pthread_mutex_lock(&outcome_lock);
   outcome->refused++;
@@ -42,6 +48,8 @@ static CUresult refuse(const step_t *step, int index)
     outcome->refused_beside++;
   else if (is_beside_capture(index))
     outcome->refused_captured++;
+  else if (fits)
+    outcome->refused_fitting++;
   pthread_mutex_unlock(&outcome_lock);
   return CUDA_SUCCESS;
 }

@@ -83,6 +83,7 @@ typedef struct options {
   bool pool_orders; /* its two calls put streams behind others as all operations do (SIMCUDA_POOL_ORDERS=1) */
   bool leaving;     /* memory of cudaMallocAsync is of its stream's context, and ends with it */
   bool free_is_async; /* cuMemFree waits for work on its memory only, not for all work */
+  uint64_t limit;     /* of the library on each device; 0: none */
   uint64_t tight;     /* bytes that a program has at most on each device, which has little more; 0: ample */
   int devices;
 } options_t;
@@ -155,9 +156,10 @@ void generate(program_t *program, uint64_t seed, const options_t *options);
 typedef struct outcome {
   uint64_t failed_calls, wrong_values, early_reuse, strays, violations, corrupt_stamps;
   uint64_t reuses, pending_reuses;
-  uint64_t refused, refused_beside, refused_captured; /* allocations: that fit; of them beside a kernel that
-                                                       * waits; of the others beside a capture */
-  char first[256];                                    /* failure in words, "" for none */
+  /* Allocations: that natively fit; of them beside a kernel that waits; of the others beside a capture; and
+   * of the rest those for which the device has room, by its own account less what the library keeps. */
+  uint64_t refused, refused_beside, refused_captured, refused_fitting;
+  char first[256]; /* failure in words, "" for none */
 } outcome_t;
 
 bool execute_init(void); /* once; false: not on the simulated GPU (said on stderr) */

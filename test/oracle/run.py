@@ -89,15 +89,17 @@ WAITING_MODES = ("strict", "context", "auto")
 LIMIT_S = 30  # for one program
 # Why the library refuses what natively fits, in its own words; it explains the first refusal of a process, so some
 # programs of each row are run again alone.
-REFUSED = re.compile(r"^seed (\d+): \d+ refused$", re.M)
+REFUSED = re.compile(r"^seed (\d+): \d+ refused, for (\d+) of them there is room$", re.M)
 CAPTURE = "a capture, beside which the library makes no call"
 CAUSES = ((CAPTURE, "the library could make no call"),
           ("freed memory that the device has not finished with", "that the program has freed stay in use"),
+          ("freed memory that the device has not finished with", "freed but still in use"),  # under a limit
           ("idle memory that cannot go back while the device is busy", "that are cached cannot go back"))
 EXPLAINED = 3  # in each row
-# The pool has nothing then, so the small blocks that the program holds are spread over the pages of the device: where they
-# lie is not what the generator counts.
-PAGES = "pages of the device that small blocks of the program share"
+# The blocks that the program holds are spread over pages of the device, or over segments: where they lie is not what the
+# generator counts. The simulated device knows (simcuda_fits).
+PAGES = "blocks of the program in pages and segments that are not full"
+WRONG = "memory that the device is not busy with"  # a failure
 
 # Reuses in 100 allocations, at least: with fewer the programs prove nothing, or the library waits for more than it has to.
 LEAST_REUSES = {("strict", "small"): 25, ("strict", "large"): 25, ("context", "small"): 20, ("context", "large"): 8,
@@ -118,10 +120,10 @@ LEAST_ALLOCATIONS = float("inf") if PART > 1 else 1000  # before that is asked
 FREELY = 0.3  # of the programs
 RESULT = re.compile(r"^programs=(\d+) steps=(\d+) allocations=(\d+) reuses=(\d+) pending_reuses=(\d+) "
                     r"early_reuses=(\d+) wrong=(\d+) first_wrong=(\d+) refused=(\d+) refused_beside=(\d+) "
-                    r"refused_captured=(\d+) longest_ms=(\d+) stalled=(\d+) "
+                    r"refused_captured=(\d+) refused_fitting=(\d+) longest_ms=(\d+) stalled=(\d+) "
                     r"first_stalled=(\d+) hung=(\d+)$", re.M)
 FIELDS = ("programs", "steps", "allocations", "reuses", "pending_reuses", "early_reuses", "wrong", "first_wrong",
-          "refused", "refused_beside", "refused_captured", "longest_ms", "stalled", "first_stalled", "hung")
+          "refused", "refused_beside", "refused_captured", "refused_fitting", "longest_ms", "stalled", "first_stalled", "hung")
 PROGRAM_HUNG = 3  # exit status
 
 
@@ -213,6 +215,8 @@ class Runner:
             tight = MEMORY[row.memory][1]
             options += ["--waits"] + ["--late"] * self.late + ([] if row.free_waits else ["--free-is-async"]) + (
                 ["--tight", str(tight)] if tight else [])
+            limit = MEMORY[row.memory][0].get("GPUPOOL_LIMIT")
+            options += ["--limit", str(int(limit[:-3]) << 20)] if limit else []
         return options
 
     def choose_processors(self, freely):
@@ -252,19 +256,18 @@ class Runner:
                 ", by seed %d" % seed if seed else "", result.stderr[-2000:]))
             return
         figures = dict(zip(FIELDS, map(int, match.groups())))
-        for seed in REFUSED.findall(result.stderr)[:EXPLAINED if not freely else 0]:
+        for seed, _ in REFUSED.findall(result.stderr)[:EXPLAINED if not freely else 0]:
             row.causes[self.cause(row, seed)] += 1
+        for seed, fitting in REFUSED.findall(result.stderr):
+            # Without patience, work that was submitted after a free is an excuse.
+            if int(fitting) > 0 and (row.memory == "patient" or self.cause(row, seed) == WRONG):
+                row.problems.append("seed %s: an allocation is refused for which the device has room\n%s" % (
+                    seed, self.repeat(row, freely, int(seed))))
         hung, longest_ms = figures.pop("hung"), figures.pop("longest_ms")
         row.figures["longest_ms"] = max(row.figures["longest_ms"], longest_ms)
         if figures["stalled"] and row.must_not_stall:
             row.problems.append("seed %d takes longer than %d s\n%s" % (
                 figures["first_stalled"], STALL_S, self.repeat(row, freely, figures["first_stalled"])))
-        if row.memory == "patient" and (
-                figures["refused"] > figures["refused_beside"] + figures["refused_captured"]):
-            for seed in REFUSED.findall(result.stderr):
-                if self.is_unexplained(row, seed):
-                    row.problems.append("seed %s: an allocation is refused where no kernel waits\n%s" % (
-                        seed, self.repeat(row, freely, int(seed))))
         for name in figures:
             row.figures[name] += figures[name]
         if hung:
@@ -292,20 +295,13 @@ class Runner:
         match = RESULT.search(result.stdout)
         return result.returncode == PROGRAM_HUNG or (match and int(match[FIELDS.index("refused") + 1]) > 0)
 
-    def is_unexplained(self, row, seed):
-        result = self.call(row, False, [seed], 60 + self.limit_s)
-        figures = dict(zip(FIELDS, map(int, RESULT.search(result.stdout).groups())))
-        return (figures["refused"] > figures["refused_beside"] + figures["refused_captured"] and
-                self.cause(row, seed) != PAGES)
-
     def cause(self, row, seed):
         said = self.call(row, False, [seed], 60 + self.limit_s).stderr
         if "out of memory on device" not in said:
             return CAPTURE
-        causes = [cause for cause, words in CAUSES if words in said]
-        if not causes and "cached 0 B" in said and "Nothing idle is left" in said:
-            return PAGES
-        return " and ".join(causes) or "memory that the device is not busy with"
+        causes = list(dict.fromkeys(cause for cause, words in CAUSES if words in said))
+        has_room = any(int(fitting) > 0 for _, fitting in REFUSED.findall(said))
+        return " and ".join(causes) or (WRONG if has_room else PAGES)
 
     def repeat(self, row, freely, seed):
         env = self.environment(row, freely)
@@ -375,9 +371,10 @@ def waiting_rows(runner, library, drivers):
                  for memory in MEMORY for waits in (True, False)]
     rows += [Row(driver, library, pool, "context", memory=memory, free_waits=waits) for driver in drivers
              for pool in ("naive", "unpooled") for memory in ("surplus", "tight", "limit") for waits in (True, False)]
-    # Where memory is tight, parts in use keep segments that would have to go back: refusals there are no news.
     rows += [Row(driver, library, "segment", mode, memory=memory, free_waits=waits) for driver in drivers
              for mode in ("context", "strict") for memory in ("ample", "small", "surplus") for waits in (True, False)]
+    rows += [Row(driver, library, pool, "context", memory=memory, free_waits=waits) for driver in drivers
+             for pool in CUTTING for memory in ("tight", "limit", "patient") for waits in (True, False)]
     return rows
 
 

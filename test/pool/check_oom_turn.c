@@ -1,6 +1,7 @@
 /*
- * Threads that make room on one device: which of them has the turn, and what is reserved for it. Over the fake
- * driver. The clock moves in pauses only; where a test says so, it stands still, so that no wait is given up.
+ * Threads that make room on one device: which of them has the turn, and what is reserved for it. Over the
+ * fake driver. The clock moves in pauses only; where a test says so, it stands still, so that no wait is
+ * given up.
  */
 #include "pool/oom_turn.h"
 

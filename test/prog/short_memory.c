@@ -6,10 +6,9 @@
  *                 that kind. The device has 64 MiB.
  *   parked        threads that sleep have freed small blocks; the main thread needs most of the 64 MiB.
  *   race N KIB    N threads allocate and free one block of up to KIB at a time.
- *   work          four threads hold up to 8 MiB each in blocks of up to 1 MiB, some of which kernels write; one
- *                 asks for 16 MiB now and then. The device has 64 MiB.
- *   halves        two threads hold 24 of 64 MiB each and ask for 32 more at the same time: both must be
- *                 refused, and the program ends.
+ *   work          four threads hold up to 8 MiB each in blocks of up to 1 MiB, some of which kernels write;
+ * one asks for 16 MiB now and then. The device has 64 MiB. halves        two threads hold 24 of 64 MiB each
+ * and ask for 32 more at the same time: both must be refused, and the program ends.
  */
 #include "calls.h"
 

@@ -492,6 +492,43 @@ START_TEST(test_more_streams_than_slots)
 }
 END_TEST
 
+#define MIB ((uint64_t)1 << 20)
+
+/* A library below the program has the whole device, and the program owns a little of it here and there. */
+START_TEST(test_room_without_what_a_library_keeps)
+{
+  const CUmemAllocationProp prop = {
+      .type = CU_MEM_ALLOCATION_TYPE_PINNED, .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}};
+  CUmemGenericAllocationHandle handle;
+  CUdeviceptr small[4], large, mapped;
+
+  setenv("SIMCUDA_CAPACITY", "16MiB", 1);
+  start(); /* `block` is the library's, in a page of its own */
+  ck_assert(simcuda_fits(0, 16 * MIB, UINT64_MAX));
+  for (int i = 0; i < 4; i++)
+    OK(cuMemAlloc(&small[i], MIB)); /* two pages */
+  OK(cuMemAlloc(&large, 4 * MIB));
+  OK(cuMemCreate(&handle, 4 * MIB, &prop, 0));
+  OK(cuMemAddressReserve(&mapped, 4 * MIB, 0, 0, 0));
+  OK(cuMemMap(mapped, 4 * MIB, 0, handle, 0));
+  ck_assert_int_ne(cuMemAlloc(&block, 16 * MIB), CUDA_SUCCESS);
+  ck_assert(simcuda_fits(0, 16 * MIB, UINT64_MAX));
+  ck_assert(!simcuda_fits(0, 16 * MIB + 1, UINT64_MAX));
+  ck_assert(!simcuda_fits(0, 16 * MIB, 15 * MIB));
+  simcuda_own(large, 4096, 1);
+  ck_assert(simcuda_fits(0, 12 * MIB, UINT64_MAX));
+  ck_assert(!simcuda_fits(0, 13 * MIB, UINT64_MAX));
+  simcuda_own(mapped + 3 * MIB, 4096, 2);
+  ck_assert(simcuda_fits(0, 8 * MIB, UINT64_MAX));
+  ck_assert(!simcuda_fits(0, 9 * MIB, UINT64_MAX));
+  simcuda_own(small[0], 4096, 3); /* its page */
+  ck_assert(simcuda_fits(0, 6 * MIB, UINT64_MAX));
+  ck_assert(!simcuda_fits(0, 7 * MIB, UINT64_MAX));
+  simcuda_disown(large);
+  ck_assert(simcuda_fits(0, 10 * MIB, UINT64_MAX));
+}
+END_TEST
+
 int main(void)
 {
   Suite *suite = suite_create("oracle");
@@ -511,6 +548,7 @@ int main(void)
   tcase_add_test(tcase, test_strays);
   tcase_add_loop_test(tcase, test_fills_of_a_library, 0, 3);
   tcase_add_test(tcase, test_more_streams_than_slots);
+  tcase_add_test(tcase, test_room_without_what_a_library_keeps);
   suite_add_tcase(suite, tcase);
   return gp_check_main_apart(suite);
 }

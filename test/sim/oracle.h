@@ -45,6 +45,12 @@ typedef void simcuda_step_fn(uint64_t step);
 typedef void simcuda_seed_fn(uint64_t seed);
 /* Bytes that a device has given to the process; 0: there is no such device. */
 typedef uint64_t simcuda_used_fn(int device);
+/*
+ * Whether a device could serve a cuMemAlloc of so many bytes if the process gave back every allocation that
+ * has no owner, and then held no more than `most` bytes of the device. False while work is pending on any
+ * device.
+ */
+typedef int simcuda_fits_fn(int device, uint64_t bytes, uint64_t most);
 /* The counts so far. */
 typedef void simcuda_counts_fn(simcuda_oracle_t *ret_counts);
 /*
@@ -79,6 +85,7 @@ simcuda_touch_fn simcuda_touch;
 simcuda_step_fn simcuda_step;
 simcuda_seed_fn simcuda_seed;
 simcuda_used_fn simcuda_used;
+simcuda_fits_fn simcuda_fits;
 simcuda_counts_fn simcuda_counts;
 simcuda_on_call_fn simcuda_on_call;
 

@@ -56,6 +56,7 @@ const char *sim_use_name(const sim_use_t *use); /* for reports */
  * owners. */
 void sim_owner_check_op(const sim_op_t *op, const sim_clock_t *begin, const sim_use_t *use);
 void sim_oracle_counts(simcuda_oracle_t *ret_counts);
+bool sim_owner_has(uint64_t address, uint64_t bytes); /* some of it */
 
 /* ---- oracle_late.c ---- */
 

@@ -274,6 +274,15 @@ void simcuda_disown(uint64_t address)
   pthread_mutex_unlock(&sim_mutex);
 }
 
+bool sim_owner_has(uint64_t address, uint64_t bytes)
+{
+  for (const range_t *range = owned; range; range = range->next) {
+    if (overlaps(range, address, bytes))
+      return true;
+  }
+  return false;
+}
+
 static void forget(range_t **list, uint64_t address, uint64_t bytes)
 {
   for (range_t **link = list; *link;) {

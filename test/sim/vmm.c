@@ -5,6 +5,7 @@
  */
 #include "sim.h"
 #include "vmm.h"
+#include "oracle_clock.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -70,6 +71,34 @@ static bool is_mapped(uint64_t address, uint64_t size)
       return true;
   }
   return false;
+}
+
+static bool is_owned(const sim_physical_t *physical)
+{
+  for (const mapping_t *mapping = mappings; mapping; mapping = mapping->next) {
+    if (mapping->physical == physical && sim_owner_has(mapping->block->node.key, mapping->block->size))
+      return true;
+  }
+  return false;
+}
+
+static bool is_first_of_its_memory(const mapping_t *mapping)
+{
+  const mapping_t *first = mappings;
+  while (first->physical != mapping->physical)
+    first = first->next;
+  return first == mapping;
+}
+
+uint64_t sim_vmm_unowned(const sim_device_t *device)
+{
+  uint64_t bytes = 0;
+  for (const mapping_t *mapping = mappings; mapping; mapping = mapping->next) {
+    if (mapping->physical->device == device && is_first_of_its_memory(mapping) &&
+        !is_owned(mapping->physical))
+      bytes += mapping->physical->size;
+  }
+  return bytes;
 }
 
 static CUresult address_free(CUdeviceptr address, size_t size)

@@ -16,6 +16,8 @@ typedef struct sim_physical {
   struct sim_physical *prev, *next;
 } sim_physical_t;
 
+/* Bytes of a device in physical memory that is mapped only where no owner has any. */
+uint64_t sim_vmm_unowned(const sim_device_t *device);
 sim_physical_t *sim_vmm_physical(CUmemGenericAllocationHandle handle); /* NULL: no such handle */
 void sim_vmm_unref(sim_physical_t *physical);
 /* The mappings of the memory are of the file from now on. False: the system refuses. */
