@@ -31,13 +31,14 @@ typedef struct gp_prewarm {
 
 /* Which request makes room on the device, see oom_turn.h. */
 typedef struct gp_oom_turn {
-  uintptr_t holder;  /* the thread that has the turn (gp_this_thread); 0: none has it */
-  bool is_reserved;  /* what the holder releases is reserved for its next attempt */
-  uint64_t tickets;  /* given to requests so far, the older the lower */
-  uint64_t changes;  /* counts what the holder did: a thread that waits sees progress */
-  gp_list_t waiting; /* threads that wait for the turn, oldest request first */
-  uintptr_t thread;  /* that last asked the driver for memory; 0: none has */
-  bool is_shared;    /* several threads have asked */
+  uintptr_t holder;    /* the thread that has the turn (gp_this_thread); 0: none has it */
+  bool is_reserved;    /* what the holder releases is reserved for its next attempt */
+  uint64_t tickets;    /* given to requests so far, the older the lower */
+  uint64_t changes;    /* counts what the holder did: a thread that waits sees progress */
+  gp_list_t waiting;   /* threads that wait for the turn, oldest request first */
+  uintptr_t thread;    /* that last asked the driver for memory; 0: none has */
+  bool is_shared;      /* several threads have asked */
+  uint64_t waited_for; /* the next free, by its number, for which a wait was in vain; 0: none was */
 } gp_oom_turn_t;
 
 /* A number of the calling thread that no other has while it lives: where it keeps its errno. */

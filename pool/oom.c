@@ -189,22 +189,24 @@ bool gp_oom_release_after_stop(gp_engine_t *engine, gp_context_t *context, gp_oo
   return given > 0;
 }
 
-/*
- * Counts what came back to the device without the calling thread: frees of the program, and bytes that other
- * threads had reserved and did not use. The caller holds the device's lock.
- */
-static uint64_t came_back(gp_engine_t *engine, gp_device_t *device)
+/* Counts what the program has freed on the device. The caller holds the device's lock. */
+static uint64_t freed(gp_engine_t *engine, gp_device_t *device)
 {
   gp_heaps_collect(engine, device);
-  return gp_device_stats(device)->allocation.freed + gp_device_stats(device)->passthrough_bytes.freed +
-         device->cancelled;
+  return gp_device_stats(device)->allocation.freed + gp_device_stats(device)->passthrough_bytes.freed;
 }
 
-/* What other users of the device have of it, as far as that is known: the driver's figures, less all that
- * this process may have. */
+/* Counts what came back without the calling thread, which makes room: frees, and bytes that other threads had
+ * reserved and did not use. The caller holds the device's lock. */
+static uint64_t came_back(gp_engine_t *engine, gp_device_t *device)
+{
+  return freed(engine, device) + device->cancelled;
+}
+
+/* What the driver says of the device. */
 typedef struct figures {
   uint64_t free_bytes, total_bytes; /* total_bytes 0: not known */
-  uint64_t pools_idle;
+  uint64_t pools_reserved;          /* by its own pools; GP_POOLS_UNTOLD: not known */
 } figures_t;
 
 static figures_t ask_figures(gp_engine_t *engine, gp_context_t *context)
@@ -220,7 +222,7 @@ static figures_t ask_figures(gp_engine_t *engine, gp_context_t *context)
     figures.free_bytes = gp_driver_available(engine, &context->driver, figures.free_bytes);
   if (engine->driver.ops->async_reserved) {
     bool is_told = gp_driver_async_reserved(engine, &context->driver, &reserved, &used) == 0;
-    figures.pools_idle = !is_told ? UINT64_MAX : reserved > used ? reserved - used : 0;
+    figures.pools_reserved = is_told ? reserved : GP_POOLS_UNTOLD;
   }
   gp_engine_leave(engine);
   return figures;
@@ -250,7 +252,10 @@ bool gp_oom_is_hopeless(gp_engine_t *engine, gp_context_t *context, uint64_t byt
   const gp_stats_t *stats = gp_device_stats(device);
   uint64_t live = stats->requested_bytes.current + stats->passthrough_bytes.current;
   uint64_t taken = less(figures.total_bytes, figures.free_bytes);
-  uint64_t others = less(less(taken, gp_account_in_use(device)), figures.pools_idle);
+  /* The driver's pools have reserved more than is in use, or an older driver does not count all they have. */
+  uint64_t by_pools = gp_account_others(device) + figures.pools_reserved;
+  uint64_t ours = by_pools > gp_account_in_use(device) ? by_pools : gp_account_in_use(device);
+  uint64_t others = less(taken, ours);
   bool exceeds_device = figures.total_bytes > 0 && bytes > less(less(figures.total_bytes, others), live);
   bool exceeds_limit = device->limit != UINT64_MAX && bytes > less(device->limit, live);
   bool is_changing = before != after || !gp_releases_are_none(&device->releases);
@@ -398,7 +403,8 @@ bool gp_oom_next_step(
 
 /*
  * Whether memory came back since the pass began. If none did, waits for other threads that use the device:
- * the request is not hopeless, so only where the blocks of these threads lie may stand in its way.
+ * the request is not hopeless, so only where the blocks of these threads lie may stand in its way. Such a
+ * wait in vain is not repeated before something is freed.
  */
 static bool await_return(gp_engine_t *engine, gp_device_t *device, gp_oom_attempts_t *attempts)
 {
@@ -412,7 +418,13 @@ static bool await_return(gp_engine_t *engine, gp_device_t *device, gp_oom_attemp
     gp_lock_take(&device->lock);
     uint64_t before = attempts->came_back;
     attempts->came_back = came_back(engine, device);
-    bool waits = gp_locked(device)->oom_turn.is_shared && gp_now(engine) - begin_ns < limit_ns;
+    gp_oom_turn_t *turn = &gp_locked(device)->oom_turn;
+    uint64_t next_free = freed(engine, device) + 1;
+    bool waits = turn->is_shared && turn->waited_for != next_free;
+    if (waits && gp_now(engine) - begin_ns >= limit_ns) {
+      waits = false;
+      turn->waited_for = next_free;
+    }
     gp_lock_release(&device->lock);
     if (attempts->came_back != before || !waits)
       return attempts->came_back != before;

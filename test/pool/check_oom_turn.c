@@ -282,11 +282,16 @@ static void *free_held(void *arg)
   return NULL;
 }
 
+/* The program holds little, so a request for half of the device is not hopeless; but what is free is in
+ * pieces until another thread frees memory. */
+static bool is_in_pieces;
+
 static void free_in_the_first_pause(void)
 {
   pthread_t thread;
   if (pauses++ > 0)
     return;
+  is_in_pieces = false;
   ck_assert_int_eq(pthread_create(&thread, NULL, free_held, NULL), 0);
   ck_assert_int_eq(pthread_join(thread, NULL), 0);
 }
@@ -298,21 +303,22 @@ static void *allocate_a_little(void *arg)
   return NULL;
 }
 
-/* The program holds half of the device, so the other half is not hopeless; but its driver is in pieces. */
 static int (*real_alloc)(void *self, const gp_driver_context_t *which, uint64_t bytes, uint64_t *ret_address);
 
 static int alloc_in_pieces(
     void *self, const gp_driver_context_t *which, uint64_t bytes, uint64_t *ret_address)
 {
-  return bytes > 4 * GP_MIB && pauses == 0 ? FAKE_OUT_OF_MEMORY : real_alloc(self, which, bytes, ret_address);
+  return bytes > 4 * GP_MIB && is_in_pieces ? FAKE_OUT_OF_MEMORY
+                                            : real_alloc(self, which, bytes, ret_address);
 }
 
-static void fill_half(void)
+static void begin_in_pieces(void)
 {
   begin_turns(NULL, 32 * GP_MIB);
   held_by_program = allocate(4 * GP_MIB);
   real_alloc = driver.ops.alloc;
   driver.ops.alloc = alloc_in_pieces;
+  is_in_pieces = true;
   pauses = 0;
   driver.on_pause = free_in_the_first_pause;
 }
@@ -321,7 +327,7 @@ START_TEST(test_what_another_thread_frees_is_a_reason_to_try_again)
 {
   pthread_t thread;
 
-  fill_half();
+  begin_in_pieces();
   ck_assert_int_eq(pthread_create(&thread, NULL, allocate_a_little, NULL), 0);
   ck_assert_int_eq(pthread_join(thread, NULL), 0);
   (void)allocate(16 * GP_MIB);
@@ -332,9 +338,32 @@ START_TEST(test_what_another_thread_frees_is_a_reason_to_try_again)
 }
 END_TEST
 
+static void count_pause(void)
+{
+  pauses++;
+}
+
+START_TEST(test_a_wait_in_vain_for_other_threads_is_not_repeated)
+{
+  pthread_t thread;
+
+  begin_in_pieces();
+  ck_assert_int_eq(pthread_create(&thread, NULL, allocate_a_little, NULL), 0);
+  ck_assert_int_eq(pthread_join(thread, NULL), 0);
+  driver.on_pause = count_pause;
+  refuse(8 * GP_MIB);
+  int first = pauses;
+  ck_assert_int_gt(first, 0);
+  refuse(8 * GP_MIB);
+  ck_assert_int_eq(pauses, first);
+  driver.on_pause = NULL;
+  stop();
+}
+END_TEST
+
 START_TEST(test_with_one_thread_nothing_is_waited_for)
 {
-  fill_half();
+  begin_in_pieces();
   refuse(16 * GP_MIB);
   ck_assert_int_eq(pauses, 0);
   driver.on_pause = NULL;
@@ -355,6 +384,7 @@ int main(void)
   tcase_add_test(tests, test_a_thread_that_waits_for_the_device_has_no_turn);
   tcase_add_test(tests, test_a_turn_ends_with_the_request);
   tcase_add_test(tests, test_what_another_thread_frees_is_a_reason_to_try_again);
+  tcase_add_test(tests, test_a_wait_in_vain_for_other_threads_is_not_repeated);
   tcase_add_test(tests, test_with_one_thread_nothing_is_waited_for);
   suite_add_tcase(suite, tests);
   return gp_check_main(suite);

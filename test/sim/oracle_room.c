@@ -12,8 +12,8 @@ static sim_block_t *next_block(const sim_arena_t *arena, uint64_t from)
   return node ? SIM_CONTAINER(node, sim_block_t, node) : NULL;
 }
 
-/* The bytes of the page that `block` shares if no block in the page has an owner. *ret_next: the address after
- * the page's last block. */
+/* The bytes of the page that `block` shares if no block in the page has an owner. *ret_next: the address
+ * after the page's last block. */
 static uint64_t unowned_page(const sim_arena_t *arena, const sim_block_t *block, uint64_t *ret_next)
 {
   uint64_t page = (block->node.key - arena->base) / SIM_PAGE;
