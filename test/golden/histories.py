@@ -57,10 +57,25 @@ class Torch:
 
     def keep(self, device, address):
         """The program frees it, and it is cached."""
+        self.leave(device, address)
+        return self.complete(device, address)
+
+    def leave(self, device, address):
+        """The program frees it, and another stream still uses it."""
+        size, _, _, stream = self.live[device, address]
+        self.entry(device, "free_requested", size, None, addr=address, stream=stream)
+
+    def complete(self, device, address):
         size, segment, _, stream = self.live.pop((device, address))
-        for action in ("free_requested", "free_completed"):
-            self.entry(device, action, size, None, addr=address, stream=stream)
+        self.entry(device, "free_completed", size, None, addr=address, stream=stream)
         return address, segment, stream
+
+    def reuse(self, device, cached, size, stack):
+        """A cached block serves the next request."""
+        address, segment, stream = cached
+        self.entry(device, "alloc", size, stack, addr=address, stream=stream)
+        self.live[device, address] = size, segment, stack, stream
+        return address
 
     def give_back(self, device, cached, stack=None):
         address, segment, stream = cached
@@ -208,6 +223,28 @@ def tight():
     return program.pickled()
 
 
+def training():
+    """Ten steps. The backward pass frees the activations one after the other. A second stream sends the gradients, so that
+    their bucket is pending until the next forward pass is through."""
+    program, forward, send = Torch(1), frames(("forward", "model.py", 30), MAIN), frames(("all_reduce", "ddp.py", 8), MAIN)
+    program.alloc(0, 1500 * MIB, LOAD)
+    cached, bucket = {}, None
+
+    def request(name, size, stack):
+        return program.reuse(0, cached.pop(name), size, stack) if name in cached else program.alloc(0, size, stack)
+    for _ in range(10):
+        activations = [request(layer, (90 + 7 * layer) * MIB, forward) for layer in range(8)]
+        if bucket:
+            cached["bucket"] = program.complete(0, bucket)
+        for layer in reversed(range(8)):
+            cached[layer] = program.keep(0, activations[layer])
+        bucket = request("bucket", 250 * MIB, send)
+        program.leave(0, bucket)
+    for one in (*cached.values(), program.complete(0, bucket)):
+        program.give_back(0, one)
+    return program.pickled()
+
+
 def no_history():
     """A server as it was when it was asked; PyTorch keeps the last event where it records none. Device 1 does nothing."""
     program = Torch(2)
@@ -280,5 +317,5 @@ FILES = {
     "no-history.pickle": no_history, "late.pickle": late, "expandable.pickle": expandable, "tight.pickle": tight,
     "three-devices.pickle": three_devices, "no-times.pickle": no_times, "survived.pickle": survived,
     "in-pieces.pickle": lambda: in_pieces("/home/ada/"), "windows.pickle": lambda: in_pieces("C:\\Users\\ada\\chat\\"),
-    "first-version.pickle": first_version, "killed.json": killed, "script.json": script,
+    "first-version.pickle": first_version, "training.pickle": training, "killed.json": killed, "script.json": script,
 }

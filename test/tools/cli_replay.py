@@ -13,6 +13,8 @@ import cli
 from cli import INPUT, MIB, USAGE, device_of, gauge
 from cli_moments import without_times
 from report_case import Program, Reports
+from test_expandable import Allocator
+from test_import import entry
 
 TRACE = "op,id,size,stream\n"
 RMM = "Thread,Time,Action,Pointer,Size,Stream\n"
@@ -33,6 +35,40 @@ class Requests(Program):
 
     def event(self, action, detail="", **columns):
         return super().event(action, detail, **{**columns, "stream": -1})
+
+
+class Torch:
+    """A program under PyTorch. Sizes are MiB; each address is a segment of its own."""
+
+    def __init__(self):
+        self.trace, self.sizes, self.idle, self.states = [], {}, [], {}
+
+    def event(self, action, address):
+        self.trace.append(entry(action, address, self.sizes[address] * MIB, 1700000000000000 + 10 * len(self.trace)))
+        if action == "free_completed":
+            self.idle.append(address)
+        self.states[address] = {"free_requested": "active_pending_free", "free_completed": "inactive"}.get(action, "active_allocated")
+
+    def alloc(self, size):
+        address = next((one for one in self.idle if self.sizes[one] == size), None)
+        if address:
+            self.idle.remove(address)
+        else:
+            address = len(self.sizes) + 1 << 32
+            self.sizes[address] = size
+            self.event("segment_alloc", address)
+        self.event("alloc", address)
+        return address
+
+    def free(self, address):
+        self.event("free_requested", address)
+        self.event("free_completed", address)
+
+    def snapshot(self):
+        return {"device_traces": [self.trace], "segments": [
+            {"device": 0, "address": at, "total_size": size * MIB, "stream": 0, "segment_type": "large", "frames": [], "blocks": [
+                {"address": at, "size": size * MIB, "requested_size": size * MIB, "state": self.states[at], "frames": []}]}
+            for at, size in self.sizes.items()]}
 
 
 class Replay(Reports):
@@ -279,6 +315,61 @@ class Replay(Reports):
         self.assertIn("\nrecorded: PyTorch, by its own statistics\n", text)
         self.assertRegex(text, r"(?m)^requests +\d; the program held at most 110 MiB$")
         self.assertRegex(text, r"(?m)^  recorded +110 MiB +1\.00 ")
+
+    def test_pytorch_reuses_one_block(self):
+        """As in a loop that allocates one tensor: PyTorch had 64 MiB, and so has the replay."""
+        program = Torch()
+        for _ in range(100):
+            program.free(program.alloc(64))
+        for kind, calls in (("round", 1), ("naive", 1), ("segment", 1), ("unpooled", 200)):
+            result, = self.replay(program.snapshot(), "--type", kind)["results"]
+            figures, = result["cold"]["devices"]
+            self.assertEqual((figures["held_peak"], figures["live_peak"], result["cold"]["call_count"]),
+                             (64 * MIB, 64 * MIB, calls), kind)
+        self.assertEqual((figures["refused"], figures["driver_allocs"]), (0, 100))
+        found = json.loads(self.run_tool("tune", "--json", "-", stdin=json.dumps(program.snapshot())).stdout)
+        self.assertEqual((found["default"]["held"], found["default"]["calls"]), (64 * MIB, 1))
+
+    def test_a_pending_block_of_pytorch_delays_no_other(self):
+        """It is in use on a second stream, too: it is not ready before its free_completed, but what was freed later is."""
+        program = Torch()
+        pending = program.alloc(32)
+        program.event("free_requested", pending)
+        for _ in range(10):
+            program.free(program.alloc(64))
+        program.alloc(32)  # the pending block cannot serve it
+        program.event("free_completed", pending)
+        program.alloc(32)
+        figures = self.cold(program.snapshot())
+        self.assertEqual((figures["cache_hits"], figures["cache_misses"]), (10, 3))
+        self.assertEqual((figures["held_peak"], figures["live_peak"]), (128 * MIB, 96 * MIB))
+        self.assertEqual(self.cold(program.snapshot(), "--ready", "at-once")["live_peak"], 64 * MIB)
+
+    def test_pending_blocks_of_pytorch_at_both_ends(self):
+        """The first was freed before the events, the last completes after them: both are held meanwhile."""
+        program = Torch()
+        first, last = program.alloc(32), program.alloc(64)
+        program.event("free_requested", first)
+        program.trace.clear()
+        program.event("free_completed", first)
+        again = program.alloc(32)
+        program.event("free_requested", last)
+        program.free(again)
+        program.alloc(64)
+        figures = self.cold(program.snapshot())
+        self.assertEqual((figures["cache_hits"], figures["held_peak"]), (1, 160 * MIB))
+
+    def test_random_histories_of_pytorch(self):
+        """Where no block is pending, memory is ready at once."""
+        for seed in range(3):
+            program = Allocator(seed)
+            program.delays = False
+            snapshot = program.run(300).snapshot()
+            for kind in KINDS:
+                with self.subTest(seed=seed, kind=kind):
+                    recorded, at_once = (self.cold(snapshot, "--type", kind, "--ready", ready) for ready in ("recorded", "at-once"))
+                    del recorded["fences"], at_once["fences"]  # by the clock, on which free_completed is later
+                    self.assertEqual(recorded, at_once)
 
     def test_snapshots_that_are_damaged(self):
         text = json.dumps(without_times())[:-20]

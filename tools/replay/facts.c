@@ -16,23 +16,13 @@ typedef struct completion {
   bool has_stream;
 } completion_t;
 
-typedef struct free {
-  uint32_t event;
-  bool is_done; /* it is complete */
-} free_t;
-
 typedef struct finder {
   const gp_lifetimes_t *lifetimes;
   gp_facts_t *facts;
-  bool is_by_context;
   completion_t *run; /* blocks that became reusable since the last operation */
   size_t run_count;
   uint32_t last_free; /* event of the last operation if it was a free, else NO_EVENT */
   bool is_open;       /* the last fact may cover more than the events have shown yet */
-  bool has_fact;
-  free_t *frees; /* so far, in their order; only without is_by_context */
-  size_t free_count;
-  size_t done_count; /* of the first frees: all complete */
 } finder_t;
 
 static bool add_fact(finder_t *finder, uint32_t begin, uint32_t end, bool is_drained)
@@ -42,7 +32,7 @@ static bool add_fact(finder_t *finder, uint32_t begin, uint32_t end, bool is_dra
   if (!fact)
     return false;
   *fact = (gp_fact_t){begin, end, is_drained};
-  finder->has_fact = finder->is_open = true;
+  finder->is_open = true;
   return true;
 }
 
@@ -52,20 +42,13 @@ static bool learn(
 {
   gp_facts_t *facts = finder->facts;
   uint32_t begin = 0;
-  bool is_known = count == 0;
 
   for (size_t i = 0; i < count; i++)
     begin = completed[i].freed > begin ? completed[i].freed : begin;
-  if (!finder->is_by_context) {
-    while (finder->done_count < finder->free_count && finder->frees[finder->done_count].is_done)
-      finder->done_count++;
-    is_known |= finder->done_count == 0;
-    begin = finder->done_count ? finder->frees[finder->done_count - 1].event : 0;
-  }
   gp_fact_t *last = facts->count ? &facts->facts[facts->count - 1] : NULL;
-  if (is_known || begin >= end || (last && begin <= last->begin))
+  if (count == 0 || begin >= end || (last && begin <= last->begin))
     return true;
-  if (finder->is_by_context && finder->is_open && last && begin < last->end) {
+  if (finder->is_open && last && begin < last->end) {
     last->begin = begin;
     if (is_drained && last->end != finder->last_free) /* of an allocation, which it still explains */
       return add_fact(finder, begin, end, true);
@@ -116,20 +99,6 @@ static bool take_operation(finder_t *finder, size_t event, bool is_alloc)
   return true;
 }
 
-static void note_completed(finder_t *finder, uint32_t freed)
-{
-  size_t low = 0, high = finder->free_count;
-  while (low < high) {
-    size_t middle = low + (high - low) / 2;
-    if (finder->frees[middle].event < freed)
-      low = middle + 1;
-    else
-      high = middle;
-  }
-  if (low < finder->free_count && finder->frees[low].event == freed)
-    finder->frees[low].is_done = true;
-}
-
 static bool take_completion(finder_t *finder, size_t event, const gp_life_t *life)
 {
   if (life->freed == 0 || life->freed == GP_LIFETIMES_NEVER)
@@ -140,19 +109,7 @@ static bool take_completion(finder_t *finder, size_t event, const gp_life_t *lif
   if (!completion)
     return false;
   *completion = (completion_t){(uint32_t)event, life->freed - 1, life->address, life->stream >= 0};
-  if (!finder->is_by_context)
-    note_completed(finder, life->freed - 1);
   return true;
-}
-
-static bool note_free(finder_t *finder, size_t event)
-{
-  if (finder->is_by_context)
-    return true;
-  free_t *added = GP_ARRAY_ADD(finder->frees, finder->free_count);
-  if (added)
-    added->event = (uint32_t)event;
-  return added != NULL;
 }
 
 static bool take_event(finder_t *finder, size_t event)
@@ -164,17 +121,16 @@ static bool take_event(finder_t *finder, size_t event)
     return true;
   switch (gp_snapshot_event_kind(events, event)) {
   case GP_EVENT_ALLOC: return take_operation(finder, event, true);
-  case GP_EVENT_FREE_REQUESTED: return take_operation(finder, event, false) && note_free(finder, event);
+  case GP_EVENT_FREE_REQUESTED: return take_operation(finder, event, false);
   case GP_EVENT_FREE_COMPLETED: return take_completion(finder, event, life);
   default: return true;
   }
 }
 
-int gp_facts_find(gp_facts_t *facts, const gp_lifetimes_t *lifetimes, int device, bool is_by_context)
+int gp_facts_find(gp_facts_t *facts, const gp_lifetimes_t *lifetimes, int device)
 {
   const gp_snapshot_events_t *events = &lifetimes->snapshot->events;
-  finder_t finder = {
-      .lifetimes = lifetimes, .facts = facts, .is_by_context = is_by_context, .last_free = NO_EVENT};
+  finder_t finder = {.lifetimes = lifetimes, .facts = facts, .last_free = NO_EVENT};
   bool good = true;
 
   *facts = (gp_facts_t){.count = 0};
@@ -185,7 +141,6 @@ int gp_facts_find(gp_facts_t *facts, const gp_lifetimes_t *lifetimes, int device
   if (good && finder.run_count > 0) /* after the last operation */
     good = take_operation(&finder, events->count, false);
   free(finder.run);
-  free(finder.frees);
   return good ? 0 : ENOMEM;
 }
 

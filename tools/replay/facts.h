@@ -1,6 +1,6 @@
 /*
- * Finds when the pool of a recording knew that the device was done with freed memory. The events that tell
- * which blocks became reusable (free_completed) show it; a recording has no synchronizations.
+ * Finds when gpupool's pool, of a recording, knew that the device was done with freed memory. The events that
+ * tell which blocks became reusable (free_completed) show it; a recording has no synchronizations.
  */
 #ifndef GP_TOOLS_REPLAY_FACTS_H
 #define GP_TOOLS_REPLAY_FACTS_H
@@ -22,13 +22,11 @@ typedef struct gp_facts {
 } gp_facts_t;
 
 /*
- * is_by_context: the recording is of gpupool's pool, where blocks become reusable in the order of their
- * frees, a few with each operation (pool/reuse/drain.h). So one fact may cover blocks that became reusable
- * in different operations: it does if every operation between them moved as many blocks as it may.
- * Otherwise a fact covers only what was freed before every block that was still in use. Returns 0 or
- * ENOMEM. Call fini in any case.
+ * Blocks become reusable in the order of their frees, a few with each operation (pool/reuse/drain.h). So one
+ * fact may cover blocks that became reusable in different operations: it does if every operation between them
+ * moved as many blocks as it may. Returns 0 or ENOMEM. Call fini in any case.
  */
-int gp_facts_find(gp_facts_t *facts, const gp_lifetimes_t *lifetimes, int device, bool is_by_context);
+int gp_facts_find(gp_facts_t *facts, const gp_lifetimes_t *lifetimes, int device);
 void gp_facts_fini(gp_facts_t *facts);
 
 #endif

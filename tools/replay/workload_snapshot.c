@@ -22,6 +22,7 @@ typedef struct maker {
   uint32_t *blocks;                         /* block number of each life */
   uint8_t *states;                          /* by life */
   int device;
+  bool frees_complete; /* free_completed frees a pooled block, and proves that the work on it is complete */
 } maker_t;
 
 static bool is_wanted(const maker_t *maker, int64_t device)
@@ -97,15 +98,29 @@ static bool is_request(const gp_life_t *life)
          (life->kind == GP_LIFE_FORWARDED && strcmp(life->what, "external") != 0);
 }
 
-static bool add_fact(maker_t *maker, uint8_t device, uint32_t number, gp_step_kind_t kind, size_t event)
+static bool add_sync(
+    maker_t *maker, uint8_t device, size_t number, gp_step_kind_t kind, bool is_drained, size_t event)
 {
-  bool is_drained = kind == GP_STEP_SYNC_END && maker->facts[device].facts[number].is_drained;
   const gp_step_t step = {.size = is_drained,
       .time_ns = time_of(maker, event),
-      .block = maker->first_sync[device] + number,
+      .block = (uint32_t)number,
       .stream = GP_STEP_NO_STREAM,
       .kind = (uint8_t)kind};
   return add(maker, step, device);
+}
+
+static bool add_fact(maker_t *maker, uint8_t device, uint32_t number, gp_step_kind_t kind, size_t event)
+{
+  bool is_drained = kind == GP_STEP_SYNC_END && maker->facts[device].facts[number].is_drained;
+  return add_sync(maker, device, maker->first_sync[device] + number, kind, is_drained, event);
+}
+
+/* Adds the proof that the work on all memory freed so far is complete. */
+static bool add_proof(maker_t *maker, uint8_t device, size_t event)
+{
+  size_t number = maker->workload->sync_count++;
+  return add_sync(maker, device, number, GP_STEP_SYNC_BEGIN, false, event) &&
+         add_sync(maker, device, number, GP_STEP_SYNC_END, false, event);
 }
 
 /* True if the pool's own report of that moment says that the device was busy and nothing tells until when.
@@ -130,16 +145,19 @@ static bool add_event(maker_t *maker, size_t event, uint8_t device)
         .time_ns = time_of(maker, event),
         .stream = GP_STEP_NO_STREAM,
         .kind = GP_STEP_ATTEMPT};
-    return was_busy(maker, event) || add(maker, step, device);
+    return was_busy(maker, event) ||
+           (add(maker, step, device) && (!maker->frees_complete || add_proof(maker, device, event)));
   }
   if (!life || !is_request(life))
     return true;
   bool is_alloc = kind == GP_EVENT_ALLOC || kind == GP_EVENT_FORWARDED_ALLOC;
-  bool is_free = kind == GP_EVENT_FREE_REQUESTED || kind == GP_EVENT_FORWARDED_FREE;
+  bool is_complete_free = kind == GP_EVENT_FREE_COMPLETED && maker->frees_complete;
+  bool is_free = kind == GP_EVENT_FORWARDED_FREE || is_complete_free ||
+                 (kind == GP_EVENT_FREE_REQUESTED && !maker->frees_complete);
   if (is_alloc && maker->states[index] == LIFE_ABSENT)
     return add_alloc(maker, index, time_of(maker, event));
   if (is_free && maker->states[index] == LIFE_HELD)
-    return add_free(maker, index, event);
+    return add_free(maker, index, event) && (!is_complete_free || add_proof(maker, device, event));
   maker->workload->ill_freed += is_free;
   return true;
 }
@@ -188,7 +206,8 @@ static bool add_held(maker_t *maker)
     return false;
   for (size_t i = 0; i < lifetimes->life_count; i++) {
     const gp_life_t *life = &lifetimes->lives[i];
-    if (life->begin == 0 && life->freed > 0 && is_request(life) && is_wanted(maker, life->device))
+    uint32_t end = maker->frees_complete && life->kind == GP_LIFE_POOLED ? life->done : life->freed;
+    if (life->begin == 0 && end > 0 && is_request(life) && is_wanted(maker, life->device))
       held[count++] = (uint32_t)i;
   }
   sorted_lives = lifetimes->lives;
@@ -203,8 +222,6 @@ static bool add_held(maker_t *maker)
 static int find_facts(maker_t *maker)
 {
   gp_workload_t *workload = maker->workload;
-  const char *reuse = gp_snapshot_text(workload->settings, "reuse");
-  bool is_by_context = workload->is_ours && strcmp(reuse, "epoch") != 0;
 
   for (int device = 0; device < GP_SNAPSHOT_DEVICES; device++) {
     bool is_present = false;
@@ -212,7 +229,7 @@ static int find_facts(maker_t *maker)
       is_present |= maker->snapshot->devices[i].device == device;
     if (!is_present || !is_wanted(maker, device))
       continue;
-    int error = gp_facts_find(&maker->facts[device], &maker->lifetimes, device, is_by_context);
+    int error = gp_facts_find(&maker->facts[device], &maker->lifetimes, device);
     if (error)
       return error;
     maker->first_sync[device] = (uint32_t)workload->sync_count;
@@ -273,7 +290,8 @@ int gp_workload_of_snapshot(
   maker.states = calloc(lives, sizeof(*maker.states));
   if (!error && (!maker.blocks || !maker.states || (workload->is_ours && !workload->settings)))
     error = ENOMEM;
-  if (!error && with_facts)
+  maker.frees_complete = with_facts && !workload->is_ours;
+  if (!error && with_facts && workload->is_ours)
     error = find_facts(&maker);
   if (!error && (!add_held(&maker) || !add_events(&maker)))
     error = ENOMEM;
