@@ -1,5 +1,6 @@
 #include "tools/compression.h"
 
+#include "tools/optional_headers.h"
 #if GP_HAVE_ZLIB
 #include <zlib.h>
 #endif

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/optional_headers.h"
 #if GP_HAVE_ZLIB
 #include <zlib.h>
 #endif

@@ -4,11 +4,13 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <signal.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 
 #include "tools/machine/metrics.h"
+#include "tools/optional_headers.h"
 #include "tools/optional_library.h"
 #include "tools/tool.h"
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "tools/compression.h"
+#include "tools/optional_headers.h"
 
 #if GP_HAVE_ZLIB
 #include <zlib.h>
