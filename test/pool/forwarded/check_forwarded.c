@@ -464,6 +464,50 @@ START_TEST(test_threads_that_keep_the_same_lose_none)
 }
 END_TEST
 
+/* One thread keeps and removes records, the others look for them. A copy is of a record that is still there:
+ * what is freed loses its first words to malloc. */
+static atomic_int copied;
+
+static uint64_t size_of(uint64_t key)
+{
+  return key ^ 0x5aa5000;
+}
+
+static void keep_or_find(uintptr_t number)
+{
+  for (uint64_t i = 0; i < KEPT; i++) {
+    const uint64_t key = 0x100000 + i % 4 * 512;
+    const gp_forwarded_t memory = {
+        .key = key, .address = key, .size = size_of(key), .kind = GP_FORWARDED_MANAGED};
+    gp_forwarded_t found;
+    bool has_stale;
+
+    if (number == 0) {
+      ck_assert(gp_forwarded_table_keep(&table, &memory, &found, &has_stale));
+      if (i % 2)
+        ck_assert(gp_forwarded_table_remove(&table, GP_SPACE_POINTER, key, &found));
+    } else if (gp_forwarded_table_find(&table, GP_SPACE_POINTER, key, &found)) {
+      ck_assert_uint_eq(found.key, key);
+      ck_assert_uint_eq(found.address, key);
+      ck_assert_uint_eq(found.size, size_of(key));
+      atomic_fetch_add(&copied, 1);
+    }
+  }
+}
+
+START_TEST(test_threads_find_records_that_another_one_removes)
+{
+  gp_forwarded_table_init(&table);
+  atomic_store(&copied, 0);
+  gp_lock_leave_gaps(3);
+  gp_run_together(KEEPERS, keep_or_find);
+  gp_lock_leave_gaps(0);
+  ck_assert_int_gt(atomic_load(&copied), 0);
+  ck_assert_uint_eq(gp_forwarded_table_copy(&table, 0, NULL, 0), 2);
+  gp_forwarded_table_fini(&table);
+}
+END_TEST
+
 int main(void)
 {
   Suite *suite = suite_create("forwarded");
@@ -489,6 +533,7 @@ int main(void)
   tcase_add_test(tests, test_threads_do_not_exceed_the_hosts_limit);
   tcase_add_test(tests, test_memory_without_its_pool_is_counted_in_whole_pages);
   tcase_add_test(tests, test_threads_that_keep_the_same_lose_none);
+  tcase_add_test(tests, test_threads_find_records_that_another_one_removes);
   suite_add_tcase(suite, tests);
   return gp_check_main(suite);
 }
