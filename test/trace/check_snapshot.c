@@ -344,6 +344,34 @@ START_TEST(test_emergency_pages_are_counted)
 }
 END_TEST
 
+/* As the kernel's, also where another snapshot used them: the kernel refuses everything meanwhile. */
+START_TEST(test_emergency_pages_are_zero_each_time)
+{
+  enum { BYTES = 4096 };
+  struct rlimit limit, none;
+  void *used[2];
+  bool is_zero = true;
+
+  ck_assert(gp_emergency_pages_prepare());
+  ck_assert_int_eq(getrlimit(RLIMIT_AS, &limit), 0);
+  none = limit;
+  none.rlim_cur = BYTES;
+  ck_assert_int_eq(setrlimit(RLIMIT_AS, &none), 0);
+  for (int i = 0; i < 2; i++) {
+    used[i] = gp_emergency_pages_map(BYTES, false);
+    for (size_t at = 0; used[i] && at < BYTES; at++)
+      is_zero &= ((const unsigned char *)used[i])[at] == 0;
+    if (used[i])
+      memset(used[i], 0xa5, BYTES);
+    gp_emergency_pages_unmap(used[i], BYTES);
+  }
+  ck_assert_int_eq(setrlimit(RLIMIT_AS, &limit), 0);
+  ck_assert_ptr_nonnull(used[0]);
+  ck_assert_ptr_eq(used[1], used[0]); /* of the reserve: the same, which was given back */
+  ck_assert(is_zero);
+}
+END_TEST
+
 START_TEST(test_a_cut_segment_has_all_its_blocks)
 {
   make_recorder("GPUPOOL_OUTPUT=snap.json", NULL);
@@ -542,6 +570,7 @@ int main(void)
   tcase_add_test(tcase, test_blocks_are_read_until_they_fit);
   tcase_add_test(tcase, test_fragmentation_is_what_the_largest_lacks);
   tcase_add_test(tcase, test_emergency_pages_are_counted);
+  tcase_add_test(tcase, test_emergency_pages_are_zero_each_time);
   tcase_add_test(tcase, test_a_cut_segment_has_all_its_blocks);
   tcase_add_test(tcase, test_the_blocks_of_a_cut_segment_are_read_at_once);
   tcase_add_test(tcase, test_events_end_where_the_blocks_were_copied);
