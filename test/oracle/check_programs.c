@@ -485,6 +485,32 @@ START_TEST(test_kernels_that_wait_in_threads_that_run_freely)
 }
 END_TEST
 
+/* Run freely, a lane that is put behind a kernel whose flag is written must not get there before the flag is:
+ * a call before the write may wait for that lane, and the write may come after the call. */
+START_TEST(test_nothing_gets_behind_a_kernel_before_its_flag_is_written)
+{
+  for (int way = 0; way < 3; way++) {
+    model_t *model = begin();
+    ck_assert(launch(model, STEP_WAIT, 0, OTHER));
+    ck_assert(take(model, (step_t){.kind = STEP_EVENT_RECORD, .lane = OTHER}));
+    ck_assert(take(model, (step_t){.kind = STEP_EVENT_CREATE, .event = 1}));
+    ck_assert(sync_lane(model, LANE_LEGACY(0)));
+    ck_assert(take(model, (step_t){.kind = STEP_WRITE}));
+    int write = program.count - 1;
+    const step_t behind[] = {
+        {.kind = STEP_EVENT_WAIT, .lane = LANE_THREAD(0, 1), .thread = 1},
+        {.kind = STEP_EVENT_RECORD, .lane = OTHER, .event = 1, .thread = 1},
+        {.kind = STEP_CTX_WAIT, .thread = 1},
+    };
+    ck_assert(take(model, behind[way]));
+    ck_assert_msg(comes_after(program.count - 1, write), "way %d", way);
+    ck_assert(fill(model, THIRD)); /* which is behind nothing */
+    ck_assert(way == 2 || !comes_after(program.count - 1, write));
+    free(model);
+  }
+}
+END_TEST
+
 /* ---- shrinking ---- */
 
 /* A free while another thread is in a synchronization, and a host function somewhere */
@@ -571,6 +597,7 @@ int main(void)
   tcase_add_test(tcase, test_collectives);
   tcase_add_test(tcase, test_kernels_that_wait_inside_calls);
   tcase_add_test(tcase, test_kernels_that_wait_in_threads_that_run_freely);
+  tcase_add_test(tcase, test_nothing_gets_behind_a_kernel_before_its_flag_is_written);
   tcase_add_test(tcase, test_shrinking);
   tcase_add_test(tcase, test_a_turn_is_given_back);
   tcase_set_timeout(tcase, 60);

@@ -10,8 +10,9 @@
  * And for kernels that wait for the host, or for each other (behind.h): no call is made that natively waits
  * for one before its flag is written or its other half launched. So that this holds in each order in which
  * threads that run freely can take their steps: a step that puts something behind such a kernel comes after
- * all earlier ones; a call that waits comes after all earlier writes of flags; the other half of a
- * collective comes after all earlier steps and before all later ones.
+ * all earlier ones, and after the write if the flag is written already; a call that waits comes after all
+ * earlier writes of flags; the other half of a collective comes after all earlier steps and before all later
+ * ones.
  */
 #include "model_state.h"
 
@@ -112,10 +113,15 @@ uint32_t model_behind_next(const model_t *model, int l)
   return model->behind.lanes[l] | behind_lanes(&model->behind, from);
 }
 
+/* Where flags are written already, the step comes after the writes: run freely it would else put what follows
+ * behind a kernel that is still waiting. */
 static void put_behind(model_t *model, int index, uint32_t *subject, uint32_t set)
 {
+  bool is_new = (set & ~*subject) != 0;
   if (behind_add(&model->behind, subject, set))
     after_all(model, index);
+  else if (is_new)
+    after_each(model, index, model->writes);
 }
 
 /*

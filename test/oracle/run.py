@@ -21,7 +21,7 @@
 
 Each row has its own seeds, and its programs run in two ways: in turns, which a seed repeats exactly, and with their
 threads running freely. What is wrong is made small and printed as C that shows it. A program that does not end is named
-by its seed. Exit status: 0 nothing wrong, and memory was really reused; 1 otherwise.
+by its seed. It is run without the library first: if it does not end there, either, the generator is wrong. Exit status: 0 nothing wrong, and memory was really reused; 1 otherwise.
 """
 
 import argparse
@@ -87,6 +87,7 @@ STALL_S = 20  # longer than a program's refusals take by GPUPOOL_PATIENCE
 # The order of `single` has a price for such programs, which doc/reuse.md names: they are not for it.
 WAITING_MODES = ("strict", "context", "auto")
 LIMIT_S = 30  # for one program
+NATIVE_RUNS = 10  # of one that does not end under the library, where threads run freely
 # Why the library refuses what natively fits, in its own words; it explains the first refusal of a process, so some
 # programs of each row are run again alone.
 REFUSED = re.compile(r"^seed (\d+): \d+ refused, for (\d+) of them there is room$", re.M)
@@ -271,12 +272,16 @@ class Runner:
         for name in figures:
             row.figures[name] += figures[name]
         if hung:
-            is_native = row.is_tight and self.lacks_memory(row, freely, hung)
+            hangs, lacks_memory = self.natively(row, freely, hung)
+            is_native = hangs or (row.is_tight and lacks_memory)
             if not is_native:
                 row.figures["hung"] += 1
                 if not row.hung:
                     row.problems.append("seed %d does not end\n%s" % (hung, self.repeat(row, freely, hung)))
                 row.hung.append(hung)
+            elif hangs and not row.is_tight:
+                row.problems.append("seed %d does not end without the library, either: the program is not legal\n%s" % (
+                    hung, self.repeat(row, freely, hung)))
             if (is_native or len(row.hung) < self.most_hung) and hung + 1 < first + count:
                 self.run(row, freely, hung + 1, first + count - hung - 1)
         if figures["wrong"]:
@@ -287,13 +292,19 @@ class Runner:
                 text += "\n" + small.stderr[-4000:] + small.stdout
             row.problems.append(text)
 
-    def lacks_memory(self, row, freely, seed):
-        """By itself the program hangs or is refused memory, too: see PAGES. Then it shows nothing of the library."""
+    def natively(self, row, freely, seed):
+        """Whether by itself the program hangs, too, or is refused memory: see PAGES. Then it shows nothing of the library.
+        Run freely, a program may hang in some orders of its threads only."""
         alone = copy.copy(row)
         alone.preload = None
-        result = self.call(alone, freely, [seed], 60 + self.limit_s)
-        match = RESULT.search(result.stdout)
-        return result.returncode == PROGRAM_HUNG or (match and int(match[FIELDS.index("refused") + 1]) > 0)
+        lacks_memory = False
+        for _ in range(NATIVE_RUNS if freely else 1):
+            result = self.call(alone, freely, [seed], 60 + self.limit_s)
+            match = RESULT.search(result.stdout)
+            lacks_memory |= bool(match) and int(match[FIELDS.index("refused") + 1]) > 0
+            if result.returncode == PROGRAM_HUNG:
+                return True, lacks_memory
+        return False, lacks_memory
 
     def cause(self, row, seed):
         said = self.call(row, False, [seed], 60 + self.limit_s).stderr
