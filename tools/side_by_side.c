@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -12,16 +13,30 @@
 
 #define PROCESSES 8 /* each has a file in memory */
 
+#define ALIGNMENT sizeof(uint64_t)
+
+/* The bytes of whole pages, and the page behind them that nothing may touch. */
+static size_t mapped_bytes(size_t bytes, size_t page)
+{
+  return (bytes + page - 1) / page * page + page;
+}
+
 void *gp_shared_alloc(size_t bytes)
 {
-  void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  return memory == MAP_FAILED ? NULL : memory;
+  size_t page = (size_t)sysconf(_SC_PAGESIZE), mapped = mapped_bytes(bytes, page);
+  char *pages = mmap(NULL, mapped, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (pages == MAP_FAILED)
+    return NULL;
+  char *end = pages + mapped - page;
+  (void)mprotect(end, page, PROT_NONE); /* else only the guard is missing */
+  return end - (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
 }
 
 void gp_shared_free(void *memory, size_t bytes)
 {
-  if (memory)
-    (void)munmap(memory, bytes); /* cannot fail for a whole mapping */
+  size_t page = (size_t)sysconf(_SC_PAGESIZE);
+  if (memory) /* cannot fail for a whole mapping */
+    (void)munmap((void *)((uintptr_t)memory & ~(uintptr_t)(page - 1)), mapped_bytes(bytes, page));
 }
 
 static void take_numbers(

@@ -7,7 +7,8 @@
 
 #include <stddef.h>
 
-/* Memory of zeros that the processes share. NULL: there is none. */
+/* Memory of zeros that the processes share, for objects that are aligned by 8 bytes at most. What is behind
+ * it cannot be read: sanitizers do not know such memory. NULL: there is none. */
 void *gp_shared_alloc(size_t bytes);
 void gp_shared_free(void *memory, size_t bytes); /* NULL is legal */
 

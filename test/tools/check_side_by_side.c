@@ -2,6 +2,7 @@
  * Numbers that several processes take: each once, and what they leave is in shared memory.
  */
 #include <check.h>
+#include <errno.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -88,6 +89,25 @@ START_TEST(test_few_numbers)
 }
 END_TEST
 
+START_TEST(test_what_is_behind_shared_memory_cannot_be_read)
+{
+  static const size_t sizes[] = {8, 40, 4096, 5000};
+  int ends[2];
+  ck_assert_int_eq(pipe(ends), 0);
+  for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+    char *memory = gp_shared_alloc(sizes[i]);
+    ck_assert_ptr_nonnull(memory);
+    ck_assert_int_eq(write(ends[1], memory, sizes[i]), (int)sizes[i]);
+    ck_assert_int_eq(write(ends[1], memory + sizes[i], 1), -1);
+    ck_assert_int_eq(errno, EFAULT);
+    gp_shared_free(memory, sizes[i]);
+    ck_assert_int_eq(write(ends[1], memory, 1), -1); /* all of it is gone */
+  }
+  (void)close(ends[0]);
+  (void)close(ends[1]);
+}
+END_TEST
+
 int main(void)
 {
   Suite *suite = suite_create("side by side");
@@ -95,6 +115,7 @@ int main(void)
   tcase_add_test(cases, test_each_number_is_taken_once);
   tcase_add_test(cases, test_a_copy_that_is_killed_loses_one_number);
   tcase_add_test(cases, test_few_numbers);
+  tcase_add_test(cases, test_what_is_behind_shared_memory_cannot_be_read);
   suite_add_tcase(suite, cases);
   return gp_check_main(suite);
 }
