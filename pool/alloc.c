@@ -49,10 +49,6 @@ static __attribute__((noinline)) int alloc_invalid(gp_request_t *request)
   return code;
 }
 
-/* To export a whole block, the program needs a driver allocation of its own. Once it exports memory, large
- * blocks are such allocations. */
-#define CUT_MOST_AFTER_EXPORT (2 * GP_MIB)
-
 /* Only blocks of that size serve it, and parts that are cut to it. */
 static void set_size(gp_request_t *request, uint64_t size)
 {
@@ -60,18 +56,32 @@ static void set_size(gp_request_t *request, uint64_t size)
   request->size = size;
 }
 
+/* The request gets an allocation of the driver by itself, which the program can export as a whole. */
+static __attribute__((noinline)) void choose_whole(gp_request_t *request)
+{
+  const gp_engine_t *engine = request->engine;
+  uint64_t size = request->size;
+
+  if (engine->type->cuts) /* has no size classes of its own */
+    size = size <= GP_DRIVER_SHARED_MAX
+               ? gp_pool_type_round.block_bytes(&engine->type_config, request->requested)
+               : gp_round_up(size, GP_DRIVER_PAGE);
+  request->is_cut = size == 0; /* overflow */
+  if (engine->type->cuts && size != 0)
+    set_size(request, size);
+}
+
 static inline __attribute__((always_inline)) void choose_cut(gp_request_t *request)
 {
-  request->is_cut = request->size <= request->engine->cut_most;
-  if (request->is_cut && !request->engine->type->cuts) {
+  gp_engine_t *engine = request->engine;
+
+  request->is_cut = request->size <= engine->cut_most;
+  if (!request->is_cut)
+    return;
+  if (request->size >= atomic_load_explicit(&engine->whole_least, memory_order_relaxed))
+    choose_whole(request);
+  else if (!engine->type->cuts)
     set_size(request, gp_round_up(request->requested, GP_BLOCK_GRANULE));
-  } else if (request->is_cut && request->size >= CUT_MOST_AFTER_EXPORT &&
-             atomic_load_explicit(&request->engine->has_exports, memory_order_relaxed)) {
-    uint64_t size = gp_round_up(request->size, CUT_MOST_AFTER_EXPORT);
-    request->is_cut = size == 0;
-    if (size != 0)
-      set_size(request, size);
-  }
 }
 
 /* Serves the request from what its thread has freed. */

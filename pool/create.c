@@ -60,6 +60,7 @@ static void configure(gp_engine_t *engine, const gp_options_t *options)
   engine->type = gp_pool_type(options);
   gp_type_config_init(&engine->type_config, options);
   engine->cut_most = cut_most(engine->type, options);
+  atomic_init(&engine->whole_least, UINT64_MAX);
   engine->serial = atomic_fetch_add(&last_serial, 1) + 1;
   uint64_t async = gp_option_number(options, GP_OPTION_async);
   /* Memory of the driver's own pool cannot be cut. */

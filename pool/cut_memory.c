@@ -46,41 +46,44 @@ bool gp_engine_is_mapped(gp_engine_t *engine, uint64_t address)
   return is_mapped;
 }
 
-bool gp_engine_mapped_block(gp_engine_t *engine, uint64_t address, gp_mapped_block_t *ret_block)
+bool gp_engine_part(gp_engine_t *engine, uint64_t address, gp_part_t *ret_part)
 {
-  const gp_block_t *block = gp_cut_find_and_lock(engine, address);
+  /* Most ask for the start of a block. Without it a walk through the segment's blocks follows. */
+  const gp_block_t *block = engine->cut_most > 0 ? gp_find_and_lock(engine, address) : NULL;
 
   if (!block)
-    return false;
-  bool is_used = block->segment->range && block->refs > 0;
-  *ret_block = (gp_mapped_block_t){
-      .address = block->address, .size = block->requested, .context = block->context->driver.handle};
-  gp_lock_release(&block->context->device->lock);
-  return is_used;
-}
-
-bool gp_engine_begins_use(gp_engine_t *engine, uint64_t address)
-{
-  const gp_block_t *first = gp_cut_find_and_lock(engine, address);
-
-  if (!first)
-    return false;
-  gp_heaps_collect(engine, first->context->device);
-  bool is_used = first->segment->address == address && gp_segment_is_used(first->segment);
-  gp_lock_release(&first->context->device->lock);
-  return is_used;
-}
-
-bool gp_engine_cut_block(gp_engine_t *engine, uint64_t address, uint64_t *ret_block, uint64_t *ret_segment)
-{
-  const gp_block_t *block = gp_cut_find_and_lock(engine, address);
-
+    block = gp_cut_find_and_lock(engine, address);
   if (!block)
     return false;
-  *ret_block = block->address;
-  *ret_segment = block->segment->address;
+  if (!block->segment) {
+    gp_lock_release(&block->context->device->lock);
+    return false;
+  }
+  *ret_part = (gp_part_t){.address = block->address,
+      .size = block->requested,
+      .segment = block->segment->address,
+      .context = block->context->driver.handle,
+      .is_mapped = block->segment->range != NULL,
+      .is_used = block->refs > 0};
   gp_lock_release(&block->context->device->lock);
   return true;
+}
+
+bool gp_engine_uses_part(gp_engine_t *engine, uint64_t address, uint64_t size)
+{
+  uint64_t end = size > UINT64_MAX - address ? UINT64_MAX : address + size;
+
+  while (address < end) {
+    const gp_block_t *block = gp_cut_find_and_lock(engine, address);
+    if (!block)
+      return false;
+    bool is_used = block->refs > 0;
+    address = block->address + block->size;
+    gp_lock_release(&block->context->device->lock);
+    if (is_used)
+      return true;
+  }
+  return false;
 }
 
 const char *gp_engine_uncut_setting(const gp_engine_t *engine)

@@ -204,10 +204,6 @@ bool gp_engine_ordered_bar(gp_engine_t *engine, int device);
 bool gp_engine_retain(gp_engine_t *engine, uint64_t address);
 bool gp_engine_release(gp_engine_t *engine, uint64_t address);
 
-/* For cut memory: returns the beginning of the block that contains address, and of the driver allocation
- * around it. False: no cut memory contains address. */
-bool gp_engine_cut_block(gp_engine_t *engine, uint64_t address, uint64_t *ret_block, uint64_t *ret_segment);
-
 /* "NAME=VALUE": the setting that would have kept cut memory from being cut. Static. */
 const char *gp_engine_uncut_setting(const gp_engine_t *engine);
 
@@ -218,15 +214,21 @@ bool gp_engine_holds(gp_engine_t *engine, uint64_t address);
 /* A range of the pool's mapped memory contains address, perhaps in a hole. */
 bool gp_engine_is_mapped(gp_engine_t *engine, uint64_t address);
 
-/* The block of mapped memory that contains address, if the program or another holder has the block: the
- * requested memory begins at `address` and has `size` bytes. False: there is no such block. */
-typedef struct gp_mapped_block {
+/* Returns the block of cut memory that contains address, idle blocks included. False: no cut memory contains
+ * address. */
+typedef struct gp_part {
   uint64_t address;
-  uint64_t size;
-  void *context; /* the driver's handle */
-} gp_mapped_block_t;
+  uint64_t size;    /* as requested */
+  uint64_t segment; /* the beginning of the driver's allocation, or of the mapped range, around the block */
+  void *context;    /* the driver's handle */
+  bool is_mapped;
+  bool is_used; /* by the program, or by another holder of a reference */
+} gp_part_t;
 
-bool gp_engine_mapped_block(gp_engine_t *engine, uint64_t address, gp_mapped_block_t *ret_block);
+bool gp_engine_part(gp_engine_t *engine, uint64_t address, gp_part_t *ret_part);
+
+/* The program, or another holder of a reference, has a block of cut memory in this range of addresses. */
+bool gp_engine_uses_part(gp_engine_t *engine, uint64_t address, uint64_t size);
 
 /* The program has let `device` reach the memory of the context. This applies to mapped memory,
  * too, present and future. */
@@ -234,16 +236,12 @@ void gp_engine_peer_enabled(gp_engine_t *engine, gp_context_t *context, int devi
 
 /* Who owns the block that starts at an address, or for cut memory the block that contains the address. */
 typedef enum gp_owner {
-  GP_OWNER_UNKNOWN, /* no block of the pool */
+  GP_OWNER_UNKNOWN, /* no block of the pool, or one on its way to the driver, which answers for it */
   GP_OWNER_PROGRAM, /* or another holder of a reference */
   GP_OWNER_POOL,    /* the program freed the block, and the pool keeps it */
 } gp_owner_t;
 
 gp_owner_t gp_engine_owner(gp_engine_t *engine, uint64_t address);
-
-/* For cut memory: the driver's allocation begins at address, and the program, or another holder of a
- * reference, has a block of it. The driver takes address for the beginning of that block's memory. */
-bool gp_engine_begins_use(gp_engine_t *engine, uint64_t address);
 
 /*
  * Taints the block that starts at address, or for cut memory the block that contains it: it was made
@@ -254,8 +252,8 @@ bool gp_engine_begins_use(gp_engine_t *engine, uint64_t address);
  */
 void gp_engine_taint(gp_engine_t *engine, uint64_t address);
 
-/* The program tried to export memory and failed. From now on the pool cuts no large block, so that
- * the next attempt succeeds. */
+/* The program tried to export memory and failed. From now on the pool cuts no block, whatever its size, so
+ * that the program can export the memory that it asks for next. */
 void gp_engine_expect_exports(gp_engine_t *engine);
 
 /* A synchronization of the program that covers all work of a context: begin before the driver's call, end

@@ -58,9 +58,8 @@ struct gp_engine {
   _Atomic uint64_t void_epoch; /* facts begun in it or before are void, see gp_engine_may_conclude */
   gp_capturer_t capturers[GP_CAPTURERS];
 
-  _Atomic uint64_t peaks;  /* devices whose peak the next free reports to the observer */
-  atomic_bool was_used;    /* the observer has got first_use */
-  atomic_bool has_exports; /* memory was made visible outside the process, or may have been */
+  _Atomic uint64_t peaks; /* devices whose peak the next free reports to the observer */
+  atomic_bool was_used;   /* the observer has got first_use */
 
   /* Threads that free read the epoch and nothing else that others write: lines of the processor's caches
    * apart. */
@@ -94,6 +93,11 @@ struct gp_engine {
   gp_host_limit_t host_limit;
 
   uint64_t cut_most; /* requests of up to this many bytes get parts of segments: 0: none, UINT64_MAX: all */
+
+  /* From this size on requests get allocations of the driver by themselves, which can be exported.
+   * UINT64_MAX: the program has not exported memory. GP_DRIVER_PAGE: it has, or may have. 0: an export was
+   * refused. */
+  _Atomic uint64_t whole_least;
 
   /* Stream-ordered memory */
   bool keeps_ordered;  /* GPUPOOL_ASYNC */
@@ -144,6 +148,12 @@ static inline const gp_list_t *gp_live_contexts(const gp_engine_t *engine)
 static inline bool gp_holds_engine_lock(void)
 {
   return gp_locks_held() >> GP_RANK_CONTEXTS != 0;
+}
+
+/* Memory was made visible outside the process, or may have been. */
+static inline bool gp_has_exports(const gp_engine_t *engine)
+{
+  return atomic_load_explicit(&engine->whole_least, memory_order_relaxed) != UINT64_MAX;
 }
 
 static inline uint64_t gp_now(const gp_engine_t *engine)

@@ -25,8 +25,8 @@
 /* A free's usual path is inlined into one function: six calls took a fifth of a free's instructions. */
 #define INLINE inline __attribute__((always_inline))
 
-/* The block at address with its device's lock held, or NULL with no lock. It reads the map without a lock,
- * so the record may have become another block's meanwhile. It compares the record again under the lock. */
+/* It reads the map without a lock, so the record may have become another block's meanwhile. It compares the
+ * record again under the lock. */
 static INLINE gp_block_t *find_and_lock_inline(gp_engine_t *engine, uint64_t address)
 {
   gp_block_t *block = gp_address_map_find(&engine->blocks, address);
@@ -45,7 +45,7 @@ static INLINE gp_block_t *find_and_lock_inline(gp_engine_t *engine, uint64_t add
   return NULL;
 }
 
-static gp_block_t *find_and_lock(gp_engine_t *engine, uint64_t address)
+gp_block_t *gp_find_and_lock(gp_engine_t *engine, uint64_t address)
 {
   return find_and_lock_inline(engine, address);
 }
@@ -226,7 +226,7 @@ static INLINE int drop_and_unlock(
 static __attribute__((noinline)) void note_refused(gp_engine_t *engine, uint64_t address)
 {
   gp_find_origin(engine, GP_OCCASION_DRIVER, 0);
-  gp_block_t *block = find_and_lock(engine, address);
+  gp_block_t *block = gp_find_and_lock(engine, address);
   if (!block)
     return;
   gp_device_t *device = block->context->device;
@@ -301,7 +301,7 @@ static __attribute__((noinline)) gp_free_result_t free_cut_with(gp_engine_t *eng
   if (*ret_code != 0)
     return GP_FREE_DONE;
   uint64_t clock_ns = gp_request_clock(engine);
-  gp_block_t *block = find_and_lock(engine, address);
+  gp_block_t *block = gp_find_and_lock(engine, address);
   if (block && block->state == GP_STATE_LIVE) {
     *ret_code = end_ownership_and_unlock(engine, block, clock_ns, ENDING_NO_WAIT, order);
     return GP_FREE_DONE;
@@ -343,7 +343,7 @@ static INLINE gp_block_t *find_for_free(
     *ret = GP_FREE_DONE;
     if (refused_by_driver(engine, context, ret_code))
       return NULL;
-    block = find_and_lock(engine, address);
+    block = gp_find_and_lock(engine, address);
   }
   if (!block)
     *ret = refuse_in_segment(engine, address, ret_code) ? GP_FREE_DONE : GP_FREE_UNKNOWN;
@@ -441,7 +441,7 @@ bool gp_engine_put_back(gp_engine_t *engine, uint64_t address)
     return false;
   gp_find_origin(engine, GP_OCCASION_FREE, 0);
   uint64_t clock_ns = gp_request_clock(engine);
-  gp_block_t *block = find_and_lock(engine, address);
+  gp_block_t *block = gp_find_and_lock(engine, address);
   if (!block)
     return false;
   if (block->state != GP_STATE_LIVE || goes_to_driver(engine, block, NULL)) {
@@ -473,7 +473,7 @@ gp_free_result_t gp_engine_free_ordered(gp_engine_t *engine, const gp_order_t *o
 
 bool gp_engine_retain(gp_engine_t *engine, uint64_t address)
 {
-  gp_block_t *block = find_and_lock(engine, address);
+  gp_block_t *block = gp_find_and_lock(engine, address);
   if (!block)
     return false;
   bool in_use = block->state == GP_STATE_LIVE || block->state == GP_STATE_RETAINED;
@@ -488,7 +488,7 @@ bool gp_engine_retain(gp_engine_t *engine, uint64_t address)
 bool gp_engine_release(gp_engine_t *engine, uint64_t address)
 {
   uint64_t clock_ns = gp_request_clock(engine);
-  gp_block_t *block = find_and_lock(engine, address);
+  gp_block_t *block = gp_find_and_lock(engine, address);
   if (!block)
     return false;
   gp_device_t *device = block->context->device;
@@ -520,19 +520,28 @@ bool gp_engine_release(gp_engine_t *engine, uint64_t address)
 
 gp_owner_t gp_engine_owner(gp_engine_t *engine, uint64_t address)
 {
-  gp_block_t *block = find_and_lock(engine, address);
+  gp_block_t *block = gp_find_and_lock(engine, address);
   if (!block)
     block = gp_cut_find_and_lock(engine, address);
   if (!block)
     return GP_OWNER_UNKNOWN;
-  bool is_kept = block->state != GP_STATE_LIVE && block->state != GP_STATE_RETAINED;
+  gp_state_t state = block->state;
   gp_lock_release(&block->context->device->lock);
-  return is_kept ? GP_OWNER_POOL : GP_OWNER_PROGRAM;
+  if (state == GP_STATE_RELEASING)
+    return GP_OWNER_UNKNOWN;
+  return state == GP_STATE_LIVE || state == GP_STATE_RETAINED ? GP_OWNER_PROGRAM : GP_OWNER_POOL;
 }
 
 void gp_engine_expect_exports(gp_engine_t *engine)
 {
-  atomic_store_explicit(&engine->has_exports, true, memory_order_relaxed);
+  atomic_store_explicit(&engine->whole_least, 0, memory_order_relaxed);
+}
+
+/* From now on the pool cuts no large block. */
+static void note_export(gp_engine_t *engine)
+{
+  uint64_t never = UINT64_MAX;
+  (void)atomic_compare_exchange_strong(&engine->whole_least, &never, GP_DRIVER_PAGE);
 }
 
 /* From now on no stream may have parts of it, either. */
@@ -544,8 +553,8 @@ static void close_segment(gp_segment_t *segment)
 
 void gp_engine_taint(gp_engine_t *engine, uint64_t address)
 {
-  gp_engine_expect_exports(engine);
-  gp_block_t *block = find_and_lock(engine, address);
+  note_export(engine);
+  gp_block_t *block = gp_find_and_lock(engine, address);
   if (!block)
     block = gp_cut_find_and_lock(engine, address);
   if (!block)

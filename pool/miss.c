@@ -245,7 +245,7 @@ static bool serve_borrowed(gp_request_t *request)
   bool has_room = gp_budget_allows(request->engine, device, request->size);
   gp_lock_release(&device->lock);
   if (has_room || request->is_cut || request->requested > UINT64_MAX / GP_BORROW_TIMES ||
-      atomic_load_explicit(&request->engine->has_exports, memory_order_relaxed))
+      gp_has_exports(request->engine))
     return false;
   request->fit.borrow = GP_BORROW_TIMES * request->requested;
   bool is_served = gp_hit(request);

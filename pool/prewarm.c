@@ -56,7 +56,8 @@ static gp_wish_t wish_of(const gp_engine_t *engine, unsigned entry)
   gp_wish_t wish = {.count = engine->prewarm_list.entries[entry].count};
 
   uint64_t size = gp_type_fit(engine->type, &engine->type_config, bytes, &wish.fit) ? wish.fit.fresh : 0;
-  wish.is_cut = size <= engine->cut_most; /* as choose_cut in alloc.c has it */
+  wish.is_cut = size <= engine->cut_most && /* as choose_cut in alloc.c has it */
+                size < atomic_load_explicit(&engine->whole_least, memory_order_relaxed);
   if (size == 0) {
     return wish;
   } else if (wish.is_cut && !engine->type->cuts) { /* several in one segment */
@@ -86,7 +87,7 @@ static gp_obstacle_t find_obstacle(gp_engine_t *engine, gp_context_t *context, u
   gp_device_t *device = context->device;
 
   /* Large requests get driver blocks of their own then, see choose_cut in alloc.c. */
-  if (engine->type->cuts && atomic_load_explicit(&engine->has_exports, memory_order_relaxed))
+  if (engine->type->cuts && gp_has_exports(engine))
     return OBSTACLE_EXPORTS;
   gp_lock_take(&device->lock);
   uint64_t cached = gp_device_stats(device)->cached_bytes.current;

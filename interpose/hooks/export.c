@@ -58,37 +58,48 @@ static CUdeviceptr visible(gp_engine_t *engine, CUdeviceptr pointer)
   return is_kept(engine, pointer) ? NO_MEMORY : pointer;
 }
 
-/* Refuses to export mapped memory: it moves, and may get another owner. The next
- * attempt finds other memory. */
-static CUdeviceptr refuse_mapped(gp_engine_t *engine)
+/* The library refuses an export. The program can export what it allocates from now on. One line for all. */
+static void refuse(gp_engine_t *engine, bool is_mapped)
 {
-  gp_log(GP_LOG_ERROR,
-      "memory of type vmm cannot be shared with other processes or devices of other makers, nor can its attributes be set; set GPUPOOL_TYPE=round");
+  static atomic_flag told = ATOMIC_FLAG_INIT;
+
   gp_engine_expect_exports(engine);
-  return NO_MEMORY;
+  if (!atomic_flag_test_and_set(&told))
+    gp_log(GP_LOG_ERROR, "%s. New allocations can; for all of them set %s",
+        is_mapped ? "memory of type vmm cannot be exported"
+                  : "part of a larger driver allocation cannot be shared with other processes",
+        gp_engine_uncut_setting(engine));
+}
+
+bool gp_refuse_mapped(gp_engine_t *engine, CUdeviceptr pointer)
+{
+  bool is_mapped = engine && gp_engine_is_mapped(engine, (uint64_t)pointer);
+  if (is_mapped)
+    refuse(engine, true);
+  return is_mapped;
 }
 
 /*
- * The same for an export. A library may have asked for the memory's range, and export from its
- * beginning. In cut memory that is the segment's, whose first block the program need not own. This
- * exports the whole segment.
+ * The same for an export of `size` bytes. Mapped memory moves and may get another owner, so it is not
+ * exported. A library that exports whole pages begins before the program's block, perhaps in an idle part.
  */
-static CUdeviceptr exported(CUdeviceptr pointer)
+static CUdeviceptr exported(CUdeviceptr pointer, size_t size)
 {
   gp_engine_t *engine = gp_library_engine();
-  if (engine && gp_engine_is_mapped(engine, (uint64_t)pointer))
-    return refuse_mapped(engine);
-  bool is_allowed = !is_kept(engine, pointer) || gp_engine_begins_use(engine, (uint64_t)pointer);
+
+  if (gp_refuse_mapped(engine, pointer))
+    return NO_MEMORY;
+  bool is_allowed = !is_kept(engine, pointer) || gp_engine_uses_part(engine, (uint64_t)pointer, size);
   return is_allowed ? pointer : NO_MEMORY;
 }
 
 void gp_taint_pointer(gp_engine_t *engine, CUdeviceptr pointer)
 {
   CUdeviceptr base = pointer;
-  uint64_t block, segment;
+  gp_part_t part;
 
-  if (gp_engine_cut_block(engine, (uint64_t)pointer, &block, &segment))
-    base = (CUdeviceptr)block; /* the driver knows the segment only */
+  if (gp_engine_part(engine, (uint64_t)pointer, &part))
+    base = (CUdeviceptr)part.address; /* the driver knows the segment only */
   else if (GP_REAL_CALL(cuMemGetAddressRange_v2, &base, NULL, pointer) != CUDA_SUCCESS)
     base = pointer;
   gp_engine_taint(engine, (uint64_t)base);
@@ -102,30 +113,24 @@ static CUresult tainted(CUresult result, CUdeviceptr pointer)
   return result;
 }
 
-/* The other process gets the driver's allocation from the beginning: a handle for a later block
- * would show it another block. */
-static bool is_inside_segment(CUdeviceptr pointer)
+/* Another process gets the driver's allocation from the beginning: a handle for a later part would show it
+ * the first one. */
+static bool is_inside_segment(const gp_part_t *part)
 {
-  gp_engine_t *engine = gp_library_engine();
-  uint64_t block, segment;
-
-  if (!engine || gp_engine_is_mapped(engine, (uint64_t)pointer) ||
-      !gp_engine_cut_block(engine, (uint64_t)pointer, &block, &segment) || block == segment)
-    return false;
-  gp_log(GP_LOG_ERROR,
-      "cuIpcGetMemHandle: a part of a larger allocation of the driver cannot be shared with other processes; set %s",
-      gp_engine_uncut_setting(engine));
-  return true;
+  return !part->is_mapped && part->address != part->segment;
 }
 
 CUresult CUDAAPI hook_cuIpcGetMemHandle(CUipcMemHandle *handle, CUdeviceptr pointer)
 {
+  gp_engine_t *engine = gp_library_engine();
+  gp_part_t part;
+
   settle();
-  if (is_inside_segment(pointer)) {
-    gp_engine_expect_exports(gp_library_engine());
+  if (engine && gp_engine_part(engine, (uint64_t)pointer, &part) && is_inside_segment(&part)) {
+    refuse(engine, false);
     return CUDA_ERROR_INVALID_VALUE;
   }
-  return tainted(GP_REAL_CALL(cuIpcGetMemHandle, handle, exported(pointer)), pointer);
+  return tainted(GP_REAL_CALL(cuIpcGetMemHandle, handle, exported(pointer, 1)), pointer);
 }
 
 CUresult CUDAAPI hook_cuMemGetHandleForAddressRange(
@@ -133,7 +138,8 @@ CUresult CUDAAPI hook_cuMemGetHandleForAddressRange(
 {
   settle();
   return tainted(
-      GP_REAL_CALL(cuMemGetHandleForAddressRange, handle, exported(pointer), size, type, flags), pointer);
+      GP_REAL_CALL(cuMemGetHandleForAddressRange, handle, exported(pointer, size), size, type, flags),
+      pointer);
 }
 
 CUresult CUDAAPI hook_cuMulticastBindAddr(
@@ -141,7 +147,7 @@ CUresult CUDAAPI hook_cuMulticastBindAddr(
 {
   settle();
   return tainted(
-      GP_REAL_CALL(cuMulticastBindAddr, multicast, offset, exported(pointer), size, flags), pointer);
+      GP_REAL_CALL(cuMulticastBindAddr, multicast, offset, exported(pointer, size), size, flags), pointer);
 }
 
 CUresult CUDAAPI hook_cuMulticastBindAddr_v2(unsigned long long multicast, CUdevice device, size_t offset,
@@ -149,7 +155,7 @@ CUresult CUDAAPI hook_cuMulticastBindAddr_v2(unsigned long long multicast, CUdev
 {
   settle();
   return tainted(
-      GP_REAL_CALL(cuMulticastBindAddr_v2, multicast, device, offset, exported(pointer), size, flags),
+      GP_REAL_CALL(cuMulticastBindAddr_v2, multicast, device, offset, exported(pointer, size), size, flags),
       pointer);
 }
 
@@ -158,7 +164,7 @@ CUresult CUDAAPI hook_cuLogicalEndpointBindAddr(unsigned endpoint, CUdevice devi
     void *pointer, cuuint64_t size, unsigned long long flags)
 {
   settle();
-  void *seen = (void *)(uintptr_t)exported((CUdeviceptr)(uintptr_t)pointer);
+  void *seen = (void *)(uintptr_t)exported((CUdeviceptr)(uintptr_t)pointer, (size_t)size);
   return tainted(GP_REAL_CALL(cuLogicalEndpointBindAddr, endpoint, device, offset, seen, size, flags),
       (CUdeviceptr)(uintptr_t)pointer);
 }
@@ -167,26 +173,49 @@ CUresult CUDAAPI hook_cuPointerSetAttribute(
     const void *value, CUpointer_attribute attribute, CUdeviceptr pointer)
 {
   settle();
-  return tainted(GP_REAL_CALL(cuPointerSetAttribute, value, attribute, exported(pointer)), pointer);
+  return tainted(GP_REAL_CALL(cuPointerSetAttribute, value, attribute, exported(pointer, 1)), pointer);
 }
 
-/* For the driver mapped memory belongs to no context, and begins and ends where its pieces do. */
-static void correct_mapped(
-    gp_engine_t *engine, void *data, CUpointer_attribute attribute, CUdeviceptr pointer)
+/* The program's block of cut memory that contains the pointer. The driver knows only what it was cut from: a
+ * segment, or mapped pieces, which belong to no context and may be smaller than the block. */
+static bool find_part(gp_engine_t *engine, CUdeviceptr pointer, gp_part_t *ret_part)
+{
+  return engine && gp_engine_part(engine, (uint64_t)pointer, ret_part) && ret_part->is_used;
+}
+
+/*
+ * Whether memory can be shared is asked for two reasons. With the handle types that the memory has it is
+ * asked to choose a way to share it (UCX), and a part that cannot be shared says so: these libraries then do
+ * without. By itself it is asked to tell memory of cudaMalloc from that of cuMemCreate (NCCL): a part is the
+ * former.
+ */
+static unsigned answer_sharing(gp_engine_t *engine, const gp_part_t *part, bool is_to_share)
+{
+  bool is_refused = is_to_share && (part->is_mapped || is_inside_segment(part));
+  if (is_refused)
+    refuse(engine, part->is_mapped);
+  return !is_refused;
+}
+
+static void correct_part(
+    gp_engine_t *engine, void *data, CUpointer_attribute attribute, CUdeviceptr pointer, bool is_to_share)
 {
   bool differs = attribute == CU_POINTER_ATTRIBUTE_CONTEXT ||
+                 attribute == CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE ||
                  attribute == CU_POINTER_ATTRIBUTE_RANGE_START_ADDR ||
                  attribute == CU_POINTER_ATTRIBUTE_RANGE_SIZE;
-  gp_mapped_block_t block;
+  gp_part_t part;
 
-  if (!data || !differs || !engine || !gp_engine_mapped_block(engine, (uint64_t)pointer, &block))
+  if (!data || !differs || !find_part(engine, pointer, &part))
     return;
   if (attribute == CU_POINTER_ATTRIBUTE_CONTEXT)
-    *(CUcontext *)data = block.context;
+    *(CUcontext *)data = part.context;
+  else if (attribute == CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE)
+    *(unsigned *)data = answer_sharing(engine, &part, is_to_share);
   else if (attribute == CU_POINTER_ATTRIBUTE_RANGE_START_ADDR)
-    *(CUdeviceptr *)data = (CUdeviceptr)block.address;
+    *(CUdeviceptr *)data = (CUdeviceptr)part.address;
   else
-    *(size_t *)data = (size_t)block.size;
+    *(size_t *)data = (size_t)part.size;
 }
 
 /* Asking for peer-to-peer tokens sets CU_POINTER_ATTRIBUTE_SYNC_MEMOPS and gives a third
@@ -198,10 +227,10 @@ CUresult CUDAAPI hook_cuPointerGetAttribute(void *data, CUpointer_attribute attr
   gp_engine_t *engine = look();
   if (exports)
     settle();
-  CUdeviceptr seen = exports ? exported(pointer) : visible(engine, pointer);
+  CUdeviceptr seen = exports ? exported(pointer, 1) : visible(engine, pointer);
   CUresult result = GP_REAL_CALL(cuPointerGetAttribute, data, attribute, seen);
   if (result == CUDA_SUCCESS)
-    correct_mapped(engine, data, attribute, pointer);
+    correct_part(engine, data, attribute, pointer, false);
   return exports ? tainted(result, pointer) : result;
 }
 
@@ -209,33 +238,33 @@ CUresult CUDAAPI hook_cuPointerGetAttributes(
     unsigned count, CUpointer_attribute *attributes, void **data, CUdeviceptr pointer)
 {
   gp_engine_t *engine = look();
-  bool exports = false;
+  bool exports = false, is_to_share = false;
 
-  for (unsigned i = 0; attributes && i < count; i++)
+  for (unsigned i = 0; attributes && i < count; i++) {
     exports |= attributes[i] == CU_POINTER_ATTRIBUTE_P2P_TOKENS;
+    is_to_share |= attributes[i] == CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES;
+  }
   if (exports)
     settle();
-  CUdeviceptr seen = exports ? exported(pointer) : visible(engine, pointer);
+  CUdeviceptr seen = exports ? exported(pointer, 1) : visible(engine, pointer);
   CUresult result = GP_REAL_CALL(cuPointerGetAttributes, count, attributes, data, seen);
   for (unsigned i = 0; result == CUDA_SUCCESS && i < count; i++)
-    correct_mapped(engine, data[i], attributes[i], pointer);
+    correct_part(engine, data[i], attributes[i], pointer, is_to_share);
   return exports ? tainted(result, pointer) : result;
 }
 
-/* The size is the driver's, for the whole block: see doc/interception.md. For mapped memory the driver
- * knows only pieces, which may be smaller than the block. */
+/* Of a whole block the size is the driver's: see doc/interception.md. */
 CUresult CUDAAPI hook_cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *size, CUdeviceptr pointer)
 {
   gp_engine_t *engine = look();
-  gp_mapped_block_t block;
+  gp_part_t part;
+  bool is_part = find_part(engine, pointer, &part);
 
-  if (engine && gp_engine_mapped_block(engine, (uint64_t)pointer, &block)) {
-    CUresult result = GP_REAL_CALL(cuMemGetAddressRange_v2, base, size, pointer);
-    if (result == CUDA_SUCCESS && base)
-      *base = (CUdeviceptr)block.address;
-    if (result == CUDA_SUCCESS && size)
-      *size = (size_t)block.size;
-    return result;
-  }
-  return GP_REAL_CALL(cuMemGetAddressRange_v2, base, size, visible(engine, pointer));
+  CUresult result =
+      GP_REAL_CALL(cuMemGetAddressRange_v2, base, size, is_part ? pointer : visible(engine, pointer));
+  if (is_part && result == CUDA_SUCCESS && base)
+    *base = (CUdeviceptr)part.address;
+  if (is_part && result == CUDA_SUCCESS && size)
+    *size = (size_t)part.size;
+  return result;
 }

@@ -12,4 +12,8 @@
  */
 void gp_taint_pointer(gp_engine_t *engine, CUdeviceptr pointer);
 
+/* For mapped memory of the pool, which moves and may get another owner: true, and the library has said that
+ * it cannot be exported. */
+bool gp_refuse_mapped(gp_engine_t *engine, CUdeviceptr pointer);
+
 #endif

@@ -3,6 +3,7 @@
  * gone.
  */
 #include "interpose/clock.h"
+#include "interpose/hooks/export.h"
 #include "interpose/hooks/hooks.h"
 #include "interpose/library.h"
 #include "interpose/hooks/forward.h"
@@ -142,7 +143,7 @@ CUresult CUDAAPI hook_cuMemUnmap(CUdeviceptr pointer, size_t bytes)
 CUresult CUDAAPI hook_cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, void *address)
 {
   gp_engine_t *engine = gp_library_engine();
-  if (is_pools(engine, (CUdeviceptr)(uintptr_t)address))
+  if (gp_refuse_mapped(engine, (CUdeviceptr)(uintptr_t)address))
     return CUDA_ERROR_INVALID_VALUE;
   CUresult result = GP_REAL_CALL(cuMemRetainAllocationHandle, handle, address);
 

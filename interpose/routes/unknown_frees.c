@@ -51,7 +51,7 @@ static int leave(void *arg, bool is_cut)
 
 void *gp_unknown_free_answer(gp_engine_t *engine, gp_frees_t frees, uint64_t address, const char *name)
 {
-  uint64_t block, segment;
+  gp_part_t part;
   bool has_left = false;
   int code = CUDA_SUCCESS;
 
@@ -64,7 +64,7 @@ void *gp_unknown_free_answer(gp_engine_t *engine, gp_frees_t frees, uint64_t add
   case GP_OWNER_POOL: return (void *)answer_invalid_value;
   case GP_OWNER_PROGRAM: break;
   }
-  if (gp_engine_cut_block(engine, address, &block, &segment)) {
+  if (gp_engine_part(engine, address, &part)) {
     tell_refused(engine, name);
     return (void *)answer_not_supported;
   }

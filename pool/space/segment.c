@@ -262,15 +262,6 @@ gp_block_t *gp_segment_block_at(const gp_segment_t *segment, uint64_t address)
   return block;
 }
 
-bool gp_segment_is_used(const gp_segment_t *segment)
-{
-  gp_assert_internal(gp_lock_is_held(&segment->context->device->lock));
-  for (const gp_block_t *block = segment->first; block; block = gp_segment_above(block))
-    if (block->state == GP_STATE_LIVE || block->state == GP_STATE_RETAINED)
-      return true;
-  return false;
-}
-
 /* Free memory without a gap that ends at the walk's position. */
 typedef struct free_piece {
   const gp_segment_t *segment;

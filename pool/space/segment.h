@@ -61,9 +61,6 @@ void gp_segment_close(gp_segment_t *segment);
 gp_segment_t *gp_segment_at(const gp_context_t *context, uint64_t address);
 gp_block_t *gp_segment_block_at(const gp_segment_t *segment, uint64_t address);
 
-/* The program, or another holder of a reference, has a block of the segment. */
-bool gp_segment_is_used(const gp_segment_t *segment);
-
 /* Bytes of the context's segments and of its mapped memory, in use or not. */
 uint64_t gp_segment_held(const gp_context_t *context);
 

@@ -84,9 +84,7 @@ bool gp_surplus_awaits_drain(const gp_engine_t *engine, const gp_device_t *devic
   gp_assert_internal(gp_lock_is_held(&device->lock));
   bool is_time = engine->idle_release_ns != UINT64_MAX &&
                  now_ns - device->drained_ns >= engine->idle_release_ns / LOOKS_BEFORE_EXPIRY;
-  bool may_be_spare =
-      (engine->cut_most > 0 && atomic_load_explicit(&engine->has_exports, memory_order_relaxed)) ||
-      spare_bytes(engine, device) > 0;
+  bool may_be_spare = (engine->cut_most > 0 && gp_has_exports(engine)) || spare_bytes(engine, device) > 0;
   return is_time || may_be_spare || gp_device_idle(device) + deferred > engine->max_cached ||
          device->wanted_back > 0 || gp_device_is_over_limit(device);
 }

@@ -84,7 +84,7 @@ START_TEST(test_small_requests_may_share)
   ck_assert_uint_eq(stats().reserved_bytes.current, 260 * GP_MIB);
   uint64_t large = allocate(GP_MIB + 1);
   ck_assert_uint_eq(stats().reserved_bytes.current, 262 * GP_MIB);
-  ck_assert(gp_engine_begins_use(engine, a) && !gp_engine_begins_use(engine, large)); /* no part */
+  ck_assert(gp_engine_uses_part(engine, a, 1) && !gp_engine_uses_part(engine, large, 1)); /* no part */
   ck_assert_int_eq(free_code(a), 0);
   ck_assert_int_eq(free_code(b), 0);
   synchronize();
@@ -493,30 +493,60 @@ START_TEST(test_exported_part_closes_its_segment)
 }
 END_TEST
 
-/* Libraries export the range that the driver names, from its beginning. */
-START_TEST(test_segment_is_exported_by_its_beginning)
+/* A part is a block by itself for whoever asks about an address. */
+START_TEST(test_parts_are_found_by_any_address)
+{
+  gp_part_t part;
+
+  begin(GP_GIB);
+  uint64_t a = allocate(500), b = allocate(1000);
+  ck_assert(gp_engine_part(engine, b + 999, &part));
+  ck_assert_uint_eq(part.address, b);
+  ck_assert_uint_eq(part.size, 1000);
+  ck_assert_uint_eq(part.segment, a);
+  ck_assert(part.is_used && !part.is_mapped);
+  ck_assert(gp_engine_uses_part(engine, a, 1));
+  ck_assert_int_eq(free_code(a), 0);
+  ck_assert(gp_engine_part(engine, a, &part) && !part.is_used);
+  ck_assert(!gp_engine_uses_part(engine, a, 512));
+  ck_assert(gp_engine_uses_part(engine, a, 513)); /* as pages that begin before the block */
+  ck_assert(!gp_engine_uses_part(engine, b + 1024, UINT64_MAX));
+  ck_assert(gp_engine_retain(engine, b));
+  ck_assert_int_eq(free_code(b), 0);
+  ck_assert(gp_engine_part(engine, b, &part) && part.is_used);
+  ck_assert(gp_engine_release(engine, b));
+  ck_assert(!gp_engine_uses_part(engine, a, UINT64_MAX));
+  stop();
+}
+END_TEST
+
+static int (*free_of_driver)(void *, const gp_driver_context_t *, uint64_t);
+static int free_calls;
+
+/* Libraries that watch the driver's frees ask in there how much memory is freed. */
+static int ask_and_free(void *self, const gp_driver_context_t *of, uint64_t address)
+{
+  gp_part_t part;
+
+  ck_assert_int_eq(gp_engine_owner(engine, address), GP_OWNER_UNKNOWN);
+  ck_assert_int_eq(gp_engine_owner(engine, address + 512), GP_OWNER_UNKNOWN);
+  ck_assert(!gp_engine_part(engine, address, &part) || !part.is_used);
+  free_calls++;
+  return free_of_driver(self, of, address);
+}
+
+START_TEST(test_driver_answers_for_a_segment_on_its_way_back)
 {
   begin(GP_GIB);
-  uint64_t a = allocate(512), b = allocate(512), c = allocate(512);
-  ck_assert(gp_engine_begins_use(engine, a));
-  ck_assert(!gp_engine_begins_use(engine, b));
-  ck_assert_int_eq(free_code(a), 0);
-  ck_assert(gp_engine_begins_use(engine, a));
-  synchronize();
-  (void)stats(); /* drained */
-  ck_assert_int_eq(gp_engine_owner(engine, a), GP_OWNER_POOL);
-  ck_assert(gp_engine_begins_use(engine, a));
+  free_of_driver = driver.ops.free;
+  driver.ops.free = ask_and_free;
+  free_calls = 0;
+  uint64_t a = allocate(512), b = allocate(512);
   gp_engine_taint(engine, a);
-  ck_assert_uint_ne(allocate(512), a);
+  ck_assert_int_eq(free_code(a), 0);
   ck_assert_int_eq(free_code(b), 0);
-  ck_assert(gp_engine_retain(engine, c));
-  ck_assert_int_eq(free_code(c), 0);
-  ck_assert(gp_engine_begins_use(engine, a));
-  ck_assert(gp_engine_release(engine, c));
-  ck_assert(!gp_engine_begins_use(engine, a)); /* the pool has all of it */
   synchronize();
-  ck_assert_int_eq(driver.count[FAKE_FREE], 1);
-  ck_assert(!gp_engine_begins_use(engine, a));
+  ck_assert_int_eq(free_calls, 1);
   stop();
 }
 END_TEST
@@ -524,22 +554,48 @@ END_TEST
 /* So that what is exported next is an allocation of the driver, whose handle leads to it and nothing else. */
 START_TEST(test_large_blocks_are_whole_after_an_export)
 {
-  uint64_t block, segment;
+  gp_part_t part;
 
   begin(GP_GIB);
   uint64_t a = allocate(3 * GP_MIB);
-  ck_assert(gp_engine_cut_block(engine, a + 5, &block, &segment));
-  ck_assert_uint_eq(block, a);
-  gp_engine_expect_exports(engine);
+  ck_assert(gp_engine_part(engine, a + 5, &part));
+  ck_assert_uint_eq(part.address, a);
+  gp_engine_taint(engine, a);
   uint64_t whole = allocate(3 * GP_MIB);
-  ck_assert(!gp_engine_cut_block(engine, whole, &block, &segment));
+  ck_assert(!gp_engine_part(engine, whole, &part));
   ck_assert_int_eq(free_code(whole), 0);
   synchronize();
   ck_assert_uint_eq(allocate(3 * GP_MIB), whole);
   gp_engine_taint(engine, whole);
   ck_assert_int_eq(free_code(whole), 0);
   ck_assert_int_eq(driver.count[FAKE_FREE], 1);
-  ck_assert(gp_engine_cut_block(engine, allocate(512), &block, &segment));
+  ck_assert(gp_engine_part(engine, allocate(512), &part));
+  stop();
+}
+END_TEST
+
+static const char *const cutting[][2] = {{"GPUPOOL_TYPE=segment", NULL}, {"GPUPOOL_SMALL=cut", NULL}};
+
+/* Programs export blocks of any size, and try again with the next one. */
+START_TEST(test_all_blocks_are_whole_after_a_refused_export)
+{
+  static const uint64_t sizes[] = {1, 1000, 300000, GP_MIB, GP_MIB + 1, 3 * GP_MIB};
+  gp_part_t part;
+
+  start(cutting[_i], GP_GIB, true);
+  (void)allocate(512);
+  uint64_t b = allocate(512);
+  ck_assert(gp_engine_part(engine, b, &part));
+  gp_engine_expect_exports(engine);
+  gp_engine_taint(engine, b); /* later exports change nothing */
+  for (unsigned i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+    uint64_t whole = allocate(sizes[i]);
+    ck_assert(!gp_engine_part(engine, whole, &part));
+    ck_assert_int_eq(free_code(whole), 0);
+    synchronize();
+    ck_assert_uint_eq(allocate(sizes[i]), whole); /* it is pooled */
+    ck_assert(gp_engine_check(engine));
+  }
   stop();
 }
 END_TEST
@@ -621,12 +677,14 @@ int main(void)
   tcase_add_test(tests, test_releases_end_beside_pieces);
   tcase_add_test(tests, test_releases_after_an_export);
   tcase_add_test(tests, test_large_blocks_are_whole_after_an_export);
+  tcase_add_loop_test(tests, test_all_blocks_are_whole_after_a_refused_export, 0, 2);
   tcase_add_test(tests, test_context_takes_its_segments_along);
 #ifndef GP_UNSAFE_REUSE
   tcase_add_test(tests, test_freed_part_waits_for_the_device);
   tcase_add_test(tests, test_free_while_suspended);
   tcase_add_test(tests, test_exported_part_closes_its_segment);
-  tcase_add_test(tests, test_segment_is_exported_by_its_beginning);
+  tcase_add_test(tests, test_parts_are_found_by_any_address);
+  tcase_add_test(tests, test_driver_answers_for_a_segment_on_its_way_back);
   tcase_add_test(tests, test_what_was_kept_goes_back_after_a_stop);
   tcase_add_test(tests, test_strict_free_does_not_wait_for_the_context);
 #endif

@@ -288,14 +288,14 @@ END_TEST
 START_TEST(test_after_an_export_large_blocks_are_whole)
 {
   static const char *const types[] = {"GPUPOOL_TYPE=segment", "GPUPOOL_TYPE=vmm"};
-  uint64_t block, segment;
+  gp_part_t found;
 
   start_streams((const char *const[]){PLAIN, types[_i], NULL}, GP_GIB);
   uint64_t part = allocate_in(order(FIRST), 38 * GP_MIB);
-  ck_assert(gp_engine_cut_block(engine, part, &block, &segment));
+  ck_assert(gp_engine_part(engine, part, &found));
   gp_engine_expect_exports(engine);
   uint64_t large = allocate(46 * GP_MIB), ordered = allocate_in(order(FIRST), 38 * GP_MIB);
-  ck_assert(!gp_engine_cut_block(engine, ordered, &block, &segment));
+  ck_assert(!gp_engine_part(engine, ordered, &found));
   ck_assert(gp_engine_check(engine));
   give_up(large);
   free_in(order(FIRST), ordered);

@@ -3,9 +3,10 @@
  * must not find another owner's data there later, so it has to go back to the driver and must not be handed
  * out again.
  *
- * exports WAY [range]: ipc, tokens, token-list, sync, begin, file, or none; behind: for another process, a
- * small allocation that another one precedes, and then a large one; range: from where the driver says that
- * the memory begins, after what was allocated before it was freed
+ * exports WAY [range]: ipc, tokens, token-list, sync, begin, file, or none; behind: for another process,
+ * small allocations that another one precedes, then new ones, small and large; ranges, sharing: what
+ * the driver says of where memory begins and ends, and of whether it can be shared; range: from where the
+ * driver says that the memory begins, after what was allocated before it was freed
  */
 #include <cuda.h>
 #include <stdbool.h>
@@ -14,11 +15,15 @@
 #include <unistd.h>
 
 #define BYTES ((size_t)4 << 20)
+#define PART  (BYTES / 8 + 512) /* its neighbours begin within a page */
 
 static int export_file(CUdeviceptr pointer)
 {
   int fd = -1;
   int result = 0;
+
+  /* As libraries do: whole pages, which begin before a small allocation. */
+  pointer &= ~(CUdeviceptr)4095;
 
 #if CUDA_VERSION >= 11070
   result = (int)cuMemGetHandleForAddressRange(&fd, pointer, 65536, CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD, 0);
@@ -54,9 +59,70 @@ static int export_memory(const char *way, CUdeviceptr pointer)
 #define SMALL ((size_t)512 << 10)
 #define LARGE ((size_t)3 << 20)
 
+/* Each address has to lie in an allocation that begins where the program's does. */
+static int print_ranges(void)
+{
+  static const size_t sizes[] = {1000, 1000, 1000, SMALL, LARGE, LARGE};
+  CUdeviceptr pointers[6], base, start;
+  CUpointer_attribute list[] = {CU_POINTER_ATTRIBUTE_RANGE_SIZE, CU_POINTER_ATTRIBUTE_RANGE_START_ADDR};
+  size_t size, listed;
+  void *data[] = {&listed, &start};
+
+  for (int i = 0; i < 6; i++)
+    if (cuMemAlloc(&pointers[i], sizes[i]))
+      return 1;
+  for (int i = 0; i < 6; i++) {
+    CUdeviceptr inside = pointers[i] + sizes[i] - 1;
+    if (cuMemGetAddressRange(&base, &size, inside) || cuPointerGetAttributes(2, list, data, inside))
+      return 1;
+    printf("%zu bytes: begins at %lld, %s, listed %s\n", sizes[i], (long long)(base - pointers[i]),
+        size < sizes[i]       ? "too small"
+        : size < 2 * sizes[i] ? "fits"
+                              : "too large",
+        start == base && listed == size ? "alike" : "otherwise");
+    if (cuPointerGetAttribute(&start, CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, inside) || start != base ||
+        cuPointerGetAttribute(&listed, CU_POINTER_ATTRIBUTE_RANGE_SIZE, inside) || listed != size)
+      printf("asked by itself: otherwise\n");
+  }
+  for (int i = 0; i < 6; i++)
+    if (cuMemFree(pointers[i]))
+      return 1;
+  return 0;
+}
+
+/* As libraries ask before they export: with the ways that there are (UCX), or by itself (NCCL). */
+static void print_sharing(const char *what, CUdeviceptr pointer)
+{
+  CUpointer_attribute list[] = {
+      CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE, CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES};
+  unsigned with_types = 9, by_itself = 9;
+  unsigned long long types;
+  void *data[] = {&with_types, &types};
+
+  if (cuPointerGetAttributes(2, list, data, pointer) ||
+      cuPointerGetAttribute(&by_itself, CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE, pointer))
+    with_types = 8;
+  printf("%s: %u, by itself %u\n", what, with_types, by_itself);
+}
+
+static int ask_sharing(void)
+{
+  CUdeviceptr first, second, third;
+
+  if (cuMemAlloc(&first, SMALL) || cuMemAlloc(&second, SMALL))
+    return 1;
+  print_sharing("first", first);
+  print_sharing("second", second);
+  if (cuMemAlloc(&third, SMALL))
+    return 1;
+  print_sharing("third", third);
+  printf("export of the third: %d\n", export_memory("begin", third));
+  return cuMemFree(first) || cuMemFree(second) || cuMemFree(third);
+}
+
 static int export_behind(const char *way)
 {
-  CUdeviceptr first, second, idle, large[2];
+  CUdeviceptr first, second, third, idle, large[2];
 
   if (cuMemAlloc(&idle, 3 * LARGE) || cuMemFree(idle) ||
       cuCtxSynchronize()) /* there would be room for both */
@@ -64,10 +130,13 @@ static int export_behind(const char *way)
   if (cuMemAlloc(&first, SMALL) || cuMemAlloc(&second, SMALL))
     return 1;
   printf("small: %d\n", export_memory(way, second));
-  if (cuMemAlloc(&large[0], LARGE) || cuMemAlloc(&large[1], LARGE))
+  printf("again: %d\n", export_memory(way, second));
+  if (cuMemAlloc(&third, SMALL) || cuMemAlloc(&large[0], LARGE) || cuMemAlloc(&large[1], LARGE))
     return 1;
+  printf("new: %d\n", export_memory(way, third));
   printf("large: %d\n", export_memory(way, large[1]));
-  return cuMemFree(first) || cuMemFree(second) || cuMemFree(large[0]) || cuMemFree(large[1]);
+  return cuMemFree(first) || cuMemFree(second) || cuMemFree(third) || cuMemFree(large[0]) ||
+         cuMemFree(large[1]);
 }
 
 int main(int argc, char **argv)
@@ -83,9 +152,13 @@ int main(int argc, char **argv)
     return 1;
   if (strcmp(argv[1], "behind") == 0)
     return export_behind(argv[1]);
-  if (by_range && cuMemAlloc(&earlier, BYTES / 8))
+  if (strcmp(argv[1], "ranges") == 0)
+    return print_ranges();
+  if (strcmp(argv[1], "sharing") == 0)
+    return ask_sharing();
+  if (by_range && cuMemAlloc(&earlier, PART))
     return 1;
-  if (cuMemAlloc(&pointer, by_range ? BYTES / 8 : BYTES))
+  if (cuMemAlloc(&pointer, by_range ? PART : BYTES))
     return 1;
   begin = pointer;
   if (by_range && (cuMemFree(earlier) || cuCtxSynchronize() || cuMemGetAddressRange(&begin, &size, pointer)))

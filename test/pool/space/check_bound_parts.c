@@ -33,13 +33,13 @@ static long calls_for_memory(void)
 
 START_TEST(test_memory_of_streams_is_cut)
 {
-  uint64_t block, segment;
+  gp_part_t part;
 
   start_type(_i);
   uint64_t plain = allocate(BYTES);
   long calls = calls_for_memory();
   uint64_t address = allocate_in(order(FIRST), 3 * BYTES);
-  ck_assert(gp_engine_cut_block(engine, address, &block, &segment));
+  ck_assert(gp_engine_part(engine, address, &part));
   ck_assert_uint_eq(address, plain + BYTES);
   ck_assert_int_eq(calls_for_memory(), calls);
   ck_assert_int_eq(driver.count[FAKE_ALLOC_ORDERED], 0);
