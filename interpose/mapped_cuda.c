@@ -101,6 +101,9 @@ int gp_mapped_cuda_unmap(void *self, const gp_driver_context_t *context, uint64_
   return (int)GP_REAL_CALL(cuMemUnmap, (CUdeviceptr)address, (size_t)bytes);
 }
 
+/* Some drivers are not ready for it while another thread submits work (WSL2). */
+#define ALLOW_TRIES 3
+
 int gp_mapped_cuda_allow(
     void *self, const gp_driver_context_t *context, uint64_t address, uint64_t bytes, int device)
 {
@@ -111,5 +114,8 @@ int gp_mapped_cuda_allow(
 
   (void)self;
   (void)context;
-  return (int)GP_REAL_CALL(cuMemSetAccess, (CUdeviceptr)address, (size_t)bytes, &access, 1);
+  CUresult result = CUDA_ERROR_NOT_READY;
+  for (int i = 0; i < ALLOW_TRIES && result == CUDA_ERROR_NOT_READY; i++)
+    result = GP_REAL_CALL(cuMemSetAccess, (CUdeviceptr)address, (size_t)bytes, &access, 1);
+  return (int)result;
 }

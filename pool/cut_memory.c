@@ -1,6 +1,7 @@
 #include "pool/cut_memory.h"
 
 #include "pool/heaps.h"
+#include "pool/space/chunks.h"
 #include "pool/space/segment.h"
 
 gp_block_t *gp_cut_find_and_lock(gp_engine_t *engine, uint64_t address)
@@ -59,11 +60,17 @@ bool gp_engine_part(gp_engine_t *engine, uint64_t address, gp_part_t *ret_part)
     gp_lock_release(&block->context->device->lock);
     return false;
   }
+  const gp_segment_t *segment = block->segment;
+  const gp_chunk_t *chunk = segment->range ? gp_chunks_find(segment->range, address) : NULL;
+  uint64_t begin = chunk ? chunk->address : segment->range ? address : segment->address;
+  uint64_t size = chunk ? chunk->size : segment->range ? 0 : segment->size;
   *ret_part = (gp_part_t){.address = block->address,
       .size = block->requested,
-      .segment = block->segment->address,
+      .end = block->address + block->size,
+      .driver_address = begin,
+      .driver_end = begin + size,
       .context = block->context->driver.handle,
-      .is_mapped = block->segment->range != NULL,
+      .is_mapped = segment->range != NULL,
       .is_used = block->refs > 0};
   gp_lock_release(&block->context->device->lock);
   return true;
@@ -71,18 +78,11 @@ bool gp_engine_part(gp_engine_t *engine, uint64_t address, gp_part_t *ret_part)
 
 bool gp_engine_uses_part(gp_engine_t *engine, uint64_t address, uint64_t size)
 {
-  uint64_t end = size > UINT64_MAX - address ? UINT64_MAX : address + size;
+  gp_part_t part;
 
-  while (address < end) {
-    const gp_block_t *block = gp_cut_find_and_lock(engine, address);
-    if (!block)
-      return false;
-    bool is_used = block->refs > 0;
-    address = block->address + block->size;
-    gp_lock_release(&block->context->device->lock);
-    if (is_used)
+  for (uint64_t at = address; at - address < size && gp_engine_part(engine, at, &part); at = part.end)
+    if (part.is_used)
       return true;
-  }
   return false;
 }
 

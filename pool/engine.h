@@ -218,9 +218,11 @@ bool gp_engine_is_mapped(gp_engine_t *engine, uint64_t address);
  * address. */
 typedef struct gp_part {
   uint64_t address;
-  uint64_t size;    /* as requested */
-  uint64_t segment; /* the beginning of the driver's allocation, or of the mapped range, around the block */
-  void *context;    /* the driver's handle */
+  uint64_t size;           /* as requested */
+  uint64_t end;            /* of the block */
+  uint64_t driver_address; /* the driver's allocation around the address asked for: a segment, or what is */
+  uint64_t driver_end;     /* mapped there as one; equal: nothing is */
+  void *context;           /* the driver's handle */
   bool is_mapped;
   bool is_used; /* by the program, or by another holder of a reference */
 } gp_part_t;

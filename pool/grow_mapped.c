@@ -373,6 +373,8 @@ static int grow(gp_plan_t *plan, bool *by_limit, bool *ret_is_placed, uint64_t *
   int cancel_state = gp_cancel_hold(); /* until commit or undo no record has the memory */
   if (gp_map_range_is_there(plan->engine, context) && plan->bytes <= context->range->segment.size)
     code = serve(plan, by_limit, ret_is_placed, ret_address);
+  if (code == plan->engine->driver.ops->code_not_ready) /* the driver cannot map now, but can allocate */
+    *ret_is_placed = false;
   gp_cancel_restore(cancel_state);
   free(plan->parts);
   free(plan->steps);

@@ -13,6 +13,10 @@
 /* Addresses cost nothing, and the range should not run out of holes. */
 #define TIMES_OF_DEVICE 2
 
+/* Where the process may not have so many (RLIMIT_AS, some devices), fewer do: half of them, so often at most.
+ */
+#define HALVINGS 6
+
 /* Some drivers claim that they can map memory, and refuse at the first call. Returns
  * the first failure's code. */
 static int try_mapping(gp_engine_t *engine, gp_context_t *context, uint64_t address)
@@ -37,26 +41,43 @@ static int try_mapping(gp_engine_t *engine, gp_context_t *context, uint64_t addr
   return code != 0 ? code : end;
 }
 
-/* Reserves addresses where memory can be mapped; 0: there are none. *ret_is_final:
+/* Reserves as many of these addresses as there are. Returns the driver's code. */
+static int reserve_most(gp_engine_t *engine, gp_context_t *context, uint64_t *bytes, uint64_t *ret_address)
+{
+  const int out_of_memory = engine->driver.ops->code_out_of_memory;
+  int code = gp_driver_reserve(engine, &context->driver, *bytes, ret_address);
+
+  for (int i = 0; i < HALVINGS && code == out_of_memory && *bytes > 2 * GP_CHUNK_STEP; i++) {
+    *bytes = gp_round_up(*bytes / 2, GP_CHUNK_STEP);
+    code = gp_driver_reserve(engine, &context->driver, *bytes, ret_address);
+  }
+  return code;
+}
+
+/* Reserves at most *bytes of addresses where memory can be mapped; 0: there are none. *ret_is_final:
  * there will never be any. */
-static uint64_t reserve(gp_engine_t *engine, gp_context_t *context, uint64_t bytes, bool *ret_is_final)
+static uint64_t reserve(gp_engine_t *engine, gp_context_t *context, uint64_t *bytes, bool *ret_is_final)
 {
   const gp_driver_ops_t *ops = engine->driver.ops;
   uint64_t address;
 
   *ret_is_final = true;
-  if (!ops->reserve || bytes == 0 || gp_driver_reserve(engine, &context->driver, bytes, &address) != 0)
+  if (!ops->reserve || *bytes == 0)
+    return 0;
+  int code = reserve_most(engine, context, bytes, &address);
+  *ret_is_final = code != ops->code_not_ready;
+  if (code != 0)
     return 0;
   gp_assert(address % GP_CHUNK_STEP == 0);
-  int code = ops->code_out_of_memory;
+  code = ops->code_out_of_memory;
   if (gp_limit_reserve(engine, context, GP_CHUNK_STEP, GP_SUPPLY_APART)) {
     code = try_mapping(engine, context, address);
     gp_limit_cancel(engine, context->device, GP_CHUNK_STEP, GP_SUPPLY_APART);
   }
   if (code == 0)
     return address;
-  *ret_is_final = code != ops->code_out_of_memory;
-  (void)gp_driver_unreserve(engine, &context->driver, address, bytes);
+  *ret_is_final = code != ops->code_out_of_memory && code != ops->code_not_ready;
+  (void)gp_driver_unreserve(engine, &context->driver, address, *bytes);
   return 0;
 }
 
@@ -68,7 +89,7 @@ static gp_range_t *make(gp_engine_t *engine, gp_context_t *context, uint64_t byt
   uint64_t address;
 
   *ret_is_final = false;
-  address = block ? reserve(engine, context, bytes, ret_is_final) : 0;
+  address = block ? reserve(engine, context, &bytes, ret_is_final) : 0;
   if (address == 0) {
     if (block)
       gp_block_slab_give(engine, block);

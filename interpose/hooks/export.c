@@ -117,7 +117,7 @@ static CUresult tainted(CUresult result, CUdeviceptr pointer)
  * the first one. */
 static bool is_inside_segment(const gp_part_t *part)
 {
-  return !part->is_mapped && part->address != part->segment;
+  return !part->is_mapped && part->address != part->driver_address;
 }
 
 CUresult CUDAAPI hook_cuIpcGetMemHandle(CUipcMemHandle *handle, CUdeviceptr pointer)
@@ -133,13 +133,29 @@ CUresult CUDAAPI hook_cuIpcGetMemHandle(CUipcMemHandle *handle, CUdeviceptr poin
   return tainted(GP_REAL_CALL(cuIpcGetMemHandle, handle, exported(pointer, 1)), pointer);
 }
 
+/* Mapped memory that the driver can export by its range, because no border of what is mapped lies in it. */
+static bool is_mapped_as_one(gp_engine_t *engine, CUdeviceptr pointer, size_t size)
+{
+  gp_part_t part;
+  return engine && gp_engine_part(engine, (uint64_t)pointer, &part) && part.is_mapped &&
+         size <= part.driver_end - (uint64_t)pointer && gp_engine_uses_part(engine, (uint64_t)pointer, size);
+}
+
 CUresult CUDAAPI hook_cuMemGetHandleForAddressRange(
     void *handle, CUdeviceptr pointer, size_t size, int type, unsigned long long flags)
 {
+  gp_engine_t *engine = gp_library_engine();
+
   settle();
-  return tainted(
-      GP_REAL_CALL(cuMemGetHandleForAddressRange, handle, exported(pointer, size), size, type, flags),
-      pointer);
+  bool is_one = is_mapped_as_one(engine, pointer, size);
+  CUdeviceptr seen = is_one ? pointer : exported(pointer, size);
+  CUresult result = GP_REAL_CALL(cuMemGetHandleForAddressRange, handle, seen, size, type, flags);
+  if (!is_one)
+    return tainted(result, pointer);
+  /* From now on no request gets mapped memory, and what is free of it goes to the driver. */
+  if (result == CUDA_SUCCESS)
+    gp_engine_expect_exports(engine);
+  return result;
 }
 
 CUresult CUDAAPI hook_cuMulticastBindAddr(

@@ -141,11 +141,45 @@ class Programs(PreloadCase):
 
     def test_mapped_memory_is_not_exported(self):
         """As the driver refuses it for such memory; what is asked for after the first attempt can be exported."""
-        for way in ("ipc", "tokens", "sync"):
+        self.assertEqual(self.run_program("exports", "retain", preload=None).out, "retain: 1\n")
+        for way in ("ipc", "tokens", "sync", "retain"):
             with self.subTest(way=way):
                 run = self.run_program("exports", way, TYPE="vmm")
                 self.assertEqual(run.out, way + ": 1\n")
                 self.assertEqual(len([line for line in run.messages if "set GPUPOOL_TYPE=round" in line]), 1)
+
+    def test_mapped_memory_is_exported_by_ranges_within_a_piece(self):
+        """A range over a border would reach only the first piece on some drivers. No other owner gets what was exported,
+        and its memory goes back to the driver: the device has no room for both."""
+        capacity = {"SIMCUDA_CAPACITY": str(100 << 20)}
+        plain = self.run_program("exports", "pieces", preload=None, **capacity)
+        self.assertEqual(plain.out, "4096 bytes at 0: 0\n4096 bytes at 62910464: 0\n")
+        run = self.run_program("exports", "pieces", TYPE="vmm", **capacity)
+        self.assertEqual((run.status, run.out, run.messages), (0, plain.out, []))
+        self.assertIn("the next one is another one", run.err)
+
+        plain = self.run_program("exports", "pieces", "whole", preload=None)
+        self.assertEqual(plain.out.splitlines()[2:], ["62914560 bytes at 0: 0"])
+        self.assertEqual(self.run_program("exports", "pieces", "whole", TYPE="segment").out, plain.out)
+        run = self.run_program("exports", "pieces", "whole", TYPE="vmm")
+        self.assertEqual((run.status, run.out), (0, plain.out.replace("62914560 bytes at 0: 0", "62914560 bytes at 0: 1")))
+        self.assertEqual(len([line for line in run.messages if "set GPUPOOL_TYPE=round" in line]), 1, run.messages)
+
+    def test_a_driver_that_is_not_ready_to_map(self):
+        """Nothing is refused for it, and the type stays: what follows is mapped."""
+        natively = self.run_program("exports", "ranges", preload=None).out
+        for first in 1, 2, 3:  # of the trial, and of the growth after it; three tries each
+            faults = ",".join("cuMemSetAccess:600@%d" % call for call in range(first, first + 3))
+            with self.subTest(faults=faults):
+                run = self.run_program("exports", "ranges", TYPE="vmm", SIMCUDA_FAIL=faults)
+                self.assertEqual((run.status, run.out, run.messages), (0, natively, []))
+                self.assertGreater(run.calls()["cuMemSetAccess"], first + 2)
+
+    def test_addresses_to_map_at_are_fewer(self):
+        run = self.run_program("exports", "ranges", TYPE="vmm", SIMCUDA_FAIL="cuMemAddressReserve:2@1")
+        self.assertEqual((run.status, run.messages), (0, []))
+        self.assertEqual(run.calls()["cuMemAddressReserve"], 2)
+        self.assertNotIn("cuMemAlloc_v2", run.calls())
 
     def test_second_free_of_cut_memory_is_refused(self):
         for settings in {}, {"TYPE": "segment"}, {"TYPE": "vmm"}, {"SMALL": "cut"}:

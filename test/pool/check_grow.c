@@ -503,7 +503,9 @@ START_TEST(test_parts_are_found_by_any_address)
   ck_assert(gp_engine_part(engine, b + 999, &part));
   ck_assert_uint_eq(part.address, b);
   ck_assert_uint_eq(part.size, 1000);
-  ck_assert_uint_eq(part.segment, a);
+  ck_assert_uint_eq(part.end, b + 1024);
+  ck_assert_uint_eq(part.driver_address, a);
+  ck_assert_uint_eq(part.driver_end, a + 2 * GP_MIB);
   ck_assert(part.is_used && !part.is_mapped);
   ck_assert(gp_engine_uses_part(engine, a, 1));
   ck_assert_int_eq(free_code(a), 0);

@@ -432,6 +432,37 @@ START_TEST(test_driver_that_cannot)
 }
 END_TEST
 
+/* Others are not ready while another thread submits work; _i: at which call, of the trial and of the growth
+ * after it. The request gets an allocation of the driver, and later ones are mapped. */
+START_TEST(test_driver_that_is_not_ready)
+{
+  begin(GP_GIB);
+  driver.fail_code = FAKE_NOT_READY;
+  driver.fail_at = driver.calls + 1 + _i;
+  uint64_t a = allocate(GP_MIB);
+  ck_assert(!gp_engine_is_mapped(engine, a));
+  ck_assert_int_eq(driver.count[FAKE_ALLOC], 1);
+  ck_assert(gp_engine_is_mapped(engine, allocate(8 * GP_MIB)));
+  ck_assert_int_eq(driver.count[FAKE_ALLOC], 1);
+  ck_assert(gp_engine_check(engine));
+  stop();
+}
+END_TEST
+
+/* Under RLIMIT_AS, or on devices with few addresses. */
+START_TEST(test_addresses_that_are_fewer)
+{
+  begin(GP_GIB);
+  uint64_t before = driver.reserved_bytes;
+  driver.fail_code = FAKE_OUT_OF_MEMORY;
+  driver.fail_at = driver.calls + 1;
+  ck_assert(gp_engine_is_mapped(engine, allocate(GP_MIB)));
+  ck_assert_int_eq(driver.count[FAKE_RESERVE], 2);
+  ck_assert_uint_eq(driver.reserved_bytes - before, GP_GIB); /* half of twice the device */
+  stop();
+}
+END_TEST
+
 /* Without memory for the trial nothing is learnt from it. */
 START_TEST(test_trial_without_memory)
 {
@@ -471,6 +502,8 @@ int main(void)
   tcase_add_test(tests, test_surplus_goes_back);
   tcase_add_loop_test(tests, test_what_lies_between_blocks_moves, 8, 12);
   tcase_add_loop_test(tests, test_driver_that_cannot, 0, 6);
+  tcase_add_loop_test(tests, test_driver_that_is_not_ready, 0, 9);
+  tcase_add_test(tests, test_addresses_that_are_fewer);
   tcase_add_test(tests, test_trial_without_memory);
 #ifndef GP_UNSAFE_REUSE
   tcase_add_test(tests, test_memory_does_not_move_under_work);

@@ -3,10 +3,11 @@
  * must not find another owner's data there later, so it has to go back to the driver and must not be handed
  * out again.
  *
- * exports WAY [range]: ipc, tokens, token-list, sync, begin, file, or none; behind: for another process,
- * small allocations that another one precedes, then new ones, small and large; ranges, sharing: what
- * the driver says of where memory begins and ends, and of whether it can be shared; range: from where the
- * driver says that the memory begins, after what was allocated before it was freed
+ * exports WAY [range]: ipc, tokens, token-list, sync, begin, file, retain, or none; range: from where the
+ * driver says that the memory begins, after what was allocated before it was freed. Other ways: behind for
+ * another process, small allocations that another one precedes, then new ones pieces [whole]  parts of a
+ * block, and all of it ranges          where the driver says that memory begins and ends sharing whether the
+ * driver says that memory can be shared
  */
 #include <cuda.h>
 #include <stdbool.h>
@@ -53,6 +54,11 @@ static int export_memory(const char *way, CUdeviceptr pointer)
     return (int)cuPointerSetAttribute(&on, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, pointer);
   if (strcmp(way, "file") == 0)
     return export_file(pointer);
+#if CUDA_VERSION >= 11000
+  CUmemGenericAllocationHandle physical;
+  if (strcmp(way, "retain") == 0) /* its physical memory, which memory of cudaMalloc has none of */
+    return (int)cuMemRetainAllocationHandle(&physical, (void *)(uintptr_t)(pointer + 512));
+#endif
   return 0;
 }
 
@@ -120,6 +126,34 @@ static int ask_sharing(void)
   return cuMemFree(first) || cuMemFree(second) || cuMemFree(third);
 }
 
+/* Whole pages at both ends of a block, which the pool may have mapped in pieces; is_whole: all of it, too. */
+static int export_pieces(bool is_whole)
+{
+#if CUDA_VERSION >= 11070
+  CUdeviceptr earlier[2], block, next;
+  int fd = -1;
+
+  if (cuMemAlloc(&earlier[0], 8 * LARGE) || cuMemAlloc(&earlier[1], 12 * LARGE) || cuMemFree(earlier[0]) ||
+      cuMemFree(earlier[1]) || cuCtxSynchronize() || cuMemAlloc(&block, 20 * LARGE))
+    return 1;
+  const size_t offsets[] = {0, 20 * LARGE - 4096, 0}, bytes[] = {4096, 4096, 20 * LARGE};
+  for (int i = 0; i < (is_whole ? 3 : 2); i++) {
+    int result = (int)cuMemGetHandleForAddressRange(
+        &fd, block + offsets[i], bytes[i], CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD, 0);
+    printf("%zu bytes at %zu: %d\n", bytes[i], offsets[i], result);
+    if (result == 0)
+      close(fd);
+  }
+  if (cuMemFree(block) || cuCtxSynchronize() || cuMemAlloc(&next, 20 * LARGE))
+    return 1;
+  fprintf(stderr, "the next one is %s\n", next == block ? "the exported one" : "another one");
+  return cuMemFree(next);
+#else
+  (void)is_whole;
+  return 0;
+#endif
+}
+
 static int export_behind(const char *way)
 {
   CUdeviceptr first, second, third, idle, large[2];
@@ -154,6 +188,8 @@ int main(int argc, char **argv)
     return export_behind(argv[1]);
   if (strcmp(argv[1], "ranges") == 0)
     return print_ranges();
+  if (strcmp(argv[1], "pieces") == 0)
+    return export_pieces(argc == 3);
   if (strcmp(argv[1], "sharing") == 0)
     return ask_sharing();
   if (by_range && cuMemAlloc(&earlier, PART))
