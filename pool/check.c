@@ -6,6 +6,7 @@
 #include "pool/forwarded/forwarded_counts.h"
 #include "pool/heaps.h"
 #include "pool/mode.h"
+#include "pool/pending_frees.h"
 #include "pool/space/account.h"
 #include "pool/space/mapped.h"
 #include "pool/space/segment.h"
@@ -201,6 +202,8 @@ static bool check_forwarded(gp_engine_t *engine, const gp_device_t *device, gp_s
   gp_forwarded_sums_t forwarded;
   bool good = true;
 
+  GP_LIST_EACH(&device->pending_frees, const gp_pending_free_t, link, pending)
+    sums->host_counted += pending->is_host ? pending->bytes : 0;
   gp_forwarded_sum(engine, device->ordinal, &forwarded);
   good &= gp_expect(stats->passthrough_bytes.current == forwarded.on_device, "passthrough_bytes",
       stats->passthrough_bytes.current, forwarded.on_device);
@@ -210,7 +213,7 @@ static bool check_forwarded(gp_engine_t *engine, const gp_device_t *device, gp_s
       device->async_live, forwarded.in_pools + sums->of_pools);
   good &= gp_expect(device->pools.taken == forwarded.pools_taken + sums->pools_taken, "taken by pools",
       device->pools.taken, forwarded.pools_taken + sums->pools_taken);
-  sums->host_counted = forwarded.host_counted;
+  sums->host_counted += forwarded.host_counted;
   sums->shared += forwarded.shared;
   sums->shared_bytes += forwarded.shared_bytes;
   sums->taken += forwarded.taken + device->pools.taken;
@@ -220,10 +223,11 @@ static bool check_forwarded(gp_engine_t *engine, const gp_device_t *device, gp_s
 /* Checks the bytes that count against the limit. Adds the allocations that share pages to *users. */
 static bool check_account(const gp_device_t *device, const gp_sums_t *sums, uint64_t *users, uint64_t *pages)
 {
-  uint64_t taken = sums->taken + device->shared_pages * GP_DRIVER_PAGE + device->draining;
+  uint64_t taken = sums->taken + device->shared_pages * GP_DRIVER_PAGE + device->draining +
+                   device->kept_bytes + device->kept_for_good + device->orphan_bytes;
   bool good = gp_expect(device->committed_bytes == taken, "committed_bytes", device->committed_bytes, taken);
 
-  *users += sums->shared;
+  *users += sums->shared + device->kept_pages;
   *users -= device->unlisted_pages;
   *pages += device->shared_pages - device->unlisted_pages;
   good &=
@@ -358,7 +362,7 @@ static bool check_pages(const gp_address_map_t *map, const gp_found_t *found)
 bool gp_engine_check(gp_engine_t *engine)
 {
   bool good = check_covered(engine);
-  gp_found_t found = {0};
+  gp_found_t found = {.host_counted = atomic_load(&engine->host_limit.kept_for_good)};
 
   good &= check_suspensions(engine);
   for (int i = 0; i < GP_MAX_DEVICES; i++) {

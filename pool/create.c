@@ -8,6 +8,7 @@
 #include "pool/heaps.h"
 #include "pool/limit.h"
 #include "pool/mode.h"
+#include "pool/pending_frees.h"
 #include "pool/prewarm.h"
 #include "pool/reuse/identities.h"
 #include "pool/reuse/known_streams.h"
@@ -130,6 +131,7 @@ gp_engine_t *gp_engine_create(
     gp_list_init(&device->idle);
     gp_list_init(&device->passed);
     gp_list_init(&device->oom_turn.waiting);
+    gp_list_init(&device->pending_frees);
     gp_releases_init(&device->releases, &device->lock);
   }
   return engine;
@@ -160,6 +162,7 @@ void gp_engine_destroy(gp_engine_t *engine)
   }
   for (int i = 0; i < GP_MAX_DEVICES; i++) {
     gp_bins_fini(&engine->devices[i].ordered.bins);
+    gp_pending_frees_fini(&engine->devices[i]);
     gp_assert_internal(gp_lock_is_free(&engine->devices[i].lock));
   }
   gp_forwarded_table_fini(&engine->forwarded);

@@ -49,16 +49,16 @@ static inline uintptr_t gp_this_thread(void)
 
 /*
  * One device. Invariants, under lock: committed_bytes is what the driver takes of the device for all
- * blocks and forwarded allocations (space/account.h), plus draining and reservations in flight.
- * committed_bytes less draining <= limit unless lowered. stats.reserved_bytes is the sum of block sizes,
- * stats.cached_bytes of the idle and BOUND ones, stats.deferred_bytes of RETAINED and DEFERRED ones,
- * stats.allocated_bytes of LIVE ones, stats.active_bytes of LIVE, RETAINED and DEFERRED ones. idle holds
- * the idle blocks, oldest first; releases holds the blocks on their way to the driver. draining:
- * stream-ordered memory that the program has freed and the driver's pools may still hold; counted only
- * under a limit, and only if the driver can be asked (see gp_limit_settle). async_live: stream-ordered
- * memory that the program and the pool hold. ordered_bytes: bytes of blocks whose present or last owner
- * asked for them in a stream: those of `ordered`, or with GPUPOOL_ASYNC=plain some of the contexts'.
- * ordered_live: the LIVE part of ordered_bytes.
+ * blocks and forwarded allocations (space/account.h), plus draining, the bytes that are kept, those of
+ * orphans, and reservations in flight. committed_bytes less draining and kept_bytes <= limit unless lowered.
+ * stats.reserved_bytes is the sum of block sizes, stats.cached_bytes of the idle and BOUND ones,
+ * stats.deferred_bytes of RETAINED and DEFERRED ones, stats.allocated_bytes of LIVE ones, stats.active_bytes
+ * of LIVE, RETAINED and DEFERRED ones. idle holds the idle blocks, oldest first; releases holds the blocks on
+ * their way to the driver. draining: stream-ordered memory that the program has freed and the driver's pools
+ * may still hold; counted only under a limit, and only if the driver can be asked (see gp_limit_settle).
+ * async_live: stream-ordered memory that the program and the pool hold. ordered_bytes: bytes of blocks whose
+ * present or last owner asked for them in a stream: those of `ordered`, or with GPUPOOL_ASYNC=plain some of
+ * the contexts'. ordered_live: the LIVE part of ordered_bytes.
  */
 struct gp_device {
   gp_lock_t lock;
@@ -72,6 +72,13 @@ struct gp_device {
   int ordinal;
   uint64_t committed_bytes;
   uint64_t draining;
+  uint64_t kept_bytes;     /* freed, but counted on: see pending_frees.h, without ... */
+  uint64_t kept_pages;     /* ... what shares pages: so many allocations of at most 1 MiB */
+  uint64_t kept_for_good;  /* counted until the process ends */
+  uint64_t orphan_count;   /* allocations whose pool the program has destroyed, and ... */
+  uint64_t orphan_bytes;   /* ... what these pools had beyond their allocations */
+  gp_list_t pending_frees; /* see pending_frees.h */
+  gp_vain_t vain_pending;  /* the last vain wait for them */
   uint64_t async_live;
   uint64_t growing;            /* by how much calls in flight may grow the driver's pools, beyond ... */
   uint64_t pools_asked;        /* ... what these calls ask for; part of pools.taken */

@@ -366,6 +366,10 @@ void gp_engine_tell_peaks(gp_engine_t *engine);
 /* The device's use when the pool last asked the driver; false: it never asked. */
 bool gp_engine_device_use(gp_engine_t *engine, int device, gp_device_use_t *ret_use);
 
+/* Before a question for free memory: learns, under a limit, what streams have given back to the device since
+ * the program freed it in their order. Does not wait. */
+void gp_engine_ask_pending(gp_engine_t *engine, gp_context_t *context);
+
 /* Turns the driver's figures for a device into what the program may believe: cached memory is free, limits
  * hold. */
 void gp_engine_translate_info(

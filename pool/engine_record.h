@@ -28,6 +28,7 @@ typedef struct gp_host_limit {
   uint64_t limit; /* UINT64_MAX: none */
   bool refuses;   /* GPUPOOL_HOST_LIMIT is malformed */
   _Atomic uint64_t used;
+  _Atomic uint64_t kept_for_good; /* part of used */
 } gp_host_limit_t;
 
 struct gp_engine {

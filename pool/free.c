@@ -397,7 +397,7 @@ static INLINE gp_free_result_t free_block(gp_engine_t *engine, const gp_order_t 
   if (block->refs == 1 && ((free_fn && !order) || goes_to_driver(engine, block, order))) {
     gp_release_start(engine, block);
     gp_lock_release(&device->lock);
-    *ret_code = gp_release_owned(engine, block, free_fn, arg);
+    *ret_code = gp_release_owned(engine, block, order, free_fn, arg);
     return GP_FREE_DONE;
   }
   ending_t ending = order || free_fn ? ENDING_NO_WAIT : ending_of(block);

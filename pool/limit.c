@@ -5,6 +5,7 @@
 #include "pool/heaps.h"
 #include "pool/mode.h"
 #include "pool/oom_turn.h"
+#include "pool/pending_frees.h"
 #include "pool/reuse/stamps.h"
 #include "pool/space/account.h"
 #include "pool/space/segment.h"
@@ -61,7 +62,7 @@ static void note_told(gp_engine_t *engine, gp_device_t *device, uint64_t free_by
   device->total = total_bytes;
   device->told_free = free_bytes;
   device->told_ns = gp_now(engine);
-  device->told_committed = gp_account_in_use(device);
+  device->told_committed = gp_account_given(device);
   device->told_pools = pools->reserved > device->pools.taken ? pools->reserved - device->pools.taken : 0;
   gp_pools_note_told(&device->pools, free_bytes, pools->idle, gp_account_others(device));
   gp_event_facts(engine, device);
@@ -140,6 +141,7 @@ void gp_limit_settle(gp_engine_t *engine, gp_context_t *context)
 
   gp_assert(!gp_holds_engine_lock());
   gp_lock_take(&device->lock);
+  (void)gp_pending_frees_retire(engine, device);
   bool any = gp_locked(device)->limit != UINT64_MAX && engine->driver.ops->async_reserved &&
              (device->draining > 0 || device->async_live > 0 || device->unsettled);
   uint64_t grown = device->pools_grown;

@@ -36,7 +36,8 @@ bool gp_limit_ask(gp_engine_t *engine, gp_context_t *context, uint64_t *ret_free
 #define GP_TOLD_FREE_NS UINT64_C(100000000) /* how long the driver's word on free memory is fresh */
 bool gp_limit_fits_pools(gp_engine_t *engine, gp_context_t *context, uint64_t bytes);
 
-/* Asks the driver, under a limit, how much of the freed stream-ordered memory its pools still hold. */
+/* Under a limit: stops counting freed memory whose stream has passed the free, as far as is known, and asks
+ * the driver how much of the freed stream-ordered memory its pools still have. */
 void gp_limit_settle(gp_engine_t *engine, gp_context_t *context);
 
 /* Computes the device's limit, if that needs the device's size: it is known only now

@@ -25,6 +25,7 @@
 
 #include <limits.h>
 
+#include "pool/await_pending.h"
 #include "pool/await_release.h"
 #include "pool/driver_calls.h"
 #include "pool/limit.h"
@@ -254,7 +255,7 @@ bool gp_oom_is_hopeless(gp_engine_t *engine, gp_context_t *context, uint64_t byt
   uint64_t taken = less(figures.total_bytes, figures.free_bytes);
   /* The driver's pools have reserved more than is in use, or an older driver does not count all they have. */
   uint64_t by_pools = gp_account_others(device) + figures.pools_reserved;
-  uint64_t ours = by_pools > gp_account_in_use(device) ? by_pools : gp_account_in_use(device);
+  uint64_t ours = by_pools > gp_account_given(device) ? by_pools : gp_account_given(device);
   uint64_t others = less(taken, ours);
   bool exceeds_device = figures.total_bytes > 0 && bytes > less(less(figures.total_bytes, others), live);
   bool exceeds_limit = device->limit != UINT64_MAX && bytes > less(device->limit, live);
@@ -336,7 +337,9 @@ static bool take_step(gp_engine_t *engine, gp_context_t *context, gp_step_t step
   case STEP_GIVE_IN_ORDER:
     return attempts->is_ordered ? give_in_order(engine, device) : give_pools(engine, context);
   case STEP_AWAIT_BRIEFLY: return await_briefly(engine, device, attempts);
-  case STEP_WAIT: return gp_wait_for_deferred(engine, device, attempts);
+  case STEP_WAIT:
+    return gp_wait_for_deferred(engine, device, attempts) ||
+           (by_limit && gp_pending_frees_wait(engine, device, attempts));
   case STEP_TRIM: return trim(engine, context, missing_bytes(engine, context, bytes, by_limit), attempts);
   case STEP_TRIM_ALL: {
     bool trimmed = trim(engine, context, UINT64_MAX, attempts);

@@ -10,6 +10,7 @@
 #include "pool/events.h"
 #include "pool/limit.h"
 #include "pool/mode.h"
+#include "pool/pending_frees.h"
 #include "pool/reuse/drain.h"
 #include "pool/reuse/identities.h"
 #include "pool/reuse/stamps.h"
@@ -112,6 +113,22 @@ static void forget_owned(void *arg)
   gp_lock_release(&device->lock);
 }
 
+/* The program freed the block in the order of a stream. The caller holds the device's lock. */
+static void note_pending_free(gp_engine_t *engine, const gp_block_t *block, const gp_order_t *order)
+{
+  gp_context_t *context = block->context;
+  gp_supply_t supply = context->is_ordered ? GP_SUPPLY_POOLS : GP_SUPPLY_PLAIN;
+
+  if (supply == GP_SUPPLY_POOLS && gp_account_asks_pools(engine, context->device))
+    return; /* the driver's answers say what its pools still have */
+  gp_pending_free_add(engine, context->device,
+      &(gp_pending_free_t){.address = block->address,
+          .bytes = block->size,
+          .supply = supply,
+          .owner = context->is_ordered ? NULL : context},
+      order);
+}
+
 /* The driver's pool cannot use the memory before a stream reaches the free. The caller
  * holds the device's lock. */
 static void note_pending(const gp_engine_t *engine, const gp_block_t *block)
@@ -121,7 +138,8 @@ static void note_pending(const gp_engine_t *engine, const gp_block_t *block)
         &block->context->device->pools, block->size, atomic_load(&engine->epoch), gp_covered(engine));
 }
 
-int gp_release_owned(gp_engine_t *engine, gp_block_t *block, gp_free_fn free_fn, void *arg)
+int gp_release_owned(
+    gp_engine_t *engine, gp_block_t *block, const gp_order_t *order, gp_free_fn free_fn, void *arg)
 {
   gp_device_t *device = block->context->device;
   uint64_t start_ns = gp_now(engine);
@@ -140,6 +158,8 @@ int gp_release_owned(gp_engine_t *engine, gp_block_t *block, gp_free_fn free_fn,
   gp_releases_finish(&device->releases, &block->release); /* no waiter runs before the lock is released */
   if (code == 0 || atomic_load(&block->context->lost)) {
     note_pending(engine, block);
+    if (code == 0 && free_fn)
+      note_pending_free(engine, block, order);
     gp_block_end(engine, block, GP_DETAIL_NONE, start_ns, duration_ns);
     gp_device_stats(device)->driver_frees += code == 0;
   } else {

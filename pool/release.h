@@ -12,8 +12,10 @@
 void gp_release_start(gp_engine_t *engine, gp_block_t *block);
 
 /* Gives the driver a block that was started from LIVE, by the driver table's free, or by free_fn if that is
- * not NULL. Returns the driver's code. */
-int gp_release_owned(gp_engine_t *engine, gp_block_t *block, gp_free_fn free_fn, void *arg);
+ * not NULL, which frees in the order of a stream. order: that stream; NULL: unknown. Returns the driver's
+ * code. */
+int gp_release_owned(
+    gp_engine_t *engine, gp_block_t *block, const gp_order_t *order, gp_free_fn free_fn, void *arg);
 int gp_release_retained(gp_engine_t *engine, gp_block_t *block); /* for one started from RETAINED */
 
 /* Gives idle blocks back, largest first, until `bytes` are on their way; nothing while

@@ -19,7 +19,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 DOCUMENTS = ("doc/waits.md", "doc/own-calls.md")  # calls that may wait, and that do not
 DOCUMENT = " or ".join(DOCUMENTS)
 TABLE_CALLS = "pool/driver_calls.c"
-FORWARDING = ("GP_FORWARD_ALLOC", "GP_FORWARD_FREE", "GP_FORWARD_HIDDEN")
+FORWARDING = ("GP_FORWARD_ALLOC", "GP_FORWARD_FREE", "GP_FORWARD_FREE_IN", "GP_FORWARD_HIDDEN")
 DEFINES_REAL = "interpose/routes/real.h"
 # Of the driver's table: they call no driver, or only by functions that are rows themselves.
 NO_CALLS = {"now_ns", "code_is_sticky", "code_is_context_gone", "look_for_escapes"}

@@ -101,12 +101,17 @@ void gp_forward_end(gp_forward_call_t *call, CUresult result, const void *place)
   call->is_counted = true;
 }
 
-void gp_forward_free_begin(gp_forward_free_t *call, gp_engine_t *engine, gp_space_t space, uint64_t key)
+void gp_forward_free_begin(
+    gp_forward_free_t *call, gp_engine_t *engine, gp_space_t space, uint64_t key, const gp_order_t *order)
 {
   call->engine = engine;
   if (!engine)
     return;
   call->is_known = gp_engine_forwarded_take(engine, space, key, &call->memory);
+  if (call->is_known && order) {
+    call->memory.is_freed_in_order = true;
+    call->memory.freed_in = *order;
+  }
   call->start_ns = gp_clock_now_ns();
 }
 
@@ -125,8 +130,10 @@ void gp_forward_free_end(gp_forward_free_t *call, CUresult result)
   if (call->is_known && result == CUDA_SUCCESS)
     gp_engine_forwarded_freed(
         call->engine, &call->memory, call->start_ns, gp_clock_now_ns() - call->start_ns);
-  else if (call->is_known)
+  else if (call->is_known) {
+    call->memory.is_freed_in_order = false;
     gp_engine_forwarded_restore(call->engine, &call->memory);
+  }
   gp_engine_note_result(call->engine, (int)result);
 }
 

@@ -73,15 +73,21 @@ typedef struct gp_forward_free {
 /* result = driver_call, which frees memory that the pool does not own; recorded if the key is known. engine
  * NULL: the library does nothing. */
 #define GP_FORWARD_FREE(result, engine, space, key, driver_call)                                             \
+  GP_FORWARD_FREE_IN(result, engine, space, key, NULL, driver_call)
+
+/* The same in the order of a stream, until which the driver has the memory. order: that stream, with a
+ * context of NULL if it is not known; NULL: no stream. */
+#define GP_FORWARD_FREE_IN(result, engine, space, key, order, driver_call)                                   \
   do {                                                                                                       \
     gp_forward_free_t gp_free;                                                                               \
-    gp_forward_free_begin(&gp_free, engine, space, key);                                                     \
+    gp_forward_free_begin(&gp_free, engine, space, key, order);                                              \
     GP_CANCEL_UNDO(result, driver_call, gp_forward_free_undo, &gp_free);                                     \
     gp_forward_free_end(&gp_free, result);                                                                   \
   } while (0)
 
 /* The record stays in *call until the end: other threads wait for it. */
-void gp_forward_free_begin(gp_forward_free_t *call, gp_engine_t *engine, gp_space_t space, uint64_t key);
+void gp_forward_free_begin(
+    gp_forward_free_t *call, gp_engine_t *engine, gp_space_t space, uint64_t key, const gp_order_t *order);
 void gp_forward_free_end(gp_forward_free_t *call, CUresult result);
 void gp_forward_free_undo(void *call);
 

@@ -58,6 +58,9 @@ CUresult CUDAAPI hook_cuMemGetInfo_v2(size_t *free_bytes, size_t *total_bytes)
 
   if (!engine)
     return GP_REAL_CALL(cuMemGetInfo_v2, free_bytes, total_bytes);
+  gp_context_t *context = gp_current_context(engine);
+  if (context)
+    gp_engine_ask_pending(engine, context);
   CUresult result = GP_REAL_CALL(cuMemGetInfo_v2, &driver_free, &driver_total);
   if (result != CUDA_SUCCESS) {
     gp_engine_note_result(engine, (int)result);
@@ -65,7 +68,6 @@ CUresult CUDAAPI hook_cuMemGetInfo_v2(size_t *free_bytes, size_t *total_bytes)
   }
   uint64_t told_free = driver_free;
   uint64_t told_total = driver_total;
-  gp_context_t *context = gp_current_context(engine);
   if (context)
     gp_engine_translate_info(engine, context, &told_free, &told_total);
   if (free_bytes)

@@ -59,16 +59,27 @@ CUresult CUDAAPI hook_cuMemGetMemPool(CUmemoryPool *pool, CUmemLocation *locatio
   return named(GP_REAL_CALL(cuMemGetMemPool, pool, location, type), pool, location);
 }
 
+/* Only a limit needs the figure. */
+static uint64_t reserved_in(gp_engine_t *engine, CUmemoryPool pool, int device)
+{
+  cuuint64_t reserved = 0;
+
+  if (gp_engine_limit(engine, device) != 0)
+    (void)GP_REAL_CALL(cuMemPoolGetAttribute, pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &reserved);
+  return reserved;
+}
+
 CUresult CUDAAPI hook_cuMemPoolDestroy(CUmemoryPool pool)
 {
   gp_engine_t *engine = gp_library_engine();
   int device;
-  bool known = engine && gp_mempool_forget(pool, &device);
+  bool known = engine && gp_mempool_is_listed(pool, &device);
 
   /* Before the call, because the driver may then give the handle to another thread. If the driver refuses,
-   * this memory counts twice. */
-  if (known)
-    gp_engine_mempool_gone(engine, (uint64_t)(uintptr_t)pool);
+   * this memory counts twice. As long as the pool is listed, the driver's answers include what it has. */
+  if (known && device != GP_MEMPOOL_HOST)
+    gp_engine_mempool_gone(engine, (uint64_t)(uintptr_t)pool, device, reserved_in(engine, pool, device));
+  known = known && gp_mempool_forget(pool, &device);
   CUresult result = GP_REAL_CALL(cuMemPoolDestroy, pool);
   if (known && result != CUDA_SUCCESS)
     gp_mempool_created(pool, device);

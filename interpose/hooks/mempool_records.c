@@ -120,7 +120,7 @@ bool gp_mempool_is_default(CUmemoryPool pool, int *ret_device)
   return false;
 }
 
-bool gp_mempool_find(CUmemoryPool pool, int *ret_device)
+bool gp_mempool_is_listed(CUmemoryPool pool, int *ret_device)
 {
   const mempool_t *entry = visit();
 
@@ -129,7 +129,12 @@ bool gp_mempool_find(CUmemoryPool pool, int *ret_device)
   if (entry)
     *ret_device = entry->device;
   leave();
-  return entry || gp_mempool_is_default(pool, ret_device);
+  return entry != NULL;
+}
+
+bool gp_mempool_find(CUmemoryPool pool, int *ret_device)
+{
+  return gp_mempool_is_listed(pool, ret_device) || gp_mempool_is_default(pool, ret_device);
 }
 
 CUmemoryPool gp_mempool_current(int device)

@@ -25,6 +25,9 @@ bool gp_mempool_forget(CUmemoryPool pool, int *ret_device);
  * device. */
 bool gp_mempool_find(CUmemoryPool pool, int *ret_device);
 
+/* The same for pools that the program made, or asked for: no device's default one. */
+bool gp_mempool_is_listed(CUmemoryPool pool, int *ret_device);
+
 /* The pool is a device's default one, which the driver made. */
 bool gp_mempool_is_default(CUmemoryPool pool, int *ret_device);
 

@@ -181,7 +181,7 @@ static CUresult free_async(free_async_call_t arguments)
   CUresult result;
   int code;
 
-  gp_order_t order;
+  gp_order_t order = {.context = NULL};
 
   if (!engine)
     return (CUresult)call_free_async(&arguments, false);
@@ -195,7 +195,7 @@ static CUresult free_async(free_async_call_t arguments)
                  : gp_engine_free_with(engine, address, call_free_async, &arguments, &code);
   if (freed == GP_FREE_DONE)
     return (CUresult)code;
-  GP_FORWARD_FREE(result, engine, GP_SPACE_POINTER, (uint64_t)arguments.pointer,
+  GP_FORWARD_FREE_IN(result, engine, GP_SPACE_POINTER, (uint64_t)arguments.pointer, &order,
       (CUresult)call_free_async(&arguments, false));
   return result;
 }

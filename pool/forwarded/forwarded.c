@@ -4,6 +4,7 @@
  */
 #include "pool/forwarded/forwarded.h"
 
+#include "pool/await_pending.h"
 #include "pool/heaps.h"
 #include "pool/contexts.h"
 #include "pool/events.h"
@@ -77,6 +78,27 @@ static bool make_pools_fit(gp_reservation_t *reservation, gp_oom_attempts_t *att
          gp_wait_in_doubt(engine, context->device, attempts);
 }
 
+/* What was freed in the order of a stream may be back soon. */
+static bool await_host(gp_engine_t *engine, gp_oom_attempts_t *attempts)
+{
+  bool any = false;
+
+  GP_DEVICE_EACH(engine, device)
+  any = any || gp_pending_frees_wait(engine, device, attempts);
+  return any;
+}
+
+static bool reserve_on_host(gp_engine_t *engine, uint64_t bytes)
+{
+  gp_oom_attempts_t attempts = {.next_step = 0};
+  bool granted;
+
+  do
+    granted = gp_host_limit_reserve(&engine->host_limit, bytes);
+  while (!granted && bytes <= engine->host_limit.limit && await_host(engine, &attempts));
+  return granted;
+}
+
 bool gp_engine_forwarded_reserve(
     gp_engine_t *engine, gp_context_t *context, uint64_t bytes, gp_forwarded_kind_t kind)
 {
@@ -92,7 +114,7 @@ bool gp_engine_forwarded_reserve(
   gp_contexts_lose_gone(engine); /* a gone context may be the cause of a suspension, or have the room */
   if (gp_forwarded_is_host(kind)) {
     gp_event_first_use(engine);
-    bool granted = gp_host_limit_reserve(&engine->host_limit, bytes);
+    bool granted = reserve_on_host(engine, bytes);
     if (!granted)
       gp_host_limit_report(engine, context, bytes);
     return granted;
@@ -220,17 +242,24 @@ void gp_engine_forwarded_restore(gp_engine_t *engine, gp_forwarded_t *memory)
   gp_forwarded_keep(engine, memory);
 }
 
-void gp_engine_mempool_gone(gp_engine_t *engine, uint64_t pool)
+void gp_engine_mempool_gone(gp_engine_t *engine, uint64_t pool, int device, uint64_t reserved)
 {
+  gp_device_t *of_pool = &engine->devices[device];
+  uint64_t taken = 0;
   int ordinal;
   uint64_t size;
 
   while (gp_forwarded_table_detach_next(&engine->forwarded, pool, &ordinal, &size)) {
-    gp_device_t *device = &engine->devices[ordinal];
-    gp_lock_take(&device->lock);
-    gp_account_detach(device, size);
-    gp_lock_release(&device->lock);
+    gp_device_t *its = &engine->devices[ordinal];
+    gp_lock_take(&its->lock);
+    gp_account_detach(its, size);
+    gp_lock_release(&its->lock);
+    taken += gp_pools_taken(size);
   }
+  gp_lock_take(&of_pool->lock);
+  if (reserved > taken && gp_account_asks_pools(engine, of_pool))
+    gp_forwarded_pool_gone(engine, of_pool, reserved - taken);
+  gp_lock_release(&of_pool->lock);
 }
 
 bool gp_engine_forwarded_find(gp_engine_t *engine, gp_space_t space, uint64_t key, gp_forwarded_t *ret_memory)

@@ -2,6 +2,7 @@
 
 #include "pool/events.h"
 #include "pool/forwarded/host_limit.h"
+#include "pool/pending_frees.h"
 #include "pool/reuse/stamps.h"
 
 bool gp_forwarded_is_driver_pooled(gp_forwarded_kind_t kind)
@@ -21,10 +22,51 @@ static bool is_in_pool(const gp_forwarded_t *memory)
   return gp_forwarded_is_driver_pooled(memory->kind) && !memory->is_detached;
 }
 
+/* The driver's answers say what its pools still have. */
+static bool is_told(const gp_engine_t *engine, const gp_device_t *device, const gp_forwarded_t *memory)
+{
+  return is_in_pool(memory) && gp_account_asks_pools(engine, device);
+}
+
+/* Counts on what the driver has although the program has freed it. The caller holds the device's lock. */
+static void keep(gp_engine_t *engine, gp_device_t *device, const gp_forwarded_t *memory)
+{
+  bool is_host = gp_forwarded_is_host(memory->kind);
+  gp_pending_free_t pending = {.address = memory->address,
+      .bytes = memory->counted,
+      .supply = is_host ? GP_SUPPLY_APART : gp_forwarded_supply(memory->kind),
+      .is_host = is_host,
+      .owner = memory->context};
+
+  if (memory->is_exported && is_host)
+    gp_host_limit_keep_for_good(&engine->host_limit, memory->counted);
+  else if (memory->is_exported)
+    gp_account_keep_for_good(device, gp_account_growth(memory->counted, pending.supply));
+  else if (memory->is_freed_in_order && !is_told(engine, device, memory))
+    gp_pending_free_add(engine, device, &pending, &memory->freed_in);
+}
+
+/* What destroyed pools had beyond their allocations goes when the newest free of these is complete. */
+static void leave_orphans(gp_engine_t *engine, gp_device_t *device)
+{
+  gp_pending_free_t rest = {.supply = GP_SUPPLY_POOLS, .bytes = gp_account_leave_orphans(device)};
+
+  if (rest.bytes > 0)
+    gp_pending_free_add(engine, device, &rest, NULL);
+}
+
+void gp_forwarded_pool_gone(gp_engine_t *engine, gp_device_t *device, uint64_t rest)
+{
+  gp_assert_internal(gp_lock_is_held(&device->lock));
+  gp_account_orphan(device, rest);
+  leave_orphans(engine, device);
+}
+
 void gp_forwarded_uncount(
     gp_engine_t *engine, gp_device_t *device, gp_forwarded_t *memory, uint64_t time_ns, uint64_t duration_ns)
 {
   gp_assert_internal(gp_lock_is_held(&device->lock));
+  keep(engine, device, memory);
   if (gp_forwarded_is_host(memory->kind)) {
     gp_gauge_sub(&gp_device_stats(device)->pinned_host_bytes, memory->size);
     gp_host_limit_return(&engine->host_limit, memory->counted);
@@ -34,6 +76,8 @@ void gp_forwarded_uncount(
       gp_account_drop_detached(device, memory->counted);
     else
       gp_account_drop(engine, device, memory->address, memory->counted, gp_forwarded_supply(memory->kind));
+    if (memory->is_detached)
+      leave_orphans(engine, device);
     if (is_in_pool(memory))
       gp_pools_note_pending(&device->pools, memory->counted, atomic_load(&engine->epoch), gp_covered(engine));
   }

@@ -17,6 +17,10 @@ gp_supply_t gp_forwarded_supply(gp_forwarded_kind_t kind);
 void gp_forwarded_uncount(
     gp_engine_t *engine, gp_device_t *device, gp_forwarded_t *memory, uint64_t time_ns, uint64_t duration_ns);
 
+/* The program ended one of the driver's pools, which had `rest` bytes of the device beyond its allocations,
+ * now detached. The caller holds the device's lock. */
+void gp_forwarded_pool_gone(gp_engine_t *engine, gp_device_t *device, uint64_t rest);
+
 /* Files the record of a counted allocation; if the host has no memory for the record, uncounts the
  * allocation. The caller holds no lock. */
 void gp_forwarded_keep(gp_engine_t *engine, gp_forwarded_t *memory);

@@ -41,6 +41,11 @@ typedef struct gp_forwarded {
   gp_forwarded_kind_t kind;
   bool has_stream;
   bool is_detached; /* its pool is gone: it counts like memory without a pool */
+
+  /* Set between take and freed. */
+  bool is_freed_in_order; /* the driver has it until a stream reaches the free: ... */
+  gp_order_t freed_in;    /* ... this one; context NULL: unknown */
+  bool is_exported;       /* the memory may live on, unseen */
 } gp_forwarded_t;
 
 gp_space_t gp_forwarded_space(gp_forwarded_kind_t kind);

@@ -29,6 +29,12 @@ void gp_host_limit_return(gp_host_limit_t *limit, uint64_t bytes)
   (void)used;
 }
 
+void gp_host_limit_keep_for_good(gp_host_limit_t *limit, uint64_t bytes)
+{
+  atomic_fetch_add(&limit->used, bytes);
+  atomic_fetch_add(&limit->kept_for_good, bytes);
+}
+
 static void add_size(void *arg, const gp_forwarded_t *memory)
 {
   if (gp_forwarded_is_host(memory->kind))

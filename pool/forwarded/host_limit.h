@@ -11,6 +11,9 @@ void gp_host_limit_init(gp_host_limit_t *limit, const gp_options_t *options);
 bool gp_host_limit_reserve(gp_host_limit_t *limit, uint64_t bytes);
 void gp_host_limit_return(gp_host_limit_t *limit, uint64_t bytes);
 
+/* Counts bytes a second time, until the process ends: the library cannot see when the driver gets them. */
+void gp_host_limit_keep_for_good(gp_host_limit_t *limit, uint64_t bytes);
+
 /* The limit has refused bytes: event and report. The caller holds no lock. */
 void gp_host_limit_report(gp_engine_t *engine, gp_context_t *context, uint64_t bytes);
 

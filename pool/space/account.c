@@ -114,8 +114,7 @@ void gp_account_cancel(gp_device_t *device, uint64_t bytes, gp_supply_t supply)
   }
 }
 
-/* Under a limit the engine asks the driver what its pools hold. */
-static bool is_asked(const gp_engine_t *engine, const gp_device_t *device)
+bool gp_account_asks_pools(const gp_engine_t *engine, const gp_device_t *device)
 {
   return device->limit != UINT64_MAX && engine->driver.ops->async_reserved;
 }
@@ -131,7 +130,7 @@ void gp_account_adopt(
     device->growing -= surplus;
     device->pools_asked -= gp_pools_taken(bytes);
     device->pools_grown++;
-    if (is_asked(engine, device))
+    if (gp_account_asks_pools(engine, device))
       device->draining += surplus; /* until the driver reports the real figure */
     else
       device->committed_bytes -= surplus;
@@ -158,20 +157,83 @@ void gp_account_drop(
   gp_assert_internal(device->committed_bytes >= taken);
   if (supply == GP_SUPPLY_POOLS)
     drop_async(device, bytes);
-  if (supply == GP_SUPPLY_POOLS && is_asked(engine, device))
+  if (supply == GP_SUPPLY_POOLS && gp_account_asks_pools(engine, device))
     device->draining += taken;
   else
     device->committed_bytes -= taken;
+}
+
+/* What an allocation counts once the driver has given it. */
+static uint64_t bytes_kept(uint64_t bytes, gp_supply_t supply)
+{
+  return supply == GP_SUPPLY_POOLS ? gp_pools_taken(bytes) : gp_account_growth(bytes, supply);
+}
+
+void gp_account_keep(
+    gp_engine_t *engine, gp_device_t *device, uint64_t address, uint64_t bytes, gp_supply_t supply)
+{
+  gp_assert_internal(gp_lock_is_held(&device->lock));
+  if (shares_page(bytes, supply)) { /* one more allocation in the page, of no size */
+    device->committed_bytes += GP_DRIVER_PAGE;
+    enter_page(engine, device, address, 0);
+    device->kept_pages++;
+    return;
+  }
+  device->committed_bytes += bytes_kept(bytes, supply);
+  device->kept_bytes += bytes_kept(bytes, supply);
+}
+
+void gp_account_end_kept(
+    gp_engine_t *engine, gp_device_t *device, uint64_t address, uint64_t bytes, gp_supply_t supply)
+{
+  uint64_t kept = bytes_kept(bytes, supply);
+
+  gp_assert_internal(gp_lock_is_held(&device->lock));
+  if (shares_page(bytes, supply)) {
+    leave_page(engine, device, address, 0);
+    device->kept_pages--;
+    return;
+  }
+  gp_assert_internal(device->kept_bytes >= kept && device->committed_bytes >= kept);
+  device->committed_bytes -= kept;
+  device->kept_bytes -= kept;
+}
+
+void gp_account_keep_for_good(gp_device_t *device, uint64_t bytes)
+{
+  gp_assert_internal(gp_lock_is_held(&device->lock));
+  device->committed_bytes += bytes;
+  device->kept_for_good += bytes;
+}
+
+void gp_account_orphan(gp_device_t *device, uint64_t bytes)
+{
+  gp_assert_internal(gp_lock_is_held(&device->lock));
+  uint64_t known = bytes < device->draining ? bytes : device->draining;
+  device->draining -= known;
+  device->committed_bytes += bytes - known;
+  device->orphan_bytes += bytes;
+}
+
+uint64_t gp_account_leave_orphans(gp_device_t *device)
+{
+  gp_assert_internal(gp_lock_is_held(&device->lock));
+  uint64_t bytes = device->orphan_count == 0 ? device->orphan_bytes : 0;
+  device->committed_bytes -= bytes;
+  device->orphan_bytes -= bytes;
+  return bytes;
 }
 
 void gp_account_detach(gp_device_t *device, uint64_t bytes)
 {
   gp_assert_internal(gp_lock_is_held(&device->lock));
   drop_async(device, bytes);
+  device->orphan_count++;
 }
 
 void gp_account_drop_detached(gp_device_t *device, uint64_t bytes)
 {
   gp_assert_internal(gp_lock_is_held(&device->lock) && device->committed_bytes >= gp_pools_taken(bytes));
   device->committed_bytes -= gp_pools_taken(bytes);
+  device->orphan_count--;
 }

@@ -40,24 +40,52 @@ void gp_account_shrink(gp_device_t *device, uint64_t reserved, uint64_t used, gp
 void gp_account_drop(
     gp_engine_t *engine, gp_device_t *device, uint64_t address, uint64_t bytes, gp_supply_t supply);
 
+/*
+ * Counts an allocation a second time, so that it still counts after its drop, until end_kept; or `bytes` of
+ * the device until the process ends. For keep and end_kept GP_SUPPLY_POOLS means a pool that is gone.
+ */
+void gp_account_keep(
+    gp_engine_t *engine, gp_device_t *device, uint64_t address, uint64_t bytes, gp_supply_t supply);
+void gp_account_end_kept(
+    gp_engine_t *engine, gp_device_t *device, uint64_t address, uint64_t bytes, gp_supply_t supply);
+void gp_account_keep_for_good(gp_device_t *device, uint64_t bytes);
+
 /* The driver's pool that has the allocation is gone: the allocation counts until drop_detached. */
 void gp_account_detach(gp_device_t *device, uint64_t bytes);
 void gp_account_drop_detached(gp_device_t *device, uint64_t bytes);
 
-/* Counted bytes, without idle memory of the driver's pools and without their possible
- * growth by calls in flight. */
-static inline uint64_t gp_account_in_use(const gp_device_t *device)
+/*
+ * Such a pool had so many bytes more than its allocations, which the driver's answers no longer include. They
+ * count while a detached allocation is left. leave_orphans returns those for which none is: they count no
+ * longer, unless the caller keeps them.
+ */
+void gp_account_orphan(gp_device_t *device, uint64_t bytes);
+uint64_t gp_account_leave_orphans(gp_device_t *device);
+
+/* Under a limit the engine asks the driver what its pools hold. */
+bool gp_account_asks_pools(const gp_engine_t *engine, const gp_device_t *device);
+
+/* Counted bytes that the device has given, without idle memory of the driver's pools and without their
+ * possible growth by calls in flight. */
+static inline uint64_t gp_account_given(const gp_device_t *device)
 {
   gp_assert_internal(gp_lock_is_held(&device->lock));
   gp_assert_internal(device->committed_bytes >= device->draining + device->growing);
   return device->committed_bytes - device->draining - device->growing;
 }
 
+/* The same without what is on its way back to the device. */
+static inline uint64_t gp_account_in_use(const gp_device_t *device)
+{
+  gp_assert_internal(gp_account_given(device) >= device->kept_bytes);
+  return gp_account_given(device) - device->kept_bytes;
+}
+
 /* Counted bytes that are not in the driver's pools. */
 static inline uint64_t gp_account_others(const gp_device_t *device)
 {
-  gp_assert_internal(gp_account_in_use(device) >= device->pools.taken);
-  return gp_account_in_use(device) - device->pools.taken;
+  gp_assert_internal(gp_account_given(device) >= device->pools.taken);
+  return gp_account_given(device) - device->pools.taken;
 }
 
 /* Bytes of shared pages that no allocation has. */

@@ -150,6 +150,41 @@ class Limit(PreloadCase):
             with self.subTest(kind=kind):
                 self.assertGreater(self.run_random([kind], 1, 65 << 20, TYPE="unpooled", ASYNC="driver"), 0)
 
+    #
+    # Memory freed in the order of a stream, which the driver has until the stream gets there
+    #
+
+    IN_ORDER = ("plain", "exported", "pitch", "captured", "async", "pool", "orphan")
+
+    def in_order(self, *words, **settings):
+        limit = 96 << 20
+        run = self.run_program("limit_in_order", *words, str(limit), LIMIT=str(limit), **settings)
+        self.assertEqual(run.status, 0, run.out + run.err)
+        self.expect_clean(run)
+        self.assertLessEqual(run.sim["peak_bytes"][0], limit)
+        return run
+
+    def test_what_is_freed_behind_work_counts_until_the_work_is_complete(self):
+        for type, asynchronous in [(type, "pool") for type in self.TYPES] + [("round", "driver"), ("segment", "driver")]:
+            for kind in self.IN_ORDER:
+                with self.subTest(kind=kind, type=type, ASYNC=asynchronous):
+                    run = self.in_order("beside", kind, TYPE=type, ASYNC=asynchronous, PATIENCE="0")
+                    self.assertIn("beside the kernel: 2", run.out)
+                    self.assertIn("in the end: 0", run.out)
+
+    def test_a_request_waits_for_what_is_freed_behind_work(self):
+        for type in self.TYPES:
+            for kind in self.IN_ORDER:
+                with self.subTest(kind=kind, type=type):
+                    self.assertIn("in the end: 0", self.in_order("awaited", kind, TYPE=type, virtual_clock=True).out)
+
+    def test_threads_that_free_in_streams_keep_the_limit(self):
+        for number, type in enumerate(self.TYPES):
+            for asynchronous in ("pool", "plain", "driver"):
+                with self.subTest(type=type, ASYNC=asynchronous):
+                    self.in_order("random", str(number), "300", "1", TYPE=type, ASYNC=asynchronous, PATIENCE="0")
+                    self.in_order("random", str(number), "100", "4", TYPE=type, ASYNC=asynchronous, PATIENCE="0")
+
     def test_what_fits_natively_fits_the_limit(self):
         """Of more than 1 MiB as much as without the library; small blocks share pages, and need room for one more."""
         pages = 20

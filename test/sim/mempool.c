@@ -100,6 +100,16 @@ static void reap(sim_pool_t *pool)
   free(pool);
 }
 
+/* "The resources associated with the pool will be released automatically once there are no more outstanding
+ * allocations" (cuda.h, cuMemPoolDestroy). */
+void sim_pool_end_destroyed(sim_pool_t *pool)
+{
+  if (!pool->destroyed)
+    return;
+  sim_pool_trim(pool, 0);
+  reap(pool);
+}
+
 void sim_pool_trim_all(void)
 {
   sim_graph_mem_reap();
@@ -109,8 +119,7 @@ void sim_pool_trim_all(void)
       block->seen |= block->released;
     if (pool->cached && pool->reserved > pool->threshold)
       sim_pool_trim(pool, pool->threshold);
-    if (pool->destroyed)
-      reap(pool);
+    sim_pool_end_destroyed(pool);
   }
 }
 
@@ -177,8 +186,7 @@ static CUresult destroy(sim_pool_t *pool)
   sim_pool_t **current = slot_of(pool->location, true);
   if (*current == pool)
     *current = *slot_of(pool->location, false);
-  sim_pool_trim(pool, 0);
-  reap(pool);
+  sim_pool_end_destroyed(pool);
   return CUDA_SUCCESS;
 }
 

@@ -30,5 +30,6 @@ bool sim_pool_is_imported(const sim_pool_t *pool); /* no memory is allocated fro
 void sim_pool_count(sim_pool_t *pool, const sim_block_t *block, bool is_new); /* one that is in use now */
 bool sim_pool_is_usable(const sim_pool_t *pool);     /* it exists and is not destroyed */
 void sim_pool_trim(sim_pool_t *pool, uint64_t keep); /* of what is cached and whose free has executed */
+void sim_pool_end_destroyed(sim_pool_t *pool); /* the same of a destroyed pool, and in the end the pool */
 
 #endif

@@ -158,6 +158,8 @@ void sim_pool_free_executed(uint64_t address, uint64_t id)
   }
   block->valid_from = id + 1;
   block->released = block->id == id;
+  if (block->released)
+    sim_pool_end_destroyed(block->pool);
 }
 
 static void submit_free(sim_stream_t *stream, const sim_block_t *block)
@@ -188,6 +190,7 @@ CUresult sim_pool_free(sim_block_t *block, sim_stream_t *stream)
     block->free_at = block->alloc_at;
     block->free_at.seq = 0; /* reached: usable everywhere */
     sim_pool_trim(pool, pool->threshold);
+    sim_pool_end_destroyed(pool);
     return CUDA_SUCCESS;
   }
   submit_free(stream, block);
