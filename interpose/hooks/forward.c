@@ -1,6 +1,7 @@
 #include "interpose/hooks/forward.h"
 
 #include <string.h>
+#include <sys/auxv.h>
 
 #include "interpose/clock.h"
 #include "interpose/hooks/current_context.h"
@@ -14,6 +15,16 @@ static gp_context_t *context_of(gp_engine_t *engine, const gp_forward_call_t *ca
   if (call->device == GP_CURRENT_DEVICE || (current && gp_context_device(current) == call->device))
     return current;
   return gp_engine_device_context(engine, call->device);
+}
+
+uint64_t gp_forward_locked_bytes(uint64_t address, uint64_t bytes)
+{
+  uint64_t page = getauxval(AT_PAGESZ);
+  uint64_t begin = address & ~(page - 1), end = address + bytes;
+
+  if (end < address || end > UINT64_MAX - page) /* the driver refuses it */
+    return bytes;
+  return ((end + page - 1) & ~(page - 1)) - begin;
 }
 
 /* What the limit counts. */

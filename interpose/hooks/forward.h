@@ -41,6 +41,9 @@ typedef struct gp_forward_call {
   uint64_t start_ns;
 } gp_forward_call_t;
 
+/* Bytes of the pages of the host in which the range lies: a page is locked as a whole. */
+uint64_t gp_forward_locked_bytes(uint64_t address, uint64_t bytes);
+
 /*
  * An allocation: result = driver_call, within the limit. Repeats the call while the driver has no memory
  * and more room can be made. place: where the driver stores the address or handle, 8 bytes; read only after

@@ -1,8 +1,6 @@
 /*
  * Managed memory, and page-locked memory of the host: forwarded and counted.
  */
-#include <sys/auxv.h>
-
 #include "interpose/hooks/hooks.h"
 #include "interpose/hooks/forward.h"
 #include "interpose/library.h"
@@ -17,21 +15,10 @@ CUresult CUDAAPI hook_cuMemAllocManaged(CUdeviceptr *pointer, size_t bytes, unsi
   return result;
 }
 
-/* Bytes of the pages in which the range lies: a page is locked as a whole. */
-static uint64_t locked_bytes(uint64_t address, uint64_t bytes)
-{
-  uint64_t page = getauxval(AT_PAGESZ);
-  uint64_t begin = address & ~(page - 1), end = address + bytes;
-
-  if (end < address || end > UINT64_MAX - page) /* the driver refuses it */
-    return bytes;
-  return ((end + page - 1) & ~(page - 1)) - begin;
-}
-
 static gp_forward_call_t page_locked(uint64_t address, size_t bytes)
 {
   return (gp_forward_call_t){.bytes = bytes,
-      .counted = locked_bytes(address, bytes),
+      .counted = gp_forward_locked_bytes(address, bytes),
       .kind = GP_FORWARDED_HOST,
       .device = GP_CURRENT_DEVICE};
 }

@@ -1,6 +1,8 @@
 /*
  * Virtual memory management: memory counts from cuMemCreate until its last handle and its last mapping are
- * gone.
+ * gone. Once it was exported, it counts until the process ends: its descriptors keep it in existence, too
+ * ("all outstanding references to the handle (including its shareable counterparts)", cuda.h, cuMemRelease),
+ * and the library does not see when the last one is closed.
  */
 #include "interpose/clock.h"
 #include "interpose/hooks/export.h"
@@ -10,13 +12,15 @@
 #include "interpose/hooks/physical_records.h"
 #include "interpose/routes/real.h"
 
-/* The memory is gone: ends its record, if it has one. */
+/* The program no longer has the memory: ends its record, if there is one. */
 static void end_record(
     gp_engine_t *engine, gp_physical_t *physical, gp_forwarded_kind_t kind, uint64_t start_ns)
 {
   gp_forwarded_t memory;
-  if (gp_engine_forwarded_take(engine, gp_forwarded_space(kind), gp_physical_key(physical), &memory))
-    gp_engine_forwarded_freed(engine, &memory, start_ns, gp_clock_now_ns() - start_ns);
+  if (!gp_engine_forwarded_take(engine, gp_forwarded_space(kind), gp_physical_key(physical), &memory))
+    return;
+  memory.is_exported = gp_physical_is_exported(physical);
+  gp_engine_forwarded_freed(engine, &memory, start_ns, gp_clock_now_ns() - start_ns);
 }
 
 static void end_memory(gp_engine_t *engine, gp_physical_t *physical, uint64_t start_ns)
@@ -149,6 +153,17 @@ CUresult CUDAAPI hook_cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *
 
   if (engine && result == CUDA_SUCCESS)
     gp_physical_retained((uint64_t)*handle);
+  return result;
+}
+
+CUresult CUDAAPI hook_cuMemExportToShareableHandle(void *os_handle, CUmemGenericAllocationHandle handle,
+    CUmemAllocationHandleType type, unsigned long long flags)
+{
+  gp_engine_t *engine = gp_library_engine();
+  CUresult result = GP_REAL_CALL(cuMemExportToShareableHandle, os_handle, handle, type, flags);
+
+  if (engine && result == CUDA_SUCCESS)
+    gp_physical_exported((uint64_t)handle);
   return result;
 }
 

@@ -13,7 +13,8 @@ struct gp_physical {
   uint64_t handle;
   uint64_t key;
   unsigned refs;
-  unsigned mappings;   /* plus releases in progress in the driver */
+  unsigned mappings; /* plus releases in progress in the driver */
+  bool is_exported;
   gp_physical_t *next; /* in the list without_handle */
 };
 
@@ -105,6 +106,20 @@ void gp_physical_retained(uint64_t handle)
   if (physical)
     physical->refs++;
   leave();
+}
+
+void gp_physical_exported(uint64_t handle)
+{
+  enter();
+  gp_physical_t *physical = find_handle(handle);
+  if (physical)
+    physical->is_exported = true;
+  leave();
+}
+
+bool gp_physical_is_exported(const gp_physical_t *physical)
+{
+  return physical->is_exported;
 }
 
 /* Drops a mapping. Returns the memory if neither handle nor mapping is left, else NULL. */

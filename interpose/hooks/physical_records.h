@@ -26,6 +26,10 @@ bool gp_physical_created(uint64_t handle, uint64_t key);
 /* The program got one more reference by a handle. An unknown handle is for another process's memory. */
 void gp_physical_retained(uint64_t handle);
 
+/* The program has exported the memory: it lives on for as long as anyone has the descriptor open, unseen. */
+void gp_physical_exported(uint64_t handle);
+bool gp_physical_is_exported(const gp_physical_t *physical);
+
 /*
  * Before cuMemRelease; NULL: unknown. released() must follow, with done if the driver succeeded. It returns
  * the memory if neither handle nor mapping is left, for the caller to end(), else NULL. So do the functions

@@ -35,6 +35,7 @@ PROGRAMS = {
     "free_in_order": program("question/free_in_order.cu"),
     "wait_only": program("question/wait_only.cu"),
     "pool_holds": program("question/pool_holds.cu"),
+    "lives_on": program("question/lives_on.cu"),
     "beside": program("question/beside.cu"),
     "overrun": program("question/overrun.cu", static=True),
     "runtime_calls": program("question/runtime_calls.cu"),
@@ -197,6 +198,7 @@ CHECKS = [
     question("G24-kinds", "what each kind of memory takes from the device", "kinds", sim=True),
 
     question("G26-pool-holds", "how much more the driver's own pool holds than it has handed out", "pool_holds", sim=True),
+    question("G28-lives-on", "which memory the device has not back although the program has given it up", "lives_on", sim=True),
     question("G25-tools", "what NVIDIA's tools find in a program, without the library and with it", "python:nvidia_tools.py",
              args=("{programs}/overrun", "{pool}"), limit=150),
 

@@ -185,6 +185,20 @@ class Limit(PreloadCase):
                     self.in_order("random", str(number), "300", "1", TYPE=type, ASYNC=asynchronous, PATIENCE="0")
                     self.in_order("random", str(number), "100", "4", TYPE=type, ASYNC=asynchronous, PATIENCE="0")
 
+    def test_exported_memory_counts_although_it_is_released(self):
+        """Its descriptors keep it in existence, and nobody sees the last one close."""
+        kind = "vmm_exported:%d:100" % (8 * MIB)
+        for type in self.TYPES:
+            with self.subTest(type=type):
+                run = self.run_program("memory_kinds", kind, "free", kind, "plain:%d:100" % (2 * MIB), "info", TYPE=type,
+                                       LIMIT="96MiB")
+                self.expect_clean(run)
+                self.assertEqual(re.findall(r"(\w+): (\d+) of 100,", run.out),
+                                 [("vmm_exported", "12"), ("vmm_exported", "0"), ("plain", "0")])
+                self.assertIn("info: 0 of %d" % (96 * MIB), run.out)
+                self.assertEqual(run.sim["peak_bytes"][0], 96 * MIB)
+                self.assertEqual(stats_of(run.snapshot())["passthrough_bytes"]["current"], 0)  # it is freed
+
     def test_what_fits_natively_fits_the_limit(self):
         """Of more than 1 MiB as much as without the library; small blocks share pages, and need room for one more."""
         pages = 20

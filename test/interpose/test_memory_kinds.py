@@ -247,7 +247,8 @@ class MemoryKinds(PreloadCase):
 
     def test_the_hosts_limit_counts_whole_pages(self):
         page = os.sysconf("SC_PAGESIZE")
-        for kind, size, pages in (("host", 1, 1), ("host", page + 1, 2), ("registered", page, 1), ("across", page, 2)):
+        for kind, size, pages in (("host", 1, 1), ("host", page + 1, 2), ("registered", page, 1), ("across", page, 2),
+                                  ("host_pool", 1, 1), ("host_pool", page + 1, 2), ("host_default", page - 1, 1)):
             with self.subTest(kind=kind, size=size):
                 run = self.run_kinds("%s:%d:50" % (kind, size), HOST_LIMIT=str(20 * page))
                 self.assertEqual(run.got, [(kind, 20 // pages, OUT_OF_MEMORY)])

@@ -204,6 +204,20 @@ static CUresult alloc_vmm_elsewhere(item_t *item)
   return result;
 }
 
+/* The descriptor stays open. */
+static CUresult alloc_vmm_exported(item_t *item)
+{
+  CUmemAllocationProp properties = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+      .requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
+      .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}};
+  int descriptor;
+  CUresult result = cuMemCreate(&item->physical, item->bytes, &properties, 0);
+  if (result == CUDA_SUCCESS)
+    CALL(cuMemExportToShareableHandle(
+        &descriptor, item->physical, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
+  return result;
+}
+
 static CUresult alloc_vmm_host(item_t *item)
 {
   return create_physical(item, CU_MEM_LOCATION_TYPE_HOST);
@@ -339,6 +353,7 @@ static const kind_t kinds[] = {
     {"external", alloc_external, free_external, 1},
     {"vmm", alloc_vmm, free_vmm, STEP_OF_VMM},
     {"vmm_elsewhere", alloc_vmm_elsewhere, free_vmm, STEP_OF_VMM},
+    {"vmm_exported", alloc_vmm_exported, free_vmm, STEP_OF_VMM},
     {"graph", alloc_graph, free_graph, 1},
     {"captured", alloc_captured, free_graph, 1},
     {"host", alloc_host, free_host, 1},

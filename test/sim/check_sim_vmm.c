@@ -222,6 +222,14 @@ START_TEST(test_imported_handle_shares_the_memory)
   OK(cuMemUnmap(p, 2 * STEP));
   ck_assert_uint_eq(used(), STEP);
   OK(cuMemRelease(imported));
+  int copy = dup(fd);
+  ck_assert_int_eq(close(fd), 0);
+  ck_assert_uint_eq(used(), STEP); /* the copy keeps the memory */
+  OK(cuMemImportFromShareableHandle(
+      &imported, (void *)(uintptr_t)copy, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
+  ck_assert_int_eq(close(copy), 0);
+  ck_assert_uint_eq(used(), STEP);
+  OK(cuMemRelease(imported));
   ck_assert_uint_eq(used(), 0);
   ck_assert_int_eq(pipe(other), 0);
   ck_assert_int_eq(cuMemImportFromShareableHandle(

@@ -55,6 +55,7 @@ uint64_t sim_device_bytes_taken(uint64_t size)
 bool sim_device_charge(sim_device_t *device, uint64_t bytes)
 {
   uint64_t capacity = sim_knobs.capacity[device->ordinal];
+  sim_vmm_reap();
   if (bytes > capacity - device->used_bytes ||
       !sim_shared_set(device->ordinal, device->used_bytes + bytes, capacity))
     return false;

@@ -4,6 +4,8 @@
 #include "file.h"
 
 #include <fcntl.h>
+#include <stdio.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -48,6 +50,31 @@ bool sim_file_is_there(const sim_file_t *file)
 int sim_file_copy(const sim_file_t *file)
 {
   return sim_file_is_there(file) ? fcntl(file->descriptor, F_DUPFD_CLOEXEC, 0) : -1;
+}
+
+/* A lock goes with what was opened, whatever process has a descriptor of that. */
+int sim_file_share(const sim_file_t *file)
+{
+  char path[64];
+  if (!sim_file_is_there(file))
+    return -1;
+  snprintf(path, sizeof path, "/proc/self/fd/%d", file->descriptor);
+  int descriptor = open(path, O_RDWR | O_CLOEXEC);
+  if (descriptor >= 0 && flock(descriptor, LOCK_SH) != 0) {
+    close(descriptor);
+    return -1;
+  }
+  return descriptor;
+}
+
+bool sim_file_is_shared(const sim_file_t *file)
+{
+  if (!sim_file_is_there(file))
+    return false;
+  bool is_shared = flock(file->descriptor, LOCK_EX | LOCK_NB) != 0;
+  if (!is_shared)
+    (void)flock(file->descriptor, LOCK_UN);
+  return is_shared;
 }
 
 void sim_file_close(const sim_file_t *file)

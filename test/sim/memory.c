@@ -303,6 +303,7 @@ static CUresult get_info(const sim_call_t *call, size_t *ret_free, size_t *ret_t
 {
   const sim_device_t *device = call->ctx->device;
   uint64_t capacity = sim_knobs.capacity[device->ordinal];
+  sim_vmm_reap();
   if (ret_free)
     *ret_free = told_free(capacity - device->used_bytes - sim_shared_others(device->ordinal));
   if (ret_total)

@@ -657,6 +657,7 @@ void sim_graph_mem_set_free(struct CUgraphNode_st *node, CUdeviceptr address);
 CUresult sim_graph_mem_back(sim_block_t *const *blocks, unsigned count); /* all or none */
 CUresult sim_graph_mem_free(sim_block_t *block, sim_stream_t *stream);   /* by the program */
 void sim_graph_mem_unref(sim_block_t *block);
+void sim_vmm_reap(void);       /* of exported memory what nothing refers to any more, in whatever process */
 void sim_graph_mem_reap(void); /* at synchronizations: what nothing refers to any more */
 
 /* ---- kernel.c ---- */

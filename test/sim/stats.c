@@ -25,6 +25,7 @@ void sim_violation(const char *format, ...)
 
 static void write_devices(FILE *file, const char *key, bool peak)
 {
+  sim_vmm_reap();
   fprintf(file, ",\n  \"%s\": [", key);
   for (int i = 0; i < sim_knobs.devices; i++) {
     const sim_device_t *device = &sim_devices[i];
@@ -36,6 +37,7 @@ static void write_devices(FILE *file, const char *key, bool peak)
 uint64_t simcuda_used(int device)
 {
   pthread_mutex_lock(&sim_mutex);
+  sim_vmm_reap();
   uint64_t bytes = sim_initialized && sim_device_get(device) ? sim_devices[device].used_bytes : 0;
   pthread_mutex_unlock(&sim_mutex);
   return bytes;

@@ -18,10 +18,16 @@ typedef struct {
 static slot_t *slots; /* handle value - 1 */
 static unsigned slot_count;
 static sim_physical_t *physicals;
+static unsigned unreferenced; /* of them, by handles and mappings */
 
 static slot_t *slot_of(CUmemGenericAllocationHandle handle)
 {
   return handle > 0 && handle <= slot_count ? &slots[handle - 1] : NULL;
+}
+
+static void take_ref(sim_physical_t *physical)
+{
+  unreferenced -= physical->refs++ == 0;
 }
 
 /* The lowest free value */
@@ -36,7 +42,7 @@ static CUmemGenericAllocationHandle new_handle(sim_physical_t *physical)
       abort();
   }
   slots[i] = (slot_t){physical, 1};
-  physical->refs++;
+  take_ref(physical);
   return i + 1;
 }
 
@@ -46,10 +52,9 @@ sim_physical_t *sim_vmm_physical(CUmemGenericAllocationHandle handle)
   return slot ? slot->physical : NULL;
 }
 
-void sim_vmm_unref(sim_physical_t *physical)
+static void end(sim_physical_t *physical)
 {
-  if (--physical->refs)
-    return;
+  unreferenced--;
   if (physical->prev)
     physical->prev->next = physical->next;
   else
@@ -60,6 +65,32 @@ void sim_vmm_unref(sim_physical_t *physical)
     sim_device_credit(physical->device, physical->size);
   sim_file_close(&physical->file);
   free(physical);
+}
+
+/* It lives on while anyone has a descriptor to which it was exported. */
+static bool is_over(const sim_physical_t *physical)
+{
+  return physical->refs == 0 && (physical->imported || !sim_file_is_shared(&physical->file));
+}
+
+void sim_vmm_unref(sim_physical_t *physical)
+{
+  if (--physical->refs > 0)
+    return;
+  unreferenced++;
+  if (is_over(physical))
+    end(physical);
+}
+
+void sim_vmm_reap(void)
+{
+  if (unreferenced == 0)
+    return;
+  for (sim_physical_t *physical = physicals, *next; physical; physical = next) {
+    next = physical->next;
+    if (is_over(physical))
+      end(physical);
+  }
 }
 
 CUmemGenericAllocationHandle sim_vmm_retain(CUmemGenericAllocationHandle handle, sim_physical_t *physical)
@@ -115,6 +146,7 @@ static sim_physical_t *new_physical(sim_device_t *device, uint64_t size, const C
   if (physicals)
     physicals->prev = physical;
   physicals = physical;
+  unreferenced++;
   return physical;
 }
 
@@ -205,7 +237,7 @@ static CUresult export(void *ret, sim_physical_t *physical, CUmemAllocationHandl
     return CUDA_ERROR_INVALID_VALUE;
   if (!physical->file.inode && !make_file(physical))
     return CUDA_ERROR_OPERATING_SYSTEM;
-  int descriptor = sim_file_copy(&physical->file);
+  int descriptor = sim_file_share(&physical->file);
   if (descriptor < 0)
     return CUDA_ERROR_OPERATING_SYSTEM;
   *(int *)ret = descriptor;

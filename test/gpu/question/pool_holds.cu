@@ -1,5 +1,5 @@
 // G26: how much more the driver's own pool holds than it has handed out, while blocks of many sizes replace each other in one
-// stream, and what it takes to make that less. The limit counts what was handed out.
+// stream, and what it takes to make that less. Under a limit the library asks for this figure, and counts it.
 #include "../common/gpu.h"
 
 #include <random>
