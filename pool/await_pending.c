@@ -54,10 +54,9 @@ static void ask_streams(gp_engine_t *engine, gp_device_t *device)
 
 static size_t count(gp_engine_t *engine, gp_device_t *device)
 {
-  size_t pending = 0;
-
   gp_lock_take(&device->lock);
   (void)gp_pending_frees_retire(engine, device);
+  size_t pending = gp_locked(device)->unlisted_pending + device->unlisted_host > 0;
   GP_LIST_EACH(&device->pending_frees, const gp_pending_free_t, link, free)
     pending++;
   gp_lock_release(&device->lock);
@@ -68,7 +67,7 @@ bool gp_pending_frees_ask(gp_engine_t *engine, gp_device_t *device)
 {
   gp_assert(!gp_holds_engine_lock());
   gp_lock_take(&device->lock);
-  bool any = !gp_list_is_empty(&gp_locked(device)->pending_frees);
+  bool any = !gp_pending_frees_are_none(gp_locked(device));
   bool has_retired = gp_pending_frees_retire(engine, device);
   gp_lock_release(&device->lock);
   if (!any || has_retired)
@@ -92,7 +91,7 @@ void gp_engine_ask_pending(gp_engine_t *engine, gp_context_t *context)
 static bool is_pending(gp_device_t *device)
 {
   gp_lock_take(&device->lock);
-  bool any = !gp_list_is_empty(&gp_locked(device)->pending_frees);
+  bool any = !gp_pending_frees_are_none(gp_locked(device));
   gp_lock_release(&device->lock);
   return any;
 }

@@ -204,6 +204,7 @@ static bool check_forwarded(gp_engine_t *engine, const gp_device_t *device, gp_s
 
   GP_LIST_EACH(&device->pending_frees, const gp_pending_free_t, link, pending)
     sums->host_counted += pending->is_host ? pending->bytes : 0;
+  sums->host_counted += device->unlisted_host;
   gp_forwarded_sum(engine, device->ordinal, &forwarded);
   good &= gp_expect(stats->passthrough_bytes.current == forwarded.on_device, "passthrough_bytes",
       stats->passthrough_bytes.current, forwarded.on_device);

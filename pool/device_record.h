@@ -72,13 +72,16 @@ struct gp_device {
   int ordinal;
   uint64_t committed_bytes;
   uint64_t draining;
-  uint64_t kept_bytes;     /* freed, but counted on: see pending_frees.h, without ... */
-  uint64_t kept_pages;     /* ... what shares pages: so many allocations of at most 1 MiB */
-  uint64_t kept_for_good;  /* counted until the process ends */
-  uint64_t orphan_count;   /* allocations whose pool the program has destroyed, and ... */
-  uint64_t orphan_bytes;   /* ... what these pools had beyond their allocations */
-  gp_list_t pending_frees; /* see pending_frees.h */
-  gp_vain_t vain_pending;  /* the last vain wait for them */
+  uint64_t kept_bytes;       /* freed, but counted on: see pending_frees.h, without ... */
+  uint64_t kept_pages;       /* ... what shares pages: so many allocations of at most 1 MiB */
+  uint64_t kept_for_good;    /* counted until the process ends */
+  uint64_t orphan_count;     /* allocations whose pool the program has destroyed, and ... */
+  uint64_t orphan_bytes;     /* ... what these pools had beyond their allocations */
+  gp_list_t pending_frees;   /* see pending_frees.h */
+  uint64_t unlisted_pending; /* bytes of those for whose records the host had no memory, and ... */
+  uint64_t unlisted_host;    /* ... page-locked bytes, and ... */
+  uint64_t unlisted_epoch;   /* ... the newest epoch of these frees */
+  gp_vain_t vain_pending;    /* the last vain wait for them */
   uint64_t async_live;
   uint64_t growing;            /* by how much calls in flight may grow the driver's pools, beyond ... */
   uint64_t pools_asked;        /* ... what these calls ask for; part of pools.taken */

@@ -32,11 +32,12 @@ typedef struct gp_pending_free {
 /*
  * To be called after the driver's call, before the account drops the memory: counts it on, if there is a
  * limit. Of `free`, the caller sets address, bytes, supply, is_host and owner; GP_SUPPLY_POOLS means a pool
- * that is gone. order NULL: the stream is unknown. If the host has no memory for the record, the bytes count
- * until the process ends.
+ * that is gone. order NULL: the stream is unknown.
  */
 void gp_pending_free_add(
     gp_engine_t *engine, gp_device_t *device, const gp_pending_free_t *free, const gp_order_t *order);
+
+bool gp_pending_frees_are_none(const gp_device_t *device);
 
 /* Stops counting what the streams have passed. True: there was such memory. */
 bool gp_pending_frees_retire(gp_engine_t *engine, gp_device_t *device);

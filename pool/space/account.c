@@ -169,6 +169,21 @@ static uint64_t bytes_kept(uint64_t bytes, gp_supply_t supply)
   return supply == GP_SUPPLY_POOLS ? gp_pools_taken(bytes) : gp_account_growth(bytes, supply);
 }
 
+void gp_account_keep_bytes(gp_device_t *device, uint64_t bytes)
+{
+  gp_assert_internal(gp_lock_is_held(&device->lock));
+  device->committed_bytes += bytes;
+  device->kept_bytes += bytes;
+}
+
+void gp_account_end_kept_bytes(gp_device_t *device, uint64_t bytes)
+{
+  gp_assert_internal(gp_lock_is_held(&device->lock));
+  gp_assert_internal(device->kept_bytes >= bytes && device->committed_bytes >= bytes);
+  device->committed_bytes -= bytes;
+  device->kept_bytes -= bytes;
+}
+
 void gp_account_keep(
     gp_engine_t *engine, gp_device_t *device, uint64_t address, uint64_t bytes, gp_supply_t supply)
 {
@@ -179,24 +194,19 @@ void gp_account_keep(
     device->kept_pages++;
     return;
   }
-  device->committed_bytes += bytes_kept(bytes, supply);
-  device->kept_bytes += bytes_kept(bytes, supply);
+  gp_account_keep_bytes(device, bytes_kept(bytes, supply));
 }
 
 void gp_account_end_kept(
     gp_engine_t *engine, gp_device_t *device, uint64_t address, uint64_t bytes, gp_supply_t supply)
 {
-  uint64_t kept = bytes_kept(bytes, supply);
-
   gp_assert_internal(gp_lock_is_held(&device->lock));
   if (shares_page(bytes, supply)) {
     leave_page(engine, device, address, 0);
     device->kept_pages--;
     return;
   }
-  gp_assert_internal(device->kept_bytes >= kept && device->committed_bytes >= kept);
-  device->committed_bytes -= kept;
-  device->kept_bytes -= kept;
+  gp_account_end_kept_bytes(device, bytes_kept(bytes, supply));
 }
 
 void gp_account_keep_for_good(gp_device_t *device, uint64_t bytes)

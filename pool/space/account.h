@@ -41,13 +41,16 @@ void gp_account_drop(
     gp_engine_t *engine, gp_device_t *device, uint64_t address, uint64_t bytes, gp_supply_t supply);
 
 /*
- * Counts an allocation a second time, so that it still counts after its drop, until end_kept; or `bytes` of
- * the device until the process ends. For keep and end_kept GP_SUPPLY_POOLS means a pool that is gone.
+ * Counts an allocation a second time, so that it still counts after its drop, until end_kept; or so many
+ * bytes of the device, at last until the process ends. For keep and end_kept GP_SUPPLY_POOLS means a pool
+ * that is gone.
  */
 void gp_account_keep(
     gp_engine_t *engine, gp_device_t *device, uint64_t address, uint64_t bytes, gp_supply_t supply);
 void gp_account_end_kept(
     gp_engine_t *engine, gp_device_t *device, uint64_t address, uint64_t bytes, gp_supply_t supply);
+void gp_account_keep_bytes(gp_device_t *device, uint64_t bytes);
+void gp_account_end_kept_bytes(gp_device_t *device, uint64_t bytes);
 void gp_account_keep_for_good(gp_device_t *device, uint64_t bytes);
 
 /* The driver's pool that has the allocation is gone: the allocation counts until drop_detached. */
