@@ -193,12 +193,19 @@ bool gp_engine_alloc_ordered(
   request.size = request.fit.fresh;
   if (engine->orders_plain)
     choose_cut(&request);
-  if (!gp_engine_is_suspended(engine))
-    *ret_code = gp_hit(&request) ? 0 : gp_miss(&request);
-  else if (gp_hit_beside_capture(&request))
+  if (gp_engine_is_suspended(engine)) {
+    if (!gp_hit_beside_capture(&request))
+      return false;
     *ret_code = 0;
-  else
-    return false;
+  } else if (gp_hit(&request)) {
+    *ret_code = 0;
+  } else if (!engine->orders_plain && gp_engine_lacks_piece(engine, order->context, bytes)) {
+    if (!gp_hit_after_drain(&request))
+      return false;
+    *ret_code = 0;
+  } else {
+    *ret_code = gp_miss(&request);
+  }
   if (*ret_code != 0)
     return true;
   *ret_address = request.ret_address;

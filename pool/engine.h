@@ -118,6 +118,11 @@ typedef struct gp_stream_point {
  */
 bool gp_engine_keeps_ordered(const gp_engine_t *engine);  /* the pool may serve such a request now */
 bool gp_engine_leaves_ordered(const gp_engine_t *engine); /* GPUPOOL_ASYNC=driver, and pooling is on */
+/* Under the limit the driver's pools may not grow for a request of that size, which they do in pieces that
+ * may be much larger. The caller allocates memory of cudaMalloc instead. False also where the pool makes no
+ * calls. */
+bool gp_engine_lacks_piece(gp_engine_t *engine, gp_context_t *context, uint64_t bytes);
+
 bool gp_engine_alloc_ordered(
     gp_engine_t *engine, const gp_order_t *order, uint64_t bytes, uint64_t *ret_address, int *ret_code);
 

@@ -164,6 +164,20 @@ void gp_limit_settle(gp_engine_t *engine, gp_context_t *context)
   gp_lock_release(&device->lock);
 }
 
+bool gp_engine_lacks_piece(gp_engine_t *engine, gp_context_t *context, uint64_t bytes)
+{
+  gp_device_t *device = context->device;
+  uint64_t growth = gp_account_growth(bytes, GP_SUPPLY_POOLS);
+
+  if (gp_engine_service(engine) != GP_SERVICE_POOL || gp_engine_limit(engine, device->ordinal) == 0)
+    return false;
+  gp_limit_settle(engine, context);
+  gp_lock_take(&device->lock);
+  bool lacks = growth > gp_locked(device)->limit || device->committed_bytes > device->limit - growth;
+  gp_lock_release(&device->lock);
+  return lacks;
+}
+
 bool gp_limit_fits_pools(gp_engine_t *engine, gp_context_t *context, uint64_t bytes)
 {
   gp_device_t *device = context->device;
@@ -324,7 +338,8 @@ void gp_engine_translate_info(
   uint64_t limit = device->limit;
   gp_lock_release(&device->lock);
 
-  uint64_t allowed = used < limit ? limit - used : 0;
+  /* Whole pages: memory of cudaMalloc counts so, and what is called free must not be refused. */
+  uint64_t allowed = used < limit ? (limit - used) & ~(GP_DRIVER_PAGE - 1) : 0;
   if (reusable > *total_bytes || *free_bytes > *total_bytes - reusable)
     *free_bytes = *total_bytes;
   else

@@ -187,8 +187,11 @@ CUresult CUDAAPI hook_cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDes
   gp_engine_t *engine = keeper_of(pool, &device);
   CUresult result = GP_REAL_CALL(cuMemPoolSetAccess, pool, map, count);
 
-  if (engine && result == CUDA_SUCCESS && gp_engine_ordered_use(engine, device).is_plain &&
-      gp_engine_ordered_bar(engine, device))
+  if (!engine || result != CUDA_SUCCESS)
+    return result;
+  gp_mempool_is_given_access(device);
+  if ((gp_engine_ordered_use(engine, device).is_plain && gp_engine_ordered_bar(engine, device)) ||
+      gp_mempool_forget_plain(device))
     gp_log(GP_LOG_ERROR,
         "cudaMemPoolSetAccess: the program gave other devices access to the memory pool of device %d, whose cudaMallocAsync is left to the driver from now on; what it has already is memory of cudaMalloc, and stays as it is",
         device);

@@ -171,6 +171,30 @@ void gp_mempool_keep_freed(int device)
   (void)GP_REAL_CALL(cuMemPoolSetAttribute, pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &threshold);
 }
 
+static atomic_bool has_access[GP_MAX_DEVICES];
+
+void gp_mempool_is_given_access(int device)
+{
+  atomic_store(&has_access[device], true);
+}
+
+bool gp_mempool_has_access(int device)
+{
+  return atomic_load_explicit(&has_access[device], memory_order_relaxed);
+}
+
+static atomic_bool has_plain[GP_MAX_DEVICES];
+
+void gp_mempool_served_plain(int device)
+{
+  atomic_store_explicit(&has_plain[device], true, memory_order_relaxed);
+}
+
+bool gp_mempool_forget_plain(int device)
+{
+  return atomic_exchange(&has_plain[device], false);
+}
+
 static CUresult add_reserved(CUmemoryPool pool, uint64_t *bytes, uint64_t *used_bytes)
 {
   cuuint64_t reserved = 0;

@@ -44,6 +44,16 @@ void gp_mempool_keep_freed(int device);
 /* The program sets the threshold of that device's default pool itself. */
 void gp_mempool_threshold_is_set(int device);
 
+/*
+ * The program gave other devices access to the device's default pool: memory of cudaMalloc does not serve in
+ * its place, since they may not reach it. served_plain: such memory has served; forget_plain: and says so
+ * once.
+ */
+void gp_mempool_is_given_access(int device);
+bool gp_mempool_has_access(int device);
+void gp_mempool_served_plain(int device);
+bool gp_mempool_forget_plain(int device);
+
 /* Bytes that all known pools of a device hold from it, and how many of them are in use. */
 CUresult gp_mempools_reserved(int device, uint64_t *ret_bytes, uint64_t *ret_used);
 

@@ -101,11 +101,44 @@ static bool serve(
   return true;
 }
 
+/*
+ * Close to a limit: the driver's pool may not grow by a piece, but memory of cudaMalloc may have the room. It
+ * is there for all streams at once, and cuMemFreeAsync frees it in the order of the stream. True: the pool
+ * has answered.
+ */
+static bool serve_plain(
+    CUdeviceptr *pointer, size_t bytes, CUmemoryPool pool, CUstream stream, bool per_thread, CUresult *result)
+{
+  gp_engine_t *engine = gp_library_engine();
+  gp_context_t *context = engine && pointer && bytes > 0 ? gp_current_context(engine) : NULL;
+  gp_order_t order;
+  uint64_t address;
+
+  if (!context || !gp_engine_lacks_piece(engine, context, bytes) || is_captured(engine, stream, per_thread) ||
+      !order_of(engine, stream, per_thread, &order) || order.context != context ||
+      !is_of_default_pool(&order, pool) || gp_mempool_has_access(gp_context_device(context)))
+    return false;
+  *result = (CUresult)gp_engine_alloc(engine, context, bytes, &address);
+  if (*result != CUDA_SUCCESS)
+    return true;
+  *pointer = (CUdeviceptr)address;
+  gp_mempool_served_plain(gp_context_device(context));
+  return true;
+}
+
+/* True: the pool has answered. */
+static bool serve_here(
+    CUdeviceptr *pointer, size_t bytes, CUmemoryPool pool, CUstream stream, bool per_thread, CUresult *result)
+{
+  return serve(pointer, bytes, pool, stream, per_thread, result) ||
+         serve_plain(pointer, bytes, pool, stream, per_thread, result);
+}
+
 CUresult CUDAAPI hook_cuMemAllocAsync(CUdeviceptr *pointer, size_t bytes, CUstream stream)
 {
   CUresult result;
 
-  if (serve(pointer, bytes, NULL, stream, false, &result))
+  if (serve_here(pointer, bytes, NULL, stream, false, &result))
     return result;
   gp_forward_call_t call = call_of(pointer, bytes, NULL, stream, false);
   GP_FORWARD_ALLOC(result, &call, pointer, GP_REAL_CALL(cuMemAllocAsync, pointer, bytes, stream));
@@ -116,7 +149,7 @@ CUresult CUDAAPI hook_cuMemAllocAsync_ptsz(CUdeviceptr *pointer, size_t bytes, C
 {
   CUresult result;
 
-  if (serve(pointer, bytes, NULL, stream, true, &result))
+  if (serve_here(pointer, bytes, NULL, stream, true, &result))
     return result;
   gp_forward_call_t call = call_of(pointer, bytes, NULL, stream, true);
   GP_FORWARD_ALLOC(result, &call, pointer, GP_REAL_CALL(cuMemAllocAsync_ptsz, pointer, bytes, stream));
@@ -128,7 +161,7 @@ CUresult CUDAAPI hook_cuMemAllocFromPoolAsync(
 {
   CUresult result;
 
-  if (pool && serve(pointer, bytes, pool, stream, false, &result))
+  if (pool && serve_here(pointer, bytes, pool, stream, false, &result))
     return result;
   gp_forward_call_t call = call_of(pointer, bytes, pool, stream, false);
   GP_FORWARD_ALLOC(
@@ -141,7 +174,7 @@ CUresult CUDAAPI hook_cuMemAllocFromPoolAsync_ptsz(
 {
   CUresult result;
 
-  if (pool && serve(pointer, bytes, pool, stream, true, &result))
+  if (pool && serve_here(pointer, bytes, pool, stream, true, &result))
     return result;
   gp_forward_call_t call = call_of(pointer, bytes, pool, stream, true);
   GP_FORWARD_ALLOC(

@@ -117,7 +117,7 @@ class Limit(PreloadCase):
         self.assertTrue(min(before, after) // 2 < free < max(before, after) * 2, (before, free, after))
         self.assertEqual(told_total, total)
         self.assertEqual(self.told(SIMCUDA_INTEGRATED="1024GiB", INTEGRATED="available", RESERVE="1024GiB"), (0, total))
-        self.assertEqual(self.told(SIMCUDA_INTEGRATED="1024GiB", INTEGRATED="available", LIMIT="1MiB"), (MIB, MIB))
+        self.assertEqual(self.told(SIMCUDA_INTEGRATED="1024GiB", INTEGRATED="available", LIMIT="3MiB"), (2 * MIB, 3 * MIB))
         self.assertEqual(self.told(INTEGRATED="available"), self.told())  # its memory is its own
 
     #
@@ -184,6 +184,29 @@ class Limit(PreloadCase):
                 with self.subTest(type=type, ASYNC=asynchronous):
                     self.in_order("random", str(number), "300", "1", TYPE=type, ASYNC=asynchronous, PATIENCE="0")
                     self.in_order("random", str(number), "100", "4", TYPE=type, ASYNC=asynchronous, PATIENCE="0")
+
+    def test_what_is_called_free_is_not_refused(self):
+        """The driver's pools grow by 32 MiB, so close to a limit memory of cudaMalloc serves stream-ordered requests."""
+        for limit in (8, 28, 60, 100):
+            for type in self.TYPES:
+                for asynchronous in ("pool", "plain", "driver"):
+                    with self.subTest(limit=limit, type=type, ASYNC=asynchronous):
+                        run = self.run_program("memory_kinds", "async:%d:99" % (4 * MIB), "info", "free", "info",
+                                               "async:%d:99" % (4 * MIB), "free", "plain:%d:99" % (4 * MIB),
+                                               TYPE=type, ASYNC=asynchronous, LIMIT="%dMiB" % limit)
+                        self.expect_clean(run)
+                        self.assertEqual(re.findall(r"(?:async|plain): (\d+) of", run.out), [str(limit // 4)] * 3, run.out)
+                        infos = re.findall(r"info: (\d+) of", run.out)
+                        self.assertEqual(infos[0], "0")
+                        if asynchronous != "driver":  # whose pool keeps what is freed
+                            self.assertEqual(infos[1], str(limit * MIB))
+                        self.assertLessEqual(run.sim["peak_bytes"][0], limit * MIB)
+
+    def test_memory_that_other_devices_reach_is_the_pools(self):
+        for settings in ({}, {"TYPE": "unpooled"}, {"ASYNC": "driver"}):
+            run = self.run_program("limit_in_order", "shared", str(8 << 20), LIMIT="8MiB", SIMCUDA_DEVICES="2", **settings)
+            self.assertEqual(re.findall(r"cuMemAllocAsync.*: (\d+)", run.out), ["0", "2"], run.out + run.err)
+            self.assertEqual(len([line for line in run.messages if "cudaMemPoolSetAccess" in line]), 1, run.err)
 
     def test_exported_memory_counts_although_it_is_released(self):
         """Its descriptors keep it in existence, and nobody sees the last one close."""

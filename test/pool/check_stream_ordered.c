@@ -329,13 +329,35 @@ START_TEST(test_the_limit_counts_both_kinds)
   uint64_t plain = allocate(48 * GP_MIB);
   uint64_t address = allocate_in(in, 16 * GP_MIB);
   uint64_t other;
-  int code = 0;
-  ck_assert(gp_engine_alloc_ordered(engine, &in, 40 * GP_MIB, &other, &code));
-  ck_assert_int_eq(code, FAKE_OUT_OF_MEMORY);
+  ck_assert_int_eq(gp_engine_alloc(engine, context, 40 * GP_MIB, &other), FAKE_OUT_OF_MEMORY);
   ck_assert_int_eq(free_code(plain), 0);
   synchronize();
-  (void)allocate_in(in, 40 * GP_MIB); /* what was kept of the one makes room for the other */
+  (void)allocate(40 * GP_MIB); /* what was kept makes room */
   free_in(in, address);
+  stop();
+}
+END_TEST
+
+/* They grow by 32 MiB: where a limit has no room for that, the caller asks for plain memory. */
+START_TEST(test_pools_do_not_grow_close_to_the_limit)
+{
+  start_streams((const char *const[]){"GPUPOOL_LIMIT=36MiB", NULL}, GP_GIB);
+  gp_order_t in = order(FIRST);
+  uint64_t other;
+  int code = 0;
+  ck_assert(!gp_engine_lacks_piece(engine, context, 4 * GP_MIB));
+  uint64_t address = allocate_in(in, 4 * GP_MIB);
+  (void)allocate(2 * GP_MIB);
+  ck_assert(gp_engine_lacks_piece(engine, context, 4 * GP_MIB));
+  ck_assert(!gp_engine_alloc_ordered(engine, &in, 4 * GP_MIB, &other, &code));
+  free_in(in, address);
+  ck_assert_uint_eq(allocate_in(in, 4 * GP_MIB), address); /* what the pool has needs no piece */
+  free_in(in, address);
+  fake_submit_on(&driver, 0, 1, 1);
+  ck_assert(!gp_engine_alloc_ordered(
+      engine, &(gp_order_t){.context = context, .stream = SECOND}, 4 * GP_MIB, &other, &code));
+  synchronize();
+  ck_assert_uint_eq(allocate_in(order(SECOND), 4 * GP_MIB), address);
   stop();
 }
 END_TEST
@@ -625,6 +647,7 @@ int main(void)
   tcase_add_test(tests, test_the_last_context_leaves_nothing_behind);
   tcase_add_test(tests, test_a_program_that_changes_the_drivers_pool_has_it_for_itself);
   tcase_add_test(tests, test_the_limit_counts_both_kinds);
+  tcase_add_test(tests, test_pools_do_not_grow_close_to_the_limit);
   tcase_add_test(tests, test_each_kind_makes_room_for_the_other);
   tcase_add_test(tests, test_memory_that_nobody_uses_goes_back);
   tcase_add_test(tests, test_a_free_in_order_gives_back_too);

@@ -1,10 +1,15 @@
 /*
  * Frees memory in the order of streams, and compares what the simulated device has given with a limit.
  *
- *   limit_in_order beside KIND LIMIT     frees memory of that kind behind a kernel that runs until the host
- *                                        writes a flag, asks for as much again, lets the kernel end, asks
- * again limit_in_order awaited KIND LIMIT    the same behind a kernel that ends by itself limit_in_order
- * random SEED STEPS THREADS LIMIT threads that allocate, free, submit work and synchronize at random
+ *   limit_in_order beside KIND LIMIT
+ *     frees memory of that kind behind a kernel that runs until the host writes a flag, asks for as much
+ *     again, lets the kernel end, and asks again
+ *   limit_in_order awaited KIND LIMIT
+ *     the same behind a kernel that ends by itself
+ *   limit_in_order shared LIMIT
+ *     gives another device access to the default pool between two requests
+ *   limit_in_order random SEED STEPS THREADS LIMIT
+ *     threads that allocate, free, submit work and synchronize at random
  *
  * Ends with 1 once the device has given more than LIMIT bytes, or when what cuMemGetInfo calls free in the
  * end is refused.
@@ -245,7 +250,7 @@ static void *run_thread(void *arg)
   return NULL;
 }
 
-/* What is free can be had. */
+/* What is free can be had: by cuMemAlloc, and by cuMemAllocAsync. */
 static void take_all(void)
 {
   size_t available, total;
@@ -256,6 +261,10 @@ static void take_all(void)
   must_succeed("cuMemAlloc of what is free", cuMemAlloc_v2(&block, available));
   check("all");
   CALL(cuMemFree_v2(block));
+  CALL(cuCtxSynchronize());
+  must_succeed("cuMemAllocAsync of what is free", cuMemAllocAsync(&block, available, NULL));
+  check("all");
+  CALL(cuMemFreeAsync(block, NULL));
   CALL(cuCtxSynchronize());
 }
 
@@ -283,6 +292,21 @@ static void run_random(unsigned seed, int count)
   take_all();
 }
 
+/* Other devices may reach memory of the pool. */
+static void run_shared(void)
+{
+  CUmemAccessDesc access = {.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 1},
+      .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+  CUmemoryPool pool;
+  CUdeviceptr block;
+
+  waiting_setup();
+  SAY(cuMemAllocAsync(&block, 4 * MIB, NULL));
+  CALL(cuDeviceGetDefaultMemPool(&pool, 0));
+  CALL(cuMemPoolSetAccess(pool, &access, 1));
+  SAY(cuMemAllocAsync(&block, 4 * MIB, NULL));
+}
+
 int main(int argc, char **argv)
 {
   limit = strtoull(argv[argc - 1], NULL, 10);
@@ -290,6 +314,8 @@ int main(int argc, char **argv)
     run_kind(argv[2], false);
   } else if (argc == 4 && strcmp(argv[1], "awaited") == 0) {
     run_kind(argv[2], true);
+  } else if (argc == 3 && strcmp(argv[1], "shared") == 0) {
+    run_shared();
   } else if (argc == 6 && strcmp(argv[1], "random") == 0) {
     steps = (unsigned)atoi(argv[3]);
     run_random((unsigned)atoi(argv[2]), atoi(argv[4]) < THREADS ? atoi(argv[4]) : THREADS);
