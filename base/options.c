@@ -482,8 +482,7 @@ static unsigned edit_distance(const char *a, const char *b)
     unsigned diagonal = row[0];
     row[0] = (unsigned)i;
     for (size_t j = 1; j <= columns; j++) {
-      unsigned substituted =
-          diagonal + (toupper((unsigned char)a[i - 1]) != toupper((unsigned char)b[j - 1]));
+      unsigned substituted = diagonal + (a[i - 1] != b[j - 1]);
       unsigned best = row[j] < row[j - 1] ? row[j] + 1 : row[j - 1] + 1;
       diagonal = row[j];
       row[j] = substituted < best ? substituted : best;
@@ -492,13 +491,27 @@ static unsigned edit_distance(const char *a, const char *b)
   return row[columns];
 }
 
+/* Copies name, of up to length characters, in capitals and without underscores. Cuts it to NAME_BYTES. */
+static void squeeze(const char *name, size_t length, char *ret_squeezed)
+{
+  size_t used = 0;
+
+  for (size_t i = 0; i < length && name[i] && used + 1 < NAME_BYTES; i++)
+    if (name[i] != '_' && name[i] != '-')
+      ret_squeezed[used++] = (char)toupper((unsigned char)name[i]);
+  ret_squeezed[used] = '\0';
+}
+
 static const char *nearest_variable(const char *name)
 {
   const char *nearest = gp_option_table[0].variable;
+  char squeezed[NAME_BYTES], variable[NAME_BYTES];
   unsigned best = ~0u;
 
+  squeeze(name, NAME_BYTES, squeezed);
   for (int id = 0; id < GP_OPTION_COUNT; id++) {
-    unsigned distance = edit_distance(name, gp_option_table[id].name);
+    squeeze(gp_option_table[id].variable, NAME_BYTES, variable);
+    unsigned distance = edit_distance(squeezed, variable);
     if (distance < best) {
       best = distance;
       nearest = gp_option_table[id].variable;
@@ -507,25 +520,42 @@ static const char *nearest_variable(const char *name)
   return nearest;
 }
 
+/* True of a name that its writer meant for gpupool: GPUPOOL_ in any case of letters before anything, or an
+ * option's whole name but for case and underscores. Other programs have variables of the kind GPU_POOL_*. */
+static bool is_meant_for_us(const char *name, size_t length)
+{
+  char squeezed[NAME_BYTES], variable[NAME_BYTES];
+
+  if (strncasecmp(name, "GPUPOOL_", 8) == 0)
+    return true;
+  squeeze(name, length, squeezed);
+  for (int id = 0; id < GP_OPTION_COUNT && strncmp(squeezed, "GPUPOOL", 7) == 0; id++) {
+    squeeze(gp_option_table[id].variable, NAME_BYTES, variable);
+    if (strcmp(squeezed, variable) == 0)
+      return true;
+  }
+  return false;
+}
+
 int gp_options_check_names(char *const *environment, gp_option_problem_fn problem, void *problem_arg)
 {
   int unknown = 0;
 
   for (; environment && *environment; environment++) {
-    char name[NAME_BYTES];
+    char name[8 + NAME_BYTES];
     char message[256];
-    if (strncmp(*environment, "GPUPOOL_", 8) != 0)
+    size_t length = strcspn(*environment, "=");
+    if (!is_meant_for_us(*environment, length))
       continue;
-    size_t length = strcspn(*environment + 8, "=");
     snprintf(
-        name, sizeof(name), "%.*s", (int)(length < NAME_BYTES ? length : NAME_BYTES - 1), *environment + 8);
-    bool known = strcmp(name, &GP_RUN_VARIABLE[8]) == 0 || strcmp(name, &GP_NVTX_NEXT_VARIABLE[8]) == 0;
+        name, sizeof(name), "%.*s", (int)(length < sizeof(name) ? length : sizeof(name) - 1), *environment);
+    bool known = strcmp(name, GP_RUN_VARIABLE) == 0 || strcmp(name, GP_NVTX_NEXT_VARIABLE) == 0;
     for (int id = 0; id < GP_OPTION_COUNT; id++)
-      known = known || strcmp(name, gp_option_table[id].name) == 0;
+      known = known || strcmp(name, gp_option_table[id].variable) == 0;
     if (known)
       continue;
     unknown++;
-    snprintf(message, sizeof(message), "GPUPOOL_%s is no option of this version; the nearest is %s", name,
+    snprintf(message, sizeof(message), "%s is no option of this version; the nearest is %s", name,
         nearest_variable(name));
     if (problem)
       problem(problem_arg, false, message);

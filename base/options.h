@@ -146,7 +146,9 @@ int gp_options_parse(gp_options_t *ret_options, gp_option_lookup_fn lookup, void
 
 /*
  * Reports every "GPUPOOL_*" name of environment (a NULL-terminated array of NAME=VALUE) that is no option
- * and neither GPUPOOL_RUN nor GPUPOOL_NVTX_NEXT, with the nearest name that is. Returns how many there were.
+ * and neither GPUPOOL_RUN nor GPUPOOL_NVTX_NEXT, with the nearest name that is; also one such as
+ * gpupool_limit or GPU_POOL_LIMIT, which differs from an option by case and underscores only. Returns how
+ * many there were.
  */
 int gp_options_check_names(char *const *environment, gp_option_problem_fn problem, void *problem_arg);
 

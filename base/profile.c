@@ -74,7 +74,10 @@ int gp_profile_apply(gp_options_t *options, gp_option_problem_fn problem, void *
 {
   const char *path = gp_option_text(options, GP_OPTION_profile);
   char title[GP_OPTION_TEXT_BYTES];
-  gp_settings_text_t text = {.title = title, .problem = problem, .problem_arg = problem_arg};
+  gp_settings_text_t text = {.title = title,
+      .effect = "; the program runs without it",
+      .problem = problem,
+      .problem_arg = problem_arg};
   const char *name, *value;
 
   if (strcmp(path, "none") == 0)
@@ -82,7 +85,7 @@ int gp_profile_apply(gp_options_t *options, gp_option_problem_fn problem, void *
   snprintf(title, sizeof(title), "GPUPOOL_PROFILE=%.300s", path);
   int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
   if (fd < 0) {
-    gp_settings_text_report(&text, true, "%s; the program runs without it", strerror(errno));
+    gp_settings_text_report_unreadable(&text, "%s", strerror(errno));
     return text.problems;
   }
   if (!gp_settings_text_read(&text, fd, GP_PROFILE_BYTES))

@@ -12,12 +12,16 @@
 #include "base/profile.h"
 #include "base/settings_text.h"
 
+#define PAGE_LOCKED_REFUSED ". Until it is corrected, every page-locked allocation fails"
+#define ALL_REFUSED         ". Until it is corrected, every allocation fails"
+
 /* What is set so far. */
 typedef struct settings {
   gp_options_t *options;
   bool is_decided[GP_OPTION_COUNT]; /* by a place that goes before the current one, even if malformed */
   bool is_stated[GP_OPTION_COUNT];  /* in the current file */
-  const char *ceiling;              /* as the machine's file has it; NULL: it sets none */
+  gp_option_value_t ceiling;        /* the machine's LIMIT; text "": it sets none */
+  gp_option_value_t host_ceiling;   /* the same for HOST_LIMIT */
   gp_settings_text_t text;
 } settings_t;
 
@@ -40,44 +44,52 @@ void gp_settings_files_find(gp_settings_files_t *ret_files, gp_option_lookup_fn 
 }
 
 /* True: only this user or root can have written the file. */
-static bool is_trusted(gp_settings_text_t *text, int fd)
+static bool is_trusted(gp_settings_text_t *text, int fd, bool is_system)
 {
   struct stat status;
+  char reason[96];
 
   if (fstat(fd, &status))
-    return false;
-  if (status.st_uid != 0 && status.st_uid != geteuid()) {
-    gp_settings_text_report(text, false, "it belongs to user %u, neither to you nor to root, and is not read",
+    snprintf(reason, sizeof(reason), "it cannot be read (%s)", strerror(errno));
+  else if (status.st_uid != 0 && status.st_uid != geteuid())
+    snprintf(reason, sizeof(reason), "it belongs to user %u, neither to you nor to root, and is not read",
         (unsigned)status.st_uid);
-    return false;
-  }
-  if (status.st_mode & (S_IWGRP | S_IWOTH)) {
-    gp_settings_text_report(text, false, "others may write to it, so it is not read; chmod go-w it");
-    return false;
-  }
-  return true;
+  else if (status.st_mode & (S_IWGRP | S_IWOTH))
+    snprintf(reason, sizeof(reason), "others may write to it, so it is not read; chmod go-w it");
+  else
+    return true;
+  if (is_system)
+    gp_settings_text_report_unreadable(text, "%s", reason);
+  else
+    gp_settings_text_report(text, false, "%s", reason);
+  return false;
 }
 
-/* False: there is no such file, or it is not to be used, which was reported. Nothing is said of a user's file
- * in a folder that cannot be entered: programs of other users may inherit HOME. */
+/* False: the file is absent, or cannot be used, which this reports. Nothing is said of a user's file in a
+ * folder that cannot be entered: programs of other users may inherit HOME. */
 static bool read_file(settings_t *settings, const char *path, bool is_system)
 {
   static char walked[GP_PATH_BYTES]; /* the walk overwrites it */
+  gp_settings_text_t *text = &settings->text;
+  struct stat status;
 
   snprintf(walked, sizeof(walked), "%s", path);
   int fd = gp_own_path_open(walked, sizeof(walked), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0);
   if (fd < 0) {
-    bool is_absent = errno == ENOENT || errno == ENOTDIR || (errno == EACCES && !is_system);
-    if (!is_absent)
-      gp_settings_text_report(&settings->text, false, "%s; it is not read",
-          errno == ELOOP ? "a link of another user is on its way" : strerror(errno));
+    int error = errno;
+    bool is_absent = error == ENOENT || error == ENOTDIR || (error == EACCES && !is_system);
+    const char *reason = error == ELOOP ? "a link of another user is on its way" : strerror(error);
+    if (is_system && lstat(path, &status) == 0) /* whatever the process lacks for reading it */
+      gp_settings_text_report_unreadable(text, "it cannot be read (%s)", reason);
+    else if (!is_absent)
+      gp_settings_text_report(text, false, "%s; it is not read", reason);
     return false;
   }
-  if (!is_trusted(&settings->text, fd)) {
+  if (!is_trusted(text, fd, is_system)) {
     (void)close(fd); /* only read */
     return false;
   }
-  return gp_settings_text_read(&settings->text, fd, GP_SETTINGS_BYTES);
+  return gp_settings_text_read(text, fd, GP_SETTINGS_BYTES);
 }
 
 static void set_default(gp_options_t *options, gp_option_id_t id)
@@ -86,14 +98,43 @@ static void set_default(gp_options_t *options, gp_option_id_t id)
   options->values[id].source = GP_OPTION_FROM_DEFAULT;
 }
 
+static bool is_same(const gp_amount_t *a, const gp_amount_t *b)
+{
+  return a->is_none == b->is_none && a->is_share == b->is_share && a->number == b->number;
+}
+
+/* Parses a value of the current file. Of two different limits in one file nobody can tell which was meant, so
+ * the second is malformed. first: the limit so far, of each device. */
+static bool parse(settings_t *settings, gp_option_id_t id, const char *value, const gp_amount_t *first)
+{
+  gp_options_t *options = settings->options;
+  bool is_again = settings->is_stated[id], is_other = false, is_host = id == GP_OPTION_host_limit;
+  const gp_amount_t *second = is_host ? &options->values[id].amount : options->limits;
+  int count = is_host ? 1 : id == GP_OPTION_limit ? GP_OPTION_DEVICES : 0;
+
+  settings->is_stated[id] = true;
+  if (!gp_option_parse(id, value, options, gp_settings_text_report_value, &settings->text))
+    return false;
+  for (int i = 0; i < count; i++)
+    is_other |= !is_same(&first[i], &second[i]);
+  if (!is_again || !is_other)
+    return true;
+  gp_settings_text_report(&settings->text, true, "%s=%.200s: a line above sets another limit%s",
+      gp_option_table[id].variable, value, id == GP_OPTION_limit ? ALL_REFUSED : PAGE_LOCKED_REFUSED);
+  return false;
+}
+
 static void set(settings_t *settings, gp_option_id_t id, const char *value, gp_option_source_t source)
 {
   gp_options_t *options = settings->options;
+  gp_amount_t first[GP_OPTION_DEVICES];
 
-  settings->is_stated[id] = true;
   if (settings->is_decided[id])
     return;
-  if (gp_option_parse(id, value, options, gp_settings_text_report_value, &settings->text)) {
+  memcpy(first, options->limits, sizeof(first));
+  if (id == GP_OPTION_host_limit)
+    first[0] = options->values[id].amount;
+  if (parse(settings, id, value, first)) {
     options->values[id].source = source;
     return;
   }
@@ -101,46 +142,27 @@ static void set(settings_t *settings, gp_option_id_t id, const char *value, gp_o
   gp_options_note_malformed(options, id);
 }
 
-/* The limit of the machine's file. It is parsed where a limit is kept, and then what was there comes back. */
-static void set_ceiling(settings_t *settings, const char *value)
+/* A limit of the machine's file. It is parsed where a limit is kept, and then what was there comes back. If
+ * it is malformed, it counts whatever the user sets: it is a promise to others. */
+static void set_ceiling(settings_t *settings, gp_option_id_t id, const char *value)
 {
   static gp_option_value_t kept;
-  static char text[GP_OPTION_TEXT_BYTES];
   gp_amount_t limits[GP_OPTION_DEVICES];
   gp_options_t *options = settings->options;
+  bool is_host = id == GP_OPTION_host_limit;
+  gp_option_value_t *ceiling = is_host ? &settings->host_ceiling : &settings->ceiling;
 
-  kept = options->values[GP_OPTION_limit];
+  kept = options->values[id];
   memcpy(limits, options->limits, sizeof(limits));
-  if (gp_option_parse(GP_OPTION_limit, value, options, gp_settings_text_report_value, &settings->text)) {
-    memcpy(options->ceilings, options->limits, sizeof(options->ceilings));
-    memcpy(text, options->values[GP_OPTION_limit].text, sizeof(text));
-    settings->ceiling = text;
+  if (!parse(settings, id, value, is_host ? &ceiling->amount : options->ceilings)) {
+    gp_options_note_malformed(options, id);
   } else {
-    options->limit_malformed = true; /* it is a promise to others */
+    *ceiling = options->values[id];
+    if (!is_host)
+      memcpy(options->ceilings, options->limits, sizeof(options->ceilings));
   }
-  options->values[GP_OPTION_limit] = kept;
+  options->values[id] = kept;
   memcpy(options->limits, limits, sizeof(limits));
-}
-
-/* The same for page-locked memory: a number, which can be compared at once. */
-static void set_host_ceiling(settings_t *settings, const char *value)
-{
-  static gp_option_value_t kept;
-  gp_option_value_t *limit = &settings->options->values[GP_OPTION_host_limit];
-
-  kept = *limit;
-  if (!gp_option_parse(
-          GP_OPTION_host_limit, value, settings->options, gp_settings_text_report_value, &settings->text))
-    settings->options->host_limit_malformed = true;
-  else if (limit->number < kept.number) {
-    limit->source = GP_OPTION_FROM_SYSTEM_FILE;
-    settings->text.line = 0;
-    if (kept.number != UINT64_MAX)
-      gp_settings_text_report(&settings->text, false,
-          "its HOST_LIMIT is lower than GPUPOOL_HOST_LIMIT=%.200s, and holds", kept.text);
-    return;
-  }
-  *limit = kept;
 }
 
 /* Reports the name of a line that is no option, with the nearest that is. */
@@ -149,38 +171,51 @@ static void report_name(settings_t *settings, const char *name)
   char line[96];
   char *const environment[] = {line, NULL};
 
+  snprintf(line, sizeof(line), "%.60s=", name);
+  if (gp_options_check_names(environment, gp_settings_text_report_value, &settings->text)) /* a warning */
+    return;
   snprintf(line, sizeof(line), "GPUPOOL_%.60s=", name);
-  (void)gp_options_check_names(environment, gp_settings_text_report_value, &settings->text); /* a warning */
+  (void)gp_options_check_names(environment, gp_settings_text_report_value, &settings->text);
 }
 
-static void read_settings(settings_t *settings, const char *path, gp_option_source_t source)
+static void set_all(settings_t *settings, gp_option_source_t source)
 {
-  bool is_system = source == GP_OPTION_FROM_SYSTEM_FILE;
   const char *name, *value;
 
-  settings->text.title = path;
-  settings->text.line = 0;
-  if (path[0] == '\0' || !read_file(settings, path, is_system))
-    return;
-  memset(settings->is_stated, 0, sizeof(settings->is_stated));
   while (gp_settings_text_next(&settings->text, &name, &value)) {
     gp_option_id_t id = gp_option_find(name);
+    bool is_limit = id == GP_OPTION_limit || id == GP_OPTION_host_limit;
     if (id == GP_OPTION_COUNT)
       report_name(settings, name);
-    else if (id == GP_OPTION_limit && is_system)
-      set_ceiling(settings, value);
-    else if (id == GP_OPTION_host_limit && is_system)
-      set_host_ceiling(settings, value);
+    else if (is_limit && source == GP_OPTION_FROM_SYSTEM_FILE)
+      set_ceiling(settings, id, value);
     else
       set(settings, id, value, source);
   }
-  for (int id = 0; id < GP_OPTION_COUNT; id++)
-    settings->is_decided[id] |= settings->is_stated[id];
 }
 
-static bool is_same(const gp_amount_t *a, const gp_amount_t *b)
+/* What cannot be read may be a limit: it counts as a malformed one, unless a place that goes before the file
+ * has decided about the limit. Nothing goes before the machine's file. */
+static void read_settings(settings_t *settings, const char *path, gp_option_source_t source)
 {
-  return a->is_none == b->is_none && a->is_share == b->is_share && a->number == b->number;
+  bool is_system = source == GP_OPTION_FROM_SYSTEM_FILE;
+  bool all_refused = is_system || !settings->is_decided[GP_OPTION_limit];
+  bool page_locked_refused = is_system || !settings->is_decided[GP_OPTION_host_limit];
+
+  if (path[0] == '\0')
+    return;
+  settings->text.title = path;
+  settings->text.line = settings->text.unreadable = 0;
+  settings->text.effect = all_refused ? ALL_REFUSED : page_locked_refused ? PAGE_LOCKED_REFUSED : "";
+  memset(settings->is_stated, 0, sizeof(settings->is_stated));
+  if (read_file(settings, path, is_system))
+    set_all(settings, source);
+  if (settings->text.unreadable && all_refused)
+    gp_options_note_malformed(settings->options, GP_OPTION_limit);
+  if (settings->text.unreadable && page_locked_refused)
+    gp_options_note_malformed(settings->options, GP_OPTION_host_limit);
+  for (int id = 0; id < GP_OPTION_COUNT; id++)
+    settings->is_decided[id] |= settings->is_stated[id];
 }
 
 /* Writes the limits as they would be written in a setting. What does not fit is left out of the text. */
@@ -205,13 +240,13 @@ static void write_limits(gp_options_t *options)
 
 /* Lowers the limits to the ceilings where the two can be compared: bytes to bytes, shares to shares. The pool
  * compares the others, once it knows the device (gp_limit_of). */
-static void apply_ceilings(settings_t *settings, const char *path)
+static void apply_ceiling(settings_t *settings)
 {
   gp_options_t *options = settings->options;
   gp_option_value_t *value = &options->values[GP_OPTION_limit];
   bool has_lowered = false, had_limit = false, is_ceiling = true;
 
-  for (int i = 0; i < GP_OPTION_DEVICES && settings->ceiling; i++) {
+  for (int i = 0; i < GP_OPTION_DEVICES && settings->ceiling.text[0]; i++) {
     gp_amount_t *limit = &options->limits[i];
     const gp_amount_t *ceiling = &options->ceilings[i];
     bool is_above =
@@ -225,28 +260,47 @@ static void apply_ceilings(settings_t *settings, const char *path)
   }
   if (!has_lowered)
     return;
-  settings->text.title = path;
   if (had_limit)
     gp_settings_text_report(
         &settings->text, false, "its LIMIT is lower than GPUPOOL_LIMIT=%.200s, and holds", value->text);
   value->source = GP_OPTION_FROM_SYSTEM_FILE;
   if (is_ceiling)
-    memcpy(value->text, settings->ceiling, sizeof(value->text));
+    memcpy(value->text, settings->ceiling.text, sizeof(value->text));
   else
     write_limits(options);
+}
+
+/* The same for page-locked memory: a number, which can be compared at once. */
+static void apply_host_ceiling(settings_t *settings)
+{
+  gp_option_value_t *value = &settings->options->values[GP_OPTION_host_limit];
+  const gp_option_value_t *ceiling = &settings->host_ceiling;
+
+  if (!ceiling->text[0] || ceiling->number >= value->number)
+    return;
+  if (value->number != UINT64_MAX)
+    gp_settings_text_report(&settings->text, false,
+        "its HOST_LIMIT is lower than GPUPOOL_HOST_LIMIT=%.200s, and holds", value->text);
+  *value = *ceiling;
+  value->source = GP_OPTION_FROM_SYSTEM_FILE;
 }
 
 int gp_settings_read(gp_options_t *ret_options, gp_option_lookup_fn lookup, void *lookup_arg,
     const gp_settings_files_t *files, gp_option_problem_fn problem, void *problem_arg)
 {
-  settings_t settings = {.options = ret_options, .text = {.problem = problem, .problem_arg = problem_arg}};
+  static settings_t settings; /* too large for a small stack */
 
+  memset(&settings, 0, sizeof(settings));
+  settings.options = ret_options;
+  settings.text.problem = problem;
+  settings.text.problem_arg = problem_arg;
   int problems = gp_options_parse_own(ret_options, lookup, lookup_arg, problem, problem_arg);
   for (int id = 0; id < GP_OPTION_COUNT; id++)
     settings.is_decided[id] = lookup(lookup_arg, gp_option_table[id].variable) != NULL;
   read_settings(&settings, files->user, GP_OPTION_FROM_USER_FILE);
   read_settings(&settings, files->system, GP_OPTION_FROM_SYSTEM_FILE);
-  apply_ceilings(&settings, files->system);
+  apply_ceiling(&settings); /* the text's title is still the machine's file */
+  apply_host_ceiling(&settings);
   problems += settings.text.problems;
   problems += gp_options_parse_mxnet(ret_options, lookup, lookup_arg, problem, problem_arg);
   return problems + gp_profile_apply(ret_options, problem, problem_arg);

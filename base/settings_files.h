@@ -25,7 +25,9 @@ void gp_settings_files_find(gp_settings_files_t *ret_files, gp_option_lookup_fn 
  * Fills *ret_options from everything: the variables that lookup gives, the files, MXNet's variables, the
  * profile. Problems are reported as by gp_options_parse, of files with the path and the line before the text.
  * A file is read only if it belongs to this user or to root and no others may write to it; else a message
- * says so. Returns the number of malformed values. One thread at a time; allocates nothing.
+ * says so. What cannot be read may be a limit and counts as a malformed one: a line, a second value for a
+ * limit in the same file, and the machine's file as a whole. Returns the number of malformed values. One
+ * thread at a time; allocates nothing.
  */
 int gp_settings_read(gp_options_t *ret_options, gp_option_lookup_fn lookup, void *lookup_arg,
     const gp_settings_files_t *files, gp_option_problem_fn problem, void *problem_arg);

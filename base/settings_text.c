@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -11,24 +12,42 @@
 
 #define LINE_BYTES (2 * GP_OPTION_TEXT_BYTES)
 
+static const char blanks[] = " \t\r";
 static char file_text[GP_SETTINGS_BYTES + 2];
 static char line_text[LINE_BYTES];
 
-void gp_settings_text_report(gp_settings_text_t *text, bool malformed, const char *format, ...)
+static void report(
+    gp_settings_text_t *text, bool malformed, const char *effect, const char *format, va_list arguments)
 {
   char message[1024];
-  va_list arguments;
   int length = snprintf(message, sizeof(message), "%.300s", text->title);
 
   if (text->line)
     length += snprintf(message + length, sizeof(message) - (size_t)length, ", line %d", text->line);
   length += snprintf(message + length, sizeof(message) - (size_t)length, ": ");
-  va_start(arguments, format);
-  vsnprintf(message + length, sizeof(message) - (size_t)length, format, arguments);
-  va_end(arguments);
+  int written = vsnprintf(message + length, sizeof(message) - (size_t)length, format, arguments);
+  if (written >= 0 && (size_t)(length + written) < sizeof(message))
+    snprintf(message + length + written, sizeof(message) - (size_t)(length + written), "%s", effect);
   text->problems += malformed;
   if (text->problem)
     text->problem(text->problem_arg, malformed, message);
+}
+
+void gp_settings_text_report(gp_settings_text_t *text, bool malformed, const char *format, ...)
+{
+  va_list arguments;
+  va_start(arguments, format);
+  report(text, malformed, "", format, arguments);
+  va_end(arguments);
+}
+
+void gp_settings_text_report_unreadable(gp_settings_text_t *text, const char *format, ...)
+{
+  va_list arguments;
+  text->unreadable++;
+  va_start(arguments, format);
+  report(text, true, text->effect, format, arguments);
+  va_end(arguments);
 }
 
 void gp_settings_text_report_value(void *arg, bool malformed, const char *message)
@@ -45,7 +64,7 @@ bool gp_settings_text_read(gp_settings_text_t *text, int fd, size_t most_bytes)
 
   gp_assert(most_bytes <= GP_SETTINGS_BYTES);
   if (fstat(fd, &status) != 0 || !S_ISREG(status.st_mode)) {
-    gp_settings_text_report(text, true, "it is no regular file; the program runs without it");
+    gp_settings_text_report_unreadable(text, "it is no regular file");
     (void)close(fd); /* only read */
     return false;
   }
@@ -57,12 +76,11 @@ bool gp_settings_text_read(gp_settings_text_t *text, int fd, size_t most_bytes)
   (void)close(fd); /* only read */
   file_text[used] = '\0';
   if (got < 0)
-    gp_settings_text_report(text, true, "%s; the program runs without it", strerror(error));
+    gp_settings_text_report_unreadable(text, "it cannot be read (%s)", strerror(error));
   else if (used > most_bytes)
-    gp_settings_text_report(
-        text, true, "it is longer than %zu bytes; the program runs without it", most_bytes);
+    gp_settings_text_report_unreadable(text, "it is longer than %zu bytes", most_bytes);
   else if (strlen(file_text) != used)
-    gp_settings_text_report(text, true, "it is no text; the program runs without it");
+    gp_settings_text_report_unreadable(text, "it is no text");
   else
     good = true;
   gp_settings_text_rewind(text);
@@ -71,7 +89,10 @@ bool gp_settings_text_read(gp_settings_text_t *text, int fd, size_t most_bytes)
 
 void gp_settings_text_rewind(gp_settings_text_t *text)
 {
-  text->rest = file_text;
+  static const char mark[] = "\xEF\xBB\xBF"; /* of UTF-8, which editors of Windows write */
+  bool has_mark = strncmp(file_text, mark, strlen(mark)) == 0;
+
+  text->rest = file_text + (has_mark ? strlen(mark) : 0);
   text->line = 0;
 }
 
@@ -87,7 +108,7 @@ static bool take_line(gp_settings_text_t *text)
   if (length >= LINE_BYTES && line[0] == '#')
     length = 1; /* a comment may be of any length */
   if (length >= LINE_BYTES) {
-    gp_settings_text_report(text, true, "it is longer than %d characters, and is ignored", LINE_BYTES - 1);
+    gp_settings_text_report_unreadable(text, "it is longer than %d characters", LINE_BYTES - 1);
     return false;
   }
   memcpy(line_text, line, length);
@@ -95,31 +116,64 @@ static bool take_line(gp_settings_text_t *text)
   return true;
 }
 
-/* NAME=VALUE of a line, without blanks around either. False: the line is empty, or is of no use, which this
+static char *skip_blanks(char *text)
+{
+  return text + strspn(text, blanks);
+}
+
+static void cut_blanks(char *text)
+{
+  size_t length = strlen(text);
+  while (length > 0 && strchr(blanks, text[length - 1]))
+    text[--length] = '\0';
+}
+
+/* The end of the value that begins at value, which is in quotes or ends before a comment. NULL: the quotes
+ * are not closed, or something other than a comment follows them. */
+static char *find_end(char *value)
+{
+  if (*value == '"' || *value == '\'') {
+    char *end = strchr(value + 1, *value);
+    char *rest = end ? skip_blanks(end + 1) : NULL;
+    return rest && (*rest == '\0' || *rest == '#') ? end : NULL;
+  }
+  for (char *p = value; (p = strchr(p, '#')); p++) {
+    if (strchr(blanks, p[-1])) /* within a word it is a character as others are */
+      return p;
+  }
+  return value + strlen(value);
+}
+
+/* NAME=VALUE of a line, without blanks around either. False: the line is empty, or cannot be read, which this
  * reports. Writes the NULs of both strings into the line. */
 static bool read_line(gp_settings_text_t *text, char *line, const char **ret_name, const char **ret_value)
 {
-  static const char blanks[] = " \t\r", prefix[] = "GPUPOOL_";
-  size_t length = strlen(line);
+  static const char prefix[] = "GPUPOOL_", export[] = "export";
 
-  while (length > 0 && strchr(blanks, line[length - 1]))
-    line[--length] = '\0';
-  line += strspn(line, blanks);
-  char *value = strchr(line, '=');
+  cut_blanks(line);
+  line = skip_blanks(line);
+  char *equals = strchr(line, '=');
   if (line[0] == '\0' || line[0] == '#')
     return false;
-  if (!value) {
-    gp_settings_text_report(
-        text, true, "\"%.60s\" is malformed; accepted: NAME=VALUE, or a comment after #", line);
+  char *value = equals ? skip_blanks(equals + 1) : NULL;
+  char *end = value ? find_end(value) : NULL;
+  if (!end) {
+    gp_settings_text_report_unreadable(
+        text, "\"%.60s\" is malformed; accepted: NAME=VALUE, or a comment after #", line);
     return false;
   }
-  char *end = value;
-  while (end > line && strchr(blanks, end[-1]))
-    end--;
   *end = '\0';
-  value += 1 + strspn(value + 1, blanks);
-  if (strncmp(line, prefix, sizeof(prefix) - 1) == 0)
-    line += sizeof(prefix) - 1;
+  if (*value == '"' || *value == '\'')
+    value++;
+  else
+    cut_blanks(value);
+  *equals = '\0';
+  cut_blanks(line);
+  if (strncmp(line, export, strlen(export)) == 0 && line[strlen(export)] &&
+      strchr(blanks, line[strlen(export)]))
+    line = skip_blanks(line + strlen(export));
+  if (strncasecmp(line, prefix, strlen(prefix)) == 0)
+    line += strlen(prefix);
   *ret_name = line;
   *ret_value = value;
   return true;

@@ -1,7 +1,7 @@
 /*
- * A file with settings: lines NAME=VALUE, with GPUPOOL_ before the name or without, empty lines, and comments
- * that begin with #. One such file is in memory at a time, in a buffer of this module: one thread at a time.
- * Allocates nothing.
+ * A file with settings: lines NAME=VALUE, empty lines, and comments after #. As in a shell, the value may be
+ * in quotes, and "export" may stand before the name. GPUPOOL_ before the name may be left out. One such file
+ * is in memory at a time, in a buffer of this module: one thread at a time. Allocates nothing.
  */
 #ifndef GP_BASE_SETTINGS_TEXT_H
 #define GP_BASE_SETTINGS_TEXT_H
@@ -11,10 +11,12 @@
 #define GP_SETTINGS_BYTES 65536 /* of the longest file */
 
 typedef struct gp_settings_text {
-  const char *title; /* begins each message: which file it is */
+  const char *title;  /* begins each message: which file it is */
+  const char *effect; /* ends each message about text that cannot be read: what this leads to */
   gp_option_problem_fn problem;
   void *problem_arg;
   int problems;     /* malformed ones so far */
+  int unreadable;   /* of these, lines or files that cannot be read */
   int line;         /* the current one, from 1; 0: the file as a whole */
   const char *rest; /* what gp_settings_text_next has not read yet */
 } gp_settings_text_t;
@@ -26,6 +28,10 @@ void gp_settings_text_report(gp_settings_text_t *text, bool malformed, const cha
 /* The same for values, as a gp_option_problem_fn: arg is a gp_settings_text_t. */
 void gp_settings_text_report_value(void *arg, bool malformed, const char *message);
 
+/* The same for a line or a file that cannot be read: appends the effect. */
+void gp_settings_text_report_unreadable(gp_settings_text_t *text, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
 /* Reads the regular file open at fd, of up to most_bytes, and closes fd. False: a problem, which was
  * reported. */
 bool gp_settings_text_read(gp_settings_text_t *text, int fd, size_t most_bytes);
@@ -33,8 +39,8 @@ bool gp_settings_text_read(gp_settings_text_t *text, int fd, size_t most_bytes);
 /* Goes back to the first line. */
 void gp_settings_text_rewind(gp_settings_text_t *text);
 
-/* The next setting: *ret_name without GPUPOOL_, *ret_value without blanks around it; both live until the
- * next call. Reports lines that are none. False: the end. */
+/* The next setting: *ret_name without GPUPOOL_, *ret_value without blanks or quotes around it; both live
+ * until the next call. Reports lines that are none. False: the end. */
 bool gp_settings_text_next(gp_settings_text_t *text, const char **ret_name, const char **ret_value);
 
 #endif

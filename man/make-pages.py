@@ -95,7 +95,7 @@ def library_page(gpupool):
                 if option["syntax"] else "", "Default: " + roff(option["default"]) + "."]
     out += [".SH FILES", ".TP", ".I $XDG_CONFIG_HOME/gpupool.conf", "Settings of the user; by default ~/.config/gpupool.conf.",
             ".TP", ".I /etc/gpupool.conf", "Settings of the machine, after those of the user. Its LIMIT is a ceiling: others can",
-            "only lower it.", ".TP", ".I gpupool.PROGRAM.HOST.PID.REASON.json",
+            "only lower it. If the file exists but cannot be read, every allocation fails.", ".TP", ".I gpupool.PROGRAM.HOST.PID.REASON.json",
             "The snapshots, in the folder that the program was started in; GPUPOOL_OUTPUT names them otherwise.",
             ".SH SEE ALSO", ".BR gpupool (1)"]
     return [line for line in out if line]

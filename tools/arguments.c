@@ -110,7 +110,7 @@ typedef struct check {
 /* The message names the variable. If the value came as an argument, prints the argument's name instead. */
 static void report(void *arg, bool malformed, const char *message)
 {
-  static const char *const consequences[] = {". The default, ", ". Until the limit is corrected"};
+  static const char *const consequences[] = {". The default, ", ". Until "};
   check_t *check = arg;
   char name[GP_ARGUMENT_NAME_BYTES];
   int length = (int)strlen(message);

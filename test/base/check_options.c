@@ -257,6 +257,34 @@ START_TEST(test_unknown_names_are_said_with_the_nearest)
 }
 END_TEST
 
+START_TEST(test_names_that_differ_by_case_and_underscores)
+{
+  static const struct {
+    const char *setting, *nearest; /* NULL: another program's */
+  } cases[] = {
+      {"GPU_POOL_LIMIT=1", "GPU_POOL_LIMIT is no option of this version; the nearest is GPUPOOL_LIMIT"},
+      {"gpupool_limit=1", "gpupool_limit is no option of this version; the nearest is GPUPOOL_LIMIT"},
+      {"GPUPool_Limit=1", "the nearest is GPUPOOL_LIMIT"},
+      {"GPUPOOLLIMIT=1", "the nearest is GPUPOOL_LIMIT"},
+      {"_GPUPOOL__LIMIT_=1", "the nearest is GPUPOOL_LIMIT"},
+      {"Gpu_Pool_MaxCached=1", "the nearest is GPUPOOL_MAX_CACHED"},
+      {"gpupool_limt=1", "the nearest is GPUPOOL_LIMIT"},
+      {"GPUPOOL_limit=1", "the nearest is GPUPOOL_LIMIT"},
+      {"GPU_POOL_LIMT=1", NULL},
+      {"GPU_POOL=1", NULL},
+      {"GPUPOOLS=1", NULL},
+      {"LIMIT=1", NULL},
+      {"GPUPOOL_LIMIT=1", NULL},
+  };
+  for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+    heard_t heard = {0};
+    char *environment[] = {(char *)(uintptr_t)cases[i].setting, NULL};
+    ck_assert_int_eq(gp_options_check_names(environment, hear, &heard), cases[i].nearest != NULL);
+    ck_assert_msg(!cases[i].nearest || strstr(heard.last, cases[i].nearest), "%s", heard.last);
+  }
+}
+END_TEST
+
 START_TEST(test_blocks_to_prewarm)
 {
   gp_options_t options;
@@ -340,6 +368,7 @@ int main(void)
   tcase_add_test(parsing, test_malformed_values_leave_the_default);
   tcase_add_test(parsing, test_mxnet_variables_fill_in);
   tcase_add_test(parsing, test_unknown_names_are_said_with_the_nearest);
+  tcase_add_test(parsing, test_names_that_differ_by_case_and_underscores);
   tcase_add_test(parsing, test_blocks_to_prewarm);
   tcase_add_test(parsing, test_malformed_blocks_are_said);
   tcase_add_test(parsing, test_long_lists_of_blocks);

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -131,6 +132,179 @@ START_TEST(test_lines_that_are_wrong)
   expect(GP_OPTION_stats, "1", GP_OPTION_FROM_USER_FILE);
   take("TYPE=vmm\n", NULL, malformed); /* what the environment says is malformed decides, too */
   expect(GP_OPTION_type, "round", GP_OPTION_FROM_DEFAULT);
+}
+END_TEST
+
+START_TEST(test_lines_as_a_shell_has_them)
+{
+  static const struct {
+    const char *line, *value;
+  } cases[] = {
+      {"OUTPUT=a # note", "a"},
+      {"OUTPUT=a\t# note # more", "a"},
+      {"OUTPUT=a#b", "a#b"},
+      {"OUTPUT=\"a # b\" # note", "a # b"},
+      {"OUTPUT='a \"b\"'", "a \"b\""},
+      {"OUTPUT = \"a\"\t\r", "a"},
+      {"export GPUPOOL_OUTPUT=a", "a"},
+      {" export\tOUTPUT='a'", "a"},
+      {"gpupool_output=a", "a"},
+      {"\xEF\xBB\xBFOUTPUT=a", "a"},
+  };
+  for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+    take(cases[i].line, NULL, NULL);
+    ck_assert_msg(heard.count == 0, "%s: %s", cases[i].line, heard.last);
+    expect(GP_OPTION_output, cases[i].value, GP_OPTION_FROM_USER_FILE);
+    take(NULL, cases[i].line, NULL);
+    expect(GP_OPTION_output, cases[i].value, GP_OPTION_FROM_SYSTEM_FILE);
+  }
+  take(NULL, "LIMIT=8GiB # of each job\nexport GPUPOOL_HOST_LIMIT=\"4GiB\"\n", NULL);
+  ck_assert_int_eq(heard.count, 0);
+  ck_assert_uint_eq(options.limits[0].number, 8 * GP_GIB);
+  ck_assert_uint_eq(gp_option_number(&options, GP_OPTION_host_limit), 4 * GP_GIB);
+}
+END_TEST
+
+START_TEST(test_a_line_that_cannot_be_read_may_be_a_limit)
+{
+  static const char *const lines[] = {
+      "limit: 8GiB", "LIMIT", "LIMIT=\"8GiB", "LIMIT='8GiB'x", "LIMIT=\"8GiB\" 2"};
+  static const char *const one[] = {"GPUPOOL_LIMIT=1GiB", NULL};
+  static const char *const both[] = {"GPUPOOL_LIMIT=1GiB", "GPUPOOL_HOST_LIMIT=1GiB", NULL};
+  for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
+    char text[64], said[200];
+    snprintf(text, sizeof(text), "# a comment\n%s\nSTATS=1\n", lines[i]);
+    snprintf(said, sizeof(said),
+        ", line 2: \"%s\" is malformed; accepted: NAME=VALUE, or a comment after #. Until it is corrected, every "
+        "allocation fails",
+        lines[i]);
+    take(text, NULL, NULL);
+    ck_assert_int_eq(heard.count, 1);
+    ck_assert_msg(strstr(heard.last, said) != NULL, "%s", heard.last);
+    ck_assert(options.limit_malformed && options.host_limit_malformed);
+    expect(GP_OPTION_stats, "1", GP_OPTION_FROM_USER_FILE);
+    take(NULL, text, both);
+    ck_assert_msg(strstr(heard.last, said) != NULL, "%s", heard.last);
+    ck_assert(options.limit_malformed && options.host_limit_malformed);
+    take(text, NULL, one); /* the environment has decided about one of them */
+    ck_assert(!options.limit_malformed && options.host_limit_malformed);
+    ck_assert_ptr_nonnull(strstr(heard.last, "Until it is corrected, every page-locked allocation fails"));
+    take(text, NULL, both);
+    ck_assert(!options.limit_malformed && !options.host_limit_malformed);
+    ck_assert_ptr_null(strstr(heard.last, "Until"));
+  }
+}
+END_TEST
+
+START_TEST(test_two_limits_in_a_file_are_malformed)
+{
+  static const struct {
+    const char *lines;
+    bool limit, host;
+  } cases[] = {
+      {"LIMIT=1GiB\nLIMIT=1024MiB\n", false, false},
+      {"HOST_LIMIT=1GiB\nHOST_LIMIT=1024MiB\n", false, false},
+      {"LIMIT=1GiB\nLIMIT=2GiB\n", true, false},
+      {"LIMIT=2GiB\nLIMIT=1GiB\n", true, false},
+      {"LIMIT=0=2GiB\nLIMIT=1=2GiB\n", true, false},
+      {"LIMIT=none\nLIMIT=1GiB\n", true, false},
+      {"LIMIT=1GiB\nLIMIT=2GiB\nLIMIT=2GiB\n", true, false},
+      {"HOST_LIMIT=1GiB\nHOST_LIMIT=2GiB\n", false, true},
+  };
+  static const char *const both[] = {"GPUPOOL_LIMIT=1GiB", "GPUPOOL_HOST_LIMIT=1GiB", NULL};
+  for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+    for (int is_system = 0; is_system < 2; is_system++) {
+      take(is_system ? NULL : cases[i].lines, is_system ? cases[i].lines : NULL, is_system ? both : NULL);
+      ck_assert_int_eq(options.limit_malformed, cases[i].limit);
+      ck_assert_int_eq(options.host_limit_malformed, cases[i].host);
+      if (cases[i].limit || cases[i].host)
+        ck_assert_ptr_nonnull(
+            strstr(heard.last, "a line above sets another limit. Until it is corrected, every "));
+      else
+        ck_assert_int_eq(heard.count, 0);
+    }
+    take(cases[i].lines, NULL, both); /* not in force */
+    ck_assert_int_eq(heard.count, 0);
+  }
+  take(NULL, "LIMIT=1GiB\n\nHOST_LIMIT=1GiB\nLIMIT=2GiB\n", both);
+  ck_assert_ptr_nonnull(strstr(heard.last, "/system, line 4: GPUPOOL_LIMIT=2GiB: a line above"));
+  take("LIMIT=2GiB\n", "LIMIT=1GiB\n", NULL); /* one in each */
+  ck_assert(!options.limit_malformed);
+}
+END_TEST
+
+START_TEST(test_names_that_only_look_like_an_option)
+{
+  take("GPU_POOL_LIMIT=8GiB\n", NULL, NULL);
+  ck_assert_ptr_nonnull(strstr(
+      heard.last, "line 1: GPU_POOL_LIMIT is no option of this version; the nearest is GPUPOOL_LIMIT"));
+  take(NULL, "gpupool__limit=8GiB\n", NULL);
+  ck_assert_ptr_nonnull(strstr(heard.last, "the nearest is GPUPOOL_LIMIT"));
+  ck_assert_int_eq(heard.count, 1);
+}
+END_TEST
+
+/* Reads again, without writing the files. */
+static void read_again(void)
+{
+  static const char *const both[] = {"GPUPOOL_LIMIT=1GiB", "GPUPOOL_HOST_LIMIT=1GiB", NULL};
+  heard = (heard_t){0};
+  (void)gp_settings_read(&options, look_up, (void *)(uintptr_t)both, &files, hear, NULL);
+}
+
+static void expect_refusal(const char *reason)
+{
+  char said[200];
+  read_again();
+  snprintf(said, sizeof(said), "/system: %s. Until it is corrected, every allocation fails", reason);
+  ck_assert_msg(heard.malformed == 1 && strstr(heard.last, said), "%s", heard.last);
+  ck_assert(options.limit_malformed && options.host_limit_malformed);
+}
+
+START_TEST(test_a_machines_file_that_cannot_be_read_refuses)
+{
+  static char text[GP_SETTINGS_BYTES + 2];
+  read_again(); /* there is none */
+  ck_assert(heard.count == 0 && !options.limit_malformed);
+  memset(text, '#', GP_SETTINGS_BYTES + 1);
+  write_file(files.system, text);
+  expect_refusal("it is longer than 65536 bytes");
+  unlink(files.system);
+  ck_assert_int_eq(symlink("/nowhere/at/all", files.system), 0);
+  expect_refusal("it cannot be read (No such file or directory)");
+  unlink(files.system);
+  ck_assert_int_eq(mkdir(files.system, 0755), 0);
+  expect_refusal("it is no regular file");
+  ck_assert_int_eq(rmdir(files.system), 0);
+  write_file(files.system, "STATS=1\n");
+  ck_assert_int_eq(chmod(files.system, 0664), 0);
+  expect_refusal("others may write to it, so it is not read; chmod go-w it");
+  if (geteuid() != 0)
+    return; /* cannot give a file away, and cannot become another user */
+  ck_assert_int_eq(chmod(files.system, 0600), 0);
+  ck_assert_int_eq(chown(files.system, 12345, 0), 0);
+  expect_refusal("it belongs to user 12345, neither to you nor to root, and is not read");
+  ck_assert_int_eq(chown(files.system, 0, 0), 0);
+  ck_assert_int_eq(chmod(folder, 0755), 0);
+  ck_assert_int_eq(seteuid(12345), 0);
+  expect_refusal("it cannot be read (Permission denied)");
+  ck_assert_int_eq(seteuid(0), 0);
+}
+END_TEST
+
+START_TEST(test_a_lack_of_descriptors_is_no_missing_limit)
+{
+  struct rlimit before, none;
+  ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &before), 0);
+  none = before;
+  none.rlim_cur = 0;
+  write_file(files.system, "STATS=1\n");
+  ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &none), 0);
+  expect_refusal("it cannot be read (Too many open files)");
+  unlink(files.system);
+  read_again();
+  ck_assert(!options.limit_malformed && !options.host_limit_malformed);
+  ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &before), 0);
 }
 END_TEST
 
@@ -300,6 +474,12 @@ int main(void)
   tcase_add_test(tests, test_what_goes_before_what);
   tcase_add_test(tests, test_a_profile_comes_after_the_place_that_names_it);
   tcase_add_test(tests, test_lines_that_are_wrong);
+  tcase_add_test(tests, test_lines_as_a_shell_has_them);
+  tcase_add_test(tests, test_a_line_that_cannot_be_read_may_be_a_limit);
+  tcase_add_test(tests, test_two_limits_in_a_file_are_malformed);
+  tcase_add_test(tests, test_names_that_only_look_like_an_option);
+  tcase_add_test(tests, test_a_machines_file_that_cannot_be_read_refuses);
+  tcase_add_test(tests, test_a_lack_of_descriptors_is_no_missing_limit);
   tcase_add_test(tests, test_a_malformed_limit_of_any_file_refuses);
   tcase_add_test(tests, test_the_machines_limit_is_a_ceiling);
   tcase_add_test(tests, test_the_machines_limit_of_the_host_is_a_ceiling);

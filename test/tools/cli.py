@@ -266,6 +266,15 @@ class Config(Case):
         self.assertRegex(result.stdout, r"(?m)^limit +nothing can be allocated +none +malformed$")
         self.run_tool("run", "--", "touch", "ran", status=FAILED)
         self.assertFalse(os.path.exists(self.path("work/ran")))
+        for text, said in (("limit: 8GiB\n", "line 1: \"limit: 8GiB\" is malformed"),
+                           ("LIMIT=1GiB\nLIMIT=2GiB\n", "line 2: GPUPOOL_LIMIT=2GiB: a line above sets another limit")):
+            self.write_settings(text)
+            result = self.run_tool("config", status=USAGE)
+            self.assertIn("%s, %s" % (path, said), self.one_line(result.stderr))
+            self.assertRegex(result.stdout, r"(?m)^limit +nothing can be allocated +none +malformed$")
+            self.assertIn(said, " ".join(self.run_tool("doctor", status=1).stdout.split()))
+            self.assertNotIn("Until", self.run_tool("run", "--", "touch", "ran", status=FAILED).stderr)
+            self.assertFalse(os.path.exists(self.path("work/ran")))
         os.chmod(path, 0o664)
         self.assertIn("others may write to it", self.one_line(self.run_tool("config").stderr))
 
