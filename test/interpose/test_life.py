@@ -18,10 +18,10 @@ SNAPSHOTS = {
     "fork_before": [1, 1],
     "fork_exit": [2], "fork_now": [2], "fork_twice": [1], "clone_exit": [2], "clone_quiet": [2], "vfork_now": [2],
     "fork_exec": [2, 1], "spawn": [2, 1], "vfork_exec": [2, 1],
-    "signal_exits": [1], "exit_in_thread": [1], "main_leaves_first": [1], "quick_exit_frees": [1],
+    "signal_exits": [1], "exit_in_thread": [1], "main_leaves_first": [1], "main_leaves_last": [1], "quick_exit_frees": [1],
     "signals_untouched": [1], "smallest_stack": [0],
     # no handler of the C library runs: nothing is written
-    "signal_default": [], "abort_now": [],
+    "signal_default": [], "signal_at_exit": [], "abort_now": [],
 }
 if SANITIZED:
     del SNAPSHOTS["smallest_stack"]  # what a sanitizer adds to each frame does not fit
@@ -204,6 +204,21 @@ class Life(PreloadCase):
                     self.assertEqual(stats_of(snapshots[0])["allocation"]["current"], live)
                 self.assertEqual(run.messages, [])
                 self.expect_nothing_else(run)
+
+    def test_the_librarys_threads_do_not_keep_the_process(self):
+        """The C library ends a process with its last thread, and counts the library's threads."""
+        for case in ("main_leaves_first", "main_leaves_last", "signal_at_exit", "exit_in_thread"):
+            for settings in ({"CONTROL": "1"}, {"SNAPSHOT_AT": "signal:USR1,exit"},
+                             {"CONTROL": "1", "SNAPSHOT_AT": "signal:TERM,signal:USR1,exit"}):
+                if case == "signal_at_exit" and "TERM" in str(settings):
+                    continue  # the signal writes a snapshot
+                with self.subTest(case=case, **settings):
+                    _, run = self.run_both("life", case, **settings)
+                    snapshots = self.exit_snapshots(run)
+                    self.assertEqual(len(snapshots), len(SNAPSHOTS[case]))
+                    for snapshot in snapshots:
+                        self.assertEqual(stats_of(snapshot)["allocation"]["current"], 1)
+                    self.expect_nothing_else(run)
 
     def test_driver_is_closed(self):
         """dlclose() of the driver: our pointers into it stay good, and memory of an ended context is not handed out."""

@@ -557,6 +557,32 @@ static void main_leaves_first(void)
     pthread_exit(NULL);
 }
 
+static void say_at_exit(void)
+{
+  printf("at exit\n"); /* which the end of the process writes */
+}
+
+/* main is the last thread, and ends by pthread_exit: this is exit(0). */
+static void main_leaves_last(void)
+{
+  use();
+  (void)atexit(say_at_exit);
+  pthread_exit(NULL);
+}
+
+static void end_by_signal(void)
+{
+  (void)kill(getpid(), SIGTERM);
+  printf("still here\n");
+}
+
+/* The signal is not blocked in the thread that runs the handlers. */
+static void signal_at_exit(void)
+{
+  (void)atexit(end_by_signal);
+  main_leaves_first();
+}
+
 static void reset_and_go_on(void)
 {
   for (int i = 0; i < 4; i++) {
@@ -593,6 +619,8 @@ static const prog_case_t cases[] = {
     CASE(abort_now),
     CASE(exit_in_thread),
     CASE(main_leaves_first),
+    CASE(main_leaves_last),
+    CASE(signal_at_exit),
     CASE(reset_and_go_on),
 };
 

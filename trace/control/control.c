@@ -15,7 +15,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/cancel.h"
 #include "base/control_path.h"
 #include "base/lock.h"
 #include "base/log.h"
@@ -131,7 +130,6 @@ static void *serve_all(void *arg)
   control_t *control = arg;
   int listening = -1;
 
-  (void)gp_cancel_hold(); /* for good: nothing may end this thread but the process */
   if (own_files())
     listening = gp_control_listen(control->path);
   else

@@ -7,7 +7,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/cancel.h"
 #include "base/log.h"
 #include "base/signal_name.h"
 #include "trace/control/helper_thread.h"
@@ -47,7 +46,6 @@ static void on_signal(int number, siginfo_t *info, void *context)
 /* However many signals arrive while it writes a snapshot, it writes one more. */
 static void *write_when_woken(void *arg)
 {
-  (void)gp_cancel_hold(); /* for good: nothing may end this thread but the process */
   for (;;) {
     while (sem_wait(&signals.wake) != 0) {
     }
