@@ -3,6 +3,7 @@
 import http.client
 import os
 import re
+import select
 import signal
 import socket
 import subprocess
@@ -125,6 +126,37 @@ class Metrics(PsCase):
         connection.close()
         server.send_signal(signal.SIGTERM)
         self.assertEqual(server.wait(), 0)
+
+    def test_silent_clients_hold_up_nobody(self):
+        """Of 500 that send half a request the oldest give way, so the one that asks properly is answered at once."""
+        _, connection = self.serve()
+        silent = []
+        for _ in range(500):
+            client = socket.create_connection((connection.host, connection.port), timeout=60)
+            self.addCleanup(client.close)
+            client.sendall(b"GET /met")
+            silent.append(client)
+        own = http.client.HTTPConnection(connection.host, connection.port, timeout=10)
+        self.addCleanup(own.close)
+        self.assertEqual(self.ask(own, "GET", "/metrics")[0], 200)
+        for client in silent:  # and each of them is given up
+            try:
+                self.assertEqual(client.recv(1), b"")
+            except ConnectionResetError:
+                pass
+        self.assertEqual(self.ask(own, "GET", "/metrics")[0], 200)
+
+    def test_a_request_has_a_second(self):
+        """Also one that comes by and by."""
+        _, connection = self.serve()
+        client = socket.create_connection((connection.host, connection.port), timeout=60)
+        self.addCleanup(client.close)
+        client.sendall(b"GET /metrics HTTP/1.1\r\nX: ")
+        sent = 0
+        while not select.select([client], [], [], 0.05)[0]:
+            client.sendall(b"x")
+            sent += 1
+            self.assertLess(sent, 200)
 
     def test_scrapes_beside_work(self):
         """Several that ask at once, while programs allocate."""

@@ -2,12 +2,17 @@
  * The HTTP server of `gpupool metrics --listen`, by libmicrohttpd, which is opened when it is needed.
  */
 #include <arpa/inet.h>
+#include <errno.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/signalfd.h>
 #include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "tools/machine/metrics.h"
 #include "tools/optional_headers.h"
@@ -16,13 +21,37 @@
 
 #define LOOPBACK "127.0.0.1"
 
+typedef union endpoint {
+  struct sockaddr any;
+  struct sockaddr_in four;
+  struct sockaddr_in6 six;
+} endpoint_t;
+
 #if GP_HAVE_MICROHTTPD
 #include <microhttpd.h>
 
 #define LIBRARY     "libmicrohttpd.so.12"
-#define CONNECTIONS 16
-#define PATIENCE_S  10 /* for a silent client */
+#define CONNECTIONS 64
+#define REQUEST_MS  1000  /* from the connection to the end of the request */
+#define ANSWER_MS   10000 /* for reading the answer */
+#define PAUSE_MS    100   /* after the system has refused a connection */
 #define TYPE        "application/openmetrics-text; version=1.0.0; charset=utf-8"
+
+/* A connection, which serves one request. */
+typedef struct client {
+  int fd;      /* -1: the slot is free */
+  bool is_cut; /* it was shut down, and the library is about to close it */
+  bool is_answered;
+  uint64_t since_ms; /* the connection, or its answer */
+} client_t;
+
+typedef struct server {
+  struct MHD_Daemon *daemon;
+  int listening;
+  int ends; /* signals that end the server */
+  uint64_t accepts_from_ms;
+  client_t clients[CONNECTIONS];
+} server_t;
 
 static __typeof__(&MHD_start_daemon) start_daemon;
 static __typeof__(&MHD_stop_daemon) stop_daemon;
@@ -30,6 +59,11 @@ static __typeof__(&MHD_create_response_from_buffer) create_response;
 static __typeof__(&MHD_add_response_header) add_header;
 static __typeof__(&MHD_queue_response) queue_response;
 static __typeof__(&MHD_destroy_response) destroy_response;
+static __typeof__(&MHD_add_connection) add_connection;
+static __typeof__(&MHD_get_connection_info) get_connection_info;
+static __typeof__(&MHD_get_daemon_info) get_daemon_info;
+static __typeof__(&MHD_get_timeout) get_timeout;
+static __typeof__(&MHD_run) run_daemon;
 
 static bool open_library(void)
 {
@@ -40,8 +74,20 @@ static bool open_library(void)
       {"MHD_add_response_header", (void **)&add_header},
       {"MHD_queue_response", (void **)&queue_response},
       {"MHD_destroy_response", (void **)&destroy_response},
+      {"MHD_add_connection", (void **)&add_connection},
+      {"MHD_get_connection_info", (void **)&get_connection_info},
+      {"MHD_get_daemon_info", (void **)&get_daemon_info},
+      {"MHD_get_timeout", (void **)&get_timeout},
+      {"MHD_run", (void **)&run_daemon},
   };
   return gp_optional_library_open(LIBRARY, functions, sizeof(functions) / sizeof(functions[0]));
+}
+
+static uint64_t now_ms(void)
+{
+  struct timespec now;
+  (void)clock_gettime(CLOCK_MONOTONIC, &now); /* cannot fail */
+  return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
 /* text is copied. */
@@ -71,9 +117,15 @@ static enum MHD_Result answer(void *self, struct MHD_Connection *connection, con
   size_t length = 0;
   (void)self, (void)version, (void)upload, (void)state;
 
+  const union MHD_ConnectionInfo *info = get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+  client_t *client = info ? info->socket_context : NULL;
   if (*upload_bytes) { /* a body, which nothing here wants */
     *upload_bytes = 0;
     return MHD_YES;
+  }
+  if (client) {
+    client->is_answered = true;
+    client->since_ms = now_ms();
   }
   if (strcmp(method, MHD_HTTP_METHOD_GET) != 0 && strcmp(method, MHD_HTTP_METHOD_HEAD) != 0)
     return answer_plainly(connection, MHD_HTTP_METHOD_NOT_ALLOWED, "only GET and HEAD\n");
@@ -89,35 +141,172 @@ static enum MHD_Result answer(void *self, struct MHD_Connection *connection, con
   return result;
 }
 
+/* The library has taken a connection, or is about to close it. It does so only in calls of this file. */
+static void note_connection(void *self, struct MHD_Connection *connection, void **ret_client,
+    enum MHD_ConnectionNotificationCode code)
+{
+  server_t *server = self;
+  client_t *client = *ret_client;
+
+  if (code == MHD_CONNECTION_NOTIFY_CLOSED) {
+    if (client)
+      client->fd = -1;
+    return;
+  }
+  const union MHD_ConnectionInfo *info = get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+  for (unsigned i = 0; info && i < CONNECTIONS; i++) {
+    client = &server->clients[i];
+    if (client->fd >= 0)
+      continue;
+    *client = (client_t){.fd = info->connect_fd, .since_ms = now_ms()};
+    *ret_client = client;
+    return;
+  }
+}
+
+/* The library finds the end of the client's data, and closes the connection. */
+static void cut(client_t *client)
+{
+  client->is_cut = true;
+  (void)shutdown(client->fd, SHUT_RDWR); /* the client may have gone already */
+}
+
+/* True if a slot is free. Else cuts the connection that has been silent for longest, which frees one soon. */
+static bool make_room(server_t *server)
+{
+  client_t *oldest = NULL;
+
+  for (unsigned i = 0; i < CONNECTIONS; i++) {
+    client_t *client = &server->clients[i];
+    if (client->fd < 0)
+      return true;
+    if (!client->is_cut && (!oldest || client->since_ms < oldest->since_ms))
+      oldest = client;
+  }
+  if (oldest)
+    cut(oldest);
+  return false;
+}
+
+static void accept_one(server_t *server)
+{
+  endpoint_t peer;
+  socklen_t bytes = sizeof(peer);
+
+  if (!make_room(server))
+    return;
+  int fd = accept4(server->listening, &peer.any, &bytes, SOCK_CLOEXEC | SOCK_NONBLOCK);
+  if (fd >= 0)
+    (void)add_connection(server->daemon, fd, &peer.any, bytes); /* closes it on failure */
+  else if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED)
+    server->accepts_from_ms = now_ms() + PAUSE_MS; /* no descriptor, no memory */
+}
+
+static uint64_t end_of(const client_t *client)
+{
+  return client->since_ms + (client->is_answered ? ANSWER_MS : REQUEST_MS);
+}
+
+static void cut_late(server_t *server)
+{
+  const uint64_t now = now_ms();
+  for (unsigned i = 0; i < CONNECTIONS; i++) {
+    client_t *client = &server->clients[i];
+    if (client->fd >= 0 && !client->is_cut && end_of(client) <= now)
+      cut(client);
+  }
+}
+
+/* Milliseconds until the library or this file has something to do, for poll(). -1: nothing. */
+static int wait_ms(server_t *server)
+{
+  const uint64_t now = now_ms();
+  uint64_t first = server->accepts_from_ms > now ? server->accepts_from_ms : UINT64_MAX;
+  MHD_UNSIGNED_LONG_LONG left;
+
+  for (unsigned i = 0; i < CONNECTIONS; i++) {
+    const client_t *client = &server->clients[i];
+    if (client->fd >= 0 && !client->is_cut && end_of(client) < first)
+      first = end_of(client);
+  }
+  if (get_timeout(server->daemon, &left) == MHD_YES && now + left < first)
+    first = now + left;
+  return first == UINT64_MAX ? -1 : first <= now ? 0 : (int)(first - now);
+}
+
+/* Until a signal ends it. Reads what clients have sent before it looks at their time, which another client's
+ * answer may have used up. */
+static void serve_all(server_t *server)
+{
+  const union MHD_DaemonInfo *info = get_daemon_info(server->daemon, MHD_DAEMON_INFO_EPOLL_FD);
+  struct pollfd waiting[] = {{.fd = server->ends, .events = POLLIN},
+      {.fd = info ? info->epoll_fd : -1, .events = POLLIN}, {.events = POLLIN}};
+
+  while (!waiting[0].revents) {
+    waiting[2].fd = server->accepts_from_ms <= now_ms() ? server->listening : -1;
+    if (poll(waiting, sizeof(waiting) / sizeof(waiting[0]), wait_ms(server)) < 0)
+      waiting[0].revents = waiting[2].revents = 0; /* stopped and continued, or no memory */
+    if (waiting[2].revents)
+      accept_one(server);
+    (void)run_daemon(server->daemon); /* an error concerns one client, and closes its connection */
+    cut_late(server);
+  }
+}
+
+/* A socket that listens at the address; -1: there is none to be had. */
+static int listen_at(const struct sockaddr *address)
+{
+  const int on = 1;
+  bool is_six = address->sa_family == AF_INET6;
+  socklen_t bytes = is_six ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
+
+  int fd = socket(address->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (fd < 0)
+    return -1;
+  (void)setsockopt(
+      fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)); /* else the address may be taken for a while */
+  if (is_six)
+    (void)setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof(on)); /* else "::" listens at IPv4, too */
+  if (bind(fd, address, bytes) == 0 && listen(fd, SOMAXCONN) == 0)
+    return fd;
+  (void)close(fd); /* it was never used */
+  return -1;
+}
+
 static int serve(const char *text, const struct sockaddr *address)
 {
+  server_t server = {.listening = -1};
   sigset_t ends;
 
   if (!open_library()) {
     gp_message("metrics: --listen needs " LIBRARY " (Debian and Ubuntu: the package libmicrohttpd12)");
     return GP_EXIT_INPUT;
   }
+  for (unsigned i = 0; i < CONNECTIONS; i++)
+    server.clients[i].fd = -1;
   sigemptyset(&ends);
   sigaddset(&ends, SIGINT);
   sigaddset(&ends, SIGTERM);
-  sigprocmask(SIG_BLOCK, &ends, NULL); /* before the server's thread begins, which inherits it */
-  unsigned flags = MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_POLL;
-  if (address->sa_family == AF_INET6)
-    flags |= MHD_USE_IPv6;
-  struct MHD_Daemon *daemon = start_daemon(flags, 0, NULL, NULL, answer, NULL, MHD_OPTION_SOCK_ADDR, address,
-      MHD_OPTION_CONNECTION_LIMIT, (unsigned)CONNECTIONS, MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)PATIENCE_S,
-      MHD_OPTION_END);
-  if (!daemon) {
+  sigprocmask(SIG_BLOCK, &ends, NULL);
+  server.ends = signalfd(-1, &ends, SFD_CLOEXEC | SFD_NONBLOCK);
+  server.daemon = start_daemon(MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET, 0, NULL, NULL, answer, NULL,
+      MHD_OPTION_NOTIFY_CONNECTION, note_connection, &server, MHD_OPTION_END);
+  if (server.daemon && server.ends >= 0)
+    server.listening = listen_at(address);
+  if (server.listening < 0) {
     gp_message(
         "metrics: cannot listen at %s: the address is not of this machine, or taken, or needs root", text);
-    return GP_EXIT_INPUT;
+  } else {
+    gp_message(
+        "metrics at http://%s%s/metrics; Control-C ends it", strchr(text, ':') ? "" : LOOPBACK ":", text);
+    serve_all(&server);
+    (void)close(server.listening); /* what waits there is given up */
   }
-  gp_message(
-      "metrics at http://%s%s/metrics; Control-C ends it", strchr(text, ':') ? "" : LOOPBACK ":", text);
-  while (sigtimedwait(&ends, NULL, NULL) < 0) /* interrupted by another signal, or stopped and continued */
-    ;
-  stop_daemon(daemon);
-  return GP_EXIT_DONE;
+  if (server.daemon)
+    stop_daemon(server.daemon);
+  if (server.ends >= 0)
+    (void)close(server.ends); /* only read */
+  return server.listening < 0 ? GP_EXIT_INPUT : GP_EXIT_DONE;
 }
 #else
 static int serve(const char *text, const struct sockaddr *address)
@@ -127,12 +316,6 @@ static int serve(const char *text, const struct sockaddr *address)
   return GP_EXIT_INPUT;
 }
 #endif
-
-typedef union endpoint {
-  struct sockaddr any;
-  struct sockaddr_in four;
-  struct sockaddr_in6 six;
-} endpoint_t;
 
 static bool parse_address(const char *text, endpoint_t *ret_endpoint)
 {
