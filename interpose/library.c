@@ -3,9 +3,11 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <semaphore.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "interpose/cuda_abi.h"
@@ -37,6 +39,9 @@
 #include "base/emergency_pages.h"
 #include "trace/control/triggers.h"
 #include "trace/stacks/unwind.h"
+
+#define FINISH_SECONDS  60
+#define EXITING_THREADS 64 /* that take a handler before one of them has left another */
 
 typedef enum library_state {
   LIBRARY_NEW,
@@ -405,10 +410,50 @@ static void finish(void)
   gp_cancel_restore(cancel_state);
 }
 
+int __cxa_atexit(void (*fn)(void *arg), void *arg, void *library); /* Itanium C++ ABI, 3.3.6.3 */
+
+static atomic_bool may_end; /* no thread needs to wait for the library any more */
+static sem_t finished;      /* posted then */
+static _Thread_local bool finishing __attribute__((tls_model("initial-exec")));
+
 static void finish_last(void *unused)
 {
   (void)unused;
+  finishing = true; /* a signal handler may call exit() from here */
   finish();
+  atomic_store(&may_end, true);
+  (void)sem_post(&finished);
+}
+
+/*
+ * Before glibc 2.41, threads that call exit() at once share the handlers, and the first that finds none left
+ * ends the process. Here such a thread waits until the library has finished, and leaves the next one a
+ * handler.
+ */
+static void let_finish(void *unused)
+{
+  struct timespec until;
+
+  if (finishing || atomic_load(&may_end) || !gp_process_is_ours())
+    return;
+  int cancel_state = gp_cancel_hold();
+  (void)__cxa_atexit(let_finish, unused, NULL); /* without memory the next thread ends the process */
+  (void)clock_gettime(CLOCK_REALTIME, &until);  /* cannot fail */
+  until.tv_sec += FINISH_SECONDS;
+  while (sem_timedwait(&finished, &until) != 0 && errno == EINTR) {
+  }
+  atomic_store(&may_end, true); /* also if it takes too long */
+  (void)sem_post(&finished);    /* for the next */
+  gp_cancel_restore(cancel_state);
+}
+
+/* finish_last runs first, then the handlers at which other threads wait. False: the host has no memory. */
+static bool prepare_to_finish(void)
+{
+  (void)sem_init(&finished, 0, 0); /* cannot fail */
+  for (int i = 0; i < EXITING_THREADS; i++)
+    (void)__cxa_atexit(let_finish, NULL, NULL); /* at worst a thread ends the process too early */
+  return __cxa_atexit(finish_last, NULL, NULL) == 0;
 }
 
 /* Not one call has come here. If the process has a driver, and another library has kept the calls to itself,
@@ -428,8 +473,6 @@ static void tell_if_passed_by(void)
   gp_cancel_restore(cancel_state);
 }
 
-int __cxa_atexit(void (*fn)(void *arg), void *arg, void *library); /* Itanium C++ ABI, 3.3.6.3 */
-
 #ifdef GP_COUNTED
 static const bool is_counted = true;
 #else
@@ -448,8 +491,7 @@ __attribute__((destructor)) static void begin_to_finish(void)
 {
   if (atomic_load(&state) == LIBRARY_NEW && gp_process_is_ours())
     tell_if_passed_by();
-  if (atomic_load(&state) != LIBRARY_ACTIVE || !gp_process_is_ours() ||
-      (!is_counted && __cxa_atexit(finish_last, NULL, NULL) == 0))
+  if (atomic_load(&state) != LIBRARY_ACTIVE || !gp_process_is_ours() || (!is_counted && prepare_to_finish()))
     return;
   if (!is_counted)
     gp_log(GP_LOG_ERROR,

@@ -125,6 +125,14 @@ class Life(PreloadCase):
         self.assertEqual((stats["allocation"]["allocated"], stats["allocation"]["current"]), (1, 0), run.err)
         self.assertIn("at exit requested 0 B", run.err)
 
+    def test_threads_that_end_the_process_at_once(self):
+        """The first that finds no exit handler left would end it while another writes the snapshot, or, without the
+        library, the statistics of the simulated device."""
+        for _ in range(20):
+            _, run = self.run_both("last", "threads", os.environ["GP_LAST_PLUGIN"], SIMCUDA_STATS="")
+            self.assertEqual(stats_of(run.snapshot("exit"))["allocation"]["allocated"], 501)
+            self.expect_nothing_else(run)
+
     def test_fork_while_the_library_starts(self):
         """The start waits with its lock held, to write a message to a pipe that is full. The child must not."""
         plain = self.run_program("life", "fork_during_start", preload=None, timeout=60)

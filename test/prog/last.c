@@ -5,11 +5,13 @@
  *   last leave            leaves by _exit, with memory in use
  *   last context N M      frees N of N + M allocations, and destroys their context
  *   last library PLUGIN   a library that is loaded late frees in its destructor what it has allocated
+ *   last threads PLUGIN   the same, and from then on other threads call exit(), too
  */
 #include "calls.h"
 
 #include <cuda.h>
 #include <dlfcn.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -49,13 +51,46 @@ static void end_context(int freed, int kept)
   CALL(cuCtxDestroy(context));
 }
 
-static int load(const char *path)
+static int load(const char *path, void (*at_end)(void))
 {
   void *library = dlopen(path, RTLD_NOW);
   int (*allocate)(void) = NULL;
-  if (library)
-    *(void **)&allocate = dlsym(library, "last_allocate");
-  return allocate ? allocate() : 1;
+  if (!library)
+    return 1;
+  *(void **)&allocate = dlsym(library, "last_allocate");
+  *(void (**)(void))dlsym(library, "last_at_end") = at_end;
+  return allocate();
+}
+
+#define THREADS 16
+static pthread_barrier_t barrier;
+
+static void meet(void)
+{
+  (void)pthread_barrier_wait(&barrier);
+}
+
+static void *leave_too(void *unused)
+{
+  meet();
+  exit(0);
+  return unused;
+}
+
+/* Threads that call exit() while another thread does. What is recorded first takes some time to write. */
+static int start_threads(void)
+{
+  CUdeviceptr pointers[500];
+  pthread_t thread;
+
+  for (int i = 0; i < 500; i++)
+    CALL(cuMemAlloc(&pointers[i], 4096));
+  if (pthread_barrier_init(&barrier, NULL, THREADS + 1))
+    return 1;
+  for (int i = 0; i < THREADS; i++)
+    if (pthread_create(&thread, NULL, leave_too, NULL))
+      return 1;
+  return 0;
 }
 
 int main(int argc, char **argv)
@@ -72,7 +107,9 @@ int main(int argc, char **argv)
   } else if (strcmp(what, "context") == 0 && argc == 4) {
     end_context(atoi(argv[2]), atoi(argv[3]));
   } else if (strcmp(what, "library") == 0 && argc == 3) {
-    return load(argv[2]);
+    return load(argv[2], NULL);
+  } else if (strcmp(what, "threads") == 0 && argc == 3) {
+    return start_threads() || load(argv[2], meet);
   } else {
     return 2;
   }

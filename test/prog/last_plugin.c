@@ -6,6 +6,7 @@
 static CUdeviceptr pointer;
 
 __attribute__((visibility("default"))) int last_allocate(void);
+__attribute__((visibility("default"))) void (*last_at_end)(void);
 
 int last_allocate(void)
 {
@@ -16,4 +17,6 @@ __attribute__((destructor)) static void release(void)
 {
   if (pointer)
     (void)cuMemFree(pointer); /* CUDA may be gone already */
+  if (last_at_end)
+    last_at_end();
 }

@@ -93,6 +93,8 @@ bool sim_call_begin(sim_call_t *call, enum sim_api api)
       ctx->sticky = call->result;
     return false;
   }
+  if (flags & SIM_F_ALWAYS)
+    return true;
   if (sim_finished) {
     call->result = CUDA_ERROR_DEINITIALIZED;
     return false;

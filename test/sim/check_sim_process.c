@@ -12,7 +12,11 @@ START_TEST(test_fork_child_of_initialised_parent)
   pid_t pid = fork();
   if (pid == 0) {
     CUdeviceptr p;
-    _exit(cuMemAlloc(&p, 8) == CUDA_ERROR_NOT_INITIALIZED && cuInit(0) == CUDA_ERROR_NOT_INITIALIZED ? 0 : 1);
+    const char *name;
+    _exit(cuMemAlloc(&p, 8) == CUDA_ERROR_NOT_INITIALIZED && cuInit(0) == CUDA_ERROR_NOT_INITIALIZED &&
+                  cuGetErrorName(CUDA_ERROR_NOT_INITIALIZED, &name) == CUDA_SUCCESS
+              ? 0
+              : 1);
   }
   waitpid(pid, &status, 0);
   ck_assert_int_eq(WEXITSTATUS(status), 0);

@@ -49,10 +49,11 @@ enum {
   SIM_F_CTX = 3,  /* needs a current context (and cuInit) */
   SIM_F_STREAM =
       65, /* needs one for default streams only, and cuInit; if there is one, its error comes back */
-  SIM_F_UNSAFE = 4,  /* "potentially unsafe API call" of cuThreadExchangeStreamCaptureMode */
-  SIM_F_PTDS = 8,    /* the NULL stream is the calling thread's default stream */
-  SIM_F_LOCKED = 32, /* may be called while the process is locked for a checkpoint */
-  SIM_F_STUB = 16,   /* exported and resolved, but not modelled */
+  SIM_F_UNSAFE = 4,   /* "potentially unsafe API call" of cuThreadExchangeStreamCaptureMode */
+  SIM_F_PTDS = 8,     /* the NULL stream is the calling thread's default stream */
+  SIM_F_LOCKED = 32,  /* may be called while the process is locked for a checkpoint */
+  SIM_F_ALWAYS = 128, /* answers in every state: cuda.h names no error of the driver's state */
+  SIM_F_STUB = 16,    /* exported and resolved, but not modelled */
 };
 
 enum sim_api {
