@@ -122,6 +122,9 @@ static void place_stats(gp_engine_t *engine, gp_device_t *device)
 void gp_event_facts(gp_engine_t *engine, gp_device_t *device)
 {
   gp_assert_internal(gp_lock_is_held(&device->lock));
+  if (!(atomic_load(&engine->device_mask) >> device->ordinal &
+          1)) /* a limit may come before the device's use */
+    return;
   place_stats(engine, device);
   if (!engine->observer.device_facts)
     return;

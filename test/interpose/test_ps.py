@@ -67,6 +67,21 @@ class PsCase(LiveCase):
 
 
 class Ps(PsCase):
+    def test_a_limit_brings_no_device_that_the_program_does_not_use(self):
+        """It is set for every device that there may be."""
+        program = self.begin(CONTROL="1")
+        self.assertEqual(program.step("alloc %d" % MIB), 0)
+        subprocess.run([TOOL, "ctl", str(program.pid), "limit", "1GiB"], env=dict(program.env, LD_PRELOAD=""), check=True,
+                       stdout=subprocess.DEVNULL)
+        expected = [(0, 1 << 30)]
+        self.assertEqual([(device["device"], device["limit"]) for device in self.processes()[program.pid]["devices"]], expected)
+        os.kill(program.pid, signal.SIGKILL)
+        self.assertEqual(program.end(), -signal.SIGKILL)
+        recovered = subprocess.run([TOOL, "recover", str(program.pid), "-o", "-"], env=self.env, capture_output=True, check=True)
+        snapshot = json.loads(recovered.stdout)
+        self.expect_valid(snapshot)
+        self.assertEqual([(device["device"], device["limit"]) for device in snapshot["devices"]], expected)
+
     def test_figures(self):
         program = self.begin(LIMIT="64MiB", SIMCUDA_DEVICES="2")
         for step in ("alloc %d" % (4 * MIB), "alloc %d" % MIB, "free"):
