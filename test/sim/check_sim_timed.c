@@ -269,6 +269,25 @@ START_TEST(test_captured)
 }
 END_TEST
 
+static void CUDA_CB do_nothing(void *unused)
+{
+  (void)unused;
+}
+
+/* The host only asks about the first; the second is behind a function of the program. */
+START_TEST(test_meet_behind_a_host_function)
+{
+  static volatile uint32_t cell;
+  start(_i, "1");
+  CUstream first = new_stream(), second = new_stream();
+  meet(first, &cell, 2);
+  OK(cuLaunchHostFunc(second, do_nothing, NULL));
+  meet(second, &cell, 2);
+  for (int i = 0; cuStreamQuery(first) == CUDA_ERROR_NOT_READY; i++)
+    ck_assert_int_lt(i, 10000);
+}
+END_TEST
+
 int main(void)
 {
   Suite *suite = suite_create("sim_timed");
@@ -282,6 +301,7 @@ int main(void)
   tcase_add_loop_test(tests, test_an_occupied_device, 1, 9);
   tcase_add_loop_test(tests, test_meet, 0, 10);
   tcase_add_loop_test(tests, test_meet_again, 0, 10);
+  tcase_add_loop_test(tests, test_meet_behind_a_host_function, 0, 10);
   tcase_add_loop_test(tests, test_waits_let_others_in, 0, 12);
   tcase_add_test(tests, test_captured);
   suite_add_tcase(suite, tests);

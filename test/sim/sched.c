@@ -358,11 +358,24 @@ void sim_sched_poke(void)
   }
 }
 
-/* At a query that found work unfinished: lets a polling loop end, functions of the program included. */
+/* Draws no number. */
+static void run_host_work(void)
+{
+  for (unsigned i = 0; i < active_count; i++) {
+    if (is_host_work(active[i]->head) && can_run(active[i])) {
+      run_head(active[i]);
+      return;
+    }
+  }
+}
+
+/* At a query that found work unfinished: lets a polling loop end, functions of the program included. A kernel
+ * that meets another may wait for one behind such a function, in a stream that the query does not ask about.
+ */
 void sim_sched_nudge(sim_dep_t dep)
 {
-  if (sim_knobs.pace != SIM_PACE_WAITS && draw(2) && !sim_dep_done(&dep))
-    (void)run_toward(&dep);
+  if (sim_knobs.pace != SIM_PACE_WAITS && draw(2) && !sim_dep_done(&dep) && !run_toward(&dep))
+    run_host_work();
 }
 
 /*
