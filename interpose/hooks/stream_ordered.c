@@ -103,7 +103,8 @@ static bool serve(
 
 /*
  * Close to a limit: the driver's pool may not grow by a piece, but memory of cudaMalloc may have the room. It
- * is there for all streams at once, and cuMemFreeAsync frees it in the order of the stream. True: the pool
+ * is there for all streams at once, and cuMemFreeAsync frees it in the order of the stream. But it ends with
+ * its context, which memory of a pool outlives: so only in the primary context, which stays. True: the pool
  * has answered.
  */
 static bool serve_plain(
@@ -116,7 +117,8 @@ static bool serve_plain(
 
   if (!context || !gp_engine_lacks_piece(engine, context, bytes) || is_captured(engine, stream, per_thread) ||
       !order_of(engine, stream, per_thread, &order) || order.context != context ||
-      !is_of_default_pool(&order, pool) || gp_mempool_has_access(gp_context_device(context)))
+      !gp_context_is_primary(context) || !is_of_default_pool(&order, pool) ||
+      gp_mempool_has_access(gp_context_device(context)))
     return false;
   *result = (CUresult)gp_engine_alloc(engine, context, bytes, &address);
   if (*result != CUDA_SUCCESS)

@@ -208,6 +208,12 @@ class Limit(PreloadCase):
             self.assertEqual(re.findall(r"cuMemAllocAsync.*: (\d+)", run.out), ["0", "2"], run.out + run.err)
             self.assertEqual(len([line for line in run.messages if "cudaMemPoolSetAccess" in line]), 1, run.err)
 
+    def test_memory_of_the_pool_outlives_the_context_of_its_stream(self):
+        """Memory of cudaMalloc would not, so it does not serve in its place."""
+        for limit, results in (("8MiB", ["2"]), ("64MiB", ["0", "0"])):
+            run = self.run_program("limit_in_order", "second", str(64 << 20), LIMIT=limit)
+            self.assertEqual(re.findall(r"cuMem(?:AllocAsync|Free_v2).*: (\d+)", run.out), results, run.out + run.err)
+
     def test_exported_memory_counts_although_it_is_released(self):
         """Its descriptors keep it in existence, and nobody sees the last one close."""
         kind = "vmm_exported:%d:100" % (8 * MIB)

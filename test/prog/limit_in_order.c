@@ -8,6 +8,8 @@
  *     the same behind a kernel that ends by itself
  *   limit_in_order shared LIMIT
  *     gives another device access to the default pool between two requests
+ *   limit_in_order second LIMIT
+ *     asks in a stream of a second context, which then ends: memory of the default pool outlives it
  *   limit_in_order random SEED STEPS THREADS LIMIT
  *     threads that allocate, free, submit work and synchronize at random
  *
@@ -307,6 +309,23 @@ static void run_shared(void)
   SAY(cuMemAllocAsync(&block, 4 * MIB, NULL));
 }
 
+static void run_second(void)
+{
+  CUcontext second;
+  CUdeviceptr block;
+  CUstream stream;
+
+  waiting_setup();
+  CALL(cuCtxCreate_v2(&second, 0, 0));
+  CALL(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+  if (SAY(cuMemAllocAsync(&block, 4 * MIB, stream)) != CUDA_SUCCESS)
+    return;
+  CALL(cuStreamSynchronize(stream));
+  CALL(cuCtxDestroy_v2(second));
+  CALL(cuCtxSetCurrent(waiting_context));
+  SAY(cuMemFree_v2(block));
+}
+
 int main(int argc, char **argv)
 {
   limit = strtoull(argv[argc - 1], NULL, 10);
@@ -316,6 +335,8 @@ int main(int argc, char **argv)
     run_kind(argv[2], true);
   } else if (argc == 3 && strcmp(argv[1], "shared") == 0) {
     run_shared();
+  } else if (argc == 3 && strcmp(argv[1], "second") == 0) {
+    run_second();
   } else if (argc == 6 && strcmp(argv[1], "random") == 0) {
     steps = (unsigned)atoi(argv[3]);
     run_random((unsigned)atoi(argv[2]), atoi(argv[4]) < THREADS ? atoi(argv[4]) : THREADS);
