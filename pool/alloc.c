@@ -11,31 +11,7 @@
 #include "pool/mode.h"
 #include "pool/oom.h"
 #include "pool/reuse/stream_points.h"
-
-/* While the engine is suspended, or after pooling has stopped: makes the driver's call, recorded as not
- * pooled. Out of line, so that other allocations need no stack for it. */
-static __attribute__((noinline)) int alloc_forwarded(gp_request_t *request)
-{
-  gp_engine_t *engine = request->engine;
-  gp_forwarded_t memory = {.size = request->requested, .kind = GP_FORWARDED_CAPTURE};
-  gp_oom_attempts_t attempts = {.next_step = 0};
-
-  gp_request_look_for_escapes(request);
-  if (!gp_engine_forwarded_reserve(engine, request->context, request->requested, memory.kind))
-    return engine->driver.ops->code_out_of_memory;
-  memory.time_ns = gp_now(engine);
-  int code = gp_driver_alloc(engine, &request->context->driver, request->requested, &memory.address);
-  if (code == engine->driver.ops->code_out_of_memory &&
-      gp_oom_release_after_stop(engine, request->context, &attempts))
-    code = gp_driver_alloc(engine, &request->context->driver, request->requested, &memory.address);
-  if (code != 0) {
-    gp_engine_forwarded_cancel(engine, request->context, request->requested, memory.kind);
-    return code;
-  }
-  gp_engine_forwarded_commit(engine, request->context, &memory, gp_now(engine) - memory.time_ns);
-  request->ret_address = memory.address;
-  return 0;
-}
+#include "pool/wait.h"
 
 /* Zero bytes, or so many that rounding overflows: an error, for which the driver has the code. */
 static __attribute__((noinline)) int alloc_invalid(gp_request_t *request)
@@ -97,6 +73,49 @@ static inline __attribute__((always_inline)) int alloc_pooled(gp_request_t *requ
   if (serve_from_heap(request))
     return 0;
   return request->engine->type->keeps_blocks && gp_hit_plain(request) ? 0 : gp_miss(request);
+}
+
+/* While the engine is suspended, or after pooling has stopped: makes the driver's call, recorded as not
+ * pooled. *ret_again: the driver has no memory, but the engine is not suspended any more. */
+static int alloc_once(gp_request_t *request, gp_oom_attempts_t *attempts, bool *ret_again)
+{
+  gp_engine_t *engine = request->engine;
+  gp_forwarded_t memory = {.size = request->requested, .kind = GP_FORWARDED_CAPTURE};
+
+  gp_request_look_for_escapes(request);
+  if (!gp_engine_forwarded_reserve(engine, request->context, request->requested, memory.kind))
+    return engine->driver.ops->code_out_of_memory;
+  memory.time_ns = gp_now(engine);
+  int code = gp_driver_alloc(engine, &request->context->driver, request->requested, &memory.address);
+  if (code == engine->driver.ops->code_out_of_memory &&
+      gp_oom_release_after_stop(engine, request->context, attempts))
+    code = gp_driver_alloc(engine, &request->context->driver, request->requested, &memory.address);
+  if (code != 0) {
+    gp_engine_forwarded_cancel(engine, request->context, request->requested, memory.kind);
+    *ret_again = code == engine->driver.ops->code_out_of_memory &&
+                 (gp_wait_for_endings(engine, request->context->device, attempts) ||
+                     gp_engine_service(engine) == GP_SERVICE_POOL);
+    return code;
+  }
+  gp_engine_forwarded_commit(engine, request->context, &memory, gp_now(engine) - memory.time_ns);
+  request->ret_address = memory.address;
+  return 0;
+}
+
+/* Out of line, so that other allocations need no stack for it. */
+static __attribute__((noinline)) int alloc_forwarded(gp_request_t *request)
+{
+  gp_oom_attempts_t attempts = {.next_step = 0};
+  bool again = false;
+
+  int code = alloc_once(request, &attempts, &again);
+  while (again) {
+    again = false;
+    if (gp_engine_service(request->engine) == GP_SERVICE_POOL)
+      return alloc_pooled(request);
+    code = alloc_once(request, &attempts, &again);
+  }
+  return code;
 }
 
 /* For every service but POOL. BESIDE hands out memory that the pool has, which takes no driver call. The

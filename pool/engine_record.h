@@ -53,6 +53,8 @@ struct gp_engine {
 
   /* mode.c */
   _Atomic uint64_t service;
+  atomic_uint endings;           /* contexts that threads are ending: part of the suspensions in service */
+  _Atomic uint64_t endings_over; /* how often a thread has ended one */
   _Atomic gp_mode_t reuse_mode;
   atomic_int own_calls;        /* driver calls of the engine's own in flight, see gp_engine_enter */
   atomic_int own_waits;        /* those that wait for the device */

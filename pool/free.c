@@ -235,10 +235,18 @@ static __attribute__((noinline)) void note_refused(gp_engine_t *engine, uint64_t
   gp_lock_release(&device->lock);
 }
 
-/* Refuses to free an address inside the pool's segments at which no block of the program's begins: mostly a
- * double free. The driver must not see the call: the address may be that of a segment. */
+/*
+ * Refuses to free an address inside the pool's segments at which no block of the program's begins: mostly a
+ * double free. The driver must not see the call: the address may be that of a segment. But if the driver has
+ * ended the context of a segment and the pool has not yet, the address may be new memory, forwarded
+ * meanwhile.
+ */
 static bool refuse_in_segment(gp_engine_t *engine, uint64_t address, int *ret_answer)
 {
+  gp_forwarded_t forwarded;
+
+  if (gp_forwarded_table_find(&engine->forwarded, GP_SPACE_POINTER, address, &forwarded))
+    return false;
   const gp_block_t *block = gp_cut_find_and_lock(engine, address);
   if (!block)
     return false;

@@ -5,6 +5,7 @@
 #include "pool/driver_calls.h"
 #include "pool/engine_record.h"
 #include "pool/limit.h"
+#include "pool/space/account.h"
 #include "pool/space/block_slab.h"
 #include "pool/space/chunks.h"
 #include "pool/space/mapped.h"
@@ -141,7 +142,8 @@ bool gp_map_range_is_there(gp_engine_t *engine, gp_context_t *context)
   return range != NULL;
 }
 
-/* Takes the next idle chunk out of the pool; false: there is none. */
+/* Takes the next idle chunk out of the pool; false: there is none. It counts until end_chunk: the driver
+ * still has it. */
 static bool take_chunk(gp_engine_t *engine, gp_context_t *context, gp_chunk_t *ret_chunk)
 {
   gp_range_t *range = context->range;
@@ -151,11 +153,19 @@ static bool take_chunk(gp_engine_t *engine, gp_context_t *context, gp_chunk_t *r
   if (block) {
     gp_chunk_t *chunk = gp_chunks_find(range, block->address);
     *ret_chunk = *chunk;
+    gp_account_keep_bytes(context->device, gp_account_growth(chunk->size, GP_SUPPLY_APART));
     gp_mapped_forget(engine, range, chunk, GP_DETAIL_CONTEXT_LOST, gp_now(engine), 0);
     gp_mapped_become_hole(engine, block);
   }
   gp_lock_release(&context->device->lock);
   return block != NULL;
+}
+
+static void end_chunk(gp_device_t *device, const gp_chunk_t *chunk)
+{
+  gp_lock_take(&device->lock);
+  gp_account_end_kept_bytes(device, gp_account_growth(chunk->size, GP_SUPPLY_APART));
+  gp_lock_release(&device->lock);
 }
 
 /* The range is in use, and no memory is mapped there or about to be. The caller holds the device's lock. */
@@ -178,6 +188,7 @@ void gp_map_range_lose(gp_engine_t *engine, gp_context_t *context)
     (void)gp_driver_unmap(engine, &context->driver, chunk.address, chunk.size);
     if (!chunk.has_no_handle)
       (void)gp_driver_destroy(engine, &context->driver, chunk.handle);
+    end_chunk(context->device, &chunk);
   }
   gp_lock_take(&context->device->lock);
   bool is_empty = is_without_memory(context);

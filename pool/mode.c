@@ -171,6 +171,7 @@ bool gp_engine_may_conclude(const gp_engine_t *engine, uint64_t token)
 void gp_engine_suspend(gp_engine_t *engine)
 {
   gp_assert(!gp_holds_engine_lock());
+  atomic_fetch_add(&engine->endings, 1);
   (void)change_service(engine, CHANGE_SUSPEND, GP_SERVICE_SUSPENSION);
   await_own_calls(engine);
 }
@@ -178,6 +179,8 @@ void gp_engine_suspend(gp_engine_t *engine)
 void gp_engine_resume(gp_engine_t *engine)
 {
   (void)change_service(engine, CHANGE_RESUME, GP_SERVICE_SUSPENSION);
+  atomic_fetch_add(&engine->endings_over, 1);
+  atomic_fetch_sub(&engine->endings, 1);
 }
 
 /* Threads that have begun a capture of reach GP_REACH_THREAD are numbered, and no number is used again. */

@@ -197,11 +197,12 @@ static uint64_t freed(gp_engine_t *engine, gp_device_t *device)
   return gp_device_stats(device)->allocation.freed + gp_device_stats(device)->passthrough_bytes.freed;
 }
 
-/* Counts what came back without the calling thread, which makes room: frees, and bytes that other threads had
- * reserved and did not use. The caller holds the device's lock. */
+/* Counts what came back without the calling thread, which makes room: frees, bytes that other threads had
+ * reserved and did not use, and ends of contexts, during which the engine can give nothing back. The caller
+ * holds the device's lock. */
 static uint64_t came_back(gp_engine_t *engine, gp_device_t *device)
 {
-  return freed(engine, device) + device->cancelled;
+  return freed(engine, device) + device->cancelled + atomic_load(&engine->endings_over);
 }
 
 /* What the driver says of the device. */
@@ -441,6 +442,7 @@ bool gp_oom_again(gp_engine_t *engine, gp_context_t *context, uint64_t bytes, gp
   gp_device_t *device = context->device;
 
   gp_assert(!gp_holds_engine_lock());
+  (void)gp_wait_for_endings(engine, device, attempts);
   if (gp_engine_forwards(engine) || !await_return(engine, device, attempts) ||
       gp_oom_is_hopeless(engine, context, bytes))
     return false;

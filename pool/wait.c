@@ -278,6 +278,25 @@ bool gp_wait_until_quiet(gp_engine_t *engine, gp_device_t *device, gp_oom_attemp
   return true;
 }
 
+bool gp_wait_for_endings(gp_engine_t *engine, gp_device_t *device, gp_oom_attempts_t *attempts)
+{
+  bool any = atomic_load(&engine->endings) > 0;
+  uint64_t pause_ns = FIRST_PAUSE_NS;
+
+  gp_assert(!gp_holds_engine_lock());
+  while (atomic_load(&engine->endings) > 0) {
+    if (attempts->later_ns >= engine->patience_ns)
+      return false;
+    uint64_t begin_ns = gp_now(engine);
+    gp_oom_turn_leave(device);
+    gp_driver_pause(engine, pause_ns);
+    pause_ns = 2 * pause_ns < LONGEST_PAUSE_NS ? 2 * pause_ns : LONGEST_PAUSE_NS;
+    uint64_t end_ns = gp_now(engine);
+    attempts->later_ns += end_ns > begin_ns ? end_ns - begin_ns : 0;
+  }
+  return any;
+}
+
 bool gp_wait_in_doubt(gp_engine_t *engine, gp_device_t *device, gp_oom_attempts_t *attempts)
 {
   return !attempts->was_in_vain && gp_wait_until_quiet(engine, device, attempts);

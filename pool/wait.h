@@ -35,6 +35,14 @@ bool gp_wait_briefly(gp_engine_t *engine, gp_device_t *device);
  */
 bool gp_wait_until_quiet(gp_engine_t *engine, gp_device_t *device, gp_oom_attempts_t *attempts);
 
+/*
+ * Polls while other threads end contexts: meanwhile the engine makes no driver call, so it can give nothing
+ * back. Natively the allocation would not wait, and the end of the context may depend on the calling thread:
+ * so for engine->patience_ns at most, which attempts counts. False: no thread is ending one, or the time is
+ * over.
+ */
+bool gp_wait_for_endings(gp_engine_t *engine, gp_device_t *device, gp_oom_attempts_t *attempts);
+
 /* No room could be made for stream-ordered memory, but the driver may know of some. True: the caller can
  * ask it, since the device has no work to wait for and none of the attempts waited in vain. */
 bool gp_wait_in_doubt(gp_engine_t *engine, gp_device_t *device, gp_oom_attempts_t *attempts);

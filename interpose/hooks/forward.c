@@ -72,7 +72,11 @@ bool gp_forward_retry(gp_forward_call_t *call, CUresult result)
 {
   bool again;
 
-  if (result != CUDA_ERROR_OUT_OF_MEMORY || !call->context || call->is_suspended)
+  if (result != CUDA_ERROR_OUT_OF_MEMORY || !call->context)
+    return false;
+  if (call->is_suspended)
+    call->is_suspended = !gp_engine_forwarded_may_retry(call->engine, call->context, &call->retry);
+  if (call->is_suspended)
     return false;
   GP_CANCEL_UNDO(again, make_room(call), gp_forward_undo, call);
   return again;

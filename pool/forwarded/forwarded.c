@@ -72,6 +72,7 @@ static bool make_pools_fit(gp_reservation_t *reservation, gp_oom_attempts_t *att
   if (!gp_device_keeps_memory(context->device, gp_covered(engine)) ||
       attempt_fit(reservation, &by_limit) == 0 || gp_oom_is_hopeless(engine, context, reservation->bytes))
     return true;
+  (void)gp_wait_for_endings(engine, context->device, attempts);
   if (gp_engine_is_suspended(engine)) /* no step is possible */
     return false;
   return make_room(reservation, reservation->bytes, attempt_fit, &by_limit, attempts) ||
@@ -132,6 +133,12 @@ bool gp_engine_forwarded_reserve(
   return false;
 }
 
+bool gp_engine_forwarded_may_retry(gp_engine_t *engine, gp_context_t *context, gp_forwarded_retry_t *retry)
+{
+  (void)gp_wait_for_endings(engine, context->device, &retry->attempts);
+  return !gp_engine_is_suspended(engine);
+}
+
 bool gp_engine_forwarded_retry(
     gp_engine_t *engine, gp_context_t *context, uint64_t bytes, gp_forwarded_retry_t *retry)
 {
@@ -177,6 +184,20 @@ static bool ends_with_context(gp_forwarded_kind_t kind)
   return !gp_forwarded_is_driver_pooled(kind) && kind != GP_FORWARDED_PHYSICAL;
 }
 
+/*
+ * The driver has given an address for which the pool has a block: of a context that another thread is ending,
+ * which the driver has ended already. The address is the new owner's: its free must not find that block,
+ * whose record goes with the context.
+ */
+static void forget_former(gp_engine_t *engine, const gp_forwarded_t *memory)
+{
+  void *former = gp_forwarded_space(memory->kind) == GP_SPACE_POINTER && memory->address > 1
+                     ? gp_address_map_find(&engine->blocks, memory->address)
+                     : NULL;
+  if (former)
+    gp_address_map_remove_value(&engine->blocks, memory->address, former);
+}
+
 void gp_engine_forwarded_commit(
     gp_engine_t *engine, gp_context_t *context, const gp_forwarded_t *memory, uint64_t duration_ns)
 {
@@ -191,6 +212,7 @@ void gp_engine_forwarded_commit(
   own.is_detached = false;
   own.observer_cookie = (gp_cookie_t){0, 0};
   own.origin = gp_origin(engine);
+  forget_former(engine, &own);
   gp_lock_take(&device->lock);
   gp_releases_await(&device->releases, own.key, 1);
   own.block_id = gp_next_block_id(engine);

@@ -48,6 +48,10 @@ typedef struct gp_forwarded_retry {
   bool has_begun;
 } gp_forwarded_retry_t;
 
+/* The engine was suspended when the driver was asked. True: it is not any more, so that room can be made.
+ * Waits for threads that end contexts. */
+bool gp_engine_forwarded_may_retry(gp_engine_t *engine, gp_context_t *context, gp_forwarded_retry_t *retry);
+
 /*
  * To be called after each refusal by the driver for lack of memory for an allocation of bytes: takes the
  * next step that makes room. True: the caller asks the driver again. False: no step is left, and this

@@ -358,6 +358,35 @@ START_TEST(test_context_gives_its_memory_back)
 }
 END_TEST
 
+static int (*real_destroy)(void *self, const gp_driver_context_t *which, uint64_t handle);
+static int destroys;
+
+/* The driver still has the memory, so it counts: another thread may be about to fill the limit. */
+static int destroy_counted(void *self, const gp_driver_context_t *which, uint64_t handle)
+{
+  gp_lock_take(&context->device->lock);
+  uint64_t counted = context->device->committed_bytes;
+  gp_lock_release(&context->device->lock);
+  ck_assert_uint_ge(counted, driver.used);
+  destroys++;
+  return real_destroy(self, which, handle);
+}
+
+START_TEST(test_memory_of_an_ended_context_counts_until_the_driver_has_it)
+{
+  begin(GP_GIB);
+  (void)allocate(20 * GP_MIB);
+  (void)allocate(40 * GP_MIB);
+  destroys = 0;
+  real_destroy = driver.ops.destroy;
+  driver.ops.destroy = destroy_counted;
+  gp_engine_context_lost(engine, context);
+  ck_assert_int_ge(destroys, 2);
+  ck_assert_uint_eq(driver.used, 0);
+  stop();
+}
+END_TEST
+
 /* What has been idle for long goes back, chunk by chunk, but for what is in use beside it. */
 START_TEST(test_old_memory_goes_back)
 {
@@ -498,6 +527,7 @@ int main(void)
   tcase_add_test(tests, test_peers_reach_what_moves);
   tcase_add_test(tests, test_views_cover_what_is_mapped);
   tcase_add_test(tests, test_context_gives_its_memory_back);
+  tcase_add_test(tests, test_memory_of_an_ended_context_counts_until_the_driver_has_it);
   tcase_add_test(tests, test_old_memory_goes_back);
   tcase_add_test(tests, test_surplus_goes_back);
   tcase_add_loop_test(tests, test_what_lies_between_blocks_moves, 8, 12);

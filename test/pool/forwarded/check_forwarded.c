@@ -508,6 +508,103 @@ START_TEST(test_threads_find_records_that_another_one_removes)
 }
 END_TEST
 
+/* A thread has ended a context in the driver, which gives its memory to the next thread at once. The pool
+ * learns of the end only afterwards. */
+static const struct {
+  const char *setting;
+  uint64_t offset; /* of the new memory in the old */
+} former_blocks[] = {
+    {"GPUPOOL_TYPE=round", 0}, {"GPUPOOL_TYPE=segment", 0}, {"GPUPOOL_TYPE=segment", GP_MIB}};
+
+START_TEST(test_memory_of_an_ended_context_is_its_new_owners)
+{
+  gp_driver_context_t driver_context = fake_context(1, 0);
+  gp_forwarded_t memory = {.size = GP_MIB, .kind = GP_FORWARDED_CAPTURE};
+  uint64_t former;
+  int code = 0;
+
+  begin(former_blocks[_i].setting, GP_GIB, true);
+  gp_context_t *ending = gp_engine_context(engine, &driver_context);
+  ck_assert_int_eq(gp_engine_alloc(engine, ending, 2 * GP_MIB, &former), 0);
+  gp_engine_suspend(engine);
+  ck_assert(gp_engine_forwarded_reserve(engine, context, GP_MIB, memory.kind));
+  memory.address = former + former_blocks[_i].offset;
+  gp_engine_forwarded_commit(engine, context, &memory, 0);
+  ck_assert_int_ne(gp_engine_free(engine, memory.address, &code), GP_FREE_DONE);
+  ck_assert(gp_engine_forwarded_take(engine, GP_SPACE_POINTER, memory.address, &memory));
+  gp_engine_forwarded_freed(engine, &memory, 0, 0);
+  gp_engine_context_lost(engine, ending);
+  gp_engine_resume(engine);
+  ck_assert_int_ne(gp_engine_free(engine, former, &code), GP_FREE_DONE);
+  gp_engine_destroy(engine);
+  fake_driver_fini(&driver);
+}
+END_TEST
+
+static int ending_pauses;
+
+static void end_in_the_third_pause(void)
+{
+  if (++ending_pauses == 3)
+    gp_engine_resume(engine);
+}
+
+/* While a context ends the engine makes no driver call, so it cannot give back what is idle. */
+static void begin_ending(void)
+{
+  begin(NULL, 4 * GP_MIB, true);
+  uint64_t idle = allocate(2 * GP_MIB);
+  ck_assert_int_eq(free_code(idle), 0);
+  synchronize();
+  ending_pauses = 0;
+  driver.on_pause = end_in_the_third_pause;
+  gp_engine_suspend(engine);
+}
+
+START_TEST(test_a_request_waits_for_the_end_of_a_context)
+{
+  begin_ending();
+  (void)allocate(4 * GP_MIB);
+  ck_assert_int_eq(ending_pauses, 3);
+  driver.on_pause = NULL;
+  stop();
+}
+END_TEST
+
+START_TEST(test_forwarded_memory_waits_for_the_end_of_a_context)
+{
+  gp_forwarded_retry_t retry = {.has_begun = false};
+
+  begin_ending();
+  ck_assert(gp_engine_forwarded_may_retry(engine, context, &retry));
+  ck_assert_int_eq(ending_pauses, 3);
+  do
+    ck_assert(gp_engine_forwarded_retry(engine, context, 4 * GP_MIB, &retry));
+  while (driver.used > 0);
+  driver.on_pause = NULL;
+  stop();
+}
+END_TEST
+
+static void do_nothing(void)
+{
+}
+
+START_TEST(test_a_context_that_does_not_end_is_waited_for_once)
+{
+  uint64_t address;
+
+  begin_ending();
+  driver.on_pause = do_nothing;
+  ck_assert_int_eq(gp_engine_alloc(engine, context, 4 * GP_MIB, &address), FAKE_OUT_OF_MEMORY);
+  ck_assert_uint_ge(passed_ns(), 2 * SECOND);
+  ck_assert_uint_le(passed_ns(), 2 * SECOND + 2 * MILLISECOND);
+  gp_engine_resume(engine);
+  driver.on_pause = NULL;
+  stop();
+}
+END_TEST
+
 int main(void)
 {
   Suite *suite = suite_create("forwarded");
@@ -534,6 +631,12 @@ int main(void)
   tcase_add_test(tests, test_memory_without_its_pool_is_counted_in_whole_pages);
   tcase_add_test(tests, test_threads_that_keep_the_same_lose_none);
   tcase_add_test(tests, test_threads_find_records_that_another_one_removes);
+  TCase *ends = tcase_create("ends of contexts");
+  tcase_add_loop_test(ends, test_memory_of_an_ended_context_is_its_new_owners, 0, 3);
+  tcase_add_test(ends, test_a_request_waits_for_the_end_of_a_context);
+  tcase_add_test(ends, test_forwarded_memory_waits_for_the_end_of_a_context);
+  tcase_add_test(ends, test_a_context_that_does_not_end_is_waited_for_once);
+  suite_add_tcase(suite, ends);
   suite_add_tcase(suite, tests);
   return gp_check_main(suite);
 }
