@@ -11,10 +11,11 @@
 #define FIRST_PAUSE_NS   UINT64_C(20000)
 #define LONGEST_PAUSE_NS UINT64_C(1000000)
 
-/* Of the streams in which memory is pending, with an id above `after`, the one with the smallest that the
- * calling thread can name. It does not end before users is lowered. NULL: there is none. */
-static gp_identity_t *next_to_ask(gp_device_t *device, uint64_t after)
+/* Of the streams in which memory is pending, with an id above *id, the one with the smallest that the calling
+ * thread can name. The driver keeps it until users is lowered. NULL: there is none. */
+static gp_identity_t *next_to_ask(gp_device_t *device, uint64_t *id)
 {
+  uint64_t after = *id;
   gp_identity_t *next = NULL;
 
   gp_lock_take(&device->lock);
@@ -25,8 +26,10 @@ static gp_identity_t *next_to_ask(gp_device_t *device, uint64_t after)
         (!next || pending->identity_id < atomic_load(&next->id)) && gp_identity_can_be_named(identity))
       next = identity;
   }
-  if (next)
+  if (next) {
     atomic_fetch_add(&next->users, 1);
+    *id = atomic_load(&next->id);
+  }
   gp_lock_release(&device->lock);
   return next;
 }
@@ -35,17 +38,16 @@ static gp_identity_t *next_to_ask(gp_device_t *device, uint64_t after)
 static void ask_streams(gp_engine_t *engine, gp_device_t *device)
 {
   gp_identity_t *identity;
-  uint64_t asked = 0;
+  uint64_t id = 0;
 
   if (!engine->driver.ops->stream_query || !gp_engine_enter(engine))
     return;
-  while ((identity = next_to_ask(device, asked))) {
+  while ((identity = next_to_ask(device, &id))) {
     uint64_t epoch = gp_epoch_begin(engine);
-    asked = atomic_load(&identity->id);
     bool is_idle = gp_driver_stream_query(engine, &identity->context->driver, identity->handle) == 0;
     gp_lock_take(&device->lock);
     if (is_idle)
-      gp_pending_frees_passed(engine, device, identity, asked, epoch);
+      gp_pending_frees_passed(engine, device, identity, id, epoch);
     gp_lock_release(&device->lock);
     atomic_fetch_sub(&identity->users, 1);
   }

@@ -83,18 +83,18 @@ struct gp_device {
   uint64_t unlisted_epoch;   /* ... the newest epoch of these frees */
   gp_vain_t vain_pending;    /* the last vain wait for them */
   uint64_t async_live;
-  uint64_t growing;            /* by how much calls in flight may grow the driver's pools, beyond ... */
-  uint64_t pools_asked;        /* ... what these calls ask for; part of pools.taken */
-  uint64_t pools_grown;        /* how often they may have grown */
-  uint64_t shared_pages;       /* pages of the driver that small allocations share, and ... */
-  uint64_t unlisted_pages;     /* ... those for whose record the host had no memory, and ... */
-  uint64_t shared_bytes;       /* ... the bytes of the unlisted ones */
-  gp_pools_use_t pools;        /* the driver's own */
-  bool uses_pools;             /* the program has had memory of the driver's own pools */
-  uint64_t limit;              /* UINT64_MAX: none */
-  bool lowered;                /* more than the new limit was committed; ends when enough is freed */
-  atomic_bool told_range;      /* the user knows that no memory can be mapped */
-  bool unsettled;              /* the limit was set before the pool knew what the driver's pools hold */
+  uint64_t growing;        /* by how much calls in flight may grow the driver's pools, beyond ... */
+  uint64_t pools_asked;    /* ... what these calls ask for; part of pools.taken */
+  uint64_t pools_grown;    /* how often they may have grown */
+  uint64_t shared_pages;   /* pages of the driver that small allocations share, and ... */
+  uint64_t unlisted_pages; /* ... those for whose record the host had no memory, and ... */
+  uint64_t shared_bytes;   /* ... the bytes of the unlisted ones */
+  gp_pools_use_t pools;    /* the driver's own */
+  bool uses_pools;         /* the program has had memory of the driver's own pools */
+  uint64_t limit;          /* UINT64_MAX: none */
+  bool lowered;            /* more than the new limit was committed; ends when enough is freed */
+  atomic_bool told_range;  /* the user knows that no memory can be mapped */
+  bool unsettled; /* it is not known what the driver's pools reserve: the limit was set, or one ended */
   uint64_t freed_since_fence;  /* bytes freed since a free last recorded fences */
   uint64_t newest_free_epoch;  /* of the newest of these frees */
   uint64_t wanted_back;        /* idle bytes that must go back for ... */

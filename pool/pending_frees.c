@@ -124,6 +124,8 @@ void gp_pending_frees_passed(
     gp_engine_t *engine, gp_device_t *device, const gp_identity_t *identity, uint64_t id, uint64_t epoch)
 {
   gp_assert_internal(gp_lock_is_held(&device->lock));
+  if (atomic_load(&identity->id) != id) /* the stream has ended, and the answer may be of another one */
+    return;
   GP_LIST_EACH_SAFE(&device->pending_frees, gp_pending_free_t, link, pending)
     if (pending->identity == identity && pending->identity_id == id && pending->epoch <= epoch)
       retire(engine, device, pending);

@@ -42,7 +42,8 @@ bool gp_pending_frees_are_none(const gp_device_t *device);
 /* Stops counting what the streams have passed. True: there was such memory. */
 bool gp_pending_frees_retire(gp_engine_t *engine, gp_device_t *device);
 
-/* The same for all that was freed in that stream in the epoch or before. */
+/* The same for all that was freed in that stream in the epoch or before: since then the driver has said that
+ * the stream has no work. id: the identity's before the question. */
 void gp_pending_frees_passed(
     gp_engine_t *engine, gp_device_t *device, const gp_identity_t *identity, uint64_t id, uint64_t epoch);
 

@@ -280,7 +280,7 @@ void gp_engine_mempool_gone(gp_engine_t *engine, uint64_t pool, int device, uint
   }
   gp_lock_take(&of_pool->lock);
   if (reserved > taken && gp_account_asks_pools(engine, of_pool))
-    gp_forwarded_pool_gone(engine, of_pool, reserved - taken);
+    gp_forwarded_pool_gone(engine, of_pool, reserved - taken, taken == 0);
   gp_lock_release(&of_pool->lock);
 }
 

@@ -55,11 +55,17 @@ static void leave_orphans(gp_engine_t *engine, gp_device_t *device)
     gp_pending_free_add(engine, device, &rest, NULL);
 }
 
-void gp_forwarded_pool_gone(gp_engine_t *engine, gp_device_t *device, uint64_t rest)
+void gp_forwarded_pool_gone(gp_engine_t *engine, gp_device_t *device, uint64_t rest, bool is_empty)
 {
+  const gp_pending_free_t pending = {.supply = GP_SUPPLY_POOLS, .bytes = rest};
+
   gp_assert_internal(gp_lock_is_held(&device->lock));
-  gp_account_orphan(device, rest);
-  leave_orphans(engine, device);
+  if (is_empty)
+    gp_pending_free_add(engine, device, &pending, NULL);
+  else
+    gp_account_orphan(device, rest);
+  leave_orphans(engine, device); /* the last allocation may be free already */
+  device->unsettled = true;      /* it counts twice until the driver is asked again */
 }
 
 void gp_forwarded_uncount(

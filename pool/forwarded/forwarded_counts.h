@@ -18,8 +18,8 @@ void gp_forwarded_uncount(
     gp_engine_t *engine, gp_device_t *device, gp_forwarded_t *memory, uint64_t time_ns, uint64_t duration_ns);
 
 /* The program ended one of the driver's pools, which had `rest` bytes of the device beyond its allocations,
- * now detached. The caller holds the device's lock. */
-void gp_forwarded_pool_gone(gp_engine_t *engine, gp_device_t *device, uint64_t rest);
+ * now detached; is_empty: there are none. The caller holds the device's lock. */
+void gp_forwarded_pool_gone(gp_engine_t *engine, gp_device_t *device, uint64_t rest, bool is_empty);
 
 /* Files the record of a counted allocation; if the host has no memory for the record, uncounts the
  * allocation. The caller holds no lock. */

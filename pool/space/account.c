@@ -219,9 +219,7 @@ void gp_account_keep_for_good(gp_device_t *device, uint64_t bytes)
 void gp_account_orphan(gp_device_t *device, uint64_t bytes)
 {
   gp_assert_internal(gp_lock_is_held(&device->lock));
-  uint64_t known = bytes < device->draining ? bytes : device->draining;
-  device->draining -= known;
-  device->committed_bytes += bytes - known;
+  device->committed_bytes += bytes;
   device->orphan_bytes += bytes;
 }
 

@@ -148,6 +148,25 @@ START_TEST(test_a_stream_without_work_has_passed_what_was_freed_before_the_quest
 }
 END_TEST
 
+/* The record may be another stream's by the time of the answer. */
+START_TEST(test_an_answer_about_an_ended_stream_proves_nothing)
+{
+  start_limited("GPUPOOL_LIMIT=16MiB", "GPUPOOL_PATIENCE=0");
+  const gp_order_t first = order(FIRST);
+  uint64_t id = atomic_load(&first.identity->id);
+  take(ADDRESS, 4 * GP_MIB, GP_FORWARDED_CAPTURE);
+  free_forwarded(ADDRESS, &first);
+  uint64_t epoch = gp_epoch_begin(engine);
+  gp_identity_ends(engine, FIRST); /* it may have work */
+  gp_identity_created(engine, context, FIRST, false);
+  gp_lock_take(&device->lock);
+  gp_pending_frees_passed(engine, device, first.identity, id, epoch);
+  ck_assert_uint_eq(gp_locked(device)->committed_bytes, 4 * GP_MIB);
+  gp_lock_release(&device->lock);
+  stop();
+}
+END_TEST
+
 /* Of an unknown stream every context has to be past the free; of a known one its own. */
 START_TEST(test_the_streams_own_context_is_enough)
 {
@@ -299,6 +318,41 @@ START_TEST(test_what_an_empty_destroyed_pool_had_counts_until_its_frees_are_comp
 }
 END_TEST
 
+/* The figure of a pool that ends may be older than what the driver said of all pools since. */
+START_TEST(test_a_destroyed_pool_takes_nothing_from_others)
+{
+  start_limited("GPUPOOL_LIMIT=96MiB", "GPUPOOL_PATIENCE=0");
+  driver.ops.async_reserved = tell_reserved;
+  reserved_by_pools = 0;
+  take(ADDRESS, 16 * GP_MIB, GP_FORWARDED_MEMPOOL);
+  reserved_by_pools = 16 * GP_MIB;
+  free_forwarded(ADDRESS, NULL);
+  ck_assert_uint_eq(committed(), 16 * GP_MIB); /* its pool keeps it */
+  work(0);
+  gp_engine_mempool_gone(engine, 2, 0, 20 * GP_MIB);
+  ck_assert_uint_eq(committed(), 36 * GP_MIB);
+  synchronize();
+  ck_assert_uint_eq(committed(), 16 * GP_MIB);
+  stop();
+}
+END_TEST
+
+/* What an empty pool had does not wait for the allocations of another one. */
+START_TEST(test_destroyed_pools_go_one_by_one)
+{
+  destroy_pool();
+  gp_engine_mempool_gone(engine, 2, 0, 16 * GP_MIB);
+  ck_assert_uint_eq(committed(), 48 * GP_MIB);
+  synchronize();
+  ck_assert_uint_eq(committed(), 32 * GP_MIB);
+  free_forwarded(ADDRESS, NULL);
+  free_forwarded(ADDRESS + 4 * GP_MIB, NULL);
+  synchronize();
+  ck_assert_uint_eq(committed(), 0);
+  stop();
+}
+END_TEST
+
 START_TEST(test_memory_of_the_host_counts_and_is_awaited)
 {
   start_limited("GPUPOOL_HOST_LIMIT=8MiB", "GPUPOOL_PATIENCE=2");
@@ -324,6 +378,7 @@ int main(void)
   tcase_add_test(tests, test_a_vain_wait_is_not_repeated);
   tcase_add_test(tests, test_a_point_of_the_stream_proves_that_it_is_back);
   tcase_add_test(tests, test_a_stream_without_work_has_passed_what_was_freed_before_the_question);
+  tcase_add_test(tests, test_an_answer_about_an_ended_stream_proves_nothing);
   tcase_add_test(tests, test_the_streams_own_context_is_enough);
   tcase_add_test(tests, test_it_goes_with_its_context);
   tcase_add_test(tests, test_small_memory_keeps_its_page);
@@ -331,6 +386,8 @@ int main(void)
   tcase_add_test(tests, test_without_a_limit_nothing_is_kept);
   tcase_add_test(tests, test_what_a_destroyed_pool_had_counts_until_its_last_allocation_is_back);
   tcase_add_test(tests, test_what_an_empty_destroyed_pool_had_counts_until_its_frees_are_complete);
+  tcase_add_test(tests, test_a_destroyed_pool_takes_nothing_from_others);
+  tcase_add_test(tests, test_destroyed_pools_go_one_by_one);
   tcase_add_test(tests, test_memory_of_the_host_counts_and_is_awaited);
   suite_add_tcase(suite, tests);
   return gp_check_main(suite);
