@@ -8,9 +8,6 @@
 #include "pool/reuse/fences.h"
 #include "pool/reuse/identities.h"
 
-#define FIRST_PAUSE_NS   UINT64_C(20000)
-#define LONGEST_PAUSE_NS UINT64_C(1000000)
-
 /* Of the streams in which memory is pending, with an id above *id, the one with the smallest that the calling
  * thread can name. The driver keeps it until users is lowered. NULL: there is none. */
 static gp_identity_t *next_to_ask(gp_device_t *device, uint64_t *id)
@@ -138,7 +135,7 @@ static uint64_t time_left(gp_engine_t *engine, gp_device_t *device, gp_oom_attem
 
 bool gp_pending_frees_wait(gp_engine_t *engine, gp_device_t *device, gp_oom_attempts_t *attempts)
 {
-  uint64_t pause_ns = FIRST_PAUSE_NS, last_ns = gp_now(engine), left_ns;
+  uint64_t pause_ns = GP_FIRST_PAUSE_NS, last_ns = gp_now(engine), left_ns;
 
   gp_assert(!gp_holds_engine_lock());
   while (is_pending(device)) {
@@ -146,9 +143,8 @@ bool gp_pending_frees_wait(gp_engine_t *engine, gp_device_t *device, gp_oom_atte
       return true;
     if ((left_ns = time_left(engine, device, attempts)) == 0)
       return false;
-    gp_oom_turn_leave(device);
-    gp_driver_pause(engine, pause_ns < left_ns ? pause_ns : left_ns);
-    pause_ns = 2 * pause_ns < LONGEST_PAUSE_NS ? 2 * pause_ns : LONGEST_PAUSE_NS;
+    gp_oom_turn_pause(engine, device, pause_ns < left_ns ? pause_ns : left_ns);
+    pause_ns = gp_next_pause(pause_ns);
     uint64_t now_ns = gp_now(engine);
     attempts->later_ns += now_ns > last_ns ? now_ns - last_ns : 0;
     last_ns = now_ns;

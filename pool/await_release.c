@@ -41,8 +41,7 @@ bool gp_await_release(
       return false;
     }
     uint64_t begin_ns = gp_now(engine);
-    gp_oom_turn_leave(device);
-    gp_driver_pause(engine, PAUSE_NS);
+    gp_oom_turn_pause(engine, device, PAUSE_NS);
     uint64_t end_ns = gp_now(engine);
     attempts->later_ns += end_ns > begin_ns ? end_ns - begin_ns : 0;
     if (count_finished(device, &waits) != before)

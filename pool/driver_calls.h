@@ -61,6 +61,15 @@ int gp_driver_memory_info(
 /* The calling thread sleeps for about ns nanoseconds. */
 void gp_driver_pause(gp_engine_t *engine, uint64_t ns);
 
+/* How long a thread that polls sleeps first, and after it slept for ns nanoseconds: up to a millisecond. */
+#define GP_FIRST_PAUSE_NS UINT64_C(20000)
+
+static inline uint64_t gp_next_pause(uint64_t ns)
+{
+  const uint64_t longest_ns = 1000000;
+  return 2 * ns < longest_ns ? 2 * ns : longest_ns;
+}
+
 /* Looks at the code that a wait or a fence of the context returned. A context that has ended unseen becomes
  * `gone`, so that it does not hold the others' memory back for ever. contexts.c forgets its memory. */
 void gp_driver_note(gp_engine_t *engine, gp_context_t *context, int code);

@@ -13,9 +13,6 @@
 #include "base/log.h"
 #include "base/size.h"
 
-#define FIRST_PAUSE_NS   UINT64_C(20000)
-#define LONGEST_PAUSE_NS UINT64_C(1000000)
-
 /*
  * A stream of the library's own. Invariants, under the device's lock: while it is in context->fills it has
  * no work, and address is 0; while it is in context->late_fills, the block at address is LIVE, or RETAINED
@@ -158,14 +155,14 @@ static progress_t ask(gp_engine_t *engine, gp_context_t *context, const gp_fill_
 static bool await(gp_engine_t *engine, gp_context_t *context, const gp_fill_t *fill)
 {
   uint64_t begin_ns = gp_now(engine);
-  uint64_t pause_ns = FIRST_PAUSE_NS;
+  uint64_t pause_ns = GP_FIRST_PAUSE_NS;
 
   for (;;) {
     progress_t progress = ask(engine, context, fill);
     if (progress != PROGRESS_NONE || gp_now(engine) - begin_ns >= GP_FILL_PATIENCE_NS)
       return progress == PROGRESS_DONE;
     gp_driver_pause(engine, pause_ns);
-    pause_ns = 2 * pause_ns < LONGEST_PAUSE_NS ? 2 * pause_ns : LONGEST_PAUSE_NS;
+    pause_ns = gp_next_pause(pause_ns);
   }
 }
 

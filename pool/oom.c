@@ -432,8 +432,7 @@ static bool await_return(gp_engine_t *engine, gp_device_t *device, gp_oom_attemp
     gp_lock_release(&device->lock);
     if (attempts->came_back != before || !waits)
       return attempts->came_back != before;
-    gp_oom_turn_leave(device);
-    gp_driver_pause(engine, RETURN_PAUSE_NS);
+    gp_oom_turn_pause(engine, device, RETURN_PAUSE_NS);
   }
 }
 

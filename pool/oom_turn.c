@@ -3,9 +3,6 @@
 #include "pool/driver_calls.h"
 #include "pool/engine_record.h"
 
-#define FIRST_PAUSE_NS   UINT64_C(20000)
-#define LONGEST_PAUSE_NS UINT64_C(1000000)
-
 /* A thread that waits for the turn; on its stack, in the order of tickets. */
 typedef struct waiter {
   gp_list_t link;
@@ -47,7 +44,7 @@ static uint64_t progress_of(const gp_device_t *device)
 static patience_t begin(gp_engine_t *engine, const gp_device_t *device)
 {
   return (patience_t){
-      .progress = progress_of(device), .since_ns = gp_now(engine), .pause_ns = FIRST_PAUSE_NS};
+      .progress = progress_of(device), .since_ns = gp_now(engine), .pause_ns = GP_FIRST_PAUSE_NS};
 }
 
 /* Releases the device's lock and sleeps. False, with the lock: the holder has made no progress for too long.
@@ -64,8 +61,7 @@ static bool sleep_on(gp_engine_t *engine, gp_device_t *device, patience_t *patie
   }
   gp_lock_release(&device->lock);
   gp_driver_pause(engine, patience->pause_ns);
-  if (patience->pause_ns < LONGEST_PAUSE_NS)
-    patience->pause_ns *= 2;
+  patience->pause_ns = gp_next_pause(patience->pause_ns);
   gp_lock_take(&device->lock);
   return true;
 }
@@ -109,6 +105,12 @@ void gp_oom_turn_leave(gp_device_t *device)
     turn->changes++;
   }
   gp_lock_release(&device->lock);
+}
+
+void gp_oom_turn_pause(gp_engine_t *engine, gp_device_t *device, uint64_t ns)
+{
+  gp_oom_turn_leave(device);
+  gp_driver_pause(engine, ns);
 }
 
 static void set_reserved(gp_device_t *device, bool is_reserved)

@@ -27,6 +27,9 @@ bool gp_oom_turn_take(gp_engine_t *engine, gp_device_t *device, gp_oom_attempts_
 /* Gives the turn up, and the reservation with it. Without the turn: does nothing. */
 void gp_oom_turn_leave(gp_device_t *device);
 
+/* Gives the turn up and sleeps: for threads that poll for anything but the turn. */
+void gp_oom_turn_pause(gp_engine_t *engine, gp_device_t *device, uint64_t ns);
+
 /* What the thread, which has the turn, releases from now on is reserved for it, until its attempt is over. */
 void gp_oom_turn_reserve(gp_device_t *device);
 void gp_oom_turn_attempted(gp_device_t *device);

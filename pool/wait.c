@@ -10,9 +10,7 @@
 #include "pool/reuse/stamps.h"
 #include "base/log.h"
 
-#define FIRST_PAUSE_NS   UINT64_C(20000)
-#define LONGEST_PAUSE_NS UINT64_C(1000000)
-#define TELL_AFTER_NS    UINT64_C(2000000000)
+#define TELL_AFTER_NS UINT64_C(2000000000)
 
 /* Which work holds a wait up. */
 typedef enum work { WORK_NONE, WORK_BEFORE, WORK_LATER } work_t;
@@ -40,7 +38,7 @@ static polling_t begin(gp_engine_t *engine, gp_device_t *device, gp_oom_attempts
       .before_ns = before_ns,
       .later_ns = later_ns,
       .last_ns = gp_now(engine),
-      .pause_ns = FIRST_PAUSE_NS};
+      .pause_ns = GP_FIRST_PAUSE_NS};
 }
 
 static bool has_fences(const gp_engine_t *engine)
@@ -167,10 +165,9 @@ static bool go_on(polling_t *polling, work_t work, uint64_t epoch)
   if (!polling->has_paused)
     count_wait(polling->device);
   polling->has_paused = true;
-  gp_oom_turn_leave(polling->device);
   uint64_t left_ns = limit_ns - (*spent_ns - since_ns);
-  gp_driver_pause(engine, polling->pause_ns < left_ns ? polling->pause_ns : left_ns);
-  polling->pause_ns = 2 * polling->pause_ns < LONGEST_PAUSE_NS ? 2 * polling->pause_ns : LONGEST_PAUSE_NS;
+  gp_oom_turn_pause(engine, polling->device, polling->pause_ns < left_ns ? polling->pause_ns : left_ns);
+  polling->pause_ns = gp_next_pause(polling->pause_ns);
   uint64_t now_ns = gp_now(engine);
   *spent_ns += now_ns > polling->last_ns ? now_ns - polling->last_ns : 0;
   polling->last_ns = now_ns;
@@ -281,16 +278,15 @@ bool gp_wait_until_quiet(gp_engine_t *engine, gp_device_t *device, gp_oom_attemp
 bool gp_wait_for_endings(gp_engine_t *engine, gp_device_t *device, gp_oom_attempts_t *attempts)
 {
   bool any = atomic_load(&engine->endings) > 0;
-  uint64_t pause_ns = FIRST_PAUSE_NS;
+  uint64_t pause_ns = GP_FIRST_PAUSE_NS;
 
   gp_assert(!gp_holds_engine_lock());
   while (atomic_load(&engine->endings) > 0) {
     if (attempts->later_ns >= engine->patience_ns)
       return false;
     uint64_t begin_ns = gp_now(engine);
-    gp_oom_turn_leave(device);
-    gp_driver_pause(engine, pause_ns);
-    pause_ns = 2 * pause_ns < LONGEST_PAUSE_NS ? 2 * pause_ns : LONGEST_PAUSE_NS;
+    gp_oom_turn_pause(engine, device, pause_ns);
+    pause_ns = gp_next_pause(pause_ns);
     uint64_t end_ns = gp_now(engine);
     attempts->later_ns += end_ns > begin_ns ? end_ns - begin_ns : 0;
   }

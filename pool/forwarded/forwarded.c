@@ -85,7 +85,9 @@ static bool await_host(gp_engine_t *engine, gp_oom_attempts_t *attempts)
   bool any = false;
 
   GP_DEVICE_EACH(engine, device)
-  any = any || gp_pending_frees_wait(engine, device, attempts);
+  {
+    any = any || gp_pending_frees_wait(engine, device, attempts);
+  }
   return any;
 }
 

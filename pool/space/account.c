@@ -145,6 +145,12 @@ void gp_account_shrink(gp_device_t *device, uint64_t reserved, uint64_t used, gp
   device->committed_bytes -= before - after;
 }
 
+/* What an allocation counts once the driver has given it. */
+static uint64_t bytes_given(uint64_t bytes, gp_supply_t supply)
+{
+  return supply == GP_SUPPLY_POOLS ? gp_pools_taken(bytes) : gp_account_growth(bytes, supply);
+}
+
 void gp_account_drop(
     gp_engine_t *engine, gp_device_t *device, uint64_t address, uint64_t bytes, gp_supply_t supply)
 {
@@ -153,7 +159,7 @@ void gp_account_drop(
     leave_page(engine, device, address, bytes);
     return;
   }
-  uint64_t taken = supply == GP_SUPPLY_POOLS ? gp_pools_taken(bytes) : gp_account_growth(bytes, supply);
+  uint64_t taken = bytes_given(bytes, supply);
   gp_assert_internal(device->committed_bytes >= taken);
   if (supply == GP_SUPPLY_POOLS)
     drop_async(device, bytes);
@@ -161,12 +167,6 @@ void gp_account_drop(
     device->draining += taken;
   else
     device->committed_bytes -= taken;
-}
-
-/* What an allocation counts once the driver has given it. */
-static uint64_t bytes_kept(uint64_t bytes, gp_supply_t supply)
-{
-  return supply == GP_SUPPLY_POOLS ? gp_pools_taken(bytes) : gp_account_growth(bytes, supply);
 }
 
 void gp_account_keep_bytes(gp_device_t *device, uint64_t bytes)
@@ -194,7 +194,7 @@ void gp_account_keep(
     device->kept_pages++;
     return;
   }
-  gp_account_keep_bytes(device, bytes_kept(bytes, supply));
+  gp_account_keep_bytes(device, bytes_given(bytes, supply));
 }
 
 void gp_account_end_kept(
@@ -206,7 +206,7 @@ void gp_account_end_kept(
     device->kept_pages--;
     return;
   }
-  gp_account_end_kept_bytes(device, bytes_kept(bytes, supply));
+  gp_account_end_kept_bytes(device, bytes_given(bytes, supply));
 }
 
 void gp_account_keep_for_good(gp_device_t *device, uint64_t bytes)
