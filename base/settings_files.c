@@ -103,8 +103,8 @@ static bool is_same(const gp_amount_t *a, const gp_amount_t *b)
   return a->is_none == b->is_none && a->is_share == b->is_share && a->number == b->number;
 }
 
-/* Parses a value of the current file. Of two different limits in one file nobody can tell which was meant, so
- * the second is malformed. first: the limit so far, of each device. */
+/* Parses a value of the current file. If a file sets two different limits, it is unclear which one was meant,
+ * so the second is malformed. first: the limit so far, of each device. */
 static bool parse(settings_t *settings, gp_option_id_t id, const char *value, const gp_amount_t *first)
 {
   gp_options_t *options = settings->options;
@@ -143,7 +143,7 @@ static void set(settings_t *settings, gp_option_id_t id, const char *value, gp_o
 }
 
 /* A limit of the machine's file. It is parsed where a limit is kept, and then what was there comes back. If
- * it is malformed, it counts whatever the user sets: it is a promise to others. */
+ * it is malformed, no setting of the user overrides it: other users of the device rely on it. */
 static void set_ceiling(settings_t *settings, gp_option_id_t id, const char *value)
 {
   static gp_option_value_t kept;

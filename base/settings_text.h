@@ -1,7 +1,7 @@
 /*
  * A file with settings: lines NAME=VALUE, empty lines, and comments after #. As in a shell, the value may be
- * in quotes, and "export" may stand before the name. GPUPOOL_ before the name may be left out. One such file
- * is in memory at a time, in a buffer of this module: one thread at a time. Allocates nothing.
+ * quoted and the line may start with "export". The prefix GPUPOOL_ is optional. The file is read into a
+ * static buffer: one thread at a time. Allocates nothing.
  */
 #ifndef GP_BASE_SETTINGS_TEXT_H
 #define GP_BASE_SETTINGS_TEXT_H

@@ -38,7 +38,7 @@ typedef struct gp_oom_turn {
   gp_list_t waiting;   /* threads that wait for the turn, oldest request first */
   uintptr_t thread;    /* that last asked the driver for memory; 0: none has */
   bool is_shared;      /* several threads have asked */
-  uint64_t waited_for; /* the next free, by its number, for which a wait was in vain; 0: none was */
+  uint64_t waited_for; /* a wait for this free, by its number, timed out; 0: none has */
 } gp_oom_turn_t;
 
 /* A number of the calling thread that no other has while it lives: where it keeps its errno. */

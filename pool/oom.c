@@ -223,8 +223,8 @@ static figures_t ask_figures(gp_engine_t *engine, gp_context_t *context)
   else
     figures.free_bytes = gp_driver_available(engine, &context->driver, figures.free_bytes);
   if (engine->driver.ops->async_reserved) {
-    bool is_told = gp_driver_async_reserved(engine, &context->driver, &reserved, &used) == 0;
-    figures.pools_reserved = is_told ? reserved : GP_POOLS_UNTOLD;
+    bool is_known = gp_driver_async_reserved(engine, &context->driver, &reserved, &used) == 0;
+    figures.pools_reserved = is_known ? reserved : GP_POOLS_UNTOLD;
   }
   gp_engine_leave(engine);
   return figures;
@@ -406,9 +406,9 @@ bool gp_oom_next_step(
 #define LEAST_PASSES 16 /* even without patience */
 
 /*
- * Whether memory came back since the pass began. If none did, waits for other threads that use the device:
- * the request is not hopeless, so only where the blocks of these threads lie may stand in its way. Such a
- * wait in vain is not repeated before something is freed.
+ * Whether memory came back since the pass began. If none did, waits for other threads to free some: the
+ * request would fit, so what blocks it can only be fragmentation by their blocks. After a wait that timed out
+ * the next one has to wait for a free.
  */
 static bool await_return(gp_engine_t *engine, gp_device_t *device, gp_oom_attempts_t *attempts)
 {

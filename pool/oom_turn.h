@@ -6,12 +6,12 @@
  * - A thread that waits for the device gives its turn up, so that later requests make room meanwhile.
  * - What the holder of the turn has released is reserved for its next attempt: other requests that need the
  *   driver wait for that attempt. A reservation never lasts over a wait.
- * - Nobody waits for a thread that makes no progress for GP_OOM_STALL_NS, which may be in a driver call that
- *   waits for the device, and that for the waiting thread. The waiting thread goes on, and may take
- *   what is reserved.
+ * - A thread stops waiting after GP_OOM_STALL_NS without progress of the holder, and may then take what is
+ *   reserved. The holder may be in a driver call that waits for work which the waiting thread has yet to
+ *   submit.
  *
- * A thread has at most one turn on a device, so the calling thread stands for its request. The caller holds
- * no lock, and makes no driver call.
+ * A thread has at most one turn on a device, so a request is identified by its thread. The caller holds no
+ * lock, and makes no driver call.
  */
 #ifndef GP_POOL_OOM_TURN_H
 #define GP_POOL_OOM_TURN_H

@@ -61,10 +61,10 @@ static CUdeviceptr visible(gp_engine_t *engine, CUdeviceptr pointer)
 /* The library refuses an export. The program can export what it allocates from now on. One line for all. */
 static void refuse(gp_engine_t *engine, bool is_mapped)
 {
-  static atomic_flag told = ATOMIC_FLAG_INIT;
+  static atomic_flag has_reported = ATOMIC_FLAG_INIT;
 
   gp_engine_expect_exports(engine);
-  if (!atomic_flag_test_and_set(&told))
+  if (!atomic_flag_test_and_set(&has_reported))
     gp_log(GP_LOG_ERROR, "%s. New allocations can; for all of them set %s",
         is_mapped ? "memory of type vmm cannot be exported"
                   : "part of a larger driver allocation cannot be shared with other processes",
@@ -200,10 +200,10 @@ static bool find_part(gp_engine_t *engine, CUdeviceptr pointer, gp_part_t *ret_p
 }
 
 /*
- * Whether memory can be shared is asked for two reasons. With the handle types that the memory has it is
- * asked to choose a way to share it (UCX), and a part that cannot be shared says so: these libraries then do
- * without. By itself it is asked to tell memory of cudaMalloc from that of cuMemCreate (NCCL): a part is the
- * former.
+ * Libraries query IS_LEGACY_CUDA_IPC_CAPABLE for two reasons. UCX queries it together with the handle types,
+ * to choose how to share the memory: for a part that cannot be shared the answer is 0, and UCX copies
+ * instead. NCCL queries it alone, to tell memory of cudaMalloc from memory of cuMemCreate: a part counts as
+ * the former.
  */
 static unsigned answer_sharing(gp_engine_t *engine, const gp_part_t *part, bool is_to_share)
 {

@@ -1,8 +1,7 @@
 /*
  * Virtual memory management: memory counts from cuMemCreate until its last handle and its last mapping are
  * gone. Once it was exported, it counts until the process ends: its descriptors keep it in existence, too
- * (the
- * "shareable counterparts" of cuda.h, cuMemRelease), and the library does not see when the last one is
+ * (the "shareable counterparts" of cuda.h, cuMemRelease), and the library does not see when the last one is
  * closed.
  */
 #include "interpose/clock.h"

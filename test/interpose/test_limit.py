@@ -168,8 +168,8 @@ class Limit(PreloadCase):
         for type, asynchronous in [(type, "pool") for type in self.TYPES] + [("round", "driver"), ("segment", "driver")]:
             for kind in self.IN_ORDER:
                 with self.subTest(kind=kind, type=type, ASYNC=asynchronous):
-                    run = self.in_order("beside", kind, TYPE=type, ASYNC=asynchronous, PATIENCE="0")
-                    self.assertIn("beside the kernel: 2", run.out)
+                    run = self.in_order("while-busy", kind, TYPE=type, ASYNC=asynchronous, PATIENCE="0")
+                    self.assertIn("while the kernel runs: 2", run.out)
                     self.assertIn("in the end: 0", run.out)
 
     def test_a_request_waits_for_what_is_freed_behind_work(self):

@@ -26,7 +26,7 @@
  * first_wrong=SEED refused=N refused_beside=N refused_captured=N refused_fitting=N longest_ms=N stalled=N
  * first_stalled=SEED hung=SEED`, where
  * first_wrong and hung are 0 if there is none; refused_beside: of the allocations that were refused, those
- * beside a kernel that waits; refused_captured: of the others, those beside a capture; refused_fitting: of
+ * while a kernel waits; refused_captured: of the others, those during a capture; refused_fitting: of
  * the rest, those for which the device has room, where no other thread ran meanwhile; longest_ms: of the
  * program that took longest. Exit status: 0 all right, 1 something wrong, 2 usage, or not the simulated GPU,
  * 3 a program did not end.

@@ -156,7 +156,7 @@ void generate(program_t *program, uint64_t seed, const options_t *options);
 typedef struct outcome {
   uint64_t failed_calls, wrong_values, early_reuse, strays, violations, corrupt_stamps;
   uint64_t reuses, pending_reuses;
-  /* Allocations: that natively fit; of them beside a kernel that waits; of the others beside a capture; and
+  /* Allocations: that natively fit; of them while a kernel waits; of the others during a capture; and
    * of the rest those for which the device has room, by its own account less what the library keeps. */
   uint64_t refused, refused_beside, refused_captured, refused_fitting;
   char first[256]; /* failure in words, "" for none */

@@ -37,10 +37,10 @@ static uintptr_t holder(void)
   return thread;
 }
 
-/* Another thread, which does what it is told. */
+/* Another thread, which carries out orders. */
 static struct {
   pthread_t thread;
-  atomic_int told, done;
+  atomic_int ordered, done;
   gp_oom_attempts_t attempts;
 } other;
 
@@ -50,7 +50,7 @@ static void *follow(void *arg)
 {
   (void)arg;
   for (int order = 0; order != END;) {
-    while ((order = atomic_load(&other.told)) == atomic_load(&other.done))
+    while ((order = atomic_load(&other.ordered)) == atomic_load(&other.done))
       sched_yield();
     if (order == TAKE_AND_RESERVE) {
       (void)gp_oom_turn_take(engine, device, &other.attempts);
@@ -65,9 +65,9 @@ static void *follow(void *arg)
   return NULL;
 }
 
-static void tell(int order)
+static void give(int order)
 {
-  atomic_store(&other.told, order);
+  atomic_store(&other.ordered, order);
   while (atomic_load(&other.done) != order)
     sched_yield();
 }
@@ -75,16 +75,16 @@ static void tell(int order)
 static void begin_other(void)
 {
   memset(&other.attempts, 0, sizeof(other.attempts));
-  atomic_store(&other.told, 0);
+  atomic_store(&other.ordered, 0);
   atomic_store(&other.done, 0);
   ck_assert_int_eq(pthread_create(&other.thread, NULL, follow, NULL), 0);
-  tell(TAKE_AND_RESERVE);
+  give(TAKE_AND_RESERVE);
   began_ns = driver.now_ns;
 }
 
 static void end_other(void)
 {
-  tell(END);
+  give(END);
   ck_assert_int_eq(pthread_join(other.thread, NULL), 0);
 }
 
@@ -113,7 +113,7 @@ START_TEST(test_a_thread_without_progress_loses_its_turn)
   ck_assert_uint_ge(passed_ns(), GP_OOM_STALL_NS);
   ck_assert_uint_le(passed_ns(), GP_OOM_STALL_NS + 2 * MILLISECOND);
   ck_assert_uint_eq(holder(), gp_this_thread());
-  tell(LEAVE); /* what it has no more */
+  give(LEAVE); /* what it has no more */
   ck_assert_uint_eq(holder(), gp_this_thread());
   gp_oom_turn_leave(device);
   end_other();
@@ -127,7 +127,7 @@ static void leave_in_the_fifth_pause(void)
 {
   stand_still();
   if (++pauses == 5)
-    tell(LEAVE);
+    give(LEAVE);
 }
 
 START_TEST(test_a_thread_waits_for_its_turn)
@@ -205,7 +205,7 @@ static void attempt_in_the_fifth_pause(void)
 {
   stand_still();
   if (++pauses == 5)
-    tell(ATTEMPT);
+    give(ATTEMPT);
 }
 
 START_TEST(test_a_request_leaves_what_is_reserved_for_another)

@@ -1,7 +1,7 @@
 /*
  * Frees memory in the order of streams, and compares what the simulated device has given with a limit.
  *
- *   limit_in_order beside KIND LIMIT
+ *   limit_in_order while-busy KIND LIMIT
  *     frees memory of that kind behind a kernel that runs until the host writes a flag, asks for as much
  *     again, lets the kernel end, and asks again
  *   limit_in_order awaited KIND LIMIT
@@ -167,7 +167,7 @@ static void run_kind(const char *name, bool is_awaited)
   CALL(cuMemFreeAsync(block, thread.streams[0]));
   check("the free");
   if (!is_awaited) {
-    (void)ask_again("beside the kernel", SIZE);
+    (void)ask_again("while the kernel runs", SIZE);
     waiting_stop();
     CALL(cuStreamSynchronize(thread.streams[0]));
   }
@@ -329,7 +329,7 @@ static void run_second(void)
 int main(int argc, char **argv)
 {
   limit = strtoull(argv[argc - 1], NULL, 10);
-  if (argc == 4 && strcmp(argv[1], "beside") == 0) {
+  if (argc == 4 && strcmp(argv[1], "while-busy") == 0) {
     run_kind(argv[2], false);
   } else if (argc == 4 && strcmp(argv[1], "awaited") == 0) {
     run_kind(argv[2], true);

@@ -37,7 +37,7 @@ static atomic_int living;
 static void *run(void *arg)
 {
   const helper_t *helper = arg;
-  (void)gp_cancel_hold(); /* for good: nothing may end this thread but the process */
+  (void)gp_cancel_hold(); /* never undone: the thread lives until the process ends */
   void *result = helper->fn(helper->arg);
   atomic_fetch_sub(&living, 1);
   return result;
