@@ -189,13 +189,14 @@ static bool ends_with_context(gp_forwarded_kind_t kind)
 /*
  * The driver has given an address for which the pool has a block: of a context that another thread is ending,
  * which the driver has ended already. The address is the new owner's: its free must not find that block,
- * whose record goes with the context.
+ * whose record goes with the context. Otherwise the program has freed the block by a call that the library
+ * does not see: then the block stands for the new memory, too.
  */
 static void forget_former(gp_engine_t *engine, const gp_forwarded_t *memory)
 {
-  void *former = gp_forwarded_space(memory->kind) == GP_SPACE_POINTER && memory->address > 1
-                     ? gp_address_map_find(&engine->blocks, memory->address)
-                     : NULL;
+  bool may_be_former = atomic_load(&engine->endings) > 0 && memory->address > 1 &&
+                       gp_forwarded_space(memory->kind) == GP_SPACE_POINTER;
+  void *former = may_be_former ? gp_address_map_find(&engine->blocks, memory->address) : NULL;
   if (former)
     gp_address_map_remove_value(&engine->blocks, memory->address, former);
 }
