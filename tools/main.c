@@ -32,7 +32,7 @@ static const command_t commands[] = {
     {"diff", gp_command_diff, "compare two snapshots"},
     {"html", gp_command_html, "make a page for a browser of snapshots"},
     {"replay", gp_command_replay, "serve a recording's requests again, with other settings"},
-    {"tune", gp_command_tune, "find the settings that serve recordings best"},
+    {"tune", gp_command_tune, "find the type of pool that serves a recording best"},
     {"recover", gp_command_recover, "make a snapshot of a program that was killed"},
     {"doctor", gp_command_doctor, "say what keeps the library from its work here"},
     {"config", gp_command_config, "print the options in effect"},

@@ -17,10 +17,10 @@ static void summarize(const gp_snapshot_t *snapshot)
   FUZZ_CHECK(gp_summary_init(&summary, snapshot, "fuzz", &everything) == 0);
   FUZZ_CHECK(gp_findings_init(&findings, &summary, NULL) == 0);
   FUZZ_CHECK(gp_output_open(&output, NULL, false, true) == 0);
-  gp_summary_print(&findings, NULL, true, &output);
+  gp_summary_print(&findings, true, &output);
   gp_output_discard(&output);
   cJSON *json = cJSON_CreateObject();
-  gp_summary_json(&findings, NULL, json);
+  gp_summary_json(&findings, json);
   cJSON_Delete(json);
   gp_findings_fini(&findings);
   gp_summary_fini(&summary);

@@ -20,7 +20,7 @@ TABLES = ("owners", "held", "sizes", "threads", "streams", "events")
 
 def bare(summary):
     """Without what only one of page and report has."""
-    return {key: value for key, value in summary.items() if key not in ("file", "tuning")}
+    return {key: value for key, value in summary.items() if key != "file"}
 
 
 class Opens(pages.Case):

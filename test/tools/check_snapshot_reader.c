@@ -55,10 +55,10 @@ static void use(const gp_snapshot_t *snapshot)
   ck_assert_int_eq(gp_summary_init(&summary, snapshot, "test", &everything), 0);
   ck_assert_int_eq(gp_findings_init(&findings, &summary, NULL), 0);
   ck_assert_int_eq(gp_output_open(&output, NULL, false, true), 0);
-  gp_summary_print(&findings, NULL, true, &output);
+  gp_summary_print(&findings, true, &output);
   gp_output_discard(&output);
   cJSON *json = cJSON_CreateObject();
-  gp_summary_json(&findings, NULL, json);
+  gp_summary_json(&findings, json);
   char *text = cJSON_PrintUnformatted(json);
   ck_assert_ptr_nonnull(text);
   cJSON_free(text);

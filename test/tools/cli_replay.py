@@ -328,7 +328,7 @@ class Replay(Reports):
                              (64 * MIB, 64 * MIB, calls), kind)
         self.assertEqual((figures["refused"], figures["driver_allocs"]), (0, 100))
         found = json.loads(self.run_tool("tune", "--json", "-", stdin=json.dumps(program.snapshot())).stdout)
-        self.assertEqual((found["default"]["held"], found["default"]["calls"]), (64 * MIB, 1))
+        self.assertEqual((found["scores"]["round"]["held"], found["scores"]["round"]["calls"]), (64 * MIB, 1))
 
     def test_a_pending_block_of_pytorch_delays_no_other(self):
         """It is in use on a second stream, too: it is not ready before its free_completed, but what was freed later is."""

@@ -313,7 +313,7 @@ static int add_summary(build_t *build, const gp_summary_t *summary)
   cJSON *object = cJSON_AddObjectToObject(build->file, "summary");
   int error = gp_summary_findings(&findings, summary);
   if (!error)
-    gp_summary_json(&findings, NULL, object);
+    gp_summary_json(&findings, object);
   gp_report_add_rebuilt(object, build->input, 1);
   gp_findings_fini(&findings);
   return error;

@@ -231,12 +231,10 @@ static uint64_t call_count(const run_t *run)
 static void begin_device(run_t *run, const gp_step_t *step, block_t *block)
 {
   const gp_offline_driver_t *driver = &run->driver;
-  const uint64_t calls = call_count(run);
   const double cost_ns = driver->cost_ns, busy_cost_ns = driver->busy_cost_ns;
 
   if (!allocate(run, step, block))
     note_refused(run, step);
-  run->pass->early += call_count(run) - calls;
   run->driver.busy_cost_ns = busy_cost_ns + (driver->cost_ns - cost_ns);
   run->begun |= UINT64_C(1) << step->device;
 }

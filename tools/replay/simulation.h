@@ -28,7 +28,6 @@ typedef struct gp_simulated_pass {
   gp_simulated_device_t devices[GP_SNAPSHOT_DEVICES];
   uint64_t calls[GP_OFFLINE_CALLS];
   uint64_t call_count; /* of these */
-  uint64_t early;      /* of these, in the first allocation on each device: before its first kernel */
   double cost_ns;      /* of these on an idle device, and ... */
   double busy_cost_ns; /* ... beside a kernel, see offline_driver.c */
 } gp_simulated_pass_t;

@@ -7,19 +7,15 @@
 #include "tools/report/report.h"
 #include "tools/report/summary_overview.h"
 #include "tools/report/summary_report.h"
-#include "tools/report/tune_report.h"
 #include "tools/tool.h"
 
 typedef struct own {
-  bool tune;
   bool full;
   uint64_t most;
   gp_overview_t *overview; /* of many files */
 } own_t;
 
 static const gp_parameter_t parameters[] = {
-    {"tune", 0, NULL, GP_PARAMETER_FLAG, offsetof(own_t, tune), NULL, 0, 0,
-        "try other types and settings on the recorded requests, and say what they would gain (as gpupool tune)"},
     {"full", 0, NULL, GP_PARAMETER_FLAG, offsetof(own_t, full), NULL, 0, 0,
         "everything of each file, and of each device, however many there are"},
     {"top", 'n', "N", GP_PARAMETER_COUNT, offsetof(own_t, most), NULL, 0, 1000000000,
@@ -58,7 +54,6 @@ static int report(const gp_report_input_t *inputs, int count, gp_output_t *outpu
   static gp_summary_t summary; /* too large for a stack */
   static gp_findings_t findings;
   const gp_report_input_t *input = &inputs[0];
-  static gp_tuning_t tuning;
   const own_t *own = input->own;
   int status = GP_EXIT_DONE;
   (void)count;
@@ -67,22 +62,15 @@ static int report(const gp_report_input_t *inputs, int count, gp_output_t *outpu
       gp_summary_init_at(&summary, input->snapshot, input->file, input->filter, input->request, &status);
   if (!error && !status)
     error = gp_summary_findings(&findings, &summary);
-  if (!error && !status && own->tune) {
-    error = gp_summary_tune(&tuning, input->snapshot, input->request->device);
-    if (error == ENODATA) { /* the tuning section says so */
-      tuning.workload_count = 0;
-      error = 0;
-    }
-  }
   if (error) {
     gp_message("%s: %s", input->file, strerror(error));
     status = GP_EXIT_INPUT;
   } else if (!status && input->request->json) {
-    gp_summary_json(&findings, own->tune ? &tuning : NULL, object);
+    gp_summary_json(&findings, object);
   } else if (!status && is_overview(input->request, own)) {
     gp_overview_set(&own->overview->rows[input->number], &findings);
   } else if (!status) {
-    gp_summary_print(&findings, own->tune ? &tuning : NULL, own->full, output);
+    gp_summary_print(&findings, own->full, output);
   }
   gp_findings_fini(&findings);
   gp_summary_fini(&summary);

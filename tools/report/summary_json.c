@@ -11,7 +11,6 @@
 #include "tools/report/owner_report.h"
 #include "tools/report/report.h"
 #include "tools/report/summary_report.h"
-#include "tools/report/tune_report.h"
 #include "tools/symbols/frame_text.h"
 
 static void add_copy(cJSON *object, const char *name, const cJSON *from)
@@ -322,7 +321,7 @@ static void add_phases(cJSON *object, const gp_summary_t *summary)
   }
 }
 
-void gp_summary_json(const gp_findings_t *findings, const gp_tuning_t *tuning, cJSON *object)
+void gp_summary_json(const gp_findings_t *findings, cJSON *object)
 {
   const gp_summary_t *summary = findings->summary;
   const gp_snapshot_t *snapshot = summary->snapshot;
@@ -352,8 +351,4 @@ void gp_summary_json(const gp_findings_t *findings, const gp_tuning_t *tuning, c
   add_copy(object, "threads", snapshot->root);
   add_copy(object, "oom", snapshot->root);
   add_ooms(object, summary);
-  if (tuning && tuning->workload_count)
-    gp_tune_add_json(tuning, cJSON_AddObjectToObject(object, "tuning"));
-  else
-    cJSON_AddNullToObject(object, "tuning");
 }

@@ -9,27 +9,18 @@
 #include "tools/model/findings.h"
 #include "tools/output.h"
 
-/* The settings that would have served the recorded requests best, if the snapshot has requests. */
-struct gp_tuning;
-
 /* summary_tuning.c: gp_findings_init, after trying other types of pool where that may matter. */
 int gp_summary_findings(gp_findings_t *findings, const gp_summary_t *summary);
 
-/* summary_text.c: writes the text to output. tuning: NULL if not requested. is_full: all devices in full,
+/* summary_text.c: writes the text to output. is_full: all devices in full,
  * however many there are. */
-void gp_summary_print(
-    const gp_findings_t *findings, const struct gp_tuning *tuning, bool is_full, gp_output_t *output);
+void gp_summary_print(const gp_findings_t *findings, bool is_full, gp_output_t *output);
 
 /* summary_phases.c: the table of phases, at most twelve of them; those within which most was held come first.
  */
 void gp_summary_phases_print(const gp_summary_t *summary, gp_output_t *output);
 
 /* summary_json.c: adds the members of one of "snapshots" (REPORTS.md) to object. */
-void gp_summary_json(const gp_findings_t *findings, const struct gp_tuning *tuning, cJSON *object);
-
-/* summary_tuning.c: device as for gp_workload_load. Fills *tuning from the requests of a snapshot that was
- * read with GP_SUMMARY_COLUMNS. Returns 0, ENOMEM, EOVERFLOW, or ENODATA if it has no requests. */
-int gp_summary_tune(struct gp_tuning *tuning, const gp_snapshot_t *snapshot, int device);
-void gp_summary_tuning_print(const struct gp_tuning *tuning, const char *file, gp_output_t *output);
+void gp_summary_json(const gp_findings_t *findings, cJSON *object);
 
 #endif

@@ -11,7 +11,6 @@
 #include "tools/report/report.h"
 #include "tools/report/summary_overview.h"
 #include "tools/report/summary_report.h"
-#include "tools/tune/search.h"
 #include "tools/tool.h"
 
 #define TEXT_BYTES  1024
@@ -505,8 +504,7 @@ static void print_devices(const gp_summary_t *summary, bool is_full, gp_output_t
   }
 }
 
-void gp_summary_print(
-    const gp_findings_t *findings, const gp_tuning_t *tuning, bool is_full, gp_output_t *output)
+void gp_summary_print(const gp_findings_t *findings, bool is_full, gp_output_t *output)
 {
   const gp_summary_t *summary = findings->summary;
   const cJSON *root = summary->snapshot->root;
@@ -524,10 +522,6 @@ void gp_summary_print(
   print_names(output, cJSON_GetObjectItemCaseSensitive(root, "streams"), "stream", "handle");
   if (knows_threads(root))
     print_names(output, cJSON_GetObjectItemCaseSensitive(root, "threads"), "thread", "name");
-  if (tuning) {
-    gp_summary_tuning_print(tuning, summary->file, output);
-  } else {
-    print_next(findings, output);
-    gp_report_next_page(output, summary->file);
-  }
+  print_next(findings, output);
+  gp_report_next_page(output, summary->file);
 }
