@@ -15,7 +15,7 @@ static void summarize(const gp_snapshot_t *snapshot)
   static const gp_filter_t everything = {.device = GP_REQUEST_ALL_DEVICES, .until_ns = UINT64_MAX};
   gp_output_t output;
   FUZZ_CHECK(gp_summary_init(&summary, snapshot, "fuzz", &everything) == 0);
-  FUZZ_CHECK(gp_findings_init(&findings, &summary, NULL) == 0);
+  FUZZ_CHECK(gp_findings_init(&findings, &summary, NULL, NULL) == 0);
   FUZZ_CHECK(gp_output_open(&output, NULL, false, true) == 0);
   gp_summary_print(&findings, true, &output);
   gp_output_discard(&output);

@@ -53,7 +53,7 @@ static void use(const gp_snapshot_t *snapshot)
   static gp_findings_t findings;
   gp_output_t output;
   ck_assert_int_eq(gp_summary_init(&summary, snapshot, "test", &everything), 0);
-  ck_assert_int_eq(gp_findings_init(&findings, &summary, NULL), 0);
+  ck_assert_int_eq(gp_findings_init(&findings, &summary, NULL, NULL), 0);
   ck_assert_int_eq(gp_output_open(&output, NULL, false, true), 0);
   gp_summary_print(&findings, true, &output);
   gp_output_discard(&output);
@@ -139,7 +139,7 @@ START_TEST(test_the_facts_are_those_of_the_snapshot)
   gp_snapshot_t *snapshot = parse(SMALL_SNAPSHOT, strlen(SMALL_SNAPSHOT), &error);
   ck_assert_ptr_nonnull(snapshot);
   ck_assert_int_eq(gp_summary_init(&summary, snapshot, "test", &everything), 0);
-  ck_assert_int_eq(gp_findings_init(&findings, &summary, NULL), 0);
+  ck_assert_int_eq(gp_findings_init(&findings, &summary, NULL, NULL), 0);
   ck_assert_uint_eq(summary.devices[0].live_count, 2);
   ck_assert_uint_eq(summary.devices[0].live_bytes, 4194304);
   ck_assert_uint_eq(summary.devices[0].largest_idle, 2097152);

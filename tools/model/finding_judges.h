@@ -34,9 +34,6 @@ const char *gp_findings_peak(const gp_findings_t *findings);
 /* True if the pool gave memory back so as to keep to GPUPOOL_SLACK. */
 bool gp_findings_kept_budget(const gp_findings_t *findings);
 
-/* Formats bytes as the value of a setting: rounds up to whole MiB. Returns buffer. */
-char *gp_findings_as_setting(uint64_t bytes, char buffer[static GP_SIZE_TEXT_BYTES]);
-
 /* True if a finding reports growth as a warning or worse: it deserves action before what is merely large.
  * device: GP_FINDING_ALL for any. */
 bool gp_findings_blame_growth(const gp_findings_t *findings, int device);

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/options.h"
 #include "tools/model/owners.h"
 #include "tools/model/summary.h"
 
@@ -69,9 +70,22 @@ typedef struct gp_tried_types {
   bool is_complete; /* no earlier requests are missing */
 } gp_tried_types_t;
 
+/* A change to a recorded run. */
+typedef struct gp_trial {
+  gp_option_id_t id; /* GP_OPTION_COUNT: all settings are as recorded */
+  const char *value;
+  bool is_ready_at_once; /* the pool knows at once that the device is done with freed memory */
+} gp_trial_t;
+
+/* Replays the recorded requests of a device with a change. Returns 0 and the share of them that the pool
+ * serves, ENODATA if the recording does not allow it, or ENOMEM. */
+typedef int (*gp_trial_fn)(
+    const gp_summary_t *summary, int device, const gp_trial_t *trial, double *ret_hit_rate);
+
 typedef struct gp_findings {
   const gp_summary_t *summary;          /* borrowed */
   const gp_tried_types_t *tried;        /* borrowed; NULL: no other type was tried */
+  gp_trial_fn try;                      /* NULL: nothing can be tried */
   gp_finding_t items[GP_FINDINGS_MOST]; /* a good one first, if any; then the worst first */
   size_t count;
   gp_owners_t owners; /* the owners that the finding "owners" names */

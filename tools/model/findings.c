@@ -243,9 +243,10 @@ void gp_findings_judge_each_device(gp_findings_t *findings)
   }
 }
 
-int gp_findings_init(gp_findings_t *findings, const gp_summary_t *summary, const gp_tried_types_t *tried)
+int gp_findings_init(
+    gp_findings_t *findings, const gp_summary_t *summary, const gp_tried_types_t *tried, gp_trial_fn try)
 {
-  *findings = (gp_findings_t){.summary = summary, .tried = tried};
+  *findings = (gp_findings_t){.summary = summary, .tried = tried, .try = try};
 #define JUDGE(function) function(findings);
 #include "tools/model/findings.def"
   gp_remedies_settle(findings);

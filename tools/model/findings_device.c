@@ -8,7 +8,7 @@
 #include "base/options.h"
 #include "base/size.h"
 #include "tools/saturated.h"
-#include "tools/model/what_if.h"
+#include "tools/model/memory.h"
 #include "tools/output.h"
 
 #define ROUNDING_SHARE  0.1
@@ -20,10 +20,10 @@
 #define BUDGET_SHARE    0.01 /* blocks that went back, of all allocations: then it costs something */
 #define NS_PER_SECOND   UINT64_C(1000000000)
 
-char *gp_findings_as_setting(uint64_t bytes, char buffer[static GP_SIZE_TEXT_BYTES])
+/* Formats bytes as the value of a setting: rounds up to whole MiB. */
+static void print_setting(uint64_t bytes, char buffer[static GP_SIZE_TEXT_BYTES])
 {
   snprintf(buffer, GP_SIZE_TEXT_BYTES, "%" PRIu64 "MiB", bytes / GP_MIB + (bytes % GP_MIB != 0));
-  return buffer;
 }
 
 void gp_findings_judge_retries(gp_findings_t *findings, const gp_summary_device_t *device)
@@ -79,27 +79,25 @@ bool gp_findings_kept_budget(const gp_findings_t *findings)
 
 void gp_findings_judge_rounding(gp_findings_t *findings, const gp_summary_device_t *device)
 {
-  const gp_summary_t *summary = findings->summary;
-  const cJSON *settings = cJSON_GetObjectItemCaseSensitive(summary->snapshot->root, "settings");
-  int ordinal = device->device->device;
-  gp_rounded_peak_t peak;
-  gp_block_sizes_t sizes, closest;
-  const char *name, *value;
+  const gp_lifetimes_t *lifetimes = &findings->summary->lifetimes;
+  const gp_snapshot_events_t *events = &lifetimes->snapshot->events;
+  const int ordinal = device->device->device;
+  gp_memory_t memory, peak; /* peak: when most was held, rounded */
 
-  gp_rounded_peak_find(&peak, &summary->lifetimes, ordinal);
-  uint64_t cost = peak.rounded > peak.requested ? peak.rounded - peak.requested : 0;
-  if (cost < ROUNDING_BYTES || (double)cost < ROUNDING_SHARE * (double)peak.rounded)
-    return;
-  gp_finding_t *finding = gp_findings_say(findings, GP_FINDING(rounding), ordinal,
-      GP_AS_PERCENT((double)cost / (double)peak.rounded), ordinal, GP_AS_SIZE(peak.rounded),
-      gp_findings_peak(findings), GP_AS_SIZE(peak.requested));
-  if (!gp_block_sizes_init(&sizes, settings) || !gp_block_sizes_closest(&sizes, &closest, &name, &value))
-    return;
-  uint64_t best = gp_rounded_at(&summary->lifetimes, ordinal, peak.moment, &closest);
-  if (best >= peak.rounded || peak.rounded - best < cost / 2)
-    return;
-  gp_findings_advise(findings, finding, GP_ADVICE(rounding), name, value, GP_AS_SIZE(best));
-  gp_findings_set(findings, finding, name, value);
+  gp_memory_held(lifetimes, ordinal, 0, false, &memory);
+  peak = memory;
+  for (size_t i = 0; i < events->count; i++) {
+    if (gp_snapshot_event(events, GP_COLUMN_DEVICE, i, 0) != ordinal)
+      continue;
+    gp_memory_step(lifetimes, i, &memory);
+    if (memory.allocated > peak.allocated)
+      peak = memory;
+  }
+  uint64_t cost = gp_subtract_saturated(peak.allocated, peak.requested);
+  if (cost >= ROUNDING_BYTES && (double)cost >= ROUNDING_SHARE * (double)peak.allocated)
+    gp_findings_say(findings, GP_FINDING(rounding), ordinal,
+        GP_AS_PERCENT((double)cost / (double)peak.allocated), ordinal, GP_AS_SIZE(peak.allocated),
+        gp_findings_peak(findings), GP_AS_SIZE(peak.requested));
 }
 
 void gp_findings_judge_cached(gp_findings_t *findings, const gp_summary_device_t *device)
@@ -122,7 +120,7 @@ void gp_findings_judge_cached(gp_findings_t *findings, const gp_summary_device_t
     return;
   }
   /* Advises half: memory that is cached for a short time is useful. */
-  gp_findings_as_setting((reserved - active) / 2, value);
+  print_setting((reserved - active) / 2, value);
   gp_findings_advise(findings, finding, GP_ADVICE(cached), value);
   gp_findings_set(findings, finding, "GPUPOOL_MAX_CACHED", value);
 }
@@ -224,7 +222,7 @@ void gp_findings_judge_waits(gp_findings_t *findings, const gp_summary_device_t 
   /* Waits without a retry are those of misses beyond that bound. Without them the device would lag further,
    * with more freed memory in use than now. */
   if (!is_strict && stats->host_waits > stats->num_alloc_retries && stats->deferred_bytes.peak) {
-    gp_findings_as_setting(2 * stats->deferred_bytes.peak, value);
+    print_setting(2 * stats->deferred_bytes.peak, value);
     gp_findings_advise(findings, finding, GP_ADVICE(waits), value);
     gp_findings_set(findings, finding, "GPUPOOL_MAX_DEFERRED", value);
   }

@@ -10,17 +10,19 @@
 #include "tools/replay/workload_parts.h"
 #include "tools/report/report.h"
 #include "tools/report/summary_report.h"
+#include "tools/replay/trial.h"
 #include "tools/tune/tune.h"
 
 /* Fills a zeroed workload, which the caller ends with gp_workload_fini whatever this returns. */
-static int make_workload(gp_workload_t *workload, const gp_snapshot_t *snapshot, int device)
+static int make_workload(
+    gp_workload_t *workload, const gp_snapshot_t *snapshot, int device, gp_ready_kind_t kind)
 {
-  static const gp_ready_t recorded = {GP_READY_RECORDED, 0};
+  const gp_ready_t ready = {kind, 0};
 
   gp_log_init(0, open("/dev/null", O_WRONLY | O_CLOEXEC)); /* drops the pool's messages, which are for a
                                                               program's user */
-  int error = gp_workload_of_snapshot(workload, snapshot, device, true);
-  return error ? error : gp_workload_settle(workload, &recorded);
+  int error = gp_workload_of_snapshot(workload, snapshot, device, kind == GP_READY_RECORDED);
+  return error ? error : gp_workload_settle(workload, &ready);
 }
 
 /* Another type is tried where it may matter, and where that takes a moment only. */
@@ -28,12 +30,17 @@ static int make_workload(gp_workload_t *workload, const gp_snapshot_t *snapshot,
 #define EXCESS_SHARE 0.1
 #define EXCESS_BYTES (64 * GP_MIB)
 
+static bool can_try(const gp_findings_t *findings)
+{
+  return findings->summary->lifetimes.life_count <= LIVES_MOST && gp_findings_know_settings(findings) &&
+         strcmp(gp_findings_setting(findings, "type"), "unpooled") != 0;
+}
+
 static bool is_worth_trying(const gp_findings_t *findings)
 {
   const gp_summary_t *summary = findings->summary;
 
-  if (summary->lifetimes.life_count > LIVES_MOST || !gp_findings_know_settings(findings) ||
-      strcmp(gp_findings_setting(findings, "type"), "unpooled") == 0)
+  if (!can_try(findings))
     return false;
   for (size_t i = 0; i < summary->device_count; i++) {
     const gp_stats_t *stats = &summary->devices[i].device->stats;
@@ -53,6 +60,21 @@ static gp_type_figures_t figures_of(const gp_score_t *score)
       .busy_ns = (uint64_t)score->busy_ns};
 }
 
+static int try(const gp_summary_t *summary, int device, const gp_trial_t *trial, double *ret_hit_rate)
+{
+  gp_workload_t workload = {.step_count = 0};
+  gp_settings_t settings = {.texts = {NULL}};
+
+  if (trial->id < GP_OPTION_COUNT)
+    settings.texts[trial->id] = trial->value;
+  int error = make_workload(
+      &workload, summary->snapshot, device, trial->is_ready_at_once ? GP_READY_AT_ONCE : GP_READY_RECORDED);
+  if (!error)
+    error = workload.is_partial ? ENODATA : gp_trial_hit_rate(&workload, &settings, device, ret_hit_rate);
+  gp_workload_fini(&workload);
+  return error == EOVERFLOW ? ENODATA : error;
+}
+
 int gp_summary_findings(gp_findings_t *findings, const gp_summary_t *summary)
 {
   static gp_tried_types_t tried;
@@ -64,7 +86,7 @@ int gp_summary_findings(gp_findings_t *findings, const gp_summary_t *summary)
   *findings = (gp_findings_t){.summary = summary};
   tried.count = 0;
   if (is_worth_trying(findings)) {
-    error = make_workload(&workload, summary->snapshot, summary->filter->device);
+    error = make_workload(&workload, summary->snapshot, summary->filter->device, GP_READY_RECORDED);
     if (!error)
       error = gp_tune(&tuning, &nothing_given, false);
     for (int i = 1; i < tuning.count && !error; i++)
@@ -76,5 +98,7 @@ int gp_summary_findings(gp_findings_t *findings, const gp_summary_t *summary)
   }
   if (error == ENODATA || error == EOVERFLOW) /* nothing to try, or too much to count */
     error = 0;
-  return error ? error : gp_findings_init(findings, summary, tried.count ? &tried : NULL);
+  return error ? error
+               : gp_findings_init(
+                     findings, summary, tried.count ? &tried : NULL, can_try(findings) ? try : NULL);
 }
