@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Makes the traces that test/workloads/README.md describes: from the tensor shapes of known models, and of programs that
-hardly ask for a size twice.
+hardly ask for a size twice. It unpacks the one that was recorded.
 
     make-traces.py FOLDER
 
@@ -10,6 +10,7 @@ operator allocates its output and its workspace, and a tensor is freed when its 
 wherever they are made: what is drawn comes from a generator of this script's own, in whole numbers.
 """
 
+import lzma
 import os
 import sys
 
@@ -582,6 +583,11 @@ def ping_pong():
     return program.text()
 
 
+def recorded(name):
+    with lzma.open(os.path.join(os.path.dirname(__file__), "..", "test", "workloads", name + ".xz"), "rt") as file:
+        return file.read()
+
+
 TRACES = {
     "gpt2-medium-train.csv": lambda: Gpt2Training().make(),
     "llm-inference-growing-cache.csv": lambda: LlmDecoding().make(),
@@ -590,6 +596,7 @@ TRACES = {
     "sizes-growing.csv": growing,
     "sizes-two-phases.csv": two_phases,
     "sizes-ping-pong.csv": ping_pong,
+    "sizes-pytorch.csv": lambda: recorded("sizes-pytorch.csv"),
 }
 
 
