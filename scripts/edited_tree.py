@@ -1,6 +1,4 @@
-"""A copy of the tree with a build, in which an edit is tried and taken back: what test/guards/run.py and
-scripts/mutate.py have in common.
-"""
+"""A copy of the tree with a build, in which an edit is tried and taken back."""
 
 import contextlib
 import json
@@ -71,9 +69,10 @@ def must(*command):
 class Test:
     """One of a build folder, as Meson would run it."""
 
-    def __init__(self, found):
+    def __init__(self, found, files):
         self.name, self.command, self.folder = found["name"], found["cmd"], found["workdir"]
         self.timeout_s, self.environment = found["timeout"], found["env"]
+        self.targets = sorted(file for target in found["depends"] for file in files.get(target, ()))
         self.suites = {suite.split(":")[-1] for suite in found["suite"]}
 
     def run(self, build, limit_s=None, arguments=(), **more):
@@ -88,14 +87,17 @@ class Test:
 
 def tests_of(build):
     """{name: test}"""
-    with open(os.path.join(build, "meson-info", "intro-tests.json"), encoding="utf-8") as file:
-        return {test["name"]: Test(test) for test in json.load(file)}
+    def read(what):
+        with open(os.path.join(build, "meson-info", "intro-%s.json" % what), encoding="utf-8") as file:
+            return json.load(file)
+    files = {target["id"]: [os.path.relpath(name, build) for name in target["filename"]] for target in read("targets")}
+    return {test["name"]: Test(test, files) for test in read("tests")}
 
 
-def build_tree(source, build, *options):
+def configure(source, build, *options):
     if not os.path.exists(os.path.join(build, "build.ninja")):
         must("meson", "setup", build, source, "-Ddebug_level=3", *options)
-    must("ninja", "-C", build)
+    must("ninja", "-C", build, "build.ninja")
 
 
 class Tree:
@@ -103,11 +105,11 @@ class Tree:
         self.source = os.path.join(folder, "tree")
         self.build = os.path.join(folder, "build")
         copy_tree(self.source)
-        build_tree(self.source, self.build, *options)
+        configure(self.source, self.build, *options)
         self.tests = tests_of(self.build)
 
-    def make(self):
-        must("ninja", "-C", self.build)
+    def make(self, *targets):
+        must("ninja", "-C", self.build, *targets)
 
     def try_make(self, *targets):
         """(status, output)"""

@@ -6,6 +6,7 @@
     scripts/mutate.py --again [--commit REV]   what an earlier commit missed, here
     scripts/mutate.py --sanitize address|thread   what this commit missed, with the sanitizer of .ci/run
     scripts/mutate.py --table [--commit REV]   its results by folder and kind, and what was missed
+    scripts/mutate.py --seeds [--only PATTERN]   not drawn: the edits of mutate-seeds.json (seeds.py)
 
 Each edit is drawn by the seed and its number: a file of the product weighted by its lines, a function
 of it, one of the kinds in mutations.py. It is built in a copy of the tree (edited_tree.py) with every assert;
@@ -32,6 +33,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 SOURCE = os.path.dirname(HERE)
 sys.path.insert(0, HERE)
 import mutations  # noqa: E402
+import seeds  # noqa: E402
 from edited_tree import Problem, copy_tree  # noqa: E402
 from reach import Reach  # noqa: E402
 from trial import EQUIVALENT, MISSED, NOTICED, SANITIZERS, Suite  # noqa: E402
@@ -240,6 +242,8 @@ def main():
     parser.add_argument("--again", action="store_true")
     parser.add_argument("--sanitize", choices=sorted(SANITIZERS))
     parser.add_argument("--table", action="store_true")
+    parser.add_argument("--seeds", action="store_true")
+    parser.add_argument("--only", metavar="PATTERN", default="", help="seeds whose guard, test, file or sentence matches")
     parser.add_argument("--commit", metavar="REV", default="HEAD", help="whose results (%(default)s)")
     options = parser.parse_args()
     path = options.results or os.path.join(options.build, "mutations.jsonl")
@@ -254,6 +258,8 @@ def main():
             raise Problem("--every needs --kind: there are tens of thousands")
         options.build = os.path.abspath(options.build)
         os.makedirs(options.build, exist_ok=True)
+        if options.seeds:
+            return seeds.run(os.path.join(options.build, "worker-0"), options.only)
         run(options, path)
         return 0
     except Problem as problem:

@@ -44,6 +44,7 @@ class Suite:
     def __init__(self, folder, reach, sanitizer=None):
         options = ["-Db_sanitize=" + SANITIZERS[sanitizer], "-Db_lundef=false"] if sanitizer else []
         self.tree, self.reach, self.sanitizer = Tree(folder, *options), reach, sanitizer
+        self.tree.make()
         with open(os.path.join(self.tree.build, "compile_commands.json"), encoding="utf-8") as file:
             self.objects = {}
             for command in json.load(file):

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The edits that scripts/mutate.py makes: on a text whose edits are known, and all that the project's own files offer.
 
-    test_mutations.py SOURCE
+    test_mutations.py SOURCE [BUILD]     BUILD: whether the seeds fit it
 """
 
 import contextlib
@@ -18,12 +18,14 @@ import unittest
 from unittest import mock
 
 SOURCE = os.path.abspath(sys.argv.pop(1)) if len(sys.argv) > 1 else ""
+BUILD = sys.argv.pop(1) if len(sys.argv) > 1 else ""
 sys.path.insert(0, os.path.join(SOURCE, "scripts"))
 import mutate  # noqa: E402
 import mutations  # noqa: E402
 import reach  # noqa: E402
+import seeds  # noqa: E402
 import trial  # noqa: E402
-from edited_tree import run_quietly  # noqa: E402
+from edited_tree import Problem, run_quietly  # noqa: E402
 
 TEXT = '''/* if (a) in a comment */
 #define TWICE(x) do { if (x) f(x); } while (0)
@@ -211,6 +213,28 @@ class OwnFiles(unittest.TestCase):
                         self.assertEqual(after.count("\n"), text.count("\n"), (path, edit))
                         count[kind] += 1
         self.assertGreater(min(count.values()), 5, count)
+
+    @unittest.skipUnless(BUILD, "no build with all tests is named")
+    def test_seeds_fit(self):
+        self.assertEqual(list(seeds.problems(BUILD)), [])
+
+
+class Seeds(unittest.TestCase):
+    def edited(self, **seed):
+        with tempfile.TemporaryDirectory() as tree:
+            with open(os.path.join(tree, "a.c"), "w", encoding="utf-8") as file:
+                file.write(TEXT)
+            return seeds.edited(tree, dict(seed, file="a.c"))
+
+    def test_where_lines_break_does_not_matter(self):
+        after = self.edited(find="first( NULL, 1); }", replace=";}")
+        self.assertEqual(after, TEXT.replace("first(\n        NULL, 1);\n}", ";}"))
+        self.assertEqual(self.edited(find="if (is_so(1))", replace="if (1)"), TEXT.replace("if (is_so(\n          1))", "if (1)"))
+
+    def test_a_text_has_to_be_there_once(self):
+        for find in ("no such text", "return"):
+            with self.assertRaisesRegex(Problem, "found [02-9] times"):
+                self.edited(find=find, replace="")
 
 
 if __name__ == "__main__":
