@@ -1,6 +1,5 @@
 // Instead of main.js, in tests: what the views are made of, for a test to call.
 import {amountsOf, defaultMeasure, measureOf, measuresOf} from './amounts.js';
-import {figureRows, siteRows} from './compare_rows.js';
 import {formatBytes, formatCount, formatDuration, formatPercent} from './format.js';
 import {readPayload} from './payload.js';
 import {Recording} from './recording.js';
@@ -19,7 +18,7 @@ document.addEventListener('DOMContentLoaded', async () => {
     name: tree.name(child), bytes: tree.bytes[child], count: tree.counts[child], callers: listed(tree, child),
   }));
   /** @type {any} */ (window).functions = {
-    amountsOf, defaultMeasure, measureOf, measuresOf, figureRows, siteRows, formatBytes, formatCount, formatDuration, formatPercent, recordings, selection,
+    amountsOf, defaultMeasure, measureOf, measuresOf, formatBytes, formatCount, formatDuration, formatPercent, recordings, selection,
     layoutIcicle, makeTree, searchTree, listed, Table, tsvCell, eventRows, leakRows, ownerRows, placeRows, sizeRows,
   };
   /** @type {any} */ (window).gpupoolPage = {ready: true};

@@ -114,8 +114,8 @@ class Names(pages.Case):
                 path = pages.write(name, file.read())
                 page = self.open(path, pages.golden("oom-stacks"))
                 self.look_at_everything(page)
-                self.show(page, "compare")
-                self.assertIn(os.path.basename(name), page.evaluate("document.querySelector('.compare-files').textContent"))
+                self.table(page, "snapshots")
+                self.assertIn(os.path.basename(name), page.evaluate("document.querySelector('.tables .table').textContent"))
                 self.assertIsNone(page.evaluate("window.attacked"))
 
     def test_copied_rows_are_no_formulas(self):

@@ -73,11 +73,15 @@ class Payload(unittest.TestCase):
         result = self.run_tool("html", "leak.json", "-o", "/dev/full", "--force", status=3)
         self.assertIn(b"/dev/full: No space left on device", result.stderr)
 
-    def test_the_difference_of_two_is_that_of_diff(self):
+    def test_several_files_are_in_one_page(self):
         page = self.page("leak.json", "oom-stacks.json")
-        self.assertEqual(page.exact["diff"], self.report("diff", "leak.json", "oom-stacks.json", exact=True))
         self.assertEqual([file.entry["name"] for file in page.files], ["leak.json", "oom-stacks.json"])
-        self.assertNotIn("diff", self.page("leak.json", "oom-stacks.json", "train.json").header)
+
+    def test_two_files_are_compared_by_diff(self):
+        two = self.run_tool("html", "leak.json", "oom-stacks.json", "-o", "two.html", "--force").stdout
+        self.assertIn(b"gpupool diff leak.json oom-stacks.json compares them", two)
+        three = self.run_tool("html", "leak.json", "oom-stacks.json", "train.json", "-o", "three.html", "--force").stdout
+        self.assertNotIn(b"gpupool diff", three)
 
     def test_frames_are_those_of_the_snapshot(self):
         compared = 0

@@ -5,7 +5,7 @@
 
 import pages
 
-VIEWS = ("findings", "bands", "addresses", "state", "flame", "tables", "compare")
+VIEWS = ("findings", "bands", "addresses", "state", "flame", "tables")
 SIZES = {"a phone": (390, 844), "a small phone": (320, 568), "a screen at 200%": (683, 384), "a tablet": (768, 1024)}
 
 # What is beyond the left or right edge, or cut off. Tables scroll by themselves, and cut what is too long for a column.

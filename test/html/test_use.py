@@ -142,7 +142,7 @@ class Keyboard(Use):
 
 
 class Names(Use):
-    VIEWS = ("findings", "bands", "addresses", "state", "flame", "tables", "compare")
+    VIEWS = ("findings", "bands", "addresses", "state", "flame", "tables")
     ROLES = {"application", "button", "checkbox", "combobox", "grid", "treegrid", "listbox", "region", "searchbox", "slider", "tab", "textbox"}
 
     def test_what_takes_keys_says_what_it_is(self):

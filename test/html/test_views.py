@@ -1,4 +1,4 @@
-"""What stacks, tables and comparisons show, beside what the reports say of the same snapshots.
+"""What stacks and tables show, beside what the reports say of the same snapshots.
 
     test_views.py GPUPOOL [TEST ...]
 """
@@ -313,14 +313,6 @@ class Searched(pages.Case):
         self.assertEqual(page.evaluate("gpupoolPage.state().search"), "main train.py:99")
         self.assertEqual(self.chip(page), "8 of 8 allocations")
 
-    def test_a_comparison(self):
-        page = self.open(pages.golden("growing-cache"), pages.golden("leak"))
-        self.show(page, "compare")
-        page.evaluate("gpupoolPage.selection.set({search: 'append'})")
-        rows = self.copied(page, ".compare-part button.copy")[1:]
-        self.assertEqual(len(rows), 1)
-        self.assertTrue(rows[0][0].startswith("append"), rows)
-
 
 class Tables(pages.Case):
     def rows(self, page, which):
@@ -413,72 +405,27 @@ class Tables(pages.Case):
                         checked += 1
                 self.assertGreaterEqual(checked, len(rows) // 2)
 
-
-class Compared(pages.Case):
-    PAIRS = (("leak", "oom-stacks"), ("wrappers-debug", "growing-cache"), ("oom-limit", "train"), ("growing-cache", "leak"))
-
-    def test_two_files(self):
-        for names in self.PAIRS:
-            paths = list(map(pages.golden, names))
-            diff = pages.report("diff", *paths)
-            page = self.open(*paths)
-            self.show(page, "compare")
-            for measure in ("peak", "live", "total", "count", "temporary"):
-                page.evaluate("document.querySelector('.compare [aria-label=Measure] [data-id=%s]').click()" % measure)
-                found = {row[0]: tuple(row[1:4]) for row in self.copied(page, ".compare-part button.copy")[1:]}
-                sites = pages.report("diff", *paths, "--sort", measure)["sites"]
-                wanted = {site["name"]: (str(site["before"]), str(site["after"]), str(site["after"] - site["before"])) for site in sites}
-                with self.subTest(names=names, measure=measure):
-                    self.assertEqual(found, wanted)
-            figures = self.copied(page, ".compare-part + .compare-part button.copy")
-            found = sorted(tuple(map(int, row[-4:-1])) for row in figures[1:])
-            wanted = sorted((figure["before"], figure["after"], figure["after"] - figure["before"]) for device in diff["devices"]
-                            for figure in device["figures"].values() if figure["before"] != figure["after"])
-            with self.subTest(names=names):
-                self.assertEqual(found, wanted)
-
-    def test_all_figures_are_there(self):
-        path = pages.golden("oom-busy")
-        page = self.open_page(pages.page_with_functions(path))
-        found = page.evaluate("functions.figureRows(functions.recordings[0], functions.recordings[0]).map(row => [row.device, row.name, row.before, row.after])")
-        wanted = [[device["device"], name, figure["before"], figure["after"]] for device in pages.report("diff", path, path)["devices"]
-                  for name, figure in device["figures"].items()]
-        self.assertEqual(found, wanted)
-
-    def test_what_is_new_and_what_grew(self):
-        paths = [pages.golden("wrappers-debug"), pages.golden("growing-cache")]
-        page = self.open(*paths)
-        self.show(page, "compare")
-        sites = pages.report("diff", *paths)["sites"]
-        for change, has in (("new", lambda b, a: b == 0), ("gone", lambda b, a: a == 0), ("more", lambda b, a: 0 < b < a),
-                            ("less", lambda b, a: b > a > 0)):
-            page.evaluate("document.querySelector('.compare [aria-label=Change] [data-id=%s]').click()" % change)
-            found = {row[0] for row in self.copied(page, ".compare-part button.copy")[1:]}
-            self.assertEqual(found, {site["name"] for site in sites if has(site["before"], site["after"])}, change)
-
-    def test_ranks_of_a_job(self):
-        """A row each; a click shows that file, and any two can be compared."""
+    def test_snapshots(self):
+        """A row each; a click shows that file."""
         names = ("leak", "oom-stacks", "growing-cache")
         paths = list(map(pages.golden, names))
         page = self.open(*paths)
-        self.show(page, "compare")
-        rows = page.evaluate("[...document.querySelectorAll('.compare-files .table-row')].map(row => [...row.children].map(cell => cell.textContent))")
+        rows = self.rows(page, "snapshots")
         self.assertEqual(len(rows), 3)
         for row, path in zip(rows, paths):
             devices = pages.report("summary", path)["devices"]
             self.assertEqual(row[0], path)
-            self.assertEqual(row[6], pages.size_text(sum(device["stats"]["reserved_bytes"]["peak"] for device in devices)))
-            self.assertEqual(row[10], str(sum(device["stats"]["num_ooms"] for device in devices)))
-        page.click_on(".compare-files .table-row:nth-child(3)")
+            for column, figure, part in ((6, "reserved", "peak"), (7, "allocated", "peak"), (8, "requested", "peak"), (9, "requested", "current")):
+                self.assertEqual(int(row[column]), sum(device["stats"][figure + "_bytes"][part] for device in devices))
+            self.assertEqual(int(row[10]), sum(device["stats"]["num_ooms"] for device in devices))
+        page.click_on(".tables .table-row:nth-child(3)")
         self.assertEqual(page.evaluate("gpupoolPage.state().file"), 2)
-        page.evaluate("(() => { const [a, b] = document.querySelectorAll('.compare select'); a.value = '1'; b.value = '2';"
-                      "for (const each of [a, b]) each.dispatchEvent(new Event('change')); })()")
-        found = {row[0]: (int(row[1]), int(row[2])) for row in self.copied(page, ".compare-part button.copy")[1:]}
-        self.assertEqual(found, {site["name"]: (site["before"], site["after"]) for site in pages.report("diff", *paths[1:])["sites"]})
+        self.assertEqual(page.evaluate("document.querySelector('.tables .chosen').firstElementChild.textContent"), paths[2])
 
-    def test_one_file_has_no_comparison(self):
+    def test_one_snapshot_needs_no_table_of_snapshots(self):
         page = self.open(pages.golden("leak"))
-        self.assertIsNone(page.evaluate("document.getElementById('tab-compare')"))
+        self.show(page, "tables")
+        self.assertFalse(page.evaluate("document.querySelector('.tables [data-id=snapshots]').checkVisibility()"))
 
 
 if __name__ == "__main__":

@@ -28,9 +28,9 @@ static const gp_request_form_t form = {
     .writes_file = true,
     .about = "Makes one page of snapshots that any browser opens, without a network: what\n"
              "happened and what to do, memory over time, each allocation as a band, addresses,\n"
-             "the pool's state at any moment, call stacks, tables. Several files are ranks of\n"
-             "one job, or moments of one run; of two the page also shows the difference. The\n"
-             "page is FILE with .html for its ending, in the folder of FILE.\n",
+             "the pool's state at any moment, call stacks, tables. Of several files, as ranks\n"
+             "of one job, it shows one at a time; gpupool diff compares two. The page is FILE\n"
+             "with .html for its ending, in the folder of FILE.\n",
     .parameters = parameters,
     .parameter_count = sizeof(parameters) / sizeof(parameters[0]),
     .check = check,
@@ -69,8 +69,12 @@ static int make(const gp_request_t *request, const own_t *own, const char *path)
   uint64_t bytes = 0;
   int status = gp_page_make(request, &own->moments, path, &bytes);
 
-  if (path && bytes)
-    printf("%s: %s; open it in a browser\n", path, GP_AS_SIZE(bytes));
+  if (!path || !bytes)
+    return status;
+  printf("%s: %s; open it in a browser\n", path, GP_AS_SIZE(bytes));
+  if (request->file_count == 2)
+    printf("It shows one file at a time; gpupool diff %s %s compares them.\n", request->files[0],
+        request->files[1]);
   return status;
 }
 

@@ -10,7 +10,6 @@
 #include "tools/html/payload.h"
 #include "tools/model/summary.h"
 #include "tools/output_file.h"
-#include "tools/report/diff_report.h"
 #include "tools/tool.h"
 
 char *gp_page_path(const char *file)
@@ -29,28 +28,21 @@ char *gp_page_path(const char *file)
   return strcat(path, ".html");
 }
 
-/* Adds file by file, so that only one is in memory. Compares them if there are two. */
+/* Adds file by file, so that only one is in memory. */
 static int add_files(gp_payload_t *payload, const gp_request_t *request, const gp_page_range_t *range)
 {
   cJSON *list = cJSON_AddArrayToObject(payload->header, "files");
-  gp_report_input_t inputs[2] = {{0}, {0}};
-  bool are_compared = request->file_count == 2;
   int status = 0, strict = 0;
 
   for (int i = 0; i < request->file_count && !status; i++) {
-    gp_report_input_t *input = &inputs[are_compared ? i : 0];
-    status = gp_report_open(request, NULL, GP_SUMMARY_COLUMNS, i, NULL, input);
+    gp_report_input_t input;
+    status = gp_report_open(request, NULL, GP_SUMMARY_COLUMNS, i, NULL, &input);
     if (!status)
-      status = gp_page_add_recording(payload, list, input, range, GP_CHOICE_LIVES);
+      status = gp_page_add_recording(payload, list, &input, range, GP_CHOICE_LIVES);
     if (!status)
-      strict = gp_report_worse(strict, gp_report_check_strict(input));
-    if (!are_compared)
-      gp_report_close(input);
+      strict = gp_report_worse(strict, gp_report_check_strict(&input));
+    gp_report_close(&input);
   }
-  if (are_compared && !status)
-    status = gp_diff_add_json(inputs, cJSON_AddObjectToObject(payload->header, "diff"));
-  for (int i = 0; i < 2 && are_compared; i++)
-    gp_report_close(&inputs[i]);
   return status ? status : strict;
 }
 

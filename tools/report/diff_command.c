@@ -12,7 +12,6 @@
 #include "tools/hash_index.h"
 #include "tools/model/component_use.h"
 #include "tools/saturated.h"
-#include "tools/report/diff_report.h"
 #include "tools/report/relation.h"
 #include "tools/model/sites.h"
 #include "tools/tool.h"
@@ -419,24 +418,6 @@ static int report(const gp_report_input_t *inputs, int count, gp_output_t *outpu
   gp_sites_fini(&sites[0]);
   gp_sites_fini(&sites[1]);
   return failed ? GP_EXIT_INPUT : GP_EXIT_DONE;
-}
-
-int gp_diff_add_json(const gp_report_input_t *inputs, cJSON *object)
-{
-  const own_t own = {.sort = -1, .most = UINT64_MAX};
-  gp_request_t request = *inputs[0].request;
-  gp_report_input_t both[2] = {inputs[0], inputs[1]};
-
-  request.json = true;
-  for (int i = 0; i < 2; i++) {
-    both[i].request = &request;
-    both[i].own = &own;
-  }
-  cJSON_AddStringToObject(object, "format", "gpupool-diff");
-  cJSON_AddNumberToObject(object, "version", 1);
-  int status = report(both, 2, NULL, object);
-  gp_report_add_rebuilt(object, inputs, 2);
-  return status;
 }
 
 int gp_command_diff(int argc, char **argv)

@@ -14,7 +14,6 @@ import {Selection} from './selection.js';
 import {makeSeries} from './series.js';
 import {addressesView} from './views/addresses.js';
 import {bandsView} from './views/bands.js';
-import {compareView} from './views/compare.js';
 import {curveView} from './views/curve.js';
 import {findingsView} from './views/findings.js';
 import {flameView} from './views/flame.js';
@@ -25,8 +24,8 @@ import {tablesView} from './views/tables.js';
  * @typedef {import('./series.js').SeriesName} SeriesName
  * @typedef {import('./series.js').Series} Series
  * @typedef {{element: HTMLElement, update: (changed: Set<string>) => void}} View
- * @typedef {{id: string, title: string, create: (context: Context) => View, isFor?: (page: Page) => boolean}} ViewMaker
- * @typedef {{generator: string, diff: any, recordings: Recording[]}} Page
+ * @typedef {{id: string, title: string, create: (context: Context) => View}} ViewMaker
+ * @typedef {{generator: string, recordings: Recording[]}} Page
  * @typedef {object} Context what all views have
  * @property {Page} page
  * @property {Selection} selection
@@ -36,7 +35,7 @@ import {tablesView} from './views/tables.js';
  */
 
 /** @type {ViewMaker[]} */
-const VIEWS = [findingsView, bandsView, addressesView, stateView, flameView, tablesView, compareView];
+const VIEWS = [findingsView, bandsView, addressesView, stateView, flameView, tablesView];
 
 const SERIES_KEPT = 3;
 
@@ -161,19 +160,18 @@ function createHeader(context, linkButton) {
 
 /** @param {Context} context @param {HTMLElement} root */
 function build(context, root) {
-  const {selection, page} = context;
-  const makers = VIEWS.filter(each => !each.isFor || each.isFor(page));
-  const link = createLink(context, makers.map(maker => maker.id));
+  const {selection} = context;
+  const link = createLink(context, VIEWS.map(maker => maker.id));
   const header = createHeader(context, link.button);
   const curve = curveView.create(context);
   const details = createDetails(context);
   /** @type {Record<string, View>} */
   const views = {};
-  const tabs = makers.map((maker, i) => element('button', {
+  const tabs = VIEWS.map((maker, i) => element('button', {
     role: 'tab', id: `tab-${maker.id}`, 'aria-controls': `view-${maker.id}`, title: `${maker.title} (${i + 1})`,
     onclick: () => selection.set({view: maker.id}),
   }, maker.title));
-  const panels = makers.map(maker => element('div', {role: 'tabpanel', id: `view-${maker.id}`, 'aria-labelledby': `tab-${maker.id}`, class: 'panel', hidden: true}));
+  const panels = VIEWS.map(maker => element('div', {role: 'tabpanel', id: `view-${maker.id}`, 'aria-labelledby': `tab-${maker.id}`, class: 'panel', hidden: true}));
   const tabList = element('nav', {role: 'tablist', class: 'tabs', 'aria-label': 'Views', onkeydown: moveTab}, ...tabs);
   replace(root, header.element, link.notice, curve.element, tabList, element('div', {class: 'body'}, ...panels, details.element));
 
@@ -182,9 +180,9 @@ function build(context, root) {
     const by = event.key === 'ArrowRight' ? 1 : event.key === 'ArrowLeft' ? -1 : 0;
     if (!by)
       return;
-    const at = makers.findIndex(maker => maker.id === selection.state.view);
-    const next = (at + by + makers.length) % makers.length;
-    selection.set({view: makers[next].id});
+    const at = VIEWS.findIndex(maker => maker.id === selection.state.view);
+    const next = (at + by + VIEWS.length) % VIEWS.length;
+    selection.set({view: VIEWS[next].id});
     tabs[next].focus();
   }
 
@@ -192,7 +190,7 @@ function build(context, root) {
    * The changes that each hidden view has missed.
    * @type {Map<string, Set<string>>}
    */
-  const missed = new Map(makers.map(maker => [maker.id, new Set(['file', 'view'])]));
+  const missed = new Map(VIEWS.map(maker => [maker.id, new Set(['file', 'view'])]));
 
   /** @param {Set<string>} changed */
   function update(changed) {
@@ -201,7 +199,7 @@ function build(context, root) {
     header.update(changed);
     curve.update(changed);
     details.update(changed);
-    makers.forEach((maker, i) => {
+    VIEWS.forEach((maker, i) => {
       const isOpen = maker.id === selection.state.view;
       const waiting = /** @type {Set<string>} */ (missed.get(maker.id));
       tabs[i].setAttribute('aria-selected', String(isOpen));
@@ -221,15 +219,15 @@ function build(context, root) {
   }
   selection.subscribe(update);
   onTheme(() => update(new Set(['theme'])));
-  addKeys(context, header.search, makers, views);
+  addKeys(context, header.search, views);
   return {views, open: link.open};
 }
 
 /**
  * Adds the keys that work anywhere.
- * @param {Context} context @param {HTMLInputElement} search @param {ViewMaker[]} makers @param {Record<string, any>} views
+ * @param {Context} context @param {HTMLInputElement} search @param {Record<string, any>} views
  */
-function addKeys(context, search, makers, views) {
+function addKeys(context, search, views) {
   const {selection} = context;
   document.addEventListener('keydown', event => {
     const target = /** @type {HTMLElement} */ (event.target);
@@ -242,8 +240,8 @@ function addKeys(context, search, makers, views) {
     if (event.ctrlKey || event.metaKey || event.altKey || /^(INPUT|SELECT|TEXTAREA)$/.test(target.tagName))
       return;
     const number = Number(event.key) - 1;
-    if (makers[number])
-      selection.set({view: makers[number].id});
+    if (VIEWS[number])
+      selection.set({view: VIEWS[number].id});
     else if (event.key === '/')
       search.focus();
     else if (event.key === 'f' || event.key === 'F')
@@ -276,7 +274,7 @@ async function start() {
     const holder = document.getElementById('payload');
     if (holder)
       holder.textContent = ''; /* frees a text as large as the file */
-    const page = {generator: payload.generator, diff: payload.diff, recordings: payload.files.map(file => new Recording(file))};
+    const page = {generator: payload.generator, recordings: payload.files.map(file => new Recording(file))};
     const context = makeContext(page);
     const {views, open} = build(context, root);
     context.selection.state.file = -1;

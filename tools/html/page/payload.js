@@ -10,7 +10,7 @@ export class PageError extends Error {}
  * @typedef {Float64Array | Uint32Array | Int32Array | Uint8Array} Numbers
  * @typedef {{name: string, encoding: string, array: string, count: number, bytes: number}} ColumnEntry
  * @typedef {{header: any, columns: Map<string, Numbers>}} FileData
- * @typedef {{generator: string, diff: any, files: FileData[]}} Payload
+ * @typedef {{generator: string, files: FileData[]}} Payload
  */
 
 const MAGIC = 'GPPAGE1\n';
@@ -117,5 +117,5 @@ export async function readPayload(text) {
   }
   if (at !== bytes.length)
     throw new PageError('The data in this page is damaged: it has another length than its header says.');
-  return {generator: header.generator, diff: header.diff || null, files};
+  return {generator: header.generator, files};
 }

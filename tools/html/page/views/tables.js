@@ -1,5 +1,5 @@
 /**
- * Tables: owners, memory held at the end, sizes, threads, streams, phases, events. A click or Enter chooses a row,
+ * Tables: owners, memory held at the end, sizes, threads, streams, phases, events, snapshots. A click or Enter chooses a row,
  * and the other views show its content.
  */
 /** @typedef {import('../main.js').Context} Context */
@@ -7,11 +7,11 @@
 /** @typedef {import('../table_rows.js').Sum} Sum */
 import {element} from '../dom.js';
 import {momentEvent} from '../events.js';
-import {formatAddress, formatBytes, formatCount, formatDuration, formatPlural} from '../format.js';
+import {baseName, formatAddress, formatBytes, formatCount, formatDuration, formatPlural} from '../format.js';
 import {copyTableButton, segmented, Table} from '../table.js';
 import {areOwnersPartial, eventRows, leakRows, ownerRows, placeRows, sizeRows} from '../table_rows.js';
 
-/** @typedef {'owners' | 'held' | 'sizes' | 'threads' | 'streams' | 'phases' | 'events'} TableId */
+/** @typedef {'owners' | 'held' | 'sizes' | 'threads' | 'streams' | 'phases' | 'events' | 'snapshots'} TableId */
 
 /**
  * @typedef {object} Contents
@@ -71,6 +71,7 @@ export const tablesView = {
     const tabs = segmented('Table', [
       {id: 'owners', label: 'Owners'}, {id: 'held', label: 'Held at the end'}, {id: 'sizes', label: 'Sizes'},
       {id: 'threads', label: 'Threads'}, {id: 'streams', label: 'Streams'}, {id: 'phases', label: 'Phases'}, {id: 'events', label: 'Events'},
+      {id: 'snapshots', label: 'Snapshots'},
     ], id => {
       which = /** @type {TableId} */ (id);
       show(true);
@@ -287,6 +288,35 @@ export const tablesView = {
     }
 
     /**
+     * A row for each snapshot, with the sums of its devices. A row opens its snapshot.
+     * @returns {Contents}
+     */
+    function snapshotsTable() {
+      const all = context.page.recordings;
+      /** @param {number} row @param {(stats: any) => number | null} figure */
+      const sum = (row, figure) => all[row].summary.devices.reduce((/** @type {number} */ bytes, /** @type {any} */ device) => bytes + (figure(device.stats) ?? 0), 0);
+      /** @param {number} row */
+      const process = row => all[row].summary.process;
+      return {
+        columns: [
+          {id: 'name', label: 'Snapshot', width: 'minmax(var(--name-width), 1fr)', text: row => all[row].name},
+          {id: 'program', label: 'Program', width: '18ch', text: row => baseName(process(row).program || '')},
+          {id: 'rank', label: 'Rank', width: '7ch', isNumber: true, text: row => String(process(row).rank ?? ''), value: row => process(row).rank ?? -1},
+          {id: 'host', label: 'Host', width: '14ch', text: row => process(row).host || ''},
+          {id: 'pid', label: 'Process', width: '9ch', isNumber: true, text: row => String(process(row).pid ?? ''), value: row => process(row).pid ?? -1},
+          {id: 'reason', label: 'Written', width: '12ch', text: row => all[row].summary.reason || ''},
+          bytesColumn('reserved', 'Reserved', row => sum(row, stats => stats.reserved_bytes.peak), 'The peaks of all devices'),
+          bytesColumn('allocated', 'Allocated', row => sum(row, stats => stats.allocated_bytes.peak), 'The peaks of all devices'),
+          bytesColumn('requested', 'Requested', row => sum(row, stats => stats.requested_bytes.peak), 'The peaks of all devices'),
+          bytesColumn('live', 'At the end', row => sum(row, stats => stats.requested_bytes.current), 'Requested and held at the end'),
+          {...countColumn('ooms', 'Out of memory', row => sum(row, stats => stats.num_ooms)), width: '15ch'},
+        ],
+        sort: '', rows: Uint32Array.from(all.keys()), about: formatPlural(all.length, 'snapshot'),
+        open: row => selection.open(all[row], row), isSelected: row => selection.state.file === row,
+      };
+    }
+
+    /**
      * Selects an allocation, at the moment when it was allocated.
      * @param {number} life
      */
@@ -298,20 +328,22 @@ export const tablesView = {
     function show(isNew) {
       const hasPhases = context.recording().summary.phases.length > 0;
       tabs.offer('phases', hasPhases);
+      tabs.offer('snapshots', context.page.recordings.length > 1);
       if (which === 'phases' && !hasPhases)
         which = 'owners';
       tabs.show(which);
       const old = table.sort;
       const isSame = contents !== null && !isNew;
       contents = which === 'owners' ? ownersTable() : which === 'held' ? heldTable() : which === 'sizes' ? sizesTable()
-        : which === 'phases' ? phasesTable() : which === 'events' ? eventsTable() : placesTable(which === 'threads' ? 'thread' : 'stream');
+        : which === 'phases' ? phasesTable() : which === 'events' ? eventsTable() : which === 'snapshots' ? snapshotsTable()
+          : placesTable(which === 'threads' ? 'thread' : 'stream');
       table.setColumns(contents.columns, contents.sort);
       if (which === 'events')
         table.sort.isDescending = false;
       if (isSame)
         table.sort = old;
       table.drawHead();
-      const isPartial = which === 'owners' ? areOwnersPartial(context.recording(), selection.state, selection.found()) : which !== 'held' && which !== 'phases';
+      const isPartial = which === 'owners' ? areOwnersPartial(context.recording(), selection.state, selection.found()) : !['held', 'phases', 'snapshots'].includes(which);
       about.textContent = contents.about + (isPartial ? context.recording().leftOutText() : '');
       table.element.setAttribute('aria-label', `Table of ${which === 'held' ? 'what is held at the end' : which}`);
       table.setRows(contents.rows, isNew);
