@@ -216,19 +216,6 @@ class Page:
                       x=begin[0] + (end[0] - begin[0]) * part, y=begin[1] + (end[1] - begin[1]) * part)
         self.mouse("mouseReleased", *end, "left", 1)
 
-    def fingers(self, begins, ends, steps=4):
-        """A finger goes from each place of begins to that of ends, all at once."""
-        self.call("Emulation.setTouchEmulationEnabled", enabled=True, maxTouchPoints=5)
-        for step in range(steps + 1):
-            part = step / steps
-            self.call("Input.dispatchTouchEvent", type="touchMove" if step else "touchStart", touchPoints=[
-                {"id": i, "x": begin[0] + (end[0] - begin[0]) * part, "y": begin[1] + (end[1] - begin[1]) * part}
-                for i, (begin, end) in enumerate(zip(begins, ends))])
-        self.call("Input.dispatchTouchEvent", type="touchEnd", touchPoints=[])
-
-    def tap(self, x, y):
-        self.fingers([(x, y)], [(x, y)], 1)
-
     def wheel(self, x, y, delta_x=0, delta_y=0, modifiers=()):
         self.call("Input.dispatchMouseEvent", type="mouseWheel", x=x, y=y, deltaX=delta_x, deltaY=delta_y,
                   modifiers=sum(MODIFIERS[name] for name in modifiers))

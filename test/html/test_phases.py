@@ -8,10 +8,9 @@ import json
 import pages
 from cli import MIB
 from cli_phases import Phased, training
-from test_touch import BEYOND, CUT, SIZES
+from test_narrow import BEYOND, CUT, SIZES
 
 SIZE = (1180, 640)
-PHONE = (390, 844)
 ROW = 14  # tools/html/page/phases.js
 AXIS = 20
 
@@ -101,12 +100,6 @@ class Phases(pages.Case):
         save = spans_of(training())[-1]
         page.click(*self.place(page, (self.part_of(page, save[0]) + self.part_of(page, save[1])) / 2, 1))
         self.assertEqual(self.chosen(page), save[:2])  # nothing is inside it: its own row is above
-
-    def test_a_tap_selects_the_time_of_a_phase(self):
-        page = self.opened(size=PHONE)
-        step = [span for span in spans_of(training()) if span[3] == "step"][2]
-        page.tap(*self.place(page, (self.part_of(page, step[0]) + self.part_of(page, step[1])) / 2, 0))
-        self.assertEqual(self.chosen(page), step[:2])
 
     def test_long_names_on_narrow_screens(self):
         program = Phased()

@@ -1,6 +1,5 @@
 /**
- * Mouse, pen and fingers on a plot: hover, click or tap, drag, and two fingers. One finger that moves up or
- * down still scrolls the page.
+ * The mouse on a plot: hover, click and drag.
  */
 /** @typedef {import('./plot.js').Plot} Plot */
 
@@ -8,77 +7,51 @@ const CLICK_PIXELS = 4;
 
 /**
  * @typedef {{x: number, y: number}} Place in a plot
- * @typedef {{begin: Place, now: Place}} Held a pointer that is down
  *
  * @typedef {object} Gestures
- * @property {(x: number, y: number) => void} hover by what can: not by a finger
+ * @property {(x: number, y: number) => void} hover
  * @property {() => void} leave
  * @property {(x: number, y: number) => void} click
- * @property {() => void} grab what follows, drag or pinch, is relative to this moment
- * @property {(held: Held, event: PointerEvent) => void} drag
- * @property {(first: Held, second: Held) => void} pinch
+ * @property {() => void} [grab] a drag may follow
+ * @property {(begin: Place, now: Place, event: PointerEvent) => void} drag
  */
 
 /** @param {Plot} plot @param {Gestures} gestures */
 export function onGestures(plot, gestures) {
   const {canvas} = plot;
-  /** @type {Map<number, Held>} */
-  const down = new Map();
+  /** @type {Place | null} */
+  let begin = null; /* where the button was pressed */
   let isMoved = false;
 
-  function grab() {
-    for (const held of down.values())
-      held.begin = held.now;
-    gestures.grab();
-  }
-
-  canvas.style.touchAction = 'pan-y';
   canvas.addEventListener('pointerdown', event => {
-    if (event.button !== 0 || down.size === 2)
+    if (event.button !== 0)
       return;
     canvas.setPointerCapture(event.pointerId);
-    const place = plot.place(event);
-    down.set(event.pointerId, {begin: place, now: place});
-    isMoved = down.size === 2;
-    grab();
+    begin = plot.place(event);
+    isMoved = false;
+    if (gestures.grab)
+      gestures.grab();
   });
   canvas.addEventListener('pointermove', event => {
-    const held = down.get(event.pointerId);
-    const place = plot.place(event);
-    if (!held) {
-      if (event.pointerType !== 'touch')
-        gestures.hover(place.x, place.y);
+    const now = plot.place(event);
+    if (!begin) {
+      gestures.hover(now.x, now.y);
       return;
     }
-    held.now = place;
-    isMoved = isMoved || Math.max(Math.abs(place.x - held.begin.x), Math.abs(place.y - held.begin.y)) >= CLICK_PIXELS;
+    isMoved = isMoved || Math.max(Math.abs(now.x - begin.x), Math.abs(now.y - begin.y)) >= CLICK_PIXELS;
     if (!isMoved)
       return;
     gestures.leave();
-    const [first, second] = down.values();
-    if (second)
-      gestures.pinch(first, second);
-    else
-      gestures.drag(first, event);
+    gestures.drag(begin, now, event);
   });
-  /** @param {PointerEvent} event */
-  const end = event => {
-    if (!down.delete(event.pointerId))
-      return;
-    if (event.type === 'pointerup' && !isMoved) {
-      const {x, y} = plot.place(event);
+  canvas.addEventListener('pointerup', event => {
+    const {x, y} = plot.place(event);
+    if (begin && !isMoved)
       gestures.click(x, y);
-    }
-    grab(); /* the other finger drags on */
-  };
-  canvas.addEventListener('pointerup', end);
-  canvas.addEventListener('pointercancel', end); /* the browser scrolls */
-  canvas.addEventListener('pointerleave', () => {
-    if (!down.size)
-      gestures.leave();
+    begin = null;
   });
-  canvas.addEventListener('touchmove', event => {
-    if (down.size === 2 && event.cancelable)
-      event.preventDefault(); /* else a pinch that drifts would scroll */
-  }, {passive: false});
+  canvas.addEventListener('pointercancel', () => {
+    begin = null;
+  });
+  canvas.addEventListener('pointerleave', () => gestures.leave());
 }

@@ -1,9 +1,8 @@
 /**
- * Moves and zooms the time on display by mouse, fingers, wheel and keys, in any plot along that axis.
+ * Moves and zooms the time on display by mouse, wheel and keys, in any plot along that axis.
  */
 /** @typedef {import('./plot.js').Plot} Plot */
 /** @typedef {import('./main.js').Context} Context */
-/** @typedef {import('./gestures.js').Held} Held */
 import {Axis} from './axis.js';
 import {styleColor} from './colors.js';
 import {element, replace} from './dom.js';
@@ -25,14 +24,13 @@ export function axisOf(plot, context, width = plot.width) {
 /**
  * Zooms around a place; stops at the ends of the recording.
  * @param {Context} context @param {Axis} axis @param {number} x @param {number} factor below 1 zooms in
- * @param {number} [toX] where what was at x is then
  */
-export function zoom(context, axis, x, factor, toX = x) {
+function zoom(context, axis, x, factor) {
   const recording = context.recording();
   const whole = new Axis(recording, axis.kind, 0, recording.end, axis.width);
   const span = (axis.high - axis.low) * factor;
   const value = axis.low + x / axis.width * (axis.high - axis.low);
-  const low = value - toX / axis.width * span;
+  const low = value - x / axis.width * span;
   let from = momentOf(whole, low);
   let to = momentOf(whole, low + span);
   if (to - from < 4) {
@@ -52,7 +50,7 @@ function momentOf(whole, value) {
 }
 
 /** @param {Context} context @param {Axis} axis @param {number} pixels to the right */
-export function pan(context, axis, pixels) {
+function pan(context, axis, pixels) {
   const recording = context.recording();
   const whole = new Axis(recording, axis.kind, 0, recording.end, axis.width);
   const span = axis.high - axis.low;
@@ -66,8 +64,7 @@ export function pan(context, axis, pixels) {
 /**
  * @param {Plot} plot @param {Context} context
  * @param {{hover: (x: number, y: number) => void, leave: () => void, click: (x: number, y: number) => void, grab?: () => void,
- *   drag?: (dx: number, dy: number, event: PointerEvent) => boolean, pinch?: (first: Held, second: Held) => boolean,
- *   wheel?: (event: WheelEvent) => boolean}} handlers drag, pinch and wheel return true if they have handled the event
+ *   drag?: (dx: number, dy: number, event: PointerEvent) => boolean, wheel?: (event: WheelEvent) => boolean}} handlers drag and wheel return true if they have handled the event
  */
 export function navigate(plot, context, handlers) {
   const {canvas} = plot;
@@ -92,18 +89,10 @@ export function navigate(plot, context, handlers) {
       if (handlers.grab)
         handlers.grab();
     },
-    drag({begin, now}, event) {
+    drag(begin, now, event) {
       plot.moving();
       if (!handlers.drag || !handlers.drag(now.x - begin.x, now.y - begin.y, event))
         pan(context, grabbed, begin.x - now.x);
-    },
-    pinch(first, second) {
-      plot.moving();
-      if (handlers.pinch && handlers.pinch(first, second))
-        return;
-      /** @param {'begin' | 'now'} when */
-      const distance = when => Math.max(8, Math.hypot(first[when].x - second[when].x, first[when].y - second[when].y));
-      zoom(context, grabbed, (first.begin.x + second.begin.x) / 2, distance('begin') / distance('now'), (first.now.x + second.now.x) / 2);
     },
   });
   canvas.addEventListener('keydown', event => {

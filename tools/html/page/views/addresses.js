@@ -29,14 +29,13 @@ export const addressesView = {
     let map = null;
     let low = 0; /* the part of the places on display; 0 is the lowest address, 1 the highest */
     let high = 1;
-    let grabbed = [0, 1]; /* low and high when a drag or pinch began */
+    let grabbed = [0, 1]; /* low and high when a drag began */
 
     /** @param {number} from @param {number} to */
     function show(from, to) {
       const span = Math.max(1e-7, Math.min(1, to - from));
       low = Math.max(0, Math.min(from, 1 - span));
       high = low + span;
-      plot.canvas.style.touchAction = span < 1 ? 'none' : 'pan-y';
       plot.invalidate();
     }
 
@@ -192,14 +191,6 @@ export const addressesView = {
         if (high - low < 1)
           zoomPlaces(grabbed, 0, 1, dy);
         return event.shiftKey;
-      },
-      pinch(first, second) { /* fingers above each other zoom the addresses */
-        const apart = Math.abs(first.begin.y - second.begin.y);
-        if (apart <= Math.abs(first.begin.x - second.begin.x))
-          return false;
-        zoomPlaces(grabbed, (first.begin.y + second.begin.y) / 2, apart / Math.max(8, Math.abs(first.now.y - second.now.y)),
-          (first.now.y + second.now.y) / 2);
-        return true;
       },
       wheel(event) {
         if (!event.shiftKey)

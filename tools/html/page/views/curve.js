@@ -1,7 +1,6 @@
 /**
  * Memory over all of the time, always at the top: what the driver gave, and what the program held of it.
- * The user drags to choose the time for the other views, and clicks on a moment. A finger moves the chosen
- * time, two hold its ends.
+ * The user drags to choose the time for the other views, and clicks on a moment.
  */
 /** @typedef {import('../main.js').Context} Context */
 import {Axis} from '../axis.js';
@@ -10,12 +9,11 @@ import {element, shorten} from '../dom.js';
 import {markText} from '../events.js';
 import {formatBytes, formatCount} from '../format.js';
 import {onGestures} from '../gestures.js';
-import {AXIS_HEIGHT, Hint, axisOf, drawTicks, pan} from '../navigate.js';
+import {AXIS_HEIGHT, Hint, drawTicks} from '../navigate.js';
 import {PHASE_HEIGHT, drawPhases, phaseAtPlace, phaseLines, phaseRows, phasesAt} from '../phases.js';
 import {Plot} from '../plot.js';
 
 const NEAR = 5;
-const TOUCH_NEAR = 16;
 const KEYS = 'Arrow keys move the moment, with Shift by a hundredth';
 const PHASE_KEYS = `${KEYS}; Enter selects the time of the phase, then of the one around it`;
 
@@ -42,7 +40,6 @@ export const curveView = {
     const hint = new Hint(plot.element);
     const legend = element('div', {class: 'legend'});
     const root = element('section', {class: 'curve', 'aria-label': 'Memory over time'}, legend, plot.element);
-    let grabbed = axisOf(plot, context); /* the time that was selected when a drag began */
     let top = 1;
 
     /** @returns {Axis} */
@@ -214,18 +211,7 @@ export const curveView = {
         else
           selection.set({at: momentAt(x)});
       },
-      grab() {
-        grabbed = axisOf(plot, context);
-      },
-      drag({begin, now}, event) {
-        const whole = wholeAxis();
-        const isPart = grabbed.from > 0 || grabbed.to < context.recording().end;
-        if (event.pointerType === 'touch' && isPart && begin.x >= whole.x(grabbed.from) - TOUCH_NEAR && begin.x <= whole.x(grabbed.to) + TOUCH_NEAR)
-          pan(context, grabbed, (now.x - begin.x) * (whole.high - whole.low) / (grabbed.high - grabbed.low));
-        else
-          choose(begin.x, now.x);
-      },
-      pinch: (first, second) => choose(first.now.x, second.now.x),
+      drag: (begin, now) => choose(begin.x, now.x),
     });
     plot.canvas.addEventListener('dblclick', () => selection.set({from: 0, to: context.recording().end}));
     plot.canvas.addEventListener('keydown', event => {
