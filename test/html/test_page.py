@@ -142,6 +142,14 @@ class Damaged(pages.Case):
     def test_without_data(self):
         self.assertIn("no data", self.opened(lambda text: "".join(self.parts(text)[::2])))
 
+    def test_in_a_browser_that_is_too_old(self):
+        page = self.open(pages.golden("leak"))
+        page.call("Page.addScriptToEvaluateOnNewDocument", source="delete window.DecompressionStream")
+        page.requests.clear()
+        page.call("Page.reload")
+        page.wait_for("window.gpupoolPage && gpupoolPage.error")
+        self.assertRegex(page.evaluate("document.querySelector('[role=alert]').textContent"), "too old.*DecompressionStream.*Chrome.*or later")
+
 
 if __name__ == "__main__":
     pages.main(__doc__)

@@ -32,7 +32,7 @@ function bytesOf(text) {
 /** @param {Uint8Array} bytes @returns {Promise<Uint8Array>} */
 async function inflate(bytes) {
   if (typeof DecompressionStream !== 'function')
-    throw new PageError('This browser cannot unpack the data (it has no DecompressionStream): a current one can.');
+    throw new PageError('This browser is too old for this page, which needs DecompressionStream: Chrome or Edge 111, Firefox 113, Safari 16.4, or later.');
   try {
     const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream('deflate'));
     return new Uint8Array(await new Response(stream).arrayBuffer());
