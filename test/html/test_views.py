@@ -114,9 +114,9 @@ class Stacks(pages.Case):
         for sort in MEASURES:
             with self.subTest(path=path, sort=sort):
                 tree = page.evaluate("""(() => { const recording = functions.recordings[0], by = functions.measureOf('%s').byCount;
-                    const tree = functions.makeTree(recording, functions.amountsOf(recording, %s, '%s'), by,
-                      {callers: true, frames: 'merged', allFrames: false});
-                    return functions.listed(tree, 0); })()""" % (sort, ALL, sort))
+                    const tree = functions.makeTree(recording, functions.amountsOf(recording, %s, '%s'),
+                      {byCount: by, callers: true, frames: 'merged', allFrames: false});
+                    return functions.listed(tree); })()""" % (sort, ALL, sort))
                 self.assertEqual(plain(tree), plain(pages.report("sites", path, "--tree", "--sort", sort)["tree"]))
                 amounts = [node["count" if sort in ("count", "temporary") else "bytes"] for node in tree]
                 self.assertEqual(amounts, sorted(amounts, reverse=True))
@@ -140,13 +140,14 @@ class Stacks(pages.Case):
         """Each box lies below its parent, children fill it as far as they have its amount, and nothing is drawn twice."""
         page = self.functions(pages.golden("wrappers-debug"))
         page.evaluate("""window.tree = (options, measure = 'peak') => functions.makeTree(functions.recordings[0],
-            functions.amountsOf(functions.recordings[0], functions.selection.state, measure), false,
-            {callers: false, frames: 'merged', allFrames: false, ...options})""")
+            functions.amountsOf(functions.recordings[0], functions.selection.state, measure),
+            {byCount: false, callers: false, frames: 'merged', allFrames: false, ...options})""")
         for options in ("{}", "{callers: true}", "{allFrames: true}", "{frames: 'python'}"):
-            boxes = page.evaluate("""(() => { const made = tree(%s); return functions.layoutIcicle(made, 0, 1000, 0.01).map(box => (
-                {...box, parent: made.parent[box.node], share: made.value(box.node) / made.value(0)})); })()""" % options)
+            boxes = page.evaluate("""(() => { const made = tree(%s), boxes = functions.layoutIcicle(made, 1000, 0.01);
+                const nodes = boxes.map(box => box.node); return boxes.map((box, i) => (
+                {...box, node: i, parent: nodes.indexOf(box.node.parent), share: box.node.value / made.value})); })()""" % options)
             places = {box["node"]: box for box in boxes}
-            self.assertEqual(len(places), len(boxes))
+            self.assertEqual(len(places), page.evaluate("new Set(functions.layoutIcicle(tree(%s), 1000, 0.01).map(box => box.node)).size" % options))
             self.assertGreater(len(boxes), 2)
             for box in boxes:
                 with self.subTest(options=options, box=box):
@@ -160,8 +161,8 @@ class Stacks(pages.Case):
                 of_row = sorted((box["x"], box["width"]) for box in boxes if box["row"] == row)
                 for (x, width), (next_x, _) in zip(of_row, of_row[1:]):
                     self.assertLessEqual(x + width, next_x + 0.001)
-        zoomed = page.evaluate("""(() => { const made = tree({}); const node = made.children(made.children(0)[1])[0];
-            return functions.layoutIcicle(made, node, 1000, 0.01).map(box => [box.row, box.x, box.width]); })()""")
+        zoomed = page.evaluate("""(() => { const made = tree({}); const node = made.children()[1].children()[0];
+            return functions.layoutIcicle(node, 1000, 0.01).map(box => [box.row, box.x, box.width]); })()""")
         self.assertEqual(zoomed[:3], [[0, 0, 1000], [1, 0, 1000], [2, 0, 1000]])
 
     def test_frames_of_a_language(self):
@@ -174,8 +175,8 @@ class Stacks(pages.Case):
         names = {}
         for frames in ("merged", "python", "native"):
             names[frames] = set(page.evaluate("""(() => { const made = functions.makeTree(functions.recordings[0],
-                functions.amountsOf(functions.recordings[0], functions.selection.state, 'total'), false,
-                {callers: false, frames: '%s', allFrames: true}); const names = nodes => nodes.flatMap(node => [node.name, ...names(node.callers)]); return names(functions.listed(made, 0)); })()""" % frames))
+                functions.amountsOf(functions.recordings[0], functions.selection.state, 'total'),
+                {byCount: false, callers: false, frames: '%s', allFrames: true}); const names = nodes => nodes.flatMap(node => [node.name, ...names(node.callers)]); return names(functions.listed(made)); })()""" % frames))
         self.assertIn("at::native::add", names["native"] | {name.split("(")[0] for name in names["native"]})
         self.assertNotIn("main train.py:99", names["native"])
         self.assertNotIn("conv train.py:7", names["native"])
@@ -189,9 +190,9 @@ class Stacks(pages.Case):
             const words = ['', 'WRAPPERS.cc', 'load_weights', 'load_weights wrappers.cc:48', 'arena::', 'nowhere'];
             return words.map(search => { selection.set({search});
               const amounts = functions.amountsOf(recording, selection.state, 'peak', selection.found());
-              const made = functions.makeTree(recording, amounts, false, {callers: false, frames: 'merged', allFrames: false});
-              const marks = functions.searchTree(made, search);
-              return [made.value(0), made.paths.texts.filter((_, place) => marks[place])]; }); })()""")
+              const made = functions.makeTree(recording, amounts, {byCount: false, callers: false, frames: 'merged', allFrames: false});
+              const names = nodes => nodes.flatMap(node => [node.name, ...names(node.callers)]);
+              return [made.value, [...new Set(names(functions.listed(made)).filter(functions.markedBy(search)))]]; }); })()""")
         whole, everything, weights, line, arena, nowhere = found
         self.assertEqual(everything[0], whole[0])
         self.assertEqual(weights[0], 160 << 20)

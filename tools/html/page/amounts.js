@@ -4,8 +4,6 @@
  * recording's owners, which are sizes then.
  */
 import {HOST} from './recording.js';
-/** @typedef {import('./recording.js').Recording} Recording */
-/** @typedef {import('./selection.js').SelectionState} SelectionState */
 
 /**
  * @typedef {'live' | 'peak' | 'oom' | 'total' | 'count' | 'temporary'} MeasureId
@@ -37,15 +35,18 @@ export function measureOf(id) {
   return /** @type {Measure} */ (MEASURES.find(measure => measure.id === id));
 }
 
+/** @param {Recording} recording when memory ran out, if the summary is about that */
+export function oomOfSummary(recording) {
+  const {at} = recording.summary;
+  return at && at.what === 'oom' ? recording.marks.find(mark => mark.kind === 'oom' && recording.eventOf(mark.moment) === at.event) : undefined;
+}
+
 /**
  * When memory ran out: at the event that the summary describes, else at the last.
  * @param {Recording} recording
  */
 export function oomMoment(recording) {
-  const {at} = recording.summary;
-  const ooms = recording.marks.filter(mark => mark.kind === 'oom');
-  const main = at && at.what === 'oom' ? ooms.find(mark => recording.eventOf(mark.moment) === at.event) : undefined;
-  return main || ooms[ooms.length - 1] || null;
+  return oomOfSummary(recording) || recording.marks.filter(mark => mark.kind === 'oom').pop() || null;
 }
 
 /**

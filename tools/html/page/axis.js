@@ -1,7 +1,6 @@
 /**
  * The horizontal axis: converts pixels to moments and back, by time or by events.
  */
-/** @typedef {import('./recording.js').Recording} Recording */
 import {formatCount, formatDuration} from './format.js';
 
 /**
@@ -58,15 +57,8 @@ export class Axis {
    */
   edges() {
     const edges = new Uint32Array(this.width + 1);
-    let moment = this.from;
-    for (let x = 0; x < this.width; x++) {
-      const value = this.low + x / this.width * (this.high - this.low);
-      if (this.kind === 'event')
-        moment = Math.min(this.to, Math.max(this.from, Math.floor(value)));
-      else
-        moment = gallop(this.recording.times, moment, this.to, value);
-      edges[x] = moment;
-    }
+    for (let x = 0; x < this.width; x++)
+      edges[x] = this.moment(x);
     edges[this.width] = this.to;
     return edges;
   }
@@ -103,16 +95,6 @@ export class Axis {
     }
     return ticks;
   }
-}
-
-/** @param {Float64Array} times @param {number} low @param {number} high @param {number} value @returns {number} */
-function gallop(times, low, high, value) {
-  let step = 1;
-  while (low + step <= high && times[low + step] <= value) {
-    low += step;
-    step *= 2;
-  }
-  return lastWhere(low, Math.min(high, low + step), moment => times[moment] <= value);
 }
 
 /** @param {number} least @returns {number} 1, 2 or 5 times a power of ten */

@@ -3,7 +3,6 @@
  * dark; people who cannot tell red from green can tell them apart. Further owners repeat the hues with
  * another lightness.
  */
-/** @typedef {import('./recording.js').Recording} Recording */
 import {HOST} from './recording.js';
 
 const HUES = [212, 30, 160, 285, 48, 340, 190, 95, 255, 10, 125, 315];
@@ -99,11 +98,20 @@ export function phaseColor(place) {
 }
 
 /**
+ * Custom properties of the style sheet that were looked up in the present theme.
+ * @type {Map<string, string>}
+ */
+const styles = new Map();
+dark.addEventListener('change', () => styles.clear());
+
+/**
  * The value of a custom property of the style sheet, as text for a canvas.
  * @param {string} name "--line" @returns {string}
  */
 export function styleColor(name) {
-  return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+  const color = styles.get(name) ?? getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+  styles.set(name, color);
+  return color;
 }
 
 /**

@@ -1,8 +1,7 @@
 /**
  * Details of the selected allocation, and its call stack.
  */
-/** @typedef {import('./main.js').Context} Context */
-import {element, replace} from './dom.js';
+import {button, element, nameList, replace} from './dom.js';
 import {baseName, formatAddress, formatBytes, formatDuration} from './format.js';
 import {FORWARDED, HOST} from './recording.js';
 
@@ -12,7 +11,7 @@ export function createDetails(context) {
   const body = element('div', {class: 'details-body'});
   const root = element('aside', {class: 'details', 'aria-label': 'The selected allocation', hidden: true},
     element('header', {}, element('h2', {}, 'Allocation'),
-      element('button', {class: 'small', title: 'Close (Escape)', 'aria-label': 'Close', onclick: () => selection.set({life: -1})}, '×')), body);
+      button('×', () => selection.set({life: -1}), {title: 'Close (Escape)', 'aria-label': 'Close'})), body);
 
   /** @param {number} frame @param {string} operator that the frame called; "" */
   function frameRow(frame, operator) {
@@ -74,7 +73,9 @@ export function createDetails(context) {
     const rounded = lives.rounded[life] !== lives.requested[life] ? `, ${formatBytes(lives.rounded[life])} rounded up` : '';
     const isFreed = lives.freed[life] <= recording.end;
     const lifetime = recording.hasTimes && isFreed ? formatDuration(recording.timeOf(lives.freed[life]) - recording.timeOf(lives.begin[life])) : '';
-    const rows = [
+    const owner = lives.owner[life];
+    const isOnly = selection.state.owner === owner;
+    replace(body, nameList('', [
       ['size', formatBytes(lives.requested[life]) + rounded],
       ['owner', recording.ownerName(life)],
       ['kind', [kind, lives.what[life] >= 0 ? recording.strings[lives.what[life]] : ''].filter(Boolean).join(', ')],
@@ -85,15 +86,11 @@ export function createDetails(context) {
       ['lived', lifetime],
       ['stream', lives.stream[life] >= 0 ? recording.streamName(lives.stream[life]) : 'default or not known'],
       ['thread', lives.thread[life] >= 0 ? recording.threadName(lives.thread[life]) : ''],
-    ].filter(([, value]) => value);
-    const owner = lives.owner[life];
-    replace(body,
-      element('dl', {}, ...rows.map(([name, value]) => element('div', {}, element('dt', {}, name), element('dd', {}, value)))),
+    ]),
       element('div', {class: 'links'},
-        element('button', {class: 'small', onclick: () => selection.set({owner: selection.state.owner === owner ? -1 : owner})},
-          selection.state.owner === owner ? 'show all owners' : 'only this owner'),
-        element('button', {class: 'small', onclick: () => selection.set({at: lives.begin[life]})}, 'go to its begin'),
-        isFreed && element('button', {class: 'small', onclick: () => selection.set({at: lives.freed[life]})}, 'go to its free')),
+        button(isOnly ? 'show all owners' : 'only this owner', () => selection.set({owner: isOnly ? -1 : owner})),
+        button('go to its begin', () => selection.set({at: lives.begin[life]})),
+        isFreed && button('go to its free', () => selection.set({at: lives.freed[life]}))),
       element('h3', {}, 'Call stack'),
       lives.stack[life] >= 0 ? stackList(lives.stack[life]) : element('p', {class: 'note'}, 'No stack was recorded (GPUPOOL_STACKS).'));
   }

@@ -34,6 +34,17 @@ export function replace(parent, ...children) {
   append(parent, ...children);
 }
 
+/** @param {string} text @param {() => void} press @param {Record<string, any>} attributes @returns {HTMLElement} a small button */
+export function button(text, press, attributes = {}) {
+  return element('button', {class: 'small', onclick: press, ...attributes}, text);
+}
+
+/** @param {string} className @param {[string, string][]} rows name and value; without those that have no value @returns {HTMLElement} */
+export function nameList(className, rows) {
+  return element('dl', {class: className}, ...rows.filter(([, value]) => value).map(([name, value]) =>
+    element('div', {}, element('dt', {}, name), element('dd', {}, value))));
+}
+
 /**
  * Cuts long names in the middle, their least informative part.
  * @param {string} text @param {number} most @returns {string}

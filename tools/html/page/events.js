@@ -1,7 +1,6 @@
 /**
  * Describes what happened at a moment.
  */
-/** @typedef {import('./recording.js').Recording} Recording */
 import {formatBytes} from './format.js';
 
 /**
@@ -13,7 +12,7 @@ const MARKS = {
   mark: 'mark', begin: 'begin of', end: 'end of',
 };
 
-/** @param {import('./recording.js').Mark} mark @returns {string} */
+/** @param {Mark} mark @returns {string} */
 export function markText(mark) {
   const what = Object.hasOwn(MARKS, mark.kind) ? MARKS[mark.kind] : mark.kind;
   const device = mark.device >= 0 ? ` on device ${mark.device}` : '';

@@ -2,9 +2,6 @@
  * The link to what is on display. The fragment of the page's address holds each part of the selection that
  * differs from how the page opens: "#view=bands&owner=load_weights&at=3394".
  */
-/** @typedef {import('./main.js').Context} Context */
-/** @typedef {import('./recording.js').Recording} Recording */
-/** @typedef {import('./selection.js').SelectionState} SelectionState */
 import {lastWhere} from './axis.js';
 import {copyButton} from './copy.js';
 import {element, replace, shorten} from './dom.js';

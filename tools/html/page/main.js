@@ -21,8 +21,6 @@ import {stateView} from './views/state.js';
 import {tablesView} from './views/tables.js';
 
 /**
- * @typedef {import('./series.js').SeriesName} SeriesName
- * @typedef {import('./series.js').Series} Series
  * @typedef {{element: HTMLElement, update: (changed: Set<string>) => void}} View
  * @typedef {{id: string, title: string, create: (context: Context) => View}} ViewMaker
  * @typedef {{generator: string, recordings: Recording[]}} Page
@@ -114,7 +112,7 @@ function createHeader(context, linkButton) {
   const search = /** @type {HTMLInputElement} */ (element('input', {
     type: 'search', placeholder: 'function, file, thread, 0xaddress   /', 'aria-label': 'Search', oninput: () => later(() => selection.set({search: search.value})),
   }));
-  const chips = element('span', {class: 'chips'});
+  const chips = element('span', {});
   const matches = element('span', {class: 'chip plain', role: 'status'});
   let timer = 0;
   /** @param {() => void} action */

@@ -2,7 +2,6 @@
  * The addresses of one device without the gaps between segments and memory outside the pool. A place is an
  * offset in bytes from the lowest address, without gaps.
  */
-/** @typedef {import('./recording.js').Recording} Recording */
 import {lastWhere} from './axis.js';
 import {FORWARDED, HOST} from './recording.js';
 
@@ -74,7 +73,7 @@ function rangeOf(begins, value) {
 
 /**
  * The device for a view that shows only one: the selected one, else the one with most memory.
- * @param {import('./main.js').Context} context @returns {number}
+ * @param {Context} context @returns {number}
  */
 export function shownDevice(context) {
   const {device} = context.selection.state;

@@ -1,7 +1,6 @@
 /**
  * The pool at one moment: segments and their content. Pure, for tests.
  */
-/** @typedef {import('./recording.js').Recording} Recording */
 import {FORWARDED, HOST} from './recording.js';
 
 /**

@@ -1,11 +1,8 @@
 /**
  * Moves and zooms the time on display by mouse, wheel and keys, in any plot along that axis.
  */
-/** @typedef {import('./plot.js').Plot} Plot */
-/** @typedef {import('./main.js').Context} Context */
 import {Axis} from './axis.js';
 import {styleColor} from './colors.js';
-import {element, replace} from './dom.js';
 import {onGestures} from './gestures.js';
 
 export const NAVIGATE_KEYS = 'Arrow keys move the time; plus and minus zoom';
@@ -63,7 +60,7 @@ function pan(context, axis, pixels) {
 
 /**
  * @param {Plot} plot @param {Context} context
- * @param {{hover: (x: number, y: number) => void, leave: () => void, click: (x: number, y: number) => void, grab?: () => void,
+ * @param {{hover: (x: number, y: number) => string[] | null, click: (x: number, y: number) => void, grab?: () => void,
  *   drag?: (dx: number, dy: number, event: PointerEvent) => boolean, wheel?: (event: WheelEvent) => boolean}} handlers drag and wheel return true if they have handled the event
  */
 export function navigate(plot, context, handlers) {
@@ -115,17 +112,17 @@ export function navigate(plot, context, handlers) {
 
 /**
  * Draws the labels below a plot, and their lines.
- * @param {Plot} plot @param {Axis} axis @param {number} bottom @param {string} line @param {string} ink
+ * @param {Plot} plot @param {Axis} axis @param {number} bottom
  */
-export function drawTicks(plot, axis, bottom, line, ink) {
+export function drawTicks(plot, axis, bottom) {
   const {context} = plot;
   context.font = '11px system-ui, sans-serif';
   context.textBaseline = 'top';
   context.textAlign = 'left';
   for (const tick of axis.ticks()) {
-    context.fillStyle = line;
+    context.fillStyle = styleColor('--grid');
     context.fillRect(Math.round(tick.x), 0, 1, bottom);
-    context.fillStyle = ink;
+    context.fillStyle = styleColor('--muted');
     if (tick.x + context.measureText(tick.text).width + 4 < axis.width)
       context.fillText(tick.text, tick.x + 3, bottom + 3);
   }
@@ -140,28 +137,4 @@ export function drawMoment(plot, context) {
   plot.context.fillStyle = styleColor('--ink');
   if (at >= 0 && at <= plot.width)
     plot.context.fillRect(Math.min(plot.width - 1, Math.round(at)), 0, 1, plot.height - AXIS_HEIGHT);
-}
-
-/** A hint beside the pointer. */
-export class Hint {
-  /** @param {HTMLElement} parent */
-  constructor(parent) {
-    this.element = element('div', {class: 'hint', hidden: true});
-    parent.append(this.element);
-  }
-
-  /** @param {string[]} lines @param {number} x @param {number} y in the parent */
-  show(lines, x, y) {
-    replace(this.element, ...lines.map(line => element('div', {}, line)));
-    this.element.hidden = false;
-    const parent = /** @type {HTMLElement} */ (this.element.parentElement);
-    const width = this.element.offsetWidth;
-    const height = this.element.offsetHeight;
-    this.element.style.left = `${Math.max(0, x + 14 + width > parent.clientWidth ? x - width - 10 : x + 14)}px`;
-    this.element.style.top = `${Math.max(0, y + 14 + height > parent.clientHeight ? y - height - 6 : y + 14)}px`;
-  }
-
-  hide() {
-    this.element.hidden = true;
-  }
 }

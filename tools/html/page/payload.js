@@ -6,6 +6,11 @@
 /** An error in the data, as a sentence for the user. */
 export class PageError extends Error {}
 
+/** @param {string} why @returns {PageError} */
+function damaged(why) {
+  return new PageError(`The data in this page is damaged: ${why}`);
+}
+
 /**
  * @typedef {Float64Array | Uint32Array | Int32Array | Uint8Array} Numbers
  * @typedef {{name: string, encoding: string, array: string, count: number, bytes: number}} ColumnEntry
@@ -21,7 +26,7 @@ function bytesOf(text) {
   try {
     binary = atob(text);
   } catch (error) {
-    throw new PageError('The data in this page is damaged: it is not what base64 looks like. The file was cut or changed.');
+    throw damaged('it is not what base64 looks like. The file was cut or changed.');
   }
   const bytes = new Uint8Array(binary.length);
   for (let i = 0; i < bytes.length; i++)
@@ -37,7 +42,7 @@ async function inflate(bytes) {
     const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream('deflate'));
     return new Uint8Array(await new Response(stream).arrayBuffer());
   } catch (error) {
-    throw new PageError('The data in this page is damaged: it cannot be unpacked. The file was cut or changed.');
+    throw damaged('it cannot be unpacked. The file was cut or changed.');
   }
 }
 
@@ -52,13 +57,11 @@ function arrayOf(kind, count) {
   }
 }
 
-/**
- * @param {Uint8Array} bytes @param {number} at where the column begins @param {ColumnEntry} entry @returns {Numbers}
- */
+/** @param {Uint8Array} bytes @param {number} at where the column begins @param {ColumnEntry} entry @returns {Numbers} */
 function readColumn(bytes, at, entry) {
   const end = at + entry.bytes;
   if (end > bytes.length || entry.count > entry.bytes)
-    throw new PageError(`The data in this page is damaged: column ${entry.name} ends too early.`);
+    throw damaged(`column ${entry.name} ends too early.`);
   const numbers = arrayOf(entry.array, entry.count);
   if (entry.encoding === 'byte') {
     numbers.set(bytes.subarray(at, at + entry.count));
@@ -82,7 +85,7 @@ function readColumn(bytes, at, entry) {
     numbers[i] = value;
   }
   if (at !== end)
-    throw new PageError(`The data in this page is damaged: column ${entry.name} has another length than it says.`);
+    throw damaged(`column ${entry.name} has another length than it says.`);
   return numbers;
 }
 
@@ -94,17 +97,17 @@ export async function readPayload(text) {
   const view = new DataView(bytes.buffer);
   const decoder = new TextDecoder();
   if (bytes.length < MAGIC.length + 4 || decoder.decode(bytes.subarray(0, MAGIC.length)) !== MAGIC)
-    throw new PageError('The data in this page is damaged: it does not begin as it should.');
+    throw damaged('it does not begin as it should.');
   const length = view.getUint32(MAGIC.length, true);
   let at = MAGIC.length + 4 + length;
   let header;
   try {
     header = JSON.parse(decoder.decode(bytes.subarray(MAGIC.length + 4, at)));
   } catch (error) {
-    throw new PageError('The data in this page is damaged: its header cannot be read.');
+    throw damaged('its header cannot be read.');
   }
   if (!header || header.format !== 'gpupool-page' || !Array.isArray(header.files) || !header.files.length)
-    throw new PageError('The data in this page is damaged: its header is not that of a page.');
+    throw damaged('its header is not that of a page.');
   const files = [];
   for (const file of header.files) {
     /** @type {Map<string, Numbers>} */
@@ -116,6 +119,6 @@ export async function readPayload(text) {
     files.push({header: file, columns});
   }
   if (at !== bytes.length)
-    throw new PageError('The data in this page is damaged: it has another length than its header says.');
+    throw damaged('it has another length than its header says.');
   return {generator: header.generator, files};
 }

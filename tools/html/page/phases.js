@@ -1,10 +1,6 @@
 /**
  * A band of phases below the curve: a row for each depth, the outermost ranges on top.
  */
-/** @typedef {import('./axis.js').Axis} Axis */
-/** @typedef {import('./plot.js').Plot} Plot */
-/** @typedef {import('./recording.js').Phase} Phase */
-/** @typedef {import('./recording.js').Recording} Recording */
 import {phaseColor, styleColor} from './colors.js';
 import {formatDuration} from './format.js';
 
@@ -17,9 +13,7 @@ export function phaseRows(recording) {
   return Math.min(MOST_ROWS, recording.phases.reduce((most, phase) => Math.max(most, phase.depth + 1), 0));
 }
 
-/**
- * @param {Plot} plot @param {Axis} axis @param {Recording} recording @param {number} top
- */
+/** @param {Plot} plot @param {Axis} axis @param {Recording} recording @param {number} top */
 export function drawPhases(plot, axis, recording, top) {
   const {context: ink} = plot;
   const rows = phaseRows(recording);

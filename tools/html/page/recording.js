@@ -5,7 +5,6 @@
  * them, `end` is the last. What never ends has end + 1.
  */
 import {baseName, formatBytes, formatCount, formatDuration} from './format.js';
-/** @typedef {import('./payload.js').FileData} FileData */
 
 export const POOLED = 0;
 export const FORWARDED = 1;
@@ -37,11 +36,13 @@ const FRAME_NEVER = 2; /* frames from this part on own no memory */
  */
 
 /**
+ * @typedef {Record<string, any> & {devices: any[], threads: any[]}} Summary as of `gpupool summary --json`
  * @typedef {{name: string, text: string}} Owner
  * @typedef {{moment: number, kind: string, device: number, size: number, detail: string}} Mark
  * @typedef {{begin: number, end: number, depth: number, name: string, color: number}} Phase moments; color: equal for equal names
  * @typedef {{function: string, file: string, line: number, module: string, isPython: boolean, isFolded: boolean}} Frame
  * @typedef {{count: number, device: Uint8Array, address: Float64Array, size: Float64Array, begin: Uint32Array, end: Uint32Array, expandable: Uint8Array}} Segments
+ * @typedef {{count: number, moment: Uint32Array, device: Uint8Array, requested: Float64Array, allocated: Float64Array, pending: Float64Array}} Rest
  */
 
 /** Without stacks so many sizes are owners of their own; the others share one. */
@@ -51,11 +52,9 @@ export class Recording {
   /** @param {FileData} data */
   constructor(data) {
     const {header, columns} = data;
-    /** @param {string} name @returns {any} */
-    const column = name => columns.get(name) || new Float64Array(0);
     this.columns = columns;
     this.name = /** @type {string} */ (header.name);
-    this.summary = header.summary;
+    this.summary = /** @type {Summary} */ (header.summary);
     this.end = /** @type {number} */ (header.end);
     this.eventCount = /** @type {number} */ (header.event_count);
     this.hasHistory = /** @type {boolean} */ (header.has_history);
@@ -63,33 +62,22 @@ export class Recording {
     this.range = header.range;
     this.leftOut = /** @type {{count: number, largest: number}} */ (header.left_out);
     this.strings = /** @type {string[]} */ (header.strings);
-    this.times = /** @type {Float64Array} */ (column('moment.time'));
+    this.times = /** @type {Float64Array} */ (this.column('moment.time'));
     this.events = /** @type {Float64Array | null} */ (columns.get('moment.event') || null);
     /** @type {Lives} */
-    this.lives = {
-      count: column('life.begin').length,
-      device: column('life.device'), kind: column('life.kind'), flags: column('life.flags'),
-      begin: column('life.begin'), freed: column('life.freed'), done: column('life.done'),
-      stack: column('life.stack'), stream: column('life.stream'), thread: column('life.thread'),
-      address: column('life.address'), requested: column('life.requested'), rounded: column('life.rounded'),
-      block: column('life.block'), what: column('life.what'), owner: new Int32Array(column('life.begin').length),
-    };
+    this.lives = this.arrays('life', ['begin', 'device', 'kind', 'flags', 'freed', 'done', 'stack', 'stream', 'thread', 'address', 'requested',
+      'rounded', 'block', 'what']);
+    this.lives.owner = new Int32Array(this.lives.count);
     /** @type {Segments} */
-    this.segments = {
-      count: column('segment.begin').length,
-      device: column('segment.device'), address: column('segment.address'), size: column('segment.size'),
-      begin: column('segment.begin'), end: column('segment.end'), expandable: column('segment.expandable'),
-    };
-    this.stackFirst = /** @type {Uint32Array} */ (column('stack.first'));
-    this.stackFrames = /** @type {Uint32Array} */ (column('stack.frames'));
-    this.stackOwner = /** @type {Int32Array} */ (column('stack.owner'));
-    this.stackPlace = /** @type {Int32Array} */ (column('stack.place')); /* of the owner's frame, -1: an empty stack */
-    this.stackTexts = /** @type {Uint32Array} */ (column('stack.text'));
+    this.segments = this.arrays('segment', ['begin', 'end', 'device', 'address', 'size', 'expandable']);
+    this.stackFirst = /** @type {Uint32Array} */ (this.column('stack.first'));
+    this.stackFrames = /** @type {Uint32Array} */ (this.column('stack.frames'));
+    this.stackOwner = /** @type {Int32Array} */ (this.column('stack.owner'));
+    this.stackPlace = /** @type {Int32Array} */ (this.column('stack.place')); /* of the owner's frame, -1: an empty stack */
+    this.stackTexts = /** @type {Uint32Array} */ (this.column('stack.text'));
     this.stackCount = this.stackOwner.length;
-    this.rest = {
-      moment: column('rest.moment'), device: column('rest.device'), requested: column('rest.requested'),
-      allocated: column('rest.allocated'), pending: column('rest.pending'),
-    };
+    /** @type {Rest} */
+    this.rest = this.arrays('rest', ['moment', 'device', 'requested', 'allocated', 'pending']);
     this.marks = this.readMarks();
     this.phases = this.readPhases();
     /** @type {Owner[]} */
@@ -105,6 +93,17 @@ export class Recording {
     this.lifeAtEvent = null;
   }
 
+  /** @param {string} name @returns {import('./payload.js').Numbers} empty if the page does not have it */
+  column(name) {
+    return this.columns.get(name) || new Float64Array(0);
+  }
+
+  /** @param {string} table @param {string[]} names of its columns @returns {any} an array for each, and their length as `count` */
+  arrays(table, names) {
+    const columns = names.map(name => this.column(`${table}.${name}`));
+    return {count: columns[0].length, ...Object.fromEntries(names.map((name, i) => [name, columns[i]]))};
+  }
+
   /** @returns {string} text after a figure that only covers allocations in the page; "" if it has all */
   leftOutText() {
     return this.leftOut.count ? `, without ${formatCount(this.leftOut.count)} small ones that are not in this page` : '';
@@ -117,41 +116,26 @@ export class Recording {
    * @returns {boolean}
    */
   knowsReserved(device, moment) {
-    return moment === this.end || !this.summary.devices.some((/** @type {any} */ each) =>
+    return moment === this.end || !this.summary.devices.some(each =>
       (device < 0 || each.device === device) && each.stats.reserved_bytes.peak === null);
   }
 
   /** @returns {Mark[]} */
   readMarks() {
-    const {columns, strings} = this;
-    const moment = columns.get('mark.moment');
-    const marks = [];
-    for (let i = 0; moment && i < moment.length; i++)
-      marks.push({
-        moment: moment[i],
-        kind: strings[/** @type {any} */ (columns.get('mark.kind'))[i]],
-        device: /** @type {any} */ (columns.get('mark.device'))[i],
-        size: /** @type {any} */ (columns.get('mark.size'))[i],
-        detail: strings[/** @type {any} */ (columns.get('mark.detail'))[i]],
-      });
+    const {count, moment, kind, device, size, detail} = this.arrays('mark', ['moment', 'kind', 'device', 'size', 'detail']);
+    /** @type {Mark[]} */
+    const marks = Array.from({length: count}, (_, i) =>
+      ({moment: moment[i], kind: this.strings[kind[i]], device: device[i], size: size[i], detail: this.strings[detail[i]]}));
     return marks.sort((a, b) => a.moment - b.moment);
   }
 
   /** @returns {Phase[]} by begin, the outer ones first */
   readPhases() {
-    const {columns, strings} = this;
-    const begin = columns.get('phase.begin');
+    const {count, begin, end, depth, name} = this.arrays('phase', ['begin', 'end', 'depth', 'name']);
     /** @type {Map<string, number>} */
     const colors = new Map();
-    const phases = [];
-    for (let i = 0; begin && i < begin.length; i++)
-      phases.push({
-        begin: begin[i],
-        end: /** @type {any} */ (columns.get('phase.end'))[i],
-        depth: /** @type {any} */ (columns.get('phase.depth'))[i],
-        name: strings[/** @type {any} */ (columns.get('phase.name'))[i]],
-        color: 0,
-      });
+    /** @type {Phase[]} */
+    const phases = Array.from({length: count}, (_, i) => ({begin: begin[i], end: end[i], depth: depth[i], name: this.strings[name[i]], color: 0}));
     phases.sort((a, b) => a.begin - b.begin || a.depth - b.depth);
     for (const phase of phases) {
       phase.color = colors.get(phase.name) ?? colors.size;
@@ -191,7 +175,7 @@ export class Recording {
   }
 
   findDevices() {
-    const seen = new Set(this.summary.devices.map((/** @type {any} */ device) => device.device));
+    const seen = new Set(this.summary.devices.map(device => device.device));
     for (const device of this.lives.device)
       seen.add(device);
     return [...seen].sort((a, b) => a - b);
@@ -242,9 +226,9 @@ export class Recording {
 
   /** @param {number} frame @returns {Frame} */
   frame(frame) {
-    const {columns, strings} = this;
-    /** @param {string} name @returns {number} */
-    const value = name => /** @type {any} */ (columns.get(name))[frame];
+    const {strings} = this;
+    /** @param {string} name */
+    const value = name => this.column(name)[frame];
     const module = value('frame.module');
     return {
       function: strings[value('frame.function')],

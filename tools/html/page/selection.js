@@ -1,7 +1,7 @@
 /**
  * The user's selection, shared by all views. Views change it with set(), which calls the subscribers.
  */
-/** @typedef {import('./recording.js').Recording} Recording */
+import {oomOfSummary} from './amounts.js';
 
 /**
  * @typedef {'merged' | 'python' | 'native'} FrameChoice
@@ -41,26 +41,12 @@ function isMostlyIdle(recording) {
 }
 
 /**
- * The initial moment: when memory ran out, if the snapshot is about that, else the end.
- * @param {Recording} recording @returns {number}
- */
-function momentOfInterest(recording) {
-  const {at} = recording.summary;
-  if (!at || at.what !== 'oom')
-    return recording.end;
-  for (const mark of recording.marks)
-    if (mark.kind === 'oom' && recording.eventOf(mark.moment) === at.event)
-      return mark.moment;
-  return recording.end;
-}
-
-/**
  * What is selected when a recording opens: all of it.
  * @param {Recording} recording @returns {Omit<SelectionState, 'file' | 'view'>}
  */
 function initialOf(recording) {
   return {
-    from: 0, to: recording.end, at: momentOfInterest(recording), device: -1, owner: -1, life: -1, search: '', frames: 'merged',
+    from: 0, to: recording.end, at: oomOfSummary(recording)?.moment ?? recording.end, device: -1, owner: -1, life: -1, search: '', frames: 'merged',
     allFrames: false, axis: recording.hasTimes && !isMostlyIdle(recording) ? 'time' : 'event',
   };
 }
@@ -130,12 +116,6 @@ export class Selection {
         listener(changed);
   }
 
-  /** True if device, owner and search exclude no allocation. */
-  get isWhole() {
-    const {device, owner, search} = this.state;
-    return device < 0 && owner < 0 && !search;
-  }
-
   /**
    * Which allocations match device, owner and search: 1 by life.
    * @returns {Uint8Array}
@@ -152,6 +132,12 @@ export class Selection {
       found[i] = (device < 0 || lives.device[i] === device) && (owner < 0 || lives.owner[i] === owner) && (!searched || searched[i]) ? 1 : 0;
     this.matching = found;
     return found;
+  }
+
+  /** @returns {Uint8Array | null} like matches(); null: device, owner and search exclude no allocation */
+  partial() {
+    const {device, owner, search} = this.state;
+    return device < 0 && owner < 0 && !search ? null : this.matches();
   }
 
   /**
@@ -180,9 +166,8 @@ export class Selection {
       return life => lives.address[life] <= address && address < lives.address[life] + lives.rounded[life];
     }
     const owners = recording.owners.map(owner => owner.text.toLowerCase().includes(words));
-    const threads = recording.summary.threads.map((/** @type {any} */ _, /** @type {number} */ i) =>
-      recording.threadName(i).toLowerCase().includes(words));
-    const frameCount = (recording.columns.get('frame.function') || []).length;
+    const threads = recording.summary.threads.map((_, i) => recording.threadName(i).toLowerCase().includes(words));
+    const frameCount = recording.column('frame.function').length;
     const frames = new Uint8Array(frameCount);
     for (let i = 0; i < frameCount; i++) {
       const frame = recording.frame(i);

@@ -1,7 +1,6 @@
 /**
  * Memory over time: the sum at each moment, and the maximum over parts of the time.
  */
-/** @typedef {import('./recording.js').Recording} Recording */
 import {FORWARDED, HOST} from './recording.js';
 
 /** @typedef {'requested' | 'allocated' | 'pending' | 'reserved' | 'forwarded'} SeriesName */

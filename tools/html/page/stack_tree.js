@@ -3,9 +3,6 @@
  * callers. They have the same frames as `gpupool sites`: frames that only pass memory on, interpreters and
  * unwinders are folded away.
  */
-/** @typedef {import('./recording.js').Recording} Recording */
-/** @typedef {import('./amounts.js').Amounts} Amounts */
-/** @typedef {import('./selection.js').FrameChoice} FrameChoice */
 import {NO_STACK} from './recording.js';
 
 /* Parts of frames, as in tools/symbols/frame_parts.h */
@@ -24,321 +21,156 @@ const NO_KIND = 4;
 
 /**
  * @typedef {object} TreeOptions
+ * @property {boolean} byCount the tree measures allocations, else bytes
  * @property {boolean} callers from the owner outwards; else from the outermost frame to the owner
  * @property {FrameChoice} frames
  * @property {boolean} allFrames whole stacks as recorded
+ *
+ * @typedef {{name: string, kind: number, owner: number}} Step owner: index into the recording's owners; -1: not an owner
+ * @typedef {{steps: Step[], bytes: number, count: number, value: number}} Path of some allocations from the first level
+ * on; value: its bytes or count, whichever the tree measures
  */
-
-/** Texts, each once. */
-class Texts {
-  constructor() {
-    /** @type {string[]} */
-    this.texts = [];
-    /** @type {Map<string, number>} */
-    this.places = new Map();
-  }
-
-  /** @param {string} text @returns {number} its place in texts */
-  textOf(text) {
-    let place = this.places.get(text);
-    if (place === undefined) {
-      place = this.texts.push(text) - 1;
-      this.places.set(text, place);
-    }
-    return place;
-  }
-}
-
-/** The names of a recording's frames in trees. Made once. */
-class FrameNames extends Texts {
-  /** @param {Recording} recording */
-  constructor(recording) {
-    super();
-    const {columns} = recording;
-    this.part = columns.get('frame.part') || new Uint8Array(0);
-    this.python = columns.get('frame.python') || new Uint8Array(0);
-    this.text = Int32Array.from(this.part, (_, frame) => this.textOf(recording.frameText(frame))); /* by frame */
-  }
-
-  /** @param {number} frame @returns {number} */
-  kind(frame) {
-    if (this.part[frame] >= PART_NEVER)
-      return FOLDED;
-    if (this.part[frame] === PART_LAST)
-      return LIBRARY;
-    return this.python[frame] ? PYTHON : NATIVE;
-  }
-}
-
-/** @type {WeakMap<Recording, FrameNames>} */
-const namesOf = new WeakMap();
-
-/** @param {Recording} recording @returns {FrameNames} */
-function frameNames(recording) {
-  let names = namesOf.get(recording);
-  if (!names) {
-    names = new FrameNames(recording);
-    namesOf.set(recording, names);
-  }
-  return names;
-}
-
-/** The path of each group of allocations through a tree: texts, from the first level on. */
-class Paths extends Texts {
-  constructor() {
-    super();
-    this.texts.push('all'); /* the root, which no frame of that name is */
-    /** @type {number[]} */
-    this.first = [0]; /* by path: index of its first step; one more entry */
-    /** @type {number[]} */
-    this.text = []; /* by step: index into texts */
-    /** @type {number[]} */
-    this.kind = []; /* by step: its kind */
-    /** @type {number[]} */
-    this.owner = []; /* by step: index into the recording's owners; -1: not an owner */
-    /** @type {number[]} */
-    this.bytes = []; /* by path */
-    /** @type {number[]} */
-    this.counts = [];
-  }
-
-  /**
-   * @param {number} text
-   * @param {number} kind
-   * @param {number} owner
-   */
-  step(text, kind, owner) {
-    this.text.push(text);
-    this.kind.push(kind);
-    this.owner.push(owner);
-  }
-
-  /**
-   * @param {number} bytes
-   * @param {number} count
-   */
-  end(bytes, count) {
-    this.first.push(this.text.length);
-    this.bytes.push(bytes);
-    this.counts.push(count);
-  }
-}
 
 /**
- * A tree as arrays, by node. Node 0 is the root. Makes children on request, because it separates paths of
- * hundreds of thousands of stacks only where they are wide enough to be visible.
+ * A node of a tree. Makes its children on request, because the paths of hundreds of thousands of stacks are
+ * separated only where they are wide enough to be visible.
  */
-export class StackTree {
-  /**
-   * @param {Paths} paths
-   * @param {boolean} byCount
-   */
-  constructor(paths, byCount) {
-    this.paths = paths;
-    this.byCount = byCount;
-    /** @type {number[]} */
-    this.text = []; /* index into the texts of paths */
-    /** @type {number[]} */
-    this.parent = [];
-    /** @type {number[]} */
-    this.depth = [];
-    /** @type {number[]} */
-    this.kind = []; /* its kind */
-    /** @type {number[]} */
-    this.owner = []; /* index into the recording's owners; -1: not an owner */
-    /** @type {number[]} */
-    this.bytes = [];
-    /** @type {number[]} */
-    this.counts = [];
-    /** @type {number[][]} */
-    this.members = []; /* the paths through the node */
-    /** @type {(number[] | undefined)[]} */
-    this.known = []; /* children, once made */
-    this.add(-1, 0, NO_KIND, -1);
-    for (let path = 0; path < paths.counts.length; path++)
-      this.join(0, path);
+export class TreeNode {
+  /** @param {Step} step @param {TreeNode | null} parent null: it is the root */
+  constructor({name, kind, owner}, parent) {
+    this.name = name;
+    this.kind = kind;
+    this.owner = owner;
+    this.parent = parent;
+    /** @type {number} */
+    this.depth = parent ? parent.depth + 1 : 0;
+    this.bytes = 0;
+    this.count = 0;
+    this.value = 0;
+    /** @type {Path[]} */
+    this.paths = []; /* through the node */
+    /** @type {TreeNode[] | null} */
+    this.made = null; /* children, once made */
   }
 
-  /**
-   * @param {number} parent
-   * @param {number} text
-   * @param {number} kind
-   * @param {number} owner
-   * @returns {number}
-   */
-  add(parent, text, kind, owner) {
-    this.text.push(text);
-    this.parent.push(parent);
-    this.depth.push(parent < 0 ? 0 : this.depth[parent] + 1);
-    this.kind.push(kind);
-    this.owner.push(owner);
-    this.bytes.push(0);
-    this.counts.push(0);
-    this.members.push([]);
-    return this.parent.length - 1;
+  /** @param {Path} path */
+  join(path) {
+    this.bytes += path.bytes;
+    this.count += path.count;
+    this.value += path.value;
+    this.paths.push(path);
   }
 
-  /**
-   * @param {number} node
-   * @param {number} path
-   */
-  join(node, path) {
-    this.bytes[node] += this.paths.bytes[path];
-    this.counts[node] += this.paths.counts[path];
-    this.members[node].push(path);
-  }
-
-  /**
-   * @param {number} node
-   * @returns {string}
-   */
-  name(node) {
-    return this.paths.texts[this.text[node]];
-  }
-
-  /**
-   * The node's bytes or count, whichever the tree measures.
-   * @param {number} node
-   * @returns {number}
-   */
-  value(node) {
-    return this.byCount ? this.counts[node] : this.bytes[node];
-  }
-
-  /**
-   * @param {number} node
-   * @returns {number[]} largest first, in the tool's order
-   */
-  children(node) {
-    const known = this.known[node];
-    if (known)
-      return known;
-    const {paths} = this;
-    /** @type {Map<number, number>} */
-    const byText = new Map();
-    for (const path of this.members[node]) {
-      const step = paths.first[path] + this.depth[node];
-      if (step >= paths.first[path + 1])
+  /** @returns {TreeNode[]} largest first, in the tool's order */
+  children() {
+    if (this.made)
+      return this.made;
+    /** @type {Map<string, TreeNode>} */
+    const byName = new Map();
+    for (const path of this.paths) {
+      const step = path.steps[this.depth];
+      if (!step)
         continue;
-      let child = byText.get(paths.text[step]);
-      if (child === undefined) {
-        child = this.add(node, paths.text[step], paths.kind[step], paths.owner[step]);
-        byText.set(paths.text[step], child);
-      }
-      this.join(child, path);
+      const child = byName.get(step.name) || new TreeNode(step, this);
+      byName.set(step.name, child);
+      child.join(path);
     }
-    const made = [...byText.values()].sort((a, b) => this.value(b) - this.value(a) || (this.name(a) < this.name(b) ? -1 : 1));
-    this.known[node] = made;
-    return made;
+    this.made = [...byName.values()].sort((a, b) => b.value - a.value || (a.name < b.name ? -1 : 1));
+    return this.made;
   }
 
-  /**
-   * @param {number} node
-   * @returns {boolean}
-   */
-  hasChildren(node) {
-    const {first} = this.paths;
-    return this.members[node].some(path => first[path] + this.depth[node] < first[path + 1]);
+  /** @returns {boolean} */
+  hasChildren() {
+    return this.paths.some(path => path.steps.length > this.depth);
   }
 
-  /**
-   * @param {number} node
-   * @returns {number[]} from the root down to the node
-   */
-  way(node) {
-    const way = [];
-    for (let at = node; at >= 0; at = this.parent[at])
-      way.unshift(at);
-    return way;
+  /** @returns {TreeNode[]} from the root down to the node */
+  way() {
+    return this.parent ? [...this.parent.way(), this] : [this];
   }
 }
 
-export const EMPTY_TREE = new StackTree(new Paths(), false);
-
-/**
- * True if a tree shows the frame.
- * @param {FrameNames} names
- * @param {TreeOptions} options
- * @param {number} frame
- * @param {boolean} isOwner
- */
-function isShown(names, options, frame, isOwner) {
-  if (options.frames !== 'merged' && (names.python[frame] === 1) !== (options.frames === 'python') && !(isOwner && options.callers))
-    return false;
-  if (options.allFrames || isOwner)
-    return true;
-  return options.callers ? names.part[frame] === PART_OWNER : names.part[frame] < PART_NEVER;
+/** @returns {TreeNode} a tree of nothing */
+export function emptyTree() {
+  return new TreeNode({name: 'all', kind: NO_KIND, owner: -1}, null);
 }
 
-/**
- * @param {Recording} recording
- * @param {Amounts} amounts
- * @param {boolean} byCount
- * @param {TreeOptions} options
- * @returns {StackTree}
- */
-export function makeTree(recording, amounts, byCount, options) {
-  const paths = new Paths();
-  const {stackFirst, stackFrames, stackOwner, stackPlace, owners} = recording;
-  const names = frameNames(recording);
-  const texts = names.texts.map(text => paths.textOf(text));
-  const without = owners.findIndex(owner => owner.name === NO_STACK);
-  const isWhole = options.allFrames;
+/** @param {Recording} recording @param {Amounts} amounts @param {TreeOptions} options @returns {TreeNode} the root */
+export function makeTree(recording, amounts, options) {
+  const {byCount, callers, frames, allFrames} = options;
+  const {stackOwner, stackPlace, owners} = recording;
+  const part = recording.column('frame.part');
+  const python = recording.column('frame.python');
+  const root = emptyTree();
+  /** @type {Map<number, Step>} */
+  const steps = new Map(); /* by frame that is no owner */
 
-  /** @param {number} stack */
-  const addStack = stack => {
-    const first = stackFirst[stack];
-    const count = stackFirst[stack + 1] - first;
-    const place = stackPlace[stack];
-    const before = paths.text.length;
-    /** @param {number} at */
-    const step = at => {
-      const frame = stackFrames[first + at];
-      const isOwner = at === place;
-      if (!isShown(names, options, frame, isOwner))
-        return;
-      /* The owner's line has the operator. Below a function of C or C++ the picture has what it called. */
-      const hasLine = isOwner && (options.callers || names.kind(frame) !== NATIVE);
-      paths.step(hasLine ? paths.textOf(recording.stackText(stack)) : texts[names.text[frame]], names.kind(frame), isOwner ? stackOwner[stack] : -1);
-    };
-    if (options.callers)
-      for (let at = isWhole ? 0 : Math.max(0, place); at < count && (isWhole || paths.text.length - before < DEEPEST_CALLERS); at++)
-        step(at);
-    else
-      for (let at = count - 1; at >= 0; at--)
-        step(at);
-    if (paths.text.length === before) /* no frames, or none of the language */
-      paths.step(paths.textOf(recording.stackText(stack)), NO_KIND, stackOwner[stack]);
+  /** @param {number} frame */
+  const kindOf = frame => {
+    if (part[frame] >= PART_NEVER)
+      return FOLDED;
+    return part[frame] === PART_LAST ? LIBRARY : python[frame] ? PYTHON : NATIVE;
   };
-  for (let group = 0; group < amounts.counts.length; group++) {
-    if (!amounts.counts[group])
-      continue;
-    if (!amounts.byStack)
-      paths.step(paths.textOf(owners[group].text), NO_KIND, group);
-    else if (group === recording.stackCount)
-      paths.step(paths.textOf(NO_STACK), NO_KIND, without);
-    else
-      addStack(group);
-    paths.end(amounts.bytes[group], amounts.counts[group]);
-  }
-  return new StackTree(paths, byCount);
+
+  /** @param {number} frame @param {boolean} isOwner */
+  const isShown = (frame, isOwner) => {
+    if (frames !== 'merged' && (python[frame] === 1) !== (frames === 'python') && !(isOwner && callers))
+      return false;
+    return allFrames || isOwner || (callers ? part[frame] === PART_OWNER : part[frame] < PART_NEVER);
+  };
+
+  /** @param {number} stack @param {number} frame @returns {Step} */
+  const ownerStep = (stack, frame) => {
+    /* The owner's line has the operator. Below a function of C or C++ the picture has what it called. */
+    const hasLine = callers || kindOf(frame) !== NATIVE;
+    return {name: hasLine ? recording.stackText(stack) : recording.frameText(frame), kind: kindOf(frame), owner: stackOwner[stack]};
+  };
+
+  /** @param {number} frame @returns {Step} */
+  const frameStep = frame => {
+    const step = steps.get(frame) || {name: recording.frameText(frame), kind: kindOf(frame), owner: -1};
+    steps.set(frame, step);
+    return step;
+  };
+
+  /** @param {number} stack @returns {Step[]} */
+  const stepsOf = stack => {
+    const place = stackPlace[stack];
+    const found = [];
+    for (const [at, frame] of recording.framesOf(stack).entries())
+      if ((!callers || allFrames || (at >= place && found.length < DEEPEST_CALLERS)) && isShown(frame, at === place))
+        found.push(at === place ? ownerStep(stack, frame) : frameStep(frame));
+    if (!found.length) /* no frames, or none of the language */
+      return [{name: recording.stackText(stack), kind: NO_KIND, owner: stackOwner[stack]}];
+    return callers ? found : found.reverse();
+  };
+
+  const noStack = [{name: NO_STACK, kind: NO_KIND, owner: owners.findIndex(owner => owner.name === NO_STACK)}];
+  amounts.counts.forEach((count, group) => {
+    if (!count)
+      return;
+    const bytes = amounts.bytes[group];
+    const ofGroup = !amounts.byStack ? [{name: owners[group].text, kind: NO_KIND, owner: group}]
+      : group === recording.stackCount ? noStack : stepsOf(group);
+    root.join({steps: ofGroup, bytes, count, value: byCount ? count : bytes});
+  });
+  return root;
 }
 
 /**
  * An icicle: its boxes, row by row. Boxes on the path to `zoom` have the full width; boxes narrower than
  * `least` are left out.
- * @typedef {{node: number, x: number, width: number, row: number}} Box
- * @param {StackTree} tree @param {number} zoom @param {number} width pixels @param {number} least pixels @returns {Box[]}
+ * @typedef {{node: TreeNode, x: number, width: number, row: number}} Box
+ * @param {TreeNode} zoom @param {number} width pixels @param {number} least pixels @returns {Box[]}
  */
-export function layoutIcicle(tree, zoom, width, least) {
+export function layoutIcicle(zoom, width, least) {
   /** @type {Box[]} */
-  const boxes = tree.way(zoom).map(node => ({node, x: 0, width, row: tree.depth[node]}));
+  const boxes = zoom.way().map(node => ({node, x: 0, width, row: node.depth}));
   for (let i = boxes.length - 1; i < boxes.length; i++) {
     const {node, x, width: room, row} = boxes[i];
-    const value = tree.value(node);
     let at = x;
-    for (const child of value > 0 ? tree.children(node) : []) {
-      const part = room * tree.value(child) / value;
+    for (const child of node.value > 0 ? node.children() : []) {
+      const part = room * child.value / node.value;
       if (part < least)
         break;
       boxes.push({node: child, x: at, width: part, row: row + 1});
@@ -348,12 +180,8 @@ export function layoutIcicle(tree, zoom, width, least) {
   return boxes;
 }
 
-/**
- * Which rows of a tree a search marks: 1 by index into its texts.
- * @param {StackTree} tree
- * @param {string} words
- */
-export function searchTree(tree, words) {
+/** @param {string} words @returns {(name: string) => boolean} true: the search marks nodes of that name */
+export function markedBy(words) {
   const wanted = words.trim().toLowerCase();
-  return Uint8Array.from(tree.paths.texts, (text, place) => wanted !== '' && place > 0 && text.toLowerCase().includes(wanted) ? 1 : 0);
+  return name => wanted !== '' && name.toLowerCase().includes(wanted);
 }

@@ -71,9 +71,7 @@ export class Table {
     new ResizeObserver(() => this.draw(false)).observe(this.element);
   }
 
-  /**
-   * @param {TableColumn[]} columns @param {string} sort id of the first sort column; '': order of the rows
-   */
+  /** @param {TableColumn[]} columns @param {string} sort id of the first sort column; '': order of the rows */
   setColumns(columns, sort) {
     this.columns = columns;
     const column = columns.find(one => one.id === sort);

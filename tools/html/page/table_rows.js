@@ -2,9 +2,6 @@
  * The rows of the tables: allocations grouped by owner, stack, size, thread and stream, counted like the
  * tool's reports; and the events.
  */
-/** @typedef {import('./recording.js').Recording} Recording */
-/** @typedef {import('./selection.js').SelectionState} SelectionState */
-/** @typedef {import('./amounts.js').MeasureId} MeasureId */
 import {amountsOf} from './amounts.js';
 import {HOST, POOLED} from './recording.js';
 
@@ -18,41 +15,28 @@ function noSum() {
   return {bytes: 0, count: 0};
 }
 
-/**
- * @param {Sum} sum
- * @param {number} bytes
- */
+/** @param {Sum} sum @param {number} bytes */
 function count(sum, bytes) {
   sum.bytes += bytes;
   sum.count++;
 }
 
 /**
- * True if rows of owners lack what the tool left out of the page.
- * @param {Recording} recording
- * @param {SelectionState} state
- * @param {Uint8Array | null} found
- * @returns {boolean}
- */
-export function areOwnersPartial(recording, state, found) {
-  return amountsOf(recording, {...state, owner: -1}, 'total', found).isPartial;
-}
-
-/**
  * By owner, like the flat sums of `gpupool sites`.
  * @typedef {{owner: number, peak: Sum, live: Sum, total: Sum, temporary: Sum, grown: number}} OwnerRow grown: held at the end
  * of the selected time, minus what was held at its begin
- * @param {Recording} recording
- * @param {SelectionState} state ignores its owner
+ * @param {Recording} recording @param {SelectionState} state ignores its owner
  * @param {Uint8Array | null} [found] what is searched for, 1 by life; null: everything
- * @returns {OwnerRow[]}
+ * @returns {{rows: OwnerRow[], isPartial: boolean}} isPartial: they lack what the tool left out of the page
  */
 export function ownerRows(recording, state, found = null) {
   /** @type {OwnerRow[]} */
   const rows = recording.owners.map((_, owner) => ({owner, peak: noSum(), live: noSum(), total: noSum(), temporary: noSum(), grown: 0}));
   const none = rows.length - 1; /* with stacks, the last owner is for memory without one */
+  let isPartial = false;
   for (const measure of /** @type {('peak' | 'live' | 'total' | 'temporary')[]} */ (['peak', 'live', 'total', 'temporary'])) {
     const amounts = amountsOf(recording, {...state, owner: -1}, measure, found);
+    isPartial = amounts.isPartial;
     for (let group = 0; group < amounts.counts.length; group++) {
       if (!amounts.counts[group])
         continue;
@@ -62,15 +46,10 @@ export function ownerRows(recording, state, found = null) {
     }
   }
   addGrowth(recording, state, rows, found);
-  return rows.filter(row => row.total.count > 0);
+  return {rows: rows.filter(row => row.total.count > 0), isPartial};
 }
 
-/**
- * @param {Recording} recording
- * @param {SelectionState} state
- * @param {OwnerRow[]} rows by owner
- * @param {Uint8Array | null} found
- */
+/** @param {Recording} recording @param {SelectionState} state @param {OwnerRow[]} rows by owner @param {Uint8Array | null} found */
 function addGrowth(recording, state, rows, found) {
   const {lives} = recording;
   const {from, to, device} = state;
@@ -90,8 +69,8 @@ function addGrowth(recording, state, rows, found) {
  * @returns {Int32Array}
  */
 function stacksByText(recording) {
-  const {stackFirst, stackFrames, stackCount, columns} = recording;
-  const parts = ['frame.function', 'frame.file', 'frame.line'].map(name => columns.get(name) || []);
+  const {stackFirst, stackFrames, stackCount} = recording;
+  const parts = ['frame.function', 'frame.file', 'frame.line'].map(name => recording.column(name));
   /** @type {Map<string, number>} */
   const frames = new Map();
   /** @type {number[]} */
@@ -119,9 +98,7 @@ const stackIds = new WeakMap();
  * What the program holds at the end, like `gpupool leaks`: by device, kind and stack, or by size without a
  * stack.
  * @typedef {{device: number, what: number, stack: number, requested: number, bytes: number, count: number, first: number, life: number}} LeakRow
- * @param {Recording} recording
- * @param {(life: number) => boolean} wants
- * @returns {LeakRow[]}
+ * @param {Recording} recording @param {(life: number) => boolean} wants @returns {LeakRow[]}
  */
 export function leakRows(recording, wants) {
   const {lives} = recording;
@@ -146,14 +123,14 @@ export function leakRows(recording, wants) {
 }
 
 /**
- * What allocations of one key ask for together. `rounded`: bytes that the held, pooled ones take; `life`: the first of them.
+ * What allocations of one key, as a size, thread or stream, ask for together, like `gpupool sites --by size`. `rounded`: bytes that the held, pooled ones take; `life`: the first of them.
  * @typedef {{key: number, live: Sum, rounded: number, total: Sum, temporary: Sum, life: number}} KeyRow
  * @param {Recording} recording
  * @param {ArrayLike<number>} keys by life
  * @param {(life: number) => boolean} wants
  * @returns {KeyRow[]}
  */
-function keyRows(recording, keys, wants) {
+export function keyRows(recording, keys, wants) {
   const {lives} = recording;
   /** @type {Map<number, KeyRow>} */
   const rows = new Map();
@@ -178,29 +155,9 @@ function keyRows(recording, keys, wants) {
 }
 
 /**
- * By requested size, like `gpupool sites --by size`.
- * @param {Recording} recording
- * @param {(life: number) => boolean} wants
- */
-export function sizeRows(recording, wants) {
-  return keyRows(recording, recording.lives.requested, wants);
-}
-
-/**
- * By thread, or by stream.
- * @param {Recording} recording
- * @param {'thread' | 'stream'} by
- * @param {(life: number) => boolean} wants
- */
-export function placeRows(recording, by, wants) {
-  return keyRows(recording, recording.lives[by], wants);
-}
-
-/**
  * The moments between `from` and `to` at which something wanted happened; with a search, only to
  * allocations.
- * @param {Recording} recording
- * @param {SelectionState} state
+ * @param {Recording} recording @param {SelectionState} state
  * @param {Uint8Array | null} matching by life; null: all
  * @returns {Uint32Array}
  */

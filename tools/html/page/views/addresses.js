@@ -2,26 +2,24 @@
  * Addresses over time: each allocation is a box of its addresses and its time, drawn over the memory from
  * the driver.
  */
-/** @typedef {import('../main.js').Context} Context */
 import {styleColor, stylePixel} from '../colors.js';
 import {element} from '../dom.js';
 import {formatAddress, formatBytes, formatCount} from '../format.js';
 import {MemoryMap, shownDevice} from '../memory_map.js';
-import {AXIS_HEIGHT, Hint, NAVIGATE_KEYS, axisOf, drawMoment, drawTicks, navigate} from '../navigate.js';
+import {AXIS_HEIGHT, NAVIGATE_KEYS, axisOf, drawMoment, drawTicks, navigate} from '../navigate.js';
 import {Plot, Raster} from '../plot.js';
 
 
 const FEW = 16; /* pixels */
 
+/** @type {ViewMaker} */
 export const addressesView = {
   id: 'addresses',
   title: 'Addresses',
-  /** @param {Context} context */
   create(context) {
     const {selection} = context;
     const plot = new Plot('Addresses over time: each allocation as a box of its addresses and its time', NAVIGATE_KEYS, draw);
     const raster = new Raster();
-    const hint = new Hint(plot.element);
     const note = element('p', {class: 'note'});
     const whole = element('button', {class: 'small', onclick: () => show(0, 1)}, 'all addresses');
     const root = element('section', {class: 'view'}, element('div', {class: 'bar'}, note, whole), plot.element);
@@ -72,7 +70,7 @@ export const addressesView = {
       const axis = axisOf(plot, context, columns);
       const shown = mapOf();
       const count = paint(recording, axis, shown, columns, rows);
-      drawTicks(plot, axisOf(plot, context), height - AXIS_HEIGHT, styleColor('--grid'), styleColor('--muted'));
+      drawTicks(plot, axisOf(plot, context), height - AXIS_HEIGHT);
       raster.put(ink, 0, 0, width, height - AXIS_HEIGHT);
       drawMoment(plot, context);
       whole.hidden = low === 0 && high === 1;
@@ -82,7 +80,7 @@ export const addressesView = {
     }
 
     /**
-     * @param {import('../recording.js').Recording} recording @param {import('../axis.js').Axis} axis @param {MemoryMap} shown
+     * @param {Recording} recording @param {Axis} axis @param {MemoryMap} shown
      * @param {number} columns @param {number} rows @returns {number} number of allocations in the picture
      */
     function paint(recording, axis, shown, columns, rows) {
@@ -92,7 +90,7 @@ export const addressesView = {
       const places = axis.columns();
       const base = low * shown.size;
       const factor = rows / ((high - low) * shown.size);
-      const matching = selection.isWhole ? null : selection.matches();
+      const matching = selection.partial();
       const selected = selection.state.life;
       const faint = stylePixel('--faint');
       const ink = stylePixel('--ink');
@@ -169,18 +167,15 @@ export const addressesView = {
     navigate(plot, context, {
       hover(x, y) {
         const recording = context.recording();
-        if (y > plot.height - AXIS_HEIGHT) {
-          hint.hide();
-          return;
-        }
+        if (y > plot.height - AXIS_HEIGHT)
+          return null;
         const life = lifeAt(x, y);
         plot.canvas.style.cursor = life >= 0 ? 'pointer' : '';
         const lines = [formatAddress(Math.floor(mapOf().address(placeAt(y)))), recording.momentText(axisOf(plot, context).moment(x))];
         if (life >= 0)
           lines.unshift(`${formatBytes(recording.lives.rounded[life])}  ${recording.ownerName(life)}`);
-        hint.show(lines, x, y);
+        return lines;
       },
-      leave: () => hint.hide(),
       click(x, y) {
         selection.set({life: lifeAt(x, y), at: axisOf(plot, context).moment(x)});
       },
@@ -202,7 +197,6 @@ export const addressesView = {
 
     return {
       element: root,
-      /** @param {Set<string>} changed */
       update(changed) {
         if (changed.has('file'))
           map = null;

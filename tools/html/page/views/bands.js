@@ -2,13 +2,11 @@
  * The active memory timeline: each allocation is a band from its begin to its free, on top of earlier ones.
  * Allocations that are small on the display share one band at the top.
  */
-/** @typedef {import('../main.js').Context} Context */
-/** @typedef {import('../recording.js').Recording} Recording */
 import {lastWhere} from '../axis.js';
 import {styleColor, stylePixel} from '../colors.js';
 import {element} from '../dom.js';
 import {formatBytes, formatCount, formatDuration} from '../format.js';
-import {AXIS_HEIGHT, Hint, NAVIGATE_KEYS, axisOf, drawMoment, drawTicks, navigate} from '../navigate.js';
+import {AXIS_HEIGHT, NAVIGATE_KEYS, axisOf, drawMoment, drawTicks, navigate} from '../navigate.js';
 import {Plot, Raster} from '../plot.js';
 import {HOST} from '../recording.js';
 
@@ -20,7 +18,7 @@ const BUCKETS = 64 * 8;
 
 /**
  * @typedef {object} Layout
- * @property {import('../axis.js').Axis} axis
+ * @property {Axis} axis
  * @property {number} columns
  * @property {number} top bytes
  * @property {Int32Array} chosen lives with bands of their own, sorted by begin
@@ -34,7 +32,7 @@ const BUCKETS = 64 * 8;
 /**
  * Chooses the lives that get bands, and the total height. A column shows what is held after its last
  * moment. Pure, for tests.
- * @param {Recording} recording @param {import('../axis.js').Axis} axis @param {Uint8Array | null} matching NULL: all
+ * @param {Recording} recording @param {Axis} axis @param {Uint8Array | null} matching NULL: all
  * @param {number} most bands @returns {Layout}
  */
 export function layOutBands(recording, axis, matching, most) {
@@ -108,15 +106,14 @@ export function bandAt(recording, layout, column, bytes) {
   return -1;
 }
 
+/** @type {ViewMaker} */
 export const bandsView = {
   id: 'bands',
   title: 'Active memory',
-  /** @param {Context} context */
   create(context) {
     const {selection} = context;
     const plot = new Plot('Active memory timeline: each allocation as a band over time', NAVIGATE_KEYS, draw);
     const raster = new Raster();
-    const hint = new Hint(plot.element);
     const note = element('p', {class: 'note', 'aria-live': 'polite'});
     const root = element('section', {class: 'view'}, note, plot.element);
     /** @type {Layout | null} */
@@ -129,11 +126,11 @@ export const bandsView = {
       const columns = plot.isMoving ? Math.ceil(width / 2) : Math.round(width * scale);
       const rows = Math.max(1, Math.round((height - AXIS_HEIGHT) * scale));
       const axis = axisOf(plot, context, columns);
-      const matching = selection.isWhole ? null : selection.matches();
+      const matching = selection.partial();
       layout = layOutBands(recording, axis, matching, plot.isMoving ? SHOWN_MOVING : SHOWN);
       raster.begin(columns, rows);
       const labels = paint(recording, layout, rows, scale);
-      drawTicks(plot, axisOf(plot, context), height - AXIS_HEIGHT, styleColor('--grid'), styleColor('--muted'));
+      drawTicks(plot, axisOf(plot, context), height - AXIS_HEIGHT);
       raster.put(ink, 0, 0, width, height - AXIS_HEIGHT);
       drawLabels(recording, layout, labels, width / columns, (height - AXIS_HEIGHT) / rows);
       drawMoment(plot, context);
@@ -242,18 +239,14 @@ export const bandsView = {
         const recording = context.recording();
         const life = lifeAt(x, y);
         plot.canvas.style.cursor = life >= 0 ? 'pointer' : '';
-        if (life < 0 || y > plot.height - AXIS_HEIGHT) {
-          hint.hide();
-          return;
-        }
+        if (life < 0 || y > plot.height - AXIS_HEIGHT)
+          return null;
         const {lives} = recording;
         const lasts = recording.hasTimes && lives.freed[life] <= recording.end
           ? `, for ${formatDuration(recording.times[lives.freed[life]] - recording.times[lives.begin[life]])}` : '';
         const asked = lives.requested[life] !== lives.rounded[life] ? `, ${formatBytes(lives.requested[life])} asked for` : '';
-        hint.show([formatBytes(lives.rounded[life]) + asked + lasts, recording.ownerName(life),
-          `from ${recording.momentText(lives.begin[life])}`], x, y);
+        return [formatBytes(lives.rounded[life]) + asked + lasts, recording.ownerName(life), `from ${recording.momentText(lives.begin[life])}`];
       },
-      leave: () => hint.hide(),
       click(x, y) {
         const life = lifeAt(x, y);
         selection.set({life, at: axisOf(plot, context).moment(x)});
@@ -262,7 +255,6 @@ export const bandsView = {
 
     return {
       element: root,
-      /** @param {Set<string>} changed */
       update(changed) {
         if (changed.size)
           plot.invalidate();

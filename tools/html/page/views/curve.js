@@ -2,14 +2,13 @@
  * Memory over all of the time, always at the top: what the driver gave, and what the program held of it.
  * The user drags to choose the time for the other views, and clicks on a moment.
  */
-/** @typedef {import('../main.js').Context} Context */
 import {Axis} from '../axis.js';
 import {styleColor} from '../colors.js';
 import {element, shorten} from '../dom.js';
 import {markText} from '../events.js';
 import {formatBytes, formatCount} from '../format.js';
 import {onGestures} from '../gestures.js';
-import {AXIS_HEIGHT, Hint, drawTicks} from '../navigate.js';
+import {AXIS_HEIGHT, drawTicks} from '../navigate.js';
 import {PHASE_HEIGHT, drawPhases, phaseAtPlace, phaseLines, phaseRows, phasesAt} from '../phases.js';
 import {Plot} from '../plot.js';
 
@@ -17,7 +16,7 @@ const NEAR = 5;
 const KEYS = 'Arrow keys move the moment, with Shift by a hundredth';
 const PHASE_KEYS = `${KEYS}; Enter selects the time of the phase, then of the one around it`;
 
-/** @type {{name: import('../series.js').SeriesName, label: string, color: string, isFilled: boolean}[]} */
+/** @type {{name: SeriesName, label: string, color: string, isFilled: boolean}[]} */
 const LINES = [
   {name: 'reserved', label: 'reserved', color: '--reserved', isFilled: false},
   {name: 'pending', label: 'freed, still in use', color: '--pending', isFilled: true},
@@ -29,15 +28,14 @@ const LINES = [
 /** @type {Record<string, string>} */
 const MARK_COLORS = {oom: '--error', trim: '--muted', mode: '--muted', snapshot: '--muted', mark: '--accent', begin: '--accent', end: '--accent'};
 
+/** @type {ViewMaker} */
 export const curveView = {
   id: 'curve',
   title: 'Memory over time',
-  /** @param {Context} context */
   create(context) {
     const {selection} = context;
     const plot = new Plot('Memory over time: reserved, allocated, requested, freed but in use, and not pooled',
       KEYS, draw, 'slider');
-    const hint = new Hint(plot.element);
     const legend = element('div', {class: 'legend'});
     const root = element('section', {class: 'curve', 'aria-label': 'Memory over time'}, legend, plot.element);
     let top = 1;
@@ -61,7 +59,7 @@ export const curveView = {
       const bottom = bottomOfCurve();
       const end = context.recording().end;
       top = Math.max(1, series.reserved.most(0, end), series.allocated.most(0, end), series.forwarded.most(0, end)) * 1.06;
-      drawTicks(plot, axis, height - AXIS_HEIGHT, styleColor('--grid'), styleColor('--muted'));
+      drawTicks(plot, axis, height - AXIS_HEIGHT);
       drawPhases(plot, axis, context.recording(), bottom);
       for (const line of LINES)
         if (line.name !== 'reserved' || context.recording().knowsReserved(selection.state.device, 0))
@@ -95,7 +93,7 @@ export const curveView = {
 
     /**
      * Draws a line; pending memory is stacked on allocated memory.
-     * @param {Record<string, import('../series.js').Series>} series @param {typeof LINES[0]} line
+     * @param {Record<string, Series>} series @param {typeof LINES[0]} line
      * @param {Uint32Array} edges @param {number} bottom
      */
     function drawLine(series, line, edges, bottom) {
@@ -140,26 +138,24 @@ export const curveView = {
       }
     }
 
-    /** @param {number} x @param {number} y @returns {import('../recording.js').Phase | null} */
+    /** @param {number} x @param {number} y @returns {Phase | null} */
     function phaseUnder(x, y) {
       const top = bottomOfCurve();
       return y >= top && y < plot.height - AXIS_HEIGHT ? phaseAtPlace(wholeAxis(), context.recording(), x, y - top) : null;
     }
 
-    /** @param {import('../recording.js').Phase} phase @returns {boolean} */
+    /** @param {Phase} phase @returns {boolean} */
     function isSelected(phase) {
       return selection.state.from === phase.begin && selection.state.to === phase.end;
     }
 
-    /** @param {number} x @param {number} y */
+    /** @param {number} x @param {number} y @returns {string[]} */
     function hover(x, y) {
       const recording = context.recording();
       const axis = wholeAxis();
       const phase = phaseUnder(x, y);
-      if (phase) {
-        hint.show(phaseLines(recording, phase), x, y);
-        return;
-      }
+      if (phase)
+        return phaseLines(recording, phase);
       const moment = axis.moment(x);
       const series = context.series(selection.state.device);
       const lines = [recording.momentText(moment)];
@@ -170,7 +166,7 @@ export const curveView = {
       for (const mark of recording.marks)
         if (Math.abs(axis.x(mark.moment) - x) <= NEAR && shown++ < 4)
           lines.push(`${markText(mark)} (${recording.momentText(mark.moment)})`);
-      hint.show(lines, x, y);
+      return lines;
     }
 
     /**
@@ -203,7 +199,6 @@ export const curveView = {
 
     onGestures(plot, {
       hover,
-      leave: () => hint.hide(),
       click(x, y) {
         const phase = phaseUnder(x, y);
         if (phase)
@@ -268,7 +263,6 @@ export const curveView = {
 
     return {
       element: root,
-      /** @param {Set<string>} changed */
       update(changed) {
         if (['file', 'device', 'at', 'from', 'to', 'axis', 'theme'].some(key => changed.has(key))) {
           const rows = phaseRows(context.recording());

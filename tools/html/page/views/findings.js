@@ -2,8 +2,8 @@
  * What happened, the evidence, and what to do: the findings of `gpupool summary`, then the figures of each
  * device.
  */
-/** @typedef {import('../main.js').Context} Context */
-import {element, replace} from '../dom.js';
+import {oomMoment} from '../amounts.js';
+import {button, element, nameList, replace} from '../dom.js';
 import {formatBytes, formatCount, formatDuration, formatPercent} from '../format.js';
 
 /** @type {Record<string, string>} */
@@ -19,24 +19,15 @@ const ROWS = [
   ['passthrough_bytes', 'passthrough (not pooled)'],
 ];
 
+/** @type {ViewMaker} */
 export const findingsView = {
   id: 'findings',
   title: 'What happened',
-  /** @param {Context} context */
   create(context) {
     const {selection} = context;
     const list = element('ol', {class: 'findings'});
     const facts = element('div', {class: 'facts'});
     const root = element('section', {class: 'view scroll', role: 'region', 'aria-label': 'What happened', tabindex: '0'}, list, facts);
-
-    /**
-     * The moment that the summary is about.
-     * @returns {number}
-     */
-    function momentOfOom() {
-      const mark = context.recording().marks.find(each => each.kind === 'oom');
-      return mark ? mark.moment : -1;
-    }
 
     /**
      * Links to the evidence for a finding.
@@ -45,19 +36,19 @@ export const findingsView = {
     function links(finding) {
       const recording = context.recording();
       const made = [];
-      const oom = momentOfOom();
-      const device = finding.device === null || finding.device === undefined ? -1 : finding.device;
-      if (oom >= 0 && (finding.code.startsWith('oom') || finding.code === 'owners')) {
-        made.push(element('button', {class: 'small', onclick: () => selection.set({at: oom, device, view: 'state'})}, 'the memory at that moment'));
-        made.push(element('button', {class: 'small', onclick: () => selection.set({at: oom, device, view: 'bands'})}, 'the time before'));
+      const at = oomMoment(recording)?.moment;
+      const device = finding.device ?? -1;
+      if (at !== undefined && (finding.code.startsWith('oom') || finding.code === 'owners')) {
+        made.push(button('the memory at that moment', () => selection.set({at, device, view: 'state'})));
+        made.push(button('the time before', () => selection.set({at, device, view: 'bands'})));
       }
       const owner = recording.owners.findIndex(each => finding.remedy && finding.remedy.owner && each.name === finding.remedy.owner);
       if (owner >= 0)
-        made.push(element('button', {class: 'small', onclick: () => selection.set({owner, view: 'bands'})}, 'only what it holds'));
+        made.push(button('only what it holds', () => selection.set({owner, view: 'bands'})));
       if (/grow|leak/.test(finding.code))
-        made.push(element('button', {class: 'small', onclick: () => selection.set({view: 'bands'})}, 'memory over time'));
+        made.push(button('memory over time', () => selection.set({view: 'bands'})));
       if (/frag|hole|pieces/.test(finding.code))
-        made.push(element('button', {class: 'small', onclick: () => selection.set({device, view: 'addresses'})}, 'addresses'));
+        made.push(button('addresses', () => selection.set({device, view: 'addresses'})));
       return made;
     }
 
@@ -79,6 +70,7 @@ export const findingsView = {
       const count = (/** @type {number | null} */ number) => number === null ? '-' : formatCount(number);
       const rows = ROWS.map(([name, label]) => element('tr', {'data-name': name}, element('th', {scope: 'row'}, label),
         cell(stats[name].current), cell(stats[name].peak), cell(stats[name].allocated)));
+      /** @type {[string, string][]} */
       const counts = [
         ['allocations', count(stats.allocation.allocated)], ['hits', count(stats.cache_hits)],
         ['hit rate', stats.cache_hits === null ? '-' : formatPercent(stats.cache_hit_rate || 0)],
@@ -91,7 +83,7 @@ export const findingsView = {
           element('thead', {}, element('tr', {}, element('th', {}, ''), element('th', {scope: 'col', class: 'number'}, 'at the end'),
             element('th', {scope: 'col', class: 'number'}, 'peak'), element('th', {scope: 'col', class: 'number'}, 'total'))),
           element('tbody', {}, ...rows)),
-        element('dl', {class: 'counts'}, ...counts.map(([name, value]) => element('div', {}, element('dt', {}, name), element('dd', {}, value)))));
+        nameList('counts', counts));
     }
 
     function process() {
@@ -99,15 +91,15 @@ export const findingsView = {
       const {process: what} = summary;
       const settings = Object.entries(summary.settings || {}).filter(([key]) => summary.settings.sources && key in summary.settings.sources)
         .map(([key, value]) => `${key}=${value}`).join(' ');
+      /** @type {[string, string][]} */
       const rows = [
         ['snapshot', name], ['program', what.program], ['command', (what.command_line || []).join(' ')],
-        ['process', what.pid ? `pid ${what.pid} on ${what.host}${what.rank !== null && what.rank !== undefined ? `, rank ${what.rank}` : ''}` : ''],
+        ['process', what.pid ? `pid ${what.pid} on ${what.host}${(what.rank ?? null) !== null ? `, rank ${what.rank}` : ''}` : ''],
         ['began', what.start_time_us ? new Date(what.start_time_us / 1000).toISOString().replace('T', ' ').slice(0, 19) + ' UTC' : ''],
         ['recorded', summary.has_times ? `${formatCount(summary.events.count)} events up to ${formatDuration(summary.until_ns)}` : `${formatCount(summary.events.count)} events, without times`],
         ['settings', settings],
-      ].filter(([, value]) => value);
-      return element('section', {class: 'device'}, element('h2', {}, 'Process'),
-        element('dl', {class: 'process'}, ...rows.map(([key, value]) => element('div', {}, element('dt', {}, key), element('dd', {}, value)))));
+      ];
+      return element('section', {class: 'device'}, element('h2', {}, 'Process'), nameList('process', rows));
     }
 
     function notes() {
@@ -127,7 +119,6 @@ export const findingsView = {
 
     return {
       element: root,
-      /** @param {Set<string>} changed */
       update(changed) {
         if (!changed.has('file'))
           return;

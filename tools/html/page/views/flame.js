@@ -2,16 +2,12 @@
  * Who asked for the memory, as a picture of stacks and as a tree of owners and their callers: by memory
  * held at a moment, by all requests, by number of allocations.
  */
-/** @typedef {import('../main.js').Context} Context */
-/** @typedef {import('../amounts.js').MeasureId} MeasureId */
-/** @typedef {import('../stack_tree.js').Box} Box */
-/** @typedef {import('../stack_tree.js').StackTree} StackTree */
 import {amountsOf, defaultMeasure, measureOf, measuresOf} from '../amounts.js';
 import {isDark, onTheme, styleColor} from '../colors.js';
 import {element, replace} from '../dom.js';
 import {formatBytes, formatCount, formatPercent, formatPlural} from '../format.js';
 import {Plot} from '../plot.js';
-import {EMPTY_TREE, layoutIcicle, makeTree, searchTree} from '../stack_tree.js';
+import {emptyTree, layoutIcicle, makeTree, markedBy} from '../stack_tree.js';
 import {copyTableButton, segmented, Table} from '../table.js';
 
 const FLAME_ROW = 20;
@@ -31,23 +27,26 @@ const KIND_COLORS = [
 const KIND_WORDS = ['Python', 'C and C++', 'library', 'folded by default']; /* the last kind has no words */
 const FOUND_COLORS = [['#d6249f', '#ffffff'], ['#f06ac4', '#22001a']];
 
+/** @type {ViewMaker} */
 export const flameView = {
   id: 'flame',
   title: 'Stacks',
-  /** @param {Context} context */
   create(context) {
     const {selection} = context;
     /** @type {MeasureId} */
     let measure = 'peak';
     let isCallers = false;
-    let tree = EMPTY_TREE;
-    let owners = EMPTY_TREE; /* for the table */
+    let tree = emptyTree();
+    let owners = tree; /* for the table */
+    /** @type {TreeNode[]} */
+    let listed = []; /* the rows of the table */
     /** @type {Box[]} */
     let boxes = [];
-    let zoomNode = 0;
-    let focus = 0; /* a node of the tree */
-    let hover = -1;
-    let found = new Uint8Array(0);
+    let zoomNode = tree;
+    let focus = tree;
+    /** @type {TreeNode | null} */
+    let hover = null;
+    let isMarked = markedBy('');
     let foundText = '';
     let opened = new Set();
 
@@ -64,12 +63,12 @@ export const flameView = {
       {id: 'up', label: 'From the owner', title: 'From who asked out to its callers'},
     ], id => {
       isCallers = id === 'up';
-      zoomNode = focus = 0;
+      zoomNode = focus = tree;
       refresh();
     });
     const table = new Table({
       label: 'Owners and their callers', open: chooseRow, branch: branchOf, expand: expandRow, isSorted: false,
-      isSelected: row => owners.depth[row] === 1 && selection.state.owner >= 0 && owners.owner[row] === selection.state.owner,
+      isSelected: row => listed[row].depth === 1 && selection.state.owner >= 0 && listed[row].owner === selection.state.owner,
       empty: 'Nothing of what is selected asked for device memory.',
     });
     const flame = element('div', {class: 'flame-scroll'}, plot.element);
@@ -97,25 +96,26 @@ export const flameView = {
     /** @param {MeasureId} id */
     function setMeasure(id) {
       measure = id;
-      zoomNode = focus = 0;
+      zoomNode = focus = tree;
       refresh();
     }
 
-    /** @param {StackTree} of @param {number} node @returns {string} "1.2 GiB" */
-    function amountText(of, node) {
-      return of.byCount ? formatCount(of.counts[node]) : formatBytes(of.bytes[node]);
+    /** @param {TreeNode} node @returns {string} "1.2 GiB" */
+    function amountText(node) {
+      return measureOf(measure).byCount ? formatCount(node.count) : formatBytes(node.bytes);
     }
 
-    /** @param {StackTree} of @param {number} node @returns {number} */
-    function shareOf(of, node) {
-      return of.value(0) ? of.value(node) / of.value(0) : 0;
+    /** @param {TreeNode} node @returns {number} of all */
+    function shareOf(node) {
+      return tree.value ? node.value / tree.value : 0;
     }
 
-    /** @param {import('../amounts.js').Amounts} all without the search @returns {string} "found: 48 MiB, 22.9%" */
+    /** @param {Amounts} all without the search @returns {string} "found: 48 MiB, 22.9%" */
     function foundShare(all) {
-      const value = tree.value(0);
-      const whole = (tree.byCount ? all.counts : all.bytes).reduce((sum, each) => sum + each, 0);
-      return `found: ${tree.byCount ? formatPlural(value, 'allocation') : formatBytes(value)}, ${formatPercent(whole ? value / whole : 0)}`;
+      const {byCount} = measureOf(measure);
+      const {value} = tree;
+      const whole = (byCount ? all.counts : all.bytes).reduce((sum, each) => sum + each, 0);
+      return `found: ${byCount ? formatPlural(value, 'allocation') : formatBytes(value)}, ${formatPercent(whole ? value / whole : 0)}`;
     }
 
     function refresh() {
@@ -123,32 +123,32 @@ export const flameView = {
       const {state} = selection;
       const {byCount, what} = measureOf(measure);
       const amounts = amountsOf(recording, state, measure, selection.found());
-      const zoomed = tree.way(zoomNode).slice(1).map(node => tree.name(node));
-      const choice = {frames: state.frames, allFrames: state.allFrames};
-      tree = makeTree(recording, amounts, byCount, {...choice, callers: isCallers});
-      owners = isCallers && !state.allFrames ? tree : makeTree(recording, amounts, byCount, {...choice, callers: true, allFrames: false});
+      const zoomed = zoomNode.way().slice(1).map(node => node.name);
+      const choice = {byCount, frames: state.frames, allFrames: state.allFrames};
+      tree = makeTree(recording, amounts, {...choice, callers: isCallers});
+      owners = isCallers && !state.allFrames ? tree : makeTree(recording, amounts, {...choice, callers: true, allFrames: false});
       zoomNode = focus = findNode(zoomed);
       const moment = amounts.moment >= 0 ? ` (${recording.momentText(amounts.moment)})` : '';
-      heading.textContent = `${what}${moment}: ${amountText(tree, 0)} in all${amounts.isSelection ? ', of what is selected' : ''}${amounts.isPartial ? recording.leftOutText() : ''}`;
+      heading.textContent = `${what}${moment}: ${amountText(tree)} in all${amounts.isSelection ? ', of what is selected' : ''}${amounts.isPartial ? recording.leftOutText() : ''}`;
       measures.show(measure);
       direction.show(isCallers ? 'up' : 'down');
       opened = new Set();
       openLargest();
       table.setColumns([
-        {id: 'name', label: 'Owner, and its callers', width: 'minmax(var(--name-width), 1fr)', text: row => owners.name(row)},
+        {id: 'name', label: 'Owner, and its callers', width: 'minmax(var(--name-width), 1fr)', text: row => listed[row].name},
         {
-          id: 'amount', label: byCount ? 'Allocations' : 'Bytes', width: '11ch', isNumber: true, text: row => amountText(owners, row),
-          plain: row => owners.value(row),
+          id: 'amount', label: byCount ? 'Allocations' : 'Bytes', width: '11ch', isNumber: true, text: row => amountText(listed[row]),
+          plain: row => listed[row].value,
         },
-        {id: 'share', label: 'Share', width: '8ch', isNumber: true, text: row => formatPercent(shareOf(owners, row)), plain: row => shareOf(owners, row)},
+        {id: 'share', label: 'Share', width: '8ch', isNumber: true, text: row => formatPercent(shareOf(listed[row])), plain: row => shareOf(listed[row])},
         {
           id: 'other', label: byCount ? 'Bytes' : measureOf(measure).column === 'total' ? 'Calls' : 'Blocks', width: '11ch', isNumber: true,
-          text: row => byCount ? formatBytes(owners.bytes[row]) : formatCount(owners.counts[row]),
-          plain: row => byCount ? owners.bytes[row] : owners.counts[row],
+          text: row => byCount ? formatBytes(listed[row].bytes) : formatCount(listed[row].count),
+          plain: row => byCount ? listed[row].bytes : listed[row].count,
         },
       ], '');
       listRows();
-      found = searchTree(tree, state.search);
+      isMarked = markedBy(state.search);
       foundText = state.search.trim() ? foundShare(amountsOf(recording, state, measure)) : '';
       showStatus();
       layout();
@@ -156,13 +156,13 @@ export const flameView = {
 
     /**
      * Finds the same path in another tree.
-     * @param {string[]} names @returns {number}
+     * @param {string[]} names @returns {TreeNode}
      */
     function findNode(names) {
-      let node = 0;
+      let node = tree;
       for (const name of names) {
-        const child = tree.children(node).find(one => tree.name(one) === name);
-        if (child === undefined)
+        const child = node.children().find(one => one.name === name);
+        if (!child)
           break;
         node = child;
       }
@@ -172,16 +172,15 @@ export const flameView = {
     function layout() {
       if (!plot.width)
         return;
-      boxes = layoutIcicle(tree, zoomNode, plot.width, LEAST_BOX);
+      boxes = layoutIcicle(zoomNode, plot.width, LEAST_BOX);
       const rows = boxes.reduce((most, box) => Math.max(most, box.row), 0) + 1;
       plot.element.style.height = `${Math.max(rows * FLAME_ROW + 1, FLAME_ROW * 4)}px`;
-      replace(crumbs, ...tree.way(zoomNode).map(node => element('button', {type: 'button', title: tree.name(node), onclick: () => zoomTo(node)},
-        node === 0 ? 'all' : tree.name(node))));
-      crumbs.hidden = zoomNode === 0;
+      replace(crumbs, ...zoomNode.way().map(node => element('button', {type: 'button', title: node.name, onclick: () => zoomTo(node)}, node.name)));
+      crumbs.hidden = zoomNode === tree;
       plot.invalidate();
     }
 
-    /** @param {number} node */
+    /** @param {TreeNode} node */
     function zoomTo(node) {
       zoomNode = focus = node;
       layout();
@@ -192,22 +191,21 @@ export const flameView = {
       const {context: ink, width} = plot;
       const theme = isDark() ? 1 : 0;
       if (!boxes.length || boxes[0].width !== width)
-        boxes = layoutIcicle(tree, zoomNode, width, LEAST_BOX);
+        boxes = layoutIcicle(zoomNode, width, LEAST_BOX);
       ink.font = '12px system-ui, sans-serif';
       ink.textBaseline = 'middle';
       ink.textAlign = 'left';
-      const depth = tree.depth[zoomNode];
       for (const box of boxes) {
-        const [fill, text] = found[tree.text[box.node]] ? FOUND_COLORS[theme] : KIND_COLORS[tree.kind[box.node]][theme];
+        const [fill, text] = box.node !== tree && isMarked(box.node.name) ? FOUND_COLORS[theme] : KIND_COLORS[box.node.kind][theme];
         const y = box.row * FLAME_ROW;
         const room = Math.max(box.width - 1, Math.min(box.width, 1));
-        ink.globalAlpha = box.row < depth ? 0.55 : 1; /* the path to the node on display */
+        ink.globalAlpha = box.row < zoomNode.depth ? 0.55 : 1; /* the path to the node on display */
         ink.fillStyle = fill;
         ink.fillRect(box.x, y, room, FLAME_ROW - 1);
         if (room < LEAST_TEXT)
           continue;
         ink.fillStyle = text;
-        plot.text(tree.name(box.node), box.x + 5, y + FLAME_ROW / 2, room - 9);
+        plot.text(box.node.name, box.x + 5, y + FLAME_ROW / 2, room - 9);
       }
       ink.globalAlpha = 1;
       outline(hover, 1);
@@ -215,7 +213,7 @@ export const flameView = {
         outline(focus, 2);
     }
 
-    /** @param {number} node @param {number} line */
+    /** @param {TreeNode | null} node @param {number} line */
     function outline(node, line) {
       const box = boxes.find(one => one.node === node);
       if (!box)
@@ -225,51 +223,52 @@ export const flameView = {
       plot.context.strokeRect(box.x + line / 2, box.row * FLAME_ROW + line / 2, Math.max(box.width - 1 - line, 1), FLAME_ROW - 1 - line);
     }
 
-    /** @param {MouseEvent} event @returns {number} -1: none */
+    /** @param {MouseEvent} event @returns {TreeNode | null} */
     function nodeAt(event) {
       const {x, y} = plot.place(event);
       const row = Math.floor(y / FLAME_ROW);
       const box = boxes.find(one => one.row === row && one.x <= x && x < one.x + one.width);
-      return box ? box.node : -1;
+      return box ? box.node : null;
     }
 
     function showStatus() {
-      const node = hover >= 0 ? hover : focus;
-      const other = tree.byCount ? formatBytes(tree.bytes[node]) : formatPlural(tree.counts[node], measureOf(measure).column === 'total' ? 'call' : 'block');
-      const parent = tree.parent[node];
-      const ofParent = parent > 0 && tree.value(parent) ? `, ${formatPercent(tree.value(node) / tree.value(parent))} of ${isCallers ? 'what it called' : 'its caller'}` : '';
+      const node = hover || focus;
+      const {byCount, column} = measureOf(measure);
+      const other = byCount ? formatBytes(node.bytes) : formatPlural(node.count, column === 'total' ? 'call' : 'block');
+      const {parent} = node;
+      const ofParent = parent && parent !== tree && parent.value ? `, ${formatPercent(node.value / parent.value)} of ${isCallers ? 'what it called' : 'its caller'}` : '';
       replace(status,
-        element('strong', {}, node === 0 ? 'all' : tree.name(node)), ' ',
-        `${amountText(tree, node)}, ${formatPercent(shareOf(tree, node))} of all${ofParent}; ${other}`,
+        element('strong', {}, node.name), ' ',
+        `${amountText(node)}, ${formatPercent(shareOf(node))} of all${ofParent}; ${other}`,
         foundText && element('span', {class: 'found'}, foundText));
     }
 
     /** @param {KeyboardEvent} event */
     function key(event) {
-      const siblings = focus === 0 ? [0] : tree.children(tree.parent[focus]);
+      const siblings = focus.parent ? focus.parent.children() : [focus];
       const place = siblings.indexOf(focus);
+      /** @type {TreeNode | null} */
       let next = focus;
       switch (event.key) {
-      case 'ArrowDown': next = tree.children(focus)[0]; break;
-      case 'ArrowUp': next = tree.parent[focus]; break;
+      case 'ArrowDown': next = focus.children()[0]; break;
+      case 'ArrowUp': next = focus.parent; break;
       case 'ArrowRight': next = siblings[place + 1]; break;
       case 'ArrowLeft': next = siblings[place - 1]; break;
-      case 'Home': next = 0; break;
+      case 'Home': next = tree; break;
       case 'Enter': zoomTo(focus); break;
       case 'Escape':
       case 'Backspace':
-        if (zoomNode === 0)
+        if (!zoomNode.parent)
           return;
-        zoomTo(tree.parent[zoomNode]);
+        zoomTo(zoomNode.parent);
         break;
       default: return;
       }
       event.preventDefault();
       event.stopPropagation();
-      if (next !== undefined && next >= 0)
-        focus = next;
-      hover = -1;
-      flame.scrollTop = Math.min(flame.scrollTop, tree.depth[focus] * FLAME_ROW);
+      focus = next || focus;
+      hover = null;
+      flame.scrollTop = Math.min(flame.scrollTop, focus.depth * FLAME_ROW);
       showStatus();
       plot.invalidate();
     }
@@ -279,19 +278,19 @@ export const flameView = {
       if (node === hover)
         return;
       hover = node;
-      plot.canvas.style.cursor = node >= 0 ? 'pointer' : 'default';
+      plot.canvas.style.cursor = node ? 'pointer' : 'default';
       showStatus();
       plot.invalidate();
     });
     plot.canvas.addEventListener('mouseleave', () => {
-      hover = -1;
+      hover = null;
       showStatus();
       plot.invalidate();
     });
     plot.canvas.addEventListener('click', event => {
       const node = nodeAt(event);
-      if (node >= 0)
-        zoomTo(node === zoomNode && node !== 0 ? tree.parent[node] : node);
+      if (node)
+        zoomTo(node === zoomNode && node.parent || node);
     });
     plot.canvas.addEventListener('keydown', key);
     plot.canvas.addEventListener('focus', () => plot.invalidate());
@@ -303,38 +302,28 @@ export const flameView = {
      */
 
     function openLargest() {
-      for (let node = owners.children(0)[0]; node !== undefined && owners.depth[node] < 12; node = owners.children(node)[0]) {
-        if (shareOf(owners, node) < OPEN_SHARE)
-          break;
+      for (let node = owners.children()[0]; node && node.depth < 12 && shareOf(node) >= OPEN_SHARE; node = node.children()[0])
         opened.add(node);
-      }
     }
 
     function listRows() {
-      /** @type {number[]} */
-      const rows = [];
-      const waiting = [...owners.children(0)].reverse();
-      while (waiting.length) {
-        const node = /** @type {number} */ (waiting.pop());
-        rows.push(node);
-        if (opened.has(node))
-          for (const child of [...owners.children(node)].reverse())
-            waiting.push(child);
-      }
-      table.setRows(Uint32Array.from(rows));
+      /** @param {TreeNode} node @returns {TreeNode[]} it, and what is unfolded below it */
+      const unfolded = node => [node, ...(opened.has(node) ? node.children().flatMap(unfolded) : [])];
+      listed = owners.children().flatMap(unfolded);
+      table.setRows(Uint32Array.from(listed.keys()));
     }
 
     /** @param {number} row */
     function branchOf(row) {
-      return {level: owners.depth[row] - 1, expanded: owners.hasChildren(row) ? opened.has(row) : null};
+      return {level: listed[row].depth - 1, expanded: listed[row].hasChildren() ? opened.has(listed[row]) : null};
     }
 
     /** @param {number} row @param {boolean} isOpen */
     function expandRow(row, isOpen) {
       if (isOpen)
-        opened.add(row);
+        opened.add(listed[row]);
       else
-        opened.delete(row);
+        opened.delete(listed[row]);
       listRows();
     }
 
@@ -343,22 +332,23 @@ export const flameView = {
      * @param {number} row
      */
     function chooseRow(row) {
-      if (owners.depth[row] > 1)
-        selection.set({search: selection.state.search === owners.name(row) ? '' : owners.name(row)});
-      else if (owners.owner[row] >= 0)
-        selection.set({owner: selection.state.owner === owners.owner[row] ? -1 : owners.owner[row]});
+      const {depth, name, owner} = listed[row];
+      const {state} = selection;
+      if (depth > 1)
+        selection.set({search: state.search === name ? '' : name});
+      else if (owner >= 0)
+        selection.set({owner: state.owner === owner ? -1 : owner});
     }
 
     return {
       element: root,
-      /** @param {Set<string>} changed */
       update(changed) {
         if (changed.has('file')) {
           const recording = context.recording();
           measure = defaultMeasure(recording);
           measures = segmented('Measure', measuresOf(recording), setMeasure);
           replace(measureRoom, measures.element);
-          zoomNode = focus = 0;
+          zoomNode = focus = tree;
         }
         if (['file', 'from', 'to', 'device', 'owner', 'search', 'frames', 'allFrames'].some(name => changed.has(name)))
           refresh();

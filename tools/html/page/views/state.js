@@ -2,15 +2,13 @@
  * The allocator's state at the selected moment: all memory from the driver, to scale, and its content.
  * Steps from event to event.
  */
-/** @typedef {import('../main.js').Context} Context */
-/** @typedef {import('../memory_state.js').MemoryState} MemoryState */
 import {styleColor} from '../colors.js';
-import {element, replace} from '../dom.js';
+import {button, element, replace} from '../dom.js';
 import {momentEvent} from '../events.js';
 import {formatAddress, formatBytes, formatPlural} from '../format.js';
+import {onGestures} from '../gestures.js';
 import {shownDevice} from '../memory_map.js';
 import {stateAt} from '../memory_state.js';
-import {Hint} from '../navigate.js';
 import {Plot} from '../plot.js';
 
 const ROW = 20;
@@ -18,30 +16,29 @@ const BAR = 16;
 const GAP = 2; /* between segments */
 const PLAY_MS = 120;
 
-/** @typedef {{x: number, y: number, width: number, isFirst: boolean, isLast: boolean, piece: import('../memory_state.js').Piece, segment: import('../memory_state.js').SegmentState}} Box */
+/** @typedef {{x: number, y: number, width: number, isFirst: boolean, isLast: boolean, piece: Piece, segment: SegmentState}} Box */
 
+/** @type {ViewMaker} */
 export const stateView = {
   id: 'state',
   title: 'Allocator state',
-  /** @param {Context} context */
   create(context) {
     const {selection} = context;
     const plot = new Plot('The memory of the device at the moment: segments and what is in them, to scale', 'Arrow keys go from event to event', draw);
-    const hint = new Hint(plot.element);
     const figures = element('div', {class: 'figures'});
     const what = element('span', {class: 'event', 'aria-live': 'polite'});
     const slider = /** @type {HTMLInputElement} */ (element('input', {
       type: 'range', min: '0', step: '1', 'aria-label': 'Moment', oninput: () => selection.set({at: Number(slider.value)}),
     }));
-    const play = element('button', {class: 'small', title: 'Play, or stop (P)', onclick: toggle}, 'play');
+    const play = button('play', toggle, {title: 'Play, or stop (P)'});
+    const ooms = button('out of memory ›', nextOom, {title: 'The next time that memory ran out'});
     const root = element('section', {class: 'view'},
       element('div', {class: 'bar'},
-        element('button', {class: 'small', title: 'The event before ([)', onclick: () => step(-1)}, '‹ event'),
-        element('button', {class: 'small', title: 'The next event (])', onclick: () => step(1)}, 'event ›'),
+        button('‹ event', () => step(-1), {title: 'The event before ([)'}),
+        button('event ›', () => step(1), {title: 'The next event (])'}),
         play,
-        element('button', {class: 'small', title: 'When most was reserved or held', onclick: () => selection.set({at: peak()})}, 'peak'),
-        element('button', {class: 'small oom', title: 'The next time that memory ran out', onclick: nextOom}, 'out of memory ›'),
-        slider, what),
+        button('peak', () => selection.set({at: context.series(shownDevice(context)).allocated.peak()}), {title: 'When most was allocated'}),
+        ooms, slider, what),
       figures, plot.element);
     /** @type {Box[]} */
     let boxes = [];
@@ -73,11 +70,6 @@ export const stateView = {
         else
           step(by);
       }, PLAY_MS);
-    }
-
-    /** @returns {number} */
-    function peak() {
-      return context.series(shownDevice(context)).allocated.peak();
     }
 
     function nextOom() {
@@ -114,10 +106,9 @@ export const stateView = {
         figure('freed, still in use', now.pending),
         figure('idle', ofSegments(now.idle)),
         figure('largest idle piece', ofSegments(now.largestIdle)),
-        now.blocker >= 0 && element('button', {
+        now.blocker >= 0 && button('what is beside it', () => selection.set({life: now.blocker}), {
           class: 'small blocker', title: 'The smaller of the two blocks beside the largest idle piece: freed, it would make it larger',
-          onclick: () => selection.set({life: now.blocker}),
-        }, 'what is beside it'),
+        }),
         now.forwarded > 0 && figure('not pooled', now.forwarded),
         oom && figure('asked for in vain', oom.size, 'bad'));
       figures.dataset.state = shown;
@@ -130,7 +121,7 @@ export const stateView = {
       state = now;
       fillFigures(now);
       lay(now, width, height);
-      const matching = selection.isWhole ? null : selection.matches();
+      const matching = selection.partial();
       for (const box of boxes)
         drawBox(box, matching);
     }
@@ -170,11 +161,11 @@ export const stateView = {
       const {life, isPending} = box.piece;
       const recording = context.recording();
       if (life < 0)
-        ink.fillStyle = styleColorOnce('--idle');
+        ink.fillStyle = styleColor('--idle');
       else if (life === selection.state.life)
-        ink.fillStyle = styleColorOnce('--ink');
+        ink.fillStyle = styleColor('--ink');
       else if (matching && !matching[life])
-        ink.fillStyle = styleColorOnce('--faint');
+        ink.fillStyle = styleColor('--faint');
       else
         ink.fillStyle = context.colors.css[recording.lives.owner[life]];
       ink.globalAlpha = isPending ? 0.35 : 1;
@@ -183,48 +174,32 @@ export const stateView = {
       if (box.width > 60 && life >= 0 && box.isFirst) {
         ink.font = '11px system-ui, sans-serif';
         ink.textBaseline = 'middle';
-        ink.fillStyle = life === selection.state.life ? styleColorOnce('--page') : styleColorOnce('--on-color');
+        ink.fillStyle = life === selection.state.life ? styleColor('--page') : styleColor('--on-color');
         const size = formatBytes(recording.lives.requested[life]);
         const name = recording.hasStacks ? `${size}  ${recording.owners[recording.lives.owner[life]].name}` : size;
         plot.text(name, box.x + 4, box.y + BAR / 2, box.width - 8);
       }
     }
 
-    /** @type {Map<string, string>} */
-    const colorsByName = new Map();
-    /** @param {string} name */
-    function styleColorOnce(name) {
-      let color = colorsByName.get(name);
-      if (color === undefined) {
-        color = styleColor(name);
-        colorsByName.set(name, color);
-      }
-      return color;
-    }
-
-    /** @param {MouseEvent} event @returns {Box | undefined} */
-    function boxAt(event) {
-      const {x, y} = plot.place(event);
+    /** @param {number} x @param {number} y @returns {Box | undefined} */
+    function boxAt(x, y) {
       return boxes.find(box => y >= box.y && y < box.y + ROW && x >= box.x && x < box.x + Math.max(1, box.width));
     }
 
-    plot.canvas.addEventListener('mousemove', event => {
-      const box = boxAt(event);
-      const recording = context.recording();
-      if (!box) {
-        hint.hide();
-        return;
-      }
-      const {life, isPending, size} = box.piece;
-      const name = life < 0 ? 'idle' : isPending ? 'freed, still in use' : recording.ownerName(life);
-      const asked = life >= 0 && recording.lives.requested[life] !== size ? `, ${formatBytes(recording.lives.requested[life])} asked for` : '';
-      hint.show([`${formatBytes(size)}${asked}  ${name}`, `at ${formatAddress(box.segment.address + box.piece.offset)}`,
-        `in a segment of ${formatBytes(box.segment.size)} at ${formatAddress(box.segment.address)}`], plot.place(event).x, plot.place(event).y);
-    });
-    plot.canvas.addEventListener('mouseleave', () => hint.hide());
-    plot.canvas.addEventListener('click', event => {
-      const box = boxAt(event);
-      selection.set({life: box ? box.piece.life : -1});
+    onGestures(plot, {
+      hover(x, y) {
+        const box = boxAt(x, y);
+        if (!box)
+          return null;
+        const recording = context.recording();
+        const {life, isPending, size, offset} = box.piece;
+        const {segment} = box;
+        const name = life < 0 ? 'idle' : isPending ? 'freed, still in use' : recording.ownerName(life);
+        const asked = life >= 0 && recording.lives.requested[life] !== size ? `, ${formatBytes(recording.lives.requested[life])} asked for` : '';
+        return [`${formatBytes(size)}${asked}  ${name}`, `at ${formatAddress(segment.address + offset)}`,
+          `in a segment of ${formatBytes(segment.size)} at ${formatAddress(segment.address)}`];
+      },
+      click: (x, y) => selection.set({life: boxAt(x, y)?.piece.life ?? -1}),
     });
     plot.canvas.addEventListener('keydown', event => {
       if (event.key === 'ArrowLeft' || event.key === 'ArrowRight') {
@@ -235,17 +210,14 @@ export const stateView = {
 
     return {
       element: root,
-      /** @param {Set<string>} changed */
-      update(changed) {
+      update() {
         const recording = context.recording();
-        if (changed.has('theme'))
-          colorsByName.clear();
         slider.max = String(recording.end);
         slider.value = String(selection.state.at);
         slider.setAttribute('aria-valuetext', recording.momentText(selection.state.at));
         const device = recording.devices.length > 1 ? `device ${shownDevice(context)}, ` : '';
         what.textContent = `${device}${recording.momentText(selection.state.at)}: ${momentEvent(recording, selection.state.at)}`;
-        /** @type {HTMLElement} */ (root.querySelector('.oom')).hidden = !recording.marks.some(mark => mark.kind === 'oom');
+        ooms.hidden = !recording.marks.some(mark => mark.kind === 'oom');
         plot.invalidate();
       },
       toggle,

@@ -2,18 +2,14 @@
  * Tables: owners, memory held at the end, sizes, threads, streams, phases, events, snapshots. A click or Enter chooses a row,
  * and the other views show its content.
  */
-/** @typedef {import('../main.js').Context} Context */
-/** @typedef {import('../table.js').TableColumn} TableColumn */
-/** @typedef {import('../table_rows.js').Sum} Sum */
 import {element} from '../dom.js';
 import {momentEvent} from '../events.js';
 import {baseName, formatAddress, formatBytes, formatCount, formatDuration, formatPlural} from '../format.js';
 import {copyTableButton, segmented, Table} from '../table.js';
-import {areOwnersPartial, eventRows, leakRows, ownerRows, placeRows, sizeRows} from '../table_rows.js';
-
-/** @typedef {'owners' | 'held' | 'sizes' | 'threads' | 'streams' | 'phases' | 'events' | 'snapshots'} TableId */
+import {eventRows, keyRows, leakRows, ownerRows} from '../table_rows.js';
 
 /**
+ * @typedef {'owners' | 'held' | 'sizes' | 'threads' | 'streams' | 'phases' | 'events' | 'snapshots'} TableId
  * @typedef {object} Contents
  * @property {TableColumn[]} columns
  * @property {string} sort id of a column; '': order of the rows
@@ -21,47 +17,53 @@ import {areOwnersPartial, eventRows, leakRows, ownerRows, placeRows, sizeRows} f
  * @property {(row: number) => void} open
  * @property {(row: number) => boolean} isSelected
  * @property {string} about
+ * @property {boolean} [isPartial] it lacks what the tool left out of the page
+ *
+ * @typedef {(row: number) => number} Figure of a row
  */
 
-/**
- * @param {string} id
- * @param {string} label
- * @param {(row: number) => number} value
- * @param {string} [title]
- * @returns {TableColumn}
- */
-function bytesColumn(id, label, value, title) {
-  return {id, label, title, width: '11ch', isNumber: true, text: row => formatBytes(value(row)), value, plain: value};
+const NAME_WIDTH = 'minmax(var(--name-width), 1fr)';
+/** @type {TableColumn} takes the room that others leave */
+const REST = {id: 'rest', label: '', width: '1fr', text: () => ''};
+
+/** @param {(value: number) => string} format */
+function figureColumns(format) {
+  /** @param {string} id @param {string} label @param {Figure} value @param {string} [title] @returns {TableColumn} */
+  return (id, label, value, title) =>
+    ({id, label, title, width: '11ch', isNumber: true, text: row => format(value(row)), value, plain: value});
 }
 
-/**
- * @param {string} id
- * @param {string} label
- * @param {(row: number) => number} value
- * @param {string} [title]
- * @returns {TableColumn}
- */
-function countColumn(id, label, value, title) {
-  return {id, label, title, width: '11ch', isNumber: true, text: row => formatCount(value(row)), value, plain: value};
-}
+const bytesColumn = figureColumns(formatBytes);
+const countColumn = figureColumns(formatCount);
 
 /**
  * Columns for the bytes and count of a sum.
- * @param {string} id
- * @param {string} label
- * @param {(row: number) => Sum} sum
- * @param {string} noun "blocks"
- * @param {string} title
- * @returns {TableColumn[]}
+ * @param {string} id @param {string} label @param {(row: number) => Sum} sum @param {string} noun "blocks" @param {string} title
  */
 function sumColumns(id, label, sum, noun, title) {
   return [bytesColumn(id, label, row => sum(row).bytes, title), countColumn(`${id}-count`, noun, row => sum(row).count, title)];
 }
 
+/**
+ * A column of numbers that are no figures, and may be absent.
+ * @param {string} id @param {string} label @param {string} width @param {(row: number) => number | null | undefined} value @returns {TableColumn}
+ */
+function numberColumn(id, label, width, value) {
+  return {id, label, width, isNumber: true, text: row => String(value(row) ?? ''), value: row => value(row) ?? -1};
+}
+
+/** @param {{live: Sum}[]} all */
+const liveColumns = all => sumColumns('live', 'At the end', row => all[row].live, 'Blocks', 'Held at the end');
+/** @param {{total: Sum}[]} all */
+const totalColumns = all => sumColumns('total', 'Total', row => all[row].total, 'Calls', 'All that was ever asked for');
+/** @param {{temporary: Sum}[]} all */
+const temporaryColumn = all =>
+  countColumn('temporary', 'Temporary', row => all[row].temporary.count, 'Freed before anything else was allocated on the device');
+
+/** @type {ViewMaker} */
 export const tablesView = {
   id: 'tables',
   title: 'Tables',
-  /** @param {Context} context */
   create(context) {
     const {selection} = context;
     /** @type {TableId} */
@@ -99,29 +101,28 @@ export const tablesView = {
     /** @returns {Contents} */
     function ownersTable() {
       const recording = context.recording();
-      const all = ownerRows(recording, selection.state, selection.found());
+      const {rows: all, isPartial} = ownerRows(recording, selection.state, selection.found());
       const owner = (/** @type {number} */ row) => recording.owners[all[row].owner];
       const isKnown = recording.hasHistory;
       return {
         columns: [
           {
-            id: 'owner', label: 'Owner', width: 'minmax(var(--name-width), 1fr)', text: row => owner(row).text, before: row => {
+            id: 'owner', label: 'Owner', width: NAME_WIDTH, text: row => owner(row).text, before: row => {
               const swatch = element('i', {class: 'swatch'});
               swatch.style.background = context.colors.css[all[row].owner];
               return swatch;
             },
           },
           ...(isKnown ? sumColumns('peak', 'At the peak', row => all[row].peak, 'Blocks', 'Held when the devices together held most') : []),
-          ...sumColumns('live', 'At the end', row => all[row].live, 'Blocks', 'Held at the end'),
+          ...liveColumns(all),
           ...(isKnown ? [
-            ...sumColumns('total', 'Total', row => all[row].total, 'Calls', 'All that was ever asked for'),
-            countColumn('temporary', 'Temporary', row => all[row].temporary.count, 'Freed before anything else was allocated on the device'),
+            ...totalColumns(all), temporaryColumn(all),
             bytesColumn('grown', 'Grown by', row => all[row].grown, 'Held at the end of the selected time, less what was held at its begin'),
           ] : []),
         ],
         sort: isKnown ? 'peak' : 'live', rows: Uint32Array.from(all.keys()), about: formatPlural(all.length, recording.hasStacks ? 'owner' : 'size'),
         open: row => selection.set({owner: selection.state.owner === all[row].owner ? -1 : all[row].owner}),
-        isSelected: row => selection.state.owner === all[row].owner,
+        isSelected: row => selection.state.owner === all[row].owner, isPartial,
       };
     }
 
@@ -135,12 +136,10 @@ export const tablesView = {
       const first = row => recording.lives.begin[all[row].life];
       return {
         columns: [
-          {
-            id: 'owner', label: 'Owner', width: 'minmax(var(--name-width), 1fr)', text: row => recording.ownerName(all[row].life),
-          },
+          {id: 'owner', label: 'Owner', width: NAME_WIDTH, text: row => recording.ownerName(all[row].life)},
           bytesColumn('bytes', 'Bytes', row => all[row].bytes),
           countColumn('count', 'Blocks', row => all[row].count),
-          {id: 'device', label: 'Device', width: '8ch', isNumber: true, text: row => String(all[row].device), value: row => all[row].device},
+          numberColumn('device', 'Device', '8ch', row => all[row].device),
           {id: 'kind', label: 'Kind', width: '14ch', text: row => all[row].what < 0 ? 'pooled' : recording.strings[all[row].what]},
           {
             id: 'first', label: 'Oldest', width: '20ch', text: row => recording.hasTimes && first(row) ? formatDuration(recording.timeOf(first(row)))
@@ -159,39 +158,30 @@ export const tablesView = {
 
     /** @returns {Contents} */
     function sizesTable() {
-      const all = sizeRows(context.recording(), wanted());
+      const {lives} = context.recording();
+      const all = keyRows(context.recording(), lives.requested, wanted());
       return {
         columns: [
-          bytesColumn('size', 'Size', row => all[row].key, 'What was asked for at once'),
-          ...sumColumns('total', 'Total', row => all[row].total, 'Calls', 'All that was ever asked for'),
-          ...sumColumns('live', 'At the end', row => all[row].live, 'Blocks', 'Held at the end'),
-          bytesColumn('rounded', 'Rounded', row => all[row].rounded, 'What the pooled blocks that are held take'),
-          countColumn('temporary', 'Temporary', row => all[row].temporary.count, 'Freed before anything else was allocated on the device'),
-          {id: 'rest', label: '', width: '1fr', text: () => ''},
+          bytesColumn('size', 'Size', row => all[row].key, 'What was asked for at once'), ...totalColumns(all), ...liveColumns(all),
+          bytesColumn('rounded', 'Rounded', row => all[row].rounded, 'What the pooled blocks that are held take'), temporaryColumn(all), REST,
         ],
-        sort: 'total', rows: Uint32Array.from(all.keys()), about: formatPlural(all.length, 'size'),
+        sort: 'total', rows: Uint32Array.from(all.keys()), about: formatPlural(all.length, 'size'), isPartial: true,
         open: row => choose(all[row].life), isSelected: row => selection.state.life === all[row].life,
       };
     }
 
-    /**
-     * @param {'thread' | 'stream'} by
-     * @returns {Contents}
-     */
+    /** @param {'thread' | 'stream'} by @returns {Contents} */
     function placesTable(by) {
       const recording = context.recording();
-      const all = placeRows(recording, by, wanted());
+      const all = keyRows(recording, recording.lives[by], wanted());
       /** @param {number} row */
       const name = row => by === 'thread' ? recording.threadName(all[row].key) : recording.streamName(all[row].key);
       return {
         columns: [
           {id: 'name', label: by === 'thread' ? 'Thread' : 'Stream', width: 'minmax(24ch, 40ch)', text: name},
-          ...sumColumns('total', 'Total', row => all[row].total, 'Calls', 'All that was ever asked for'),
-          ...sumColumns('live', 'At the end', row => all[row].live, 'Blocks', 'Held at the end'),
-          countColumn('temporary', 'Temporary', row => all[row].temporary.count, 'Freed before anything else was allocated on the device'),
-          {id: 'rest', label: '', width: '1fr', text: () => ''},
+          ...totalColumns(all), ...liveColumns(all), temporaryColumn(all), REST,
         ],
-        sort: 'total', rows: Uint32Array.from(all.keys()), about: formatPlural(all.length, by),
+        sort: 'total', rows: Uint32Array.from(all.keys()), about: formatPlural(all.length, by), isPartial: true,
         open: row => {
           if (by === 'thread' && all[row].key >= 0)
             selection.set({search: selection.state.search === name(row) ? '' : name(row)});
@@ -223,7 +213,7 @@ export const tablesView = {
       });
       return {
         columns: [
-          {id: 'phase', label: 'Phase', width: 'minmax(var(--name-width), 1fr)', text: row => all[row].name},
+          {id: 'phase', label: 'Phase', width: NAME_WIDTH, text: row => all[row].name},
           countColumn('times', 'Times', row => all[row].times, 'How often it began'),
           bytesColumn('peak', 'Held within', row => all[row].peak, 'The most that the program held in it, on all devices together'),
           bytesColumn('left', 'Left', row => all[row].left, 'Of what was allocated in it: held at the end, or where memory ran out if that is what the summary is about'),
@@ -246,13 +236,17 @@ export const tablesView = {
       const recording = context.recording();
       const {lives} = recording;
       const lifeAt = recording.eventsByMoment();
-      const rows = eventRows(recording, selection.state, selection.isWhole ? null : selection.matches());
-      /** @param {number} moment @param {(life: number) => string} text */
-      const ofLife = (moment, text) => lifeAt[moment] >= 0 ? text(lifeAt[moment]) : '';
+      const rows = eventRows(recording, selection.state, selection.partial());
       /**
-       * Sorts allocations first, and events without a life last.
-       * @param {number} moment
+       * A column about the allocation of an event: empty, and first or last, where it has none.
+       * @param {string} id @param {string} label @param {string} width @param {ArrayLike<number>} values by life
+       * @param {(value: number) => string} format @param {Partial<TableColumn>} [more] @returns {TableColumn}
        */
+      const lifeColumn = (id, label, width, values, format, more) => ({
+        id, label, width, isNumber: true, text: moment => lifeAt[moment] < 0 ? '' : format(values[lifeAt[moment]]),
+        value: moment => lifeAt[moment] < 0 ? -2 : values[lifeAt[moment]], ...more,
+      });
+      /** @param {number} moment @returns {number} sorts allocations first, and events without a life last */
       const kindOf = moment => {
         const life = lifeAt[moment];
         return life < 0 ? 3 : lives.begin[life] === moment ? 0 : lives.freed[life] === moment ? 1 : 2;
@@ -269,20 +263,13 @@ export const tablesView = {
             plain: moment => recording.hasTimes ? recording.timeOf(moment) : '',
           },
           {id: 'what', label: 'What', width: 'minmax(30ch, 1fr)', text: moment => momentEvent(recording, moment), value: kindOf},
-          {
-            id: 'size', label: 'Size', width: '11ch', isNumber: true, text: moment => ofLife(moment, life => formatBytes(lives.requested[life])),
-            value: moment => lifeAt[moment] >= 0 ? lives.requested[lifeAt[moment]] : -1,
-            plain: moment => lifeAt[moment] >= 0 ? lives.requested[lifeAt[moment]] : '',
-          },
-          {
-            id: 'address', label: 'Address', width: '18ch', text: moment => ofLife(moment, life => formatAddress(lives.address[life])),
-            value: moment => lifeAt[moment] >= 0 ? lives.address[lifeAt[moment]] : -1,
-          },
-          {id: 'device', label: 'Device', width: '8ch', isNumber: true, text: moment => ofLife(moment, life => String(lives.device[life])), value: moment => lifeAt[moment] >= 0 ? lives.device[lifeAt[moment]] : -2},
-          {id: 'stream', label: 'Stream', width: '16ch', text: moment => ofLife(moment, life => recording.streamName(lives.stream[life])), value: moment => lifeAt[moment] >= 0 ? lives.stream[lifeAt[moment]] : -2},
-          {id: 'thread', label: 'Thread', width: '18ch', text: moment => ofLife(moment, life => recording.threadName(lives.thread[life])), value: moment => lifeAt[moment] >= 0 ? lives.thread[lifeAt[moment]] : -2},
+          lifeColumn('size', 'Size', '11ch', lives.requested, formatBytes, {plain: moment => lifeAt[moment] < 0 ? '' : lives.requested[lifeAt[moment]]}),
+          lifeColumn('address', 'Address', '18ch', lives.address, formatAddress, {isNumber: false}),
+          lifeColumn('device', 'Device', '8ch', lives.device, String),
+          lifeColumn('stream', 'Stream', '16ch', lives.stream, stream => recording.streamName(stream), {isNumber: false}),
+          lifeColumn('thread', 'Thread', '18ch', lives.thread, thread => recording.threadName(thread), {isNumber: false}),
         ],
-        sort: 'event', rows, about: formatPlural(rows.length, 'event'),
+        sort: 'event', rows, about: formatPlural(rows.length, 'event'), isPartial: true,
         open: moment => selection.set({at: moment, life: lifeAt[moment]}), isSelected: moment => selection.state.at === moment,
       };
     }
@@ -294,16 +281,16 @@ export const tablesView = {
     function snapshotsTable() {
       const all = context.page.recordings;
       /** @param {number} row @param {(stats: any) => number | null} figure */
-      const sum = (row, figure) => all[row].summary.devices.reduce((/** @type {number} */ bytes, /** @type {any} */ device) => bytes + (figure(device.stats) ?? 0), 0);
+      const sum = (row, figure) => all[row].summary.devices.reduce((bytes, device) => bytes + (figure(device.stats) ?? 0), 0);
       /** @param {number} row */
       const process = row => all[row].summary.process;
       return {
         columns: [
-          {id: 'name', label: 'Snapshot', width: 'minmax(var(--name-width), 1fr)', text: row => all[row].name},
+          {id: 'name', label: 'Snapshot', width: NAME_WIDTH, text: row => all[row].name},
           {id: 'program', label: 'Program', width: '18ch', text: row => baseName(process(row).program || '')},
-          {id: 'rank', label: 'Rank', width: '7ch', isNumber: true, text: row => String(process(row).rank ?? ''), value: row => process(row).rank ?? -1},
+          numberColumn('rank', 'Rank', '7ch', row => process(row).rank),
           {id: 'host', label: 'Host', width: '14ch', text: row => process(row).host || ''},
-          {id: 'pid', label: 'Process', width: '9ch', isNumber: true, text: row => String(process(row).pid ?? ''), value: row => process(row).pid ?? -1},
+          numberColumn('pid', 'Process', '9ch', row => process(row).pid),
           {id: 'reason', label: 'Written', width: '12ch', text: row => all[row].summary.reason || ''},
           bytesColumn('reserved', 'Reserved', row => sum(row, stats => stats.reserved_bytes.peak), 'The peaks of all devices'),
           bytesColumn('allocated', 'Allocated', row => sum(row, stats => stats.allocated_bytes.peak), 'The peaks of all devices'),
@@ -316,13 +303,16 @@ export const tablesView = {
       };
     }
 
-    /**
-     * Selects an allocation, at the moment when it was allocated.
-     * @param {number} life
-     */
+    /** @param {number} life is selected, at the moment when it was allocated */
     function choose(life) {
       selection.set({life, at: context.recording().lives.begin[life]});
     }
+
+    /** @type {Record<TableId, () => Contents>} */
+    const makers = {
+      owners: ownersTable, held: heldTable, sizes: sizesTable, threads: () => placesTable('thread'), streams: () => placesTable('stream'),
+      phases: phasesTable, events: eventsTable, snapshots: snapshotsTable,
+    };
 
     /** @param {boolean} isNew */
     function show(isNew) {
@@ -334,17 +324,14 @@ export const tablesView = {
       tabs.show(which);
       const old = table.sort;
       const isSame = contents !== null && !isNew;
-      contents = which === 'owners' ? ownersTable() : which === 'held' ? heldTable() : which === 'sizes' ? sizesTable()
-        : which === 'phases' ? phasesTable() : which === 'events' ? eventsTable() : which === 'snapshots' ? snapshotsTable()
-          : placesTable(which === 'threads' ? 'thread' : 'stream');
+      contents = makers[which]();
       table.setColumns(contents.columns, contents.sort);
       if (which === 'events')
         table.sort.isDescending = false;
       if (isSame)
         table.sort = old;
       table.drawHead();
-      const isPartial = which === 'owners' ? areOwnersPartial(context.recording(), selection.state, selection.found()) : !['held', 'phases', 'snapshots'].includes(which);
-      about.textContent = contents.about + (isPartial ? context.recording().leftOutText() : '');
+      about.textContent = contents.about + (contents.isPartial ? context.recording().leftOutText() : '');
       table.element.setAttribute('aria-label', `Table of ${which === 'held' ? 'what is held at the end' : which}`);
       table.setRows(contents.rows, isNew);
       if (which === 'events')
@@ -353,7 +340,6 @@ export const tablesView = {
 
     return {
       element: root,
-      /** @param {Set<string>} changed */
       update(changed) {
         if (['file', 'from', 'to', 'device', 'search'].some(name => changed.has(name)) || (changed.has('owner') && which !== 'owners')) {
           show(changed.has('file'));
