@@ -7,6 +7,7 @@
 #include <strings.h>
 
 #include "base/path.h"
+#include "base/retired.h"
 #include "base/signal_name.h"
 
 const gp_option_t gp_option_table[GP_OPTION_COUNT] = {
@@ -238,13 +239,17 @@ int gp_option_choice(gp_option_id_t id, const char *text)
 static bool parse_choice(const attempt_t *attempt, gp_option_value_t *value)
 {
   const gp_option_t *option = &gp_option_table[attempt->id];
-  int index = gp_option_choice(attempt->id, attempt->text);
+  const char *text = attempt->text;
+  int index = gp_option_choice(attempt->id, text);
+  if (index < 0 &&
+      gp_retired_report(option->name, attempt->text, attempt->problem, attempt->problem_arg, &text))
+    index = gp_option_choice(attempt->id, text);
   if (index < 0) {
     report(attempt, option->syntax);
     return false;
   }
   value->number = (uint64_t)index;
-  snprintf(value->text, sizeof(value->text), "%s", attempt->text);
+  snprintf(value->text, sizeof(value->text), "%s", text);
   for (char *p = value->text; *p; p++)
     *p = (char)tolower((unsigned char)*p);
   return true;
@@ -555,6 +560,9 @@ int gp_options_check_names(char *const *environment, gp_option_problem_fn proble
     if (known)
       continue;
     unknown++;
+    const char *used;
+    if (gp_retired_report(name, "", problem, problem_arg, &used))
+      continue;
     snprintf(message, sizeof(message), "%s is no option of this version; the nearest is %s", name,
         nearest_variable(name));
     if (problem)

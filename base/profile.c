@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/retired.h"
 #include "base/settings_text.h"
 
 bool gp_profile_has(gp_option_id_t id)
@@ -30,6 +31,9 @@ bool gp_profile_has(gp_option_id_t id)
 static gp_option_id_t find_option(gp_settings_text_t *text, const char *name)
 {
   gp_option_id_t id = gp_option_find(name);
+  const char *used;
+  if (id == GP_OPTION_COUNT && gp_retired_report(name, "", gp_settings_text_report_value, text, &used))
+    return GP_OPTION_COUNT;
   if (id == GP_OPTION_COUNT)
     gp_settings_text_report(text, true, "%.60s is no option", name);
   else if (!gp_profile_has(id))

@@ -13,7 +13,6 @@
 #include "interpose/mapped_cuda.h"
 #include "interpose/process.h"
 #include "interpose/routes/escape.h"
-#include "interpose/routes/loaded.h"
 #include "interpose/hooks/mempool_records.h"
 #include "interpose/routes/real.h"
 #include "base/assert.h"
@@ -76,10 +75,8 @@ static void cuda_look_for_escapes(void *self)
 {
   gp_engine_t *engine = watching_engine();
   (void)self;
-  if (engine) {
-    gp_loaded_look_for_rdma(engine);
+  if (engine)
     gp_escape_look_for_unknown(engine);
-  }
 }
 
 static int cuda_alloc(void *self, const gp_driver_context_t *context, uint64_t bytes, uint64_t *ret_address)
@@ -246,14 +243,6 @@ static int cuda_side_stream(void *self, const gp_driver_context_t *context, uint
   return (int)result;
 }
 
-static int cuda_stream_wait(void *self, const gp_driver_context_t *context, uint64_t stream, void *event)
-{
-  CUresult result;
-  (void)self;
-  IN_CONTEXT(context, result, GP_REAL_CALL(cuStreamWaitEvent, (CUstream)(uintptr_t)stream, event, 0));
-  return (int)result;
-}
-
 /* The stream and the legacy default stream do not wait for each other. */
 static int cuda_fill_stream(void *self, const gp_driver_context_t *context, uint64_t *ret_stream)
 {
@@ -265,10 +254,6 @@ static int cuda_fill_stream(void *self, const gp_driver_context_t *context, uint
     *ret_stream = (uint64_t)(uintptr_t)stream;
   return (int)result;
 }
-
-/* The program's own calls go through a stub (sight/work.def) without parameters, hence this type. */
-typedef CUresult(CUDAAPI *gp_fn_cuMemsetD8Async)(
-    CUdeviceptr pointer, unsigned char value, size_t count, CUstream stream);
 
 /* A default stream belongs to the current context, which may be a green one. */
 static int cuda_fill(void *self, const gp_driver_context_t *context, uint64_t stream, uint64_t address,
@@ -417,10 +402,9 @@ static bool cuda_code_is_sticky(int code)
   .wait_as_free = cuda_wait_as_free, .reserve = gp_mapped_cuda_reserve,                                      \
   .unreserve = gp_mapped_cuda_unreserve, .create = gp_mapped_cuda_create, .destroy = gp_mapped_cuda_destroy, \
   .map = gp_mapped_cuda_map, .unmap = gp_mapped_cuda_unmap, .allow = gp_mapped_cuda_allow,                   \
-  .pause = cuda_pause, .stream_wait = cuda_stream_wait, .memory_info = cuda_memory_info,                     \
-  .host_available = cuda_host_available, .trim_async = cuda_trim_async,                                      \
-  .async_reserved = cuda_async_reserved, .fill_stream = cuda_fill_stream, .fill = cuda_fill,                 \
-  .fill_query = cuda_stream_query, .stream_query = cuda_stream_query,                                        \
+  .pause = cuda_pause, .memory_info = cuda_memory_info, .host_available = cuda_host_available,               \
+  .trim_async = cuda_trim_async, .async_reserved = cuda_async_reserved, .fill_stream = cuda_fill_stream,     \
+  .fill = cuda_fill, .fill_query = cuda_stream_query, .stream_query = cuda_stream_query,                     \
   .look_for_escapes = cuda_look_for_escapes, .now_ns = cuda_now_ns,                                          \
   .code_out_of_memory = CUDA_ERROR_OUT_OF_MEMORY, .code_invalid_value = CUDA_ERROR_INVALID_VALUE,            \
   .code_not_ready = CUDA_ERROR_NOT_READY, .code_ended = CUDA_ERROR_DEINITIALIZED,                            \

@@ -21,8 +21,6 @@
 #include "interpose/routes/real_dlsym.h"
 #include "interpose/report.h"
 #include "interpose/routes/after_unknown.h"
-#include "interpose/sight/stubs.h"
-#include "pool/reuse/single.h"
 #include "base/assert.h"
 #include "base/cancel.h"
 #include "base/lock.h"
@@ -237,17 +235,6 @@ static library_state_t start(void)
     gp_log(GP_LOG_ERROR, "the host has no memory for the pool; the program runs without it");
     return LIBRARY_OFF;
   }
-  if (!GP_HAS_WORK_STUBS)
-    (void)gp_single_end(the_engine, "work is seen on x86-64 only");
-  else if (version > GP_NEWEST_CUDA_VERSION)
-    (void)gp_single_end(
-        the_engine, "the driver is newer than this version of gpupool, which may not see all work");
-  else if (!gp_stubs_are_wanted())
-    (void)gp_single_end(the_engine, "the functions that submit work were handed out as they are");
-  else if (gp_engine_is_single(the_engine) && (!gp_stubs_reach_driver() || gp_loaded_has_cupti()))
-    (void)gp_single_end(
-        the_engine, "another library stands between this one and the driver, or watches its calls");
-  gp_loaded_look_for_rdma(the_engine);
   gp_escape_look_for_unknown(the_engine);
   if (the_recorder) {
     gp_snapshot_writer_attach(the_snapshots, the_engine);

@@ -11,7 +11,6 @@
 #include "pool/reuse/advance.h"
 #include "pool/reuse/identities.h"
 #include "pool/reuse/known_streams.h"
-#include "pool/reuse/single.h"
 #include "pool/reuse/stamps.h"
 #include "pool/space/block_life.h"
 #include "pool/space/bound_parts.h"
@@ -95,43 +94,29 @@ static void file(gp_engine_t *engine, gp_context_t *context)
       engine); /* keeps what the others have completed, though the new context has completed nothing */
   gp_list_push_back(&engine->contexts, &context->live_link);
   gp_known_streams_add_context(engine, context);
-  gp_single_add_context(engine, context);
   gp_lock_take(&context->device->lock);
   gp_assert_internal(gp_lock_is_held(&context->device->lock));
   gp_list_push_back(&context->device->ordered.device_link, &context->device_link); /* in front of ordered */
   gp_lock_release(&context->device->lock);
 }
 
-/*
- * Mode `single` ends with the second context. This settles the first context's pending work before
- * the second is used. A thread that finds the second one filed calls this, too: the thread that
- * filed it may still be settling.
- */
-static void end_single(gp_engine_t *engine)
-{
-  (void)gp_single_end(engine, "there is a second context");
-}
-
 /* The live record of a handle; NULL: there is none. */
-static gp_context_t *find_settled(gp_engine_t *engine, const gp_driver_context_t *driver_context)
+static gp_context_t *find_valid(gp_engine_t *engine, const gp_driver_context_t *driver_context)
 {
   gp_lock_take(&engine->contexts_lock);
   gp_context_t *context = find_live(engine, driver_context->handle);
-  bool is_single = context == engine->single.context;
   gp_lock_release(&engine->contexts_lock);
   if (context && context->driver.id != driver_context->id) {
     gp_engine_context_lost(engine, context); /* it ended unseen, and the driver reused the handle */
     return NULL;
   }
-  if (context && !is_single)
-    end_single(engine);
   return context;
 }
 
 gp_context_t *gp_engine_context(gp_engine_t *engine, const gp_driver_context_t *driver_context)
 {
   gp_assert(!gp_holds_engine_lock());
-  gp_context_t *known = find_settled(engine, driver_context);
+  gp_context_t *known = find_valid(engine, driver_context);
   if (known)
     return known;
   gp_context_t *made = make_context(engine, driver_context);
@@ -142,11 +127,7 @@ gp_context_t *gp_engine_context(gp_engine_t *engine, const gp_driver_context_t *
   known = find_live(engine, driver_context->handle); /* another thread may have been first */
   if (!known)
     file(engine, made);
-  bool is_single = (known ? known : made) == engine->single.context;
   gp_lock_release(&engine->contexts_lock);
-  if (!is_single)
-    end_single(engine);
-  gp_contexts_lose_gone(engine); /* the wait may have found that the first one has ended */
   if (known) {
     free(made);
     return known;
@@ -236,7 +217,6 @@ void gp_engine_context_lost(gp_engine_t *engine, gp_context_t *context)
     gp_assert_internal(gp_lock_is_held(&engine->contexts_lock));
     gp_list_remove(&context->live_link);
     gp_known_streams_drop_context(engine, context);
-    gp_single_drop_context(engine, context);
     gp_mode_context_lost(engine, context);
   }
   gp_lock_release(&engine->contexts_lock);

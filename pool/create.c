@@ -34,7 +34,6 @@ static gp_mode_t initial_mode(uint64_t reuse)
 {
   switch (reuse) {
   case GP_REUSE_STRICT: return GP_MODE_STRICT;
-  case GP_REUSE_SINGLE: return GP_MODE_SINGLE;
   default: return GP_MODE_CONTEXT;
   }
 }
@@ -55,8 +54,6 @@ static void configure(gp_engine_t *engine, const gp_options_t *options)
   uint64_t reuse = gp_option_number(options, GP_OPTION_reuse);
 
   gp_fill_init(engine, options);
-  if (engine->fills && reuse == GP_REUSE_SINGLE)
-    reuse = GP_REUSE_CONTEXT; /* a fill is work in a second stream */
   gp_mode_init(engine, options->limit_malformed, initial_mode(reuse));
   engine->type = gp_pool_type(options);
   gp_type_config_init(&engine->type_config, options);

@@ -65,10 +65,6 @@ typedef struct gp_driver_ops {
    * the default stream so far. Other streams do not wait for it. It ends with its context. */
   int (*side_stream)(void *self, const gp_driver_context_t *context, uint64_t *ret_stream);
 
-  /* Has a stream of the context, by the driver's handle, wait for an event of enter_stream(), with which it
-   * comes. */
-  int (*stream_wait)(void *self, const gp_driver_context_t *context, uint64_t stream, void *event);
-
   /*
    * Optional, all or none: physical memory that is mapped at addresses of the pool's choice. Sizes and
    * addresses are multiples of 2 MiB.

@@ -265,14 +265,6 @@ int gp_driver_default_query(gp_engine_t *engine, const gp_driver_context_t *cont
   return code;
 }
 
-int gp_driver_stream_wait(
-    gp_engine_t *engine, const gp_driver_context_t *context, uint64_t stream, void *event)
-{
-  int code;
-  OWN_CALL(code, engine, stream_wait, context, stream, event);
-  return code;
-}
-
 int gp_driver_async_reserved(
     gp_engine_t *engine, const gp_driver_context_t *context, uint64_t *ret_bytes, uint64_t *ret_used)
 {

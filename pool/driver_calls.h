@@ -33,8 +33,6 @@ int gp_driver_stream_fence_record(
 int gp_driver_stream_query(gp_engine_t *engine, const gp_driver_context_t *context, uint64_t stream);
 int gp_driver_side_stream(gp_engine_t *engine, const gp_driver_context_t *context, uint64_t *ret_stream);
 int gp_driver_default_query(gp_engine_t *engine, const gp_driver_context_t *context);
-int gp_driver_stream_wait(
-    gp_engine_t *engine, const gp_driver_context_t *context, uint64_t stream, void *event);
 int gp_driver_async_reserved(
     gp_engine_t *engine, const gp_driver_context_t *context, uint64_t *ret_bytes, uint64_t *ret_used);
 void gp_driver_trim_async(gp_engine_t *engine, const gp_driver_context_t *context);

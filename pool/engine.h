@@ -385,10 +385,6 @@ void gp_engine_translate_info(
  * answer, or the engine may not ask. */
 bool gp_engine_ask_info(gp_engine_t *engine, gp_context_t *context, uint64_t *ret_free, uint64_t *ret_total);
 
-/* The reuse mode is `single`, and no work has gone unseen: the caller must watch
- * for work. Takes no lock. */
-bool gp_engine_is_single(const gp_engine_t *engine);
-
 /* Reports a result that the program got from the driver. After a sticky one the engine forwards everything;
  * it prints no message if the code means the driver's own end. */
 void gp_engine_note_result(gp_engine_t *engine, int code);

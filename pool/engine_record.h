@@ -55,7 +55,7 @@ struct gp_engine {
   _Atomic uint64_t service;
   atomic_uint endings;           /* contexts that threads are ending: part of the suspensions in service */
   _Atomic uint64_t endings_over; /* how often a thread has ended one */
-  _Atomic gp_mode_t reuse_mode;
+  gp_mode_t reuse_mode;
   atomic_int own_calls;        /* driver calls of the engine's own in flight, see gp_engine_enter */
   atomic_int own_waits;        /* those that wait for the device */
   _Atomic uint64_t void_epoch; /* facts begun in it or before are void, see gp_engine_may_conclude */
@@ -80,7 +80,6 @@ struct gp_engine {
   gp_list_t contexts; /* live ones; under contexts_lock */
   gp_context_t *all_contexts;
   atomic_bool has_gone_contexts; /* some may be gone and not lost yet */
-  gp_single_state_t single;
 
   /* reuse/known_streams.c; under contexts_lock */
   gp_list_t known_streams;

@@ -13,7 +13,6 @@
 #include "pool/reuse/drain.h"
 #include "pool/reuse/fences.h"
 #include "pool/reuse/identities.h"
-#include "pool/reuse/single.h"
 #include "pool/reuse/stamps.h"
 #include "pool/reuse/stream_points.h"
 #include "pool/space/block_life.h"
@@ -48,15 +47,6 @@ static INLINE gp_block_t *find_and_lock_inline(gp_engine_t *engine, uint64_t add
 gp_block_t *gp_find_and_lock(gp_engine_t *engine, uint64_t address)
 {
   return find_and_lock_inline(engine, address);
-}
-
-/* Mode `single`: makes the block idle at once. The caller holds the device's lock. */
-static __attribute__((noinline)) void enter_idle_at_once(
-    gp_engine_t *engine, gp_block_t *block, uint64_t now_ns)
-{
-  gp_stamp(engine, block);
-  gp_block_end_use(engine, block, now_ns);
-  gp_block_enter_idle(engine, block, now_ns);
 }
 
 static bool is_sticky(const gp_driver_ops_t *ops, int code)
@@ -192,9 +182,7 @@ static INLINE int drop_and_unlock(
   gp_drain_some(engine, context, now_ns);
   gp_fence_wish_t wish = GP_FENCE_NONE;
   int code = 0;
-  if (gp_single_holds(engine) && !context->is_ordered) {
-    enter_idle_at_once(engine, block, now_ns);
-  } else if (ending == ENDING_COMPLETE) {
+  if (ending == ENDING_COMPLETE) {
     block->free_epoch = 0;
     gp_block_end_use(engine, block, now_ns);
     gp_block_enter_idle(engine, block, now_ns);

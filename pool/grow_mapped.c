@@ -188,13 +188,12 @@ static gp_planned_t make_plan(gp_plan_t *plan)
 {
   gp_context_t *context = plan->context;
   const gp_device_t *device = context->device;
-  uint64_t newest = atomic_load_explicit(&context->completed, memory_order_acquire);
   gp_place_t place;
 
   plan->part_count = plan->step_count = plan->made_count = 0;
   plan->made = plan->excess = 0;
   if (!(plan->is_ahead ? gp_mapped_place_ahead(context->range, plan->bytes, &place)
-                       : gp_mapped_place(context->range, plan->bytes, newest, &place)))
+                       : gp_mapped_place(context->range, plan->bytes, &place)))
     return NO_PLACE;
   plan->address = place.address;
   plan->peers = context->peers;

@@ -3,12 +3,10 @@
 #include "pool/reuse/identities.h"
 #include "pool/reuse/stream_points.h"
 
-/* Idle blocks of the driver's own pool are all complete. The caller holds the device's lock. */
+/* The caller holds the device's lock. */
 static gp_block_t *take_complete(const gp_request_t *request)
 {
-  if (!gp_request_is_of_drivers_pool(request))
-    return gp_hit_take_idle(request);
-  return gp_block_take_idle(request->engine, request->arena, &request->fit, UINT64_MAX, false);
+  return gp_block_take_idle(request->engine, request->arena, &request->fit, request->is_cut);
 }
 
 /*

@@ -9,7 +9,6 @@
 #include "pool/heaps.h"
 #include "pool/request.h"
 #include "pool/reuse/drain.h"
-#include "pool/reuse/single.h"
 #include "pool/space/block_life.h"
 #include "pool/space/budget.h"
 
@@ -21,28 +20,6 @@ bool gp_hit_after_drain(gp_request_t *request);
 
 /* The same during a capture, in a stream that is not captured. Puts nothing into the stream. */
 bool gp_hit_beside_capture(gp_request_t *request);
-
-/*
- * In mode `single` any idle block will do; a block whose earlier owner's work may be pending becomes
- * unordered work. Otherwise the block's own context must have completed its free. The other contexts had
- * no work when it was freed in mode `single`, and have completed all other frees of idle blocks. The
- * caller holds the device's lock.
- */
-static inline __attribute__((always_inline)) gp_block_t *gp_hit_take_idle(const gp_request_t *request)
-{
-  gp_engine_t *engine = request->engine;
-  gp_context_t *context = request->context;
-  bool is_single = gp_single_holds(engine);
-  uint64_t newest = is_single ? UINT64_MAX : atomic_load_explicit(&context->completed, memory_order_acquire);
-  gp_block_t *block = gp_block_take_idle(engine, context, &request->fit, newest, request->is_cut);
-
-  if (!is_single)
-    return block;
-  _Atomic uint64_t *unordered = &engine->single.unordered_epoch;
-  if (block && block->free_epoch > atomic_load_explicit(unordered, memory_order_relaxed))
-    atomic_store(unordered, block->free_epoch);
-  return block;
-}
 
 /* gp_hit for a request in no stream. Inline for the one call that most allocations make. */
 static inline __attribute__((always_inline)) bool gp_hit_plain(gp_request_t *request)
@@ -62,7 +39,7 @@ static inline __attribute__((always_inline)) bool gp_hit_plain(gp_request_t *req
     block = gp_drain_for(engine, request->context, &request->fit, request->is_cut, now_ns);
   if (!block) {
     gp_drain_some(engine, request->context, now_ns);
-    block = may_serve ? gp_hit_take_idle(request) : NULL;
+    block = may_serve ? gp_block_take_idle(engine, request->context, &request->fit, request->is_cut) : NULL;
   }
   if (block) {
     gp_block_set_stream(block, 0);

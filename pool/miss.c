@@ -175,14 +175,10 @@ static __attribute__((noinline)) bool serve_after_reclaim(gp_request_t *request)
   gp_lock_take(&device->lock);
   uint64_t deferred = gp_device_pending(device);
   uint64_t allowance = gp_reclaim_allowance(engine, device);
-  bool withheld = !gp_request_is_of_drivers_pool(request) &&
-                  gp_block_is_withheld(request->context, &request->fit, request->is_cut); /* in `single` */
   gp_lock_release(&device->lock);
 
-  if (deferred == 0 && !withheld)
+  if (deferred == 0)
     return false;
-  if (withheld && gp_fences_poll_twice(engine) && gp_hit(request))
-    return true;
   if (gp_fence_policy_ask(engine, request->arena, request->fit.class_bytes, request->is_cut) &&
       gp_hit(request))
     return true;
@@ -275,8 +271,7 @@ static void choose_size(gp_request_t *request)
     return;
   gp_lock_take(&context->device->lock);
   if ((has_idle(context, fit->class_bytes) || has_idle(context, fit->below)) &&
-      gp_budget_allows(request->engine, context->device, fit->class_bytes) &&
-      !gp_block_is_withheld(context, fit, false))
+      gp_budget_allows(request->engine, context->device, fit->class_bytes))
     request->size = fit->class_bytes;
   gp_lock_release(&context->device->lock);
 }

@@ -41,7 +41,7 @@ static uint64_t change_service(gp_engine_t *engine, change_t change, uint64_t co
 void gp_mode_init(gp_engine_t *engine, bool refuses, gp_mode_t reuse_mode)
 {
   atomic_init(&engine->service, 0);
-  atomic_init(&engine->reuse_mode, reuse_mode);
+  engine->reuse_mode = reuse_mode;
   if (refuses)
     (void)change_service(engine, CHANGE_REFUSE, 0);
 }
@@ -301,8 +301,7 @@ gp_mode_t gp_engine_mode(const gp_engine_t *engine)
 
   if (forwards_for_good(service))
     return service & GP_SERVICE_BIT_DEAD ? GP_MODE_DEAD : GP_MODE_ASIDE;
-  gp_mode_t mode = gp_engine_reuse_mode(engine);
-  return mode == GP_MODE_SINGLE && !gp_mode_is_single(engine) ? GP_MODE_CONTEXT : mode; /* not ended yet */
+  return engine->reuse_mode;
 }
 
 void gp_mode_record(gp_engine_t *engine, gp_detail_t mode)
@@ -315,27 +314,9 @@ void gp_mode_record(gp_engine_t *engine, gp_detail_t mode)
   }
 }
 
-void gp_mode_end_single(gp_engine_t *engine)
-{
-  gp_device_t *device = engine->single.context ? engine->single.context->device : NULL;
-
-  gp_assert_internal(gp_lock_is_held(&engine->contexts_lock));
-  gp_assert(gp_engine_reuse_mode(engine) == GP_MODE_SINGLE);
-  if (device)
-    gp_lock_take(&device->lock);
-  atomic_store(&engine->reuse_mode, GP_MODE_CONTEXT);
-  if (device)
-    gp_lock_release(&device->lock);
-}
-
 atomic_bool gp_mode_distrusted;
 
 void gp_mode_distrust(void)
 {
   atomic_store(&gp_mode_distrusted, true);
-}
-
-bool gp_engine_is_single(const gp_engine_t *engine)
-{
-  return gp_mode_is_single(engine);
 }

@@ -118,16 +118,10 @@ void gp_engine_leave_wait(gp_engine_t *engine);
 /* The mode that mode events and snapshots name. */
 gp_mode_t gp_engine_mode(const gp_engine_t *engine);
 
-/*
- * The rule of reuse is GP_MODE_STRICT or _CONTEXT, both for good, or _SINGLE, which becomes _CONTEXT. The
- * caller of end_single holds contexts_lock, and the rule is _SINGLE. It takes the lock of the device of
- * engine->single.context; after that, no thread that saw the old mode is still at work on a block.
- */
-void gp_mode_end_single(gp_engine_t *engine);
-
+/* GP_MODE_STRICT or GP_MODE_CONTEXT. */
 static inline gp_mode_t gp_engine_reuse_mode(const gp_engine_t *engine)
 {
-  return atomic_load_explicit(&engine->reuse_mode, memory_order_relaxed);
+  return engine->reuse_mode;
 }
 
 /* Records a mode event on every device. The caller holds no device's lock. */
@@ -135,8 +129,7 @@ void gp_mode_record(gp_engine_t *engine, gp_detail_t mode);
 
 /*
  * From now on work may be submitted unseen. Called in the middle of a look-up, where nothing can be done
- * about it. From then on no engine of the process hands out a block by the order of a stream, and
- * reuse/advance.c ends mode `single` later.
+ * about it. From then on no engine of the process hands out a block by the order of a stream.
  */
 void gp_mode_distrust(void);
 
@@ -145,12 +138,6 @@ extern atomic_bool gp_mode_distrusted; /* one engine serves a process */
 static inline bool gp_mode_is_distrusted(void)
 {
   return atomic_load_explicit(&gp_mode_distrusted, memory_order_relaxed);
-}
-
-/* See gp_engine_is_single. */
-static inline bool gp_mode_is_single(const gp_engine_t *engine)
-{
-  return gp_engine_reuse_mode(engine) == GP_MODE_SINGLE && !gp_mode_is_distrusted();
 }
 
 #endif

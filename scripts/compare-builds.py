@@ -43,20 +43,20 @@ MOST_INSTRUCTIONS = 1.01
 # What each program of the suite `prog` runs with
 SETTINGS = (
     {}, {"TYPE": "naive"}, {"TYPE": "unpooled"}, {"REUSE": "strict"}, {"REUSE": "context"},
-    {"REUSE": "single"}, {"TRACE": "off"}, {"TRACE": "state"}, {"STACKS": "native"}, {"LIMIT": "64MiB", "STATS": "1"},
+    {"TRACE": "off"}, {"TRACE": "state"}, {"STACKS": "native"}, {"LIMIT": "64MiB", "STATS": "1"},
     {"MAX_DEFERRED": "0", "MAX_CACHED": "1MiB"}, {"VERBOSE": "2", "STATS": "1"}, {"DISABLE": "1"},
     {"SIMCUDA_DRIVER": "11040"}, {"SIMCUDA_DRIVER": "12040"},
 )
 # What each trace is replayed with: arguments, settings
 REPLAYS = tuple((["--check", "--streams", "3"], settings) for settings in (
-    {}, {"TYPE": "naive"}, {"TYPE": "unpooled"}, {"REUSE": "strict"}, {"REUSE": "single"}, {"MAX_DEFERRED": "0"},
-    {"LIMIT": "2GiB"}, {"LIMIT": "4GiB", "REUSE": "single"}, {"MAX_CACHED": "1GiB"}, {"TRACE_EVENTS": "2048"},
+    {}, {"TYPE": "naive"}, {"TYPE": "unpooled"}, {"REUSE": "strict"}, {"MAX_DEFERRED": "0"},
+    {"LIMIT": "2GiB"}, {"LIMIT": "4GiB"}, {"MAX_CACHED": "1GiB"}, {"TRACE_EVENTS": "2048"},
 )) + (
-    (["--check"], {"REUSE": "single"}),
-    (["--check"], {"REUSE": "single", "TYPE": "naive"}),
+    (["--check"], {}),
+    (["--check"], {"TYPE": "naive"}),
     (["--check", "--api", "driver", "--repeat", "2"], {"REUSE": "context"}),
     (["--check", "--async"], {}),
-    (["--sync-every", "0"], {"REUSE": "single"}),
+    (["--sync-every", "0"], {}),
     (["--check", "--threads", "4"], {}),
 )
 
@@ -406,7 +406,6 @@ def count_cases(programs, releases, folder):
     for name, arguments, settings in (
             ("allocate and free, nothing recorded", ["--streams", "3"], {"TRACE": "off"}),
             ("allocate and free, strict", [], {"TRACE": "off", "REUSE": "strict"}),
-            ("allocate and free, single", [], {"TRACE": "off", "REUSE": "single"}),
             ("allocate and free, recorded", ["--streams", "3"], {"TRACE": "all", "STACKS": "off"}),
             ("allocate and free, state recorded", ["--streams", "3"], {"TRACE": "state", "STACKS": "off"}),
             ("allocate and free, recorded with stacks", [], {"TRACE": "all", "STACKS": "fp"}),

@@ -24,7 +24,7 @@ OF_PROGRAMS = {"ASAN_OPTIONS": "halt_on_error=1:abort_on_error=1:detect_leaks=0:
 def is_run(test, sanitizer, tree):
     """Whether .ci/run has the test with that sanitizer."""
     if sanitizer == "thread":
-        return "unit" in test.suites or test.name in ("threads", "stream-threads", "preload-captures")
+        return "unit" in test.suites or test.name in ("threads", "preload-captures")
     if sanitizer == "address" and "preload" in test.suites:
         with open(os.path.join(tree, ".ci", "run"), encoding="utf-8") as file:
             lists = re.findall(r"^address\+?=\(preload-\{([^}]*)\}\)$", file.read(), re.M)

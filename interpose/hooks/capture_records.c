@@ -6,7 +6,6 @@
 #include <stdlib.h>
 
 #include "interpose/hooks/current_context.h"
-#include "pool/reuse/single.h"
 #include "base/list.h"
 #include "base/lock.h"
 #include "base/log.h"
@@ -113,9 +112,6 @@ static gp_capture_t *remove_same(const gp_capture_t *wanted)
 
 gp_capture_t *gp_capture_begin(gp_engine_t *engine, CUstream stream, gp_reach_t reach)
 {
-  /* Before the engine is suspended: during the capture no thread could settle unordered work, and a thread
-   * that waits for this one may have to submit work meanwhile. */
-  (void)gp_single_end(engine, "a stream is captured");
   gp_capture_t *capture = malloc(sizeof(*capture));
 
   if (!capture) {

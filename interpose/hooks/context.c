@@ -7,7 +7,6 @@
 #include "interpose/hooks/hooks.h"
 #include "interpose/library.h"
 #include "interpose/routes/real.h"
-#include "pool/reuse/single.h"
 #include "base/cancel.h"
 #include "base/log.h"
 
@@ -110,11 +109,8 @@ static void note_peer(gp_engine_t *engine, CUcontext peer)
 CUresult CUDAAPI hook_cuCtxEnablePeerAccess(CUcontext peer, unsigned flags)
 {
   gp_engine_t *engine = gp_library_engine();
-  if (engine) {
-    (void)gp_current_context(
-        engine); /* the context that will reach the peer's memory: the pool must include its work */
-    (void)gp_single_end(engine, "contexts reach each other's memory");
-  }
+  if (engine) /* the context that will reach the peer's memory: the pool must include its work */
+    (void)gp_current_context(engine);
   CUresult result = GP_REAL_CALL(cuCtxEnablePeerAccess, peer, flags);
   if (engine && result == CUDA_SUCCESS)
     note_peer(engine, peer);
@@ -122,19 +118,10 @@ CUresult CUDAAPI hook_cuCtxEnablePeerAccess(CUcontext peer, unsigned flags)
 }
 
 /*
- * Green contexts: facts of the primary context cover them (current_context.h). The default stream orders
- * none of their streams. If facts of the primary context do not cover them, pooling ends before the
- * driver's call, so that the pool hands out no block in between.
+ * Green contexts: proofs of the primary context cover them (current_context.h). If proofs of the primary
+ * context do not cover them, pooling ends before the driver's call, so that the pool hands out no block in
+ * between.
  */
-static gp_engine_t *begin_green(void)
-{
-  gp_engine_t *engine = gp_library_engine(); /* binds */
-
-  if (engine)
-    (void)gp_single_end(engine, "the program uses green contexts");
-  return engine;
-}
-
 static void make_way_for_green(void)
 {
   static atomic_flag told = ATOMIC_FLAG_INIT;
@@ -148,7 +135,7 @@ static void make_way_for_green(void)
 
 CUresult CUDAAPI hook_cuGreenCtxCreate(void **green, void *description, CUdevice device, unsigned flags)
 {
-  gp_engine_t *engine = begin_green();
+  gp_engine_t *engine = gp_library_engine(); /* binds */
   CUresult result = GP_REAL_CALL(cuGreenCtxCreate, green, description, device, flags);
   if (engine && result == CUDA_SUCCESS && !gp_green_context_created(engine, *green, device))
     make_way_for_green();
@@ -157,14 +144,14 @@ CUresult CUDAAPI hook_cuGreenCtxCreate(void **green, void *description, CUdevice
 
 CUresult CUDAAPI hook_cuGreenCtxStreamCreate(CUstream *stream, void *green, unsigned flags, int priority)
 {
-  if (begin_green() && !gp_green_context_is_known(green))
+  if (gp_library_engine() && !gp_green_context_is_known(green))
     make_way_for_green();
   return GP_REAL_CALL(cuGreenCtxStreamCreate, stream, green, flags, priority);
 }
 
 CUresult CUDAAPI hook_cuCtxFromGreenCtx(CUcontext *context, void *green)
 {
-  gp_engine_t *engine = begin_green();
+  gp_engine_t *engine = gp_library_engine(); /* binds */
   if (engine && !gp_green_context_is_known(green))
     make_way_for_green();
   CUresult result = GP_REAL_CALL(cuCtxFromGreenCtx, context, green);

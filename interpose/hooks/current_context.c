@@ -4,7 +4,6 @@
 #include <stdlib.h>
 
 #include "interpose/routes/real.h"
-#include "pool/reuse/single.h"
 #include "pool/space/address_map.h"
 #include "base/assert.h"
 #include "base/cancel.h"
@@ -21,8 +20,7 @@ static _Thread_local struct {
   gp_context_t *context;
 } seen __attribute__((tls_model("initial-exec")));
 
-/* Records by their ids, for threads that go from context to context; none of a green context, and none before
- * gp_single_is_over: until then gp_engine_context has to settle what a second context must not meet. */
+/* Records by their ids, for threads that go from context to context; none of a green context. */
 #define BY_ID 16
 static _Atomic(gp_context_t *) by_id[BY_ID];
 
@@ -220,7 +218,7 @@ static __attribute__((noinline)) gp_context_t *ask_for_current(gp_engine_t *engi
   gp_context_t *context = gp_engine_context(engine, &driver_context);
   if (!context)
     return NULL;
-  if (GP_REAL(cuCtxGetId) && gp_single_is_over(engine))
+  if (GP_REAL(cuCtxGetId))
     atomic_store_explicit(&by_id[id % BY_ID], context, memory_order_release);
   return remember(handle, id, context);
 }

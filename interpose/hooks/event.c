@@ -3,12 +3,12 @@
  * (cuda_events.h). That matters for memory freed in the order of streams. A record in the default stream
  * may also be a barrier (default_stream.h).
  */
-#include "interpose/sight/cuda_events.h"
+#include "interpose/hooks/cuda_events.h"
 #include "interpose/hooks/default_stream.h"
 #include "interpose/hooks/hooks.h"
+#include "interpose/hooks/stream_place.h"
 #include "interpose/library.h"
 #include "interpose/routes/real.h"
-#include "interpose/sight/work.h"
 #include "pool/reuse/identities.h"
 #include "pool/reuse/stream_points.h"
 
@@ -51,7 +51,7 @@ static void begin(recording_t *recording, CUevent event, CUstream stream, bool p
   if (recording->engine) {
     gp_event_record_begin(event);
     recording->asked = gp_engine_ask_begin(engine);
-    recording->point = gp_identity_point(gp_work_identity(engine, stream, per_thread), true);
+    recording->point = gp_identity_point(gp_stream_identity(engine, stream, per_thread), true);
   }
 }
 
@@ -168,7 +168,6 @@ static void ask_to_wait(asking_t *asking, CUevent event, CUstream stream, bool p
   gp_engine_t *engine = gp_library_engine();
 
   ask(asking, engine, event);
-  gp_work_note(engine, stream, per_thread);
 }
 
 /* A stream that waits for an event runs behind the event's point, and so do its
@@ -177,7 +176,7 @@ static CUresult waits(const asking_t *asking, CUstream stream, bool per_thread, 
 {
   if (asking->engine && result == CUDA_SUCCESS && gp_engine_may_conclude(asking->engine, asking->asked) &&
       gp_event_still_is(asking->event, asking->version))
-    gp_stream_point_awaited(gp_work_identity(asking->engine, stream, per_thread), &asking->point);
+    gp_stream_point_awaited(gp_stream_identity(asking->engine, stream, per_thread), &asking->point);
   return result;
 }
 

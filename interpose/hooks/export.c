@@ -8,31 +8,8 @@
 
 #include "interpose/hooks/hooks.h"
 #include "interpose/library.h"
-#include "interpose/routes/loaded.h"
 #include "interpose/routes/real.h"
-#include "pool/reuse/single.h"
 #include "base/log.h"
-
-/*
- * Before the call. Those who reach the memory by it ignore the program's stream order, so that no work of the
- * block's earlier owners may be pending (pool/reuse/single.h).
- */
-static void settle(void)
-{
-  gp_engine_t *engine = gp_library_engine(); /* binds */
-  if (engine)
-    (void)gp_single_end(engine, "memory is shared with others"); /* the driver's call will return errors */
-}
-
-/* The engine, before a question about memory, with which libraries prepare to give the memory to another
- * device. */
-static gp_engine_t *look(void)
-{
-  gp_engine_t *engine = gp_library_engine();
-  if (engine)
-    gp_loaded_look_for_rdma(engine);
-  return engine;
-}
 
 /* For the program, kept memory that it has freed does not exist. No allocation has this address, so the
  * driver answers about it as about freed memory. */
@@ -125,7 +102,6 @@ CUresult CUDAAPI hook_cuIpcGetMemHandle(CUipcMemHandle *handle, CUdeviceptr poin
   gp_engine_t *engine = gp_library_engine();
   gp_part_t part;
 
-  settle();
   if (engine && gp_engine_part(engine, (uint64_t)pointer, &part) && is_inside_segment(&part)) {
     refuse(engine, false);
     return CUDA_ERROR_INVALID_VALUE;
@@ -145,8 +121,6 @@ CUresult CUDAAPI hook_cuMemGetHandleForAddressRange(
     void *handle, CUdeviceptr pointer, size_t size, int type, unsigned long long flags)
 {
   gp_engine_t *engine = gp_library_engine();
-
-  settle();
   bool is_one = is_mapped_as_one(engine, pointer, size);
   CUdeviceptr seen = is_one ? pointer : exported(pointer, size);
   CUresult result = GP_REAL_CALL(cuMemGetHandleForAddressRange, handle, seen, size, type, flags);
@@ -161,7 +135,7 @@ CUresult CUDAAPI hook_cuMemGetHandleForAddressRange(
 CUresult CUDAAPI hook_cuMulticastBindAddr(
     unsigned long long multicast, size_t offset, CUdeviceptr pointer, size_t size, unsigned long long flags)
 {
-  settle();
+  (void)gp_library_engine(); /* binds */
   return tainted(
       GP_REAL_CALL(cuMulticastBindAddr, multicast, offset, exported(pointer, size), size, flags), pointer);
 }
@@ -169,7 +143,7 @@ CUresult CUDAAPI hook_cuMulticastBindAddr(
 CUresult CUDAAPI hook_cuMulticastBindAddr_v2(unsigned long long multicast, CUdevice device, size_t offset,
     CUdeviceptr pointer, size_t size, unsigned long long flags)
 {
-  settle();
+  (void)gp_library_engine(); /* binds */
   return tainted(
       GP_REAL_CALL(cuMulticastBindAddr_v2, multicast, device, offset, exported(pointer, size), size, flags),
       pointer);
@@ -179,7 +153,7 @@ CUresult CUDAAPI hook_cuMulticastBindAddr_v2(unsigned long long multicast, CUdev
 CUresult CUDAAPI hook_cuLogicalEndpointBindAddr(unsigned endpoint, CUdevice device, cuuint64_t offset,
     void *pointer, cuuint64_t size, unsigned long long flags)
 {
-  settle();
+  (void)gp_library_engine(); /* binds */
   void *seen = (void *)(uintptr_t)exported((CUdeviceptr)(uintptr_t)pointer, (size_t)size);
   return tainted(GP_REAL_CALL(cuLogicalEndpointBindAddr, endpoint, device, offset, seen, size, flags),
       (CUdeviceptr)(uintptr_t)pointer);
@@ -188,7 +162,7 @@ CUresult CUDAAPI hook_cuLogicalEndpointBindAddr(unsigned endpoint, CUdevice devi
 CUresult CUDAAPI hook_cuPointerSetAttribute(
     const void *value, CUpointer_attribute attribute, CUdeviceptr pointer)
 {
-  settle();
+  (void)gp_library_engine(); /* binds */
   return tainted(GP_REAL_CALL(cuPointerSetAttribute, value, attribute, exported(pointer, 1)), pointer);
 }
 
@@ -240,9 +214,7 @@ CUresult CUDAAPI hook_cuPointerGetAttribute(void *data, CUpointer_attribute attr
 {
   bool exports = attribute == CU_POINTER_ATTRIBUTE_P2P_TOKENS;
 
-  gp_engine_t *engine = look();
-  if (exports)
-    settle();
+  gp_engine_t *engine = gp_library_engine();
   CUdeviceptr seen = exports ? exported(pointer, 1) : visible(engine, pointer);
   CUresult result = GP_REAL_CALL(cuPointerGetAttribute, data, attribute, seen);
   if (result == CUDA_SUCCESS)
@@ -253,15 +225,13 @@ CUresult CUDAAPI hook_cuPointerGetAttribute(void *data, CUpointer_attribute attr
 CUresult CUDAAPI hook_cuPointerGetAttributes(
     unsigned count, CUpointer_attribute *attributes, void **data, CUdeviceptr pointer)
 {
-  gp_engine_t *engine = look();
+  gp_engine_t *engine = gp_library_engine();
   bool exports = false, is_to_share = false;
 
   for (unsigned i = 0; attributes && i < count; i++) {
     exports |= attributes[i] == CU_POINTER_ATTRIBUTE_P2P_TOKENS;
     is_to_share |= attributes[i] == CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES;
   }
-  if (exports)
-    settle();
   CUdeviceptr seen = exports ? exported(pointer, 1) : visible(engine, pointer);
   CUresult result = GP_REAL_CALL(cuPointerGetAttributes, count, attributes, data, seen);
   for (unsigned i = 0; result == CUDA_SUCCESS && i < count; i++)
@@ -272,7 +242,7 @@ CUresult CUDAAPI hook_cuPointerGetAttributes(
 /* Of a whole block the size is the driver's: see doc/interception.md. */
 CUresult CUDAAPI hook_cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *size, CUdeviceptr pointer)
 {
-  gp_engine_t *engine = look();
+  gp_engine_t *engine = gp_library_engine();
   gp_part_t part;
   bool is_part = find_part(engine, pointer, &part);
 

@@ -14,7 +14,6 @@
 #include "interpose/library.h"
 #include "interpose/hooks/forward.h"
 #include "interpose/routes/real.h"
-#include "interpose/sight/work.h"
 #include "pool/pools_use.h"
 #include "pool/space/address_map.h"
 #include "base/assert.h"
@@ -145,7 +144,7 @@ CUresult CUDAAPI hook_cuGraphInstantiateWithParams_ptsz(CUgraphExec *exec, CUgra
 /* The four launches and uploads have one type. Each try notes the stream. */
 static CUresult note_and_launch(gp_function_t symbol, CUgraphExec exec, CUstream stream, bool per_thread)
 {
-  gp_work_note(gp_library_engine(), stream, per_thread);
+  (void)gp_library_engine(); /* binds */
   gp_fn_cuGraphLaunch function = (gp_fn_cuGraphLaunch)gp_real_get(symbol);
   return function ? function(exec, stream) : CUDA_ERROR_NOT_FOUND;
 }

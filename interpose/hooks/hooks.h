@@ -3,7 +3,7 @@
  * lookup.c and exports.c give them the driver's names. A hook calls gp_library_engine first, holds no lock
  * during a call of the driver, and returns the driver's result or a code that the driver has.
  *
- * May include interpose/library.h and clock.h, sight/, routes/real.h and routes/loaded.h, and pool/;
+ * May include interpose/library.h and clock.h, routes/real.h and routes/loaded.h, and pool/;
  * not look-up, and no trace/.
  */
 #ifndef GP_INTERPOSE_HOOKS_HOOKS_H

@@ -4,9 +4,9 @@
 #include "interpose/hooks/current_context.h"
 #include "interpose/hooks/default_stream.h"
 #include "interpose/hooks/hooks.h"
+#include "interpose/hooks/stream_place.h"
 #include "interpose/library.h"
 #include "interpose/routes/real.h"
-#include "interpose/sight/work.h"
 #include "pool/reuse/identities.h"
 #include "pool/reuse/known_streams.h"
 #include "pool/reuse/stream_points.h"
@@ -120,7 +120,7 @@ static void begin(fact_t *fact, CUstream stream, bool per_thread)
   if (!fact->engine)
     return;
   fact->asked = gp_engine_ask_begin(engine);
-  fact->point = gp_identity_point(gp_work_identity(engine, stream, per_thread), false);
+  fact->point = gp_identity_point(gp_stream_identity(engine, stream, per_thread), false);
 }
 
 static CUresult end(const fact_t *fact, CUresult result)
@@ -183,7 +183,7 @@ CUresult CUDAAPI hook_cuMemcpyDtoH_v2(void *host, CUdeviceptr pointer, size_t by
 
 CUresult CUDAAPI hook_cuMemcpyDtoH_v2_ptds(void *host, CUdeviceptr pointer, size_t bytes)
 {
-  gp_work_note(gp_library_engine(), NULL, true);
+  (void)gp_library_engine(); /* binds */
   return GP_REAL_CALL(cuMemcpyDtoH_v2_ptds, host, pointer, bytes);
 }
 
@@ -192,8 +192,6 @@ static CUresult copy_later(gp_engine_t *engine, gp_fn_cuMemcpyDtoHAsync_v2 copy,
 {
   gp_default_call_t call = begin_barrier(engine, pointer, bytes, stream, per_thread);
 
-  if (bytes != 0)
-    gp_work_note(engine, stream, per_thread);
   CUresult result = copy ? copy(host, pointer, bytes, stream) : CUDA_ERROR_NOT_FOUND;
   gp_default_call_end(&call, result);
   return result;

@@ -7,7 +7,6 @@
 #include "interpose/hooks/forward.h"
 #include "interpose/hooks/stream_place.h"
 #include "interpose/routes/real.h"
-#include "interpose/sight/work.h"
 #include "pool/reuse/identities.h"
 
 /*
@@ -64,7 +63,7 @@ static bool order_of(gp_engine_t *engine, CUstream stream, bool per_thread, gp_o
   uint64_t handle = (uint64_t)(uintptr_t)stream;
   gp_order_t order = {.stream = handle ? handle : per_thread ? GP_STREAM_PER_THREAD : GP_STREAM_LEGACY};
 
-  order.identity = gp_work_identity(engine, stream, per_thread);
+  order.identity = gp_stream_identity(engine, stream, per_thread);
   order.context = order.identity ? gp_identity_context(order.identity) : gp_stream_context(engine, stream);
   *ret_order = order;
   return order.context != NULL;
@@ -90,7 +89,6 @@ static bool serve(
   uint64_t address;
   int code;
 
-  gp_work_note(engine, stream, per_thread);
   if (!engine || !pointer || !gp_engine_keeps_ordered(engine) || is_captured(engine, stream, per_thread) ||
       !order_of(engine, stream, per_thread, &order) || !is_of_default_pool(&order, pool) ||
       !gp_engine_alloc_ordered(engine, &order, bytes, &address, &code))
@@ -222,7 +220,6 @@ static CUresult free_async(free_async_call_t arguments)
   if (!engine)
     return (CUresult)call_free_async(&arguments, false);
   bool per_thread = arguments.function == GP_FN_cuMemFreeAsync_ptsz;
-  gp_work_note(engine, arguments.stream, per_thread);
   bool is_ordered = gp_engine_keeps_ordered(engine) && !is_captured(engine, arguments.stream, per_thread) &&
                     order_of(engine, arguments.stream, per_thread, &order);
   uint64_t address = (uint64_t)arguments.pointer;

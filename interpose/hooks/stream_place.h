@@ -1,10 +1,19 @@
-/* For calls that the pool serves but that natively are operations of a stream. */
+/* The streams that the program names in its calls. */
 #ifndef GP_INTERPOSE_HOOKS_STREAM_PLACE_H
 #define GP_INTERPOSE_HOOKS_STREAM_PLACE_H
 
 #include <stdbool.h>
 
 #include <cuda.h>
+
+#include "pool/engine.h"
+
+/*
+ * The identity of the stream in whose order memory is allocated and freed, as the program names it: NULL,
+ * CU_STREAM_LEGACY, CU_STREAM_PER_THREAD or a handle; per_thread: NULL means the calling thread's own.
+ * Returns NULL if it has no identity. Any thread; the caller holds no lock.
+ */
+gp_identity_t *gp_stream_identity(gp_engine_t *engine, CUstream stream, bool per_thread);
 
 /*
  * Puts an operation that does nothing into the stream, so that the effects of the program's call on

@@ -10,9 +10,7 @@
 #include "interpose/routes/classes.h"
 #include "interpose/routes/real.h"
 #include "interpose/routes/real_dlsym.h"
-#include "interpose/sight/stubs.h"
 #include "pool/reuse/known_streams.h"
-#include "pool/reuse/single.h"
 #include "base/assert.h"
 #include "base/loader_walk.h"
 #include "base/log.h"
@@ -79,7 +77,7 @@ static const void *behind(const char *name)
 {
   if (strcmp(name, "dlsym") == 0)
     return gp_real_dlsym_address();
-  int function = gp_real_is_driver_name(name) ? gp_real_find(name, gp_stubs_replaced_count()) : -1;
+  int function = gp_real_is_driver_name(name) ? gp_real_find(name, GP_HOOK_COUNT) : -1;
   return function >= 0 ? gp_real_get((gp_function_t)function) : NULL;
 }
 
@@ -268,16 +266,11 @@ static int look_for_unknown(struct dl_phdr_info *info, size_t size, void *arg)
 static void note_unseen(gp_engine_t *engine, const char *name, const char *who)
 {
   static atomic_flag told = ATOMIC_FLAG_INIT;
-  char why[192];
   gp_effect_t effect = gp_class_effect(name);
 
   if (effect == GP_EFFECT_NONE)
     return;
   if (!gp_effect_ends_pooling_unseen(effect)) {
-    (void)snprintf(why, sizeof(why),
-        "%s is linked to %s of the driver, which this version of gpupool does not know",
-        who[0] ? who : "the program", name);
-    (void)gp_single_end(engine, why);
     gp_known_streams_miss(engine);
   } else if (!atomic_flag_test_and_set(&told)) {
     gp_log(GP_LOG_ERROR,

@@ -1,7 +1,6 @@
 /* The hooks under the driver's names, for programs that are linked to libcuda or NVML: each is a jump. They
  * are in assembly because cuda.h declares the same names, in some versions with types that others lack. Each
  * has 16 bytes: libraries that patch functions in place write up to so many. */
-#include "interpose/sight/stubs.h"
 
 #if defined(__x86_64__)
 #define JUMP "endbr64\n\tjmp"
@@ -15,10 +14,6 @@
 
 #define HOOK(symbol, base, since, per_thread, parameters) EXPORT(#symbol, "hook_" #symbol)
 #include "interpose/routes/functions.def"
-#if GP_HAS_WORK_STUBS
-#define WORK(symbol, base, since, per_thread, where) EXPORT(#symbol, "gp_work_" #symbol)
-#include "interpose/sight/work.def"
-#endif
 
 #define NVML(symbol, type) EXPORT(#symbol, "hook_" #symbol)
 #include "interpose/hooks/nvml.def"

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pool/reuse/single.h"
 #include "base/loader_walk.h"
 
 typedef struct search {
@@ -67,12 +66,6 @@ bool gp_loaded_find_tool(char *text, size_t capacity)
 
 static const char *const cupti[] = {"libcupti"};
 
-bool gp_loaded_has_cupti(void)
-{
-  search_t search = {.prefixes = cupti, .count = 1};
-  return find(&search);
-}
-
 bool gp_loaded_is_cupti(const void *address)
 {
   Dl_info info;
@@ -91,26 +84,4 @@ bool gp_loaded_look_for_cupti(void)
     atomic_store(&is_there, true);
   atomic_store_explicit(&seen_loads, search.loads, memory_order_relaxed);
   return atomic_load(&is_there);
-}
-
-static const char *const rdma_libraries[] = {
-    "libibverbs.so", /* InfiniBand, RoCE, EFA: what GPUDirect RDMA goes through */
-    "libgdrapi.so",  /* GDRCopy: the host maps device memory */
-    "libcufile.so",  /* GPUDirect Storage */
-    "libcxi.so",     /* Slingshot */
-    "libpsm2.so",    /* Omni-Path */
-};
-
-void gp_loaded_look_for_rdma(gp_engine_t *engine)
-{
-  static _Atomic unsigned long long seen_loads; /* loads at the last look */
-
-  if (gp_single_is_over(engine))
-    return;
-  search_t search = {.prefixes = rdma_libraries,
-      .count = sizeof(rdma_libraries) / sizeof(rdma_libraries[0]),
-      .seen_loads = atomic_load_explicit(&seen_loads, memory_order_relaxed)};
-  if (find(&search)) /* a lasting error shows in the caller's own calls, too */
-    (void)gp_single_end(engine, "a library is loaded by which other devices reach the memory");
-  atomic_store_explicit(&seen_loads, search.loads, memory_order_relaxed);
 }

@@ -16,25 +16,11 @@
  */
 bool gp_loaded_find_tool(char *text, size_t capacity);
 
-/*
- * True if CUPTI is loaded, by which a program can have itself called back in the middle of each driver call.
- * Pooling does not mind; reuse mode `single` does (pool/reuse/single.h).
- */
-bool gp_loaded_has_cupti(void);
-
 /* The code at address is CUPTI's. Asks the loader. */
 bool gp_loaded_is_cupti(const void *address);
 
-/* As gp_loaded_has_cupti, for callers that ask often: does nothing if nothing was loaded since the last
- * look. Once true, it stays true. */
+/* CUPTI is loaded, by which a program can have itself called back in the middle of each driver call. Looks
+ * only if something was loaded since the last call. Once true, it stays true. */
 bool gp_loaded_look_for_cupti(void);
-
-/*
- * Libraries by which other devices than the GPU reach GPU memory: network cards, disks, the host's own
- * mapping. If one is there, the order of a single stream ends (pool/reuse/single.h), because those
- * devices ignore stream order; the host may wait for the device then. If nothing was loaded since the last
- * look, nothing else is done: callers that are rare or slow may look each time.
- */
-void gp_loaded_look_for_rdma(gp_engine_t *engine);
 
 #endif

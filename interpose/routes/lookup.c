@@ -4,6 +4,7 @@
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "interpose/routes/classes.h"
@@ -16,8 +17,7 @@
 #include "interpose/routes/real_dlsym.h"
 #include "interpose/routes/runtimes.h"
 #include "interpose/routes/unknown.h"
-#include "interpose/sight/stubs.h"
-#include "pool/reuse/single.h"
+#include "pool/mode.h"
 #include "base/log.h"
 
 typedef struct gp_hook {
@@ -29,21 +29,34 @@ typedef struct gp_hook {
 } gp_hook_t;
 
 /* Indexed by gp_function_t. */
-static const gp_hook_t hooks[GP_REPLACED_COUNT] = {
+static const gp_hook_t hooks[GP_HOOK_COUNT] = {
 #define HOOK(symbol, base, since, per_thread, parameters)                                                    \
   [GP_FN_##symbol] = {#symbol, #base, since, per_thread, (void *)hook_##symbol},
 #include "interpose/routes/functions.def"
-#if GP_HAS_WORK_STUBS
-#define WORK(symbol, base, since, per_thread, where)                                                         \
-  [GP_FN_##symbol] = {#symbol, #base, since, per_thread, (void *)(uintptr_t)gp_work_##symbol},
-#include "interpose/sight/work.def"
-#include "base/assert.h"
-#endif
 };
+
+/*
+ * GPUPOOL_DISABLE=1 was in the environment at first: look-ups in the driver find its own functions, the
+ * runtime's look-up of cuGetProcAddress first of all, so that calls cost nothing more. The hooks still
+ * forward the calls of a program that is linked to the driver, and all calls where a file of settings
+ * disables the library.
+ */
+static bool is_disabled(void)
+{
+  static _Atomic signed char is_known; /* 0: not known yet, 1: yes, -1: no */
+  signed char known = atomic_load_explicit(&is_known, memory_order_relaxed);
+
+  if (known == 0) {
+    const char *text = secure_getenv("GPUPOOL_DISABLE");
+    known = text && strcmp(text, "1") == 0 ? 1 : -1;
+    atomic_store_explicit(&is_known, known, memory_order_relaxed);
+  }
+  return known > 0;
+}
 
 static const gp_hook_t *find_symbol(const char *name)
 {
-  int function = gp_real_find(name, gp_stubs_replaced_count());
+  int function = gp_real_find(name, GP_HOOK_COUNT);
   gp_assert(function < 0 || (hooks[function].hook && strcmp(hooks[function].symbol, name) == 0));
   return function >= 0 ? &hooks[function] : NULL;
 }
@@ -99,16 +112,15 @@ static void *decide_unknown(void *handle, const char *name, const void *return_a
   return handed_out == function ? NULL : handed_out;
 }
 
-/* True for hooks that replace a stub; other hooks do more than watch for work. */
-static bool submits_work(const gp_hook_t *hook)
+static bool begins_with(const char *text, const char *start)
 {
-  long i = hook - hooks;
-  return i >= GP_HOOK_COUNT || i == GP_FN_cuMemcpyDtoHAsync_v2 || i == GP_FN_cuMemcpyDtoHAsync_v2_ptsz;
+  return strncmp(text, start, strlen(start)) == 0;
 }
 
-static bool records_event(const gp_hook_t *hook)
+/* The order of streams rests on these calls: what events stand for, and which launches do not wait. */
+static bool concerns_order(const gp_hook_t *hook)
 {
-  return strncmp(hook->symbol, "cuEventRecord", strlen("cuEventRecord")) == 0;
+  return begins_with(hook->symbol, "cuEventRecord") || begins_with(hook->symbol, "cuLaunchKernelEx");
 }
 
 /* Returns the runtime's own function for a look-up. By scope, or with the program's own handle, the look-up
@@ -192,7 +204,7 @@ GP_BEFORE_SANITIZERS void *gp_dlsym_decide(void *handle, const char *name, const
     return decide_unknown(handle, name, return_address);
   /* The results of these look-ups depend on the caller: the stub jumps, so that
    * the caller stays the same. */
-  if (handle == RTLD_NEXT && (submits_work(hook) || records_event(hook)))
+  if (handle == RTLD_NEXT && concerns_order(hook))
     gp_mode_distrust(); /* a library behind this one then makes such calls unseen */
   if (handle == RTLD_NEXT || handle == RTLD_DEFAULT)
     return unless_ours_alone(hook);
@@ -201,7 +213,7 @@ GP_BEFORE_SANITIZERS void *gp_dlsym_decide(void *handle, const char *name, const
     return unless_ours_alone(hook); /* the handle is the program's own */
   if (!function)
     return NULL; /* the jump gives the same result, and sets dlerror */
-  void *of_driver = gp_hooks_are_left_out() ? NULL : beneath(handle, name, function);
+  void *of_driver = is_disabled() ? NULL : beneath(handle, name, function);
   if (!of_driver || gp_real_is_driver_address(return_address))
     return NULL; /* another library's function of that name; or the driver looks for its own */
   gp_real_bind_object(of_driver);
@@ -231,10 +243,9 @@ static bool answers_to(const gp_hook_t *hook, const char *name)
 static const gp_hook_t *find_variant(const char *name, int version, bool per_thread)
 {
   const gp_hook_t *best = NULL;
-  const int replaced = gp_stubs_replaced_count();
   bool best_exact = false;
 
-  for (int i = 0; i < replaced; i++) {
+  for (int i = 0; i < GP_HOOK_COUNT; i++) {
     if (!answers_to(&hooks[i], name) || hooks[i].since > version || (hooks[i].per_thread && !per_thread))
       continue;
     bool exact = (hooks[i].per_thread != 0) == per_thread;
@@ -275,17 +286,15 @@ static bool is_newer(const char *symbol, int version, uint64_t flags, const void
  * that ABI variant, or function itself. */
 static void *substitute(const char *symbol, int version, uint64_t flags, void *function, const void *caller)
 {
-  const int replaced = gp_stubs_replaced_count();
-
   gp_assert(function);
   if (!gp_real_is_driver_name(symbol) || gp_real_is_own(function))
     return function;
   /* The driver's pointer identifies the variant exactly, whatever the requested name: since 12.0
    * cuGraphInstantiate stands for cuGraphInstantiateWithFlags. */
-  for (int i = 0; i < replaced; i++)
+  for (int i = 0; i < GP_HOOK_COUNT; i++)
     if (gp_real_get((gp_function_t)i) == function && answers_to(&hooks[i], symbol))
       return hooks[i].hook;
-  for (int i = 0; i < replaced; i++)
+  for (int i = 0; i < GP_HOOK_COUNT; i++)
     if (gp_real_get((gp_function_t)i) == function)
       return hooks[i].hook;
   if (!gp_class_has_family(symbol) || gp_class_is_unsure(symbol, version) ||

@@ -14,8 +14,6 @@ static const char *const function_names[GP_FUNCTION_COUNT] = {
 #define HOOK(symbol, base, since, per_thread, parameters) [GP_FN_##symbol] = #symbol,
 #define CALL(symbol, parameters)                          [GP_FN_##symbol] = #symbol,
 #include "interpose/routes/functions.def"
-#define WORK(symbol, base, since, per_thread, where) [GP_FN_##symbol] = #symbol,
-#include "interpose/sight/work.def"
 };
 
 /* The linker's names for this library's first byte and for the byte after its last. */

@@ -20,11 +20,7 @@ typedef enum gp_function {
 #define HOOK(symbol, base, since, per_thread, parameters) GP_FN_##symbol,
 #include "interpose/routes/functions.def"
   GP_HOOK_COUNT,
-  GP_BEFORE_WORK = GP_HOOK_COUNT - 1,
-#define WORK(symbol, base, since, per_thread, where) GP_FN_##symbol,
-#include "interpose/sight/work.def"
-  GP_REPLACED_COUNT, /* hooks and stubs */
-  GP_BEFORE_CALLS = GP_REPLACED_COUNT - 1,
+  GP_BEFORE_CALLS = GP_HOOK_COUNT - 1,
 #define CALL(symbol, parameters) GP_FN_##symbol,
 #include "interpose/routes/functions.def"
   GP_FUNCTION_COUNT

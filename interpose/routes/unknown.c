@@ -14,7 +14,6 @@
 #include "interpose/routes/unknown_slots.h"
 #include "pool/mode.h"
 #include "pool/reuse/known_streams.h"
-#include "pool/reuse/single.h"
 #include "base/assert.h"
 #include "base/cancel.h"
 #include "base/log.h"
@@ -173,17 +172,6 @@ static void taint_arguments(gp_engine_t *engine, const uint64_t *arguments)
       gp_taint_pointer(engine, (CUdeviceptr)arguments[i]);
 }
 
-/* The function may submit work, which no stub sees. */
-static void note_work(gp_engine_t *engine, unsigned slot)
-{
-  char why[128];
-
-  (void)snprintf(
-      why, sizeof(why), "the program calls %s, which this version of gpupool does not know", name_of(slot));
-  (void)gp_single_end(engine, why);
-  gp_known_streams_miss(engine);
-}
-
 /* True: each call has the effect. */
 static bool take_effect(gp_engine_t *engine, unsigned slot, const uint64_t *arguments)
 {
@@ -222,11 +210,11 @@ void *gp_unknown_called(unsigned slot, const uint64_t *arguments)
   if (!engine)
     return function;
   int cancel_state = gp_cancel_hold(); /* the effects call the driver */
-  note_work(engine, slot);
+  gp_known_streams_miss(engine);
   gp_frees_t frees = (gp_frees_t)atomic_load(&slots[slot].frees);
   void *answer = gp_unknown_free_answer(engine, frees, arguments[0], name_of(slot));
   bool again = !answer && take_effect(engine, slot, arguments);
-  if (!again && frees == GP_FREES_NOTHING && gp_single_is_over(engine))
+  if (!again && frees == GP_FREES_NOTHING)
     __atomic_store_n(&gp_unknown_settled[slot], 1, __ATOMIC_RELEASE);
   gp_cancel_restore(cancel_state);
   return answer ? answer : function;

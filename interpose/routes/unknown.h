@@ -5,7 +5,7 @@
  * no effect, since runtimes look up everything when they start. A call has the smallest effect that is
  * sound (gp_effect_t of classes.h):
  *
- *   WORK        reuse mode `single` becomes `context`: no stub sees that work
+ *   WORK        the library no longer concludes from streams what is complete (pool/reuse/known_streams.h)
  *   CONTEXT     as WORK, and the thread's next entry into the library looks at its current context
  *   UNCOUNTED   as WORK, and a message: no limit holds for that memory
  *   CAPTURE     as WORK, and the pool is suspended while the stream in the first argument captures

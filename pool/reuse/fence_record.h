@@ -42,20 +42,4 @@ typedef struct gp_barriers {
   uint64_t asked_epoch;    /* of the barrier whose end the library asks for; 0: none */
 } gp_barriers_t;
 
-typedef enum gp_single_fence {
-  GP_SINGLE_NO_FENCE,
-  GP_SINGLE_RECORDING,
-  GP_SINGLE_HAS_FENCE
-} gp_single_fence_t;
-
-/* Mode `single`, see reuse/single.h. */
-typedef struct gp_single_state {
-  gp_context_t *context;            /* where it holds or held; NULL: nowhere, or
-                                     * lost; under contexts_lock */
-  _Atomic uint64_t unordered_epoch; /* of the newest free whose memory was handed out at once, 0: none;
-                                     * grows with the device's lock held, and is cleared without it */
-  void *fence;                      /* the driver's, behind the unordered work; it ends with the context */
-  atomic_int fence_state;           /* gp_single_fence_t: by whom it is recorded is in single.c */
-} gp_single_state_t;
-
 #endif

@@ -227,8 +227,7 @@ static gp_block_t *take_whole(
 /* An idle part that is smaller serves better: large pieces stay whole for as long as they can. */
 static bool fits_better(const gp_context_t *context, uint64_t bytes, const gp_block_t *own)
 {
-  uint64_t newest = atomic_load_explicit(&context->completed, memory_order_acquire);
-  const gp_cut_entry_t *idle = gp_cut_bins_find(&context->cut, bytes, newest);
+  const gp_cut_entry_t *idle = gp_cut_bins_find(&context->cut, bytes, UINT64_MAX);
   return idle && idle->size < own->size;
 }
 

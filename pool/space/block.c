@@ -106,9 +106,9 @@ void gp_block_leave_idle(gp_block_t *block)
     gp_block_leave_bin(block);
 }
 
-gp_block_t *gp_block_take_part(gp_engine_t *engine, gp_context_t *context, uint64_t size, uint64_t newest)
+gp_block_t *gp_block_take_part(gp_engine_t *engine, gp_context_t *context, uint64_t size)
 {
-  gp_block_t *block = gp_segment_take(engine, context, size, newest);
+  gp_block_t *block = gp_segment_take(engine, context, size);
   if (!block || gp_address_map_insert(&engine->blocks, block->address, block))
     return block;
   /* If the host has no memory for the map, the block returns to idle. It gets a new time, since
@@ -118,13 +118,13 @@ gp_block_t *gp_block_take_part(gp_engine_t *engine, gp_context_t *context, uint6
 }
 
 /* The smallest block of one bin with `least` to `most` bytes; of equals the newest. */
-static gp_block_t *find_smallest(const gp_bin_t *bin, const gp_fit_t *fit, uint64_t most, uint64_t newest)
+static gp_block_t *find_smallest(const gp_bin_t *bin, const gp_fit_t *fit, uint64_t most)
 {
   gp_block_t *best = NULL;
 
   for (gp_bin_entry_t *entry = bin->idle; entry; entry = entry->next) {
     gp_block_t *block = gp_block_of_entry(entry);
-    if (!gp_block_serves(block, fit, most, newest) || (best && block->size >= best->size))
+    if (!gp_block_serves(block, fit, most) || (best && block->size >= best->size))
       continue;
     best = block;
     if (best->size <= fit->fresh || bin->size <= GP_LARGE_CLASS) /* all have the size of the class */
@@ -134,16 +134,16 @@ static gp_block_t *find_smallest(const gp_bin_t *bin, const gp_fit_t *fit, uint6
 }
 
 /* If all blocks have the size of their class, that is the first one. */
-static gp_block_t *find_in(const gp_bin_t *bin, const gp_fit_t *fit, uint64_t most, uint64_t newest)
+static gp_block_t *find_in(const gp_bin_t *bin, const gp_fit_t *fit, uint64_t most)
 {
   if (!bin || !bin->idle)
     return NULL;
   gp_block_t *first = gp_block_of_entry(bin->idle);
-  return gp_block_serves(first, fit, fit->fresh, newest) ? first : find_smallest(bin, fit, most, newest);
+  return gp_block_serves(first, fit, fit->fresh) ? first : find_smallest(bin, fit, most);
 }
 
 /* The smallest idle block of up to fit->borrow bytes. */
-static gp_block_t *find_to_borrow(const gp_bins_t *bins, const gp_fit_t *fit, uint64_t newest)
+static gp_block_t *find_to_borrow(const gp_bins_t *bins, const gp_fit_t *fit)
 {
   gp_block_t *best = NULL;
 
@@ -151,40 +151,33 @@ static gp_block_t *find_to_borrow(const gp_bins_t *bins, const gp_fit_t *fit, ui
     const gp_bin_t *bin = bins->slots[i].bin;
     if (!bin || bin->size < fit->least)
       continue;
-    gp_block_t *block = find_smallest(bin, fit, best ? best->size - 1 : fit->borrow, newest);
+    gp_block_t *block = find_smallest(bin, fit, best ? best->size - 1 : fit->borrow);
     if (block)
       best = block;
   }
   return best;
 }
 
-static inline gp_block_t *find_in_bins(const gp_bins_t *bins, const gp_fit_t *fit, uint64_t newest)
+static inline gp_block_t *find_in_bins(const gp_bins_t *bins, const gp_fit_t *fit)
 {
-  gp_block_t *block = find_in(gp_bins_find(bins, fit->class_bytes), fit, UINT64_MAX, newest);
+  gp_block_t *block = find_in(gp_bins_find(bins, fit->class_bytes), fit, UINT64_MAX);
   if (!block && fit->above != 0)
-    block = find_in(gp_bins_find(bins, fit->above), fit, fit->most, newest);
+    block = find_in(gp_bins_find(bins, fit->above), fit, fit->most);
   if (!block && fit->borrow != 0)
-    block = find_to_borrow(bins, fit, newest);
+    block = find_to_borrow(bins, fit);
   return block;
 }
 
-gp_block_t *gp_block_find_in_bins(const gp_bins_t *bins, const gp_fit_t *fit, uint64_t newest)
+gp_block_t *gp_block_find_in_bins(const gp_bins_t *bins, const gp_fit_t *fit)
 {
-  return find_in_bins(bins, fit, newest);
+  return find_in_bins(bins, fit);
 }
 
-gp_block_t *gp_block_find_whole(const gp_context_t *context, const gp_fit_t *fit, uint64_t newest)
+gp_block_t *gp_block_find_whole(const gp_context_t *context, const gp_fit_t *fit)
 {
   gp_assert_internal(gp_lock_is_held(&context->device->lock));
-  gp_block_t *block = find_in_bins(&context->bins, fit, newest);
+  gp_block_t *block = find_in_bins(&context->bins, fit);
   return block;
-}
-
-bool gp_block_is_withheld(const gp_context_t *context, const gp_fit_t *fit, bool is_cut)
-{
-  gp_assert_internal(gp_lock_is_held(&context->device->lock));
-  return is_cut ? gp_cut_bins_find(&context->cut, fit->fresh, UINT64_MAX) != NULL
-                : gp_block_find_whole(context, fit, UINT64_MAX) != NULL;
 }
 
 gp_block_t *gp_block_largest_idle(const gp_device_t *device)

@@ -37,15 +37,12 @@ void gp_block_leave_idle(gp_block_t *block);
  * The other takes a part of a segment of at least size bytes out of its lists and puts it into the map.
  * NULL: no block serves, or the host has no memory.
  */
-gp_block_t *gp_block_find_whole(const gp_context_t *context, const gp_fit_t *fit, uint64_t newest);
-gp_block_t *gp_block_take_part(gp_engine_t *engine, gp_context_t *context, uint64_t size, uint64_t newest);
+gp_block_t *gp_block_find_whole(const gp_context_t *context, const gp_fit_t *fit);
+gp_block_t *gp_block_take_part(gp_engine_t *engine, gp_context_t *context, uint64_t size);
 
 /* The best whole block in some bins, in the sense of gp_block_take_idle. It stays there. The caller
  * holds the lock of the bins. */
-gp_block_t *gp_block_find_in_bins(const gp_bins_t *bins, const gp_fit_t *fit, uint64_t newest);
-
-/* An idle block would serve such a request but for its free_epoch. */
-bool gp_block_is_withheld(const gp_context_t *context, const gp_fit_t *fit, bool is_cut);
+gp_block_t *gp_block_find_in_bins(const gp_bins_t *bins, const gp_fit_t *fit);
 
 /* The largest idle block of the device that is a driver allocation, and so can go
  * back; NULL: none is idle. */

@@ -142,28 +142,25 @@ static inline void gp_block_leave_bin(gp_block_t *block)
 }
 
 /* The block may serve such a request, with `most` bytes at most. */
-static inline bool gp_block_serves(
-    const gp_block_t *block, const gp_fit_t *fit, uint64_t most, uint64_t newest)
+static inline bool gp_block_serves(const gp_block_t *block, const gp_fit_t *fit, uint64_t most)
 {
-  /* free_epoch excludes blocks that were freed in mode `single`, once that is over. */
-  return block->free_epoch <= newest && block->size >= fit->least && block->size <= most;
+  return block->size >= fit->least && block->size <= most;
 }
 
 /*
- * Takes the best idle block with a free_epoch of at most newest out of its lists: the smallest that fits,
- * of equals the newest. With is_cut: a part of a segment of at least fit->fresh bytes, which it puts into
- * the map. NULL: there is none.
+ * Takes the best idle block out of its lists: the smallest that fits, of equals the newest. With is_cut: a
+ * part of a segment of at least fit->fresh bytes, which it puts into the map. NULL: there is none.
  */
 static inline gp_block_t *gp_block_take_idle(
-    gp_engine_t *engine, gp_context_t *context, const gp_fit_t *fit, uint64_t newest, bool is_cut)
+    gp_engine_t *engine, gp_context_t *context, const gp_fit_t *fit, bool is_cut)
 {
   if (is_cut)
-    return gp_block_take_part(engine, context, fit->fresh, newest);
+    return gp_block_take_part(engine, context, fit->fresh);
   const gp_bin_t *bin = gp_bins_find(&context->bins, fit->class_bytes);
   gp_block_t *block = bin && bin->idle ? gp_block_of_entry(bin->idle) : NULL;
   /* If all blocks have the size of their class, that is the first one. */
-  if (!block || !gp_block_serves(block, fit, fit->fresh, newest))
-    block = gp_block_find_whole(context, fit, newest);
+  if (!block || !gp_block_serves(block, fit, fit->fresh))
+    block = gp_block_find_whole(context, fit);
   gp_assert_internal(!block || block->context == context);
   if (block)
     gp_block_leave_bin(block);

@@ -48,8 +48,8 @@ typedef enum gp_state {
  * Invariants, under the device's lock: refs > 0 exactly in states LIVE and RETAINED, and while RELEASING
  * from these. The map leads from address to the block, except while it is RELEASING, and except for parts of
  * a segment or range that no owner has: IDLE, BOUND, UNMAPPED, MAPPING. free_epoch is
- * meaningful only in states DEFERRED, BOUND and IDLE; every context has completed that of an idle block,
- * unless the block was freed in mode `single`. Writers store address and context atomically, since a free
+ * meaningful only in states DEFERRED, BOUND and IDLE; every context has completed that of an idle block.
+ * Writers store address and context atomically, since a free
  * that races with the block's end also reads them without the lock. Records are recycled, and the host gets
  * them back when the engine ends.
  */

@@ -63,19 +63,18 @@ bool gp_mapped_should_move(const gp_device_t *device, uint64_t need, uint64_t by
   return mapped + bytes > highest / 1000 * permille;
 }
 
-static bool is_usable(const gp_block_t *block, uint64_t newest)
+static bool is_usable(const gp_block_t *block)
 {
-  return block->state == GP_STATE_UNMAPPED || (block->state == GP_STATE_IDLE && block->free_epoch <= newest);
+  return block->state == GP_STATE_UNMAPPED || block->state == GP_STATE_IDLE;
 }
 
 /* Missing bytes in `bytes` that begin with the block, or with `down` end with it. UINT64_MAX:
  * there are not that many. */
-static uint64_t missing_from(const gp_block_t *block, bool down, uint64_t bytes, uint64_t newest)
+static uint64_t missing_from(const gp_block_t *block, bool down, uint64_t bytes)
 {
   uint64_t missing = 0, left = bytes;
 
-  for (; block && is_usable(block, newest);
-       block = down ? gp_segment_below(block) : gp_segment_above(block)) {
+  for (; block && is_usable(block); block = down ? gp_segment_below(block) : gp_segment_above(block)) {
     uint64_t part = block->size < left ? block->size : left;
     if (block->state == GP_STATE_UNMAPPED)
       missing += gp_round_up(part, GP_CHUNK_STEP);
@@ -94,19 +93,19 @@ static gp_block_t *block_down_to(gp_block_t *block, uint64_t address)
   return block;
 }
 
-bool gp_mapped_place(const gp_range_t *range, uint64_t bytes, uint64_t newest, gp_place_t *ret_place)
+bool gp_mapped_place(const gp_range_t *range, uint64_t bytes, gp_place_t *ret_place)
 {
   ret_place->missing = UINT64_MAX;
   gp_assert_internal(gp_lock_is_held(&range->segment.context->device->lock));
   for (gp_block_t *block = range->segment.first; block; block = gp_segment_above(block)) {
-    if (!is_usable(block, newest))
+    if (!is_usable(block))
       continue;
-    uint64_t missing = missing_from(block, false, bytes, newest);
+    uint64_t missing = missing_from(block, false, bytes);
     if (missing < ret_place->missing)
       *ret_place = (gp_place_t){.first = block, .address = block->address, .missing = missing};
     if (block->state == GP_STATE_UNMAPPED)
       continue;
-    missing = missing_from(block, true, bytes, newest);
+    missing = missing_from(block, true, bytes);
     if (missing < ret_place->missing) {
       uint64_t address = block->address + block->size - bytes;
       *ret_place =

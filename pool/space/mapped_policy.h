@@ -26,9 +26,9 @@ typedef struct gp_place {
   uint64_t missing; /* bytes to be mapped, in multiples of GP_CHUNK_STEP */
 } gp_place_t;
 
-/* The place for `bytes` that needs least mapping, of equals the lowest. It may cover idle blocks with a
- * free_epoch of newest or less. False: the range has none. Looks at every block. */
-bool gp_mapped_place(const gp_range_t *range, uint64_t bytes, uint64_t newest, gp_place_t *ret_place);
+/* The place for `bytes` that needs least mapping, of equals the lowest. It may cover idle blocks.
+ * False: the range has none. Looks at every block. */
+bool gp_mapped_place(const gp_range_t *range, uint64_t bytes, gp_place_t *ret_place);
 
 /* The same for memory made ahead of need: the lowest place that has no memory at all. */
 bool gp_mapped_place_ahead(const gp_range_t *range, uint64_t bytes, gp_place_t *ret_place);

@@ -45,7 +45,7 @@ void gp_ordered_unfile(gp_block_t *block)
 gp_block_t *gp_ordered_find(const gp_identity_t *identity, const gp_fit_t *fit)
 {
   gp_assert_internal(gp_lock_is_held(lock_of(identity)));
-  return gp_block_find_in_bins(&identity->freed, fit, UINT64_MAX);
+  return gp_block_find_in_bins(&identity->freed, fit);
 }
 
 #define LOOKED_AT                                                                                            \

@@ -152,10 +152,10 @@ void gp_segment_shrink(gp_engine_t *engine, gp_block_t *block, uint64_t bytes)
   count_parts(block->context, 0, part_bytes(rest));
 }
 
-gp_block_t *gp_segment_take(gp_engine_t *engine, gp_context_t *context, uint64_t bytes, uint64_t newest)
+gp_block_t *gp_segment_take(gp_engine_t *engine, gp_context_t *context, uint64_t bytes)
 {
   gp_assert_internal(gp_lock_is_held(&context->device->lock));
-  gp_cut_entry_t *entry = gp_cut_bins_find(&context->cut, bytes, newest);
+  gp_cut_entry_t *entry = gp_cut_bins_find(&context->cut, bytes, UINT64_MAX);
   if (!entry)
     return NULL;
   gp_block_t *block = gp_block_of_cut(entry);

@@ -23,11 +23,11 @@ void gp_segment_add(gp_segment_t *segment, gp_block_t *block);
 void gp_segment_remove(gp_segment_t *segment, gp_block_t *block);
 
 /*
- * Takes a block of at least `bytes` from the context's open segments: the low end of an idle block with a
- * free_epoch of newest or less, whose rest stays idle. More than `bytes` only if the host has no memory for
- * a record of the rest. NULL: no idle block is large enough.
+ * Takes a block of at least `bytes` from the context's open segments: the low end of an idle block,
+ * whose rest stays idle. More than `bytes` only if the host has no memory for a record of the rest. NULL: no
+ * idle block is large enough.
  */
-gp_block_t *gp_segment_take(gp_engine_t *engine, gp_context_t *context, uint64_t bytes, uint64_t newest);
+gp_block_t *gp_segment_take(gp_engine_t *engine, gp_context_t *context, uint64_t bytes);
 
 /* A block in no bin keeps its low `bytes`; the rest becomes idle, unless the host has
  * no memory for its record. */

@@ -66,12 +66,6 @@ static void query_with_a_lock(void)
   (void)gp_driver_fence_query(engine, &context->driver, NULL);
 }
 
-static void stream_wait_with_a_lock(void)
-{
-  begin();
-  (void)gp_driver_stream_wait(engine, &context->driver, 0, NULL);
-}
-
 static void locks_in_the_wrong_order(void)
 {
   begin();
@@ -90,7 +84,6 @@ static const struct {
     {info_with_a_lock, "gp_locks_held() == 0", "gp_driver_memory_info"},
     {fence_with_a_lock, "gp_locks_held() == 0", "gp_driver_fence_record"},
     {query_with_a_lock, "gp_locks_held() == 0", "gp_driver_fence_query"},
-    {stream_wait_with_a_lock, "gp_locks_held() == 0", "gp_driver_stream_wait"},
     {locks_in_the_wrong_order, "held >> rank == 0", ""},
 };
 

@@ -285,6 +285,20 @@ START_TEST(test_names_that_differ_by_case_and_underscores)
 }
 END_TEST
 
+START_TEST(test_a_retired_value_is_accepted_with_one_line)
+{
+  gp_options_t options;
+  heard_t heard = parse(&options, SETTINGS("GPUPOOL_REUSE=Single"));
+  ck_assert_int_eq(heard.malformed, 0);
+  ck_assert_int_eq(heard.warnings, 1);
+  ck_assert_str_eq(
+      heard.last, "GPUPOOL_REUSE=single was removed; context is used, which reuses memory about as fast");
+  ck_assert_str_eq(gp_option_text(&options, GP_OPTION_reuse), "context");
+  ck_assert_uint_eq(gp_option_number(&options, GP_OPTION_reuse), GP_REUSE_CONTEXT);
+  ck_assert_int_eq(parse(&options, SETTINGS("GPUPOOL_REUSE=singles")).malformed, 1);
+}
+END_TEST
+
 START_TEST(test_blocks_to_prewarm)
 {
   gp_options_t options;
@@ -369,6 +383,7 @@ int main(void)
   tcase_add_test(parsing, test_mxnet_variables_fill_in);
   tcase_add_test(parsing, test_unknown_names_are_said_with_the_nearest);
   tcase_add_test(parsing, test_names_that_differ_by_case_and_underscores);
+  tcase_add_test(parsing, test_a_retired_value_is_accepted_with_one_line);
   tcase_add_test(parsing, test_blocks_to_prewarm);
   tcase_add_test(parsing, test_malformed_blocks_are_said);
   tcase_add_test(parsing, test_long_lists_of_blocks);

@@ -91,8 +91,6 @@ def show_pairs(build, goals):
         line(name, ("%.1f" % figure.value, "%.2f" % figure.ratio))
         if program == "bench_engine":
             goals.at_most("warm pair, " + name, figure.value, bounds[settings["GPUPOOL_TRACE"]])
-    figure = runs.measure(build, "bench_engine", ["at-once"], {"GPUPOOL_REUSE": "single", "GPUPOOL_STACKS": "off"})[0]
-    line("engine, trace=all, work in one stream, at once", ("%.1f" % figure["at-once"].value, "%.2f" % figure["at-once"].ratio))
 
 
 def calls_of_a_pair(build, calls):

@@ -73,13 +73,6 @@ static void pairs(void *arg, long count)
   workload_pairs(count);
 }
 
-static void pairs_at_once(void *arg, long count)
-{
-  (void)arg;
-  for (long i = 0; i < count; i++)
-    subject_give(subject_take(WORKLOAD_PAIR_BYTES));
-}
-
 static void *volatile sink;
 
 static void host_pairs(void *arg, long count)
@@ -234,8 +227,6 @@ int workload_run(
 {
   if (strcmp(name, "pair") == 0)
     return one_figure(workload_measure(pairs, NULL, effort), ret_figures);
-  if (strcmp(name, "at-once") == 0)
-    return one_figure(workload_measure(pairs_at_once, NULL, effort), ret_figures);
   if (strcmp(name, "replace") == 0 && number > 0)
     return run_replace(number, effort, ret_figures);
   if (strcmp(name, "holes") == 0)

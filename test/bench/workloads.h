@@ -19,7 +19,6 @@ typedef struct workload_effort {
  * One workload, by name and number. Returns how many figures it has written, 0 if there is no such workload.
  *
  *   pair        64 blocks of 1 KiB out, 64 back, one synchronization
- *   at-once     a block out and back, never a synchronization
  *   replace:N   one of N blocks of mixed sizes, drawn at random, is replaced
  *   holes:N     pair, beside N idle blocks of other sizes, none next to another idle one
  *   handoff     one thread takes, another gives back

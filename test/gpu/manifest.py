@@ -182,7 +182,7 @@ CHECKS = [
 
     question("G19-calls", "what the library adds to calls, each run twice", "calls", limit=60,
              runs=(run("driver"), run("pool"), run("driver"), run("pool"), run("pool", TRACE="off"),
-                   run("pool", TYPE="segment"), run("pool", REUSE="single")), sim=True),
+                   run("pool", TYPE="segment")), sim=True),
 
     question("G20-pool-order", "whether operations of the driver's pool order streams, and what cudaMallocAsync costs with the pool",
              "pool_order", runs=BOTH, sim=True),
@@ -263,9 +263,6 @@ CHECKS = [
           judge="clean", limit=40, sim=True, sim_args=("--rounds", "60")),
     integrity("integrity-auto", "GPUPOOL_REUSE=auto"),
     integrity("integrity-context", "GPUPOOL_REUSE=context", REUSE="context"),
-    integrity("integrity-single", "GPUPOOL_REUSE=single", REUSE="single"),
-    integrity("integrity-single-many", "the same, eight threads of eight streams", args=("--threads", "8", "--streams", "8"),
-              REUSE="single"),
     integrity("integrity-strict", "GPUPOOL_REUSE=strict", REUSE="strict"),
     integrity("integrity-deferred", "hardly any deferred memory: fences and waits all the time", MAX_DEFERRED="1MiB"),
     integrity("integrity-async", "half of the blocks stream-ordered", args=("--async",)),

@@ -176,12 +176,11 @@ def outcome(name, passed=True, **assumed):
 
 
 def good_outcomes():
-    calls = {"cudaMalloc is seen": (True, True), "cudaStreamCreate is seen": (True, True)}
+    calls = {"cudaMalloc is seen": (True, True)}
     sync = outcome("G5-waits-sync", **{"cudaDeviceSynchronize covers: legacy": (True, True)})
     sync["runs"][0]["facts"].append({"name": "cudaMemcpy device to host, 64 B waits for", "value": "legacy, blocking"})
     return [outcome("G1-coverage", **{"covers: legacy": (True, True), "completes after: legacy": (True, True)}),
-            outcome("G3-runtime-calls", **calls), outcome("G3-runtime-calls-static", **calls), sync,
-            outcome("G11-streams-cublas", **{"cuBLAS: every stream is seen": (True, True)})] + [
+            outcome("G3-runtime-calls", **calls), outcome("G3-runtime-calls-static", **calls), sync] + [
                 outcome("integrity-" + name) for name in ("unsafe", "driver", "auto", "context", "strict", "deferred",
                                                           "many", "per-thread")]
 
@@ -207,14 +206,13 @@ class Verdict(unittest.TestCase):
         self.assertEqual(refuted, set(modes), name)
 
     def test_each_condition_decides_its_modes(self):
-        everything = ("strict", "context", "single")
-        self.refute("G1-coverage", "covers: legacy", False, "context", "single")
-        self.refute("G1-coverage", "completes after: legacy", False, "context", "single")
+        everything = ("strict", "context")
+        self.refute("G1-coverage", "covers: legacy", False, "context")
+        self.refute("G1-coverage", "completes after: legacy", False, "context")
         self.refute("G3-runtime-calls-static", "cudaMalloc is seen", False, *everything)
         self.refute("G5-waits-sync", "cudaDeviceSynchronize covers: legacy", False, *everything)
-        self.refute("G11-streams-cublas", "cuBLAS: every stream is seen", False, "single")
         self.refute("integrity-strict", None, None, "strict")
-        self.refute("integrity-context", None, None, "context", "single")
+        self.refute("integrity-context", None, None, "context")
         self.refute("integrity-unsafe", None, None)  # a control that fails leaves all open
 
     def test_a_control_that_fails_decides_nothing(self):

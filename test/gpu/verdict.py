@@ -1,4 +1,4 @@
-"""May GPUPOOL_REUSE be strict, context or single on this driver? From the facts and results of the checks.
+"""May GPUPOOL_REUSE be strict or context on this driver? From the facts and results of the checks.
 
 A condition is met (True), refuted (False) or not decided (None), with its reason. A mode is as good as its worst
 condition.
@@ -44,22 +44,6 @@ class Evidence:
         return Condition(text, None, "not known: " + ", ".join(missing)) if missing else Condition(text, True, "")
 
 
-def library_streams(evidence):
-    """Every library at hand; a library that is not installed decides nothing about those that are."""
-    text = "every stream that a library creates is seen"
-    checks = [name for name in evidence.outcomes if name.startswith("G11-streams-") and name != "G11-streams-runtime"]
-    found = {name: [fact for fact in evidence.facts(name).values() if fact["name"].endswith("every stream is seen")]
-             for name in checks}
-    unseen = [fact["name"] for facts in found.values() for fact in facts if not fact["value"]]
-    known = [name for name, facts in found.items() if facts]
-    if unseen:
-        return Condition(text, False, "not as assumed: " + ", ".join(unseen))
-    if not known:
-        return Condition(text, None, "no library could be watched")
-    left = [name for name in checks if name not in known]
-    return Condition(text, True, "not watched: " + ", ".join(left) if left else "")
-
-
 def decide(outcomes):
     """{mode: {"verdict", "conditions"}}; verdict is "conditions met", "conditions not met" or "not decided"."""
     evidence = Evidence(outcomes)
@@ -71,16 +55,13 @@ def decide(outcomes):
                               "integrity-driver")
     if control.met is False:
         control = control._replace(met=None)  # then intact data says nothing
-    streams = evidence.assumptions("streams and their synchronizations are seen", calls, "cudaStreamCreate")
     fence = [evidence.assumptions("an event of the context waits for every kind of stream", ("G1-coverage",), "covers"),
              evidence.assumptions("and completes when they have", ("G1-coverage",), "completes after")]
-    context = [seen, covers] + fence + [
-        control, evidence.passed("data is intact", "integrity-context", "integrity-auto", "integrity-deferred",
-                                 "integrity-many", "integrity-per-thread")]
     modes = {
         "strict": [seen, covers, control, evidence.passed("data is intact", "integrity-strict")],
-        "context": context,
-        "single": context + [streams, library_streams(evidence)],
+        "context": [seen, covers] + fence + [
+            control, evidence.passed("data is intact", "integrity-context", "integrity-auto", "integrity-deferred",
+                                     "integrity-many", "integrity-per-thread")],
     }
     verdicts = {}
     for mode, conditions in modes.items():

@@ -30,7 +30,7 @@ SETTINGS = (
     {},
     {"TYPE": "unpooled", "LIMIT": "256MiB"},
     {"REUSE": "strict", "STACKS": "native", "VERBOSE": "2"},
-    {"REUSE": "single", "SNAPSHOT_AT": "exit,oom,peak,signal:USR2", "CONTROL": "1", "STATS": "1"},
+    {"SNAPSHOT_AT": "exit,oom,peak,signal:USR2", "CONTROL": "1", "STATS": "1"},
 )
 
 

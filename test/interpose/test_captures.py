@@ -127,7 +127,7 @@ class GraphMemory(PreloadCase):
         """What graphs hold, what is in it and who may free it, beside memory that the pool keeps."""
         for case in self.run_program("graph_memory", preload=None).out.split():
             plain = self.run_program("graph_memory", case, preload=None)
-            for settings in ({}, {"ASYNC": "plain"}, {"ASYNC": "driver"}, {"TYPE": "segment"}, {"REUSE": "single"},
+            for settings in ({}, {"ASYNC": "plain"}, {"ASYNC": "driver"}, {"TYPE": "segment"},
                              {"SIMCUDA_DRIVER": "11040"}):
                 with self.subTest(case=case, **settings):
                     if "SIMCUDA_DRIVER" in settings:

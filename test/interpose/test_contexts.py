@@ -27,6 +27,15 @@ class Waits(PreloadCase):
                     with self.subTest(driver=driver, seed=seed, **settings):
                         self.expect_copy("free", SIMCUDA_DRIVER=driver, SIMCUDA_SEED=seed, **settings)
 
+    def test_a_context_is_waited_for_while_another_one_is_current(self):
+        """Before 12.5, where memory is out. The driver's wait is for the current context."""
+        run = self.run_program("two_contexts", log=True, SIMCUDA_DRIVER="12040", SIMCUDA_CAPACITY="40MiB", RESERVE="0")
+        self.assertEqual((run.status, run.out), (0, "the copy holds 1\n"), run.err)
+        with open(run.log) as file:
+            calls = [line.split()[0] for line in file]
+        wait = calls.index("cuCtxSynchronize")
+        self.assertEqual(calls[wait - 1:wait + 2], ["cuCtxPushCurrent_v2", "cuCtxSynchronize", "cuCtxPopCurrent_v2"])
+
     def test_every_context_in_use_is_waited_for(self):
         for how in COME_INTO_USE:
             for driver in ("11040", "12040", "13000"):

@@ -14,7 +14,7 @@ import unittest
 from harness import LIBRARY, PreloadCase
 
 DRIVER = "12050"
-SETTINGS = ({}, {"REUSE": "strict"}, {"REUSE": "single"}, {"TYPE": "segment"}, {"TYPE": "vmm"})
+SETTINGS = ({}, {"REUSE": "strict"}, {"TYPE": "segment"}, {"TYPE": "vmm"})
 PYTHON = "/usr/bin/python3"  # the distribution's, which has its modules
 FFMPEG = shutil.which("ffmpeg")
 

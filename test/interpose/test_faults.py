@@ -55,7 +55,7 @@ class Scenario(PreloadCase):
         """The scenario itself, under each setting: as without the library, and it does touch what it should."""
         plain = self.run_scenario(preload=None)
         for settings in ({}, {"TYPE": "naive"}, {"TYPE": "unpooled"}, {"REUSE": "strict"}, {"MAX_DEFERRED": "0"},
-                         {"REUSE": "single"}, {"ASYNC": "plain"}, {"LIMIT": "60MiB"}, {"TRACE": "off"}, {"DISABLE": "1"}):
+                         {"ASYNC": "plain"}, {"LIMIT": "60MiB"}, {"TRACE": "off"}, {"DISABLE": "1"}):
             for driver in ("11040", "12040", "13000"):
                 with self.subTest(driver=driver, **settings):
                     run = self.run_scenario(SIMCUDA_DRIVER=driver, **settings)
@@ -72,7 +72,7 @@ class Scenario(PreloadCase):
     def test_every_driver_call(self):
         """A failure of the library's own call does not show; one of the program's shows as it would without the library."""
         strict = {"REUSE": "strict", "SIMCUDA_DRIVER": "12040", "LIMIT": "60MiB"}
-        codes = ("2", ({}, strict, {"REUSE": "single"}, {"ASYNC": "plain"})), ("999", ({}, {"REUSE": "strict"}))
+        codes = ("2", ({}, strict, {"ASYNC": "plain"})), ("999", ({}, {"REUSE": "strict"}))
         for code, variants in codes[:1] if QUICK else codes:
             legal = self.outputs_of_one_failure(code)
             for start, settings in enumerate(variants, 1):
@@ -123,7 +123,7 @@ class Scenario(PreloadCase):
         plain = self.run_scenario(preload=None)
         refusals = set()
         for settings in ({}, {"TYPE": "naive", "LIMIT": "0=60MiB", "TRACE_EVENTS": "1024"}, {"VERBOSE": "2", "REUSE": "strict"},
-                         {"REUSE": "single"}, {"SNAPSHOT_AT": "exit,oom,signal:USR1", "CONTROL": "1"}):
+                         {"SNAPSHOT_AT": "exit,oom,signal:USR1", "CONTROL": "1"}):
             _, requests, _ = self.run_on_poor_host(0, **settings)
             self.assertGreater(requests, 15)
             step = HOST_STEP if HOST_STEP > 1 or len(settings) != 1 else 3  # few lines differ for one setting
@@ -220,7 +220,7 @@ class RandomFaults(PreloadCase):
     """test/prog/random_faults.c: any call fails at random, with any code; graphs and a second context included."""
 
     PROGRAMS = 6 if QUICK else 60
-    SETTINGS = ({}, {"TYPE": "segment"}, {"TYPE": "vmm"}, {"TYPE": "naive", "REUSE": "single"}, {"REUSE": "strict"},
+    SETTINGS = ({}, {"TYPE": "segment"}, {"TYPE": "vmm"}, {"TYPE": "naive"}, {"REUSE": "strict"},
                 {"ASYNC": "plain", "MAX_DEFERRED": "0"})
 
     def test_each_block_stays_its_owner_s(self):

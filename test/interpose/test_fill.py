@@ -54,7 +54,7 @@ class Fill(PreloadCase):
                 self.expect_all(self.run_filled("rows", TYPE=kind, FILL="poison"), "poison", {"cuMemAllocPitch": 2})
 
     def test_every_mode(self):
-        for mode in ("context", "single", "strict"):
+        for mode in ("context", "strict"):
             for driver in DRIVERS:
                 with self.subTest(mode=mode, driver=driver):
                     self.expect_all(self.run_filled("memory", driver=driver, REUSE=mode, FILL="zero"), "zero", {"cuMemAlloc": 15})

@@ -8,7 +8,6 @@ from harness import EMULATOR, SOURCE, PreloadCase, choices_of, count_actions, st
 
 KNOWN, INVENTED = "13050", "14000"
 ROUNDS = 20  # of test/prog/newer.c
-MODES = ("context", "single")
 LAUNCH, FREE, CALL, CONSTRUCTOR = os.environ["GP_NEWER_PLUGINS"].split(":")
 # The pointers that cuGetProcAddress gives are the exports, or they are not.
 POINTERS = ({}, {"SIMCUDA_PROC_ADDRESS": "distinct"})
@@ -22,8 +21,8 @@ def since(version):
 
 
 class Newer(PreloadCase):
-    def use(self, what, how, *args, reuse="context", driver=INVENTED, **settings):
-        return self.run_program("newer", what, how, *args, driver=driver, REUSE=reuse, VERBOSE="1", **settings)
+    def use(self, what, how, *args, driver=INVENTED, **settings):
+        return self.run_program("newer", what, how, *args, driver=driver, VERBOSE="1", **settings)
 
     def plain(self, what, how, *args, driver=INVENTED, **settings):
         return self.run_program("newer", what, how, *args, driver=driver, preload=None, **settings)
@@ -42,15 +41,14 @@ class LookUps(Newer):
     def test_a_look_up_has_no_consequence(self):
         """Runtimes look everything up when they start."""
         for driver in (KNOWN, INVENTED):
-            for reuse in MODES if driver == KNOWN else ("context",):
-                for pointers in POINTERS:
-                    with self.subTest(driver=driver, reuse=reuse, **pointers):
-                        plain = self.plain("names", "", *since(driver), driver=driver, **pointers)
-                        run = self.use("names", "", *since(driver), driver=driver, reuse=reuse, **pointers)
-                        self.assertEqual((run.status, run.out), (plain.status, plain.out))
-                        self.assertGreater(run.field("found"), 40)
-                        self.assertEqual(self.said(run, "nothing is pooled") + self.said(run, "is context"), [])
-                        self.assertGreaterEqual(stats_of(run.snapshot())["cache_hits"], ROUNDS)
+            for pointers in POINTERS:
+                with self.subTest(driver=driver, **pointers):
+                    plain = self.plain("names", "", *since(driver), driver=driver, **pointers)
+                    run = self.use("names", "", *since(driver), driver=driver, **pointers)
+                    self.assertEqual((run.status, run.out), (plain.status, plain.out))
+                    self.assertGreater(run.field("found"), 40)
+                    self.assertEqual(self.said(run, "nothing is pooled"), [])
+                    self.assertGreaterEqual(stats_of(run.snapshot())["cache_hits"], ROUNDS)
 
     def test_a_look_up_while_another_thread_has_the_lock_of_the_loader(self):
         run = self.use("constructor", "linked", CONSTRUCTOR)
@@ -64,49 +62,25 @@ class LookUps(Newer):
 
 
 class Work(Newer):
-    def test_beside_work_that_no_stub_may_see_single_does_not_begin(self):
+    def test_work_that_the_tables_do_not_know_is_waited_for(self):
         """Arguments in all registers and on the stack reach the function: it refuses other ones."""
         for how, settings in self.ways():
-            for reuse in MODES:
-                with self.subTest(how=how, reuse=reuse, **settings):
-                    run = self.use("launch", *how, reuse=reuse, **settings)
-                    self.assertEqual((run.status, run.field("early")), (0, 0), run.out)
-                    self.expect_clean(run)
-                    self.assertEqual(len(self.said(run, "is context from now on: the driver is newer")), reuse == "single")
-                    self.assertEqual(self.said(run, "nothing is pooled"), [])
-                    self.assertGreaterEqual(stats_of(run.snapshot())["cache_hits"], ROUNDS)
-
-    def test_a_call_that_the_tables_do_not_know_ends_single(self):
-        """On a driver that is no newer than the tables; the library that is linked is noticed with the next miss."""
-        for how, why in ((("dlsym",), "the program calls cuLaunchFuture"),
-                         (("linked", LAUNCH), "newer_launch.so is linked to cuLaunchFuture")):
-            with self.subTest(how=how):
-                run = self.use("launch", *how, reuse="single", SIMCUDA_DRIVER=KNOWN)
-                self.assertEqual(run.status, 0)
-                if how == ("dlsym",):
-                    self.assertEqual(run.field("early"), 0)
-                    self.expect_clean(run)
-                self.assertEqual(len(self.said(run, "is context from now on: " + why)), how == ("dlsym",), run.err)
+            with self.subTest(how=how, **settings):
+                run = self.use("launch", *how, **settings)
+                self.assertEqual((run.status, run.field("early")), (0, 0), run.out)
+                self.expect_clean(run)
+                self.assertEqual(self.said(run, "nothing is pooled"), [])
+                self.assertGreaterEqual(stats_of(run.snapshot())["cache_hits"], ROUNDS)
 
     def test_a_library_that_is_linked_to_it(self):
         """No call of it passes by this library; it is loaded when the pool is at work."""
-        for reuse in MODES:
-            run = self.use("launch", "linked", LAUNCH, reuse=reuse)
-            self.assertEqual((run.status, run.field("early")), (0, 0), run.out)
+        run = self.use("launch", "linked", LAUNCH)
+        self.assertEqual((run.status, run.field("early")), (0, 0), run.out)
         for plugin, name in ((FREE, "newer_free.so"), (CALL, "newer_call.so")):
             run = self.use("free", "linked", plugin, SIMCUDA_UNSEEN_FREES="1")
             self.assertEqual(run.status, 0)
             self.assertEqual(len(self.said(run, name + " is linked to cuMemFree_v3")), 1, run.err)
             self.assertEqual(len(self.said(run, "nothing is pooled")), 1)
-
-    def test_work_that_the_tables_know_is_seen(self):
-        for what in ("copy", "host"):
-            for how, settings in self.ways("exact"):
-                with self.subTest(what=what, how=how, **settings):
-                    run = self.use(what, *how, reuse="single", driver=KNOWN, **settings)
-                    self.assertEqual((run.status, run.field("early")), (0, 0), run.out)
-                    self.assertEqual(len(self.said(run, "is context from now on: there is work in a second stream")), 1)
-                    self.assertGreater(stats_of(run.snapshot())["cache_hits"], 0)
 
     def test_a_context_that_nothing_told_of(self):
         for how, settings in self.ways():
@@ -229,12 +203,10 @@ class Memory(Newer):
 class GreenContexts(Newer):
     def test_work_of_green_contexts_is_waited_for(self):
         """By facts of the primary context; a synchronization of the green one says nothing of that."""
-        for reuse in MODES:
-            with self.subTest(reuse=reuse):
-                run = self.use("green", "", reuse=reuse, driver=KNOWN)
-                self.assertEqual((run.status, run.field("early")), (0, 0), run.out)
-                self.assertEqual(self.said(run, "nothing is pooled"), [])
-                self.assertGreaterEqual(stats_of(run.snapshot())["cache_hits"], ROUNDS)
+        run = self.use("green", "", driver=KNOWN)
+        self.assertEqual((run.status, run.field("early")), (0, 0), run.out)
+        self.assertEqual(self.said(run, "nothing is pooled"), [])
+        self.assertGreaterEqual(stats_of(run.snapshot())["cache_hits"], ROUNDS)
         run = self.use("green", "", driver="12040")  # that one has no event of a whole context
         self.assertEqual(len(self.said(run, "nothing is pooled")), 1)
 

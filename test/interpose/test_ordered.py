@@ -52,8 +52,7 @@ class Ordered(PreloadCase):
     def test_all_with_other_settings(self):
         plain = self.run_scenario("all", preload=None)
         others = [{"TYPE": kind} for kind in ("naive", "segment", "vmm", "unpooled")]
-        others += [{"REUSE": reuse} for reuse in ("strict", "single")]
-        others += [{"MAX_DEFERRED": "0"}, {"MAX_CACHED": "0"}, {"LIMIT": "400MiB"}]
+        others += [{"REUSE": "strict"}, {"MAX_DEFERRED": "0"}, {"MAX_CACHED": "0"}, {"LIMIT": "400MiB"}]
         few = QUICK or SANITIZED
         for mode, settings in zip(itertools.cycle(ASYNC_MODES), others) if few else itertools.product(ASYNC_MODES, others):
             with self.subTest(**mode, **settings):
@@ -119,8 +118,7 @@ class Ordered(PreloadCase):
 
         unordered = self.run_program("legacy_order", "free", preload=None, SIMCUDA_POOL_ORDERS="0")
         self.assertGreater(unordered.sim["corrupt_stamps"], 0)  # nothing else orders them
-        settings = [{"TYPE": kind, "REUSE": reuse} for kind in ("round", "segment")
-                    for reuse in ("context", "strict", "single")]
+        settings = [{"TYPE": kind, "REUSE": reuse} for kind in ("round", "segment") for reuse in ("context", "strict")]
         cases = list(itertools.product(("alloc", "free"), ASYNC_MODES, settings))
         self.in_parallel(run_with, cases + [("alloc", {}, {"preload": None}), ("free", {}, {"preload": None})])
 

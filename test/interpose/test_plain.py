@@ -80,7 +80,7 @@ class Plain(PreloadCase):
         for arguments in ((), ("ordered",)):
             plain = self.run_program("free_in_stream", *arguments, preload=None)
             self.assertEqual(plain.out.splitlines()[-1], "end", plain.err)
-            for choice, kind, reuse in itertools.product(("pool", "plain"), ("round", "segment"), ("context", "strict", "single")):
+            for choice, kind, reuse in itertools.product(("pool", "plain"), ("round", "segment"), ("context", "strict")):
                 with self.subTest(arguments, choice=choice, kind=kind, reuse=reuse):
                     run = self.run_program("free_in_stream", *arguments, ASYNC=choice, TYPE=kind, REUSE=reuse)
                     self.assertEqual(run.out, plain.out)

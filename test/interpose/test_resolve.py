@@ -141,14 +141,6 @@ class Names(PreloadCase):
         self.assertIn("alloc: 0, 0x10040", run.out)
         self.assertEqual(run.err, "")
 
-    def test_linked_to_what_the_driver_lacks(self):
-        """The library exports it, so the program starts; without the library it has no such function."""
-        if os.environ.get("GP_EMULATOR") or os.uname().machine != "x86_64":
-            self.skipTest("the library has such stubs on x86-64 alone (interpose/sight/work_x86_64.S)")
-        arguments = (os.environ["GP_OLD_DRIVER_PROG"], os.environ["GP_OLD_DRIVER"], "launch")
-        self.assertIn("launch: -1\n", self.run_program(*arguments, preload=None).out)
-        self.assertIn("launch: 500\n", self.run_program(*arguments).out)  # CUDA_ERROR_NOT_FOUND
-
     def test_callers_of_either_version_of_dlsym(self):
         run = self.run_program(os.path.join(PROG, "routes", "dlsym_versions"))
         self.assertEqual(run.out, "old: libgpupool.so\nnew: libgpupool.so\n")

@@ -16,7 +16,7 @@ class Torch(PreloadCase):
         return run
 
     def test_streams_that_are_named_are_waited_for(self):
-        for settings in ({}, {"TYPE": "segment"}, {"REUSE": "single"}, {"ASYNC": "driver"}, {"DISABLE": "1"}):
+        for settings in ({}, {"TYPE": "segment"}, {"ASYNC": "driver"}, {"DISABLE": "1"}):
             with self.subTest(settings):
                 self.run_case("order", "again 1, copy 1 1", **settings)
 

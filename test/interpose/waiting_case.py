@@ -13,7 +13,7 @@ from harness import PreloadCase
 
 HANG = 60  # seconds after which a program hangs; nothing is measured
 ENOUGH = 2  # problems: a library that hangs need not be waited for in each scenario
-MODES = ("context", "strict")  # `single` has a price: doc/reuse.md
+MODES = ("context", "strict")
 MIB = 1 << 20
 LEFT = ("idle", "deferred")
 SHORT = dict(SIMCUDA_CAPACITY="1GiB", RESERVE="0", PATIENCE="1")

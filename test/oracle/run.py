@@ -38,9 +38,7 @@ import tempfile
 import threading
 import time
 
-# Of a mode: whether memory may be handed out while work of its earlier owner is pending (all later work being ordered
-# behind it). A mode that the library does not know is left out.
-MODES = {"strict": False, "context": False, "single": True, "auto": True}
+MODES = ("strict", "context", "auto")  # one that the library does not know is left out
 TYPES = ("round", "naive", "segment", "vmm", "unpooled")
 CUTTING = ("segment", "vmm")  # memory of cudaMallocAsync is memory of cudaMalloc, too
 CUT = "round cut"  # small requests cut (GPUPOOL_SMALL)
@@ -84,8 +82,6 @@ APART_SHARE = 0.5  # of the programs of another row
 ORDERED_WAITING_MEMORY = ("ample", "small", "surplus", "tight", "pools limit")
 SLOW_SHARE = 0.2  # of the programs of another row, where the library may wait a minute
 STALL_S = 20  # longer than a program's refusals take by GPUPOOL_PATIENCE
-# The order of `single` has a price for such programs, which doc/reuse.md names: they are not for it.
-WAITING_MODES = ("strict", "context", "auto")
 LIMIT_S = 30  # for one program
 NATIVE_RUNS = 10  # of one that does not end under the library, where threads run freely
 # Why the library refuses what natively fits, in its own words; it explains the first refusal of a process, so some
@@ -103,14 +99,11 @@ PAGES = "blocks of the program in pages and segments that are not full"
 WRONG = "memory that the device is not busy with"  # a failure
 
 # Reuses in 100 allocations, at least: with fewer the programs prove nothing, or the library waits for more than it has to.
-LEAST_REUSES = {("strict", "small"): 25, ("strict", "large"): 25, ("context", "small"): 20, ("context", "large"): 8,
-                ("single", "small"): 27, ("single", "large"): 17}
+LEAST_REUSES = {("strict", "small"): 25, ("strict", "large"): 25, ("context", "small"): 20, ("context", "large"): 8}
 # Drivers before 12.5 have no fence of a context. There the library waits for nothing beyond GPUPOOL_MAX_DEFERRED, and in
 # `strict` a free asks nothing, so most memory is reused after synchronizations of the program's own.
 LEAST_WITHOUT_FENCES = {("strict", "small"): 12, ("strict", "large"): 12, ("context", "small"): 12,
-                        ("auto", "small"): 12, ("single", "small"): 18}
-# And of these with work of the earlier owner pending, where the mode allows that: memory handed out at once.
-LEAST_PENDING = {"single": 3}
+                        ("auto", "small"): 12}
 LEAST_WAITING = 2  # reuses in programs whose kernels wait: much of what they free stays in use
 # With memory of cudaMallocAsync: reuses and those with work pending, by kind of row. GPUPOOL_ASYNC=driver: of cudaMalloc's only.
 LEAST_ORDERED = {"ordered": (25, 12), "no-rule": (25, 12), "early": (25, 8), "driver": (1, 0), "leaving": (25, 12),
@@ -148,7 +141,7 @@ class Row:
         self.must_not_stall = free_waits
         self.share = 1 if self.must_not_stall or not self.is_tight else SLOW_SHARE
         # What ends some reuse for good ends it for the process: such programs have one each.
-        self.is_apart = mode == "single" or (ordered is not None and "--programmatic" in ORDERED[ordered][1])
+        self.is_apart = ordered is not None and "--programmatic" in ORDERED[ordered][1]
         if self.is_apart:
             self.share *= APART_SHARE
         # By the real clock: the virtual one is slow beside threads that loop. So not where much has to be waited for.
@@ -210,7 +203,7 @@ class Runner:
         options += ["--freely"] * freely + ["--apart"] * row.is_apart
         if int(row.driver) >= FENCE_SINCE:
             options += ["--ctx-events"]
-        if row.preload and not MODES[row.mode] and not row.ordered:
+        if row.preload and not row.ordered:
             options += ["--no-pending"]
         if row.memory:
             tight = MEMORY[row.memory][1]
@@ -341,8 +334,7 @@ def judge(row, with_settings):
     if row.driver in NEWER_DRIVERS:  # what an unknown function frees in the order of a stream ends the pool
         return
     pooled = row.preload and row.pool != "unpooled"
-    pending = 0 if row.memory else LEAST_PENDING.get(row.mode, 0)
-    least = LEAST_REUSES.get((row.mode, row.deferred), LEAST_REUSES["context", row.deferred])
+    least, pending = LEAST_REUSES.get((row.mode, row.deferred), LEAST_REUSES["context", row.deferred]), 0
     if row.memory:
         least = LEAST_WAITING
     elif row.ordered:
@@ -375,7 +367,7 @@ def some_of(drivers):
 def waiting_rows(runner, library, drivers):
     rows = [Row(driver, memory=memory, free_waits=waits) for driver in drivers for memory in ("ample", "tight")
             for waits in (True, False)]
-    for mode in WAITING_MODES:
+    for mode in MODES:
         if not runner.knows(library, mode):
             continue
         rows += [Row(driver, library, "round", mode, memory=memory, free_waits=waits) for driver in drivers
@@ -408,11 +400,11 @@ def ordered_waiting_rows(runner, library, drivers):
     rows = [Row(driver, memory="ample", free_waits=waits, ordered="ordered") for driver in drivers
             for waits in (True, False)]
     rows += [Row(driver, library, pool, mode, memory=memory, free_waits=waits, ordered="ordered")
-             for mode in WAITING_MODES if runner.knows(library, mode) for driver in drivers
+             for mode in MODES if runner.knows(library, mode) for driver in drivers
              for pool in ("round", "naive") for memory in ORDERED_WAITING_MEMORY for waits in (True, False)
              if (pool == "round" or memory != "small") and (driver != HIDES_POOLS or not MEMORY[memory][1])]
     rows += [Row(driver, library, pool, mode, memory=memory, free_waits=waits, ordered="leaving", mempool="plain")
-             for mode in WAITING_MODES if runner.knows(library, mode) for driver in some_of(drivers)
+             for mode in MODES if runner.knows(library, mode) for driver in some_of(drivers)
              for pool in ("round", "segment", "vmm") for memory in ("ample", "surplus") for waits in (True, False)]
     return rows
 

@@ -2,8 +2,8 @@
  * What the pool does beside stream captures, by whom they reach: it serves the threads to which CUDA
  * prohibits nothing from what it has, and calls the driver for the program only.
  */
+#include "pool/engine_record.h"
 #include "pool/records.h"
-#include "pool/reuse/single.h"
 #include "test/pool/check_main.h"
 #include "test/pool/engine_fixture.h"
 

@@ -5,7 +5,7 @@
 
 #include "pool/fill.h"
 #include "pool/mode.h"
-#include "pool/reuse/single.h"
+#include "pool/engine_record.h"
 #include "test/pool/check_main.h"
 #include "test/pool/ordered_fixture.h"
 
@@ -131,15 +131,6 @@ START_TEST(test_in_the_order_of_a_stream)
   ck_assert_uint_eq(fake_fill_at(&driver, address)->stream, GP_STREAM_PER_THREAD);
   ck_assert_int_eq(driver.count[FAKE_FILL_QUERY], 0);
   ck_assert_int_eq(driver.fill_streams, 0);
-  stop();
-}
-END_TEST
-
-/* In mode `single` memory is handed out under work that is pending. */
-START_TEST(test_single_is_context)
-{
-  begin(SETTINGS("GPUPOOL_FILL=zero", "GPUPOOL_REUSE=single"));
-  ck_assert_int_eq(gp_engine_mode(engine), GP_MODE_CONTEXT);
   stop();
 }
 END_TEST
@@ -352,7 +343,6 @@ int main(void)
   tcase_add_test(tests, test_prewarmed_memory);
   tcase_add_test(tests, test_waits_until_it_is_filled);
   tcase_add_loop_test(tests, test_in_the_order_of_a_stream, 0, 2);
-  tcase_add_test(tests, test_single_is_context);
   tcase_add_test(tests, test_beside_a_capture);
   tcase_add_test(tests, test_a_capture_begins_meanwhile);
   tcase_add_loop_test(tests, test_late, 0, 5);

@@ -2,9 +2,9 @@
  * Type vmm in the engine: where memory is mapped, what moves, what goes back, and what must not.
  */
 #include "pool/release.h"
-#include "pool/reuse/single.h"
 #include "pool/reuse/submitters.h"
 #include "pool/space/mapped_policy.h"
+#include "pool/engine_record.h"
 #include "test/pool/check_main.h"
 #include "test/pool/engine_fixture.h"
 
@@ -187,27 +187,6 @@ START_TEST(test_the_largest_goes_back_first)
 END_TEST
 
 #ifndef GP_UNSAFE_REUSE
-/* Mode `single` hands memory out while its work is pending. The driver does not wait
- * for it when it unmaps. */
-START_TEST(test_memory_does_not_move_under_work)
-{
-  static const char *const single[] = {VMM, "GPUPOOL_RESERVE=0", "GPUPOOL_REUSE=single", NULL};
-
-  start(single, 96 * GP_MIB, true);
-  uint64_t a = allocate(16 * GP_MIB), b = allocate(16 * GP_MIB);
-  fake_submit_on(&driver, 0, a, 16 * GP_MIB);
-  ck_assert_int_eq(free_code(a), 0);
-  uint64_t large = allocate(32 * GP_MIB);
-  expect_usable(large, 32 * GP_MIB);
-  expect_usable(a, 16 * GP_MIB);
-  ck_assert_int_eq(driver.errors, 0);
-  gp_engine_trim(engine, context, UINT64_MAX, GP_TRIM_REQUESTED);
-  ck_assert_int_eq(driver.errors, 0);
-  expect_usable(b, 16 * GP_MIB);
-  stop();
-}
-END_TEST
-
 /* A driver function that the library does not know may have given it away. */
 START_TEST(test_exported_memory_stays)
 {
@@ -536,7 +515,6 @@ int main(void)
   tcase_add_test(tests, test_addresses_that_are_fewer);
   tcase_add_test(tests, test_trial_without_memory);
 #ifndef GP_UNSAFE_REUSE
-  tcase_add_test(tests, test_memory_does_not_move_under_work);
   tcase_add_test(tests, test_exported_memory_stays);
 #endif
   suite_add_tcase(suite, tests);

@@ -197,8 +197,7 @@ static void expect_no_heap(void)
   }
 }
 
-static const char *const without[] = {
-    "GPUPOOL_REUSE=strict", "GPUPOOL_REUSE=single", "GPUPOOL_FILL=zero", "GPUPOOL_MAX_CACHED=1MiB"};
+static const char *const without[] = {"GPUPOOL_REUSE=strict", "GPUPOOL_FILL=zero", "GPUPOOL_MAX_CACHED=1MiB"};
 
 START_TEST(test_settings_without_heaps)
 {

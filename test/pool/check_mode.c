@@ -198,6 +198,37 @@ START_TEST(test_no_wait_is_on_its_way_when_a_capture_begins)
 }
 END_TEST
 
+static int query_until_captured(void *self, const gp_driver_context_t *which, void *fence)
+{
+  (void)self;
+  (void)which;
+  (void)fence;
+  if (atomic_load(&waits) == 0)
+    wait_until_captured();
+  return FAKE_NOT_READY;
+}
+
+START_TEST(test_no_question_is_on_its_way_when_a_capture_begins)
+{
+  pthread_t thread;
+  uint64_t block;
+  which_waiting = 3; /* it polls fences */
+  begin_waiting(which_waiting, &block);
+  driver.complete_at_ns[0] = driver.now_ns + 1000000;
+  driver.ops.fence_query = query_until_captured;
+  ck_assert_int_eq(pthread_create(&thread, NULL, run_waiting, &block), 0);
+  while (!atomic_load(&in_wait))
+    sched_yield();
+  begin_capture();
+  atomic_store(&capturing, true);
+  pthread_join(thread, NULL);
+  ck_assert_int_eq(atomic_load(&waits), 1);
+  ck_assert(!atomic_load(&waited_in_capture));
+  end_capture();
+  stop();
+}
+END_TEST
+
 START_TEST(test_none_begins_while_it_runs)
 {
   start(NULL, GP_GIB, _i);
@@ -307,6 +338,7 @@ int main(void)
   tcase_add_test(tests, test_a_capture_that_goes_with_its_context);
   tcase_add_loop_test(
       tests, test_no_wait_is_on_its_way_when_a_capture_begins, 0, sizeof waiting / sizeof *waiting);
+  tcase_add_test(tests, test_no_question_is_on_its_way_when_a_capture_begins);
   tcase_add_loop_test(tests, test_none_begins_while_it_runs, 0, 2);
   tcase_add_test(tests, test_none_begins_after_it_has_begun);
   tcase_add_loop_test(tests, test_a_capture_begins_beside_a_wait_that_needs_it, 0, 2);

@@ -3,7 +3,7 @@
  */
 #include "pool/reclaim.h"
 #include "pool/reuse/fences.h"
-#include "pool/reuse/single.h"
+#include "pool/engine_record.h"
 #include "test/pool/check_main.h"
 #include "test/pool/ordered_fixture.h"
 
@@ -306,22 +306,6 @@ START_TEST(test_after_an_export_large_blocks_are_whole)
 }
 END_TEST
 
-/* What cudaFree made idle in mode `single` is given to no other owner while its work is pending. */
-START_TEST(test_a_stream_does_not_get_what_only_one_could_use)
-{
-  start((const char *const[]){PLAIN, "GPUPOOL_REUSE=single", NULL}, GP_GIB, true);
-  uint64_t address = allocate(BYTES);
-  fake_submit(&driver, 0, address);
-  give_up(address);
-  gp_identity_created(engine, context, FIRST, false);
-  ck_assert_int_eq(gp_single_end_for_stream(engine, FIRST, "the test says so"), 0);
-  ck_assert_uint_ne(allocate_in(order(FIRST), BYTES), address);
-  synchronize();
-  ck_assert_uint_eq(allocate_in(order(FIRST), BYTES), address);
-  stop();
-}
-END_TEST
-
 START_TEST(test_the_limit_and_the_driver_say_no)
 {
   start_streams((const char *const[]){PLAIN, "GPUPOOL_LIMIT=96MiB", NULL}, 64 * GP_MIB);
@@ -395,7 +379,6 @@ int main(void)
   tcase_add_test(tests, test_a_trim_gives_back_what_is_kept_if_no_device_has_work);
   tcase_add_test(tests, test_what_was_exported_goes_to_the_driver);
   tcase_add_loop_test(tests, test_after_an_export_large_blocks_are_whole, 0, 2);
-  tcase_add_test(tests, test_a_stream_does_not_get_what_only_one_could_use);
   tcase_add_test(tests, test_the_limit_and_the_driver_say_no);
   tcase_add_test(tests, test_a_program_that_changes_the_drivers_pool_has_it_for_itself);
   tcase_add_test(tests, test_peaks_of_one_thread_are_exact);

@@ -188,7 +188,7 @@ END_TEST
 /* Idle memory goes back all the same. */
 START_TEST(test_idle_memory_ages_without_events)
 {
-  begin_without_events("GPUPOOL_REUSE=single", "GPUPOOL_IDLE_RELEASE=1");
+  begin_without_events("GPUPOOL_REUSE=context", "GPUPOOL_IDLE_RELEASE=1");
   uint64_t kept = allocate(BYTES);
   free_code(allocate(2 * GP_MIB));
   synchronize();

@@ -414,21 +414,6 @@ static int fake_info(void *self, const gp_driver_context_t *context, uint64_t *r
   return code;
 }
 
-static int fake_stream_wait(void *self, const gp_driver_context_t *context, uint64_t stream, void *event)
-{
-  fake_driver_t *driver = self;
-  int code = 0;
-
-  REQUIRE(context->handle && event);
-  fake_enter(driver);
-  if (fake_must_fail(driver, FAKE_STREAM_WAIT))
-    code = driver->fail_code;
-  else
-    driver->ordered = stream;
-  fake_leave(driver);
-  return code;
-}
-
 static uint64_t fake_now(void *self)
 {
   fake_driver_t *driver = self;
@@ -475,7 +460,6 @@ void fake_driver_init(fake_driver_t *driver, uint64_t capacity, bool with_fence)
       .fence_query = with_fence ? fake_query : NULL,
       .stream_query = with_fence ? NULL : fake_stream_query,
       .default_query = with_fence ? NULL : fake_default_query,
-      .stream_wait = fake_stream_wait,
       .fill_stream = fake_fill_stream,
       .fill = fake_fill,
       .fill_query = fake_fill_query,

@@ -34,7 +34,6 @@ typedef enum fake_call {
   FAKE_RECORD,
   FAKE_QUERY,
   FAKE_INFO,
-  FAKE_STREAM_WAIT,
   FAKE_ASK_STREAM, /* whether it has work; a driver without fences over contexts */
   FAKE_RESERVE,
   FAKE_UNRESERVE,
@@ -108,7 +107,6 @@ typedef struct fake_driver {
   void (*on_pause)(void);            /* called in each pause, after the clock has moved; NULL: nothing is */
   uint64_t fences[FAKE_FENCES];      /* each: the work of its context that it covers */
   int fence_count;
-  uint64_t ordered; /* the stream that was told to wait for an event last */
   uint64_t entered; /* the stream that an operation was put into last */
   fake_allocation_t *allocations;
   int allocation_count;

@@ -9,7 +9,6 @@
  *   names NAME...  looks all of them up, by dlsym and by cuGetProcAddress, and works on with the older ones
  *   constructor    loads PLUGIN (HOW is linked), whose constructor waits for a thread that looks one up
  *   launch         work in a stream that runs until the program stops it; other memory is taken meanwhile
- *   copy, host     work behind the default stream's: cuMemcpyWithAttributesAsync, cuLaunchHostFunc_v2
  *   capture        captures a stream while memory comes and goes; then pools again
  *   recapture, cig, cig-per-thread    so do these
  *   refused        the same capture, which the driver refuses
@@ -129,49 +128,6 @@ static void launch(void)
     *flag = 0;
     void *parameters[] = {(void *)&flag};
     CALL(launch_future(waiting, 0.5, 1, 0.25f, stream, parameters, 5, 6, 7, 8));
-    give(used);
-    CUdeviceptr next = take();
-    early += next == used;
-    *flag = 1;
-    CALL(cuCtxSynchronize());
-    give(next);
-    CALL(cuCtxSynchronize());
-  }
-  printf("early=%d\n", early);
-}
-
-static void nothing(void *user)
-{
-  (void)user;
-}
-
-/*
- * The work waits for a kernel in the default stream, by CUDA's rule, so that it is pending for sure. It is
- * all that the program has in another stream: a library that does not see the call takes all work for one
- * stream's.
- */
-static void behind(const char *what)
-{
-  typedef CUresult (*copy_t)(CUdeviceptr, CUdeviceptr, size_t, void *, CUstream);
-  typedef CUresult (*host_t)(CUstream, CUhostFn, void *, unsigned);
-  bool copies = strcmp(what, "copy") == 0;
-  void *function = copies ? find("cuMemcpyWithAttributesAsync", "cuMemcpyWithAttributesAsync")
-                          : find("cuLaunchHostFunc_v2", "cuLaunchHostFunc");
-  CUstream blocking;
-  int early = 0;
-
-  CALL(cuStreamCreate(&blocking, CU_STREAM_DEFAULT));
-  give(take()); /* one block, as in launch() */
-  CALL(cuCtxSynchronize());
-  for (int i = 0; i < ROUNDS; i++) {
-    CUdeviceptr used = take();
-    void *parameters[] = {(void *)&flag};
-    *flag = 0;
-    CALL(cuLaunchKernel(waiting, 1, 1, 1, 1, 1, 1, 0, CU_STREAM_LEGACY, parameters, NULL));
-    if (copies)
-      CALL(((copy_t)function)(used, used + BYTES / 2, 64, NULL, blocking));
-    else
-      CALL(((host_t)function)(blocking, nothing, NULL, 0));
     give(used);
     CUdeviceptr next = take();
     early += next == used;
@@ -490,8 +446,6 @@ int main(int argc, char **argv)
     printf("loaded=%d\n", dlopen(plugin, RTLD_NOW) != NULL);
   else if (strcmp(what, "launch") == 0)
     launch();
-  else if (strcmp(what, "copy") == 0 || strcmp(what, "host") == 0)
-    behind(what);
   else if (strcmp(what, "capture") == 0 || strcmp(what, "refused") == 0 || strcmp(what, "recapture") == 0 ||
            strncmp(what, "cig", 3) == 0 || strcmp(what, "logical") == 0 || strcmp(what, "gone") == 0)
     captures(what);

@@ -142,8 +142,8 @@ static void check_version(gp_checks_t *checks, int version)
     gp_checks_remedy(checks, "install a newer driver");
   } else if (version > GP_NEWEST_CUDA_VERSION) {
     gp_checks_add(checks, "driver", GP_CHECK_NOTE,
-        "CUDA %d.%d is newer than the tables (%d.%d): functions that they lack are forwarded, and GPUPOOL_REUSE=single is off",
-        major, minor, GP_NEWEST_CUDA_VERSION / 1000, GP_NEWEST_CUDA_VERSION % 1000 / 10);
+        "CUDA %d.%d is newer than the tables (%d.%d): functions that they lack are forwarded", major, minor,
+        GP_NEWEST_CUDA_VERSION / 1000, GP_NEWEST_CUDA_VERSION % 1000 / 10);
     gp_checks_remedy(checks, "look for a newer gpupool");
   } else if (version < GP_FENCE_CUDA_VERSION) {
     gp_checks_add(checks, "driver", GP_CHECK_NOTE,

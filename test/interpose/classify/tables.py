@@ -8,7 +8,6 @@ SOURCE = os.environ["GP_SOURCE"]
 INCLUDE = os.environ["GP_CUDA_INCLUDE"]
 CLASSES_DEF = os.path.join("interpose", "routes", "classes.def")
 FUNCTIONS_DEF = os.path.join("interpose", "routes", "functions.def")
-WORK_DEF = os.path.join("interpose", "sight", "work.def")
 
 Kind = collections.namedtuple("Kind", "name modes effect")
 Class = collections.namedtuple("Class", "symbol since kind")
@@ -53,15 +52,6 @@ def hooks():
     form = r"(\w+), (\w+), (\d+), ([01]), \((.*)\)"
     return [Function(symbol, base, int(since), per_thread == "1", parameters)
             for symbol, base, since, per_thread, parameters in entries(FUNCTIONS_DEF, "HOOK", form)]
-
-
-Work = collections.namedtuple("Work", "symbol base since per_thread where")
-
-
-def works():
-    """[Work], the stubs of work.def"""
-    return [Work(symbol, base, int(since), per_thread == "1", where) for symbol, base, since, per_thread, where
-            in entries(WORK_DEF, "WORK", r"(\w+), (\w+), (\d+), ([01]), (\w+)")]
 
 
 def calls():

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "interpose/hooks/physical_records.h"
-#include "interpose/sight/cuda_events.h"
+#include "interpose/hooks/cuda_events.h"
 #include "base/lock_gaps.h"
 #include "test/pool/check_main.h"
 #include "test/pool/run_together.h"

@@ -1,12 +1,9 @@
 /*
  * Resolves functions of the driver named on the command line the way careful programs do, with dlerror() as
- * judge, and calls an allocation that cannot be pooled because the driver cannot even name a context. With a
- * further argument it launches a kernel, if it is linked to such a function at all.
+ * judge, and calls an allocation that cannot be pooled because the driver cannot even name a context.
  */
 #include <dlfcn.h>
 #include <stdio.h>
-
-int cuLaunch(void *function) __attribute__((weak));
 
 typedef int (*alloc_fn)(unsigned long long *pointer, unsigned long bytes);
 
@@ -38,7 +35,5 @@ int main(int argc, char **argv)
     int code = alloc(&pointer, 64);
     printf("alloc: %d, %#llx\n", code, pointer);
   }
-  if (argc > 2)
-    printf("launch: %d\n", cuLaunch ? cuLaunch(NULL) : -1);
   return 0;
 }

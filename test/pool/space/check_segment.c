@@ -52,7 +52,7 @@ static void drop(gp_block_t *block)
 
 static gp_block_t *take(uint64_t bytes)
 {
-  gp_block_t *block = gp_segment_take(engine, context, bytes, UINT64_MAX);
+  gp_block_t *block = gp_segment_take(engine, context, bytes);
   if (block) {
     block->state = GP_STATE_LIVE;
     ck_assert_uint_eq(block->size, bytes);
@@ -143,11 +143,8 @@ START_TEST(test_joined_memory_has_the_highest_epoch)
   ck_assert_ptr_nonnull(gp_cut_bins_find(&context->cut, GRANULE, 3));
   gp_block_t *joined = give(b, 5);
   ck_assert_uint_eq(joined->free_epoch, 7);
-  ck_assert_ptr_null(gp_segment_take(engine, context, GRANULE, 6));
-  a = gp_segment_take(engine, context, GRANULE, 7);
-  ck_assert_ptr_nonnull(a);
-  a->state = GP_STATE_LIVE;
-  ck_assert_ptr_null(gp_segment_take(engine, context, GRANULE, 6)); /* the rest has it, too */
+  a = take(GRANULE);
+  ck_assert_ptr_null(gp_cut_bins_find(&context->cut, GRANULE, 6)); /* the rest has it, too */
   ck_assert(gp_segment_check(context));
   drop(give(a, 0));
   end();

@@ -1,4 +1,4 @@
-#include "interpose/sight/cuda_events.h"
+#include "interpose/hooks/cuda_events.h"
 
 #include <pthread.h>
 #include <stdlib.h>

@@ -6,8 +6,8 @@
  * fact before the driver's call and stores the new one after it, unless records overlapped, whose
  * order only the driver knows.
  */
-#ifndef GP_INTERPOSE_SIGHT_CUDA_EVENTS_H
-#define GP_INTERPOSE_SIGHT_CUDA_EVENTS_H
+#ifndef GP_INTERPOSE_HOOKS_CUDA_EVENTS_H
+#define GP_INTERPOSE_HOOKS_CUDA_EVENTS_H
 
 #include "interpose/cuda_abi.h"
 #include "pool/engine.h"

@@ -1,10 +1,10 @@
 /*
- * What events stand for (interpose/sight/cuda_events.c): a fact only if no thread can have recorded the event
+ * What events stand for (interpose/hooks/cuda_events.c): a fact only if no thread can have recorded the event
  * meanwhile.
  */
 #include <check.h>
 
-#include "interpose/sight/cuda_events.h"
+#include "interpose/hooks/cuda_events.h"
 #include "test/pool/check_main.h"
 
 static char memory[64];

@@ -1,0 +1,61 @@
+#include "interpose/hooks/cuda_events.h"
+#include "interpose/hooks/hooks.h"
+#include "interpose/hooks/stream_place.h"
+#include "interpose/library.h"
+#include "interpose/routes/real.h"
+#include "pool/reuse/identities.h"
+#include "pool/reuse/stream_points.h"
+
+/* Members of CUlaunchConfig and CUlaunchAttribute, with numbers and names of this library's: CUDA 11.8
+ * and 12.3 brought theirs. */
+#define ATTRIBUTE_PROGRAMMATIC       6
+#define ATTRIBUTE_PROGRAMMATIC_EVENT 7
+#define ATTRIBUTE_COMPLETION_EVENT   12
+
+/*
+ * Looks for two kinds of launches. Some record an event (cuda.h, CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT and
+ * CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT), which then stands for something else. Programmatic ones do
+ * not wait for the kernel in front of them, whose memory they may have got: that kernel must be over first,
+ * and from then on the library relies on no stream's order (pool/reuse/identities.h).
+ */
+static void look_at_launch(gp_engine_t *engine, const void *launch, bool per_thread)
+{
+#if CUDA_VERSION >= 11080
+  const CUlaunchConfig *config = launch;
+
+  for (unsigned i = 0; config->attrs && i < config->numAttrs; i++) {
+    const CUlaunchAttribute *attribute = &config->attrs[i];
+    bool is_programmatic =
+        attribute->id == ATTRIBUTE_PROGRAMMATIC || attribute->id == ATTRIBUTE_PROGRAMMATIC_EVENT;
+    if (gp_stream_points_trust_events(engine) &&
+        (attribute->id == ATTRIBUTE_PROGRAMMATIC_EVENT || attribute->id == ATTRIBUTE_COMPLETION_EVENT))
+      gp_event_distrust(*(const CUevent *)(const void *)&attribute->value); /* first in either structure */
+    if (is_programmatic)
+      gp_identity_launches_early(engine, gp_stream_identity(engine, config->hStream, per_thread),
+          gp_engine_is_suspended(engine) && gp_stream_is_captured(config->hStream, per_thread));
+  }
+#else
+  (void)launch; /* a toolkit whose headers lack the structure has no such launches */
+  gp_identity_launches_early(engine, NULL, false);
+#endif
+}
+
+CUresult CUDAAPI hook_cuLaunchKernelEx(
+    const void *config, CUfunction function, void **parameters, void **extra)
+{
+  gp_engine_t *engine = gp_library_engine();
+
+  if (engine && config)
+    look_at_launch(engine, config, false);
+  return GP_REAL_CALL(cuLaunchKernelEx, config, function, parameters, extra);
+}
+
+CUresult CUDAAPI hook_cuLaunchKernelEx_ptsz(
+    const void *config, CUfunction function, void **parameters, void **extra)
+{
+  gp_engine_t *engine = gp_library_engine();
+
+  if (engine && config)
+    look_at_launch(engine, config, true);
+  return GP_REAL_CALL(cuLaunchKernelEx_ptsz, config, function, parameters, extra);
+}
