@@ -193,9 +193,8 @@ static int cuda_fence_query(void *self, const gp_driver_context_t *context, void
   return (int)result;
 }
 
-/* One stream; the event must be of the stream's context. */
-static int cuda_stream_fence_record(
-    void *self, const gp_driver_context_t *context, uint64_t stream, void **fence)
+/* Records an event, which must be of the stream's context. */
+static int cuda_enter_stream(void *self, const gp_driver_context_t *context, uint64_t stream, void **fence)
 {
   CUevent event = *fence;
   bool entered;
@@ -224,22 +223,6 @@ static int cuda_stream_query(void *self, const gp_driver_context_t *context, uin
   CUresult result;
   (void)self;
   IN_CONTEXT(context, result, GP_REAL_CALL(cuStreamQuery, (CUstream)(uintptr_t)stream));
-  return (int)result;
-}
-
-/*
- * A blocking stream: it begins behind the legacy default stream, which in turn waits for it (CUDA
- * C++ Programming Guide, legacy default stream). It gets only events, which pass when the default
- * stream has reached that point.
- */
-static int cuda_side_stream(void *self, const gp_driver_context_t *context, uint64_t *ret_stream)
-{
-  CUstream stream = NULL;
-  CUresult result;
-  (void)self;
-  IN_CONTEXT(context, result, GP_REAL_CALL(cuStreamCreate, &stream, CU_STREAM_DEFAULT));
-  if (result == CUDA_SUCCESS)
-    *ret_stream = (uint64_t)(uintptr_t)stream;
   return (int)result;
 }
 
@@ -398,31 +381,22 @@ static bool cuda_code_is_sticky(int code)
 
 #define COMMON_OPS                                                                                           \
   .alloc = cuda_alloc, .alloc_in = cuda_alloc_in, .free = cuda_free, .alloc_ordered = cuda_alloc_ordered,    \
-  .free_ordered = cuda_free_ordered, .enter_stream = cuda_stream_fence_record, .wait = cuda_wait,            \
+  .free_ordered = cuda_free_ordered, .enter_stream = cuda_enter_stream, .wait = cuda_wait,                   \
   .wait_as_free = cuda_wait_as_free, .reserve = gp_mapped_cuda_reserve,                                      \
   .unreserve = gp_mapped_cuda_unreserve, .create = gp_mapped_cuda_create, .destroy = gp_mapped_cuda_destroy, \
   .map = gp_mapped_cuda_map, .unmap = gp_mapped_cuda_unmap, .allow = gp_mapped_cuda_allow,                   \
   .pause = cuda_pause, .memory_info = cuda_memory_info, .host_available = cuda_host_available,               \
   .trim_async = cuda_trim_async, .async_reserved = cuda_async_reserved, .fill_stream = cuda_fill_stream,     \
   .fill = cuda_fill, .fill_query = cuda_stream_query, .stream_query = cuda_stream_query,                     \
+  .default_query = cuda_default_query, .fence_query = cuda_fence_query,                                      \
   .look_for_escapes = cuda_look_for_escapes, .now_ns = cuda_now_ns,                                          \
   .code_out_of_memory = CUDA_ERROR_OUT_OF_MEMORY, .code_invalid_value = CUDA_ERROR_INVALID_VALUE,            \
   .code_not_ready = CUDA_ERROR_NOT_READY, .code_ended = CUDA_ERROR_DEINITIALIZED,                            \
   .code_is_sticky = cuda_code_is_sticky, .code_is_context_gone = cuda_code_is_context_gone,                  \
   .context_has_ended = cuda_context_has_ended
 
-static const gp_driver_ops_t ops_without_fence = {
-    COMMON_OPS,
-    .fence_query = cuda_fence_query,
-    .stream_fence_record = cuda_stream_fence_record,
-    .side_stream = cuda_side_stream,
-    .default_query = cuda_default_query,
-};
-static const gp_driver_ops_t ops_with_fence = {
-    COMMON_OPS,
-    .fence_record = cuda_fence_record,
-    .fence_query = cuda_fence_query,
-};
+static const gp_driver_ops_t ops_without_fence = {COMMON_OPS};
+static const gp_driver_ops_t ops_with_fence = {COMMON_OPS, .fence_record = cuda_fence_record};
 
 gp_driver_t gp_driver_cuda(int *ret_version)
 {

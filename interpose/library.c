@@ -199,6 +199,19 @@ static void begin_messages(void)
   log_options();
 }
 
+/* Before 12.5 only the program's own synchronizations prove that memory is complete. What is freed beyond
+ * GPUPOOL_MAX_DEFERRED then has to go to the driver, which does not know parts of larger allocations. */
+static void replace_type(void)
+{
+  uint64_t type = gp_option_number(&options, GP_OPTION_type);
+
+  if (driver.ops->fence_record || (type != GP_TYPE_SEGMENT && type != GP_TYPE_VMM))
+    return;
+  gp_log(GP_LOG_ERROR, "GPUPOOL_TYPE=%s needs driver 12.5 or newer; round is used",
+      gp_option_text(&options, GP_OPTION_type));
+  (void)gp_option_parse(GP_OPTION_type, "round", &options, NULL, NULL);
+}
+
 static library_state_t start(void)
 {
   int version = 0;
@@ -218,6 +231,7 @@ static library_state_t start(void)
     return LIBRARY_OFF;
 
   driver = gp_driver_cuda(&version);
+  replace_type();
   the_recorder = gp_recorder_create(&options, driver.ops->now_ns, driver.self);
   the_snapshots = the_recorder ? gp_snapshot_writer_create(the_recorder) : NULL;
   if (!the_snapshots) {

@@ -41,7 +41,8 @@ struct gp_context {
   gp_range_use_t range_use;
   uint64_t peers; /* devices from which the program may reach its memory, as a bit mask */
   gp_fences_t fences;
-  gp_barriers_t barriers;
+  _Atomic uint64_t
+      destroyed_epoch; /* of the last stream that was destroyed with work, see reuse/known_streams.c */
   gp_vain_t vain;
   gp_fill_t *fills;      /* the library's streams for filling memory that have no work; see fill.c */
   gp_fill_t *late_fills; /* those that keep a block, which the device may fill at any time */

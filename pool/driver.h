@@ -39,31 +39,19 @@ typedef struct gp_driver_ops {
   int (*wait_as_free)(void *self, const gp_driver_context_t *context);
 
   /*
-   * Optional, for drivers with a fence over a whole context. fence_record() needs fence_query();
-   * fence_query() may also come with stream_fence_record() alone. A fence passes when all work
-   * submitted to any stream of the context before fence_record() is complete. *fence is NULL at first.
-   * The driver then makes it and uses it again later: each record replaces the one before.
-   * fence_query() returns 0 or code_not_ready. A fence ends with its context, never before: it costs a
-   * few small driver objects per context.
+   * Optional, for drivers with a fence over a whole context. fence_record() needs fence_query(), which may
+   * also come with enter_stream() alone. A fence passes when all work submitted to any stream of the context
+   * before fence_record() is complete. *fence is NULL at first. The driver then makes it and uses it again
+   * later: each record replaces the one before. fence_query() returns 0 or code_not_ready. A fence ends with
+   * its context, never before: it costs a few small driver objects per context.
    */
   int (*fence_record)(void *self, const gp_driver_context_t *context, void **fence);
   int (*fence_query)(void *self, const gp_driver_context_t *context, void *fence);
 
-  /*
-   * Optional, both or none, for drivers without fence_record. They need fence_query.
-   * stream_fence_record() records a fence of one stream that the program created, named by the driver's
-   * handle. default_query() returns 0 if the default stream has no work, else code_not_ready: a fence in
-   * that stream would hold other streams up.
-   */
-  int (*stream_fence_record)(void *self, const gp_driver_context_t *context, uint64_t stream, void **fence);
-  int (*default_query)(void *self, const gp_driver_context_t *context);
-
-  /* Optional, for drivers without fence_record. Whether a stream that the program created has no work. */
+  /* Optional, both or none. Whether a stream that the program created, or the default stream, has no work: 0,
+   * else code_not_ready. */
   int (*stream_query)(void *self, const gp_driver_context_t *context, uint64_t stream);
-
-  /* Optional, for the same drivers. Makes a stream of the context that starts behind the work submitted to
-   * the default stream so far. Other streams do not wait for it. It ends with its context. */
-  int (*side_stream)(void *self, const gp_driver_context_t *context, uint64_t *ret_stream);
+  int (*default_query)(void *self, const gp_driver_context_t *context);
 
   /*
    * Optional, all or none: physical memory that is mapped at addresses of the pool's choice. Sizes and

@@ -236,25 +236,10 @@ int gp_driver_fence_query(gp_engine_t *engine, const gp_driver_context_t *contex
   return code;
 }
 
-int gp_driver_stream_fence_record(
-    gp_engine_t *engine, const gp_driver_context_t *context, uint64_t stream, void **fence)
-{
-  int code;
-  OWN_CALL(code, engine, stream_fence_record, context, stream, fence);
-  return code;
-}
-
 int gp_driver_stream_query(gp_engine_t *engine, const gp_driver_context_t *context, uint64_t stream)
 {
   int code;
   OWN_CALL(code, engine, stream_query, context, stream);
-  return code;
-}
-
-int gp_driver_side_stream(gp_engine_t *engine, const gp_driver_context_t *context, uint64_t *ret_stream)
-{
-  int code;
-  OWN_CALL(code, engine, side_stream, context, ret_stream);
   return code;
 }
 

@@ -28,10 +28,7 @@ int gp_driver_wait(gp_engine_t *engine, const gp_driver_context_t *context);
 int gp_driver_wait_as_free(gp_engine_t *engine, const gp_driver_context_t *context);
 int gp_driver_fence_record(gp_engine_t *engine, const gp_driver_context_t *context, void **fence);
 int gp_driver_fence_query(gp_engine_t *engine, const gp_driver_context_t *context, void *fence);
-int gp_driver_stream_fence_record(
-    gp_engine_t *engine, const gp_driver_context_t *context, uint64_t stream, void **fence);
 int gp_driver_stream_query(gp_engine_t *engine, const gp_driver_context_t *context, uint64_t stream);
-int gp_driver_side_stream(gp_engine_t *engine, const gp_driver_context_t *context, uint64_t *ret_stream);
 int gp_driver_default_query(gp_engine_t *engine, const gp_driver_context_t *context);
 int gp_driver_async_reserved(
     gp_engine_t *engine, const gp_driver_context_t *context, uint64_t *ret_bytes, uint64_t *ret_used);

@@ -84,7 +84,6 @@ struct gp_engine {
   /* reuse/known_streams.c; under contexts_lock */
   gp_list_t known_streams;
   uint64_t last_known_stream;
-  uint64_t last_ended_asked;            /* serial of the destroyed stream last asked; 0: begin anew */
   bool misses_streams;                  /* the host had no memory for one */
   atomic_bool has_unknown_streams;      /* there may be streams that are not in known_streams */
   _Atomic uint64_t streams_got_through; /* how often a stream that had work had none at the next query */

@@ -4,10 +4,14 @@
 #include "pool/limit.h"
 #include "pool/reclaim.h"
 #include "pool/reuse/fences.h"
-#include "pool/reuse/known_streams.h"
 #include "pool/reuse/stamps.h"
 
 #define FENCED_DIVISION 64
+
+static uint64_t whole_of(const gp_device_t *device)
+{
+  return device->total < device->limit ? device->total : device->limit;
+}
 
 static bool is_nearly_full(const gp_engine_t *engine, const gp_device_t *device, uint64_t whole)
 {
@@ -24,19 +28,37 @@ static bool is_nearly_full(const gp_engine_t *engine, const gp_device_t *device,
  */
 static bool is_needed(const gp_engine_t *engine, const gp_device_t *device, uint64_t freed)
 {
-  uint64_t whole = device->total < device->limit ? device->total : device->limit;
+  uint64_t whole = whole_of(device);
 
   return freed >= whole / FENCED_DIVISION || is_nearly_full(engine, device, whole);
 }
 
-bool gp_fence_policy_needs(const gp_engine_t *engine, const gp_block_t *block)
+/* Bytes deferred since the last fence, or without fences since the last proof, if this block becomes
+ * deferred, too. */
+static uint64_t freed_with(const gp_engine_t *engine, const gp_block_t *block)
 {
   const gp_device_t *device = block->context->device;
   bool is_first = device->newest_free_epoch <= gp_covered(engine);
-  uint64_t freed = (is_first ? 0 : device->freed_since_fence) + block->size;
 
   gp_assert_internal(gp_lock_is_held(&device->lock));
-  return freed >= GP_FENCED_LEAST && is_needed(engine, device, freed);
+  return (is_first ? 0 : device->freed_since_fence) + block->size;
+}
+
+bool gp_fence_policy_needs(const gp_engine_t *engine, const gp_block_t *block)
+{
+  uint64_t freed = freed_with(engine, block);
+  return freed >= GP_FENCED_LEAST && is_needed(engine, block->context->device, freed);
+}
+
+bool gp_fence_policy_refuses(const gp_engine_t *engine, const gp_block_t *block, bool is_ordered)
+{
+  const gp_device_t *device = block->context->device;
+
+  if (__builtin_expect(engine->driver.ops->fence_record != NULL, 1))
+    return false;
+  return freed_with(engine, block) > gp_reclaim_allowance(engine, device) ||
+         (!is_ordered && block->size >= GP_FENCED_LEAST && device->told_ns != 0 &&
+             is_nearly_full(engine, device, whole_of(device)));
 }
 
 /* While more is idle than deferred, the next request probably finds an idle block. */
@@ -53,7 +75,8 @@ gp_fence_wish_t gp_fence_policy_judge_much(
   gp_fence_wish_t wish = GP_FENCE_NONE;
 
   gp_assert_internal(gp_lock_is_held(&device->lock));
-  if (device->freed_since_fence < live / FENCED_DIVISION || gp_engine_is_suspended(engine))
+  if (device->freed_since_fence < live / FENCED_DIVISION || !engine->driver.ops->fence_record ||
+      gp_engine_is_suspended(engine))
     return GP_FENCE_NONE; /* the first free after a capture records one for all of them */
   if (is_needed(engine, device, device->freed_since_fence))
     wish = GP_FENCE_NEEDED;
@@ -70,8 +93,6 @@ void gp_fence_policy_note_free(
   uint64_t begin_ns = gp_now(engine);
 
   gp_assert(!gp_holds_engine_lock() && wish != GP_FENCE_NONE);
-  if (wish == GP_FENCE_NEEDED && waits)
-    gp_known_streams_note_free(engine, device);
   if (gp_fences_record_at_free(engine, waits ? device : NULL))
     gp_reclaim(engine);
   gp_fences_took_time(engine, begin_ns);

@@ -26,6 +26,15 @@ gp_fence_wish_t gp_fence_policy_judge_much(
 /* A free of the block, which the program holds, will need a fence. The caller holds the device's lock. */
 bool gp_fence_policy_needs(const gp_engine_t *engine, const gp_block_t *block);
 
+/*
+ * Without fences only the program's own synchronizations prove that a block is complete. So the program's
+ * free of this block is to go to the driver, as natively: with it, more would be deferred than
+ * GPUPOOL_MAX_DEFERRED allows, or the device is nearly full and a later allocation may need the block.
+ * is_ordered: it is a free in the order of a stream, after which natively no allocation waits for the stream.
+ * The caller holds the device's lock.
+ */
+bool gp_fence_policy_refuses(const gp_engine_t *engine, const gp_block_t *block, bool is_ordered);
+
 /* Judges a free: the block has just become deferred. The caller holds the device's lock. */
 static inline gp_fence_wish_t gp_fence_policy_judge(
     const gp_engine_t *engine, const gp_block_t *block, uint64_t now_ns)

@@ -271,6 +271,15 @@ static bool goes_to_driver(const gp_engine_t *engine, const gp_block_t *block, c
          (gp_engine_forwards(engine) && is_forwarded(engine, block, order));
 }
 
+/* The same for the program's own free, which natively may wait or is in the order of a stream. Memory of
+ * cudaMallocAsync is complete in a cudaFree. */
+static bool is_passed_on(const gp_engine_t *engine, const gp_block_t *block, const gp_order_t *order)
+{
+  return goes_to_driver(engine, block, order) ||
+         (!block->segment && (order || ending_of(block) == ENDING_MAY_WAIT) &&
+             gp_fence_policy_refuses(engine, block, order != NULL));
+}
+
 /* The program gives up the block, which stays in the pool. The caller holds the device's lock, which this
  * releases. Returns the result for the program. clock_ns: of gp_request_clock. */
 static INLINE int end_ownership_and_unlock(
@@ -355,7 +364,7 @@ static bool stays_in_pool(const gp_engine_t *engine, const gp_block_t *block, co
 {
   if (order && gp_block_is_ordered(block))
     return false;
-  return block->segment || (order && !goes_to_driver(engine, block, order));
+  return block->segment || (order && !is_passed_on(engine, block, order));
 }
 
 /* Most frees: the block's home keeps it. A free that has a peak to tell is the device's. */
@@ -390,7 +399,7 @@ static INLINE gp_free_result_t free_block(gp_engine_t *engine, const gp_order_t 
     gp_lock_release(&device->lock);
     return free_cut_with(engine, order, address, free_fn, arg, ret_code);
   }
-  if (block->refs == 1 && ((free_fn && !order) || goes_to_driver(engine, block, order))) {
+  if (block->refs == 1 && ((free_fn && !order) || is_passed_on(engine, block, order))) {
     gp_release_start(engine, block);
     gp_lock_release(&device->lock);
     *ret_code = gp_release_owned(engine, block, order, free_fn, arg);
@@ -422,7 +431,7 @@ bool gp_engine_free_kept(gp_engine_t *engine, uint64_t address)
   gp_block_t *block = find_and_lock_inline(engine, address);
   if (!block)
     return false;
-  if (block->state != GP_STATE_LIVE || goes_to_driver(engine, block, NULL)) {
+  if (block->state != GP_STATE_LIVE || is_passed_on(engine, block, NULL)) {
     gp_lock_release(&block->context->device->lock);
     return false;
   }

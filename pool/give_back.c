@@ -114,7 +114,7 @@ uint64_t gp_give_back_in_free(gp_engine_t *engine, gp_context_t *context)
 bool gp_give_back_is_quiet(gp_engine_t *engine)
 {
   return engine->driver.ops->fence_record ? gp_fences_are_quiet(engine, NULL)
-                                          : gp_known_streams_ask(engine) == GP_KNOWN_WORK_NONE;
+                                          : gp_known_streams_are_idle(engine);
 }
 
 /* Gives memory back after pooling has stopped. Parts of segments go back only when the whole segment is

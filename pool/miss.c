@@ -134,8 +134,6 @@ static int serve_from_driver(gp_request_t *request, bool exact, bool *by_limit)
 
   if (code == 0)
     request->ret_address = address;
-  if (code == 0 && gp_request_is_of_drivers_pool(request))
-    gp_identity_allocated(engine, request->order->identity);
   bool is_block =
       code == 0 && preparation.has_bin && adopt(request, preparation.block, address, start_ns, exact);
   if (!is_block)

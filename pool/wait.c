@@ -64,8 +64,7 @@ static void note_progress(polling_t *polling, uint64_t epoch, uint64_t held)
   polling->held = held;
 }
 
-/* Finds the work that holds the epoch up. Without fences the streams tell; if none of them has
- * work, nothing is known. */
+/* Finds the work that holds the epoch up. */
 static work_t find_work(polling_t *polling, uint64_t epoch)
 {
   gp_engine_t *engine = polling->engine;
@@ -86,8 +85,6 @@ static work_t find_work(polling_t *polling, uint64_t epoch)
   }
   gp_lock_release(&engine->contexts_lock);
   note_progress(polling, epoch, held);
-  if (found != WORK_NONE && !has_fences(engine))
-    found = gp_known_streams_ask(engine) == GP_KNOWN_WORK_BEFORE ? WORK_BEFORE : WORK_LATER;
   return found;
 }
 
@@ -201,7 +198,7 @@ static bool wait_for_deferred(polling_t *polling)
 
   if (attempts->begin_epoch == 0)
     attempts->begin_epoch = atomic_load(&engine->epoch);
-  if (oldest > attempts->begin_epoch || gp_engine_forwards(engine) || !gp_fences_can_poll(engine))
+  if (oldest > attempts->begin_epoch || gp_engine_forwards(engine) || !has_fences(engine))
     return false;
   while (oldest != 0) {
     gp_reclaim_poll(engine);
@@ -232,17 +229,14 @@ bool gp_wait_briefly(gp_engine_t *engine, gp_device_t *device)
   return wait_for_deferred(&polling);
 }
 
-/* Without fences: until no stream has work. How long depends on whether the stream had work
- * at the last large free. */
+/* Without fences: until no stream has work. */
 static bool wait_for_known_streams(polling_t *polling, uint64_t epoch)
 {
   gp_engine_t *engine = polling->engine;
-  gp_known_work_t known;
 
-  while ((known = gp_known_streams_ask(engine)) != GP_KNOWN_WORK_NONE) {
+  while (!gp_known_streams_are_idle(engine)) {
     (void)find_work(polling, epoch); /* finds the work for the report */
-    if (gp_engine_service(engine) >= GP_SERVICE_DEAD ||
-        !go_on(polling, known == GP_KNOWN_WORK_BEFORE ? WORK_BEFORE : WORK_LATER, epoch))
+    if (gp_engine_service(engine) >= GP_SERVICE_DEAD || !go_on(polling, WORK_LATER, epoch))
       return false;
   }
   return true;

@@ -1,10 +1,8 @@
 /*
  * Events: follows how far a stream was at their record, and waits for them by the program or by a stream
- * (cuda_events.h). That matters for memory freed in the order of streams. A record in the default stream
- * may also be a barrier (default_stream.h).
+ * (cuda_events.h). That matters for memory freed in the order of streams.
  */
 #include "interpose/hooks/cuda_events.h"
-#include "interpose/hooks/default_stream.h"
 #include "interpose/hooks/hooks.h"
 #include "interpose/hooks/stream_place.h"
 #include "interpose/library.h"
@@ -37,7 +35,6 @@ typedef struct recording {
   CUevent event;
   uint64_t asked;
   gp_stream_point_t point;
-  gp_default_call_t call;
 } recording_t;
 
 /* Before the driver's call: the event does not cover work that is submitted to the stream later. */
@@ -47,7 +44,6 @@ static void begin(recording_t *recording, CUevent event, CUstream stream, bool p
 
   recording->engine = followed(engine);
   recording->event = event;
-  recording->call = gp_default_call_begin(engine, stream, per_thread);
   if (recording->engine) {
     gp_event_record_begin(event);
     recording->asked = gp_engine_ask_begin(engine);
@@ -57,7 +53,6 @@ static void begin(recording_t *recording, CUevent event, CUstream stream, bool p
 
 static CUresult end(recording_t *recording, CUresult result)
 {
-  gp_default_call_end(&recording->call, result);
   if (!recording->engine)
     return result;
   /* During a capture the event may stand for a node of a graph. */

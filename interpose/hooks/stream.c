@@ -1,8 +1,6 @@
 /* Streams: their life, and what the program learns of their completion. */
 #include "interpose/hooks/capture_records.h"
-#include "interpose/hooks/copies.h"
 #include "interpose/hooks/current_context.h"
-#include "interpose/hooks/default_stream.h"
 #include "interpose/hooks/hooks.h"
 #include "interpose/hooks/stream_place.h"
 #include "interpose/library.h"
@@ -19,7 +17,7 @@
 static void follow(gp_engine_t *engine, CUstream stream, unsigned flags)
 {
   gp_context_t *context = gp_current_context(engine);
-  gp_known_stream_add(engine, context, (uint64_t)(uintptr_t)stream, (flags & CU_STREAM_NON_BLOCKING) == 0);
+  gp_known_stream_add(engine, context, (uint64_t)(uintptr_t)stream);
   if (!context)
     gp_known_streams_miss(engine);
   gp_identity_created(engine, context, (uint64_t)(uintptr_t)stream, !(flags & CU_STREAM_NON_BLOCKING));
@@ -65,7 +63,7 @@ static void keep(void *arg)
 
 static void restore(const leaving_t *leaving, CUstream stream)
 {
-  gp_known_stream_add(leaving->engine, leaving->known, (uint64_t)(uintptr_t)stream, false);
+  gp_known_stream_add(leaving->engine, leaving->known, (uint64_t)(uintptr_t)stream);
   if (leaving->capture)
     gp_capture_put(leaving->engine, leaving->capture);
 }
@@ -160,52 +158,4 @@ CUresult CUDAAPI hook_cuStreamQuery_ptsz(CUstream stream)
   fact_t fact;
   begin(&fact, stream, true);
   return end(&fact, GP_REAL_CALL(cuStreamQuery_ptsz, stream));
-}
-
-/* A copy to the host may be a barrier: see default_stream.h. */
-static gp_default_call_t begin_barrier(
-    gp_engine_t *engine, CUdeviceptr pointer, size_t bytes, CUstream stream, bool per_thread)
-{
-  gp_default_call_t call = gp_default_call_begin(bytes != 0 ? engine : NULL, stream, per_thread);
-
-  if (call.epoch != 0 && !gp_copy_is_of_context(pointer))
-    call.epoch = 0;
-  return call;
-}
-
-CUresult CUDAAPI hook_cuMemcpyDtoH_v2(void *host, CUdeviceptr pointer, size_t bytes)
-{
-  gp_default_call_t call = begin_barrier(gp_library_engine(), pointer, bytes, NULL, false);
-  CUresult result = GP_REAL_CALL(cuMemcpyDtoH_v2, host, pointer, bytes);
-  gp_default_call_end(&call, result);
-  return result;
-}
-
-CUresult CUDAAPI hook_cuMemcpyDtoH_v2_ptds(void *host, CUdeviceptr pointer, size_t bytes)
-{
-  (void)gp_library_engine(); /* binds */
-  return GP_REAL_CALL(cuMemcpyDtoH_v2_ptds, host, pointer, bytes);
-}
-
-static CUresult copy_later(gp_engine_t *engine, gp_fn_cuMemcpyDtoHAsync_v2 copy, void *host,
-    CUdeviceptr pointer, size_t bytes, CUstream stream, bool per_thread)
-{
-  gp_default_call_t call = begin_barrier(engine, pointer, bytes, stream, per_thread);
-
-  CUresult result = copy ? copy(host, pointer, bytes, stream) : CUDA_ERROR_NOT_FOUND;
-  gp_default_call_end(&call, result);
-  return result;
-}
-
-CUresult CUDAAPI hook_cuMemcpyDtoHAsync_v2(void *host, CUdeviceptr pointer, size_t bytes, CUstream stream)
-{
-  gp_engine_t *engine = gp_library_engine(); /* binds */
-  return copy_later(engine, GP_REAL(cuMemcpyDtoHAsync_v2), host, pointer, bytes, stream, false);
-}
-
-CUresult CUDAAPI hook_cuMemcpyDtoHAsync_v2_ptsz(
-    void *host, CUdeviceptr pointer, size_t bytes, CUstream stream)
-{
-  gp_engine_t *engine = gp_library_engine();
-  return copy_later(engine, GP_REAL(cuMemcpyDtoHAsync_v2_ptsz), host, pointer, bytes, stream, true);
 }

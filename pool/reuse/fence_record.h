@@ -33,13 +33,4 @@ typedef struct gp_fences {
   _Atomic uint64_t recorded_ns;   /* when the oldest outstanding one was recorded; 0: none */
 } gp_fences_t;
 
-/* Barriers: operations of the program in the context's default stream, see reuse/barriers.h. busy is a
- * try-lock around the driver calls; only the thread that has it touches asked_epoch. newest only grows. */
-typedef struct gp_barriers {
-  atomic_flag busy;
-  _Atomic uint64_t newest; /* the epoch just before the newest barrier was submitted; 0: none yet */
-  _Atomic uint64_t untold; /* the epoch of work that no fence covers: of a destroyed stream, say; 0: none */
-  uint64_t asked_epoch;    /* of the barrier whose end the library asks for; 0: none */
-} gp_barriers_t;
-
 #endif

@@ -2,7 +2,6 @@
 
 #include "pool/driver_calls.h"
 #include "pool/mode.h"
-#include "pool/reuse/barriers.h"
 #include "pool/reuse/stamps.h"
 
 /* The live contexts of one device, or of all; lagging: only those that have not completed all frees. */
@@ -138,9 +137,7 @@ static bool poll(gp_engine_t *engine, bool twice)
   gp_context_t *lagging[GP_LAGGING_MAX];
 
   gp_assert(!gp_holds_engine_lock());
-  if (!engine->driver.ops->fence_record)
-    return gp_barriers_poll(engine, twice);
-  if (!gp_engine_enter(engine))
+  if (!engine->driver.ops->fence_record || !gp_engine_enter(engine))
     return false;
   int count = gp_fences_lagging(engine, NULL, lagging, GP_LAGGING_MAX);
   for (int i = 0; i < count; i++) {
@@ -193,9 +190,7 @@ bool gp_fences_record_at_free(gp_engine_t *engine, const gp_device_t *freed)
   gp_context_t *lagging[GP_LAGGING_MAX];
 
   gp_assert(!gp_holds_engine_lock());
-  if (!engine->driver.ops->fence_record)
-    return gp_barriers_poll(engine, false);
-  if (!gp_engine_enter(engine))
+  if (!engine->driver.ops->fence_record || !gp_engine_enter(engine))
     return false;
   int count = gp_fences_lagging(engine, NULL, lagging, GP_LAGGING_MAX);
   for (int i = 0; i < count; i++) {
@@ -243,11 +238,6 @@ bool gp_fences_are_quiet(gp_engine_t *engine, const gp_device_t *freed)
   }
   gp_engine_leave(engine);
   return quiet;
-}
-
-bool gp_fences_can_poll(gp_engine_t *engine)
-{
-  return engine->driver.ops->fence_record || gp_barriers_cover_all(engine);
 }
 
 int gp_fences_wait_context(gp_engine_t *engine, gp_context_t *context)

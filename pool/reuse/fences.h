@@ -48,9 +48,6 @@ void gp_fences_took_time(gp_engine_t *engine, uint64_t begin_ns);
  */
 bool gp_fences_are_quiet(gp_engine_t *engine, const gp_device_t *freed);
 
-/* Polls can tell something: there are fences, or barriers that cover all frees. */
-bool gp_fences_can_poll(gp_engine_t *engine);
-
 /* Waits for one context in the host. Returns the driver's code. The caller takes care of captures,
  * see gp_engine_enter_wait. */
 int gp_fences_wait_context(gp_engine_t *engine, gp_context_t *context);

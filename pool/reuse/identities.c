@@ -7,7 +7,6 @@
 
 #include "pool/driver_calls.h"
 #include "pool/mode.h"
-#include "pool/reuse/barriers.h"
 #include "pool/reuse/stamps.h"
 #include "pool/reuse/stream_points.h"
 #include "pool/reuse/submitters.h"
@@ -411,21 +410,6 @@ bool gp_identity_freed(gp_engine_t *engine, gp_identity_t *identity)
 bool gp_identity_take_place(gp_engine_t *engine, gp_identity_t *identity)
 {
   return identity && orders_others(identity) && gp_identity_enter(engine, identity);
-}
-
-/* The library learns from operations in another stream, the default one or one behind it,
- * what this stream has done. */
-static bool is_told_of_elsewhere(const gp_engine_t *engine, const gp_identity_t *identity)
-{
-  return gp_barriers_are_wanted(engine) && identity->is_blocking;
-}
-
-void gp_identity_allocated(gp_engine_t *engine, gp_identity_t *identity)
-{
-  if (!identity || !is_told_of_elsewhere(engine, identity))
-    return;
-  if (!gp_identity_enter(engine, identity)) /* then only a synchronization shows that it is complete */
-    atomic_store(&identity->context->barriers.untold, gp_epoch_begin(engine));
 }
 
 void gp_identities_fini(gp_engine_t *engine)

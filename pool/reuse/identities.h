@@ -93,15 +93,6 @@ bool gp_identity_freed(gp_engine_t *engine, gp_identity_t *identity);
  * operation in the place of a call that the driver does not get. True: it did so. */
 bool gp_identity_take_place(gp_engine_t *engine, gp_identity_t *identity);
 
-/*
- * The driver has just allocated memory in the stream's order; identity NULL: the stream has none. For the
- * driver's pool nothing documents that the default stream waits for such an allocation in a blocking
- * stream, or the stream for one in the default stream. Where the library relies on that rule, before 12.5
- * (barriers.h, also a fence for the default stream recorded in another one), this puts an operation of its
- * own behind the allocation.
- */
-void gp_identity_allocated(gp_engine_t *engine, gp_identity_t *identity);
-
 /* The stream has an identity (NULL: none), and the two calls order no other streams there. */
 bool gp_identity_needs_no_call(const gp_identity_t *identity);
 

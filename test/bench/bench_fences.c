@@ -3,13 +3,11 @@
  * engine in mode `context` over a driver with a clock of its own, beside a device that lags and a program
  * that never synchronizes.
  *
- *   [GPUPOOL_TYPE=...] [GPUPOOL_REUSE=...] bench_fences [--streams N | --silent N] TRACE...
+ *   [GPUPOOL_TYPE=...] [GPUPOOL_REUSE=...] bench_fences TRACE...
  *
  * A request takes 20 us and submits work that the device has finished a number of requests later, by the
- * clock; recording a fence takes 2 us, asking one or a stream 0.5 us, and the driver's own allocations take
- * no time. With --streams the driver has no fence over a context, and the work goes to the default stream (N
- * is 0) or to N streams of the program's in turns; of each 16 requests one is a copy to the host, or the
- * like, in the default stream, which hooks see; with --silent none is. For each trace and lag:
+ * clock; recording a fence takes 2 us, asking one 0.5 us, and the driver's own allocations take no time. For
+ * each trace and lag:
  *
  *   floor      peak of what is held and what the device still uses of what was freed, as asked for
  *   reserved   peak of what the pool holds
@@ -28,9 +26,6 @@
 #include <string.h>
 
 #include "pool/engine.h"
-#include "pool/reuse/barriers.h"
-#include "pool/reuse/known_record.h"
-#include "pool/reuse/known_streams.h"
 #include "base/size.h"
 
 #define REQUEST_NS UINT64_C(20000)
@@ -38,12 +33,6 @@
 #define QUERY_NS   UINT64_C(500)
 #define CAPACITY   (80 * GP_GIB)
 #define NOT_READY  600
-
-#define BARRIER_EACH 16
-#define MOST_STREAMS 64
-#define FIRST_STREAM UINT64_C(16)
-#define STREAM_STEP  16
-#define SIDE         (FIRST_STREAM + MOST_STREAMS * STREAM_STEP)
 
 typedef struct request {
   bool is_free;
@@ -63,7 +52,6 @@ typedef struct trace {
  */
 typedef struct device {
   uint64_t now_ns, lag_ns;
-  uint64_t stream_ns[MOST_STREAMS + 1]; /* when each was given work last; the default stream is the first */
   uint64_t next_address;
   uint64_t fences[64];
   int fence_count;
@@ -103,69 +91,27 @@ static int device_wait(void *self, const gp_driver_context_t *context)
   return 0;
 }
 
-static int record(device_t *device, uint64_t submitted_ns, void **fence)
+static int device_record(void *self, const gp_driver_context_t *context, void **fence)
 {
+  device_t *device = self;
+
   if (!*fence) {
     if (device->fence_count == (int)(sizeof(device->fences) / sizeof(device->fences[0])))
       abort();
     *fence = &device->fences[device->fence_count++];
   }
-  *(uint64_t *)*fence = submitted_ns + device->lag_ns;
+  *(uint64_t *)*fence = device->now_ns + device->lag_ns;
   device->now_ns += RECORD_NS;
   device->records++;
   return 0;
 }
 
-static int query(device_t *device, uint64_t end_ns)
-{
-  device->now_ns += QUERY_NS;
-  device->queries++;
-  return device->now_ns >= end_ns ? 0 : NOT_READY;
-}
-
-static int device_record(void *self, const gp_driver_context_t *context, void **fence)
-{
-  device_t *device = self;
-  return record(device, device->now_ns, fence);
-}
-
 static int device_query(void *self, const gp_driver_context_t *context, void *fence)
 {
-  return query(self, *(uint64_t *)fence);
-}
-
-/* SIDE is behind the default stream, and the calling thread's own has no work. */
-static size_t index_of(uint64_t stream)
-{
-  return stream >= FIRST_STREAM && stream < SIDE ? (stream - FIRST_STREAM) / STREAM_STEP + 1 : 0;
-}
-
-static int device_stream_record(void *self, const gp_driver_context_t *context, uint64_t stream, void **fence)
-{
   device_t *device = self;
-  return record(device, device->stream_ns[index_of(stream)], fence);
-}
-
-static int device_stream_query(void *self, const gp_driver_context_t *context, uint64_t stream)
-{
-  device_t *device = self;
-  bool is_own = stream == GP_STREAM_LAST_OF_DEFAULTS;
-  return query(device, is_own ? 0 : device->stream_ns[index_of(stream)] + device->lag_ns);
-}
-
-static bool is_silent;
-static int stream_count = -1; /* -1: a driver with fences over contexts; 0: the default stream only */
-
-static int device_default_query(void *self, const gp_driver_context_t *context)
-{
-  device_t *device = self;
-  return query(device, device->stream_ns[0] + device->lag_ns);
-}
-
-static int device_side_stream(void *self, const gp_driver_context_t *context, uint64_t *ret_stream)
-{
-  *ret_stream = SIDE;
-  return 0;
+  device->now_ns += QUERY_NS;
+  device->queries++;
+  return device->now_ns >= *(uint64_t *)fence ? 0 : NOT_READY;
 }
 
 static int device_info(
@@ -187,19 +133,18 @@ static void device_pause(void *self, uint64_t ns)
   device->waited_ns += ns;
 }
 
-#define COMMON_OPS                                                                                           \
-  .alloc = device_alloc, .free = device_free, .wait = device_wait, .wait_as_free = device_wait,              \
-  .fence_query = device_query, .memory_info = device_info, .now_ns = device_now, .pause = device_pause,      \
-  .code_out_of_memory = 2, .code_invalid_value = 1, .code_not_ready = NOT_READY
-
-static const gp_driver_ops_t ops = {COMMON_OPS, .fence_record = device_record};
-static const gp_driver_ops_t ops_of_streams = {
-    COMMON_OPS,
-    .stream_fence_record = device_stream_record,
-    .stream_query = device_stream_query,
-    .default_query = device_default_query,
-    .side_stream = device_side_stream,
-};
+static const gp_driver_ops_t ops = {.alloc = device_alloc,
+    .free = device_free,
+    .wait = device_wait,
+    .wait_as_free = device_wait,
+    .fence_record = device_record,
+    .fence_query = device_query,
+    .memory_info = device_info,
+    .now_ns = device_now,
+    .pause = device_pause,
+    .code_out_of_memory = 2,
+    .code_invalid_value = 1,
+    .code_not_ready = NOT_READY};
 
 /* "op,id,size,stream" a row. */
 static trace_t read_trace(const char *path)
@@ -288,29 +233,11 @@ static const char *variable_of(void *arg, const char *variable)
   return is_given ? getenv(variable) : NULL;
 }
 
-static void create_streams(gp_engine_t *engine, gp_context_t *context)
-{
-  for (int i = 0; i < stream_count; i++)
-    gp_known_stream_add(engine, context, FIRST_STREAM + (uint64_t)i * STREAM_STEP, false);
-}
-
-static void submit(gp_engine_t *engine, gp_context_t *context, device_t *device, size_t request)
-{
-  bool is_operation = !is_silent && request % BARRIER_EACH == 0;
-  size_t i = stream_count > 0 && !is_operation ? request % (size_t)stream_count + 1 : 0;
-  bool is_barrier = is_operation && gp_barriers_are_wanted(engine);
-  uint64_t epoch = is_barrier ? gp_barrier_begin(engine, context) : 0;
-
-  device->stream_ns[i] = device->now_ns;
-  if (epoch != 0)
-    gp_barrier_end(engine, context, epoch);
-}
-
 static result_t run(const trace_t *trace, uint64_t lag, way_t way)
 {
   result_t result = {.device = {.now_ns = 1, .lag_ns = lag * REQUEST_NS, .next_address = UINT64_C(1) << 44}};
   device_t *device = &result.device;
-  const gp_driver_t driver = {stream_count < 0 ? &ops : &ops_of_streams, device};
+  const gp_driver_t driver = {&ops, device};
   const gp_driver_context_t key = {(void *)1, 1, 0, true};
   gp_options_t options;
   gp_stats_t stats;
@@ -321,7 +248,6 @@ static result_t run(const trace_t *trace, uint64_t lag, way_t way)
   gp_options_parse(&options, variable_of, &way, NULL, NULL);
   gp_engine_t *engine = checked(gp_engine_create(&driver, NULL, &options));
   gp_context_t *context = checked(gp_engine_context(engine, &key));
-  create_streams(engine, context);
   for (size_t i = 0; i < trace->count; i++) {
     const request_t *request = &trace->requests[i];
     int code = 0;
@@ -334,7 +260,6 @@ static result_t run(const trace_t *trace, uint64_t lag, way_t way)
     } else if (gp_engine_alloc(engine, context, request->bytes, &addresses[request->id]) != 0) {
       abort();
     }
-    submit(engine, context, device, i);
     device->now_ns += REQUEST_NS;
   }
   gp_engine_stats(engine, 0, &stats);
@@ -376,14 +301,6 @@ static void print(const char *path, const trace_t *trace)
 
 int main(int argc, char **argv)
 {
-  if (argc > 2 && (strcmp(argv[1], "--streams") == 0 || strcmp(argv[1], "--silent") == 0)) {
-    is_silent = strcmp(argv[1], "--silent") == 0;
-    stream_count = atoi(argv[2]);
-    argc -= 2;
-    argv += 2;
-  }
-  if (stream_count > MOST_STREAMS)
-    return 2;
   printf("%-32s %4s %8s %8s %8s %8s %8s %8s %6s %6s\n", "", "", "floor", "reserved", "without", "informed",
       "fences", "queries", "share", "waited");
   printf("%-32s %4s %8s %8s %8s %8s %8s %8s %6s %6s\n", "trace", "lag", "MiB", "/ floor", "waits", "/ floor",

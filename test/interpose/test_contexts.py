@@ -151,8 +151,8 @@ class Ends(PreloadCase):
         self.assertGreaterEqual(stats_of(run.snapshot())["cache_hits"], HITS["green_current"])
 
     def test_access_of_a_peer_to_memory_that_is_there(self):
-        """Of type vmm the library gives it itself: to its one allocation of the driver. Before 12.0 contexts have no number."""
-        for driver, device in (("11020", "0"), ("13000", "0"), ("13000", "1")):
+        """Of type vmm the library gives it itself: to its one allocation of the driver."""
+        for driver, device in (("12050", "0"), ("13000", "0"), ("13000", "1")):
             given = []
             for way in ("none", "late"):
                 run = self.run_program("peers", way, device, driver=driver, TYPE="vmm", SIMCUDA_DEVICES="2")

@@ -30,7 +30,8 @@ class Fill(PreloadCase):
         """Each fill with each type and driver."""
         for i, kind in enumerate(KINDS):
             for j, driver in enumerate(DRIVERS):
-                yield ("zero", "poison")[(i + j) % 2], kind, driver
+                if kind not in ("segment", "vmm") or int(driver) >= 12050:
+                    yield ("zero", "poison")[(i + j) % 2], kind, driver
 
     def test_without_a_fill_memory_is_as_it_was_left(self):
         for fill in ({}, {"FILL": "off"}):

@@ -42,15 +42,21 @@ class Small(PreloadCase):
         self.assertLess(stats["reserved_bytes"]["peak"], 32 * MIB)
         self.assertGreaterEqual(stats["cache_hits"], 0.8 * ROUNDS)
 
-    def test_before_12_5_copies_to_the_host_tell(self):
-        """There is no fence of a context, but the copies are operations in the default stream."""
-        run, stats = self.run_small("buffer", driver="12040")
-        self.assertLessEqual(stats["reserved_bytes"]["peak"], 4 * MIB)
-        self.assertGreaterEqual(stats["cache_hits"], 0.95 * ROUNDS)
-        self.assertEqual(run.calls().get("cuCtxSynchronize", 0), 0)
-        self.assertEqual(stats["host_waits"], 0)
-        _, stats = self.run_small("temporaries", driver="12040")
-        self.assertLessEqual(stats["reserved_bytes"]["peak"], 16 * 4096)
+    def test_before_12_5_what_is_freed_is_bounded(self):
+        """Nothing proves that it is complete, so beyond GPUPOOL_MAX_DEFERRED the driver gets the program's frees."""
+        for bound in (64, 128):
+            run, stats = self.run_small("buffer", driver="12040", MAX_DEFERRED="%dMiB" % bound)
+            self.assertLessEqual(stats["reserved_bytes"]["peak"], (bound + 4) * MIB)
+            self.assertGreater(run.calls()["cuMemFree_v2"], 1)
+            self.assertEqual(run.calls().get("cuCtxSynchronize", 0), 0)
+            self.assertEqual(stats["host_waits"], 0)
+
+    def test_before_12_5_types_that_cut_become_round(self):
+        for kind in ("segment", "vmm"):
+            run, _ = self.run_small("buffer", driver="12040", TYPE=kind)
+            self.assertIn("GPUPOOL_TYPE=%s needs driver 12.5 or newer; round is used" % kind, run.messages[0])
+            self.assertEqual(len(run.messages), 1)
+            self.assertEqual(run.snapshot()["settings"]["type"], "round")
 
 
 if __name__ == "__main__":

@@ -147,15 +147,15 @@ static const struct {
   bool has_fence;
 } waiting[] = {
     {"GPUPOOL_REUSE=strict", free_strictly, true},
-    {"GPUPOOL_REUSE=context", run_out_of_memory, false}, /* a driver before 12.5: it waits for the context */
-    {"GPUPOOL_REUSE=context", run_out_of_memory, true},  /* the others: the driver's free */
+    {"GPUPOOL_MAX_DEFERRED=1GiB", run_out_of_memory, false}, /* before 12.5: it waits for the context */
+    {"GPUPOOL_REUSE=context", run_out_of_memory, true},      /* later drivers: the driver's free */
     {"GPUPOOL_REUSE=context", make_room, true},
     {"GPUPOOL_MAX_CACHED=0", give_back, true},
 };
 
 static void begin_waiting(int which, uint64_t *ret_block)
 {
-  const char *const settings[] = {waiting[which].setting, NULL};
+  const char *const settings[] = {waiting[which].setting, "GPUPOOL_RESERVE=0", NULL};
   atomic_store(&in_wait, false);
   atomic_store(&capturing, false);
   atomic_store(&waited_in_capture, false);

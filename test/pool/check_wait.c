@@ -286,23 +286,34 @@ START_TEST(test_the_synchronous_call_comes_when_known_streams_are_idle)
 }
 END_TEST
 
-/* The same, where the work was there at a large free: it has the minute. */
-START_TEST(test_known_streams_that_had_work_at_the_free_have_a_minute)
+/* Without fences nothing bounds what is deferred, so a free beyond the bound goes to the driver. */
+START_TEST(test_a_free_beyond_the_bound_goes_to_the_driver)
 {
-  begin("GPUPOOL_PATIENCE=1", LARGE, false);
-  uint64_t block = allocate(LARGE);
-  free_busy(block);
-  if (_i) {
-    driver.complete_at_ns[0] = driver.now_ns + 59 * SECOND;
-    ck_assert_uint_eq(allocate(LARGE), block);
-    ck_assert_int_eq(driver.count[FAKE_WAIT], 1);
-    ck_assert_uint_ge(passed_ns(), 59 * SECOND);
-  } else {
-    refuse(LARGE);
-    ck_assert_int_eq(driver.count[FAKE_WAIT], 0);
-    ck_assert_uint_eq(passed_ns(), 60 * SECOND);
-    fake_complete(&driver, 0);
-  }
+  begin("GPUPOOL_MAX_DEFERRED=64MiB", GP_GIB, false);
+  uint64_t first = allocate(LARGE), second = allocate(GP_MIB);
+  ck_assert_int_eq(free_code(first), 0);
+  ck_assert_int_eq(driver.count[FAKE_FREE], 0);
+  ck_assert_int_eq(free_code(second), 0);
+  ck_assert_int_eq(driver.count[FAKE_FREE], 1);
+  ck_assert_uint_eq(stats().deferred_bytes.current, LARGE);
+  synchronize(); /* proves that the deferred memory is complete */
+  ck_assert_int_eq(free_code(allocate(GP_MIB)), 0);
+  ck_assert_int_eq(driver.count[FAKE_FREE], 1);
+  stop();
+}
+END_TEST
+
+/* On a device that is nearly full the next allocation may need the memory, and waits for no work before it.
+ */
+START_TEST(test_a_free_on_a_full_device_goes_to_the_driver)
+{
+  begin("GPUPOOL_LIMIT=66MiB", GP_GIB, false);
+  uint64_t block = allocate(2 * GP_MIB);
+  ck_assert_int_eq(free_code(block), 0);
+  ck_assert_int_eq(driver.count[FAKE_FREE], 0);
+  block = allocate(LARGE);
+  ck_assert_int_eq(free_code(block), 0);
+  ck_assert_int_eq(driver.count[FAKE_FREE], 1);
   stop();
 }
 END_TEST
@@ -463,7 +474,8 @@ int main(void)
   tcase_add_test(time, test_a_short_wait_in_vain_leaves_the_patience);
   tcase_add_loop_test(time, test_idle_memory_goes_back_when_the_device_is_quiet, 0, 4);
   tcase_add_loop_test(time, test_the_synchronous_call_comes_when_known_streams_are_idle, 0, 2);
-  tcase_add_loop_test(time, test_known_streams_that_had_work_at_the_free_have_a_minute, 0, 2);
+  tcase_add_test(time, test_a_free_beyond_the_bound_goes_to_the_driver);
+  tcase_add_test(time, test_a_free_on_a_full_device_goes_to_the_driver);
   tcase_add_test(time, test_a_stream_that_got_through_gives_new_patience);
   tcase_add_test(time, test_pauses_grow_from_20_microseconds_to_a_millisecond);
   tcase_add_test(time, test_a_device_that_is_always_busy_and_gets_on_will_do);

@@ -147,7 +147,7 @@ static void check_version(gp_checks_t *checks, int version)
     gp_checks_remedy(checks, "look for a newer gpupool");
   } else if (version < GP_FENCE_CUDA_VERSION) {
     gp_checks_add(checks, "driver", GP_CHECK_NOTE,
-        "CUDA %d.%d has no fences over a context (12.5 has): freed memory waits for the program's own synchronizations",
+        "CUDA %d.%d has no fences over a context (12.5 has): only the program's own synchronizations make freed memory reusable",
         major, minor);
     gp_checks_remedy(checks, "a newer driver reuses memory sooner");
   } else {

@@ -19,7 +19,6 @@ WAITS = ("what a whole context waits for is no work, and completes nothing. That
          "only let them have each other's memory earlier (pool/reuse/stream_points.h)")
 EVENTS = "an event that was made and not recorded stands for nothing"
 ELAPSED = "both events were waited for or asked before: nothing new"
-OLD = "32-bit addresses: no use for 64-bit programs"
 LATER = {
     "cuCtxWaitEvent": WAITS,
     "cuGreenCtxWaitEvent": WAITS,
@@ -27,8 +26,6 @@ LATER = {
     "cuGraphEventRecordNodeGetEvent": EVENTS,
     "cuEventElapsedTime": ELAPSED,
     "cuEventElapsedTime_v2": ELAPSED,
-    "cuMemcpyDtoH": OLD,
-    "cuMemcpyDtoHAsync": OLD,
     "cuIpcOpenMemHandle": IPC,
     "cuIpcOpenMemHandle_v2": IPC,
 }

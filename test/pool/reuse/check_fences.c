@@ -547,7 +547,7 @@ START_TEST(test_when_nothing_is_asked)
   stop();
 
   start(NULL, GP_GIB, false);
-  ck_assert(!gp_fences_can_poll(engine));
+  ck_assert(!gp_fences_poll(engine));
   ck_assert(!gp_fences_record_at_free(engine, context->device));
   ck_assert(!gp_fences_are_quiet(engine, NULL));
   stop();

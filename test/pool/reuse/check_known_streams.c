@@ -10,25 +10,24 @@
 #include <string.h>
 
 #include "pool/mode.h"
-#include "pool/reuse/known_record.h"
 #include "pool/reuse/submitters.h"
 #include "test/pool/check_main.h"
 #include "test/pool/engine_fixture.h"
 
-#define STREAM_A    UINT64_C(0x10000010)
-#define STREAM_B    UINT64_C(0x10000020)
-#define STREAM_SIDE UINT64_C(0x10000030) /* the library's own */
-#define DEFAULT     0
-#define OWN         3
+#define STREAM_A         UINT64_C(0x10000010)
+#define STREAM_B         UINT64_C(0x10000020)
+#define DEFAULT          0
+#define LAST_OF_DEFAULTS 2
+#define OWN              3
 
-static struct {
+static struct stream {
   bool is_busy;
   int questions, code;
 } streams[4]; /* the default stream, A, B, the calling thread's own */
 
 static int index_of(uint64_t handle)
 {
-  ck_assert(handle == STREAM_A || handle == STREAM_B || handle == GP_STREAM_LAST_OF_DEFAULTS);
+  ck_assert(handle == STREAM_A || handle == STREAM_B || handle == LAST_OF_DEFAULTS);
   return handle == STREAM_A ? 1 : handle == STREAM_B ? 2 : OWN;
 }
 
@@ -58,8 +57,8 @@ static void begin(void)
   start(NULL, GP_GIB, false);
   driver.ops.stream_query = ask_stream;
   driver.ops.default_query = ask_default;
-  gp_known_stream_add(engine, context, STREAM_A, false);
-  gp_known_stream_add(engine, context, STREAM_B, false);
+  gp_known_stream_add(engine, context, STREAM_A);
+  gp_known_stream_add(engine, context, STREAM_B);
 }
 
 static int questions(void)
@@ -77,62 +76,23 @@ static void set_busy(bool in_default, bool in_a, bool in_b)
   streams[2].is_busy = in_b;
 }
 
-static gp_known_work_t ask(void)
+static bool ask(void)
 {
-  return gp_known_streams_ask(engine);
+  return gp_known_streams_are_idle(engine);
 }
 
 START_TEST(test_each_stream_is_asked)
 {
   begin();
-  ck_assert_int_eq(ask(), GP_KNOWN_WORK_NONE);
+  ck_assert(ask());
   for (int i = 0; i < 4; i++)
     ck_assert_int_eq(streams[i].questions, 1);
   for (int i = 0; i < 4; i++) {
     set_busy(i == 0, i == 1, i == 2);
     streams[OWN].is_busy = i == OWN;
-    ck_assert_int_eq(ask(), GP_KNOWN_WORK_LATER);
+    ck_assert(!ask());
   }
   ck_assert_int_eq(driver.count[FAKE_WAIT], 0);
-  stop();
-}
-END_TEST
-
-START_TEST(test_work_at_a_free_is_told_from_later_work)
-{
-  begin();
-  set_busy(true, true, false);
-  gp_known_streams_note_free(engine, context->device);
-  ck_assert_int_eq(ask(), GP_KNOWN_WORK_BEFORE);
-  ck_assert_int_eq(ask(), GP_KNOWN_WORK_BEFORE); /* a question changes nothing */
-  set_busy(true, true, true);
-  ck_assert_int_eq(ask(), GP_KNOWN_WORK_LATER); /* B had none at the free */
-  set_busy(false, true, false);
-  ck_assert_int_eq(ask(), GP_KNOWN_WORK_BEFORE);
-  set_busy(true, true, false);
-  ck_assert_int_eq(ask(), GP_KNOWN_WORK_LATER); /* the default stream had been through */
-  set_busy(false, false, false);
-  ck_assert_int_eq(ask(), GP_KNOWN_WORK_NONE);
-  set_busy(false, true, false);
-  ck_assert_int_eq(ask(), GP_KNOWN_WORK_LATER);
-  gp_known_streams_note_free(engine, context->device); /* of the last free */
-  ck_assert_int_eq(ask(), GP_KNOWN_WORK_BEFORE);
-  stop();
-}
-END_TEST
-
-/* A large free of the program notes it. */
-START_TEST(test_a_large_free_notes_the_work)
-{
-  begin();
-  uint64_t small = allocate(4096);
-  uint64_t large = allocate(64 * GP_MIB);
-  set_busy(false, true, false);
-  ck_assert_int_eq(free_code(small), 0);
-  ck_assert_int_eq(questions(), 0);
-  ck_assert_int_eq(free_code(large), 0);
-  ck_assert_int_eq(questions(), 4);
-  ck_assert_int_eq(ask(), GP_KNOWN_WORK_BEFORE);
   stop();
 }
 END_TEST
@@ -140,121 +100,14 @@ END_TEST
 START_TEST(test_a_stream_that_is_destroyed_is_asked_nothing_more)
 {
   begin();
-  streams[1].is_busy = true;
   ck_assert_ptr_eq(gp_known_stream_remove(engine, STREAM_A), context);
-  streams[1].questions = 0;
-  ck_assert_int_eq(ask(), GP_KNOWN_WORK_NONE); /* this driver has no fence of streams */
+  streams[1] = (struct stream){.is_busy = true};
+  ck_assert(ask());
   ck_assert_int_eq(streams[1].questions, 0);
   ck_assert_ptr_null(gp_known_stream_remove(engine, STREAM_A)); /* it is not known any more */
-  gp_known_stream_add(engine, context, STREAM_A, false);        /* the driver refused */
-  ck_assert_int_eq(ask(), GP_KNOWN_WORK_LATER);
+  gp_known_stream_add(engine, context, STREAM_A);               /* the driver refused */
+  ck_assert(!ask());
   ck_assert_int_eq(streams[1].questions, 1);
-  stop();
-}
-END_TEST
-
-/* Fences of streams, for those that are destroyed while they have work. */
-typedef struct stream_fence {
-  bool has_passed;
-} stream_fence_t;
-static stream_fence_t fences[8];
-static int fence_count, records;
-static uint64_t recorded_in;
-
-static int record_fence(void *self, const gp_driver_context_t *which, uint64_t stream, void **fence)
-{
-  (void)self;
-  (void)which;
-  ck_assert(stream == STREAM_SIDE || index_of(stream) > 0);
-  ck_assert_int_lt(fence_count, 8);
-  recorded_in = stream;
-  if (!*fence)
-    *fence = &fences[fence_count++];
-  ((stream_fence_t *)*fence)->has_passed = false;
-  records++;
-  return 0;
-}
-
-static int query_fence(void *self, const gp_driver_context_t *which, void *fence)
-{
-  (void)self;
-  (void)which;
-  return ((const stream_fence_t *)fence)->has_passed ? 0 : FAKE_NOT_READY;
-}
-
-static void begin_with_fences(void)
-{
-  begin();
-  memset(fences, 0, sizeof(fences));
-  fence_count = records = 0;
-  driver.ops.stream_fence_record = record_fence;
-  driver.ops.fence_query = query_fence;
-}
-
-/* The driver returns from a destroy before the work is done. */
-START_TEST(test_work_of_a_destroyed_stream_is_known_until_it_ends)
-{
-  begin_with_fences();
-  set_busy(false, true, false);
-  if (_i)
-    gp_known_streams_note_free(engine, context->device);
-  ck_assert_ptr_eq(gp_known_stream_remove(engine, STREAM_A), context);
-  ck_assert_int_eq(records, 1 + _i);
-  streams[1].questions = 0;
-  ck_assert_int_eq(ask(), _i ? GP_KNOWN_WORK_BEFORE : GP_KNOWN_WORK_LATER);
-  fences[_i].has_passed = true; /* with _i == 1 the other is that of the free */
-  ck_assert_int_eq(ask(), GP_KNOWN_WORK_NONE);
-  fences[_i].has_passed = false; /* it is not asked any more */
-  ck_assert_int_eq(ask(), GP_KNOWN_WORK_NONE);
-  ck_assert_int_eq(streams[1].questions, 0);
-  stop();
-}
-END_TEST
-
-START_TEST(test_fences_of_destroyed_streams_are_used_again)
-{
-  begin_with_fences();
-  ck_assert_ptr_eq(gp_known_stream_remove(engine, STREAM_A), context); /* without work */
-  ck_assert_int_eq(records, 0);
-  set_busy(false, true, true);
-  for (int i = 0; i < 5; i++) {
-    gp_known_stream_add(engine, context, STREAM_A, false);
-    ck_assert_ptr_eq(gp_known_stream_remove(engine, STREAM_A), context);
-    ck_assert_int_eq(ask(), GP_KNOWN_WORK_LATER);
-    fences[0].has_passed = true;
-    set_busy(false, true, false);
-    ck_assert_int_eq(ask(), GP_KNOWN_WORK_NONE);
-  }
-  ck_assert_int_eq(records, 5);
-  ck_assert_int_eq(fence_count, 1);
-  gp_known_stream_add(engine, context, STREAM_A, false);
-  (void)gp_known_stream_remove(engine, STREAM_A);
-  set_busy(false, true, true);
-  (void)gp_known_stream_remove(engine, STREAM_B); /* two at a time */
-  ck_assert_int_eq(fence_count, 2);
-  fences[0].has_passed = true;
-  ck_assert_int_eq(ask(), GP_KNOWN_WORK_LATER);
-  fences[1].has_passed = true;
-  ck_assert_int_eq(ask(), GP_KNOWN_WORK_NONE);
-  stop();
-}
-END_TEST
-
-/* Though nothing else asks about them. Two have work that does not end. */
-START_TEST(test_destroyed_streams_do_not_pile_up)
-{
-  begin_with_fences();
-  set_busy(false, true, true);
-  (void)gp_known_stream_remove(engine, STREAM_B);
-  (void)gp_known_stream_remove(engine, STREAM_A);
-  for (int i = 0; i < 100; i++) {
-    gp_known_stream_add(engine, context, STREAM_A, false);
-    (void)gp_known_stream_remove(engine, STREAM_A);
-    for (int j = 2; j < fence_count; j++)
-      fences[j].has_passed = true;
-  }
-  ck_assert_int_eq(records, 102);
-  ck_assert_int_le(fence_count, 7);
   stop();
 }
 END_TEST
@@ -269,8 +122,7 @@ static int count_records(void)
   return count;
 }
 
-/* What has no fence to keep goes with its stream. */
-START_TEST(test_streams_without_fences_leave_nothing)
+START_TEST(test_a_destroyed_stream_leaves_no_record)
 {
   begin();
   int before = count_records();
@@ -280,60 +132,46 @@ START_TEST(test_streams_without_fences_leave_nothing)
 }
 END_TEST
 
-static int make_side_stream(void *self, const gp_driver_context_t *which, uint64_t *ret_stream)
+/* A destroyed stream cannot be asked: only a synchronization of its context shows that its work is over. */
+START_TEST(test_work_of_a_destroyed_stream_is_over_with_a_synchronization)
 {
-  (void)self;
-  (void)which;
-  *ret_stream = STREAM_SIDE;
-  return 0;
-}
-
-/* A stream that is busy all the time: its fence tells when the work of the free is complete. 1: the default
- * stream. */
-START_TEST(test_a_fence_at_the_free_tells_it_from_later_work)
-{
-  begin_with_fences();
-  driver.ops.side_stream = make_side_stream;
-  set_busy(_i, !_i, false);
-  gp_known_streams_note_free(engine, context->device);
-  ck_assert_int_eq(records, 1);
-  ck_assert_uint_eq(recorded_in, _i ? STREAM_SIDE : STREAM_A);
-  ck_assert_int_eq(ask(), GP_KNOWN_WORK_BEFORE);
-  fences[0].has_passed = true;
-  ck_assert_int_eq(ask(), GP_KNOWN_WORK_LATER);
-  gp_known_streams_note_free(engine, context->device); /* the same fence, again */
-  ck_assert_int_eq(fence_count, 1);
-  ck_assert_int_eq(ask(), GP_KNOWN_WORK_BEFORE);
+  begin();
+  ck_assert_ptr_eq(gp_known_stream_remove(engine, STREAM_B), context); /* it has none */
+  ck_assert(ask());
+  set_busy(false, true, false);
+  ck_assert_ptr_eq(gp_known_stream_remove(engine, STREAM_A), context);
   set_busy(false, false, false);
-  ck_assert_int_eq(ask(), GP_KNOWN_WORK_NONE);
-  set_busy(_i, !_i, false); /* new work */
-  ck_assert_int_eq(ask(), GP_KNOWN_WORK_LATER);
+  ck_assert(!ask());
+  synchronize();
+  ck_assert(ask());
   stop();
 }
 END_TEST
 
-START_TEST(test_beside_a_capture_a_stream_is_destroyed_without_a_question)
+/* During a capture nothing can be asked, so the stream may have had work. */
+START_TEST(test_during_a_capture_a_stream_is_destroyed_without_a_question)
 {
-  begin_with_fences();
-  set_busy(false, true, false);
+  begin();
   gp_engine_suspend(engine);
   ck_assert_ptr_eq(gp_known_stream_remove(engine, STREAM_A), context);
-  ck_assert_int_eq(questions() + records, 0);
+  ck_assert_int_eq(questions(), 0);
   gp_engine_resume(engine);
-  ck_assert_int_eq(ask(), GP_KNOWN_WORK_NONE);
+  ck_assert(!ask());
+  synchronize();
+  ck_assert(ask());
   stop();
 }
 END_TEST
 
-START_TEST(test_fences_of_destroyed_streams_go_with_their_context)
+START_TEST(test_a_stream_that_has_finished_counts_as_progress)
 {
-  gp_driver_context_t other = fake_context(1, 0);
-  begin_with_fences();
-  set_busy(false, true, false);
-  (void)gp_known_stream_remove(engine, STREAM_A);
-  ck_assert_ptr_nonnull(gp_engine_context(engine, &other));
-  gp_engine_context_lost(engine, context);
-  ck_assert_int_eq(ask(), GP_KNOWN_WORK_NONE);
+  begin();
+  set_busy(true, true, false);
+  ck_assert(!ask());
+  ck_assert_uint_eq(engine->streams_got_through, 0);
+  set_busy(true, false, true);
+  ck_assert(!ask());
+  ck_assert_uint_eq(engine->streams_got_through, 1);
   stop();
 }
 END_TEST
@@ -342,9 +180,9 @@ START_TEST(test_default_streams_stay)
 {
   begin();
   streams[0].is_busy = true;
-  for (uint64_t handle = 0; handle <= GP_STREAM_LAST_OF_DEFAULTS; handle++)
+  for (uint64_t handle = 0; handle <= LAST_OF_DEFAULTS; handle++)
     ck_assert_ptr_null(gp_known_stream_remove(engine, handle));
-  ck_assert_int_eq(ask(), GP_KNOWN_WORK_LATER);
+  ck_assert(!ask());
   stop();
 }
 END_TEST
@@ -356,13 +194,13 @@ START_TEST(test_streams_go_with_their_context)
   set_busy(true, true, true);
   ck_assert_ptr_nonnull(gp_engine_context(engine, &other));
   gp_engine_context_lost(engine, context);
-  ck_assert_int_eq(ask(), GP_KNOWN_WORK_NONE);
+  ck_assert(ask());
   ck_assert_int_eq(questions(), 0);
   uint64_t last = engine->last_known_stream;
-  gp_known_stream_add(engine, context, STREAM_A, false); /* too late */
-  gp_known_stream_add(engine, NULL, STREAM_A, false);    /* of a context that is not known */
+  gp_known_stream_add(engine, context, STREAM_A); /* too late */
+  gp_known_stream_add(engine, NULL, STREAM_A);    /* of a context that is not known */
   ck_assert_uint_eq(engine->last_known_stream, last);
-  ck_assert_int_eq(ask(), GP_KNOWN_WORK_NONE);
+  ck_assert(ask());
   ck_assert_int_eq(questions(), 0);
   stop();
 }
@@ -373,9 +211,9 @@ START_TEST(test_an_error_is_no_work)
 {
   begin();
   streams[1].code = FAKE_INVALID_VALUE;
-  ck_assert_int_eq(ask(), GP_KNOWN_WORK_NONE);
+  ck_assert(ask());
   streams[1].code = FAKE_GONE; /* it has ended unseen: no work of it is pending */
-  ck_assert_int_eq(ask(), GP_KNOWN_WORK_NONE);
+  ck_assert(ask());
   ck_assert_int_eq(streams[2].questions, 1); /* nor is it asked more */
   uint64_t address = 0;
   (void)gp_engine_alloc(engine, context, 1000, &address);
@@ -392,7 +230,7 @@ START_TEST(test_an_error_that_stays_ends_pooling)
   (void)ask();
   ck_assert_int_eq(gp_engine_service(engine), GP_SERVICE_DEAD);
   int before = questions();
-  ck_assert_int_eq(ask(), GP_KNOWN_WORK_UNKNOWN);
+  ck_assert(!ask());
   ck_assert_int_eq(questions(), before);
   stop();
 }
@@ -402,12 +240,11 @@ START_TEST(test_when_nothing_is_asked)
 {
   begin();
   gp_engine_suspend(engine);
-  ck_assert_int_eq(ask(), GP_KNOWN_WORK_UNKNOWN);
-  gp_known_streams_note_free(engine, context->device);
+  ck_assert(!ask());
   ck_assert_int_eq(questions(), 0);
   gp_engine_resume(engine);
   gp_engine_stop_pooling(engine);
-  ck_assert_int_eq(ask(), GP_KNOWN_WORK_NONE); /* what was kept is to go back */
+  ck_assert(ask()); /* what was kept is to go back */
   ck_assert_int_eq(questions(), 4);
   stop();
 }
@@ -419,8 +256,8 @@ START_TEST(test_a_driver_with_fences_is_asked_for_those)
   driver.ops.stream_query = ask_stream;
   driver.ops.default_query = ask_default;
   memset(streams, 0, sizeof(streams));
-  gp_known_stream_add(engine, context, STREAM_A, false);
-  ck_assert_int_eq(ask(), GP_KNOWN_WORK_UNKNOWN);
+  gp_known_stream_add(engine, context, STREAM_A);
+  ck_assert(!ask());
   ck_assert_int_eq(questions(), 0);
   ck_assert_ptr_null(gp_known_stream_remove(engine, STREAM_A));
   ck_assert(gp_list_is_empty(&engine->known_streams));
@@ -486,7 +323,7 @@ START_TEST(test_two_threads_ask_at_a_time)
 {
   pthread_t thread = begin_question();
 
-  ck_assert_int_eq(ask(), GP_KNOWN_WORK_LATER);
+  ck_assert(!ask());
   ck_assert_int_eq(streams[1].questions, 1);
   ck_assert_int_eq(streams[0].questions, 2);
   atomic_store(&may_answer, true);
@@ -536,16 +373,11 @@ int main(void)
   Suite *suite = suite_create("known_streams");
   TCase *tests = tcase_create("known_streams");
   tcase_add_test(tests, test_each_stream_is_asked);
-  tcase_add_test(tests, test_work_at_a_free_is_told_from_later_work);
-  tcase_add_test(tests, test_a_large_free_notes_the_work);
   tcase_add_test(tests, test_a_stream_that_is_destroyed_is_asked_nothing_more);
-  tcase_add_loop_test(tests, test_work_of_a_destroyed_stream_is_known_until_it_ends, 0, 2);
-  tcase_add_test(tests, test_fences_of_destroyed_streams_are_used_again);
-  tcase_add_test(tests, test_destroyed_streams_do_not_pile_up);
-  tcase_add_test(tests, test_streams_without_fences_leave_nothing);
-  tcase_add_loop_test(tests, test_a_fence_at_the_free_tells_it_from_later_work, 0, 2);
-  tcase_add_test(tests, test_beside_a_capture_a_stream_is_destroyed_without_a_question);
-  tcase_add_test(tests, test_fences_of_destroyed_streams_go_with_their_context);
+  tcase_add_test(tests, test_a_destroyed_stream_leaves_no_record);
+  tcase_add_test(tests, test_work_of_a_destroyed_stream_is_over_with_a_synchronization);
+  tcase_add_test(tests, test_during_a_capture_a_stream_is_destroyed_without_a_question);
+  tcase_add_test(tests, test_a_stream_that_has_finished_counts_as_progress);
   tcase_add_test(tests, test_default_streams_stay);
   tcase_add_test(tests, test_streams_go_with_their_context);
   tcase_add_test(tests, test_an_error_is_no_work);
