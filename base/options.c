@@ -410,13 +410,9 @@ int gp_options_parse_mxnet(gp_options_t *options, gp_option_lookup_fn lookup, vo
     has_any = true;
     round = round || (id == GP_OPTION_type && gp_option_number(options, id) == GP_TYPE_ROUND);
   }
-  if (round && options->values[GP_OPTION_round_divisions].source == GP_OPTION_FROM_DEFAULT) {
-    (void)gp_option_parse(GP_OPTION_round_divisions, "1", options, NULL, NULL);
-    options->values[GP_OPTION_round_divisions].source = GP_OPTION_FROM_MXNET;
-    if (options->values[GP_OPTION_round_cutoff].source == GP_OPTION_FROM_DEFAULT) {
-      (void)gp_option_parse(GP_OPTION_round_cutoff, "24", options, NULL, NULL);
-      options->values[GP_OPTION_round_cutoff].source = GP_OPTION_FROM_MXNET;
-    }
+  if (round && options->values[GP_OPTION_round_cutoff].source == GP_OPTION_FROM_DEFAULT) {
+    (void)gp_option_parse(GP_OPTION_round_cutoff, "24", options, NULL, NULL);
+    options->values[GP_OPTION_round_cutoff].source = GP_OPTION_FROM_MXNET;
   }
   if (has_any && options->values[GP_OPTION_slack].source == GP_OPTION_FROM_DEFAULT) {
     (void)gp_option_parse(GP_OPTION_slack, "none", options, NULL, NULL);

@@ -16,11 +16,6 @@ bool gp_profile_has(gp_option_id_t id)
   case GP_OPTION_max_cached:
   case GP_OPTION_slack:
   case GP_OPTION_idle_release:
-  case GP_OPTION_round_divisions:
-  case GP_OPTION_round_cutoff:
-  case GP_OPTION_page:
-  case GP_OPTION_large_round:
-  case GP_OPTION_small:
   case GP_OPTION_prewarm:
   case GP_OPTION_max_deferred: return true;
   default: return false;
@@ -37,8 +32,7 @@ static gp_option_id_t find_option(gp_settings_text_t *text, const char *name)
   if (id == GP_OPTION_COUNT)
     gp_settings_text_report(text, true, "%.60s is no option", name);
   else if (!gp_profile_has(id))
-    gp_settings_text_report(
-        text, true, "%.60s is no setting of a profile, which are those of the pool", name);
+    gp_settings_text_report(text, true, "%.60s cannot be set in a profile", name);
   return id != GP_OPTION_COUNT && gp_profile_has(id) ? id : GP_OPTION_COUNT;
 }
 

@@ -10,6 +10,8 @@ static const struct {
   const char *used;  /* NULL: none */
   const char *instead;
 } retired[] = {
+    {"ROUND_DIVISIONS", NULL, NULL, "type round has eight size classes in each power of two"},
+    {"SMALL", NULL, NULL, "GPUPOOL_TYPE=vmm serves small requests from larger allocations of the driver"},
     {"REUSE", "single", "context", "context is used, which reuses memory about as fast"},
 };
 

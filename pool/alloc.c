@@ -38,12 +38,12 @@ static __attribute__((noinline)) void choose_whole(gp_request_t *request)
   const gp_engine_t *engine = request->engine;
   uint64_t size = request->size;
 
-  if (engine->type->cuts) /* has no size classes of its own */
+  if (size != 0) /* the type has no size classes of its own */
     size = size <= GP_DRIVER_SHARED_MAX
                ? gp_pool_type_round.block_bytes(&engine->type_config, request->requested)
                : gp_round_up(size, GP_DRIVER_PAGE);
   request->is_cut = size == 0; /* overflow */
-  if (engine->type->cuts && size != 0)
+  if (size != 0)
     set_size(request, size);
 }
 
@@ -51,13 +51,9 @@ static inline __attribute__((always_inline)) void choose_cut(gp_request_t *reque
 {
   gp_engine_t *engine = request->engine;
 
-  request->is_cut = request->size <= engine->cut_most;
-  if (!request->is_cut)
-    return;
-  if (request->size >= atomic_load_explicit(&engine->whole_least, memory_order_relaxed))
+  request->is_cut = engine->type->cuts;
+  if (request->is_cut && request->size >= atomic_load_explicit(&engine->whole_least, memory_order_relaxed))
     choose_whole(request);
-  else if (!engine->type->cuts)
-    set_size(request, gp_round_up(request->requested, GP_BLOCK_GRANULE));
 }
 
 /* Serves the request from what its thread has freed. */

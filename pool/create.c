@@ -38,14 +38,6 @@ static gp_mode_t initial_mode(uint64_t reuse)
   }
 }
 
-static uint64_t cut_most(const gp_pool_type_t *type, const gp_options_t *options)
-{
-  if (type->cuts)
-    return UINT64_MAX;
-  bool is_cut = gp_option_number(options, GP_OPTION_small) == GP_SMALL_CUT;
-  return is_cut && type->keeps_blocks ? GP_DRIVER_SHARED_MAX : 0;
-}
-
 static _Atomic uint64_t last_serial; /* counts all engines of the process */
 
 static void configure(gp_engine_t *engine, const gp_options_t *options)
@@ -57,7 +49,6 @@ static void configure(gp_engine_t *engine, const gp_options_t *options)
   gp_mode_init(engine, options->limit_malformed, initial_mode(reuse));
   engine->type = gp_pool_type(options);
   gp_type_config_init(&engine->type_config, options);
-  engine->cut_most = cut_most(engine->type, options);
   atomic_init(&engine->whole_least, UINT64_MAX);
   engine->serial = atomic_fetch_add(&last_serial, 1) + 1;
   uint64_t async = gp_option_number(options, GP_OPTION_async);

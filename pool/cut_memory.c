@@ -6,7 +6,7 @@
 
 gp_block_t *gp_cut_find_and_lock(gp_engine_t *engine, uint64_t address)
 {
-  if (engine->cut_most == 0)
+  if (!engine->type->cuts)
     return NULL;
   GP_DEVICE_EACH(engine, device)
   {
@@ -50,7 +50,7 @@ bool gp_engine_is_mapped(gp_engine_t *engine, uint64_t address)
 bool gp_engine_part(gp_engine_t *engine, uint64_t address, gp_part_t *ret_part)
 {
   /* Most ask for the start of a block. Without it a walk through the segment's blocks follows. */
-  const gp_block_t *block = engine->cut_most > 0 ? gp_find_and_lock(engine, address) : NULL;
+  const gp_block_t *block = engine->type->cuts ? gp_find_and_lock(engine, address) : NULL;
 
   if (!block)
     block = gp_cut_find_and_lock(engine, address);
@@ -84,9 +84,4 @@ bool gp_engine_uses_part(gp_engine_t *engine, uint64_t address, uint64_t size)
     if (part.is_used)
       return true;
   return false;
-}
-
-const char *gp_engine_uncut_setting(const gp_engine_t *engine)
-{
-  return engine->type->cuts ? "GPUPOOL_TYPE=round" : "GPUPOOL_SMALL=whole";
 }

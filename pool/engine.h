@@ -210,9 +210,6 @@ bool gp_engine_ordered_bar(gp_engine_t *engine, int device);
 bool gp_engine_retain(gp_engine_t *engine, uint64_t address);
 bool gp_engine_release(gp_engine_t *engine, uint64_t address);
 
-/* "NAME=VALUE": the setting that would have kept cut memory from being cut. Static. */
-const char *gp_engine_uncut_setting(const gp_engine_t *engine);
-
 /* A block of the pool begins at address, or cut memory contains it, and it is not on its way to the driver.
  * No free of the driver's own may get such an address. */
 bool gp_engine_holds(gp_engine_t *engine, uint64_t address);

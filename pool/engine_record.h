@@ -93,8 +93,6 @@ struct gp_engine {
   gp_forwarded_table_t forwarded;
   gp_host_limit_t host_limit;
 
-  uint64_t cut_most; /* requests of up to this many bytes get parts of segments: 0: none, UINT64_MAX: all */
-
   /* From this size on requests get allocations of the driver by themselves, which can be exported.
    * UINT64_MAX: the program has not exported memory. GP_DRIVER_PAGE: it has, or may have. 0: an export was
    * refused. */

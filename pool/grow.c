@@ -204,10 +204,10 @@ int gp_grow(gp_engine_t *engine, const gp_need_t *need, bool *by_limit, uint64_t
 
   gp_assert(!gp_holds_engine_lock());
   gp_lock_take(&device->lock);
-  uint64_t held = engine->type->cuts ? gp_segment_held(context) : 0;
+  uint64_t held = gp_segment_held(context);
   gp_lock_release(&device->lock);
   uint64_t least = gp_round_up(bytes, GP_SEGMENT_STEP); /* 0, like size, if this overflows */
-  uint64_t size = engine->type->cuts ? gp_segment_size(held, bytes) : least;
+  uint64_t size = gp_segment_size(held, bytes);
   if (size > least && !gp_grow_leaves_enough(engine, context, size))
     size = least;
   for (size = size ? size : bytes;; size = size > least ? least : bytes) {

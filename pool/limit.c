@@ -276,7 +276,7 @@ static uint64_t reusable_bytes(const gp_engine_t *engine, const gp_context_t *co
   uint64_t bytes = 0;
 
   *ret_part = 0;
-  if (engine->cut_most == 0)
+  if (!engine->type->cuts)
     return whole_bytes(device);
   GP_LIST_EACH(gp_device_contexts(device), const gp_context_t, device_link, other) {
     uint64_t whole, part;

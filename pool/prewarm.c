@@ -56,14 +56,10 @@ static gp_wish_t wish_of(const gp_engine_t *engine, unsigned entry)
   gp_wish_t wish = {.count = engine->prewarm_list.entries[entry].count};
 
   uint64_t size = gp_type_fit(engine->type, &engine->type_config, bytes, &wish.fit) ? wish.fit.fresh : 0;
-  wish.is_cut = size <= engine->cut_most && /* as choose_cut in alloc.c has it */
+  wish.is_cut = engine->type->cuts && /* as choose_cut in alloc.c has it */
                 size < atomic_load_explicit(&engine->whole_least, memory_order_relaxed);
   if (size == 0) {
     return wish;
-  } else if (wish.is_cut && !engine->type->cuts) { /* several in one segment */
-    uint64_t together = gp_round_up(wish.count * gp_round_up(bytes, GP_BLOCK_GRANULE), GP_DRIVER_PAGE);
-    wish.bytes = GP_DRIVER_PAGE;
-    wish.count = together / GP_DRIVER_PAGE;
   } else {
     wish.bytes = wish.is_cut ? gp_round_up(bytes, GP_DRIVER_PAGE) : size;
   }

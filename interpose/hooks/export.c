@@ -42,10 +42,9 @@ static void refuse(gp_engine_t *engine, bool is_mapped)
 
   gp_engine_expect_exports(engine);
   if (!atomic_flag_test_and_set(&has_reported))
-    gp_log(GP_LOG_ERROR, "%s. New allocations can; for all of them set %s",
+    gp_log(GP_LOG_ERROR, "%s. New allocations can; for all of them set GPUPOOL_TYPE=round",
         is_mapped ? "memory of type vmm cannot be exported"
-                  : "part of a larger driver allocation cannot be shared with other processes",
-        gp_engine_uncut_setting(engine));
+                  : "part of a larger driver allocation cannot be shared with other processes");
 }
 
 bool gp_refuse_mapped(gp_engine_t *engine, CUdeviceptr pointer)

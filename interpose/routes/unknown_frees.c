@@ -23,13 +23,13 @@ static CUresult CUDAAPI answer_not_supported(void)
   return CUDA_ERROR_NOT_SUPPORTED;
 }
 
-static void tell_refused(const gp_engine_t *engine, const char *name)
+static void tell_refused(const char *name)
 {
   static atomic_flag told = ATOMIC_FLAG_INIT;
   if (!atomic_flag_test_and_set(&told))
     gp_log(GP_LOG_ERROR,
-        "the program frees memory of the pool with %s, which this version of gpupool does not know: refused, since that memory is a part of a larger allocation; set %s, or use a newer gpupool",
-        name, gp_engine_uncut_setting(engine));
+        "the program frees memory of the pool with %s, which this version of gpupool does not know: refused, since that memory is a part of a larger allocation; set GPUPOOL_TYPE=round, or use a newer gpupool",
+        name);
 }
 
 /* The address is memory that cuMemFree accepts, so the pool's own free can serve the program's call. */
@@ -65,7 +65,7 @@ void *gp_unknown_free_answer(gp_engine_t *engine, gp_frees_t frees, uint64_t add
   case GP_OWNER_PROGRAM: break;
   }
   if (gp_engine_part(engine, address, &part)) {
-    tell_refused(engine, name);
+    tell_refused(name);
     return (void *)answer_not_supported;
   }
   if (gp_engine_free_with(engine, address, leave, &has_left, &code) == GP_FREE_UNKNOWN || has_left)

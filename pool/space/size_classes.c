@@ -17,6 +17,8 @@ const gp_pool_type_t gp_pool_type_naive = {
     .block_bytes = naive_block_bytes,
 };
 
+#define DIVISIONS 8
+
 /*
  * Type round: size classes, `divisions` of them between two powers of two, so that at most 1/divisions of a
  * block is lost to rounding and requests of similar size share blocks. Above 2^cutoff the classes are
@@ -112,6 +114,6 @@ void gp_type_config_init(gp_type_config_t *config, const gp_options_t *options)
 
   config->page = gp_option_number(options, GP_OPTION_page);
   config->large_round = gp_option_number(options, GP_OPTION_large_round);
-  config->divisions = (unsigned)gp_option_number(options, GP_OPTION_round_divisions);
+  config->divisions = cutoff == UINT64_MAX ? DIVISIONS : 1;
   config->cutoff = cutoff == UINT64_MAX ? 64 : (unsigned)cutoff;
 }

@@ -15,7 +15,7 @@ static uint64_t minimum(uint64_t a, uint64_t b)
 /* Bytes in parts of segments that use has never needed; mapped memory moves instead. */
 static uint64_t segment_spare_bytes(const gp_engine_t *engine, const gp_device_t *device)
 {
-  return engine->cut_most > 0 && !engine->type->maps ? gp_segment_spare_bytes(device) : 0;
+  return engine->type->cuts && !engine->type->maps ? gp_segment_spare_bytes(device) : 0;
 }
 
 static uint64_t spare_bytes(const gp_engine_t *engine, const gp_device_t *device)
@@ -84,7 +84,7 @@ bool gp_surplus_awaits_drain(const gp_engine_t *engine, const gp_device_t *devic
   gp_assert_internal(gp_lock_is_held(&device->lock));
   bool is_time = engine->idle_release_ns != UINT64_MAX &&
                  now_ns - device->drained_ns >= engine->idle_release_ns / LOOKS_BEFORE_EXPIRY;
-  bool may_be_spare = (engine->cut_most > 0 && gp_has_exports(engine)) || spare_bytes(engine, device) > 0;
+  bool may_be_spare = (engine->type->cuts && gp_has_exports(engine)) || spare_bytes(engine, device) > 0;
   return is_time || may_be_spare || gp_device_idle(device) + deferred > engine->max_cached ||
          device->wanted_back > 0 || gp_device_is_over_limit(device);
 }
@@ -136,7 +136,7 @@ gp_block_t *gp_surplus_next(gp_engine_t *engine, gp_context_t *context, uint64_t
   else if (is_expired(engine, oldest, now_ns))
     *ret_reason = GP_TRIM_IDLE;
   else
-    return engine->cut_most > 0 && has_spare(engine, device) ? spare_of(engine, context, ret_reason) : NULL;
+    return engine->type->cuts && has_spare(engine, device) ? spare_of(engine, context, ret_reason) : NULL;
   return whole ? whole : gp_mapped_cut_out(engine, context, atomic_load(&engine->covered), true);
 }
 

@@ -198,11 +198,10 @@ END_TEST
 START_TEST(test_malformed_values_leave_the_default)
 {
   static const char *const bad[] = {"GPUPOOL_TYPE=rounds", "GPUPOOL_DISABLE=2", "GPUPOOL_IDLE_RELEASE=1s",
-      "GPUPOOL_PATIENCE=-1", "GPUPOOL_PATIENCE=1000001", "GPUPOOL_ROUND_DIVISIONS=6",
-      "GPUPOOL_ROUND_CUTOFF=19", "GPUPOOL_PAGE=31", "GPUPOOL_PAGE=2GiB", "GPUPOOL_RESERVE=-1",
-      "GPUPOOL_MAX_DEFERRED=none", "GPUPOOL_SLACK=101%", "GPUPOOL_SLACK=much", "GPUPOOL_SNAPSHOT_AT=exit,",
-      "GPUPOOL_OUTPUT=%q.json", "GPUPOOL_OUTPUT=", "GPUPOOL_TRACE_EVENTS=99999999999999999999",
-      "GPUPOOL_VERBOSE="};
+      "GPUPOOL_PATIENCE=-1", "GPUPOOL_PATIENCE=1000001", "GPUPOOL_ROUND_CUTOFF=19", "GPUPOOL_PAGE=31",
+      "GPUPOOL_PAGE=2GiB", "GPUPOOL_RESERVE=-1", "GPUPOOL_MAX_DEFERRED=none", "GPUPOOL_SLACK=101%",
+      "GPUPOOL_SLACK=much", "GPUPOOL_SNAPSHOT_AT=exit,", "GPUPOOL_OUTPUT=%q.json",
+      "GPUPOOL_OUTPUT=", "GPUPOOL_TRACE_EVENTS=99999999999999999999", "GPUPOOL_VERBOSE="};
   for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
     gp_options_t options;
     heard_t heard = parse(&options, SETTINGS(bad[i]));
@@ -221,7 +220,6 @@ START_TEST(test_mxnet_variables_fill_in)
   parse(&options, SETTINGS("MXNET_GPU_MEM_POOL_TYPE=Round", "MXNET_GPU_MEM_POOL_RESERVE=7",
                       "MXNET_GPU_POOL_PAGE_SIZE=8192"));
   ck_assert_uint_eq(gp_option_number(&options, GP_OPTION_type), GP_TYPE_ROUND);
-  ck_assert_uint_eq(gp_option_number(&options, GP_OPTION_round_divisions), 1);
   ck_assert_uint_eq(gp_option_number(&options, GP_OPTION_round_cutoff), 24);
   ck_assert(options.values[GP_OPTION_reserve].amount.is_share);
   ck_assert_uint_eq(gp_option_number(&options, GP_OPTION_page), 8192);
@@ -230,8 +228,7 @@ START_TEST(test_mxnet_variables_fill_in)
   ck_assert_int_eq(options.values[GP_OPTION_slack].source, GP_OPTION_FROM_MXNET);
   parse(&options, SETTINGS("MXNET_GPU_MEM_POOL_RESERVE=7", "GPUPOOL_SLACK=20%"));
   ck_assert_uint_eq(options.values[GP_OPTION_slack].amount.number, 20);
-  parse(&options, SETTINGS("MXNET_GPU_MEM_POOL_TYPE=Round", "GPUPOOL_ROUND_DIVISIONS=4"));
-  ck_assert_uint_eq(gp_option_number(&options, GP_OPTION_round_divisions), 4);
+  parse(&options, SETTINGS("MXNET_GPU_MEM_POOL_TYPE=Round", "GPUPOOL_ROUND_CUTOFF=none"));
   ck_assert_uint_eq(gp_option_number(&options, GP_OPTION_round_cutoff), UINT64_MAX);
   parse(&options, SETTINGS("MXNET_GPU_MEM_POOL_TYPE=Naive", "GPUPOOL_TYPE=unpooled"));
   ck_assert_uint_eq(gp_option_number(&options, GP_OPTION_type), GP_TYPE_UNPOOLED);
@@ -296,6 +293,19 @@ START_TEST(test_a_retired_value_is_accepted_with_one_line)
   ck_assert_str_eq(gp_option_text(&options, GP_OPTION_reuse), "context");
   ck_assert_uint_eq(gp_option_number(&options, GP_OPTION_reuse), GP_REUSE_CONTEXT);
   ck_assert_int_eq(parse(&options, SETTINGS("GPUPOOL_REUSE=singles")).malformed, 1);
+}
+END_TEST
+
+START_TEST(test_a_retired_option_is_reported_once_and_has_no_effect)
+{
+  char setting[] = "GPUPOOL_SMALL=cut";
+  char *const environment[] = {setting, NULL};
+  heard_t heard = {0};
+  ck_assert_int_eq(gp_options_check_names(environment, hear, &heard), 1);
+  ck_assert_int_eq(heard.malformed, 0);
+  ck_assert_int_eq(heard.warnings, 1);
+  ck_assert_str_eq(heard.last,
+      "GPUPOOL_SMALL was removed; GPUPOOL_TYPE=vmm serves small requests from larger allocations of the driver");
 }
 END_TEST
 
@@ -384,6 +394,7 @@ int main(void)
   tcase_add_test(parsing, test_unknown_names_are_said_with_the_nearest);
   tcase_add_test(parsing, test_names_that_differ_by_case_and_underscores);
   tcase_add_test(parsing, test_a_retired_value_is_accepted_with_one_line);
+  tcase_add_test(parsing, test_a_retired_option_is_reported_once_and_has_no_effect);
   tcase_add_test(parsing, test_blocks_to_prewarm);
   tcase_add_test(parsing, test_malformed_blocks_are_said);
   tcase_add_test(parsing, test_long_lists_of_blocks);

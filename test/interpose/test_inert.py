@@ -57,7 +57,7 @@ class Settings(PreloadCase):
         path = trace_files()[0]
         plain = re.sub(r" seconds=\S+", "", self.run_program("replay", "--check", path, preload=None).out)
         for name, value in (("TYPE", "square"), ("RESERVE", "much"), ("MAX_CACHED", "1XB"), ("IDLE_RELEASE", "-5"),
-                            ("ROUND_DIVISIONS", "3"), ("ROUND_CUTOFF", "99"), ("PAGE", "1"), ("LARGE_ROUND", "2.5.1MiB"),
+                            ("ROUND_CUTOFF", "99"), ("PAGE", "1"), ("LARGE_ROUND", "2.5.1MiB"),
                             ("REUSE", "epoch"), ("MAX_DEFERRED", "200%"), ("TRACE", "yes"), ("TRACE_EVENTS", "1e6"),
                             ("SNAPSHOT_AT", "exit,never"), ("OUTPUT_MAX", "0"), ("STATS", "2"), ("VERBOSE", "loud"),
                             ("DISABLE", "maybe")):
@@ -252,9 +252,9 @@ class Settings(PreloadCase):
         os.environ["MXNET_GPU_MEM_POOL_TYPE"] = "Round"
         self.addCleanup(os.environ.pop, "MXNET_GPU_MEM_POOL_TYPE")
         settings = self.run_program("replay", trace_files()[0]).snapshot()["settings"]
-        self.assertEqual((settings["type"], settings["round_divisions"], settings["round_cutoff"]), ("round", "1", "24"))
+        self.assertEqual((settings["type"], settings["round_cutoff"]), ("round", "24"))
         settings = self.run_program("replay", trace_files()[0], TYPE="naive").snapshot()["settings"]
-        self.assertEqual((settings["type"], settings["round_divisions"]), ("naive", "8"))
+        self.assertEqual((settings["type"], settings["round_cutoff"]), ("naive", "none"))
 
 
 if __name__ == "__main__":

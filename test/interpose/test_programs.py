@@ -61,7 +61,7 @@ class Programs(PreloadCase):
 
     def test_exported_memory_goes_to_the_driver(self):
         ways = ("ipc", 1), ("tokens", 1), ("token-list", 1), ("sync", 1), ("none", 0)
-        for settings, (way, frees) in itertools.product(({}, {"TYPE": "segment"}, {"SMALL": "cut"}), ways):
+        for settings, (way, frees) in itertools.product(({}, {"TYPE": "segment"}), ways):
             with self.subTest(way=way, **settings):
                 plain = self.run_program("exports", way, preload=None)
                 run = self.run_program("exports", way, **settings)
@@ -75,7 +75,7 @@ class Programs(PreloadCase):
         plain = self.run_program("two_processes", preload=None)
         self.assertIn("the other process reads 1", plain.out)
         self.assertIn("the exporter reads 2", plain.out)
-        for settings in {}, {"TYPE": "naive"}, {"TYPE": "segment"}, {"SMALL": "cut"}:
+        for settings in {}, {"TYPE": "naive"}, {"TYPE": "segment"}:
             with self.subTest(**settings):
                 run = self.run_program("two_processes", **settings)
                 self.assertEqual((run.status, run.out), (plain.status, plain.out))
@@ -105,12 +105,11 @@ class Programs(PreloadCase):
         natively = "small: 0\nagain: 0\nnew: 0\nlarge: 0\n"
         self.assertEqual(self.run_program("exports", "behind", preload=None).out, natively)
         self.assertEqual(self.run_program("exports", "behind", TYPE="round").out, natively)
-        for settings, remedy in (({"TYPE": "segment"}, "TYPE=round"), ({"TYPE": "vmm"}, "TYPE=round"),
-                                 ({"SMALL": "cut"}, "SMALL=whole")):
-            with self.subTest(**settings):
-                run = self.run_program("exports", "behind", **settings)
+        for kind in ("segment", "vmm"):
+            with self.subTest(type=kind):
+                run = self.run_program("exports", "behind", TYPE=kind)
                 self.assertEqual((run.status, run.out), (0, "small: 1\nagain: 1\nnew: 0\nlarge: 0\n"))
-                self.assertEqual([line for line in run.messages if "set GPUPOOL_" + remedy in line], run.messages)
+                self.assertEqual([line for line in run.messages if "set GPUPOOL_TYPE=round" in line], run.messages)
                 self.assertEqual(len(run.messages), 1)
 
     def test_a_part_that_cannot_be_shared_says_so(self):
@@ -119,7 +118,7 @@ class Programs(PreloadCase):
         natively += "export of the third: 0\n"
         self.assertEqual(self.run_program("exports", "sharing", preload=None).out, natively)
         self.assertEqual(self.run_program("exports", "sharing").out, natively)
-        for settings in {"TYPE": "segment"}, {"SMALL": "cut"}, {"TYPE": "vmm"}:
+        for settings in {"TYPE": "segment"}, {"TYPE": "vmm"}:
             with self.subTest(**settings):
                 run = self.run_program("exports", "sharing", **settings)
                 said = natively.replace("second: 1", "second: 0")
@@ -132,7 +131,7 @@ class Programs(PreloadCase):
         """Programs free what the driver calls a beginning (GCC's OpenMP and OpenACC), and register what it calls a range."""
         plain = self.run_program("exports", "ranges", preload=None)
         self.assertEqual(plain.out.count("begins at 0, fits, listed alike\n"), 6, plain.out)
-        for settings in {}, {"TYPE": "naive"}, {"TYPE": "segment"}, {"TYPE": "vmm"}, {"SMALL": "cut"}:
+        for settings in {}, {"TYPE": "naive"}, {"TYPE": "segment"}, {"TYPE": "vmm"}:
             with self.subTest(**settings):
                 run = self.run_program("exports", "ranges", **settings)
                 # naive has whole pages
@@ -182,7 +181,7 @@ class Programs(PreloadCase):
         self.assertNotIn("cuMemAlloc_v2", run.calls())
 
     def test_second_free_of_cut_memory_is_refused(self):
-        for settings in {}, {"TYPE": "segment"}, {"TYPE": "vmm"}, {"SMALL": "cut"}:
+        for settings in {}, {"TYPE": "segment"}, {"TYPE": "vmm"}:
             run = self.run_program("freed_twice", **settings)
             self.assertEqual((run.status, run.out), (0, "first: 0, second: 1\n"))
             self.assertNotIn("cuMemFree_v2", run.calls())

@@ -63,7 +63,7 @@ class ReplayTool(PreloadCase):
 
     def test_other_settings(self):
         path = trace_files()[0]
-        for arguments, settings in ((["--repeat", "2"], {}), ([], {"REUSE": "strict"}), ([], {"ROUND_DIVISIONS": "2"}),
+        for arguments, settings in ((["--repeat", "2"], {}), ([], {"REUSE": "strict"}), ([], {"ROUND_CUTOFF": "24"}),
                                     ([], {"TYPE": "segment", "PREWARM": "256MiB"}), ([], {"TYPE": "vmm", "PREWARM": "256MiB"}),
                                     ([], {"TYPE": "naive", "LARGE_ROUND": "16MiB", "MAX_CACHED": "64MiB"})):
             with self.subTest(arguments=arguments, **settings):

@@ -245,7 +245,7 @@ class Steps(PreloadCase):
     @unittest.skipIf(QUICK, "other ways to the same stores")
     def test_others(self):
         for settings in ({"ASYNC": "driver", "REUSE": "strict"}, {"TYPE": "unpooled", "STACKS": "native", "STACKS_FREE": "1"},
-                         {"ASYNC": "plain", "TYPE": "naive", "SMALL": "cut"}):
+                         {"ASYNC": "plain", "TYPE": "naive"}):
             with self.subTest(**settings):
                 self.run_all(**settings)
 

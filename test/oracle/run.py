@@ -41,7 +41,6 @@ import time
 MODES = ("strict", "context", "auto")  # one that the library does not know is left out
 TYPES = ("round", "naive", "segment", "vmm", "unpooled")
 CUTTING = ("segment", "vmm")  # memory of cudaMallocAsync is memory of cudaMalloc, too
-CUT = "round cut"  # small requests cut (GPUPOOL_SMALL)
 DRIVERS = {"11080": "11.8", "12040": "12.4", "12050": "12.5", "13000": "13.0"}
 ORDERED_DRIVERS = {"11020": "11.2", "12040": "12.4", "12050": "12.5", "13000": "13.0"}  # 11.2 brought cudaMallocAsync
 NEWER_DRIVERS = {"14000": "14.0"}
@@ -175,7 +174,7 @@ class Runner:
                    SIMCUDA_DEVICES="2")
         if row.preload:
             env.update(LD_PRELOAD=(env.get("LD_PRELOAD", "") + ":" + row.preload).lstrip(":"),
-                       GPUPOOL_TYPE=row.pool.split()[0], GPUPOOL_SMALL="cut" if row.pool == CUT else "whole",
+                       GPUPOOL_TYPE=row.pool,
                        GPUPOOL_REUSE=row.mode, GPUPOOL_SNAPSHOT_AT="none")
             env.update(self.settings)
             if "GPUPOOL_FILL" in env:
@@ -355,7 +354,6 @@ def rows_of(runner, library, drivers):
         if runner.knows(library, mode):
             rows += [Row(driver, library, pool, mode, deferred) for driver in drivers for pool in TYPES
                      for deferred in DEFERRED if pool != "unpooled" or deferred == "large"]
-            rows += [Row(driver, library, CUT, mode, "small") for driver in some_of(drivers)]
     return rows
 
 

@@ -67,34 +67,6 @@ START_TEST(test_each_context_grows_by_its_own)
 }
 END_TEST
 
-static const char *const with_small[][3] = {
-    {"GPUPOOL_SMALL=cut", NULL}, {"GPUPOOL_SMALL=cut", "GPUPOOL_TYPE=naive", NULL}};
-
-/* GPUPOOL_SMALL=cut: small requests of the other types share segments of 2 MiB, whatever is held. */
-START_TEST(test_small_requests_may_share)
-{
-  start(with_small[_i], GP_GIB, true);
-  (void)allocate(256 * GP_MIB);
-  uint64_t a = allocate(1000);
-  uint64_t b = allocate(GP_MIB);
-  ck_assert_uint_eq(b, a + 1024);
-  ck_assert_int_eq(driver.count[FAKE_ALLOC], 2);
-  ck_assert_uint_eq(stats().reserved_bytes.current, 258 * GP_MIB);
-  (void)allocate(GP_MIB); /* there is no room */
-  ck_assert_uint_eq(stats().reserved_bytes.current, 260 * GP_MIB);
-  uint64_t large = allocate(GP_MIB + 1);
-  ck_assert_uint_eq(stats().reserved_bytes.current, 262 * GP_MIB);
-  ck_assert(gp_engine_uses_part(engine, a, 1) && !gp_engine_uses_part(engine, large, 1)); /* no part */
-  ck_assert_int_eq(free_code(a), 0);
-  ck_assert_int_eq(free_code(b), 0);
-  synchronize();
-  (void)allocate(GP_MIB);                 /* fits the rest of the second segment best */
-  ck_assert_uint_eq(allocate(GP_MIB), a); /* the two have joined */
-  ck_assert_uint_eq(stats().reserved_bytes.current, 262 * GP_MIB);
-  stop();
-}
-END_TEST
-
 START_TEST(test_small_requests_do_not_share_by_default)
 {
   start((const char *const[]){NULL}, GP_GIB, true);
@@ -576,15 +548,13 @@ START_TEST(test_large_blocks_are_whole_after_an_export)
 }
 END_TEST
 
-static const char *const cutting[][2] = {{"GPUPOOL_TYPE=segment", NULL}, {"GPUPOOL_SMALL=cut", NULL}};
-
 /* Programs export blocks of any size, and try again with the next one. */
 START_TEST(test_all_blocks_are_whole_after_a_refused_export)
 {
   static const uint64_t sizes[] = {1, 1000, 300000, GP_MIB, GP_MIB + 1, 3 * GP_MIB};
   gp_part_t part;
 
-  start(cutting[_i], GP_GIB, true);
+  start((const char *const[]){"GPUPOOL_TYPE=segment", NULL}, GP_GIB, true);
   (void)allocate(512);
   uint64_t b = allocate(512);
   ck_assert(gp_engine_part(engine, b, &part));
@@ -659,7 +629,6 @@ int main(void)
   tcase_add_test(tests, test_sizes_of_segments);
   tcase_add_test(tests, test_requests_share_a_segment);
   tcase_add_test(tests, test_each_context_grows_by_its_own);
-  tcase_add_loop_test(tests, test_small_requests_may_share, 0, 2);
   tcase_add_test(tests, test_small_requests_do_not_share_by_default);
   tcase_add_test(tests, test_views_cover_the_segment);
   tcase_add_test(tests, test_second_frees_are_refused);
@@ -679,7 +648,7 @@ int main(void)
   tcase_add_test(tests, test_releases_end_beside_pieces);
   tcase_add_test(tests, test_releases_after_an_export);
   tcase_add_test(tests, test_large_blocks_are_whole_after_an_export);
-  tcase_add_loop_test(tests, test_all_blocks_are_whole_after_a_refused_export, 0, 2);
+  tcase_add_test(tests, test_all_blocks_are_whole_after_a_refused_export);
   tcase_add_test(tests, test_context_takes_its_segments_along);
 #ifndef GP_UNSAFE_REUSE
   tcase_add_test(tests, test_freed_part_waits_for_the_device);

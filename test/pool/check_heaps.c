@@ -242,7 +242,7 @@ static void open_heap(void)
 
 START_TEST(test_while_the_reserve_is_short_heaps_stay_closed)
 {
-  const char *const settings[] = {"GPUPOOL_SMALL=whole", "GPUPOOL_RESERVE=512MiB", NULL};
+  const char *const settings[] = {"GPUPOOL_RESERVE=512MiB", NULL};
   start(settings, GP_GIB, true);
   answer = driver.ops.memory_info;
   driver.ops.memory_info = answer_late;
@@ -264,7 +264,7 @@ END_TEST
  * not asked. */
 START_TEST(test_room_in_the_drivers_pools_is_made_of_what_heaps_keep)
 {
-  const char *const settings[] = {"GPUPOOL_SMALL=whole", "GPUPOOL_RESERVE=0", "GPUPOOL_PATIENCE=0", NULL};
+  const char *const settings[] = {"GPUPOOL_RESERVE=0", "GPUPOOL_PATIENCE=0", NULL};
   start(settings, 10 * GP_MIB, true);
   uint64_t block = allocate_at_home(GP_MIB);
   uint64_t busy = allocate(8 * GP_MIB);
@@ -561,7 +561,7 @@ static const char *const limits[] = {"GPUPOOL_LIMIT=8MiB", NULL};
 
 START_TEST(test_a_limit_takes_what_another_thread_keeps)
 {
-  const char *const settings[] = {"GPUPOOL_SMALL=whole", limits[_i], NULL};
+  const char *const settings[] = {limits[_i], NULL};
   start(settings, 8 * GP_MIB, true);
   gp_run_together(2, take_from_another);
   stop();
@@ -585,7 +585,7 @@ static void miss_beside_another(uintptr_t number)
 
 START_TEST(test_a_miss_takes_what_another_thread_keeps)
 {
-  const char *const settings[] = {"GPUPOOL_SMALL=whole", NULL};
+  const char *const settings[] = {NULL};
   start(settings, GP_GIB, true);
   gp_run_together(2, miss_beside_another);
   ck_assert_int_eq(driver.count[FAKE_ALLOC], 1);

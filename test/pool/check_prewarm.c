@@ -44,36 +44,6 @@ START_TEST(test_whole_blocks)
 }
 END_TEST
 
-/* Small requests that are cut share allocations, prewarmed ones too. */
-START_TEST(test_small_parts)
-{
-  begin(SETTINGS("GPUPOOL_SMALL=cut", "GPUPOOL_PREWARM=300KiB*40,4MiB"), GP_GIB);
-  (void)allocate(300 * GP_KIB);
-  ck_assert_uint_eq(stats().driver_allocs, 7);
-  ck_assert_uint_eq(stats().reserved_bytes.current, 16 * GP_MIB);
-  for (int i = 1; i < 36; i++)
-    (void)allocate(300 * GP_KIB);
-  (void)allocate(4 * GP_MIB);
-  ck_assert_uint_eq(stats().driver_allocs, 7);
-  ck_assert_uint_eq(stats().cache_misses, 0);
-  stop();
-}
-END_TEST
-
-/* Only those that would be cut: the type may round a small size up to a large one. */
-START_TEST(test_small_sizes_of_large_blocks)
-{
-  begin(SETTINGS("GPUPOOL_SMALL=cut", "GPUPOOL_ROUND_DIVISIONS=1", "GPUPOOL_PAGE=4MiB",
-            "GPUPOOL_PREWARM=900KiB*3"),
-      GP_GIB);
-  for (int i = 0; i < 3; i++)
-    (void)allocate(900 * GP_KIB);
-  ck_assert_uint_eq(stats().driver_allocs, 3);
-  ck_assert_uint_eq(stats().cache_misses, 0);
-  stop();
-}
-END_TEST
-
 static int looks;
 
 static void look(void *self)
@@ -346,8 +316,6 @@ int main(void)
   Suite *suite = suite_create("prewarm");
   TCase *tests = tcase_create("prewarm");
   tcase_add_test(tests, test_whole_blocks);
-  tcase_add_test(tests, test_small_parts);
-  tcase_add_test(tests, test_small_sizes_of_large_blocks);
   tcase_add_test(tests, test_libraries_are_looked_for_outside_of_announced_calls);
   tcase_add_test(tests, test_naive_blocks);
   tcase_add_test(tests, test_segments_are_cut);

@@ -28,10 +28,9 @@ START_TEST(test_types_without_a_pool_leave_it_to_the_driver)
 }
 END_TEST
 
-/* Also where small blocks of other memory are cut: the driver's pool cuts its own. */
 START_TEST(test_types_of_whole_blocks_keep_the_drivers)
 {
-  static const char *const types[] = {"GPUPOOL_TYPE=round", "GPUPOOL_TYPE=naive", "GPUPOOL_SMALL=cut"};
+  static const char *const types[] = {"GPUPOOL_TYPE=round", "GPUPOOL_TYPE=naive"};
   for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
     start_streams((const char *const[]){types[i], NULL}, GP_GIB);
     uint64_t plain = allocate(BYTES);
@@ -413,7 +412,7 @@ END_TEST
 /* Idle memory of other sizes goes back first where the pool would grow beyond its budget. */
 START_TEST(test_new_use_takes_the_place_of_what_is_idle)
 {
-  static const char *const types[] = {"GPUPOOL_TYPE=round", "GPUPOOL_SMALL=cut"};
+  static const char *const types[] = {"GPUPOOL_TYPE=round", "GPUPOOL_TYPE=naive"};
 
   for (int bounded = 0; bounded < 2; bounded++)
     for (int type = 0; type < 2; type++) {
@@ -587,31 +586,6 @@ START_TEST(test_beside_a_capture_what_the_pool_gave_late_is_no_room)
 }
 END_TEST
 
-/* Parts of segments are idle, which no wait gives back: the driver is asked all the same, but not while it
- * would wait for work. */
-START_TEST(test_in_doubt_the_driver_is_asked_when_it_has_no_work)
-{
-  start_streams((const char *const[]){"GPUPOOL_SMALL=cut", "GPUPOOL_RESERVE=0", "GPUPOOL_PATIENCE=0", NULL},
-      4 * GP_MIB);
-  gp_order_t in = order(FIRST);
-  uint64_t address = 0;
-  int code = 0;
-  uint64_t first = allocate(GP_MIB);
-  (void)allocate(GP_KIB);
-  ck_assert_int_eq(free_code(first), 0);
-  synchronize();
-  fake_submit(&driver, 0, first); /* the segment */
-  ck_assert(gp_engine_alloc_ordered(engine, &in, 3 * GP_MIB, &address, &code));
-  ck_assert_int_eq(code, FAKE_OUT_OF_MEMORY);
-  ck_assert_int_eq(driver.count[FAKE_ALLOC_ORDERED], 0);
-  fake_complete(&driver, 0);
-  ck_assert(gp_engine_alloc_ordered(engine, &in, 3 * GP_MIB, &address, &code));
-  ck_assert_int_eq(code, FAKE_OUT_OF_MEMORY);
-  ck_assert_int_eq(driver.count[FAKE_ALLOC_ORDERED], 1);
-  stop();
-}
-END_TEST
-
 START_TEST(test_no_bytes_and_too_many_are_the_drivers_to_refuse)
 {
   start_streams(NULL, GP_GIB);
@@ -658,7 +632,6 @@ int main(void)
   tcase_add_test(tests, test_the_driver_has_no_memory);
   tcase_add_test(tests, test_beside_what_the_pool_gave_late_the_driver_is_not_asked);
   tcase_add_test(tests, test_beside_a_capture_what_the_pool_gave_late_is_no_room);
-  tcase_add_test(tests, test_in_doubt_the_driver_is_asked_when_it_has_no_work);
   tcase_add_test(tests, test_no_bytes_and_too_many_are_the_drivers_to_refuse);
   suite_add_tcase(suite, tests);
   return gp_check_main(suite);

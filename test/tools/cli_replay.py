@@ -244,11 +244,11 @@ class Replay(Reports):
     def test_settings_are_those_of_the_recording(self):
         program = Requests()
         program.alloc(32 * MIB)
-        snapshot = program.snapshot(settings={"type": "segment", "reserve": "0", "round_divisions": "4", "sources": {}})
+        snapshot = program.snapshot(settings={"type": "segment", "reserve": "0", "round_cutoff": "24", "sources": {}})
         settings = self.replay(snapshot)["results"][0]["settings"]
-        self.assertEqual((settings["type"], settings["reserve"], settings["round_divisions"]), ("segment", "0", "4"))
+        self.assertEqual((settings["type"], settings["reserve"], settings["round_cutoff"]), ("segment", "0", "24"))
         settings = self.replay(snapshot, "--type", "naive", "--reserve=1GiB")["results"][0]["settings"]
-        self.assertEqual((settings["type"], settings["reserve"], settings["round_divisions"]), ("naive", "1GiB", "4"))
+        self.assertEqual((settings["type"], settings["reserve"], settings["round_cutoff"]), ("naive", "1GiB", "24"))
         self.environment["GPUPOOL_TYPE"] = "vmm"
         self.assertEqual(self.replay(rows("1+2"))["results"][0]["settings"]["type"], "round")
 

@@ -8,9 +8,9 @@
 #include "tools/tool.h"
 
 static const gp_option_id_t heeded[GP_SETTINGS_COUNT] = {GP_OPTION_type, GP_OPTION_limit, GP_OPTION_reserve,
-    GP_OPTION_max_cached, GP_OPTION_slack, GP_OPTION_idle_release, GP_OPTION_round_divisions,
-    GP_OPTION_round_cutoff, GP_OPTION_page, GP_OPTION_large_round, GP_OPTION_small, GP_OPTION_prewarm,
-    GP_OPTION_reuse, GP_OPTION_patience, GP_OPTION_max_deferred, GP_OPTION_async};
+    GP_OPTION_max_cached, GP_OPTION_slack, GP_OPTION_idle_release, GP_OPTION_round_cutoff, GP_OPTION_page,
+    GP_OPTION_large_round, GP_OPTION_prewarm, GP_OPTION_reuse, GP_OPTION_patience, GP_OPTION_max_deferred,
+    GP_OPTION_async};
 
 /* "max-cached" and so on, made once */
 static char names[GP_SETTINGS_COUNT][GP_ARGUMENT_NAME_BYTES];

@@ -12,7 +12,7 @@ typedef struct gp_settings {
   const char *texts[GP_OPTION_COUNT]; /* as typed, or set by the caller; borrowed, NULL: not given */
 } gp_settings_t;
 
-#define GP_SETTINGS_COUNT 16 /* options that a simulation heeds */
+#define GP_SETTINGS_COUNT 14 /* options that a simulation heeds */
 
 /* True if a simulation heeds the option. */
 bool gp_settings_has(gp_option_id_t id);

@@ -44,10 +44,9 @@ static const config_t configs[] = {
     CONFIGS("unpooled", TYPE("unpooled")),
     CONFIGS("segment", TYPE("segment")),
     CONFIGS("vmm", TYPE("vmm")),
-    CONFIGS("small cut", TYPE("round"), "GPUPOOL_SMALL=cut"),
     {"round budget", {"GPUPOOL_SLACK=0", "GPUPOOL_RESERVE=0", NULL}, true},
     {"naive budget", {TYPE("naive"), "GPUPOOL_SLACK=1MiB", NULL}, true},
-    {"round mxnet", {"GPUPOOL_ROUND_DIVISIONS=1", "GPUPOOL_ROUND_CUTOFF=20", NULL}, true},
+    {"round mxnet", {"GPUPOOL_ROUND_CUTOFF=20", NULL}, true},
 };
 #define CONFIG_COUNT (int)(sizeof(configs) / sizeof(configs[0]))
 
