@@ -16,7 +16,7 @@ import time
 from edited_tree import SKIPPED, configure, must, tests_of
 
 # They look at texts, not at what the code does.
-NOT_RUN = ("workloads", "arrows", "waits-are-listed", "findings-are-listed", "mutations")
+NOT_RUN = ("workloads", "arrows", "size", "waits-are-listed", "findings-are-listed", "mutations")
 # The simulated GPU and the programs without the library (sim, prog) cannot notice.
 SUITES = {"unit", "contract", "fault", "golden", "fuzz", "html", "preload", "oracle"}
 
