@@ -204,9 +204,14 @@ static bool wait_for_answer(void *self, int fd, short events, unsigned wait_ms)
   return true;
 }
 
-/* Prints the last message, after the terminal is restored. */
+#define END_STEPS 200 /* of 10 ms */
+
+/* Prints the last message, after the terminal is restored. A process that ends closes its socket some time
+ * before it is gone. */
 static int say_end(watch_t *watch)
 {
+  for (int i = 0; watch->has_looked && i < END_STEPS && !gp_control_client_is_gone(&watch->client); i++)
+    (void)usleep(10000);
   if (!watch->has_looked || !gp_control_client_is_gone(&watch->client)) {
     gp_message("live: %s", watch->problem);
     return GP_EXIT_INPUT;
