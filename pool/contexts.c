@@ -8,7 +8,6 @@
 #include "pool/limit.h"
 #include "pool/map_range.h"
 #include "pool/mode.h"
-#include "pool/reuse/advance.h"
 #include "pool/reuse/identities.h"
 #include "pool/reuse/known_streams.h"
 #include "pool/reuse/stamps.h"

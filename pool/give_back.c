@@ -5,10 +5,10 @@
 #include "pool/limit.h"
 #include "pool/reclaim.h"
 #include "pool/release.h"
-#include "pool/reuse/advance.h"
 #include "pool/reuse/drain.h"
 #include "pool/reuse/fences.h"
 #include "pool/reuse/known_streams.h"
+#include "pool/reuse/stamps.h"
 #include "pool/space/block.h"
 #include "pool/space/surplus.h"
 

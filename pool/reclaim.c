@@ -3,7 +3,6 @@
 #include "pool/contexts.h"
 #include "pool/driver_calls.h"
 #include "pool/mode.h"
-#include "pool/reuse/advance.h"
 #include "pool/reuse/drain.h"
 #include "pool/reuse/fences.h"
 #include "pool/reuse/stamps.h"

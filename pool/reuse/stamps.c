@@ -33,3 +33,11 @@ uint64_t gp_covered_raise(gp_engine_t *engine)
   }
   return gp_covered(engine);
 }
+
+void gp_advance(gp_engine_t *engine)
+{
+  gp_assert(!gp_holds_engine_lock());
+  gp_lock_take(&engine->contexts_lock);
+  (void)gp_covered_raise(engine);
+  gp_lock_release(&engine->contexts_lock);
+}

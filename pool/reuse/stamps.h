@@ -45,6 +45,9 @@ void gp_epoch_complete(gp_context_t *context, uint64_t epoch);
  * caller holds contexts_lock. */
 uint64_t gp_covered_raise(gp_engine_t *engine);
 
+/* The same for callers without a lock. Touches no block: drain.h moves the blocks later. */
+void gp_advance(gp_engine_t *engine);
+
 static inline uint64_t gp_covered(const gp_engine_t *engine)
 {
   return atomic_load_explicit(&engine->covered, memory_order_acquire);

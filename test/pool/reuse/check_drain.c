@@ -4,7 +4,6 @@
  */
 #include "pool/reuse/drain.h"
 
-#include "pool/reuse/advance.h"
 #include "pool/reuse/stamps.h"
 #include "test/pool/check_main.h"
 #include "test/pool/engine_fixture.h"
