@@ -467,15 +467,21 @@ END_TEST
 /* One thread keeps and removes records, the others look for them. A copy is of a record that is still there:
  * what is freed loses its first words to malloc. */
 static atomic_int copied;
+static atomic_bool has_kept_all;
 
 static uint64_t size_of(uint64_t key)
 {
   return key ^ 0x5aa5000;
 }
 
+/* The others go on until the first is done, which leaves records, and look for each of them once more. */
 static void keep_or_find(uintptr_t number)
 {
-  for (uint64_t i = 0; i < KEPT; i++) {
+  uint64_t last = number == 0 ? KEPT : UINT64_MAX;
+
+  for (uint64_t i = 0; i < last; i++) {
+    if (last == UINT64_MAX && atomic_load(&has_kept_all))
+      last = i + 4;
     const uint64_t key = 0x100000 + i % 4 * 512;
     const gp_forwarded_t memory = {
         .key = key, .address = key, .size = size_of(key), .kind = GP_FORWARDED_MANAGED};
@@ -493,12 +499,15 @@ static void keep_or_find(uintptr_t number)
       atomic_fetch_add(&copied, 1);
     }
   }
+  if (number == 0)
+    atomic_store(&has_kept_all, true);
 }
 
 START_TEST(test_threads_find_records_that_another_one_removes)
 {
   gp_forwarded_table_init(&table);
   atomic_store(&copied, 0);
+  atomic_store(&has_kept_all, false);
   gp_lock_leave_gaps(3);
   gp_run_together(KEEPERS, keep_or_find);
   gp_lock_leave_gaps(0);
