@@ -119,7 +119,7 @@ CUresult CUDAAPI hook_cuCtxEnablePeerAccess(CUcontext peer, unsigned flags)
 
 /*
  * Green contexts: proofs of the primary context cover them (current_context.h). If proofs of the primary
- * context do not cover them, pooling ends before the driver's call, so that the pool hands out no block in
+ * context do not cover them, pooling ends before the driver's call, so that the pool reuses no block in
  * between.
  */
 static void make_way_for_green(void)
