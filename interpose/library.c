@@ -413,33 +413,33 @@ static void finish(void)
 
 int __cxa_atexit(void (*fn)(void *arg), void *arg, void *library); /* Itanium C++ ABI, 3.3.6.3 */
 
+static atomic_bool is_finishing;
 static atomic_bool may_end; /* no thread needs to wait for the library any more */
 static sem_t finished;      /* posted then */
 static _Thread_local bool finishing __attribute__((tls_model("initial-exec")));
 
-static void finish_last(void *unused)
-{
-  (void)unused;
-  finishing = true; /* a signal handler may call exit() from here */
-  finish();
-  atomic_store(&may_end, true);
-  (void)sem_post(&finished);
-}
-
 /*
  * Before glibc 2.41, threads that call exit() at once share the handlers, and the first that finds none left
- * ends the process. Here such a thread waits until the library has finished, and leaves the next one a
- * handler.
+ * ends the process. So each takes one of several: the first thread writes the reports, the others wait for it
+ * and leave the next one a handler. All are the same function, since glibc 2.36 does not run more than 32
+ * handlers that were registered during exit in the reverse order of their registration.
  */
-static void let_finish(void *unused)
+static void finish_or_wait(void *unused)
 {
   struct timespec until;
 
   if (finishing || atomic_load(&may_end) || !gp_process_is_ours())
     return;
+  if (!atomic_exchange(&is_finishing, true)) {
+    finishing = true; /* a signal handler may call exit() from here */
+    finish();
+    atomic_store(&may_end, true);
+    (void)sem_post(&finished);
+    return;
+  }
   int cancel_state = gp_cancel_hold();
-  (void)__cxa_atexit(let_finish, unused, NULL); /* without memory the next thread ends the process */
-  (void)clock_gettime(CLOCK_REALTIME, &until);  /* cannot fail */
+  (void)__cxa_atexit(finish_or_wait, unused, NULL); /* without memory the next thread ends the process */
+  (void)clock_gettime(CLOCK_REALTIME, &until);      /* cannot fail */
   until.tv_sec += FINISH_SECONDS;
   while (sem_timedwait(&finished, &until) != 0 && errno == EINTR) {
   }
@@ -448,13 +448,15 @@ static void let_finish(void *unused)
   gp_cancel_restore(cancel_state);
 }
 
-/* finish_last runs first, then the handlers at which other threads wait. False: the host has no memory. */
+/* False: the host has no memory for a handler. */
 static bool prepare_to_finish(void)
 {
   (void)sem_init(&finished, 0, 0); /* cannot fail */
+  if (__cxa_atexit(finish_or_wait, NULL, NULL) != 0)
+    return false;
   for (int i = 0; i < EXITING_THREADS; i++)
-    (void)__cxa_atexit(let_finish, NULL, NULL); /* at worst a thread ends the process too early */
-  return __cxa_atexit(finish_last, NULL, NULL) == 0;
+    (void)__cxa_atexit(finish_or_wait, NULL, NULL); /* at worst a thread ends the process too early */
+  return true;
 }
 
 /* Not one call has come here. If the process has a driver, and another library has kept the calls to itself,
