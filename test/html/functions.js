@@ -9,8 +9,8 @@ import {Table, tsvCell} from './table.js';
 document.addEventListener('DOMContentLoaded', async () => {
   const payload = await readPayload(/** @type {any} */ (document.getElementById('payload')).textContent);
   const recordings = payload.files.map(file => new Recording(file));
-  const selection = new Selection();
-  selection.open(recordings[0], 0);
+  const selection = new Selection(recordings);
+  selection.open(0);
   /** A tree as JSON, as `gpupool sites --tree` has it. @param {any} node @returns {any} */
   const listed = node => node.children().map(({name, bytes, count}, i) => ({name, bytes, count, callers: listed(node.children()[i])}));
   /** @type {any} */ (window).functions = {

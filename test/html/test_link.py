@@ -41,7 +41,7 @@ class Link(pages.Case):
                 page = self.open_page(path)
                 self.assertNotIn("#", self.copied(page))
                 if len(names) > 1:
-                    page.evaluate("gpupoolPage.selection.open(gpupoolPage.page.recordings[1], 1); 1")
+                    page.evaluate("gpupoolPage.selection.open(1); 1")
                 self.select(page, **what)
                 wanted = self.state(page)
                 address = self.copied(page)
@@ -134,7 +134,7 @@ class Title(pages.Case):
     def test_it_begins_with_the_file(self):
         page = self.open(pages.golden("growing-cache"), pages.golden("leak"))
         self.assertEqual(page.evaluate("document.title"), "growing-cache.json: growing_cache, pid 4711, rank 0, written when memory ran out - gpupool")
-        page.evaluate("gpupoolPage.selection.open(gpupoolPage.page.recordings[1], 1); 1")
+        page.evaluate("gpupoolPage.selection.open(1); 1")
         self.assertTrue(page.evaluate("document.title").startswith("leak.json: "))
         page = self.open(pages.write("torch.pickle", pickle.dumps(test_import.torch_snapshot())))
         self.assertEqual(page.evaluate("document.title"), "torch.pickle, written by PyTorch - gpupool")

@@ -160,7 +160,7 @@ class Phases(pages.Case):
         self.table(page, "phases")
         height = "document.querySelector('.curve .plot').clientHeight"
         self.assertEqual(page.evaluate(height), 128 + 2 * ROW)
-        page.evaluate("gpupoolPage.selection.set({file: 1}); 1")
+        page.evaluate("gpupoolPage.selection.open(1); 1")
         page.settle()
         self.assertEqual(page.evaluate(height), 128)
         self.assertFalse(page.evaluate("document.querySelector('.tables [data-id=phases]').checkVisibility()"))

@@ -288,7 +288,7 @@ class ManyRows(Use):
             document.body.append(table.element);
             Object.assign(table.element.style, {height: '500px', width: '900px'});
             table.setColumns([{id: 'row', label: 'Row', width: '20ch', isNumber: true, text: row => String(row), value: row => row},
-              {id: 'hash', label: 'Hash', width: '20ch', isNumber: true, text: row => String(row * 7919 %% %d), value: row => row * 7919 %% %d}], 'row');
+              {id: 'hash', label: 'Hash', width: '20ch', isNumber: true, text: row => String(row * 7919 %% %d), value: row => row * 7919 %% %d}], {column: 'row', isDescending: true});
             table.setRows(Uint32Array.from({length: %d}, (_, row) => row)); })()""" % (self.COUNT, self.COUNT, self.COUNT))
         page.settle()
         shown = "[...document.querySelectorAll('.table-row')].map(row => Number(row.firstElementChild.textContent))"

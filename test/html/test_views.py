@@ -39,7 +39,7 @@ class Stacks(pages.Case):
         rows = page.evaluate("""(() => { const recording = functions.recordings[0], sums = {};
             const amounts = functions.amountsOf(recording, %s, '%s');
             amounts.counts.forEach((count, group) => { if (!count) return;
-              const owner = amounts.byStack ? (group < recording.stackCount ? recording.stackOwner[group] : recording.owners.length - 1) : group;
+              const owner = amounts.byStack ? (group < recording.stacks.count ? recording.stacks.owner[group] : recording.owners.length - 1) : group;
               const sum = sums[recording.owners[owner].name] ||= [0, 0]; sum[0] += amounts.bytes[group]; sum[1] += count; });
             return sums; })()""" % (state, measure))
         return {name: tuple(sum) for name, sum in rows.items()}

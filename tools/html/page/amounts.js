@@ -1,26 +1,10 @@
 /**
- * What each stack asked for, counted like `gpupool sites`: from the tool's own sums if everything is
- * selected, else from the selected allocations. Leaves out host memory. Without stacks the groups are the
- * recording's owners, which are sizes then.
+ * What each stack asked for, counted like `gpupool sites`, without host memory: from the tool's own sums if everything is
+ * selected, else from the selected allocations. Without stacks by owner.
  */
 import {HOST} from './recording.js';
 
-/**
- * @typedef {'live' | 'peak' | 'oom' | 'total' | 'count' | 'temporary'} MeasureId
- * @typedef {{id: MeasureId, label: string, what: string, column: string, byCount: boolean}} Measure
- * @typedef {object} Amounts by stack, the last for memory without one; or by owner
- * @property {boolean} byStack
- * @property {Float64Array} bytes
- * @property {Float64Array} counts
- * @property {number} moment when it was held; -1: over all of the time
- * @property {boolean} isSelection it covers only a part of the allocations
- * @property {boolean} isPartial it lacks what the tool left out of the page
- */
-
-/**
- * `what` matches the heading of `gpupool sites`.
- * @type {Measure[]}
- */
+/** @type {Measure[]} */
 export const MEASURES = [
   {id: 'peak', label: 'Peak', what: 'held at the peak', column: 'peak', byCount: false},
   {id: 'oom', label: 'Out of memory', what: 'held when memory ran out', column: 'oom', byCount: false},
@@ -30,12 +14,12 @@ export const MEASURES = [
   {id: 'temporary', label: 'Temporary', what: 'temporary allocations', column: 'temporary', byCount: true},
 ];
 
-/** @param {MeasureId} id @returns {Measure} */
+/** @param {MeasureId} id */
 export function measureOf(id) {
   return /** @type {Measure} */ (MEASURES.find(measure => measure.id === id));
 }
 
-/** @param {Recording} recording when memory ran out, if the summary is about that */
+/** @param {Recording} recording @returns {Mark | undefined} when memory ran out, if the summary is about that */
 export function oomOfSummary(recording) {
   const {at} = recording.summary;
   return at && at.what === 'oom' ? recording.marks.find(mark => mark.kind === 'oom' && recording.eventOf(mark.moment) === at.event) : undefined;
@@ -49,10 +33,7 @@ export function oomMoment(recording) {
   return oomOfSummary(recording) || recording.marks.filter(mark => mark.kind === 'oom').pop() || null;
 }
 
-/**
- * The measures that a recording has: without a history only what was held when the file was written.
- * @param {Recording} recording @returns {Measure[]}
- */
+/** @param {Recording} recording the measures that it has: without a history only what was held when the file was written */
 export function measuresOf(recording) {
   /** @param {MeasureId} id */
   const isKnown = id => id === 'live' || (id === 'oom' ? oomMoment(recording) !== null : recording.hasHistory);
@@ -67,14 +48,6 @@ export function defaultMeasure(recording) {
   if (oomMoment(recording))
     return 'oom';
   return recording.summary.reason === 'recovered' || !recording.hasHistory ? 'live' : 'peak';
-}
-
-/**
- * True if the whole recording is selected.
- * @param {Recording} recording @param {SelectionState} state @returns {boolean}
- */
-function isAll(recording, state) {
-  return state.device < 0 && state.owner < 0 && state.from === 0 && state.to === recording.end;
 }
 
 /**
@@ -155,10 +128,9 @@ function counting(recording, state, measure, wants) {
     return {moment: oom.moment, counts: life => held(life) && (state.device >= 0 || oom.device < 0 || lives.device[life] === oom.device)};
   }
   default: { /* exists at some time in the selection */
-    /** @param {number} life @returns {boolean} */
+    /** @param {number} life */
     const overlaps = life => lives.begin[life] <= to && (lives.freed[life] > from || from === 0);
-    const {isTemporary} = recording;
-    return {moment: -1, counts: measure.id === 'temporary' ? life => overlaps(life) && isTemporary.call(recording, life) : overlaps};
+    return {moment: -1, counts: measure.id === 'temporary' ? life => overlaps(life) && recording.isTemporary(life) : overlaps};
   }
   }
 }
@@ -168,31 +140,25 @@ function counting(recording, state, measure, wants) {
  * @param {Uint8Array | null} [found] what is searched for: 1 by life; null: everything @returns {Amounts}
  */
 export function amountsOf(recording, state, id, found = null) {
-  const {lives, stackCount} = recording;
+  const {lives, stacks} = recording;
   const measure = measureOf(id);
   const byStack = recording.hasStacks;
-  const groups = byStack ? stackCount + 1 : recording.owners.length;
-  const isSelection = found !== null || !isAll(recording, state);
-  /** @param {number} life @returns {boolean} */
+  const groups = byStack ? stacks.count + 1 : recording.owners.length;
+  const isSelection = found !== null || state.device >= 0 || state.owner >= 0 || state.from > 0 || state.to < recording.end;
+  /** @param {number} life */
   const wants = life => (state.device < 0 || lives.device[life] === state.device) && (state.owner < 0 || lives.owner[life] === state.owner);
-  const bytes = recording.columns.get(`stack.${measure.column}_bytes`);
-  const counts = recording.columns.get(`stack.${measure.column}_count`);
-  if (byStack && !isSelection && bytes && counts)
-    return {
-      byStack, bytes: Float64Array.from(bytes), counts: Float64Array.from(counts), isSelection, isPartial: false,
-      moment: ['peak', 'oom', 'live'].includes(id) ? counting(recording, state, measure, wants).moment : -1,
-    };
-  /** @type {Amounts} */
+  const {moment, counts} = counting(recording, state, measure, wants);
+  const bytesOfTool = recording.columns.get(`stack.${measure.column}_bytes`);
+  const countsOfTool = recording.columns.get(`stack.${measure.column}_count`);
+  if (byStack && !isSelection && bytesOfTool && countsOfTool)
+    return {byStack, bytes: Float64Array.from(bytesOfTool), counts: Float64Array.from(countsOfTool), moment, isSelection, isPartial: false};
   const amounts = {
-    byStack, bytes: new Float64Array(groups), counts: new Float64Array(groups), moment: -1, isSelection,
-    isPartial: recording.leftOut.count > 0,
+    byStack, bytes: new Float64Array(groups), counts: new Float64Array(groups), moment, isSelection, isPartial: recording.leftOut.count > 0,
   };
-  const count = counting(recording, state, measure, wants);
-  amounts.moment = count.moment;
   for (let i = 0; i < lives.count; i++) {
-    if (lives.kind[i] === HOST || !wants(i) || (found && !found[i]) || !count.counts(i))
+    if (lives.kind[i] === HOST || !wants(i) || (found && !found[i]) || !counts(i))
       continue;
-    const group = !byStack ? lives.owner[i] : lives.stack[i] >= 0 ? lives.stack[i] : stackCount;
+    const group = !byStack ? lives.owner[i] : lives.stack[i] >= 0 ? lives.stack[i] : stacks.count;
     amounts.bytes[group] += lives.requested[i];
     amounts.counts[group]++;
   }

@@ -6,7 +6,7 @@ import {formatCount, formatDuration} from './format.js';
 /**
  * A binary search: the last number from low to high for which isThere is true. It is true of low, and false of all
  * numbers above one of which it is false.
- * @param {number} low @param {number} high @param {(number: number) => boolean} isThere @returns {number}
+ * @param {number} low @param {number} high @param {(number: number) => boolean} isThere
  */
 export function lastWhere(low, high, isThere) {
   while (low < high) {
@@ -34,7 +34,7 @@ export class Axis {
     this.high = Math.max(this.valueOf(to), this.low + 1e-9);
   }
 
-  /** @param {number} moment @returns {number} */
+  /** @param {number} moment */
   valueOf(moment) {
     return this.kind === 'time' ? this.recording.timeOf(moment) : moment;
   }
@@ -83,7 +83,6 @@ export class Axis {
 
   /**
    * The positions of labels.
-   * @returns {{x: number, text: string}[]}
    */
   ticks() {
     const most = Math.max(2, Math.floor(this.width / 130));
@@ -106,7 +105,7 @@ function niceStep(least) {
   return power * 10;
 }
 
-/** @param {number} ns @param {number} step @returns {string} */
+/** @param {number} ns @param {number} step */
 function tickTime(ns, step) {
   const [unit, name] = ns >= 1e9 ? [1e9, 's'] : ns >= 1e6 ? [1e6, 'ms'] : ns >= 1e3 ? [1e3, 'us'] : [1, 'ns'];
   if (ns === 0)

@@ -1,7 +1,6 @@
 /**
- * Colours of owners, by their rank in bytes, and of curves. One list of twelve hues for light and one for
- * dark; people who cannot tell red from green can tell them apart. Further owners repeat the hues with
- * another lightness.
+ * Colours of owners, by their rank in bytes. Twelve hues, which people who cannot tell red from green can tell apart; further
+ * owners repeat them with another lightness.
  */
 import {HOST} from './recording.js';
 
@@ -9,7 +8,6 @@ const HUES = [212, 30, 160, 285, 48, 340, 190, 95, 255, 10, 125, 315];
 
 const dark = window.matchMedia('(prefers-color-scheme: dark)');
 
-/** @returns {boolean} */
 export function isDark() {
   return dark.matches;
 }
@@ -22,7 +20,7 @@ export function onTheme(listener) {
 /** @param {number} hue @param {number} saturation 0..1 @param {number} lightness 0..1 @returns {[number, number, number]} */
 function rgbOf(hue, saturation, lightness) {
   const a = saturation * Math.min(lightness, 1 - lightness);
-  /** @param {number} n @returns {number} */
+  /** @param {number} n */
   const channel = n => {
     const k = (n + hue / 30) % 12;
     return Math.round(255 * (lightness - a * Math.max(-1, Math.min(k - 3, 9 - k, 1))));
@@ -30,15 +28,12 @@ function rgbOf(hue, saturation, lightness) {
   return [channel(0), channel(8), channel(4)];
 }
 
-/**
- * Converts to a pixel of ImageData, little-endian.
- * @param {[number, number, number]} rgb @returns {number}
- */
+/** @param {[number, number, number]} rgb @returns {number} a pixel of ImageData, little-endian */
 function pixelOf(rgb) {
   return (0xff000000 | rgb[2] << 16 | rgb[1] << 8 | rgb[0]) >>> 0;
 }
 
-/** The colours of a recording's owners: assigned by bytes, so that large owners differ. */
+/** The colours of a recording's owners in the present theme: assigned by bytes, so that large owners differ. */
 export class OwnerColors {
   /** @param {Recording} recording */
   constructor(recording) {
@@ -47,8 +42,8 @@ export class OwnerColors {
     for (let i = 0; i < lives.count; i++)
       if (lives.kind[i] !== HOST)
         bytes[lives.owner[i]] += lives.rounded[i] * Math.log2(2 + lives.freed[i] - lives.begin[i]);
+    const base = isDark() ? 0.52 : 0.6;
     const order = [...owners.keys()].sort((a, b) => bytes[b] - bytes[a]);
-    this.rank = new Uint32Array(owners.length);
     this.pixels = new Uint32Array(owners.length);
     this.others = new Uint32Array(owners.length); /* for every second allocation, to separate neighbours */
     this.edges = new Uint32Array(owners.length);
@@ -56,25 +51,6 @@ export class OwnerColors {
     /** @type {string[]} */
     this.css = [];
     order.forEach((owner, place) => {
-      this.rank[owner] = place;
-    });
-    this.make();
-  }
-
-  /**
-   * The pixel value of an allocation.
-   * @param {number} owner @param {number} life @returns {number}
-   */
-  pixel(owner, life) {
-    return life % 2 ? this.others[owner] : this.pixels[owner];
-  }
-
-  /** Makes the colours again for the present theme. */
-  make() {
-    const count = this.rank.length;
-    const base = isDark() ? 0.52 : 0.6;
-    for (let owner = 0; owner < count; owner++) {
-      const place = this.rank[owner];
       const round = Math.floor(place / HUES.length) % 4;
       const hue = HUES[place % HUES.length];
       const lightness = base + [0, 0.14, -0.12, 0.07][round];
@@ -85,42 +61,33 @@ export class OwnerColors {
       this.edges[owner] = pixelOf(rgbOf(hue, saturation, lightness - 0.16));
       this.pending[owner] = pixelOf(rgbOf(hue, saturation * 0.35, isDark() ? 0.3 : 0.84));
       this.css[owner] = `rgb(${rgb.join(' ')})`;
-    }
+    });
+  }
+
+  /** @param {number} owner @param {number} life */
+  pixel(owner, life) {
+    return life % 2 ? this.others[owner] : this.pixels[owner];
   }
 }
 
-/**
- * The colour behind the name of a phase.
- * @param {number} place @returns {string}
- */
+/** @param {number} place */
 export function phaseColor(place) {
-  return `rgb(${rgbOf(HUES[place % HUES.length], isDark() ? 0.4 : 0.55, isDark() ? 0.34 : 0.8).join(' ')})`;
+  return `hsl(${HUES[place % HUES.length]} ${isDark() ? '40% 34%' : '55% 80%'})`;
 }
 
-/**
- * Custom properties of the style sheet that were looked up in the present theme.
- * @type {Map<string, string>}
- */
+/** @type {Map<string, string>} custom properties that were looked up in the present theme */
 const styles = new Map();
 dark.addEventListener('change', () => styles.clear());
 
-/**
- * The value of a custom property of the style sheet, as text for a canvas.
- * @param {string} name "--line" @returns {string}
- */
+/** @param {string} name a custom property of the style sheet: "--line" */
 export function styleColor(name) {
   const color = styles.get(name) ?? getComputedStyle(document.documentElement).getPropertyValue(name).trim();
   styles.set(name, color);
   return color;
 }
 
-/**
- * Like styleColor, as a pixel; the property must be #rrggbb.
- * @param {string} name @returns {number}
- */
+/** @param {string} name a custom property of the form #rrggbb */
 export function stylePixel(name) {
-  const text = styleColor(name);
-  /** @param {number} at @returns {number} */
-  const part = at => parseInt(text.slice(at, at + 2), 16);
-  return pixelOf([part(1), part(3), part(5)]);
+  const rgb = parseInt(styleColor(name).slice(1), 16);
+  return pixelOf([rgb >> 16, rgb >> 8 & 255, rgb & 255]);
 }

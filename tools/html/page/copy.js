@@ -1,7 +1,7 @@
 /** Copies a text, and says so. */
 import {element} from './dom.js';
 
-/** @param {string} text @returns {Promise<boolean>} */
+/** @param {string} text */
 async function copyText(text) {
   try {
     await navigator.clipboard.writeText(text);
@@ -23,7 +23,6 @@ async function copyText(text) {
 /**
  * @param {string} label @param {string} title @param {() => string} text
  * @param {(text: string) => void} [refused] the browser did not copy it; default: the button says so
- * @returns {HTMLElement}
  */
 export function copyButton(label, title, text, refused) {
   const button = element('button', {

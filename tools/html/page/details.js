@@ -1,9 +1,8 @@
-/**
- * Details of the selected allocation, and its call stack.
- */
+/** Details of the selected allocation, and its call stack. */
 import {button, element, nameList, replace} from './dom.js';
 import {baseName, formatAddress, formatBytes, formatDuration} from './format.js';
 import {FORWARDED, HOST} from './recording.js';
+import {concerns} from './selection.js';
 
 /** @param {Context} context */
 export function createDetails(context) {
@@ -59,7 +58,7 @@ export function createDetails(context) {
       }
       fold();
       last = frame;
-      rows.push(frameRow(frame, operator && what.isPython && at === recording.stackPlace[stack] ? operator[1] : ''));
+      rows.push(frameRow(frame, operator && what.isPython && at === recording.stacks.place[stack] ? operator[1] : ''));
     }
     fold();
     return element('ol', {class: 'stack'}, ...rows);
@@ -99,7 +98,7 @@ export function createDetails(context) {
     element: root,
     /** @param {Set<string>} changed */
     update(changed) {
-      if (!['life', 'file', 'frames', 'allFrames', 'owner'].some(key => changed.has(key)))
+      if (!concerns(changed, 'life', 'file', 'frames', 'allFrames', 'owner'))
         return;
       const {life} = selection.state;
       root.hidden = life < 0;

@@ -1,45 +1,32 @@
-/**
- * Elements. Inserts every text as text: names in a snapshot can be anything, and none must be parsed as
- * HTML.
- */
+/** Elements. All text is inserted as text, because names in a snapshot must never be parsed as HTML. */
 
 /**
  * @param {string} tag @param {Record<string, any>} attributes "class", "title" ...; on* are listeners
- * @param {...(Node | string | number | null | undefined | false)} children @returns {HTMLElement}
+ * @param {...Child} children
  */
 export function element(tag, attributes = {}, ...children) {
   const made = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) {
     if (name.startsWith('on'))
       made.addEventListener(name.slice(2), value);
-    else if (value === true)
-      made.setAttribute(name, '');
-    else if (value !== false && value !== null && value !== undefined)
-      made.setAttribute(name, String(value));
+    else if ((value ?? false) !== false)
+      made.setAttribute(name, value === true ? '' : value);
   }
-  append(made, ...children);
+  replace(made, ...children);
   return made;
 }
 
-/** @param {HTMLElement} parent @param {...(Node | string | number | null | undefined | false)} children */
-export function append(parent, ...children) {
-  for (const child of children)
-    if (child !== null && child !== undefined && child !== false)
-      parent.append(typeof child === 'number' ? String(child) : child);
-}
-
-/** @param {HTMLElement} parent @param {...(Node | string | number | null | undefined | false)} children */
+/** @param {HTMLElement} parent @param {...Child} children */
 export function replace(parent, ...children) {
-  parent.replaceChildren();
-  append(parent, ...children);
+  parent.replaceChildren(.../** @type {(Node | string)[]} */ (children.filter(Boolean)));
 }
 
-/** @param {string} text @param {() => void} press @param {Record<string, any>} attributes @returns {HTMLElement} a small button */
+/** @param {string} text @param {() => void} press @param {Record<string, any>} attributes */
 export function button(text, press, attributes = {}) {
   return element('button', {class: 'small', onclick: press, ...attributes}, text);
 }
 
-/** @param {string} className @param {[string, string][]} rows name and value; without those that have no value @returns {HTMLElement} */
+/** @param {string} className @param {[string, string][]} rows name and value; rows without a value are left out */
 export function nameList(className, rows) {
   return element('dl', {class: className}, ...rows.filter(([, value]) => value).map(([name, value]) =>
     element('div', {}, element('dt', {}, name), element('dd', {}, value))));
@@ -47,7 +34,7 @@ export function nameList(className, rows) {
 
 /**
  * Cuts long names in the middle, their least informative part.
- * @param {string} text @param {number} most @returns {string}
+ * @param {string} text @param {number} most
  */
 export function shorten(text, most) {
   if (text.length <= most)

@@ -12,7 +12,7 @@ const MARKS = {
   mark: 'mark', begin: 'begin of', end: 'end of',
 };
 
-/** @param {Mark} mark @returns {string} */
+/** @param {Mark} mark */
 export function markText(mark) {
   const what = Object.hasOwn(MARKS, mark.kind) ? MARKS[mark.kind] : mark.kind;
   const device = mark.device >= 0 ? ` on device ${mark.device}` : '';
@@ -23,7 +23,7 @@ export function markText(mark) {
 
 /**
  * What the event before a moment did.
- * @param {Recording} recording @param {number} moment @returns {string}
+ * @param {Recording} recording @param {number} moment
  */
 export function momentEvent(recording, moment) {
   const {lives, segments} = recording;

@@ -1,10 +1,10 @@
 /**
- * The link to what is on display. The fragment of the page's address holds each part of the selection that
- * differs from how the page opens: "#view=bands&owner=load_weights&at=3394".
+ * The link to what is on display. The fragment of the page's address has each part of the selection that differs from how the
+ * page opens: "#view=bands&owner=load_weights&at=3394".
  */
 import {lastWhere} from './axis.js';
 import {copyButton} from './copy.js';
-import {element, replace, shorten} from './dom.js';
+import {button, element, replace, shorten} from './dom.js';
 
 const WRITE_AFTER = 400; /* ms: browsers refuse many changes of the address in a short time */
 const IGNORED_SHOWN = 4;
@@ -14,30 +14,26 @@ function numberOf(text, low, high) {
   return /^-?\d{1,15}$/.test(text) && Number(text) >= low && Number(text) <= high ? Number(text) : undefined;
 }
 
-/**
- * Moments are written as the event before them, which is the same in a page of a part of the time.
- * @param {Recording} recording @param {string} text @returns {number | undefined}
- */
-function readMoment(recording, text) {
-  const event = numberOf(text, recording.eventOf(0), recording.eventOf(recording.end));
-  return event === undefined ? undefined : lastWhere(0, recording.end, moment => recording.eventOf(moment) <= event);
-}
-
-/** @param {string[]} words @returns {(recording: Recording, text: string) => string | undefined} */
+/** @param {string[]} words @returns {Part} */
 function oneOf(words) {
-  return (_, text) => words.includes(text) ? text : undefined;
+  return {read: (_, text) => words.includes(text) ? text : undefined};
 }
 
+/**
+ * How a part of the selection is written, and read: undefined if the recording does not have it.
+ * @typedef {{write?: (recording: Recording, value: any) => string, read: (recording: Recording, text: string) => any}} Part
+ */
+
+/** @type {Part} as the event before the moment, which is the same in a page of a part of the time */
 const MOMENT = {
-  /** @param {Recording} recording @param {number} moment */
   write: (recording, moment) => String(recording.eventOf(moment)),
-  read: readMoment,
+  read: (recording, text) => {
+    const event = numberOf(text, recording.eventOf(0), recording.eventOf(recording.end));
+    return event === undefined ? undefined : lastWhere(0, recording.end, moment => recording.eventOf(moment) <= event);
+  },
 };
 
-/**
- * How each part of the selection is written, and read: undefined if the recording does not have it.
- * @type {Record<string, {write?: (recording: Recording, value: any) => string, read: (recording: Recording, text: string) => any}>}
- */
+/** @type {Record<string, Part>} */
 const PARTS = {
   device: {read: (recording, text) => recording.devices.find(device => String(device) === text)},
   owner: {
@@ -59,8 +55,8 @@ const PARTS = {
   at: MOMENT,
   search: {read: (_, text) => text},
   axis: {read: (recording, text) => text === 'event' || (text === 'time' && recording.hasTimes) ? text : undefined},
-  frames: {read: oneOf(['merged', 'python', 'native'])},
-  allFrames: {read: (_, text) => text === 'true' ? true : undefined},
+  frames: oneOf(['merged', 'python', 'native']),
+  allFrames: {read: (_, text) => text === 'true' || undefined},
 };
 
 /**
@@ -76,7 +72,7 @@ function readLink(fragment, recordings, views) {
   /** @type {string[]} */
   const ignored = [];
   for (const [name, text] of words) {
-    const part = name === 'view' ? {read: oneOf(views)} : Object.hasOwn(PARTS, name) ? PARTS[name] : null;
+    const part = name === 'view' ? oneOf(views) : Object.hasOwn(PARTS, name) ? PARTS[name] : null;
     const value = name === 'file' ? file : part ? part.read(recording, text) : undefined;
     if (value === undefined)
       ignored.push(text ? `${name}=${text}` : name);
@@ -93,7 +89,7 @@ function readLink(fragment, recordings, views) {
 
 /**
  * Keeps the address up to date, and opens what it says.
- * @param {Context} context @param {string[]} views their ids, the first that is open first
+ * @param {Context} context @param {string[]} views ids; the page opens with the first
  */
 export function createLink(context, views) {
   const {selection, page} = context;
@@ -105,7 +101,6 @@ export function createLink(context, views) {
   }});
   let timer = 0;
 
-  /** @returns {string} */
   function address() {
     const {state} = selection;
     const recording = context.recording();
@@ -114,9 +109,8 @@ export function createLink(context, views) {
     const words = new URLSearchParams();
     for (const name of ['file', 'view', ...Object.keys(PARTS)]) {
       const value = /** @type {any} */ (state)[name];
-      const write = Object.hasOwn(PARTS, name) && PARTS[name].write;
       if (value !== initial[name])
-        words.set(name, write ? write(recording, value) : String(value));
+        words.set(name, PARTS[name]?.write?.(recording, value) ?? String(value));
     }
     const fragment = words.toString();
     return location.href.split('#')[0] + (fragment ? '#' + fragment : '');
@@ -132,13 +126,13 @@ export function createLink(context, views) {
 
   /** @param {...(Node | string)} parts */
   function say(...parts) {
-    replace(notice, ...parts, element('button', {class: 'small', 'aria-label': 'Close', onclick: () => replace(notice)}, '×'));
+    replace(notice, ...parts, button('×', () => replace(notice), {'aria-label': 'Close'}));
   }
 
   function open() {
     const {file, patch, ignored} = readLink(location.hash.slice(1), page.recordings, views);
     replace(notice);
-    selection.open(page.recordings[file], file, patch);
+    selection.open(file, patch);
     if (ignored.length)
       say(`The link names what is not in this page: ${ignored.slice(0, IGNORED_SHOWN).map(each => shorten(each, 40)).join(', ')}` +
         `${ignored.length > IGNORED_SHOWN ? ` and ${ignored.length - IGNORED_SHOWN} more` : ''}. That is ignored.`);

@@ -1,10 +1,10 @@
 /**
- * The page's shell: reads the data, makes the views, and tells them about changes. The payload comes after
- * this script, so that the script can report a truncated file.
+ * The page's shell: reads the data, makes the views, and updates them. The payload comes after this script, so that the script
+ * can report a truncated file.
  */
 import {OwnerColors, onTheme} from './colors.js';
 import {createDetails} from './details.js';
-import {element, replace, shorten} from './dom.js';
+import {button, element, replace, shorten} from './dom.js';
 import {baseName, formatCount, formatPlural} from './format.js';
 import {PageError, readPayload} from './payload.js';
 import {drawTimes} from './plot.js';
@@ -20,38 +20,20 @@ import {flameView} from './views/flame.js';
 import {stateView} from './views/state.js';
 import {tablesView} from './views/tables.js';
 
-/**
- * @typedef {{element: HTMLElement, update: (changed: Set<string>) => void}} View
- * @typedef {{id: string, title: string, create: (context: Context) => View}} ViewMaker
- * @typedef {{generator: string, recordings: Recording[]}} Page
- * @typedef {object} Context what all views have
- * @property {Page} page
- * @property {Selection} selection
- * @property {() => Recording} recording the one on display
- * @property {OwnerColors} colors of its owners
- * @property {(device: number) => Record<SeriesName, Series>} series of it
- */
-
 /** @type {ViewMaker[]} */
 const VIEWS = [findingsView, bandsView, addressesView, stateView, flameView, tablesView];
 
 const SERIES_KEPT = 3;
 
-/** @returns {string} the payload's text in the page */
-function payloadText() {
-  const holder = document.getElementById('payload');
-  return holder && holder.textContent ? holder.textContent.trim() : '';
-}
-
 /** @param {Page} page @returns {Context} */
 function makeContext(page) {
-  const selection = new Selection();
+  const selection = new Selection(page.recordings);
   /** @type {Map<string, Record<SeriesName, Series>>} */
   const kept = new Map();
   const context = {
     page,
     selection,
-    recording: () => page.recordings[selection.state.file],
+    recording: () => selection.recording,
     colors: new OwnerColors(page.recordings[0]),
     /** @param {number} device */
     series(device) {
@@ -71,7 +53,7 @@ function makeContext(page) {
 
 /**
  * "app, pid 4711, written when memory ran out".
- * @param {Recording} recording @returns {string}
+ * @param {Recording} recording
  */
 function titleOf(recording) {
   const {process, reason} = recording.summary;
@@ -84,13 +66,16 @@ function titleOf(recording) {
   return parts.filter(Boolean).join(', ');
 }
 
-/** @param {string} label @param {{value: string, text: string}[]} options @param {(value: string) => void} choose */
+/** @param {string} label @param {string[][]} options value and text @param {(value: string) => void} choose */
 function chooser(label, options, choose) {
   const select = /** @type {HTMLSelectElement} */ (element('select', {'aria-label': label, title: label, onchange: () => choose(select.value)}));
-  /** @param {{value: string, text: string}[]} list */
-  const fill = list => replace(select, ...list.map(each => element('option', {value: each.value}, each.text)));
-  fill(options);
-  return {select, fill};
+  fillChooser(select, options);
+  return select;
+}
+
+/** @param {HTMLSelectElement} select @param {string[][]} options */
+function fillChooser(select, options) {
+  replace(select, ...options.map(([value, text]) => element('option', {value}, text)));
 }
 
 /**
@@ -100,29 +85,25 @@ function chooser(label, options, choose) {
 function createHeader(context, linkButton) {
   const {selection, page} = context;
   const title = element('h1', {});
-  const files = chooser('Snapshot', page.recordings.map((each, i) => ({value: String(i), text: shorten(each.name, 60)})), value => {
-    selection.open(page.recordings[Number(value)], Number(value));
-  });
+  const files = chooser('Snapshot', page.recordings.map((each, i) => [String(i), shorten(each.name, 60)]), value => selection.open(Number(value)));
   const devices = chooser('Device', [], value => selection.set({device: Number(value)}));
-  const axis = chooser('Horizontal axis', [{value: 'time', text: 'by time'}, {value: 'event', text: 'by event'}],
+  const axis = chooser('Horizontal axis', [['time', 'by time'], ['event', 'by event']],
     value => selection.set({axis: value === 'time' ? 'time' : 'event'}));
-  const frames = chooser('Call stacks', [{value: 'merged', text: 'all languages'}, {value: 'python', text: 'Python only'}, {value: 'native', text: 'C and C++ only'}],
-    value => selection.set({frames: /** @type {any} */ (value)}));
+  const frames = chooser('Call stacks', [['merged', 'all languages'], ['python', 'Python only'], ['native', 'C and C++ only']],
+    value => selection.set({frames: /** @type {FrameChoice} */ (value)}));
   const all = /** @type {HTMLInputElement} */ (element('input', {type: 'checkbox', onchange: () => selection.set({allFrames: all.checked})}));
   const search = /** @type {HTMLInputElement} */ (element('input', {
-    type: 'search', placeholder: 'function, file, thread, 0xaddress   /', 'aria-label': 'Search', oninput: () => later(() => selection.set({search: search.value})),
+    type: 'search', placeholder: 'function, file, thread, 0xaddress   /', 'aria-label': 'Search', oninput: () => {
+      clearTimeout(timer);
+      timer = window.setTimeout(() => selection.set({search: search.value}), 120);
+    },
   }));
   const chips = element('span', {});
   const matches = element('span', {class: 'chip plain', role: 'status'});
   let timer = 0;
-  /** @param {() => void} action */
-  function later(action) {
-    clearTimeout(timer);
-    timer = window.setTimeout(action, 120);
-  }
   return {
     element: element('header', {class: 'top'}, title, chips, matches,
-      page.recordings.length > 1 && files.select, devices.select, axis.select, frames.select,
+      page.recordings.length > 1 && files, devices, axis, frames,
       element('label', {class: 'check', title: 'Also the frames of allocators, interpreters and runtimes'}, all, 'all frames'), search, linkButton),
     search,
     /** @param {Set<string>} changed */
@@ -134,22 +115,21 @@ function createHeader(context, linkButton) {
         replace(title, element('span', {class: 'brand'}, 'gpupool'), shorten(text, 90));
         const file = recording.summary.process.program ? `${shorten(baseName(recording.name), 60)}: ` : '';
         document.title = `${file}${text} - gpupool`;
-        devices.fill([{value: '-1', text: 'all devices'}, ...recording.devices.map(each => ({value: String(each), text: `device ${each}`}))]);
-        devices.select.hidden = recording.devices.length < 2;
-        axis.select.hidden = !recording.hasTimes;
-        frames.select.hidden = !recording.hasStacks;
+        fillChooser(devices, [['-1', 'all devices'], ...recording.devices.map(each => [String(each), `device ${each}`])]);
+        devices.hidden = recording.devices.length < 2;
+        axis.hidden = !recording.hasTimes;
+        frames.hidden = !recording.hasStacks;
         /** @type {HTMLElement} */ (all.parentElement).hidden = !recording.hasStacks;
-        files.select.value = String(state.file);
+        files.value = String(state.file);
       }
-      devices.select.value = String(state.device);
-      axis.select.value = state.axis;
-      frames.select.value = state.frames;
+      devices.value = String(state.device);
+      axis.value = state.axis;
+      frames.value = state.frames;
       all.checked = state.allFrames;
       if (search !== document.activeElement)
         search.value = state.search;
-      replace(chips,
-        state.owner >= 0 && element('button', {class: 'chip', title: 'Show all owners', onclick: () => selection.set({owner: -1})},
-          `${shorten(recording.owners[state.owner].text, 100)} ×`));
+      replace(chips, state.owner >= 0 &&
+        button(`${shorten(recording.owners[state.owner].text, 100)} ×`, () => selection.set({owner: -1}), {class: 'chip', title: 'Show all owners'}));
       matches.textContent = state.search || state.owner >= 0
         ? `${formatCount(selection.matches().reduce((sum, each) => sum + each, 0))} of ${formatPlural(recording.lives.count, 'allocation')}` : '';
     },
@@ -184,35 +164,29 @@ function build(context, root) {
     tabs[next].focus();
   }
 
-  /**
-   * The changes that each hidden view has missed.
-   * @type {Map<string, Set<string>>}
-   */
-  const missed = new Map(VIEWS.map(maker => [maker.id, new Set(['file', 'view'])]));
+  const missed = VIEWS.map(() => new Set(['file', 'view'])); /* the changes that each hidden view has missed */
 
   /** @param {Set<string>} changed */
   function update(changed) {
     if (changed.has('file') || changed.has('theme'))
-      context.colors = changed.has('file') ? new OwnerColors(context.recording()) : (context.colors.make(), context.colors);
+      context.colors = new OwnerColors(context.recording());
     header.update(changed);
     curve.update(changed);
     details.update(changed);
     VIEWS.forEach((maker, i) => {
       const isOpen = maker.id === selection.state.view;
-      const waiting = /** @type {Set<string>} */ (missed.get(maker.id));
       tabs[i].setAttribute('aria-selected', String(isOpen));
       tabs[i].tabIndex = isOpen ? 0 : -1;
       panels[i].hidden = !isOpen;
-      for (const key of changed)
-        waiting.add(key);
+      changed.forEach(key => missed[i].add(key));
       if (!isOpen)
         return;
       if (!views[maker.id]) {
         views[maker.id] = maker.create(context);
         panels[i].append(views[maker.id].element);
       }
-      missed.set(maker.id, new Set());
-      views[maker.id].update(waiting);
+      views[maker.id].update(missed[i]);
+      missed[i] = new Set();
     });
   }
   selection.subscribe(update);
@@ -243,7 +217,7 @@ function addKeys(context, search, views) {
     else if (event.key === '/')
       search.focus();
     else if (event.key === 'f' || event.key === 'F')
-      selection.set({from: 0, to: context.recording().end});
+      selection.showAll();
     else if (event.key === '[' || event.key === ']')
       selection.set({at: selection.state.at + (event.key === '[' ? -1 : 1)});
     else if ((event.key === 'p' || event.key === 'P') && selection.state.view === 'state')
@@ -254,32 +228,23 @@ function addKeys(context, search, views) {
   });
 }
 
-/** @param {unknown} error @returns {string} */
-function errorText(error) {
-  return error instanceof PageError ? error.message : `This page could not be shown: ${error instanceof Error ? error.message : error}`;
-}
-
 async function start() {
   const root = /** @type {HTMLElement} */ (document.getElementById('page'));
-  /**
-   * For tests, and for people with the browser's developer tools.
-   * @type {any}
-   */
+  /** @type {any} for tests, and for people with the browser's developer tools */
   const shown = {ready: false, error: ''};
   /** @type {any} */ (window).gpupoolPage = shown;
   try {
-    const payload = await readPayload(payloadText());
     const holder = document.getElementById('payload');
+    const payload = await readPayload(holder?.textContent?.trim() ?? '');
     if (holder)
       holder.textContent = ''; /* frees a text as large as the file */
     const page = {generator: payload.generator, recordings: payload.files.map(file => new Recording(file))};
     const context = makeContext(page);
     const {views, open} = build(context, root);
-    context.selection.state.file = -1;
     open();
     Object.assign(shown, {views, page, context, selection: context.selection, state: () => ({...context.selection.state}), drawTimes});
   } catch (error) {
-    shown.error = errorText(error);
+    shown.error = error instanceof PageError ? error.message : `This page could not be shown: ${error instanceof Error ? error.message : error}`;
     replace(root, element('p', {class: 'broken', role: 'alert'}, shown.error));
     if (!(error instanceof PageError))
       console.error(error);

@@ -59,7 +59,7 @@ export class MemoryMap {
     return i < 0 ? -1 : this.offsets[i] + (address - this.begins[i]);
   }
 
-  /** @param {number} place @returns {number} */
+  /** @param {number} place */
   address(place) {
     const i = rangeOf(this.offsets, place);
     return i < 0 ? 0 : this.begins[i] + (place - this.offsets[i]);
@@ -73,7 +73,7 @@ function rangeOf(begins, value) {
 
 /**
  * The device for a view that shows only one: the selected one, else the one with most memory.
- * @param {Context} context @returns {number}
+ * @param {Context} context
  */
 export function shownDevice(context) {
   const {device} = context.selection.state;

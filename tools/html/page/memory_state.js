@@ -1,23 +1,5 @@
-/**
- * The pool at one moment: segments and their content. Pure, for tests.
- */
+/** The pool at one moment: segments and their content. */
 import {FORWARDED, HOST} from './recording.js';
-
-/**
- * @typedef {{life: number, offset: number, size: number, isPending: boolean}} Piece idle if life is -1
- * @typedef {{segment: number, address: number, size: number, pieces: Piece[]}} SegmentState
- * @typedef {object} MemoryState
- * @property {SegmentState[]} segments by address
- * @property {number} reserved bytes
- * @property {number} allocated
- * @property {number} requested
- * @property {number} pending
- * @property {number} idle
- * @property {number} largestIdle
- * @property {number} blocker the smaller block beside the largest idle piece, in its segment; -1: none
- * @property {number} forwarded
- * @property {number} heldCount
- */
 
 /** @param {Recording} recording @param {number} device @param {number} moment @returns {MemoryState} */
 export function stateAt(recording, device, moment) {
@@ -57,7 +39,7 @@ export function stateAt(recording, device, moment) {
 
 /**
  * Finds the block that, if freed, would extend the largest idle piece.
- * @param {Recording} recording @param {MemoryState} state @returns {number}
+ * @param {Recording} recording @param {MemoryState} state
  */
 function findBlocker(recording, state) {
   const {rounded} = recording.lives;

@@ -1,17 +1,14 @@
-/**
- * Moves and zooms the time on display by mouse, wheel and keys, in any plot along that axis.
- */
-import {Axis} from './axis.js';
+/** Moves and zooms the time on display by mouse, wheel and keys, in any plot along that axis. */
+import {Axis, lastWhere} from './axis.js';
 import {styleColor} from './colors.js';
 import {onGestures} from './gestures.js';
 
 export const NAVIGATE_KEYS = 'Arrow keys move the time; plus and minus zoom';
-/** Height of the labels below a plot, in pixels. */
-export const AXIS_HEIGHT = 20;
+const LEAST_EVENTS = 4; /* on display */
 
 /**
  * The axis of a plot for the present selection.
- * @param {Plot} plot @param {Context} context @param {number} [width] @returns {Axis}
+ * @param {Plot} plot @param {Context} context @param {number} [width]
  */
 export function axisOf(plot, context, width = plot.width) {
   const {from, to, axis} = context.selection.state;
@@ -19,49 +16,44 @@ export function axisOf(plot, context, width = plot.width) {
 }
 
 /**
- * Zooms around a place; stops at the ends of the recording.
- * @param {Context} context @param {Axis} axis @param {number} x @param {number} factor below 1 zooms in
+ * Shows `factor` times the time on display, from `low` on; stops at the ends of the recording.
+ * @param {Context} context @param {Axis} axis @param {number} low @param {number} factor
  */
-function zoom(context, axis, x, factor) {
-  const recording = context.recording();
-  const whole = new Axis(recording, axis.kind, 0, recording.end, axis.width);
+function show(context, axis, low, factor) {
+  const {end} = context.recording();
   const span = (axis.high - axis.low) * factor;
-  const value = axis.low + x / axis.width * (axis.high - axis.low);
-  const low = value - x / axis.width * span;
-  let from = momentOf(whole, low);
-  let to = momentOf(whole, low + span);
-  if (to - from < 4) {
-    from = Math.max(0, Math.min(from, recording.end - 4));
-    to = Math.min(recording.end, from + 4);
+  const begin = Math.max(axis.valueOf(0), Math.min(low, axis.valueOf(end) - span));
+  /** @param {number} value */
+  const momentOf = value => lastWhere(0, end, moment => axis.valueOf(moment) <= value);
+  let from = momentOf(begin);
+  let to = momentOf(begin + span);
+  if (to - from < LEAST_EVENTS) {
+    from = Math.max(0, Math.min(from, end - LEAST_EVENTS));
+    to = from + LEAST_EVENTS;
   }
   if (factor > 1 && from === axis.from && to === axis.to) { /* equal times block it: zooms out by events */
     from -= 1;
     to += 1;
   }
-  context.selection.set({from: Math.max(0, from), to: Math.min(recording.end, to)});
+  context.selection.set({from: Math.max(0, from), to: Math.min(end, to)});
 }
 
-/** @param {Axis} whole @param {number} value @returns {number} */
-function momentOf(whole, value) {
-  return whole.moment((value - whole.low) / (whole.high - whole.low) * whole.width);
+/**
+ * Zooms around a place.
+ * @param {Context} context @param {Axis} axis @param {number} x @param {number} factor below 1 zooms in
+ */
+function zoom(context, axis, x, factor) {
+  show(context, axis, axis.low + x / axis.width * (axis.high - axis.low) * (1 - factor), factor);
 }
 
 /** @param {Context} context @param {Axis} axis @param {number} pixels to the right */
 function pan(context, axis, pixels) {
-  const recording = context.recording();
-  const whole = new Axis(recording, axis.kind, 0, recording.end, axis.width);
-  const span = axis.high - axis.low;
-  let low = axis.low + pixels / axis.width * span;
-  low = Math.max(whole.low, Math.min(low, whole.high - span));
-  const from = momentOf(whole, low);
-  const to = Math.max(from + Math.min(4, recording.end - from), momentOf(whole, low + span));
-  context.selection.set({from, to});
+  show(context, axis, axis.low + pixels / axis.width * (axis.high - axis.low), 1);
 }
 
 /**
  * @param {Plot} plot @param {Context} context
- * @param {{hover: (x: number, y: number) => string[] | null, click: (x: number, y: number) => void, grab?: () => void,
- *   drag?: (dx: number, dy: number, event: PointerEvent) => boolean, wheel?: (event: WheelEvent) => boolean}} handlers drag and wheel return true if they have handled the event
+ * @param {Gestures & {wheel?: (event: WheelEvent) => boolean}} handlers drag and wheel return true if they have handled the event
  */
 export function navigate(plot, context, handlers) {
   const {canvas} = plot;
@@ -70,25 +62,23 @@ export function navigate(plot, context, handlers) {
   canvas.addEventListener('wheel', event => {
     event.preventDefault();
     plot.moving();
-    if (handlers.wheel && handlers.wheel(event))
+    if (handlers.wheel?.(event))
       return;
     const axis = axisOf(plot, context);
-    const {x} = plot.place(event);
     if (Math.abs(event.deltaX) > Math.abs(event.deltaY))
       pan(context, axis, event.deltaX);
     else
-      zoom(context, axis, x, Math.exp(Math.max(-120, Math.min(120, event.deltaY)) * 0.004));
+      zoom(context, axis, plot.place(event).x, Math.exp(Math.max(-120, Math.min(120, event.deltaY)) * 0.004));
   }, {passive: false});
   onGestures(plot, {
     ...handlers,
     grab() {
       grabbed = axisOf(plot, context);
-      if (handlers.grab)
-        handlers.grab();
+      handlers.grab?.();
     },
     drag(begin, now, event) {
       plot.moving();
-      if (!handlers.drag || !handlers.drag(now.x - begin.x, now.y - begin.y, event))
+      if (!handlers.drag?.(begin, now, event))
         pan(context, grabbed, begin.x - now.x);
     },
   });
@@ -112,17 +102,14 @@ export function navigate(plot, context, handlers) {
 
 /**
  * Draws the labels below a plot, and their lines.
- * @param {Plot} plot @param {Axis} axis @param {number} bottom
+ * @param {Plot} plot @param {Axis} axis
  */
-export function drawTicks(plot, axis, bottom) {
-  const {context} = plot;
-  context.font = '11px system-ui, sans-serif';
-  context.textBaseline = 'top';
-  context.textAlign = 'left';
+export function drawTicks(plot, axis) {
+  const {context, bottom} = plot;
   for (const tick of axis.ticks()) {
     context.fillStyle = styleColor('--grid');
     context.fillRect(Math.round(tick.x), 0, 1, bottom);
-    context.fillStyle = styleColor('--muted');
+    plot.textStyle('--muted', 'top');
     if (tick.x + context.measureText(tick.text).width + 4 < axis.width)
       context.fillText(tick.text, tick.x + 3, bottom + 3);
   }
@@ -130,11 +117,11 @@ export function drawTicks(plot, axis, bottom) {
 
 /**
  * Draws the moment that is selected as a line, if it is on display.
- * @param {Plot} plot @param {Context} context
+ * @param {Plot} plot @param {Axis} axis @param {number} at @param {number} bottom
  */
-export function drawMoment(plot, context) {
-  const at = axisOf(plot, context).x(context.selection.state.at);
+export function drawMoment(plot, axis, at, bottom = plot.bottom) {
+  const x = axis.x(at);
   plot.context.fillStyle = styleColor('--ink');
-  if (at >= 0 && at <= plot.width)
-    plot.context.fillRect(Math.min(plot.width - 1, Math.round(at)), 0, 1, plot.height - AXIS_HEIGHT);
+  if (x >= 0 && x <= plot.width)
+    plot.context.fillRect(Math.min(plot.width - 1, Math.round(x)), 0, 1, bottom);
 }

@@ -1,26 +1,18 @@
-/**
- * Reads the data that the tool put into the page (doc/html.md): base64 of a zlib stream with a JSON header
- * and columns of numbers.
- */
+/** Reads the data that the tool put into the page (doc/html.md): base64 of a zlib stream with a JSON header and columns of numbers. */
 
 /** An error in the data, as a sentence for the user. */
 export class PageError extends Error {}
 
-/** @param {string} why @returns {PageError} */
+/** @param {string} why */
 function damaged(why) {
   return new PageError(`The data in this page is damaged: ${why}`);
 }
 
-/**
- * @typedef {Float64Array | Uint32Array | Int32Array | Uint8Array} Numbers
- * @typedef {{name: string, encoding: string, array: string, count: number, bytes: number}} ColumnEntry
- * @typedef {{header: any, columns: Map<string, Numbers>}} FileData
- * @typedef {{generator: string, files: FileData[]}} Payload
- */
+/** @typedef {{name: string, encoding: string, array: string, count: number, bytes: number}} ColumnEntry */
 
 const MAGIC = 'GPPAGE1\n';
 
-/** @param {string} text base64 @returns {Uint8Array} */
+/** @param {string} text base64 */
 function bytesOf(text) {
   let binary;
   try {
@@ -34,7 +26,7 @@ function bytesOf(text) {
   return bytes;
 }
 
-/** @param {Uint8Array} bytes @returns {Promise<Uint8Array>} */
+/** @param {Uint8Array} bytes */
 async function inflate(bytes) {
   if (typeof DecompressionStream !== 'function')
     throw new PageError('This browser is too old for this page, which needs DecompressionStream: Chrome or Edge 111, Firefox 113, Safari 16.4, or later.');
@@ -89,7 +81,7 @@ function readColumn(bytes, at, entry) {
   return numbers;
 }
 
-/** @param {string} text base64 @returns {Promise<Payload>} */
+/** @param {string} text base64 */
 export async function readPayload(text) {
   if (!text)
     throw new PageError('This page has no data: the file was cut.');

@@ -1,7 +1,5 @@
-/**
- * A band of phases below the curve: a row for each depth, the outermost ranges on top.
- */
-import {phaseColor, styleColor} from './colors.js';
+/** A band of phases below the curve: a row for each depth, the outermost ranges on top. */
+import {phaseColor} from './colors.js';
 import {formatDuration} from './format.js';
 
 export const PHASE_HEIGHT = 14; /* of a row, in pixels */
@@ -18,8 +16,6 @@ export function drawPhases(plot, axis, recording, top) {
   const {context: ink} = plot;
   const rows = phaseRows(recording);
   const drawn = new Float64Array(rows).fill(-1); /* up to where, by row: of many in one pixel the first is drawn */
-  ink.font = '11px system-ui, sans-serif';
-  ink.textBaseline = 'middle';
   for (const phase of recording.phases) {
     const from = axis.x(phase.begin);
     const width = Math.max(1, axis.x(phase.end) - from);
@@ -31,7 +27,7 @@ export function drawPhases(plot, axis, recording, top) {
     ink.fillRect(from, y + 1, width > 3 ? width - 1 : width, PHASE_HEIGHT - 2);
     if (width < LEAST_LABEL)
       continue;
-    ink.fillStyle = styleColor('--ink');
+    plot.textStyle('--ink', 'middle');
     plot.text(phase.name, from + 3, y + PHASE_HEIGHT / 2, width - 6);
   }
 }
@@ -39,7 +35,6 @@ export function drawPhases(plot, axis, recording, top) {
 /**
  * The phase at a place of the band; where its row has none, the innermost one around it.
  * @param {Axis} axis @param {Recording} recording @param {number} x @param {number} y below the band's top
- * @returns {Phase | null}
  */
 export function phaseAtPlace(axis, recording, x, y) {
   const row = Math.floor(y / PHASE_HEIGHT);
@@ -53,7 +48,7 @@ export function phaseAtPlace(axis, recording, x, y) {
 
 /**
  * The phases in which the event before a moment happened, the outermost first.
- * @param {Recording} recording @param {number} moment @returns {Phase[]}
+ * @param {Recording} recording @param {number} moment
  */
 export function phasesAt(recording, moment) {
   return recording.phases.filter(phase => phase.begin < moment && moment <= phase.end).sort((a, b) => a.depth - b.depth);

@@ -1,7 +1,6 @@
-/**
- * A canvas that fills its element, sharp on any screen, drawn at most once a frame.
- */
+/** A canvas that fills its element, sharp on any screen, drawn at most once a frame. */
 import {lastWhere} from './axis.js';
+import {styleColor} from './colors.js';
 import {element} from './dom.js';
 
 /**
@@ -10,16 +9,22 @@ import {element} from './dom.js';
  */
 export const drawTimes = [];
 const KEPT_TIMES = 600;
+const AXIS_HEIGHT = 20;
+
+/** @param {HTMLCanvasElement} canvas */
+function contextOf(canvas) {
+  return /** @type {CanvasRenderingContext2D} */ (canvas.getContext('2d'));
+}
 
 export class Plot {
   /**
    * @param {string} label describes the picture for screen readers @param {string} keys says what keys do in it
-   * @param {(plot: Plot) => void} draw @param {string} [role] of what takes keys
+   * @param {() => void} draw @param {string} [role] of what takes keys
    */
   constructor(label, keys, draw, role = 'application') {
     this.canvas = /** @type {HTMLCanvasElement} */ (element('canvas', {role, 'aria-label': label, 'aria-description': keys, tabindex: '0'}));
     this.element = element('div', {class: 'plot'}, this.canvas);
-    this.context = /** @type {CanvasRenderingContext2D} */ (this.canvas.getContext('2d'));
+    this.context = contextOf(this.canvas);
     this.draw = draw;
     this.width = 0; /* CSS pixels, like height and all drawing */
     this.height = 0;
@@ -28,6 +33,11 @@ export class Plot {
     this.isMoving = false; /* during a drag or wheel turn: quick before sharp */
     this.settle = 0;
     new ResizeObserver(() => this.resize()).observe(this.element);
+  }
+
+  /** Where the labels of the axis begin. */
+  get bottom() {
+    return this.height - AXIS_HEIGHT;
   }
 
   resize() {
@@ -58,7 +68,7 @@ export class Plot {
     const begin = performance.now();
     this.context.setTransform(this.ratio, 0, 0, this.ratio, 0, 0);
     this.context.clearRect(0, 0, this.width, this.height);
-    this.draw(this);
+    this.draw();
     drawTimes.push(performance.now() - begin);
     if (drawTimes.length > KEPT_TIMES)
       drawTimes.shift();
@@ -77,11 +87,18 @@ export class Plot {
 
   /**
    * The position of an event, in CSS pixels.
-   * @param {MouseEvent} event @returns {{x: number, y: number}}
+   * @param {MouseEvent} event
    */
   place(event) {
     const box = this.canvas.getBoundingClientRect();
     return {x: event.clientX - box.left, y: event.clientY - box.top};
+  }
+
+  /** @param {string} color a custom property @param {CanvasTextBaseline} baseline @param {number} size pixels */
+  textStyle(color, baseline, size = 11) {
+    this.context.font = `${size}px system-ui, sans-serif`;
+    this.context.textBaseline = baseline;
+    this.context.fillStyle = styleColor(color);
   }
 
   /**
@@ -103,10 +120,7 @@ export class Plot {
 /** An image of pixels to put on a canvas. */
 export class Raster {
   constructor() {
-    this.width = 0;
-    this.height = 0;
     this.canvas = document.createElement('canvas');
-    this.context = /** @type {CanvasRenderingContext2D} */ (this.canvas.getContext('2d'));
     this.image = new ImageData(1, 1);
     this.pixels = new Uint32Array(this.image.data.buffer);
   }
@@ -116,9 +130,9 @@ export class Raster {
    * @param {number} width @param {number} height
    */
   begin(width, height) {
-    if (width !== this.width || height !== this.height) {
-      this.width = this.canvas.width = width;
-      this.height = this.canvas.height = height;
+    if (width !== this.image.width || height !== this.image.height) {
+      this.canvas.width = width;
+      this.canvas.height = height;
       this.image = new ImageData(width, height);
       this.pixels = new Uint32Array(this.image.data.buffer);
     } else {
@@ -126,10 +140,10 @@ export class Raster {
     }
   }
 
-  /** @param {CanvasRenderingContext2D} context @param {number} x @param {number} y @param {number} width @param {number} height */
-  put(context, x, y, width, height) {
-    this.context.putImageData(this.image, 0, 0);
+  /** @param {CanvasRenderingContext2D} context @param {number} width @param {number} height */
+  put(context, width, height) {
+    contextOf(this.canvas).putImageData(this.image, 0, 0);
     context.imageSmoothingEnabled = false;
-    context.drawImage(this.canvas, x, y, width, height);
+    context.drawImage(this.canvas, 0, 0, width, height);
   }
 }

@@ -1,43 +1,13 @@
-/**
- * The user's selection, shared by all views. Views change it with set(), which calls the subscribers.
- */
+/** The user's selection, shared by all views. Views change it with set(), which calls the subscribers. */
 import {oomOfSummary} from './amounts.js';
-
-/**
- * @typedef {'merged' | 'python' | 'native'} FrameChoice
- * @typedef {object} SelectionState
- * @property {number} file index
- * @property {number} from the first moment on display
- * @property {number} to the last
- * @property {number} at the moment whose state is on display
- * @property {number} device -1: all
- * @property {number} owner -1: all
- * @property {string} search
- * @property {number} life the allocation on display, -1: none
- * @property {'time' | 'event'} axis
- * @property {FrameChoice} frames
- * @property {boolean} allFrames
- * @property {string} view id of the view that is open
- */
 
 const LONGEST_GAPS = 16;
 
-/**
- * True if a few gaps between events make up most of the time: by time hardly anything would be visible.
- * @param {Recording} recording @returns {boolean}
- */
+/** @param {Recording} recording @returns {boolean} a few gaps between events make up most of the time */
 function isMostlyIdle(recording) {
   const {times, end} = recording;
-  const gaps = [];
-  for (let i = 1; i <= end; i++) {
-    const gap = times[i] - times[i - 1];
-    if (gaps.length < LONGEST_GAPS || gap > gaps[gaps.length - 1]) {
-      gaps.push(gap);
-      gaps.sort((a, b) => b - a);
-      gaps.length = Math.min(gaps.length, LONGEST_GAPS);
-    }
-  }
-  return gaps.reduce((sum, gap) => sum + gap, 0) > (times[end] - times[0]) / 2;
+  const gaps = Float64Array.from({length: end}, (_, i) => times[i + 1] - times[i]).sort();
+  return gaps.slice(-LONGEST_GAPS).reduce((sum, gap) => sum + gap, 0) > (times[end] - times[0]) / 2;
 }
 
 /**
@@ -51,17 +21,20 @@ function initialOf(recording) {
   };
 }
 
+/** @param {Set<string>} changed @param {...string} names @returns {boolean} one of the names changed */
+export function concerns(changed, ...names) {
+  return names.some(name => changed.has(name));
+}
+
 export class Selection {
-  constructor() {
-    /** @type {SelectionState} */
-    this.state = {
-      file: 0, from: 0, to: 0, at: 0, device: -1, owner: -1, search: '', life: -1, axis: 'time', frames: 'merged',
-      allFrames: false, view: 'findings',
-    };
-    /** @type {Recording | null} */
-    this.recording = null;
+  /** @param {Recording[]} recordings */
+  constructor(recordings) {
+    this.recordings = recordings;
+    this.recording = recordings[0];
     /** @type {Partial<SelectionState>} */
     this.initial = {}; /* of the recording */
+    /** @type {SelectionState} */
+    this.state = {...initialOf(recordings[0]), file: -1, view: ''};
     /** @type {((changed: Set<string>) => void)[]} */
     this.listeners = [];
     /** @type {Uint8Array | null} */
@@ -72,14 +45,19 @@ export class Selection {
 
   /**
    * Opens another recording. View, search and kind of frames stay.
-   * @param {Recording} recording @param {number} file @param {Partial<SelectionState>} [patch] what is selected of it
+   * @param {number} file @param {Partial<SelectionState>} [patch] what is selected of it
    */
-  open(recording, file, patch = {}) {
+  open(file, patch = {}) {
     const {search, frames, allFrames} = this.state;
-    this.recording = recording;
+    this.recording = this.recordings[file];
     this.matching = this.searched = null;
-    this.initial = initialOf(recording);
+    this.initial = initialOf(this.recording);
     this.set({...this.initial, search, frames, allFrames, file, ...patch});
+  }
+
+  /** Shows all of the time. */
+  showAll() {
+    this.set({from: 0, to: this.recording.end});
   }
 
   /** @param {(changed: Set<string>) => void} listener */
@@ -87,12 +65,9 @@ export class Selection {
     this.listeners.push(listener);
   }
 
-  /**
-   * Only different values count as changes.
-   * @param {Partial<SelectionState>} patch
-   */
+  /** @param {Partial<SelectionState>} patch only different values count as changes */
   set(patch) {
-    const {state, recording} = this;
+    const {state, recording: {end}} = this;
     /** @type {Set<string>} */
     const changed = new Set();
     for (const [key, value] of Object.entries(patch)) {
@@ -101,13 +76,10 @@ export class Selection {
       /** @type {any} */ (state)[key] = value;
       changed.add(key);
     }
-    if (recording && (changed.has('from') || changed.has('to'))) {
-      state.from = Math.max(0, Math.min(Math.round(state.from), recording.end));
-      state.to = Math.max(state.from, Math.min(Math.round(state.to), recording.end));
-    }
-    if (recording && changed.has('at'))
-      state.at = Math.max(0, Math.min(Math.round(state.at), recording.end));
-    if (changed.has('search') || changed.has('owner') || changed.has('device') || changed.has('file'))
+    state.from = Math.max(0, Math.min(Math.round(state.from), end));
+    state.to = Math.max(state.from, Math.min(Math.round(state.to), end));
+    state.at = Math.max(0, Math.min(Math.round(state.at), end));
+    if (concerns(changed, 'search', 'owner', 'device', 'file'))
       this.matching = null;
     if (changed.has('search'))
       this.searched = null;
@@ -116,22 +88,16 @@ export class Selection {
         listener(changed);
   }
 
-  /**
-   * Which allocations match device, owner and search: 1 by life.
-   * @returns {Uint8Array}
-   */
+  /** Which allocations match device, owner and search: 1 by life. */
   matches() {
-    if (this.matching)
-      return this.matching;
-    const recording = /** @type {Recording} */ (this.recording);
-    const {lives} = recording;
-    const {device, owner} = this.state;
-    const found = new Uint8Array(lives.count);
-    const searched = this.found();
-    for (let i = 0; i < lives.count; i++)
-      found[i] = (device < 0 || lives.device[i] === device) && (owner < 0 || lives.owner[i] === owner) && (!searched || searched[i]) ? 1 : 0;
-    this.matching = found;
-    return found;
+    if (!this.matching) {
+      const {lives} = this.recording;
+      const {device, owner} = this.state;
+      const searched = this.found();
+      this.matching = new Uint8Array(lives.count).map((_, life) =>
+        (device < 0 || lives.device[life] === device) && (owner < 0 || lives.owner[life] === owner) && (!searched || searched[life]) ? 1 : 0);
+    }
+    return this.matching;
   }
 
   /** @returns {Uint8Array | null} like matches(); null: device, owner and search exclude no allocation */
@@ -143,42 +109,36 @@ export class Selection {
   /**
    * Which allocations the search finds: 1 by life; null: nothing is searched for. It looks, regardless of case, for a part
    * of the owner, a frame of the stack, the thread or the kind of memory; or for an address.
-   * @returns {Uint8Array | null}
    */
   found() {
     const words = this.state.search.trim().toLowerCase();
     if (words && !this.searched) {
       const isFound = this.searchedBy(words);
-      const count = /** @type {Recording} */ (this.recording).lives.count;
-      this.searched = Uint8Array.from({length: count}, (_, life) => isFound(life) ? 1 : 0);
+      this.searched = new Uint8Array(this.recording.lives.count).map((_, life) => isFound(life) ? 1 : 0);
     }
     return words ? this.searched : null;
   }
 
   /** @param {string} words in lower case @returns {(life: number) => boolean} */
   searchedBy(words) {
-    const recording = /** @type {Recording} */ (this.recording);
-    const {lives} = recording;
-    if (!words)
-      return () => true;
+    const {recording} = this;
+    const {lives, stacks} = recording;
+    /** @param {string} text */
+    const has = text => text.toLowerCase().includes(words);
     if (words.startsWith('0x')) {
       const address = parseInt(words, 16);
       return life => lives.address[life] <= address && address < lives.address[life] + lives.rounded[life];
     }
-    const owners = recording.owners.map(owner => owner.text.toLowerCase().includes(words));
-    const threads = recording.summary.threads.map((_, i) => recording.threadName(i).toLowerCase().includes(words));
-    const frameCount = recording.column('frame.function').length;
-    const frames = new Uint8Array(frameCount);
-    for (let i = 0; i < frameCount; i++) {
-      const frame = recording.frame(i);
-      frames[i] = `${recording.frameText(i)} ${frame.file} ${frame.module}`.toLowerCase().includes(words) ? 1 : 0;
-    }
-    const stacks = Uint8Array.from({length: recording.stackCount}, (_, i) => recording.stackText(i).toLowerCase().includes(words) ? 1 : 0);
-    for (let i = 0; i < recording.stackCount; i++)
-      for (let k = recording.stackFirst[i]; k < recording.stackFirst[i + 1] && !stacks[i]; k++)
-        stacks[i] = frames[recording.stackFrames[k]];
-    return life => (lives.stack[life] >= 0 ? stacks[lives.stack[life]] === 1 : owners[lives.owner[life]]) ||
+    const owners = recording.owners.map(owner => has(owner.text));
+    const threads = recording.summary.threads.map((_, i) => has(recording.threadName(i)));
+    const frames = new Uint8Array(recording.frames.count).map((_, i) => {
+      const {file, module} = recording.frame(i);
+      return has(`${recording.frameText(i)} ${file} ${module}`) ? 1 : 0;
+    });
+    const stacksFound = new Uint8Array(stacks.count).map((_, i) =>
+      has(recording.stackText(i)) || recording.framesOf(i).some(frame => frames[frame]) ? 1 : 0);
+    return life => (lives.stack[life] >= 0 ? stacksFound[lives.stack[life]] === 1 : owners[lives.owner[life]]) ||
       threads[lives.thread[life]] === true ||
-      (lives.what[life] >= 0 && recording.strings[lives.what[life]].toLowerCase().includes(words));
+      (lives.what[life] >= 0 && has(recording.strings[lives.what[life]]));
   }
 }

@@ -3,7 +3,6 @@
  */
 import {FORWARDED, HOST} from './recording.js';
 
-/** @typedef {'requested' | 'allocated' | 'pending' | 'reserved' | 'forwarded'} SeriesName */
 /** @type {SeriesName[]} */
 export const SERIES_NAMES = ['requested', 'allocated', 'pending', 'reserved', 'forwarded'];
 
@@ -30,7 +29,7 @@ export class Series {
     }
   }
 
-  /** @param {number} from @param {number} to the last, at least from @returns {number} */
+  /** @param {number} from @param {number} to the last, at least from */
   most(from, to) {
     let most = this.values[from];
     let level = -1; /* the values themselves */
@@ -63,7 +62,7 @@ export class Series {
   }
 }
 
-/** @param {Float64Array} changes @returns {Series} */
+/** @param {Float64Array} changes */
 function summed(changes) {
   let sum = 0;
   for (let i = 0; i < changes.length; i++) {
@@ -78,11 +77,10 @@ function summed(changes) {
  * @param {Recording} recording @param {number} device @returns {Record<SeriesName, Series>}
  */
 export function makeSeries(recording, device) {
-  const {lives, segments, rest, end} = recording;
-  const length = end + 2;
+  const {lives, segments, end} = recording;
   const changes = /** @type {Record<SeriesName, Float64Array>} */ ({});
   for (const name of SERIES_NAMES)
-    changes[name] = new Float64Array(length);
+    changes[name] = new Float64Array(end + 2);
   for (let i = 0; i < lives.count; i++) {
     if ((device >= 0 && lives.device[i] !== device) || lives.kind[i] === HOST)
       continue;

@@ -1,40 +1,29 @@
 /**
- * Trees of stacks: from the beginning of the program down to the owner, or from the owner out to its
- * callers. They have the same frames as `gpupool sites`: frames that only pass memory on, interpreters and
- * unwinders are folded away.
+ * Trees of stacks: from the beginning of the program down to the owner, or from the owner out to its callers. They have the
+ * same frames as `gpupool sites`, without those of allocators, interpreters and unwinders.
  */
-import {NO_STACK} from './recording.js';
+import {NO_STACK, PART_NEVER} from './recording.js';
 
-/* Parts of frames, as in tools/symbols/frame_parts.h */
 const PART_OWNER = 0;
 const PART_LAST = 1;
-const PART_NEVER = 2;
 
 const DEEPEST_CALLERS = 64;
 
-/* The kind of a node decides its colour: 0 Python, 1 C and C++, 2 a library's last frame, 3 folded by default, 4 none. */
-const FOLDED = 3;
-const LIBRARY = 2;
-const NATIVE = 1;
+/* The kind of a node decides its colour. */
 const PYTHON = 0;
+const NATIVE = 1;
+const LIBRARY = 2; /* its last frame */
+const FOLDED = 3;
 const NO_KIND = 4;
 
 /**
- * @typedef {object} TreeOptions
- * @property {boolean} byCount the tree measures allocations, else bytes
- * @property {boolean} callers from the owner outwards; else from the outermost frame to the owner
- * @property {FrameChoice} frames
- * @property {boolean} allFrames whole stacks as recorded
- *
  * @typedef {{name: string, kind: number, owner: number}} Step owner: index into the recording's owners; -1: not an owner
  * @typedef {{steps: Step[], bytes: number, count: number, value: number}} Path of some allocations from the first level
  * on; value: its bytes or count, whichever the tree measures
+ * @typedef {{node: TreeNode, x: number, width: number, row: number}} Box
  */
 
-/**
- * A node of a tree. Makes its children on request, because the paths of hundreds of thousands of stacks are
- * separated only where they are wide enough to be visible.
- */
+/** Makes its children on request, because most of hundreds of thousands of stacks are too narrow to be visible. */
 export class TreeNode {
   /** @param {Step} step @param {TreeNode | null} parent null: it is the root */
   constructor({name, kind, owner}, parent) {
@@ -79,7 +68,6 @@ export class TreeNode {
     return this.made;
   }
 
-  /** @returns {boolean} */
   hasChildren() {
     return this.paths.some(path => path.steps.length > this.depth);
   }
@@ -90,7 +78,6 @@ export class TreeNode {
   }
 }
 
-/** @returns {TreeNode} a tree of nothing */
 export function emptyTree() {
   return new TreeNode({name: 'all', kind: NO_KIND, owner: -1}, null);
 }
@@ -98,9 +85,7 @@ export function emptyTree() {
 /** @param {Recording} recording @param {Amounts} amounts @param {TreeOptions} options @returns {TreeNode} the root */
 export function makeTree(recording, amounts, options) {
   const {byCount, callers, frames, allFrames} = options;
-  const {stackOwner, stackPlace, owners} = recording;
-  const part = recording.column('frame.part');
-  const python = recording.column('frame.python');
+  const {stacks, owners, frames: {part, python}} = recording;
   const root = emptyTree();
   /** @type {Map<number, Step>} */
   const steps = new Map(); /* by frame that is no owner */
@@ -119,29 +104,29 @@ export function makeTree(recording, amounts, options) {
     return allFrames || isOwner || (callers ? part[frame] === PART_OWNER : part[frame] < PART_NEVER);
   };
 
-  /** @param {number} stack @param {number} frame @returns {Step} */
+  /** @param {number} stack @param {number} frame */
   const ownerStep = (stack, frame) => {
     /* The owner's line has the operator. Below a function of C or C++ the picture has what it called. */
-    const hasLine = callers || kindOf(frame) !== NATIVE;
-    return {name: hasLine ? recording.stackText(stack) : recording.frameText(frame), kind: kindOf(frame), owner: stackOwner[stack]};
+    const kind = kindOf(frame);
+    return {name: callers || kind !== NATIVE ? recording.stackText(stack) : recording.frameText(frame), kind, owner: stacks.owner[stack]};
   };
 
-  /** @param {number} frame @returns {Step} */
+  /** @param {number} frame */
   const frameStep = frame => {
     const step = steps.get(frame) || {name: recording.frameText(frame), kind: kindOf(frame), owner: -1};
     steps.set(frame, step);
     return step;
   };
 
-  /** @param {number} stack @returns {Step[]} */
+  /** @param {number} stack */
   const stepsOf = stack => {
-    const place = stackPlace[stack];
+    const place = stacks.place[stack];
     const found = [];
     for (const [at, frame] of recording.framesOf(stack).entries())
       if ((!callers || allFrames || (at >= place && found.length < DEEPEST_CALLERS)) && isShown(frame, at === place))
         found.push(at === place ? ownerStep(stack, frame) : frameStep(frame));
     if (!found.length) /* no frames, or none of the language */
-      return [{name: recording.stackText(stack), kind: NO_KIND, owner: stackOwner[stack]}];
+      return [{name: recording.stackText(stack), kind: NO_KIND, owner: stacks.owner[stack]}];
     return callers ? found : found.reverse();
   };
 
@@ -151,16 +136,14 @@ export function makeTree(recording, amounts, options) {
       return;
     const bytes = amounts.bytes[group];
     const ofGroup = !amounts.byStack ? [{name: owners[group].text, kind: NO_KIND, owner: group}]
-      : group === recording.stackCount ? noStack : stepsOf(group);
+      : group === stacks.count ? noStack : stepsOf(group);
     root.join({steps: ofGroup, bytes, count, value: byCount ? count : bytes});
   });
   return root;
 }
 
 /**
- * An icicle: its boxes, row by row. Boxes on the path to `zoom` have the full width; boxes narrower than
- * `least` are left out.
- * @typedef {{node: TreeNode, x: number, width: number, row: number}} Box
+ * An icicle: its boxes, row by row. Boxes on the path to `zoom` have the full width; boxes narrower than `least` are left out.
  * @param {TreeNode} zoom @param {number} width pixels @param {number} least pixels @returns {Box[]}
  */
 export function layoutIcicle(zoom, width, least) {

@@ -1,6 +1,6 @@
 /**
- * A table of any number of rows; only visible rows are elements. Users can sort it, use it by keyboard, and
- * copy it as tab-separated values. Screen readers see a grid with all rows.
+ * A table of any number of rows; only visible rows are elements. Users can sort it, use it by keyboard, and copy it as
+ * tab-separated values. Screen readers see a grid with all rows.
  */
 import {copyButton} from './copy.js';
 import {element, replace} from './dom.js';
@@ -8,39 +8,9 @@ import {element, replace} from './dom.js';
 export const ROW_HEIGHT = 24; /* equals --row-height of views.css */
 const BEYOND = 8; /* rows kept above and below the visible ones */
 
-/**
- * @typedef {object} TableColumn
- * @property {string} id
- * @property {string} label
- * @property {string} width as in a grid: "12ch", "minmax(20ch, 1fr)"
- * @property {boolean} [isNumber] right-aligned, and sorted largest first
- * @property {(row: number) => string} text what it shows, and what it copies without `plain`
- * @property {(row: number) => string | number} [value] the sort key; default: the text
- * @property {(row: number) => string | number} [plain] what it copies: figures without units
- * @property {(row: number) => Node | null} [before] an element in front of the text
- * @property {string} [title] explains the column, at its head
- *
- * @typedef {object} TableOptions
- * @property {string} label
- * @property {(row: number) => void} [open] the user chose a row
- * @property {(row: number) => boolean} [isSelected]
- * @property {(row: number) => {level: number, expanded: boolean | null}} [branch] makes the table a tree
- * @property {(row: number, isOpen: boolean) => void} [expand]
- * @property {string} [empty] shown instead of rows
- * @property {boolean} [isSorted] false: keeps the order of the rows
- */
-
 let tables = 0;
 
-/** @param {string | number} a @param {string | number} b @returns {number} */
-function compareValues(a, b) {
-  return a < b ? -1 : a > b ? 1 : 0;
-}
-
-/**
- * A cell for a spreadsheet: one line, and no formula.
- * @param {string | number} value @returns {string}
- */
+/** @param {string | number} value @returns {string} a cell for a spreadsheet: one line, and no formula */
 export function tsvCell(value) {
   if (typeof value === 'number')
     return String(value);
@@ -71,19 +41,15 @@ export class Table {
     new ResizeObserver(() => this.draw(false)).observe(this.element);
   }
 
-  /** @param {TableColumn[]} columns @param {string} sort id of the first sort column; '': order of the rows */
-  setColumns(columns, sort) {
+  /** @param {TableColumn[]} columns @param {Table['sort']} [sort] column: an id; '': order of the rows */
+  setColumns(columns, sort = {column: '', isDescending: false}) {
     this.columns = columns;
-    const column = columns.find(one => one.id === sort);
-    this.sort = {column: sort, isDescending: Boolean(column && column.isNumber)};
+    this.sort = sort;
     this.element.style.setProperty('--columns', columns.map(one => one.width).join(' '));
     this.drawHead();
   }
 
-  /**
-   * Replaces the rows and sorts them.
-   * @param {Uint32Array} rows @param {boolean} [isNew] goes to the first row
-   */
+  /** @param {Uint32Array} rows @param {boolean} [isNew] goes to the first row */
   setRows(rows, isNew = false) {
     this.rows = rows;
     this.sortRows();
@@ -103,7 +69,7 @@ export class Table {
     const sign = this.sort.isDescending ? -1 : 1;
     const values = Array.from(rows, row => value(row));
     const places = Uint32Array.from(rows.keys());
-    places.sort((a, b) => sign * compareValues(values[a], values[b]) || rows[a] - rows[b]);
+    places.sort((a, b) => (values[a] < values[b] ? -sign : values[a] > values[b] ? sign : rows[a] - rows[b]));
     this.rows = places.map(place => rows[place]);
   }
 
@@ -114,7 +80,7 @@ export class Table {
       const label = this.options.isSorted === false ? column.label
         : element('button', {type: 'button', onclick: () => this.sortBy(column)}, column.label + arrow);
       return element('div', {
-        role: 'columnheader', class: column.isNumber ? 'number' : '', title: column.title || null,
+        role: 'columnheader', class: column.isNumber ? 'number' : '', title: column.title,
         'aria-sort': isSorted ? (this.sort.isDescending ? 'descending' : 'ascending') : null,
       }, label);
     }));
@@ -153,26 +119,26 @@ export class Table {
     this.drawActive();
   }
 
-  /** @param {number} place @returns {HTMLElement} */
+  /** @param {number} place */
   makeRow(place) {
     const row = this.rows[place];
     const {branch, isSelected} = this.options;
-    const of = branch ? branch(row) : null;
-    const isChosen = Boolean(isSelected && isSelected(row));
+    const of = branch?.(row);
+    const isChosen = isSelected?.(row) ?? false;
     const cells = this.columns.map((column, at) => {
       const text = column.text(row);
       const isTree = of && at === 0;
-      const twist = isTree ? element('span', {class: 'twist', 'aria-hidden': 'true'}, of.expanded === null ? '' : of.expanded ? '▾' : '▸') : null;
+      const twist = isTree && element('span', {class: 'twist', 'aria-hidden': 'true'}, of.expanded === null ? '' : of.expanded ? '▾' : '▸');
       const cell = element('div', {role: 'gridcell', class: column.isNumber ? 'number' : '', title: text.length > 12 ? text : null},
-        twist, column.before ? column.before(row) : null, text);
+        twist, column.before?.(row), text);
       if (isTree)
         cell.style.paddingLeft = `${8 + 14 * Math.min(of.level, 30)}px`;
       return cell;
     });
     const made = element('div', {
       role: 'row', id: `${this.id}-${place}`, class: isChosen ? 'table-row chosen' : 'table-row', 'aria-rowindex': place + 2,
-      'aria-selected': isSelected ? String(isChosen) : null, 'aria-level': of ? of.level + 1 : null,
-      'aria-expanded': of && of.expanded !== null ? String(of.expanded) : null, 'data-place': place,
+      'aria-selected': isSelected ? String(isChosen) : null, 'aria-level': of && of.level + 1,
+      'aria-expanded': of?.expanded?.toString(), 'data-place': place,
     }, ...cells);
     made.style.top = `${place * ROW_HEIGHT}px`;
     return made;
@@ -187,10 +153,7 @@ export class Table {
       this.element.removeAttribute('aria-activedescendant');
   }
 
-  /**
-   * Goes to a row and scrolls it into view.
-   * @param {number} place
-   */
+  /** @param {number} place the row there becomes the active one, and is scrolled into view */
   go(place) {
     this.active = Math.max(0, Math.min(place, this.rows.length - 1));
     const top = this.active * ROW_HEIGHT;
@@ -219,18 +182,12 @@ export class Table {
     const place = Number(row.dataset.place);
     this.active = place;
     this.drawActive();
-    if (target.classList.contains('twist'))
-      this.toggle(place);
-    else if (this.options.open)
-      this.options.open(this.rows[place]);
-  }
-
-  /** @param {number} place */
-  toggle(place) {
-    const {branch, expand} = this.options;
-    const row = this.rows[place];
-    if (branch && expand && branch(row).expanded !== null)
-      expand(row, !branch(row).expanded);
+    const {branch, expand, open} = this.options;
+    const of = branch?.(this.rows[place]);
+    if (!target.classList.contains('twist'))
+      open?.(this.rows[place]);
+    else if (of && of.expanded !== null)
+      expand?.(this.rows[place], !of.expanded);
   }
 
   /** @param {KeyboardEvent} event */
@@ -240,7 +197,7 @@ export class Table {
     if (event.target !== this.element || !this.rows.length || event.altKey || event.metaKey)
       return;
     const row = this.rows[this.active];
-    const of = branch ? branch(row) : null;
+    const of = branch?.(row);
     switch (event.key) {
     case 'ArrowDown': this.go(this.active + 1); break;
     case 'ArrowUp': this.go(this.active - 1); break;
@@ -249,25 +206,22 @@ export class Table {
     case 'Home': this.go(0); break;
     case 'End': this.go(this.rows.length - 1); break;
     case 'ArrowRight':
-      if (!of || !expand)
+      if (!of)
         return;
       if (of.expanded === false)
-        expand(row, true);
+        expand?.(row, true);
       else if (of.expanded)
         this.go(this.active + 1);
       break;
     case 'ArrowLeft':
-      if (!of || !branch || !expand)
+      if (!of)
         return;
       if (of.expanded)
-        expand(row, false);
+        expand?.(row, false);
       else
         this.goToParent(of.level);
       break;
-    case 'Enter':
-      if (open)
-        open(row);
-      break;
+    case 'Enter': open?.(row); break;
     default: return;
     }
     event.preventDefault();
@@ -288,12 +242,12 @@ export class Table {
   tsv() {
     const lines = [this.columns.map(column => tsvCell(column.label)).join('\t')];
     for (const row of this.rows)
-      lines.push(this.columns.map(column => tsvCell(column.plain ? column.plain(row) : column.text(row))).join('\t'));
+      lines.push(this.columns.map(column => tsvCell(column.plain?.(row) ?? column.text(row))).join('\t'));
     return lines.join('\n') + '\n';
   }
 }
 
-/** @param {Table} table @returns {HTMLElement} */
+/** @param {Table} table */
 export function copyTableButton(table) {
   return copyButton('Copy', 'Copies all rows as tab-separated values, figures in bytes', () => table.tsv());
 }
@@ -306,7 +260,7 @@ export function copyTableButton(table) {
  */
 export function segmented(label, choices, choose) {
   const buttons = choices.map(choice => element('button', {
-    type: 'button', 'data-id': choice.id, title: choice.title || null, onclick: () => choose(choice.id),
+    type: 'button', 'data-id': choice.id, title: choice.title, onclick: () => choose(choice.id),
   }, choice.label));
   return {
     element: element('div', {class: 'segmented', role: 'group', 'aria-label': label}, ...buttons),

@@ -5,12 +5,6 @@
 import {amountsOf} from './amounts.js';
 import {HOST, POOLED} from './recording.js';
 
-/**
- * Bytes as requested, and the number of allocations.
- * @typedef {{bytes: number, count: number}} Sum
- */
-
-/** @returns {Sum} */
 function noSum() {
   return {bytes: 0, count: 0};
 }
@@ -40,7 +34,7 @@ export function ownerRows(recording, state, found = null) {
     for (let group = 0; group < amounts.counts.length; group++) {
       if (!amounts.counts[group])
         continue;
-      const owner = !amounts.byStack ? group : group < recording.stackCount && recording.stackOwner[group] >= 0 ? recording.stackOwner[group] : none;
+      const owner = !amounts.byStack ? group : recording.stacks.owner[group] >= 0 ? recording.stacks.owner[group] : none;
       rows[owner][measure].bytes += amounts.bytes[group];
       rows[owner][measure].count += amounts.counts[group];
     }
@@ -66,38 +60,28 @@ function addGrowth(recording, state, rows, found) {
 /**
  * A number for each stack; equal for equal functions, files and lines.
  * @param {Recording} recording
- * @returns {Int32Array}
  */
 function stacksByText(recording) {
-  const {stackFirst, stackFrames, stackCount} = recording;
-  const parts = ['frame.function', 'frame.file', 'frame.line'].map(name => recording.column(name));
+  const {stacks, frames} = recording;
+  /** @param {Map<string, number>} numbers @param {string} text */
+  const numberOf = (numbers, text) => {
+    numbers.set(text, numbers.get(text) ?? numbers.size);
+    return /** @type {number} */ (numbers.get(text));
+  };
   /** @type {Map<string, number>} */
-  const frames = new Map();
-  /** @type {number[]} */
-  const frameIds = [];
+  const frameTexts = new Map();
   /** @type {Map<string, number>} */
-  const stacks = new Map();
-  const ids = new Int32Array(stackCount);
-  for (let frame = 0; frame < parts[0].length; frame++) {
-    const text = parts.map(part => part[frame]).join(' ');
-    frameIds.push(frames.get(text) ?? frames.size);
-    frames.set(text, frameIds[frame]);
-  }
-  for (let stack = 0; stack < stackCount; stack++) {
-    const text = Array.from(stackFrames.subarray(stackFirst[stack], stackFirst[stack + 1]), frame => frameIds[frame]).join(' ');
-    ids[stack] = stacks.get(text) ?? stacks.size;
-    stacks.set(text, ids[stack]);
-  }
-  return ids;
+  const stackTexts = new Map();
+  const frameIds = Array.from(frames.line, (line, i) => numberOf(frameTexts, `${frames.function[i]} ${frames.file[i]} ${line}`));
+  return new Int32Array(stacks.count).map((_, i) => numberOf(stackTexts, recording.framesOf(i).map(frame => frameIds[frame]).join(' ')));
 }
 
 /** @type {WeakMap<Recording, Int32Array>} */
 const stackIds = new WeakMap();
 
 /**
- * What the program holds at the end, like `gpupool leaks`: by device, kind and stack, or by size without a
- * stack.
- * @typedef {{device: number, what: number, stack: number, requested: number, bytes: number, count: number, first: number, life: number}} LeakRow
+ * What the program holds at the end, like `gpupool leaks`: by device, kind and stack, or by size without a stack.
+ * @typedef {{device: number, what: number, stack: number, bytes: number, count: number, life: number}} LeakRow life: the first of them
  * @param {Recording} recording @param {(life: number) => boolean} wants @returns {LeakRow[]}
  */
 export function leakRows(recording, wants) {
@@ -113,7 +97,7 @@ export function leakRows(recording, wants) {
     const key = `${lives.device[i]} ${lives.what[i]} ${stack >= 0 ? ids[stack] : '=' + lives.requested[i]}`;
     let row = rows.get(key);
     if (!row) {
-      row = {device: lives.device[i], what: lives.what[i], stack, requested: lives.requested[i], bytes: 0, count: 0, first: lives.begin[i], life: i};
+      row = {device: lives.device[i], what: lives.what[i], stack, bytes: 0, count: 0, life: i};
       rows.set(key, row);
     }
     row.bytes += lives.requested[i];
@@ -155,18 +139,11 @@ export function keyRows(recording, keys, wants) {
 }
 
 /**
- * The moments between `from` and `to` at which something wanted happened; with a search, only to
- * allocations.
- * @param {Recording} recording @param {SelectionState} state
- * @param {Uint8Array | null} matching by life; null: all
- * @returns {Uint32Array}
+ * The moments in the selected time at which something wanted happened; with a search, only to allocations.
+ * @param {Recording} recording @param {SelectionState} state @param {Uint8Array | null} matching by life; null: all
  */
 export function eventRows(recording, state, matching) {
   const lifeAt = recording.eventsByMoment();
-  const rows = new Uint32Array(Math.max(0, state.to - state.from));
-  let used = 0;
-  for (let moment = state.from + 1; moment <= state.to; moment++)
-    if (!matching || (lifeAt[moment] >= 0 && matching[lifeAt[moment]]))
-      rows[used++] = moment;
-  return rows.subarray(0, used);
+  return Uint32Array.from({length: state.to - state.from}, (_, i) => state.from + 1 + i)
+    .filter(moment => !matching || (lifeAt[moment] >= 0 && matching[lifeAt[moment]]));
 }

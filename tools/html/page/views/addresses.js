@@ -1,16 +1,12 @@
-/**
- * Addresses over time: each allocation is a box of its addresses and its time, drawn over the memory from
- * the driver.
- */
+/** Addresses over time: each allocation is a box of its addresses and its time, drawn over the memory from the driver. */
 import {styleColor, stylePixel} from '../colors.js';
-import {element} from '../dom.js';
+import {button, element} from '../dom.js';
 import {formatAddress, formatBytes, formatCount} from '../format.js';
 import {MemoryMap, shownDevice} from '../memory_map.js';
-import {AXIS_HEIGHT, NAVIGATE_KEYS, axisOf, drawMoment, drawTicks, navigate} from '../navigate.js';
+import {NAVIGATE_KEYS, axisOf, drawMoment, drawTicks, navigate} from '../navigate.js';
 import {Plot, Raster} from '../plot.js';
 
-
-const FEW = 16; /* pixels */
+const FEW = 16; /* pixels of a row */
 
 /** @type {ViewMaker} */
 export const addressesView = {
@@ -21,7 +17,7 @@ export const addressesView = {
     const plot = new Plot('Addresses over time: each allocation as a box of its addresses and its time', NAVIGATE_KEYS, draw);
     const raster = new Raster();
     const note = element('p', {class: 'note'});
-    const whole = element('button', {class: 'small', onclick: () => show(0, 1)}, 'all addresses');
+    const whole = button('all addresses', () => show(0, 1));
     const root = element('section', {class: 'view'}, element('div', {class: 'bar'}, note, whole), plot.element);
     /** @type {MemoryMap | null} */
     let map = null;
@@ -44,13 +40,12 @@ export const addressesView = {
      */
     function zoomPlaces([from, to], y, factor, toY = y) {
       /** @param {number} at */
-      const share = at => 1 - at / (plot.height - AXIS_HEIGHT);
+      const share = at => 1 - at / plot.bottom;
       const span = Math.min(1, (to - from) * factor);
       const begin = from + share(y) * (to - from) - share(toY) * span;
       show(begin, begin + span);
     }
 
-    /** @returns {MemoryMap} */
     function mapOf() {
       const device = shownDevice(context);
       if (!map || map.device !== device) {
@@ -62,17 +57,16 @@ export const addressesView = {
     }
 
     function draw() {
-      const {context: ink, width, height} = plot;
+      const {width} = plot;
       const recording = context.recording();
       const scale = plot.isMoving ? 1 : Math.min(2, plot.ratio);
       const columns = Math.round(width * scale);
-      const rows = Math.max(1, Math.round((height - AXIS_HEIGHT) * scale));
-      const axis = axisOf(plot, context, columns);
+      const rows = Math.max(1, Math.round(plot.bottom * scale));
       const shown = mapOf();
-      const count = paint(recording, axis, shown, columns, rows);
-      drawTicks(plot, axisOf(plot, context), height - AXIS_HEIGHT);
-      raster.put(ink, 0, 0, width, height - AXIS_HEIGHT);
-      drawMoment(plot, context);
+      const count = paint(recording, axisOf(plot, context, columns), shown, columns, rows);
+      drawTicks(plot, axisOf(plot, context));
+      raster.put(plot.context, width, plot.bottom);
+      drawMoment(plot, axisOf(plot, context), selection.state.at);
       whole.hidden = low === 0 && high === 1;
       note.textContent = `Device ${shown.device}: ${formatBytes(Math.round(shown.size * (high - low)))} of addresses from below to above, gaps left out; ` +
         `${formatCount(count)} allocations. Grey is reserved and idle, pale is freed and still in use. ` +
@@ -140,9 +134,9 @@ export const addressesView = {
       return count;
     }
 
-    /** @param {number} y @returns {number} */
+    /** @param {number} y */
     function placeAt(y) {
-      return (low + (1 - y / (plot.height - AXIS_HEIGHT)) * (high - low)) * mapOf().size;
+      return (low + (1 - y / plot.bottom) * (high - low)) * mapOf().size;
     }
 
     /** @param {number} x @param {number} y @returns {number} a life, pending or held; -1: none */
@@ -151,7 +145,7 @@ export const addressesView = {
       const moment = axisOf(plot, context).moment(x);
       const place = placeAt(y);
       const shown = mapOf();
-      const tolerance = (high - low) * shown.size / Math.max(1, plot.height - AXIS_HEIGHT);
+      const tolerance = (high - low) * shown.size / Math.max(1, plot.bottom);
       let near = -1;
       for (let i = 0; i < lives.count && lives.begin[i] <= moment; i++) {
         if (shown.places[i] < 0 || lives.done[i] <= moment)
@@ -167,7 +161,7 @@ export const addressesView = {
     navigate(plot, context, {
       hover(x, y) {
         const recording = context.recording();
-        if (y > plot.height - AXIS_HEIGHT)
+        if (y > plot.bottom)
           return null;
         const life = lifeAt(x, y);
         plot.canvas.style.cursor = life >= 0 ? 'pointer' : '';
@@ -182,9 +176,9 @@ export const addressesView = {
       grab() {
         grabbed = [low, high];
       },
-      drag(dx, dy, event) {
+      drag(begin, now, event) {
         if (high - low < 1)
-          zoomPlaces(grabbed, 0, 1, dy);
+          zoomPlaces(grabbed, begin.y, 1, now.y);
         return event.shiftKey;
       },
       wheel(event) {

@@ -3,10 +3,10 @@
  * Allocations that are small on the display share one band at the top.
  */
 import {lastWhere} from '../axis.js';
-import {styleColor, stylePixel} from '../colors.js';
+import {stylePixel} from '../colors.js';
 import {element} from '../dom.js';
 import {formatBytes, formatCount, formatDuration} from '../format.js';
-import {AXIS_HEIGHT, NAVIGATE_KEYS, axisOf, drawMoment, drawTicks, navigate} from '../navigate.js';
+import {NAVIGATE_KEYS, axisOf, drawMoment, drawTicks, navigate} from '../navigate.js';
 import {Plot, Raster} from '../plot.js';
 import {HOST} from '../recording.js';
 
@@ -17,25 +17,11 @@ const LABEL_WIDTH = 70;
 const BUCKETS = 64 * 8;
 
 /**
- * @typedef {object} Layout
- * @property {Axis} axis
- * @property {number} columns
- * @property {number} top bytes
- * @property {Int32Array} chosen lives with bands of their own, sorted by begin
- * @property {number} chosenCount
- * @property {Uint16Array} firsts first column of each
- * @property {Uint16Array} lasts end column of each, exclusive
- * @property {Float64Array} total by column: bytes of all that match
- * @property {number} others lives without a band of their own
+ * Chooses the lives that get bands, and the total height. A column shows what is held after its last moment.
+ * @param {Recording} recording @param {Axis} axis @param {Uint8Array | null} matching null: all
+ * @param {number} most bands
  */
-
-/**
- * Chooses the lives that get bands, and the total height. A column shows what is held after its last
- * moment. Pure, for tests.
- * @param {Recording} recording @param {Axis} axis @param {Uint8Array | null} matching NULL: all
- * @param {number} most bands @returns {Layout}
- */
-export function layOutBands(recording, axis, matching, most) {
+function layOutBands(recording, axis, matching, most) {
   const {lives} = recording;
   const {from, to, width: columns} = axis;
   const places = axis.columns();
@@ -86,15 +72,21 @@ export function layOutBands(recording, axis, matching, most) {
     total[x] = held;
     top = held > top ? held : top;
   }
-  return {axis, columns, top, chosen, chosenCount, firsts, lasts, total, others: count - chosenCount};
+  return {
+    axis, columns, top, /* bytes */
+    chosen, chosenCount, /* lives with bands of their own, sorted by begin */
+    firsts, lasts, /* their columns; the last is exclusive */
+    total, /* bytes of all that match, by column */
+    others: count - chosenCount, /* lives without a band of their own */
+  };
 }
 
 /**
- * The band at a point. Pure, for tests.
+ * The band at a point.
  * @param {Recording} recording @param {Layout} layout @param {number} column @param {number} bytes from the bottom
  * @returns {number} a life; -1: none, or a small one
  */
-export function bandAt(recording, layout, column, bytes) {
+function bandAt(recording, layout, column, bytes) {
   let below = 0;
   for (let k = 0; k < layout.chosenCount; k++) {
     if (layout.firsts[k] > column || layout.lasts[k] <= column)
@@ -105,6 +97,8 @@ export function bandAt(recording, layout, column, bytes) {
   }
   return -1;
 }
+
+/** @typedef {ReturnType<typeof layOutBands>} Layout */
 
 /** @type {ViewMaker} */
 export const bandsView = {
@@ -120,23 +114,21 @@ export const bandsView = {
     let layout = null;
 
     function draw() {
-      const {context: ink, width, height} = plot;
+      const {width, bottom} = plot;
       const recording = context.recording();
       const scale = plot.isMoving ? 1 : Math.min(2, plot.ratio);
       const columns = plot.isMoving ? Math.ceil(width / 2) : Math.round(width * scale);
-      const rows = Math.max(1, Math.round((height - AXIS_HEIGHT) * scale));
-      const axis = axisOf(plot, context, columns);
-      const matching = selection.partial();
-      layout = layOutBands(recording, axis, matching, plot.isMoving ? SHOWN_MOVING : SHOWN);
+      const rows = Math.max(1, Math.round(bottom * scale));
+      layout = layOutBands(recording, axisOf(plot, context, columns), selection.partial(), plot.isMoving ? SHOWN_MOVING : SHOWN);
       raster.begin(columns, rows);
       const labels = paint(recording, layout, rows, scale);
-      drawTicks(plot, axisOf(plot, context), height - AXIS_HEIGHT);
-      raster.put(ink, 0, 0, width, height - AXIS_HEIGHT);
-      drawLabels(recording, layout, labels, width / columns, (height - AXIS_HEIGHT) / rows);
-      drawMoment(plot, context);
-      ink.textBaseline = 'top';
-      ink.fillStyle = styleColor('--muted');
-      ink.fillText(formatBytes(Math.round(layout.top)), 3, 2);
+      drawTicks(plot, axisOf(plot, context));
+      raster.put(plot.context, width, bottom);
+      if (!plot.isMoving)
+        drawLabels(recording, labels, width / columns, bottom / rows);
+      drawMoment(plot, axisOf(plot, context), selection.state.at);
+      plot.textStyle('--muted', 'top');
+      plot.context.fillText(formatBytes(Math.round(layout.top)), 3, 2);
       describe(recording, layout);
     }
 
@@ -199,17 +191,9 @@ export const bandsView = {
       return labels;
     }
 
-    /**
-     * @param {Recording} recording @param {Layout} bands @param {ReturnType<typeof paint>} labels @param {number} perColumn
-     * @param {number} perRow
-     */
-    function drawLabels(recording, bands, labels, perColumn, perRow) {
-      const {context: ink} = plot;
-      ink.font = '11px system-ui, sans-serif';
-      ink.textBaseline = 'middle';
-      ink.fillStyle = styleColor('--on-color');
-      if (plot.isMoving)
-        return;
+    /** @param {Recording} recording @param {ReturnType<typeof paint>} labels @param {number} perColumn @param {number} perRow */
+    function drawLabels(recording, labels, perColumn, perRow) {
+      plot.textStyle('--on-color', 'middle');
       for (const label of labels) {
         const size = formatBytes(recording.lives.requested[label.life]);
         const name = recording.hasStacks ? `${recording.owners[recording.lives.owner[label.life]].name}  ${size}` : size;
@@ -226,11 +210,11 @@ export const bandsView = {
         'Turn the wheel to zoom, drag to move, click a band for its call stack.';
     }
 
-    /** @param {number} x @param {number} y @returns {number} */
+    /** @param {number} x @param {number} y */
     function lifeAt(x, y) {
       if (!layout)
         return -1;
-      const bytes = (1 - y / (plot.height - AXIS_HEIGHT)) * layout.top * 1.04;
+      const bytes = (1 - y / plot.bottom) * layout.top * 1.04;
       return bandAt(context.recording(), layout, Math.floor(x / plot.width * layout.columns), bytes);
     }
 
@@ -239,7 +223,7 @@ export const bandsView = {
         const recording = context.recording();
         const life = lifeAt(x, y);
         plot.canvas.style.cursor = life >= 0 ? 'pointer' : '';
-        if (life < 0 || y > plot.height - AXIS_HEIGHT)
+        if (life < 0 || y > plot.bottom)
           return null;
         const {lives} = recording;
         const lasts = recording.hasTimes && lives.freed[life] <= recording.end
@@ -248,17 +232,13 @@ export const bandsView = {
         return [formatBytes(lives.rounded[life]) + asked + lasts, recording.ownerName(life), `from ${recording.momentText(lives.begin[life])}`];
       },
       click(x, y) {
-        const life = lifeAt(x, y);
-        selection.set({life, at: axisOf(plot, context).moment(x)});
+        selection.set({life: lifeAt(x, y), at: axisOf(plot, context).moment(x)});
       },
     });
 
     return {
       element: root,
-      update(changed) {
-        if (changed.size)
-          plot.invalidate();
-      },
+      update: () => plot.invalidate(),
       layout: () => layout,
     };
   },

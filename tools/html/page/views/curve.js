@@ -1,16 +1,16 @@
 /**
- * Memory over all of the time, always at the top: what the driver gave, and what the program held of it.
- * The user drags to choose the time for the other views, and clicks on a moment.
+ * Memory over all of the time, always at the top. The user drags to choose the time for the other views, and clicks on a moment.
  */
 import {Axis} from '../axis.js';
 import {styleColor} from '../colors.js';
-import {element, shorten} from '../dom.js';
+import {button, element, shorten} from '../dom.js';
 import {markText} from '../events.js';
 import {formatBytes, formatCount} from '../format.js';
 import {onGestures} from '../gestures.js';
-import {AXIS_HEIGHT, drawTicks} from '../navigate.js';
+import {drawMoment, drawTicks} from '../navigate.js';
 import {PHASE_HEIGHT, drawPhases, phaseAtPlace, phaseLines, phaseRows, phasesAt} from '../phases.js';
 import {Plot} from '../plot.js';
+import {concerns} from '../selection.js';
 
 const NEAR = 5;
 const KEYS = 'Arrow keys move the moment, with Shift by a hundredth';
@@ -34,32 +34,30 @@ export const curveView = {
   title: 'Memory over time',
   create(context) {
     const {selection} = context;
-    const plot = new Plot('Memory over time: reserved, allocated, requested, freed but in use, and not pooled',
-      KEYS, draw, 'slider');
+    const plot = new Plot('Memory over time: reserved, allocated, requested, freed but in use, and not pooled', KEYS, draw, 'slider');
     const legend = element('div', {class: 'legend'});
     const root = element('section', {class: 'curve', 'aria-label': 'Memory over time'}, legend, plot.element);
     let top = 1;
 
-    /** @returns {Axis} */
     function wholeAxis() {
       const recording = context.recording();
       return new Axis(recording, selection.state.axis, 0, recording.end, plot.width);
     }
 
-    /** @returns {number} where the band of phases begins, or the labels without one */
+    /** Where the band of phases begins, or the labels without one. */
     function bottomOfCurve() {
-      return plot.height - AXIS_HEIGHT - phaseRows(context.recording()) * PHASE_HEIGHT;
+      return plot.bottom - phaseRows(context.recording()) * PHASE_HEIGHT;
     }
 
     function draw() {
-      const {context: ink, width, height} = plot;
+      const {context: ink, width} = plot;
       const axis = wholeAxis();
       const edges = axis.edges();
       const series = context.series(selection.state.device);
       const bottom = bottomOfCurve();
       const end = context.recording().end;
       top = Math.max(1, series.reserved.most(0, end), series.allocated.most(0, end), series.forwarded.most(0, end)) * 1.06;
-      drawTicks(plot, axis, height - AXIS_HEIGHT);
+      drawTicks(plot, axis);
       drawPhases(plot, axis, context.recording(), bottom);
       for (const line of LINES)
         if (line.name !== 'reserved' || context.recording().knowsReserved(selection.state.device, 0))
@@ -75,17 +73,8 @@ export const curveView = {
         ink.fillRect(Math.round(from) - 1, 0, 2, bottom);
         ink.fillRect(Math.round(to) - 1, 0, 2, bottom);
       }
-      ink.fillStyle = styleColor('--ink');
-      ink.fillRect(Math.min(width - 1, Math.round(axis.x(selection.state.at))), 0, 1, bottom);
-      drawScale(bottom);
-    }
-
-    /** @param {number} bottom */
-    function drawScale(bottom) {
-      const {context: ink} = plot;
-      ink.font = '11px system-ui, sans-serif';
-      ink.textBaseline = 'top';
-      ink.fillStyle = styleColor('--muted');
+      drawMoment(plot, axis, selection.state.at, bottom);
+      plot.textStyle('--muted', 'top');
       ink.fillText(formatBytes(Math.round(top)), 3, 2);
       ink.textBaseline = 'middle';
       ink.fillText(formatBytes(Math.round(top / 2)), 3, bottom / 2);
@@ -138,18 +127,18 @@ export const curveView = {
       }
     }
 
-    /** @param {number} x @param {number} y @returns {Phase | null} */
+    /** @param {number} x @param {number} y */
     function phaseUnder(x, y) {
       const top = bottomOfCurve();
-      return y >= top && y < plot.height - AXIS_HEIGHT ? phaseAtPlace(wholeAxis(), context.recording(), x, y - top) : null;
+      return y >= top && y < plot.bottom ? phaseAtPlace(wholeAxis(), context.recording(), x, y - top) : null;
     }
 
-    /** @param {Phase} phase @returns {boolean} */
+    /** @param {Phase} phase */
     function isSelected(phase) {
       return selection.state.from === phase.begin && selection.state.to === phase.end;
     }
 
-    /** @param {number} x @param {number} y @returns {string[]} */
+    /** @param {number} x @param {number} y */
     function hover(x, y) {
       const recording = context.recording();
       const axis = wholeAxis();
@@ -171,7 +160,7 @@ export const curveView = {
 
     /**
      * The moment of a near mark, else that under the pointer.
-     * @param {number} x @returns {number}
+     * @param {number} x
      */
     function momentAt(x) {
       const axis = wholeAxis();
@@ -202,13 +191,13 @@ export const curveView = {
       click(x, y) {
         const phase = phaseUnder(x, y);
         if (phase)
-          selection.set(isSelected(phase) ? {from: 0, to: context.recording().end} : {from: phase.begin, to: phase.end});
+          choosePhase(isSelected(phase) ? null : phase);
         else
           selection.set({at: momentAt(x)});
       },
       drag: (begin, now) => choose(begin.x, now.x),
     });
-    plot.canvas.addEventListener('dblclick', () => selection.set({from: 0, to: context.recording().end}));
+    plot.canvas.addEventListener('dblclick', () => selection.showAll());
     plot.canvas.addEventListener('keydown', event => {
       const step = event.shiftKey ? Math.max(1, Math.round(context.recording().end / 100)) : 1;
       if (event.key === 'ArrowLeft' || event.key === 'ArrowRight') {
@@ -224,8 +213,15 @@ export const curveView = {
     function selectPhase() {
       const phases = phasesAt(context.recording(), selection.state.at);
       const selected = phases.findIndex(isSelected);
-      const phase = phases[(selected < 0 ? phases.length : selected) - 1];
-      selection.set(phase ? {from: phase.begin, to: phase.end} : {from: 0, to: context.recording().end});
+      choosePhase(phases[(selected < 0 ? phases.length : selected) - 1]);
+    }
+
+    /** @param {Phase | null} phase null: all of the time */
+    function choosePhase(phase) {
+      if (phase)
+        selection.set({from: phase.begin, to: phase.end});
+      else
+        selection.showAll();
     }
 
     /** @param {number} most characters of a name @returns {string} "24.3 ms, event 1234, in step, forward" */
@@ -247,9 +243,8 @@ export const curveView = {
           `${line.label} ${line.name === 'reserved' && !recording.knowsReserved(state.device, state.at) ? 'not known' : formatBytes(series[line.name].values[state.at])}`)),
         element('span', {class: 'spacer'}),
         element('span', {class: 'moment', title: 'The moment whose figures these are'}, `at ${momentText(24)}`),
-        element('button', {
-          class: 'small', disabled: isWhole, title: 'Show all of the time again (F)', onclick: () => selection.set({from: 0, to: recording.end}),
-        }, isWhole ? 'all of the time' : `${formatCount(state.to - state.from)} events: show all`));
+        button(isWhole ? 'all of the time' : `${formatCount(state.to - state.from)} events: show all`, () => selection.showAll(),
+          {disabled: isWhole, title: 'Show all of the time again (F)'}));
     }
 
     function describe() {
@@ -264,7 +259,7 @@ export const curveView = {
     return {
       element: root,
       update(changed) {
-        if (['file', 'device', 'at', 'from', 'to', 'axis', 'theme'].some(key => changed.has(key))) {
+        if (concerns(changed, 'file', 'device', 'at', 'from', 'to', 'axis', 'theme')) {
           const rows = phaseRows(context.recording());
           plot.element.style.setProperty('--phases', `${rows * PHASE_HEIGHT}px`);
           plot.canvas.setAttribute('aria-description', rows ? PHASE_KEYS : KEYS);

@@ -1,20 +1,17 @@
-/**
- * Who asked for the memory, as a picture of stacks and as a tree of owners and their callers: by memory
- * held at a moment, by all requests, by number of allocations.
- */
+/** Who asked for the memory, as a picture of stacks and as a tree of owners and their callers. */
 import {amountsOf, defaultMeasure, measureOf, measuresOf} from '../amounts.js';
 import {isDark, onTheme, styleColor} from '../colors.js';
 import {element, replace} from '../dom.js';
 import {formatBytes, formatCount, formatPercent, formatPlural} from '../format.js';
 import {Plot} from '../plot.js';
+import {concerns} from '../selection.js';
 import {emptyTree, layoutIcicle, makeTree, markedBy} from '../stack_tree.js';
 import {copyTableButton, segmented, Table} from '../table.js';
 
 const FLAME_ROW = 20;
 const LEAST_BOX = 0.6; /* pixels */
 const LEAST_TEXT = 26;
-const OPEN_SHARE = 0.01; /* of the whole; initially folds smaller callers, which `gpupool sites --tree`
-                            omits */
+const OPEN_SHARE = 0.01; /* of the whole; smaller callers, which `gpupool sites --tree` omits, are folded at first */
 
 /** Colours of a box and its text: light, then dark. By kind of node (stack_tree.js). */
 const KIND_COLORS = [
@@ -40,7 +37,7 @@ export const flameView = {
     let owners = tree; /* for the table */
     /** @type {TreeNode[]} */
     let listed = []; /* the rows of the table */
-    /** @type {Box[]} */
+    /** @type {ReturnType<typeof layoutIcicle>} */
     let boxes = [];
     let zoomNode = tree;
     let focus = tree;
@@ -146,7 +143,7 @@ export const flameView = {
           text: row => byCount ? formatBytes(listed[row].bytes) : formatCount(listed[row].count),
           plain: row => byCount ? listed[row].bytes : listed[row].count,
         },
-      ], '');
+      ]);
       listRows();
       isMarked = markedBy(state.search);
       foundText = state.search.trim() ? foundShare(amountsOf(recording, state, measure)) : '';
@@ -154,10 +151,7 @@ export const flameView = {
       layout();
     }
 
-    /**
-     * Finds the same path in another tree.
-     * @param {string[]} names @returns {TreeNode}
-     */
+    /** @param {string[]} names of a path in another tree; stops where this tree lacks it */
     function findNode(names) {
       let node = tree;
       for (const name of names) {
@@ -192,9 +186,7 @@ export const flameView = {
       const theme = isDark() ? 1 : 0;
       if (!boxes.length || boxes[0].width !== width)
         boxes = layoutIcicle(zoomNode, width, LEAST_BOX);
-      ink.font = '12px system-ui, sans-serif';
-      ink.textBaseline = 'middle';
-      ink.textAlign = 'left';
+      plot.textStyle('--ink', 'middle', 12);
       for (const box of boxes) {
         const [fill, text] = box.node !== tree && isMarked(box.node.name) ? FOUND_COLORS[theme] : KIND_COLORS[box.node.kind][theme];
         const y = box.row * FLAME_ROW;
@@ -223,12 +215,12 @@ export const flameView = {
       plot.context.strokeRect(box.x + line / 2, box.row * FLAME_ROW + line / 2, Math.max(box.width - 1 - line, 1), FLAME_ROW - 1 - line);
     }
 
-    /** @param {MouseEvent} event @returns {TreeNode | null} */
+    /** @param {MouseEvent} event */
     function nodeAt(event) {
       const {x, y} = plot.place(event);
       const row = Math.floor(y / FLAME_ROW);
       const box = boxes.find(one => one.row === row && one.x <= x && x < one.x + one.width);
-      return box ? box.node : null;
+      return box?.node ?? null;
     }
 
     function showStatus() {
@@ -295,11 +287,7 @@ export const flameView = {
     plot.canvas.addEventListener('keydown', key);
     plot.canvas.addEventListener('focus', () => plot.invalidate());
     plot.canvas.addEventListener('blur', () => plot.invalidate());
-    new ResizeObserver(() => layout()).observe(flame);
-
-    /*
-     * The table
-     */
+    new ResizeObserver(layout).observe(flame);
 
     function openLargest() {
       for (let node = owners.children()[0]; node && node.depth < 12 && shareOf(node) >= OPEN_SHARE; node = node.children()[0])
@@ -350,7 +338,7 @@ export const flameView = {
           replace(measureRoom, measures.element);
           zoomNode = focus = tree;
         }
-        if (['file', 'from', 'to', 'device', 'owner', 'search', 'frames', 'allFrames'].some(name => changed.has(name)))
+        if (concerns(changed, 'file', 'from', 'to', 'device', 'owner', 'search', 'frames', 'allFrames'))
           refresh();
       },
     };

@@ -1,7 +1,4 @@
-/**
- * The allocator's state at the selected moment: all memory from the driver, to scale, and its content.
- * Steps from event to event.
- */
+/** The allocator's state at the selected moment: all memory from the driver, to scale, and its content. */
 import {styleColor} from '../colors.js';
 import {button, element, replace} from '../dom.js';
 import {momentEvent} from '../events.js';
@@ -160,28 +157,22 @@ export const stateView = {
       const {context: ink} = plot;
       const {life, isPending} = box.piece;
       const recording = context.recording();
-      if (life < 0)
-        ink.fillStyle = styleColor('--idle');
-      else if (life === selection.state.life)
-        ink.fillStyle = styleColor('--ink');
-      else if (matching && !matching[life])
-        ink.fillStyle = styleColor('--faint');
-      else
-        ink.fillStyle = context.colors.css[recording.lives.owner[life]];
+      ink.fillStyle = life < 0 ? styleColor('--idle')
+        : life === selection.state.life ? styleColor('--ink')
+        : matching && !matching[life] ? styleColor('--faint')
+        : context.colors.css[recording.lives.owner[life]];
       ink.globalAlpha = isPending ? 0.35 : 1;
       ink.fillRect(box.x, box.y, Math.max(0.5, box.width - (box.width > 3 && box.isLast ? 1 : 0)), BAR);
       ink.globalAlpha = 1;
       if (box.width > 60 && life >= 0 && box.isFirst) {
-        ink.font = '11px system-ui, sans-serif';
-        ink.textBaseline = 'middle';
-        ink.fillStyle = life === selection.state.life ? styleColor('--page') : styleColor('--on-color');
+        plot.textStyle(life === selection.state.life ? '--page' : '--on-color', 'middle');
         const size = formatBytes(recording.lives.requested[life]);
         const name = recording.hasStacks ? `${size}  ${recording.owners[recording.lives.owner[life]].name}` : size;
         plot.text(name, box.x + 4, box.y + BAR / 2, box.width - 8);
       }
     }
 
-    /** @param {number} x @param {number} y @returns {Box | undefined} */
+    /** @param {number} x @param {number} y */
     function boxAt(x, y) {
       return boxes.find(box => y >= box.y && y < box.y + ROW && x >= box.x && x < box.x + Math.max(1, box.width));
     }

@@ -1,10 +1,8 @@
-/**
- * Tables: owners, memory held at the end, sizes, threads, streams, phases, events, snapshots. A click or Enter chooses a row,
- * and the other views show its content.
- */
+/** Tables. A click or Enter chooses a row, and the other views show its content. */
 import {element} from '../dom.js';
 import {momentEvent} from '../events.js';
 import {baseName, formatAddress, formatBytes, formatCount, formatDuration, formatPlural} from '../format.js';
+import {concerns} from '../selection.js';
 import {copyTableButton, segmented, Table} from '../table.js';
 import {eventRows, keyRows, leakRows, ownerRows} from '../table_rows.js';
 
@@ -13,7 +11,7 @@ import {eventRows, keyRows, leakRows, ownerRows} from '../table_rows.js';
  * @typedef {object} Contents
  * @property {TableColumn[]} columns
  * @property {string} sort id of a column; '': order of the rows
- * @property {Uint32Array} rows
+ * @property {Iterable<number>} rows
  * @property {(row: number) => void} open
  * @property {(row: number) => boolean} isSelected
  * @property {string} about
@@ -80,16 +78,13 @@ export const tablesView = {
     });
     const about = element('span', {class: 'note'});
     const table = new Table({
-      label: 'Table', open: row => contents && contents.open(row), isSelected: row => contents !== null && contents.isSelected(row),
+      label: 'Table', open: row => contents?.open(row), isSelected: row => contents?.isSelected(row) ?? false,
       empty: 'Nothing of the recording is of what is selected.',
     });
     const root = element('section', {class: 'view tables', 'aria-label': 'Tables'},
       element('div', {class: 'tools'}, tabs.element, about, copyTableButton(table)), table.element);
 
-    /**
-     * Selects by device, owner and search, and by existence at some time in the selected range.
-     * @returns {(life: number) => boolean}
-     */
+    /** @returns {(life: number) => boolean} it matches device, owner and search, and exists at some time in the selected range */
     function wanted() {
       const recording = context.recording();
       const {lives} = recording;
@@ -120,7 +115,7 @@ export const tablesView = {
             bytesColumn('grown', 'Grown by', row => all[row].grown, 'Held at the end of the selected time, less what was held at its begin'),
           ] : []),
         ],
-        sort: isKnown ? 'peak' : 'live', rows: Uint32Array.from(all.keys()), about: formatPlural(all.length, recording.hasStacks ? 'owner' : 'size'),
+        sort: isKnown ? 'peak' : 'live', rows: all.keys(), about: formatPlural(all.length, recording.hasStacks ? 'owner' : 'size'),
         open: row => selection.set({owner: selection.state.owner === all[row].owner ? -1 : all[row].owner}),
         isSelected: row => selection.state.owner === all[row].owner, isPartial,
       };
@@ -150,9 +145,9 @@ export const tablesView = {
             text: row => all[row].stack >= 0 && recording.framesOf(all[row].stack).length ? recording.frameText(recording.framesOf(all[row].stack)[0]) : '',
           },
         ],
-        sort: 'bytes', rows: Uint32Array.from(all.keys()),
+        sort: 'bytes', rows: all.keys(),
         about: `${formatBytes(sum)} ${isLeak ? 'never freed' : 'live when the snapshot was written'}, ${formatPlural(all.length, 'stack')}`,
-        open: row => choose(all[row].life), isSelected: row => selection.state.life === all[row].life,
+        ...choosesLife(all),
       };
     }
 
@@ -165,8 +160,8 @@ export const tablesView = {
           bytesColumn('size', 'Size', row => all[row].key, 'What was asked for at once'), ...totalColumns(all), ...liveColumns(all),
           bytesColumn('rounded', 'Rounded', row => all[row].rounded, 'What the pooled blocks that are held take'), temporaryColumn(all), REST,
         ],
-        sort: 'total', rows: Uint32Array.from(all.keys()), about: formatPlural(all.length, 'size'), isPartial: true,
-        open: row => choose(all[row].life), isSelected: row => selection.state.life === all[row].life,
+        sort: 'total', rows: all.keys(), about: formatPlural(all.length, 'size'), isPartial: true,
+        ...choosesLife(all),
       };
     }
 
@@ -181,7 +176,7 @@ export const tablesView = {
           {id: 'name', label: by === 'thread' ? 'Thread' : 'Stream', width: 'minmax(24ch, 40ch)', text: name},
           ...totalColumns(all), ...liveColumns(all), temporaryColumn(all), REST,
         ],
-        sort: 'total', rows: Uint32Array.from(all.keys()), about: formatPlural(all.length, by), isPartial: true,
+        sort: 'total', rows: all.keys(), about: formatPlural(all.length, by), isPartial: true,
         open: row => {
           if (by === 'thread' && all[row].key >= 0)
             selection.set({search: selection.state.search === name(row) ? '' : name(row)});
@@ -190,10 +185,7 @@ export const tablesView = {
       };
     }
 
-    /**
-     * The figures of `gpupool summary`. A row selects the time from the first to the last of its phases in the band.
-     * @returns {Contents}
-     */
+    /** @returns {Contents} the figures of `gpupool summary`. A row selects the time from the first to the last of its phases. */
     function phasesTable() {
       const recording = context.recording();
       /** @type {{name: string, times: number, peak: number, left: number, ends: number, first_end: number | null, last_end: number | null, most_end: number | null}[]} */
@@ -221,7 +213,7 @@ export const tablesView = {
           endColumn('last', 'Last end', 'last_end', 'What the program held when it ended the last time'),
           endColumn('most', 'Most', 'most_end', 'The most that the program held at any of its ends'),
         ],
-        sort: 'peak', rows: Uint32Array.from(all.keys()), about: formatPlural(all.length, 'phase'),
+        sort: 'peak', rows: all.keys(), about: formatPlural(all.length, 'phase'),
         open: row => {
           const span = spans[row];
           if (span)
@@ -238,7 +230,7 @@ export const tablesView = {
       const lifeAt = recording.eventsByMoment();
       const rows = eventRows(recording, selection.state, selection.partial());
       /**
-       * A column about the allocation of an event: empty, and first or last, where it has none.
+       * A column about the allocation of an event, empty where it has none.
        * @param {string} id @param {string} label @param {string} width @param {ArrayLike<number>} values by life
        * @param {(value: number) => string} format @param {Partial<TableColumn>} [more] @returns {TableColumn}
        */
@@ -274,10 +266,7 @@ export const tablesView = {
       };
     }
 
-    /**
-     * A row for each snapshot, with the sums of its devices. A row opens its snapshot.
-     * @returns {Contents}
-     */
+    /** @returns {Contents} a row for each snapshot, with the sums of its devices. A row opens its snapshot. */
     function snapshotsTable() {
       const all = context.page.recordings;
       /** @param {number} row @param {(stats: any) => number | null} figure */
@@ -292,20 +281,24 @@ export const tablesView = {
           {id: 'host', label: 'Host', width: '14ch', text: row => process(row).host || ''},
           numberColumn('pid', 'Process', '9ch', row => process(row).pid),
           {id: 'reason', label: 'Written', width: '12ch', text: row => all[row].summary.reason || ''},
-          bytesColumn('reserved', 'Reserved', row => sum(row, stats => stats.reserved_bytes.peak), 'The peaks of all devices'),
-          bytesColumn('allocated', 'Allocated', row => sum(row, stats => stats.allocated_bytes.peak), 'The peaks of all devices'),
-          bytesColumn('requested', 'Requested', row => sum(row, stats => stats.requested_bytes.peak), 'The peaks of all devices'),
+          ...['Reserved', 'Allocated', 'Requested'].map(label => {
+            const id = label.toLowerCase();
+            return bytesColumn(id, label, row => sum(row, stats => stats[`${id}_bytes`].peak), 'The peaks of all devices');
+          }),
           bytesColumn('live', 'At the end', row => sum(row, stats => stats.requested_bytes.current), 'Requested and held at the end'),
           {...countColumn('ooms', 'Out of memory', row => sum(row, stats => stats.num_ooms)), width: '15ch'},
         ],
-        sort: '', rows: Uint32Array.from(all.keys()), about: formatPlural(all.length, 'snapshot'),
-        open: row => selection.open(all[row], row), isSelected: row => selection.state.file === row,
+        sort: '', rows: all.keys(), about: formatPlural(all.length, 'snapshot'),
+        open: row => selection.open(row), isSelected: row => selection.state.file === row,
       };
     }
 
-    /** @param {number} life is selected, at the moment when it was allocated */
-    function choose(life) {
-      selection.set({life, at: context.recording().lives.begin[life]});
+    /** @param {{life: number}[]} all rows that select an allocation, and the moment when it was allocated */
+    function choosesLife(all) {
+      return {
+        open: (/** @type {number} */ row) => selection.set({life: all[row].life, at: context.recording().lives.begin[all[row].life]}),
+        isSelected: (/** @type {number} */ row) => selection.state.life === all[row].life,
+      };
     }
 
     /** @type {Record<TableId, () => Contents>} */
@@ -322,18 +315,12 @@ export const tablesView = {
       if (which === 'phases' && !hasPhases)
         which = 'owners';
       tabs.show(which);
-      const old = table.sort;
       const isSame = contents !== null && !isNew;
       contents = makers[which]();
-      table.setColumns(contents.columns, contents.sort);
-      if (which === 'events')
-        table.sort.isDescending = false;
-      if (isSame)
-        table.sort = old;
-      table.drawHead();
+      table.setColumns(contents.columns, isSame ? table.sort : {column: contents.sort, isDescending: which !== 'events'});
       about.textContent = contents.about + (contents.isPartial ? context.recording().leftOutText() : '');
       table.element.setAttribute('aria-label', `Table of ${which === 'held' ? 'what is held at the end' : which}`);
-      table.setRows(contents.rows, isNew);
+      table.setRows(Uint32Array.from(contents.rows), isNew);
       if (which === 'events')
         table.goTo(selection.state.at);
     }
@@ -341,11 +328,11 @@ export const tablesView = {
     return {
       element: root,
       update(changed) {
-        if (['file', 'from', 'to', 'device', 'search'].some(name => changed.has(name)) || (changed.has('owner') && which !== 'owners')) {
+        if (concerns(changed, 'file', 'from', 'to', 'device', 'search') || (changed.has('owner') && which !== 'owners')) {
           show(changed.has('file'));
           return;
         }
-        if (['owner', 'life', 'at', 'theme'].some(name => changed.has(name)))
+        if (concerns(changed, 'owner', 'life', 'at', 'theme'))
           table.draw(true);
         if (changed.has('at') && which === 'events')
           table.goTo(selection.state.at);
