@@ -22,30 +22,22 @@ export function measureOf(id) {
 /** @param {Recording} recording @returns {Mark | undefined} when memory ran out, if the summary is about that */
 export function oomOfSummary(recording) {
   const {at} = recording.summary;
-  return at && at.what === 'oom' ? recording.marks.find(mark => mark.kind === 'oom' && recording.eventOf(mark.moment) === at.event) : undefined;
+  return at?.what === 'oom' ? recording.ooms.find(mark => recording.eventOf(mark.moment) === at.event) : undefined;
 }
 
-/**
- * When memory ran out: at the event that the summary describes, else at the last.
- * @param {Recording} recording
- */
+/** @param {Recording} recording when memory ran out: at the event that the summary describes, else at the last */
 export function oomMoment(recording) {
-  return oomOfSummary(recording) || recording.marks.filter(mark => mark.kind === 'oom').pop() || null;
+  return oomOfSummary(recording) ?? recording.ooms.at(-1);
 }
 
 /** @param {Recording} recording the measures that it has: without a history only what was held when the file was written */
 export function measuresOf(recording) {
-  /** @param {MeasureId} id */
-  const isKnown = id => id === 'live' || (id === 'oom' ? oomMoment(recording) !== null : recording.hasHistory);
-  return MEASURES.filter(measure => isKnown(measure.id));
+  return MEASURES.filter(({id}) => id === 'live' || (id === 'oom' ? recording.ooms.length > 0 : recording.hasHistory));
 }
 
-/**
- * What users want first: the order of `gpupool sites`.
- * @param {Recording} recording @returns {MeasureId}
- */
+/** @param {Recording} recording @returns {MeasureId} what users want first, like `gpupool sites` */
 export function defaultMeasure(recording) {
-  if (oomMoment(recording))
+  if (recording.ooms.length)
     return 'oom';
   return recording.summary.reason === 'recovered' || !recording.hasHistory ? 'live' : 'peak';
 }
@@ -81,11 +73,9 @@ export function peakMoment(recording, wants, from, to) {
 }
 
 /**
- * The peak in the sense of `gpupool sites`: of all devices together. Without times nothing tells what
- * another device held at a moment; then that of the device that held most.
- * @param {Recording} recording
- * @param {SelectionState} state
- * @param {(life: number) => boolean} wants
+ * The peak as of `gpupool sites`: of all devices together. Without times their events have no common order; then that of the
+ * device that held most.
+ * @param {Recording} recording @param {SelectionState} state @param {(life: number) => boolean} wants
  * @returns {{device: number, moment: number}} device -1: all
  */
 function peakOf(recording, state, wants) {

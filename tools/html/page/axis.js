@@ -1,11 +1,8 @@
-/**
- * The horizontal axis: converts pixels to moments and back, by time or by events.
- */
+/** The horizontal axis: converts pixels to moments and back, by time or by events. */
 import {formatCount, formatDuration} from './format.js';
 
 /**
- * A binary search: the last number from low to high for which isThere is true. It is true of low, and false of all
- * numbers above one of which it is false.
+ * A binary search for the last number from low to high for which isThere is true; it must be true for all numbers below that.
  * @param {number} low @param {number} high @param {(number: number) => boolean} isThere
  */
 export function lastWhere(low, high, isThere) {
@@ -51,8 +48,7 @@ export class Axis {
   }
 
   /**
-   * The first moment of each column (of one pixel), and after them the last moment. A column shows the
-   * moments from its own up to that of the next.
+   * The first moment of each column (of one pixel), and after them the last moment.
    * @returns {Uint32Array} width + 1
    */
   edges() {
@@ -64,8 +60,7 @@ export class Axis {
   }
 
   /**
-   * The column of each moment, indexed by moment minus `from`. A life from begin to freed covers at least
-   * one column: from column[begin] up to, but not including, column[freed].
+   * The column of each moment, indexed by moment minus `from`.
    * @returns {Uint16Array} to - from + 2; the last is the width
    */
   columns() {
@@ -81,9 +76,7 @@ export class Axis {
     return columns;
   }
 
-  /**
-   * The positions of labels.
-   */
+  /** The positions of labels. */
   ticks() {
     const most = Math.max(2, Math.floor(this.width / 130));
     const step = niceStep((this.high - this.low) / most);
@@ -107,11 +100,12 @@ function niceStep(least) {
 
 /** @param {number} ns @param {number} step */
 function tickTime(ns, step) {
+  /** @type {[number, string]} */
   const [unit, name] = ns >= 1e9 ? [1e9, 's'] : ns >= 1e6 ? [1e6, 'ms'] : ns >= 1e3 ? [1e3, 'us'] : [1, 'ns'];
   if (ns === 0)
     return '0';
   if (ns >= 120e9 && step >= 1e9)
     return formatDuration(ns);
-  const digits = Math.max(0, Math.ceil(Math.log10(/** @type {number} */ (unit) / step)));
-  return `${(ns / /** @type {number} */ (unit)).toFixed(Math.min(digits, 6))} ${name}`;
+  const digits = Math.max(0, Math.ceil(Math.log10(unit / step)));
+  return `${(ns / unit).toFixed(Math.min(digits, 6))} ${name}`;
 }

@@ -1,4 +1,3 @@
-/** Copies a text, and says so. */
 import {element} from './dom.js';
 
 /** @param {string} text */
@@ -14,8 +13,7 @@ async function copyText(text) {
     area.select();
     const isCopied = document.execCommand('copy');
     area.remove();
-    if (before)
-      before.focus();
+    before?.focus();
     return isCopied;
   }
 }

@@ -1,12 +1,6 @@
-/**
- * Describes what happened at a moment.
- */
 import {formatBytes} from './format.js';
 
-/**
- * Descriptions of marks. The kinds are those of format/actions.def and of the program's own marks.
- * @type {Record<string, string>}
- */
+/** @type {Record<string, string>} by kind of mark: of format/actions.def, or of the program's own marks */
 const MARKS = {
   oom: 'memory ran out', trim: 'idle memory went back', mode: 'the rule of reuse changed', snapshot: 'a snapshot was written',
   mark: 'mark', begin: 'begin of', end: 'end of',
@@ -21,10 +15,7 @@ export function markText(mark) {
   return `${what}${mark.detail ? ' ' + mark.detail : ''}${device}`;
 }
 
-/**
- * What the event before a moment did.
- * @param {Recording} recording @param {number} moment
- */
+/** @param {Recording} recording @param {number} moment @returns {string} what the event before it did */
 export function momentEvent(recording, moment) {
   const {lives, segments} = recording;
   const life = recording.eventsByMoment()[moment];
@@ -39,9 +30,9 @@ export function momentEvent(recording, moment) {
       return `freed: ${size}${owner}`;
     return `no longer in use by the device: ${size}${owner}`;
   }
-  for (const mark of recording.marks)
-    if (mark.moment === moment)
-      return markText(mark);
+  const mark = recording.marks.find(each => each.moment === moment);
+  if (mark)
+    return markText(mark);
   for (let i = 0; i < segments.count; i++) {
     if (segments.begin[i] === moment)
       return `from the driver: ${formatBytes(segments.size[i])}`;

@@ -1,7 +1,4 @@
-/**
- * Formats numbers for people exactly like the tool (tools/output.c, base/size.c), so that page and
- * terminal agree.
- */
+/** Formats numbers exactly like the tool (tools/output.c, base/size.c), so that page and terminal agree. */
 const UNITS = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB', 'EiB'];
 
 /** @param {number} bytes @returns {string} "97.7 KiB" */

@@ -51,10 +51,7 @@ function makeContext(page) {
   return context;
 }
 
-/**
- * "app, pid 4711, written when memory ran out".
- * @param {Recording} recording
- */
+/** @param {Recording} recording @returns {string} "app, pid 4711, written when memory ran out" */
 function titleOf(recording) {
   const {process, reason} = recording.summary;
   const parts = [baseName(process.program || recording.name)];
@@ -78,10 +75,7 @@ function fillChooser(select, options) {
   replace(select, ...options.map(([value, text]) => element('option', {value}, text)));
 }
 
-/**
- * The line at the top.
- * @param {Context} context @param {HTMLElement} linkButton
- */
+/** @param {Context} context @param {HTMLElement} linkButton */
 function createHeader(context, linkButton) {
   const {selection, page} = context;
   const title = element('h1', {});
@@ -185,8 +179,9 @@ function build(context, root) {
         views[maker.id] = maker.create(context);
         panels[i].append(views[maker.id].element);
       }
-      views[maker.id].update(missed[i]);
+      const waiting = missed[i];
       missed[i] = new Set();
+      views[maker.id].update(waiting);
     });
   }
   selection.subscribe(update);

@@ -1,6 +1,6 @@
 /**
- * The addresses of one device without the gaps between segments and memory outside the pool. A place is an
- * offset in bytes from the lowest address, without gaps.
+ * The addresses of one device. A place is an offset in bytes from the lowest address, without the gaps between segments and
+ * memory outside the pool.
  */
 import {lastWhere} from './axis.js';
 import {FORWARDED, HOST} from './recording.js';
@@ -32,9 +32,7 @@ export class MemoryMap {
         ends.push(end);
       }
     }
-    let all = 0;
-    for (let i = 0; i < ends.length; i++)
-      all += ends[i] - this.begins[i];
+    const all = ends.reduce((sum, end, i) => sum + end - this.begins[i], 0);
     const gap = ends.length > 1 ? Math.min(all / GAP_SHARE, all / 4 / ends.length) : 0;
     /** @type {number[]} */
     this.offsets = [];
@@ -45,12 +43,9 @@ export class MemoryMap {
     }
     this.size = Math.max(1, offset - gap);
     this.device = device;
-    this.places = new Float64Array(lives.count); /* of each life; -1: not on this device */
-    for (let i = 0; i < lives.count; i++)
-      this.places[i] = lives.device[i] === device && lives.kind[i] !== HOST ? this.place(lives.address[i]) : -1;
-    this.segmentPlaces = new Float64Array(segments.count);
-    for (let i = 0; i < segments.count; i++)
-      this.segmentPlaces[i] = segments.device[i] === device ? this.place(segments.address[i]) : -1;
+    this.places = lives.address.map((address, i) => /* -1: not on this device */
+      lives.device[i] === device && lives.kind[i] !== HOST ? this.place(address) : -1);
+    this.segmentPlaces = segments.address.map((address, i) => segments.device[i] === device ? this.place(address) : -1);
   }
 
   /** @param {number} address @returns {number} -1: outside all ranges */

@@ -6,10 +6,7 @@ import {onGestures} from './gestures.js';
 export const NAVIGATE_KEYS = 'Arrow keys move the time; plus and minus zoom';
 const LEAST_EVENTS = 4; /* on display */
 
-/**
- * The axis of a plot for the present selection.
- * @param {Plot} plot @param {Context} context @param {number} [width]
- */
+/** @param {Plot} plot @param {Context} context @param {number} [width] */
 export function axisOf(plot, context, width = plot.width) {
   const {from, to, axis} = context.selection.state;
   return new Axis(context.recording(), axis, from, to, width);
@@ -100,10 +97,7 @@ export function navigate(plot, context, handlers) {
   });
 }
 
-/**
- * Draws the labels below a plot, and their lines.
- * @param {Plot} plot @param {Axis} axis
- */
+/** @param {Plot} plot @param {Axis} axis */
 export function drawTicks(plot, axis) {
   const {context, bottom} = plot;
   for (const tick of axis.ticks()) {
@@ -115,10 +109,7 @@ export function drawTicks(plot, axis) {
   }
 }
 
-/**
- * Draws the moment that is selected as a line, if it is on display.
- * @param {Plot} plot @param {Axis} axis @param {number} at @param {number} bottom
- */
+/** @param {Plot} plot @param {Axis} axis @param {number} at @param {number} [bottom] of the line */
 export function drawMoment(plot, axis, at, bottom = plot.bottom) {
   const x = axis.x(at);
   plot.context.fillStyle = styleColor('--ink');

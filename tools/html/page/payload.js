@@ -11,6 +11,8 @@ function damaged(why) {
 /** @typedef {{name: string, encoding: string, array: string, count: number, bytes: number}} ColumnEntry */
 
 const MAGIC = 'GPPAGE1\n';
+/** @type {Record<string, new (count: number) => Numbers>} */
+const ARRAYS = {f64: Float64Array, u32: Uint32Array, i32: Int32Array, u8: Uint8Array};
 
 /** @param {string} text base64 */
 function bytesOf(text) {
@@ -38,23 +40,14 @@ async function inflate(bytes) {
   }
 }
 
-/** @param {string} kind @param {number} count @returns {Numbers} */
-function arrayOf(kind, count) {
-  switch (kind) {
-  case 'f64': return new Float64Array(count);
-  case 'u32': return new Uint32Array(count);
-  case 'i32': return new Int32Array(count);
-  case 'u8': return new Uint8Array(count);
-  default: throw new PageError(`The data in this page has numbers of a kind "${kind}", which this page does not know.`);
-  }
-}
-
 /** @param {Uint8Array} bytes @param {number} at where the column begins @param {ColumnEntry} entry @returns {Numbers} */
 function readColumn(bytes, at, entry) {
   const end = at + entry.bytes;
   if (end > bytes.length || entry.count > entry.bytes)
     throw damaged(`column ${entry.name} ends too early.`);
-  const numbers = arrayOf(entry.array, entry.count);
+  if (!Object.hasOwn(ARRAYS, entry.array))
+    throw new PageError(`The data in this page has numbers of a kind "${entry.array}", which this page does not know.`);
+  const numbers = new ARRAYS[entry.array](entry.count);
   if (entry.encoding === 'byte') {
     numbers.set(bytes.subarray(at, at + entry.count));
     return numbers;

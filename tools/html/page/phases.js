@@ -46,10 +46,7 @@ export function phaseAtPlace(axis, recording, x, y) {
   return found;
 }
 
-/**
- * The phases in which the event before a moment happened, the outermost first.
- * @param {Recording} recording @param {number} moment
- */
+/** @param {Recording} recording @param {number} moment @returns {Phase[]} those of the event before it, the outermost first */
 export function phasesAt(recording, moment) {
   return recording.phases.filter(phase => phase.begin < moment && moment <= phase.end).sort((a, b) => a.depth - b.depth);
 }

@@ -3,10 +3,7 @@ import {lastWhere} from './axis.js';
 import {styleColor} from './colors.js';
 import {element} from './dom.js';
 
-/**
- * How long each of the last drawings took, for the benchmark.
- * @type {number[]}
- */
+/** @type {number[]} how long each of the last drawings took, for the benchmark */
 export const drawTimes = [];
 const KEPT_TIMES = 600;
 const AXIS_HEIGHT = 20;
@@ -85,10 +82,7 @@ export class Plot {
     this.invalidate();
   }
 
-  /**
-   * The position of an event, in CSS pixels.
-   * @param {MouseEvent} event
-   */
+  /** @param {MouseEvent} event */
   place(event) {
     const box = this.canvas.getBoundingClientRect();
     return {x: event.clientX - box.left, y: event.clientY - box.top};
@@ -125,10 +119,7 @@ export class Raster {
     this.pixels = new Uint32Array(this.image.data.buffer);
   }
 
-  /**
-   * Makes it empty, with that size.
-   * @param {number} width @param {number} height
-   */
+  /** @param {number} width @param {number} height of the empty image */
   begin(width, height) {
     if (width !== this.image.width || height !== this.image.height) {
       this.canvas.width = width;

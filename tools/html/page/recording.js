@@ -43,6 +43,7 @@ export class Recording {
     /** @type {Rest} */
     this.rest = this.arrays('rest', ['moment', 'device', 'requested', 'allocated', 'pending']);
     this.marks = this.readMarks();
+    this.ooms = this.marks.filter(mark => mark.kind === 'oom');
     this.phases = this.readPhases();
     this.owners = header.owners.slice();
     this.hasStacks = this.lives.stack.some(stack => stack >= 0);
@@ -209,9 +210,7 @@ export class Recording {
     return thread ? `${thread.name || 'thread'} (${thread.tid})` : 'not known';
   }
 
-  /**
-   * What the event before each moment concerned: the life that began, was freed or was done. -1: no life.
-   */
+  /** By moment, the life that the event before it began, freed or completed; -1: no life. */
   eventsByMoment() {
     if (!this.lifeAtEvent) {
       const {lives} = this;

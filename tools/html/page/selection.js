@@ -6,8 +6,16 @@ const LONGEST_GAPS = 16;
 /** @param {Recording} recording @returns {boolean} a few gaps between events make up most of the time */
 function isMostlyIdle(recording) {
   const {times, end} = recording;
-  const gaps = Float64Array.from({length: end}, (_, i) => times[i + 1] - times[i]).sort();
-  return gaps.slice(-LONGEST_GAPS).reduce((sum, gap) => sum + gap, 0) > (times[end] - times[0]) / 2;
+  const gaps = [];
+  for (let i = 1; i <= end; i++) {
+    const gap = times[i] - times[i - 1];
+    if (gaps.length < LONGEST_GAPS || gap > gaps[gaps.length - 1]) {
+      gaps.push(gap);
+      gaps.sort((a, b) => b - a);
+      gaps.length = Math.min(gaps.length, LONGEST_GAPS);
+    }
+  }
+  return gaps.reduce((sum, gap) => sum + gap, 0) > (times[end] - times[0]) / 2;
 }
 
 /**

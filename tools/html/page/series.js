@@ -1,6 +1,4 @@
-/**
- * Memory over time: the sum at each moment, and the maximum over parts of the time.
- */
+/** Memory over time: the sum at each moment, and the maximum over parts of the time. */
 import {FORWARDED, HOST} from './recording.js';
 
 /** @type {SeriesName[]} */
@@ -8,7 +6,6 @@ export const SERIES_NAMES = ['requested', 'allocated', 'pending', 'reserved', 'f
 
 const STEP = 16; /* moments in a part of the lowest level; parts in a part of each next level */
 
-/** Bytes at each moment, and the maximum over ranges of moments. */
 export class Series {
   /** @param {Float64Array} values by moment */
   constructor(values) {
@@ -77,56 +74,41 @@ function summed(changes) {
  * @param {Recording} recording @param {number} device @returns {Record<SeriesName, Series>}
  */
 export function makeSeries(recording, device) {
-  const {lives, segments, end} = recording;
+  const {lives, segments, rest, end} = recording;
   const changes = /** @type {Record<SeriesName, Float64Array>} */ ({});
   for (const name of SERIES_NAMES)
     changes[name] = new Float64Array(end + 2);
+  /** @param {SeriesName} name @param {number} begin @param {number} end @param {number} bytes */
+  const add = (name, begin, end, bytes) => {
+    changes[name][begin] += bytes;
+    changes[name][end] -= bytes;
+  };
   for (let i = 0; i < lives.count; i++) {
     if ((device >= 0 && lives.device[i] !== device) || lives.kind[i] === HOST)
       continue;
     if (lives.kind[i] === FORWARDED) {
-      changes.forwarded[lives.begin[i]] += lives.requested[i];
-      changes.forwarded[lives.freed[i]] -= lives.requested[i];
+      add('forwarded', lives.begin[i], lives.freed[i], lives.requested[i]);
       continue;
     }
-    changes.requested[lives.begin[i]] += lives.requested[i];
-    changes.requested[lives.freed[i]] -= lives.requested[i];
-    changes.allocated[lives.begin[i]] += lives.rounded[i];
-    changes.allocated[lives.freed[i]] -= lives.rounded[i];
-    changes.pending[lives.freed[i]] += lives.rounded[i];
-    changes.pending[lives.done[i]] -= lives.rounded[i];
+    add('requested', lives.begin[i], lives.freed[i], lives.requested[i]);
+    add('allocated', lives.begin[i], lives.freed[i], lives.rounded[i]);
+    add('pending', lives.freed[i], lives.done[i], lives.rounded[i]);
   }
-  for (let i = 0; i < segments.count; i++) {
-    if (device >= 0 && segments.device[i] !== device)
-      continue;
-    changes.reserved[segments.begin[i]] += segments.size[i];
-    changes.reserved[segments.end[i]] -= segments.size[i];
+  for (let i = 0; i < segments.count; i++)
+    if (device < 0 || segments.device[i] === device)
+      add('reserved', segments.begin[i], segments.end[i], segments.size[i]);
+  /** @type {Map<number, number>} */
+  const begins = new Map(); /* of what was left out, by device: each row covers the moments since the device's previous one */
+  for (let i = 0; i < rest.count; i++) {
+    const begin = begins.get(rest.device[i]) || 0;
+    const next = rest.moment[i] + 1;
+    begins.set(rest.device[i], next);
+    if ((device < 0 || rest.device[i] === device) && begin < next)
+      for (const name of /** @type {('requested' | 'allocated' | 'pending')[]} */ (['requested', 'allocated', 'pending']))
+        add(name, begin, next, rest[name][i]);
   }
-  addRest(recording, device, changes);
   const result = /** @type {Record<SeriesName, Series>} */ ({});
   for (const name of SERIES_NAMES)
     result[name] = summed(changes[name]);
   return result;
 }
-
-/**
- * A row of what was left out covers the moments since the previous row of its device.
- * @param {Recording} recording @param {number} device @param {Record<SeriesName, Float64Array>} changes
- */
-function addRest(recording, device, changes) {
-  const {rest} = recording;
-  /** @type {Map<number, number>} */
-  const begins = new Map();
-  const names = /** @type {('requested' | 'allocated' | 'pending')[]} */ (['requested', 'allocated', 'pending']);
-  for (let i = 0; i < rest.moment.length; i++) {
-    const begin = begins.get(rest.device[i]) || 0;
-    begins.set(rest.device[i], rest.moment[i] + 1);
-    if ((device >= 0 && rest.device[i] !== device) || rest.moment[i] < begin)
-      continue;
-    for (const name of names) {
-      changes[name][begin] += rest[name][i];
-      changes[name][rest.moment[i] + 1] -= rest[name][i];
-    }
-  }
-}
-

@@ -144,6 +144,10 @@ export function keyRows(recording, keys, wants) {
  */
 export function eventRows(recording, state, matching) {
   const lifeAt = recording.eventsByMoment();
-  return Uint32Array.from({length: state.to - state.from}, (_, i) => state.from + 1 + i)
-    .filter(moment => !matching || (lifeAt[moment] >= 0 && matching[lifeAt[moment]]));
+  const rows = new Uint32Array(state.to - state.from);
+  let used = 0;
+  for (let moment = state.from + 1; moment <= state.to; moment++)
+    if (!matching || (lifeAt[moment] >= 0 && matching[lifeAt[moment]]))
+      rows[used++] = moment;
+  return rows.subarray(0, used);
 }

@@ -15,6 +15,7 @@ const SHOWN_MOVING = 1500;
 const LABEL_HEIGHT = 14;
 const LABEL_WIDTH = 70;
 const BUCKETS = 64 * 8;
+const ROOM_ABOVE = 1.04;
 
 /**
  * Chooses the lives that get bands, and the total height. A column shows what is held after its last moment.
@@ -81,23 +82,6 @@ function layOutBands(recording, axis, matching, most) {
   };
 }
 
-/**
- * The band at a point.
- * @param {Recording} recording @param {Layout} layout @param {number} column @param {number} bytes from the bottom
- * @returns {number} a life; -1: none, or a small one
- */
-function bandAt(recording, layout, column, bytes) {
-  let below = 0;
-  for (let k = 0; k < layout.chosenCount; k++) {
-    if (layout.firsts[k] > column || layout.lasts[k] <= column)
-      continue;
-    below += recording.lives.rounded[layout.chosen[k]];
-    if (bytes < below)
-      return layout.chosen[k];
-  }
-  return -1;
-}
-
 /** @typedef {ReturnType<typeof layOutBands>} Layout */
 
 /** @type {ViewMaker} */
@@ -141,7 +125,7 @@ export const bandsView = {
       const {columns, chosen, firsts, lasts, top, total} = bands;
       const {lives} = recording;
       const {colors} = context;
-      const factor = rows / (top * 1.04);
+      const factor = rows / (top * ROOM_ABOVE);
       const below = new Float64Array(columns);
       const {pixels} = raster;
       const selected = selection.state.life;
@@ -210,12 +194,21 @@ export const bandsView = {
         'Turn the wheel to zoom, drag to move, click a band for its call stack.';
     }
 
-    /** @param {number} x @param {number} y */
+    /** @param {number} x @param {number} y @returns {number} a life; -1: none, or a small one */
     function lifeAt(x, y) {
       if (!layout)
         return -1;
-      const bytes = (1 - y / plot.bottom) * layout.top * 1.04;
-      return bandAt(context.recording(), layout, Math.floor(x / plot.width * layout.columns), bytes);
+      const {rounded} = context.recording().lives;
+      const column = Math.floor(x / plot.width * layout.columns);
+      let bytes = (1 - y / plot.bottom) * layout.top * ROOM_ABOVE;
+      for (let k = 0; k < layout.chosenCount; k++) {
+        if (layout.firsts[k] > column || layout.lasts[k] <= column)
+          continue;
+        bytes -= rounded[layout.chosen[k]];
+        if (bytes < 0)
+          return layout.chosen[k];
+      }
+      return -1;
     }
 
     navigate(plot, context, {

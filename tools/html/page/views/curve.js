@@ -158,10 +158,7 @@ export const curveView = {
       return lines;
     }
 
-    /**
-     * The moment of a near mark, else that under the pointer.
-     * @param {number} x
-     */
+    /** @param {number} x @returns {number} the moment of a near mark, else that under the pointer */
     function momentAt(x) {
       const axis = wholeAxis();
       let best = NEAR + 1;
@@ -176,16 +173,6 @@ export const curveView = {
       return moment;
     }
 
-    /**
-     * Selects the time between two places.
-     * @param {number} a @param {number} b
-     */
-    function choose(a, b) {
-      const axis = wholeAxis();
-      const from = axis.moment(Math.max(0, Math.min(a, b)));
-      selection.set({from, to: Math.max(from + 1, axis.moment(Math.min(plot.width, Math.max(a, b))))});
-    }
-
     onGestures(plot, {
       hover,
       click(x, y) {
@@ -195,7 +182,11 @@ export const curveView = {
         else
           selection.set({at: momentAt(x)});
       },
-      drag: (begin, now) => choose(begin.x, now.x),
+      drag(begin, now) {
+        const axis = wholeAxis();
+        const from = axis.moment(Math.max(0, Math.min(begin.x, now.x)));
+        selection.set({from, to: Math.max(from + 1, axis.moment(Math.min(plot.width, Math.max(begin.x, now.x))))});
+      },
     });
     plot.canvas.addEventListener('dblclick', () => selection.showAll());
     plot.canvas.addEventListener('keydown', event => {

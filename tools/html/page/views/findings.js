@@ -1,7 +1,4 @@
-/**
- * What happened, the evidence, and what to do: the findings of `gpupool summary`, then the figures of each
- * device.
- */
+/** What happened, the evidence, and what to do: the findings of `gpupool summary`, then the figures of each device. */
 import {oomMoment} from '../amounts.js';
 import {button, element, nameList, replace} from '../dom.js';
 import {formatBytes, formatCount, formatDuration, formatPercent} from '../format.js';
@@ -9,10 +6,7 @@ import {formatBytes, formatCount, formatDuration, formatPercent} from '../format
 /** @type {Record<string, string>} */
 const SIGNS = {error: '!', warning: '!', note: 'i', good: '✓'};
 
-/**
- * Rows of a device's table, like `gpupool summary`.
- * @type {[string, string][]}
- */
+/** @type {[string, string][]} of a device's table, like `gpupool summary` */
 const ROWS = [
   ['requested_bytes', 'requested'], ['allocated_bytes', 'allocated (rounded up)'], ['active_bytes', 'active'],
   ['reserved_bytes', 'reserved from the driver'], ['cached_bytes', 'cached'], ['deferred_bytes', 'deferred'],
@@ -29,10 +23,7 @@ export const findingsView = {
     const facts = element('div', {class: 'facts'});
     const root = element('section', {class: 'view scroll', role: 'region', 'aria-label': 'What happened', tabindex: '0'}, list, facts);
 
-    /**
-     * Links to the evidence for a finding.
-     * @param {any} finding
-     */
+    /** @param {any} finding @returns {HTMLElement[]} links to the evidence for it */
     function links(finding) {
       const recording = context.recording();
       const made = [];

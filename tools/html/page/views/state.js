@@ -70,21 +70,15 @@ export const stateView = {
     }
 
     function nextOom() {
-      const ooms = context.recording().marks.filter(mark => mark.kind === 'oom');
+      const {ooms} = context.recording();
       const next = ooms.find(mark => mark.moment > selection.state.at) || ooms[0];
       if (next)
         selection.set({at: next.moment, device: next.device >= 0 ? next.device : selection.state.device});
     }
 
-    /** The out of memory at the selected moment. */
-    function oomHere() {
-      const {at} = selection.state;
-      return context.recording().marks.find(mark => mark.kind === 'oom' && mark.moment === at && mark.device === shownDevice(context));
-    }
-
     /** @param {MemoryState} now */
     function fillFigures(now) {
-      const oom = oomHere();
+      const oom = context.recording().ooms.find(mark => mark.moment === selection.state.at && mark.device === shownDevice(context));
       const shown = JSON.stringify({
         reserved: now.reserved, allocated: now.allocated, requested: now.requested, pending: now.pending, idle: now.idle,
         largest_idle: now.largestIdle, forwarded: now.forwarded, blocker: now.blocker, blocks: now.heldCount,
@@ -208,7 +202,7 @@ export const stateView = {
         slider.setAttribute('aria-valuetext', recording.momentText(selection.state.at));
         const device = recording.devices.length > 1 ? `device ${shownDevice(context)}, ` : '';
         what.textContent = `${device}${recording.momentText(selection.state.at)}: ${momentEvent(recording, selection.state.at)}`;
-        ooms.hidden = !recording.marks.some(mark => mark.kind === 'oom');
+        ooms.hidden = !recording.ooms.length;
         plot.invalidate();
       },
       toggle,

@@ -34,10 +34,7 @@ function figureColumns(format) {
 const bytesColumn = figureColumns(formatBytes);
 const countColumn = figureColumns(formatCount);
 
-/**
- * Columns for the bytes and count of a sum.
- * @param {string} id @param {string} label @param {(row: number) => Sum} sum @param {string} noun "blocks" @param {string} title
- */
+/** @param {string} id @param {string} label @param {(row: number) => Sum} sum @param {string} noun "blocks" @param {string} title */
 function sumColumns(id, label, sum, noun, title) {
   return [bytesColumn(id, label, row => sum(row).bytes, title), countColumn(`${id}-count`, noun, row => sum(row).count, title)];
 }
