@@ -156,6 +156,7 @@ static bool check_context(gp_engine_t *engine, gp_context_t *context, gp_sums_t 
   uint64_t newest = 0;
   uint64_t deferred = 0;
   uint64_t queued = 0;
+  uint64_t bytes = 0;
 
   GP_LIST_EACH(&context->blocks, gp_block_t, all, block) {
     good &= check_block(engine, context, block, sums);
@@ -172,8 +173,11 @@ static bool check_context(gp_engine_t *engine, gp_context_t *context, gp_sums_t 
     good &= gp_expect(block->free_epoch >= newest, "epochs of deferred shrink", block->free_epoch, newest);
     newest = block->free_epoch;
     queued++;
+    bytes += block->state == GP_STATE_DEFERRED && !block->freed_in ? block->size : 0;
   }
   good &= gp_expect(deferred == queued, "blocks in deferred", deferred, queued);
+  good &= gp_expect(
+      bytes == context->deferred_bytes, "deferred_bytes of a context", bytes, context->deferred_bytes);
   good &= gp_segment_check(context);
   good &= gp_mapped_check(context);
   good &= gp_fill_check(engine, context);

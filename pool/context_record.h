@@ -23,7 +23,8 @@ typedef struct gp_vain {
 
 /*
  * A context of the driver. Invariants, under the device's lock: deferred is in the order of growing
- * free_epochs; the bins hold every block that is in the list blocks. completed only grows: all work of this
+ * free_epochs, and deferred_bytes counts its blocks that wait for no stream of their own (DEFERRED, without
+ * freed_in); the bins hold every block that is in the list blocks. completed only grows: all work of this
  * context submitted before the epoch `completed` began is known to be complete.
  */
 struct gp_context {
@@ -34,6 +35,9 @@ struct gp_context {
   gp_context_t *next_any; /* every context ever made, for gp_engine_destroy */
   gp_list_t blocks;
   gp_list_t deferred;
+  uint64_t deferred_bytes;
+  uint64_t waits_after_ns; /* no free waits before, see wait_in_free.c; and only beyond so many ... */
+  uint64_t waits_beyond; /* of deferred_bytes, after a look that gave no reason to wait; see wait_in_free.c */
   gp_bins_t bins;
   gp_list_t segments;
   gp_cut_bins_t cut; /* idle parts of segments */

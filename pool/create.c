@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "pool/contexts.h"
+#include "pool/fence_policy.h"
 #include "pool/fill.h"
 #include "pool/forwarded/host_limit.h"
 #include "pool/heaps.h"
@@ -65,6 +66,9 @@ static void configure(gp_engine_t *engine, const gp_options_t *options)
   engine->slack = options->values[GP_OPTION_slack].amount;
   engine->slack.is_none |= !engine->type->keeps_blocks;
   engine->max_deferred = options->values[GP_OPTION_max_deferred].amount;
+  engine->least_bound = gp_amount_resolve(&engine->max_deferred, UINT64_MAX);
+  if (!engine->max_deferred.is_none && engine->least_bound > GP_FENCED_LEAST)
+    engine->least_bound = GP_FENCED_LEAST;
   engine->patience_ns = gp_option_number(options, GP_OPTION_patience) * UINT64_C(1000000000);
   gp_prewarm_init(engine, options);
   gp_heaps_init(engine);
@@ -108,7 +112,7 @@ gp_engine_t *gp_engine_create(
     gp_lock_init(&device->lock, GP_RANK_DEVICE);
     device->ordinal = i;
     device->stats = &device->own_stats;
-    device->watched_use = UINT64_MAX;
+    device->watched_use = device->asked_covered = UINT64_MAX;
     /* A share is unknown before the driver has told the device's size: until then the limit refuses. */
     device->limit = gp_limit_of(engine, i, 0);
     gp_context_init(&device->stand_in, &(gp_driver_context_t){.handle = NULL, .device = i}, device);

@@ -97,6 +97,7 @@ struct gp_device {
   bool unsettled; /* it is not known what the driver's pools reserve: the limit was set, or one ended */
   uint64_t freed_since_fence;  /* bytes freed since a free last recorded fences */
   uint64_t newest_free_epoch;  /* of the newest of these frees */
+  uint64_t asked_covered;      /* what was covered when a miss asked for nothing; UINT64_MAX: one did not */
   uint64_t wanted_back;        /* idle bytes that must go back for ... */
   gp_trim_reason_t wanted_for; /* ... this reason; GP_TRIM_RESERVE or GP_TRIM_REQUESTED */
   uint64_t aged_ns;            /* when the age of idle mapped memory was last checked */

@@ -45,6 +45,8 @@ struct gp_engine {
   bool asks_host;    /* GPUPOOL_INTEGRATED: what is free on a device that shares the host's memory */
   gp_amount_t slack; /* none: no budget */
   gp_amount_t max_deferred;
+  uint64_t least_bound;     /* on what is deferred: below it no free waits */
+  atomic_bool free_returns; /* the driver's free does not wait for the device, see wait_in_free.c */
   uint64_t patience_ns;
   gp_block_list_t prewarm_list;
   _Atomic uint64_t fences_due_ns;       /* no time for fences ahead of need before this, see reuse/fences.c */

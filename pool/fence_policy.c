@@ -56,7 +56,7 @@ bool gp_fence_policy_refuses(const gp_engine_t *engine, const gp_block_t *block,
 
   if (__builtin_expect(engine->driver.ops->fence_record != NULL, 1))
     return false;
-  return freed_with(engine, block) > gp_reclaim_allowance(engine, device) ||
+  return freed_with(engine, block) > gp_deferred_bound(engine, device) ||
          (!is_ordered && block->size >= GP_FENCED_LEAST && device->told_ns != 0 &&
              is_nearly_full(engine, device, whole_of(device)));
 }
@@ -69,16 +69,26 @@ static bool is_worth_knowing(const gp_engine_t *engine, gp_device_t *device, uin
   return gp_device_idle(device) <= gp_device_pending(device) && gp_fences_have_time(engine, now_ns);
 }
 
-gp_fence_wish_t gp_fence_policy_judge_much(
-    const gp_engine_t *engine, gp_device_t *device, uint64_t live, uint64_t now_ns)
+/* A free that waits (wait_in_free.h) waits until half of the bound is left: for a fence that was recorded
+ * when a little more than the other half was deferred. */
+static bool is_wait_near(const gp_engine_t *engine, const gp_context_t *context)
 {
+  uint64_t quarter = gp_deferred_bound(engine, context->device) / 4;
+
+  return context->deferred_bytes / 3 >= quarter && context->device->freed_since_fence >= quarter;
+}
+
+gp_fence_wish_t gp_fence_policy_judge_much(
+    const gp_engine_t *engine, const gp_context_t *context, uint64_t live, uint64_t now_ns)
+{
+  gp_device_t *device = context->device;
   gp_fence_wish_t wish = GP_FENCE_NONE;
 
   gp_assert_internal(gp_lock_is_held(&device->lock));
   if (device->freed_since_fence < live / FENCED_DIVISION || !engine->driver.ops->fence_record ||
       gp_engine_is_suspended(engine))
     return GP_FENCE_NONE; /* the first free after a capture records one for all of them */
-  if (is_needed(engine, device, device->freed_since_fence))
+  if (is_needed(engine, device, device->freed_since_fence) || is_wait_near(engine, context))
     wish = GP_FENCE_NEEDED;
   else if (is_worth_knowing(engine, device, now_ns))
     wish = GP_FENCE_AHEAD;
@@ -119,13 +129,15 @@ static bool is_worth_asking(const gp_engine_t *engine, const gp_context_t *conte
   const gp_device_t *device = context->device;
   const gp_bin_t *bin = gp_bins_find(&context->bins, class_bytes);
 
-  if (gp_device_pending(device) > gp_reclaim_allowance(engine, device) / 2)
-    return true;
-  if (is_cut)
-    return !gp_list_is_empty(&context->deferred);
-  if (!bin || bin->deferred_count == 0)
+  bool has_time = gp_fences_have_time(engine, now_ns);
+
+  if (gp_list_is_empty(&context->deferred))
     return false;
-  return gp_fences_have_time(engine, now_ns) || would_grow_much(device, bin);
+  if (!has_time && device->asked_covered == gp_covered(engine))
+    return false; /* so it was when it was last asked, for nothing */
+  if (is_cut || gp_device_pending(device) > gp_deferred_bound(engine, device) / 2)
+    return true;
+  return bin && bin->deferred_count > 0 && (has_time || would_grow_much(device, bin));
 }
 
 bool gp_fence_policy_ask(gp_engine_t *engine, gp_context_t *context, uint64_t class_bytes, bool is_cut)
@@ -139,8 +151,15 @@ bool gp_fence_policy_ask(gp_engine_t *engine, gp_context_t *context, uint64_t cl
   gp_lock_release(&device->lock);
   if (!asks)
     return false;
-  if (gp_fences_poll_twice(engine))
+  uint64_t covered = gp_covered(engine);
+  bool asked = gp_fences_poll_twice(engine);
+  if (asked)
     gp_reclaim(engine);
   gp_fences_took_time(engine, begin_ns);
+  gp_lock_take(&device->lock);
+  bool is_for_nothing =
+      asked && gp_covered(engine) == covered && covered < atomic_load(&engine->newest_free_epoch);
+  gp_locked(device)->asked_covered = is_for_nothing ? covered : UINT64_MAX;
+  gp_lock_release(&device->lock);
   return true;
 }

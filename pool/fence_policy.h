@@ -21,7 +21,7 @@ typedef enum gp_fence_wish {
 /* For gp_fence_policy_judge, once enough was freed to be worth a fence. live: bytes that
  * were live before the free. */
 gp_fence_wish_t gp_fence_policy_judge_much(
-    const gp_engine_t *engine, gp_device_t *device, uint64_t live, uint64_t now_ns);
+    const gp_engine_t *engine, const gp_context_t *context, uint64_t live, uint64_t now_ns);
 
 /* A free of the block, which the program holds, will need a fence. The caller holds the device's lock. */
 bool gp_fence_policy_needs(const gp_engine_t *engine, const gp_block_t *block);
@@ -54,7 +54,8 @@ static inline gp_fence_wish_t gp_fence_policy_judge(
     device->freed_since_fence = gp_device_pending(device);
   if (device->freed_since_fence < GP_FENCED_LEAST)
     return GP_FENCE_NONE;
-  return gp_fence_policy_judge_much(engine, device, stats->allocated_bytes.current + block->size, now_ns);
+  return gp_fence_policy_judge_much(
+      engine, block->context, stats->allocated_bytes.current + block->size, now_ns);
 }
 
 /*

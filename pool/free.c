@@ -11,7 +11,6 @@
 #include "pool/reclaim.h"
 #include "pool/release.h"
 #include "pool/reuse/drain.h"
-#include "pool/reuse/fences.h"
 #include "pool/reuse/identities.h"
 #include "pool/reuse/stamps.h"
 #include "pool/reuse/stream_points.h"
@@ -20,6 +19,7 @@
 #include "pool/space/ordered_blocks.h"
 #include "pool/space/segment.h"
 #include "pool/space/surplus.h"
+#include "pool/wait_in_free.h"
 
 /* A free's usual path is inlined into one function: six calls took a fifth of a free's instructions. */
 #define INLINE inline __attribute__((always_inline))
@@ -49,79 +49,6 @@ gp_block_t *gp_find_and_lock(gp_engine_t *engine, uint64_t address)
   return find_and_lock_inline(engine, address);
 }
 
-static bool is_sticky(const gp_driver_ops_t *ops, int code)
-{
-  return ops->code_is_sticky && ops->code_is_sticky(code);
-}
-
-/* In place of the program's free. Out of memory also where the limit has no room for it. */
-static int free_a_little(gp_engine_t *engine, gp_context_t *context)
-{
-  if (!gp_limit_reserve(engine, context, GP_BLOCK_GRANULE, GP_SUPPLY_PLAIN))
-    return engine->driver.ops->code_out_of_memory;
-  int code = gp_driver_wait_as_free(engine, &context->driver);
-  gp_limit_cancel(engine, context->device, GP_BLOCK_GRANULE, GP_SUPPLY_PLAIN);
-  return code;
-}
-
-/* The driver waits in a free of a little memory. Out of memory: it has none, or the engine may make no calls
- * of its own (the device has failed, say). */
-static int wait_in_free(gp_engine_t *engine, gp_context_t *context)
-{
-  if (!gp_engine_enter_wait(engine))
-    return engine->driver.ops->code_out_of_memory;
-  int code = free_a_little(engine, context);
-  gp_engine_leave_wait(engine);
-  return code;
-}
-
-/* Asks once more where the engine has taken the error for one that stays, and makes no calls of its own: the
- * call stands for the program's free. */
-static int confirm(gp_engine_t *engine, gp_context_t *context, int code)
-{
-  int again = gp_engine_service(engine) == GP_SERVICE_DEAD ? free_a_little(engine, context)
-                                                           : wait_in_free(engine, context);
-  return again == engine->driver.ops->code_out_of_memory ? code : again;
-}
-
-/*
- * Waits as the driver's own free does: returns when the device has finished the work that such a free
- * waits for, with the device's error if that failed. If no work is pending, the driver's free would not
- * have waited either. Where the driver cannot wait in a free of a little memory, the block itself goes to the
- * driver. A part of a segment cannot, and then nothing waits: a wait for the whole context could be longer
- * than the driver's free, and hang.
- *
- * An error that stays comes again. After one false answer the program would free the block once more, which
- * is no longer its own: so the driver is asked twice.
- */
-static int wait_as_driver(gp_engine_t *engine, gp_context_t *context, gp_block_t *block, uint64_t block_id)
-{
-  const gp_driver_ops_t *ops = engine->driver.ops;
-  int code = wait_in_free(engine, context);
-
-  if (code == ops->code_out_of_memory)
-    (void)gp_release_deferred(engine, block, block_id, &code);
-  if (is_sticky(ops, code))
-    code = confirm(engine, context, code);
-  if (code != ops->code_out_of_memory)
-    gp_driver_note(engine, context, code);
-  gp_driver_count(context, GP_COUNT_HOST_WAIT);
-  return is_sticky(ops, code) ? code : 0;
-}
-
-static __attribute__((noinline)) int free_strictly(
-    gp_engine_t *engine, gp_context_t *context, gp_block_t *block, uint64_t block_id)
-{
-  int code = 0;
-
-  if (!gp_fences_are_quiet(engine, context->device)) {
-    code = wait_as_driver(engine, context, block, block_id);
-    (void)gp_fences_are_quiet(engine, context->device); /* learns what the driver has waited for */
-  }
-  gp_reclaim(engine);
-  return code;
-}
-
 /*
  * The block also waits for the stream in whose order the program freed it, if that is a stream of its
  * device. Later requests in the stream may get the block if its owner asked for it in a stream, and if no
@@ -144,6 +71,8 @@ static INLINE void file(gp_engine_t *engine, gp_block_t *block, uint64_t now_ns,
 /* What the program's call tells about the work on a block. */
 typedef enum ending {
   ENDING_MAY_WAIT, /* some may be pending; natively the call may wait for the device */
+  ENDING_KEPT,     /* the same, but the free has no result of the driver's */
+  ENDING_RELEASE,  /* the same of the last holder's release, which natively does not wait */
   ENDING_NO_WAIT,  /* some may be pending; natively the call does not wait */
   ENDING_COMPLETE, /* all is complete */
 } ending_t;
@@ -166,7 +95,7 @@ static INLINE ending_t ending_of(const gp_block_t *block)
 static INLINE int drop_and_unlock(
     gp_engine_t *engine, gp_block_t *block, uint64_t now_ns, ending_t ending, const gp_order_t *order)
 {
-  bool may_wait = ending == ENDING_MAY_WAIT;
+  bool may_wait = ending <= ENDING_RELEASE;
   gp_context_t *context = block->context;
   gp_device_t *device = context->device;
 
@@ -193,17 +122,20 @@ static INLINE int drop_and_unlock(
       file(engine, block, now_ns, order);
   }
   uint64_t block_id = block->block_id;
+  bool is_beyond = ending == ENDING_MAY_WAIT && gp_wait_in_free_is_due(engine, context, 0);
   bool is_due = gp_surplus_is_due(engine, device, now_ns);
   bool surplus = is_due && (may_wait ? gp_give_back_has(context) : gp_block_has_idle(&device->ordered));
   if (!is_due && gp_device_stats(device)->surplus_bytes.current > 0)
     gp_surplus_note_kept(device, 0); /* the kept surplus has been handed out again */
   gp_lock_release(&device->lock);
   if (mode == GP_MODE_STRICT && may_wait)
-    code = free_strictly(engine, context, block, block_id);
+    code = gp_free_strictly(engine, context, block, block_id);
   if (wish != GP_FENCE_NONE)
     gp_fence_policy_note_free(engine, device, wish, may_wait);
+  if (is_beyond)
+    code = gp_wait_in_free(engine, context, block, block_id);
   if (surplus && may_wait)
-    (void)gp_give_back_in_free(engine, context);
+    (void)gp_give_back_in_free(engine, context, ending != ENDING_RELEASE);
   else if (surplus)
     (void)gp_release_surplus(engine, &device->ordered, now_ns); /* does not wait */
   return code;
@@ -328,7 +260,7 @@ static bool refused_by_driver(gp_engine_t *engine, gp_context_t *context, int *r
 
   if (service != GP_SERVICE_BESIDE && service != GP_SERVICE_SUSPENDED && service != GP_SERVICE_DEAD)
     return false;
-  int code = free_a_little(engine, context);
+  int code = gp_free_a_little(engine, context);
   if (code == 0 || code == engine->driver.ops->code_out_of_memory)
     return false;
   *ret_code = code;
@@ -431,12 +363,14 @@ bool gp_engine_free_kept(gp_engine_t *engine, uint64_t address)
   gp_block_t *block = find_and_lock_inline(engine, address);
   if (!block)
     return false;
-  if (block->state != GP_STATE_LIVE || is_passed_on(engine, block, NULL)) {
+  if (block->state != GP_STATE_LIVE || is_passed_on(engine, block, NULL) ||
+      gp_wait_in_free_is_due(engine, block->context, block->size)) {
     gp_lock_release(&block->context->device->lock);
     return false;
   }
-  int code = end_ownership_and_unlock(engine, block, clock_ns, ending_of(block), NULL);
-  gp_assert(code == 0); /* only reuse mode `strict` calls the driver for the result */
+  ending_t ending = gp_block_is_ordered(block) ? ENDING_COMPLETE : ENDING_KEPT;
+  int code = end_ownership_and_unlock(engine, block, clock_ns, ending, NULL);
+  gp_assert(code == 0); /* only a free that waits asks the driver for the result */
   return true;
 }
 
@@ -518,7 +452,7 @@ bool gp_engine_release(gp_engine_t *engine, uint64_t address)
   block->refs = 0;
   gp_event_holders(engine, block);
   uint64_t now_ns = gp_request_time(engine, device, clock_ns);
-  ending_t ending = gp_block_is_ordered(block) ? ENDING_NO_WAIT : ENDING_MAY_WAIT;
+  ending_t ending = gp_block_is_ordered(block) ? ENDING_NO_WAIT : ENDING_RELEASE;
   (void)drop_and_unlock(engine, block, now_ns, ending, NULL); /* a failed wait leaves it deferred */
   return true;
 }

@@ -11,6 +11,7 @@
 #include "pool/reuse/stamps.h"
 #include "pool/space/block.h"
 #include "pool/space/surplus.h"
+#include "pool/wait_in_free.h"
 
 #define FREES_BETWEEN_LOOKS 16 /* frees; on a busy device a look costs each context two driver calls */
 
@@ -99,7 +100,7 @@ static uint64_t give_back(gp_engine_t *engine, gp_context_t *context, bool is_qu
   return given;
 }
 
-uint64_t gp_give_back_in_free(gp_engine_t *engine, gp_context_t *context)
+uint64_t gp_give_back_in_free(gp_engine_t *engine, gp_context_t *context, bool waits)
 {
   gp_device_t *device = context->device;
 
@@ -108,7 +109,11 @@ uint64_t gp_give_back_in_free(gp_engine_t *engine, gp_context_t *context)
   bool is_paused = gp_locked(device)->surplus_pause > 0;
   device->surplus_pause -= is_paused;
   gp_lock_release(&device->lock);
-  return is_paused ? 0 : give_back(engine, context, gp_fences_are_quiet(engine, device));
+  if (is_paused)
+    return 0;
+  bool is_quiet =
+      gp_fences_are_quiet(engine, device) || (waits && gp_wait_in_free_for_quiet(engine, context));
+  return give_back(engine, context, is_quiet);
 }
 
 bool gp_give_back_is_quiet(gp_engine_t *engine)

@@ -15,8 +15,9 @@
  * of its device. The caller holds the device's lock. */
 bool gp_give_back_has(const gp_context_t *context);
 
-/* Called in the program's free of a block of the context that found surplus on the device. */
-uint64_t gp_give_back_in_free(gp_engine_t *engine, gp_context_t *context);
+/* Called in the program's free of a block of the context that found surplus on the device. waits: it is a
+ * cudaFree, which may wait for a busy device. */
+uint64_t gp_give_back_in_free(gp_engine_t *engine, gp_context_t *context, bool waits);
 
 /* Called after the program's synchronization of the context succeeded. Also gives back memory that was
  * kept when pooling stopped. */

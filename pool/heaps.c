@@ -98,6 +98,7 @@ static gp_list_t *defer(gp_engine_t *engine, gp_block_t *block, gp_list_t *place
   atomic_store_explicit(&block->home, NULL, memory_order_relaxed);
   block->refs = 0;
   block->state = GP_STATE_DEFERRED;
+  block->context->deferred_bytes += block->size;
   if (!block->segment)
     block->bin->deferred_count++;
   note_freed(engine, block->context->device, block);

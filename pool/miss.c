@@ -164,23 +164,17 @@ static int attempt(void *arg, bool *by_limit)
   return serve_by_growth(request, by_limit);
 }
 
-/* Asks what the device has finished before a miss grows the pool, see GPUPOOL_MAX_DEFERRED. */
+/* Asks what the device has finished before a miss grows the pool. */
 static __attribute__((noinline)) bool serve_after_reclaim(gp_request_t *request)
 {
-  gp_engine_t *engine = request->engine;
   gp_device_t *device = request->context->device;
 
   gp_lock_take(&device->lock);
   uint64_t deferred = gp_device_pending(device);
-  uint64_t allowance = gp_reclaim_allowance(engine, device);
   gp_lock_release(&device->lock);
-
-  if (deferred == 0)
-    return false;
-  if (gp_fence_policy_ask(engine, request->arena, request->fit.class_bytes, request->is_cut) &&
-      gp_hit(request))
-    return true;
-  return deferred > allowance && gp_wait_briefly(engine, device) && gp_hit(request);
+  return deferred > 0 &&
+         gp_fence_policy_ask(request->engine, request->arena, request->fit.class_bytes, request->is_cut) &&
+         gp_hit(request);
 }
 
 #define TOLD_FREE_AMPLE 4 /* times the reserve */

@@ -40,15 +40,15 @@ void gp_reclaim_synchronously(gp_engine_t *engine)
   gp_reclaim(engine);
 }
 
-#define LEAST_ALLOWANCE (64 * GP_MIB)
+#define LEAST_BOUND (32 * GP_MIB)
 
-uint64_t gp_reclaim_allowance(const gp_engine_t *engine, const gp_device_t *device)
+uint64_t gp_deferred_bound(const gp_engine_t *engine, const gp_device_t *device)
 {
+  const gp_amount_t *most = &engine->max_deferred;
+
   gp_assert_internal(gp_lock_is_held(&device->lock));
-  if (!engine->max_deferred.is_share)
-    return engine->max_deferred.number;
-  uint64_t share = gp_amount_resolve(&engine->max_deferred, gp_device_stats(device)->allocated_bytes.current);
-  return share > LEAST_ALLOWANCE ? share : LEAST_ALLOWANCE;
+  uint64_t bound = gp_amount_resolve(most, gp_device_stats(device)->allocated_bytes.current);
+  return most->is_share && bound < LEAST_BOUND ? LEAST_BOUND : bound;
 }
 
 uint64_t gp_engine_sync_begin(gp_engine_t *engine)

@@ -16,7 +16,8 @@ void gp_reclaim_poll(gp_engine_t *engine);
  * is no other way to learn that freed memory is reusable. */
 void gp_reclaim_synchronously(gp_engine_t *engine);
 
-/* Bytes that may be deferred before a miss begins to poll. The caller holds the device's lock. */
-uint64_t gp_reclaim_allowance(const gp_engine_t *engine, const gp_device_t *device);
+/* GPUPOOL_MAX_DEFERRED in bytes: freed memory that the device may still use. UINT64_MAX: no bound. The caller
+ * holds the device's lock. */
+uint64_t gp_deferred_bound(const gp_engine_t *engine, const gp_device_t *device);
 
 #endif

@@ -24,7 +24,6 @@ typedef struct polling {
   uint64_t last_ns;
   uint64_t pause_ns;
   bool has_paused;
-  bool is_brief;       /* progress does not extend it */
   uint64_t held_epoch; /* the epoch that the wait is for, and ... */
   uint64_t held;       /* ... the sum of what the contexts that hold it up had completed at the last poll */
 } polling_t;
@@ -58,7 +57,7 @@ static work_t work_of(const gp_context_t *context, uint64_t epoch)
  * ever: such a context has only a few fences from before the wait. */
 static void note_progress(polling_t *polling, uint64_t epoch, uint64_t held)
 {
-  if (polling->held_epoch == epoch && polling->held != held && !polling->is_brief)
+  if (polling->held_epoch == epoch && polling->held != held)
     polling->attempts->progress_ns = polling->attempts->later_ns;
   polling->held_epoch = epoch;
   polling->held = held;
@@ -190,43 +189,25 @@ static uint64_t oldest_deferred(gp_engine_t *engine, gp_device_t *device)
   return oldest;
 }
 
-static bool wait_for_deferred(polling_t *polling)
+bool gp_wait_for_deferred(gp_engine_t *engine, gp_device_t *device, gp_oom_attempts_t *attempts)
 {
-  gp_engine_t *engine = polling->engine;
-  gp_oom_attempts_t *attempts = polling->attempts;
-  uint64_t oldest = oldest_deferred(engine, polling->device);
+  polling_t polling = begin(engine, device, attempts, GP_WAIT_BEFORE_NS, engine->patience_ns);
+  uint64_t oldest = oldest_deferred(engine, device);
 
+  gp_assert(!gp_holds_engine_lock());
   if (attempts->begin_epoch == 0)
     attempts->begin_epoch = atomic_load(&engine->epoch);
   if (oldest > attempts->begin_epoch || gp_engine_forwards(engine) || !has_fences(engine))
     return false;
   while (oldest != 0) {
     gp_reclaim_poll(engine);
-    if (oldest_deferred(engine, polling->device) != oldest)
+    if (oldest_deferred(engine, device) != oldest)
       return true;
     if (gp_engine_service(engine) > GP_SERVICE_SUSPENDED ||
-        !go_on(polling, find_work(polling, oldest), oldest))
+        !go_on(&polling, find_work(&polling, oldest), oldest))
       return false;
   }
   return false;
-}
-
-bool gp_wait_for_deferred(gp_engine_t *engine, gp_device_t *device, gp_oom_attempts_t *attempts)
-{
-  polling_t polling = begin(engine, device, attempts, GP_WAIT_BEFORE_NS, engine->patience_ns);
-
-  gp_assert(!gp_holds_engine_lock());
-  return wait_for_deferred(&polling);
-}
-
-bool gp_wait_briefly(gp_engine_t *engine, gp_device_t *device)
-{
-  gp_oom_attempts_t attempts = {.next_step = 0};
-  polling_t polling = begin(engine, device, &attempts, GP_WAIT_MISS_NS, GP_WAIT_MISS_NS);
-  polling.is_brief = true;
-
-  gp_assert(!gp_holds_engine_lock());
-  return wait_for_deferred(&polling);
 }
 
 /* Without fences: until no stream has work. */

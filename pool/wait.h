@@ -24,9 +24,6 @@
  */
 bool gp_wait_for_deferred(gp_engine_t *engine, gp_device_t *device, gp_oom_attempts_t *attempts);
 
-/* The same for a miss beyond GPUPOOL_MAX_DEFERRED: GP_WAIT_MISS_NS at most. */
-bool gp_wait_briefly(gp_engine_t *engine, gp_device_t *device);
-
 /*
  * Polls until no context has pending work, so that a driver call that waits for the device returns soon.
  * Also returns true for a device that is always busy but makes progress: GP_WAIT_MISS_NS after the work

@@ -22,7 +22,7 @@ typedef struct gp_fence {
  * The fences of a context: `count` of them are outstanding, from slots[first] on, in the order of
  * their records and of their epochs. busy is a try-lock around the driver calls, so that no thread
  * holds a lock during them. Only the thread that has it touches the other members, except that any
- * thread reads the last two.
+ * thread reads the last four.
  */
 #define GP_FENCE_SLOTS 8
 typedef struct gp_fences {
@@ -30,7 +30,9 @@ typedef struct gp_fences {
   gp_fence_t slots[GP_FENCE_SLOTS];
   unsigned first, count;
   _Atomic uint64_t at_free_epoch; /* of the newest outstanding fence with at_free; 0: none */
+  _Atomic uint64_t oldest_epoch;  /* of the oldest outstanding one; 0: none */
   _Atomic uint64_t recorded_ns;   /* when the oldest outstanding one was recorded; 0: none */
+  _Atomic uint64_t failures;      /* records and questions that the driver answered with an error */
 } gp_fences_t;
 
 #endif

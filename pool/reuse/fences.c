@@ -53,7 +53,14 @@ static void give(gp_context_t *context)
       epoch = slot(fences, i)->epoch;
   }
   atomic_store(&fences->at_free_epoch, epoch);
+  atomic_store(&fences->oldest_epoch, fences->count > 0 ? slot(fences, 0)->epoch : 0);
   atomic_flag_clear_explicit(&fences->busy, memory_order_release);
+}
+
+static void note_failure(gp_engine_t *engine, gp_context_t *context, int code)
+{
+  atomic_fetch_add(&context->fences.failures, 1);
+  gp_driver_note(engine, context, code);
 }
 
 /* Asks the outstanding fences, oldest first, until one has not passed. False: the context has ended. The
@@ -72,7 +79,7 @@ static bool ask_fences(gp_engine_t *engine, gp_context_t *context)
     if (code == 0)
       gp_epoch_complete(context, fence->epoch);
     else
-      gp_driver_note(engine, context, code);
+      note_failure(engine, context, code);
   }
   return !atomic_load(&context->gone);
 }
@@ -119,7 +126,7 @@ static bool record_fence(gp_engine_t *engine, gp_context_t *context, bool at_fre
   if (code == 0)
     gp_driver_count(context, GP_COUNT_FENCE);
   else
-    gp_driver_note(engine, context, code);
+    note_failure(engine, context, code);
   return code == 0;
 }
 
@@ -159,6 +166,20 @@ bool gp_fences_poll(gp_engine_t *engine)
 bool gp_fences_poll_twice(gp_engine_t *engine)
 {
   return poll(engine, true);
+}
+
+bool gp_fences_ask(gp_engine_t *engine, gp_context_t *context)
+{
+  gp_assert(!gp_holds_engine_lock());
+  if (!engine->driver.ops->fence_record || !gp_engine_enter(engine))
+    return false;
+  bool asks = !atomic_load(&context->lost) && try_take(context);
+  if (asks) {
+    asks = ask_fences(engine, context);
+    give(context);
+  }
+  gp_engine_leave(engine);
+  return asks;
 }
 
 /* fences_due_ns is the budget: the moment when a hundredth of the passing time will have paid for all that

@@ -24,6 +24,9 @@ bool gp_fences_poll(gp_engine_t *engine);
  * without work idle at once. */
 bool gp_fences_poll_twice(gp_engine_t *engine);
 
+/* Queries the outstanding fences of the context alone; never waits. False: it could not. */
+bool gp_fences_ask(gp_engine_t *engine, gp_context_t *context);
+
 /*
  * The program frees memory of the device `freed`: records a fence in each context that lags. The
  * fences of that device's contexts cover exactly the work that the driver's own free could have waited

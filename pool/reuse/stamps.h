@@ -79,6 +79,7 @@ static inline void gp_stamp_and_defer(gp_engine_t *engine, gp_block_t *block)
   gp_stamp(engine, block);
   block->state = GP_STATE_DEFERRED;
   gp_list_push_back(&block->context->deferred, &block->order);
+  block->context->deferred_bytes += block->size;
   if (!block->segment)
     block->bin->deferred_count++;
 }
@@ -91,6 +92,7 @@ static inline void gp_stamp_leave_deferred(gp_block_t *block)
   gp_list_remove(&block->order);
   if (block->freed_in)
     gp_ordered_unfile(block);
+  block->context->deferred_bytes -= block->size;
   if (block->segment)
     return;
   gp_assert_internal(block->bin->deferred_count > 0);

@@ -73,6 +73,7 @@ bool gp_bound_enter(gp_engine_t *engine, gp_identity_t *identity, gp_block_t *bl
     identity->bound = calloc(1, sizeof(*identity->bound));
   if (!identity->bound)
     return false;
+  block->context->deferred_bytes -= block->size;
   gp_block_end_use(engine, block, now_ns);
   gp_block_set_stream(block, 0);
   gp_address_map_remove_value(&engine->blocks, block->address, block); /* before its address changes */

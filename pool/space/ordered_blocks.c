@@ -25,6 +25,7 @@ void gp_ordered_file(gp_identity_t *identity, gp_block_t *block, bool may_serve)
     identity->context->device->filed_bytes += block->size - block->borrowed;
   block->freed_in = identity;
   block->freed_as = ++identity->frees;
+  block->context->deferred_bytes -= block->size;
 }
 
 void gp_ordered_unfile(gp_block_t *block)
@@ -40,6 +41,7 @@ void gp_ordered_unfile(gp_block_t *block)
     identity->context->device->filed_bytes -= block->size - block->borrowed;
   identity->filed--;
   block->freed_in = NULL;
+  block->context->deferred_bytes += block->size;
 }
 
 gp_block_t *gp_ordered_find(const gp_identity_t *identity, const gp_fit_t *fit)

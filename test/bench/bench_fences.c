@@ -11,12 +11,12 @@
  *
  *   floor      peak of what is held and what the device still uses of what was freed, as asked for
  *   reserved   peak of what the pool holds
- *   without waits   the same where no miss waits, however much was freed and is in use (GPUPOOL_MAX_DEFERRED)
+ *   without waits   the same where no free waits, however much was freed and is in use (GPUPOOL_MAX_DEFERRED)
  *   informed   the same without waits, and if the pool learnt at once what the device has finished: what the
  *              sizes of its blocks cost is in it, what fences cost is not
  *   fences, queries   for each 1,000 frees
  *   share      of the elapsed time that went into these
- *   waited     share of the elapsed time that misses beyond GPUPOOL_MAX_DEFERRED waited
+ *   waited     share of the elapsed time that frees beyond GPUPOOL_MAX_DEFERRED waited
  */
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -228,7 +228,7 @@ static const char *variable_of(void *arg, const char *variable)
 {
   const way_t *way = arg;
   if (*way != WAY_DEFAULT && strcmp(variable, "GPUPOOL_MAX_DEFERRED") == 0)
-    return "1TiB";
+    return "none";
   bool is_given = strcmp(variable, "GPUPOOL_TYPE") == 0 || strcmp(variable, "GPUPOOL_REUSE") == 0;
   return is_given ? getenv(variable) : NULL;
 }

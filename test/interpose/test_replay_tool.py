@@ -34,7 +34,7 @@ class ReplayTool(PreloadCase):
         recorded = {name: stats[name] for name in COUNTERS}
         recorded.update((figure, stats[name]["peak"]) for name, figure in PEAKS)
         # What the cache may not keep the program's pool looks for among the deferred blocks, too: no event tells.
-        deferred, off = stats["deferred_bytes"]["peak"], 0.05 if "MAX_CACHED" in settings else 0.01 if near else 0
+        deferred, off = stats["deferred_bytes"]["peak"], 0.05 if "MAX_CACHED" in settings else 0.02 if near else 0
         self.assertLess(abs(figures["deferred_peak"] - deferred), off * deferred + 1)
         few = 0.01 * stats["allocation"]["allocated"]
         if near:
@@ -76,14 +76,15 @@ class ReplayTool(PreloadCase):
                 stats = self.expect_same(trace_files()[0], "--sync-every", "1", near=True, LIMIT="10GiB", **settings)
                 self.assertGreater(stats["num_ooms"], 0)
 
-    def expect_table(self, path, kind, every, pace, ready, near=0):
+    def expect_table(self, path, kind, every, pace, ready, near=0, **settings):
         """The trace, performed on a device of that pace, and replayed on paper from the same table."""
         with self.subTest(trace=os.path.basename(path), type=kind, pace=pace):
             run = self.run_program("replay", path, "--sync-every", every, "--pause", "20", virtual_clock=True, TYPE=kind,
-                                   TRACE="off", SIMCUDA_PACE=pace)
+                                   TRACE="off", SIMCUDA_PACE=pace, **settings)
             stats = stats_of(run.snapshot())
             held = stats["reserved_bytes"]["peak"]
-            figures = self.figures(path, "--type", kind, "--ready", ready, "--capacity", "80GiB")[kind]
+            arguments = ["--%s=%s" % (name.lower().replace("_", "-"), value) for name, value in settings.items()]
+            figures = self.figures(path, "--type", kind, "--ready", ready, "--capacity", "80GiB", *arguments)[kind]
             self.assertLessEqual(abs(figures["reserved_peak"] / held - 1), near,
                                  "the run held %d, the replay %d" % (held, figures["reserved_peak"]))
             if not near:
@@ -92,10 +93,16 @@ class ReplayTool(PreloadCase):
 
     def test_tables(self):
         """A device that is done with nothing before a synchronization, after each 16 rows. The addresses of segments decide
-        which piece is cut, so the device on paper has to hand them out as the simulated one does."""
+        which piece is cut, so the device on paper has to give them out as the simulated one does."""
         for path in sorted(glob.glob(os.path.join(WORKLOADS, "*.csv"))):
             for kind in choices_of("TYPE"):
-                self.expect_table(path, kind, "16", "waits", "sync=16")
+                self.expect_table(path, kind, "16", "waits", "sync=16", 0.02, MAX_DEFERRED="none")
+
+    def test_tables_with_waits_in_frees(self):
+        """How long a free polls decides what is asked next, and what is then idle."""
+        for path in trace_shapes():
+            for kind in choices_of("TYPE"):
+                self.expect_table(path, kind, "16", "waits", "sync=16", 0.1)
 
     def test_tables_without_a_synchronization(self):
         """A device that is done at once, and the pool has to ask. How often it may depends on the clock, by which a call takes
@@ -115,7 +122,7 @@ class ReplayTool(PreloadCase):
             with self.subTest(type=kind):
                 stats = stats_of(self.run_program(
                     "replay", path, "--sync-every", "64", "--pause", "20", virtual_clock=True, TYPE=kind).snapshot())
-                self.assertLess(abs(figure["reserved_peak"] / max(1, stats["reserved_bytes"]["peak"]) - 1), 0.04)
+                self.assertLess(abs(figure["reserved_peak"] / max(1, stats["reserved_bytes"]["peak"]) - 1), 0.05)
                 # What is idle when a request misses decides how many chunks of vmm are made for it.
                 near = 0.05 if kind == "vmm" else 0.02
                 self.assertLess(abs(figure["driver_allocs"] - stats["driver_allocs"]), near * stats["driver_allocs"] + 3)

@@ -32,7 +32,7 @@ static void synchronize_in(gp_context_t *which)
 static void begin(bool with_fence)
 {
   gp_driver_context_t other = fake_context(1, 0);
-  start((const char *const[]){"GPUPOOL_RESERVE=0", NULL}, GP_GIB, with_fence);
+  start((const char *const[]){"GPUPOOL_RESERVE=0", "GPUPOOL_MAX_DEFERRED=none", NULL}, GP_GIB, with_fence);
   second = gp_engine_context(engine, &other);
   in_first[0] = allocate_in(context, SMALL);
   in_first[1] = allocate_in(context, SMALL);

@@ -147,9 +147,9 @@ static const struct {
   bool has_fence;
 } waiting[] = {
     {"GPUPOOL_REUSE=strict", free_strictly, true},
-    {"GPUPOOL_MAX_DEFERRED=1GiB", run_out_of_memory, false}, /* before 12.5: it waits for the context */
-    {"GPUPOOL_REUSE=context", run_out_of_memory, true},      /* later drivers: the driver's free */
-    {"GPUPOOL_REUSE=context", make_room, true},
+    {"GPUPOOL_MAX_DEFERRED=none", run_out_of_memory, false}, /* before 12.5: it waits for the context */
+    {"GPUPOOL_MAX_DEFERRED=none", run_out_of_memory, true},  /* later drivers: the driver's free */
+    {"GPUPOOL_MAX_DEFERRED=none", make_room, true},
     {"GPUPOOL_MAX_CACHED=0", give_back, true},
 };
 

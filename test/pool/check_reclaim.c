@@ -131,7 +131,7 @@ END_TEST
 
 START_TEST(test_miss_polls_and_reuses_what_the_fence_covers)
 {
-  const char *const settings[] = {"GPUPOOL_MAX_DEFERRED=6MiB", "GPUPOOL_RESERVE=0", NULL};
+  const char *const settings[] = {"GPUPOOL_MAX_DEFERRED=none", "GPUPOOL_RESERVE=0", NULL};
   start(settings, GP_GIB, true);
   uint64_t block = allocate(4 * GP_MIB);
   fake_submit(&driver, 0, block);
@@ -149,7 +149,7 @@ END_TEST
 
 START_TEST(test_free_after_the_record_is_not_covered_by_the_fence)
 {
-  const char *const settings[] = {"GPUPOOL_MAX_DEFERRED=6MiB", "GPUPOOL_RESERVE=0", NULL};
+  const char *const settings[] = {"GPUPOOL_MAX_DEFERRED=none", "GPUPOOL_RESERVE=0", NULL};
   start(settings, GP_GIB, true);
   uint64_t early = allocate(4 * GP_MIB);
   uint64_t late = allocate(4 * GP_MIB);
@@ -163,21 +163,6 @@ START_TEST(test_free_after_the_record_is_not_covered_by_the_fence)
   ck_assert_uint_eq(allocate(4 * GP_MIB), early); /* its work precedes the record; that on `late` does not */
   ck_assert(fake_is_in_use(&driver, late));
   ck_assert_uint_eq(stats().deferred_bytes.current, 4 * GP_MIB);
-  stop();
-}
-END_TEST
-
-START_TEST(test_beyond_max_deferred_the_miss_polls)
-{
-  const char *const settings[] = {"GPUPOOL_MAX_DEFERRED=2MiB", "GPUPOOL_RESERVE=0", NULL};
-  start(settings, GP_GIB, true);
-  uint64_t block = allocate(3 * GP_MIB);
-  fake_submit(&driver, 0, block);
-  driver.complete_at_ns[0] = driver.now_ns + 5000000;
-  ck_assert_int_eq(free_code(block), 0);
-  ck_assert_uint_eq(allocate(3 * GP_MIB), block);
-  ck_assert_int_eq(driver.count[FAKE_WAIT], 0);
-  ck_assert_uint_eq(stats().host_waits, 1);
   stop();
 }
 END_TEST
@@ -293,7 +278,6 @@ int main(void)
   tcase_add_loop_test(reuse, test_strict_free_gives_the_error_of_the_device, 0, 3);
   tcase_add_test(reuse, test_miss_polls_and_reuses_what_the_fence_covers);
   tcase_add_test(reuse, test_free_after_the_record_is_not_covered_by_the_fence);
-  tcase_add_test(reuse, test_beyond_max_deferred_the_miss_polls);
   tcase_add_test(reuse, test_beyond_max_deferred_nothing_waits_without_fences);
   tcase_add_test(reuse, test_free_during_a_wait_is_not_covered);
   tcase_add_test(reuse, test_free_during_a_record_is_not_covered);

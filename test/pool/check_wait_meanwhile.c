@@ -154,7 +154,6 @@ START_TEST(test_nothing_is_waited_for_where_it_is_of_no_use)
   free_busy(allocate(GP_MIB));
   gp_engine_suspend(engine); /* perhaps by this thread */
   ck_assert(!gp_wait_for_deferred(engine, context->device, &attempts));
-  ck_assert(!gp_wait_briefly(engine, context->device));
   ck_assert(!gp_wait_until_quiet(engine, context->device, &attempts));
   gp_engine_resume(engine);
   ck_assert_uint_eq(passed_ns(), 0);

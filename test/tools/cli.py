@@ -368,7 +368,7 @@ class Summary(Case):
         self.assertIn("ooms", self.codes(with_stats(num_ooms=2)))
         self.assertIn("waits", self.codes(with_stats(host_waits=500)))
         deferred = gauge(0, 300 * MIB + 1)
-        self.assertIn("Remedy: GPUPOOL_MAX_DEFERRED=601MiB",
+        self.assertIn("Remedy: With GPUPOOL_MAX_DEFERRED=none",
                       self.summary(with_stats(host_waits=500, deferred_bytes=deferred)).stdout)
         self.assertNotIn("GPUPOOL_MAX_DEFERRED", self.summary(with_stats(host_waits=500)).stdout)
         self.assertNotIn("GPUPOOL_MAX_DEFERRED", self.summary(with_stats(host_waits=500, deferred_bytes=deferred,

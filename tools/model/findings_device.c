@@ -211,20 +211,21 @@ void gp_findings_judge_waits(gp_findings_t *findings, const gp_summary_device_t 
 {
   const gp_stats_t *stats = &device->device->stats;
   uint64_t total = stats->cache_hits + stats->cache_misses;
-  char value[GP_SIZE_TEXT_BYTES];
   bool is_strict = strcmp(gp_findings_setting(findings, "reuse"), "strict") == 0;
 
   if (!stats->host_waits || (double)stats->host_waits < WAITS_SHARE * (double)total)
     return;
-  gp_finding_t *finding = gp_findings_say_as(findings, is_strict ? GP_SEVERITY_NOTE : GP_SEVERITY_WARNING,
-      GP_FINDING(waits), device->device->device, GP_AS_PLURAL(stats->host_waits, "time"),
-      device->device->device, is_strict ? "; that is what GPUPOOL_REUSE=strict does" : "");
-  /* Waits without a retry are those of misses beyond that bound. Without them the device would lag further,
-   * with more freed memory in use than now. */
-  if (!is_strict && stats->host_waits > stats->num_alloc_retries && stats->deferred_bytes.peak) {
-    print_setting(2 * stats->deferred_bytes.peak, value);
-    gp_findings_advise(findings, finding, GP_ADVICE(waits), value);
-    gp_findings_set(findings, finding, "GPUPOOL_MAX_DEFERRED", value);
+  /* Waits without a retry are those of frees. */
+  bool is_of_frees = !is_strict && stats->host_waits > stats->num_alloc_retries && stats->deferred_bytes.peak;
+  gp_finding_t *finding = gp_findings_say_as(findings,
+      is_strict || is_of_frees ? GP_SEVERITY_NOTE : GP_SEVERITY_WARNING, GP_FINDING(waits),
+      device->device->device, GP_AS_PLURAL(stats->host_waits, "time"), device->device->device,
+      is_strict     ? "; that is what GPUPOOL_REUSE=strict does"
+      : is_of_frees ? "; natively each cudaFree may wait"
+                    : "");
+  if (is_of_frees) {
+    gp_findings_advise(findings, finding, GP_ADVICE(waits));
+    gp_findings_set(findings, finding, "GPUPOOL_MAX_DEFERRED", "none");
   }
 }
 

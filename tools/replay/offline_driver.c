@@ -15,9 +15,9 @@
 #define FIRST_ADDRESS (UINT64_C(1) << 44)
 #define FIRST_HANDLE  (UINT64_C(1) << 62)
 
-/* After a wait this long the device counts as done with its work. It is longer than a miss polls before the
- * pool grows (pool/reclaim.c), and short for an allocation that has no other memory. */
-#define WORK_NS UINT64_C(50000000)
+/* After a wait this long the device counts as done with its work. It is longer than a free polls before it
+ * waits in the driver (pool/wait_in_free.c), and short for an allocation that has no other memory. */
+#define WORK_NS UINT64_C(200000000)
 
 /* Cost of the library's own queries (doc/gpu-results.md, G14). */
 #define FENCE_RECORD_NS 350
@@ -198,6 +198,7 @@ static int offline_wait(void *self, const gp_driver_context_t *context)
   gp_offline_driver_t *driver = self;
   (void)context;
   driver->complete = driver->work;
+  driver->waits++;
   return 0;
 }
 
@@ -216,7 +217,7 @@ static int offline_fence_record(void *self, const gp_driver_context_t *context, 
       return GP_OFFLINE_CODE_OUT_OF_MEMORY;
     *fence = recorded;
   }
-  *recorded = (gp_offline_fence_t){driver->request, driver->work, driver->paused_ns};
+  *recorded = (gp_offline_fence_t){driver->request, driver->work, driver->waits, driver->paused_ns};
   driver->now_ns += FENCE_RECORD_NS;
   return 0;
 }
@@ -233,7 +234,7 @@ static int offline_fence_query(void *self, const gp_driver_context_t *context, v
   bool has_passed = driver->lag == UINT64_MAX ? recorded->work <= driver->complete
                                               : driver->request - recorded->request >= driver->lag;
   bool was_waited_for = driver->paused_ns - recorded->paused_ns >= WORK_NS;
-  return has_passed || was_waited_for ? 0 : GP_OFFLINE_CODE_NOT_READY;
+  return has_passed || was_waited_for || driver->waits > recorded->waits ? 0 : GP_OFFLINE_CODE_NOT_READY;
 }
 
 static int offline_reserve(

@@ -46,6 +46,7 @@ typedef struct gp_offline_device {
 typedef struct gp_offline_fence {
   uint64_t request;   /* at its recording: the number of the next request, */
   uint64_t work;      /* the driver's `work`, */
+  uint64_t waits;     /* ... and `waits`, */
   uint64_t paused_ns; /* and how long the pool had waited */
 } gp_offline_fence_t;
 
@@ -62,6 +63,7 @@ typedef struct gp_offline_driver {
   uint64_t request;   /* number of the current request; the device's lag counts from it */
   uint64_t lag;       /* requests by which the device lags; UINT64_MAX: unknown */
   uint64_t work;      /* number of steps so far that leave work on the device: simulation.c says which */
+  uint64_t waits;     /* calls that waited for the device */
   uint64_t complete;  /* the device is done with the work of the first `complete` of them */
   uint64_t calls[GP_OFFLINE_CALLS];
   double cost_ns;      /* of all calls so far on an idle device, and ... */

@@ -40,7 +40,7 @@ static void spend_all_time(void)
  */
 static const struct {
   const char *name;
-  const char *settings[4];
+  const char *settings[2];
   uint64_t held, deferred;
   uint64_t bytes[3];
   int records[3];
@@ -63,7 +63,10 @@ START_TEST(test_which_frees_need_a_fence)
 {
   uint64_t blocks[3] = {0};
 
-  start(frees[_i].settings, GP_GIB, true);
+  const char *settings[4] = {"GPUPOOL_MAX_DEFERRED=none"};
+  for (int i = 0; i < 2 && frees[_i].settings[i]; i++)
+    settings[i + 1] = frees[_i].settings[i];
+  start(settings, GP_GIB, true);
   spend_all_time();
   if (frees[_i].held > 0)
     (void)allocate(frees[_i].held);
@@ -100,7 +103,7 @@ static void free_with_work(uint64_t block)
 /* Ahead of need: of two MiB in sum, and a 64th of what is live, on a device that is far from full. */
 START_TEST(test_frees_record_fences_ahead_of_need)
 {
-  start((const char *const[]){"GPUPOOL_RESERVE=0", NULL}, 64 * GP_GIB, true);
+  start((const char *const[]){"GPUPOOL_RESERVE=0", "GPUPOOL_MAX_DEFERRED=none", NULL}, 64 * GP_GIB, true);
   uint64_t held = allocate(MIB(512)), first = allocate(MIB(6)), second = allocate(MIB(2));
   uint64_t third = allocate(MIB(4));
   free_with_work(first);
@@ -118,7 +121,7 @@ END_TEST
 
 START_TEST(test_no_fence_ahead_of_need_while_more_is_idle_than_deferred)
 {
-  start((const char *const[]){"GPUPOOL_RESERVE=0", NULL}, 64 * GP_GIB, true);
+  start((const char *const[]){"GPUPOOL_RESERVE=0", "GPUPOOL_MAX_DEFERRED=none", NULL}, 64 * GP_GIB, true);
   uint64_t idle = allocate(MIB(16)), little = allocate(MIB(12)), more = allocate(MIB(5));
   ck_assert_int_eq(free_code(idle), 0);
   synchronize();
@@ -136,7 +139,7 @@ START_TEST(test_what_a_synchronization_has_covered_does_not_count)
 {
   static uint64_t little[300];
 
-  start((const char *const[]){"GPUPOOL_RESERVE=0", NULL}, 64 * GP_GIB, true);
+  start((const char *const[]){"GPUPOOL_RESERVE=0", "GPUPOOL_MAX_DEFERRED=none", NULL}, 64 * GP_GIB, true);
   (void)allocate(MIB(640)); /* a 64th is ten MiB */
   for (int i = 0; i < 300; i++)
     little[i] = allocate(32768);
@@ -155,7 +158,7 @@ START_TEST(test_fences_ahead_of_need_take_a_hundredth_of_the_time)
 {
   uint64_t blocks[4];
 
-  start((const char *const[]){"GPUPOOL_RESERVE=0", NULL}, 64 * GP_GIB, true);
+  start((const char *const[]){"GPUPOOL_RESERVE=0", "GPUPOOL_MAX_DEFERRED=none", NULL}, 64 * GP_GIB, true);
   for (int i = 0; i < 4; i++)
     blocks[i] = allocate(MIB(4));
   driver.now_ns = UINT64_C(1000000000);
@@ -179,7 +182,7 @@ END_TEST
 /* One that is needed is recorded all the same, and is not on their account. */
 START_TEST(test_fences_ahead_of_need_do_not_pay_for_others)
 {
-  start((const char *const[]){"GPUPOOL_RESERVE=0", NULL}, GP_GIB, true);
+  start((const char *const[]){"GPUPOOL_RESERVE=0", "GPUPOOL_MAX_DEFERRED=none", NULL}, GP_GIB, true);
   uint64_t needed = allocate(MIB(64)), ahead = allocate(MIB(2));
   driver.now_ns = UINT64_C(1000000000);
   let_records_take(1000000);
@@ -195,7 +198,7 @@ END_TEST
 
 START_TEST(test_a_program_that_rests_saves_up_for_an_instant)
 {
-  start((const char *const[]){"GPUPOOL_RESERVE=0", "GPUPOOL_MAX_DEFERRED=1TiB", NULL}, 256 * GP_GIB, true);
+  start((const char *const[]){"GPUPOOL_RESERVE=0", "GPUPOOL_MAX_DEFERRED=none", NULL}, 256 * GP_GIB, true);
   driver.now_ns = UINT64_C(1000000000000);
   let_records_take(1000);
   for (int i = 0; i < 600; i++)
@@ -251,7 +254,7 @@ START_TEST(test_beyond_its_time_a_miss_asks_before_the_pool_grows_much)
 {
   uint64_t blocks[9];
 
-  start((const char *const[]){"GPUPOOL_RESERVE=0", NULL}, 64 * GP_GIB, true);
+  start((const char *const[]){"GPUPOOL_RESERVE=0", "GPUPOOL_MAX_DEFERRED=none", NULL}, 64 * GP_GIB, true);
   spend_all_time();
   for (int i = 0; i < 9; i++)
     blocks[i] = allocate(4096);
@@ -280,7 +283,7 @@ static uint64_t spare[8];
 
 static void begin(void)
 {
-  start((const char *const[]){"GPUPOOL_RESERVE=0", NULL}, GP_GIB, true);
+  start((const char *const[]){"GPUPOOL_RESERVE=0", "GPUPOOL_MAX_DEFERRED=none", NULL}, GP_GIB, true);
   for (int i = 0; i < 8; i++)
     spare[i] = allocate(4096);
   uint64_t block = allocate(4096);

@@ -308,19 +308,6 @@ START_TEST(test_a_trim_gives_back_what_is_whole)
 }
 END_TEST
 
-/* MAX_DEFERRED counts what waits: a miss waits for the device before the pool grows further. */
-START_TEST(test_what_waits_is_bounded)
-{
-  start_streams((const char *const[]){types[_i], "GPUPOOL_MAX_DEFERRED=1MiB", NULL}, GP_GIB);
-  free_in(order(FIRST), allocate_busy(FIRST, 64 * GP_MIB));
-  fake_complete_in(&driver, 0, 1000);
-  uint64_t used = driver.used;
-  (void)allocate_in(order(SECOND), 64 * GP_MIB);
-  ck_assert_uint_eq(driver.used, used);
-  stop();
-}
-END_TEST
-
 int main(void)
 {
   Suite *suite = suite_create("bound_parts");
@@ -341,7 +328,6 @@ int main(void)
   tcase_add_loop_test(tests, test_a_second_free_is_refused, 0, TYPES);
   tcase_add_test(tests, test_an_exported_segment_is_nobodys);
   tcase_add_loop_test(tests, test_a_trim_gives_back_what_is_whole, 0, TYPES);
-  tcase_add_loop_test(tests, test_what_waits_is_bounded, 0, TYPES);
   suite_add_tcase(suite, tests);
   return gp_check_main(suite);
 }

@@ -55,7 +55,7 @@ END_TEST
 
 START_TEST(test_what_the_device_may_still_use_counts_as_use)
 {
-  start(SETTINGS("GPUPOOL_SLACK=0"), 64 * GP_GIB, true);
+  start(SETTINGS("GPUPOOL_SLACK=0", "GPUPOOL_MAX_DEFERRED=none"), 64 * GP_GIB, true);
   uint64_t first = allocate(100 * GP_MIB);
   fake_submit(&driver, 0, first);
   free_now(first);
@@ -194,7 +194,7 @@ START_TEST(test_beside_work_nothing_goes_back)
 {
   uint64_t blocks[MANY];
 
-  start(SETTINGS("GPUPOOL_SLACK=0"), 64 * GP_GIB, true);
+  start(SETTINGS("GPUPOOL_SLACK=0", "GPUPOOL_MAX_DEFERRED=none"), 64 * GP_GIB, true);
   leave_idle(40 * GP_MIB, blocks);
   uint64_t busy = allocate(300 * GP_MIB), other = allocate(200 * GP_MIB);
   fake_submit(&driver, 0, busy);
