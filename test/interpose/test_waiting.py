@@ -62,9 +62,26 @@ LONG = [Case("long", "misses", "1000", MAX_DEFERRED="0"),  # what is waited for 
         Case("long", "busy_behind", "5000000000", "70", refused=True, PATIENCE="1"),
         Case("long", "free_beside", free_waits=("0",)),
         Case("long", "free_behind", "5000000000", free_waits=("1",), modes=("strict",))]
+# Frees beyond a bound: what may wait, and does not where the program's own call would not (pool/wait_in_free.h).
+BOUNDS = ("0", "4MiB")
+FREES = [Case("free", "returns", str(8 * MIB), free_waits=("0",), MAX_DEFERRED=bound) for bound in BOUNDS]
+FREES += [Case("free", "returns", str(48 * MIB), free_waits=("0",)),
+          Case("free", "returns", str(MIB // 2), free_waits=("0",), MAX_DEFERRED="0")]
+FREES += [Case("free", "returns", str(8 * MIB), free_waits=("0",), drivers=("13000",), MAX_DEFERRED="0", TYPE=kind)
+          for kind in ("naive", "segment", "vmm")]
+FREES += [Case("free", "never", how, MAX_DEFERRED="0", ASYNC=choice) for how in ("by_free", "in_stream", "malloc_in_stream")
+          for choice in ("pool", "plain")]
+FREES += [Case("free", "never", "release", modes=("context",), MAX_DEFERRED="0"),  # in mode strict it waits as a free does
+          Case("free", "never", "release", free_waits=("0",), modes=("strict",), MAX_DEFERRED="0")]
+FREES += [Case("free", "captured", who, mode, free_waits=("0",), MAX_DEFERRED="0") for who in ("this", "other")
+          for mode in ("relaxed", "thread_local")]
+FREES += [Case("free", "elsewhere", where, SIMCUDA_DEVICES="2", MAX_DEFERRED="0") for where in ("context", "device")]
 
 
 class Waiting(WaitingCase):
+    def test_frees_beyond_the_bound(self):
+        self.check(FREES)
+
     def test_memory_is_short(self):
         self.check(MEMORY)
 
