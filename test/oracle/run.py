@@ -100,10 +100,10 @@ WRONG = "memory that the device is not busy with"  # a failure
 
 # Reuses in 100 allocations, at least: with fewer the programs prove nothing, or the library waits for more than it has to.
 LEAST_REUSES = {("strict", "small"): 25, ("strict", "large"): 25, ("context", "small"): 20, ("context", "large"): 8}
-# Drivers before 12.5 have no fence of a context. There the library waits for nothing beyond GPUPOOL_MAX_DEFERRED, and in
+# Drivers before 12.5 have no fence of a context. There what is freed beyond GPUPOOL_MAX_DEFERRED goes to the driver, and in
 # `strict` a free asks nothing, so most memory is reused after synchronizations of the program's own.
-LEAST_WITHOUT_FENCES = {("strict", "small"): 12, ("strict", "large"): 12, ("context", "small"): 12,
-                        ("auto", "small"): 12}
+LEAST_WITHOUT_FENCES = {("strict", "small"): 2, ("strict", "large"): 12, ("context", "small"): 2,
+                        ("auto", "small"): 2}
 LEAST_WAITING = 2  # reuses in programs whose kernels wait: much of what they free stays in use
 # With memory of cudaMallocAsync: reuses and those with work pending, by kind of row. GPUPOOL_ASYNC=driver: of cudaMalloc's only.
 LEAST_ORDERED = {"ordered": (25, 12), "no-rule": (25, 12), "early": (25, 8), "driver": (1, 0), "leaving": (25, 12),
