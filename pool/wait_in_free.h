@@ -9,8 +9,8 @@
  * the device its newer work. After LONGEST_POLL_NS it waits in the driver, as mode `strict` does in each
  * free: exactly as the program's own free would.
  *
- * - It waits for work of its own context only. While another context keeps the memory from being complete,
- *   nothing waits: natively cudaFree does not wait for that one (doc/gpu-results.md, G13).
+ * - It waits for work of its own context only, from before the call. Where only another context keeps the
+ *   memory from being complete, it does not wait: nor does cudaFree natively (doc/gpu-results.md, G13).
  * - A capture that begins, an error, and the end of pooling end the wait.
  * - Where the driver's own free turns out not to wait, no free waits from then on.
  * - Frees in the order of a stream, frees of memory of cudaMallocAsync and the last holder's release do not

@@ -145,7 +145,7 @@ START_TEST(test_at_last_the_driver_waits)
 }
 END_TEST
 
-/* The driver's free returns beside work: no other free waits, and a program that relies on it goes on. */
+/* Where the driver's free does not wait for the device, one free polls, and no other one waits. */
 START_TEST(test_where_the_drivers_free_returns_one_free_waits)
 {
   begin_with(BOUND, GP_GIB);
