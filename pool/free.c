@@ -111,7 +111,8 @@ static INLINE int drop_and_unlock(
   gp_drain_some(engine, context, now_ns);
   gp_fence_wish_t wish = GP_FENCE_NONE;
   int code = 0;
-  if (ending == ENDING_COMPLETE) {
+  /* Its stream may have got the block early: then the work of an earlier owner may be pending. */
+  if (ending == ENDING_COMPLETE && block->free_epoch <= gp_covered(engine)) {
     block->free_epoch = 0;
     gp_block_end_use(engine, block, now_ns);
     gp_block_enter_idle(engine, block, now_ns);

@@ -47,11 +47,11 @@ typedef enum gp_state {
 /*
  * Invariants, under the device's lock: refs > 0 exactly in states LIVE and RETAINED, and while RELEASING
  * from these. The map leads from address to the block, except while it is RELEASING, and except for parts of
- * a segment or range that no owner has: IDLE, BOUND, UNMAPPED, MAPPING. free_epoch is
- * meaningful only in states DEFERRED, BOUND and IDLE; every context has completed that of an idle block.
- * Writers store address and context atomically, since a free
- * that races with the block's end also reads them without the lock. Records are recycled, and the host gets
- * them back when the engine ends.
+ * a segment or range that no owner has: IDLE, BOUND, UNMAPPED, MAPPING. free_epoch is that of the newest
+ * free, also while the block is LIVE; every context has completed that of an idle block, but perhaps not that
+ * of a live one, if a stream got it early. Writers store address and context atomically, since a free that
+ * races with the block's end also reads them without the lock. Records are recycled, and the host gets them
+ * back when the engine ends.
  */
 struct gp_block {
   /* First the members that each allocation and free touches. */
@@ -85,8 +85,8 @@ struct gp_block {
   uint64_t freed_as;        /* number of this free among those in freed_in */
   uint64_t idle_ns;         /* since when idle */
   uint64_t releasable; /* part of a segment: IDLE: bytes that could go back to the driver now; BOUND: later */
-  uint64_t borrowed;   /* bytes beyond what the owner's request would get otherwise, see budget.h */
-  gp_list_t all;       /* in context->blocks */
+  uint64_t borrowed; /* bytes beyond what the owner's request would get otherwise, see budget.h */
+  gp_list_t all;     /* in context->blocks */
 };
 
 static inline gp_block_t *gp_block_of_entry(gp_bin_entry_t *entry)

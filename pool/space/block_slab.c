@@ -65,6 +65,7 @@ gp_block_t *gp_block_slab_take(gp_engine_t *engine)
   gp_assert_internal(atomic_load(&block->home) == NULL);
   block->stream = 0;
   block->freed_in = NULL;
+  block->free_epoch = 0;
   block->refs = 0;
   block->observer_cookie = (gp_cookie_t){0, 0};
   block->tainted = false;

@@ -62,6 +62,29 @@ START_TEST(test_the_same_stream_has_it_again_at_once)
 }
 END_TEST
 
+/* The stream got it early, and its owner frees it without having used it. That says nothing about the work of
+ * the owner before. */
+START_TEST(test_a_free_by_the_host_proves_nothing_of_the_earlier_owner)
+{
+  static const char *const types[] = {"GPUPOOL_TYPE=round", "GPUPOOL_TYPE=segment", "GPUPOOL_TYPE=vmm"};
+  static const char *const supplies[] = {PLAIN, "GPUPOOL_ASYNC=pool"};
+
+  start_streams((const char *const[]){supplies[_i / 3], types[_i % 3], NULL}, GP_GIB);
+  uint64_t address = allocate_in(order(FIRST), BYTES);
+  fake_submit_on(&driver, 0, address, BYTES);
+  free_in(order(FIRST), address);
+  ck_assert_uint_eq(allocate_in(order(FIRST), BYTES), address);
+  give_up(address);
+  ck_assert_uint_ne(allocate_in(order(SECOND), BYTES), address);
+  ck_assert_uint_ne(allocate(BYTES), address);
+  synchronize();
+  ck_assert_uint_eq(allocate_in(order(SECOND), BYTES), address);
+  give_up(address); /* all is complete by now */
+  ck_assert_uint_eq(allocate_in(order(SECOND), BYTES), address);
+  stop();
+}
+END_TEST
+
 START_TEST(test_what_is_idle_serves_both_kinds)
 {
   start_plain();
@@ -366,6 +389,7 @@ int main(void)
   tcase_add_test(tests, test_a_miss_is_made_in_the_streams_context);
   tcase_add_test(tests, test_a_miss_in_the_legacy_stream_takes_its_place);
   tcase_add_test(tests, test_the_same_stream_has_it_again_at_once);
+  tcase_add_loop_test(tests, test_a_free_by_the_host_proves_nothing_of_the_earlier_owner, 0, 6);
   tcase_add_test(tests, test_what_is_idle_serves_both_kinds);
   tcase_add_test(tests, test_small_blocks_beside_parts_are_not_free);
   tcase_add_test(tests, test_the_next_owner_says_what_it_is);
