@@ -210,6 +210,14 @@ static int cuda_enter_stream(void *self, const gp_driver_context_t *context, uin
   return (int)result;
 }
 
+static int cuda_stream_wait(void *self, const gp_driver_context_t *context, uint64_t stream, void *event)
+{
+  CUresult result;
+  (void)self;
+  IN_CONTEXT(context, result, GP_REAL_CALL(cuStreamWaitEvent, (CUstream)(uintptr_t)stream, event, 0));
+  return (int)result;
+}
+
 static int cuda_default_query(void *self, const gp_driver_context_t *context)
 {
   CUresult result;
@@ -381,8 +389,8 @@ static bool cuda_code_is_sticky(int code)
 
 #define COMMON_OPS                                                                                           \
   .alloc = cuda_alloc, .alloc_in = cuda_alloc_in, .free = cuda_free, .alloc_ordered = cuda_alloc_ordered,    \
-  .free_ordered = cuda_free_ordered, .enter_stream = cuda_enter_stream, .wait = cuda_wait,                   \
-  .wait_as_free = cuda_wait_as_free, .reserve = gp_mapped_cuda_reserve,                                      \
+  .free_ordered = cuda_free_ordered, .enter_stream = cuda_enter_stream, .stream_wait = cuda_stream_wait,     \
+  .wait = cuda_wait, .wait_as_free = cuda_wait_as_free, .reserve = gp_mapped_cuda_reserve,                   \
   .unreserve = gp_mapped_cuda_unreserve, .create = gp_mapped_cuda_create, .destroy = gp_mapped_cuda_destroy, \
   .map = gp_mapped_cuda_map, .unmap = gp_mapped_cuda_unmap, .allow = gp_mapped_cuda_allow,                   \
   .pause = cuda_pause, .memory_info = cuda_memory_info, .host_available = cuda_host_available,               \

@@ -51,6 +51,8 @@ struct gp_context {
   gp_fill_t *fills;      /* the library's streams for filling memory that have no work; see fill.c */
   gp_fill_t *late_fills; /* those that keep a block, which the device may fill at any time */
   _Atomic uint64_t completed;
+  struct gp_free_event *spare_events;       /* space/free_events.h; under the device's lock, and ... */
+  unsigned event_count;                     /* ... how many there are, in use or spare */
   gp_list_t identities;                     /* of its live streams; under contexts_lock */
   _Atomic(gp_identity_t *) legacy_identity; /* of its legacy default stream; NULL: not made */
   _Atomic(void *) entry_event;              /* the driver's event to put into streams; NULL: not made */

@@ -13,7 +13,7 @@
 #include "pool/reuse/stamps.h"
 #include "pool/space/block_life.h"
 #include "pool/space/bound_parts.h"
-#include "pool/space/bound_parts.h"
+#include "pool/space/free_events.h"
 
 static gp_context_t *find_live(gp_engine_t *engine, const void *handle)
 {
@@ -237,6 +237,9 @@ void gp_engine_context_lost(gp_engine_t *engine, gp_context_t *context)
   gp_lock_release(&device->lock);
   gp_forwarded_context_lost(engine, context);
   gp_identities_lose_context(engine, context);
+  gp_lock_take(&device->lock);
+  gp_free_events_fini(context);
+  gp_lock_release(&device->lock);
   /* Its fence ended with it, and it holds no memory back any more. */
   gp_advance(engine);
 }

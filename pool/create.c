@@ -14,6 +14,7 @@
 #include "pool/reuse/identities.h"
 #include "pool/reuse/known_streams.h"
 #include "pool/space/block_slab.h"
+#include "pool/space/free_events.h"
 
 static uint64_t ignore_event(void *self, const gp_event_t *event)
 {
@@ -112,7 +113,7 @@ gp_engine_t *gp_engine_create(
     gp_lock_init(&device->lock, GP_RANK_DEVICE);
     device->ordinal = i;
     device->stats = &device->own_stats;
-    device->watched_use = device->asked_covered = UINT64_MAX;
+    device->watched_use = device->asked_covered = device->events_beyond = UINT64_MAX;
     /* A share is unknown before the driver has told the device's size: until then the limit refuses. */
     device->limit = gp_limit_of(engine, i, 0);
     gp_context_init(&device->stand_in, &(gp_driver_context_t){.handle = NULL, .device = i}, device);
@@ -149,6 +150,9 @@ void gp_engine_destroy(gp_engine_t *engine)
     free(range);
     gp_bins_fini(&engine->all_contexts->bins);
     gp_fill_fini(engine->all_contexts);
+    gp_lock_take(&engine->all_contexts->device->lock);
+    gp_free_events_fini(engine->all_contexts);
+    gp_lock_release(&engine->all_contexts->device->lock);
     free(engine->all_contexts);
     engine->all_contexts = next;
   }

@@ -107,7 +107,10 @@ struct gp_device {
   uint64_t part_cached;        /* ... of cached_bytes, what is part of segments and mapped memory */
   uint64_t bound_bytes;        /* of part_cached: BOUND blocks, and ... */
   uint64_t bound_releasable;   /* ... of these, what could go back if they were idle */
-  uint64_t filed_bytes;     /* of active_bytes, whole blocks freed in a stream that may have them at once */
+  uint64_t filed_bytes; /* of active_bytes, whole blocks freed in a stream that may have them at once */
+  uint64_t
+      events_beyond; /* of bound_bytes and filed_bytes: beyond so much stream-ordered frees need events */
+  atomic_bool needs_events; /* they do, see wait_in_stream.h */
   uint64_t borrowed_bytes;  /* of active_bytes, the sum of what whole blocks have borrowed */
   uint64_t highest_parts;   /* highest use so far of parts, and ... */
   uint64_t highest_whole;   /* ... of whole blocks, see budget.h */

@@ -85,6 +85,10 @@ typedef struct gp_driver_ops {
   int (*free_ordered)(void *self, const gp_driver_context_t *context, uint64_t stream, uint64_t address);
   int (*enter_stream)(void *self, const gp_driver_context_t *context, uint64_t stream, void **event);
 
+  /* Optional. Later work in the stream waits until an event of enter_stream() has passed; the host does not.
+   */
+  int (*stream_wait)(void *self, const gp_driver_context_t *context, uint64_t stream, void *event);
+
   /*
    * Optional, all or none. fill_stream() makes a stream of the context that neither waits for other streams
    * nor holds them up. It ends with its context. fill() sets all bytes to `value`, in the order of that

@@ -83,6 +83,15 @@ int gp_driver_enter_stream(
   return code;
 }
 
+int gp_driver_stream_wait(
+    gp_engine_t *engine, const gp_driver_context_t *context, uint64_t stream, void *event)
+{
+  int code;
+  OWN_CALL(code, engine, stream_wait, context, stream, event);
+  gp_engine_note_result(engine, code);
+  return code;
+}
+
 int gp_driver_free_for_program(gp_engine_t *engine, const gp_driver_context_t *context, uint64_t address)
 {
   gp_assert(gp_locks_held() == 0);

@@ -22,6 +22,8 @@ int gp_driver_free_ordered(
     gp_engine_t *engine, const gp_driver_context_t *context, uint64_t stream, uint64_t address);
 int gp_driver_enter_stream(
     gp_engine_t *engine, const gp_driver_context_t *context, uint64_t stream, void **event);
+int gp_driver_stream_wait(
+    gp_engine_t *engine, const gp_driver_context_t *context, uint64_t stream, void *event);
 int gp_driver_free(gp_engine_t *engine, const gp_driver_context_t *context, uint64_t address);
 int gp_driver_free_for_program(gp_engine_t *engine, const gp_driver_context_t *context, uint64_t address);
 int gp_driver_wait(gp_engine_t *engine, const gp_driver_context_t *context);

@@ -100,6 +100,7 @@ typedef struct gp_order {
   gp_context_t *context;
   gp_identity_t *identity;
   uint64_t stream;
+  struct gp_free_event *event; /* the engine's own; of the caller NULL */
 } gp_order_t;
 
 /* How far a stream had got: `frees` blocks had been freed in its order. The point is void if identity is

@@ -20,6 +20,7 @@
 #include "pool/space/segment.h"
 #include "pool/space/surplus.h"
 #include "pool/wait_in_free.h"
+#include "pool/wait_in_stream.h"
 
 /* A free's usual path is inlined into one function: six calls took a fifth of a free's instructions. */
 #define INLINE inline __attribute__((always_inline))
@@ -62,10 +63,13 @@ static INLINE void file(gp_engine_t *engine, gp_block_t *block, uint64_t now_ns,
   if (!identity || identity->has_ended || order->context->device != context->device)
     return;
   bool may_serve = gp_block_is_ordered(block) && (context->is_ordered || order->context == context);
+  if (__builtin_expect(order->event != NULL, 0) && may_serve && !context->is_ordered)
+    gp_free_events_cover(block, order->event);
   if (!block->segment)
     gp_ordered_file(identity, block, may_serve);
   else if (!may_serve || block->segment->is_closed || !gp_bound_enter(engine, identity, block, now_ns))
     gp_ordered_file(identity, block, false);
+  gp_wait_in_stream_note_free(context->device);
 }
 
 /* What the program's call tells about the work on a block. */
@@ -399,13 +403,28 @@ gp_free_result_t gp_engine_free_with(
   return free_block(engine, NULL, address, free_fn, arg, ret_code);
 }
 
+/* On a device that is short of memory: with an event right behind the work from before the free. */
+static __attribute__((noinline)) gp_free_result_t free_with_event(gp_engine_t *engine,
+    const gp_order_t *order, uint64_t address, gp_free_fn free_fn, void *arg, int *ret_code)
+{
+  gp_order_t own = *order;
+
+  own.event = gp_wait_in_stream_record(engine, order);
+  gp_free_result_t result = free_block(engine, &own, address, free_fn, arg, ret_code);
+  if (own.event)
+    gp_wait_in_stream_drop(own.event);
+  return result;
+}
+
 gp_free_result_t gp_engine_free_ordered(gp_engine_t *engine, const gp_order_t *order, uint64_t address,
     gp_free_fn free_fn, void *arg, int *ret_code)
 {
   gp_stream_points_want(engine);
   if (gp_engine_is_suspended(engine) && !gp_identity_needs_no_call(order->identity))
     return gp_engine_free_with(engine, address, free_fn, arg, ret_code);
-  gp_free_result_t result = free_block(engine, order, address, free_fn, arg, ret_code);
+  gp_free_result_t result = __builtin_expect(gp_wait_in_stream_needs_events(order->context->device), 0)
+                                ? free_with_event(engine, order, address, free_fn, arg, ret_code)
+                                : free_block(engine, order, address, free_fn, arg, ret_code);
   if (result == GP_FREE_DONE && *ret_code == 0)
     (void)gp_identity_freed(engine, order->identity);
   return result;

@@ -14,9 +14,11 @@
 #include "pool/release.h"
 #include "pool/reuse/fences.h"
 #include "pool/reuse/identities.h"
+#include "pool/reuse/stream_points.h"
 #include "pool/space/block_slab.h"
 #include "pool/space/surplus.h"
 #include "pool/wait.h"
+#include "pool/wait_in_stream.h"
 #include "base/cancel.h"
 
 /* Everything that a block needs before the pool asks the driver for its memory. */
@@ -161,7 +163,9 @@ static int attempt(void *arg, bool *by_limit)
   *by_limit = false;
   if (request->engine->type->keeps_blocks && gp_hit(request))
     return 0;
-  return serve_by_growth(request, by_limit);
+  int code = serve_by_growth(request, by_limit);
+  bool is_refused = code == request->engine->driver.ops->code_out_of_memory;
+  return is_refused && gp_wait_in_stream_serve(request) ? 0 : code;
 }
 
 /* Asks what the device has finished before a miss grows the pool. */
@@ -292,7 +296,16 @@ static int make_room_and_serve(gp_request_t *request, bool *by_limit, gp_oom_att
   return code;
 }
 
-int gp_miss(gp_request_t *request)
+/* What streams have passed serves before a stream has to wait. */
+static bool serve_in_stream(gp_request_t *request)
+{
+  if (!request->order)
+    return false;
+  gp_identities_ask(request->engine, request->context->device);
+  return gp_hit(request) || gp_wait_in_stream_serve(request);
+}
+
+static int miss(gp_request_t *request)
 {
   gp_engine_t *engine = request->engine;
   const int out_of_memory = engine->driver.ops->code_out_of_memory;
@@ -325,10 +338,21 @@ int gp_miss(gp_request_t *request)
     gp_oom_report(engine, request->context, request->requested, by_limit, largest_free, &attempts);
     return code;
   }
+  if (serve_in_stream(request))
+    return 0;
   do
     code = make_room_and_serve(request, &by_limit, &attempts);
   while (code == out_of_memory && gp_oom_again(engine, request->context, request->requested, &attempts));
   if (code == out_of_memory)
     gp_oom_report(engine, request->context, request->requested, by_limit, largest_free, &attempts);
+  return code;
+}
+
+int gp_miss(gp_request_t *request)
+{
+  int code = miss(request);
+
+  if (gp_stream_points_are_wanted(request->engine))
+    gp_wait_in_stream_judge(request->engine, request->context);
   return code;
 }

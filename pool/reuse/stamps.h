@@ -27,6 +27,7 @@
 
 #include "pool/space/block_life.h"
 #include "pool/space/bound_parts.h"
+#include "pool/space/free_events.h"
 #include "pool/space/ordered_blocks.h"
 #include "pool/engine_record.h"
 
@@ -92,6 +93,8 @@ static inline void gp_stamp_leave_deferred(gp_block_t *block)
   gp_list_remove(&block->order);
   if (block->freed_in)
     gp_ordered_unfile(block);
+  if (__builtin_expect(block->freed_bytes != NULL, 0))
+    gp_free_events_forget(block);
   block->context->deferred_bytes -= block->size;
   if (block->segment)
     return;

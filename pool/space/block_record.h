@@ -85,6 +85,7 @@ struct gp_block {
   uint64_t freed_as;        /* number of this free among those in freed_in */
   uint64_t idle_ns;         /* since when idle */
   uint64_t releasable; /* part of a segment: IDLE: bytes that could go back to the driver now; BOUND: later */
+  struct gp_freed_bytes *freed_bytes; /* DEFERRED, BOUND: events behind its frees, see free_events.h */
   uint64_t borrowed; /* bytes beyond what the owner's request would get otherwise, see budget.h */
   gp_list_t all;     /* in context->blocks */
 };

@@ -66,6 +66,7 @@ gp_block_t *gp_block_slab_take(gp_engine_t *engine)
   block->stream = 0;
   block->freed_in = NULL;
   block->free_epoch = 0;
+  block->freed_bytes = NULL;
   block->refs = 0;
   block->observer_cookie = (gp_cookie_t){0, 0};
   block->tainted = false;

@@ -4,6 +4,7 @@
 
 #include "pool/space/block_life.h"
 #include "pool/space/block_slab.h"
+#include "pool/space/free_events.h"
 #include "pool/space/segment.h"
 
 static void count(gp_block_t *block)
@@ -60,6 +61,7 @@ void gp_bound_leave(gp_block_t *block)
   if (block->freed_in)
     unfile(block);
   uncount(block);
+  gp_free_events_forget(block);
 }
 
 bool gp_bound_enter(gp_engine_t *engine, gp_identity_t *identity, gp_block_t *block, uint64_t now_ns)
@@ -80,6 +82,7 @@ bool gp_bound_enter(gp_engine_t *engine, gp_identity_t *identity, gp_block_t *bl
   for (int i = 0; i < 2; i++) {
     if (!neighbours[i] || neighbours[i]->state != GP_STATE_BOUND || neighbours[i]->freed_in != identity)
       continue;
+    gp_free_events_join(block, neighbours[i]);
     gp_bound_leave(neighbours[i]);
     gp_segment_join(engine, block, neighbours[i]);
   }
@@ -98,23 +101,32 @@ gp_block_t *gp_bound_find(const gp_identity_t *identity, uint64_t bytes, uint64_
   return entry ? gp_block_of_cut(entry) : NULL;
 }
 
-bool gp_bound_take(gp_engine_t *engine, gp_block_t *block, uint64_t bytes)
+void gp_bound_take_low(gp_engine_t *engine, gp_block_t *block, uint64_t bytes)
 {
   gp_identity_t *identity = block->freed_in;
 
   gp_assert_internal(gp_lock_is_held(&block->context->device->lock));
-  if (!gp_address_map_insert(&engine->blocks, block->address, block))
-    return false;
   gp_block_t *rest = block->size > bytes ? gp_block_slab_take(engine) : NULL;
-  unfile(block);
+  if (identity)
+    unfile(block);
   uncount(block);
   if (rest) {
     gp_segment_split(block, bytes, rest);
+    gp_free_events_split(block, rest);
     gp_list_insert_after(&block->order, &rest->order); /* it keeps its place among the stamps */
     count(rest);
-    file(identity, rest, block->freed_as);
+    if (identity)
+      file(identity, rest, block->freed_as);
   }
   gp_list_remove(&block->order);
+  gp_free_events_forget(block);
+}
+
+bool gp_bound_take(gp_engine_t *engine, gp_block_t *block, uint64_t bytes)
+{
+  if (!gp_address_map_insert(&engine->blocks, block->address, block))
+    return false;
+  gp_bound_take_low(engine, block, bytes);
   return true;
 }
 

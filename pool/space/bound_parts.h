@@ -28,6 +28,9 @@ gp_block_t *gp_bound_find(const gp_identity_t *identity, uint64_t bytes, uint64_
  */
 bool gp_bound_take(gp_engine_t *engine, gp_block_t *block, uint64_t bytes);
 
+/* The same for any BOUND part, which stays out of the map; it cannot fail. */
+void gp_bound_take_low(gp_engine_t *engine, gp_block_t *block, uint64_t bytes);
+
 /* Takes a BOUND part out of its queue and its stream's bins: it becomes idle, or its context has ended. */
 void gp_bound_leave(gp_block_t *block);
 

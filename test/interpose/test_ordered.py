@@ -170,6 +170,18 @@ class Ordered(PreloadCase):
             self.assertIn("by_event: %s\n" % again, run.out, run.err)
             self.expect_clean(run)
 
+    def test_a_full_device_serves_what_a_stream_has_freed(self):
+        """A real driver's pool does so; the simulated one waits on the host instead."""
+        for kind, way in itertools.product(("round", "naive", "segment", "vmm"), ("used", "by_host")):
+            with self.subTest(kind, way=way):
+                run = self.run_program("waiting_ordered", "full", way, TYPE=kind, ASYNC="plain", PATIENCE="0",
+                                       SIMCUDA_CAPACITY="1GiB", SIMCUDA_ORACLE="1", virtual_clock=True)
+                said = "full: 0, the same\n" + ("by_host: 2\n" if way == "by_host" else "")
+                self.assertIn(said, run.out, run.err)
+                self.assertEqual(run.out.splitlines()[-1], "end")
+                self.expect_clean(run)
+                self.assertEqual({key: run.sim[key] for key in JUDGED}, dict.fromkeys(JUDGED, 0))
+
     def test_on_older_drivers(self):
         plain = self.run_scenario("all", driver="12040", preload=None)
         for mode in ASYNC_MODES:

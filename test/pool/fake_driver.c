@@ -163,6 +163,21 @@ static int fake_enter_stream(void *self, const gp_driver_context_t *context, uin
   return code;
 }
 
+static int fake_stream_wait(void *self, const gp_driver_context_t *context, uint64_t stream, void *event)
+{
+  fake_driver_t *driver = self;
+  int code = 0;
+
+  REQUIRE(context->handle && event);
+  fake_enter(driver);
+  if (fake_must_fail(driver, FAKE_STREAM_WAIT))
+    code = driver->fail_code;
+  driver->waiting = stream;
+  driver->awaited = *(uint64_t *)event;
+  fake_leave(driver);
+  return code;
+}
+
 static bool is_pending(const fake_driver_t *driver, int allocation)
 {
   bool pending = false;
@@ -453,6 +468,7 @@ void fake_driver_init(fake_driver_t *driver, uint64_t capacity, bool with_fence)
       .alloc_ordered = fake_alloc_ordered,
       .free_ordered = fake_free_ordered,
       .enter_stream = fake_enter_stream,
+      .stream_wait = fake_stream_wait,
       .free = fake_free,
       .wait = fake_wait,
       .wait_as_free = fake_wait_as_free,

@@ -46,6 +46,7 @@ typedef enum fake_call {
   FAKE_ALLOC_ORDERED,
   FAKE_FREE_ORDERED,
   FAKE_ENTER_STREAM,
+  FAKE_STREAM_WAIT,
   FAKE_FILL_STREAM,
   FAKE_FILL,
   FAKE_FILL_QUERY,
@@ -108,6 +109,8 @@ typedef struct fake_driver {
   uint64_t fences[FAKE_FENCES];      /* each: the work of its context that it covers */
   int fence_count;
   uint64_t entered; /* the stream that an operation was put into last */
+  uint64_t waiting; /* the stream that an event was last put in front of, and ... */
+  uint64_t awaited; /* ... what that event waits for, in counts of `submitted` */
   fake_allocation_t *allocations;
   int allocation_count;
   fake_physical_t physicals[FAKE_PHYSICALS];

@@ -189,6 +189,40 @@ static void by_event(char **arguments)
   printf("by_event: %s\n", next == block ? "the same" : "another");
 }
 
+/*
+ * The device is full: a stream gets memory that another one, which the kernel holds up, has freed. It waits
+ * for that free in stream order, not on the host, nor for the work behind the free: this waits for the host,
+ * too. "by_host": its owner frees the memory unused, and the earlier owner's work is still pending.
+ */
+static void full(char **arguments)
+{
+  CUdeviceptr first, next, third;
+  CUstream held;
+
+  make_streams("free");
+  CALL(cuStreamCreate(&held, CU_STREAM_NON_BLOCKING));
+  CALL(cuMemAllocAsync(&first, 600 * MIB, held));
+  waiting_start_in(waiting_module, held);
+  CALL(cuMemsetD8Async(first, 1, 4096, held));
+  CALL(cuMemFreeAsync(first, held));
+  waiting_step("a request of another stream");
+  CUresult result = cuMemAllocAsync(&next, 600 * MIB, streams[1]);
+  printf("full: %d, %s\n", (int)result, result == CUDA_SUCCESS && next == first ? "the same" : "another");
+  if (result != CUDA_SUCCESS)
+    return;
+  if (strcmp(arguments[0], "by_host") == 0) {
+    CALL(cuMemFree_v2(next));
+    result = cuMemAllocAsync(&third, 600 * MIB, streams[2]);
+    printf("by_host: %d\n", (int)result);
+    waiting_stop();
+    CALL(cuCtxSynchronize());
+    CALL(cuMemAllocAsync(&next, 600 * MIB, streams[1]));
+  }
+  CALL(cuMemsetD8Async(next, 2, 4096, streams[1]));
+  waiting_stop();
+  CALL(cuStreamSynchronize(streams[1]));
+}
+
 int main(int argc, char **argv)
 {
   static const waiting_scenario_t scenarios[] = {
@@ -200,6 +234,7 @@ int main(int argc, char **argv)
       {"other_context", other_context, 1},
       {"by_event", by_event, 1},
       {"legacy_later", legacy_later, 1},
+      {"full", full, 1},
   };
   return waiting_main(argc, argv, scenarios, sizeof(scenarios) / sizeof(scenarios[0]));
 }

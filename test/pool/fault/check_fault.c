@@ -99,7 +99,8 @@ static void use_streams(gp_engine_t *engine, gp_context_t *const *contexts, cons
   for (int i = 0; i < 2; i++) {
     if (contexts[i])
       gp_identity_created(engine, contexts[i], STREAM(i), i == 1);
-    orders[i] = (gp_order_t){contexts[i], gp_identity_of(engine, STREAM(i)), STREAM(i)};
+    orders[i] = (gp_order_t){
+        .context = contexts[i], .identity = gp_identity_of(engine, STREAM(i)), .stream = STREAM(i)};
   }
   for (int round = 0; round < 2; round++) {
     for (int i = 0; i < LIVE / 4; i++) {
