@@ -57,6 +57,41 @@ START_TEST(test_gives_back_at_synchronization)
 }
 END_TEST
 
+START_TEST(test_grows_by_pieces)
+{
+  CUmemoryPool pool;
+  CUdeviceptr p, q;
+  cuuint64_t reserved, threshold = UINT64_MAX;
+  setenv("SIMCUDA_POOL_PIECE", "48MiB", 1);
+  start();
+  pool = create(CU_MEM_LOCATION_TYPE_DEVICE, 0);
+  OK(cuMemAllocFromPoolAsync(&p, 4 << 20, pool, stream));
+  ck_assert_uint_eq(used(), 48 << 20);
+  OK(cuMemAllocFromPoolAsync(&q, 44 << 20, pool, stream)); /* what the piece has left */
+  ck_assert_uint_eq(used(), 48 << 20);
+  OK(cuMemFreeAsync(p, stream));
+  OK(cuMemAllocFromPoolAsync(&p, 50 << 20, pool, stream));
+  OK(cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &reserved));
+  ck_assert_uint_eq(reserved, used());
+  ck_assert_uint_eq(reserved % (48 << 20), 0);
+  OK(cuMemFreeAsync(p, stream));
+  OK(cuStreamSynchronize(stream));
+  ck_assert_uint_eq(used(), 48 << 20);
+  OK(cuMemFreeAsync(q, stream));
+  OK(cuStreamSynchronize(stream));
+  ck_assert_uint_eq(used(), 0);
+  OK(cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &threshold));
+  OK(cuMemAllocFromPoolAsync(&p, 50 << 20, pool, stream));
+  OK(cuMemFreeAsync(p, stream));
+  OK(cuStreamSynchronize(stream));
+  ck_assert_uint_eq(used(), 96 << 20);
+  OK(cuMemPoolTrimTo(pool, 1));
+  ck_assert_uint_eq(used(), 48 << 20);
+  OK(cuMemPoolDestroy(pool));
+  ck_assert_uint_eq(used(), 0);
+}
+END_TEST
+
 START_TEST(test_host_pool_is_not_charged)
 {
   CUmemoryPool pool, of_block;
@@ -426,6 +461,7 @@ int main(void)
   Suite *suite = suite_create("sim_mempool");
   TCase *tests = tcase_create("mempool");
   tcase_add_test(tests, test_gives_back_at_synchronization);
+  tcase_add_test(tests, test_grows_by_pieces);
   tcase_add_loop_test(
       tests, test_host_pool_is_not_charged, CU_MEM_LOCATION_TYPE_HOST, CU_MEM_LOCATION_TYPE_HOST_NUMA + 1);
   tcase_add_test(tests, test_pools_of_locations);

@@ -135,6 +135,13 @@ void sim_knobs_read(void)
     sim_knobs.free_waits = value;
   if (parse_number("SIMCUDA_POOLS", 0, 1, "0 or 1", &value))
     sim_knobs.pools = value;
+  const char *end;
+  text = getenv("SIMCUDA_POOL_PIECE");
+  if (text && *text &&
+      (!sim_knobs_parse_size(text, &value, &end) || *end || value % SIM_PAGE || value > UINT64_C(1) << 40))
+    complain("SIMCUDA_POOL_PIECE", text, "a multiple of 2MiB");
+  else if (text && *text)
+    sim_knobs.pool_piece = value;
   if (parse_number("SIMCUDA_POOL_ORDERS", 0, 1, "0 or 1", &value))
     sim_knobs.pool_orders = value;
   if (parse_number("SIMCUDA_FILLS", 0, 1, "0 or 1", &value))
@@ -149,7 +156,6 @@ void sim_knobs_read(void)
   sim_knobs.page_cache = UINT64_MAX;
   text = getenv("SIMCUDA_INTEGRATED");
   if (text && *text) {
-    const char *end;
     if (!sim_knobs_parse_size(text, &sim_knobs.page_cache, &end) || *end)
       complain("SIMCUDA_INTEGRATED", text, "the size of the host's page cache, such as 8GiB");
   }

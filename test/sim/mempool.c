@@ -1,10 +1,11 @@
 /*
  * Memory pools.
  *
- * A pool hands out whole blocks. Its bytes: reserved == used + cached; each block of a pool in device memory
- * is charged to the device while the pool holds it. A freed block may serve another allocation at once in the
- * same stream, elsewhere when its free has executed. Cached bytes above the release threshold go back at the
- * next synchronization.
+ * A pool hands out whole blocks. Without pieces each block of a pool in device memory is charged to the
+ * device while the pool has it. With SIMCUDA_POOL_PIECE the pool takes whole pieces of the device, and a
+ * block needs as many idle bytes of them, wherever they lie. A freed block may serve another allocation at
+ * once in the same stream, elsewhere when its free has executed. Cached bytes above the release threshold go
+ * back at the next synchronization.
  */
 #include "mempool.h"
 
@@ -58,10 +59,48 @@ void sim_pool_init_device(sim_device_t *device)
   device->default_pool->is_default = true;
 }
 
+bool sim_pool_has_pieces(const sim_pool_t *pool)
+{
+  return pool->device && sim_knobs.pool_piece > 0;
+}
+
+static uint64_t whole_pieces(uint64_t bytes)
+{
+  return (bytes + sim_knobs.pool_piece - 1) / sim_knobs.pool_piece * sim_knobs.pool_piece;
+}
+
+bool sim_pool_grow(sim_pool_t *pool, uint64_t bytes)
+{
+  uint64_t idle = pool->reserved - pool->held;
+  uint64_t most = pool->max - pool->reserved;
+  if (bytes <= idle)
+    return true;
+  uint64_t more = whole_pieces(bytes - idle);
+  if (more > most)
+    more = most;
+  if (more < bytes - idle || !sim_device_charge(pool->device, more))
+    return false;
+  pool->reserved += more;
+  return true;
+}
+
+/* Gives back the pieces that neither blocks nor `keep` bytes need. */
+static void give_pieces(sim_pool_t *pool, uint64_t keep)
+{
+  uint64_t needed = pool->held > keep ? pool->held : keep;
+  needed = needed < pool->reserved ? whole_pieces(needed) : needed;
+  if (needed >= pool->reserved)
+    return;
+  sim_device_credit(pool->device, pool->reserved - needed);
+  pool->reserved = needed;
+}
+
 void sim_pool_count(sim_pool_t *pool, const sim_block_t *block, bool is_new)
 {
   if (is_new)
-    pool->reserved += block->size;
+    pool->held += block->size;
+  if (!sim_pool_has_pieces(pool))
+    pool->reserved = pool->held;
   if (pool->reserved > pool->reserved_high)
     pool->reserved_high = pool->reserved;
   pool->used += block->size;
@@ -71,22 +110,27 @@ void sim_pool_count(sim_pool_t *pool, const sim_block_t *block, bool is_new)
 
 static void release(sim_pool_t *pool, sim_block_t *block)
 {
-  pool->reserved -= block->size;
+  pool->held -= block->size;
+  if (!sim_pool_has_pieces(pool))
+    pool->reserved = pool->held;
   sim_block_delete(block);
 }
 
 /* "The pool will be guaranteed to have at least minBytesToKeep bytes reserved" (cuda.h, cuMemPoolTrimTo). */
 void sim_pool_trim(sim_pool_t *pool, uint64_t keep)
 {
+  bool pieces = sim_pool_has_pieces(pool); /* these stay reserved when a block goes */
   for (sim_block_t **link = &pool->cached; *link;) {
     sim_block_t *block = *link;
-    if (block->released && pool->reserved - block->size >= keep) {
+    if (block->released && (pieces ? pool->reserved > keep : pool->held - block->size >= keep)) {
       *link = block->pool_next;
       release(pool, block);
     } else {
       link = &block->pool_next;
     }
   }
+  if (pieces)
+    give_pieces(pool, keep);
 }
 
 static void reap(sim_pool_t *pool)
@@ -117,7 +161,7 @@ void sim_pool_trim_all(void)
     next = pool->next;
     for (sim_block_t *block = pool->cached; block; block = block->pool_next)
       block->seen |= block->released;
-    if (pool->cached && pool->reserved > pool->threshold)
+    if (pool->reserved > pool->used && pool->reserved > pool->threshold)
       sim_pool_trim(pool, pool->threshold);
     sim_pool_end_destroyed(pool);
   }

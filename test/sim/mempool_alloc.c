@@ -35,9 +35,13 @@ static sim_block_t *take_cached(sim_pool_t *pool, uint64_t size, const sim_strea
   return block;
 }
 
-static sim_block_t *new_block(const sim_pool_t *pool, const sim_stream_t *stream, uint64_t size)
+static sim_block_t *new_block(sim_pool_t *pool, const sim_stream_t *stream, uint64_t size)
 {
   CUresult result;
+  if (sim_pool_has_pieces(pool))
+    return sim_pool_grow(pool, size)
+               ? sim_block_new(&pool->device->arena, pool->device, NULL, SIM_MEM_POOL, size, false, &result)
+               : NULL;
   if (size > pool->max - pool->reserved)
     return NULL;
   if (pool->device)
@@ -51,7 +55,7 @@ static sim_block_t *new_block(const sim_pool_t *pool, const sim_stream_t *stream
   return block;
 }
 
-static sim_block_t *new_block_of_idle(const sim_pool_t *pool, const sim_stream_t *stream, uint64_t size)
+static sim_block_t *new_block_of_idle(sim_pool_t *pool, const sim_stream_t *stream, uint64_t size)
 {
   for (sim_pool_t *other = sim_pools; other; other = other->next)
     sim_pool_trim(other, 0);

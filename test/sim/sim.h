@@ -143,6 +143,7 @@ typedef struct {
   bool oracle;
   bool free_waits;     /* cuMemFree waits for the running work of its context */
   bool pools;          /* devices have pools of stream-ordered memory */
+  uint64_t pool_piece; /* pools take device memory in pieces of this size; 0: block by block */
   bool pool_orders;    /* the legacy stream and blocking ones wait for each other's pool operations */
   bool fills;          /* a library fills memory before the program announces it */
   bool unseen_frees;   /* the program frees by ways that no library in between sees */
