@@ -1,5 +1,6 @@
 #include "pool/wait_in_stream.h"
 
+#include "pool/cut_memory.h"
 #include "pool/driver_calls.h"
 #include "pool/engine.h"
 #include "pool/heaps.h"
@@ -300,6 +301,20 @@ static bool await_frees(const gp_request_t *request, const waits_t *waits)
   return code == 0;
 }
 
+/* Whatever the engine does with requests by now: no free of the program's will come. */
+static void give_up(const gp_request_t *request)
+{
+  gp_engine_t *engine = request->engine;
+  gp_block_t *block = gp_find_and_lock(engine, request->ret_address);
+
+  if (!block) /* its context has ended */
+    return;
+  gp_block_end_ownership(engine, block, GP_DETAIL_NONE, gp_now(engine));
+  block->refs = 0;
+  gp_stamp_and_defer(engine, block);
+  gp_lock_release(&block->context->device->lock);
+}
+
 bool gp_wait_in_stream_serve(gp_request_t *request)
 {
   gp_engine_t *engine = request->engine;
@@ -311,7 +326,7 @@ bool gp_wait_in_stream_serve(gp_request_t *request)
     return false;
   bool is_served = take(request, &waits);
   if (is_served && !await_frees(request, &waits)) {
-    (void)gp_engine_put_back(engine, request->ret_address);
+    give_up(request);
     is_served = false;
   }
   gp_engine_leave(engine);

@@ -35,7 +35,7 @@ static inline bool gp_wait_in_stream_needs_events(gp_device_t *device)
 gp_free_event_t *gp_wait_in_stream_record(gp_engine_t *engine, const gp_order_t *order);
 void gp_wait_in_stream_drop(gp_free_event_t *event);
 
-/* Serves the request from memory with pending frees. False: nothing has changed. */
+/* Serves the request from memory with pending frees. False: it has not. */
 bool gp_wait_in_stream_serve(gp_request_t *request);
 
 #endif

@@ -51,6 +51,13 @@ static int refuse_to_wait(void *self, const gp_driver_context_t *of, uint64_t st
   return FAKE_NOT_READY;
 }
 
+/* Pooling stops meanwhile. */
+static int refuse_at_the_end(void *self, const gp_driver_context_t *of, uint64_t stream, void *event)
+{
+  gp_engine_stop_pooling(engine);
+  return refuse_to_wait(self, of, stream, event);
+}
+
 START_TEST(test_the_stream_waits_for_the_free)
 {
   start_full(_i, NULL);
@@ -187,6 +194,20 @@ START_TEST(test_a_wait_that_fails)
 }
 END_TEST
 
+START_TEST(test_a_wait_that_fails_when_pooling_stops)
+{
+  start_full(_i, NULL);
+  uint64_t first = allocate_in(order(FIRST), MOST);
+  free_pending(order(FIRST), first);
+  fake_ops = driver.ops;
+  driver.ops.stream_wait = refuse_at_the_end;
+  ck_assert_int_ne(refused_in(order(SECOND), MOST), 0);
+  ck_assert_int_eq(driver.count[FAKE_STREAM_WAIT], 1);
+  ck_assert_uint_eq(stats().allocation.current, 0);
+  stop();
+}
+END_TEST
+
 /* What another owner has had since is no longer the old free's. */
 START_TEST(test_the_event_ends_with_the_next_owner)
 {
@@ -310,6 +331,7 @@ int main(void)
   tcase_add_loop_test(tests, test_nothing_waits_during_a_capture, 0, TYPES);
   tcase_add_loop_test(tests, test_a_free_without_an_event_does_not_serve, 0, TYPES);
   tcase_add_loop_test(tests, test_a_wait_that_fails, 0, TYPES);
+  tcase_add_loop_test(tests, test_a_wait_that_fails_when_pooling_stops, 0, TYPES);
   tcase_add_loop_test(tests, test_the_event_ends_with_the_next_owner, 0, TYPES);
   tcase_add_loop_test(tests, test_a_free_by_the_host_proves_nothing_of_the_earlier_owner, 0, TYPES);
   tcase_add_loop_test(tests, test_pieces_of_several_streams_serve_together, CUTTING, TYPES);
