@@ -326,6 +326,21 @@ START_TEST(test_inside_an_allocation_in_a_stream)
 }
 END_TEST
 
+/* What another thread launches inside a free in the legacy stream may come behind the free's operation. */
+START_TEST(test_inside_a_free_nothing_is_put_in_order)
+{
+  model_t *model = begin_ordered(true);
+  ck_assert(take_async(model, 1, LANE_LEGACY(0)));
+  ck_assert(take_async(model, 2, BLOCKED));
+  ck_assert(take(model, (step_t){.kind = STEP_FREE_ASYNC, .mem = 1, .lane = LANE_LEGACY(0), .inside = 1}));
+  ck_assert(take(model, (step_t){.kind = STEP_FILL, .mem = 2, .lane = BLOCKED, .thread = 1}));
+  ck_assert(!on(model, STEP_FILL, 2, LANE_THREAD(0, 0)));
+  ck_assert(take_async(model, 3, LANE_LEGACY(0))); /* this one comes behind the fill */
+  ck_assert(on(model, STEP_FILL, 2, LANE_THREAD(0, 0)));
+  free(model);
+}
+END_TEST
+
 START_TEST(test_memory_of_a_graph)
 {
   model_t *model = begin_ordered(true);
@@ -591,6 +606,7 @@ int main(void)
   tcase_add_test(tcase, test_memory_of_a_device_outlives_a_context);
   tcase_add_test(tcase, test_memory_of_a_context_leaves_with_it);
   tcase_add_test(tcase, test_inside_an_allocation_in_a_stream);
+  tcase_add_test(tcase, test_inside_a_free_nothing_is_put_in_order);
   tcase_add_test(tcase, test_memory_of_a_graph);
   tcase_add_test(tcase, test_no_call_waits_for_a_kernel_that_does_not_end);
   tcase_add_test(tcase, test_a_free_that_waits_for_its_memory_only);

@@ -427,10 +427,15 @@ static void alloc_async(model_t *model, int index, const step_t *step)
   mem->is_new = true;
 }
 
+/* The steps inside the call may have come behind its operation: in the legacy stream, too, that puts none of
+ * them in front of what follows. */
 static void end_pool_op(model_t *model, int index, const step_t *step)
 {
   model_mem_t *mem = &model->mems[step->mem];
-  submit_pool_op(model, index, step->lane);
+  if (model->lanes[step->lane].kind == LEGACY)
+    begin_pool_op(model, index, step);
+  else
+    submit_pool_op(model, index, step->lane);
   if (step->kind != STEP_ALLOC_ASYNC)
     return;
   access(model, index, step, step->mem);

@@ -78,7 +78,6 @@ ORDERED = {
     "leaving no-rule": ({"SIMCUDA_POOL_ORDERS": "0"}, ["--ordered", "--leaving"]),
 }
 HIDES_POOLS = "11020"  # says not what its pools hold: where memory is short it is asked all the same, and may wait
-LEAVING_WAITING_MEMORY = ("ample", "surplus", "tight", "limit")
 APART_SHARE = 0.5  # of the programs of another row
 ORDERED_WAITING_MEMORY = ("ample", "small", "surplus", "tight", "pools limit")
 SLOW_SHARE = 0.2  # of the programs of another row, where the library may wait a minute
@@ -405,7 +404,7 @@ def ordered_waiting_rows(runner, library, drivers):
              if (pool == "round" or memory != "small") and (driver != HIDES_POOLS or not MEMORY[memory][1])]
     rows += [Row(driver, library, pool, mode, memory=memory, free_waits=waits, ordered="leaving", mempool="plain")
              for mode in MODES if runner.knows(library, mode) for driver in some_of(drivers)
-             for pool in ("round", "segment", "vmm") for memory in LEAVING_WAITING_MEMORY for waits in (True, False)]
+             for pool in ("round", "segment", "vmm") for memory in ("ample", "surplus") for waits in (True, False)]
     return rows
 
 
