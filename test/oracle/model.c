@@ -687,18 +687,3 @@ bool model_append(model_t *model, const step_t *step)
   apply(model, index, &program->steps[index]);
   return true;
 }
-
-bool model_check(program_t *program)
-{
-  static model_t model;
-  program_t copy = *program;
-  int count = program->count;
-  bool legal = true;
-  model_reset(&model, program);
-  for (int i = 0; i < count && legal; i++)
-    legal = model_append(&model, &copy.steps[i]);
-  if (legal && model.around.steps == 0 && model.capture < 0 && behind_all(&model.behind) == 0)
-    return true;
-  *program = copy;
-  return false;
-}

@@ -31,6 +31,14 @@ static void free_pending(gp_order_t in, uint64_t address)
   free_in(in, address);
 }
 
+/* Most of the device, freed in the first stream. */
+static uint64_t leave_pending(void)
+{
+  uint64_t address = allocate_in(order(FIRST), MOST);
+  free_pending(order(FIRST), address);
+  return address;
+}
+
 static int refused_in(gp_order_t in, uint64_t bytes)
 {
   uint64_t address = 0;
@@ -61,9 +69,7 @@ static int refuse_at_the_end(void *self, const gp_driver_context_t *of, uint64_t
 START_TEST(test_the_stream_waits_for_the_free)
 {
   start_full(_i, NULL);
-  uint64_t first = allocate_in(order(FIRST), MOST);
-  free_pending(order(FIRST), first);
-  uint64_t position = driver.submitted[0];
+  uint64_t first = leave_pending(), position = driver.submitted[0];
   fake_submit_on(&driver, 0, 0, 512); /* behind the free */
   ck_assert_uint_eq(allocate_in(order(SECOND), MOST), first);
   ck_assert_int_eq(driver.count[FAKE_STREAM_WAIT], 1);
@@ -79,8 +85,7 @@ START_TEST(test_under_a_limit)
   start_streams((const char *const[]){types[_i], "GPUPOOL_ASYNC=plain", "GPUPOOL_PATIENCE=0",
                     "GPUPOOL_LIMIT=64MiB", NULL},
       GP_GIB);
-  uint64_t first = allocate_in(order(FIRST), MOST);
-  free_pending(order(FIRST), first);
+  uint64_t first = leave_pending();
   ck_assert_uint_eq(allocate_in(order(SECOND), MOST), first);
   ck_assert_int_eq(driver.count[FAKE_STREAM_WAIT], 1);
   stop();
@@ -135,8 +140,7 @@ END_TEST
 START_TEST(test_nothing_is_put_into_the_legacy_stream)
 {
   start_full(_i, NULL);
-  uint64_t first = allocate_in(order(FIRST), MOST);
-  free_pending(order(FIRST), first);
+  uint64_t first = leave_pending();
   ck_assert_int_ne(refused_in(order(GP_STREAM_LEGACY), MOST), 0);
   ck_assert_uint_eq(allocate_in(order(FIRST), MOST), first);
   fake_complete(&driver, 0);
@@ -154,8 +158,7 @@ START_TEST(test_nothing_waits_during_a_capture)
   gp_order_t in = order(SECOND);
   uint64_t address;
   int code;
-  uint64_t first = allocate_in(order(FIRST), MOST);
-  free_pending(order(FIRST), first);
+  (void)leave_pending();
   gp_suspension_t capture = gp_engine_suspend_in(engine, context, GP_REACH_NONE);
   ck_assert(!gp_engine_alloc_ordered(engine, &in, MOST, &address, &code)); /* the driver answers */
   gp_engine_resume_in(engine, &capture);
@@ -181,8 +184,7 @@ END_TEST
 START_TEST(test_a_wait_that_fails)
 {
   start_full(_i, NULL);
-  uint64_t first = allocate_in(order(FIRST), MOST);
-  free_pending(order(FIRST), first);
+  uint64_t first = leave_pending();
   fake_ops = driver.ops;
   driver.ops.stream_wait = refuse_to_wait;
   ck_assert_int_ne(refused_in(order(SECOND), MOST), 0);
@@ -197,8 +199,7 @@ END_TEST
 START_TEST(test_a_wait_that_fails_when_pooling_stops)
 {
   start_full(_i, NULL);
-  uint64_t first = allocate_in(order(FIRST), MOST);
-  free_pending(order(FIRST), first);
+  (void)leave_pending();
   fake_ops = driver.ops;
   driver.ops.stream_wait = refuse_at_the_end;
   ck_assert_int_ne(refused_in(order(SECOND), MOST), 0);
@@ -212,8 +213,7 @@ END_TEST
 START_TEST(test_the_event_ends_with_the_next_owner)
 {
   start_full(_i, NULL);
-  uint64_t first = allocate_in(order(FIRST), MOST);
-  free_pending(order(FIRST), first);
+  uint64_t first = leave_pending();
   ck_assert_uint_eq(allocate_in(order(FIRST), MOST), first);
   driver.ops.enter_stream = refuse_to_enter;
   free_pending(order(FIRST), first);
@@ -227,8 +227,7 @@ END_TEST
 START_TEST(test_a_free_by_the_host_proves_nothing_of_the_earlier_owner)
 {
   start_full(_i, NULL);
-  uint64_t first = allocate_in(order(FIRST), MOST);
-  free_pending(order(FIRST), first);
+  uint64_t first = leave_pending();
   ck_assert_uint_eq(allocate_in(order(SECOND), MOST), first);
   ck_assert_int_eq(free_code(first), 0);
   uint64_t address = 0;
@@ -288,8 +287,7 @@ END_TEST
 START_TEST(test_the_stream_of_the_free_has_ended)
 {
   start_full(_i, NULL);
-  uint64_t first = allocate_in(order(FIRST), MOST);
-  free_pending(order(FIRST), first);
+  uint64_t first = leave_pending();
   gp_identity_ends(engine, FIRST);
   ck_assert_uint_eq(allocate_in(order(SECOND), 30 * GP_MIB), first);
   ck_assert_int_eq(driver.count[FAKE_STREAM_WAIT], 1);

@@ -1,7 +1,7 @@
 /*
  * Memory pools.
  *
- * A pool hands out whole blocks. Without pieces each block of a pool in device memory is charged to the
+ * A pool allocates whole blocks. Without pieces each block of a pool in device memory is charged to the
  * device while the pool has it. With SIMCUDA_POOL_PIECE the pool takes whole pieces of the device, and a
  * block needs as many idle bytes of them, wherever they lie. A freed block may serve another allocation at
  * once in the same stream, elsewhere when its free has executed. Cached bytes above the release threshold go
