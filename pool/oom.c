@@ -230,11 +230,6 @@ static figures_t ask_figures(gp_engine_t *engine, gp_context_t *context)
   return figures;
 }
 
-static uint64_t less(uint64_t bytes, uint64_t taken)
-{
-  return bytes > taken ? bytes - taken : 0;
-}
-
 /*
  * The request exceeds what would be left if the process had nothing but what the program asked for and has
  * not freed. How the driver places that on its pages is not considered. Programs probe for memory with sizes
@@ -253,13 +248,14 @@ bool gp_oom_is_hopeless(gp_engine_t *engine, gp_context_t *context, uint64_t byt
   uint64_t after = came_back(engine, device) + device->releases.finished_count;
   const gp_stats_t *stats = gp_device_stats(device);
   uint64_t live = stats->requested_bytes.current + stats->passthrough_bytes.current;
-  uint64_t taken = less(figures.total_bytes, figures.free_bytes);
+  uint64_t taken = gp_bytes_less(figures.total_bytes, figures.free_bytes);
   /* The driver's pools have reserved more than is in use, or an older driver does not count all they have. */
   uint64_t by_pools = gp_account_others(device) + figures.pools_reserved;
   uint64_t ours = by_pools > gp_account_given(device) ? by_pools : gp_account_given(device);
-  uint64_t others = less(taken, ours);
-  bool exceeds_device = figures.total_bytes > 0 && bytes > less(less(figures.total_bytes, others), live);
-  bool exceeds_limit = device->limit != UINT64_MAX && bytes > less(device->limit, live);
+  uint64_t others = gp_bytes_less(taken, ours);
+  bool exceeds_device =
+      figures.total_bytes > 0 && bytes > gp_bytes_less(gp_bytes_less(figures.total_bytes, others), live);
+  bool exceeds_limit = device->limit != UINT64_MAX && bytes > gp_bytes_less(device->limit, live);
   bool is_changing = before != after || !gp_releases_are_none(&device->releases);
   gp_lock_release(&device->lock);
   return (exceeds_device || exceeds_limit) && !is_changing;
@@ -413,7 +409,7 @@ bool gp_oom_next_step(
 static bool await_return(gp_engine_t *engine, gp_device_t *device, gp_oom_attempts_t *attempts)
 {
   uint64_t begin_ns = gp_now(engine), passed_ns = begin_ns - attempts->start_ns;
-  uint64_t left_ns = less(engine->patience_ns, passed_ns);
+  uint64_t left_ns = gp_bytes_less(engine->patience_ns, passed_ns);
   uint64_t limit_ns = left_ns < GP_OOM_STALL_NS ? left_ns : GP_OOM_STALL_NS;
 
   if (left_ns == 0 && attempts->passes >= LEAST_PASSES)

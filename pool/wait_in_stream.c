@@ -12,17 +12,12 @@
 
 #define MOST_WAITS 64u /* for one request */
 
-static uint64_t less(uint64_t bytes, uint64_t taken)
-{
-  return bytes > taken ? bytes - taken : 0;
-}
-
 /* Bytes that the pool may still take, of *ret_whole; UINT64_MAX: not known. The caller holds the device's
  * lock. */
 static uint64_t left_of(const gp_device_t *device, uint64_t *ret_whole)
 {
   uint64_t left = device->told_ns == 0 ? UINT64_MAX : gp_device_left(device);
-  uint64_t in_limit = less(device->limit, device->committed_bytes);
+  uint64_t in_limit = gp_bytes_less(device->limit, device->committed_bytes);
   bool by_limit = device->limit != UINT64_MAX && in_limit < left;
 
   *ret_whole = by_limit ? device->limit : device->total;

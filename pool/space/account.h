@@ -15,6 +15,12 @@
 
 #include "pool/device_record.h"
 
+/* What is left of `bytes` after so many are taken; never below 0. */
+static inline uint64_t gp_bytes_less(uint64_t bytes, uint64_t taken)
+{
+  return bytes > taken ? bytes - taken : 0;
+}
+
 /* Where memory comes from. */
 typedef enum gp_supply {
   GP_SUPPLY_PLAIN, /* cuMemAlloc and similar calls */
