@@ -3,6 +3,8 @@
  */
 #include "sim_test.h"
 
+#include <stdbool.h>
+
 static CUstream stream;
 
 static void start(void)
@@ -389,6 +391,59 @@ START_TEST(test_access_of_other_devices)
 }
 END_TEST
 
+/* By a kernel, of memory of a device: which way it was allocated, and whether the other device has access. */
+static int access_way;
+static bool has_access;
+
+static void use_on_the_other_device(void)
+{
+  CUcontext contexts[2];
+  CUdeviceptr p;
+  CUmodule module;
+  CUfunction fill;
+  uint64_t words = 8, value = 1;
+  void *params[] = {&p, &words, &value};
+  CUmemAccessDesc peer = {.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 1},
+      .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+  CUmemPoolProps props = {
+      .allocType = CU_MEM_ALLOCATION_TYPE_PINNED, .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}};
+  CUmemoryPool pool;
+  setenv("SIMCUDA_DEVICES", "2", 1);
+  setenv("SIMCUDA_ACCESS", "1", 1);
+  OK(cuInit(0));
+  for (int i = 1; i >= 0; i--) {
+    OK(cuDevicePrimaryCtxRetain(&contexts[i], i));
+    OK(cuCtxSetCurrent(contexts[i]));
+  }
+  if (access_way == 0) {
+    OK(cuMemAlloc(&p, 64));
+  } else {
+    OK(cuMemPoolCreate(&pool, &props));
+    OK(cuMemAllocFromPoolAsync(&p, 64, pool, NULL));
+    OK(cuCtxSynchronize());
+  }
+  OK(cuCtxSetCurrent(contexts[1]));
+  if (has_access && access_way == 0)
+    OK(cuCtxEnablePeerAccess(contexts[0], 0));
+  if (has_access && access_way == 1)
+    OK(cuMemPoolSetAccess(pool, &peer, 1));
+  OK(cuModuleLoadData(&module, "any"));
+  OK(cuModuleGetFunction(&fill, module, "simcuda_fill"));
+  OK(cuLaunchKernel(fill, 1, 1, 1, 1, 1, 1, 0, NULL, params, NULL));
+  OK(cuCtxSynchronize());
+}
+
+START_TEST(test_kernels_need_access)
+{
+  for (access_way = 0; access_way < 2; access_way++) {
+    has_access = false;
+    ck_assert_int_eq(test_stat(use_on_the_other_device, "violations"), 1);
+    has_access = true;
+    ck_assert_int_eq(test_stat(use_on_the_other_device, "violations"), 0);
+  }
+}
+END_TEST
+
 START_TEST(test_frees_that_fail)
 {
   CUstream gone;
@@ -474,6 +529,7 @@ int main(void)
   tcase_add_test(tests, test_high_marks);
   tcase_add_loop_test(tests, test_reuse_that_is_turned_off, 0, 2);
   tcase_add_test(tests, test_access_of_other_devices);
+  tcase_add_test(tests, test_kernels_need_access);
   tcase_add_test(tests, test_frees_that_fail);
   tcase_add_test(tests, test_free_by_the_host_does_not_wait);
   tcase_add_test(tests, test_largest_size_of_a_pool);

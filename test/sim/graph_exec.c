@@ -236,9 +236,10 @@ static void submit(struct CUgraphExec_st *exec, sim_stream_t *stream, const sim_
 {
   sim_op_t *op = sim_op_clone(step);
   op->programmatic &= !is_first;
+  op->ctx = op->is_kernel ? stream->ctx : NULL;
   if (sim_op_prepare(op) != CUDA_SUCCESS) {
     sim_op_delete(op);
-    sim_violation("a graph was launched whose memory is not allocated");
+    sim_violation("a graph was launched whose memory is not allocated, or not accessible");
     return;
   }
   if (exec->last.stream) /* "ordered behind [...] any previous launches" (cuda.h) */

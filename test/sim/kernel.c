@@ -466,13 +466,14 @@ static CUresult launch(sim_call_t *call, CUfunction function, CUstream handle, v
   CUresult result;
   if (sim_capture_take(stream, op, &result))
     return result;
+  op->ctx = stream->ctx;
   result = sim_op_prepare(op);
   if (result == CUDA_SUCCESS) {
     sim_sched_submit(stream, op);
     return CUDA_SUCCESS;
   }
   sim_op_delete(op);
-  sim_violation("kernel %s launched on memory that is not allocated", function->name);
+  sim_violation("kernel %s launched on memory that is not allocated, or not accessible", function->name);
   return CUDA_SUCCESS; /* a GPU would fault later, not here */
 }
 

@@ -142,6 +142,8 @@ void sim_knobs_read(void)
     complain("SIMCUDA_POOL_PIECE", text, "a multiple of 2MiB");
   else if (text && *text)
     sim_knobs.pool_piece = value;
+  if (parse_number("SIMCUDA_ACCESS", 0, 1, "0 or 1", &value))
+    sim_knobs.access = value != 0;
   if (parse_number("SIMCUDA_POOL_ORDERS", 0, 1, "0 or 1", &value))
     sim_knobs.pool_orders = value;
   if (parse_number("SIMCUDA_FILLS", 0, 1, "0 or 1", &value))

@@ -7,8 +7,8 @@
  * submission (counted in corrupt_stamps) proves that two uses of the same memory were not ordered. And each
  * operation remembers the allocations it was submitted for: running when they are gone is a violation.
  */
+#include "mempool.h"
 #include "oracle.h"
-#include "sim.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -112,9 +112,46 @@ static bool is_mapped(const sim_span_t *span, const sim_op_t *op, uint64_t *ret_
   return true;
 }
 
+/* With SIMCUDA_ACCESS. Memory of cuMemAlloc is its context's, and of contexts on other devices that have
+ * enabled access; that of a pool is for all contexts of its device, and for the devices that the pool gives
+ * access; of mapped memory each device needs access by itself. */
+static bool has_access(const sim_ctx_t *ctx, const sim_block_t *block)
+{
+  const sim_device_t *device = ctx->device;
+  uint64_t bit = (uint64_t)1 << (device->ordinal & 31);
+
+  if (block->on_host)
+    return true;
+  switch (block->kind) {
+  case SIM_MEM_DEVICE:
+    if (block->device != device)
+      return (ctx->peers & (uint64_t)1 << block->device->ordinal) != 0;
+    return sim_ctx_covers(block->ctx, ctx) || sim_ctx_covers(ctx, block->ctx);
+  case SIM_MEM_POOL:
+    return block->device == device || block->pool->access[device->ordinal] != CU_MEM_ACCESS_FLAGS_PROT_NONE;
+  case SIM_MEM_VMM: return (block->access & bit) != 0;
+  default: return true;
+  }
+}
+
+/* A kernel may use all of it. Copies may use what they like: a driver without access takes a way by the host.
+ */
+static bool may_use(const sim_span_t *span, const sim_op_t *op)
+{
+  uint64_t end = span->address + span_bytes(span, op);
+
+  for (uint64_t at = span->address; sim_knobs.access && op->ctx && at < end;) {
+    const sim_block_t *block = sim_arena_find(at);
+    if (!block || !has_access(op->ctx, block))
+      return false;
+    at = block->node.key + block->size;
+  }
+  return true;
+}
+
 static bool bind_mapped(sim_span_t *span, const sim_op_t *op)
 {
-  return is_mapped(span, op, &span->block);
+  return is_mapped(span, op, &span->block) && may_use(span, op);
 }
 
 static bool is_late(void)
@@ -139,7 +176,7 @@ static bool bind(sim_span_t *span, const sim_op_t *op)
   sim_block_t *block = sim_arena_find(span->address);
   if (block && block->kind == SIM_MEM_VMM)
     return bind_mapped(span, op);
-  if (!block || span_bytes(span, op) > block->node.key + block->size - span->address)
+  if (!block || span_bytes(span, op) > block->node.key + block->size - span->address || !may_use(span, op))
     return false;
   if (is_late() && may_be_late(block)) {
     span->block = block->free_called ? block->id : block->valid_from;

@@ -145,6 +145,7 @@ typedef struct {
   bool pools;          /* devices have pools of stream-ordered memory */
   uint64_t pool_piece; /* pools take device memory in pieces of this size; 0: block by block */
   bool pool_orders;    /* the legacy stream and blocking ones wait for each other's pool operations */
+  bool access;         /* a kernel needs access to the memory that it uses */
   bool fills;          /* a library fills memory before the program announces it */
   bool unseen_frees;   /* the program frees by ways that no library in between sees */
   bool occupied;       /* beside a kernel that waits no fill begins on its device */
@@ -410,6 +411,7 @@ struct sim_op {
   bool met;                     /* of SIM_OP_MEET: it is complete */
   CUstream handle;              /* passed to a stream callback */
   bool is_kernel, programmatic; /* a launch, and one that may overlap the one in front of it */
+  const sim_ctx_t *ctx;         /* of a kernel that was launched: it runs there */
   bool is_pool;                 /* an allocation or a free in stream order */
   sim_place_t *place;           /* of a host function; the oracle is on */
   sim_event_t *event;
