@@ -21,15 +21,17 @@
  */
 static _Thread_local CUcontext pushed_context __attribute__((tls_model("initial-exec")));
 
-/* Makes a context current if it is not; *ret_entered: leave_context must undo that. Callers must not ignore
- * a failure: a wait in the wrong context would count as a fact about the right one. */
+/* Makes a context current if it is not, unless its handle is NULL; *ret_entered: leave_context must undo
+ * that. Callers must not ignore a failure: a wait in the wrong context would count as a fact about the right
+ * one. */
 static CUresult enter_context(const gp_driver_context_t *context, bool *ret_entered)
 {
   CUcontext current = NULL;
 
   gp_assert(!pushed_context); /* otherwise an earlier call left the program in a wrong context */
   *ret_entered = false;
-  if (GP_REAL_CALL(cuCtxGetCurrent, &current) == CUDA_SUCCESS && current == context->handle)
+  if (!context->handle ||
+      (GP_REAL_CALL(cuCtxGetCurrent, &current) == CUDA_SUCCESS && current == context->handle))
     return CUDA_SUCCESS;
   CUresult result = GP_REAL_CALL(cuCtxPushCurrent_v2, context->handle);
   *ret_entered = result == CUDA_SUCCESS;
@@ -102,35 +104,10 @@ static int cuda_alloc_in(
   return (int)result;
 }
 
-static int cuda_alloc_ordered(
-    void *self, const gp_driver_context_t *context, uint64_t stream, uint64_t bytes, uint64_t *ret_address)
-{
-  CUdeviceptr pointer = 0;
-  (void)self;
-  (void)context; /* the stream's context counts; for a default stream that is the current one */
-  CUresult result = GP_REAL_CALL(cuMemAllocAsync, &pointer, (size_t)bytes, (CUstream)(uintptr_t)stream);
-  if (result == CUDA_SUCCESS)
-    *ret_address = (uint64_t)pointer;
-  return (int)result;
-}
-
-/* A default stream belongs to the current context. */
-static int cuda_free_ordered(
-    void *self, const gp_driver_context_t *context, uint64_t stream, uint64_t address)
-{
-  CUresult result;
-  (void)self;
-  IN_CONTEXT(
-      context, result, GP_REAL_CALL(cuMemFreeAsync, (CUdeviceptr)address, (CUstream)(uintptr_t)stream));
-  return (int)result;
-}
-
 static int cuda_free(void *self, const gp_driver_context_t *context, uint64_t address)
 {
   (void)self;
   bool entered;
-  if (!context->handle) /* stream-ordered memory belongs to no context */
-    return (int)GP_REAL_CALL(cuMemFree_v2, (CUdeviceptr)address);
   (void)enter_context(context, &entered); /* unified addresses: the driver finds the owner from any context */
   CUresult result = GP_REAL_CALL(cuMemFree_v2, (CUdeviceptr)address);
   leave_context(entered);
@@ -388,16 +365,15 @@ static bool cuda_code_is_sticky(int code)
 }
 
 #define COMMON_OPS                                                                                           \
-  .alloc = cuda_alloc, .alloc_in = cuda_alloc_in, .free = cuda_free, .alloc_ordered = cuda_alloc_ordered,    \
-  .free_ordered = cuda_free_ordered, .enter_stream = cuda_enter_stream, .stream_wait = cuda_stream_wait,     \
-  .wait = cuda_wait, .wait_as_free = cuda_wait_as_free, .reserve = gp_mapped_cuda_reserve,                   \
-  .unreserve = gp_mapped_cuda_unreserve, .create = gp_mapped_cuda_create, .destroy = gp_mapped_cuda_destroy, \
-  .map = gp_mapped_cuda_map, .unmap = gp_mapped_cuda_unmap, .allow = gp_mapped_cuda_allow,                   \
-  .pause = cuda_pause, .memory_info = cuda_memory_info, .host_available = cuda_host_available,               \
-  .trim_async = cuda_trim_async, .async_reserved = cuda_async_reserved, .fill_stream = cuda_fill_stream,     \
-  .fill = cuda_fill, .fill_query = cuda_stream_query, .stream_query = cuda_stream_query,                     \
-  .default_query = cuda_default_query, .fence_query = cuda_fence_query,                                      \
-  .look_for_escapes = cuda_look_for_escapes, .now_ns = cuda_now_ns,                                          \
+  .alloc = cuda_alloc, .alloc_in = cuda_alloc_in, .free = cuda_free, .enter_stream = cuda_enter_stream,      \
+  .stream_wait = cuda_stream_wait, .wait = cuda_wait, .wait_as_free = cuda_wait_as_free,                     \
+  .reserve = gp_mapped_cuda_reserve, .unreserve = gp_mapped_cuda_unreserve, .create = gp_mapped_cuda_create, \
+  .destroy = gp_mapped_cuda_destroy, .map = gp_mapped_cuda_map, .unmap = gp_mapped_cuda_unmap,               \
+  .allow = gp_mapped_cuda_allow, .pause = cuda_pause, .memory_info = cuda_memory_info,                       \
+  .host_available = cuda_host_available, .trim_async = cuda_trim_async,                                      \
+  .async_reserved = cuda_async_reserved, .fill_stream = cuda_fill_stream, .fill = cuda_fill,                 \
+  .fill_query = cuda_stream_query, .stream_query = cuda_stream_query, .default_query = cuda_default_query,   \
+  .fence_query = cuda_fence_query, .look_for_escapes = cuda_look_for_escapes, .now_ns = cuda_now_ns,         \
   .code_out_of_memory = CUDA_ERROR_OUT_OF_MEMORY, .code_invalid_value = CUDA_ERROR_INVALID_VALUE,            \
   .code_not_ready = CUDA_ERROR_NOT_READY, .code_ended = CUDA_ERROR_DEINITIALIZED,                            \
   .code_is_sticky = cuda_code_is_sticky, .code_is_context_gone = cuda_code_is_context_gone,                  \

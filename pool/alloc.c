@@ -148,7 +148,6 @@ int gp_engine_alloc(gp_engine_t *engine, gp_context_t *context, uint64_t bytes, 
   request.context = context;
   request.arena = context;
   request.order = NULL;
-  request.asks_in_doubt = false;
   request.requested = bytes;
   gp_find_origin(engine, GP_OCCASION_ALLOC, bytes);
   gp_service_t service = gp_engine_service(engine);
@@ -189,38 +188,47 @@ bool gp_engine_alloc_kept(gp_engine_t *engine, gp_context_t *context, uint64_t b
   return true;
 }
 
+/*
+ * Where a stream-ordered request gets its memory. Parts of the context's segments and mapped memory serve
+ * both kinds of requests, but they belong to the context: other contexts and devices may have no access.
+ */
+static gp_context_t *async_arena(const gp_engine_t *engine, gp_context_t *context)
+{
+  gp_device_t *device = context->device;
+  bool is_apart =
+      !engine->orders_plain || atomic_load_explicit(&device->async_is_apart, memory_order_relaxed);
+  return is_apart ? &device->ordered : context;
+}
+
 bool gp_engine_alloc_ordered(
     gp_engine_t *engine, const gp_order_t *order, uint64_t bytes, uint64_t *ret_address, int *ret_code)
 {
-  gp_device_t *device = order->context->device;
+  gp_context_t *arena = async_arena(engine, order->context);
+  const gp_pool_type_t *type = arena->is_ordered ? &gp_pool_type_vmm : engine->type;
   gp_request_t request = {.engine = engine,
       .context = order->context,
-      .arena = engine->orders_plain ? order->context : &device->ordered,
+      .arena = arena,
       .order = order,
-      .requested = bytes};
+      .requested = bytes,
+      .is_cut = true};
 
   if (!engine->keeps_ordered || bytes == 0 || gp_mode_forwards_ordered(engine) ||
-      atomic_load_explicit(&device->ordered_barred, memory_order_relaxed) ||
-      !gp_type_fit(engine->type, &engine->type_config, bytes, &request.fit))
+      !gp_type_fit(type, &engine->type_config, bytes, &request.fit))
     return false;
   gp_stream_points_want(engine);
   gp_find_origin(engine, GP_OCCASION_ALLOC, bytes);
   request.size = request.fit.fresh;
-  if (engine->orders_plain)
+  if (!arena->is_ordered)
     choose_cut(&request);
+  *ret_code = 0;
   if (gp_engine_is_suspended(engine)) {
     if (!gp_hit_beside_capture(&request))
       return false;
-    *ret_code = 0;
-  } else if (gp_hit(&request)) {
-    *ret_code = 0;
-  } else if (!engine->orders_plain && gp_engine_lacks_piece(engine, order->context, bytes)) {
-    if (!gp_hit_after_drain(&request))
-      return false;
-    *ret_code = 0;
-  } else {
+  } else if (!gp_hit(&request)) {
     *ret_code = gp_miss(&request);
   }
+  if (arena->is_ordered && *ret_code == engine->driver.ops->code_not_ready) /* no memory can be mapped now */
+    return false;
   if (*ret_code != 0)
     return true;
   *ret_address = request.ret_address;

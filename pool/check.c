@@ -12,16 +12,16 @@
 #include "pool/space/segment.h"
 
 typedef struct gp_sums {
-  uint64_t segments, reserved, live_count, live, requested, deferred, cached, parts, releasable, of_pools,
-      ordered, ordered_live, pools_taken, shared, shared_bytes, taken, closed_idle, found, borrowed,
-      part_active, part_cached, bound, bound_releasable, filed, host_counted;
+  uint64_t segments, reserved, live_count, live, requested, deferred, cached, parts, releasable, ordered,
+      ordered_live, shared, shared_bytes, taken, closed_idle, found, borrowed, part_active, part_cached,
+      bound, bound_releasable, filed, host_counted;
 } gp_sums_t;
 
 /* Adds an allocation of cuMemAlloc. */
 static void add_plain(gp_sums_t *sums, uint64_t bytes)
 {
   if (bytes > GP_DRIVER_SHARED_MAX) {
-    sums->taken += gp_account_growth(bytes, GP_SUPPLY_PLAIN);
+    sums->taken += gp_account_growth(NULL, bytes, GP_SUPPLY_PLAIN);
     return;
   }
   sums->shared++;
@@ -56,9 +56,9 @@ static bool check_block(gp_engine_t *engine, const gp_context_t *context, gp_blo
   good &= gp_expect(!in || ((block->state == GP_STATE_DEFERRED || is_bound) && !in->has_ended &&
                                in->context->device == context->device),
       "block is with a stream", block->address, block->state);
-  good &= gp_expect(
-      !in || block->is_in_others || (is_bound && block->segment && in->context == context) ||
-          (!block->segment && gp_block_is_ordered(block) && (context->is_ordered || in->context == context)),
+  good &= gp_expect(!in || block->is_in_others ||
+                        ((block->segment ? is_bound : gp_block_is_ordered(block)) &&
+                            (context->is_ordered || in->context == context)),
       "block could serve a stream", block->address, block->state);
   good &= gp_expect(!in || atomic_load(&in->settled) <= atomic_load(&in->handed_on),
       "what is settled in a stream", block->address, 0);
@@ -73,15 +73,15 @@ static bool check_block(gp_engine_t *engine, const gp_context_t *context, gp_blo
       "block that is not in use has borrowed", block->borrowed, block->state);
   sums->borrowed += block->borrowed;
   sums->filed += in && !block->segment && !block->is_in_others ? block->size - block->borrowed : 0;
-  sums->of_pools += context->is_ordered ? block->size : 0;
   sums->ordered += gp_block_is_ordered(block) ? block->size : 0;
   sums->ordered_live += gp_block_is_ordered(block) && block->state == GP_STATE_LIVE ? block->size : 0;
   sums->segments += !block->segment;
-  if (!block->segment && !context->is_ordered)
+  good &= gp_expect(!context->is_ordered || (block->segment && block->segment->range),
+      "block for streams is not mapped", block->address, 0);
+  if (!block->segment)
     add_plain(sums, block->size);
-  else if (block->segment && block->segment->range && !is_unmapped)
+  else if (block->segment->range && !is_unmapped)
     sums->taken += block->size; /* a chunk has whole pages */
-  sums->pools_taken += context->is_ordered ? gp_pools_taken(block->size) : 0;
   sums->closed_idle += block->segment && block->segment->is_closed && block->state == GP_STATE_IDLE &&
                        gp_segment_is_whole(block);
   if (block->segment && (owned || block->state == GP_STATE_DEFERRED))
@@ -214,10 +214,10 @@ static bool check_forwarded(gp_engine_t *engine, const gp_device_t *device, gp_s
       stats->passthrough_bytes.current, forwarded.on_device);
   good &= gp_expect(stats->pinned_host_bytes.current == forwarded.on_host, "pinned_host_bytes",
       stats->pinned_host_bytes.current, forwarded.on_host);
-  good &= gp_expect(device->async_live == forwarded.in_pools + sums->of_pools, "async_live",
-      device->async_live, forwarded.in_pools + sums->of_pools);
-  good &= gp_expect(device->pools.taken == forwarded.pools_taken + sums->pools_taken, "taken by pools",
-      device->pools.taken, forwarded.pools_taken + sums->pools_taken);
+  good &= gp_expect(
+      device->async_live == forwarded.in_pools, "async_live", device->async_live, forwarded.in_pools);
+  good &= gp_expect(device->pools.taken == forwarded.pools_taken, "taken by pools", device->pools.taken,
+      forwarded.pools_taken);
   sums->host_counted += forwarded.host_counted;
   sums->shared += forwarded.shared;
   sums->shared_bytes += forwarded.shared_bytes;

@@ -93,6 +93,8 @@ static void file(gp_engine_t *engine, gp_context_t *context)
       engine); /* keeps what the others have completed, though the new context has completed nothing */
   gp_list_push_back(&engine->contexts, &context->live_link);
   gp_known_streams_add_context(engine, context);
+  if (!context->driver.is_primary && !engine->is_plain)
+    atomic_store(&context->device->async_is_apart, true);
   gp_lock_take(&context->device->lock);
   gp_assert_internal(gp_lock_is_held(&context->device->lock));
   gp_list_push_back(&context->device->ordered.device_link, &context->device_link); /* in front of ordered */

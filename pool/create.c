@@ -54,12 +54,12 @@ static void configure(gp_engine_t *engine, const gp_options_t *options)
   atomic_init(&engine->whole_least, UINT64_MAX);
   engine->serial = atomic_fetch_add(&last_serial, 1) + 1;
   uint64_t async = gp_option_number(options, GP_OPTION_async);
-  /* Memory of the driver's own pool cannot be cut. */
   engine->orders_plain = async == GP_ASYNC_PLAIN || (async == GP_ASYNC_POOL && engine->type->cuts);
   engine->leaves_ordered = async == GP_ASYNC_DRIVER && engine->type->keeps_blocks;
-  engine->keeps_ordered = async != GP_ASYNC_DRIVER && engine->type->keeps_blocks &&
-                          (engine->orders_plain ? engine->driver.ops->alloc_in != NULL
-                                                : engine->driver.ops->alloc_ordered != NULL);
+  engine->keeps_ordered =
+      async != GP_ASYNC_DRIVER && engine->type->keeps_blocks &&
+      (engine->orders_plain ? engine->driver.ops->alloc_in != NULL : engine->driver.ops->reserve != NULL);
+  engine->is_plain = async == GP_ASYNC_PLAIN;
   engine->idle_release_ns = idle_seconds ? idle_seconds * UINT64_C(1000000000) : UINT64_MAX;
   engine->max_cached = gp_option_number(options, GP_OPTION_max_cached);
   engine->reserve = options->values[GP_OPTION_reserve].amount;
@@ -113,6 +113,7 @@ gp_engine_t *gp_engine_create(
     gp_lock_init(&device->lock, GP_RANK_DEVICE);
     device->ordinal = i;
     device->stats = &device->own_stats;
+    device->pools_piece = GP_POOLS_PIECE_LEAST;
     device->watched_use = device->asked_covered = device->events_beyond = UINT64_MAX;
     /* A share is unknown before the driver has told the device's size: until then the limit refuses. */
     device->limit = gp_limit_of(engine, i, 0);
@@ -130,6 +131,14 @@ gp_engine_t *gp_engine_create(
   return engine;
 }
 
+/* The driver keeps the memory of all chunks. */
+static void fini_range(gp_context_t *arena)
+{
+  if (arena->range)
+    free(arena->range->chunks);
+  free(arena->range);
+}
+
 void gp_engine_destroy(gp_engine_t *engine)
 {
   if (!engine)
@@ -141,13 +150,10 @@ void gp_engine_destroy(gp_engine_t *engine)
   gp_identities_fini(engine);
   while (engine->all_contexts) {
     gp_context_t *next = engine->all_contexts->next_any;
-    gp_range_t *range = engine->all_contexts->range; /* the driver keeps the memory of all chunks */
     GP_LIST_EACH_SAFE(&engine->all_contexts->segments, gp_segment_t, link, segment)
       if (!segment->range)
         free(segment);
-    if (range)
-      free(range->chunks);
-    free(range);
+    fini_range(engine->all_contexts);
     gp_bins_fini(&engine->all_contexts->bins);
     gp_fill_fini(engine->all_contexts);
     gp_lock_take(&engine->all_contexts->device->lock);
@@ -157,7 +163,7 @@ void gp_engine_destroy(gp_engine_t *engine)
     engine->all_contexts = next;
   }
   for (int i = 0; i < GP_MAX_DEVICES; i++) {
-    gp_bins_fini(&engine->devices[i].ordered.bins);
+    fini_range(&engine->devices[i].ordered);
     gp_pending_frees_fini(&engine->devices[i]);
     gp_assert_internal(gp_lock_is_free(&engine->devices[i].lock));
   }

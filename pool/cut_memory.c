@@ -6,7 +6,7 @@
 
 gp_block_t *gp_cut_find_and_lock(gp_engine_t *engine, uint64_t address)
 {
-  if (!engine->type->cuts)
+  if (!gp_engine_has_parts(engine))
     return NULL;
   GP_DEVICE_EACH(engine, device)
   {
@@ -50,7 +50,7 @@ bool gp_engine_is_mapped(gp_engine_t *engine, uint64_t address)
 bool gp_engine_part(gp_engine_t *engine, uint64_t address, gp_part_t *ret_part)
 {
   /* Most ask for the start of a block. Without it a walk through the segment's blocks follows. */
-  const gp_block_t *block = engine->type->cuts ? gp_find_and_lock(engine, address) : NULL;
+  const gp_block_t *block = gp_engine_has_parts(engine) ? gp_find_and_lock(engine, address) : NULL;
 
   if (!block)
     block = gp_cut_find_and_lock(engine, address);
@@ -70,6 +70,7 @@ bool gp_engine_part(gp_engine_t *engine, uint64_t address, gp_part_t *ret_part)
       .driver_address = begin,
       .driver_end = begin + size,
       .context = block->context->driver.handle,
+      .device = block->context->driver.device,
       .is_mapped = segment->range != NULL,
       .is_used = block->refs > 0};
   gp_lock_release(&block->context->device->lock);

@@ -56,9 +56,8 @@ static inline uintptr_t gp_this_thread(void)
  * of LIVE, RETAINED and DEFERRED ones. idle holds the idle blocks, oldest first; releases holds the blocks on
  * their way to the driver. draining: stream-ordered memory that the program has freed and the driver's pools
  * may still hold; counted only under a limit, and only if the driver can be asked (see gp_limit_settle).
- * async_live: stream-ordered memory that the program and the pool hold. ordered_bytes: bytes of blocks whose
- * present or last owner asked for them in a stream: those of `ordered`, or with GPUPOOL_ASYNC=plain some of
- * the contexts'. ordered_live: the LIVE part of ordered_bytes.
+ * async_live: bytes that the program has from the driver's own pools. ordered_bytes: bytes of blocks whose
+ * present or last owner asked for them in a stream. ordered_live: the LIVE part of ordered_bytes.
  */
 struct gp_device {
   gp_lock_t lock;
@@ -72,20 +71,24 @@ struct gp_device {
   int ordinal;
   uint64_t committed_bytes;
   uint64_t draining;
-  uint64_t kept_bytes;       /* freed, but counted on: see pending_frees.h, without ... */
-  uint64_t kept_pages;       /* ... what shares pages: so many allocations of at most 1 MiB */
-  uint64_t kept_for_good;    /* counted until the process ends */
-  uint64_t orphan_count;     /* allocations whose pool the program has destroyed, and ... */
-  uint64_t orphan_bytes;     /* ... what these pools had beyond their allocations */
+  uint64_t kept_bytes;    /* freed, but counted on: see pending_frees.h, without ... */
+  uint64_t kept_pages;    /* ... what shares pages: so many allocations of at most 1 MiB */
+  uint64_t kept_for_good; /* counted until the process ends */
+  uint64_t
+      orphan_count; /* allocations whose pool the program has destroyed, and pools being destroyed, and ... */
+  uint64_t orphan_bytes;     /* ... what these pools had beyond allocations in use */
   gp_list_t pending_frees;   /* see pending_frees.h */
   uint64_t unlisted_pending; /* bytes of those for whose records the host had no memory, and ... */
   uint64_t unlisted_host;    /* ... page-locked bytes, and ... */
   uint64_t unlisted_epoch;   /* ... the newest epoch of these frees */
   gp_vain_t vain_pending;    /* the last vain wait for them */
   uint64_t async_live;
-  uint64_t growing;        /* by how much calls in flight may grow the driver's pools, beyond ... */
-  uint64_t pools_asked;    /* ... what these calls ask for; part of pools.taken */
-  uint64_t pools_grown;    /* how often they may have grown */
+  uint64_t pools_piece; /* the driver's pools grow by whole pieces of this size, see gp_limit_settle */
+  uint64_t growing;     /* by how much calls in flight may grow the driver's pools, beyond ... */
+  uint64_t pools_asked; /* ... what these calls ask for; part of pools.taken */
+  uint64_t pools_grown; /* how often they may have grown */
+  uint64_t settled_reserved,
+      settled_grown;       /* what they had when the driver was last asked, and pools_grown then */
   uint64_t shared_pages;   /* pages of the driver that small allocations share, and ... */
   uint64_t unlisted_pages; /* ... those for whose record the host had no memory, and ... */
   uint64_t shared_bytes;   /* ... the bytes of the unlisted ones */
@@ -128,17 +131,17 @@ struct gp_device {
   uint64_t told_pools;     /* ... the program had from them, this */
   gp_context_t stand_in;   /* while the device has no context, see gp_engine_device_context; in no list */
   /*
-   * Stream-ordered memory of the device. It outlives contexts, so its blocks belong to a record that
-   * stands for no context of the driver: its driver handle is NULL, it is never lost, and it is
-   * always the last of `contexts`.
+   * Mapped memory for stream-ordered requests. It outlives contexts, so its blocks belong to a record that
+   * stands for no context of the driver: its driver handle is NULL, it is never lost, and it is always the
+   * last of `contexts`.
    */
   gp_context_t ordered;
   uint64_t ordered_bytes;
   uint64_t ordered_live;
   uint64_t ordered_peak;      /* of ordered_live, since the program reset it */
-  uint64_t reserved_peak;     /* of ordered_bytes, likewise, by itself */
+  uint64_t reserved_peak;     /* of what is reserved for such requests, likewise, by itself */
   gp_list_t passed;           /* identities with blocks that may be complete, by passed_link */
-  atomic_bool ordered_barred; /* the program changed the driver's pool: its requests are forwarded */
+  atomic_bool async_is_apart; /* `ordered` serves such requests whatever the type: others need access */
   gp_list_t contexts;
   gp_list_t idle;
   gp_stats_t *stats; /* own_stats until the observer has a place; read it under the lock, too */
@@ -201,16 +204,13 @@ static inline uint64_t gp_device_idle(const gp_device_t *device)
   return gp_device_stats(device)->cached_bytes.current - device->bound_bytes;
 }
 
-/*
- * The driver may lack memory that it would have natively: the program freed it, and the pool keeps it, or
- * gave it back late, in a stream that is not there yet. Takes the device's lock.
- */
-static inline bool gp_device_keeps_memory(gp_device_t *device, uint64_t covered)
+/* The driver may lack memory that it would have natively: the program freed it, and the pool keeps it. Takes
+ * the device's lock. */
+static inline bool gp_device_keeps_memory(gp_device_t *device)
 {
   gp_lock_take(&device->lock);
   bool keeps =
-      gp_device_stats(device)->cached_bytes.current + gp_device_stats(device)->deferred_bytes.current > 0 ||
-      gp_pools_wait_for_given(&device->pools, covered);
+      gp_device_stats(device)->cached_bytes.current + gp_device_stats(device)->deferred_bytes.current > 0;
   gp_lock_release(&device->lock);
   return keeps;
 }

@@ -73,16 +73,10 @@ typedef struct gp_driver_ops {
   int (*allow)(void *self, const gp_driver_context_t *context, uint64_t address, uint64_t bytes, int device);
 
   /*
-   * Optional, all or none: memory of the device's own pool of stream-ordered memory. alloc_ordered()
-   * allocates bytes (> 0) in the order of a stream of the context; a default stream is named by the handle
-   * that CUDA has for it (CU_STREAM_LEGACY, CU_STREAM_PER_THREAD). free() takes such memory with a context
-   * whose handle is NULL, and does not wait for the device then; work that uses the memory must be complete.
-   * free_ordered() takes it in the order of a stream. enter_stream() puts an operation into a stream that
-   * does nothing; *event is NULL at first, and the driver's to make and use again. fence_query() tells of it.
+   * Optional. Puts an operation that does nothing into a stream of the context; a default stream is named by
+   * the handle that CUDA has for it (CU_STREAM_LEGACY, CU_STREAM_PER_THREAD). *event is NULL at first, and
+   * the driver's to make and use again. fence_query() tells whether the operation is complete.
    */
-  int (*alloc_ordered)(
-      void *self, const gp_driver_context_t *context, uint64_t stream, uint64_t bytes, uint64_t *ret_address);
-  int (*free_ordered)(void *self, const gp_driver_context_t *context, uint64_t stream, uint64_t address);
   int (*enter_stream)(void *self, const gp_driver_context_t *context, uint64_t stream, void **event);
 
   /* Optional. Later work in the stream waits until an event of enter_stream() has passed; the host does not.

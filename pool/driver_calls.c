@@ -48,33 +48,6 @@ int gp_driver_alloc_in(
   return 0;
 }
 
-int gp_driver_alloc_ordered(gp_engine_t *engine, const gp_driver_context_t *context, uint64_t stream,
-    uint64_t bytes, uint64_t *ret_address)
-{
-  uint64_t address = 0;
-
-  gp_assert(gp_locks_held() == 0);
-  gp_find_origin(engine, GP_OCCASION_DRIVER, bytes);
-  int code = engine->driver.ops->alloc_ordered(engine->driver.self, context, stream, bytes, &address);
-  if (code != 0) {
-    gp_engine_note_result(engine, code);
-    return code;
-  }
-  gp_assert(address > 1);
-  *ret_address = address;
-  return 0;
-}
-
-int gp_driver_free_ordered(
-    gp_engine_t *engine, const gp_driver_context_t *context, uint64_t stream, uint64_t address)
-{
-  int code;
-  gp_find_origin(engine, GP_OCCASION_DRIVER, 0);
-  OWN_CALL(code, engine, free_ordered, context, stream, address);
-  gp_engine_note_result(engine, code);
-  return code;
-}
-
 int gp_driver_enter_stream(
     gp_engine_t *engine, const gp_driver_context_t *context, uint64_t stream, void **event)
 {

@@ -3,9 +3,9 @@
  * here, once. The caller holds no lock. Each function returns the driver's code unless its comment says
  * otherwise. Sizes in bytes.
  *
- * A thread can be cancelled in the calls that the program asked for: alloc, alloc_ordered and the free of
- * its own block. Their callers clean up what a cancelled call leaves behind. In all other calls it cannot
- * be cancelled: the program did not make them, or they make another context current meanwhile.
+ * A thread can be cancelled in the calls that the program asked for: alloc and the free of its own block.
+ * Their callers clean up what a cancelled call leaves behind. In all other calls it cannot be cancelled: the
+ * program did not make them, or they make another context current meanwhile.
  */
 #ifndef GP_POOL_DRIVER_CALLS_H
 #define GP_POOL_DRIVER_CALLS_H
@@ -16,10 +16,6 @@ int gp_driver_alloc(
     gp_engine_t *engine, const gp_driver_context_t *context, uint64_t bytes, uint64_t *ret_address);
 int gp_driver_alloc_in(
     gp_engine_t *engine, const gp_driver_context_t *context, uint64_t bytes, uint64_t *ret_address);
-int gp_driver_alloc_ordered(gp_engine_t *engine, const gp_driver_context_t *context, uint64_t stream,
-    uint64_t bytes, uint64_t *ret_address);
-int gp_driver_free_ordered(
-    gp_engine_t *engine, const gp_driver_context_t *context, uint64_t stream, uint64_t address);
 int gp_driver_enter_stream(
     gp_engine_t *engine, const gp_driver_context_t *context, uint64_t stream, void **event);
 int gp_driver_stream_wait(

@@ -44,8 +44,8 @@ gp_context_t *gp_engine_find_context(gp_engine_t *engine, const void *handle);
  * stand-in that knows only the device. NULL if the engine has no room for a device of that number. */
 gp_context_t *gp_engine_device_context(gp_engine_t *engine, int device);
 
-/* The attempts to make room for one allocation so far. The caller zeroes the record, sets counted and
- * is_ordered, and otherwise leaves it alone. */
+/* The attempts to make room for one allocation so far. The caller zeroes the record, sets counted, and
+ * otherwise leaves it alone. */
 typedef struct gp_oom_attempts {
   int next_step;
   unsigned passes;        /* over all steps, begun so far */
@@ -60,7 +60,6 @@ typedef struct gp_oom_attempts {
   uint64_t busy_context;  /* driver id of the context whose work was waited for last; 0: none */
   uint64_t counted;       /* what a limit counts for the allocation; 0: its size */
   uint64_t busy_since_ns; /* when the fence that covers that work was recorded; 0: no such fence */
-  bool is_ordered;        /* the driver's own pool supplies the memory */
   bool was_in_vain;       /* a wait ended without success */
   bool has_told;
 } gp_oom_attempts_t;
@@ -90,11 +89,12 @@ int gp_engine_alloc(gp_engine_t *engine, gp_context_t *context, uint64_t bytes, 
 bool gp_engine_alloc_kept(gp_engine_t *engine, gp_context_t *context, uint64_t bytes, uint64_t *ret_address);
 
 /*
- * A request in stream order (cudaMallocAsync, cudaFreeAsync). Its memory is from the driver's own pool of
- * the stream's device. With GPUPOOL_ASYNC=plain it is gp_engine_alloc's memory in the stream's context, and
- * ends with that context. context: the stream's. identity: see reuse/identities.h; NULL: the stream has
- * none. stream: the driver's handle; GP_STREAM_LEGACY or GP_STREAM_PER_THREAD for a default stream. The
- * stream is not being captured: where gp_engine_is_suspended, the caller has asked the driver about that.
+ * A request in stream order (cudaMallocAsync, cudaFreeAsync). Its memory is mapped memory of the stream's
+ * device, which outlives contexts, or gp_engine_alloc's memory in the stream's context (GPUPOOL_ASYNC=plain,
+ * and types that cut), which ends with that context. context: the stream's. identity: see reuse/identities.h;
+ * NULL: the stream has none. stream: the driver's handle; GP_STREAM_LEGACY or GP_STREAM_PER_THREAD for a
+ * default stream. The stream is not being captured: where gp_engine_is_suspended, the caller has asked the
+ * driver about that.
  */
 typedef struct gp_order {
   gp_context_t *context;
@@ -120,11 +120,6 @@ typedef struct gp_stream_point {
  */
 bool gp_engine_keeps_ordered(const gp_engine_t *engine);  /* the pool may serve such a request now */
 bool gp_engine_leaves_ordered(const gp_engine_t *engine); /* GPUPOOL_ASYNC=driver, and pooling is on */
-/* Under the limit the driver's pools may not grow for a request of that size, which they do in pieces that
- * may be much larger. The caller allocates memory of cudaMalloc instead. False also where the pool makes no
- * calls. */
-bool gp_engine_lacks_piece(gp_engine_t *engine, gp_context_t *context, uint64_t bytes);
-
 bool gp_engine_alloc_ordered(
     gp_engine_t *engine, const gp_order_t *order, uint64_t bytes, uint64_t *ret_address, int *ret_code);
 
@@ -168,14 +163,11 @@ gp_free_result_t gp_engine_free_ordered(gp_engine_t *engine, const gp_order_t *o
     gp_free_fn free_fn, void *arg, int *ret_code);
 
 /*
- * What the program may ask about the driver's own pool of a device. kept: bytes that the pool holds and the
- * program does not. peak: the most that the program has held at once of the memory that the pool serves;
- * reset_peak sets it to what the program holds now. is_plain: the program asked for the kept memory in
- * streams, but it may serve any request.
+ * Memory that the pool serves in the place of a device's default pool, which the driver does not count. kept:
+ * bytes that the program has freed, and the pool has not given back. peak: the most that the program had at
+ * once; reset_peak sets it to what it has now.
  */
 typedef struct gp_ordered_use {
-  bool serves;   /* the pool has served such memory of the device */
-  bool is_plain; /* the driver does not count this memory as its pool's */
   uint64_t kept;
   uint64_t live;
   uint64_t peak;
@@ -186,22 +178,23 @@ gp_ordered_use_t gp_engine_ordered_use(gp_engine_t *engine, int device);
 void gp_engine_ordered_reset_peak(gp_engine_t *engine, int device, bool of_reserved);
 
 /*
- * Gives stream-ordered memory of the context's device back to the driver's pool: idle memory, and
- * memory found complete now. Never waits. Memory of cudaMalloc, whose free may wait, goes back
- * only if no device has work.
+ * Gives stream-ordered memory of the context's device back to the driver: idle memory, and memory found
+ * complete now. Never waits. Memory of cudaMalloc, whose free may wait, goes back only if no device has work.
  */
 void gp_engine_ordered_trim(gp_engine_t *engine, gp_context_t *context);
 
 /*
- * The program is about to end the context. If it is the last context of its device, complete
- * stream-ordered memory that the pool keeps goes back to the device: later there would be no context to
- * give it back. NULL is legal. Never waits.
+ * The program is about to end the context. If it is the last context of its device, complete mapped memory
+ * for stream-ordered requests goes back to the device. NULL is legal. Never waits.
  */
 void gp_engine_ordered_leave(gp_engine_t *engine, gp_context_t *context);
 
-/* From now on the driver serves such requests for the device, because the program has changed how its pool
- * works. False: that was so before. */
-bool gp_engine_ordered_bar(gp_engine_t *engine, int device);
+/*
+ * The program gave the device `other` access to the default pool of `device`: the mapped memory that serves
+ * in the pool's place follows, also what is allocated already, and memory of cudaMalloc serves no longer.
+ * Returns the driver's code.
+ */
+int gp_engine_async_access(gp_engine_t *engine, int device, int other);
 
 /*
  * Takes one more reference on a live block: its memory returns to the pool when the last holder has released
@@ -226,7 +219,8 @@ typedef struct gp_part {
   uint64_t end;            /* of the block */
   uint64_t driver_address; /* the driver's allocation around the address asked for: a segment, or what is */
   uint64_t driver_end;     /* mapped there as one; equal: nothing is */
-  void *context;           /* the driver's handle */
+  void *context;           /* the driver's handle; NULL: mapped for stream-ordered requests, of none */
+  int device;
   bool is_mapped;
   bool is_used; /* by the program, or by another holder of a reference */
 } gp_part_t;
@@ -266,6 +260,18 @@ void gp_engine_expect_exports(gp_engine_t *engine);
  * after its success, with the token from begin. Everything freed before begin becomes reusable at end. */
 uint64_t gp_engine_sync_begin(gp_engine_t *engine);
 void gp_engine_sync_end(gp_engine_t *engine, gp_context_t *context, uint64_t token);
+
+/* The device has passed a point of a stream, as a call of the program for that stream shows: what was freed
+ * before it is reusable. Gives surplus mapped memory back. The point may be void. Any thread, no lock held.
+ */
+void gp_engine_stream_passed(gp_engine_t *engine, const gp_stream_point_t *point);
+
+/* One of the driver's memory pools that the program is ending, see forwarded/forwarded.h. */
+typedef struct gp_ending_pool {
+  int device;
+  bool has_orphans; /* allocations that live on */
+  uint64_t kept;    /* what an empty pool has counts until the driver has returned */
+} gp_ending_pool_t;
 
 /*
  * Around a driver call that may show what is complete. Where streams are captured, CUDA calls many
@@ -409,7 +415,7 @@ typedef struct gp_block_view {
   uint64_t requested;    /* bytes the present or last owner asked for */
   uint64_t block_id;     /* incarnation */
   uint64_t time_ns;      /* of the present or last owner's allocation */
-  uint64_t context;      /* driver id of the context; 0: memory of the driver's pool, without a context */
+  uint64_t context;      /* driver id of the context; 0: mapped for stream-ordered requests, of no context */
   uint64_t stream;       /* with has_stream: the driver's handle of the stream of this owner's request */
   uint32_t refs;
   uint32_t origin; /* of the present or last owner */

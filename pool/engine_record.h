@@ -101,10 +101,12 @@ struct gp_engine {
   _Atomic uint64_t whole_least;
 
   /* Stream-ordered memory */
-  bool keeps_ordered;  /* GPUPOOL_ASYNC */
-  bool orders_plain;   /* its blocks belong to contexts, and come as other memory; the driver's alloc_in */
-  bool leaves_ordered; /* GPUPOOL_ASYNC=driver: the driver's pools serve and keep it */
-  bool has_heaps;      /* settings allow that threads keep blocks, see heaps.h */
+  bool keeps_ordered;     /* GPUPOOL_ASYNC */
+  bool orders_plain;      /* from the memory of contexts, where those alone use it; the driver's alloc_in */
+  bool is_plain;          /* GPUPOOL_ASYNC=plain */
+  atomic_bool has_mapped; /* memory has been mapped: a block may be a part, whatever the type */
+  bool leaves_ordered;    /* GPUPOOL_ASYNC=driver: the driver's pools serve and keep it */
+  bool has_heaps;         /* settings allow that threads keep blocks, see heaps.h */
   _Atomic uint32_t open_heaps;   /* of all devices */
   _Atomic uint32_t heap_count;   /* made so far */
   gp_list_t with_heaps;          /* in the list of engines with heaps; under its lock */
@@ -171,6 +173,12 @@ static inline uint64_t gp_next_block_ids(gp_engine_t *engine, uint64_t count)
 static inline uint64_t gp_next_block_id(gp_engine_t *engine)
 {
   return gp_next_block_ids(engine, 1);
+}
+
+/* A block may be a part of a segment or of mapped memory. */
+static inline bool gp_engine_has_parts(const gp_engine_t *engine)
+{
+  return engine->type->cuts || atomic_load_explicit(&engine->has_mapped, memory_order_relaxed);
 }
 
 #endif

@@ -63,7 +63,7 @@ static INLINE void file(gp_engine_t *engine, gp_block_t *block, uint64_t now_ns,
   if (!identity || identity->has_ended || order->context->device != context->device)
     return;
   bool may_serve = gp_block_is_ordered(block) && (context->is_ordered || order->context == context);
-  if (__builtin_expect(order->event != NULL, 0) && may_serve && !context->is_ordered)
+  if (__builtin_expect(order->event != NULL, 0) && may_serve)
     gp_free_events_cover(block, order->event);
   if (!block->segment)
     gp_ordered_file(identity, block, may_serve);
@@ -257,13 +257,16 @@ static __attribute__((noinline)) gp_free_result_t free_cut_with(gp_engine_t *eng
 /*
  * During a capture, or after an error that stays, the driver may refuse the program's free, and the free
  * may spoil a capture. The library cannot pass on the free of a part of a segment, so it frees another
- * small allocation in its place.
+ * small allocation in its place. That may wait, and the native free of stream-ordered memory does not: there
+ * only if the thread itself captures, or after an error.
  */
 static bool refused_by_driver(gp_engine_t *engine, gp_context_t *context, int *ret_code)
 {
   gp_service_t service = gp_engine_service(engine);
 
   if (service != GP_SERVICE_BESIDE && service != GP_SERVICE_SUSPENDED && service != GP_SERVICE_DEAD)
+    return false;
+  if (context->is_ordered && service != GP_SERVICE_DEAD && !gp_mode_thread_captures(engine))
     return false;
   int code = gp_free_a_little(engine, context);
   if (code == 0 || code == engine->driver.ops->code_out_of_memory)

@@ -9,6 +9,7 @@
 #include "pool/reuse/fences.h"
 #include "pool/reuse/known_streams.h"
 #include "pool/reuse/stamps.h"
+#include "pool/reuse/stream_points.h"
 #include "pool/space/block.h"
 #include "pool/space/surplus.h"
 #include "pool/wait_in_free.h"
@@ -201,6 +202,22 @@ uint64_t gp_engine_set_limits(gp_engine_t *engine, const gp_amount_t limits[GP_M
     given += set_limit(engine, &engine->devices[i], &limits[i]);
   gp_mode_accept_limits(engine); /* after the limits, so a thread that sees this finds the limits */
   return given;
+}
+
+void gp_engine_stream_passed(gp_engine_t *engine, const gp_stream_point_t *point)
+{
+  gp_stream_point_passed(point);
+  if (!point->identity)
+    return;
+  gp_device_t *device = point->device;
+  gp_lock_take(&device->lock);
+  uint64_t now_ns = gp_device_time(device, gp_now(engine));
+  (void)gp_stream_points_drain(engine, device, now_ns, GP_DRAIN_AT_ONCE);
+  bool is_due = device->ordered.range && device->ordered.range->releasable > 0 &&
+                gp_surplus_is_due(engine, device, now_ns);
+  gp_lock_release(&device->lock);
+  if (is_due)
+    (void)gp_release_surplus(engine, &device->ordered, now_ns);
 }
 
 void gp_engine_sync_end(gp_engine_t *engine, gp_context_t *context, uint64_t token)

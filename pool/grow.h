@@ -8,9 +8,10 @@
 
 /* A request that the pool grows for. */
 typedef struct gp_need {
-  gp_context_t *context;
-  uint64_t requested; /* bytes */
-  uint64_t bytes;     /* with rounding */
+  gp_context_t *context; /* of the request */
+  gp_context_t *arena;   /* that grows: the context, or device->ordered */
+  uint64_t requested;    /* bytes */
+  uint64_t bytes;        /* with rounding */
   uint64_t stream; /* in which the program asks for it; 0: none, and the context is current in the thread */
 } gp_need_t;
 

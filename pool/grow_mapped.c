@@ -24,7 +24,8 @@
 /* A request while it is being served, and what to map for it. */
 typedef struct gp_plan {
   gp_engine_t *engine;
-  gp_context_t *context;
+  gp_context_t *asker;   /* the request's context, through which to ask the driver about the device */
+  gp_context_t *context; /* whose range grows */
   uint64_t requested;
   uint64_t bytes;
   uint64_t stream;    /* of the request; 0: none */
@@ -320,11 +321,11 @@ static int attempt(gp_plan_t *plan, bool *by_limit, bool *ret_again, uint64_t *r
 
   *by_limit = false;
   *ret_again = !plan->is_exact;
-  if (plan->excess > 0 && !gp_grow_leaves_enough(engine, context, plan->made)) {
+  if (plan->excess > 0 && !gp_grow_leaves_enough(engine, plan->asker, plan->made)) {
     give_up(plan);
     return out_of_memory;
   }
-  *by_limit = !gp_limit_reserve(engine, context, plan->made, GP_SUPPLY_APART);
+  *by_limit = !gp_limit_reserve(engine, plan->asker, plan->made, GP_SUPPLY_APART);
   if (*by_limit) {
     give_up(plan);
     return out_of_memory;
@@ -361,16 +362,23 @@ static int serve(gp_plan_t *plan, bool *by_limit, bool *ret_is_placed, uint64_t 
   return code;
 }
 
-/* Carries out the plan, if the context has a range with a place for it. */
+/* Carries out the plan, if the context has a range with a place for it. If the device or the limit has no
+ * memory to try whether the driver can map any, *ret_is_placed is true for device->ordered: more room helps.
+ */
 static int grow(gp_plan_t *plan, bool *by_limit, bool *ret_is_placed, uint64_t *ret_address)
 {
   gp_context_t *context = plan->context;
-  int code = plan->engine->driver.ops->code_out_of_memory;
+  const int out_of_memory = plan->engine->driver.ops->code_out_of_memory;
 
   gp_assert(!gp_holds_engine_lock());
   *by_limit = *ret_is_placed = false;
   int cancel_state = gp_cancel_hold(); /* until commit or undo no record has the memory */
-  if (gp_map_range_is_there(plan->engine, context) && plan->bytes <= context->range->segment.size)
+  int code = gp_map_range_find(plan->engine, context, plan->asker, by_limit);
+  if (code == out_of_memory)
+    *ret_is_placed = context->is_ordered;
+  else if (code == 0 && plan->bytes > context->range->segment.size)
+    code = out_of_memory;
+  else if (code == 0)
     code = serve(plan, by_limit, ret_is_placed, ret_address);
   if (code == plan->engine->driver.ops->code_not_ready) /* the driver cannot map now, but can allocate */
     *ret_is_placed = false;
@@ -383,20 +391,25 @@ static int grow(gp_plan_t *plan, bool *by_limit, bool *ret_is_placed, uint64_t *
 int gp_grow_mapped(gp_engine_t *engine, const gp_need_t *need, bool *by_limit, uint64_t *ret_address)
 {
   gp_plan_t plan = {.engine = engine,
-      .context = need->context,
+      .asker = need->context,
+      .context = need->arena,
       .requested = need->requested,
       .bytes = need->bytes,
       .stream = need->stream};
   bool is_placed;
 
   int code = grow(&plan, by_limit, &is_placed, ret_address);
-  return is_placed ? code : gp_grow(engine, need, by_limit, ret_address);
+  if (is_placed)
+    return code;
+  return need->arena->is_ordered ? engine->driver.ops->code_not_ready
+                                 : gp_grow(engine, need, by_limit, ret_address);
 }
 
 int gp_grow_mapped_ahead(
     gp_engine_t *engine, gp_context_t *context, uint64_t bytes, uint64_t held, bool *by_limit)
 {
   gp_plan_t plan = {.engine = engine,
+      .asker = context,
       .context = context,
       .bytes = bytes,
       .is_ahead = true,

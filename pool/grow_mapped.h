@@ -1,12 +1,13 @@
-/* Type vmm at a miss: maps memory at the request's place; the memory is new, or moves there from where
- * nothing uses it. */
+/* Type vmm, and stream-ordered memory, at a miss: maps memory at the request's place; the memory is new, or
+ * moves there from where nothing uses it. */
 #ifndef GP_POOL_GROW_MAPPED_H
 #define GP_POOL_GROW_MAPPED_H
 
 #include "pool/grow.h"
 
 /*
- * As gp_grow, which takes over if the context has no range or the range no place. Moves memory
+ * As gp_grow, which takes over if the arena has no range or the range no place; for device->ordered the
+ * result is then code_not_ready. Moves memory
  * instead of making more where mapped_policy.h says so, and before it returns a refusal of the driver
  * or of the limit. On failure all memory is where it was. It also returns out of memory if the host
  * has no memory for the records.

@@ -11,14 +11,13 @@ static gp_block_t *take_complete(const gp_request_t *request)
 
 /*
  * First looks for a block freed in that stream before, although the device may still use it. Else takes one
- * that every context has completed, as all idle blocks of the driver's own pool are. *ret_entry: see
- * gp_identity_take. The caller holds the device's lock.
+ * that every context has completed. *ret_entry: see gp_identity_take. The caller holds the device's lock.
  */
 static gp_block_t *take_ordered(const gp_request_t *request, uint64_t now_ns, bool *ret_entry)
 {
   gp_engine_t *engine = request->engine;
-  gp_block_t *block =
-      gp_identity_take(engine, request->order->identity, &request->fit, request->is_cut, now_ns, ret_entry);
+  gp_block_t *block = gp_identity_take(
+      engine, request->order->identity, request->arena, &request->fit, request->is_cut, now_ns, ret_entry);
 
   if (!block)
     block = take_complete(request);

@@ -104,7 +104,7 @@ static bool device_needs_total(const gp_engine_t *engine, gp_device_t *device)
 bool gp_limit_reserve(gp_engine_t *engine, gp_context_t *context, uint64_t bytes, gp_supply_t supply)
 {
   gp_device_t *device = context->device;
-  uint64_t growth = gp_account_growth(bytes, supply);
+  uint64_t growth = gp_account_growth(device, bytes, supply);
 
   gp_assert(!gp_holds_engine_lock());
   gp_event_first_use(engine);
@@ -157,6 +157,8 @@ void gp_limit_settle(gp_engine_t *engine, gp_context_t *context)
   uint64_t draining = pools.reserved > taken ? pools.reserved - taken : 0;
   if (device->pools_grown != grown && draining < device->draining) /* the answer may be from before it */
     draining = device->draining;
+  device->settled_reserved = pools.reserved;
+  device->settled_grown = grown;
   gp_assert_internal(device->committed_bytes >= device->draining);
   device->committed_bytes += draining - device->draining;
   device->draining = draining;
@@ -164,33 +166,35 @@ void gp_limit_settle(gp_engine_t *engine, gp_context_t *context)
   gp_lock_release(&device->lock);
 }
 
-bool gp_engine_lacks_piece(gp_engine_t *engine, gp_context_t *context, uint64_t bytes)
+void gp_limit_settle_growth(gp_engine_t *engine, gp_context_t *context, uint64_t bytes)
 {
   gp_device_t *device = context->device;
-  uint64_t growth = gp_account_growth(bytes, GP_SUPPLY_POOLS);
 
-  if (gp_engine_service(engine) != GP_SERVICE_POOL || gp_engine_limit(engine, device->ordinal) == 0)
-    return false;
+  gp_lock_take(&device->lock);
+  uint64_t reserved = gp_locked(device)->settled_reserved, grown = device->settled_grown;
+  gp_lock_release(&device->lock);
   gp_limit_settle(engine, context);
   gp_lock_take(&device->lock);
-  bool lacks = growth > gp_locked(device)->limit || device->committed_bytes > device->limit - growth;
+  bool is_alone = gp_locked(device)->settled_grown == grown + 1 && device->pools_grown == grown + 1 &&
+                  device->pools_asked == 0;
+  uint64_t counted = gp_account_growth(device, bytes, GP_SUPPLY_POOLS);
+  if (is_alone && device->settled_reserved > reserved + counted)
+    gp_account_note_growth(device, device->settled_reserved - reserved - counted);
   gp_lock_release(&device->lock);
-  return lacks;
 }
 
 bool gp_limit_fits_pools(gp_engine_t *engine, gp_context_t *context, uint64_t bytes)
 {
   gp_device_t *device = context->device;
   uint64_t needed = gp_pools_taken(bytes);
-  uint64_t covered = gp_covered(engine);
   uint64_t free_bytes;
   uint64_t total_bytes;
 
   gp_assert(!gp_holds_engine_lock());
   gp_lock_take(&device->lock);
-  uint64_t room = gp_pools_room(&device->pools, gp_account_others(device), covered);
+  uint64_t room = gp_pools_room(&device->pools, gp_account_others(device));
   bool is_ample = gp_now(engine) - device->told_ns < GP_TOLD_FREE_NS &&
-                  room / AMPLE >= gp_account_growth(bytes, GP_SUPPLY_POOLS);
+                  room / AMPLE >= gp_account_growth(device, bytes, GP_SUPPLY_POOLS);
   bool may_fit = device->told_ns == 0 || room >= needed;
   gp_lock_release(&device->lock);
   if (is_ample)
@@ -214,7 +218,7 @@ void gp_engine_expect_capture(gp_engine_t *engine, gp_context_t *context)
   gp_heaps_collect(engine, device);
   bool uses_pools = gp_locked(device)->uses_pools;
   gp_lock_release(&device->lock);
-  if (uses_pools && gp_device_keeps_memory(device, gp_covered(engine)))
+  if (uses_pools && gp_device_keeps_memory(device))
     (void)gp_limit_ask(engine, context, &free_bytes, &total_bytes);
 }
 
@@ -247,6 +251,19 @@ uint64_t gp_engine_limit(gp_engine_t *engine, int device)
   return limit == UINT64_MAX ? 0 : limit;
 }
 
+/* Free bytes in the parts of mapped memory for stream-ordered requests. The caller holds the device's lock.
+ */
+static uint64_t free_parts(const gp_device_t *device)
+{
+  uint64_t bytes = 0;
+
+  gp_assert_internal(gp_lock_is_held(&device->lock));
+  GP_LIST_EACH(&device->ordered.blocks, const gp_block_t, all, block)
+    if (block->state == GP_STATE_IDLE || block->state == GP_STATE_DEFERRED || block->state == GP_STATE_BOUND)
+      bytes += block->size;
+  return bytes;
+}
+
 /*
  * Bytes that go back with whole blocks. Small blocks share pages with memory in use, and the pool does
  * not know which of them have a page to themselves: they count only while no small block is in use. The
@@ -255,12 +272,11 @@ uint64_t gp_engine_limit(gp_engine_t *engine, int device)
 static uint64_t whole_bytes(const gp_device_t *device)
 {
   const gp_stats_t *stats = gp_device_stats(device);
-  uint64_t unused = stats->cached_bytes.current + stats->deferred_bytes.current;
+  uint64_t unused = stats->cached_bytes.current + stats->deferred_bytes.current - free_parts(device);
   uint64_t small = 0;
 
   GP_LIST_EACH(gp_device_contexts(device), const gp_context_t, device_link, context)
-    if (!context->is_ordered)
-      small += gp_bins_unused_bytes(&context->bins, GP_DRIVER_SHARED_MAX);
+    small += gp_bins_unused_bytes(&context->bins, GP_DRIVER_SHARED_MAX);
   uint64_t pages = device->shared_bytes <= small ? device->shared_pages * GP_DRIVER_PAGE : 0;
   return (unused > small ? unused - small : 0) + pages;
 }
@@ -273,13 +289,15 @@ static uint64_t whole_bytes(const gp_device_t *device)
 static uint64_t reusable_bytes(const gp_engine_t *engine, const gp_context_t *context, uint64_t *ret_part)
 {
   const gp_device_t *device = context->device;
-  uint64_t bytes = 0;
+  uint64_t bytes = 0, part;
 
   *ret_part = 0;
-  if (!engine->type->cuts)
-    return whole_bytes(device);
+  if (!engine->type->cuts) {
+    gp_segment_measure(&device->ordered, &bytes, &part);
+    return whole_bytes(device) + bytes;
+  }
   GP_LIST_EACH(gp_device_contexts(device), const gp_context_t, device_link, other) {
-    uint64_t whole, part;
+    uint64_t whole;
     gp_segment_measure(other, &whole, &part);
     bytes += whole;
     if (other == context)

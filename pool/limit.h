@@ -40,6 +40,11 @@ bool gp_limit_fits_pools(gp_engine_t *engine, gp_context_t *context, uint64_t by
  * the driver how much of the freed stream-ordered memory its pools still have. */
 void gp_limit_settle(gp_engine_t *engine, gp_context_t *context);
 
+/* The same after a request for `bytes` of the driver's pools: if nothing else has made them grow since the
+ * driver was last asked, and they have grown by more than was counted, their pieces are larger
+ * (space/account.h). */
+void gp_limit_settle_growth(gp_engine_t *engine, gp_context_t *context, uint64_t bytes);
+
 /* Computes the device's limit, if that needs the device's size: it is known only now
  * that there is a context. */
 void gp_limit_resolve(gp_engine_t *engine, gp_context_t *context);

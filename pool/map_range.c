@@ -55,57 +55,79 @@ static int reserve_most(gp_engine_t *engine, gp_context_t *context, uint64_t *by
   return code;
 }
 
-/* Reserves at most *bytes of addresses where memory can be mapped; 0: there are none. *ret_is_final:
- * there will never be any. */
-static uint64_t reserve(gp_engine_t *engine, gp_context_t *context, uint64_t *bytes, bool *ret_is_final)
+/* The driver will never map memory. */
+static bool is_final(const gp_engine_t *engine, int code)
 {
-  const gp_driver_ops_t *ops = engine->driver.ops;
-  uint64_t address;
-
-  *ret_is_final = true;
-  if (!ops->reserve || *bytes == 0)
-    return 0;
-  int code = reserve_most(engine, context, bytes, &address);
-  *ret_is_final = code != ops->code_not_ready;
-  if (code != 0)
-    return 0;
-  gp_assert(address % GP_CHUNK_STEP == 0);
-  code = ops->code_out_of_memory;
-  if (gp_limit_reserve(engine, context, GP_CHUNK_STEP, GP_SUPPLY_APART)) {
-    code = try_mapping(engine, context, address);
-    gp_limit_cancel(engine, context->device, GP_CHUNK_STEP, GP_SUPPLY_APART);
-  }
-  if (code == 0)
-    return address;
-  *ret_is_final = code != ops->code_out_of_memory && code != ops->code_not_ready;
-  (void)gp_driver_unreserve(engine, &context->driver, address, *bytes);
-  return 0;
+  return code != 0 && code != engine->driver.ops->code_out_of_memory &&
+         code != engine->driver.ops->code_not_ready;
 }
 
-/* Called by the one thread that tries. */
-static gp_range_t *make(gp_engine_t *engine, gp_context_t *context, uint64_t bytes, bool *ret_is_final)
+/* Reserves at most *bytes of addresses where memory can be mapped. Returns the driver's code, or its code for
+ * out of memory where the limit leaves no room for the trial. */
+static int reserve(gp_engine_t *engine, gp_context_t *context, gp_context_t *asker, uint64_t *bytes,
+    bool *by_limit, uint64_t *ret_address)
+{
+  const gp_driver_ops_t *ops = engine->driver.ops;
+
+  if (!ops->reserve)
+    return ops->code_invalid_value;
+  int code = reserve_most(engine, context, bytes, ret_address);
+  if (code != 0)
+    return code == ops->code_out_of_memory ? ops->code_invalid_value : code; /* of addresses */
+  gp_assert(*ret_address % GP_CHUNK_STEP == 0);
+  code = ops->code_out_of_memory;
+  *by_limit = !gp_limit_reserve(engine, asker, GP_CHUNK_STEP, GP_SUPPLY_APART);
+  if (!*by_limit) {
+    code = try_mapping(engine, context, *ret_address);
+    gp_limit_cancel(engine, context->device, GP_CHUNK_STEP, GP_SUPPLY_APART);
+  }
+  if (code != 0)
+    (void)gp_driver_unreserve(engine, &context->driver, *ret_address, *bytes);
+  return code;
+}
+
+/* 0: the device's size is not known, and cannot be asked now. */
+static uint64_t range_bytes(gp_engine_t *engine, gp_context_t *asker)
+{
+  gp_device_t *device = asker->device;
+  uint64_t free_bytes, total;
+
+  gp_lock_take(&device->lock);
+  total = gp_locked(device)->total;
+  gp_lock_release(&device->lock);
+  if (total == 0)
+    (void)gp_limit_ask(engine, asker, &free_bytes, &total);
+  return gp_round_up(total, GP_CHUNK_STEP) * TIMES_OF_DEVICE;
+}
+
+/* Called by the one thread that tries. Returns 0, or why there is no range: see gp_map_range_find. */
+static int make(gp_engine_t *engine, gp_context_t *context, gp_context_t *asker, bool *by_limit)
 {
   gp_range_t *range = calloc(1, sizeof(*range));
   gp_block_t *block = range ? gp_block_slab_take(engine) : NULL;
+  uint64_t bytes = range_bytes(engine, asker);
   uint64_t address;
+  int code = engine->driver.ops->code_not_ready;
 
-  *ret_is_final = false;
-  address = block ? reserve(engine, context, &bytes, ret_is_final) : 0;
-  if (address == 0) {
+  if (block && bytes > 0)
+    code = reserve(engine, context, asker, &bytes, by_limit, &address);
+
+  if (code != 0) {
     if (block)
       gp_block_slab_give(engine, block);
     free(range);
-    return NULL;
+    return code;
   }
   range->segment = (gp_segment_t){.address = address, .size = bytes, .context = context};
   block->size = bytes;
   block->free_epoch = 0;
   __atomic_store_n(&block->context, context, __ATOMIC_RELAXED);
   __atomic_store_n(&block->address, address, __ATOMIC_RELAXED);
+  atomic_store(&engine->has_mapped, true);
   gp_lock_take(&context->device->lock);
   gp_mapped_add(range, block);
   gp_lock_release(&context->device->lock);
-  return range;
+  return 0;
 }
 
 /* One thread tries, and sets the outcome. What is mapped ends with the context. The caller
@@ -117,29 +139,30 @@ static void set_use(gp_context_t *context, gp_range_use_t use)
   context->range_use = use;
 }
 
-bool gp_map_range_is_there(gp_engine_t *engine, gp_context_t *context)
+int gp_map_range_find(gp_engine_t *engine, gp_context_t *context, gp_context_t *asker, bool *by_limit)
 {
   gp_device_t *device = context->device;
+  const int not_ready = engine->driver.ops->code_not_ready;
 
   gp_assert(!gp_holds_engine_lock());
   gp_lock_take(&device->lock);
   gp_range_use_t use = context->range_use;
-  uint64_t bytes = gp_round_up(gp_locked(device)->total, GP_CHUNK_STEP) * TIMES_OF_DEVICE;
   if (use == GP_RANGE_UNTRIED)
     set_use(context, GP_RANGE_BEING_TRIED);
   gp_lock_release(&device->lock);
   if (use != GP_RANGE_UNTRIED)
-    return use == GP_RANGE_USED;
+    return use == GP_RANGE_USED ? 0 : not_ready;
 
-  bool is_final;
-  gp_range_t *range = make(engine, context, bytes, &is_final);
+  int code = make(engine, context, asker, by_limit);
+  bool is_over = is_final(engine, code);
   gp_lock_take(&device->lock);
-  set_use(context, range ? GP_RANGE_USED : is_final ? GP_RANGE_REFUSED : GP_RANGE_UNTRIED);
+  set_use(context, code == 0 ? GP_RANGE_USED : is_over ? GP_RANGE_REFUSED : GP_RANGE_UNTRIED);
   gp_lock_release(&device->lock);
-  if (!range && is_final && !atomic_exchange(&device->told_range, true))
-    gp_log(GP_LOG_ERROR, "GPUPOOL_TYPE=vmm: memory cannot be mapped on device %d; the type is segment there",
-        device->ordinal);
-  return range != NULL;
+  if (is_over && !atomic_exchange(&device->told_range, true))
+    gp_log(GP_LOG_ERROR, "memory cannot be mapped on device %d; %s", device->ordinal,
+        context->is_ordered ? "the driver serves cudaMallocAsync there"
+                            : "GPUPOOL_TYPE=vmm is segment there");
+  return is_over ? not_ready : code;
 }
 
 /* Takes the next idle chunk out of the pool; false: there is none. It counts until end_chunk: the driver
@@ -153,7 +176,7 @@ static bool take_chunk(gp_engine_t *engine, gp_context_t *context, gp_chunk_t *r
   if (block) {
     gp_chunk_t *chunk = gp_chunks_find(range, block->address);
     *ret_chunk = *chunk;
-    gp_account_keep_bytes(context->device, gp_account_growth(chunk->size, GP_SUPPLY_APART));
+    gp_account_keep_bytes(context->device, gp_account_growth(NULL, chunk->size, GP_SUPPLY_APART));
     gp_mapped_forget(engine, range, chunk, GP_DETAIL_CONTEXT_LOST, gp_now(engine), 0);
     gp_mapped_become_hole(engine, block);
   }
@@ -164,7 +187,7 @@ static bool take_chunk(gp_engine_t *engine, gp_context_t *context, gp_chunk_t *r
 static void end_chunk(gp_device_t *device, const gp_chunk_t *chunk)
 {
   gp_lock_take(&device->lock);
-  gp_account_end_kept_bytes(device, gp_account_growth(chunk->size, GP_SUPPLY_APART));
+  gp_account_end_kept_bytes(device, gp_account_growth(NULL, chunk->size, GP_SUPPLY_APART));
   gp_lock_release(&device->lock);
 }
 
@@ -216,25 +239,32 @@ static bool next_chunk(const gp_context_t *context, uint64_t *address, uint64_t 
   return false;
 }
 
-/* Gives access chunk by chunk, since memory may move meanwhile; the thread that moves it
- * then finds the new mask. */
-void gp_engine_peer_enabled(gp_engine_t *engine, gp_context_t *context, int ordinal)
+/* Chunk by chunk, since memory may move meanwhile; the thread that moves it then finds the new mask. */
+int gp_map_range_give_access(gp_engine_t *engine, gp_context_t *arena, int ordinal)
 {
-  gp_device_t *device = context->device;
+  gp_device_t *device = arena->device;
   uint64_t address = 0;
+  int code = 0;
   bool is_there;
 
   gp_assert(!gp_holds_engine_lock());
   gp_lock_take(&device->lock);
-  context->peers |= UINT64_C(1) << ordinal;
+  arena->peers |= UINT64_C(1) << ordinal;
   gp_lock_release(&device->lock);
   do {
     uint64_t size = 0;
     gp_lock_take(&device->lock);
-    is_there = next_chunk(context, &address, &size);
+    is_there = next_chunk(arena, &address, &size);
     gp_lock_release(&device->lock);
-    if (is_there) /* whether the device can is the program's concern */
-      (void)gp_driver_allow(engine, &context->driver, address, size, ordinal);
+    if (is_there && code == 0)
+      code = gp_driver_allow(engine, &arena->driver, address, size, ordinal);
     address += size;
   } while (is_there);
+  return code;
+}
+
+void gp_engine_peer_enabled(gp_engine_t *engine, gp_context_t *context, int ordinal)
+{
+  (void)gp_map_range_give_access(
+      engine, context, ordinal); /* whether the device can is the program's concern */
 }

@@ -35,7 +35,7 @@ static gp_preparation_t prepare(const gp_request_t *request)
 
   gp_lock_take(&device->lock);
   preparation.has_bin =
-      preparation.block && gp_block_prepare(request->arena, preparation.block, request->fit.class_bytes);
+      preparation.block && gp_block_prepare(request->context, preparation.block, request->fit.class_bytes);
   gp_lock_release(&device->lock);
   return preparation;
 }
@@ -48,9 +48,9 @@ static void unprepare(void *arg)
   gp_device_t *device = request->context->device;
 
   gp_lock_take(&device->lock);
-  gp_account_cancel(device, request->size, gp_request_supply(request));
+  gp_account_cancel(device, request->size, GP_SUPPLY_PLAIN);
   if (preparation->has_bin)
-    gp_block_unprepare(request->arena, preparation->block);
+    gp_block_unprepare(request->context, preparation->block);
   gp_lock_release(&device->lock);
   if (preparation->block)
     gp_block_slab_give(request->engine, preparation->block);
@@ -68,12 +68,12 @@ static bool adopt(gp_request_t *request, gp_block_t *block, uint64_t address, ui
   block->size = request->size;
   block->exact = exact;
   block->stream = request->order ? request->order->stream : 0;
-  __atomic_store_n(&block->context, request->arena, __ATOMIC_RELAXED);
+  __atomic_store_n(&block->context, request->context, __ATOMIC_RELAXED);
   __atomic_store_n(&block->address, address, __ATOMIC_RELAXED);
   gp_lock_take(&device->lock);
   gp_releases_await(&device->releases, address, request->size);
   bool is_known =
-      !gp_context_is_lost(request->arena) && gp_address_map_insert(&engine->blocks, address, block);
+      !gp_context_is_lost(request->context) && gp_address_map_insert(&engine->blocks, address, block);
   if (is_known) {
     gp_block_adopt(engine, block, start_ns, duration_ns);
     gp_block_hand_out(engine, block, request->requested, start_ns, duration_ns, false);
@@ -87,33 +87,8 @@ static int ask_driver(const gp_request_t *request, uint64_t *ret_address)
   gp_engine_t *engine = request->engine;
   const gp_driver_context_t *context = &request->context->driver;
 
-  if (!request->order)
-    return gp_driver_alloc(engine, context, request->size, ret_address);
-  return gp_request_is_of_drivers_pool(request)
-             ? gp_driver_alloc_ordered(engine, context, request->order->stream, request->size, ret_address)
-             : gp_driver_alloc_in(engine, context, request->size, ret_address);
-}
-
-/*
- * Counts the bytes against the limit. The driver may wait for the device before it reports that its own
- * pools have no memory; so if they seem to have none, memory that the pool keeps goes back first. False:
- * the limit refuses (*by_limit), or the driver must not be asked yet.
- */
-static bool reserve(const gp_request_t *request, bool *by_limit)
-{
-  bool is_ordered = gp_request_is_of_drivers_pool(request);
-
-  *by_limit = false;
-  if (is_ordered)
-    gp_heaps_settle(request->engine, request->context->device);
-  if (is_ordered)
-    gp_release_before_growth(request->engine, request->context->device, request->size);
-  if (is_ordered && !request->asks_in_doubt &&
-      gp_device_keeps_memory(request->context->device, gp_covered(request->engine)) &&
-      !gp_limit_fits_pools(request->engine, request->context, request->size))
-    return false;
-  *by_limit = !gp_limit_reserve(request->engine, request->context, request->size, gp_request_supply(request));
-  return !*by_limit;
+  return request->order ? gp_driver_alloc_in(engine, context, request->size, ret_address)
+                        : gp_driver_alloc(engine, context, request->size, ret_address);
 }
 
 /*
@@ -127,7 +102,8 @@ static int serve_from_driver(gp_request_t *request, bool exact, bool *by_limit)
   uint64_t address = 0;
   int code;
 
-  if (!reserve(request, by_limit))
+  *by_limit = !gp_limit_reserve(engine, request->context, request->size, GP_SUPPLY_PLAIN);
+  if (*by_limit)
     return engine->driver.ops->code_out_of_memory;
   gp_preparation_t preparation = prepare(request);
 
@@ -149,11 +125,13 @@ static int serve_by_growth(gp_request_t *request, bool *by_limit)
   if (!request->is_cut)
     return serve_from_driver(request, false, by_limit);
   const gp_need_t need = {.context = request->context,
+      .arena = request->arena,
       .requested = request->requested,
       .bytes = request->size,
       .stream = request->order ? request->order->stream : 0};
-  return request->engine->type->maps ? gp_grow_mapped(request->engine, &need, by_limit, &request->ret_address)
-                                     : gp_grow(request->engine, &need, by_limit, &request->ret_address);
+  return request->engine->type->maps || request->arena->is_ordered
+             ? gp_grow_mapped(request->engine, &need, by_limit, &request->ret_address)
+             : gp_grow(request->engine, &need, by_limit, &request->ret_address);
 }
 
 static int attempt(void *arg, bool *by_limit)
@@ -175,10 +153,17 @@ static __attribute__((noinline)) bool serve_after_reclaim(gp_request_t *request)
 
   gp_lock_take(&device->lock);
   uint64_t deferred = gp_device_pending(device);
+  bool is_much = deferred > gp_deferred_bound(request->engine, device);
   gp_lock_release(&device->lock);
-  return deferred > 0 &&
-         gp_fence_policy_ask(request->engine, request->arena, request->fit.class_bytes, request->is_cut) &&
-         gp_hit(request);
+  if (deferred == 0)
+    return false;
+  if (gp_fence_policy_ask(request->engine, request->arena, request->fit.class_bytes, request->is_cut) &&
+      gp_hit(request))
+    return true;
+  if (!request->order || !is_much || request->engine->driver.ops->fence_record)
+    return false;
+  gp_identities_ask(request->engine, device); /* before 12.5 the streams themselves are asked */
+  return gp_hit(request);
 }
 
 #define TOLD_FREE_AMPLE 4 /* times the reserve */
@@ -278,14 +263,11 @@ static int make_room_and_serve(gp_request_t *request, bool *by_limit, gp_oom_att
   gp_engine_t *engine = request->engine;
   gp_device_t *device = request->context->device;
   const int out_of_memory = engine->driver.ops->code_out_of_memory;
-  bool is_ordered = gp_request_is_of_drivers_pool(request);
   const uint64_t size = request->size;
   const uint64_t exact = gp_bytes_taken(request->requested);
 
   int code = gp_oom_make_room(engine, request->context, size, attempt, request, by_limit, attempts);
-  if (code == out_of_memory && is_ordered)
-    request->asks_in_doubt = gp_wait_in_doubt(engine, device, attempts);
-  if (code == out_of_memory && exact != 0 && (exact < size || is_ordered)) {
+  if (code == out_of_memory && exact != 0 && exact < size) {
     request->size = exact;
     (void)gp_oom_turn_take(engine, device, attempts);
     code = serve_from_driver(request, true, by_limit);
@@ -305,15 +287,33 @@ static bool serve_in_stream(gp_request_t *request)
   return gp_hit(request) || gp_wait_in_stream_serve(request);
 }
 
+/* No more memory can be mapped, but an idle block of cudaMalloc may serve: its context stays, and no other
+ * context or device has asked for access. */
+static bool serve_from_context(gp_request_t *request)
+{
+  gp_engine_t *engine = request->engine;
+  const gp_device_t *device = request->context->device;
+  gp_request_t other = *request;
+
+  if (!request->arena->is_ordered || !request->context->driver.is_primary ||
+      atomic_load_explicit(&device->async_is_apart, memory_order_relaxed) ||
+      !gp_type_fit(engine->type, &engine->type_config, request->requested, &other.fit))
+    return false;
+  other.arena = request->context;
+  other.is_cut = engine->type->cuts;
+  if (!gp_hit(&other))
+    return false;
+  request->ret_address = other.ret_address;
+  return true;
+}
+
 static int miss(gp_request_t *request)
 {
   gp_engine_t *engine = request->engine;
   const int out_of_memory = engine->driver.ops->code_out_of_memory;
   gp_device_t *device = request->context->device;
   bool by_limit = false;
-  bool is_ordered = gp_request_is_of_drivers_pool(request);
-  gp_oom_attempts_t attempts = {
-      .counted = gp_account_growth(request->requested, gp_request_supply(request)), .is_ordered = is_ordered};
+  gp_oom_attempts_t attempts = {.counted = gp_account_growth(device, request->requested, GP_SUPPLY_PLAIN)};
 
   gp_contexts_lose_gone(engine);
   if (!request->order && gp_prewarm(engine, request->context) && gp_hit(request))
@@ -332,6 +332,8 @@ static int miss(gp_request_t *request)
     keep_reserve(request);
   if (code != out_of_memory)
     return code;
+  if (serve_from_context(request))
+    return 0;
 
   uint64_t largest_free = gp_oom_largest_idle(device);
   if (gp_oom_is_hopeless(engine, request->context, request->requested)) {

@@ -4,7 +4,7 @@
  *
  *   0  give back memory that was kept when pooling stopped
  *   1  reclaim what the device has finished
- *   2  for memory of the driver's own pool: give its memory back, busy memory in the order of streams
+ *   2  give idle mapped memory of stream-ordered requests back, which does not wait
  *   3  wait briefly for another thread that is giving memory back
  *   4  wait, by polling, for what the device has not finished
  *   5  give idle blocks back, largest first, as many bytes as are missing
@@ -14,7 +14,7 @@
  *   9  give back what that made idle
  *   10 nothing: another process may have given memory back
  *
- * The driver's free waits for the device, except for memory of its own pool. So before 0, 5, 6, 8 and 9
+ * The driver's free waits for the device, and unmapping does not. So before 0, 5, 6, 8 and 9
  * the thread waits, by polling, for a moment when the device has no work (wait.h); if none comes, memory is
  * out. The caller then tries the exact size, and reports.
  *
@@ -93,7 +93,7 @@ static uint64_t missing_bytes(gp_engine_t *engine, gp_context_t *context, uint64
   uint64_t total_bytes;
 
   if (by_limit) {
-    bytes = gp_account_growth(bytes, GP_SUPPLY_PLAIN); /* counts whole pages */
+    bytes = gp_account_growth(NULL, bytes, GP_SUPPLY_PLAIN); /* counts whole pages */
     gp_lock_take(&device->lock);
     free_bytes =
         gp_locked(device)->committed_bytes < device->limit ? device->limit - device->committed_bytes : 0;
@@ -126,16 +126,6 @@ static bool trim_driver_pool(gp_engine_t *engine, gp_context_t *context, gp_oom_
   return true;
 }
 
-/* Memory that went back into the driver's own pools has to leave them, too. */
-static void trim_after_release(gp_engine_t *engine, gp_context_t *context)
-{
-  if (!engine->driver.ops->trim_async || !gp_engine_enter_wait(engine))
-    return;
-  gp_driver_trim_async(engine, &context->driver);
-  gp_engine_leave_wait(engine);
-  gp_limit_settle(engine, context);
-}
-
 /* Waits until the device is quiet and the thread has the turn. While the thread waits for its turn, another
  * one may keep the device busy. False: the device is not quiet. */
 static bool await_quiet_turn(gp_engine_t *engine, gp_device_t *device, gp_oom_attempts_t *attempts)
@@ -148,18 +138,12 @@ static bool await_quiet_turn(gp_engine_t *engine, gp_device_t *device, gp_oom_at
 }
 
 /* Gives idle blocks of the device back once the device is quiet. */
-static bool trim(gp_engine_t *engine, gp_context_t *context, uint64_t bytes, gp_oom_attempts_t *attempts)
+static bool trim(gp_engine_t *engine, gp_device_t *device, uint64_t bytes, gp_oom_attempts_t *attempts)
 {
-  gp_device_t *device = context->device;
-
   if (!has_releasable(device) || !await_quiet_turn(engine, device, attempts))
     return false;
   gp_oom_turn_reserve(device);
-  uint64_t ordered = bytes_of(device, &device->ordered_bytes);
-  bool released = gp_release_largest(engine, device, bytes, GP_TRIM_OOM) > 0;
-  if (!engine->orders_plain && bytes_of(device, &device->ordered_bytes) < ordered)
-    trim_after_release(engine, context);
-  return released;
+  return gp_release_largest(engine, device, bytes, GP_TRIM_OOM) > 0;
 }
 
 /* The pool keeps memory of the device that it can no longer use. */
@@ -264,7 +248,7 @@ bool gp_oom_is_hopeless(gp_engine_t *engine, gp_context_t *context, uint64_t byt
 typedef enum gp_step {
   STEP_AFTER_STOP,
   STEP_RECLAIM,
-  STEP_GIVE_IN_ORDER,
+  STEP_GIVE_ASYNC,
   STEP_AWAIT_BRIEFLY,
   STEP_WAIT,
   STEP_TRIM,
@@ -292,27 +276,6 @@ static bool await_briefly(gp_engine_t *engine, gp_device_t *device, gp_oom_attem
   return finished;
 }
 
-/* The driver's pool may give freed memory to any stream, and makes that stream wait if necessary. So a
- * request that the driver's pool would have served need not wait for unrelated work. */
-static bool give_in_order(gp_engine_t *engine, gp_device_t *device)
-{
-  bool has_given = gp_release_ordered(engine, device, GP_TRIM_OOM) > 0;
-  return gp_release_in_order(engine, device, GP_TRIM_OOM) > 0 || has_given;
-}
-
-/*
- * Neither the driver's free of memory from its pools nor a trim of these pools waits for the device
- * (cuda.h at cuMemFree; doc/gpu-results.md, G13). So the idle memory of these pools serves any
- * request, whatever the device does.
- */
-static bool give_pools(gp_engine_t *engine, gp_context_t *context)
-{
-  if (engine->orders_plain || gp_release_ordered(engine, context->device, GP_TRIM_OOM) == 0)
-    return false;
-  trim_after_release(engine, context);
-  return true;
-}
-
 /* Takes one step. False: it cannot have made room. */
 static bool take_step(gp_engine_t *engine, gp_context_t *context, gp_step_t step, uint64_t bytes,
     bool by_limit, gp_oom_attempts_t *attempts)
@@ -331,15 +294,14 @@ static bool take_step(gp_engine_t *engine, gp_context_t *context, gp_step_t step
     }
     gp_limit_settle(engine, context);
     return true;
-  case STEP_GIVE_IN_ORDER:
-    return attempts->is_ordered ? give_in_order(engine, device) : give_pools(engine, context);
+  case STEP_GIVE_ASYNC: return gp_release_async(engine, device, GP_TRIM_OOM) > 0;
   case STEP_AWAIT_BRIEFLY: return await_briefly(engine, device, attempts);
   case STEP_WAIT:
     return gp_wait_for_deferred(engine, device, attempts) ||
            (by_limit && gp_pending_frees_wait(engine, device, attempts));
-  case STEP_TRIM: return trim(engine, context, missing_bytes(engine, context, bytes, by_limit), attempts);
+  case STEP_TRIM: return trim(engine, device, missing_bytes(engine, context, bytes, by_limit), attempts);
   case STEP_TRIM_ALL: {
-    bool trimmed = trim(engine, context, UINT64_MAX, attempts);
+    bool trimmed = trim(engine, device, UINT64_MAX, attempts);
     bool pool_may_help = !by_limit || bytes_of(device, &device->draining) > 0;
     return (pool_may_help && trim_driver_pool(engine, context, attempts)) || trimmed;
   }
@@ -351,7 +313,7 @@ static bool take_step(gp_engine_t *engine, gp_context_t *context, gp_step_t step
     gp_reclaim_synchronously(engine);
     return true;
   case STEP_TRIM_AT_LAST:
-    return !engine->driver.ops->fence_record && trim(engine, context, UINT64_MAX, attempts);
+    return !engine->driver.ops->fence_record && trim(engine, device, UINT64_MAX, attempts);
   case STEP_TRY_AGAIN: return !by_limit;
   default: return false;
   }

@@ -25,7 +25,7 @@ static void note_stream(const gp_device_t *device, gp_pending_free_t *pending, c
 static void add_unlisted(gp_engine_t *engine, gp_device_t *device, const gp_pending_free_t *free)
 {
   gp_supply_t supply = free->supply == GP_SUPPLY_PLAIN ? GP_SUPPLY_PLAIN : GP_SUPPLY_APART;
-  uint64_t bytes = free->is_host ? free->bytes : gp_account_growth(free->bytes, supply);
+  uint64_t bytes = free->is_host ? free->bytes : gp_account_growth(device, free->bytes, supply);
 
   if (free->is_host) {
     atomic_fetch_add(&engine->host_limit.used, bytes);

@@ -19,9 +19,10 @@ typedef struct gp_pools_use {
   uint64_t room;    /* free on the device or idle then, plus all counted bytes that are part of it */
   uint64_t pending; /* freed to the driver in the order of streams */
   uint64_t pending_epoch;
-  uint64_t given_epoch; /* of the newest pending memory that the pool gave, later than the program freed it;
-                           0: none */
 } gp_pools_use_t;
+
+/* The driver's pools grow in pieces: of this size as measured on an H100 and an H200, or of a larger one. */
+#define GP_POOLS_PIECE_LEAST (32 * GP_MIB)
 
 #define GP_POOLS_UNTOLD (UINT64_MAX / 4) /* enough for anything */
 
@@ -53,13 +54,6 @@ static inline void gp_pools_note_pending(
   use->pending_epoch = epoch;
 }
 
-/* Natively the driver had memory from the program's free on that it has from a later
- * point of a stream now. */
-static inline bool gp_pools_wait_for_given(const gp_pools_use_t *use, uint64_t covered)
-{
-  return use->given_epoch > covered;
-}
-
 /* The driver said what is free and idle, while so much was counted that is not the pools'. */
 static inline void gp_pools_note_told(
     gp_pools_use_t *use, uint64_t free_bytes, uint64_t idle_bytes, uint64_t others)
@@ -80,15 +74,11 @@ static inline uint64_t gp_pools_idle(const gp_pools_use_t *use, uint64_t covered
   return gp_pools_less_pending(use, use->idle, covered);
 }
 
-/*
- * What is free or idle now, if only this process has taken and given back memory since. Without what is
- * pending, if the pool gave some of that late: natively another stream would have had it by now.
- */
-static inline uint64_t gp_pools_room(const gp_pools_use_t *use, uint64_t others, uint64_t covered)
+/* What is free or idle now, if only this process has taken and given back memory since. */
+static inline uint64_t gp_pools_room(const gp_pools_use_t *use, uint64_t others)
 {
   uint64_t taken = use->taken + others;
-  uint64_t room = use->room > taken ? use->room - taken : 0;
-  return gp_pools_wait_for_given(use, covered) ? gp_pools_less_pending(use, room, covered) : room;
+  return use->room > taken ? use->room - taken : 0;
 }
 
 #endif

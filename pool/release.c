@@ -23,10 +23,6 @@
 #include "pool/space/surplus.h"
 #include "base/cancel.h"
 
-/* Streams get so much time to reach what was freed in their order, in one call for all blocks. */
-#define PATIENCE_NS UINT64_C(10000000)
-#define PAUSE_NS    UINT64_C(100000)
-
 void gp_release_start(gp_engine_t *engine, gp_block_t *block)
 {
   gp_assert_internal(gp_lock_is_held(&block->context->device->lock));
@@ -116,26 +112,12 @@ static void forget_owned(void *arg)
 /* The program freed the block in the order of a stream. The caller holds the device's lock. */
 static void note_pending_free(gp_engine_t *engine, const gp_block_t *block, const gp_order_t *order)
 {
-  gp_context_t *context = block->context;
-  gp_supply_t supply = context->is_ordered ? GP_SUPPLY_POOLS : GP_SUPPLY_PLAIN;
-
-  if (supply == GP_SUPPLY_POOLS && gp_account_asks_pools(engine, context->device))
-    return; /* the driver's answers say what its pools still have */
-  gp_pending_free_add(engine, context->device,
+  gp_pending_free_add(engine, block->context->device,
       &(gp_pending_free_t){.address = block->address,
           .bytes = block->size,
-          .supply = supply,
-          .owner = context->is_ordered ? NULL : context},
+          .supply = GP_SUPPLY_PLAIN,
+          .owner = block->context},
       order);
-}
-
-/* The driver's pool cannot use the memory before a stream reaches the free. The caller
- * holds the device's lock. */
-static void note_pending(const gp_engine_t *engine, const gp_block_t *block)
-{
-  if (block->context->is_ordered)
-    gp_pools_note_pending(
-        &block->context->device->pools, block->size, atomic_load(&engine->epoch), gp_covered(engine));
 }
 
 int gp_release_owned(
@@ -157,7 +139,6 @@ int gp_release_owned(
   gp_heap_fold_own(engine, device, false);
   gp_releases_finish(&device->releases, &block->release); /* no waiter runs before the lock is released */
   if (code == 0 || atomic_load(&block->context->lost)) {
-    note_pending(engine, block);
     if (code == 0 && free_fn)
       note_pending_free(engine, block, order);
     gp_block_end(engine, block, GP_DETAIL_NONE, start_ns, duration_ns);
@@ -288,6 +269,17 @@ uint64_t gp_release_largest(gp_engine_t *engine, gp_device_t *device, uint64_t b
   return given;
 }
 
+/* Chooses the context's mapped memory that every context has completed. The caller holds the device's lock.
+ */
+static void choose_mapped(gp_engine_t *engine, gp_context_t *context, gp_list_t *victims)
+{
+  gp_block_t *chunk;
+
+  gp_assert_internal(gp_lock_is_held(&context->device->lock));
+  while ((chunk = gp_mapped_cut_out(engine, context, gp_covered(engine), false)))
+    choose(engine, victims, chunk);
+}
+
 uint64_t gp_release_unused(gp_engine_t *engine, gp_context_t *context, gp_trim_reason_t reason)
 {
   gp_device_t *device = context->device;
@@ -302,165 +294,50 @@ uint64_t gp_release_unused(gp_engine_t *engine, gp_context_t *context, gp_trim_r
   GP_LIST_EACH_SAFE(&device->idle, gp_block_t, order, block)
     if (block->context == context)
       choose(engine, &victims, block);
-  gp_block_t *chunk;
-  while ((chunk = gp_mapped_cut_out(engine, context, gp_covered(engine), false)))
-    choose(engine, &victims, chunk);
+  choose_mapped(engine, context, &victims);
   gp_lock_release(&device->lock);
   return release_list(engine, device, &victims, reason);
 }
 
-/* Before 12.5 nothing tells when memory freed in streams is complete. The driver's free of cudaMalloc's
- * memory is right, whatever uses the memory. The caller holds the device's lock. */
-static void choose_deferred(gp_engine_t *engine, gp_device_t *device, gp_list_t *victims)
+uint64_t gp_release_async(gp_engine_t *engine, gp_device_t *device, gp_trim_reason_t reason)
 {
-  GP_LIST_EACH(gp_device_contexts(device), gp_context_t, device_link, context)
-    GP_LIST_EACH_SAFE(&context->deferred, gp_block_t, order, block)
-      if (gp_block_is_ordered(block) && !block->segment)
-        choose(engine, victims, block);
+  gp_list_t victims;
+
+  gp_assert(!gp_holds_engine_lock());
+  if (!gp_engine_enter(engine))
+    return 0;
+  gp_list_init(&victims);
+  gp_lock_take(&device->lock);
+  choose_mapped(engine, &device->ordered, &victims);
+  gp_lock_release(&device->lock);
+  uint64_t given = release_list(engine, device, &victims, reason);
+  gp_engine_leave(engine);
+  return given;
 }
 
-/* Chooses `bytes` of the oldest idle blocks of stream-ordered memory. The caller
- * holds the device's lock. */
-static void choose_ordered(gp_engine_t *engine, gp_device_t *device, uint64_t bytes, gp_list_t *victims)
+/* Chooses idle blocks of stream-ordered memory. The caller holds the device's lock. */
+static void choose_ordered(gp_engine_t *engine, gp_device_t *device, gp_list_t *victims)
 {
-  uint64_t chosen = 0;
-
   gp_assert_internal(gp_lock_is_held(&device->lock));
-  GP_LIST_EACH_SAFE(&device->idle, gp_block_t, order, block) {
-    if (chosen >= bytes)
-      break;
-    if (!gp_block_is_ordered(block))
-      continue;
-    chosen += block->size;
-    choose(engine, victims, block);
-  }
+  GP_LIST_EACH_SAFE(&device->idle, gp_block_t, order, block)
+    if (gp_block_is_ordered(block) && !block->segment)
+      choose(engine, victims, block);
 }
 
 uint64_t gp_release_ordered(gp_engine_t *engine, gp_device_t *device, gp_trim_reason_t reason)
 {
-  bool may_wait = engine->orders_plain; /* the driver frees it as memory of cudaMalloc */
   gp_list_t victims;
 
   gp_assert(!gp_holds_engine_lock());
-  if (!(may_wait ? gp_engine_enter_wait(engine) : gp_engine_enter(engine)))
+  if (!gp_engine_enter_wait(engine))
     return 0;
   gp_list_init(&victims);
   gp_lock_take(&device->lock);
-  choose_ordered(engine, device, UINT64_MAX, &victims);
-  if (may_wait)
-    choose_deferred(engine, device, &victims);
+  choose_ordered(engine, device, &victims);
   gp_lock_release(&device->lock);
   uint64_t given = release_list(engine, device, &victims, reason);
-  (may_wait ? gp_engine_leave_wait : gp_engine_leave)(engine);
+  gp_engine_leave_wait(engine);
   return given;
-}
-
-void gp_release_before_growth(gp_engine_t *engine, gp_device_t *device, uint64_t bytes)
-{
-  gp_list_t victims;
-
-  gp_assert(!gp_holds_engine_lock());
-  if (!gp_engine_enter(engine))
-    return;
-  gp_list_init(&victims);
-  gp_lock_take(&device->lock);
-  uint64_t held = gp_budget_held(device) + bytes, budget = gp_budget_bytes(engine, device);
-  uint64_t excess = held > budget ? held - budget : 0;
-  if (excess > 0) /* not more than it grows by: other memory may be what is too much */
-    choose_ordered(engine, device, excess < bytes ? excess : bytes, &victims);
-  gp_lock_release(&device->lock);
-  (void)release_list(engine, device, &victims, GP_TRIM_SPARE);
-  gp_engine_leave(engine);
-}
-
-/*
- * The oldest deferred block that was freed in a stream which this thread can name, and which does not block.
- * In a blocking stream a free that comes now would be an operation behind what the legacy stream has by now,
- * with other streams behind it: natively that operation came with the program's free, so the program might
- * hang. The caller holds the device's lock.
- */
-static gp_block_t *find_in_order(gp_device_t *device)
-{
-  gp_assert_internal(gp_lock_is_held(&device->lock));
-  GP_LIST_EACH(&device->ordered.deferred, gp_block_t, order, block)
-    if (block->freed_in && !block->freed_in->is_blocking && gp_identity_can_be_named(block->freed_in))
-      return block;
-  return NULL;
-}
-
-/* The next block that can go back in its stream's order, RELEASING; NULL: there is none. *ret_identity: its
- * stream, which does not end before users is lowered. */
-static gp_block_t *start_in_order(gp_engine_t *engine, gp_device_t *device, gp_identity_t **ret_identity)
-{
-  gp_lock_take(&device->lock);
-  gp_block_t *found = find_in_order(device);
-  if (found) {
-    *ret_identity = found->freed_in;
-    atomic_fetch_add(&found->freed_in->users, 1);
-    gp_release_start(engine, found);
-  }
-  gp_lock_release(&device->lock);
-  return found;
-}
-
-/* *ret_is_pending: the stream is not there yet, although this waited for as long as *patience_ns allows. */
-static int give_in_order(gp_engine_t *engine, const gp_block_t *block, const gp_identity_t *identity,
-    uint64_t *patience_ns, bool *ret_is_pending)
-{
-  const gp_driver_context_t *context = &identity->context->driver;
-  bool can_ask = engine->driver.ops->stream_query;
-  int code = gp_driver_free_ordered(engine, context, identity->handle, block->address);
-
-  while (code == 0 && can_ask && gp_driver_stream_query(engine, context, identity->handle) != 0) {
-    can_ask = *patience_ns >= PAUSE_NS;
-    if (can_ask) {
-      gp_driver_pause(engine, PAUSE_NS);
-      *patience_ns -= PAUSE_NS;
-    }
-  }
-  *ret_is_pending = !can_ask;
-  return code;
-}
-
-static int release_in_order(gp_engine_t *engine, gp_block_t *block, const gp_identity_t *identity,
-    uint64_t *patience_ns, gp_trim_reason_t reason)
-{
-  gp_device_t *device = block->context->device;
-  uint64_t start_ns = gp_now(engine);
-  bool is_pending;
-  int code = give_in_order(engine, block, identity, patience_ns, &is_pending);
-  uint64_t end_ns = gp_now(engine);
-
-  gp_lock_take(&device->lock);
-  if (code == 0 && is_pending) {
-    note_pending(engine, block);
-    device->pools.given_epoch = atomic_load(&engine->epoch);
-  }
-  finish_release(engine, block, code, reason, start_ns, end_ns);
-  gp_lock_release(&device->lock);
-  return code;
-}
-
-uint64_t gp_release_in_order(gp_engine_t *engine, gp_device_t *device, gp_trim_reason_t reason)
-{
-  gp_identity_t *identity;
-  gp_block_t *block;
-  uint64_t patience_ns = PATIENCE_NS;
-  uint64_t bytes = 0;
-
-  gp_assert(!gp_holds_engine_lock());
-  if (!gp_engine_enter(engine))
-    return 0;
-  while ((block = start_in_order(engine, device, &identity))) {
-    uint64_t size = block->size;
-    bool is_back = release_in_order(engine, block, identity, &patience_ns, reason) == 0;
-    atomic_fetch_sub(&identity->users, 1);
-    if (!is_back)
-      break;
-    bytes += size;
-  }
-  gp_engine_leave(engine);
-  return bytes;
 }
 
 uint64_t gp_release_surplus(gp_engine_t *engine, gp_context_t *context, uint64_t now_ns)

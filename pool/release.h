@@ -23,24 +23,12 @@ int gp_release_retained(gp_engine_t *engine, gp_block_t *block); /* for one star
 uint64_t gp_release_largest(
     gp_engine_t *engine, gp_device_t *device, uint64_t bytes, gp_trim_reason_t reason);
 
-/*
- * Gives back stream-ordered memory of the device that waits for facts: blocks freed in the order of a live
- * stream go back in that order, as the program's own free would have sent them. Skips blocking streams, where
- * an operation would order others. Does not wait for the device.
- */
-uint64_t gp_release_in_order(gp_engine_t *engine, gp_device_t *device, gp_trim_reason_t reason);
+/* Gives back the idle mapped memory of device->ordered. Does not wait for the device. */
+uint64_t gp_release_async(gp_engine_t *engine, gp_device_t *device, gp_trim_reason_t reason);
 
 /*
- * The device's stream-ordered memory is about to grow by `bytes`. If the pool would then hold more than its
- * budget (space/budget.h), first gives idle memory of that kind back to the driver's pool, which cuts the
- * request from it; that does not wait.
- */
-void gp_release_before_growth(gp_engine_t *engine, gp_device_t *device, uint64_t bytes);
-
-/*
- * Gives back all idle stream-ordered memory of the device. Does not wait for the device, except with
- * GPUPOOL_ASYNC=plain: then it also gives back deferred memory, and the driver's free may wait, so the
- * caller has found that no device has work.
+ * GPUPOOL_ASYNC=plain: gives back all idle whole blocks that were last asked for in a stream. The driver's
+ * free may wait, so the caller has found that no device has work.
  */
 uint64_t gp_release_ordered(gp_engine_t *engine, gp_device_t *device, gp_trim_reason_t reason);
 

@@ -14,20 +14,8 @@ typedef struct gp_request {
   gp_fit_t fit;  /* idle blocks that may serve it */
   uint64_t size; /* of the block to make: one of its class */
   uint64_t ret_address;
-  bool is_cut;        /* makes the block a part of a segment */
-  bool asks_in_doubt; /* stream-ordered: to ask the driver although its pools seem to lack the memory */
+  bool is_cut; /* makes the block a part of a segment or of mapped memory */
 } gp_request_t;
-
-/* The request's memory comes from the driver's own pool. */
-static inline bool gp_request_is_of_drivers_pool(const gp_request_t *request)
-{
-  return request->arena->is_ordered;
-}
-
-static inline gp_supply_t gp_request_supply(const gp_request_t *request)
-{
-  return gp_request_is_of_drivers_pool(request) ? GP_SUPPLY_POOLS : GP_SUPPLY_PLAIN;
-}
 
 /* See look_for_escapes in driver.h. */
 static inline void gp_request_look_for_escapes(const gp_request_t *request)

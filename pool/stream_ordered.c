@@ -1,12 +1,13 @@
-/* Stream-ordered memory: what the program can read and set of the driver's own pool, its source. */
-#include "pool/driver_calls.h"
-#include "pool/give_back.h"
+/* Stream-ordered memory: what the program can read and set of the pool in whose place the library serves. */
+#include "pool/map_range.h"
 #include "pool/mode.h"
 #include "pool/reclaim.h"
 #include "pool/release.h"
 #include "pool/reuse/fences.h"
 #include "pool/reuse/identities.h"
 #include "pool/reuse/stream_points.h"
+#include "pool/space/account.h"
+#include "pool/space/segment.h"
 
 bool gp_engine_keeps_ordered(const gp_engine_t *engine)
 {
@@ -28,9 +29,12 @@ static bool cuts_ordered(const gp_engine_t *engine)
  * use; the rest of it is free (cudaMemGetInfo). The caller holds the device's lock. */
 static uint64_t reserved_bytes(gp_engine_t *engine, gp_device_t *device)
 {
+  if (!engine->orders_plain)
+    return gp_segment_held(&device->ordered);
   bool has_pieces = cuts_ordered(engine) && gp_stream_points_are_wanted(engine);
   uint64_t pieces = has_pieces ? gp_device_stats(device)->inactive_split_bytes.current : 0;
-  return gp_locked(device)->ordered_bytes + pieces;
+  uint64_t idle = device->ordered.range ? device->ordered.range->releasable : 0;
+  return gp_locked(device)->ordered_bytes + pieces + idle;
 }
 
 gp_ordered_use_t gp_engine_ordered_use(gp_engine_t *engine, int ordinal)
@@ -41,9 +45,7 @@ gp_ordered_use_t gp_engine_ordered_use(gp_engine_t *engine, int ordinal)
   uint64_t reserved = reserved_bytes(engine, device);
   if (gp_locked(device)->reserved_peak < reserved)
     gp_locked(device)->reserved_peak = reserved;
-  gp_ordered_use_t use = {.serves = gp_locked(device)->ordered.bins.used > 0 || engine->orders_plain,
-      .is_plain = engine->orders_plain,
-      .kept = reserved - device->ordered_live,
+  gp_ordered_use_t use = {.kept = gp_bytes_less(reserved, device->ordered_live),
       .live = device->ordered_live,
       .peak = device->ordered_peak,
       .reserved_peak = device->reserved_peak};
@@ -75,14 +77,13 @@ void gp_engine_ordered_trim(gp_engine_t *engine, gp_context_t *context)
   gp_reclaim(engine);
   if (!engine->driver.ops->fence_record) /* without fences a stream's synchronization has told nothing */
     gp_identities_ask(engine, device);
-  if (engine->orders_plain && !gp_give_back_is_quiet(engine))
-    return;
+  (void)gp_release_async(engine, device, GP_TRIM_REQUESTED);
+  if (!engine->orders_plain || !gp_fences_are_quiet(engine, NULL))
+    return; /* before 12.5, too: a trim must not wait for other threads' own streams */
   if (is_cut)
     (void)gp_release_largest(engine, device, UINT64_MAX, GP_TRIM_REQUESTED);
   else
     (void)gp_release_ordered(engine, device, GP_TRIM_REQUESTED);
-  if (!engine->orders_plain && !engine->driver.ops->fence_record)
-    (void)gp_release_in_order(engine, device, GP_TRIM_REQUESTED);
 }
 
 static bool is_last(const gp_context_t *context)
@@ -99,18 +100,21 @@ static bool is_last(const gp_context_t *context)
 void gp_engine_ordered_leave(gp_engine_t *engine, gp_context_t *context)
 {
   gp_assert(!gp_holds_engine_lock());
-  if (!context || !is_last(context) || engine->orders_plain ||
-      gp_engine_ordered_use(engine, context->device->ordinal).kept == 0)
+  if (!context || !is_last(context) || gp_engine_ordered_use(engine, context->device->ordinal).kept == 0)
     return;
-  gp_engine_ordered_trim(engine, context);
-  gp_engine_ordered_trim(engine, context); /* retries what the driver refused: this is the last chance */
-  if (!engine->driver.ops->trim_async || !gp_engine_enter_wait(engine))
-    return;
-  gp_driver_trim_async(engine, &context->driver);
-  gp_engine_leave_wait(engine);
+  (void)gp_fences_poll_twice(engine);
+  gp_reclaim(engine);
+  (void)gp_release_async(engine, context->device, GP_TRIM_REQUESTED);
 }
 
-bool gp_engine_ordered_bar(gp_engine_t *engine, int ordinal)
+int gp_engine_async_access(gp_engine_t *engine, int ordinal, int other)
 {
-  return !atomic_exchange(&engine->devices[ordinal].ordered_barred, true);
+  gp_device_t *device = &engine->devices[ordinal];
+
+  if (ordinal == other)
+    return 0;
+  atomic_store(&device->async_is_apart, true);
+  if (engine->type->maps)
+    (void)gp_map_range_give_access(engine, gp_engine_device_context(engine, ordinal), other);
+  return gp_map_range_give_access(engine, &device->ordered, other);
 }

@@ -7,6 +7,7 @@
 #include "interpose/hooks/export.h"
 
 #include "interpose/hooks/hooks.h"
+#include "interpose/hooks/mempool_records.h"
 #include "interpose/library.h"
 #include "interpose/routes/real.h"
 #include "base/log.h"
@@ -47,10 +48,18 @@ static void refuse(gp_engine_t *engine, bool is_mapped)
                   : "part of a larger driver allocation cannot be shared with other processes");
 }
 
+/* Natively memory of a device's default pool, which cannot be exported, either. */
+static bool is_async(const gp_part_t *part)
+{
+  return part->is_mapped && !part->context;
+}
+
 bool gp_refuse_mapped(gp_engine_t *engine, CUdeviceptr pointer)
 {
-  bool is_mapped = engine && gp_engine_is_mapped(engine, (uint64_t)pointer);
-  if (is_mapped)
+  gp_part_t part;
+  bool is_mapped = engine && gp_engine_part(engine, (uint64_t)pointer, &part) && part.is_mapped;
+
+  if (is_mapped && !is_async(&part))
     refuse(engine, true);
   return is_mapped;
 }
@@ -125,7 +134,7 @@ CUresult CUDAAPI hook_cuMemGetHandleForAddressRange(
   CUresult result = GP_REAL_CALL(cuMemGetHandleForAddressRange, handle, seen, size, type, flags);
   if (!is_one)
     return tainted(result, pointer);
-  /* From now on no request gets mapped memory, and what is free of it goes to the driver. */
+  /* From now on cudaMalloc gets no mapped memory, and what is free of it goes to the driver. */
   if (result == CUDA_SUCCESS)
     gp_engine_expect_exports(engine);
   return result;
@@ -180,6 +189,8 @@ static bool find_part(gp_engine_t *engine, CUdeviceptr pointer, gp_part_t *ret_p
  */
 static unsigned answer_sharing(gp_engine_t *engine, const gp_part_t *part, bool is_to_share)
 {
+  if (is_async(part))
+    return 0;
   bool is_refused = is_to_share && (part->is_mapped || is_inside_segment(part));
   if (is_refused)
     refuse(engine, part->is_mapped);
@@ -192,7 +203,8 @@ static void correct_part(
   bool differs = attribute == CU_POINTER_ATTRIBUTE_CONTEXT ||
                  attribute == CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE ||
                  attribute == CU_POINTER_ATTRIBUTE_RANGE_START_ADDR ||
-                 attribute == CU_POINTER_ATTRIBUTE_RANGE_SIZE;
+                 attribute == CU_POINTER_ATTRIBUTE_RANGE_SIZE ||
+                 attribute == CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE;
   gp_part_t part;
 
   if (!data || !differs || !find_part(engine, pointer, &part))
@@ -203,8 +215,10 @@ static void correct_part(
     *(unsigned *)data = answer_sharing(engine, &part, is_to_share);
   else if (attribute == CU_POINTER_ATTRIBUTE_RANGE_START_ADDR)
     *(CUdeviceptr *)data = (CUdeviceptr)part.address;
-  else
+  else if (attribute == CU_POINTER_ATTRIBUTE_RANGE_SIZE)
     *(size_t *)data = (size_t)part.size;
+  else if (is_async(&part))
+    *(CUmemoryPool *)data = gp_mempool_default(part.device);
 }
 
 /* Asking for peer-to-peer tokens sets CU_POINTER_ATTRIBUTE_SYNC_MEMOPS and gives a third

@@ -1,14 +1,13 @@
 /*
- * The driver's pools of stream-ordered memory: their life, and what the program reads and sets. The library
- * keeps memory of a device's default pool that the program has freed: for the driver it is in use, for the
- * program it is not. With GPUPOOL_ASYNC=plain the program's pool memory is plain memory to the driver.
+ * The driver's pools of stream-ordered memory: their life, and what the program reads and sets. In the place
+ * of a device's default pool the library serves from memory of its own, of which the driver's pool knows
+ * nothing.
  */
 #include "interpose/hooks/hooks.h"
 #include "interpose/hooks/mempool_records.h"
 #include "interpose/library.h"
 #include "interpose/routes/real.h"
 #include "pool/forwarded/forwarded.h"
-#include "base/log.h"
 
 /* The device of a pool's memory. Managed pools (13.0) may name no place: then it
  * counts like managed memory. */
@@ -74,15 +73,20 @@ CUresult CUDAAPI hook_cuMemPoolDestroy(CUmemoryPool pool)
   gp_engine_t *engine = gp_library_engine();
   int device;
   bool known = engine && gp_mempool_is_listed(pool, &device);
+  bool is_counted = known && device != GP_MEMPOOL_HOST;
+  gp_ending_pool_t ending;
 
   /* Before the call, because the driver may then give the handle to another thread. If the driver refuses,
    * this memory counts twice. As long as the pool is listed, the driver's answers include what it has. */
-  if (known && device != GP_MEMPOOL_HOST)
-    gp_engine_mempool_gone(engine, (uint64_t)(uintptr_t)pool, device, reserved_in(engine, pool, device));
+  if (is_counted)
+    ending =
+        gp_engine_mempool_ends(engine, (uint64_t)(uintptr_t)pool, device, reserved_in(engine, pool, device));
   known = known && gp_mempool_forget(pool, &device);
   CUresult result = GP_REAL_CALL(cuMemPoolDestroy, pool);
   if (known && result != CUDA_SUCCESS)
     gp_mempool_created(pool, device);
+  if (is_counted)
+    gp_engine_mempool_ended(engine, &ending);
   return result;
 }
 
@@ -98,7 +102,7 @@ static gp_engine_t *keeper_of(CUmemoryPool pool, int *ret_device)
  * bytes of use, and `kept` more that are reserved. The two peaks may be of different times, so
  * their sum may exceed the real peak.
  */
-static void add_plain(
+static void add_own(
     CUmemoryPool pool, CUmemPool_attribute attribute, const gp_ordered_use_t *use, cuuint64_t *told)
 {
   bool of_reserved = attribute == CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH;
@@ -118,20 +122,6 @@ static void add_plain(
   }
 }
 
-/* The highest use: the library's own count for the memory that it serves, plus the present use of other
- * memory. told: the driver's answer, which includes memory that the library keeps. */
-static cuuint64_t peak_of(CUmemoryPool pool, const gp_ordered_use_t *use, cuuint64_t told)
-{
-  cuuint64_t in_use = 0;
-  uint64_t own = use->live + use->kept;
-
-  if (!use->serves ||
-      GP_REAL_CALL(cuMemPoolGetAttribute, pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &in_use) != CUDA_SUCCESS)
-    return told;
-  cuuint64_t peak = use->peak + (in_use > own ? in_use - own : 0);
-  return peak < told ? peak : told;
-}
-
 CUresult CUDAAPI hook_cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute, void *value)
 {
   int device;
@@ -140,14 +130,8 @@ CUresult CUDAAPI hook_cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribu
 
   if (!engine || result != CUDA_SUCCESS)
     return result;
-  cuuint64_t *bytes = value;
   gp_ordered_use_t use = gp_engine_ordered_use(engine, device);
-  if (use.is_plain)
-    add_plain(pool, attribute, &use, bytes);
-  else if (attribute == CU_MEMPOOL_ATTR_USED_MEM_CURRENT)
-    *bytes -= use.kept < *bytes ? use.kept : *bytes;
-  else if (attribute == CU_MEMPOOL_ATTR_USED_MEM_HIGH)
-    *bytes = peak_of(pool, &use, *bytes);
+  add_own(pool, attribute, &use, value);
   return result;
 }
 
@@ -172,7 +156,7 @@ CUresult CUDAAPI hook_cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribu
   if (!engine || result != CUDA_SUCCESS)
     return result;
   if (is_reuse_attribute(attribute) && *(const int *)value == 0) {
-    (void)gp_engine_ordered_bar(engine, device);
+    gp_mempool_bar(device);
     gp_engine_ordered_trim(engine, gp_engine_device_context(engine, device));
   } else if (attribute == CU_MEMPOOL_ATTR_USED_MEM_HIGH || attribute == CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH) {
     gp_engine_ordered_reset_peak(engine, device, attribute == CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH);
@@ -180,21 +164,16 @@ CUresult CUDAAPI hook_cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribu
   return result;
 }
 
-/* The pool cannot give other devices access to memory of cudaMalloc: from then on the driver serves. */
+/* The memory that serves in the pool's place follows: all that is mapped. */
 CUresult CUDAAPI hook_cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc *map, size_t count)
 {
   int device;
   gp_engine_t *engine = keeper_of(pool, &device);
   CUresult result = GP_REAL_CALL(cuMemPoolSetAccess, pool, map, count);
 
-  if (!engine || result != CUDA_SUCCESS)
-    return result;
-  gp_mempool_is_given_access(device);
-  if ((gp_engine_ordered_use(engine, device).is_plain && gp_engine_ordered_bar(engine, device)) ||
-      gp_mempool_forget_plain(device))
-    gp_log(GP_LOG_ERROR,
-        "cudaMemPoolSetAccess: the program gave other devices access to the memory pool of device %d, whose cudaMallocAsync is left to the driver from now on; what it has already is memory of cudaMalloc, and stays as it is",
-        device);
+  for (size_t i = 0; engine && result == CUDA_SUCCESS && i < count; i++)
+    if (map[i].location.type == CU_MEM_LOCATION_TYPE_DEVICE && map[i].flags != CU_MEM_ACCESS_FLAGS_PROT_NONE)
+      result = (CUresult)gp_engine_async_access(engine, device, map[i].location.id);
   return result;
 }
 
@@ -207,7 +186,7 @@ CUresult CUDAAPI hook_cuMemPoolTrimTo(CUmemoryPool pool, size_t bytes_to_keep)
   if (engine && GP_REAL_CALL(cuMemPoolGetAttribute, pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &reserved) ==
                     CUDA_SUCCESS) {
     gp_ordered_use_t use = gp_engine_ordered_use(engine, device);
-    reserved += use.is_plain ? use.live + use.kept : 0;
+    reserved += use.live + use.kept;
   }
   if (engine && reserved > bytes_to_keep)
     gp_engine_ordered_trim(engine, gp_engine_device_context(engine, device));

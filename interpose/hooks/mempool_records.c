@@ -70,7 +70,7 @@ static void leave(void)
   (void)before;
 }
 
-static CUmemoryPool default_pool(int device)
+CUmemoryPool gp_mempool_default(int device)
 {
   CUmemoryPool pool = NULL;
   if (!GP_REAL(cuDeviceGetDefaultMemPool) ||
@@ -110,7 +110,7 @@ bool gp_mempool_is_default(CUmemoryPool pool, int *ret_device)
   if (!pool || GP_REAL_CALL(cuDeviceGetCount, &devices) != CUDA_SUCCESS)
     return false;
   for (int device = 0; device < devices && device < GP_MAX_DEVICES; device++) {
-    CUmemoryPool own = default_pool(device);
+    CUmemoryPool own = gp_mempool_default(device);
     atomic_store_explicit(&default_pools[device], own, memory_order_relaxed);
     if (own == pool) {
       *ret_device = device;
@@ -142,7 +142,7 @@ CUmemoryPool gp_mempool_current(int device)
   CUmemoryPool pool = NULL;
 
   if (!atomic_load(&pools) || GP_REAL_CALL(cuDeviceGetMemPool, &pool, device) != CUDA_SUCCESS ||
-      pool == default_pool(device))
+      pool == gp_mempool_default(device))
     return NULL;
   return pool;
 }
@@ -161,7 +161,7 @@ void gp_mempool_keep_freed(int device)
   if (atomic_load_explicit(&has_threshold[device], memory_order_relaxed) ||
       atomic_exchange(&has_threshold[device], true))
     return;
-  CUmemoryPool pool = default_pool(device);
+  CUmemoryPool pool = gp_mempool_default(device);
   if (!pool ||
       GP_REAL_CALL(cuMemPoolGetAttribute, pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &threshold) !=
           CUDA_SUCCESS ||
@@ -171,28 +171,16 @@ void gp_mempool_keep_freed(int device)
   (void)GP_REAL_CALL(cuMemPoolSetAttribute, pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &threshold);
 }
 
-static atomic_bool has_access[GP_MAX_DEVICES];
+static atomic_bool barred[GP_MAX_DEVICES];
 
-void gp_mempool_is_given_access(int device)
+void gp_mempool_bar(int device)
 {
-  atomic_store(&has_access[device], true);
+  atomic_store(&barred[device], true);
 }
 
-bool gp_mempool_has_access(int device)
+bool gp_mempool_is_barred(int device)
 {
-  return atomic_load_explicit(&has_access[device], memory_order_relaxed);
-}
-
-static atomic_bool has_plain[GP_MAX_DEVICES];
-
-void gp_mempool_served_plain(int device)
-{
-  atomic_store_explicit(&has_plain[device], true, memory_order_relaxed);
-}
-
-bool gp_mempool_forget_plain(int device)
-{
-  return atomic_exchange(&has_plain[device], false);
+  return atomic_load_explicit(&barred[device], memory_order_relaxed);
 }
 
 static CUresult add_reserved(CUmemoryPool pool, uint64_t *bytes, uint64_t *used_bytes)
@@ -212,7 +200,7 @@ static CUresult add_reserved(CUmemoryPool pool, uint64_t *bytes, uint64_t *used_
 
 CUresult gp_mempools_reserved(int device, uint64_t *ret_bytes, uint64_t *ret_used)
 {
-  CUmemoryPool first = default_pool(device);
+  CUmemoryPool first = gp_mempool_default(device);
   CUresult result = CUDA_ERROR_NOT_SUPPORTED;
 
   *ret_bytes = *ret_used = 0;
@@ -227,7 +215,7 @@ CUresult gp_mempools_reserved(int device, uint64_t *ret_bytes, uint64_t *ret_use
 
 void gp_mempools_trim(int device)
 {
-  CUmemoryPool first = default_pool(device);
+  CUmemoryPool first = gp_mempool_default(device);
 
   if (first)
     (void)GP_REAL_CALL(cuMemPoolTrimTo, first, 0);

@@ -31,6 +31,9 @@ bool gp_mempool_is_listed(CUmemoryPool pool, int *ret_device);
 /* The pool is a device's default one, which the driver made. */
 bool gp_mempool_is_default(CUmemoryPool pool, int *ret_device);
 
+/* The device's default pool; NULL: it has none, or the driver has no pools. */
+CUmemoryPool gp_mempool_default(int device);
+
 /* The device has such pools. */
 bool gp_mempool_is_supported(int device);
 
@@ -44,15 +47,9 @@ void gp_mempool_keep_freed(int device);
 /* The program sets the threshold of that device's default pool itself. */
 void gp_mempool_threshold_is_set(int device);
 
-/*
- * The program gave other devices access to the device's default pool: memory of cudaMalloc does not serve in
- * its place, since they may not reach it. served_plain: such memory has served; forget_plain: and says so
- * once.
- */
-void gp_mempool_is_given_access(int device);
-bool gp_mempool_has_access(int device);
-void gp_mempool_served_plain(int device);
-bool gp_mempool_forget_plain(int device);
+/* The program has forbidden the device's default pool some kind of reuse: from then on the driver serves. */
+void gp_mempool_bar(int device);
+bool gp_mempool_is_barred(int device);
 
 /* Bytes that all known pools of a device hold from it, and how many of them are in use. */
 CUresult gp_mempools_reserved(int device, uint64_t *ret_bytes, uint64_t *ret_used);

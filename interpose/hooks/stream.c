@@ -128,7 +128,7 @@ static CUresult end(const fact_t *fact, CUresult result)
   if (result != CUDA_SUCCESS)
     gp_engine_note_result(fact->engine, (int)result);
   else if (gp_engine_may_conclude(fact->engine, fact->asked))
-    gp_stream_point_passed(&fact->point);
+    gp_engine_stream_passed(fact->engine, &fact->point);
   return result;
 }
 

@@ -1,5 +1,5 @@
-/* Stream-ordered memory: the pool keeps memory of a device's default pool, or serves the requests from
- * memory of cudaMalloc. Memory of other pools is forwarded and counted. */
+/* Stream-ordered memory: the library serves requests to a device's default pool from memory of its own.
+ * Memory of other pools is forwarded and counted. */
 #include "interpose/hooks/current_context.h"
 #include "interpose/hooks/hooks.h"
 #include "interpose/library.h"
@@ -76,7 +76,7 @@ static bool is_of_default_pool(const gp_order_t *order, CUmemoryPool pool)
   int device = gp_context_device(order->context);
   int own;
 
-  return gp_mempool_is_supported(device) &&
+  return gp_mempool_is_supported(device) && !gp_mempool_is_barred(device) &&
          (pool ? gp_mempool_is_default(pool, &own) && own == device : !gp_mempool_current(device));
 }
 
@@ -99,46 +99,11 @@ static bool serve(
   return true;
 }
 
-/*
- * Close to a limit: the driver's pool may not grow by a piece, but memory of cudaMalloc may have the room. It
- * is there for all streams at once, and cuMemFreeAsync frees it in the order of the stream. But it ends with
- * its context, which memory of a pool outlives: so only in the primary context, which stays. True: the pool
- * has answered.
- */
-static bool serve_plain(
-    CUdeviceptr *pointer, size_t bytes, CUmemoryPool pool, CUstream stream, bool per_thread, CUresult *result)
-{
-  gp_engine_t *engine = gp_library_engine();
-  gp_context_t *context = engine && pointer && bytes > 0 ? gp_current_context(engine) : NULL;
-  gp_order_t order;
-  uint64_t address;
-
-  if (!context || !gp_engine_lacks_piece(engine, context, bytes) || is_captured(engine, stream, per_thread) ||
-      !order_of(engine, stream, per_thread, &order) || order.context != context ||
-      !gp_context_is_primary(context) || !is_of_default_pool(&order, pool) ||
-      gp_mempool_has_access(gp_context_device(context)))
-    return false;
-  *result = (CUresult)gp_engine_alloc(engine, context, bytes, &address);
-  if (*result != CUDA_SUCCESS)
-    return true;
-  *pointer = (CUdeviceptr)address;
-  gp_mempool_served_plain(gp_context_device(context));
-  return true;
-}
-
-/* True: the pool has answered. */
-static bool serve_here(
-    CUdeviceptr *pointer, size_t bytes, CUmemoryPool pool, CUstream stream, bool per_thread, CUresult *result)
-{
-  return serve(pointer, bytes, pool, stream, per_thread, result) ||
-         serve_plain(pointer, bytes, pool, stream, per_thread, result);
-}
-
 CUresult CUDAAPI hook_cuMemAllocAsync(CUdeviceptr *pointer, size_t bytes, CUstream stream)
 {
   CUresult result;
 
-  if (serve_here(pointer, bytes, NULL, stream, false, &result))
+  if (serve(pointer, bytes, NULL, stream, false, &result))
     return result;
   gp_forward_call_t call = call_of(pointer, bytes, NULL, stream, false);
   GP_FORWARD_ALLOC(result, &call, pointer, GP_REAL_CALL(cuMemAllocAsync, pointer, bytes, stream));
@@ -149,7 +114,7 @@ CUresult CUDAAPI hook_cuMemAllocAsync_ptsz(CUdeviceptr *pointer, size_t bytes, C
 {
   CUresult result;
 
-  if (serve_here(pointer, bytes, NULL, stream, true, &result))
+  if (serve(pointer, bytes, NULL, stream, true, &result))
     return result;
   gp_forward_call_t call = call_of(pointer, bytes, NULL, stream, true);
   GP_FORWARD_ALLOC(result, &call, pointer, GP_REAL_CALL(cuMemAllocAsync_ptsz, pointer, bytes, stream));
@@ -161,7 +126,7 @@ CUresult CUDAAPI hook_cuMemAllocFromPoolAsync(
 {
   CUresult result;
 
-  if (pool && serve_here(pointer, bytes, pool, stream, false, &result))
+  if (pool && serve(pointer, bytes, pool, stream, false, &result))
     return result;
   gp_forward_call_t call = call_of(pointer, bytes, pool, stream, false);
   GP_FORWARD_ALLOC(
@@ -174,7 +139,7 @@ CUresult CUDAAPI hook_cuMemAllocFromPoolAsync_ptsz(
 {
   CUresult result;
 
-  if (pool && serve_here(pointer, bytes, pool, stream, true, &result))
+  if (pool && serve(pointer, bytes, pool, stream, true, &result))
     return result;
   gp_forward_call_t call = call_of(pointer, bytes, pool, stream, true);
   GP_FORWARD_ALLOC(

@@ -69,8 +69,8 @@ static bool make_pools_fit(gp_reservation_t *reservation, gp_oom_attempts_t *att
   if (reservation->supply != GP_SUPPLY_POOLS)
     return true;
   gp_heaps_settle(engine, context->device);
-  if (!gp_device_keeps_memory(context->device, gp_covered(engine)) ||
-      attempt_fit(reservation, &by_limit) == 0 || gp_oom_is_hopeless(engine, context, reservation->bytes))
+  if (!gp_device_keeps_memory(context->device) || attempt_fit(reservation, &by_limit) == 0 ||
+      gp_oom_is_hopeless(engine, context, reservation->bytes))
     return true;
   (void)gp_wait_for_endings(engine, context->device, attempts);
   if (gp_engine_is_suspended(engine)) /* no step is possible */
@@ -107,7 +107,7 @@ bool gp_engine_forwarded_reserve(
 {
   gp_device_t *device = context->device;
   gp_reservation_t reservation = {engine, context, bytes, gp_forwarded_supply(kind)};
-  uint64_t growth = gp_account_growth(bytes, reservation.supply);
+  uint64_t growth = gp_account_growth(device, bytes, reservation.supply);
   bool by_limit = true;
   gp_oom_attempts_t in_pools = {.next_step = 0};
   gp_oom_attempts_t in_limit = {.counted = growth};
@@ -229,6 +229,8 @@ void gp_engine_forwarded_commit(
   gp_event_facts(engine, device);
   gp_lock_release(&device->lock);
   gp_forwarded_keep(engine, &own);
+  if (gp_forwarded_supply(own.kind) == GP_SUPPLY_POOLS) /* less may be taken than was counted, or more */
+    gp_limit_settle_growth(engine, context, own.counted);
 }
 
 bool gp_engine_forwarded_take(gp_engine_t *engine, gp_space_t space, uint64_t key, gp_forwarded_t *ret_memory)
@@ -267,9 +269,10 @@ void gp_engine_forwarded_restore(gp_engine_t *engine, gp_forwarded_t *memory)
   gp_forwarded_keep(engine, memory);
 }
 
-void gp_engine_mempool_gone(gp_engine_t *engine, uint64_t pool, int device, uint64_t reserved)
+gp_ending_pool_t gp_engine_mempool_ends(gp_engine_t *engine, uint64_t pool, int device, uint64_t reserved)
 {
   gp_device_t *of_pool = &engine->devices[device];
+  gp_ending_pool_t ending = {.device = device};
   uint64_t taken = 0;
   int ordinal;
   uint64_t size;
@@ -280,11 +283,21 @@ void gp_engine_mempool_gone(gp_engine_t *engine, uint64_t pool, int device, uint
     gp_account_detach(its, size);
     gp_lock_release(&its->lock);
     taken += gp_pools_taken(size);
+    ending.has_orphans = true;
   }
   gp_lock_take(&of_pool->lock);
-  if (reserved > taken && gp_account_asks_pools(engine, of_pool))
-    gp_forwarded_pool_gone(engine, of_pool, reserved - taken, taken == 0);
+  gp_forwarded_pool_ends(engine, of_pool, gp_bytes_less(reserved, taken), &ending);
   gp_lock_release(&of_pool->lock);
+  return ending;
+}
+
+void gp_engine_mempool_ended(gp_engine_t *engine, const gp_ending_pool_t *ending)
+{
+  gp_device_t *device = &engine->devices[ending->device];
+
+  gp_lock_take(&device->lock);
+  gp_forwarded_pool_ended(engine, device, ending);
+  gp_lock_release(&device->lock);
 }
 
 bool gp_engine_forwarded_find(gp_engine_t *engine, gp_space_t space, uint64_t key, gp_forwarded_t *ret_memory)

@@ -61,8 +61,10 @@ bool gp_engine_forwarded_retry(
     gp_engine_t *engine, gp_context_t *context, uint64_t bytes, gp_forwarded_retry_t *retry);
 
 /* The program is about to end one of the driver's memory pools, which has `reserved` bytes of the device (0:
- * not known). Allocations in it live on, but the library can no longer ask the driver what that pool has. */
-void gp_engine_mempool_gone(gp_engine_t *engine, uint64_t pool, int device, uint64_t reserved);
+ * not known). Allocations in it live on, but the library can no longer ask the driver what that pool has.
+ * ended: the driver has returned from that call. */
+gp_ending_pool_t gp_engine_mempool_ends(gp_engine_t *engine, uint64_t pool, int device, uint64_t reserved);
+void gp_engine_mempool_ended(gp_engine_t *engine, const gp_ending_pool_t *ending);
 
 /*
  * Copies the allocations of a device, in no particular order, all of one moment. Returns how many

@@ -41,8 +41,8 @@ static void keep(gp_engine_t *engine, gp_device_t *device, const gp_forwarded_t 
   if (memory->is_exported && is_host)
     gp_host_limit_keep_for_good(&engine->host_limit, memory->counted);
   else if (memory->is_exported)
-    gp_account_keep_for_good(device, gp_account_growth(memory->counted, pending.supply));
-  else if (memory->is_freed_in_order && !is_told(engine, device, memory))
+    gp_account_keep_for_good(device, gp_account_growth(device, memory->counted, pending.supply));
+  else if (memory->is_freed_in_order && !memory->is_detached && !is_told(engine, device, memory))
     gp_pending_free_add(engine, device, &pending, &memory->freed_in);
 }
 
@@ -55,17 +55,31 @@ static void leave_orphans(gp_engine_t *engine, gp_device_t *device)
     gp_pending_free_add(engine, device, &rest, NULL);
 }
 
-void gp_forwarded_pool_gone(gp_engine_t *engine, gp_device_t *device, uint64_t rest, bool is_empty)
+void gp_forwarded_pool_ends(
+    gp_engine_t *engine, gp_device_t *device, uint64_t rest, gp_ending_pool_t *ret_ending)
 {
-  const gp_pending_free_t pending = {.supply = GP_SUPPLY_POOLS, .bytes = rest};
+  gp_assert_internal(gp_lock_is_held(&device->lock));
+  uint64_t counted = gp_account_asks_pools(engine, device) ? rest : 0;
+  ret_ending->kept = ret_ending->has_orphans ? 0 : counted;
+  if (ret_ending->has_orphans)
+    gp_account_orphan(device, counted);
+  else
+    gp_account_keep_bytes(device, counted);
+  device->unsettled = true; /* what it has counts twice until the driver is asked again */
+}
+
+void gp_forwarded_pool_ended(gp_engine_t *engine, gp_device_t *device, const gp_ending_pool_t *ending)
+{
+  const gp_pending_free_t pending = {.supply = GP_SUPPLY_POOLS, .bytes = ending->kept};
 
   gp_assert_internal(gp_lock_is_held(&device->lock));
-  if (is_empty)
+  gp_account_end_kept_bytes(device, ending->kept);
+  if (ending->kept > 0)
     gp_pending_free_add(engine, device, &pending, NULL);
-  else
-    gp_account_orphan(device, rest);
+  if (!ending->has_orphans)
+    return;
+  gp_account_pool_ended(device);
   leave_orphans(engine, device); /* the last allocation may be free already */
-  device->unsettled = true;      /* it counts twice until the driver is asked again */
 }
 
 void gp_forwarded_uncount(
@@ -108,8 +122,8 @@ static void add(void *arg, const gp_forwarded_t *memory)
     sums->shared++;
     sums->shared_bytes += memory->counted;
   } else {
-    sums->taken +=
-        memory->is_detached ? gp_pools_taken(memory->counted) : gp_account_growth(memory->counted, supply);
+    sums->taken += memory->is_detached ? gp_pools_taken(memory->counted)
+                                       : gp_account_growth(NULL, memory->counted, supply);
   }
 }
 

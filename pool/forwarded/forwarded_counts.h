@@ -17,9 +17,12 @@ gp_supply_t gp_forwarded_supply(gp_forwarded_kind_t kind);
 void gp_forwarded_uncount(
     gp_engine_t *engine, gp_device_t *device, gp_forwarded_t *memory, uint64_t time_ns, uint64_t duration_ns);
 
-/* The program ended one of the driver's pools, which had `rest` bytes of the device beyond its allocations,
- * now detached; is_empty: there are none. The caller holds the device's lock. */
-void gp_forwarded_pool_gone(gp_engine_t *engine, gp_device_t *device, uint64_t rest, bool is_empty);
+/* The program ends one of the driver's pools, which has `rest` bytes of the device beyond its allocations,
+ * now detached (has_orphans: there are some); the driver has returned from that call. The caller holds the
+ * device's lock. */
+void gp_forwarded_pool_ends(
+    gp_engine_t *engine, gp_device_t *device, uint64_t rest, gp_ending_pool_t *ret_ending);
+void gp_forwarded_pool_ended(gp_engine_t *engine, gp_device_t *device, const gp_ending_pool_t *ending);
 
 /* Files the record of a counted allocation; if the host has no memory for the record, uncounts the
  * allocation. The caller holds no lock. */

@@ -206,16 +206,18 @@ gp_identity_t *gp_identity_of_default(gp_engine_t *engine, gp_context_t *context
 }
 
 /* A whole block. Its events say that it was idle in between. */
-static gp_block_t *take_whole(
-    gp_engine_t *engine, gp_identity_t *identity, const gp_fit_t *fit, uint64_t now_ns, bool *ret_entry)
+static gp_block_t *take_whole(gp_engine_t *engine, gp_identity_t *identity, const gp_context_t *arena,
+    const gp_fit_t *fit, uint64_t now_ns, bool *ret_entry)
 {
   gp_block_t *block = gp_ordered_find(identity, fit);
 
+  if (block && block->context != arena)
+    block = NULL;
   *ret_entry = block && identity->is_blocking && block->freed_as > identity->entered;
   if (block && !*ret_entry)
     gp_stamp_leave_deferred(block);
   else
-    block = gp_stream_points_take(engine, identity, fit, false);
+    block = gp_stream_points_take(engine, identity, arena, fit, false);
   if (block) {
     gp_block_end_use(engine, block, now_ns);
     gp_gauge_pass(&gp_device_stats(identity->context->device)->cached_bytes, block->size);
@@ -224,37 +226,45 @@ static gp_block_t *take_whole(
 }
 
 /* An idle part that is smaller serves better: large pieces stay whole for as long as they can. */
-static bool fits_better(const gp_context_t *context, uint64_t bytes, const gp_block_t *own)
+static bool fits_better(const gp_context_t *arena, uint64_t bytes, const gp_block_t *own)
 {
-  const gp_cut_entry_t *idle = gp_cut_bins_find(&context->cut, bytes, UINT64_MAX);
+  const gp_cut_entry_t *idle = gp_cut_bins_find(&arena->cut, bytes, UINT64_MAX);
   return idle && idle->size < own->size;
 }
 
-static gp_block_t *take_part(
-    gp_engine_t *engine, gp_identity_t *identity, const gp_fit_t *fit, bool *ret_entry)
+/* A part of the arena among the first `frees` that were freed in the stream; NULL: there is none. */
+static gp_block_t *find_part(
+    const gp_identity_t *identity, const gp_context_t *arena, uint64_t bytes, uint64_t frees)
+{
+  gp_block_t *part = gp_bound_find(identity, bytes, frees);
+  return part && part->context == arena ? part : NULL;
+}
+
+static gp_block_t *take_part(gp_engine_t *engine, gp_identity_t *identity, const gp_context_t *arena,
+    const gp_fit_t *fit, bool *ret_entry)
 {
   gp_block_t *own =
-      gp_bound_find(identity, fit->fresh, identity->is_blocking ? identity->entered : UINT64_MAX);
+      find_part(identity, arena, fit->fresh, identity->is_blocking ? identity->entered : UINT64_MAX);
 
-  if (own && fits_better(identity->context, fit->fresh, own))
+  if (own && fits_better(arena, fit->fresh, own))
     return NULL;
   if (own)
     return gp_bound_take(engine, own, fit->fresh) ? own : NULL;
-  gp_block_t *block = gp_stream_points_take(engine, identity, fit, true);
-  *ret_entry = !block && identity->is_blocking && gp_bound_find(identity, fit->fresh, UINT64_MAX);
+  gp_block_t *block = gp_stream_points_take(engine, identity, arena, fit, true);
+  *ret_entry = !block && identity->is_blocking && find_part(identity, arena, fit->fresh, UINT64_MAX);
   return block;
 }
 
-gp_block_t *gp_identity_take(gp_engine_t *engine, gp_identity_t *identity, const gp_fit_t *fit, bool is_cut,
-    uint64_t now_ns, bool *ret_entry)
+gp_block_t *gp_identity_take(gp_engine_t *engine, gp_identity_t *identity, const gp_context_t *arena,
+    const gp_fit_t *fit, bool is_cut, uint64_t now_ns, bool *ret_entry)
 {
   *ret_entry = false;
   gp_assert_internal(!identity || gp_lock_is_held(&identity->context->device->lock));
   if (!identity || identity->has_ended ||
       atomic_load_explicit(&engine->has_programmatic, memory_order_relaxed))
     return NULL;
-  gp_block_t *block = is_cut ? take_part(engine, identity, fit, ret_entry)
-                             : take_whole(engine, identity, fit, now_ns, ret_entry);
+  gp_block_t *block = is_cut ? take_part(engine, identity, arena, fit, ret_entry)
+                             : take_whole(engine, identity, arena, fit, now_ns, ret_entry);
   if (block) {
     *ret_entry = false;
     atomic_fetch_add(&identity->handed_on, 1);

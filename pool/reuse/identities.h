@@ -57,14 +57,14 @@ gp_context_t *gp_identity_context(const gp_identity_t *identity);
 void gp_identity_launches_early(gp_engine_t *engine, gp_identity_t *identity, bool is_captured);
 
 /*
- * Takes the best usable block that was freed in the stream out of its queue; NULL: there is none. is_cut: a
- * part of a segment, of fit->fresh bytes; none where an idle part fits better. Its owner's use has ended.
+ * Takes the best usable block of the arena that was freed in the stream out of its queue; NULL: there is
+ * none. is_cut: a part, of fit->fresh bytes; none where an idle part fits better. Its owner's use has ended.
  * *ret_entry: a block would be usable after gp_identity_enter. The caller holds the device's lock.
  */
 struct gp_block;
 struct gp_fit;
-struct gp_block *gp_identity_take(gp_engine_t *engine, gp_identity_t *identity, const struct gp_fit *fit,
-    bool is_cut, uint64_t now_ns, bool *ret_entry);
+struct gp_block *gp_identity_take(gp_engine_t *engine, gp_identity_t *identity, const gp_context_t *arena,
+    const struct gp_fit *fit, bool is_cut, uint64_t now_ns, bool *ret_entry);
 
 /*
  * The point that the stream has reached (stream_points.h); void for an identity of NULL. by_operation: the

@@ -58,20 +58,23 @@ void gp_stream_point_awaited(gp_identity_t *by, const gp_stream_point_t *point)
   gp_lock_release(&point->device->lock);
 }
 
-static gp_block_t *take_before(
-    gp_engine_t *engine, const gp_stream_point_t *point, const gp_fit_t *fit, bool is_cut)
+static gp_block_t *take_before(gp_engine_t *engine, const gp_stream_point_t *point, const gp_context_t *arena,
+    const gp_fit_t *fit, bool is_cut)
 {
-  if (is_cut) {
-    gp_block_t *part = gp_bound_find(point->identity, fit->fresh, point->frees);
-    return part && gp_bound_take(engine, part, fit->fresh) ? part : NULL;
-  }
-  gp_block_t *block = gp_ordered_find_before(point->identity, fit, point->frees);
-  if (block)
-    gp_stamp_leave_deferred(block);
+  gp_block_t *block = is_cut ? gp_bound_find(point->identity, fit->fresh, point->frees)
+                             : gp_ordered_find_before(point->identity, fit, point->frees);
+
+  /* A context's memory ends with the context, but the waiting stream may live on. */
+  if (!block || block->context != arena)
+    return NULL;
+  if (is_cut)
+    return gp_bound_take(engine, block, fit->fresh) ? block : NULL;
+  gp_stamp_leave_deferred(block);
   return block;
 }
 
-gp_block_t *gp_stream_points_take(gp_engine_t *engine, gp_identity_t *by, const gp_fit_t *fit, bool is_cut)
+gp_block_t *gp_stream_points_take(
+    gp_engine_t *engine, gp_identity_t *by, const gp_context_t *arena, const gp_fit_t *fit, bool is_cut)
 {
   gp_block_t *block = NULL;
 
@@ -79,10 +82,8 @@ gp_block_t *gp_stream_points_take(gp_engine_t *engine, gp_identity_t *by, const 
     return NULL;
   for (unsigned i = 0; i < GP_AWAITED_POINTS && !block; i++) {
     const gp_stream_point_t *point = &by->awaited[i];
-    /* A context's memory ends with the context, but the waiting stream may live on. */
-    if (point->identity && is_there(point) &&
-        (!engine->orders_plain || point->identity->context == by->context))
-      block = take_before(engine, point, fit, is_cut);
+    if (point->identity && is_there(point))
+      block = take_before(engine, point, arena, fit, is_cut);
   }
   return block;
 }

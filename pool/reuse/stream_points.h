@@ -51,10 +51,10 @@ void gp_stream_point_passed(const gp_stream_point_t *point);
  * has no identity. The caller holds no lock. */
 void gp_stream_point_awaited(gp_identity_t *by, const gp_stream_point_t *point);
 
-/* Takes a block that was freed before a point awaited by the stream out of its queue; NULL: there is none.
- * is_cut: a part of a segment, of fit->fresh bytes. The caller holds the device's lock. */
+/* Takes a block of the arena that was freed before a point awaited by the stream out of its queue; NULL:
+ * there is none. is_cut: a part, of fit->fresh bytes. The caller holds the device's lock. */
 struct gp_block *gp_stream_points_take(
-    gp_engine_t *engine, gp_identity_t *by, const struct gp_fit *fit, bool is_cut);
+    gp_engine_t *engine, gp_identity_t *by, const gp_context_t *arena, const struct gp_fit *fit, bool is_cut);
 
 /*
  * Makes idle the blocks that were freed before passed points, `most` at most; the next call moves

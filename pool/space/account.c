@@ -2,9 +2,6 @@
 
 #include "pool/engine_record.h"
 
-/* The driver's pools of stream-ordered memory grow in pieces of this size, whatever the request. */
-#define POOLS_PIECE (32 * GP_MIB)
-
 /* bytes rounded up. If that overflows, bytes itself, which no driver gives. */
 static uint64_t round_up(uint64_t bytes, uint64_t step)
 {
@@ -12,21 +9,30 @@ static uint64_t round_up(uint64_t bytes, uint64_t step)
   return rounded ? rounded : bytes;
 }
 
-uint64_t gp_account_growth(uint64_t bytes, gp_supply_t supply)
+uint64_t gp_account_growth(const gp_device_t *device, uint64_t bytes, gp_supply_t supply)
 {
   uint64_t taken = gp_bytes_taken(bytes);
 
   switch (supply) {
   case GP_SUPPLY_PLAIN: return round_up(bytes, GP_DRIVER_PAGE);
-  case GP_SUPPLY_POOLS: return round_up(gp_pools_taken(bytes), POOLS_PIECE);
+  case GP_SUPPLY_POOLS: return round_up(gp_pools_taken(bytes), device->pools_piece);
   default: return taken ? taken : bytes;
   }
 }
 
 /* By how much the driver's pools may grow beyond the allocation. */
-static uint64_t surplus_growth(uint64_t bytes)
+static uint64_t surplus_growth(const gp_device_t *device, uint64_t bytes)
 {
-  return gp_account_growth(bytes, GP_SUPPLY_POOLS) - gp_pools_taken(bytes);
+  return gp_account_growth(device, bytes, GP_SUPPLY_POOLS) - gp_pools_taken(bytes);
+}
+
+#define LARGEST_PIECE (256 * GP_MIB)
+
+void gp_account_note_growth(gp_device_t *device, uint64_t bytes)
+{
+  gp_assert_internal(gp_lock_is_held(&device->lock) && device->pools_asked == 0);
+  if (bytes <= LARGEST_PIECE - device->pools_piece)
+    device->pools_piece += gp_round_up(bytes, GP_DRIVER_PAGE);
 }
 
 static bool shares_page(uint64_t bytes, gp_supply_t supply)
@@ -83,11 +89,11 @@ static void leave_page(gp_engine_t *engine, gp_device_t *device, uint64_t addres
 void gp_account_reserve(gp_device_t *device, uint64_t bytes, gp_supply_t supply)
 {
   gp_assert_internal(gp_lock_is_held(&device->lock));
-  device->committed_bytes += gp_account_growth(bytes, supply);
+  device->committed_bytes += gp_account_growth(device, bytes, supply);
   if (supply == GP_SUPPLY_POOLS) {
     device->uses_pools = true;
     device->async_live += bytes;
-    device->growing += surplus_growth(bytes);
+    device->growing += surplus_growth(device, bytes);
     device->pools_asked += gp_pools_taken(bytes);
     gp_pools_take(&device->pools, bytes);
   }
@@ -102,13 +108,13 @@ static void drop_async(gp_device_t *device, uint64_t bytes)
 
 void gp_account_cancel(gp_device_t *device, uint64_t bytes, gp_supply_t supply)
 {
-  uint64_t growth = gp_account_growth(bytes, supply);
+  uint64_t growth = gp_account_growth(device, bytes, supply);
 
   gp_assert_internal(gp_lock_is_held(&device->lock) && device->committed_bytes >= growth);
   device->committed_bytes -= growth;
   device->cancelled += device->oom_turn.holder != gp_this_thread();
   if (supply == GP_SUPPLY_POOLS) {
-    device->growing -= surplus_growth(bytes);
+    device->growing -= surplus_growth(device, bytes);
     device->pools_asked -= gp_pools_taken(bytes);
     drop_async(device, bytes);
   }
@@ -126,7 +132,7 @@ void gp_account_adopt(
   if (shares_page(bytes, supply)) {
     enter_page(engine, device, address, bytes);
   } else if (supply == GP_SUPPLY_POOLS) {
-    uint64_t surplus = surplus_growth(bytes);
+    uint64_t surplus = surplus_growth(device, bytes);
     device->growing -= surplus;
     device->pools_asked -= gp_pools_taken(bytes);
     device->pools_grown++;
@@ -139,7 +145,8 @@ void gp_account_adopt(
 
 void gp_account_shrink(gp_device_t *device, uint64_t reserved, uint64_t used, gp_supply_t supply)
 {
-  uint64_t before = gp_account_growth(reserved, supply), after = gp_account_growth(used, supply);
+  uint64_t before = gp_account_growth(device, reserved, supply),
+           after = gp_account_growth(device, used, supply);
 
   gp_assert_internal(gp_lock_is_held(&device->lock) && supply != GP_SUPPLY_POOLS && after <= before);
   device->committed_bytes -= before - after;
@@ -148,7 +155,7 @@ void gp_account_shrink(gp_device_t *device, uint64_t reserved, uint64_t used, gp
 /* What an allocation counts once the driver has given it. */
 static uint64_t bytes_given(uint64_t bytes, gp_supply_t supply)
 {
-  return supply == GP_SUPPLY_POOLS ? gp_pools_taken(bytes) : gp_account_growth(bytes, supply);
+  return supply == GP_SUPPLY_POOLS ? gp_pools_taken(bytes) : gp_account_growth(NULL, bytes, supply);
 }
 
 void gp_account_drop(
@@ -221,6 +228,13 @@ void gp_account_orphan(gp_device_t *device, uint64_t bytes)
   gp_assert_internal(gp_lock_is_held(&device->lock));
   device->committed_bytes += bytes;
   device->orphan_bytes += bytes;
+  device->orphan_count++;
+}
+
+void gp_account_pool_ended(gp_device_t *device)
+{
+  gp_assert_internal(gp_lock_is_held(&device->lock) && device->orphan_count > 0);
+  device->orphan_count--;
 }
 
 uint64_t gp_account_leave_orphans(gp_device_t *device)
@@ -242,6 +256,6 @@ void gp_account_detach(gp_device_t *device, uint64_t bytes)
 void gp_account_drop_detached(gp_device_t *device, uint64_t bytes)
 {
   gp_assert_internal(gp_lock_is_held(&device->lock) && device->committed_bytes >= gp_pools_taken(bytes));
-  device->committed_bytes -= gp_pools_taken(bytes);
+  device->orphan_bytes += gp_pools_taken(bytes); /* a pool gives no part of a piece back */
   device->orphan_count--;
 }

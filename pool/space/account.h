@@ -28,8 +28,13 @@ typedef enum gp_supply {
   GP_SUPPLY_POOLS, /* the driver's own pools, which grow by more than the request, and keep freed memory */
 } gp_supply_t;
 
-/* The most that the driver takes of the device for such a request. Takes no lock. */
-uint64_t gp_account_growth(uint64_t bytes, gp_supply_t supply);
+/* The most that the driver takes of the device for such a request. device may be NULL, and then its lock need
+ * not be held, for all supplies but GP_SUPPLY_POOLS. */
+uint64_t gp_account_growth(const gp_device_t *device, uint64_t bytes, gp_supply_t supply);
+
+/* A pool of the driver's has grown by so many bytes more than were counted for the request: its pieces are
+ * larger. No request for its memory may be in flight. */
+void gp_account_note_growth(gp_device_t *device, uint64_t bytes);
 
 /* Before the driver is asked: counts gp_account_growth. Must be followed by cancel, or by adopt
  * with the driver's address. */
@@ -64,11 +69,13 @@ void gp_account_detach(gp_device_t *device, uint64_t bytes);
 void gp_account_drop_detached(gp_device_t *device, uint64_t bytes);
 
 /*
- * Such a pool had so many bytes more than its allocations, which the driver's answers no longer include. They
- * count while a detached allocation is left. leave_orphans returns those for which none is: they count no
- * longer, unless the caller keeps them.
+ * The program is about to end a pool that has so many bytes more than its allocations; the driver's answers
+ * no longer include them. They count until the driver has returned from that call (pool_ended) and while a
+ * detached allocation is left, as do those of detached allocations that are free. leave_orphans returns those
+ * that count no longer, unless the caller keeps them.
  */
 void gp_account_orphan(gp_device_t *device, uint64_t bytes);
+void gp_account_pool_ended(gp_device_t *device);
 uint64_t gp_account_leave_orphans(gp_device_t *device);
 
 /* Under a limit the engine asks the driver what its pools hold. */

@@ -33,12 +33,6 @@ void gp_block_unprepare(gp_context_t *context, gp_block_t *block)
   block->bin = NULL;
 }
 
-/* The block must be a driver allocation by itself, or a whole segment. */
-static gp_supply_t supply_of(const gp_block_t *block)
-{
-  return block->context->is_ordered ? GP_SUPPLY_POOLS : GP_SUPPLY_PLAIN;
-}
-
 void gp_block_adopt(gp_engine_t *engine, gp_block_t *block, uint64_t time_ns, uint64_t duration_ns)
 {
   gp_stats_t *stats = stats_of(block);
@@ -53,7 +47,7 @@ void gp_block_adopt(gp_engine_t *engine, gp_block_t *block, uint64_t time_ns, ui
   gp_gauge_add(&stats->reserved_bytes, block->size);
   if (gp_block_is_ordered(block))
     block->context->device->ordered_bytes += block->size;
-  gp_account_adopt(engine, block->context->device, block->address, block->size, supply_of(block));
+  gp_account_adopt(engine, block->context->device, block->address, block->size, GP_SUPPLY_PLAIN);
   stats->driver_allocs++;
   gp_event_block(engine, block, GP_ACTION_SEGMENT_ALLOC, GP_DETAIL_NONE, time_ns, duration_ns, false);
   gp_event_facts(engine, block->context->device);
@@ -242,7 +236,7 @@ void gp_block_forget(
   gp_event_block(engine, block, GP_ACTION_SEGMENT_FREE, why, time_ns, duration_ns, false);
   if (gp_block_is_ordered(block))
     device->ordered_bytes -= block->size;
-  gp_account_drop(engine, device, block->address, block->size, supply_of(block));
+  gp_account_drop(engine, device, block->address, block->size, GP_SUPPLY_PLAIN);
   if (block->segment) {
     gp_segment_t *segment = block->segment;
     gp_segment_remove(segment, block);

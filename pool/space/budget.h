@@ -3,8 +3,8 @@
  * freed and the device may still use; what was freed in a stream and serves it at once is like idle memory,
  * and none. The two kinds of memory are measured apart:
  *
- * - Whole blocks, each an allocation of the driver by itself: all memory of types round and naive,
- *   stream-ordered memory too, and large blocks once the program exports memory. GPUPOOL_SLACK
+ * - Whole blocks, each an allocation of the driver by itself: memory of cudaMalloc of types round and naive,
+ *   and large blocks once the program exports memory. GPUPOOL_SLACK
  *   makes a budget of their highest use: what the pool holds in whole blocks should not be more. Beyond it
  *   an allocation takes an idle block that is up to twice as large as the request before the pool grows, and
  *   idle blocks are surplus (surplus.h). doc/sizes.md has the figures. A block that is larger than the pool

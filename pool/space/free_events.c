@@ -47,7 +47,8 @@ static void cover(gp_block_t *block, uint64_t address, uint64_t size, gp_free_ev
 
 void gp_free_events_cover(gp_block_t *block, gp_free_event_t *event)
 {
-  gp_assert_internal(gp_lock_is_held(&block->context->device->lock) && block->context == event->context);
+  gp_assert_internal(gp_lock_is_held(&block->context->device->lock));
+  gp_assert_internal(block->context == event->context || block->context == &event->context->device->ordered);
   cover(block, block->address, block->size, event);
 }
 
@@ -106,11 +107,27 @@ void gp_free_events_forget(gp_block_t *block)
   block->freed_bytes = NULL;
 }
 
+/* What they covered of a block that outlives the context is covered no more. */
+static void forget_those_of(gp_block_t *block, const gp_context_t *context)
+{
+  for (gp_freed_bytes_t **link = &block->freed_bytes; *link;) {
+    gp_freed_bytes_t *bytes = *link;
+    if (bytes->event->context != context) {
+      link = &bytes->next;
+      continue;
+    }
+    *link = bytes->next;
+    release(bytes);
+  }
+}
+
 void gp_free_events_fini(gp_context_t *context)
 {
   gp_assert_internal(gp_lock_is_held(&context->device->lock));
   GP_LIST_EACH(&context->blocks, gp_block_t, all, block)
     gp_free_events_forget(block);
+  GP_LIST_EACH(&context->device->ordered.blocks, gp_block_t, all, block)
+    forget_those_of(block, context);
   while (context->spare_events) {
     gp_free_event_t *event = context->spare_events;
     context->spare_events = event->next;

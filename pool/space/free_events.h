@@ -1,7 +1,7 @@
 /*
  * Events behind stream-ordered frees, recorded while the device is short of memory. A request that nothing
  * else serves may get such memory although the device still uses it: the request's own stream first waits
- * for these events (behind_frees.h). The host never waits, and no event lies later in its stream than the
+ * for these events (wait_in_stream.h). The host never waits, and no event lies later in its stream than the
  * free: work behind the free may itself wait for the request.
  *
  * A free's event covers the freed bytes until another owner gets them, or until they are complete. Joined

@@ -289,7 +289,7 @@ void gp_segment_measure(const gp_context_t *context, uint64_t *ret_whole, uint64
   GP_LIST_EACH(&context->blocks, const gp_block_t, all, block) {
     bool is_free =
         block->state == GP_STATE_IDLE || block->state == GP_STATE_DEFERRED || block->state == GP_STATE_BOUND;
-    if (is_free && !block->segment && (context->is_ordered || block->size > GP_DRIVER_SHARED_MAX))
+    if (is_free && !block->segment && block->size > GP_DRIVER_SHARED_MAX)
       *ret_whole += block->size; /* smaller ones may share pages with memory in use */
     if (!is_free || block->segment != piece.segment) {
       end_piece(&piece, ret_whole, ret_largest);

@@ -56,7 +56,7 @@ static gp_block_t *oldest_mapped(const gp_engine_t *engine, const gp_context_t *
 
 static bool has_aged(const gp_engine_t *engine, gp_device_t *device, uint64_t now_ns)
 {
-  if (!engine->type->maps || engine->idle_release_ns == UINT64_MAX ||
+  if (!atomic_load(&engine->has_mapped) || engine->idle_release_ns == UINT64_MAX ||
       now_ns < device->aged_ns + engine->idle_release_ns / LOOKS_BEFORE_EXPIRY)
     return false;
   device->aged_ns = now_ns;

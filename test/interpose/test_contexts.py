@@ -1,6 +1,7 @@
 """Contexts come into use, end, and come back under the same handle: whose work is waited for, and whose memory it is."""
 
 import os
+import itertools
 import unittest
 
 from harness import LIBRARY, PreloadCase, UNSAFE_LIBRARY, stats_of
@@ -160,6 +161,25 @@ class Ends(PreloadCase):
                 self.expect_clean(run)
                 given.append(run.calls()["cuMemSetAccess"])
             self.assertEqual(given[1], given[0] + 1, (driver, device))
+
+    def test_who_may_use_memory_in_stream_order(self):
+        """As natively: devices to which the pool gives access, before or after the allocation; other contexts of the device;
+        after the end of the context in whose stream it was asked for. With plain memory only what the table in
+        doc/stream-ordered.md says."""
+        plain = {"peer_after", "peer_again", "another_context", "an_earlier_context", "ended"}
+        gaps = {("round", "plain"): plain, ("naive", "plain"): plain, ("segment", "plain"): plain, ("vmm", "plain"): {"ended"},
+                ("segment", "pool"): {"peer_after", "peer_again", "an_earlier_context"}}
+        for case in self.run_program("async_access", preload=None).out.split():
+            native = self.run_program("async_access", case, preload=None, SIMCUDA_DEVICES="2", SIMCUDA_ACCESS="1")
+            self.assertEqual((native.status, native.out), (0, ""), native.err)
+            self.assertEqual(native.sim["violations"], int(case == "peer_without"), native.err)
+            for kind, mode in itertools.product(("round", "naive", "segment", "vmm", "unpooled"), ("pool", "plain", "driver")):
+                with self.subTest(case, kind=kind, mode=mode):
+                    run = self.run_program("async_access", case, TYPE=kind, ASYNC=mode, SIMCUDA_DEVICES="2",
+                                           SIMCUDA_ACCESS="1", check_books=False)
+                    found = (run.status, run.out, run.sim["violations"])
+                    (self.assertNotEqual if case in gaps.get((kind, mode), ()) else self.assertEqual)(
+                        found, (0, "", native.sim["violations"]), run.err)
 
     def test_addresses_go_back_with_their_context(self):
         """Of type vmm the library reserves them, and another context may be given the same."""

@@ -95,7 +95,7 @@ class Policy(Stacks):
     def test_auto(self):
         snapshot = self.stacks("policy")
         segments = {("segment_alloc", event["size"]) for event in snapshot.of("segment_alloc")}
-        self.assertEqual(len(segments), 4)
+        self.assertEqual(len(segments), 3)  # one of small blocks is as large as what is mapped
         # A hit of a small block costs no stack.
         self.assertEqual(snapshot.of("alloc", 1001)[0]["hit"], 1)
         self.assertEqual(snapshot.of("alloc", 4000001)[0]["hit"], 1)

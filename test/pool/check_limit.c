@@ -348,7 +348,7 @@ START_TEST(test_a_pool_that_went_hides_nothing_of_another)
   driver.ops.async_reserved = tell_reserved;
   take_from_pool(1, 32 * GP_MIB);
   take_from_pool(2, GP_MIB);
-  gp_engine_mempool_gone(engine, 1, 0, 32 * GP_MIB);
+  end_mempool(1, 0, 32 * GP_MIB);
   reserved_by_pools -= 32 * GP_MIB; /* its pool cannot be asked any more */
   allocate(32 * GP_MIB);
   ck_assert_int_eq(gp_engine_alloc(engine, context, 8 * GP_MIB, &address), FAKE_OUT_OF_MEMORY);

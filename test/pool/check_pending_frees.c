@@ -277,7 +277,7 @@ static void destroy_pool(void)
   reserved_by_pools = 32 * GP_MIB;
   ck_assert_uint_eq(committed(), 32 * GP_MIB);
   work(0);
-  gp_engine_mempool_gone(engine, 1, 0, 32 * GP_MIB);
+  end_mempool(1, 0, 32 * GP_MIB);
   reserved_by_pools = 0;
   ck_assert_uint_eq(committed(), 32 * GP_MIB);
 }
@@ -289,10 +289,10 @@ START_TEST(test_what_a_destroyed_pool_had_counts_until_its_last_allocation_is_ba
   ck_assert_uint_eq(committed(), 32 * GP_MIB);
   free_forwarded(ADDRESS, &unknown);
   synchronize();
-  ck_assert_uint_eq(committed(), 28 * GP_MIB);
+  ck_assert_uint_eq(committed(), 32 * GP_MIB); /* it is part of a piece */
   work(0);
   free_forwarded(ADDRESS + 4 * GP_MIB, &unknown);
-  ck_assert_uint_eq(committed(), 28 * GP_MIB);
+  ck_assert_uint_eq(committed(), 32 * GP_MIB);
   synchronize();
   ck_assert_uint_eq(committed(), 0);
   stop();
@@ -309,11 +309,54 @@ START_TEST(test_what_an_empty_destroyed_pool_had_counts_until_its_frees_are_comp
   work(0);
   free_forwarded(ADDRESS, &unknown);
   ck_assert_uint_eq(committed(), 32 * GP_MIB);
-  gp_engine_mempool_gone(engine, 1, 0, 32 * GP_MIB);
+  end_mempool(1, 0, 32 * GP_MIB);
   reserved_by_pools = 0;
   ck_assert_uint_eq(committed(), 32 * GP_MIB);
   synchronize();
   ck_assert_uint_eq(committed(), 0);
+  stop();
+}
+END_TEST
+
+/* Another thread may learn meanwhile that all work is complete: the driver still has the pool. */
+START_TEST(test_a_pool_counts_until_the_driver_has_ended_it)
+{
+  start_limited("GPUPOOL_LIMIT=96MiB", "GPUPOOL_PATIENCE=0");
+  driver.ops.async_reserved = tell_reserved;
+  for (int has_orphans = 0; has_orphans < 2; has_orphans++) {
+    reserved_by_pools = 0;
+    if (has_orphans)
+      take(ADDRESS, 4 * GP_MIB, GP_FORWARDED_MEMPOOL);
+    gp_ending_pool_t ending = gp_engine_mempool_ends(engine, 1, 0, 32 * GP_MIB);
+    if (has_orphans)
+      free_forwarded(ADDRESS, NULL);
+    synchronize();
+    ck_assert_uint_eq(committed(), 32 * GP_MIB);
+    gp_engine_mempool_ended(engine, &ending);
+    ck_assert_uint_eq(committed(), 32 * GP_MIB);
+    synchronize();
+    ck_assert_uint_eq(committed(), 0);
+  }
+  stop();
+}
+END_TEST
+
+/* The next request is counted with as much. */
+START_TEST(test_pools_with_larger_pieces_are_noticed)
+{
+  start_limited("GPUPOOL_LIMIT=96MiB", "GPUPOOL_PATIENCE=0");
+  driver.ops.async_reserved = tell_reserved;
+  reserved_by_pools = 48 * GP_MIB;
+  take(ADDRESS, 4 * GP_MIB, GP_FORWARDED_MEMPOOL);
+  ck_assert_uint_eq(committed(), 48 * GP_MIB);
+  ck_assert(gp_engine_forwarded_reserve(engine, context, 4 * GP_MIB, GP_FORWARDED_MEMPOOL));
+  ck_assert_uint_eq(committed(), 96 * GP_MIB);
+  gp_engine_forwarded_cancel(engine, context, 4 * GP_MIB, GP_FORWARDED_MEMPOOL);
+  ck_assert(gp_engine_forwarded_reserve(engine, context, 46 * GP_MIB, GP_FORWARDED_MEMPOOL));
+  ck_assert(!gp_engine_forwarded_reserve(engine, context, 4 * GP_MIB, GP_FORWARDED_MEMPOOL));
+  gp_engine_forwarded_cancel(engine, context, 46 * GP_MIB, GP_FORWARDED_MEMPOOL);
+  free_forwarded(ADDRESS, NULL);
+  reserved_by_pools = 0;
   stop();
 }
 END_TEST
@@ -329,7 +372,7 @@ START_TEST(test_a_destroyed_pool_takes_nothing_from_others)
   free_forwarded(ADDRESS, NULL);
   ck_assert_uint_eq(committed(), 16 * GP_MIB); /* its pool keeps it */
   work(0);
-  gp_engine_mempool_gone(engine, 2, 0, 20 * GP_MIB);
+  end_mempool(2, 0, 20 * GP_MIB);
   ck_assert_uint_eq(committed(), 36 * GP_MIB);
   synchronize();
   ck_assert_uint_eq(committed(), 16 * GP_MIB);
@@ -341,7 +384,7 @@ END_TEST
 START_TEST(test_destroyed_pools_go_one_by_one)
 {
   destroy_pool();
-  gp_engine_mempool_gone(engine, 2, 0, 16 * GP_MIB);
+  end_mempool(2, 0, 16 * GP_MIB);
   ck_assert_uint_eq(committed(), 48 * GP_MIB);
   synchronize();
   ck_assert_uint_eq(committed(), 32 * GP_MIB);
@@ -387,6 +430,8 @@ int main(void)
   tcase_add_test(tests, test_what_a_destroyed_pool_had_counts_until_its_last_allocation_is_back);
   tcase_add_test(tests, test_what_an_empty_destroyed_pool_had_counts_until_its_frees_are_complete);
   tcase_add_test(tests, test_a_destroyed_pool_takes_nothing_from_others);
+  tcase_add_test(tests, test_a_pool_counts_until_the_driver_has_ended_it);
+  tcase_add_test(tests, test_pools_with_larger_pieces_are_noticed);
   tcase_add_test(tests, test_destroyed_pools_go_one_by_one);
   tcase_add_test(tests, test_memory_of_the_host_counts_and_is_awaited);
   suite_add_tcase(suite, tests);

@@ -25,7 +25,7 @@ START_TEST(test_a_miss_is_made_in_the_streams_context)
   start_plain();
   uint64_t address = allocate_in(order(FIRST), BYTES);
   ck_assert_int_eq(driver.count[FAKE_ALLOC_IN], 1);
-  ck_assert_int_eq(driver.count[FAKE_ALLOC] + driver.count[FAKE_ALLOC_ORDERED], 0);
+  ck_assert_int_eq(driver.count[FAKE_ALLOC] + driver.count[FAKE_CREATE], 0);
   free_in(order(FIRST), address);
   stop();
 }
@@ -206,7 +206,6 @@ START_TEST(test_what_the_program_may_ask)
   uint64_t second = allocate_in(order(FIRST), BYTES);
   free_in(order(FIRST), first);
   gp_ordered_use_t use = gp_engine_ordered_use(engine, 0);
-  ck_assert(use.serves && use.is_plain);
   ck_assert_uint_eq(use.kept, BYTES);
   ck_assert_uint_eq(use.live, BYTES);
   ck_assert_uint_eq(use.peak, 2 * BYTES);
@@ -348,20 +347,6 @@ START_TEST(test_the_limit_and_the_driver_say_no)
 }
 END_TEST
 
-START_TEST(test_a_program_that_changes_the_drivers_pool_has_it_for_itself)
-{
-  start_plain();
-  gp_order_t in = order(FIRST);
-  uint64_t address = allocate_in(in, BYTES), other;
-  int code;
-  ck_assert(gp_engine_ordered_bar(engine, 0));
-  ck_assert(!gp_engine_ordered_bar(engine, 0));
-  ck_assert(!gp_engine_alloc_ordered(engine, &in, BYTES, &other, &code));
-  free_in(in, address); /* what the pool had */
-  stop();
-}
-END_TEST
-
 /* The thread's heap counts the free, and the device the allocation in a stream. */
 START_TEST(test_peaks_of_one_thread_are_exact)
 {
@@ -402,7 +387,6 @@ int main(void)
   tcase_add_test(tests, test_what_was_exported_goes_to_the_driver);
   tcase_add_loop_test(tests, test_after_an_export_large_blocks_are_whole, 0, 2);
   tcase_add_test(tests, test_the_limit_and_the_driver_say_no);
-  tcase_add_test(tests, test_a_program_that_changes_the_drivers_pool_has_it_for_itself);
   tcase_add_test(tests, test_peaks_of_one_thread_are_exact);
   suite_add_tcase(suite, tests);
   return gp_check_main(suite);

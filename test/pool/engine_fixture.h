@@ -6,6 +6,7 @@
 
 #include <check.h>
 
+#include "pool/forwarded/forwarded.h"
 #include "test/pool/fake_driver.h"
 
 static fake_driver_t driver;
@@ -55,6 +56,13 @@ static inline gp_stats_t stats(void)
   gp_stats_t result;
   gp_engine_stats(engine, 0, &result);
   return result;
+}
+
+/* The program ends a pool of the driver's. */
+static inline void end_mempool(uint64_t pool, int device, uint64_t reserved)
+{
+  gp_ending_pool_t ending = gp_engine_mempool_ends(engine, pool, device, reserved);
+  gp_engine_mempool_ended(engine, &ending);
 }
 
 #endif

@@ -115,33 +115,6 @@ static int fake_alloc_in(
   return allocate(self, FAKE_ALLOC_IN, context->handle, bytes, ret_address);
 }
 
-static int fake_alloc_ordered(
-    void *self, const gp_driver_context_t *context, uint64_t stream, uint64_t bytes, uint64_t *ret_address)
-{
-  REQUIRE(context->handle && stream != 0);
-  return allocate(self, FAKE_ALLOC_ORDERED, NULL, bytes, ret_address);
-}
-
-static int fake_free_ordered(
-    void *self, const gp_driver_context_t *context, uint64_t stream, uint64_t address)
-{
-  fake_driver_t *driver = self;
-  int code = 0;
-
-  REQUIRE(context->handle && stream != 0);
-  fake_enter(driver);
-  if (fake_must_fail(driver, FAKE_FREE_ORDERED)) {
-    code = driver->fail_code;
-  } else {
-    int i = find(driver, address);
-    driver->errors += i < 0 || driver->allocations[i].context != NULL;
-    if (i >= 0)
-      take_out(driver, i);
-  }
-  fake_leave(driver);
-  return code;
-}
-
 static int fake_enter_stream(void *self, const gp_driver_context_t *context, uint64_t stream, void **event)
 {
   fake_driver_t *driver = self;
@@ -205,8 +178,6 @@ static int fake_free(void *self, const gp_driver_context_t *context, uint64_t ad
       driver->errors++;
       code = FAKE_INVALID_VALUE;
     } else {
-      driver->errors += (driver->allocations[i].context == NULL) != (context->handle == NULL);
-      driver->errors += !context->handle && is_pending(driver, i);
       take_out(driver, i);
     }
   }
@@ -465,8 +436,6 @@ void fake_driver_init(fake_driver_t *driver, uint64_t capacity, bool with_fence)
   driver->ops = (gp_driver_ops_t){
       .alloc = fake_alloc,
       .alloc_in = fake_alloc_in,
-      .alloc_ordered = fake_alloc_ordered,
-      .free_ordered = fake_free_ordered,
       .enter_stream = fake_enter_stream,
       .stream_wait = fake_stream_wait,
       .free = fake_free,

@@ -43,8 +43,6 @@ typedef enum fake_call {
   FAKE_UNMAP,
   FAKE_ALLOW,
   FAKE_ALLOC_IN,
-  FAKE_ALLOC_ORDERED,
-  FAKE_FREE_ORDERED,
   FAKE_ENTER_STREAM,
   FAKE_STREAM_WAIT,
   FAKE_FILL_STREAM,
@@ -56,7 +54,7 @@ typedef enum fake_call {
 typedef struct fake_allocation {
   uint64_t address;
   uint64_t bytes;
-  void *context; /* NULL: stream-ordered memory, of none */
+  void *context;
   uint64_t work; /* newest work submitted on it, in its context's count */
 } fake_allocation_t;
 

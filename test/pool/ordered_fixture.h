@@ -9,7 +9,9 @@
 
 #define FIRST  UINT64_C(0x1000)
 #define SECOND UINT64_C(0x2000)
-#define BYTES  (UINT64_C(1) << 16)
+#ifndef BYTES
+#define BYTES (UINT64_C(1) << 16)
+#endif
 
 /* A stream of the context, in the calling thread. */
 static inline gp_order_t order_in(gp_context_t *of, uint64_t stream)
@@ -67,6 +69,9 @@ static inline void free_in(gp_order_t in, uint64_t address)
   ck_assert_int_eq(free_with(in, &call), 0);
   ck_assert_int_eq(call.calls, 0);
 }
+
+/* Whole blocks, of which none is joined with another: GPUPOOL_ASYNC=plain with the type round. */
+#define WHOLE ((const char *const[]){"GPUPOOL_ASYNC=plain", NULL})
 
 static inline void start_streams(const char *const *settings, uint64_t capacity)
 {

@@ -14,6 +14,7 @@
 #include <cuda.h>
 
 #define BYTES  (256u << 10)
+#define MAPPED (2u << 20) /* a block in stream order: all that is mapped for it */
 #define BLOCKS 4
 #define BESIDE 6
 
@@ -62,7 +63,7 @@ static CUresult take(CUdeviceptr *block)
 {
   if (scene->order == NONE)
     return cuMemAlloc(block, BYTES);
-  return cuMemAllocAsync(block, BYTES, scene->order == LEGACY ? CU_STREAM_LEGACY : other);
+  return cuMemAllocAsync(block, MAPPED, scene->order == LEGACY ? CU_STREAM_LEGACY : other);
 }
 
 static CUresult give(CUdeviceptr block)

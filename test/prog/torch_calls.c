@@ -105,6 +105,8 @@ static void reset(void)
 {
   (void)free_beside_capture(make_stream());
   torch_reset();
+  CALL(cudaDeviceSynchronize());
+  torch_reset(); /* gives it back */
 }
 
 static void other_device(void)

@@ -170,20 +170,6 @@ static int offline_free(void *self, const gp_driver_context_t *context, uint64_t
   return 0;
 }
 
-static int offline_alloc_ordered(
-    void *self, const gp_driver_context_t *context, uint64_t stream, uint64_t bytes, uint64_t *ret_address)
-{
-  (void)stream;
-  return offline_alloc(self, context, bytes, ret_address);
-}
-
-static int offline_free_ordered(
-    void *self, const gp_driver_context_t *context, uint64_t stream, uint64_t address)
-{
-  (void)stream;
-  return offline_free(self, context, address);
-}
-
 static int offline_enter_stream(void *self, const gp_driver_context_t *context, uint64_t stream, void **event)
 {
   (void)context;
@@ -380,8 +366,6 @@ void gp_offline_driver_init(gp_offline_driver_t *driver, gp_offline_device_t *de
               .map = offline_map,
               .unmap = offline_unmap,
               .allow = offline_allow,
-              .alloc_ordered = offline_alloc_ordered,
-              .free_ordered = offline_free_ordered,
               .enter_stream = offline_enter_stream,
               .memory_info = offline_memory_info,
               .now_ns = offline_now,

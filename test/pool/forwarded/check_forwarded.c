@@ -422,7 +422,7 @@ START_TEST(test_memory_without_its_pool_is_counted_in_whole_pages)
   ck_assert(gp_engine_forwarded_reserve(engine, context, memory.size, memory.kind));
   gp_engine_forwarded_commit(engine, context, &memory, 0);
   ck_assert(gp_engine_check(engine));
-  gp_engine_mempool_gone(engine, memory.pool, 0, 0);
+  end_mempool(memory.pool, 0, 0);
   ck_assert(gp_engine_check(engine));
   ck_assert(gp_engine_forwarded_take(engine, GP_SPACE_POINTER, memory.address, &found));
   gp_engine_forwarded_freed(engine, &found, 0, 0);
