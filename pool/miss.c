@@ -288,8 +288,9 @@ static bool serve_in_stream(gp_request_t *request)
 }
 
 /* No more memory can be mapped, but an idle block of cudaMalloc may serve: its context stays, and no other
- * context or device has asked for access. */
-static bool serve_from_context(gp_request_t *request)
+ * context or device has asked for access. Not inlined: a report of running out needs the stack of the copy.
+ */
+static __attribute__((noinline)) bool serve_from_context(gp_request_t *request)
 {
   gp_engine_t *engine = request->engine;
   const gp_device_t *device = request->context->device;

@@ -460,7 +460,7 @@ void fake_driver_init(fake_driver_t *driver, uint64_t capacity, bool with_fence)
   fake_add_mapped(&driver->ops);
   pthread_mutex_init(&driver->mutex, NULL);
   driver->capacity = capacity;
-  driver->next_address = UINT64_C(0x700000000000);
+  driver->next_address = FAKE_PLAIN;
   driver->now_ns = 1000;
   driver->allocations = table_new(FAKE_ALLOCATIONS * sizeof(*driver->allocations));
   works = table_new(FAKE_ALLOCATIONS * sizeof(*works));

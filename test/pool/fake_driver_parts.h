@@ -15,7 +15,9 @@
       abort();                                                                                               \
   } while (0)
 
-#define FAKE_RANGES UINT64_C(0x100000000000) /* ranges begin at multiples of it */
+/* Ranges begin at multiples of the first, below the addresses of memory that is not mapped. */
+#define FAKE_RANGES UINT64_C(0x010000000000)
+#define FAKE_PLAIN  UINT64_C(0x700000000000)
 
 /* Around each call of the driver. Between them, with driver->locked, no other thread is in one. */
 void fake_enter(fake_driver_t *driver);

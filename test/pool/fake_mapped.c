@@ -53,6 +53,7 @@ static int fake_reserve(void *self, const gp_driver_context_t *context, uint64_t
   } else {
     REQUIRE(bytes % FAKE_STEP == 0);
     driver->reserved_address += FAKE_RANGES + (driver->reserved_address == 0 ? FAKE_RANGES : 0);
+    REQUIRE(bytes <= FAKE_RANGES && driver->reserved_address < FAKE_PLAIN);
     driver->reserved_bytes += bytes;
     *ret_address = driver->reserved_address;
   }
