@@ -36,6 +36,7 @@ static const command_t commands[] = {
     {"recover", gp_command_recover, "make a snapshot of a program that was killed"},
     {"doctor", gp_command_doctor, "say what keeps the library from its work here"},
     {"config", gp_command_config, "print the options in effect"},
+    {"path", gp_command_path, "print the path of the library, for LD_PRELOAD"},
 };
 #define COMMAND_COUNT (sizeof(commands) / sizeof(commands[0]))
 

@@ -18,6 +18,7 @@ enum {
  * for --help. Returns the exit status. */
 int gp_command_run(int argc, char **argv);
 int gp_command_config(int argc, char **argv);
+int gp_command_path(int argc, char **argv);
 int gp_command_doctor(int argc, char **argv);
 int gp_command_ctl(int argc, char **argv);
 int gp_command_recover(int argc, char **argv);

@@ -54,7 +54,7 @@ def _function(name, result, *arguments):
     try:
         function = getattr(_PROCESS, "gpupool_api_" + name)
     except AttributeError:
-        raise NotLoadedError("%s: this program runs without libgpupool.so; start it with LD_PRELOAD=libgpupool.so" % name) from None
+        raise NotLoadedError('%s: this program runs without libgpupool.so; start it with LD_PRELOAD="$(gpupool path)"' % name) from None
     function.restype = result
     function.argtypes = arguments
     return function

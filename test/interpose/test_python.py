@@ -63,7 +63,9 @@ class PythonCase(PreloadCase):
 
 class Without(PythonCase):
     def test_the_library(self):
-        self.run_python(EVERY + "allocate(MIB); equal(every(), ['NotLoadedError']); equal(gpupool.is_loaded(), False)", preload=None)
+        self.run_python(EVERY + "allocate(MIB); equal(every(), ['NotLoadedError']); equal(gpupool.is_loaded(), False)\n"
+                        "try: gpupool.memory_stats()\nexcept gpupool.NotLoadedError as error: equal('gpupool path' in str(error), True)",
+                        preload=None)
 
     def test_a_preload(self):
         """A library that was merely opened sees no calls: it says so, and begins nothing."""

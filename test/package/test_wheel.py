@@ -132,6 +132,9 @@ class Wheel(unittest.TestCase):
         for tool in ([os.path.join(home, "bin", "gpupool")], [here, "-m", "gpupool"]):
             said = self.expect(*tool, "run", "--", here, "-c", "import gpupool; print(gpupool.is_loaded())")
             self.assertEqual(said.splitlines()[0], "True", said)
+            preload = "LD_PRELOAD=" + self.expect(*tool, "path").strip()
+            said = self.expect("env", preload, here, "-c", "import gpupool; print(gpupool.is_loaded())")
+            self.assertEqual(said.splitlines()[0], "True", said)
 
     def test_signals_are_the_programs_own(self):
         """Python ignores SIGPIPE; a program under `python3 -m gpupool` does not."""

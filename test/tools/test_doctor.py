@@ -65,6 +65,22 @@ class Doctor(cli.Case):
         self.assertIn("no-such-program", self.one_line(self.run_tool("doctor", "no-such-program", status=USAGE).stderr))
         self.assertIn("usage: gpupool doctor", self.run_tool("doctor", "--help").stdout)
 
+    def test_a_library_that_the_loader_does_not_find(self):
+        path = self.run_tool("path").stdout.strip()
+        for preload in ("libgpupool.so", "/nowhere/libgpupool.so"):
+            state, said, remedy = self.one("LD_PRELOAD", status=CHANGE, LD_PRELOAD=preload)
+            self.assertEqual((state, remedy), ("change", "LD_PRELOAD=" + path))
+            self.assertIn(preload, said)
+        for preload in (path, "libc.so.6", ""):
+            self.assertNotIn("LD_PRELOAD", self.checks(LD_PRELOAD=preload), preload)
+
+    def test_the_path_of_the_library(self):
+        path = self.run_tool("path").stdout
+        self.assertEqual(self.checks()["library"][0][1].split()[0] + "\n", path)
+        self.assertIn("usage: gpupool path", self.run_tool("path", "--help").stdout)
+        self.one_line(self.run_tool("path", "--hlp", status=USAGE).stderr)
+        self.one_line(self.run_tool("path", "x", status=USAGE).stderr)
+
     def test_no_driver(self):
         result = self.run_tool("doctor", status=CHANGE, LD_LIBRARY_PATH="")
         self.assertIn("change  driver    libcuda.so.1 was not found", result.stdout)

@@ -11,6 +11,7 @@
 #include "tools/run/elf_facts.h"
 #include "tools/run/preload.h"
 #include "tools/run/program_probe.h"
+#include "tools/shorten.h"
 
 #define SECONDS_MOST 20
 
@@ -90,6 +91,28 @@ static void report_not_loaded(gp_checks_t *checks, const char *library, const ch
     gp_checks_remedy(checks, "copy the library to a path that every user can read");
 }
 
+/* The user's own LD_PRELOAD names the library, and the loader does not find it: then programs run without. */
+static void check_named(
+    gp_checks_t *checks, const char *library, const char *loader, char *list, size_t capacity)
+{
+  char tool[] = "/proc/self/exe", said[GP_PATH_BYTES + 32];
+  char *const argv[] = {(char *)(uintptr_t)loader, tool, NULL};
+  const char *preload = getenv("LD_PRELOAD");
+  char *copy = strdup(preload ? preload : ""), *save;
+
+  list_loaded(argv, list, capacity);
+  for (char *entry = copy ? strtok_r(copy, GP_PRELOAD_SEPARATORS, &save) : NULL; entry;
+       entry = strtok_r(NULL, GP_PRELOAD_SEPARATORS, &save)) {
+    snprintf(said, sizeof(said), "object '%s' from LD_PRELOAD", entry);
+    if (strcmp(gp_base_name(entry), gp_base_name(library)) != 0 || !strstr(list, said))
+      continue;
+    gp_checks_add(
+        checks, "LD_PRELOAD", GP_CHECK_BAD, "the loader does not find %s; programs run without it", entry);
+    gp_checks_remedy(checks, "LD_PRELOAD=%s", library);
+  }
+  free(copy);
+}
+
 void gp_check_preload(
     gp_checks_t *checks, const char *library, const char *program, char *list, size_t capacity)
 {
@@ -105,6 +128,7 @@ void gp_check_preload(
     gp_checks_remedy(checks, "install it elsewhere");
     return;
   }
+  check_named(checks, library, facts.interpreter, list, capacity);
   if (!gp_preload_set(library))
     return; /* no memory; it said so */
   char *argv[] = {facts.interpreter, file, NULL};
