@@ -179,7 +179,8 @@ class Run(cli.Case):
         self.assertIn("nearest is GPUPOOL_LIMIT", result.stderr)
 
     def test_no_cuda_is_said_with_a_reason(self):
-        result = self.run_tool("run", "--", "true")
+        shutil.copy(cli.STUB, self.path("work/libcuda.so.1"))  # any library: nobody calls it
+        result = self.run_tool("run", "--", "true", LD_LIBRARY_PATH=self.path("work"))
         self.one_line(result.stderr)
         self.assertIn("no CUDA allocation was seen", result.stderr)
         self.assertIn("likely it does not use CUDA", result.stderr)
@@ -191,6 +192,11 @@ class Run(cli.Case):
         self.assertIn("signal 9", result.stderr)
         self.assertEqual(self.run_tool("run", "--snapshot-at", "none", "--", "true").stderr, "")
         self.assertEqual(self.run_tool("run", "--snapshot-at", "oom", "--", "true").stderr, "")
+
+    def test_no_driver_is_named(self):
+        result = self.run_tool("run", "--", "true", LD_LIBRARY_PATH="")
+        self.assertIn("libcuda.so.1 was not found", self.one_line(result.stderr))
+        self.assertIn("--gpus all", result.stderr)
 
     def test_setuid_programs_are_named(self):
         program = shutil.copy(shutil.which("true"), self.path("work/suid"))

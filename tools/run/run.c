@@ -23,6 +23,7 @@
 #include "tools/recover/recover.h"
 #include "tools/tool.h"
 #include "tools/new_snapshots.h"
+#include "tools/optional_library.h"
 
 /* A recorded run keeps more events than an always preloaded library should. */
 #define RUN_TRACE_EVENTS "4194304"
@@ -208,6 +209,10 @@ static void report_nothing(
   else if (launched->signal)
     gp_message("no snapshot was written: signal %d (%s) ended %s before its exit", launched->signal,
         strsignal(launched->signal), path);
+  else if (!gp_optional_library_open("libcuda.so.1", NULL, 0))
+    gp_message(
+        "%s in %s: there is no CUDA driver here (libcuda.so.1 was not found). Install NVIDIA's driver, or start the container with --gpus all; next: gpupool doctor",
+        nothing, path);
   else
     gp_message(
         "%s in %s: likely it does not use CUDA, or starts a program that cannot be preloaded, or loads what uses CUDA out of sight (RTLD_DEEPBIND, dlmopen)",
