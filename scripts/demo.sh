@@ -59,4 +59,6 @@ if ! [ -s "$folder/snapshot.exit.json" ]; then
 fi
 show "summary" build/tools/gpupool summary "$folder/snapshot.exit.json"
 
-printf '\nYour own program: %s\n' "$PWD/build/tools/gpupool run -- PROGRAM ARGS"
+where=
+[ "$libraries" = "$simulated" ] && where=", on a machine with a GPU"
+printf '\nYour own program%s: %s\n' "$where" "$PWD/build/tools/gpupool run -- PROGRAM ARGS"
