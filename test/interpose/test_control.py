@@ -283,6 +283,13 @@ class Ctl(ControlCase):
         with open(os.path.join(self.folder, "sim.json")) as file:
             self.assertEqual(json.load(file)["violations"], 0)
 
+    def test_the_runner_leads_to_its_program(self):
+        program = self.start(prefix=(TOOL, "run", "--control", "--output", "run.json", "--"), preload=None)
+        self.assertEqual(program.step("alloc %d" % MIB), 0)
+        stats = json.loads(self.ctl(program, "--json", str(program.pid), "stats"))
+        self.assertEqual(stats_of(stats)["allocation"]["current"], 1)
+        self.assertEqual(program.end(), 0)
+
     def test_found_without_the_tools_own_settings(self):
         """The folder is the program's, whatever the tool's environment says."""
         program = self.control()

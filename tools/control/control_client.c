@@ -71,13 +71,32 @@ static void remove_stale_sockets(void)
   }
 }
 
+/* $! of `gpupool run ... &` is the runner, whose one child is the program that is meant. Returns pid itself
+ * for any other process. */
+static pid_t follow_runner(pid_t pid)
+{
+  char name[64];
+  struct stat own, other;
+
+  (void)snprintf(name, sizeof(name), "/proc/%d/exe", (int)pid);
+  if (stat(name, &other) != 0 || stat("/proc/self/exe", &own) != 0 || own.st_dev != other.st_dev ||
+      own.st_ino != other.st_ino)
+    return pid;
+  (void)snprintf(name, sizeof(name), "task/%d/children", (int)pid);
+  char *children = gp_target_read(pid, name); /* NULL: the kernel does not list them */
+  long child = children ? strtol(children, NULL, 10) : 0;
+  free(children);
+  return child > 0 ? (pid_t)child : pid;
+}
+
 bool gp_control_client_init(gp_control_client_t *client, const char *text, char *problem)
 {
   unsigned long number = strtoul(text, NULL, 10);
+  pid_t pid = follow_runner((pid_t)number);
 
   gp_assert(gp_control_client_is_number(text));
   remove_stale_sockets();
-  *client = (gp_control_client_t){.pid = (pid_t)number, .start = gp_process_start((pid_t)number)};
+  *client = (gp_control_client_t){.pid = pid, .start = gp_process_start(pid)};
   if (!client->start) {
     say(problem, "there is no process %lu", number);
     return false;

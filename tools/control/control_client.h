@@ -31,8 +31,8 @@ const char *gp_control_text(const cJSON *object, const char *name);
 /* True if text can be a process number. */
 bool gp_control_client_is_number(const char *text);
 
-/* text is a process number. If there is no such process, returns false with a sentence in problem, which
- * holds GP_CONTROL_PROBLEM_BYTES. */
+/* text is a process number; that of a gpupool run stands for its program's. If there is no such process,
+ * returns false with a sentence in problem, which holds GP_CONTROL_PROBLEM_BYTES. */
 bool gp_control_client_init(gp_control_client_t *client, const char *text, char *problem);
 
 /*
