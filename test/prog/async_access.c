@@ -65,12 +65,17 @@ static void let_peer(void)
   CALL(cuMemPoolSetAccess(pool, &access, 1));
 }
 
-static void peer_before(void)
+static void peer_without(void)
 {
-  let_peer();
   take(streams[0]);
   use_in(contexts[1]);
   give();
+}
+
+static void peer_before(void)
+{
+  let_peer();
+  peer_without();
 }
 
 static void peer_after(void)
@@ -87,16 +92,7 @@ static void peer_again(void)
   take(streams[0]);
   give();
   peer_after();
-  take(streams[0]);
-  use_in(contexts[1]);
-  give();
-}
-
-static void peer_without(void)
-{
-  take(streams[0]);
-  use_in(contexts[1]);
-  give();
+  peer_without();
 }
 
 static void another_context(void)
