@@ -75,7 +75,7 @@ typedef struct gp_driver_ops {
   /*
    * Optional. Puts an operation that does nothing into a stream of the context; a default stream is named by
    * the handle that CUDA has for it (CU_STREAM_LEGACY, CU_STREAM_PER_THREAD). *event is NULL at first, and
-   * the driver's to make and use again. fence_query() tells whether the operation is complete.
+   * the driver's to make and use again. fence_query() answers whether the operation is complete.
    */
   int (*enter_stream)(void *self, const gp_driver_context_t *context, uint64_t stream, void **event);
 

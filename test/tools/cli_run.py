@@ -179,7 +179,7 @@ class Run(cli.Case):
         self.assertIn("nearest is GPUPOOL_LIMIT", result.stderr)
 
     def test_no_cuda_is_said_with_a_reason(self):
-        shutil.copy(cli.STUB, self.path("work/libcuda.so.1"))  # any library: nobody calls it
+        shutil.copy(cli.STUB, self.path("work/libcuda.so.1"))  # is found, and not called
         result = self.run_tool("run", "--", "true", LD_LIBRARY_PATH=self.path("work"))
         self.one_line(result.stderr)
         self.assertIn("no CUDA allocation was seen", result.stderr)

@@ -92,10 +92,10 @@ static pid_t follow_runner(pid_t pid)
 bool gp_control_client_init(gp_control_client_t *client, const char *text, char *problem)
 {
   unsigned long number = strtoul(text, NULL, 10);
-  pid_t pid = follow_runner((pid_t)number);
 
   gp_assert(gp_control_client_is_number(text));
   remove_stale_sockets();
+  pid_t pid = follow_runner((pid_t)number);
   *client = (gp_control_client_t){.pid = pid, .start = gp_process_start(pid)};
   if (!client->start) {
     say(problem, "there is no process %lu", number);
