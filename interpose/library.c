@@ -3,7 +3,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <semaphore.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,8 +37,10 @@
 #include "trace/control/triggers.h"
 #include "trace/stacks/unwind.h"
 
-#define FINISH_SECONDS  60
-#define EXITING_THREADS 64 /* that take a handler before one of them has left another */
+#define FINISH_SECONDS 60
+/* That take a handler before one of them has left another. Fewer than 32: glibc allocates a list for more,
+ * and before 2.41 threads that leave it at once free it twice. */
+#define EXITING_THREADS 24
 
 typedef enum library_state {
   LIBRARY_NEW,
@@ -414,44 +415,36 @@ static void finish(void)
 int __cxa_atexit(void (*fn)(void *arg), void *arg, void *library); /* Itanium C++ ABI, 3.3.6.3 */
 
 static atomic_bool is_finishing;
-static atomic_bool may_end; /* no thread needs to wait for the library any more */
-static sem_t finished;      /* posted then */
 static _Thread_local bool finishing __attribute__((tls_model("initial-exec")));
 
 /*
  * Before glibc 2.41, threads that call exit() at once share the handlers, and the first that finds none left
- * ends the process. So each takes one of several: the first thread writes the reports, the others wait for it
- * and leave the next one a handler. All are the same function, since glibc 2.36 does not run more than 32
- * handlers that were registered during exit in the reverse order of their registration.
+ * ends the process. So each takes one of several: the first thread writes the reports and goes on to end the
+ * process, the others stay in theirs, as they do since 2.41, and leave the next one a handler. All are the
+ * same function, since glibc 2.36 does not run more than 32 handlers that were registered during exit in the
+ * reverse order of their registration.
  */
 static void finish_or_wait(void *unused)
 {
-  struct timespec until;
+  struct timespec left = {.tv_sec = FINISH_SECONDS}; /* a handler of the program may wait for this thread */
 
-  if (finishing || atomic_load(&may_end) || !gp_process_is_ours())
+  if (finishing || !gp_process_is_ours())
     return;
   if (!atomic_exchange(&is_finishing, true)) {
     finishing = true; /* a signal handler may call exit() from here */
     finish();
-    atomic_store(&may_end, true);
-    (void)sem_post(&finished);
     return;
   }
   int cancel_state = gp_cancel_hold();
   (void)__cxa_atexit(finish_or_wait, unused, NULL); /* without memory the next thread ends the process */
-  (void)clock_gettime(CLOCK_REALTIME, &until);      /* cannot fail */
-  until.tv_sec += FINISH_SECONDS;
-  while (sem_timedwait(&finished, &until) != 0 && errno == EINTR) {
+  while (nanosleep(&left, &left) != 0 && errno == EINTR) {
   }
-  atomic_store(&may_end, true); /* also if it takes too long */
-  (void)sem_post(&finished);    /* for the next */
   gp_cancel_restore(cancel_state);
 }
 
 /* False: the host has no memory for a handler. */
 static bool prepare_to_finish(void)
 {
-  (void)sem_init(&finished, 0, 0); /* cannot fail */
   if (__cxa_atexit(finish_or_wait, NULL, NULL) != 0)
     return false;
   for (int i = 0; i < EXITING_THREADS; i++)
