@@ -31,6 +31,28 @@ static bool is_beside_capture(int index)
   return captures;
 }
 
+/* Before 12.5 the library cannot ask about the work of a stream that was destroyed, only synchronizations of
+ * its context show that it is done (doc/waits.md). */
+static bool follows_destroyed_stream(int index)
+{
+  bool follows[CTXS] = {false};
+
+  if (program->options.ctx_events)
+    return false;
+  for (int i = 0; i < index; i++) {
+    const step_t *step = &program->steps[i];
+    if (step->kind == STEP_STREAM_DESTROY)
+      follows[ctx_of(step->lane)] = true;
+    else if (step->kind == STEP_CTX_SYNC)
+      follows[step->ctx] = false;
+  }
+  for (int ctx = 0; ctx < CTXS; ctx++) {
+    if (follows[ctx])
+      return true;
+  }
+  return false;
+}
+
 /* Where memory is short, an allocation that natively fits may be refused. The program goes on without it. The
  * library has patience once: what it spent beside a kernel that waits, later allocations lack. */
 static CUresult refuse(const step_t *step, int index)
@@ -39,7 +61,7 @@ static CUresult refuse(const step_t *step, int index)
   int ctx = is_async ? ctx_of(step->lane) : step->ctx;
   uint64_t limit = program->options.limit;
   /* Under a limit the driver's pools count as grown by more than they are asked for. */
-  bool fits = is_alone(index) && !(is_async && limit) &&
+  bool fits = is_alone(index) && !(is_async && limit) && !follows_destroyed_stream(index) &&
               device_fits(ctx == 1, step->bytes, limit ? limit : UINT64_MAX);
   refused[step->mem] = true;
   pthread_mutex_lock(&outcome_lock);
