@@ -152,18 +152,25 @@ void gp_new_snapshots_end(gp_new_snapshots_t *written, pid_t pid, const char *ru
 }
 
 /* Looks at the content, because a program may be called bloom and a pattern may lack %r. */
-static bool is_of_oom(const char *path)
+static bool has_in_head(const char *path, const char *text)
 {
   char head[HEAD_BYTES];
   read_head(path, head);
-  return strstr(head, "\"reason\":\"oom\"") != NULL;
+  return strstr(head, text) != NULL;
 }
 
 const char *gp_new_snapshots_best(const gp_new_snapshots_t *written)
 {
-  for (size_t i = 0; i < written->count; i++) {
-    if (is_of_oom(written->names[i]))
-      return written->names[i];
+  static const char *const best[] = {
+      "\"unreported_ooms\":", /* the last time memory ran out, at which the program may have ended */
+      "\"reason\":\"oom\"",
+  };
+
+  for (size_t k = 0; k < sizeof(best) / sizeof(best[0]); k++) {
+    for (size_t i = 0; i < written->count; i++) {
+      if (has_in_head(written->names[i], best[k]))
+        return written->names[i];
+    }
   }
   return written->names[0];
 }

@@ -172,7 +172,7 @@ def script():
     oom = {"time_ns": program.time, "device": 0, "requested": 64 * MIB, "live": 1408 * MIB, "deferred": 0, "cached": 0,
            "in_pieces": 0, "passthrough": 0, "limit": 1424 * MIB, "by_limit": True, "largest_free": 0,
            "device_free": 70 * GIB, "device_total": 80 * GIB, "owners": [], "message": "out of memory on device 0",
-           "advice": "It is the limit that refuses: this allocation takes at least GPUPOOL_LIMIT=1472MiB",
+           "advice": "It is the limit that refuses: this request alone takes 48 MiB more, GPUPOOL_LIMIT=1472MiB",
            "remedy": {"settings": {"GPUPOOL_LIMIT": "1472MiB"}, "action": None}}
     snapshot = program.snapshot(reason="oom", oom=oom, modules=modules, frames=frames_of_c,
                                 stacks=[[0, 1, 2, 5], [0, 1, 3, 5], [0, 1, 4, 5]])

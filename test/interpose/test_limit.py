@@ -37,10 +37,14 @@ class Limit(PreloadCase):
         self.assertEqual(oom["reason"], "oom")
         self.assertEqual(oom["oom"]["limit"], limit * GIB)
         lines = [line for line in run.messages if "out of memory" in line]
-        self.assertEqual(len(lines), 1, run.err)
+        self.assertEqual(len(lines), 2, run.err)
+        self.assertIn("memory ran out %d more times, the last time out of memory" % (run.field("failed") - 1), lines[1])
         for text in ("asked for", "the program holds", "limit", "GPUPOOL_LIMIT", "%d GiB" % limit):
             self.assertIn(text, lines[0])
         last = run.snapshot("exit")
+        self.expect_valid(last)
+        self.assertEqual(last["unreported_ooms"], run.field("failed") - 1)
+        self.assertGreater(last["oom"]["time_ns"], oom["oom"]["time_ns"])
         self.assertEqual(stats_of(last)["num_ooms"], run.field("failed"))
         self.assertEqual(count_actions(last)["oom"], run.field("failed"))
 

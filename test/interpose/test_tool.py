@@ -68,7 +68,17 @@ class Tool(PreloadCase):
         text = " ".join(self.tool("summary", os.path.join(self.folder, "here.oom.json")).stdout.split())
         self.assertIn("Out of memory on device 0", text)
         self.assertRegex(text, "the program asked for .* and held .*the limit is 2 GiB")
-        self.assertIn("GPUPOOL_LIMIT=", text)
+        self.assertIn("the limit refuses", text)
+
+    def test_the_last_out_of_memory_is_named(self):
+        """The first one has a snapshot of its own, the last one that of the exit; each says which it is."""
+        run = self.tool("run", "--limit=2GiB", "--output", "%r.json", "--", os.path.join(PROG, "replay"), trace_files()[0])
+        self.assertEqual(run.stderr.splitlines()[-1], "gpupool: next: gpupool summary exit.json")
+        first, last = (self.summary(name)[0] for name in ("oom.json", "exit.json"))
+        self.assertEqual(first["findings"][0]["code"], "oom")
+        (found,) = [finding for finding in last["findings"] if finding["code"] == "oom"]
+        self.assertRegex(found["message"].replace(",", ""), r"Memory ran out (\d+) times in all; this is --at oom=\1\.")
+        self.assertTrue(found["advice"])
 
     def test_pages_are_beside_the_snapshots(self):
         run = self.tool("run", "--html", "--limit=2GiB", "--output", "page.%r.json", "--", os.path.join(PROG, "replay"), trace_files()[0])
@@ -79,7 +89,7 @@ class Tool(PreloadCase):
             self.assertEqual(os.stat(page).st_mode & 0o777, 0o600)
             with open(page, encoding="utf-8") as file:
                 self.assertIn('id="payload"', file.read())
-        self.assertEqual(run.stderr.splitlines()[-1], "gpupool: next: gpupool summary page.oom.json")
+        self.assertEqual(run.stderr.splitlines()[-1], "gpupool: next: gpupool summary page.exit.json", "the last of several")
         self.assertEqual(self.tool("run", "--html", "--", "/bin/sh", "-c", "exit 41").returncode, 41)
 
     def test_snapshots_have_the_id_of_their_run(self):

@@ -415,8 +415,9 @@ class Types(Reports):
     command = "summary"
 
     def test_they_are_within_the_limit(self):
-        """10 blocks of 9 MiB take 160 MiB in MXNet's classes; of type naive each takes 10, and cut they take no more than they are."""
-        for size, helps in ((9, "naive"), (70, "vmm"), (76, None)):
+        """10 blocks of 9 MiB take 160 MiB in MXNet's classes; of type naive each takes 10, and cut they take no more than they are.
+        One more block like the last has to fit, too."""
+        for size, helps in ((9, "naive"), (64, "vmm"), (70, None)):
             program = Requests()
             for _ in range(10):
                 program.alloc(9 * MIB, 16 * MIB)
@@ -431,6 +432,32 @@ class Types(Reports):
             (found,) = [finding for finding in self.facts(snapshot)["findings"] if finding["code"] == "oom"]
             self.assertEqual(found["remedy"]["settings"] if found["remedy"] else None, {"GPUPOOL_TYPE": helps} if helps else None, size)
             self.assertIn("GPUPOOL_TYPE=%s would have served it" % helps if helps else "Free something.", found["advice"])
+
+
+    def refused(self, requests, size, **oom):
+        """What the tool says of a program that holds one block of 10 MiB after the other, within 100 MiB."""
+        program = Requests()
+        for _ in range(requests):
+            program.alloc(10 * MIB, 10 * MIB)
+        program.event("oom", size=size * MIB)
+        report = {"time_ns": program.time, "device": 0, "requested": size * MIB, "live": requests * 10 * MIB, "deferred": 0,
+                  "cached": 0, "in_pieces": 0, "passthrough": 0, "limit": 100 * MIB, "by_limit": True, "largest_free": 0,
+                  "device_free": 1 << 30, "device_total": 1 << 30, "owners": [], "message": "", "advice": "It is the limit",
+                  "remedy": {"settings": {"GPUPOOL_LIMIT": "110MiB"}, "action": None}, **oom}
+        snapshot = program.snapshot(reason="oom", oom=report)
+        snapshot["settings"].update({"type": "vmm", "limit": "100MiB"})
+        (found,) = [finding for finding in self.facts(snapshot)["findings"] if finding["code"] == "oom"]
+        return found
+
+    def test_a_limit_serves_more_than_one_request(self):
+        """The last tenth of ten requests is one more block of 10 MiB."""
+        found = self.refused(10, 10)
+        self.assertIsNone(found["remedy"])
+        self.assertIn("too small for the next ones: with the last tenth of its requests once more the program takes 120 MiB.",
+                      found["advice"])
+        enough = {"settings": {"GPUPOOL_LIMIT": "120MiB"}, "action": None}
+        self.assertEqual(self.refused(10, 10, remedy=enough)["remedy"]["settings"], enough["settings"])
+        self.assertEqual(self.refused(9, 20)["remedy"]["settings"], {"GPUPOOL_LIMIT": "110MiB"}, "a tenth of nine is none")
 
 
 class Killed(Reports):

@@ -147,7 +147,8 @@ static const struct {
   uint64_t requested;
   const char *text, *value;
 } limit_cases[] = {
-    {"1GiB", GP_GIB, "It is the limit that refuses: this allocation takes at least GPUPOOL_LIMIT=1536MiB",
+    {"1GiB", GP_GIB,
+        "It is the limit that refuses: this request alone takes 512 MiB more, GPUPOOL_LIMIT=1536MiB",
         "1536MiB"},
     {"1GiB", GP_GIB + 1, "GPUPOOL_LIMIT=1538MiB", "1538MiB"},
     {"1GiB", 20 * GP_GIB, "GPUPOOL_LIMIT=21GiB", "21GiB"},
@@ -174,7 +175,7 @@ START_TEST(test_oom_advice_of_a_limit_has_room_for_pieces)
       .by_limit = true};
   gp_oom_advice_t advice;
   gp_oom_advise(&oom, "2GiB", &advice);
-  expect_advice(&advice, "at least GPUPOOL_LIMIT=3072MiB", "GPUPOOL_LIMIT=3072MiB");
+  expect_advice(&advice, "takes 1 GiB more, GPUPOOL_LIMIT=3072MiB", "GPUPOOL_LIMIT=3072MiB");
 }
 END_TEST
 
@@ -224,7 +225,7 @@ START_TEST(test_oom_advice_knows_a_malformed_limit)
   gp_oom_advise(&oom, "none", &advice);
   expect_advice(&advice, "GPUPOOL_LIMIT is malformed", "GPUPOOL_LIMIT=none");
   gp_oom_advise(&oom, "0", &advice);
-  expect_advice(&advice, "at least GPUPOOL_LIMIT=1MiB", "GPUPOOL_LIMIT=1MiB");
+  expect_advice(&advice, "takes 1 MiB more, GPUPOOL_LIMIT=1MiB", "GPUPOOL_LIMIT=1MiB");
 }
 END_TEST
 
@@ -243,7 +244,7 @@ START_TEST(test_oom_of_page_locked_memory)
       "out of page-locked host memory: asked for 100 B in f (app); the program holds 62 MiB; limit 62 MiB; largest groups: 31 x 2 MiB");
   gp_oom_advise(&oom, "62MiB", &advice);
   expect_advice(&advice,
-      "It is the limit that refuses: this allocation takes at least GPUPOOL_HOST_LIMIT=63MiB",
+      "It is the limit that refuses: this request alone takes 4 KiB more, GPUPOOL_HOST_LIMIT=63MiB",
       "GPUPOOL_HOST_LIMIT=63MiB");
   gp_oom_advise(&oom, "none", &advice);
   expect_advice(&advice, "GPUPOOL_HOST_LIMIT is malformed", "GPUPOOL_HOST_LIMIT=none");

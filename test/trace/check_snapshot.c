@@ -528,6 +528,33 @@ START_TEST(test_oom_reports_first_and_once_a_minute)
 }
 END_TEST
 
+/* The program may have ended of the last one. */
+START_TEST(test_oom_that_had_no_line_is_told_at_the_exit)
+{
+  make_recorder("GPUPOOL_OUTPUT=snap.%r.json", NULL);
+  fake_engine.stats.allocation.allocated = 1;
+  for (int i = 0; i < 3; i++)
+    out_of_memory();
+  ck_assert_int_eq(gp_snapshot_at_exit(writer), 0);
+  ck_assert_uint_eq(
+      fake_log_matches("memory ran out 2 more times, the last time out of memory on device 3"), 1);
+  ck_assert_ptr_nonnull(strstr(read_file("snap.exit.json"), "\"unreported_ooms\":2,"));
+  ck_assert_ptr_nonnull(strstr(read_file("snap.exit.json"), "\"oom\":{"));
+}
+END_TEST
+
+START_TEST(test_oom_that_had_a_line_is_not_told_again)
+{
+  make_recorder("GPUPOOL_OUTPUT=snap.%r.json", NULL);
+  fake_engine.stats.allocation.allocated = 1;
+  out_of_memory();
+  ck_assert_int_eq(gp_snapshot_at_exit(writer), 0);
+  ck_assert_uint_eq(fake_log_matches("out of memory"), 1);
+  ck_assert_ptr_null(strstr(read_file("snap.exit.json"), "unreported_ooms"));
+  ck_assert_ptr_null(strstr(read_file("snap.exit.json"), "\"oom\":{"));
+}
+END_TEST
+
 START_TEST(test_oom_line_comes_without_snapshot)
 {
   make_recorder("GPUPOOL_OUTPUT=snap.json", "GPUPOOL_SNAPSHOT_AT=exit");
@@ -583,6 +610,8 @@ int main(void)
   gp_add_leak_fixtures(tcase);
   tcase_add_checked_fixture(tcase, setup, teardown);
   tcase_add_test(tcase, test_oom_reports_first_and_once_a_minute);
+  tcase_add_test(tcase, test_oom_that_had_no_line_is_told_at_the_exit);
+  tcase_add_test(tcase, test_oom_that_had_a_line_is_not_told_again);
   tcase_add_test(tcase, test_oom_line_comes_without_snapshot);
   tcase_add_test(tcase, test_oom_before_the_engine_is_known);
   suite_add_tcase(suite, tcase);

@@ -56,8 +56,9 @@ typedef struct gp_type_figures {
   const char *type;
   uint64_t held; /* most bytes that the driver had given */
   uint64_t calls;
-  uint64_t busy_ns; /* what the calls take beside kernels */
-  uint64_t refused; /* requests that find no memory */
+  uint64_t busy_ns;    /* what the calls take beside kernels */
+  uint64_t refused;    /* requests that find no memory */
+  uint64_t refused_on; /* the same with the last tenth of the requests once more */
 } gp_type_figures_t;
 
 #define GP_TRIED_TYPES 8
@@ -68,6 +69,10 @@ typedef struct gp_tried_types {
   size_t count;
   uint64_t live;    /* most bytes that the program held */
   bool is_complete; /* no earlier requests are missing */
+  /* With the last tenth of the requests once more: whether the limit that the library advised refuses some,
+   * and the most bytes that the driver gives without a limit. */
+  bool limit_is_short;
+  uint64_t held_on;
 } gp_tried_types_t;
 
 /* A change to a recorded run. */

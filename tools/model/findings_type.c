@@ -55,20 +55,31 @@ void gp_findings_judge_type(gp_findings_t *findings)
   gp_findings_set(findings, finding, "GPUPOOL_TYPE", best->type);
 }
 
+/* A larger limit takes memory from whoever else was to have it; a type within the limit does not. */
+static bool sets_limit(const gp_remedy_t *remedy)
+{
+  return remedy->setting_count == 1 && strcmp(remedy->settings[0].name, "GPUPOOL_LIMIT") == 0;
+}
+
 void gp_remedies_settle_type(gp_findings_t *findings, gp_finding_t *oom)
 {
   const gp_tried_types_t *tried = findings->tried;
   const gp_type_figures_t *best = NULL;
 
-  if (!tried || tried->now.refused == 0 || !gp_remedy_is_empty(&oom->remedy))
+  if (!tried || !tried->is_complete || tried->now.refused == 0 ||
+      !(gp_remedy_is_empty(&oom->remedy) || sets_limit(&oom->remedy)))
     return;
   for (size_t i = 0; i < tried->count; i++) {
     const gp_type_figures_t *type = &tried->types[i];
-    if (!is_other(findings, type) || type->refused > 0)
+    if (!is_other(findings, type) || type->refused > 0 || type->refused_on > 0)
       continue;
     if (!best || is_whole(type) > is_whole(best) ||
         (is_whole(type) == is_whole(best) && type->held < best->held))
       best = type;
+  }
+  if (!best && sets_limit(&oom->remedy) && tried->limit_is_short) {
+    gp_findings_retract(oom);
+    gp_findings_advise(findings, oom, GP_ADVICE(oom_again), GP_AS_SIZE(tried->held_on));
   }
   if (!best)
     return;

@@ -10,7 +10,8 @@
 /* Completes the remedies; call it after all findings are made. */
 void gp_remedies_settle(gp_findings_t *findings);
 
-/* If nothing else helps where memory ran out, advises a type that serves that request, too. A type that
+/* If nothing but a larger limit helps where memory ran out, advises a type that serves that request, too, and
+ * goes on to serve those that may follow; if there is none, takes back a limit that does not. A type that
  * keeps whole blocks goes first, since it changes nothing else; then the one that holds least. */
 void gp_remedies_settle_type(gp_findings_t *findings, gp_finding_t *oom);
 

@@ -130,6 +130,69 @@ int gp_workload_settle(gp_workload_t *workload, const gp_ready_t *ready)
   return error;
 }
 
+#define REPEATED_SHARE 10 /* one in so many */
+
+static bool was_served(const gp_step_t *step)
+{
+  return step->kind == GP_STEP_ALLOC || step->kind == GP_STEP_FREE;
+}
+
+/* The first step of the end that is repeated. */
+static size_t first_repeated(const gp_workload_t *workload)
+{
+  size_t requests = 0, wanted = 0, at = workload->step_count;
+
+  for (size_t i = 0; i < workload->step_count; i++)
+    requests += was_served(&workload->steps[i]);
+  for (wanted = requests / REPEATED_SHARE; at > 0 && wanted > 0; at--)
+    wanted -= was_served(&workload->steps[at - 1]);
+  return at;
+}
+
+/* The same step for the second time. False: it has none, as an end of what began before, or a request that
+ * failed. */
+static bool repeat(gp_workload_t *workload, gp_step_t *step, uint32_t *blocks, uint32_t *syncs)
+{
+  switch ((gp_step_kind_t)step->kind) {
+  case GP_STEP_ALLOC:
+  case GP_STEP_FORWARDED_ALLOC: step->block = blocks[step->block] = (uint32_t)workload->block_count++; break;
+  case GP_STEP_SYNC_BEGIN: step->block = syncs[step->block] = (uint32_t)workload->sync_count++; break;
+  case GP_STEP_FREE:
+  case GP_STEP_FORWARDED_FREE: step->block = blocks[step->block]; break;
+  case GP_STEP_SYNC_END: step->block = syncs[step->block]; break;
+  case GP_STEP_ATTEMPT: return false;
+  }
+  return step->block != UINT32_MAX;
+}
+
+int gp_workload_repeat_end(gp_workload_t *workload)
+{
+  const size_t first = first_repeated(workload);
+  size_t end = workload->step_count;
+  uint64_t later_ns = first < end ? workload->steps[end - 1].time_ns - workload->steps[first].time_ns : 0;
+  uint32_t *blocks = malloc((workload->block_count + 1) * sizeof(*blocks));
+  uint32_t *syncs = malloc((workload->sync_count + 1) * sizeof(*syncs));
+  bool good = blocks && syncs;
+
+  if (good) {
+    memset(blocks, 0xff, (workload->block_count + 1) * sizeof(*blocks));
+    memset(syncs, 0xff, (workload->sync_count + 1) * sizeof(*syncs));
+  }
+  if (good && end > 0 && workload->steps[end - 1].kind == GP_STEP_ATTEMPT) {
+    end--; /* it is not repeated */
+    workload->steps[end].kind = GP_STEP_ALLOC;
+    workload->steps[end].block = (uint32_t)workload->block_count++;
+  }
+  for (size_t i = first; i < end && good; i++) {
+    gp_step_t step = workload->steps[i];
+    step.time_ns += later_ns;
+    good = !repeat(workload, &step, blocks, syncs) || gp_workload_add(workload, &step);
+  }
+  free(blocks);
+  free(syncs);
+  return good ? 0 : ENOMEM;
+}
+
 void gp_workload_fini(gp_workload_t *workload)
 {
   free(workload->steps);

@@ -15,13 +15,15 @@
 
 /* Fills a zeroed workload, which the caller ends with gp_workload_fini whatever this returns. */
 static int make_workload(
-    gp_workload_t *workload, const gp_snapshot_t *snapshot, int device, gp_ready_kind_t kind)
+    gp_workload_t *workload, const gp_snapshot_t *snapshot, int device, gp_ready_kind_t kind, bool goes_on)
 {
   const gp_ready_t ready = {kind, 0};
 
   gp_log_init(0, open("/dev/null", O_WRONLY | O_CLOEXEC)); /* drops the pool's messages, which are for a
                                                               program's user */
   int error = gp_workload_of_snapshot(workload, snapshot, device, kind == GP_READY_RECORDED);
+  if (!error && goes_on)
+    error = gp_workload_repeat_end(workload);
   return error ? error : gp_workload_settle(workload, &ready);
 }
 
@@ -67,12 +69,62 @@ static int try(const gp_summary_t *summary, int device, const gp_trial_t *trial,
 
   if (trial->id < GP_OPTION_COUNT)
     settings.texts[trial->id] = trial->value;
-  int error = make_workload(
-      &workload, summary->snapshot, device, trial->is_ready_at_once ? GP_READY_AT_ONCE : GP_READY_RECORDED);
+  int error = make_workload(&workload, summary->snapshot, device,
+      trial->is_ready_at_once ? GP_READY_AT_ONCE : GP_READY_RECORDED, false);
   if (!error)
     error = workload.is_partial ? ENODATA : gp_trial_hit_rate(&workload, &settings, device, ret_hit_rate);
   gp_workload_fini(&workload);
   return error == EOVERFLOW ? ENODATA : error;
+}
+
+/* The limit with which the library would have served the last request; NULL: it advised none. */
+static const char *advised_limit(const gp_snapshot_t *snapshot)
+{
+  const cJSON *oom = cJSON_GetObjectItemCaseSensitive(snapshot->root, "oom");
+  const cJSON *remedy = cJSON_GetObjectItemCaseSensitive(oom, "remedy");
+  const char *limit = gp_snapshot_text(cJSON_GetObjectItemCaseSensitive(remedy, "settings"), "GPUPOOL_LIMIT");
+  return limit[0] ? limit : NULL;
+}
+
+/* What the recorded type does with this limit; NULL: with the recorded one. */
+static int try_limit(
+    const gp_findings_t *findings, const gp_workload_t *workload, const char *limit, gp_score_t *ret_score)
+{
+  gp_tuning_t tuning = {.workload = workload};
+  gp_settings_t given = {.texts = {NULL}};
+
+  given.texts[GP_OPTION_limit] = limit;
+  given.texts[GP_OPTION_type] = gp_findings_setting(findings, "type");
+  int error = gp_tune(&tuning, &given, false);
+  *ret_score = tuning.scores[0];
+  return error;
+}
+
+/* On the device where memory ran out: whether another type, or the advised limit, would serve more than that
+ * one request.
+ */
+static int try_going_on(gp_tried_types_t *tried, const gp_findings_t *findings)
+{
+  const gp_summary_t *summary = findings->summary;
+  const char *limit = advised_limit(summary->snapshot);
+  const gp_settings_t nothing_given = {.texts = {NULL}};
+  gp_workload_t workload = {.step_count = 0};
+  gp_tuning_t types = {.workload = &workload};
+  gp_score_t limited = {.refused = 0}, unlimited = {.held = 0};
+
+  int error = make_workload(&workload, summary->snapshot, summary->oom.event.device, GP_READY_RECORDED, true);
+  if (!error)
+    error = gp_tune(&types, &nothing_given, false);
+  for (size_t i = 0; i < tried->count && !error; i++)
+    tried->types[i].refused_on = types.scores[i + 1].refused;
+  if (!error && limit)
+    error = try_limit(findings, &workload, limit, &limited);
+  if (!error && limited.refused > 0)
+    error = try_limit(findings, &workload, "none", &unlimited);
+  tried->limit_is_short = limited.refused > 0;
+  tried->held_on = unlimited.held;
+  gp_workload_fini(&workload);
+  return error;
 }
 
 int gp_summary_findings(gp_findings_t *findings, const gp_summary_t *summary)
@@ -84,9 +136,9 @@ int gp_summary_findings(gp_findings_t *findings, const gp_summary_t *summary)
   int error = 0;
 
   *findings = (gp_findings_t){.summary = summary};
-  tried.count = 0;
+  tried = (gp_tried_types_t){.count = 0};
   if (is_worth_trying(findings)) {
-    error = make_workload(&workload, summary->snapshot, summary->filter->device, GP_READY_RECORDED);
+    error = make_workload(&workload, summary->snapshot, summary->filter->device, GP_READY_RECORDED, false);
     if (!error)
       error = gp_tune(&tuning, &nothing_given, false);
     for (int i = 1; i < tuning.count && !error; i++)
@@ -95,6 +147,8 @@ int gp_summary_findings(gp_findings_t *findings, const gp_summary_t *summary)
     tried.live = tuning.scores[0].live;
     tried.is_complete = !workload.is_partial;
     gp_workload_fini(&workload);
+    if (!error && summary->has_oom)
+      error = try_going_on(&tried, findings);
   }
   if (error == ENODATA || error == EOVERFLOW) /* nothing to try, or too much to count */
     error = 0;

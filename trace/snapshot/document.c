@@ -486,6 +486,9 @@ void gp_document_write(gp_json_t *json, const gp_document_t *document)
   gp_json_key_uint(json, "version", GP_DOCUMENT_VERSION);
   gp_json_newline(json);
   gp_json_key_string(json, "reason", document->reason);
+  if (document->unreported_ooms)
+    gp_json_key_uint(
+        json, "unreported_ooms", document->unreported_ooms); /* `gpupool run` looks for it here */
   write_process(json, document);
   write_settings(json, document);
   write_devices(json, document);

@@ -41,6 +41,7 @@ typedef struct gp_document {
   size_t note_count;
   const char *reason;
   const gp_oom_t *oom; /* NULL: the reason is another */
+  uint64_t unreported_ooms;
 } gp_document_t;
 
 /* Writes all of it. Errors stay in json. */

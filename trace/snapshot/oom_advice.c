@@ -126,6 +126,17 @@ static bool was_changed(const gp_oom_t *oom, const char *limits)
   return !old.length || (gp_size_parse(old.start, old.length, &bytes) && bytes != oom->limit);
 }
 
+/* Says by how much: of a program that grows, the next request would be refused by the limit that serves this
+ * one. */
+static void advise_larger(gp_oom_advice_t *advice, const char *variable, uint64_t limit, uint64_t needed)
+{
+  char more[GP_SIZE_TEXT_BYTES];
+
+  advice->setting = variable;
+  say(advice, "It is the limit that refuses: this request alone takes %s more, %s=%s",
+      gp_size_format(needed > limit ? needed - limit : 0, more), variable, advice->value);
+}
+
 /* kept: bytes that the pool would hold besides the requested block. */
 static void advise_limit(const gp_oom_t *oom, const char *limits, uint64_t kept, gp_oom_advice_t *advice)
 {
@@ -145,9 +156,7 @@ static void advise_limit(const gp_oom_t *oom, const char *limits, uint64_t kept,
     say(advice, "A limit refuses that was set while the program ran: it would have to be at least %s",
         gp_size_format(needed, size));
   } else if (write_limits(oom, limits, needed, advice->value, sizeof(advice->value))) {
-    advice->setting = LIMIT_VARIABLE;
-    say(advice, "It is the limit that refuses: this allocation takes at least " LIMIT_VARIABLE "=%s",
-        advice->value);
+    advise_larger(advice, LIMIT_VARIABLE, oom->limit, needed);
   } else {
     say(advice, "It is the limit that refuses");
   }
@@ -167,8 +176,7 @@ static void advise_host_limit(const gp_oom_t *oom, const char *setting, gp_oom_a
     advice->setting = NULL;
     say(advice, "It is " HOST_VARIABLE " that refuses");
   } else {
-    say(advice, "It is the limit that refuses: this allocation takes at least " HOST_VARIABLE "=%s",
-        advice->value);
+    advise_larger(advice, HOST_VARIABLE, oom->limit, needed);
   }
 }
 

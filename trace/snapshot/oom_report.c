@@ -1,5 +1,6 @@
 #include "trace/snapshot/oom_report.h"
 
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -117,12 +118,17 @@ char *gp_oom_describe(const gp_oom_t *oom, const char *asker, char *buffer, size
 
 /* Not inlined: its texts are off the stack, which may be small, when the caller writes the snapshot. */
 __attribute__((noinline)) void gp_oom_log(
-    const gp_oom_t *oom, const char *limits, const gp_stack_logs_t *logs, uint32_t stack)
+    const gp_oom_t *oom, uint64_t times, const char *limits, const gp_stack_logs_t *logs, uint32_t stack)
 {
-  char text[GP_OOM_TEXT_BYTES], asker[GP_ASKER_BYTES];
+  char text[GP_OOM_TEXT_BYTES], asker[GP_ASKER_BYTES], before[64] = "";
   gp_oom_advice_t advice;
   bool has_asker = gp_asker_describe(logs, stack, asker, sizeof(asker));
+
   gp_oom_advise(oom, limits, &advice);
-  gp_log(GP_LOG_ERROR, "%s. %s", gp_oom_describe(oom, has_asker ? asker : NULL, text, sizeof(text)),
+  if (times > 1)
+    (void)snprintf(before, sizeof(before), "memory ran out %" PRIu64 " more times, the last time ", times);
+  else if (times == 1)
+    (void)snprintf(before, sizeof(before), "memory ran out once more, ");
+  gp_log(GP_LOG_ERROR, "%s%s. %s", before, gp_oom_describe(oom, has_asker ? asker : NULL, text, sizeof(text)),
       advice.text);
 }

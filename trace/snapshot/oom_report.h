@@ -17,8 +17,9 @@
  */
 char *gp_oom_describe(const gp_oom_t *oom, const char *asker, char *buffer, size_t capacity);
 
-/* Logs that sentence and the advice. limits as for gp_oom_advise; logs and stack as for gp_asker_describe.
- * Thread safe, with no lock held. */
-void gp_oom_log(const gp_oom_t *oom, const char *limits, const gp_stack_logs_t *logs, uint32_t stack);
+/* Logs that sentence and the advice. times: it is the last of so many that had no line; 0: it has its own.
+ * limits as for gp_oom_advise; logs and stack as for gp_asker_describe. Thread safe, with no lock held. */
+void gp_oom_log(
+    const gp_oom_t *oom, uint64_t times, const char *limits, const gp_stack_logs_t *logs, uint32_t stack);
 
 #endif

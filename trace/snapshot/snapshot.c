@@ -28,6 +28,10 @@ struct gp_snapshot_writer {
   gp_engine_t *_Atomic engine;
   _Atomic uint64_t oom_reported_ns[2]; /* time of the last reported out of memory, plus one; 0: none.
                                           [1]: of page-locked memory of the host */
+  _Atomic uint64_t unreported;         /* how often memory ran out since then */
+  atomic_bool is_noting;               /* a thread has the two of the last such time: */
+  gp_oom_t unreported_oom;
+  uint32_t unreported_stack;
 
   gp_lock_t lock;      /* guards the rest: one thread at a time writes a snapshot */
   bool closed;         /* the process ends: no more snapshots */
@@ -49,6 +53,7 @@ struct gp_snapshot_writer {
 typedef struct request {
   const char *reason;
   const gp_oom_t *oom;      /* NULL: another reason */
+  uint64_t unreported_ooms; /* at the exit: oom is the last one of so many */
   const char *path;         /* NULL: from GPUPOOL_OUTPUT; else the user looks for the file only there */
   gp_snapshot_name_t *name; /* names an earlier file, which the new one replaces; may be NULL */
 } request_t;
@@ -290,6 +295,7 @@ static int write_document(
       .stacks = gp_stacks_logs(&recorder->origins.stacks),
       .reason = request->reason,
       .oom = request->oom,
+      .unreported_ooms = request->unreported_ooms,
   };
   return write_file(writer, request, &document);
 }
@@ -419,15 +425,46 @@ static bool oom_is_due(gp_snapshot_writer_t *writer, const gp_oom_t *oom)
   return atomic_compare_exchange_strong(reported_ns, &before, now_ns + 1);
 }
 
+/* Of two threads that note one at the same time, the first wins: neither was the last one. */
+static void note_unreported(gp_snapshot_writer_t *writer, const gp_oom_t *oom)
+{
+  atomic_fetch_add(&writer->unreported, 1);
+  if (atomic_exchange(&writer->is_noting, true))
+    return;
+  writer->unreported_oom = *oom;
+  writer->unreported_stack = gp_origin_tls.origin;
+  atomic_store(&writer->is_noting, false);
+}
+
+static void log_oom(const gp_snapshot_writer_t *writer, const gp_oom_t *oom, uint64_t times, uint32_t stack)
+{
+  const gp_stack_logs_t logs = gp_stacks_logs(&writer->recorder->origins.stacks);
+  gp_option_id_t limit = gp_oom_is_of_host(oom) ? GP_OPTION_host_limit : GP_OPTION_limit;
+
+  gp_oom_log(oom, times, gp_option_text(writer->recorder->options, limit), &logs, stack);
+}
+
+/* At the exit, with what the program may have ended of. */
+static request_t request_at_exit(gp_snapshot_writer_t *writer)
+{
+  uint64_t times = atomic_load(&writer->unreported);
+
+  if (times == 0 || atomic_exchange(&writer->is_noting, true)) /* for good: nothing is noted any more */
+    return (request_t){.reason = "exit"};
+  log_oom(writer, &writer->unreported_oom, times, writer->unreported_stack);
+  return (request_t){.reason = "exit", .oom = &writer->unreported_oom, .unreported_ooms = times};
+}
+
 /* gp_oom_fn */
 static void report_oom(void *self, const gp_oom_t *oom)
 {
   gp_snapshot_writer_t *writer = self;
-  if (!oom_is_due(writer, oom))
+  if (!oom_is_due(writer, oom)) {
+    note_unreported(writer, oom);
     return;
-  const gp_stack_logs_t logs = gp_stacks_logs(&writer->recorder->origins.stacks);
-  gp_option_id_t limit = gp_oom_is_of_host(oom) ? GP_OPTION_host_limit : GP_OPTION_limit;
-  gp_oom_log(oom, gp_option_text(writer->recorder->options, limit), &logs, gp_origin_tls.origin);
+  }
+  atomic_store(&writer->unreported, 0);
+  log_oom(writer, oom, 0, gp_origin_tls.origin);
   if (gp_option_number(writer->recorder->options, GP_OPTION_snapshot_at) & GP_SNAPSHOT_AT_OOM)
     (void)gp_snapshot_write(
         writer, gp_oom_is_of_host(oom) ? "host_oom" : "oom", oom, NULL); /* it has logged any error */
@@ -482,7 +519,8 @@ int gp_snapshot_at_exit(gp_snapshot_writer_t *writer)
     return 0;
   gp_engine_t *engine = atomic_load(&writer->engine);
   bool wanted = gp_option_number(writer->recorder->options, GP_OPTION_snapshot_at) & GP_SNAPSHOT_AT_EXIT;
-  int error = wanted && engine && has_allocated(engine) ? gp_snapshot_write(writer, "exit", NULL, NULL) : 0;
+  const request_t request = request_at_exit(writer);
+  int error = wanted && engine && has_allocated(engine) ? write_sheltered(writer, &request) : 0;
   /* The snapshot replaces the record, or the user wants no snapshot. Otherwise the
    * record is all that is left. */
   if (!error || error == ECANCELED)
