@@ -90,7 +90,12 @@ build_without() { # PACKAGE
     pkg-config) configure && expect 'unit tests *: .*pkg-config' && expect 'gpupool tool *: YES' ;;
     zlib1g-dev | libzstd-dev | libmicrohttpd-dev) configure -Dtests=disabled && expect " : $1" ;; # of the tool alone
     *) configure && expect " : .*$1" ;;
-  esac && ninja -C "$build"
+  esac && ninja -C "$build" && { [ "$1" != libdw-dev ] || says_that_it_lacks_libdw; }
+}
+
+# Installing libdw.so.1 would not help such a build.
+says_that_it_lacks_libdw() {
+  { "$build/tools/gpupool" symbolize /dev/null 2>&1 || true; } | grep 'needs a gpupool that was built with libdw'
 }
 
 shift

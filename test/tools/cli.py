@@ -108,6 +108,7 @@ class Case(unittest.TestCase):
             "PATH": os.environ["PATH"], "HOME": self.folder, "TMPDIR": self.path("tmp"),
             # For builds with a sanitizer: the tool is run with a library preloaded.
             "ASAN_OPTIONS": "verify_asan_link_order=0",
+            "LSAN_OPTIONS": "print_suppressions=0",  # it knows some of the loader's
         }
         for name in ("tree/tools", "tree/interpose", "work", "tmp"):
             os.makedirs(self.path(name))

@@ -107,7 +107,7 @@ static void check_named(
     if (strcmp(gp_base_name(entry), gp_base_name(library)) != 0 || !strstr(list, said))
       continue;
     gp_checks_add(
-        checks, "LD_PRELOAD", GP_CHECK_BAD, "the loader does not find %s; programs run without it", entry);
+        checks, "preload", GP_CHECK_BAD, "the loader does not find %s; programs run without it", entry);
     gp_checks_remedy(checks, "LD_PRELOAD=%s", library);
   }
   free(copy);

@@ -206,7 +206,7 @@ int gp_command_symbolize(int argc, char **argv)
     return gp_message_usage("symbolize", "symbolize: a file is missing");
   const char *file = argv[1];
   if (!gp_symbols_are_available()) {
-    gp_message("symbolize needs " GP_SYMBOLS_NEED "");
+    gp_message("symbolize needs %s", gp_symbols_need());
     return GP_EXIT_INPUT;
   }
   status = gp_output_open(&output, request.output, request.force, true);

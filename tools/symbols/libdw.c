@@ -27,3 +27,8 @@ bool gp_symbols_are_available(void)
                 : MISSING;
   return state == THERE;
 }
+
+const char *gp_symbols_need(void)
+{
+  return "libdw.so.1, which is not installed (the package libdw1, or elfutils-libs)";
+}

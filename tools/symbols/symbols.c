@@ -221,7 +221,7 @@ void gp_symbols_resolve(gp_snapshot_t *snapshot, const gp_symbols_options_t *opt
   gp_symbol_query_t *queries = first ? gather(snapshot, first) : NULL;
   if (queries && first[snapshot->module_count] > 0 && !gp_symbols_are_available()) {
     if (!is_told)
-      gp_message("functions have no names here: that needs " GP_SYMBOLS_NEED);
+      gp_message("functions have no names here: that needs %s", gp_symbols_need());
     is_told = true;
     free_queries(queries, first[snapshot->module_count]);
     queries = NULL;

@@ -23,8 +23,8 @@ typedef struct gp_symbols_options {
  * others. */
 bool gp_symbols_are_available(void);
 
-/* What is missing then, for messages. */
-#define GP_SYMBOLS_NEED "libdw.so.1, which is not installed (the package libdw1, or elfutils-libs)"
+/* What is missing then, and the packages that have it. For messages; static. */
+const char *gp_symbols_need(void);
 
 /* A function at an address. Unknown texts are NULL; the caller frees texts with free(). */
 typedef struct gp_symbol {
