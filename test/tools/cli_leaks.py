@@ -72,9 +72,9 @@ class Leaks(Reports):
 
     def test_what_is_held_at_exit(self):
         text = self.report(ordinary()).stdout
-        self.assertIn("20,971,520 bytes (20 MiB) leaked in 2 allocations by several threads on device\n  0, the oldest", text)
+        self.assertIn("20,971,520 bytes (20 MiB) leaked on device 0 by several threads in 2 blocks of\n  10 MiB, none freed, the oldest", text)
         self.assertIn("    #1  Model::load(std::string const&) model.cu:12\n", text)
-        self.assertIn("3,145,728 bytes (3 MiB) leaked in 1 allocation by thread main (4711) on device\n  0, managed, the oldest", text)
+        self.assertIn("3,145,728 bytes (3 MiB) leaked on device 0 (managed) by thread main (4711) in 1\n  block, the oldest", text)
         self.assertIn("LEAK SUMMARY: 24,117,248 bytes leaked in 3 allocations\n", text)
         facts = self.document(ordinary())
         self.assertEqual(facts["sum"], {"bytes": 23 * MIB, "count": 3})
@@ -85,7 +85,7 @@ class Leaks(Reports):
         facts = self.document(ordinary(False))
         self.assertEqual([(leak["requested_size"], leak["count"]) for leak in facts["leaks"]],
                          [(10 * MIB, 2), (3 * MIB, 1)])
-        self.assertIn("2 allocations of 10 MiB", self.report(ordinary(False)).stdout)
+        self.assertIn("2 blocks of\n  10 MiB,", self.report(ordinary(False)).stdout)
 
     def test_nothing_held_is_no_leak(self):
         program = Program()

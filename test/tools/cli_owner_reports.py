@@ -169,7 +169,7 @@ class Owners(Reports):
             reason="oom", frames=frames, stacks=[[6, 4, 3, 1, 0], [6, 4, 3, 2, 0], [6, 4, 5, 0]], modules=[]),
             "--json", command="summary").stdout)["snapshots"][0]
         (found,) = [finding for finding in facts["findings"] if finding["code"] == "owners"]
-        self.assertIn("the biggest owners are a() through hold() 40 MiB (57.1%), b() through hold() 30 MiB", found["message"])
+        self.assertIn("the biggest owners are a() through hold() 40 MiB (57.1%) in 1 block; b() through hold() 30 MiB", found["message"])
 
     def test_leaks_that_are_alike_are_in_order(self):
         """As many bytes each: the oldest first, and what is older than the events by device and size."""
@@ -207,7 +207,7 @@ class Owners(Reports):
         program.alloc(675 * MIB)
         summary = self.run_tool("summary", self.write("s.json", program.snapshot())).stdout
         self.assertIn("Of the 1000 MiB that the program held at its peak, 675 MiB (67.5%) have no call stack, and of the rest "
-                      "the biggest owner is Model::load(std::string const&) model.cu:12 325 MiB (32.5%).",
+                      "the biggest owner is Model::load(std::string const&) model.cu:12 325 MiB (32.5%) in 1 block.",
                       " ".join(summary.split()))
 
 
@@ -223,9 +223,9 @@ class PyTorch(cli.Case):
 
     def test_the_first_screen_names_the_lines(self):
         first = " ".join(self.run_on("summary").split())
-        self.assertIn("the biggest owners are encode model.py:41 (aten::conv2d) 600 MiB (50.0%), <module> train.py:93 "
-                      "(aten::zeros_like) 400 MiB (33.3%), torch::autograd::generated::MmBackward0::apply (aten::mm) 200 MiB "
-                      "(16.7%).", first)
+        self.assertIn("the biggest owners are encode model.py:41 (aten::conv2d) 600 MiB (50.0%) in 1 block; <module> "
+                      "train.py:93 (aten::zeros_like) 400 MiB (33.3%) in 1 block; "
+                      "torch::autograd::generated::MmBackward0::apply (aten::mm) 200 MiB (16.7%) in 1 block.", first)
         self.assertNotIn("unwind", first)
 
     def test_paths_of_another_system(self):
@@ -251,7 +251,8 @@ class PyTorch(cli.Case):
     def test_the_same_with_json(self):
         (first, *_) = json.loads(self.run_on("summary", "--json"))["snapshots"][0]["owners"]
         self.assertEqual(first, {"function": "encode", "file": "/home/me/model.py", "line": 41, "through": first["through"],
-                                 "operation": "aten::conv2d", "bytes": 600 * MIB})
+                                 "operation": "aten::conv2d", "bytes": 600 * MIB, "blocks": 1, "size_least": 600 * MIB,
+                                 "size_most": 600 * MIB, "freed": 0})
         self.assertIn("torch::unwind::unwind()", self.run_on("summary", "--all-frames"))
 
 

@@ -163,7 +163,8 @@ class Owners(Reports):
         owners = self.finding(ordinary(), "owners")
         self.assertEqual(owners["severity"], "note")
         self.assertIn("Of the 56 MiB that the program held at its peak, the biggest owners are Cache::grow() cache.cu:33 35 MiB "
-                      "(62.5%), Model::load(std::string const&) model.cu:12 20 MiB (35.7%), a::very::long::name", owners["message"])
+                      "(62.5%) in 2 blocks of 5 MiB to 30 MiB, none freed; Model::load(std::string const&) model.cu:12 20 MiB (35.7%) in 2 "
+                      "blocks of 10 MiB, none freed; a::very::long::name", owners["message"])
         self.assertNotIn("owners", [finding["code"] for finding in self.facts(ordinary(False))["findings"]])
 
     def test_what_has_no_stack_is_no_owner(self):
@@ -238,8 +239,8 @@ class Owners(Reports):
         found = self.finding(program.snapshot(reason="oom", frames=frames, stacks=stacks, modules=[]), "owners")
         self.assertEqual(found["message"],
                          "Of the 81 MiB that the program held, the biggest owners are load() through get(unsigned long) 50 MiB "
-                         "(61.7%), cache() through get(unsigned long) 20 MiB (24.7%), grow() through get(unsigned long) "
-                         "10 MiB (12.3%).")
+                         "(61.7%) in 1 block; cache() through get(unsigned long) 20 MiB (24.7%) in 1 block; grow() through get(unsigned "
+                         "long) 10 MiB (12.3%) in 1 block.")
         self.assertEqual(found["advice"], "free or shrink what load() through get(unsigned long) holds, 61.7% of it all.")
 
     def test_a_function_whose_callers_say_nothing_stays(self):
@@ -252,7 +253,7 @@ class Owners(Reports):
             for i in range(40):
                 program.alloc(MIB, stack=i)
             found = self.finding(program.snapshot(reason="oom", frames=frames, stacks=stacks, modules=[]), "owners")
-            self.assertIn("the biggest owner is forward() 40 MiB (100%).", found["message"])
+            self.assertIn("the biggest owner is forward() 40 MiB (100%) in 40 blocks of 1 MiB, none freed.", found["message"])
 
     def test_a_sudden_end_is_said_and_what_was_held_then(self):
         snapshot = ordinary().snapshot(reason="recovered")
@@ -333,12 +334,12 @@ class Sites(Reports):
         self.assertEqual(facts["sort"], "peak")
         self.assertEqual(facts["by"], "function")
         load = self.site(facts, "Model::load(std::string const&)")
-        self.assertEqual(load["flat"]["live"], {"bytes": 20 * MIB, "count": 2})
+        self.assertEqual(load["flat"]["live"], {"bytes": 20 * MIB, "count": 2, "freed": 0})
         self.assertEqual(load["cumulative"]["total"], {"bytes": 25 * MIB, "count": 3})
         grow = self.site(facts, "Cache::grow()")
         self.assertEqual(grow["flat"]["total"], {"bytes": 38 * MIB, "count": 3})
-        self.assertEqual(grow["flat"]["live"], {"bytes": 3 * MIB, "count": 1})
-        self.assertEqual(grow["flat"]["peak"], {"bytes": 35 * MIB, "count": 2})
+        self.assertEqual(grow["flat"]["live"], {"bytes": 3 * MIB, "count": 1, "freed": 2})
+        self.assertEqual(grow["flat"]["peak"], {"bytes": 35 * MIB, "count": 2, "freed": 0})
         main = self.site(facts, "main")
         self.assertEqual(main["flat"]["total"], {"bytes": 0, "count": 0})
         self.assertEqual(main["cumulative"]["total"], facts["sum"]["total"])
@@ -408,7 +409,8 @@ class Sites(Reports):
     def test_a_history_that_is_cut_off(self):
         """Of the end of the history the same is said as of all of it, as far as it can be known."""
         whole, end = self.facts(ordinary()), self.facts(ordinary().snapshot(keep=6))
-        self.assertEqual(whole["sum"]["live"], end["sum"]["live"])
+        self.assertEqual(whole["sum"]["live"], {**end["sum"]["live"], "freed": 4})
+        self.assertIsNone(end["sum"]["live"]["freed"])
         self.assertIn("Events before", self.report(ordinary().snapshot(keep=6)).stdout)
 
 

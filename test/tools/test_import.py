@@ -168,7 +168,7 @@ class Import(cli.Case):
         snapshot = torch_snapshot()
         snapshot["device_traces"][0][0:2] = []
         data = pickle.dumps(snapshot)
-        self.assertIn("device 0, the oldest allocated before the first event:", self.run_on(data, "leaks").replace("\n  ", " "))
+        self.assertIn("device 0 in 1 block, 1 freed, the oldest allocated before the first event:", self.run_on(data, "leaks").replace("\n  ", " "))
         leaks = json.loads(self.run_on(data, "leaks", "--json"))["leaks"]
         self.assertEqual([leak["first_ns"] for leak in leaks], [25000, None])
 

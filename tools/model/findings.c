@@ -67,7 +67,7 @@ void gp_findings_judge_owners(gp_findings_t *findings)
   gp_sentence_t list = {.used = 0};
   gp_owners_t *owners = &findings->owners;
   gp_moments_t moments = summary->moments;
-  char when[160], first[GP_FIRST_OWNER_BYTES];
+  char when[160], first[GP_FIRST_OWNER_BYTES], held[GP_HOLDING_BYTES];
 
   if (sites->by == GP_SITE_BY_SIZE || !sum)
     return;
@@ -76,10 +76,11 @@ void gp_findings_judge_owners(gp_findings_t *findings)
   if (gp_owners_init(owners, &summary->lifetimes, summary->filter, &moments))
     findings->out_of_memory = true;
   for (size_t i = 0; i < owners->count; i++)
-    gp_sentence_add(&list, "%s%s %s (%s)", i ? ", " : "",
+    gp_sentence_add(&list, "%s%s %s (%s) %s", i ? "; " : "",
         gp_text_shorten(owners->owners[i].text, OWNER_COLUMNS, name, sizeof(name)),
         gp_size_format(owners->owners[i].bytes, size),
-        gp_number_percent((double)owners->owners[i].bytes / (double)sum, percent));
+        gp_number_percent((double)owners->owners[i].bytes / (double)sum, percent),
+        gp_holding_text(&owners->owners[i].holding, summary->snapshot, held));
   if (owners->unknown_bytes)
     snprintf(unknown, sizeof(unknown), " %s (%s) have no call stack, and of the rest",
         gp_size_format(owners->unknown_bytes, size),

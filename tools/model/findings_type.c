@@ -55,19 +55,15 @@ void gp_findings_judge_type(gp_findings_t *findings)
   gp_findings_set(findings, finding, "GPUPOOL_TYPE", best->type);
 }
 
-/* A larger limit takes memory from whoever else was to have it; a type within the limit does not. */
-static bool sets_limit(const gp_remedy_t *remedy)
-{
-  return remedy->setting_count == 1 && strcmp(remedy->settings[0].name, "GPUPOOL_LIMIT") == 0;
-}
-
 void gp_remedies_settle_type(gp_findings_t *findings, gp_finding_t *oom)
 {
   const gp_tried_types_t *tried = findings->tried;
   const gp_type_figures_t *best = NULL;
 
+  /* A larger limit takes memory from whoever else was to have it; a type within the limit does not. */
+  bool sets_limit = gp_remedy_sets(&oom->remedy, "GPUPOOL_LIMIT");
   if (!tried || !tried->is_complete || tried->now.refused == 0 ||
-      !(gp_remedy_is_empty(&oom->remedy) || sets_limit(&oom->remedy)))
+      !(gp_remedy_is_empty(&oom->remedy) || sets_limit))
     return;
   for (size_t i = 0; i < tried->count; i++) {
     const gp_type_figures_t *type = &tried->types[i];
@@ -77,7 +73,7 @@ void gp_remedies_settle_type(gp_findings_t *findings, gp_finding_t *oom)
         (is_whole(type) == is_whole(best) && type->held < best->held))
       best = type;
   }
-  if (!best && sets_limit(&oom->remedy) && tried->limit_is_short) {
+  if (!best && sets_limit && tried->limit_is_short) {
     gp_findings_retract(oom);
     gp_findings_advise(findings, oom, GP_ADVICE(oom_again), GP_AS_SIZE(tried->held_on));
   }

@@ -68,14 +68,22 @@ static char *make_stack_key(const gp_snapshot_t *snapshot, int stack, digest_t *
   return text;
 }
 
+/* The leak of the last life with a stack: mostly that of the next, too. */
+typedef struct last {
+  size_t leak; /* its index plus one; 0: none yet */
+  int device;
+  const char *kind;
+} last_t;
+
 typedef struct build {
   gp_leaks_t *leaks;
   gp_hash_index_t by_key; /* of the leaks */
   char **stack_keys;      /* of the current lifetimes; NULL: not made yet */
   digest_t *digests;      /* of the current frames */
+  last_t *lasts;          /* by stack */
 } build_t;
 
-static gp_leak_t *leak_of(build_t *build, const gp_lifetimes_t *lifetimes, const gp_life_t *life)
+static gp_leak_t *find_leak(build_t *build, const gp_lifetimes_t *lifetimes, const gp_life_t *life)
 {
   const gp_snapshot_t *snapshot = lifetimes->snapshot;
   const char *kind = gp_life_what(life);
@@ -106,6 +114,48 @@ static gp_leak_t *leak_of(build_t *build, const gp_lifetimes_t *lifetimes, const
   return leak;
 }
 
+/* NULL: no memory. */
+static gp_leak_t *leak_of(build_t *build, const gp_lifetimes_t *lifetimes, const gp_life_t *life)
+{
+  last_t *last = life->stack >= 0 ? &build->lasts[life->stack] : NULL;
+
+  if (last && last->leak && last->device == (int)life->device && last->kind == gp_life_what(life))
+    return &build->leaks->leaks[last->leak - 1];
+  gp_leak_t *leak = find_leak(build, lifetimes, life);
+  if (leak && last)
+    *last = (last_t){(size_t)(leak - build->leaks->leaks) + 1, life->device, gp_life_what(life)};
+  return leak;
+}
+
+static void count_life(gp_leak_t *leak, const gp_lifetimes_t *lifetimes, const gp_life_t *life)
+{
+  leak->bytes = gp_add_saturated(leak->bytes, life->requested);
+  leak->is_of_several |= leak->count > 0 && leak->thread != life->thread;
+  leak->thread = leak->count > 0 ? leak->thread : life->thread;
+  leak->count++;
+  gp_holding_add(&leak->holding, life->requested);
+  leak->is_before_events |= life->begin_ns == 0 && life->thread == GP_FILTER_UNKNOWN;
+  leak->first_ns = life->begin_ns < leak->first_ns ? life->begin_ns : leak->first_ns;
+  leak->snapshot = lifetimes->snapshot;
+  leak->stack = life->stack;
+}
+
+/* After what is held: of stacks that hold nothing no frees need to be known. */
+static int count_frees(build_t *build, const gp_lifetimes_t *lifetimes, const gp_filter_t *filter)
+{
+  for (size_t i = 0; i < lifetimes->life_count; i++) {
+    const gp_life_t *life = &lifetimes->lives[i];
+    if (life->is_held || life->stack < 0 || !build->lasts[life->stack].leak ||
+        !gp_lifetimes_has(filter, life))
+      continue;
+    gp_leak_t *leak = leak_of(build, lifetimes, life);
+    if (!leak)
+      return ENOMEM;
+    leak->holding.freed++;
+  }
+  return 0;
+}
+
 static int count_lives(
     build_t *build, const gp_lifetimes_t *lifetimes, const gp_filter_t *filter, bool is_last)
 {
@@ -113,11 +163,9 @@ static int count_lives(
   size_t stacks = lifetimes->snapshot->stacks.count;
   build->stack_keys = calloc(stacks + 1, sizeof(*build->stack_keys));
   build->digests = calloc(lifetimes->snapshot->frame_count + 1, sizeof(*build->digests));
-  if (!build->stack_keys || !build->digests) {
-    free(build->stack_keys);
-    free(build->digests);
-    return ENOMEM;
-  }
+  build->lasts = calloc(stacks + 1, sizeof(*build->lasts));
+  if (!build->stack_keys || !build->digests || !build->lasts)
+    error = ENOMEM;
   for (size_t i = 0; !error && i < lifetimes->life_count; i++) {
     const gp_life_t *life = &lifetimes->lives[i];
     if (!life->is_held || !gp_lifetimes_has(filter, life))
@@ -126,23 +174,19 @@ static int count_lives(
     if (!leak) {
       error = ENOMEM;
     } else if (is_last) {
-      leak->bytes = gp_add_saturated(leak->bytes, life->requested);
-      leak->is_of_several |= leak->count > 0 && leak->thread != life->thread;
-      leak->thread = leak->count > 0 ? leak->thread : life->thread;
-      leak->count++;
-      leak->is_before_events |= life->begin_ns == 0 && life->thread == GP_FILTER_UNKNOWN;
-      leak->first_ns = life->begin_ns < leak->first_ns ? life->begin_ns : leak->first_ns;
-      leak->snapshot = lifetimes->snapshot;
-      leak->stack = life->stack;
+      count_life(leak, lifetimes, life);
     } else {
       leak->bytes_before = gp_add_saturated(leak->bytes_before, life->requested);
       leak->count_before++;
     }
   }
-  for (size_t i = 0; i < stacks; i++)
+  if (!error && is_last)
+    error = count_frees(build, lifetimes, filter);
+  for (size_t i = 0; build->stack_keys && i < stacks; i++)
     free(build->stack_keys[i]);
   free(build->stack_keys);
   free(build->digests);
+  free(build->lasts);
   return error;
 }
 
@@ -154,7 +198,7 @@ static void choose(gp_leaks_t *leaks, gp_suppressions_t *suppressions)
     gp_leak_t *leak = &leaks->leaks[i];
     uint64_t bytes = gp_leak_bytes(leak), count = gp_leak_count(leak);
     bool is_growth = bytes > 0 || count > 0;
-    gp_assert(leak->count || leak->count_before);
+    gp_assert(leak->count || leak->count_before || leak->holding.freed);
     bool is_host = leak->kind && strcmp(leak->kind, "pinned_host") == 0;
     gp_suppression_t *suppression =
         is_growth ? gp_suppressions_find(suppressions, leak->snapshot, leak->stack) : NULL;
@@ -181,6 +225,8 @@ static void choose(gp_leaks_t *leaks, gp_suppressions_t *suppressions)
 static int compare(const void *a, const void *b)
 {
   const gp_leak_t *x = a, *y = b;
+  if ((x->stack < 0) != (y->stack < 0)) /* it names nobody */
+    return x->stack < 0 ? 1 : -1;
   if (gp_leak_bytes(x) != gp_leak_bytes(y))
     return gp_leak_bytes(x) > gp_leak_bytes(y) ? -1 : 1;
   if (x->first_ns != y->first_ns)

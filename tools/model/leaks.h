@@ -6,6 +6,7 @@
 #ifndef GP_TOOLS_MODEL_LEAKS_H
 #define GP_TOOLS_MODEL_LEAKS_H
 
+#include "tools/model/holding.h"
 #include "tools/model/lifetimes.h"
 #include "tools/saturated.h"
 #include "tools/model/suppressions.h"
@@ -20,6 +21,7 @@ typedef struct gp_leak {
   uint64_t requested; /* bytes of each allocation, if there is no stack */
   uint64_t bytes;     /* in the last snapshot */
   uint64_t count;
+  gp_holding_t holding;  /* in the last snapshot; without a stack no frees are counted */
   uint64_t bytes_before; /* in the earlier one; 0 if there is only one */
   uint64_t count_before;
   uint64_t first_ns;     /* when the oldest allocation was made */
@@ -29,7 +31,7 @@ typedef struct gp_leak {
 } gp_leak_t;
 
 typedef struct gp_leaks {
-  gp_leak_t *leaks; /* leaks to report, largest growth first */
+  gp_leak_t *leaks; /* leaks to report, largest growth first; those without a stack last */
   size_t count;
   uint64_t bytes; /* growth of device memory */
   uint64_t allocations;

@@ -46,6 +46,14 @@ bool gp_moments_time(const gp_moments_t *moments, const gp_lifetimes_t *lifetime
 char *gp_moments_describe(
     const gp_moments_t *moments, const gp_lifetimes_t *lifetimes, char *buffer, size_t capacity);
 
+/* True if the program had freed it by then. */
+static inline bool gp_moments_freed(const gp_moments_t *moments, const gp_life_t *life)
+{
+  if (moments->is_of_one && life->device != moments->device)
+    return false;
+  return moments->is_end ? !life->is_held : life->freed <= moments->at[life->device];
+}
+
 /* True if the program held the life at that moment. */
 static inline bool gp_moments_hold(const gp_moments_t *moments, const gp_life_t *life)
 {

@@ -9,12 +9,13 @@
 #include "tools/saturated.h"
 #include "tools/symbols/stack_owners.h"
 
-/* What the stacks of one owner and place in it hold. */
+/* What a stack of an owner and a place in it holds, or has freed. */
 typedef struct share {
   char *key;    /* identifies the owner */
   char *detail; /* identifies the place in it */
-  int stack;    /* any of them */
+  int stack;
   uint64_t bytes;
+  gp_holding_t holding;
 } share_t;
 
 typedef struct build {
@@ -28,6 +29,7 @@ typedef struct group {
   size_t first;
   size_t end;
   uint64_t bytes;
+  gp_holding_t holding;
 } group_t;
 
 /* True if lines tell owners apart: where a program begins, and in functions with a common name. */
@@ -61,31 +63,36 @@ static int measure(build_t *build, gp_owners_t *owners, const gp_lifetimes_t *li
     const gp_filter_t *filter, const gp_moments_t *moments)
 {
   size_t stacks = build->snapshot->stacks.count;
-  uint64_t *held = calloc(stacks + 1, sizeof(*held));
-  build->shares = calloc(stacks + 1, sizeof(*build->shares));
-  if (!held || !build->shares) {
-    free(held);
+  share_t *shares = build->shares = calloc(stacks + 1, sizeof(*build->shares));
+  if (!shares)
     return ENOMEM;
-  }
   for (size_t i = 0; i < lifetimes->life_count; i++) {
     const gp_life_t *life = &lifetimes->lives[i];
-    if (!gp_moments_hold(moments, life) || life->kind == GP_LIFE_HOST || !gp_lifetimes_has(filter, life))
+    bool is_held = gp_moments_hold(moments, life);
+    bool has_owner = life->stack >= 0 && gp_stack_owner(build->snapshot, life->stack) >= 0;
+    if ((!is_held && !has_owner) || life->kind == GP_LIFE_HOST || !gp_lifetimes_has(filter, life))
       continue;
+    if (!is_held) {
+      shares[life->stack].holding.freed += gp_moments_freed(moments, life);
+      continue;
+    }
     owners->bytes = gp_add_saturated(owners->bytes, life->requested);
-    if (life->stack >= 0 && gp_stack_owner(build->snapshot, life->stack) >= 0)
-      held[life->stack] = gp_add_saturated(held[life->stack], life->requested);
-    else
+    if (has_owner) {
+      shares[life->stack].bytes = gp_add_saturated(shares[life->stack].bytes, life->requested);
+      gp_holding_add(&shares[life->stack].holding, life->requested);
+    } else {
       owners->unknown_bytes = gp_add_saturated(owners->unknown_bytes, life->requested);
+    }
   }
   int error = 0;
   for (size_t i = 0; i < stacks && !error; i++) {
-    if (!held[i])
+    if (!shares[i].bytes && !shares[i].holding.freed)
       continue;
-    share_t *share = &build->shares[build->count++];
-    *share = (share_t){.stack = (int)i, .bytes = held[i]};
+    share_t *share = &shares[build->count++];
+    *share = shares[i]; /* at or before it */
+    share->stack = (int)i;
     error = describe_share(build->snapshot, share);
   }
-  free(held);
   gp_assert(owners->unknown_bytes <= owners->bytes);
   return error;
 }
@@ -102,13 +109,18 @@ static size_t largest_groups(const build_t *build, group_t *ret_groups)
 {
   size_t count = 0;
   for (size_t first = 0; first < build->count;) {
-    group_t group = {first, first, 0};
-    while (group.end < build->count && strcmp(build->shares[first].key, build->shares[group.end].key) == 0)
-      group.bytes = gp_add_saturated(group.bytes, build->shares[group.end++].bytes);
+    group_t group = {.first = first, .end = first};
+    for (; group.end < build->count; group.end++) {
+      const share_t *share = &build->shares[group.end];
+      if (strcmp(build->shares[first].key, share->key) != 0)
+        break;
+      group.bytes = gp_add_saturated(group.bytes, share->bytes);
+      gp_holding_join(&group.holding, &share->holding);
+    }
     size_t at = count;
     while (at > 0 && ret_groups[at - 1].bytes < group.bytes)
       at--;
-    if (at < GP_OWNERS) {
+    if (at < GP_OWNERS && group.bytes > 0) {
       count += count < GP_OWNERS;
       memmove(&ret_groups[at + 1], &ret_groups[at], (count - 1 - at) * sizeof(group));
       ret_groups[at] = group;
@@ -125,11 +137,15 @@ static int largest_place(const build_t *build, const group_t *group, size_t *ret
 {
   uint64_t most = 0, bytes = 0;
   int stack = build->shares[group->first].stack, line = -1;
+  const share_t *last = NULL;
 
   *ret_lines = 0;
   for (size_t i = group->first; i < group->end; i++) {
     const share_t *share = &build->shares[i];
-    bool is_same = i > group->first && strcmp(share->detail, build->shares[i - 1].detail) == 0;
+    if (!share->bytes)
+      continue;
+    bool is_same = last && strcmp(share->detail, last->detail) == 0;
+    last = share;
     int its = atoi(share->detail);
     bytes = is_same ? gp_add_saturated(bytes, share->bytes) : share->bytes;
     if (bytes > most) {
@@ -153,7 +169,7 @@ static int describe_owner(const build_t *build, const group_t *group, gp_owner_t
   gp_owner_text_t text;
   char line[2 * GP_OWNER_NAME_BYTES];
 
-  *owner = (gp_owner_t){.bytes = group->bytes};
+  *owner = (gp_owner_t){.bytes = group->bytes, .holding = group->holding};
   int stack = largest_place(build, group, &owner->line_count);
   (void)gp_stack_owner_text(build->snapshot, stack, &text);
   owner->line = text.line;

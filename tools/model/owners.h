@@ -4,6 +4,7 @@
 #ifndef GP_TOOLS_MODEL_OWNERS_H
 #define GP_TOOLS_MODEL_OWNERS_H
 
+#include "tools/model/holding.h"
 #include "tools/model/moments.h"
 
 #define GP_OWNERS 3
@@ -20,6 +21,7 @@ typedef struct gp_owner {
   int line;             /* 0: unknown */
   size_t line_count;    /* number of its lines that hold something */
   uint64_t bytes;       /* as requested */
+  gp_holding_t holding;
 } gp_owner_t;
 
 /* unknown_bytes <= bytes. */

@@ -12,10 +12,10 @@
 
 #define MOST_TRACE_EVENTS 16777216 /* maximum of GPUPOOL_TRACE_EVENTS */
 
-static bool sets(const gp_finding_t *finding, const char *name)
+bool gp_remedy_sets(const gp_remedy_t *remedy, const char *name)
 {
-  for (size_t i = 0; i < finding->remedy.setting_count; i++) {
-    if (finding->remedy.settings[i].name && strcmp(finding->remedy.settings[i].name, name) == 0)
+  for (size_t i = 0; i < remedy->setting_count; i++) {
+    if (remedy->settings[i].name && strcmp(remedy->settings[i].name, name) == 0)
       return true;
   }
   return false;
@@ -24,7 +24,7 @@ static bool sets(const gp_finding_t *finding, const char *name)
 /* Where memory grows, more room only postpones the end. */
 static void refuse_limit(gp_findings_t *findings, gp_finding_t *oom)
 {
-  if (!sets(oom, "GPUPOOL_LIMIT"))
+  if (!gp_remedy_sets(&oom->remedy, "GPUPOOL_LIMIT"))
     return;
   gp_findings_retract(oom);
   gp_findings_advise(findings, oom, GP_ADVICE(oom_of_growth));

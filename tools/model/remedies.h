@@ -10,6 +10,9 @@
 /* Completes the remedies; call it after all findings are made. */
 void gp_remedies_settle(gp_findings_t *findings);
 
+/* The remedy has that setting, among others or alone. */
+bool gp_remedy_sets(const gp_remedy_t *remedy, const char *name);
+
 /* If nothing but a larger limit helps where memory ran out, advises a type that serves that request, too, and
  * goes on to serve those that may follow; if there is none, takes back a limit that does not. A type that
  * keeps whole blocks goes first, since it changes nothing else; then the one that holds least. */

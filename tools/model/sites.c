@@ -46,6 +46,7 @@ static void add(gp_site_amount_t *to, const gp_site_amount_t *amount)
 {
   to->bytes = gp_add_saturated(to->bytes, amount->bytes);
   to->count += amount->count;
+  to->freed += amount->freed;
 }
 
 static void add_all(gp_site_amount_t *to, const gp_site_amount_t *amounts)
@@ -121,17 +122,21 @@ static int count_lives(
     if (life->kind == GP_LIFE_HOST || !wanted[life->stack >= 0 ? (size_t)life->stack : none] ||
         !gp_lifetimes_has(filter, life))
       continue;
-    const gp_site_amount_t one = {life->requested, 1};
+    const gp_site_amount_t one = {life->requested, 1, 0}, freed = {0, 0, 1};
     group_t *group = group_of(build, life);
     if (!group)
       return ENOMEM;
     add(&group->amounts[GP_SITE_TOTAL], &one);
     if (gp_moments_hold(moments, life))
       add(&group->amounts[GP_SITE_LIVE], &one);
+    else if (gp_moments_freed(moments, life))
+      add(&group->amounts[GP_SITE_LIVE], &freed);
     if (life->is_temporary)
       add(&group->amounts[GP_SITE_TEMPORARY], &one);
     if (gp_moments_hold(&build->sites->peak, life))
       add(&group->amounts[GP_SITE_PEAK], &one);
+    else if (gp_moments_freed(&build->sites->peak, life))
+      add(&group->amounts[GP_SITE_PEAK], &freed);
   }
   return 0;
 }
@@ -406,6 +411,8 @@ static int compare_sites(const void *a, const void *b, void *arg)
 {
   const gp_site_t *x = a, *y = b;
   const order_t *order = arg;
+  if (x->is_unknown != y->is_unknown) /* it names nobody */
+    return x->is_unknown ? 1 : -1;
   const gp_site_amount_t *pairs[][2] = {{&x->flat[order->measure], &y->flat[order->measure]},
       {&x->cumulative[order->measure], &y->cumulative[order->measure]}};
   for (size_t i = 0; i < 2; i++) {

@@ -30,6 +30,7 @@ typedef enum gp_site_by {
 typedef struct gp_site_amount {
   uint64_t bytes;
   uint64_t count;
+  uint64_t freed; /* of live and peak: blocks freed before that moment */
 } gp_site_amount_t;
 
 /* Of each measure, flat counts no more than cumulative does, and no more than flat of GP_SITE_TOTAL. */
@@ -83,7 +84,7 @@ size_t gp_site_peaks(const gp_lifetimes_t *lifetimes, const gp_filter_t *filter,
     gp_site_peak_t ret_peaks[GP_SNAPSHOT_DEVICES]);
 
 /* Sorts by flat bytes of a measure (by_count: by allocations), most first;
- * then by cumulative, then by name. */
+ * then by cumulative, then by name. What is unknown comes last. */
 void gp_sites_sort(gp_sites_t *sites, gp_site_measure_t measure, bool by_count);
 
 #endif

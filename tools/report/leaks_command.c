@@ -51,18 +51,19 @@ typedef struct words {
   const char *title; /* "LEAK" */
   const char *done;  /* "leaked" */
   bool is_leak;
+  bool is_of_two; /* snapshots */
 } words_t;
 
 static words_t words_of(const gp_report_input_t *inputs, int count)
 {
   const char *reason = gp_snapshot_text(inputs[count - 1].snapshot->root, "reason");
   if (count > 1)
-    return (words_t){"GROWTH", "more than before", true};
+    return (words_t){"GROWTH", "more than before", true, true};
   if (strcmp(reason, "exit") == 0)
-    return (words_t){"LEAK", "leaked", true};
+    return (words_t){"LEAK", "leaked", true, false};
   if (strcmp(reason, "recovered") == 0)
-    return (words_t){"LEAK", "never freed", true};
-  return (words_t){"LIVE", "held", false};
+    return (words_t){"LEAK", "never freed", true, false};
+  return (words_t){"LIVE", "held", false, false};
 }
 
 /* Subtracts from the bytes that may still be written; 0: too many. Stacks share
@@ -108,17 +109,20 @@ static const char *no_stack(const gp_leak_t *leak)
 static void print_leak(const gp_report_input_t *input, const gp_leak_t *leak, const words_t *words,
     uint64_t *left, gp_output_t *output)
 {
-  char thread[128];
+  char thread[128], holding[GP_HOLDING_BYTES];
   gp_sentence_t text = {.used = 0};
   uint64_t bytes = gp_leak_bytes(leak);
 
   fputc('\n', output->stream);
-  gp_sentence_add(&text, "%s bytes (%s) %s in %s", GP_AS_COUNT(bytes), GP_AS_SIZE(bytes), words->done,
-      GP_AS_PLURAL(gp_leak_count(leak), "allocation"));
+  gp_sentence_add(&text, "%s bytes (%s) %s on device %d%s%s%s%s ", GP_AS_COUNT(bytes), GP_AS_SIZE(bytes),
+      words->done, leak->device, leak->kind ? " (" : "", leak->kind ? leak->kind : "", leak->kind ? ")" : "",
+      describe_thread(leak, thread, sizeof(thread)));
+  if (leak->stack >= 0 && !words->is_of_two)
+    gp_sentence_add(&text, "%s", gp_holding_text(&leak->holding, leak->snapshot, holding));
+  else
+    gp_sentence_add(&text, "in %s", GP_AS_PLURAL(gp_leak_count(leak), "block"));
   if (leak->stack < 0)
     gp_sentence_add(&text, " of %s", GP_AS_SIZE(leak->requested));
-  gp_sentence_add(&text, "%s on device %d%s%s", describe_thread(leak, thread, sizeof(thread)), leak->device,
-      leak->kind ? ", " : "", leak->kind ? leak->kind : "");
   if (!leak->snapshot->lacks_history)
     gp_sentence_add(&text, ", the oldest allocated %s%s",
         leak->is_before_events ? "before the first event" : "at ",
@@ -180,7 +184,7 @@ static void print_text(const gp_report_input_t *inputs, int count, const gp_leak
   for (; shown < leaks->count && (most == 0 || shown < most) && *left; shown++)
     print_leak(&inputs[0], &leaks->leaks[shown], &words, left, output);
   if (shown < leaks->count)
-    fprintf(output->stream, "\nand %s; -n 0 shows all\n", GP_AS_PLURAL(leaks->count - shown, "smaller one"));
+    fprintf(output->stream, "\nand %s; -n 0 shows all\n", GP_AS_PLURAL(leaks->count - shown, "other"));
   print_suppressions(suppressions, output);
   print_summary_line(leaks, &words, output);
   gp_report_next(output, "sites", inputs[count - 1].file, "--sort live");
@@ -196,6 +200,10 @@ static void add_leak(cJSON *list, const gp_leak_t *leak, uint64_t *left)
   gp_json_add_uint(item, "count", gp_leak_count(leak));
   gp_json_add_uint(item, "held_bytes", leak->bytes);
   gp_json_add_uint(item, "held_count", leak->count);
+  gp_json_add_uint(item, "size_least", leak->holding.least);
+  gp_json_add_uint(item, "size_most", leak->holding.most);
+  gp_json_add_uint_or_null(
+      item, "freed", leak->stack >= 0 && gp_holding_knows_frees(leak->snapshot), leak->holding.freed);
   gp_json_add_uint_or_null(item, "first_ns", !leak->is_before_events, leak->first_ns);
   gp_json_add_uint_or_null(item, "requested_size", leak->stack < 0, leak->requested);
   gp_json_add_uint_or_null(item, "thread", thread_of(leak) != NULL, (uint64_t)leak->thread);

@@ -91,7 +91,15 @@ void gp_json_add_stack_owner(cJSON *object, const gp_snapshot_t *snapshot, int s
   gp_json_add_uint(item, "frame", gp_stack_owner_place(snapshot, stack) - snapshot->stacks.first[stack]);
 }
 
-void gp_json_add_owners(cJSON *object, const gp_owners_t *owners)
+void gp_json_add_holding(cJSON *object, const gp_holding_t *holding, const gp_snapshot_t *snapshot)
+{
+  gp_json_add_uint(object, "blocks", holding->blocks);
+  gp_json_add_uint(object, "size_least", holding->least);
+  gp_json_add_uint(object, "size_most", holding->most);
+  gp_json_add_uint_or_null(object, "freed", gp_holding_knows_frees(snapshot), holding->freed);
+}
+
+void gp_json_add_owners(cJSON *object, const gp_owners_t *owners, const gp_snapshot_t *snapshot)
 {
   cJSON *list = cJSON_AddArrayToObject(object, "owners");
   for (size_t i = 0; i < owners->count; i++) {
@@ -103,5 +111,6 @@ void gp_json_add_owners(cJSON *object, const gp_owners_t *owners)
     gp_json_add_text_or_null(item, "through", owner->through);
     gp_json_add_text_or_null(item, "operation", owner->operation);
     gp_json_add_uint(item, "bytes", owner->bytes);
+    gp_json_add_holding(item, &owner->holding, snapshot);
   }
 }

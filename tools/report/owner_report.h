@@ -19,7 +19,10 @@ void gp_report_stack(const gp_report_input_t *input, const gp_snapshot_t *snapsh
  * stack; null if there is no owner. */
 void gp_json_add_stack_owner(cJSON *object, const gp_snapshot_t *snapshot, int stack);
 
-/* Adds the member "owners": those that hold most, with their bytes. */
-void gp_json_add_owners(cJSON *object, const gp_owners_t *owners);
+/* Adds the members blocks, size_least, size_most, freed (null: not known). */
+void gp_json_add_holding(cJSON *object, const gp_holding_t *holding, const gp_snapshot_t *snapshot);
+
+/* Adds the member "owners": those that hold most, with what they hold. */
+void gp_json_add_owners(cJSON *object, const gp_owners_t *owners, const gp_snapshot_t *snapshot);
 
 #endif

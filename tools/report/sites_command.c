@@ -8,6 +8,7 @@
 #include "base/size.h"
 #include "tools/report/component_report.h"
 #include "tools/report/report.h"
+#include "tools/model/holding.h"
 #include "tools/model/sites.h"
 #include "tools/report/sites_ranks.h"
 #include "tools/report/sites_tree.h"
@@ -186,22 +187,32 @@ static gp_site_measure_t counted(int sort)
   return sort == SORT_LIVE || sort == SORT_PEAK ? sorts[sort].measure : GP_SITE_TOTAL;
 }
 
-static void print_site(const gp_sites_t *sites, const gp_site_t *site, int sort, bool wide, gp_names_t *names,
-    gp_output_t *output)
+/* How many of its blocks a site has freed: "none" of those that it holds. */
+static char *freed_text(const gp_site_amount_t *flat, bool knows_frees, char *buffer)
+{
+  if (flat->freed || !flat->count || !knows_frees)
+    return flat->freed ? gp_number_count(flat->freed, buffer) : strcpy(buffer, "-");
+  return strcpy(buffer, "none");
+}
+
+static void print_site(const gp_sites_t *sites, const gp_site_t *site, int sort, bool knows_frees, bool wide,
+    gp_names_t *names, gp_output_t *output)
 {
   gp_site_measure_t measure = sorts[sort].measure;
   bool by_count = sorts[sort].by_count;
   const gp_site_amount_t *flat = &site->flat[measure], *cumulative = &site->cumulative[measure];
   const gp_site_amount_t *sum = &sites->sums[measure];
   char bytes[GP_NUMBER_BYTES], name[1024];
-  size_t left = output->columns > 58 ? output->columns - 49 : 9;
+  size_t left = output->columns > 62 ? output->columns - 53 : 9;
 
-  fprintf(output->stream, "%10s %6s", amount_text(flat, by_count, bytes),
+  fprintf(output->stream, "%9s %6s", amount_text(flat, by_count, bytes),
       GP_AS_PERCENT(share(flat, sum, by_count)));
   if (sites->by != GP_SITE_BY_SIZE)
-    fprintf(output->stream, " %10s %6s", amount_text(cumulative, by_count, bytes),
+    fprintf(output->stream, " %9s %6s", amount_text(cumulative, by_count, bytes),
         GP_AS_PERCENT(share(cumulative, sum, by_count)));
-  fprintf(output->stream, " %9s", gp_number_count(site->flat[counted(sort)].count, bytes));
+  fprintf(output->stream, " %8s", gp_number_count(site->flat[counted(sort)].count, bytes));
+  if (counted(sort) != GP_SITE_TOTAL)
+    fprintf(output->stream, " %8s", freed_text(flat, knows_frees, bytes));
   fprintf(output->stream, "  %s\n",
       wide ? gp_printable(site->name, name, sizeof(name))
            : gp_names_shorten(names, site->name, left, name, sizeof(name)));
@@ -251,17 +262,20 @@ static void print_text(const view_t *view, uint64_t most, gp_output_t *output)
   if (is_size && ((const own_t *)input->own)->by != GP_SITE_BY_SIZE)
     fprintf(output->stream, "No stacks were recorded, so the sites are the sizes asked for.\n");
   print_heading(view, output);
-  fprintf(output->stream, "%10s %6s", "flat", "flat%");
+  fprintf(output->stream, "%9s %6s", "flat", "flat%");
   if (!is_size)
-    fprintf(output->stream, " %10s %6s", "cum", "cum%");
-  fprintf(
-      output->stream, " %9s  %s\n", counted(sort) == GP_SITE_TOTAL ? "calls" : "blocks", by_names[sites->by]);
+    fprintf(output->stream, " %9s %6s", "cum", "cum%");
+  if (counted(sort) == GP_SITE_TOTAL)
+    fprintf(output->stream, " %8s  %s\n", "calls", by_names[sites->by]);
+  else
+    fprintf(output->stream, " %8s %8s  %s\n", "blocks", "freed", by_names[sites->by]);
   for (size_t i = 0; i < sites->count; i++) { /* sites without memory come last */
     const gp_site_amount_t *cumulative = &sites->sites[i].cumulative[sorts[sort].measure];
     there += (sorts[sort].by_count ? cumulative->count : cumulative->bytes) > 0;
   }
   for (; shown < there && (most == 0 || shown < most); shown++)
-    print_site(sites, &sites->sites[shown], sort, input->request->wide, &names, output);
+    print_site(sites, &sites->sites[shown], sort, gp_holding_knows_frees(input->snapshot),
+        input->request->wide, &names, output);
   gp_names_fini(&names);
   if (shown < there)
     fprintf(output->stream, "and %s with less; -n 0 shows all\n", GP_AS_PLURAL(there - shown, "other"));
@@ -281,10 +295,16 @@ static void add_amounts(const view_t *view, cJSON *object, const char *name, con
 {
   cJSON *item = cJSON_AddObjectToObject(object, name);
   for (int measure = 0; measure < GP_SITE_MEASURES; measure++) {
-    if (measure == GP_SITE_LIVE || !view->input->snapshot->lacks_history)
-      gp_json_add_amount(item, measure_names[measure], amounts[measure].bytes, amounts[measure].count);
-    else
+    const gp_site_amount_t *amount = &amounts[measure];
+    bool has_frees = measure == GP_SITE_LIVE || measure == GP_SITE_PEAK;
+    if (measure != GP_SITE_LIVE && view->input->snapshot->lacks_history) {
       cJSON_AddNullToObject(item, measure_names[measure]);
+      continue;
+    }
+    gp_json_add_amount(item, measure_names[measure], amount->bytes, amount->count);
+    if (has_frees)
+      gp_json_add_uint_or_null(cJSON_GetObjectItemCaseSensitive(item, measure_names[measure]), "freed",
+          gp_holding_knows_frees(view->input->snapshot), amount->freed);
   }
 }
 

@@ -340,7 +340,7 @@ void gp_summary_json(const gp_findings_t *findings, cJSON *object)
   gp_json_add_moment(object, "at", &summary->moments, &summary->lifetimes);
   add_findings(object, findings);
   add_growth(object, summary);
-  gp_json_add_owners(object, &findings->owners);
+  gp_json_add_owners(object, &findings->owners, summary->snapshot);
   cJSON *devices = cJSON_AddArrayToObject(object, "devices");
   for (size_t i = 0; i < summary->device_count; i++)
     add_device(devices, snapshot, &summary->devices[i]);

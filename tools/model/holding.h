@@ -1,0 +1,30 @@
+/*
+ * What somebody holds, in blocks: how many, of what sizes, and how many it has freed. That alone tells most
+ * leaks from caches and working sets.
+ */
+#ifndef GP_TOOLS_MODEL_HOLDING_H
+#define GP_TOOLS_MODEL_HOLDING_H
+
+#include "tools/model/lifetimes.h"
+
+typedef struct gp_holding {
+  uint64_t blocks; /* held */
+  uint64_t least;  /* bytes of the smallest of these, as requested, and ... */
+  uint64_t most;   /* ... of the largest; both 0 without blocks */
+  uint64_t freed;  /* earlier blocks, as far as they are recorded */
+} gp_holding_t;
+
+void gp_holding_add(gp_holding_t *holding, uint64_t requested);
+void gp_holding_join(gp_holding_t *holding, const gp_holding_t *other);
+
+/* Whether the snapshot has all frees from before its end. */
+bool gp_holding_knows_frees(const gp_snapshot_t *snapshot);
+
+#define GP_HOLDING_BYTES 160
+
+/* "in 49 blocks of 420 MiB, none freed", "in 3 blocks of 1 MiB to 2 MiB, 120 freed", "in 1 block". Says of
+ * frees only what snapshot knows. Returns buffer. */
+char *gp_holding_text(
+    const gp_holding_t *holding, const gp_snapshot_t *snapshot, char buffer[static GP_HOLDING_BYTES]);
+
+#endif
