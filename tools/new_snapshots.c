@@ -164,6 +164,7 @@ const char *gp_new_snapshots_best(const gp_new_snapshots_t *written)
   static const char *const best[] = {
       "\"unreported_ooms\":", /* the last time memory ran out, at which the program may have ended */
       "\"reason\":\"oom\"",
+      "\"reason\":\"host_oom\"",
   };
 
   for (size_t k = 0; k < sizeof(best) / sizeof(best[0]); k++) {

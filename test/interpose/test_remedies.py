@@ -144,17 +144,21 @@ class OutOfMemory(Remedies):
         self.expect_served(*steps, self.action_of(owners, "load"), "grow:%d" % (256 * MIB), **settings)
 
     def test_another_type_where_rounding_took_the_memory(self):
-        """Never the type in use, and only where the bytes that it saves are enough."""
+        """Never the type in use, only where the bytes that it saves are enough, and not where nothing is ever freed."""
         size = 408 * KIB  # five in a page; of their class, four
-        steps = ("load:%d:150" % size,)
+        steps = ("turn:load:%d:4:0" % size, "load:%d:130" % size)
         found = self.refused(*steps, SIMCUDA_CAPACITY="64MiB")
         self.expect_served(*steps, SIMCUDA_CAPACITY="64MiB", **self.settings_of(found, "TYPE"))
         steps = ("load:%d:110" % size, "pass:%d" % (12 * MIB))  # in 56 MiB, where round takes 68
         found = self.refused(*steps, SIMCUDA_CAPACITY="64MiB")
         self.expect_served(*steps, SIMCUDA_CAPACITY="64MiB", **self.settings_of(found, "TYPE"))
         for steps, settings in ((("load:%d:165" % size,), {"TYPE": "naive"}), (("load:%d:65" % MIB,), {})):
-            found = self.refused(*steps, SIMCUDA_CAPACITY="64MiB", **settings)
-            self.assertEqual((found["remedy"], found["advice"]), (None, "Nothing idle is left to give back."))
+            found = self.refused("turn:load:%d:4:0" % size, *steps, SIMCUDA_CAPACITY="64MiB", **settings)
+            self.assertIsNone(found["remedy"])
+            self.assertRegex(found["advice"], "^Nothing idle is left to give back: .* are missing.$")
+        found = self.refused("load:%d:150" % size, SIMCUDA_CAPACITY="64MiB")
+        self.assertIsNone(found["remedy"])
+        self.assertEqual(found["advice"], "408 KiB more would serve this request, and not the next one like it: see who frees none.")
 
 
     def test_less_of_what_the_biggest_owner_holds(self):

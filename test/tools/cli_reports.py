@@ -167,6 +167,49 @@ class Owners(Reports):
                       "blocks of 10 MiB, none freed; a::very::long::name", owners["message"])
         self.assertNotIn("owners", [finding["code"] for finding in self.facts(ordinary(False))["findings"]])
 
+    def refused(self, blocks, asker, free=0):
+        """The device is full of blocks of 10 MiB of Cache::grow()."""
+        program = Program()
+        held = [program.alloc(10 * MIB, stack=1) for _ in range(blocks)]
+        for row in held[:free]:
+            program.free(row)
+        program.event("oom", size=10 * MIB, stack=asker)
+        oom = {"time_ns": program.time, "device": 0, "requested": 10 * MIB, "live": (blocks - free) * 10 * MIB, "deferred": 0,
+               "cached": 3 * MIB, "in_pieces": 0, "passthrough": 0, "limit": None, "by_limit": False, "largest_free": 3 * MIB,
+               "device_free": 2 * MIB, "device_total": 1 << 30, "owners": [], "message": "out of memory on device 0",
+               "advice": "What is idle is not enough: 5 MiB are missing", "remedy": {"settings": {}, "action": None}}
+        snapshot = program.snapshot(reason="oom", oom=oom)
+        found = {finding["code"]: finding for finding in self.facts(snapshot)["findings"]}
+        return found["oom"]["advice"], found["owners"]
+
+    def test_no_setting_serves_who_frees_nothing(self):
+        advice, owners = self.refused(10, asker=1)
+        self.assertEqual(advice, "5 MiB more would serve this request, and not the next one like it: see who frees none.")
+        self.assertEqual(owners["advice"],
+                         "free what Cache::grow() cache.cu:33 no longer needs, or limit how much it keeps: it has freed none.")
+        self.assertEqual(owners["remedy"]["action"], "free")
+        for others in (self.refused(7, asker=1), self.refused(10, asker=0), self.refused(10, asker=1, free=1)):
+            self.assertEqual(others[0], "What is idle is not enough: 5 MiB are missing.")
+            self.assertIn("5 MiB less on device 0 would have been enough", others[1]["advice"])
+
+    def test_owners_of_page_locked_memory(self):
+        program = Program()
+        for _ in range(40):
+            program.managed(2 * MIB, stack=1, kind="pinned_host")
+        program.managed(2 * MIB, stack=0, kind="pinned_host")
+        found = self.finding(program, "pinned_held")
+        self.assertEqual(found["severity"], "note")
+        self.assertEqual(found["message"],
+                         "The program held 82 MiB of page-locked memory of the host in 41 blocks that it had not freed in the end: "
+                         "Cache::grow() cache.cu:33 80 MiB (97.6%) in 40 blocks of 2 MiB, none freed; Model::load(std::string const&) "
+                         "model.cu:12 2 MiB (2.4%) in 1 block.")
+        refused = self.finding(program.snapshot(reason="host_oom"), "pinned_held")
+        self.assertEqual(refused["severity"], "error")
+        self.assertIn("in 41 blocks then: Cache::grow()", refused["message"])
+        few = Program()
+        few.managed(2 * MIB, stack=1, kind="pinned_host")
+        self.assertNotIn("pinned_held", [finding["code"] for finding in self.facts(few)["findings"]])
+
     def test_what_has_no_stack_is_no_owner(self):
         program = ordinary()
         most = program.alloc(100 * MIB)

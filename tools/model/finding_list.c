@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "tools/shorten.h"
 
 const char *gp_severity_name(gp_severity_t severity)
 {
@@ -18,6 +19,8 @@ const char *gp_severity_name(gp_severity_t severity)
   return names[severity];
 }
 
+#define OWNER_BYTES      224
+#define OWNER_COLUMNS    90
 #define REPEATED_COLUMNS 48 /* a longer name is hard to find again */
 
 char *gp_findings_first_owner(const gp_owner_t *owner, char buffer[static GP_FIRST_OWNER_BYTES])
@@ -25,6 +28,19 @@ char *gp_findings_first_owner(const gp_owner_t *owner, char buffer[static GP_FIR
   (void)snprintf(buffer, GP_FIRST_OWNER_BYTES, "%s",
       strlen(owner->text) <= REPEATED_COLUMNS ? owner->text : "the first of them");
   return buffer;
+}
+
+void gp_findings_add_owners(
+    gp_sentence_t *text, const gp_owners_t *owners, uint64_t sum, const gp_snapshot_t *snapshot)
+{
+  char name[OWNER_BYTES], held[GP_HOLDING_BYTES];
+
+  for (size_t i = 0; i < owners->count; i++) {
+    const gp_owner_t *owner = &owners->owners[i];
+    gp_sentence_add(text, "%s%s %s (%s) %s", i ? "; " : "",
+        gp_text_shorten(owner->text, OWNER_COLUMNS, name, sizeof(name)), GP_AS_SIZE(owner->bytes),
+        GP_AS_PERCENT((double)owner->bytes / (double)sum), gp_holding_text(&owner->holding, snapshot, held));
+  }
 }
 
 static const struct {

@@ -10,6 +10,7 @@
 #include "base/options.h"
 #include "tools/model/owners.h"
 #include "tools/model/summary.h"
+#include "tools/output.h"
 
 #define GP_FINDINGS_MOST 128
 #define GP_FINDING_ALL   (-1)
@@ -161,5 +162,11 @@ bool gp_findings_could_have_stacks(const gp_findings_t *findings);
 /* What advice below the finding "owners" calls the largest of them: by its text or, where that is long, by
  * its place. Returns buffer. */
 char *gp_findings_first_owner(const gp_owner_t *owner, char buffer[static GP_FIRST_OWNER_BYTES]);
+
+/* Adds what each owner holds, with its share of sum: "load() model.cu:12 20 MiB (35.7%) in 2 blocks of 10
+ * MiB, none freed;
+ * ...". */
+void gp_findings_add_owners(
+    gp_sentence_t *text, const gp_owners_t *owners, uint64_t sum, const gp_snapshot_t *snapshot);
 
 #endif

@@ -17,8 +17,6 @@
 #include "tools/output.h"
 #include "tools/symbols/symbols.h"
 
-#define OWNER_BYTES   224
-#define OWNER_COLUMNS 90
 #define UNKNOWN_SHARE 0.9 /* of what is held without a stack; the owners of the rest say nothing then */
 #define UNEVEN_TIMES  2
 #define UNEVEN_BYTES  (256 * GP_MIB)
@@ -63,24 +61,19 @@ void gp_findings_judge_owners(gp_findings_t *findings)
   gp_site_measure_t measure =
       is_at || (is_end && sites->sums[GP_SITE_LIVE].bytes) ? GP_SITE_LIVE : GP_SITE_PEAK;
   uint64_t sum = sites->sums[measure].bytes;
-  char unknown[128] = "", name[OWNER_BYTES], size[GP_SIZE_TEXT_BYTES], percent[GP_NUMBER_BYTES];
+  char unknown[128] = "", size[GP_SIZE_TEXT_BYTES], percent[GP_NUMBER_BYTES];
   gp_sentence_t list = {.used = 0};
   gp_owners_t *owners = &findings->owners;
   gp_moments_t moments = summary->moments;
-  char when[160], first[GP_FIRST_OWNER_BYTES], held[GP_HOLDING_BYTES];
+  char when[160], first[GP_FIRST_OWNER_BYTES];
 
   if (sites->by == GP_SITE_BY_SIZE || !sum)
     return;
   if (measure == GP_SITE_PEAK)
     gp_moments_peak(&moments, &summary->lifetimes, summary->filter);
-  if (gp_owners_init(owners, &summary->lifetimes, summary->filter, &moments))
+  if (gp_owners_init(owners, &summary->lifetimes, summary->filter, &moments, GP_OWNED_DEVICE))
     findings->out_of_memory = true;
-  for (size_t i = 0; i < owners->count; i++)
-    gp_sentence_add(&list, "%s%s %s (%s) %s", i ? "; " : "",
-        gp_text_shorten(owners->owners[i].text, OWNER_COLUMNS, name, sizeof(name)),
-        gp_size_format(owners->owners[i].bytes, size),
-        gp_number_percent((double)owners->owners[i].bytes / (double)sum, percent),
-        gp_holding_text(&owners->owners[i].holding, summary->snapshot, held));
+  gp_findings_add_owners(&list, owners, sum, summary->snapshot);
   if (owners->unknown_bytes)
     snprintf(unknown, sizeof(unknown), " %s (%s) have no call stack, and of the rest",
         gp_size_format(owners->unknown_bytes, size),
@@ -192,6 +185,7 @@ static bool has_shortcoming(const gp_findings_t *findings)
   }
   return gp_findings_have(findings, GP_FINDING_live_at_exit) ||
          gp_findings_have(findings, GP_FINDING_passthrough_at_exit) ||
+         gp_findings_have(findings, GP_FINDING_pinned_held) ||
          gp_findings_have(findings, GP_FINDING_context_lost);
 }
 

@@ -5,6 +5,7 @@
 #include "tools/model/finding_judges.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "tools/hash_index.h"
 #include "tools/saturated.h"
@@ -14,8 +15,10 @@
 #define NOTE_SHARE    0.01 /* of the time between the first and the last event */
 #define WARNING_SHARE 0.1
 #define PAGE          UINT64_C(4096)
-#define ROUNDED       1.25   /* pages of so many times what was asked for are worth a word, ... */
-#define ROUNDED_BYTES GP_MIB /* ... if they are so many bytes more */
+#define ROUNDED       1.25          /* pages of so many times what was asked for are worth a word, ... */
+#define ROUNDED_BYTES GP_MIB        /* ... if they are so many bytes more */
+#define HELD_BYTES    (64 * GP_MIB) /* so much that was not freed is worth a word, ... */
+#define HELD_BLOCKS   32            /* ... or so many blocks */
 
 /* How many buffers of a size the program has freed and not asked for again. */
 typedef struct idle {
@@ -97,4 +100,34 @@ void gp_findings_judge_pinned(gp_findings_t *findings)
     say(findings, &use, share < 1 ? share : 1);
   free(use.idle);
   gp_hash_index_fini(&use.by_size);
+}
+
+/* Who has the page-locked memory that the program held in the end, or when its limit refused more. */
+void gp_findings_judge_pinned_held(gp_findings_t *findings)
+{
+  const gp_summary_t *summary = findings->summary;
+  const char *reason = gp_findings_reason(findings);
+  bool is_refused = strcmp(reason, "host_oom") == 0;
+  gp_owners_t owners = {.count = 0};
+  gp_sentence_t list = {.used = 0};
+  gp_moments_t end;
+  uint64_t blocks = 0;
+
+  if (!is_refused && strcmp(reason, "exit") != 0 && strcmp(reason, "recovered") != 0)
+    return;
+  gp_moments_end(&end, &summary->lifetimes);
+  if (gp_owners_init(&owners, &summary->lifetimes, summary->filter, &end, GP_OWNED_HOST))
+    findings->out_of_memory = true;
+  for (size_t i = 0; i < summary->lifetimes.life_count; i++) {
+    const gp_life_t *life = &summary->lifetimes.lives[i];
+    blocks += life->kind == GP_LIFE_HOST && life->is_held && gp_lifetimes_has(summary->filter, life);
+  }
+  if (owners.bytes > 0 && (is_refused || owners.bytes >= HELD_BYTES || blocks >= HELD_BLOCKS)) {
+    gp_findings_add_owners(&list, &owners, owners.bytes, summary->snapshot);
+    gp_finding_t *finding = gp_findings_say_as(findings, is_refused ? GP_SEVERITY_ERROR : GP_SEVERITY_NOTE,
+        GP_FINDING(pinned_held), GP_FINDING_ALL, GP_AS_SIZE(owners.bytes), GP_AS_PLURAL(blocks, "block"),
+        is_refused ? " then" : " that it had not freed in the end", owners.count ? ": " : "", list.text);
+    gp_findings_advise(findings, finding, GP_ADVICE(pinned_held));
+  }
+  gp_owners_fini(&owners);
 }

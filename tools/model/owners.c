@@ -60,7 +60,7 @@ static int describe_share(const gp_snapshot_t *snapshot, share_t *share)
 }
 
 static int measure(build_t *build, gp_owners_t *owners, const gp_lifetimes_t *lifetimes,
-    const gp_filter_t *filter, const gp_moments_t *moments)
+    const gp_filter_t *filter, const gp_moments_t *moments, gp_owned_t owned)
 {
   size_t stacks = build->snapshot->stacks.count;
   share_t *shares = build->shares = calloc(stacks + 1, sizeof(*build->shares));
@@ -70,7 +70,8 @@ static int measure(build_t *build, gp_owners_t *owners, const gp_lifetimes_t *li
     const gp_life_t *life = &lifetimes->lives[i];
     bool is_held = gp_moments_hold(moments, life);
     bool has_owner = life->stack >= 0 && gp_stack_owner(build->snapshot, life->stack) >= 0;
-    if ((!is_held && !has_owner) || life->kind == GP_LIFE_HOST || !gp_lifetimes_has(filter, life))
+    if ((!is_held && !has_owner) || (life->kind == GP_LIFE_HOST) != (owned == GP_OWNED_HOST) ||
+        !gp_lifetimes_has(filter, life))
       continue;
     if (!is_held) {
       shares[life->stack].holding.freed += gp_moments_freed(moments, life);
@@ -183,13 +184,13 @@ static int describe_owner(const build_t *build, const group_t *group, gp_owner_t
 }
 
 int gp_owners_init(gp_owners_t *owners, const gp_lifetimes_t *lifetimes, const gp_filter_t *filter,
-    const gp_moments_t *moments)
+    const gp_moments_t *moments, gp_owned_t owned)
 {
   build_t build = {.snapshot = lifetimes->snapshot};
   group_t groups[GP_OWNERS];
 
   *owners = (gp_owners_t){.count = 0};
-  int error = measure(&build, owners, lifetimes, filter, moments);
+  int error = measure(&build, owners, lifetimes, filter, moments, owned);
   if (!error && build.count > 1)
     qsort(build.shares, build.count, sizeof(*build.shares), compare_shares);
   size_t count = error ? 0 : largest_groups(&build, groups);

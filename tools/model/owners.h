@@ -32,13 +32,14 @@ typedef struct gp_owners {
   uint64_t unknown_bytes; /* part of bytes: memory without a stack */
 } gp_owners_t;
 
+typedef enum gp_owned { GP_OWNED_DEVICE, GP_OWNED_HOST /* page-locked */ } gp_owned_t;
+
 /*
- * Finds the owners of memory that filter selects from lifetimes and the program held at moments. Memory
- * without a stack has no owner; host memory is left out. Returns 0 or ENOMEM; call fini in any case.
- * Thread-safe.
+ * Finds the owners of memory of that kind that filter selects from lifetimes and the program held at moments.
+ * Memory without a stack has no owner. Returns 0 or ENOMEM; call fini in any case. Thread-safe.
  */
 int gp_owners_init(gp_owners_t *owners, const gp_lifetimes_t *lifetimes, const gp_filter_t *filter,
-    const gp_moments_t *moments);
+    const gp_moments_t *moments, gp_owned_t owned);
 void gp_owners_fini(gp_owners_t *owners);
 
 #endif

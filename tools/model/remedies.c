@@ -10,6 +10,7 @@
 #include "tools/output.h"
 #include "tools/symbols/stack_owners.h"
 
+#define MANY_BLOCKS       8        /* fewer may be buffers of the whole run */
 #define MOST_TRACE_EVENTS 16777216 /* maximum of GPUPOOL_TRACE_EVENTS */
 
 bool gp_remedy_sets(const gp_remedy_t *remedy, const char *name)
@@ -55,7 +56,10 @@ static uint64_t missing_bytes(const cJSON *oom)
 
   if (cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(oom, "by_limit")))
     return limit ? gp_subtract_saturated(gp_add_saturated(held, requested), limit) : 0;
-  return figure(oom, "device_total") ? gp_subtract_saturated(requested, figure(oom, "device_free")) : 0;
+  uint64_t idle = gp_subtract_saturated(figure(oom, "cached"), figure(oom, "in_pieces"));
+  return figure(oom, "device_total")
+             ? gp_subtract_saturated(requested, gp_add_saturated(figure(oom, "device_free"), idle))
+             : 0;
 }
 
 /* True if a segment of the device is cut into blocks. */
@@ -142,6 +146,37 @@ static void settle_cut_owner(
   gp_findings_act_on(findings, finding, "free", owner->function);
 }
 
+/* The biggest owner is who asked, holds many blocks and has freed none: no setting serves that for long. */
+static bool never_frees(const gp_findings_t *findings, const gp_owner_t *owner)
+{
+  const gp_summary_t *summary = findings->summary;
+  gp_oom_asker_t asker;
+
+  if (owner->holding.blocks < MANY_BLOCKS || owner->holding.freed ||
+      !gp_holding_knows_frees(summary->snapshot))
+    return false;
+  gp_oom_asker_find(summary->snapshot, &summary->oom.event, &asker);
+  return strncmp(asker.by, owner->function, strlen(owner->function)) == 0;
+}
+
+static bool settle_never_freed(gp_findings_t *findings, gp_finding_t *oom, gp_finding_t *owners)
+{
+  const gp_summary_t *summary = findings->summary;
+  uint64_t missing = missing_bytes(cJSON_GetObjectItemCaseSensitive(summary->snapshot->root, "oom"));
+  const gp_owner_t *owner = &findings->owners.owners[0];
+  char name[GP_FIRST_OWNER_BYTES];
+
+  if (!owners || !owners->advice || !findings->owners.count || !missing || !summary->oom.event.is_reported ||
+      !never_frees(findings, owner))
+    return false;
+  gp_findings_retract(oom);
+  gp_findings_advise(findings, oom, GP_ADVICE(oom_never_freed), GP_AS_SIZE(missing));
+  gp_findings_retract(owners);
+  gp_findings_advise(findings, owners, GP_ADVICE(owners_never_freed), gp_findings_first_owner(owner, name));
+  gp_findings_act_on(findings, owners, "free", owner->function);
+  return true;
+}
+
 /* Advises that the biggest owner hold less, if that is at least as much as was missing on the device. */
 static void settle_owners(gp_findings_t *findings, gp_finding_t *finding)
 {
@@ -158,7 +193,7 @@ static void settle_owners(gp_findings_t *findings, gp_finding_t *finding)
     return;
   filter.device = (int)device;
   gp_moments_end(&moments, &summary->lifetimes);
-  if (gp_owners_init(&owners, &summary->lifetimes, &filter, &moments))
+  if (gp_owners_init(&owners, &summary->lifetimes, &filter, &moments, GP_OWNED_DEVICE))
     findings->out_of_memory = true;
   if (owners.count && is_cut(summary->snapshot, (int)device)) {
     settle_cut_owner(findings, finding, (int)device, &owners.owners[0], missing);
@@ -214,11 +249,12 @@ void gp_remedies_settle(gp_findings_t *findings)
   gp_finding_t *oom = gp_findings_find(findings, GP_FINDING_oom, GP_FINDING_ALL),
                *owners = gp_findings_find(findings, GP_FINDING_owners, GP_FINDING_ALL);
 
-  if (oom && gp_findings_blame_growth(findings, oom->device))
+  bool is_settled = oom && settle_never_freed(findings, oom, owners);
+  if (oom && !is_settled && gp_findings_blame_growth(findings, oom->device))
     refuse_limit(findings, oom);
-  else if (oom)
+  else if (oom && !is_settled)
     gp_remedies_settle_type(findings, oom);
-  if (owners && owners->advice)
+  if (owners && owners->advice && !is_settled)
     settle_owners(findings, owners);
   settle_growth(findings);
   advise_recording(findings);

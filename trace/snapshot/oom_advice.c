@@ -180,6 +180,20 @@ static void advise_host_limit(const gp_oom_t *oom, const char *setting, gp_oom_a
   }
 }
 
+/* No setting helps: so much is missing, after all that is idle went back. */
+static void advise_missing(const gp_oom_t *oom, gp_oom_advice_t *advice)
+{
+  uint64_t idle = oom->cached > oom->in_pieces ? oom->cached - oom->in_pieces : 0;
+  uint64_t there = oom->device_free + idle;
+  const char *fact = oom->cached ? "What is idle is not enough" : "Nothing idle is left to give back";
+  char size[GP_SIZE_TEXT_BYTES];
+
+  if (oom->device_total && there < oom->requested)
+    say(advice, "%s: %s are missing", fact, gp_size_format(oom->requested - there, size));
+  else
+    say(advice, "%s", fact);
+}
+
 /* Better no advice than a wrong one. */
 void gp_oom_advise(const gp_oom_t *oom, const char *limits, gp_oom_advice_t *ret_advice)
 {
@@ -218,6 +232,6 @@ void gp_oom_advise(const gp_oom_t *oom, const char *limits, gp_oom_advice_t *ret
   } else if (oom->device_total && oom->device_free >= oom->requested) {
     say(advice, "The device has as much, but not in one piece");
   } else {
-    say(advice, "Nothing idle is left to give back");
+    advise_missing(oom, advice);
   }
 }
