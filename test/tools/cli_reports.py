@@ -8,6 +8,7 @@ import fcntl
 import json
 import os
 import pty
+import re
 import struct
 import subprocess
 import sys
@@ -448,6 +449,24 @@ class Sites(Reports):
         program = ordinary()
         program.managed(1 << 40, kind="pinned_host")
         self.assertEqual(self.facts(program)["sum"], self.facts(ordinary())["sum"])
+
+    def test_calls_without_lines_are_told_apart(self):
+        """Of code that was compiled without -g; once a hint."""
+        frames = [{"function": "main", "file": file, "line": 7 if file else 0, "module": 0, "address": 4096 + place, "inline": False}
+                  for place, file in ((16, ""), (32, ""), (48, "/src/app.cu"))]
+        modules = [{"path": "/usr/bin/app", "build_id": "", "bias": 4096, "start": 4096, "end": 8192}]
+        program = Program()
+        for stack, size in ((0, 5), (1, 4), (2, 3)):
+            program.alloc(size * MIB, stack=stack)
+        snapshot = program.snapshot(frames=frames, modules=modules, stacks=[[0], [1], [2]])
+        text = self.report(snapshot, "--by", "line").stdout
+        self.assertEqual(re.findall(r"  (main .*)\n", text), ["main app+0x10", "main app+0x20", "main app.cu:7"])
+        self.assertEqual(text.count("compiled without -g"), 1)
+        self.assertNotIn("compiled without", self.report(snapshot).stdout)
+        for frame in frames:
+            frame.update(file="/src/app.cu", line=7)
+        whole = self.report(program.snapshot(frames=frames, modules=modules, stacks=[[0], [1], [2]]), "--by", "line").stdout
+        self.assertNotIn("compiled without", whole)
 
     def test_a_history_that_is_cut_off(self):
         """Of the end of the history the same is said as of all of it, as far as it can be known."""

@@ -1,6 +1,7 @@
 #include "tools/model/sites.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -143,6 +144,12 @@ static int count_lives(
 
 /* Puts groups into sites. */
 
+/* Compiled without -g: only the place in its file tells it from others of its function. */
+static bool lacks_line(const gp_snapshot_frame_t *frame)
+{
+  return frame->function[0] && !frame->file[0] && frame->module >= 0;
+}
+
 static char *frame_name(const gp_snapshot_t *snapshot, gp_site_by_t by, int frame, char *buffer)
 {
   const gp_snapshot_frame_t *what = &snapshot->frames[frame];
@@ -154,6 +161,12 @@ static char *frame_name(const gp_snapshot_t *snapshot, gp_site_by_t by, int fram
   if (by == GP_SITE_BY_FUNCTION && snapshot->frame_kinds &&
       snapshot->frame_kinds[frame].is_python) { /* Python functions in different files often share a name */
     snprintf(buffer, NAME_BYTES, "%s %s", what->function, gp_base_name(what->file));
+    return buffer;
+  }
+  if (by == GP_SITE_BY_LINE && lacks_line(what)) { /* of one function, yet not all the same */
+    snprintf(buffer, NAME_BYTES, "%s %s+0x%" PRIx64, what->function,
+        gp_base_name(snapshot->modules[what->module].path),
+        what->address - snapshot->modules[what->module].bias);
     return buffer;
   }
   if (by == GP_SITE_BY_FUNCTION)
@@ -217,6 +230,9 @@ static int add_stack(build_t *build, const group_t *group, int stack)
   if (at == SIZE_MAX)
     return ENOMEM;
   gp_site_t *owner = &build->sites->sites[at];
+  int frame = gp_stack_owner(build->snapshot, stack);
+  build->sites->lacks_lines |=
+      build->sites->by == GP_SITE_BY_LINE && frame >= 0 && lacks_line(&build->snapshot->frames[frame]);
   add_all(owner->flat, group->amounts);
   if (owner->seen != (size_t)stack + 1)
     add_all(owner->cumulative, group->amounts);

@@ -55,6 +55,7 @@ typedef struct gp_sites {
   size_t count;
   gp_site_amount_t (*stacks)[GP_SITE_MEASURES]; /* what each stack asked for; NULL: by size */
   gp_site_amount_t sums[GP_SITE_MEASURES];
+  bool lacks_lines;  /* by line: some owners have none */
   gp_moments_t peak; /* the moments of GP_SITE_PEAK */
   gp_site_by_t
       by; /* as requested; GP_SITE_BY_SIZE if no stacks were recorded, except by component and phase */

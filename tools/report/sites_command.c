@@ -279,6 +279,11 @@ static void print_text(const view_t *view, uint64_t most, gp_output_t *output)
   gp_names_fini(&names);
   if (shown < there)
     fprintf(output->stream, "and %s with less; -n 0 shows all\n", GP_AS_PLURAL(there - shown, "other"));
+  if (sites->lacks_lines) {
+    fputc('\n', output->stream);
+    gp_output_say(output, "",
+        "Code that was compiled without -g has no lines: what follows its functions are places in their file.");
+  }
 }
 
 static void print_next(const view_t *view, gp_output_t *output)
