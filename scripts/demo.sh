@@ -7,8 +7,10 @@ cd "$(dirname "$0")/.."
 
 find_cuda_headers
 install_build_packages
-step "configure" configure build
-step "build" ninja -C build
+# As test.sh builds it, which then only goes on. A folder that is configured stays as it is.
+[ -f build/meson-private/coredata.dat ] || set -- -Ddebug_level=3
+step "configure" configure build "$@"
+step "build" ninja -C build demo-programs
 
 #
 # Which GPU

@@ -2,7 +2,7 @@
 # What demo.sh, test.sh and .ci/run share. Read with ".", from the root of the tree, under set -eu.
 #
 # A step is one command: it prints its name and its seconds, its output goes to a file in build/logs, and the end of
-# that file is printed only if it failed.
+# that file is printed only if it failed. A terminal shows the last line of it meanwhile.
 
 STEP_LOGS=build/logs
 STEP_TAIL=60
@@ -12,6 +12,12 @@ step_log_of() { # NAME
   printf '%s/%s.log\n' "$STEP_LOGS" "$(printf %s "$1" | tr -cs 'A-Za-z0-9\n' -)"
 }
 
+show_progress() { # NAME LOG
+  while sleep 1; do
+    printf '\r== %s: %s\033[K' "$1" "$(tail -n 1 "$2" | tr -d '\r' | cut -c1-60)"
+  done
+}
+
 step() { # NAME COMMAND...
   step_name=$1
   shift
@@ -19,10 +25,22 @@ step() { # NAME COMMAND...
   step_began=$(date +%s)
   mkdir -p "$STEP_LOGS"
   printf '== %s: ' "$step_name"
-  if "$@" >"$step_log" 2>&1 </dev/null; then
+  step_status=0
+  step_watcher=
+  : >"$step_log"
+  if [ -t 1 ]; then
+    show_progress "$step_name" "$step_log" &
+    step_watcher=$!
+  fi
+  "$@" >"$step_log" 2>&1 </dev/null || step_status=$?
+  if [ -n "$step_watcher" ]; then
+    kill "$step_watcher"
+    wait "$step_watcher" 2>/dev/null || true
+    printf '\r== %s: \033[K' "$step_name"
+  fi
+  if [ "$step_status" -eq 0 ]; then
     echo "$(($(date +%s) - step_began)) s"
   else
-    step_status=$?
     echo "FAILED after $(($(date +%s) - step_began)) s"
     tail -n "$STEP_TAIL" "$step_log" >&2
     step_failed "$step_name" "exit status $step_status; its whole output: $step_log"
@@ -118,6 +136,10 @@ configure() { # FOLDER OPTION...
 # A test sends these signals; only env can undo that nohup, or the & of a script, had them ignored.
 meson_test() { # FOLDER ARGS...
   meson_test_folder=$1
+  meson_test_status=0
   shift
-  env --default-signal=HUP,INT,QUIT meson test -C "$meson_test_folder" --no-rebuild --print-errorlogs "$@"
+  env --default-signal=HUP,INT,QUIT meson test -C "$meson_test_folder" --no-rebuild --print-errorlogs "$@" ||
+    meson_test_status=$?
+  scripts/skipped.py "$meson_test_folder"
+  return "$meson_test_status"
 }

@@ -35,6 +35,13 @@ SOURCE = os.environ["GP_SOURCE"]
 LEAK_CHECKER = os.environ.get("GP_LEAK_CHECKER")  # a library; unset or empty where there is none
 POOR_HOST = os.environ.get("GP_POOR_HOST")  # test/tools/poor_host.c, likewise
 SANITIZED = os.environ.get("GP_SANITIZED", "none") != "none"  # built with a sanitizer
+def may_unshare(what):
+    """For root, outside of a chroot and of containers that forbid it."""
+    return os.geteuid() == 0 and shutil.which("unshare") is not None and subprocess.run(
+        ["unshare", *what, "true"], stderr=subprocess.DEVNULL, check=False).returncode == 0
+
+
+MAY_MOUNT = may_unshare(["--mount"])
 QUICK = os.environ.get("GP_QUICK") in ("1", "2")  # some places where all could be tried: `meson test --setup quick`
 unless_short = unittest.skipIf(os.environ.get("GP_QUICK") == "2", "takes long: --setup short leaves it out")
 EMULATOR = os.environ.get("GP_EMULATOR", "").split()  # for programs of another architecture

@@ -10,7 +10,7 @@ import stat
 import subprocess
 import unittest
 
-from harness import LIBRARY, SANITIZED, careful_tool, stats_of
+from harness import LIBRARY, MAY_MOUNT, SANITIZED, careful_tool, may_unshare, stats_of
 from live_program import LiveCase
 
 TOOL = os.environ.get("GP_TOOL")
@@ -329,7 +329,7 @@ class Ctl(ControlCase):
         self.assertLessEqual(set(server.stdout.read().splitlines()), {b"b''"})
         self.assertEqual(program.end(), 0)
 
-    @unittest.skipUnless(os.geteuid() == 0 and shutil.which("unshare"), "needs a second user and mounts")
+    @unittest.skipUnless(MAY_MOUNT, "needs a second user and mounts")
     def test_another_user_has_taken_the_folder(self):
         """The one in /tmp, which everybody can make, of a user without XDG_RUNTIME_DIR: one line, and a second place."""
         taken = os.path.join(self.folder, "taken")
@@ -346,7 +346,7 @@ class Ctl(ControlCase):
         self.assertEqual(os.listdir(taken), [])
         self.assertEqual(program.end(), 0)
 
-    @unittest.skipUnless(os.geteuid() == 0 and shutil.which("unshare"), "needs PID namespaces")
+    @unittest.skipUnless(may_unshare(["--pid", "--fork"]), "needs PID namespaces")
     def test_one_number_in_two_namespaces(self):
         """Both are process 1, of one user, with one folder, and see the /proc of another namespace."""
         programs = []

@@ -1,14 +1,10 @@
 """Settings from files: what a program does that has lost its environment."""
 
 import os
-import shutil
-import subprocess
 import unittest
 
-from harness import PreloadCase
+from harness import MAY_MOUNT, PreloadCase
 
-MAY_MOUNT = (os.geteuid() == 0 and shutil.which("unshare") is not None and
-             subprocess.run(["unshare", "--mount", "true"], check=False).returncode == 0)
 # An /etc of the test's own, with what the loader needs
 WITH_ETC = ("mount -t tmpfs -o mode=755 tmpfs \"$0\" && cp /etc/ld.so.cache \"$0\" && cp -r \"$1\" \"$0/gpupool.conf\" && "
             "mount --move \"$0\" /etc && shift && exec \"$@\"")
