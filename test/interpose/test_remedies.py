@@ -182,7 +182,7 @@ class OutOfMemory(Remedies):
         settings = {"LIMIT": "512MiB", "STACKS": "native"}
         found = self.refused(*steps(), **settings)
         self.assertIsNone(found["remedy"], found)
-        self.assertIn("a larger one only puts that off", found["advice"])
+        self.assertIn("is too small for the next ones", found["advice"])
         _, facts = self.meet(*steps(), **settings)
         step = self.action_of(self.finding(facts["oom"], "growth"), "grow")
         self.assertIsNone(self.finding(facts["oom"], "owners")["advice"])

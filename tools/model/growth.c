@@ -1,6 +1,3 @@
-/*
- * Gathers, compares and describes groups. growth_judge.c decides which grow.
- */
 #include "tools/model/growth.h"
 
 #include <errno.h>
@@ -9,336 +6,219 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "tools/model/growth_groups.h"
-#include "tools/model/growth_judge.h"
+#include "tools/hash_index.h"
 #include "tools/model/memory.h"
 #include "tools/saturated.h"
 #include "tools/symbols/stack_owners.h"
 
-#define MOST_LEVELS 1 /* of helpers that give way to their callers */
-#define MIXED_SHARE 0.2
-#define ALONE_SHARE 0.875 /* from this share on, the rest of the device does not grow */
+#define WINDOWS     8 /* of equally many events, from a group's first allocation to the end */
+#define LEAST_RISES 5 /* of the seven from window to window */
+#define LEAST_BYTES (64 * UINT64_C(1024))
+#define HELD_SHARE  2 /* one in so many bytes is still held */
+#define NO_GROUP    UINT32_MAX
+#define CLASS_BITS  6 /* of a key: the power of two of the size, and ... */
+#define DEVICE_BITS 6 /* ... the device */
+
+/* A line; number 0 is memory without a stack. */
+typedef struct line {
+  char *key;
+  int stack;
+  bool is_of_size;
+} line_t;
+
+/* What one line asked for in one size class on one device. */
+typedef struct group {
+  uint64_t key;
+  uint32_t line;
+  uint32_t start; /* moment of its first allocation */
+  uint8_t device;
+  bool has_begun;
+  uint8_t window;          /* of the newest change */
+  uint64_t before;         /* bytes held before the events */
+  uint64_t held;           /* now */
+  uint64_t least[WINDOWS]; /* held in each window, and after all changes: from each window on */
+  uint64_t still;          /* held at the end of the snapshot */
+  gp_holding_t holding;    /* at the end of the device's allocations */
+} group_t;
 
 typedef struct build {
   const gp_lifetimes_t *lifetimes;
-  const gp_filter_t *filter;
-  gp_growth_t *growth;
-  gp_series_set_t devices; /* one group each */
-  gp_whole_t *wholes;      /* by device */
+  line_t *lines;
+  size_t line_count;
+  gp_hash_index_t by_key;
+  uint32_t *line_of; /* by stack, plus one; 0: not known yet */
+  group_t *groups;
+  size_t group_count;
+  gp_hash_index_t by_number;
+  uint32_t *group_of; /* by life */
   uint32_t last[GP_SNAPSHOT_DEVICES];
+  uint64_t held[GP_SNAPSHOT_DEVICES]; /* of the device, at its end */
 } build_t;
 
-/* Keeps the candidates with the largest rise, sorted. */
-static size_t add_candidate(gp_candidate_t *candidates, size_t count, const gp_candidate_t *candidate)
-{
-  size_t at = count;
-  while (at > 0 && candidates[at - 1].rise < candidate->rise)
-    at--;
-  if (at == GP_GROWTH_OWNERS)
-    return count;
-  count += count < GP_GROWTH_OWNERS;
-  memmove(&candidates[at + 1], &candidates[at], (count - 1 - at) * sizeof(*candidates));
-  candidates[at] = *candidate;
-  gp_assert(at == 0 || candidates[at - 1].rise >= candidate->rise);
-  return count;
-}
-
-/* The first step of the growth. */
-static const gp_change_t *first_step(const gp_series_t *series, const gp_course_t *course)
-{
-  const gp_change_t *at = gp_series_at(series, course->start);
-  while (at + 1 < series->changes + series->count && at->floor <= course->floors[0])
-    at++;
-  return at;
-}
-
-/* Measures what the group has kept since the growth began, and whether it still holds it. is_estimate:
- * bytes_to is only an estimate so far. *ret_stack: the stack that keeps most. */
-static int measure_kept(const build_t *build, const gp_groups_t *groups, uint32_t group, bool is_estimate,
-    gp_grower_t *grower, int *ret_stack)
-{
-  size_t stacks = build->lifetimes->snapshot->stacks.count;
-  uint64_t held = 0, held_count = 0, still = 0, *kept = calloc(stacks + 1, sizeof(*kept));
-
-  if (!kept)
-    return ENOMEM;
-  for (size_t i = 0; i < build->lifetimes->life_count; i++) {
-    const gp_life_t *life = &build->lifetimes->lives[i];
-    if (groups->of[i] != group || !gp_life_is_held_at(life, grower->until))
-      continue;
-    still = gp_add_saturated(still, life->is_held ? life->requested : 0);
-    if (life->begin < grower->since)
-      continue;
-    if (!grower->size_most || life->requested < grower->size_least)
-      grower->size_least = life->requested;
-    if (life->requested > grower->size_most)
-      grower->size_most = life->requested;
-    held = gp_add_saturated(held, life->is_held ? life->requested : 0);
-    held_count += life->is_held;
-    if (life->stack < 0)
-      continue;
-    kept[life->stack] = gp_add_saturated(kept[life->stack], life->requested);
-    if (*ret_stack < 0 || kept[life->stack] > kept[*ret_stack])
-      *ret_stack = life->stack;
-  }
-  free(kept);
-  grower->is_held = (double)held >= 0.5 * (double)(grower->bytes_to - grower->bytes_from);
-  if (is_estimate && grower->is_held && still > grower->bytes_from)
-    grower->bytes_to = still;
-  /* Memory in temporary use at the last allocation looks like kept memory. */
-  if (grower->is_held && !grower->is_replaced && held_count > 0 && grower->steps > held_count)
-    grower->steps = held_count;
-  return 0;
-}
-
-static char *copy(const char *text, bool *failed)
-{
-  char *made = text && text[0] ? strdup(text) : NULL;
-  *failed = *failed || (text && text[0] && !made);
-  return made;
-}
-
-/* Names the owner by that stack. */
-static int name_owner(
-    const build_t *build, const gp_groups_t *groups, const gp_group_t *kind, int stack, gp_grower_t *grower)
+/* The line that a stack belongs to; UINT32_MAX: no memory. A script without frames is one line whatever it
+ * does, so that its sizes are told apart. */
+static uint32_t find_line(build_t *build, int stack)
 {
   const gp_snapshot_t *snapshot = build->lifetimes->snapshot;
   gp_owner_text_t text;
-  char line[3 * GP_OWNER_NAME_BYTES];
-  bool failed = false;
+  char place[48] = "", *key = NULL;
 
-  grower->frame = -1;
-  if (stack < 0)
+  if (stack < 0 || !gp_stack_owner_text(snapshot, stack, &text))
     return 0;
-  (void)gp_stack_owner_text(snapshot, stack, &text);
-  if (!text.language)
-    grower->frame = groups->frames[stack];
-  if (kind->name) {
-    const gp_snapshot_frame_t *frame = &snapshot->frames[grower->frame];
-    text = (gp_owner_text_t){.file = frame->file, .line = frame->file[0] ? frame->line : 0};
-    (void)snprintf(text.function, sizeof(text.function), "%s", kind->name);
-    (void)snprintf(text.through, sizeof(text.through), "%s", kind->through);
-  }
-  grower->function = copy(text.function, &failed);
-  grower->through = copy(text.through, &failed);
-  grower->text = copy(gp_owner_describe(&text, line, sizeof(line)), &failed);
-  bool is_by_line =
-      grower->frame >= 0 && snapshot->frame_kinds && snapshot->frame_kinds[grower->frame].is_common;
-  text.through[0] = text.operation[0] = '\0';
-  text.language = NULL;
-  grower->name = copy(is_by_line ? gp_owner_describe(&text, line, sizeof(line)) : text.function, &failed);
-  return failed ? ENOMEM : 0;
+  if (build->line_of[stack])
+    return build->line_of[stack] - 1;
+  if (text.line)
+    snprintf(place, sizeof(place), "%d", text.line);
+  if (asprintf(&key, "%s\n%s\n%s\n%s", text.function, text.file, place,
+          text.language ? text.operation[0] ? text.operation : text.through : "") < 0)
+    return UINT32_MAX;
+  line_t *line = GP_HASH_TEXT(&build->by_key, build->lines, build->line_count, key, true);
+  free(key);
+  if (!line)
+    return UINT32_MAX;
+  if (!line->stack)
+    *line = (line_t){.key = line->key, .stack = stack + 1, .is_of_size = text.language != NULL};
+  build->line_of[stack] = (uint32_t)(line - build->lines) + 1;
+  return build->line_of[stack] - 1;
 }
 
-static int describe(const build_t *build, const gp_groups_t *groups, const gp_series_t *series,
-    const gp_candidate_t *candidate, gp_grower_t *grower)
+static unsigned class_of(uint64_t size)
 {
-  const gp_group_t *kind = &groups->kinds[candidate->group % groups->kind_count];
-  const gp_change_t *since = first_step(series, &candidate->course),
-                    *last = series->changes + series->count - 1;
-  int device = (int)(candidate->group / groups->kind_count);
-  const gp_series_t *whole = &build->devices.series[device];
-  const gp_course_t *course = &candidate->course;
-
-  /* Temporary memory may be held at the end. If the group holds too much there, the pace gives the end. */
-  uint64_t end = course->floors[GP_GROWTH_RISES] + candidate->rise / GP_GROWTH_RISES;
-  *grower = (gp_grower_t){.by = kind->by,
-      .device = device,
-      .bytes_from = course->floors[0],
-      .bytes_to = last->held <= end + candidate->rise / GP_GROWTH_RISES ? last->held : end,
-      .count_from = course->counts[0],
-      .count_to = last->count,
-      .steps = candidate->steps,
-      .since = since->moment,
-      .until = course->end,
-      .since_ns = gp_memory_time(build->lifetimes, since->moment),
-      .until_ns = gp_memory_time(build->lifetimes, course->end),
-      .is_replaced = candidate->is_replaced,
-      .is_alone = candidate->share >= ALONE_SHARE};
-  grower->others = gp_subtract_saturated(whole->changes[whole->count - 1].held, last->held);
-  uint64_t window =
-      course->start + (uint64_t)(course->end - course->start) * GP_GROWTH_RISES / GP_GROWTH_WINDOWS;
-  uint64_t measured_ns = gp_memory_time(build->lifetimes, (uint32_t)window);
-  if (!build->lifetimes->snapshot->times_are_numbers && measured_ns > grower->since_ns)
-    grower->bytes_per_ns = (double)candidate->rise / (double)(measured_ns - grower->since_ns);
-  int stack = kind->stack;
-  int error = measure_kept(build, groups, candidate->group, grower->bytes_to != last->held, grower, &stack);
-  return error ? error : name_owner(build, groups, kind, stack, grower);
+  return size ? 63u - (unsigned)__builtin_clzll(size) : 0;
 }
 
-/* A pass over a model keeps many sizes of many owners; a leak is of one owner and about one size. */
-static bool is_single_pass(const gp_candidate_t *candidate, const gp_grower_t *grower)
+static int group_lives(build_t *build, const gp_filter_t *filter)
 {
-  return candidate->needs_one_size && grower->size_most > grower->size_least + grower->size_least / 8;
-}
-
-static void free_names(gp_grower_t *grower)
-{
-  free(grower->function);
-  free(grower->name);
-  free(grower->text);
-  free(grower->through);
-}
-
-static int keep(const build_t *build, const gp_groups_t *groups, const gp_series_set_t *set,
-    const gp_candidate_t *candidates, size_t count, gp_growth_t *growth)
-{
-  double explained = 0;
-  size_t kept = 0;
-
-  for (size_t i = 0; i < count; i++)
-    explained += candidates[i].share;
-  for (size_t i = 0; i < count && growth->count < GP_GROWTH_MOST; i++) {
-    gp_grower_t *grower = &growth->growers[growth->count];
-    if (describe(build, groups, &set->series[candidates[i].group], &candidates[i], grower)) {
-      free_names(grower);
+  for (size_t i = 0; i < build->lifetimes->life_count; i++) {
+    const gp_life_t *life = &build->lifetimes->lives[i];
+    build->group_of[i] = NO_GROUP;
+    if (life->kind == GP_LIFE_HOST || !gp_lifetimes_has(filter, life))
+      continue;
+    uint32_t line = find_line(build, life->stack);
+    uint64_t number = ((uint64_t)line << (CLASS_BITS + DEVICE_BITS)) |
+                      ((uint64_t)class_of(life->requested) << DEVICE_BITS) | life->device;
+    group_t *group = line == UINT32_MAX
+                         ? NULL
+                         : GP_HASH_NUMBER(&build->by_number, build->groups, build->group_count, number);
+    if (!group)
       return ENOMEM;
-    }
-    if (is_single_pass(&candidates[i], grower))
-      free_names(grower);
-    else
-      growth->count++, kept++;
+    if (!group->has_begun)
+      *group = (group_t){
+          .key = number, .line = line, .start = life->begin, .device = life->device, .has_begun = true};
+    group->start = life->begin < group->start ? life->begin : group->start;
+    build->group_of[i] = (uint32_t)(group - build->groups);
+    if (life->begin > build->last[life->device])
+      build->last[life->device] = life->begin;
   }
-  for (size_t i = growth->count - kept; i < growth->count; i++)
-    growth->growers[i].is_alone = explained >= ALONE_SHARE;
   return 0;
 }
 
-/* Finds what grows on a device, by group. */
-static int find_on(const build_t *build, const gp_groups_t *groups, const gp_series_set_t *set, size_t device,
-    gp_growth_t *growth)
+/* The group holds so much from this moment on. */
+static void change(const build_t *build, group_t *group, uint32_t moment, uint64_t held)
 {
-  gp_candidate_t candidates[GP_GROWTH_OWNERS + 1], candidate;
-  size_t count = 0;
+  uint64_t span = (uint64_t)build->last[group->device] - group->start + 1;
+  unsigned window = (unsigned)((uint64_t)(moment - group->start) * WINDOWS / span);
 
-  for (size_t i = 0; i < groups->kind_count && (device + 1) * groups->kind_count <= set->count; i++) {
-    uint32_t group = (uint32_t)(device * groups->kind_count + i);
-    candidate = (gp_candidate_t){.group = group};
-    if (gp_growth_judge(&set->series[group], &build->wholes[device], &candidate))
-      count = add_candidate(candidates, count, &candidate);
-  }
-  return keep(build, groups, set, candidates, count, growth);
+  gp_assert_internal(moment >= group->start && window < WINDOWS);
+  if (moment == group->start)
+    group->least[0] = UINT64_MAX; /* what it held before does not count */
+  while (group->window < window)
+    group->least[++group->window] = group->held;
+  group->held = held;
+  if (held < group->least[window])
+    group->least[window] = held;
 }
 
-/* True if much of the function's memory does not grow: it may be a helper. */
-static bool is_mixed(const gp_grower_t *grower)
-{
-  return grower->function && (double)grower->bytes_from > MIXED_SHARE * (double)grower->bytes_to;
-}
-
-static void drop(gp_growth_t *growth, int device)
-{
-  size_t count = 0;
-  for (size_t i = 0; i < growth->count; i++) {
-    if (growth->growers[i].device == device)
-      free_names(&growth->growers[i]);
-    else
-      growth->growers[count++] = growth->growers[i];
-  }
-  growth->count = count;
-}
-
-/* True if the device has no grower yet, or one that may be a helper. */
-static bool is_open(const gp_growth_t *growth, int device)
-{
-  bool is_found = false;
-  for (size_t i = 0; i < growth->count; i++) {
-    if (growth->growers[i].device == device && is_mixed(&growth->growers[i]))
-      return true;
-    is_found = is_found || growth->growers[i].device == device;
-  }
-  return !is_found;
-}
-
-/* Finds growers by owner, with helpers replaced by their callers. *ret_more:
- * a further level may find more. */
-static int find(build_t *build, int levels, bool *ret_more)
-{
-  gp_growth_t *growth = build->growth;
-  gp_groups_t groups;
-  gp_series_set_t set = {.count = 0};
-
-  *ret_more = false;
-  int error = gp_groups_init(&groups, build->lifetimes, build->filter, levels);
-  if (error || groups.gave_way < levels) {
-    gp_groups_fini(&groups); /* same groups as on the previous level */
-    return error;
-  }
-  error = gp_series_set_init(&set, build->lifetimes, groups.of, groups.count, build->last);
-  for (size_t device = 0; !error && device < build->devices.count; device++) {
-    gp_growth_t found = {.count = 0};
-    if (!is_open(growth, (int)device))
-      continue;
-    error = find_on(build, &groups, &set, device, &found);
-    if (!error && found.count)
-      drop(growth, (int)device);
-    for (size_t i = 0; i < found.count; i++) {
-      if (!error && growth->count < GP_GROWTH_MOST)
-        growth->growers[growth->count++] = found.growers[i];
-      else
-        free_names(&found.growers[i]);
-    }
-  }
-  for (size_t device = 0; device < build->devices.count; device++)
-    *ret_more = *ret_more || (build->last[device] > 0 && is_open(growth, (int)device));
-  gp_series_set_fini(&set);
-  gp_groups_fini(&groups);
-  return error;
-}
-
-/* The course of each device: the sum of its groups. */
-static int measure_devices(build_t *build)
+/* What each group held before the events, in them, and at the end. */
+static void follow(build_t *build)
 {
   const gp_lifetimes_t *lifetimes = build->lifetimes;
-  gp_groups_t groups;
 
-  int error = gp_groups_init(&groups, lifetimes, build->filter, GP_GROUPS_DEVICES);
-  for (size_t i = 0; !error && i < lifetimes->life_count; i++) {
+  for (size_t i = 0; i < lifetimes->life_count; i++) {
     const gp_life_t *life = &lifetimes->lives[i];
-    if (groups.of[i] != GP_GROUP_NONE && life->begin > build->last[life->device])
-      build->last[life->device] = life->begin;
+    group_t *group = build->group_of[i] == NO_GROUP ? NULL : &build->groups[build->group_of[i]];
+    if (!group)
+      continue;
+    if (gp_life_is_held_at(life, 0))
+      group->before = group->held = group->least[0] = gp_add_saturated(group->held, life->requested);
+    if (life->is_held)
+      group->still = gp_add_saturated(group->still, life->requested);
+    if (gp_life_is_held_at(life, build->last[life->device])) {
+      gp_holding_add(&group->holding, life->requested);
+      build->held[life->device] = gp_add_saturated(build->held[life->device], life->requested);
+    } else {
+      group->holding.freed++;
+    }
   }
-  if (!error)
-    error = gp_series_set_init(&build->devices, lifetimes, groups.of, groups.count, build->last);
-  build->wholes = calloc(build->devices.count + 1, sizeof(*build->wholes));
-  error = error || !build->wholes ? ENOMEM : 0;
-  for (size_t i = 0; !error && i < build->devices.count; i++)
-    gp_whole_init(&build->wholes[i], &build->devices.series[i], build->last[i],
-        lifetimes->snapshot->recorded_since_ns == 0 && build->filter->since_ns == 0);
-  for (size_t i = 0; !error && i < lifetimes->life_count; i++) {
-    const gp_life_t *life = &lifetimes->lives[i];
-    if (life->begin > 0 && groups.of[i] != GP_GROUP_NONE)
-      gp_whole_add(&build->wholes[life->device], life->begin, life->requested);
-  }
-  gp_groups_fini(&groups);
-  return error;
-}
-
-static void find_rises(const build_t *build)
-{
-  gp_growth_t *growth = build->growth;
-  gp_course_t course;
-
-  for (size_t device = 0; device < build->devices.count && growth->rise_count < GP_GROWTH_MOST; device++) {
-    const gp_series_t *series = &build->devices.series[device];
-    bool has_grower = false;
-    for (size_t i = 0; i < growth->count; i++)
-      has_grower = has_grower || growth->growers[i].device == (int)device;
-    if (!has_grower && gp_growth_rises(&build->wholes[device], &course))
-      growth->rises[growth->rise_count++] = (gp_rise_t){.device = (int)device,
-          .bytes_from = course.floors[0],
-          .bytes_to = series->changes[series->count - 1].held,
-          .since_ns = gp_memory_time(build->lifetimes, course.start)};
+  for (uint32_t moment = 1; moment <= lifetimes->end; moment++) {
+    const gp_life_t *life = gp_lifetimes_life(lifetimes, moment - 1);
+    uint32_t at =
+        life && moment <= build->last[life->device] ? build->group_of[life - lifetimes->lives] : NO_GROUP;
+    if (at == NO_GROUP || (life->begin != moment && life->freed != moment))
+      continue;
+    group_t *group = &build->groups[at];
+    change(build, group, moment,
+        life->begin == moment ? gp_add_saturated(group->held, life->requested)
+                              : gp_subtract_saturated(group->held, life->requested));
   }
 }
 
-const gp_growth_room_t *gp_growth_room(const gp_growth_t *growth, int device)
+/* Its floor, the least that it holds from a window on, rises from window to window, and what it holds is not
+ * temporary. */
+static bool grows(group_t *group)
 {
-  for (size_t i = 0; i < growth->room_count; i++) {
-    if (growth->rooms[i].device == device)
-      return &growth->rooms[i];
+  unsigned rises = 0;
+
+  while (group->window < WINDOWS - 1)
+    group->least[++group->window] = group->held;
+  for (int i = WINDOWS - 2; i >= 0; i--) {
+    if (group->least[i] >= group->least[i + 1])
+      group->least[i] = group->least[i + 1];
+    else
+      rises++;
   }
-  return NULL;
+  return rises >= LEAST_RISES && group->least[WINDOWS - 1] - group->least[0] >= LEAST_BYTES &&
+         group->still >= group->held / HELD_SHARE;
+}
+
+/* The grower of a group's line; added where it is missing. */
+static gp_grower_t *grower_of(const build_t *build, const group_t *group, gp_grower_t *growers, size_t *count)
+{
+  const line_t *line = &build->lines[group->line];
+
+  for (size_t i = 0; i < *count && !line->is_of_size; i++) {
+    if (growers[i].device == group->device && growers[i].stack == line->stack - 1)
+      return &growers[i];
+  }
+  growers[*count] = (gp_grower_t){.device = group->device,
+      .stack = line->stack - 1,
+      .is_of_size = line->is_of_size,
+      .since_ns = UINT64_MAX,
+      .until_ns = gp_memory_time(build->lifetimes, build->last[group->device])};
+  return &growers[(*count)++];
+}
+
+static void join(const build_t *build, const group_t *group, gp_grower_t *grower)
+{
+  uint64_t since_ns = gp_memory_time(build->lifetimes, group->start);
+
+  gp_holding_join(&grower->holding, &group->holding);
+  grower->bytes = gp_add_saturated(grower->bytes, group->held);
+  grower->bytes_before = gp_add_saturated(grower->bytes_before, group->before);
+  grower->since_ns = since_ns < grower->since_ns ? since_ns : grower->since_ns;
+}
+
+static uint64_t grown(const gp_grower_t *grower)
+{
+  return gp_subtract_saturated(grower->bytes, grower->bytes_before);
+}
+
+static int compare_growers(const void *a, const void *b)
+{
+  const gp_grower_t *x = a, *y = b;
+  if (x->device != y->device)
+    return x->device < y->device ? -1 : 1;
+  return grown(x) != grown(y) ? grown(x) > grown(y) ? -1 : 1 : x->stack - y->stack;
 }
 
 /* Room: idle memory, and memory that is neither reserved nor in use by others. */
@@ -356,54 +236,102 @@ static void measure_room(const gp_snapshot_device_t *device, gp_growth_room_t *r
   room->capacity = room->is_limit ? limit : device->total;
 }
 
-/* The rooms of the devices on which something grows. */
-static void measure_rooms(gp_growth_t *growth, const gp_snapshot_t *snapshot)
+/* Where memory has run out a projection would be too late. */
+static void project(const gp_growth_t *growth, const gp_snapshot_t *snapshot, gp_growth_room_t *room)
 {
-  bool is_out = strcmp(gp_snapshot_text(snapshot->root, "reason"), "oom") == 0;
+  const gp_snapshot_device_t *device = gp_snapshot_device(snapshot, room->device);
+  bool is_late =
+      strcmp(gp_snapshot_text(snapshot->root, "reason"), "oom") == 0 || !device || device->stats.num_ooms > 0;
+  double rate = 0;
+
+  if (device)
+    measure_room(device, room);
   for (size_t i = 0; i < growth->count; i++) {
-    int device = growth->growers[i].device;
-    if (gp_growth_room(growth, device))
-      continue;
-    gp_assert(growth->room_count < GP_GROWTH_MOST); /* no more than growers */
-    gp_growth_room_t *room = &growth->rooms[growth->room_count++];
-    const gp_snapshot_device_t *of = gp_snapshot_device(snapshot, device);
-    *room = (gp_growth_room_t){.device = device};
-    if (of)
-      measure_room(of, room);
-    double rate = 0;
-    bool is_held = true;
-    for (size_t k = i; k < growth->count && growth->growers[k].device == device; k++) {
-      rate += growth->growers[k].bytes_per_ns;
-      is_held = is_held && growth->growers[k].is_held;
-    }
-    double left_ns = rate > 0 ? (double)room->bytes / rate : 0;
-    bool has_run_out = is_out || (of && of->stats.num_ooms > 0); /* a projection would be too late */
-    if (room->is_known && is_held && !has_run_out && rate > 0 && left_ns < 9e18)
-      room->exhausted_ns = left_ns < 1 ? 1 : (uint64_t)left_ns;
+    if (growth->growers[i].device == room->device)
+      rate += growth->growers[i].bytes_per_ns;
   }
+  double left_ns = rate > 0 ? (double)room->bytes / rate : 0;
+  if (room->is_known && !is_late && rate > 0 && left_ns < 9e18)
+    room->exhausted_ns = left_ns < 1 ? 1 : (uint64_t)left_ns;
+}
+
+/* Keeps those of each device that grew most. */
+static void keep(const build_t *build, gp_grower_t *growers, size_t count, gp_growth_t *growth)
+{
+  bool has_times = !build->lifetimes->snapshot->times_are_numbers;
+  size_t kept = 0;
+
+  qsort(growers, count, sizeof(*growers), compare_growers);
+  for (size_t i = 0; i < count; i++) {
+    gp_grower_t *grower = &growers[i];
+    gp_growth_room_t *room = growth->room_count ? &growth->rooms[growth->room_count - 1] : NULL;
+    if (!room || room->device != grower->device) {
+      room = &growth->rooms[growth->room_count++];
+      *room = (gp_growth_room_t){.device = grower->device, .others = build->held[grower->device]};
+      kept = 0;
+    }
+    room->grown = gp_add_saturated(room->grown, grown(grower));
+    room->others = gp_subtract_saturated(room->others, grower->bytes);
+    if (has_times && grower->until_ns > grower->since_ns)
+      grower->bytes_per_ns = (double)grown(grower) / (double)(grower->until_ns - grower->since_ns);
+    if (kept++ < GP_GROWTH_LINES)
+      growth->growers[growth->count++] = *grower;
+    else
+      room->more++;
+  }
+  for (size_t i = 0; i < growth->room_count; i++)
+    project(growth, build->lifetimes->snapshot, &growth->rooms[i]);
+}
+
+static int find(const build_t *build, gp_growth_t *growth)
+{
+  gp_grower_t *growers = calloc(build->group_count + 1, sizeof(*growers));
+  size_t count = 0;
+
+  if (!growers)
+    return ENOMEM;
+  for (size_t i = 0; i < build->group_count; i++) {
+    if (grows(&build->groups[i]))
+      join(build, &build->groups[i], grower_of(build, &build->groups[i], growers, &count));
+  }
+  keep(build, growers, count, growth);
+  free(growers);
+  return 0;
 }
 
 int gp_growth_init(gp_growth_t *growth, const gp_lifetimes_t *lifetimes, const gp_filter_t *filter)
 {
-  build_t build = {.lifetimes = lifetimes, .filter = filter, .growth = growth};
+  build_t build = {.lifetimes = lifetimes};
 
   *growth = (gp_growth_t){.count = 0};
-  int error = measure_devices(&build);
-  bool more = true;
-  for (int levels = 0; !error && more && levels <= MOST_LEVELS; levels++)
-    error = find(&build, levels, &more);
-  if (!error)
-    find_rises(&build);
-  gp_series_set_fini(&build.devices);
-  free(build.wholes);
-  if (!error)
-    measure_rooms(growth, lifetimes->snapshot);
+  build.line_of = calloc(lifetimes->snapshot->stacks.count + 1, sizeof(*build.line_of));
+  build.group_of = malloc((lifetimes->life_count + 1) * sizeof(*build.group_of));
+  line_t *none = build.line_of && build.group_of
+                     ? GP_HASH_TEXT(&build.by_key, build.lines, build.line_count, "", true)
+                     : NULL;
+  if (none)
+    none->is_of_size = true;
+  int error = none ? group_lives(&build, filter) : ENOMEM;
+  if (!error) {
+    follow(&build);
+    error = find(&build, growth);
+  }
+  for (size_t i = 0; i < build.line_count; i++)
+    free(build.lines[i].key);
+  free(build.lines);
+  free(build.line_of);
+  free(build.groups);
+  free(build.group_of);
+  gp_hash_index_fini(&build.by_key);
+  gp_hash_index_fini(&build.by_number);
   return error;
 }
 
-void gp_growth_fini(gp_growth_t *growth)
+const gp_growth_room_t *gp_growth_room(const gp_growth_t *growth, int device)
 {
-  for (size_t i = 0; i < growth->count; i++)
-    free_names(&growth->growers[i]);
-  *growth = (gp_growth_t){.count = 0};
+  for (size_t i = 0; i < growth->room_count; i++) {
+    if (growth->rooms[i].device == device)
+      return &growth->rooms[i];
+  }
+  return NULL;
 }

@@ -166,11 +166,13 @@ static bool settle_never_freed(gp_findings_t *findings, gp_finding_t *oom, gp_fi
   const gp_owner_t *owner = &findings->owners.owners[0];
   char name[GP_FIRST_OWNER_BYTES];
 
-  if (!owners || !owners->advice || !findings->owners.count || !missing || !summary->oom.event.is_reported ||
+  if (!owners || !findings->owners.count || !missing || !summary->oom.event.is_reported ||
       !never_frees(findings, owner))
     return false;
   gp_findings_retract(oom);
   gp_findings_advise(findings, oom, GP_ADVICE(oom_never_freed), GP_AS_SIZE(missing));
+  if (!owners->advice) /* the finding growth has it */
+    return true;
   gp_findings_retract(owners);
   gp_findings_advise(findings, owners, GP_ADVICE(owners_never_freed), gp_findings_first_owner(owner, name));
   gp_findings_act_on(findings, owners, "free", owner->function);
@@ -213,8 +215,10 @@ static void settle_growth(gp_findings_t *findings)
   for (size_t i = 0; i < growth->count; i++) {
     const gp_grower_t *grower = &growth->growers[i];
     gp_finding_t *finding = gp_findings_find(findings, GP_FINDING_growth, grower->device);
-    if (finding && finding->advice && !finding->remedy.action && grower->function)
-      gp_findings_act_on(findings, finding, "free", grower->function);
+    gp_owner_text_t text;
+    if (finding && finding->advice && !finding->remedy.action &&
+        gp_stack_owner_text(findings->summary->snapshot, grower->stack, &text))
+      gp_findings_act_on(findings, finding, "free", text.function);
   }
 }
 
@@ -250,10 +254,10 @@ void gp_remedies_settle(gp_findings_t *findings)
                *owners = gp_findings_find(findings, GP_FINDING_owners, GP_FINDING_ALL);
 
   bool is_settled = oom && settle_never_freed(findings, oom, owners);
+  if (oom && !is_settled)
+    gp_remedies_settle_type(findings, oom);
   if (oom && !is_settled && gp_findings_blame_growth(findings, oom->device))
     refuse_limit(findings, oom);
-  else if (oom && !is_settled)
-    gp_remedies_settle_type(findings, oom);
   if (owners && owners->advice && !is_settled)
     settle_owners(findings, owners);
   settle_growth(findings);

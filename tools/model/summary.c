@@ -323,7 +323,6 @@ void gp_summary_fini(gp_summary_t *summary)
   for (size_t i = 0; i < summary->device_count; i++)
     gp_component_use_fini(&summary->devices[i].components);
   gp_sites_fini(&summary->sites);
-  gp_growth_fini(&summary->growth);
   gp_phase_use_fini(&summary->phases);
   gp_oom_events_fini(&summary->ooms);
   gp_lifetimes_fini(&summary->lifetimes);

@@ -9,6 +9,7 @@
 #include "tools/model/oom_events.h"
 #include "tools/report/component_report.h"
 #include "tools/report/owner_report.h"
+#include "tools/symbols/stack_owners.h"
 #include "tools/report/report.h"
 #include "tools/report/summary_report.h"
 #include "tools/symbols/frame_text.h"
@@ -75,14 +76,6 @@ static void add_findings(cJSON *object, const gp_findings_t *findings)
   }
 }
 
-/* Adds a frame's file and line; null if unknown. */
-static void add_place(cJSON *object, const gp_snapshot_t *snapshot, int frame)
-{
-  const gp_snapshot_frame_t *place = frame >= 0 ? &snapshot->frames[frame] : NULL;
-  gp_json_add_text_or_null(object, "file", place ? place->file : "");
-  gp_json_add_uint_or_null(object, "line", place && place->line > 0, place ? (uint64_t)place->line : 0);
-}
-
 static void add_growth(cJSON *object, const gp_summary_t *summary)
 {
   const gp_growth_t *growth = &summary->growth;
@@ -90,24 +83,21 @@ static void add_growth(cJSON *object, const gp_summary_t *summary)
   for (size_t i = 0; i < growth->count; i++) {
     const gp_grower_t *grower = &growth->growers[i];
     const gp_growth_room_t *room = gp_growth_room(growth, grower->device);
+    gp_owner_text_t text;
+    bool has_owner = gp_stack_owner_text(summary->snapshot, grower->stack, &text);
     cJSON *item = gp_json_add_item(list);
     gp_json_add_uint(item, "device", (uint64_t)grower->device);
-    gp_json_add_text_or_null(item, "owner", grower->function);
-    gp_json_add_text_or_null(item, "through", grower->through);
-    add_place(item, summary->snapshot, grower->frame);
-    gp_json_add_uint(item, "least_size", grower->size_least);
-    gp_json_add_uint(item, "most_size", grower->size_most);
-    gp_json_add_uint(item, "bytes_from", grower->bytes_from);
-    gp_json_add_uint(item, "bytes_to", grower->bytes_to);
-    gp_json_add_uint(item, "count_from", grower->count_from);
-    gp_json_add_uint(item, "count_to", grower->count_to);
-    gp_json_add_uint(item, "steps", grower->steps);
+    gp_json_add_text_or_null(item, "owner", has_owner ? text.function : "");
+    gp_json_add_text_or_null(item, "through", has_owner ? text.through : "");
+    gp_json_add_text_or_null(item, "file", has_owner ? text.file : "");
+    gp_json_add_uint_or_null(item, "line", has_owner && text.line > 0, has_owner ? (uint64_t)text.line : 0);
+    gp_json_add_uint(item, "bytes", grower->bytes);
+    gp_json_add_uint(item, "bytes_before", grower->bytes_before);
+    gp_json_add_holding(item, &grower->holding, summary->snapshot);
     gp_json_add_uint(item, "since_ns", grower->since_ns);
     gp_json_add_uint(item, "until_ns", grower->until_ns);
     gp_json_add_uint_or_null(item, "bytes_per_second", grower->bytes_per_ns > 0,
         (uint64_t)(grower->bytes_per_ns < 9e9 ? grower->bytes_per_ns * 1e9 : 9e18));
-    cJSON_AddBoolToObject(item, "replaced", grower->is_replaced);
-    cJSON_AddBoolToObject(item, "held", grower->is_held);
     gp_json_add_uint_or_null(item, "room", room && room->is_known, room ? room->bytes : 0);
     gp_json_add_uint_or_null(
         item, "exhausted_in_ns", room && room->exhausted_ns > 0, room ? room->exhausted_ns : 0);
