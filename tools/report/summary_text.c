@@ -504,6 +504,39 @@ static void print_devices(const gp_summary_t *summary, bool is_full, gp_output_t
   }
 }
 
+/* Explains the words above that are not of every language, where their figures are not zero. */
+static void print_words(const gp_summary_t *summary, gp_output_t *output)
+{
+  struct {
+    const char *word, *text;
+    bool is_used;
+  } words[] = {
+      {"deferred", "freed by the program, and the device may still use it", false},
+      {"passthrough", "passed on to the driver: not pooled, but counted", false},
+      {"fences", "events by which the pool learns that the device is done", false},
+      {"efficiency", "what the program asked for, of what the driver has given", false},
+      {"fragmentation", "idle memory that is not in the largest idle piece", false},
+  };
+  const size_t count = sizeof(words) / sizeof(words[0]);
+  bool is_first = true;
+
+  for (size_t i = 0; i < summary->device_count; i++) {
+    const gp_snapshot_device_t *device = summary->devices[i].device;
+    const gp_stats_t *stats = &device->stats;
+    words[0].is_used |= stats->deferred_bytes.peak > 0;
+    words[1].is_used |= stats->passthrough_bytes.peak > 0;
+    words[2].is_used |= stats->fences > 0;
+    words[3].is_used |= stats->reserved_bytes.current > 0 && stats->requested_bytes.current > 0;
+    words[4].is_used |= summary->devices[i].idle_count > 0;
+  }
+  for (size_t i = 0; i < count; i++) {
+    if (!words[i].is_used)
+      continue;
+    fprintf(output->stream, "%s  %-14s %s\n", is_first ? "\n" : "", words[i].word, words[i].text);
+    is_first = false;
+  }
+}
+
 void gp_summary_print(const gp_findings_t *findings, bool is_full, gp_output_t *output)
 {
   const gp_summary_t *summary = findings->summary;
@@ -522,6 +555,7 @@ void gp_summary_print(const gp_findings_t *findings, bool is_full, gp_output_t *
   print_names(output, cJSON_GetObjectItemCaseSensitive(root, "streams"), "stream", "handle");
   if (knows_threads(root))
     print_names(output, cJSON_GetObjectItemCaseSensitive(root, "threads"), "thread", "name");
+  print_words(summary, output);
   print_next(findings, output);
   gp_report_next_page(output, summary->file);
 }
