@@ -13,7 +13,7 @@ step_log_of() { # NAME
 }
 
 show_progress() { # NAME LOG
-  while sleep 1; do
+  while sleep 1 && kill -0 $$ 2>/dev/null; do # $$: the script, which may have been interrupted
     printf '\r== %s: %s\033[K' "$1" "$(tail -n 1 "$2" | tr -d '\r' | cut -c1-60)"
   done
 }

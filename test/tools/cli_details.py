@@ -435,17 +435,24 @@ class Types(Reports):
             self.assertIn("GPUPOOL_TYPE=%s would have served it" % helps if helps else "Free something.", found["advice"])
 
 
-    def refused(self, requests, size, **oom):
+    def refused(self, requests, size, ends=False, replaces=0, **oom):
         """What the tool says of a program that holds one block of 10 MiB after the other, within 100 MiB."""
         program = Requests()
-        for _ in range(requests):
-            program.alloc(10 * MIB, 10 * MIB)
+        held = [program.alloc(10 * MIB, 10 * MIB) for _ in range(requests)]
+        for _ in range(replaces):
+            if len(held) > requests:
+                program.free(held.pop())
+            held.append(program.alloc(40 * MIB, 40 * MIB))
         program.event("oom", size=size * MIB)
-        report = {"time_ns": program.time, "device": 0, "requested": size * MIB, "live": requests * 10 * MIB, "deferred": 0,
+        requests = 10 if replaces else requests
+        at = program.time
+        for block in held if ends else []:
+            program.free(block)
+        report = {"time_ns": at, "device": 0, "requested": size * MIB, "live": requests * 10 * MIB, "deferred": 0,
                   "cached": 0, "in_pieces": 0, "passthrough": 0, "limit": 100 * MIB, "by_limit": True, "largest_free": 0,
                   "device_free": 1 << 30, "device_total": 1 << 30, "owners": [], "message": "", "advice": "It is the limit",
                   "remedy": {"settings": {"GPUPOOL_LIMIT": "110MiB"}, "action": None}, **oom}
-        snapshot = program.snapshot(reason="oom", oom=report)
+        snapshot = program.snapshot(reason="exit" if ends else "oom", oom=report)
         snapshot["settings"].update({"type": "vmm", "limit": "100MiB"})
         (found,) = [finding for finding in self.facts(snapshot)["findings"] if finding["code"] == "oom"]
         return found
@@ -459,6 +466,13 @@ class Types(Reports):
         enough = {"settings": {"GPUPOOL_LIMIT": "120MiB"}, "action": None}
         self.assertEqual(self.refused(10, 10, remedy=enough)["remedy"]["settings"], enough["settings"])
         self.assertEqual(self.refused(9, 20)["remedy"]["settings"], {"GPUPOOL_LIMIT": "110MiB"}, "a tenth of nine is none")
+        freed = self.refused(10, 10, ends=True)
+        self.assertIn("too small for the next ones", freed["advice"], "what is freed after the refusal does not count")
+
+    def test_what_is_replaced_is_not_held_twice(self):
+        """A buffer of 40 MiB that is freed and made anew in each round; then a request of 55 MiB."""
+        self.assertEqual(self.refused(1, 55, replaces=40)["remedy"]["settings"], {"GPUPOOL_LIMIT": "110MiB"})
+        self.assertIn("too small", self.refused(1, 65, replaces=40)["advice"])
 
 
 class Killed(Reports):

@@ -175,6 +175,15 @@ class Growth(Reports):
         snapshot = program.snapshot(frames=frames, stacks=[[at] for at in range(5)], modules=[])
         self.assertEqual([one["line"] for one in self.facts(snapshot)["growth"]], [5, 4, 3])
         self.assertIn("; and 2 other lines.", self.finding(snapshot)["message"])
+        self.assertEqual(self.finding(snapshot)["advice"].count("f app.cu:"), 3)
+        alike = [dict(frame, line=33) if frame["line"] == 5 else dict(frame, line=331 if frame["line"] == 4 else frame["line"])
+                 for frame in frames]
+        self.assertIn("f app.cu:331", self.finding(program.snapshot(frames=alike, stacks=[[at] for at in range(5)],
+                                                                    modules=[]))["advice"])
+        limited = device_of(0, reserved_bytes=gauge(1500 * MIB))
+        growth = self.facts(program.snapshot(frames=frames, stacks=[[at] for at in range(5)], modules=[],
+                                             devices=[dict(limited, limit=3000 * MIB)]))["growth"][0]
+        self.assertAlmostEqual(growth["exhausted_in_ns"], program.time, delta=program.time / 50)  # as much again as all five took
         self.assertNotIn("The rest", self.finding(snapshot)["advice"])
 
     def test_each_device_has_its_finding(self):
@@ -212,6 +221,8 @@ class Growth(Reports):
         self.assertGreater(growth["bytes_before"], 0)
         self.assertEqual((growth["bytes"], growth["freed"]), (1600 * MIB, None))
         self.assertIn(" of it before the events", self.finding(snapshot)["message"])
+        whole = self.grows(program, "Cache::grow()")
+        self.assertAlmostEqual(growth["bytes_per_second"], whole["bytes_per_second"], delta=whole["bytes_per_second"] / 20)
         self.nothing_grows(Grower().snapshot())
 
     def test_without_stacks_it_is_the_size(self):

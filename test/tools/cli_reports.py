@@ -168,18 +168,18 @@ class Owners(Reports):
                       "blocks of 10 MiB, none freed; a::very::long::name", owners["message"])
         self.assertNotIn("owners", [finding["code"] for finding in self.facts(ordinary(False))["findings"]])
 
-    def refused(self, blocks, asker, free=0):
+    def refused(self, blocks, asker, free=0, requested=10 * MIB, unaccounted=None, **changes):
         """The device is full of blocks of 10 MiB of Cache::grow()."""
         program = Program()
         held = [program.alloc(10 * MIB, stack=1) for _ in range(blocks)]
         for row in held[:free]:
             program.free(row)
-        program.event("oom", size=10 * MIB, stack=asker)
-        oom = {"time_ns": program.time, "device": 0, "requested": 10 * MIB, "live": (blocks - free) * 10 * MIB, "deferred": 0,
+        program.event("oom", size=requested, stack=asker)
+        oom = {"time_ns": program.time, "device": 0, "requested": requested, "unaccounted": unaccounted, "live": (blocks - free) * 10 * MIB, "deferred": 0,
                "cached": 3 * MIB, "in_pieces": 0, "passthrough": 0, "limit": None, "by_limit": False, "largest_free": 3 * MIB,
                "device_free": 2 * MIB, "device_total": 1 << 30, "owners": [], "message": "out of memory on device 0",
                "advice": "What is idle is not enough: 5 MiB are missing", "remedy": {"settings": {}, "action": None}}
-        snapshot = program.snapshot(reason="oom", oom=oom)
+        snapshot = program.snapshot(reason="oom", oom=oom, **changes)
         found = {finding["code"]: finding for finding in self.facts(snapshot)["findings"]}
         return found["oom"]["advice"], found["owners"]
 
@@ -189,6 +189,14 @@ class Owners(Reports):
         self.assertEqual(owners["advice"],
                          "free what Cache::grow() cache.cu:33 no longer needs, or limit how much it keeps: it has freed none.")
         self.assertEqual(owners["remedy"]["action"], "free")
+        first_line, other_line = ({"function": "main", "file": "/src/app.cu", "line": line, "module": -1, "address": 4096 + line,
+                                   "inline": False} for line in (12, 50))
+        longer = dict(other_line, function="main_loop")
+        for frames in ([first_line, other_line], [first_line, longer]):
+            advice, _ = self.refused(10, asker=0, stacks=[[1], [0], [0], [0]], frames=frames, modules=[])
+            self.assertEqual(advice, "What is idle is not enough: 5 MiB are missing.", "another asked")
+        self.assertEqual(self.refused(10, asker=1, requested=2 << 30)[0], "What is idle is not enough: 5 MiB are missing.")
+        self.assertEqual(self.refused(10, asker=1, unaccounted=900 * MIB)[0], "What is idle is not enough: 5 MiB are missing.")
         for others in (self.refused(7, asker=1), self.refused(10, asker=0), self.refused(10, asker=1, free=1)):
             self.assertEqual(others[0], "What is idle is not enough: 5 MiB are missing.")
             self.assertIn("5 MiB less on device 0 would have been enough", others[1]["advice"])
@@ -207,6 +215,10 @@ class Owners(Reports):
         refused = self.finding(program.snapshot(reason="host_oom"), "pinned_held")
         self.assertEqual(refused["severity"], "error")
         self.assertIn("in 41 blocks then: Cache::grow()", refused["message"])
+        report = {"time_ns": 5, "device": 0, "requested": 3 * MIB, "live": 82 * MIB, "limit": 84 * MIB, "owners": [], "message": "",
+                  "advice": "", "remedy": {"settings": {}, "action": None}}
+        for reason, severity in (("host_oom", "error"), ("exit", "warning")):
+            self.assertEqual(self.finding(program.snapshot(reason=reason, host_oom=report), "host_oom")["severity"], severity)
         few = Program()
         few.managed(2 * MIB, stack=1, kind="pinned_host")
         self.assertNotIn("pinned_held", [finding["code"] for finding in self.facts(few)["findings"]])
@@ -449,6 +461,14 @@ class Sites(Reports):
         program = ordinary()
         program.managed(1 << 40, kind="pinned_host")
         self.assertEqual(self.facts(program)["sum"], self.facts(ordinary())["sum"])
+
+    def test_memory_without_a_stack_is_listed_last_but_before_what_is_freed(self):
+        program = Program()
+        program.alloc(10 * MIB, stack=0)
+        program.free(program.alloc(20 * MIB, stack=1))
+        program.alloc(50 * MIB)
+        text = self.report(program, "--sort", "live").stdout
+        self.assertRegex(text, r"\n +10 MiB [^\n]* Model::load\S*\n +0 B [^\n]* main\n +50 MiB [^\n]* \(no stack recorded\)\n\n")
 
     def test_calls_without_lines_are_told_apart(self):
         """Of code that was compiled without -g; once a hint."""

@@ -69,7 +69,6 @@ static void add_room(const gp_growth_room_t *room, gp_sentence_t *text)
 
 /* What the growers of a device have in common. */
 typedef struct common {
-  uint64_t held;
   uint64_t most_blocks; /* of one of them */
   bool lacks_stacks;    /* the largest has no line */
 } common_t;
@@ -78,20 +77,20 @@ static common_t add_growers(
     const gp_findings_t *findings, int device, gp_sentence_t *text, gp_sentence_t *names)
 {
   const gp_growth_t *growth = &findings->summary->growth;
-  common_t common = {.held = 0};
-  char name[NAME_BYTES];
+  common_t common = {.most_blocks = 0};
+  char name[NAME_BYTES], before[NAME_BYTES] = "";
 
   for (size_t i = 0; i < growth->count; i++) {
     const gp_grower_t *grower = &growth->growers[i];
     if (grower->device != device)
       continue;
-    common.lacks_stacks |= grower->stack < 0 && names->used == 0;
-    gp_sentence_add(text, "%s", names->used ? "; " : "");
+    common.lacks_stacks |= grower->stack < 0 && !before[0];
+    gp_sentence_add(text, "%s", before[0] ? "; " : "");
     add_grower(findings, grower, text);
     (void)describe(findings->summary->snapshot, grower, false, name);
-    if (!strstr(names->text, name)) /* a script's sizes have one name */
+    if (grower->stack >= 0 && strcmp(name, before) != 0) /* a script's sizes have one name */
       gp_sentence_add(names, "%s%s", names->used ? ", " : "", name);
-    common.held = gp_add_saturated(common.held, grower->bytes);
+    (void)snprintf(before, sizeof(before), "%s", name);
     if (grower->holding.blocks > common.most_blocks)
       common.most_blocks = grower->holding.blocks;
   }
@@ -120,14 +119,14 @@ static bool has_ended(const gp_findings_t *findings)
 static gp_severity_t severity_of(
     const gp_findings_t *findings, const gp_growth_room_t *room, const common_t *common)
 {
-  double held = (double)common->held + (double)room->others;
+  uint64_t held = gp_add_saturated(room->held, room->others);
 
   if (common->most_blocks < WARNING_BLOCKS)
     return GP_SEVERITY_NOTE;
-  if (explains_oom(findings, room, gp_add_saturated(common->held, room->others)))
+  if (explains_oom(findings, room, held))
     return GP_SEVERITY_ERROR;
-  return has_ended(findings) && (double)room->grown >= WARNING_SHARE * held ? GP_SEVERITY_WARNING
-                                                                            : GP_SEVERITY_NOTE;
+  return has_ended(findings) && (double)room->grown >= WARNING_SHARE * (double)held ? GP_SEVERITY_WARNING
+                                                                                    : GP_SEVERITY_NOTE;
 }
 
 static void judge(gp_findings_t *findings, const gp_growth_room_t *room)
@@ -152,7 +151,7 @@ static void judge(gp_findings_t *findings, const gp_growth_room_t *room)
   if (common.lacks_stacks && gp_findings_could_have_stacks(findings)) {
     gp_findings_advise(findings, finding, GP_ADVICE(growth_without_stacks), rest);
     gp_findings_set(findings, finding, "GPUPOOL_STACKS", "native");
-  } else {
+  } else if (names.used) {
     gp_findings_advise(findings, finding, GP_ADVICE(growth), names.text, rest);
   }
 }

@@ -206,7 +206,8 @@ void gp_findings_judge_host_oom(gp_findings_t *findings)
     if (gp_snapshot_uint(report, "limit", &limit) == 1)
       add_size(&text, " of ", limit, "");
   }
-  gp_finding_t *finding = gp_findings_say_as(findings, report ? GP_SEVERITY_ERROR : GP_SEVERITY_WARNING,
+  bool is_then = strcmp(gp_findings_reason(findings), "host_oom") == 0;
+  gp_finding_t *finding = gp_findings_say_as(findings, is_then ? GP_SEVERITY_ERROR : GP_SEVERITY_WARNING,
       GP_FINDING(host_oom), GP_FINDING_ALL, GP_AS_PLURAL(count ? count : 1, "time"), text.text);
   if (report)
     advise_reported(findings, finding, "host_oom");

@@ -41,6 +41,12 @@ typedef struct group {
   gp_holding_t holding;    /* at the end of the device's allocations */
 } group_t;
 
+/* The grower of a line on a device. */
+typedef struct place {
+  uint64_t number; /* of line and device */
+  size_t grower;   /* plus one; 0: none yet */
+} place_t;
+
 typedef struct build {
   const gp_lifetimes_t *lifetimes;
   line_t *lines;
@@ -51,6 +57,9 @@ typedef struct build {
   size_t group_count;
   gp_hash_index_t by_number;
   uint32_t *group_of; /* by life */
+  place_t *places;
+  size_t place_count;
+  gp_hash_index_t by_place;
   uint32_t last[GP_SNAPSHOT_DEVICES];
   uint64_t held[GP_SNAPSHOT_DEVICES]; /* of the device, at its end */
 } build_t;
@@ -63,10 +72,14 @@ static uint32_t find_line(build_t *build, int stack)
   gp_owner_text_t text;
   char place[48] = "", *key = NULL;
 
-  if (stack < 0 || !gp_stack_owner_text(snapshot, stack, &text))
+  if (stack < 0)
     return 0;
   if (build->line_of[stack])
     return build->line_of[stack] - 1;
+  if (!gp_stack_owner_text(snapshot, stack, &text)) {
+    build->line_of[stack] = 1;
+    return 0;
+  }
   if (text.line)
     snprintf(place, sizeof(place), "%d", text.line);
   if (asprintf(&key, "%s\n%s\n%s\n%s", text.function, text.file, place,
@@ -181,26 +194,30 @@ static bool grows(group_t *group)
          group->still >= group->held / HELD_SHARE;
 }
 
-/* The grower of a group's line; added where it is missing. */
-static gp_grower_t *grower_of(const build_t *build, const group_t *group, gp_grower_t *growers, size_t *count)
+/* The grower of a group's line; added where it is missing. NULL: no memory. */
+static gp_grower_t *grower_of(build_t *build, const group_t *group, gp_grower_t *growers, size_t *count)
 {
   const line_t *line = &build->lines[group->line];
+  uint64_t number = (uint64_t)group->line << DEVICE_BITS | group->device;
+  place_t *place = GP_HASH_NUMBER(&build->by_place, build->places, build->place_count, number);
 
-  for (size_t i = 0; i < *count && !line->is_of_size; i++) {
-    if (growers[i].device == group->device && growers[i].stack == line->stack - 1)
-      return &growers[i];
-  }
+  if (!place)
+    return NULL;
+  if (place->grower && !line->is_of_size)
+    return &growers[place->grower - 1];
   growers[*count] = (gp_grower_t){.device = group->device,
       .stack = line->stack - 1,
       .is_of_size = line->is_of_size,
       .since_ns = UINT64_MAX,
       .until_ns = gp_memory_time(build->lifetimes, build->last[group->device])};
-  return &growers[(*count)++];
+  place->grower = ++*count;
+  return &growers[*count - 1];
 }
 
 static void join(const build_t *build, const group_t *group, gp_grower_t *grower)
 {
-  uint64_t since_ns = gp_memory_time(build->lifetimes, group->start);
+  /* What it held before the events began at an unknown time: it counts from the first of them. */
+  uint64_t since_ns = gp_memory_time(build->lifetimes, group->start > 0 ? group->start : 1);
 
   gp_holding_join(&grower->holding, &group->holding);
   grower->bytes = gp_add_saturated(grower->bytes, group->held);
@@ -237,21 +254,16 @@ static void measure_room(const gp_snapshot_device_t *device, gp_growth_room_t *r
 }
 
 /* Where memory has run out a projection would be too late. */
-static void project(const gp_growth_t *growth, const gp_snapshot_t *snapshot, gp_growth_room_t *room)
+static void project(const gp_snapshot_t *snapshot, gp_growth_room_t *room)
 {
   const gp_snapshot_device_t *device = gp_snapshot_device(snapshot, room->device);
   bool is_late =
       strcmp(gp_snapshot_text(snapshot->root, "reason"), "oom") == 0 || !device || device->stats.num_ooms > 0;
-  double rate = 0;
 
   if (device)
     measure_room(device, room);
-  for (size_t i = 0; i < growth->count; i++) {
-    if (growth->growers[i].device == room->device)
-      rate += growth->growers[i].bytes_per_ns;
-  }
-  double left_ns = rate > 0 ? (double)room->bytes / rate : 0;
-  if (room->is_known && !is_late && rate > 0 && left_ns < 9e18)
+  double left_ns = room->bytes_per_ns > 0 ? (double)room->bytes / room->bytes_per_ns : 0;
+  if (room->is_known && !is_late && room->bytes_per_ns > 0 && left_ns < 9e18)
     room->exhausted_ns = left_ns < 1 ? 1 : (uint64_t)left_ns;
 }
 
@@ -272,31 +284,37 @@ static void keep(const build_t *build, gp_grower_t *growers, size_t count, gp_gr
     }
     room->grown = gp_add_saturated(room->grown, grown(grower));
     room->others = gp_subtract_saturated(room->others, grower->bytes);
+    room->held = gp_add_saturated(room->held, grower->bytes);
     if (has_times && grower->until_ns > grower->since_ns)
       grower->bytes_per_ns = (double)grown(grower) / (double)(grower->until_ns - grower->since_ns);
+    room->bytes_per_ns += grower->bytes_per_ns;
     if (kept++ < GP_GROWTH_LINES)
       growth->growers[growth->count++] = *grower;
     else
       room->more++;
   }
   for (size_t i = 0; i < growth->room_count; i++)
-    project(growth, build->lifetimes->snapshot, &growth->rooms[i]);
+    project(build->lifetimes->snapshot, &growth->rooms[i]);
 }
 
-static int find(const build_t *build, gp_growth_t *growth)
+static int find(build_t *build, gp_growth_t *growth)
 {
   gp_grower_t *growers = calloc(build->group_count + 1, sizeof(*growers));
   size_t count = 0;
+  bool good = growers;
 
-  if (!growers)
-    return ENOMEM;
-  for (size_t i = 0; i < build->group_count; i++) {
-    if (grows(&build->groups[i]))
-      join(build, &build->groups[i], grower_of(build, &build->groups[i], growers, &count));
+  for (size_t i = 0; i < build->group_count && good; i++) {
+    if (!grows(&build->groups[i]))
+      continue;
+    gp_grower_t *grower = grower_of(build, &build->groups[i], growers, &count);
+    if (grower)
+      join(build, &build->groups[i], grower);
+    good = grower;
   }
-  keep(build, growers, count, growth);
+  if (good)
+    keep(build, growers, count, growth);
   free(growers);
-  return 0;
+  return good ? 0 : ENOMEM;
 }
 
 int gp_growth_init(gp_growth_t *growth, const gp_lifetimes_t *lifetimes, const gp_filter_t *filter)
@@ -322,6 +340,8 @@ int gp_growth_init(gp_growth_t *growth, const gp_lifetimes_t *lifetimes, const g
   free(build.line_of);
   free(build.groups);
   free(build.group_of);
+  free(build.places);
+  gp_hash_index_fini(&build.by_place);
   gp_hash_index_fini(&build.by_key);
   gp_hash_index_fini(&build.by_number);
   return error;

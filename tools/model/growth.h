@@ -28,7 +28,9 @@ typedef struct gp_grower {
 typedef struct gp_growth_room {
   int device;
   size_t more;           /* lines that grow, too, and are not among the growers */
-  uint64_t grown;        /* by all of them */
+  uint64_t grown;        /* by all that grow */
+  uint64_t held;         /* by all that grow */
+  double bytes_per_ns;   /* of all that grow */
   uint64_t others;       /* held by the rest of the device at the end */
   bool is_known;         /* the room */
   bool is_limit;         /* the limit is reached before the end of the device's memory */

@@ -68,10 +68,9 @@ static char *make_stack_key(const gp_snapshot_t *snapshot, int stack, digest_t *
   return text;
 }
 
-/* The leak of the last life with a stack: mostly that of the next, too. */
+/* The leak of the last life with a stack on a device: mostly that of the next, too. */
 typedef struct last {
   size_t leak; /* its index plus one; 0: none yet */
-  int device;
   const char *kind;
 } last_t;
 
@@ -80,7 +79,8 @@ typedef struct build {
   gp_hash_index_t by_key; /* of the leaks */
   char **stack_keys;      /* of the current lifetimes; NULL: not made yet */
   digest_t *digests;      /* of the current frames */
-  last_t *lasts;          /* by stack */
+  last_t *lasts;          /* by stack and device */
+  size_t device_count;
 } build_t;
 
 static gp_leak_t *find_leak(build_t *build, const gp_lifetimes_t *lifetimes, const gp_life_t *life)
@@ -114,16 +114,21 @@ static gp_leak_t *find_leak(build_t *build, const gp_lifetimes_t *lifetimes, con
   return leak;
 }
 
+static last_t *last_of(const build_t *build, const gp_life_t *life)
+{
+  return &build->lasts[(size_t)life->stack * build->device_count + life->device];
+}
+
 /* NULL: no memory. */
 static gp_leak_t *leak_of(build_t *build, const gp_lifetimes_t *lifetimes, const gp_life_t *life)
 {
-  last_t *last = life->stack >= 0 ? &build->lasts[life->stack] : NULL;
+  last_t *last = life->stack >= 0 ? last_of(build, life) : NULL;
 
-  if (last && last->leak && last->device == (int)life->device && last->kind == gp_life_what(life))
+  if (last && last->leak && last->kind == gp_life_what(life))
     return &build->leaks->leaks[last->leak - 1];
   gp_leak_t *leak = find_leak(build, lifetimes, life);
   if (leak && last)
-    *last = (last_t){(size_t)(leak - build->leaks->leaks) + 1, life->device, gp_life_what(life)};
+    *last = (last_t){(size_t)(leak - build->leaks->leaks) + 1, gp_life_what(life)};
   return leak;
 }
 
@@ -145,8 +150,7 @@ static int count_frees(build_t *build, const gp_lifetimes_t *lifetimes, const gp
 {
   for (size_t i = 0; i < lifetimes->life_count; i++) {
     const gp_life_t *life = &lifetimes->lives[i];
-    if (life->is_held || life->stack < 0 || !build->lasts[life->stack].leak ||
-        !gp_lifetimes_has(filter, life))
+    if (life->is_held || life->stack < 0 || !last_of(build, life)->leak || !gp_lifetimes_has(filter, life))
       continue;
     gp_leak_t *leak = leak_of(build, lifetimes, life);
     if (!leak)
@@ -163,7 +167,12 @@ static int count_lives(
   size_t stacks = lifetimes->snapshot->stacks.count;
   build->stack_keys = calloc(stacks + 1, sizeof(*build->stack_keys));
   build->digests = calloc(lifetimes->snapshot->frame_count + 1, sizeof(*build->digests));
-  build->lasts = calloc(stacks + 1, sizeof(*build->lasts));
+  build->device_count = 1;
+  for (size_t i = 0; i < lifetimes->life_count; i++) {
+    if (lifetimes->lives[i].device >= build->device_count)
+      build->device_count = lifetimes->lives[i].device + 1u;
+  }
+  build->lasts = calloc((stacks + 1) * build->device_count, sizeof(*build->lasts));
   if (!build->stack_keys || !build->digests || !build->lasts)
     error = ENOMEM;
   for (size_t i = 0; !error && i < lifetimes->life_count; i++) {

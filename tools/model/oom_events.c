@@ -155,7 +155,7 @@ void gp_oom_asker_find(const gp_snapshot_t *snapshot, const gp_oom_event_t *even
   int stack = stack_of(snapshot, event);
   gp_owner_text_t text;
 
-  *asker = (gp_oom_asker_t){.language = NULL};
+  *asker = (gp_oom_asker_t){.stack = stack};
   if (!gp_stack_owner_text(snapshot, stack, &text))
     return;
   asker->language = text.language;

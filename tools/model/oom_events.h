@@ -42,6 +42,7 @@ size_t gp_oom_events_main(const gp_oom_events_t *ooms, int device);
 
 /* Each as gp_owner_describe, without the language, and gp_frame_describe write it. */
 typedef struct gp_oom_asker {
+  int stack;                     /* -1: none was recorded */
   char by[GP_OOM_ASKER_BYTES];   /* the owner of the request's stack; "": no stack was recorded */
   char from[GP_OOM_ASKER_BYTES]; /* the next function of the user's that called it; "": none is known */
   const char *language;          /* of a script whose frames are not recorded; else NULL. Static */

@@ -78,11 +78,10 @@ static bool is_same(const char *known, const char *text)
 }
 
 /* Owners with the same function differ in their line, or in what they called. */
-static bool is_of_owner(
-    const gp_snapshot_t *snapshot, const gp_snapshot_block_t *block, const gp_owner_t *owner)
+static bool is_of_owner(const gp_snapshot_t *snapshot, int stack, const gp_owner_t *owner)
 {
   gp_owner_text_t text;
-  return gp_stack_owner_text(snapshot, block->stack, &text) && is_same(owner->function, text.function) &&
+  return gp_stack_owner_text(snapshot, stack, &text) && is_same(owner->function, text.function) &&
          is_same(owner->file, text.file) && (owner->line_count > 1 || owner->line == text.line) &&
          (!text.language ||
              (is_same(owner->operation, text.operation) && is_same(owner->through, text.through)));
@@ -92,7 +91,7 @@ static bool would_be_idle(
     const gp_snapshot_t *snapshot, const gp_snapshot_block_t *block, const gp_owner_t *owner)
 {
   return block->state == GP_SNAPSHOT_IDLE ||
-         (block->state == GP_SNAPSHOT_ALLOCATED && is_of_owner(snapshot, block, owner));
+         (block->state == GP_SNAPSHOT_ALLOCATED && is_of_owner(snapshot, block->stack, owner));
 }
 
 /* Bytes that would be idle if everything that an owner holds were freed. In a cut segment, freed memory helps
@@ -156,21 +155,37 @@ static bool never_frees(const gp_findings_t *findings, const gp_owner_t *owner)
       !gp_holding_knows_frees(summary->snapshot))
     return false;
   gp_oom_asker_find(summary->snapshot, &summary->oom.event, &asker);
-  return strncmp(asker.by, owner->function, strlen(owner->function)) == 0;
+  return is_of_owner(summary->snapshot, asker.stack, owner);
+}
+
+/* Memory is missing, and the report knows no better cause: a request that is too large, pieces, others, or
+ * work in the way. */
+static bool only_lacks_memory(const cJSON *oom, const gp_finding_t *finding)
+{
+  uint64_t missing = missing_bytes(oom), total = figure(oom, "device_total");
+  bool is_of_others =
+      figure(oom, "unaccounted") >= figure(oom, "requested") && figure(oom, "unaccounted") > total / 8;
+
+  if (!missing || (total && figure(oom, "requested") > total))
+    return false;
+  if (gp_remedy_sets(&finding->remedy, "GPUPOOL_LIMIT"))
+    return true;
+  return gp_remedy_is_empty(&finding->remedy) && !is_of_others && figure(oom, "in_pieces") < missing;
 }
 
 static bool settle_never_freed(gp_findings_t *findings, gp_finding_t *oom, gp_finding_t *owners)
 {
   const gp_summary_t *summary = findings->summary;
-  uint64_t missing = missing_bytes(cJSON_GetObjectItemCaseSensitive(summary->snapshot->root, "oom"));
+  const cJSON *report = cJSON_GetObjectItemCaseSensitive(summary->snapshot->root, "oom");
   const gp_owner_t *owner = &findings->owners.owners[0];
+  bool is_said = owners && (owners->advice || gp_findings_blame_growth(findings, oom->device));
   char name[GP_FIRST_OWNER_BYTES];
 
-  if (!owners || !findings->owners.count || !missing || !summary->oom.event.is_reported ||
-      !never_frees(findings, owner))
+  if (!is_said || !findings->owners.count || !summary->oom.event.is_reported ||
+      !only_lacks_memory(report, oom) || !never_frees(findings, owner))
     return false;
   gp_findings_retract(oom);
-  gp_findings_advise(findings, oom, GP_ADVICE(oom_never_freed), GP_AS_SIZE(missing));
+  gp_findings_advise(findings, oom, GP_ADVICE(oom_never_freed), GP_AS_SIZE(missing_bytes(report)));
   if (!owners->advice) /* the finding growth has it */
     return true;
   gp_findings_retract(owners);

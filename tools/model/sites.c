@@ -423,17 +423,25 @@ typedef struct order {
   bool by_count;
 } order_t;
 
+static uint64_t amount_of(const gp_site_amount_t *amount, const order_t *order)
+{
+  return order->by_count ? amount->count : amount->bytes;
+}
+
 static int compare_sites(const void *a, const void *b, void *arg)
 {
   const gp_site_t *x = a, *y = b;
   const order_t *order = arg;
+  bool is_empty[] = {amount_of(&x->cumulative[order->measure], order) == 0,
+      amount_of(&y->cumulative[order->measure], order) == 0};
+  if (is_empty[0] != is_empty[1])
+    return is_empty[0] ? 1 : -1;
   if (x->is_unknown != y->is_unknown) /* it names nobody */
     return x->is_unknown ? 1 : -1;
   const gp_site_amount_t *pairs[][2] = {{&x->flat[order->measure], &y->flat[order->measure]},
       {&x->cumulative[order->measure], &y->cumulative[order->measure]}};
   for (size_t i = 0; i < 2; i++) {
-    uint64_t one = order->by_count ? pairs[i][0]->count : pairs[i][0]->bytes;
-    uint64_t other = order->by_count ? pairs[i][1]->count : pairs[i][1]->bytes;
+    uint64_t one = amount_of(pairs[i][0], order), other = amount_of(pairs[i][1], order);
     if (one != other)
       return one > other ? -1 : 1;
   }

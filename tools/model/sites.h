@@ -85,7 +85,7 @@ size_t gp_site_peaks(const gp_lifetimes_t *lifetimes, const gp_filter_t *filter,
     gp_site_peak_t ret_peaks[GP_SNAPSHOT_DEVICES]);
 
 /* Sorts by flat bytes of a measure (by_count: by allocations), most first;
- * then by cumulative, then by name. What is unknown comes last. */
+ * then by cumulative, then by name. Behind them what is unknown, and then what has none of it. */
 void gp_sites_sort(gp_sites_t *sites, gp_site_measure_t measure, bool by_count);
 
 #endif

@@ -149,48 +149,115 @@ static size_t first_repeated(const gp_workload_t *workload)
   return at;
 }
 
-/* The same step for the second time. False: it has none, as an end of what began before, or a request that
- * failed. */
-static bool repeat(gp_workload_t *workload, gp_step_t *step, uint32_t *blocks, uint32_t *syncs)
+/* What the repeated steps need to know of the end of a workload. */
+typedef struct end {
+  size_t first, count; /* steps that are repeated: [first, count) */
+  uint32_t *copies;    /* by block: of the second time; UINT32_MAX: none */
+  uint32_t *syncs;
+  bool *is_freed; /* by step: an allocation whose block is freed in these steps, or stands in for another */
+} end_t;
+
+/* A block that is allocated in these steps and not freed in them, in the place of an older one of its size:
+ * what a program replaces in each round is not held twice. UINT32_MAX: none. */
+static uint32_t find_older(
+    const gp_workload_t *workload, const end_t *end, const gp_step_t *freed, const uint64_t *sizes)
+{
+  gp_step_kind_t kind = freed->kind == GP_STEP_FREE ? GP_STEP_ALLOC : GP_STEP_FORWARDED_ALLOC;
+
+  for (size_t i = end->first; i < end->count; i++) {
+    const gp_step_t *step = &workload->steps[i];
+    if (step->kind != kind || step->device != freed->device || step->size != sizes[freed->block] ||
+        end->is_freed[i])
+      continue;
+    end->is_freed[i] = true;
+    return step->block;
+  }
+  return UINT32_MAX;
+}
+
+/* The same step for the second time. False: it has none, as a request that failed. */
+static bool repeat(gp_workload_t *workload, const end_t *end, const uint64_t *sizes, gp_step_t *step)
 {
   switch ((gp_step_kind_t)step->kind) {
   case GP_STEP_ALLOC:
-  case GP_STEP_FORWARDED_ALLOC: step->block = blocks[step->block] = (uint32_t)workload->block_count++; break;
-  case GP_STEP_SYNC_BEGIN: step->block = syncs[step->block] = (uint32_t)workload->sync_count++; break;
+  case GP_STEP_FORWARDED_ALLOC:
+    step->block = end->copies[step->block] = (uint32_t)workload->block_count++;
+    return true;
+  case GP_STEP_SYNC_BEGIN:
+    step->block = end->syncs[step->block] = (uint32_t)workload->sync_count++;
+    return true;
   case GP_STEP_FREE:
-  case GP_STEP_FORWARDED_FREE: step->block = blocks[step->block]; break;
-  case GP_STEP_SYNC_END: step->block = syncs[step->block]; break;
+  case GP_STEP_FORWARDED_FREE:
+    step->block = end->copies[step->block] != UINT32_MAX ? end->copies[step->block]
+                                                         : find_older(workload, end, step, sizes);
+    return step->block != UINT32_MAX;
+  case GP_STEP_SYNC_END: step->block = end->syncs[step->block]; return step->block != UINT32_MAX;
   case GP_STEP_ATTEMPT: return false;
   }
-  return step->block != UINT32_MAX;
+  return false;
+}
+
+/* Notes sizes by block, and which blocks are allocated and freed in the steps that are repeated. */
+static void look_at_end(const gp_workload_t *workload, end_t *end, uint64_t *sizes, uint32_t *steps)
+{
+  for (size_t i = 0; i < end->count; i++) {
+    const gp_step_t *step = &workload->steps[i];
+    if (step->kind == GP_STEP_ALLOC || step->kind == GP_STEP_FORWARDED_ALLOC) {
+      sizes[step->block] = step->size;
+      steps[step->block] = (uint32_t)i;
+    } else if ((step->kind == GP_STEP_FREE || step->kind == GP_STEP_FORWARDED_FREE) &&
+               steps[step->block] >= end->first) {
+      end->is_freed[steps[step->block]] = true;
+    }
+  }
 }
 
 int gp_workload_repeat_end(gp_workload_t *workload)
 {
-  const size_t first = first_repeated(workload);
-  size_t end = workload->step_count;
-  uint64_t later_ns = first < end ? workload->steps[end - 1].time_ns - workload->steps[first].time_ns : 0;
-  uint32_t *blocks = malloc((workload->block_count + 1) * sizeof(*blocks));
-  uint32_t *syncs = malloc((workload->sync_count + 1) * sizeof(*syncs));
-  bool good = blocks && syncs;
+  end_t end = {.first = first_repeated(workload), .count = workload->step_count};
+  const size_t blocks = workload->block_count + 1, syncs = workload->sync_count + 1;
+  uint64_t later_ns =
+      end.first < end.count ? workload->steps[end.count - 1].time_ns - workload->steps[end.first].time_ns : 0;
+  uint64_t *sizes = calloc(blocks, sizeof(*sizes));
+  uint32_t *steps = calloc(blocks, sizeof(*steps));
 
+  end.copies = malloc(blocks * sizeof(*end.copies));
+  end.syncs = malloc(syncs * sizeof(*end.syncs));
+  end.is_freed = calloc(end.count + 1, sizeof(*end.is_freed));
+  bool good = sizes && steps && end.copies && end.syncs && end.is_freed;
   if (good) {
-    memset(blocks, 0xff, (workload->block_count + 1) * sizeof(*blocks));
-    memset(syncs, 0xff, (workload->sync_count + 1) * sizeof(*syncs));
+    memset(end.copies, 0xff, blocks * sizeof(*end.copies));
+    memset(end.syncs, 0xff, syncs * sizeof(*end.syncs));
+    look_at_end(workload, &end, sizes, steps);
   }
-  if (good && end > 0 && workload->steps[end - 1].kind == GP_STEP_ATTEMPT) {
-    end--; /* it is not repeated */
-    workload->steps[end].kind = GP_STEP_ALLOC;
-    workload->steps[end].block = (uint32_t)workload->block_count++;
+  if (good && end.count > 0 && workload->steps[end.count - 1].kind == GP_STEP_ATTEMPT) {
+    end.count--; /* it is not repeated */
+    workload->steps[end.count].kind = GP_STEP_ALLOC;
+    workload->steps[end.count].block = (uint32_t)workload->block_count++;
   }
-  for (size_t i = first; i < end && good; i++) {
+  for (size_t i = end.first; i < end.count && good; i++) {
     gp_step_t step = workload->steps[i];
     step.time_ns += later_ns;
-    good = !repeat(workload, &step, blocks, syncs) || gp_workload_add(workload, &step);
+    good = !repeat(workload, &end, sizes, &step) || gp_workload_add(workload, &step);
   }
-  free(blocks);
-  free(syncs);
+  free(sizes);
+  free(steps);
+  free(end.copies);
+  free(end.syncs);
+  free(end.is_freed);
   return good ? 0 : ENOMEM;
+}
+
+bool gp_workload_cut(gp_workload_t *workload, uint64_t time_ns)
+{
+  size_t count = workload->step_count;
+
+  while (count > 0 &&
+         (workload->steps[count - 1].kind != GP_STEP_ATTEMPT || workload->steps[count - 1].time_ns > time_ns))
+    count--;
+  if (count > 0)
+    workload->step_count = count;
+  return count > 0;
 }
 
 void gp_workload_fini(gp_workload_t *workload)

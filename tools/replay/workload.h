@@ -101,9 +101,13 @@ bool gp_ready_parse(const char *text, gp_ready_t *ret_ready);
 bool gp_workload_add(gp_workload_t *workload, const gp_step_t *step);
 int gp_workload_settle(gp_workload_t *workload, const gp_ready_t *ready);
 
-/* Before gp_workload_settle: adds the last tenth of the requests once more, less those that failed, as if the
- * program had gone on like that. Blocks of these that it did not free are held twice then, and so is the
- * request with which the recording ends, if that failed. Returns 0 or ENOMEM. */
+/* The two come before gp_workload_settle. cut: ends the workload with the last request that failed by that
+ * time. False: there is none, and nothing has changed. */
+bool gp_workload_cut(gp_workload_t *workload, uint64_t time_ns);
+
+/* Adds the last tenth of the requests once more, less those that failed, as if the program had gone on like
+ * that. What these took and did not free is held twice then, unless they freed something older of that size;
+ * and the request with which the recording ends is held, if that failed. Returns 0 or ENOMEM. */
 int gp_workload_repeat_end(gp_workload_t *workload);
 
 #endif

@@ -278,7 +278,7 @@ static void print_text(const view_t *view, uint64_t most, gp_output_t *output)
         input->request->wide, &names, output);
   gp_names_fini(&names);
   if (shown < there)
-    fprintf(output->stream, "and %s with less; -n 0 shows all\n", GP_AS_PLURAL(there - shown, "other"));
+    fprintf(output->stream, "and %s; -n 0 shows all\n", GP_AS_PLURAL(there - shown, "other"));
   if (sites->lacks_lines) {
     fputc('\n', output->stream);
     gp_output_say(output, "",

@@ -13,17 +13,18 @@
 #include "tools/replay/trial.h"
 #include "tools/tune/tune.h"
 
-/* Fills a zeroed workload, which the caller ends with gp_workload_fini whatever this returns. */
-static int make_workload(
-    gp_workload_t *workload, const gp_snapshot_t *snapshot, int device, gp_ready_kind_t kind, bool goes_on)
+/* oom: the workload goes on where that refused a request; NULL: it is as recorded. Fills a zeroed workload,
+ * which the caller ends with gp_workload_fini whatever this returns. */
+static int make_workload(gp_workload_t *workload, const gp_snapshot_t *snapshot, int device,
+    gp_ready_kind_t kind, const gp_oom_event_t *oom)
 {
   const gp_ready_t ready = {kind, 0};
 
   gp_log_init(0, open("/dev/null", O_WRONLY | O_CLOEXEC)); /* drops the pool's messages, which are for a
                                                               program's user */
   int error = gp_workload_of_snapshot(workload, snapshot, device, kind == GP_READY_RECORDED);
-  if (!error && goes_on)
-    error = gp_workload_repeat_end(workload);
+  if (!error && oom)
+    error = gp_workload_cut(workload, oom->time_ns) ? gp_workload_repeat_end(workload) : ENODATA;
   return error ? error : gp_workload_settle(workload, &ready);
 }
 
@@ -59,6 +60,7 @@ static gp_type_figures_t figures_of(const gp_score_t *score)
       .held = score->held,
       .calls = score->calls,
       .refused = score->refused,
+      .refused_on = UINT64_MAX,
       .busy_ns = (uint64_t)score->busy_ns};
 }
 
@@ -70,7 +72,7 @@ static int try(const gp_summary_t *summary, int device, const gp_trial_t *trial,
   if (trial->id < GP_OPTION_COUNT)
     settings.texts[trial->id] = trial->value;
   int error = make_workload(&workload, summary->snapshot, device,
-      trial->is_ready_at_once ? GP_READY_AT_ONCE : GP_READY_RECORDED, false);
+      trial->is_ready_at_once ? GP_READY_AT_ONCE : GP_READY_RECORDED, NULL);
   if (!error)
     error = workload.is_partial ? ENODATA : gp_trial_hit_rate(&workload, &settings, device, ret_hit_rate);
   gp_workload_fini(&workload);
@@ -112,7 +114,8 @@ static int try_going_on(gp_tried_types_t *tried, const gp_findings_t *findings)
   gp_tuning_t types = {.workload = &workload};
   gp_score_t limited = {.refused = 0}, unlimited = {.held = 0};
 
-  int error = make_workload(&workload, summary->snapshot, summary->oom.event.device, GP_READY_RECORDED, true);
+  int error = make_workload(
+      &workload, summary->snapshot, summary->oom.event.device, GP_READY_RECORDED, &summary->oom.event);
   if (!error)
     error = gp_tune(&types, &nothing_given, false);
   for (size_t i = 0; i < tried->count && !error; i++)
@@ -138,7 +141,7 @@ int gp_summary_findings(gp_findings_t *findings, const gp_summary_t *summary)
   *findings = (gp_findings_t){.summary = summary};
   tried = (gp_tried_types_t){.count = 0};
   if (is_worth_trying(findings)) {
-    error = make_workload(&workload, summary->snapshot, summary->filter->device, GP_READY_RECORDED, false);
+    error = make_workload(&workload, summary->snapshot, summary->filter->device, GP_READY_RECORDED, NULL);
     if (!error)
       error = gp_tune(&tuning, &nothing_given, false);
     for (int i = 1; i < tuning.count && !error; i++)

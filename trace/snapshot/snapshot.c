@@ -425,15 +425,18 @@ static bool oom_is_due(gp_snapshot_writer_t *writer, const gp_oom_t *oom)
   return atomic_compare_exchange_strong(reported_ns, &before, now_ns + 1);
 }
 
-/* Of two threads that note one at the same time, the first wins: neither was the last one. */
+/* Of two threads that note one at the same time, the first wins: neither was the last one. It counts what is
+ * whole. */
 static void note_unreported(gp_snapshot_writer_t *writer, const gp_oom_t *oom)
 {
-  atomic_fetch_add(&writer->unreported, 1);
-  if (atomic_exchange(&writer->is_noting, true))
-    return;
-  writer->unreported_oom = *oom;
-  writer->unreported_stack = gp_origin_tls.origin;
-  atomic_store(&writer->is_noting, false);
+  if (!atomic_exchange(&writer->is_noting, true)) {
+    writer->unreported_oom = *oom;
+    writer->unreported_stack = gp_origin_tls.origin;
+    atomic_fetch_add(&writer->unreported, 1);
+    atomic_store(&writer->is_noting, false);
+  } else if (atomic_load(&writer->unreported) > 0) {
+    atomic_fetch_add(&writer->unreported, 1);
+  }
 }
 
 static void log_oom(const gp_snapshot_writer_t *writer, const gp_oom_t *oom, uint64_t times, uint32_t stack)
