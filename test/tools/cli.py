@@ -468,7 +468,9 @@ class Summary(Case):
     def test_inputs_that_are_none(self):
         text = json.dumps(snapshot_of())
         for content, part in (
-            ("", "offset 0: the input is empty"), ("hello", "it is not JSON"), ("[]", "JSON array"),
+            ("", "offset 0: the input is empty"), ("hello", "it is not JSON"), ("Thread,Time,Action,Pointer,Size,Stream\n", "a log of RMM, which gpupool replay reads"),
+            ("timestamp, name, memory.used [MiB]\n", "a table of nvidia-smi"), ("SQLite format 3\0", "nsys stats reads it"),
+            ('{"traceEvents": []}', "ui.perfetto.dev shows"), ("[]", "JSON array"),
             (text[:-20], "offset %d: the input ends here" % (len(text) - 20)), (text + "x", "offset %d:" % len(text)),
             (snapshot_of(version=2), "newer than this tool"), ({"traceEvents": []}, "Perfetto"),
             (snapshot_of(devices={}), "devices is not an array"),
