@@ -125,6 +125,20 @@ class Tool(PreloadCase):
         self.assertEqual(result.returncode, 0)
         self.assertIn("no CUDA allocation was seen", result.stderr)
 
+    def test_an_environment_that_is_cleared_is_guessed(self):
+        """By a command, and by a script."""
+        replay = [os.path.join(PROG, "replay"), trace_files()[0]]
+        run = self.tool("run", "--", "/usr/bin/env", "-i", "LD_LIBRARY_PATH=" + SIM, *replay)
+        self.assertEqual(run.returncode, 0, run.stderr)
+        self.assertIn("or without LD_PRELOAD (env -i, sudo and some wrappers clear it: gpupool run goes behind them)", run.stderr)
+        script = os.path.join(self.folder, "wrapper")
+        with open(script, "w", encoding="utf-8") as file:
+            file.write("#!/bin/sh\nunset LD_PRELOAD\nexec \"$@\"\n")
+        os.chmod(script, 0o755)
+        run = self.tool("run", "--", script, *replay)
+        self.assertEqual(run.returncode, 0, run.stderr)
+        self.assertIn("or it clears LD_PRELOAD (gpupool run goes before the program in it then)", run.stderr)
+
     def test_program_that_only_pins_memory_is_not_one_without_cuda(self):
         result = self.tool("run", "--output", "pinned.json", "--", os.path.join(PROG, "last"), "pinned")
         self.assertEqual(result.returncode, 0, result.stderr)

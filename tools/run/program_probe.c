@@ -84,8 +84,9 @@ static gp_probed_t probe_script(const char *interpreter, const char *library, ch
     probed = probe_elf(what, &facts, library, buffer, capacity);
   if (probed != GP_PROBED_NOTHING)
     return probed;
-  snprintf(
-      buffer, capacity, "it is a script for %s, and perhaps nothing that it started uses CUDA", interpreter);
+  snprintf(buffer, capacity,
+      "it is a script for %s, and perhaps nothing that it started uses CUDA, or it clears LD_PRELOAD (gpupool run goes before the program in it then)",
+      interpreter);
   return GP_PROBED_SCRIPT;
 }
 

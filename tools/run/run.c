@@ -215,7 +215,7 @@ static void report_nothing(
         nothing, path);
   else
     gp_message(
-        "%s in %s: likely it does not use CUDA, or starts a program that cannot be preloaded, or loads what uses CUDA out of sight (RTLD_DEEPBIND, dlmopen)",
+        "%s in %s: likely it does not use CUDA, or starts a program that cannot be preloaded, or without LD_PRELOAD (env -i, sudo and some wrappers clear it: gpupool run goes behind them), or loads what uses CUDA out of sight (RTLD_DEEPBIND, dlmopen)",
         nothing, path);
 }
 
