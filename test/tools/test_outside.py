@@ -59,7 +59,7 @@ class Outside(Reports):
 
     def test_no_advice_from_what_mps_makes_of_the_device(self):
         """Under its limit the driver tells of what the limit leaves: the rest is no other process's."""
-        advice = "Other processes and CUDA itself use 79 GiB of the device: there is the memory that is missing"
+        advice = "Nothing idle is left to give back: 1 GiB are missing, and other processes and CUDA itself use 79 GiB of the device (gpupool ps)"
         found = self.findings(self.oom({LIMIT: "0=1G"}, unaccounted=79 * GIB, advice=advice))
         self.assertIsNone(found["oom"]["advice"])
         self.assertNotIn("others", found)

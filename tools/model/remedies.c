@@ -163,8 +163,7 @@ static bool never_frees(const gp_findings_t *findings, const gp_owner_t *owner)
 static bool only_lacks_memory(const cJSON *oom, const gp_finding_t *finding)
 {
   uint64_t missing = missing_bytes(oom), total = figure(oom, "device_total");
-  bool is_of_others =
-      figure(oom, "unaccounted") >= figure(oom, "requested") && figure(oom, "unaccounted") > total / 8;
+  bool is_of_others = figure(oom, "unaccounted") >= missing && figure(oom, "unaccounted") > total / 8;
 
   if (!missing || (total && figure(oom, "requested") > total))
     return false;

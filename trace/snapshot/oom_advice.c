@@ -180,25 +180,28 @@ static void advise_host_limit(const gp_oom_t *oom, const char *setting, gp_oom_a
   }
 }
 
-/* No setting helps: so much is missing, after all that is idle went back. */
+/* No setting helps: so much is missing, after all that is idle went back. Every context takes some hundred
+ * MiB: only more than that deserves a mention. */
 static void advise_missing(const gp_oom_t *oom, gp_oom_advice_t *advice)
 {
   uint64_t idle = oom->cached > oom->in_pieces ? oom->cached - oom->in_pieces : 0;
-  uint64_t there = oom->device_free + idle;
+  uint64_t there = oom->device_free + idle, missing = oom->requested > there ? oom->requested - there : 0;
   const char *fact = oom->cached ? "What is idle is not enough" : "Nothing idle is left to give back";
-  char size[GP_SIZE_TEXT_BYTES];
+  char size[GP_SIZE_TEXT_BYTES], others[GP_SIZE_TEXT_BYTES];
 
-  if (oom->device_total && there < oom->requested)
-    say(advice, "%s: %s are missing", fact, gp_size_format(oom->requested - there, size));
-  else
+  if (!oom->device_total || !missing)
     say(advice, "%s", fact);
+  else if (oom->unaccounted >= missing && oom->unaccounted > oom->device_total / 8)
+    say(advice, "%s: %s are missing, and other processes and CUDA itself use %s of the device (gpupool ps)",
+        fact, gp_size_format(missing, size), gp_size_format(oom->unaccounted, others));
+  else
+    say(advice, "%s: %s are missing", fact, gp_size_format(missing, size));
 }
 
 /* Better no advice than a wrong one. */
 void gp_oom_advise(const gp_oom_t *oom, const char *limits, gp_oom_advice_t *ret_advice)
 {
   uint64_t kept = oom->busy_context ? oom->cached : oom->in_pieces; /* otherwise it would have gone back */
-  char size[GP_SIZE_TEXT_BYTES];
   gp_oom_advice_t *advice = ret_advice;
 
   *advice = (gp_oom_advice_t){.text = ""};
@@ -225,10 +228,6 @@ void gp_oom_advise(const gp_oom_t *oom, const char *limits, gp_oom_advice_t *ret
     say(advice, "It is more than the device has");
   } else if (is_in_pieces(oom)) {
     advise_pieces(oom, advice);
-  } else if (oom->unaccounted >= oom->requested && oom->unaccounted > oom->device_total / 8) {
-    /* Every context takes some hundred MiB: only more than that deserves a mention. */
-    say(advice, "Other processes and CUDA itself use %s of the device: there is the memory that is missing",
-        gp_size_format(oom->unaccounted, size));
   } else if (oom->device_total && oom->device_free >= oom->requested) {
     say(advice, "The device has as much, but not in one piece");
   } else {
