@@ -4,6 +4,10 @@
     test_import.py GPUPOOL PRELOAD_STUB [TEST ...]
 """
 
+import argparse
+import collections
+import datetime
+import fractions
 import gzip
 import json
 import os
@@ -282,12 +286,23 @@ class Import(cli.Case):
             def __reduce__(self):
                 return os.system, ("touch evil",)
         for protocol in (2, 4, 5):
-            for value in (Evil(), {"segments": [Evil()], "device_traces": []}, {Evil(): 1}):
-                self.refused(pickle.dumps(value, protocol), "would import or call something")
+            self.refused(pickle.dumps(Evil(), protocol), "segments are missing")
+            self.refused(pickle.dumps({"segments": [Evil()], "device_traces": []}, protocol), "segments[0]")
+            self.run_on(pickle.dumps({**torch_snapshot(), "evil": Evil()}, protocol), "summary")
         self.assertNotIn("evil", os.listdir(self.path("work")))
-        data = pickle.dumps({"segments": {1, 2}}, 4)
-        self.refused(data, "opcode 0x8f of the pickle is none that a snapshot has")
-        self.assertIn("offset %d:" % data.index(b"\x8f"), self.errors)
+        data = pickle.dumps(torch_snapshot(), 4)[:-1] + b"\x82\x01."  # an extension
+        self.refused(data, "opcode 0x82 of the pickle is none that a snapshot has")
+        self.assertIn("offset %d:" % (len(data) - 3), self.errors)
+
+    def test_objects_that_no_snapshot_needs_are_skipped(self):
+        """What is in an OrderedDict counts; classes, sets and bytes do not."""
+        plain = torch_snapshot()
+        strange = dict(plain, config=argparse.Namespace(a=[1, {2}], b=b"x" * 300), when=datetime.date(2026, 1, 2),
+                       names=frozenset({"a"}), pair=fractions.Fraction(1, 3))
+        for protocol in (2, 3, 4, 5):
+            expected = self.facts(pickle.dumps(plain, protocol))
+            self.assertEqual(self.facts(pickle.dumps(strange, protocol)), expected)
+            self.assertEqual(self.facts(pickle.dumps(collections.OrderedDict(plain), protocol)), expected)
 
     def test_damaged_pickles(self):
         good = pickle.dumps(torch_snapshot(), 4)

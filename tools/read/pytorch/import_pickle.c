@@ -1,7 +1,8 @@
 /*
  * Reads a Python pickle of protocol 2 to 5 into values. A pickle is a program for a stack machine. This
- * reader performs only opcodes that make numbers, texts, lists and dicts, and refuses those that import or
- * call. So it never executes what a file contains.
+ * reader performs only opcodes that make numbers, texts, lists and dicts. An object of a class, which Python
+ * would import and call, becomes a dict with what the pickle puts into it, as into an OrderedDict: nothing
+ * is ever executed.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -21,27 +22,6 @@ typedef struct machine {
   gp_value_t *memo;
   size_t memo_count, memo_room; /* count: one more than the highest index in use */
 } machine_t;
-
-/* The name of an opcode that the reader refuses; NULL: not one of those. */
-static const char *forbidden_name(unsigned char opcode)
-{
-  switch (opcode) {
-  case 'c': return "GLOBAL";
-  case 0x93: return "STACK_GLOBAL";
-  case 'R': return "REDUCE";
-  case 'b': return "BUILD";
-  case 'i': return "INST";
-  case 'o': return "OBJ";
-  case 0x81: return "NEWOBJ";
-  case 0x92: return "NEWOBJ_EX";
-  case 0x82: return "EXT1";
-  case 0x83: return "EXT2";
-  case 0x84: return "EXT4";
-  case 'P': return "PERSID";
-  case 'Q': return "BINPERSID";
-  default: return NULL;
-  }
-}
 
 static bool fail(machine_t *machine, const char *text)
 {
@@ -249,13 +229,50 @@ static bool get_memo_at(machine_t *machine, int index_bytes)
 
 static bool refuse(machine_t *machine, unsigned char opcode)
 {
-  const char *name = forbidden_name(opcode);
-  if (name)
-    return gp_value_tree_fail(machine->tree, machine->opcode_at,
-        "opcode %s would import or call something; a snapshot has no need of that, and nothing of it is executed",
-        name);
   return gp_value_tree_fail(
       machine->tree, machine->opcode_at, "opcode 0x%02x of the pickle is none that a snapshot has", opcode);
+}
+
+/* Two lines: a module, and a name in it. */
+static bool skip_lines(machine_t *machine)
+{
+  for (int line = 0; line < 2; line++) {
+    const char *from = machine->tree->text + machine->at;
+    const char *end = memchr(from, '\n', machine->tree->length - machine->at);
+    if (!take(machine, end ? (uint64_t)(end - from) + 1 : machine->tree->length - machine->at + 1))
+      return false;
+  }
+  return true;
+}
+
+/* The class or function itself. */
+static bool push_global(machine_t *machine)
+{
+  return push_kind(machine, GP_VALUE_OTHER, 0);
+}
+
+/* An object in the place of a class and its arguments. */
+static bool push_object(machine_t *machine, size_t count)
+{
+  if (!need(machine, count))
+    return false;
+  machine->depth -= count;
+  return push_container(machine, GP_VALUE_DICT, machine->depth);
+}
+
+static bool drop(machine_t *machine, size_t count)
+{
+  if (!need(machine, count))
+    return false;
+  machine->depth -= count;
+  return true;
+}
+
+static bool push_bytes(machine_t *machine, int length_bytes)
+{
+  uint64_t length;
+  return take_number(machine, length_bytes, &length) && take(machine, length) &&
+         push_kind(machine, GP_VALUE_OTHER, 0);
 }
 
 static bool check_protocol(machine_t *machine)
@@ -310,7 +327,21 @@ static bool perform(machine_t *machine, unsigned char opcode)
   case 'e': return put_marked(machine, GP_VALUE_LIST);
   case 'q': return put_memo_at(machine, 1);
   case 'r': return put_memo_at(machine, 4);
-  case 0x94: return put_memo(machine, machine->memo_count); /* MEMOIZE */
+  case 0x94: return put_memo(machine, machine->memo_count);     /* MEMOIZE */
+  case 'c': return skip_lines(machine) && push_global(machine); /* GLOBAL */
+  case 0x93: return drop(machine, 2) && push_global(machine);   /* STACK_GLOBAL */
+  case 'R':                                                     /* REDUCE */
+  case 0x81: return push_object(machine, 2);                    /* NEWOBJ */
+  case 0x92: return push_object(machine, 3);                    /* NEWOBJ_EX */
+  case 'b': return need(machine, 2) && drop(machine, 1);        /* BUILD: the object's state */
+  case '0': return drop(machine, 1);
+  case 0x8f: return push_container(machine, GP_VALUE_LIST, machine->depth); /* sets */
+  case 0x90: return put_marked(machine, GP_VALUE_LIST);
+  case 0x91: return gather(machine, GP_VALUE_LIST);
+  case 'C': return push_bytes(machine, 1);
+  case 'B': return push_bytes(machine, 4);
+  case 0x8e:
+  case 0x96: return push_bytes(machine, 8);
   case 'h': return get_memo_at(machine, 1);
   case 'j': return get_memo_at(machine, 4);
   default: return refuse(machine, opcode);
