@@ -304,10 +304,33 @@ class Import(cli.Case):
             self.assertEqual(self.facts(pickle.dumps(strange, protocol)), expected)
             self.assertEqual(self.facts(pickle.dumps(collections.OrderedDict(plain), protocol)), expected)
 
+    def test_pickles_that_end_too_early(self):
+        """What is whole is read: a file is half copied, or its writer was killed. Of each length, one or two devices."""
+        for snapshot in (torch_snapshot(), dict(torch_snapshot(), device_traces=torch_snapshot()["device_traces"][:1])):
+            for protocol in (2, 4):
+                good = pickle.dumps(snapshot, protocol)
+                whole, before, read = self.facts(good), 0, set()
+                for cut in list(range(2, len(good), 17)) + [len(good) - 1]:
+                    path = self.write_bytes("s.pickle", good[:cut])
+                    result = self.run_tool("summary", "--json", path, status=None)
+                    if result.returncode == INPUT:
+                        self.one_line(result.stderr)
+                        self.assertRegex(result.stderr, "ends here, before anything of use|segments are missing")
+                        self.assertEqual(before, 0, "what is longer is not refused")
+                        continue
+                    self.assertEqual(result.returncode, DONE, result.stderr)
+                    (facts,) = json.loads(result.stdout)["snapshots"]
+                    self.assertTrue(any("it ends too early: what follows byte %d is missing" % cut in finding["message"]
+                                        for finding in facts["findings"]), cut)
+                    events = facts["events"]["count"]
+                    self.assertGreaterEqual(events, before)
+                    before = events
+                    read.add(events)
+                self.assertEqual(before, whole["events"]["count"])
+                self.assertGreater(len(read), 3)
+
     def test_damaged_pickles(self):
         good = pickle.dumps(torch_snapshot(), 4)
-        for cut in range(2, len(good), 37):
-            self.refused(good[:cut], "the input ends")
         self.refused(good + b"x", "something after the end")
         for data, part in (
             (b"\x80\x01.", "a pickle of protocol 1; 2 to 5 are understood"), (b"\x80\x06.", "protocol 6"),
@@ -318,8 +341,8 @@ class Import(cli.Case):
             (b"\x80\x02N(NNu.", "no dict to add to"), (b"\x80\x02}(Nu.", "a name without a value"),
             (b"\x80\x02(Nd.", "a name that has no value"), (b"\x80\x02](\x86.", "a value is missing"),
             (b"\x80\x02Nr\xff\xff\xff\x7f.", "a memo that is larger than the file"),
-            (b"\x80\x02X\xff\xff\xff\xff.", "in the middle of a value"),
-            (b"\x80\x02\x8b\xff\xff\xff\xff.", "in the middle of a value"),
+            (b"\x80\x02X\xff\xff\xff\xff.", "before anything of use"),
+            (b"\x80\x02\x8b\xff\xff\xff\xff.", "before anything of use"),
             (b"\x80\x02" + b"]q\x00h\x00a.", "segments[0] is no dict"),  # a list that holds itself
         ):
             self.refused(data, part)

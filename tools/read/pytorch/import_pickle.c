@@ -15,6 +15,7 @@ typedef struct machine {
   gp_value_tree_t *tree;
   size_t at;        /* offset of the next byte */
   size_t opcode_at; /* offset of the current opcode */
+  bool is_cut;      /* the input ends too early */
   gp_value_t *stack;
   size_t depth, stack_room;
   size_t *marks; /* stack depths */
@@ -50,7 +51,7 @@ static bool push_kind(machine_t *machine, gp_value_kind_t kind, int64_t integer)
 static const char *take(machine_t *machine, uint64_t bytes)
 {
   if (bytes > machine->tree->length - machine->at) {
-    (void)gp_value_tree_fail(machine->tree, machine->tree->length, "the input ends in the middle of a value");
+    machine->is_cut = true;
     return NULL;
   }
   const char *from = machine->tree->text + machine->at;
@@ -348,17 +349,69 @@ static bool perform(machine_t *machine, unsigned char opcode)
   }
 }
 
+/*
+ * An input that ends too early: a container of the snapshot gets what was to be put into it at the end.
+ * Values above a mark belong to the last container below the mark. An event or a segment that is not complete
+ * is left out.
+ */
+
+/* An event or a segment to which something was still to be added. */
+static bool is_incomplete(const gp_value_t *value, bool is_open)
+{
+  return value->kind == GP_VALUE_DICT && (is_open || value->container->count == 0);
+}
+
+/* Puts the values from `at` to `end` into the container, and makes its last one, a list, the next container.
+ * is_open: there are further values. False: they belong to what is left out. */
+static bool close_container(machine_t *machine, gp_value_t *container, size_t at, size_t end, bool is_open)
+{
+  bool is_list = container->kind == GP_VALUE_LIST;
+  size_t count = is_list ? end - at : (end - at) / 2 * 2;
+
+  if (is_list && count && is_incomplete(&machine->stack[end - 1], is_open))
+    count--;
+  if (count && !gp_container_append(machine->tree, container->container, machine->stack + at, count))
+    return false;
+  if (!count || machine->stack[at + count - 1].kind != GP_VALUE_LIST)
+    return false;
+  *container = machine->stack[at + count - 1];
+  return at + count == end ||
+         close_container(machine, container, at + count, end, is_open); /* a list of one */
+}
+
+static bool close_all(machine_t *machine, gp_value_t *ret_value)
+{
+  size_t at = 1;
+
+  if (!machine->depth || (machine->stack[0].kind != GP_VALUE_DICT && machine->stack[0].kind != GP_VALUE_LIST))
+    return gp_value_tree_fail(
+        machine->tree, machine->tree->length, "the input ends here, before anything of use");
+  gp_value_t container = machine->stack[0];
+  for (size_t i = 0; i <= machine->mark_count; i++) {
+    bool is_open = i < machine->mark_count;
+    size_t end = is_open ? machine->marks[i] : machine->depth;
+    if (end <= at && is_open)
+      continue; /* the mark of the outermost container */
+    if (!close_container(machine, &container, at, end, is_open))
+      break;
+    at = end;
+  }
+  *ret_value = machine->stack[0];
+  return !machine->tree->failed;
+}
+
 static bool run(machine_t *machine, gp_value_t *ret_value)
 {
   gp_value_tree_t *tree = machine->tree;
   for (;;) {
     machine->opcode_at = machine->at;
-    if (machine->at == tree->length)
-      return gp_value_tree_fail(tree, machine->at, "the input ends here, in the middle of a pickle");
+    machine->is_cut |= machine->at == tree->length;
+    if (machine->is_cut)
+      return close_all(machine, ret_value);
     unsigned char opcode = (unsigned char)tree->text[machine->at++];
     if (opcode == '.')
       break;
-    if (!perform(machine, opcode))
+    if (!perform(machine, opcode) && !machine->is_cut)
       return false;
   }
   if (machine->depth != 1 || machine->mark_count)
@@ -369,10 +422,11 @@ static bool run(machine_t *machine, gp_value_t *ret_value)
   return true;
 }
 
-bool gp_import_read_pickle(gp_value_tree_t *tree, gp_value_t *ret_value)
+bool gp_import_read_pickle(gp_value_tree_t *tree, gp_value_t *ret_value, bool *ret_is_cut)
 {
   machine_t machine = {.tree = tree};
   bool good = run(&machine, ret_value);
+  *ret_is_cut = machine.is_cut;
   free(machine.stack);
   free(machine.marks);
   free(machine.memo);

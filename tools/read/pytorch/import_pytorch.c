@@ -167,9 +167,13 @@ static bool read_pickle(gp_import_t *import, gp_import_top_t *ret_top)
 {
   const gp_container_t *segments, *traces = NULL;
   gp_value_t top;
+  bool is_cut;
 
-  if (!gp_import_read_pickle(&import->tree, &top))
+  if (!gp_import_read_pickle(&import->tree, &top, &is_cut))
     return false;
+  if (is_cut)
+    gp_snapshot_note(
+        import->snapshot, "it ends too early: what follows byte %zu is missing", import->tree.length);
   if (top.kind == GP_VALUE_LIST) {        /* PyTorch 1: only segments */
     (void)gp_import_claim(top.container); /* cannot fail: it is the first */
     segments = top.container;

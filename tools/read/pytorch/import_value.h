@@ -101,8 +101,8 @@ bool gp_value_is(const gp_value_t *value, const char *text);
 /* The last member of a dict with that name; NULL if missing, or if dict is not a dict. */
 const gp_value_t *gp_value_member(const gp_value_t *dict, const char *name);
 
-/* import_pickle.c: reads a Python pickle without executing anything.
- * False: the document holds the error. */
-bool gp_import_read_pickle(gp_value_tree_t *tree, gp_value_t *ret_value);
+/* import_pickle.c: reads a Python pickle without executing anything. *ret_is_cut: it ends too early, and the
+ * value has what was whole. False: the document holds the error. */
+bool gp_import_read_pickle(gp_value_tree_t *tree, gp_value_t *ret_value, bool *ret_is_cut);
 
 #endif
