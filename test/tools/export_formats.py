@@ -48,9 +48,10 @@ for entry in (ENTRY, ENTRY_OOM):
     entry["properties"]["frames"] = some(FRAME)  # absent where none are known
     entry["properties"]["time_us"] = INTEGER  # the same
     entry["properties"]["rounded_size"] = INTEGER  # ours
+ANNOTATION = shape(stage={"enum": ["START", "END"]}, name=TEXT, device=INTEGER, time_us=INTEGER)
 PYTORCH = shape(segments=some(SEGMENT), device_traces=some(some({"oneOf": [ENTRY, ENTRY_OOM]})),
                 allocator_settings={"type": "object", "additionalProperties": TEXT},
-                external_annotations=some({}), gpupool={"type": "object"})
+                external_annotations=some(ANNOTATION), gpupool={"type": "object"})
 JUDGE_PYTORCH = Judge(PYTORCH)
 
 SPEEDSCOPE_FRAME = shape(name=TEXT, file=TEXT, line={"type": "integer", "minimum": 1})

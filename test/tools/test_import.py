@@ -73,7 +73,10 @@ def torch_snapshot():
         "device_traces": [trace, other],
         "allocator_settings": {"PYTORCH_CUDA_ALLOC_CONF": "", "max_split_size": -1, "far_below": -2**40, "expandable_segments": False,
                                "garbage_collection_threshold": 0.0, "roundup_power2_divisions": {"1": 0}},
-        "external_annotations": [],
+        "external_annotations": [
+            {"name": name, "stage": stage, "device": 0, "time_us": start + after} for name, stage, after in (
+                ("before", "END", 5), ("step", "START", 15), ("inner", "START", 40), ("inner", "END", 55), ("step", "END", 65),
+                ("step", "START", 75))],
     }
 
 
@@ -129,6 +132,24 @@ class Import(cli.Case):
         self.one_line(self.errors)
         self.assertIn("s.pickle: offset ", self.errors)
         self.assertIn(part, self.errors)
+
+    def allocations_by_phase(self, data):
+        sites = json.loads(self.run_on(data, "sites", "--json", "--by", "phase"))["snapshots"][0]["sites"]
+        return {site["name"]: site["flat"]["total"]["count"] for site in sites}
+
+    def test_annotations_are_phases(self):
+        """Ranges of PyTorch's profiler: an end whose begin was not recorded is none, and an open range goes on."""
+        made = torch_snapshot()
+        made["external_annotations"] += [None, {"name": 5, "stage": "START", "time_us": 1700000000000090},
+                                         {"name": "x", "stage": "MIDDLE", "time_us": 1700000000000090}]
+        wanted = {"(no phase)": 2, "step": 2, "inner": 1}
+        for data in pickle.dumps(made, 2), json.dumps(made).encode():
+            self.assertEqual([(phase["name"], phase["times"]) for phase in self.facts(data)["phases"]], [("step", 2), ("inner", 1)])
+            self.assertEqual(self.allocations_by_phase(data), wanted)
+        made["external_annotations"].insert(0, {"name": "early", "stage": "START", "time_us": 1699999999000000})
+        del made["device_traces"][0][:2]
+        self.assertEqual(self.allocations_by_phase(pickle.dumps(made)), wanted,
+                         "what was there before the events is in none")
 
     def test_figures(self):
         facts = self.facts(pickle.dumps(torch_snapshot(), 2))
@@ -272,7 +293,7 @@ class Import(cli.Case):
         self.assertEqual(facts["process"]["start_time_us"], 1700000000000015)  # of device 1
         self.assertEqual((facts["events"]["first_ns"], facts["events"]["last_ns"]), (0, 75000))
         events = json.loads(self.run_on(pickle.dumps(snapshot), "export", "--to", "perfetto"))["traceEvents"]
-        self.assertEqual(sorted(e["ts"] for e in events if e["ph"] == "b"), [0, 5, 5, 15, 45])
+        self.assertEqual(sorted(e["ts"] for e in events if e["ph"] == "b" and e["cat"] == "block"), [0, 5, 5, 15, 45])
 
     def test_numbers_of_every_size(self):
         for number in (0, 255, 256, 65535, 65536, 2**31 - 1, 2**31, 2**32, 2**40, 2**47 - 1, 2**62):

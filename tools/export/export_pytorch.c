@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/export/export_marks.h"
 #include "tools/export/export_pytorch_parts.h"
 #include "tools/tool.h"
 
@@ -237,6 +238,33 @@ static void write_own(gp_pytorch_t *pytorch)
   ops->end(pytorch->tree, '}');
 }
 
+/* The program's scopes. Ranges of threads nest differently in each, and annotations do not tell threads. */
+static int write_annotations(gp_pytorch_t *pytorch)
+{
+  const gp_tree_ops_t *ops = pytorch->tree->ops;
+  gp_export_marks_t *marks = malloc(sizeof(*marks));
+  if (!marks)
+    return ENOMEM;
+  gp_export_marks_read(pytorch->export, marks);
+  ops->key(pytorch->tree, "external_annotations");
+  ops->begin(pytorch->tree, '[');
+  for (size_t i = 0; i < marks->count; i++) {
+    const gp_export_mark_t *mark = &marks->marks[i];
+    if (mark->kind != GP_MARK_BEGIN && mark->kind != GP_MARK_END)
+      continue;
+    ops->item(pytorch->tree);
+    ops->begin(pytorch->tree, '{');
+    gp_pytorch_text(pytorch, "stage", mark->kind == GP_MARK_BEGIN ? "START" : "END");
+    gp_pytorch_text(pytorch, "name", mark->name);
+    gp_pytorch_integer(pytorch, "device", mark->device < 0 ? 0 : (uint64_t)mark->device);
+    gp_pytorch_integer(pytorch, "time_us", pytorch->export->start_time_us + mark->time_ns / 1000);
+    ops->end(pytorch->tree, '}');
+  }
+  ops->end(pytorch->tree, ']');
+  free(marks);
+  return 0;
+}
+
 static int write_all(gp_pytorch_t *pytorch)
 {
   const gp_tree_ops_t *ops = pytorch->tree->ops;
@@ -249,9 +277,8 @@ static int write_all(gp_pytorch_t *pytorch)
   if (!error)
     error = gp_pytorch_traces(pytorch);
   write_settings(pytorch);
-  ops->key(pytorch->tree, "external_annotations");
-  ops->begin(pytorch->tree, '[');
-  ops->end(pytorch->tree, ']');
+  if (!error)
+    error = write_annotations(pytorch);
   write_own(pytorch);
   ops->end(pytorch->tree, '}');
   return error;

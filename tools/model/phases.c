@@ -8,6 +8,7 @@
 #include "base/assert.h"
 #include "format/marks.h"
 #include "tools/array.h"
+#include "tools/model/filter.h"
 
 /* A range of the process that is open. */
 typedef struct open_range {
@@ -181,6 +182,8 @@ static int32_t find(const gp_phase_changes_t *changes, uint64_t time_ns)
 
 int32_t gp_phases_at(const gp_phases_t *phases, int thread, uint64_t time_ns)
 {
+  if (thread == GP_FILTER_UNKNOWN)
+    return -1;
   int32_t own =
       thread >= 0 && (size_t)thread < phases->thread_count ? find(&phases->threads[thread], time_ns) : -1;
   return own >= 0 ? own : find(&phases->process, time_ns);

@@ -46,8 +46,8 @@ typedef struct gp_phases {
 int gp_phases_init(gp_phases_t *phases, const gp_snapshot_t *snapshot);
 void gp_phases_fini(gp_phases_t *phases);
 
-/* The place in phases->phases of what the thread was in at that time; -1: in none. thread may be any number.
- */
+/* The place in phases->phases of what the thread was in at that time; -1: in none, as of
+ * memory from before the events, whose thread is GP_FILTER_UNKNOWN. thread may be any other number. */
 int32_t gp_phases_at(const gp_phases_t *phases, int thread, uint64_t time_ns);
 
 /* The changes of the thread that is in phases for the longest until that time, or of the process if that is:

@@ -27,13 +27,16 @@ static char *end_text(const gp_phase_row_t *row, uint64_t bytes, char *buffer)
 static void print_row(gp_names_t *names, const gp_phase_row_t *row, gp_output_t *output)
 {
   char sizes[5][GP_SIZE_TEXT_BYTES], name[4 * GP_MARK_NAME_BYTES];
-  size_t columns = output->columns > 70 ? output->columns - 61 : 9;
+  size_t columns = output->columns > 70 ? output->columns - 63 : 7;
+  bool fits = gp_text_columns(row->name) <= columns;
 
-  fprintf(output->stream, "  %7s %11s %9s %9s %9s %9s  %s\n", GP_AS_COUNT(row->times),
+  gp_names_shorten(names, row->name, fits ? columns : output->columns - 2, name, sizeof(name));
+  if (!fits) /* a line of its own */
+    fprintf(output->stream, "  %s\n", name);
+  fprintf(output->stream, "  %7s %11s %9s %9s %9s %9s%s%s\n", GP_AS_COUNT(row->times),
       gp_size_format(row->peak, sizes[0]), gp_size_format(row->left, sizes[1]),
       end_text(row, row->first_end, sizes[2]), end_text(row, row->last_end, sizes[3]),
-      end_text(row, row->most_end, sizes[4]),
-      gp_names_shorten(names, row->name, columns, name, sizeof(name)));
+      end_text(row, row->most_end, sizes[4]), fits ? "  " : "", fits ? name : "");
 }
 
 void gp_summary_phases_print(const gp_summary_t *summary, gp_output_t *output)

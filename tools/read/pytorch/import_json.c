@@ -246,16 +246,16 @@ static bool take_kept(gp_import_t *import, kept_t *kept, gp_value_t *ret_value)
 bool gp_import_json_parts(gp_import_t *import, gp_input_t *input, gp_import_top_t *ret_top)
 {
   reader_t reader = {.import = import};
-  kept_t kept[] = {{.name = "gpupool"}, {.name = "allocator_settings"}};
+  kept_t kept[] = {{.name = "gpupool"}, {.name = "allocator_settings"}, {.name = "external_annotations"}};
+  gp_value_t *values[] = {&ret_top->own, &ret_top->settings, &ret_top->annotations};
 
   gp_json_scan_init_input(&reader.scan, input);
   bool is_list = gp_json_scan_peek(&reader.scan) == '['; /* PyTorch 1: only segments */
-  bool good = is_list ? read_segments(&reader) : read_members(&reader, kept, 2);
+  bool good = is_list ? read_segments(&reader) : read_members(&reader, kept, sizeof(kept) / sizeof(kept[0]));
   good = good && (gp_json_scan_end(&reader.scan) || scan_failed(&reader));
   gp_value_tree_clear(&import->tree);
-  good =
-      good && take_kept(import, &kept[0], &ret_top->own) && take_kept(import, &kept[1], &ret_top->settings);
-  for (size_t i = 0; i < 2; i++) {
+  for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++) {
+    good = good && take_kept(import, &kept[i], values[i]);
     if (!gp_value_tree_adopt(&import->tree, kept[i].text))
       good = false;
   }

@@ -1,7 +1,7 @@
 /*
  * How a PyTorch snapshot becomes one of gpupool's. Shared by import_pytorch.c (the document),
- * import_json.c, import_members.c, import_events.c, import_stacks.c (frames) and import_replay.c (what
- * follows from the events).
+ * import_json.c, import_members.c, import_events.c, import_annotations.c, import_stacks.c (frames) and
+ * import_replay.c (what follows from the events).
  */
 #ifndef GP_TOOLS_READ_PYTORCH_IMPORT_PARTS_H
 #define GP_TOOLS_READ_PYTORCH_IMPORT_PARTS_H
@@ -83,8 +83,9 @@ bool gp_import_device(gp_import_t *import, int ordinal);
 
 /* The top members of a document that are trees. */
 typedef struct gp_import_top {
-  gp_value_t own;      /* "gpupool", which gpupool's export adds; ignored if of another kind */
-  gp_value_t settings; /* "allocator_settings" */
+  gp_value_t own;         /* "gpupool", which gpupool's export adds; ignored if of another kind */
+  gp_value_t settings;    /* "allocator_settings" */
+  gp_value_t annotations; /* "external_annotations" */
 } gp_import_top_t;
 
 /* import_segments.c: reads segments and their blocks; call it once. */
@@ -97,6 +98,10 @@ bool gp_import_segments(gp_import_t *import, const gp_container_t *list);
 bool gp_import_events_begin(gp_import_t *import);
 bool gp_import_event(gp_import_t *import, const gp_value_t *event, int device, size_t index);
 bool gp_import_events_end(gp_import_t *import, uint64_t *start_us);
+
+/* import_annotations.c: adds the marks of a list of annotations, any value. start_us: time 0 of the events;
+ * 0: they have no times, and nothing is added. False is an error of the document. */
+bool gp_import_annotations(gp_import_t *import, const gp_value_t *list, uint64_t start_us);
 
 /* import_frees.c: adds the events of frees that were not recorded. The events are in order, and have no
  * columns but those that PyTorch's fill. */

@@ -137,7 +137,8 @@ static bool end(gp_import_t *import, const gp_import_top_t *top)
       !gp_import_number(
           &place, "recorded_since_ns", GP_IMPORT_NUMBER_MOST, false, &snapshot->recorded_since_ns) ||
       !make_root(import, top) || !gp_import_events_end(import, &start_us) || !gp_import_stacks_end(import) ||
-      !gp_import_replay(import))
+      !gp_import_replay(import) ||
+      !gp_import_annotations(import, &top->annotations, import->snapshot->times_are_numbers ? 0 : start_us))
     return false;
   if (start_us)
     cJSON_AddNumberToObject(
@@ -186,18 +187,21 @@ static bool read_pickle(gp_import_t *import, gp_import_top_t *ret_top)
       return false;
   }
   const gp_value_t *own = gp_value_member(&top, "gpupool"),
-                   *settings = gp_value_member(&top, "allocator_settings");
+                   *settings = gp_value_member(&top, "allocator_settings"),
+                   *annotations = gp_value_member(&top, "external_annotations");
   if (own)
     ret_top->own = *own;
   if (settings)
     ret_top->settings = *settings;
+  if (annotations)
+    ret_top->annotations = *annotations;
   return gp_import_segments(import, segments) && read_traces(import, traces);
 }
 
 /* input: JSON; NULL: the document is a pickle. Frees the import. */
 static gp_snapshot_t *finish(gp_import_t *import, gp_input_t *input, unsigned columns)
 {
-  gp_import_top_t top = {.own = {.kind = GP_VALUE_NONE}, .settings = {.kind = GP_VALUE_NONE}};
+  gp_import_top_t top = {.own = {.kind = GP_VALUE_NONE}}; /* nothing */
 
   import->snapshot = calloc(1, sizeof(*import->snapshot));
   if (import->snapshot)
