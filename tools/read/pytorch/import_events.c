@@ -97,13 +97,18 @@ static int64_t read_device_free(const gp_value_t *event)
 
 bool gp_import_event(gp_import_t *import, const gp_value_t *event, int device, size_t index)
 {
-  gp_import_place_t place = {.import = import, .dict = event};
+  const gp_import_place_t place = {.import = import,
+      .dict = event,
+      .list = "device_traces",
+      .is_item = true,
+      .at = (size_t)device,
+      .inner = "",
+      .inner_at = index};
   uint64_t address = 0, size = 0, rounded = 0;
   int64_t action_index = 0, time_us = 0;
   int stack, stream, pool;
 
-  snprintf(place.path, sizeof(place.path), "device_traces[%d][%zu]", device, index);
-  if (!gp_import_is_dict(import, event, place.path) || !reserve(import) || !read_time(&place, &time_us))
+  if (!gp_import_is_dict(&place) || !reserve(import) || !read_time(&place, &time_us))
     return false;
   const gp_value_t *action = gp_value_member(event, "action");
   if (!action || action->kind != GP_VALUE_TEXT)

@@ -13,10 +13,23 @@ bool gp_import_no_memory(gp_import_t *import)
   return gp_value_tree_fail(&import->tree, 0, "not enough memory to read this");
 }
 
+/* Only of what is wrong: there are millions of places. */
+static bool fail_at(const gp_import_place_t *place, size_t offset, const char *what)
+{
+  char item[32] = "", inner[32] = "";
+  if (place->is_item)
+    snprintf(item, sizeof(item), "[%zu]", place->at);
+  if (place->inner)
+    snprintf(inner, sizeof(inner), "[%zu]", place->inner_at);
+  return gp_value_tree_fail(&place->import->tree, offset, "%s%s%s%s%s", place->list, item,
+      place->inner ? place->inner : "", inner, what);
+}
+
 bool gp_import_fail(const gp_import_place_t *place, const char *name, const char *what)
 {
-  return gp_value_tree_fail(
-      &place->import->tree, place->dict->container->at, "%s: %s %s", place->path, name, what);
+  char text[128];
+  snprintf(text, sizeof(text), ": %s %s", name, what);
+  return fail_at(place, place->dict->container->at, text);
 }
 
 bool gp_import_claim(gp_container_t *container)
@@ -26,12 +39,12 @@ bool gp_import_claim(gp_container_t *container)
   return is_new;
 }
 
-bool gp_import_is_dict(gp_import_t *import, const gp_value_t *value, const char *path)
+bool gp_import_is_dict(const gp_import_place_t *place)
 {
-  if (value->kind != GP_VALUE_DICT)
-    return gp_value_tree_fail(&import->tree, 0, "%s is no dict", path);
-  return gp_import_claim(value->container) ||
-         gp_value_tree_fail(&import->tree, value->container->at, "%s is the same dict as another", path);
+  if (place->dict->kind != GP_VALUE_DICT)
+    return fail_at(place, 0, " is no dict");
+  return gp_import_claim(place->dict->container) ||
+         fail_at(place, place->dict->container->at, " is the same dict as another");
 }
 
 bool gp_import_number(

@@ -39,13 +39,16 @@ typedef struct gp_import {
 /* import_members.c */
 
 #define GP_IMPORT_NUMBER_MOST ((INT64_C(1) << 53) - 1) /* largest size or time, as in our own format */
-#define GP_IMPORT_PATH_BYTES  64
 
-/* A dict that is being read, and its name in messages. */
+/* A dict that is being read, and its name in messages: list[at].inner[inner_at], as far as they are set. */
 typedef struct gp_import_place {
   gp_import_t *import;
   const gp_value_t *dict;
-  char path[GP_IMPORT_PATH_BYTES];
+  const char *list;
+  const char *inner;
+  size_t at;
+  size_t inner_at;
+  bool is_item; /* of the list; else the dict has the list's name */
 } gp_import_place_t;
 
 /* Makes room in an array for one more item. False is an error of the document. */
@@ -62,7 +65,7 @@ bool gp_import_claim(gp_container_t *container);
 
 /* The rest return false after an error of the document. */
 
-bool gp_import_is_dict(gp_import_t *import, const gp_value_t *value, const char *path);
+bool gp_import_is_dict(const gp_import_place_t *place);
 
 /* Reads a number from 0 to most. If it is missing: an error if required, else *ret_number is unchanged. */
 bool gp_import_number(

@@ -127,7 +127,7 @@ static bool keep_columns(gp_import_t *import, unsigned columns)
 static bool end(gp_import_t *import, const gp_import_top_t *top)
 {
   gp_snapshot_t *snapshot = import->snapshot;
-  const gp_import_place_t place = {import, &top->own, "gpupool"};
+  const gp_import_place_t place = {.import = import, .dict = &top->own, .list = "gpupool"};
   uint64_t start_us = 0;
 
   snapshot->lacks_counters = true;
@@ -181,7 +181,7 @@ static bool read_pickle(gp_import_t *import, gp_import_top_t *ret_top)
   } else if (top.kind != GP_VALUE_DICT) {
     return gp_value_tree_fail(&import->tree, 0, "not a snapshot of PyTorch: neither a dict nor a list");
   } else {
-    const gp_import_place_t place = {import, &top, "not a snapshot of PyTorch"};
+    const gp_import_place_t place = {.import = import, .dict = &top, .list = "not a snapshot of PyTorch"};
     if (!gp_import_list(&place, "segments", true, &segments) ||
         !gp_import_list(&place, "device_traces", false, &traces))
       return false;

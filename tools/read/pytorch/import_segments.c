@@ -23,8 +23,8 @@ static const gp_value_t *owner_of(const gp_value_t *block)
   return has_owner ? &history->container->items[0] : block;
 }
 
-static bool read_block(gp_import_place_t *place, const gp_snapshot_segment_t *segment, size_t segment_index,
-    uint64_t *address, gp_snapshot_block_t *block)
+static bool read_block(const gp_import_place_t *place, const gp_snapshot_segment_t *segment,
+    size_t segment_index, uint64_t *address, gp_snapshot_block_t *block)
 {
   const gp_value_t *state = gp_value_member(place->dict, "state");
   const gp_value_t *owner = owner_of(place->dict);
@@ -50,16 +50,15 @@ static bool read_block(gp_import_place_t *place, const gp_snapshot_segment_t *se
          gp_import_stack(place->import, gp_value_member(owner, "frames"), &block->stack);
 }
 
-static bool read_segment(gp_import_place_t *place, const gp_value_t *value, size_t *block_room)
+static bool read_segment(const gp_import_place_t *place, size_t *block_room)
 {
   gp_import_t *import = place->import;
   gp_snapshot_t *snapshot = import->snapshot;
   gp_snapshot_segment_t *segment = &snapshot->segments[snapshot->segment_count];
-  const gp_value_t *is_expandable = gp_value_member(value, "is_expandable");
+  const gp_value_t *is_expandable = gp_value_member(place->dict, "is_expandable");
   const gp_container_t *blocks;
   uint64_t device = 0;
 
-  place->dict = value;
   *segment = (gp_snapshot_segment_t){.first_block = snapshot->block_count,
       .is_expandable = is_expandable && is_expandable->kind == GP_VALUE_BOOL && is_expandable->integer};
   if (!gp_import_number(place, "device", GP_SNAPSHOT_DEVICES - 1, true, &device) ||
@@ -73,9 +72,11 @@ static bool read_segment(gp_import_place_t *place, const gp_value_t *value, size
   segment->pool = segment->pool < 0 ? 0 : segment->pool;
   uint64_t address = segment->address;
   for (uint32_t i = 0; i < blocks->count; i++) {
-    gp_import_place_t at = {.import = import, .dict = &blocks->items[i]};
-    snprintf(at.path, sizeof(at.path), "segments[%zu].blocks[%u]", snapshot->segment_count, i);
-    if (!gp_import_is_dict(import, at.dict, at.path) ||
+    gp_import_place_t at = *place;
+    at.dict = &blocks->items[i];
+    at.inner = ".blocks";
+    at.inner_at = i;
+    if (!gp_import_is_dict(&at) ||
         !GP_IMPORT_RESERVE(import, snapshot->blocks, snapshot->block_count, *block_room) ||
         !read_block(
             &at, segment, snapshot->segment_count, &address, &snapshot->blocks[snapshot->block_count]))
@@ -118,10 +119,9 @@ bool gp_import_segments(gp_import_t *import, const gp_container_t *list)
   if (list->count)
     qsort(list->items, list->count, sizeof(gp_value_t), compare_segments);
   for (uint32_t i = 0; i < list->count; i++) {
-    gp_import_place_t place = {.import = import};
-    snprintf(place.path, sizeof(place.path), "segments[%u]", i);
-    if (!gp_import_is_dict(import, &list->items[i], place.path) ||
-        !read_segment(&place, &list->items[i], &block_room))
+    const gp_import_place_t place = {
+        .import = import, .dict = &list->items[i], .list = "segments", .is_item = true, .at = i};
+    if (!gp_import_is_dict(&place) || !read_segment(&place, &block_room))
       return false;
   }
   return true;

@@ -181,8 +181,10 @@ const gp_value_t *gp_value_member(const gp_value_t *dict, const char *name)
   if (dict->kind != GP_VALUE_DICT)
     return NULL;
   const gp_container_t *container = dict->container;
+  size_t length = strlen(name);
   for (uint32_t i = container->count; i >= 2; i -= 2) {
-    if (gp_value_is(&container->items[i - 2], name))
+    const gp_value_t *key = &container->items[i - 2];
+    if (key->kind == GP_VALUE_TEXT && key->length == length && memcmp(key->text, name, length) == 0)
       return &container->items[i - 1];
   }
   return NULL;
