@@ -120,15 +120,15 @@ char *gp_oom_describe(const gp_oom_t *oom, const char *asker, char *buffer, size
 __attribute__((noinline)) void gp_oom_log(
     const gp_oom_t *oom, uint64_t times, const char *limits, const gp_stack_logs_t *logs, uint32_t stack)
 {
-  char text[GP_OOM_TEXT_BYTES], asker[GP_ASKER_BYTES], before[64] = "";
+  char text[GP_OOM_TEXT_BYTES], asker[GP_ASKER_BYTES];
   gp_oom_advice_t advice;
   bool has_asker = gp_asker_describe(logs, stack, asker, sizeof(asker));
 
   gp_oom_advise(oom, limits, &advice);
+  gp_oom_describe(oom, has_asker ? asker : NULL, text, sizeof(text));
   if (times > 1)
-    (void)snprintf(before, sizeof(before), "memory ran out %" PRIu64 " more times, the last time ", times);
-  else if (times == 1)
-    (void)snprintf(before, sizeof(before), "memory ran out once more, ");
-  gp_log(GP_LOG_ERROR, "%s%s. %s", before, gp_oom_describe(oom, has_asker ? asker : NULL, text, sizeof(text)),
-      advice.text);
+    gp_log(GP_LOG_ERROR, "memory ran out %" PRIu64 " more times, the last time %s. %s", times, text,
+        advice.text);
+  else
+    gp_log(GP_LOG_ERROR, "%s%s. %s", times ? "memory ran out once more, " : "", text, advice.text);
 }
