@@ -137,6 +137,36 @@ class Import(cli.Case):
         sites = json.loads(self.run_on(data, "sites", "--json", "--by", "phase"))["snapshots"][0]["sites"]
         return {site["name"]: site["flat"]["total"]["count"] for site in sites}
 
+    def test_events_are_read_as_they_come(self):
+        """A wrong event is noticed before what comes after it, so no more than its trace has to be in memory."""
+        made = torch_snapshot()
+        del made["device_traces"][1][0]["addr"]
+        for protocol in (2, 4):
+            data = pickle.dumps(made, protocol)
+            end = data.index(b"allocator_settings")
+            self.refused(data[:end] + b"\0" * 100, "device_traces[1][0]: addr is missing")
+
+    def test_traces_of_every_form(self):
+        """Python's pickle adds one element in another way than several, and a thousand at once."""
+        def trace(device, events):
+            made = [entry("segment_alloc", 512, 512, 1700000000000000 + device)]
+            for i in range(events - 1):
+                action = ("alloc", "free_requested", "free_completed")[i % 3]
+                made.append(entry(action, 512, 512, 1700000000000001 + 2 * i + device))
+            return made
+
+        for events in (1, 2, 1000, 1001, 1002, 2002), (1001,), (5, 0, 3), (0, 4):
+            plain = dict(torch_snapshot(), segments=[], device_traces=[trace(*pair) for pair in enumerate(events)])
+            facts = self.facts(json.dumps(plain).encode())
+            self.assertGreaterEqual(facts["events"]["count"], sum(events))
+            ways = dict(plain), dict(plain, device_traces=tuple(plain["device_traces"])), dict(
+                plain, device_traces=[tuple(plain["device_traces"][0]), *plain["device_traces"][1:]]), dict(
+                reversed(plain.items()))
+            for way, made in enumerate(ways):
+                for dump in pickle.dumps, pickle._dumps:
+                    with self.subTest(events=events, way=way, dump=dump.__name__):
+                        self.assertEqual(self.facts(dump(made, 2)), facts)
+
     def test_annotations_are_phases(self):
         """Ranges of PyTorch's profiler: an end whose begin was not recorded is none, and an open range goes on."""
         made = torch_snapshot()

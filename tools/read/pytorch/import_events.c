@@ -108,6 +108,9 @@ bool gp_import_event(gp_import_t *import, const gp_value_t *event, int device, s
   int64_t action_index = 0, time_us = 0;
   int stack, stream, pool;
 
+  if (device < import->last_device) /* a pickle that no program of PyTorch writes */
+    return gp_value_tree_fail(&import->tree, 0, "device_traces: those of device %d are not together", device);
+  import->last_device = device;
   if (!gp_import_is_dict(&place) || !reserve(import) || !read_time(&place, &time_us))
     return false;
   const gp_value_t *action = gp_value_member(event, "action");

@@ -34,7 +34,7 @@ bool gp_import_fail(const gp_import_place_t *place, const char *name, const char
 
 bool gp_import_claim(gp_container_t *container)
 {
-  bool is_new = container->note == GP_CONTAINER_NEW;
+  bool is_new = container->note == GP_CONTAINER_NEW || container->note == GP_CONTAINER_PART;
   container->note = GP_CONTAINER_READ;
   return is_new;
 }

@@ -23,6 +23,8 @@ typedef struct gp_import {
   gp_snapshot_t *snapshot;
   int64_t *columns[GP_IMPORT_COLUMNS]; /* of the events, while they are read; in the end the snapshot's */
   size_t event_room;
+  bool has_segments;      /* they are read */
+  int last_device;        /* of the events so far */
   bool says_device_free;  /* at least one event tells */
   bool says_pool;         /* likewise */
   gp_hash_index_t frames; /* of the snapshot */

@@ -22,6 +22,10 @@ typedef struct machine {
   size_t mark_count, mark_room;
   gp_value_t *memo;
   size_t memo_count, memo_room; /* count: one more than the highest index in use */
+  const gp_import_taker_t *taker;
+  const gp_container_t *trace; /* the last one whose events were taken */
+  size_t trace_events;
+  size_t trace_device;
 } machine_t;
 
 static bool fail(machine_t *machine, const char *text)
@@ -170,6 +174,74 @@ static bool push_tuple(machine_t *machine, size_t count)
   return need(machine, count) && push_container(machine, GP_VALUE_LIST, machine->depth - count);
 }
 
+/* True if the value there on the stack is the list of traces in the outermost dict. */
+static bool is_traces(const machine_t *machine, size_t at)
+{
+  return at >= 2 && machine->stack[0].kind == GP_VALUE_DICT && machine->stack[at].kind == GP_VALUE_LIST &&
+         gp_value_is(&machine->stack[at - 1], "device_traces") && machine->mark_count &&
+         machine->marks[0] == 1 && (machine->mark_count == 1 || machine->marks[1] > at);
+}
+
+/* The place of the list of traces to which the list there will be added, alone or with others; 0: none. */
+static size_t traces_of(const machine_t *machine, size_t at)
+{
+  size_t base = base_of(machine);
+  if (at && is_traces(machine, at - 1))
+    return at - 1;
+  return base && base <= at && is_traces(machine, base - 1) ? base - 1 : 0;
+}
+
+/* What comes before the traces is whole. */
+static bool take_segments(machine_t *machine, size_t traces)
+{
+  for (size_t i = 1; i + 2 < traces; i += 2) {
+    if (gp_value_is(&machine->stack[i], "segments"))
+      return machine->taker->segments(machine->taker->self, &machine->stack[i + 1]);
+  }
+  return true;
+}
+
+/* True if events that are to be added to the list there on the stack are taken at once. The trace begins
+ * with the first of them. */
+static bool is_trace(machine_t *machine, size_t at)
+{
+  gp_container_t *list = machine->stack[at].container;
+  size_t traces = traces_of(machine, at);
+  if (!traces || list->count)
+    return false;
+  if (list == machine->trace)
+    return true;
+  size_t device = at - traces - 1;
+  if (device >= GP_SNAPSHOT_DEVICES || list->note != GP_CONTAINER_NEW ||
+      machine->stack[traces].container->count)
+    return false;
+  for (size_t i = traces + 1; i < at; i++) { /* no device's events before those of a lower one */
+    const gp_value_t *lower = &machine->stack[i];
+    if (lower->kind != GP_VALUE_LIST || lower->container->count)
+      return false;
+  }
+  if (!machine->trace && !take_segments(machine, traces))
+    return false;
+  machine->trace = list;
+  machine->trace_device = device;
+  machine->trace_events = 0;
+  list->note = GP_CONTAINER_PART;
+  return true;
+}
+
+/* A million events would take a gigabyte in the value. */
+static bool take_events(machine_t *machine, size_t first, size_t count)
+{
+  const gp_import_taker_t *taker = machine->taker;
+  for (size_t i = first; i < first + count; i++) {
+    gp_value_t *event = &machine->stack[i];
+    if (!taker->event(taker->self, event, (int)machine->trace_device, machine->trace_events++))
+      return false;
+    gp_container_release(machine->tree, event->container);
+  }
+  return true;
+}
+
 /* Moves the values from `first` on into the container below them. */
 static bool put_into(machine_t *machine, size_t first, gp_value_kind_t kind)
 {
@@ -179,8 +251,10 @@ static bool put_into(machine_t *machine, size_t first, gp_value_kind_t kind)
   if (kind == GP_VALUE_DICT && count % 2)
     return fail(machine, "a name without a value");
   machine->depth = first;
-  return gp_container_append(
-      machine->tree, machine->stack[first - 1].container, machine->stack + first, count);
+  if (kind == GP_VALUE_LIST && is_trace(machine, first - 1))
+    return take_events(machine, first, count);
+  return !machine->tree->failed && gp_container_append(machine->tree, machine->stack[first - 1].container,
+                                       machine->stack + first, count);
 }
 
 static bool put_marked(machine_t *machine, gp_value_kind_t kind)
@@ -422,9 +496,10 @@ static bool run(machine_t *machine, gp_value_t *ret_value)
   return true;
 }
 
-bool gp_import_read_pickle(gp_value_tree_t *tree, gp_value_t *ret_value, bool *ret_is_cut)
+bool gp_import_read_pickle(
+    gp_value_tree_t *tree, const gp_import_taker_t *taker, gp_value_t *ret_value, bool *ret_is_cut)
 {
-  machine_t machine = {.tree = tree};
+  machine_t machine = {.tree = tree, .taker = taker};
   bool good = run(&machine, ret_value);
   *ret_is_cut = machine.is_cut;
   free(machine.stack);

@@ -164,13 +164,29 @@ static bool read_traces(gp_import_t *import, const gp_container_t *list)
   return true;
 }
 
+static bool take_event(void *self, const gp_value_t *event, int device, size_t index)
+{
+  return gp_import_event(self, event, device, index);
+}
+
+/* What is no list, or twice, is an error at the end. */
+static bool take_segments(void *self, const gp_value_t *segments)
+{
+  gp_import_t *import = self;
+  if (segments->kind != GP_VALUE_LIST || !gp_import_claim(segments->container))
+    return true;
+  import->has_segments = true;
+  return gp_import_segments(import, segments->container);
+}
+
 static bool read_pickle(gp_import_t *import, gp_import_top_t *ret_top)
 {
-  const gp_container_t *segments, *traces = NULL;
+  const gp_container_t *segments = NULL, *traces = NULL;
   gp_value_t top;
   bool is_cut;
 
-  if (!gp_import_read_pickle(&import->tree, &top, &is_cut))
+  const gp_import_taker_t taker = {take_segments, take_event, import};
+  if (!gp_import_read_pickle(&import->tree, &taker, &top, &is_cut))
     return false;
   if (is_cut)
     gp_snapshot_note(
@@ -182,7 +198,7 @@ static bool read_pickle(gp_import_t *import, gp_import_top_t *ret_top)
     return gp_value_tree_fail(&import->tree, 0, "not a snapshot of PyTorch: neither a dict nor a list");
   } else {
     const gp_import_place_t place = {.import = import, .dict = &top, .list = "not a snapshot of PyTorch"};
-    if (!gp_import_list(&place, "segments", true, &segments) ||
+    if ((!import->has_segments && !gp_import_list(&place, "segments", true, &segments)) ||
         !gp_import_list(&place, "device_traces", false, &traces))
       return false;
   }
@@ -195,7 +211,7 @@ static bool read_pickle(gp_import_t *import, gp_import_top_t *ret_top)
     ret_top->settings = *settings;
   if (annotations)
     ret_top->annotations = *annotations;
-  return gp_import_segments(import, segments) && read_traces(import, traces);
+  return (import->has_segments || gp_import_segments(import, segments)) && read_traces(import, traces);
 }
 
 /* input: JSON; NULL: the document is a pickle. Frees the import. */

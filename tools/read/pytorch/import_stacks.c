@@ -191,7 +191,8 @@ bool gp_import_stack(gp_import_t *import, const gp_value_t *frames, int *ret_sta
   *ret_stack = -1;
   if (!frames || frames->kind == GP_VALUE_NONE)
     return true;
-  if (frames->kind != GP_VALUE_LIST || frames->container->note == GP_CONTAINER_READ)
+  if (frames->kind != GP_VALUE_LIST || frames->container->note == GP_CONTAINER_READ ||
+      frames->container->note == GP_CONTAINER_PART)
     return gp_value_tree_fail(&import->tree, 0, "frames are no list, or one that is something else, too");
   if (frames->container->count == 0)
     return true;

@@ -170,6 +170,16 @@ bool gp_container_append(
   return true;
 }
 
+void gp_container_release(gp_value_tree_t *tree, gp_container_t *container)
+{
+  size_t bytes = container->room * sizeof(gp_value_t);
+  tree->used -= bytes;
+  tree->value_bytes -= bytes;
+  free(container->items);
+  container->items = NULL;
+  container->count = container->room = 0;
+}
+
 bool gp_value_is(const gp_value_t *value, const char *text)
 {
   return value->kind == GP_VALUE_TEXT && strlen(text) == value->length &&

@@ -42,11 +42,12 @@ struct gp_container {
   uint32_t count;    /* number of items; even for a dict */
   uint32_t room;
   size_t at;    /* offset of its beginning in the input */
-  int32_t note; /* for the user: an index, or one of the two below */
+  int32_t note; /* for the user: an index, or one of those below */
 };
 
 #define GP_CONTAINER_NEW  (-1)
 #define GP_CONTAINER_READ (-2)
+#define GP_CONTAINER_PART (-3) /* a list of events of which those that it no longer has were read */
 
 typedef struct gp_container_chunk gp_container_chunk_t;
 
@@ -96,13 +97,26 @@ gp_container_t *gp_value_tree_container(gp_value_tree_t *tree, size_t at);
 bool gp_container_append(
     gp_value_tree_t *tree, gp_container_t *container, const gp_value_t *values, size_t count);
 
+/* Forgets the items of a container, and has their memory back. */
+void gp_container_release(gp_value_tree_t *tree, gp_container_t *container);
+
 bool gp_value_is(const gp_value_t *value, const char *text);
 
 /* The last member of a dict with that name; NULL if missing, or if dict is not a dict. */
 const gp_value_t *gp_value_member(const gp_value_t *dict, const char *name);
 
-/* import_pickle.c: reads a Python pickle without executing anything. *ret_is_cut: it ends too early, and the
- * value has what was whole. False: the document holds the error. */
-bool gp_import_read_pickle(gp_value_tree_t *tree, gp_value_t *ret_value, bool *ret_is_cut);
+/* Who gets what is whole before the end of a pickle. False is an error of the document. */
+typedef struct gp_import_taker {
+  bool (*segments)(void *self, const gp_value_t *segments); /* once, before the events, if they come first */
+  bool (*event)(void *self, const gp_value_t *event, int device, size_t index);
+  void *self;
+} gp_import_taker_t;
+
+/* import_pickle.c: reads a Python pickle without executing anything. The taker gets events as soon as they
+ * are in their trace, and the value is without them: those of "device_traces" in the outermost dict, as far
+ * as the traces are in order. *ret_is_cut: it ends too early, and the value has what was whole. False: the
+ * document holds the error. */
+bool gp_import_read_pickle(
+    gp_value_tree_t *tree, const gp_import_taker_t *taker, gp_value_t *ret_value, bool *ret_is_cut);
 
 #endif
