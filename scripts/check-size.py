@@ -61,8 +61,9 @@ def main(arguments):
         sys.exit(__doc__)
     try:
         git("rev-parse", "--git-dir")
-    except (OSError, subprocess.CalledProcessError):
-        print("not a git checkout: which files are the project's is not known")
+    except (OSError, subprocess.CalledProcessError) as error:
+        print("%s: which files are the project's is not known"
+              % ("git is not installed" if isinstance(error, OSError) else "not a git checkout"))
         return 77
     problems = 0
     with open(os.path.join(ROOT, BUDGETS), encoding="utf-8") as file:

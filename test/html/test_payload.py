@@ -8,7 +8,6 @@ import json
 import lzma
 import os
 import pickle
-import pty
 import re
 import subprocess
 import sys
@@ -20,6 +19,7 @@ GOLDEN = os.path.join(HERE, "..", "golden")
 sys.path.insert(0, os.path.join(HERE, "..", "tools"))
 import test_import  # noqa: E402
 from page_data import PageData  # noqa: E402
+from terminal import open_terminal  # noqa: E402
 
 GPUPOOL = None
 MEASURES = ("live", "peak", "total", "temporary")
@@ -217,7 +217,7 @@ class Payload(unittest.TestCase):
         self.assertEqual(self.owners_of(file, "total")["(empty stack)"][0], report["(empty stack)"])
 
     def test_no_page_comes_on_a_terminal(self):
-        own, other = pty.openpty()
+        own, other = open_terminal()
         result = subprocess.run([GPUPOOL, "html", "leak.json", "-o", "-"], cwd=self.folder.name, stdout=other, stderr=subprocess.PIPE,
                                 timeout=20, check=False)
         os.close(other)

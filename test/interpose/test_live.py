@@ -3,7 +3,6 @@
 import fcntl
 import json
 import os
-import pty
 import re
 import selectors
 import shutil
@@ -17,6 +16,7 @@ import unittest
 
 from harness import PROG, careful_tool, stats_of
 from live_program import PATIENCE, LiveCase
+from terminal import open_terminal
 
 TOOL = os.environ.get("GP_TOOL")
 MIB = 1 << 20
@@ -28,7 +28,7 @@ class Screen:
     """A terminal with gpupool live in it."""
 
     def __init__(self, env, args, columns=100, rows=30):
-        self.master, self.slave = pty.openpty()
+        self.master, self.slave = open_terminal()
         fcntl.ioctl(self.slave, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
         self.before = termios.tcgetattr(self.slave)
         self.process = subprocess.Popen([TOOL, "live"] + args, env=env, stdin=self.slave, stdout=self.slave,

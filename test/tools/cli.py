@@ -10,7 +10,6 @@ nothing here depends on what a program does with CUDA.
 import glob
 import json
 import os
-import pty
 import re
 import resource
 import shutil
@@ -19,6 +18,8 @@ import subprocess
 import sys
 import tempfile
 import unittest
+
+from terminal import open_terminal
 
 for ignored in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
     if signal.getsignal(ignored) == signal.SIG_IGN:  # as in a job that a shell runs in the background: children inherit it
@@ -519,7 +520,7 @@ class Summary(Case):
 
     def on_terminal(self, *arguments, **environment):
         path = self.write("s.json", snapshot_of())
-        own, other = pty.openpty()
+        own, other = open_terminal()
         process = subprocess.Popen([self.tool, "summary", path, *arguments], stdout=other,
                                    env={**self.environment, "TERM": "xterm", **environment})
         os.close(other)

@@ -10,7 +10,6 @@ import fcntl
 import json
 import mmap
 import os
-import pty
 import select
 import signal
 import socket
@@ -24,6 +23,7 @@ import unittest
 
 import cli
 from cli import INPUT, MIB, USAGE
+from terminal import open_terminal
 
 PID = os.getpid()
 NO_PROCESS = 2147483647
@@ -177,7 +177,7 @@ class Ctl(Control):
 class Live(Control):
     def start(self, interval=3600000, rows=24, columns=80):
         """On a terminal of that size. Between two looks there is an hour, so that only what is tested leads to one."""
-        self.terminal, other = pty.openpty()
+        self.terminal, other = open_terminal()
         fcntl.ioctl(other, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
         self.seen = b""
         self.process = subprocess.Popen([self.tool, "live", "--interval=%d" % interval, str(PID)], stdin=other, stdout=other, stderr=other,

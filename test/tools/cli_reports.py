@@ -7,7 +7,6 @@
 import fcntl
 import json
 import os
-import pty
 import re
 import struct
 import subprocess
@@ -18,6 +17,7 @@ import unittest
 import cli
 from cli import DONE, INPUT, MIB, PARTIAL, USAGE
 from report_case import FRAMES, Program, Reports, fragmented, ordinary
+from terminal import open_terminal
 
 
 class Options(Reports):
@@ -111,7 +111,7 @@ class Progress(Reports):
     def on_terminal(self, text, piped=False):
         """What comes on a terminal that is stderr."""
         path = self.write("s.json", text)
-        own, other = pty.openpty()
+        own, other = open_terminal()
         source = subprocess.Popen(["cat", path], stdout=subprocess.PIPE) if piped else None
         process = subprocess.Popen([self.tool, "summary", "-" if piped else path], stdout=subprocess.DEVNULL, stderr=other,
                                    stdin=source.stdout if piped else subprocess.DEVNULL,
@@ -362,7 +362,7 @@ class Owners(Reports):
 
     def test_narrow_terminals(self):
         path = self.write("s.json", ordinary().snapshot(reason="recovered"))
-        own, other = pty.openpty()
+        own, other = open_terminal()
         fcntl.ioctl(other, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 40, 0, 0))
         with subprocess.Popen([self.tool, "summary", path, "--no-color"], stdout=other, env=self.environment) as process:
             os.close(other)

@@ -18,6 +18,7 @@ import unittest
 
 import cli
 from cli import CANNOT_RUN, FAILED, NOT_FOUND
+from terminal import open_terminal
 
 
 class Run(cli.Case):
@@ -398,6 +399,8 @@ class Run(cli.Case):
 
     def on_a_terminal(self, *command):
         """Types Ctrl-C when the first "ready" was printed; returns what is printed, and the exit code."""
+        for descriptor in open_terminal():
+            os.close(descriptor)
         pid, terminal = pty.fork()
         if pid == 0:
             os.chdir(self.path("work"))

@@ -7,7 +7,6 @@
 import json
 import os
 import pickle
-import pty
 import re
 import subprocess
 import sys
@@ -16,6 +15,7 @@ import unittest
 
 import cli
 from report_case import ordinary
+from terminal import open_terminal
 
 RECORD = None
 # What each of these does: clear, title, C1 CSI, C1 OSC, override, isolate, mark, zero width, line separator, tag, DEL
@@ -94,7 +94,7 @@ class Terminal(cli.Case):
     def test_on_a_terminal(self):
         """With colour: the tool's own sequences, and no others."""
         path = self.write("s.json", json.dumps(poisoned(), ensure_ascii=False))
-        own, other = pty.openpty()
+        own, other = open_terminal()
         env = dict(self.environment, TERM="xterm", LC_ALL="C.UTF-8")
         with subprocess.Popen([self.tool, "summary", path], stdout=other, stderr=other, env=env) as process:
             os.close(other)

@@ -7,7 +7,6 @@
 import json
 import os
 import pickle
-import pty
 import resource
 import signal
 import subprocess
@@ -17,6 +16,7 @@ import unittest
 import cli
 import export_formats as formats
 from cli import DONE, INPUT, MIB, USAGE
+from terminal import open_terminal
 
 FORMATS = ("pytorch", "pytorch-json", "perfetto", "speedscope", "folded", "csv")
 ACTIONS = ["alloc", "free_requested", "free_completed", "segment_alloc", "segment_free", "oom", "snapshot", "trim",
@@ -489,7 +489,7 @@ class Export(cli.Case):
             column.extend([ACTIONS.index("trim") if name == "action" else 0] * 300000)
         path = self.write("s.json", story_snapshot(events=story.events()))
         for arguments, is_shown in ((["-o", "out"], True), ([], False)):
-            own, other = pty.openpty()
+            own, other = open_terminal()
             subprocess.run([self.tool, "export", path, "--to", "csv", *arguments], cwd=self.path("work"), check=True,
                            env=self.environment, stdout=subprocess.DEVNULL, stderr=other)
             os.close(other)
@@ -505,7 +505,7 @@ class Export(cli.Case):
 
     def test_a_pickle_is_not_for_a_terminal(self):
         path = self.write("s.json", story_snapshot())
-        own, other = pty.openpty()
+        own, other = open_terminal()
         result = subprocess.run([self.tool, "export", path, "--to", "pytorch"], stdout=other, stderr=subprocess.PIPE,
                                 env=self.environment, check=False)
         os.close(other)
