@@ -429,7 +429,7 @@ class Run(cli.Case):
         if not shell:
             self.skipTest("there is no bash, which asks how its child ended")
         text, code = self.on_a_terminal(
-            shell, "-c", "for i in 1 2; do \"$0\" run -- sh -c \"echo ready; sleep 20\"; echo next; done", self.tool)
+            shell, "-c", "for i in 1 2; do \"$0\" run -- sh -c \"echo ready; exec sleep 20\"; echo next; done", self.tool)
         self.assertNotIn("next", text)
         self.assertEqual(code, -signal.SIGINT)
 
