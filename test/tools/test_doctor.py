@@ -146,6 +146,13 @@ class Doctor(cli.Case):
         self.assertEqual(self.one("record", GPUPOOL_RECORD=self.path("tmp"))[2], "chmod 1777 " + self.path("tmp"))
 
     @unittest.skipUnless(MAY_MOUNT, "needs a mount")
+    def test_the_path_without_proc(self):
+        """As in a chroot. The tool reads in /proc what it is, and where."""
+        result = subprocess.run(["unshare", "--mount", "sh", "-c", "mount -t tmpfs tmpfs /proc && exec \"$0\" path", self.tool],
+                                stdout=subprocess.PIPE, env=self.environment, check=False)
+        self.assertEqual(result.stdout.decode(), self.run_tool("path").stdout)
+
+    @unittest.skipUnless(MAY_MOUNT, "needs a mount")
     def test_a_small_shared_memory(self):
         for size, state in (("2m", "change"), ("32m", "note"), ("128m", "ok")):
             script = "mount -t tmpfs -o size=%s,mode=1777 tmpfs \"$1\" && exec \"$0\" doctor --json" % size

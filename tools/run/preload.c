@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <unistd.h>
 
 #include "base/run_id.h"
@@ -16,13 +17,18 @@
 
 #define LIBRARY "libgpupool.so"
 
-/* The folder of this executable, links resolved, with a slash. */
+/* The folder of this executable, links resolved, with a slash. In a chroot without /proc its path as it was
+ * started has to do. */
 static bool own_folder(char *buffer, size_t capacity)
 {
-  ssize_t length = readlink("/proc/self/exe", buffer, capacity - 1);
-  if (length <= 0)
+  const char *started = (const char *)getauxval(AT_EXECFN); /* NULL: unknown */
+  char *path = realpath("/proc/self/exe", NULL);
+  if (!path && started)
+    path = realpath(started, NULL);
+  int length = path ? snprintf(buffer, capacity, "%s", path) : -1;
+  free(path);
+  if (length < 0 || (size_t)length >= capacity)
     return false;
-  buffer[length] = '\0';
   char *slash = strrchr(buffer, '/');
   if (!slash)
     return false;
@@ -30,7 +36,8 @@ static bool own_folder(char *buffer, size_t capacity)
   return true;
 }
 
-/* A library that this tool's own programs could load: the folders below may hold another kind's. */
+/* A library that this tool's own programs could load: the folders below may hold another kind's. What kind
+ * this tool is of is not known where /proc is not mounted. */
 static bool is_library(const char *path, char *buffer, size_t capacity)
 {
   gp_elf_facts_t facts, own;
@@ -40,7 +47,7 @@ static bool is_library(const char *path, char *buffer, size_t capacity)
   if (good) {
     gp_elf_read_file(resolved, &facts);
     gp_elf_read_file("/proc/self/exe", &own);
-    good = gp_elf_is_alike(&facts, &own);
+    good = facts.is_elf && (!own.is_elf || gp_elf_is_alike(&facts, &own));
   }
   if (good)
     strcpy(buffer, resolved);
