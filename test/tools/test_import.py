@@ -383,6 +383,7 @@ class Import(cli.Case):
     def test_damaged_pickles(self):
         good = pickle.dumps(torch_snapshot(), 4)
         self.refused(good + b"x", "something after the end")
+        event = b"}(X\x06\0\0\0actionX\x08\0\0\0snapshotX\x04\0\0\0sizeK\0u"
         for data, part in (
             (b"\x80\x01.", "a pickle of protocol 1; 2 to 5 are understood"), (b"\x80\x06.", "protocol 6"),
             (b"\x80\x02.", "values left over"), (b"\x80\x02NN.", "values left over"), (b"\x80\x02(.", "values left over"),
@@ -395,6 +396,8 @@ class Import(cli.Case):
             (b"\x80\x02X\xff\xff\xff\xff.", "before anything of use"),
             (b"\x80\x02\x8b\xff\xff\xff\xff.", "before anything of use"),
             (b"\x80\x02" + b"]q\x00h\x00a.", "segments[0] is no dict"),  # a list that holds itself
+            (b"\x80\x02}(X\x08\0\0\0segments]X\x0d\0\0\0device_traces](" + b"]q\x01(" + event + b"e](" + event + b"eh\x01" +
+             event + b"a0eu.", "those of device 0 are not together"),  # the first trace gets one more after the second
         ):
             self.refused(data, part)
 

@@ -238,7 +238,8 @@ static void write_own(gp_pytorch_t *pytorch)
   ops->end(pytorch->tree, '}');
 }
 
-/* The program's scopes. Ranges of threads nest differently in each, and annotations do not tell threads. */
+/* The program's scopes. The ranges of threads are left out: an annotation does not say which thread it is of.
+ */
 static int write_annotations(gp_pytorch_t *pytorch)
 {
   const gp_tree_ops_t *ops = pytorch->tree->ops;

@@ -57,7 +57,7 @@ typedef struct gp_type_figures {
   const char *type;
   uint64_t held; /* most bytes that the driver had given */
   uint64_t calls;
-  uint64_t busy_ns;    /* what the calls take beside kernels */
+  uint64_t busy_ns;    /* the time that the calls take while kernels run */
   uint64_t refused;    /* requests that find no memory */
   uint64_t refused_on; /* the same with the last tenth of the requests once more; UINT64_MAX: not tried */
 } gp_type_figures_t;

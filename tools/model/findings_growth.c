@@ -109,7 +109,7 @@ static bool explains_oom(const gp_findings_t *findings, const gp_growth_room_t *
          (gp_snapshot_uint(oom, "requested", &requested) != 1 || room->grown >= requested);
 }
 
-/* The history ends with the program. Of any other nothing tells whether the rest would have been freed. */
+/* The history ends with the program. In one that ends earlier, the rest may have been freed afterwards. */
 static bool has_ended(const gp_findings_t *findings)
 {
   const char *reason = gp_findings_reason(findings);

@@ -65,7 +65,7 @@ typedef struct build {
 } build_t;
 
 /* The line that a stack belongs to; UINT32_MAX: no memory. A script without frames is one line whatever it
- * does, so that its sizes are told apart. */
+ * does, so its sizes are judged separately. */
 static uint32_t find_line(build_t *build, int stack)
 {
   const gp_snapshot_t *snapshot = build->lifetimes->snapshot;

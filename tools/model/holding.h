@@ -1,6 +1,6 @@
 /*
- * What somebody holds, in blocks: how many, of what sizes, and how many it has freed. That alone tells most
- * leaks from caches and working sets.
+ * The blocks that an owner has in use: how many, of what sizes, and how many it has freed. These counts are
+ * enough to distinguish most leaks from caches and working sets.
  */
 #ifndef GP_TOOLS_MODEL_HOLDING_H
 #define GP_TOOLS_MODEL_HOLDING_H

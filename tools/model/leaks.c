@@ -234,7 +234,7 @@ static void choose(gp_leaks_t *leaks, gp_suppressions_t *suppressions)
 static int compare(const void *a, const void *b)
 {
   const gp_leak_t *x = a, *y = b;
-  if ((x->stack < 0) != (y->stack < 0)) /* it names nobody */
+  if ((x->stack < 0) != (y->stack < 0)) /* no owner is known */
     return x->stack < 0 ? 1 : -1;
   if (gp_leak_bytes(x) != gp_leak_bytes(y))
     return gp_leak_bytes(x) > gp_leak_bytes(y) ? -1 : 1;

@@ -144,7 +144,7 @@ static int count_lives(
 
 /* Puts groups into sites. */
 
-/* Compiled without -g: only the place in its file tells it from others of its function. */
+/* Compiled without -g: only its offset distinguishes it from others in its function. */
 static bool lacks_line(const gp_snapshot_frame_t *frame)
 {
   return frame->function[0] && !frame->file[0] && frame->module >= 0;
@@ -436,7 +436,7 @@ static int compare_sites(const void *a, const void *b, void *arg)
       amount_of(&y->cumulative[order->measure], order) == 0};
   if (is_empty[0] != is_empty[1])
     return is_empty[0] ? 1 : -1;
-  if (x->is_unknown != y->is_unknown) /* it names nobody */
+  if (x->is_unknown != y->is_unknown) /* no owner is known */
     return x->is_unknown ? 1 : -1;
   const gp_site_amount_t *pairs[][2] = {{&x->flat[order->measure], &y->flat[order->measure]},
       {&x->cumulative[order->measure], &y->cumulative[order->measure]}};

@@ -31,7 +31,7 @@ static void print_row(gp_names_t *names, const gp_phase_row_t *row, gp_output_t 
   bool fits = gp_text_columns(row->name) <= columns;
 
   gp_names_shorten(names, row->name, fits ? columns : output->columns - 2, name, sizeof(name));
-  if (!fits) /* a line of its own */
+  if (!fits) /* the name gets its own line */
     fprintf(output->stream, "  %s\n", name);
   fprintf(output->stream, "  %7s %11s %9s %9s %9s %9s%s%s\n", GP_AS_COUNT(row->times),
       gp_size_format(row->peak, sizes[0]), gp_size_format(row->left, sizes[1]),

@@ -17,8 +17,8 @@
 
 #define LIBRARY "libgpupool.so"
 
-/* The folder of this executable, links resolved, with a slash. In a chroot without /proc its path as it was
- * started has to do. */
+/* The folder of this executable, links resolved, with a slash. Without /proc, as in a chroot, it is the
+ * path by which the executable was started. */
 static bool own_folder(char *buffer, size_t capacity)
 {
   const char *started = (const char *)getauxval(AT_EXECFN); /* NULL: unknown */

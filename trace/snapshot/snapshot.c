@@ -425,8 +425,8 @@ static bool oom_is_due(gp_snapshot_writer_t *writer, const gp_oom_t *oom)
   return atomic_compare_exchange_strong(reported_ns, &before, now_ns + 1);
 }
 
-/* Of two threads that note one at the same time, the first wins: neither was the last one. It counts what is
- * whole. */
+/* If two threads get here at the same time, only the first one's is kept: either may be called the last.
+ * While none has been kept, none is counted, so a count above zero means that there is one. */
 static void note_unreported(gp_snapshot_writer_t *writer, const gp_oom_t *oom)
 {
   if (!atomic_exchange(&writer->is_noting, true)) {
@@ -447,12 +447,13 @@ static void log_oom(const gp_snapshot_writer_t *writer, const gp_oom_t *oom, uin
   gp_oom_log(oom, times, gp_option_text(writer->recorder->options, limit), &logs, stack);
 }
 
-/* At the exit, with what the program may have ended of. */
+/* The exit snapshot includes the last unreported out-of-memory: the program may exit because of it. */
 static request_t request_at_exit(gp_snapshot_writer_t *writer)
 {
   uint64_t times = atomic_load(&writer->unreported);
 
-  if (times == 0 || atomic_exchange(&writer->is_noting, true)) /* for good: nothing is noted any more */
+  if (times == 0 ||
+      atomic_exchange(&writer->is_noting, true)) /* permanently: from here on nothing is noted */
     return (request_t){.reason = "exit"};
   log_oom(writer, &writer->unreported_oom, times, writer->unreported_stack);
   return (request_t){.reason = "exit", .oom = &writer->unreported_oom, .unreported_ooms = times};

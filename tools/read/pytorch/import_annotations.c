@@ -1,6 +1,6 @@
 /*
- * PyTorch's annotations, the begins and ends of record_function() ranges, become marks of scopes: they do not
- * tell threads. So they are phases of the process.
+ * PyTorch's annotations, the begins and ends of record_function() ranges, become the begins and ends of
+ * scopes. They do not say which thread they are of, so they are phases of the process.
  */
 #include <inttypes.h>
 #include <stdlib.h>

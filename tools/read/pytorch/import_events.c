@@ -108,7 +108,7 @@ bool gp_import_event(gp_import_t *import, const gp_value_t *event, int device, s
   int64_t action_index = 0, time_us = 0;
   int stack, stream, pool;
 
-  if (device < import->last_device) /* a pickle that no program of PyTorch writes */
+  if (device < import->last_device) /* PyTorch writes no such pickle */
     return gp_value_tree_fail(&import->tree, 0, "device_traces: those of device %d are not together", device);
   import->last_device = device;
   if (!gp_import_is_dict(&place) || !reserve(import) || !read_time(&place, &time_us))

@@ -174,7 +174,7 @@ static bool push_tuple(machine_t *machine, size_t count)
   return need(machine, count) && push_container(machine, GP_VALUE_LIST, machine->depth - count);
 }
 
-/* True if the value there on the stack is the list of traces in the outermost dict. */
+/* True if the value at that depth of the stack is the list of traces in the outermost dict. */
 static bool is_traces(const machine_t *machine, size_t at)
 {
   return at >= 2 && machine->stack[0].kind == GP_VALUE_DICT && machine->stack[at].kind == GP_VALUE_LIST &&
@@ -182,7 +182,8 @@ static bool is_traces(const machine_t *machine, size_t at)
          machine->marks[0] == 1 && (machine->mark_count == 1 || machine->marks[1] > at);
 }
 
-/* The place of the list of traces to which the list there will be added, alone or with others; 0: none. */
+/* The depth of the list of traces to which that list will be added, by APPEND or APPENDS; 0: it is no trace.
+ */
 static size_t traces_of(const machine_t *machine, size_t at)
 {
   size_t base = base_of(machine);
@@ -191,7 +192,7 @@ static size_t traces_of(const machine_t *machine, size_t at)
   return base && base <= at && is_traces(machine, base - 1) ? base - 1 : 0;
 }
 
-/* What comes before the traces is whole. */
+/* The members before the traces are complete. */
 static bool take_segments(machine_t *machine, size_t traces)
 {
   for (size_t i = 1; i + 2 < traces; i += 2) {
@@ -201,8 +202,8 @@ static bool take_segments(machine_t *machine, size_t traces)
   return true;
 }
 
-/* True if events that are to be added to the list there on the stack are taken at once. The trace begins
- * with the first of them. */
+/* True if the list at that depth of the stack is a trace whose events go to the taker and not into the list.
+ */
 static bool is_trace(machine_t *machine, size_t at)
 {
   gp_container_t *list = machine->stack[at].container;
@@ -229,7 +230,7 @@ static bool is_trace(machine_t *machine, size_t at)
   return true;
 }
 
-/* A million events would take a gigabyte in the value. */
+/* Frees each event after the taker has read it: as values, two million take a gigabyte. */
 static bool take_events(machine_t *machine, size_t first, size_t count)
 {
   const gp_import_taker_t *taker = machine->taker;

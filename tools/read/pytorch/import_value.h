@@ -47,7 +47,7 @@ struct gp_container {
 
 #define GP_CONTAINER_NEW  (-1)
 #define GP_CONTAINER_READ (-2)
-#define GP_CONTAINER_PART (-3) /* a list of events of which those that it no longer has were read */
+#define GP_CONTAINER_PART (-3) /* a trace whose first events were taken; it has those that follow */
 
 typedef struct gp_container_chunk gp_container_chunk_t;
 
@@ -105,17 +105,17 @@ bool gp_value_is(const gp_value_t *value, const char *text);
 /* The last member of a dict with that name; NULL if missing, or if dict is not a dict. */
 const gp_value_t *gp_value_member(const gp_value_t *dict, const char *name);
 
-/* Who gets what is whole before the end of a pickle. False is an error of the document. */
+/* Receives parts of a pickle as soon as they are complete. False is an error of the document. */
 typedef struct gp_import_taker {
   bool (*segments)(void *self, const gp_value_t *segments); /* once, before the events, if they come first */
   bool (*event)(void *self, const gp_value_t *event, int device, size_t index);
   void *self;
 } gp_import_taker_t;
 
-/* import_pickle.c: reads a Python pickle without executing anything. The taker gets events as soon as they
- * are in their trace, and the value is without them: those of "device_traces" in the outermost dict, as far
- * as the traces are in order. *ret_is_cut: it ends too early, and the value has what was whole. False: the
- * document holds the error. */
+/* import_pickle.c: reads a Python pickle without executing anything. Events of "device_traces" in the
+ * outermost dict go to the taker as soon as they are complete, in the order of the devices, and are not in
+ * the value; everything else is. *ret_is_cut: the input ends too early, and the value has what was complete.
+ * False: the document holds the error. */
 bool gp_import_read_pickle(
     gp_value_tree_t *tree, const gp_import_taker_t *taker, gp_value_t *ret_value, bool *ret_is_cut);
 
