@@ -10,9 +10,11 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
   gp_snapshot_error_t error = {0, ""};
+  gp_input_t input;
   char *text = fuzz_copy(data, size);
   fuzz_silence();
-  fuzz_use_snapshot(gp_import_pickle(text, size, FUZZ_ALL_COLUMNS, &error), &error, size);
+  gp_input_init_memory(&input, text, size);
+  fuzz_use_snapshot(gp_import(gp_import_read_pickle, &input, FUZZ_ALL_COLUMNS, &error), &error, size);
   free(text);
   return 0;
 }

@@ -20,6 +20,7 @@ import cli  # noqa: E402
 import make_records  # noqa: E402
 import test_export  # noqa: E402
 import test_import  # noqa: E402
+import test_logs  # noqa: E402
 import test_roundtrip  # noqa: E402
 
 OPTIONS = {
@@ -82,6 +83,8 @@ def main(gpupool):
         write("recover", name, data)
     for name, snapshot in snapshots():
         write("snapshot", name, json.dumps(snapshot, separators=(",", ":")).encode())
+    for name, text in test_logs.small_logs():
+        write("snapshot", name, text.encode())
     for protocol in (2, 4, 5):
         write("pickle", "pytorch-%d" % protocol, pickle.dumps(test_import.torch_snapshot(), protocol))
     for name in ("2.5", "2.0", "1.13"):

@@ -47,7 +47,8 @@ void gp_findings_judge_history(gp_findings_t *findings)
     return;
   finding = gp_findings_say(findings, GP_FINDING(late_history), GP_FINDING_ALL, GP_AS_SIZE(early),
       GP_AS_PERCENT((double)early / (double)bytes));
-  gp_findings_advise(findings, finding, GP_ADVICE(history));
+  if (summary->snapshot->is_pytorch)
+    gp_findings_advise(findings, finding, GP_ADVICE(history));
 }
 
 static void judge_notes(gp_findings_t *findings)

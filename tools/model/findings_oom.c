@@ -64,7 +64,7 @@ static void add_amounts(gp_sentence_t *text, const gp_oom_moment_t *oom)
   if (oom->knows_cached)
     add_size(text, "; ", oom->cached, " were cached");
   else
-    gp_sentence_add(text, "; how much was cached is not known, since recorded events are missing");
+    gp_sentence_add(text, "; how much was cached is not known");
   if (oom->in_pieces)
     add_size(text, ", of them ", oom->in_pieces, " in pieces beside memory in use");
   if (oom->usable < oom->event.requested && oom->event.requested <= oom->cached)

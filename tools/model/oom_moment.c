@@ -54,7 +54,7 @@ static int find_sizes(gp_oom_moment_t *oom, const gp_lifetimes_t *lifetimes)
 bool gp_memory_knows_reserved(const gp_lifetimes_t *lifetimes, const gp_moments_t *moments, int device)
 {
   const gp_snapshot_device_t *known = gp_snapshot_device(lifetimes->snapshot, device);
-  return moments->is_end || !known || !known->lacks_reserved;
+  return (moments->is_end && !lifetimes->snapshot->lacks_segments) || !known || !known->lacks_reserved;
 }
 
 int gp_memory_hole(const gp_lifetimes_t *lifetimes, const gp_moments_t *moments, int device,

@@ -4,20 +4,35 @@
 #include <string.h>
 
 #include "tools/read/input_file.h"
+#include "tools/read/logs/logs.h"
+#include "tools/read/logs/rows.h"
 #include "tools/read/native/snapshot_reader.h"
 #include "tools/read/pytorch/import.h"
 #include "tools/tool.h"
 
 typedef gp_snapshot_t *(*parse_fn)(gp_input_t *input, unsigned columns, gp_snapshot_error_t *ret_error);
 
+/* Recognizes the input by its content. NULL: not a file of others. */
+static gp_import_read_fn reader_of(gp_input_t *input)
+{
+  if (gp_rows_have_heading(input, GP_RMM_HEADING))
+    return gp_rmm_log_read;
+  if (gp_import_is_pickle(input->text, input->length))
+    return gp_import_read_pickle;
+  switch (gp_import_kind_of_json(input)) {
+  case GP_IMPORT_PYTORCH: return gp_import_read_json;
+  case GP_IMPORT_TRACE: return gp_kineto_read;
+  case GP_IMPORT_TIMELINE: return gp_memory_timeline_read;
+  case GP_IMPORT_NONE: break;
+  }
+  return NULL;
+}
+
 gp_snapshot_t *gp_snapshot_parse_any(gp_input_t *input, unsigned columns, gp_snapshot_error_t *ret_error)
 {
-  gp_input_begin(input, GP_IMPORT_MAGIC);
-  if (gp_import_is_pickle(input->text, input->length))
-    return gp_input_read_all(input) ? gp_import_pickle(input->text, input->length, columns, ret_error) : NULL;
-  if (gp_import_is_pytorch_json(input))
-    return gp_import_pytorch_json(input, columns, ret_error);
-  return gp_snapshot_parse_input(input, columns, ret_error);
+  gp_import_read_fn read = reader_of(input);
+  return read ? gp_import(read, input, columns, ret_error)
+              : gp_snapshot_parse_input(input, columns, ret_error);
 }
 
 /* Leaves the whole text in the window. */

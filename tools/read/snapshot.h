@@ -241,6 +241,8 @@ typedef struct gp_snapshot {
   uint64_t dropped_events;
   bool lacks_history;             /* no events, of an input that should have them: only what is there at
                                      the end is known */
+  bool lacks_segments;            /* a log: what the driver supplied is not known; the blocks in use are
+                                     segments of their own */
   bool is_pytorch;                /* PyTorch's allocator made the segments; else gpupool's */
   bool lacks_counters;            /* PyTorch's: of the statistics only what segments and events tell is
                                      known, see gp_stats_known */

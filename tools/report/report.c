@@ -331,7 +331,8 @@ char *gp_report_written(const gp_snapshot_t *snapshot, char *buffer, size_t capa
       return buffer;
     }
   }
-  (void)snprintf(buffer, capacity, "written at %s", gp_printable(reason, shown, sizeof(shown)));
+  (void)snprintf(buffer, capacity, snapshot->lacks_segments ? "%s" : "written at %s",
+      gp_printable(reason, shown, sizeof(shown)));
   return buffer;
 }
 

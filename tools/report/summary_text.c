@@ -274,14 +274,12 @@ static void print_older(const gp_stats_t *stats, gp_output_t *output)
 
 static void print_efficiency(cells_t *cells, const gp_summary_device_t *device)
 {
-  const gp_stats_t *stats = &device->device->stats;
   const gp_memory_t *then = &device->then;
   if (device->has_then)
     cell_ratio(cells, "efficiency", (double)then->requested / (double)(then->reserved ? then->reserved : 1),
         device->knows_reserved && then->reserved > 0 && then->requested > 0);
   else
-    cell_ratio(cells, "efficiency", device->device->efficiency,
-        stats->reserved_bytes.current > 0 && stats->requested_bytes.current > 0);
+    cell_ratio(cells, "efficiency", device->device->efficiency, device->device->efficiency > 0);
 }
 
 static void print_fragmentation(cells_t *cells, const gp_summary_device_t *device)
@@ -320,7 +318,7 @@ static void print_counters(
   print_fragmentation(&cells, device);
   if (cells.column)
     fputc('\n', output->stream);
-  if (!summary->snapshot->lacks_history)
+  if (!summary->snapshot->lacks_history && !summary->snapshot->lacks_segments)
     print_older(stats, output);
 }
 
@@ -526,7 +524,7 @@ static void print_words(const gp_summary_t *summary, gp_output_t *output)
     words[0].is_used |= stats->deferred_bytes.peak > 0;
     words[1].is_used |= stats->passthrough_bytes.peak > 0;
     words[2].is_used |= stats->fences > 0;
-    words[3].is_used |= stats->reserved_bytes.current > 0 && stats->requested_bytes.current > 0;
+    words[3].is_used |= device->efficiency > 0;
     words[4].is_used |= summary->devices[i].idle_count > 0;
   }
   for (size_t i = 0; i < count; i++) {

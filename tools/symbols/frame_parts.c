@@ -202,6 +202,10 @@ bool gp_frame_operator(const char *function, char *buffer, size_t capacity)
   static const char begin[] = "at::_ops::";
   const char *name = gp_function_without_result(function);
 
+  if (strncmp(name, "aten::", 6) == 0) { /* as PyTorch's profiler names it */
+    (void)snprintf(buffer, capacity, "%s", name);
+    return true;
+  }
   if (strncmp(name, begin, sizeof(begin) - 1) != 0)
     return false;
   name += sizeof(begin) - 1;

@@ -31,7 +31,7 @@ static const struct {
 };
 #define MEMBER_COUNT (sizeof(members) / sizeof(members[0]))
 
-#define MAGIC_MOST 18 /* bytes of the longest magic below */
+#define MAGIC_MOST 15 /* bytes of the longest magic below */
 
 /* What kind of file the input is, if it is not a JSON object. NULL: unknown. */
 static const char *known_magic(const char *text, size_t length)
@@ -53,7 +53,6 @@ static const char *known_magic(const char *text, size_t length)
       {"\x80", 1, "it is a Python pickle; in one of PyTorch the frames have their names already"},
       {"<", 1, "it looks like HTML or XML"},
       {"\xef\xbb\xbf", 3, "it begins with a byte order mark"},
-      {"Thread,Time,Action", 18, "it is a log of RMM, which gpupool replay reads"},
       {"timestamp, ", 11,
           "it is a table of nvidia-smi, which knows no allocations: run the program by gpupool run"},
       {"SQLite format 3", 15, "it is a database, as Nsight Systems exports: nsys stats reads it"},
@@ -98,10 +97,7 @@ static void read_identity(gp_json_scan_t *scan, identity_t *ret_identity)
       identity.version_at = scan->at;
       good = gp_json_scan_integer(scan, &identity.version);
     } else {
-      if (gp_json_slice_is(name, "traceEvents"))
-        identity.other =
-            "it is a trace of Chrome or Perfetto, which ui.perfetto.dev shows; PyTorch's allocations are in the file of torch.cuda.memory._dump_snapshot";
-      else if (gp_json_slice_is(name, "device_traces"))
+      if (gp_json_slice_is(name, "device_traces"))
         identity.other = "it is a snapshot of PyTorch";
       good = gp_json_scan_skip(scan);
     }

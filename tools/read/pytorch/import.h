@@ -1,6 +1,6 @@
 /*
- * Reads PyTorch's snapshots (torch.cuda.memory._snapshot()), as pickle or JSON, as if gpupool had written
- * them. doc/exports.md says what each part becomes.
+ * Reads files of others as if gpupool had written them: PyTorch's snapshots (torch.cuda.memory._snapshot()),
+ * as pickle or JSON, and logs of allocations (tools/read/logs). doc/exports.md says what each part becomes.
  */
 #ifndef GP_TOOLS_READ_PYTORCH_IMPORT_H
 #define GP_TOOLS_READ_PYTORCH_IMPORT_H
@@ -8,19 +8,33 @@
 #include "tools/read/input.h"
 #include "tools/read/snapshot.h"
 
-/* Recognizes the input by its content. The first GP_IMPORT_MAGIC bytes identify a pickle. */
-#define GP_IMPORT_MAGIC 2
+typedef struct gp_import gp_import_t;
+typedef struct gp_import_top gp_import_top_t;
+
+/* Reads a document into a snapshot: what is small into *ret_top. Executes nothing in it. False is an error of
+ * the document, or of the input. */
+typedef bool (*gp_import_read_fn)(gp_import_t *import, gp_input_t *input, gp_import_top_t *ret_top);
+
+bool gp_import_read_pickle(gp_import_t *import, gp_input_t *input, gp_import_top_t *ret_top);
+bool gp_import_read_json(gp_import_t *import, gp_input_t *input, gp_import_top_t *ret_top);
+
+/* Recognizes a pickle by its first two bytes. */
 bool gp_import_is_pickle(const char *text, size_t length);
 
-/* The input keeps in its window all that this function had to read, from the beginning. */
-bool gp_import_is_pytorch_json(gp_input_t *input);
+typedef enum gp_import_kind {
+  GP_IMPORT_NONE, /* nothing of these */
+  GP_IMPORT_PYTORCH,
+  GP_IMPORT_TRACE,    /* trace events, as PyTorch's profiler writes them */
+  GP_IMPORT_TIMELINE, /* a memory timeline of PyTorch's profiler */
+} gp_import_kind_t;
 
-/* Reads the snapshot in text[0..length); text[length] is NUL. Executes nothing in it. columns as for
- * gp_snapshot_parse. Returns the snapshot, or NULL with *ret_error filled. */
-gp_snapshot_t *gp_import_pickle(
-    const char *text, size_t length, unsigned columns, gp_snapshot_error_t *ret_error);
+/* What a document in JSON is. The input keeps in its window all that this function had to read, from the
+ * beginning. */
+gp_import_kind_t gp_import_kind_of_json(gp_input_t *input);
 
-/* Like gp_import_pickle, from an input in JSON. The caller has read only its beginning. */
-gp_snapshot_t *gp_import_pytorch_json(gp_input_t *input, unsigned columns, gp_snapshot_error_t *ret_error);
+/* Reads the input, of which only its beginning was read. columns as for gp_snapshot_parse. Returns the
+ * snapshot, or NULL with *ret_error filled unless the input has an error itself. */
+gp_snapshot_t *gp_import(
+    gp_import_read_fn read, gp_input_t *input, unsigned columns, gp_snapshot_error_t *ret_error);
 
 #endif

@@ -95,6 +95,34 @@ static int64_t read_device_free(const gp_value_t *event)
   return is_said ? value->integer : -1;
 }
 
+bool gp_import_add_event(gp_import_t *import, const gp_import_event_t *event)
+{
+  if (!reserve(import) || !gp_import_device(import, event->device))
+    return false;
+  size_t i = import->snapshot->events.count++;
+  import->columns[GP_COLUMN_ACTION][i] = event->action;
+  import->columns[GP_COLUMN_TIME_NS][i] = event->time_us;
+  import->columns[GP_COLUMN_DEVICE][i] = event->device;
+  import->columns[GP_COLUMN_STREAM][i] = event->stream;
+  import->columns[GP_COLUMN_ADDRESS][i] = (int64_t)event->address;
+  import->columns[GP_COLUMN_SIZE][i] = (int64_t)event->size;
+  import->columns[GP_COLUMN_ROUNDED_SIZE][i] = (int64_t)event->rounded;
+  import->columns[GP_COLUMN_STACK][i] = event->stack;
+  import->columns[GP_IMPORT_DEVICE_FREE][i] = event->device_free;
+  import->columns[GP_IMPORT_POOL][i] = event->pool;
+  import->says_device_free |= event->device_free >= 0;
+  import->says_pool |= event->pool > 0;
+  return true;
+}
+
+int gp_import_action(gp_event_kind_t kind)
+{
+  size_t i = 0;
+  while (known[i] != kind)
+    i++;
+  return (int)i;
+}
+
 bool gp_import_event(gp_import_t *import, const gp_value_t *event, int device, size_t index)
 {
   const gp_import_place_t place = {.import = import,
@@ -104,44 +132,28 @@ bool gp_import_event(gp_import_t *import, const gp_value_t *event, int device, s
       .at = (size_t)device,
       .inner = "",
       .inner_at = index};
-  uint64_t address = 0, size = 0, rounded = 0;
-  int64_t action_index = 0, time_us = 0;
-  int stack, stream, pool;
+  gp_import_event_t row = {.device = device};
 
   if (device < import->last_device) /* PyTorch writes no such pickle */
     return gp_value_tree_fail(&import->tree, 0, "device_traces: those of device %d are not together", device);
   import->last_device = device;
-  if (!gp_import_is_dict(&place) || !reserve(import) || !read_time(&place, &time_us))
+  if (!gp_import_is_dict(&place) || !read_time(&place, &row.time_us))
     return false;
   const gp_value_t *action = gp_value_member(event, "action");
   if (!action || action->kind != GP_VALUE_TEXT)
     return gp_import_fail(&place, "action", "is missing");
-  if (!find_action(import, action, &action_index))
+  if (!find_action(import, action, &row.action))
     return false;
-  bool is_known = (size_t)action_index < KNOWN_COUNT;
-  bool is_oom = is_known && known[action_index] == GP_EVENT_OOM;
-  bool has_address = is_known && !is_oom && known[action_index] != GP_EVENT_SNAPSHOT;
-  if (!gp_import_number(&place, "addr", INT64_MAX, has_address, &address) ||
-      !gp_import_number(&place, "size", GP_IMPORT_NUMBER_MOST, is_known, &size) ||
-      !gp_import_number(&place, "rounded_size", GP_IMPORT_NUMBER_MOST, false, &rounded) ||
-      !gp_import_stream(&place, &stream) || !gp_import_pool(&place, "pool_id", &pool) ||
-      !gp_import_stack(import, gp_value_member(event, "frames"), &stack) || !gp_import_device(import, device))
-    return false;
-  int64_t device_free = is_oom ? read_device_free(event) : -1;
-  size_t i = import->snapshot->events.count++;
-  import->columns[GP_COLUMN_ACTION][i] = action_index;
-  import->columns[GP_COLUMN_TIME_NS][i] = time_us;
-  import->columns[GP_COLUMN_DEVICE][i] = device;
-  import->columns[GP_COLUMN_STREAM][i] = stream;
-  import->columns[GP_COLUMN_ADDRESS][i] = (int64_t)address;
-  import->columns[GP_COLUMN_SIZE][i] = (int64_t)size;
-  import->columns[GP_COLUMN_ROUNDED_SIZE][i] = (int64_t)rounded; /* 0: missing */
-  import->columns[GP_COLUMN_STACK][i] = stack;
-  import->columns[GP_IMPORT_DEVICE_FREE][i] = device_free;
-  import->columns[GP_IMPORT_POOL][i] = pool;
-  import->says_device_free |= device_free >= 0;
-  import->says_pool |= pool > 0;
-  return true;
+  bool is_known = (size_t)row.action < KNOWN_COUNT;
+  bool is_oom = is_known && known[row.action] == GP_EVENT_OOM;
+  bool has_address = is_known && !is_oom && known[row.action] != GP_EVENT_SNAPSHOT;
+  row.device_free = is_oom ? read_device_free(event) : -1;
+  return gp_import_number(&place, "addr", INT64_MAX, has_address, &row.address) &&
+         gp_import_number(&place, "size", GP_IMPORT_NUMBER_MOST, is_known, &row.size) &&
+         gp_import_number(&place, "rounded_size", GP_IMPORT_NUMBER_MOST, false, &row.rounded) &&
+         gp_import_stream(&place, &row.stream) && gp_import_pool(&place, "pool_id", &row.pool) &&
+         gp_import_stack(import, gp_value_member(event, "frames"), &row.stack) &&
+         gp_import_add_event(import, &row);
 }
 
 /*

@@ -2,12 +2,12 @@
  * PyTorch snapshots as JSON. Each event repeats its frames, so the reader holds only one event as a tree at
  * a time.
  */
+#include "tools/read/pytorch/import_json.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/read/pytorch/import.h"
-#include "tools/read/pytorch/import_parts.h"
 #include "tools/read/json_scan.h"
 
 static bool read_value(gp_value_tree_t *tree, gp_json_scan_t *scan, gp_value_t *ret_value);
@@ -243,7 +243,36 @@ static bool take_kept(gp_import_t *import, kept_t *kept, gp_value_t *ret_value)
   return read_json(tree, kept->length, ret_value);
 }
 
-bool gp_import_json_parts(gp_import_t *import, gp_input_t *input, gp_import_top_t *ret_top)
+/* Reads the elements of an array, each as a tree that is forgotten after its turn. */
+static bool read_items(reader_t *reader, gp_import_item_fn take, void *self)
+{
+  gp_json_slice_t text;
+  gp_value_t item;
+  bool good = gp_json_scan_begin(&reader->scan, '[');
+  while (good && gp_json_scan_element(&reader->scan))
+    good = read_part(reader, &item, &text) && take(self, &item);
+  return reader->scan.error ? scan_failed(reader) : good;
+}
+
+bool gp_import_json_items(
+    gp_import_t *import, gp_input_t *input, const char *member, gp_import_item_fn take, void *self)
+{
+  reader_t reader = {.import = import};
+  gp_json_scan_t *scan = &reader.scan;
+  gp_json_slice_t name;
+
+  gp_json_scan_init_input(scan, input);
+  bool good = !member || gp_json_scan_begin(scan, '{');
+  if (good && !member)
+    good = read_items(&reader, take, self);
+  while (good && member && gp_json_scan_member(scan, &name))
+    good = gp_json_slice_is(name, member) ? read_items(&reader, take, self) : gp_json_scan_skip(scan);
+  good = good && gp_json_scan_end(scan);
+  gp_value_tree_clear(&import->tree);
+  return scan->error ? scan_failed(&reader) : good;
+}
+
+bool gp_import_read_json(gp_import_t *import, gp_input_t *input, gp_import_top_t *ret_top)
 {
   reader_t reader = {.import = import};
   kept_t kept[] = {{.name = "gpupool"}, {.name = "allocator_settings"}, {.name = "external_annotations"}};
@@ -262,40 +291,47 @@ bool gp_import_json_parts(gp_import_t *import, gp_input_t *input, gp_import_top_
   return good;
 }
 
-/* True if the document is a list of segments, as PyTorch 1 writes it. */
-static bool is_list_of_segments(gp_json_scan_t *scan)
+/* What a list is: of segments, as PyTorch 1 writes it; or of lists, a memory timeline. */
+static gp_import_kind_t kind_of_list(gp_json_scan_t *scan)
 {
   gp_json_slice_t name;
   bool has_size = false, has_blocks = false;
-  if (!gp_json_scan_begin(scan, '[') || !gp_json_scan_element(scan) || gp_json_scan_peek(scan) != '{' ||
-      !gp_json_scan_begin(scan, '{'))
-    return false;
+  if (!gp_json_scan_begin(scan, '[') || !gp_json_scan_element(scan))
+    return GP_IMPORT_NONE;
+  if (gp_json_scan_peek(scan) == '[')
+    return GP_IMPORT_TIMELINE;
+  if (gp_json_scan_peek(scan) != '{' || !gp_json_scan_begin(scan, '{'))
+    return GP_IMPORT_NONE;
   while (!(has_size && has_blocks) && gp_json_scan_member(scan, &name)) {
     has_size |= gp_json_slice_is(name, "total_size");
     has_blocks |= gp_json_slice_is(name, "blocks");
     (void)gp_json_scan_skip(scan); /* its error ends the loop */
   }
-  return has_size && has_blocks && !scan->error;
+  return has_size && has_blocks && !scan->error ? GP_IMPORT_PYTORCH : GP_IMPORT_NONE;
 }
 
-bool gp_import_is_pytorch_json(gp_input_t *input)
+gp_import_kind_t gp_import_kind_of_json(gp_input_t *input)
 {
   gp_json_scan_t scan;
   gp_json_slice_t name;
-  bool has_segments = false, has_traces = false, has_format = false;
+  bool has_segments = false, has_traces = false;
 
   gp_json_scan_init_input(&scan, input);
   scan.keep = 0;
   if (gp_json_scan_peek(&scan) == '[')
-    return is_list_of_segments(&scan);
+    return kind_of_list(&scan);
   if (gp_json_scan_peek(&scan) != '{' || !gp_json_scan_begin(&scan, '{'))
-    return false;
-  while (!has_format && !(has_segments && has_traces) && gp_json_scan_member(&scan, &name)) {
+    return GP_IMPORT_NONE;
+  while (gp_json_scan_member(&scan, &name)) {
     has_segments |= gp_json_slice_is(name, "segments");
     has_traces |= gp_json_slice_is(name, "device_traces");
-    has_format |= gp_json_slice_is(name, "format");
-    if (!(has_segments && has_traces))
-      (void)gp_json_scan_skip(&scan); /* its error ends the loop */
+    if (gp_json_slice_is(name, "format"))
+      return GP_IMPORT_NONE;
+    if (gp_json_slice_is(name, "traceEvents"))
+      return GP_IMPORT_TRACE;
+    if (has_segments && has_traces)
+      return GP_IMPORT_PYTORCH;
+    (void)gp_json_scan_skip(&scan); /* its error ends the loop */
   }
-  return has_segments && has_traces && !has_format && !scan.error;
+  return GP_IMPORT_NONE;
 }

@@ -8,6 +8,7 @@
 
 #include "tools/hash_index.h"
 #include "tools/read/block_map.h"
+#include "tools/read/pytorch/import.h"
 #include "tools/read/pytorch/import_value.h"
 #include "tools/read/input.h"
 
@@ -18,10 +19,11 @@ typedef enum gp_import_column {
   GP_IMPORT_COLUMNS,
 } gp_import_column_t;
 
-typedef struct gp_import {
+struct gp_import {
   gp_value_tree_t tree;
   gp_snapshot_t *snapshot;
   int64_t *columns[GP_IMPORT_COLUMNS]; /* of the events, while they are read; in the end the snapshot's */
+  const char *source;                  /* what wrote the input, static; NULL: PyTorch's snapshots */
   size_t event_room;
   bool has_segments;      /* they are read */
   int last_device;        /* of the events so far */
@@ -36,7 +38,7 @@ typedef struct gp_import {
   size_t text_bytes;      /* bytes of texts copied so far */
   gp_block_map_t streams; /* handle + 1 to index */
   gp_block_map_t pools;   /* private pools: by both numbers of the id; an index from 1 on is in stream */
-} gp_import_t;
+};
 
 /* import_members.c */
 
@@ -87,21 +89,39 @@ bool gp_import_pool(const gp_import_place_t *place, const char *name, int *ret_p
 bool gp_import_device(gp_import_t *import, int ordinal);
 
 /* The top members of a document that are trees. */
-typedef struct gp_import_top {
+struct gp_import_top {
   gp_value_t own;         /* "gpupool", which gpupool's export adds; ignored if of another kind */
   gp_value_t settings;    /* "allocator_settings" */
   gp_value_t annotations; /* "external_annotations" */
-} gp_import_top_t;
+};
 
 /* import_segments.c: reads segments and their blocks; call it once. */
 bool gp_import_segments(gp_import_t *import, const gp_container_t *list);
 
 /* import_events.c */
 
+/* An event as the columns have it. */
+typedef struct gp_import_event {
+  int64_t action;  /* index in the snapshot's table of actions */
+  int64_t time_us; /* -1: missing */
+  uint64_t address;
+  uint64_t size;
+  uint64_t rounded;    /* 0: missing */
+  int64_t device_free; /* -1: missing */
+  int device;
+  int stream; /* index, like the next two; -1: missing */
+  int stack;
+  int pool;
+} gp_import_event_t;
+
+/* The action of a kind that PyTorch's events have. */
+int gp_import_action(gp_event_kind_t kind);
+
 /* Add events device by device, each device's in order. gp_import_events_end() sorts them by time over all
  * devices. *start_us is time 0; if it is 0, it becomes the time of the first event. */
 bool gp_import_events_begin(gp_import_t *import);
 bool gp_import_event(gp_import_t *import, const gp_value_t *event, int device, size_t index);
+bool gp_import_add_event(gp_import_t *import, const gp_import_event_t *event);
 bool gp_import_events_end(gp_import_t *import, uint64_t *start_us);
 
 /* import_annotations.c: adds the marks of a list of annotations, any value. start_us: time 0 of the events;
@@ -112,16 +132,18 @@ bool gp_import_annotations(gp_import_t *import, const gp_value_t *list, uint64_t
  * columns but those that PyTorch's fill. */
 bool gp_import_complete_frees(gp_import_t *import);
 
-/* import_json.c */
-
-/* Reads JSON: segments and events go into the snapshot, the rest into *ret_top. */
-bool gp_import_json_parts(gp_import_t *import, gp_input_t *input, gp_import_top_t *ret_top);
-
 /* import_stacks.c */
 
 /* The index in the snapshot's table of the stack of a list of frames, innermost
  * first; -1 for an empty list or NULL. */
 bool gp_import_stack(gp_import_t *import, const gp_value_t *frames, int *ret_stack);
+
+/* The index in the snapshot's table of a frame. NULL: no such text. line 0: unknown. */
+bool gp_import_frame(
+    gp_import_t *import, const gp_value_t *function, const gp_value_t *file, int line, int *ret_index);
+
+/* Like gp_import_stack, of frames in the table. */
+bool gp_import_stack_of(gp_import_t *import, const int *frames, size_t count, int *ret_stack);
 
 /* Completes the table of stacks. */
 bool gp_import_stacks_end(gp_import_t *import);

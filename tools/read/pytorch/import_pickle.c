@@ -497,7 +497,7 @@ static bool run(machine_t *machine, gp_value_t *ret_value)
   return true;
 }
 
-bool gp_import_read_pickle(
+bool gp_pickle_read(
     gp_value_tree_t *tree, const gp_import_taker_t *taker, gp_value_t *ret_value, bool *ret_is_cut)
 {
   machine_t machine = {.tree = tree, .taker = taker};

@@ -9,10 +9,11 @@
 
 #include "base/assert.h"
 #include "tools/hash_index.h"
-#include "tools/read/pytorch/import.h"
 #include "tools/read/pytorch/import_parts.h"
 
 #define SETTINGS_MOST 1024
+
+#define YEAR_2000_US UINT64_C(946684800000000)
 
 static const char of_pytorch[] = "PyTorch snapshot"; /* the reason; an export keeps it */
 
@@ -83,11 +84,12 @@ static bool make_root(gp_import_t *import, const gp_import_top_t *top)
 
   cJSON_AddStringToObject(root, "format", GP_SNAPSHOT_FORMAT);
   cJSON_AddNumberToObject(root, "version", GP_SNAPSHOT_VERSION);
-  import->snapshot->is_pytorch = !reason || gp_value_is(reason, of_pytorch);
+  import->snapshot->is_pytorch = reason ? gp_value_is(reason, of_pytorch)
+                                        : !import->source || strncmp(import->source, "PyTorch", 7) == 0;
   if (reason)
     add_text(import, root, "reason", reason);
   else
-    cJSON_AddStringToObject(root, "reason", of_pytorch);
+    cJSON_AddStringToObject(root, "reason", import->source ? import->source : of_pytorch);
   cJSON *process = cJSON_AddObjectToObject(root, "process");
   add_text(import, process, "program", gp_value_member(own, "program"));
   add_text(import, process, "host", gp_value_member(own, "host"));
@@ -140,7 +142,7 @@ static bool end(gp_import_t *import, const gp_import_top_t *top)
       !gp_import_replay(import) ||
       !gp_import_annotations(import, &top->annotations, import->snapshot->times_are_numbers ? 0 : start_us))
     return false;
-  if (start_us)
+  if (start_us > YEAR_2000_US) /* else it is the time since the machine or the day began */
     cJSON_AddNumberToObject(
         cJSON_GetObjectItemCaseSensitive(snapshot->root, "process"), "start_time_us", (double)start_us);
   return true;
@@ -179,14 +181,18 @@ static bool take_segments(void *self, const gp_value_t *segments)
   return gp_import_segments(import, segments->container);
 }
 
-static bool read_pickle(gp_import_t *import, gp_import_top_t *ret_top)
+bool gp_import_read_pickle(gp_import_t *import, gp_input_t *input, gp_import_top_t *ret_top)
 {
   const gp_container_t *segments = NULL, *traces = NULL;
   gp_value_t top;
   bool is_cut;
 
   const gp_import_taker_t taker = {take_segments, take_event, import};
-  if (!gp_import_read_pickle(&import->tree, &taker, &top, &is_cut))
+  if (!gp_input_read_all(input))
+    return false;
+  import->tree.text = input->text;
+  gp_value_tree_grow(&import->tree, input->length);
+  if (!gp_pickle_read(&import->tree, &taker, &top, &is_cut))
     return false;
   if (is_cut)
     gp_snapshot_note(
@@ -214,48 +220,34 @@ static bool read_pickle(gp_import_t *import, gp_import_top_t *ret_top)
   return (import->has_segments || gp_import_segments(import, segments)) && read_traces(import, traces);
 }
 
-/* input: JSON; NULL: the document is a pickle. Frees the import. */
-static gp_snapshot_t *finish(gp_import_t *import, gp_input_t *input, unsigned columns)
-{
-  gp_import_top_t top = {.own = {.kind = GP_VALUE_NONE}}; /* nothing */
-
-  import->snapshot = calloc(1, sizeof(*import->snapshot));
-  if (import->snapshot)
-    import->snapshot->root = cJSON_CreateObject();
-  bool good = (import->snapshot && import->snapshot->root) || gp_import_no_memory(import);
-  good = good && begin(import) &&
-         (input ? gp_import_json_parts(import, input, &top) : read_pickle(import, &top)) &&
-         end(import, &top) && keep_columns(import, columns);
-  gp_value_tree_fini(&import->tree);
-  gp_hash_index_fini(&import->frames);
-  gp_hash_index_fini(&import->stacks);
-  gp_block_map_fini(&import->streams);
-  gp_block_map_fini(&import->pools);
-  for (int column = 0; column < GP_IMPORT_COLUMNS; column++)
-    free(import->columns[column]);
-  gp_assert_full(!good || gp_snapshot_is_sound(import->snapshot));
-  if (good)
-    return import->snapshot;
-  gp_snapshot_destroy(import->snapshot);
-  return NULL;
-}
-
 bool gp_import_is_pickle(const char *text, size_t length)
 {
   return length >= 2 && (unsigned char)text[0] == 0x80 && (unsigned char)text[1] < 0x20;
 }
 
-gp_snapshot_t *gp_import_pickle(
-    const char *text, size_t length, unsigned columns, gp_snapshot_error_t *ret_error)
+gp_snapshot_t *gp_import(
+    gp_import_read_fn read, gp_input_t *input, unsigned columns, gp_snapshot_error_t *ret_error)
 {
   gp_import_t import = {.event_room = 0};
-  gp_value_tree_init(&import.tree, text, length, ret_error);
-  return finish(&import, NULL, columns);
-}
+  gp_import_top_t top = {.own = {.kind = GP_VALUE_NONE}}; /* nothing */
 
-gp_snapshot_t *gp_import_pytorch_json(gp_input_t *input, unsigned columns, gp_snapshot_error_t *ret_error)
-{
-  gp_import_t import = {.event_room = 0};
   gp_value_tree_init(&import.tree, "", 0, ret_error);
-  return finish(&import, input, columns);
+  import.snapshot = calloc(1, sizeof(*import.snapshot));
+  if (import.snapshot)
+    import.snapshot->root = cJSON_CreateObject();
+  bool good = (import.snapshot && import.snapshot->root) || gp_import_no_memory(&import);
+  good = good && begin(&import) && read(&import, input, &top) && end(&import, &top) &&
+         keep_columns(&import, columns);
+  gp_value_tree_fini(&import.tree);
+  gp_hash_index_fini(&import.frames);
+  gp_hash_index_fini(&import.stacks);
+  gp_block_map_fini(&import.streams);
+  gp_block_map_fini(&import.pools);
+  for (int column = 0; column < GP_IMPORT_COLUMNS; column++)
+    free(import.columns[column]);
+  gp_assert_full(!good || gp_snapshot_is_sound(import.snapshot));
+  if (good)
+    return import.snapshot;
+  gp_snapshot_destroy(import.snapshot);
+  return NULL;
 }

@@ -18,6 +18,7 @@ typedef struct replay {
   gp_block_map_t
       blocks[GP_SNAPSHOT_DEVICES]; /* by address + 1; marked: the replay has not met its free_requested */
   gp_import_unsplit_t unsplit[GP_SNAPSHOT_DEVICES];
+  bool finds_unsplit;   /* sizes of blocks follow from the segments */
   uint64_t count;       /* blocks met, numbered from 1 until number_blocks reverses the order */
   uint64_t *alloc_ns;   /* by number: time of the alloc + 1; 0: not recorded */
   uint64_t *sizes;      /* by number: rounded */
@@ -60,7 +61,7 @@ static bool meet(replay_t *replay, int device, uint64_t address, uint64_t size, 
       .key = address + 1, .address = ++replay->count, .size = size, .rounded = size, .is_marked = is_marked};
   if (!gp_block_map_put(&replay->blocks[device], &entry))
     return no_memory(replay);
-  return !replay->import->snapshot->is_pytorch ||
+  return !replay->finds_unsplit ||
          gp_import_unsplit_add(&replay->unsplit[device], &replay->blocks[device], address);
 }
 
@@ -83,7 +84,6 @@ static bool meet_final_blocks(replay_t *replay)
 static bool undo(replay_t *replay, size_t i, size_t final_count)
 {
   gp_event_kind_t kind = kind_of(replay, i);
-  bool is_pytorch = replay->import->snapshot->is_pytorch; /* gpupool writes all sizes */
   int device = (int)*at(replay, GP_COLUMN_DEVICE, i);
   uint64_t address = (uint64_t)*at(replay, GP_COLUMN_ADDRESS, i);
   uint64_t size = (uint64_t)*at(replay, GP_COLUMN_SIZE, i);
@@ -93,7 +93,7 @@ static bool undo(replay_t *replay, size_t i, size_t final_count)
   uint64_t said = (uint64_t)*at(replay, GP_COLUMN_ROUNDED_SIZE, i);
 
   *at(replay, GP_COLUMN_ROUNDED_SIZE, i) = (int64_t)size;
-  if (is_pytorch && (kind == GP_EVENT_SEGMENT_ALLOC || kind == GP_EVENT_SEGMENT_FREE))
+  if (replay->finds_unsplit && (kind == GP_EVENT_SEGMENT_ALLOC || kind == GP_EVENT_SEGMENT_FREE))
     return gp_import_unsplit_segment(&replay->unsplit[device], address, size, kind == GP_EVENT_SEGMENT_FREE);
   if (kind != GP_EVENT_ALLOC && kind != GP_EVENT_FREE_REQUESTED && kind != GP_EVENT_FREE_COMPLETED)
     return true;
@@ -112,7 +112,7 @@ static bool undo(replay_t *replay, size_t i, size_t final_count)
   if (block->address <= final_count)
     replay->import->snapshot->blocks[replay->final_blocks[block->address - 1] - 1].time_ns =
         (uint64_t)*at(replay, GP_COLUMN_TIME_NS, i);
-  if (is_pytorch)
+  if (replay->finds_unsplit)
     gp_import_unsplit_remove(&replay->unsplit[device], address);
   (void)gp_block_map_take(blocks, address + 1, NULL); /* cannot fail: it is there */
   return true;
@@ -322,7 +322,8 @@ static void begin_gauges(replay_t *replay, gp_snapshot_device_t *device, uint64_
     ret_values[k] = begin;
   }
   uint64_t reserved = device->stats.reserved_bytes.current;
-  device->lacks_reserved |= reserved + down[RESERVED] < up[RESERVED];
+  device->lacks_reserved |=
+      replay->import->snapshot->lacks_segments || reserved + down[RESERVED] < up[RESERVED];
 }
 
 /* What is reserved and not active is cached. *last: what was, and will be. */
@@ -383,6 +384,16 @@ static bool has_parts(const replay_t *replay, int device)
   return false;
 }
 
+/* Forgets the figures of the segments, which are made up. */
+static void forget_segments(gp_snapshot_device_t *device)
+{
+  gp_stats_t *stats = &device->stats;
+  stats->segment = stats->reserved_bytes = stats->cached_bytes = stats->inactive_split_bytes =
+      (gp_gauge_t){0};
+  stats->driver_allocs = stats->driver_frees = stats->cache_hits = stats->cache_misses = 0;
+  device->cache_hit_rate = device->efficiency = device->fragmentation = 0;
+}
+
 static bool sum_device(replay_t *replay, gp_snapshot_device_t *device)
 {
   gp_snapshot_t *snapshot = replay->import->snapshot;
@@ -401,13 +412,15 @@ static bool sum_device(replay_t *replay, gp_snapshot_device_t *device)
   device->stats.driver_frees = device->stats.segment.freed;
   uint64_t asked = device->stats.cache_hits + device->stats.cache_misses;
   device->cache_hit_rate = asked ? (double)device->stats.cache_hits / (double)asked : 0;
-  if (live_before && !snapshot->lacks_history)
+  if (snapshot->lacks_segments)
+    forget_segments(device);
+  else if (live_before && !snapshot->lacks_history)
     gp_snapshot_note_usual(snapshot,
         "device %d: %s %s allocated before the first event: recording began later, or older events were overwritten",
         device->device, GP_AS_PLURAL(live_before, "block"), live_before == 1 ? "was" : "were");
   if (has_parts(replay, device->device) && !gp_import_extents(replay->import, device))
     return false;
-  if (device->lacks_reserved)
+  if (device->lacks_reserved && !snapshot->lacks_segments)
     gp_snapshot_note_usual(snapshot,
         "device %d: the events do not lead to the segments of the end, since some are missing: what was reserved and cached before is not known",
         device->device);
@@ -421,7 +434,8 @@ bool gp_import_replay(gp_import_t *import)
 
   replay.final_blocks = calloc(snapshot->block_count + 1, sizeof(size_t));
   bool good = replay.final_blocks || no_memory(&replay);
-  for (size_t i = 0; i < snapshot->device_count && good && snapshot->is_pytorch; i++) {
+  replay.finds_unsplit = snapshot->is_pytorch && !snapshot->lacks_segments; /* gpupool and logs have sizes */
+  for (size_t i = 0; i < snapshot->device_count && good && replay.finds_unsplit; i++) {
     int device = snapshot->devices[i].device;
     good = gp_import_unsplit_begin(&replay.unsplit[device], import, device);
   }

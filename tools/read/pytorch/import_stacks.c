@@ -108,28 +108,35 @@ static void use_slashes(char *path)
     *at = '/';
 }
 
-static bool read_frame(gp_import_t *import, const gp_value_t *value, size_t stack_at, int *ret_index)
+bool gp_import_frame(
+    gp_import_t *import, const gp_value_t *function, const gp_value_t *file, int line, int *ret_index)
 {
   gp_snapshot_t *snapshot = import->snapshot;
+  if (snapshot->frame_count >= INT32_MAX)
+    return gp_value_tree_fail(&import->tree, 0, "more frames than there can be");
+  if (!GP_IMPORT_RESERVE(import, snapshot->frames, snapshot->frame_count, import->frame_room))
+    return false;
+  gp_snapshot_frame_t *frame = &snapshot->frames[snapshot->frame_count++];
+  *frame = (gp_snapshot_frame_t){.module = -1, .line = line};
+  frame->function = gp_import_copy(import, known_text(function));
+  frame->file = gp_import_copy(import, known_text(file));
+  if (frame->file)
+    use_slashes(frame->file);
+  return frame->function && frame->file && keep_frame(import, ret_index);
+}
+
+static bool read_frame(gp_import_t *import, const gp_value_t *value, size_t stack_at, int *ret_index)
+{
   if (value->kind != GP_VALUE_DICT || value->container->note == GP_CONTAINER_READ)
     return gp_value_tree_fail(&import->tree, stack_at, "frames: one is no dict, or something else, too");
   if (value->container->note >= 0) {
     *ret_index = value->container->note;
     return true;
   }
-  if (snapshot->frame_count >= INT32_MAX)
-    return gp_value_tree_fail(&import->tree, stack_at, "more frames than there can be");
-  if (!GP_IMPORT_RESERVE(import, snapshot->frames, snapshot->frame_count, import->frame_room))
-    return false;
-  gp_snapshot_frame_t *frame = &snapshot->frames[snapshot->frame_count++];
   const gp_value_t *line = gp_value_member(value, "line");
   bool has_line = line && line->kind == GP_VALUE_INTEGER && line->integer > 0 && line->integer <= INT32_MAX;
-  *frame = (gp_snapshot_frame_t){.module = -1, .line = has_line ? (int)line->integer : 0};
-  frame->function = gp_import_copy(import, known_text(gp_value_member(value, "name")));
-  frame->file = gp_import_copy(import, known_text(gp_value_member(value, "filename")));
-  if (frame->file)
-    use_slashes(frame->file);
-  if (!frame->function || !frame->file || !keep_frame(import, ret_index))
+  if (!gp_import_frame(import, gp_value_member(value, "name"), gp_value_member(value, "filename"),
+          has_line ? (int)line->integer : 0, ret_index))
     return false;
   value->container->note = *ret_index;
   return true;
@@ -184,9 +191,39 @@ static bool keep_stack(gp_import_t *import, int *ret_stack)
   return true;
 }
 
-bool gp_import_stack(gp_import_t *import, const gp_value_t *frames, int *ret_stack)
+/* Begins a stack. at: for the message. */
+static bool begin_stack(gp_import_t *import, size_t at)
 {
   gp_snapshot_stacks_t *stacks = &import->snapshot->stacks;
+  if (stacks->count >= INT32_MAX ||
+      !GP_IMPORT_RESERVE(import, stacks->first, stacks->count, import->stack_room))
+    return gp_value_tree_fail(&import->tree, at, "more stacks than there can be");
+  stacks->first[stacks->count++] = import->index_count;
+  return true;
+}
+
+/* Adds a frame to the stack that was begun. */
+static bool push_frame(gp_import_t *import, int frame)
+{
+  gp_snapshot_stacks_t *stacks = &import->snapshot->stacks;
+  if (!GP_IMPORT_RESERVE(import, stacks->frame_indexes, import->index_count, import->index_room))
+    return false;
+  stacks->frame_indexes[import->index_count++] = frame;
+  return true;
+}
+
+bool gp_import_stack_of(gp_import_t *import, const int *frames, size_t count, int *ret_stack)
+{
+  *ret_stack = -1;
+  bool good = !count || begin_stack(import, 0);
+  for (size_t i = 0; good && i < count; i++)
+    good = push_frame(import, frames[i]);
+  return good && (!count || keep_stack(import, ret_stack));
+}
+
+bool gp_import_stack(gp_import_t *import, const gp_value_t *frames, int *ret_stack)
+{
+  int frame;
 
   *ret_stack = -1;
   if (!frames || frames->kind == GP_VALUE_NONE)
@@ -200,16 +237,12 @@ bool gp_import_stack(gp_import_t *import, const gp_value_t *frames, int *ret_sta
     *ret_stack = frames->container->note;
     return true;
   }
-  if (stacks->count >= INT32_MAX ||
-      !GP_IMPORT_RESERVE(import, stacks->first, stacks->count, import->stack_room))
-    return gp_value_tree_fail(&import->tree, frames->container->at, "more stacks than there can be");
-  stacks->first[stacks->count++] = import->index_count;
+  if (!begin_stack(import, frames->container->at))
+    return false;
   for (uint32_t i = 0; i < frames->container->count; i++) {
-    if (!GP_IMPORT_RESERVE(import, stacks->frame_indexes, import->index_count, import->index_room) ||
-        !read_frame(import, &frames->container->items[i], frames->container->at,
-            &stacks->frame_indexes[import->index_count]))
+    if (!read_frame(import, &frames->container->items[i], frames->container->at, &frame) ||
+        !push_frame(import, frame))
       return false;
-    import->index_count++;
   }
   if (!keep_stack(import, ret_stack))
     return false;

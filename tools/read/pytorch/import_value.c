@@ -188,7 +188,7 @@ bool gp_value_is(const gp_value_t *value, const char *text)
 
 const gp_value_t *gp_value_member(const gp_value_t *dict, const char *name)
 {
-  if (dict->kind != GP_VALUE_DICT)
+  if (!dict || dict->kind != GP_VALUE_DICT)
     return NULL;
   const gp_container_t *container = dict->container;
   size_t length = strlen(name);

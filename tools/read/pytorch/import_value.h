@@ -102,7 +102,7 @@ void gp_container_release(gp_value_tree_t *tree, gp_container_t *container);
 
 bool gp_value_is(const gp_value_t *value, const char *text);
 
-/* The last member of a dict with that name; NULL if missing, or if dict is not a dict. */
+/* The last member of a dict with that name; NULL if missing, or if dict is NULL or not a dict. */
 const gp_value_t *gp_value_member(const gp_value_t *dict, const char *name);
 
 /* Receives parts of a pickle as soon as they are complete. False is an error of the document. */
@@ -116,7 +116,7 @@ typedef struct gp_import_taker {
  * outermost dict go to the taker as soon as they are complete, in the order of the devices, and are not in
  * the value; everything else is. *ret_is_cut: the input ends too early, and the value has what was complete.
  * False: the document holds the error. */
-bool gp_import_read_pickle(
+bool gp_pickle_read(
     gp_value_tree_t *tree, const gp_import_taker_t *taker, gp_value_t *ret_value, bool *ret_is_cut);
 
 #endif
