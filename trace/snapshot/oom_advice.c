@@ -186,16 +186,17 @@ static void advise_missing(const gp_oom_t *oom, gp_oom_advice_t *advice)
 {
   uint64_t idle = oom->cached > oom->in_pieces ? oom->cached - oom->in_pieces : 0;
   uint64_t there = oom->device_free + idle, missing = oom->requested > there ? oom->requested - there : 0;
-  const char *fact = oom->cached ? "What is idle is not enough" : "Nothing idle is left to give back";
+  const char *how =
+      oom->cached ? "even after releasing all cached memory" : "with no cached memory left to release";
   char size[GP_SIZE_TEXT_BYTES], others[GP_SIZE_TEXT_BYTES];
 
   if (!oom->device_total || !missing)
-    say(advice, "%s", fact);
+    say(advice, oom->cached ? "The cached memory is not enough" : "No cached memory is left to release");
   else if (oom->unaccounted >= missing && oom->unaccounted > oom->device_total / 8)
-    say(advice, "%s: %s are missing, and other processes and CUDA itself use %s of the device (gpupool ps)",
-        fact, gp_size_format(missing, size), gp_size_format(oom->unaccounted, others));
+    say(advice, "%s short, %s: other processes and CUDA itself use %s of the device (gpupool ps)",
+        gp_size_format(missing, size), how, gp_size_format(oom->unaccounted, others));
   else
-    say(advice, "%s: %s are missing", fact, gp_size_format(missing, size));
+    say(advice, "%s short, %s", gp_size_format(missing, size), how);
 }
 
 /* Better no advice than a wrong one. */
@@ -225,7 +226,7 @@ void gp_oom_advise(const gp_oom_t *oom, const char *limits, gp_oom_advice_t *ret
   } else if (oom->by_limit) {
     advise_limit(oom, limits, oom->live + oom->deferred + oom->passthrough + kept, advice);
   } else if (oom->device_total && oom->requested > oom->device_total) {
-    say(advice, "It is more than the device has");
+    say(advice, "The request exceeds the memory of the device: no setting helps");
   } else if (is_in_pieces(oom)) {
     advise_pieces(oom, advice);
   } else if (oom->device_total && oom->device_free >= oom->requested) {

@@ -103,7 +103,7 @@ char *gp_oom_describe(const gp_oom_t *oom, const char *asker, char *buffer, size
     add_size(&text, ", cached ", oom->cached, "");
   if (oom->in_pieces)
     add_size(&text, ", of them ", oom->in_pieces, " in pieces beside memory in use");
-  if (oom->largest_free)
+  if (oom->largest_free && oom->cached)
     add_size(&text, " (largest idle block was ", oom->largest_free, ")");
   if (oom->limit)
     add_size(&text, "; limit ", oom->limit, "");

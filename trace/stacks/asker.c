@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/loader_walk.h"
+#include "trace/stacks/symtab.h"
 
 static bool find_stack(const gp_stack_logs_t *logs, uint32_t number, gp_stack_view_t *ret_stack)
 {
@@ -115,6 +116,19 @@ static bool describe_innermost_python(
   return false;
 }
 
+static bool name_function(const gp_module_record_t *module, uint64_t address, char *buffer, size_t capacity)
+{
+  const char *name = exported_name(address, module);
+  return name ? gp_symtab_spell(name, buffer, capacity)
+              : gp_symtab_name(module->path, module->path_length, address - module->bias, buffer, capacity);
+}
+
+static bool append_module(char *buffer, size_t capacity, int length, const char *base)
+{
+  size_t used = strlen(buffer);
+  return snprintf(buffer + used, capacity - used, " (%.*s)", length, base) < (int)(capacity - used);
+}
+
 bool gp_asker_describe(const gp_stack_logs_t *logs, uint32_t number, char *buffer, size_t capacity)
 {
   gp_stack_view_t stack;
@@ -129,8 +143,8 @@ bool gp_asker_describe(const gp_stack_logs_t *logs, uint32_t number, char *buffe
     int length;
     if (!module || is_system(module))
       continue;
-    const char *base = base_of(module, &length), *name = exported_name(address, module);
-    if (!name || snprintf(buffer, capacity, "%s (%.*s)", name, length, base) >= (int)capacity)
+    const char *base = base_of(module, &length);
+    if (!name_function(module, address, buffer, capacity) || !append_module(buffer, capacity, length, base))
       snprintf(buffer, capacity, "%.*s+0x%" PRIx64, length, base, address - module->bias);
     return true;
   }

@@ -13,10 +13,9 @@
 /*
  * Describes the user's innermost line of Python in that stack (from 1; 0: none), "FUNCTION (FILE:LINE)", else
  * the innermost frame outside system folders and CUDA's libraries:
- * "FUNCTION (MODULE)" if the module exports the function, as it is spelled there, and that fits, else
+ * "FUNCTION (MODULE)" if the module exports the function or its file has it, and that fits, else
  * "MODULE+0xOFFSET", an address that addr2line takes. logs are of this process. False: there is no such
- * frame. Takes the loader's lock for a moment; while another thread forks it names no function. Any thread,
- * with no lock held.
+ * frame. Takes the loader's lock for a moment, and reads the module's file. Any thread, with no lock held.
  */
 bool gp_asker_describe(const gp_stack_logs_t *logs, uint32_t number, char *buffer, size_t capacity);
 

@@ -1,0 +1,145 @@
+#include "trace/stacks/symtab.h"
+
+#include <ctype.h>
+#include <elf.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/pages.h"
+
+#define AT_ONCE    1024 /* symbols */
+#define SECTIONS   4096 /* at most, of a file that is read */
+#define NAME_BYTES 256
+
+/* Off the stack, which may be small. */
+typedef struct reader {
+  char path[PATH_MAX];
+  Elf64_Ehdr header;
+  Elf64_Shdr sections[2]; /* the table of symbols, and of their names */
+  Elf64_Sym symbols[AT_ONCE];
+  char name[NAME_BYTES];
+  int file;
+} reader_t;
+
+static bool read_at(const reader_t *reader, void *to, size_t bytes, uint64_t offset)
+{
+  return offset <= INT64_MAX && pread(reader->file, to, bytes, (off_t)offset) == (ssize_t)bytes;
+}
+
+static bool read_section(reader_t *reader, uint64_t index, Elf64_Shdr *ret_section)
+{
+  return index < reader->header.e_shnum &&
+         read_at(reader, ret_section, sizeof(*ret_section), reader->header.e_shoff + index * sizeof(*ret_section));
+}
+
+static bool find_table(reader_t *reader)
+{
+  const Elf64_Ehdr *header = &reader->header;
+
+  if (!read_at(reader, &reader->header, sizeof(reader->header), 0) ||
+      memcmp(header->e_ident, ELFMAG, SELFMAG) != 0 || header->e_ident[EI_CLASS] != ELFCLASS64 ||
+      header->e_shentsize != sizeof(Elf64_Shdr) || header->e_shnum > SECTIONS)
+    return false;
+  for (uint64_t i = 0; read_section(reader, i, &reader->sections[0]); i++) {
+    if (reader->sections[0].sh_type == SHT_SYMTAB)
+      return reader->sections[0].sh_entsize == sizeof(Elf64_Sym) &&
+             read_section(reader, reader->sections[0].sh_link, &reader->sections[1]);
+  }
+  return false;
+}
+
+/* The place of its name in the table of names; 0: none. */
+static uint64_t find_symbol(reader_t *reader, uint64_t address)
+{
+  uint64_t count = reader->sections[0].sh_size / sizeof(Elf64_Sym);
+
+  for (uint64_t first = 0; first < count; first += AT_ONCE) {
+    size_t some = count - first < AT_ONCE ? (size_t)(count - first) : AT_ONCE;
+    if (!read_at(reader, reader->symbols, some * sizeof(Elf64_Sym),
+            reader->sections[0].sh_offset + first * sizeof(Elf64_Sym)))
+      return 0;
+    for (size_t i = 0; i < some; i++) {
+      const Elf64_Sym *symbol = &reader->symbols[i];
+      if (ELF64_ST_TYPE(symbol->st_info) == STT_FUNC && symbol->st_value <= address &&
+          address - symbol->st_value < symbol->st_size)
+        return symbol->st_name;
+    }
+  }
+  return 0;
+}
+
+bool gp_symtab_name(const char *path, size_t length, uint64_t address, char *buffer, size_t capacity)
+{
+  reader_t *reader = length < PATH_MAX ? gp_pages_map(sizeof(*reader), false) : NULL;
+  bool is_found = false;
+
+  if (!reader)
+    return false;
+  memcpy(reader->path, path, length); /* the rest is zero */
+  reader->file = open(reader->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+  if (reader->file >= 0 && find_table(reader)) {
+    uint64_t place = find_symbol(reader, address);
+    ssize_t bytes = place && place < reader->sections[1].sh_size
+                        ? pread(reader->file, reader->name, NAME_BYTES - 1,
+                              (off_t)(reader->sections[1].sh_offset + place))
+                        : 0;
+    is_found = bytes > 0 && reader->name[0];
+  }
+  is_found = is_found && gp_symtab_spell(reader->name, buffer, capacity);
+  if (reader->file >= 0)
+    (void)close(reader->file);
+  gp_pages_unmap(reader, sizeof(*reader));
+  return is_found;
+}
+
+/* Appends to the text in buffer; what does not fit is left out, and *used then is capacity. */
+static void append(char *buffer, size_t capacity, size_t *used, const char *text, size_t length)
+{
+  size_t room = capacity - *used;
+  if (length >= room) {
+    *used = capacity;
+    return;
+  }
+  memcpy(buffer + *used, text, length);
+  *used += length;
+  buffer[*used] = '\0';
+}
+
+/* Spells "N5Arena6extendE" or "4fill" at text. False: it is more than plain names. */
+static bool spell(const char *text, char *buffer, size_t capacity, size_t *used)
+{
+  static const char anonymous[] = "_GLOBAL__N_1", words[] = "(anonymous)";
+  bool is_nested = *text == 'N', is_first = true;
+
+  text += is_nested;
+  while (is_nested && (*text == 'K' || *text == 'V' || *text == 'r'))
+    text++;
+  do {
+    size_t length = 0;
+    text += *text == 'L';
+    while (isdigit((unsigned char)*text) && length < NAME_BYTES)
+      length = 10 * length + (size_t)(*text++ - '0');
+    if (!length || strnlen(text, length) < length)
+      return false;
+    append(buffer, capacity, used, "::", is_first ? 0 : 2);
+    if (length == sizeof(anonymous) - 1 && memcmp(text, anonymous, length) == 0)
+      append(buffer, capacity, used, words, sizeof(words) - 1);
+    else
+      append(buffer, capacity, used, text, length);
+    text += length;
+    is_first = false;
+  } while (is_nested && *text != 'E');
+  return *text != 'I' && *text != 'B'; /* arguments of a template, a tag of the ABI */
+}
+
+bool gp_symtab_spell(const char *name, char *buffer, size_t capacity)
+{
+  size_t used = 0;
+  if (strncmp(name, "_Z", 2) != 0 || !spell(name + 2, buffer, capacity, &used)) {
+    used = 0;
+    append(buffer, capacity, &used, name, strlen(name));
+  }
+  return used < capacity;
+}
