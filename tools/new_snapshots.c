@@ -159,7 +159,7 @@ static bool has_in_head(const char *path, const char *text)
   return strstr(head, text) != NULL;
 }
 
-const char *gp_new_snapshots_best(const gp_new_snapshots_t *written)
+const char *gp_new_snapshots_best(const gp_new_snapshots_t *written, bool *ret_is_oom)
 {
   static const char *const best[] = {
       "\"unreported_ooms\":", /* the last time memory ran out, at which the program may have ended */
@@ -169,10 +169,13 @@ const char *gp_new_snapshots_best(const gp_new_snapshots_t *written)
 
   for (size_t k = 0; k < sizeof(best) / sizeof(best[0]); k++) {
     for (size_t i = 0; i < written->count; i++) {
-      if (has_in_head(written->names[i], best[k]))
-        return written->names[i];
+      if (!has_in_head(written->names[i], best[k]))
+        continue;
+      *ret_is_oom = k + 1 < sizeof(best) / sizeof(best[0]);
+      return written->names[i];
     }
   }
+  *ret_is_oom = false;
   return written->names[0];
 }
 

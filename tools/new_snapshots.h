@@ -7,6 +7,7 @@
 #define GP_TOOLS_NEW_SNAPSHOTS_H
 
 #include <glob.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
 
@@ -32,8 +33,9 @@ void gp_new_snapshots_begin(gp_new_snapshots_t *written, const char *output);
  */
 void gp_new_snapshots_end(gp_new_snapshots_t *written, pid_t pid, const char *run);
 
-/* The most informative one: written when memory ran out, else the first. Needs count > 0. Borrowed. */
-const char *gp_new_snapshots_best(const gp_new_snapshots_t *written);
+/* The most informative one: written when memory ran out, else the first. Needs count > 0. *ret_is_oom: memory
+ * of a device ran out. Borrowed. */
+const char *gp_new_snapshots_best(const gp_new_snapshots_t *written, bool *ret_is_oom);
 
 void gp_new_snapshots_fini(gp_new_snapshots_t *written);
 

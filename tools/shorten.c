@@ -1,6 +1,7 @@
 #include "tools/shorten.h"
 
 #include <ctype.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,6 +11,7 @@
 #define MARK         "..."
 #define MARK_COLUMNS 3
 #define LEAST_WORD   16  /* columns that a word keeps */
+#define MOST_PLACE   40  /* bytes of a file and a line that are not cut */
 #define LEAST_APART  15  /* least columns in which to show a difference */
 #define REMEMBERED   512 /* names remembered; users do not read longer tables line by line */
 
@@ -119,6 +121,16 @@ static void cut_lists(char *text, size_t columns, char open, char close)
     cut_middle(text, from, to, width - columns);
 }
 
+/* True for "file.cpp:12": cut, it would lead nowhere. */
+static bool is_place(const char *word, size_t length)
+{
+  size_t digits = length;
+  while (digits > 0 && isdigit((unsigned char)word[digits - 1]))
+    digits--;
+  return digits > 0 && digits < length && length <= MOST_PLACE && word[digits - 1] == ':' &&
+         memchr(word, '.', digits);
+}
+
 /* The longest word of text, if it has more than LEAST_WORD columns. */
 static bool find_word(const char *text, size_t *ret_from, size_t *ret_to)
 {
@@ -127,7 +139,7 @@ static bool find_word(const char *text, size_t *ret_from, size_t *ret_to)
 
   for (size_t from = 0; text[from];) {
     size_t length = strcspn(text + from, " "), columns = gp_columns_of(text + from, length);
-    if (columns > most) {
+    if (columns > most && !is_place(text + from, length)) {
       most = columns;
       *ret_from = from;
       *ret_to = from + length;
@@ -149,15 +161,28 @@ static void cut_words(char *text, size_t columns)
   }
 }
 
+static void shorten(char *text, size_t columns)
+{
+  cut_lists(text, columns, '<', '>');
+  cut_lists(text, columns, '(', ')');
+  cut_words(text, columns);
+  size_t width = gp_columns_of(text, strlen(text));
+  if (width > columns)
+    cut_middle(text, 0, strlen(text), width - columns);
+}
+
 char *gp_text_shorten(const char *text, size_t columns, char *buffer, size_t capacity)
 {
-  gp_printable(text, buffer, capacity);
-  cut_lists(buffer, columns, '<', '>');
-  cut_lists(buffer, columns, '(', ')');
-  cut_words(buffer, columns);
-  size_t width = gp_columns_of(buffer, strlen(buffer));
-  if (width > columns)
-    cut_middle(buffer, 0, strlen(buffer), width - columns);
+  size_t room = 4 * strlen(text) + 1;
+  char *whole = room > capacity ? malloc(room) : NULL; /* else its end would be lost before it is shorter */
+
+  if (whole) {
+    shorten(gp_printable(text, whole, room), columns);
+    (void)snprintf(buffer, capacity, "%s", whole);
+    free(whole);
+  } else {
+    shorten(gp_printable(text, buffer, capacity), columns);
+  }
   return buffer;
 }
 

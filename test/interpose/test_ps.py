@@ -11,7 +11,7 @@ import struct
 import subprocess
 import unittest
 
-from harness import SANITIZED, careful_tool
+from harness import PROG, SANITIZED, SIM, careful_tool
 from live_program import LiveCase
 from report_case import SCHEMA
 
@@ -81,6 +81,16 @@ class Ps(PsCase):
         snapshot = json.loads(recovered.stdout)
         self.expect_valid(snapshot)
         self.assertEqual([(device["device"], device["limit"]) for device in snapshot["devices"]], expected)
+
+    def test_run_names_who_else_holds_memory_when_it_ran_out(self):
+        """A program of which nothing is missing does not hear of them."""
+        program = self.begin()
+        self.assertEqual(program.step("alloc %d" % (100 * MIB)), 0)
+        for arguments, is_named in (("policy",), True), (("deep", "3"), False):
+            run = subprocess.run([TOOL, "run", "--limit", "3MiB", "--output", self.folder + "/%e.%r.json", "--", os.path.join(PROG, "stacks"),
+                                  *arguments], env={**self.env, "LD_LIBRARY_PATH": SIM, **careful_tool()}, capture_output=True, text=True)
+            said = "gpupool: meanwhile process %d (steps) holds 100 MiB of its device 0\n" % program.pid
+            self.assertEqual(said in run.stderr, is_named, run.stderr)
 
     def test_figures(self):
         program = self.begin(LIMIT="64MiB", SIMCUDA_DEVICES="2")

@@ -155,10 +155,10 @@ class OutOfMemory(Remedies):
         for steps, settings in ((("load:%d:165" % size,), {"TYPE": "naive"}), (("load:%d:65" % MIB,), {})):
             found = self.refused("turn:load:%d:4:0" % size, *steps, SIMCUDA_CAPACITY="64MiB", **settings)
             self.assertIsNone(found["remedy"])
-            self.assertRegex(found["advice"], "^Nothing idle is left to give back: .* are missing.$")
+            self.assertRegex(found["advice"], "^.* short, with no cached memory left to release.$")
         found = self.refused("load:%d:150" % size, SIMCUDA_CAPACITY="64MiB")
         self.assertIsNone(found["remedy"])
-        self.assertEqual(found["advice"], "408 KiB more would serve this request, and not the next one like it: see who frees none.")
+        self.assertEqual(found["advice"], "408 KiB more would serve this request but not the next one: the code that asks never frees.")
 
 
     def test_less_of_what_the_biggest_owner_holds(self):

@@ -169,7 +169,7 @@ class Owners(Reports):
             reason="oom", frames=frames, stacks=[[6, 4, 3, 1, 0], [6, 4, 3, 2, 0], [6, 4, 5, 0]], modules=[]),
             "--json", command="summary").stdout)["snapshots"][0]
         (found,) = [finding for finding in facts["findings"] if finding["code"] == "owners"]
-        self.assertIn("the biggest owners are a() through hold() 40 MiB (57.1%) in 1 block; b() through hold() 30 MiB", found["message"])
+        self.assertIn("the biggest owners are a() through hold 40 MiB (57.1%) in 1 block; b() through hold 30 MiB", found["message"])
 
     def test_leaks_that_are_alike_are_in_order(self):
         """As many bytes each: the oldest first, and what is older than the events by device and size."""

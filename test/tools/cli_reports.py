@@ -164,7 +164,7 @@ class Owners(Reports):
         owners = self.finding(ordinary(), "owners")
         self.assertEqual(owners["severity"], "note")
         self.assertIn("Of the 56 MiB that the program held at its peak, the biggest owners are Cache::grow() cache.cu:33 35 MiB "
-                      "(62.5%) in 2 blocks of 5 MiB to 30 MiB, none freed; Model::load(std::string const&) model.cu:12 20 MiB (35.7%) in 2 "
+                      "(62.5%) in 2 blocks of 5 MiB to 30 MiB; Model::load(std::string const&) model.cu:12 20 MiB (35.7%) in 2 "
                       "blocks of 10 MiB, none freed; a::very::long::name", owners["message"])
         self.assertNotIn("owners", [finding["code"] for finding in self.facts(ordinary(False))["findings"]])
 
@@ -178,14 +178,14 @@ class Owners(Reports):
         oom = {"time_ns": program.time, "device": 0, "requested": requested, "unaccounted": unaccounted, "live": (blocks - free) * 10 * MIB, "deferred": 0,
                "cached": 3 * MIB, "in_pieces": 0, "passthrough": 0, "limit": None, "by_limit": False, "largest_free": 3 * MIB,
                "device_free": 2 * MIB, "device_total": 1 << 30, "owners": [], "message": "out of memory on device 0",
-               "advice": "What is idle is not enough: 5 MiB are missing", "remedy": {"settings": {}, "action": None}}
+               "advice": "5 MiB short, even after releasing all cached memory", "remedy": {"settings": {}, "action": None}}
         snapshot = program.snapshot(reason="oom", oom=oom, **changes)
         found = {finding["code"]: finding for finding in self.facts(snapshot)["findings"]}
         return found["oom"]["advice"], found["owners"]
 
     def test_no_setting_serves_who_frees_nothing(self):
         advice, owners = self.refused(10, asker=1)
-        self.assertEqual(advice, "5 MiB more would serve this request, and not the next one like it: see who frees none.")
+        self.assertEqual(advice, "5 MiB more would serve this request but not the next one: the code that asks never frees.")
         self.assertEqual(owners["advice"],
                          "free what Cache::grow() cache.cu:33 no longer needs, or limit how much it keeps: it has freed none.")
         self.assertEqual(owners["remedy"]["action"], "free")
@@ -194,12 +194,55 @@ class Owners(Reports):
         longer = dict(other_line, function="main_loop")
         for frames in ([first_line, other_line], [first_line, longer]):
             advice, _ = self.refused(10, asker=0, stacks=[[1], [0], [0], [0]], frames=frames, modules=[])
-            self.assertEqual(advice, "What is idle is not enough: 5 MiB are missing.", "another asked")
-        self.assertEqual(self.refused(10, asker=1, requested=2 << 30)[0], "What is idle is not enough: 5 MiB are missing.")
-        self.assertEqual(self.refused(10, asker=1, unaccounted=900 * MIB)[0], "What is idle is not enough: 5 MiB are missing.")
+            self.assertEqual(advice, "5 MiB short, even after releasing all cached memory.", "another asked")
+        self.assertEqual(self.refused(10, asker=1, requested=2 << 30)[0], "5 MiB short, even after releasing all cached memory.")
+        self.assertEqual(self.refused(10, asker=1, unaccounted=900 * MIB)[0], "5 MiB short, even after releasing all cached memory.")
+        advice, owners = self.refused(10, asker=1, unaccounted=900 * MIB)
+        self.assertIsNone(owners["advice"], "others have the memory")
         for others in (self.refused(7, asker=1), self.refused(10, asker=0), self.refused(10, asker=1, free=1)):
-            self.assertEqual(others[0], "What is idle is not enough: 5 MiB are missing.")
+            self.assertEqual(others[0], "5 MiB short, even after releasing all cached memory.")
             self.assertIn("5 MiB less on device 0 would have been enough", others[1]["advice"])
+
+    def test_who_asks_and_never_frees_need_not_be_the_biggest(self):
+        program = Program()
+        program.alloc(900 * MIB, stack=0)
+        for _ in range(10):
+            program.alloc(10 * MIB, stack=1)
+        program.event("oom", size=10 * MIB, stack=1)
+        oom = {"time_ns": program.time, "device": 0, "requested": 10 * MIB, "live": 1000 * MIB, "deferred": 0, "cached": 0, "in_pieces": 0,
+               "passthrough": 0, "limit": None, "by_limit": False, "device_free": 5 * MIB, "device_total": 1 << 30, "unaccounted": 0,
+               "owners": [], "message": "", "advice": "5 MiB short", "remedy": {"settings": {}, "action": None}}
+        found = {finding["code"]: finding for finding in self.facts(program.snapshot(reason="oom", oom=oom))["findings"]}
+        self.assertEqual(found["owners"]["advice"],
+                         "free what Cache::grow() cache.cu:33 no longer needs, or limit how much it keeps: it has freed none.")
+
+    def test_frees_of_lines_that_hold_nothing_do_not_count(self):
+        """A temporary of the same function is freed each time; what the other line keeps is not."""
+        lines = [{"function": "serve()", "file": "/src/serve.cu", "line": line, "module": -1, "address": 4096 + line, "inline": False}
+                 for line in (16, 17)]
+        program = Program()
+        for _ in range(10):
+            program.alloc(10 * MIB, stack=0)
+            program.free(program.alloc(5 * MIB, stack=1))
+        program.event("oom", size=1 << 40)
+        owners = self.finding(program.snapshot(reason="oom", frames=lines, stacks=[[0], [1], [0], [0]], modules=[]), "owners")
+        self.assertIn("is serve() serve.cu:16 100 MiB (100%) in 10 blocks of 10 MiB, none freed.", owners["message"])
+
+    def test_what_is_freed_after_the_peak_is_not_called_never_freed(self):
+        program = Program()
+        for row in [program.alloc(10 * MIB, stack=1) for _ in range(10)]:
+            program.free(row)
+        self.assertIn("in 10 blocks of 10 MiB.", self.finding(program, "owners")["message"])
+
+    def test_long_names_keep_their_line(self):
+        """The name becomes shorter, not the file; its end is not lost."""
+        name = "ns::Model<std::vector<" + "std::pair<int, float>, " * 30 + "int> >::run_one_session(int, std::string const&)"
+        frames = [{"function": name, "file": "/src/a_name_of_25_letters.cu", "line": 16, "module": -1, "address": 4096, "inline": False}]
+        program = Program()
+        program.alloc(10 * MIB, stack=0)
+        message = self.finding(program.snapshot(frames=frames, stacks=[[0]] * 4, modules=[]), "owners")["message"]
+        self.assertIn(" a_name_of_25_letters.cu:16 10 MiB (100%) in 1 block.", message)
+        self.assertIn("run_one_session", message)
 
     def test_owners_of_page_locked_memory(self):
         program = Program()
@@ -294,10 +337,10 @@ class Owners(Reports):
             program.alloc(size * MIB, stack=stack)
         found = self.finding(program.snapshot(reason="oom", frames=frames, stacks=stacks, modules=[]), "owners")
         self.assertEqual(found["message"],
-                         "Of the 81 MiB that the program held, the biggest owners are load() through get(unsigned long) 50 MiB "
-                         "(61.7%) in 1 block; cache() through get(unsigned long) 20 MiB (24.7%) in 1 block; grow() through get(unsigned "
-                         "long) 10 MiB (12.3%) in 1 block.")
-        self.assertEqual(found["advice"], "free or shrink what load() through get(unsigned long) holds, 61.7% of it all.")
+                         "Of the 81 MiB that the program held, the biggest owners are load() through get 50 MiB "
+                         "(61.7%) in 1 block; cache() through get 20 MiB (24.7%) in 1 block; grow() through get 10 MiB "
+                         "(12.3%) in 1 block.")
+        self.assertEqual(found["advice"], "free or shrink what load() through get holds, 61.7% of it all.")
 
     def test_a_function_whose_callers_say_nothing_stays(self):
         """Forty callers of a fortieth each, or a single one."""
@@ -348,7 +391,7 @@ class Owners(Reports):
             found = {finding["code"]: finding for finding in document["findings"]}
             asked = " in %s, from %s," % (by, source) if by else ""
             self.assertIn("the program asked for 2 GiB%s and held 20 MiB" % asked, found["oom"]["message"])
-            self.assertEqual(found["oom"]["advice"], "it is more than the device has.")
+            self.assertEqual(found["oom"]["advice"], "the request alone is more than the device has: no setting of the pool helps.")
             self.assertIsNone(found["owners"]["advice"])
 
     def test_sizes_that_print_alike_are_told_apart(self):

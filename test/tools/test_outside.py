@@ -24,7 +24,7 @@ class Outside(Reports):
                "passthrough": 0, "limit": None, "by_limit": False, "largest_free": 0, "device_free": 100 * MIB,
                "device_total": 80 * GIB, "unaccounted": 500 * MIB, "waited_ns": 0, "busy_context": None, "busy_ns": None,
                "owners": [], "message": "out of memory on device 0: asked for 200 MiB",
-               "advice": "Nothing idle is left to give back", "remedy": {"settings": {}, "action": None}}
+               "advice": "No cached memory is left to release", "remedy": {"settings": {}, "action": None}}
         oom.update(figures)
         snapshot = snapshot_of(reason="oom", oom=oom, devices=[cli.device_of(i) for i in range(devices)])
         snapshot["settings"]["type"] = "naive"
@@ -59,7 +59,7 @@ class Outside(Reports):
 
     def test_no_advice_from_what_mps_makes_of_the_device(self):
         """Under its limit the driver tells of what the limit leaves: the rest is no other process's."""
-        advice = "Nothing idle is left to give back: 1 GiB are missing, and other processes and CUDA itself use 79 GiB of the device (gpupool ps)"
+        advice = "1 GiB short, with no cached memory left to release: other processes and CUDA itself use 79 GiB of the device (gpupool ps)"
         found = self.findings(self.oom({LIMIT: "0=1G"}, unaccounted=79 * GIB, advice=advice))
         self.assertIsNone(found["oom"]["advice"])
         self.assertNotIn("others", found)
@@ -96,11 +96,31 @@ class Outside(Reports):
             self.expect("mig", "has a part of its memory", environment={name: value}, device_total=None)
 
     def test_other_processes(self):
-        self.expect("others", "30 GiB of the 80 GiB of device 0 were in use by nothing that this process asked for",
+        self.expect("others", "30 GiB of the 80 GiB of device 0 are not accounted for by this process's allocations",
                     severity="warning", unaccounted=30 * GIB)
         for figures in ({"unaccounted": 10 * GIB}, {"unaccounted": 30 * GIB, "requested": 31 * GIB},
                         {"unaccounted": 30 * GIB, "by_limit": True}):
             self.assertNotIn("others", self.findings(self.oom(**figures)), figures)
+
+        self.assertIn("another device (CUDA_VISIBLE_DEVICES)", self.findings(self.oom(unaccounted=30 * GIB))["others"]["advice"])
+
+    def test_a_device_that_others_use(self):
+        """Also where memory did not run out: the program may have looked how much was free."""
+        for unaccounted, in_pools, codes in ((41 * GIB, 0, {"others"}), (40 * GIB, 0, set()), (0, 5 * GIB, {"driver_pools"}), (0, 4 * GIB, set())):
+            snapshot = snapshot_of(reason="exit")
+            snapshot["devices"][0]["use"] = {"time_ns": 5, "total": 80 * GIB, "free": 0, "in_pools": in_pools, "unaccounted": unaccounted}
+            found = self.findings(snapshot)
+            self.assertEqual({"others", "driver_pools"} & set(found), codes)
+            for code in codes:
+                self.assertEqual(found[code]["severity"], "note")
+        self.assertIn("41 GiB of the 80 GiB of device 0 are not accounted for", self.findings(self.used(41 * GIB))["others"]["message"])
+        self.assertNotIn("others", self.findings(self.used(41 * GIB, {LIMIT: "0=40G"})), "under MPS it may be the limit")
+
+    def used(self, unaccounted, environment=None):
+        snapshot = snapshot_of(reason="exit")
+        snapshot["devices"][0]["use"] = {"time_ns": 5, "total": 80 * GIB, "free": 0, "in_pools": 0, "unaccounted": unaccounted}
+        snapshot["process"]["environment"] = environment or {}
+        return snapshot
 
     def test_text(self):
         text = self.report(self.oom({LIMIT: "0=1G", "CUDA_VISIBLE_DEVICES": "0"})).stdout

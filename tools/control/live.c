@@ -218,9 +218,10 @@ static int say_end(watch_t *watch)
   }
   gp_message("%s, process %d, has ended", watch->monitor.program, (int)watch->client.pid);
   if (watch->knows_written) {
+    bool is_oom;
     gp_new_snapshots_end(&watch->written, watch->client.pid, NULL);
     if (watch->written.count)
-      gp_message("next: gpupool summary %s", gp_new_snapshots_best(&watch->written));
+      gp_message("next: gpupool summary %s", gp_new_snapshots_best(&watch->written, &is_oom));
   }
   return GP_EXIT_DONE;
 }

@@ -19,14 +19,16 @@ const char *gp_severity_name(gp_severity_t severity)
   return names[severity];
 }
 
-#define OWNER_BYTES      224
-#define OWNER_COLUMNS    90
-#define REPEATED_COLUMNS 48 /* a longer name is hard to find again */
+#define OWNER_BYTES      384
+#define OWNER_COLUMNS    120
+#define REPEATED_COLUMNS 60 /* a longer name is hard to find again */
 
-char *gp_findings_first_owner(const gp_owner_t *owner, char buffer[static GP_FIRST_OWNER_BYTES])
+char *gp_findings_name_owner(const gp_owners_t *owners, size_t index, char buffer[static GP_OWNER_BYTES])
 {
-  (void)snprintf(buffer, GP_FIRST_OWNER_BYTES, "%s",
-      strlen(owner->text) <= REPEATED_COLUMNS ? owner->text : "the first of them");
+  static const char *const words[GP_OWNERS] = {
+      "the first of them", "the second of them", "the third of them"};
+  const char *text = owners->owners[index].text;
+  (void)snprintf(buffer, GP_OWNER_BYTES, "%s", strlen(text) <= REPEATED_COLUMNS ? text : words[index]);
   return buffer;
 }
 

@@ -157,11 +157,11 @@ const char *gp_findings_reason(const gp_findings_t *findings);
 /* True if another GPUPOOL_STACKS would have recorded more stacks. */
 bool gp_findings_could_have_stacks(const gp_findings_t *findings);
 
-#define GP_FIRST_OWNER_BYTES 64
+#define GP_OWNER_BYTES 64
 
-/* What advice below the finding "owners" calls the largest of them: by its text or, where that is long, by
- * its place. Returns buffer. */
-char *gp_findings_first_owner(const gp_owner_t *owner, char buffer[static GP_FIRST_OWNER_BYTES]);
+/* What advice below the finding "owners" calls one of them: by its text or, where that is long, by its place.
+ * Returns buffer. */
+char *gp_findings_name_owner(const gp_owners_t *owners, size_t index, char buffer[static GP_OWNER_BYTES]);
 
 /* Adds what each owner holds, with its share of sum: "load() model.cu:12 20 MiB (35.7%) in 2 blocks of 10
  * MiB, none freed;

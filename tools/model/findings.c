@@ -65,7 +65,7 @@ void gp_findings_judge_owners(gp_findings_t *findings)
   gp_sentence_t list = {.used = 0};
   gp_owners_t *owners = &findings->owners;
   gp_moments_t moments = summary->moments;
-  char when[160], first[GP_FIRST_OWNER_BYTES];
+  char when[160], first[GP_OWNER_BYTES];
 
   if (sites->by == GP_SITE_BY_SIZE || !sum)
     return;
@@ -92,8 +92,7 @@ void gp_findings_judge_owners(gp_findings_t *findings)
         owners->count > 1 ? "s are" : " is", list.text);
     if (is_oom && could_fit && owners->unknown_bytes <= owners->owners[0].bytes &&
         !gp_findings_blame_growth(findings, finding ? finding->device : GP_FINDING_ALL))
-      gp_findings_advise(findings, finding, GP_ADVICE(owners),
-          gp_findings_first_owner(&owners->owners[0], first),
+      gp_findings_advise(findings, finding, GP_ADVICE(owners), gp_findings_name_owner(owners, 0, first),
           gp_number_percent((double)owners->owners[0].bytes / (double)sum, percent));
   }
 }
@@ -207,7 +206,7 @@ void gp_findings_judge_whole(gp_findings_t *findings)
     hits += summary->devices[i].device->stats.cache_hits;
     total += summary->devices[i].device->stats.cache_hits + summary->devices[i].device->stats.cache_misses;
   }
-  if (!total && allocations)
+  if (!total && (allocations || gp_findings_have(findings, GP_FINDING_oom)))
     return; /* PyTorch's: allocated before the events, hits unknown */
   if (!total) {
     gp_findings_say_as(

@@ -8,8 +8,8 @@
 #include "tools/shorten.h"
 #include "tools/symbols/stack_owners.h"
 
-#define OWNER_COLUMNS  90
-#define NAME_BYTES     256
+#define OWNER_COLUMNS  120
+#define NAME_BYTES     384
 #define WARNING_SHARE  0.05 /* of what the device held; growth below it is a note, ... */
 #define WARNING_BLOCKS 32   /* ... and so is what fewer blocks keep */
 #define OOM_SHARE      0.1
@@ -18,7 +18,7 @@
 #define FAR_NS         (UINT64_C(30) * 24 * 3600 * 1000000000) /* no projection beyond 30 days */
 
 /* "Cache::grow() cache.cu:33"; without a stack "what has no call stack". */
-static char *describe(const gp_snapshot_t *snapshot, const gp_grower_t *grower, bool is_full, char *buffer)
+static char *describe(const gp_snapshot_t *snapshot, const gp_grower_t *grower, char *buffer)
 {
   gp_owner_text_t text;
   char line[3 * GP_OWNER_NAME_BYTES];
@@ -26,10 +26,6 @@ static char *describe(const gp_snapshot_t *snapshot, const gp_grower_t *grower, 
   if (!gp_stack_owner_text(snapshot, grower->stack, &text)) {
     (void)snprintf(buffer, NAME_BYTES, "what has no call stack");
     return buffer;
-  }
-  if (!is_full) {
-    text.through[0] = text.operation[0] = '\0';
-    text.language = NULL;
   }
   return gp_text_shorten(gp_owner_describe(&text, line, sizeof(line)), OWNER_COLUMNS, buffer, NAME_BYTES);
 }
@@ -48,7 +44,7 @@ static void add_grower(const gp_findings_t *findings, const gp_grower_t *grower,
   const gp_snapshot_t *snapshot = findings->summary->snapshot;
   char name[NAME_BYTES], held[GP_HOLDING_BYTES];
 
-  gp_sentence_add(text, "%s holds %s %s", describe(snapshot, grower, true, name), GP_AS_SIZE(grower->bytes),
+  gp_sentence_add(text, "%s holds %s %s", describe(snapshot, grower, name), GP_AS_SIZE(grower->bytes),
       gp_holding_text(&grower->holding, snapshot, held));
   if (grower->bytes_before)
     gp_sentence_add(text, ", %s of it before the events", GP_AS_SIZE(grower->bytes_before));
@@ -62,35 +58,31 @@ static void add_room(const gp_growth_room_t *room, gp_sentence_t *text)
 {
   if (room->exhausted_ns < RATE_NS || room->exhausted_ns > FAR_NS)
     return;
-  gp_sentence_add(text, " At this rate the %s of %s would be reached after another %s.",
-      room->is_limit ? "limit" : "device's memory", GP_AS_SIZE(room->capacity),
-      GP_AS_DURATION(room->exhausted_ns));
+  gp_sentence_add(text, " At this rate the %s (%s) would be full in another %s.",
+      room->is_limit ? "limit" : "device", GP_AS_SIZE(room->capacity), GP_AS_DURATION(room->exhausted_ns));
 }
 
 /* What the growers of a device have in common. */
 typedef struct common {
+  size_t count;
+  size_t freeing;       /* of them that freed most of what they allocated */
   uint64_t most_blocks; /* of one of them */
   bool lacks_stacks;    /* the largest has no line */
 } common_t;
 
 static common_t add_growers(
-    const gp_findings_t *findings, int device, gp_sentence_t *text, gp_sentence_t *names)
+    const gp_findings_t *findings, const gp_growth_t *growth, int device, gp_sentence_t *text)
 {
-  const gp_growth_t *growth = &findings->summary->growth;
-  common_t common = {.most_blocks = 0};
-  char name[NAME_BYTES], before[NAME_BYTES] = "";
+  common_t common = {.count = 0};
 
   for (size_t i = 0; i < growth->count; i++) {
     const gp_grower_t *grower = &growth->growers[i];
     if (grower->device != device)
       continue;
-    common.lacks_stacks |= grower->stack < 0 && !before[0];
-    gp_sentence_add(text, "%s", before[0] ? "; " : "");
+    common.lacks_stacks |= grower->stack < 0 && !common.count;
+    gp_sentence_add(text, "%s", common.count++ ? "; " : "");
     add_grower(findings, grower, text);
-    (void)describe(findings->summary->snapshot, grower, false, name);
-    if (grower->stack >= 0 && strcmp(name, before) != 0) /* a script's sizes have one name */
-      gp_sentence_add(names, "%s%s", names->used ? ", " : "", name);
-    (void)snprintf(before, sizeof(before), "%s", name);
+    common.freeing += grower->holding.freed > grower->holding.blocks;
     if (grower->holding.blocks > common.most_blocks)
       common.most_blocks = grower->holding.blocks;
   }
@@ -129,38 +121,69 @@ static gp_severity_t severity_of(
                                                                                     : GP_SEVERITY_NOTE;
 }
 
+static void advise(
+    gp_findings_t *findings, gp_finding_t *finding, const gp_growth_room_t *room, const common_t *common)
+{
+  char rest[GP_SIZE_TEXT_BYTES + 32] = "";
+  bool is_one = common->count + room->more == 1;
+
+  if (room->others && !room->more)
+    snprintf(rest, sizeof(rest), " Other lines hold %s.", GP_AS_SIZE(room->others));
+  if (common->lacks_stacks && gp_findings_could_have_stacks(findings)) {
+    gp_findings_advise(findings, finding, GP_ADVICE(growth_without_stacks), rest);
+    gp_findings_set(findings, finding, "GPUPOOL_STACKS", "native");
+  } else if (common->freeing == common->count) {
+    gp_findings_advise(findings, finding, GP_ADVICE(growth_of_some),
+        is_one ? "it frees most of what it allocates" : "they free most of what they allocate", rest);
+  } else {
+    gp_findings_advise(findings, finding, GP_ADVICE(growth),
+        is_one ? "it no longer needs" : "they no longer need", is_one ? "it keeps" : "they keep", rest);
+  }
+}
+
 static void judge(gp_findings_t *findings, const gp_growth_room_t *room)
 {
-  gp_sentence_t text = {.used = 0}, names = {.used = 0};
-  char rest[GP_SIZE_TEXT_BYTES + 32] = "";
-  common_t common = add_growers(findings, room->device, &text, &names);
+  gp_sentence_t text = {.used = 0};
+  common_t common = add_growers(findings, &findings->summary->growth, room->device, &text);
   gp_severity_t severity = severity_of(findings, room, &common);
 
   if (room->more)
     gp_sentence_add(&text, "; and %s", GP_AS_PLURAL(room->more, "other line"));
   gp_sentence_add(&text, ".");
-  if (severity == GP_SEVERITY_NOTE && !has_ended(findings))
-    gp_sentence_add(&text, " What a pass keeps for later looks like this, too.");
+  if (severity == GP_SEVERITY_NOTE && !has_ended(findings) && !gp_findings_have(findings, GP_FINDING_oom))
+    gp_sentence_add(&text, " This may be intended: activations kept for a backward pass look the same.");
   add_room(room, &text);
   gp_finding_t *finding =
       gp_findings_say_as(findings, severity, GP_FINDING(growth), room->device, room->device, text.text);
-  if (severity == GP_SEVERITY_NOTE)
-    return;
-  if (room->others && !room->more)
-    snprintf(rest, sizeof(rest), " The rest, %s, does not grow.", GP_AS_SIZE(room->others));
-  if (common.lacks_stacks && gp_findings_could_have_stacks(findings)) {
-    gp_findings_advise(findings, finding, GP_ADVICE(growth_without_stacks), rest);
-    gp_findings_set(findings, finding, "GPUPOOL_STACKS", "native");
-  } else if (names.used) {
-    gp_findings_advise(findings, finding, GP_ADVICE(growth), names.text, rest);
-  }
+  if (severity != GP_SEVERITY_NOTE)
+    advise(findings, finding, room, &common);
+}
+
+/* Page-locked memory has no capacity that it could be measured by. */
+static void judge_pinned(gp_findings_t *findings, const gp_growth_room_t *room)
+{
+  gp_sentence_t text = {.used = 0};
+  common_t common = add_growers(findings, &findings->summary->pinned_growth, room->device, &text);
+  bool is_refused = strcmp(gp_findings_reason(findings), "host_oom") == 0;
+  bool is_loud = common.most_blocks >= WARNING_BLOCKS && (has_ended(findings) || is_refused);
+
+  gp_sentence_add(&text, "%s.", room->more ? "; and others" : "");
+  gp_finding_t *finding = gp_findings_say_as(findings,
+      !is_loud     ? GP_SEVERITY_NOTE
+      : is_refused ? GP_SEVERITY_ERROR
+                   : GP_SEVERITY_WARNING,
+      GP_FINDING(pinned_growth), GP_FINDING_ALL, text.text);
+  if (is_loud)
+    advise(findings, finding, room, &common);
 }
 
 void gp_findings_judge_growth(gp_findings_t *findings)
 {
-  const gp_growth_t *growth = &findings->summary->growth;
+  const gp_growth_t *growth = &findings->summary->growth, *pinned = &findings->summary->pinned_growth;
   for (size_t i = 0; i < growth->room_count; i++)
     judge(findings, &growth->rooms[i]);
+  for (size_t i = 0; i < pinned->room_count; i++)
+    judge_pinned(findings, &pinned->rooms[i]);
 }
 
 bool gp_findings_blame_growth(const gp_findings_t *findings, int device)

@@ -32,8 +32,8 @@ static void add_sizes(gp_sentence_t *text, const gp_oom_moment_t *oom)
   gp_sentence_add(text, oom->sizes[0].count ? "." : "");
 }
 
-#define NAME_COLUMNS 90
-#define NAME_BYTES   224
+#define NAME_COLUMNS 120
+#define NAME_BYTES   384
 
 /* Which line asked, and who called it. */
 static void add_asker(gp_sentence_t *text, const gp_summary_t *summary)
@@ -70,7 +70,7 @@ static void add_amounts(gp_sentence_t *text, const gp_oom_moment_t *oom)
   if (oom->usable < oom->event.requested && oom->event.requested <= oom->cached)
     add_size(text, ", of them ", oom->usable,
         " where PyTorch looks for such a request: of its stream, its pool and its size");
-  if (oom->largest_hole)
+  if (oom->largest_hole && oom->cached)
     add_size(text, ", the largest hole ", oom->largest_hole,
         oom->largest_hole < oom->event.requested ? ", too small" : "");
   if (oom->limit)

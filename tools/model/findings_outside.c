@@ -13,6 +13,8 @@
 
 #define MPS_LIMIT    "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"
 #define OTHERS_SHARE 8 /* contexts and code take less than 1/8 of a device */
+#define USED_SHARE   2 /* so much in use by others is worth a word where memory did not run out, too */
+#define POOLS_SHARE  20
 
 /* An environment variable of the process (process.environment); "": not set, or unknown. */
 static const char *variable_of(const gp_snapshot_t *snapshot, const char *name)
@@ -169,8 +171,27 @@ static void judge_others(gp_findings_t *findings, const oom_t *oom)
     return;
   if (find_mps_limit(findings->summary->snapshot, oom, &limit))
     return; /* under MPS, device_free is what the limit leaves */
-  gp_findings_say(findings, GP_FINDING(others), oom->device, gp_size_format(oom->unaccounted, others),
-      GP_AS_SIZE(oom->total), oom->device);
+  gp_finding_t *finding = gp_findings_say(findings, GP_FINDING(others), oom->device,
+      gp_size_format(oom->unaccounted, others), GP_AS_SIZE(oom->total), oom->device);
+  gp_findings_advise(findings, finding, GP_ADVICE(others));
+}
+
+/* How the device was used when the snapshot was written. */
+static void judge_use(gp_findings_t *findings, const gp_snapshot_device_t *device)
+{
+  char bytes[GP_SIZE_TEXT_BYTES];
+
+  bool is_known =
+      !gp_findings_have(findings, GP_FINDING_others) &&
+      !variable_of(findings->summary->snapshot, MPS_LIMIT)[0]; /* else the rest may be its limit's */
+  if (is_known && device->unaccounted > device->total / USED_SHARE)
+    gp_findings_say(findings, GP_FINDING(others_at_end), device->device,
+        gp_size_format(device->unaccounted, bytes), GP_AS_SIZE(device->total), device->device);
+  if (device->in_pools > device->total / POOLS_SHARE) {
+    gp_finding_t *finding = gp_findings_say(
+        findings, GP_FINDING(driver_pools), device->device, GP_AS_SIZE(device->in_pools), device->device);
+    gp_findings_advise(findings, finding, GP_ADVICE(driver_pools));
+  }
 }
 
 /* A device on which memory ran out at a moment for which the snapshot has no report. */
@@ -183,7 +204,7 @@ static void judge_device(gp_findings_t *findings, const gp_snapshot_device_t *de
   judge_mig(findings, &oom);
 }
 
-void gp_findings_judge_outside(gp_findings_t *findings)
+static void judge_oom(gp_findings_t *findings)
 {
   const cJSON *object = cJSON_GetObjectItemCaseSensitive(findings->summary->snapshot->root, "oom");
   oom_t oom;
@@ -198,4 +219,11 @@ void gp_findings_judge_outside(gp_findings_t *findings)
   judge_mps(findings, &oom);
   judge_mig(findings, &oom);
   judge_others(findings, &oom);
+}
+
+void gp_findings_judge_outside(gp_findings_t *findings)
+{
+  judge_oom(findings);
+  for (size_t i = 0; i < findings->summary->device_count; i++)
+    judge_use(findings, findings->summary->devices[i].device);
 }

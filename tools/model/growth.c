@@ -15,9 +15,11 @@
 #define LEAST_RISES 5 /* of the seven from window to window */
 #define LEAST_BYTES (64 * UINT64_C(1024))
 #define HELD_SHARE  2 /* one in so many bytes is still held */
+#define WHOLE_SHARE 2 /* one in so many bytes of a whole line was added after its first window */
 #define NO_GROUP    UINT32_MAX
-#define CLASS_BITS  6 /* of a key: the power of two of the size, and ... */
-#define DEVICE_BITS 6 /* ... the device */
+#define WHOLE       63 /* the class of a line's sizes together; no size has it */
+#define CLASS_BITS  6  /* of a key: the power of two of the size, and ... */
+#define DEVICE_BITS 6  /* ... the device */
 
 /* A line; number 0 is memory without a stack. */
 typedef struct line {
@@ -26,13 +28,15 @@ typedef struct line {
   bool is_of_size;
 } line_t;
 
-/* What one line asked for in one size class on one device. */
+/* What one line asked for in one size class, or in all, on one device. */
 typedef struct group {
   uint64_t key;
   uint32_t line;
+  uint32_t whole; /* of a class: the group of all the line's sizes */
   uint32_t start; /* moment of its first allocation */
   uint8_t device;
   bool has_begun;
+  bool grows;              /* of a whole line */
   uint8_t window;          /* of the newest change */
   uint64_t before;         /* bytes held before the events */
   uint64_t held;           /* now */
@@ -49,6 +53,7 @@ typedef struct place {
 
 typedef struct build {
   const gp_lifetimes_t *lifetimes;
+  gp_owned_t owned;
   line_t *lines;
   size_t line_count;
   gp_hash_index_t by_key;
@@ -100,26 +105,35 @@ static unsigned class_of(uint64_t size)
   return size ? 63u - (unsigned)__builtin_clzll(size) : 0;
 }
 
+/* The group of what the line asked for in that class; NO_GROUP: no memory. */
+static uint32_t find_group(build_t *build, uint32_t line, unsigned class, const gp_life_t *life)
+{
+  uint64_t number =
+      ((uint64_t)line << (CLASS_BITS + DEVICE_BITS)) | ((uint64_t) class << DEVICE_BITS) | life->device;
+  group_t *group = GP_HASH_NUMBER(&build->by_number, build->groups, build->group_count, number);
+  if (!group)
+    return NO_GROUP;
+  if (!group->has_begun)
+    *group = (group_t){
+        .key = number, .line = line, .start = life->begin, .device = life->device, .has_begun = true};
+  group->start = life->begin < group->start ? life->begin : group->start;
+  return (uint32_t)(group - build->groups);
+}
+
 static int group_lives(build_t *build, const gp_filter_t *filter)
 {
   for (size_t i = 0; i < build->lifetimes->life_count; i++) {
     const gp_life_t *life = &build->lifetimes->lives[i];
     build->group_of[i] = NO_GROUP;
-    if (life->kind == GP_LIFE_HOST || !gp_lifetimes_has(filter, life))
+    if ((life->kind == GP_LIFE_HOST) != (build->owned == GP_OWNED_HOST) || !gp_lifetimes_has(filter, life))
       continue;
     uint32_t line = find_line(build, life->stack);
-    uint64_t number = ((uint64_t)line << (CLASS_BITS + DEVICE_BITS)) |
-                      ((uint64_t)class_of(life->requested) << DEVICE_BITS) | life->device;
-    group_t *group = line == UINT32_MAX
-                         ? NULL
-                         : GP_HASH_NUMBER(&build->by_number, build->groups, build->group_count, number);
-    if (!group)
+    uint32_t whole = line == UINT32_MAX ? NO_GROUP : find_group(build, line, WHOLE, life);
+    uint32_t group = whole == NO_GROUP ? NO_GROUP : find_group(build, line, class_of(life->requested), life);
+    if (group == NO_GROUP)
       return ENOMEM;
-    if (!group->has_begun)
-      *group = (group_t){
-          .key = number, .line = line, .start = life->begin, .device = life->device, .has_begun = true};
-    group->start = life->begin < group->start ? life->begin : group->start;
-    build->group_of[i] = (uint32_t)(group - build->groups);
+    build->groups[group].whole = whole;
+    build->group_of[i] = group;
     if (life->begin > build->last[life->device])
       build->last[life->device] = life->begin;
   }
@@ -142,6 +156,26 @@ static void change(const build_t *build, group_t *group, uint32_t moment, uint64
     group->least[window] = held;
 }
 
+/* Adds what the life held before the events, and at the end. */
+static void add_life(build_t *build, group_t *group, const gp_life_t *life)
+{
+  if (gp_life_is_held_at(life, 0))
+    group->before = group->held = group->least[0] = gp_add_saturated(group->held, life->requested);
+  if (life->is_held)
+    group->still = gp_add_saturated(group->still, life->requested);
+  if (gp_life_is_held_at(life, build->last[life->device]))
+    gp_holding_add(&group->holding, life->requested);
+  else
+    group->holding.freed++;
+}
+
+static void take_event(const build_t *build, group_t *group, uint32_t moment, const gp_life_t *life)
+{
+  change(build, group, moment,
+      life->begin == moment ? gp_add_saturated(group->held, life->requested)
+                            : gp_subtract_saturated(group->held, life->requested));
+}
+
 /* What each group held before the events, in them, and at the end. */
 static void follow(build_t *build)
 {
@@ -152,16 +186,10 @@ static void follow(build_t *build)
     group_t *group = build->group_of[i] == NO_GROUP ? NULL : &build->groups[build->group_of[i]];
     if (!group)
       continue;
-    if (gp_life_is_held_at(life, 0))
-      group->before = group->held = group->least[0] = gp_add_saturated(group->held, life->requested);
-    if (life->is_held)
-      group->still = gp_add_saturated(group->still, life->requested);
-    if (gp_life_is_held_at(life, build->last[life->device])) {
-      gp_holding_add(&group->holding, life->requested);
+    add_life(build, group, life);
+    add_life(build, &build->groups[group->whole], life);
+    if (gp_life_is_held_at(life, build->last[life->device]))
       build->held[life->device] = gp_add_saturated(build->held[life->device], life->requested);
-    } else {
-      group->holding.freed++;
-    }
   }
   for (uint32_t moment = 1; moment <= lifetimes->end; moment++) {
     const gp_life_t *life = gp_lifetimes_life(lifetimes, moment - 1);
@@ -169,10 +197,8 @@ static void follow(build_t *build)
         life && moment <= build->last[life->device] ? build->group_of[life - lifetimes->lives] : NO_GROUP;
     if (at == NO_GROUP || (life->begin != moment && life->freed != moment))
       continue;
-    group_t *group = &build->groups[at];
-    change(build, group, moment,
-        life->begin == moment ? gp_add_saturated(group->held, life->requested)
-                              : gp_subtract_saturated(group->held, life->requested));
+    take_event(build, &build->groups[at], moment, life);
+    take_event(build, &build->groups[build->groups[at].whole], moment, life);
   }
 }
 
@@ -192,6 +218,19 @@ static bool grows(group_t *group)
   }
   return rises >= LEAST_RISES && group->least[WINDOWS - 1] - group->least[0] >= LEAST_BYTES &&
          group->still >= group->held / HELD_SHARE;
+}
+
+static bool is_whole(const group_t *group)
+{
+  return (group->key >> DEVICE_BITS & ((1u << CLASS_BITS) - 1)) == WHOLE;
+}
+
+/* A line grows as a whole if its sizes do together, as those of a buffer that is replaced by larger ones, and
+ * most of it did not come first, as weights do. */
+static bool grows_as_a_whole(const build_t *build, group_t *group)
+{
+  return !build->lines[group->line].is_of_size && grows(group) &&
+         group->least[WINDOWS - 1] - group->least[1] >= group->least[WINDOWS - 1] / WHOLE_SHARE;
 }
 
 /* The grower of a group's line; added where it is missing. NULL: no memory. */
@@ -293,7 +332,7 @@ static void keep(const build_t *build, gp_grower_t *growers, size_t count, gp_gr
     else
       room->more++;
   }
-  for (size_t i = 0; i < growth->room_count; i++)
+  for (size_t i = 0; i < growth->room_count && build->owned == GP_OWNED_DEVICE; i++)
     project(build->lifetimes->snapshot, &growth->rooms[i]);
 }
 
@@ -303,12 +342,17 @@ static int find(build_t *build, gp_growth_t *growth)
   size_t count = 0;
   bool good = growers;
 
+  for (size_t i = 0; i < build->group_count; i++) {
+    group_t *group = &build->groups[i];
+    group->grows = is_whole(group) && grows_as_a_whole(build, group);
+  }
   for (size_t i = 0; i < build->group_count && good; i++) {
-    if (!grows(&build->groups[i]))
+    group_t *group = &build->groups[i];
+    if (is_whole(group) || (build->groups[group->whole].grows ? !group->holding.blocks : !grows(group)))
       continue;
-    gp_grower_t *grower = grower_of(build, &build->groups[i], growers, &count);
+    gp_grower_t *grower = grower_of(build, group, growers, &count);
     if (grower)
-      join(build, &build->groups[i], grower);
+      join(build, group, grower);
     good = grower;
   }
   if (good)
@@ -317,9 +361,10 @@ static int find(build_t *build, gp_growth_t *growth)
   return good ? 0 : ENOMEM;
 }
 
-int gp_growth_init(gp_growth_t *growth, const gp_lifetimes_t *lifetimes, const gp_filter_t *filter)
+int gp_growth_init(
+    gp_growth_t *growth, const gp_lifetimes_t *lifetimes, const gp_filter_t *filter, gp_owned_t owned)
 {
-  build_t build = {.lifetimes = lifetimes};
+  build_t build = {.lifetimes = lifetimes, .owned = owned};
 
   *growth = (gp_growth_t){.count = 0};
   build.line_of = calloc(lifetimes->snapshot->stacks.count + 1, sizeof(*build.line_of));

@@ -11,7 +11,8 @@
 #define GP_GROWTH_MOST  (GP_GROWTH_LINES * GP_SNAPSHOT_DEVICES)
 
 /* A line of the program, or what was asked for without a stack, or by a script without frames, in one size
- * class. The end is the last allocation on the device. Bytes as requested. */
+ * class. Of a line that grows as a whole all its memory in use, else that of the size classes that grow. The
+ * end is the last allocation on the device. Bytes as requested. */
 typedef struct gp_grower {
   int device;
   int stack;             /* one of the line's; -1: without a stack */
@@ -47,9 +48,10 @@ typedef struct gp_growth {
   size_t room_count;
 } gp_growth_t;
 
-/* Finds what grows among the memory that filter selects. Returns 0 or ENOMEM; nothing has to be freed.
- * Thread-safe. */
-int gp_growth_init(gp_growth_t *growth, const gp_lifetimes_t *lifetimes, const gp_filter_t *filter);
+/* Finds what grows among the memory of that kind that filter selects. Page-locked memory is all of one
+ * device, and its room is not known. Returns 0 or ENOMEM; nothing has to be freed. Thread-safe. */
+int gp_growth_init(
+    gp_growth_t *growth, const gp_lifetimes_t *lifetimes, const gp_filter_t *filter, gp_owned_t owned);
 
 /* The room of a device; NULL: nothing grows on it. */
 const gp_growth_room_t *gp_growth_room(const gp_growth_t *growth, int device);

@@ -15,6 +15,7 @@ void gp_holding_add(gp_holding_t *holding, uint64_t requested)
 void gp_holding_join(gp_holding_t *holding, const gp_holding_t *other)
 {
   holding->freed += other->freed;
+  holding->is_passing |= other->is_passing;
   if (!other->blocks)
     return;
   holding->least = !holding->blocks || other->least < holding->least ? other->least : holding->least;
@@ -40,7 +41,7 @@ char *gp_holding_text(
     snprintf(sizes, sizeof(sizes), " of %s to %s", least, most);
   if (holding->freed)
     snprintf(freed, sizeof(freed), ", %s freed", GP_AS_COUNT(holding->freed));
-  else if (holding->blocks > 1 && gp_holding_knows_frees(snapshot))
+  else if (holding->blocks > 1 && !holding->is_passing && gp_holding_knows_frees(snapshot))
     snprintf(freed, sizeof(freed), ", none freed");
   snprintf(buffer, GP_HOLDING_BYTES, "in %s%s%s", GP_AS_PLURAL(holding->blocks, "block"), sizes, freed);
   return buffer;

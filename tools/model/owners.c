@@ -81,6 +81,7 @@ static int measure(build_t *build, gp_owners_t *owners, const gp_lifetimes_t *li
     if (has_owner) {
       shares[life->stack].bytes = gp_add_saturated(shares[life->stack].bytes, life->requested);
       gp_holding_add(&shares[life->stack].holding, life->requested);
+      shares[life->stack].holding.is_passing |= !moments->is_end && !moments->oom && !life->is_held;
     } else {
       owners->unknown_bytes = gp_add_saturated(owners->unknown_bytes, life->requested);
     }
@@ -105,19 +106,33 @@ static int compare_shares(const void *a, const void *b)
   return order ? order : strcmp(x->detail, y->detail);
 }
 
+/* Adds the next shares of the group, those of one line. What a line has freed that holds nothing is not the
+ * group's: it says nothing about the lines that do. */
+static void join_line(const build_t *build, group_t *group)
+{
+  const share_t *first = &build->shares[group->end];
+  gp_holding_t holding = {.blocks = 0};
+  size_t place = strcspn(first->detail, "\n") + 1;
+
+  for (; group->end < build->count; group->end++) {
+    const share_t *share = &build->shares[group->end];
+    if (strcmp(first->key, share->key) != 0 || strncmp(first->detail, share->detail, place) != 0)
+      break;
+    group->bytes = gp_add_saturated(group->bytes, share->bytes);
+    gp_holding_join(&holding, &share->holding);
+  }
+  if (holding.blocks)
+    gp_holding_join(&group->holding, &holding);
+}
+
 /* Finds the largest owners, at most GP_OWNERS. Shares are sorted. */
 static size_t largest_groups(const build_t *build, group_t *ret_groups)
 {
   size_t count = 0;
   for (size_t first = 0; first < build->count;) {
     group_t group = {.first = first, .end = first};
-    for (; group.end < build->count; group.end++) {
-      const share_t *share = &build->shares[group.end];
-      if (strcmp(build->shares[first].key, share->key) != 0)
-        break;
-      group.bytes = gp_add_saturated(group.bytes, share->bytes);
-      gp_holding_join(&group.holding, &share->holding);
-    }
+    while (group.end < build->count && strcmp(build->shares[first].key, build->shares[group.end].key) == 0)
+      join_line(build, &group);
     size_t at = count;
     while (at > 0 && ret_groups[at - 1].bytes < group.bytes)
       at--;
@@ -168,7 +183,7 @@ static bool copy(const char *text, char **ret_copy)
 static int describe_owner(const build_t *build, const group_t *group, gp_owner_t *owner)
 {
   gp_owner_text_t text;
-  char line[2 * GP_OWNER_NAME_BYTES];
+  char line[3 * GP_OWNER_NAME_BYTES];
 
   *owner = (gp_owner_t){.bytes = group->bytes, .holding = group->holding};
   int stack = largest_place(build, group, &owner->line_count);

@@ -32,8 +32,6 @@ typedef struct gp_owners {
   uint64_t unknown_bytes; /* part of bytes: memory without a stack */
 } gp_owners_t;
 
-typedef enum gp_owned { GP_OWNED_DEVICE, GP_OWNED_HOST /* page-locked */ } gp_owned_t;
-
 /*
  * Finds the owners of memory of that kind that filter selects from lifetimes and the program held at moments.
  * Memory without a stack has no owner. Returns 0 or ENOMEM; call fini in any case. Thread-safe.

@@ -129,11 +129,12 @@ static void find_freed_room(
 
 /* If memory is cut, freeing all that the owner holds must leave large enough pieces. */
 static void settle_cut_owner(
-    gp_findings_t *findings, gp_finding_t *finding, int device, const gp_owner_t *owner, uint64_t missing)
+    gp_findings_t *findings, gp_finding_t *finding, int device, const gp_owners_t *owners, uint64_t missing)
 {
+  const gp_owner_t *owner = &owners->owners[0];
   const gp_snapshot_t *snapshot = findings->summary->snapshot;
   const cJSON *oom = cJSON_GetObjectItemCaseSensitive(snapshot->root, "oom");
-  char name[GP_FIRST_OWNER_BYTES];
+  char name[GP_OWNER_BYTES];
   freed_room_t room;
 
   find_freed_room(snapshot, device, owner, &room);
@@ -141,21 +142,35 @@ static void settle_cut_owner(
     return;
   gp_findings_retract(finding);
   gp_findings_advise(
-      findings, finding, GP_ADVICE(owners_of_segments), gp_findings_first_owner(owner, name), device);
+      findings, finding, GP_ADVICE(owners_of_segments), gp_findings_name_owner(owners, 0, name), device);
   gp_findings_act_on(findings, finding, "free", owner->function);
 }
 
-/* The biggest owner is who asked, holds many blocks and has freed none: no setting serves that for long. */
-static bool never_frees(const gp_findings_t *findings, const gp_owner_t *owner)
+/* Which of the largest owners is who asked, holds many blocks and has freed none: no setting serves that for
+ * long. Returns the number of owners if none is. */
+static size_t find_never_freeing(const gp_findings_t *findings)
 {
   const gp_summary_t *summary = findings->summary;
+  const gp_owners_t *owners = &findings->owners;
   gp_oom_asker_t asker;
+  size_t i = 0;
 
-  if (owner->holding.blocks < MANY_BLOCKS || owner->holding.freed ||
-      !gp_holding_knows_frees(summary->snapshot))
-    return false;
   gp_oom_asker_find(summary->snapshot, &summary->oom.event, &asker);
-  return is_of_owner(summary->snapshot, asker.stack, owner);
+  while (i < owners->count && !is_of_owner(summary->snapshot, asker.stack, &owners->owners[i]))
+    i++;
+  bool frees =
+      i < owners->count && (owners->owners[i].holding.blocks < MANY_BLOCKS ||
+                               owners->owners[i].holding.freed || !gp_holding_knows_frees(summary->snapshot));
+  return frees ? owners->count : i;
+}
+
+/* What others than this process's allocations use is as much as was missing, and more than a context takes.
+ */
+static bool is_of_others(const cJSON *oom)
+{
+  return figure(oom, "unaccounted") >= missing_bytes(oom) &&
+         figure(oom, "unaccounted") > figure(oom, "device_total") / 8 &&
+         !cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(oom, "by_limit"));
 }
 
 /* Memory is missing, and the report knows no better cause: a request that is too large, pieces, others, or
@@ -163,33 +178,33 @@ static bool never_frees(const gp_findings_t *findings, const gp_owner_t *owner)
 static bool only_lacks_memory(const cJSON *oom, const gp_finding_t *finding)
 {
   uint64_t missing = missing_bytes(oom), total = figure(oom, "device_total");
-  bool is_of_others = figure(oom, "unaccounted") >= missing && figure(oom, "unaccounted") > total / 8;
 
   if (!missing || (total && figure(oom, "requested") > total))
     return false;
   if (gp_remedy_sets(&finding->remedy, "GPUPOOL_LIMIT"))
     return true;
-  return gp_remedy_is_empty(&finding->remedy) && !is_of_others && figure(oom, "in_pieces") < missing;
+  return gp_remedy_is_empty(&finding->remedy) && !is_of_others(oom) && figure(oom, "in_pieces") < missing;
 }
 
 static bool settle_never_freed(gp_findings_t *findings, gp_finding_t *oom, gp_finding_t *owners)
 {
   const gp_summary_t *summary = findings->summary;
   const cJSON *report = cJSON_GetObjectItemCaseSensitive(summary->snapshot->root, "oom");
-  const gp_owner_t *owner = &findings->owners.owners[0];
+  const size_t owner = find_never_freeing(findings);
   bool is_said = owners && (owners->advice || gp_findings_blame_growth(findings, oom->device));
-  char name[GP_FIRST_OWNER_BYTES];
+  char name[GP_OWNER_BYTES];
 
-  if (!is_said || !findings->owners.count || !summary->oom.event.is_reported ||
-      !only_lacks_memory(report, oom) || !never_frees(findings, owner))
+  if (!is_said || owner == findings->owners.count || !summary->oom.event.is_reported ||
+      !only_lacks_memory(report, oom))
     return false;
   gp_findings_retract(oom);
   gp_findings_advise(findings, oom, GP_ADVICE(oom_never_freed), GP_AS_SIZE(missing_bytes(report)));
   if (!owners->advice) /* the finding growth has it */
     return true;
   gp_findings_retract(owners);
-  gp_findings_advise(findings, owners, GP_ADVICE(owners_never_freed), gp_findings_first_owner(owner, name));
-  gp_findings_act_on(findings, owners, "free", owner->function);
+  gp_findings_advise(findings, owners, GP_ADVICE(owners_never_freed),
+      gp_findings_name_owner(&findings->owners, owner, name));
+  gp_findings_act_on(findings, owners, "free", findings->owners.owners[owner].function);
   return true;
 }
 
@@ -202,8 +217,12 @@ static void settle_owners(gp_findings_t *findings, gp_finding_t *finding)
   gp_filter_t filter = *summary->filter;
   gp_owners_t owners = {.count = 0};
   gp_moments_t moments;
-  char name[GP_FIRST_OWNER_BYTES];
+  char name[GP_OWNER_BYTES];
 
+  if (is_of_report(findings) && is_of_others(oom)) { /* that finding has a remedy */
+    gp_findings_retract(finding);
+    return;
+  }
   if (!missing || !is_of_report(findings) || gp_snapshot_uint(oom, "device", &device) != 1 ||
       device >= GP_SNAPSHOT_DEVICES)
     return;
@@ -212,11 +231,11 @@ static void settle_owners(gp_findings_t *findings, gp_finding_t *finding)
   if (gp_owners_init(&owners, &summary->lifetimes, &filter, &moments, GP_OWNED_DEVICE))
     findings->out_of_memory = true;
   if (owners.count && is_cut(summary->snapshot, (int)device)) {
-    settle_cut_owner(findings, finding, (int)device, &owners.owners[0], missing);
+    settle_cut_owner(findings, finding, (int)device, &owners, missing);
   } else if (owners.count && owners.owners[0].bytes >= missing) {
     gp_findings_retract(finding);
-    gp_findings_advise(findings, finding, GP_ADVICE(owners_enough),
-        gp_findings_first_owner(&owners.owners[0], name), GP_AS_SIZE(missing), (int)device);
+    gp_findings_advise(findings, finding, GP_ADVICE(owners_enough), gp_findings_name_owner(&owners, 0, name),
+        GP_AS_SIZE(missing), (int)device);
     gp_findings_act_on(findings, finding, "free", owners.owners[0].function);
   }
   gp_owners_fini(&owners);

@@ -303,7 +303,9 @@ int gp_summary_init_at(gp_summary_t *summary, const gp_snapshot_t *snapshot, con
     error = gp_component_use_init(&summary->devices[i].components, &summary->lifetimes, filter, &end,
         summary->devices[i].device->device);
   if (!error)
-    error = gp_growth_init(&summary->growth, &summary->lifetimes, filter);
+    error = gp_growth_init(&summary->growth, &summary->lifetimes, filter, GP_OWNED_DEVICE);
+  if (!error)
+    error = gp_growth_init(&summary->pinned_growth, &summary->lifetimes, filter, GP_OWNED_HOST);
   if (!error)
     error = gp_phase_use_init(&summary->phases, &summary->lifetimes, filter, &summary->moments);
   return error;

@@ -79,7 +79,8 @@ typedef struct gp_summary {
                            GP_MOMENT_NONE */
   gp_sites_t sites;     /* by function, or by size without stacks; live at moments */
   gp_growth_t growth;
-  gp_phase_use_t phases; /* what each left at moments */
+  gp_growth_t pinned_growth; /* of page-locked memory */
+  gp_phase_use_t phases;     /* what each left at moments */
   gp_summary_device_t devices[GP_SNAPSHOT_DEVICES];
   size_t device_count;
   gp_summary_action_t *actions; /* as in the file, including those without events */

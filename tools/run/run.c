@@ -13,14 +13,17 @@
 
 #include "base/path.h"
 #include "base/run_id.h"
+#include "base/size.h"
 #include "tools/arguments.h"
 #include "tools/html/page.h"
+#include "tools/machine/machine.h"
 #include "tools/run/conflicts.h"
 #include "tools/run/launch.h"
 #include "tools/run/launchers.h"
 #include "tools/run/preload.h"
 #include "tools/run/program_probe.h"
 #include "tools/recover/recover.h"
+#include "tools/output.h"
 #include "tools/tool.h"
 #include "tools/new_snapshots.h"
 #include "tools/optional_library.h"
@@ -28,6 +31,7 @@
 /* A recorded run keeps more events than an always preloaded library should. */
 #define RUN_TRACE_EVENTS "4194304"
 #define SHOWN_SNAPSHOTS  8
+#define NEIGHBOUR_BYTES  (64 * GP_MIB) /* less is not worth a line */
 
 static void print_help(void)
 {
@@ -179,9 +183,30 @@ static const char *typed_name(const char *path, char *buffer, size_t capacity)
   return buffer;
 }
 
+/* Other programs may have the memory that was missing. Their pools are on record while they run. */
+static void report_neighbours(void)
+{
+  gp_machine_t machine;
+  size_t shown = 0;
+
+  if (gp_machine_read(&machine) == 0) {
+    for (size_t i = 0; i < machine.device_count && shown < SHOWN_SNAPSHOTS; i++) {
+      const gp_machine_device_t *device = &machine.devices[i];
+      const gp_machine_process_t *process = &machine.processes[device->process];
+      if (device->held < NEIGHBOUR_BYTES || process->pid < 0)
+        continue;
+      gp_message("meanwhile process %d (%s) holds %s of its device %d", (int)process->pid, process->program,
+          GP_AS_SIZE(device->held), device->ordinal);
+      shown++;
+    }
+  }
+  gp_machine_fini(&machine);
+}
+
 static void report_written(const gp_new_snapshots_t *written, bool has_pages)
 {
   char name[2 * GP_PATH_BYTES];
+  bool is_oom;
   for (size_t i = 0; i < written->count && i < SHOWN_SNAPSHOTS; i++)
     gp_message("snapshot: %s", typed_name(written->names[i], name, sizeof(name)));
   if (written->count > SHOWN_SNAPSHOTS)
@@ -189,7 +214,10 @@ static void report_written(const gp_new_snapshots_t *written, bool has_pages)
   for (size_t i = 0; i < written->count && has_pages; i++)
     (void)gp_page_make_beside(written->names[i]);
   /* A snapshot written when memory ran out tells more than one written at the exit. */
-  gp_message("next: gpupool summary %s", typed_name(gp_new_snapshots_best(written), name, sizeof(name)));
+  const char *best = gp_new_snapshots_best(written, &is_oom);
+  if (is_oom)
+    report_neighbours();
+  gp_message("next: gpupool summary %s", typed_name(best, name, sizeof(name)));
 }
 
 /* A snapshot was due and none was written: prints the possible reasons, the surest first. */

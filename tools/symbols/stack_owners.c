@@ -383,8 +383,11 @@ bool gp_stack_owner_text(const gp_snapshot_t *snapshot, int stack, gp_owner_text
 
 char *gp_owner_describe(const gp_owner_text_t *text, char *buffer, size_t capacity)
 {
-  char line[3 * GP_OWNER_NAME_BYTES];
+  char line[3 * GP_OWNER_NAME_BYTES], through[GP_OWNER_NAME_BYTES];
   size_t used = (size_t)snprintf(line, sizeof(line), "%s", text->function);
+
+  memcpy(through, text->through, sizeof(through));
+  drop_parameters(through);
 
   if (text->file[0] && text->line)
     used +=
@@ -399,8 +402,8 @@ char *gp_owner_describe(const gp_owner_text_t *text, char *buffer, size_t capaci
     (void)snprintf(line + used, sizeof(line) - used, " (%s)", text->operation);
   else if (text->language)
     (void)snprintf(line + used, sizeof(line) - used, "%s%s (%s frames are not recorded)",
-        text->through[0] ? " through " : "", text->through, text->language);
-  else if (text->through[0])
-    (void)snprintf(line + used, sizeof(line) - used, " through %s", text->through);
+        through[0] ? " through " : "", through, text->language);
+  else if (through[0])
+    (void)snprintf(line + used, sizeof(line) - used, " through %s", through);
   return gp_printable(line, buffer, capacity);
 }
