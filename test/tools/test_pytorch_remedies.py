@@ -286,6 +286,28 @@ class Pytorch(cli.Case):
         self.assertEqual(self.rounding("roundup_power2_divisions:1"), "")
         self.assertIsNone(self.rounding("max_split_size_mb:64"))
 
+    def reserve(self, used, **settings):
+        """Ten segments of 100 MiB, each with a block of that many MiB."""
+        trace, segments = [], []
+        for i in range(10):
+            base = (i + 1) << 32
+            trace.append(entry("segment_alloc", base, 100 * MIB, START + 10 * i, []))
+            trace.append(entry("alloc", base, used * MIB, START + 10 * i + 1, []))
+            blocks = [{"address": base, "size": used * MIB, "requested_size": used * MIB, "state": "active_allocated"},
+                      {"address": base + used * MIB, "size": (100 - used) * MIB, "requested_size": 0, "state": "inactive"}]
+            segments.append({"device": 0, "address": base, "total_size": 100 * MIB, "stream": 0, "segment_type": "large",
+                             "allocated_size": used * MIB, "active_size": used * MIB, "requested_size": used * MIB, "blocks": blocks})
+        return self.found(pickle.dumps({"segments": segments, "device_traces": [trace], "allocator_settings": {
+            "PYTORCH_CUDA_ALLOC_CONF": "", "expandable_segments": False, **settings}}), "cached")
+
+    def test_a_reserve_that_is_not_needed(self):
+        """Of 1,000 MiB 200 are in use. Without parts that nobody uses the same requests take as much."""
+        found = self.reserve(20)
+        self.assertEqual(found["remedy"]["settings"], {"PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True"})
+        self.assertIn("the same requests take 200 MiB.", found["advice"])
+        self.assertIsNone(self.reserve(20, expandable_segments=True)["remedy"])
+        self.assertIsNone(self.reserve(80))
+
     def test_nothing_of_gpupools(self):
         """Whatever else there is to say of such a file."""
         program = [entry("segment_alloc", 4096 * MIB, 4096 * MIB, START, [])]

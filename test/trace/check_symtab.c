@@ -69,9 +69,9 @@ static const struct {
     {"_ZN5Arena6extendEm", "Arena::extend"},
     {"_ZNK1a1b1c1d1e1f1gEv", "a::b::c::d::e::f::g"},
     {"_ZN12_GLOBAL__N_14loadEv", "(anonymous)::load"},
-    {"_ZN2ns3sumIfEET_S1_", "_ZN2ns3sumIfEET_S1_"},     /* a template */
+    {"_ZN2ns3sumIfEET_S1_", "_ZN2ns3sumIfEET_S1_"}, /* a template */
     {"_Z3addIiEvT_", "_Z3addIiEvT_"},
-    {"_ZN5ArenaC1Ev", "_ZN5ArenaC1Ev"},                 /* a constructor */
+    {"_ZN5ArenaC1Ev", "_ZN5ArenaC1Ev"}, /* a constructor */
     {"_ZNSt6vectorIiE", "_ZNSt6vectorIiE"},
     {"_Z999x", "_Z999x"},
     {"_Z99999999999999999999x", "_Z99999999999999999999x"},

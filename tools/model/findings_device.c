@@ -7,6 +7,7 @@
 
 #include "base/options.h"
 #include "base/size.h"
+#include "tools/model/remedies.h"
 #include "tools/saturated.h"
 #include "tools/model/memory.h"
 #include "tools/output.h"
@@ -100,6 +101,23 @@ void gp_findings_judge_rounding(gp_findings_t *findings, const gp_summary_device
         gp_findings_peak(findings), GP_AS_SIZE(peak.requested));
 }
 
+/* Expandable segments of PyTorch are, like type vmm, mapped as they are needed. */
+static void advise_expandable(
+    gp_findings_t *findings, gp_finding_t *finding, uint64_t reserved, uint64_t active)
+{
+  const gp_tried_types_t *tried = findings->tried;
+  char conf[GP_CONF_BYTES];
+
+  if (!tried || !tried->is_complete || findings->summary->snapshot->device_count > 1)
+    return;
+  for (size_t i = 0; i < tried->count; i++) {
+    const gp_type_figures_t *type = &tried->types[i];
+    if (strcmp(type->type, "vmm") == 0 && !type->refused &&
+        type->held + (reserved - active) / 2 <= reserved && gp_remedies_expand(findings, finding, conf))
+      gp_findings_advise(findings, finding, GP_ADVICE(cached_expandable), conf, GP_AS_SIZE(type->held));
+  }
+}
+
 void gp_findings_judge_cached(gp_findings_t *findings, const gp_summary_device_t *device)
 {
   const gp_stats_t *stats = &device->device->stats;
@@ -113,8 +131,10 @@ void gp_findings_judge_cached(gp_findings_t *findings, const gp_summary_device_t
     return;
   gp_finding_t *finding = gp_findings_say(findings, GP_FINDING(cached), device->device->device,
       GP_AS_SIZE(reserved), device->device->device, GP_AS_SIZE(active));
-  if (!gp_findings_know_settings(findings))
+  if (!gp_findings_know_settings(findings)) {
+    advise_expandable(findings, finding, reserved, active);
     return;
+  }
   if (stats->inactive_split_bytes.peak > (reserved - active) / 2) {
     gp_findings_advise(findings, finding, GP_ADVICE(cached_in_pieces));
     return;

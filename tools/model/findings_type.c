@@ -36,7 +36,7 @@ void gp_findings_judge_type(gp_findings_t *findings)
   const gp_type_figures_t *best = NULL;
   gp_sentence_t others = {.used = 0};
 
-  if (!tried || !tried->is_complete)
+  if (!tried || !tried->is_complete || !gp_findings_know_settings(findings))
     return;
   for (size_t i = 0; i < tried->count; i++) {
     const gp_type_figures_t *type = &tried->types[i];
@@ -62,7 +62,7 @@ void gp_remedies_settle_type(gp_findings_t *findings, gp_finding_t *oom)
 
   /* A larger limit takes memory from whoever else was to have it; a type within the limit does not. */
   bool sets_limit = gp_remedy_sets(&oom->remedy, "GPUPOOL_LIMIT");
-  if (!tried || !tried->is_complete || tried->now.refused == 0 ||
+  if (!tried || !tried->is_complete || !gp_findings_know_settings(findings) || tried->now.refused == 0 ||
       !(gp_remedy_is_empty(&oom->remedy) || sets_limit))
     return;
   for (size_t i = 0; i < tried->count; i++) {

@@ -43,7 +43,7 @@ static bool is_worth_trying(const gp_findings_t *findings)
 {
   const gp_summary_t *summary = findings->summary;
 
-  if (!can_try(findings))
+  if (!can_try(findings) && !(summary->snapshot->is_pytorch && summary->lifetimes.life_count <= LIVES_MOST))
     return false;
   for (size_t i = 0; i < summary->device_count; i++) {
     const gp_stats_t *stats = &summary->devices[i].device->stats;
@@ -51,7 +51,7 @@ static bool is_worth_trying(const gp_findings_t *findings)
     if (excess >= EXCESS_BYTES && (double)excess >= EXCESS_SHARE * (double)stats->reserved_bytes.peak)
       return true;
   }
-  return summary->has_oom;
+  return summary->has_oom && can_try(findings);
 }
 
 static gp_type_figures_t figures_of(const gp_score_t *score)
@@ -150,7 +150,7 @@ int gp_summary_findings(gp_findings_t *findings, const gp_summary_t *summary)
     tried.live = tuning.scores[0].live;
     tried.is_complete = !workload.is_partial;
     gp_workload_fini(&workload);
-    if (!error && summary->has_oom)
+    if (!error && summary->has_oom && can_try(findings))
       error = try_going_on(&tried, findings);
   }
   if (error == ENODATA || error == EOVERFLOW) /* nothing to try, or too much to count */

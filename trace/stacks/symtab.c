@@ -30,8 +30,8 @@ static bool read_at(const reader_t *reader, void *to, size_t bytes, uint64_t off
 
 static bool read_section(reader_t *reader, uint64_t index, Elf64_Shdr *ret_section)
 {
-  return index < reader->header.e_shnum &&
-         read_at(reader, ret_section, sizeof(*ret_section), reader->header.e_shoff + index * sizeof(*ret_section));
+  return index < reader->header.e_shnum && read_at(reader, ret_section, sizeof(*ret_section),
+                                               reader->header.e_shoff + index * sizeof(*ret_section));
 }
 
 static bool find_table(reader_t *reader)

@@ -7,10 +7,10 @@
 #include <stdint.h>
 
 /*
- * Finds the function that contains the address in the symbol table of the file path[0..length), an ELF file of
- * this machine, and spells its name. address: as in the file, without the bias at which it is loaded. False:
- * the file cannot be read or is stripped, it has no such function, or its name does not fit. Reads with pread,
- * so that a file that is overwritten meanwhile does no harm. Any thread; takes little stack.
+ * Finds the function that contains the address in the symbol table of the file path[0..length), an ELF file
+ * of this machine, and spells its name. address: as in the file, without the bias at which it is loaded.
+ * False: the file cannot be read or is stripped, it has no such function, or its name does not fit. Reads
+ * with pread, so that a file that is overwritten meanwhile does no harm. Any thread; takes little stack.
  */
 bool gp_symtab_name(const char *path, size_t length, uint64_t address, char *buffer, size_t capacity);
 
