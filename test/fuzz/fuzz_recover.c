@@ -58,7 +58,7 @@ static void look(int fd)
   process.device_count = machine.device_count;
   if (!nowhere)
     nowhere = fopen("/dev/null", "w");
-  FUZZ_CHECK(nowhere && gp_ps_table_init(&table, &machine, GP_PS_HELD, NULL) == 0);
+  FUZZ_CHECK(nowhere && gp_ps_table_init(&table, &machine, GP_PS_TOTAL, NULL) == 0);
   gp_ps_table_print(&table, &view, &(gp_output_t){.stream = nowhere});
   gp_ps_table_fini(&table);
 }

@@ -86,8 +86,8 @@ class Live(LiveCase):
         """Without a terminal, too; a screen's width is kept, and what is there is in the bar."""
         for args in ((), ("--once",)):
             out = self.live(*args, str(self.program.pid))
-            self.assertIn("Device 0: 24 MiB held, of 64 MiB (GPUPOOL_LIMIT)\n", out)
-            self.assertIn("held 16 MiB", out)
+            self.assertIn("Device 0: 24 MiB of 64 MiB (GPUPOOL_LIMIT)\n", out)
+            self.assertIn("in use 16 MiB", out)
             self.assertIn("deferred 8 MiB", out)
             (bar,) = [line for line in out.splitlines() if line.startswith("  [")]
             self.assertEqual(len(bar), 79)
@@ -111,9 +111,9 @@ class Live(LiveCase):
 
     def test_the_screen_and_its_keys(self):
         screen = self.screen()
-        screen.wait(b"held 16 MiB")
+        screen.wait(b"in use 16 MiB")
         self.program.step("alloc %d" % (20 * MIB))
-        screen.wait(b"held 36 MiB")
+        screen.wait(b"in use 36 MiB")
         screen.press(b"s")
         screen.wait(b"snapshot written: " + self.program.folder.encode()[:20])
         self.read(self.program.written())
@@ -123,9 +123,9 @@ class Live(LiveCase):
         screen.wait(b"idle memory was given back")
         screen.wait(b"cached 0 B")
         self.program.step("free")
-        screen.wait(b"peak: held 36 MiB")
+        screen.wait(b"peak: in use 36 MiB")
         screen.press(b"r")
-        screen.wait(b"peak: held 16 MiB")
+        screen.wait(b"peak: in use 16 MiB")
         screen.press(b"q")
         screen.wait(LEAVE)
         self.assertEqual(screen.end(), (0, "", True))
@@ -202,7 +202,7 @@ class Live(LiveCase):
         self.program.signal(signal.SIGCONT)
         screen.wait(b"s snapshot")  # the line of keys is back
         self.program.step("alloc %d" % (20 * MIB))
-        screen.wait(b"held 36 MiB")
+        screen.wait(b"in use 36 MiB")
         screen.press(b"q")
         screen.wait(LEAVE)
         self.assertEqual(screen.end(), (0, "", True))
@@ -275,7 +275,7 @@ class All(LiveCase):
         screen.press(b"/")
         screen.wait(b"filter: %s_" % OWN.encode())
         screen.press(b"small\r")
-        screen.wait(b"1 program holds 2 MiB of device memory; by held")
+        screen.wait(b"1 program has 2 MiB of device memory; by total")
         screen.wait(b"> %d " % small.pid)
         screen.press(b"\r")
         screen.wait(b"OWNER")
@@ -286,7 +286,7 @@ class All(LiveCase):
         screen.press(b"/")
         screen.wait(b"Escape: no filter")
         screen.press(b"\x1b")
-        screen.wait(b"programs hold")
+        screen.wait(b"programs have")
         for name in (b"peak", b"cached"):
             screen.press(b"o")
             screen.wait(b"; by " + name)

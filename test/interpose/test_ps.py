@@ -166,7 +166,7 @@ class Ps(PsCase):
         for program, size in sizes.items():
             self.assertEqual(program.step("alloc %d" % (size * MIB)), 0)
         pids = {program.pid: size for program, size in sizes.items()}
-        for key, expected in (("held", [8, 4, 2]), ("pid", [pids[pid] for pid in sorted(pids)])):
+        for key, expected in (("total", [8, 4, 2]), ("held", [8, 4, 2]), ("pid", [pids[pid] for pid in sorted(pids)])):
             listed = [pid for pid in self.processes("--sort", key) if pid in pids]
             self.assertEqual([pids[pid] for pid in listed], expected, key)
 

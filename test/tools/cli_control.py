@@ -218,8 +218,8 @@ class Live(Control):
             text = self.run_tool("live", "--once", str(PID)).stdout
             self.assertEqual("out of memory" in text, words is not None)
             self.assertIn(words or "", text)
-        for changes, heading in (({}, "Device 0: 3 MiB held, of 3 MiB (the highest so far)"), ({"limit": 8 * MIB}, "of 8 MiB (GPUPOOL_LIMIT)"),
-                                 ({"use": {"total": 16 * MIB, "free": 5 * MIB}}, "Device 0: 3 MiB held, of 16 MiB\n")):
+        for changes, heading in (({}, "Device 0: 3 MiB of 3 MiB (the highest so far)"), ({"limit": 8 * MIB}, "of 8 MiB (GPUPOOL_LIMIT)"),
+                                 ({"use": {"total": 16 * MIB, "free": 5 * MIB}}, "Device 0: 3 MiB of 16 MiB\n")):
             self.answers["stats"] = stats(**changes)
             text = self.run_tool("live", "--once", str(PID)).stdout
             self.assertIn(heading, text)
@@ -255,7 +255,7 @@ class Live(Control):
     def test_small_screens(self):
         """What has no room is left out from below; the keys stay."""
         self.serve(stats=stats())
-        order = ["app, process %d" % PID, "Device 0: 3 MiB held", "  [", " held 1 MiB", "peak: held", "allocations 1,002"]
+        order = ["app, process %d" % PID, "Device 0: 3 MiB", "  [", " in use 1 MiB", "peak: in use", "allocations 1,002"]
         for rows, shown in ((2, 1), (3, 1), (4, 2), (5, 3), (6, 4), (7, 5), (8, 6), (24, 6)):
             self.start(rows=rows)
             text = self.until(b"q quit")

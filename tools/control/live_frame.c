@@ -168,7 +168,7 @@ static void print_bar(page_t *page, const gp_monitor_device_t *device)
 
 static void print_legend(page_t *page, const gp_monitor_device_t *device)
 {
-  static const char *const names[] = {"held", "not pooled", "deferred", "cached"};
+  static const char *const names[] = {"in use", "forwarded", "deferred", "cached"};
   part_t parts[PART_COUNT];
   unsigned used = 0;
 
@@ -234,7 +234,7 @@ static void print_device(page_t *page, const gp_monitor_t *monitor, int ordinal)
   int length;
 
   print_line(page, GP_STYLE_PLAIN, "");
-  length = snprintf(line, sizeof(line), "Device %d: %s held, of %s", ordinal,
+  length = snprintf(line, sizeof(line), "Device %d: %s of %s", ordinal,
       gp_size_format(device->reserved + device->forwarded, numbers[0]),
       gp_size_format(scale_of(device), numbers[1]));
   snprintf(line + length, sizeof(line) - (size_t)length, "%s",
@@ -245,7 +245,7 @@ static void print_device(page_t *page, const gp_monitor_t *monitor, int ordinal)
   print_bar(page, device);
   print_history(page, monitor, device);
   print_legend(page, device);
-  snprintf(line, sizeof(line), "  peak: held %s, from the driver %s%s%s",
+  snprintf(line, sizeof(line), "  peak: in use %s, reserved %s%s%s",
       gp_size_format(device->peak_allocated, numbers[0]), gp_size_format(device->peak_reserved, numbers[1]),
       device->total ? "; free on the device: " : "",
       device->total ? gp_size_format(device->device_free, numbers[2]) : "");

@@ -147,7 +147,7 @@ int gp_metrics_write(FILE *stream)
 
   int error = gp_machine_read(&machine);
   if (!error)
-    error = gp_ps_table_init(&table, &machine, GP_PS_HELD, NULL);
+    error = gp_ps_table_init(&table, &machine, GP_PS_TOTAL, NULL);
   if (!error) {
     choose(&table, &chosen);
     for (size_t i = 0; i < sizeof(families) / sizeof(families[0]); i++)

@@ -18,15 +18,15 @@ static void print_help(void)
 {
   printf("usage: gpupool ps [--sort KEY] [--json]\n"
          "\n"
-         "Lists the running programs whose GPU memory is pooled, and what each holds of\n"
+         "Lists the running programs whose GPU memory is pooled, and what each has of\n"
          "each device: those of this user, as root of all users, and those in containers\n"
          "whose files this user may read. It reads their records in shared memory and asks\n"
          "them nothing.\n"
          "\n"
          "  DEV     the device, by the number that the program has for it\n"
-         "  HELD    device memory: what the pool holds, and what is not pooled\n"
-         "  PEAK    the most that the pool held, and the most that was not pooled\n"
-         "  CACHED  of HELD: freed, and ready to be handed out\n"
+         "  TOTAL   device memory: reserved by the pool, and forwarded (not pooled)\n"
+         "  PEAK    the most that was reserved, and the most that was forwarded\n"
+         "  CACHED  of TOTAL: freed, and ready to be allocated again\n"
          "  PINNED  page-locked memory of the host\n"
          "  LIMIT   GPUPOOL_LIMIT\n"
          "  HITS    allocations served without the driver\n"
@@ -34,7 +34,7 @@ static void print_help(void)
          "  AGE     since the program's first use of GPU memory\n"
          "\n"
          "  --sort KEY\n"
-         "      %s (default: held)\n"
+         "      %s (default: total)\n"
          "  --json\n"
          "      one JSON document (REPORTS.md)\n"
          "\n"
@@ -57,6 +57,8 @@ static const gp_words_form_t form = {
 
 static int parse_sort(const char *text, gp_ps_sort_t *ret_sort)
 {
+  if (strcmp(text, "held") == 0) /* its name before */
+    text = gp_ps_sort_name(GP_PS_TOTAL);
   for (int sort = 0; sort < GP_PS_SORT_COUNT; sort++) {
     if (strcmp(text, gp_ps_sort_name((gp_ps_sort_t)sort)) == 0) {
       *ret_sort = (gp_ps_sort_t)sort;

@@ -18,7 +18,7 @@
 const char *gp_ps_sort_name(gp_ps_sort_t sort)
 {
   static const char *const names[GP_PS_SORT_COUNT] = {
-      "held", "peak", "cached", "pinned", "limit", "oom", "age", "pid"};
+      "total", "peak", "cached", "pinned", "limit", "oom", "age", "pid"};
   return names[sort];
 }
 
@@ -27,7 +27,7 @@ static uint64_t sort_key(const gp_ps_row_t *row, gp_ps_sort_t sort)
   static const gp_machine_device_t nothing;
   const gp_machine_device_t *device = row->device ? row->device : &nothing;
   switch (sort) {
-  case GP_PS_HELD: return device->held;
+  case GP_PS_TOTAL: return device->held;
   case GP_PS_PEAK: return device->peak;
   case GP_PS_CACHED: return device->cached;
   case GP_PS_PINNED: return device->pinned;
@@ -86,7 +86,7 @@ typedef enum column {
   COLUMN_PID,
   COLUMN_USER,
   COLUMN_DEVICE,
-  COLUMN_HELD,
+  COLUMN_TOTAL,
   COLUMN_PEAK,
   COLUMN_CACHED,
   COLUMN_PINNED,
@@ -99,7 +99,7 @@ typedef enum column {
 } column_t;
 
 static const char *const headings[COLUMN_COUNT] = {
-    "PID", "USER", "DEV", "HELD", "PEAK", "CACHED", "PINNED", "LIMIT", "HITS", "OOM", "AGE", "CONTAINER"};
+    "PID", "USER", "DEV", "TOTAL", "PEAK", "CACHED", "PINNED", "LIMIT", "HITS", "OOM", "AGE", "CONTAINER"};
 
 /* In a narrow terminal these give way, in this order. */
 static const column_t yielding[] = {COLUMN_PINNED, COLUMN_CACHED, COLUMN_AGE, COLUMN_HITS, COLUMN_USER,
@@ -151,7 +151,7 @@ static const char *format_cell(const gp_ps_row_t *row, column_t column, uint64_t
     return buffer;
   switch (column) {
   case COLUMN_DEVICE: snprintf(buffer, CELL_BYTES, "%d", device->ordinal); break;
-  case COLUMN_HELD: return gp_size_format(device->held, buffer);
+  case COLUMN_TOTAL: return gp_size_format(device->held, buffer);
   case COLUMN_PEAK: return gp_size_format(device->peak, buffer);
   case COLUMN_CACHED: return gp_size_format(device->cached, buffer);
   case COLUMN_PINNED: return format_size(device->pinned, buffer);
@@ -285,6 +285,6 @@ char *gp_ps_table_sum(const gp_ps_table_t *table, char *buffer, size_t capacity)
     processes += table->rows[i].is_first;
   }
   snprintf(buffer, capacity, "%s %s %s of device memory", GP_AS_PLURAL(processes, "program"),
-      processes == 1 ? "holds" : "hold", GP_AS_SIZE(held));
+      processes == 1 ? "has" : "have", GP_AS_SIZE(held));
   return buffer;
 }

@@ -7,10 +7,10 @@
 #include "tools/machine/machine.h"
 #include "tools/output.h"
 
-#define GP_PS_SORTS "held|peak|cached|pinned|limit|oom|age|pid"
+#define GP_PS_SORTS "total|peak|cached|pinned|limit|oom|age|pid"
 
 typedef enum gp_ps_sort {
-  GP_PS_HELD,
+  GP_PS_TOTAL,
   GP_PS_PEAK,
   GP_PS_CACHED,
   GP_PS_PINNED,
@@ -21,7 +21,7 @@ typedef enum gp_ps_sort {
   GP_PS_SORT_COUNT,
 } gp_ps_sort_t;
 
-/* "held"; static. */
+/* "total"; static. */
 const char *gp_ps_sort_name(gp_ps_sort_t sort);
 
 typedef struct gp_ps_row {
@@ -52,7 +52,7 @@ typedef struct gp_ps_look {
  * left out, and those for which there is no room; a line names the latter. */
 void gp_ps_table_print(const gp_ps_table_t *table, const gp_ps_look_t *look, const gp_output_t *output);
 
-/* "2 programs hold 12.4 GiB of device memory", of the rows. Returns buffer. */
+/* "2 programs have 12.4 GiB of device memory", of the rows. Returns buffer. */
 char *gp_ps_table_sum(const gp_ps_table_t *table, char *buffer, size_t capacity);
 
 #endif
