@@ -193,6 +193,27 @@ START_TEST(test_oom_advice_of_a_limit_has_room_for_pieces)
 }
 END_TEST
 
+/* Of many blocks alike the next one would be refused as well: the text has no limit to try, the remedy has.
+ */
+START_TEST(test_oom_advice_of_a_limit_that_only_postpones)
+{
+  gp_oom_t oom = {.requested = 8 * GP_MIB,
+      .live = GP_GIB,
+      .limit = GP_GIB,
+      .device_free = 70 * GP_GIB,
+      .device_total = 80 * GP_GIB,
+      .by_limit = true,
+      .owners = {{900 * GP_MIB, 1}, {8 * GP_MIB, 7}}};
+  gp_oom_advice_t advice;
+  gp_oom_advise(&oom, "1GiB", &advice);
+  expect_advice(&advice, "alone takes 8 MiB more, GPUPOOL_LIMIT=1032MiB", "GPUPOOL_LIMIT=1032MiB");
+  oom.owners[1].count++;
+  gp_oom_advise(&oom, "1GiB", &advice);
+  expect_advice(&advice, "GPUPOOL_LIMIT refuses: 8 MiB short, with 8 blocks of that size in use already",
+      "GPUPOOL_LIMIT=1032MiB");
+}
+END_TEST
+
 /* A share of more than the device is none. */
 START_TEST(test_oom_advice_names_no_share_that_cannot_be)
 {
@@ -375,6 +396,7 @@ int main(void)
       tcase, test_oom_advice_follows_the_figures, 0, (int)(sizeof(advice_cases) / sizeof(advice_cases[0])));
   tcase_add_test(tcase, test_oom_advice_of_a_limit_has_room_for_pieces);
   tcase_add_test(tcase, test_oom_advice_names_no_share_that_cannot_be);
+  tcase_add_test(tcase, test_oom_advice_of_a_limit_that_only_postpones);
   tcase_add_loop_test(tcase, test_oom_advice_keeps_the_limits_of_the_other_devices, 0,
       (int)(sizeof(limit_cases) / sizeof(limit_cases[0])));
   tcase_add_test(tcase, test_oom_advice_knows_a_malformed_limit);

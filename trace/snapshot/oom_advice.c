@@ -11,6 +11,7 @@
 
 #include "base/size.h"
 
+#define MANY              8 /* blocks of the size that was asked for */
 #define LIMIT_VARIABLE    "GPUPOOL_LIMIT"
 #define HOST_VARIABLE     "GPUPOOL_HOST_LIMIT"
 #define PATIENCE_VARIABLE "GPUPOOL_PATIENCE"
@@ -126,15 +127,31 @@ static bool was_changed(const gp_oom_t *oom, const char *limits)
   return !old.length || (gp_size_parse(old.start, old.length, &bytes) && bytes != oom->limit);
 }
 
-/* Says by how much: of a program that grows, the next request would be refused by the limit that serves this
- * one. */
-static void advise_larger(gp_oom_advice_t *advice, const char *variable, uint64_t limit, uint64_t needed)
+/* The blocks in use of just the size that was asked for, as far as they are one of the largest groups. */
+static uint64_t count_alike(const gp_oom_t *oom)
+{
+  for (int i = 0; i < GP_OOM_OWNERS; i++) {
+    if (oom->owners[i].size == oom->requested)
+      return oom->owners[i].count;
+  }
+  return 0;
+}
+
+/* Says by how much. Of a program that has many such blocks the limit that serves this request may well refuse
+ * the next one, so the text has no limit to try; the remedy in the snapshot, which is tried first, has. */
+static void advise_larger(const gp_oom_t *oom, const char *variable, uint64_t needed, gp_oom_advice_t *advice)
 {
   char more[GP_SIZE_TEXT_BYTES];
+  uint64_t alike = count_alike(oom);
 
   advice->setting = variable;
-  say(advice, "It is the limit that refuses: this request alone takes %s more, %s=%s",
-      gp_size_format(needed > limit ? needed - limit : 0, more), variable, advice->value);
+  gp_size_format(needed > oom->limit ? needed - oom->limit : 0, more);
+  if (alike >= MANY)
+    say(advice, "%s refuses: %s short, with %" PRIu64 " blocks of that size in use already", variable, more,
+        alike);
+  else
+    say(advice, "It is the limit that refuses: this request alone takes %s more, %s=%s", more, variable,
+        advice->value);
 }
 
 /* kept: bytes that the pool would hold besides the requested block. */
@@ -156,7 +173,7 @@ static void advise_limit(const gp_oom_t *oom, const char *limits, uint64_t kept,
     say(advice, "A limit refuses that was set while the program ran: it would have to be at least %s",
         gp_size_format(needed, size));
   } else if (write_limits(oom, limits, needed, advice->value, sizeof(advice->value))) {
-    advise_larger(advice, LIMIT_VARIABLE, oom->limit, needed);
+    advise_larger(oom, LIMIT_VARIABLE, needed, advice);
   } else {
     say(advice, "It is the limit that refuses");
   }
@@ -176,7 +193,7 @@ static void advise_host_limit(const gp_oom_t *oom, const char *setting, gp_oom_a
     advice->setting = NULL;
     say(advice, "It is " HOST_VARIABLE " that refuses");
   } else {
-    advise_larger(advice, HOST_VARIABLE, oom->limit, needed);
+    advise_larger(oom, HOST_VARIABLE, needed, advice);
   }
 }
 
