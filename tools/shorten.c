@@ -11,7 +11,7 @@
 #define MARK         "..."
 #define MARK_COLUMNS 3
 #define LEAST_WORD   16  /* columns that a word keeps */
-#define MOST_PLACE   40  /* bytes of a file and a line that are not cut */
+#define MOST_PLACE   32  /* bytes of a file and a line that are not cut */
 #define LEAST_APART  15  /* least columns in which to show a difference */
 #define REMEMBERED   512 /* names remembered; users do not read longer tables line by line */
 

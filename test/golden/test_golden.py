@@ -3,7 +3,7 @@
 
     test_golden.py GPUPOOL [--update]
 
-NAME.txt has the text, NAME.report.json the same as --json prints it. --update writes what the commands print now; read the
+NAME.txt has the text. --json is compared with the schema, and one of each command letter by letter: NAME.report.json. --update writes what the commands print now; read the
 difference before it goes in. make.py makes the snapshots.
 """
 
@@ -112,6 +112,11 @@ CASES = {
 }
 
 
+# One of each command: the texts have the same figures.
+JSON = {"oom-stacks.summary", "oom-stacks.sites", "oom-stacks.leaks", "pieces.frag", "oom-limit.timeline", "training.replay",
+        "training.tune", "diff"}
+
+
 class Golden(unittest.TestCase):
     maxDiff = None
 
@@ -165,7 +170,8 @@ class Golden(unittest.TestCase):
             with self.subTest(name):
                 text = self.run_tool(arguments + ["--json"])
                 self.validator.validate(json.loads(text))
-                self.expect_stored(name + ".report.json", text)
+                if name in JSON:
+                    self.expect_stored(name + ".report.json", text)
 
 
 if __name__ == "__main__":

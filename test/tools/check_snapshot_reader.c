@@ -235,7 +235,6 @@ START_TEST(test_other_inputs_are_told_apart)
   expect("hello", "it is not JSON");
   expect("[1]", "JSON array");
   expect("{}", "not a gpupool snapshot");
-  expect("{\"traceEvents\":[]}", "Perfetto");
   expect("{\"segments\":[],\"device_traces\":[]}", "PyTorch");
   expect("{\"format\":\"gpupool-summary\",\"version\":1}", "its format is \"gpupool-summary\"");
   expect("{\"format\":\"gpupool-snapshot\"}", "no valid version");

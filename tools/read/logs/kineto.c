@@ -175,7 +175,8 @@ static bool read_memory(trace_t *trace, const gp_value_t *event, bool is_oom)
     return true;
   if (device->integer >= GP_SNAPSHOT_DEVICES)
     return gp_import_fail(&place, "Device Id", "is of more devices than there can be");
-  if (!bytes || bytes->kind != GP_VALUE_INTEGER || llabs(bytes->integer) > GP_IMPORT_NUMBER_MOST)
+  if (!bytes || bytes->kind != GP_VALUE_INTEGER || bytes->integer > GP_IMPORT_NUMBER_MOST ||
+      bytes->integer < -GP_IMPORT_NUMBER_MOST)
     return gp_import_fail(&place, "Bytes", "is no number of bytes");
   if (!is_oom && (!address || address->kind != GP_VALUE_INTEGER || address->integer < 0))
     return gp_import_fail(&place, "Addr", "is no address");
@@ -287,7 +288,8 @@ static bool add_memory(gp_event_log_t *log, const memory_t *memory)
 {
   int64_t time_us = memory->time_ns / 1000;
   if (memory->is_oom)
-    return gp_event_log_oom(log, time_us, (uint64_t)llabs(memory->bytes), memory->stack);
+    return gp_event_log_oom(
+        log, time_us, (uint64_t)(memory->bytes < 0 ? -memory->bytes : memory->bytes), memory->stack);
   if (memory->bytes < 0)
     return gp_event_log_free(log, time_us, memory->address, (uint64_t)-memory->bytes);
   return gp_event_log_alloc(log, time_us, memory->address, (uint64_t)memory->bytes, memory->stack);

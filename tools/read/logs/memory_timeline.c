@@ -3,8 +3,6 @@
  * _memory_profiler.py): a list of [time in ns, action, bytes, category] of one device. It has no addresses,
  * so a free is that of the newest block of its size and category. The categories are the owners.
  */
-#include <stdlib.h>
-
 #include "tools/read/logs/event_log.h"
 #include "tools/read/logs/logs.h"
 #include "tools/read/pytorch/import_json.h"
@@ -83,8 +81,8 @@ static bool read_row(void *self, const gp_value_t *row)
   for (size_t i = 0; good && i < 4; i++)
     good = items[i].kind == GP_VALUE_INTEGER;
   good = good && items[1].integer >= PREEXISTING && items[1].integer <= DESTROY &&
-         llabs(items[2].integer) <= GP_IMPORT_NUMBER_MOST && items[3].integer >= 0 &&
-         items[3].integer < (int64_t)CATEGORIES;
+         items[2].integer <= GP_IMPORT_NUMBER_MOST && items[2].integer >= -GP_IMPORT_NUMBER_MOST &&
+         items[3].integer >= 0 && items[3].integer < (int64_t)CATEGORIES;
   if (!good)
     return gp_value_tree_fail(&timeline->log.import->tree, 0,
         "row %zu of this memory timeline is not [time, action, bytes, category]", timeline->row);
