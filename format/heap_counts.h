@@ -1,6 +1,6 @@
 /*
- * What the heap of a thread (pool/heaps.h) has done that the statistics of its device do not have yet. The
- * engine keeps it in the record itself (pool/observer.h, place_heap), so a reader of the record has exact
+ * What the heap of a thread (pool/serve/heaps.h) has done that the statistics of its device do not have yet.
+ * The engine keeps it in the record itself (pool/observer.h, place_heap), so a reader of the record has exact
  * figures: those of the device and what each of its heaps adds (gp_stats_add_heap). The engine adds it now
  * and then, too (a fold). A process may be killed in the middle: `fold` and `before` tell how far it was.
  */

@@ -1,17 +1,17 @@
 /* Allocation, as the program asks for it. A request is served by what its thread has freed (heaps.h), by a
  * hit (hit.h), or by a miss (miss.h); where the pool serves none, by the driver. */
-#include "pool/contexts.h"
-#include "pool/driver_calls.h"
+#include "pool/reuse/contexts.h"
+#include "pool/space/driver_calls.h"
 #include "pool/events.h"
-#include "pool/fill.h"
+#include "pool/serve/fill.h"
 #include "pool/forwarded/forwarded.h"
-#include "pool/heaps.h"
-#include "pool/hit.h"
-#include "pool/miss.h"
-#include "pool/mode.h"
-#include "pool/oom.h"
+#include "pool/serve/heaps.h"
+#include "pool/serve/hit.h"
+#include "pool/serve/miss.h"
+#include "pool/reuse/mode.h"
+#include "pool/limits/oom.h"
 #include "pool/reuse/stream_points.h"
-#include "pool/wait.h"
+#include "pool/reuse/wait.h"
 
 /* Zero bytes, or so many that rounding overflows: an error, for which the driver has the code. */
 static __attribute__((noinline)) int alloc_invalid(gp_request_t *request)

@@ -2,11 +2,11 @@
  * Recomputes what the records promise and compares. Every mismatch is printed, so that a failing test says
  * what broke.
  */
-#include "pool/fill.h"
+#include "pool/serve/fill.h"
 #include "pool/forwarded/forwarded_counts.h"
-#include "pool/heaps.h"
-#include "pool/mode.h"
-#include "pool/pending_frees.h"
+#include "pool/serve/heaps.h"
+#include "pool/reuse/mode.h"
+#include "pool/reuse/pending_frees.h"
 #include "pool/space/account.h"
 #include "pool/space/mapped.h"
 #include "pool/space/segment.h"

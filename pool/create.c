@@ -2,15 +2,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pool/contexts.h"
-#include "pool/fence_policy.h"
-#include "pool/fill.h"
+#include "pool/reuse/contexts.h"
+#include "pool/reuse/fence_policy.h"
+#include "pool/serve/fill.h"
 #include "pool/forwarded/host_limit.h"
-#include "pool/heaps.h"
-#include "pool/limit.h"
-#include "pool/mode.h"
-#include "pool/pending_frees.h"
-#include "pool/prewarm.h"
+#include "pool/serve/heaps.h"
+#include "pool/limits/limit.h"
+#include "pool/reuse/mode.h"
+#include "pool/reuse/pending_frees.h"
+#include "pool/serve/prewarm.h"
 #include "pool/reuse/identities.h"
 #include "pool/reuse/known_streams.h"
 #include "pool/space/block_slab.h"

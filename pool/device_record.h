@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 #include "pool/context_record.h"
-#include "pool/pools_use.h"
+#include "pool/async/pools_use.h"
 #include "base/lock.h"
 #include "format/stats.h"
 

@@ -3,9 +3,9 @@
 
 A call is (what is called, file, function that calls). In interpose/ it is a use of GP_REAL_CALL(X, ...), of GP_REAL(X) that
 is no test for presence, or of gp_real_get(...); also through a macro that hands one of its arguments to these. In pool/ it is
-a call of the driver's table, ops->X(...), or of one of the functions gp_driver_X of pool/driver_calls.c.
+a call of the driver's table, ops->X(...), or of one of the functions gp_driver_X of pool/space/driver_calls.c.
 Left out is what the program asked for: a function hook_X that calls X, and a call of X inside one of the macros FORWARDING,
-if there is a hook_X. Left out is also what is defined in pool/driver_calls.c: it stands for its callers.
+if there is a hook_X. Left out is also what is defined in pool/space/driver_calls.c: it stands for its callers.
 
 Every other call must be in a table of one of them, in a row that begins with these three; a cell may name several, in
 backticks. A row that no code has is an error, too.
@@ -18,7 +18,7 @@ import sys
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 DOCUMENTS = ("doc/waits.md", "doc/own-calls.md")  # calls that may wait, and that do not
 DOCUMENT = " or ".join(DOCUMENTS)
-TABLE_CALLS = "pool/driver_calls.c"
+TABLE_CALLS = "pool/space/driver_calls.c"
 FORWARDING = ("GP_FORWARD_ALLOC", "GP_FORWARD_FREE", "GP_FORWARD_FREE_IN", "GP_FORWARD_HIDDEN")
 DEFINES_REAL = "interpose/routes/real.h"
 # Of the driver's table: they call no driver, or only by functions that are rows themselves.

@@ -14,7 +14,7 @@
 #include "interpose/library.h"
 #include "interpose/hooks/forward.h"
 #include "interpose/routes/real.h"
-#include "pool/pools_use.h"
+#include "pool/async/pools_use.h"
 #include "pool/space/address_map.h"
 #include "base/assert.h"
 

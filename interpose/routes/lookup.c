@@ -17,7 +17,7 @@
 #include "interpose/routes/real_dlsym.h"
 #include "interpose/routes/runtimes.h"
 #include "interpose/routes/unknown.h"
-#include "pool/mode.h"
+#include "pool/reuse/mode.h"
 #include "base/log.h"
 
 typedef struct gp_hook {

@@ -12,7 +12,7 @@
 #include "interpose/hooks/export.h"
 #include "interpose/routes/unknown_frees.h"
 #include "interpose/routes/unknown_slots.h"
-#include "pool/mode.h"
+#include "pool/reuse/mode.h"
 #include "pool/reuse/known_streams.h"
 #include "base/assert.h"
 #include "base/cancel.h"

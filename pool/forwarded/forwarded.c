@@ -4,19 +4,19 @@
  */
 #include "pool/forwarded/forwarded.h"
 
-#include "pool/await_pending.h"
-#include "pool/heaps.h"
-#include "pool/contexts.h"
+#include "pool/reuse/await_pending.h"
+#include "pool/serve/heaps.h"
+#include "pool/reuse/contexts.h"
 #include "pool/events.h"
 #include "pool/forwarded/forwarded_counts.h"
 #include "pool/forwarded/host_limit.h"
-#include "pool/limit.h"
-#include "pool/mode.h"
-#include "pool/oom.h"
-#include "pool/oom_turn.h"
-#include "pool/peak.h"
+#include "pool/limits/limit.h"
+#include "pool/reuse/mode.h"
+#include "pool/limits/oom.h"
+#include "pool/limits/oom_turn.h"
+#include "pool/limits/peak.h"
 #include "pool/reuse/stamps.h"
-#include "pool/wait.h"
+#include "pool/reuse/wait.h"
 
 typedef struct gp_reservation {
   gp_engine_t *engine;

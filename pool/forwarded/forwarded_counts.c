@@ -2,7 +2,7 @@
 
 #include "pool/events.h"
 #include "pool/forwarded/host_limit.h"
-#include "pool/pending_frees.h"
+#include "pool/reuse/pending_frees.h"
 #include "pool/reuse/stamps.h"
 
 bool gp_forwarded_is_driver_pooled(gp_forwarded_kind_t kind)

@@ -1,7 +1,7 @@
 #include "pool/forwarded/host_limit.h"
 
 #include "pool/events.h"
-#include "pool/oom_groups.h"
+#include "pool/limits/oom_groups.h"
 
 void gp_host_limit_init(gp_host_limit_t *limit, const gp_options_t *options)
 {

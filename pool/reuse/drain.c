@@ -2,7 +2,7 @@
 
 #include <limits.h>
 
-#include "pool/heaps.h"
+#include "pool/serve/heaps.h"
 #include "pool/reuse/stream_points.h"
 
 /* Moves at most `most` blocks; returns how many it moved. */

@@ -1,7 +1,7 @@
 #include "pool/reuse/fences.h"
 
-#include "pool/driver_calls.h"
-#include "pool/mode.h"
+#include "pool/space/driver_calls.h"
+#include "pool/reuse/mode.h"
 #include "pool/reuse/stamps.h"
 
 /* The live contexts of one device, or of all; lagging: only those that have not completed all frees. */

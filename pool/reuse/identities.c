@@ -5,14 +5,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pool/driver_calls.h"
-#include "pool/mode.h"
+#include "pool/space/driver_calls.h"
+#include "pool/reuse/mode.h"
 #include "pool/reuse/stamps.h"
 #include "pool/reuse/stream_points.h"
 #include "pool/reuse/submitters.h"
 #include "pool/space/block_life.h"
 #include "pool/space/bound_parts.h"
-#include "pool/space/ordered_blocks.h"
+#include "pool/async/ordered_blocks.h"
 
 /* The calling thread's own stream, in the context in which it last asked. */
 static _Thread_local struct {

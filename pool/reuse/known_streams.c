@@ -3,8 +3,8 @@
 #include <sched.h>
 #include <stdlib.h>
 
-#include "pool/driver_calls.h"
-#include "pool/mode.h"
+#include "pool/space/driver_calls.h"
+#include "pool/reuse/mode.h"
 #include "pool/reuse/stamps.h"
 
 /* Handles that stand for a context's default stream, as CUDA has them; other streams have greater ones. */

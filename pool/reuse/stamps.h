@@ -28,7 +28,7 @@
 #include "pool/space/block_life.h"
 #include "pool/space/bound_parts.h"
 #include "pool/space/free_events.h"
-#include "pool/space/ordered_blocks.h"
+#include "pool/async/ordered_blocks.h"
 #include "pool/engine_record.h"
 
 /* Begins a new epoch and returns the one before: all frees so far are in it or in older ones. */

@@ -3,7 +3,7 @@
 #include "pool/reuse/stamps.h"
 #include "pool/space/block_life.h"
 #include "pool/space/bound_parts.h"
-#include "pool/space/ordered_blocks.h"
+#include "pool/async/ordered_blocks.h"
 
 /* The point's stream still exists. The caller holds the lock of the point's device. */
 static bool is_there(const gp_stream_point_t *point)

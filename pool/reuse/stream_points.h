@@ -17,7 +17,7 @@
 #ifndef GP_POOL_REUSE_STREAM_POINTS_H
 #define GP_POOL_REUSE_STREAM_POINTS_H
 
-#include "pool/mode.h"
+#include "pool/reuse/mode.h"
 #include "pool/engine_record.h"
 
 /*

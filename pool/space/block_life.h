@@ -7,7 +7,7 @@
 #define GP_POOL_SPACE_BLOCK_LIFE_H
 
 #include "pool/events.h"
-#include "pool/peak.h"
+#include "pool/limits/peak.h"
 #include "pool/space/block.h"
 #include "pool/space/budget.h"
 

@@ -14,7 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "pool/driver_calls.h"
+#include "pool/space/driver_calls.h"
 #include "pool/engine_record.h"
 #include "base/lock_gaps.h"
 #include "test/pool/check_main.h"

@@ -45,7 +45,8 @@ typedef struct workload_plan {
   const char *type;   /* GPUPOOL_TYPE; NULL: the default. Of type segment blocks are larger, so that segments
                          come and go, too */
   unsigned threads;
-  bool uses_heaps; /* threads keep what they free (pool/heaps.h), of a few sizes; else segments come and go */
+  bool uses_heaps; /* threads keep what they free (pool/serve/heaps.h), of a few sizes; else segments come and
+                      go */
   unsigned seed;
   uint64_t operations; /* after which it ends by itself, with _exit; 0: never */
 } workload_plan_t;

@@ -62,7 +62,7 @@ LONG = [Case("long", "misses", "1000", MAX_DEFERRED="0"),  # what is waited for 
         Case("long", "busy_behind", "5000000000", "70", refused=True, PATIENCE="1"),
         Case("long", "free_beside", free_waits=("0",)),
         Case("long", "free_behind", "5000000000", free_waits=("1",), modes=("strict",))]
-# Frees beyond a bound: what may wait, and does not where the program's own call would not (pool/wait_in_free.h).
+# Frees beyond a bound: what may wait, and does not where the program's own call would not (pool/reuse/wait_in_free.h).
 BOUNDS = ("0", "4MiB")
 FREES = [Case("free", "returns", str(8 * MIB), free_waits=("0",), MAX_DEFERRED=bound) for bound in BOUNDS]
 FREES += [Case("free", "returns", str(48 * MIB), free_waits=("0",)),

@@ -2,13 +2,13 @@
  * A thread that is in the driver's free for long, since that waits for the device: what an allocation of
  * another thread, which could have that memory, makes of it. Over the fake driver.
  */
-#include "pool/await_release.h"
+#include "pool/reuse/await_release.h"
 
 #include <sched.h>
 #include <stdatomic.h>
 
 #include "pool/engine_record.h"
-#include "pool/wait.h"
+#include "pool/reuse/wait.h"
 #include "test/pool/check_main.h"
 #include "test/pool/wait_fixture.h"
 

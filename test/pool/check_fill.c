@@ -3,8 +3,8 @@
  */
 #include <string.h>
 
-#include "pool/fill.h"
-#include "pool/mode.h"
+#include "pool/serve/fill.h"
+#include "pool/reuse/mode.h"
 #include "pool/engine_record.h"
 #include "test/pool/check_main.h"
 #include "test/pool/ordered_fixture.h"

@@ -2,7 +2,7 @@
  * When surplus goes back to the driver: in which calls of the program, and only beside a device without work.
  * Over the fake driver, which counts frees beside work.
  */
-#include "pool/give_back.h"
+#include "pool/limits/give_back.h"
 
 #include "pool/space/surplus.h"
 #include "test/pool/check_main.h"

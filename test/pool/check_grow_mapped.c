@@ -1,7 +1,7 @@
 /*
  * Type vmm in the engine: where memory is mapped, what moves, what goes back, and what must not.
  */
-#include "pool/release.h"
+#include "pool/limits/release.h"
 #include "pool/reuse/submitters.h"
 #include "pool/space/mapped_policy.h"
 #include "pool/engine_record.h"

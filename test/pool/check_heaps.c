@@ -2,7 +2,7 @@
  * Heaps of threads: what a thread frees and allocates again without the device's lock, and that nothing else
  * sees a difference.
  */
-#include "pool/heaps.h"
+#include "pool/serve/heaps.h"
 
 #include <stdatomic.h>
 

@@ -3,14 +3,14 @@
  * fake driver. The clock moves in pauses only; where a test says so, it stands still, so that no wait is
  * given up.
  */
-#include "pool/oom_turn.h"
+#include "pool/limits/oom_turn.h"
 
 #include <sched.h>
 #include <stdatomic.h>
 
 #include "pool/engine_record.h"
-#include "pool/limit.h"
-#include "pool/wait.h"
+#include "pool/limits/limit.h"
+#include "pool/reuse/wait.h"
 #include "test/pool/check_main.h"
 #include "test/pool/wait_fixture.h"
 

@@ -1,8 +1,8 @@
 /*
  * What the driver still has although the program freed it in the order of a stream, over the fake driver.
  */
-#include "pool/limit.h"
-#include "pool/pending_frees.h"
+#include "pool/limits/limit.h"
+#include "pool/reuse/pending_frees.h"
 #include "pool/reuse/stream_points.h"
 #include "test/pool/check_main.h"
 #include "test/pool/ordered_fixture.h"

@@ -1,7 +1,7 @@
 /*
  * GPUPOOL_ASYNC=plain: what is asked for in streams is memory of cudaMalloc. Over the fake driver.
  */
-#include "pool/reclaim.h"
+#include "pool/limits/reclaim.h"
 #include "pool/reuse/fences.h"
 #include "pool/engine_record.h"
 #include "test/pool/check_main.h"

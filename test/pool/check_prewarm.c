@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "pool/engine_record.h"
-#include "pool/limit.h"
+#include "pool/limits/limit.h"
 #include "pool/space/segment_policy.h"
 #include "test/pool/check_main.h"
 #include "test/pool/engine_fixture.h"

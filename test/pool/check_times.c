@@ -4,7 +4,7 @@
  */
 #include "pool/engine_record.h"
 #include "pool/events.h"
-#include "pool/mode.h"
+#include "pool/reuse/mode.h"
 #include "test/pool/check_main.h"
 #include "pool/reuse/drain.h"
 #include "test/pool/ordered_fixture.h"

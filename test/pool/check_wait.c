@@ -3,7 +3,7 @@
  * driver.
  */
 #include "pool/engine_record.h"
-#include "pool/wait.h"
+#include "pool/reuse/wait.h"
 
 #include <stdio.h>
 

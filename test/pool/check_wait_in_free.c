@@ -2,8 +2,8 @@
  * The program's cudaFree waits for the device once too much is deferred: when, how long, for what, and which
  * frees do not. Over the fake driver, whose clock moves in pauses of the engine only.
  */
-#include "pool/limit.h"
-#include "pool/mode.h"
+#include "pool/limits/limit.h"
+#include "pool/reuse/mode.h"
 #include "pool/space/surplus.h"
 #include "test/pool/check_main.h"
 #include "test/pool/ordered_fixture.h"

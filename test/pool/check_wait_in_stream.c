@@ -3,7 +3,7 @@
  * that free. Over the fake driver.
  */
 #include "pool/engine_record.h"
-#include "pool/wait_in_stream.h"
+#include "pool/reuse/wait_in_stream.h"
 #include "test/pool/check_main.h"
 #include "test/pool/ordered_fixture.h"
 

@@ -2,9 +2,9 @@
  * What goes on while the engine waits for the device by polling: it holds nothing, and captures, the ends of
  * contexts and errors come through. Over the fake driver.
  */
-#include "pool/wait.h"
+#include "pool/reuse/wait.h"
 
-#include "pool/mode.h"
+#include "pool/reuse/mode.h"
 #include "pool/reuse/fences.h"
 #include "test/pool/check_main.h"
 #include "test/pool/wait_fixture.h"

@@ -116,7 +116,7 @@ static void pooled(void)
   STEP("free other size", give(1));
 }
 
-/* What the thread keeps of its own (pool/heaps.h). */
+/* What the thread keeps of its own (pool/serve/heaps.h). */
 static void in_heap(void)
 {
   STEP("small hit", take(1, 4096));

@@ -16,7 +16,7 @@
 #define FIRST_HANDLE  (UINT64_C(1) << 62)
 
 /* After a wait this long the device counts as done with its work. It is longer than a free polls before it
- * waits in the driver (pool/wait_in_free.c), and short for an allocation that has no other memory. */
+ * waits in the driver (pool/reuse/wait_in_free.c), and short for an allocation that has no other memory. */
 #define WORK_NS UINT64_C(200000000)
 
 /* Cost of the library's own queries (doc/gpu-results.md, G14). */

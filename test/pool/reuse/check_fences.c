@@ -4,8 +4,8 @@
  */
 #include "pool/reuse/fences.h"
 
-#include "pool/mode.h"
-#include "pool/reclaim.h"
+#include "pool/reuse/mode.h"
+#include "pool/limits/reclaim.h"
 #include "test/pool/check_main.h"
 #include "test/pool/engine_fixture.h"
 

@@ -9,7 +9,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#include "pool/mode.h"
+#include "pool/reuse/mode.h"
 #include "pool/reuse/submitters.h"
 #include "test/pool/check_main.h"
 #include "test/pool/engine_fixture.h"

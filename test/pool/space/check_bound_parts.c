@@ -2,7 +2,7 @@
  * Memory of cudaMallocAsync with the types that cut: parts that are freed in the order of a stream, while the
  * device still uses them. Over the fake driver.
  */
-#include "pool/reclaim.h"
+#include "pool/limits/reclaim.h"
 #include "pool/reuse/stream_points.h"
 #include "pool/device_record.h"
 #include "test/pool/check_main.h"

@@ -1,0 +1,84 @@
+/*
+ * How much of a device the driver's own pools of stream-ordered memory may have taken. They take whole
+ * pages and keep the memory that is freed to them. They cannot use memory freed in the order of a stream
+ * before that stream has reached the free. Where they find no memory, they may wait for the device, so
+ * the pool has to know this before it asks.
+ *
+ * Sizes in bytes. The caller holds the device's lock.
+ */
+#ifndef GP_POOL_ASYNC_POOLS_USE_H
+#define GP_POOL_ASYNC_POOLS_USE_H
+
+#include "pool/space/size_classes.h"
+
+/* Invariants: taken counts the pages of async_live (device_record.h), thus is no less than async_live.
+ * pending may be in use by the device until pending_epoch is covered (reuse/stamps.h). */
+typedef struct gp_pools_use {
+  uint64_t taken;
+  uint64_t idle;    /* idle in the pools when the driver last told; GP_POOLS_UNTOLD: not known */
+  uint64_t room;    /* free on the device or idle then, plus all counted bytes that are part of it */
+  uint64_t pending; /* freed to the driver in the order of streams */
+  uint64_t pending_epoch;
+} gp_pools_use_t;
+
+/* The driver's pools grow in pieces: of this size as measured on an H100 and an H200, or of a larger one. */
+#define GP_POOLS_PIECE_LEAST (32 * GP_MIB)
+
+#define GP_POOLS_UNTOLD (UINT64_MAX / 4) /* enough for anything */
+
+/* What the driver's pools may take of the device for so many bytes: whole pages from half a page on. */
+static inline uint64_t gp_pools_taken(uint64_t bytes)
+{
+  uint64_t taken = gp_round_up(bytes, bytes >= GP_DRIVER_PAGE / 2 ? GP_DRIVER_PAGE : GP_BLOCK_GRANULE);
+  return taken >= bytes ? taken : bytes;
+}
+
+static inline void gp_pools_take(gp_pools_use_t *use, uint64_t bytes)
+{
+  use->taken += gp_pools_taken(bytes);
+}
+
+static inline void gp_pools_drop(gp_pools_use_t *use, uint64_t bytes)
+{
+  gp_assert_internal(use->taken >= gp_pools_taken(bytes));
+  use->taken -= gp_pools_taken(bytes);
+}
+
+/* The program freed so many bytes in the order of a stream, or may have. */
+static inline void gp_pools_note_pending(
+    gp_pools_use_t *use, uint64_t bytes, uint64_t epoch, uint64_t covered)
+{
+  if (use->pending_epoch <= covered)
+    use->pending = 0;
+  use->pending += gp_pools_taken(bytes);
+  use->pending_epoch = epoch;
+}
+
+/* The driver said what is free and idle, while so much was counted that is not the pools'. */
+static inline void gp_pools_note_told(
+    gp_pools_use_t *use, uint64_t free_bytes, uint64_t idle_bytes, uint64_t others)
+{
+  use->idle = idle_bytes;
+  use->room = free_bytes + idle_bytes + use->taken + others;
+}
+
+static inline uint64_t gp_pools_less_pending(const gp_pools_use_t *use, uint64_t bytes, uint64_t covered)
+{
+  uint64_t pending = use->pending_epoch <= covered ? 0 : use->pending;
+  return bytes > pending ? bytes - pending : 0;
+}
+
+/* The pools' idle bytes by the driver's last answer, for all streams. */
+static inline uint64_t gp_pools_idle(const gp_pools_use_t *use, uint64_t covered)
+{
+  return gp_pools_less_pending(use, use->idle, covered);
+}
+
+/* What is free or idle now, if only this process has taken and given back memory since. */
+static inline uint64_t gp_pools_room(const gp_pools_use_t *use, uint64_t others)
+{
+  uint64_t taken = use->taken + others;
+  return use->room > taken ? use->room - taken : 0;
+}
+
+#endif

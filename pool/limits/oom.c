@@ -1,0 +1,446 @@
+/*
+ * The steps that may make room, in the order of their cost to the program. They are one pass, which is
+ * repeated while other threads free memory during it (gp_oom_again):
+ *
+ *   0  give back memory that was kept when pooling stopped
+ *   1  reclaim what the device has finished
+ *   2  give idle mapped memory of stream-ordered requests back, which does not wait
+ *   3  wait briefly for another thread that is giving memory back
+ *   4  wait, by polling, for what the device has not finished
+ *   5  give idle blocks back, largest first, as many bytes as are missing
+ *   6  give all idle memory back, also that of the driver's own pool
+ *   7  wait long for another thread that is giving memory back
+ *   8  on drivers without fences: wait for the device in the driver
+ *   9  give back what that made idle
+ *   10 nothing: another process may have given memory back
+ *
+ * The driver's free waits for the device, and unmapping does not. So before 0, 5, 6, 8 and 9
+ * the thread waits, by polling, for a moment when the device has no work (wait.h); if none comes, memory is
+ * out. The caller then tries the exact size, and reports.
+ *
+ * One thread at a time takes steps on a device (oom_turn.h). What 5, 6 and 9 release is reserved for its next
+ * attempt.
+ */
+#include "pool/limits/oom.h"
+
+#include <limits.h>
+
+#include "pool/reuse/await_pending.h"
+#include "pool/reuse/await_release.h"
+#include "pool/space/driver_calls.h"
+#include "pool/limits/limit.h"
+#include "pool/reuse/mode.h"
+#include "pool/serve/heaps.h"
+#include "pool/limits/oom_turn.h"
+#include "pool/limits/reclaim.h"
+#include "pool/limits/release.h"
+#include "pool/reuse/drain.h"
+#include "pool/reuse/identities.h"
+#include "pool/space/account.h"
+#include "pool/space/block.h"
+#include "pool/reuse/wait.h"
+
+#define RETURN_PAUSE_NS UINT64_C(100000)
+
+static void count_retry(gp_device_t *device)
+{
+  gp_lock_take(&device->lock);
+  gp_device_stats(device)->num_alloc_retries++;
+  gp_lock_release(&device->lock);
+}
+
+static uint64_t bytes_of(gp_device_t *device, const uint64_t *field)
+{
+  gp_lock_take(&device->lock);
+  gp_assert_internal(gp_lock_is_held(&device->lock)); /* guards the field, whichever it is */
+  uint64_t bytes = *field;
+  gp_lock_release(&device->lock);
+  return bytes;
+}
+
+static bool has_deferred(gp_engine_t *engine, gp_device_t *device)
+{
+  gp_lock_take(&device->lock); /* also guards the pointer to the statistics */
+  gp_heaps_collect(engine, device);
+  uint64_t bytes = gp_device_pending(device);
+  gp_lock_release(&device->lock);
+  return bytes > 0;
+}
+
+uint64_t gp_oom_largest_idle(gp_device_t *device)
+{
+  gp_lock_take(&device->lock);
+  uint64_t size = gp_block_largest_bytes(device);
+  gp_lock_release(&device->lock);
+  return size;
+}
+
+/* Some idle memory could go back to the driver. */
+static bool has_releasable(gp_device_t *device)
+{
+  gp_lock_take(&device->lock);
+  bool has = gp_device_releasable(device) > 0;
+  gp_lock_release(&device->lock);
+  return has;
+}
+
+/* Bytes that must go back before the limit, or the device as its driver describes it, has room for `bytes`.
+ * If there seems to be room (the driver's memory is in pieces): all requested bytes. */
+static uint64_t missing_bytes(gp_engine_t *engine, gp_context_t *context, uint64_t bytes, bool by_limit)
+{
+  gp_device_t *device = context->device;
+  uint64_t free_bytes = 0;
+  uint64_t total_bytes;
+
+  if (by_limit) {
+    bytes = gp_account_growth(NULL, bytes, GP_SUPPLY_PLAIN); /* counts whole pages */
+    gp_lock_take(&device->lock);
+    free_bytes =
+        gp_locked(device)->committed_bytes < device->limit ? device->limit - device->committed_bytes : 0;
+    gp_lock_release(&device->lock);
+  } else {
+    (void)gp_limit_ask(engine, context, &free_bytes, &total_bytes);
+  }
+  return free_bytes < bytes ? bytes - free_bytes : bytes;
+}
+
+/* Has the driver's own pools give back what is free in stream order, as it is once the device has reached
+ * the frees. False: the pools have nothing to give back, or the device is busy. */
+static bool trim_driver_pool(gp_engine_t *engine, gp_context_t *context, gp_oom_attempts_t *attempts)
+{
+  uint64_t reserved = UINT64_MAX; /* a driver without this question may have some */
+  uint64_t used;
+
+  if (!engine->driver.ops->trim_async || !gp_engine_enter(engine))
+    return false;
+  if (engine->driver.ops->async_reserved &&
+      gp_driver_async_reserved(engine, &context->driver, &reserved, &used) != 0)
+    reserved = UINT64_MAX;
+  gp_engine_leave(engine);
+  if (reserved <= bytes_of(context->device, &context->device->async_live) ||
+      !gp_wait_until_quiet(engine, context->device, attempts) || !gp_engine_enter_wait(engine))
+    return false;
+  gp_driver_trim_async(engine, &context->driver);
+  gp_engine_leave_wait(engine);
+  gp_limit_settle(engine, context);
+  return true;
+}
+
+/* Waits until the device is quiet and the thread has the turn. While the thread waits for its turn, another
+ * one may keep the device busy. False: the device is not quiet. */
+static bool await_quiet_turn(gp_engine_t *engine, gp_device_t *device, gp_oom_attempts_t *attempts)
+{
+  do {
+    if (!gp_wait_until_quiet(engine, device, attempts))
+      return false;
+  } while (gp_oom_turn_take(engine, device, attempts));
+  return true;
+}
+
+/* Gives idle blocks of the device back once the device is quiet. */
+static bool trim(gp_engine_t *engine, gp_device_t *device, uint64_t bytes, gp_oom_attempts_t *attempts)
+{
+  if (!has_releasable(device) || !await_quiet_turn(engine, device, attempts))
+    return false;
+  gp_oom_turn_reserve(device);
+  return gp_release_largest(engine, device, bytes, GP_TRIM_OOM) > 0;
+}
+
+/* The pool keeps memory of the device that it can no longer use. */
+static bool keeps_after_stop(gp_engine_t *engine, gp_device_t *device)
+{
+  return gp_engine_service(engine) == GP_SERVICE_STOPPED &&
+         (has_deferred(engine, device) || has_releasable(device));
+}
+
+bool gp_oom_release_after_stop(gp_engine_t *engine, gp_context_t *context, gp_oom_attempts_t *attempts)
+{
+  gp_device_t *device = context->device;
+  gp_context_t *contexts[GP_OOM_CONTEXTS];
+  uint64_t given = 0;
+  int count = 0;
+
+  gp_assert(!gp_holds_engine_lock());
+  if (!keeps_after_stop(engine, device) || !await_quiet_turn(engine, device, attempts))
+    return false;
+  gp_reclaim(engine); /* parts of a segment go back once all of it is idle */
+  gp_lock_take(&device->lock);
+  GP_LIST_EACH(gp_device_contexts(device), gp_context_t, device_link, other)
+    if (count < GP_OOM_CONTEXTS)
+      contexts[count++] = other;
+  gp_lock_release(&device->lock);
+  for (int i = 0; i < count; i++)
+    given += gp_release_unused(engine, contexts[i], GP_TRIM_REQUESTED);
+  return given > 0;
+}
+
+/* Counts what the program has freed on the device. The caller holds the device's lock. */
+static uint64_t freed(gp_engine_t *engine, gp_device_t *device)
+{
+  gp_heaps_collect(engine, device);
+  return gp_device_stats(device)->allocation.freed + gp_device_stats(device)->passthrough_bytes.freed;
+}
+
+/* Counts what came back without the calling thread, which makes room: frees, bytes that other threads had
+ * reserved and did not use, and ends of contexts, during which the engine can give nothing back. The caller
+ * holds the device's lock. */
+static uint64_t came_back(gp_engine_t *engine, gp_device_t *device)
+{
+  return freed(engine, device) + device->cancelled + atomic_load(&engine->endings_over);
+}
+
+/* What the driver says of the device. */
+typedef struct figures {
+  uint64_t free_bytes, total_bytes; /* total_bytes 0: not known */
+  uint64_t pools_reserved;          /* by its own pools; GP_POOLS_UNTOLD: not known */
+} figures_t;
+
+static figures_t ask_figures(gp_engine_t *engine, gp_context_t *context)
+{
+  figures_t figures = {0, 0, 0};
+  uint64_t reserved, used;
+
+  if (!gp_engine_enter(engine))
+    return figures;
+  if (gp_driver_memory_info(engine, &context->driver, &figures.free_bytes, &figures.total_bytes) != 0)
+    figures.total_bytes = 0;
+  else
+    figures.free_bytes = gp_driver_available(engine, &context->driver, figures.free_bytes);
+  if (engine->driver.ops->async_reserved) {
+    bool is_known = gp_driver_async_reserved(engine, &context->driver, &reserved, &used) == 0;
+    figures.pools_reserved = is_known ? reserved : GP_POOLS_UNTOLD;
+  }
+  gp_engine_leave(engine);
+  return figures;
+}
+
+/*
+ * The request exceeds what would be left if the process had nothing but what the program asked for and has
+ * not freed. How the driver places that on its pages is not considered. Programs probe for memory with sizes
+ * that cannot succeed, which must not cost them the whole cache. False in case of doubt.
+ */
+bool gp_oom_is_hopeless(gp_engine_t *engine, gp_context_t *context, uint64_t bytes)
+{
+  gp_device_t *device = context->device;
+
+  gp_assert(!gp_holds_engine_lock());
+  gp_lock_take(&device->lock);
+  uint64_t before = came_back(engine, device) + device->releases.finished_count;
+  gp_lock_release(&device->lock);
+  figures_t figures = ask_figures(engine, context);
+  gp_lock_take(&device->lock);
+  uint64_t after = came_back(engine, device) + device->releases.finished_count;
+  const gp_stats_t *stats = gp_device_stats(device);
+  uint64_t live = stats->requested_bytes.current + stats->passthrough_bytes.current;
+  uint64_t taken = gp_bytes_less(figures.total_bytes, figures.free_bytes);
+  /* The driver's pools have reserved more than is in use, or an older driver does not count all they have. */
+  uint64_t by_pools = gp_account_others(device) + figures.pools_reserved;
+  uint64_t ours = by_pools > gp_account_given(device) ? by_pools : gp_account_given(device);
+  uint64_t others = gp_bytes_less(taken, ours);
+  bool exceeds_device =
+      figures.total_bytes > 0 && bytes > gp_bytes_less(gp_bytes_less(figures.total_bytes, others), live);
+  bool exceeds_limit = device->limit != UINT64_MAX && bytes > gp_bytes_less(device->limit, live);
+  bool is_changing = before != after || !gp_releases_are_none(&device->releases);
+  gp_lock_release(&device->lock);
+  return (exceeds_device || exceeds_limit) && !is_changing;
+}
+
+typedef enum gp_step {
+  STEP_AFTER_STOP,
+  STEP_RECLAIM,
+  STEP_GIVE_ASYNC,
+  STEP_AWAIT_BRIEFLY,
+  STEP_WAIT,
+  STEP_TRIM,
+  STEP_TRIM_ALL,
+  STEP_AWAIT,
+  STEP_SYNCHRONIZE,
+  STEP_TRIM_AT_LAST,
+  STEP_TRY_AGAIN,
+  STEP_COUNT
+} gp_step_t;
+
+/* The step is repeated while it makes room. */
+static bool repeats(gp_step_t step)
+{
+  return step == STEP_WAIT || step == STEP_AWAIT_BRIEFLY || step == STEP_AWAIT;
+}
+
+/* GP_WAIT_MISS_NS in all, however many releases other threads finish meanwhile. */
+static bool await_briefly(gp_engine_t *engine, gp_device_t *device, gp_oom_attempts_t *attempts)
+{
+  gp_oom_attempts_t brief = {.later_ns = attempts->brief_ns};
+  bool finished = gp_await_release(engine, device, &brief, GP_WAIT_MISS_NS);
+
+  attempts->brief_ns = brief.later_ns;
+  return finished;
+}
+
+/* Takes one step. False: it cannot have made room. */
+static bool take_step(gp_engine_t *engine, gp_context_t *context, gp_step_t step, uint64_t bytes,
+    bool by_limit, gp_oom_attempts_t *attempts)
+{
+  gp_device_t *device = context->device;
+
+  switch (step) {
+  case STEP_AFTER_STOP: return gp_oom_release_after_stop(engine, context, attempts);
+  case STEP_RECLAIM:
+    if (has_deferred(engine, device)) {
+      gp_reclaim_poll(engine);
+      (void)gp_drain_by_own_context(engine, device, UINT_MAX);
+      gp_identities_ask(engine, device);
+    } else if (bytes_of(device, &device->draining) == 0) {
+      return false;
+    }
+    gp_limit_settle(engine, context);
+    return true;
+  case STEP_GIVE_ASYNC: return gp_release_async(engine, device, GP_TRIM_OOM) > 0;
+  case STEP_AWAIT_BRIEFLY: return await_briefly(engine, device, attempts);
+  case STEP_WAIT:
+    return gp_wait_for_deferred(engine, device, attempts) ||
+           (by_limit && gp_pending_frees_wait(engine, device, attempts));
+  case STEP_TRIM: return trim(engine, device, missing_bytes(engine, context, bytes, by_limit), attempts);
+  case STEP_TRIM_ALL: {
+    bool trimmed = trim(engine, device, UINT64_MAX, attempts);
+    bool pool_may_help = !by_limit || bytes_of(device, &device->draining) > 0;
+    return (pool_may_help && trim_driver_pool(engine, context, attempts)) || trimmed;
+  }
+  case STEP_AWAIT: return gp_await_release(engine, device, attempts, engine->patience_ns);
+  case STEP_SYNCHRONIZE:
+    if (engine->driver.ops->fence_record || !has_deferred(engine, device) ||
+        !await_quiet_turn(engine, device, attempts))
+      return false;
+    gp_reclaim_synchronously(engine);
+    return true;
+  case STEP_TRIM_AT_LAST:
+    return !engine->driver.ops->fence_record && trim(engine, device, UINT64_MAX, attempts);
+  case STEP_TRY_AGAIN: return !by_limit;
+  default: return false;
+  }
+}
+
+/* Notes at the first step what the device had got back by then. */
+static void begin_pass(gp_engine_t *engine, gp_device_t *device, gp_oom_attempts_t *attempts)
+{
+  if (attempts->passes > 0)
+    return;
+  attempts->passes = 1;
+  attempts->start_ns = gp_now(engine);
+  gp_lock_take(&device->lock);
+  attempts->came_back = came_back(engine, device);
+  gp_lock_release(&device->lock);
+}
+
+/* The next of the steps before `end`. */
+static bool next_step(gp_engine_t *engine, gp_context_t *context, uint64_t bytes, bool by_limit,
+    gp_oom_attempts_t *attempts, gp_step_t end)
+{
+  bool may_help = false;
+
+  gp_assert(!gp_holds_engine_lock());
+  gp_oom_turn_attempted(context->device);
+  begin_pass(engine, context->device, attempts);
+  while (!may_help && attempts->next_step < (int)end) {
+    gp_step_t step = (gp_step_t)attempts->next_step;
+    (void)gp_oom_turn_take(engine, context->device, attempts);
+    may_help = take_step(engine, context, step, bytes, by_limit, attempts);
+    if (!may_help || !repeats(step))
+      attempts->next_step++;
+  }
+  if (may_help) /* a wait has given the turn up */
+    (void)gp_oom_turn_take(engine, context->device, attempts);
+  return may_help;
+}
+
+bool gp_oom_next_step(
+    gp_engine_t *engine, gp_context_t *context, uint64_t bytes, bool by_limit, gp_oom_attempts_t *attempts)
+{
+  bool may_help = next_step(engine, context, bytes, by_limit, attempts, STEP_COUNT);
+  if (may_help)
+    count_retry(context->device);
+  return may_help;
+}
+
+#define LEAST_PASSES 16 /* even without patience */
+
+/*
+ * Whether memory came back since the pass began. If none did, waits for other threads to free some: the
+ * request would fit, so what blocks it can only be fragmentation by their blocks. After a wait that timed out
+ * the next one has to wait for a free.
+ */
+static bool await_return(gp_engine_t *engine, gp_device_t *device, gp_oom_attempts_t *attempts)
+{
+  uint64_t begin_ns = gp_now(engine), passed_ns = begin_ns - attempts->start_ns;
+  uint64_t left_ns = gp_bytes_less(engine->patience_ns, passed_ns);
+  uint64_t limit_ns = left_ns < GP_OOM_STALL_NS ? left_ns : GP_OOM_STALL_NS;
+
+  if (left_ns == 0 && attempts->passes >= LEAST_PASSES)
+    return false;
+  for (;;) {
+    gp_lock_take(&device->lock);
+    uint64_t before = attempts->came_back;
+    attempts->came_back = came_back(engine, device);
+    gp_oom_turn_t *turn = &gp_locked(device)->oom_turn;
+    uint64_t next_free = freed(engine, device) + 1;
+    bool waits = turn->is_shared && turn->waited_for != next_free;
+    if (waits && gp_now(engine) - begin_ns >= limit_ns) {
+      waits = false;
+      turn->waited_for = next_free;
+    }
+    gp_lock_release(&device->lock);
+    if (attempts->came_back != before || !waits)
+      return attempts->came_back != before;
+    gp_oom_turn_pause(engine, device, RETURN_PAUSE_NS);
+  }
+}
+
+bool gp_oom_again(gp_engine_t *engine, gp_context_t *context, uint64_t bytes, gp_oom_attempts_t *attempts)
+{
+  gp_device_t *device = context->device;
+
+  gp_assert(!gp_holds_engine_lock());
+  (void)gp_wait_for_endings(engine, device, attempts);
+  if (gp_engine_forwards(engine) || !await_return(engine, device, attempts) ||
+      gp_oom_is_hopeless(engine, context, bytes))
+    return false;
+  attempts->passes++;
+  attempts->next_step = 0;
+  attempts->begin_epoch = 0;
+  attempts->brief_ns = 0;
+  return true;
+}
+
+/* Takes all steps that change something, for memory whose size the engine does not know. */
+bool gp_engine_make_room(gp_engine_t *engine, gp_context_t *context)
+{
+  gp_oom_attempts_t attempts = {.next_step = 0};
+  bool changed = false;
+
+  while (next_step(engine, context, UINT64_MAX, false, &attempts, STEP_TRY_AGAIN))
+    changed = true;
+  if (changed) {
+    (void)gp_oom_turn_take(engine, context->device, &attempts);
+    gp_oom_turn_reserve(context->device);
+  } else {
+    gp_oom_turn_leave(context->device);
+  }
+  return changed;
+}
+
+void gp_engine_room_used(gp_context_t *context)
+{
+  gp_oom_turn_leave(context->device);
+}
+
+int gp_oom_make_room(gp_engine_t *engine, gp_context_t *context, uint64_t bytes, gp_oom_attempt_fn attempt,
+    void *arg, bool *by_limit, gp_oom_attempts_t *attempts)
+{
+  const int out_of_memory = engine->driver.ops->code_out_of_memory;
+  int code = out_of_memory;
+
+  while (code == out_of_memory && gp_oom_next_step(engine, context, bytes, *by_limit, attempts))
+    code = attempt(arg, by_limit);
+  if (code != out_of_memory)
+    gp_oom_turn_leave(context->device);
+  return code;
+}

@@ -1,0 +1,40 @@
+/*
+ * Requests that found no memory make room one at a time. On each device one thread has the turn: it takes the
+ * steps of oom.h, while later requests wait for theirs, the oldest first. Otherwise the memory that one
+ * thread releases goes to another, and a request is refused that the driver alone would have served.
+ *
+ * - A thread that waits for the device gives its turn up, so that later requests make room meanwhile.
+ * - What the holder of the turn has released is reserved for its next attempt: other requests that need the
+ *   driver wait for that attempt. A reservation never lasts over a wait.
+ * - A thread stops waiting after GP_OOM_STALL_NS without progress of the holder, and may then take what is
+ *   reserved. The holder may be in a driver call that waits for work which the waiting thread has yet to
+ *   submit.
+ *
+ * A thread has at most one turn on a device, so a request is identified by its thread. The caller holds no
+ * lock, and makes no driver call.
+ */
+#ifndef GP_POOL_LIMITS_OOM_TURN_H
+#define GP_POOL_LIMITS_OOM_TURN_H
+
+#include "pool/records.h"
+
+#define GP_OOM_STALL_NS UINT64_C(50000000)
+
+/* Waits until the thread has the turn. attempts->ticket says how old its request is. Returns whether it
+ * waited, so that the state of the device may have changed. */
+bool gp_oom_turn_take(gp_engine_t *engine, gp_device_t *device, gp_oom_attempts_t *attempts);
+
+/* Gives the turn up, and the reservation with it. Without the turn: does nothing. */
+void gp_oom_turn_leave(gp_device_t *device);
+
+/* Gives the turn up and sleeps: for threads that poll for anything but the turn. */
+void gp_oom_turn_pause(gp_engine_t *engine, gp_device_t *device, uint64_t ns);
+
+/* What the thread, which has the turn, releases from now on is reserved for it, until its attempt is over. */
+void gp_oom_turn_reserve(gp_device_t *device);
+void gp_oom_turn_attempted(gp_device_t *device);
+
+/* Waits while memory is reserved for another thread: before the driver is asked for more. */
+void gp_oom_turn_respect(gp_engine_t *engine, gp_device_t *device);
+
+#endif

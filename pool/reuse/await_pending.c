@@ -1,0 +1,153 @@
+#include "pool/reuse/await_pending.h"
+
+#include "pool/space/driver_calls.h"
+#include "pool/reuse/mode.h"
+#include "pool/limits/oom_turn.h"
+#include "pool/reuse/pending_frees.h"
+#include "pool/limits/reclaim.h"
+#include "pool/reuse/fences.h"
+#include "pool/reuse/identities.h"
+
+/* Of the streams in which memory is pending, with an id above *id, the one with the smallest that the calling
+ * thread can name. The driver keeps it until users is lowered. NULL: there is none. */
+static gp_identity_t *next_to_ask(gp_device_t *device, uint64_t *id)
+{
+  uint64_t after = *id;
+  gp_identity_t *next = NULL;
+
+  gp_lock_take(&device->lock);
+  gp_assert_internal(gp_lock_is_held(&device->lock));
+  GP_LIST_EACH(&device->pending_frees, const gp_pending_free_t, link, pending) {
+    gp_identity_t *identity = pending->identity;
+    if (identity && pending->identity_id > after && atomic_load(&identity->id) == pending->identity_id &&
+        (!next || pending->identity_id < atomic_load(&next->id)) && gp_identity_can_be_named(identity))
+      next = identity;
+  }
+  if (next) {
+    atomic_fetch_add(&next->users, 1);
+    *id = atomic_load(&next->id);
+  }
+  gp_lock_release(&device->lock);
+  return next;
+}
+
+/* A stream without work has passed all frees from before the question. */
+static void ask_streams(gp_engine_t *engine, gp_device_t *device)
+{
+  gp_identity_t *identity;
+  uint64_t id = 0;
+
+  if (!engine->driver.ops->stream_query || !gp_engine_enter(engine))
+    return;
+  while ((identity = next_to_ask(device, &id))) {
+    uint64_t epoch = gp_epoch_begin(engine);
+    bool is_idle = gp_driver_stream_query(engine, &identity->context->driver, identity->handle) == 0;
+    gp_lock_take(&device->lock);
+    if (is_idle)
+      gp_pending_frees_passed(engine, device, identity, id, epoch);
+    gp_lock_release(&device->lock);
+    atomic_fetch_sub(&identity->users, 1);
+  }
+  gp_engine_leave(engine);
+}
+
+static size_t count(gp_engine_t *engine, gp_device_t *device)
+{
+  gp_lock_take(&device->lock);
+  (void)gp_pending_frees_retire(engine, device);
+  size_t pending = gp_locked(device)->unlisted_pending + device->unlisted_host > 0;
+  GP_LIST_EACH(&device->pending_frees, const gp_pending_free_t, link, free)
+    pending++;
+  gp_lock_release(&device->lock);
+  return pending;
+}
+
+bool gp_pending_frees_ask(gp_engine_t *engine, gp_device_t *device)
+{
+  gp_assert(!gp_holds_engine_lock());
+  gp_lock_take(&device->lock);
+  bool any = !gp_pending_frees_are_none(gp_locked(device));
+  bool has_retired = gp_pending_frees_retire(engine, device);
+  gp_lock_release(&device->lock);
+  if (!any || has_retired)
+    return has_retired;
+  size_t before = count(engine, device);
+  ask_streams(engine, device);
+  if (count(engine, device) < before)
+    return true;
+  if (!gp_fences_poll_twice(engine))
+    return false;
+  gp_reclaim(engine);
+  return count(engine, device) < before;
+}
+
+void gp_engine_ask_pending(gp_engine_t *engine, gp_context_t *context)
+{
+  while (gp_pending_frees_ask(engine, context->device)) {
+  }
+}
+
+static bool is_pending(gp_device_t *device)
+{
+  gp_lock_take(&device->lock);
+  bool any = !gp_pending_frees_are_none(gp_locked(device));
+  gp_lock_release(&device->lock);
+  return any;
+}
+
+/* What the contexts have completed: a vain wait is not repeated before this changes. Also names, for the
+ * report, a context whose work may hold the wait up. */
+static uint64_t find_progress(gp_engine_t *engine, gp_oom_attempts_t *attempts)
+{
+  uint64_t progress = 0;
+
+  gp_lock_take(&engine->contexts_lock);
+  GP_LIST_EACH(gp_live_contexts(engine), const gp_context_t, live_link, context) {
+    progress += atomic_load(&context->completed);
+    if (gp_epoch_is_current(engine, context))
+      continue;
+    attempts->busy_context = context->driver.id;
+    attempts->busy_since_ns = atomic_load(&context->fences.recorded_ns);
+  }
+  gp_lock_release(&engine->contexts_lock);
+  return progress;
+}
+
+/* The wait may go on for so long; 0: no longer. */
+static uint64_t time_left(gp_engine_t *engine, gp_device_t *device, gp_oom_attempts_t *attempts)
+{
+  gp_vain_t *vain = &device->vain_pending;
+  uint64_t progress = find_progress(engine, attempts);
+  uint64_t spent_ns = attempts->later_ns - attempts->progress_ns;
+
+  if (atomic_load(&vain->progress) != progress) {
+    atomic_store(&vain->progress, progress);
+    atomic_store(&vain->ns, 0);
+  }
+  if (spent_ns < engine->patience_ns && atomic_load(&vain->ns) < engine->patience_ns &&
+      !gp_engine_forwards(engine))
+    return engine->patience_ns - spent_ns;
+  if (atomic_load(&vain->ns) < spent_ns)
+    atomic_store(&vain->ns, spent_ns);
+  attempts->was_in_vain = true;
+  return 0;
+}
+
+bool gp_pending_frees_wait(gp_engine_t *engine, gp_device_t *device, gp_oom_attempts_t *attempts)
+{
+  uint64_t pause_ns = GP_FIRST_PAUSE_NS, last_ns = gp_now(engine), left_ns;
+
+  gp_assert(!gp_holds_engine_lock());
+  while (is_pending(device)) {
+    if (gp_pending_frees_ask(engine, device))
+      return true;
+    if ((left_ns = time_left(engine, device, attempts)) == 0)
+      return false;
+    gp_oom_turn_pause(engine, device, pause_ns < left_ns ? pause_ns : left_ns);
+    pause_ns = gp_next_pause(pause_ns);
+    uint64_t now_ns = gp_now(engine);
+    attempts->later_ns += now_ns > last_ns ? now_ns - last_ns : 0;
+    last_ns = now_ns;
+  }
+  return false;
+}

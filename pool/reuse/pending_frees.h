@@ -1,0 +1,53 @@
+/*
+ * Memory that the program freed in the order of a stream (cuMemFreeAsync) outside the driver's pools, or in a
+ * pool that it has destroyed since. The driver gives such memory back to the device only when the stream
+ * reaches the free. Under a limit it counts until the stream is known to have passed that point: because
+ * every context, or the stream's own, has completed the epoch of the free (reuse/stamps.h), or because a
+ * later point of the stream is complete (reuse/stream_points.h). await_pending.h asks the driver.
+ *
+ * Memory in the driver's pools needs no record: the driver reports what its pools have (gp_limit_settle).
+ *
+ * The caller holds the device's lock.
+ */
+#ifndef GP_POOL_REUSE_PENDING_FREES_H
+#define GP_POOL_REUSE_PENDING_FREES_H
+
+#include "pool/reuse/stamps.h"
+#include "pool/space/account.h"
+
+/* In device->pending_frees, oldest first. */
+typedef struct gp_pending_free {
+  gp_list_t link;
+  uint64_t address, bytes;
+  gp_supply_t supply;
+  bool is_host;                /* counts against the limit on page-locked memory instead */
+  uint64_t epoch;              /* in force after the free */
+  const gp_context_t *owner;   /* the memory ends with this context; NULL: it outlives contexts */
+  const gp_context_t *context; /* of the stream; NULL: unknown */
+  gp_identity_t *identity;     /* the stream's; NULL: none */
+  uint64_t identity_id;        /* its id at the free */
+  uint64_t freed_as;           /* number of this free among those in the stream */
+} gp_pending_free_t;
+
+/*
+ * To be called after the driver's call, before the account drops the memory: counts it on, if there is a
+ * limit. Of `free`, the caller sets address, bytes, supply, is_host and owner; GP_SUPPLY_POOLS means a pool
+ * that is gone. order NULL: the stream is unknown.
+ */
+void gp_pending_free_add(
+    gp_engine_t *engine, gp_device_t *device, const gp_pending_free_t *free, const gp_order_t *order);
+
+bool gp_pending_frees_are_none(const gp_device_t *device);
+
+/* Stops counting what the streams have passed. True: there was such memory. */
+bool gp_pending_frees_retire(gp_engine_t *engine, gp_device_t *device);
+
+/* The same for all that was freed in that stream in the epoch or before: since then the driver has said that
+ * the stream has no work. id: the identity's before the question. */
+void gp_pending_frees_passed(
+    gp_engine_t *engine, gp_device_t *device, const gp_identity_t *identity, uint64_t id, uint64_t epoch);
+
+/* All of them, at the engine's end. */
+void gp_pending_frees_fini(gp_device_t *device);
+
+#endif

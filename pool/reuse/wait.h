@@ -1,0 +1,47 @@
+/*
+ * Waiting for the device by polling. A waiting thread holds no lock and is in no driver call, so that
+ * captures begin, contexts end, and other threads and devices go on. Any thread; the caller holds no lock.
+ *
+ * How long a wait may take depends on the work. For work submitted before the free of the wanted memory
+ * it waits as the driver's own free would have, but for GP_WAIT_BEFORE_NS at most, since the pool cannot
+ * tell whether that work ends. The driver's allocation would not have waited for later work, which may
+ * need the calling thread to go on: for such work it waits engine->patience_ns. A vain wait is not
+ * repeated before the context that held it up has completed something, or, on a driver without fences,
+ * before a stream that had work has none.
+ */
+#ifndef GP_POOL_REUSE_WAIT_H
+#define GP_POOL_REUSE_WAIT_H
+
+#include "pool/records.h"
+
+#define GP_WAIT_BEFORE_NS UINT64_C(60000000000)
+#define GP_WAIT_MISS_NS   UINT64_C(10000000)
+
+/*
+ * Polls until deferred memory of the device becomes idle. False: nothing is deferred there, or the time is
+ * over. attempts counts the time and says what held the wait up. Only memory freed before their first such
+ * wait counts: other threads may go on freeing, which would let the wait go on and on.
+ */
+bool gp_wait_for_deferred(gp_engine_t *engine, gp_device_t *device, gp_oom_attempts_t *attempts);
+
+/*
+ * Polls until no context has pending work, so that a driver call that waits for the device returns soon.
+ * Also returns true for a device that is always busy but makes progress: GP_WAIT_MISS_NS after the work
+ * from before the call was complete, later work is complete, too. False: the patience is spent. On a driver
+ * without fences it asks the streams that the library knows of. device: the device whose memory is wanted.
+ */
+bool gp_wait_until_quiet(gp_engine_t *engine, gp_device_t *device, gp_oom_attempts_t *attempts);
+
+/*
+ * Polls while other threads end contexts: meanwhile the engine makes no driver call, so it can give nothing
+ * back. Natively the allocation would not wait, and the end of the context may depend on the calling thread:
+ * so for engine->patience_ns at most, which attempts counts. False: no thread is ending one, or the time is
+ * over.
+ */
+bool gp_wait_for_endings(gp_engine_t *engine, gp_device_t *device, gp_oom_attempts_t *attempts);
+
+/* No room could be made for stream-ordered memory, but the driver may know of some. True: the caller can
+ * ask it, since the device has no work to wait for and none of the attempts waited in vain. */
+bool gp_wait_in_doubt(gp_engine_t *engine, gp_device_t *device, gp_oom_attempts_t *attempts);
+
+#endif

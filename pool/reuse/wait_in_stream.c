@@ -1,0 +1,329 @@
+#include "pool/reuse/wait_in_stream.h"
+
+#include "pool/serve/cut_memory.h"
+#include "pool/space/driver_calls.h"
+#include "pool/engine.h"
+#include "pool/serve/heaps.h"
+#include "pool/limits/limit.h"
+#include "pool/reuse/mode.h"
+#include "pool/reuse/identities.h"
+#include "pool/reuse/stamps.h"
+#include "pool/space/segment.h"
+
+#define MOST_WAITS 64u /* for one request */
+
+/* Bytes that the pool may still take, of *ret_whole; UINT64_MAX: not known. The caller holds the device's
+ * lock. */
+static uint64_t left_of(const gp_device_t *device, uint64_t *ret_whole)
+{
+  uint64_t left = device->told_ns == 0 ? UINT64_MAX : gp_device_left(device);
+  uint64_t in_limit = gp_bytes_less(device->limit, device->committed_bytes);
+  bool by_limit = device->limit != UINT64_MAX && in_limit < left;
+
+  *ret_whole = by_limit ? device->limit : device->total;
+  return by_limit ? in_limit : left;
+}
+
+void gp_wait_in_stream_judge(gp_engine_t *engine, gp_context_t *context)
+{
+  gp_device_t *device = context->device;
+  uint64_t whole, free_bytes, total_bytes;
+
+  gp_lock_take(&device->lock);
+  bool is_known = gp_locked(device)->told_ns != 0;
+  gp_lock_release(&device->lock);
+  if (!is_known)
+    (void)gp_limit_ask(engine, context, &free_bytes, &total_bytes);
+  gp_lock_take(&device->lock);
+  uint64_t left = left_of(device, &whole);
+  uint64_t in_streams = gp_locked(device)->ordered_live + device->bound_bytes + device->filed_bytes;
+  device->events_beyond = left;
+  atomic_store_explicit(&device->needs_events, left < whole / 4 || left < in_streams, memory_order_relaxed);
+  gp_lock_release(&device->lock);
+}
+
+static bool may_have_events(const gp_engine_t *engine, const gp_order_t *order)
+{
+  return engine->driver.ops->stream_wait && order->identity && order->stream != GP_STREAM_LEGACY;
+}
+
+void gp_wait_in_stream_drop(gp_free_event_t *event)
+{
+  gp_device_t *device = event->context->device;
+
+  gp_lock_take(&device->lock);
+  gp_free_event_drop(event);
+  gp_lock_release(&device->lock);
+}
+
+gp_free_event_t *gp_wait_in_stream_record(gp_engine_t *engine, const gp_order_t *order)
+{
+  gp_context_t *context = order->context;
+
+  gp_assert(!gp_holds_engine_lock());
+  if (!may_have_events(engine, order) || !gp_engine_enter(engine))
+    return NULL;
+  gp_lock_take(&context->device->lock);
+  gp_free_event_t *event = gp_free_event_take(context);
+  gp_lock_release(&context->device->lock);
+  if (event && gp_driver_enter_stream(engine, &context->driver, order->stream, &event->event) != 0) {
+    gp_wait_in_stream_drop(event);
+    event = NULL;
+  }
+  gp_engine_leave(engine);
+  return event;
+}
+
+/* Bytes whose stream-ordered free is pending. The caller holds the device's lock. */
+static uint64_t pending_bytes(const gp_device_t *device)
+{
+  uint64_t bytes = device->bound_bytes;
+
+  GP_LIST_EACH(gp_device_contexts(device), const gp_context_t, device_link, context)
+    GP_LIST_EACH(&context->deferred, const gp_block_t, order, block)
+      if (block->freed_in || (!block->segment && gp_block_is_ordered(block)))
+        bytes += block->requested;
+  return bytes;
+}
+
+/*
+ * The driver's own pool would have to wait, too: what the program has not freed, what its streams have not
+ * reached, and the request exceed the device or the limit. How the driver cuts its memory is not considered.
+ */
+static bool is_short_natively(const gp_request_t *request)
+{
+  gp_device_t *device = request->context->device;
+  uint64_t free_bytes, total_bytes;
+
+  if (!gp_limit_ask(request->engine, request->context, &free_bytes, &total_bytes))
+    return false;
+  gp_lock_take(&device->lock);
+  const gp_stats_t *stats = gp_device_stats(device);
+  uint64_t needed = stats->requested_bytes.current + stats->passthrough_bytes.current +
+                    pending_bytes(device) + request->requested;
+  bool is_short = needed > free_bytes + gp_account_given(device) || needed > device->limit;
+  gp_lock_release(&device->lock);
+  return is_short;
+}
+
+/* Memory that serves the request: pieces of one segment or range, one after the other, or a whole block. */
+typedef struct found {
+  gp_block_t *first;
+  uint64_t size;   /* of all pieces, a rest included */
+  uint64_t newest; /* epoch of the newest of its frees */
+  unsigned events;
+} found_t;
+
+static unsigned count_events(const gp_block_t *block)
+{
+  unsigned count = 0;
+
+  for (const gp_freed_bytes_t *bytes = block->freed_bytes; bytes; bytes = bytes->next)
+    count++;
+  return count;
+}
+
+/* The smallest block that fits, of equals the one whose free is oldest. */
+static gp_block_t *find_whole(const gp_request_t *request)
+{
+  gp_block_t *best = NULL;
+
+  GP_LIST_EACH(&request->arena->deferred, gp_block_t, order, block) {
+    bool is_fit = !block->segment && block->freed_bytes && block->size >= request->fit.least &&
+                  (!best || block->size < best->size);
+    if (is_fit && gp_free_events_are_complete(block))
+      best = block;
+  }
+  return best;
+}
+
+static bool may_serve(const gp_block_t *block)
+{
+  return block->state == GP_STATE_IDLE ||
+         (block->state == GP_STATE_BOUND && gp_free_events_are_complete(block));
+}
+
+/* What `bytes` from the piece on take. first NULL: the pieces that follow do not suffice. */
+static found_t look_from(gp_block_t *first, uint64_t bytes)
+{
+  found_t found = {.first = first};
+
+  for (gp_block_t *piece = first; found.size < bytes; piece = gp_segment_above(piece)) {
+    if (!piece || !may_serve(piece))
+      return (found_t){.first = NULL};
+    found.size += piece->size;
+    found.events += count_events(piece);
+    if (piece->free_epoch > found.newest)
+      found.newest = piece->free_epoch;
+  }
+  return found;
+}
+
+/* Large pieces stay whole for as long as they can; of equals the device reaches the oldest frees first. */
+static bool is_better(const found_t *found, const found_t *best)
+{
+  return found->size < best->size || (found->size == best->size && found->newest < best->newest);
+}
+
+static gp_block_t *find_pieces(const gp_request_t *request)
+{
+  found_t best = {.first = NULL};
+
+  GP_LIST_EACH(&request->arena->segments, gp_segment_t, link, segment) {
+    if (segment->is_closed)
+      continue;
+    for (gp_block_t *block = segment->first; block; block = gp_segment_above(block)) {
+      found_t found = may_serve(block) ? look_from(block, request->size) : (found_t){.first = NULL};
+      if (found.first && found.events <= MOST_WAITS && (!best.first || is_better(&found, &best)))
+        best = found;
+    }
+  }
+  return best.first;
+}
+
+/* Events that the request's stream has to wait for, each with one use, and where the bytes begin that it
+ * covers. */
+typedef struct waits {
+  gp_free_event_t *events[MOST_WAITS];
+  uint64_t addresses[MOST_WAITS];
+  unsigned count;
+} waits_t;
+
+static void note(waits_t *waits, const gp_block_t *block)
+{
+  for (const gp_freed_bytes_t *bytes = block->freed_bytes; bytes; bytes = bytes->next) {
+    gp_assert(waits->count < MOST_WAITS);
+    waits->addresses[waits->count] = bytes->address;
+    waits->events[waits->count++] = bytes->event;
+    bytes->event->uses++;
+  }
+}
+
+/* The block became smaller: not those of its rest. */
+static void forget_rest(waits_t *waits, const gp_block_t *block)
+{
+  unsigned count = 0;
+
+  for (unsigned i = 0; i < waits->count; i++) {
+    if (waits->addresses[i] >= block->address + block->size) {
+      gp_free_event_drop(waits->events[i]);
+      continue;
+    }
+    waits->addresses[count] = waits->addresses[i];
+    waits->events[count++] = waits->events[i];
+  }
+  waits->count = count;
+}
+
+static gp_block_t *take_whole(const gp_request_t *request, uint64_t now_ns, waits_t *waits)
+{
+  gp_block_t *block = find_whole(request);
+
+  if (!block)
+    return NULL;
+  note(waits, block);
+  gp_stamp_leave_deferred(block);
+  gp_block_end_use(request->engine, block, now_ns);
+  gp_gauge_pass(&gp_device_stats(block->context->device)->cached_bytes, block->size);
+  return block;
+}
+
+/* Takes a piece out of the lists: its low `most` bytes, or all of it, always if the host has no memory for a
+ * record of the rest. The rest stays where the piece was. */
+static void take_piece(gp_engine_t *engine, gp_block_t *piece, uint64_t most, waits_t *waits)
+{
+  note(waits, piece);
+  if (piece->state == GP_STATE_BOUND) {
+    gp_bound_take_low(engine, piece, most);
+  } else {
+    gp_segment_leave_idle(piece);
+    gp_segment_shrink(engine, piece, most);
+  }
+}
+
+static gp_block_t *take_pieces(const gp_request_t *request, waits_t *waits)
+{
+  gp_engine_t *engine = request->engine;
+  gp_block_t *block = find_pieces(request);
+
+  if (!block || !gp_address_map_insert(&engine->blocks, block->address, block))
+    return NULL;
+  gp_address_map_remove_value(&engine->blocks, block->address, block); /* the map has room for it now */
+  take_piece(engine, block, request->size, waits);
+  while (block->size < request->size) {
+    gp_block_t *above = gp_segment_above(block);
+    take_piece(engine, above, request->size - block->size, waits);
+    gp_segment_join(engine, block, above);
+  }
+  forget_rest(waits, block);
+  (void)gp_address_map_insert(&engine->blocks, block->address, block);
+  return block;
+}
+
+static bool take(gp_request_t *request, waits_t *waits)
+{
+  gp_engine_t *engine = request->engine;
+  gp_device_t *device = request->context->device;
+  gp_block_t *block = NULL;
+
+  waits->count = 0;
+  uint64_t clock_ns = gp_request_clock(engine);
+  gp_lock_take(&device->lock);
+  uint64_t now_ns = gp_request_time(engine, device, clock_ns);
+  if (!gp_device_is_over_limit(device) && !request->order->identity->has_ended)
+    block = request->is_cut ? take_pieces(request, waits) : take_whole(request, now_ns, waits);
+  if (block) {
+    gp_block_set_stream(block, request->order->stream);
+    gp_block_hand_out(engine, block, request->requested, now_ns, 0, true);
+    request->ret_address = block->address;
+    atomic_fetch_add(&request->order->identity->handed_on, 1);
+  }
+  gp_lock_release(&device->lock);
+  return block != NULL;
+}
+
+/* The address is not known to the program yet. */
+static bool await_frees(const gp_request_t *request, const waits_t *waits)
+{
+  gp_engine_t *engine = request->engine;
+  int code = 0;
+
+  for (unsigned i = 0; i < waits->count && code == 0; i++)
+    code = gp_driver_stream_wait(
+        engine, &request->context->driver, request->order->stream, waits->events[i]->event);
+  for (unsigned i = 0; i < waits->count; i++)
+    gp_wait_in_stream_drop(waits->events[i]);
+  return code == 0;
+}
+
+/* Whatever the engine does with requests by now: no free of the program's will come. */
+static void give_up(const gp_request_t *request)
+{
+  gp_engine_t *engine = request->engine;
+  gp_block_t *block = gp_find_and_lock(engine, request->ret_address);
+
+  if (!block) /* its context has ended */
+    return;
+  gp_block_end_ownership(engine, block, GP_DETAIL_NONE, gp_now(engine));
+  block->refs = 0;
+  gp_stamp_and_defer(engine, block);
+  gp_lock_release(&block->context->device->lock);
+}
+
+bool gp_wait_in_stream_serve(gp_request_t *request)
+{
+  gp_engine_t *engine = request->engine;
+  waits_t waits;
+
+  gp_assert(!gp_holds_engine_lock());
+  if (!request->order || !may_have_events(engine, request->order) || !is_short_natively(request) ||
+      !gp_engine_enter(engine))
+    return false;
+  bool is_served = take(request, &waits);
+  if (is_served && !await_frees(request, &waits)) {
+    give_up(request);
+    is_served = false;
+  }
+  gp_engine_leave(engine);
+  return is_served;
+}

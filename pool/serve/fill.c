@@ -1,0 +1,280 @@
+/*
+ * Each fill that a thread waits for has a stream of its own, which waits for no operation of the program
+ * and which none waits for. So there are as many streams as threads that fill memory of the context at
+ * once. The thread queries the stream until it has no work. Meanwhile it holds no lock, and between two
+ * queries it announces no driver call, so that captures begin and contexts end.
+ */
+#include "pool/serve/fill.h"
+
+#include <stdlib.h>
+
+#include "pool/space/driver_calls.h"
+#include "pool/reuse/mode.h"
+#include "base/log.h"
+#include "base/size.h"
+
+/*
+ * A stream of the library's own. Invariants, under the device's lock: while it is in context->fills it has
+ * no work, and address is 0; while it is in context->late_fills, the block at address is LIVE, or RETAINED
+ * by others, and the program does not know the block.
+ */
+struct gp_fill {
+  gp_fill_t *next;
+  uint64_t stream; /* the driver's; it ends with the context */
+  uint64_t address;
+};
+
+/* Why the program gets memory unfilled. The library reports each reason once. */
+typedef enum reason {
+  REASON_CAPTURE,
+  REASON_FORWARDED,
+  REASON_LATE,
+  REASON_DRIVER,
+  REASON_HOST,
+  REASONS
+} reason_t;
+
+static const char *const reasons[] = {
+    [REASON_CAPTURE] = "beside the capture of a stream the library makes no calls of its own",
+    [REASON_FORWARDED] = "it is not the pool's",
+    [REASON_LATE] = "other work occupies the device, so that a fill was not over after 10 s",
+    [REASON_DRIVER] = "the driver refused to fill it",
+    [REASON_HOST] = "the host has no memory for that",
+};
+
+_Static_assert(sizeof(reasons) / sizeof(*reasons) == REASONS, "every reason has a text");
+
+void gp_fill_init(gp_engine_t *engine, const gp_options_t *options)
+{
+  uint64_t fill = gp_option_number(options, GP_OPTION_fill);
+
+  engine->fills = fill != GP_FILL_OFF && engine->driver.ops->fill != NULL;
+  engine->fill_byte = fill == GP_FILL_POISON ? GP_FILL_POISON_BYTE : 0;
+}
+
+static gp_fill_result_t omit(gp_engine_t *engine, uint64_t bytes, reason_t reason)
+{
+  char size[GP_SIZE_TEXT_BYTES];
+  unsigned bit = 1u << reason;
+
+  if (atomic_fetch_or(&engine->fills_omitted, bit) & bit)
+    return GP_FILL_OMITTED;
+  gp_size_format(bytes, size);
+  gp_log(GP_LOG_ERROR, "GPUPOOL_FILL: %s were handed out and not filled: %s", size, reasons[reason]);
+  return GP_FILL_OMITTED;
+}
+
+/* Why the library may make no driver call of its own, or would learn nothing from one. */
+static reason_t reason_of_suspension(const gp_engine_t *engine)
+{
+  return gp_engine_is_suspended(engine) ? REASON_CAPTURE : REASON_DRIVER;
+}
+
+/* The lists of a context's fills; the caller holds the device's lock. */
+
+static gp_fill_t *take_first(const gp_context_t *context, gp_fill_t **list)
+{
+  gp_assert_internal(gp_lock_is_held(&context->device->lock));
+  gp_fill_t *fill = *list;
+  if (fill)
+    *list = fill->next;
+  return fill;
+}
+
+static void put_first(const gp_context_t *context, gp_fill_t **list, gp_fill_t *fill)
+{
+  gp_assert_internal(gp_lock_is_held(&context->device->lock));
+  fill->next = *list;
+  *list = fill;
+}
+
+/* Takes the first fill from a list of the context's; NULL: the list is empty. */
+static gp_fill_t *take(gp_context_t *context, gp_fill_t **list)
+{
+  gp_lock_take(&context->device->lock);
+  gp_fill_t *fill = take_first(context, list);
+  gp_lock_release(&context->device->lock);
+  return fill;
+}
+
+static void put(gp_context_t *context, gp_fill_t **list, gp_fill_t *fill)
+{
+  gp_lock_take(&context->device->lock);
+  put_first(context, list, fill);
+  gp_lock_release(&context->device->lock);
+}
+
+/* The caller has announced its driver calls. NULL: *ret_reason says why. */
+static gp_fill_t *obtain(gp_engine_t *engine, gp_context_t *context, reason_t *ret_reason)
+{
+  gp_fill_t *fill = take(context, &context->fills);
+
+  if (fill)
+    return fill;
+  *ret_reason = REASON_HOST;
+  fill = calloc(1, sizeof(*fill));
+  if (!fill)
+    return NULL;
+  int code = gp_driver_fill_stream(engine, &context->driver, &fill->stream);
+  if (code == 0)
+    return fill;
+  gp_driver_note(engine, context, code);
+  *ret_reason = REASON_DRIVER;
+  free(fill);
+  return NULL;
+}
+
+/* State of a submitted fill. */
+typedef enum progress {
+  PROGRESS_DONE,
+  PROGRESS_NONE,
+  PROGRESS_UNKNOWN, /* the engine may not ask, or the context has ended */
+} progress_t;
+
+static bool has_ended(const gp_context_t *context)
+{
+  return gp_context_is_lost(context) || atomic_load(&context->gone);
+}
+
+static progress_t ask(gp_engine_t *engine, gp_context_t *context, const gp_fill_t *fill)
+{
+  progress_t progress = PROGRESS_UNKNOWN;
+
+  if (!gp_engine_enter_question(engine))
+    return PROGRESS_UNKNOWN;
+  if (!has_ended(context)) { /* nor can it end while this call is announced */
+    int code = gp_driver_fill_query(engine, &context->driver, fill->stream);
+    if (code != 0 && code != engine->driver.ops->code_not_ready)
+      gp_driver_note(engine, context, code);
+    progress = code == 0 ? PROGRESS_DONE : PROGRESS_NONE;
+  }
+  gp_engine_leave(engine);
+  return progress;
+}
+
+static bool await(gp_engine_t *engine, gp_context_t *context, const gp_fill_t *fill)
+{
+  uint64_t begin_ns = gp_now(engine);
+  uint64_t pause_ns = GP_FIRST_PAUSE_NS;
+
+  for (;;) {
+    progress_t progress = ask(engine, context, fill);
+    if (progress != PROGRESS_NONE || gp_now(engine) - begin_ns >= GP_FILL_PATIENCE_NS)
+      return progress == PROGRESS_DONE;
+    gp_driver_pause(engine, pause_ns);
+    pause_ns = gp_next_pause(pause_ns);
+  }
+}
+
+/* Frees the blocks of late fills that are over. A block that would go to the driver stays here until its
+ * context ends, because the driver's free may wait for the device. False: some fill is not over. */
+static bool end_late(gp_engine_t *engine, gp_context_t *context)
+{
+  gp_fill_t *pending = NULL;
+  bool are_over = true;
+  gp_fill_t *fill;
+
+  while ((fill = take(context, &context->late_fills))) {
+    bool is_over = ask(engine, context, fill) == PROGRESS_DONE;
+    are_over = are_over && is_over;
+    if (is_over && gp_engine_put_back(engine, fill->address)) {
+      fill->address = 0;
+      put(context, &context->fills, fill);
+    } else {
+      fill->next = pending;
+      pending = fill;
+    }
+  }
+  while ((fill = pending)) {
+    pending = fill->next;
+    put(context, &context->late_fills, fill);
+  }
+  return are_over;
+}
+
+/* Submits the fill; NULL: nothing was submitted, and *ret_reason says why. */
+static gp_fill_t *submit(
+    gp_engine_t *engine, gp_context_t *context, uint64_t address, uint64_t bytes, reason_t *ret_reason)
+{
+  if (!gp_engine_enter(engine)) {
+    *ret_reason = reason_of_suspension(engine);
+    return NULL;
+  }
+  gp_fill_t *fill = obtain(engine, context, ret_reason);
+  int code = 0;
+  if (fill)
+    code = gp_driver_fill(engine, &context->driver, fill->stream, address, bytes, engine->fill_byte);
+  gp_engine_leave(engine);
+  if (code == 0)
+    return fill;
+  gp_driver_note(engine, context, code);
+  put(context, &context->fills, fill);
+  *ret_reason = REASON_DRIVER;
+  return NULL;
+}
+
+gp_fill_result_t gp_fill_now(gp_engine_t *engine, gp_context_t *context, uint64_t address, uint64_t bytes)
+{
+  reason_t reason;
+
+  gp_assert(engine->fills && !gp_holds_engine_lock());
+  if (gp_engine_owner(engine, address) != GP_OWNER_PROGRAM) /* a late fill could not keep it */
+    return omit(engine, bytes, gp_engine_is_suspended(engine) ? REASON_CAPTURE : REASON_FORWARDED);
+  if (!end_late(engine, context))
+    return omit(engine, bytes, gp_engine_is_suspended(engine) ? REASON_CAPTURE : REASON_LATE);
+  gp_fill_t *fill = submit(engine, context, address, bytes, &reason);
+  if (!fill)
+    return omit(engine, bytes, reason);
+  if (await(engine, context, fill)) {
+    put(context, &context->fills, fill);
+    return GP_FILL_DONE;
+  }
+  fill->address = address;
+  put(context, &context->late_fills, fill);
+  return GP_FILL_LATE;
+}
+
+/* The fill is work of that stream. Unlike the driver's allocation there (alloc.c), it is an operation that
+ * the legacy default stream certainly waits for. */
+void gp_fill_in_order(gp_engine_t *engine, const gp_order_t *order, uint64_t address, uint64_t bytes)
+{
+  gp_assert(engine->fills && !gp_holds_engine_lock());
+  if (!gp_engine_enter(engine)) {
+    (void)omit(engine, bytes, reason_of_suspension(engine));
+    return;
+  }
+  int code =
+      gp_driver_fill(engine, &order->context->driver, order->stream, address, bytes, engine->fill_byte);
+  if (code != 0) {
+    gp_driver_note(engine, order->context, code);
+    (void)omit(engine, bytes, REASON_DRIVER);
+  }
+  gp_engine_leave(engine);
+}
+
+bool gp_fill_check(gp_engine_t *engine, const gp_context_t *context)
+{
+  bool good = true;
+
+  for (const gp_fill_t *fill = context->fills; fill; fill = fill->next)
+    good &= gp_expect(fill->address == 0, "a fill that is over has a block", fill->address, 0);
+  for (const gp_fill_t *fill = context->late_fills; fill; fill = fill->next) {
+    const gp_block_t *block = gp_address_map_find(&engine->blocks, fill->address);
+    good &= gp_expect(block && block->refs > 0 && block->context == context,
+        "a fill that is late has no block", fill->address, 0);
+  }
+  return good;
+}
+
+void gp_fill_fini(gp_context_t *context)
+{
+  gp_fill_t **const lists[] = {&context->fills, &context->late_fills};
+
+  for (unsigned i = 0; i < sizeof(lists) / sizeof(*lists); i++) {
+    while (*lists[i]) {
+      gp_fill_t *fill = *lists[i];
+      *lists[i] = fill->next;
+      free(fill);
+    }
+  }
+}

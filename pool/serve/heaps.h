@@ -1,0 +1,354 @@
+/*
+ * Heaps: threads that share nothing. A thread's heap keeps blocks of up to GP_HEAP_BLOCK_MAX that were freed,
+ * in the order of their stamps, and the thread's next allocations take those that are covered. Such a free
+ * and such an allocation take the heap's own lock only.
+ *
+ * A block that a thread gets from the device's lists has the thread's heap for its home, and whichever thread
+ * frees it puts it there. Until the heap gives the block to the device's list of deferred ones, the device
+ * takes it for LIVE, and its statistics have not heard of the free: a heap counts what happened since it last
+ * told them (a fold). Readers of the record add what heaps have counted (format/heap_counts.h). The device's
+ * lists, statistics and decisions are right only after
+ *
+ * - gp_heaps_collect, which has all heaps of the device give all blocks, and closes them: then everything is
+ *   as if each block had just been freed, and stays so while the caller holds the device's lock. All that
+ * looks at more than one block calls it, and so does a miss: no heap keeps memory that another request could
+ * get.
+ * - gp_heap_disown, for one block: from then on it has no home.
+ *
+ * A heap is opened under the device's lock, by its thread's next hit, in mode `context` only. The times of a
+ * heap's events are later than those of the device before, and once the device has heard of them the device's
+ * are later: so the events of one block are in the order of time, whichever heap it was in. Of two heaps they
+ * may have the same time. With one thread peaks are exact. With several a peak may miss, or have too much,
+ * what the heaps of other threads kept at that time.
+ *
+ * Any thread may call these functions.
+ */
+#ifndef GP_POOL_SERVE_HEAPS_H
+#define GP_POOL_SERVE_HEAPS_H
+
+#include "pool/events.h"
+#include "pool/serve/heap_record.h"
+#include "pool/reuse/mode.h"
+#include "pool/reuse/stamps.h"
+
+/* At the engine's start and end. The settings are known. */
+void gp_heaps_init(gp_engine_t *engine);
+void gp_heaps_fini(gp_engine_t *engine);
+
+/* The heaps of the calling thread, the last used first, if the serial is the engine's. */
+typedef struct gp_own_heaps {
+  uint64_t serial;
+  gp_heap_t *first;
+  unsigned pause; /* see gp_heap_find_own */
+} gp_own_heaps_t;
+
+extern _Thread_local gp_own_heaps_t gp_own_heaps __attribute__((tls_model("initial-exec")));
+
+/* Has the thread's heap of the device be gp_heap_own's answer. Without memory of the host, or with as many
+ * heaps as there may be, there is none, and the thread looks for one again some allocations later. The caller
+ * holds no lock. */
+void gp_heap_find_own(gp_engine_t *engine, gp_device_t *device);
+
+/* The thread's heap of the device; NULL: it has none, or it is not the last used. */
+static inline gp_heap_t *gp_heap_own(const gp_engine_t *engine, const gp_device_t *device)
+{
+  gp_heap_t *heap = gp_own_heaps.serial == engine->serial ? gp_own_heaps.first : NULL;
+  return heap && heap->device == device ? heap : NULL;
+}
+
+/* The observer hears of what heaps do, or has no interest. */
+static inline bool gp_heaps_are_told(const gp_engine_t *engine)
+{
+  return engine->observer.keep != NULL || !gp_event_is_wanted(engine, NULL);
+}
+
+/* The thread is about to ask the device's lists for memory. The caller holds no lock. */
+static inline void gp_heap_prepare(gp_engine_t *engine, gp_device_t *device)
+{
+  if (!gp_heap_own(engine, device) && engine->has_heaps && gp_heaps_are_told(engine))
+    gp_heap_find_own(engine, device);
+}
+
+/* The device's statistics hear what its thread's heap has done. The caller holds the device's lock, which it
+ * took to change them. is_alloc: to serve a request that the heap could not serve. */
+void gp_heap_fold(gp_engine_t *engine, gp_heap_t *heap, bool is_alloc);
+
+static inline void gp_heap_fold_own(gp_engine_t *engine, gp_device_t *device, bool is_alloc)
+{
+  gp_heap_t *heap = gp_heap_own(engine, device);
+
+  gp_assert_internal(gp_lock_is_held(&device->lock));
+  if (heap && atomic_load_explicit(&heap->has_news, memory_order_relaxed))
+    gp_heap_fold(engine, heap, is_alloc);
+}
+
+/* The block has just been handed out: from now on the thread's heap is its home, if it may be one. The caller
+ * holds the device's lock, and does not touch the block any more. */
+void gp_heap_open(gp_engine_t *engine, gp_heap_t *heap, gp_context_t *context);
+
+/* While the observer wants events, it must know the block, and else it must not. */
+static inline bool gp_heap_is_told(const gp_engine_t *engine, const gp_block_t *block)
+{
+  return (block->observer_cookie.slot != 0) == gp_event_is_wanted(engine, NULL);
+}
+
+static inline bool gp_heap_may_keep(const gp_block_t *block)
+{
+  return block->size <= GP_HEAP_BLOCK_MAX && block->refs == 1 && !block->tainted && !block->exact &&
+         !gp_block_is_ordered(block) && block->borrowed == 0 &&
+         !(block->segment && block->segment->is_closed);
+}
+
+static inline void gp_heap_adopt(gp_engine_t *engine, gp_block_t *block)
+{
+  gp_heap_t *heap = gp_heap_own(engine, block->context->device);
+
+  gp_assert_internal(gp_lock_is_held(&block->context->device->lock));
+  if (!heap)
+    return;
+  if (heap->rest > 0) {
+    heap->rest--;
+    return;
+  }
+  if (!gp_heaps_are_told(engine) || !gp_heap_is_told(engine, block) || !gp_heap_may_keep(block))
+    return;
+  if (heap->context != block->context)
+    gp_heap_open(engine, heap, block->context);
+  if (heap->context == block->context)
+    atomic_store_explicit(&block->home, heap, memory_order_release);
+}
+
+/* The block has no home any more, and is deferred if its home kept it. The caller holds the device's lock,
+ * and has checked that the block has a home. */
+void gp_heap_disown(gp_engine_t *engine, gp_block_t *block);
+
+/* See above. collect: the caller holds the device's lock. settle: it holds no lock of a device, and takes it
+ * later. */
+void gp_heaps_collect_open(gp_engine_t *engine, gp_device_t *device);
+
+static inline void gp_heaps_collect(gp_engine_t *engine, gp_device_t *device)
+{
+  gp_assert_internal(gp_lock_is_held(&device->lock));
+  if (device->open_heaps > 0)
+    gp_heaps_collect_open(engine, device);
+}
+
+/* Some heap of the device keeps a block. The caller holds the device's lock. */
+bool gp_heaps_keep(const gp_device_t *device);
+
+void gp_heaps_settle(gp_engine_t *engine, gp_device_t *device);
+
+/* For the end of the process, see gp_engine_locks_available. The caller holds the device's lock. */
+bool gp_heaps_locks_available(gp_device_t *device);
+
+static inline gp_heap_bin_t *gp_heap_bin(gp_heap_t *heap, uint64_t size)
+{
+  return &heap->bins[(size / GP_BLOCK_GRANULE * UINT64_C(0x9e3779b97f4a7c15)) >> 58];
+}
+
+_Static_assert(GP_HEAP_BINS == 1u << (64 - 58), "as many bins as hashes");
+
+static inline void gp_heap_raise(uint64_t *highest, uint64_t added, uint64_t taken)
+{
+  if (added > taken && added - taken > *highest)
+    *highest = added - taken;
+}
+
+/* A free is counted before the observer hears of it, and so is an allocation: the reader of a killed
+ * process's record takes what is counted, but not told, for not done. by: 1, or -1 to take it back. */
+static inline void gp_heap_count_free(gp_heap_t *heap, const gp_block_t *block, uint64_t by)
+{
+  gp_heap_amounts_t *amounts = &heap->counts->amounts;
+  amounts->frees += by;
+  amounts->free_bytes += by * block->size;
+  amounts->free_requested += by * block->requested;
+}
+
+static inline void gp_heap_count_alloc(gp_heap_t *heap, uint64_t size, uint64_t requested, uint64_t by)
+{
+  gp_heap_amounts_t *amounts = &heap->counts->amounts;
+  amounts->allocs += by;
+  amounts->alloc_bytes += by * size;
+  amounts->alloc_requested += by * requested;
+}
+
+static inline void gp_heap_note_news(gp_heap_t *heap)
+{
+  atomic_store_explicit(&heap->has_news, true, memory_order_relaxed);
+}
+
+static inline void gp_heap_set_kept(gp_heap_t *heap, uint32_t kept)
+{
+  atomic_store_explicit(&heap->kept, kept, memory_order_relaxed);
+}
+
+/* Puts a block that the program has freed, and that is counted so, into its home. The caller holds the heap's
+ * lock. */
+static inline void gp_heap_keep(gp_engine_t *engine, gp_heap_t *heap, gp_heap_bin_t *bin, gp_block_t *block)
+{
+  gp_heap_amounts_t *amounts = &heap->counts->amounts;
+
+  gp_assert_internal(gp_lock_is_held(&heap->lock));
+  gp_lock_fence(); /* as in gp_stamp: the thread took the heap's lock after the program's submissions */
+  block->free_epoch = atomic_load(&engine->epoch);
+  if (heap->newest_epoch < block->free_epoch) {
+    heap->newest_epoch = block->free_epoch;
+    gp_stamps_raise(&engine->newest_free_epoch, block->free_epoch);
+  }
+  block->is_kept = true;
+  block->in_bin.next = NULL;
+  if (bin->newest)
+    bin->newest->next = &block->in_bin;
+  else
+    bin->oldest = &block->in_bin;
+  bin->newest = &block->in_bin;
+  bin->size = block->size;
+  gp_list_push_back(&heap->blocks, &block->order);
+  heap->bytes += block->size;
+  gp_heap_raise(&amounts->highest_kept, amounts->free_bytes, amounts->alloc_bytes);
+  gp_heap_set_kept(heap, atomic_load_explicit(&heap->kept, memory_order_relaxed) + 1);
+  gp_heap_note_news(heap);
+}
+
+/* Tells the observer of a free. False: it does not take it from a heap. The caller holds the heap's lock. */
+static inline bool gp_heap_tell_free(gp_engine_t *engine, gp_heap_t *heap, gp_block_t *block, uint64_t now_ns)
+{
+  const gp_observer_t *observer = &engine->observer;
+
+  gp_assert_internal(gp_lock_is_held(&heap->lock));
+  if (heap->now_ns < now_ns)
+    heap->now_ns = now_ns;
+  return observer->keep && block->observer_cookie.slot != 0 &&
+         observer->keep(observer->self, &block->observed, heap->device->ordinal, block->segment != NULL,
+             &heap->event_ns, heap->now_ns) != 0;
+}
+
+/* Tells the observer that the block has a new owner, and sets what is the owner's. False: the observer does
+ * not take that from a heap. Out of line, so that other allocations need no stack for it. */
+bool gp_heap_tell_alloc(
+    gp_engine_t *engine, gp_heap_t *heap, gp_block_t *block, uint64_t requested, uint64_t now_ns);
+
+/* The heap, whose lock the caller holds, is the block's home, and can keep it. */
+static inline gp_heap_bin_t *gp_heap_place_for(gp_heap_t *heap, const gp_block_t *block, uint64_t address)
+{
+  if (!heap->context || atomic_load_explicit(&block->home, memory_order_acquire) != heap ||
+      __atomic_load_n(&block->address, __ATOMIC_RELAXED) != address || block->context != heap->context ||
+      block->is_kept || atomic_load_explicit(&heap->kept, memory_order_relaxed) >= GP_HEAP_BLOCKS ||
+      heap->bytes + block->size > GP_HEAP_BYTES)
+    return NULL;
+  gp_heap_bin_t *bin = gp_heap_bin(heap, block->size);
+  return !bin->oldest || bin->size == block->size ? bin : NULL;
+}
+
+/* The program's free of a block, if its home can keep it. False: nothing has changed. The caller holds no
+ * lock. */
+static inline bool gp_heap_free(gp_engine_t *engine, uint64_t address)
+{
+  if (atomic_load_explicit(&engine->open_heaps, memory_order_relaxed) == 0)
+    return false;
+  gp_block_t *block = gp_address_map_find(&engine->blocks, address);
+  gp_heap_t *heap = block ? atomic_load_explicit(&block->home, memory_order_acquire) : NULL;
+
+  if (!heap || gp_engine_service(engine) != GP_SERVICE_POOL)
+    return false;
+  bool is_wanted = gp_event_is_wanted(engine, NULL);
+  uint64_t now_ns = is_wanted ? gp_now(engine) : 0; /* before the lock */
+  gp_lock_take_polled(&heap->lock);
+  gp_heap_bin_t *bin = gp_heap_place_for(heap, block, address);
+  if (bin) {
+    gp_heap_count_free(heap, block, 1);
+    if ((is_wanted || block->observer_cookie.slot != 0) && !gp_heap_tell_free(engine, heap, block, now_ns)) {
+      gp_heap_count_free(heap, block, -UINT64_C(1));
+      bin = NULL;
+    } else {
+      gp_heap_keep(engine, heap, bin, block);
+    }
+  }
+  gp_lock_release_polled(&heap->lock);
+  return bin != NULL;
+}
+
+/* The time of an allocation from a heap, which the observer does not want: as gp_request_time. */
+static inline uint64_t gp_heap_time(gp_engine_t *engine, gp_heap_t *heap)
+{
+  gp_assert_internal(gp_lock_is_held(&heap->lock));
+  if (heap->unclocked++ % GP_REQUESTS_A_CLOCK == 0) {
+    uint64_t now_ns = gp_now(engine);
+    heap->now_ns = heap->now_ns < now_ns ? now_ns : heap->now_ns;
+  }
+  return heap->now_ns;
+}
+
+/* Ids grow over the owners of one address; the block's last owner may have a newer one than the heap's. */
+static inline uint64_t gp_heap_next_block_id(gp_engine_t *engine, gp_heap_t *heap, uint64_t last)
+{
+  if (__builtin_expect(heap->next_block_id == heap->end_block_id || heap->next_block_id <= last, 0)) {
+    heap->next_block_id = gp_next_block_ids(engine, GP_HEAP_BLOCK_IDS);
+    heap->end_block_id = heap->next_block_id + GP_HEAP_BLOCK_IDS;
+  }
+  return heap->next_block_id++;
+}
+
+/* Takes the oldest block of that size. The caller holds the heap's lock. */
+static inline gp_block_t *gp_heap_take(
+    gp_engine_t *engine, gp_heap_t *heap, uint64_t size, bool is_cut, uint64_t requested, uint64_t now_ns)
+{
+  gp_heap_amounts_t *amounts = &heap->counts->amounts;
+  gp_heap_bin_t *bin = gp_heap_bin(heap, size);
+
+  if (!bin->oldest || bin->size != size)
+    return NULL;
+  gp_block_t *block = gp_block_of_entry(bin->oldest);
+  gp_assert_internal(block->is_kept && block->size == size && block->context == heap->context);
+  if (block->free_epoch > heap->covered)
+    heap->covered = gp_covered(engine);
+  if (block->free_epoch > heap->covered || (block->segment != NULL) != is_cut)
+    return NULL;
+  bool is_told = now_ns != 0 || block->observer_cookie.slot != 0;
+  gp_heap_count_alloc(heap, size, requested, 1);
+  if (is_told && !gp_heap_tell_alloc(engine, heap, block, requested, now_ns)) {
+    gp_heap_count_alloc(heap, size, requested, -UINT64_C(1));
+    return NULL;
+  }
+  bin->oldest = bin->oldest->next;
+  if (!bin->oldest)
+    bin->newest = NULL;
+  gp_list_remove(&block->order);
+  heap->bytes -= size;
+  block->is_kept = false;
+  if (!is_told) {
+    block->requested = requested;
+    block->origin = GP_ORIGIN_NONE;
+    block->block_id = gp_heap_next_block_id(engine, heap, block->block_id);
+    block->time_ns = gp_heap_time(engine, heap);
+  }
+  if (amounts->largest_alloc < size)
+    amounts->largest_alloc = size;
+  gp_heap_raise(&amounts->highest_count, amounts->allocs, amounts->frees);
+  gp_heap_raise(&amounts->highest_bytes, amounts->alloc_bytes, amounts->free_bytes);
+  gp_heap_raise(&amounts->highest_requested, amounts->alloc_requested, amounts->free_requested);
+  gp_heap_set_kept(heap, atomic_load_explicit(&heap->kept, memory_order_relaxed) - 1);
+  gp_heap_note_news(heap);
+  return block;
+}
+
+/* Serves a request for a block of just that size, a part of a segment or not, from the thread's heap. False:
+ * nothing has changed. The caller holds no lock. */
+static inline bool gp_heap_alloc(gp_engine_t *engine, const gp_context_t *context, uint64_t size, bool is_cut,
+    uint64_t requested, uint64_t *ret_address)
+{
+  gp_heap_t *heap = gp_heap_own(engine, context->device);
+
+  if (!heap || atomic_load_explicit(&heap->kept, memory_order_relaxed) == 0)
+    return false;
+  uint64_t now_ns = gp_event_is_wanted(engine, NULL) ? gp_now(engine) : 0; /* before the lock */
+  gp_lock_take_polled(&heap->lock);
+  gp_block_t *block =
+      heap->context == context ? gp_heap_take(engine, heap, size, is_cut, requested, now_ns) : NULL;
+  if (block)
+    *ret_address = block->address;
+  gp_lock_release_polled(&heap->lock);
+  return block != NULL;
+}
+
+#endif

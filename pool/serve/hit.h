@@ -1,0 +1,56 @@
+/*
+ * A hit: serves a request from memory that the pool has, with one lock and no driver call. Any thread may
+ * call these functions, without a lock. They answer false if there is no such memory, with nothing changed.
+ */
+#ifndef GP_POOL_SERVE_HIT_H
+#define GP_POOL_SERVE_HIT_H
+
+#include "pool/events.h"
+#include "pool/serve/heaps.h"
+#include "pool/request.h"
+#include "pool/reuse/drain.h"
+#include "pool/space/block_life.h"
+#include "pool/space/budget.h"
+
+/* Serves the request without new memory of the driver. */
+bool gp_hit(gp_request_t *request);
+
+/* The same from blocks that were known to be complete but still queued. */
+bool gp_hit_after_drain(gp_request_t *request);
+
+/* The same during a capture, in a stream that is not captured. Puts nothing into the stream. */
+bool gp_hit_beside_capture(gp_request_t *request);
+
+/* gp_hit for a request in no stream. Inline for the one call that most allocations make. */
+static inline __attribute__((always_inline)) bool gp_hit_plain(gp_request_t *request)
+{
+  gp_engine_t *engine = request->engine;
+  gp_device_t *device = request->context->device;
+  gp_block_t *block = NULL;
+
+  gp_heap_prepare(engine, device);
+  uint64_t clock_ns = gp_request_clock(engine);
+  gp_lock_take(&device->lock);
+  gp_heap_fold_own(engine, device, true);
+  uint64_t now_ns = gp_request_time(engine, device, clock_ns);
+  /* Over a lowered limit idle memory has to go back: the miss that follows takes care of that. */
+  bool may_serve = !gp_device_is_over_limit(device);
+  if (may_serve)
+    block = gp_drain_for(engine, request->context, &request->fit, request->is_cut, now_ns);
+  if (!block) {
+    gp_drain_some(engine, request->context, now_ns);
+    block = may_serve ? gp_block_take_idle(engine, request->context, &request->fit, request->is_cut) : NULL;
+  }
+  if (block) {
+    gp_block_set_stream(block, 0);
+    if (__builtin_expect(request->fit.borrow != 0, 0))
+      gp_budget_borrow(device, block, &request->fit);
+    gp_block_hand_out(engine, block, request->requested, now_ns, 0, true);
+    request->ret_address = block->address;
+    gp_heap_adopt(engine, block);
+  }
+  gp_lock_release(&device->lock);
+  return block != NULL;
+}
+
+#endif

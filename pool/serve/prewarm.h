@@ -1,0 +1,25 @@
+/*
+ * GPUPOOL_PREWARM: memory that the pool takes from the driver when the program first asks for memory of a
+ * device.
+ */
+#ifndef GP_POOL_SERVE_PREWARM_H
+#define GP_POOL_SERVE_PREWARM_H
+
+#include "pool/device_record.h"
+
+/* To be called before any allocation. */
+void gp_prewarm_init(gp_engine_t *engine, const gp_options_t *options);
+
+/* Takes the memory, once a device, in the context, which is current in the calling thread. Takes no lock if
+ * there is nothing to do. True: the pool has gained memory. The caller holds no lock. */
+bool gp_prewarm_now(gp_engine_t *engine, gp_context_t *context);
+
+static inline bool gp_prewarm(gp_engine_t *engine, gp_context_t *context)
+{
+  return __builtin_expect(
+             atomic_load_explicit(&context->device->prewarm.state, memory_order_relaxed) == GP_PREWARM_DUE,
+             0) &&
+         gp_prewarm_now(engine, context);
+}
+
+#endif

@@ -1,0 +1,80 @@
+/*
+ * Checked calls of the driver table (driver.h). Nothing else calls the table, so preconditions are asserted
+ * here, once. The caller holds no lock. Each function returns the driver's code unless its comment says
+ * otherwise. Sizes in bytes.
+ *
+ * A thread can be cancelled in the calls that the program asked for: alloc and the free of its own block.
+ * Their callers clean up what a cancelled call leaves behind. In all other calls it cannot be cancelled: the
+ * program did not make them, or they make another context current meanwhile.
+ */
+#ifndef GP_POOL_SPACE_DRIVER_CALLS_H
+#define GP_POOL_SPACE_DRIVER_CALLS_H
+
+#include "pool/records.h"
+
+int gp_driver_alloc(
+    gp_engine_t *engine, const gp_driver_context_t *context, uint64_t bytes, uint64_t *ret_address);
+int gp_driver_alloc_in(
+    gp_engine_t *engine, const gp_driver_context_t *context, uint64_t bytes, uint64_t *ret_address);
+int gp_driver_enter_stream(
+    gp_engine_t *engine, const gp_driver_context_t *context, uint64_t stream, void **event);
+int gp_driver_stream_wait(
+    gp_engine_t *engine, const gp_driver_context_t *context, uint64_t stream, void *event);
+int gp_driver_free(gp_engine_t *engine, const gp_driver_context_t *context, uint64_t address);
+int gp_driver_free_for_program(gp_engine_t *engine, const gp_driver_context_t *context, uint64_t address);
+int gp_driver_wait(gp_engine_t *engine, const gp_driver_context_t *context);
+int gp_driver_wait_as_free(gp_engine_t *engine, const gp_driver_context_t *context);
+int gp_driver_fence_record(gp_engine_t *engine, const gp_driver_context_t *context, void **fence);
+int gp_driver_fence_query(gp_engine_t *engine, const gp_driver_context_t *context, void *fence);
+int gp_driver_stream_query(gp_engine_t *engine, const gp_driver_context_t *context, uint64_t stream);
+int gp_driver_default_query(gp_engine_t *engine, const gp_driver_context_t *context);
+int gp_driver_async_reserved(
+    gp_engine_t *engine, const gp_driver_context_t *context, uint64_t *ret_bytes, uint64_t *ret_used);
+void gp_driver_trim_async(gp_engine_t *engine, const gp_driver_context_t *context);
+int gp_driver_reserve(
+    gp_engine_t *engine, const gp_driver_context_t *context, uint64_t bytes, uint64_t *ret_address);
+int gp_driver_unreserve(
+    gp_engine_t *engine, const gp_driver_context_t *context, uint64_t address, uint64_t bytes);
+int gp_driver_create(
+    gp_engine_t *engine, const gp_driver_context_t *context, uint64_t bytes, uint64_t *ret_handle);
+int gp_driver_destroy(gp_engine_t *engine, const gp_driver_context_t *context, uint64_t handle);
+int gp_driver_map(gp_engine_t *engine, const gp_driver_context_t *context, uint64_t address, uint64_t bytes,
+    uint64_t handle);
+int gp_driver_unmap(
+    gp_engine_t *engine, const gp_driver_context_t *context, uint64_t address, uint64_t bytes);
+int gp_driver_allow(
+    gp_engine_t *engine, const gp_driver_context_t *context, uint64_t address, uint64_t bytes, int device);
+int gp_driver_fill_stream(gp_engine_t *engine, const gp_driver_context_t *context, uint64_t *ret_stream);
+int gp_driver_fill(gp_engine_t *engine, const gp_driver_context_t *context, uint64_t stream, uint64_t address,
+    uint64_t bytes, uint8_t value);
+int gp_driver_fill_query(gp_engine_t *engine, const gp_driver_context_t *context, uint64_t stream);
+int gp_driver_memory_info(
+    gp_engine_t *engine, const gp_driver_context_t *context, uint64_t *ret_free, uint64_t *ret_total);
+
+/* The calling thread sleeps for about ns nanoseconds. */
+void gp_driver_pause(gp_engine_t *engine, uint64_t ns);
+
+/* How long a thread that polls sleeps first, and after it slept for ns nanoseconds: up to a millisecond. */
+#define GP_FIRST_PAUSE_NS UINT64_C(20000)
+
+static inline uint64_t gp_next_pause(uint64_t ns)
+{
+  const uint64_t longest_ns = 1000000;
+  return 2 * ns < longest_ns ? 2 * ns : longest_ns;
+}
+
+/* Looks at the code that a wait or a fence of the context returned. A context that has ended unseen becomes
+ * `gone`, so that it does not hold the others' memory back for ever. contexts.c forgets its memory. */
+void gp_driver_note(gp_engine_t *engine, gp_context_t *context, int code);
+
+/* Counts a fence, or a wait of the host, in the statistics of the context's device. */
+typedef enum gp_count { GP_COUNT_FENCE, GP_COUNT_HOST_WAIT } gp_count_t;
+void gp_driver_count(gp_context_t *context, gp_count_t what);
+
+/* See host_available in driver.h. It asks the device for nothing, so the engine need not have entered. */
+uint64_t gp_driver_host_available(gp_engine_t *engine, const gp_driver_context_t *context);
+
+/* Bytes available on a device that has free_bytes free: more than that if it shares the host's memory. */
+uint64_t gp_driver_available(gp_engine_t *engine, const gp_driver_context_t *context, uint64_t free_bytes);
+
+#endif
