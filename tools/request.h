@@ -36,7 +36,7 @@ typedef struct gp_request {
   gp_request_moment_t at;
   char **files; /* moved to the front of argv, or found */
   int file_count;
-  char **found; /* with those of folders (folders.h); NULL: no folder was given */
+  char **found; /* with those of folders; NULL: no folder was given */
   size_t found_count;
 } gp_request_t;
 

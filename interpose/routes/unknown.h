@@ -14,7 +14,7 @@
  *   ENDS        pooling ends
  *
  * If such a function frees and gets memory of the pool, this library answers in the driver's place
- * (unknown_frees.h). A function that frees as cuMemFree does has no effect beyond UNCOUNTED: it frees
+ * there. A function that frees as cuMemFree does has no effect beyond UNCOUNTED: it frees
  * memory that the pool does not hold.
  */
 #ifndef GP_INTERPOSE_ROUTES_UNKNOWN_H

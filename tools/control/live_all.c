@@ -1,15 +1,115 @@
 #include "tools/control/live_all.h"
 
 #include <errno.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
+#include "base/json.h"
 #include "base/size.h"
-#include "tools/control/live_owners.h"
 #include "tools/control/live_terminal.h"
 #include "tools/machine/ps_table.h"
+#include "tools/model/sites.h"
+#include "tools/read/load.h"
+#include "tools/read/record/record_reader.h"
+#include "tools/symbols/stack_owners.h"
+#include "tools/symbols/symbols.h"
 #include "tools/tool.h"
+
+/*
+ * Who owns the memory of a running program, by its record: the same that `gpupool sites` says of a snapshot.
+ */
+
+#define GP_LIVE_OWNERS      64
+#define GP_LIVE_OWNER_BYTES 256
+
+typedef struct live_owner {
+  char name[GP_LIVE_OWNER_BYTES]; /* a function; may hold any character */
+  uint64_t bytes;                 /* as requested */
+  uint64_t blocks;
+} live_owner_t;
+
+typedef struct live_owners {
+  live_owner_t owners[GP_LIVE_OWNERS]; /* the largest, first */
+  size_t count;
+  uint64_t bytes; /* of all owners, also of those beyond these */
+} live_owners_t;
+
+/* The snapshot of the record, through a file that has no name. NULL: it cannot be made. */
+static gp_snapshot_t *snapshot_of(int fd)
+{
+  static gp_record_t record; /* too large for a stack */
+  static char buffer[65536];
+  gp_snapshot_t *snapshot = NULL;
+  char path[64];
+  gp_json_t json;
+
+  int file = (int)syscall(SYS_memfd_create, "gpupool", MFD_CLOEXEC); /* newer than the C library may be */
+  if (file >= 0 && gp_record_read(fd, &record)) {
+    gp_json_init(&json, file, buffer, sizeof(buffer));
+    gp_document_write(&json, &record.document);
+    snprintf(path, sizeof(path), "/proc/self/fd/%d", file);
+    if (gp_json_finish(&json) == 0)
+      snapshot = gp_snapshot_load(path, 0);
+  }
+  gp_record_fini(&record);
+  if (file >= 0)
+    close(file);
+  return snapshot;
+}
+
+static bool live_owners_find_owners(gp_snapshot_t *snapshot, live_owners_t *owners)
+{
+  const gp_request_t everything = {.device = GP_REQUEST_ALL_DEVICES, .until_ns = UINT64_MAX};
+  gp_lifetimes_t lifetimes;
+  gp_moments_t now;
+  gp_filter_t filter;
+  gp_sites_t sites;
+
+  if (gp_stack_owners_find(snapshot, NULL) || gp_filter_init(&filter, &everything, snapshot, "the record"))
+    return false;
+  bool good = gp_lifetimes_init(&lifetimes, snapshot) == 0;
+  if (good) {
+    gp_moments_end(&now, &lifetimes);
+    good = gp_sites_init(&sites, &lifetimes, &filter, &now, GP_SITE_BY_FUNCTION, NULL, NULL) == 0;
+    gp_sites_sort(&sites, GP_SITE_LIVE, false);
+    owners->bytes = sites.sums[GP_SITE_LIVE].bytes;
+    for (size_t i = 0; good && i < sites.count && owners->count < GP_LIVE_OWNERS; i++) {
+      const gp_site_t *site = &sites.sites[i];
+      live_owner_t *owner = &owners->owners[owners->count];
+      if (!site->flat[GP_SITE_LIVE].bytes)
+        break;
+      *owner =
+          (live_owner_t){.bytes = site->flat[GP_SITE_LIVE].bytes, .blocks = site->flat[GP_SITE_LIVE].count};
+      snprintf(owner->name, sizeof(owner->name), "%s", site->name);
+      owners->count++;
+    }
+    gp_sites_fini(&sites);
+  }
+  gp_lifetimes_fini(&lifetimes);
+  gp_filter_fini(&filter);
+  return good;
+}
+
+/* fd: the record, borrowed. False: it cannot be read, or there is no memory. Not thread safe. */
+static bool live_owners_read(int fd, live_owners_t *ret_owners)
+{
+  ret_owners->count = 0;
+  ret_owners->bytes = 0;
+  gp_snapshot_t *snapshot = snapshot_of(fd);
+  if (!snapshot)
+    return false;
+  gp_symbols_resolve(snapshot, NULL);
+  bool good = live_owners_find_owners(snapshot, ret_owners);
+  gp_snapshot_destroy(snapshot);
+  return good;
+}
 
 #define ESCAPE         '\033'
 #define ESCAPE_MS      50 /* an arrow key sends three characters at once; the key Escape sends one */
@@ -45,7 +145,7 @@ typedef struct screen {
   bool is_open; /* the chosen program is shown alone */
   bool has_owners;
   uint64_t owners_due_ns;
-  gp_live_owners_t owners;
+  live_owners_t owners;
 } screen_t;
 
 static uint64_t clock_ns(clockid_t clock)
@@ -101,7 +201,7 @@ static int find_owners(void *self, const gp_found_record_t *found)
   screen_t *screen = self;
   if (found->user == screen->chosen_user && found->pid == screen->chosen_inside &&
       found->start_time_us == screen->chosen_start_us)
-    screen->has_owners = gp_live_owners_read(found->fd, &screen->owners);
+    screen->has_owners = live_owners_read(found->fd, &screen->owners);
   return 0;
 }
 
@@ -119,7 +219,7 @@ static void refresh_owners(screen_t *screen)
 
 static void print_owners(const screen_t *screen, unsigned columns, size_t most, const gp_output_t *output)
 {
-  const gp_live_owners_t *owners = &screen->owners;
+  const live_owners_t *owners = &screen->owners;
   char name[GP_LIVE_OWNER_BYTES];
   size_t room = columns > OWNER_OVERHEAD + 8 ? columns - OWNER_OVERHEAD : 8;
 
@@ -130,7 +230,7 @@ static void print_owners(const screen_t *screen, unsigned columns, size_t most, 
   fprintf(output->stream, "%s%10s  %6s  %8s  OWNER%s\n", gp_output_style(output, GP_STYLE_FAINT), "USED",
       "SHARE", "BLOCKS", gp_output_style(output, GP_STYLE_PLAIN));
   for (size_t i = 0; i < owners->count && i + 1 < most; i++) {
-    const gp_live_owner_t *owner = &owners->owners[i];
+    const live_owner_t *owner = &owners->owners[i];
     fprintf(output->stream, "%10s  %6s  %8s  %s\n", GP_AS_SIZE(owner->bytes),
         GP_AS_PERCENT((double)owner->bytes / (double)owners->bytes), GP_AS_COUNT(owner->blocks),
         gp_text_shorten(owner->name, room, name, sizeof(name)));

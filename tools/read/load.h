@@ -9,7 +9,7 @@
 
 /*
  * Reads the file at path ("-": stdin): a snapshot of gpupool or of PyTorch (read/pytorch/import.h),
- * compressed or not (decompress.h). The content tells which. columns: as for gp_snapshot_parse. Returns the
+ * compressed or not. The content tells which. columns: as for gp_snapshot_parse. Returns the
  * snapshot, which the caller destroys, or NULL after a message.
  */
 gp_snapshot_t *gp_snapshot_load(const char *path, unsigned columns);

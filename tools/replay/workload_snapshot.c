@@ -3,10 +3,179 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "pool/reuse/drain.h"
+#include "tools/array.h"
 #include "tools/model/lifetimes.h"
-#include "tools/replay/facts.h"
 #include "tools/replay/workload_parts.h"
 #include "tools/request.h"
+
+/*
+ * Finds when gpupool's pool, of a recording, knew that the device was done with freed memory. The events that
+ * tell which blocks became reusable (free_completed) show it; a recording has no synchronizations.
+ */
+
+/* The pool knew before event `end` that everything freed up to event `begin` was complete; begin < end.
+ * is_drained: all of it became reusable then, in one allocation that found nothing else. */
+typedef struct fact {
+  uint32_t begin;
+  uint32_t end;
+  bool is_drained;
+} fact_t;
+
+/* Of one device: begin and end grow from each fact to the next. */
+typedef struct facts {
+  fact_t *facts;
+  size_t count;
+} facts_t;
+
+#define NO_EVENT UINT32_MAX
+
+/* A block that became reusable. */
+typedef struct completion {
+  uint32_t event;
+  uint32_t freed; /* event of its free */
+  uint64_t address;
+  bool has_stream;
+} completion_t;
+
+typedef struct finder {
+  const gp_lifetimes_t *lifetimes;
+  facts_t *facts;
+  completion_t *run; /* blocks that became reusable since the last operation */
+  size_t run_count;
+  uint32_t last_free; /* event of the last operation if it was a free, else NO_EVENT */
+  bool is_open;       /* the last fact may cover more than the events have shown yet */
+} finder_t;
+
+static bool facts_add_fact(finder_t *finder, uint32_t begin, uint32_t end, bool is_drained)
+{
+  facts_t *facts = finder->facts;
+  fact_t *fact = GP_ARRAY_ADD(facts->facts, facts->count);
+  if (!fact)
+    return false;
+  *fact = (fact_t){begin, end, is_drained};
+  finder->is_open = true;
+  return true;
+}
+
+/* The blocks completed[0..count) were complete, and the pool knew it, before event `end`. */
+static bool learn(
+    finder_t *finder, const completion_t *completed, size_t count, uint32_t end, bool is_drained)
+{
+  facts_t *facts = finder->facts;
+  uint32_t begin = 0;
+
+  for (size_t i = 0; i < count; i++)
+    begin = completed[i].freed > begin ? completed[i].freed : begin;
+  fact_t *last = facts->count ? &facts->facts[facts->count - 1] : NULL;
+  if (count == 0 || begin >= end || (last && begin <= last->begin))
+    return true;
+  if (finder->is_open && last && begin < last->end) {
+    last->begin = begin;
+    if (is_drained && last->end != finder->last_free) /* of an allocation, which it still explains */
+      return facts_add_fact(finder, begin, end, true);
+    if (is_drained) { /* by the free that this fact came before */
+      last->end = end;
+      last->is_drained = true;
+    }
+    return true;
+  }
+  return facts_add_fact(finder, begin, end, is_drained);
+}
+
+/*
+ * Takes an operation. Blocks that became reusable since the last operation did so in that one if it was a
+ * free (its event comes before theirs), else in this one. An allocation takes the oldest block, or moves
+ * GP_DRAIN_SOME, or moves all after finding nothing. A free moves GP_DRAIN_SOME,
+ * or all if too much is deferred. So a run of more blocks that no allocation follows was all that there were.
+ */
+static bool take_operation(finder_t *finder, size_t event, bool is_alloc)
+{
+  const gp_snapshot_events_t *events = &finder->lifetimes->snapshot->events;
+  size_t count = finder->run_count, before = 0;
+  const completion_t *last = count ? &finder->run[count - 1] : NULL;
+  bool is_same =
+      is_alloc && last && last->address == gp_snapshot_event_uint(events, GP_COLUMN_ADDRESS, event);
+
+  if (is_same && last->has_stream && gp_snapshot_event(events, GP_COLUMN_STREAM, event, -1) >= 0) {
+    count--; /* from the stream's own list: needed no fact */
+    is_same = false;
+  }
+  if (finder->last_free != NO_EVENT) {
+    while (
+        before < count - is_same && before < GP_DRAIN_SOME && finder->run[before].freed < finder->last_free)
+      before++;
+    if (!learn(finder, finder->run, before, finder->last_free, false))
+      return false;
+    finder->is_open &= before == GP_DRAIN_SOME;
+  }
+  size_t own = count - before;
+  bool is_handed_over = is_same && own == 1;
+  bool is_drained = is_alloc ? !is_handed_over && own != GP_DRAIN_SOME : own > 0;
+  const completion_t *first = own ? &finder->run[before] : NULL; /* without a run there is no array */
+  if (!learn(finder, first, own, own ? first->event : (uint32_t)event, is_drained))
+    return false;
+  finder->is_open &= is_alloc ? !is_drained : own == 0;
+  finder->run_count = 0;
+  finder->last_free = is_alloc ? NO_EVENT : (uint32_t)event;
+  return true;
+}
+
+static bool take_completion(finder_t *finder, size_t event, const gp_life_t *life)
+{
+  if (life->freed == 0 || life->freed == GP_LIFETIMES_NEVER)
+    return true; /* freed before the events */
+  if (life->stream >= 0 && life->freed == event)
+    return true; /* with its free, in the order of a stream: needed no fact */
+  completion_t *completion = GP_ARRAY_ADD(finder->run, finder->run_count);
+  if (!completion)
+    return false;
+  *completion = (completion_t){(uint32_t)event, life->freed - 1, life->address, life->stream >= 0};
+  return true;
+}
+
+static bool take_event(finder_t *finder, size_t event)
+{
+  const gp_snapshot_events_t *events = &finder->lifetimes->snapshot->events;
+  const gp_life_t *life = gp_lifetimes_life(finder->lifetimes, event);
+
+  if (!life || life->kind != GP_LIFE_POOLED)
+    return true;
+  switch (gp_snapshot_event_kind(events, event)) {
+  case GP_EVENT_ALLOC: return take_operation(finder, event, true);
+  case GP_EVENT_FREE_REQUESTED: return take_operation(finder, event, false);
+  case GP_EVENT_FREE_COMPLETED: return take_completion(finder, event, life);
+  default: return true;
+  }
+}
+
+/*
+ * Blocks become reusable in the order of their frees, a few with each operation (pool/reuse/drain.h). So one
+ * fact may cover blocks that became reusable in different operations: it does if every operation between them
+ * moved as many blocks as it may. Returns 0 or ENOMEM. Call fini in any case.
+ */
+static int facts_find(facts_t *facts, const gp_lifetimes_t *lifetimes, int device)
+{
+  const gp_snapshot_events_t *events = &lifetimes->snapshot->events;
+  finder_t finder = {.lifetimes = lifetimes, .facts = facts, .last_free = NO_EVENT};
+  bool good = true;
+
+  *facts = (facts_t){.count = 0};
+  for (size_t i = 0; i < events->count && good; i++) {
+    if (gp_snapshot_event(events, GP_COLUMN_DEVICE, i, 0) == device)
+      good = take_event(&finder, i);
+  }
+  if (good && finder.run_count > 0) /* after the last operation */
+    good = take_operation(&finder, events->count, false);
+  free(finder.run);
+  return good ? 0 : ENOMEM;
+}
+
+static void facts_fini(facts_t *facts)
+{
+  free(facts->facts);
+  *facts = (facts_t){.count = 0};
+}
 
 /* How far a life has got. */
 enum { LIFE_ABSENT, LIFE_HELD, LIFE_FREED };
@@ -15,7 +184,7 @@ typedef struct maker {
   gp_workload_t *workload;
   const gp_snapshot_t *snapshot;
   gp_lifetimes_t lifetimes;
-  gp_facts_t facts[GP_SNAPSHOT_DEVICES];
+  facts_t facts[GP_SNAPSHOT_DEVICES];
   size_t next_begin[GP_SNAPSHOT_DEVICES]; /* of facts */
   size_t next_end[GP_SNAPSHOT_DEVICES];
   uint32_t first_sync[GP_SNAPSHOT_DEVICES]; /* number of the device's first fact */
@@ -171,7 +340,7 @@ static bool add_events(maker_t *maker)
     if (!is_wanted(maker, ordinal))
       continue;
     uint8_t device = (uint8_t)ordinal;
-    const gp_facts_t *facts = &maker->facts[device];
+    const facts_t *facts = &maker->facts[device];
     size_t *end = &maker->next_end[device], *begin = &maker->next_begin[device];
     for (; *end < facts->count && facts->facts[*end].end <= i; (*end)++) {
       if (!add_fact(maker, device, (uint32_t)*end, GP_STEP_SYNC_END, i))
@@ -229,7 +398,7 @@ static int find_facts(maker_t *maker)
       is_present |= maker->snapshot->devices[i].device == device;
     if (!is_present || !is_wanted(maker, device))
       continue;
-    int error = gp_facts_find(&maker->facts[device], &maker->lifetimes, device);
+    int error = facts_find(&maker->facts[device], &maker->lifetimes, device);
     if (error)
       return error;
     maker->first_sync[device] = (uint32_t)workload->sync_count;
@@ -297,7 +466,7 @@ int gp_workload_of_snapshot(
     error = ENOMEM;
   look_for_missing(workload);
   for (int i = 0; i < GP_SNAPSHOT_DEVICES; i++)
-    gp_facts_fini(&maker.facts[i]);
+    facts_fini(&maker.facts[i]);
   free(maker.blocks);
   free(maker.states);
   gp_lifetimes_fini(&maker.lifetimes);

@@ -2,15 +2,69 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/cancel.h"
 #include "base/loader_walk.h"
 #include "base/log.h"
 #include "trace/stacks/bounds.h"
 #include "trace/stacks/stack_room.h"
-#include "trace/stacks/unwind_pipe.h"
+
+/*
+ * The pipe of libunwind. To find out whether memory is readable, libunwind writes a byte of it to a pipe,
+ * which it opens once and knows by number. A program that closes unknown descriptors, as daemons do, and
+ * then opens its own files would get these bytes in its files, and lose the bytes read back. So this
+ * library checks the pipe before each use.
+ */
+
+/* A size that a pipe has only on request: the usual sizes are 16, 2 and 1 pages. */
+#define MARK_PAGES 4
+
+static int ends[2] = {-1, -1}; /* written once, before any thread asks */
+static int marked_bytes;
+
+static bool is_one_pipe(const int *fds)
+{
+  struct stat first, second;
+  return fstat(fds[0], &first) == 0 && fstat(fds[1], &second) == 0 && S_ISFIFO(first.st_mode) &&
+         first.st_dev == second.st_dev && first.st_ino == second.st_ino;
+}
+
+/*
+ * Calls open(arg), which must make libunwind open its pipe, and notes the pipe. Returns false if it
+ * saw no new pipe: the pipe was open before, no descriptors are left, or another thread opened
+ * something in the same moment. Then its number is unknown, and the caller must not use libunwind.
+ * Once per process; changes errno.
+ */
+static bool unwind_pipe_note(void (*open)(void *arg), void *arg)
+{
+  int fds[2]; /* the numbers that the next pipe will get */
+
+  if (pipe2(fds, O_CLOEXEC) != 0)
+    return false;
+  (void)close(fds[0]); /* nothing was written */
+  (void)close(fds[1]);
+  open(arg);
+  if (!is_one_pipe(fds))
+    return false;
+  marked_bytes = fcntl(fds[1], F_SETPIPE_SZ, (int)(MARK_PAGES * sysconf(_SC_PAGESIZE)));
+  if (marked_bytes <= 0)
+    return false;
+  ends[0] = fds[0];
+  ends[1] = fds[1];
+  return true;
+}
+
+/* True if both ends are unchanged. Two short system calls; changes errno. Thread-safe. */
+static bool unwind_pipe_is_whole(void)
+{
+  return fcntl(ends[0], F_GETPIPE_SZ) == marked_bytes && fcntl(ends[1], F_GETPIPE_SZ) == marked_bytes;
+}
 
 /* Stack that the loader may need to open the unwinders; not measured on every system, so ample. */
 #define PREPARE_ROOM_BYTES ((size_t)40 * 1024)
@@ -234,14 +288,14 @@ static backtrace_fn ready_libunwind(void)
   if (!best || state == LIBUNWIND_BEGINS || state == LIBUNWIND_GIVEN_UP)
     return NULL;
   if (state == LIBUNWIND_READY) {
-    if (gp_unwind_pipe_is_whole())
+    if (unwind_pipe_is_whole())
       return best;
     give_libunwind_up("the program closed its pipe");
     return NULL;
   }
   if (!atomic_compare_exchange_strong(&libunwind_state, &state, LIBUNWIND_BEGINS))
     return NULL;
-  if (!gp_unwind_pipe_note(begin_libunwind, NULL)) {
+  if (!unwind_pipe_note(begin_libunwind, NULL)) {
     give_libunwind_up("its pipe was not found, or no descriptor is left for it");
     return NULL;
   }
