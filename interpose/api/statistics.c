@@ -1,12 +1,35 @@
 /* The statistics of a device: by name, as JSON, as a table; and their reset. */
 #include <inttypes.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 
+#include "base/size.h"
 #include "interpose/api/api.h"
 #include "interpose/api/figures.h"
 #include "interpose/api/scopes.h"
-#include "interpose/api/text.h"
-#include "base/size.h"
+
+/* Text for a buffer of the caller, by snprintf's rule: cuts the text, but counts its whole length. */
+
+/* Invariant: bytes[0..capacity) ends with a 0 somewhere if capacity > 0; length may be beyond it. */
+typedef struct text {
+  char *bytes; /* NULL is legal if capacity is 0 */
+  size_t capacity;
+  size_t length; /* of the whole text */
+} text_t;
+
+static void text_add(text_t *text, const char *format, ...)
+{
+  va_list arguments;
+  size_t left = text->length < text->capacity ? text->capacity - text->length : 0;
+
+  va_start(arguments, format);
+  int added = vsnprintf(left ? text->bytes + text->length : NULL, left, format, arguments);
+  va_end(arguments);
+  if (added > 0)
+    text->length += (size_t)added;
+}
 
 static gp_stats_t resets[GP_MAX_DEVICES];
 
@@ -63,21 +86,21 @@ GP_API gpupool_result_t gpupool_api_statistic(int device, const char *name, uint
   return GPUPOOL_OK;
 }
 
-static void add_ratio(gp_text_t *text, const char *name, uint64_t part, uint64_t whole)
+static void add_ratio(text_t *text, const char *name, uint64_t part, uint64_t whole)
 {
   uint64_t millionths = whole ? (uint64_t)((double)part / (double)whole * 1e6 + 0.5) : 0;
-  gp_text_add(text, ", \"%s\": %" PRIu64 ".%06" PRIu64, name, millionths / 1000000, millionths % 1000000);
+  text_add(text, ", \"%s\": %" PRIu64 ".%06" PRIu64, name, millionths / 1000000, millionths % 1000000);
 }
 
 static void add_number(void *arg, const char *name, uint64_t value)
 {
-  gp_text_t *text = arg;
-  gp_text_add(text, "%s\"%s\": %" PRIu64, text->length > 1 ? ", " : "", name, value);
+  text_t *text = arg;
+  text_add(text, "%s\"%s\": %" PRIu64, text->length > 1 ? ", " : "", name, value);
 }
 
 GP_API size_t gpupool_api_memory_stats(int device, char *bytes, size_t capacity)
 {
-  gp_text_t text = {bytes, capacity, 0};
+  text_t text = {bytes, capacity, 0};
   gp_engine_t *engine;
   gp_stats_t stats;
 
@@ -87,33 +110,33 @@ GP_API size_t gpupool_api_memory_stats(int device, char *bytes, size_t capacity)
   uint64_t largest = gp_engine_largest_idle(engine, device);
   if (largest > idle) /* the two are of different moments */
     largest = idle;
-  gp_text_add(&text, "{");
+  text_add(&text, "{");
   gp_figures_each(&stats, add_number, &text);
   add_ratio(&text, "cache_hit_rate", stats.cache_hits, stats.cache_hits + stats.cache_misses);
   add_ratio(&text, "efficiency", stats.requested_bytes.current, stats.reserved_bytes.current);
   add_ratio(&text, "fragmentation", idle - largest, idle);
-  gp_text_add(&text, "}");
+  text_add(&text, "}");
   return text.length;
 }
 
-static void add_row(gp_text_t *text, const char *name, const char *unit, const gp_gauge_t *gauge)
+static void add_row(text_t *text, const char *name, const char *unit, const gp_gauge_t *gauge)
 {
   const uint64_t values[] = {gauge->current, gauge->peak, gauge->allocated, gauge->freed};
   char formatted[GP_SIZE_TEXT_BYTES];
 
-  gp_text_add(text, "  %-22s", name);
+  text_add(text, "  %-22s", name);
   for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
     if (strcmp(unit, "bytes") == 0)
-      gp_text_add(text, "%14s", gp_size_format(values[i], formatted));
+      text_add(text, "%14s", gp_size_format(values[i], formatted));
     else
-      gp_text_add(text, "%14" PRIu64, values[i]);
+      text_add(text, "%14" PRIu64, values[i]);
   }
-  gp_text_add(text, "\n");
+  text_add(text, "\n");
 }
 
 GP_API size_t gpupool_api_memory_summary(int device, char *bytes, size_t capacity)
 {
-  gp_text_t text = {bytes, capacity, 0};
+  text_t text = {bytes, capacity, 0};
   gp_engine_t *engine;
   gp_stats_t stats;
   char formatted[GP_SIZE_TEXT_BYTES];
@@ -122,15 +145,15 @@ GP_API size_t gpupool_api_memory_summary(int device, char *bytes, size_t capacit
     return 0;
   uint64_t limit = gp_engine_limit(engine, device);
   uint64_t requests = stats.cache_hits + stats.cache_misses;
-  gp_text_add(&text, "gpupool memory summary, device %d, limit %s\n", device,
+  text_add(&text, "gpupool memory summary, device %d, limit %s\n", device,
       limit ? gp_size_format(limit, formatted) : "none");
-  gp_text_add(&text, "  %-22s%14s%14s%14s%14s\n", "", "current", "peak", "allocated", "freed");
+  text_add(&text, "  %-22s%14s%14s%14s%14s\n", "", "current", "peak", "allocated", "freed");
 #define GAUGE(name, unit, what) add_row(&text, #name, unit, &stats.name);
 #define COUNTER(name, what)
 #include "format/stats.def"
-#define COUNTER(name, what) gp_text_add(&text, "  %-22s%14" PRIu64 "  %s\n", #name, stats.name, what);
+#define COUNTER(name, what) text_add(&text, "  %-22s%14" PRIu64 "  %s\n", #name, stats.name, what);
 #include "format/stats.def"
-  gp_text_add(&text, "  %-22s%13.1f%%\n", "cache_hit_rate",
+  text_add(&text, "  %-22s%13.1f%%\n", "cache_hit_rate",
       requests ? 100.0 * (double)stats.cache_hits / (double)requests : 0.0);
   return text.length;
 }
