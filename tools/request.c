@@ -23,8 +23,12 @@ static bool is_folder(const char *path)
 
 static bool is_snapshots_name(const char *name)
 {
-  const char *dot = strrchr(name, '.');
-  return name[0] != '.' && dot && (strcmp(dot, ".json") == 0 || strcmp(dot, ".pickle") == 0);
+  static const char *const ends[] = {".json", ".pickle", ".json.gz"};
+  size_t length = strlen(name);
+  bool is_one = false;
+  for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++)
+    is_one |= length > strlen(ends[i]) && strcmp(name + length - strlen(ends[i]), ends[i]) == 0;
+  return is_one && name[0] != '.';
 }
 
 static int compare_paths(const void *a, const void *b)
@@ -68,9 +72,9 @@ static int add_folder(gp_request_t *request, const char *path)
   return error || count > 0 ? error : ENOENT;
 }
 
-/* Puts the files .json and .pickle of a folder in its place, in the order of their names, in which numbers
- * count as numbers. Returns 0, or the exit status after a message: a folder has none or cannot be read, or no
- * memory. folders_fini frees them. */
+/* Puts the files .json, .json.gz and .pickle of a folder in its place, in the order of their names, in which
+ * numbers count as numbers. Returns 0, or the exit status after a message: a folder has none or cannot be
+ * read, or no memory. folders_fini frees them. */
 static int folders_expand(gp_request_t *request)
 {
   bool has_folders = false;
@@ -82,7 +86,8 @@ static int folders_expand(gp_request_t *request)
     int error = is_folder(path) ? add_folder(request, path) : add(request, path, "") ? 0 : ENOMEM;
     if (!error)
       continue;
-    gp_message("%s: %s", path, error == ENOENT ? "the folder has no file .json or .pickle" : strerror(error));
+    gp_message("%s: %s", path,
+        error == ENOENT ? "the folder has no file .json, .json.gz or .pickle" : strerror(error));
     return GP_EXIT_INPUT;
   }
   if (has_folders) {

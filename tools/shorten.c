@@ -11,6 +11,7 @@
 #define MARK         "..."
 #define MARK_COLUMNS 3
 #define LEAST_WORD   16  /* columns that a word keeps */
+#define MOST_WORD    74  /* columns of a word in a line that is wrapped at 80 */
 #define MOST_PLACE   32  /* bytes of a file and a line that are not cut */
 #define LEAST_APART  15  /* least columns in which to show a difference */
 #define REMEMBERED   512 /* names remembered; users do not read longer tables line by line */
@@ -161,11 +162,20 @@ static void cut_words(char *text, size_t columns)
   }
 }
 
+/* Cuts words that no line has room for. */
+static void cut_giants(char *text)
+{
+  size_t from = 0, to = 0;
+  while (find_word(text, &from, &to) && gp_columns_of(text + from, to - from) > MOST_WORD)
+    cut_middle(text, from, to, gp_columns_of(text + from, to - from) - MOST_WORD);
+}
+
 static void shorten(char *text, size_t columns)
 {
   cut_lists(text, columns, '<', '>');
   cut_lists(text, columns, '(', ')');
   cut_words(text, columns);
+  cut_giants(text);
   size_t width = gp_columns_of(text, strlen(text));
   if (width > columns)
     cut_middle(text, 0, strlen(text), width - columns);

@@ -89,7 +89,7 @@ class Ps(PsCase):
         for arguments, is_named in (("policy",), True), (("deep", "3"), False):
             run = subprocess.run([TOOL, "run", "--limit", "3MiB", "--output", self.folder + "/%e.%r.json", "--", os.path.join(PROG, "stacks"),
                                   *arguments], env={**self.env, "LD_LIBRARY_PATH": SIM, **careful_tool()}, capture_output=True, text=True)
-            said = "gpupool: meanwhile process %d (steps) holds 100 MiB of its device 0\n" % program.pid
+            said = "gpupool: process %d (steps) is using 100 MiB of its device 0\n" % program.pid
             self.assertEqual(said in run.stderr, is_named, run.stderr)
 
     def test_figures(self):

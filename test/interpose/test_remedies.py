@@ -158,7 +158,7 @@ class OutOfMemory(Remedies):
             self.assertRegex(found["advice"], "^.* short, with no cached memory left to release.$")
         found = self.refused("load:%d:150" % size, SIMCUDA_CAPACITY="64MiB")
         self.assertIsNone(found["remedy"])
-        self.assertEqual(found["advice"], "408 KiB more would serve this request but not the next one: the code that asks never frees.")
+        self.assertEqual(found["advice"], "408 KiB more would satisfy this request but not the next one: the code that allocates here never frees.")
 
 
     def test_less_of_what_the_biggest_owner_holds(self):

@@ -471,9 +471,9 @@ class Summary(Case):
         for content, part in (
             ("", "offset 0: the input is empty"), ("hello", "it is not JSON"),
             ("timestamp, name, memory.used [MiB]\n", "a table of nvidia-smi"), ("SQLite format 3\0", "nsys stats reads it"),
-            ('{"traceEvents": []}', "ui.perfetto.dev shows"), ("[]", "JSON array"),
+            ('{"traceEvents": []}', "view it in ui.perfetto.dev"), ("[]", "JSON array"),
             (text[:-20], "offset %d: the input ends here" % (len(text) - 20)), (text + "x", "offset %d:" % len(text)),
-            (snapshot_of(version=2), "newer than this tool"), ({"traceEvents": []}, "Perfetto"),
+            (snapshot_of(version=2), "newer than this tool"), ({"traceEvents": []}, "Chrome trace"),
             (snapshot_of(devices={}), "devices is not an array"),
         ):
             result = self.summary(content, status=INPUT)

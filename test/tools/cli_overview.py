@@ -66,7 +66,7 @@ class Overview(Reports):
         self.assertIn("A folder stands for", self.run_tool("sites", "--help").stdout)
         empty = os.path.join(folder, "empty")
         os.mkdir(empty)
-        for command, why in (("summary", "the folder has no file .json or .pickle"), ("html", "the folder has no file"), ("leaks", "Is a directory")):
+        for command, why in (("summary", "the folder has no file .json, .json.gz or .pickle"), ("html", "the folder has no file"), ("leaks", "Is a directory")):
             result = self.run_tool(command, empty, status=cli.INPUT)
             self.assertIn("gpupool: %s: %s" % (empty, why), result.stderr)
 

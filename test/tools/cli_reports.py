@@ -185,7 +185,7 @@ class Owners(Reports):
 
     def test_no_setting_serves_who_frees_nothing(self):
         advice, owners = self.refused(10, asker=1)
-        self.assertEqual(advice, "5 MiB more would serve this request but not the next one: the code that asks never frees.")
+        self.assertEqual(advice, "5 MiB more would satisfy this request but not the next one: the code that allocates here never frees.")
         self.assertEqual(owners["advice"],
                          "free what Cache::grow() cache.cu:33 no longer needs, or limit how much it keeps: it has freed none.")
         self.assertEqual(owners["remedy"]["action"], "free")

@@ -469,7 +469,7 @@ class Import(cli.Case):
                 self.assertIn(part, self.errors)
 
     def test_json_of_another_kind_stays_so(self):
-        self.refused(b'{"segments": [], "traceEvents": []}', "Perfetto")
+        self.refused(b'{"segments": [], "traceEvents": []}', "Chrome trace")
         self.refused(b'{"device_traces": []}', "it is a snapshot of PyTorch")
         self.refused(json.dumps(torch_snapshot()).encode()[:-40], "the input ends here")
         self.refused(b'{"segments": [{"device": 0, "x": "\\ud800"}], "device_traces": []}', "")

@@ -124,7 +124,35 @@ class Logs(cli.Case):
         made = {"traceEvents": [memory(1, 512, MIB), memory(2, 512, 2 * MIB), memory(3, 512, 3 * MIB)]}
         facts = self.facts(json.dumps(made))
         self.assertEqual(self.stats(facts)["requested_bytes"]["current"], 3 * MIB)
-        self.assertIn("2 frees are missing", " ".join(facts["missing"]))
+        self.assertIn("2 frees are missing from the log", " ".join(facts["missing"]))
+
+    def test_parts_that_overlap(self):
+        """An outer one may end first; one that is as long as can be is no longer."""
+        made = {"traceEvents": [memory(15, 512, MIB), part("ended", 0, 10), part("open", 5, 20), part("long", 4, 8.9e15)]}
+        self.assertEqual(json.loads(self.run_on("log", json.dumps(made), "leaks", "--json"))["leaks"][0]["stack"], ["open", "long"])
+
+    def test_events_of_one_time_are_in_the_order_of_their_totals(self):
+        """Of two threads they are in any order in the file."""
+        made = {"traceEvents": [memory(50, 512, MIB, MIB), memory(100, 512, 3 * MIB, 3 * MIB, tid=1),
+                                memory(100, 512, -MIB, 0, tid=2), memory(200, 8192, MIB, 4 * MIB)]}
+        facts = self.facts(json.dumps(made))
+        self.assertEqual(self.stats(facts)["requested_bytes"]["current"], 4 * MIB)
+        self.assertNotIn("missing from the log", " ".join(facts["missing"]))
+
+    def test_one_event_is_a_history(self):
+        for log in (json.dumps({"traceEvents": [memory(1, 512, MIB)]}), json.dumps(timeline()[:1]), RMM):
+            self.assertNotIn("no_history", [finding["code"] for finding in self.facts(log)["findings"]])
+
+    def test_memory_from_before_is_nobody_to_free_it(self):
+        made = {"traceEvents": [memory(1, 512, MIB, 100 * MIB), memory(2, 0, 1 << 40, name="[OutOfMemory]")]}
+        owners, = [finding for finding in self.facts(json.dumps(made))["findings"] if finding["code"] == "owners"]
+        self.assertIsNone(owners["advice"])
+
+    def test_an_exported_log_stays_one(self):
+        self.run_on("log", json.dumps(profile()), "export", "--to", "pytorch-json", "-o", self.path("work", "exported.json"))
+        self.assertNotIn("reserved from the driver", self.run_tool("summary", self.path("work", "exported.json")).stdout)
+        differences = self.run_tool("diff", self.write("own.json", cli.snapshot_of()), self.path("work", "log"))
+        self.assertNotRegex(differences.stdout, "reserved|hits|hit rate|driver")
 
     def test_a_deep_stack_is_cut(self):
         made = {"traceEvents": [memory(500, 512, MIB)] + [part("f%d" % i, i, 1000 - 2 * i) for i in range(300)]}
@@ -132,9 +160,11 @@ class Logs(cli.Case):
         self.assertEqual(stacks[0]["stack"], ["f%d" % i for i in range(299, 171, -1)])
 
     def test_profiles_that_are_wrong(self):
-        for event, text in ((memory(1, 512, MIB, device=1000), "traceEvents[0]: Device Id is of more devices"),
-                            (memory(1, -512, MIB), "Addr is no address"), (memory(1, 512, 1 << 60), "Bytes is no number"),
-                            (memory("soon", 512, MIB), "ts is no time"), (part("f", 1, 1), "profile_memory=True")):
+        for size in (-1 << 63, (1 << 63) - 1):
+            self.refused(json.dumps({"traceEvents": [memory(1, 512, size)]}), "Bytes is not a valid size")
+        for event, text in ((memory(1, 512, MIB, device=1000), "traceEvents[0]: Device Id is too large"),
+                            (memory(1, -512, MIB), "Addr is not a valid address"), (memory(1, 512, 1 << 60), "Bytes is not a valid size"),
+                            (memory("soon", 512, MIB), "ts is not a valid time"), (part("f", 1, 1), "profile_memory=True")):
             self.refused(json.dumps({"traceEvents": [event]}), text)
         self.refused(json.dumps({"traceEvents": [dict(memory(1, 512, MIB), args=None)]}), "profile_memory=True")
         self.refused(json.dumps(profile())[:-100], "the input ends here")
@@ -150,6 +180,7 @@ class Logs(cli.Case):
         self.assertEqual([self.stats(facts)["requested_bytes"][key] for key in ("current", "peak")], [7 * MIB, 9 * MIB])
         self.assertEqual(facts["until_ns"], 5000)
         for row in ([1, 2, 3], [1, 5, MIB, 0], [1, 2, MIB, 8], [1, 2, "x", 0], [1, 2, 1 << 60, 0], 5):
+            self.refused("[[1, 2], [3, 4]]", "named *.raw.json.gz")
             self.refused(json.dumps(rows[:2] + [row]), "row 2 of this memory timeline is not [time, action, bytes, category]")
 
     def test_a_log_of_rmm(self):
@@ -162,6 +193,14 @@ class Logs(cli.Case):
             "log", log + "1,10:00:00.000005,allocate failure,(nil),%d,0\n" % (1 << 40), "summary"))
         self.assertEqual(self.facts(log + "1,10:0")["devices"], facts["devices"], "it was killed while it wrote")
         self.refused(log + "1,10:0\n", "line 6: a row has the six fields")
+        nothing = RMM + "1,10:00:00.000001,allocate,0x0,0,0\n" * 3 + "1,10:00:00.000003,free,0x0,0,0\n" * 3
+        self.assertEqual(self.facts(nothing)["missing"][1:], [], "nothing is allocated any number of times")
+
+    def test_a_long_log(self):
+        """Its memory is bounded by its size, not by less."""
+        row = "1,10:00:00.000001,allocate,0x%x,512,0\n"
+        facts = self.facts(RMM + "".join(row % (512 * (i + 1)) for i in range(530000)))
+        self.assertEqual(self.stats(facts)["allocation"]["current"], 530000)
 
 
 if __name__ == "__main__":

@@ -98,6 +98,7 @@ class Outside(Reports):
     def test_other_processes(self):
         self.expect("others", "30 GiB of the 80 GiB of device 0 are not accounted for by this process's allocations",
                     severity="warning", unaccounted=30 * GIB)
+        self.assertIn("others", self.findings(self.oom(unaccounted=15 * GIB, requested=20 * GIB, device_free=8 * GIB)))
         for figures in ({"unaccounted": 10 * GIB}, {"unaccounted": 30 * GIB, "requested": 31 * GIB},
                         {"unaccounted": 30 * GIB, "by_limit": True}):
             self.assertNotIn("others", self.findings(self.oom(**figures)), figures)
@@ -115,6 +116,12 @@ class Outside(Reports):
                 self.assertEqual(found[code]["severity"], "note")
         self.assertIn("41 GiB of the 80 GiB of device 0 are not accounted for", self.findings(self.used(41 * GIB))["others"]["message"])
         self.assertNotIn("others", self.findings(self.used(41 * GIB, {LIMIT: "0=40G"})), "under MPS it may be the limit")
+
+    def test_each_device_that_others_use(self):
+        snapshot = snapshot_of(reason="exit", devices=[cli.device_of(i) for i in range(2)])
+        for device in snapshot["devices"]:
+            device["use"] = {"time_ns": 5, "total": 80 * GIB, "free": 0, "in_pools": 0, "unaccounted": 60 * GIB}
+        self.assertEqual([finding["device"] for finding in self.facts(snapshot)["findings"] if finding["code"] == "others"], [0, 1])
 
     def used(self, unaccounted, environment=None):
         snapshot = snapshot_of(reason="exit")

@@ -304,7 +304,7 @@ class Pytorch(cli.Case):
         """Of 1,000 MiB 200 are in use. Without parts that nobody uses the same requests take as much."""
         found = self.reserve(20)
         self.assertEqual(found["remedy"]["settings"], {"PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True"})
-        self.assertIn("the same requests take 200 MiB.", found["advice"])
+        self.assertIn("the same requests need 200 MiB.", found["advice"])
         self.assertIsNone(self.reserve(20, expandable_segments=True)["remedy"])
         self.assertIsNone(self.reserve(80))
 

@@ -161,8 +161,7 @@ static const struct {
   uint64_t requested;
   const char *text, *value;
 } limit_cases[] = {
-    {"1GiB", GP_GIB,
-        "It is the limit that refuses: this request alone takes 512 MiB more, GPUPOOL_LIMIT=1536MiB",
+    {"1GiB", GP_GIB, "The limit was reached: this request alone needs 512 MiB more, GPUPOOL_LIMIT=1536MiB",
         "1536MiB"},
     {"1GiB", GP_GIB + 1, "GPUPOOL_LIMIT=1538MiB", "1538MiB"},
     {"1GiB", 20 * GP_GIB, "GPUPOOL_LIMIT=21GiB", "21GiB"},
@@ -189,7 +188,7 @@ START_TEST(test_oom_advice_of_a_limit_has_room_for_pieces)
       .by_limit = true};
   gp_oom_advice_t advice;
   gp_oom_advise(&oom, "2GiB", &advice);
-  expect_advice(&advice, "takes 1 GiB more, GPUPOOL_LIMIT=3072MiB", "GPUPOOL_LIMIT=3072MiB");
+  expect_advice(&advice, "needs 1 GiB more, GPUPOOL_LIMIT=3072MiB", "GPUPOOL_LIMIT=3072MiB");
 }
 END_TEST
 
@@ -206,10 +205,10 @@ START_TEST(test_oom_advice_of_a_limit_that_only_postpones)
       .owners = {{900 * GP_MIB, 1}, {8 * GP_MIB, 7}}};
   gp_oom_advice_t advice;
   gp_oom_advise(&oom, "1GiB", &advice);
-  expect_advice(&advice, "alone takes 8 MiB more, GPUPOOL_LIMIT=1032MiB", "GPUPOOL_LIMIT=1032MiB");
+  expect_advice(&advice, "alone needs 8 MiB more, GPUPOOL_LIMIT=1032MiB", "GPUPOOL_LIMIT=1032MiB");
   oom.owners[1].count++;
   gp_oom_advise(&oom, "1GiB", &advice);
-  expect_advice(&advice, "GPUPOOL_LIMIT refuses: 8 MiB short, with 8 blocks of that size in use already",
+  expect_advice(&advice, "GPUPOOL_LIMIT is too low by 8 MiB, and 8 blocks of that size are already in use",
       "GPUPOOL_LIMIT=1032MiB");
 }
 END_TEST
@@ -226,7 +225,7 @@ START_TEST(test_oom_advice_names_no_share_that_cannot_be)
       .by_limit = true};
   gp_oom_advice_t advice;
   gp_oom_advise(&oom, "50%", &advice);
-  ck_assert_str_eq(advice.text, "It is the limit that refuses");
+  ck_assert_str_eq(advice.text, "The limit was reached");
   ck_assert_ptr_null(advice.setting);
 }
 END_TEST
@@ -279,7 +278,7 @@ START_TEST(test_oom_of_page_locked_memory)
       "out of page-locked host memory: asked for 100 B in f (app); the program holds 62 MiB; limit 62 MiB; largest groups: 31 x 2 MiB");
   gp_oom_advise(&oom, "62MiB", &advice);
   expect_advice(&advice,
-      "It is the limit that refuses: this request alone takes 4 KiB more, GPUPOOL_HOST_LIMIT=63MiB",
+      "The limit was reached: this request alone needs 4 KiB more, GPUPOOL_HOST_LIMIT=63MiB",
       "GPUPOOL_HOST_LIMIT=63MiB");
   gp_oom_advise(&oom, "none", &advice);
   expect_advice(&advice, "GPUPOOL_HOST_LIMIT is malformed", "GPUPOOL_HOST_LIMIT=none");
@@ -295,7 +294,7 @@ START_TEST(test_oom_advice_is_no_longer_than_its_place)
   for (int device = 0; device < GP_OPTION_DEVICES; device++)
     used += (size_t)snprintf(limits + used, sizeof(limits) - used, "%s%d=1GiB", device ? "," : "", device);
   gp_oom_advise(&oom, limits, &advice);
-  ck_assert_str_eq(advice.text, "It is the limit that refuses");
+  ck_assert_str_eq(advice.text, "The limit was reached");
   ck_assert_ptr_null(advice.setting);
 }
 END_TEST

@@ -4,12 +4,15 @@
 #include <check.h>
 #include <fcntl.h>
 #include <link.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "test/pool/check_main.h"
 #include "trace/stacks/symtab.h"
+
+#define BUILD_ID "0123456789abcdef" /* of test/trace/meson.build */
 
 __attribute__((noinline)) static int hidden(int number)
 {
@@ -23,9 +26,20 @@ static int note_bias(struct dl_phdr_info *info, size_t size, void *bias)
   return 1;
 }
 
-static bool name_in(const char *path, uint64_t address, char *name, size_t capacity)
+/* A module of that file; build_id: bytes of it, NULL: none. */
+static bool name_in(const char *path, const char *build_id, uint64_t address, char *name, size_t capacity)
 {
-  return gp_symtab_name(path, strlen(path), address, name, capacity);
+  static _Alignas(8) char room[512];
+  gp_module_record_t *module = (gp_module_record_t *)(void *)room;
+  size_t length = strlen(path), bytes = build_id ? strlen(build_id) / 2 : 0;
+
+  memset(room, 0, sizeof(room));
+  memcpy(module->path, path, length);
+  module->path_length = (uint16_t)length;
+  module->build_id_length = (uint16_t)bytes;
+  for (size_t i = 0; i < bytes; i++)
+    ck_assert_int_eq(sscanf(build_id + 2 * i, "%2hhx", &module->build_id[i]), 1);
+  return gp_symtab_name(module, address, name, capacity);
 }
 
 START_TEST(a_static_function_has_its_name)
@@ -35,10 +49,15 @@ START_TEST(a_static_function_has_its_name)
 
   (void)dl_iterate_phdr(note_bias, &bias);
   ck_assert(hidden(1) != 0);
-  ck_assert(name_in("/proc/self/exe", address - bias + 1, name, sizeof(name)));
+  ck_assert(name_in("/proc/self/exe", NULL, address - bias + 1, name, sizeof(name)));
   ck_assert_str_eq(name, "hidden");
-  ck_assert(!name_in("/proc/self/exe", address - bias + 1, name, 3));
-  ck_assert(!name_in("/proc/self/exe", 1, name, sizeof(name)));
+  ck_assert(!name_in("/proc/self/exe", NULL, address - bias + 1, name, 3));
+  ck_assert(name_in("/proc/self/exe", BUILD_ID, address - bias + 1, name, sizeof(name)));
+  ck_assert_str_eq(name, "hidden");
+  /* of another build at the same path */
+  ck_assert(!name_in("/proc/self/exe", "00" BUILD_ID, address - bias + 1, name, sizeof(name)));
+  ck_assert(!name_in("/proc/self/exe", "ff", address - bias + 1, name, sizeof(name)));
+  ck_assert(!name_in("/proc/self/exe", NULL, 1, name, sizeof(name)));
 }
 END_TEST
 
@@ -48,12 +67,12 @@ START_TEST(a_file_that_is_none_has_no_names)
   int file = mkstemp(path), program = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
 
   ck_assert(file >= 0 && program >= 0);
-  ck_assert(!name_in(path, 1, name, sizeof(name)));
+  ck_assert(!name_in(path, NULL, 1, name, sizeof(name)));
   ck_assert_int_eq(read(program, bytes, sizeof(bytes)), sizeof(bytes)); /* without its sections */
   ck_assert_int_eq(write(file, bytes, sizeof(bytes)), sizeof(bytes));
-  ck_assert(!name_in(path, 1, name, sizeof(name)));
-  ck_assert(!name_in("/no/such/file", 1, name, sizeof(name)));
-  ck_assert(!name_in("/", 1, name, sizeof(name)));
+  ck_assert(!name_in(path, NULL, 1, name, sizeof(name)));
+  ck_assert(!name_in("/no/such/file", NULL, 1, name, sizeof(name)));
+  ck_assert(!name_in("/", NULL, 1, name, sizeof(name)));
   (void)close(program);
   (void)close(file);
   (void)unlink(path);

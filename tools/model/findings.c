@@ -90,7 +90,9 @@ void gp_findings_judge_owners(gp_findings_t *findings)
         GP_FINDING(owners), is_oom && moments.is_of_one ? moments.device : GP_FINDING_ALL,
         gp_size_format(sum, size), owners_when(findings, measure, when, sizeof(when)), unknown,
         owners->count > 1 ? "s are" : " is", list.text);
-    if (is_oom && could_fit && owners->unknown_bytes <= owners->owners[0].bytes &&
+    bool is_code =
+        strcmp(owners->owners[0].function ? owners->owners[0].function : "", GP_SNAPSHOT_BEFORE) != 0;
+    if (is_oom && is_code && could_fit && owners->unknown_bytes <= owners->owners[0].bytes &&
         !gp_findings_blame_growth(findings, finding ? finding->device : GP_FINDING_ALL))
       gp_findings_advise(findings, finding, GP_ADVICE(owners), gp_findings_name_owner(owners, 0, first),
           gp_number_percent((double)owners->owners[0].bytes / (double)sum, percent));

@@ -101,7 +101,7 @@ void gp_findings_judge_rounding(gp_findings_t *findings, const gp_summary_device
         gp_findings_peak(findings), GP_AS_SIZE(peak.requested));
 }
 
-/* Expandable segments of PyTorch are, like type vmm, mapped as they are needed. */
+/* PyTorch's expandable segments map memory on demand, like type vmm. */
 static void advise_expandable(
     gp_findings_t *findings, gp_finding_t *finding, uint64_t reserved, uint64_t active)
 {

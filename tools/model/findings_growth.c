@@ -82,7 +82,7 @@ static common_t add_growers(
     common.lacks_stacks |= grower->stack < 0 && !common.count;
     gp_sentence_add(text, "%s", common.count++ ? "; " : "");
     add_grower(findings, grower, text);
-    common.freeing += grower->holding.freed > grower->holding.blocks;
+    common.freeing += grower->accumulates && grower->holding.freed > grower->holding.blocks;
     if (grower->holding.blocks > common.most_blocks)
       common.most_blocks = grower->holding.blocks;
   }
@@ -159,7 +159,7 @@ static void judge(gp_findings_t *findings, const gp_growth_room_t *room)
     advise(findings, finding, room, &common);
 }
 
-/* Page-locked memory has no capacity that it could be measured by. */
+/* Page-locked memory has no capacity to compare it with. */
 static void judge_pinned(gp_findings_t *findings, const gp_growth_room_t *room)
 {
   gp_sentence_t text = {.used = 0};

@@ -47,7 +47,9 @@ void gp_findings_judge_history(gp_findings_t *findings)
     return;
   finding = gp_findings_say(findings, GP_FINDING(late_history), GP_FINDING_ALL, GP_AS_SIZE(early),
       GP_AS_PERCENT((double)early / (double)bytes));
-  if (summary->snapshot->is_pytorch)
+  if (summary->snapshot->is_pytorch && summary->snapshot->lacks_segments)
+    gp_findings_advise(findings, finding, GP_ADVICE(history_of_profile));
+  else if (summary->snapshot->is_pytorch)
     gp_findings_advise(findings, finding, GP_ADVICE(history));
 }
 

@@ -13,7 +13,7 @@
 
 #define MPS_LIMIT    "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"
 #define OTHERS_SHARE 8 /* contexts and code take less than 1/8 of a device */
-#define USED_SHARE   2 /* so much in use by others is worth a word where memory did not run out, too */
+#define USED_SHARE   2 /* report others above this share even if memory did not run out */
 #define POOLS_SHARE  20
 
 /* An environment variable of the process (process.environment); "": not set, or unknown. */
@@ -75,7 +75,8 @@ static const char *mig_variable(const gp_snapshot_t *snapshot)
 typedef struct oom {
   int device;
   uint64_t requested;
-  uint64_t held; /* by this process: live, cached ... */
+  uint64_t missing; /* of the request, after what was free */
+  uint64_t held;    /* by this process: live, cached ... */
   uint64_t total;
   uint64_t unaccounted;
   bool by_limit;
@@ -100,6 +101,7 @@ static bool read_oom(const cJSON *object, oom_t *ret_oom)
       .unaccounted = figure(object, "unaccounted"),
       .by_limit = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(object, "by_limit")),
   };
+  ret_oom->missing = gp_subtract_saturated(ret_oom->requested, figure(object, "device_free"));
   for (size_t i = 0; i < sizeof(held) / sizeof(held[0]); i++)
     ret_oom->held = gp_add_saturated(ret_oom->held, figure(object, held[i]));
   return true;
@@ -167,7 +169,7 @@ static void judge_others(gp_findings_t *findings, const oom_t *oom)
   char others[GP_SIZE_TEXT_BYTES];
   uint64_t limit;
 
-  if (oom->by_limit || oom->unaccounted < oom->requested || oom->unaccounted <= oom->total / OTHERS_SHARE)
+  if (oom->by_limit || oom->unaccounted < oom->missing || oom->unaccounted <= oom->total / OTHERS_SHARE)
     return;
   if (find_mps_limit(findings->summary->snapshot, oom, &limit))
     return; /* under MPS, device_free is what the limit leaves */
@@ -181,8 +183,10 @@ static void judge_use(gp_findings_t *findings, const gp_snapshot_device_t *devic
 {
   char bytes[GP_SIZE_TEXT_BYTES];
 
+  if (!device->total)
+    return;
   bool is_known =
-      !gp_findings_have(findings, GP_FINDING_others) &&
+      !gp_findings_find(findings, GP_FINDING_others, device->device) &&
       !variable_of(findings->summary->snapshot, MPS_LIMIT)[0]; /* else the rest may be its limit's */
   if (is_known && device->unaccounted > device->total / USED_SHARE)
     gp_findings_say(findings, GP_FINDING(others_at_end), device->device,

@@ -32,8 +32,9 @@ typedef struct line {
 typedef struct group {
   uint64_t key;
   uint32_t line;
-  uint32_t whole; /* of a class: the group of all the line's sizes */
-  uint32_t start; /* moment of its first allocation */
+  uint32_t whole;  /* of a class: the group of all the line's sizes */
+  uint32_t start;  /* moment of its first allocation */
+  uint32_t oldest; /* of those that it holds at the end; UINT32_MAX: none */
   uint8_t device;
   bool has_begun;
   bool grows;              /* of a whole line */
@@ -114,8 +115,12 @@ static uint32_t find_group(build_t *build, uint32_t line, unsigned class, const 
   if (!group)
     return NO_GROUP;
   if (!group->has_begun)
-    *group = (group_t){
-        .key = number, .line = line, .start = life->begin, .device = life->device, .has_begun = true};
+    *group = (group_t){.key = number,
+        .line = line,
+        .start = life->begin,
+        .oldest = UINT32_MAX,
+        .device = life->device,
+        .has_begun = true};
   group->start = life->begin < group->start ? life->begin : group->start;
   return (uint32_t)(group - build->groups);
 }
@@ -163,10 +168,12 @@ static void add_life(build_t *build, group_t *group, const gp_life_t *life)
     group->before = group->held = group->least[0] = gp_add_saturated(group->held, life->requested);
   if (life->is_held)
     group->still = gp_add_saturated(group->still, life->requested);
-  if (gp_life_is_held_at(life, build->last[life->device]))
+  if (gp_life_is_held_at(life, build->last[life->device])) {
     gp_holding_add(&group->holding, life->requested);
-  else
+    group->oldest = life->begin < group->oldest ? life->begin : group->oldest;
+  } else {
     group->holding.freed++;
+  }
 }
 
 static void take_event(const build_t *build, group_t *group, uint32_t moment, const gp_life_t *life)
@@ -225,8 +232,8 @@ static bool is_whole(const group_t *group)
   return (group->key >> DEVICE_BITS & ((1u << CLASS_BITS) - 1)) == WHOLE;
 }
 
-/* A line grows as a whole if its sizes do together, as those of a buffer that is replaced by larger ones, and
- * most of it did not come first, as weights do. */
+/* A line grows as a whole if its total over all sizes grows, as when buffers are replaced by larger ones, and
+ * at least half was added after the first window: weights are loaded first. */
 static bool grows_as_a_whole(const build_t *build, group_t *group)
 {
   return !build->lines[group->line].is_of_size && grows(group) &&
@@ -253,12 +260,14 @@ static gp_grower_t *grower_of(build_t *build, const group_t *group, gp_grower_t 
   return &growers[*count - 1];
 }
 
+/* Of a line that grows as a whole its frees in all sizes count, those of sizes that it has left included. */
 static void join(const build_t *build, const group_t *group, gp_grower_t *grower)
 {
   /* What it held before the events began at an unknown time: it counts from the first of them. */
   uint64_t since_ns = gp_memory_time(build->lifetimes, group->start > 0 ? group->start : 1);
 
   gp_holding_join(&grower->holding, &group->holding);
+  grower->accumulates |= group->oldest <= group->start + (build->last[group->device] - group->start) / 2;
   grower->bytes = gp_add_saturated(grower->bytes, group->held);
   grower->bytes_before = gp_add_saturated(grower->bytes_before, group->before);
   grower->since_ns = since_ns < grower->since_ns ? since_ns : grower->since_ns;
@@ -348,7 +357,8 @@ static int find(build_t *build, gp_growth_t *growth)
   }
   for (size_t i = 0; i < build->group_count && good; i++) {
     group_t *group = &build->groups[i];
-    if (is_whole(group) || (build->groups[group->whole].grows ? !group->holding.blocks : !grows(group)))
+    bool is_joined = is_whole(group) ? group->grows : !build->groups[group->whole].grows && grows(group);
+    if (!is_joined)
       continue;
     gp_grower_t *grower = grower_of(build, group, growers, &count);
     if (grower)

@@ -15,10 +15,11 @@
  * end is the last allocation on the device. Bytes as requested. */
 typedef struct gp_grower {
   int device;
-  int stack;             /* one of the line's; -1: without a stack */
-  bool is_of_size;       /* no line: no stack was recorded, or a script's frames are not */
-  gp_holding_t holding;  /* at the end */
-  uint64_t bytes;        /* held at the end */
+  int stack;            /* one of the line's; -1: without a stack */
+  bool accumulates;     /* it holds early blocks; else each gave way to a later one, as a rule a larger one */
+  bool is_of_size;      /* no line: no stack was recorded, or a script's frames are not */
+  gp_holding_t holding; /* at the end */
+  uint64_t bytes;       /* held at the end */
   uint64_t bytes_before; /* of these before the first of its recorded allocations */
   uint64_t since_ns;     /* when that was */
   uint64_t until_ns;     /* the end */

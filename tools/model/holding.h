@@ -14,7 +14,7 @@ typedef struct gp_holding {
   uint64_t least;  /* bytes of the smallest of these, as requested, and ... */
   uint64_t most;   /* ... of the largest; both 0 without blocks */
   uint64_t freed;  /* earlier blocks, as far as they are recorded */
-  bool is_passing; /* some of the blocks were freed after the moment, which is no out of memory */
+  bool is_passing; /* some blocks were freed after the moment (never set at an out-of-memory) */
 } gp_holding_t;
 
 void gp_holding_add(gp_holding_t *holding, uint64_t requested);

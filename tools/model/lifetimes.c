@@ -30,11 +30,11 @@ typedef struct owner_key {
   uint64_t number; /* of a block, or an address */
 } owner_key_t;
 
-/* The library counts blocks, of all devices. So those that follow each other are neighbours in the index,
- * too. Numbers of another file that differ in their upper bits only are spread. */
+/* The library counts blocks, of all devices. So a few that follow each other are neighbours in the index,
+ * too; longer runs would overlap. */
 static uint64_t hash_of_block(uint64_t block)
 {
-  return block + gp_hash_number(block >> 16);
+  return gp_hash_number(block >> 4) << 4 | (block & 15);
 }
 
 static uint64_t hash_of_life(const void *self, size_t item)

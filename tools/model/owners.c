@@ -106,8 +106,8 @@ static int compare_shares(const void *a, const void *b)
   return order ? order : strcmp(x->detail, y->detail);
 }
 
-/* Adds the next shares of the group, those of one line. What a line has freed that holds nothing is not the
- * group's: it says nothing about the lines that do. */
+/* Adds the next shares of the group, those of one line. Frees of a line that holds nothing are not
+ * counted: they say nothing about lines that do. */
 static void join_line(const build_t *build, group_t *group)
 {
   const share_t *first = &build->shares[group->end];

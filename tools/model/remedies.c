@@ -146,8 +146,8 @@ static void settle_cut_owner(
   gp_findings_act_on(findings, finding, "free", owner->function);
 }
 
-/* Which of the largest owners is who asked, holds many blocks and has freed none: no setting serves that for
- * long. Returns the number of owners if none is. */
+/* Finds the owner that made the request, holds many blocks and never freed one; no setting helps it for long.
+ * Returns the number of owners if there is none. */
 static size_t find_never_freeing(const gp_findings_t *findings)
 {
   const gp_summary_t *summary = findings->summary;
@@ -164,7 +164,7 @@ static size_t find_never_freeing(const gp_findings_t *findings)
   return frees ? owners->count : i;
 }
 
-/* What others than this process's allocations use is as much as was missing, and more than a context takes.
+/* Memory outside this process's allocations covers what was missing, and is more than a CUDA context takes.
  */
 static bool is_of_others(const cJSON *oom)
 {
@@ -219,7 +219,9 @@ static void settle_owners(gp_findings_t *findings, gp_finding_t *finding)
   gp_moments_t moments;
   char name[GP_OWNER_BYTES];
 
-  if (is_of_report(findings) && is_of_others(oom)) { /* that finding has a remedy */
+  /* Others have more than this process: that finding has the remedy. */
+  if (is_of_report(findings) && gp_findings_have(findings, GP_FINDING_others) &&
+      figure(oom, "unaccounted") > gp_add_saturated(figure(oom, "live"), figure(oom, "passthrough"))) {
     gp_findings_retract(finding);
     return;
   }

@@ -12,7 +12,7 @@
 
 typedef gp_snapshot_t *(*parse_fn)(gp_input_t *input, unsigned columns, gp_snapshot_error_t *ret_error);
 
-/* Recognizes the input by its content. NULL: not a file of others. */
+/* Recognizes the input by its content. NULL: not another tool's file. */
 static gp_import_read_fn reader_of(gp_input_t *input)
 {
   if (gp_rows_have_heading(input, GP_RMM_HEADING))

@@ -264,6 +264,10 @@ gp_known_t gp_stats_known(const gp_snapshot_t *snapshot, const gp_snapshot_devic
   case offsetof(gp_stats_t, fences):
   case offsetof(gp_stats_t, host_waits):
   case offsetof(gp_stats_t, num_alloc_retries): return GP_KNOWN_NOT;
+  case offsetof(gp_stats_t, deferred_bytes):
+    if (snapshot->lacks_segments)
+      return GP_KNOWN_NOT;
+    return snapshot->lacks_history ? GP_KNOWN_AT_END : GP_KNOWN;
   case offsetof(gp_stats_t, inactive_split_bytes):
     return snapshot->lacks_segments ? GP_KNOWN_NOT : GP_KNOWN_AT_END;
   case offsetof(gp_stats_t, num_ooms): return snapshot->lacks_history ? GP_KNOWN_NOT : GP_KNOWN;

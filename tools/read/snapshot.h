@@ -155,6 +155,9 @@ typedef struct gp_snapshot_forwarded {
   int stream;
 } gp_snapshot_forwarded_t;
 
+/* The function that a log's memory from before its first event is given to. */
+#define GP_SNAPSHOT_BEFORE "(in use before the log began)"
+
 /* One call. Unknown texts are "". */
 typedef struct gp_snapshot_frame {
   uint64_t address; /* 0: none */

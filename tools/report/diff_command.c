@@ -103,36 +103,68 @@ static char *share_text(uint64_t before, uint64_t after, char *buffer)
  * Figures
  */
 
+/* A device in one of the snapshots. */
+typedef struct side {
+  const gp_snapshot_t *snapshot;
+  const gp_snapshot_device_t *device; /* NULL: the snapshot does not have it */
+  gp_stats_t stats;
+} side_t;
+
+typedef struct value {
+  uint64_t number;
+  bool is_known;
+} value_t;
+
+static side_t side_of(const gp_snapshot_t *snapshot, int ordinal)
+{
+  side_t side = {.snapshot = snapshot, .device = gp_snapshot_device(snapshot, ordinal)};
+  if (side.device)
+    side.stats = side.device->stats;
+  return side;
+}
+
+/* Logs do not have all statistics. */
+static bool knows(const side_t *side, size_t stat)
+{
+  return !side->device || !side->snapshot->lacks_segments ||
+         gp_stats_known(side->snapshot, side->device, stat) != GP_KNOWN_NOT;
+}
+
 /* Calls for each figure of a device; name is that of the statistics, with .peak or .current of a gauge. */
 typedef void (*figure_fn)(
-    void *arg, const char *name, const char *words, bool is_bytes, uint64_t before, uint64_t after);
+    void *arg, const char *name, const char *words, bool is_bytes, value_t before, value_t after);
 
-static void for_figures(const gp_stats_t *before, const gp_stats_t *after, figure_fn figure, void *arg)
+static void for_figures(const side_t *before, const side_t *after, figure_fn figure, void *arg)
 {
-#define BYTES_OF(words, member) figure(arg, #member, words, true, before->member, after->member)
-#define COUNT_OF(words, member) figure(arg, #member, words, false, before->member, after->member)
-  BYTES_OF("requested, peak", requested_bytes.peak);
-  BYTES_OF("requested, now", requested_bytes.current);
-  BYTES_OF("allocated, peak", allocated_bytes.peak);
-  BYTES_OF("reserved, peak", reserved_bytes.peak);
-  BYTES_OF("reserved, now", reserved_bytes.current);
-  BYTES_OF("surplus, peak", surplus_bytes.peak);
-  BYTES_OF("surplus, now", surplus_bytes.current);
-  BYTES_OF("deferred, peak", deferred_bytes.peak);
-  BYTES_OF("passthrough, peak", passthrough_bytes.peak);
-  BYTES_OF("passthrough, now", passthrough_bytes.current);
-  BYTES_OF("pinned host, peak", pinned_host_bytes.peak);
-  COUNT_OF("blocks, peak", allocation.peak);
-  COUNT_OF("blocks, now", allocation.current);
-  COUNT_OF("allocations", allocation.allocated);
-  COUNT_OF("hits", cache_hits);
-  COUNT_OF("misses", cache_misses);
-  COUNT_OF("driver allocations", driver_allocs);
-  COUNT_OF("driver frees", driver_frees);
-  COUNT_OF("fences", fences);
-  COUNT_OF("host waits", host_waits);
-  COUNT_OF("out of memory", num_ooms);
-  COUNT_OF("retries", num_alloc_retries);
+#define OF(words, stat, field, is_bytes)                                                                     \
+  figure(arg, #stat #field, words, is_bytes,                                                                 \
+      (value_t){before->stats.stat field, knows(before, offsetof(gp_stats_t, stat))},                        \
+      (value_t){after->stats.stat field, knows(after, offsetof(gp_stats_t, stat))})
+#define BYTES_OF(words, stat, field) OF(words, stat, field, true)
+#define COUNT_OF(words, stat, field) OF(words, stat, field, false)
+  BYTES_OF("requested, peak", requested_bytes, .peak);
+  BYTES_OF("requested, now", requested_bytes, .current);
+  BYTES_OF("allocated, peak", allocated_bytes, .peak);
+  BYTES_OF("reserved, peak", reserved_bytes, .peak);
+  BYTES_OF("reserved, now", reserved_bytes, .current);
+  BYTES_OF("surplus, peak", surplus_bytes, .peak);
+  BYTES_OF("surplus, now", surplus_bytes, .current);
+  BYTES_OF("deferred, peak", deferred_bytes, .peak);
+  BYTES_OF("passthrough, peak", passthrough_bytes, .peak);
+  BYTES_OF("passthrough, now", passthrough_bytes, .current);
+  BYTES_OF("pinned host, peak", pinned_host_bytes, .peak);
+  COUNT_OF("blocks, peak", allocation, .peak);
+  COUNT_OF("blocks, now", allocation, .current);
+  COUNT_OF("allocations", allocation, .allocated);
+  COUNT_OF("hits", cache_hits, );
+  COUNT_OF("misses", cache_misses, );
+  COUNT_OF("driver allocations", driver_allocs, );
+  COUNT_OF("driver frees", driver_frees, );
+  COUNT_OF("fences", fences, );
+  COUNT_OF("host waits", host_waits, );
+  COUNT_OF("out of memory", num_ooms, );
+  COUNT_OF("retries", num_alloc_retries, );
+#undef OF
 #undef BYTES_OF
 #undef COUNT_OF
 }
@@ -143,27 +175,28 @@ typedef struct printing {
 } printing_t;
 
 static void print_figure(
-    void *arg, const char *name, const char *words, bool is_bytes, uint64_t before, uint64_t after)
+    void *arg, const char *name, const char *words, bool is_bytes, value_t before, value_t after)
 {
   printing_t *printing = arg;
   char *(*format)(uint64_t, char *) = is_bytes ? gp_size_format : gp_number_count;
   char was[GP_NUMBER_BYTES], is[GP_NUMBER_BYTES], change[GP_NUMBER_BYTES + 1], share[GP_NUMBER_BYTES];
   (void)name;
-  if (before == after)
+  if (!before.is_known || !after.is_known || before.number == after.number)
     return;
-  fprintf(printing->output->stream, "  %-20s %14s %14s %14s %9s\n", words, format(before, was),
-      format(after, is), change_text(before, after, format, change), share_text(before, after, share));
+  fprintf(printing->output->stream, "  %-20s %14s %14s %14s %9s\n", words, format(before.number, was),
+      format(after.number, is), change_text(before.number, after.number, format, change),
+      share_text(before.number, after.number, share));
   printing->shown++;
 }
 
 static void add_figure(
-    void *arg, const char *name, const char *words, bool is_bytes, uint64_t before, uint64_t after)
+    void *arg, const char *name, const char *words, bool is_bytes, value_t before, value_t after)
 {
   cJSON *item = cJSON_AddObjectToObject(arg, name);
   (void)words;
   (void)is_bytes;
-  gp_json_add_uint(item, "before", before);
-  gp_json_add_uint(item, "after", after);
+  gp_json_add_uint_or_null(item, "before", before.is_known, before.number);
+  gp_json_add_uint_or_null(item, "after", after.is_known, after.number);
 }
 
 static double hit_rate(const gp_stats_t *stats)
@@ -172,35 +205,34 @@ static double hit_rate(const gp_stats_t *stats)
   return all ? (double)stats->cache_hits / (double)all : 0;
 }
 
-static void print_device(int ordinal, const gp_stats_t *before, const gp_stats_t *after, gp_output_t *output)
+static void print_device(int ordinal, const side_t *before, const side_t *after, gp_output_t *output)
 {
   printing_t printing = {.output = output};
+  const size_t hits = offsetof(gp_stats_t, cache_hits);
   gp_output_heading(output, "Device %d", ordinal);
   fprintf(output->stream, "  %-20s %14s %14s %14s\n", "", "before", "after", "change");
   for_figures(before, after, print_figure, &printing);
-  if (hit_rate(before) != hit_rate(after))
-    fprintf(output->stream, "  %-20s %14s %14s\n", "hit rate", GP_AS_PERCENT(hit_rate(before)),
-        GP_AS_PERCENT(hit_rate(after)));
+  if (knows(before, hits) && knows(after, hits) && hit_rate(&before->stats) != hit_rate(&after->stats))
+    fprintf(output->stream, "  %-20s %14s %14s\n", "hit rate", GP_AS_PERCENT(hit_rate(&before->stats)),
+        GP_AS_PERCENT(hit_rate(&after->stats)));
   if (!printing.shown)
     fprintf(output->stream, "  no difference\n");
 }
 
 static void for_devices(const gp_report_input_t *inputs, gp_output_t *output, cJSON *list)
 {
-  static const gp_stats_t none; /* for a device that only one of them used */
   for (int ordinal = 0; ordinal < GP_SNAPSHOT_DEVICES; ordinal++) {
-    const gp_snapshot_device_t *before = gp_snapshot_device(inputs[0].snapshot, ordinal);
-    const gp_snapshot_device_t *after = gp_snapshot_device(inputs[1].snapshot, ordinal);
-    if ((!before && !after) || !gp_filter_has_device(inputs[0].filter, ordinal))
+    const side_t before = side_of(inputs[0].snapshot, ordinal), after = side_of(inputs[1].snapshot, ordinal);
+    if ((!before.device && !after.device) || !gp_filter_has_device(inputs[0].filter, ordinal))
       continue;
     if (!list) {
-      print_device(ordinal, before ? &before->stats : &none, after ? &after->stats : &none, output);
+      print_device(ordinal, &before, &after, output);
       continue;
     }
     cJSON *item = gp_json_add_item(list);
     gp_json_add_int(item, "device", ordinal);
     cJSON *figures = cJSON_AddObjectToObject(item, "figures");
-    for_figures(before ? &before->stats : &none, after ? &after->stats : &none, add_figure, figures);
+    for_figures(&before, &after, add_figure, figures);
   }
 }
 

@@ -370,8 +370,8 @@ static bool print_unknown(const view_t *view, gp_output_t *output)
     int device = snapshot->devices[i].device;
     if (is_known(view, device) || (asked != GP_REQUEST_ALL_DEVICES && asked != device))
       continue;
-    fprintf(
-        output->stream, "\nDevice %d: recorded events are missing, so its map then is not known.\n", device);
+    fprintf(output->stream, "\nDevice %d: %s, so its map then is not known.\n", device,
+        view->input->snapshot->lacks_segments ? "the log has no segments" : "recorded events are missing");
     is_whole = false;
   }
   return is_whole;

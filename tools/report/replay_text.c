@@ -110,8 +110,8 @@ static void print_result(
   print_row(&row, output);
 }
 
-/* Prints what the recorded pool did, from its own statistics. */
-static void print_recorded(const gp_replay_t *replay, gp_output_t *output)
+/* Prints what the recorded pool did, from its own statistics. False: they are not known. */
+static bool print_recorded(const gp_replay_t *replay, gp_output_t *output)
 {
   row_t row = {.type = "recorded"};
   uint64_t hits = 0, misses = 0, live = 0;
@@ -128,11 +128,12 @@ static void print_recorded(const gp_replay_t *replay, gp_output_t *output)
     live += device->live_peak;
   }
   if (row.held == 0)
-    return;
+    return false;
   row.ratio = live ? (double)row.held / (double)live : 0;
   row.has_hits = hits + misses > 0;
   row.hit_rate = row.has_hits ? (double)hits / (double)(hits + misses) : 0;
   print_row(&row, output);
+  return true;
 }
 
 static void print_refused(const gp_replay_t *replay, gp_output_t *output)
@@ -156,12 +157,12 @@ void gp_replay_print(const gp_replay_t *replay, gp_output_t *output)
   print_heading(replay, output);
   fprintf(
       output->stream, ROW, "type", "held", "/ live", "hits", "calls", "2nd pass", "cost", "busy", "deferred");
-  print_recorded(replay, output);
+  bool is_recorded = print_recorded(replay, output);
   for (size_t i = 0; i < replay->result_count; i++)
     print_result(replay, &replay->results[i], GP_REQUEST_ALL_DEVICES, output);
   fputc('\n', output->stream);
   print_refused(replay, output);
-  if (replay->workload.pool[0])
+  if (replay->workload.pool[0] && is_recorded)
     fprintf(output->stream, "recorded: %s, by its own statistics\n", replay->workload.pool);
   if (!replay->is_last)
     return;

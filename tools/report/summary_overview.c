@@ -140,8 +140,8 @@ static void print_row(gp_names_t *names, const gp_overview_row_t *row, gp_output
 
   print_hits(row->hits, row->misses, hits);
   gp_names_shorten(names, gp_base_name(row->file), FILE_COLUMNS, file, sizeof(file));
-  fprintf(output->stream, "  %-27s %9s %9s %6s %6s  %s\n", file, GP_AS_SIZE(row->used), GP_AS_SIZE(row->held),
-      hits, GP_AS_COUNT(row->ooms), row->codes);
+  fprintf(output->stream, "  %-27s %9s %9s %6s %6s  %s\n", file, GP_AS_SIZE(row->used),
+      row->held ? GP_AS_SIZE(row->held) : "-", hits, GP_AS_COUNT(row->ooms), row->codes);
 }
 
 #define RANGE_BYTES (2 * GP_SIZE_TEXT_BYTES + 8)
@@ -191,7 +191,7 @@ void gp_overview_print(gp_overview_t *overview, size_t most, gp_output_t *output
   gp_output_say(output, "",
       "%s: %s with errors, %s with warnings. At most %s were used and %s held (medians). What stands out comes first.",
       GP_AS_PLURAL(overview->count, "snapshot"), GP_AS_COUNT(errors), GP_AS_COUNT(warnings), GP_AS_SIZE(used),
-      GP_AS_SIZE(held));
+      held ? GP_AS_SIZE(held) : "an unknown amount");
   gp_overview_print_ranks(overview, used, median_of(overview, offsetof(gp_overview_row_t, leaked)), output);
   fprintf(output->stream, "\n  %-27s %9s %9s %6s %6s  %s\n", "", "used", "held", "hits", "ooms", "findings");
   size_t shown = most && most < overview->count ? most : overview->count;

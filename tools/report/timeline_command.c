@@ -322,7 +322,8 @@ static int print_device(
   if (!timeline->is_selected && device->knows_reserved)
     gp_sentence_add(&text, "; %s from the driver at most", GP_AS_SIZE(device->reserved_peak));
   else if (!timeline->is_selected)
-    gp_sentence_add(&text, "; what was from the driver is not known, since recorded events are missing");
+    gp_sentence_add(&text, "; what was reserved is not known, since %s",
+        view->input->snapshot->lacks_segments ? "the log has no segments" : "recorded events are missing");
   gp_output_say(output, "  ", "%s", text.text);
   print_moment(view, device, output);
   if (!gp_canvas_init(&canvas, columns, height))

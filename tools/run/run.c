@@ -183,7 +183,7 @@ static const char *typed_name(const char *path, char *buffer, size_t capacity)
   return buffer;
 }
 
-/* Other programs may have the memory that was missing. Their pools are on record while they run. */
+/* Other programs may have the memory that was missing. A pool is listed only while its program runs. */
 static void report_neighbours(void)
 {
   gp_machine_t machine;
@@ -195,7 +195,7 @@ static void report_neighbours(void)
       const gp_machine_process_t *process = &machine.processes[device->process];
       if (device->held < NEIGHBOUR_BYTES || process->pid < 0)
         continue;
-      gp_message("meanwhile process %d (%s) holds %s of its device %d", (int)process->pid, process->program,
+      gp_message("process %d (%s) is using %s of its device %d", (int)process->pid, process->program,
           GP_AS_SIZE(device->held), device->ordinal);
       shown++;
     }

@@ -127,7 +127,7 @@ static bool was_changed(const gp_oom_t *oom, const char *limits)
   return !old.length || (gp_size_parse(old.start, old.length, &bytes) && bytes != oom->limit);
 }
 
-/* The blocks in use of just the size that was asked for, as far as they are one of the largest groups. */
+/* Number of blocks in use of exactly the requested size; 0 unless they are among the largest groups. */
 static uint64_t count_alike(const gp_oom_t *oom)
 {
   for (int i = 0; i < GP_OOM_OWNERS; i++) {
@@ -147,10 +147,10 @@ static void advise_larger(const gp_oom_t *oom, const char *variable, uint64_t ne
   advice->setting = variable;
   gp_size_format(needed > oom->limit ? needed - oom->limit : 0, more);
   if (alike >= MANY)
-    say(advice, "%s refuses: %s short, with %" PRIu64 " blocks of that size in use already", variable, more,
+    say(advice, "%s is too low by %s, and %" PRIu64 " blocks of that size are already in use", variable, more,
         alike);
   else
-    say(advice, "It is the limit that refuses: this request alone takes %s more, %s=%s", more, variable,
+    say(advice, "The limit was reached: this request alone needs %s more, %s=%s", more, variable,
         advice->value);
 }
 
@@ -175,7 +175,7 @@ static void advise_limit(const gp_oom_t *oom, const char *limits, uint64_t kept,
   } else if (write_limits(oom, limits, needed, advice->value, sizeof(advice->value))) {
     advise_larger(oom, LIMIT_VARIABLE, needed, advice);
   } else {
-    say(advice, "It is the limit that refuses");
+    say(advice, "The limit was reached");
   }
 }
 

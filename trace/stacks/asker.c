@@ -120,7 +120,7 @@ static bool name_function(const gp_module_record_t *module, uint64_t address, ch
 {
   const char *name = exported_name(address, module);
   return name ? gp_symtab_spell(name, buffer, capacity)
-              : gp_symtab_name(module->path, module->path_length, address - module->bias, buffer, capacity);
+              : gp_symtab_name(module, address - module->bias, buffer, capacity);
 }
 
 static bool append_module(char *buffer, size_t capacity, int length, const char *base)

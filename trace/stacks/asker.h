@@ -13,7 +13,7 @@
 /*
  * Describes the user's innermost line of Python in that stack (from 1; 0: none), "FUNCTION (FILE:LINE)", else
  * the innermost frame outside system folders and CUDA's libraries:
- * "FUNCTION (MODULE)" if the module exports the function or its file has it, and that fits, else
+ * "FUNCTION (MODULE)" if the function is exported or in the file's symbol table, and the text fits, else
  * "MODULE+0xOFFSET", an address that addr2line takes. logs are of this process. False: there is no such
  * frame. Takes the loader's lock for a moment, and reads the module's file. Any thread, with no lock held.
  */

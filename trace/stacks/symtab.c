@@ -11,6 +11,7 @@
 
 #define AT_ONCE    1024 /* symbols */
 #define SECTIONS   4096 /* at most, of a file that is read */
+#define SYMBOLS    (UINT64_C(1) << 24)
 #define NAME_BYTES 256
 
 /* Off the stack, which may be small. */
@@ -34,52 +35,83 @@ static bool read_section(reader_t *reader, uint64_t index, Elf64_Shdr *ret_secti
                                                reader->header.e_shoff + index * sizeof(*ret_section));
 }
 
-static bool find_table(reader_t *reader)
+/* True if the section has a note with the module's build ID. A module without one has nothing to compare. */
+static bool has_build_id(reader_t *reader, const Elf64_Shdr *section, const gp_module_record_t *module)
+{
+  const char *bytes = (const char *)reader->symbols;
+  size_t size =
+      section->sh_size < sizeof(reader->symbols) ? (size_t)section->sh_size : sizeof(reader->symbols);
+  Elf64_Nhdr note;
+
+  if (!read_at(reader, reader->symbols, size, section->sh_offset))
+    return false;
+  for (size_t at = 0; at + sizeof(note) <= size;) {
+    memcpy(&note, bytes + at, sizeof(note));
+    size_t name = at + sizeof(note), text = name + ((size_t)note.n_namesz + 3) / 4 * 4;
+    if (note.n_namesz > size || note.n_descsz > size || text + note.n_descsz > size)
+      return false;
+    if (note.n_type == NT_GNU_BUILD_ID && note.n_namesz == 4 && memcmp(bytes + name, "GNU", 4) == 0)
+      return note.n_descsz == module->build_id_length &&
+             memcmp(bytes + text, module->build_id, note.n_descsz) == 0;
+    at = text + ((size_t)note.n_descsz + 3) / 4 * 4;
+  }
+  return false;
+}
+
+/* Finds the table of symbols in the file that the module was loaded from. */
+static bool find_table(reader_t *reader, const gp_module_record_t *module)
 {
   const Elf64_Ehdr *header = &reader->header;
+  bool is_same = !module->build_id_length, has_table = false;
+  Elf64_Shdr section;
 
   if (!read_at(reader, &reader->header, sizeof(reader->header), 0) ||
       memcmp(header->e_ident, ELFMAG, SELFMAG) != 0 || header->e_ident[EI_CLASS] != ELFCLASS64 ||
       header->e_shentsize != sizeof(Elf64_Shdr) || header->e_shnum > SECTIONS)
     return false;
-  for (uint64_t i = 0; read_section(reader, i, &reader->sections[0]); i++) {
-    if (reader->sections[0].sh_type == SHT_SYMTAB)
-      return reader->sections[0].sh_entsize == sizeof(Elf64_Sym) &&
-             read_section(reader, reader->sections[0].sh_link, &reader->sections[1]);
+  for (uint64_t i = 0; read_section(reader, i, &section); i++) {
+    if (section.sh_type == SHT_NOTE && !is_same)
+      is_same = has_build_id(reader, &section, module);
+    if (section.sh_type == SHT_SYMTAB && section.sh_entsize == sizeof(Elf64_Sym)) {
+      reader->sections[0] = section;
+      has_table = read_section(reader, section.sh_link, &reader->sections[1]);
+    }
   }
-  return false;
+  return is_same && has_table;
 }
 
-/* The place of its name in the table of names; 0: none. */
+/* Offset of the function's name in the string table; 0: not found. */
 static uint64_t find_symbol(reader_t *reader, uint64_t address)
 {
-  uint64_t count = reader->sections[0].sh_size / sizeof(Elf64_Sym);
+  uint64_t count = reader->sections[0].sh_size / sizeof(Elf64_Sym), found = 0, size = UINT64_MAX;
 
-  for (uint64_t first = 0; first < count; first += AT_ONCE) {
+  for (uint64_t first = 0; first < count && first < SYMBOLS; first += AT_ONCE) {
     size_t some = count - first < AT_ONCE ? (size_t)(count - first) : AT_ONCE;
     if (!read_at(reader, reader->symbols, some * sizeof(Elf64_Sym),
             reader->sections[0].sh_offset + first * sizeof(Elf64_Sym)))
-      return 0;
+      break;
     for (size_t i = 0; i < some; i++) {
       const Elf64_Sym *symbol = &reader->symbols[i];
       if (ELF64_ST_TYPE(symbol->st_info) == STT_FUNC && symbol->st_value <= address &&
-          address - symbol->st_value < symbol->st_size)
-        return symbol->st_name;
+          address - symbol->st_value < symbol->st_size && symbol->st_size < size) {
+        found = symbol->st_name;
+        size = symbol->st_size;
+      }
     }
   }
-  return 0;
+  return found;
 }
 
-bool gp_symtab_name(const char *path, size_t length, uint64_t address, char *buffer, size_t capacity)
+bool gp_symtab_name(const gp_module_record_t *module, uint64_t address, char *buffer, size_t capacity)
 {
-  reader_t *reader = length < PATH_MAX ? gp_pages_map(sizeof(*reader), false) : NULL;
+  reader_t *reader = module->path_length < PATH_MAX ? gp_pages_map(sizeof(*reader), false) : NULL;
   bool is_found = false;
 
   if (!reader)
     return false;
-  memcpy(reader->path, path, length); /* the rest is zero */
+  memcpy(reader->path, module->path, module->path_length); /* the rest is zero */
   reader->file = open(reader->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-  if (reader->file >= 0 && find_table(reader)) {
+  if (reader->file >= 0 && find_table(reader, module)) {
     uint64_t place = find_symbol(reader, address);
     ssize_t bytes = place && place < reader->sections[1].sh_size
                         ? pread(reader->file, reader->name, NAME_BYTES - 1,
@@ -137,6 +169,10 @@ static bool spell(const char *text, char *buffer, size_t capacity, size_t *used)
 bool gp_symtab_spell(const char *name, char *buffer, size_t capacity)
 {
   size_t used = 0;
+  for (const char *at = name; *at; at++) {
+    if (iscntrl((unsigned char)*at))
+      return false;
+  }
   if (strncmp(name, "_Z", 2) != 0 || !spell(name + 2, buffer, capacity, &used)) {
     used = 0;
     append(buffer, capacity, &used, name, strlen(name));

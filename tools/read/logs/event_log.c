@@ -3,8 +3,9 @@
 #include <stdlib.h>
 
 #include "tools/output.h"
+#include "tools/saturated.h"
 
-#define BEFORE_ADDRESS 1 /* of the memory from before the log: no allocator returns it */
+#define BEFORE_ADDRESS 1 /* placeholder address for memory allocated before the log began */
 
 static bool add(
     gp_event_log_t *log, gp_event_kind_t kind, int64_t time_us, uint64_t address, uint64_t size, int stack)
@@ -26,7 +27,7 @@ bool gp_event_log_free(gp_event_log_t *log, int64_t time_us, uint64_t address, u
 {
   gp_block_entry_t block = {.size = size, .stack = -1};
   if (!gp_block_map_take(&log->live, address + 1, &block))
-    log->unmatched_bytes += size;
+    log->unmatched_bytes = gp_add_saturated(log->unmatched_bytes, size);
   return add(log, GP_EVENT_FREE_REQUESTED, time_us, address, block.size, -1) &&
          add(log, GP_EVENT_FREE_COMPLETED, time_us, address, block.size, -1);
 }
@@ -75,7 +76,7 @@ static bool add_block(gp_event_log_t *log, const gp_block_entry_t *from)
 
 static bool add_before(gp_event_log_t *log, uint64_t bytes)
 {
-  static const char name[] = "(in use before the log began)";
+  static const char name[] = GP_SNAPSHOT_BEFORE;
   const gp_value_t function = {.text = name, .length = sizeof(name) - 1, .kind = GP_VALUE_TEXT};
   gp_block_entry_t block = {.address = BEFORE_ADDRESS, .size = bytes};
   int frame;
@@ -98,15 +99,16 @@ bool gp_event_log_end_device(gp_event_log_t *log, uint64_t bytes_before)
   return good && gp_import_device(log->import, log->device);
 }
 
-bool gp_event_log_end(gp_event_log_t *log, const char *source)
+bool gp_event_log_end(gp_event_log_t *log, gp_log_kind_t kind)
 {
   gp_snapshot_t *snapshot = log->import->snapshot;
-  log->import->source = source;
+  log->import->source = gp_import_logs[kind];
   snapshot->lacks_segments = true;
-  gp_snapshot_note_usual(
-      snapshot, "this kind of file, a log, has no segments: what was reserved and cached is not known");
+  gp_snapshot_note_usual(snapshot,
+      "this log records allocations but not the pool's segments, so reserved and cached memory are unknown");
   if (log->lost)
-    gp_snapshot_note(snapshot, "%s %s missing: the same address was allocated again",
+    gp_snapshot_note(snapshot,
+        "%s %s missing from the log: an address was allocated again before it was freed",
         GP_AS_PLURAL(log->lost, "free"), log->lost == 1 ? "is" : "are");
   gp_block_map_fini(&log->live);
   return true;

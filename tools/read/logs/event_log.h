@@ -1,7 +1,6 @@
 /*
- * A snapshot of a log that has allocations and frees, but no segments: what was in use and by whom is known,
- * what the driver supplied for it is not. The readers of such logs add the events of one device after the
- * other, each device's in the order of time.
+ * Builds a snapshot from a log that has allocations and frees but no segments: it shows what was in use and
+ * by whom, but not what was reserved. Readers add events one device at a time, in time order.
  */
 #ifndef GP_TOOLS_READ_LOGS_EVENT_LOG_H
 #define GP_TOOLS_READ_LOGS_EVENT_LOG_H
@@ -15,22 +14,27 @@ typedef struct gp_event_log {
   size_t segment_room;
   size_t block_room;
   uint64_t unmatched_bytes; /* of the device: freed, allocated before the log began */
-  uint64_t lost;            /* frees that are missing, of all devices */
+  uint64_t lost;            /* missing frees on all devices */
 } gp_event_log_t;
 
-/* False is an error of the document, here and below. */
+/* Here and below, false means that the document is invalid. */
 bool gp_event_log_alloc(gp_event_log_t *log, int64_t time_us, uint64_t address, uint64_t size, int stack);
 
-/* A block that was allocated before the log began is legal. */
+/* The block may have been allocated before the log began. */
 bool gp_event_log_free(gp_event_log_t *log, int64_t time_us, uint64_t address, uint64_t size);
 
 bool gp_event_log_oom(gp_event_log_t *log, int64_t time_us, uint64_t size, int stack);
 
-/* Ends the device. Its blocks in use become those of the snapshot, and bytes that were in use before the
- * log began and were not freed, one more. */
+/* Ends the device. Its blocks in use become those of the snapshot; memory from before the log that was never
+ * freed becomes one extra block. */
 bool gp_event_log_end_device(gp_event_log_t *log, uint64_t bytes_before);
 
-/* Ends the log. source: what wrote it, static. Call it in any case. */
-bool gp_event_log_end(gp_event_log_t *log, const char *source);
+/* Ends the log. Call it in any case. */
+typedef enum gp_log_kind {
+  GP_LOG_PROFILE,
+  GP_LOG_TIMELINE,
+  GP_LOG_RMM
+} gp_log_kind_t; /* of gp_import_logs */
+bool gp_event_log_end(gp_event_log_t *log, gp_log_kind_t kind);
 
 #endif

@@ -1,7 +1,7 @@
 /*
  * Traces of PyTorch's profiler (Kineto). With profile_memory=True they have an instant event "[memory]" for
- * each allocation and free, without a stack. The complete events of the same thread that enclose it,
- * operators and, with with_stack=True, Python functions, are its stack.
+ * each allocation and free, without a stack. Its stack is made of the complete ("X") events that enclose it
+ * on the same thread: operators and, with with_stack=True, Python functions.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +11,8 @@
 #include "tools/read/logs/logs.h"
 #include "tools/read/pytorch/import_json.h"
 
-#define DEPTH_MOST 128    /* frames of a stack; outer ones are left out */
+#define TIES_MOST  64     /* events at one time that are put in order */
+#define DEPTH_MOST 128    /* frames of a stack; outermost frames beyond this are dropped */
 #define TIME_MOST  9.0e15 /* microseconds, so that nanoseconds fit into 63 bits */
 
 /* Part of a thread's time: a function, an operator, or an annotation. */
@@ -101,8 +102,10 @@ static bool frame_of(trace_t *trace, const gp_value_t *name, int *ret_frame)
   const char *text = name->text, *end = text + name->length, *open = NULL;
   long line = 0;
   for (const char *at = text; at + 3 < end; at++) {
-    if (*at == '(')
+    if (*at == '(') {
       open = at;
+      line = 0;
+    }
     if (open && at > open + 1 && memcmp(at, "): ", 3) == 0) {
       file.length = (uint32_t)(open - text);
       function.text = at + 3;
@@ -126,7 +129,8 @@ static bool add_mark(trace_t *trace, const gp_value_t *name, int64_t time_ns, bo
   return mark->name != NULL;
 }
 
-/* The profiler's steps are annotations, too. They are phases, but no owners: each has a name of its own. */
+/* The profiler's steps are annotations, too. They become phases but not owners, because each has a unique
+ * name. */
 static bool is_step(const gp_value_t *name)
 {
   static const char step[] = "ProfilerStep#";
@@ -143,7 +147,7 @@ static bool read_slice(trace_t *trace, const gp_value_t *event, const gp_value_t
   if (!read_time(event, "ts", &slice.begin_ns))
     return true;
   (void)read_time(event, "dur", &duration_ns);
-  slice.end_ns = slice.begin_ns + duration_ns;
+  slice.end_ns = duration_ns < INT64_MAX - slice.begin_ns ? slice.begin_ns + duration_ns : INT64_MAX;
   if (is_annotation &&
       (!add_mark(trace, name, slice.begin_ns, false) || !add_mark(trace, name, slice.end_ns, true)))
     return false;
@@ -158,7 +162,7 @@ static bool read_slice(trace_t *trace, const gp_value_t *event, const gp_value_t
   return true;
 }
 
-/* Memory of the host has no device. */
+/* Skips host memory, which has no device id. */
 static bool read_memory(trace_t *trace, const gp_value_t *event, bool is_oom)
 {
   const gp_value_t *args = gp_value_member(event, "args"), *device = gp_value_member(args, "Device Id"),
@@ -174,14 +178,14 @@ static bool read_memory(trace_t *trace, const gp_value_t *event, bool is_oom)
       (type && type->kind == GP_VALUE_INTEGER && type->integer == 0))
     return true;
   if (device->integer >= GP_SNAPSHOT_DEVICES)
-    return gp_import_fail(&place, "Device Id", "is of more devices than there can be");
+    return gp_import_fail(&place, "Device Id", "is too large");
   if (!bytes || bytes->kind != GP_VALUE_INTEGER || bytes->integer > GP_IMPORT_NUMBER_MOST ||
       bytes->integer < -GP_IMPORT_NUMBER_MOST)
-    return gp_import_fail(&place, "Bytes", "is no number of bytes");
+    return gp_import_fail(&place, "Bytes", "is not a valid size");
   if (!is_oom && (!address || address->kind != GP_VALUE_INTEGER || address->integer < 0))
-    return gp_import_fail(&place, "Addr", "is no address");
+    return gp_import_fail(&place, "Addr", "is not a valid address");
   if (!read_time(event, "ts", &memory.time_ns))
-    return gp_import_fail(&place, "ts", "is no time");
+    return gp_import_fail(&place, "ts", "is not a valid time");
   memory.device = (int)device->integer;
   memory.bytes = bytes->integer;
   memory.address = is_oom ? 0 : (uint64_t)address->integer;
@@ -211,7 +215,7 @@ static bool read_event(void *self, const gp_value_t *event)
 
 #define ORDER(x, y) (((x) > (y)) - ((x) < (y)))
 
-/* By thread; what encloses others comes first. */
+/* Sorts by thread and time; enclosing slices come first. */
 static int compare_slices(const void *a, const void *b)
 {
   const slice_t *x = a, *y = b;
@@ -275,9 +279,11 @@ static bool find_stacks(trace_t *trace)
     }
     while (depth && (open[depth - 1]->thread != memory->thread || open[depth - 1]->end_ns < memory->time_ns))
       depth--;
-    size_t count = depth < DEPTH_MOST ? depth : DEPTH_MOST;
-    for (size_t k = 0; k < count; k++)
-      frames[k] = open[depth - 1 - k]->frame;
+    size_t count = 0;
+    for (size_t k = depth; k-- > 0 && count < DEPTH_MOST;) {
+      if (open[k]->end_ns >= memory->time_ns) /* an inner one may last longer than an outer one */
+        frames[count++] = open[k]->frame;
+    }
     good = gp_import_stack_of(trace->import, frames, count, &memory->stack);
   }
   free(open);
@@ -305,6 +311,29 @@ static uint64_t total_before(const memory_t *first)
   return total < GP_IMPORT_NUMBER_MOST ? total : 0;
 }
 
+/* At one time events of several threads are in any order in the file. What is allocated after each of them
+ * shows their order. */
+static void order_ties(memory_t *memories, size_t count)
+{
+  uint64_t total = memories[0].total;
+  for (size_t i = 1; i < count; i++) {
+    size_t next = i;
+    while (next < count && next < i + TIES_MOST && memories[next].time_ns == memories[i].time_ns &&
+           memories[next].device == memories[i].device &&
+           memories[next].total != total + (uint64_t)memories[next].bytes)
+      next++;
+    bool is_found = next < count && memories[next].time_ns == memories[i].time_ns &&
+                    memories[next].device == memories[i].device &&
+                    memories[next].total == total + (uint64_t)memories[next].bytes;
+    if (is_found && next > i) {
+      memory_t found = memories[next];
+      memmove(&memories[i + 1], &memories[i], (next - i) * sizeof(found));
+      memories[i] = found;
+    }
+    total = memories[i].total;
+  }
+}
+
 static bool add_memories(trace_t *trace)
 {
   gp_event_log_t log = {.import = trace->import};
@@ -312,6 +341,8 @@ static bool add_memories(trace_t *trace)
   bool good = true;
 
   sort(trace->memories, trace->memory_count, sizeof(memory_t), compare_on_devices);
+  if (trace->memory_count)
+    order_ties(trace->memories, trace->memory_count);
   for (size_t i = 0; good && i < trace->memory_count; i++) {
     const memory_t *memory = &trace->memories[i];
     if (first && first->device != memory->device) {
@@ -323,7 +354,7 @@ static bool add_memories(trace_t *trace)
     good = good && add_memory(&log, memory);
   }
   good = good && (!first || gp_event_log_end_device(&log, total_before(first)));
-  return gp_event_log_end(&log, "PyTorch profile") && good;
+  return gp_event_log_end(&log, GP_LOG_PROFILE) && good;
 }
 
 /* Makes a list of the annotations as PyTorch's snapshots have it. */
@@ -359,7 +390,7 @@ bool gp_kineto_read(gp_import_t *import, gp_input_t *input, gp_import_top_t *ret
   bool good = gp_import_json_items(import, input, "traceEvents", read_event, &trace);
   if (good && !trace.memory_count)
     good = gp_value_tree_fail(&import->tree, 0,
-        "a trace of Chrome or Perfetto without allocations, which ui.perfetto.dev shows; PyTorch's profiler adds them with profile_memory=True");
+        "this Chrome trace has no allocations: profile with profile_memory=True, or view it in ui.perfetto.dev");
   good =
       good && find_stacks(&trace) && add_memories(&trace) && make_annotations(&trace, &ret_top->annotations);
   for (size_t i = 0; i < trace.mark_count; i++)

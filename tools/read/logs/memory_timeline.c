@@ -1,7 +1,7 @@
 /*
  * What export_memory_timeline() of PyTorch's profiler writes as *.raw.json.gz (torch/profiler/
  * _memory_profiler.py): a list of [time in ns, action, bytes, category] of one device. It has no addresses,
- * so a free is that of the newest block of its size and category. The categories are the owners.
+ * so each free is matched to the newest block of the same size and category. The categories are the owners.
  */
 #include "tools/read/logs/event_log.h"
 #include "tools/read/logs/logs.h"
@@ -50,13 +50,14 @@ static bool release(timeline_t *timeline, uint32_t category, uint64_t bytes)
 {
   gp_block_entry_t *newest = gp_block_map_find(&timeline->newest, key_of(category, bytes)), older;
   if (!newest || !newest->address)
-    return true; /* nothing says what it frees */
+    return true; /* no block matches this free */
   uint64_t address = newest->address;
   newest->address = gp_block_map_take(&timeline->older, address, &older) ? older.address : 0;
   return gp_event_log_free(&timeline->log, timeline->last_us, address, bytes);
 }
 
-/* A new version of a tensor is two rows: it leaves a category, and comes into one, often the same. */
+/* A new tensor version takes two rows: one removes it from its old category, the next adds it to the new one,
+ * often the same. */
 static bool take(timeline_t *timeline, int64_t action, int64_t bytes, uint32_t category)
 {
   if (action == INCREMENT_VERSION && bytes < 0) {
@@ -83,6 +84,9 @@ static bool read_row(void *self, const gp_value_t *row)
   good = good && items[1].integer >= PREEXISTING && items[1].integer <= DESTROY &&
          items[2].integer <= GP_IMPORT_NUMBER_MOST && items[2].integer >= -GP_IMPORT_NUMBER_MOST &&
          items[3].integer >= 0 && items[3].integer < (int64_t)CATEGORIES;
+  if (!good && !timeline->row && items && row->container->count && items[0].kind != GP_VALUE_LIST)
+    return gp_value_tree_fail(&timeline->log.import->tree, 0,
+        "a memory timeline for plots, without events: export_memory_timeline writes these to a file named *.raw.json.gz");
   if (!good)
     return gp_value_tree_fail(&timeline->log.import->tree, 0,
         "row %zu of this memory timeline is not [time, action, bytes, category]", timeline->row);
@@ -115,6 +119,6 @@ bool gp_memory_timeline_read(gp_import_t *import, gp_input_t *input, gp_import_t
   gp_block_map_fini(&timeline.older);
   if (good)
     gp_snapshot_note_usual(import->snapshot,
-        "the file has no addresses: a free is taken for that of the newest block of its size and category");
-  return gp_event_log_end(&timeline.log, "PyTorch memory timeline") && good;
+        "the file has no addresses: each free is matched to the newest block of the same size and category");
+  return gp_event_log_end(&timeline.log, GP_LOG_TIMELINE) && good;
 }

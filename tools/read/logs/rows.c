@@ -105,9 +105,9 @@ const char *gp_rmm_row(const gp_field_t *fields, int count, gp_rmm_row_t *ret_ro
     return "the time is not like 12:34:56.789012";
   if (!gp_field_number(fields[3], UINT64_MAX - 1, &ret_row->pointer) &&
       !gp_field_is(fields[3], "(nil)")) /* a failure: the C library prints NULL like this */
-    return "the pointer is no number";
+    return "the pointer is not a number";
   if (!gp_field_number(fields[4], GP_ROW_NUMBER_MOST, &ret_row->size))
-    return "the size is no number below 2^53";
+    return "the size is not a number below 2^53";
   if (gp_field_is(fields[2], "allocate"))
     ret_row->action = GP_RMM_ALLOCATE;
   else if (gp_field_is(fields[2], "free") || gp_field_is(fields[2], "deallocate"))
@@ -115,6 +115,6 @@ const char *gp_rmm_row(const gp_field_t *fields, int count, gp_rmm_row_t *ret_ro
   else if (gp_field_is(fields[2], "allocate failure"))
     ret_row->action = GP_RMM_FAILURE;
   else
-    return "the action is none of allocate, allocate failure and free";
+    return "the action is not allocate, allocate failure or free";
   return NULL;
 }

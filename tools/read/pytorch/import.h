@@ -1,6 +1,7 @@
 /*
- * Reads files of others as if gpupool had written them: PyTorch's snapshots (torch.cuda.memory._snapshot()),
- * as pickle or JSON, and logs of allocations (tools/read/logs). doc/exports.md says what each part becomes.
+ * Reads files written by other tools as if they were gpupool snapshots: PyTorch's snapshots
+ * (torch.cuda.memory._snapshot()), as pickle or JSON, and logs of allocations (tools/read/logs).
+ * doc/exports.md says what each part becomes.
  */
 #ifndef GP_TOOLS_READ_PYTORCH_IMPORT_H
 #define GP_TOOLS_READ_PYTORCH_IMPORT_H

@@ -269,7 +269,8 @@ bool gp_import_events_end(gp_import_t *import, uint64_t *start_us)
   int64_t first_us = first_time(times, count);
   bool has_times = first_us != NO_TIME;
 
-  import->snapshot->lacks_history = import->snapshot->device_count && !has_history(traces, trace_count);
+  import->snapshot->lacks_history = import->snapshot->device_count && !import->snapshot->lacks_segments &&
+                                    !has_history(traces, trace_count); /* a log has all that it has */
   for (int k = 0; k < trace_count; k++)
     fill_times(times, &traces[k], first_us);
   if (trace_count > 1 && !put_in_order(import, traces, trace_count))

@@ -1,5 +1,5 @@
 /*
- * JSON in parts: of a document that repeats itself only one part at a time is a tree.
+ * Reads JSON piecewise: only one element of a long array is a tree at a time.
  */
 #ifndef GP_TOOLS_READ_PYTORCH_IMPORT_JSON_H
 #define GP_TOOLS_READ_PYTORCH_IMPORT_JSON_H

@@ -95,6 +95,10 @@ struct gp_import_top {
   gp_value_t annotations; /* "external_annotations" */
 };
 
+/* The reasons of snapshots that are made from logs without segments. */
+#define GP_IMPORT_LOGS 3
+extern const char *const gp_import_logs[GP_IMPORT_LOGS];
+
 /* import_segments.c: reads segments and their blocks; call it once. */
 bool gp_import_segments(gp_import_t *import, const gp_container_t *list);
 

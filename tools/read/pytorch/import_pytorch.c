@@ -15,6 +15,8 @@
 
 #define YEAR_2000_US UINT64_C(946684800000000)
 
+const char *const gp_import_logs[GP_IMPORT_LOGS] = {"PyTorch profile", "PyTorch memory timeline", "RMM log"};
+
 static const char of_pytorch[] = "PyTorch snapshot"; /* the reason; an export keeps it */
 
 static void add_text(gp_import_t *import, cJSON *object, const char *name, const gp_value_t *value)
@@ -84,8 +86,11 @@ static bool make_root(gp_import_t *import, const gp_import_top_t *top)
 
   cJSON_AddStringToObject(root, "format", GP_SNAPSHOT_FORMAT);
   cJSON_AddNumberToObject(root, "version", GP_SNAPSHOT_VERSION);
-  import->snapshot->is_pytorch = reason ? gp_value_is(reason, of_pytorch)
-                                        : !import->source || strncmp(import->source, "PyTorch", 7) == 0;
+  import->snapshot->is_pytorch =
+      reason ? reason->kind == GP_VALUE_TEXT && reason->length > 7 && memcmp(reason->text, of_pytorch, 7) == 0
+             : !import->source || strncmp(import->source, of_pytorch, 7) == 0;
+  for (size_t i = 0; reason && i < GP_IMPORT_LOGS; i++)
+    import->snapshot->lacks_segments |= gp_value_is(reason, gp_import_logs[i]); /* it was exported */
   if (reason)
     add_text(import, root, "reason", reason);
   else
@@ -142,7 +147,7 @@ static bool end(gp_import_t *import, const gp_import_top_t *top)
       !gp_import_replay(import) ||
       !gp_import_annotations(import, &top->annotations, import->snapshot->times_are_numbers ? 0 : start_us))
     return false;
-  if (start_us > YEAR_2000_US) /* else it is the time since the machine or the day began */
+  if (start_us > YEAR_2000_US) /* otherwise it counts from boot or midnight */
     cJSON_AddNumberToObject(
         cJSON_GetObjectItemCaseSensitive(snapshot->root, "process"), "start_time_us", (double)start_us);
   return true;

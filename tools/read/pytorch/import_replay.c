@@ -384,12 +384,14 @@ static bool has_parts(const replay_t *replay, int device)
   return false;
 }
 
-/* Forgets the figures of the segments, which are made up. */
+/* Clears the figures that follow from segments, which are invented for a log, and from when frees completed.
+ */
 static void forget_segments(gp_snapshot_device_t *device)
 {
   gp_stats_t *stats = &device->stats;
   stats->segment = stats->reserved_bytes = stats->cached_bytes = stats->inactive_split_bytes =
       (gp_gauge_t){0};
+  stats->deferred_bytes = (gp_gauge_t){0};
   stats->driver_allocs = stats->driver_frees = stats->cache_hits = stats->cache_misses = 0;
   device->cache_hit_rate = device->efficiency = device->fragmentation = 0;
 }
