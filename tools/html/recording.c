@@ -15,6 +15,7 @@
 #include "tools/model/phases.h"
 #include "tools/report/summary_report.h"
 #include "tools/tool.h"
+#include "tools/tune/tune.h"
 
 /*
  * The phases of a recording for a page: the ranges and marks of the thread that is in one for the longest.

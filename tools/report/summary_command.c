@@ -8,6 +8,7 @@
 #include "tools/report/summary_overview.h"
 #include "tools/report/summary_report.h"
 #include "tools/tool.h"
+#include "tools/tune/tune.h"
 
 typedef struct own {
   bool full;

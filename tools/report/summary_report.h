@@ -9,9 +9,6 @@
 #include "tools/model/findings.h"
 #include "tools/output.h"
 
-/* summary_tuning.c: gp_findings_init, after trying other types of pool where that may matter. */
-int gp_summary_findings(gp_findings_t *findings, const gp_summary_t *summary);
-
 /* summary_text.c: writes the text to output. is_full: all devices in full,
  * however many there are. */
 void gp_summary_print(const gp_findings_t *findings, bool is_full, gp_output_t *output);

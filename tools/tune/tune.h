@@ -6,6 +6,9 @@
 
 #include "tools/replay/settings.h"
 
+struct gp_findings; /* tools/model/findings.h */
+struct gp_summary;
+
 /* What settings achieve over a recording, on all devices, from an empty pool. */
 typedef struct gp_score {
   const char *name; /* "now", a type, "prewarmed" */
@@ -34,5 +37,8 @@ typedef struct gp_tuning {
  * time than now. The given type, if any, is one that pools, or "all". Returns 0; ENOMEM; ENODATA if no
  * request would go to a pool. */
 int gp_tune(gp_tuning_t *tuning, const gp_settings_t *given, bool adds_prewarm);
+
+/* summary_trials.c: gp_findings_init, after trying other types of pool where that may matter. */
+int gp_summary_findings(struct gp_findings *findings, const struct gp_summary *summary);
 
 #endif

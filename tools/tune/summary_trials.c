@@ -8,8 +8,7 @@
 #include "base/log.h"
 #include "tools/saturated.h"
 #include "tools/replay/workload_parts.h"
-#include "tools/report/report.h"
-#include "tools/report/summary_report.h"
+#include "tools/model/findings.h"
 #include "tools/replay/trial.h"
 #include "tools/tune/tune.h"
 
