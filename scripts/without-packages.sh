@@ -59,9 +59,13 @@ hide() { # PACKAGE...
 # As on a fresh machine: nothing is remembered of the packages that were found before.
 configure() { # OPTION...
   rm -f "$build/meson-private/coredata.dat"
-  CC=clang PKG_CONFIG=$pkg_config PKG_CONFIG_LIBDIR=$pkgconfig PYTHONPATH=$python \
-    meson setup "$build" -Dwerror=true -Doptimization=0 \
+  there meson setup "$build" -Dwerror=true -Doptimization=0 \
     "-Dc_args=-g1 -nostdlibinc -isystem$include" "$@"
+}
+
+# Ninja too: it may run meson once more.
+there() { # COMMAND...
+  CC=clang PKG_CONFIG=$pkg_config PKG_CONFIG_LIBDIR=$pkgconfig PYTHONPATH=$python "$@"
 }
 
 expect() { # TEXT: meson says so
@@ -90,7 +94,7 @@ build_without() { # PACKAGE
     pkg-config) configure && expect 'unit tests *: .*pkg-config' && expect 'gpupool tool *: YES' ;;
     zlib1g-dev | libzstd-dev | libmicrohttpd-dev) configure -Dtests=disabled && expect " : $1" ;; # of the tool alone
     *) configure && expect " : .*$1" ;;
-  esac && ninja -C "$build" && { [ "$1" != libdw-dev ] || says_that_it_lacks_libdw; }
+  esac && there ninja -C "$build" && { [ "$1" != libdw-dev ] || says_that_it_lacks_libdw; }
 }
 
 # Installing libdw.so.1 would not help such a build.

@@ -18,8 +18,8 @@ static inline const char *gp_base_name(const char *path)
 /*
  * Writes text in at most `columns` columns (4 or more) and returns buffer. Puts "..." in place of what it
  * omits: first the middle of template arguments, the longest and innermost first, then of argument lists,
- * then of long words, then of the text itself. Replaces bytes that could steer a terminal. Cuts the result to
- * capacity.
+ * then of long words, then of the text itself. A word that would not fit on a line of 80 columns is cut too.
+ * Replaces bytes that could steer a terminal. Cuts the result to capacity.
  */
 char *gp_text_shorten(const char *text, size_t columns, char *buffer, size_t capacity);
 

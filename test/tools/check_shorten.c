@@ -70,6 +70,15 @@ START_TEST(test_words_between_names_stay)
 }
 END_TEST
 
+START_TEST(test_a_word_longer_than_a_line_is_cut)
+{
+  EXPECT("freed_in a_name_of_exactly_seventy_four_columns_that_a_line_of_eighty_has_room_for1", 120,
+      "freed_in a_name_of_exactly_seventy_four_columns_that_a_line_of_eighty_has_room_for1");
+  EXPECT("freed_in a_name_of_more_than_seventy_four_columns_that_no_line_of_eighty_would_have_room_for_0001",
+      120, "freed_in a_name_of_more_than_seventy_four_col..._of_eighty_would_have_room_for_0001");
+}
+END_TEST
+
 START_TEST(test_any_text_fits_in_any_room)
 {
   static const char letters[] = "ab<>().:- \xc3\xa4*operator";
@@ -101,14 +110,14 @@ START_TEST(test_lists_may_be_of_any_depth)
   for (size_t depth = 30; depth < 40; depth++) {
     char text[TEXT_BYTES] = "", buffer[TEXT_BYTES];
     for (size_t i = 0; i < depth; i++)
-      strcat(text, "T<");
+      strcat(text, "a T<");
     strcat(text, "some_long_name");
     for (size_t i = 0; i < depth; i++)
       strcat(text, ">");
     gp_text_shorten(text, strlen(text) - 4, buffer, sizeof(buffer));
     ck_assert_uint_eq(gp_text_columns(buffer), strlen(text) - 4);
     ck_assert_ptr_nonnull(strstr(buffer, "..."));
-    ck_assert_mem_eq(buffer, text, 2 * (depth < 32 ? depth : 32));
+    ck_assert_mem_eq(buffer, text, 4 * (depth < 32 ? depth : 32));
   }
 }
 END_TEST
@@ -147,6 +156,7 @@ int main(void)
   tcase_add_test(names, test_arguments_go_next);
   tcase_add_test(names, test_other_brackets_are_none);
   tcase_add_test(names, test_words_between_names_stay);
+  tcase_add_test(names, test_a_word_longer_than_a_line_is_cut);
   tcase_add_test(names, test_any_text_fits_in_any_room);
   tcase_add_test(names, test_lists_may_be_of_any_depth);
   tcase_add_test(names, test_different_names_look_different);

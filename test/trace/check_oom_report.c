@@ -259,7 +259,7 @@ START_TEST(test_oom_advice_knows_a_malformed_limit)
   gp_oom_advise(&oom, "none", &advice);
   expect_advice(&advice, "GPUPOOL_LIMIT is malformed", "GPUPOOL_LIMIT=none");
   gp_oom_advise(&oom, "0", &advice);
-  expect_advice(&advice, "takes 1 MiB more, GPUPOOL_LIMIT=1MiB", "GPUPOOL_LIMIT=1MiB");
+  expect_advice(&advice, "needs 1 MiB more, GPUPOOL_LIMIT=1MiB", "GPUPOOL_LIMIT=1MiB");
 }
 END_TEST
 
