@@ -19,11 +19,11 @@ typedef struct gp_gauge {
 } gp_gauge_t;
 
 typedef struct gp_stats {
-#define GAUGE(name, unit, what) gp_gauge_t name;
-#define COUNTER(name, what)     uint64_t name;
+#define GAUGE(name, ...)   gp_gauge_t name;
+#define COUNTER(name, ...) uint64_t name;
 #include "format/stats.def"
   struct gp_earlier_peaks {
-#define GAUGE(name, unit, what) uint64_t name;
+#define GAUGE(name, ...) uint64_t name;
 #include "format/stats.def"
   } earlier_peaks;
 } gp_stats_t;
@@ -31,7 +31,7 @@ typedef struct gp_stats {
 /* For a copy: makes its peaks those of all windows. */
 static inline void gp_stats_join_peaks(gp_stats_t *stats)
 {
-#define GAUGE(name, unit, what)                                                                              \
+#define GAUGE(name, ...)                                                                                     \
   if (stats->name.peak < stats->earlier_peaks.name)                                                          \
     stats->name.peak = stats->earlier_peaks.name;                                                            \
   stats->earlier_peaks.name = 0;

@@ -266,7 +266,7 @@ static bool check_device(gp_engine_t *engine, gp_device_t *device, gp_found_t *f
   }
   GP_LIST_EACH(&device->passed, const gp_identity_t, passed_link, identity)
     good &= gp_expect(!identity->has_ended, "an ended stream has passed a point", identity->handle, 0);
-#define GAUGE(name, unit, what) good &= check_gauge(#name, &stats->name);
+#define GAUGE(name, ...) good &= check_gauge(#name, &stats->name);
 #include "format/stats.def"
   good &=
       gp_expect(stats->segment.current == sums.segments, "segment", stats->segment.current, sums.segments);

@@ -2,13 +2,13 @@
 
 void gp_figures_each(const gp_stats_t *stats, gp_figure_fn fn, void *arg)
 {
-#define GAUGE(name, unit, what)                                                                              \
+#define GAUGE(name, ...)                                                                                     \
   fn(arg, #name ".all.current", stats->name.current);                                                        \
   fn(arg, #name ".all.peak", stats->name.peak);                                                              \
   fn(arg, #name ".all.allocated", stats->name.allocated);                                                    \
   fn(arg, #name ".all.freed", stats->name.freed);                                                            \
   fn(arg, #name, stats->name.current);
-#define COUNTER(name, what) fn(arg, #name, stats->name);
+#define COUNTER(name, ...) fn(arg, #name, stats->name);
 #include "format/stats.def"
 
   /* PyTorch's names for statistics that have another name here. */
@@ -26,9 +26,9 @@ void gp_figures_each(const gp_stats_t *stats, gp_figure_fn fn, void *arg)
 
 void gp_figures_since(gp_stats_t *stats, const gp_stats_t *since)
 {
-#define GAUGE(name, unit, what)                                                                              \
+#define GAUGE(name, ...)                                                                                     \
   stats->name.allocated -= since->name.allocated;                                                            \
   stats->name.freed -= since->name.freed;
-#define COUNTER(name, what) stats->name -= since->name;
+#define COUNTER(name, ...) stats->name -= since->name;
 #include "format/stats.def"
 }

@@ -158,13 +158,10 @@ static inline const char *gpupool_version(void)
 
 /*
  * One number of a device by its name; names are those of PyTorch's memory_stats() where it has one for
- * the same. For each of allocation, segment (counts), allocated_bytes, requested_bytes, reserved_bytes,
- * active_bytes, cached_bytes, inactive_split_bytes, surplus_bytes, deferred_bytes, passthrough_bytes and
- * pinned_host_bytes (bytes): "NAME.all.current", "NAME.all.peak", "NAME.all.allocated",
- * "NAME.all.freed", and "NAME" for the current one. Counts: "cache_hits", "cache_misses",
- * "driver_allocs", "driver_frees", "fences", "host_waits", "num_ooms", "num_alloc_retries".
- * trace/FORMAT.md says what each counts; doc/api.md lists further names for some. Unknown name:
- * GPUPOOL_UNKNOWN; NULL: GPUPOOL_INVALID. Takes the device's lock.
+ * the same. trace/FORMAT.md lists them and says what each counts. Of a gauge, "reserved_bytes" say:
+ * "reserved_bytes.all.current", ".all.peak", ".all.allocated", ".all.freed", and "reserved_bytes" for the
+ * current one. Of a number, "cache_hits" say, its name. doc/api.md lists further names for some. Unknown
+ * name: GPUPOOL_UNKNOWN; NULL: GPUPOOL_INVALID. Takes the device's lock.
  */
 static inline gpupool_result_t gpupool_statistic(long long device, const char *name, uint64_t *ret_value)
 {

@@ -29,7 +29,7 @@ static uint64_t last_number;
 
 static void raise_peaks(gp_stats_t *highest, const gp_stats_t *window)
 {
-#define GAUGE(name, unit, what)                                                                              \
+#define GAUGE(name, ...)                                                                                     \
   if (highest->name.peak < window->name.peak)                                                                \
     highest->name.peak = window->name.peak;
 #include "format/stats.def"
@@ -68,7 +68,7 @@ static void open_scope(gp_engine_t *engine, scope_t *scope, int device, const ch
 {
   turn(engine, device, false, &scope->begin);
   scope->highest = scope->begin;
-#define GAUGE(name, unit, what) scope->highest.name.peak = scope->begin.name.current;
+#define GAUGE(name, ...) scope->highest.name.peak = scope->begin.name.current;
 #include "format/stats.def"
   scope->number = ++last_number;
   scope->device = device;

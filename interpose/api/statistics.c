@@ -148,10 +148,11 @@ GP_API size_t gpupool_api_memory_summary(int device, char *bytes, size_t capacit
   text_add(&text, "gpupool memory summary, device %d, limit %s\n", device,
       limit ? gp_size_format(limit, formatted) : "none");
   text_add(&text, "  %-22s%14s%14s%14s%14s\n", "", "current", "peak", "allocated", "freed");
-#define GAUGE(name, unit, what) add_row(&text, #name, unit, &stats.name);
-#define COUNTER(name, what)
+#define GAUGE(name, unit, ...) add_row(&text, #name, unit, &stats.name);
+#define COUNTER(name, ...)
 #include "format/stats.def"
-#define COUNTER(name, what) text_add(&text, "  %-22s%14" PRIu64 "  %s\n", #name, stats.name, what);
+#define COUNTER(name, label, origin, what)                                                                   \
+  text_add(&text, "  %-22s%14" PRIu64 "  %s\n", #name, stats.name, what);
 #include "format/stats.def"
   text_add(&text, "  %-22s%13.1f%%\n", "cache_hit_rate",
       requests ? 100.0 * (double)stats.cache_hits / (double)requests : 0.0);

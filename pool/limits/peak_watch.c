@@ -34,7 +34,7 @@ void gp_engine_reset_peaks(gp_engine_t *engine, uint64_t devices)
     gp_device_t *device = gp_device_next(engine, &devices);
     gp_lock_take(&device->lock);
     gp_heaps_collect(engine, device);
-#define GAUGE(name, unit, what)                                                                              \
+#define GAUGE(name, ...)                                                                                     \
   gp_device_stats(device)->name.peak = gp_device_stats(device)->name.current;                                \
   gp_device_stats(device)->earlier_peaks.name = 0;
 #include "format/stats.def"

@@ -59,7 +59,7 @@ void gp_engine_turn_peaks(gp_engine_t *engine, int ordinal, bool resets, gp_stat
   gp_drain_locked(engine, device);
   gp_stats_t *stats = gp_device_stats(device);
   *ret_stats = *stats;
-#define GAUGE(name, unit, what)                                                                              \
+#define GAUGE(name, ...)                                                                                     \
   if (resets)                                                                                                \
     stats->earlier_peaks.name = 0;                                                                           \
   else if (stats->earlier_peaks.name < stats->name.peak)                                                     \

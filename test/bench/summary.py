@@ -6,16 +6,20 @@ Both as ratios to the file: to the time of reading it and doing nothing with it,
 
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
 import time
 
+
+def statistics(macro):
+    with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "format", "stats.def"), encoding="utf-8") as file:
+        return re.findall(r"^%s\((\w+)" % macro, file.read(), re.MULTILINE)
+
+
 ROUNDS = 5
-GAUGES = ["allocation", "segment", "allocated_bytes", "requested_bytes", "reserved_bytes", "active_bytes", "cached_bytes",
-          "inactive_split_bytes", "surplus_bytes", "deferred_bytes", "passthrough_bytes", "pinned_host_bytes"]
-COUNTERS = ["cache_hits", "cache_misses", "driver_allocs", "driver_frees", "fences", "host_waits", "num_ooms",
-            "num_alloc_retries"]
+GAUGES, COUNTERS = statistics("GAUGE"), statistics("COUNTER")
 LIVE = 1000  # blocks that are held at a time
 
 

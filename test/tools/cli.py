@@ -25,18 +25,17 @@ for ignored in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
     if signal.getsignal(ignored) == signal.SIG_IGN:  # as in a job that a shell runs in the background: children inherit it
         signal.signal(ignored, signal.SIG_DFL)
 
+
+def statistics(macro):
+    with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "format", "stats.def"), encoding="utf-8") as file:
+        return re.findall(r"^%s\((\w+)" % macro, file.read(), re.MULTILINE)
+
+
 GPUPOOL = STUB = None
 LEAK_CHECKER = os.environ.get("GP_LEAK_CHECKER")  # a library; unset or empty where there is none
 DONE, USAGE, INPUT, PARTIAL = 0, 2, 3, 4
 FAILED, CANNOT_RUN, NOT_FOUND = 125, 126, 127  # of run
-GAUGES = [
-    "allocation", "segment", "allocated_bytes", "requested_bytes", "reserved_bytes", "active_bytes", "cached_bytes",
-    "inactive_split_bytes", "surplus_bytes", "deferred_bytes", "passthrough_bytes", "pinned_host_bytes",
-]
-COUNTERS = [
-    "cache_hits", "cache_misses", "driver_allocs", "driver_frees", "fences", "host_waits", "num_ooms",
-    "num_alloc_retries",
-]
+GAUGES, COUNTERS = statistics("GAUGE"), statistics("COUNTER")
 COLUMNS = [
     "action", "time_ns", "device", "stream", "thread", "address", "size", "rounded_size", "block", "hit",
     "duration_ns", "lifetime_ns", "stack", "detail",

@@ -60,7 +60,7 @@ static bool is_settled(const gp_stats_t *stats)
 {
   bool good = stats->active_bytes.current == stats->allocated_bytes.current + stats->deferred_bytes.current &&
               stats->allocation.allocated == stats->cache_hits + stats->cache_misses;
-#define GAUGE(name, unit, what)                                                                              \
+#define GAUGE(name, ...)                                                                                     \
   good &= stats->name.current == stats->name.allocated - stats->name.freed &&                                \
           stats->name.current <= stats->name.peak && stats->name.current <= INT64_MAX;
 #include "format/stats.def"

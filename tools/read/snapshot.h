@@ -212,7 +212,9 @@ typedef struct gp_snapshot_device {
   uint64_t unaccounted; /* in use, but not by anything that the process asked for */
   uint64_t use_ns;      /* time of these figures */
   bool has_extents;     /* the snapshot's extents, not its segments, are what the driver supplied */
-  bool lacks_reserved;  /* what the driver had supplied before the end is unknown: the events contradict it */
+  uint64_t
+      lacked_stats; /* bit i: the file has not the i-th row of format/stats.def; older versions wrote fewer */
+  bool lacks_reserved; /* what the driver had supplied before the end is unknown: the events contradict it */
   gp_stats_t stats;
   double cache_hit_rate;
   double efficiency;

@@ -123,50 +123,34 @@ static side_t side_of(const gp_snapshot_t *snapshot, int ordinal)
   return side;
 }
 
-/* Logs do not have all statistics. */
-static bool knows(const side_t *side, size_t stat)
+/* least: GP_KNOWN_AT_END of a current value, else GP_KNOWN. */
+static bool knows(const side_t *side, size_t stat, gp_known_t least)
 {
-  return !side->device || !side->snapshot->lacks_segments ||
-         gp_stats_known(side->snapshot, side->device, stat) != GP_KNOWN_NOT;
+  return !side->device || gp_stats_known(side->snapshot, side->device, stat) >= least;
 }
 
-/* Calls for each figure of a device; name is that of the statistics, with .peak or .current of a gauge. */
+/* name: that of the statistics, with .peak or .current of a gauge. */
 typedef void (*figure_fn)(
     void *arg, const char *name, const char *words, bool is_bytes, value_t before, value_t after);
 
+static bool is_bytes(const char *unit)
+{
+  return strcmp(unit, "bytes") == 0;
+}
+
 static void for_figures(const side_t *before, const side_t *after, figure_fn figure, void *arg)
 {
-#define OF(words, stat, field, is_bytes)                                                                     \
+#define OF(stat, field, least, words, is_bytes)                                                              \
   figure(arg, #stat #field, words, is_bytes,                                                                 \
-      (value_t){before->stats.stat field, knows(before, offsetof(gp_stats_t, stat))},                        \
-      (value_t){after->stats.stat field, knows(after, offsetof(gp_stats_t, stat))})
-#define BYTES_OF(words, stat, field) OF(words, stat, field, true)
-#define COUNT_OF(words, stat, field) OF(words, stat, field, false)
-  BYTES_OF("requested, peak", requested_bytes, .peak);
-  BYTES_OF("requested, now", requested_bytes, .current);
-  BYTES_OF("allocated, peak", allocated_bytes, .peak);
-  BYTES_OF("reserved, peak", reserved_bytes, .peak);
-  BYTES_OF("reserved, now", reserved_bytes, .current);
-  BYTES_OF("surplus, peak", surplus_bytes, .peak);
-  BYTES_OF("surplus, now", surplus_bytes, .current);
-  BYTES_OF("deferred, peak", deferred_bytes, .peak);
-  BYTES_OF("passthrough, peak", passthrough_bytes, .peak);
-  BYTES_OF("passthrough, now", passthrough_bytes, .current);
-  BYTES_OF("pinned host, peak", pinned_host_bytes, .peak);
-  COUNT_OF("blocks, peak", allocation, .peak);
-  COUNT_OF("blocks, now", allocation, .current);
-  COUNT_OF("allocations", allocation, .allocated);
-  COUNT_OF("hits", cache_hits, );
-  COUNT_OF("misses", cache_misses, );
-  COUNT_OF("driver allocations", driver_allocs, );
-  COUNT_OF("driver frees", driver_frees, );
-  COUNT_OF("fences", fences, );
-  COUNT_OF("host waits", host_waits, );
-  COUNT_OF("out of memory", num_ooms, );
-  COUNT_OF("retries", num_alloc_retries, );
+      (value_t){before->stats.stat field, knows(before, offsetof(gp_stats_t, stat), least)},                 \
+      (value_t){after->stats.stat field, knows(after, offsetof(gp_stats_t, stat), least)});
+#define GAUGE(name, unit, label, ...)                                                                        \
+  OF(name, .peak, GP_KNOWN, label ", peak", is_bytes(unit))                                                  \
+  OF(name, .current, GP_KNOWN_AT_END, label ", now", is_bytes(unit))
+#define COUNTER(name, label, ...) OF(name, , GP_KNOWN, label, false)
+#include "format/stats.def"
+  OF(allocation, .allocated, GP_KNOWN, "allocations", false)
 #undef OF
-#undef BYTES_OF
-#undef COUNT_OF
 }
 
 typedef struct printing {
@@ -183,7 +167,7 @@ static void print_figure(
   (void)name;
   if (!before.is_known || !after.is_known || before.number == after.number)
     return;
-  fprintf(printing->output->stream, "  %-20s %14s %14s %14s %9s\n", words, format(before.number, was),
+  fprintf(printing->output->stream, "  %-30s %11s %11s %11s %8s\n", words, format(before.number, was),
       format(after.number, is), change_text(before.number, after.number, format, change),
       share_text(before.number, after.number, share));
   printing->shown++;
@@ -210,10 +194,11 @@ static void print_device(int ordinal, const side_t *before, const side_t *after,
   printing_t printing = {.output = output};
   const size_t hits = offsetof(gp_stats_t, cache_hits);
   gp_output_heading(output, "Device %d", ordinal);
-  fprintf(output->stream, "  %-20s %14s %14s %14s\n", "", "before", "after", "change");
+  fprintf(output->stream, "  %-30s %11s %11s %11s\n", "", "before", "after", "change");
   for_figures(before, after, print_figure, &printing);
-  if (knows(before, hits) && knows(after, hits) && hit_rate(&before->stats) != hit_rate(&after->stats))
-    fprintf(output->stream, "  %-20s %14s %14s\n", "hit rate", GP_AS_PERCENT(hit_rate(&before->stats)),
+  if (knows(before, hits, GP_KNOWN) && knows(after, hits, GP_KNOWN) &&
+      hit_rate(&before->stats) != hit_rate(&after->stats))
+    fprintf(output->stream, "  %-30s %11s %11s\n", "hit rate", GP_AS_PERCENT(hit_rate(&before->stats)),
         GP_AS_PERCENT(hit_rate(&after->stats)));
   if (!printing.shown)
     fprintf(output->stream, "  no difference\n");

@@ -161,9 +161,9 @@ static void add_device(cJSON *list, const gp_snapshot_t *snapshot, const gp_summ
   add_use(item, device->device);
   add_then(item, device);
   cJSON *numbers = cJSON_AddObjectToObject(item, "stats");
-#define KNOWN(name)             gp_stats_known(snapshot, device->device, offsetof(gp_stats_t, name))
-#define GAUGE(name, unit, what) add_gauge(numbers, #name, &stats->name, KNOWN(name));
-#define COUNTER(name, what)     gp_json_add_uint_or_null(numbers, #name, KNOWN(name) == GP_KNOWN, stats->name);
+#define KNOWN(name)        gp_stats_known(snapshot, device->device, offsetof(gp_stats_t, name))
+#define GAUGE(name, ...)   add_gauge(numbers, #name, &stats->name, KNOWN(name));
+#define COUNTER(name, ...) gp_json_add_uint_or_null(numbers, #name, KNOWN(name) == GP_KNOWN, stats->name);
 #include "format/stats.def"
   cJSON_AddNumberToObject(numbers, "cache_hit_rate", device->device->cache_hit_rate);
   cJSON_AddNumberToObject(numbers, "efficiency", device->device->efficiency);

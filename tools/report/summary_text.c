@@ -182,7 +182,6 @@ static void print_findings(const gp_findings_t *findings, gp_output_t *output)
 typedef struct table {
   gp_output_t *output;
   const gp_snapshot_t *snapshot;
-  const gp_snapshot_device_t *device;
   bool has_then;
 } table_t;
 
@@ -195,44 +194,50 @@ static void print_row(const table_t *table, const char *label, const char *then,
     fprintf(stream, "  %-24s %14s %14s %16s\n", label, texts[0], texts[1], texts[2]);
 }
 
-/* then: NULL if unknown. */
-static void print_gauge(const table_t *table, const char *label, const gp_gauge_t *gauge,
-    const uint64_t *then, bool is_count, bool always)
+/* What the device had at the summary's moment; false: it is unknown. */
+static bool find_then(const gp_summary_device_t *device, size_t stat, uint64_t *ret_value)
+{
+  const gp_memory_t *then = &device->then;
+  uint64_t active = gp_add_saturated(then->allocated, then->deferred);
+  switch (stat) {
+  case offsetof(gp_stats_t, requested_bytes): *ret_value = then->requested; return true;
+  case offsetof(gp_stats_t, allocated_bytes): *ret_value = then->allocated; return true;
+  case offsetof(gp_stats_t, active_bytes): *ret_value = active; return true;
+  case offsetof(gp_stats_t, deferred_bytes): *ret_value = then->deferred; return true;
+  case offsetof(gp_stats_t, passthrough_bytes): *ret_value = then->forwarded; return true;
+  case offsetof(gp_stats_t, allocation): *ret_value = then->count; return !then->forwarded;
+  case offsetof(gp_stats_t, reserved_bytes): *ret_value = then->reserved; return device->knows_reserved;
+  case offsetof(gp_stats_t, segment): *ret_value = device->then_segments; return device->knows_reserved;
+  case offsetof(gp_stats_t, cached_bytes):
+    *ret_value = gp_subtract_saturated(then->reserved, active);
+    return device->knows_reserved;
+  default: return false;
+  }
+}
+
+static void print_gauge(
+    const table_t *table, const gp_summary_device_t *device, const char *label, const char *unit, size_t stat)
 {
   char current[GP_NUMBER_BYTES], peak[GP_NUMBER_BYTES], total[GP_NUMBER_BYTES], text[GP_NUMBER_BYTES];
-  char *(*format)(uint64_t, char *) = is_count ? gp_number_count : gp_size_format;
-  size_t stat = (size_t)((const char *)gauge - (const char *)&table->device->stats);
-  gp_known_t known = gp_stats_known(table->snapshot, table->device, stat);
-  if (known == GP_KNOWN_NOT || (!always && !gauge->peak))
+  char *(*format)(uint64_t, char *) = strcmp(unit, "bytes") == 0 ? gp_size_format : gp_number_count;
+  const gp_gauge_t *gauge = (const gp_gauge_t *)((const char *)&device->device->stats + stat);
+  gp_known_t known = gp_stats_known(table->snapshot, device->device, stat);
+  uint64_t then = 0;
+  bool knows_then = find_then(device, stat, &then);
+  bool is_zero = !gauge->peak && !gauge->current && !(table->has_then && then);
+  if (known == GP_KNOWN_NOT || (is_zero && stat != offsetof(gp_stats_t, requested_bytes)))
     return;
-  print_row(table, label, then ? format(*then, text) : "-",
+  print_row(table, label, knows_then ? format(then, text) : "-",
       (const char *[]){format(gauge->current, current), known == GP_KNOWN ? format(gauge->peak, peak) : "-",
           known == GP_KNOWN ? format(gauge->allocated, total) : "-"});
 }
 
 static void print_gauges(const gp_summary_t *summary, const gp_summary_device_t *device, gp_output_t *output)
 {
-  const gp_stats_t *stats = &device->device->stats;
-  const gp_memory_t *then = &device->then;
-  const table_t table = {output, summary->snapshot, device->device, device->has_then};
-  uint64_t active = gp_add_saturated(then->allocated, then->deferred);
-  uint64_t cached = gp_subtract_saturated(then->reserved, active);
-
+  const table_t table = {output, summary->snapshot, device->has_then};
   print_row(&table, "", "then", (const char *[]){"current", "peak", "total"});
-  print_gauge(&table, "requested", &stats->requested_bytes, &then->requested, false, true);
-  print_gauge(&table, "allocated (rounded up)", &stats->allocated_bytes, &then->allocated, false, true);
-  print_gauge(&table, "active", &stats->active_bytes, &active, false, true);
-  print_gauge(&table, "reserved from the driver", &stats->reserved_bytes,
-      device->knows_reserved ? &then->reserved : NULL, false, true);
-  print_gauge(&table, "cached", &stats->cached_bytes, device->knows_reserved ? &cached : NULL, false, true);
-  print_gauge(&table, "idle parts of segments", &stats->inactive_split_bytes, NULL, false, false);
-  print_gauge(&table, "surplus (device busy)", &stats->surplus_bytes, NULL, false, false);
-  print_gauge(&table, "deferred", &stats->deferred_bytes, &then->deferred, false, true);
-  print_gauge(&table, "passthrough (not pooled)", &stats->passthrough_bytes, &then->forwarded, false, true);
-  print_gauge(&table, "blocks", &stats->allocation, then->forwarded ? NULL : &then->count, true, true);
-  print_gauge(&table, "driver allocations", &stats->segment,
-      device->knows_reserved ? &device->then_segments : NULL, true, true);
-  print_gauge(&table, "pinned host memory", &stats->pinned_host_bytes, NULL, false, false);
+#define GAUGE(name, unit, label, ...) print_gauge(&table, device, label, unit, offsetof(gp_stats_t, name));
+#include "format/stats.def"
 }
 
 /* Three "label value" pairs in a line. */
@@ -293,28 +298,21 @@ static void print_fragmentation(cells_t *cells, const gp_summary_device_t *devic
     cell_ratio(cells, "fragmentation", device->device->fragmentation, device->idle_count > 0);
 }
 
-#define KNOWN(stat)                gp_stats_known(summary->snapshot, device->device, offsetof(gp_stats_t, stat))
-#define COUNT(label, stat, member) cell_count(&cells, label, KNOWN(stat), stats->member)
-
 static void print_counters(
     const gp_summary_t *summary, const gp_summary_device_t *device, gp_output_t *output)
 {
   const gp_stats_t *stats = &device->device->stats;
   cells_t cells = {output, 0};
   fputc('\n', output->stream);
-  COUNT("allocations", allocation, allocation.allocated);
-  COUNT("hits", cache_hits, cache_hits);
-  COUNT("driver allocs", driver_allocs, driver_allocs);
-  COUNT("frees", allocation, allocation.freed);
-  COUNT("misses", cache_misses, cache_misses);
-  COUNT("driver frees", driver_frees, driver_frees);
-  COUNT("out of memory", num_ooms, num_ooms);
+#define KNOWN(stat) gp_stats_known(summary->snapshot, device->device, offsetof(gp_stats_t, stat))
+  cell_count(&cells, "allocations", KNOWN(allocation), stats->allocation.allocated);
+  cell_count(&cells, "frees", KNOWN(allocation), stats->allocation.freed);
+#define COUNTER(name, label, ...) cell_count(&cells, label, KNOWN(name), stats->name);
+#include "format/stats.def"
   cell_ratio(&cells, "hit rate", device->device->cache_hit_rate,
       stats->cache_hits + stats->cache_misses > 0 && KNOWN(cache_hits) == GP_KNOWN);
-  COUNT("fences", fences, fences);
-  COUNT("retries", num_alloc_retries, num_alloc_retries);
+#undef KNOWN
   print_efficiency(&cells, device);
-  COUNT("host waits", host_waits, host_waits);
   print_fragmentation(&cells, device);
   if (cells.column)
     fputc('\n', output->stream);

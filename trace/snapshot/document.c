@@ -164,8 +164,8 @@ static void write_device(
   write_use(json, document, copy);
   gp_json_key(json, "stats");
   gp_json_begin(json, '{');
-#define GAUGE(name, unit, what) write_gauge(json, #name, &stats->name);
-#define COUNTER(name, what)     gp_json_key_uint(json, #name, stats->name);
+#define GAUGE(name, ...)   write_gauge(json, #name, &stats->name);
+#define COUNTER(name, ...) gp_json_key_uint(json, #name, stats->name);
 #include "format/stats.def"
   gp_json_key(json, "cache_hit_rate");
   gp_json_ratio(json, stats->cache_hits, stats->cache_hits + stats->cache_misses);

@@ -115,10 +115,10 @@ START_TEST(test_stats)
   const cJSON *devices = cJSON_GetObjectItem(answer, "devices");
   ck_assert_int_eq(cJSON_GetArraySize(devices), 1);
   const cJSON *of_device = cJSON_GetObjectItem(cJSON_GetArrayItem(devices, 0), "stats");
-#define GAUGE(name, unit, what)                                                                              \
+#define GAUGE(name, ...)                                                                                     \
   ck_assert(number(cJSON_GetObjectItem(of_device, #name), "current") == (double)stats().name.current);       \
   ck_assert(number(cJSON_GetObjectItem(of_device, #name), "peak") == (double)stats().name.peak);
-#define COUNTER(name, what) ck_assert(number(of_device, #name) == (double)stats().name);
+#define COUNTER(name, ...) ck_assert(number(of_device, #name) == (double)stats().name);
 #include "format/stats.def"
   ck_assert(number(of_device, "fragmentation") == 0); /* one idle block */
   cJSON_Delete(answer);

@@ -27,10 +27,6 @@ static bool read_gauge(const device_parse_t *at, const cJSON *stats, const char 
 {
   const cJSON *object = cJSON_GetObjectItemCaseSensitive(stats, name);
   char where[64];
-  if (!object) {
-    gp_snapshot_note(at->parse->snapshot, "device %d has no %s", at->device, name);
-    return true;
-  }
   if (!cJSON_IsObject(object))
     return gp_snapshot_fail(at->parse, at->offset, "%s of device %d is not an object", name, at->device);
   snprintf(where, sizeof(where), "%s.", name);
@@ -68,6 +64,15 @@ static bool read_use(const device_parse_t *at, const cJSON *use, gp_snapshot_dev
          read_number(at, use, "use.", "time_ns", &device->use_ns);
 }
 
+/* Older versions did not count all that this one does. */
+static bool has(const cJSON *stats, const char *name, gp_snapshot_device_t *device, size_t row)
+{
+  bool is_there = cJSON_GetObjectItemCaseSensitive(stats, name) != NULL;
+  if (!is_there)
+    device->lacked_stats |= UINT64_C(1) << row;
+  return is_there;
+}
+
 bool gp_snapshot_read_device(gp_snapshot_parse_t *parse, size_t offset, const cJSON *item)
 {
   gp_snapshot_t *snapshot = parse->snapshot;
@@ -92,11 +97,12 @@ bool gp_snapshot_read_device(gp_snapshot_parse_t *parse, size_t offset, const cJ
     return gp_snapshot_fail(parse, offset, "limit of device %d is no size", device->device);
   if (!read_use(&at, cJSON_GetObjectItemCaseSensitive(item, "use"), device))
     return false;
-#define GAUGE(name, unit, what)                                                                              \
-  if (!read_gauge(&at, stats, #name, &device->stats.name))                                                   \
+  size_t row = 0;
+#define GAUGE(name, ...)                                                                                     \
+  if (has(stats, #name, device, row++) && !read_gauge(&at, stats, #name, &device->stats.name))               \
     return false;
-#define COUNTER(name, what)                                                                                  \
-  if (!read_number(&at, stats, "", #name, &device->stats.name))                                              \
+#define COUNTER(name, ...)                                                                                   \
+  if (has(stats, #name, device, row++) && !read_number(&at, stats, "", #name, &device->stats.name))          \
     return false;
 #include "format/stats.def"
   return read_ratio(&at, stats, "cache_hit_rate", &device->cache_hit_rate) &&

@@ -183,7 +183,7 @@ static void count_copy(gp_device_copy_t *copy)
     gp_gauge_t *gauge = gp_forwarded_is_host(memory->kind) ? &now.pinned_host_bytes : &now.passthrough_bytes;
     gauge->current += memory->size;
   }
-#define GAUGE(name, unit, what) set_gauge(&copy->stats.name, now.name.current);
+#define GAUGE(name, ...) set_gauge(&copy->stats.name, now.name.current);
 #include "format/stats.def"
   /* The record's counters may be one operation behind its blocks. */
   if (copy->stats.driver_allocs < copy->stats.segment.allocated)

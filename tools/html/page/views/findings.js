@@ -2,16 +2,10 @@
 import {oomMoment} from '../amounts.js';
 import {button, element, nameList, replace} from '../dom.js';
 import {formatBytes, formatCount, formatDuration, formatPercent} from '../format.js';
+import {COUNTERS, GAUGES} from '../stats.js';
 
 /** @type {Record<string, string>} */
 const SIGNS = {error: '!', warning: '!', note: 'i', good: '✓'};
-
-/** @type {[string, string][]} of a device's table, like `gpupool summary` */
-const ROWS = [
-  ['requested_bytes', 'requested'], ['allocated_bytes', 'allocated (rounded up)'], ['active_bytes', 'active'],
-  ['reserved_bytes', 'reserved from the driver'], ['cached_bytes', 'cached'], ['deferred_bytes', 'deferred'],
-  ['passthrough_bytes', 'passthrough (not pooled)'],
-];
 
 /** @type {ViewMaker} */
 export const findingsView = {
@@ -56,16 +50,17 @@ export const findingsView = {
     /** @param {any} device */
     function deviceTable(device) {
       const {stats} = device;
-      /** @param {number | null} bytes */
-      const cell = bytes => element('td', {class: 'number', 'data-value': bytes === null ? '' : bytes}, bytes === null ? '-' : formatBytes(bytes));
       const count = (/** @type {number | null} */ number) => number === null ? '-' : formatCount(number);
-      const rows = ROWS.map(([name, label]) => element('tr', {'data-name': name}, element('th', {scope: 'row'}, label),
-        cell(stats[name].current), cell(stats[name].peak), cell(stats[name].allocated)));
+      const size = (/** @type {number | null} */ bytes) => bytes === null ? '-' : formatBytes(bytes);
+      const used = GAUGES.filter(([name]) => stats[name].current || stats[name].peak);
+      const rows = used.map(([name, unit, label]) => element('tr', {'data-name': name}, element('th', {scope: 'row'}, label),
+        ...[stats[name].current, stats[name].peak, stats[name].allocated].map(number =>
+          element('td', {class: 'number', 'data-value': number === null ? '' : number}, unit === 'bytes' ? size(number) : count(number)))));
       /** @type {[string, string][]} */
       const counts = [
-        ['allocations', count(stats.allocation.allocated)], ['hits', count(stats.cache_hits)],
+        ['allocations', count(stats.allocation.allocated)],
+        .../** @type {[string, string][]} */ (COUNTERS.map(([name, label]) => [label, count(stats[name])])),
         ['hit rate', stats.cache_hits === null ? '-' : formatPercent(stats.cache_hit_rate || 0)],
-        ['driver allocations', count(stats.driver_allocs)], ['driver frees', count(stats.driver_frees)], ['out of memory', count(stats.num_ooms)],
         ['live blocks', formatCount(device.live.count)], ['largest idle', formatBytes(device.largest_idle)],
       ];
       return element('section', {class: 'device', 'data-device': device.device},
