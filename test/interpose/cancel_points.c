@@ -105,6 +105,7 @@ static void *real(const char *name)
   }
 
 STAND_IN(ssize_t, read, (int fd, void *bytes, size_t count), (fd, bytes, count))
+STAND_IN(ssize_t, pread64, (int fd, void *bytes, size_t count, off64_t offset), (fd, bytes, count, offset))
 STAND_IN(ssize_t, write, (int fd, const void *bytes, size_t count), (fd, bytes, count))
 STAND_IN(int, close, (int fd), (fd))
 STAND_IN(int, nanosleep, (const struct timespec *wanted, struct timespec *left), (wanted, left))

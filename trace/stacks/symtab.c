@@ -2,11 +2,13 @@
 
 #include <ctype.h>
 #include <elf.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/cancel.h"
 #include "base/pages.h"
 
 #define AT_ONCE    1024 /* symbols */
@@ -102,7 +104,8 @@ static uint64_t find_symbol(reader_t *reader, uint64_t address)
   return found;
 }
 
-bool gp_symtab_name(const gp_module_record_t *module, uint64_t address, char *buffer, size_t capacity)
+/* Calls cancellation points. */
+static bool name_held(const gp_module_record_t *module, uint64_t address, char *buffer, size_t capacity)
 {
   reader_t *reader = module->path_length < PATH_MAX ? gp_pages_map(sizeof(*reader), false) : NULL;
   bool is_found = false;
@@ -123,6 +126,15 @@ bool gp_symtab_name(const gp_module_record_t *module, uint64_t address, char *bu
   if (reader->file >= 0)
     (void)close(reader->file);
   gp_pages_unmap(reader, sizeof(*reader));
+  return is_found;
+}
+
+bool gp_symtab_name(const gp_module_record_t *module, uint64_t address, char *buffer, size_t capacity)
+{
+  int state = gp_cancel_hold(), error = errno;
+  bool is_found = name_held(module, address, buffer, capacity);
+  errno = error;
+  gp_cancel_restore(state);
   return is_found;
 }
 
