@@ -11,13 +11,18 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <zlib.h>
-#include <zstd.h>
 
 #include "tools/compression.h"
 #include "tools/optional_headers.h"
 #include "tools/output_file.h"
 #include "tools/tool.h"
+
+#if GP_HAVE_ZLIB
+#include <zlib.h>
+#endif
+#if GP_HAVE_ZSTD
+#include <zstd.h>
+#endif
 
 /*
  * Compressed inputs, as far as this build has the libraries: gzip (with several members, as gzip allows)
@@ -27,11 +32,6 @@
 #define GP_DECOMPRESS_MAGIC 4 /* bytes at the beginning that identify the format */
 
 typedef struct gp_decompressor decompressor_t;
-
-#if GP_HAVE_ZLIB
-#endif
-#if GP_HAVE_ZSTD
-#endif
 
 /* Snapshots compress to about a tenth. Input that expands far more was made to exhaust memory. */
 #define BYTES_FIRST (UINT64_C(64) << 20)
