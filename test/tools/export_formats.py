@@ -175,6 +175,7 @@ def check_lifetimes(segments, trace):
                 blocks[block["address"]] = block["state"]
 
     starts = sorted(held)
+    parts = {s["address"] for s in segments if s["is_expandable"]}  # where parts of segments begin
 
     def inside(address, size):
         at = bisect.bisect_right(starts, address) - 1
@@ -193,6 +194,27 @@ def check_lifetimes(segments, trace):
         elif action == "alloc":
             assert blocks.pop(address, None) == "active_allocated", "%x is allocated out of turn" % address
             assert inside(address, size), "%x is in no segment" % address
+        elif action == "segment_map":  # cuts the part out of its segment
+            at = starts[bisect.bisect_right(starts, address) - 1]
+            end = at + held.pop(at)
+            assert at <= address and address + size <= end, "part %x is not there" % address
+            starts.remove(at)
+            for begin, rest in ((at, address - at), (address + size, end - address - size)):
+                if rest:
+                    held[begin] = rest
+                    bisect.insort(starts, begin)
+            parts.update(begin for begin in (at, address + size) if begin in held)
+            assert not any(address <= block < address + size for block in blocks), "a block without a segment"
+        elif action == "segment_unmap":  # joins it with the parts beside it
+            for begin in [begin for begin in starts if begin in parts and begin + held[begin] == address]:
+                address, size = begin, size + held.pop(begin)
+                starts.remove(begin)
+            if address + size in held and address + size in parts:
+                starts.remove(address + size)
+                size += held.pop(address + size)
+            held[address] = size
+            parts.add(address)
+            bisect.insort(starts, address)
         elif action == "segment_alloc":
             assert held.pop(address, None) == size, "segment %x is not there" % address
             starts.remove(address)

@@ -148,7 +148,9 @@ static void write_segment(gp_pytorch_t *pytorch, const place_t *place)
   ops->key(pytorch->tree, "segment_pool_id");
   ops->pair(pytorch->tree, 0, 0);
   ops->key(pytorch->tree, "is_expandable");
-  ops->boolean(pytorch->tree, segment && segment->is_expandable);
+  ops->boolean(pytorch->tree,
+      segment &&
+          (segment->is_expandable || pytorch->has_parts[segment - pytorch->export->snapshot->segments]));
   gp_pytorch_frames(pytorch, segment ? -1 : place->memory->stack);
   ops->key(pytorch->tree, "blocks");
   ops->begin(pytorch->tree, '[');
@@ -273,8 +275,10 @@ static int write_all(gp_pytorch_t *pytorch)
   int error = find_live(pytorch);
   if (error)
     return error;
+  error = gp_pytorch_find_parts(pytorch);
   ops->begin(pytorch->tree, '{');
-  error = write_segments(pytorch);
+  if (!error)
+    error = write_segments(pytorch);
   if (!error)
     error = gp_pytorch_traces(pytorch);
   write_settings(pytorch);
@@ -297,6 +301,8 @@ static int export_tree(gp_export_t *export, gp_tree_t *tree)
   if (pytorch.frame_numbers && pytorch.stack_numbers)
     error = write_all(&pytorch);
   int finish_error = tree->ops->finish(tree);
+  free(pytorch.is_part);
+  free(pytorch.has_parts);
   free(pytorch.frame_numbers);
   free(pytorch.stack_numbers);
   gp_block_map_fini(&pytorch.live);

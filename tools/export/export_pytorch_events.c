@@ -83,7 +83,8 @@ static int write_forwarded(gp_pytorch_t *pytorch, const gp_export_event_t *event
 
 static int write_event(gp_pytorch_t *pytorch, const gp_export_event_t *event)
 {
-  switch (event->kind) {
+  gp_event_kind_t kind = event->kind;
+  switch (kind) {
   case GP_EVENT_ALLOC:
   case GP_EVENT_FREE_REQUESTED:
   case GP_EVENT_FREE_COMPLETED:
@@ -91,6 +92,10 @@ static int write_event(gp_pytorch_t *pytorch, const gp_export_event_t *event)
     return 0;
   case GP_EVENT_SEGMENT_ALLOC:
   case GP_EVENT_SEGMENT_FREE:
+    if (pytorch->is_part[event->index])
+      kind = kind == GP_EVENT_SEGMENT_ALLOC ? GP_EVENT_SEGMENT_MAP : GP_EVENT_SEGMENT_UNMAP;
+    write_entry(pytorch, gp_event_kind_name(kind), event, event->address, event->size, 0);
+    return 0;
   case GP_EVENT_SEGMENT_MAP:
   case GP_EVENT_SEGMENT_UNMAP:
   case GP_EVENT_SNAPSHOT:

@@ -1,5 +1,6 @@
 /*
  * What the files of the PyTorch export share: export_pytorch_values.c (values in segments and events),
+ * export_pytorch_mapped.c (mapped memory),
  * export_pytorch_events.c and, above both, export_pytorch.c.
  */
 #ifndef GP_TOOLS_EXPORT_PYTORCH_PARTS_H
@@ -17,6 +18,8 @@ typedef struct gp_pytorch {
   gp_block_map_t live;   /* forwarded memory at the end, with its place */
   gp_block_map_t placed; /* forwarded memory while the events are written */
   uint64_t next_place;   /* of gp_pytorch_place; 0: none given yet */
+  bool *is_part;         /* by event: a segment_alloc or segment_free of a part of a segment */
+  bool *has_parts;       /* by segment: it consists of such parts */
   uint64_t misfits;      /* blocks that are not inside their segment */
 } gp_pytorch_t;
 
@@ -31,6 +34,9 @@ void gp_pytorch_stream(gp_pytorch_t *pytorch, int stream);
 /* The address of memory outside the pool. Some kinds have a handle instead, which may equal another number.
  * Such memory gets a place above every device address and below 2^53. */
 uint64_t gp_pytorch_place(gp_pytorch_t *pytorch, const char *kind, uint64_t address, uint64_t size);
+
+/* Sets is_part and has_parts, which the caller frees in any case. Returns 0 or ENOMEM. */
+int gp_pytorch_find_parts(gp_pytorch_t *pytorch);
 
 /* Writes the member "device_traces". Returns 0 or ENOMEM. */
 int gp_pytorch_traces(gp_pytorch_t *pytorch);
