@@ -368,6 +368,7 @@ class Statistics(Reports):
         zeros, counts = ordinary().snapshot(devices=[device_of(0)]), ordinary().snapshot(devices=[device_of(0, **values)])
         differences = self.run_tool("diff", self.write("a.json", zeros), self.write("b.json", counts)).stdout
         self.assertEqual(len(self.labels()), len(values))
+        self.assertRegex(text, r"(?m)^  forwarded +passed on to the driver")
         for name, label in self.labels():
             self.assertRegex(text, r"(?m)^  (?:.* )?%s +3( B)? " % re.escape(label) if name in cli.GAUGES else r"\b%s +3\b" % label)
             self.assertIn("  %s%s " % (label, ", peak" if name in cli.GAUGES else ""), differences)

@@ -508,7 +508,7 @@ static void print_words(const gp_summary_t *summary, gp_output_t *output)
     bool is_used;
   } words[] = {
       {"deferred", "freed by the program, and the device may still use it", false},
-      {"passthrough", "passed on to the driver: not pooled, but counted", false},
+      {"forwarded", "passed on to the driver: not pooled, but counted", false},
       {"fences", "events by which the pool learns that the device is done", false},
       {"efficiency", "what the program asked for, of what the driver has given", false},
       {"fragmentation", "idle memory that is not in the largest idle piece", false},
