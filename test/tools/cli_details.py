@@ -382,6 +382,12 @@ class Statistics(Reports):
             self.assertEqual((facts["partial"], facts["missing"]), (False, []), name)
             value = facts["devices"][0]["stats"][name]
             self.assertIsNone(value["current"] if name in cli.GAUGES else value, name)
+            with self.subTest(name):
+                files = self.write("old.json", snapshot), self.write("new.json", ordinary().snapshot(devices=[device_of(0)]))
+                document = json.loads(self.run_tool("diff", "--json", *files).stdout)
+                self.expect_valid(document, "diff")
+                figure = document["devices"][0]["figures"][name + (".current" if name in cli.GAUGES else "")]
+                self.assertEqual((figure["before"], figure["after"]), (None, 0))
 
 
 class Differences(Reports):
