@@ -15,7 +15,7 @@ IMPORT = re.compile(r"cuMem(?:ImportFromShareableHandle|PoolImportPointer) .*-> 
 CAPTURE = re.compile(r"cuStreamBeginCapture.*=0$")  # stream-ordered memory is then the graph's
 OTHERS = ("array", "external", "graph", "pinned_host")  # kinds of memory that is not pooled
 ROW_BYTES = 512
-# Type vmm tries whether it can map, once per range; that is no memory of the pool.
+# The pool tries whether it can map, once per range; that is no memory of the pool.
 TRIAL = ["cuMemCreate", "cuMemMap", "cuMemSetAccess", "cuMemUnmap", "cuMemRelease"]
 
 
@@ -87,6 +87,14 @@ def of_logs(paths):
         with open(path, errors="replace") as file:
             sums += of_log(file)
     return sums
+
+
+def has_mapped(paths):
+    for path in paths:
+        with open(path, errors="replace") as file:
+            if any(line.startswith("cuMemMap ") for line in file):
+                return True
+    return False
 
 
 def of_snapshots(paths, frees_lost):
