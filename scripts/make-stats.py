@@ -2,7 +2,7 @@
 """Makes what the documents and schemas list of the statistics from format/stats.def.
 
     make-stats.py            writes the tables of trace/FORMAT.md, tools/html/page/stats.js, and "stats" in
-                             trace/snapshot.schema.json and tools/reports.schema.json
+                             trace/snapshot.schema.json; those of the reports: make-reports.py
     make-stats.py --check    fails if they are not what it would write
 """
 
@@ -14,7 +14,7 @@ import textwrap
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 TABLE = "format/stats.def"
 DOCUMENT = "trace/FORMAT.md"
-SCHEMAS = {"trace/snapshot.schema.json": "uint", "tools/reports.schema.json": "uint_or_null"}  # type of counters
+SCHEMAS = {"trace/snapshot.schema.json": "uint"}  # type of counters
 MODULE = "tools/html/page/stats.js"
 DERIVED = ["cache_hit_rate", "efficiency", "fragmentation"]
 

@@ -93,23 +93,27 @@ static int print_json(gp_arguments_t *arguments, const gp_options_t *options)
       [GP_OPTION_BLOCKS] = "blocks",
       [GP_OPTION_TEXT] = "text",
   };
-  cJSON *root = cJSON_CreateObject();
-  cJSON_AddStringToObject(root, "format", "gpupool-config");
-  cJSON_AddNumberToObject(root, "version", 1);
-  cJSON *list = cJSON_AddArrayToObject(root, "options");
+  cJSON *root = gp_json_document("config");
+  GP_JSON_DOCUMENT(config);
+  cJSON *list = GP_PUT_LIST(root, "options", option, "every setting");
+  GP_JSON_SHAPE(option);
   for (int id = 0; id < GP_OPTION_COUNT && list; id++) {
     const gp_option_t *option = &gp_option_table[id];
     char name[GP_ARGUMENT_NAME_BYTES];
     cJSON *item = gp_json_add_item(list);
-    cJSON_AddStringToObject(item, "name", gp_argument_name((gp_option_id_t)id, name));
-    cJSON_AddStringToObject(item, "variable", option->variable);
-    cJSON_AddStringToObject(item, "type", types[option->type]);
-    cJSON_AddStringToObject(item, "value", gp_option_text(options, (gp_option_id_t)id));
-    cJSON_AddStringToObject(item, "default", option->default_text);
-    cJSON_AddStringToObject(item, "source", source_name(arguments, options, id, true));
-    cJSON_AddBoolToObject(item, "malformed", is_malformed(arguments, options, id));
-    cJSON_AddStringToObject(item, "syntax", option->syntax);
-    cJSON_AddStringToObject(item, "help", option->help);
+    GP_PUT_TEXT(
+        item, "name", gp_argument_name((gp_option_id_t)id, name), "name of the option of `gpupool run`");
+    GP_PUT_TEXT(item, "variable", option->variable, "environment variable");
+    GP_PUT_CHOICE(item, "type", "bool|integer|size|share|device_size|choice|flags|blocks|text",
+        types[option->type], "what kind of value it takes");
+    GP_PUT_TEXT(item, "value", gp_option_text(options, (gp_option_id_t)id), "the value in effect");
+    GP_PUT_TEXT(item, "default", option->default_text, "the value where nothing is set");
+    GP_PUT_CHOICE(item, "source", "default|environment|option|user_file|system_file|profile|mxnet",
+        source_name(arguments, options, id, true), "where the value comes from");
+    GP_PUT_BOOL(
+        item, "malformed", is_malformed(arguments, options, id), "the value that was given cannot be used");
+    GP_PUT_TEXT(item, "syntax", option->syntax, "the values it takes");
+    GP_PUT_TEXT(item, "help", option->help, "what it is for");
   }
   return gp_json_put(root);
 }

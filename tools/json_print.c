@@ -121,3 +121,21 @@ cJSON *gp_json_add_item(cJSON *list)
   cJSON_AddItemToArray(list, item);
   return item;
 }
+
+cJSON *gp_json_add_object_or_null(cJSON *object, const char *name, bool known)
+{
+  if (known)
+    return cJSON_AddObjectToObject(object, name);
+  cJSON_AddNullToObject(object, name);
+  return NULL;
+}
+
+cJSON *gp_json_document(const char *command)
+{
+  char format[64];
+  cJSON *root = cJSON_CreateObject();
+  snprintf(format, sizeof(format), "gpupool-%s", command);
+  cJSON_AddStringToObject(root, "format", format);
+  cJSON_AddNumberToObject(root, "version", 1);
+  return root;
+}

@@ -24,7 +24,6 @@ import cli_phases  # noqa: E402
 import test_import  # noqa: E402
 from report_case import DRAFT  # noqa: E402
 
-SCHEMA = os.path.join(HERE, "..", "..", "tools", "reports.schema.json")
 GPUPOOL = None
 UPDATE = False
 
@@ -132,8 +131,7 @@ class Golden(unittest.TestCase):
         for name, make in FILES.items():
             with open(os.path.join(cls.folder, name), "wb") as file:
                 file.write(make())
-        with open(SCHEMA, encoding="utf-8") as file:
-            schema = json.load(file)
+        schema = cli.report_schema()
         DRAFT.check_schema(schema)
         cls.validator = DRAFT(schema)
 

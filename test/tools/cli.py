@@ -8,6 +8,7 @@ nothing here depends on what a program does with CUDA.
 """
 
 import glob
+import importlib.util
 import json
 import os
 import re
@@ -42,6 +43,15 @@ COLUMNS = [
     "duration_ns", "lifetime_ns", "stack", "detail",
 ]
 MIB = 1 << 20
+
+
+def report_schema():
+    """The JSON schema of the reports, as the build makes it."""
+    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "scripts", "make-reports.py")
+    spec = importlib.util.spec_from_file_location("make_reports", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.Shapes().schema()
 
 
 def workloads():

@@ -27,10 +27,8 @@ STACKS = [[3, 1, 0], [3, 2, 0], [3, 2, 1, 0], [3, 4, 0]]
 
 # jsonschema 3, as of Ubuntu 22.04, does not know the newest draft, of which the schema uses nothing
 DRAFT = getattr(jsonschema, "Draft202012Validator", jsonschema.Draft7Validator)
-with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "tools", "reports.schema.json"),
-          encoding="utf-8") as schema_file:
-    # test/golden checks the schema itself, once: that takes ten times as long as any document
-    SCHEMA = DRAFT(json.load(schema_file))
+# test/golden checks the schema itself, once: that takes ten times as long as any document
+SCHEMA = DRAFT(cli.report_schema())
 
 
 class Program:
@@ -194,7 +192,7 @@ class Reports(Case):
         return document
 
     def expect_valid(self, document, command):
-        """As tools/reports.schema.json says, and as nothing else."""
+        """As the schema of the reports says, and as nothing else."""
         self.assertEqual((document["format"], document["version"]), ("gpupool-" + command, 1))
         SCHEMA.validate(document)
         for key in list(document):

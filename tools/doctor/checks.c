@@ -57,17 +57,18 @@ void gp_checks_print(const gp_checks_t *checks)
 
 int gp_checks_print_json(const gp_checks_t *checks)
 {
-  cJSON *root = cJSON_CreateObject();
-  cJSON_AddStringToObject(root, "format", "gpupool-doctor");
-  cJSON_AddNumberToObject(root, "version", 1);
-  cJSON *list = cJSON_AddArrayToObject(root, "checks");
+  cJSON *root = gp_json_document("doctor");
+  GP_JSON_DOCUMENT(doctor);
+  cJSON *list = GP_PUT_LIST(root, "checks", check, "what was checked, in order");
 
   for (size_t i = 0; i < checks->count && list; i++) {
     cJSON *item = gp_json_add_item(list);
-    cJSON_AddStringToObject(item, "name", checks->items[i].name);
-    cJSON_AddStringToObject(item, "state", state_names[checks->items[i].state]);
-    cJSON_AddStringToObject(item, "text", checks->items[i].text);
-    gp_json_add_text_or_null(item, "remedy", checks->items[i].remedy);
+    GP_JSON_SHAPE(check);
+    GP_PUT_TEXT(item, "name", checks->items[i].name, "what was checked: `driver`, `library` ...");
+    GP_PUT_CHOICE(item, "state", "ok|note|change", state_names[checks->items[i].state],
+        "`note`: worth knowing; `change`: the library cannot work like this");
+    GP_PUT_TEXT(item, "text", checks->items[i].text, "what was found");
+    GP_PUT_TEXT_OR_NULL(item, "remedy", checks->items[i].remedy, "what to do; null: nothing");
   }
   return gp_json_put(root);
 }

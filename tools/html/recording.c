@@ -396,7 +396,6 @@ static int add_summary(build_t *build, const gp_summary_t *summary)
   int error = gp_summary_findings(&findings, summary);
   if (!error)
     gp_summary_json(&findings, object);
-  gp_report_add_rebuilt(object, build->input, 1);
   gp_findings_fini(&findings);
   return error;
 }

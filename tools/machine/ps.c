@@ -71,35 +71,41 @@ static int parse_sort(const char *text, gp_ps_sort_t *ret_sort)
 static void add_device(cJSON *devices, const gp_machine_device_t *device)
 {
   cJSON *object = gp_json_add_item(devices);
-  const struct {
-    const char *name;
-    uint64_t figure;
-  } figures[] = {{"held", device->held}, {"peak", device->peak}, {"used", device->used},
-      {"cached", device->cached}, {"pinned_host", device->pinned}, {"hits", device->hits},
-      {"misses", device->misses}, {"driver_calls", device->driver_calls}, {"ooms", device->ooms}};
-
-  cJSON_AddNumberToObject(object, "device", device->ordinal);
-  for (size_t i = 0; i < sizeof(figures) / sizeof(figures[0]); i++)
-    cJSON_AddNumberToObject(object, figures[i].name, (double)figures[i].figure);
-  gp_json_add_uint_or_null(object, "limit", device->limit > 0, device->limit);
-  cJSON_AddBoolToObject(object, "is_settled", device->is_settled);
+  GP_JSON_SHAPE(ps_device);
+  GP_PUT_DEVICE(object, "device", device->ordinal, "ordinal of the device in the program");
+  GP_PUT_UINT(object, "held", device->held, "bytes from the driver: reserved by the pool, and forwarded");
+  GP_PUT_UINT(object, "peak", device->peak, "the highest of both, which may be of two moments");
+  GP_PUT_UINT(object, "used", device->used, "bytes requested and not freed");
+  GP_PUT_UINT(object, "cached", device->cached, "bytes that are idle");
+  GP_PUT_UINT(object, "pinned_host", device->pinned, "bytes of page-locked memory of the host");
+  GP_PUT_UINT_OR_NULL(object, "limit", device->limit > 0, device->limit, "`GPUPOOL_LIMIT`; null: none");
+  GP_PUT_UINT(object, "hits", device->hits, "allocations served from the pool since the start");
+  GP_PUT_UINT(object, "misses", device->misses, "those that needed the driver");
+  GP_PUT_UINT(object, "driver_calls", device->driver_calls, "calls of the driver for memory");
+  GP_PUT_UINT(object, "ooms", device->ooms, "how often memory ran out");
+  GP_PUT_BOOL(object, "is_settled", device->is_settled,
+      "false: the program changed the figures while they were read, so they may be of two moments");
 }
 
 static void add_process(cJSON *processes, const gp_machine_t *machine, const gp_machine_process_t *process)
 {
   cJSON *object = gp_json_add_item(processes);
-  gp_json_add_uint_or_null(object, "pid", process->pid > 0, (uint64_t)process->pid);
-  cJSON_AddNumberToObject(object, "inner_pid", process->inside);
-  cJSON_AddNumberToObject(object, "uid", process->user);
-  cJSON_AddNumberToObject(object, "start_time_us", (double)process->start_time_us);
-  gp_json_add_text_or_null(object, "program", process->program);
-  gp_json_add_text_or_null(object, "command", process->command);
-  gp_json_add_text_or_null(object, "host", process->host);
-  gp_json_add_text_or_null(object, "container", process->container);
-  gp_json_add_text_or_null(object, "pod", process->pod);
-  gp_json_add_text_or_null(object, "library_version", process->version);
-  cJSON_AddBoolToObject(object, "is_readable", !process->is_of_other_build);
-  cJSON *devices = cJSON_AddArrayToObject(object, "devices");
+  GP_JSON_SHAPE(ps_process);
+  GP_PUT_UINT_OR_NULL(object, "pid", process->pid > 0, (uint64_t)process->pid,
+      "process id; null: /proc does not show this user whose record it is");
+  GP_PUT_UINT(object, "inner_pid", (uint64_t)process->inside, "process id in its own PID namespace");
+  GP_PUT_UINT(object, "uid", process->user, "user id");
+  GP_PUT_UINT(object, "start_time_us", process->start_time_us,
+      "when it first used GPU memory, microseconds since 1970");
+  GP_PUT_TEXT_OR_NULL(object, "program", process->program, "name of the program");
+  GP_PUT_TEXT_OR_NULL(object, "command", process->command, "its command line");
+  GP_PUT_TEXT_OR_NULL(object, "host", process->host, "name of its machine");
+  GP_PUT_TEXT_OR_NULL(object, "container", process->container, "by its control group; null: none");
+  GP_PUT_TEXT_OR_NULL(object, "pod", process->pod, "by its control group; null: none");
+  GP_PUT_TEXT_OR_NULL(object, "library_version", process->version, "version of the library in it");
+  GP_PUT_BOOL(object, "is_readable", !process->is_of_other_build,
+      "false: another version of the library wrote the record, and its figures cannot be read");
+  cJSON *devices = GP_PUT_LIST(object, "devices", ps_device, "the devices that it uses");
   for (size_t i = 0; i < process->device_count; i++)
     add_device(devices, &machine->devices[process->first_device + i]);
 }
@@ -107,10 +113,10 @@ static void add_process(cJSON *processes, const gp_machine_t *machine, const gp_
 /* In the order of the table. */
 static int print_json(const gp_machine_t *machine, const gp_ps_table_t *table)
 {
-  cJSON *root = cJSON_CreateObject();
-  cJSON_AddStringToObject(root, "format", "gpupool-ps");
-  cJSON_AddNumberToObject(root, "version", 1);
-  cJSON *processes = cJSON_AddArrayToObject(root, "processes");
+  cJSON *root = gp_json_document("ps");
+  GP_JSON_DOCUMENT(ps);
+  cJSON *processes =
+      GP_PUT_LIST(root, "processes", ps_process, "each running program, in the order of the table");
   for (size_t i = 0; i < table->count; i++) {
     if (table->rows[i].is_first)
       add_process(processes, machine, table->rows[i].process);

@@ -43,26 +43,38 @@ void gp_component_print(const gp_component_use_t *use, gp_output_t *output)
 
 static void add_beside(cJSON *object, const gp_beside_t *beside)
 {
-  cJSON *pool = cJSON_AddObjectToObject(object, "pool");
-  gp_json_add_uint(pool, "end", beside->pool[GP_USE_END]);
-  gp_json_add_uint(pool, "peak", beside->pool[GP_USE_PEAK]);
-  gp_json_add_uint_or_null(object, "contexts", beside->has_contexts, beside->contexts);
-  cJSON *host = cJSON_AddObjectToObject(object, "pinned_host");
-  gp_json_add_amount(host, "end", beside->host[GP_USE_END].bytes, beside->host[GP_USE_END].count);
-  gp_json_add_amount(host, "peak", beside->host[GP_USE_PEAK].bytes, beside->host[GP_USE_PEAK].count);
+  const gp_site_amount_t *host = beside->host;
+  GP_JSON_SHAPE(beside);
+  cJSON *pool = GP_PUT_OBJECT(object, "pool", pool_use,
+      "reserved bytes beyond those requested: cached, freed but still in use, rounding");
+  GP_PUT_UINT_OR_NULL(object, "contexts", beside->has_contexts, beside->contexts,
+      "used by nothing that the program allocated, as `unaccounted`");
+  cJSON *pinned = GP_PUT_OBJECT(object, "pinned_host", host_use, "page-locked memory of the host");
+  GP_JSON_SHAPE(pool_use);
+  GP_PUT_UINT(pool, "end", beside->pool[GP_USE_END], "at the end");
+  GP_PUT_UINT(pool, "peak", beside->pool[GP_USE_PEAK], "at the peak of the device");
+  GP_JSON_SHAPE(host_use);
+  GP_PUT_AMOUNT(pinned, "end", host[GP_USE_END].bytes, host[GP_USE_END].count, "at the end");
+  GP_PUT_AMOUNT(
+      pinned, "peak", host[GP_USE_PEAK].bytes, host[GP_USE_PEAK].count, "at the peak of the device");
 }
 
 void gp_component_json(const gp_component_use_t *use, cJSON *object)
 {
-  cJSON *list = cJSON_AddArrayToObject(object, "components");
+  GP_JSON_SHAPE(components);
+  cJSON *list = GP_PUT_LIST(object, "components", component,
+      "requested bytes by component ([doc/components.md](../doc/components.md)), the largest at the peak first");
+  add_beside(GP_PUT_OBJECT(object, "beside", beside, "memory of the whole device that is in no component"),
+      &use->beside);
+  GP_JSON_SHAPE(component);
   for (size_t i = 0; i < use->sites.count; i++) {
     const gp_site_t *site = &use->sites.sites[i];
     cJSON *item = gp_json_add_item(list);
-    cJSON_AddStringToObject(item, "name", site->name);
-    gp_json_add_amount(item, "end", site->flat[GP_SITE_LIVE].bytes, site->flat[GP_SITE_LIVE].count);
-    gp_json_add_amount(item, "peak", site->flat[GP_SITE_PEAK].bytes, site->flat[GP_SITE_PEAK].count);
+    GP_PUT_TEXT(item, "name", site->name, "name of the component");
+    GP_PUT_AMOUNT(item, "end", site->flat[GP_SITE_LIVE].bytes, site->flat[GP_SITE_LIVE].count, "at the end");
+    GP_PUT_AMOUNT(item, "peak", site->flat[GP_SITE_PEAK].bytes, site->flat[GP_SITE_PEAK].count,
+        "at the peak of the device");
   }
-  add_beside(cJSON_AddObjectToObject(object, "beside"), &use->beside);
 }
 
 void gp_beside_print(const gp_lifetimes_t *lifetimes, const gp_filter_t *filter, const gp_moments_t *moments,
@@ -84,5 +96,8 @@ void gp_beside_json(const gp_lifetimes_t *lifetimes, const gp_filter_t *filter, 
 {
   gp_beside_t beside;
   gp_beside_find(lifetimes, filter, moments, peak, &beside);
-  add_beside(cJSON_AddObjectToObject(object, "beside"), &beside);
+  GP_JSON_SHAPE(sites_snapshot);
+  add_beside(
+      GP_PUT_OBJECT(object, "beside", beside, "only with `--by component`: memory that is in no component"),
+      &beside);
 }

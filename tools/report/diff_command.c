@@ -179,8 +179,9 @@ static void add_figure(
   cJSON *item = cJSON_AddObjectToObject(arg, name);
   (void)words;
   (void)is_bytes;
-  gp_json_add_uint_or_null(item, "before", before.is_known, before.number);
-  gp_json_add_uint_or_null(item, "after", after.is_known, after.number);
+  GP_JSON_SHAPE(change);
+  GP_PUT_UINT_OR_NULL(item, "before", before.is_known, before.number, "in the first file; null: not known");
+  GP_PUT_UINT_OR_NULL(item, "after", after.is_known, after.number, "in the second");
 }
 
 static double hit_rate(const gp_stats_t *stats)
@@ -215,8 +216,10 @@ static void for_devices(const gp_report_input_t *inputs, gp_output_t *output, cJ
       continue;
     }
     cJSON *item = gp_json_add_item(list);
-    gp_json_add_int(item, "device", ordinal);
-    cJSON *figures = cJSON_AddObjectToObject(item, "figures");
+    GP_JSON_SHAPE(diff_device);
+    GP_PUT_DEVICE(item, "device", ordinal, "ordinal of the device");
+    cJSON *figures = GP_PUT_MAP(item, "figures", change,
+        "by statistic, such as `reserved_bytes.peak` or `cache_hits`; 0 in a file that did not use the device");
     for_figures(&before, &after, add_figure, figures);
   }
 }
@@ -365,13 +368,17 @@ static void add_pairs(const gp_report_input_t *inputs, const pair_t *pairs, size
 {
   const own_t *own = inputs[0].own;
   uint64_t most = own->most == UINT64_MAX ? 0 : own->most;
-  gp_json_add_uint(object, "site_count", count);
-  cJSON *list = cJSON_AddArrayToObject(object, "sites");
+  GP_JSON_DOCUMENT(diff);
+  GP_PUT_UINT(object, "site_count", count, "how many sites differ, whatever `-n` says");
+  cJSON *list = GP_PUT_LIST(object, "sites", diff_site,
+      "those that differ, the largest difference first; by component also those that do not");
+  GP_JSON_SHAPE(diff_site);
   for (size_t i = 0; i < count && (most == 0 || i < most); i++) {
     cJSON *item = gp_json_add_item(list);
-    cJSON_AddStringToObject(item, "name", pairs[i].name);
-    gp_json_add_uint(item, "before", pairs[i].before);
-    gp_json_add_uint(item, "after", pairs[i].after);
+    GP_PUT_TEXT(item, "name", pairs[i].name, "the function, line, module, size, component or phase");
+    GP_PUT_UINT(item, "before", pairs[i].before,
+        "bytes in the first file; with `--sort count` and `temporary` allocations");
+    GP_PUT_UINT(item, "after", pairs[i].after, "in the second");
   }
 }
 
@@ -414,13 +421,13 @@ static int report(const gp_report_input_t *inputs, int count, gp_output_t *outpu
   if (!pairs) {
     gp_message("diff: %s", strerror(error ? error : ENOMEM));
   } else if (inputs[0].request->json) {
-    cJSON *files = cJSON_AddArrayToObject(object, "files");
-    for (int i = 0; i < count; i++)
-      cJSON_AddItemToArray(files, cJSON_CreateString(inputs[i].file));
-    gp_relation_add(object, inputs, count);
-    cJSON_AddStringToObject(object, "by", by_names[by]);
-    cJSON_AddStringToObject(object, "sort", sorts[sort_of(own)].name);
-    for_devices(inputs, NULL, cJSON_AddArrayToObject(object, "devices"));
+    GP_JSON_DOCUMENT(diff);
+    GP_PUT_SHAPE(comparison, gp_report_json_files(object, inputs, count));
+    GP_PUT_CHOICE(object, "by", "function|line|module|size|component|phase", by_names[by], "as of `sites`");
+    GP_PUT_CHOICE(object, "sort", "live|peak|total|count|temporary", sorts[sort_of(own)].name,
+        "as of `sites`: by default `peak`, by component `live`");
+    for_devices(
+        inputs, NULL, GP_PUT_LIST(object, "devices", diff_device, "each device that either file used"));
     add_pairs(inputs, pairs, pair_count, object);
   } else {
     for (int i = 0; i < count; i++)

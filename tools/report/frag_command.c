@@ -303,55 +303,65 @@ static void print_device(const view_t *view, const gp_map_device_t *device, gp_o
 
 static void add_states(cJSON *object, const gp_map_amount_t *amounts)
 {
-  for (size_t state = 0; state < STATE_COUNT; state++)
-    gp_json_add_amount(object, states[state].name, amounts[state].bytes, amounts[state].count);
+  const gp_map_amount_t *live = &amounts[GP_SNAPSHOT_ALLOCATED], *pending = &amounts[GP_SNAPSHOT_PENDING],
+                        *idle = &amounts[GP_SNAPSHOT_IDLE], *other = &amounts[GP_SNAPSHOT_OTHER];
+  GP_JSON_SHAPE(states);
+  GP_PUT_AMOUNT(object, "live", live->bytes, live->count, "parts that are allocated, rounded up");
+  GP_PUT_AMOUNT(object, "pending_free", pending->bytes, pending->count, "freed, but perhaps still in use");
+  GP_PUT_AMOUNT(object, "idle", idle->bytes, idle->count, "cached");
+  GP_PUT_AMOUNT(object, "other", other->bytes, other->count, "in a state that this version does not know");
 }
 
-static void add_segment(cJSON *list, const gp_map_t *map, const gp_map_segment_t *segment)
+static void add_segment(cJSON *item, const gp_map_t *map, const gp_map_segment_t *segment)
 {
-  cJSON *item = gp_json_add_item(list);
-  gp_json_add_uint(item, "address", segment->address);
-  gp_json_add_uint(item, "size", segment->size);
-  cJSON *parts = cJSON_AddArrayToObject(item, "parts");
+  GP_JSON_SHAPE(map_segment);
+  GP_PUT_UINT(item, "address", segment->address, "where it begins");
+  GP_PUT_UINT(item, "size", segment->size, "its bytes");
+  cJSON *parts = GP_PUT_LIST(item, "parts", part, "its parts, by address");
+  GP_JSON_SHAPE(part);
   for (size_t i = segment->first_part; i < segment->first_part + segment->part_count; i++) {
     const gp_map_part_t *part = &map->parts[i];
     cJSON *object = gp_json_add_item(parts);
-    gp_json_add_uint(object, "offset", part->offset);
-    gp_json_add_uint(object, "size", part->size);
-    gp_json_add_uint(object, "requested_size", part->requested);
-    cJSON_AddStringToObject(object, "state", states[part->state].name);
+    GP_PUT_UINT(object, "offset", part->offset, "from the address of the segment");
+    GP_PUT_UINT(object, "size", part->size, "its bytes");
+    GP_PUT_UINT(object, "requested_size", part->requested, "bytes requested; 0: not allocated");
+    GP_PUT_CHOICE(object, "state", "live|pending_free|idle|other", states[part->state].name, "as above");
   }
 }
 
-static void add_device(cJSON *list, const view_t *view, const gp_map_device_t *device)
+static void add_device(cJSON *item, const view_t *view, const gp_map_device_t *device)
 {
   const own_t *own = view->input->own;
   uint64_t most = own->most == UINT64_MAX ? 0 : own->most, requested, largest;
-  cJSON *item = gp_json_add_item(list);
-  gp_json_add_int(item, "device", device->device);
-  gp_json_add_uint(item, "reserved", device->reserved);
-  gp_json_add_uint(item, "segment_count", device->segment_count);
-  add_states(item, device->states);
-  gp_json_add_uint(item, "requested", device->requested);
-  gp_json_add_uint(item, "largest_idle", device->largest_idle);
-  cJSON_AddNumberToObject(item, "fragmentation", fragmentation(device));
-  if (find_request(view, device, &requested, &largest)) {
-    cJSON *request = cJSON_AddObjectToObject(item, "request");
-    gp_json_add_uint(request, "requested", requested);
-    gp_json_add_uint(request, "largest_free", largest);
-  } else {
-    cJSON_AddNullToObject(item, "request");
+  GP_JSON_SHAPE(frag_device);
+  GP_PUT_DEVICE(item, "device", device->device, "ordinal of the device");
+  GP_PUT_UINT(item, "reserved", device->reserved, "bytes reserved from the driver");
+  GP_PUT_UINT(item, "segment_count", device->segment_count, "in how many segments");
+  GP_PUT_SHAPE(states, add_states(item, device->states));
+  GP_PUT_UINT(item, "requested", device->requested, "bytes requested for what is allocated");
+  GP_PUT_UINT(item, "largest_idle", device->largest_idle, "bytes of the largest idle block");
+  GP_PUT_NUMBER(
+      item, "fragmentation", fragmentation(device), "share of the idle memory that is not in that block");
+  bool has_request = find_request(view, device, &requested, &largest);
+  cJSON *request = GP_PUT_OBJECT_OR_NULL(item, "request", has_request, failed_request,
+      "the request that failed, if the map shows when memory ran out on the device");
+  cJSON *groups =
+      GP_PUT_LIST(item, "groups", map_group, "segments that are a single block, by size, most bytes first");
+  cJSON *split = GP_PUT_LIST(item, "segments", map_segment, "segments with several parts, the largest first");
+  if (request) {
+    GP_JSON_SHAPE(failed_request);
+    GP_PUT_UINT(request, "requested", requested, "its bytes");
+    GP_PUT_UINT(request, "largest_free", largest, "bytes of the largest idle block then");
   }
-  cJSON *groups = cJSON_AddArrayToObject(item, "groups");
   for (size_t i = 0; i < device->group_count && (most == 0 || i < most); i++) {
     cJSON *group = gp_json_add_item(groups);
-    gp_json_add_uint(group, "size", device->groups[i].size);
-    gp_json_add_uint(group, "count", device->groups[i].count);
-    add_states(group, device->groups[i].states);
+    GP_JSON_SHAPE(map_group);
+    GP_PUT_UINT(group, "size", device->groups[i].size, "bytes of each");
+    GP_PUT_UINT(group, "count", device->groups[i].count, "how many");
+    GP_PUT_SHAPE(states, add_states(group, device->groups[i].states));
   }
-  cJSON *split = cJSON_AddArrayToObject(item, "segments");
   for (size_t i = 0; i < device->split_count && (most == 0 || i < most); i++)
-    add_segment(split, view->map, &view->map->segments[device->split[i]]);
+    add_segment(gp_json_add_item(split), view->map, &view->map->segments[device->split[i]]);
 }
 
 /* A map of what the driver had supplied then. */
@@ -413,14 +423,16 @@ static void add_json(const view_t *view, cJSON *object)
 {
   uint64_t time_ns;
   bool has_time = gp_moments_time(view->moments, view->lifetimes, &time_ns) && !view->moments->is_end;
-  cJSON_AddStringToObject(object, "file", view->input->file);
-  cJSON_AddBoolToObject(object, "has_times", !view->input->snapshot->times_are_numbers);
-  gp_json_add_uint_or_null(object, "time_ns", has_time, time_ns);
-  gp_json_add_moment(object, "at", view->moments, view->lifetimes);
-  cJSON *list = cJSON_AddArrayToObject(object, "devices");
+  GP_JSON_SHAPE(frag_snapshot);
+  GP_PUT_SHAPE(snapshot, gp_report_json_file(object, view->input->file, view->input->snapshot));
+  GP_PUT_UINT_OR_NULL(object, "time_ns", has_time, time_ns, "when the map is of; null: the end");
+  GP_PUT_BY(gp_json_add_moment, object, "at", moment, "the moment of the map: that of `--at`, else the end",
+      view->moments, view->lifetimes);
+  cJSON *list =
+      GP_PUT_LIST(object, "devices", frag_device, "those whose map is known: not where events are missing");
   for (size_t i = 0; i < view->map->device_count; i++) {
     if (is_known(view, view->map->devices[i].device))
-      add_device(list, view, &view->map->devices[i]);
+      add_device(gp_json_add_item(list), view, &view->map->devices[i]);
   }
 }
 

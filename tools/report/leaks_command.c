@@ -190,25 +190,29 @@ static void print_text(const gp_report_input_t *inputs, int count, const gp_leak
   gp_report_next(output, "sites", inputs[count - 1].file, "--sort live");
 }
 
-static void add_leak(cJSON *list, const gp_leak_t *leak, uint64_t *left)
+static void add_leak(cJSON *item, const gp_leak_t *leak, uint64_t *left)
 {
-  cJSON *item = gp_json_add_item(list);
   char frame[4096];
-  gp_json_add_int(item, "device", leak->device);
-  gp_json_add_text_or_null(item, "kind", leak->kind);
-  gp_json_add_uint(item, "bytes", gp_leak_bytes(leak));
-  gp_json_add_uint(item, "count", gp_leak_count(leak));
-  gp_json_add_uint(item, "held_bytes", leak->bytes);
-  gp_json_add_uint(item, "held_count", leak->count);
-  gp_json_add_uint(item, "size_least", leak->holding.least);
-  gp_json_add_uint(item, "size_most", leak->holding.most);
-  gp_json_add_uint_or_null(
-      item, "freed", leak->stack >= 0 && gp_holding_knows_frees(leak->snapshot), leak->holding.freed);
-  gp_json_add_uint_or_null(item, "first_ns", !leak->is_before_events, leak->first_ns);
-  gp_json_add_uint_or_null(item, "requested_size", leak->stack < 0, leak->requested);
-  gp_json_add_uint_or_null(item, "thread", thread_of(leak) != NULL, (uint64_t)leak->thread);
-  gp_json_add_stack_owner(item, leak->snapshot, leak->stack);
-  cJSON *stack = cJSON_AddArrayToObject(item, "stack");
+  GP_JSON_SHAPE(leak);
+  GP_PUT_DEVICE(item, "device", leak->device, "ordinal of the device");
+  GP_PUT_TEXT_OR_NULL(item, "kind", leak->kind, "kind of forwarded memory; null: pooled");
+  GP_PUT_UINT(item, "bytes", gp_leak_bytes(leak), "bytes requested and not freed; of two files the growth");
+  GP_PUT_UINT(item, "count", gp_leak_count(leak), "in how many blocks; of two files the growth");
+  GP_PUT_UINT(item, "held_bytes", leak->bytes, "all bytes requested and not freed");
+  GP_PUT_UINT(item, "held_count", leak->count, "in how many blocks");
+  GP_PUT_UINT(item, "size_least", leak->holding.least, "bytes requested for the smallest");
+  GP_PUT_UINT(item, "size_most", leak->holding.most, "bytes requested for the largest");
+  GP_PUT_UINT_OR_NULL(item, "freed", leak->stack >= 0 && gp_holding_knows_frees(leak->snapshot),
+      leak->holding.freed, "how many blocks of the same owner were freed; null: not known");
+  GP_PUT_UINT_OR_NULL(item, "first_ns", !leak->is_before_events, leak->first_ns,
+      "when the oldest was allocated; null: before the first event of a PyTorch snapshot");
+  GP_PUT_UINT_OR_NULL(
+      item, "requested_size", leak->stack < 0, leak->requested, "without a stack: bytes requested for each");
+  GP_PUT_UINT_OR_NULL(item, "thread", thread_of(leak) != NULL, (uint64_t)leak->thread,
+      "index into `threads` of the snapshot; null: several threads, or the program has one");
+  GP_PUT_BY(gp_json_add_stack_owner, item, "owner", stack_owner_or_null, "who allocated; null: no stack",
+      leak->snapshot, leak->stack);
+  cJSON *stack = GP_PUT_LIST(item, "stack", text, "frames of the allocation, the innermost first");
   const gp_snapshot_stacks_t *stacks = &leak->snapshot->stacks;
   for (size_t k = leak->stack < 0 ? 0 : stacks->first[leak->stack];
        leak->stack >= 0 && k < stacks->first[leak->stack + 1] && *left; k++) {
@@ -223,27 +227,31 @@ static void add_json(const gp_report_input_t *inputs, int count, const gp_leaks_
 {
   const own_t *own = inputs[0].own;
   uint64_t most = own->most == UINT64_MAX ? 0 : own->most;
-  cJSON *files = cJSON_AddArrayToObject(object, "files");
-  for (int i = 0; i < count; i++)
-    cJSON_AddItemToArray(files, cJSON_CreateString(inputs[i].file));
-  gp_relation_add(object, inputs, count);
-  cJSON_AddStringToObject(object, "reason", gp_snapshot_text(inputs[count - 1].snapshot->root, "reason"));
-  cJSON_AddBoolToObject(object, "has_times", !inputs[count - 1].snapshot->times_are_numbers);
-  cJSON_AddBoolToObject(object, "is_leak", words_of(inputs, count).is_leak);
-  gp_json_add_amount(object, "sum", leaks->bytes, leaks->allocations);
-  gp_json_add_amount(object, "host", leaks->host_bytes, leaks->host_allocations);
-  gp_json_add_amount(object, "suppressed", leaks->suppressed_bytes, leaks->suppressed_allocations);
-  cJSON *used = cJSON_AddArrayToObject(object, "suppressions");
+  GP_JSON_DOCUMENT(leaks);
+  GP_PUT_SHAPE(comparison, gp_report_json_files(object, inputs, count));
+  GP_PUT_TEXT(object, "reason", gp_snapshot_text(inputs[count - 1].snapshot->root, "reason"),
+      "why the last snapshot was written");
+  GP_PUT_BOOL(object, "has_times", !inputs[count - 1].snapshot->times_are_numbers,
+      "false: `first_ns` is the number of an event");
+  GP_PUT_BOOL(
+      object, "is_leak", words_of(inputs, count).is_leak, "false: the program could still free these blocks");
+  GP_PUT_AMOUNT(object, "sum", leaks->bytes, leaks->allocations, "all device memory that is reported");
+  GP_PUT_AMOUNT(
+      object, "host", leaks->host_bytes, leaks->host_allocations, "all page-locked memory of the host");
+  GP_PUT_AMOUNT(object, "suppressed", leaks->suppressed_bytes, leaks->suppressed_allocations,
+      "what `--suppressions` left out of both");
+  GP_PUT_UINT(object, "leak_count", leaks->count, "how many leaks there are, whatever `-n` says");
+  cJSON *used = GP_PUT_LIST(object, "suppressions", suppression, "each pattern, and what it matched");
+  cJSON *list = GP_PUT_LIST(object, "leaks", leak, "the most bytes first");
+  GP_JSON_SHAPE(suppression);
   for (size_t i = 0; i < suppressions->count; i++) {
     cJSON *item = gp_json_add_item(used);
-    cJSON_AddStringToObject(item, "pattern", suppressions->items[i].pattern);
-    gp_json_add_uint(item, "bytes", suppressions->items[i].bytes);
-    gp_json_add_uint(item, "count", suppressions->items[i].count);
+    GP_PUT_TEXT(item, "pattern", suppressions->items[i].pattern, "as in the file");
+    GP_PUT_UINT(item, "bytes", suppressions->items[i].bytes, "bytes that it matched");
+    GP_PUT_UINT(item, "count", suppressions->items[i].count, "in how many blocks");
   }
-  gp_json_add_uint(object, "leak_count", leaks->count);
-  cJSON *list = cJSON_AddArrayToObject(object, "leaks");
   for (size_t i = 0; i < leaks->count && (most == 0 || i < most) && *left; i++)
-    add_leak(list, &leaks->leaks[i], left);
+    add_leak(gp_json_add_item(list), &leaks->leaks[i], left);
 }
 
 static int report(const gp_report_input_t *inputs, int count, gp_output_t *output, cJSON *object)

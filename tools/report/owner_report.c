@@ -75,42 +75,47 @@ void gp_report_stack(const gp_report_input_t *input, const gp_snapshot_t *snapsh
   print_folded(&printing, counts);
 }
 
-void gp_json_add_stack_owner(cJSON *object, const gp_snapshot_t *snapshot, int stack)
+void gp_json_add_stack_owner(cJSON *object, const char *name, const gp_snapshot_t *snapshot, int stack)
 {
   gp_owner_text_t text;
-  if (!gp_stack_owner_text(snapshot, stack, &text)) {
-    cJSON_AddNullToObject(object, "owner");
+  bool has_owner = gp_stack_owner_text(snapshot, stack, &text);
+  cJSON *item = gp_json_add_object_or_null(object, name, has_owner);
+  if (!item)
     return;
-  }
-  cJSON *item = cJSON_AddObjectToObject(object, "owner");
-  cJSON_AddStringToObject(item, "function", text.function);
-  gp_json_add_text_or_null(item, "file", text.file);
-  gp_json_add_uint_or_null(item, "line", text.line > 0, (uint64_t)text.line);
-  gp_json_add_text_or_null(item, "through", text.through);
-  gp_json_add_text_or_null(item, "operation", text.operation);
-  gp_json_add_uint(item, "frame", gp_stack_owner_place(snapshot, stack) - snapshot->stacks.first[stack]);
+  GP_JSON_SHAPE(stack_owner);
+  GP_PUT_TEXT(item, "function", text.function, "the function; else a place in a file, or the script");
+  GP_PUT_TEXT_OR_NULL(item, "file", text.file, "its source file");
+  GP_PUT_UINT_OR_NULL(item, "line", text.line > 0, (uint64_t)text.line, "line in that file");
+  GP_PUT_TEXT_OR_NULL(item, "through", text.through, "the function through which it allocates");
+  GP_PUT_TEXT_OR_NULL(item, "operation", text.operation, "the framework's operation, such as `aten::conv2d`");
+  GP_PUT_UINT(item, "frame", gp_stack_owner_place(snapshot, stack) - snapshot->stacks.first[stack],
+      "its index in `stack`");
 }
 
 void gp_json_add_holding(cJSON *object, const gp_holding_t *holding, const gp_snapshot_t *snapshot)
 {
-  gp_json_add_uint(object, "blocks", holding->blocks);
-  gp_json_add_uint(object, "size_least", holding->least);
-  gp_json_add_uint(object, "size_most", holding->most);
-  gp_json_add_uint_or_null(object, "freed", gp_holding_knows_frees(snapshot), holding->freed);
+  GP_JSON_SHAPE(holding);
+  GP_PUT_UINT(object, "blocks", holding->blocks, "how many blocks these are");
+  GP_PUT_UINT(object, "size_least", holding->least, "bytes requested for the smallest");
+  GP_PUT_UINT(object, "size_most", holding->most, "bytes requested for the largest");
+  GP_PUT_UINT_OR_NULL(object, "freed", gp_holding_knows_frees(snapshot), holding->freed,
+      "how many blocks of the same owner were freed; null: frees are not recorded");
 }
 
-void gp_json_add_owners(cJSON *object, const gp_owners_t *owners, const gp_snapshot_t *snapshot)
+void gp_json_add_owners(
+    cJSON *object, const char *name, const gp_owners_t *owners, const gp_snapshot_t *snapshot)
 {
-  cJSON *list = cJSON_AddArrayToObject(object, "owners");
+  cJSON *list = cJSON_AddArrayToObject(object, name);
   for (size_t i = 0; i < owners->count; i++) {
     const gp_owner_t *owner = &owners->owners[i];
     cJSON *item = gp_json_add_item(list);
-    cJSON_AddStringToObject(item, "function", owner->function);
-    gp_json_add_text_or_null(item, "file", owner->file);
-    gp_json_add_uint_or_null(item, "line", owner->line > 0, (uint64_t)owner->line);
-    gp_json_add_text_or_null(item, "through", owner->through);
-    gp_json_add_text_or_null(item, "operation", owner->operation);
-    gp_json_add_uint(item, "bytes", owner->bytes);
-    gp_json_add_holding(item, &owner->holding, snapshot);
+    GP_JSON_SHAPE(owner);
+    GP_PUT_TEXT(item, "function", owner->function, "the function; else a place in a file, or the script");
+    GP_PUT_TEXT_OR_NULL(item, "file", owner->file, "source file of the line that allocated most");
+    GP_PUT_UINT_OR_NULL(item, "line", owner->line > 0, (uint64_t)owner->line, "that line");
+    GP_PUT_TEXT_OR_NULL(item, "through", owner->through, "the function through which it allocates there");
+    GP_PUT_TEXT_OR_NULL(item, "operation", owner->operation, "the framework's operation there");
+    GP_PUT_UINT(item, "bytes", owner->bytes, "what it has allocated and not freed");
+    GP_PUT_SHAPE(holding, gp_json_add_holding(item, &owner->holding, snapshot));
   }
 }

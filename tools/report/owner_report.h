@@ -15,14 +15,14 @@
 void gp_report_stack(const gp_report_input_t *input, const gp_snapshot_t *snapshot, int stack, uint64_t *left,
     gp_output_t *output);
 
-/* Adds the member "owner": function, file, line, through, operation, place in the
- * stack; null if there is no owner. */
-void gp_json_add_stack_owner(cJSON *object, const gp_snapshot_t *snapshot, int stack);
+/* Adds the owner of a stack as a member; null if it has none. */
+void gp_json_add_stack_owner(cJSON *object, const char *name, const gp_snapshot_t *snapshot, int stack);
 
 /* Adds the members blocks, size_least, size_most, freed (null: not known). */
 void gp_json_add_holding(cJSON *object, const gp_holding_t *holding, const gp_snapshot_t *snapshot);
 
-/* Adds the member "owners": those that hold most, with what they hold. */
-void gp_json_add_owners(cJSON *object, const gp_owners_t *owners, const gp_snapshot_t *snapshot);
+/* Adds a list of those that have allocated most. */
+void gp_json_add_owners(
+    cJSON *object, const char *name, const gp_owners_t *owners, const gp_snapshot_t *snapshot);
 
 #endif

@@ -85,9 +85,8 @@ void gp_relation_add(cJSON *object, const gp_report_input_t *inputs, int count)
   static const char *const names[] = {[RELATION_PROCESS] = "same_process",
       [RELATION_PROGRAM] = "same_program",
       [RELATION_NONE] = "different_programs"};
-  relation_t relation = relation_of(inputs, count);
-  if (relation == RELATION_UNKNOWN)
-    cJSON_AddNullToObject(object, "relation");
-  else
-    cJSON_AddStringToObject(object, "relation", names[relation]);
+  GP_JSON_SHAPE(relation);
+  GP_PUT_CHOICE_OR_NULL(object, "relation", "same_process|same_program|different_programs",
+      names[relation_of(inputs, count)],
+      "of two files: of one process, of two processes of a program, or of two programs; null: there is one file, or it is not known");
 }

@@ -108,7 +108,8 @@ static int replay_file(
 static int report(const gp_request_t *request, const void *arg, gp_output_t *output, cJSON *object)
 {
   const own_t *own = arg;
-  cJSON *list = cJSON_AddArrayToObject(object, "recordings");
+  GP_JSON_DOCUMENT(replay);
+  cJSON *list = GP_PUT_LIST(object, "recordings", replay_recording, "each file that could be read");
   int status = 0;
 
   int silent = open("/dev/null", O_WRONLY | O_CLOEXEC);

@@ -8,6 +8,7 @@
 
 #include "tools/model/component.h"
 #include "tools/read/load.h"
+#include "tools/report/relation.h"
 #include "tools/shorten.h"
 #include "tools/side_by_side.h"
 #include "tools/symbols/stack_owners.h"
@@ -86,15 +87,37 @@ int gp_report_check_strict(const gp_report_input_t *input)
   return GP_EXIT_PARTIAL;
 }
 
-void gp_report_add_rebuilt(cJSON *object, const gp_report_input_t *inputs, int count)
+static void add_rebuilt(cJSON *list, const gp_snapshot_t *snapshot)
 {
-  cJSON *list = cJSON_AddArrayToObject(object, "rebuilt_modules");
-  for (int i = 0; i < count; i++) {
-    for (size_t m = 0; m < inputs[i].snapshot->module_count; m++) {
-      if (inputs[i].snapshot->modules[m].is_rebuilt)
-        cJSON_AddItemToArray(list, cJSON_CreateString(inputs[i].snapshot->modules[m].path));
-    }
+  for (size_t i = 0; i < snapshot->module_count; i++) {
+    if (snapshot->modules[i].is_rebuilt)
+      cJSON_AddItemToArray(list, cJSON_CreateString(snapshot->modules[i].path));
   }
+}
+
+void gp_report_json_file(cJSON *object, const char *file, const gp_snapshot_t *snapshot)
+{
+  GP_JSON_SHAPE(snapshot);
+  GP_PUT_TEXT(object, "file", file, "the file as given; `stdin` for `-`");
+  GP_PUT_BOOL(object, "has_times", !snapshot->times_are_numbers,
+      "false: no event of the file has a time, as in those of PyTorch 2.0. Then each key that ends in `_ns` has the number of an event, from 0 on");
+  add_rebuilt(
+      GP_PUT_LIST(object, "rebuilt_modules", text,
+          "modules whose files were built anew since the program ran, so that their functions have no names"),
+      snapshot);
+}
+
+void gp_report_json_files(cJSON *object, const gp_report_input_t *inputs, int count)
+{
+  GP_JSON_SHAPE(comparison);
+  cJSON *list = GP_PUT_LIST(object, "files", text, "the files as given");
+  for (int i = 0; i < count; i++)
+    cJSON_AddItemToArray(list, cJSON_CreateString(inputs[i].file));
+  GP_PUT_SHAPE(relation, gp_relation_add(object, inputs, count));
+  list = GP_PUT_LIST(object, "rebuilt_modules", text,
+      "modules whose files were built anew since the program ran, so that their functions have no names");
+  for (int i = 0; i < count; i++)
+    add_rebuilt(list, inputs[i].snapshot);
 }
 
 /* Which kind of report a command makes. */
@@ -117,12 +140,10 @@ static int report_one(const gp_request_t *request, const void *own, unsigned col
   bool is_open = !result;
   if (is_open)
     result = gp_report_worse(report(&input, 1, output, object), gp_report_check_strict(&input));
-  if (list && is_open && result != GP_EXIT_INPUT && result != GP_EXIT_USAGE) {
-    gp_report_add_rebuilt(object, &input, 1);
+  if (list && is_open && result != GP_EXIT_INPUT && result != GP_EXIT_USAGE)
     cJSON_AddItemToArray(list, object);
-  } else {
+  else
     cJSON_Delete(object);
-  }
   gp_report_close(&input);
   return result;
 }
@@ -192,8 +213,6 @@ static int report_together(const gp_request_t *request, const void *own, unsigne
   if (!status)
     status = report(inputs, opened, output, root);
   *ret_shown = status != GP_EXIT_INPUT && status != GP_EXIT_USAGE;
-  if (*ret_shown)
-    gp_report_add_rebuilt(root, inputs, opened);
   for (int i = 0; i < opened; i++) {
     if (*ret_shown)
       status = gp_report_worse(status, gp_report_check_strict(&inputs[i]));
@@ -219,17 +238,13 @@ static int make(const gp_request_t *request, void *own, const kind_t *kind, gp_o
 static int run(const gp_request_form_t *form, const gp_request_t *request, void *own, const kind_t *kind)
 {
   gp_output_t output;
-  char format[64];
   int shown = 0, findings = 0;
 
   int status = gp_output_open(&output, request->output, request->force, request->no_color);
   if (status)
     return status;
   output.utf8 = output.utf8 && !request->ascii;
-  cJSON *root = cJSON_CreateObject();
-  snprintf(format, sizeof(format), "gpupool-%s", form->command);
-  cJSON_AddStringToObject(root, "format", format);
-  cJSON_AddNumberToObject(root, "version", 1);
+  cJSON *root = gp_json_document(form->command);
   status = make(request, own, kind, &output, root, &findings, &shown);
   if (shown && kind->end)
     kind->end(own, &output);
@@ -368,9 +383,12 @@ void gp_json_add_moment(
   uint64_t time_ns;
   cJSON *item = cJSON_AddObjectToObject(object, name);
   bool has_time = gp_moments_time(moments, lifetimes, &time_ns);
-  cJSON_AddStringToObject(item, "what", kinds[moments->kind]);
-  gp_json_add_uint_or_null(item, "oom", moments->oom > 0, moments->oom);
-  gp_json_add_uint_or_null(item, "event", has_time, moments->at[0] - (has_time ? 1 : 0));
-  gp_json_add_uint_or_null(item, "time_ns", has_time, time_ns);
-  gp_json_add_uint_or_null(item, "device", moments->is_of_one, (uint64_t)moments->device);
+  GP_JSON_SHAPE(moment);
+  GP_PUT_CHOICE(item, "what", "exit|peak|oom|time|event", kinds[moments->kind], "which moment");
+  GP_PUT_UINT_OR_NULL(item, "oom", moments->oom > 0, moments->oom, "N of `oom=N`");
+  GP_PUT_UINT_OR_NULL(item, "event", has_time, moments->at[0] - (has_time ? 1 : 0),
+      "number of the last event that is not later; null: the moment is before all events");
+  GP_PUT_UINT_OR_NULL(item, "time_ns", has_time, time_ns, "time of that event");
+  GP_PUT_DEVICE_OR_NULL(
+      item, "device", moments->is_of_one, moments->device, "the only device it is of; null: it is of all");
 }

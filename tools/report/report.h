@@ -91,7 +91,8 @@ void gp_report_heading(gp_output_t *output, const gp_report_input_t *input);
 /* Adds the moment of a report to JSON. */
 void gp_json_add_moment(
     cJSON *object, const char *name, const gp_moments_t *moments, const gp_lifetimes_t *lifetimes);
-/* Adds "rebuilt_modules": modules of all inputs whose names are lost. */
-void gp_report_add_rebuilt(cJSON *object, const gp_report_input_t *inputs, int count);
+/* Add what every report of a snapshot has in JSON, and every comparison of two. */
+void gp_report_json_file(cJSON *object, const char *file, const gp_snapshot_t *snapshot);
+void gp_report_json_files(cJSON *object, const gp_report_input_t *inputs, int count);
 
 #endif

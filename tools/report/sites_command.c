@@ -97,7 +97,6 @@ static const struct {
 };
 
 static const char *const by_names[] = {"function", "line", "module", "size", "component", "phase"};
-static const char *const measure_names[] = {"live", "peak", "total", "temporary"};
 
 static int compile(const char *option, const char *text, regex_t *ret_regex, bool *ret_is_there)
 {
@@ -295,54 +294,88 @@ static void print_next(const view_t *view, gp_output_t *output)
       view->sort == SORT_LIVE ? options : "");
 }
 
-/* Without a history only what was held when the file was written is known. */
-static void add_amounts(const view_t *view, cJSON *object, const char *name, const gp_site_amount_t *amounts)
+static void add_amount(cJSON *object, const char *name, bool is_known, const gp_site_amount_t *amount)
+{
+  if (is_known)
+    gp_json_add_amount(object, name, amount->bytes, amount->count);
+  else
+    cJSON_AddNullToObject(object, name);
+}
+
+static void add_held(cJSON *object, const char *name, const view_t *view, bool is_known,
+    gp_site_measure_t measure, const gp_site_amount_t *amounts)
+{
+  cJSON *item = gp_json_add_object_or_null(object, name, is_known);
+  if (!item)
+    return;
+  GP_JSON_SHAPE(held);
+  GP_PUT_UINT(item, "bytes", amounts[measure].bytes, "bytes requested");
+  GP_PUT_UINT(item, "count", amounts[measure].count, "in how many blocks");
+  GP_PUT_UINT_OR_NULL(item, "freed", gp_holding_knows_frees(view->input->snapshot), amounts[measure].freed,
+      "how many other blocks were freed; null: frees are not recorded");
+}
+
+/* Without a history only what was allocated when the file was written is known. */
+static void add_amounts(cJSON *object, const char *name, const view_t *view, const gp_site_amount_t *amounts)
 {
   cJSON *item = cJSON_AddObjectToObject(object, name);
-  for (int measure = 0; measure < GP_SITE_MEASURES; measure++) {
-    const gp_site_amount_t *amount = &amounts[measure];
-    bool has_frees = measure == GP_SITE_LIVE || measure == GP_SITE_PEAK;
-    if (measure != GP_SITE_LIVE && view->input->snapshot->lacks_history) {
-      cJSON_AddNullToObject(item, measure_names[measure]);
-      continue;
-    }
-    gp_json_add_amount(item, measure_names[measure], amount->bytes, amount->count);
-    if (has_frees)
-      gp_json_add_uint_or_null(cJSON_GetObjectItemCaseSensitive(item, measure_names[measure]), "freed",
-          gp_holding_knows_frees(view->input->snapshot), amount->freed);
-  }
+  bool has_history = !view->input->snapshot->lacks_history;
+  GP_JSON_SHAPE(measures);
+  GP_PUT_BY(add_held, item, "live", held, "allocated at the end, or at the moment of `--at`", view, true,
+      GP_SITE_LIVE, amounts);
+  GP_PUT_BY(add_held, item, "peak", held_or_null,
+      "allocated when the devices together had most; this and the next are null without events", view,
+      has_history, GP_SITE_PEAK, amounts);
+  GP_PUT_BY(
+      add_amount, item, "total", amount_or_null, "all allocations", has_history, &amounts[GP_SITE_TOTAL]);
+  GP_PUT_BY(add_amount, item, "temporary", amount_or_null,
+      "those freed before anything else was allocated on the device, as heaptrack counts them", has_history,
+      &amounts[GP_SITE_TEMPORARY]);
+}
+
+static void add_peak(cJSON *object, const char *name, const view_t *view, bool has_peak)
+{
+  if (has_peak)
+    gp_json_add_moment(object, name, &view->sites->peak, view->lifetimes);
+  else
+    cJSON_AddNullToObject(object, name);
 }
 
 static void add_json(const view_t *view, uint64_t most, cJSON *object)
 {
   const gp_sites_t *sites = view->sites;
   gp_site_peak_t peaks[GP_SNAPSHOT_DEVICES];
-  cJSON_AddStringToObject(object, "file", view->input->file);
-  cJSON_AddBoolToObject(object, "has_times", !view->input->snapshot->times_are_numbers);
-  cJSON_AddStringToObject(object, "by", by_names[sites->by]);
-  cJSON_AddStringToObject(object, "sort", sorts[view->sort].name);
-  gp_json_add_moment(object, "at", view->moments, view->lifetimes);
   bool has_peak = !view->input->snapshot->lacks_history;
-  if (has_peak)
-    gp_json_add_moment(object, "peak", &sites->peak, view->lifetimes);
-  else
-    cJSON_AddNullToObject(object, "peak");
-  cJSON *of_devices = cJSON_AddArrayToObject(object, "peaks");
   size_t count = has_peak ? gp_site_peaks(view->lifetimes, view->filter, peaks) : 0;
+
+  GP_JSON_SHAPE(sites_snapshot);
+  GP_PUT_SHAPE(snapshot, gp_report_json_file(object, view->input->file, view->input->snapshot));
+  GP_PUT_CHOICE(object, "by", "function|line|module|size|component|phase", by_names[sites->by],
+      "what makes a site; `size` without stacks, unless it was `component` or `phase`");
+  GP_PUT_CHOICE(object, "sort", "live|peak|total|count|temporary", sorts[view->sort].name, "`--sort`");
+  GP_PUT_BY(gp_json_add_moment, object, "at", moment, "the moment of `live`: that of `--at`, else the end",
+      view->moments, view->lifetimes);
+  GP_PUT_BY(add_peak, object, "peak", moment_or_null, "the moment of `peak`; null: the file has no events",
+      view, has_peak);
+  cJSON *of_devices = GP_PUT_LIST(object, "peaks", site_peak,
+      "when most bytes of the selection were allocated, device by device, among the recorded events");
+  GP_PUT_BY(add_amounts, object, "sum", measures, "of all sites", view, sites->sums);
+  GP_PUT_UINT(object, "site_count", sites->count, "how many sites there are, whatever `-n` says");
+  cJSON *list = GP_PUT_LIST(object, "sites", site, "the largest first");
   for (size_t i = 0; i < count; i++) {
     cJSON *peak = gp_json_add_item(of_devices);
-    gp_json_add_int(peak, "device", peaks[i].device);
-    gp_json_add_uint(peak, "time_ns", peaks[i].time_ns);
-    gp_json_add_uint(peak, "bytes", peaks[i].bytes);
+    GP_JSON_SHAPE(site_peak);
+    GP_PUT_DEVICE(peak, "device", peaks[i].device, "ordinal of the device");
+    GP_PUT_UINT(peak, "time_ns", peaks[i].time_ns, "when");
+    GP_PUT_UINT(peak, "bytes", peaks[i].bytes, "how many bytes");
   }
-  add_amounts(view, object, "sum", sites->sums);
-  gp_json_add_uint(object, "site_count", sites->count);
-  cJSON *list = cJSON_AddArrayToObject(object, "sites");
   for (size_t i = 0; i < sites->count && (most == 0 || i < most); i++) {
     cJSON *item = gp_json_add_item(list);
-    cJSON_AddStringToObject(item, "name", sites->sites[i].name);
-    add_amounts(view, item, "flat", sites->sites[i].flat);
-    add_amounts(view, item, "cumulative", sites->sites[i].cumulative);
+    GP_JSON_SHAPE(site);
+    GP_PUT_TEXT(item, "name", sites->sites[i].name, "the function, line, module, size, component or phase");
+    GP_PUT_BY(add_amounts, item, "flat", measures, "allocated by it, as owner", view, sites->sites[i].flat);
+    GP_PUT_BY(add_amounts, item, "cumulative", measures, "allocated by it and by what it calls", view,
+        sites->sites[i].cumulative);
   }
 }
 

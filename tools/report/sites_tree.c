@@ -63,14 +63,17 @@ static void add_callers(cJSON *object, const char *name, const gp_caller_t *call
   cJSON *list = cJSON_AddArrayToObject(object, name);
   for (; caller; caller = caller->next) {
     cJSON *item = gp_json_add_item(list);
-    cJSON_AddStringToObject(item, "name", caller->name);
-    gp_json_add_uint(item, "bytes", caller->amount.bytes);
-    gp_json_add_uint(item, "count", caller->amount.count);
-    add_callers(item, "callers", caller->callers);
+    GP_JSON_SHAPE(caller);
+    GP_PUT_TEXT(item, "name", caller->name, "the function");
+    GP_PUT_UINT(item, "bytes", caller->amount.bytes, "what was allocated through it");
+    GP_PUT_UINT(item, "count", caller->amount.count, "in how many allocations");
+    GP_PUT_BY(add_callers, item, "callers", caller[], "the functions that called it", caller->callers);
   }
 }
 
 void gp_sites_tree_json(const gp_caller_t *owners, cJSON *object)
 {
-  add_callers(object, "tree", owners);
+  GP_JSON_SHAPE(sites_snapshot);
+  GP_PUT_BY(
+      add_callers, object, "tree", caller[], "only with `--tree`: the owners and who called them", owners);
 }

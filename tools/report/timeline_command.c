@@ -382,48 +382,64 @@ static int print_text(const view_t *view, gp_output_t *output)
   return error;
 }
 
-static void add_device_moment(cJSON *item, const view_t *view, const gp_timeline_device_t *device)
+static void add_device_moment(
+    cJSON *item, const char *name, const view_t *view, const gp_timeline_device_t *device)
 {
   uint64_t held, reserved;
-  if (!is_marked(view, device->device)) {
-    cJSON_AddNullToObject(item, "at");
+  cJSON *at = gp_json_add_object_or_null(item, name, is_marked(view, device->device));
+  if (!at)
     return;
-  }
   gp_timeline_at(
       view->timeline, view->lifetimes, view->input->filter, view->moments, device->device, &held, &reserved);
-  cJSON *at = cJSON_AddObjectToObject(item, "at");
-  gp_json_add_uint(at, "held", held);
-  gp_json_add_uint_or_null(at, "reserved", device->knows_reserved, reserved);
+  GP_JSON_SHAPE(timeline_moment);
+  GP_PUT_UINT(at, "held", held, "bytes allocated then, rounded up");
+  GP_PUT_UINT_OR_NULL(at, "reserved", device->knows_reserved, reserved, "bytes reserved then");
 }
 
-static void add_device(cJSON *list, const view_t *view, const gp_timeline_device_t *device)
+static void add_device(cJSON *item, const view_t *view, const gp_timeline_device_t *device)
 {
   const gp_timeline_t *timeline = view->timeline;
-  cJSON *item = gp_json_add_item(list);
-  gp_json_add_int(item, "device", device->device);
-  gp_json_add_uint(item, "held_peak", device->held_peak);
-  gp_json_add_uint(item, "held_peak_ns", device->held_peak_ns);
-  gp_json_add_uint_or_null(item, "reserved_peak", device->knows_reserved, device->reserved_peak);
-  add_device_moment(item, view, device);
-  cJSON *points = cJSON_AddArrayToObject(item, "points");
+  GP_JSON_SHAPE(timeline_device);
+  GP_PUT_DEVICE(item, "device", device->device, "ordinal of the device");
+  GP_PUT_UINT(item, "held_peak", device->held_peak,
+      "most bytes allocated at once, rounded up, with forwarded memory");
+  GP_PUT_UINT(item, "held_peak_ns", device->held_peak_ns, "when");
+  GP_PUT_UINT_OR_NULL(item, "reserved_peak", device->knows_reserved, device->reserved_peak,
+      "most bytes reserved from the driver, with forwarded memory; this and each `reserved` is null where events are missing");
+  GP_PUT_BY(add_device_moment, item, "at", timeline_moment_or_null,
+      "the figures at the moment of `--at`; null: it is of another device", view, device);
+  cJSON *points = GP_PUT_LIST(item, "points", timeline_point, "the parts of the time");
+  cJSON *list_of_marks = GP_PUT_LIST(item, "marks", timeline_mark, "events worth a mark");
+  GP_JSON_SHAPE(timeline_point);
   for (size_t i = 0; i < timeline->point_count; i++) {
     const gp_timeline_point_t *point = &device->points[i];
     cJSON *at = gp_json_add_item(points);
-    gp_json_add_uint(at, "from_ns", gp_timeline_time(timeline, i));
-    gp_json_add_uint(at, "held_least", point->held_least);
-    gp_json_add_uint(at, "held_most", point->held_most);
-    gp_json_add_uint(at, "held_end", point->held_end);
-    gp_json_add_uint_or_null(at, "reserved_most", device->knows_reserved, point->reserved_most);
-    gp_json_add_uint_or_null(at, "reserved_end", device->knows_reserved, point->reserved_end);
+    GP_PUT_UINT(at, "from_ns", gp_timeline_time(timeline, i), "when the part begins");
+    GP_PUT_UINT(at, "held_least", point->held_least, "fewest bytes allocated in it");
+    GP_PUT_UINT(at, "held_most", point->held_most, "most bytes allocated in it");
+    GP_PUT_UINT(at, "held_end", point->held_end, "bytes allocated at its end");
+    GP_PUT_UINT_OR_NULL(
+        at, "reserved_most", device->knows_reserved, point->reserved_most, "most bytes reserved in it");
+    GP_PUT_UINT_OR_NULL(
+        at, "reserved_end", device->knows_reserved, point->reserved_end, "bytes reserved at its end");
   }
-  cJSON *list_of_marks = cJSON_AddArrayToObject(item, "marks");
+  GP_JSON_SHAPE(timeline_mark);
   for (size_t i = 0; i < device->mark_count; i++) {
     cJSON *mark = gp_json_add_item(list_of_marks);
-    gp_json_add_uint(mark, "time_ns", device->marks[i].time_ns);
-    cJSON_AddStringToObject(mark, "what", gp_event_kind_name(device->marks[i].kind));
-    cJSON_AddStringToObject(mark, "detail", device->marks[i].detail);
-    gp_json_add_uint(mark, "size", device->marks[i].size);
+    GP_PUT_UINT(mark, "time_ns", device->marks[i].time_ns, "when");
+    GP_PUT_CHOICE(mark, "what", "oom|snapshot|trim|mode", gp_event_kind_name(device->marks[i].kind),
+        "kind of the event");
+    GP_PUT_TEXT(mark, "detail", device->marks[i].detail, "its detail, as in the snapshot");
+    GP_PUT_UINT(mark, "size", device->marks[i].size, "its size");
   }
+}
+
+static void add_moment(cJSON *object, const char *name, const view_t *view)
+{
+  if (view->moments->kind == GP_MOMENT_NONE)
+    cJSON_AddNullToObject(object, name);
+  else
+    gp_json_add_moment(object, name, view->moments, view->lifetimes);
 }
 
 static void add_json(const view_t *view, cJSON *object)
@@ -431,18 +447,17 @@ static void add_json(const view_t *view, cJSON *object)
   const gp_report_input_t *input = view->input;
   const gp_timeline_t *timeline = view->timeline;
   bool is_empty = timeline->device_count == 0;
-  cJSON_AddStringToObject(object, "file", input->file);
-  cJSON_AddBoolToObject(object, "has_times", !input->snapshot->times_are_numbers);
-  gp_json_add_uint_or_null(object, "from_ns", !is_empty, timeline->from_ns);
-  gp_json_add_uint_or_null(object, "to_ns", !is_empty, timeline->to_ns);
-  cJSON_AddBoolToObject(object, "selected", timeline->is_selected);
-  if (view->moments->kind == GP_MOMENT_NONE)
-    cJSON_AddNullToObject(object, "at");
-  else
-    gp_json_add_moment(object, "at", view->moments, view->lifetimes);
-  cJSON *list = cJSON_AddArrayToObject(object, "devices");
+  GP_JSON_SHAPE(timeline_snapshot);
+  GP_PUT_SHAPE(snapshot, gp_report_json_file(object, input->file, input->snapshot));
+  GP_PUT_UINT_OR_NULL(object, "from_ns", !is_empty, timeline->from_ns,
+      "begin of the time that is cut into `--points` equal parts; null: no events");
+  GP_PUT_UINT_OR_NULL(object, "to_ns", !is_empty, timeline->to_ns, "its end");
+  GP_PUT_BOOL(object, "selected", timeline->is_selected,
+      "only some streams or threads: `held` is theirs, and `reserved` is 0");
+  GP_PUT_BY(add_moment, object, "at", moment_or_null, "the moment of `--at`; null: not given", view);
+  cJSON *list = GP_PUT_LIST(object, "devices", timeline_device, "each device with events");
   for (size_t i = 0; i < timeline->device_count; i++)
-    add_device(list, view, &timeline->devices[i]);
+    add_device(gp_json_add_item(list), view, &timeline->devices[i]);
 }
 
 static int report(const gp_report_input_t *inputs, int count, gp_output_t *output, cJSON *object)

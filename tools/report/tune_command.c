@@ -97,21 +97,25 @@ static void print(const gp_tuning_t *tuning, const char *file, bool adds_prewarm
 
 static void add_json(const gp_tuning_t *tuning, const char *file, cJSON *object)
 {
-  cJSON_AddStringToObject(object, "file", file);
-  cJSON *settings = cJSON_AddObjectToObject(object, "settings");
+  GP_JSON_DOCUMENT(tune);
+  GP_PUT_TEXT(object, "file", file, "the file as given");
+  cJSON *settings =
+      GP_PUT_MAP(object, "settings", text, "the environment variables that serve the recording best");
   cJSON_AddStringToObject(settings, "GPUPOOL_TYPE", tuning->scores[tuning->best].name);
   if (tuning->prewarm[0])
     cJSON_AddStringToObject(settings, "GPUPOOL_PREWARM", tuning->prewarm);
-  cJSON *scores = cJSON_AddObjectToObject(object, "scores");
+  cJSON *scores =
+      GP_PUT_MAP(object, "scores", tune_score, "by type of pool, and `now`: the settings of the recording");
   for (int i = 0; i < tuning->count; i++) {
     const gp_score_t *score = &tuning->scores[i];
     cJSON *item = cJSON_AddObjectToObject(scores, score->name);
-    gp_json_add_uint(item, "held", score->held);
-    gp_json_add_uint(item, "live", score->live);
-    gp_json_add_uint(item, "calls", score->calls);
-    gp_json_add_uint(item, "cost_ns", (uint64_t)score->cost_ns);
-    gp_json_add_uint(item, "busy_cost_ns", (uint64_t)score->busy_ns);
-    gp_json_add_uint(item, "refused", score->refused);
+    GP_JSON_SHAPE(tune_score);
+    GP_PUT_UINT(item, "held", score->held, "most bytes reserved from the driver");
+    GP_PUT_UINT(item, "live", score->live, "most bytes that the program had allocated");
+    GP_PUT_UINT(item, "calls", score->calls, "calls of the driver");
+    GP_PUT_UINT(item, "cost_ns", (uint64_t)score->cost_ns, "what they take on an idle H100");
+    GP_PUT_UINT(item, "busy_cost_ns", (uint64_t)score->busy_ns, "what they take while kernels run");
+    GP_PUT_UINT(item, "refused", score->refused, "requests refused for lack of memory");
   }
 }
 
