@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes the pictures of the README again: pictures.py GPUPOOL [FOLDER]
+"""Makes the pictures of the documents again: pictures.py GPUPOOL [FOLDER]
 
 They are of golden snapshots, in a browser without a window. Look at them before they go in.
 """
