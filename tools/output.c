@@ -124,7 +124,7 @@ bool gp_output_settle(gp_output_t *output)
 
 int gp_output_close(gp_output_t *output)
 {
-  bool failed = fclose(output->stream) != 0;
+  bool failed = fclose(output->stream) != 0 || output->has_failed;
   int status = 0;
 
   output->stream = NULL;

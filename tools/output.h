@@ -27,6 +27,7 @@ typedef struct gp_output {
   FILE *stream; /* write here */
   bool colour;
   bool utf8;        /* characters beyond ASCII can be drawn */
+  bool has_failed;  /* a part is missing for want of memory: gp_output_close says so and writes nothing */
   size_t columns;   /* width of a line: the terminal's, else GP_OUTPUT_COLUMNS */
   const char *path; /* NULL: stdout */
   bool force;

@@ -231,7 +231,7 @@ char *gp_names_shorten(gp_names_t *names, const char *text, size_t columns, char
   }
   if (names->count == REMEMBERED)
     return buffer;
-  if (!names->whole) {
+  if (!names->whole && !names->shown) {
     names->whole = calloc(REMEMBERED, sizeof(*names->whole));
     names->shown = calloc(REMEMBERED, sizeof(*names->shown));
   }

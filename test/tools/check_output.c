@@ -1,5 +1,5 @@
 /*
- * How numbers, lines and suggestions look.
+ * How numbers, lines, tables and suggestions look.
  */
 #include <check.h>
 #include <stdlib.h>
@@ -7,6 +7,7 @@
 
 #include "test/pool/check_main.h"
 #include "tools/output.h"
+#include "tools/table.h"
 #include "tools/tool.h"
 
 START_TEST(test_counts_have_separators)
@@ -95,6 +96,58 @@ START_TEST(test_a_terminal_is_not_steered)
 }
 END_TEST
 
+/* Prints the table on lines of 30 columns. The caller frees the text. */
+static char *table_text(gp_table_t *table, void (*fill)(gp_table_t *))
+{
+  static gp_output_t output;
+  ck_assert_int_eq(gp_output_open(&output, NULL, false, true), 0);
+  output.columns = 30;
+  table->output = &output;
+  fill(table);
+  gp_table_print(table);
+  ck_assert(gp_output_settle(&output));
+  char *text = strndup(output.text, output.length);
+  gp_output_discard(&output);
+  return text;
+}
+
+static void fill_numbers(gp_table_t *table)
+{
+  gp_table_row(table, "", "", "count", "bytes", NULL);
+  gp_table_row(table, "hits", "", "1,234,567", "8 B", NULL);
+  gp_table_row(table, "a\n", "", "1", NULL);
+}
+
+START_TEST(test_columns_are_as_wide_as_their_cells)
+{
+  gp_table_t table = {.indent = "  ", .format = "lrrr"};
+  char *text = table_text(&table, fill_numbers);
+  ck_assert_str_eq(text, "            count  bytes\n"
+                         "  hits  1,234,567    8 B\n"
+                         "  a?            1\n");
+  free(text);
+}
+END_TEST
+
+static void fill_names(gp_table_t *table)
+{
+  gp_table_row(table, "1", "a::very::long::name::of::a::function", NULL);
+  gp_table_row(table, "20", "b", NULL);
+}
+
+START_TEST(test_names_take_what_is_left_of_the_line)
+{
+  gp_table_t narrow = {.indent = "", .format = "rn"}, wide = {.indent = "", .format = "rw"};
+  char *text = table_text(&narrow, fill_names);
+  ck_assert_uint_eq(strcspn(text, "\n"), 30);
+  ck_assert(strstr(text, "...") && strstr(text, "\n20  b\n"));
+  free(text);
+  text = table_text(&wide, fill_names);
+  ck_assert_str_eq(text, " 1  a::very::long::name::of::a::function\n20  b\n");
+  free(text);
+}
+END_TEST
+
 START_TEST(test_the_nearest_name_is_suggested)
 {
   static const char *const names[] = {"limit", "max-cached", "type", "trace", "trace-events"};
@@ -118,6 +171,8 @@ int main(void)
   tcase_add_test(looks, test_what_steers_a_terminal_is_replaced);
   tcase_add_test(looks, test_lines_are_broken_between_words);
   tcase_add_test(looks, test_a_terminal_is_not_steered);
+  tcase_add_test(looks, test_columns_are_as_wide_as_their_cells);
+  tcase_add_test(looks, test_names_take_what_is_left_of_the_line);
   tcase_add_test(looks, test_the_nearest_name_is_suggested);
   suite_add_tcase(suite, looks);
   return gp_check_main(suite);

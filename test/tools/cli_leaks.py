@@ -28,7 +28,7 @@ class Diff(Reports):
         self.narrow(text)
         self.assertRegex(text, r"(?m)^  blocks, now +3 +4 +\+1 +\+33\.3%$")
         self.assertRegex(text, r"(?m)^  hits +0 +3 +\+3 +new$")
-        self.assertRegex(text, r"(?m)^ +20 MiB +120 MiB +\+100 MiB  Model::load")
+        self.assertRegex(text, r"(?m)^ *20 MiB +120 MiB +\+100 MiB  Model::load")
         self.assertIn("Device 1", text)
         facts = json.loads(self.compare(ordinary().snapshot(), second, "--json", "--sort=count").stdout)
         self.expect_valid(facts, "diff")

@@ -32,7 +32,7 @@ class Overview(Reports):
         return [self.rank(number, mib) for number, mib in enumerate(sizes)]
 
     def rows(self, text):
-        return re.findall(r"(?m)^  (train\.rank\d+\.json) +(\S+ \S+) +(\S+ \S+) +\S+ +(\d+)  ?(.*)$", text)
+        return re.findall(r"(?m)^  (train\.rank\d+\.json) +(\S+ \S+) +(\S+ \S+) +\S+ +(\d+)(?:  (.*))?$", text)
 
     def test_what_stands_out_comes_first(self):
         """First what went wrong, then what is far from the others, and those that are alike by their names."""

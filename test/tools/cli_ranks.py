@@ -103,7 +103,7 @@ class Ranks(Reports):
         """{site: (sum in MiB, ranks, least, its rank, most, its rank)}."""
         text = self.run_tool("sites", *arguments).stdout
         self.narrow(text)
-        found = re.findall(r"(?m)^ +(\S+) MiB +\S+% +(\d+) +(\S+) MiB +(\S+) +(\S+) MiB +(\S+)  (.*)$", text)
+        found = re.findall(r"(?m)^ *(\S+) MiB +\S+% +(\d+) +(\S+) MiB +(\S+) +(\S+) MiB +(\S+)  (.*)$", text)
         return {name: tuple(word if word == "-" else int(word) for word in numbers) for *numbers, name in found}
 
     def write_sites(self, of_rank, **changes):
@@ -125,9 +125,9 @@ class Ranks(Reports):
         self.assertEqual(named[grow], (17, 3, 3, 11, 9, 12))
         self.assertNotIn(load, str(named))
         text = self.run_tool("sites", *files).stdout
-        self.assertRegex(text, r"^held at each one's peak, by function: 34 MiB in all 4 snapshots\n\n +flat +flat% ranks +least +rank +most +rank  function\n")
-        self.assertRegex(text, r"(?m)^ +16 MiB +47\.1% +4 +4 MiB +- +4 MiB +-  Model::load")
-        self.assertRegex(text, r"(?m)^ +1 MiB +2\.9% +1 +1 MiB +13 +1 MiB +13  a::very")
+        self.assertRegex(text, r"^held at each one's peak, by function: 34 MiB in all 4 snapshots\n\n +flat +flat% +ranks +least +rank +most +rank  function\n")
+        self.assertRegex(text, r"(?m)^ *16 MiB +47\.1% +4 +4 MiB +- +4 MiB +-  Model::load")
+        self.assertRegex(text, r"(?m)^ *1 MiB +2\.9% +1 +1 MiB +13 +1 MiB +13  a::very")
         self.assertIn("Next: gpupool sites %s\n  or, of each file: --full\n" % files[2], text)
 
     def test_measures_of_sites(self):
@@ -143,7 +143,7 @@ class Ranks(Reports):
         files.insert(0, files[1])
         text = self.run_tool("sites", *files).stdout
         self.assertIn("Numbers are those of the files in their order, from 1: not each has a rank of", text)
-        self.assertRegex(text, r" 25 MiB +100% +5 +3 MiB +1 +9 MiB +4  Cache::grow\(\)")
+        self.assertRegex(text, r"(?m)^25 MiB +100% +5 +3 MiB +1 +9 MiB +4  Cache::grow\(\)")
 
     def test_each_file_by_itself(self):
         files = self.write_sites([{1: 5}] * 4)

@@ -191,12 +191,12 @@ class Tune(Reports):
         found = self.tune(TRACES[0])
         text = self.run_tool("tune", TRACES[0]).stdout
         self.assertIn("\nGPUPOOL_TYPE=%s\n" % found["settings"]["GPUPOOL_TYPE"], text)
-        self.assertRegex(text, r"(?m)^\* %s  " % found["settings"]["GPUPOOL_TYPE"])
-        self.assertRegex(text, r"(?m)^  now .*\n. round .*\n. naive .*\n. segment .*\n. vmm ")
+        self.assertRegex(text, r"(?m)^\*  %s  " % found["settings"]["GPUPOOL_TYPE"])
+        self.assertRegex(text, r"(?m)^   now .*\n.  round .*\n.  naive .*\n.  segment .*\n.  vmm ")
         text = self.run_tool("tune", "--type", "round", "--with-prewarm", TRACES[0]).stdout
         found = self.tune("--type", "round", "--with-prewarm", TRACES[0])
         self.assertIn(" GPUPOOL_PREWARM=%s\n" % found["settings"]["GPUPOOL_PREWARM"], text)
-        self.assertRegex(text, r"(?m)^\* round .*\n  prewarmed ")
+        self.assertRegex(text, r"(?m)^\*  round .*\n   prewarmed ")
 
     def test_wrong_arguments(self):
         trace = self.write("trace.csv", rows("1+2"))

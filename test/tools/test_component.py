@@ -230,7 +230,7 @@ class Columns(Component):
         self.program.alloc(3 * MIB, stack=self.stack("x@/x/libnccl.so.2", "main@/usr/bin/app"))
         snapshot = self.program.snapshot(stacks=self.stacks, frames=self.frames, modules=self.modules)
         text = self.report(snapshot, "--by", "component").stdout
-        self.assertRegex(text, r"(?m)^ +3 MiB +100% +3 MiB +100% +1 +none  NCCL$")
+        self.assertRegex(text, r"(?m)^ *3 MiB +100% +3 MiB +100% +1 +none  NCCL$")
         self.narrow(text)
 
 

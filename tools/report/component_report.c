@@ -5,18 +5,14 @@
 #include "base/size.h"
 #include "tools/model/component_use.h"
 #include "tools/report/report.h"
+#include "tools/table.h"
 
-static void print_row(const gp_component_use_t *use, gp_output_t *output, const char *name, uint64_t end,
+static void add_row(const gp_component_use_t *use, gp_table_t *table, const char *name, uint64_t end,
     uint64_t peak, uint64_t whole)
 {
-  if (!end && !peak)
-    return;
-  fprintf(output->stream, "  %-34s %12s", name, GP_AS_SIZE(end));
-  if (use->knows_peak)
-    fprintf(output->stream, " %12s", GP_AS_SIZE(peak));
-  if (whole)
-    fprintf(output->stream, " %9s", GP_AS_PERCENT((double)peak / (double)whole));
-  fputc('\n', output->stream);
+  if (end || peak)
+    gp_table_row(table, name, GP_AS_SIZE(end), use->knows_peak ? GP_AS_SIZE(peak) : "",
+        whole ? GP_AS_PERCENT((double)peak / (double)whole) : NULL, NULL);
 }
 
 void gp_component_print(const gp_component_use_t *use, gp_output_t *output)
@@ -25,20 +21,20 @@ void gp_component_print(const gp_component_use_t *use, gp_output_t *output)
 
   if (!use->has_others)
     return;
-  if (use->knows_peak)
-    fprintf(
-        output->stream, "\n  %-34s %12s %12s %9s\n", "by component", "at the end", "at the peak", "share");
-  else
-    fprintf(output->stream, "\n  %-34s %12s %9s\n", "by component", "when written", "share");
+  gp_table_t table = {.output = output, .indent = "  ", .format = "lrrr"};
+  fputc('\n', output->stream);
+  gp_table_row(&table, "by component", use->knows_peak ? "at the end" : "when written",
+      use->knows_peak ? "at the peak" : "", "share", NULL);
   for (size_t i = 0; i < use->sites.count; i++) {
     const gp_site_amount_t *amounts = use->sites.sites[i].flat;
-    print_row(use, output, use->sites.sites[i].name, amounts[GP_SITE_LIVE].bytes, amounts[GP_SITE_PEAK].bytes,
+    add_row(use, &table, use->sites.sites[i].name, amounts[GP_SITE_LIVE].bytes, amounts[GP_SITE_PEAK].bytes,
         use->sites.sums[GP_SITE_PEAK].bytes);
   }
   gp_beside_rows(&use->beside, GP_USE_END, end);
   gp_beside_rows(&use->beside, GP_USE_PEAK, peak);
   for (size_t i = 0; i < GP_BESIDE_ROWS; i++)
-    print_row(use, output, end[i].name, end[i].bytes, peak[i].bytes, 0);
+    add_row(use, &table, end[i].name, end[i].bytes, peak[i].bytes, 0);
+  gp_table_print(&table);
 }
 
 static void add_beside(cJSON *object, const gp_beside_t *beside)

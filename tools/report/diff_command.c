@@ -14,6 +14,7 @@
 #include "tools/saturated.h"
 #include "tools/report/relation.h"
 #include "tools/model/sites.h"
+#include "tools/table.h"
 #include "tools/tool.h"
 
 #define SHOWN_SITES 15
@@ -153,24 +154,17 @@ static void for_figures(const side_t *before, const side_t *after, figure_fn fig
 #undef OF
 }
 
-typedef struct printing {
-  gp_output_t *output;
-  size_t shown;
-} printing_t;
-
 static void print_figure(
     void *arg, const char *name, const char *words, bool is_bytes, value_t before, value_t after)
 {
-  printing_t *printing = arg;
   char *(*format)(uint64_t, char *) = is_bytes ? gp_size_format : gp_number_count;
   char was[GP_NUMBER_BYTES], is[GP_NUMBER_BYTES], change[GP_NUMBER_BYTES + 1], share[GP_NUMBER_BYTES];
   (void)name;
   if (!before.is_known || !after.is_known || before.number == after.number)
     return;
-  fprintf(printing->output->stream, "  %-30s %11s %11s %11s %8s\n", words, format(before.number, was),
-      format(after.number, is), change_text(before.number, after.number, format, change),
-      share_text(before.number, after.number, share));
-  printing->shown++;
+  gp_table_row(arg, words, format(before.number, was), format(after.number, is),
+      change_text(before.number, after.number, format, change),
+      share_text(before.number, after.number, share), NULL);
 }
 
 static void add_figure(
@@ -192,17 +186,18 @@ static double hit_rate(const gp_stats_t *stats)
 
 static void print_device(int ordinal, const side_t *before, const side_t *after, gp_output_t *output)
 {
-  printing_t printing = {.output = output};
-  const size_t hits = offsetof(gp_stats_t, cache_hits);
+  gp_table_t table = {.output = output, .indent = "  ", .format = "lrrrr"};
+  const size_t hits = offsetof(gp_stats_t, cache_hits), first = 5;
   gp_output_heading(output, "Device %d", ordinal);
-  fprintf(output->stream, "  %-30s %11s %11s %11s\n", "", "before", "after", "change");
-  for_figures(before, after, print_figure, &printing);
+  gp_table_row(&table, "", "before", "after", "change", NULL);
+  for_figures(before, after, print_figure, &table);
   if (knows(before, hits, GP_KNOWN) && knows(after, hits, GP_KNOWN) &&
       hit_rate(&before->stats) != hit_rate(&after->stats))
-    fprintf(output->stream, "  %-30s %11s %11s\n", "hit rate", GP_AS_PERCENT(hit_rate(&before->stats)),
-        GP_AS_PERCENT(hit_rate(&after->stats)));
-  if (!printing.shown)
-    fprintf(output->stream, "  no difference\n");
+    gp_table_row(&table, "hit rate", GP_AS_PERCENT(hit_rate(&before->stats)),
+        GP_AS_PERCENT(hit_rate(&after->stats)), NULL);
+  if (table.count == first)
+    gp_table_row(&table, "no difference", NULL);
+  gp_table_print(&table);
 }
 
 static void for_devices(const gp_report_input_t *inputs, gp_output_t *output, cJSON *list)
@@ -339,9 +334,9 @@ static void print_pairs(
   const own_t *own = inputs[0].own;
   uint64_t most = own->most == UINT64_MAX ? SHOWN_SITES : own->most;
   char *(*format)(uint64_t, char *) = sorts[sort_of(own)].by_count ? gp_number_count : gp_size_format;
-  char was[GP_NUMBER_BYTES], is[GP_NUMBER_BYTES], change[GP_NUMBER_BYTES + 1], name[1024];
-  size_t shown = 0, left = output->columns > 58 ? output->columns - 38 : 20;
-  gp_names_t names = {.count = 0};
+  char was[GP_NUMBER_BYTES], is[GP_NUMBER_BYTES], change[GP_NUMBER_BYTES + 1];
+  size_t shown = 0;
+  gp_table_t table = {.output = output, .indent = "", .format = inputs[0].request->wide ? "rrrw" : "rrrn"};
 
   if (by == GP_SITE_BY_COMPONENT && sort_of(own) == SORT_LIVE)
     print_stays(pairs, count, output);
@@ -350,15 +345,13 @@ static void print_pairs(
     fprintf(output->stream, "  no difference\n");
     return;
   }
-  fprintf(output->stream, "%11s %11s %12s  %s\n", "before", "after", "change", by_names[by]);
+  gp_table_row(&table, "before", "after", "change", by_names[by], NULL);
   for (; shown < count && (most == 0 || shown < most); shown++) {
     const pair_t *pair = &pairs[shown];
-    fprintf(output->stream, "%11s %11s %12s  %s\n", format(pair->before, was), format(pair->after, is),
-        change_text(pair->before, pair->after, format, change),
-        inputs[0].request->wide ? gp_printable(pair->name, name, sizeof(name))
-                                : gp_names_shorten(&names, pair->name, left, name, sizeof(name)));
+    gp_table_row(&table, format(pair->before, was), format(pair->after, is),
+        change_text(pair->before, pair->after, format, change), pair->name, NULL);
   }
-  gp_names_fini(&names);
+  gp_table_print(&table);
   if (shown < count)
     fprintf(output->stream, "and %s with less difference; -n 0 shows all\n",
         gp_number_plural(count - shown, "other", was));

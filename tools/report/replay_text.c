@@ -6,6 +6,7 @@
 #include "tools/report/replay_report.h"
 #include "tools/report/report.h"
 #include "tools/request.h"
+#include "tools/table.h"
 #include "tools/tool.h"
 
 static void print_ready(const gp_replay_t *replay, gp_output_t *output)
@@ -66,29 +67,20 @@ typedef struct row {
   uint64_t deferred;
 } row_t;
 
-#define ROW "  %-8s %9s %6s %6s %7s %8s %8s %8s %9s\n"
-
-static void print_row(const row_t *row, gp_output_t *output)
+static void add_row(gp_table_t *table, const row_t *row)
 {
-  char hits[GP_NUMBER_BYTES] = "-", ratio[16] = "-";
-  char warm[GP_NUMBER_BYTES] = "-", cost[GP_NUMBER_BYTES] = "-";
-  char busy[GP_NUMBER_BYTES] = "-";
-
-  if (row->has_hits)
-    gp_number_percent(row->hit_rate, hits);
-  if (row->has_warm) {
-    gp_number_count(row->warm_calls, warm);
-    gp_number_duration((uint64_t)row->cost_ns, cost);
-    gp_number_duration((uint64_t)row->busy_ns, busy);
-  }
+  char ratio[16] = "-";
   if (row->ratio > 0)
     snprintf(ratio, sizeof(ratio), "%.2f", row->ratio);
-  fprintf(output->stream, ROW, row->type, GP_AS_SIZE(row->held), ratio, hits, GP_AS_COUNT(row->calls), warm,
-      cost, busy, GP_AS_SIZE(row->deferred));
+  gp_table_row(table, row->type, GP_AS_SIZE(row->held), ratio,
+      row->has_hits ? GP_AS_PERCENT(row->hit_rate) : "-", GP_AS_COUNT(row->calls),
+      row->has_warm ? GP_AS_COUNT(row->warm_calls) : "-",
+      row->has_warm ? GP_AS_DURATION((uint64_t)row->cost_ns) : "-",
+      row->has_warm ? GP_AS_DURATION((uint64_t)row->busy_ns) : "-", GP_AS_SIZE(row->deferred), NULL);
 }
 
-static void print_result(
-    const gp_replay_t *replay, const gp_replay_result_t *result, int device, gp_output_t *output)
+static void add_result(
+    const gp_replay_t *replay, const gp_replay_result_t *result, int device, gp_table_t *table)
 {
   gp_figures_t cold, warm;
   gp_figures_of(&cold, &result->simulation, &replay->workload, GP_PASS_COLD, device);
@@ -107,11 +99,11 @@ static void print_result(
       .busy_ns = passes[GP_PASS_COLD].busy_cost_ns,
       .deferred = cold.deferred_peak,
   };
-  print_row(&row, output);
+  add_row(table, &row);
 }
 
-/* Prints what the recorded pool did, from its own statistics. False: they are not known. */
-static bool print_recorded(const gp_replay_t *replay, gp_output_t *output)
+/* Adds what the recorded pool did, from its own statistics. False: they are not known. */
+static bool add_recorded(const gp_replay_t *replay, gp_table_t *table)
 {
   row_t row = {.type = "recorded"};
   uint64_t hits = 0, misses = 0, live = 0;
@@ -132,7 +124,7 @@ static bool print_recorded(const gp_replay_t *replay, gp_output_t *output)
   row.ratio = live ? (double)row.held / (double)live : 0;
   row.has_hits = hits + misses > 0;
   row.hit_rate = row.has_hits ? (double)hits / (double)(hits + misses) : 0;
-  print_row(&row, output);
+  add_row(table, &row);
   return true;
 }
 
@@ -154,22 +146,23 @@ static void print_refused(const gp_replay_t *replay, gp_output_t *output)
 
 void gp_replay_print(const gp_replay_t *replay, gp_output_t *output)
 {
+  gp_table_t table = {.output = output, .indent = "  ", .format = "lrrrrrrrr"};
+
   print_heading(replay, output);
-  fprintf(
-      output->stream, ROW, "type", "held", "/ live", "hits", "calls", "2nd pass", "cost", "busy", "deferred");
-  bool is_recorded = print_recorded(replay, output);
+  gp_table_row(
+      &table, "type", "held", "/ live", "hits", "calls", "2nd pass", "cost", "busy", "deferred", NULL);
+  bool is_recorded = add_recorded(replay, &table);
   for (size_t i = 0; i < replay->result_count; i++)
-    print_result(replay, &replay->results[i], GP_REQUEST_ALL_DEVICES, output);
+    add_result(replay, &replay->results[i], GP_REQUEST_ALL_DEVICES, &table);
+  gp_table_print(&table);
   fputc('\n', output->stream);
   print_refused(replay, output);
   if (replay->workload.pool[0] && is_recorded)
     fprintf(output->stream, "recorded: %s, by its own statistics\n", replay->workload.pool);
   if (!replay->is_last)
     return;
-  fputs("held: most that the driver had given; calls: those that get, map and give back memory;\n"
-        "cost, busy: what they take on an idle H100, and beside kernels; 2nd pass: calls of the same\n"
-        "requests once more, with what is in the pool\n",
-      output->stream);
+  gp_output_say(output, "",
+      "held: the most reserved from the driver; calls: those that allocate, map and free memory; cost, busy: what they take on an idle H100, and while kernels run; 2nd pass: calls of the same requests again, with what is in the pool");
   if (strcmp(replay->file, "stdin") == 0)
     return;
   if (replay->result_count == 1)

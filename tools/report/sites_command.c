@@ -12,6 +12,7 @@
 #include "tools/model/sites.h"
 #include "tools/report/sites_ranks.h"
 #include "tools/report/sites_tree.h"
+#include "tools/table.h"
 #include "tools/tool.h"
 
 #define SHOWN_SITES 20
@@ -194,27 +195,24 @@ static char *freed_text(const gp_site_amount_t *flat, bool knows_frees, char *bu
   return strcpy(buffer, "none");
 }
 
-static void print_site(const gp_sites_t *sites, const gp_site_t *site, int sort, bool knows_frees, bool wide,
-    gp_names_t *names, gp_output_t *output)
+static void add_site(
+    const gp_sites_t *sites, const gp_site_t *site, int sort, bool knows_frees, gp_table_t *table)
 {
   gp_site_measure_t measure = sorts[sort].measure;
   bool by_count = sorts[sort].by_count;
   const gp_site_amount_t *flat = &site->flat[measure], *cumulative = &site->cumulative[measure];
   const gp_site_amount_t *sum = &sites->sums[measure];
-  char bytes[GP_NUMBER_BYTES], name[1024];
-  size_t left = output->columns > 62 ? output->columns - 53 : 9;
+  char flat_text[GP_NUMBER_BYTES], cumulative_text[GP_NUMBER_BYTES], freed[GP_NUMBER_BYTES];
+  const char *count = GP_AS_COUNT(site->flat[counted(sort)].count);
+  bool is_size = sites->by == GP_SITE_BY_SIZE, is_total = counted(sort) == GP_SITE_TOTAL;
 
-  fprintf(output->stream, "%9s %6s", amount_text(flat, by_count, bytes),
-      GP_AS_PERCENT(share(flat, sum, by_count)));
-  if (sites->by != GP_SITE_BY_SIZE)
-    fprintf(output->stream, " %9s %6s", amount_text(cumulative, by_count, bytes),
-        GP_AS_PERCENT(share(cumulative, sum, by_count)));
-  fprintf(output->stream, " %8s", gp_number_count(site->flat[counted(sort)].count, bytes));
-  if (counted(sort) != GP_SITE_TOTAL)
-    fprintf(output->stream, " %8s", freed_text(flat, knows_frees, bytes));
-  fprintf(output->stream, "  %s\n",
-      wide ? gp_printable(site->name, name, sizeof(name))
-           : gp_names_shorten(names, site->name, left, name, sizeof(name)));
+  amount_text(flat, by_count, flat_text);
+  amount_text(cumulative, by_count, cumulative_text);
+  freed_text(flat, knows_frees, freed);
+  /* Columns without a heading are empty. */
+  gp_table_row(table, flat_text, GP_AS_PERCENT(share(flat, sum, by_count)), is_size ? "" : cumulative_text,
+      is_size ? "" : GP_AS_PERCENT(share(cumulative, sum, by_count)), count, is_total ? "" : freed,
+      site->name, NULL);
 }
 
 /* Prints "held at the peak (1.5 s, event 120), by function: 3 GiB in all". */
@@ -250,7 +248,7 @@ static void print_text(const view_t *view, uint64_t most, gp_output_t *output)
   int sort = view->sort;
   size_t shown = 0, there = 0;
   bool is_size = sites->by == GP_SITE_BY_SIZE;
-  gp_names_t names = {.count = 0};
+  gp_table_t table = {.output = output, .indent = "", .format = input->request->wide ? "rrrrrrw" : "rrrrrrn"};
 
   gp_report_heading(output, input);
   print_peaks(view, output);
@@ -261,21 +259,16 @@ static void print_text(const view_t *view, uint64_t most, gp_output_t *output)
   if (is_size && ((const own_t *)input->own)->by != GP_SITE_BY_SIZE)
     fprintf(output->stream, "No stacks were recorded, so the sites are the sizes asked for.\n");
   print_heading(view, output);
-  fprintf(output->stream, "%9s %6s", "flat", "flat%");
-  if (!is_size)
-    fprintf(output->stream, " %9s %6s", "cum", "cum%");
-  if (counted(sort) == GP_SITE_TOTAL)
-    fprintf(output->stream, " %8s  %s\n", "calls", by_names[sites->by]);
-  else
-    fprintf(output->stream, " %8s %8s  %s\n", "blocks", "freed", by_names[sites->by]);
+  bool is_total = counted(sort) == GP_SITE_TOTAL;
+  gp_table_row(&table, "flat", "flat%", is_size ? "" : "cum", is_size ? "" : "cum%",
+      is_total ? "calls" : "blocks", is_total ? "" : "freed", by_names[sites->by], NULL);
   for (size_t i = 0; i < sites->count; i++) { /* sites without memory come last */
     const gp_site_amount_t *cumulative = &sites->sites[i].cumulative[sorts[sort].measure];
     there += (sorts[sort].by_count ? cumulative->count : cumulative->bytes) > 0;
   }
   for (; shown < there && (most == 0 || shown < most); shown++)
-    print_site(sites, &sites->sites[shown], sort, gp_holding_knows_frees(input->snapshot),
-        input->request->wide, &names, output);
-  gp_names_fini(&names);
+    add_site(sites, &sites->sites[shown], sort, gp_holding_knows_frees(input->snapshot), &table);
+  gp_table_print(&table);
   if (shown < there)
     fprintf(output->stream, "and %s; -n 0 shows all\n", GP_AS_PLURAL(there - shown, "other"));
   if (sites->lacks_lines) {

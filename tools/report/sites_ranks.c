@@ -9,6 +9,7 @@
 #include "tools/array.h"
 #include "tools/saturated.h"
 #include "tools/report/ranks.h"
+#include "tools/table.h"
 #include "tools/tool.h"
 
 int gp_sites_ranks_add(gp_sites_ranks_t *ranks, const gp_sites_t *sites, const gp_report_input_t *input)
@@ -91,19 +92,15 @@ static char *number_text(
   return buffer;
 }
 
-static void print_site(const gp_sites_ranks_t *ranks, const gp_ranks_site_t *site, bool by_rank,
-    gp_names_t *names, gp_output_t *output)
+static void add_site(
+    const gp_sites_ranks_t *ranks, const gp_ranks_site_t *site, bool by_rank, gp_table_t *table)
 {
-  char sum[GP_NUMBER_BYTES], least[2][GP_NUMBER_BYTES], most[2][GP_NUMBER_BYTES], name[1024];
-  size_t left = output->columns > 65 ? output->columns - 56 : 9;
-
-  fprintf(output->stream, "%10s %6s %5zu %9s %5s %9s %5s  %s\n", amount_text(ranks, site->sum, sum),
-      GP_AS_PERCENT((double)site->sum / (double)ranks->sum), site->file_count,
+  char sum[GP_NUMBER_BYTES], least[2][GP_NUMBER_BYTES], most[2][GP_NUMBER_BYTES];
+  gp_table_row(table, amount_text(ranks, site->sum, sum),
+      GP_AS_PERCENT((double)site->sum / (double)ranks->sum), GP_AS_COUNT(site->file_count),
       amount_text(ranks, site->least, least[0]),
       number_text(ranks, site, site->least_file, by_rank, least[1]), amount_text(ranks, site->most, most[0]),
-      number_text(ranks, site, site->most_file, by_rank, most[1]),
-      ranks->wide ? gp_printable(site->name, name, sizeof(name))
-                  : gp_names_shorten(names, site->name, left, name, sizeof(name)));
+      number_text(ranks, site, site->most_file, by_rank, most[1]), site->name, NULL);
 }
 
 void gp_sites_ranks_print(gp_sites_ranks_t *ranks, uint64_t most, gp_output_t *output)
@@ -111,7 +108,7 @@ void gp_sites_ranks_print(gp_sites_ranks_t *ranks, uint64_t most, gp_output_t *o
   char sum[GP_NUMBER_BYTES], text[320];
   bool by_rank = has_ranks(ranks);
   size_t shown = 0;
-  gp_names_t names = {.count = 0};
+  gp_table_t table = {.output = output, .indent = "", .format = ranks->wide ? "rrrrrrrw" : "rrrrrrrn"};
 
   if (!ranks->count) {
     fputs("Nothing of what was selected asked for device memory.\n", output->stream);
@@ -124,12 +121,12 @@ void gp_sites_ranks_print(gp_sites_ranks_t *ranks, uint64_t most, gp_output_t *o
   if (!by_rank)
     gp_output_wrap(output->stream, "", "",
         "Numbers are those of the files in their order, from 1: not each has a rank of its own.");
-  fprintf(output->stream, "\n%10s %6s %5s %9s %5s %9s %5s  %s\n", "flat", "flat%",
-      by_rank ? "ranks" : "files", "least", by_rank ? "rank" : "file", "most", by_rank ? "rank" : "file",
-      ranks->by);
+  fputc('\n', output->stream);
+  gp_table_row(&table, "flat", "flat%", by_rank ? "ranks" : "files", "least", by_rank ? "rank" : "file",
+      "most", by_rank ? "rank" : "file", ranks->by, NULL);
   for (; shown < ranks->count && (most == 0 || shown < most); shown++)
-    print_site(ranks, &ranks->sites[shown], by_rank, &names, output);
-  gp_names_fini(&names);
+    add_site(ranks, &ranks->sites[shown], by_rank, &table);
+  gp_table_print(&table);
   if (shown < ranks->count)
     fprintf(
         output->stream, "and %s with less; -n 0 shows all\n", GP_AS_PLURAL(ranks->count - shown, "other"));

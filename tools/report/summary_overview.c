@@ -11,6 +11,7 @@
 #include "tools/report/report.h"
 #include "tools/shorten.h"
 #include "tools/side_by_side.h"
+#include "tools/table.h"
 #include "tools/tool.h"
 
 #define FILE_COLUMNS 27
@@ -134,14 +135,14 @@ static void print_hits(uint64_t hits, uint64_t misses, char *buffer)
     gp_number_percent((double)hits / (double)(hits + misses), buffer);
 }
 
-static void print_row(gp_names_t *names, const gp_overview_row_t *row, gp_output_t *output)
+static void add_row(gp_names_t *names, const gp_overview_row_t *row, gp_table_t *table)
 {
   char file[4 * FILE_COLUMNS], hits[GP_NUMBER_BYTES];
 
   print_hits(row->hits, row->misses, hits);
   gp_names_shorten(names, gp_base_name(row->file), FILE_COLUMNS, file, sizeof(file));
-  fprintf(output->stream, "  %-27s %9s %9s %6s %6s  %s\n", file, GP_AS_SIZE(row->used),
-      row->held ? GP_AS_SIZE(row->held) : "-", hits, GP_AS_COUNT(row->ooms), row->codes);
+  gp_table_row(table, file, GP_AS_SIZE(row->used), row->held ? GP_AS_SIZE(row->held) : "-", hits,
+      GP_AS_COUNT(row->ooms), row->codes, NULL);
 }
 
 #define RANGE_BYTES (2 * GP_SIZE_TEXT_BYTES + 8)
@@ -180,6 +181,7 @@ void gp_overview_print(gp_overview_t *overview, size_t most, gp_output_t *output
   uint64_t held = median_of(overview, offsetof(gp_overview_row_t, held));
   size_t errors = 0, warnings = 0;
   gp_names_t names = {.count = 0};
+  gp_table_t table = {.output = output, .indent = "  ", .format = "lrrrrw"};
 
   for (size_t i = 0; i < overview->count; i++) {
     gp_overview_row_t *row = &overview->rows[i];
@@ -193,10 +195,12 @@ void gp_overview_print(gp_overview_t *overview, size_t most, gp_output_t *output
       GP_AS_PLURAL(overview->count, "snapshot"), GP_AS_COUNT(errors), GP_AS_COUNT(warnings), GP_AS_SIZE(used),
       held ? GP_AS_SIZE(held) : "an unknown amount");
   gp_overview_print_ranks(overview, used, median_of(overview, offsetof(gp_overview_row_t, leaked)), output);
-  fprintf(output->stream, "\n  %-27s %9s %9s %6s %6s  %s\n", "", "used", "held", "hits", "ooms", "findings");
+  fputc('\n', output->stream);
+  gp_table_row(&table, "", "used", "held", "hits", "ooms", "findings", NULL);
   size_t shown = most && most < overview->count ? most : overview->count;
   for (size_t i = 0; i < shown; i++)
-    print_row(&names, &overview->rows[i], output);
+    add_row(&names, &overview->rows[i], &table);
+  gp_table_print(&table);
   if (shown < overview->count)
     print_rest(overview, shown, output);
   gp_names_fini(&names);
@@ -209,20 +213,20 @@ void gp_overview_print(gp_overview_t *overview, size_t most, gp_output_t *output
 void gp_overview_print_devices(const gp_summary_t *summary, gp_output_t *output)
 {
   gp_output_heading(output, "Devices");
-  fprintf(output->stream, "  %-10s %13s %13s %12s %9s %14s\n", "", "used at most", "held at most", "held now",
-      "hit rate", "out of memory");
+  gp_table_t table = {.output = output, .indent = "  ", .format = "lrrrrr"};
+  gp_table_row(&table, "", "used at most", "held at most", "held now", "hit rate", "out of memory", NULL);
   for (size_t i = 0; i < summary->device_count; i++) {
     const gp_snapshot_device_t *device = summary->devices[i].device;
     const gp_stats_t *stats = &device->stats;
     char name[32], hits[GP_NUMBER_BYTES];
     snprintf(name, sizeof(name), "device %d", device->device);
     print_hits(KNOWN(cache_hits) ? stats->cache_hits : 0, KNOWN(cache_hits) ? stats->cache_misses : 0, hits);
-    fprintf(output->stream, "  %-10s %13s %13s %12s %9s %14s\n", name,
-        KNOWN(requested_bytes) ? GP_AS_SIZE(stats->requested_bytes.peak) : "-",
+    gp_table_row(&table, name, KNOWN(requested_bytes) ? GP_AS_SIZE(stats->requested_bytes.peak) : "-",
         KNOWN(reserved_bytes) ? GP_AS_SIZE(stats->reserved_bytes.peak) : "-",
-        GP_AS_SIZE(stats->reserved_bytes.current), hits,
-        KNOWN(num_ooms) ? GP_AS_COUNT(stats->num_ooms) : "-");
+        GP_AS_SIZE(stats->reserved_bytes.current), hits, KNOWN(num_ooms) ? GP_AS_COUNT(stats->num_ooms) : "-",
+        NULL);
   }
+  gp_table_print(&table);
 }
 
 const gp_summary_device_t *gp_overview_device(const gp_summary_t *summary)

@@ -11,6 +11,7 @@
 #include "tools/report/report.h"
 #include "tools/report/summary_overview.h"
 #include "tools/report/summary_report.h"
+#include "tools/table.h"
 #include "tools/tool.h"
 
 #define TEXT_BYTES  1024
@@ -177,23 +178,6 @@ static void print_findings(const gp_findings_t *findings, gp_output_t *output)
   }
 }
 
-/* A table of gauges. It has a column for the summary's moment if that concerns
- * the device and is not the end. */
-typedef struct table {
-  gp_output_t *output;
-  const gp_snapshot_t *snapshot;
-  bool has_then;
-} table_t;
-
-static void print_row(const table_t *table, const char *label, const char *then, const char *const *texts)
-{
-  FILE *stream = table->output->stream;
-  if (table->has_then)
-    fprintf(stream, "  %-24s %12s %12s %12s %12s\n", label, then, texts[0], texts[1], texts[2]);
-  else
-    fprintf(stream, "  %-24s %14s %14s %16s\n", label, texts[0], texts[1], texts[2]);
-}
-
 /* What the device had at the summary's moment; false: it is unknown. */
 static bool find_then(const gp_summary_device_t *device, size_t stat, uint64_t *ret_value)
 {
@@ -215,43 +199,60 @@ static bool find_then(const gp_summary_device_t *device, size_t stat, uint64_t *
   }
 }
 
-static void print_gauge(
-    const table_t *table, const gp_summary_device_t *device, const char *label, const char *unit, size_t stat)
+static void add_gauge(gp_table_t *table, const gp_snapshot_t *snapshot, const gp_summary_device_t *device,
+    const char *label, const char *unit, size_t stat)
 {
   char current[GP_NUMBER_BYTES], peak[GP_NUMBER_BYTES], total[GP_NUMBER_BYTES], text[GP_NUMBER_BYTES];
   char *(*format)(uint64_t, char *) = strcmp(unit, "bytes") == 0 ? gp_size_format : gp_number_count;
   const gp_gauge_t *gauge = (const gp_gauge_t *)((const char *)&device->device->stats + stat);
-  gp_known_t known = gp_stats_known(table->snapshot, device->device, stat);
+  gp_known_t known = gp_stats_known(snapshot, device->device, stat);
   uint64_t then = 0;
   bool knows_then = find_then(device, stat, &then);
-  bool is_zero = !gauge->peak && !gauge->current && !(table->has_then && then);
+  bool is_zero = !gauge->peak && !gauge->current && !(device->has_then && then);
   if (known == GP_KNOWN_NOT || (is_zero && stat != offsetof(gp_stats_t, requested_bytes)))
     return;
-  print_row(table, label, knows_then ? format(then, text) : "-",
-      (const char *[]){format(gauge->current, current), known == GP_KNOWN ? format(gauge->peak, peak) : "-",
-          known == GP_KNOWN ? format(gauge->allocated, total) : "-"});
+  gp_table_row(table, label,
+      !device->has_then ? ""
+      : knows_then      ? format(then, text)
+                        : "-",
+      format(gauge->current, current), known == GP_KNOWN ? format(gauge->peak, peak) : "-",
+      known == GP_KNOWN ? format(gauge->allocated, total) : "-", NULL);
 }
 
 static void print_gauges(const gp_summary_t *summary, const gp_summary_device_t *device, gp_output_t *output)
 {
-  const table_t table = {output, summary->snapshot, device->has_then};
-  print_row(&table, "", "then", (const char *[]){"current", "peak", "total"});
-#define GAUGE(name, unit, label, ...) print_gauge(&table, device, label, unit, offsetof(gp_stats_t, name));
+  gp_table_t table = {.output = output, .indent = "  ", .format = "lrrrr"};
+  /* The moment of the summary has a column if it concerns the device and is not the end. */
+  gp_table_row(&table, "", device->has_then ? "then" : "", "current", "peak", "total", NULL);
+#define GAUGE(name, unit, label, ...)                                                                        \
+  add_gauge(&table, summary->snapshot, device, label, unit, offsetof(gp_stats_t, name));
 #include "format/stats.def"
+  gp_table_print(&table);
 }
 
 /* Three "label value" pairs in a line. */
 typedef struct cells {
-  gp_output_t *output;
-  int column;
+  gp_table_t *table;
+  const char *labels[3];
+  char values[3][GP_NUMBER_BYTES];
+  int count;
 } cells_t;
+
+static void end_line(cells_t *cells)
+{
+  const char *const *labels = cells->labels;
+  if (cells->count)
+    gp_table_row(cells->table, labels[0], cells->values[0], cells->count > 1 ? labels[1] : NULL,
+        cells->values[1], cells->count > 2 ? labels[2] : NULL, cells->values[2], NULL);
+  cells->count = 0;
+}
 
 static void cell(cells_t *cells, const char *label, const char *value)
 {
-  fprintf(cells->output->stream, "%s%-14s %8s", cells->column == 0 ? "  " : "   ", label, value);
-  cells->column = (cells->column + 1) % 3;
-  if (cells->column == 0)
-    fputc('\n', cells->output->stream);
+  cells->labels[cells->count] = label;
+  snprintf(cells->values[cells->count++], GP_NUMBER_BYTES, "%s", value);
+  if (cells->count == 3)
+    end_line(cells);
 }
 
 static void cell_count(cells_t *cells, const char *label, gp_known_t known, uint64_t count)
@@ -302,7 +303,8 @@ static void print_counters(
     const gp_summary_t *summary, const gp_summary_device_t *device, gp_output_t *output)
 {
   const gp_stats_t *stats = &device->device->stats;
-  cells_t cells = {output, 0};
+  gp_table_t table = {.output = output, .indent = "  ", .format = "lrlrlr"};
+  cells_t cells = {.table = &table};
   fputc('\n', output->stream);
 #define KNOWN(stat) gp_stats_known(summary->snapshot, device->device, offsetof(gp_stats_t, stat))
   cell_count(&cells, "allocations", KNOWN(allocation), stats->allocation.allocated);
@@ -314,8 +316,8 @@ static void print_counters(
 #undef KNOWN
   print_efficiency(&cells, device);
   print_fragmentation(&cells, device);
-  if (cells.column)
-    fputc('\n', output->stream);
+  end_line(&cells);
+  gp_table_print(&table);
   if (!summary->snapshot->lacks_history && !summary->snapshot->lacks_segments)
     print_older(stats, output);
 }
@@ -335,20 +337,21 @@ static char *group_size(const gp_summary_device_t *device, size_t index, char *b
 
 static void print_groups(const gp_summary_device_t *device, gp_output_t *output)
 {
+  gp_table_t table = {.output = output, .indent = "  ", .format = "rrrr"};
   char size[GP_NUMBER_BYTES];
   if (!device->group_count)
     return;
-  fprintf(output->stream, "\n  %-24s %14s %14s %16s\n",
-      device->has_then ? "live at the end, by size" : "live blocks by size asked", "blocks", "memory",
-      "share");
+  fputc('\n', output->stream);
+  gp_table_row(&table, device->has_then ? "live at the end, by size" : "live blocks by size asked", "blocks",
+      "memory", "share", NULL);
   for (size_t i = 0; i < device->group_count; i++) {
     const gp_summary_group_t *group = &device->groups[i];
-    fprintf(output->stream, "  %25s %14s %14s %16s\n", group_size(device, i, size), GP_AS_COUNT(group->count),
-        GP_AS_SIZE(group->bytes),
-        GP_AS_PERCENT(device->live_bytes ? (double)group->bytes / (double)device->live_bytes : 0));
+    gp_table_row(&table, group_size(device, i, size), GP_AS_COUNT(group->count), GP_AS_SIZE(group->bytes),
+        GP_AS_PERCENT(device->live_bytes ? (double)group->bytes / (double)device->live_bytes : 0), NULL);
   }
   if (device->size_count > device->group_count)
-    fprintf(output->stream, "  %25s\n", GP_AS_PLURAL(device->size_count - device->group_count, "other size"));
+    gp_table_row(&table, GP_AS_PLURAL(device->size_count - device->group_count, "other size"), NULL);
+  gp_table_print(&table);
 }
 
 /* Prints the device's use; otherwise users look in the program for memory of
@@ -411,28 +414,28 @@ static void print_events(const gp_summary_t *summary, gp_output_t *output)
       summary->snapshot->times_are_numbers ? ", without times" : " in ",
       summary->snapshot->times_are_numbers ? "" : GP_AS_DURATION(summary->last_ns - summary->first_ns));
   bool has_calls = summary->driver_calls > 0; /* PyTorch's snapshots have none */
+  gp_table_t table = {.output = output, .indent = "  ", .format = has_calls ? "lrrrr" : "lr"};
   if (has_calls)
-    fprintf(output->stream, "  %-24s %14s %12s %11s %11s\n", "", "count", "driver calls", "time", "longest");
+    gp_table_row(&table, "", "count", "driver calls", "time", "longest", NULL);
   for (size_t i = 0; i < summary->action_count; i++) {
     const gp_summary_action_t *action = &summary->actions[i];
-    char name[32];
+    char name[25];
     if (!action->count)
       continue;
-    fprintf(output->stream, has_calls ? "  %-24.24s %14s %12s %11s %11s\n" : "  %-24.24s %14s\n",
-        gp_printable(action->name, name, sizeof(name)), GP_AS_COUNT(action->count),
+    snprintf(name, sizeof(name), "%s", action->name);
+    gp_table_row(&table, name, GP_AS_COUNT(action->count),
         action->driver_calls ? GP_AS_COUNT(action->driver_calls) : "-",
         action->driver_calls ? GP_AS_DURATION(action->driver_ns) : "-",
-        action->driver_calls ? GP_AS_DURATION(action->longest_ns) : "-");
+        action->driver_calls ? GP_AS_DURATION(action->longest_ns) : "-", NULL);
   }
   for (size_t i = 0; i < summary->detail_count; i++) {
-    char name[64];
-    snprintf(text, sizeof(text), "  of %s: %s", summary->details[i].action, summary->details[i].detail);
-    fprintf(output->stream, "  %-24s %14s\n", gp_printable(text, name, sizeof(name)),
-        GP_AS_COUNT(summary->details[i].count));
+    snprintf(text, sizeof(text), "  of %.24s: %.32s", summary->details[i].action, summary->details[i].detail);
+    gp_table_row(&table, text, GP_AS_COUNT(summary->details[i].count), NULL);
   }
   if (has_calls)
-    fprintf(output->stream, "  %-24s %14s %12s %11s\n", "in all, each call once", "",
-        GP_AS_COUNT(summary->driver_calls), GP_AS_DURATION(summary->driver_ns));
+    gp_table_row(&table, "in all, each call once", "", GP_AS_COUNT(summary->driver_calls),
+        GP_AS_DURATION(summary->driver_ns), NULL);
+  gp_table_print(&table);
 }
 
 static void print_names(gp_output_t *output, const cJSON *list, const char *noun, const char *key)

@@ -9,6 +9,7 @@
 #include "base/size.h"
 #include "tools/output_file.h"
 #include "tools/report/report.h"
+#include "tools/table.h"
 #include "tools/tool.h"
 #include "tools/tune/tune.h"
 
@@ -68,18 +69,21 @@ static void print_settings(const gp_tuning_t *tuning, char separator, FILE *stre
 static void print(const gp_tuning_t *tuning, const char *file, bool adds_prewarm, gp_output_t *output)
 {
   const gp_score_t *best = &tuning->scores[tuning->best];
+  gp_table_t table = {.output = output, .indent = "", .format = "llrrrrr"};
   char name[256];
 
   gp_output_heading(output, "gpupool tune: %s", gp_printable(file, name, sizeof(name)));
-  fprintf(output->stream, "the program held at most %s\n\n  %-10s %10s %7s %10s %10s %10s\n",
-      GP_AS_SIZE(best->live), "type", "held", "/ live", "calls", "cost", "busy");
+  fprintf(output->stream, "the program held at most %s\n\n", GP_AS_SIZE(best->live));
+  gp_table_row(&table, "", "type", "held", "/ live", "calls", "cost", "busy", NULL);
   for (int i = 0; i < tuning->count; i++) {
     const gp_score_t *score = &tuning->scores[i];
-    fprintf(output->stream, "%c %-10s %10s %7.2f %10s %10s %10s\n", i == tuning->best ? '*' : ' ',
-        score->name, GP_AS_SIZE(score->held), (double)score->held / (double)score->live,
+    char ratio[32];
+    snprintf(ratio, sizeof(ratio), "%.2f", (double)score->held / (double)score->live);
+    gp_table_row(&table, i == tuning->best ? "*" : "", score->name, GP_AS_SIZE(score->held), ratio,
         GP_AS_COUNT(score->calls), GP_AS_DURATION((uint64_t)score->cost_ns),
-        GP_AS_DURATION((uint64_t)score->busy_ns));
+        GP_AS_DURATION((uint64_t)score->busy_ns), NULL);
   }
+  gp_table_print(&table);
   if (best->refused)
     fprintf(output->stream, "\nNothing fits: the best refuses %s\n", GP_AS_PLURAL(best->refused, "request"));
   fputc('\n', output->stream);
@@ -90,9 +94,9 @@ static void print(const gp_tuning_t *tuning, const char *file, bool adds_prewarm
     fputs("GPUPOOL_PREWARM is for runs of this size: a smaller one holds as much.\n", output->stream);
   else if (adds_prewarm)
     fputs("Nothing to prewarm: the pool has no memory of cudaMalloc in the end.\n", output->stream);
-  fputs("\n*: the best: holds least among those that cost no more than now; cost, busy: what\n"
-        "the driver calls for memory take on an idle H100, and while kernels run\n",
-      output->stream);
+  fputc('\n', output->stream);
+  gp_output_say(output, "",
+      "*: the best: reserves least among those that cost no more than now; cost, busy: what the driver calls for memory take on an idle H100, and while kernels run");
 }
 
 static void add_json(const gp_tuning_t *tuning, const char *file, cJSON *object)
