@@ -71,7 +71,7 @@ void gp_type_config_init(gp_type_config_t *config, const gp_options_t *options);
  * an eighth of a device from a program that fills it with buffers of one size. So a new block has the
  * request's size, rounded to what drivers hand out anyway. A class then has blocks of many sizes. Smaller
  * ones do not serve its larger requests; blocks of the next class do, if they waste no more than a class
- * may. Figures are in doc/sizes.md.
+ * may. Figures are in doc/memory-types.md.
  */
 #define GP_LARGE_CLASS (UINT64_C(32) << 20)
 
