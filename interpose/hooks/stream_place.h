@@ -4,8 +4,7 @@
 
 #include <stdbool.h>
 
-#include <cuda.h>
-
+#include "interpose/cuda_abi.h"
 #include "pool/engine.h"
 
 /*
