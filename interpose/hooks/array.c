@@ -1,11 +1,7 @@
-/*
- * Memory with a handle in place of an address: arrays, mipmapped arrays, imported memory of other APIs.
- * Forwarded and counted.
- */
-#include "interpose/hooks/hooks.h"
-#include "interpose/hooks/forward.h"
-#include "interpose/library.h"
-#include "interpose/routes/real.h"
+#include "interpose/hooks/array.h"
+
+#include <stdbool.h>
+#include <stddef.h>
 
 /* cuda.h of CUDA 11.6 and later; older headers lack some of these. */
 #define ARRAY_SPARSE           0x40u
@@ -102,9 +98,7 @@ static unsigned clamp_levels(const CUDA_ARRAY3D_DESCRIPTOR *array, unsigned leve
   return levels == 0 ? 1 : levels < most ? levels : most;
 }
 
-/* 0: the array holds no memory (sparse arrays get memory of cuMemCreate mapped), or the driver
- * will refuse the arguments. */
-static uint64_t array_bytes(const CUDA_ARRAY3D_DESCRIPTOR *array, unsigned levels)
+uint64_t gp_array_bytes(const CUDA_ARRAY3D_DESCRIPTOR *array, unsigned levels)
 {
   uint64_t bytes = 0;
 
@@ -119,73 +113,13 @@ static uint64_t array_bytes(const CUDA_ARRAY3D_DESCRIPTOR *array, unsigned level
   return bytes;
 }
 
-static gp_forward_call_t call_of(const void *place, uint64_t bytes, gp_forwarded_kind_t kind)
+uint64_t gp_plane_bytes(const CUDA_ARRAY_DESCRIPTOR *array)
 {
-  return (gp_forward_call_t){.bytes = place ? bytes : 0, .kind = kind, .device = GP_CURRENT_DEVICE};
-}
-
-CUresult CUDAAPI hook_cuArrayCreate_v2(CUarray *array, const CUDA_ARRAY_DESCRIPTOR *descriptor)
-{
-  CUDA_ARRAY3D_DESCRIPTOR deep = {0};
-  CUresult result;
-
-  if (descriptor)
-    deep = (CUDA_ARRAY3D_DESCRIPTOR){.Width = descriptor->Width,
-        .Height = descriptor->Height,
-        .Format = descriptor->Format,
-        .NumChannels = descriptor->NumChannels};
-  gp_forward_call_t call = call_of(array, array_bytes(&deep, 1), GP_FORWARDED_ARRAY);
-  GP_FORWARD_ALLOC(result, &call, array, GP_REAL_CALL(cuArrayCreate_v2, array, descriptor));
-  return result;
-}
-
-CUresult CUDAAPI hook_cuArray3DCreate_v2(CUarray *array, const CUDA_ARRAY3D_DESCRIPTOR *descriptor)
-{
-  gp_forward_call_t call = call_of(array, array_bytes(descriptor, 1), GP_FORWARDED_ARRAY);
-  CUresult result;
-  GP_FORWARD_ALLOC(result, &call, array, GP_REAL_CALL(cuArray3DCreate_v2, array, descriptor));
-  return result;
-}
-
-CUresult CUDAAPI hook_cuMipmappedArrayCreate(
-    CUmipmappedArray *array, const CUDA_ARRAY3D_DESCRIPTOR *descriptor, unsigned levels)
-{
-  gp_forward_call_t call = call_of(array, array_bytes(descriptor, levels), GP_FORWARDED_ARRAY);
-  CUresult result;
-  GP_FORWARD_ALLOC(result, &call, array, GP_REAL_CALL(cuMipmappedArrayCreate, array, descriptor, levels));
-  return result;
-}
-
-/* Counts although another API allocated the memory: this process holds it. */
-CUresult CUDAAPI hook_cuImportExternalMemory(
-    CUexternalMemory *memory, const CUDA_EXTERNAL_MEMORY_HANDLE_DESC *descriptor)
-{
-  gp_forward_call_t call = call_of(memory, descriptor ? descriptor->size : 0, GP_FORWARDED_EXTERNAL);
-  CUresult result;
-  GP_FORWARD_ALLOC(result, &call, memory, GP_REAL_CALL(cuImportExternalMemory, memory, descriptor));
-  return result;
-}
-
-CUresult CUDAAPI hook_cuArrayDestroy(CUarray array)
-{
-  CUresult result;
-  GP_FORWARD_FREE(result, gp_library_engine(), GP_SPACE_ARRAY, (uint64_t)(uintptr_t)array,
-      GP_REAL_CALL(cuArrayDestroy, array));
-  return result;
-}
-
-CUresult CUDAAPI hook_cuMipmappedArrayDestroy(CUmipmappedArray array)
-{
-  CUresult result;
-  GP_FORWARD_FREE(result, gp_library_engine(), GP_SPACE_ARRAY, (uint64_t)(uintptr_t)array,
-      GP_REAL_CALL(cuMipmappedArrayDestroy, array));
-  return result;
-}
-
-CUresult CUDAAPI hook_cuDestroyExternalMemory(CUexternalMemory memory)
-{
-  CUresult result;
-  GP_FORWARD_FREE(result, gp_library_engine(), GP_SPACE_EXTERNAL, (uint64_t)(uintptr_t)memory,
-      GP_REAL_CALL(cuDestroyExternalMemory, memory));
-  return result;
+  if (!array)
+    return 0;
+  CUDA_ARRAY3D_DESCRIPTOR deep = {.Width = array->Width,
+      .Height = array->Height,
+      .Format = array->Format,
+      .NumChannels = array->NumChannels};
+  return gp_array_bytes(&deep, 1);
 }

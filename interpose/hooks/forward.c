@@ -17,9 +17,10 @@ static gp_context_t *context_of(gp_engine_t *engine, const gp_forward_call_t *ca
   return gp_engine_device_context(engine, call->device);
 }
 
-uint64_t gp_forward_locked_bytes(uint64_t address, uint64_t bytes)
+uint64_t gp_forward_locked_bytes(const void *memory, uint64_t bytes)
 {
   uint64_t page = getauxval(AT_PAGESZ);
+  uint64_t address = (uint64_t)(uintptr_t)memory;
   uint64_t begin = address & ~(page - 1), end = address + bytes;
 
   if (end < address || end > UINT64_MAX - page) /* the driver refuses it */

@@ -1,7 +1,8 @@
 /*
  * What all hooks on memory that is not pooled have in common: limit, driver's call, making room and
  * retrying, record. A hook fills a gp_forward_call_t and names the driver's call in one of the macros
- * below. In all of them `result` is a variable of type CUresult that gets the result for the program.
+ * below. Hooks that do nothing else are rows of functions.def (forwarded.c). In all of them `result` is a
+ * variable of type CUresult that gets the result for the program.
  */
 #ifndef GP_INTERPOSE_HOOKS_FORWARD_H
 #define GP_INTERPOSE_HOOKS_FORWARD_H
@@ -41,8 +42,9 @@ typedef struct gp_forward_call {
   uint64_t start_ns;
 } gp_forward_call_t;
 
-/* Bytes of the pages of the host in which the range lies: a page is locked as a whole. */
-uint64_t gp_forward_locked_bytes(uint64_t address, uint64_t bytes);
+/* Bytes of the pages of the host in which the range lies: a page is locked as a whole. NULL: at the begin of
+ * a page. */
+uint64_t gp_forward_locked_bytes(const void *memory, uint64_t bytes);
 
 /*
  * An allocation: result = driver_call, within the limit. Repeats the call while the driver has no memory

@@ -1,7 +1,8 @@
 /*
- * Calls that take memory of the device for the driver's own use: code, heaps. The pool cannot count that
- * memory, but its idle memory must not make them fail: the hook makes room and calls again. A failed
- * call leaves nothing behind.
+ * Loads of code with options of the just-in-time compiler. The driver takes memory of the device for its own
+ * use, which the pool cannot count, but idle memory of the pool must not make the load fail: the hook makes
+ * room and calls again (FORWARD_HIDDEN of functions.def, with a copy of the options). A failed call leaves
+ * nothing behind.
  */
 #include "interpose/hooks/hooks.h"
 #include "interpose/hooks/forward.h"
@@ -36,27 +37,6 @@ static void **jit_values(const jit_t *jit)
   return jit->values;
 }
 
-CUresult CUDAAPI hook_cuModuleLoad(CUmodule *module, const char *path)
-{
-  CUresult result;
-  GP_FORWARD_HIDDEN(result, GP_REAL_CALL(cuModuleLoad, module, path));
-  return result;
-}
-
-CUresult CUDAAPI hook_cuModuleLoadData(CUmodule *module, const void *image)
-{
-  CUresult result;
-  GP_FORWARD_HIDDEN(result, GP_REAL_CALL(cuModuleLoadData, module, image));
-  return result;
-}
-
-CUresult CUDAAPI hook_cuModuleLoadFatBinary(CUmodule *module, const void *image)
-{
-  CUresult result;
-  GP_FORWARD_HIDDEN(result, GP_REAL_CALL(cuModuleLoadFatBinary, module, image));
-  return result;
-}
-
 CUresult CUDAAPI hook_cuModuleLoadDataEx(
     CUmodule *module, const void *image, unsigned count, CUjit_option *options, void **values)
 {
@@ -84,19 +64,5 @@ CUresult CUDAAPI hook_cuLibraryLoadFromFile(void **library, const char *path, CU
   CUresult result;
   GP_FORWARD_HIDDEN(result, GP_REAL_CALL(cuLibraryLoadFromFile, library, path, jit_options, jit_values(&jit),
                                 jit_count, options, values, count));
-  return result;
-}
-
-CUresult CUDAAPI hook_cuFuncLoad(CUfunction function)
-{
-  CUresult result;
-  GP_FORWARD_HIDDEN(result, GP_REAL_CALL(cuFuncLoad, function));
-  return result;
-}
-
-CUresult CUDAAPI hook_cuCtxSetLimit(CUlimit limit, size_t value)
-{
-  CUresult result;
-  GP_FORWARD_HIDDEN(result, GP_REAL_CALL(cuCtxSetLimit, limit, value));
   return result;
 }

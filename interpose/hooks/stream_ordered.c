@@ -46,7 +46,7 @@ static gp_forward_call_t call_of(
 
   if (counted && pool && gp_mempool_find(pool, &call.device) && call.device == GP_MEMPOOL_HOST) {
     call.kind = GP_FORWARDED_HOST;
-    call.counted = gp_forward_locked_bytes(0, bytes); /* the pool packs allocations more densely */
+    call.counted = gp_forward_locked_bytes(NULL, bytes); /* the pool packs allocations more densely */
     call.device = GP_CURRENT_DEVICE;
   }
   return call;

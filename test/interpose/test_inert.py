@@ -23,7 +23,7 @@ class Inert(PreloadCase):
 
     def test_exports_the_hooks_dlsym_and_its_api_only(self):
         with open(os.path.join(SOURCE, "interpose", "routes", "functions.def")) as file:
-            hooks = set(re.findall(r"^HOOK\((\w+),", file.read(), re.M))
+            hooks = set(re.findall(r"^(?:HOOK|FORWARD_\w+)\((\w+),", file.read(), re.M))
         with open(os.path.join(SOURCE, "interpose", "api", "gpupool.h")) as file:
             api = set(re.findall(r"^\w.*\b(gpupool_(?:api|torch)_\w+)\(", file.read(), re.M))
         with open(os.path.join(SOURCE, "interpose", "routes", "runtime.def")) as file:

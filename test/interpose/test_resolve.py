@@ -20,7 +20,8 @@ def table(path, pattern):
 def hooks():
     """[(exported name, base name, version)]"""
     return [(symbol, base, int(since))
-            for symbol, base, since in table("interpose/routes/functions.def", r"^HOOK\((\w+), (\w+), (\d+),")]
+            for symbol, base, since in table("interpose/routes/functions.def",
+                                             r"^(?:HOOK|FORWARD_\w+)\((\w+), (\w+), (\d+),")]
 
 
 class Variants(PreloadCase):

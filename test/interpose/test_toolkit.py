@@ -23,7 +23,7 @@ def find(name):
 
 def hooks(column):
     with open(os.path.join(SOURCE, "interpose", "routes", "functions.def")) as file:
-        return {match[column] for match in re.findall(r"^HOOK\((\w+), (\w+),", file.read(), re.M)}
+        return {match[column] for match in re.findall(r"^(?:HOOK|FORWARD_\w+)\((\w+), (\w+),", file.read(), re.M)}
 
 
 def classes():

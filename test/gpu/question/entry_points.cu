@@ -12,7 +12,11 @@ struct Entry {
 };
 
 static const Entry entries[] = {
-#define HOOK(symbol, base, since, per_thread, parameters) {#symbol, #base, since, per_thread},
+#define ENTRY(symbol, base, since, per_thread, ...) {#symbol, #base, since, per_thread},
+#define HOOK ENTRY
+#define FORWARD_ALLOC ENTRY
+#define FORWARD_FREE ENTRY
+#define FORWARD_HIDDEN ENTRY
 #include "interpose/routes/functions.def"
 };
 

@@ -24,10 +24,11 @@ def read(*path):
 
 
 def entries(path, macro, arguments):
-    """The entries of a table as tuples, each on a line of its own. A line that begins like one must be one."""
+    """The entries of a table as tuples, each on a line of its own. A line that begins like one must be one. macro: a
+    regular expression."""
     found = []
     for number, line in enumerate(read(SOURCE, path).splitlines(), 1):
-        if line.startswith(macro + "("):
+        if re.match(macro + r"\(", line):
             match = re.fullmatch(r"%s\(%s\)" % (macro, arguments), line)
             if not match:
                 raise ValueError("%s:%d: not the form of %s: %s" % (path, number, macro, line))
@@ -48,10 +49,10 @@ def classes():
 
 
 def hooks():
-    """[Function], the HOOKs of functions.def"""
-    form = r"(\w+), (\w+), (\d+), ([01]), \((.*)\)"
+    """[Function], the hooks of functions.def"""
+    form = r"(\w+), (\w+), (\d+), ([01]), \(([^()]*)\)(?:, \(.*)?"
     return [Function(symbol, base, int(since), per_thread == "1", parameters)
-            for symbol, base, since, per_thread, parameters in entries(FUNCTIONS_DEF, "HOOK", form)]
+            for symbol, base, since, per_thread, parameters in entries(FUNCTIONS_DEF, r"(?:HOOK|FORWARD_\w+)", form)]
 
 
 def calls():

@@ -1,0 +1,16 @@
+/* How much memory an array needs. */
+#ifndef GP_INTERPOSE_HOOKS_ARRAY_H
+#define GP_INTERPOSE_HOOKS_ARRAY_H
+
+#include <stdint.h>
+
+#include "interpose/cuda_abi.h"
+
+/* Bytes of an array with that number of levels. 0: it has no memory of its own (sparse arrays get memory of
+ * cuMemCreate mapped), or the driver will refuse the arguments. */
+uint64_t gp_array_bytes(const CUDA_ARRAY3D_DESCRIPTOR *array, unsigned levels);
+
+/* The same for an array of at most two dimensions. */
+uint64_t gp_plane_bytes(const CUDA_ARRAY_DESCRIPTOR *array);
+
+#endif
