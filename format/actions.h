@@ -3,7 +3,7 @@
 #define GP_FORMAT_ACTIONS_H
 
 typedef enum gp_action {
-#define ACTION(enumerator, name) GP_ACTION_##enumerator,
+#define ACTION(enumerator, ...) GP_ACTION_##enumerator,
 #include "format/actions.def"
   GP_ACTION_COUNT
 } gp_action_t;

@@ -8,7 +8,7 @@
 #include "format/states.h"
 
 static const char *const action_names[] = {
-#define ACTION(enumerator, name) name,
+#define ACTION(enumerator, name, ...) name,
 #include "format/actions.def"
 };
 

@@ -97,7 +97,10 @@ class Shapes:
             return literal(words[2]), words[3], literal(words[4])
         key, meaning = literal(words[1]), literal(words[-1])
         if kind == "CHOICE":
-            return key, '"' + literal(words[2]) + '"' + null, meaning
+            choices = literal(words[2])
+            if choices == "format/actions.def":  # the events that are marks
+                choices = "|".join(re.findall(r'^ACTION\(\w+, "(\w+)", "[^"]*", \'', read(choices), re.M))
+            return key, '"' + choices + '"' + null, meaning
         if kind in ("OBJECT", "LIST", "MAP"):
             return key, words[-2] + {"OBJECT": "", "LIST": "[]", "MAP": "{}"}[kind] + null, meaning
         return key, kind.lower() + null, meaning

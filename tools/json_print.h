@@ -71,7 +71,7 @@ cJSON *gp_json_document(const char *command);
 #define GP_PUT_TEXT(object, key, value, meaning)          ((void)cJSON_AddStringToObject(object, key, value))
 #define GP_PUT_TEXT_OR_NULL(object, key, value, meaning)  gp_json_add_text_or_null(object, key, value)
 #define GP_PUT_AMOUNT(object, key, bytes, count, meaning) gp_json_add_amount(object, key, bytes, count)
-/* choices: "a|b|c" */
+/* choices: "a|b|c", or "format/actions.def" for the events that are marks */
 #define GP_PUT_CHOICE(object, key, choices, value, meaning)                                                  \
   ((void)cJSON_AddStringToObject(object, key, value))
 #define GP_PUT_CHOICE_OR_NULL(object, key, choices, value, meaning)                                          \

@@ -241,6 +241,7 @@ static void write_instant(perfetto_t *perfetto, const gp_export_event_t *event, 
 static void write_event(perfetto_t *perfetto, const gp_export_event_t *event, gp_block_map_t *live)
 {
   bool is_forwarded = event->kind == GP_EVENT_FORWARDED_ALLOC || event->kind == GP_EVENT_FORWARDED_FREE;
+  const char *instant = gp_event_look(event->kind).instant;
   const gp_block_entry_t block = {.key = event->block,
       .address = event->address,
       .size = event->size,
@@ -269,13 +270,10 @@ static void write_event(perfetto_t *perfetto, const gp_export_event_t *event, gp
     gp_json_end(&perfetto->json, '}');
     break;
   }
-  case GP_EVENT_OOM: write_instant(perfetto, event, "out of memory"); break;
-  case GP_EVENT_HOST_OOM: write_instant(perfetto, event, "out of page-locked host memory"); break;
-  case GP_EVENT_FREE_REFUSED: write_instant(perfetto, event, "free refused"); break;
-  case GP_EVENT_TRIM: write_instant(perfetto, event, "trim"); break;
-  case GP_EVENT_SNAPSHOT: write_instant(perfetto, event, "snapshot"); break;
-  case GP_EVENT_MODE: write_instant(perfetto, event, "mode"); break;
-  default: break;
+  default:
+    if (instant[0])
+      write_instant(perfetto, event, instant);
+    break;
   }
 }
 

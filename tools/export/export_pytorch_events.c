@@ -104,13 +104,8 @@ static int write_event(gp_pytorch_t *pytorch, const gp_export_event_t *event)
   case GP_EVENT_OOM: write_entry(pytorch, "oom", event, free_at(pytorch, event), event->size, 0); return 0;
   case GP_EVENT_FORWARDED_ALLOC:
   case GP_EVENT_FORWARDED_FREE: return write_forwarded(pytorch, event);
-  case GP_EVENT_TRIM: /* each piece has a segment_free */
-  case GP_EVENT_MODE:
-  case GP_EVENT_FREE_REFUSED:
-  case GP_EVENT_HOST_OOM:
-  case GP_EVENT_OTHER: break; /* PyTorch has no such event */
+  default: return 0; /* PyTorch has no such event; each piece of a trim has a segment_free */
   }
-  return 0;
 }
 
 /* Writes a list for each device up to the last, even without events. */

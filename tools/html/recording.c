@@ -119,11 +119,6 @@ static gp_payload_column_t *column(
   return gp_payload_column(build->payload, build->columns, name, array, encoding);
 }
 
-static bool is_marked(gp_event_kind_t kind)
-{
-  return kind == GP_EVENT_OOM || kind == GP_EVENT_TRIM || kind == GP_EVENT_MODE || kind == GP_EVENT_SNAPSHOT;
-}
-
 /* Marks of the whole process: ranges of single threads may be any number. */
 static bool is_shown(const cJSON *mark)
 {
@@ -164,7 +159,7 @@ static int find_marks(const build_t *build, const gp_filter_t *filter, marks_t *
   }
   marks->needed = marks->count;
   for (size_t i = 0; i < events->count; i++) {
-    if (is_marked(gp_snapshot_event_kind(events, i)))
+    if (gp_event_look(gp_snapshot_event_kind(events, i)).letter)
       marks->moments[marks->count++] = (uint32_t)i + 1;
   }
   cJSON_ArrayForEach(mark, program_marks(build))
@@ -291,7 +286,7 @@ static void add_marks(build_t *build)
   for (size_t i = 0; i < events->count; i++) {
     gp_event_kind_t kind = gp_snapshot_event_kind(events, i);
     int64_t detail = gp_snapshot_event(events, GP_COLUMN_DETAIL, i, -1);
-    if (is_marked(kind))
+    if (gp_event_look(kind).letter)
       add_mark(build, &columns, (uint32_t)i + 1, gp_event_kind_name(kind),
           gp_snapshot_event(events, GP_COLUMN_DEVICE, i, -1), gp_snapshot_event(events, GP_COLUMN_SIZE, i, 0),
           detail >= 0 ? events->details.names[detail] : "");

@@ -90,7 +90,7 @@ static int add_mark(build_t *build, gp_timeline_device_t *device, size_t event, 
   int64_t detail = gp_snapshot_event(events, GP_COLUMN_DETAIL, event, -1);
   gp_event_kind_t kind = gp_snapshot_event_kind(events, event);
 
-  if (kind != GP_EVENT_OOM && kind != GP_EVENT_SNAPSHOT && kind != GP_EVENT_TRIM && kind != GP_EVENT_MODE)
+  if (!gp_event_look(kind).letter)
     return 0;
   if (kind == GP_EVENT_MODE && !build->has_mode[device->device]) {
     build->has_mode[device->device] = true;

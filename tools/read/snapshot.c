@@ -94,7 +94,7 @@ int gp_snapshot_uint(const cJSON *object, const char *name, uint64_t *ret_number
 }
 
 static const char *const action_names[] = {
-#define ACTION(enumerator, name) [GP_EVENT_##enumerator] = name,
+#define ACTION(enumerator, name, ...) [GP_EVENT_##enumerator] = name,
 #include "format/actions.def"
     [GP_EVENT_SEGMENT_MAP] = "segment_map",
     [GP_EVENT_SEGMENT_UNMAP] = "segment_unmap",
@@ -104,6 +104,19 @@ static const char *const action_names[] = {
 const char *gp_event_kind_name(gp_event_kind_t kind)
 {
   return action_names[kind];
+}
+
+gp_event_look_t gp_event_look(gp_event_kind_t kind)
+{
+  static const gp_event_look_t looks[] = {
+#define ACTION(enumerator, name, instant, letter, mark, what)                                                \
+  [GP_EVENT_##enumerator] = {instant, letter, mark},
+#include "format/actions.def"
+      [GP_EVENT_SEGMENT_MAP] = {"", 0, ""},
+      [GP_EVENT_SEGMENT_UNMAP] = {"", 0, ""},
+      [GP_EVENT_OTHER] = {"", 0, ""},
+  };
+  return looks[kind];
 }
 
 void gp_snapshot_find_kinds(gp_snapshot_events_t *events)

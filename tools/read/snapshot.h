@@ -32,7 +32,7 @@ typedef enum gp_snapshot_column {
 
 /* The kinds of events. */
 typedef enum gp_event_kind {
-#define ACTION(enumerator, name) GP_EVENT_##enumerator,
+#define ACTION(enumerator, ...) GP_EVENT_##enumerator,
 #include "format/actions.def"
   GP_EVENT_SEGMENT_MAP, /* PyTorch's expandable segments */
   GP_EVENT_SEGMENT_UNMAP,
@@ -275,6 +275,15 @@ void gp_snapshot_find_kinds(gp_snapshot_events_t *events);
 
 /* The name of an event's action in the snapshot; "" for GP_EVENT_OTHER. Static. */
 const char *gp_event_kind_name(gp_event_kind_t kind);
+
+/* How reports show events that do not change what is held: the columns of format/actions.def. */
+typedef struct gp_event_look {
+  const char *instant; /* "": it is none */
+  char letter;         /* 0: it is no mark */
+  const char *mark;
+} gp_event_look_t;
+
+gp_event_look_t gp_event_look(gp_event_kind_t kind);
 
 /* The state with this name, which need not end with a NUL; GP_SNAPSHOT_OTHER if unknown. */
 gp_snapshot_state_t gp_snapshot_state_of(const char *name, size_t length);

@@ -177,27 +177,6 @@ static bool is_marked(const view_t *view, int device)
   return moments->kind != GP_MOMENT_NONE && (!moments->is_of_one || moments->device == device);
 }
 
-/* Most important first. */
-static const struct {
-  gp_event_kind_t kind;
-  char letter;
-  const char *meaning;
-} marks[] = {
-    {GP_EVENT_OOM, 'O', "memory ran out"},
-    {GP_EVENT_SNAPSHOT, 'S', "a snapshot was written"},
-    {GP_EVENT_TRIM, 'T', "idle memory went back"},
-    {GP_EVENT_MODE, 'M', "the rule of reuse changed"},
-};
-#define MARK_COUNT (sizeof(marks) / sizeof(marks[0]))
-
-static size_t mark_index(gp_event_kind_t kind)
-{
-  size_t i = 0;
-  while (i + 1 < MARK_COUNT && marks[i].kind != kind)
-    i++;
-  return i;
-}
-
 /* The row of dots, of `rows`, that `bytes` reaches; 0 only for no bytes. */
 static size_t level(uint64_t bytes, uint64_t top, size_t rows)
 {
@@ -252,17 +231,19 @@ static void print_marks(
 {
   const gp_timeline_t *timeline = view->timeline;
   char line[COLUMNS_MOST + 1];
-  bool seen[MARK_COUNT] = {false};
+  gp_event_kind_t drawn[COLUMNS_MOST]; /* the first kind of each column */
+  bool seen[GP_EVENT_OTHER] = {false};
   size_t length = 0;
 
   memset(line, ' ', columns);
   for (size_t i = 0; i < device->mark_count; i++) {
-    size_t index = mark_index(device->marks[i].kind);
+    gp_event_kind_t kind = device->marks[i].kind;
     size_t column = point_of(timeline, device->marks[i].time_ns) / GP_CANVAS_DOTS_WIDE;
-    const char *there = strchr("OSTM", line[column]);
-    if (!there || index < (size_t)(there - "OSTM") || line[column] == ' ')
-      line[column] = marks[index].letter;
-    seen[index] = true;
+    if (line[column] == ' ' || kind < drawn[column]) {
+      line[column] = gp_event_look(kind).letter;
+      drawn[column] = kind;
+    }
+    seen[kind] = true;
     length = column + 1 > length ? column + 1 : length;
   }
   size_t moment = mark_moment(view, device, line);
@@ -272,9 +253,10 @@ static void print_marks(
   fprintf(output->stream, "%*s%.*s\n", LABEL_COLUMNS, "", (int)length, line);
   gp_sentence_t text = {.used = 0};
   gp_sentence_add(&text, "%s", moment ? "A the moment of --at" : "");
-  for (size_t i = 0; i < MARK_COUNT; i++) {
-    if (seen[i])
-      gp_sentence_add(&text, "%s%c %s", text.used ? ", " : "", marks[i].letter, marks[i].meaning);
+  for (gp_event_kind_t kind = 0; kind < GP_EVENT_OTHER; kind++) {
+    if (seen[kind])
+      gp_sentence_add(
+          &text, "%s%c %s", text.used ? ", " : "", gp_event_look(kind).letter, gp_event_look(kind).mark);
   }
   gp_output_say(output, "           ", "%s", text.text);
 }
@@ -427,7 +409,7 @@ static void add_device(cJSON *item, const view_t *view, const gp_timeline_device
   for (size_t i = 0; i < device->mark_count; i++) {
     cJSON *mark = gp_json_add_item(list_of_marks);
     GP_PUT_UINT(mark, "time_ns", device->marks[i].time_ns, "when");
-    GP_PUT_CHOICE(mark, "what", "oom|snapshot|trim|mode", gp_event_kind_name(device->marks[i].kind),
+    GP_PUT_CHOICE(mark, "what", "format/actions.def", gp_event_kind_name(device->marks[i].kind),
         "kind of the event");
     GP_PUT_TEXT(mark, "detail", device->marks[i].detail, "its detail, as in the snapshot");
     GP_PUT_UINT(mark, "size", device->marks[i].size, "its size");

@@ -1,10 +1,8 @@
 import {formatBytes} from './format.js';
+import {EVENT_MARKS} from './labels.js';
 
-/** @type {Record<string, string>} by kind of mark: of format/actions.def, or of the program's own marks */
-const MARKS = {
-  oom: 'memory ran out', trim: 'idle memory went back', mode: 'the rule of reuse changed', snapshot: 'a snapshot was written',
-  mark: 'mark', begin: 'begin of', end: 'end of',
-};
+/** @type {Record<string, string>} by kind of mark: of an event, or of the program's own marks */
+const MARKS = {...EVENT_MARKS, mark: 'mark', begin: 'begin of', end: 'end of'};
 
 /** @param {Mark} mark */
 export function markText(mark) {

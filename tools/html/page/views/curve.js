@@ -26,7 +26,7 @@ const LINES = [
 ];
 
 /** @type {Record<string, string>} */
-const MARK_COLORS = {oom: '--error', trim: '--muted', mode: '--muted', snapshot: '--muted', mark: '--accent', begin: '--accent', end: '--accent'};
+const MARK_COLORS = {oom: '--error', mark: '--accent', begin: '--accent', end: '--accent'}; /* others: --muted */
 
 /** @type {ViewMaker} */
 export const curveView = {

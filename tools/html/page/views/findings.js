@@ -2,7 +2,7 @@
 import {oomMoment} from '../amounts.js';
 import {button, element, nameList, replace} from '../dom.js';
 import {formatBytes, formatCount, formatDuration, formatPercent} from '../format.js';
-import {COUNTERS, GAUGES} from '../stats.js';
+import {COUNTERS, GAUGES} from '../labels.js';
 
 /** @type {Record<string, string>} */
 const SIGNS = {error: '!', warning: '!', note: 'i', good: '✓'};

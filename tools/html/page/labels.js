@@ -1,4 +1,4 @@
-/** The statistics of a device. scripts/make-stats.py makes this of format/stats.def. */
+/** The statistics of a device, and the events that are marks. scripts/make-tables.py makes this of the tables in format. */
 
 /** @type {[string, string, string][]} name, unit and label */
 export const GAUGES = [
@@ -27,3 +27,11 @@ export const COUNTERS = [
   ['num_ooms', 'out of memory'],
   ['num_alloc_retries', 'retries'],
 ];
+
+/** @type {Record<string, string>} what a mark says, by the name of the event */
+export const EVENT_MARKS = {
+  oom: 'memory ran out',
+  snapshot: 'a snapshot was written',
+  trim: 'idle memory went back',
+  mode: 'the rule of reuse changed',
+};
