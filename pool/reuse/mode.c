@@ -77,33 +77,33 @@ void gp_engine_note_result(gp_engine_t *engine, int code)
 }
 
 /* Suspensions exclude the engine's own driver calls. Each side first announces itself and then looks at the
- * other, in sequentially consistent order, so that they cannot both miss each other. */
+ * other, in sequentially consistent order, so that they cannot both miss each other.
+ *
+ * Ends such an announcement: may_call is what the look said; if false, the call is uncounted. */
+static bool entered(gp_engine_t *engine, bool may_call)
+{
+  if (!may_call)
+    gp_engine_leave(engine);
+  return may_call;
+}
+
 bool gp_engine_enter(gp_engine_t *engine)
 {
   atomic_fetch_add(&engine->own_calls, 1);
-  if (!gp_engine_forwards(engine))
-    return true;
-  gp_engine_leave(engine);
-  return false;
+  return entered(engine, !gp_engine_forwards(engine));
 }
 
 bool gp_engine_enter_stream(gp_engine_t *engine)
 {
   atomic_fetch_add(&engine->own_calls, 1);
-  if (!gp_mode_forwards_ordered(engine))
-    return true;
-  gp_engine_leave(engine);
-  return false;
+  return entered(engine, !gp_mode_forwards_ordered(engine));
 }
 
 bool gp_engine_enter_question(gp_engine_t *engine)
 {
   atomic_fetch_add(&engine->own_calls, 1);
   uint64_t service = atomic_load(&engine->service);
-  if (!gp_service_is_suspended(service) && !(service & GP_SERVICE_BIT_DEAD))
-    return true;
-  gp_engine_leave(engine);
-  return false;
+  return entered(engine, !gp_service_is_suspended(service) && !(service & GP_SERVICE_BIT_DEAD));
 }
 
 void gp_engine_leave(gp_engine_t *engine)

@@ -14,6 +14,14 @@
     gp_cancel_restore(cancel_state);                                                                         \
   } while (0)
 
+/* Such a call, whose code the function returns. */
+#define RETURN_OWN_CALL(engine, function, ...)                                                               \
+  do {                                                                                                       \
+    int code;                                                                                                \
+    OWN_CALL(code, engine, function, __VA_ARGS__);                                                           \
+    return code;                                                                                             \
+  } while (0)
+
 int gp_driver_alloc(
     gp_engine_t *engine, const gp_driver_context_t *context, uint64_t bytes, uint64_t *ret_address)
 {
@@ -51,9 +59,7 @@ int gp_driver_alloc_in(
 int gp_driver_enter_stream(
     gp_engine_t *engine, const gp_driver_context_t *context, uint64_t stream, void **event)
 {
-  int code;
-  OWN_CALL(code, engine, enter_stream, context, stream, event);
-  return code;
+  RETURN_OWN_CALL(engine, enter_stream, context, stream, event);
 }
 
 int gp_driver_stream_wait(
@@ -84,16 +90,12 @@ int gp_driver_free(gp_engine_t *engine, const gp_driver_context_t *context, uint
 
 int gp_driver_wait(gp_engine_t *engine, const gp_driver_context_t *context)
 {
-  int code;
-  OWN_CALL(code, engine, wait, context);
-  return code;
+  RETURN_OWN_CALL(engine, wait, context);
 }
 
 int gp_driver_wait_as_free(gp_engine_t *engine, const gp_driver_context_t *context)
 {
-  int code;
-  OWN_CALL(code, engine, wait_as_free, context);
-  return code;
+  RETURN_OWN_CALL(engine, wait_as_free, context);
 }
 
 int gp_driver_reserve(
@@ -108,9 +110,7 @@ int gp_driver_reserve(
 int gp_driver_unreserve(
     gp_engine_t *engine, const gp_driver_context_t *context, uint64_t address, uint64_t bytes)
 {
-  int code;
-  OWN_CALL(code, engine, unreserve, context, address, bytes);
-  return code;
+  RETURN_OWN_CALL(engine, unreserve, context, address, bytes);
 }
 
 int gp_driver_create(
@@ -159,24 +159,18 @@ int gp_driver_allow(
 
 int gp_driver_fill_stream(gp_engine_t *engine, const gp_driver_context_t *context, uint64_t *ret_stream)
 {
-  int code;
-  OWN_CALL(code, engine, fill_stream, context, ret_stream);
-  return code;
+  RETURN_OWN_CALL(engine, fill_stream, context, ret_stream);
 }
 
 int gp_driver_fill(gp_engine_t *engine, const gp_driver_context_t *context, uint64_t stream, uint64_t address,
     uint64_t bytes, uint8_t value)
 {
-  int code;
-  OWN_CALL(code, engine, fill, context, stream, address, bytes, value);
-  return code;
+  RETURN_OWN_CALL(engine, fill, context, stream, address, bytes, value);
 }
 
 int gp_driver_fill_query(gp_engine_t *engine, const gp_driver_context_t *context, uint64_t stream)
 {
-  int code;
-  OWN_CALL(code, engine, fill_query, context, stream);
-  return code;
+  RETURN_OWN_CALL(engine, fill_query, context, stream);
 }
 
 int gp_driver_memory_info(
@@ -206,38 +200,28 @@ uint64_t gp_driver_available(gp_engine_t *engine, const gp_driver_context_t *con
 
 int gp_driver_fence_record(gp_engine_t *engine, const gp_driver_context_t *context, void **fence)
 {
-  int code;
-  OWN_CALL(code, engine, fence_record, context, fence);
-  return code;
+  RETURN_OWN_CALL(engine, fence_record, context, fence);
 }
 
 int gp_driver_fence_query(gp_engine_t *engine, const gp_driver_context_t *context, void *fence)
 {
-  int code;
-  OWN_CALL(code, engine, fence_query, context, fence);
-  return code;
+  RETURN_OWN_CALL(engine, fence_query, context, fence);
 }
 
 int gp_driver_stream_query(gp_engine_t *engine, const gp_driver_context_t *context, uint64_t stream)
 {
-  int code;
-  OWN_CALL(code, engine, stream_query, context, stream);
-  return code;
+  RETURN_OWN_CALL(engine, stream_query, context, stream);
 }
 
 int gp_driver_default_query(gp_engine_t *engine, const gp_driver_context_t *context)
 {
-  int code;
-  OWN_CALL(code, engine, default_query, context);
-  return code;
+  RETURN_OWN_CALL(engine, default_query, context);
 }
 
 int gp_driver_async_reserved(
     gp_engine_t *engine, const gp_driver_context_t *context, uint64_t *ret_bytes, uint64_t *ret_used)
 {
-  int code;
-  OWN_CALL(code, engine, async_reserved, context, ret_bytes, ret_used);
-  return code;
+  RETURN_OWN_CALL(engine, async_reserved, context, ret_bytes, ret_used);
 }
 
 void gp_driver_trim_async(gp_engine_t *engine, const gp_driver_context_t *context)
