@@ -7,8 +7,8 @@
  *   and large blocks once the program exports memory. GPUPOOL_SLACK
  *   makes a budget of their highest use: what the pool holds in whole blocks should not be more. Beyond it
  *   an allocation takes an idle block that is up to twice as large as the request before the pool grows, and
- *   idle blocks are surplus (surplus.h). doc/memory-types.md has the figures. A block that is larger than the pool
- *   would have made it counts without that excess.
+ *   idle blocks are surplus (surplus.h). doc/memory-types.md has the figures. A block that is larger than the
+ * pool would have made it counts without that excess.
  * - Parts of segments and of mapped memory: segment_policy.h and mapped_policy.h.
  *
  * Memory that was obtained ahead of need counts as used. Sizes in bytes. The caller holds the device's lock.

@@ -409,8 +409,8 @@ static void add_device(cJSON *item, const view_t *view, const gp_timeline_device
   for (size_t i = 0; i < device->mark_count; i++) {
     cJSON *mark = gp_json_add_item(list_of_marks);
     GP_PUT_UINT(mark, "time_ns", device->marks[i].time_ns, "when");
-    GP_PUT_CHOICE(mark, "what", "format/actions.def", gp_event_kind_name(device->marks[i].kind),
-        "kind of the event");
+    GP_PUT_CHOICE(
+        mark, "what", "format/actions.def", gp_event_kind_name(device->marks[i].kind), "kind of the event");
     GP_PUT_TEXT(mark, "detail", device->marks[i].detail, "its detail, as in the snapshot");
     GP_PUT_UINT(mark, "size", device->marks[i].size, "its size");
   }
