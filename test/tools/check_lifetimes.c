@@ -81,13 +81,14 @@ static const gp_life_t *life_of(uint64_t block)
 /* Step by step, and the same at once. */
 static gp_memory_t memory_at(uint32_t moment)
 {
-  gp_memory_t memory, at_once;
-  gp_memory_held(&lifetimes, 0, 0, false, &memory);
-  for (uint32_t i = 0; i < moment; i++)
-    gp_memory_step(&lifetimes, i, &memory);
-  gp_memory_held(&lifetimes, 0, moment, false, &at_once);
-  ck_assert_mem_eq(&at_once, &memory, sizeof(memory));
-  return memory;
+  gp_memory_walk_t walk;
+  gp_memory_t at_once;
+  gp_memory_walk_begin(&walk, &lifetimes, NULL, NULL, 0);
+  while (walk.moment < moment)
+    ck_assert(gp_memory_walk_next(&walk));
+  gp_memory_held(&lifetimes, NULL, 0, moment, false, &at_once);
+  ck_assert_mem_eq(&at_once, &walk.memory, sizeof(at_once));
+  return at_once;
 }
 
 START_TEST(test_lives_begin_and_end_with_their_events)
@@ -215,14 +216,7 @@ START_TEST(test_nonsense_is_counted_and_does_no_harm)
   read_history(text);
   for (int device = 0; device < 4; device++) {
     uint64_t bytes;
-    gp_memory_t memory;
     ck_assert_uint_le(gp_memory_peak(&lifetimes, &everything, device, &bytes), lifetimes.end);
-    gp_memory_held(&lifetimes, device, 0, false, &memory);
-    for (uint32_t i = 0; i < lifetimes.end; i++) {
-      const gp_life_t *life = gp_lifetimes_life(&lifetimes, i);
-      if (!life || life->device == device)
-        gp_memory_step(&lifetimes, i, &memory);
-    }
   }
 }
 END_TEST

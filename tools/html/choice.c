@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "tools/saturated.h"
+#include "tools/model/memory.h"
 
 #define REST_ROWS 16384 /* most rows of one device */
 
@@ -52,8 +52,7 @@ static bool is_needed(
   return is;
 }
 
-static candidate_t *list_candidates(gp_choice_t *choice, int device, const uint32_t *needed,
-    size_t needed_count, bool is_close, size_t *ret_count)
+static candidate_t *list_candidates(const gp_choice_t *choice, int device, size_t *ret_count)
 {
   const gp_lifetimes_t *lifetimes = choice->lifetimes;
   candidate_t *candidates = calloc(lifetimes->life_count + 1, sizeof(*candidates));
@@ -63,120 +62,68 @@ static candidate_t *list_candidates(gp_choice_t *choice, int device, const uint3
     const gp_life_t *life = &lifetimes->lives[i];
     uint32_t done = life->done < choice->to ? life->done : choice->to;
     if (is_wanted(choice, life, device))
-      candidates[count++] = (candidate_t){gp_life_rounded(life), done > life->begin ? done - life->begin : 0,
-          (uint32_t)i, is_close && is_needed(choice, life, needed, needed_count)};
+      candidates[count++] = (candidate_t){.bytes = gp_life_rounded(life),
+          .lasts = done > life->begin ? done - life->begin : 0,
+          .life = (uint32_t)i};
   }
   *ret_count = count;
   return candidates;
-}
-
-static size_t count_wanted(const gp_choice_t *choice, int device)
-{
-  size_t count = 0;
-  for (size_t i = 0; i < choice->lifetimes->life_count; i++)
-    count += is_wanted(choice, &choice->lifetimes->lives[i], device);
-  return count;
 }
 
 /*
  * What was left out, over time.
  */
 
-typedef struct change {
-  int64_t requested;
-  int64_t allocated;
-  int64_t pending;
-} change_t;
-
-static uint64_t bytes_of(int64_t bytes)
+static uint64_t larger(uint64_t a, uint64_t b)
 {
-  return bytes > 0 ? (uint64_t)bytes : 0;
+  return a > b ? a : b;
 }
 
-static void most_of(gp_choice_rest_t *row, const change_t *now)
+/* Adds the rows of one device; each covers a part of the range. is_kept: by life. Lives outside the range
+ * make no difference: they end before it begins, or begin after it ends. */
+static void add_rest(gp_choice_t *choice, const bool *is_kept, int device)
 {
-#define MOST(member) row->member = bytes_of(now->member) > row->member ? bytes_of(now->member) : row->member
-  MOST(requested);
-  MOST(allocated);
-  MOST(pending);
-#undef MOST
-}
+  uint32_t step = (choice->to - choice->from) / REST_ROWS + 1;
+  gp_memory_walk_t walk;
 
-static void add_change(change_t *changes, const gp_choice_t *choice, uint32_t moment, const change_t *change)
-{
-  if (moment > choice->to)
-    return;
-  change_t *at = &changes[moment < choice->from ? 0 : moment - choice->from];
-  at->requested += change->requested;
-  at->allocated += change->allocated;
-  at->pending += change->pending;
-}
-
-static void add_life(change_t *changes, const gp_choice_t *choice, const gp_life_t *life)
-{
-  int64_t requested = (int64_t)life->requested, rounded = (int64_t)gp_life_rounded(life);
-  const change_t begin = {.requested = requested, .allocated = rounded};
-  const change_t freed = {.requested = -requested, .allocated = -rounded, .pending = rounded};
-  const change_t done = {.pending = -rounded};
-
-  gp_assert(life->kind == GP_LIFE_POOLED); /* others are never left out, see is_needed */
-  add_change(changes, choice, life->begin, &begin);
-  add_change(changes, choice, life->freed, &freed);
-  add_change(changes, choice, life->done, &done);
-}
-
-/* Adds the rows of one device; each covers a part of the range. is_kept: by life. */
-static int add_rest(gp_choice_t *choice, const bool *is_kept, int device, int wanted_device)
-{
-  size_t length = (size_t)(choice->to - choice->from) + 1, step = length / REST_ROWS + 1;
-  change_t *changes = calloc(length, sizeof(*changes));
-  bool is_there = false;
-  change_t now = {0};
-
-  if (!changes)
-    return ENOMEM;
-  for (size_t i = 0; i < choice->lifetimes->life_count; i++) {
-    const gp_life_t *life = &choice->lifetimes->lives[i];
-    if (life->device != device || is_kept[i] || !is_wanted(choice, life, wanted_device))
-      continue;
-    add_life(changes, choice, life);
-    is_there = true;
-  }
-  for (size_t begin = 0; is_there && begin < length; begin += step) {
-    size_t end = begin + step < length ? begin + step : length;
-    gp_choice_rest_t *row = &choice->rest[choice->rest_count++];
-    *row = (gp_choice_rest_t){.moment = (uint32_t)(choice->from + end - 1), .device = device};
-    for (size_t i = begin; i < end; i++) {
-      now.requested += changes[i].requested;
-      now.allocated += changes[i].allocated;
-      now.pending += changes[i].pending;
-      most_of(row, &now);
-    }
-  }
-  free(changes);
-  return 0;
+  gp_memory_walk_begin(&walk, choice->lifetimes, NULL, is_kept, device);
+  while (walk.moment < choice->from)
+    gp_memory_walk_next(&walk);
+  do {
+    if ((walk.moment - choice->from) % step == 0)
+      choice->rest[choice->rest_count++] = (gp_choice_rest_t){.device = device};
+    gp_choice_rest_t *row = &choice->rest[choice->rest_count - 1];
+    row->moment = walk.moment;
+    row->requested = larger(row->requested, walk.memory.requested);
+    row->allocated = larger(row->allocated, walk.memory.allocated);
+    row->pending = larger(row->pending, walk.memory.deferred);
+  } while (walk.moment < choice->to && gp_memory_walk_next(&walk));
 }
 
 static int find_rest(gp_choice_t *choice, int device)
 {
   const gp_lifetimes_t *lifetimes = choice->lifetimes;
   bool *is_kept = calloc(lifetimes->life_count + 1, sizeof(*is_kept));
-  bool is_used[GP_SNAPSHOT_DEVICES] = {false};
+  bool lacks[GP_SNAPSHOT_DEVICES] = {false};
   size_t devices = 0;
-  int error = is_kept ? 0 : ENOMEM;
 
-  for (size_t i = 0; !error && i < choice->life_count; i++)
+  for (size_t i = 0; is_kept && i < choice->life_count; i++)
     is_kept[choice->lives[i]] = true;
-  for (size_t i = 0; !error && i < lifetimes->life_count; i++) {
-    devices += !is_used[lifetimes->lives[i].device];
-    is_used[lifetimes->lives[i].device] = true;
+  for (size_t i = 0; is_kept && i < lifetimes->life_count; i++) {
+    const gp_life_t *life = &lifetimes->lives[i];
+    if (is_kept[i] || !is_wanted(choice, life, device))
+      continue;
+    gp_assert(life->kind == GP_LIFE_POOLED); /* others are never left out, see is_needed */
+    devices += !lacks[life->device];
+    lacks[life->device] = true;
   }
-  choice->rest = error ? NULL : calloc(devices * (REST_ROWS + 1), sizeof(*choice->rest));
-  error = choice->rest ? error : ENOMEM;
-  for (int i = 0; !error && i < GP_SNAPSHOT_DEVICES; i++)
-    error = is_used[i] ? add_rest(choice, is_kept, i, device) : 0;
+  choice->rest = is_kept ? calloc(devices * (REST_ROWS + 1), sizeof(*choice->rest)) : NULL;
+  for (int i = 0; choice->rest && i < GP_SNAPSHOT_DEVICES; i++) {
+    if (lacks[i])
+      add_rest(choice, is_kept, i);
+  }
   free(is_kept);
-  return error;
+  return choice->rest ? 0 : ENOMEM;
 }
 
 /* Chooses all lives, or the largest. */
@@ -184,15 +131,17 @@ static int choose_lives(
     gp_choice_t *choice, int device, size_t most, const uint32_t *needed, size_t needed_count)
 {
   const gp_lifetimes_t *lifetimes = choice->lifetimes;
-  bool is_close = count_wanted(choice, device) > most;
   size_t count, kept = 0;
-  candidate_t *candidates = list_candidates(choice, device, needed, needed_count, is_close, &count);
+  candidate_t *candidates = list_candidates(choice, device, &count);
+  bool is_close = count > most;
 
   choice->lives = calloc(count + 1, sizeof(*choice->lives));
   if (!candidates || !choice->lives) {
     free(candidates);
     return ENOMEM;
   }
+  for (size_t i = 0; is_close && i < count; i++)
+    candidates[i].is_needed = is_needed(choice, &lifetimes->lives[candidates[i].life], needed, needed_count);
   if (is_close)
     qsort(candidates, count, sizeof(*candidates), compare_candidates);
   while (kept < count && (!is_close || kept < most || candidates[kept].is_needed)) {
@@ -202,8 +151,7 @@ static int choose_lives(
   choice->life_count = kept;
   choice->left_out = count - kept;
   for (size_t i = kept; i < count; i++)
-    choice->left_out_largest =
-        candidates[i].bytes > choice->left_out_largest ? candidates[i].bytes : choice->left_out_largest;
+    choice->left_out_largest = larger(choice->left_out_largest, candidates[i].bytes);
   free(candidates);
   qsort_r(choice->lives, kept, sizeof(*choice->lives), compare_begins, lifetimes->lives);
   return choice->left_out ? find_rest(choice, device) : 0;

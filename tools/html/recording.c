@@ -152,7 +152,7 @@ static int find_marks(const build_t *build, const gp_filter_t *filter, marks_t *
   if (!marks->moments)
     return ENOMEM;
   gp_moments_peak(&peak, build->lifetimes, filter);
-  marks->moments[marks->count++] = peak.at[0];
+  marks->moments[marks->count++] = peak.at;
   for (size_t i = 0; i < events->count && marks->count < 64; i++) {
     if (gp_snapshot_event_kind(events, i) == GP_EVENT_OOM)
       marks->moments[marks->count++] = (uint32_t)i + 1;
@@ -353,11 +353,11 @@ static int find_range(
                    ? 0
                    : gp_moments_find(&moments, build->lifetimes, input->filter, &request, input->file);
   if (!status && range->from.kind != GP_MOMENT_NONE)
-    *ret_from = moments.at[0];
+    *ret_from = moments.at;
   request.at = range->to;
   if (!status && range->to.kind != GP_MOMENT_NONE) {
     status = gp_moments_find(&moments, build->lifetimes, input->filter, &request, input->file);
-    *ret_to = moments.at[0];
+    *ret_to = moments.at;
   }
   if (!status && *ret_from > *ret_to)
     return gp_message_usage("html", "%s: the range ends before it begins", input->file);

@@ -3,30 +3,16 @@
 #include <string.h>
 
 #include "tools/model/component.h"
-#include "tools/model/memory.h"
 #include "tools/model/moments.h"
 #include "tools/saturated.h"
 
-/* What the pool had from the driver at that moment, beyond what the program asked for. */
-static uint64_t pool_at(const gp_lifetimes_t *lifetimes, int device, uint32_t moment)
+static gp_site_amount_t host_at(
+    const gp_lifetimes_t *lifetimes, const gp_filter_t *filter, const gp_moments_t *moments)
 {
   gp_memory_t memory;
 
-  gp_memory_held(lifetimes, device, moment, false, &memory);
-  return gp_subtract_saturated(memory.reserved, memory.requested);
-}
-
-static void add_host(const gp_lifetimes_t *lifetimes, const gp_filter_t *filter, const gp_moments_t *moments,
-    gp_site_amount_t *amount)
-{
-  for (size_t i = 0; i < lifetimes->life_count; i++) {
-    const gp_life_t *life = &lifetimes->lives[i];
-    if (life->kind != GP_LIFE_HOST || !gp_filter_has_device(filter, life->device) ||
-        !gp_moments_hold(moments, life))
-      continue;
-    amount->bytes = gp_add_saturated(amount->bytes, life->requested);
-    amount->count++;
-  }
+  gp_moments_memory(moments, lifetimes, NULL, filter->device, &memory);
+  return (gp_site_amount_t){.bytes = memory.host, .count = memory.host_count};
 }
 
 /* Adds what the pool has on a device at that moment, beyond what the program asked for. */
@@ -34,11 +20,17 @@ static void add_pool(const gp_lifetimes_t *lifetimes, const gp_snapshot_device_t
     const gp_moments_t *moments, uint64_t *bytes)
 {
   const gp_stats_t *stats = &device->stats;
+  uint64_t reserved = stats->reserved_bytes.current, requested = stats->requested_bytes.current;
+  gp_memory_t memory;
+
   if (moments->is_of_one && moments->device != device->device)
     return;
-  *bytes = gp_add_saturated(*bytes,
-      moments->is_end ? gp_subtract_saturated(stats->reserved_bytes.current, stats->requested_bytes.current)
-                      : pool_at(lifetimes, device->device, moments->at[device->device]));
+  if (!moments->is_end) {
+    gp_moments_memory(moments, lifetimes, NULL, device->device, &memory);
+    reserved = memory.reserved;
+    requested = memory.requested;
+  }
+  *bytes = gp_add_saturated(*bytes, gp_subtract_saturated(reserved, requested));
 }
 
 void gp_beside_find(const gp_lifetimes_t *lifetimes, const gp_filter_t *filter, const gp_moments_t *moments,
@@ -56,8 +48,8 @@ void gp_beside_find(const gp_lifetimes_t *lifetimes, const gp_filter_t *filter, 
     ret_beside->has_contexts |= device->total > 0;
     ret_beside->contexts = gp_add_saturated(ret_beside->contexts, device->unaccounted);
   }
-  add_host(lifetimes, filter, moments, &ret_beside->host[GP_USE_END]);
-  add_host(lifetimes, filter, peak, &ret_beside->host[GP_USE_PEAK]);
+  ret_beside->host[GP_USE_END] = host_at(lifetimes, filter, moments);
+  ret_beside->host[GP_USE_PEAK] = host_at(lifetimes, filter, peak);
 }
 
 void gp_beside_rows(const gp_beside_t *beside, int moment, gp_beside_row_t *ret_rows)

@@ -46,10 +46,9 @@ static void judge_use(gp_findings_t *findings, const gp_component_use_t *use, gp
 static void judge_oom(gp_findings_t *findings, int device, uint32_t moment)
 {
   const gp_summary_t *summary = findings->summary;
-  gp_moments_t moments = {.is_of_one = true, .device = device};
+  gp_moments_t moments = {.is_of_one = true, .device = device, .at = moment};
   gp_component_use_t use;
 
-  moments.at[device] = moment;
   if (gp_component_use_init(&use, &summary->lifetimes, summary->filter, &moments, device)) {
     findings->out_of_memory = true;
   } else {

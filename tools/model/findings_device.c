@@ -81,18 +81,14 @@ bool gp_findings_kept_budget(const gp_findings_t *findings)
 void gp_findings_judge_rounding(gp_findings_t *findings, const gp_summary_device_t *device)
 {
   const gp_lifetimes_t *lifetimes = &findings->summary->lifetimes;
-  const gp_snapshot_events_t *events = &lifetimes->snapshot->events;
   const int ordinal = device->device->device;
-  gp_memory_t memory, peak; /* peak: when most was held, rounded */
+  gp_memory_walk_t walk;
 
-  gp_memory_held(lifetimes, ordinal, 0, false, &memory);
-  peak = memory;
-  for (size_t i = 0; i < events->count; i++) {
-    if (gp_snapshot_event(events, GP_COLUMN_DEVICE, i, 0) != ordinal)
-      continue;
-    gp_memory_step(lifetimes, i, &memory);
-    if (memory.allocated > peak.allocated)
-      peak = memory;
+  gp_memory_walk_begin(&walk, lifetimes, NULL, NULL, ordinal);
+  gp_memory_t peak = walk.memory; /* when most was held, rounded */
+  while (gp_memory_walk_next(&walk)) {
+    if (walk.memory.allocated > peak.allocated)
+      peak = walk.memory;
   }
   uint64_t cost = gp_subtract_saturated(peak.allocated, peak.requested);
   if (cost >= ROUNDING_BYTES && (double)cost >= ROUNDING_SHARE * (double)peak.allocated)

@@ -9,29 +9,18 @@
 #define LATE_SHARE  0.5 /* of the most that was held; so much was there before the first event */
 #define SHOWN_NOTES 2
 
-/* Bytes that the program held before the first event, and its most. */
-static void measure_early(const gp_summary_t *summary, uint64_t *ret_early, uint64_t *ret_most)
-{
-  *ret_early = *ret_most = 0;
-  for (size_t i = 0; i < summary->lifetimes.life_count; i++) {
-    const gp_life_t *life = &summary->lifetimes.lives[i];
-    if (life->kind != GP_LIFE_HOST && gp_life_is_held_at(life, 0) && gp_lifetimes_has(summary->filter, life))
-      *ret_early = gp_add_saturated(*ret_early, life->requested);
-  }
-  for (size_t i = 0; i < summary->device_count; i++)
-    *ret_most = gp_add_saturated(*ret_most, summary->devices[i].device->stats.requested_bytes.peak);
-}
-
 void gp_findings_judge_history(gp_findings_t *findings)
 {
   const gp_summary_t *summary = findings->summary;
-  uint64_t early, bytes, current = 0, blocks = 0, reserved = 0;
+  uint64_t most = 0, current = 0, blocks = 0, reserved = 0;
+  gp_memory_t before; /* the first event */
   gp_finding_t *finding;
 
   if (!summary->snapshot->lacks_counters)
     return;
   for (size_t i = 0; i < summary->device_count; i++) {
     const gp_stats_t *stats = &summary->devices[i].device->stats;
+    most = gp_add_saturated(most, stats->requested_bytes.peak);
     current = gp_add_saturated(current, stats->requested_bytes.current);
     blocks = gp_add_saturated(blocks, stats->allocation.current);
     reserved = gp_add_saturated(reserved, stats->reserved_bytes.current);
@@ -42,11 +31,12 @@ void gp_findings_judge_history(gp_findings_t *findings)
     gp_findings_advise(findings, finding, GP_ADVICE(history));
     return;
   }
-  measure_early(summary, &early, &bytes);
-  if (bytes == 0 || (double)early < LATE_SHARE * (double)bytes)
+  gp_memory_held(&summary->lifetimes, summary->filter, GP_REQUEST_ALL_DEVICES, 0, false, &before);
+  uint64_t early = gp_memory_requested(&before);
+  if (most == 0 || (double)early < LATE_SHARE * (double)most)
     return;
   finding = gp_findings_say(findings, GP_FINDING(late_history), GP_FINDING_ALL, GP_AS_SIZE(early),
-      GP_AS_PERCENT((double)early / (double)bytes));
+      GP_AS_PERCENT((double)early / (double)most));
   if (summary->snapshot->is_pytorch && summary->snapshot->lacks_segments)
     gp_findings_advise(findings, finding, GP_ADVICE(history_of_profile));
   else if (summary->snapshot->is_pytorch)

@@ -112,7 +112,7 @@ static void add_sequel(gp_sentence_t *text, const gp_findings_t *findings, const
     gp_sentence_add(text, " The program went on: it got smaller blocks on that device later.");
   else if (oom->event.has_moment && oom->event.moment < lifetimes->end) {
     gp_moments_end(&end, lifetimes);
-    gp_memory_at(lifetimes, &end, oom->event.device, &memory);
+    gp_moments_memory(&end, lifetimes, NULL, oom->event.device, &memory);
     add_size(text, " It got nothing more on that device, and held ",
         gp_add_saturated(memory.allocated, memory.forwarded), " there in the end.");
   }

@@ -111,22 +111,20 @@ void gp_findings_judge_pinned_held(gp_findings_t *findings)
   gp_owners_t owners = {.count = 0};
   gp_sentence_t list = {.used = 0};
   gp_moments_t end;
-  uint64_t blocks = 0;
+  gp_memory_t memory;
 
   if (!is_refused && strcmp(reason, "exit") != 0 && strcmp(reason, "recovered") != 0)
     return;
   gp_moments_end(&end, &summary->lifetimes);
   if (gp_owners_init(&owners, &summary->lifetimes, summary->filter, &end, GP_OWNED_HOST))
     findings->out_of_memory = true;
-  for (size_t i = 0; i < summary->lifetimes.life_count; i++) {
-    const gp_life_t *life = &summary->lifetimes.lives[i];
-    blocks += life->kind == GP_LIFE_HOST && life->is_held && gp_lifetimes_has(summary->filter, life);
-  }
-  if (owners.bytes > 0 && (is_refused || owners.bytes >= HELD_BYTES || blocks >= HELD_BLOCKS)) {
+  gp_moments_memory(&end, &summary->lifetimes, summary->filter, GP_REQUEST_ALL_DEVICES, &memory);
+  if (owners.bytes > 0 && (is_refused || owners.bytes >= HELD_BYTES || memory.host_count >= HELD_BLOCKS)) {
     gp_findings_add_owners(&list, &owners, owners.bytes, summary->snapshot);
     gp_finding_t *finding = gp_findings_say_as(findings, is_refused ? GP_SEVERITY_ERROR : GP_SEVERITY_NOTE,
-        GP_FINDING(pinned_held), GP_FINDING_ALL, GP_AS_SIZE(owners.bytes), GP_AS_PLURAL(blocks, "block"),
-        is_refused ? " then" : " that it had not freed in the end", owners.count ? ": " : "", list.text);
+        GP_FINDING(pinned_held), GP_FINDING_ALL, GP_AS_SIZE(owners.bytes),
+        GP_AS_PLURAL(memory.host_count, "block"), is_refused ? " then" : " that it had not freed in the end",
+        owners.count ? ": " : "", list.text);
     gp_findings_advise(findings, finding, GP_ADVICE(pinned_held));
   }
   gp_owners_fini(&owners);

@@ -153,19 +153,16 @@ static int find_returns(returns_t *returns, const gp_lifetimes_t *lifetimes, int
   search_t search = {.returns = returns,
       .snapshot = lifetimes->snapshot,
       .device = gp_snapshot_device(lifetimes->snapshot, device)};
-  gp_memory_t memory;
+  gp_memory_walk_t walk;
   int error = 0;
 
   *returns = (returns_t){.count = 0};
-  gp_memory_held(lifetimes, device, 0, false, &memory);
-  search.reserved = memory.reserved;
-  for (size_t i = 0; !error && i < events->count; i++) {
-    if (gp_snapshot_event(events, GP_COLUMN_DEVICE, i, 0) != device)
-      continue;
-    error = step(&search, i);
-    gp_memory_step(lifetimes, i, &memory);
-    search.reserved = memory.reserved;
-  }
+  gp_memory_walk_begin(&walk, lifetimes, NULL, NULL, device);
+  do {
+    search.reserved = walk.memory.reserved;
+    if (walk.moment < lifetimes->end && gp_snapshot_event(events, GP_COLUMN_DEVICE, walk.moment, 0) == device)
+      error = step(&search, walk.moment);
+  } while (!error && gp_memory_walk_next(&walk));
   return error;
 }
 

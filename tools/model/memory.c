@@ -1,106 +1,118 @@
 #include "tools/model/memory.h"
 
 #include "base/assert.h"
-#include "tools/saturated.h"
 
-void gp_memory_held(
-    const gp_lifetimes_t *lifetimes, int device, uint32_t moment, bool is_end, gp_memory_t *ret_memory)
+/* Adds a life to the figures of its state, or subtracts it: in use, or freed and deferred, as only pooled
+ * memory is. */
+static inline void count(
+    gp_memory_t *memory, const gp_life_t *life, bool is_held, uint64_t (*sum)(uint64_t, uint64_t))
 {
-  gp_memory_t memory = {0};
+  bool is_pooled = life->kind == GP_LIFE_POOLED;
+
+  if (!is_held) {
+    memory->deferred = sum(memory->deferred, is_pooled ? life->rounded : 0);
+  } else if (life->kind == GP_LIFE_HOST) {
+    memory->host = sum(memory->host, life->requested);
+    memory->host_count = sum(memory->host_count, 1);
+  } else {
+    memory->requested = sum(memory->requested, is_pooled ? life->requested : 0);
+    memory->allocated = sum(memory->allocated, is_pooled ? life->rounded : 0);
+    memory->forwarded = sum(memory->forwarded, is_pooled ? 0 : life->requested);
+    memory->count = sum(memory->count, 1);
+  }
+}
+
+static bool is_of(int device, int other)
+{
+  return device == GP_REQUEST_ALL_DEVICES || device == other;
+}
+
+static bool has(const gp_memory_walk_t *walk, const gp_life_t *life)
+{
+  return is_of(walk->device, life->device) && (!walk->filter || gp_lifetimes_has(walk->filter, life)) &&
+         (!walk->leaves_out || !walk->leaves_out[life - walk->lifetimes->lives]);
+}
+
+static void begin(gp_memory_walk_t *walk, uint32_t moment, bool is_end)
+{
+  const gp_lifetimes_t *lifetimes = walk->lifetimes;
+
   for (size_t i = 0; i < lifetimes->life_count; i++) {
     const gp_life_t *life = &lifetimes->lives[i];
-    if (life->device != device || life->kind == GP_LIFE_HOST)
-      continue;
-    if (!(is_end ? life->is_held : gp_life_is_held_at(life, moment))) {
-      bool is_pending = life->kind == GP_LIFE_POOLED && life->freed <= moment && life->done > moment;
-      memory.deferred = gp_add_saturated(memory.deferred, is_pending ? life->rounded : 0);
-      continue;
-    }
-    memory.count++;
-    if (life->kind == GP_LIFE_FORWARDED) {
-      memory.forwarded = gp_add_saturated(memory.forwarded, life->requested);
-      continue;
-    }
-    memory.requested = gp_add_saturated(memory.requested, life->requested);
-    memory.allocated = gp_add_saturated(memory.allocated, life->rounded);
+    bool is_held = is_end ? life->is_held : gp_life_is_held_at(life, moment);
+    if ((is_held || (life->freed <= moment && life->done > moment)) && has(walk, life))
+      count(&walk->memory, life, is_held, gp_add_saturated);
   }
   for (size_t i = 0; i < lifetimes->segment_count; i++) {
     const gp_segment_life_t *segment = &lifetimes->segments[i];
-    if (segment->device == device && segment->begin <= moment && segment->end > moment)
-      memory.reserved = gp_add_saturated(memory.reserved, segment->size);
+    if (is_of(walk->device, segment->device) && segment->begin <= moment && segment->end > moment)
+      walk->memory.reserved = gp_add_saturated(walk->memory.reserved, segment->size);
   }
-  *ret_memory = memory;
 }
 
-void gp_memory_step(const gp_lifetimes_t *lifetimes, size_t event, gp_memory_t *memory)
+void gp_memory_held(const gp_lifetimes_t *lifetimes, const gp_filter_t *filter, int device, uint32_t moment,
+    bool is_end, gp_memory_t *ret_memory)
 {
-  const gp_snapshot_events_t *events = &lifetimes->snapshot->events;
-  const gp_life_t *life = gp_lifetimes_life(lifetimes, event);
-  uint32_t moment = (uint32_t)event + 1;
+  gp_memory_walk_t walk = {.lifetimes = lifetimes, .filter = filter, .device = device};
+  begin(&walk, moment, is_end);
+  *ret_memory = walk.memory;
+}
 
+void gp_memory_walk_begin(gp_memory_walk_t *walk, const gp_lifetimes_t *lifetimes, const gp_filter_t *filter,
+    const bool *leaves_out, int device)
+{
+  *walk = (gp_memory_walk_t){lifetimes, filter, leaves_out, device, .moment = 0};
+  begin(walk, 0, false);
+}
+
+static void take_segment(gp_memory_walk_t *walk, size_t event)
+{
+  const gp_snapshot_events_t *events = &walk->lifetimes->snapshot->events;
+  gp_event_kind_t kind = gp_snapshot_event_kind(events, event);
+  bool is_supply = kind == GP_EVENT_SEGMENT_ALLOC || kind == GP_EVENT_SEGMENT_MAP;
+  bool is_return = kind == GP_EVENT_SEGMENT_FREE || kind == GP_EVENT_SEGMENT_UNMAP;
+
+  if ((!is_supply && !is_return) ||
+      !is_of(walk->device, (int)gp_snapshot_event(events, GP_COLUMN_DEVICE, event, 0)))
+    return;
+  uint64_t size = gp_snapshot_event_uint(events, GP_COLUMN_SIZE, event), *reserved = &walk->memory.reserved;
+  *reserved = is_supply ? gp_add_saturated(*reserved, size) : gp_subtract_saturated(*reserved, size);
+}
+
+bool gp_memory_walk_next(gp_memory_walk_t *walk)
+{
+  if (walk->moment == walk->lifetimes->end)
+    return false;
+  const gp_life_t *life = gp_lifetimes_life(walk->lifetimes, walk->moment++);
   if (!life) {
-    uint64_t size = gp_snapshot_event_uint(events, GP_COLUMN_SIZE, event);
-    gp_event_kind_t kind = gp_snapshot_event_kind(events, event);
-    if (kind == GP_EVENT_SEGMENT_ALLOC || kind == GP_EVENT_SEGMENT_MAP)
-      memory->reserved = gp_add_saturated(memory->reserved, size);
-    else if (kind == GP_EVENT_SEGMENT_FREE || kind == GP_EVENT_SEGMENT_UNMAP)
-      memory->reserved = gp_subtract_saturated(memory->reserved, size);
-    return;
+    take_segment(walk, walk->moment - 1);
+  } else if (has(walk, life)) {
+    if (life->begin == walk->moment)
+      count(&walk->memory, life, true, gp_add_saturated);
+    if (life->freed == walk->moment) {
+      count(&walk->memory, life, true, gp_subtract_saturated);
+      count(&walk->memory, life, false, gp_add_saturated);
+    }
+    if (life->done == walk->moment)
+      count(&walk->memory, life, false, gp_subtract_saturated);
   }
-  if (life->kind == GP_LIFE_HOST)
-    return;
-  bool is_pooled = life->kind == GP_LIFE_POOLED;
-  uint64_t requested = is_pooled ? life->requested : 0, rounded = is_pooled ? life->rounded : 0;
-  uint64_t forwarded = is_pooled ? 0 : life->requested;
-  if (life->begin == moment) {
-    memory->requested = gp_add_saturated(memory->requested, requested);
-    memory->allocated = gp_add_saturated(memory->allocated, rounded);
-    memory->forwarded = gp_add_saturated(memory->forwarded, forwarded);
-    memory->count++;
-  }
-  if (life->freed == moment) {
-    memory->requested = gp_subtract_saturated(memory->requested, requested);
-    memory->allocated = gp_subtract_saturated(memory->allocated, rounded);
-    memory->forwarded = gp_subtract_saturated(memory->forwarded, forwarded);
-    memory->deferred = gp_add_saturated(memory->deferred, rounded);
-    memory->count = gp_subtract_saturated(memory->count, 1);
-  }
-  if (life->done == moment)
-    memory->deferred = gp_subtract_saturated(memory->deferred, rounded);
-}
-
-static bool is_of(const gp_life_t *life, int device)
-{
-  return (device == GP_REQUEST_ALL_DEVICES || life->device == device) && life->kind != GP_LIFE_HOST;
+  return true;
 }
 
 uint32_t gp_memory_peak(
     const gp_lifetimes_t *lifetimes, const gp_filter_t *filter, int device, uint64_t *ret_bytes)
 {
-  uint64_t bytes = 0, most;
+  gp_memory_walk_t walk;
   uint32_t peak = 0;
 
-  for (size_t i = 0; i < lifetimes->life_count; i++) {
-    const gp_life_t *life = &lifetimes->lives[i];
-    if (is_of(life, device) && gp_life_is_held_at(life, 0) && gp_lifetimes_has(filter, life))
-      bytes = gp_add_saturated(bytes, life->requested);
-  }
-  most = bytes;
-  for (uint32_t i = 0; i < lifetimes->end; i++) {
-    const gp_life_t *life = gp_lifetimes_life(lifetimes, i);
-    if (!life || !is_of(life, device) || !gp_lifetimes_has(filter, life))
-      continue;
-    if (life->begin == i + 1)
-      bytes = gp_add_saturated(bytes, life->requested);
-    if (life->freed == i + 1)
-      bytes = gp_subtract_saturated(bytes, life->requested);
-    if (bytes > most) {
-      most = bytes;
-      peak = i + 1;
+  gp_memory_walk_begin(&walk, lifetimes, filter, NULL, device);
+  *ret_bytes = gp_memory_requested(&walk.memory);
+  while (gp_memory_walk_next(&walk)) {
+    if (gp_memory_requested(&walk.memory) > *ret_bytes) {
+      *ret_bytes = gp_memory_requested(&walk.memory);
+      peak = walk.moment;
     }
   }
-  gp_assert(peak <= lifetimes->end);
-  *ret_bytes = most;
   return peak;
 }
 

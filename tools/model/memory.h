@@ -1,5 +1,5 @@
 /*
- * How much memory was held at a moment of lifetimes, and when most was held.
+ * How much memory was in use: at one moment of lifetimes, from event to event, and at the peak.
  */
 #ifndef GP_TOOLS_MODEL_MEMORY_H
 #define GP_TOOLS_MODEL_MEMORY_H
@@ -8,8 +8,9 @@
 #include <stdint.h>
 
 #include "tools/model/lifetimes.h"
+#include "tools/saturated.h"
 
-/* Bytes of one device at a moment. Sums saturate at UINT64_MAX. */
+/* Bytes of one device, or of all, at a moment. Sums saturate at UINT64_MAX. */
 typedef struct gp_memory {
   uint64_t requested; /* held by the program, pooled, as requested */
   uint64_t allocated; /* the same, rounded */
@@ -17,14 +18,39 @@ typedef struct gp_memory {
   uint64_t reserved;  /* from the driver */
   uint64_t forwarded;
   uint64_t count; /* allocations that the program holds, pooled or not */
+  uint64_t host;  /* page-locked memory of the host, not in the figures above */
+  uint64_t host_count;
 } gp_memory_t;
 
-/* Sets what device held at a moment; if it is the end, as the snapshot says. */
-void gp_memory_held(
-    const gp_lifetimes_t *lifetimes, int device, uint32_t moment, bool is_end, gp_memory_t *ret_memory);
+/* A walk over the events of a recording: `memory` is the state after the first `moment` of them. */
+typedef struct gp_memory_walk {
+  const gp_lifetimes_t *lifetimes; /* borrowed, like the next two */
+  const gp_filter_t *filter;
+  const bool *leaves_out;
+  int device;
+  uint32_t moment;
+  gp_memory_t memory;
+} gp_memory_walk_t;
 
-/* Applies one event, which must be of the memory's device. */
-void gp_memory_step(const gp_lifetimes_t *lifetimes, size_t event, gp_memory_t *memory);
+/* Sums up the memory that filter (NULL: everything) selects on device, or on all together
+ * (GP_REQUEST_ALL_DEVICES), at a moment; with is_end what the snapshot says was in use. Segments are selected
+ * by device alone. */
+void gp_memory_held(const gp_lifetimes_t *lifetimes, const gp_filter_t *filter, int device, uint32_t moment,
+    bool is_end, gp_memory_t *ret_memory);
+
+/* Begins a walk at moment 0. filter and device as for gp_memory_held. leaves_out: by life, true if it is not
+ * counted; NULL: all are. */
+void gp_memory_walk_begin(gp_memory_walk_t *walk, const gp_lifetimes_t *lifetimes, const gp_filter_t *filter,
+    const bool *leaves_out, int device);
+
+/* Advances over the next event, of whatever device. Returns false at the end. */
+bool gp_memory_walk_next(gp_memory_walk_t *walk);
+
+/* The requested bytes of device memory that the program has in use, pooled or not. */
+static inline uint64_t gp_memory_requested(const gp_memory_t *memory)
+{
+  return gp_add_saturated(memory->requested, memory->forwarded);
+}
 
 /*
  * The earliest moment at which the memory that filter selects was largest, on device or on all together

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "tools/model/memory.h"
 #include "tools/output.h"
 #include "tools/tool.h"
 
@@ -16,8 +15,7 @@ static void set_moment(gp_moments_t *moments, const gp_lifetimes_t *lifetimes, u
 {
   gp_assert(moment <= lifetimes->end);
   moments->is_end = moment >= lifetimes->end;
-  for (int device = 0; device < GP_SNAPSHOT_DEVICES; device++)
-    moments->at[device] = moment;
+  moments->at = moment;
 }
 
 static void set_device(gp_moments_t *moments, int device)
@@ -182,11 +180,20 @@ int gp_moments_device(const gp_moments_t *moments, const gp_filter_t *filter)
   return moments->is_of_one ? moments->device : filter->device;
 }
 
+void gp_moments_memory(const gp_moments_t *moments, const gp_lifetimes_t *lifetimes,
+    const gp_filter_t *filter, int device, gp_memory_t *ret_memory)
+{
+  *ret_memory = (gp_memory_t){0};
+  if (moments->is_of_one && device == GP_REQUEST_ALL_DEVICES)
+    device = moments->device;
+  if (!moments->is_of_one || moments->device == device)
+    gp_memory_held(lifetimes, filter, device, moments->at, moments->is_end, ret_memory);
+}
+
 bool gp_moments_time(const gp_moments_t *moments, const gp_lifetimes_t *lifetimes, uint64_t *ret_ns)
 {
-  uint32_t moment = moments->at[0]; /* the same for all devices */
-  *ret_ns = gp_memory_time(lifetimes, moment);
-  return moment > 0;
+  *ret_ns = gp_memory_time(lifetimes, moments->at);
+  return moments->at > 0;
 }
 
 char *gp_moments_describe(
@@ -194,7 +201,7 @@ char *gp_moments_describe(
 {
   char device[32] = "", when[GP_NUMBER_BYTES], event[48], place[GP_NUMBER_BYTES + 64];
   bool is_cut = lifetimes->snapshot->recorded_since_ns > 0;
-  uint32_t moment = moments->at[0];
+  uint32_t moment = moments->at;
   uint64_t time_ns;
 
   if (moments->is_of_one)

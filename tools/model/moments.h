@@ -7,7 +7,7 @@
 #define GP_TOOLS_MODEL_MOMENTS_H
 
 #include "tools/model/filter.h"
-#include "tools/model/lifetimes.h"
+#include "tools/model/memory.h"
 #include "tools/model/oom_events.h"
 
 typedef struct gp_moments {
@@ -16,7 +16,7 @@ typedef struct gp_moments {
   gp_moment_kind_t kind; /* the kind that --at named; GP_MOMENT_NONE: no --at */
   int device;            /* with is_of_one */
   size_t oom;            /* with GP_MOMENT_OOM: which one, from 1 (oom_events.h) */
-  uint32_t at[GP_SNAPSHOT_DEVICES]; /* by device, moments of lifetimes */
+  uint32_t at;           /* moment of lifetimes */
 } gp_moments_t;
 
 /* The end of the snapshot, on all devices. */
@@ -46,12 +46,17 @@ bool gp_moments_time(const gp_moments_t *moments, const gp_lifetimes_t *lifetime
 char *gp_moments_describe(
     const gp_moments_t *moments, const gp_lifetimes_t *lifetimes, char *buffer, size_t capacity);
 
+/* Sums up the memory that filter (NULL: everything) selects on device, or on all together
+ * (GP_REQUEST_ALL_DEVICES), at moments. All zero for a device that moments does not concern. */
+void gp_moments_memory(const gp_moments_t *moments, const gp_lifetimes_t *lifetimes,
+    const gp_filter_t *filter, int device, gp_memory_t *ret_memory);
+
 /* True if the program had freed it by then. */
 static inline bool gp_moments_freed(const gp_moments_t *moments, const gp_life_t *life)
 {
   if (moments->is_of_one && life->device != moments->device)
     return false;
-  return moments->is_end ? !life->is_held : life->freed <= moments->at[life->device];
+  return moments->is_end ? !life->is_held : life->freed <= moments->at;
 }
 
 /* True if the program held the life at that moment. */
@@ -59,7 +64,7 @@ static inline bool gp_moments_hold(const gp_moments_t *moments, const gp_life_t 
 {
   if (moments->is_of_one && life->device != moments->device)
     return false;
-  return moments->is_end ? life->is_held : gp_life_is_held_at(life, moments->at[life->device]);
+  return moments->is_end ? life->is_held : gp_life_is_held_at(life, moments->at);
 }
 
 #endif

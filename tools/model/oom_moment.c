@@ -9,14 +9,6 @@
 #include "tools/model/memory_map.h"
 #include "tools/saturated.h"
 
-void gp_memory_at(
-    const gp_lifetimes_t *lifetimes, const gp_moments_t *moments, int device, gp_memory_t *ret_memory)
-{
-  *ret_memory = (gp_memory_t){0};
-  if (!moments->is_of_one || moments->device == device)
-    gp_memory_held(lifetimes, device, moments->at[device], moments->is_end, ret_memory);
-}
-
 /* Larger sums first, and of equal ones the larger size. */
 static int compare_sizes(const void *a, const void *b)
 {
@@ -61,7 +53,7 @@ int gp_memory_hole(const gp_lifetimes_t *lifetimes, const gp_moments_t *moments,
     uint64_t *ret_bytes, uint64_t *ret_segments)
 {
   gp_map_t *map = calloc(1, sizeof(*map)); /* too large for a stack */
-  int error = map ? gp_map_init(map, lifetimes, moments->at[device], device) : ENOMEM;
+  int error = map ? gp_map_init(map, lifetimes, moments->at, device) : ENOMEM;
   *ret_bytes = !error && map->device_count ? map->devices[0].largest_idle : 0;
   *ret_segments = !error && map->device_count ? map->devices[0].segment_count : 0;
   if (map)
@@ -91,8 +83,7 @@ static int measure_usable(gp_oom_moment_t *oom, const gp_lifetimes_t *lifetimes)
   int64_t stream = gp_snapshot_event(events, GP_COLUMN_STREAM, event, -1);
   int pool = gp_snapshot_event_pool(events, event);
   gp_map_t *map = calloc(1, sizeof(*map)); /* too large for a stack */
-  int error =
-      map ? gp_map_init(map, lifetimes, oom->moments.at[oom->event.device], oom->event.device) : ENOMEM;
+  int error = map ? gp_map_init(map, lifetimes, oom->moments.at, oom->event.device) : ENOMEM;
 
   oom->usable = 0;
   for (size_t i = 0; !error && i < map->segment_count; i++) {
@@ -119,7 +110,7 @@ static int measure(gp_oom_moment_t *oom, const gp_lifetimes_t *lifetimes)
   gp_memory_t memory;
   uint64_t segments;
 
-  gp_memory_at(lifetimes, &oom->moments, oom->event.device, &memory);
+  gp_moments_memory(&oom->moments, lifetimes, NULL, oom->event.device, &memory);
   oom->live = memory.allocated;
   oom->live_requested = memory.requested;
   oom->pending = memory.deferred;

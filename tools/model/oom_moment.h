@@ -5,7 +5,6 @@
 #ifndef GP_TOOLS_MODEL_OOM_MOMENT_H
 #define GP_TOOLS_MODEL_OOM_MOMENT_H
 
-#include "tools/model/memory.h"
 #include "tools/model/moments.h"
 #include "tools/model/oom_events.h"
 
@@ -54,10 +53,6 @@ static inline bool gp_oom_could_fit(const gp_oom_moment_t *oom)
   return (!oom->device_total || oom->event.requested <= oom->device_total) &&
          (!oom->limit || oom->event.requested <= oom->limit);
 }
-
-/* What device held at moments; all zero for a device that moments does not concern. */
-void gp_memory_at(
-    const gp_lifetimes_t *lifetimes, const gp_moments_t *moments, int device, gp_memory_t *ret_memory);
 
 /* True if it is known what device had from the driver: at the end always, before it not if the events
  * contradict it. */

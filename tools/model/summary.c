@@ -259,7 +259,7 @@ static int measure_moment(gp_summary_t *summary)
     device->has_then = !moments->is_end && (!moments->is_of_one || moments->device == ordinal);
     if (!device->has_then)
       continue;
-    gp_memory_at(lifetimes, moments, ordinal, &device->then);
+    gp_moments_memory(moments, lifetimes, NULL, ordinal, &device->then);
     device->knows_reserved = gp_memory_knows_reserved(lifetimes, moments, ordinal);
     error = gp_memory_hole(lifetimes, moments, ordinal, &device->then_hole, &device->then_segments);
   }

@@ -5,18 +5,15 @@
 
 #include "base/assert.h"
 #include "tools/array.h"
-#include "tools/model/memory.h"
 #include "tools/saturated.h"
 
+/* The curve of one device, which is filled from point to point. */
 typedef struct build {
-  gp_timeline_t *timeline;
-  const gp_lifetimes_t *lifetimes;
-  gp_filter_t selection; /* by device, stream and thread; not by time */
-  gp_timeline_device_t *by_ordinal[GP_SNAPSHOT_DEVICES];
-  gp_memory_t memory[GP_SNAPSHOT_DEVICES];
-  uint64_t selected[GP_SNAPSHOT_DEVICES]; /* bytes held by selected allocations */
-  bool has_mode[GP_SNAPSHOT_DEVICES];
-  size_t point; /* the point being filled */
+  const gp_timeline_t *timeline;
+  gp_timeline_device_t *device;
+  gp_memory_walk_t walk; /* of what is selected by device, stream and thread; not by time */
+  bool has_mode;
+  size_t point;
 } build_t;
 
 uint64_t gp_timeline_time(const gp_timeline_t *timeline, size_t point)
@@ -27,31 +24,31 @@ uint64_t gp_timeline_time(const gp_timeline_t *timeline, size_t point)
          span % timeline->point_count * point / timeline->point_count;
 }
 
-static uint64_t held_of(const build_t *build, int device)
+static uint64_t held_of(const gp_memory_t *memory)
 {
-  const gp_memory_t *memory = &build->memory[device];
-  if (build->timeline->is_selected)
-    return build->selected[device];
   return gp_add_saturated(memory->allocated, memory->forwarded);
 }
 
-static uint64_t reserved_of(const build_t *build, int device)
+static uint64_t reserved_of(const gp_timeline_t *timeline, bool knows_reserved, const gp_memory_t *memory)
 {
-  const gp_memory_t *memory = &build->memory[device];
-  bool is_drawn = !build->timeline->is_selected && build->by_ordinal[device]->knows_reserved;
+  bool is_drawn = !timeline->is_selected && knows_reserved;
   return is_drawn ? gp_add_saturated(memory->reserved, memory->forwarded) : 0;
 }
 
-/* The state at a part's beginning also counts for the part. */
-static void begin_point(build_t *build, gp_timeline_device_t *device, size_t point)
+/* Counts the state in the current point; with is_first it is the state with which the point begins. */
+static void update_point(build_t *build, bool is_first, uint64_t time_ns)
 {
-  uint64_t held = held_of(build, device->device), reserved = reserved_of(build, device->device);
-  device->points[point] = (gp_timeline_point_t){held, held, held, reserved, reserved};
-}
-
-static void note_peak(build_t *build, gp_timeline_device_t *device, uint64_t time_ns)
-{
-  uint64_t held = held_of(build, device->device), reserved = reserved_of(build, device->device);
+  gp_timeline_device_t *device = build->device;
+  gp_timeline_point_t *point = &device->points[build->point];
+  uint64_t held = held_of(&build->walk.memory);
+  uint64_t reserved = reserved_of(build->timeline, device->knows_reserved, &build->walk.memory);
+  if (is_first)
+    *point = (gp_timeline_point_t){held, held, held, reserved, reserved};
+  point->held_most = held > point->held_most ? held : point->held_most;
+  point->held_least = held < point->held_least ? held : point->held_least;
+  point->reserved_most = reserved > point->reserved_most ? reserved : point->reserved_most;
+  point->held_end = held;
+  point->reserved_end = reserved;
   if (held > device->held_peak) {
     device->held_peak = held;
     device->held_peak_ns = time_ns;
@@ -60,43 +57,30 @@ static void note_peak(build_t *build, gp_timeline_device_t *device, uint64_t tim
     device->reserved_peak = reserved;
 }
 
-static void update_point(build_t *build, gp_timeline_device_t *device, uint64_t time_ns)
-{
-  gp_timeline_point_t *point = &device->points[build->point];
-  uint64_t held = held_of(build, device->device), reserved = reserved_of(build, device->device);
-  point->held_most = held > point->held_most ? held : point->held_most;
-  point->held_least = held < point->held_least ? held : point->held_least;
-  point->reserved_most = reserved > point->reserved_most ? reserved : point->reserved_most;
-  point->held_end = held;
-  point->reserved_end = reserved;
-  note_peak(build, device, time_ns);
-}
-
 /* Advances to the part that contains time_ns; later times count for no part. */
 static void advance(build_t *build, uint64_t time_ns)
 {
-  gp_timeline_t *timeline = build->timeline;
+  const gp_timeline_t *timeline = build->timeline;
   while (
       build->point + 1 < timeline->point_count && gp_timeline_time(timeline, build->point + 1) <= time_ns) {
     build->point++;
-    for (size_t i = 0; i < timeline->device_count; i++)
-      begin_point(build, &timeline->devices[i], build->point);
+    update_point(build, true, time_ns);
   }
 }
 
-static int add_mark(build_t *build, gp_timeline_device_t *device, size_t event, uint64_t time_ns)
+static int add_mark(build_t *build, size_t event, uint64_t time_ns)
 {
-  const gp_snapshot_events_t *events = &build->lifetimes->snapshot->events;
+  const gp_snapshot_events_t *events = &build->walk.lifetimes->snapshot->events;
   int64_t detail = gp_snapshot_event(events, GP_COLUMN_DETAIL, event, -1);
   gp_event_kind_t kind = gp_snapshot_event_kind(events, event);
 
   if (!gp_event_look(kind).letter)
     return 0;
-  if (kind == GP_EVENT_MODE && !build->has_mode[device->device]) {
-    build->has_mode[device->device] = true;
+  if (kind == GP_EVENT_MODE && !build->has_mode) {
+    build->has_mode = true;
     return 0; /* the initial mode of a device */
   }
-  gp_timeline_mark_t *mark = GP_ARRAY_ADD(device->marks, device->mark_count);
+  gp_timeline_mark_t *mark = GP_ARRAY_ADD(build->device->marks, build->device->mark_count);
   if (!mark)
     return ENOMEM;
   *mark = (gp_timeline_mark_t){time_ns, (uint64_t)gp_snapshot_event(events, GP_COLUMN_SIZE, event, 0),
@@ -104,69 +88,27 @@ static int add_mark(build_t *build, gp_timeline_device_t *device, size_t event, 
   return 0;
 }
 
-static void step(build_t *build, int device, size_t event)
+/* Walks to the end of the time. It begins with the first event inside, whatever times later events have. */
+static int follow(build_t *build)
 {
-  const gp_life_t *life = gp_lifetimes_life(build->lifetimes, event);
-  uint32_t moment = (uint32_t)event + 1;
-  gp_memory_step(build->lifetimes, event, &build->memory[device]);
-  if (!life || life->kind == GP_LIFE_HOST || !gp_lifetimes_has(&build->selection, life))
-    return;
-  if (life->begin == moment)
-    build->selected[device] = gp_add_saturated(build->selected[device], gp_life_rounded(life));
-  if (life->freed == moment)
-    build->selected[device] = gp_subtract_saturated(build->selected[device], gp_life_rounded(life));
-}
-
-static void begin_selected(build_t *build)
-{
-  for (size_t i = 0; i < build->lifetimes->life_count; i++) {
-    const gp_life_t *life = &build->lifetimes->lives[i];
-    if (gp_life_is_held_at(life, 0) && life->kind != GP_LIFE_HOST &&
-        gp_lifetimes_has(&build->selection, life))
-      build->selected[life->device] = gp_add_saturated(build->selected[life->device], gp_life_rounded(life));
-  }
-}
-
-/* The state at the beginning of the time. */
-static void begin(build_t *build)
-{
-  for (size_t i = 0; i < build->timeline->device_count; i++) {
-    gp_timeline_device_t *device = &build->timeline->devices[i];
-    begin_point(build, device, 0);
-    note_peak(build, device, build->timeline->from_ns);
-  }
-}
-
-static int walk(build_t *build)
-{
-  gp_timeline_t *timeline = build->timeline;
-  const gp_snapshot_events_t *events = &build->lifetimes->snapshot->events;
+  const gp_timeline_t *timeline = build->timeline;
+  const gp_snapshot_events_t *events = &build->walk.lifetimes->snapshot->events;
   const gp_column_t *times = events->columns[GP_COLUMN_TIME_NS];
-  bool is_inside = false;
   int error = 0;
+  size_t i = 0;
 
-  for (size_t i = 0; !error && i < events->count; i++) {
-    int ordinal = (int)gp_snapshot_event(events, GP_COLUMN_DEVICE, i, 0);
-    gp_timeline_device_t *device = ordinal >= 0 ? build->by_ordinal[ordinal] : NULL;
+  for (; i < events->count && (uint64_t)gp_column_get(times, i) < timeline->from_ns; i++)
+    gp_memory_walk_next(&build->walk);
+  update_point(build, true, timeline->from_ns);
+  for (; !error && i < events->count && (uint64_t)gp_column_get(times, i) <= timeline->to_ns; i++) {
     uint64_t time_ns = (uint64_t)gp_column_get(times, i);
-    if (time_ns > timeline->to_ns)
-      break;
-    if (!is_inside && time_ns >= timeline->from_ns) {
-      is_inside = true;
-      begin(build);
-    }
-    if (is_inside)
-      advance(build, time_ns);
-    if (!device)
+    advance(build, time_ns);
+    gp_memory_walk_next(&build->walk);
+    if (gp_snapshot_event(events, GP_COLUMN_DEVICE, i, 0) != build->device->device)
       continue;
-    step(build, ordinal, i);
-    if (is_inside) {
-      update_point(build, device, time_ns);
-      error = add_mark(build, device, i, time_ns);
-    }
+    update_point(build, false, time_ns);
+    error = add_mark(build, i, time_ns);
   }
-  if (!is_inside) /* nothing happened in that time */
-    begin(build);
   advance(build, timeline->to_ns);
   return error;
 }
@@ -187,25 +129,30 @@ static bool are_sound(const gp_timeline_t *timeline)
   return true;
 }
 
-/* Adds the devices that get a curve, with their state before the events. */
-static int add_devices(build_t *build, const gp_filter_t *filter)
+static int add_device(gp_timeline_t *timeline, const gp_lifetimes_t *lifetimes, const gp_filter_t *selection,
+    const gp_snapshot_device_t *known)
 {
-  gp_timeline_t *timeline = build->timeline;
-  const gp_snapshot_t *snapshot = build->lifetimes->snapshot;
-  for (size_t i = 0; i < snapshot->device_count; i++) {
-    int ordinal = snapshot->devices[i].device;
-    if (!gp_filter_has_device(filter, ordinal))
-      continue;
-    gp_timeline_device_t *device = &timeline->devices[timeline->device_count++];
-    device->device = ordinal;
-    device->knows_reserved = !snapshot->devices[i].lacks_reserved;
-    device->points = calloc(timeline->point_count, sizeof(*device->points));
-    if (!device->points)
-      return ENOMEM;
-    build->by_ordinal[ordinal] = device;
-    gp_memory_held(build->lifetimes, ordinal, 0, false, &build->memory[ordinal]);
-  }
-  return 0;
+  gp_timeline_device_t *device = &timeline->devices[timeline->device_count++];
+  build_t build = {.timeline = timeline,
+      .device = device,
+      .has_mode = lifetimes->snapshot->recorded_since_ns > 0}; /* the first mode event is missing */
+
+  *device = (gp_timeline_device_t){.device = known->device,
+      .knows_reserved = !known->lacks_reserved,
+      .points = calloc(timeline->point_count, sizeof(*device->points))};
+  if (!device->points)
+    return ENOMEM;
+  gp_memory_walk_begin(&build.walk, lifetimes, selection, NULL, known->device);
+  return follow(&build);
+}
+
+/* What filter selects, at any time. */
+static gp_filter_t selection_of(const gp_filter_t *filter)
+{
+  gp_filter_t selection = *filter; /* borrows its lists */
+  selection.since_ns = 0;
+  selection.until_ns = UINT64_MAX;
+  return selection;
 }
 
 int gp_timeline_init(
@@ -225,53 +172,26 @@ int gp_timeline_init(
   timeline->to_ns = filter->until_ns < last_ns ? filter->until_ns : last_ns;
   if (timeline->from_ns > timeline->to_ns)
     return 0;
-  build_t *build = calloc(1, sizeof(*build));
-  if (!build)
-    return ENOMEM;
-  build->timeline = timeline;
-  build->lifetimes = lifetimes;
-  build->selection = *filter;
-  build->selection.since_ns = 0;
-  build->selection.until_ns = UINT64_MAX;
-  for (int i = 0; i < GP_SNAPSHOT_DEVICES; i++)
-    build->has_mode[i] = lifetimes->snapshot->recorded_since_ns > 0; /* the first mode event is missing */
-  int error = add_devices(build, filter);
-  if (!error) {
-    begin_selected(build);
-    error = walk(build);
+  gp_filter_t selection = selection_of(filter);
+  int error = 0;
+  for (size_t i = 0; !error && i < lifetimes->snapshot->device_count; i++) {
+    if (gp_filter_has_device(filter, lifetimes->snapshot->devices[i].device))
+      error = add_device(timeline, lifetimes, &selection, &lifetimes->snapshot->devices[i]);
   }
   gp_assert_full(error || are_sound(timeline));
-  free(build);
   return error;
 }
 
 void gp_timeline_at(const gp_timeline_t *timeline, const gp_lifetimes_t *lifetimes, const gp_filter_t *filter,
     const gp_moments_t *moments, int device, uint64_t *ret_held, uint64_t *ret_reserved)
 {
-  gp_filter_t selection = *filter;
-  uint64_t forwarded = 0;
+  gp_filter_t selection = selection_of(filter);
+  const gp_snapshot_device_t *known = gp_snapshot_device(lifetimes->snapshot, device);
+  gp_memory_t memory;
 
-  *ret_held = *ret_reserved = 0;
-  selection.since_ns = 0;
-  selection.until_ns = UINT64_MAX;
-  for (size_t i = 0; i < lifetimes->life_count; i++) {
-    const gp_life_t *life = &lifetimes->lives[i];
-    if (life->device != device || life->kind == GP_LIFE_HOST || !gp_moments_hold(moments, life) ||
-        !gp_lifetimes_has(&selection, life))
-      continue;
-    *ret_held = gp_add_saturated(*ret_held, gp_life_rounded(life));
-    forwarded = gp_add_saturated(forwarded, life->kind == GP_LIFE_FORWARDED ? gp_life_rounded(life) : 0);
-  }
-  const gp_snapshot_device_t *of = gp_snapshot_device(lifetimes->snapshot, device);
-  if (timeline->is_selected || (of && of->lacks_reserved && !moments->is_end))
-    return;
-  *ret_reserved = forwarded;
-  for (size_t i = 0; i < lifetimes->segment_count; i++) {
-    const gp_segment_life_t *segment = &lifetimes->segments[i];
-    if (segment->device == device && segment->begin <= moments->at[device] &&
-        segment->end > moments->at[device])
-      *ret_reserved = gp_add_saturated(*ret_reserved, segment->size);
-  }
+  gp_moments_memory(moments, lifetimes, &selection, device, &memory);
+  *ret_held = held_of(&memory);
+  *ret_reserved = reserved_of(timeline, moments->is_end || !known || !known->lacks_reserved, &memory);
 }
 
 void gp_timeline_fini(gp_timeline_t *timeline)

@@ -451,7 +451,7 @@ static int report(const gp_report_input_t *inputs, int count, gp_output_t *outpu
   if (!error)
     status = gp_moments_find(&moments, &lifetimes, input->filter, input->request, input->file);
   if (!error && !status)
-    error = gp_map_init(&map, &lifetimes, moments.at[0], gp_moments_device(&moments, input->filter));
+    error = gp_map_init(&map, &lifetimes, moments.at, gp_moments_device(&moments, input->filter));
   if (!error && !status && input->request->json)
     add_json(&view, object);
   else if (!error && !status)

@@ -386,7 +386,7 @@ void gp_json_add_moment(
   GP_JSON_SHAPE(moment);
   GP_PUT_CHOICE(item, "what", "exit|peak|oom|time|event", kinds[moments->kind], "which moment");
   GP_PUT_UINT_OR_NULL(item, "oom", moments->oom > 0, moments->oom, "N of `oom=N`");
-  GP_PUT_UINT_OR_NULL(item, "event", has_time, moments->at[0] - (has_time ? 1 : 0),
+  GP_PUT_UINT_OR_NULL(item, "event", has_time, moments->at - (has_time ? 1 : 0),
       "number of the last event that is not later; null: the moment is before all events");
   GP_PUT_UINT_OR_NULL(item, "time_ns", has_time, time_ns, "time of that event");
   GP_PUT_DEVICE_OR_NULL(

@@ -28,14 +28,13 @@ static void add_codes(const gp_findings_t *findings, gp_sentence_t *text)
 
 static void add_events(gp_overview_row_t *row, const gp_summary_t *summary)
 {
-  const gp_lifetimes_t *lifetimes = &summary->lifetimes;
-  bool is_exit = strcmp(gp_snapshot_text(summary->snapshot->root, "reason"), "exit") == 0;
+  gp_moments_t end;
+  gp_memory_t memory;
 
-  for (size_t i = 0; is_exit && i < lifetimes->life_count; i++) {
-    const gp_life_t *life = &lifetimes->lives[i];
-    if (life->is_held && life->kind != GP_LIFE_HOST && gp_lifetimes_has(summary->filter, life))
-      row->leaked = gp_add_saturated(row->leaked, life->requested);
-  }
+  gp_moments_end(&end, &summary->lifetimes);
+  gp_moments_memory(&end, &summary->lifetimes, summary->filter, GP_REQUEST_ALL_DEVICES, &memory);
+  if (strcmp(gp_snapshot_text(summary->snapshot->root, "reason"), "exit") == 0)
+    row->leaked = gp_memory_requested(&memory);
   for (size_t i = 0; !row->ran_out && i < summary->ooms.count; i++) {
     const gp_oom_event_t *event = &summary->ooms.events[i];
     row->out_ns = event->time_ns;
