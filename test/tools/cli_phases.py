@@ -181,7 +181,8 @@ class Phases(Reports):
         self.narrow(text)
 
     def ends(self, program, keep=None):
-        document = json.loads(self.report(program.snapshot(keep), "--json", command="summary").stdout)
+        snapshot = program.snapshot(keep) if keep else program
+        document = json.loads(self.report(snapshot, "--json", command="summary").stdout)
         return {phase["name"]: (phase["ends"],) + tuple(phase[which] and phase[which] // MIB for which in ("first_end", "last_end", "most_end"))
                 for phase in document["snapshots"][0]["phases"]}
 
@@ -224,6 +225,22 @@ class Phases(Reports):
             snapshot["events"][name] = []
         document = json.loads(self.report(snapshot, "--json", command="summary").stdout)
         self.assertEqual(document["snapshots"][0]["phases"][0]["ends"], 0)
+
+    def test_blocks_freed_before_the_recorded_events_are_not_held(self):
+        """The free had been requested before the first event that is left, and completed after it."""
+        program = Phased()
+        pending = program.alloc(32 * MIB)
+        program.free(pending, complete=False)
+        kept = program.alloc(MIB)
+        program.push("step")
+        program.complete(pending)
+        program.free(kept)
+        program.alloc(2 * MIB)
+        program.pop()
+        snapshot = program.snapshot(5)
+        self.assertEqual(snapshot["events"]["block"][0], pending)
+        self.assertEqual(self.phases(snapshot), {"step": (1, 2, 2)})
+        self.assertEqual(self.ends(snapshot), {"step": (1, 2, 2, 2)})
 
     def test_summary_of_other_threads_and_the_process(self):
         """What a phase held is what the whole program held meanwhile, whoever had it; what it left is its own."""

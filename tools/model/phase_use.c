@@ -127,20 +127,15 @@ static bool counts(const gp_filter_t *filter, const gp_life_t *life)
 static void follow(build_t *build, const gp_lifetimes_t *lifetimes, const gp_filter_t *filter)
 {
   const gp_snapshot_events_t *events = &lifetimes->snapshot->events;
+  gp_memory_walk_t walk;
 
   build->since_ns = lifetimes->end ? lifetimes->snapshot->recorded_since_ns : UINT64_MAX;
-  for (size_t i = 0; i < lifetimes->life_count; i++) {
-    const gp_life_t *life = &lifetimes->lives[i];
-    if (life->begin == 0 && counts(filter, life))
-      build->held = gp_add_saturated(build->held, life->requested);
-  }
-  for (uint32_t i = 0; i < lifetimes->end; i++) {
-    advance(build, (uint64_t)gp_snapshot_event(events, GP_COLUMN_TIME_NS, i, 0));
-    const gp_life_t *life = gp_lifetimes_life(lifetimes, i);
-    if (!life || !counts(filter, life) || (life->begin != i + 1 && life->freed != i + 1))
-      continue;
-    build->held = life->begin == i + 1 ? gp_add_saturated(build->held, life->requested)
-                                       : gp_subtract_saturated(build->held, life->requested);
+  gp_memory_walk_begin(&walk, lifetimes, filter, NULL, GP_REQUEST_ALL_DEVICES);
+  build->held = gp_memory_requested(&walk.memory);
+  while (walk.moment < lifetimes->end) {
+    advance(build, (uint64_t)gp_snapshot_event(events, GP_COLUMN_TIME_NS, walk.moment, 0));
+    gp_memory_walk_next(&walk);
+    build->held = gp_memory_requested(&walk.memory);
     for (size_t k = 0; k < build->walker_count; k++) {
       if (build->held > build->walkers[k].highest)
         build->walkers[k].highest = build->held;
