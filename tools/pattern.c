@@ -11,43 +11,6 @@
 
 const char gp_pattern_no_memory[] = "no memory";
 
-/* True if text begins with pattern[0..length); with is_end it also ends there. */
-static bool part_matches(const char *pattern, size_t length, const char *text, bool is_end)
-{
-  return strncmp(text, pattern, length) == 0 && (!is_end || text[length] == '\0');
-}
-
-/* Searches the parts between stars one after the other. Taking the first match is always right, except for
- * the last part of a pattern that ends with '$': it must be at the end of the text. */
-bool gp_pattern_matches(const char *pattern, const char *text)
-{
-  bool is_tied = pattern[0] == '^';
-  size_t left = strlen(pattern);
-  if (is_tied) {
-    pattern++;
-    left--;
-  }
-  bool has_end = left > 0 && pattern[left - 1] == '$';
-  left -= has_end;
-  for (;;) {
-    const char *star = memchr(pattern, '*', left);
-    size_t length = star ? (size_t)(star - pattern) : left;
-    bool is_end = !star && has_end;
-    if (is_tied && !part_matches(pattern, length, text, is_end))
-      return false;
-    while (!is_tied && !part_matches(pattern, length, text, is_end)) {
-      if (!*text++)
-        return false;
-    }
-    if (!star)
-      return true;
-    text += length;
-    pattern = star + 1;
-    left -= length + 1;
-    is_tied = false;
-  }
-}
-
 bool gp_pattern_is_empty(const char *pattern)
 {
   return pattern[strspn(pattern, "^*$")] == '\0';

@@ -1,15 +1,11 @@
-/*
- * Patterns of names, in the syntax of LeakSanitizer's suppressions. A pattern matches a name that contains
- * it. '*' matches any text. '^' at the pattern's beginning and '$' at its end match the ends of the name.
- */
+/* Lists of patterns (base/pattern.h), and files of them. */
 #ifndef GP_TOOLS_PATTERN_H
 #define GP_TOOLS_PATTERN_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-/* True if text matches pattern. Thread-safe. */
-bool gp_pattern_matches(const char *pattern, const char *text);
+#include "base/pattern.h"
 
 /* True if pattern matches every text: it holds nothing but '*', '^' and '$'. */
 bool gp_pattern_is_empty(const char *pattern);

@@ -18,7 +18,7 @@ typedef struct line {
 
 static const line_t lines[] = {
 #define LINE(subject, part, group, pattern) {(subject), GP_FRAME_##part, GP_FRAME_GROUP_##group, (pattern)},
-#include "tools/symbols/never_owners.def"
+#include "format/never_owners.def"
 };
 
 static const struct {
@@ -26,17 +26,17 @@ static const struct {
   const char *language;
 } groups[] = {
 #define GROUP(id, words, language) {words, language},
-#include "tools/symbols/never_owners.def"
+#include "format/never_owners.def"
 };
 
 static const char *const generic_words[] = {
 #define GENERIC(word) word,
-#include "tools/symbols/never_owners.def"
+#include "format/never_owners.def"
 };
 
 static const char *const common_names[] = {
 #define COMMON(name) name,
-#include "tools/symbols/never_owners.def"
+#include "format/never_owners.def"
 };
 
 const char *gp_frame_group_words(gp_frame_group_t group)

@@ -19,7 +19,7 @@ typedef enum gp_frame_part {
 
 typedef enum gp_frame_group {
 #define GROUP(id, words, language) GP_FRAME_GROUP_##id,
-#include "tools/symbols/never_owners.def"
+#include "format/never_owners.def"
   GP_FRAME_GROUPS
 } gp_frame_group_t;
 

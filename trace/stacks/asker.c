@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/loader_walk.h"
+#include "base/pattern.h"
 #include "trace/stacks/symtab.h"
 
 static bool find_stack(const gp_stack_logs_t *logs, uint32_t number, gp_stack_view_t *ret_stack)
@@ -39,27 +40,49 @@ static const char *base_of(const gp_module_record_t *module, int *ret_length)
   return base;
 }
 
-static bool begins(const char *text, size_t length, const char *beginning)
+/* The lines of never_owners.def about modules and source files. Those about functions need names, which cost
+ * more here than in the tool. */
+typedef enum subject { MODULE, SOURCE } subject_t;
+
+typedef enum group {
+#define GROUP(id, words, language) GROUP_##id,
+#include "format/never_owners.def"
+} group_t;
+
+static const struct {
+  subject_t subject;
+  group_t group;
+  const char *pattern;
+} lines[] = {
+#define OF_FUNCTION(group, pattern)
+#define OF_PATH(group, pattern)
+#define OF_MODULE(group, pattern)           {MODULE, GROUP_##group, (pattern)},
+#define OF_SOURCE(group, pattern)           {SOURCE, GROUP_##group, (pattern)},
+#define LINE(subject, part, group, pattern) OF_##subject(group, pattern)
+#include "format/never_owners.def"
+};
+
+/* True if a line for a group up to `last` matches the text. */
+static bool is_listed(subject_t subject, group_t last, const char *text, size_t length)
 {
-  size_t wanted = strlen(beginning);
-  return length >= wanted && memcmp(text, beginning, wanted) == 0;
+  for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++)
+    if (lines[i].subject == subject && lines[i].group <= last &&
+        gp_pattern_matches_part(lines[i].pattern, text, length))
+      return true;
+  return false;
 }
 
-/* Code that asks for memory on behalf of other code. */
+/* Code that asks for memory on behalf of other code: CUDA, allocators and, as the names of their functions
+ * are not known, all system libraries. Unlike in the tool, frameworks and interpreters count as the program:
+ * where no line of Python is known, their frame is the best there is. */
 static bool is_system(const gp_module_record_t *module)
 {
-  static const char *const folders[] = {"/lib", "/usr/lib"};
-  static const char *const libraries[] = {"libcu", "libnccl", "libnv", "libgpupool"};
   int length;
   const char *base = base_of(module, &length);
 
-  for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++)
-    if (begins(module->path, module->path_length, folders[i]))
-      return true;
-  for (size_t i = 0; i < sizeof(libraries) / sizeof(libraries[0]); i++)
-    if (begins(base, (size_t)length, libraries[i]))
-      return true;
-  return false;
+  return gp_pattern_matches_part("^/lib", module->path, module->path_length) ||
+         gp_pattern_matches_part("^/usr/lib", module->path, module->path_length) ||
+         is_listed(MODULE, GROUP_CUDA_LIBRARY, base, (size_t)length);
 }
 
 /* The function's name, if the module is still loaded and exports it. */
@@ -87,19 +110,17 @@ static const gp_code_record_t *find_code(const gp_stack_logs_t *logs, uint32_t i
   return code;
 }
 
-/* A line of Python of the user's own: not of a package, of the standard library, or inside the interpreter.
- * "FUNCTION (FILE:LINE)" */
+/* A line of Python of the user's own, "FUNCTION (FILE:LINE)": in a file that no line of never_owners.def
+ * lists. Unlike in the tool, that leaves out all packages, those that may be owners, too. */
 static bool describe_python(const gp_stack_logs_t *logs, uint64_t frame, char *buffer, size_t capacity)
 {
-  static const char *const folders[] = {"site-packages/", "dist-packages/", "/lib/python3", "<frozen "};
   const gp_code_record_t *code = find_code(logs, gp_frame_code(frame));
 
   if (!code || !code->file_length)
     return false;
   const char *file = code->text + code->name_length;
-  for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++)
-    if (memmem(file, code->file_length, folders[i], strlen(folders[i])))
-      return false;
+  if (is_listed(SOURCE, GROUP_START, file, code->file_length))
+    return false;
   const char *slash = memrchr(file, '/', code->file_length), *base = slash ? slash + 1 : file;
   snprintf(buffer, capacity, "%.*s (%.*s:%d)", (int)code->name_length, code->text,
       (int)(file + code->file_length - base), base, gp_code_line(code, gp_frame_instruction(frame)));
