@@ -3,6 +3,7 @@
  * selected, else from the selected allocations. Without stacks by owner.
  */
 import {HOST} from './recording.js';
+import {summed} from './series.js';
 
 /** @type {Measure[]} */
 export const MEASURES = [
@@ -48,28 +49,18 @@ export function defaultMeasure(recording) {
  */
 export function peakMoment(recording, wants, from, to) {
   const {lives} = recording;
-  const change = new Float64Array(recording.end + 2);
-  let bytes = 0;
+  const changes = new Float64Array(recording.end + 2);
   for (let i = 0; i < lives.count; i++) {
     if (lives.kind[i] === HOST || !wants(i))
       continue;
-    if (lives.begin[i] <= from && lives.freed[i] > from)
-      bytes += lives.requested[i];
-    if (lives.begin[i] > from)
-      change[lives.begin[i]] += lives.requested[i];
-    if (lives.freed[i] > from)
-      change[lives.freed[i]] -= lives.requested[i];
+    changes[lives.begin[i]] += lives.requested[i];
+    changes[lives.freed[i]] -= lives.requested[i];
   }
-  let most = bytes;
-  let peak = from;
-  for (let moment = from + 1; moment <= to; moment++) {
-    bytes += change[moment];
-    if (bytes > most) {
-      most = bytes;
-      peak = moment;
-    }
-  }
-  return {moment: peak, bytes: most};
+  const held = summed(changes).values;
+  let moment = from;
+  for (let i = from + 1; i <= to; i++)
+    moment = held[i] > held[moment] ? i : moment;
+  return {moment, bytes: held[moment]};
 }
 
 /**

@@ -59,8 +59,8 @@ export class Series {
   }
 }
 
-/** @param {Float64Array} changes */
-function summed(changes) {
+/** @param {Float64Array} changes by moment; those of the moment after the last are of no account @returns {Series} their sums up to each moment */
+export function summed(changes) {
   let sum = 0;
   for (let i = 0; i < changes.length; i++) {
     sum += changes[i];
