@@ -51,6 +51,37 @@ static inline bool gp_oom_is_of_host(const gp_oom_t *oom)
   return oom->by_limit == GP_OOM_BY_HOST_LIMIT;
 }
 
+/*
+ * The rules of advice that the library gives when memory runs out, and the tool when it reads the report.
+ */
+
+/* Blocks in use of one kind, from which on more of them are to be expected; fewer may be buffers of the whole
+ * run. */
+#define GP_OOM_MANY_BLOCKS 8
+
+/* True if the device, or a limit, of that capacity (0: unknown) could not serve the request even if nothing
+ * else were in use. */
+static inline bool gp_oom_is_too_large(uint64_t requested, uint64_t capacity)
+{
+  return capacity && requested > capacity;
+}
+
+/* The bytes that the driver lacked for the request after all idle memory had gone back; 0: none, or unknown.
+ */
+static inline uint64_t gp_oom_missing_on_device(const gp_oom_t *oom)
+{
+  uint64_t idle = oom->cached > oom->in_pieces ? oom->cached - oom->in_pieces : 0;
+  uint64_t there = oom->device_free + idle;
+  return oom->device_total && oom->requested > there ? oom->requested - there : 0;
+}
+
+/* True if what others and CUDA itself use would have covered the missing bytes. Every context takes some
+ * hundred MiB: only more than that deserves a mention. */
+static inline bool gp_oom_is_of_others(const gp_oom_t *oom, uint64_t missing)
+{
+  return !oom->by_limit && oom->unaccounted >= missing && oom->unaccounted > oom->device_total / 8;
+}
+
 /* The section GP_SECTION_OOM. */
 typedef struct gp_oom_record {
   _Atomic uint64_t is_complete; /* 1: report is whole; 0: it is being written */

@@ -39,7 +39,7 @@ bool gp_findings_kept_budget(const gp_findings_t *findings);
 bool gp_findings_blame_growth(const gp_findings_t *findings, int device);
 
 /* True if the limit of MPS explains why memory ran out. Then device_free and unaccounted reflect MPS, and
- * no advice follows from them. oom: as in the snapshot, may be NULL. */
-bool gp_outside_explains(const gp_snapshot_t *snapshot, const cJSON *oom);
+ * no advice follows from them. key: the report, as for gp_oom_report_read. */
+bool gp_outside_explains(const gp_snapshot_t *snapshot, const char *key);
 
 #endif

@@ -25,11 +25,12 @@ static void add_time(gp_sentence_t *text, const char *before, uint64_t ns, const
 /* Without stacks only the sizes hint at whose memory it was. */
 static void add_sizes(gp_sentence_t *text, const gp_oom_moment_t *oom)
 {
-  for (int i = 0; i < GP_OOM_SIZES && oom->sizes[i].count; i++) {
-    gp_sentence_add(text, "%s%s x ", i ? ", " : " Most of what it held: ", GP_AS_COUNT(oom->sizes[i].count));
-    add_size(text, "", oom->sizes[i].size, "");
+  for (int i = 0; i < GP_OOM_OWNERS && oom->figures.owners[i].count; i++) {
+    gp_sentence_add(
+        text, "%s%s x ", i ? ", " : " Most of what it held: ", GP_AS_COUNT(oom->figures.owners[i].count));
+    add_size(text, "", oom->figures.owners[i].size, "");
   }
-  gp_sentence_add(text, oom->sizes[0].count ? "." : "");
+  gp_sentence_add(text, oom->figures.owners[0].count ? "." : "");
 }
 
 #define NAME_COLUMNS 120
@@ -53,50 +54,51 @@ static void add_amounts(gp_sentence_t *text, const gp_oom_moment_t *oom)
 {
   char requested[GP_SIZE_TEXT_BYTES];
 
-  add_size(text, " and held ", oom->live, "");
+  add_size(text, " and held ", oom->figures.live, "");
   if (oom->live_requested &&
-      strcmp(GP_AS_SIZE(oom->live), gp_size_format(oom->live_requested, requested)) != 0)
+      strcmp(GP_AS_SIZE(oom->figures.live), gp_size_format(oom->live_requested, requested)) != 0)
     gp_sentence_add(text, " (%s before rounding)", requested);
-  if (oom->unpooled)
-    add_size(text, " and ", oom->unpooled, " that is not pooled");
-  if (oom->pending)
-    add_size(text, "; ", oom->pending, " were freed but perhaps still in use");
+  if (oom->figures.passthrough)
+    add_size(text, " and ", oom->figures.passthrough, " that is not pooled");
+  if (oom->figures.deferred)
+    add_size(text, "; ", oom->figures.deferred, " were freed but perhaps still in use");
   if (oom->knows_cached)
-    add_size(text, "; ", oom->cached, " were cached");
+    add_size(text, "; ", oom->figures.cached, " were cached");
   else
     gp_sentence_add(text, "; how much was cached is not known");
-  if (oom->in_pieces)
-    add_size(text, ", of them ", oom->in_pieces, " in pieces beside memory in use");
-  if (oom->usable < oom->event.requested && oom->event.requested <= oom->cached)
+  if (oom->figures.in_pieces)
+    add_size(text, ", of them ", oom->figures.in_pieces, " in pieces beside memory in use");
+  if (oom->usable < oom->event.requested && oom->event.requested <= oom->figures.cached)
     add_size(text, ", of them ", oom->usable,
         " where PyTorch looks for such a request: of its stream, its pool and its size");
-  if (oom->largest_hole && oom->cached)
-    add_size(text, ", the largest hole ", oom->largest_hole,
-        oom->largest_hole < oom->event.requested ? ", too small" : "");
-  if (oom->limit)
-    add_size(text, "; the limit is ", oom->limit, "");
+  if (oom->figures.largest_free && oom->figures.cached)
+    add_size(text, ", the largest hole ", oom->figures.largest_free,
+        oom->figures.largest_free < oom->event.requested ? ", too small" : "");
+  if (oom->figures.limit)
+    add_size(text, "; the limit is ", oom->figures.limit, "");
   if (oom->knows_free)
-    add_size(
-        text, "; ", oom->device_free, oom->device_total ? " of the device's " : " of the device were free");
-  if (oom->knows_free && oom->device_total)
-    add_size(text, "", oom->device_total, " were free");
+    add_size(text, "; ", oom->figures.device_free,
+        oom->figures.device_total ? " of the device's " : " of the device were free");
+  if (oom->knows_free && oom->figures.device_total)
+    add_size(text, "", oom->figures.device_total, " were free");
   gp_sentence_add(text, ".");
 }
 
 /* Work in progress keeps freed memory in use, and keeps idle memory from going back to the driver. */
 static void add_busy(gp_sentence_t *text, const gp_oom_moment_t *oom)
 {
-  if (oom->busy_context) {
-    gp_sentence_add(text, " The device was busy: work submitted to context %" PRIu64, oom->busy_context);
-    if (oom->busy_ns >= NS_PER_MS)
-      add_time(text, " at least ", oom->busy_ns, " before");
+  if (oom->figures.busy_context) {
+    gp_sentence_add(
+        text, " The device was busy: work submitted to context %" PRIu64, oom->figures.busy_context);
+    if (oom->figures.busy_ns >= NS_PER_MS)
+      add_time(text, " at least ", oom->figures.busy_ns, " before");
     gp_sentence_add(text, " had not ended, and until then what is freed stays in use%s",
-        oom->cached > oom->in_pieces ? " and what is cached cannot go back" : "");
-    gp_sentence_add(text, oom->waited_ns >= NS_PER_MS ? "" : "; the allocation did not wait");
+        oom->figures.cached > oom->figures.in_pieces ? " and what is cached cannot go back" : "");
+    gp_sentence_add(text, oom->figures.waited_ns >= NS_PER_MS ? "" : "; the allocation did not wait");
     gp_sentence_add(text, ".");
   }
-  if (oom->waited_ns >= NS_PER_MS)
-    add_time(text, " The allocation waited ", oom->waited_ns, " for the device.");
+  if (oom->figures.waited_ns >= NS_PER_MS)
+    add_time(text, " The allocation waited ", oom->figures.waited_ns, " for the device.");
 }
 
 /* What happened afterwards, if the snapshot was written later. */
@@ -136,7 +138,7 @@ static void advise_reported(gp_findings_t *findings, gp_finding_t *finding, cons
   const cJSON *remedy = cJSON_GetObjectItemCaseSensitive(oom, "remedy");
   const char *advice = gp_snapshot_text(oom, "advice"), *action = gp_snapshot_text(remedy, "action");
 
-  if (!advice[0] || gp_outside_explains(findings->summary->snapshot, oom))
+  if (!advice[0] || gp_outside_explains(findings->summary->snapshot, key))
     return;
   gp_findings_advise(findings, finding, GP_ADVICE(oom_of_the_library), advice);
   cJSON_ArrayForEach(setting, cJSON_GetObjectItemCaseSensitive(remedy, "settings"))
@@ -175,8 +177,9 @@ void gp_findings_judge_oom(gp_findings_t *findings)
     advise_reported(findings, finding, "oom");
   else if (!gp_oom_could_fit(oom))
     gp_findings_advise(findings, finding, GP_ADVICE(oom_too_large),
-        oom->limit && oom->event.requested > oom->limit ? "the limit allows" : "the device has");
-  else if (oom->usable >= oom->event.requested && oom->largest_hole < oom->event.requested)
+        gp_oom_is_too_large(oom->event.requested, oom->figures.limit) ? "the limit allows"
+                                                                      : "the device has");
+  else if (oom->usable >= oom->event.requested && oom->figures.largest_free < oom->event.requested)
     gp_findings_advise(findings, finding, GP_ADVICE(oom_in_pieces), oom->number);
 }
 

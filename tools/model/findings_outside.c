@@ -11,10 +11,9 @@
 #include "tools/saturated.h"
 #include "tools/output.h"
 
-#define MPS_LIMIT    "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"
-#define OTHERS_SHARE 8 /* contexts and code take less than 1/8 of a device */
-#define USED_SHARE   2 /* report others above this share even if memory did not run out */
-#define POOLS_SHARE  20
+#define MPS_LIMIT   "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"
+#define USED_SHARE  2 /* report others above this share even if memory did not run out */
+#define POOLS_SHARE 20
 
 /* An environment variable of the process (process.environment); "": not set, or unknown. */
 static const char *variable_of(const gp_snapshot_t *snapshot, const char *name)
@@ -71,61 +70,32 @@ static const char *mig_variable(const gp_snapshot_t *snapshot)
   return NULL;
 }
 
-/* What the snapshot tells about an out of memory. Bytes; 0: not told. */
-typedef struct oom {
-  int device;
-  uint64_t requested;
-  uint64_t missing; /* of the request, after what was free */
-  uint64_t held;    /* by this process: live, cached ... */
-  uint64_t total;
-  uint64_t unaccounted;
-  bool by_limit;
-} oom_t;
-
-static uint64_t figure(const cJSON *oom, const char *name)
+/* What this process had of the device. */
+static uint64_t held_by(const gp_oom_t *oom)
 {
-  uint64_t number = 0;
-  (void)gp_snapshot_uint(oom, name, &number);
-  return number;
-}
-
-static bool read_oom(const cJSON *object, oom_t *ret_oom)
-{
-  static const char *const held[] = {"live", "deferred", "cached", "passthrough"};
-  if (!object || figure(object, "device") >= GP_SNAPSHOT_DEVICES)
-    return false;
-  *ret_oom = (oom_t){
-      .device = (int)figure(object, "device"),
-      .requested = figure(object, "requested"),
-      .total = figure(object, "device_total"),
-      .unaccounted = figure(object, "unaccounted"),
-      .by_limit = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(object, "by_limit")),
-  };
-  ret_oom->missing = gp_subtract_saturated(ret_oom->requested, figure(object, "device_free"));
-  for (size_t i = 0; i < sizeof(held) / sizeof(held[0]); i++)
-    ret_oom->held = gp_add_saturated(ret_oom->held, figure(object, held[i]));
-  return true;
+  return oom->live + oom->deferred + oom->cached + oom->passthrough; /* each below 2^53 */
 }
 
 /* The limit of MPS for the device of an out of memory; false: unknown. */
-static bool find_mps_limit(const gp_snapshot_t *snapshot, const oom_t *oom, uint64_t *ret_limit)
+static bool find_mps_limit(const gp_snapshot_t *snapshot, const gp_oom_t *oom, uint64_t *ret_limit)
 {
   return mps_limit_of(variable_of(snapshot, MPS_LIMIT), oom->device, snapshot->device_count <= 1, ret_limit);
 }
 
-static bool is_beyond(const oom_t *oom, uint64_t limit)
+static bool is_beyond(const gp_oom_t *oom, uint64_t limit)
 {
-  return !oom->by_limit && gp_add_saturated(oom->held, oom->requested) > limit;
+  return !oom->by_limit && held_by(oom) + oom->requested > limit;
 }
 
-bool gp_outside_explains(const gp_snapshot_t *snapshot, const cJSON *object)
+bool gp_outside_explains(const gp_snapshot_t *snapshot, const char *key)
 {
-  oom_t oom;
+  gp_oom_t oom = {.requested = 0};
   uint64_t limit;
-  return read_oom(object, &oom) && find_mps_limit(snapshot, &oom, &limit) && is_beyond(&oom, limit);
+  return gp_oom_report_read(snapshot, key, &oom) && find_mps_limit(snapshot, &oom, &limit) &&
+         is_beyond(&oom, limit);
 }
 
-static void judge_mps(gp_findings_t *findings, const oom_t *oom)
+static void judge_mps(gp_findings_t *findings, const gp_oom_t *oom)
 {
   const gp_snapshot_t *snapshot = findings->summary->snapshot;
   const char *list = variable_of(snapshot, MPS_LIMIT);
@@ -143,38 +113,38 @@ static void judge_mps(gp_findings_t *findings, const oom_t *oom)
   }
   bool beyond = is_beyond(oom, limit);
   gp_findings_say_as(findings, beyond ? GP_SEVERITY_ERROR : GP_SEVERITY_NOTE, GP_FINDING(mps_limit_and_oom),
-      oom->device, GP_AS_SIZE(limit), oom->device, list, GP_AS_SIZE(oom->held), GP_AS_SIZE(oom->requested),
+      oom->device, GP_AS_SIZE(limit), oom->device, list, GP_AS_SIZE(held_by(oom)), GP_AS_SIZE(oom->requested),
       beyond          ? ", which is more"
       : oom->by_limit ? ", and GPUPOOL_LIMIT refused before"
                       : ", which is less");
 }
 
-static void judge_mig(gp_findings_t *findings, const oom_t *oom)
+static void judge_mig(gp_findings_t *findings, const gp_oom_t *oom)
 {
   const gp_snapshot_t *snapshot = findings->summary->snapshot;
   const char *variable = mig_variable(snapshot);
 
   if (!variable)
     return;
-  if (oom->total)
+  if (oom->device_total)
     gp_findings_say(findings, GP_FINDING(mig_total), oom->device, oom->device, variable,
-        variable_of(snapshot, variable), GP_AS_SIZE(oom->total));
+        variable_of(snapshot, variable), GP_AS_SIZE(oom->device_total));
   else
     gp_findings_say(
         findings, GP_FINDING(mig), oom->device, oom->device, variable, variable_of(snapshot, variable));
 }
 
-static void judge_others(gp_findings_t *findings, const oom_t *oom)
+static void judge_others(gp_findings_t *findings, const gp_oom_t *oom)
 {
   char others[GP_SIZE_TEXT_BYTES];
   uint64_t limit;
 
-  if (oom->by_limit || oom->unaccounted < oom->missing || oom->unaccounted <= oom->total / OTHERS_SHARE)
+  if (!gp_oom_is_of_others(oom, gp_subtract_saturated(oom->requested, oom->device_free)))
     return;
   if (find_mps_limit(findings->summary->snapshot, oom, &limit))
     return; /* under MPS, device_free is what the limit leaves */
   gp_finding_t *finding = gp_findings_say(findings, GP_FINDING(others), oom->device,
-      gp_size_format(oom->unaccounted, others), GP_AS_SIZE(oom->total), oom->device);
+      gp_size_format(oom->unaccounted, others), GP_AS_SIZE(oom->device_total), oom->device);
   gp_findings_advise(findings, finding, GP_ADVICE(others));
 }
 
@@ -201,7 +171,7 @@ static void judge_use(gp_findings_t *findings, const gp_snapshot_device_t *devic
 /* A device on which memory ran out at a moment for which the snapshot has no report. */
 static void judge_device(gp_findings_t *findings, const gp_snapshot_device_t *device)
 {
-  const oom_t oom = {.device = device->device, .total = device->total};
+  const gp_oom_t oom = {.device = device->device, .device_total = device->total};
   if (!device->stats.num_ooms)
     return;
   judge_mps(findings, &oom);
@@ -211,14 +181,15 @@ static void judge_device(gp_findings_t *findings, const gp_snapshot_device_t *de
 static void judge_oom(gp_findings_t *findings)
 {
   const cJSON *object = cJSON_GetObjectItemCaseSensitive(findings->summary->snapshot->root, "oom");
-  oom_t oom;
+  gp_oom_t oom = {.requested = 0};
 
   if (!object) { /* no report: use the recorded events */
     for (size_t i = 0; i < findings->summary->device_count; i++)
       judge_device(findings, findings->summary->devices[i].device);
     return;
   }
-  if (!gp_findings_have(findings, GP_FINDING_oom) || !read_oom(object, &oom))
+  if (!gp_findings_have(findings, GP_FINDING_oom) ||
+      !gp_oom_report_read(findings->summary->snapshot, "oom", &oom))
     return;
   judge_mps(findings, &oom);
   judge_mig(findings, &oom);

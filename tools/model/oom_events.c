@@ -8,21 +8,28 @@
 #include "tools/array.h"
 #include "tools/symbols/frame_text.h"
 
-/* The snapshot's own report. */
-typedef struct report {
-  uint64_t time_ns;
-  uint64_t device;
-  uint64_t requested;
-} report_t;
-
-static bool read_report(const gp_snapshot_t *snapshot, report_t *ret_report)
+bool gp_oom_report_read(const gp_snapshot_t *snapshot, const char *key, gp_oom_t *ret_oom)
 {
-  const cJSON *oom = cJSON_GetObjectItemCaseSensitive(snapshot->root, "oom");
-  *ret_report = (report_t){.time_ns = UINT64_MAX};
-  (void)gp_snapshot_uint(oom, "time_ns", &ret_report->time_ns);
-  (void)gp_snapshot_uint(oom, "requested", &ret_report->requested);
-  return gp_snapshot_uint(oom, "device", &ret_report->device) == 1 &&
-         ret_report->device < GP_SNAPSHOT_DEVICES;
+  const cJSON *report = cJSON_GetObjectItemCaseSensitive(snapshot->root, key);
+  const struct {
+    const char *name;
+    uint64_t *number;
+  } figures[] = {
+#define FIGURE(member) {#member, &ret_oom->member}
+      FIGURE(time_ns), FIGURE(requested), FIGURE(live), FIGURE(deferred), FIGURE(cached), FIGURE(in_pieces),
+      FIGURE(passthrough), FIGURE(limit), FIGURE(device_free), FIGURE(device_total), FIGURE(unaccounted),
+      FIGURE(largest_free), FIGURE(waited_ns), FIGURE(busy_ns), FIGURE(busy_context)
+#undef FIGURE
+  };
+  uint64_t device;
+  bool by_limit = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(report, "by_limit"));
+  bool is_there = gp_snapshot_uint(report, "device", &device) == 1 && device < GP_SNAPSHOT_DEVICES;
+
+  ret_oom->by_limit = by_limit ? GP_OOM_BY_LIMIT : GP_OOM_BY_DRIVER;
+  ret_oom->device = is_there ? (int32_t)device : ret_oom->device;
+  for (size_t i = 0; i < sizeof(figures) / sizeof(figures[0]); i++)
+    (void)gp_snapshot_uint(report, figures[i].name, figures[i].number);
+  return is_there;
 }
 
 /* The largest block that the program got on each device, from some event to the end. */
@@ -68,12 +75,12 @@ static int list_events(gp_oom_events_t *ooms, const gp_snapshot_events_t *events
 }
 
 /* The event that the report describes: that of the report's time, else the last similar one. */
-static gp_oom_event_t *find_reported(const gp_oom_events_t *ooms, const report_t *report)
+static gp_oom_event_t *find_reported(const gp_oom_events_t *ooms, const gp_oom_t *report)
 {
   gp_oom_event_t *found = NULL;
   for (size_t i = 0; i < ooms->count; i++) {
     gp_oom_event_t *event = &ooms->events[i];
-    if (event->device != (int)report->device || event->requested != report->requested)
+    if (event->device != report->device || event->requested != report->requested)
       continue;
     found = event;
     if (event->time_ns == report->time_ns)
@@ -85,10 +92,10 @@ static gp_oom_event_t *find_reported(const gp_oom_events_t *ooms, const report_t
 /* Adds an event for a report that has none: at the end if the snapshot was written for it,
  * else before the recorded events. */
 static int add_report(
-    gp_oom_events_t *ooms, const gp_lifetimes_t *lifetimes, const report_t *report, const got_t *got)
+    gp_oom_events_t *ooms, const gp_lifetimes_t *lifetimes, const gp_oom_t *report, const got_t *got)
 {
   bool is_end = ooms->is_written_then;
-  const gp_oom_event_t event = {.device = (int)report->device,
+  const gp_oom_event_t event = {.device = report->device,
       .has_moment = is_end,
       .is_reported = true,
       .allocated_later = !is_end && got->any[report->device],
@@ -107,12 +114,12 @@ static int add_report(
 int gp_oom_events_init(gp_oom_events_t *ooms, const gp_lifetimes_t *lifetimes)
 {
   got_t got = {.any = {false}};
-  report_t report;
+  gp_oom_t report = {.time_ns = UINT64_MAX};
 
   *ooms = (gp_oom_events_t){
       .is_written_then = strcmp(gp_snapshot_text(lifetimes->snapshot->root, "reason"), "oom") == 0};
   int error = list_events(ooms, &lifetimes->snapshot->events, &got);
-  if (error || !read_report(lifetimes->snapshot, &report))
+  if (error || !gp_oom_report_read(lifetimes->snapshot, "oom", &report))
     return error;
   gp_oom_event_t *event = find_reported(ooms, &report);
   if (!event)

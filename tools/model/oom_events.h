@@ -5,6 +5,7 @@
 #ifndef GP_TOOLS_MODEL_OOM_EVENTS_H
 #define GP_TOOLS_MODEL_OOM_EVENTS_H
 
+#include "format/oom.h"
 #include "tools/model/lifetimes.h"
 #include "tools/symbols/stack_owners.h"
 
@@ -26,6 +27,10 @@ typedef struct gp_oom_events {
   size_t count;
   bool is_written_then; /* the snapshot was written because memory ran out */
 } gp_oom_events_t;
+
+/* Reads the snapshot's own report, `oom` or `host_oom`: the sizes, and what refused. What it lacks stays as
+ * it is in *ret_oom. False: there is no report, or no device in it. */
+bool gp_oom_report_read(const gp_snapshot_t *snapshot, const char *key, gp_oom_t *ret_oom);
 
 /* Finds the events. Returns 0 or ENOMEM. Call fini in any case. */
 int gp_oom_events_init(gp_oom_events_t *ooms, const gp_lifetimes_t *lifetimes);

@@ -12,7 +12,7 @@
 /* Larger sums first, and of equal ones the larger size. */
 static int compare_sizes(const void *a, const void *b)
 {
-  const gp_oom_size_t *x = a, *y = b;
+  const gp_oom_owner_t *x = a, *y = b;
   double one = (double)x->size * (double)x->count, other = (double)y->size * (double)y->count;
   return one != other ? (one < other) - (one > other) : (x->size < y->size) - (x->size > y->size);
 }
@@ -20,7 +20,7 @@ static int compare_sizes(const void *a, const void *b)
 static int find_sizes(gp_oom_moment_t *oom, const gp_lifetimes_t *lifetimes)
 {
   gp_hash_index_t by_size = {0};
-  gp_oom_size_t *sizes = NULL;
+  gp_oom_owner_t *sizes = NULL;
   size_t count = 0;
   int error = 0;
 
@@ -29,15 +29,15 @@ static int find_sizes(gp_oom_moment_t *oom, const gp_lifetimes_t *lifetimes)
     if (life->device != oom->event.device || life->kind == GP_LIFE_HOST ||
         !gp_moments_hold(&oom->moments, life))
       continue;
-    gp_oom_size_t *size = GP_HASH_NUMBER(&by_size, sizes, count, life->requested);
+    gp_oom_owner_t *size = GP_HASH_NUMBER(&by_size, sizes, count, life->requested);
     error = size ? 0 : ENOMEM;
     if (size)
       size->count++;
   }
   if (count)
     qsort(sizes, count, sizeof(*sizes), compare_sizes);
-  for (size_t i = 0; i < count && i < GP_OOM_SIZES; i++)
-    oom->sizes[i] = sizes[i];
+  for (size_t i = 0; i < count && i < GP_OOM_OWNERS; i++)
+    oom->figures.owners[i] = sizes[i];
   gp_hash_index_fini(&by_size);
   free(sizes);
   return error;
@@ -94,7 +94,7 @@ static int measure_usable(gp_oom_moment_t *oom, const gp_lifetimes_t *lifetimes)
     for (size_t k = segment->first_part; k < segment->first_part + segment->part_count; k++) {
       uint64_t idle = map->parts[k].state == GP_SNAPSHOT_IDLE ? map->parts[k].size : 0;
       oom->usable = gp_add_saturated(oom->usable, idle);
-      oom->largest_hole = idle > oom->largest_hole ? idle : oom->largest_hole;
+      oom->figures.largest_free = idle > oom->figures.largest_free ? idle : oom->figures.largest_free;
     }
   }
   if (map)
@@ -111,53 +111,37 @@ static int measure(gp_oom_moment_t *oom, const gp_lifetimes_t *lifetimes)
   uint64_t segments;
 
   gp_moments_memory(&oom->moments, lifetimes, NULL, oom->event.device, &memory);
-  oom->live = memory.allocated;
+  oom->figures.live = memory.allocated;
   oom->live_requested = memory.requested;
-  oom->pending = memory.deferred;
+  oom->figures.deferred = memory.deferred;
   oom->knows_cached = gp_memory_knows_reserved(lifetimes, &oom->moments, oom->event.device);
   if (oom->knows_cached)
-    oom->cached = gp_subtract_saturated(memory.reserved, gp_add_saturated(memory.allocated, memory.deferred));
-  oom->unpooled = memory.forwarded;
+    oom->figures.cached =
+        gp_subtract_saturated(memory.reserved, gp_add_saturated(memory.allocated, memory.deferred));
+  oom->figures.passthrough = memory.forwarded;
   const gp_snapshot_device_t *device = gp_snapshot_device(snapshot, oom->event.device);
-  oom->limit = device ? device->limit : 0;
-  oom->device_total = device ? device->total : 0;
+  oom->figures.limit = device ? device->limit : 0;
+  oom->figures.device_total = device ? device->total : 0;
   if (oom->event.has_event)
-    oom->knows_free = gp_snapshot_device_free(&snapshot->events, oom->event.moment - 1, &oom->device_free);
+    oom->knows_free =
+        gp_snapshot_device_free(&snapshot->events, oom->event.moment - 1, &oom->figures.device_free);
   int error = 0;
-  oom->usable = oom->cached;
+  oom->usable = oom->figures.cached;
   if (oom->knows_cached && oom->event.has_event && snapshot->is_pytorch)
     error = measure_usable(oom, lifetimes);
   else if (oom->knows_cached)
-    error = gp_memory_hole(lifetimes, &oom->moments, oom->event.device, &oom->largest_hole, &segments);
+    error =
+        gp_memory_hole(lifetimes, &oom->moments, oom->event.device, &oom->figures.largest_free, &segments);
   return error ? error : find_sizes(oom, lifetimes);
 }
 
-static void read_uint(const cJSON *report, const char *name, uint64_t *ret_number)
-{
-  uint64_t number;
-  if (gp_snapshot_uint(report, name, &number) == 1)
-    *ret_number = number;
-}
-
 /* Reads the report: it describes the moment at which the library gave up, so it overrides the events. */
-static void read_report(gp_oom_moment_t *oom, const cJSON *report)
+static void read_report(gp_oom_moment_t *oom, const gp_snapshot_t *snapshot)
 {
+  (void)gp_oom_report_read(snapshot, "oom", &oom->figures);
   oom->knows_cached = true;
-  read_uint(report, "live", &oom->live);
-  read_uint(report, "deferred", &oom->pending);
-  read_uint(report, "cached", &oom->cached);
-  oom->usable = oom->cached;
-  read_uint(report, "in_pieces", &oom->in_pieces);
-  read_uint(report, "passthrough", &oom->unpooled);
-  read_uint(report, "largest_free", &oom->largest_hole);
-  read_uint(report, "limit", &oom->limit);
-  read_uint(report, "device_free", &oom->device_free);
-  read_uint(report, "device_total", &oom->device_total);
-  oom->knows_free = oom->device_total > 0;
-  read_uint(report, "waited_ns", &oom->waited_ns);
-  read_uint(report, "busy_ns", &oom->busy_ns);
-  read_uint(report, "busy_context", &oom->busy_context);
-  oom->is_by_limit = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(report, "by_limit"));
+  oom->usable = oom->figures.cached;
+  oom->knows_free = oom->figures.device_total > 0;
 }
 
 /* Reads the report's sizes; only if the events do not tell. */
@@ -167,10 +151,10 @@ static void read_sizes(gp_oom_moment_t *oom, const cJSON *report)
   size_t i = 0;
   cJSON_ArrayForEach(owner, cJSON_GetObjectItemCaseSensitive(report, "owners"))
   {
-    if (i == GP_OOM_SIZES)
+    if (i == GP_OOM_OWNERS)
       break;
-    read_uint(owner, "size", &oom->sizes[i].size);
-    read_uint(owner, "count", &oom->sizes[i++].count);
+    (void)gp_snapshot_uint(owner, "size", &oom->figures.owners[i].size);
+    (void)gp_snapshot_uint(owner, "count", &oom->figures.owners[i++].count);
   }
 }
 
@@ -187,7 +171,7 @@ int gp_oom_moment_init(
     error = measure(oom, lifetimes);
   }
   if (oom->event.is_reported)
-    read_report(oom, report);
+    read_report(oom, lifetimes->snapshot);
   if (oom->event.is_reported && !oom->event.has_moment)
     read_sizes(oom, report);
   return error;

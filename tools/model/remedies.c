@@ -10,7 +10,6 @@
 #include "tools/output.h"
 #include "tools/symbols/stack_owners.h"
 
-#define MANY_BLOCKS       8        /* fewer may be buffers of the whole run */
 #define MOST_TRACE_EVENTS 16777216 /* maximum of GPUPOOL_TRACE_EVENTS */
 
 bool gp_remedy_sets(const gp_remedy_t *remedy, const char *name)
@@ -39,27 +38,14 @@ static bool is_of_report(const gp_findings_t *findings)
          findings->summary->oom.event.is_reported;
 }
 
-/* A figure of the report in bytes; 0 if missing. */
-static uint64_t figure(const cJSON *oom, const char *name)
-{
-  uint64_t number = 0;
-  (void)gp_snapshot_uint(oom, name, &number);
-  return number;
-}
-
 /* What was missing when memory ran out, from the report; 0: unknown. */
-static uint64_t missing_bytes(const cJSON *oom)
+static uint64_t missing_bytes(const gp_oom_t *oom)
 {
-  uint64_t requested = figure(oom, "requested"), limit = figure(oom, "limit");
-  uint64_t held = gp_add_saturated(gp_add_saturated(figure(oom, "live"), figure(oom, "deferred")),
-      gp_add_saturated(figure(oom, "passthrough"), figure(oom, "in_pieces")));
+  uint64_t held = oom->live + oom->deferred + oom->passthrough + oom->in_pieces; /* each below 2^53 */
 
-  if (cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(oom, "by_limit")))
-    return limit ? gp_subtract_saturated(gp_add_saturated(held, requested), limit) : 0;
-  uint64_t idle = gp_subtract_saturated(figure(oom, "cached"), figure(oom, "in_pieces"));
-  return figure(oom, "device_total")
-             ? gp_subtract_saturated(requested, gp_add_saturated(figure(oom, "device_free"), idle))
-             : 0;
+  if (!oom->by_limit)
+    return gp_oom_missing_on_device(oom);
+  return oom->limit ? gp_subtract_saturated(held + oom->requested, oom->limit) : 0;
 }
 
 /* True if a segment of the device is cut into blocks. */
@@ -129,20 +115,19 @@ static void find_freed_room(
 
 /* If memory is cut, freeing all that the owner holds must leave large enough pieces. */
 static void settle_cut_owner(
-    gp_findings_t *findings, gp_finding_t *finding, int device, const gp_owners_t *owners, uint64_t missing)
+    gp_findings_t *findings, gp_finding_t *finding, const gp_oom_t *oom, const gp_owners_t *owners)
 {
   const gp_owner_t *owner = &owners->owners[0];
   const gp_snapshot_t *snapshot = findings->summary->snapshot;
-  const cJSON *oom = cJSON_GetObjectItemCaseSensitive(snapshot->root, "oom");
   char name[GP_OWNER_BYTES];
   freed_room_t room;
 
-  find_freed_room(snapshot, device, owner, &room);
-  if (room.largest < figure(oom, "requested") && room.in_wholes < missing)
+  find_freed_room(snapshot, oom->device, owner, &room);
+  if (room.largest < oom->requested && room.in_wholes < missing_bytes(oom))
     return;
   gp_findings_retract(finding);
   gp_findings_advise(
-      findings, finding, GP_ADVICE(owners_of_segments), gp_findings_name_owner(owners, 0, name), device);
+      findings, finding, GP_ADVICE(owners_of_segments), gp_findings_name_owner(owners, 0, name), oom->device);
   gp_findings_act_on(findings, finding, "free", owner->function);
 }
 
@@ -159,46 +144,39 @@ static size_t find_never_freeing(const gp_findings_t *findings)
   while (i < owners->count && !is_of_owner(summary->snapshot, asker.stack, &owners->owners[i]))
     i++;
   bool frees =
-      i < owners->count && (owners->owners[i].holding.blocks < MANY_BLOCKS ||
+      i < owners->count && (owners->owners[i].holding.blocks < GP_OOM_MANY_BLOCKS ||
                                owners->owners[i].holding.freed || !gp_holding_knows_frees(summary->snapshot));
   return frees ? owners->count : i;
 }
 
-/* Memory outside this process's allocations covers what was missing, and is more than a CUDA context takes.
- */
-static bool is_of_others(const cJSON *oom)
-{
-  return figure(oom, "unaccounted") >= missing_bytes(oom) &&
-         figure(oom, "unaccounted") > figure(oom, "device_total") / 8 &&
-         !cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(oom, "by_limit"));
-}
-
 /* Memory is missing, and the report knows no better cause: a request that is too large, pieces, others, or
  * work in the way. */
-static bool only_lacks_memory(const cJSON *oom, const gp_finding_t *finding)
+static bool only_lacks_memory(const gp_oom_t *oom, const gp_finding_t *finding)
 {
-  uint64_t missing = missing_bytes(oom), total = figure(oom, "device_total");
+  uint64_t missing = missing_bytes(oom);
 
-  if (!missing || (total && figure(oom, "requested") > total))
+  if (!missing || gp_oom_is_too_large(oom->requested, oom->device_total))
     return false;
   if (gp_remedy_sets(&finding->remedy, "GPUPOOL_LIMIT"))
     return true;
-  return gp_remedy_is_empty(&finding->remedy) && !is_of_others(oom) && figure(oom, "in_pieces") < missing;
+  return gp_remedy_is_empty(&finding->remedy) && !gp_oom_is_of_others(oom, missing) &&
+         oom->in_pieces < missing;
 }
 
 static bool settle_never_freed(gp_findings_t *findings, gp_finding_t *oom, gp_finding_t *owners)
 {
   const gp_summary_t *summary = findings->summary;
-  const cJSON *report = cJSON_GetObjectItemCaseSensitive(summary->snapshot->root, "oom");
   const size_t owner = find_never_freeing(findings);
   bool is_said = owners && (owners->advice || gp_findings_blame_growth(findings, oom->device));
   char name[GP_OWNER_BYTES];
+  gp_oom_t report = {.requested = 0};
 
+  (void)gp_oom_report_read(summary->snapshot, "oom", &report);
   if (!is_said || owner == findings->owners.count || !summary->oom.event.is_reported ||
-      !only_lacks_memory(report, oom))
+      !only_lacks_memory(&report, oom))
     return false;
   gp_findings_retract(oom);
-  gp_findings_advise(findings, oom, GP_ADVICE(oom_never_freed), GP_AS_SIZE(missing_bytes(report)));
+  gp_findings_advise(findings, oom, GP_ADVICE(oom_never_freed), GP_AS_SIZE(missing_bytes(&report)));
   if (!owners->advice) /* the finding growth has it */
     return true;
   gp_findings_retract(owners);
@@ -212,32 +190,32 @@ static bool settle_never_freed(gp_findings_t *findings, gp_finding_t *oom, gp_fi
 static void settle_owners(gp_findings_t *findings, gp_finding_t *finding)
 {
   const gp_summary_t *summary = findings->summary;
-  const cJSON *oom = cJSON_GetObjectItemCaseSensitive(summary->snapshot->root, "oom");
-  uint64_t missing = missing_bytes(oom), device;
   gp_filter_t filter = *summary->filter;
   gp_owners_t owners = {.count = 0};
   gp_moments_t moments;
   char name[GP_OWNER_BYTES];
+  gp_oom_t oom = {.requested = 0};
+  bool is_there = gp_oom_report_read(summary->snapshot, "oom", &oom);
+  uint64_t missing = missing_bytes(&oom);
 
   /* Others have more than this process: that finding has the remedy. */
   if (is_of_report(findings) && gp_findings_have(findings, GP_FINDING_others) &&
-      figure(oom, "unaccounted") > gp_add_saturated(figure(oom, "live"), figure(oom, "passthrough"))) {
+      oom.unaccounted > oom.live + oom.passthrough) {
     gp_findings_retract(finding);
     return;
   }
-  if (!missing || !is_of_report(findings) || gp_snapshot_uint(oom, "device", &device) != 1 ||
-      device >= GP_SNAPSHOT_DEVICES)
+  if (!missing || !is_of_report(findings) || !is_there)
     return;
-  filter.device = (int)device;
+  filter.device = oom.device;
   gp_moments_end(&moments, &summary->lifetimes);
   if (gp_owners_init(&owners, &summary->lifetimes, &filter, &moments, GP_OWNED_DEVICE))
     findings->out_of_memory = true;
-  if (owners.count && is_cut(summary->snapshot, (int)device)) {
-    settle_cut_owner(findings, finding, (int)device, &owners, missing);
+  if (owners.count && is_cut(summary->snapshot, oom.device)) {
+    settle_cut_owner(findings, finding, &oom, &owners);
   } else if (owners.count && owners.owners[0].bytes >= missing) {
     gp_findings_retract(finding);
     gp_findings_advise(findings, finding, GP_ADVICE(owners_enough), gp_findings_name_owner(&owners, 0, name),
-        GP_AS_SIZE(missing), (int)device);
+        GP_AS_SIZE(missing), oom.device);
     gp_findings_act_on(findings, finding, "free", owners.owners[0].function);
   }
   gp_owners_fini(&owners);

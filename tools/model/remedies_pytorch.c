@@ -84,7 +84,7 @@ static void join_pieces(gp_findings_t *findings, gp_finding_t *oom)
 {
   const gp_oom_moment_t *then = &findings->summary->oom;
   char conf[GP_CONF_BYTES];
-  if (then->usable >= then->event.requested && then->largest_hole < then->event.requested &&
+  if (then->usable >= then->event.requested && then->figures.largest_free < then->event.requested &&
       gp_remedies_expand(findings, oom, conf))
     gp_findings_advise(findings, oom, GP_ADVICE(oom_expandable), conf);
 }

@@ -222,26 +222,27 @@ static void add_described_oom(cJSON *object, const gp_oom_moment_t *oom)
 {
   GP_JSON_SHAPE(described_oom);
   GP_PUT_UINT(object, "oom", oom->number, "which of `ooms` it is");
-  GP_PUT_UINT(object, "live", oom->live, "bytes allocated on that device then, rounded up");
-  GP_PUT_UINT(object, "pending_free", oom->pending, "freed, but perhaps still in use");
-  GP_PUT_UINT_OR_NULL(object, "cached", oom->knows_cached, oom->cached, "idle");
+  GP_PUT_UINT(object, "live", oom->figures.live, "bytes allocated on that device then, rounded up");
+  GP_PUT_UINT(object, "pending_free", oom->figures.deferred, "freed, but perhaps still in use");
+  GP_PUT_UINT_OR_NULL(object, "cached", oom->knows_cached, oom->figures.cached, "idle");
   GP_PUT_UINT_OR_NULL(object, "usable", oom->knows_cached, oom->usable,
       "the part of `cached` that can serve the request: under PyTorch where stream, pool and size fit");
-  GP_PUT_UINT(object, "passthrough", oom->unpooled, "forwarded memory");
+  GP_PUT_UINT(object, "passthrough", oom->figures.passthrough, "forwarded memory");
+  GP_PUT_UINT_OR_NULL(object, "largest_hole", oom->knows_cached, oom->figures.largest_free,
+      "the largest idle block of `usable`");
+  GP_PUT_UINT_OR_NULL(object, "limit", oom->figures.limit > 0, oom->figures.limit, "the limit; null: none");
+  GP_PUT_BOOL(object, "by_limit", oom->figures.by_limit, "the limit refused the request, not the driver");
   GP_PUT_UINT_OR_NULL(
-      object, "largest_hole", oom->knows_cached, oom->largest_hole, "the largest idle block of `usable`");
-  GP_PUT_UINT_OR_NULL(object, "limit", oom->limit > 0, oom->limit, "the limit; null: none");
-  GP_PUT_BOOL(object, "by_limit", oom->is_by_limit, "the limit refused the request, not the driver");
-  GP_PUT_UINT_OR_NULL(object, "device_free", oom->knows_free, oom->device_free, "free memory of the device");
-  GP_PUT_UINT_OR_NULL(
-      object, "device_total", oom->device_total > 0, oom->device_total, "memory of the device");
+      object, "device_free", oom->knows_free, oom->figures.device_free, "free memory of the device");
+  GP_PUT_UINT_OR_NULL(object, "device_total", oom->figures.device_total > 0, oom->figures.device_total,
+      "memory of the device");
   cJSON *sizes = GP_PUT_LIST(
       object, "sizes", size_count, "the three sizes with the largest sums among allocated blocks");
-  for (int i = 0; i < GP_OOM_SIZES && oom->sizes[i].count; i++) {
+  for (int i = 0; i < GP_OOM_OWNERS && oom->figures.owners[i].count; i++) {
     cJSON *size = gp_json_add_item(sizes);
     GP_JSON_SHAPE(size_count);
-    GP_PUT_UINT(size, "requested_size", oom->sizes[i].size, "bytes requested for each block");
-    GP_PUT_UINT(size, "count", oom->sizes[i].count, "how many blocks");
+    GP_PUT_UINT(size, "requested_size", oom->figures.owners[i].size, "bytes requested for each block");
+    GP_PUT_UINT(size, "count", oom->figures.owners[i].count, "how many blocks");
   }
 }
 

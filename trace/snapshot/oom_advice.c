@@ -11,7 +11,6 @@
 
 #include "base/size.h"
 
-#define MANY              8 /* blocks of the size that was asked for */
 #define LIMIT_VARIABLE    "GPUPOOL_LIMIT"
 #define HOST_VARIABLE     "GPUPOOL_HOST_LIMIT"
 #define PATIENCE_VARIABLE "GPUPOOL_PATIENCE"
@@ -146,7 +145,7 @@ static void advise_larger(const gp_oom_t *oom, const char *variable, uint64_t ne
 
   advice->setting = variable;
   gp_size_format(needed > oom->limit ? needed - oom->limit : 0, more);
-  if (alike >= MANY)
+  if (alike >= GP_OOM_MANY_BLOCKS)
     say(advice, "%s is too low by %s, and %" PRIu64 " blocks of that size are already in use", variable, more,
         alike);
   else
@@ -197,19 +196,17 @@ static void advise_host_limit(const gp_oom_t *oom, const char *setting, gp_oom_a
   }
 }
 
-/* No setting helps: so much is missing, after all that is idle went back. Every context takes some hundred
- * MiB: only more than that deserves a mention. */
+/* No setting helps: so much is missing, after all that is idle went back. */
 static void advise_missing(const gp_oom_t *oom, gp_oom_advice_t *advice)
 {
-  uint64_t idle = oom->cached > oom->in_pieces ? oom->cached - oom->in_pieces : 0;
-  uint64_t there = oom->device_free + idle, missing = oom->requested > there ? oom->requested - there : 0;
+  uint64_t missing = gp_oom_missing_on_device(oom);
   const char *how =
       oom->cached ? "even after releasing all cached memory" : "with no cached memory left to release";
   char size[GP_SIZE_TEXT_BYTES], others[GP_SIZE_TEXT_BYTES];
 
-  if (!oom->device_total || !missing)
+  if (!missing)
     say(advice, oom->cached ? "The cached memory is not enough" : "No cached memory is left to release");
-  else if (oom->unaccounted >= missing && oom->unaccounted > oom->device_total / 8)
+  else if (gp_oom_is_of_others(oom, missing))
     say(advice, "%s short, %s: other processes and CUDA itself use %s of the device (gpupool ps)",
         gp_size_format(missing, size), how, gp_size_format(oom->unaccounted, others));
   else
@@ -242,7 +239,7 @@ void gp_oom_advise(const gp_oom_t *oom, const char *limits, gp_oom_advice_t *ret
         "It fits once freed and cached memory goes back; the library could make no call for that, as beside a stream capture");
   } else if (oom->by_limit) {
     advise_limit(oom, limits, oom->live + oom->deferred + oom->passthrough + kept, advice);
-  } else if (oom->device_total && oom->requested > oom->device_total) {
+  } else if (gp_oom_is_too_large(oom->requested, oom->device_total)) {
     say(advice, "The request exceeds the memory of the device: no setting helps");
   } else if (is_in_pieces(oom)) {
     advise_pieces(oom, advice);
