@@ -82,9 +82,10 @@ void gp_engine_note_result(gp_engine_t *engine, int code)
  * Ends such an announcement: may_call is what the look said; if false, the call is uncounted. */
 static bool entered(gp_engine_t *engine, bool may_call)
 {
-  if (!may_call)
-    gp_engine_leave(engine);
-  return may_call;
+  if (may_call)
+    return true;
+  gp_engine_leave(engine);
+  return false;
 }
 
 bool gp_engine_enter(gp_engine_t *engine)
