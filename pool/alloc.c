@@ -7,7 +7,6 @@
 #include "pool/forwarded/forwarded.h"
 #include "pool/serve/heaps.h"
 #include "pool/serve/hit.h"
-#include "pool/serve/miss.h"
 #include "pool/reuse/mode.h"
 #include "pool/limits/oom.h"
 #include "pool/reuse/stream_points.h"

@@ -5,7 +5,7 @@
 #include "pool/reuse/contexts.h"
 #include "pool/reuse/fence_policy.h"
 #include "pool/serve/fill.h"
-#include "pool/forwarded/host_limit.h"
+#include "pool/forwarded/forwarded_counts.h"
 #include "pool/serve/heaps.h"
 #include "pool/limits/limit.h"
 #include "pool/reuse/mode.h"

@@ -117,10 +117,10 @@ struct gp_device {
   uint64_t borrowed_bytes;  /* of active_bytes, the sum of what whole blocks have borrowed */
   uint64_t highest_parts;   /* highest use so far of parts, and ... */
   uint64_t highest_whole;   /* ... of whole blocks, see budget.h */
-  unsigned segments_spared; /* segments given back because they were not needed, see segment_policy.h */
+  unsigned segments_spared; /* segments given back because they were not needed, see segment.h */
   uint64_t largest_spared;  /* bytes of the largest of these since the pool last grew by as much */
   uint64_t needed_bytes;    /* bytes held when the program asked for such memory again */
-  uint64_t moved_again;     /* moves of chunks that had moved before, see mapped_policy.h */
+  uint64_t moved_again;     /* moves of chunks that had moved before, see mapped.h */
   unsigned surplus_pause;   /* frees before the next check for surplus */
   gp_prewarm_t prewarm;
   uint64_t watched_use;    /* the observer wants to hear of more use, see peak.c; UINT64_MAX: never */

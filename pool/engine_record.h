@@ -23,7 +23,7 @@ typedef struct gp_capturer {
 
 #define GP_CAPTURERS 8
 
-/* forwarded/host_limit.c: used <= limit. */
+/* forwarded/forwarded_counts.c: used <= limit. */
 typedef struct gp_host_limit {
   uint64_t limit; /* UINT64_MAX: none */
   bool refuses;   /* GPUPOOL_HOST_LIMIT is malformed */

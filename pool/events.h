@@ -5,6 +5,7 @@
 #define GP_POOL_EVENTS_H
 
 #include "pool/engine_record.h"
+#include "pool/records.h"
 
 /* Called before an event whose origin counts. The caller holds no lock. */
 static inline void gp_find_origin(gp_engine_t *engine, gp_occasion_t occasion, uint64_t size)
@@ -139,5 +140,18 @@ void gp_event_facts(gp_engine_t *engine, gp_device_t *device);
 /* What the driver last said about the device; false: the pool never asked. The caller
  * holds the device's lock. */
 bool gp_device_use_as_told(const gp_device_t *device, gp_device_use_t *ret_use);
+
+/* What the program holds, for the report of an out of memory: allocations by the size asked for. There is
+ * room for more sizes than are reported; those with the largest totals stay. */
+
+typedef struct gp_oom_groups {
+  gp_oom_owner_t groups[64];
+  int count;
+} gp_oom_groups_t;
+
+void gp_oom_groups_add(gp_oom_groups_t *all, uint64_t size);
+
+/* Fills the array of GP_OOM_OWNERS, the largest total first. Uses the groups up. */
+void gp_oom_groups_largest(gp_oom_groups_t *all, gp_oom_owner_t *owners);
 
 #endif

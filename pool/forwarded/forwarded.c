@@ -9,7 +9,6 @@
 #include "pool/reuse/contexts.h"
 #include "pool/events.h"
 #include "pool/forwarded/forwarded_counts.h"
-#include "pool/forwarded/host_limit.h"
 #include "pool/limits/limit.h"
 #include "pool/reuse/mode.h"
 #include "pool/limits/oom.h"

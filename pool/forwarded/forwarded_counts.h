@@ -5,6 +5,7 @@
 #include "pool/forwarded/forwarded_table.h"
 #include "pool/space/account.h"
 #include "pool/records.h"
+#include "pool/engine_record.h"
 
 /* The memory is in one of the driver's own pools. The driver can tell what these hold
  * beyond the memory in use. */
@@ -41,5 +42,17 @@ typedef struct gp_forwarded_sums {
 } gp_forwarded_sums_t;
 
 void gp_forwarded_sum(gp_engine_t *engine, int device, gp_forwarded_sums_t *ret_sums);
+
+/* The limit on page-locked memory of the host: one for the process, whatever device is current. */
+
+void gp_host_limit_init(gp_host_limit_t *limit, const gp_options_t *options);
+
+/* Before the driver is asked for bytes, which are counted at once, so that the limit is never exceeded, not
+ * even for a moment. False: it refuses, and nothing is counted. Takes no lock. */
+bool gp_host_limit_reserve(gp_host_limit_t *limit, uint64_t bytes);
+void gp_host_limit_return(gp_host_limit_t *limit, uint64_t bytes);
+
+/* The limit has refused bytes: event and report. The caller holds no lock. */
+void gp_host_limit_report(gp_engine_t *engine, gp_context_t *context, uint64_t bytes);
 
 #endif

@@ -26,7 +26,6 @@
 #include <limits.h>
 
 #include "pool/reuse/await_pending.h"
-#include "pool/reuse/await_release.h"
 #include "pool/space/driver_calls.h"
 #include "pool/limits/limit.h"
 #include "pool/reuse/mode.h"

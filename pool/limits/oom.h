@@ -44,4 +44,10 @@ uint64_t gp_oom_largest_idle(gp_device_t *device);
 void gp_oom_report(gp_engine_t *engine, gp_context_t *context, uint64_t bytes, bool by_limit,
     uint64_t largest_free, const gp_oom_attempts_t *attempts);
 
+/* When memory has run out: how much of the idle memory is in pieces. */
+
+/* Fills in_pieces, quiet_in_pieces and quiet_largest of the report, which stay 0 where no memory is cut.
+ * The caller holds the device's lock. */
+void gp_oom_count_pieces(const gp_device_t *device, gp_oom_t *oom);
+
 #endif

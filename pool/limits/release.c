@@ -16,10 +16,8 @@
 #include "pool/reuse/stamps.h"
 #include "pool/space/block_life.h"
 #include "pool/space/budget.h"
-#include "pool/space/chunks.h"
 #include "pool/space/mapped.h"
 #include "pool/space/segment.h"
-#include "pool/space/segment_policy.h"
 #include "pool/space/surplus.h"
 #include "base/cancel.h"
 

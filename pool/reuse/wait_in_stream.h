@@ -10,7 +10,7 @@
 #ifndef GP_POOL_REUSE_WAIT_IN_STREAM_H
 #define GP_POOL_REUSE_WAIT_IN_STREAM_H
 
-#include "pool/request.h"
+#include "pool/serve/hit.h"
 #include "pool/space/free_events.h"
 
 /* After a miss: whether frees need events from now on, because less than a quarter of the device or of the

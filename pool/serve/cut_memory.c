@@ -1,7 +1,7 @@
 #include "pool/serve/cut_memory.h"
 
 #include "pool/serve/heaps.h"
-#include "pool/space/chunks.h"
+#include "pool/space/mapped.h"
 #include "pool/space/segment.h"
 
 gp_block_t *gp_cut_find_and_lock(gp_engine_t *engine, uint64_t address)

@@ -7,7 +7,6 @@
 #include "pool/space/block_life.h"
 #include "pool/space/block_slab.h"
 #include "pool/space/segment.h"
-#include "pool/space/segment_policy.h"
 #include "base/cancel.h"
 
 /* A segment while it is being obtained. */

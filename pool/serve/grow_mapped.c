@@ -4,20 +4,17 @@
  * calls the driver without a lock, and then makes the place the request's block. If the driver
  * refuses, it puts everything back.
  */
-#include "pool/serve/grow_mapped.h"
+#include "pool/serve/grow.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "pool/limits/limit.h"
 #include "pool/serve/map_range.h"
-#include "pool/serve/map_steps.h"
 #include "pool/reuse/stamps.h"
 #include "pool/space/block_life.h"
 #include "pool/space/block_slab.h"
-#include "pool/space/chunks.h"
 #include "pool/space/mapped.h"
-#include "pool/space/mapped_policy.h"
 #include "pool/space/segment.h"
 #include "base/cancel.h"
 

@@ -7,10 +7,33 @@
 
 #include "pool/events.h"
 #include "pool/serve/heaps.h"
-#include "pool/request.h"
 #include "pool/reuse/drain.h"
 #include "pool/space/block_life.h"
 #include "pool/space/budget.h"
+#include "pool/engine_record.h"
+#include "pool/space/account.h"
+
+/* A request while it is served: alloc.c begins it, hit.c and miss.c serve it. */
+
+typedef struct gp_request {
+  gp_engine_t *engine;
+  gp_context_t *context;
+  gp_context_t *arena;     /* has the blocks that may serve the request: the context, or device->ordered */
+  const gp_order_t *order; /* a request in a stream, whose context this is; NULL: in no stream */
+  uint64_t requested;
+  gp_fit_t fit;  /* idle blocks that may serve it */
+  uint64_t size; /* of the block to make: one of its class */
+  uint64_t ret_address;
+  bool is_cut; /* makes the block a part of a segment or of mapped memory */
+} gp_request_t;
+
+/* See look_for_escapes in driver.h. */
+static inline void gp_request_look_for_escapes(const gp_request_t *request)
+{
+  const gp_driver_t *driver = &request->engine->driver;
+  if (driver->ops->look_for_escapes)
+    driver->ops->look_for_escapes(driver->self);
+}
 
 /* Serves the request without new memory of the driver. */
 bool gp_hit(gp_request_t *request);
@@ -52,5 +75,11 @@ static inline __attribute__((always_inline)) bool gp_hit_plain(gp_request_t *req
   gp_lock_release(&device->lock);
   return block != NULL;
 }
+
+/* A miss: no memory that the pool has serves the request, so that the pool asks what the device has finished,
+ * and grows. */
+
+/* Returns 0, with request->ret_address, or the driver's code. Any thread, without a lock. */
+int gp_miss(gp_request_t *request);
 
 #endif

@@ -5,7 +5,7 @@
 #include "pool/serve/heaps.h"
 #include "pool/limits/oom.h"
 #include "pool/reuse/drain.h"
-#include "pool/space/chunks.h"
+#include "pool/space/mapped.h"
 
 uint64_t gp_engine_devices(const gp_engine_t *engine)
 {

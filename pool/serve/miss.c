@@ -1,10 +1,8 @@
-#include "pool/serve/miss.h"
 
 #include "pool/reuse/contexts.h"
 #include "pool/space/driver_calls.h"
 #include "pool/reuse/fence_policy.h"
 #include "pool/serve/grow.h"
-#include "pool/serve/grow_mapped.h"
 #include "pool/serve/hit.h"
 #include "pool/limits/limit.h"
 #include "pool/limits/oom.h"

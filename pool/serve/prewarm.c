@@ -7,7 +7,6 @@
 
 #include "pool/space/driver_calls.h"
 #include "pool/serve/grow.h"
-#include "pool/serve/grow_mapped.h"
 #include "pool/limits/limit.h"
 #include "pool/reuse/mode.h"
 #include "pool/space/block_life.h"

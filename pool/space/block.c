@@ -5,10 +5,8 @@
 #include "pool/events.h"
 #include "pool/space/account.h"
 #include "pool/space/block_slab.h"
-#include "pool/space/chunks.h"
 #include "pool/space/mapped.h"
 #include "pool/space/segment.h"
-#include "pool/space/segment_policy.h"
 
 static gp_stats_t *stats_of(const gp_block_t *block)
 {

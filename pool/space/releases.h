@@ -2,7 +2,7 @@
  * Memory on its way to the driver. The driver may give any part of it to a new owner before the releasing
  * thread, back from the driver's free, has recorded the release. The new owner's thread then waits for that
  * record, which keeps the history in order. The releasing thread has already left the driver, so this is no
- * wait for the device; await_release.h has such a wait.
+ * wait for the device; await_pending.h has such a wait.
  *
  * The caller of every function but init holds the lock that guards the list; the
  * waits release it meanwhile.

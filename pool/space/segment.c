@@ -2,7 +2,170 @@
 
 #include "pool/engine_record.h"
 #include "pool/space/block_slab.h"
-#include "pool/space/chunks.h"
+#include "pool/space/mapped.h"
+#include "pool/space/budget.h"
+#include "pool/device_record.h"
+
+/* Checks what block_record.h and bins.h promise about segments, for gp_engine_check. */
+
+static bool check_idle(const gp_block_t *block)
+{
+  const gp_cut_entry_t *entry = &block->in_cut;
+  bool is_listed = block->order.next != &block->order;
+  bool good = gp_expect(is_listed == gp_segment_is_whole(block),
+      "idle whole segment against the device's list", block->address, block->size);
+
+  if (block->segment->is_closed)
+    return good;
+  return gp_expect(entry->address == block->address && entry->size == block->size &&
+                       entry->free_epoch == block->free_epoch,
+             "idle part and its entry differ", block->address, entry->address) &&
+         good;
+}
+
+static bool check_bound(const gp_block_t *block, const gp_block_t *before)
+{
+  const gp_cut_entry_t *entry = &block->in_cut;
+  bool good = gp_expect(!block->freed_in || (entry->address == block->address && entry->size == block->size &&
+                                                entry->free_epoch == block->freed_as),
+      "bound part and its entry differ", block->address, entry->address);
+  good &= gp_expect(!block->freed_in || !block->segment->is_closed,
+      "part of a closed segment is with a stream", block->address, 0);
+  return gp_expect(!before || before->state != GP_STATE_BOUND || !block->freed_in ||
+                       before->freed_in != block->freed_in,
+             "neighbours of one stream", block->address, 0) &&
+         good;
+}
+
+bool gp_segment_check(const gp_context_t *context)
+{
+  const gp_segment_t *segment = NULL; /* of the block before */
+  uint64_t end = 0;                   /* where the block before ended */
+  bool was_idle = false;
+  size_t segments = 0, listed = 0, entries = 0, counted;
+  uint64_t bytes = 0, counted_bytes;
+  bool good = true;
+
+  GP_LIST_EACH(&context->blocks, const gp_block_t, all, block) {
+    bool is_first = block->segment != segment;
+    if (is_first && segment)
+      good &=
+          gp_expect(end == segment->address + segment->size, "segment is not covered", segment->address, end);
+    segment = block->segment;
+    if (!segment)
+      continue;
+    bool is_idle = block->state == GP_STATE_IDLE;
+    segments += is_first;
+    good &= gp_expect(
+        block->address == (is_first ? segment->address : end), "gap in a segment", block->address, end);
+    good &= gp_expect(!is_first || segment->first == block, "first block of a segment", block->address, 0);
+    good &= gp_expect(is_first || !was_idle || !is_idle, "idle neighbours", block->address, 0);
+    if (is_idle)
+      good &= check_idle(block);
+    if (block->state == GP_STATE_BOUND)
+      good &= check_bound(block, gp_segment_below(block));
+    if (is_idle && !segment->is_closed) {
+      entries++;
+      bytes += block->size;
+    }
+    end = block->address + block->size;
+    was_idle = is_idle;
+  }
+  if (segment)
+    good &=
+        gp_expect(end == segment->address + segment->size, "segment is not covered", segment->address, end);
+  GP_LIST_EACH(&context->segments, const gp_segment_t, link, each)
+    listed += each->context == context;
+  good &= gp_expect(segments == listed, "segments of the context", segments, listed);
+  good &= gp_expect(gp_cut_bins_check(&context->cut, &counted, &counted_bytes), "bins of cut memory", 0, 0);
+  return gp_expect(
+             entries == counted && bytes == counted_bytes, "idle parts in the bins", bytes, counted_bytes) &&
+         good;
+}
+
+/* A large request gets a segment of its own, which goes back as a whole after the free. */
+#define OWN_LEAST    (64 * GP_MIB)
+#define OWN_DIVISION 32 /* of what the context holds */
+
+/* Other requests also obtain memory for later ones: few driver calls at first, little waste later. */
+#define GROWTH_EARLY_DIVISION 4 /* of what the context holds, up to ... */
+#define GROWTH_EARLY_MOST     (64 * GP_MIB)
+#define GROWTH_DIVISION       24
+#define GROWTH_MOST           (512 * GP_MIB)
+
+/* Equal requests from this size on fill a segment: near the capacity's edge nothing is wasted. */
+#define EQUAL_LEAST GP_MIB
+
+/* Memory that the pool may hold beyond the highest use: percent of that, one more for each release, with
+ * a least number of bytes. */
+#define SLACK_LEAST 5u
+#define SLACK_MOST  15u
+#define SLACK_BYTES (32 * GP_MIB)
+
+static uint64_t minimum(uint64_t a, uint64_t b)
+{
+  return a < b ? a : b;
+}
+
+static uint64_t maximum(uint64_t a, uint64_t b)
+{
+  return a > b ? a : b;
+}
+
+uint64_t gp_segment_size(uint64_t held, uint64_t bytes)
+{
+  if (bytes >= OWN_LEAST && bytes >= held / OWN_DIVISION)
+    return gp_round_up(bytes, GP_SEGMENT_STEP);
+  uint64_t early = minimum(held / GROWTH_EARLY_DIVISION, GROWTH_EARLY_MOST);
+  uint64_t growth = maximum(early, minimum(held / GROWTH_DIVISION, GROWTH_MOST));
+  if (bytes >= EQUAL_LEAST && bytes < growth)
+    growth -= growth % bytes;
+  return gp_round_up(maximum(bytes, growth), GP_SEGMENT_STEP);
+}
+
+uint64_t gp_segment_spare_bytes(const gp_device_t *device)
+{
+  uint64_t percent = minimum(SLACK_LEAST + device->segments_spared, SLACK_MOST);
+  uint64_t slack = maximum(device->highest_parts / 100 * percent, SLACK_BYTES);
+  uint64_t needed = maximum(device->highest_parts + slack, device->needed_bytes);
+  uint64_t reserved = gp_parts_held(device);
+
+  gp_assert_internal(gp_lock_is_held(&device->lock));
+  return reserved > needed ? reserved - needed : 0;
+}
+
+/* The smallest segment that suffices, else the largest. */
+gp_block_t *gp_segment_spare(gp_context_t *context)
+{
+  uint64_t wanted = gp_segment_spare_bytes(context->device);
+  gp_block_t *found = NULL;
+
+  GP_LIST_EACH(&context->device->idle, gp_block_t, order, block) {
+    if (block->context != context || !block->segment)
+      continue;
+    bool is_better = !found || (found->size >= wanted ? block->size >= wanted && block->size < found->size
+                                                      : block->size > found->size);
+    if (is_better)
+      found = block;
+  }
+  return found;
+}
+
+void gp_segment_spared(gp_device_t *device, const gp_block_t *block)
+{
+  gp_assert_internal(gp_lock_is_held(&device->lock) && block->segment);
+  device->segments_spared += device->segments_spared < SLACK_MOST;
+  device->largest_spared = maximum(device->largest_spared, block->size);
+}
+
+void gp_segment_note_growth(gp_device_t *device, const gp_block_t *block)
+{
+  gp_assert_internal(gp_lock_is_held(&device->lock) && block->segment);
+  if (device->largest_spared == 0 || block->size < device->largest_spared)
+    return;
+  device->largest_spared = 0;
+  device->needed_bytes = maximum(device->needed_bytes, gp_parts_held(device) + block->size);
+}
 
 gp_block_t *gp_segment_above(const gp_block_t *block)
 {

@@ -5,7 +5,7 @@
 #include "pool/space/block.h"
 #include "pool/space/budget.h"
 #include "pool/space/mapped.h"
-#include "pool/space/segment_policy.h"
+#include "pool/space/segment.h"
 
 static uint64_t minimum(uint64_t a, uint64_t b)
 {

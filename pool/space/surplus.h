@@ -1,6 +1,6 @@
 /*
  * Idle memory that the pool should not keep: more than GPUPOOL_MAX_CACHED, above a limit that was lowered,
- * beyond the budget (budget.h) or what use has needed of segments (segment_policy.h), wanted back (by the
+ * beyond the budget (budget.h) or what use has needed of segments (segment.h), wanted back (by the
  * device for GPUPOOL_RESERVE, by a user's request), or unused for GPUPOOL_IDLE_RELEASE.
  * The caller holds the device's lock.
  */

@@ -2,7 +2,7 @@
  * A thread that is in the driver's free for long, since that waits for the device: what an allocation of
  * another thread, which could have that memory, makes of it. Over the fake driver.
  */
-#include "pool/reuse/await_release.h"
+#include "pool/reuse/await_pending.h"
 
 #include <sched.h>
 #include <stdatomic.h>

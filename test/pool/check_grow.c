@@ -2,7 +2,7 @@
  * Type segment in the engine: how the pool grows, what goes back, and what a part of a segment must not do.
  */
 #include "pool/limits/limit.h"
-#include "pool/space/segment_policy.h"
+#include "pool/space/segment.h"
 #include "test/pool/check_main.h"
 #include "test/pool/engine_fixture.h"
 

@@ -2,8 +2,8 @@
  * Type vmm in the engine: where memory is mapped, what moves, what goes back, and what must not.
  */
 #include "pool/limits/release.h"
-#include "pool/reuse/submitters.h"
-#include "pool/space/mapped_policy.h"
+#include "pool/reuse/identities.h"
+#include "pool/space/mapped.h"
 #include "pool/engine_record.h"
 #include "test/pool/check_main.h"
 #include "test/pool/engine_fixture.h"

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "pool/engine_record.h"
-#include "pool/limits/oom_pieces.h"
+#include "pool/limits/oom.h"
 #include "pool/space/block_slab.h"
 #include "test/pool/check_main.h"
 #include "test/pool/engine_fixture.h"

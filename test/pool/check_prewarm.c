@@ -6,7 +6,7 @@
 
 #include "pool/engine_record.h"
 #include "pool/limits/limit.h"
-#include "pool/space/segment_policy.h"
+#include "pool/space/segment.h"
 #include "test/pool/check_main.h"
 #include "test/pool/engine_fixture.h"
 

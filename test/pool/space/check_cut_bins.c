@@ -3,7 +3,7 @@
  */
 #include <stdlib.h>
 
-#include "pool/space/cut_bins.h"
+#include "pool/space/bins.h"
 #include "test/pool/check_main.h"
 
 #define ENTRIES    400
