@@ -9,8 +9,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/lock_gaps.h"
-
 /* Sleeps while *word is value, until woken, or until the time of day `until`, if that is not NULL.
  * False: that time has come. */
 static bool sleep_on(_Atomic uint32_t *word, uint32_t value, const struct timespec *until)

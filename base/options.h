@@ -61,7 +61,7 @@ typedef struct gp_amount {
 typedef enum gp_option_source {
   GP_OPTION_FROM_DEFAULT,
   GP_OPTION_FROM_MXNET,       /* a variable of MXNet, used if gpupool's is unset */
-  GP_OPTION_FROM_PROFILE,     /* the file that GPUPOOL_PROFILE names (profile.h) */
+  GP_OPTION_FROM_PROFILE,     /* the file that GPUPOOL_PROFILE names (settings_files.h) */
   GP_OPTION_FROM_SYSTEM_FILE, /* /etc/gpupool.conf (settings_files.h) */
   GP_OPTION_FROM_USER_FILE,   /* gpupool.conf of the user */
   GP_OPTION_FROM_ENVIRONMENT,

@@ -23,10 +23,8 @@
 #include "base/assert.h"
 #include "base/cancel.h"
 #include "base/lock.h"
-#include "base/lock_gaps.h"
 #include "base/log.h"
 #include "base/options.h"
-#include "base/own_path.h"
 #include "base/path.h"
 #include "base/settings_files.h"
 #include "trace/control/control.h"
@@ -169,7 +167,7 @@ static void peak(void *self, int device, uint64_t bytes)
 
 static void finish(void);
 
-/* For tests of threads; see base/lock_gaps.h. */
+/* For tests of threads; see base/lock.h. */
 static void leave_gaps(void)
 {
 #if GP_DEBUG_LEVEL >= 1

@@ -26,4 +26,13 @@ bool gp_optional_library_open(const char *file, const gp_optional_function_t *fu
   }
 #define GP_OPTIONAL_PLACE(result, name, parameters, arguments) {#name, (void **)&real_##name},
 
+/*
+ * zlib and zstd, opened when they are first needed (optional_library.h). Their functions have their own
+ * names, and may be called once the library is open.
+ */
+
+/* False: not installed, or the tool was built without its header. */
+bool gp_zlib_open(void);
+bool gp_zstd_open(void);
+
 #endif

@@ -16,7 +16,7 @@
 
 #include "pool/space/driver_calls.h"
 #include "pool/engine_record.h"
-#include "base/lock_gaps.h"
+#include "base/lock.h"
 #include "test/pool/check_main.h"
 #include "test/pool/engine_fixture.h"
 #include "test/pool/run_together.h"

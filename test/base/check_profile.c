@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/profile.h"
+#include "base/settings_files.h"
 #include "test/pool/check_main.h"
 
 typedef struct heard {

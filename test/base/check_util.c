@@ -11,7 +11,7 @@
 #include "pool/space/address_map.h"
 #include "pool/space/bins.h"
 #include "pool/space/size_classes.h"
-#include "base/lock_gaps.h"
+#include "base/lock.h"
 #include "base/path.h"
 #include "base/run_id.h"
 #include "base/size.h"

@@ -10,7 +10,6 @@
 
 #include "fuzz.h"
 #include "base/options.h"
-#include "base/profile.h"
 #include "base/settings_files.h"
 
 static char path[32];

@@ -11,7 +11,7 @@
 
 #include "fuzz.h"
 #include "tools/machine/ps_table.h"
-#include "tools/machine/record_look.h"
+#include "tools/machine/machine.h"
 #include "tools/read/native/snapshot_reader.h"
 #include "tools/read/record/record_reader.h"
 #include "format/layout.h"

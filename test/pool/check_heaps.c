@@ -6,7 +6,7 @@
 
 #include <stdatomic.h>
 
-#include "base/lock_gaps.h"
+#include "base/lock.h"
 #include "test/pool/check_main.h"
 #include "test/pool/engine_fixture.h"
 #include "test/pool/run_together.h"

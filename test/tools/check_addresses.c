@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "test/pool/check_main.h"
-#include "tools/replay/addresses.h"
+#include "tools/replay/offline_driver.h"
 
 #define FIRST  UINT64_C(1000)
 #define PLACES 4000

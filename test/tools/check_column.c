@@ -4,7 +4,7 @@
 #include <check.h>
 #include <stdlib.h>
 
-#include "tools/read/column.h"
+#include "tools/read/snapshot.h"
 #include "test/pool/check_main.h"
 
 #define COUNT (3 * GP_COLUMN_PAGE + 17)

@@ -9,7 +9,7 @@
 
 #include "test/pool/check_main.h"
 #include "tools/read/native/snapshot_reader.h"
-#include "tools/symbols/frame_text.h"
+#include "tools/symbols/frame_parts.h"
 #include "tools/symbols/stack_owners.h"
 
 #define MOST_FRAMES 16

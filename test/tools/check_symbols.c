@@ -13,7 +13,7 @@
 #include "test/pool/check_main.h"
 #include "test/tools/symbols_sample.h"
 #include "tools/read/native/snapshot_reader.h"
-#include "tools/symbols/frame_text.h"
+#include "tools/symbols/frame_parts.h"
 #include "tools/symbols/stack_owners.h"
 #include "tools/symbols/symbols.h"
 #include "tools/symbols/symbols_open.h"

@@ -16,7 +16,7 @@
 #include "frames.h"
 #include "test/pool/check_main.h"
 #include "trace/record/recorder_state.h"
-#include "trace/stacks/frame_rules.h"
+#include "trace/stacks/cfi.h"
 #include "trace/stacks/known_stacks.h"
 #include "trace/stacks/origin.h"
 #include "trace/stacks/unwind.h"

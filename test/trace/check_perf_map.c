@@ -13,7 +13,7 @@
 #include "leaks.h"
 #include "test/pool/check_main.h"
 #include "test/trace/stacks_document.h"
-#include "trace/snapshot/perf_map.h"
+#include "trace/snapshot/document_stacks.h"
 
 static char path[64];
 static char other[80];

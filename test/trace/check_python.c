@@ -8,12 +8,11 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "base/lock_gaps.h"
+#include "base/lock.h"
 #include "fake_engine.h"
 #include "test/pool/check_main.h"
-#include "trace/stacks/python_copies.h"
+#include "trace/stacks/python_layout.h"
 #include "trace/stacks/python_frames.h"
-#include "trace/stacks/python_merge.h"
 #include "trace/stacks/stacks.h"
 
 /*

@@ -11,7 +11,7 @@
 
 #include "fake_engine.h"
 #include "leaks.h"
-#include "base/lock_gaps.h"
+#include "base/lock.h"
 #include "test/pool/check_main.h"
 #include "test/pool/run_together.h"
 #include "trace/record/recorder_state.h"

@@ -15,7 +15,7 @@
 
 #include "leaks.h"
 #include "fake_engine.h"
-#include "base/lock_gaps.h"
+#include "base/lock.h"
 #include "test/pool/check_main.h"
 #include "trace/snapshot/event_merge.h"
 #include "trace/record/recorder_state.h"

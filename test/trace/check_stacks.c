@@ -11,11 +11,11 @@
 #include <unistd.h>
 
 #include "leaks.h"
-#include "base/lock_gaps.h"
+#include "base/lock.h"
 #include "test/pool/check_main.h"
 #include "test/trace/stacks_document.h"
 #include "trace/stacks/stacks.h"
-#include "trace/stacks/bounds.h"
+#include "trace/stacks/modules.h"
 
 static gp_stacks_t stacks;
 static gp_region_t region;

@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #include "base/assert.h"
-#include "tools/machine/target.h"
+#include "tools/machine/processes.h"
 
 #define ANSWER_BYTES   (1 << 20) /* 64 devices need a tenth of it */
 #define ANSWER_SECONDS 60        /* enough for a snapshot of a large program on a slow disk */

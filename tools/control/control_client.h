@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-#include "base/control_path.h"
+#include "base/path.h"
 
 #define GP_CONTROL_PROBLEM_BYTES 512
 

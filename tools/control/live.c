@@ -11,7 +11,6 @@
 #include "tools/control/control_client.h"
 #include "tools/control/live_all.h"
 #include "tools/control/live_frame.h"
-#include "tools/control/live_terminal.h"
 #include "tools/json_print.h"
 #include "tools/parameters.h"
 #include "tools/tool.h"

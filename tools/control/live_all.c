@@ -13,7 +13,7 @@
 
 #include "base/json.h"
 #include "base/size.h"
-#include "tools/control/live_terminal.h"
+#include "tools/control/live_frame.h"
 #include "tools/machine/ps_table.h"
 #include "tools/model/sites.h"
 #include "tools/read/load.h"

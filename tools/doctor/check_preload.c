@@ -7,8 +7,6 @@
 #include <unistd.h>
 
 #include "base/path.h"
-#include "tools/run/conflicts.h"
-#include "tools/run/elf_facts.h"
 #include "tools/run/preload.h"
 #include "tools/run/program_probe.h"
 #include "tools/shorten.h"

@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "base/path.h"
-#include "tools/run/launchers.h"
-#include "tools/run/conflicts.h"
+#include "tools/run/launch.h"
+#include "tools/run/preload.h"
 #include "tools/run/program_probe.h"
 #include "tools/shorten.h"
 

@@ -8,7 +8,6 @@
 #include "base/path.h"
 #include "tools/arguments.h"
 #include "tools/doctor/checks.h"
-#include "tools/run/conflicts.h"
 #include "tools/run/launch.h"
 #include "tools/run/preload.h"
 #include "tools/tool.h"

@@ -14,7 +14,7 @@
 #include "tools/export/export.h"
 #include "tools/export/export_marks.h"
 #include "tools/output.h"
-#include "tools/symbols/frame_text.h"
+#include "tools/symbols/frame_parts.h"
 #include "tools/symbols/stack_owners.h"
 #include "base/json.h"
 

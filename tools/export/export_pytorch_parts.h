@@ -1,6 +1,6 @@
 /*
- * What the files of the PyTorch export share: export_pytorch_values.c (values in segments and events),
- * export_pytorch_mapped.c (mapped memory),
+ * What the files of the PyTorch export share: export_pytorch.c (values in segments and events),
+ * export_pytorch_events.c (mapped memory),
  * export_pytorch_events.c and, above both, export_pytorch.c.
  */
 #ifndef GP_TOOLS_EXPORT_PYTORCH_PARTS_H

@@ -11,7 +11,7 @@
 
 #include "base/assert.h"
 #include "tools/array.h"
-#include "tools/compression.h"
+#include "tools/optional_library.h"
 #include "tools/json_print.h"
 #include "tools/report/report.h"
 

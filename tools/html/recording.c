@@ -7,7 +7,6 @@
 #include "format/marks.h"
 #include "tools/array.h"
 #include "tools/html/choice.h"
-#include "tools/html/names.h"
 #include "tools/html/payload.h"
 #include "tools/html/stacks.h"
 #include "tools/model/findings.h"

@@ -5,11 +5,35 @@
 #define GP_TOOLS_HTML_STACKS_H
 
 #include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
-#include "tools/html/names.h"
+#include <cjson/cJSON.h>
+
 #include "tools/html/payload.h"
 #include "tools/model/filter.h"
 #include "tools/model/lifetimes.h"
+#include "tools/hash_index.h"
+
+/*
+ * The strings of a recording: stores each once; its index identifies it.
+ */
+
+/* All members are private. */
+typedef struct gp_page_names {
+  char **names;
+  size_t count;
+  gp_hash_index_t index;
+  int error;
+} gp_page_names_t;
+
+/* The index of text; copies text if it is new. Without memory returns 0, and gp_page_names_add reports it.
+ * A zeroed list is legal; call fini in any case. */
+size_t gp_page_name(gp_page_names_t *names, const char *text);
+
+/* Adds the strings to the array list, in index order. Returns 0 or ENOMEM. */
+int gp_page_names_add(const gp_page_names_t *names, cJSON *list);
+void gp_page_names_fini(gp_page_names_t *names);
 
 /*
  * Adds the columns frame.* and stack.* to columns, and "owners" to file, both in payload's header.

@@ -14,8 +14,76 @@
 #include <sys/types.h>
 
 #include "tools/machine/processes.h"
-#include "tools/machine/record_look.h"
-#include "tools/machine/record_walk.h"
+#include "format/device.h"
+#include "format/record.h"
+#include "trace/record/description.h"
+
+/*
+ * The records of this machine: those of the user, of root all; also those of containers, whose /dev/shm is
+ * not ours, reached through /proc/PID/root of a process inside. Opens only what belongs to the user whose
+ * number is in the folder's name, and follows no link: whoever runs in a container can put one there.
+ */
+
+typedef struct gp_found_record {
+  const char *folder; /* a path that this process can use, for messages and commands */
+  const char *name;
+  int fd;         /* open for reading; closed after the visit */
+  uint64_t inode; /* of the file */
+  dev_t device;
+  uint64_t bytes; /* memory that the file takes */
+  uid_t user;
+  pid_t pid;               /* in its own PID namespace */
+  uint64_t start_time_us;  /* since 1970 */
+  const gp_place_t *place; /* where the folder is; NULL: in this process's own root */
+} gp_found_record_t;
+
+/* Returns 0, or an errno, which ends the walk. */
+typedef int (*gp_record_visit_fn)(void *self, const gp_found_record_t *found);
+
+/* The folder that is searched first: GPUPOOL_RECORD, or its default. "none": the user's programs leave no
+ * records. Borrowed. */
+const char *gp_record_root(void);
+
+/*
+ * Visits each record once, in no order: of this user, with processes (borrowed) of all users if this is root,
+ * and then in every place that they have; NULL: of this user, where a program of this process's environment
+ * puts them. Also in XDG_RUNTIME_DIR and /run/user/UID, where programs put them if another user has taken the
+ * name of the folder. Returns 0, the visitor's errno, or ENOMEM.
+ */
+int gp_records_walk(const gp_processes_t *processes, gp_record_visit_fn visit, void *self);
+
+/*
+ * A glance at a process's record: who wrote it, and the statistics of its devices. It is taken by a few
+ * reads of the file, so the process notices nothing, and a file that its owner cuts short meanwhile is a
+ * short read. The record may be of another user: nothing in it is believed. Events and memory are for
+ * read/record/record_reader.h.
+ */
+
+#define GP_LOOK_TEXT_BYTES 16384
+
+typedef enum gp_look_result {
+  GP_LOOK_DONE,
+  GP_LOOK_NOTHING,     /* no record, or one that its process is still making */
+  GP_LOOK_OTHER_BUILD, /* of the header only library_version can be read */
+} gp_look_result_t;
+
+typedef struct gp_record_look {
+  gp_record_header_t header;
+  char text[GP_LOOK_TEXT_BYTES];
+  gp_description_t description; /* as much of it as text holds */
+  size_t device_bytes;          /* of the section of devices */
+} gp_record_look_t;
+
+/* Reads header and description from fd, which is borrowed. Thread safe. */
+gp_look_result_t gp_record_look(int fd, gp_record_look_t *ret_look);
+
+/*
+ * Reads the statistics of one device. The peaks are those of all windows. False: the record has none.
+ * *ret_is_settled: the figures are of one moment; else the process changed them during each of several
+ * reads, or they were never right.
+ */
+bool gp_record_look_device(
+    int fd, const gp_record_look_t *look, int ordinal, gp_device_record_t *ret_device, bool *ret_is_settled);
 
 #define GP_COMMAND_BYTES 512
 #define GP_PROGRAM_BYTES 64

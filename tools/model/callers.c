@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "tools/saturated.h"
-#include "tools/symbols/frame_text.h"
+#include "tools/symbols/frame_parts.h"
 #include "tools/symbols/stack_owners.h"
 
 #define NAME_BYTES (3 * GP_OWNER_NAME_BYTES)

@@ -6,7 +6,6 @@
 
 #include "tools/shorten.h"
 #include "tools/symbols/frame_parts.h"
-#include "tools/symbols/frame_text.h"
 
 typedef struct pattern {
   gp_component_t component;

@@ -7,7 +7,7 @@
 #include "tools/model/finding_judges.h"
 #include "tools/saturated.h"
 #include "tools/output.h"
-#include "tools/symbols/frame_text.h"
+#include "tools/symbols/frame_parts.h"
 #include "tools/symbols/stack_owners.h"
 
 #define PLACE_BYTES   512

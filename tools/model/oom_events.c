@@ -6,7 +6,7 @@
 
 #include "base/assert.h"
 #include "tools/array.h"
-#include "tools/symbols/frame_text.h"
+#include "tools/symbols/frame_parts.h"
 
 bool gp_oom_report_read(const gp_snapshot_t *snapshot, const char *key, gp_oom_t *ret_oom)
 {

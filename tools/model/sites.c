@@ -15,7 +15,6 @@
 #include "tools/saturated.h"
 #include "tools/shorten.h"
 #include "tools/symbols/frame_parts.h"
-#include "tools/symbols/frame_text.h"
 #include "tools/symbols/stack_owners.h"
 
 #define NAME_BYTES GP_SITE_NAME_BYTES

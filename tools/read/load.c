@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/read/input_file.h"
+#include "tools/read/input.h"
 #include "tools/read/logs/logs.h"
 #include "tools/read/logs/rows.h"
 #include "tools/read/native/snapshot_reader.h"

@@ -1,6 +1,6 @@
 /*
  * What a program asked of the pool, in order, as a replay needs it: requests, and when work was known to be
- * complete. It comes from a snapshot (workload_snapshot.c) or from rows (workload_csv.c).
+ * complete. It comes from a snapshot (workload_snapshot.c) or from rows (workload_load.c).
  *
  * Invariants: a block is allocated and freed at most once, in that order, by steps on its device and of one
  * kind (pooled or not). A SYNC_END has the number of an earlier SYNC_BEGIN of its device, and no other
@@ -84,7 +84,7 @@ typedef struct gp_workload {
 
 /*
  * Reads the file at path ("-": stdin): a snapshot of gpupool or PyTorch, or a trace or a log of RMM
- * (workload_csv.h). ready: NULL for what the input tells, or AT_ONCE if it tells nothing. device: reads
+ * (workload_load.c). ready: NULL for what the input tells, or AT_ONCE if it tells nothing. device: reads
  * only this one, or GP_REQUEST_ALL_DEVICES. Returns 0 or, after a message, the exit status. Call fini in
  * any case.
  */

@@ -13,7 +13,7 @@
 int gp_workload_of_snapshot(
     gp_workload_t *workload, const gp_snapshot_t *snapshot, int device, bool with_facts);
 
-/* workload_csv.c: reads rows of text. *ret_is_rows: the input begins with a known table heading; otherwise
+/* workload_load.c: reads rows of text. *ret_is_rows: the input begins with a known table heading; otherwise
  * reads nothing. Returns NULL, or a clause that says what is wrong, with its line number in *ret_line. */
 const char *gp_workload_of_rows(
     gp_workload_t *workload, gp_input_t *input, bool *ret_is_rows, size_t *ret_line);

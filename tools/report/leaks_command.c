@@ -11,7 +11,7 @@
 #include "tools/model/leaks.h"
 #include "tools/report/owner_report.h"
 #include "tools/report/relation.h"
-#include "tools/symbols/frame_text.h"
+#include "tools/symbols/frame_parts.h"
 #include "tools/tool.h"
 
 #define SHOWN_LEAKS 20

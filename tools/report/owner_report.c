@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "tools/symbols/frame_parts.h"
-#include "tools/symbols/frame_text.h"
 #include "tools/symbols/stack_owners.h"
 #include "tools/tool.h"
 

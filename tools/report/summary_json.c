@@ -11,7 +11,7 @@
 #include "tools/symbols/stack_owners.h"
 #include "tools/report/report.h"
 #include "tools/report/summary_report.h"
-#include "tools/symbols/frame_text.h"
+#include "tools/symbols/frame_parts.h"
 
 static void add_copy(cJSON *object, const char *name, const cJSON *from)
 {

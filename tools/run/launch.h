@@ -4,8 +4,11 @@
 #ifndef GP_TOOLS_LAUNCH_H
 #define GP_TOOLS_LAUNCH_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
+
+#include "base/path.h"
 
 enum {
   GP_LAUNCH_FAILED = 125, /* this tool's failure: usage, settings, no memory */
@@ -33,5 +36,18 @@ void gp_launch_and_wait(const char *path, char *const argv[], gp_launched_t *ret
  * this process (process 1 of a PID namespace): then exit with status.
  */
 void gp_launch_end_alike(const gp_launched_t *launched);
+
+/*
+ * Programs that start others where the environment or the library of this one is missing.
+ */
+
+#define GP_LAUNCHER_BYTES (4 * GP_PATH_BYTES) /* of a sentence */
+
+/*
+ * True if the program argv[0] (a name or a path) is known to lose LD_PRELOAD or the file of the library on
+ * the way to what it starts. Writes to buffer a sentence that says so, and what to type instead. Of chroot
+ * it looks into the folder: a library that is there is good.
+ */
+bool gp_launcher_loses(char *const argv[], const char *library, char buffer[static GP_LAUNCHER_BYTES]);
 
 #endif

@@ -1,16 +1,139 @@
 #include "tools/run/program_probe.h"
 
+#include <elf.h>
 #include <fcntl.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
 #include "base/path.h"
-#include "tools/run/elf_facts.h"
 #include "tools/run/launch.h"
 #include "tools/shorten.h"
+
+#define PROGRAM_HEADERS_MOST 512
+
+static bool read_at(int fd, void *to, size_t bytes, uint64_t offset)
+{
+  return offset <= INT64_MAX && pread(fd, to, bytes, (off_t)offset) == (ssize_t)bytes;
+}
+
+/* Reads the file open at fd. All members are zero if it is no ELF file. On this machine's architecture ELF
+ * files are 64-bit; of others the identification is enough. */
+static void gp_elf_read(int fd, gp_elf_facts_t *ret_facts)
+{
+  gp_elf_facts_t facts = {0};
+  Elf64_Ehdr header = {0};
+
+  if (!read_at(fd, header.e_ident, EI_NIDENT, 0) || memcmp(header.e_ident, ELFMAG, SELFMAG) != 0)
+    goto out;
+  facts.is_elf = true;
+  facts.is_64 = header.e_ident[EI_CLASS] == ELFCLASS64;
+  facts.data = header.e_ident[EI_DATA];
+  if (!facts.is_64 || !read_at(fd, &header, sizeof(header), 0))
+    goto out;
+  facts.machine = header.e_machine;
+  bool is_whole = header.e_phentsize == sizeof(Elf64_Phdr) && header.e_phnum <= PROGRAM_HEADERS_MOST;
+  for (unsigned i = 0; is_whole && i < header.e_phnum; i++) {
+    Elf64_Phdr segment;
+    if (!read_at(fd, &segment, sizeof(segment), header.e_phoff + i * sizeof(segment)))
+      break;
+    if (segment.p_type != PT_INTERP)
+      continue;
+    facts.has_interpreter = true;
+    size_t bytes =
+        segment.p_filesz < sizeof(facts.interpreter) ? segment.p_filesz : sizeof(facts.interpreter) - 1;
+    if (!read_at(fd, facts.interpreter, bytes, segment.p_offset))
+      facts.interpreter[0] = '\0';
+  }
+out:
+  *ret_facts = facts;
+}
+
+void gp_elf_read_file(const char *path, gp_elf_facts_t *ret_facts)
+{
+  int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  *ret_facts = (gp_elf_facts_t){0};
+  if (fd < 0)
+    return;
+  gp_elf_read(fd, ret_facts);
+  (void)close(fd); /* only read */
+}
+
+bool gp_elf_is_alike(const gp_elf_facts_t *a, const gp_elf_facts_t *b)
+{
+  return a->is_elf && b->is_elf && a->is_64 == b->is_64 && a->data == b->data && a->machine == b->machine;
+}
+
+/* A file in memory: nothing in it can be trusted to lie inside. */
+typedef struct image {
+  const char *bytes;
+  size_t size;
+} image_t;
+
+/* Where the file has count items of `bytes` each, of which at least one; NULL: not all of them are there. */
+static const void *part(const image_t *image, uint64_t offset, uint64_t count, size_t bytes)
+{
+  bool is_inside =
+      count > 0 && offset % 8 == 0 && offset <= image->size && count <= (image->size - offset) / bytes;
+  return is_inside ? image->bytes + offset : NULL;
+}
+
+static bool is_name(const image_t *image, const Elf64_Shdr *strings, uint64_t offset, const char *name)
+{
+  size_t length = strlen(name) + 1;
+  return strings->sh_offset <= image->size && strings->sh_size <= image->size - strings->sh_offset &&
+         offset <= strings->sh_size && length <= strings->sh_size - offset &&
+         memcmp(image->bytes + strings->sh_offset + offset, name, length) == 0;
+}
+
+static const char *find_symbol(const image_t *image, const char *const *names)
+{
+  const Elf64_Ehdr *header = part(image, 0, 1, sizeof(*header));
+  const Elf64_Shdr *sections;
+
+  if (!header || memcmp(header->e_ident, ELFMAG, SELFMAG) != 0 || header->e_ident[EI_CLASS] != ELFCLASS64)
+    return NULL;
+  sections = part(image, header->e_shoff, header->e_shnum, sizeof(*sections));
+  for (unsigned i = 0; sections && i < header->e_shnum; i++) {
+    if (sections[i].sh_type != SHT_DYNSYM || sections[i].sh_link >= header->e_shnum)
+      continue;
+    uint64_t count = sections[i].sh_size / sizeof(Elf64_Sym);
+    const Elf64_Sym *symbols = part(image, sections[i].sh_offset, count, sizeof(*symbols));
+    for (uint64_t k = 0; symbols && k < count; k++) {
+      if (symbols[k].st_shndx == SHN_UNDEF)
+        continue;
+      for (const char *const *name = names; *name; name++)
+        if (is_name(image, &sections[sections[i].sh_link], symbols[k].st_name, *name))
+          return *name;
+    }
+  }
+  return NULL;
+}
+
+const char *gp_elf_defines(const char *path, const char *const *names)
+{
+  const char *found = NULL;
+  struct stat status;
+  int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+
+  if (fd < 0)
+    return NULL;
+  if (fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && status.st_size > 0) {
+    image_t image = {.size = (size_t)status.st_size};
+    void *bytes = mmap(NULL, image.size, PROT_READ, MAP_PRIVATE, fd, 0);
+    if (bytes != MAP_FAILED) {
+      image.bytes = bytes;
+      found = find_symbol(&image, names);
+      (void)munmap(bytes, image.size); /* cannot fail */
+    }
+  }
+  (void)close(fd); /* only read */
+  return found;
+}
 
 #define HEAD_BYTES 512
 

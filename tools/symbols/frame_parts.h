@@ -6,6 +6,7 @@
 #define GP_TOOLS_SYMBOLS_FRAME_PARTS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 #include "tools/pattern.h"
 #include "tools/read/snapshot.h"
@@ -50,5 +51,22 @@ const char *gp_frame_group_language(gp_frame_group_t group);
 /* The operator that a dispatcher of PyTorch calls: "aten::conv2d" for at::_ops::conv2d::call(...). False:
  * the function is not a dispatcher. */
 bool gp_frame_operator(const char *function, char *buffer, size_t capacity);
+
+/*
+ * How reports show a frame.
+ */
+
+/*
+ * Writes "function file:line" (the file without folders), "function", "module+0xoffset" if there is no
+ * name, or "0xaddress". Cuts to capacity (at least 1) and replaces bytes that could steer a terminal. frame
+ * is an index into snapshot->frames. Returns buffer.
+ */
+char *gp_frame_describe(const gp_snapshot_t *snapshot, int frame, char *buffer, size_t capacity);
+
+/* Writes the function only; without one like gp_frame_describe. Returns buffer. */
+char *gp_frame_function(const gp_snapshot_t *snapshot, int frame, char *buffer, size_t capacity);
+
+/* A demangled name without the return type, with which names of templates begin. */
+const char *gp_function_without_result(const char *function);
 
 #endif

@@ -8,7 +8,6 @@
 
 #include "tools/shorten.h"
 #include "tools/symbols/frame_parts.h"
-#include "tools/symbols/frame_text.h"
 #include "tools/symbols/wrappers.h"
 #include "tools/tool.h"
 

@@ -7,22 +7,229 @@
 #include <sched.h>
 #include <semaphore.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
+#include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "base/control_path.h"
+#include "base/path.h"
 #include "base/lock.h"
 #include "base/log.h"
 #include "trace/control/control_request.h"
-#include "trace/control/control_server.h"
-#include "trace/control/control_socket.h"
 #include "trace/control/helper_thread.h"
 #include "base/pages.h"
+#include "base/assert.h"
+
+#define BACKLOG 64 /* clients waiting while the server works on a request */
+
+static int report(const char *what, const char *path, int error)
+{
+  char text[128];
+  gp_log(GP_LOG_ERROR, "GPUPOOL_CONTROL: cannot %s %s: %s; the process cannot be controlled", what, path,
+      strerror_r(error, text, sizeof(text)));
+  return -1;
+}
+
+/* 0, or the reason why the folder cannot be used. */
+static int check_folder(const char *folder)
+{
+  struct stat status;
+  int fd = open(folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  if (fd < 0)
+    return errno;
+  int error = fstat(fd, &status) ? errno : 0;
+  if (!error && (status.st_uid != geteuid() || (status.st_mode & 077)))
+    error = EPERM;
+  (void)close(fd); /* opened for a look only */
+  return error;
+}
+
+/*
+ * Finds a usable folder. XDG_RUNTIME_DIR may be another user's (sudo), missing, or unset
+ * although the user has one, and any user can make the folder in /tmp first. Logs a line for a
+ * folder that another user has taken.
+ */
+static bool choose_folder(char *folder)
+{
+  char session[64], taken[GP_CONTROL_PATH_BYTES] = "";
+  (void)snprintf(session, sizeof(session), "/run/user/%u", (unsigned)geteuid());
+  const char *const places[] = {secure_getenv("XDG_RUNTIME_DIR"), NULL, session};
+  int error = 0;
+
+  for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+    gp_control_folder("", places[i], geteuid(), folder);
+    int problem = mkdir(folder, 0700) && errno != EEXIST ? errno : check_folder(folder);
+    if (!problem && taken[0])
+      gp_log(GP_LOG_ERROR,
+          "GPUPOOL_CONTROL: another user owns %s, or other users may write to it; the socket is in %s", taken,
+          folder);
+    if (!problem)
+      return true;
+    if (problem == EPERM)
+      strcpy(taken, folder);
+    error = error == EPERM ? error : problem;
+  }
+  if (taken[0])
+    strcpy(folder, taken);
+  if (error == EPERM)
+    gp_log(GP_LOG_ERROR,
+        "GPUPOOL_CONTROL: another user owns %s, or other users may write to it; the process cannot be controlled",
+        folder);
+  else
+    (void)report("use the folder", folder, error);
+  return false;
+}
+
+/*
+ * Makes the folder of the user if there is none, removes the sockets of ended processes, and listens.
+ * path holds GP_CONTROL_PATH_BYTES and becomes the socket's path. The folder must belong to this user
+ * and be closed to others, or another user could replace the socket. Returns the descriptor, or -1
+ * after one line in the log.
+ */
+static int gp_control_listen(char *path)
+{
+  char folder[GP_CONTROL_PATH_BYTES];
+  struct sockaddr_un address = {.sun_family = AF_UNIX};
+  const uint64_t start = gp_process_start(0), space = gp_process_space();
+
+  if (!choose_folder(folder))
+    return -1;
+  (void)gp_control_remove_stale(folder); /* remaining ones do no harm */
+  (void)gp_control_path(folder, ".", getpid(), start, space, address.sun_path);
+  (void)gp_control_path(folder, "", getpid(), start, space, path);
+  int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (fd < 0)
+    return report("make the socket", path, errno);
+  /* A socket gets its name only when it is served, so one that refuses is stale. If a file has these names
+   * and is not served, it is from the program that this process was before exec(). */
+  if (gp_control_is_served(path)) {
+    (void)report("make the socket", path, errno);
+    goto close_socket;
+  }
+  (void)unlink(address.sun_path);
+  if (bind(fd, (struct sockaddr *)&address, sizeof(address)) != 0) {
+    (void)report("make the socket", path, errno);
+    goto close_socket;
+  }
+  if (chmod(address.sun_path, 0600) != 0 || listen(fd, BACKLOG) != 0 || rename(address.sun_path, path) != 0) {
+    (void)report("make the socket", path, errno);
+    (void)unlink(address.sun_path); /* nothing more can be done about it */
+    goto close_socket;
+  }
+  return fd;
+
+close_socket:
+  (void)close(fd); /* no other thread has got it */
+  return -1;
+}
+
+/* True if the other end of a connection is the same user, or root. */
+static bool gp_control_peer_may(int fd)
+{
+  struct ucred peer;
+  socklen_t bytes = sizeof(peer);
+  return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) == 0 &&
+         (peer.uid == geteuid() || peer.uid == 0);
+}
+
+#define PAUSE_MS 1000
+
+void gp_control_server_init(gp_control_server_t *server, int listening, gp_control_answer_fn answer,
+    void *self, uint64_t (*now_ms)(void))
+{
+  server->listening = listening;
+  server->answer = answer;
+  server->self = self;
+  server->now_ms = now_ms;
+  server->refused_until_ms = 0;
+  server->count = 0;
+}
+
+static void answer_and_close(gp_control_server_t *server, unsigned index, ssize_t length)
+{
+  struct gp_control_peer *peer = &server->peers[index];
+  gp_assert(index < server->count);
+  server->answer(server->self, peer->fd, peer->request, length);
+  (void)close(peer->fd); /* gives up unsent data */
+  *peer = server->peers[--server->count];
+}
+
+/* True once there is a whole request: up to a line end, the end of the client's data,
+ * or the end of the buffer. */
+static bool read_more(struct gp_control_peer *peer, bool *ret_gone)
+{
+  size_t room = sizeof(peer->request) - peer->used;
+  gp_assert(room > 0); /* a full buffer is answered at once */
+  ssize_t got = recv(peer->fd, peer->request + peer->used, room, MSG_DONTWAIT);
+  *ret_gone = got < 0 && errno != EINTR && errno != EAGAIN;
+  if (got <= 0)
+    return got == 0;
+  peer->used += (size_t)got;
+  return (size_t)got == room || memchr(peer->request + peer->used - got, '\n', (size_t)got) != NULL;
+}
+
+static void accept_all(gp_control_server_t *server)
+{
+  while (server->count < GP_CONTROL_CLIENTS_MAX) {
+    int fd = accept4(server->listening, NULL, NULL, SOCK_CLOEXEC);
+    if (fd < 0 && (errno == EINTR || errno == ECONNABORTED))
+      continue;
+    if (fd < 0) {
+      if (errno != EAGAIN) /* the system has no file or memory to give just now */
+        server->refused_until_ms = server->now_ms() + PAUSE_MS;
+      return;
+    }
+    struct gp_control_peer *peer = &server->peers[server->count++];
+    peer->fd = fd;
+    peer->used = 0;
+    peer->until_ms = server->now_ms() + GP_CONTROL_REQUEST_MS;
+    if (!gp_control_peer_may(fd)) /* a refused client takes no slot */
+      answer_and_close(server, server->count - 1, -1);
+  }
+}
+
+/* Milliseconds until the first client's time is over, for poll(); -1: there is no client. */
+static int wait_ms(const gp_control_server_t *server, uint64_t now_ms)
+{
+  uint64_t first_ms = server->refused_until_ms > now_ms ? server->refused_until_ms : UINT64_MAX;
+  for (unsigned i = 0; i < server->count; i++) {
+    if (server->peers[i].until_ms < first_ms)
+      first_ms = server->peers[i].until_ms;
+  }
+  return first_ms == UINT64_MAX ? -1 : first_ms <= now_ms ? 0 : (int)(first_ms - now_ms);
+}
+
+void gp_control_server_turn(gp_control_server_t *server)
+{
+  struct pollfd waiting[GP_CONTROL_CLIENTS_MAX + 1];
+  const uint64_t now_ms = server->now_ms();
+  const unsigned count = server->count;
+  bool accepts = count < GP_CONTROL_CLIENTS_MAX && server->refused_until_ms <= now_ms;
+
+  waiting[count] = (struct pollfd){.fd = accepts ? server->listening : -1, .events = POLLIN};
+  for (unsigned i = 0; i < count; i++)
+    waiting[i] = (struct pollfd){.fd = server->peers[i].fd, .events = POLLIN};
+  if (poll(waiting, count + 1, wait_ms(server, now_ms)) < 0)
+    return; /* interrupted, or no memory: the next turn tries again */
+  /* Walks backwards: when a client goes, one that has had its turn takes its slot. Reads a client's data
+   * before it checks its time, which another client's long request may have used up. */
+  for (unsigned i = count; i-- > 0;) {
+    struct gp_control_peer *peer = &server->peers[i];
+    bool gone = false;
+    if (waiting[i].revents && read_more(peer, &gone))
+      answer_and_close(server, i, (ssize_t)peer->used);
+    else if (gone || server->now_ms() >= peer->until_ms)
+      answer_and_close(server, i, -1);
+  }
+  if (waiting[count].revents)
+    accept_all(server);
+}
 
 #define START_SECONDS       5
 #define STOP_SECONDS        5

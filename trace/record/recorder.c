@@ -6,21 +6,87 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "trace/record/recorder_state.h"
 #include "base/assert.h"
 #include "base/cancel.h"
 #include "base/log.h"
 #include "trace/record/description.h"
-#include "trace/record/pairs.h"
-#include "trace/record/recorder_state.h"
 #include "trace/record/writer.h"
 #include "format/device.h"
 #include "format/oom.h"
 #include "format/recording.h"
-#include "trace/record/sections.h"
 #include "trace/stacks/known_stacks.h"
 #include "trace/stacks/origin.h"
 #include "base/pages.h"
 #include "trace/stacks/unwind.h"
+#include "base/options.h"
+#include "trace/record/chunks.h"
+#include "trace/record/live.h"
+#include "format/heap_counts.h"
+#include "format/marks.h"
+#include "trace/record/handles.h"
+#include "trace/record/threads.h"
+#include "trace/stacks/stacks.h"
+
+void gp_prestart_init(gp_prestart_t *prestart)
+{
+  gp_lock_init(&prestart->lock, GP_RANK_PRESTART);
+}
+
+void gp_prestart_fini(gp_prestart_t *prestart)
+{
+  gp_assert_internal(gp_lock_is_free(&prestart->lock));
+}
+
+bool gp_prestart_keep(gp_prestart_t *prestart, const gp_event_t *event)
+{
+  gp_lock_take(&prestart->lock);
+  bool kept = !prestart->is_over && prestart->count < GP_PRESTART_EVENTS;
+  gp_assert_internal(gp_lock_is_held(&prestart->lock));
+  if (kept)
+    prestart->events[prestart->count++] = (gp_prestart_event_t){*event, gp_threads_describe_caller()};
+  gp_lock_release(&prestart->lock);
+  return kept;
+}
+
+bool gp_prestart_end(gp_prestart_t *prestart)
+{
+  gp_lock_take(&prestart->lock);
+  bool is_first = !prestart->is_over;
+  gp_assert_internal(gp_lock_is_held(&prestart->lock));
+  gp_assert(prestart->count <= GP_PRESTART_EVENTS);
+  prestart->is_over = true;
+  gp_lock_release(&prestart->lock);
+  return is_first;
+}
+
+#define PAGE_BYTES_MOST ((size_t)64 * 1024)
+
+/* Bytes that a section may need at most when the library keeps `events` events (only GP_SECTION_EVENTS
+ * depends on them). Any thread. */
+static size_t gp_section_capacity(gp_section_t section, uint64_t events)
+{
+  switch (section) {
+  case GP_SECTION_DESCRIPTION: return sizeof(uint64_t) + GP_DESCRIPTION_BYTES;
+  case GP_SECTION_DEVICES: return GP_MAX_DEVICES * sizeof(gp_device_record_t);
+  case GP_SECTION_HEAPS: return GP_HEAPS_MAX * sizeof(gp_heap_counts_t);
+  case GP_SECTION_OOM: return sizeof(gp_oom_record_t);
+  case GP_SECTION_THREADS: return sizeof(gp_thread_table_t);
+  case GP_SECTION_STREAMS: return sizeof(gp_handle_table_t);
+  case GP_SECTION_LIVE: return GP_LIVE_MAX * sizeof(gp_live_slot_t);
+  case GP_SECTION_STACKS: return GP_STACKS_LOG_BYTES;
+  case GP_SECTION_MODULES: return GP_MODULES_LOG_BYTES;
+  case GP_SECTION_CODES: return GP_CODE_LOG_BYTES;
+  case GP_SECTION_MARKS: return sizeof(gp_mark_table_t);
+  case GP_SECTION_EVENTS: return gp_chunks_bytes(events);
+  default: return 0;
+  }
+}
+
+size_t gp_section_capacity_max(gp_section_t section)
+{
+  return gp_section_capacity(section, gp_option_table[GP_OPTION_trace_events].maximum) + PAGE_BYTES_MOST;
+}
 
 /* The record stores the value of GPUPOOL_TRACE. */
 static_assert(GP_RECORDING_OFF == (int)GP_TRACE_OFF && GP_RECORDING_STATE == (int)GP_TRACE_STATE &&
@@ -80,7 +146,7 @@ static uint32_t note_after(const gp_recorder_t *recorder, const gp_event_t *even
   return event->action == GP_ACTION_FREE_REQUESTED && !recorder->origins.has_frees ? place : 0;
 }
 
-/* Any event, in any mode; pairs.c has the usual ones. An alloc gets a record. */
+/* Any event, in any mode; writer.c has the usual ones. An alloc gets a record. */
 static uint64_t record_event(void *self, const gp_event_t *event)
 {
   gp_recorder_t *recorder = self;

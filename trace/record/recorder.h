@@ -18,6 +18,7 @@
 #include "pool/observer.h"
 #include "base/options.h"
 #include "format/marks.h"
+#include "trace/region/region.h"
 
 typedef struct gp_recorder gp_recorder_t;
 
@@ -66,5 +67,11 @@ void gp_recorder_mark(
 /* In the child of fork(), before any other function of trace/: silences the recorder for good (the memory
  * and the GPU belong to the parent); it writes no file. Takes no lock, so fork() needs no preparation. */
 void gp_recorder_fork_child(gp_recorder_t *recorder);
+
+/* The largest sizes of a record's sections: the library makes room for these, and a
+ * reader accepts no more. */
+
+/* The same for the most events that GPUPOOL_TRACE_EVENTS accepts, plus one page of any machine. */
+size_t gp_section_capacity_max(gp_section_t section);
 
 #endif

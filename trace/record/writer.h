@@ -6,6 +6,7 @@
 #define GP_TRACE_RECORD_WRITER_H
 
 #include "trace/record/recorder_state.h"
+#include "pool/observer.h"
 
 /* A thread's view of its own chunk. Invariant: with recorder_id == recorder->id and used < limit, the chunk
  * is open and belongs to this thread, and `used` of its records are published. limit == 0: no chunk. */
@@ -93,5 +94,22 @@ static inline uint64_t gp_recorder_time_ns(gp_recorder_t *recorder, int device, 
   atomic_store_explicit(&clock->last_ns, time_ns, memory_order_relaxed);
   return time_ns;
 }
+
+/*
+ * The usual steps of a pair of an allocation and its free, as gp_observer_t describes them: one record a
+ * pair. self: the recorder. The caller holds the device's lock, or for keep and hand_on a heap's.
+ */
+
+uint64_t gp_pairs_alloc(
+    void *self, gp_observed_t *block, uint64_t context, int device, bool is_cut, uint64_t time_ns);
+uint64_t gp_pairs_free_requested(
+    void *self, gp_observed_t *block, uint64_t context, int device, bool is_cut, uint64_t time_ns);
+uint64_t gp_pairs_free_completed(
+    void *self, gp_observed_t *block, uint64_t context, int device, bool is_cut, uint64_t time_ns);
+uint64_t gp_pairs_keep(
+    void *self, gp_observed_t *block, int device, bool is_cut, uint64_t *last_ns, uint64_t time_ns);
+uint64_t gp_pairs_hand_on(void *self, gp_observed_t *block, const gp_next_owner_t *next, int device,
+    bool is_cut, uint64_t *last_ns, uint64_t time_ns);
+void gp_pairs_join(void *self, int device, uint64_t last_ns);
 
 #endif

@@ -12,7 +12,6 @@
 #include "base/json.h"
 #include "format/stack_log.h"
 #include "trace/record/threads.h"
-#include "trace/snapshot/device_copy.h"
 
 #define GP_DOCUMENT_FORMAT  "gpupool-snapshot"
 #define GP_DOCUMENT_VERSION 1

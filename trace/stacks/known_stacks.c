@@ -4,7 +4,7 @@
 #include <stdatomic.h>
 
 #include "base/assert.h"
-#include "trace/stacks/frame_rules.h"
+#include "trace/stacks/cfi.h"
 #include "trace/stacks/stack_room.h"
 #include "base/pages.h"
 

@@ -3,6 +3,7 @@
 #ifndef GP_TRACE_MODULES_H
 #define GP_TRACE_MODULES_H
 
+#include <link.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -53,5 +54,16 @@ void gp_modules_scan(gp_modules_t *modules);
 
 /* The module that contains address, as of the last scan; -1: none. The caller holds its lock. */
 int32_t gp_modules_find(const gp_modules_t *modules, uint64_t address);
+
+/* The address range of a loaded program or library. */
+
+/* All its segments are in [start, end), perhaps with something else in between. */
+typedef struct gp_bounds {
+  uintptr_t start; /* UINTPTR_MAX, with end 0, if it has no segments */
+  uintptr_t end;
+} gp_bounds_t;
+
+/* info: from a callback of dl_iterate_phdr. Any thread, signal handlers too. */
+gp_bounds_t gp_bounds_of(const struct dl_phdr_info *info);
 
 #endif

@@ -8,7 +8,7 @@
 #include "base/loader_walk.h"
 #include "base/log.h"
 #include "base/objects.h"
-#include "trace/stacks/frame_rules.h"
+#include "trace/stacks/cfi.h"
 #include "trace/stacks/python_layout.h"
 
 typedef enum state {

@@ -6,7 +6,6 @@
 #include "base/assert.h"
 #include "base/pages.h"
 #include "format/stack_log.h"
-#include "trace/stacks/digest.h"
 
 #define SLOTS (GP_CODES_MAX * 2) /* half of them stay empty, so every search ends */
 

@@ -3,6 +3,7 @@
 #define GP_TRACE_PYTHON_FRAMES_H
 
 #include "trace/stacks/python_codes.h"
+#include "trace/stacks/python.h"
 
 /* A run of the interpreter's loop that has no frame any more, as when its locals are freed. */
 #define GP_PYTHON_EMPTY_RUN gp_frame_pack_python(GP_FRAME_CODE_NONE, GP_FRAME_INSTRUCTION_NONE, true)
@@ -22,5 +23,16 @@ size_t gp_python_frames(gp_codes_t *codes, const gp_python_t *python, uint64_t *
  * proof, or no frame.
  */
 uint64_t gp_python_walk_digest(const gp_python_t *python, size_t capacity);
+
+/* One stack of the native frames of a call and its Python frames. */
+
+/*
+ * Writes both to ret_words[0..capacity), the innermost first: each native frame of the interpreter's loop
+ * gives way to the Python frames of that run of it, and the interpreter's other frames are left out. frames
+ * and words are frames as in format/stack_log.h, the latter from gp_python_frames. is_cut: there are more
+ * native frames outwards. Returns how many it wrote.
+ */
+size_t gp_python_merge(const gp_python_t *python, const uint64_t *frames, size_t frame_count, bool is_cut,
+    const uint64_t *words, size_t count, uint64_t *ret_words, size_t capacity);
 
 #endif

@@ -37,4 +37,13 @@ gp_python_check_t gp_python_layout_find(
  * thread has no frames. Reads only what the kernel says is readable. */
 gp_python_check_t gp_python_layout_prove(const gp_python_t *python, char *why, size_t capacity);
 
+/*
+ * From 3.14 on each thread of a free-threaded CPython runs its own copy of a code object's instructions, but
+ * the first thread, which runs those in the code object. The code object has an array of the copies.
+ */
+
+/* Where the copy begins that this frame of the calling thread runs; 0: it runs none, or it cannot be told.
+ * Safe at any time: other threads make the array anew and free the old one. */
+uintptr_t gp_python_copy_of(const gp_python_t *python, uintptr_t frame, uintptr_t code);
+
 #endif

@@ -12,7 +12,7 @@
 #include "base/cancel.h"
 #include "base/loader_walk.h"
 #include "base/log.h"
-#include "trace/stacks/bounds.h"
+#include "trace/stacks/modules.h"
 #include "trace/stacks/stack_room.h"
 
 /*

@@ -7,7 +7,7 @@
 
 #include "interpose/hooks/physical_records.h"
 #include "interpose/hooks/cuda_events.h"
-#include "base/lock_gaps.h"
+#include "base/lock.h"
 #include "test/pool/check_main.h"
 #include "test/pool/run_together.h"
 

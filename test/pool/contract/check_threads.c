@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "pool/engine_record.h"
-#include "base/lock_gaps.h"
+#include "base/lock.h"
 #include "test/pool/check_main.h"
 #include "test/pool/fake_driver.h"
 #include "test/pool/run_together.h"

@@ -9,7 +9,7 @@
 #include <stdatomic.h>
 
 #include "pool/forwarded/forwarded_table.h"
-#include "base/lock_gaps.h"
+#include "base/lock.h"
 #include "test/pool/check_main.h"
 #include "test/pool/run_together.h"
 #include "test/pool/wait_fixture.h"

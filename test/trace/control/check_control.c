@@ -10,12 +10,12 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "base/control_path.h"
+#include "base/path.h"
 #include "test/pool/check_main.h"
 #include "test/pool/engine_fixture.h"
 #include "test/trace/leaks.h"
 #include "trace/control/control_request.h"
-#include "trace/control/control_server.h"
+#include "trace/control/control.h"
 
 static gp_options_t options;
 static gp_control_target_t target;

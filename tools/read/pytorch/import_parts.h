@@ -1,6 +1,6 @@
 /*
  * How a PyTorch snapshot becomes one of gpupool's. Shared by import_pytorch.c (the document),
- * import_json.c, import_members.c, import_events.c, import_annotations.c, import_stacks.c (frames) and
+ * import_json.c, import_members.c, import_events.c, import_events.c, import_stacks.c (frames) and
  * import_replay.c (what follows from the events).
  */
 #ifndef GP_TOOLS_READ_PYTORCH_IMPORT_PARTS_H
@@ -128,7 +128,7 @@ bool gp_import_event(gp_import_t *import, const gp_value_t *event, int device, s
 bool gp_import_add_event(gp_import_t *import, const gp_import_event_t *event);
 bool gp_import_events_end(gp_import_t *import, uint64_t *start_us);
 
-/* import_annotations.c: adds the marks of a list of annotations, any value. start_us: time 0 of the events;
+/* import_events.c: adds the marks of a list of annotations, any value. start_us: time 0 of the events;
  * 0: they have no times, and nothing is added. False is an error of the document. */
 bool gp_import_annotations(gp_import_t *import, const gp_value_t *list, uint64_t start_us);
 
@@ -160,7 +160,7 @@ char *gp_import_copy(gp_import_t *import, const gp_value_t *text);
  * events have their rounded sizes. */
 bool gp_import_extents(gp_import_t *import, gp_snapshot_device_t *device);
 
-/* import_unsplit.c: how large blocks are in one device's ordinary segments. The caller goes back through the
+/* import_segments.c: how large blocks are in one device's ordinary segments. The caller goes back through the
  * events, and tells what is there. Its blocks have their sizes by PyTorch's rounding in `size`; `rounded`
  * grows by a rest that was not split off. */
 

@@ -1,11 +1,11 @@
 #include "tools/read/record/record_reader.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/path.h"
-#include "tools/read/record/record_parts.h"
 #include "trace/record/handles.h"
 #include "trace/record/marks.h"
 

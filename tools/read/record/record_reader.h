@@ -6,7 +6,7 @@
 #ifndef GP_TOOLS_READ_RECORD_RECORD_READER_H
 #define GP_TOOLS_READ_RECORD_RECORD_READER_H
 
-#include "tools/read/record/record.h"
+#include "tools/read/record/record_parts.h"
 
 /* Reads fd, which is borrowed, from its beginning. Returns false with ret_record->problem set if the file
  * is not a record, or holds none yet. Call gp_record_fini in both cases. */
