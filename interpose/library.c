@@ -31,7 +31,7 @@
 #include "trace/stacks/origin.h"
 #include "trace/record/recorder.h"
 #include "trace/snapshot/snapshot.h"
-#include "base/emergency_pages.h"
+#include "base/pages.h"
 #include "trace/control/triggers.h"
 #include "trace/stacks/unwind.h"
 

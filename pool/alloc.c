@@ -1,6 +1,5 @@
 /* Allocation, as the program asks for it. A request is served by what its thread has freed (heaps.h), by a
  * hit or a miss (hit.h); where the pool serves none, by the driver. */
-#include "pool/reuse/contexts.h"
 #include "pool/space/driver_calls.h"
 #include "pool/events.h"
 #include "pool/serve/fill.h"

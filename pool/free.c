@@ -1,14 +1,11 @@
 /* Free, and the reference counts behind it: the program owns one reference,
  * gp_engine_retain takes others. */
 #include "pool/serve/cut_memory.h"
-#include "pool/space/driver_calls.h"
 #include "pool/events.h"
 #include "pool/reuse/fence_policy.h"
 #include "pool/limits/give_back.h"
 #include "pool/serve/heaps.h"
-#include "pool/limits/limit.h"
 #include "pool/limits/peak.h"
-#include "pool/limits/reclaim.h"
 #include "pool/limits/release.h"
 #include "pool/reuse/drain.h"
 #include "pool/reuse/identities.h"

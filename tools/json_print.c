@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/printable.h"
-#include "tools/output.h"
 #include "tools/tool.h"
 
 /* RFC 8259, section 7: a character above U+FFFF is written as a pair of surrogates. */

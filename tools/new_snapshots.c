@@ -2,7 +2,6 @@
 
 #include <ctype.h>
 #include <fcntl.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -37,7 +37,7 @@ int gp_command_tune(int argc, char **argv);
 int gp_command_sites(int argc, char **argv);
 int gp_command_symbolize(int argc, char **argv);
 
-/* message.c */
+/* output.c */
 
 /* Prints one line on stderr: "gpupool: ...". Replaces unprintable characters, line ends included. */
 void gp_message(const char *format, ...) __attribute__((format(printf, 1, 2)));
@@ -55,7 +55,7 @@ int gp_message_unknown_option(
  * '?'. Cuts to capacity (at least 1), never inside a UTF-8 character. Returns buffer. */
 char *gp_printable(const char *text, char *buffer, size_t capacity);
 
-/* suggest.c */
+/* parameters.c */
 
 /* The name nearest to text, if near enough to be what was meant, else NULL.
  * Ignores case and treats '_' as '-'. */

@@ -14,7 +14,6 @@
 #include "pool/limits/oom.h"
 #include "pool/limits/oom_turn.h"
 #include "pool/limits/peak.h"
-#include "pool/reuse/stamps.h"
 #include "pool/reuse/wait.h"
 
 typedef struct gp_reservation {

@@ -7,7 +7,6 @@
 #include "pool/limits/oom_turn.h"
 #include "pool/reuse/pending_frees.h"
 #include "pool/reuse/stamps.h"
-#include "pool/space/account.h"
 #include "pool/space/segment.h"
 
 #define AMPLE 4 /* times the request */

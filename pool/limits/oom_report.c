@@ -1,5 +1,4 @@
 #include "pool/limits/oom.h"
-#include "pool/space/driver_calls.h"
 #include "pool/events.h"
 #include "pool/serve/heaps.h"
 #include "pool/limits/limit.h"

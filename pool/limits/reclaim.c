@@ -1,7 +1,6 @@
 #include "pool/limits/reclaim.h"
 
 #include "pool/reuse/contexts.h"
-#include "pool/space/driver_calls.h"
 #include "pool/reuse/mode.h"
 #include "pool/reuse/drain.h"
 #include "pool/reuse/fences.h"

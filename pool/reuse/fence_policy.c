@@ -1,10 +1,7 @@
 #include "pool/reuse/fence_policy.h"
 
-#include "pool/events.h"
-#include "pool/limits/limit.h"
 #include "pool/limits/reclaim.h"
 #include "pool/reuse/fences.h"
-#include "pool/reuse/stamps.h"
 
 #define FENCED_DIVISION 64
 

@@ -4,7 +4,6 @@
 #include <pthread.h>
 #include <sched.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "pool/space/driver_calls.h"
 #include "pool/reuse/mode.h"

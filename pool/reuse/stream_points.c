@@ -1,7 +1,6 @@
 #include "pool/reuse/stream_points.h"
 
 #include "pool/reuse/stamps.h"
-#include "pool/space/block_life.h"
 #include "pool/space/bound_parts.h"
 #include "pool/async/ordered_blocks.h"
 

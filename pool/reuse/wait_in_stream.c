@@ -2,12 +2,7 @@
 
 #include "pool/serve/cut_memory.h"
 #include "pool/space/driver_calls.h"
-#include "pool/engine.h"
-#include "pool/serve/heaps.h"
 #include "pool/limits/limit.h"
-#include "pool/reuse/mode.h"
-#include "pool/reuse/identities.h"
-#include "pool/reuse/stamps.h"
 #include "pool/space/segment.h"
 
 #define MOST_WAITS 64u /* for one request */

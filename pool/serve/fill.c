@@ -11,7 +11,6 @@
 #include "pool/space/driver_calls.h"
 #include "pool/reuse/mode.h"
 #include "base/log.h"
-#include "base/size.h"
 
 /*
  * A stream of the library's own. Invariants, under the device's lock: while it is in context->fills it has

@@ -1,4 +1,3 @@
-
 #include "pool/reuse/contexts.h"
 #include "pool/space/driver_calls.h"
 #include "pool/reuse/fence_policy.h"
@@ -9,13 +8,10 @@
 #include "pool/limits/oom_turn.h"
 #include "pool/serve/prewarm.h"
 #include "pool/limits/reclaim.h"
-#include "pool/limits/release.h"
-#include "pool/reuse/fences.h"
 #include "pool/reuse/identities.h"
 #include "pool/reuse/stream_points.h"
 #include "pool/space/block_slab.h"
 #include "pool/space/surplus.h"
-#include "pool/reuse/wait.h"
 #include "pool/reuse/wait_in_stream.h"
 #include "base/cancel.h"
 

@@ -13,7 +13,6 @@
 #include "pool/space/block_slab.h"
 #include "base/cancel.h"
 #include "base/log.h"
-#include "base/size.h"
 
 /* Why the pool leaves a block out. */
 typedef enum gp_obstacle {

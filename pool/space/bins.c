@@ -1,9 +1,6 @@
 #include "pool/space/bins.h"
 
-#include <stdbool.h>
 #include <stdlib.h>
-
-#include "base/assert.h"
 
 #define STEPS_LOG2 4u
 

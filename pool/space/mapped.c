@@ -1,7 +1,6 @@
 #include "pool/space/mapped.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "pool/events.h"
 #include "pool/space/account.h"

@@ -1,6 +1,5 @@
 #include "pool/space/segment.h"
 
-#include "pool/engine_record.h"
 #include "pool/space/block_slab.h"
 #include "pool/space/mapped.h"
 #include "pool/space/budget.h"

@@ -2,7 +2,6 @@
 
 #include "pool/engine_record.h"
 #include "pool/space/account.h"
-#include "pool/space/block.h"
 #include "pool/space/budget.h"
 #include "pool/space/mapped.h"
 #include "pool/space/segment.h"

@@ -12,7 +12,7 @@
 #include "fake_engine.h"
 #include "test/pool/check_main.h"
 #include "trace/stacks/python_layout.h"
-#include "trace/stacks/python_frames.h"
+#include "trace/stacks/python_codes.h"
 #include "trace/stacks/stacks.h"
 
 /*

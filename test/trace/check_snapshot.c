@@ -21,7 +21,7 @@
 #include "trace/record/recorder_state.h"
 #include "trace/snapshot/snapshot.h"
 #include "trace/snapshot/snapshot_file.h"
-#include "base/emergency_pages.h"
+#include "base/pages.h"
 
 static char folder[] = "/tmp/check_snapshot.XXXXXX";
 static char fallback[128];

@@ -8,7 +8,6 @@
 #include <check.h>
 #include <fcntl.h>
 
-#include "base/emergency_pages.h"
 #include "base/pages.h"
 
 #define GP_DESCRIPTORS 1024

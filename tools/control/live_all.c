@@ -1,7 +1,6 @@
 #include "tools/control/live_all.h"
 
 #include <errno.h>
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -12,7 +11,6 @@
 #include <unistd.h>
 
 #include "base/json.h"
-#include "base/size.h"
 #include "tools/control/live_frame.h"
 #include "tools/machine/ps_table.h"
 #include "tools/model/sites.h"

@@ -2,18 +2,14 @@
 
 #include <poll.h>
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/ioctl.h>
 #include <termios.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "base/size.h"
 #include "tools/control/control_client.h"
 #include "tools/tool.h"
-#include "tools/output.h"
 
 #define ENTER                "\033[?1049h\033[?25l" /* the alternate screen, no cursor */
 #define LEAVE                "\033[?25h\033[?1049l"

@@ -8,7 +8,6 @@
 
 #include "base/printable.h"
 #include "tools/export/export.h"
-#include "tools/output.h"
 #include "tools/tool.h"
 #include "base/json.h"
 

@@ -1,18 +1,14 @@
 #include "tools/html/page.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "tools/html/choice.h"
 #include "tools/html/page_text.h"
-#include "tools/html/payload.h"
 #include "tools/model/summary.h"
 #include "tools/output_file.h"
 #include "tools/tool.h"
-#include "base/size.h"
 
 /*
  * gpupool html: makes a page for a browser from snapshots.

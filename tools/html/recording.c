@@ -2,14 +2,11 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "format/marks.h"
 #include "tools/array.h"
 #include "tools/html/choice.h"
-#include "tools/html/payload.h"
 #include "tools/html/stacks.h"
-#include "tools/model/findings.h"
 #include "tools/model/memory.h"
 #include "tools/model/phases.h"
 #include "tools/report/summary_report.h"

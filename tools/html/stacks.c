@@ -2,12 +2,10 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "tools/saturated.h"
 #include "tools/model/sites.h"
 #include "tools/symbols/stack_owners.h"
-#include "tools/hash_index.h"
 
 size_t gp_page_name(gp_page_names_t *names, const char *text)
 {

@@ -14,7 +14,6 @@
 #include "tools/saturated.h"
 #include "tools/tool.h"
 #include "trace/region/record_file.h"
-#include "base/options.h"
 #include "format/heap_counts.h"
 #include "format/layout.h"
 

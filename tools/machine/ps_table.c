@@ -3,13 +3,10 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <pwd.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "base/size.h"
 #include "tools/array.h"
 #include "tools/saturated.h"
 #include "tools/json_print.h"

@@ -3,9 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/assert.h"
 #include "tools/array.h"
-#include "tools/hash_index.h"
 
 static uint64_t hash_of_entry(const void *self, size_t item)
 {

@@ -1,10 +1,8 @@
 #include "tools/read/load.h"
 
 #include <stdlib.h>
-#include <string.h>
 
-#include "tools/read/input.h"
-#include "tools/read/logs/logs.h"
+#include "tools/read/logs/event_log.h"
 #include "tools/read/logs/rows.h"
 #include "tools/read/native/snapshot_reader.h"
 #include "tools/read/pytorch/import.h"

@@ -4,9 +4,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "base/assert.h"
 #include "base/options.h"
 #include "tools/output.h"
 #include "tools/array.h"

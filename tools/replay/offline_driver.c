@@ -5,7 +5,6 @@
 
 #include "base/size.h"
 #include "tools/array.h"
-#include "base/assert.h"
 
 /* The place of the first range that is not before `range`. */
 static size_t place_of(const gp_addresses_t *addresses, gp_address_range_t range)

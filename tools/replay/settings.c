@@ -1,9 +1,7 @@
 #include "tools/replay/settings.h"
 
 #include <stdio.h>
-#include <string.h>
 
-#include "base/assert.h"
 #include "tools/arguments.h"
 #include "tools/tool.h"
 

@@ -3,12 +3,9 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "pool/engine.h"
 #include "pool/forwarded/forwarded.h"
 #include "pool/reuse/drain.h"
 #include "pool/reuse/identities.h"
-#include "base/assert.h"
-#include "base/size.h"
 
 #define UNBOUNDED    (UINT64_C(1) << 46)
 #define FIRST_STREAM UINT64_C(0x1000) /* a handle that is not one of CUDA's special ones */

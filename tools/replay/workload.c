@@ -2,9 +2,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "base/assert.h"
 #include "tools/array.h"
 
 #define READY_MOST UINT64_C(1000000000)

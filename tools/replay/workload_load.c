@@ -5,7 +5,6 @@
 #include "tools/read/input.h"
 #include "tools/read/load.h"
 #include "tools/replay/workload_parts.h"
-#include "tools/request.h"
 #include "tools/tool.h"
 #include "tools/read/block_map.h"
 #include "tools/read/logs/rows.h"

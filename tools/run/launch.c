@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <signal.h>
 #include <spawn.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +12,6 @@
 #include <unistd.h>
 
 #include "tools/tool.h"
-#include "tools/run/program_probe.h"
 #include "tools/shorten.h"
 
 typedef struct launcher {

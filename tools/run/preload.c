@@ -1,6 +1,5 @@
 #include "tools/run/preload.h"
 
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

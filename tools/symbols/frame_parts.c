@@ -2,9 +2,7 @@
 
 #include <ctype.h>
 #include <inttypes.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "tools/shorten.h"
 #include "tools/tool.h"

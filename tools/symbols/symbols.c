@@ -2,14 +2,12 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "tools/array.h"
 #include "tools/hash_index.h"
 #include "tools/read/json_scan.h"
 #include "tools/shorten.h"
 #include "tools/symbols/frame_parts.h"
-#include "tools/symbols/symbols_module.h"
 #include "tools/symbols/symbols_open.h"
 #include "tools/tool.h"
 

@@ -1,9 +1,7 @@
 #include "tools/symbols/symbols_debug.h"
 
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include <elfutils/libdwelf.h>

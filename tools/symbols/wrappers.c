@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "tools/hash_index.h"
 #include "tools/symbols/frame_parts.h"

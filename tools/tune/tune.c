@@ -4,10 +4,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "base/block_list.h"
-#include "base/size.h"
 #include "pool/space/size_classes.h"
 #include "tools/replay/figures.h"
 

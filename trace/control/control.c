@@ -6,10 +6,8 @@
 #include <pthread.h>
 #include <sched.h>
 #include <semaphore.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -18,13 +16,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/path.h"
-#include "base/lock.h"
 #include "base/log.h"
-#include "trace/control/control_request.h"
 #include "trace/control/helper_thread.h"
 #include "base/pages.h"
-#include "base/assert.h"
 
 #define BACKLOG 64 /* clients waiting while the server works on a request */
 

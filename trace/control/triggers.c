@@ -3,8 +3,6 @@
 #include <errno.h>
 #include <semaphore.h>
 #include <signal.h>
-#include <stdatomic.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "base/log.h"

@@ -1,7 +1,5 @@
 #include "trace/record/chunks.h"
 
-#include "base/assert.h"
-
 static uint32_t chunk_records_for(uint64_t events)
 {
   uint32_t chunk_records = GP_CHUNK_RECORDS;

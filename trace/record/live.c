@@ -1,7 +1,5 @@
 #include "trace/record/live.h"
 
-#include "base/assert.h"
-
 #define GROWTH_SLOTS 1024u
 
 void gp_live_init(gp_live_t *live, gp_region_t *region)

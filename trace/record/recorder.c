@@ -1,32 +1,19 @@
 #include "trace/record/recorder.h"
 
-#include <assert.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "trace/record/recorder_state.h"
-#include "base/assert.h"
 #include "base/cancel.h"
-#include "base/log.h"
 #include "trace/record/description.h"
 #include "trace/record/writer.h"
-#include "format/device.h"
-#include "format/oom.h"
 #include "format/recording.h"
-#include "trace/stacks/known_stacks.h"
 #include "trace/stacks/origin.h"
 #include "base/pages.h"
-#include "trace/stacks/unwind.h"
-#include "base/options.h"
 #include "trace/record/chunks.h"
 #include "trace/record/live.h"
-#include "format/heap_counts.h"
-#include "format/marks.h"
-#include "trace/record/handles.h"
-#include "trace/record/threads.h"
-#include "trace/stacks/stacks.h"
+#include "trace/record/tables.h"
 
 void gp_prestart_init(gp_prestart_t *prestart)
 {

@@ -10,10 +10,8 @@
 #include <unistd.h>
 
 #include "trace/record/chunks.h"
-#include "trace/record/handles.h"
 #include "trace/record/live.h"
-#include "trace/record/marks.h"
-#include "trace/record/threads.h"
+#include "trace/record/tables.h"
 #include "trace/region/region.h"
 #include "trace/stacks/origin.h"
 #include "pool/observer.h"

@@ -1,6 +1,5 @@
 #include "trace/record/writer.h"
 
-#include "base/assert.h"
 #include "trace/stacks/known_stacks.h"
 #include "trace/stacks/unwind.h"
 

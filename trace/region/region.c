@@ -9,7 +9,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/assert.h"
 #include "base/cancel.h"
 #include "base/log.h"
 #include "base/options.h"

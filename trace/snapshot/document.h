@@ -11,7 +11,7 @@
 #include "trace/snapshot/event_merge.h"
 #include "base/json.h"
 #include "format/stack_log.h"
-#include "trace/record/threads.h"
+#include "trace/record/tables.h"
 
 #define GP_DOCUMENT_FORMAT  "gpupool-snapshot"
 #define GP_DOCUMENT_VERSION 1

@@ -1,10 +1,6 @@
 #include "trace/snapshot/event_merge.h"
 
-#include <assert.h>
-#include <string.h>
-
-#include "base/assert.h"
-#include "base/emergency_pages.h"
+#include "base/pages.h"
 #include "trace/record/live.h"
 
 typedef struct reading {

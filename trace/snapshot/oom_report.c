@@ -2,8 +2,6 @@
 
 #include <inttypes.h>
 #include <stdarg.h>
-#include <stdbool.h>
-#include <stdint.h>
 #include <stdio.h>
 
 #include "base/log.h"

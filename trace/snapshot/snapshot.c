@@ -3,20 +3,16 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "base/assert.h"
 #include "base/cancel.h"
-#include "base/lock.h"
 #include "base/log.h"
 #include "trace/record/recorder_state.h"
 #include "trace/snapshot/document.h"
 #include "trace/snapshot/oom_report.h"
 #include "trace/snapshot/snapshot_file.h"
-#include "base/emergency_pages.h"
 #include "base/pages.h"
 
 #define OOM_INTERVAL_NS UINT64_C(60000000000)

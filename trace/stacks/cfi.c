@@ -1,11 +1,8 @@
 #include "trace/stacks/cfi.h"
 
-#include <stdbool.h>
-#include <stddef.h>
 #include <string.h>
 
 #include "base/loader_walk.h"
-#include "trace/stacks/modules.h"
 
 /* The head of .eh_frame_hdr as linkers write it, and its table: the beginning of each function and its
  * entry in .eh_frame, both relative to the head, sorted by address. */

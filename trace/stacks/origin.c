@@ -1,10 +1,8 @@
 #include "trace/stacks/origin.h"
 
-#include "base/assert.h"
 #include "base/loader_walk.h"
 #include "base/log.h"
 #include "trace/stacks/known_stacks.h"
-#include "trace/stacks/python_frames.h"
 #include "trace/stacks/stack_room.h"
 #include "trace/stacks/unwind.h"
 

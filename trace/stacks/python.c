@@ -1,6 +1,5 @@
 #include "trace/stacks/python.h"
 
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

@@ -1,9 +1,6 @@
 #include "trace/stacks/stacks.h"
 
-#include "base/assert.h"
 #include "base/pages.h"
-#include "trace/stacks/python_codes.h"
-#include "trace/stacks/python_frames.h"
 #include "trace/stacks/unwind.h"
 
 #define SLOTS  (GP_STACKS_MAX * 2) /* half of them stay empty, so every search ends */

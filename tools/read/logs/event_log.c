@@ -4,7 +4,6 @@
 
 #include "tools/output.h"
 #include "tools/saturated.h"
-#include "tools/read/logs/logs.h"
 #include "tools/read/logs/rows.h"
 #include "tools/read/pytorch/import_json.h"
 

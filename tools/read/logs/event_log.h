@@ -6,6 +6,7 @@
 #define GP_TOOLS_READ_LOGS_EVENT_LOG_H
 
 #include "tools/read/pytorch/import_parts.h"
+#include "tools/read/pytorch/import.h"
 
 typedef struct gp_event_log {
   gp_import_t *import;
@@ -36,5 +37,18 @@ typedef enum gp_log_kind {
   GP_LOG_RMM
 } gp_log_kind_t; /* of gp_import_logs */
 bool gp_event_log_end(gp_event_log_t *log, gp_log_kind_t kind);
+
+/*
+ * Readers of logs of allocations; each is a gp_import_read_fn.
+ */
+
+/* A trace of PyTorch's profiler. */
+bool gp_kineto_read(gp_import_t *import, gp_input_t *input, gp_import_top_t *ret_top);
+
+/* What export_memory_timeline() of PyTorch's profiler writes as *.raw.json.gz. */
+bool gp_memory_timeline_read(gp_import_t *import, gp_input_t *input, gp_import_top_t *ret_top);
+
+/* The log of RMM's logging_resource_adaptor, which begins with GP_RMM_HEADING. */
+bool gp_rmm_log_read(gp_import_t *import, gp_input_t *input, gp_import_top_t *ret_top);
 
 #endif

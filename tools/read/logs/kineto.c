@@ -8,7 +8,6 @@
 
 #include "tools/array.h"
 #include "tools/read/logs/event_log.h"
-#include "tools/read/logs/logs.h"
 #include "tools/read/pytorch/import_json.h"
 
 #define TIES_MOST  64     /* events at one time that are put in order */

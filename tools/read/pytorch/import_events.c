@@ -1,8 +1,6 @@
 /*
  * The events of a PyTorch snapshot, one list for each device, become the columns of gpupool's.
  */
-#include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

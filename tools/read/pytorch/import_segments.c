@@ -2,7 +2,6 @@
  * The segments of a snapshot of PyTorch, with their blocks.
  */
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,13 +1,9 @@
 #include "tools/read/record/record_reader.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/path.h"
-#include "trace/record/handles.h"
-#include "trace/record/marks.h"
 
 static void use_description(gp_record_t *record)
 {
