@@ -9,9 +9,6 @@
 
 #include "pool/driver.h"
 #include "pool/space/block_record.h"
-#include "pool/records.h"
-#include "pool/space/bins.h"
-#include "base/list.h"
 
 /* The record of a stream. */
 

@@ -5,7 +5,6 @@
 #define GP_POOL_EVENTS_H
 
 #include "pool/engine_record.h"
-#include "pool/records.h"
 
 /* Called before an event whose origin counts. The caller holds no lock. */
 static inline void gp_find_origin(gp_engine_t *engine, gp_occasion_t occasion, uint64_t size)

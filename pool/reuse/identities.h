@@ -25,10 +25,6 @@
 #ifndef GP_POOL_REUSE_IDENTITIES_H
 #define GP_POOL_REUSE_IDENTITIES_H
 
-#include <stdatomic.h>
-#include <stdbool.h>
-#include <stdint.h>
-
 #include "pool/engine.h"
 
 /*

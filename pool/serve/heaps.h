@@ -29,7 +29,6 @@
 #include "pool/events.h"
 #include "pool/reuse/mode.h"
 #include "pool/reuse/stamps.h"
-#include "pool/engine_record.h"
 
 /*
  * The record of a heap: what one thread frees and allocates again on one device without the device's lock.

@@ -10,7 +10,6 @@
 #include "pool/reuse/drain.h"
 #include "pool/space/block_life.h"
 #include "pool/space/budget.h"
-#include "pool/engine_record.h"
 #include "pool/space/account.h"
 
 /* A request while it is served: alloc.c begins it, hit.c and miss.c serve it. */

@@ -4,7 +4,6 @@
 #define GP_POOL_SPACE_MAPPED_H
 
 #include "pool/space/block_record.h"
-#include "pool/records.h"
 
 /* The context has reserved the addresses of the range's segment, whose address, size and context are set:
  * `block` is all of it. */

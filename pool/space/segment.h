@@ -6,7 +6,6 @@
 #define GP_POOL_SPACE_SEGMENT_H
 
 #include "pool/space/block_record.h"
-#include "pool/records.h"
 
 /* The block is all of its segment. */
 static inline bool gp_segment_is_whole(const gp_block_t *block)

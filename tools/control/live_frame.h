@@ -5,7 +5,6 @@
 #define GP_TOOLS_LIVE_FRAME_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #include <cjson/cJSON.h>

@@ -5,10 +5,6 @@
 #define GP_TOOLS_HTML_STACKS_H
 
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cjson/cJSON.h>
 
 #include "tools/html/payload.h"
 #include "tools/model/filter.h"

@@ -15,7 +15,6 @@
 
 #include "tools/machine/processes.h"
 #include "format/device.h"
-#include "format/record.h"
 #include "trace/record/description.h"
 
 /*

@@ -17,7 +17,6 @@
 #include <cjson/cJSON.h>
 
 #include "format/device.h"
-#include "base/assert.h"
 
 /*
  * A column of integers, for tables of millions of rows: append values at the end, read them at any index. A

@@ -4,11 +4,6 @@
 #ifndef GP_TOOLS_RECOVER_H
 #define GP_TOOLS_RECOVER_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <sys/types.h>
-
 #include "trace/region/record_file.h"
 
 /*

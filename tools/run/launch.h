@@ -4,7 +4,6 @@
 #ifndef GP_TOOLS_LAUNCH_H
 #define GP_TOOLS_LAUNCH_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
 

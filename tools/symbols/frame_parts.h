@@ -6,7 +6,6 @@
 #define GP_TOOLS_SYMBOLS_FRAME_PARTS_H
 
 #include <stdbool.h>
-#include <stddef.h>
 
 #include "tools/pattern.h"
 #include "tools/read/snapshot.h"

@@ -8,10 +8,6 @@
 #define GP_TRACE_CONTROL_H
 
 #include <poll.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <sys/types.h>
 
 #include "trace/snapshot/snapshot.h"
 #include "trace/control/control_request.h"

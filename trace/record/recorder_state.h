@@ -14,8 +14,6 @@
 #include "trace/record/tables.h"
 #include "trace/region/region.h"
 #include "trace/stacks/origin.h"
-#include "pool/observer.h"
-#include "base/lock.h"
 
 /*
  * Holds back events from before the program first asks for memory (such as the pool's mode): the

@@ -6,7 +6,6 @@
 #define GP_TRACE_RECORD_WRITER_H
 
 #include "trace/record/recorder_state.h"
-#include "pool/observer.h"
 
 /* A thread's view of its own chunk. Invariant: with recorder_id == recorder->id and used < limit, the chunk
  * is open and belongs to this thread, and `used` of its records are published. limit == 0: no chunk. */

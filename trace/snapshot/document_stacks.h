@@ -2,8 +2,6 @@
 #ifndef GP_TRACE_DOCUMENT_STACKS_H
 #define GP_TRACE_DOCUMENT_STACKS_H
 
-#include <stddef.h>
-#include <stdint.h>
 #include <sys/types.h>
 
 #include "format/stack_log.h"

@@ -9,9 +9,6 @@
 #ifndef GP_TRACE_CFI_H
 #define GP_TRACE_CFI_H
 
-#include <link.h>
-#include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #include "trace/stacks/modules.h"

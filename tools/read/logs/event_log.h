@@ -6,7 +6,6 @@
 #define GP_TOOLS_READ_LOGS_EVENT_LOG_H
 
 #include "tools/read/pytorch/import_parts.h"
-#include "tools/read/pytorch/import.h"
 
 typedef struct gp_event_log {
   gp_import_t *import;

@@ -7,12 +7,7 @@
 #ifndef GP_TOOLS_READ_RECORD_RECORD_PARTS_H
 #define GP_TOOLS_READ_RECORD_RECORD_PARTS_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "trace/record/live.h"
-#include "trace/region/region.h"
 #include "trace/snapshot/document.h"
 
 #define GP_RECORD_NOTES      8
