@@ -75,7 +75,6 @@ void *gp_context_handle(const gp_context_t *context);
 void gp_engine_context_lost(gp_engine_t *engine, gp_context_t *context);
 bool gp_context_is_lost(const gp_context_t *context);
 int gp_context_device(const gp_context_t *context); /* its ordinal */
-bool gp_context_is_primary(const gp_context_t *context);
 
 /* The same for the primary context of a device, after a reset of the device. */
 void gp_engine_primary_lost(gp_engine_t *engine, int device);

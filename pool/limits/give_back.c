@@ -117,7 +117,9 @@ uint64_t gp_give_back_in_free(gp_engine_t *engine, gp_context_t *context, bool w
   return give_back(engine, context, is_quiet);
 }
 
-bool gp_give_back_is_quiet(gp_engine_t *engine)
+/* No device had work a moment ago, so a free of the driver's finds nothing to wait for. Outside of a free
+ * it is not enough that the program synchronized one context: the driver's free may wait for others. */
+static bool is_quiet_everywhere(gp_engine_t *engine)
 {
   return engine->driver.ops->fence_record ? gp_fences_are_quiet(engine, NULL)
                                           : gp_known_streams_are_idle(engine);
@@ -132,14 +134,16 @@ static uint64_t release_unused(gp_engine_t *engine, gp_context_t *context)
          gp_release_unused(engine, &context->device->ordered, GP_TRIM_REQUESTED);
 }
 
-uint64_t gp_give_back_after_sync(gp_engine_t *engine, gp_context_t *context)
+/* After the program's synchronization of the context succeeded. Also gives back memory that was kept when
+ * pooling stopped. */
+static uint64_t give_back_after_sync(gp_engine_t *engine, gp_context_t *context)
 {
   bool has_stopped = gp_engine_service(engine) == GP_SERVICE_STOPPED;
 
   gp_assert(!gp_holds_engine_lock());
   if (has_stopped ? !has_unused(engine, context) : !has_surplus(engine, context))
     return 0;
-  bool is_quiet = gp_give_back_is_quiet(engine);
+  bool is_quiet = is_quiet_everywhere(engine);
   if (has_stopped)
     return is_quiet ? release_unused(engine, context) : 0;
   return give_back(engine, context, is_quiet);
@@ -155,7 +159,7 @@ static uint64_t give_back_on_request(gp_engine_t *engine, gp_device_t *device, u
   uint64_t given = 0;
 
   gp_assert(!gp_holds_engine_lock());
-  bool is_quiet = gp_give_back_is_quiet(engine);
+  bool is_quiet = is_quiet_everywhere(engine);
   gp_reclaim(engine);
   if (is_quiet) {
     given = gp_release_largest(engine, device, bytes, GP_TRIM_REQUESTED);
@@ -227,5 +231,5 @@ void gp_engine_sync_end(gp_engine_t *engine, gp_context_t *context, uint64_t tok
   gp_epoch_complete(context, token);
   gp_contexts_lose_gone(engine);
   gp_advance(engine);
-  (void)gp_give_back_after_sync(engine, context);
+  (void)give_back_after_sync(engine, context);
 }

@@ -19,12 +19,4 @@ bool gp_give_back_has(const gp_context_t *context);
  * cudaFree, which may wait for a busy device. */
 uint64_t gp_give_back_in_free(gp_engine_t *engine, gp_context_t *context, bool waits);
 
-/* Called after the program's synchronization of the context succeeded. Also gives back memory that was
- * kept when pooling stopped. */
-uint64_t gp_give_back_after_sync(gp_engine_t *engine, gp_context_t *context);
-
-/* No device had work a moment ago, so a free of the driver's finds nothing to wait for. Outside of a free
- * it is not enough that the program synchronized one context: the driver's free may wait for others. */
-bool gp_give_back_is_quiet(gp_engine_t *engine);
-
 #endif

@@ -109,7 +109,8 @@ static size_t count(gp_engine_t *engine, gp_device_t *device)
   return pending;
 }
 
-bool gp_pending_frees_ask(gp_engine_t *engine, gp_device_t *device)
+/* Asks the streams, and all contexts by fences. Never waits. True: some of the memory no longer counts. */
+static bool ask(gp_engine_t *engine, gp_device_t *device)
 {
   gp_assert(!gp_holds_engine_lock());
   gp_lock_take(&device->lock);
@@ -130,7 +131,7 @@ bool gp_pending_frees_ask(gp_engine_t *engine, gp_device_t *device)
 
 void gp_engine_ask_pending(gp_engine_t *engine, gp_context_t *context)
 {
-  while (gp_pending_frees_ask(engine, context->device)) {
+  while (ask(engine, context->device)) {
   }
 }
 
@@ -186,7 +187,7 @@ bool gp_pending_frees_wait(gp_engine_t *engine, gp_device_t *device, gp_oom_atte
 
   gp_assert(!gp_holds_engine_lock());
   while (is_pending(device)) {
-    if (gp_pending_frees_ask(engine, device))
+    if (ask(engine, device))
       return true;
     if ((left_ns = time_left(engine, device, attempts)) == 0)
       return false;

@@ -5,9 +5,6 @@
 
 #include "pool/records.h"
 
-/* Asks the streams, and all contexts by fences. Never waits. True: some of the memory no longer counts. */
-bool gp_pending_frees_ask(gp_engine_t *engine, gp_device_t *device);
-
 /*
  * Polls until some of the memory no longer counts, for engine->patience_ns at most, since natively the
  * program's request would not wait. False: nothing is pending, the time is over, or an earlier wait of that

@@ -148,11 +148,6 @@ void *gp_context_handle(const gp_context_t *context)
   return context->driver.handle;
 }
 
-bool gp_context_is_primary(const gp_context_t *context)
-{
-  return context->driver.is_primary;
-}
-
 int gp_context_device(const gp_context_t *context)
 {
   return context->driver.device;

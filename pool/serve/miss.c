@@ -302,47 +302,71 @@ static __attribute__((noinline)) bool serve_from_context(gp_request_t *request)
   return true;
 }
 
-static int miss(gp_request_t *request)
+/* The first rungs of a miss: what the pool has or can get without the driver's allocation. */
+static bool serve_from_pool(gp_request_t *request)
 {
   gp_engine_t *engine = request->engine;
-  const int out_of_memory = engine->driver.ops->code_out_of_memory;
-  gp_device_t *device = request->context->device;
-  bool by_limit = false;
-  gp_oom_attempts_t attempts = {.counted = gp_account_growth(device, request->requested, GP_SUPPLY_PLAIN)};
 
-  gp_contexts_lose_gone(engine);
   if (!request->order && gp_prewarm(engine, request->context) && gp_hit(request))
-    return 0;
-  if (engine->type->keeps_blocks &&
-      (gp_hit_after_drain(request) || serve_after_reclaim(request) || serve_borrowed(request)))
-    return 0;
+    return true;
+  return engine->type->keeps_blocks &&
+         (gp_hit_after_drain(request) || serve_after_reclaim(request) || serve_borrowed(request));
+}
+
+/* The next rungs: memory of the driver, of the whole class or of what the request needs. */
+static int serve_from_growth(gp_request_t *request, bool *by_limit)
+{
+  gp_engine_t *engine = request->engine;
+
   gp_request_look_for_escapes(request);
   choose_size(request);
-  int code = serve_by_growth(request, &by_limit);
-  if (code == out_of_memory && request->size != request->fit.fresh) { /* the request needs no whole class */
+  int code = serve_by_growth(request, by_limit);
+  if (code == engine->driver.ops->code_out_of_memory && request->size != request->fit.fresh) {
     request->size = request->fit.fresh;
-    code = serve_by_growth(request, &by_limit);
+    code = serve_by_growth(request, by_limit);
   }
   if (code == 0 && engine->type->keeps_blocks)
     keep_reserve(request);
-  if (code != out_of_memory)
-    return code;
+  return code;
+}
+
+/* The last rungs, once neither driver nor limit gives more: memory of cudaMalloc for a stream-ordered
+ * request, memory that its stream may wait for, and all that can go back to the driver, with
+ * GPUPOOL_PATIENCE. Only these may wait. */
+static int serve_under_shortage(gp_request_t *request, bool by_limit, gp_oom_attempts_t *attempts)
+{
+  gp_engine_t *engine = request->engine;
+  int code = engine->driver.ops->code_out_of_memory;
+  const int out_of_memory = code;
+
   if (serve_from_context(request))
     return 0;
-
-  uint64_t largest_free = gp_oom_largest_idle(device);
-  if (gp_oom_is_hopeless(engine, request->context, request->requested)) {
-    gp_oom_report(engine, request->context, request->requested, by_limit, largest_free, &attempts);
-    return code;
+  uint64_t largest_free = gp_oom_largest_idle(request->context->device);
+  if (!gp_oom_is_hopeless(engine, request->context, request->requested)) {
+    if (serve_in_stream(request))
+      return 0;
+    do
+      code = make_room_and_serve(request, &by_limit, attempts);
+    while (code == out_of_memory && gp_oom_again(engine, request->context, request->requested, attempts));
   }
-  if (serve_in_stream(request))
-    return 0;
-  do
-    code = make_room_and_serve(request, &by_limit, &attempts);
-  while (code == out_of_memory && gp_oom_again(engine, request->context, request->requested, &attempts));
   if (code == out_of_memory)
-    gp_oom_report(engine, request->context, request->requested, by_limit, largest_free, &attempts);
+    gp_oom_report(engine, request->context, request->requested, by_limit, largest_free, attempts);
   return code;
+}
+
+static int miss(gp_request_t *request)
+{
+  gp_engine_t *engine = request->engine;
+  bool by_limit = false;
+  gp_oom_attempts_t attempts = {
+      .counted = gp_account_growth(request->context->device, request->requested, GP_SUPPLY_PLAIN)};
+
+  gp_contexts_lose_gone(engine);
+  if (serve_from_pool(request))
+    return 0;
+  int code = serve_from_growth(request, &by_limit);
+  return code == engine->driver.ops->code_out_of_memory ? serve_under_shortage(request, by_limit, &attempts)
+                                                        : code;
 }
 
 int gp_miss(gp_request_t *request)
