@@ -20,21 +20,21 @@ static const command_t commands[] = {
     {"run", gp_command_run, "run a program with its GPU memory pooled and recorded"},
     {"summary", gp_command_summary, "explain what happened, from a program's snapshot"},
     {"symbolize", gp_command_symbolize, "write a snapshot again with the names of its stack frames"},
-    {"ps", gp_command_ps, "list the running programs and what they hold"},
+    {"ps", gp_command_ps, "list the running programs and their GPU memory"},
     {"metrics", gp_command_metrics, "print the same for Prometheus"},
     {"live", gp_command_live, "watch running programs"},
     {"ctl", gp_command_ctl, "send a request to a running program"},
     {"export", gp_command_export, "write a snapshot in the format of another tool"},
     {"leaks", gp_command_leaks, "list what was not freed, or grew between two snapshots"},
-    {"sites", gp_command_sites, "list the code that asked for the memory"},
-    {"frag", gp_command_frag, "map the pool's memory, and what is lost in it"},
-    {"timeline", gp_command_timeline, "draw the use of memory over time"},
+    {"sites", gp_command_sites, "list the code that allocated the memory"},
+    {"frag", gp_command_frag, "map the pool's memory and its fragmentation"},
+    {"timeline", gp_command_timeline, "draw memory use over time"},
     {"diff", gp_command_diff, "compare two snapshots"},
-    {"html", gp_command_html, "make a page for a browser of snapshots"},
-    {"replay", gp_command_replay, "serve a recording's requests again, with other settings"},
-    {"tune", gp_command_tune, "find the type of pool that serves a recording best"},
-    {"recover", gp_command_recover, "make a snapshot of a program that was killed"},
-    {"doctor", gp_command_doctor, "say what keeps the library from its work here"},
+    {"html", gp_command_html, "make a page for a browser from snapshots"},
+    {"replay", gp_command_replay, "replay a recording with other settings"},
+    {"tune", gp_command_tune, "find the pool type that serves a recording best"},
+    {"recover", gp_command_recover, "make the snapshot of a program that was killed"},
+    {"doctor", gp_command_doctor, "check whether the library can work here"},
     {"config", gp_command_config, "print the options in effect"},
     {"path", gp_command_path, "print the path of the library, for LD_PRELOAD"},
 };
@@ -54,7 +54,7 @@ static int print_help(void)
          "gpupool COMMAND --help explains a command; gpupool --version prints the version.\n"
          "Begin with:  gpupool run -- PROGRAM ARGS\n"
          "\n"
-         "Exit status: 0 done; 1 findings, if asked for; 2 usage; 3 input that cannot be\n"
+         "Exit status: 0 done; 1 findings, if requested; 2 usage; 3 input that cannot be\n"
          "read; 4 partial input with --strict. gpupool run returns that of the program,\n"
          "or 125 (it failed itself), 126 or 127 (the program cannot be run, or found).\n");
   return GP_EXIT_DONE;
@@ -107,7 +107,7 @@ static void *allocate_or_exit(size_t bytes)
   void *taken = malloc(bytes);
   if (taken)
     return taken;
-  gp_message("JSON: there is no memory left");
+  gp_message("JSON: out of memory");
   gp_part_file_remove();
   exit(GP_EXIT_INPUT); /* the exit handler of `gpupool live` restores the terminal */
 }

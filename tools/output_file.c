@@ -61,7 +61,7 @@ int gp_output_file_check(const char *path, bool force)
     return refuse_existing(path);
   if (stat(path, &status) == 0)
     return S_ISDIR(status.st_mode) ? failed(path, EISDIR) : 0;
-  gp_message("%s is a link to nothing, and --force overwrites files only", path);
+  gp_message("%s is a dangling link, and --force overwrites only files", path);
   return GP_EXIT_INPUT;
 }
 

@@ -161,7 +161,7 @@ static int store(
   case GP_PARAMETER_FLAG: *(bool *)at = true; return 0;
   case GP_PARAMETER_TEXT:
     if (!text[0])
-      return malformed(command, parameter, is_short, text, "anything but nothing");
+      return malformed(command, parameter, is_short, text, "a value that is not empty");
     *(const char **)at = text;
     return 0;
   case GP_PARAMETER_PATTERNS:

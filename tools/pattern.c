@@ -63,7 +63,7 @@ int gp_pattern_file(const char *path, gp_pattern_line_fn take, void *arg)
       gp_message("%s: line %zu: %s", path, line, why);
     failed = line != 0;
   } else if (has_nul) {
-    gp_message("%s: it is no text", path);
+    gp_message("%s: it is not a text file", path);
     failed = true;
   }
   free(text);

@@ -87,7 +87,7 @@ static int folders_expand(gp_request_t *request)
     if (!error)
       continue;
     gp_message("%s: %s", path,
-        error == ENOENT ? "the folder has no file .json, .json.gz or .pickle" : strerror(error));
+        error == ENOENT ? "the folder has no .json, .json.gz or .pickle file" : strerror(error));
     return GP_EXIT_INPUT;
   }
   if (has_folders) {
@@ -109,14 +109,14 @@ static void folders_fini(gp_request_t *request)
 static const gp_parameter_t common[] = {
     {"device", 0, "N", GP_PARAMETER_DEVICE, COMMON(device), NULL, 0, 0, "only this device"},
     {"stream", 0, "S", GP_PARAMETER_TEXT, COMMON(stream), NULL, 0, 0,
-        "only what was asked for on this stream: its number in the snapshot, or its handle, 0x..."},
+        "only requests on this stream: its number in the snapshot, or its handle, 0x..."},
     {"thread", 0, "T", GP_PARAMETER_TEXT, COMMON(thread), NULL, 0, 0,
-        "only what this thread asked for: its id or its name"},
+        "only requests of this thread: its id or its name"},
     {"since", 0, "TIME", GP_PARAMETER_TIME, COMMON(since_ns), NULL, 0, 0,
-        "only from then on, counted from the beginning of recording: 1.5s, 20ms, 2min"},
-    {"until", 0, "TIME", GP_PARAMETER_TIME, COMMON(until_ns), NULL, 0, 0, "only up to then"},
+        "only from this time on, counted from the beginning of recording: 1.5s, 20ms, 2min"},
+    {"until", 0, "TIME", GP_PARAMETER_TIME, COMMON(until_ns), NULL, 0, 0, "only up to this time"},
     {"at", 0, "WHEN", GP_PARAMETER_MOMENT, COMMON(at), NULL, 0, 0,
-        "what was held then: oom (when memory ran out; oom=N: the Nth time), peak, exit, a time, 1.5s, or the number of an event, 1234"},
+        "what was allocated at a moment: oom (when memory ran out; oom=N: the Nth time), peak, exit, a time, 1.5s, or the number of an event, 1234"},
     {"json", 0, NULL, GP_PARAMETER_FLAG, COMMON(json), NULL, 0, 0, "one JSON document with the same facts"},
     {"output", 'o', "F", GP_PARAMETER_TEXT, COMMON(output), NULL, 0, 0,
         "write to F (- is stdout); an existing file is kept"},
@@ -134,7 +134,7 @@ static const gp_parameter_t common[] = {
     {"all-frames", 0, NULL, GP_PARAMETER_FLAG, COMMON(all_frames), NULL, 0, 0,
         "name the innermost frame of each stack, whatever it is, and show stacks whole"},
     {"no-color", 0, NULL, GP_PARAMETER_FLAG, COMMON(no_color), NULL, 0, 0,
-        "no colour (nor with NO_COLOR set, nor away from a terminal)"},
+        "no colour (the default with NO_COLOR set, or if the output is not a terminal)"},
     {"help", 'h', NULL, GP_PARAMETER_FLAG, COMMON(help), NULL, 0, 0, "print this"},
 };
 #define COMMON_COUNT (sizeof(common) / sizeof(common[0]))

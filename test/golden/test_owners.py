@@ -80,7 +80,7 @@ class Owners(unittest.TestCase):
         self.assertEqual([owner["function"] for owner in owners.values()], [program + " ctypes_script.py"])
         text = " ".join(self.run_tool("summary", file).split())
         self.assertIn("%s ctypes_script.py 32 MiB" % program, text)
-        self.assertIn("Python frames are not recorded, so the script stands for its lines.", text)
+        self.assertIn("Python frames are not recorded, so reports name the script instead of its lines.", text)
         self.assertNotRegex(self.run_tool("leaks", file), r"#\d+ .*(ffi|_ctypes\.)")
 
 

@@ -162,7 +162,7 @@ class Memory(pages.Case):
         with open(pages.golden("leak"), encoding="utf-8") as file:
             events = json.load(file)["events"]
         words = {"alloc": "allocated: ", "free_requested": "freed: ", "free_completed": "no longer in use by the device: ",
-                 "segment_alloc": "from the driver: ", "segment_free": "back to the driver: ", "mode": "the rule of reuse changed"}
+                 "segment_alloc": "from the driver: ", "segment_free": "back to the driver: ", "mode": "the reuse rule changed"}
         page = self.open(pages.golden("leak"))
         self.select(page, view="state")
         seen = set()

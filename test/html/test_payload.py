@@ -223,7 +223,7 @@ class Payload(unittest.TestCase):
         os.close(other)
         os.close(own)
         self.assertEqual((result.returncode, result.stderr.decode()),
-                         (2, "gpupool: html: a page is not for a terminal; -o names a file; try gpupool html --help\n"))
+                         (2, "gpupool: html: a page cannot go to a terminal; name a file with -o; try gpupool html --help\n"))
         text = self.run_tool("html", "--help").stdout.decode()
         self.assertTrue(text.startswith("usage: gpupool html "), text)
 

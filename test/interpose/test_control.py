@@ -240,12 +240,12 @@ class Ctl(ControlCase):
         stats = json.loads(self.ctl(program, "--json", pid, "stats"))
         self.assertEqual(stats_of(stats)["allocation"]["current"], 1)
         self.assertIn("requested_bytes                  1 MiB           1 MiB           1 MiB\n", self.ctl(program, pid, "stats"))
-        self.assertEqual(self.ctl(program, pid, "empty-cache"), "given back to the driver: 0 B\n")
+        self.assertEqual(self.ctl(program, pid, "empty-cache"), "released to the driver: 0 B\n")
         self.assertEqual(self.ctl(program, pid, "reset-peaks"), "done\n")
         self.assertEqual(self.ctl(program, pid, "trace", "off"), "recorded from now on: off\n")
-        self.assertEqual(self.ctl(program, pid, "limit", "1MiB"), "device 0: limit 1 MiB, held 1 MiB\n")
+        self.assertEqual(self.ctl(program, pid, "limit", "1MiB"), "device 0: limit 1 MiB, total 1 MiB\n")
         self.assertEqual(self.ctl(program, pid, "limit", "512KiB"),
-                         "device 0: limit 512 KiB, held 1 MiB: allocations fail until the program has freed enough\n")
+                         "device 0: limit 512 KiB, total 1 MiB: allocations fail until the program has freed enough\n")
         out = self.ctl(program, pid, "snapshot", "here.json")  # of the tool's folder, not the program's
         path = os.path.join(self.folder, "here.json")
         self.assertEqual(out, "snapshot written: %s\nnext: gpupool summary %s\n" % (path, path))
@@ -259,12 +259,12 @@ class Ctl(ControlCase):
         for step in ("leave idle", "start"):
             self.assertEqual(program.step(step), 0)
         self.assertEqual(self.ctl(program, str(program.pid), "empty-cache"),
-                         "given back to the driver: 0 B\nthe device is busy: 64 MiB more go back when the program frees "
-                         "memory or synchronizes while the device is quiet\n")
+                         "released to the driver: 0 B\nthe device is busy: 64 MiB more are released when the program frees "
+                         "memory or\nsynchronizes while the device is quiet\n")
         for step in ("stop", "synchronize"):
             self.assertEqual(program.step(step), 0)
         self.assertEqual((self.ctl(program, str(program.pid), "empty-cache"), program.end()),
-                         ("given back to the driver: 0 B\n", 0))
+                         ("released to the driver: 0 B\n", 0))
 
     def test_a_program_whose_gpu_state_is_checkpointed(self):
         """It is asked meanwhile, when no call of the driver would return, and goes on with its record afterwards."""
@@ -376,7 +376,7 @@ class Ctl(ControlCase):
         self.assertEqual(program.end(), 0)
         program = self.start(CONTROL="1")
         program.step("synchronize")
-        self.assertIn("has not asked for GPU memory yet", self.ctl(program, str(program.pid), "stats", status=3))
+        self.assertIn("has not requested GPU memory yet", self.ctl(program, str(program.pid), "stats", status=3))
         self.assertEqual(program.end(), 0)
 
     @unittest.skipUnless(os.geteuid() == 0 and shutil.which("setpriv"), "needs to take rights away")
@@ -387,7 +387,7 @@ class Ctl(ControlCase):
             result = subprocess.run(["setpriv", "--bounding-set=-all", TOOL, *command], stdout=subprocess.PIPE,
                                     stderr=subprocess.PIPE, universal_newlines=True, timeout=60)
             self.assertEqual(result.returncode, 3, result.stderr)
-            self.assertIn("process %d has no control socket where this user can see one" % program.pid, result.stderr)
+            self.assertIn("process %d has no control socket that this user can see" % program.pid, result.stderr)
             self.assertIn("GPUPOOL_CONTROL=1", result.stderr)
             self.assertNotIn("ermission", result.stderr)
         self.assertEqual(program.end(), 0)
@@ -405,7 +405,7 @@ class Ctl(ControlCase):
 
     def test_usage(self):
         program = self.control()
-        for args, text in (((), "a process is missing"), (("1",), "a request is missing"), (("x", "stats"), "no process number"),
+        for args, text in (((), "the process id is missing"), (("1",), "a request is missing"), (("x", "stats"), "is not a process id"),
                            (("1", "stat"), "did you mean stats?"), (("1", "limit"), "limit needs SIZE"),
                            (("1", "stats", "2"), "takes no argument"), (("1", "trace", "a", "b"), "unexpected argument b"),
                            (("--jsn", "1", "stats"), "did you mean --json?")):

@@ -120,7 +120,7 @@ class Live(LiveCase):
         self.program.step("synchronize")
         screen.wait(b"cached 8 MiB")
         screen.press(b"e")
-        screen.wait(b"idle memory was given back")
+        screen.wait(b"idle memory was released")
         screen.wait(b"cached 0 B")
         self.program.step("free")
         screen.wait(b"peak: in use 36 MiB")
@@ -221,7 +221,7 @@ class Live(LiveCase):
     def test_usage(self):
         for args, text, status in ((("--interval", "1", "1"), "50 to 3600000", 2),
                                    (("--interval",), "--interval needs a value", 2), (("1", "2"), "unexpected argument 2", 2),
-                                   (("--onc", "1"), "did you mean --once?", 2), (("x",), "no process number", 2)):
+                                   (("--onc", "1"), "did you mean --once?", 2), (("x",), "is not a process id", 2)):
             self.assertIn(text, self.live(*args, status=status))
         self.assertIn("usage: gpupool live", self.live("--help"))
 

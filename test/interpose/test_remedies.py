@@ -140,7 +140,7 @@ class OutOfMemory(Remedies):
         self.assertIsNone(found["remedy"], found)
         self.assertIn("are idle, but in pieces between blocks that the program holds", found["advice"])
         owners = self.finding(facts["oom"], "owners")
-        self.assertIn("in the segments without it, there would have been enough", owners["advice"])
+        self.assertIn("without it, its segments would have had enough room", owners["advice"])
         self.expect_served(*steps, self.action_of(owners, "load"), "grow:%d" % (256 * MIB), **settings)
 
     def test_another_type_where_rounding_took_the_memory(self):
@@ -170,7 +170,7 @@ class OutOfMemory(Remedies):
             _, facts = self.meet(*first, last, **settings)
             found = self.finding(facts["oom"], "owners")
             step = self.action_of(found, "load")
-            self.assertRegex(found["advice"], r"what load\b.* holds: [0-9.]+ MiB less on device 0 would have been enough")
+            self.assertRegex(found["advice"], r"what load\b.* allocates: [0-9.]+ MiB less on device 0 would have been enough")
             self.expect_served(*first, step, last, **settings)
         _, facts = self.meet(*first[:-1], *["pass:%d" % (300 * MIB)], "pass:%d" % (900 * MIB), **settings)
         self.assertIsNone(self.finding(facts["oom"], "owners")["remedy"])
@@ -300,7 +300,7 @@ class Settings(Remedies):
         _, facts = self.meet(*self.phases)
         found = self.finding(facts["exit"], "budget")
         blocks = self.stats(facts["exit"])["driver_frees"]
-        self.assertIn("gave %d idle blocks back on device 0: " % blocks, found["message"])
+        self.assertIn("released %d idle blocks on device 0: " % blocks, found["message"])
         _, after = self.meet(*self.phases, **self.settings_of(found, "SLACK"))
         self.assertNotIn("budget", self.codes(after["exit"]))
         self.assertEqual(self.stats(after["exit"])["driver_frees"], 0)
@@ -365,7 +365,7 @@ class PageLocked(Remedies):
     def test_a_refusal_of_the_hosts_limit_is_none_of_the_device(self):
         run = self.run_program("memory_kinds", "plain:%d:2" % MIB, "host:%d:13" % (8 * MIB), HOST_LIMIT="100MiB")
         facts = self.facts(run, "host_oom")
-        self.assertIn("1 time: asked for 8 MiB, the program held 96 MiB of 100 MiB.", self.finding(facts, "host_oom")["message"])
+        self.assertIn("1 time: the program requested 8 MiB while using 96 MiB of 100 MiB.", self.finding(facts, "host_oom")["message"])
         self.assertFalse({"oom", "ooms"} & set(self.codes(facts)))
         self.assertEqual(self.finding(self.facts(run, "exit"), "host_oom")["severity"], "warning")
 
@@ -374,13 +374,13 @@ class PageLocked(Remedies):
         steps = ("host:%d:1" % (100 * KIB), "host:%d:4" % KIB, "free", "free")
         found = self.finding(self.facts(self.run_program("memory_kinds", *steps * 60), "exit"), "pinned")
         self.assertIn("was allocated 300 times", found["message"])
-        self.assertIn("295 of these asked for a size that the program had freed before.", found["message"])
+        self.assertIn("295 of these requests were for a size that the program had freed before.", found["message"])
         self.assertNotIn("Small ones", found["message"])
         self.assertIn("keep such buffers", found["advice"])
         run = self.run_program("memory_kinds", "host:%d:300" % KIB, "free")
         self.assertNotIn("pinned", self.codes(self.facts(run, "exit")))
         run = self.run_program("memory_kinds", *("host:%d:600" % KIB, "free") * 2)
-        self.assertIn("Small ones take a page each: at most 600 KiB were held, in pages of 4 KiB 2.3 MiB.",
+        self.assertIn("Small blocks take a page each: at most 600 KiB were in use, which is 2.3 MiB in pages of 4 KiB.",
                       self.finding(self.facts(run, "exit"), "pinned")["message"])
 
 

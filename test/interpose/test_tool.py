@@ -67,8 +67,8 @@ class Tool(PreloadCase):
         self.assertEqual(facts["devices"][0]["limit"], 2 * GIB)
         text = " ".join(self.tool("summary", os.path.join(self.folder, "here.oom.json")).stdout.split())
         self.assertIn("Out of memory on device 0", text)
-        self.assertRegex(text, "the program asked for .* and held .*the limit is 2 GiB")
-        self.assertIn("the limit refuses", text)
+        self.assertRegex(text, "the program requested .* and had .*the limit is 2 GiB")
+        self.assertIn("the limit was reached", text)
 
     def test_the_last_out_of_memory_is_named(self):
         """The first one has a snapshot of its own, the last one that of the exit; each says which it is."""
@@ -132,14 +132,14 @@ class Tool(PreloadCase):
         kept = ["%s=%s" % (name, os.environ[name]) for name in ("ASAN_OPTIONS", "UBSAN_OPTIONS", "TSAN_OPTIONS") if name in os.environ]
         run = self.tool("run", "--", "/usr/bin/env", "-i", "LD_LIBRARY_PATH=" + SIM, *kept, *replay)
         self.assertEqual(run.returncode, 0, run.stderr)
-        self.assertIn("or without LD_PRELOAD (env -i, sudo and some wrappers clear it: gpupool run goes behind them)", run.stderr)
+        self.assertIn("or without LD_PRELOAD (env -i, sudo and some wrappers clear it: put gpupool run after them)", run.stderr)
         script = os.path.join(self.folder, "wrapper")
         with open(script, "w", encoding="utf-8") as file:
             file.write("#!/bin/sh\nunset LD_PRELOAD\nexec \"$@\"\n")
         os.chmod(script, 0o755)
         run = self.tool("run", "--", script, *replay)
         self.assertEqual(run.returncode, 0, run.stderr)
-        self.assertIn("or it clears LD_PRELOAD (gpupool run goes before the program in it then)", run.stderr)
+        self.assertIn("or it clears LD_PRELOAD (then put gpupool run before the program in the script)", run.stderr)
 
     def test_program_that_only_pins_memory_is_not_one_without_cuda(self):
         result = self.tool("run", "--output", "pinned.json", "--", os.path.join(PROG, "last"), "pinned")
@@ -180,7 +180,7 @@ class Tool(PreloadCase):
         result = self.tool("run", "--", "/bin/sh", "-c", leave, GPUPOOL_RECORD=self.folder, GPUPOOL_OUTPUT="none.json")
         self.assertEqual(result.returncode, 3, result.stderr)
         self.assertNotIn("no CUDA allocation", result.stderr)
-        (pid,) = re.findall(r"^gpupool: process (\d+) did not come to its exit; what it recorded is left$", result.stderr, re.M)
+        (pid,) = re.findall(r"^gpupool: process (\d+) did not exit normally; its record is left$", result.stderr, re.M)
         self.assertRegex(result.stderr, r"(?m)^gpupool: next: gpupool recover %s$" % pid)
         self.assertEqual(len(glob.glob(os.path.join(self.folder, "gpupool.*", "*"))), 2)
         self.tool("recover", pid, "-o", os.path.join(self.folder, "one.json"), GPUPOOL_RECORD=self.folder)

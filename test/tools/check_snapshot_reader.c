@@ -263,17 +263,17 @@ START_TEST(test_indexes_are_checked)
   expect(WITH_EVENTS("\"thread\":[1]"), "events.thread");
   expect(WITH_EVENTS("\"hit\":[2]"), "events.hit");
   expect(WITH_EVENTS("\"size\":[-5]"), "events.size");
-  expect(WITH_EVENTS("\"action\":[0],\"action\":[0]"), "there already");
+  expect(WITH_EVENTS("\"action\":[0],\"action\":[0]"), "a duplicate column");
   expect(WITH_EVENTS("\"action\":{}"), "an array was expected");
   expect(WITH_EVENTS("\"stack\":[0]"), "events.stack: element 0 is 0");
 #define WITH_TABLES(memory, stacks, frames)                                                                  \
   "{\"format\":\"gpupool-snapshot\",\"version\":1," memory "\"stacks\":[" stacks "],\"frames\":[" frames     \
   "],\"modules\":[]}"
   expect(WITH_TABLES("", "[0]", "{}"), NULL);
-  expect(WITH_TABLES("", "[],[1]", "{}"), "stack 1 has frame 1");
+  expect(WITH_TABLES("", "[],[1]", "{}"), "stack 1 refers to frame 1");
   expect(WITH_TABLES("", "[-1]", "{}"), "impossible frame");
-  expect(WITH_TABLES("", "", "{\"module\":0}"), "in module 0");
-  expect(WITH_TABLES("", "", "{\"module\":2147483647}"), "in module 2147483647");
+  expect(WITH_TABLES("", "", "{\"module\":0}"), "refers to module 0");
+  expect(WITH_TABLES("", "", "{\"module\":2147483647}"), "refers to module 2147483647");
   expect(WITH_TABLES("", "", "{\"module\":2147483648}"), "not an index");
   expect(WITH_TABLES("", "", "{\"module\":-2}"), "not an index");
   expect(

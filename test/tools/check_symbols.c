@@ -228,7 +228,7 @@ START_TEST(test_files_that_do_not_help_are_named)
     const char *why;
   } cases[] = {
       {"/nowhere/libgone.so", "/nowhere/libgone.so is not there"},
-      {"/dev/null", "/dev/null is no regular file"}, {"/etc/passwd", "/etc/passwd is no ELF file"},
+      {"/dev/null", "/dev/null is not a regular file"}, {"/etc/passwd", "/etc/passwd is not an ELF file"},
       {"check_symbols", "check_symbols is not there"}, /* relative: whose folder? */
   };
   uint64_t address = gp_sample_call() - 1;

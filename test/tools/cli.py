@@ -237,7 +237,7 @@ class Tool(Case):
                     arguments = ("live", text)
                 result = self.run_tool(*arguments, status=USAGE)
                 self.one_line(result.stderr)
-        self.assertIn("abc is no process number", self.run_tool("live", "abc", status=USAGE).stderr)
+        self.assertIn("abc is not a process id", self.run_tool("live", "abc", status=USAGE).stderr)
 
 
 class Config(Case):
@@ -362,12 +362,12 @@ class Summary(Case):
         snapshot = snapshot_of(reason="oom", oom=oom)
         snapshot["devices"][0]["stats"]["num_ooms"] = 1
         text = self.summary(snapshot).stdout
-        self.assertIn("! Out of memory on device 0 (5.00 us): the program asked for 1 GiB and held 18", " ".join(text.split()))
+        self.assertIn("! Out of memory on device 0 (5.00 us): the program requested 1 GiB and had 18", " ".join(text.split()))
         self.assertNotIn("No problem found", text)
         self.assertEqual(self.codes(snapshot)[0], "oom")
         self.assertNotIn("ooms", self.codes(snapshot))
         del oom["message"]
-        self.assertIn("asked for 1 GiB and held 18 GiB", " ".join(self.summary(snapshot_of(reason="oom", oom=oom)).stdout.split()))
+        self.assertIn("requested 1 GiB and had 18 GiB", " ".join(self.summary(snapshot_of(reason="oom", oom=oom)).stdout.split()))
 
     def test_findings(self):
         def with_stats(**stats):
@@ -392,7 +392,7 @@ class Summary(Case):
         self.assertIn("Remedy: GPUPOOL_MAX_CACHED=990MiB",
                       self.summary(with_stats(reserved_bytes=gauge(0, 2000 * MIB), inactive_split_bytes=gauge(0, 900 * MIB))).stdout)
         pieces = self.summary(with_stats(reserved_bytes=gauge(0, 2000 * MIB), inactive_split_bytes=gauge(0, 1000 * MIB))).stdout
-        self.assertIn("most of that was in pieces of segments partly in use", " ".join(pieces.split()))
+        self.assertIn("most of that was in segments partly in use", " ".join(pieces.split()))
         self.assertNotIn("MAX_CACHED", pieces)
         self.assertIn("passthrough", self.codes(with_stats(passthrough_bytes=gauge(0, 2000 * MIB))))
         self.assertEqual(self.codes(snapshot_of(devices=[device_of(0)])), ["nothing"])
@@ -410,11 +410,11 @@ class Summary(Case):
             found, = [one for one in self.facts(snapshot)["findings"] if one["code"] == "surplus"]
             text = " ".join(self.summary(snapshot).stdout.split())
             self.assertIn(found["message"], text)
-            self.assertEqual("Remedy: cudaDeviceSynchronize now and then" in text, now > 0)
+            self.assertEqual("Remedy: calling cudaDeviceSynchronize now and then" in text, now > 0)
             self.assertIn("surplus (device busy)", text)
-            self.assertIn("stayed, 12 MiB at most and %s now: the device was busy" % ("3 MiB" if now else "0 B"), text)
+            self.assertIn("was kept, 12 MiB at most and %s now: the device was busy" % ("3 MiB" if now else "0 B"), text)
             self.assertEqual(found["severity"], "warning" if now else "note")
-            return re.search(r"back to the driver \((.*?)\) stayed", found["message"]).group(1)
+            return re.search(r"should have been released \((.*?)\) was kept", found["message"]).group(1)
         self.assertEqual(surplus(3 * MIB, {"max_cached": "16MiB"}), "GPUPOOL_MAX_CACHED=16MiB")
         self.assertEqual(surplus(0, {"max_cached": "32MiB"}), "GPUPOOL_RESERVE=512MiB")
         self.assertEqual(surplus(0, {}, until_s=60), "GPUPOOL_IDLE_RELEASE=60")

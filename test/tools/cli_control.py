@@ -113,17 +113,17 @@ class Ctl(Control):
 
     def test_what_went_back(self):
         self.serve()
-        for answer, text in (({"suspended": True}, "nothing given back: a stream is being captured; try again\n"),
-                             ({"given_back": 3 * MIB, "kept": 0}, "given back to the driver: 3 MiB\n"),
+        for answer, text in (({"suspended": True}, "nothing released: a stream is being captured; try again\n"),
+                             ({"given_back": 3 * MIB, "kept": 0}, "released to the driver: 3 MiB\n"),
                              ({"given_back": 0, "kept": 2 * MIB},
-                              "given back to the driver: 0 B\nthe device is busy: 2 MiB more go back when the program frees "
-                              "memory or synchronizes while the device is quiet\n")):
+                              "released to the driver: 0 B\nthe device is busy: 2 MiB more are released when the program frees "
+                              "memory or\nsynchronizes while the device is quiet\n")):
             self.answers["empty_cache"] = dict(answer, ok=True)
             self.assertEqual(self.ctl("empty-cache").stdout, text)
 
     def test_what_cannot_be_sent(self):
         self.serve()
-        for arguments, part in ((("snapshot", "a\nb"), "ctl: a line end cannot be sent"), (("snapshot", "x" * 5000), "ctl: PATH is too long"),
+        for arguments, part in ((("snapshot", "a\nb"), "ctl: a path with a line break cannot be sent"), (("snapshot", "x" * 5000), "ctl: PATH is too long"),
                                 (("limit", "8" * 5000), "ctl: SIZE is too long")):
             result = self.ctl(*arguments, status=USAGE)
             self.one_line(result.stderr)
@@ -132,7 +132,7 @@ class Ctl(Control):
         result = subprocess.run(["sh", "-c", "cd '%s' && rmdir '%s' && exec '%s' ctl %d snapshot x" % (
             self.path("gone"), self.path("gone"), self.tool, PID)], env=self.environment, stderr=subprocess.PIPE, encoding="utf-8", check=False)
         self.assertEqual(result.returncode, USAGE)
-        self.assertIn("ctl: the current folder has no name; give the whole path\n", result.stderr)
+        self.assertIn("ctl: the path of the current folder is unknown; give the full path\n", result.stderr)
         self.assertEqual(self.requests, [])
         self.answers["snapshot"] = {"ok": True, "path": "/x"}
         self.ctl("snapshot", "a b")
@@ -140,17 +140,17 @@ class Ctl(Control):
 
     def test_answers_that_are_none(self):
         self.serve()
-        for answer, part in ((b"", "answers what is no JSON"), (b"{", "answers what is no JSON"), (b"x" * (2 << 20), "does not answer: too much came"),
-                             ({"ok": False}, "refuses: it does not say why"), ({"ok": False, "error": "no"}, "refuses: no")):
+        for answer, part in ((b"", "sent an answer that is not JSON"), (b"{", "sent an answer that is not JSON"), (b"x" * (2 << 20), "does not answer: the answer is too long"),
+                             ({"ok": False}, "refuses: it gave no reason"), ({"ok": False, "error": "no"}, "refuses: no")):
             self.answers["stats"] = answer
             result = self.ctl("stats", status=INPUT)
             self.assertEqual((result.stdout, result.stderr), ("", "gpupool: ctl: process %d %s\n" % (PID, part)))
 
     def test_why_nothing_is_reached(self):
-        none = "process %d has no control socket: it has not asked for GPU memory yet" % PID
+        none = "process %d has no control socket: it has not requested GPU memory yet" % PID
         self.assertIn(none, self.ctl("stats", status=INPUT).stderr)
         self.listen().close()
-        self.assertIn("process %d does not serve its control socket any more\n" % PID, self.ctl("stats", status=INPUT).stderr)
+        self.assertIn("process %d no longer serves its control socket\n" % PID, self.ctl("stats", status=INPUT).stderr)
         os.unlink(self.socket)
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as other:
             other.bind(self.socket)
@@ -270,14 +270,14 @@ class Live(Control):
         self.start()
         self.until(b"q quit")
         for key, words in ((b"s", b"snapshot written: /tmp/x"), (b"r", b"process %d refuses: it is not the time" % PID), (
-                b"e", b"the device is busy: idle memory goes back when the program frees")):
+                b"e", b"the device is busy: idle memory is released when the program frees")):
             self.key(key)
             self.until(words)
             self.until(b"q quit")
         self.answers["empty_cache"] = {"ok": True, "kept": 0}
         self.key(b"x")  # is no key: nothing is asked and nothing drawn
         self.key(b"e")
-        self.assertEqual(self.until(b"idle memory was given back").count("Device 0"), 1)
+        self.assertEqual(self.until(b"idle memory was released").count("Device 0"), 1)
         self.assertEqual([request for request in self.requests if request != "stats\n"],
                          ["snapshot\n", "reset-peaks\n", "empty-cache\n", "empty-cache\n"])
         self.assertEqual(self.requests.count("stats\n"), 5)

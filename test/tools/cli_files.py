@@ -149,7 +149,7 @@ class Files(cli.Case):
                 self.assertIn("exists", self.write_to(command, "link", status=USAGE).stderr)
                 if name == "nowhere":
                     result = self.write_to(command, "link", "--force", status=INPUT)
-                    self.assertIn("a link to nothing", result.stderr)
+                    self.assertIn("a dangling link", result.stderr)
                 else:
                     self.write_to(command, "link", "--force")
                     with open(self.path("work", "target"), encoding="utf-8") as file:
@@ -258,10 +258,10 @@ class Left(cli.Case):
         self.assertEqual([(block["block"], block["size"]) for block in live], [(allocs + 1, pieces * piece - 512 * allocs)])
 
     def test_wrong_arguments_are_one_line(self):
-        for arguments, part in ((("1", "2"), "1 and 2: one at a time, or --all"), (("--all", "1"), "--all and 1: one of them"),
+        for arguments, part in ((("1", "2"), "1 and 2: one at a time, or --all"), (("--all", "1"), "--all and 1: use one of them"),
                                 (("-o",), "-o needs a value"), (("--output",), "--output needs a value"),
                                 (("--all", "-o", "x"), "--all and -o: each record has a snapshot of its own"),
-                                (("--html", "-o", "-"), "--html makes a page beside the snapshot"),
+                                (("--html", "-o", "-"), "--html makes a page next to the snapshot"),
                                 (("--al",), "unknown option --al (did you mean --all?)")):
             result = self.recover(*arguments, status=USAGE)
             self.one_line(result)
@@ -303,7 +303,7 @@ class Left(cli.Case):
 
     def test_run_names_the_snapshot_as_the_library_would(self):
         result = self.run_and_leave("--output", "%e.%h.%k.%p.%t.%n.%r.%%.json")
-        self.assertIn("left no snapshot of its exit", result)
+        self.assertIn("left no snapshot at exit", result)
         self.assertIn("recovered: %s\n" % self.path("work", "app.node1.3.4711.1760000000.1.recovered.%.json"), result)
         self.assertEqual(os.listdir(self.records), [])
         with open(RECORD, "rb") as file:
@@ -324,7 +324,7 @@ class Left(cli.Case):
 
     def test_run_leaves_what_was_not_asked_for(self):
         result = self.run_and_leave("--snapshot-at", "oom")
-        self.assertRegex(result, r"leave did not come to its exit; what it recorded is left\ngpupool: next: gpupool recover \d+\n$")
+        self.assertRegex(result, r"leave did not exit normally; its record is left\ngpupool: next: gpupool recover \d+\n$")
         self.assertEqual(len(os.listdir(self.records)), 1)
 
 
@@ -370,7 +370,7 @@ class Places(cli.Case):
             self.skipTest("one is installed where this build looks for it")
         self.assertEqual(result.returncode, FAILED)
         self.one_line(result.stderr)
-        self.assertIn("libgpupool.so was not found, neither beside this tool nor in /", result.stderr)
+        self.assertIn("libgpupool.so was not found, neither next to this tool nor in /", result.stderr)
         self.assertEqual(os.listdir(self.path("work")), [])
 
     def test_what_the_loader_cannot_take(self):
@@ -380,7 +380,7 @@ class Places(cli.Case):
                                     env=self.environment, stderr=subprocess.PIPE, encoding="utf-8", timeout=60, check=False)
             self.assertEqual(result.returncode, FAILED)
             self.one_line(result.stderr)
-            self.assertIn("cannot be preloaded: the loader takes no path with a blank or a colon", result.stderr)
+            self.assertIn("cannot be preloaded: the loader accepts no path with a space or a colon", result.stderr)
             self.assertEqual(os.listdir(self.path("work")), [])
 
     def test_of_many_snapshots_the_first_are_named(self):

@@ -82,9 +82,9 @@ class Growth(Reports):
         self.assertAlmostEqual(growth["bytes_per_second"], 800 * MIB / (program.time - first["time_ns"]) * 1e9, delta=2e10)
         finding = self.finding(program)
         self.assertEqual((finding["severity"], finding["device"]), ("warning", 0))
-        self.assertRegex(finding["message"], r"^Memory on device 0 grows: Cache::grow\(\) cache.cu:33 holds 800 MiB in 200 blocks of "
+        self.assertRegex(finding["message"], r"^Memory on device 0 grows: Cache::grow\(\) cache.cu:33 keeps 800 MiB in 200 blocks of "
                                              r"4 MiB, none freed, since \S+ us\.$")
-        self.assertEqual(finding["advice"], "free what it no longer needs, or limit how much it keeps. Other lines hold 2 GiB.")
+        self.assertEqual(finding["advice"], "free what it no longer needs, or limit how much it keeps. Other lines keep 2 GiB.")
         self.assertEqual(finding["remedy"]["action"], "free")
 
     def test_it_is_said_before_what_is_merely_large(self):
@@ -112,7 +112,7 @@ class Growth(Reports):
         snapshot["oom"].update(advice="It is the limit", remedy={"settings": {"GPUPOOL_LIMIT": "4GiB"}, "action": None})
         found = self.finding(snapshot, "oom")
         self.assertIsNone(found["remedy"])
-        self.assertEqual(found["advice"], "the limit refuses, and a larger one only puts that off: see what grows.")
+        self.assertEqual(found["advice"], "the limit was reached, and a larger one would only delay that: see what grows.")
 
     def test_what_is_worth_a_warning(self):
         """A twentieth of what the device held, in 32 blocks, at the end of the program."""
@@ -227,8 +227,8 @@ class Growth(Reports):
             block = program.alloc(10 * MIB, stack=GROW)
             if step % 7:
                 program.free(block)
-        self.assertEqual(self.finding(program)["advice"], "it frees most of what it allocates: look for the path that frees "
-                         "nothing, such as an early return or an exception. Other lines hold 2 GiB.")
+        self.assertEqual(self.finding(program)["advice"], "it frees most of what it allocates: look for the path that does "
+                         "not free, such as an early return or an exception. Other lines keep 2 GiB.")
 
     def test_page_locked_memory_grows_too(self):
         """Until the end a note; it is not the device's."""
@@ -239,7 +239,7 @@ class Growth(Reports):
             program.managed(MIB, kind="pinned_host", stack=GROW)
         found = self.finding(program)
         self.assertEqual((found["severity"], found["device"]), ("warning", None))
-        self.assertRegex(found["message"], r"^Page-locked memory of the host grows: Cache::grow\(\) cache.cu:33 holds 100 MiB in 100 "
+        self.assertRegex(found["message"], r"^Page-locked host memory grows: Cache::grow\(\) cache.cu:33 keeps 100 MiB in 100 "
                                            r"blocks of 1 MiB, none freed, since \S+ \S+\.$")
         self.assertEqual(found["advice"], "free what it no longer needs, or limit how much it keeps.")
         self.assertEqual(self.finding(program.snapshot(reason="request"))["severity"], "note")
@@ -278,7 +278,7 @@ class Growth(Reports):
         growth = self.grows(snapshot, "Cache::grow()")
         self.assertGreater(growth["bytes_before"], 0)
         self.assertEqual((growth["bytes"], growth["freed"]), (1600 * MIB, None))
-        self.assertIn(" of it before the events", self.finding(snapshot)["message"])
+        self.assertIn(" of it from before the first event", self.finding(snapshot)["message"])
         whole = self.grows(program, "Cache::grow()")
         self.assertAlmostEqual(growth["bytes_per_second"], whole["bytes_per_second"], delta=whole["bytes_per_second"] / 20)
         self.nothing_grows(Grower().snapshot())
@@ -286,7 +286,7 @@ class Growth(Reports):
     def test_without_stacks_it_is_the_size(self):
         growth = self.grows(cache(with_stacks=False, blocks=1), None)
         self.assertEqual((growth["file"], growth["line"], growth["through"]), (None, None, None))
-        self.assertIn(": what has no call stack holds 8", self.finding(cache(with_stacks=False))["message"])
+        self.assertIn(": code without a call stack keeps 8", self.finding(cache(with_stacks=False))["message"])
         advice = self.finding(cache(with_stacks=False).snapshot(settings={"type": "round", "stacks": "auto"}))["advice"]
         self.assertIn("GPUPOOL_STACKS=native names the code that keeps them. Free what it no longer needs, or", advice)
 

@@ -153,7 +153,7 @@ class Leaks(Reports):
         facts = self.document(program)
         self.assertEqual(facts["host"], {"bytes": MIB, "count": 1})
         self.assertEqual(facts["sum"], {"bytes": 23 * MIB, "count": 3})
-        self.assertIn("page-locked: 1,048,576 bytes in 1 allocation", self.report(program).stdout)
+        self.assertIn("page-locked host memory: 1,048,576 bytes in 1 allocation", self.report(program).stdout)
 
 
 if __name__ == "__main__":

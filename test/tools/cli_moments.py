@@ -64,9 +64,9 @@ class Moments(Reports):
         program.alloc(MIB, stack=1, device=1)
         program.free(2)
         text = self.report(program.snapshot(keep=2)).stdout
-        self.assertIn("Device 0 held most, 20 MiB, before the first event.", text)
+        self.assertIn("Device 0 used most, 20 MiB, before the first event.", text)
         held["events"] = {name: [] for name in held["events"] if name not in ("actions", "details")}
-        self.assertIn("Device 0 held most, 20 MiB, in the end, as far as is known without events.",
+        self.assertIn("Device 0 used most, 20 MiB, at the end, as far as is known without events.",
                       self.report(dict(held, events=dict(held["events"], actions=[], details=[]))).stdout)
         self.assertNotIn("Device 1", self.report(program.snapshot(), "--thread=worker").stdout)
 
@@ -79,7 +79,7 @@ class Moments(Reports):
         self.assertEqual(facts["at"], {"what": "oom", "oom": 1, "event": 8, "time_ns": 9000, "device": 1})
         self.assertEqual(facts["sort"], "live")
         text = self.report(two_devices(), "--at=oom").stdout
-        self.assertIn("held when memory ran out on device 1 (9.00 us, event 8), by function: 50 MiB", " ".join(text.split()))
+        self.assertIn("allocated when memory ran out on device 1 (9.00 us, event 8), by function: 50 MiB", " ".join(text.split()))
         self.narrow(text)
 
     def test_every_way_to_say_when(self):
@@ -100,7 +100,7 @@ class Moments(Reports):
         events = snapshot["events"]
         events["action"] = [ACTIONS.index("mode") if action == ACTIONS.index("oom") else action for action in events["action"]]
         summary = self.report(snapshot, command="summary").stdout
-        self.assertIn("Of the 60 MiB that the program held at its peak", " ".join(summary.split()))
+        self.assertIn("Of the 60 MiB in use at its peak", " ".join(summary.split()))
 
     def test_all_commands_understand_the_same(self):
         for command in self.commands:
@@ -121,7 +121,7 @@ class Moments(Reports):
             single.event("trim")
             self.assertIn("it has 1 event, numbered", self.report(single, "--at", "9", command=command, status=USAGE).stderr)
         result = self.report(ordinary(), "--at=oom", status=USAGE)
-        self.assertIn("there is no out-of-memory event in it", result.stderr)
+        self.assertIn("it has no out-of-memory event", result.stderr)
         result = self.report(ordinary(), "--at=oom=1", status=USAGE)
         self.assertIn("there are none; --at oom=1 names none", result.stderr)
         other = self.write("other.json", ordinary().snapshot())
@@ -136,7 +136,7 @@ class Moments(Reports):
         oom = {"time_ns": 2000, "device": 0, "requested": 7, "live": 0, "cached": 0, "largest_free": 0}
         snapshot = two_devices().snapshot(keep=9, oom=oom, reason="recovered")
         result = self.report(snapshot, "--at=oom=1", status=USAGE)
-        self.assertIn("memory ran out before the recorded events: what was held then is not known", result.stderr)
+        self.assertIn("memory ran out before the first recorded event: what was allocated then is unknown", result.stderr)
         self.assertEqual(self.live("--at=oom=2", program=snapshot), {GROW: 50})
 
     def test_the_report_of_the_snapshot_is_one_of_them(self):
@@ -164,19 +164,19 @@ class Moments(Reports):
         self.assertEqual((facts["at"]["device"], facts["at"]["oom"], sizes), (1, 1, [50]))
         self.assertEqual(self.sizes("--at=oom", "--device=1")[1], [50])
         self.assertEqual(self.sizes("--at=2", "--device=1")[1], [])
-        self.assertIn("The events have no times: what one device held when another held most is not known.",
+        self.assertIn("The events have no times, so what one device used at the peak of another is unknown.",
                       " ".join(self.report(without_times()).stdout.split()))
-        self.assertIn("held after event 4 on device 0, by size", " ".join(self.report(without_times(), "--at=4").stdout.split()))
+        self.assertIn("allocated after event 4 on device 0, by size", " ".join(self.report(without_times(), "--at=4").stdout.split()))
 
     def test_without_times_what_another_device_held_is_not_known(self):
         for command in self.commands:
-            for options, part in ((("--at=oom=1", "--device=0"), "what device 0 held when memory ran out on device 1 is not known"),
+            for options, part in ((("--at=oom=1", "--device=0"), "what was allocated on device 0 when memory ran out on device 1 is unknown"),
                                   (("--at=1s",), "--at takes the number of an event, as in --at 7")):
                 result = self.report(without_times(), *options, command=command, status=USAGE)
                 self.one_line(result.stderr)
                 self.assertIn("%s" % NO_TIMES + (": " if "1s" not in options[0] else "; ") + part, result.stderr)
         result = self.report(without_times(), "--at=oom", "--device=0", status=USAGE)
-        self.assertIn("there is no out-of-memory event on device 0 in it", result.stderr)
+        self.assertIn("it has no out-of-memory event on device 0", result.stderr)
 
     def test_the_map_of_that_moment(self):
         facts = self.facts_of("frag", "--at=oom")
@@ -191,7 +191,7 @@ class Moments(Reports):
         self.assertEqual((other["device"], other["live"]["bytes"], other["idle"]["bytes"]), (0, 10 * MIB, 60 * MIB))
         text = " ".join(self.report(two_devices(), "--at=oom", command="frag").stdout.split())
         self.assertIn("This is the map when memory ran out on device 1 (9.00 us, event 8).", text)
-        self.assertIn("Memory ran out for 40 MiB: nothing was idle", text)
+        self.assertIn("Memory ran out for 40 MiB: no idle memory", text)
 
     def facts_of(self, command, *arguments):
         self.command, before = command, self.command
@@ -209,7 +209,7 @@ class Moments(Reports):
                          [{"held": 10 * MIB, "reserved": 70 * MIB}, {"held": 64 * MIB, "reserved": 64 * MIB}])
         self.assertIsNone(self.facts_of("timeline")["at"])
         text = self.report(two_devices(), "--at=8us", command="timeline").stdout
-        self.assertIn("10 MiB held at 8.00 us (event 7); 70 MiB from the driver", text)
+        self.assertIn("10 MiB allocated at 8.00 us (event 7); 70 MiB reserved", text)
         self.assertRegex(text, r"(?m)^ +A +O")
         self.assertIn("A the moment of --at, O memory ran out", text)
         self.assertNotIn("A the moment", self.report(two_devices(), command="timeline").stdout)
@@ -221,8 +221,8 @@ class Moments(Reports):
         (device,) = self.facts(program, "--at=12us", "--thread=worker")["devices"]
         self.assertEqual(device["at"], {"held": 10 * MIB, "reserved": 0})
         text = self.report(program, "--at=12us", "--thread=worker").stdout
-        self.assertIn("10 MiB held at 12.0 us (event 11)\n", text)
-        self.assertNotIn("from the driver", text)
+        self.assertIn("10 MiB allocated at 12.0 us (event 11)\n", text)
+        self.assertNotIn(" reserved", text)
 
 
 class OutOfMemory(Reports):
@@ -255,13 +255,13 @@ class OutOfMemory(Reports):
 
     def test_another_one_can_be_asked_for(self):
         found = self.finding(two_devices(), "oom", "--at=oom=2")
-        self.assertIn("Out of memory on device 0 (12.0 us, event 11): the program asked for 500 MiB in %s, from main app.cu:90, "
-                      "and held 10 MiB; 60 MiB were cached, the largest hole 60 MiB, too small." % (LOAD + " model.cu:12"), found["message"])
-        self.assertIn("The program went on: it got smaller blocks on that device later.", found["message"])
+        self.assertIn("Out of memory on device 0 (12.0 us, event 11): the program requested 500 MiB in %s, from main app.cu:90, "
+                      "and had 10 MiB allocated; 60 MiB were cached, the largest idle block 60 MiB, too small." % (LOAD + " model.cu:12"), found["message"])
+        self.assertIn("The program went on: it later got smaller blocks on that device.", found["message"])
         self.assertIn("Memory ran out 2 times in all; this is --at oom=2.", found["message"])
-        self.assertIn("10 MiB that the program held on device 0 then, the biggest owner is " + LOAD,
+        self.assertIn("10 MiB in use on device 0 then, the biggest owner is " + LOAD,
                       self.finding(two_devices(), "owners", "--at=oom=2")["message"])
-        self.assertIn("60 MiB that the program held at the peak (2.00 us, event 1)",
+        self.assertIn("60 MiB in use at the peak (2.00 us, event 1)",
                       self.finding(two_devices(), "owners", "--at=peak")["message"])
         result = self.report(two_devices(), "--at=oom=3", status=USAGE)
         self.one_line(result.stderr)
@@ -291,7 +291,7 @@ class OutOfMemory(Reports):
         self.assertEqual(facts["at"]["what"], "exit")
         found = self.finding(program, "oom")
         self.assertEqual((found["severity"], found["device"]), ("warning", 0))
-        self.assertIn("The program survived it: it got as much on that device later.", found["message"])
+        self.assertIn("The program survived: it later got as much on that device.", found["message"])
         self.assertNotIn("then, the biggest owner", self.finding(program, "owners")["message"])
 
     def test_what_is_not_recorded_is_said(self):
@@ -303,11 +303,11 @@ class OutOfMemory(Reports):
         self.assertEqual((found["device"], found["severity"]), (1, "error"))
         self.assertEqual(
             found["message"],
-            "Out of memory on device 1 (2.00 us): the program asked for 7 MiB and held 80 MiB and 1 MiB that is not "
-            "pooled; 3 MiB were freed but perhaps still in use; 5 MiB were cached, the largest hole 2 MiB, too small; the "
-            "limit is 90 MiB; 4 MiB of the device's 100 MiB were free. Most of what it held: 2 x 40 MiB. That was before "
-            "the recorded events, so who held the memory then is not known.")
-        self.assertIn("held in the end", self.finding(snapshot, "owners")["message"])
+            "Out of memory on device 1 (2.00 us): the program requested 7 MiB and had 80 MiB allocated and 1 MiB "
+            "forwarded; 3 MiB were freed but may still be in use; 5 MiB were cached, the largest idle block 2 MiB, too small; the "
+            "limit is 90 MiB; 4 MiB of the device's 100 MiB were free. Most of the allocated memory: 2 x 40 MiB. That was before "
+            "the first recorded event, so the owners of the memory are unknown.")
+        self.assertIn("in use at the end", self.finding(snapshot, "owners")["message"])
         self.assertEqual(self.facts(snapshot)["at"]["what"], "exit")
 
     def test_segments_that_grow_are_followed(self):
@@ -321,14 +321,14 @@ class OutOfMemory(Reports):
             entry("segment_unmap", 1 << 40, 20 * MIB, 15)]]}
         (facts,) = json.loads(self.run_tool("summary", "--json", self.write("s.json", snapshot)).stdout)["snapshots"]
         (message,) = [found["message"] for found in facts["findings"] if found["code"] == "oom"]
-        self.assertIn("and held 16 MiB; 4 MiB were cached, the largest hole 4 MiB, too small; 5 B", message)
+        self.assertIn("and had 16 MiB allocated; 4 MiB were cached, the largest idle block 4 MiB, too small; 5 B", message)
         self.assertEqual((facts["described_oom"]["cached"], facts["described_oom"]["largest_hole"]), (4 * MIB, 4 * MIB))
         self.assertEqual(facts["devices"][0]["then"]["reserved"], 20 * MIB)
         del snapshot["device_traces"][0][0]  # the map: its unmap says that it was there from the beginning
         del snapshot["device_traces"][0][-1]
         (facts,) = json.loads(self.run_tool("summary", "--json", self.write("s.json", snapshot)).stdout)["snapshots"]
         (message,) = [found["message"] for found in facts["findings"] if found["code"] == "oom"]
-        self.assertIn("how much was cached is not known; 5 B", message)
+        self.assertIn("the amount cached is unknown; 5 B", message)
         self.assertEqual((facts["described_oom"]["cached"], facts["described_oom"]["largest_hole"]), (None, None))
         self.assertIsNone(facts["devices"][0]["then"]["reserved"])
 

@@ -47,8 +47,8 @@ class Overview(Reports):
         self.assertEqual([(used, ooms, codes) for _, used, _, ooms, codes in rows[:2]],
                          [("400 MiB", "1", "ooms"), ("1.2 GiB", "0", "")])
         self.assertEqual(len(rows), 20)
-        self.assertRegex(text, r"^30 snapshots: 1 with errors, 0 with warnings\. At most 400 MiB were used and 400\sMiB held \(medians\)")
-        self.assertIn("10 others: used 400 MiB, held 400 MiB (-n 0 lists them)", text)
+        self.assertRegex(text, r"^30 snapshots: 1 with errors, 0 with warnings\. At most 400 MiB were used, and\s400\sMiB in total \(medians\)")
+        self.assertIn("10 others: used 400 MiB, total 400 MiB (-n 0 lists them)", text)
         self.assertIn("Next: gpupool summary %s\n" % os.path.join(os.path.dirname(files[0]), "train.rank20.json"), text)
         self.assertEqual(len(self.rows(self.report(*files, "-n", "0"))), 30)
         self.assertEqual(len(self.rows(self.report(*files, "-n", "3"))), 3)
@@ -66,7 +66,7 @@ class Overview(Reports):
         self.assertIn("A folder stands for", self.run_tool("sites", "--help").stdout)
         empty = os.path.join(folder, "empty")
         os.mkdir(empty)
-        for command, why in (("summary", "the folder has no file .json, .json.gz or .pickle"), ("html", "the folder has no file"), ("leaks", "Is a directory")):
+        for command, why in (("summary", "the folder has no .json, .json.gz or .pickle file"), ("html", "the folder has no .json"), ("leaks", "Is a directory")):
             result = self.run_tool(command, empty, status=cli.INPUT)
             self.assertIn("gpupool: %s: %s" % (empty, why), result.stderr)
 

@@ -119,7 +119,7 @@ class Owners(Reports):
         path = self.write("s.json", ordinary().snapshot())
         text = self.run_tool("sites", path, "--tree").stdout
         self.narrow(text)
-        self.assertRegex(text, r"\nheld at [^\n]*: 56 MiB in all\n")
+        self.assertRegex(text, r"\nallocated at [^\n]*: 56 MiB in all\n")
         self.assertIn("""
     35 MiB  62.5%  Cache::grow() cache.cu:33
     30 MiB  53.6%    main app.cu:90
@@ -141,7 +141,7 @@ class Owners(Reports):
         text = self.report(program, "--tree", command="sites").stdout
         self.assertRegex(text, r"\n +1 GiB +[0-9.]+%  \(no stack recorded\)\n")
         result = self.report(program, "--tree", "--by=size", command="sites", status=USAGE)
-        self.assertIn("--by cannot be given with it", result.stderr)
+        self.assertIn("it cannot be combined with --by", result.stderr)
 
     def test_a_function_without_lines_is_one_owner(self):
         """main and the like are added up by line, where there are lines."""
@@ -206,7 +206,7 @@ class Owners(Reports):
         program.alloc(325 * MIB, stack=0)
         program.alloc(675 * MIB)
         summary = self.run_tool("summary", self.write("s.json", program.snapshot())).stdout
-        self.assertIn("Of the 1000 MiB that the program held at its peak, 675 MiB (67.5%) have no call stack, and of the rest "
+        self.assertIn("Of the 1000 MiB in use at its peak, 675 MiB (67.5%) have no call stack, and of the rest "
                       "the biggest owner is Model::load(std::string const&) model.cu:12 325 MiB (32.5%) in 1 block.",
                       " ".join(summary.split()))
 

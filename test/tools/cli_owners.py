@@ -30,7 +30,7 @@ class Owners(Reports):
     def test_the_three_biggest_are_named(self):
         owners = self.finding(ordinary(), "owners")
         self.assertEqual(owners["severity"], "note")
-        self.assertIn("Of the 56 MiB that the program held at its peak, the biggest owners are Cache::grow() cache.cu:33 35 MiB "
+        self.assertIn("Of the 56 MiB in use at its peak, the biggest owners are Cache::grow() cache.cu:33 35 MiB "
                       "(62.5%) in 2 blocks of 5 MiB to 30 MiB; Model::load(std::string const&) model.cu:12 20 MiB (35.7%) in 2 "
                       "blocks of 10 MiB, none freed; a::very::long::name", owners["message"])
         self.assertNotIn("owners", [finding["code"] for finding in self.facts(ordinary(False))["findings"]])
@@ -54,7 +54,7 @@ class Owners(Reports):
         advice, owners = self.refused(10, asker=1)
         self.assertEqual(advice, "5 MiB more would satisfy this request but not the next one: the code that allocates here never frees.")
         self.assertEqual(owners["advice"],
-                         "free what Cache::grow() cache.cu:33 no longer needs, or limit how much it keeps: it has freed none.")
+                         "free what Cache::grow() cache.cu:33 no longer needs, or limit how much it keeps: it has freed nothing.")
         self.assertEqual(owners["remedy"]["action"], "free")
         first_line, other_line = ({"function": "main", "file": "/src/app.cu", "line": line, "module": -1, "address": 4096 + line,
                                    "inline": False} for line in (12, 50))
@@ -81,7 +81,7 @@ class Owners(Reports):
                "owners": [], "message": "", "advice": "5 MiB short", "remedy": {"settings": {}, "action": None}}
         found = {finding["code"]: finding for finding in self.facts(program.snapshot(reason="oom", oom=oom))["findings"]}
         self.assertEqual(found["owners"]["advice"],
-                         "free what Cache::grow() cache.cu:33 no longer needs, or limit how much it keeps: it has freed none.")
+                         "free what Cache::grow() cache.cu:33 no longer needs, or limit how much it keeps: it has freed nothing.")
 
     def test_frees_of_lines_that_hold_nothing_do_not_count(self):
         """A temporary of the same function is freed each time; what the other line keeps is not."""
@@ -119,7 +119,7 @@ class Owners(Reports):
         found = self.finding(program, "pinned_held")
         self.assertEqual(found["severity"], "note")
         self.assertEqual(found["message"],
-                         "The program held 82 MiB of page-locked memory of the host in 41 blocks that it had not freed in the end: "
+                         "The program had 82 MiB of page-locked host memory allocated in 41 blocks that it had not freed at the end: "
                          "Cache::grow() cache.cu:33 80 MiB (97.6%) in 40 blocks of 2 MiB, none freed; Model::load(std::string const&) "
                          "model.cu:12 2 MiB (2.4%) in 1 block.")
         refused = self.finding(program.snapshot(reason="host_oom"), "pinned_held")
@@ -142,7 +142,7 @@ class Owners(Reports):
         program.free(most)
         program.alloc(1 << 30)
         owners = self.finding(program, "owners")
-        self.assertIn("97.8% have no call stack: who asked for them is not recorded.", owners["message"])
+        self.assertIn("97.8% have no call stack: the code that requested them is not recorded.", owners["message"])
         self.assertEqual(owners["advice"], None)
 
     def test_when_memory_ran_out_the_remedy_is_on_the_first_screen(self):
@@ -151,13 +151,13 @@ class Owners(Reports):
                "remedy": {"settings": {"GPUPOOL_LIMIT": "0=1GiB,1=60MiB"}, "action": "synchronize"}}
         snapshot = ordinary().snapshot(reason="oom", oom=oom)
         found = self.finding(snapshot, "oom")
-        self.assertIn("Out of memory on device 0 (19.0 us): the program asked for 40 MiB and held 20 MiB",
+        self.assertIn("Out of memory on device 0 (19.0 us): the program requested 40 MiB and had 20 MiB",
                       found["message"])
         self.assertEqual(found["advice"], "It is the limit that refuses.")
         self.assertEqual(found["remedy"], dict(oom["remedy"], owner=None))
         owners = self.finding(snapshot, "owners")
         self.assertEqual(owners["severity"], "error")
-        self.assertIn("free or shrink what Model::load(std::string const&) model.cu:12 holds", owners["advice"])
+        self.assertIn("free or shrink what Model::load(std::string const&) model.cu:12 allocates", owners["advice"])
         first = self.report(snapshot).stdout.splitlines()[:12]
         self.assertIn("    Remedy: It is the limit that refuses.", first)
         self.assertIn("Model::load", "\n".join(first))
@@ -169,10 +169,10 @@ class Owners(Reports):
                "advice": "20 MiB are idle, but in pieces", "remedy": {"settings": {}, "action": None}}
         snapshot = fragmented().snapshot(reason="oom", oom=oom)
         found = self.finding(snapshot, "oom")
-        self.assertIn("20 MiB were cached, of them 20 MiB in pieces beside memory in use", found["message"])
+        self.assertIn("20 MiB were cached, 20 MiB of that in segments partly in use", found["message"])
         owners = self.finding(snapshot, "owners")
-        self.assertIn("free what Model::load(std::string const&) model.cu:12 holds on device 0: in the segments without it, "
-                      "there would have been enough.", owners["advice"])
+        self.assertIn("free what Model::load(std::string const&) model.cu:12 allocates on device 0: without it, its "
+                      "segments would have had enough room.", owners["advice"])
         self.assertEqual(owners["remedy"]["action"], "free")
         oom["requested"] = 44 * MIB  # as much is between the cache and the block that the device uses
         self.assertIsNotNone(self.finding(snapshot, "owners")["remedy"])
@@ -182,7 +182,7 @@ class Owners(Reports):
         owners = self.finding(dict(snapshot, segments=snapshot["segments"] + [elsewhere]), "owners")
         self.assertIsNone(owners["remedy"])
         owners = self.finding(snapshot, "owners")
-        self.assertNotIn("there would have been enough", owners["advice"])
+        self.assertNotIn("would have had enough room", owners["advice"])
         self.assertIsNone(owners["remedy"])
 
     def test_the_advice_is_never_taken_out_of_a_sentence(self):
@@ -204,10 +204,10 @@ class Owners(Reports):
             program.alloc(size * MIB, stack=stack)
         found = self.finding(program.snapshot(reason="oom", frames=frames, stacks=stacks, modules=[]), "owners")
         self.assertEqual(found["message"],
-                         "Of the 81 MiB that the program held, the biggest owners are load() through get 50 MiB "
+                         "Of the 81 MiB in use, the biggest owners are load() through get 50 MiB "
                          "(61.7%) in 1 block; cache() through get 20 MiB (24.7%) in 1 block; grow() through get 10 MiB "
                          "(12.3%) in 1 block.")
-        self.assertEqual(found["advice"], "free or shrink what load() through get holds, 61.7% of it all.")
+        self.assertEqual(found["advice"], "free or shrink what load() through get allocates: it is 61.7% of the total.")
 
     def test_a_function_whose_callers_say_nothing_stays(self):
         """Forty callers of a fortieth each, or a single one."""
@@ -223,15 +223,15 @@ class Owners(Reports):
 
     def test_a_sudden_end_is_said_and_what_was_held_then(self):
         snapshot = ordinary().snapshot(reason="recovered")
-        self.assertIn("it was killed, crashed, or left by _exit", self.finding(snapshot, "sudden_end")["message"])
+        self.assertIn("it was killed, crashed, or called _exit", self.finding(snapshot, "sudden_end")["message"])
         owners = self.finding(snapshot, "owners")
-        self.assertIn("held in the end, the biggest owners are Model::load(std::string const&) model.cu:12 20 MiB", owners["message"])
+        self.assertIn("in use at the end, the biggest owners are Model::load(std::string const&) model.cu:12 20 MiB", owners["message"])
         text = self.report(snapshot).stdout
         self.assertNotIn("No problem found", text)
         self.assertIn("snapshot   recovered after its end", text)
         self.assertIn("Next: gpupool sites " + self.path("work/s.json") + " --sort live", text)
         self.assertEqual(self.document(snapshot)["snapshots"][0]["reason"], "recovered")
-        self.assertIn("held at the end, by function", self.report(snapshot, command="sites").stdout)
+        self.assertIn("allocated at the end, by function", self.report(snapshot, command="sites").stdout)
 
     def test_out_of_memory_without_a_report_of_it(self):
         """As PyTorch's snapshots have it: an event, and blocks."""
@@ -239,12 +239,12 @@ class Owners(Reports):
         program.event("oom", size=40 * MIB)
         found = self.finding(program.snapshot(reason="oom"), "oom")
         self.assertEqual(found["severity"], "error")
-        self.assertIn("asked for 40 MiB and held 20 MiB and 3 MiB that is not pooled", found["message"])
-        self.assertIn("33 MiB were cached, the largest hole 32 MiB, too small.", found["message"])
+        self.assertIn("requested 40 MiB and had 20 MiB allocated and 3 MiB forwarded", found["message"])
+        self.assertIn("33 MiB were cached, the largest idle block 32 MiB, too small.", found["message"])
         self.assertIsNone(found["advice"])
         program.event("oom", size=33 * MIB)
         found = self.finding(program.snapshot(reason="oom"), "oom")
-        self.assertEqual(found["advice"], "the idle memory was in pieces: gpupool frag --at oom=2 maps them.")
+        self.assertEqual(found["advice"], "the idle memory was fragmented: gpupool frag --at oom=2 maps it.")
 
     def test_the_line_that_asked(self):
         """And who called it; each time that memory ran out. What is too large for the device is no reason to free anything."""
@@ -257,8 +257,8 @@ class Owners(Reports):
             self.assertEqual([(oom["asked_by"], oom["asked_from"]) for oom in document["ooms"]], [(by, source)])
             found = {finding["code"]: finding for finding in document["findings"]}
             asked = " in %s, from %s," % (by, source) if by else ""
-            self.assertIn("the program asked for 2 GiB%s and held 20 MiB" % asked, found["oom"]["message"])
-            self.assertEqual(found["oom"]["advice"], "the request alone is more than the device has: no setting of the pool helps.")
+            self.assertIn("the program requested 2 GiB%s and had 20 MiB" % asked, found["oom"]["message"])
+            self.assertEqual(found["oom"]["advice"], "the request alone exceeds the device's memory: no pool setting helps.")
             self.assertIsNone(found["owners"]["advice"])
 
     def test_sizes_that_print_alike_are_told_apart(self):

@@ -176,7 +176,7 @@ class Phases(Reports):
             program.pop()
         self.assertEqual(self.phases(program), {"load": (1, 4, 4), "step": (3, 15, 3), "forward": (3, 14, 0)})
         text = self.report(program, command="summary").stdout
-        self.assertRegex(text, r"(?m)^Phases\n +times +held within +left +first end +last end +most at end +phase\n"
+        self.assertRegex(text, r"(?m)^Phases\n +times +peak within +left +first end +last end +most at end +phase\n"
                                r" +3 +15 MiB +3 MiB +5 MiB +7 MiB +7 MiB +step\n +3 +14 MiB +0 B +12 MiB +14 MiB +14 MiB +forward\n +1 +4 MiB +4 MiB +4 MiB +4 MiB +4 MiB +load\n\n")
         self.narrow(text)
 

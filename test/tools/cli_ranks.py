@@ -125,7 +125,7 @@ class Ranks(Reports):
         self.assertEqual(named[grow], (17, 3, 3, 11, 9, 12))
         self.assertNotIn(load, str(named))
         text = self.run_tool("sites", *files).stdout
-        self.assertRegex(text, r"^held at each one's peak, by function: 34 MiB in all 4 snapshots\n\n +flat +flat% +ranks +least +rank +most +rank  function\n")
+        self.assertRegex(text, r"^allocated at each one's peak, by function: 34 MiB in all 4 snapshots\n\n +flat +flat% +ranks +least +rank +most +rank  function\n")
         self.assertRegex(text, r"(?m)^ *16 MiB +47\.1% +4 +4 MiB +- +4 MiB +-  Model::load")
         self.assertRegex(text, r"(?m)^ *1 MiB +2\.9% +1 +1 MiB +13 +1 MiB +13  a::very")
         self.assertIn("Next: gpupool sites %s\n  or, of each file: --full\n" % files[2], text)
@@ -135,14 +135,14 @@ class Ranks(Reports):
         self.assertRegex(self.run_tool("sites", *files, "--sort", "count", "-n", "1").stdout,
                          r"(?m)^allocations, by function: 8 in all 4 snapshots\n\n.*\n +4 +50\.0% +4 +1 +- +1 +-  Cache::grow\(\)\nand 1 other with less; -n 0 shows all\n")
         self.assertRegex(self.run_tool("sites", *files, "--at", "exit", "--by", "line").stdout,
-                         r"^held at exit, by line: 20 MiB in all 4 snapshots\n")
+                         r"^allocated at exit, by line: 20 MiB in all 4 snapshots\n")
         self.assertIn("Nothing of what was selected", self.run_tool("sites", *files, "--focus", "nothing").stdout)
 
     def test_files_without_ranks_are_numbered(self):
         files = self.write_sites([{1: 5}, {1: 3}, {1: 9}, {1: 5}])
         files.insert(0, files[1])
         text = self.run_tool("sites", *files).stdout
-        self.assertIn("Numbers are those of the files in their order, from 1: not each has a rank of", text)
+        self.assertIn("Files are numbered in their order, from 1, because not every one has a rank of", text)
         self.assertRegex(text, r"(?m)^25 MiB +100% +5 +3 MiB +1 +9 MiB +4  Cache::grow\(\)")
 
     def test_each_file_by_itself(self):

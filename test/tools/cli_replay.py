@@ -148,7 +148,7 @@ class Replay(Reports):
         figures = self.cold(rows("1+32", "2+32", "3+8"), "--capacity", "48MiB")
         self.assertEqual((figures["refused"], figures["first_refused"], figures["first_refused_size"]), (1, 1, 32 * MIB))
         text = self.run_tool("replay", "--capacity", "48MiB", "-", stdin=rows("1+32", "2+32", "3+8")).stdout
-        self.assertIn("round does not fit: it refuses 1 request, the first (number 1, from 0 on) for 32 MiB", text)
+        self.assertIn("round does not fit: it refuses 1 request, the first (number 1, counted from 0) for 32 MiB", text)
         figures = self.cold(rows("1+32", "2+32", "3+8"), "--limit", "48MiB")
         self.assertEqual((figures["refused"], figures["refused"] and figures["first_refused"]), (1, 1))
 
@@ -189,14 +189,14 @@ class Replay(Reports):
     def test_rows_that_are_wrong(self):
         for text, line, what in (
                 (TRACE + "A,1,5,0\nA,1,5,0\n", 3, "the block is allocated already"),
-                (TRACE + "A,1,x,0\n", 2, "the size is no number"),
-                (TRACE + "A,,5,0\n", 2, "the id is no number"),
+                (TRACE + "A,1,x,0\n", 2, "the size is not a number"),
+                (TRACE + "A,,5,0\n", 2, "the id is not a number"),
                 (TRACE + "A,1,5\n", 2, "a row has the four fields"),
                 (TRACE + "A,1,5,0,0\n", 2, "a row has the four fields"),
                 (TRACE + "A,1,5,0,0,0,0,0\n", 2, "a row has the four fields"),
                 (TRACE + "\nB,1,5,0\n", 3, "the op is neither A nor F"),
                 (TRACE + "A,1,9007199254740992,0\n", 2, "the size is no"),
-                (TRACE + "A,1,5,s\n", 2, "the stream is no number"),
+                (TRACE + "A,1,5,s\n", 2, "the stream is not a number"),
                 (RMM + "1,10:00,allocate,0x1,5,0\n", 2, "the time is not like 12:34:56.789012"),
                 (RMM + "1,10:00:00.000000,allocate,ptr,5,0\n", 2, "the pointer is not a number"),
                 (RMM + "1,10:00:00.000000,allocated,0x1,5,0\n", 2, "the action is not allocate"),
@@ -271,7 +271,7 @@ class Replay(Reports):
         trace = self.write("trace.csv", rows("1+2"))
         for arguments, what in ((["--ready", "soon"], "accepted: recorded, at-once, sync=N or lag=N"),
                                 (["--ready", "sync=0"], "accepted: recorded"), (["--ready", "sync="], "accepted: recorded"),
-                                (["--capacity", "much"], "accepted: a size, as 80GiB"), (["--capacity", "0"], "accepted: a size"),
+                                (["--capacity", "much"], "accepted: a size such as 80GiB"), (["--capacity", "0"], "accepted: a size"),
                                 (["--type", "rond"], "accepted: round|naive"), (["--limit", "x"], "--limit=x is malformed"),
                                 (["--max-cached=-1"], "--max-cached=-1 is malformed"), (["--stream", "1"], "unknown option --stream"),
                                 (["--typ", "round"], "did you mean --type")):
@@ -280,7 +280,7 @@ class Replay(Reports):
                 self.one_line(error.stderr)
                 self.assertIn(what, error.stderr)
         error = self.run_tool("replay", "--ready", "recorded", trace, status=INPUT)
-        self.assertIn("does not tell when memory was ready", error.stderr)
+        self.assertIn("does not record when memory was ready", error.stderr)
         self.assertIn("a file is missing", self.run_tool("replay", status=USAGE).stderr)
         self.assertIn("No such file", self.run_tool("replay", "none.csv", status=INPUT).stderr)
 
@@ -315,7 +315,7 @@ class Replay(Reports):
         path = self.write("torch.json", without_times())
         text = self.run_tool("replay", path).stdout
         self.assertIn("\nrecorded: PyTorch, by its own statistics\n", text)
-        self.assertRegex(text, r"(?m)^requests +\d; the program held at most 110 MiB$")
+        self.assertRegex(text, r"(?m)^requests +\d; the program used at most 110 MiB$")
         self.assertRegex(text, r"(?m)^  recorded +110 MiB +1\.00 ")
 
     def test_pytorch_reuses_one_block(self):
@@ -390,9 +390,9 @@ class Replay(Reports):
     def test_what_was_not_recorded_is_said(self):
         row = "8,00:00:00.000003,free,0x%d,5,0x2\n"
         path = self.write("rmm.csv", RMM + row % 1)
-        self.assertIn("\nmissing    what 1 free was about: allocated before, and left out\n", self.run_tool("replay", path).stdout)
+        self.assertIn("\nmissing    the memory of 1 free: allocated before, and left out\n", self.run_tool("replay", path).stdout)
         path = self.write("rmm.csv", RMM + row % 1 + row % 2)
-        self.assertIn("\nmissing    what 2 frees was about: allocated before, and left out\n", self.run_tool("replay", path).stdout)
+        self.assertIn("\nmissing    the memory of 2 frees: allocated before, and left out\n", self.run_tool("replay", path).stdout)
 
     def test_the_text(self):
         text = self.run_tool("replay", self.write("trace.csv", rows("1+32", "1-", "2+32"))).stdout

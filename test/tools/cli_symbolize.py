@@ -178,9 +178,9 @@ class Symbolize(cli.Case):
         folder = self.path("work")
         os.mkfifo(os.path.join(folder, "pipe"))
         text = self.snapshot(path=os.path.join(folder, "pipe"))
-        self.expect_unnamed(*self.expect_never_opened(folder, "pipe", text), "is no regular file")
-        for path, why in (("/dev/tty", "is no regular file"), (folder, "is no regular file"),
-                          ("/proc/version", "is no ELF file"), (self.write("text", "x" * 100), "is no ELF file")):
+        self.expect_unnamed(*self.expect_never_opened(folder, "pipe", text), "is not a regular file")
+        for path, why in (("/dev/tty", "is not a regular file"), (folder, "is not a regular file"),
+                          ("/proc/version", "is not an ELF file"), (self.write("text", "x" * 100), "is not an ELF file")):
             with self.subTest(path=path):
                 document, stderr = self.symbolize(self.snapshot(path=path))
                 self.expect_unnamed(document, stderr, why)
@@ -191,9 +191,9 @@ class Symbolize(cli.Case):
         os.mkfifo(self.path("pipe.debug"))
         text = self.snapshot(path="/nowhere/app", build_id="../../pipe")
         found = self.expect_never_opened(self.folder, "pipe.debug", text, "--debug-dir", self.path("debug"))
-        self.expect_unnamed(*found, "has a build-id in the snapshot that is none")
+        self.expect_unnamed(*found, "has an invalid build-id in the snapshot")
         for build_id in ("0", "00", "0" * 7, "AB" * 20, "0" * 200, "a/" * 20):
-            self.expect_unnamed(*self.symbolize(self.snapshot(build_id=build_id)), "that is none")
+            self.expect_unnamed(*self.symbolize(self.snapshot(build_id=build_id)), "has an invalid build-id")
 
     def linked(self, link):
         """The program, with a name of its debug file and without symbols."""
@@ -258,7 +258,7 @@ class Symbolize(cli.Case):
         text = '{"format":"gpupool-snapshot","version":1,"stacks":[],"frames":[],"modules":[]}'
         result = self.run_tool("symbolize", self.write("in.json", text))
         self.assertEqual(result.stdout, text)
-        self.assertIn("there are no stacks in it", result.stderr)
+        self.assertIn("it has no stacks", result.stderr)
         text = '{"format":"gpupool-snapshot","version":1}'
         self.assertEqual(self.run_tool("symbolize", self.write("in.json", text)).stdout, text)
 

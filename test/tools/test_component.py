@@ -83,7 +83,7 @@ class Framework(Component):
 
     def test_its_pieces(self):
         (finding,) = self.found(2 * MIB, 20 * MIB, 60 * MIB)
-        self.assertIn("Of the 83 MiB held on device 0 at its peak, PyTorch has 82 MiB in pieces of 2 MiB and more", finding["message"])
+        self.assertIn("Of the 83 MiB in use on device 0 at its peak, PyTorch has 82 MiB in blocks of 2 MiB and more", finding["message"])
         self.assertIn("PYTORCH_NO_CUDA_MEMORY_CACHING=1", finding["advice"])
         self.assertIsNone(finding["remedy"])
 
@@ -253,7 +253,7 @@ class Finding(Component):
         stacks, held = self.hold(40 * MIB, 260 * MIB)
         self.program.alloc(100 * MIB, stack=stacks[2])
         self.program.free(held[1])
-        self.assertEqual(self.findings(), [(0, "Of the 400 MiB held on device 0 at its peak, 35.0% was not asked for by the "
+        self.assertEqual(self.findings(), [(0, "Of the 400 MiB in use on device 0 at its peak, 35.0% was not requested by the "
                                             "program's own code but by cuDNN 100 MiB, by NCCL 40 MiB.")])
 
     def test_when_memory_ran_out(self):
@@ -264,8 +264,8 @@ class Finding(Component):
         for block in (*held, other):
             self.program.free(block)
         self.program.alloc(500 * MIB, stack=stacks[1])
-        self.assertEqual(self.findings(), [(0, "Of the 100 MiB held on device 0 when memory ran out, 40.0% was not asked "
-                                            "for by the program's own code but by NCCL 40 MiB.")])
+        self.assertEqual(self.findings(), [(0, "Of the 100 MiB in use on device 0 when memory ran out, 40.0% was not requested "
+                                            "by the program's own code but by NCCL 40 MiB.")])
 
     def test_not_where_it_is_little(self):
         self.hold(31 * MIB, MIB)
@@ -300,9 +300,9 @@ class Beside(Component):
         self.assertEqual(self.facts(self.snapshot(), "--by", "component")["beside"], self.BESIDE)
         self.assertNotIn("beside", self.facts(self.snapshot()))
         text = self.report(self.snapshot(), "--by", "component", "--sort", "live").stdout
-        self.assertRegex(text, r"(?m)^ +2 MiB +beside these:  the pool's \(freed, rounding\)$")
-        self.assertRegex(text, r"(?m)^ +600 MiB +beside these:  contexts, code, other processes$")
-        self.assertRegex(text, r"(?m)^ +5 MiB +beside these:  pinned memory of the host$")
+        self.assertRegex(text, r"(?m)^ +2 MiB +in addition:  the pool's \(freed, rounding\)$")
+        self.assertRegex(text, r"(?m)^ +600 MiB +in addition:  contexts, code, other processes$")
+        self.assertRegex(text, r"(?m)^ +5 MiB +in addition:  pinned memory of the host$")
         self.assertNotIn("pinned", self.report(self.snapshot(), "--by", "component").stdout)  # got after the peak
         self.assertNotIn("beside", self.report(self.snapshot(), "--by", "component", "--sort", "total").stdout)
 

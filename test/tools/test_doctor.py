@@ -58,7 +58,7 @@ class Doctor(cli.Case):
         self.assertEqual(result.stderr, "")
         self.assertLess(result.stdout.count("\n"), 24)  # one screen
         self.assertIn("ok      driver    libcuda.so.1, CUDA 13.0\n", result.stdout)
-        self.assertTrue(result.stdout.endswith("\nNothing has to be changed.\n"))
+        self.assertTrue(result.stdout.endswith("\nNothing needs to be changed.\n"))
         self.assertTrue(all(len(line) < 80 for line in result.stdout.splitlines() if self.folder not in line), result.stdout)
 
     def test_usage(self):
@@ -89,7 +89,7 @@ class Doctor(cli.Case):
 
     def test_versions_of_the_driver(self):
         for version, state, part in (("11010", "change", "older than 11.2"), ("12040", "note", "no fences"), ("13050", "ok", "CUDA 13.5"),
-                                     ("14000", "note", "newer than the tables")):
+                                     ("14000", "note", "newer than this gpupool knows")):
             found = self.one("driver", status=CHANGE if state == "change" else DONE, SIMCUDA_DRIVER=version)
             self.assertEqual(found[0], state)
             self.assertIn(part, found[1])

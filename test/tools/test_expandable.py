@@ -279,7 +279,7 @@ class Expandable(cli.Case):
                 program.event("free_requested", address, size)
             gauges = ("requested_bytes", "allocated_bytes", "allocation", "active_bytes", "cached_bytes", "deferred_bytes")
             self.expect_same_without("free_completed", program, gauges, "The events lack free_completed: blocks count as idle")
-            self.expect_same_without("free_requested", program, gauges, "The events lack free_requested: blocks count as held")
+            self.expect_same_without("free_requested", program, gauges, "The events lack free_requested: blocks count as allocated")
 
     def test_without_any_event_of_a_free_only_the_end_is_known(self):
         program = Allocator(3).run(120)
@@ -340,7 +340,7 @@ class Expandable(cli.Case):
             self.assertEqual(self.facts(path, "--at", "0")["then"]["reserved"], CHUNK if is_known else None)
             text = self.run_tool("summary", path).stdout
             self.assertEqual("was reserved and cached before is not known" in " ".join(text.split()), not is_known)
-            self.assertEqual("is not known" in self.run_tool("timeline", path, "--at", "0").stdout, not is_known)
+            self.assertEqual("is unknown" in self.run_tool("timeline", path, "--at", "0").stdout, not is_known)
             self.assertEqual("its map then is not known" in self.run_tool("frag", path, "--at", "0").stdout, not is_known)
         snapshot = program.snapshot()
         snapshot["device_traces"][0].append(entry("alloc", BASES[1], MIB, START + 9, stack))  # outside of what is mapped
@@ -374,7 +374,7 @@ class Expandable(cli.Case):
         (facts,) = json.loads(self.run_tool("summary", "--json", self.write_snapshot(program.snapshot())).stdout)["snapshots"]
         (found,) = [one for one in facts["findings"] if one["code"] == "hit_rate"]
         self.assertEqual(found["severity"], "note")
-        self.assertIn("because the program still held what it had allocated before", found["message"])
+        self.assertIn("because the program had not yet freed earlier allocations", found["message"])
 
 
 if __name__ == "__main__":

@@ -157,7 +157,7 @@ class Export(cli.Case):
         snapshot = story_snapshot(segments=[
             segment_of(2 * MIB, block_of(3 * MIB, MIB, MIB, 2), block_of(3 * MIB, MIB, MIB, 9), size=4 * MIB)])
         document = json.loads(self.export(snapshot, "--to", "pytorch-json"))
-        self.assertIn("1 of its blocks do not lie in it", self.errors)
+        self.assertIn("1 of its blocks lie outside it", self.errors)
         self.assertEqual([(b["address"], b["size"], b["state"]) for b in document["segments"][0]["blocks"]], [
             (2 * MIB, MIB, "inactive"), (3 * MIB, MIB, "active_allocated"), (4 * MIB, 2 * MIB, "inactive")])
 
@@ -165,7 +165,7 @@ class Export(cli.Case):
         snapshot = story_snapshot()
         snapshot["segments"][1]["stream"] = 2
         self.export(snapshot, "--to", "pytorch", status=INPUT)
-        self.assertIn("segment 1 has a stream that is not there", self.errors)
+        self.assertIn("segment 1 refers to a missing stream", self.errors)
 
     def test_passthrough_list_and_events_may_differ(self):
         """The list of the snapshot is not of quite the same moment: its events decide."""
@@ -352,7 +352,7 @@ class Export(cli.Case):
         snapshot = story_snapshot(devices=[cli.device_of(0), cli.device_of(1)])
         snapshot["events"]["device"][3] = 1
         self.export(snapshot, "--to", "csv", status=USAGE)
-        self.assertIn("--device says which", self.errors)
+        self.assertIn("choose it with --device", self.errors)
         self.assertEqual(formats.read_csv(self.export(snapshot, "--to", "csv", "--device=1")), [("A", 2, MIB, 2)])
         document = json.loads(self.export(snapshot, "--to", "pytorch-json", "--device", "1"))
         self.assertEqual([len(trace) for trace in document["device_traces"]], [0, 1])
@@ -368,13 +368,13 @@ class Export(cli.Case):
 
     def test_usage(self):
         for arguments, part in (
-            (["x"], "--to is missing"), (["--to"], "--to needs a value"), (["--to", "csv"], "a file is missing"),
+            (["x"], "--to FORMAT is missing"), (["--to"], "--to needs a value"), (["--to", "csv"], "a file is missing"),
             (["--to", "csw", "x"], "did you mean csv?"),
             (["--to", "zebra", "x"], "unknown format zebra; accepted: pytorch, pytorch-json, perfetto, speedscope, folded, csv"),
             (["--tu", "csv", "x"], "did you mean --to?"), (["--to", "csv", "x", "y"], "one file at a time, not also y"),
             (["--to", "csv", "x", "--device=-1"], "accepted: 0 to 63"),
             (["--to", "folded", "x", "--metric=max"], "accepted: live|peak|total"),
-            (["--to", "csv", "x", "--metric=peak"], "--metric is of --to folded only"),
+            (["--to", "csv", "x", "--metric=peak"], "--metric applies to --to folded only"),
         ):
             result = self.run_tool("export", *arguments, status=USAGE)
             self.one_line(result.stderr)
@@ -511,7 +511,7 @@ class Export(cli.Case):
         os.close(other)
         os.close(own)
         self.assertEqual(result.returncode, USAGE)
-        self.assertIn(b"not for a terminal", result.stderr)
+        self.assertIn(b"cannot go to a terminal", result.stderr)
 
 
 if __name__ == "__main__":

@@ -293,7 +293,7 @@ class Import(cli.Case):
             result = subprocess.run([self.tool, command, path, *options], env=self.environment, text=True,
                                     stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
             self.assertEqual((result.returncode, result.stdout), (2, ""))
-            self.assertIn("its events have no times, so that --since and --until select none of them", result.stderr)
+            self.assertIn("its events have no times, so --since and --until select none of them", result.stderr)
 
     def test_events_without_times_are_counted(self):
         snapshot = ten_streams()
@@ -395,7 +395,7 @@ class Import(cli.Case):
             (b"\x80\x02Nr\xff\xff\xff\x7f.", "a memo that is larger than the file"),
             (b"\x80\x02X\xff\xff\xff\xff.", "before anything of use"),
             (b"\x80\x02\x8b\xff\xff\xff\xff.", "before anything of use"),
-            (b"\x80\x02" + b"]q\x00h\x00a.", "segments[0] is no dict"),  # a list that holds itself
+            (b"\x80\x02" + b"]q\x00h\x00a.", "segments[0] is not a dict"),  # a list that holds itself
             (b"\x80\x02}(X\x08\0\0\0segments]X\x0d\0\0\0device_traces](" + b"]q\x01(" + event + b"e](" + event + b"eh\x01" +
              event + b"a0eu.", "those of device 0 are not together"),  # the first trace gets one more after the second
         ):
@@ -408,24 +408,24 @@ class Import(cli.Case):
             return pickle.dumps(snapshot, 4)
         for change, part in (
             (lambda s: s["segments"][1].pop("address"), "segments[0]: address is missing"),
-            (lambda s: s["segments"][1].update(total_size=-1), "total_size is no number that it can be"),
-            (lambda s: s["segments"][0].update(device=64), "device is no number that it can be"),
+            (lambda s: s["segments"][1].update(total_size=-1), "total_size is not a number in its range"),
+            (lambda s: s["segments"][0].update(device=64), "device is not a number in its range"),
             (lambda s: s["segments"][0].update(blocks=None), "blocks are missing"),
-            (lambda s: s["segments"].append(7), "is no dict"),
+            (lambda s: s["segments"].append(7), "is not a dict"),
             (lambda s: s["segments"].append(s["segments"][0]), "is the same dict as another"),
             (lambda s: s["segments"].append(dict(s["segments"][0])), "blocks are the same list as others"),
             (lambda s: s["segments"][1]["blocks"][2].pop("state"), "segments[0].blocks[2]: state is missing"),
-            (lambda s: s["segments"][1]["blocks"][2].update(size="x"), "blocks[2]: size is no number"),
+            (lambda s: s["segments"][1]["blocks"][2].update(size="x"), "blocks[2]: size is not a number"),
             (lambda s: s["device_traces"][0][3].pop("addr"), "device_traces[0][3]: addr is missing"),
-            (lambda s: s["device_traces"][1][0].update(size=1 << 60), "device_traces[1][0]: size is no number"),
-            (lambda s: s["device_traces"][0][3].update(frames=5), "frames are no list"),
-            (lambda s: s["device_traces"][0][0]["frames"].append(5), "frames: one is no dict"),
-            (lambda s: s["device_traces"].append(s["device_traces"][0]), "others are, too"),
+            (lambda s: s["device_traces"][1][0].update(size=1 << 60), "device_traces[1][0]: size is not a number"),
+            (lambda s: s["device_traces"][0][3].update(frames=5), "frames are not a list"),
+            (lambda s: s["device_traces"][0][0]["frames"].append(5), "frames: one is not a dict"),
+            (lambda s: s["device_traces"].append(s["device_traces"][0]), "the same list as another"),
             (lambda s: s["device_traces"][0].append(s["device_traces"][0][3]), "[11] is the same dict as another"),
             (lambda s: s["device_traces"][0].append(s["segments"][1]["blocks"][0]["frames"][0]), "[11] is the same dict"),
-            (lambda s: s["device_traces"][0][2].update(frames=[s["device_traces"][0][0]]), "frames: one is no dict, or"),
-            (lambda s: s["device_traces"][0][0].update(frames=s["segments"][0]["blocks"]), "frames are no list, or one"),
-            (lambda s: s["device_traces"][0][0].update(frames=s["device_traces"][0]), "frames are no list, or one"),
+            (lambda s: s["device_traces"][0][2].update(frames=[s["device_traces"][0][0]]), "frames: one is not a dict, or is"),
+            (lambda s: s["device_traces"][0][0].update(frames=s["segments"][0]["blocks"]), "frames are not a list, or are"),
+            (lambda s: s["device_traces"][0][0].update(frames=s["device_traces"][0]), "frames are not a list, or are"),
             (lambda s: s.update(device_traces=[[]] * 65), "more devices than there can be"),
             (lambda s: s["device_traces"][0].extend(entry("a%d" % i, 0, 0, 1) for i in range(99)), "more actions"),
         ):

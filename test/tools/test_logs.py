@@ -117,7 +117,7 @@ class Logs(cli.Case):
     def test_an_out_of_memory_of_a_profile(self):
         made = profile()
         made["traceEvents"].append(memory(1700000000000060, 0, 1 << 40, name="[OutOfMemory]"))
-        self.assertIn("asked for 1 TiB\n    in train train.py:12, and held 105 MiB; how much was cached is not known.", self.run_on("log", json.dumps(made), "summary"))
+        self.assertIn("requested 1 TiB\n    in train train.py:12, and had 105 MiB allocated; the amount cached is\n    unknown.", self.run_on("log", json.dumps(made), "summary"))
 
     def test_memory_that_is_allocated_twice(self):
         """Its free is missing, and did take place."""
@@ -189,7 +189,7 @@ class Logs(cli.Case):
         facts = self.facts(log)
         self.assertEqual([self.stats(facts)["requested_bytes"][key] for key in ("current", "peak")], [2 * MIB, 3 * MIB + 5])
         self.assertIsNone(facts["process"]["start_time_us"], "the log has the time of the day only")
-        self.assertIn("asked for 1 TiB\n    and held 2 MiB; how much was cached is not known.", self.run_on(
+        self.assertIn("requested 1 TiB\n    and had 2 MiB allocated; the amount cached is unknown.", self.run_on(
             "log", log + "1,10:00:00.000005,allocate failure,(nil),%d,0\n" % (1 << 40), "summary"))
         self.assertEqual(self.facts(log + "1,10:0")["devices"], facts["devices"], "it was killed while it wrote")
         self.refused(log + "1,10:0\n", "line 6: a row has the six fields")

@@ -48,13 +48,13 @@ class Outside(Reports):
 
     def test_mps_limit_that_explains_it(self):
         for value, devices in (("0=1G", 1), ("0=1024M", 1), ("1=64G,0=1G", 2), ("GPU-89f4ffc2-d72c=1G", 1)):
-            self.expect("mps_limit", "may have 1 GiB of device 0 (%s=%s)" % (LIMIT, value),
-                        "it held 900 MiB and asked for 200 MiB, which is more.", severity="error",
+            self.expect("mps_limit", "MPS limits this process to 1 GiB on device 0 (%s=%s)" % (LIMIT, value),
+                        "it used 900 MiB and requested 200 MiB, which together exceed the limit.", severity="error",
                         environment={LIMIT: value}, devices=devices)
-        self.expect("mps_limit", "may have 512 MiB of device 1", severity="error", environment={LIMIT: "0=1G,1=512M"},
+        self.expect("mps_limit", "MPS limits this process to 512 MiB on device 1", severity="error", environment={LIMIT: "0=1G,1=512M"},
                     device=1, devices=2)
         for part in ("deferred", "cached", "passthrough"):
-            self.expect("mps_limit", "which is more", severity="error", environment={LIMIT: "0=1G"},
+            self.expect("mps_limit", "which together exceed the limit", severity="error", environment={LIMIT: "0=1G"},
                         live=0, **{part: 900 * MIB})
 
     def test_no_advice_from_what_mps_makes_of_the_device(self):
@@ -67,15 +67,15 @@ class Outside(Reports):
         self.assertEqual(found["oom"]["advice"], advice + ".")
 
     def test_mps_limit_that_does_not(self):
-        self.expect("mps_limit", "may have 2 GiB", "which is less.", environment={LIMIT: "0=2G"})
-        self.expect("mps_limit", "GPUPOOL_LIMIT refused before.", environment={LIMIT: "0=1G"}, by_limit=True)
+        self.expect("mps_limit", "MPS limits this process to 2 GiB", "which together are below the limit.", environment={LIMIT: "0=2G"})
+        self.expect("mps_limit", "GPUPOOL_LIMIT was reached first.", environment={LIMIT: "0=1G"}, by_limit=True)
         self.assertIsNotNone(self.findings(self.oom({LIMIT: "0=2G"}))["oom"]["advice"])
 
     def test_mps_limits_that_are_of_no_device_or_malformed(self):
         for value in ("1=1G", "0=1", "0=G", "0=1T", "0=1Gx", "1G", "=1G", "0=", "0=9999999999G"):
-            self.expect("mps_limit", "limited (%s=%s); what that is for device 0 is not known." % (LIMIT, value),
+            self.expect("mps_limit", "memory of this process (%s=%s); the limit on device 0 is unknown." % (LIMIT, value),
                         environment={LIMIT: value})
-        self.expect("mps_limit", "is not known", environment={LIMIT: "GPU-1=1G"}, devices=2)
+        self.expect("mps_limit", "is unknown", environment={LIMIT: "GPU-1=1G"}, devices=2)
 
     def test_without_a_report(self):
         """The snapshot was written at the exit: memory ran out on one of two devices, and the program went on."""
@@ -85,15 +85,15 @@ class Outside(Reports):
         snapshot["process"]["environment"] = {LIMIT: "0=1G,1=512M", "CUDA_VISIBLE_DEVICES": "MIG-1,MIG-2"}
         found = [finding for finding in self.facts(snapshot)["findings"] if finding["code"] in ("mps_limit", "mig")]
         self.assertEqual([(finding["device"], finding["severity"]) for finding in found], [(1, "note")] * 2)
-        self.assertEqual(found[0]["message"], "Under MPS this process may have 512 MiB of device 1 (%s=0=1G,1=512M)." % LIMIT)
-        self.assertIn("9.8 GiB is all that the part has", found[1]["message"])
+        self.assertEqual(found[0]["message"], "MPS limits this process to 512 MiB on device 1 (%s=0=1G,1=512M)." % LIMIT)
+        self.assertIn("9.8 GiB is all it has", found[1]["message"])
 
     def test_mig(self):
         for name in ("CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES"):
             value = "MIG-GPU-8932f937-d72c-4106-c12f-20bd9faed9f6/1/2"
-            self.expect("mig", "Device 0 is a part of a GPU (MIG: %s=%s), and 9.8 GiB is all" % (name, value),
+            self.expect("mig", "Device 0 is a MIG instance (%s=%s): 9.8 GiB is all" % (name, value),
                         environment={name: value}, device_total=10020 * MIB)
-            self.expect("mig", "has a part of its memory", environment={name: value}, device_total=None)
+            self.expect("mig", "with part of the GPU's memory", environment={name: value}, device_total=None)
 
     def test_other_processes(self):
         self.expect("others", "30 GiB of the 80 GiB of device 0 are not accounted for by this process's allocations",

@@ -23,7 +23,7 @@ sys.path.insert(0, GOLDEN)
 from histories import FILES  # noqa: E402
 
 LEFT_OPEN = 24  # poor_host.c
-ENDED = "gpupool: JSON: there is no memory left\n"  # in the middle of the work, which leaves files open (main.c)
+ENDED = "gpupool: JSON: out of memory\n"  # in the middle of the work, which leaves files open (main.c)
 # The pool goes on without the memory, as it would in a program, and comes to other figures.
 SIMULATE = (["replay", "leak.json"], ["tune", "leak.json"], ["summary", "oom-stacks.json", "--json"])
 SNAPSHOTS = ("leak", "oom-stacks", "pieces", "wrappers-debug")

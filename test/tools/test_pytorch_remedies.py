@@ -107,15 +107,15 @@ class Pytorch(cli.Case):
         for expandable in (False, True):
             found = self.found(retried(3).snapshot(expandable_segments=expandable), "retries")
             self.assertEqual((found["severity"], found["device"]), ("warning", 0))
-            self.assertIn("for 3 requests the driver had too little, so PyTorch gave back what it had cached, 120 MiB in all",
+            self.assertIn("for 3 requests the driver had too little, so PyTorch released cached memory, 120 MiB in all",
                           found["message"])
             self.assertIn("That took at least 6.00 ms. The first was at 10.0 ms, for forward train.py:7.", found["message"])
             settings = {"PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True"}
             self.assertEqual(found["remedy"], None if expandable else {"settings": settings, "action": None, "owner": None})
             self.assertEqual("gpupool sites --at 10 " in found["advice"], expandable)
         found = self.found(retried(1, with_times=False).snapshot(garbage_collection_threshold=0.8), "retries")
-        self.assertIn("for 1 request the driver had too little (or to keep to garbage_collection_threshold=0.8)", found["message"])
-        self.assertIn("and asked again. The first was at event 10,", found["message"])
+        self.assertIn("for 1 request the driver had too little (or garbage_collection_threshold=0.8 was exceeded)", found["message"])
+        self.assertIn("and retried. The first was at event 10,", found["message"])
 
     def test_retries_without_stacks_of_them(self):
         """Until PyTorch 2.1 what went back had the stack of whoever got it."""
@@ -138,7 +138,7 @@ class Pytorch(cli.Case):
         program.go_back(program.cache(20, 20), OF_REQUEST)
         program.trace.append(entry("oom", 5, 400 * MIB, START + 1000 * len(program.trace), OF_REQUEST))
         self.assertIn("for 2 requests", self.found(program.snapshot(), "retries")["message"])
-        self.assertIn("asked again, for 1 in vain.", self.found(program.snapshot(), "retries")["message"])
+        self.assertIn("retried, for 1 without success.", self.found(program.snapshot(), "retries")["message"])
         program = Returning()
         program.go_back(program.cache(20, 20), None)
         program.trace.append(entry("oom", 5, 400 * MIB, START + 1000 * len(program.trace), OF_REQUEST))
@@ -157,18 +157,18 @@ class Pytorch(cli.Case):
         for times, severity in ((2, "note"), (3, "warning")):
             found = self.emptied(times, OF_EMPTY_CACHE, 40)
             self.assertEqual((found["severity"], found["remedy"]), (severity, None))
-            self.assertIn("By %d calls of empty_cache, in step train.py:31, %d MiB of device 0 went back to the driver. "
-                          "That took at least %d.00 ms. Then %d MiB of it were asked for again, in %d driver allocations."
+            self.assertIn("In %d calls of empty_cache, in step train.py:31, %d MiB of device 0 went back to the driver. "
+                          "That took at least %d.00 ms. Then %d MiB of it were requested again, in %d driver allocations."
                           % (times, 40 * times, times, 40 * times, 2 * times - 1), found["message"])
-            self.assertIn("without it the cache serves", found["advice"])
+            self.assertIn("without these calls the cache serves", found["advice"])
         program = Returning()
         for mib, line in ((50, 31), (60, 32)):
             program.go_back(program.cache(mib), [OF_EMPTY_CACHE[0], frame("step", line), frame("main", 99)])
         program.cache(60)
-        self.assertIn("By 2 calls of empty_cache, in step train.py:32 and elsewhere, 110 MiB",
+        self.assertIn("In 2 calls of empty_cache, in step train.py:32 and elsewhere, 110 MiB",
                       self.found(program.snapshot(), "emptied")["message"])
         found = self.emptied(2, None, 40)
-        self.assertIn("PyTorch gave memory back 2 times: 80 MiB of device 0 went back", found["message"])
+        self.assertIn("PyTorch released memory 2 times: 80 MiB of device 0 went back", found["message"])
         self.assertIn("The file does not say why", found["message"])
         self.assertIn("Then 40 MiB of it", self.emptied(1, OF_EMPTY_CACHE, 50)["message"])
         self.assertIsNone(self.emptied(1, OF_EMPTY_CACHE, 19))  # less than half
@@ -217,8 +217,8 @@ class Pytorch(cli.Case):
                 found = self.oom(kinds=kinds, **how)
                 self.assertIsNone(found["remedy"])
                 idle = "0 B" if kinds == (kind, kind) else "20 MiB"
-                self.assertIn("40 MiB were cached, of them %s where PyTorch looks for such a request" % idle, found["message"])
-                self.assertEqual("the largest hole" in found["message"], idle != "0 B")
+                self.assertIn("40 MiB were cached, %s of that where PyTorch looks for such a request" % idle, found["message"])
+                self.assertEqual("the largest idle block" in found["message"], idle != "0 B")
 
     def test_small_blocks_and_large_ones_are_apart(self):
         def oom(requested, block, size):
@@ -262,12 +262,12 @@ class Pytorch(cli.Case):
     def test_not_on_windows(self):
         """PyTorch has no expandable segments there."""
         found = self.oom(file="C:\\Users\\me\\train.py")
-        self.assertEqual((found["remedy"], found["advice"]), (None, "the idle memory was in pieces: gpupool frag --at oom=1 maps them."))
+        self.assertEqual((found["remedy"], found["advice"]), (None, "the idle memory was fragmented: gpupool frag --at oom=1 maps it."))
         self.assertEqual(self.conf(file="/home/C:/train.py"), "expandable_segments:True")
         with mock.patch.dict(OF_REQUEST[0], filename="d:\\train.py"):
             found = self.found(retried(1).snapshot(), "retries")
         self.assertIsNone(found["remedy"])
-        self.assertIn("less memory held", found["advice"])
+        self.assertIn("using less memory", found["advice"])
 
     def rounding(self, conf):
         blocks = [{"device": 0, "address": (i + 1) << 32, "total_size": 256 * MIB, "stream": 0, "segment_type": "large",

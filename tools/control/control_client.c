@@ -310,20 +310,20 @@ static void explain(const gp_control_client_t *client, const gp_target_t *target
   } else if (target->intruder[0]) {
     say(problem, "%s", target->intruder);
   } else if (error == ECONNREFUSED) {
-    say(problem, "process %d does not serve its control socket any more", pid);
+    say(problem, "process %d no longer serves its control socket", pid);
   } else if (environment && (!control || strcmp(control, "1") != 0)) {
     say(problem, "process %d was not started with GPUPOOL_CONTROL=1 (gpupool run --control -- PROGRAM)", pid);
   } else if (!is_loaded) {
     say(problem, "process %d does not run under libgpupool.so", pid);
   } else if (error == EACCES || error == EPERM) {
     say(problem,
-        "process %d has no control socket where this user can see one: it was not started with GPUPOOL_CONTROL=1 (gpupool run --control -- PROGRAM), or only root may look into it",
+        "process %d has no control socket that this user can see: it was not started with GPUPOOL_CONTROL=1 (gpupool run --control -- PROGRAM), or only root may see it",
         pid);
   } else if (error != ENOENT) {
     say(problem, "the control socket of process %d cannot be reached: %s", pid, strerror(error));
   } else {
     say(problem,
-        "process %d has no control socket: it has not asked for GPU memory yet, or could not make one, which a message of it said",
+        "process %d has no control socket: it has not requested GPU memory yet, or it could not create one and printed a message",
         pid);
   }
 }
@@ -419,13 +419,13 @@ cJSON *gp_control_client_ask(gp_control_client_t *client, const char *request, c
     if (gp_control_client_is_gone(client))
       say(problem, "process %d has ended", pid);
     else if (!text)
-      say(problem, "process %d does not answer: %s", pid, error ? strerror(error) : "too much came");
+      say(problem, "process %d does not answer: %s", pid, error ? strerror(error) : "the answer is too long");
     else
-      say(problem, "process %d answers what is no JSON", pid);
+      say(problem, "process %d sent an answer that is not JSON", pid);
   } else if (!cJSON_IsTrue(cJSON_GetObjectItem(answer, "ok"))) {
     const cJSON *sentence = cJSON_GetObjectItem(answer, "error");
     say(problem, "process %d refuses: %s", pid,
-        cJSON_IsString(sentence) ? sentence->valuestring : "it does not say why");
+        cJSON_IsString(sentence) ? sentence->valuestring : "it gave no reason");
     cJSON_Delete(answer);
     answer = NULL;
   }

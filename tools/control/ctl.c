@@ -81,13 +81,13 @@ static void print_given_back(const cJSON *answer)
 {
   char size[GP_SIZE_TEXT_BYTES];
   if (cJSON_IsTrue(cJSON_GetObjectItem(answer, "suspended"))) {
-    printf("nothing given back: a stream is being captured; try again\n");
+    printf("nothing released: a stream is being captured; try again\n");
     return;
   }
-  printf("given back to the driver: %s\n", bytes(answer, "given_back", size));
+  printf("released to the driver: %s\n", bytes(answer, "given_back", size));
   if (gp_control_number(answer, "kept") > 0)
     printf(
-        "the device is busy: %s more go back when the program frees memory or synchronizes while the device is quiet\n",
+        "the device is busy: %s more are released when the program frees memory or\nsynchronizes while the device is quiet\n",
         bytes(answer, "kept", size));
 }
 
@@ -106,7 +106,7 @@ static void print_limit(const cJSON *answer)
   {
     bool limited = cJSON_IsNumber(cJSON_GetObjectItem(device, "limit"));
     bool exceeded = limited && gp_control_number(device, "held") > gp_control_number(device, "limit");
-    printf("device %d: limit %s, held %s%s\n", (int)gp_control_number(device, "device"),
+    printf("device %d: limit %s, total %s%s\n", (int)gp_control_number(device, "device"),
         limited ? bytes(device, "limit", limit) : "none", bytes(device, "held", held),
         exceeded ? ": allocations fail until the program has freed enough" : "");
   }
@@ -139,21 +139,21 @@ static void print_help(void)
          "      writes a snapshot, by default where GPUPOOL_OUTPUT says, and prints its\n"
          "      name. Nothing is overwritten: a name that is taken gets a number\n"
          "  stats\n"
-         "      prints what the program holds on each device, and its counters\n"
+         "      prints the program's memory on each device, and its counters\n"
          "  empty-cache\n"
-         "      gives idle memory back to the driver\n"
+         "      releases idle memory to the driver\n"
          "  reset-peaks\n"
-         "      sets the peaks to the present values\n"
+         "      sets the peaks to the current values\n"
          "  limit SIZE\n"
-         "      sets GPUPOOL_LIMIT anew, in the same form: 8GiB, 50%%, 0=8GiB,1=50%%, none.\n"
-         "      While the program holds more than its limit, allocations fail\n"
+         "      sets a new GPUPOOL_LIMIT, in the same form: 8GiB, 50%%, 0=8GiB,1=50%%, none.\n"
+         "      While the program uses more than its limit, allocations fail\n"
          "  trace off|state|all\n"
          "      sets what is recorded from now on\n"
          "\n"
          "  --json\n"
-         "      print the program's answer as JSON, as it came\n"
+         "      print the program's answer as JSON, unchanged\n"
          "\n"
-         "Exit status: 0 done; 2 usage; 3 the program cannot be asked, or refuses.\n");
+         "Exit status: 0 done; 2 usage; 3 the program cannot be reached, or refuses.\n");
 }
 
 static int unknown_request(const char *name)
@@ -176,12 +176,12 @@ static void make_line(const request_t *request, const char *argument, char *line
 
   line[0] = '\0';
   if (argument && strchr(argument, '\n')) {
-    gp_message("ctl: a line end cannot be sent");
+    gp_message("ctl: a path with a line break cannot be sent");
     return;
   }
   if (argument && request->is_optional && argument[0] != '/') {
     if (!getcwd(folder, sizeof(folder))) {
-      gp_message("ctl: the current folder has no name; give the whole path");
+      gp_message("ctl: the path of the current folder is unknown; give the full path");
       return;
     }
     slash = "/";
@@ -230,11 +230,10 @@ int gp_command_ctl(int argc, char **argv)
   if (!gp_words_parse(&form, argc, argv, &json, &count, &status))
     return status;
   if (count < 2)
-    return gp_message_usage(
-        "ctl", count ? "ctl: a request is missing" : "ctl: the number of a process is missing");
+    return gp_message_usage("ctl", count ? "ctl: a request is missing" : "ctl: the process id is missing");
   const char *process = argv[1], *name = argv[2], *argument = count > 2 ? argv[3] : NULL;
   if (!gp_control_client_is_number(process))
-    return gp_message_usage("ctl", "ctl: %s is no process number", process);
+    return gp_message_usage("ctl", "ctl: %s is not a process id", process);
   for (size_t i = 0; i < REQUEST_COUNT; i++) {
     const request_t *request = &requests[i];
     if (strcmp(name, request->name) != 0)

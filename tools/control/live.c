@@ -44,26 +44,26 @@ static void print_help(void)
 {
   printf("usage: gpupool live [--interval MS] [--once] [--json] [PID]\n"
          "\n"
-         "Without PID: shows the programs of gpupool ps until q is pressed. Arrows choose\n"
-         "one, Enter shows who owns its memory, o changes the order, / shows only those\n"
-         "whose command, host, container or pod has what is typed next.\n"
+         "Without PID: shows the programs of gpupool ps until q is pressed. Arrows select\n"
+         "one, Enter shows what owns its memory, o changes the order, / shows only those\n"
+         "whose command, host, container or pod contains the text typed next.\n"
          "\n"
-         "With PID: shows what a running program holds on each device, and how often it\n"
+         "With PID: shows the memory of a running program on each device, and how often it\n"
          "allocates, until the program ends or q is pressed. The program must have been\n"
          "started with GPUPOOL_CONTROL=1 (gpupool run --control). Only its user and root\n"
          "may watch it.\n"
          "\n"
          "  --interval MS\n"
-         "      milliseconds between two looks (%d to %d, default %d)\n"
+         "      milliseconds between updates (%d to %d, default %d)\n"
          "  --once\n"
-         "      print one look and end, as is done where the output is no terminal\n"
+         "      print the state once and exit; the default if the output is not a terminal\n"
          "  --json\n"
-         "      with PID: print the program's answers as they come, a line each\n"
+         "      with PID: print the program's answers unchanged, one per line\n"
          "\n"
-         "Keys with PID: q quit, s write a snapshot, e give idle memory back to the driver, r set\n"
-         "the peaks to the present values.\n"
+         "Keys with PID: q quit, s write a snapshot, e release idle memory to the driver,\n"
+         "r set the peaks to the current values.\n"
          "\n"
-         "Exit status: 0 done; 2 usage; 3 the program cannot be asked.\n",
+         "Exit status: 0 done; 2 usage; 3 the program cannot be reached.\n",
       INTERVAL_MS_MIN, INTERVAL_MS_MAX, INTERVAL_MS_DEFAULT);
 }
 
@@ -85,14 +85,13 @@ static int check(options_t *options)
 
   if (text &&
       (text[0] < '0' || text[0] > '9' || *end || number < INTERVAL_MS_MIN || number > INTERVAL_MS_MAX))
-    return gp_message_usage("live", "live: --interval %s: accepted are %d to %d milliseconds", text,
+    return gp_message_usage("live", "live: --interval %s is malformed; accepted: %d to %d milliseconds", text,
         INTERVAL_MS_MIN, INTERVAL_MS_MAX);
   options->interval_ms = (unsigned)number;
   if (!options->process && options->json)
-    return gp_message_usage(
-        "live", "live: --json needs the number of a process; of all programs: gpupool ps --json");
+    return gp_message_usage("live", "live: --json needs a process id; for all programs: gpupool ps --json");
   if (options->process && !gp_control_client_is_number(options->process))
-    return gp_message_usage("live", "live: %s is no process number", options->process);
+    return gp_message_usage("live", "live: %s is not a process id", options->process);
   return 0;
 }
 
@@ -149,7 +148,7 @@ static void ask(watch_t *watch, const char *request, const char *done)
         gp_printable(path->valuestring, text, sizeof(text)));
   else if (cJSON_GetNumberValue(cJSON_GetObjectItem(answer, "kept")) > 0) /* not a number compares false */
     snprintf(watch->message, sizeof(watch->message),
-        "the device is busy: idle memory goes back when the program frees or synchronizes while it is quiet");
+        "the device is busy: idle memory is released when the program frees or synchronizes while it is quiet");
   else
     snprintf(watch->message, sizeof(watch->message), "%s", done);
   cJSON_Delete(answer);
@@ -239,8 +238,8 @@ static bool wait_and_obey(watch_t *watch, bool *ret_draw)
   switch (key) {
   case 'q': return false;
   case 's': ask(watch, "snapshot", "snapshot written"); break;
-  case 'e': ask(watch, "empty-cache", "idle memory was given back"); break;
-  case 'r': ask(watch, "reset-peaks", "peaks begin anew"); break;
+  case 'e': ask(watch, "empty-cache", "idle memory was released"); break;
+  case 'r': ask(watch, "reset-peaks", "peaks were reset"); break;
   default: *ret_draw = false; break;
   }
   return !watch->client.is_left;

@@ -277,7 +277,7 @@ static void print_list(const screen_t *screen, unsigned columns, unsigned rows, 
 
 static int draw(screen_t *screen)
 {
-  static const char list_keys[] = "q quit   arrows choose   Enter open   o order   / filter";
+  static const char list_keys[] = "q quit   arrows select   Enter open   o order   / filter";
   static const char typing_keys[] = "Enter: done   Escape: no filter";
   static const char open_keys[] = "q quit   Escape back";
   unsigned columns, rows;

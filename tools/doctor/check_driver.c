@@ -129,7 +129,7 @@ static void check_init(gp_checks_t *checks, int result)
     gp_checks_remedy(checks,
         "libcuda.so.1 and the kernel's driver are of different versions: reboot, or load the new module");
     break;
-  default: gp_checks_remedy(checks, "run nvidia-smi: programs fail alike without gpupool"); break;
+  default: gp_checks_remedy(checks, "run nvidia-smi: programs fail the same way without gpupool"); break;
   }
 }
 
@@ -138,11 +138,11 @@ static void check_version(gp_checks_t *checks, int version)
   int major = version / 1000, minor = version % 1000 / 10;
   if (version < GP_OLDEST_CUDA_VERSION) {
     gp_checks_add(checks, "driver", GP_CHECK_BAD,
-        "CUDA %d.%d is older than 11.2, the oldest that gpupool knows", major, minor);
+        "CUDA %d.%d is older than 11.2, the oldest that gpupool supports", major, minor);
     gp_checks_remedy(checks, "install a newer driver");
   } else if (version > GP_NEWEST_CUDA_VERSION) {
     gp_checks_add(checks, "driver", GP_CHECK_NOTE,
-        "CUDA %d.%d is newer than the tables (%d.%d): functions that they lack are forwarded", major, minor,
+        "CUDA %d.%d is newer than this gpupool knows (%d.%d): newer functions are forwarded", major, minor,
         GP_NEWEST_CUDA_VERSION / 1000, GP_NEWEST_CUDA_VERSION % 1000 / 10);
     gp_checks_remedy(checks, "look for a newer gpupool");
   } else if (version < GP_FENCE_CUDA_VERSION) {
@@ -161,11 +161,11 @@ static void check_devices(gp_checks_t *checks, const answer_t *answer)
     const device_t *device = &answer->devices[i];
     gp_checks_add(checks, "device", device->is_integrated ? GP_CHECK_NOTE : GP_CHECK_GOOD, "%d: %s, %s%s", i,
         device->name, GP_AS_SIZE(device->bytes),
-        device->is_integrated ? ", integrated: its memory is the host's, in which page cache counts as used"
+        device->is_integrated ? ", integrated: it uses the host's memory, where page cache counts as used"
                               : "");
     if (device->is_integrated)
       gp_checks_remedy(checks,
-          "set GPUPOOL_INTEGRATED=available, and page cache counts as free; set GPUPOOL_LIMIT to what the host can spare: idle memory of the pool is the host's, too");
+          "set GPUPOOL_INTEGRATED=available to count page cache as free, and GPUPOOL_LIMIT to what the host can spare: the pool's idle memory is the host's, too");
   }
 }
 
@@ -176,12 +176,12 @@ void gp_check_driver(gp_checks_t *checks)
 
   if (!ask_in_child(&answer, &status)) {
     if (WIFSIGNALED(status))
-      gp_checks_add(checks, "driver", GP_CHECK_BAD, "%s in the driver while it was asked",
+      gp_checks_add(checks, "driver", GP_CHECK_BAD, "%s in the driver while it was queried",
           WTERMSIG(status) == SIGALRM ? "no answer in 30 seconds" : strsignal(WTERMSIG(status)));
     else
       gp_checks_add(
-          checks, "driver", GP_CHECK_BAD, "the process that asks it could not be started, or has failed");
-    gp_checks_remedy(checks, "run nvidia-smi: programs fail alike without gpupool");
+          checks, "driver", GP_CHECK_BAD, "the process that queries it could not be started, or has failed");
+    gp_checks_remedy(checks, "run nvidia-smi: programs fail the same way without gpupool");
   } else if (answer.problem[0]) {
     gp_checks_add(checks, "driver", GP_CHECK_BAD, "libcuda.so.1 was not found: %s", answer.problem);
     gp_checks_remedy(checks,

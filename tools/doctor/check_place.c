@@ -30,7 +30,7 @@ static void check_folder(gp_checks_t *checks, const char *folder, uint64_t event
   if (!error && (!S_ISDIR(status.st_mode) || access(folder, W_OK | X_OK)))
     error = S_ISDIR(status.st_mode) ? errno : ENOTDIR;
   if (error) {
-    gp_checks_add(checks, "record", GP_CHECK_BAD, "%s: %s; what is recorded would end with the program",
+    gp_checks_add(checks, "record", GP_CHECK_BAD, "%s: %s; the record would be lost when the program ends",
         folder, strerror(error));
     gp_checks_remedy(checks, "chmod 1777 %s, %s", folder, other);
     return;
@@ -46,9 +46,9 @@ static void check_folder(gp_checks_t *checks, const char *folder, uint64_t event
         "%s has %s of %s free, of which the record takes an eighth: %s", folder, is_free, size,
         is_short ? "too little to record there" : "room for fewer events than GPUPOOL_TRACE_EVENTS");
     gp_checks_remedy(checks, "make it larger (docker run --shm-size=1g; mount -o remount,size=1g %s), %s",
-        folder, is_short ? other : "or be content with the newest events");
+        folder, is_short ? other : "or accept that only the newest events are kept");
   } else if ((status.st_mode & (S_IWOTH | S_ISVTX)) == S_IWOTH) {
-    gp_checks_add(checks, "record", GP_CHECK_NOTE, "in %s every user can remove another's files", folder);
+    gp_checks_add(checks, "record", GP_CHECK_NOTE, "in %s any user can remove another user's files", folder);
     gp_checks_remedy(checks, "chmod 1777 %s", folder);
   } else {
     gp_checks_add(checks, "record", GP_CHECK_GOOD, "%s has %s of %s free", folder, is_free, size);
@@ -114,13 +114,13 @@ static void check_visible(gp_checks_t *checks)
   }
   if (strcmp(given, "none") == 0 || strcmp(given, "void") == 0) {
     gp_checks_add(checks, "devices", GP_CHECK_NOTE,
-        "NVIDIA_VISIBLE_DEVICES=%s: by this variable the container gets no GPU", given);
+        "NVIDIA_VISIBLE_DEVICES=%s: with this setting the container gets no GPU", given);
     gp_checks_remedy(checks,
         "if the check of the driver finds no device: docker run --gpus all, or NVIDIA_VISIBLE_DEVICES=all");
   }
   if (strstr(variable("CUDA_VISIBLE_DEVICES"), "MIG-") || strstr(given, "MIG-"))
     gp_checks_add(checks, "devices", GP_CHECK_GOOD,
-        "a part of a GPU (MIG): a share such as GPUPOOL_LIMIT=50%% is of the part");
+        "a MIG instance: a share such as GPUPOOL_LIMIT=50%% is a share of the instance");
 }
 
 static void check_mps(gp_checks_t *checks)
@@ -131,7 +131,8 @@ static void check_mps(gp_checks_t *checks)
   folder = folder[0] ? folder : "/tmp/nvidia-mps";
   if (limit[0])
     gp_checks_add(checks, "MPS", GP_CHECK_GOOD,
-        "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT=%s holds beside GPUPOOL_LIMIT: the smaller refuses first", limit);
+        "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT=%s applies as well as GPUPOOL_LIMIT: the smaller is reached first",
+        limit);
   else if (access(folder, F_OK) == 0)
     gp_checks_add(checks, "MPS", GP_CHECK_GOOD, "programs share the GPU through %s", folder);
 }
@@ -147,10 +148,10 @@ void gp_check_place(gp_checks_t *checks, const gp_options_t *options)
     check_folder(checks, folder, gp_option_number(options, GP_OPTION_trace_events));
   uint64_t limit = cgroup_limit();
   if (limit == UINT64_MAX)
-    gp_checks_add(checks, "cgroup", GP_CHECK_GOOD, "no limit of the host's memory is seen");
+    gp_checks_add(checks, "cgroup", GP_CHECK_GOOD, "no limit on host memory was found");
   else
     gp_checks_add(checks, "cgroup", GP_CHECK_GOOD,
-        "holds this place to %s of the host's memory; the record and page-locked memory count in it",
+        "limits this process to %s of host memory, including the record and page-locked memory",
         GP_AS_SIZE(limit));
   check_visible(checks);
   check_mps(checks);

@@ -79,12 +79,12 @@ static void report_not_loaded(gp_checks_t *checks, const char *library, const ch
   char line[GP_CHECK_TEXT_BYTES / 2];
 
   if (!line_with(list, library, line, sizeof(line))[0])
-    snprintf(line, sizeof(line), "the loader does not mention it");
+    snprintf(line, sizeof(line), "the loader does not report it");
   gp_checks_add(checks, "library", GP_CHECK_BAD, "%s is not loaded with %s: %s", library, file, line);
   if (strstr(line, "failed to map"))
     gp_checks_remedy(checks, "its file system is mounted noexec: install it elsewhere");
   else if (strstr(line, "version `"))
-    gp_checks_remedy(checks, "this C library is older than glibc 2.17, for which the library is made");
+    gp_checks_remedy(checks, "this C library is older than glibc 2.17, the oldest that gpupool supports");
   else
     gp_checks_remedy(checks, "copy the library to a path that every user can read");
 }
@@ -122,7 +122,7 @@ void gp_check_preload(
   gp_elf_read_file(file, &facts);
   if (strpbrk(library, GP_PRELOAD_SEPARATORS)) {
     gp_checks_add(
-        checks, "library", GP_CHECK_BAD, "%s: the loader takes no path with a blank or a colon", library);
+        checks, "library", GP_CHECK_BAD, "%s: the loader accepts no path with a space or a colon", library);
     gp_checks_remedy(checks, "install it elsewhere");
     return;
   }

@@ -140,8 +140,8 @@ static void check_frameworks(gp_checks_t *checks, const char *path, char *const 
     gp_checks_add(checks, "framework", reaches ? GP_CHECK_GOOD : GP_CHECK_NOTE, "%s (%s) %s",
         frameworks[i].name, found.where[i],
         reaches
-            ? "asks CUDA for each tensor, as set"
-            : "keeps GPU memory by itself: limit and record hold, but the pool sees segments, no tensors");
+            ? "requests each tensor from CUDA, as set"
+            : "caches GPU memory itself: limit and record apply, but the pool sees its segments, not tensors");
     if (!reaches)
       gp_checks_remedy(checks, "%s", frameworks[i].remedy);
   }
@@ -182,7 +182,7 @@ static void check_libraries(gp_checks_t *checks, const char *list)
     if (sscanf(line, " %1023s => %1023[^\n]", name, where) != 2)
       continue;
     if (strcmp(where, "not found") == 0) {
-      gp_checks_add(checks, "libraries", GP_CHECK_BAD, "%s is not found: the program does not start", name);
+      gp_checks_add(checks, "libraries", GP_CHECK_BAD, "%s is not found: the program will not start", name);
       gp_checks_remedy(checks, "add its folder to LD_LIBRARY_PATH, or install it");
     } else if (strstr(where, "/stubs/libcuda.so")) {
       gp_checks_add(
@@ -201,7 +201,7 @@ static void check_libraries(gp_checks_t *checks, const char *list)
 static const char *remedy_of(gp_probed_t probed)
 {
   switch (probed) {
-  case GP_PROBED_FOREIGN: return "build the program or gpupool for the other's processor";
+  case GP_PROBED_FOREIGN: return "build the program and gpupool for the same processor";
   case GP_PROBED_PRIVILEGED:
     return "run a copy of the program without the set-id bit and capabilities, as a user who may do what it does";
   case GP_PROBED_STATIC: return "link it dynamically (with Go, CGO_ENABLED=1)";

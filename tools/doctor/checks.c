@@ -52,7 +52,8 @@ void gp_checks_print(const gp_checks_t *checks)
   if (changes)
     printf("\n%zu to change.\n", changes);
   else
-    printf("\nNothing has to be changed.\n");
+    printf("\n"
+           "Nothing needs to be changed.\n");
 }
 
 int gp_checks_print_json(const gp_checks_t *checks)

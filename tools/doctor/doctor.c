@@ -18,14 +18,14 @@ static void print_help(void)
 {
   printf("usage: gpupool doctor [--json] [[--] PROGRAM [ARGS]]\n"
          "\n"
-         "Says whether the library can do its work here, a line for each check, and what\n"
-         "to change where it cannot: the library and what else is preloaded, the settings,\n"
+         "Checks whether the library can work here, one line per check, and says what to\n"
+         "change where it cannot: the library and what else is preloaded, the settings,\n"
          "the driver and its devices, room for the record, limits of the container. With\n"
          "PROGRAM also whether the library reaches it, and which variable brings its\n"
          "framework's memory to the pool. PROGRAM is not started.\n"
          "\n"
-         "Exit status: 0 nothing has to be changed; 1 something has; 2 usage, or PROGRAM\n"
-         "was not found.\n"
+         "Exit status: 0 nothing needs to be changed; 1 something does; 2 usage, or\n"
+         "PROGRAM was not found.\n"
          "\n"
          "  --json\n"
          "      one JSON document: {\"checks\": [{\"name\", \"state\", \"text\", \"remedy\"}]};\n"
@@ -124,8 +124,8 @@ int gp_command_doctor(int argc, char **argv)
   if (gp_preload_find(library, sizeof(library))) {
     gp_check_preload(&checks, library, program ? path : NULL, list, sizeof(list));
   } else {
-    gp_checks_add(&checks, "library", GP_CHECK_BAD, "libgpupool.so was not found beside this tool");
-    gp_checks_remedy(&checks, "install it again, whole");
+    gp_checks_add(&checks, "library", GP_CHECK_BAD, "libgpupool.so was not found next to this tool");
+    gp_checks_remedy(&checks, "reinstall gpupool, including the library");
     library[0] = '\0';
   }
   check_settings(&checks, &options);

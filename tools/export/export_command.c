@@ -76,7 +76,7 @@ static void print_help(void)
          "  --device N       only this device\n"
          "  --metric M       folded: bytes that were live, at the peak or in total\n"
          "                   (live, peak, total; default peak)\n"
-         "  --skip PATTERN   frames that own no memory, as of the reports (several times)\n"
+         "  --skip PATTERN   frames that own no memory, as in the reports (repeatable)\n"
          "  --skip-file FILE the same for each line of FILE\n"
          "  --all-frames     name the innermost frame of each stack, whatever it is\n"
          "  --no-symbols     open no file that the snapshot names: stacks have places in\n"
@@ -125,14 +125,14 @@ static int check(request_t *request, char **words, int count)
   if (count > 1)
     return gp_message_usage("export", "export: one file at a time, not also %s", words[1]);
   if (!request->to)
-    return gp_message_usage("export", "export: --to is missing: which format");
+    return gp_message_usage("export", "export: --to FORMAT is missing");
   int status = parse_format(request->to, request);
   if (status)
     return status;
   if (!count)
     return gp_message_usage("export", "export: a file is missing");
   if (request->metric >= 0 && request->format->write != gp_export_folded)
-    return gp_message_usage("export", "export: --metric is of --to folded only");
+    return gp_message_usage("export", "export: --metric applies to --to folded only");
   request->input = words[0];
   return request->skip_file ? gp_patterns_load(&request->skip, request->skip_file) : 0;
 }
@@ -147,8 +147,9 @@ static int check_device(const request_t *request, const gp_snapshot_t *snapshot,
     return GP_EXIT_USAGE;
   }
   if (request->format->is_of_one_device && request->device == GP_EXPORT_ALL && snapshot->device_count > 1)
-    return gp_message_usage("export", "export: %s has %zu devices, and %s is of one: --device says which",
-        name, snapshot->device_count, request->format->name);
+    return gp_message_usage("export",
+        "export: %s has %zu devices, and %s has room for one: choose it with --device", name,
+        snapshot->device_count, request->format->name);
   return 0;
 }
 
@@ -157,7 +158,7 @@ static int write_export(const request_t *request, gp_export_t *export)
   gp_output_file_t file;
   bool is_stdout = !request->output || strcmp(request->output, "-") == 0;
   if (is_stdout && request->format->is_binary && isatty(STDOUT_FILENO))
-    return gp_message_usage("export", "export: this format is not for a terminal; -o names a file");
+    return gp_message_usage("export", "export: this format cannot go to a terminal; name a file with -o");
   int status = gp_output_file_open(&file, request->output, request->force);
   if (status)
     return status;

@@ -114,9 +114,9 @@ int gp_export_csv(gp_export_t *export)
   if (!error && fflush(export->stream))
     error = errno ? errno : EIO;
   if (!error && csv.misfits)
-    gp_message("%s: %" PRIu64 " events name a block that was not live, or was already, and are left out",
+    gp_message("%s: %" PRIu64 " events refer to a block that was not live, or already was, and are left out",
         export->name, csv.misfits);
   if (!error && !csv.rows)
-    gp_message("%s: no allocation is in it, so there is nothing to replay", export->name);
+    gp_message("%s: it has no allocations, so there is nothing to replay", export->name);
   return error;
 }

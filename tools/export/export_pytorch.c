@@ -247,7 +247,7 @@ static void write_segment(gp_pytorch_t *pytorch, const place_t *place)
   ops->end(pytorch->tree, ']');
   ops->end(pytorch->tree, '}');
   if (pytorch->misfits > before)
-    gp_message("%s: segment 0x%llx: %llu of its blocks do not lie in it and are left out",
+    gp_message("%s: segment 0x%llx: %llu of its blocks lie outside it and are left out",
         pytorch->export->name, (unsigned long long)place->address,
         (unsigned long long)(pytorch->misfits - before));
 }

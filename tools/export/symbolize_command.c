@@ -184,7 +184,7 @@ static void tell_result(const char *file, const gp_snapshot_t *snapshot)
     with_line += snapshot->frames[i].line > 0;
   }
   if (snapshot->frame_count == 0)
-    gp_message("%s: there are no stacks in it; GPUPOOL_STACKS=native records one for every allocation", file);
+    gp_message("%s: it has no stacks; GPUPOOL_STACKS=native records one for every allocation", file);
   else
     gp_message(
         "%s: %zu of %zu frames have names, %zu a source line", file, named, snapshot->frame_count, with_line);

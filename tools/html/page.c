@@ -31,7 +31,7 @@ static const gp_request_form_t form = {
     .files = "FILE...",
     .least_files = 1,
     .writes_file = true,
-    .about = "Makes one page of snapshots that any browser opens, without a network: what\n"
+    .about = "Makes one page from snapshots, for any browser, without a network: what\n"
              "happened and what to do, memory over time, each allocation as a band, addresses,\n"
              "the pool's state at any moment, call stacks, tables. Of several files, as ranks\n"
              "of one job, it shows one at a time; gpupool diff compares two. The page is FILE\n"
@@ -98,7 +98,7 @@ int gp_command_html(int argc, char **argv)
     if (!path)
       status = gp_report_out_of_memory("html");
     else if (is_stdout && isatty(STDOUT_FILENO))
-      status = gp_message_usage("html", "html: a page is not for a terminal; -o names a file");
+      status = gp_message_usage("html", "html: a page cannot go to a terminal; name a file with -o");
     else
       status = make(&request, &own, is_stdout ? NULL : path);
   }

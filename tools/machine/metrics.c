@@ -25,17 +25,17 @@ typedef struct family {
 
 #define FIGURE(name) offsetof(gp_machine_device_t, name)
 static const family_t families[] = {
-    {"held", "bytes", false, FIGURE(held), "Device memory that the pool holds or that is not pooled."},
-    {"peak", "bytes", false, FIGURE(peak), "The highest of both, which need not be of one moment."},
-    {"used", "bytes", false, FIGURE(used),
-        "Of the held memory, what the program asked for and has not freed."},
-    {"cached", "bytes", false, FIGURE(cached), "Of the held memory, what is ready to be handed out."},
+    {"held", "bytes", false, FIGURE(held), "Device memory reserved by the pool, and forwarded memory."},
+    {"peak", "bytes", false, FIGURE(peak),
+        "Peak reserved plus peak forwarded memory, which may be of two moments."},
+    {"used", "bytes", false, FIGURE(used), "Of the total, what the program requested and has not freed."},
+    {"cached", "bytes", false, FIGURE(cached), "Of the total, what is freed and ready for reuse."},
     {"pinned_host", "bytes", false, FIGURE(pinned), "Page-locked memory of the host."},
     {"limit", "bytes", false, FIGURE(limit), "GPUPOOL_LIMIT; no sample without one."},
-    {"cache_hits", NULL, true, FIGURE(hits), "Allocations served without a call of the driver."},
+    {"cache_hits", NULL, true, FIGURE(hits), "Allocations served without a driver call."},
     {"cache_misses", NULL, true, FIGURE(misses), "Allocations that needed the driver."},
-    {"driver_calls", NULL, true, FIGURE(driver_calls), "Calls by which the pool got and gave back memory."},
-    {"out_of_memory", NULL, true, FIGURE(ooms), "Allocations that were refused for want of memory."},
+    {"driver_calls", NULL, true, FIGURE(driver_calls), "Driver calls that reserved or released memory."},
+    {"out_of_memory", NULL, true, FIGURE(ooms), "Allocations that failed because memory ran out."},
 };
 
 typedef struct chosen {
@@ -168,7 +168,7 @@ static void print_help(void)
          "       gpupool metrics --listen [ADDRESS:]PORT\n"
          "\n"
          "Prints the figures of gpupool ps as OpenMetrics text, for Prometheus: those of\n"
-         "the %d devices of processes that hold the most. The text has no command line\n"
+         "the %d devices of processes that use the most. The text has no command line\n"
          "and no path.\n"
          "\n"
          "  -o, --output FILE\n"

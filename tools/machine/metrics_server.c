@@ -295,7 +295,7 @@ static int serve(const char *text, const struct sockaddr *address)
     server.listening = listen_at(address);
   if (server.listening < 0) {
     gp_message(
-        "metrics: cannot listen at %s: the address is not of this machine, or taken, or needs root", text);
+        "metrics: cannot listen at %s: the address is not of this machine, or in use, or needs root", text);
   } else {
     gp_message(
         "metrics at http://%s%s/metrics; Control-C ends it", strchr(text, ':') ? "" : LOOPBACK ":", text);

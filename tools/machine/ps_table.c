@@ -26,16 +26,16 @@ static void print_help(void)
          "Lists the running programs whose GPU memory is pooled, and how much memory each\n"
          "uses on each device: those of this user, as root of all users, and those in\n"
          "containers whose files this user may read. It reads their records in shared\n"
-         "memory and asks them nothing.\n"
+         "memory and does not contact them.\n"
          "\n"
-         "  DEV     the device, by the number that the program has for it\n"
+         "  DEV     the device, by its ordinal in the program\n"
          "  TOTAL   device memory: reserved by the pool, and forwarded (not pooled)\n"
          "  PEAK    peak reserved plus peak forwarded\n"
-         "  CACHED  of TOTAL: freed, and ready to be allocated again\n"
+         "  CACHED  of TOTAL: freed, and ready for reuse\n"
          "  PINNED  page-locked memory of the host\n"
          "  LIMIT   GPUPOOL_LIMIT\n"
          "  HITS    allocations served without the driver\n"
-         "  OOM     allocations that were refused for want of memory\n"
+         "  OOM     allocations that failed because memory ran out\n"
          "  AGE     since the program's first use of GPU memory\n"
          "\n"
          "  --sort KEY\n"
@@ -70,7 +70,7 @@ static int parse_sort(const char *text, gp_ps_sort_t *ret_sort)
       return 0;
     }
   }
-  return gp_message_usage("ps", "ps: --sort %s: accepted are " GP_PS_SORTS, text);
+  return gp_message_usage("ps", "ps: --sort=%s is malformed; accepted: " GP_PS_SORTS, text);
 }
 
 static void add_device(cJSON *devices, const gp_machine_device_t *device)
@@ -146,7 +146,8 @@ static int print_text(const gp_ps_table_t *table)
     gp_ps_table_print(table, &look, &output);
     fprintf(output.stream, "%s.\n", gp_ps_table_sum(table, line, sizeof(line)));
   } else {
-    fprintf(output.stream, "No program%s has its GPU memory pooled now.\n", geteuid() ? " of this user" : "");
+    fprintf(
+        output.stream, "No running program%s has its GPU memory pooled.\n", geteuid() ? " of this user" : "");
   }
   return gp_output_close(&output);
 }

@@ -108,8 +108,8 @@ int gp_filter_init(
   }
   /* A file without times has nothing to compare these with, so the selection would be empty. */
   if (snapshot->times_are_numbers && (request->since_ns || request->until_ns != UINT64_MAX))
-    return gp_message_usage(request->command,
-        "%s: its events have no times, so that --since and --until select none of them", file);
+    return gp_message_usage(
+        request->command, "%s: its events have no times, so --since and --until select none of them", file);
   int status =
       find_named(request, snapshot, file, "streams", "stream", "handle", request->stream, &filter->streams);
   if (!status)

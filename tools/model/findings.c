@@ -29,7 +29,7 @@ static char *owners_when(
   char when[128];
   snprintf(when, sizeof(when), "%s",
       measure == GP_SITE_PEAK || summary->snapshot->lacks_history ? gp_findings_peak(findings)
-                                                                  : "in the end");
+                                                                  : "at the end");
   buffer[0] = '\0';
   if (summary->moments.kind == GP_MOMENT_NONE && summary->ooms.is_written_then)
     return buffer;
@@ -121,7 +121,7 @@ void gp_findings_judge_script(gp_findings_t *findings)
     has_pytorch |= strstr(snapshot->modules[m].path, "/libc10_cuda.so") != NULL;
   gp_finding_t *finding = gp_findings_say(findings, GP_FINDING(script), GP_FINDING_ALL, language,
       has_pytorch
-          ? " Unless PyTorch's cache is off, an owner is whoever made that cache grow, not who uses it now."
+          ? " Unless PyTorch's cache is off, an owner is the code that made that cache grow, not the code that uses it now."
           : "");
   if (has_pytorch)
     gp_findings_advise(findings, finding, GP_ADVICE(script));

@@ -237,7 +237,7 @@ void gp_findings_judge_waits(gp_findings_t *findings, const gp_summary_device_t 
       is_strict || is_of_frees ? GP_SEVERITY_NOTE : GP_SEVERITY_WARNING, GP_FINDING(waits),
       device->device->device, GP_AS_PLURAL(stats->host_waits, "time"), device->device->device,
       is_strict     ? "; that is what GPUPOOL_REUSE=strict does"
-      : is_of_frees ? "; natively each cudaFree may wait"
+      : is_of_frees ? "; without the pool each cudaFree may wait"
                     : "");
   if (is_of_frees) {
     gp_findings_advise(findings, finding, GP_ADVICE(waits));

@@ -109,7 +109,7 @@ static void describe_unknown(
 {
   char code[PLACE_BYTES];
   gp_sentence_add(sentence,
-      "0x%" PRIx64 " on device %d, where no block of the recorded events began, at %s%s", found->address,
+      "0x%" PRIx64 " on device %d, which is not the start of any recorded block, at %s%s", found->address,
       found->device, GP_AS_DURATION(found->second_ns), by_code(snapshot, found->second_stack, "by", code));
 }
 
@@ -125,7 +125,7 @@ static void describe(const gp_snapshot_t *snapshot, const gp_double_free_t *foun
     gp_sentence_add(sentence, " was freed at %s%s,", gp_number_duration(found->first_ns, when),
         by_code(snapshot, found->first_stack, "by", first));
   else
-    gp_sentence_add(sentence, " was freed before the recorded events,");
+    gp_sentence_add(sentence, " was freed before the first recorded event,");
   gp_number_duration(found->second_ns, again);
   bool is_alike = found->has_first && strcmp(when, again) == 0; /* they look equal when printed */
   if (is_alike)
@@ -149,7 +149,7 @@ void gp_findings_judge_frees(gp_findings_t *findings)
   bool is_known = frees.frees[0].requested > 0;
   (is_known ? describe : describe_unknown)(summary->snapshot, &frees.frees[0], &text);
   gp_finding_t *finding = gp_findings_say(findings, GP_FINDING(double_free), frees.frees[0].device,
-      is_known ? "had freed before" : "did not hold", frees.total > 1 ? ", " : "",
+      is_known ? "had freed before" : "had not allocated", frees.total > 1 ? ", " : "",
       frees.total > 1 ? GP_AS_PLURAL(frees.total, "time") : "", frees.total > 1 ? "; first" : "", text.text);
   if (!has_stacks) {
     gp_findings_advise(findings, finding, GP_ADVICE(double_free_without_stacks));

@@ -24,7 +24,7 @@ static char *describe(const gp_snapshot_t *snapshot, const gp_grower_t *grower, 
   char line[3 * GP_OWNER_NAME_BYTES];
 
   if (!gp_stack_owner_text(snapshot, grower->stack, &text)) {
-    (void)snprintf(buffer, NAME_BYTES, "what has no call stack");
+    (void)snprintf(buffer, NAME_BYTES, "code without a call stack");
     return buffer;
   }
   return gp_text_shorten(gp_owner_describe(&text, line, sizeof(line)), OWNER_COLUMNS, buffer, NAME_BYTES);
@@ -44,10 +44,10 @@ static void add_grower(const gp_findings_t *findings, const gp_grower_t *grower,
   const gp_snapshot_t *snapshot = findings->summary->snapshot;
   char name[NAME_BYTES], held[GP_HOLDING_BYTES];
 
-  gp_sentence_add(text, "%s holds %s %s", describe(snapshot, grower, name), GP_AS_SIZE(grower->bytes),
+  gp_sentence_add(text, "%s keeps %s %s", describe(snapshot, grower, name), GP_AS_SIZE(grower->bytes),
       gp_holding_text(&grower->holding, snapshot, held));
   if (grower->bytes_before)
-    gp_sentence_add(text, ", %s of it before the events", GP_AS_SIZE(grower->bytes_before));
+    gp_sentence_add(text, ", %s of it from before the first event", GP_AS_SIZE(grower->bytes_before));
   else
     gp_sentence_add(text, ", since %s", GP_AS_MOMENT(snapshot, grower->since_ns));
   add_rate(grower, text);
@@ -128,7 +128,7 @@ static void advise(
   bool is_one = common->count + room->more == 1;
 
   if (room->others && !room->more)
-    snprintf(rest, sizeof(rest), " Other lines hold %s.", GP_AS_SIZE(room->others));
+    snprintf(rest, sizeof(rest), " Other lines keep %s.", GP_AS_SIZE(room->others));
   if (common->lacks_stacks && gp_findings_could_have_stacks(findings)) {
     gp_findings_advise(findings, finding, GP_ADVICE(growth_without_stacks), rest);
     gp_findings_set(findings, finding, "GPUPOOL_STACKS", "native");

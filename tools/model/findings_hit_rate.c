@@ -96,23 +96,23 @@ void gp_findings_judge_hit_rate(gp_findings_t *findings, const gp_summary_device
     return;
   if (is_first(device)) {
     snprintf(reason, sizeof(reason),
-        ": for most of %s it had nothing idle, because the program still held what it had allocated before",
+        ": for most of %s it had no idle memory, because the program had not yet freed earlier allocations",
         stats->cache_hits ? "the others" : "them");
   } else if (kept.id != GP_OPTION_COUNT && (better = try(findings, ordinal, &kept, rate)) > 0) {
     remedy = &kept;
-    snprintf(
-        reason, sizeof(reason), ": %s gave back what was wanted again", gp_option_table[kept.id].variable);
+    snprintf(reason, sizeof(reason), ": %s released memory that was requested again",
+        gp_option_table[kept.id].variable);
   } else if (try(findings, ordinal, &at_once, rate) > 0) {
     is_late = true;
-    snprintf(
-        reason, sizeof(reason), ": the pool did not know yet that the device was done with freed memory");
+    snprintf(reason, sizeof(reason),
+        ": the pool did not know yet that the device had finished with the freed memory");
   } else if (strcmp(gp_findings_setting(findings, "type"), "naive") == 0 &&
              (better = try(findings, ordinal, &round, rate)) > 0) {
     remedy = &round;
-    snprintf(reason, sizeof(reason), ": the idle blocks were of other sizes");
+    snprintf(reason, sizeof(reason), ": the idle blocks had other sizes");
   } else if (gp_summary_detail_count(findings->summary, "trim", "reserve") ||
              gp_summary_detail_count(findings->summary, "trim", "oom")) {
-    snprintf(reason, sizeof(reason), ": memory was tight, so that idle blocks went back to the driver");
+    snprintf(reason, sizeof(reason), ": memory was tight, so idle blocks were released to the driver");
   }
   snprintf(only, sizeof(only), "%s%s", stats->cache_hits ? "Only " : "None",
       stats->cache_hits ? GP_AS_PERCENT(rate) : "");

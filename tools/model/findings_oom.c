@@ -26,8 +26,8 @@ static void add_time(gp_sentence_t *text, const char *before, uint64_t ns, const
 static void add_sizes(gp_sentence_t *text, const gp_oom_moment_t *oom)
 {
   for (int i = 0; i < GP_OOM_OWNERS && oom->figures.owners[i].count; i++) {
-    gp_sentence_add(
-        text, "%s%s x ", i ? ", " : " Most of what it held: ", GP_AS_COUNT(oom->figures.owners[i].count));
+    gp_sentence_add(text, "%s%s x ",
+        i ? ", " : " Most of the allocated memory: ", GP_AS_COUNT(oom->figures.owners[i].count));
     add_size(text, "", oom->figures.owners[i].size, "");
   }
   gp_sentence_add(text, oom->figures.owners[0].count ? "." : "");
@@ -54,25 +54,25 @@ static void add_amounts(gp_sentence_t *text, const gp_oom_moment_t *oom)
 {
   char requested[GP_SIZE_TEXT_BYTES];
 
-  add_size(text, " and held ", oom->figures.live, "");
+  add_size(text, " and had ", oom->figures.live, " allocated");
   if (oom->live_requested &&
       strcmp(GP_AS_SIZE(oom->figures.live), gp_size_format(oom->live_requested, requested)) != 0)
     gp_sentence_add(text, " (%s before rounding)", requested);
   if (oom->figures.passthrough)
-    add_size(text, " and ", oom->figures.passthrough, " that is not pooled");
+    add_size(text, " and ", oom->figures.passthrough, " forwarded");
   if (oom->figures.deferred)
-    add_size(text, "; ", oom->figures.deferred, " were freed but perhaps still in use");
+    add_size(text, "; ", oom->figures.deferred, " were freed but may still be in use");
   if (oom->knows_cached)
     add_size(text, "; ", oom->figures.cached, " were cached");
   else
-    gp_sentence_add(text, "; how much was cached is not known");
+    gp_sentence_add(text, "; the amount cached is unknown");
   if (oom->figures.in_pieces)
-    add_size(text, ", of them ", oom->figures.in_pieces, " in pieces beside memory in use");
+    add_size(text, ", ", oom->figures.in_pieces, " of that in segments partly in use");
   if (oom->usable < oom->event.requested && oom->event.requested <= oom->figures.cached)
-    add_size(text, ", of them ", oom->usable,
-        " where PyTorch looks for such a request: of its stream, its pool and its size");
+    add_size(text, ", ", oom->usable,
+        " of that where PyTorch looks for such a request: same stream, pool and size class");
   if (oom->figures.largest_free && oom->figures.cached)
-    add_size(text, ", the largest hole ", oom->figures.largest_free,
+    add_size(text, ", the largest idle block ", oom->figures.largest_free,
         oom->figures.largest_free < oom->event.requested ? ", too small" : "");
   if (oom->figures.limit)
     add_size(text, "; the limit is ", oom->figures.limit, "");
@@ -92,8 +92,8 @@ static void add_busy(gp_sentence_t *text, const gp_oom_moment_t *oom)
         text, " The device was busy: work submitted to context %" PRIu64, oom->figures.busy_context);
     if (oom->figures.busy_ns >= NS_PER_MS)
       add_time(text, " at least ", oom->figures.busy_ns, " before");
-    gp_sentence_add(text, " had not ended, and until then what is freed stays in use%s",
-        oom->figures.cached > oom->figures.in_pieces ? " and what is cached cannot go back" : "");
+    gp_sentence_add(text, " had not completed; until it does, freed memory stays in use%s",
+        oom->figures.cached > oom->figures.in_pieces ? " and cached memory cannot be released" : "");
     gp_sentence_add(text, oom->figures.waited_ns >= NS_PER_MS ? "" : "; the allocation did not wait");
     gp_sentence_add(text, ".");
   }
@@ -109,14 +109,14 @@ static void add_sequel(gp_sentence_t *text, const gp_findings_t *findings, const
   gp_memory_t memory;
 
   if (oom->event.got_as_much)
-    gp_sentence_add(text, " The program survived it: it got as much on that device later.");
+    gp_sentence_add(text, " The program survived: it later got as much on that device.");
   else if (oom->event.allocated_later)
-    gp_sentence_add(text, " The program went on: it got smaller blocks on that device later.");
+    gp_sentence_add(text, " The program went on: it later got smaller blocks on that device.");
   else if (oom->event.has_moment && oom->event.moment < lifetimes->end) {
     gp_moments_end(&end, lifetimes);
     gp_moments_memory(&end, lifetimes, NULL, oom->event.device, &memory);
-    add_size(text, " It got nothing more on that device, and held ",
-        gp_add_saturated(memory.allocated, memory.forwarded), " there in the end.");
+    add_size(text, " It got nothing more on that device, and had ",
+        gp_add_saturated(memory.allocated, memory.forwarded), " allocated there at the end.");
   }
 }
 
@@ -125,7 +125,8 @@ static void add_others(gp_sentence_t *text, const gp_findings_t *findings, const
   const gp_oom_events_t *ooms = &findings->summary->ooms;
 
   if (!oom->event.has_moment)
-    gp_sentence_add(text, " That was before the recorded events, so who held the memory then is not known.");
+    gp_sentence_add(
+        text, " That was before the first recorded event, so the owners of the memory are unknown.");
   if (ooms->count > 1)
     gp_sentence_add(text, " Memory ran out %s in all; this is --at oom=%zu.",
         GP_AS_PLURAL(ooms->count, "time"), oom->number);
@@ -177,8 +178,7 @@ void gp_findings_judge_oom(gp_findings_t *findings)
     advise_reported(findings, finding, "oom");
   else if (!gp_oom_could_fit(oom))
     gp_findings_advise(findings, finding, GP_ADVICE(oom_too_large),
-        gp_oom_is_too_large(oom->event.requested, oom->figures.limit) ? "the limit allows"
-                                                                      : "the device has");
+        gp_oom_is_too_large(oom->event.requested, oom->figures.limit) ? "the limit" : "the device's memory");
   else if (oom->usable >= oom->event.requested && oom->figures.largest_free < oom->event.requested)
     gp_findings_advise(findings, finding, GP_ADVICE(oom_in_pieces), oom->number);
 }
@@ -204,8 +204,8 @@ void gp_findings_judge_host_oom(gp_findings_t *findings)
     return;
   if (gp_snapshot_uint(report, "requested", &requested) == 1 &&
       gp_snapshot_uint(report, "live", &held) == 1) {
-    add_size(&text, ": asked for ", requested, "");
-    add_size(&text, ", the program held ", held, "");
+    add_size(&text, ": the program requested ", requested, "");
+    add_size(&text, " while using ", held, "");
     if (gp_snapshot_uint(report, "limit", &limit) == 1)
       add_size(&text, " of ", limit, "");
   }

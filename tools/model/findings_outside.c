@@ -114,9 +114,9 @@ static void judge_mps(gp_findings_t *findings, const gp_oom_t *oom)
   bool beyond = is_beyond(oom, limit);
   gp_findings_say_as(findings, beyond ? GP_SEVERITY_ERROR : GP_SEVERITY_NOTE, GP_FINDING(mps_limit_and_oom),
       oom->device, GP_AS_SIZE(limit), oom->device, list, GP_AS_SIZE(held_by(oom)), GP_AS_SIZE(oom->requested),
-      beyond          ? ", which is more"
-      : oom->by_limit ? ", and GPUPOOL_LIMIT refused before"
-                      : ", which is less");
+      beyond          ? ", which together exceed the limit"
+      : oom->by_limit ? ", and GPUPOOL_LIMIT was reached first"
+                      : ", which together are below the limit");
 }
 
 static void judge_mig(gp_findings_t *findings, const gp_oom_t *oom)

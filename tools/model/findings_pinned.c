@@ -78,7 +78,8 @@ static void say(gp_findings_t *findings, const use_t *use, double share)
   gp_sentence_t rounded = {.used = 0};
 
   if ((double)use->most_pages > ROUNDED * (double)use->most && use->most_pages - use->most > ROUNDED_BYTES)
-    gp_sentence_add(&rounded, " Small ones take a page each: at most %s were held, in pages of 4 KiB %s.",
+    gp_sentence_add(&rounded,
+        " Small blocks take a page each: at most %s were in use, which is %s in pages of 4 KiB.",
         GP_AS_SIZE(use->most), GP_AS_SIZE(use->most_pages));
   gp_finding_t *finding =
       gp_findings_say_as(findings, share > WARNING_SHARE ? GP_SEVERITY_WARNING : GP_SEVERITY_NOTE,
@@ -123,7 +124,7 @@ void gp_findings_judge_pinned_held(gp_findings_t *findings)
     gp_findings_add_owners(&list, &owners, owners.bytes, summary->snapshot);
     gp_finding_t *finding = gp_findings_say_as(findings, is_refused ? GP_SEVERITY_ERROR : GP_SEVERITY_NOTE,
         GP_FINDING(pinned_held), GP_FINDING_ALL, GP_AS_SIZE(owners.bytes),
-        GP_AS_PLURAL(memory.host_count, "block"), is_refused ? " then" : " that it had not freed in the end",
+        GP_AS_PLURAL(memory.host_count, "block"), is_refused ? " then" : " that it had not freed at the end",
         owners.count ? ": " : "", list.text);
     gp_findings_advise(findings, finding, GP_ADVICE(pinned_held));
   }

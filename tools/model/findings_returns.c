@@ -235,9 +235,9 @@ static void judge_retries(gp_findings_t *findings, int device, const sum_t *sum)
   if (sum->in_vain == sum->count) /* memory ran out each time: another finding */
     return;
   if (sum->in_vain)
-    snprintf(vain, sizeof(vain), ", for %s in vain", GP_AS_COUNT(sum->in_vain));
+    snprintf(vain, sizeof(vain), ", for %s without success", GP_AS_COUNT(sum->in_vain));
   if (threshold[0] && strcmp(threshold, "0") != 0)
-    snprintf(garbage, sizeof(garbage), " (or to keep to garbage_collection_threshold=%.16s)", threshold);
+    snprintf(garbage, sizeof(garbage), " (or garbage_collection_threshold=%.16s was exceeded)", threshold);
   uint64_t time_ns = gp_snapshot_event_uint(&snapshot->events, GP_COLUMN_TIME_NS, sum->first->event);
   gp_finding_t *finding = gp_findings_say(findings, GP_FINDING(retries_of_pytorch), device, device,
       GP_AS_PLURAL(sum->count, "request"), garbage, GP_AS_SIZE(sum->bytes), vain,
@@ -258,10 +258,10 @@ static void judge_emptied(gp_findings_t *findings, int device, const sum_t *sum,
   if (sum->again < AGAIN_BYTES)
     return;
   if (is_known)
-    snprintf(who, sizeof(who), "By %s of empty_cache%s%s,", GP_AS_PLURAL(sum->count, "call"),
+    snprintf(who, sizeof(who), "In %s of empty_cache%s%s,", GP_AS_PLURAL(sum->count, "call"),
         place_of(snapshot, sum->largest->stack, "in", place), sum->is_elsewhere ? " and elsewhere" : "");
   else
-    snprintf(who, sizeof(who), "PyTorch gave memory back %s:", GP_AS_PLURAL(sum->count, "time"));
+    snprintf(who, sizeof(who), "PyTorch released memory %s:", GP_AS_PLURAL(sum->count, "time"));
   gp_finding_t *finding = gp_findings_say_as(findings,
       sum->count < OFTEN ? GP_SEVERITY_NOTE : GP_SEVERITY_WARNING, GP_FINDING(emptied), device, who,
       GP_AS_SIZE(sum->bytes), device, time_of(snapshot, sum, took, sizeof(took)), GP_AS_SIZE(sum->again),

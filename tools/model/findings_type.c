@@ -11,7 +11,7 @@
 #define SAVED_BYTES (64 * GP_MIB)
 
 /* doc/memory-types.md */
-#define UNLESS_SHARED "; it is for programs that share no memory with other processes or devices"
+#define UNLESS_SHARED "; use it only if the program shares no memory with other processes or devices"
 
 /* The type in force is among those that were tried; it is never advised. */
 static bool is_other(const gp_findings_t *findings, const gp_type_figures_t *tried)
@@ -26,7 +26,7 @@ static bool is_whole(const gp_type_figures_t *tried)
 
 static void add_figures(gp_sentence_t *list, const gp_type_figures_t *tried)
 {
-  gp_sentence_add(list, "%s%s %s (%s, %s beside kernels)", list->used ? ", " : "", tried->type,
+  gp_sentence_add(list, "%s%s %s (%s, %s while kernels run)", list->used ? ", " : "", tried->type,
       GP_AS_SIZE(tried->held), GP_AS_PLURAL(tried->calls, "driver call"), GP_AS_DURATION(tried->busy_ns));
 }
 

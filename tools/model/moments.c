@@ -98,14 +98,14 @@ static int find_oom(gp_moments_t *moments, const gp_oom_events_t *ooms, const gp
   if (filter->device != GP_REQUEST_ALL_DEVICES)
     snprintf(where, sizeof(where), " on device %d", filter->device);
   if (index == SIZE_MAX)
-    return gp_message_usage(request->command, "%s: there is no out-of-memory event%s in it", file, where);
+    return gp_message_usage(request->command, "%s: it has no out-of-memory event%s", file, where);
   const gp_oom_event_t *event = &ooms->events[index];
   if (!event->has_moment)
     return gp_message_usage(request->command,
-        "%s: memory ran out before the recorded events: what was held then is not known", file);
+        "%s: memory ran out before the first recorded event: what was allocated then is unknown", file);
   if (filter->device != GP_REQUEST_ALL_DEVICES && filter->device != event->device && !has_times(lifetimes))
     return gp_message_usage(request->command,
-        "%s: its events have no times: what device %d held when memory ran out on device %d is not known",
+        "%s: its events have no times: what was allocated on device %d when memory ran out on device %d is unknown",
         file, filter->device, event->device);
   gp_moments_oom(moments, lifetimes, event, index + 1);
   moments->is_of_one = filter->device == GP_REQUEST_ALL_DEVICES; /* else it concerns the device asked for */
@@ -127,7 +127,7 @@ static int find_time(
         file, request->at.text, GP_AS_DURATION(first_ns));
   if (request->at.number > last_ns)
     return gp_message_usage(request->command,
-        "%s: --at=%s is after the last event, at %s; --at exit shows what was held from then on", file,
+        "%s: --at=%s is after the last event, at %s; --at exit shows what was allocated from then on", file,
         request->at.text, GP_AS_DURATION(last_ns));
   set_moment(moments, lifetimes, gp_memory_moment(lifetimes, request->at.number));
   return 0;

@@ -194,7 +194,7 @@ static const char *decompressor_run(decompressor_t *decompressor, const char **i
     decompressor->is_inside = !step.is_end;
     if (!error && decompressor->is_inside && step.in_length == in_before && step.room == room_before) {
       if (step.in_length > 0)
-        error = "it is damaged: what comes next cannot be decompressed";
+        error = "it is damaged: the rest cannot be decompressed";
       else if (is_last)
         error = "it is compressed, and ends too early";
       break; /* needs more input */
@@ -205,7 +205,7 @@ static const char *decompressor_run(decompressor_t *decompressor, const char **i
   decompressor->given += *ret_got;
   uint64_t of = decompressor->taken > decompressor->total ? decompressor->taken : decompressor->total;
   if (!error && decompressor->given > BYTES_FIRST && (decompressor->given - BYTES_FIRST) / BYTES_TIMES > of)
-    error = "what is compressed in it is larger than a snapshot of that size can be";
+    error = "its decompressed content is larger than a snapshot of that size can be";
   *in = step.in;
   *in_length = step.in_length;
   return error;

@@ -163,8 +163,8 @@ static void print_help(void)
          "                  library would, in this folder; an existing file is kept\n"
          "      --force     overwrite the file of -o\n"
          "      --remove    remove a record once its snapshot is written\n"
-         "      --html      make a page for a browser of the snapshot, beside it (gpupool\n"
-         "                  html)\n"
+         "      --html      make a page for a browser from the snapshot, next to it\n"
+         "                  (gpupool html)\n"
          "      --strict    exit status 4 if something in a record was damaged or missing\n"
          "\n"
          "Exit status: 0 done; 2 usage, or the file exists; 3 no record, or one that\n"
@@ -190,10 +190,10 @@ static int check(const request_t *request, char **words, int count)
   if (count > 1)
     return gp_message_usage("recover", "recover: %s and %s: one at a time, or --all", words[0], words[1]);
   if (request->all && count)
-    return gp_message_usage("recover", "recover: --all and %s: one of them", words[0]);
+    return gp_message_usage("recover", "recover: --all and %s: use one of them", words[0]);
   if (request->html && request->output && strcmp(request->output, "-") == 0)
     return gp_message_usage(
-        "recover", "recover: --html makes a page beside the snapshot, which -o - has not");
+        "recover", "recover: --html makes a page next to the snapshot file, and -o - writes none");
   if (request->all && request->output)
     return gp_message_usage("recover", "recover: --all and -o: each record has a snapshot of its own");
   return 0;

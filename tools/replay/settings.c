@@ -82,10 +82,10 @@ void gp_place_parameters(gp_parameter_t *ret_parameters, size_t offset)
 {
   ret_parameters[0] = (gp_parameter_t){"capacity", 0, "SIZE", GP_PARAMETER_TEXT,
       offset + offsetof(gp_place_t, capacity_text), NULL, 0, 0,
-      "memory of each device, 80GiB; without it that of the recording's device, less what others had, or no bounds if it does not say"};
+      "memory of each device, such as 80GiB; by default that of the recording's device, less what other processes used, or no bound if the recording lacks it"};
   ret_parameters[1] = (gp_parameter_t){"ready", 0, "WHEN", GP_PARAMETER_TEXT,
       offset + offsetof(gp_place_t, ready_text), NULL, 0, 0,
-      "when the device is known to be done with freed memory: recorded (as in the recording), at-once, sync=N (the program synchronizes after each N requests), lag=N (the device is N requests behind, and the program never synchronizes); without it recorded, of tables of requests at-once"};
+      "when the device is known to be done with freed memory: recorded (as in the recording), at-once, sync=N (the program synchronizes after each N requests), lag=N (the device is N requests behind, and the program never synchronizes); by default recorded, for tables of requests at-once"};
 }
 
 int gp_place_check(gp_place_t *place, const char *command)
@@ -93,7 +93,7 @@ int gp_place_check(gp_place_t *place, const char *command)
   const char *text = place->capacity_text;
   if (text && (!gp_size_parse(text, strlen(text), &place->capacity) || !place->capacity))
     return gp_message_usage(
-        command, "%s: --capacity=%s is malformed; accepted: a size, as 80GiB", command, text);
+        command, "%s: --capacity=%s is malformed; accepted: a size such as 80GiB", command, text);
   if (place->ready_text && !gp_ready_parse(place->ready_text, &place->ready))
     return gp_message_usage(command,
         "%s: --ready=%s is malformed; accepted: recorded, at-once, sync=N or lag=N", command,

@@ -66,11 +66,11 @@ static const char *take_trace_row(rows_t *rows, const gp_field_t *fields, int co
   if (count != 4)
     return "a row has the four fields " TRACE_HEADING;
   if (!gp_field_number(fields[1], UINT64_MAX - 1, &id))
-    return "the id is no number below 2^64 - 1";
+    return "the id is not a number below 2^64 - 1";
   if (!gp_field_number(fields[2], GP_ROW_NUMBER_MOST, &size))
-    return "the size is no number below 2^53";
+    return "the size is not a number below 2^53";
   if (!gp_field_number(fields[3], UINT64_MAX, &stream))
-    return "the stream is no number";
+    return "the stream is not a number";
   if (gp_field_is(fields[0], "A"))
     return add_alloc(rows, id, size, time_ns);
   return gp_field_is(fields[0], "F") ? add_free(rows, id, time_ns) : "the op is neither A nor F";
@@ -186,7 +186,7 @@ int gp_workload_load(gp_workload_t *workload, const char *path, const gp_ready_t
   if (status)
     return status;
   if (ready && ready->kind == GP_READY_RECORDED && !has_facts) {
-    gp_message("%s: a table of requests does not tell when memory was ready (--ready=recorded)", name);
+    gp_message("%s: a table of requests does not record when memory was ready (--ready=recorded)", name);
     return GP_EXIT_INPUT;
   }
   const gp_ready_t *applied = ready ? ready : has_facts ? &recorded : &at_once;

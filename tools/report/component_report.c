@@ -83,7 +83,7 @@ void gp_beside_print(const gp_lifetimes_t *lifetimes, const gp_filter_t *filter,
   gp_beside_rows(&beside, at_peak ? GP_USE_PEAK : GP_USE_END, rows);
   for (size_t i = 0; i < GP_BESIDE_ROWS; i++) {
     if (rows[i].bytes)
-      fprintf(output->stream, "%10s %34s  %s\n", GP_AS_SIZE(rows[i].bytes), "beside these:", rows[i].name);
+      fprintf(output->stream, "%10s %34s  %s\n", GP_AS_SIZE(rows[i].bytes), "in addition:", rows[i].name);
   }
 }
 

@@ -43,8 +43,8 @@ static const gp_request_form_t form = {
     .least_files = 2,
     .most_files = 2,
     .about = "Compares two snapshots, of one run or of two: the figures of each device, then\n"
-             "who asks for more or less. What is the same is left out. Statistics are of whole\n"
-             "devices, whatever is selected.\n",
+             "the code that requests more or less. What is equal is left out. Statistics are\n"
+             "of whole devices, whatever is selected.\n",
     .parameters = parameters,
     .parameter_count = sizeof(parameters) / sizeof(parameters[0]),
 };

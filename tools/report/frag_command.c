@@ -50,9 +50,9 @@ static const gp_request_form_t form = {
     .least_files = 1,
     .takes_moment = true,
     .hides_selection = true,
-    .about = "Maps what the pool has from the driver: held by the program, freed but still in\n"
+    .about = "Maps the pool's reserved memory: allocated by the program, freed but still in\n"
              "use by the device, idle; what rounding up costs; and how the largest idle block\n"
-             "compares with what was asked for when memory ran out. Segments of one size that\n"
+             "compares with the request for which memory ran out. Segments of one size that\n"
              "are each a single block are one row, drawn in proportion; others a row each,\n"
              "drawn by address. The largest rows come first. The map is that of the end, or of\n"
              "the moment of --at: with --at oom that of the device that ran out, unless\n"
@@ -69,7 +69,7 @@ static const struct {
   const char *utf8;
   char ascii;
 } states[] = {
-    [GP_SNAPSHOT_ALLOCATED] = {"live", "held by the program", "live", "\u2588", '#'},
+    [GP_SNAPSHOT_ALLOCATED] = {"live", "allocated", "live", "\u2588", '#'},
     [GP_SNAPSHOT_PENDING] = {"pending_free", "freed, still in use", "freed", "\u2592", '+'},
     [GP_SNAPSHOT_IDLE] = {"idle", "idle", "idle", "\u2591", '.'},
     [GP_SNAPSHOT_OTHER] = {"other", "in another state", "other", "?", '?'},
@@ -101,7 +101,7 @@ static bool find_request(
 
   int error = gp_oom_events_init(&ooms, view->lifetimes);
   if (error) {
-    gp_message("frag: what was asked for is left out: %s", strerror(error));
+    gp_message("frag: the refused request is left out: %s", strerror(error));
     return false;
   }
   size_t index = view->moments->oom ? view->moments->oom - 1 : gp_oom_events_main(&ooms, device->device);
@@ -242,30 +242,29 @@ static void print_request(const view_t *view, const gp_map_device_t *device, gp_
   gp_size_format(requested, asked);
   gp_size_format(largest_free, largest);
   if (!largest_free)
-    snprintf(text, sizeof(text), "Memory ran out for %s: nothing was idle that could have been given back.",
-        asked);
+    snprintf(text, sizeof(text), "Memory ran out for %s: no idle memory could have been released.", asked);
   else if (largest_free < requested && cached > 0 && !returnable)
     snprintf(text, sizeof(text),
-        "Memory ran out for %s: the largest idle block was %s, too small for it, and none of the %s that were idle could go back to the driver: their segments have blocks in use.",
+        "Memory ran out for %s: the largest idle block was %s, too small for it, and none of the %s of idle memory could be released: its segments have blocks in use.",
         asked, largest, GP_AS_SIZE(cached));
   else if (largest_free < requested && returnable < cached)
     snprintf(text, sizeof(text),
-        "Memory ran out for %s: the largest idle block was %s, too small for it, and of the %s that were idle only %s could go back to the driver: the rest is in segments with blocks in use.",
+        "Memory ran out for %s: the largest idle block was %s, too small for it, and of the %s of idle memory only %s could be released: the rest is in segments with blocks in use.",
         asked, largest, GP_AS_SIZE(cached), GP_AS_SIZE(returnable));
   else if (largest_free < requested && cached > 0)
     snprintf(text, sizeof(text),
-        "Memory ran out for %s: the largest idle block was %s, too small for it, and to give back all that was idle (%s) would not have made room.",
+        "Memory ran out for %s: the largest idle block was %s, too small for it, and releasing all idle memory (%s) would not have made room.",
         asked, largest, GP_AS_SIZE(cached));
   else if (largest_free < requested)
     snprintf(text, sizeof(text),
-        "Memory ran out for %s: the largest idle block was %s, too small for it; all that was idle went back to the driver, and that was not enough.",
+        "Memory ran out for %s: the largest idle block was %s, too small for it; releasing all idle memory was not enough.",
         asked, largest);
   else if (device->split_count)
     snprintf(text, sizeof(text),
-        "Memory ran out for %s, though a block of %s was idle: it could not be handed out.", asked, largest);
+        "Memory ran out for %s, though a block of %s was idle: it could not be reused.", asked, largest);
   else
     snprintf(text, sizeof(text),
-        "Memory ran out for %s, though a block of %s was idle: it was too large to be handed out for that.",
+        "Memory ran out for %s, though a block of %s was idle: it was too large to be reused for that.",
         asked, largest);
   fputs(gp_output_style(output, GP_STYLE_ERROR), output->stream);
   gp_output_wrap(output->stream, "  ! ", "    ", text);
@@ -278,8 +277,8 @@ static void print_device(const view_t *view, const gp_map_device_t *device, gp_o
   uint64_t held = device->states[GP_SNAPSHOT_ALLOCATED].bytes;
   uint64_t lost = gp_subtract_saturated(held, device->requested);
 
-  gp_output_heading(output, "Device %d: %s from the driver in %s", device->device,
-      GP_AS_SIZE(device->reserved), GP_AS_PLURAL(device->segment_count, "segment"));
+  gp_output_heading(output, "Device %d: %s reserved in %s", device->device, GP_AS_SIZE(device->reserved),
+      GP_AS_PLURAL(device->segment_count, "segment"));
   print_request(view, device, output);
   for (size_t state = 0; state < STATE_COUNT; state++) {
     const gp_map_amount_t *amount = &device->states[state];
@@ -289,10 +288,10 @@ static void print_device(const view_t *view, const gp_map_device_t *device, gp_o
         GP_AS_PERCENT(ratio(amount->bytes, device->reserved)), GP_AS_PLURAL(amount->count, "block"));
   }
   if (held)
-    gp_output_say(output, "  ", "Of what is held, rounding up costs %s (%s).", GP_AS_SIZE(lost),
+    gp_output_say(output, "  ", "Of the allocated memory, rounding up costs %s (%s).", GP_AS_SIZE(lost),
         GP_AS_PERCENT(ratio(lost, held)));
   if (device->largest_idle)
-    gp_output_say(output, "  ", "The largest idle block is %s: %s of what is idle is in smaller pieces.",
+    gp_output_say(output, "  ", "The largest idle block is %s: %s of the idle memory is in smaller pieces.",
         GP_AS_SIZE(device->largest_idle), GP_AS_PERCENT(fragmentation(device)));
   print_rows(view->map, device, own->most == UINT64_MAX ? SHOWN_ROWS : own->most, output);
 }
@@ -401,7 +400,7 @@ static void print_text(const view_t *view, gp_output_t *output)
   }
   bool is_whole = print_unknown(view, output);
   if (!map->device_count && is_whole)
-    fprintf(output->stream, "The pool had nothing from the driver then.\n");
+    fprintf(output->stream, "The pool had nothing reserved then.\n");
   for (size_t i = 0; i < map->device_count; i++) {
     if (is_known(view, map->devices[i].device))
       print_device(view, &map->devices[i], output);

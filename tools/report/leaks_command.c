@@ -24,7 +24,7 @@ typedef struct own {
 
 static const gp_parameter_t parameters[] = {
     {"suppressions", 0, "FILE", GP_PARAMETER_TEXT, offsetof(own_t, suppressions), NULL, 0, 0,
-        "do not report stacks that match a line leak:PATTERN of FILE, as LeakSanitizer: a part of a function, file or module; * is anything, ^ and $ are its begin and end"},
+        "do not report stacks that match a line leak:PATTERN of FILE, as in LeakSanitizer: a part of a function, file or module; * matches anything, ^ and $ its begin and end"},
     {"error-exitcode", 0, "N", GP_PARAMETER_OPTIONAL_COUNT, offsetof(own_t, error_exitcode), NULL, 1, 255,
         "exit status N (without =N: 1) if there is something to report"},
     {"top", 'n', "N", GP_PARAMETER_COUNT, offsetof(own_t, most), NULL, 0, 1000000000,
@@ -36,10 +36,10 @@ static const gp_request_form_t form = {
     .files = "FILE [LATER_FILE]",
     .least_files = 1,
     .most_files = 2,
-    .about = "Says what the program had not freed when the snapshot was written, by the stack\n"
-             "that asked for it (by size where no stacks were recorded). With a second, later\n"
-             "snapshot: what there is more of in it. Sizes are those asked for. Memory that\n"
-             "is cached, or freed but still in use by the device, is no leak.\n",
+    .about = "Lists what the program had not freed when the snapshot was written, by the stack\n"
+             "that allocated it (by size if no stacks were recorded). With a second, later\n"
+             "snapshot: what has grown in it. Sizes are requested sizes. Memory that is\n"
+             "cached, or freed but still in use by the device, is not a leak.\n",
     .parameters = parameters,
     .parameter_count = sizeof(parameters) / sizeof(parameters[0]),
     .statuses = "with --error-exitcode, N: findings;\n",
@@ -63,7 +63,7 @@ static words_t words_of(const gp_report_input_t *inputs, int count)
     return (words_t){"LEAK", "leaked", true, false};
   if (strcmp(reason, "recovered") == 0)
     return (words_t){"LEAK", "never freed", true, false};
-  return (words_t){"LIVE", "held", false, false};
+  return (words_t){"LIVE", "allocated", false, false};
 }
 
 /* Subtracts from the bytes that may still be written; 0: too many. Stacks share
@@ -157,7 +157,7 @@ static void print_summary_line(const gp_leaks_t *leaks, const words_t *words, gp
       GP_AS_COUNT(leaks->bytes), words->done, GP_AS_PLURAL(leaks->allocations, "allocation"));
   fprintf(output->stream, "%s\n", gp_output_style(output, GP_STYLE_PLAIN));
   if (leaks->host_allocations)
-    fprintf(output->stream, "and of the host's memory, page-locked: %s bytes in %s\n",
+    fprintf(output->stream, "and of page-locked host memory: %s bytes in %s\n",
         GP_AS_COUNT(leaks->host_bytes), GP_AS_PLURAL(leaks->host_allocations, "allocation"));
   if (leaks->suppressed_allocations)
     fprintf(output->stream, "suppressed: %s bytes in %s\n", GP_AS_COUNT(leaks->suppressed_bytes),
@@ -180,7 +180,7 @@ static void print_text(const gp_report_input_t *inputs, int count, const gp_leak
         "The snapshot was not written at the exit of the program: these are live blocks, not leaks.");
   else if (count == 1 && strcmp(gp_snapshot_text(inputs[0].snapshot->root, "reason"), "recovered") == 0)
     gp_output_say(output, "",
-        "The program did not come to its end (it was killed, crashed, or left by _exit): this is what it held then. Some of it the program might have freed later.");
+        "The program did not exit normally (it was killed, crashed, or called _exit): this is what was allocated then. The program might have freed some of it later.");
   for (; shown < leaks->count && (most == 0 || shown < most) && *left; shown++)
     print_leak(&inputs[0], &leaks->leaks[shown], &words, left, output);
   if (shown < leaks->count)

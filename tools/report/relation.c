@@ -70,7 +70,7 @@ void gp_relation_print(gp_output_t *output, const gp_report_input_t *inputs, int
     break;
   case RELATION_NONE:
     snprintf(text, sizeof(text),
-        "The snapshots are of different programs, %s and %s: what differs says nothing of either.",
+        "The snapshots are of different programs, %s and %s: the differences say nothing about either.",
         gp_printable(program_of(&inputs[0]), first, sizeof(first)),
         gp_printable(program_of(&inputs[1]), second, sizeof(second)));
     break;

@@ -30,10 +30,10 @@ static const gp_request_form_t form = {
     .files = "FILE...",
     .least_files = 1,
     .is_of_requests = true,
-    .about = "Serves the requests of a recording again, with the library's own pool, on a\n"
-             "device that exists on paper: how much memory a type and settings would have\n"
-             "held, how often the driver would have been called and what that costs on an\n"
-             "H100, whether it fits. No GPU is needed. Each file is a snapshot of gpupool or\n"
+    .about = "Replays the requests of a recording with the library's own pool on a simulated\n"
+             "device: how much memory a type and settings would have reserved, how often the\n"
+             "driver would have been called and what that costs on an H100, and whether it\n"
+             "fits. No GPU is needed. Each file is a snapshot of gpupool or\n"
              "of PyTorch, a table of requests (op,id,size,stream: gpupool export --to csv),\n"
              "or a log of RMM. Settings that are not given are those of the recording.\n",
     .parameters = parameters,

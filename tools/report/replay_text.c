@@ -13,7 +13,7 @@ static void print_ready(const gp_replay_t *replay, gp_output_t *output)
 {
   const gp_ready_t *ready = &replay->workload.ready;
   switch (ready->kind) {
-  case GP_READY_RECORDED: fputs("as the recording tells", output->stream); break;
+  case GP_READY_RECORDED: fputs("as recorded", output->stream); break;
   case GP_READY_AT_ONCE: fputs("before the next request", output->stream); break;
   case GP_READY_SYNC:
     fprintf(output->stream, "at a synchronization after each %" PRIu64 " requests", ready->number);
@@ -36,7 +36,7 @@ static void print_heading(const gp_replay_t *replay, gp_output_t *output)
 
   gp_figures_of(&figures, &replay->results[0].simulation, workload, GP_PASS_COLD, GP_REQUEST_ALL_DEVICES);
   gp_output_heading(output, "gpupool replay: %s", gp_printable(replay->file, name, sizeof(name)));
-  fprintf(output->stream, "requests   %s; the program held at most %s\n",
+  fprintf(output->stream, "requests   %s; the program used at most %s\n",
       GP_AS_COUNT(workload->request_count), GP_AS_SIZE(figures.asked_peak));
   fputs("ready      ", output->stream);
   print_ready(replay, output);
@@ -44,10 +44,10 @@ static void print_heading(const gp_replay_t *replay, gp_output_t *output)
   if (replay->capacity)
     fprintf(output->stream, "capacity   %s\n", GP_AS_SIZE(replay->capacity));
   if (workload->is_partial)
-    fputs("missing    requests that were not recorded: of these is here only what was held later\n",
+    fputs("missing    requests that were not recorded: only what stayed allocated is included\n",
         output->stream);
   if (workload->ill_freed)
-    fprintf(output->stream, "missing    what %s free%s was about: allocated before, and left out\n",
+    fprintf(output->stream, "missing    the memory of %s free%s: allocated before, and left out\n",
         GP_AS_COUNT(workload->ill_freed), workload->ill_freed == 1 ? "" : "s");
   fputc('\n', output->stream);
 }
@@ -135,8 +135,9 @@ static void print_refused(const gp_replay_t *replay, gp_output_t *output)
     gp_figures_t figures;
     gp_figures_of(&figures, &result->simulation, &replay->workload, GP_PASS_COLD, GP_REQUEST_ALL_DEVICES);
     if (figures.refused)
-      fprintf(output->stream, "%s does not fit: it refuses %s, the first (number %s, from 0 on) for %s\n",
-          result->type, GP_AS_PLURAL(figures.refused, "request"), GP_AS_COUNT(figures.first_refused),
+      fprintf(output->stream,
+          "%s does not fit: it refuses %s, the first (number %s, counted from 0) for %s\n", result->type,
+          GP_AS_PLURAL(figures.refused, "request"), GP_AS_COUNT(figures.first_refused),
           GP_AS_SIZE(figures.refused_size));
     if (figures.granted)
       fprintf(output->stream, "%s serves %s that the program did not get\n", result->type,

@@ -364,7 +364,7 @@ void gp_report_heading(gp_output_t *output, const gp_report_input_t *input)
       gp_output_style(output, GP_STYLE_PLAIN), name, name[0] ? ", " : "", pid_text,
       gp_report_written(input->snapshot, reason, sizeof(reason)));
   if (input->snapshot->dropped_events || input->snapshot->recorded_since_ns) {
-    fprintf(output->stream, "Events before %s are not recorded; what is live is complete.\n",
+    fprintf(output->stream, "Events before %s are not recorded; live memory is complete.\n",
         GP_AS_MOMENT(input->snapshot, input->snapshot->recorded_since_ns));
   }
   if (gp_symbols_describe_rebuilt(input->snapshot, rebuilt, sizeof(rebuilt)))

@@ -43,10 +43,10 @@ typedef struct view {
 
 static const gp_parameter_t parameters[] = {
     {"sort", 0, NULL, GP_PARAMETER_CHOICE, offsetof(own_t, sort), SORTS, 0, 0,
-        "live: what is held at the end, or at the moment of --at; peak: what was held when the devices together held most; total: all that was ever asked for; count: allocations; temporary: those freed before anything else was allocated on the device. Default: live with --at, or if memory ran out or the program was killed; else peak, as for many files"},
+        "live: allocated at the end, or at the moment of --at; peak: allocated when the devices together used most; total: everything ever requested; count: allocations; temporary: those freed before anything else was allocated on the device. Default: live with --at, or if memory ran out or the program was killed; else peak, as for many files"},
     {"by", 0, NULL, GP_PARAMETER_CHOICE, offsetof(own_t, by), "function|line|module|size|component|phase", 0,
         0,
-        "what makes a site: function (default), line, module, the size asked for, component (the program, its framework, NCCL, cuBLAS ...), or phase (the NVTX range or mark, gpupool run --nvtx). Without stacks it is the size"},
+        "what makes a site: function (default), line, module, the requested size, component (the program, its framework, NCCL, cuBLAS ...), or phase (the NVTX range or mark, gpupool run --nvtx). Without stacks it is the size"},
     {"top", 'n', "N", GP_PARAMETER_COUNT, offsetof(own_t, most), NULL, 0, 1000000000,
         "only the first N; 0: all (default: 20, with --json all)"},
     {"focus", 0, "REGEX", GP_PARAMETER_TEXT, offsetof(own_t, focus), NULL, 0, 0,
@@ -63,7 +63,7 @@ static int check(const gp_request_t *request, void *own)
   const own_t *options = own;
   (void)request;
   if (options->tree && options->by != GP_SITE_BY_FUNCTION)
-    return gp_message_usage("sites", "sites: --tree is of owners: --by cannot be given with it");
+    return gp_message_usage("sites", "sites: --tree shows owners: it cannot be combined with --by");
   return 0;
 }
 
@@ -71,13 +71,13 @@ static const gp_request_form_t form = {
     .command = "sites",
     .files = "FILE...",
     .least_files = 1,
-    .about = "Says who asks for device memory: each function alone (flat: it asked itself) and\n"
-             "with all that it calls (cum). Libraries that only hand memory on are not\n"
-             "counted as askers. Sizes are those asked for, before rounding. Sums over\n"
+    .about = "Lists the code that requests device memory: each function alone (flat: its own\n"
+             "requests) and with all that it calls (cum). Libraries that only pass memory on\n"
+             "do not count as owners. Sizes are those requested, before rounding. Sums over\n"
              "devices are of one moment; of the moment when memory ran out (--at oom) only\n"
              "the device that ran out is shown, unless --device names another.\n"
-             "Of four files or more, such as the ranks of a job, it is one table: of each\n"
-             "site the sum, and which rank has least and most of it.\n",
+             "Four files or more, such as the ranks of a job, become one table: the sum of\n"
+             "each site, and which rank has the least and the most of it.\n",
     .takes_moment = true,
     .check = check,
     .parameters = parameters,
@@ -90,9 +90,9 @@ static const struct {
   bool by_count;
   const char *what;
 } sorts[] = {
-    [SORT_LIVE] = {"live", GP_SITE_LIVE, false, "held"},
-    [SORT_PEAK] = {"peak", GP_SITE_PEAK, false, "held"},
-    [SORT_TOTAL] = {"total", GP_SITE_TOTAL, false, "ever asked for"},
+    [SORT_LIVE] = {"live", GP_SITE_LIVE, false, "allocated"},
+    [SORT_PEAK] = {"peak", GP_SITE_PEAK, false, "allocated"},
+    [SORT_TOTAL] = {"total", GP_SITE_TOTAL, false, "ever requested"},
     [SORT_COUNT] = {"count", GP_SITE_TOTAL, true, "allocations"},
     [SORT_TEMPORARY] = {"temporary", GP_SITE_TEMPORARY, true, "temporary allocations"},
 };
@@ -161,13 +161,14 @@ static void print_peaks(const view_t *view, gp_output_t *output)
     if (!peaks[i].is_before)
       gp_snapshot_moment(snapshot, peaks[i].time_ns, when);
     gp_sentence_t text = {.used = 0};
-    gp_sentence_add(&text, "Device %d held most, %s, %s%s", peaks[i].device, GP_AS_SIZE(peaks[i].bytes),
+    gp_sentence_add(&text, "Device %d used most, %s, %s%s", peaks[i].device, GP_AS_SIZE(peaks[i].bytes),
         !peaks[i].is_before           ? "at "
-        : snapshot->events.count == 0 ? "in the end, as far as is known without events"
+        : snapshot->events.count == 0 ? "at the end, as far as is known without events"
                                       : "before the first event",
         peaks[i].is_before ? "" : when);
     if (earlier)
-      gp_sentence_add(&text, "; its peak of %s was before the recorded events, and whose it was is not known",
+      gp_sentence_add(&text,
+          "; its peak of %s was before the first recorded event, and its owners are unknown",
           GP_AS_SIZE(earlier));
     gp_output_say(output, "", "%s.", text.text);
   }
@@ -175,10 +176,10 @@ static void print_peaks(const view_t *view, gp_output_t *output)
     return;
   if (!sites->peak.is_of_one)
     gp_output_say(
-        output, "", "Sums over devices are of one moment: the peak is when they held most together.");
+        output, "", "Sums over devices are of one moment: the peak is when they used most together.");
   else
     gp_output_say(
-        output, "", "The events have no times: what one device held when another held most is not known.");
+        output, "", "The events have no times, so what one device used at the peak of another is unknown.");
 }
 
 /* What the column beside the bytes counts: blocks for held memory, calls for all else. */
@@ -257,7 +258,7 @@ static void print_text(const view_t *view, uint64_t most, gp_output_t *output)
     return;
   }
   if (is_size && ((const own_t *)input->own)->by != GP_SITE_BY_SIZE)
-    fprintf(output->stream, "No stacks were recorded, so the sites are the sizes asked for.\n");
+    fprintf(output->stream, "No stacks were recorded, so the sites are requested sizes.\n");
   print_heading(view, output);
   bool is_total = counted(sort) == GP_SITE_TOTAL;
   gp_table_row(&table, "flat", "flat%", is_size ? "" : "cum", is_size ? "" : "cum%",
@@ -274,7 +275,7 @@ static void print_text(const view_t *view, uint64_t most, gp_output_t *output)
   if (sites->lacks_lines) {
     fputc('\n', output->stream);
     gp_output_say(output, "",
-        "Code that was compiled without -g has no lines: what follows its functions are places in their file.");
+        "Code compiled without -g has no line numbers: its functions are followed by offsets in their file.");
   }
 }
 

@@ -120,7 +120,7 @@ void gp_sites_ranks_print(gp_sites_ranks_t *ranks, uint64_t most, gp_output_t *o
   gp_output_wrap(output->stream, "", "", text);
   if (!by_rank)
     gp_output_wrap(output->stream, "", "",
-        "Numbers are those of the files in their order, from 1: not each has a rank of its own.");
+        "Files are numbered in their order, from 1, because not every one has a rank of its own.");
   fputc('\n', output->stream);
   gp_table_row(&table, "flat", "flat%", by_rank ? "ranks" : "files", "least", by_rank ? "rank" : "file",
       "most", by_rank ? "rank" : "file", ranks->by, NULL);

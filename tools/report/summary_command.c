@@ -39,11 +39,11 @@ static const gp_request_form_t form = {
     .command = "summary",
     .files = "FILE...",
     .least_files = 1,
-    .about = "Says what a program did with GPU memory, from the snapshot that it left (FILE,\n"
+    .about = "Shows what a program did with GPU memory, from the snapshot that it left (FILE,\n"
              "or - for stdin): what went wrong and what to try, then the figures of each\n"
              "device and the events. Statistics are of whole devices, whatever is selected.\n"
-             "Where memory ran out earlier, or with --at, a column shows the figures of then.\n"
-             "Of four files or more it is one table, and what stands out comes first.\n",
+             "If memory ran out earlier, or with --at, a column shows the figures of then.\n"
+             "Four files or more become one table, and what stands out comes first.\n",
     .takes_moment = true,
     .check = check,
     .parameters = parameters,

@@ -168,7 +168,7 @@ static void print_rest(const gp_overview_t *overview, size_t first, gp_output_t 
       most[k] = bytes[k] > most[k] ? bytes[k] : most[k];
     }
   }
-  gp_output_say(output, "  ", "%s: used %s, held %s (-n 0 lists them)",
+  gp_output_say(output, "  ", "%s: used %s, total %s (-n 0 lists them)",
       GP_AS_PLURAL(overview->count - first, "other"), range_of(least[0], most[0], used),
       range_of(least[1], most[1], held));
 }
@@ -190,12 +190,12 @@ void gp_overview_print(gp_overview_t *overview, size_t most, gp_output_t *output
   }
   qsort(overview->rows, overview->count, sizeof(*overview->rows), compare_rows);
   gp_output_say(output, "",
-      "%s: %s with errors, %s with warnings. At most %s were used and %s held (medians). What stands out comes first.",
+      "%s: %s with errors, %s with warnings. At most %s were used, and %s in total (medians). What stands out comes first.",
       GP_AS_PLURAL(overview->count, "snapshot"), GP_AS_COUNT(errors), GP_AS_COUNT(warnings), GP_AS_SIZE(used),
       held ? GP_AS_SIZE(held) : "an unknown amount");
   gp_overview_print_ranks(overview, used, median_of(overview, offsetof(gp_overview_row_t, leaked)), output);
   fputc('\n', output->stream);
-  gp_table_row(&table, "", "used", "held", "hits", "ooms", "findings", NULL);
+  gp_table_row(&table, "", "used", "total", "hits", "ooms", "findings", NULL);
   size_t shown = most && most < overview->count ? most : overview->count;
   for (size_t i = 0; i < shown; i++)
     add_row(&names, &overview->rows[i], &table);
@@ -213,7 +213,7 @@ void gp_overview_print_devices(const gp_summary_t *summary, gp_output_t *output)
 {
   gp_output_heading(output, "Devices");
   gp_table_t table = {.output = output, .indent = "  ", .format = "lrrrrr"};
-  gp_table_row(&table, "", "used at most", "held at most", "held now", "hit rate", "out of memory", NULL);
+  gp_table_row(&table, "", "used at most", "total at most", "total now", "hit rate", "out of memory", NULL);
   for (size_t i = 0; i < summary->device_count; i++) {
     const gp_snapshot_device_t *device = summary->devices[i].device;
     const gp_stats_t *stats = &device->stats;

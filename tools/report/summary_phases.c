@@ -37,7 +37,7 @@ void gp_summary_phases_print(const gp_summary_t *summary, gp_output_t *output)
   for (size_t i = 0; i < phases->count; i++)
     rows[i] = &phases->rows[i];
   qsort(rows, phases->count, sizeof(*rows), compare_phases);
-  gp_table_row(&table, "times", "held within", summary->moments.is_end ? "left" : "left then", "first end",
+  gp_table_row(&table, "times", "peak within", summary->moments.is_end ? "left" : "left then", "first end",
       "last end", "most at end", "phase", NULL);
   for (size_t i = 0; i < phases->count && i < SHOWN_PHASES; i++) {
     char ends[3][GP_SIZE_TEXT_BYTES];

@@ -272,10 +272,10 @@ static void print_older(const gp_stats_t *stats, gp_output_t *output)
   if (stats->allocation.allocated <= known)
     return;
   if (known)
-    gp_output_say(output, "  ", "Of %s it is not known whether they were hits or misses.",
+    gp_output_say(output, "  ", "Hits and misses are unknown for %s.",
         GP_AS_PLURAL(stats->allocation.allocated - known, "allocation"));
   else
-    gp_output_say(output, "  ", "It is not known which allocations were hits and which were misses.");
+    gp_output_say(output, "  ", "Which allocations were hits and which were misses is unknown.");
 }
 
 static void print_efficiency(cells_t *cells, const gp_summary_device_t *device)
@@ -342,8 +342,8 @@ static void print_groups(const gp_summary_device_t *device, gp_output_t *output)
   if (!device->group_count)
     return;
   fputc('\n', output->stream);
-  gp_table_row(&table, device->has_then ? "live at the end, by size" : "live blocks by size asked", "blocks",
-      "memory", "share", NULL);
+  gp_table_row(&table, device->has_then ? "live at the end, by size" : "live blocks by requested size",
+      "blocks", "memory", "share", NULL);
   for (size_t i = 0; i < device->group_count; i++) {
     const gp_summary_group_t *group = &device->groups[i];
     gp_table_row(&table, group_size(device, i, size), GP_AS_COUNT(group->count), GP_AS_SIZE(group->bytes),
@@ -511,10 +511,10 @@ static void print_words(const gp_summary_t *summary, gp_output_t *output)
     bool is_used;
   } words[] = {
       {"deferred", "freed by the program, and the device may still use it", false},
-      {"forwarded", "passed on to the driver: not pooled, but counted", false},
-      {"fences", "events by which the pool learns that the device is done", false},
-      {"efficiency", "what the program asked for, of what the driver has given", false},
-      {"fragmentation", "idle memory that is not in the largest idle piece", false},
+      {"forwarded", "forwarded to the driver: not pooled, but counted", false},
+      {"fences", "events that prove to the pool that work is complete", false},
+      {"efficiency", "requested memory as a share of reserved memory", false},
+      {"fragmentation", "idle memory that is not in the largest idle block", false},
   };
   const size_t count = sizeof(words) / sizeof(words[0]);
   bool is_first = true;

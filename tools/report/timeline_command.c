@@ -149,14 +149,14 @@ static const gp_request_form_t form = {
     .command = "timeline",
     .files = "FILE...",
     .least_files = 1,
-    .about = "Draws what the program held on each device over time (filled), and what it had\n"
-             "from the driver (the line above): the difference is cached, or freed and still\n"
-             "in use. Memory that is not pooled is in both. Below are marks: O memory ran out,\n"
-             "S a snapshot was written, T idle memory went back, M the rule of reuse changed.\n"
+    .about = "Draws allocated memory on each device over time (filled), and reserved memory\n"
+             "(the line above): the difference is cached, or freed and still in use. Forwarded\n"
+             "memory is in both. Below are marks: O memory ran out, S a snapshot was written,\n"
+             "T idle memory was released, M the reuse rule changed.\n"
              "Small letters are phases: the NVTX ranges and marks of the thread that is in one\n"
              "for the longest (gpupool run --nvtx).\n"
              "--since and --until choose the time that is drawn. With --stream or --thread\n"
-             "only what these asked for is drawn. A marks the moment of --at, with the figures\n"
+             "only their requests are drawn. A marks the moment of --at, with the figures\n"
              "of then.\n",
     .takes_moment = true,
     .parameters = parameters,
@@ -283,9 +283,9 @@ static void print_moment(const view_t *view, const gp_timeline_device_t *device,
   gp_timeline_at(view->timeline, view->lifetimes, view->input->filter, view->moments, device->device,
       &held_bytes, &reserved_bytes);
   gp_moments_describe(view->moments, view->lifetimes, when, sizeof(when));
-  gp_sentence_add(&text, "%s held %s", GP_AS_SIZE(held_bytes), when);
+  gp_sentence_add(&text, "%s allocated %s", GP_AS_SIZE(held_bytes), when);
   if (!view->timeline->is_selected && device->knows_reserved)
-    gp_sentence_add(&text, "; %s from the driver", GP_AS_SIZE(reserved_bytes));
+    gp_sentence_add(&text, "; %s reserved", GP_AS_SIZE(reserved_bytes));
   gp_output_say(output, "  ", "%s", text.text);
 }
 
@@ -299,12 +299,12 @@ static int print_device(
   gp_sentence_t text = {.used = 0};
 
   gp_output_heading(output, "Device %d", device->device);
-  gp_sentence_add(&text, "%s held at most, at %s", GP_AS_SIZE(device->held_peak),
+  gp_sentence_add(&text, "%s allocated at most, at %s", GP_AS_SIZE(device->held_peak),
       GP_AS_MOMENT(view->input->snapshot, device->held_peak_ns));
   if (!timeline->is_selected && device->knows_reserved)
-    gp_sentence_add(&text, "; %s from the driver at most", GP_AS_SIZE(device->reserved_peak));
+    gp_sentence_add(&text, "; %s reserved at most", GP_AS_SIZE(device->reserved_peak));
   else if (!timeline->is_selected)
-    gp_sentence_add(&text, "; what was reserved is not known, since %s",
+    gp_sentence_add(&text, "; the reserved memory is unknown, since %s",
         view->input->snapshot->lacks_segments ? "the log has no segments" : "recorded events are missing");
   gp_output_say(output, "  ", "%s", text.text);
   print_moment(view, device, output);

@@ -24,7 +24,7 @@ static const gp_parameter_t own_parameters[] = {
     {"write-profile", 0, "FILE", GP_PARAMETER_TEXT, offsetof(own_t, profile), NULL, 0, 0,
         "write the settings to FILE, for GPUPOOL_PROFILE; an existing file is kept without --force"},
     {"with-prewarm", 0, NULL, GP_PARAMETER_FLAG, offsetof(own_t, adds_prewarm), NULL, 0, 0,
-        "add GPUPOOL_PREWARM: the memory that the pool has in the end, with one spare block of each size, obtained at the first allocation, before the program's kernels"},
+        "add GPUPOOL_PREWARM: the memory that the pool has at the end, with one spare block of each size, allocated in advance at the first allocation, before the program's kernels"},
 };
 #define OWN_COUNT (sizeof(own_parameters) / sizeof(own_parameters[0]))
 
@@ -37,7 +37,7 @@ static int check(const gp_request_t *request, void *arg)
   if (type && strcmp(type, "unpooled") == 0)
     return gp_message_usage("tune", "tune: --type=unpooled leaves nothing to choose");
   if (own->adds_prewarm && own->settings.texts[GP_OPTION_prewarm])
-    return gp_message_usage("tune", "tune: --with-prewarm finds what --prewarm gives: use one of them");
+    return gp_message_usage("tune", "tune: --with-prewarm finds what --prewarm sets: use one of them");
   int status = gp_place_check(&own->place, request->command);
   if (!status)
     status = gp_settings_check(&own->settings, request->command);
@@ -51,8 +51,8 @@ static const gp_request_form_t form = {
     .most_files = 1,
     .is_of_requests = true,
     .about = "Replays a recording, FILE as of gpupool replay, with each type of pool. Prints\n"
-             "the settings to use: the type that holds least and takes no more time in the\n"
-             "driver than now. Settings that are given stay as they are. No GPU is needed.\n",
+             "the settings to use: the type that reserves least and takes no more time in\n"
+             "the driver than now. Settings that are given stay as they are. No GPU is needed.\n",
     .parameters = parameters,
     .parameter_count = GP_SETTINGS_COUNT + GP_PLACE_COUNT + OWN_COUNT,
     .check = check,
@@ -73,7 +73,10 @@ static void print(const gp_tuning_t *tuning, const char *file, bool adds_prewarm
   char name[256];
 
   gp_output_heading(output, "gpupool tune: %s", gp_printable(file, name, sizeof(name)));
-  fprintf(output->stream, "the program held at most %s\n\n", GP_AS_SIZE(best->live));
+  fprintf(output->stream,
+      "the program used at most %s\n"
+      "\n",
+      GP_AS_SIZE(best->live));
   gp_table_row(&table, "", "type", "held", "/ live", "calls", "cost", "busy", NULL);
   for (int i = 0; i < tuning->count; i++) {
     const gp_score_t *score = &tuning->scores[i];
@@ -89,11 +92,11 @@ static void print(const gp_tuning_t *tuning, const char *file, bool adds_prewarm
   fputc('\n', output->stream);
   print_settings(tuning, ' ', output->stream);
   if (tuning->cuts)
-    fputs("Programs that share memory by cudaIpcGetMemHandle need type round or naive.\n", output->stream);
+    fputs("Programs that share memory with cudaIpcGetMemHandle need type round or naive.\n", output->stream);
   if (tuning->prewarm[0])
-    fputs("GPUPOOL_PREWARM is for runs of this size: a smaller one holds as much.\n", output->stream);
+    fputs("GPUPOOL_PREWARM is for runs of this size: a smaller one reserves as much.\n", output->stream);
   else if (adds_prewarm)
-    fputs("Nothing to prewarm: the pool has no memory of cudaMalloc in the end.\n", output->stream);
+    fputs("Nothing to prewarm: the pool has no memory of cudaMalloc at the end.\n", output->stream);
   fputc('\n', output->stream);
   gp_output_say(output, "",
       "*: the best: reserves least among those that cost no more than now; cost, busy: what the driver calls for memory take on an idle H100, and while kernels run");

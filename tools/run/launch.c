@@ -259,7 +259,7 @@ void gp_launch_and_wait(const char *path, char *const argv[], gp_launched_t *ret
   error = wait_for(pid, &status);
   child_pid = 0;
   if (error) {
-    gp_message("lost sight of %s: %s", path, strerror(error));
+    gp_message("cannot wait for %s: %s", path, strerror(error));
   } else if (WIFSIGNALED(status)) {
     launched.signal = WTERMSIG(status);
     launched.status = 128 + launched.signal;

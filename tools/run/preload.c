@@ -37,9 +37,9 @@ int gp_command_path(int argc, char **argv)
 
 #define ONE_OF_BOTH "use one of the two: take the other out of LD_PRELOAD, or run without gpupool"
 #define BEHIND                                                                                               \
-  "name libgpupool.so before it in LD_PRELOAD, as gpupool run does: then it gets what the pool takes from the driver. Should the program misbehave, use one of the two"
+  "name libgpupool.so before it in LD_PRELOAD, as gpupool run does: then it sees what the pool allocates from the driver. If the program misbehaves, use one of the two"
 #define NOT_POOLED                                                                                           \
-  "measure or check without gpupool; beside such a tool it limits and records, but pools nothing"
+  "measure or check without gpupool; under such a tool it limits and records, but pools nothing"
 
 /* By the beginnings of file names, as their projects build them. */
 static const struct {
@@ -193,7 +193,7 @@ bool gp_preload_find(char *buffer, size_t capacity)
   }
   if (is_library(GP_LIBDIR "/" LIBRARY, buffer, capacity))
     return true;
-  gp_message("%s was not found, neither beside this tool nor in %s: the installation is not complete",
+  gp_message("%s was not found, neither next to this tool nor in %s: the installation is not complete",
       LIBRARY, GP_LIBDIR);
   return false;
 }
@@ -252,7 +252,7 @@ bool gp_preload_set(const char *library)
   const char *before = getenv("LD_PRELOAD");
 
   if (strpbrk(library, GP_PRELOAD_SEPARATORS)) {
-    gp_message("%s cannot be preloaded: the loader takes no path with a blank or a colon", library);
+    gp_message("%s cannot be preloaded: the loader accepts no path with a space or a colon", library);
     return false;
   }
   before = before ? before : "";

@@ -208,7 +208,7 @@ static gp_probed_t probe_script(const char *interpreter, const char *library, ch
   if (probed != GP_PROBED_NOTHING)
     return probed;
   snprintf(buffer, capacity,
-      "it is a script for %s, and perhaps nothing that it started uses CUDA, or it clears LD_PRELOAD (gpupool run goes before the program in it then)",
+      "it is a script for %s, and perhaps nothing that it started uses CUDA, or it clears LD_PRELOAD (then put gpupool run before the program in the script)",
       interpreter);
   return GP_PROBED_SCRIPT;
 }

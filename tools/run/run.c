@@ -38,11 +38,11 @@ static void print_help(void)
          "Runs PROGRAM with its GPU memory pooled and recorded, and returns its exit\n"
          "status. A signal that ends PROGRAM ends gpupool as well, and one that is sent\n"
          "to gpupool is passed on. The settings are checked first. Afterwards lines on\n"
-         "stderr say which snapshots PROGRAM and what it started have written, and how to\n"
-         "read them.\n"
+         "stderr list the snapshots that PROGRAM and its children have written, and how\n"
+         "to read them.\n"
          "\n"
-         "The library goes first into LD_PRELOAD; what is in there stays, in its order.\n"
-         "Lines on stderr name what will be in its way: another library that hooks CUDA,\n"
+         "The library goes first into LD_PRELOAD; what is there stays, in its order.\n"
+         "Lines on stderr name possible conflicts: another library that hooks CUDA,\n"
          "a tool that watches CUDA calls, a launcher that loses the environment.\n"
          "\n"
          "Exit status, as of env and timeout: 127 if PROGRAM was not found, 126 if it\n"
@@ -54,7 +54,7 @@ static void print_help(void)
          "to " RUN_TRACE_EVENTS " where it is not set. Sizes: 8GiB, 8G or plain bytes.\n"
          "\n"
          "  --html\n"
-         "      make a page for a browser of each snapshot, beside it (gpupool html)\n");
+         "      make a page for a browser from each snapshot, next to it (gpupool html)\n");
   gp_arguments_print_help();
 }
 
@@ -241,7 +241,7 @@ static void report_nothing(
         nothing, path);
   else
     gp_message(
-        "%s in %s: likely it does not use CUDA, or starts a program that cannot be preloaded, or without LD_PRELOAD (env -i, sudo and some wrappers clear it: gpupool run goes behind them), or loads what uses CUDA out of sight (RTLD_DEEPBIND, dlmopen)",
+        "%s in %s: likely it does not use CUDA, or starts a program that cannot be preloaded, or without LD_PRELOAD (env -i, sudo and some wrappers clear it: put gpupool run after them), or hides what it loads (RTLD_DEEPBIND, dlmopen)",
         nothing, path);
 }
 
@@ -269,7 +269,7 @@ static void report_others(const gp_left_list_t *left, pid_t pid)
   for (size_t i = 0; i < left->count && shown < SHOWN_SNAPSHOTS; i++) {
     if (left->items[i].pid == pid)
       continue;
-    gp_message("process %d did not come to its exit; what it recorded is left", (int)left->items[i].pid);
+    gp_message("process %d did not exit normally; its record is left", (int)left->items[i].pid);
     gp_message("next: gpupool recover %d", (int)left->items[i].pid);
     shown++;
   }
@@ -280,16 +280,16 @@ static void report_record(const gp_options_t *options, const gp_launched_t *laun
     const char *output, const char *path, bool has_page)
 {
   if (launched->signal) {
-    gp_message("signal %d (%s) ended %s; what it recorded is left", launched->signal,
-        strsignal(launched->signal), path);
+    gp_message(
+        "signal %d (%s) ended %s; its record is left", launched->signal, strsignal(launched->signal), path);
   } else if (gp_option_number(options, GP_OPTION_snapshot_at) & GP_SNAPSHOT_AT_EXIT) {
     gp_message(
-        "%s left no snapshot of its exit (it left by _exit, or the file could not be written); it is made of the record",
+        "%s left no snapshot at exit (it called _exit, or the file could not be written); one is made from its record",
         path);
     if (gp_recover_left(left, output, has_page) == 0)
       return;
   } else {
-    gp_message("%s did not come to its exit; what it recorded is left", path);
+    gp_message("%s did not exit normally; its record is left", path);
   }
   gp_message("next: gpupool recover %d", (int)launched->pid);
 }

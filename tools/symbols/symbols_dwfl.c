@@ -43,7 +43,7 @@ static bool is_the_module(search_t *search, int fd)
   struct stat status;
 
   if (fstat(fd, &status) || !gp_symbols_read_build_id(fd, build_id)) {
-    refuse(search, "is no ELF file");
+    refuse(search, "is not an ELF file");
     return false;
   }
   if (strcmp(build_id, search->module->build_id) != 0) {
@@ -130,7 +130,7 @@ static int symbols_open_file(const gp_snapshot_module_t *module, uint64_t start_
   ret_why[0] = '\0';
   (void)snprintf(ret_path, path_capacity, "%s", module->path);
   if (module->build_id[0] && !gp_symbols_build_id_is_sound(module->build_id)) {
-    refuse(&search, "has a build-id in the snapshot that is none");
+    refuse(&search, "has an invalid build-id in the snapshot");
     return -1;
   }
   if (options->sysroot && climbs_out(module->path)) {

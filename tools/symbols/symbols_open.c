@@ -87,9 +87,9 @@ int gp_symbols_open(const char *path, const char **ret_why)
   }
   int fd = -1;
   if (fstat(place, &status) || !S_ISREG(status.st_mode)) {
-    *ret_why = "is no regular file";
+    *ret_why = "is not a regular file";
   } else if (status.st_size < (off_t)sizeof(Elf64_Ehdr) || is_of_the_kernel(place)) {
-    *ret_why = "is no ELF file";
+    *ret_why = "is not an ELF file";
   } else {
     (void)snprintf(again, sizeof(again), "/proc/self/fd/%d", place);
     fd = open(again, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
@@ -99,7 +99,7 @@ int gp_symbols_open(const char *path, const char **ret_why)
   (void)close(place); /* only inspected */
   if (fd < 0 || is_module(fd))
     return fd;
-  *ret_why = "is no ELF file";
+  *ret_why = "is not an ELF file";
   (void)close(fd); /* only read */
   return -1;
 }

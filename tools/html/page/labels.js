@@ -32,6 +32,6 @@ export const COUNTERS = [
 export const EVENT_MARKS = {
   oom: 'memory ran out',
   snapshot: 'a snapshot was written',
-  trim: 'idle memory went back',
-  mode: 'the rule of reuse changed',
+  trim: 'idle memory was released',
+  mode: 'the reuse rule changed',
 };

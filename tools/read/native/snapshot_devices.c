@@ -19,7 +19,7 @@ static bool read_number(
     gp_snapshot_note(at->parse->snapshot, "device %d has no %s%s", at->device, where, name);
   if (got < 0)
     return gp_snapshot_fail(
-        at->parse, at->offset, "%s%s of device %d is no number from 0 to 2^53", where, name, at->device);
+        at->parse, at->offset, "%s%s of device %d is not a number from 0 to 2^53", where, name, at->device);
   return true;
 }
 
@@ -44,7 +44,7 @@ static bool read_ratio(const device_parse_t *at, const cJSON *stats, const char 
   double ratio = cJSON_GetNumberValue(item);
   if (!cJSON_IsNumber(item) ||
       !(ratio >= 0 && ratio < 1e6)) /* efficiency exceeds 1 if memory is not the pool's */
-    return gp_snapshot_fail(at->parse, at->offset, "%s of device %d is no ratio", name, at->device);
+    return gp_snapshot_fail(at->parse, at->offset, "%s of device %d is not a ratio", name, at->device);
   *ret_ratio = ratio;
   return true;
 }
@@ -57,7 +57,7 @@ static bool read_use(const device_parse_t *at, const cJSON *use, gp_snapshot_dev
     return gp_snapshot_fail(at->parse, at->offset, "use of device %d is not an object", at->device);
   if (gp_snapshot_uint(use, "in_pools", &device->in_pools) < 0)
     return gp_snapshot_fail(
-        at->parse, at->offset, "use.in_pools of device %d is no number from 0 to 2^53", at->device);
+        at->parse, at->offset, "use.in_pools of device %d is not a number from 0 to 2^53", at->device);
   return read_number(at, use, "use.", "total", &device->total) &&
          read_number(at, use, "use.", "free", &device->free) &&
          read_number(at, use, "use.", "unaccounted", &device->unaccounted) &&
@@ -88,13 +88,13 @@ bool gp_snapshot_read_device(gp_snapshot_parse_t *parse, size_t offset, const cJ
     return gp_snapshot_fail(parse, offset, "more devices than there can be");
   for (size_t i = 0; i < snapshot->device_count; i++) {
     if (snapshot->devices[i].device == (int)ordinal)
-      return gp_snapshot_fail(parse, offset, "device %u is there twice", (unsigned)ordinal);
+      return gp_snapshot_fail(parse, offset, "device %u appears twice", (unsigned)ordinal);
   }
   gp_snapshot_device_t *device = &snapshot->devices[snapshot->device_count++];
   const device_parse_t at = {parse, offset, (int)ordinal};
   device->device = (int)ordinal;
   if (gp_snapshot_uint(item, "limit", &device->limit) < 0)
-    return gp_snapshot_fail(parse, offset, "limit of device %d is no size", device->device);
+    return gp_snapshot_fail(parse, offset, "limit of device %d is not a size", device->device);
   if (!read_use(&at, cJSON_GetObjectItemCaseSensitive(item, "use"), device))
     return false;
   size_t row = 0;

@@ -167,19 +167,18 @@ bool gp_snapshot_check_memory(gp_snapshot_parse_t *parse)
 
   for (size_t i = 0; i < snapshot->segment_count; i++) {
     if (snapshot->segments[i].stream >= streams)
-      return gp_snapshot_fail(parse, parse->segments_at, "segment %zu has a stream that is not there", i);
+      return gp_snapshot_fail(parse, parse->segments_at, "segment %zu refers to a missing stream", i);
   }
   for (size_t i = 0; i < snapshot->block_count; i++) {
     const gp_snapshot_block_t *block = &snapshot->blocks[i];
     if (block->stream >= streams || (block->stack >= 0 && (size_t)block->stack >= snapshot->stacks.count))
-      return gp_snapshot_fail(
-          parse, parse->segments_at, "block %zu has a stream or stack that is not there", i);
+      return gp_snapshot_fail(parse, parse->segments_at, "block %zu refers to a missing stream or stack", i);
   }
   for (size_t i = 0; i < snapshot->forwarded_count; i++) {
     const gp_snapshot_forwarded_t *memory = &snapshot->forwarded[i];
     if (memory->stream >= streams || (memory->stack >= 0 && (size_t)memory->stack >= snapshot->stacks.count))
       return gp_snapshot_fail(
-          parse, parse->forwarded_at, "passthrough memory %zu has a stream or stack that is not there", i);
+          parse, parse->forwarded_at, "passthrough memory %zu refers to a missing stream or stack", i);
   }
   return true;
 }

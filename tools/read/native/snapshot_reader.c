@@ -54,7 +54,7 @@ static const char *known_magic(const char *text, size_t length)
       {"<", 1, "it looks like HTML or XML"},
       {"\xef\xbb\xbf", 3, "it begins with a byte order mark"},
       {"timestamp, ", 11,
-          "it is a table of nvidia-smi, which knows no allocations: run the program by gpupool run"},
+          "it is a table of nvidia-smi, which has no allocations: run the program with gpupool run"},
       {"SQLite format 3", 15, "it is a database, as Nsight Systems exports: nsys stats reads it"},
   };
   for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
@@ -139,7 +139,7 @@ static bool check_format(gp_snapshot_parse_t *parse, gp_input_t *input)
     return gp_snapshot_fail(parse, identity.version_at, "there is no valid version");
   if (identity.version > GP_SNAPSHOT_VERSION)
     return gp_snapshot_fail(parse, identity.version_at,
-        "version %lld of the format is newer than this tool, which knows %d: take the gpupool that wrote it",
+        "version %lld of the format is newer than this tool, which reads %d: use the gpupool that wrote it",
         (long long)identity.version, GP_SNAPSHOT_VERSION);
   return true;
 }
@@ -159,7 +159,7 @@ static bool read_small(gp_snapshot_parse_t *parse, size_t i)
   if (members[i].first == '0' ? !is_number : first != members[i].first)
     return gp_snapshot_fail(parse, at, "%s is not %s", members[i].name, members[i].kind);
   if (cJSON_GetObjectItemCaseSensitive(parse->snapshot->root, members[i].name))
-    return gp_snapshot_fail(parse, at, "%s is there twice", members[i].name);
+    return gp_snapshot_fail(parse, at, "%s appears twice", members[i].name);
   cJSON *root = parse->snapshot->root;
   cJSON *item = cJSON_ParseWithLengthOpts(text.text, text.length, &end, false);
   if (!item)
@@ -175,10 +175,10 @@ static bool read_small(gp_snapshot_parse_t *parse, size_t i)
   }
   if (strcmp(members[i].name, "recorded_since_ns") == 0 &&
       gp_snapshot_uint(root, "recorded_since_ns", &parse->snapshot->recorded_since_ns) != 1)
-    return gp_snapshot_fail(parse, at, "recorded_since_ns is no time");
+    return gp_snapshot_fail(parse, at, "recorded_since_ns is not a time");
   if (strcmp(members[i].name, "dropped_events") == 0 &&
       gp_snapshot_uint(root, "dropped_events", &parse->snapshot->dropped_events) != 1)
-    return gp_snapshot_fail(parse, at, "dropped_events is no number of events");
+    return gp_snapshot_fail(parse, at, "dropped_events is not a number of events");
   return true;
 }
 
@@ -216,7 +216,7 @@ static bool read_document(gp_snapshot_parse_t *parse)
     else if (k == ARRAY_COUNT)
       good = gp_json_scan_skip(scan);
     else if (seen[k])
-      good = gp_snapshot_fail(parse, scan->at, "%s are there twice", arrays[k].name);
+      good = gp_snapshot_fail(parse, scan->at, "%s appear twice", arrays[k].name);
     else
       good = arrays[k].read(parse);
     if (!good)

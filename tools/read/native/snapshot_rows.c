@@ -95,7 +95,7 @@ bool gp_snapshot_read_events(gp_snapshot_parse_t *parse)
                  (gp_json_slice_is(name, "actions") && events->actions.names) ||
                  (gp_json_slice_is(name, "details") && events->details.names);
     if (again)
-      return gp_json_scan_fail(scan, at, "a column that was there already");
+      return gp_json_scan_fail(scan, at, "a duplicate column");
     if (column < GP_COLUMN_COUNT)
       good = read_column(parse, column);
     else if (gp_json_slice_is(name, "actions"))

@@ -131,12 +131,12 @@ bool gp_snapshot_check_stacks(gp_snapshot_parse_t *parse)
     int module = snapshot->frames[i].module;
     if (module >= 0 && (size_t)module >= snapshot->module_count)
       return gp_snapshot_fail(
-          parse, parse->frames_at, "frame %zu is in module %d, which is not there", i, module);
+          parse, parse->frames_at, "frame %zu refers to module %d, which is missing", i, module);
   }
   for (size_t i = 0; i < stacks->count; i++) {
     for (size_t k = stacks->first[i]; k < stacks->first[i + 1]; k++) {
       if ((size_t)stacks->frame_indexes[k] >= snapshot->frame_count)
-        return gp_snapshot_fail(parse, parse->stacks_at, "stack %zu has frame %d, which is not there", i,
+        return gp_snapshot_fail(parse, parse->stacks_at, "stack %zu refers to frame %d, which is missing", i,
             stacks->frame_indexes[k]);
     }
   }

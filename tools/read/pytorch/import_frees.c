@@ -201,7 +201,7 @@ bool gp_import_complete_frees(gp_import_t *import)
   else if (good && frees.added)
     gp_snapshot_note_usual(snapshot, "%s",
         frees.adds_begin
-            ? "the events lack free_requested: blocks count as held until the device was done with them"
+            ? "the events lack free_requested: blocks count as allocated until the device was done with them"
             : "the events lack free_completed: blocks count as idle as soon as the program freed them");
   good = good && (!frees.added || add_events(&frees));
   for (int device = 0; device < GP_SNAPSHOT_DEVICES; device++)

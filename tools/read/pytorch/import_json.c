@@ -151,7 +151,7 @@ static bool read_segments(reader_t *reader)
   if (!read_part(reader, &value, &text))
     return false;
   if (value.kind != GP_VALUE_LIST)
-    return gp_value_tree_fail(tree, tree->base, "not a snapshot of PyTorch: segments are no list");
+    return gp_value_tree_fail(tree, tree->base, "not a snapshot of PyTorch: segments are not a list");
   (void)gp_import_claim(value.container); /* cannot fail: it is the first container */
   return gp_import_segments(reader->import, value.container);
 }
@@ -222,7 +222,7 @@ static bool read_members(reader_t *reader, kept_t *kept, size_t kept_count)
     while (k < kept_count && !gp_json_slice_is(name, kept[k].name))
       k++;
     if (i < 2 && seen[i])
-      return gp_value_tree_fail(&reader->import->tree, scan->at, "%s are there twice", parts[i].name);
+      return gp_value_tree_fail(&reader->import->tree, scan->at, "%s appear twice", parts[i].name);
     if (!(i < 2 ? parts[i].read(reader) : k < kept_count ? keep(reader, &kept[k]) : gp_json_scan_skip(scan)))
       return scan->error ? scan_failed(reader) : false;
     if (i < 2)

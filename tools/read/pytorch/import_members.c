@@ -42,7 +42,7 @@ bool gp_import_claim(gp_container_t *container)
 bool gp_import_is_dict(const gp_import_place_t *place)
 {
   if (place->dict->kind != GP_VALUE_DICT)
-    return fail_at(place, 0, " is no dict");
+    return fail_at(place, 0, " is not a dict");
   return gp_import_claim(place->dict->container) ||
          fail_at(place, place->dict->container->at, " is the same dict as another");
 }
@@ -54,7 +54,7 @@ bool gp_import_number(
   if (!value || value->kind == GP_VALUE_NONE)
     return !is_required || gp_import_fail(place, name, "is missing");
   if (value->kind != GP_VALUE_INTEGER || value->integer < 0 || (uint64_t)value->integer > most)
-    return gp_import_fail(place, name, "is no number that it can be");
+    return gp_import_fail(place, name, "is not a number in its range");
   *ret_number = (uint64_t)value->integer;
   return true;
 }
@@ -67,7 +67,7 @@ bool gp_import_list(
   if (!value || value->kind == GP_VALUE_NONE)
     return !is_required || gp_import_fail(place, name, "are missing");
   if (value->kind != GP_VALUE_LIST)
-    return gp_import_fail(place, name, "are no list");
+    return gp_import_fail(place, name, "are not a list");
   if (!gp_import_claim(value->container))
     return gp_import_fail(place, name, "are the same list as others");
   *ret_list = value->container;

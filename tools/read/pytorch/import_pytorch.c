@@ -162,7 +162,7 @@ static bool read_traces(gp_import_t *import, const gp_container_t *list)
     const gp_value_t *trace = &list->items[device];
     if (trace->kind != GP_VALUE_LIST || !gp_import_claim(trace->container))
       return gp_value_tree_fail(
-          &import->tree, list->at, "device_traces[%u] is no list, or one that others are, too", device);
+          &import->tree, list->at, "device_traces[%u] is not a list, or is the same list as another", device);
     for (uint32_t i = 0; i < trace->container->count; i++) {
       if (!gp_import_event(import, &trace->container->items[i], (int)device, i))
         return false;

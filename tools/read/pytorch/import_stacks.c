@@ -128,7 +128,8 @@ bool gp_import_frame(
 static bool read_frame(gp_import_t *import, const gp_value_t *value, size_t stack_at, int *ret_index)
 {
   if (value->kind != GP_VALUE_DICT || value->container->note == GP_CONTAINER_READ)
-    return gp_value_tree_fail(&import->tree, stack_at, "frames: one is no dict, or something else, too");
+    return gp_value_tree_fail(
+        &import->tree, stack_at, "frames: one is not a dict, or is something else, too");
   if (value->container->note >= 0) {
     *ret_index = value->container->note;
     return true;
@@ -230,7 +231,7 @@ bool gp_import_stack(gp_import_t *import, const gp_value_t *frames, int *ret_sta
     return true;
   if (frames->kind != GP_VALUE_LIST || frames->container->note == GP_CONTAINER_READ ||
       frames->container->note == GP_CONTAINER_PART)
-    return gp_value_tree_fail(&import->tree, 0, "frames are no list, or one that is something else, too");
+    return gp_value_tree_fail(&import->tree, 0, "frames are not a list, or are something else, too");
   if (frames->container->count == 0)
     return true;
   if (frames->container->note >= 0) {

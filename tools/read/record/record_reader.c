@@ -60,12 +60,12 @@ static void tell_lost_tables(gp_record_t *record)
   static const gp_thread_entry_t lost = {.tid = 0, .name = "(lost)"};
   if (record->lost_streams) {
     record->is_partial = true;
-    gp_record_add_note(record, "which streams there were is lost");
+    gp_record_add_note(record, "the list of streams is lost");
   }
   if (record->document.thread_count > 0 || record->events.count == 0)
     return;
   record->is_partial = true;
-  gp_record_add_note(record, "which threads there were is lost");
+  gp_record_add_note(record, "the list of threads is lost");
   record->document.threads = &lost;
   record->document.thread_count = 1;
 }
@@ -182,7 +182,7 @@ static void use_header(gp_record_t *record, gp_record_header_t *header)
   if (atomic_load(&header->missing_slots)) {
     record->is_partial = true;
     gp_record_add_note(record,
-        "%" PRIu32 " segments or allocations are missing: there was no memory to note them",
+        "%" PRIu32 " segments or allocations are missing: there was no memory to record them",
         atomic_load(&header->missing_slots));
   }
   if (atomic_load(&header->has_gap))

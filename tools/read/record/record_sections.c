@@ -275,7 +275,7 @@ static bool read_section(
     return true;
   }
   if (offset < GP_RECORD_HEADER_BYTES || offset > INT64_MAX - used) {
-    lose(record, section, "its place makes no sense", "");
+    lose(record, section, "its position is impossible", "");
     return true;
   }
   gp_section_t other = find_overlap(record, header, section);
