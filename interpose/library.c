@@ -236,7 +236,7 @@ static library_state_t start(void)
   if (!the_snapshots) {
     gp_recorder_destroy(the_recorder);
     the_recorder = NULL;
-    gp_log(GP_LOG_ERROR, "the host has no memory for a record; there will be no snapshots");
+    gp_log(GP_LOG_ERROR, "out of host memory: nothing is recorded, and no snapshots will be written");
   }
   gp_observer_t observer = the_recorder ? gp_recorder_observer(the_recorder) : (gp_observer_t){0};
   if (the_recorder) {
@@ -245,7 +245,7 @@ static library_state_t start(void)
   }
   the_engine = gp_engine_create(&driver, &observer, &options);
   if (!the_engine) {
-    gp_log(GP_LOG_ERROR, "the host has no memory for the pool; the program runs without it");
+    gp_log(GP_LOG_ERROR, "out of host memory: the program runs without the pool");
     return LIBRARY_OFF;
   }
   gp_escape_look_for_unknown(the_engine);
@@ -387,7 +387,7 @@ static void write_reports(void)
   gp_assert(the_engine && gp_locks_held() == 0);
   gp_control_stop();
   if (!gp_engine_locks_available(the_engine)) {
-    gp_log(GP_LOG_ERROR, "the program ended in the middle of an allocation; no snapshot is written");
+    gp_log(GP_LOG_ERROR, "the program exited during an allocation; no snapshot is written");
     if (the_snapshots)
       gp_snapshot_leave_record(the_snapshots);
     return;
@@ -489,6 +489,6 @@ __attribute__((destructor)) static void begin_to_finish(void)
     return;
   if (!is_counted)
     gp_log(GP_LOG_ERROR,
-        "the host has no memory for an exit handler; libraries that end after this line may still free what the report at exit shows as held");
+        "out of host memory for an exit handler: the report at exit may show memory as in use that libraries free later");
   finish();
 }

@@ -22,14 +22,14 @@ static void write_device(gp_engine_t *engine, int device)
       gp_size_format(stats.requested_bytes.current, text[2]),
       gp_size_format(stats.cached_bytes.current, text[3]));
   gp_log(GP_LOG_REPORT,
-      "device %d: %llu fences, %llu host waits, %llu times out of memory, not pooled %s (peak %s)", device,
+      "device %d: %llu fences, %llu host waits, %llu times out of memory, forwarded %s (peak %s)", device,
       (unsigned long long)stats.fences, (unsigned long long)stats.host_waits,
       (unsigned long long)stats.num_ooms, gp_size_format(stats.passthrough_bytes.current, text[0]),
       gp_size_format(stats.passthrough_bytes.peak, text[1]));
   gp_device_use_t use;
   if (gp_engine_device_use(engine, device, &use))
     gp_log(GP_LOG_REPORT,
-        "device %d: of %s, %s were free when last asked, and %s in use by nothing that the program asked for",
+        "device %d: of %s, %s was free at the last query, and %s was used by other processes and CUDA itself",
         device, gp_size_format(use.total, text[0]), gp_size_format(use.free, text[1]),
         gp_size_format(use.unaccounted, text[2]));
 }

@@ -49,7 +49,7 @@ static bool is_ready(void)
   static _Atomic bool has_told;
   if (!gp_api_is_preloaded() && !atomic_exchange(&has_told, true))
     gp_log(GP_LOG_ERROR,
-        "libgpupool.so was opened and not preloaded: PyTorch's memory comes from the driver's own pool, and nothing is recorded; start the program with LD_PRELOAD=libgpupool.so");
+        "libgpupool.so was loaded but not preloaded: PyTorch gets memory from the driver's own pool, and nothing is recorded; start the program with LD_PRELOAD=libgpupool.so");
   return gp_real_bind();
 }
 
@@ -205,8 +205,8 @@ GP_API void gpupool_torch_free(void *address, size_t size, int device, struct CU
   }
   late_t *late = malloc(sizeof(*late));
   if (!late) {
-    gp_log(
-        GP_LOG_ERROR, "the host has no memory to note a free; %zu bytes of PyTorch's stay allocated", size);
+    gp_log(GP_LOG_ERROR, "out of host memory: a free of PyTorch's is lost, and its %zu bytes stay allocated",
+        size);
     return;
   }
   *late = (late_t){.pointer = pointer, .device = device, .stream = stream, .uses = uses};
@@ -220,7 +220,7 @@ GP_API void gpupool_torch_record_stream(void *address, struct CUstream_st *strea
     return;
   use_t *use = malloc(sizeof(*use));
   if (!use) {
-    gp_log(GP_LOG_ERROR, "the host has no memory to note that a stream uses memory of another one");
+    gp_log(GP_LOG_ERROR, "out of host memory: a record_stream call of PyTorch's has no effect");
     return;
   }
   gp_lock_take(&lock);

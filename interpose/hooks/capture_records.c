@@ -115,7 +115,7 @@ gp_capture_t *gp_capture_begin(gp_engine_t *engine, CUstream stream, gp_reach_t 
   gp_capture_t *capture = malloc(sizeof(*capture));
 
   if (!capture) {
-    gp_log(GP_LOG_ERROR, "the host has no memory to follow a stream capture; nothing is pooled from now on");
+    gp_log(GP_LOG_ERROR, "out of host memory: cannot follow a stream capture; nothing is pooled from now on");
     gp_engine_stop_pooling(engine);
     return NULL;
   }

@@ -128,7 +128,7 @@ static void make_way_for_green(void)
 
   if (!atomic_flag_test_and_set(&told)) {
     gp_log(GP_LOG_ERROR,
-        "the program uses green contexts, which gpupool can follow on drivers since 12.5 only, and if it sees them made; nothing is pooled");
+        "the program uses green contexts that gpupool cannot follow: it needs driver 12.5, and has to see their creation; nothing is pooled");
     gp_library_stop_pooling();
   }
 }

@@ -43,9 +43,9 @@ static void refuse(gp_engine_t *engine, bool is_mapped)
 
   gp_engine_expect_exports(engine);
   if (!atomic_flag_test_and_set(&has_reported))
-    gp_log(GP_LOG_ERROR, "%s. New allocations can; for all of them set GPUPOOL_TYPE=round",
+    gp_log(GP_LOG_ERROR, "%s. New allocations can; to export older ones, set GPUPOOL_TYPE=round",
         is_mapped ? "memory of type vmm cannot be exported"
-                  : "part of a larger driver allocation cannot be shared with other processes");
+                  : "memory cut from a larger driver allocation cannot be shared with other processes");
 }
 
 /* Natively memory of a device's default pool, which cannot be exported, either. */

@@ -356,8 +356,8 @@ static bool initialize_next(gp_nvtx_export_t export)
   gp_nvtx_initialize_t initialize =
       tool ? (gp_nvtx_initialize_t)dlsym(tool, "InitializeInjectionNvtx2") : NULL;
   if (path && !initialize)
-    gp_log(GP_LOG_ERROR, GP_NVTX_NEXT_VARIABLE "=%s: %s; NVTX goes on without it", path,
-        tool ? "no NVTX tool" : dlerror());
+    gp_log(GP_LOG_ERROR, GP_NVTX_NEXT_VARIABLE "=%s: %s; NVTX runs without it", path,
+        tool ? "not an NVTX tool" : dlerror());
   return initialize && initialize(export);
 }
 

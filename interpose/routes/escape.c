@@ -189,15 +189,15 @@ bool gp_escape_check(void)
     return true;
   if (drivers > 1)
     gp_log(GP_LOG_ERROR,
-        "the process has %d copies of the CUDA driver library (dlmopen?); what goes through the others is not seen, so nothing is pooled",
+        "the process has %d copies of the CUDA driver library (dlmopen?) and gpupool sees calls of one only; nothing is pooled",
         drivers);
   else if (before)
     gp_log(GP_LOG_ERROR,
-        "%s comes before libgpupool.so and answers look-ups of CUDA functions itself, so nothing is pooled; name libgpupool.so first in LD_PRELOAD",
+        "%s comes before libgpupool.so and resolves CUDA functions itself, so nothing is pooled; put libgpupool.so first in LD_PRELOAD",
         before);
   else
     gp_log(GP_LOG_ERROR,
-        "%s calls the CUDA driver past gpupool (RTLD_DEEPBIND?); its work is not seen, so nothing is pooled",
+        "%s bypasses gpupool when it calls the CUDA driver (RTLD_DEEPBIND?); nothing is pooled",
         library[0] ? library : "the program");
   return true;
 }
@@ -274,7 +274,7 @@ static void note_unseen(gp_engine_t *engine, const char *name, const char *who)
     gp_known_streams_miss(engine);
   } else if (!atomic_flag_test_and_set(&told)) {
     gp_log(GP_LOG_ERROR,
-        "%s is linked to %s of the driver, which this version of gpupool does not know and would not see called; nothing is pooled",
+        "%s is linked to %s, which this version of gpupool does not know and cannot intercept; nothing is pooled",
         who[0] ? who : "the program", name);
     gp_engine_stop_pooling(engine);
   }

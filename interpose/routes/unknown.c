@@ -49,7 +49,7 @@ static void tell_refused(const char *name)
   static atomic_flag told = ATOMIC_FLAG_INIT;
   if (!atomic_flag_test_and_set(&told))
     gp_log(GP_LOG_ERROR,
-        "the program frees memory of the pool with %s, which this version of gpupool does not know: refused, since that memory is a part of a larger allocation; set GPUPOOL_TYPE=round, or use a newer gpupool",
+        "%s, which this version of gpupool does not know, cannot free memory cut from a larger allocation; set GPUPOOL_TYPE=round, or use a newer gpupool",
         name);
 }
 
@@ -177,7 +177,7 @@ void *gp_unknown_hand_out(void *function, const char *name, gp_effect_t effect)
   gp_mode_distrust();
   if (gp_effect_ends_pooling_unseen(effect) && !atomic_flag_test_and_set(&told)) {
     gp_log(GP_LOG_ERROR,
-        "the program looks up more functions of the driver that this version of gpupool does not know than it can follow (%d, then %s); nothing is pooled",
+        "the program looks up too many driver functions that this version of gpupool does not know (%d, then %s); nothing is pooled",
         GP_UNKNOWN_SLOTS, name);
     gp_library_stop_pooling();
   }
@@ -193,7 +193,7 @@ void gp_unknown_missed(const char *name, gp_effect_t effect)
     return;
   gp_library_stop_pooling();
   gp_log(GP_LOG_ERROR,
-      "a library looks behind gpupool for %s of the driver, which this version does not know and would not see called; nothing is pooled",
+      "a library bypasses gpupool to look up %s, which this version of gpupool does not know and cannot intercept; nothing is pooled",
       name);
 }
 
@@ -218,7 +218,7 @@ static void tell_uncounted(gp_engine_t *engine, unsigned slot)
 {
   if (!atomic_flag_test_and_set(&slots[slot].is_told))
     gp_log(has_limit(engine) ? GP_LOG_ERROR : GP_LOG_INFO,
-        "the program calls %s, which this version of gpupool does not know: what that takes or gives back is in no limit and no count",
+        "the program calls %s, which this version of gpupool does not know: memory that it allocates or frees is not counted or limited",
         name_of(slot));
 }
 
@@ -227,7 +227,7 @@ static void end_pooling(unsigned slot)
   bool first = !atomic_flag_test_and_set(&slots[slot].is_told);
   if (first)
     gp_log(GP_LOG_ERROR,
-        "the program calls %s, which this version of gpupool does not know and which may get at memory behind its back; nothing is pooled from now on",
+        "the program calls %s, which this version of gpupool does not know and which may access memory unseen; nothing is pooled from now on",
         name_of(slot));
   gp_library_stop_pooling(); /* every caller does this: the first one may not have finished */
 }

@@ -71,8 +71,8 @@ void gp_engine_note_result(gp_engine_t *engine, int code)
     return;
   if (forwards_for_good(change_service(engine, CHANGE_DIE, 0)) || code == engine->driver.ops->code_ended)
     return; /* other threads run while the process exits: nothing to report */
-  gp_log(GP_LOG_ERROR,
-      "the driver reported error %d, after which nothing works in the context; no more pooling", code);
+  gp_log(
+      GP_LOG_ERROR, "the driver reported sticky error %d, so the context is unusable; pooling stops", code);
   gp_mode_record(engine, gp_engine_mode(engine)); /* gives no memory back: no call would work */
 }
 

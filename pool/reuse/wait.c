@@ -130,7 +130,7 @@ static void tell(const polling_t *polling)
     return;
   attempts->has_told = true;
   gp_log(GP_LOG_ERROR,
-      "an allocation waits for memory that the program freed: work that was submitted to context %llu before may still use it",
+      "an allocation is waiting for freed memory: work submitted to context %llu before the free may still use it",
       (unsigned long long)attempts->busy_context);
 }
 

@@ -60,7 +60,7 @@ static void note_return(gp_engine_t *engine, gp_context_t *context, uint64_t old
       atomic_exchange(&engine->free_returns, true))
     return;
   gp_log(GP_LOG_INFO,
-      "the driver's free does not wait for the device, so cudaFree does not either: GPUPOOL_MAX_DEFERRED has no effect");
+      "cudaFree does not wait for the device, because the driver's free does not: GPUPOOL_MAX_DEFERRED has no effect");
 }
 
 /*

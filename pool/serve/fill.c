@@ -34,11 +34,11 @@ typedef enum reason {
 } reason_t;
 
 static const char *const reasons[] = {
-    [REASON_CAPTURE] = "beside the capture of a stream the library makes no calls of its own",
-    [REASON_FORWARDED] = "it is not the pool's",
-    [REASON_LATE] = "other work occupies the device, so that a fill was not over after 10 s",
+    [REASON_CAPTURE] = "the library makes no driver calls of its own during a stream capture",
+    [REASON_FORWARDED] = "it is forwarded, not pooled",
+    [REASON_LATE] = "the fill was not complete after 10 s, because other work occupies the device",
     [REASON_DRIVER] = "the driver refused to fill it",
-    [REASON_HOST] = "the host has no memory for that",
+    [REASON_HOST] = "out of host memory",
 };
 
 _Static_assert(sizeof(reasons) / sizeof(*reasons) == REASONS, "every reason has a text");
@@ -59,7 +59,7 @@ static gp_fill_result_t omit(gp_engine_t *engine, uint64_t bytes, reason_t reaso
   if (atomic_fetch_or(&engine->fills_omitted, bit) & bit)
     return GP_FILL_OMITTED;
   gp_size_format(bytes, size);
-  gp_log(GP_LOG_ERROR, "GPUPOOL_FILL: %s were handed out and not filled: %s", size, reasons[reason]);
+  gp_log(GP_LOG_ERROR, "GPUPOOL_FILL: an allocation of %s was not filled: %s", size, reasons[reason]);
   return GP_FILL_OMITTED;
 }
 

@@ -266,7 +266,7 @@ int gp_map_range_find(gp_engine_t *engine, gp_context_t *context, gp_context_t *
   if (is_over && !atomic_exchange(&device->told_range, true))
     gp_log(GP_LOG_ERROR, "memory cannot be mapped on device %d; %s", device->ordinal,
         context->is_ordered ? "the driver serves cudaMallocAsync there"
-                            : "GPUPOOL_TYPE=vmm is segment there");
+                            : "GPUPOOL_TYPE=segment is used there instead of vmm");
   return is_over ? not_ready : code;
 }
 

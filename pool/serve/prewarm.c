@@ -27,9 +27,9 @@ typedef enum gp_obstacle {
 static const char *const obstacles[] = {
     [OBSTACLE_MAX_CACHED] = "GPUPOOL_MAX_CACHED allows no more",
     [OBSTACLE_LIMIT] = "GPUPOOL_LIMIT allows no more",
-    [OBSTACLE_RESERVE] = "GPUPOOL_RESERVE is to stay free",
-    [OBSTACLE_EXPORTS] = "the program shows its memory to others, which needs blocks of the driver",
-    [OBSTACLE_DRIVER] = "the driver gives no more",
+    [OBSTACLE_RESERVE] = "GPUPOOL_RESERVE has to stay free",
+    [OBSTACLE_EXPORTS] = "the program exports memory, which takes separate driver allocations",
+    [OBSTACLE_DRIVER] = "the driver refused more",
 };
 
 void gp_prewarm_init(gp_engine_t *engine, const gp_options_t *options)
@@ -221,10 +221,10 @@ static void tell(const gp_engine_t *engine, const gp_device_t *device)
   gp_size_format(prewarm->obtained, obtained);
   gp_size_format(list_bytes(engine), wanted);
   if (prewarm->why)
-    gp_log(GP_LOG_ERROR, "GPUPOOL_PREWARM: device %d: %s of %s were obtained ahead of need: %s",
-        device->ordinal, obtained, wanted, prewarm->why);
+    gp_log(GP_LOG_ERROR, "GPUPOOL_PREWARM: device %d: %s of %s prewarmed: %s", device->ordinal, obtained,
+        wanted, prewarm->why);
   else
-    gp_log(GP_LOG_INFO, "device %d: %s were obtained ahead of need", device->ordinal, obtained);
+    gp_log(GP_LOG_INFO, "device %d: %s prewarmed", device->ordinal, obtained);
 }
 
 bool gp_prewarm_now(gp_engine_t *engine, gp_context_t *context)

@@ -180,7 +180,7 @@ class Socket(ControlCase):
         except OSError:
             pass  # it is not read to the end
         self.assertTrue(self.ask(program, b"stats\n")["ok"])
-        self.assertEqual(self.answer(silent)["error"], "no request came within a second; it is one line of text")
+        self.assertEqual(self.answer(silent)["error"], "no request within a second; a request is one line of text")
         self.assertTrue(self.answer(half)["ok"])
         self.assertEqual(program.end(), 0)
 

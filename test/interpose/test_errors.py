@@ -28,7 +28,7 @@ class Errors(PreloadCase):
                     run = self.run_scenario(SIMCUDA_FAIL=call % code)
                     self.assertEqual((run.status, run.out), (plain.status, plain.out))
                     self.expect_clean(run)
-                    lines = [line for line in run.messages if "no more pooling" in line]
+                    lines = [line for line in run.messages if "pooling stops" in line]
                     self.assertEqual(len(lines), 1, run.err)
                     self.assertIn("error %s," % code, lines[0])
                     self.assertEqual(count_actions(run.snapshot())["mode"], 2)
@@ -57,7 +57,7 @@ class Errors(PreloadCase):
             runs = [self.run_scenario(**timeless, SIMCUDA_FAIL="cuMemGetInfo_v2:%s@%d" % (code, n))
                     for n in range(1, calls + 1)]
             (run,) = [run for run in runs if (run.status, run.out) == (plain.status, plain.out)]
-            (line,) = [line for line in run.messages if "no more pooling" in line]
+            (line,) = [line for line in run.messages if "pooling stops" in line]
             self.assertIn("error %s," % code, line)
 
     def test_errors_that_pass_do_not(self):

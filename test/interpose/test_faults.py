@@ -43,7 +43,7 @@ class Scenario(PreloadCase):
     def expect_no_leak(self, run, which):
         """The program has freed everything or destroyed its context: nothing of the pool's is left either. After an error
         that stays the library makes no call of its own, and stream-ordered memory outlives the context."""
-        if "cuCtxDestroy_v2(context): 0" in run.out and "no more pooling" not in run.err:
+        if "cuCtxDestroy_v2(context): 0" in run.out and "pooling stops" not in run.err:
             self.assertEqual(run.sim["current_bytes"][0], 0, which)
 
     def expect_snapshots_valid(self, run):

@@ -96,7 +96,7 @@ class Fill(PreloadCase):
                 run = self.run_filled("capture", driver=driver, FILL="poison")
                 self.expect_all(run, "poison", {"behind a capture": 1})
                 self.assertEqual(len(run.messages), 1, run.err)
-                self.assertIn("not filled: beside the capture of a stream", run.messages[0])
+                self.assertIn("not filled: the library makes no driver calls", run.messages[0])
 
     def test_a_kernel_that_occupies_the_device_holds_nothing_up_for_ever(self):
         for fill, kind, driver in self.settings():
@@ -104,7 +104,7 @@ class Fill(PreloadCase):
                 run = self.run_filled("occupied", driver=driver, TYPE=kind, FILL=fill, SIMCUDA_OCCUPIED="1")
                 self.assertEqual(self.counts(run), {"what was written": {"others": 2}, "afterwards": {FILLS[fill]: 3}})
                 self.assertEqual(len(run.messages), 1, run.err)
-                self.assertIn("not filled: other work occupies the device", run.messages[0])
+                self.assertIn("not filled: the fill was not complete after 10 s", run.messages[0])
                 self.assertIn("seconds: 10\n", run.out)
 
     def test_beside_a_kernel_that_leaves_room_memory_is_filled(self):

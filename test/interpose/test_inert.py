@@ -204,7 +204,7 @@ class Settings(PreloadCase):
         for name, lines in (("fifo", 1), ("null", 1)):
             run = self.run_program("replay", self.small_trace(), OUTPUT=os.path.join(folder, name), timeout=60)
             self.assertEqual(run.status, 0)
-            self.assertEqual(len([m for m in run.messages if "it is no regular file" in m]), lines, run.err)
+            self.assertEqual(len([m for m in run.messages if "it is not a regular file" in m]), lines, run.err)
             self.assertEqual(sorted(os.listdir(folder)), ["fifo", "null"])
         before = sorted(name for name in os.listdir("/dev") if name.startswith("null"))
         run = self.run_program("replay", self.small_trace(), OUTPUT="/dev/null", timeout=60)
@@ -221,8 +221,8 @@ class Settings(PreloadCase):
                                prefix=("sh", "-c", 'ulimit -n 4; exec "$@"', "sh"), timeout=60)
         self.assertEqual(run.status, 0, run.err)
         self.assertNotIn("already in use", run.err)
-        self.assertIn("cannot make the socket", run.err)
-        self.assertEqual([m for m in run.messages if "cannot make the socket" in m and "Too many open files" not in m], [])
+        self.assertIn("cannot create the socket", run.err)
+        self.assertEqual([m for m in run.messages if "cannot create the socket" in m and "Too many open files" not in m], [])
 
     def test_a_record_that_is_not_safe_is_said(self):
         """The folder is there, and not this user's alone, or it is not there: one line, whatever the verbosity."""
@@ -240,7 +240,7 @@ class Settings(PreloadCase):
                 os.unlink(taken)
         run = self.run_program("replay", trace_files()[0], RECORD="/nowhere")
         line, = [line for line in run.messages if "would not survive" in line]
-        self.assertIn("GPUPOOL_RECORD=/nowhere: the folder cannot be used: No such file or directory", line)
+        self.assertIn("GPUPOOL_RECORD=/nowhere: cannot use the folder: No such file or directory", line)
 
     def test_program_that_only_pins_memory_of_the_host(self):
         run = self.run_program("last", "pinned")

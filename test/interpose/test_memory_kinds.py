@@ -221,10 +221,10 @@ class MemoryKinds(PreloadCase):
                 oom = snapshot["host_oom"]
                 self.assertEqual([oom[name] for name in ("requested", "live", "limit")], [8 * MIB, 96 * MIB, 100 * MIB])
                 self.assertEqual(oom["remedy"]["settings"], {"GPUPOOL_HOST_LIMIT": "104MiB"})
-                self.assertEqual(oom["message"], "out of page-locked host memory: asked for 8 MiB; the program holds 96 MiB; "
+                self.assertEqual(oom["message"], "out of page-locked host memory: asked for 8 MiB; the program uses 96 MiB; "
                                                  "limit 100 MiB; largest groups: 12 x 8 MiB")
                 line, again = (line for line in run.messages if "out of" in line)
-                self.assertIn("memory ran out once more, out of page-locked host memory: asked for 8 MiB in ", again)
+                self.assertIn("memory ran out again, out of page-locked host memory: asked for 8 MiB in ", again)
                 self.assertIn("out of page-locked host memory: asked for 8 MiB in ", line)
                 self.assertTrue(line.endswith(oom["advice"]), line)
                 last = run.snapshot("exit")
@@ -321,7 +321,7 @@ class MemoryKinds(PreloadCase):
         self.assertEqual((use["total"], use["free"], use["accounted"], use["unaccounted"]),
                          (1024 * MIB, 1008 * MIB, 16 * MIB, 0))
         run = self.run_kinds("plain:%d:1" % (8 * MIB), "info", SIMCUDA_CAPACITY="1GiB", STATS="1")
-        self.assertIn("of 1 GiB, 1016 MiB were free when last asked, and 0 B in use by nothing", run.err)
+        self.assertIn("of 1 GiB, 1016 MiB was free at the last query, and 0 B was used by other processes", run.err)
 
     def test_what_the_drivers_pools_keep(self):
         for mode, kept in (("driver", 8 * MIB), ("pool", 0)):  # there the library keeps it

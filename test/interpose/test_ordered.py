@@ -144,7 +144,7 @@ class Ordered(PreloadCase):
             limit, advised = "4MiB", []
             for _ in range(3):
                 run = self.run_program("ordered", "threshold", LIMIT=limit, SIMCUDA_DEVICES="2", **mode)
-                told = re.findall(r"more, GPUPOOL_LIMIT=(\w+)", run.err)
+                told = re.findall(r"more; set GPUPOOL_LIMIT=(\w+)", run.err)
                 if not told:
                     break
                 limit = told[0]

@@ -49,7 +49,7 @@ class Prewarm(PreloadCase):
         run = self.run_program("driver_linked", PREWARM="64MiB*4", LIMIT="200MiB")
         lines = [line for line in run.messages if "PREWARM" in line]
         self.assertEqual(len(lines), 1, run.err)
-        self.assertIn("192 MiB of 256 MiB were obtained ahead of need: GPUPOOL_LIMIT allows no more", lines[0])
+        self.assertIn("192 MiB of 256 MiB prewarmed: GPUPOOL_LIMIT allows no more", lines[0])
         self.expect_clean(run)
 
     def test_a_profile(self):

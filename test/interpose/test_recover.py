@@ -130,7 +130,7 @@ class Recover(PreloadCase):
             program.kill()
             err = program.communicate()[1]
             self.assertEqual(len([line for line in err.splitlines() if "GPUPOOL_RECORD" in line]), 1, err)
-            self.assertIn("GPUPOOL_RECORD=%s: the folder %s in it is not this user's alone; the record is kept in %s\n" % (
+            self.assertIn("GPUPOOL_RECORD=%s: other users have access to the folder %s in it; the record is kept in %s\n" % (
                 self.folder, os.path.basename(taken), runtime), err)
             self.assertEqual(os.listdir(taken), [])
             self.assertEqual(self.recovered(str(program.pid))["process"]["pid"], program.pid)
@@ -139,7 +139,7 @@ class Recover(PreloadCase):
         del os.environ["XDG_RUNTIME_DIR"]
         os.mkdir(taken)
         os.chmod(taken, 0o777)
-        self.assertIn("not this user's alone", self.tool("recover", "--list").stderr)
+        self.assertIn("other users have access", self.tool("recover", "--list").stderr)
         run = self.start("replay", trace_files()[0])
         self.assertIn("would not survive a kill", run.communicate()[1])
         os.environ["XDG_RUNTIME_DIR"] = runtime

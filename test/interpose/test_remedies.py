@@ -138,7 +138,7 @@ class OutOfMemory(Remedies):
         _, facts = self.meet(*steps, "grow:%d" % (256 * MIB), TRACE="state", **settings)  # no requests to try
         found = self.finding(facts["oom"], "oom")
         self.assertIsNone(found["remedy"], found)
-        self.assertIn("are idle, but in pieces between blocks that the program holds", found["advice"])
+        self.assertIn("is idle, but in pieces between blocks in use", found["advice"])
         owners = self.finding(facts["oom"], "owners")
         self.assertIn("without it, its segments would have had enough room", owners["advice"])
         self.expect_served(*steps, self.action_of(owners, "load"), "grow:%d" % (256 * MIB), **settings)

@@ -180,13 +180,13 @@ class Policy(Stacks):
         bias, address = next((module["bias"], frame["address"]) for frame in frames
                              for module in [snapshot.document["modules"][frame["module"]]]
                              if os.path.basename(module["path"]) == "stacks")
-        self.assertIn(": asked for 3.8 MiB in allocate (stacks); the program holds", run.err)
+        self.assertIn(": asked for 3.8 MiB in allocate (stacks); the program uses", run.err)
         stripped = os.path.join(self.folder, "stripped")
         subprocess.run(["strip", "-o", stripped, os.path.join(PROG, "stacks")], check=True)
         run = self.run_program(stripped, "policy", LIMIT="3MiB")
-        self.assertIn(": asked for 3.8 MiB in stripped+0x%x; the program holds" % (address - bias), run.err)
+        self.assertIn(": asked for 3.8 MiB in stripped+0x%x; the program uses" % (address - bias), run.err)
         run = self.run_program("stacks", "policy", LIMIT="3MiB", STACKS="off")
-        self.assertIn(": asked for 3.8 MiB; the program holds", run.err)
+        self.assertIn(": asked for 3.8 MiB; the program uses", run.err)
 
     def test_depth(self):
         snapshot = self.stacks("deep", "300", STACK_DEPTH="16")
@@ -280,13 +280,13 @@ class Hazards(Stacks):
     @unittest.skipUnless(os.uname().machine == "x86_64", "libunwind is for x86-64 only")
     def test_libunwind_with_other_addresses_than_glibc(self):
         """Else the stacks that a thread captures by the one would not be those by the other."""
-        self.assertIn("no libunwind from now on: its addresses are not those of glibc", self.walk_with("GP_OLD_UNWINDER"))
+        self.assertIn("libunwind is no longer used: its addresses are not those of glibc", self.walk_with("GP_OLD_UNWINDER"))
 
     @unittest.skipUnless(os.uname().machine == "x86_64", "libunwind is for x86-64 only")
     def test_libunwind_that_opens_its_pipe_late(self):
         said = self.walk_with("GP_NEW_UNWINDER")
         self.assertIn("stacks: libunwind and glibc", said)
-        self.assertNotIn("no libunwind from now on", said)
+        self.assertNotIn("libunwind is no longer used", said)
 
     def walk_with(self, unwinder):
         folder = os.path.dirname(os.environ[unwinder])

@@ -4,7 +4,7 @@ import unittest
 
 from harness import LIBRARY, PreloadCase, stats_of
 
-OPENED = "was opened and not preloaded"
+OPENED = "was loaded but not preloaded"
 
 
 class Torch(PreloadCase):

@@ -89,9 +89,9 @@ NATIVE_RUNS = 10  # of one that does not end under the library, where threads ru
 REFUSED = re.compile(r"^seed (\d+): \d+ refused, for (\d+) of them there is room$", re.M)
 CAPTURE = "a capture, beside which the library makes no call"
 CAUSES = ((CAPTURE, "the library could make no call"),
-          ("freed memory that the device has not finished with", "that the program has freed stay in use"),
+          ("freed memory that the device has not finished with", "of freed memory is still in use"),
           ("freed memory that the device has not finished with", "freed but still in use"),  # under a limit
-          ("idle memory that cannot go back while the device is busy", "that are cached cannot go back"))
+          ("idle memory that cannot go back while the device is busy", "of cached memory cannot be released"))
 EXPLAINED = 3  # in each row
 # The blocks that the program holds are spread over pages of the device, or over segments: where they lie is not what the
 # generator counts. The simulated device knows (simcuda_fits).

@@ -155,7 +155,7 @@ static int lines_of(void (*body)(void))
   gp_log_init(0, -1);
   rewind(file);
   while (fgets(line, sizeof(line), file))
-    count += strstr(line, "an allocation waits") && strstr(line, "context 100");
+    count += strstr(line, "an allocation is waiting") && strstr(line, "context 100");
   (void)fclose(file);
   return count;
 }

@@ -30,7 +30,7 @@ START_TEST(test_oom_line_says_what_matters)
 {
   char text[GP_OOM_TEXT_BYTES];
   ck_assert_str_eq(gp_oom_describe(&example, NULL, text, sizeof(text)),
-      "out of memory on device 3: asked for 2 GiB; the program holds 7 GiB and 64 MiB that is not pooled, freed but still in use 512 MiB, cached 256 MiB (largest idle block was 128 MiB); limit 8 GiB; the device has 70 GiB free of 80 GiB; largest groups: 12 x 160 MiB, 1 x 1 GiB");
+      "out of memory on device 3: asked for 2 GiB; the program uses 7 GiB and 64 MiB forwarded (not pooled), freed but still in use 512 MiB, cached 256 MiB (largest idle block 128 MiB); limit 8 GiB; the device has 70 GiB free of 80 GiB; largest groups: 12 x 160 MiB, 1 x 1 GiB");
 }
 END_TEST
 
@@ -38,7 +38,7 @@ START_TEST(test_oom_line_says_what_asked)
 {
   char text[GP_OOM_TEXT_BYTES];
   gp_oom_describe(&example, "grow (libmodel.so)", text, sizeof(text));
-  ck_assert_msg(strstr(text, "asked for 2 GiB in grow (libmodel.so); the program holds") != NULL, "%s", text);
+  ck_assert_msg(strstr(text, "asked for 2 GiB in grow (libmodel.so); the program uses") != NULL, "%s", text);
 }
 END_TEST
 
@@ -60,7 +60,7 @@ static const struct {
         "1.8 GiB short, even after releasing all cached memory: other processes and CUDA itself use 5 GiB of the device",
         NULL},
     {{.requested = GP_GIB, .live = 77 * GP_GIB, .deferred = 2 * GP_GIB, .device_total = 80 * GP_GIB},
-        "could make no call for that", NULL},
+        "the library may not call the driver now", NULL},
     {{.requested = GP_GIB, .live = 78 * GP_GIB, .device_free = 2 * GP_GIB, .device_total = 80 * GP_GIB},
         "not in one piece", NULL},
     {{.requested = GP_GIB, .live = 79 * GP_GIB}, "No cached memory is left to release", NULL},
@@ -70,8 +70,8 @@ static const struct {
          .cached = 6 * GP_GIB,
          .limit = 8 * GP_GIB,
          .by_limit = true},
-        "could make no call for that", NULL},
-    {{.requested = UINT64_MAX, .live = GP_GIB, .limit = GP_GIB, .by_limit = true}, "without the limit either",
+        "the library may not call the driver now", NULL},
+    {{.requested = UINT64_MAX, .live = GP_GIB, .limit = GP_GIB, .by_limit = true}, "even without the limit",
         NULL},
     {{.requested = GP_GIB, .busy_context = 1, .cached = GP_GIB}, "set GPUPOOL_PATIENCE=60",
         "GPUPOOL_PATIENCE=60"},
@@ -81,13 +81,13 @@ static const struct {
          .cached = 3 * GP_GIB,
          .in_pieces = 2 * GP_GIB,
          .device_total = 80 * GP_GIB},
-        "2 GiB are idle, but in pieces between blocks that the program holds, each too small", NULL},
+        "2 GiB is idle, but in pieces between blocks in use, each too small", NULL},
     {{.requested = 3 * GP_GIB,
          .cached = 2 * GP_GIB,
          .in_pieces = 2 * GP_GIB,
          .device_free = GP_GIB,
          .device_total = 80 * GP_GIB},
-        "2 GiB are idle, but in pieces", NULL},
+        "2 GiB is idle, but in pieces", NULL},
     {{.requested = 4 * GP_GIB,
          .cached = 2 * GP_GIB,
          .in_pieces = 2 * GP_GIB,
@@ -113,14 +113,14 @@ static const struct {
          .quiet_largest = GP_MIB,
          .busy_context = 1,
          .device_total = 80 * GP_GIB},
-        "1 GiB are idle, but in pieces", NULL},
+        "1 GiB is idle, but in pieces", NULL},
     {{.requested = GP_GIB,
          .deferred = GP_GIB,
          .quiet_in_pieces = GP_GIB,
          .quiet_largest = GP_GIB,
          .busy_context = 1,
          .device_total = 80 * GP_GIB},
-        "synchronize that stream alone", "GPUPOOL_PATIENCE=60"},
+        "synchronize only that stream", "GPUPOOL_PATIENCE=60"},
     {{.requested = GP_GIB,
          .live = 7 * GP_GIB,
          .deferred = GP_GIB,
@@ -129,14 +129,14 @@ static const struct {
          .busy_context = 1,
          .limit = 8 * GP_GIB,
          .by_limit = true},
-        "would have to be at least 9 GiB", NULL},
+        "this request needs at least 9 GiB", NULL},
     {{.requested = 2 * GP_GIB,
          .in_pieces = 2 * GP_GIB,
          .limit = 8 * GP_GIB,
          .device_free = GP_GIB,
          .device_total = 80 * GP_GIB,
          .by_limit = true},
-        "2 GiB are idle, but in pieces", NULL},
+        "2 GiB is idle, but in pieces", NULL},
 };
 
 static void expect_advice(const gp_oom_advice_t *advice, const char *text, const char *remedy)
@@ -161,18 +161,18 @@ static const struct {
   uint64_t requested;
   const char *text, *value;
 } limit_cases[] = {
-    {"1GiB", GP_GIB, "The limit was reached: this request alone needs 512 MiB more, GPUPOOL_LIMIT=1536MiB",
-        "1536MiB"},
+    {"1GiB", GP_GIB,
+        "The limit was reached: this request alone needs 512 MiB more; set GPUPOOL_LIMIT=1536MiB", "1536MiB"},
     {"1GiB", GP_GIB + 1, "GPUPOOL_LIMIT=1538MiB", "1538MiB"},
     {"1GiB", 20 * GP_GIB, "GPUPOOL_LIMIT=21GiB", "21GiB"},
-    {"1GiB", 71 * GP_GIB, "It would not fit on the device without the limit either", NULL},
+    {"1GiB", 71 * GP_GIB, "It would not fit on the device even without the limit", NULL},
     {"0=8GiB,1=1024MiB,2=4GiB", GP_GIB, "GPUPOOL_LIMIT=0=8GiB,1=1536MiB,2=4GiB", "0=8GiB,1=1536MiB,2=4GiB"},
     {"1=5GiB,0=50%,1=1GiB", GP_GIB, "GPUPOOL_LIMIT=1=5GiB,0=50%,1=1536MiB", "1=5GiB,0=50%,1=1536MiB"},
     {"1%", GP_GIB, "GPUPOOL_LIMIT=2%", "2%"},
     {"0=1GiB,1=1%", 39 * GP_GIB + 512 * GP_MIB, "GPUPOOL_LIMIT=0=1GiB,1=51%", "0=1GiB,1=51%"},
-    {"none", GP_GIB, "set while the program ran: it would have to be at least 1.5 GiB", NULL},
-    {"0=4GiB", GP_GIB, "set while the program ran", NULL},
-    {"2GiB", GP_GIB, "set while the program ran", NULL},
+    {"none", GP_GIB, "changed while the program ran; this request needs at least 1.5 GiB", NULL},
+    {"0=4GiB", GP_GIB, "changed while the program ran", NULL},
+    {"2GiB", GP_GIB, "changed while the program ran", NULL},
 };
 
 /* Pieces count, since they do not go back. */
@@ -188,7 +188,7 @@ START_TEST(test_oom_advice_of_a_limit_has_room_for_pieces)
       .by_limit = true};
   gp_oom_advice_t advice;
   gp_oom_advise(&oom, "2GiB", &advice);
-  expect_advice(&advice, "needs 1 GiB more, GPUPOOL_LIMIT=3072MiB", "GPUPOOL_LIMIT=3072MiB");
+  expect_advice(&advice, "needs 1 GiB more; set GPUPOOL_LIMIT=3072MiB", "GPUPOOL_LIMIT=3072MiB");
 }
 END_TEST
 
@@ -205,7 +205,7 @@ START_TEST(test_oom_advice_of_a_limit_that_only_postpones)
       .owners = {{900 * GP_MIB, 1}, {8 * GP_MIB, 7}}};
   gp_oom_advice_t advice;
   gp_oom_advise(&oom, "1GiB", &advice);
-  expect_advice(&advice, "alone needs 8 MiB more, GPUPOOL_LIMIT=1032MiB", "GPUPOOL_LIMIT=1032MiB");
+  expect_advice(&advice, "alone needs 8 MiB more; set GPUPOOL_LIMIT=1032MiB", "GPUPOOL_LIMIT=1032MiB");
   oom.owners[1].count++;
   gp_oom_advise(&oom, "1GiB", &advice);
   expect_advice(&advice, "GPUPOOL_LIMIT is too low by 8 MiB, and 8 blocks of that size are already in use",
@@ -259,7 +259,7 @@ START_TEST(test_oom_advice_knows_a_malformed_limit)
   gp_oom_advise(&oom, "none", &advice);
   expect_advice(&advice, "GPUPOOL_LIMIT is malformed", "GPUPOOL_LIMIT=none");
   gp_oom_advise(&oom, "0", &advice);
-  expect_advice(&advice, "needs 1 MiB more, GPUPOOL_LIMIT=1MiB", "GPUPOOL_LIMIT=1MiB");
+  expect_advice(&advice, "needs 1 MiB more; set GPUPOOL_LIMIT=1MiB", "GPUPOOL_LIMIT=1MiB");
 }
 END_TEST
 
@@ -275,10 +275,10 @@ START_TEST(test_oom_of_page_locked_memory)
   char text[GP_OOM_TEXT_BYTES];
 
   ck_assert_str_eq(gp_oom_describe(&oom, "f (app)", text, sizeof(text)),
-      "out of page-locked host memory: asked for 100 B in f (app); the program holds 62 MiB; limit 62 MiB; largest groups: 31 x 2 MiB");
+      "out of page-locked host memory: asked for 100 B in f (app); the program uses 62 MiB; limit 62 MiB; largest groups: 31 x 2 MiB");
   gp_oom_advise(&oom, "62MiB", &advice);
   expect_advice(&advice,
-      "The limit was reached: this request alone needs 4 KiB more, GPUPOOL_HOST_LIMIT=63MiB",
+      "The limit was reached: this request alone needs 4 KiB more; set GPUPOOL_HOST_LIMIT=63MiB",
       "GPUPOOL_HOST_LIMIT=63MiB");
   gp_oom_advise(&oom, "none", &advice);
   expect_advice(&advice, "GPUPOOL_HOST_LIMIT is malformed", "GPUPOOL_HOST_LIMIT=none");
@@ -308,11 +308,11 @@ static const struct {
          .waited_ns = 2040000000,
          .busy_ns = 3190000000,
          .busy_context = 1},
-        "; the device is busy: work submitted to context 1 at least 3.1 s ago has not ended, until then 2 GiB that the program has freed stay in use; the allocation waited 2.0 s"},
+        "; the device is busy: work submitted to context 1 at least 3.1 s ago is not complete, so 2 GiB of freed memory is still in use; the allocation waited 2.0 s"},
     {{.requested = GP_GIB, .cached = 2 * GP_GIB, .waited_ns = 1000000000, .busy_context = 7},
-        "; the device is busy: work submitted to context 7 has not ended, until then 2 GiB that are cached cannot go back; the allocation waited 1.0 s"},
+        "; the device is busy: work submitted to context 7 is not complete, so 2 GiB of cached memory cannot be released; the allocation waited 1.0 s"},
     {{.requested = GP_GIB, .cached = 2 * GP_GIB, .waited_ns = 10000000, .busy_context = 7},
-        "; the device is busy: work submitted to context 7 has not ended, until then 2 GiB that are cached cannot go back; the allocation waited 10 ms"},
+        "; the device is busy: work submitted to context 7 is not complete, so 2 GiB of cached memory cannot be released; the allocation waited 10 ms"},
     {{.requested = 3 * GP_GIB,
          .deferred = GP_GIB,
          .cached = GP_GIB,
@@ -320,7 +320,7 @@ static const struct {
          .device_total = 80 * GP_GIB,
          .busy_ns = 15000000,
          .busy_context = 1},
-        "; the device is busy: work submitted to context 1 at least 15 ms ago has not ended, until then 1 GiB that the program has freed stay in use and 1 GiB that are cached cannot go back; the allocation did not wait"},
+        "; the device is busy: work submitted to context 1 at least 15 ms ago is not complete, so 1 GiB of freed memory is still in use and 1 GiB of cached memory cannot be released; the allocation did not wait"},
     {{.requested = GP_GIB,
          .live = 6 * GP_GIB,
          .cached = 2 * GP_GIB,
@@ -328,7 +328,7 @@ static const struct {
          .by_limit = true,
          .waited_ns = 2000000000,
          .busy_context = 1},
-        "until then 2 GiB that are cached cannot go back; the allocation waited 2.0 s"},
+        "so 2 GiB of cached memory cannot be released; the allocation waited 2.0 s"},
     /* What a quiet device would give back is not enough. */
     {{.requested = 2 * GP_GIB,
          .live = 7 * GP_GIB,
@@ -352,9 +352,9 @@ static const struct {
          .in_pieces = GP_GIB,
          .largest_free = GP_MIB,
          .busy_context = 7},
-        ", cached 3 GiB, of them 1 GiB in pieces beside memory in use (largest idle block was 1 MiB); the device is busy: work submitted to context 7 has not ended, until then 2 GiB that are cached cannot go back"},
+        ", cached 3 GiB, 1 GiB of it in pieces between blocks in use (largest idle block 1 MiB); the device is busy: work submitted to context 7 is not complete, so 2 GiB of cached memory cannot be released"},
     {{.requested = GP_GIB, .cached = GP_GIB, .in_pieces = GP_GIB, .waited_ns = 2000000000, .busy_context = 7},
-        " has not ended; the allocation waited 2.0 s"},
+        " is not complete; the allocation waited 2.0 s"},
 };
 
 START_TEST(test_oom_line_says_what_the_device_is_busy_with)

@@ -139,7 +139,7 @@ START_TEST(test_too_little_shared_memory_is_not_used)
 {
   free_bytes = 3 * MIB;
   init();
-  assert_ordinary("only 3 MiB are free of the 16 MiB that it may hold");
+  assert_ordinary("only 3 MiB of 16 MiB is free");
   ck_assert_uint_eq(fake_log_matches("ordinary memory"), 1);
   ck_assert_int_eq(fake_log_levels[0], GP_LOG_INFO);
   char command[256];
@@ -152,7 +152,7 @@ START_TEST(test_a_folder_that_is_not_there_is_said)
 {
   strcat(root, "/none");
   init();
-  assert_ordinary("the folder cannot be used: No such file or directory");
+  assert_ordinary("cannot use the folder: No such file or directory");
   ck_assert_uint_eq(fake_log_matches("GPUPOOL_RECORD=check_region."), 1);
   ck_assert_int_eq(fake_log_levels[0], GP_LOG_ERROR);
   *strrchr(root, '/') = '\0';
@@ -164,7 +164,7 @@ START_TEST(test_a_folder_that_others_can_enter_is_not_used)
   ck_assert_int_eq(mkdir(folder, 0755), 0);
   ck_assert_int_eq(chmod(folder, 0755), 0);
   init();
-  assert_ordinary("not this user's alone");
+  assert_ordinary("other users have access");
 }
 END_TEST
 
@@ -175,7 +175,7 @@ START_TEST(test_a_folder_of_another_user_is_not_used)
   ck_assert_int_eq(mkdir(folder, 0700), 0);
   ck_assert_int_eq(chown(folder, 12345, 12345), 0);
   init();
-  assert_ordinary("not this user's alone");
+  assert_ordinary("other users have access");
 }
 END_TEST
 
@@ -186,7 +186,7 @@ START_TEST(test_a_link_is_not_followed)
   ck_assert_int_eq(mkdir(target, 0700), 0);
   ck_assert_int_eq(symlink("target", folder), 0);
   init();
-  assert_ordinary("cannot be opened");
+  assert_ordinary("cannot open its folder");
 }
 END_TEST
 
@@ -287,7 +287,7 @@ START_TEST(test_four_leftovers_are_kept)
   ck_assert(!exists("10-100") && !exists("12-200"));
   ck_assert(exists("notes.txt") && exists("5-1x"));
   ck_assert_int_eq(access(region.file.path, F_OK), 0);
-  ck_assert_uint_eq(fake_log_matches("4 records of programs that did not come to their end are left"), 1);
+  ck_assert_uint_eq(fake_log_matches("4 records of programs that did not exit normally are left"), 1);
 }
 END_TEST
 

@@ -99,20 +99,20 @@ static int gp_control_listen(char *path)
   (void)gp_control_path(folder, "", getpid(), start, space, path);
   int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (fd < 0)
-    return report("make the socket", path, errno);
+    return report("create the socket", path, errno);
   /* A socket gets its name only when it is served, so one that refuses is stale. If a file has these names
    * and is not served, it is from the program that this process was before exec(). */
   if (gp_control_is_served(path)) {
-    (void)report("make the socket", path, errno);
+    (void)report("create the socket", path, errno);
     goto close_socket;
   }
   (void)unlink(address.sun_path);
   if (bind(fd, (struct sockaddr *)&address, sizeof(address)) != 0) {
-    (void)report("make the socket", path, errno);
+    (void)report("create the socket", path, errno);
     goto close_socket;
   }
   if (chmod(address.sun_path, 0600) != 0 || listen(fd, BACKLOG) != 0 || rename(address.sun_path, path) != 0) {
-    (void)report("make the socket", path, errno);
+    (void)report("create the socket", path, errno);
     (void)unlink(address.sun_path); /* nothing more can be done about it */
     goto close_socket;
   }
@@ -300,9 +300,9 @@ static void answer_locked(control_t *control, const char *request, ssize_t lengt
 {
   gp_assert(gp_lock_is_held(&control->serving));
   if (length < 0)
-    gp_control_refuse(answer, "no request came within a second; it is one line of text");
+    gp_control_refuse(answer, "no request within a second; a request is one line of text");
   else if (control->stopped)
-    gp_control_refuse(answer, "the program is about to end");
+    gp_control_refuse(answer, "the program is exiting");
   else
     gp_control_request(&control->target, request, (size_t)length, answer);
 }
@@ -335,7 +335,7 @@ static void *serve_all(void *arg)
     listening = gp_control_listen(control->path);
   else
     gp_log(GP_LOG_ERROR,
-        "GPUPOOL_CONTROL: the system refuses a table of open files to a thread (Linux before 5.9?); the process cannot be controlled");
+        "GPUPOOL_CONTROL: the kernel cannot give a thread a file table of its own (Linux before 5.9?); the process cannot be controlled");
   if (listening < 0)
     control->path[0] = '\0';
   (void)sem_post(&control->ready); /* only once */
@@ -356,7 +356,7 @@ static bool start(control_t *control)
   gp_lock_init(&control->serving, GP_RANK_CONTROL);
   int error = gp_helper_thread_start(serve_all, control);
   if (error) {
-    gp_log(GP_LOG_ERROR, "GPUPOOL_CONTROL: no thread can be started (%s); the process cannot be controlled",
+    gp_log(GP_LOG_ERROR, "GPUPOOL_CONTROL: cannot start a thread (%s); the process cannot be controlled",
         strerror_r(error, text, sizeof(text)));
     return false;
   }
@@ -375,7 +375,7 @@ void gp_control_start(gp_recorder_t *recorder, gp_snapshot_writer_t *writer, gp_
   control_t *control = gp_pages_map(sizeof(*control), false);
 
   if (!control) {
-    gp_log(GP_LOG_ERROR, "GPUPOOL_CONTROL: the host has no memory for it; the process cannot be controlled");
+    gp_log(GP_LOG_ERROR, "GPUPOOL_CONTROL: out of host memory; the process cannot be controlled");
   } else {
     control->target.recorder = recorder;
     control->target.writer = writer;

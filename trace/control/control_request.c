@@ -41,8 +41,8 @@ static void snapshot(gp_control_target_t *target, const char *argument, gp_json_
   char text[128];
 
   if (argument[0] && argument[0] != '/') {
-    gp_control_refuse(
-        answer, "the path %s is not absolute: it would be relative to the folder of the program", argument);
+    gp_control_refuse(answer,
+        "the path %s is not absolute: it would be relative to the program's working directory", argument);
     return;
   }
   struct stat status;
@@ -55,7 +55,7 @@ static void snapshot(gp_control_target_t *target, const char *argument, gp_json_
       gp_snapshot_write_named(target->writer, "request", argument[0] ? argument : NULL, &target->written);
   if (error == ECANCELED)
     gp_control_refuse(answer,
-        "no snapshot is written: GPUPOOL_OUTPUT_MAX is reached, GPUPOOL_OUTPUT is /dev/null, or the program ends. With a path there is no such bound");
+        "no snapshot is written: GPUPOOL_OUTPUT_MAX is reached, GPUPOOL_OUTPUT is /dev/null, or the program is exiting. Snapshots with a path are not limited");
   else if (error)
     gp_control_refuse(answer, "the snapshot cannot be written: %s", strerror_r(error, text, sizeof(text)));
   else {
@@ -235,12 +235,12 @@ void gp_control_request(gp_control_target_t *target, const char *text, size_t le
     if (strcmp(commands[i].name, target->text) != 0)
       continue;
     if (argument[0] ? commands[i].rule == ARGUMENT_NONE : commands[i].rule == ARGUMENT_MUST)
-      gp_control_refuse(answer, "%s: the form is: %s", commands[i].name, commands[i].usage);
+      gp_control_refuse(answer, "%s: usage: %s", commands[i].name, commands[i].usage);
     else
       commands[i].fn(target, argument, answer);
     return;
   }
   gp_control_refuse(answer,
-      "unknown request \"%.40s\"; there are: snapshot [PATH], stats, empty-cache, reset-peaks, limit SIZE, trace MODE",
+      "unknown request \"%.40s\"; known: snapshot [PATH], stats, empty-cache, reset-peaks, limit SIZE, trace MODE",
       target->text);
 }

@@ -79,7 +79,7 @@ static void install(int number)
   gp_log(GP_LOG_INFO, "%s writes a snapshot%s", gp_signal_name(number, name),
       chained                           ? ", and calls the program's handler"
       : previous->sa_handler == SIG_IGN ? ""
-                                        : ", and does not end the program any more");
+                                        : ", and no longer ends the program");
 }
 
 /* The newest peak snapshot of each device. One per process. The thread in which peak() is called uses it;
@@ -108,7 +108,7 @@ static void start_signals(gp_snapshot_writer_t *writer, uint64_t wanted)
   (void)sem_init(&signals.wake, 0, 0); /* cannot fail */
   int error = gp_helper_thread_start(write_when_woken, writer);
   if (error) {
-    gp_log(GP_LOG_ERROR, "no thread can be started (%s), so that no signal writes a snapshot",
+    gp_log(GP_LOG_ERROR, "cannot start a thread (%s); no signal will write a snapshot",
         strerror_r(error, text, sizeof(text)));
   } else {
     for (int number = 1; number < SIGNALS; number++)

@@ -52,17 +52,17 @@ int gp_record_folder_open(const char *root, bool create, const char **ret_proble
 
   /* In steps: a path would take room on a stack that may be small. */
   (void)snprintf(name, sizeof(name), "gpupool.%u", (unsigned)geteuid());
-  *ret_problem = "its folder cannot be made";
+  *ret_problem = "cannot create its folder";
   int parent = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
   if (parent < 0) {
-    *ret_problem = "the folder cannot be used";
+    *ret_problem = "cannot use the folder";
     return -1;
   }
   bool is_there = !create || mkdirat(parent, name, 0700) == 0 || errno == EEXIST;
   int error = errno;
   int fd = -1;
   if (is_there) {
-    *ret_problem = "its folder cannot be opened";
+    *ret_problem = "cannot open its folder";
     fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     error = errno;
   }
@@ -74,7 +74,7 @@ int gp_record_folder_open(const char *root, bool create, const char **ret_proble
   if (is_ours)
     return fd;
   (void)close(fd); /* opened for a look only */
-  *ret_problem = "its folder is not this user's alone";
+  *ret_problem = "other users have access to its folder";
   errno = EPERM;
   return -1;
 }
@@ -118,7 +118,7 @@ int gp_record_file_create(gp_record_file_t *file, const char *root, pid_t pid, u
   (void)snprintf(name, sizeof(name), "%d-%llu", (int)pid, (unsigned long long)start_time_us);
   size_t length = gp_record_folder(root, file->path, sizeof(file->path)) ? strlen(file->path) : 0;
   int added = snprintf(file->path + length, sizeof(file->path) - length, "/%s", name);
-  file->problem = "it cannot be made";
+  file->problem = "cannot create the file";
   if (added < 0 || (size_t)added >= sizeof(file->path) - length)
     errno = ENAMETOOLONG;
   else

@@ -133,7 +133,7 @@ static bool map_file(gp_region_t *region, int fd)
   struct statvfs status;
   int (*ask)(int, struct statvfs *) = region->plan.statvfs ? region->plan.statvfs : fstatvfs;
   if (ask(fd, &status)) {
-    say_problem(region, "its file system says nothing of itself", errno);
+    say_problem(region, "cannot query its file system", errno);
     return false;
   }
   uint64_t available = (uint64_t)status.f_bavail * status.f_frsize;
@@ -141,14 +141,14 @@ static bool map_file(gp_region_t *region, int fd)
   if (region->budget < GP_REGION_BYTES_MIN) {
     char is_free[GP_SIZE_TEXT_BYTES], size[GP_SIZE_TEXT_BYTES];
     (void)snprintf(region->problem, sizeof(region->problem),
-        "only %s are free of the %s that it may hold, and the record may take an eighth of what is free",
+        "only %s of %s is free, and the record may use an eighth of the free space",
         gp_size_format(available, is_free),
         gp_size_format((uint64_t)status.f_blocks * status.f_frsize, size));
     return false;
   }
   int error = set_length(fd, region->bytes);
   if (error) {
-    say_problem(region, "the file cannot be made as large as it may have to be", error);
+    say_problem(region, "cannot reserve the size that the file may need", error);
     return false;
   }
   if (mmap(region->header, region->bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0) ==
@@ -161,7 +161,7 @@ static bool map_file(gp_region_t *region, int fd)
   }
   if (!error)
     return true;
-  say_problem(region, "the file cannot be mapped", error);
+  say_problem(region, "cannot map the file", error);
   /* Maps ordinary memory there again. If even that fails, the next access ends the process; but the kernel
    * has just had the same range free. */
   (void)mmap(region->header, region->bytes, PROT_READ | PROT_WRITE,
@@ -180,7 +180,7 @@ static const char *choose_root(const gp_region_t *region)
     return root;
   (void)close(folder); /* opened for a look only */
   gp_log(GP_LOG_ERROR,
-      "GPUPOOL_RECORD=%s: the folder gpupool.%u in it is not this user's alone; the record is kept in %s",
+      "GPUPOOL_RECORD=%s: other users have access to the folder gpupool.%u in it; the record is kept in %s",
       root, (unsigned)geteuid(), second);
   return second;
 }
@@ -217,9 +217,8 @@ static void start_locked(gp_region_t *region)
     start_file(region, root);
     unsigned left = gp_record_files_prune(root);
     if (left)
-      gp_log(GP_LOG_INFO,
-          "%u record%s of programs that did not come to their end %s left; next: gpupool recover", left,
-          left == 1 ? "" : "s", left == 1 ? "is" : "are");
+      gp_log(GP_LOG_INFO, "%u record%s of programs that did not exit normally %s left; next: gpupool recover",
+          left, left == 1 ? "" : "s", left == 1 ? "is" : "are");
   }
   if (!region->is_file) {
     region->budget = SIZE_MAX;

@@ -55,8 +55,7 @@ static bool is_in_pieces(const gp_oom_t *oom)
 static void advise_pieces(const gp_oom_t *oom, gp_oom_advice_t *advice)
 {
   char size[GP_SIZE_TEXT_BYTES];
-  say(advice,
-      "%s are idle, but in pieces between blocks that the program holds, each too small: gpupool frag maps them",
+  say(advice, "%s is idle, but in pieces between blocks in use, each too small: gpupool frag shows them",
       gp_size_format(oom->in_pieces, size));
 }
 
@@ -146,7 +145,7 @@ static void advise_larger(const gp_oom_t *oom, const char *variable, uint64_t ne
     say(advice, "%s is too low by %s, and %" PRIu64 " blocks of that size are already in use", variable, more,
         alike);
   else
-    say(advice, "The limit was reached: this request alone needs %s more, %s=%s", more, variable,
+    say(advice, "The limit was reached: this request alone needs %s more; set %s=%s", more, variable,
         advice->value);
 }
 
@@ -161,12 +160,12 @@ static void advise_limit(const gp_oom_t *oom, const char *limits, uint64_t kept,
     if (is_in_pieces(oom))
       advise_pieces(oom, advice);
     else
-      say(advice, "It would not fit on the device without the limit either");
+      say(advice, "It would not fit on the device even without the limit");
     return;
   }
   if (was_changed(oom, limits)) {
     char size[GP_SIZE_TEXT_BYTES];
-    say(advice, "A limit refuses that was set while the program ran: it would have to be at least %s",
+    say(advice, "The limit was changed while the program ran; this request needs at least %s",
         gp_size_format(needed, size));
   } else if (write_limits(oom, limits, needed, advice->value, sizeof(advice->value))) {
     advise_larger(oom, LIMIT_VARIABLE, needed, advice);
@@ -187,7 +186,7 @@ static void advise_host_limit(const gp_oom_t *oom, const char *setting, gp_oom_a
   } else if (needed < oom->live ||
              !write_amount(oom, (part_t){.length = 0}, needed, advice->value, sizeof(advice->value))) {
     advice->setting = NULL;
-    say(advice, "It is " HOST_VARIABLE " that refuses");
+    say(advice, HOST_VARIABLE " was reached");
   } else {
     advise_larger(oom, HOST_VARIABLE, needed, advice);
   }
@@ -228,12 +227,12 @@ void gp_oom_advise(const gp_oom_t *oom, const char *limits, gp_oom_advice_t *ret
     snprintf(advice->value, sizeof(advice->value), "60");
     /* Does not advise a synchronization of the device: if the work runs on, that would never return. */
     say(advice,
-        "If that work ends by itself, set " PATIENCE_VARIABLE
-        "=60. If it runs on, free memory by cudaFreeAsync in the stream that uses it last, and synchronize that stream alone");
+        "If that work completes by itself, set " PATIENCE_VARIABLE
+        "=60. If it never does, free memory with cudaFreeAsync in the stream that used it last, and synchronize only that stream");
   } else if (oom->by_limit ? !oom->device_total && fits_when_quiet(oom)
                            : oom->deferred >= oom->requested && fits_when_quiet(oom)) {
     say(advice,
-        "It fits once freed and cached memory goes back; the library could make no call for that, as beside a stream capture");
+        "It would fit if freed and cached memory were released, but the library may not call the driver now (stream capture?)");
   } else if (oom->by_limit) {
     advise_limit(oom, limits, oom->live + oom->deferred + oom->passthrough + kept, advice);
   } else if (gp_oom_is_too_large(oom->requested, oom->device_total)) {
@@ -241,7 +240,7 @@ void gp_oom_advise(const gp_oom_t *oom, const char *limits, gp_oom_advice_t *ret
   } else if (is_in_pieces(oom)) {
     advise_pieces(oom, advice);
   } else if (oom->device_total && oom->device_free >= oom->requested) {
-    say(advice, "The device has as much, but not in one piece");
+    say(advice, "The device has enough free memory, but not in one piece");
   } else {
     advise_missing(oom, advice);
   }

@@ -66,12 +66,12 @@ static void add_busy(text_t *text, const gp_oom_t *oom)
   add(text, "; the device is busy: work submitted to context %llu", (unsigned long long)oom->busy_context);
   if (oom->busy_ns >= NS_PER_MS)
     add_time(text, " at least ", oom->busy_ns, " ago");
-  add(text, " has not ended");
+  add(text, " is not complete");
   if (oom->deferred)
-    add_size(text, ", until then ", oom->deferred, " that the program has freed stay in use");
+    add_size(text, ", so ", oom->deferred, " of freed memory is still in use");
   if (oom->cached > oom->in_pieces)
-    add_size(text, oom->deferred ? " and " : ", until then ", oom->cached - oom->in_pieces,
-        " that are cached cannot go back");
+    add_size(text, oom->deferred ? " and " : ", so ", oom->cached - oom->in_pieces,
+        " of cached memory cannot be released");
   if (oom->waited_ns >= NS_PER_MS)
     add_time(text, "; the allocation waited ", oom->waited_ns, "");
   else
@@ -92,17 +92,17 @@ char *gp_oom_describe(const gp_oom_t *oom, const char *asker, char *buffer, size
   add_size(&text, "asked for ", oom->requested, "");
   if (asker)
     add(&text, " in %s", asker);
-  add_size(&text, "; the program holds ", oom->live, "");
+  add_size(&text, "; the program uses ", oom->live, "");
   if (oom->passthrough)
-    add_size(&text, " and ", oom->passthrough, " that is not pooled");
+    add_size(&text, " and ", oom->passthrough, " forwarded (not pooled)");
   if (oom->deferred)
     add_size(&text, ", freed but still in use ", oom->deferred, "");
   if (!gp_oom_is_of_host(oom))
     add_size(&text, ", cached ", oom->cached, "");
   if (oom->in_pieces)
-    add_size(&text, ", of them ", oom->in_pieces, " in pieces beside memory in use");
+    add_size(&text, ", ", oom->in_pieces, " of it in pieces between blocks in use");
   if (oom->largest_free && oom->cached)
-    add_size(&text, " (largest idle block was ", oom->largest_free, ")");
+    add_size(&text, " (largest idle block ", oom->largest_free, ")");
   if (oom->limit)
     add_size(&text, "; limit ", oom->limit, "");
   if (oom->device_total) {
@@ -128,5 +128,5 @@ __attribute__((noinline)) void gp_oom_log(
     gp_log(GP_LOG_ERROR, "memory ran out %" PRIu64 " more times, the last time %s. %s", times, text,
         advice.text);
   else
-    gp_log(GP_LOG_ERROR, "%s%s. %s", times ? "memory ran out once more, " : "", text, advice.text);
+    gp_log(GP_LOG_ERROR, "%s%s. %s", times ? "memory ran out again, " : "", text, advice.text);
 }

@@ -111,7 +111,7 @@ static bool may_write(gp_snapshot_writer_t *writer, const request_t *request)
       writer->file_count < gp_option_number(writer->recorder->options, GP_OPTION_output_max))
     return true;
   if (!writer->said_no_more)
-    gp_log(GP_LOG_ERROR, "%llu snapshots were written and no more will be (GPUPOOL_OUTPUT_MAX)",
+    gp_log(GP_LOG_ERROR, "%llu snapshots are written and no more will be (GPUPOOL_OUTPUT_MAX)",
         (unsigned long long)writer->file_count);
   writer->said_no_more = true;
   return false;
@@ -214,7 +214,7 @@ static void events_take(gp_snapshot_writer_t *writer, gp_event_merge_t *ret_even
   const gp_event_moment_t moment = {writer->copies, writer->devices};
   if (gp_event_merge_take(&writer->recorder->chunks, &moment, ret_events))
     return;
-  gp_log(GP_LOG_ERROR, "the snapshot %s has no events: out of host memory", writer->path);
+  gp_log(GP_LOG_ERROR, "out of host memory: the snapshot %s has no events", writer->path);
   ret_events->has_lost = true;
   ret_events->since_ns = gp_recorder_now_ns(writer->recorder);
 }
@@ -236,7 +236,7 @@ static int write_file(gp_snapshot_writer_t *writer, const request_t *request, co
   }
   if (file->fell_back && !writer->said_fell_back) {
     writer->said_fell_back = true;
-    gp_log(GP_LOG_ERROR, "cannot create %s, so snapshots are written as %s; GPUPOOL_OUTPUT sets the place",
+    gp_log(GP_LOG_ERROR, "cannot create %s; snapshots go to %s instead (GPUPOOL_OUTPUT sets the path)",
         writer->path, file->path);
   }
 
@@ -340,7 +340,7 @@ static int check_path(const gp_snapshot_writer_t *writer, const request_t *reque
     return 0;
   if (!request->path && strcmp(writer->path, "/dev/null") == 0)
     return ECANCELED;
-  gp_log(GP_LOG_ERROR, "no snapshot is written to %s: it is no regular file", writer->path);
+  gp_log(GP_LOG_ERROR, "no snapshot is written to %s: it is not a regular file", writer->path);
   return EOPNOTSUPP;
 }
 
@@ -355,7 +355,7 @@ static int write_locked(gp_snapshot_writer_t *writer, const request_t *request)
   if (!may_write(writer, request))
     return ECANCELED;
   if (!choose_path(writer, request)) {
-    gp_log(GP_LOG_ERROR, "cannot write a snapshot: the name made of GPUPOOL_OUTPUT is too long or not valid");
+    gp_log(GP_LOG_ERROR, "cannot write a snapshot: the file name from GPUPOOL_OUTPUT is too long or invalid");
     return ENAMETOOLONG;
   }
   error = check_path(writer, request);
@@ -544,6 +544,6 @@ void gp_snapshot_leave_record(const gp_snapshot_writer_t *writer)
 {
   const gp_region_t *region = &writer->recorder->region;
   if (gp_region_is_started(region) && region->is_file)
-    gp_log(GP_LOG_ERROR, "what was recorded is in %s; next: gpupool recover %s", region->file.path,
-        region->file.path);
+    gp_log(
+        GP_LOG_ERROR, "the record is in %s; next: gpupool recover %s", region->file.path, region->file.path);
 }

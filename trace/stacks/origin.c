@@ -21,7 +21,7 @@ void gp_origins_init(gp_origins_t *origins, const gp_options_t *options, gp_regi
     return;
   }
   origins->mode = GP_STACKS_OFF;
-  gp_log(GP_LOG_ERROR, "the host has no memory for stacks; none will be recorded");
+  gp_log(GP_LOG_ERROR, "out of host memory: no stacks will be recorded");
 }
 
 void gp_origins_fini(gp_origins_t *origins)

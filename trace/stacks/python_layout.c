@@ -310,8 +310,7 @@ gp_python_check_t gp_python_layout_find(
     is_known = minor >= FIRST_TABLE ? read_table(symbols, minor, version, &python)
                                     : read_members(symbols, minor, &python);
   if (!is_known)
-    (void)snprintf(why, capacity,
-        "how Python %.20s keeps them is not known here (3.8 to 3.%d are, free-threaded to 3.%d)",
+    (void)snprintf(why, capacity, "Python %.20s is not supported (3.8 to 3.%d are, free-threaded up to 3.%d)",
         symbols->version_text(), LAST_TABLE, LAST_THREADED);
   *ret_python = python;
   return is_known ? GP_PYTHON_GOOD : GP_PYTHON_BAD;
@@ -411,6 +410,6 @@ gp_python_check_t gp_python_layout_prove(const gp_python_t *python, char *why, s
     frame = good ? at : 0;
   }
   if (!good)
-    (void)snprintf(why, capacity, "the frames of this Python are not as those of its version");
+    (void)snprintf(why, capacity, "the frames of this Python do not have the layout of its version");
   return !good ? GP_PYTHON_BAD : named == 0 || frame ? GP_PYTHON_LATER : GP_PYTHON_GOOD;
 }

@@ -266,7 +266,7 @@ int gp_unwind_cached_threads(void)
 static void give_libunwind_up(const char *why)
 {
   if (atomic_exchange(&libunwind_state, LIBUNWIND_GIVEN_UP) != LIBUNWIND_GIVEN_UP)
-    gp_log(GP_LOG_DEBUG, "stacks: no libunwind from now on: %s", why);
+    gp_log(GP_LOG_DEBUG, "stacks: libunwind is no longer used: %s", why);
 }
 
 /* libunwind 1.3 gives the byte before each return address, glibc the return address. A thread uses both, so

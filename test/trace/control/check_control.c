@@ -222,13 +222,13 @@ END_TEST
 
 START_TEST(test_what_is_wrong_is_said)
 {
-  expect_refusal("", "there are: snapshot [PATH], stats");
+  expect_refusal("", "known: snapshot [PATH], stats");
   expect_refusal("\n", "there are:");
   expect_refusal("STATS", "unknown request \"STATS\"");
-  expect_refusal("stats now", "the form is: stats");
-  expect_refusal("empty-cache 1", "the form is: empty-cache");
-  expect_refusal("limit", "the form is: limit SIZE");
-  expect_refusal("trace ", "the form is: trace off|state|all");
+  expect_refusal("stats now", "usage: stats");
+  expect_refusal("empty-cache 1", "usage: empty-cache");
+  expect_refusal("limit", "usage: limit SIZE");
+  expect_refusal("trace ", "usage: trace off|state|all");
   expect_refusal("stats\nstats\n", "one line");
   cJSON_Delete(ask_bytes("stats\0\n", 7));
   static char large[2 * GP_CONTROL_REQUEST_BYTES];
