@@ -1,12 +1,11 @@
-/*
- * What the engine tells the observer.
- */
+/* Functions that send the engine's events to the observer. */
 #ifndef GP_POOL_EVENTS_H
 #define GP_POOL_EVENTS_H
 
 #include "pool/engine_record.h"
 
-/* Called before an event whose origin counts. The caller holds no lock. */
+/* Lets the observer find the origin of the present request. Called before an event that has an origin. The
+ * caller holds no lock. */
 static inline void gp_find_origin(gp_engine_t *engine, gp_occasion_t occasion, uint64_t size)
 {
   gp_assert(gp_locks_held() == 0);
@@ -14,17 +13,17 @@ static inline void gp_find_origin(gp_engine_t *engine, gp_occasion_t occasion, u
     engine->observer.find_origin(engine->observer.self, occasion, size);
 }
 
-/* The stack of the present request, from the observer. The caller holds the device's lock. */
+/* Returns the origin (the stack) of the present request. The caller holds the device's lock. */
 static inline uint32_t gp_origin(const gp_engine_t *engine)
 {
   return engine->observer.origin ? engine->observer.origin(engine->observer.self) : GP_ORIGIN_NONE;
 }
 
-/* The program asks for memory, perhaps for the first time. The caller holds no lock. */
+/* Calls the observer's first_use() if no thread has done so before. The caller holds no lock. */
 void gp_event_first_use(gp_engine_t *engine);
 
-/* The observer wants the event. Without this check a pair of an allocation and a free would spend much of
- * its time on events that no reader gets. */
+/* True if the observer wants the event. Without this check an allocation and its free would spend much of
+ * their time on events that nobody reads. */
 static inline bool gp_event_is_wanted(const gp_engine_t *engine, const gp_cookie_t *cookie)
 {
   return (cookie && cookie->slot != 0) ||
@@ -35,23 +34,23 @@ static inline bool gp_event_is_wanted(const gp_engine_t *engine, const gp_cookie
 #define GP_REQUESTS_A_CLOCK 64
 
 /*
- * Each request reads the clock. That costs a sixth of a warm pair, and while the observer wants no events
- * only the age of idle memory needs it: for that the time of the last miss or synchronization will do, or of
- * the last request that did read the clock.
+ * True if each request has to read the clock, which takes a sixth of the time of an allocation and its free,
+ * served from the pool. While the observer wants no events, only the age of idle memory needs the time. For
+ * that the time of the last miss or synchronization is enough, or of the last request that read the clock.
  */
 static inline bool gp_clock_is_read(const gp_engine_t *engine)
 {
   return gp_event_is_wanted(engine, NULL);
 }
 
-/* The clock, before a request takes the device's lock: no thread waits for the lock while another one reads
- * the clock. 0: not read. */
+/* Reads the clock for a request, before it takes the device's lock, so that no thread waits for the lock
+ * meanwhile. 0: it need not be read. */
 static inline uint64_t gp_request_clock(const gp_engine_t *engine)
 {
   return gp_clock_is_read(engine) ? gp_now(engine) : 0;
 }
 
-/* The time of a request. clock_ns: of gp_request_clock. The caller holds the device's lock. */
+/* Returns the time of a request. clock_ns: from gp_request_clock. The caller holds the device's lock. */
 static inline uint64_t gp_request_time(const gp_engine_t *engine, gp_device_t *device, uint64_t clock_ns)
 {
   gp_assert_internal(gp_lock_is_held(&device->lock));
@@ -70,9 +69,9 @@ static inline gp_cookie_t *gp_event_cookie(gp_block_t *block, gp_action_t action
 }
 
 /*
- * An event of a block, which the observer wants. Inline, so that the compiler knows the action. The caller
- * holds the device's lock. Times in nanoseconds, sizes in bytes. Returns the time that the observer gives the
- * event.
+ * Sends an event of a block, which the observer wants, and returns the time that the observer gives it.
+ * Inline, so that the compiler knows the action. The caller holds the device's lock. Times are in
+ * nanoseconds, sizes in bytes.
  */
 static inline __attribute__((always_inline)) uint64_t gp_event_block_wanted(gp_engine_t *engine,
     gp_block_t *block, gp_action_t action, gp_detail_t detail, uint64_t time_ns, uint64_t duration_ns,
@@ -106,7 +105,7 @@ static inline __attribute__((always_inline)) uint64_t gp_event_block_wanted(gp_e
   return engine->observer.event(engine->observer.self, &event);
 }
 
-/* The same, if the observer wants it. */
+/* Sends an event of a block if the observer wants it. */
 static inline void gp_event_block(gp_engine_t *engine, gp_block_t *block, gp_action_t action,
     gp_detail_t detail, uint64_t time_ns, uint64_t duration_ns, bool hit)
 {
@@ -116,10 +115,10 @@ static inline void gp_event_block(gp_engine_t *engine, gp_block_t *block, gp_act
 
 /* The caller of the functions below holds the device's lock, too. Times in nanoseconds, sizes in bytes. */
 
-/* The program has freed an address inside cut memory where no block begins that it holds. */
+/* Reports a refused free: the address lies in cut memory, but no block in use begins there. */
 void gp_event_refused(gp_engine_t *engine, const gp_context_t *context, uint64_t address, uint64_t time_ns);
 
-/* A chunk of mapped memory was mapped or is gone. */
+/* Reports that a chunk of mapped memory was mapped or unmapped. */
 void gp_event_chunk(gp_engine_t *engine, const gp_range_t *range, gp_chunk_t *chunk, gp_action_t action,
     gp_detail_t detail, uint64_t time_ns, uint64_t duration_ns);
 
@@ -128,21 +127,20 @@ void gp_event_device(
 void gp_event_forwarded(
     gp_engine_t *engine, gp_forwarded_t *memory, gp_action_t action, uint64_t time_ns, uint64_t duration_ns);
 
-/* The references or the taint of a block have changed without an event. The caller
- * holds the device's lock. */
+/* Reports that the references or the taint of a block have changed without an event. The caller holds the
+ * device's lock. */
 void gp_event_holders(gp_engine_t *engine, gp_block_t *block);
 
-/* Tells the observer what else the engine knows of the device, after a call of the driver. The caller
- * holds the device's lock. */
+/* Sends the observer what else the engine knows of the device, after a driver call. The caller holds the
+ * device's lock. */
 void gp_event_facts(gp_engine_t *engine, gp_device_t *device);
 
-/* What the driver last said about the device; false: the pool never asked. The caller
- * holds the device's lock. */
+/* Returns the driver's last figures for the device; false: it was never queried. The caller holds the
+ * device's lock. */
 bool gp_device_use_as_told(const gp_device_t *device, gp_device_use_t *ret_use);
 
-/* What the program holds, for the report of an out of memory: allocations by the size asked for. There is
- * room for more sizes than are reported; those with the largest totals stay. */
-
+/* The memory in use by requested size, for the out-of-memory report. There is room for more sizes than are
+ * reported; those with the largest totals stay. */
 typedef struct gp_oom_groups {
   gp_oom_owner_t groups[64];
   int count;

@@ -1,10 +1,10 @@
 /*
- * How much of a device the driver's own pools of stream-ordered memory may have taken. They take whole
- * pages and keep the memory that is freed to them. They cannot use memory freed in the order of a stream
- * before that stream has reached the free. Where they find no memory, they may wait for the device, so
- * the pool has to know this before it asks.
+ * An estimate of how much of a device the driver's own memory pools have taken. They take whole pages and
+ * keep the memory that is freed to them. They cannot reuse memory freed in the order of a stream before that
+ * stream has reached the free. If they find no memory, they may wait for the device, so the library has to
+ * know this before it forwards a request to them.
  *
- * Sizes in bytes. The caller holds the device's lock.
+ * Sizes are in bytes. The caller holds the device's lock.
  */
 #ifndef GP_POOL_ASYNC_POOLS_USE_H
 #define GP_POOL_ASYNC_POOLS_USE_H
@@ -15,8 +15,8 @@
  * pending may be in use by the device until pending_epoch is covered (reuse/stamps.h). */
 typedef struct gp_pools_use {
   uint64_t taken;
-  uint64_t idle;    /* idle in the pools when the driver last told; GP_POOLS_UNTOLD: not known */
-  uint64_t room;    /* free on the device or idle then, plus all counted bytes that are part of it */
+  uint64_t idle;    /* idle in the pools as last reported by the driver; GP_POOLS_UNTOLD: not known */
+  uint64_t room;    /* free on the device or idle in the pools at that time, plus all bytes counted then */
   uint64_t pending; /* freed to the driver in the order of streams */
   uint64_t pending_epoch;
 } gp_pools_use_t;
@@ -26,7 +26,8 @@ typedef struct gp_pools_use {
 
 #define GP_POOLS_UNTOLD (UINT64_MAX / 4) /* enough for anything */
 
-/* What the driver's pools may take of the device for so many bytes: whole pages from half a page on. */
+/* Returns what the driver's pools may take of the device for so many bytes: whole pages from half a page on.
+ */
 static inline uint64_t gp_pools_taken(uint64_t bytes)
 {
   uint64_t taken = gp_round_up(bytes, bytes >= GP_DRIVER_PAGE / 2 ? GP_DRIVER_PAGE : GP_BLOCK_GRANULE);
@@ -44,7 +45,7 @@ static inline void gp_pools_drop(gp_pools_use_t *use, uint64_t bytes)
   use->taken -= gp_pools_taken(bytes);
 }
 
-/* The program freed so many bytes in the order of a stream, or may have. */
+/* Notes that the program has freed, or may have freed, so many bytes in the order of a stream. */
 static inline void gp_pools_note_pending(
     gp_pools_use_t *use, uint64_t bytes, uint64_t epoch, uint64_t covered)
 {
@@ -54,7 +55,8 @@ static inline void gp_pools_note_pending(
   use->pending_epoch = epoch;
 }
 
-/* The driver said what is free and idle, while so much was counted that is not the pools'. */
+/* Stores what the driver has reported as free and idle; others: bytes counted then that are not the pools'.
+ */
 static inline void gp_pools_note_told(
     gp_pools_use_t *use, uint64_t free_bytes, uint64_t idle_bytes, uint64_t others)
 {
@@ -68,13 +70,13 @@ static inline uint64_t gp_pools_less_pending(const gp_pools_use_t *use, uint64_t
   return bytes > pending ? bytes - pending : 0;
 }
 
-/* The pools' idle bytes by the driver's last answer, for all streams. */
+/* Returns the pools' idle bytes, as last reported by the driver, that any stream can use. */
 static inline uint64_t gp_pools_idle(const gp_pools_use_t *use, uint64_t covered)
 {
   return gp_pools_less_pending(use, use->idle, covered);
 }
 
-/* What is free or idle now, if only this process has taken and given back memory since. */
+/* Returns what is free or idle now, if only this process has taken and returned memory since. */
 static inline uint64_t gp_pools_room(const gp_pools_use_t *use, uint64_t others)
 {
   uint64_t taken = use->taken + others;

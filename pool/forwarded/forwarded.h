@@ -1,13 +1,14 @@
 /*
- * Memory that is not pooled: counted, limited and recorded, whatever call it came from.
+ * Forwarded memory: the driver serves it, and the engine counts, limits and records it, whatever call it came
+ * from.
  *
- * Before the driver's call: gp_engine_forwarded_reserve counts it against the limit. After the call: commit
- * with the memory that the driver gave, or cancel. A free takes the record before the driver's call,
- * because the driver may give the same address or handle to another thread as soon as it gets it back. Then
- * it calls freed, or restore if the driver refused.
+ * For an allocation call gp_engine_forwarded_reserve before the driver's call, which counts it against the
+ * limit, and after the call commit, with the driver's result, or cancel. For a free call take before the
+ * driver's call, because the driver may give the same address or handle to another thread as soon as it gets
+ * it back; then freed, or restore if the driver refused.
  *
- * All functions may be called by any thread. The context determines the device: pass the current context,
- * or the result of gp_engine_device_context.
+ * Any thread may call these functions. The context determines the device: pass the current context, or the
+ * result of gp_engine_device_context.
  */
 #ifndef GP_POOL_FORWARDED_FORWARDED_H
 #define GP_POOL_FORWARDED_FORWARDED_H
@@ -15,18 +16,19 @@
 #include "pool/engine.h"
 #include "pool/forwarded/forwarded_table.h"
 
-/* Counts bytes that the caller is about to allocate; gives idle blocks back first if necessary. False: the
- * limit refuses. The event and the report are then written, and the caller returns out of memory. */
+/* Counts bytes that the caller is about to allocate, and releases idle blocks first if necessary. False: the
+ * limit refuses. It has then reported out of memory, which the caller returns. */
 bool gp_engine_forwarded_reserve(
     gp_engine_t *engine, gp_context_t *context, uint64_t bytes, gp_forwarded_kind_t kind);
 void gp_engine_forwarded_cancel(
     gp_engine_t *engine, gp_context_t *context, uint64_t bytes, gp_forwarded_kind_t kind);
 
-/* The driver needed only `used` of the reserved bytes; not for memory of the driver's own pools. */
+/* Reduces a reservation of which the driver needed only `used` bytes; not for the driver's own pools. */
 void gp_engine_forwarded_shrink(
     gp_context_t *context, uint64_t reserved, uint64_t used, gp_forwarded_kind_t kind);
 
-/* Copies memory. Its size, or `counted`, must be the reserved bytes, or those left after shrink. */
+/* Records the allocation; copies *memory. Its size, or `counted`, must be the reserved bytes, or those left
+ * after shrink. */
 void gp_engine_forwarded_commit(
     gp_engine_t *engine, gp_context_t *context, const gp_forwarded_t *memory, uint64_t duration_ns);
 
@@ -34,7 +36,8 @@ void gp_engine_forwarded_commit(
 bool gp_engine_forwarded_find(
     gp_engine_t *engine, gp_space_t space, uint64_t key, gp_forwarded_t *ret_memory);
 
-/* False: the key has no record. *ret_memory stays where it is until freed or restore. */
+/* Takes the record of a key out of the table, before a free. False: there is none. *ret_memory must not move
+ * before freed or restore. */
 bool gp_engine_forwarded_take(
     gp_engine_t *engine, gp_space_t space, uint64_t key, gp_forwarded_t *ret_memory);
 void gp_engine_forwarded_freed(
@@ -48,21 +51,19 @@ typedef struct gp_forwarded_retry {
   bool has_begun;
 } gp_forwarded_retry_t;
 
-/* The engine was suspended when the driver was asked. True: it is not any more, so that room can be made.
- * Waits for threads that end contexts. */
+/* Called if the engine was suspended during the driver's call, so that it could not make room. True: it no
+ * longer is, and the caller can retry. Waits for threads that end contexts. */
 bool gp_engine_forwarded_may_retry(gp_engine_t *engine, gp_context_t *context, gp_forwarded_retry_t *retry);
 
 /*
- * To be called after each refusal by the driver for lack of memory for an allocation of bytes: takes the
- * next step that makes room. True: the caller asks the driver again. False: no step is left, and this
- * has reported out of memory.
+ * Makes room after the driver had no memory for an allocation of bytes; call it after each such refusal.
+ * True: the caller calls the driver again. False: no step is left, and it has reported out of memory.
  */
 bool gp_engine_forwarded_retry(
     gp_engine_t *engine, gp_context_t *context, uint64_t bytes, gp_forwarded_retry_t *retry);
 
-/* The program is about to end one of the driver's memory pools, which has `reserved` bytes of the device (0:
- * not known). Allocations in it live on, but the library can no longer ask the driver what that pool has.
- * ended: the driver has returned from that call. */
+/* Called before and after the program destroys one of the driver's memory pools, which has `reserved` bytes
+ * of the device (0: not known). Allocations in it live on, but the library can no longer query that pool. */
 gp_ending_pool_t gp_engine_mempool_ends(gp_engine_t *engine, uint64_t pool, int device, uint64_t reserved);
 void gp_engine_mempool_ended(gp_engine_t *engine, const gp_ending_pool_t *ending);
 

@@ -1,4 +1,4 @@
-/* Adds memory that is not pooled to the sums and records, and removes it from both. */
+/* Adds forwarded memory to the sums and records, and removes it from both. */
 #ifndef GP_POOL_FORWARDED_FORWARDED_COUNTS_H
 #define GP_POOL_FORWARDED_FORWARDED_COUNTS_H
 
@@ -7,20 +7,20 @@
 #include "pool/records.h"
 #include "pool/engine_record.h"
 
-/* The memory is in one of the driver's own pools. The driver can tell what these hold
- * beyond the memory in use. */
+/* True if the memory is in one of the driver's own pools. The driver reports what these have reserved beyond
+ * the memory in use. */
 bool gp_forwarded_is_driver_pooled(gp_forwarded_kind_t kind);
 
-/* Must not be memory of the host. */
+/* Returns how the account counts the memory, which must not be host memory. */
 gp_supply_t gp_forwarded_supply(gp_forwarded_kind_t kind);
 
 /* Takes an allocation out of the sums, with its event. The caller holds the device's lock. */
 void gp_forwarded_uncount(
     gp_engine_t *engine, gp_device_t *device, gp_forwarded_t *memory, uint64_t time_ns, uint64_t duration_ns);
 
-/* The program ends one of the driver's pools, which has `rest` bytes of the device beyond its allocations,
- * now detached (has_orphans: there are some); the driver has returned from that call. The caller holds the
- * device's lock. */
+/* Called before and after the program destroys one of the driver's pools, which has `rest` bytes of the
+ * device beyond its allocations; these are detached by now (has_orphans: there are some). The caller holds
+ * the device's lock. */
 void gp_forwarded_pool_ends(
     gp_engine_t *engine, gp_device_t *device, uint64_t rest, gp_ending_pool_t *ret_ending);
 void gp_forwarded_pool_ended(gp_engine_t *engine, gp_device_t *device, const gp_ending_pool_t *ending);
@@ -29,7 +29,7 @@ void gp_forwarded_pool_ended(gp_engine_t *engine, gp_device_t *device, const gp_
  * allocation. The caller holds no lock. */
 void gp_forwarded_keep(gp_engine_t *engine, gp_forwarded_t *memory);
 
-/* The context has ended, and with it the memory that the driver frees then. The caller holds no lock. */
+/* Removes the memory that ended with a context. The caller holds no lock. */
 void gp_forwarded_context_lost(gp_engine_t *engine, const gp_context_t *context);
 
 /*
@@ -47,12 +47,12 @@ void gp_forwarded_sum(gp_engine_t *engine, int device, gp_forwarded_sums_t *ret_
 
 void gp_host_limit_init(gp_host_limit_t *limit, const gp_options_t *options);
 
-/* Before the driver is asked for bytes, which are counted at once, so that the limit is never exceeded, not
- * even for a moment. False: it refuses, and nothing is counted. Takes no lock. */
+/* Reserves bytes before the driver is called, so the limit is never exceeded, even briefly. False: the limit
+ * refuses, and nothing is counted. Takes no lock. */
 bool gp_host_limit_reserve(gp_host_limit_t *limit, uint64_t bytes);
 void gp_host_limit_return(gp_host_limit_t *limit, uint64_t bytes);
 
-/* The limit has refused bytes: event and report. The caller holds no lock. */
+/* Reports out of memory after the limit has refused bytes. The caller holds no lock. */
 void gp_host_limit_report(gp_engine_t *engine, gp_context_t *context, uint64_t bytes);
 
 #endif

@@ -1,5 +1,5 @@
-/* The records of memory that is not pooled: a map for each space finds them by the driver's name for the
- * allocation. Any thread; the table has a lock of its own. */
+/* The records of forwarded memory. A map for each space finds them by the address or handle that the driver
+ * has for the allocation. Any thread; the table has a lock of its own. */
 #ifndef GP_POOL_FORWARDED_FORWARDED_TABLE_H
 #define GP_POOL_FORWARDED_FORWARDED_TABLE_H
 
@@ -12,7 +12,7 @@
 #include "pool/space/releases.h"
 #include "format/details.h"
 
-/* The kinds of names that the driver has for memory. Values of different spaces are unrelated. */
+/* The kinds of addresses and handles that name memory. Equal values of different spaces are unrelated. */
 typedef enum gp_space {
   GP_SPACE_POINTER,  /* addresses of device and host memory: one address space */
   GP_SPACE_ARRAY,    /* arrays and mipmapped arrays */
@@ -62,12 +62,13 @@ typedef struct gp_forwarded_table {
 void gp_forwarded_table_init(gp_forwarded_table_t *table);
 void gp_forwarded_table_fini(gp_forwarded_table_t *table);
 
-/* Files a copy. *ret_has_stale: another record with the same key was replaced, and copied for the caller,
- * which takes it out of the sums. False: the host has no memory. */
+/* Adds a copy of the record. *ret_has_stale: it has replaced another record with the same key, which is
+ * copied to the caller, who takes it out of the sums. False: the host is out of memory. */
 bool gp_forwarded_table_keep(gp_forwarded_table_t *table, const gp_forwarded_t *memory,
     gp_forwarded_t *ret_stale, bool *ret_has_stale);
 
-/* Copies a record; false: the key is unknown. remove takes it out, too; of_context, any of that context. */
+/* find copies a record; remove also takes it out, and remove_of_context does so for any one record of that
+ * context. False: there is none. */
 bool gp_forwarded_table_find(
     gp_forwarded_table_t *table, gp_space_t space, uint64_t key, gp_forwarded_t *ret_memory);
 bool gp_forwarded_table_remove(

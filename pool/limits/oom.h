@@ -1,14 +1,14 @@
-/* Out of memory: what the pool does before the program gets the error, and the report. Sizes in bytes; the
- * caller holds no lock. */
+/* Out of memory: the steps that make room before the program gets the error, and the report. Sizes are in
+ * bytes; the caller holds no lock. */
 #ifndef GP_POOL_LIMITS_OOM_H
 #define GP_POOL_LIMITS_OOM_H
 
 #include "pool/records.h"
 
 /*
- * Takes the next step of the pass that may have made room for `bytes`, after which the caller tries again;
- * false: no step is left. The thread may then have the turn (oom_turn.h), which it gives up by
- * gp_oom_turn_leave, or by a report.
+ * Takes the next steps until one may have made room for `bytes`; the caller then tries again. False: no step
+ * is left. Afterwards the thread may have the turn (oom_turn.h), which it gives up by gp_oom_turn_leave, or
+ * by gp_oom_report.
  */
 bool gp_oom_next_step(
     gp_engine_t *engine, gp_context_t *context, uint64_t bytes, bool by_limit, gp_oom_attempts_t *attempts);
@@ -20,34 +20,32 @@ int gp_oom_make_room(gp_engine_t *engine, gp_context_t *context, uint64_t bytes,
     void *arg, bool *by_limit, gp_oom_attempts_t *attempts);
 
 /*
- * Whether another pass over all steps is worthwhile, after one without success: other threads freed memory
- * meanwhile, which native frees would have given to the driver before. True: the caller begins again with
- * gp_oom_make_room or gp_oom_next_step. Ends when GPUPOOL_PATIENCE is over, counted from the first step:
- * other threads may go on freeing.
+ * Returns whether another pass over all steps is worthwhile after one that failed: other threads have freed
+ * memory meanwhile, which native frees would have returned to the driver at once. The caller then begins
+ * again with gp_oom_make_room or gp_oom_next_step. False when GPUPOOL_PATIENCE is over, counted from the
+ * first step, even if other threads go on freeing.
  */
 bool gp_oom_again(gp_engine_t *engine, gp_context_t *context, uint64_t bytes, gp_oom_attempts_t *attempts);
 
-/* Gives back what the pool kept on the device when pooling stopped, once the device is quiet. False: there
- * was nothing to give back, or the device is not quiet. Costs little if pooling has not stopped. */
-#define GP_OOM_CONTEXTS 64 /* contexts of a device to look at, at most */
+/* Releases what the pool kept on the device when pooling stopped, if the device is quiet. False: there was
+ * nothing to release, or the device is busy. Costs little if pooling has not stopped. */
+#define GP_OOM_CONTEXTS 64 /* the most contexts of a device that it looks at */
 bool gp_oom_release_after_stop(gp_engine_t *engine, gp_context_t *context, gp_oom_attempts_t *attempts);
 
-/* No step could make that much room: not even if the process gave back all that the program does not use. */
+/* True if no step can make that much room, even if the process released all that the program does not use. */
 bool gp_oom_is_hopeless(gp_engine_t *engine, gp_context_t *context, uint64_t bytes);
 
-/* Bytes of the device's largest idle block; 0: none is idle. The report names the value from
- * before memory was given back. */
+/* Returns the bytes of the device's largest idle block; 0: none is idle. Callers read it before they make
+ * room, for the report. */
 uint64_t gp_oom_largest_idle(gp_device_t *device);
 
-/* Records the event, updates the statistics and calls the observer's report. attempts:
- * those made before; NULL: none. */
+/* Reports out of memory: sends the event, updates the statistics and calls the observer's out_of_memory().
+ * attempts: those made before; NULL: none. */
 void gp_oom_report(gp_engine_t *engine, gp_context_t *context, uint64_t bytes, bool by_limit,
     uint64_t largest_free, const gp_oom_attempts_t *attempts);
 
-/* When memory has run out: how much of the idle memory is in pieces. */
-
-/* Fills in_pieces, quiet_in_pieces and quiet_largest of the report, which stay 0 where no memory is cut.
- * The caller holds the device's lock. */
+/* Computes in_pieces, quiet_in_pieces and quiet_largest of the report: how fragmented the idle memory is.
+ * They stay 0 where no memory is cut. The caller holds the device's lock. */
 void gp_oom_count_pieces(const gp_device_t *device, gp_oom_t *oom);
 
 #endif

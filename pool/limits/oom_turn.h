@@ -1,7 +1,7 @@
 /*
  * Requests that found no memory make room one at a time. On each device one thread has the turn: it takes the
  * steps of oom.h, while later requests wait for theirs, the oldest first. Otherwise the memory that one
- * thread releases goes to another, and a request is refused that the driver alone would have served.
+ * thread releases could go to another, and a request would fail that succeeds natively.
  *
  * - A thread that waits for the device gives its turn up, so that later requests make room meanwhile.
  * - What the holder of the turn has released is reserved for its next attempt: other requests that need the
@@ -20,21 +20,21 @@
 
 #define GP_OOM_STALL_NS UINT64_C(50000000)
 
-/* Waits until the thread has the turn. attempts->ticket says how old its request is. Returns whether it
- * waited, so that the state of the device may have changed. */
+/* Waits until the thread has the turn; attempts->ticket is the age of its request. Returns whether it waited:
+ * then the state of the device may have changed. */
 bool gp_oom_turn_take(gp_engine_t *engine, gp_device_t *device, gp_oom_attempts_t *attempts);
 
-/* Gives the turn up, and the reservation with it. Without the turn: does nothing. */
+/* Gives up the turn, and the reservation with it. Does nothing without the turn. */
 void gp_oom_turn_leave(gp_device_t *device);
 
-/* Gives the turn up and sleeps: for threads that poll for anything but the turn. */
+/* Gives up the turn and sleeps: for threads that poll for something other than the turn. */
 void gp_oom_turn_pause(gp_engine_t *engine, gp_device_t *device, uint64_t ns);
 
-/* What the thread, which has the turn, releases from now on is reserved for it, until its attempt is over. */
+/* Reserves what the calling thread, which has the turn, releases from now on, until it calls attempted. */
 void gp_oom_turn_reserve(gp_device_t *device);
 void gp_oom_turn_attempted(gp_device_t *device);
 
-/* Waits while memory is reserved for another thread: before the driver is asked for more. */
+/* Waits while memory is reserved for another thread. Called before the driver is asked for memory. */
 void gp_oom_turn_respect(gp_engine_t *engine, gp_device_t *device);
 
 #endif

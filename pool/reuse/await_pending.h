@@ -1,5 +1,5 @@
-/* Learns whether streams have passed the frees that still count against a limit (pending_frees.h). Any
- * thread; the caller holds no lock. */
+/* Queries the driver, or waits, until streams have passed the frees that still count against a limit
+ * (pending_frees.h), or until another thread has released memory. Any thread; the caller holds no lock. */
 #ifndef GP_POOL_REUSE_AWAIT_PENDING_H
 #define GP_POOL_REUSE_AWAIT_PENDING_H
 
@@ -8,17 +8,14 @@
 /*
  * Polls until some of the memory no longer counts, for engine->patience_ns at most, since natively the
  * program's request would not wait. False: nothing is pending, the time is over, or an earlier wait of that
- * length was vain and nothing has completed since. attempts counts the time.
+ * length timed out and nothing has completed since. Adds the time to attempts.
  */
 bool gp_pending_frees_wait(gp_engine_t *engine, gp_device_t *device, gp_oom_attempts_t *attempts);
 
-/* Waiting, by polling, until another thread has given memory back: that thread's call of the driver's free
- * may wait for the device. */
-
 /*
- * Polls until a release in flight on the device has finished. False: none is in flight, attempts->later_ns
- * has reached limit_ns, or an earlier wait used up the whole patience and no release has finished
- * since. The caller holds no lock.
+ * Polls until another thread's release on the device has finished: its call of the driver's free may wait for
+ * the device. False: none is in flight, attempts->later_ns has reached limit_ns, or an earlier wait used up
+ * the whole patience and no release has finished since.
  */
 bool gp_await_release(
     gp_engine_t *engine, gp_device_t *device, gp_oom_attempts_t *attempts, uint64_t limit_ns);

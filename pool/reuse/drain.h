@@ -1,9 +1,8 @@
 /*
- * Moves covered blocks (stamps.h) from the queue of deferred ones to idle. Each operation moves a few, so
- * that a synchronization costs nothing per block and no caller pays for many. Where the exact state counts,
- * all move: at a miss, for a question about free memory, a trim, a snapshot.
- *
- * Any thread.
+ * Moves covered blocks (stamps.h) from the queue of deferred ones to idle. Each allocation or free moves a
+ * few, so that a synchronization costs nothing per block, and no caller pays for many. All of them move where
+ * the exact state matters: at a miss, a query for free memory, a trim, a snapshot. Any thread may call these
+ * functions.
  */
 #ifndef GP_POOL_REUSE_DRAIN_H
 #define GP_POOL_REUSE_DRAIN_H
@@ -11,15 +10,15 @@
 #include "pool/reuse/stamps.h"
 #include "pool/space/block_life.h"
 
-/* Blocks moved with one allocation or free, at most: more than a program can free with one call. */
+/* The most blocks that one allocation or free moves: more than a program can free with one call. */
 #define GP_DRAIN_SOME 4u
 
-/* Blocks moved per hold of the lock, at most: other threads wait for the lock that
- * long, some ten microseconds. */
+/* The most blocks moved before the lock is released: other threads wait that long for it, some ten
+ * microseconds. */
 #define GP_DRAIN_AT_ONCE 128u
 
 /* Moves the context's oldest covered blocks, GP_DRAIN_SOME at most. The caller holds the device's lock.
- * few: the rest of gp_drain_some, once there is such a block. */
+ * gp_drain_few is the out-of-line part of gp_drain_some: call only the latter. */
 void gp_drain_few(gp_engine_t *engine, gp_context_t *context, uint64_t covered, uint64_t now_ns);
 
 static inline void gp_drain_some(gp_engine_t *engine, gp_context_t *context, uint64_t now_ns)
@@ -32,10 +31,10 @@ static inline void gp_drain_some(gp_engine_t *engine, gp_context_t *context, uin
 }
 
 /*
- * Takes the context's oldest block out of its queue, if it is covered and fits the request: a driver
- * allocation by itself of the smallest size that a block for the request can have, or, with is_cut, a part
- * of a segment of just that size. The block goes from one owner to the next; only for the statistics it is
- * idle in between. Otherwise returns NULL. The caller holds the device's lock.
+ * Takes the context's oldest block out of its queue if it is covered and fits the request: a whole driver
+ * allocation of the request's class, or, with is_cut, a part of a segment of exactly the size that a new
+ * block would have. Otherwise returns NULL. The block goes directly to its next owner; only the statistics
+ * count it as idle in between. The caller holds the device's lock.
  */
 static inline gp_block_t *gp_drain_for(
     gp_engine_t *engine, gp_context_t *context, const gp_fit_t *fit, bool is_cut, uint64_t now_ns)
@@ -57,8 +56,8 @@ static inline gp_block_t *gp_drain_for(
   return block;
 }
 
-/* Moves all covered blocks of the device, or of every device, there with_heaps or only those that no heap
- * keeps. The caller holds no lock. Each hold of the device's lock moves a bounded number of blocks. */
+/* Move all covered blocks of the device, or of every device; gp_drain without with_heaps leaves those that
+ * heaps keep. The caller holds no lock. They release the device's lock after a bounded number of blocks. */
 void gp_drain_device(gp_engine_t *engine, gp_device_t *device);
 void gp_drain(gp_engine_t *engine, bool with_heaps);
 
@@ -69,8 +68,8 @@ void gp_drain(gp_engine_t *engine, bool with_heaps);
  */
 bool gp_drain_by_own_context(gp_engine_t *engine, gp_device_t *device, unsigned most);
 
-/* Moves all of the device at once, for a consistent view of one moment. The caller
- * holds the device's lock. */
+/* Moves all covered blocks of the device at once, for a consistent view of one moment. The caller holds the
+ * device's lock. */
 void gp_drain_locked(gp_engine_t *engine, gp_device_t *device);
 
 #endif

@@ -1,26 +1,26 @@
 /*
- * The streams in whose order memory is allocated and freed.
+ * Stream records (gp_identity_t): the streams in whose order memory is allocated and freed.
  *
  * A program that frees memory in a stream's order (cudaFreeAsync) promises that every use of it is
  * ordered before that point of the stream (CUDA C++ Programming Guide, stream ordered memory
- * allocator). Later requests in the same stream may therefore get that memory at once: the new uses are
- * ordered behind the request, which comes later in the stream than the free. That needs no fact about
- * the device. Three conditions:
+ * allocator). Later requests in the same stream may therefore reuse the memory at once: the new uses are
+ * ordered behind the request, which comes later in the stream than the free. No completion proof is needed,
+ * on three conditions:
  *
- * - It is the same stream, not another one with the same handle. A created stream has an identity if the
- *   library saw its creation, until just before its end. The per-thread streams of all threads share a
- *   handle: thread and context tell them apart. The legacy default stream belongs to its context.
- * - No launch of the process overlaps the kernel in front of it in its stream (programmatic dependent
- *   launch): such a kernel may run before the last use of the memory is over. From the first such launch
- *   on, all memory waits for facts.
- * - In a blocking stream an operation has come between the free and the next use. Natively the calls
- *   cudaFreeAsync and cudaMallocAsync put a blocking stream behind others: the legacy default stream
- *   behind all blocking ones, and these behind that. Work before the free may be in any of them, and work
- *   after the allocation relies on its being over. So the library puts an event there. In the legacy
- *   stream each of the two calls leaves an event: the program may thereby order other work, in streams
- *   that the library does not see.
+ * - It is the same stream, not another one with the same handle. A created stream has a record if the
+ *   library saw its creation, until just before its destruction. The per-thread streams of all threads share
+ *   a handle: thread and context distinguish them. The legacy default stream belongs to its context.
+ * - No launch of the process overlaps the preceding kernel of its stream (programmatic dependent launch):
+ *   such a kernel may run before the last use of the memory is complete. From the first such launch on, all
+ *   memory waits for a completion proof.
+ * - In a blocking stream an operation lies between the free and the next use. Natively the calls
+ *   cudaFreeAsync and cudaMallocAsync synchronize a blocking stream with others: the legacy default stream
+ *   with all blocking ones, and these with it. Work before the free may be in any of them, and work after
+ *   the allocation relies on its completion. So the library records an event there. In the legacy stream it
+ *   does so for each of the two calls: the program may use them to order other work, in streams that the
+ *   library does not see.
  *
- * Any thread; the caller holds no lock unless a comment says otherwise.
+ * Any thread may call these functions; the caller holds no lock unless a comment says otherwise.
  */
 #ifndef GP_POOL_REUSE_IDENTITIES_H
 #define GP_POOL_REUSE_IDENTITIES_H
@@ -28,38 +28,40 @@
 #include "pool/engine.h"
 
 /*
- * A stream was created; or is about to be destroyed, which returns once no thread of the library names the
- * stream in a driver call. A stream has no identity if the host has no memory for a record, or after a
- * destruction that the driver refused.
+ * created is called after a stream's creation, ends before its destruction. ends returns once no thread of
+ * the library names the stream in a driver call. A stream has no record if the host is out of memory, or
+ * after a destruction that the driver refused.
  */
 void gp_identity_created(gp_engine_t *engine, gp_context_t *context, uint64_t handle, bool is_blocking);
 void gp_identity_ends(gp_engine_t *engine, uint64_t handle);
 
-/* All streams of the context have ended with it. */
+/* Ends the records of all streams of a context that has ended. */
 void gp_identities_lose_context(gp_engine_t *engine, gp_context_t *context);
 
-/* The identity of a created stream, or of the calling thread's default stream in the context; NULL: it has
- * none. Valid until the stream ends. */
+/* Return the record of a created stream, or of a default stream of the calling thread in the context; NULL:
+ * it has none. The record is valid until the stream ends. */
 gp_identity_t *gp_identity_of(gp_engine_t *engine, uint64_t handle);
 gp_identity_t *gp_identity_of_default(gp_engine_t *engine, gp_context_t *context, uint64_t handle);
 
-/* The calling thread can name the stream in a driver call: it is not another thread's own. */
+/* True if the calling thread can name the stream in a driver call: it is not the per-thread default stream of
+ * another thread. */
 bool gp_identity_can_be_named(const gp_identity_t *identity);
 
 gp_context_t *gp_identity_context(const gp_identity_t *identity);
 
 /*
- * The program is about to launch a kernel in the stream that may overlap the kernel in front of it. If
- * memory went to its next owner in this stream before, that owner may be the one that launches, so this
- * puts an operation in between, which ends the overlap. identity NULL: the stream has none. is_captured:
- * the stream is being captured, so nothing is launched yet.
+ * Called before the program launches a kernel in the stream that may overlap the preceding kernel. If memory
+ * was reused in this stream before, the launch may be its new owner's, so this records an event in between,
+ * which prevents the overlap. identity NULL: the stream has no record. is_captured: the stream is capturing,
+ * so nothing is launched yet.
  */
 void gp_identity_launches_early(gp_engine_t *engine, gp_identity_t *identity, bool is_captured);
 
 /*
- * Takes the best usable block of the arena that was freed in the stream out of its queue; NULL: there is
- * none. is_cut: a part, of fit->fresh bytes; none where an idle part fits better. Its owner's use has ended.
- * *ret_entry: a block would be usable after gp_identity_enter. The caller holds the device's lock.
+ * Takes the best-fitting usable block of the arena that was freed in the stream out of its queue, and ends
+ * its owner's use. Returns NULL if there is none. is_cut: takes a part of fit->fresh bytes, unless an idle
+ * part fits better. *ret_entry: a block would be usable after gp_identity_enter. The caller holds the
+ * device's lock.
  */
 struct gp_block;
 struct gp_fit;
@@ -67,56 +69,53 @@ struct gp_block *gp_identity_take(gp_engine_t *engine, gp_identity_t *identity, 
     const struct gp_fit *fit, bool is_cut, uint64_t now_ns, bool *ret_entry);
 
 /*
- * The point that the stream has reached (stream_points.h); void for an identity of NULL. by_operation: the
- * caller is about to submit an operation to the stream, which lies at the point. Otherwise later work of
- * the caller's comes behind the point. In a blocking stream that point is the newest operation of the
- * library's: a new operation would wait for work in the legacy stream that the free does not wait for.
+ * Returns the point that the stream has reached (stream_points.h); it is void if identity is NULL.
+ * by_operation: the caller is about to submit an operation to the stream, which lies at the point. Otherwise
+ * later work of the caller lies behind the point. In a blocking stream that point is the library's newest
+ * operation: a new operation would wait for work in the legacy stream that the free does not wait for.
  */
 gp_stream_point_t gp_identity_point(gp_identity_t *identity, bool by_operation);
 
 /*
- * Asks the driver about each stream in which deferred memory of the device was freed, and makes idle what was
- * freed before the points of those without work. Does not wait. It leaves out other threads' own streams,
- * which the calling thread cannot name. For when memory is short: a call of the driver for each stream.
+ * Queries each stream in which deferred memory of the device was freed, and makes idle what was freed in
+ * those that have no pending work. Does not wait. Skips the per-thread streams of other threads, which the
+ * calling thread cannot name. For when memory is short, since it takes a driver call for each stream.
  */
 struct gp_device;
 void gp_identities_ask(gp_engine_t *engine, struct gp_device *device);
 
 /*
- * The program has freed memory in the stream's order, without a driver call. Natively that call would have
- * been an operation. In a blocking stream, where the rules of the legacy default stream apply, this puts an
- * operation in its place. identity NULL: no stream. True: it did so.
+ * Called after the pool has served a stream-ordered free without a driver call, which would have been an
+ * operation of the stream. In a blocking stream, where the rules of the legacy default stream apply, records
+ * an event in its place, and returns true if it did so. identity NULL: no stream.
  */
 bool gp_identity_freed(gp_engine_t *engine, gp_identity_t *identity);
 
-/* In the legacy default stream cudaMallocAsync and cudaFreeAsync order other streams. There this puts an
- * operation in the place of a call that the driver does not get. True: it did so. */
+/* Does the same for any stream-ordered call that the driver does not get, but only in the legacy default
+ * stream, where cudaMallocAsync and cudaFreeAsync order other streams. True: it has recorded an event. */
 bool gp_identity_take_place(gp_engine_t *engine, gp_identity_t *identity);
 
-/* The stream has an identity (NULL: none), and the two calls order no other streams there. */
+/* True if the stream has a record (NULL: none), and the two calls order no other streams there. */
 bool gp_identity_needs_no_call(const gp_identity_t *identity);
 
-/* Puts an operation of the library's into the stream. False: it could not. Never waits. */
+/* Records an event of the library's in the stream. False: it could not. Never waits. */
 bool gp_identity_enter(gp_engine_t *engine, gp_identity_t *identity);
 
 /* Frees all records, at the engine's end. */
 void gp_identities_fini(gp_engine_t *engine);
 
 /*
- * Which thread a per-thread default stream belongs to: CUDA has one handle for all of them. Each thread
- * that uses its own stream has a record, the submitter, which outlives the thread.
- *
- * All functions may be called by any thread, with or without locks.
+ * A submitter identifies the thread of a per-thread default stream: CUDA has one handle for the streams of
+ * all threads. Each thread that uses its own stream has a submitter, which outlives the thread, and is then
+ * taken over by another one. Any thread may call these functions, with or without locks.
  */
-
-/* Never returned to the host: threads take over the records of ended ones. */
 typedef struct gp_submitter {
   struct gp_submitter *next;
   atomic_bool in_use;
-  _Atomic uint64_t owners; /* ended threads that have had it */
+  _Atomic uint64_t owners; /* number of ended threads that have had it */
 } gp_submitter_t;
 
-/* The calling thread's; NULL before the first gp_submitter_init. */
+/* The calling thread's submitter; NULL before its first gp_submitter_init. */
 extern _Thread_local gp_submitter_t *gp_own_submitter __attribute__((tls_model("initial-exec")));
 
 /* Gives the calling thread a submitter, if it has none. False: the host has no memory. */

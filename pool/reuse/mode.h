@@ -1,6 +1,6 @@
 /*
- * What the engine does with requests, and by which rule it uses freed memory again. These are
- * two state machines; each is one atomic variable that one function of mode.c changes.
+ * How the engine serves requests (pools, forwards or refuses them), and by which rule it reuses freed memory.
+ * These are two state machines; each is one atomic variable that one function of mode.c changes.
  */
 #ifndef GP_POOL_REUSE_MODE_H
 #define GP_POOL_REUSE_MODE_H
@@ -10,11 +10,11 @@
 /* In order of precedence: the last one that applies decides. */
 typedef enum gp_service {
   GP_SERVICE_POOL,      /* the pool serves them */
-  GP_SERVICE_BESIDE,    /* during a capture: pools what it has, but forwards for a capturing thread */
+  GP_SERVICE_BESIDE,    /* during a capture: from memory of the pool, but forwarded for a capturing thread */
   GP_SERVICE_SUSPENDED, /* forwarded while the engine is suspended: a stream capture, a context that is ending
                          */
-  GP_SERVICE_STOPPED,   /* forwarded for good: pooling stopped for a reason that a message gave */
-  GP_SERVICE_DEAD,      /* forwarded for good: the driver reported a sticky error */
+  GP_SERVICE_STOPPED,   /* forwarded permanently: pooling stopped for a reason that a message gave */
+  GP_SERVICE_DEAD,      /* forwarded permanently: the driver reported a sticky error */
   GP_SERVICE_REFUSE,    /* refused: the limit is malformed */
 } gp_service_t;
 
@@ -47,18 +47,18 @@ static inline bool gp_engine_refuses(const gp_engine_t *engine)
   return gp_engine_service(engine) == GP_SERVICE_REFUSE;
 }
 
-/* The engine may make no driver calls of its own: it is suspended, a capture is running, or it forwards for
- * good. This says nothing about whether it refuses requests. */
+/* True if the engine may make no driver calls of its own: it is suspended, a capture is running, or it
+ * forwards permanently. Whether it refuses requests does not matter here. */
 static inline bool gp_engine_forwards(const gp_engine_t *engine)
 {
   return (atomic_load(&engine->service) & ~GP_SERVICE_BIT_REFUSE) != 0;
 }
 
-/* The calling thread has begun a capture in which it may not allocate: its requests are forwarded during
- * captures of other threads, too. Takes no lock. */
+/* True if the calling thread has begun a capture during which it may not allocate: its requests are then
+ * forwarded. Takes no lock. */
 bool gp_mode_thread_captures(const gp_engine_t *engine);
 
-/* The engine forwards a request of the calling thread that names no stream. Takes no lock. */
+/* True if the engine forwards a request of the calling thread that names no stream. Takes no lock. */
 static inline bool gp_mode_forwards(const gp_engine_t *engine)
 {
   if (__builtin_expect(!gp_engine_forwards(engine), 1))
@@ -67,55 +67,55 @@ static inline bool gp_mode_forwards(const gp_engine_t *engine)
   return service > GP_SERVICE_BESIDE || (service == GP_SERVICE_BESIDE && gp_mode_thread_captures(engine));
 }
 
-/* The engine forwards all requests in stream order. Otherwise it forwards only those
- * whose stream is captured. */
+/* True if the engine forwards all stream-ordered requests. Otherwise it forwards only those whose stream is
+ * capturing. */
 static inline bool gp_mode_forwards_ordered(const gp_engine_t *engine)
 {
   return atomic_load(&engine->service) % GP_SERVICE_CAPTURE_FOR_ALL != 0;
 }
 
-/* A capture counts as a suspension for the engine's own calls, and for facts. */
+/* True while the engine is suspended. A capture counts as a suspension here: it forbids the engine's own
+ * driver calls, and voids completion proofs. */
 static inline bool gp_service_is_suspended(uint64_t service)
 {
   return service >= GP_SERVICE_SUSPENSION;
 }
 
-/* At the start, before any other function of this header. refuses: the limit is malformed. */
+/* Called at the engine's start, before any other function of this header. refuses: the limit is malformed. */
 void gp_mode_init(gp_engine_t *engine, bool refuses, gp_mode_t reuse_mode);
 
-/* All limits were set anew: forgets that a limit was malformed. */
+/* Called when all limits were set anew: forgets that a limit was malformed. */
 void gp_mode_accept_limits(gp_engine_t *engine);
 
-/* Pooling stops for good, for a reason that is no error. False: it has stopped already. The caller holds no
- * lock. */
+/* Stops pooling permanently, for a reason that is no error. False: it has stopped already. The caller holds
+ * no lock. */
 bool gp_mode_stop(gp_engine_t *engine);
 
-/* The context ends, and its suspensions with it. The caller holds contexts_lock. */
+/* Ends the suspensions of a context that is lost. The caller holds contexts_lock. */
 void gp_mode_context_lost(gp_engine_t *engine, gp_context_t *context);
 
-/* Around a driver call that the engine makes on its own account. False: the engine may make no such call,
- * since it is suspended or forwards for good. Calls may nest. */
+/* Enclose a driver call that the engine makes on its own account. False: the engine may make no such call,
+ * since it is suspended or forwards permanently. Calls may nest. */
 bool gp_engine_enter(gp_engine_t *engine);
 void gp_engine_leave(gp_engine_t *engine);
 
 /*
- * The same for an operation in a stream into which the program itself is about to put one. Also
- * legal during captures, if that stream is not captured: whatever this operation does to a capture,
- * the program's own does, too.
+ * Encloses an operation in a stream to which the program itself is about to submit one. This is legal also
+ * during captures, if that stream is not capturing: whatever the operation does to a capture, the program's
+ * own does, too.
  */
 bool gp_engine_enter_stream(gp_engine_t *engine);
 
-/* The same for a question whether the device is busy, which the engine may also ask
- * after pooling has stopped. */
+/* Encloses a query whether the device is busy, which the engine may also make after pooling has stopped. */
 bool gp_engine_enter_question(gp_engine_t *engine);
 
-/* The same for calls that wait for the device, or may, as the driver's free may. A suspension waits for
- * such calls in flight for GP_AWAIT_CALLS_NS at most: the device may depend on the thread that suspends. */
+/* Enclose a call that may wait for the device, such as the driver's free. A suspension waits for such calls
+ * in flight for at most GP_AWAIT_CALLS_NS: the device's work may depend on the thread that suspends. */
 bool gp_engine_enter_wait(gp_engine_t *engine);
 void gp_engine_leave_wait(gp_engine_t *engine);
 #define GP_AWAIT_CALLS_NS UINT64_C(100000000)
 
-/* The mode that mode events and snapshots name. */
+/* Returns the mode for mode events and snapshots. */
 gp_mode_t gp_engine_mode(const gp_engine_t *engine);
 
 /* GP_MODE_STRICT or GP_MODE_CONTEXT. */
@@ -128,8 +128,8 @@ static inline gp_mode_t gp_engine_reuse_mode(const gp_engine_t *engine)
 void gp_mode_record(gp_engine_t *engine, gp_detail_t mode);
 
 /*
- * From now on work may be submitted unseen. Called in the middle of a look-up, where nothing can be done
- * about it. From then on no engine of the process hands out a block by the order of a stream.
+ * Called when a look-up shows that the program may submit work that the library does not see. From then on no
+ * engine of the process reuses memory by stream order alone. It only sets a flag, so a look-up may call it.
  */
 void gp_mode_distrust(void);
 

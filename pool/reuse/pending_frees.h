@@ -1,9 +1,9 @@
 /*
- * Memory that the program freed in the order of a stream (cuMemFreeAsync) outside the driver's pools, or in a
- * pool that it has destroyed since. The driver gives such memory back to the device only when the stream
+ * Stream-ordered frees (cuMemFreeAsync) that are pending: of memory outside the driver's pools, or in a pool
+ * that the program has destroyed since. The driver returns such memory to the device only when the stream
  * reaches the free. Under a limit it counts until the stream is known to have passed that point: because
  * every context, or the stream's own, has completed the epoch of the free (reuse/stamps.h), or because a
- * later point of the stream is complete (reuse/stream_points.h). await_pending.h asks the driver.
+ * later point of the stream is complete (reuse/stream_points.h). await_pending.h queries the driver.
  *
  * Memory in the driver's pools needs no record: the driver reports what its pools have (gp_limit_settle).
  *
@@ -30,7 +30,7 @@ typedef struct gp_pending_free {
 } gp_pending_free_t;
 
 /*
- * To be called after the driver's call, before the account drops the memory: counts it on, if there is a
+ * Adds a free after the driver's call, before the account drops the memory, which stays counted if there is a
  * limit. Of `free`, the caller sets address, bytes, supply, is_host and owner; GP_SUPPLY_POOLS means a pool
  * that is gone. order NULL: the stream is unknown.
  */
@@ -39,15 +39,15 @@ void gp_pending_free_add(
 
 bool gp_pending_frees_are_none(const gp_device_t *device);
 
-/* Stops counting what the streams have passed. True: there was such memory. */
+/* Stops counting the memory whose frees are known to be passed. True: there was such memory. */
 bool gp_pending_frees_retire(gp_engine_t *engine, gp_device_t *device);
 
-/* The same for all that was freed in that stream in the epoch or before: since then the driver has said that
- * the stream has no work. id: the identity's before the question. */
+/* Stops counting what was freed in that stream in the epoch or before, because the driver has since reported
+ * that the stream has no pending work. id: that of the stream record before the query. */
 void gp_pending_frees_passed(
     gp_engine_t *engine, gp_device_t *device, const gp_identity_t *identity, uint64_t id, uint64_t epoch);
 
-/* All of them, at the engine's end. */
+/* Frees all records, at the engine's end. */
 void gp_pending_frees_fini(gp_device_t *device);
 
 #endif

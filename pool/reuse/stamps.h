@@ -1,26 +1,26 @@
 /*
- * When a freed block may be used again.
+ * The rule by which a freed block may be reused.
  *
  * A program may call cudaFree while kernels still use the block, and its next owner may use it at once,
  * on any stream or from the host. So it is reusable only when the host knows that all device work
  * submitted before the free is complete, in every context (a context reaches the memory of others
  * through peer access and copies).
  *
- * Epochs make that cheap. `epoch` only grows. A free stamps its block with the epoch in force. An
- * action that will establish that a context is idle (a synchronization, a fence) first begins a new
+ * Epochs make this check cheap. `epoch` only grows. A free stamps its block with the present epoch. An
+ * action that can prove a context's work complete (a synchronization, a fence) first begins a new
  * epoch; the old one, e, is its token. When it has succeeded, all work of the context submitted before
  * it began is complete, and so is the work before every free stamped e or less: such a free read
  * `epoch` before begin changed it, and all submissions of the freeing thread, and those that happened
- * before its cudaFree, come before that read. A sequentially consistent fence stands between the
+ * before its cudaFree, come before that read. There is a sequentially consistent fence between the
  * submissions and the stamp, and another between the new epoch and the driver's call. So the driver
  * sees the submissions if the stamp is the old epoch, even on processors that reorder a later load with
  * earlier stores. The first one is gp_lock_fence: the free takes the device's lock after the
  * submissions, which on x86-64 is already such a fence.
  *
- * What every live context has completed is one number, `covered`, which only grows: a freed block
- * whose stamp is covered is ready, although it may still be queued (drain.h). A new context has
- * completed nothing, but does not lower `covered`: the library knows the context before it can
- * submit work (doc/reuse.md).
+ * `covered` is the newest epoch that every live context has completed. It only grows: a freed block with a
+ * stamp of at most `covered` may be reused, although it may still be queued (drain.h). A new context has
+ * completed nothing, but does not lower `covered`: the library knows the context before it can submit work
+ * (doc/reuse.md).
  */
 #ifndef GP_POOL_REUSE_STAMPS_H
 #define GP_POOL_REUSE_STAMPS_H
@@ -31,7 +31,8 @@
 #include "pool/async/ordered_blocks.h"
 #include "pool/engine_record.h"
 
-/* Begins a new epoch and returns the one before: all frees so far are in it or in older ones. */
+/* Begins a new epoch, and returns the previous one: all frees so far have it or an older one as their stamp.
+ */
 static inline uint64_t gp_epoch_begin(gp_engine_t *engine)
 {
   uint64_t epoch = atomic_fetch_add(&engine->epoch, 1);
@@ -39,14 +40,14 @@ static inline uint64_t gp_epoch_begin(gp_engine_t *engine)
   return epoch;
 }
 
-/* The context has completed an epoch. */
+/* Notes that the context has completed an epoch. */
 void gp_epoch_complete(gp_context_t *context, uint64_t epoch);
 
 /* Raises `covered` to what the live contexts have completed, and returns it. The
  * caller holds contexts_lock. */
 uint64_t gp_covered_raise(gp_engine_t *engine);
 
-/* The same for callers without a lock. Touches no block: drain.h moves the blocks later. */
+/* Raises `covered` for callers without a lock. It changes no block: drain.h moves the blocks later. */
 void gp_advance(gp_engine_t *engine);
 
 static inline uint64_t gp_covered(const gp_engine_t *engine)
@@ -54,7 +55,7 @@ static inline uint64_t gp_covered(const gp_engine_t *engine)
   return atomic_load_explicit(&engine->covered, memory_order_acquire);
 }
 
-/* The context has completed everything freed so far. */
+/* True if the context has completed everything freed so far. */
 static inline bool gp_epoch_is_current(const gp_engine_t *engine, const gp_context_t *context)
 {
   return atomic_load(&context->completed) >= atomic_load(&engine->newest_free_epoch);
@@ -63,7 +64,8 @@ static inline bool gp_epoch_is_current(const gp_engine_t *engine, const gp_conte
 /* Raises a number that only grows. */
 void gp_stamps_raise(_Atomic uint64_t *value, uint64_t to);
 
-/* Gives a freed block its free_epoch; defer queues it, too. The caller holds the device's lock. */
+/* Stamps a freed block with the epoch; gp_stamp_and_defer also queues it. The caller holds the device's lock.
+ */
 static inline void gp_stamp(gp_engine_t *engine, gp_block_t *block)
 {
   gp_assert_internal(gp_lock_is_held(&block->context->device->lock));
@@ -102,8 +104,8 @@ static inline void gp_stamp_leave_deferred(gp_block_t *block)
   block->bin->deferred_count--;
 }
 
-/* Makes a deferred or bound block idle since since_ns: its facts are there. The caller holds the device's
- * lock. */
+/* Makes a deferred or bound block idle, as of since_ns: its work is proved complete. The caller holds the
+ * device's lock. */
 static inline void gp_stamp_complete(
     gp_engine_t *engine, gp_block_t *block, uint64_t now_ns, uint64_t since_ns)
 {

@@ -1,10 +1,10 @@
 /*
- * Points of streams: another way to learn that memory freed in the order of a stream
- * (identities.h) may be used again.
+ * Points of streams: another completion proof for memory freed in the order of a stream (identities.h). It
+ * may be reused in two cases:
  *
  * - The device has passed a point that lies behind the free. Every use was ordered before the point, so any
  *   request may have the memory, whatever other streams and contexts do. This also holds for memory of
- *   cudaMalloc, if cudaFreeAsync frees it.
+ *   cudaMalloc that cudaFreeAsync frees.
  * - Another stream waits for such a point (cudaStreamWaitEvent). Later requests in that stream are ordered
  *   behind the point. The driver's own pool does the same (cuda.h,
  *   CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES).
@@ -21,17 +21,16 @@
 #include "pool/engine_record.h"
 
 /*
- * The program uses memory in the order of streams: only then points are worth their price. want: to be
- * called before its first such call. Misses an event that another thread began to record just before; but
- * if two threads record one event at once, the program can rely on neither record.
+ * True if the program uses stream-ordered memory, since only then points are worth their cost. want must be
+ * called before its first such call. An event that another thread began to record just before is missed; but
+ * if two threads record one event concurrently, the program can rely on neither record.
  */
 static inline bool gp_stream_points_are_wanted(const gp_engine_t *engine)
 {
   return atomic_load_explicit(&engine->has_ordered_calls, memory_order_relaxed);
 }
 
-/* Events can stand for points: no call that might record an event passes the library unseen or goes to a
- * function that the tables do not know. */
+/* True if events can stand for points: the library sees every call that might record an event. */
 static inline bool gp_stream_points_trust_events(const gp_engine_t *engine)
 {
   return engine->keeps_ordered && !gp_mode_is_distrusted() &&
@@ -44,11 +43,11 @@ static inline void gp_stream_points_want(gp_engine_t *engine)
     atomic_store(&engine->has_ordered_calls, true);
 }
 
-/* The device has passed the point. The caller holds no device's lock. */
+/* Notes that the device has passed the point. The caller holds no device's lock. */
 void gp_stream_point_passed(const gp_stream_point_t *point);
 
-/* A stream waits for the point, on the device: later work in the stream runs behind it. by NULL: the stream
- * has no identity. The caller holds no lock. */
+/* Notes that a stream waits for the point on the device, so its later work runs behind it. by: that stream;
+ * NULL: it has no record. The caller holds no lock. */
 void gp_stream_point_awaited(gp_identity_t *by, const gp_stream_point_t *point);
 
 /* Takes a block of the arena that was freed before a point awaited by the stream out of its queue; NULL:
@@ -57,9 +56,8 @@ struct gp_block *gp_stream_points_take(
     gp_engine_t *engine, gp_identity_t *by, const gp_context_t *arena, const struct gp_fit *fit, bool is_cut);
 
 /*
- * Makes idle the blocks that were freed before passed points, `most` at most; the next call moves
- * the rest. Returns how many it moved. drain_one: only those of that stream, which ends. The
- * caller holds the device's lock.
+ * Makes at most `most` blocks idle that were freed before passed points, and returns how many; the next call
+ * continues. drain_one does so for one stream, which is ending. The caller holds the device's lock.
  */
 unsigned gp_stream_points_drain(gp_engine_t *engine, gp_device_t *device, uint64_t now_ns, unsigned most);
 unsigned gp_stream_points_drain_one(

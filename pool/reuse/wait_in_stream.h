@@ -1,9 +1,10 @@
 /*
- * The last way to serve a stream-ordered request: memory that another stream has freed and not reached the
- * free yet. The request's stream waits for that free; the host does not. The driver's own pool does the same
- * (cuda.h, CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES, on by default): so only where the driver's pool
- * would be short of memory as well. Memory of cudaMalloc never serves this way, nothing waits during a
- * capture, and the legacy default stream neither waits nor has events (its operations order other streams).
+ * The last way to serve a stream-ordered request: with memory freed in another stream that has not reached
+ * the free yet. The request's stream waits for that free; the host does not. The driver's own pool does the
+ * same (cuda.h, CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES, on by default), so the library does it
+ * only when the driver's pool would be short of memory as well. It never uses memory of cudaMalloc, nothing
+ * waits during a capture, and the legacy default stream neither waits nor has events (its operations order
+ * other streams).
  *
  * Any thread. The caller holds no lock unless a comment says otherwise.
  */
@@ -13,11 +14,12 @@
 #include "pool/serve/hit.h"
 #include "pool/space/free_events.h"
 
-/* After a miss: whether frees need events from now on, because less than a quarter of the device or of the
- * limit is left, or less than what the program has, or has freed and not reached yet, in its streams. */
+/* Decides after a miss whether frees need events from now on: because less than a quarter of the device or of
+ * the limit is left, or less than the stream-ordered memory in use or freed but pending. */
 void gp_wait_in_stream_judge(gp_engine_t *engine, gp_context_t *context);
 
-/* The same after a free, for memory that streams got without a miss. The caller holds the device's lock. */
+/* Decides the same after a free, for memory that was allocated without a miss. The caller holds the device's
+ * lock. */
 static inline void gp_wait_in_stream_note_free(gp_device_t *device)
 {
   gp_assert_internal(gp_lock_is_held(&device->lock));
@@ -30,12 +32,12 @@ static inline bool gp_wait_in_stream_needs_events(gp_device_t *device)
   return atomic_load_explicit(&device->needs_events, memory_order_relaxed);
 }
 
-/* Right before a free in the stream, which is not captured: records an event there. NULL: the free has none.
- * After the free the caller drops its use of the event. */
+/* Records an event right before a free in the stream, which is not capturing. NULL: the free has none. The
+ * caller calls gp_wait_in_stream_drop after the free. */
 gp_free_event_t *gp_wait_in_stream_record(gp_engine_t *engine, const gp_order_t *order);
 void gp_wait_in_stream_drop(gp_free_event_t *event);
 
-/* Serves the request from memory with pending frees. False: it has not. */
+/* Serves the request with memory whose free is pending in another stream. False: it could not. */
 bool gp_wait_in_stream_serve(gp_request_t *request);
 
 #endif

@@ -1,5 +1,6 @@
 /*
- * Type segment at a miss: the pool grows by a segment, from which the request is cut.
+ * Serves a miss with more memory from the driver: with type segment by a new segment, from which the request
+ * is cut; with mapped memory (type vmm, and stream-ordered requests) by mapping memory at its place.
  */
 #ifndef GP_POOL_SERVE_GROW_H
 #define GP_POOL_SERVE_GROW_H
@@ -12,15 +13,14 @@ typedef struct gp_need {
   gp_context_t *arena;   /* that grows: the context, or device->ordered */
   uint64_t requested;    /* bytes */
   uint64_t bytes;        /* with rounding */
-  uint64_t stream; /* in which the program asks for it; 0: none, and the context is current in the thread */
+  uint64_t stream;       /* of a stream-ordered request; 0: none, and the context is current in the thread */
 } gp_need_t;
 
 /*
- * Serves a request. segment.h decides how large the segment is. If that would leave too
- * little of the device or of the limit, it is `bytes` rounded to GP_SEGMENT_STEP, or just `bytes`.
- * Returns the driver's code; *by_limit: the limit refused. On failure *ret_address is untouched. If
- * the host has no memory for the records, the program gets an untracked allocation, which the driver
- * will free. The caller holds no lock.
+ * Serves a request from a new segment. segment.h decides how large that is. If it would leave too little of
+ * the device or of the limit, it is `bytes` rounded to GP_SEGMENT_STEP, or just `bytes`. Returns the driver's
+ * code; *by_limit: the limit refused. On failure *ret_address is untouched. If the host has no memory for the
+ * records, the program gets a forwarded allocation, whose free goes to the driver. The caller holds no lock.
  */
 int gp_grow(gp_engine_t *engine, const gp_need_t *need, bool *by_limit, uint64_t *ret_address);
 
@@ -31,24 +31,21 @@ int gp_grow(gp_engine_t *engine, const gp_need_t *need, bool *by_limit, uint64_t
  */
 int gp_grow_ahead(gp_engine_t *engine, gp_context_t *context, uint64_t bytes, bool *by_limit);
 
-/* The device has enough left after `size` bytes more, and so has the limit. Goes by the driver's last word
- * on the device, and asks the driver if that word is old. The caller holds no lock. */
+/* True if the device and the limit have enough left after `size` bytes more. Uses the driver's last figures
+ * for the device, and queries the driver if these are old. The caller holds no lock. */
 bool gp_grow_leaves_enough(gp_engine_t *engine, gp_context_t *context, uint64_t size);
 
-/* Type vmm, and stream-ordered memory, at a miss: maps memory at the request's place; the memory is new, or
- * moves there from where nothing uses it. */
-
 /*
- * As gp_grow, which takes over if the arena has no range or the range no place; for device->ordered the
- * result is then code_not_ready. Moves memory
- * instead of making more where mapped.h says so, and before it returns a refusal of the driver
- * or of the limit. On failure all memory is where it was. It also returns out of memory if the host
- * has no memory for the records.
+ * Serves a request by mapping memory at its place: new memory, or idle memory that moves there. It moves
+ * memory where mapped.h says so, and before it returns a refusal of the driver or of the limit. If the arena
+ * has no range, or the range no place, it calls gp_grow; for device->ordered it then returns code_not_ready.
+ * Parameters and result are those of gp_grow, except that it also returns out of memory if the host has no
+ * memory for the records. On failure all memory is where it was.
  */
 int gp_grow_mapped(gp_engine_t *engine, const gp_need_t *need, bool *by_limit, uint64_t *ret_address);
 
-/* As gp_grow_ahead, with mapped memory: bytes is a multiple of GP_CHUNK_STEP. Chunks are as large as suits
- * a pool that holds `held` bytes. */
+/* Does the same as gp_grow_ahead with mapped memory: bytes is a multiple of GP_CHUNK_STEP. The size of the
+ * chunks is that for a pool of `held` reserved bytes. */
 int gp_grow_mapped_ahead(
     gp_engine_t *engine, gp_context_t *context, uint64_t bytes, uint64_t held, bool *by_limit);
 

@@ -1,25 +1,25 @@
 /*
- * Heaps: threads that share nothing. A thread's heap keeps blocks of up to GP_HEAP_BLOCK_MAX that were freed,
- * in the order of their stamps, and the thread's next allocations take those that are covered. Such a free
- * and such an allocation take the heap's own lock only.
+ * Heaps: per-thread caches of freed blocks. A thread's heap keeps freed blocks of up to GP_HEAP_BLOCK_MAX, in
+ * the order of their stamps, and the thread's next allocations reuse those that are covered. Such a free and
+ * such an allocation take only the heap's own lock.
  *
- * A block that a thread gets from the device's lists has the thread's heap for its home, and whichever thread
- * frees it puts it there. Until the heap gives the block to the device's list of deferred ones, the device
- * takes it for LIVE, and its statistics have not heard of the free: a heap counts what happened since it last
- * told them (a fold). Readers of the record add what heaps have counted (format/heap_counts.h). The device's
- * lists, statistics and decisions are right only after
+ * The home of a block is the heap of the thread that got it from the device's lists; whichever thread frees
+ * the block puts it there. Until the heap returns the block to the device's list of deferred blocks, the
+ * device sees it as LIVE, and its statistics lack the free: a heap counts what happened since it last updated
+ * them (a fold). Readers of the record add the heaps' counts (format/heap_counts.h). The device's lists,
+ * statistics and decisions are exact only after one of these:
  *
- * - gp_heaps_collect, which has all heaps of the device give all blocks, and closes them: then everything is
- *   as if each block had just been freed, and stays so while the caller holds the device's lock. All that
- * looks at more than one block calls it, and so does a miss: no heap keeps memory that another request could
- * get.
- * - gp_heap_disown, for one block: from then on it has no home.
+ * - gp_heaps_collect makes all heaps of the device return all blocks, and closes them. Then everything is as
+ *   if each block had just been freed, and stays so while the caller holds the device's lock. Any code that
+ *   looks at more than one block calls it, and so does a miss: no heap keeps memory that another request
+ *   could use.
+ * - gp_heap_disown does so for one block, which has no home from then on.
  *
- * A heap is opened under the device's lock, by its thread's next hit, in mode `context` only. The times of a
- * heap's events are later than those of the device before, and once the device has heard of them the device's
- * are later: so the events of one block are in the order of time, whichever heap it was in. Of two heaps they
- * may have the same time. With one thread peaks are exact. With several a peak may miss, or have too much,
- * what the heaps of other threads kept at that time.
+ * A heap is opened under the device's lock, by its thread's next hit, in mode `context` only. The events of a
+ * heap are later than the device's events before it was opened, and earlier than those after the device has
+ * learned of them: so the events of one block are ordered by time, whichever heap it was in. Events of two
+ * heaps may have the same time. With one thread, peaks are exact. With several, a peak may be off by what the
+ * heaps of other threads kept at that time.
  *
  * Any thread may call these functions.
  */
@@ -30,17 +30,14 @@
 #include "pool/reuse/mode.h"
 #include "pool/reuse/stamps.h"
 
-/*
- * The record of a heap: what one thread frees and allocates again on one device without the device's lock.
- */
-
-#define GP_HEAP_BLOCK_MAX GP_MIB       /* bytes of a block that a heap may keep */
-#define GP_HEAP_BYTES     (4 * GP_MIB) /* that a heap keeps at most */
-#define GP_HEAP_BLOCKS    256u         /* likewise */
+#define GP_HEAP_BLOCK_MAX GP_MIB       /* largest block that a heap may keep, in bytes */
+#define GP_HEAP_BYTES     (4 * GP_MIB) /* most bytes that a heap keeps */
+#define GP_HEAP_BLOCKS    256u         /* most blocks that a heap keeps */
 #define GP_HEAP_BINS      64u          /* a power of two */
-#define GP_HEAP_BLOCK_IDS 64u          /* that a heap takes at a time */
+#define GP_HEAP_BLOCK_IDS 64u          /* block ids that a heap takes from the engine at a time */
 
-/* The kept blocks of one size, linked by in_bin.next, oldest first. A bin without blocks has any size. */
+/* The kept blocks of one size, linked by in_bin.next, oldest first. The size of an empty bin has no meaning.
+ */
 typedef struct gp_heap_bin {
   uint64_t size;
   gp_bin_entry_t *oldest;
@@ -48,27 +45,27 @@ typedef struct gp_heap_bin {
 } gp_heap_bin_t;
 
 /*
- * Invariants. `context` changes under both the device's lock and the heap's own, so that either is enough to
- * read it; the members after it are under the heap's own lock. A closed heap keeps no block. `blocks` holds
- * the kept blocks, in the order of their stamps; each is in the bin of its size, too. For the device a kept
- * block is LIVE until the heap gives it (heaps.h).
+ * The heap of one thread on one device. Invariants: `context` changes under both the device's lock and the
+ * heap's own, so either is enough to read it; the heap's own lock guards the members after it. A closed heap
+ * keeps no block. `blocks` lists the kept blocks, in the order of their stamps; each is also in the bin of
+ * its size.
  */
 struct gp_heap {
   _Alignas(GP_CACHE_LINE) gp_lock_t lock;
-  atomic_bool has_news;     /* something happened since the last fold; read without the lock, too */
-  _Atomic uint32_t kept;    /* blocks; likewise */
+  atomic_bool has_news;     /* something happened since the last fold; also read without the lock */
+  _Atomic uint32_t kept;    /* number of kept blocks; also read without the lock */
   gp_device_t *device;      /* constant */
   gp_context_t *context;    /* whose blocks it keeps; NULL: the heap is closed */
   uint64_t bytes;           /* of the kept blocks */
-  uint64_t newest_epoch;    /* of the blocks that it has kept so far */
-  uint64_t covered;         /* engine->covered when it last looked */
-  uint64_t next_block_id;   /* ids of its own, up to ... */
-  uint64_t end_block_id;    /* ... and without this one */
+  uint64_t newest_epoch;    /* newest stamp of the blocks that it has kept so far */
+  uint64_t covered;         /* engine->covered when the heap last read it */
+  uint64_t next_block_id;   /* the next of its own ids, which end before ... */
+  uint64_t end_block_id;    /* ... this one */
   uint64_t now_ns;          /* see gp_heap_time */
   uint64_t event_ns;        /* time of its last event, as the observer knows it */
-  bool is_refused;          /* the observer did not take an allocation: the heap has to give what it keeps */
+  bool is_refused;          /* the observer refused an allocation: the heap has to return its blocks */
   unsigned unclocked;       /* allocations since one read the clock */
-  gp_heap_counts_t *counts; /* own_counts until the observer has a place */
+  gp_heap_counts_t *counts; /* own_counts until the observer provides a place */
   gp_list_t blocks;
   gp_heap_bin_t bins[GP_HEAP_BINS];
 
@@ -77,21 +74,21 @@ struct gp_heap {
   gp_heap_counts_t own_counts; /* see counts */
 
   /* Under the device's lock. */
-  bool is_owned;           /* a thread has it */
-  unsigned other_contexts; /* requests in others since it was opened */
+  bool is_owned;           /* a live thread has it */
+  unsigned other_contexts; /* requests in other contexts since it was opened */
   uint64_t served;         /* allocations since it was opened, or last judged, and ... */
   uint64_t missed;         /* ... those that the device's lists served */
-  unsigned rest;           /* hits of its thread before it is opened again, and ... */
-  unsigned next_rest;      /* ... how many there will be the next time */
+  unsigned rest;           /* hits of its thread that must pass before it is opened again, and ... */
+  unsigned next_rest;      /* ... how many that will be the next time */
 
   gp_heap_t *thread_next; /* the thread's next heap; the thread's own */
 };
 
-/* At the engine's start and end. The settings are known. */
+/* Called at the engine's start, after the settings are read, and at its end. */
 void gp_heaps_init(gp_engine_t *engine);
 void gp_heaps_fini(gp_engine_t *engine);
 
-/* The heaps of the calling thread, the last used first, if the serial is the engine's. */
+/* The heaps of the calling thread, most recently used first; valid if the serial is the engine's. */
 typedef struct gp_own_heaps {
   uint64_t serial;
   gp_heap_t *first;
@@ -100,33 +97,35 @@ typedef struct gp_own_heaps {
 
 extern _Thread_local gp_own_heaps_t gp_own_heaps __attribute__((tls_model("initial-exec")));
 
-/* Has the thread's heap of the device be gp_heap_own's answer. Without memory of the host, or with as many
- * heaps as there may be, there is none, and the thread looks for one again some allocations later. The caller
- * holds no lock. */
+/* Finds or creates the thread's heap of the device, which gp_heap_own then returns. If the host is out of
+ * memory, or there are too many heaps, there is none, and the thread tries again some allocations later. The
+ * caller holds no lock. */
 void gp_heap_find_own(gp_engine_t *engine, gp_device_t *device);
 
-/* The thread's heap of the device; NULL: it has none, or it is not the last used. */
+/* Returns the thread's heap of the device; NULL: it has none, or that is not its most recently used one. */
 static inline gp_heap_t *gp_heap_own(const gp_engine_t *engine, const gp_device_t *device)
 {
   gp_heap_t *heap = gp_own_heaps.serial == engine->serial ? gp_own_heaps.first : NULL;
   return heap && heap->device == device ? heap : NULL;
 }
 
-/* The observer hears of what heaps do, or has no interest. */
+/* True if heaps may be used: the observer has functions for their events, or wants no events. */
 static inline bool gp_heaps_are_told(const gp_engine_t *engine)
 {
   return engine->observer.keep != NULL || !gp_event_is_wanted(engine, NULL);
 }
 
-/* The thread is about to ask the device's lists for memory. The caller holds no lock. */
+/* Called before the thread allocates from the device's lists: finds the thread's heap. The caller holds no
+ * lock. */
 static inline void gp_heap_prepare(gp_engine_t *engine, gp_device_t *device)
 {
   if (!gp_heap_own(engine, device) && engine->has_heaps && gp_heaps_are_told(engine))
     gp_heap_find_own(engine, device);
 }
 
-/* The device's statistics hear what its thread's heap has done. The caller holds the device's lock, which it
- * took to change them. is_alloc: to serve a request that the heap could not serve. */
+/* Adds the counts of the calling thread's heap to the device's statistics. The caller holds the device's
+ * lock, which it took to change them. is_alloc: it is about to serve a request that the heap could not serve.
+ */
 void gp_heap_fold(gp_engine_t *engine, gp_heap_t *heap, bool is_alloc);
 
 static inline void gp_heap_fold_own(gp_engine_t *engine, gp_device_t *device, bool is_alloc)
@@ -138,11 +137,12 @@ static inline void gp_heap_fold_own(gp_engine_t *engine, gp_device_t *device, bo
     gp_heap_fold(engine, heap, is_alloc);
 }
 
-/* The block has just been handed out: from now on the thread's heap is its home, if it may be one. The caller
- * holds the device's lock, and does not touch the block any more. */
+/* Makes the thread's heap the home of a block that was just allocated (gp_heap_adopt), if it may be; open
+ * prepares the heap for that context. The caller holds the device's lock, and must not use the block after.
+ */
 void gp_heap_open(gp_engine_t *engine, gp_heap_t *heap, gp_context_t *context);
 
-/* While the observer wants events, it must know the block, and else it must not. */
+/* True if the observer knows the block exactly if it wants events, which a heap requires. */
 static inline bool gp_heap_is_told(const gp_engine_t *engine, const gp_block_t *block)
 {
   return (block->observer_cookie.slot != 0) == gp_event_is_wanted(engine, NULL);
@@ -174,12 +174,12 @@ static inline void gp_heap_adopt(gp_engine_t *engine, gp_block_t *block)
     atomic_store_explicit(&block->home, heap, memory_order_release);
 }
 
-/* The block has no home any more, and is deferred if its home kept it. The caller holds the device's lock,
- * and has checked that the block has a home. */
+/* Takes the block from its home; if the home kept it, the block is deferred now. The caller holds the
+ * device's lock, and has checked that the block has a home. */
 void gp_heap_disown(gp_engine_t *engine, gp_block_t *block);
 
-/* See above. collect: the caller holds the device's lock. settle: it holds no lock of a device, and takes it
- * later. */
+/* Makes all heaps of the device return their blocks, see above. The caller holds the device's lock. For
+ * callers that hold no device's lock, and take it later, there is gp_heaps_settle. */
 void gp_heaps_collect_open(gp_engine_t *engine, gp_device_t *device);
 
 static inline void gp_heaps_collect(gp_engine_t *engine, gp_device_t *device)
@@ -189,12 +189,12 @@ static inline void gp_heaps_collect(gp_engine_t *engine, gp_device_t *device)
     gp_heaps_collect_open(engine, device);
 }
 
-/* Some heap of the device keeps a block. The caller holds the device's lock. */
+/* True if a heap of the device keeps a block. The caller holds the device's lock. */
 bool gp_heaps_keep(const gp_device_t *device);
 
 void gp_heaps_settle(gp_engine_t *engine, gp_device_t *device);
 
-/* For the end of the process, see gp_engine_locks_available. The caller holds the device's lock. */
+/* Called at the end of the process, see gp_engine_locks_available. The caller holds the device's lock. */
 bool gp_heaps_locks_available(gp_device_t *device);
 
 static inline gp_heap_bin_t *gp_heap_bin(gp_heap_t *heap, uint64_t size)
@@ -210,8 +210,8 @@ static inline void gp_heap_raise(uint64_t *highest, uint64_t added, uint64_t tak
     *highest = added - taken;
 }
 
-/* A free is counted before the observer hears of it, and so is an allocation: the reader of a killed
- * process's record takes what is counted, but not told, for not done. by: 1, or -1 to take it back. */
+/* Count a free or an allocation, before the observer is notified: the reader of a killed process's record
+ * rolls back counts without an event. by: 1, or -1 to undo. */
 static inline void gp_heap_count_free(gp_heap_t *heap, const gp_block_t *block, uint64_t by)
 {
   gp_heap_amounts_t *amounts = &heap->counts->amounts;
@@ -238,8 +238,7 @@ static inline void gp_heap_set_kept(gp_heap_t *heap, uint32_t kept)
   atomic_store_explicit(&heap->kept, kept, memory_order_relaxed);
 }
 
-/* Puts a block that the program has freed, and that is counted so, into its home. The caller holds the heap's
- * lock. */
+/* Puts a block into its home after the program's free has been counted. The caller holds the heap's lock. */
 static inline void gp_heap_keep(gp_engine_t *engine, gp_heap_t *heap, gp_heap_bin_t *bin, gp_block_t *block)
 {
   gp_heap_amounts_t *amounts = &heap->counts->amounts;
@@ -266,7 +265,8 @@ static inline void gp_heap_keep(gp_engine_t *engine, gp_heap_t *heap, gp_heap_bi
   gp_heap_note_news(heap);
 }
 
-/* Tells the observer of a free. False: it does not take it from a heap. The caller holds the heap's lock. */
+/* Notifies the observer of a free. False: it does not accept that from a heap. The caller holds the heap's
+ * lock. */
 static inline bool gp_heap_tell_free(gp_engine_t *engine, gp_heap_t *heap, gp_block_t *block, uint64_t now_ns)
 {
   const gp_observer_t *observer = &engine->observer;
@@ -279,12 +279,13 @@ static inline bool gp_heap_tell_free(gp_engine_t *engine, gp_heap_t *heap, gp_bl
              &heap->event_ns, heap->now_ns) != 0;
 }
 
-/* Tells the observer that the block has a new owner, and sets what is the owner's. False: the observer does
- * not take that from a heap. Out of line, so that other allocations need no stack for it. */
+/* Notifies the observer that the block has a new owner, and sets the owner's members. False: the observer
+ * does not accept that from a heap. Out of line, so that other allocations need no stack space for it. */
 bool gp_heap_tell_alloc(
     gp_engine_t *engine, gp_heap_t *heap, gp_block_t *block, uint64_t requested, uint64_t now_ns);
 
-/* The heap, whose lock the caller holds, is the block's home, and can keep it. */
+/* Returns the bin for the block if the heap is its home and can keep it, else NULL. The caller holds the
+ * heap's lock. */
 static inline gp_heap_bin_t *gp_heap_place_for(gp_heap_t *heap, const gp_block_t *block, uint64_t address)
 {
   if (!heap->context || atomic_load_explicit(&block->home, memory_order_acquire) != heap ||
@@ -296,8 +297,7 @@ static inline gp_heap_bin_t *gp_heap_place_for(gp_heap_t *heap, const gp_block_t
   return !bin->oldest || bin->size == block->size ? bin : NULL;
 }
 
-/* The program's free of a block, if its home can keep it. False: nothing has changed. The caller holds no
- * lock. */
+/* Frees a block into its home if that can keep it. False: nothing has changed. The caller holds no lock. */
 static inline bool gp_heap_free(gp_engine_t *engine, uint64_t address)
 {
   if (atomic_load_explicit(&engine->open_heaps, memory_order_relaxed) == 0)
@@ -324,7 +324,7 @@ static inline bool gp_heap_free(gp_engine_t *engine, uint64_t address)
   return bin != NULL;
 }
 
-/* The time of an allocation from a heap, which the observer does not want: as gp_request_time. */
+/* Returns the time of an allocation from a heap for which the observer wants no event, as gp_request_time. */
 static inline uint64_t gp_heap_time(gp_engine_t *engine, gp_heap_t *heap)
 {
   gp_assert_internal(gp_lock_is_held(&heap->lock));
@@ -335,7 +335,8 @@ static inline uint64_t gp_heap_time(gp_engine_t *engine, gp_heap_t *heap)
   return heap->now_ns;
 }
 
-/* Ids grow over the owners of one address; the block's last owner may have a newer one than the heap's. */
+/* Returns a new block id, larger than that of the block's last owner, which may have come from another heap.
+ */
 static inline uint64_t gp_heap_next_block_id(gp_engine_t *engine, gp_heap_t *heap, uint64_t last)
 {
   if (__builtin_expect(heap->next_block_id == heap->end_block_id || heap->next_block_id <= last, 0)) {
@@ -345,7 +346,8 @@ static inline uint64_t gp_heap_next_block_id(gp_engine_t *engine, gp_heap_t *hea
   return heap->next_block_id++;
 }
 
-/* Takes the oldest block of that size. The caller holds the heap's lock. */
+/* Takes the heap's oldest block of that size if it is covered, else returns NULL. The caller holds the heap's
+ * lock. */
 static inline gp_block_t *gp_heap_take(
     gp_engine_t *engine, gp_heap_t *heap, uint64_t size, bool is_cut, uint64_t requested, uint64_t now_ns)
 {
@@ -388,8 +390,8 @@ static inline gp_block_t *gp_heap_take(
   return block;
 }
 
-/* Serves a request for a block of just that size, a part of a segment or not, from the thread's heap. False:
- * nothing has changed. The caller holds no lock. */
+/* Serves a request for a block of exactly that size from the thread's heap; is_cut: a part of a segment.
+ * False: nothing has changed. The caller holds no lock. */
 static inline bool gp_heap_alloc(gp_engine_t *engine, const gp_context_t *context, uint64_t size, bool is_cut,
     uint64_t requested, uint64_t *ret_address)
 {

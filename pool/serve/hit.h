@@ -1,6 +1,7 @@
 /*
- * A hit: serves a request from memory that the pool has, with one lock and no driver call. Any thread may
- * call these functions, without a lock. They answer false if there is no such memory, with nothing changed.
+ * Hits: these functions serve a request from memory that the pool has, with one lock and no driver call. They
+ * return false, with nothing changed, if there is no such memory. Any thread may call them, with no lock
+ * held.
  */
 #ifndef GP_POOL_SERVE_HIT_H
 #define GP_POOL_SERVE_HIT_H
@@ -18,12 +19,12 @@ typedef struct gp_request {
   gp_engine_t *engine;
   gp_context_t *context;
   gp_context_t *arena;     /* has the blocks that may serve the request: the context, or device->ordered */
-  const gp_order_t *order; /* a request in a stream, whose context this is; NULL: in no stream */
+  const gp_order_t *order; /* the stream of a stream-ordered request, in `context`; NULL: no stream */
   uint64_t requested;
   gp_fit_t fit;  /* idle blocks that may serve it */
-  uint64_t size; /* of the block to make: one of its class */
+  uint64_t size; /* of a new block: that of its class */
   uint64_t ret_address;
-  bool is_cut; /* makes the block a part of a segment or of mapped memory */
+  bool is_cut; /* the block is a part of a segment or of mapped memory */
 } gp_request_t;
 
 /* See look_for_escapes in driver.h. */
@@ -34,16 +35,16 @@ static inline void gp_request_look_for_escapes(const gp_request_t *request)
     driver->ops->look_for_escapes(driver->self);
 }
 
-/* Serves the request without new memory of the driver. */
+/* Serves the request without new memory from the driver. */
 bool gp_hit(gp_request_t *request);
 
-/* The same from blocks that were known to be complete but still queued. */
+/* Serves it from blocks that are known to be complete, but still queued as deferred. */
 bool gp_hit_after_drain(gp_request_t *request);
 
-/* The same during a capture, in a stream that is not captured. Puts nothing into the stream. */
+/* Serves it during a capture, in a stream that is not capturing, and submits nothing to that stream. */
 bool gp_hit_beside_capture(gp_request_t *request);
 
-/* gp_hit for a request in no stream. Inline for the one call that most allocations make. */
+/* Serves a request in no stream. Inline, since most allocations call only this. */
 static inline __attribute__((always_inline)) bool gp_hit_plain(gp_request_t *request)
 {
   gp_engine_t *engine = request->engine;
@@ -75,10 +76,8 @@ static inline __attribute__((always_inline)) bool gp_hit_plain(gp_request_t *req
   return block != NULL;
 }
 
-/* A miss: no memory that the pool has serves the request, so that the pool asks what the device has finished,
- * and grows. */
-
-/* Returns 0, with request->ret_address, or the driver's code. Any thread, without a lock. */
+/* Serves a miss: no memory of the pool fits, so it queries what the device has completed, and allocates from
+ * the driver. Returns 0, with request->ret_address, or the driver's code. Any thread, with no lock held. */
 int gp_miss(gp_request_t *request);
 
 #endif

@@ -1,17 +1,15 @@
-/*
- * GPUPOOL_PREWARM: memory that the pool takes from the driver when the program first asks for memory of a
- * device.
- */
+/* GPUPOOL_PREWARM: memory that the pool allocates from the driver at the program's first allocation on a
+ * device. */
 #ifndef GP_POOL_SERVE_PREWARM_H
 #define GP_POOL_SERVE_PREWARM_H
 
 #include "pool/device_record.h"
 
-/* To be called before any allocation. */
+/* Called at the engine's start, before any allocation. */
 void gp_prewarm_init(gp_engine_t *engine, const gp_options_t *options);
 
-/* Takes the memory, once a device, in the context, which is current in the calling thread. Takes no lock if
- * there is nothing to do. True: the pool has gained memory. The caller holds no lock. */
+/* Prewarms the device, once, in the context, which is current in the calling thread. True: the pool has
+ * gained memory. The caller holds no lock. gp_prewarm is the fast check, without a lock. */
 bool gp_prewarm_now(gp_engine_t *engine, gp_context_t *context);
 
 static inline bool gp_prewarm(gp_engine_t *engine, gp_context_t *context)

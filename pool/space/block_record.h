@@ -1,8 +1,6 @@
 /*
- * The record of a block.
- *
- * Life of a block, a whole allocation of the driver or, with the types segment and vmm, a part of one or of a
- * range of mapped memory (space/segment.h, space/mapped.h):
+ * The record of a block: a whole driver allocation or, with the types segment and vmm, a part of one or of a
+ * range of mapped memory (space/segment.h, space/mapped.h). The states of a block:
  *
  *      driver --miss.c---> LIVE --free.c--> DEFERRED --reuse/drain.c--> IDLE --hit.h----> LIVE
  *                           |  \ `-> BOUND --reuse/drain.c--> IDLE        |
@@ -10,11 +8,11 @@
  *                           |          `-- its last reference --> DEFERRED|
  *                           `--------------- release.c -------------------'--> RELEASING --> driver
  *
- * Addresses of a range begin UNMAPPED, are MAPPING while a thread maps or unmaps their memory
- * (space/mapped.c, map_range.c), and then a part that is IDLE, or UNMAPPED again. The functions that change
- * states: block_life.h (LIVE, IDLE), reuse/stamps.h (DEFERRED), space/bound_parts.c (BOUND), free.c and
- * release.c (RETAINED), release.c (RELEASING, and back where the driver refuses), space/segment.c (IDLE, of
- * what was joined), space/mapped.c (UNMAPPED, MAPPING).
+ * Addresses of a range begin UNMAPPED, are MAPPING while a thread maps or unmaps memory there
+ * (space/mapped.c, map_range.c), and then an IDLE part, or UNMAPPED again. These files change states:
+ * block_life.h (LIVE, IDLE), reuse/stamps.h (DEFERRED), space/bound_parts.c (BOUND), free.c and release.c
+ * (RETAINED), release.c (RELEASING, and back if the driver refuses), space/segment.c (IDLE, of joined
+ * blocks), space/mapped.c (UNMAPPED, MAPPING).
  */
 #ifndef GP_POOL_SPACE_BLOCK_RECORD_H
 #define GP_POOL_SPACE_BLOCK_RECORD_H
@@ -30,14 +28,14 @@
 #include "pool/space/releases.h"
 #include "base/list.h"
 
-/* In snapshots (inspect.c) LIVE is ALLOCATED of format/states.def, RETAINED and DEFERRED are PENDING, BOUND,
- * IDLE and MAPPING are IDLE, RELEASING is the state before; addresses without memory are left out. */
+/* Snapshots (inspect.c) have the states of format/states.def: LIVE is ALLOCATED there; RETAINED and DEFERRED
+ * are PENDING; BOUND, IDLE and MAPPING are IDLE; RELEASING is the state before. They omit UNMAPPED. */
 typedef enum gp_state {
-  GP_STATE_LIVE,     /* the program holds it */
-  GP_STATE_RETAINED, /* the program freed it; another holder keeps a reference */
-  GP_STATE_DEFERRED, /* freed; the device may still use it */
-  GP_STATE_BOUND,    /* part of a segment freed in a stream's order: the stream may have it, others not yet */
-  GP_STATE_IDLE,     /* ready to be handed out */
+  GP_STATE_LIVE,      /* in use by the program */
+  GP_STATE_RETAINED,  /* the program freed it; another holder keeps a reference */
+  GP_STATE_DEFERRED,  /* freed; the device may still use it */
+  GP_STATE_BOUND,     /* part of a segment freed in a stream's order: only that stream may reuse it as yet */
+  GP_STATE_IDLE,      /* ready for reuse by any request */
   GP_STATE_RELEASING, /* on its way to the driver; only in the list context->blocks, and not in the map */
   GP_STATE_UNMAPPED,  /* addresses of a range without memory; lists and map as for RELEASING */
   GP_STATE_MAPPING,   /* part of a range where a thread is about to map or unmap memory; likewise */
@@ -45,15 +43,14 @@ typedef enum gp_state {
 
 /*
  * Invariants, under the device's lock: refs > 0 exactly in states LIVE and RETAINED, and while RELEASING
- * from these. The map leads from address to the block, except while it is RELEASING, and except for parts of
- * a segment or range that no owner has: IDLE, BOUND, UNMAPPED, MAPPING. free_epoch is that of the newest
- * free, also while the block is LIVE; every context has completed that of an idle block, but perhaps not that
- * of a live one, if a stream got it early. Writers store address and context atomically, since a free that
- * races with the block's end also reads them without the lock. Records are recycled, and the host gets them
- * back when the engine ends.
+ * from these. The address map has every block except RELEASING ones and ownerless parts of a segment or range
+ * (IDLE, BOUND, UNMAPPED, MAPPING). free_epoch is the epoch of the newest free, also while the block is LIVE.
+ * Every context has completed it if the block is idle, but perhaps not if it is live, because a stream may
+ * reuse memory early. Writers store address and context atomically, since a free that races with the block's
+ * end reads them without the lock. Records are recycled, and freed when the engine ends.
  */
 struct gp_block {
-  /* First the members that each allocation and free touches. */
+  /* First the members that every allocation and free uses. */
   union {
     gp_observed_t observed;
     struct {
@@ -63,13 +60,13 @@ struct gp_block {
   gp_context_t *context;
   gp_bin_t *bin;             /* of its size class; NULL: the block is a part of a segment */
   uint64_t free_epoch;       /* epoch of the free: reusable when every context has completed it; 0: none */
-  gp_segment_t *segment;     /* that it is a part of; NULL: a driver allocation by itself */
+  gp_segment_t *segment;     /* of which it is a part; NULL: it is a whole driver allocation */
   _Atomic(gp_heap_t *) home; /* LIVE: the heap that keeps it when it is freed (heaps.h); NULL: none */
   gp_list_t order; /* DEFERRED, BOUND: in context->deferred; IDLE: in device->idle; RELEASING: the releaser's
                       list */
   uint32_t refs;
   bool tainted;            /* exported: goes to the driver on free */
-  bool exact;              /* not of a size that the type makes: goes to the driver on free */
+  bool exact;              /* not of a class's size: goes to the driver on free */
   bool is_in_others;       /* with freed_in: the bin is freed_in->others */
   bool is_kept;            /* with home: the program has freed it; under the heap's lock */
   union {                  /* a block is in one of these at a time */
@@ -83,7 +80,7 @@ struct gp_block {
   gp_identity_t *freed_in;  /* DEFERRED, BOUND: in the order of that stream; NULL: of none, or it has ended */
   uint64_t freed_as;        /* number of this free among those in freed_in */
   uint64_t idle_ns;         /* since when idle */
-  uint64_t releasable; /* part of a segment: IDLE: bytes that could go back to the driver now; BOUND: later */
+  uint64_t releasable; /* part of a segment: bytes that could be released now (IDLE), or once idle (BOUND) */
   struct gp_freed_bytes *freed_bytes; /* DEFERRED, BOUND: events behind its frees, see free_events.h */
   uint64_t borrowed; /* bytes beyond what the owner's request would get otherwise, see budget.h */
   gp_list_t all;     /* in context->blocks */
@@ -99,21 +96,19 @@ static inline gp_block_t *gp_block_of_cut(gp_cut_entry_t *entry)
   return gp_list_entry(entry, gp_block_t, in_cut);
 }
 
-/* The block's present or last owner asked for it in a stream: cudaMallocAsync. The caller
- * holds the device's lock. */
+/* True if the block's present or last owner allocated it in a stream (cudaMallocAsync). The caller holds the
+ * device's lock. */
 static inline bool gp_block_is_ordered(const gp_block_t *block)
 {
   return block->stream != 0;
 }
 
-/* The records of segments, and of mapped memory. */
-
 /*
- * A driver allocation that is cut into blocks. Invariants, under the device's lock: its blocks follow each
- * other in context->blocks, in the order of their addresses, and cover it without a gap; no two idle blocks
- * are neighbours; idle blocks of an open segment are in context->cut, those of a closed one are not, and
- * are never handed out; an idle block that is the whole segment is in device->idle, too. A segment closes
- * when a block of it is exported, and stays closed.
+ * A driver allocation that is cut into blocks. Invariants, under the device's lock: its blocks are
+ * consecutive in context->blocks, ordered by address, and cover it without a gap; no two idle blocks are
+ * neighbours; idle blocks of an open segment are in context->cut, those of a closed one are not, and are
+ * never reused; an idle block that is the whole segment is also in device->idle. A segment is closed when a
+ * block of it is exported, and stays closed.
  */
 struct gp_segment {
   uint64_t address;
@@ -126,40 +121,39 @@ struct gp_segment {
   bool is_closed;
 };
 
-/* Physical memory of one handle of the driver, mapped as a whole. */
+/* The physical memory of one driver handle (cuMemCreate), mapped as a whole. */
 typedef struct gp_chunk {
   uint64_t address;
   uint64_t size;
   uint64_t handle;    /* the driver's */
-  bool has_no_handle; /* without a handle only the mapping holds the memory, which cannot move any more */
+  bool has_no_handle; /* the handle was released: the memory lives while it is mapped, and cannot move */
   bool has_moved;
   gp_cookie_t observer_cookie;
 } gp_chunk_t;
 
 /*
- * Type vmm: addresses that a context has reserved, with the physical memory that is mapped there. A
- * context has one range at most. The segment covers all of it and is never closed. Invariants, under the
- * device's lock: chunks are in the order of their addresses, do not overlap, and begin and end at
- * multiples of GP_CHUNK_STEP from the range's beginning; UNMAPPED blocks have no chunk and are not
- * neighbours, and there is always at least one; chunks cover all other blocks except the MAPPING ones;
- * capacity >= count + promised.
+ * A reserved address range of a context, with the physical memory that is mapped there. A context has at most
+ * one. The segment covers all of it and is never closed. Invariants, under the device's lock: chunks are
+ * ordered by address, do not overlap, and begin and end at multiples of GP_CHUNK_STEP from the start of the
+ * range; UNMAPPED blocks have no chunk and are not neighbours, and there is always at least one; chunks cover
+ * all other blocks except the MAPPING ones; capacity >= count + promised.
  */
 struct gp_range {
   gp_segment_t segment;
   gp_chunk_t *chunks;
   size_t count;
   size_t capacity;
-  size_t promised;     /* chunks on their way into the table */
+  size_t promised;     /* places reserved for chunks that threads are about to add */
   uint64_t mapped;     /* bytes of all chunks */
   uint64_t releasable; /* of its idle blocks */
-  uint64_t peers;      /* devices that may use the memory, too, as a bit mask */
+  uint64_t peers;      /* bit mask of other devices with access to the memory */
 };
 
 typedef enum gp_range_use {
   GP_RANGE_UNTRIED,
-  GP_RANGE_BEING_TRIED, /* by one thread; the others go on without a range */
+  GP_RANGE_BEING_TRIED, /* one thread tries to reserve it; the others go on without a range */
   GP_RANGE_USED,
-  GP_RANGE_REFUSED, /* for good */
+  GP_RANGE_REFUSED, /* permanently */
 } gp_range_use_t;
 
 #endif
