@@ -66,8 +66,9 @@ class Shapes:
     def __init__(self):
         self.members = {"amount": [("bytes", "uint", "bytes"), ("count", "uint", "in how many blocks")]}
         self.documents = {}
-        self.files = sorted(glob.glob(os.path.join(ROOT, "tools", "**", "*.c"), recursive=True))
-        for path in self.files:
+        files = sorted(glob.glob(os.path.join(ROOT, "tools", "**", "*.c"), recursive=True))
+        self.files = files + [os.path.join(ROOT, "format", name) for name in ("stats.def", "actions.def")]
+        for path in files:
             self.read(read(path), path)
         statistics = re.findall(r'^(GAUGE|COUNTER)\((\w+), .*"([^"]+)"\)$', read("format/stats.def"), re.M)
         self.members["stats"][:0] = [(name, "gauge" if kind == "GAUGE" else "uint_or_null", label)

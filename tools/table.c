@@ -9,7 +9,7 @@
 #include "tools/shorten.h"
 
 #define GAP        2 /* between columns */
-#define NAME_LEAST 8
+#define NAME_LEAST 16
 #define NAME_BYTES 4096
 
 static char *copy(const char *text)

@@ -1,6 +1,6 @@
 /*
  * A table for people, each of whose columns is as wide as its widest cell. Cells are collected first and
- * printed at the end, so that rows may be long and many: 100,000 rows of eight cells take some 10 MB.
+ * printed at the end, so that rows may be long and many: 100,000 rows of eight cells take some 40 MB.
  */
 #ifndef GP_TOOLS_TABLE_H
 #define GP_TOOLS_TABLE_H

@@ -212,7 +212,8 @@ static void add_leak(cJSON *item, const gp_leak_t *leak, uint64_t *left)
       "index into `threads` of the snapshot; null: several threads, or the program has one");
   GP_PUT_BY(gp_json_add_stack_owner, item, "owner", stack_owner_or_null, "who allocated; null: no stack",
       leak->snapshot, leak->stack);
-  cJSON *stack = GP_PUT_LIST(item, "stack", text, "frames of the allocation, the innermost first");
+  cJSON *stack = GP_PUT_LIST(item, "stack", text,
+      "frames of the allocation, the innermost first; cut where the document would become too large");
   const gp_snapshot_stacks_t *stacks = &leak->snapshot->stacks;
   for (size_t k = leak->stack < 0 ? 0 : stacks->first[leak->stack];
        leak->stack >= 0 && k < stacks->first[leak->stack + 1] && *left; k++) {

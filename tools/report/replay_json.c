@@ -103,7 +103,7 @@ void gp_replay_add_json(const gp_replay_t *replay, cJSON *list)
       "whose statistics `recorded` has, such as `gpupool, type round` or `PyTorch`; empty: a table of requests");
   GP_PUT_CHOICE(object, "ready", "recorded|at_once|sync|lag", kinds[workload->ready.kind],
       "when freed memory is complete: as recorded, or by `--ready`");
-  GP_PUT_UINT(object, "ready_number", workload->ready.number, "number of `--ready lag=N`");
+  GP_PUT_UINT(object, "ready_number", workload->ready.number, "N of `--ready sync=N` and `lag=N`; else 0");
   GP_PUT_UINT(object, "requests", workload->request_count,
       "allocations and frees, with the allocations that the program did not get");
   GP_PUT_UINT(

@@ -163,7 +163,7 @@ void gp_replay_print(const gp_replay_t *replay, gp_output_t *output)
   if (!replay->is_last)
     return;
   gp_output_say(output, "",
-      "held: the most reserved from the driver; calls: those that allocate, map and free memory; cost, busy: what they take on an idle H100, and while kernels run; 2nd pass: calls of the same requests again, with what is in the pool");
+      "held: the most that the driver had given, forwarded memory included; calls: those that allocate, map and free memory; cost, busy: what they take on an idle H100, and while kernels run; 2nd pass: calls of the same requests again, with what is in the pool");
   if (strcmp(replay->file, "stdin") == 0)
     return;
   if (replay->result_count == 1)

@@ -318,8 +318,8 @@ static void add_amounts(cJSON *object, const char *name, const view_t *view, con
   GP_PUT_BY(add_held, item, "live", held, "allocated at the end, or at the moment of `--at`", view, true,
       GP_SITE_LIVE, amounts);
   GP_PUT_BY(add_held, item, "peak", held_or_null,
-      "allocated when the devices together had most; this and the next are null without events", view,
-      has_history, GP_SITE_PEAK, amounts);
+      "allocated when the devices together had most; `peak`, `total` and `temporary` are null if the file has no events",
+      view, has_history, GP_SITE_PEAK, amounts);
   GP_PUT_BY(
       add_amount, item, "total", amount_or_null, "all allocations", has_history, &amounts[GP_SITE_TOTAL]);
   GP_PUT_BY(add_amount, item, "temporary", amount_or_null,

@@ -64,9 +64,10 @@ static void add_callers(cJSON *object, const char *name, const gp_caller_t *call
   for (; caller; caller = caller->next) {
     cJSON *item = gp_json_add_item(list);
     GP_JSON_SHAPE(caller);
-    GP_PUT_TEXT(item, "name", caller->name, "the function");
-    GP_PUT_UINT(item, "bytes", caller->amount.bytes, "what was allocated through it");
-    GP_PUT_UINT(item, "count", caller->amount.count, "in how many allocations");
+    GP_PUT_TEXT(item, "name", caller->name, "the function, with file and line");
+    GP_PUT_UINT(
+        item, "bytes", caller->amount.bytes, "what `--sort` measures of the allocations made through it");
+    GP_PUT_UINT(item, "count", caller->amount.count, "the same as a count");
     GP_PUT_BY(add_callers, item, "callers", caller[], "the functions that called it", caller->callers);
   }
 }

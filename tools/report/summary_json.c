@@ -13,13 +13,27 @@
 #include "tools/report/summary_report.h"
 #include "tools/symbols/frame_parts.h"
 
-static void add_copy(cJSON *object, const char *name, const cJSON *from)
+/* Null without such a member, or if it is of another kind. kind: cJSON_String, ... */
+static void add_copy(cJSON *object, const char *name, const cJSON *from, int kind)
 {
-  cJSON *copy = cJSON_Duplicate(cJSON_GetObjectItemCaseSensitive(from, name), true);
+  const cJSON *item = cJSON_GetObjectItemCaseSensitive(from, name);
+  cJSON *copy = item && (item->type & 0xff) == kind ? cJSON_Duplicate(item, true) : NULL;
   if (copy)
     cJSON_AddItemToObject(object, name, copy);
   else
     cJSON_AddNullToObject(object, name);
+}
+
+/* The same for a list or an object of which each member has to be a text. */
+static void add_texts(cJSON *object, const char *name, const cJSON *from, int kind)
+{
+  const cJSON *list = cJSON_GetObjectItemCaseSensitive(from, name), *item;
+  bool is_good = true;
+  cJSON_ArrayForEach(item, list)
+  {
+    is_good = is_good && cJSON_IsString(item);
+  }
+  add_copy(object, name, is_good ? from : NULL, kind);
 }
 
 static void add_number(cJSON *object, const char *name, const cJSON *from)
@@ -32,19 +46,21 @@ static void add_number(cJSON *object, const char *name, const cJSON *from)
 static void add_process(cJSON *object, const cJSON *from)
 {
   GP_JSON_SHAPE(process);
-  GP_PUT_BY(add_copy, object, "program", text_or_null, "path of the program", from);
-  GP_PUT_BY(add_copy, object, "command_line", texts_or_null, "its arguments, the program first", from);
+  GP_PUT_BY(add_copy, object, "program", text_or_null, "path of the program", from, cJSON_String);
+  GP_PUT_BY(add_texts, object, "command_line", texts_or_null, "its arguments, the program first", from,
+      cJSON_Array);
   GP_PUT_BY(add_number, object, "pid", uint_or_null, "process id, in its own PID namespace", from);
-  GP_PUT_BY(add_copy, object, "host", text_or_null, "name of the machine", from);
+  GP_PUT_BY(add_copy, object, "host", text_or_null, "name of the machine", from, cJSON_String);
   GP_PUT_BY(add_number, object, "rank", uint_or_null, "rank of the process in its job", from);
-  GP_PUT_BY(add_copy, object, "library_version", text_or_null, "version of gpupool that recorded it", from);
+  GP_PUT_BY(add_copy, object, "library_version", text_or_null, "version of gpupool that recorded it", from,
+      cJSON_String);
   GP_PUT_BY(add_number, object, "start_time_us", uint_or_null,
       "when recording began, microseconds since 1970", from);
   GP_PUT_BY(
       add_number, object, "driver_version", uint_or_null, "CUDA version of the driver: 13000 is 13.0", from);
   GP_PUT_BY(add_number, object, "runtime_version", uint_or_null, "CUDA version of the runtime", from);
-  GP_PUT_BY(add_copy, object, "environment", map_of_text_or_null,
-      "environment variables that select devices or limit their memory", from);
+  GP_PUT_BY(add_texts, object, "environment", map_of_text_or_null,
+      "environment variables that select devices or limit their memory", from, cJSON_Object);
 }
 
 static void add_remedy(cJSON *object, const gp_remedy_t *from)
@@ -332,11 +348,12 @@ void gp_summary_json(const gp_findings_t *findings, cJSON *object)
 
   GP_JSON_SHAPE(summary_snapshot);
   GP_PUT_SHAPE(snapshot, gp_report_json_file(object, summary->file, snapshot));
-  GP_PUT_BY(add_copy, object, "reason", text_or_null, "why the snapshot was written, as there", root);
+  GP_PUT_BY(
+      add_copy, object, "reason", text_or_null, "why the snapshot was written, as there", root, cJSON_String);
   add_process(GP_PUT_OBJECT(object, "process", process, "the program; null in it: not known"),
       cJSON_GetObjectItemCaseSensitive(root, "process"));
   GP_PUT_BY(add_copy, object, "settings", any_object_or_null,
-      "as in the snapshot ([FORMAT.md](../trace/FORMAT.md))", root);
+      "as in the snapshot ([FORMAT.md](../trace/FORMAT.md))", root, cJSON_Object);
   GP_PUT_UINT(object, "until_ns", summary->until_ns, "the latest moment that the snapshot knows");
   GP_PUT_UINT(object, "recorded_since_ns", snapshot->recorded_since_ns, "events before it are not recorded");
   GP_PUT_UINT(object, "dropped_events", snapshot->dropped_events, "events that were lost");
@@ -357,7 +374,7 @@ void gp_summary_json(const gp_findings_t *findings, cJSON *object)
   for (size_t i = 0; i < summary->growth.count; i++)
     add_grower(gp_json_add_item(list), summary, &summary->growth.growers[i]);
   GP_PUT_BY(gp_json_add_owners, object, "owners", owner[],
-      "the three functions that the finding `owners` names", &findings->owners, snapshot);
+      "up to three functions, which the finding `owners` names", &findings->owners, snapshot);
   list = GP_PUT_LIST(object, "devices", summary_device, "each device, or that of `--device`");
   for (size_t i = 0; i < summary->device_count; i++)
     add_device(gp_json_add_item(list), snapshot, &summary->devices[i]);
@@ -371,9 +388,9 @@ void gp_summary_json(const gp_findings_t *findings, cJSON *object)
   for (size_t i = 0; i < summary->phases.count; i++)
     add_phase(gp_json_add_item(list), &summary->phases.rows[i]);
   add_events(GP_PUT_OBJECT(object, "events", events, "with `--device` those of that device only"), summary);
-  GP_PUT_BY(add_copy, object, "streams", any_list_or_null, "as in the snapshot", root);
-  GP_PUT_BY(add_copy, object, "threads", any_list_or_null, "as in the snapshot", root);
-  GP_PUT_BY(add_copy, object, "oom", any_object_or_null, "as in the snapshot", root);
+  GP_PUT_BY(add_copy, object, "streams", any_list_or_null, "as in the snapshot", root, cJSON_Array);
+  GP_PUT_BY(add_copy, object, "threads", any_list_or_null, "as in the snapshot", root, cJSON_Array);
+  GP_PUT_BY(add_copy, object, "oom", any_object_or_null, "as in the snapshot", root, cJSON_Object);
   list = GP_PUT_LIST(object, "ooms", oom_event, "each time that memory ran out");
   for (size_t i = 0; i < summary->ooms.count; i++)
     add_oom(gp_json_add_item(list), snapshot, &summary->ooms.events[i], i + 1);

@@ -180,7 +180,7 @@ void gp_overview_print(gp_overview_t *overview, size_t most, gp_output_t *output
   uint64_t held = median_of(overview, offsetof(gp_overview_row_t, held));
   size_t errors = 0, warnings = 0;
   gp_names_t names = {.count = 0};
-  gp_table_t table = {.output = output, .indent = "  ", .format = "lrrrrw"};
+  gp_table_t table = {.output = output, .indent = "  ", .format = "lrrrrn"};
 
   for (size_t i = 0; i < overview->count; i++) {
     gp_overview_row_t *row = &overview->rows[i];

@@ -51,7 +51,7 @@ static const gp_request_form_t form = {
     .most_files = 1,
     .is_of_requests = true,
     .about = "Replays a recording, FILE as of gpupool replay, with each type of pool. Prints\n"
-             "the settings to use: the type that reserves least and takes no more time in\n"
+             "the settings to use: the type that holds least and takes no more time in\n"
              "the driver than now. Settings that are given stay as they are. No GPU is needed.\n",
     .parameters = parameters,
     .parameter_count = GP_SETTINGS_COUNT + GP_PLACE_COUNT + OWN_COUNT,
@@ -99,7 +99,7 @@ static void print(const gp_tuning_t *tuning, const char *file, bool adds_prewarm
     fputs("Nothing to prewarm: the pool has no memory of cudaMalloc at the end.\n", output->stream);
   fputc('\n', output->stream);
   gp_output_say(output, "",
-      "*: the best: reserves least among those that cost no more than now; cost, busy: what the driver calls for memory take on an idle H100, and while kernels run");
+      "*: the best: holds least among those that cost no more than now; cost, busy: what the driver calls for memory take on an idle H100, and while kernels run");
 }
 
 static void add_json(const gp_tuning_t *tuning, const char *file, cJSON *object)
@@ -117,7 +117,8 @@ static void add_json(const gp_tuning_t *tuning, const char *file, cJSON *object)
     const gp_score_t *score = &tuning->scores[i];
     cJSON *item = cJSON_AddObjectToObject(scores, score->name);
     GP_JSON_SHAPE(tune_score);
-    GP_PUT_UINT(item, "held", score->held, "most bytes reserved from the driver");
+    GP_PUT_UINT(item, "held", score->held,
+        "most bytes from the driver, in whole pages: reserved by the pool, and forwarded");
     GP_PUT_UINT(item, "live", score->live, "most bytes that the program had allocated");
     GP_PUT_UINT(item, "calls", score->calls, "calls of the driver");
     GP_PUT_UINT(item, "cost_ns", (uint64_t)score->cost_ns, "what they take on an idle H100");
