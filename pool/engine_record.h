@@ -1,4 +1,5 @@
-/* The engine: its settings, and what all its devices share. A comment names the room whose members follow. */
+/* The record of the engine: its settings, and what all its devices share. Comments name the file whose
+ * members follow. */
 #ifndef GP_POOL_ENGINE_RECORD_H
 #define GP_POOL_ENGINE_RECORD_H
 
@@ -14,8 +15,8 @@
 #include "pool/space/size_classes.h"
 #include "base/options.h"
 
-/* A capture that reaches one thread only. Written under contexts_lock; any thread may compare
- * `thread` with its own number. */
+/* A running capture of reach GP_REACH_THREAD. Written under contexts_lock; any thread may compare `thread`
+ * with its own number. */
 typedef struct gp_capturer {
   _Atomic uint64_t thread; /* see gp_mode_thread_captures; 0: the place is free */
   gp_context_t *owner;     /* of the suspension */
@@ -35,17 +36,18 @@ struct gp_engine {
   gp_driver_t driver;
   gp_observer_t observer; /* event and interest are never NULL */
   const gp_pool_type_t *type;
-  bool fills; /* GPUPOOL_FILL: fills handed-out memory with fill_byte */
+  bool fills; /* GPUPOOL_FILL: fills memory with fill_byte before the program gets it */
   uint8_t fill_byte;
   _Atomic unsigned fills_omitted; /* reasons already reported, see fill.c */
   gp_type_config_t type_config;
   uint64_t idle_release_ns; /* UINT64_MAX: never */
   uint64_t max_cached;      /* UINT64_MAX: no bound */
   gp_amount_t reserve;
-  bool asks_host;    /* GPUPOOL_INTEGRATED: what is free on a device that shares the host's memory */
+  bool asks_host; /* GPUPOOL_INTEGRATED: on a device that shares the host's memory, the host says what is free
+                   */
   gp_amount_t slack; /* none: no budget */
   gp_amount_t max_deferred;
-  uint64_t least_bound;     /* on what is deferred: below it no free waits */
+  uint64_t least_bound;     /* no free waits while fewer bytes than this are deferred */
   atomic_bool free_returns; /* the driver's free does not wait for the device, see wait_in_free.c */
   uint64_t patience_ns;
   gp_block_list_t prewarm_list;
@@ -59,15 +61,14 @@ struct gp_engine {
   _Atomic uint64_t endings_over; /* how often a thread has ended one */
   gp_mode_t reuse_mode;
   atomic_int own_calls;        /* driver calls of the engine's own in flight, see gp_engine_enter */
-  atomic_int own_waits;        /* those that wait for the device */
-  _Atomic uint64_t void_epoch; /* facts begun in it or before are void, see gp_engine_may_conclude */
+  atomic_int own_waits;        /* those of them that may wait for the device */
+  _Atomic uint64_t void_epoch; /* proofs begun in it or before are void, see gp_engine_may_conclude */
   gp_capturer_t capturers[GP_CAPTURERS];
 
   _Atomic uint64_t peaks; /* devices whose peak the next free reports to the observer */
   atomic_bool was_used;   /* the observer has got first_use */
 
-  /* Threads that free read the epoch and nothing else that others write: lines of the processor's caches
-   * apart. */
+  /* The epoch has a cache line of its own: threads that free read it, and nothing else that others write. */
   char before_epoch[GP_CACHE_LINE];
   _Atomic uint64_t epoch; /* see reuse/stamps.h */
   char after_epoch[GP_CACHE_LINE];
@@ -95,18 +96,17 @@ struct gp_engine {
   gp_forwarded_table_t forwarded;
   gp_host_limit_t host_limit;
 
-  /* From this size on requests get allocations of the driver by themselves, which can be exported.
-   * UINT64_MAX: the program has not exported memory. GP_DRIVER_PAGE: it has, or may have. 0: an export was
-   * refused. */
+  /* Requests of at least this size get whole driver allocations, which can be exported. UINT64_MAX: the
+   * program has not exported memory. GP_DRIVER_PAGE: it has, or may have. 0: an export was refused. */
   _Atomic uint64_t whole_least;
 
   /* Stream-ordered memory */
-  bool keeps_ordered;     /* GPUPOOL_ASYNC */
-  bool orders_plain;      /* from the memory of contexts, where those alone use it; the driver's alloc_in */
-  bool is_plain;          /* GPUPOOL_ASYNC=plain */
-  atomic_bool has_mapped; /* memory has been mapped: a block may be a part, whatever the type */
-  bool leaves_ordered;    /* GPUPOOL_ASYNC=driver: the driver's pools serve and keep it */
-  bool has_heaps;         /* settings allow that threads keep blocks, see heaps.h */
+  bool keeps_ordered; /* GPUPOOL_ASYNC */
+  bool orders_plain;  /* served from memory of contexts, if other devices have no access; needs alloc_in */
+  bool is_plain;      /* GPUPOOL_ASYNC=plain */
+  atomic_bool has_mapped;        /* memory has been mapped: a block may be a part, whatever the type */
+  bool leaves_ordered;           /* GPUPOOL_ASYNC=driver: the driver's pools serve and keep it */
+  bool has_heaps;                /* settings allow that threads keep blocks, see heaps.h */
   _Atomic uint32_t open_heaps;   /* of all devices */
   _Atomic uint32_t heap_count;   /* made so far */
   gp_list_t with_heaps;          /* in the list of engines with heaps; under its lock */
@@ -146,14 +146,14 @@ static inline const gp_list_t *gp_live_contexts(const gp_engine_t *engine)
   return &engine->contexts;
 }
 
-/* For asserts, in a debug build: this thread holds a lock of the engine, or of a
- * module that the engine calls. */
+/* For asserts, in a debug build: returns whether this thread holds a lock of the engine, or of a module that
+ * the engine calls. */
 static inline bool gp_holds_engine_lock(void)
 {
   return gp_locks_held() >> GP_RANK_CONTEXTS != 0;
 }
 
-/* Memory was made visible outside the process, or may have been. */
+/* True if memory was exported from the process, or may have been. */
 static inline bool gp_has_exports(const gp_engine_t *engine)
 {
   return atomic_load_explicit(&engine->whole_least, memory_order_relaxed) != UINT64_MAX;
@@ -164,7 +164,7 @@ static inline uint64_t gp_now(const gp_engine_t *engine)
   return engine->driver.ops->now_ns(engine->driver.self);
 }
 
-/* The first of so many ids. */
+/* Returns the first of `count` new block ids. */
 static inline uint64_t gp_next_block_ids(gp_engine_t *engine, uint64_t count)
 {
   return atomic_fetch_add_explicit(&engine->last_block_id, count, memory_order_relaxed) + 1;
@@ -175,7 +175,7 @@ static inline uint64_t gp_next_block_id(gp_engine_t *engine)
   return gp_next_block_ids(engine, 1);
 }
 
-/* A block may be a part of a segment or of mapped memory. */
+/* True if blocks may be parts of segments or of mapped memory. */
 static inline bool gp_engine_has_parts(const gp_engine_t *engine)
 {
   return engine->type->cuts || atomic_load_explicit(&engine->has_mapped, memory_order_relaxed);

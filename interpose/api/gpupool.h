@@ -14,8 +14,8 @@
  * - Sizes are bytes. The caller keeps ownership of its arguments. A pointer for a result may be NULL if
  *   the result is not wanted.
  * - A device is its CUDA ordinal, or GPUPOOL_CURRENT: the device of the calling thread's current context,
- *   or 0 if there is none. A device that the program has not used holds nothing. For a device that does not
- *   exist the result is GPUPOOL_INVALID, or 0.
+ *   or 0 if there is none. The figures of a device that the program has not used are 0. For a device that
+ * does not exist the result is GPUPOOL_INVALID, or 0.
  * - Without the library they return GPUPOOL_NOT_LOADED, 0 or NULL, and change nothing.
  * - In a process in which the library does nothing the result is GPUPOOL_INACTIVE: with GPUPOOL_DISABLE=1,
  *   in the child of fork(), and until the process has loaded a CUDA driver. The CUDA runtime loads it with
@@ -68,7 +68,7 @@ typedef enum gpupool_recording {
 /* What happened on a device between begin and end of a scope. Bytes as in
  * gpupool_memory_allocated and so on. */
 typedef struct gpupool_report {
-  uint64_t peak_allocated; /* the most that the whole program held at once inside, from earlier, too */
+  uint64_t peak_allocated; /* the program's peak use in the scope, with memory allocated before it */
   uint64_t peak_reserved;
   uint64_t peak_cached;
   uint64_t peak_requested;  /* the same, but not rounded */
@@ -112,8 +112,8 @@ gpupool_result_t gpupool_api_release(const void *address);
  * free: address is from alloc, or NULL; work already submitted to `stream`, and to the streams that
  * record_stream named for the address, may still use it. base_alloc: beginning and bytes of the driver's
  * allocation that contains address. reset: as gpupool_empty_cache. memory_fraction: a limit, as a part of
- * the device's memory; 1: none. In a program that has opened the library without a preload these functions
- * just call cudaMallocAsync and cudaFreeAsync, and one line on stderr says so.
+ * the device's memory; 1: none. In a program that has loaded the library without LD_PRELOAD these functions
+ * just call cudaMallocAsync and cudaFreeAsync, and print one line on stderr.
  */
 struct CUstream_st;
 void *gpupool_torch_alloc(size_t size, int device, struct CUstream_st *stream);
@@ -139,7 +139,7 @@ void gpupool_torch_memory_fraction(double fraction, int device);
   __typeof__(&function) pointer = &function
 #endif
 
-/* Returns the result of the call with the arguments in brackets, or without the library the given value. */
+/* Returns the result of the call with these arguments (in brackets), or `without` if there is no library. */
 #define GPUPOOL_CALL(function, arguments, without)                                                           \
   GPUPOOL_FIND(gpupool_api_##function, gpupool_found);                                                       \
   return gpupool_found ? gpupool_found arguments : (without)
@@ -157,18 +157,18 @@ static inline const char *gpupool_version(void)
 }
 
 /*
- * One number of a device by its name; names are those of PyTorch's memory_stats() where it has one for
- * the same. trace/FORMAT.md lists them and says what each counts. Of a gauge, "reserved_bytes" say:
+ * Reads one statistic of a device by its name, which is PyTorch's of memory_stats() if that has the same one.
+ * trace/FORMAT.md lists the names, and what each counts. A gauge such as "reserved_bytes" has the names
  * "reserved_bytes.all.current", ".all.peak", ".all.allocated", ".all.freed", and "reserved_bytes" for the
- * current one. Of a number, "cache_hits" say, its name. doc/api.md lists further names for some. Unknown
- * name: GPUPOOL_UNKNOWN; NULL: GPUPOOL_INVALID. Takes the device's lock.
+ * current value. A counter such as "cache_hits" has only its name. doc/api.md lists further names for some.
+ * Unknown name: GPUPOOL_UNKNOWN; NULL: GPUPOOL_INVALID. Takes the device's lock.
  */
 static inline gpupool_result_t gpupool_statistic(long long device, const char *name, uint64_t *ret_value)
 {
   GPUPOOL_CALL(statistic, (gpupool_ordinal(device), name, ret_value), GPUPOOL_NOT_LOADED);
 }
 
-/* The number itself; 0 where gpupool_statistic fails. */
+/* Returns the statistic; 0 if gpupool_statistic fails. */
 static inline uint64_t gpupool_number(long long device, const char *name)
 {
   uint64_t value = 0;
@@ -177,9 +177,9 @@ static inline uint64_t gpupool_number(long long device, const char *name)
 }
 
 /*
- * allocated: bytes that the program holds, as the pool rounds them. cached: bytes that the pool keeps,
- * ready to be handed out. reserved: bytes that the pool holds from the driver, including the other two.
- * max_: the highest value of each.
+ * allocated: bytes in use by the program, as the pool rounds them. cached: idle bytes that the pool keeps for
+ * reuse. reserved: bytes that the pool has reserved from the driver, including the other two. max_: the
+ * highest value of each.
  */
 static inline uint64_t gpupool_memory_allocated(long long device)
 {
@@ -207,9 +207,10 @@ static inline uint64_t gpupool_max_memory_reserved(long long device)
 }
 
 /*
- * All of them as one JSON object, names to numbers, and a table to print. Written into text[0..capacity) as
- * by snprintf: at most capacity - 1 bytes and a 0. Returns the length of the whole text. text may be NULL
- * if capacity is 0. Returns 0, with nothing written, if there is no library or no such device.
+ * Write all statistics as a JSON object of names and numbers (stats), or as a table to print (summary), into
+ * text[0..capacity) as snprintf does: at most capacity - 1 bytes and a 0. Return the length of the whole
+ * text. text may be NULL if capacity is 0. Return 0, and write nothing, if there is no library or no such
+ * device.
  */
 static inline size_t gpupool_memory_stats(long long device, char *text, size_t capacity)
 {
@@ -221,8 +222,8 @@ static inline size_t gpupool_memory_summary(long long device, char *text, size_t
 }
 
 /*
- * The figures of cudaMemGetInfo for the device: memory that the pool keeps counts as free, and a limit
- * bounds the figures. GPUPOOL_FAILED: the driver does not answer, or the library may not ask now
+ * Queries the figures of cudaMemGetInfo for the device: memory that the pool keeps counts as free, and a
+ * limit bounds the figures. GPUPOOL_FAILED: the driver's query failed, or the library may not make it now
  * (during a stream capture).
  */
 static inline gpupool_result_t gpupool_memory_info(long long device, uint64_t *ret_free, uint64_t *ret_total)
@@ -241,17 +242,18 @@ static inline gpupool_result_t gpupool_reset_stats(long long device)
   GPUPOOL_CALL(reset_stats, (gpupool_ordinal(device)), GPUPOOL_NOT_LOADED);
 }
 
-/* Gives the pool's kept memory on all devices back to the driver: at once if a device has no work, else in
- * a later free or synchronization of the program that finds none. *ret_bytes: bytes that went at once. */
+/* Releases the pool's cached memory on all devices to the driver: at once if a device has no pending work,
+ * else in a later free or synchronization of the program that finds none. *ret_bytes: bytes released at once.
+ */
 static inline gpupool_result_t gpupool_empty_cache(uint64_t *ret_bytes)
 {
   GPUPOOL_CALL(empty_cache, (ret_bytes), GPUPOOL_NOT_LOADED);
 }
 
 /*
- * From now on the process may hold at most `bytes` of the device, from whatever calls (GPUPOOL_LIMIT).
- * GPUPOOL_NO_LIMIT: no limit. If the process holds more, it loses nothing, but allocations fail until it
- * has freed enough. 0: GPUPOOL_INVALID. This also replaces a malformed GPUPOOL_LIMIT.
+ * Limits the process to `bytes` of the device, whatever call allocates them (GPUPOOL_LIMIT).
+ * GPUPOOL_NO_LIMIT: no limit. If the process uses more, it loses nothing, but allocations fail until it has
+ * freed enough. 0: GPUPOOL_INVALID. This also replaces a malformed GPUPOOL_LIMIT.
  */
 static inline gpupool_result_t gpupool_set_limit(long long device, uint64_t bytes)
 {
@@ -269,8 +271,8 @@ static inline gpupool_result_t gpupool_snapshot(const char *path, char *ret_path
   GPUPOOL_CALL(snapshot, (path, ret_path, capacity), GPUPOOL_NOT_LOADED);
 }
 
-/* Sets what the library records from now on. Events from before a pause count as lost
- * when recording goes on. */
+/* Sets what the library records from now on. When recording resumes after a pause, the events before the
+ * pause count as lost. */
 static inline gpupool_result_t gpupool_set_recording(gpupool_recording_t recording)
 {
   GPUPOOL_CALL(set_recording, (recording), GPUPOOL_NOT_LOADED);
@@ -284,10 +286,10 @@ static inline gpupool_result_t gpupool_mark(const char *name)
 }
 
 /*
- * The report covers what all threads do on the device between the two calls, which may come from different
- * threads. Both calls are marks in snapshots. Scopes may overlap. *ret_scope is never 0, and never used
- * twice. At most 64 may be open at once: GPUPOOL_FAILED for the next. A scope that is not open:
- * GPUPOOL_UNKNOWN. If `gpupool ctl` resets peaks meanwhile, the report's peaks restart, too.
+ * Begin and end a scope. The report covers what all threads do on the device between the two calls, which may
+ * come from different threads. Both calls are marks in snapshots. Scopes may overlap. *ret_scope is never 0,
+ * and never used twice. At most 64 may be open at once: GPUPOOL_FAILED for the next. A scope that is not
+ * open: GPUPOOL_UNKNOWN. If `gpupool ctl` resets peaks meanwhile, the report's peaks restart, too.
  */
 static inline gpupool_result_t gpupool_scope_begin(long long device, const char *name, uint64_t *ret_scope)
 {
@@ -298,23 +300,23 @@ static inline gpupool_result_t gpupool_scope_end(uint64_t scope, gpupool_report_
   GPUPOOL_CALL(scope_end, (scope, ret_report, sizeof(*ret_report)), GPUPOOL_NOT_LOADED);
 }
 
-/* How much the library prints to stderr or GPUPOOL_LOG: 0, 1 or 2, as GPUPOOL_VERBOSE. */
+/* Sets how much the library prints to stderr or GPUPOOL_LOG: 0, 1 or 2, as GPUPOOL_VERBOSE. */
 static inline gpupool_result_t gpupool_set_verbose(int level)
 {
   GPUPOOL_CALL(set_verbose, (level), GPUPOOL_NOT_LOADED);
 }
 
 /*
- * Takes one more reference on memory of cudaMalloc or cudaMallocAsync that the pool serves, by the
- * address that the program got: it stays unchanged until the last holder has released it. The
- * program's cudaFree is one release; each gpupool_retain needs one gpupool_release. The memory ends
- * with its context, whoever holds it. The program may also retain memory that it has freed, if
- * another holder has it. GPUPOOL_UNKNOWN: no held block of the pool begins at address: the driver
- * served it itself, or it was freed.
+ * gpupool_retain takes one more reference on memory of cudaMalloc or cudaMallocAsync that the pool serves, by
+ * the address that the program got: the memory is not reused until the last reference is released. The
+ * program's cudaFree is one release; each gpupool_retain needs one gpupool_release. The memory ends with its
+ * context, despite references. The program may also retain memory that it has freed, while another reference
+ * is left. GPUPOOL_UNKNOWN: no block of the pool in use begins at address: the driver served it itself, or it
+ * was freed.
  *
  * The last release counts as the free: it may call the driver's free, which may wait, and work submitted
  * before may still use the memory. GPUPOOL_UNKNOWN: no reference of gpupool_retain is left on such a block,
- * or the driver refused to take it back.
+ * or the driver refused to free it.
  */
 static inline gpupool_result_t gpupool_retain(const void *address)
 {
@@ -362,8 +364,8 @@ private:
   uint64_t number_ = 0;
 };
 
-/* One more holder of a block, until this object is destroyed. It can be moved. It holds nothing
- * if gpupool_retain fails. */
+/* A reference to a block, which lasts until this object is destroyed. It can be moved. It is empty if
+ * gpupool_retain fails. */
 class holder
 {
 public:

@@ -1,4 +1,4 @@
-/* How much memory an array needs. */
+/* The size of arrays. */
 #ifndef GP_INTERPOSE_HOOKS_ARRAY_H
 #define GP_INTERPOSE_HOOKS_ARRAY_H
 
@@ -6,11 +6,11 @@
 
 #include "interpose/cuda_abi.h"
 
-/* Bytes of an array with that number of levels. 0: it has no memory of its own (sparse arrays get memory of
- * cuMemCreate mapped), or the driver will refuse the arguments. */
+/* Returns the bytes of an array with that number of levels. 0: it has no memory of its own (the program maps
+ * memory of cuMemCreate into sparse arrays), or the driver will reject the arguments. */
 uint64_t gp_array_bytes(const CUDA_ARRAY3D_DESCRIPTOR *array, unsigned levels);
 
-/* The same for an array of at most two dimensions. */
+/* Returns the same for an array of at most two dimensions. */
 uint64_t gp_plane_bytes(const CUDA_ARRAY_DESCRIPTOR *array);
 
 #endif

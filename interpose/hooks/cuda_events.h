@@ -1,10 +1,10 @@
 /*
- * What the program's events stand for: how far a stream was at the last record of the event. All functions
- * may be called by any thread; none calls the driver. Uses pool/ only.
+ * Maps each event of the program to the stream point at which it was last recorded. Any thread may call these
+ * functions; none calls the driver. Uses pool/ only.
  *
- * An event gives a fact only if no thread can have recorded it meanwhile. Each record removes the
- * fact before the driver's call and stores the new one after it, unless records overlapped, whose
- * order only the driver knows.
+ * A complete event proves that its point was passed only if no thread can have recorded it meanwhile. So each
+ * record removes the point before the driver's call, and stores the new one after it, unless two records
+ * overlapped, whose order only the driver knows.
  */
 #ifndef GP_INTERPOSE_HOOKS_CUDA_EVENTS_H
 #define GP_INTERPOSE_HOOKS_CUDA_EVENTS_H
@@ -12,19 +12,20 @@
 #include "interpose/cuda_abi.h"
 #include "pool/engine.h"
 
-/* Around a record. point: how far the stream was, for which the event then stands; copied. Its identity is
- * NULL if the event stands for nothing, say because the record failed. */
+/* Called before and after the driver records an event. point: where it was recorded; copied. Its identity is
+ * NULL if the event stands for no point, because the record failed, for example. */
 void gp_event_record_begin(CUevent event);
 void gp_event_record_end(CUevent event, const gp_stream_point_t *point);
 
-/* From now on graphs or other processes may record the event unseen: it gives no more facts. */
+/* Called when graphs or other processes may record the event from now on: it proves nothing any more. */
 void gp_event_distrust(CUevent event);
 
-/* The event is about to be destroyed. */
+/* Called before the event is destroyed. */
 void gp_event_forget(CUevent event);
 
-/* Around a wait or a query: call take before. After success still_is tells whether the event had that
- * record all the time. version is 0 if the event stands for nothing. */
+/* Called around a wait for the event or a query: take before the driver's call, still_is after its success.
+ * still_is returns whether the event was not recorded again meanwhile. version is 0 if the event stands for
+ * no point. */
 gp_stream_point_t gp_event_take(CUevent event, uint64_t *ret_version);
 bool gp_event_still_is(CUevent event, uint64_t version);
 

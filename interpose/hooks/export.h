@@ -1,4 +1,4 @@
-/* Memory that something other than the program's own work may reach. */
+/* Memory that the program exports, or makes accessible in other ways. */
 #ifndef GP_INTERPOSE_HOOKS_EXPORT_H
 #define GP_INTERPOSE_HOOKS_EXPORT_H
 
@@ -6,14 +6,14 @@
 #include "pool/engine.h"
 
 /*
- * If the pointer lies in a block of the pool that the program owns, the block goes to the driver on free,
- * and the pool never hands it out again. Other values are legal and have no effect. Any thread; asks the
- * driver where the allocation begins.
+ * Taints the block of the pool in which the pointer lies, if the program owns it: on free it goes to the
+ * driver, and the pool never reuses it. Other values are legal and have no effect. Any thread; queries the
+ * driver for the beginning of the allocation.
  */
 void gp_taint_pointer(gp_engine_t *engine, CUdeviceptr pointer);
 
-/* For mapped memory of the pool, which moves and may get another owner: true, and the library has said that
- * it cannot be exported. */
+/* True for mapped memory of the pool, which cannot be exported because it moves, and may get another owner;
+ * the library has then printed a message. */
 bool gp_refuse_mapped(gp_engine_t *engine, CUdeviceptr pointer);
 
 #endif

@@ -1,8 +1,8 @@
 /*
- * What all hooks on memory that is not pooled have in common: limit, driver's call, making room and
- * retrying, record. A hook fills a gp_forward_call_t and names the driver's call in one of the macros
- * below. Hooks that do nothing else are rows of functions.def (forwarded.c). In all of them `result` is a
- * variable of type CUresult that gets the result for the program.
+ * The steps that all hooks of forwarded memory share: check the limit, call the driver, make room and retry,
+ * record. A hook fills a gp_forward_call_t, and passes the driver's call to one of the macros below. Hooks
+ * that do nothing else are rows of functions.def (forwarded.c). In all macros `result` is a variable of type
+ * CUresult that gets the result for the program.
  */
 #ifndef GP_INTERPOSE_HOOKS_FORWARD_H
 #define GP_INTERPOSE_HOOKS_FORWARD_H
@@ -19,7 +19,7 @@
 /* One allocation. */
 typedef struct gp_forward_call {
   /* From the hook. */
-  uint64_t bytes; /* at most; 0: nothing to count, and the driver will refuse the arguments */
+  uint64_t bytes; /* upper bound; 0: nothing to count, because the driver will reject the arguments */
   uint64_t
       counted;  /* what the limit counts, if not bytes: for several allocations, for whole pages; 0: bytes */
   uint64_t key; /* see gp_forwarded_t */
@@ -34,7 +34,7 @@ typedef struct gp_forward_call {
 
   /* Set by forward.c. The hook may read is_counted afterwards: if the memory counts, its free must, too. */
   bool is_counted;
-  bool is_suspended; /* a capture was running when the call began: so no second try */
+  bool is_suspended; /* a capture was running when the call began, so it is not retried */
   bool has_retried;
   gp_forwarded_retry_t retry;
   gp_engine_t *engine;
@@ -42,14 +42,14 @@ typedef struct gp_forward_call {
   uint64_t start_ns;
 } gp_forward_call_t;
 
-/* Bytes of the pages of the host in which the range lies: a page is locked as a whole. NULL: at the begin of
- * a page. */
+/* Returns the bytes of the host pages in which the range lies, since a page is locked as a whole. memory
+ * NULL: the range begins with a page. */
 uint64_t gp_forward_locked_bytes(const void *memory, uint64_t bytes);
 
 /*
- * An allocation: result = driver_call, within the limit. Repeats the call while the driver has no memory
- * and more room can be made. place: where the driver stores the address or handle, 8 bytes; read only after
- * a success. Each try evaluates driver_call.
+ * Performs an allocation: result = driver_call, within the limit. Repeats the call while the driver has no
+ * memory and more room can be made; each try evaluates driver_call. place: where the driver stores the
+ * address or handle, 8 bytes; read only after success.
  */
 #define GP_FORWARD_ALLOC(result, call, place, driver_call)                                                   \
   do {                                                                                                       \
@@ -75,13 +75,13 @@ typedef struct gp_forward_free {
   gp_forwarded_t memory;
 } gp_forward_free_t;
 
-/* result = driver_call, which frees memory that the pool does not own; recorded if the key is known. engine
- * NULL: the library does nothing. */
+/* Performs a free: result = driver_call, which frees memory that the pool does not own. It is recorded if the
+ * key is known. engine NULL: the library does nothing. */
 #define GP_FORWARD_FREE(result, engine, space, key, driver_call)                                             \
   GP_FORWARD_FREE_IN(result, engine, space, key, NULL, driver_call)
 
-/* The same in the order of a stream, until which the driver has the memory. order: that stream, with a
- * context of NULL if it is not known; NULL: no stream. */
+/* Performs a stream-ordered free: the driver has the memory back once the stream reaches it. order: that
+ * stream, with a context of NULL if it is not known; NULL: no stream. */
 #define GP_FORWARD_FREE_IN(result, engine, space, key, order, driver_call)                                   \
   do {                                                                                                       \
     gp_forward_free_t gp_free;                                                                               \
@@ -90,13 +90,13 @@ typedef struct gp_forward_free {
     gp_forward_free_end(&gp_free, result);                                                                   \
   } while (0)
 
-/* The record stays in *call until the end: other threads wait for it. */
+/* The record is in *call until the end: *call must not move, because other threads may wait for it. */
 void gp_forward_free_begin(
     gp_forward_free_t *call, gp_engine_t *engine, gp_space_t space, uint64_t key, const gp_order_t *order);
 void gp_forward_free_end(gp_forward_free_t *call, CUresult result);
 void gp_forward_free_undo(void *call);
 
-/* A call that takes memory of the device unseen. */
+/* A driver call that takes device memory for itself. */
 typedef struct gp_forward_hidden {
   gp_engine_t *engine;
   int device; /* has the memory; GP_CURRENT_DEVICE: the current context's device */
@@ -104,8 +104,8 @@ typedef struct gp_forward_hidden {
   gp_context_t *context; /* for which room was made; NULL: none was */
 } gp_forward_hidden_t;
 
-/* result = driver_call. If the driver has no memory, once more after all idle memory went back. driver_call
- * must leave nothing behind when it fails. */
+/* Performs such a call: result = driver_call. If the driver has no memory, releases all idle memory and calls
+ * it again. A failed driver_call must have no effect. */
 #define GP_FORWARD_HIDDEN(result, driver_call) GP_FORWARD_HIDDEN_ON(result, GP_CURRENT_DEVICE, driver_call)
 #define GP_FORWARD_HIDDEN_ON(result, device, driver_call)                                                    \
   do {                                                                                                       \

@@ -1,10 +1,10 @@
 /*
- * The hooks, which the program calls in the driver's place, one file per subject, and their common records.
+ * The hooks: functions that the program calls instead of the driver's. Each file has those of one subject.
  * lookup.c and exports.c give them the driver's names. A hook calls gp_library_engine first, holds no lock
- * during a call of the driver, and returns the driver's result or a code that the driver has.
+ * during a driver call, and returns the driver's result or a code that the driver has.
  *
- * May include interpose/library.h and clock.h, routes/real.h and routes/loaded.h, and pool/;
- * not look-up, and no trace/.
+ * Hooks may include interpose/library.h and clock.h, routes/real.h and routes/loaded.h, and pool/, but
+ * neither look-up nor trace/.
  */
 #ifndef GP_INTERPOSE_HOOKS_HOOKS_H
 #define GP_INTERPOSE_HOOKS_HOOKS_H

@@ -1,8 +1,8 @@
 /*
- * NVML's question for the memory of a device (nvmlDeviceGetMemoryInfo). With GPUPOOL_NVML=limit, a process
- * that uses a device under a limit gets the answer of cudaMemGetInfo. All else gets NVML's own: other
- * settings, and programs that never use the device by CUDA, as nvidia-smi. The functions are hooked by dlsym
- * (lookup.c) and by exported names (exports.c), for programs that are linked to NVML.
+ * Hooks of nvmlDeviceGetMemoryInfo. With GPUPOOL_NVML=limit, a process that uses a device under a limit gets
+ * the figures of cudaMemGetInfo. With other settings, and in programs that do not use the device by CUDA,
+ * such as nvidia-smi, it gets NVML's own. The functions are hooked by dlsym (lookup.c) and by exported names
+ * (exports.c), for programs that are linked to NVML.
  */
 #ifndef GP_INTERPOSE_HOOKS_NVML_H
 #define GP_INTERPOSE_HOOKS_NVML_H
@@ -25,8 +25,8 @@ typedef struct gp_nvml_memory_v2 { /* nvmlMemory_v2_t */
 #include "interpose/hooks/nvml.def"
 
 /*
- * The hook for a function that a look-up of `name` by `handle` found, or NULL: it is no function of NVML that
- * is hooked, or of a second copy of NVML. NVML is pinned: the hook calls it.
+ * Returns the hook for a function that a look-up of `name` found. NULL: the function is not hooked, or it is
+ * in a second copy of NVML. Keeps NVML loaded, because the hook calls it.
  */
 void *gp_nvml_hook(const char *name, void *function);
 

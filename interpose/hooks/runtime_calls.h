@@ -1,9 +1,9 @@
 /*
- * cudaMalloc and cudaFree of a shared runtime, served without it. A program cannot notice. The
- * library serves a call only if the runtime would have called the driver's cuMemAlloc or cuMemFree in
- * the same context, if the pool needs no driver call, and if the result is success.
- * doc/interception.md has the conditions and why they suffice. Every other call goes on to the
- * runtime, which then calls the driver, which is hooked.
+ * Serves cudaMalloc and cudaFree of a shared CUDA runtime without calling the runtime, which a program cannot
+ * observe. The library serves a call only if the runtime would have called the driver's cuMemAlloc or
+ * cuMemFree in the same context, the pool needs no driver call, and the result is success.
+ * doc/interception.md has the conditions, and why they suffice. Every other call goes to the runtime, which
+ * then calls the hooked driver.
  */
 #ifndef GP_INTERPOSE_HOOKS_RUNTIME_CALLS_H
 #define GP_INTERPOSE_HOOKS_RUNTIME_CALLS_H
@@ -13,16 +13,18 @@
 
 #include "pool/engine.h"
 
-/* For the stubs of routes/runtime_*.S, with the program's arguments and its call's address. Returns NULL if
- * the call was served with cudaSuccess, else the function to jump to. Any thread, with no lock held. */
+/* Called by the stubs of routes/runtime_*.S, with the program's arguments and its return address. They return
+ * NULL if the call was served with cudaSuccess, else the function to jump to. Any thread, with no lock held.
+ */
 void *gp_runtime_cudaMalloc(void **ret, size_t bytes, void *unused, const void *caller);
 void *gp_runtime_cudaFree(void *pointer, size_t unused, void *unused_too, const void *caller);
 
-/* The driver was called for memory from that address, in that context: if the calling thread is in a
- * runtime, that runtime now uses this context. For hooks that the functions of runtime.def reach. */
+/* Notes that the driver was called for memory in that context, from the code at `caller`: if that is a
+ * runtime, it now uses this context in the calling thread. For hooks that the functions of runtime.def call.
+ */
 void gp_runtime_reached_driver(gp_context_t *context, const void *caller);
 
-/* True if the library serves such calls. stop: it serves none from now on. Any thread. */
+/* serves returns whether the library serves such calls; after stop it serves none. Any thread. */
 bool gp_runtime_serves(void);
 void gp_runtime_stop(void);
 

@@ -8,25 +8,24 @@
 #include "pool/engine.h"
 
 /*
- * The identity of the stream in whose order memory is allocated and freed, as the program names it: NULL,
- * CU_STREAM_LEGACY, CU_STREAM_PER_THREAD or a handle; per_thread: NULL means the calling thread's own.
- * Returns NULL if it has no identity. Any thread; the caller holds no lock.
+ * Returns the record of a stream as the program names it: NULL, CU_STREAM_LEGACY, CU_STREAM_PER_THREAD or a
+ * handle. per_thread: a NULL stream is the per-thread default stream. Returns NULL if the stream has no
+ * record. Any thread; the caller holds no lock.
  */
 gp_identity_t *gp_stream_identity(gp_engine_t *engine, CUstream stream, bool per_thread);
 
 /*
- * Puts an operation that does nothing into the stream, so that the effects of the program's call on
- * other streams, and by the legacy default stream's rules, stay. Does not wait. per_thread: the handle
- * 0 is the calling thread's stream. Returns the driver's error for an invalid stream, and
- * CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, with nothing done, for one that is being captured. Any
- * thread; the caller holds no lock.
+ * Submits an operation that does nothing to the stream, in place of the program's call, so that the call
+ * keeps its ordering effects on other streams, including those of the legacy default stream. Does not wait.
+ * Returns the driver's error for an invalid stream, and CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, with nothing
+ * done, for one that is capturing. Arguments as above. Any thread; the caller holds no lock.
  */
 CUresult gp_stream_take_place(CUstream stream, bool per_thread);
 
 /*
- * The stream is being captured, or the driver does not say. Only the driver knows: streams join a capture
- * unseen when they wait for its events. This question is legal during captures (cuda.h at
- * cuStreamIsCapturing). Otherwise as above.
+ * Returns whether the stream is capturing, or the query fails. Only the driver knows: streams join a capture
+ * when they wait for its events. The query is legal during captures (cuda.h at cuStreamIsCapturing).
+ * Arguments as above.
  */
 bool gp_stream_is_captured(CUstream stream, bool per_thread);
 

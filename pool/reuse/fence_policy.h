@@ -1,41 +1,43 @@
 /*
- * When the pool records and queries fences, so that it knows what the device has finished before memory is
- * short. test/bench/bench_fences.c measures what that saves and costs; doc/reuse.md has the figures.
+ * Decides when the pool records and queries fences, so that it knows what the device has completed before
+ * memory is short. test/bench/bench_fences.c measures what that saves and costs; doc/reuse.md has the
+ * figures.
  *
- * Any thread; the caller holds no lock unless a comment says otherwise. Bytes.
+ * Any thread; the caller holds no lock unless a comment says otherwise. Sizes are in bytes.
  */
 #ifndef GP_POOL_REUSE_FENCE_POLICY_H
 #define GP_POOL_REUSE_FENCE_POLICY_H
 
 #include "pool/reuse/stamps.h"
 
-/* What a free asks for. */
+/* The fence that a free asks for. */
 typedef enum gp_fence_wish {
   GP_FENCE_NONE,
-  GP_FENCE_AHEAD,  /* so that the pool can soon use the memory again */
-  GP_FENCE_NEEDED, /* so that a wait for memory can tell work from before it from later work */
+  GP_FENCE_AHEAD,  /* one ahead of need, so that the pool can soon reuse the memory */
+  GP_FENCE_NEEDED, /* one by which a later wait can distinguish work from before the free from later work */
 } gp_fence_wish_t;
 
-#define GP_FENCED_LEAST (2 * GP_MIB) /* bytes freed before a fence is worth its price */
+#define GP_FENCED_LEAST (2 * GP_MIB) /* bytes freed before a fence is worth its cost */
 
-/* For gp_fence_policy_judge, once enough was freed to be worth a fence. live: bytes that
+/* The out-of-line part of gp_fence_policy_judge, once enough was freed to be worth a fence. live: bytes that
  * were live before the free. */
 gp_fence_wish_t gp_fence_policy_judge_much(
     const gp_engine_t *engine, const gp_context_t *context, uint64_t live, uint64_t now_ns);
 
-/* A free of the block, which the program holds, will need a fence. The caller holds the device's lock. */
+/* True if a free of the block, which is in use, will need a fence. The caller holds the device's lock. */
 bool gp_fence_policy_needs(const gp_engine_t *engine, const gp_block_t *block);
 
 /*
- * Without fences only the program's own synchronizations prove that a block is complete. So the program's
- * free of this block is to go to the driver, as natively: with it, more would be deferred than
- * GPUPOOL_MAX_DEFERRED allows, or the device is nearly full and a later allocation may need the block.
- * is_ordered: it is a free in the order of a stream, after which natively no allocation waits for the stream.
- * The caller holds the device's lock.
+ * True if the program's free of this block has to go to the driver, as natively: on a driver without fences,
+ * where only the program's own synchronizations prove that a block is complete, if otherwise more would be
+ * deferred than GPUPOOL_MAX_DEFERRED allows, or if the device is nearly full and a later allocation may need
+ * the block. is_ordered: a stream-ordered free, after which natively no allocation waits for the stream. The
+ * caller holds the device's lock.
  */
 bool gp_fence_policy_refuses(const gp_engine_t *engine, const gp_block_t *block, bool is_ordered);
 
-/* Judges a free: the block has just become deferred. The caller holds the device's lock. */
+/* Returns which fence a free asks for; the block has just become deferred. The caller holds the device's
+ * lock. */
 static inline gp_fence_wish_t gp_fence_policy_judge(
     const gp_engine_t *engine, const gp_block_t *block, uint64_t now_ns)
 {

@@ -1,15 +1,15 @@
 /*
- * Where events are stored: a fixed set of chunks. A thread owns a chunk while it fills it, so that
- * recording needs no lock and shares no cache line; a thread takes the lock once per chunk. If no chunk is
- * free, it reuses the closed chunk whose newest event is the oldest.
+ * The storage of events: a fixed set of chunks. A thread owns a chunk while it fills it, so that recording
+ * needs no lock and shares no cache line; a thread takes the lock once per chunk. If no chunk is free, it
+ * reuses the closed chunk whose newest event is the oldest.
  *
- * Losses are always a prefix of history: since_ns is the newest time lost, and readers leave out every
- * event at or before it, in whatever chunk. So a reader that replays events backwards from the present
- * state never misses one in the middle.
+ * Only the oldest events are lost: since_ns is the newest time lost, and readers ignore every event at or
+ * before it, in whatever chunk. So a reader that replays events backwards from the present state never misses
+ * one in the middle.
  *
  * The record of a free may get the time of its completion later, from whatever thread completes it. That
- * thread holds the device's lock, not the one of the chunks: so it exchanges the record's completion, and a
- * thread that gives up a chunk first closes the open ones.
+ * thread holds the device's lock, not that of the chunks: so it uses a compare-and-exchange for the
+ * completion, and a thread that gives up a chunk first closes the open completions.
  *
  * Header, chunks and records are a section of the region and have no pointers: a reader can use them after
  * the process was killed at any instruction.
@@ -49,7 +49,7 @@ void gp_chunks_init(gp_chunks_t *chunks, gp_region_t *region, uint64_t events);
 void gp_chunks_init_copy(
     gp_chunks_t *chunks, gp_chunk_header_t *header, gp_chunk_t *array, gp_event_record_t *records);
 
-/* No event was recorded: the caller must not read header and chunks. */
+/* True if no event was recorded: then the caller must not read header and chunks. */
 static inline bool gp_chunks_is_empty(const gp_chunks_t *chunks)
 {
   return chunks->region && !gp_region_used(chunks->region, GP_SECTION_EVENTS);
@@ -70,7 +70,7 @@ uint32_t gp_chunks_rotate(
 /* Closes the caller's chunk, whose newest time is newest_ns. */
 void gp_chunks_close(gp_chunks_t *chunks, uint32_t index, uint64_t newest_ns);
 
-/* All events up to now count as lost; for a recorder that is switched on late. */
+/* Marks all events up to now as lost, for a recorder that is switched on late. */
 void gp_chunks_forget(gp_chunks_t *chunks, uint64_t now_ns);
 
 static inline gp_event_record_t *gp_chunks_records(const gp_chunks_t *chunks, uint32_t index)
@@ -92,9 +92,9 @@ static inline uint32_t gp_chunks_place(uint32_t chunk, uint32_t index)
 }
 
 /*
- * Enters into the record of a free, at `place`, that it was completed at time_ns. is_own: the chunk is open
- * and of the calling thread. False: the record is gone, or the time does not fit; then the completion needs a
- * record of its own. Takes no lock.
+ * Stores in the record of a free, at `place`, that it was completed at time_ns. is_own: the chunk is open,
+ * and the calling thread owns it. False: the record was overwritten, or the time does not fit: then the
+ * completion needs a record of its own. Takes no lock.
  */
 static inline bool gp_chunks_complete(
     gp_chunks_t *chunks, uint32_t place, bool is_own, uint64_t block_id, uint64_t time_ns)

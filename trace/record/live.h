@@ -1,14 +1,14 @@
 /*
- * The present memory: one slot for every segment of the pool, every block in use that is cut from one, and
- * every allocation that is not pooled. It is separate from the events, so that wrapping loses history but
- * never state. The engine knows all this itself; the table is for the reader of a process that was killed,
- * and is written as events arrive.
+ * The table of present memory: one slot for every segment of the pool, every block in use that is cut from
+ * one, and every forwarded allocation. It is separate from the events, so overwriting old events loses
+ * history but never state. The engine has all this in its own records; the table is for the reader of a
+ * process that was killed, and is written as events arrive.
  *
  * A writer stores a slot's word last, with one instruction, and a change of state writes nothing else. A
- * process killed during a change leaves the earlier state; the event, which is stored before, tells the new
- * one. An alloc that only its slot tells has happened when the word says so. This works for cut memory
- * because idle parts have no slots: cutting a block off takes one slot, and joining it to its neighbours
- * gives one back.
+ * process killed during a change leaves the earlier state; the event, which is stored before, has the new
+ * one. An alloc that has a slot but no event has happened if the word says so. This works for cut memory
+ * because idle parts have no slots: cutting off a block takes one slot, and joining it to its neighbours
+ * returns one.
  */
 #ifndef GP_TRACE_LIVE_H
 #define GP_TRACE_LIVE_H
@@ -22,8 +22,8 @@
 #include "format/live_slot.h"
 #include "trace/region/region.h"
 
-/* Zeroed memory plus gp_live_init. In cut memory each alloc takes a slot and each free gives one back. So
- * each device has its own free slots, which its lock guards. */
+/* Begins as zeroed memory, followed by gp_live_init. In cut memory each alloc takes a slot and each free
+ * returns one. So each device has its own free slots, guarded by its lock. */
 typedef struct gp_live {
   gp_lock_t lock; /* for slots never taken; ranks below the pool's locks, above the region's */
   gp_region_t *region;
@@ -36,15 +36,14 @@ typedef struct gp_live {
 void gp_live_init(gp_live_t *live, gp_region_t *region);
 void gp_live_fini(gp_live_t *live);
 
-/* Updates the slot of the event's observer_cookie. time_ns: of the event, as recorded. stream is the index of
- * the event's stream, -1: none. With is_quiet it takes no new slot, for a recorder that is off. The caller
- * holds the device's lock. */
+/* Updates the slot of the event's observer_cookie. time_ns: the event's time, as recorded. stream: the index
+ * of its stream, -1: none. is_quiet: takes no new slot, because the recorder is off. The caller holds the
+ * device's lock. */
 void gp_live_event(gp_live_t *live, const gp_event_t *event, uint64_t time_ns, int16_t stream, bool is_quiet);
 
 /*
- * The note that the recorder keeps with an allocated block (gp_cookie_t): that only the slot tells of the
- * alloc, and which thread it was. Of a freed block the note is the place of the free's record
- * (gp_chunks_place).
+ * The recorder's note in the cookie of an allocated block (gp_cookie_t): that the alloc is only in the slot,
+ * and the thread that made it. The note of a freed block is the place of the free's record (gp_chunks_place).
  */
 #define GP_NOTE_TELLS_ALLOC (UINT32_C(1) << 31)
 
@@ -63,7 +62,7 @@ static inline uint16_t gp_note_thread(uint32_t note)
   return (uint16_t)note;
 }
 
-/* Changes the slot's state; kind and taint stay. tells_alloc: no record does. */
+/* Changes the slot's state; kind and taint stay. tells_alloc: the alloc has no event record. */
 static inline void gp_live_set_state(
     gp_live_slot_t *slot, gp_live_state_t state, int device, bool is_cut, bool tells_alloc)
 {
@@ -105,8 +104,8 @@ static inline void gp_live_set_place(gp_live_slot_t *slot, uint64_t address, uin
   slot->context = context;
 }
 
-/* Takes a slot that was given back. Its word is 0 until the caller stores it. 0: none is at hand. The caller
- * of this and of gp_live_give holds the device's lock. */
+/* Takes a slot that was returned, whose word is 0 until the caller stores it. 0: there is none. The caller of
+ * this and of gp_live_give holds the device's lock. */
 static inline uint32_t gp_live_take_free(gp_live_t *live, int device)
 {
   uint32_t taken = live->free[device];

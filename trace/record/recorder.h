@@ -1,6 +1,6 @@
 /*
- * The recorder keeps what happened, for a snapshot and, if the process is killed, for a reader of its
- * record. It implements pool/observer.h.
+ * The recorder stores events and present memory, for snapshots and, if the process is killed, for a reader of
+ * its record. It implements pool/observer.h.
  *
  *   recorder = gp_recorder_create(options, clock, clock_self);
  *   observer = gp_recorder_observer(recorder);          NULL recorder: run without an observer
@@ -36,11 +36,11 @@ gp_recorder_t *gp_recorder_create(const gp_options_t *options, gp_clock_fn clock
  * legal. */
 void gp_recorder_destroy(gp_recorder_t *recorder);
 
-/* The table for gp_engine_create; valid as long as the recorder. */
+/* Returns the observer for gp_engine_create; it is valid as long as the recorder. */
 gp_observer_t gp_recorder_observer(gp_recorder_t *recorder);
 
-/* Sets fn(self, oom), which the recorder calls at each out of memory, after its report is in the record,
- * with no lock held. To be called once, before the engine is made. */
+/* Sets fn(self, oom), which the recorder calls at each out of memory, after the event is in the record, with
+ * no lock held. Call it once, before the engine is created. */
 typedef void (*gp_oom_fn)(void *self, const gp_oom_t *oom);
 void gp_recorder_hear_oom(gp_recorder_t *recorder, gp_oom_fn fn, void *self);
 
@@ -64,8 +64,8 @@ int gp_recorder_mode(const gp_recorder_t *recorder);
 void gp_recorder_mark(
     gp_recorder_t *recorder, gp_mark_kind_t kind, int device, uint64_t scope, const char *name);
 
-/* In the child of fork(), before any other function of trace/: silences the recorder for good (the memory
- * and the GPU belong to the parent); it writes no file. Takes no lock, so fork() needs no preparation. */
+/* Called in the child of fork(), before any other function of trace/: silences the recorder permanently,
+ * because the memory and the GPU belong to the parent. Takes no lock, so fork() needs no preparation. */
 void gp_recorder_fork_child(gp_recorder_t *recorder);
 
 /* The largest sizes of a record's sections: the library makes room for these, and a

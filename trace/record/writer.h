@@ -1,6 +1,6 @@
 /*
- * How a thread stores events: it fills a chunk of its own (chunks.h), so it needs no lock and shares no cache
- * line. The functions are for the thread that has the event.
+ * Stores a thread's events. A thread fills a chunk of its own (chunks.h), so it needs no lock and shares no
+ * cache line. The thread that has the event calls these functions.
  */
 #ifndef GP_TRACE_RECORD_WRITER_H
 #define GP_TRACE_RECORD_WRITER_H
@@ -27,10 +27,10 @@ typedef struct gp_writer {
 /* initial-exec: the general model calls a function that may allocate at a thread's first access. */
 extern __thread gp_writer_t gp_writer __attribute__((tls_model("initial-exec")));
 
-/* Gives the thread a number in this recorder, and forgets its chunk of another one. */
+/* Gives the thread a number in this recorder, and drops its chunk of another recorder. */
 void gp_writer_know_thread(gp_recorder_t *recorder, gp_writer_t *writer);
 
-/* Makes sure that the thread's chunk is closed at the thread's end, and its known stacks are freed. */
+/* Arranges that at the thread's end its chunk is closed, and its known stacks are freed. */
 static inline void gp_writer_arm_end(gp_recorder_t *recorder, gp_writer_t *writer)
 {
   if (!writer->will_close && recorder->has_key)
@@ -46,7 +46,7 @@ void gp_writer_thread_ended(void *self);
 uint32_t gp_writer_append(
     gp_recorder_t *recorder, gp_writer_t *writer, const gp_event_t *event, uint64_t time_ns);
 
-/* The same where the thread may have no number, and the record may not have begun. */
+/* Stores an event of a thread that may have no number yet, when the record may not have begun. */
 uint32_t gp_writer_begin(gp_recorder_t *recorder, const gp_event_t *event, uint64_t time_ns);
 
 /* Stores a record when the thread has no chunk, or a full one. Returns the record's place as gp_writer_append
@@ -66,8 +66,8 @@ static inline uint32_t gp_writer_publish(gp_writer_t *writer, uint64_t time_ns)
   return gp_chunks_place(writer->chunk, writer->used++);
 }
 
-/* Enters the completion of the free of a block, whose note is given, into the free's record. False: it has
- * none that is still there. */
+/* Stores the completion of a block's free in the record of the free, which the block's note names. False:
+ * there is no such record any more. */
 static inline bool gp_writer_complete(
     gp_recorder_t *recorder, const gp_writer_t *writer, uint32_t note, uint64_t block_id, uint64_t time_ns)
 {
@@ -78,8 +78,8 @@ static inline bool gp_writer_complete(
   return gp_chunks_complete(&recorder->chunks, note, is_own, block_id, time_ns);
 }
 
-/* The time of an event of a device. The caller holds the device's lock, so loads and stores of two threads
- * do not mix. Atomic because the snapshot writer reads without the lock. */
+/* Returns the recorded time of a device's event: time_ns, or later, so that times are unique and grow. The
+ * caller holds the device's lock; the members are atomic because the snapshot writer reads without it. */
 static inline uint64_t gp_recorder_time_ns(gp_recorder_t *recorder, int device, uint64_t time_ns)
 {
   gp_device_clock_t *clock = &recorder->clocks[device];
@@ -95,8 +95,8 @@ static inline uint64_t gp_recorder_time_ns(gp_recorder_t *recorder, int device, 
 }
 
 /*
- * The usual steps of a pair of an allocation and its free, as gp_observer_t describes them: one record a
- * pair. self: the recorder. The caller holds the device's lock, or for keep and hand_on a heap's.
+ * The observer's fast paths for an allocation and its free (gp_observer_t), which write one record for both.
+ * self: the recorder. The caller holds the device's lock, or for keep and hand_on a heap's.
  */
 
 uint64_t gp_pairs_alloc(

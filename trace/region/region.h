@@ -1,13 +1,13 @@
 /*
- * The memory of the record: one mapping of fixed sections without pointers. It is a file in a folder of
- * shared memory, which outlives the process, whatever ends that, and which `gpupool recover` reads. Where
- * there can be no file it is ordinary memory, and the record dies with the process.
+ * The memory of the record: one mapping of fixed sections without pointers. It is a file in shared memory
+ * (/dev/shm), which survives the end of the process, even by a kill, and which `gpupool recover` reads. If no
+ * file can be created it is ordinary memory, and the record is lost with the process.
  *
  * The region reserves address space for the largest size of each section. gp_region_grow makes sure that
  * pages exist before a caller touches them, so that a full file system is a result and not a SIGBUS. There
  * is no file before the first section grows: a program that never asks for GPU memory leaves no trace.
  *
- * A forked child does not get the file's pages: it could only spoil its parent's record.
+ * A forked child does not inherit the mapping of the file: it could only corrupt its parent's record.
  *
  * This folder includes format, base and base.
  */
@@ -59,8 +59,8 @@ bool gp_region_init(gp_region_t *region, const gp_region_plan_t *plan);
 /* Unmaps the memory. A file stays: see gp_region_remove. */
 void gp_region_fini(gp_region_t *region);
 
-/* Makes the file, or decides for ordinary memory, unless that has been done; the first gp_region_grow also
- * does it. Until then nothing may write to sections. Thread safe. */
+/* Creates the file, or falls back to ordinary memory, unless that was done before; the first gp_region_grow
+ * also does it. Until then nothing may write to sections. Thread safe. */
 void gp_region_start(gp_region_t *region);
 
 static inline bool gp_region_is_started(const gp_region_t *region)
@@ -82,13 +82,13 @@ static inline bool gp_region_grow(gp_region_t *region, gp_section_t section, siz
          gp_region_grow_slowly(region, section, bytes);
 }
 
-/* Bytes of a section that are usable now. */
+/* Returns the bytes of a section that are usable now. */
 static inline size_t gp_region_used(const gp_region_t *region, gp_section_t section)
 {
   return atomic_load_explicit(&region->used[section], memory_order_acquire);
 }
 
-/* The process ends and no longer needs the record: removes the file, but the memory stays. Thread safe. */
+/* Removes the file when the process ends and no longer needs the record; the memory stays. Thread safe. */
 void gp_region_remove(gp_region_t *region);
 
 #endif

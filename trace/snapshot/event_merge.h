@@ -1,4 +1,5 @@
-/* The recorded events of one moment in order of time, for the snapshot writer. */
+/* Copies the recorded events and the devices' state of one moment, events ordered by time, for the snapshot
+ * writer. */
 #ifndef GP_TRACE_SNAPSHOT_EVENT_MERGE_H
 #define GP_TRACE_SNAPSHOT_EVENT_MERGE_H
 
@@ -73,9 +74,9 @@ typedef struct gp_event_moment {
 } gp_event_moment_t;
 
 /*
- * Copies the recorded events while other threads go on. The moment's copies cut off newer events: no thread
- * held the device's lock then, so no earlier event is missing. If the host has too little memory, this leaves
- * out older events (and counts them as dropped). Returns false if there is no memory at all: *ret_merge is
+ * Copies the recorded events while other threads go on. Events after the moment are left out, and none before
+ * it is missing, because it was set with the device's lock held. If the host has too little memory, leaves
+ * out older events, and counts them as dropped. Returns false if there is no memory at all: *ret_merge is
  * then empty. The caller calls gp_event_merge_fini in both cases. Safe from any thread.
  */
 bool gp_event_merge_take(gp_chunks_t *chunks, const gp_event_moment_t *moment, gp_event_merge_t *ret_merge);
@@ -89,7 +90,7 @@ void gp_event_merge_fini(gp_event_merge_t *merge);
 bool gp_event_merge_in_place(
     gp_chunks_t *chunks, const gp_event_moment_t *moment, gp_event_merge_t *ret_merge);
 
-/* Event i, counted from the oldest. */
+/* Returns event i, counted from the oldest. */
 static inline __attribute__((always_inline)) gp_told_event_t gp_event_merge_get(
     const gp_event_merge_t *merge, size_t i)
 {

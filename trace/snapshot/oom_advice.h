@@ -1,4 +1,4 @@
-/* Advice against an out of memory: a sentence for people, and a setting for programs. */
+/* Advice after an out of memory: a sentence for people, and a setting for programs. */
 #ifndef GP_TRACE_OOM_ADVICE_H
 #define GP_TRACE_OOM_ADVICE_H
 

@@ -1,4 +1,4 @@
-/* An out of memory in one line for the user: it says what happened, and what to change. */
+/* Reports an out of memory to the user in one line: what happened, and what to change. */
 #ifndef GP_TRACE_OOM_REPORT_H
 #define GP_TRACE_OOM_REPORT_H
 
@@ -11,14 +11,15 @@
 #define GP_OOM_TEXT_BYTES 1024
 
 /*
- * Writes a sentence without its full stop: the request and what made it (asker.h; NULL: unknown), how much
- * memory the largest groups of blocks have, and what the device is busy with. Advice is in oom_advice.h.
- * Returns buffer, always terminated; a text that does not fit is cut. Thread safe.
+ * Writes a sentence without its full stop: the request and the code that made it (asker.h; NULL: unknown),
+ * how memory is used, the largest groups of blocks, and the work that the device is busy with. Advice is in
+ * oom_advice.h. Returns buffer, always terminated; a text that does not fit is cut. Thread safe.
  */
 char *gp_oom_describe(const gp_oom_t *oom, const char *asker, char *buffer, size_t capacity);
 
-/* Logs that sentence and the advice. times: it is the last of so many that had no line; 0: it has its own.
- * limits as for gp_oom_advise; logs and stack as for gp_asker_describe. Thread safe, with no lock held. */
+/* Logs that sentence and the advice. times: the number of ooms without a line, of which it is the last; 0:
+ * none. limits as for gp_oom_advise; logs and stack as for gp_asker_describe. Thread safe, with no lock held.
+ */
 void gp_oom_log(
     const gp_oom_t *oom, uint64_t times, const char *limits, const gp_stack_logs_t *logs, uint32_t stack);
 

@@ -1,5 +1,5 @@
 /*
- * When and where snapshots are written.
+ * Writes snapshots: on request, at an out of memory, and at exit.
  *
  *   writer = gp_snapshot_writer_create(recorder);
  *   gp_snapshot_writer_attach(writer, engine);
@@ -47,7 +47,7 @@ void gp_snapshot_writer_attach(gp_snapshot_writer_t *writer, gp_engine_t *engine
 int gp_snapshot_write(
     gp_snapshot_writer_t *writer, const char *reason, const gp_oom_t *oom, const char *path);
 
-/* A written file; path[0] == '\0': none yet. device and inode tell whether path still is that file. */
+/* A written file; path[0] == '\0': none yet. device and inode show whether path still names that file. */
 typedef struct gp_snapshot_name {
   char path[GP_PATH_BYTES];
   dev_t device;

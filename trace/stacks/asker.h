@@ -1,4 +1,4 @@
-/* Which of the program's own code asked for memory, in the words that a process has of itself. */
+/* Describes the program's code that requested memory, as far as the process itself knows its symbols. */
 #ifndef GP_TRACE_ASKER_H
 #define GP_TRACE_ASKER_H
 

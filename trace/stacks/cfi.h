@@ -54,8 +54,8 @@ gp_frame_rule_t gp_cfi_rule(const uint8_t *entry, uintptr_t code);
  */
 gp_loader_counts_t gp_frame_rules_find(void *const *addresses, size_t count, gp_frame_rule_t *ret_rules);
 
-/* The code from the beginning of one function to that of the next, where that is most, of the object that the
- * loader is at. False: it has no such table. */
+/* Finds the longest function of the object `info`: the code from its beginning to the next function. False:
+ * the object has no table of functions. */
 bool gp_frame_rules_longest(const struct dl_phdr_info *info, uintptr_t *ret_start, uintptr_t *ret_end);
 
 #endif

@@ -52,7 +52,7 @@ static inline bool gp_modules_are_current(const gp_modules_t *modules, gp_loader
  * modules when the table is full. */
 void gp_modules_scan(gp_modules_t *modules);
 
-/* The module that contains address, as of the last scan; -1: none. The caller holds its lock. */
+/* Returns the module that contains address, as of the last scan; -1: none. The caller holds its lock. */
 int32_t gp_modules_find(const gp_modules_t *modules, uint64_t address);
 
 /* The address range of a loaded program or library. */

@@ -1,5 +1,5 @@
 /*
- * Which calls get a stack (GPUPOOL_STACKS), and the stack of the call that a thread is in.
+ * Decides which calls get a stack (GPUPOOL_STACKS), and captures the stack of a thread's present call.
  *
  *   off      none
  *   auto     calls that reach the driver or run out of memory, and allocations of more than
@@ -31,7 +31,7 @@ typedef struct gp_origin_thread {
 extern __thread gp_origin_thread_t gp_origin_tls
     __attribute__((tls_model("initial-exec"), visibility("hidden")));
 
-/* At the beginning of every call of the program, so that it does not get the last call's stack. */
+/* Called at the beginning of every call of the program, so that it does not get the previous call's stack. */
 static inline void gp_origin_begin_call(void)
 {
   gp_origin_tls = (gp_origin_thread_t){0};

@@ -76,7 +76,8 @@ typedef struct gp_python {
  */
 const gp_python_t *gp_python_find(gp_loader_counts_t counts);
 
-/* Something is not as it is in the versions known: no Python frames from now on, and a line that says why. */
+/* Called when the interpreter differs from the known versions: stops recording Python frames, and logs why.
+ */
 void gp_python_give_up(const char *why);
 
 static inline uint64_t gp_python_word(uintptr_t address)
@@ -84,7 +85,7 @@ static inline uint64_t gp_python_word(uintptr_t address)
   return *(const uint64_t *)address;
 }
 
-/* The innermost frame of a thread. state is not NULL. */
+/* Returns the innermost frame of a thread. state is not NULL. */
 static inline uintptr_t gp_python_first_frame(const gp_python_t *python, uintptr_t state)
 {
   uintptr_t at = gp_python_word(state + python->state_frame);
@@ -98,7 +99,7 @@ static inline uintptr_t gp_python_untag(uint64_t word)
   return word & ~UINT64_C(7);
 }
 
-/* The code object of a frame, or what else it runs. */
+/* Returns the code object of a frame, or what else it runs. */
 static inline uintptr_t gp_python_frame_code(const gp_python_t *python, uintptr_t frame)
 {
   return gp_python_untag(gp_python_word(frame + python->frame_code));

@@ -1,4 +1,4 @@
-/* How far the calling thread can read and write its stack from here. */
+/* Checks how far the calling thread can read and write its stack from here. */
 #ifndef GP_TRACE_STACK_ROOM_H
 #define GP_TRACE_STACK_ROOM_H
 
