@@ -1,5 +1,5 @@
-/* Allocation, as the program asks for it. A request is served by what its thread has freed (heaps.h), by a
- * hit or a miss (hit.h); where the pool serves none, by the driver. */
+/* Allocation. A request is served from blocks that its thread has freed (heaps.h), else by a hit or a miss
+ * (hit.h); if the pool does not serve it, by the driver. */
 #include "pool/space/driver_calls.h"
 #include "pool/events.h"
 #include "pool/serve/fill.h"

@@ -1,6 +1,6 @@
 /*
- * Recomputes what the records promise and compares. Every mismatch is printed, so that a failing test says
- * what broke.
+ * Checks the invariants of all records: recomputes every sum, and compares. It prints every mismatch, so that
+ * a failing test shows what broke.
  */
 #include "pool/serve/fill.h"
 #include "pool/forwarded/forwarded_counts.h"

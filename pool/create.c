@@ -1,4 +1,4 @@
-/* The engine's life: how it is made from the options, and how it ends. */
+/* Creates the engine from the options, and destroys it. */
 #include <stdlib.h>
 #include <string.h>
 

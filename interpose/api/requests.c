@@ -1,5 +1,5 @@
-/* Requests of a program to the pool: the requests of `gpupool ctl`, from inside,
- * and references to blocks. */
+/* The functions of gpupool.h by which a program makes the requests of `gpupool ctl`, or holds references to
+ * blocks. */
 #include <errno.h>
 #include <string.h>
 #include <sys/stat.h>

@@ -1,5 +1,5 @@
-/* Contexts. The pool must know each context before it submits work, because the reuse rules need facts
- * about all contexts. When a context ends, its memory is gone. */
+/* Hooks of contexts. The pool must know each context before work is submitted to it, because reuse needs a
+ * completion proof for every context. When a context ends, its memory ends with it. */
 #include <stdatomic.h>
 
 #include "interpose/hooks/current_context.h"

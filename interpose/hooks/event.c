@@ -1,6 +1,7 @@
 /*
- * Events: follows how far a stream was at their record, and waits for them by the program or by a stream
- * (cuda_events.h). That matters for memory freed in the order of streams.
+ * Hooks of events: they follow at which point of a stream an event was recorded, and waits for it by the
+ * program or by a stream (cuda_events.h). These prove when memory freed in the order of a stream may be
+ * reused.
  */
 #include "interpose/hooks/cuda_events.h"
 #include "interpose/hooks/hooks.h"

@@ -1,8 +1,7 @@
 /*
- * Calls that make memory visible outside the process, or that set driver attributes which stay with the
- * memory. The pool must not hand such a block to another owner. So after the driver's success, before the
- * program gets the result, the hook taints the block, which then goes to the driver on free. Also calls
- * that tell which memory is at an address.
+ * Hooks of calls that export memory, or set driver attributes that stay with it. The pool must not reuse such
+ * a block. So after the driver's success, and before the program gets the result, the hook taints the block,
+ * which then goes to the driver on free. Also hooks of queries about the memory at an address.
  */
 #include "interpose/hooks/export.h"
 

@@ -1,5 +1,5 @@
 /*
- * cuMemAlloc, cuMemFree, cuMemGetInfo and cuCtxSynchronize: the pool itself.
+ * Hooks of cuMemAlloc, cuMemFree, cuMemGetInfo and cuCtxSynchronize, which the pool serves.
  */
 #include "interpose/hooks/current_context.h"
 #include "interpose/hooks/hooks.h"

@@ -1,7 +1,7 @@
 /*
- * The driver's pools of stream-ordered memory: their life, and what the program reads and sets. In the place
- * of a device's default pool the library serves from memory of its own, of which the driver's pool knows
- * nothing.
+ * Hooks of the driver's memory pools: their creation and destruction, and their attributes. In place of a
+ * device's default pool the library serves memory of its own, so it also answers for that memory in the
+ * attributes of the default pool.
  */
 #include "interpose/hooks/hooks.h"
 #include "interpose/hooks/mempool_records.h"

@@ -1,4 +1,5 @@
-/* Streams: their life, and what the program learns of their completion. */
+/* Hooks of streams: their creation and destruction, and synchronizations and queries that prove work
+ * complete. */
 #include "interpose/hooks/capture_records.h"
 #include "interpose/hooks/current_context.h"
 #include "interpose/hooks/hooks.h"

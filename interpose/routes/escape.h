@@ -1,5 +1,6 @@
 /*
- * Work on the GPU that no hook sees, because it reaches the driver past this library. One message reports it.
+ * Detects GPU work that no hook sees, because it bypasses this library on its way to the driver. One message
+ * reports it.
  */
 #ifndef GP_INTERPOSE_ROUTES_ESCAPE_H
 #define GP_INTERPOSE_ROUTES_ESCAPE_H

@@ -1,15 +1,15 @@
 /*
- * The steps that may make room, in the order of their cost to the program. They are one pass, which is
- * repeated while other threads free memory during it (gp_oom_again):
+ * The steps that may make room, in the order of their cost to the program. They form one pass, which is
+ * repeated if other threads have freed memory during it (gp_oom_again):
  *
- *   0  give back memory that was kept when pooling stopped
- *   1  reclaim what the device has finished
- *   2  give idle mapped memory of stream-ordered requests back, which does not wait
- *   3  wait briefly for another thread that is giving memory back
- *   4  wait, by polling, for what the device has not finished
- *   5  give idle blocks back, largest first, as many bytes as are missing
- *   6  give all idle memory back, also that of the driver's own pool
- *   7  wait long for another thread that is giving memory back
+ *   0  release memory that was kept when pooling stopped
+ *   1  reclaim what the device has completed
+ *   2  release idle mapped memory of stream-ordered requests, which does not wait
+ *   3  wait briefly for another thread that is releasing memory
+ *   4  wait, by polling, for pending work of the device
+ *   5  release idle blocks, largest first, as many bytes as are missing
+ *   6  release all idle memory, also that of the driver's own pool
+ *   7  wait longer for another thread that is releasing memory
  *   8  on drivers without fences: wait for the device in the driver
  *   9  give back what that made idle
  *   10 nothing: another process may have given memory back

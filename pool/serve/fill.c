@@ -1,8 +1,8 @@
 /*
- * Each fill that a thread waits for has a stream of its own, which waits for no operation of the program
- * and which none waits for. So there are as many streams as threads that fill memory of the context at
- * once. The thread queries the stream until it has no work. Meanwhile it holds no lock, and between two
- * queries it announces no driver call, so that captures begin and contexts end.
+ * Each fill that a thread waits for has a non-blocking stream of its own, so it and the program's operations
+ * do not wait for each other. There are as many streams as threads that fill memory of the context
+ * concurrently. The thread queries the stream until it has no pending work. Meanwhile it holds no lock, and
+ * between two queries it is in no gp_engine_enter, so that captures can begin and contexts can end.
  */
 #include "pool/serve/fill.h"
 

@@ -1,5 +1,5 @@
 /*
- * Reading the engine, for snapshots and tests.
+ * Functions that read the engine, for snapshots and tests.
  */
 #include "pool/events.h"
 #include "pool/serve/heaps.h"

@@ -1,7 +1,7 @@
 /*
- * The pool asks for this memory as for the program's own allocations, block by block. Each block is
- * complete from the start, since no work has used it. The pool leaves out what does not fit: the program's
- * own requests come first, and when memory is short they get the idle memory of this module back (oom.c).
+ * The pool allocates this memory block by block, like the program's own allocations. Each block is idle from
+ * the start, since no work has used it. The pool leaves out what does not fit: the program's own requests
+ * come first, and when memory is short prewarmed memory is released like all idle memory (oom.c).
  */
 #include "pool/serve/prewarm.h"
 

@@ -1,6 +1,6 @@
 /*
- * The transitions of one block; block_life.h has those of each allocation and free. Each moves the block
- * between lists, adjusts the statistics and tells the observer, so that these three always agree. The
+ * The state transitions of a block; block_life.h has those of every allocation and free. Each moves the block
+ * between lists, updates the statistics and notifies the observer, so that these three always agree. The
  * caller holds the device's lock.
  */
 #ifndef GP_POOL_SPACE_BLOCK_H

@@ -1,7 +1,7 @@
 /*
- * The steps of a block's life that each allocation and free takes, inline: a warm allocation and its free
- * spend most of their time here. As block.h says, each moves the block between lists, adjusts the statistics
- * and tells the observer; the caller holds the device's lock.
+ * The state transitions of every allocation and free, inline: an allocation and its free, served from the
+ * pool, spend most of their time here. As in block.h, each moves the block between lists, updates the
+ * statistics and notifies the observer; the caller holds the device's lock.
  */
 #ifndef GP_POOL_SPACE_BLOCK_LIFE_H
 #define GP_POOL_SPACE_BLOCK_LIFE_H

@@ -1,7 +1,6 @@
 /*
- * Block records: taken from slabs, recycled, and given back to the host only when the engine ends, so
- * that a free that races with the end of its block never reads freed memory. Any thread; the device's
- * lock may be held.
+ * Allocates block records from slabs, recycles them, and frees them only when the engine ends, so that a free
+ * that races with the end of its block never reads freed memory. Any thread; the device's lock may be held.
  */
 #ifndef GP_POOL_SPACE_BLOCK_SLAB_H
 #define GP_POOL_SPACE_BLOCK_SLAB_H

@@ -1,9 +1,9 @@
 /*
- * Parts of segments that the program freed in the order of a stream. Later requests in that stream may get
- * them at once (reuse/identities.h says when), other requests once facts show that the device is done. So the
- * parts of one stream are cut and joined as idle memory is, but apart from it. The owner's use ends with the
- * free: for the statistics and the observer the memory is idle, although it cannot go back yet. Sizes in
- * bytes. The caller holds the device's lock.
+ * Parts of segments that the program freed in the order of a stream (state BOUND). Later requests in that
+ * stream may reuse them at once (reuse/identities.h says when), other requests only after a completion proof.
+ * So the parts of one stream are cut and joined as idle memory is, but separately. The owner's use ends with
+ * the free: the statistics and the observer see the memory as idle, although it cannot be released yet. Sizes
+ * are in bytes. The caller holds the device's lock.
  */
 #ifndef GP_POOL_SPACE_BOUND_PARTS_H
 #define GP_POOL_SPACE_BOUND_PARTS_H

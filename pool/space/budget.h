@@ -1,17 +1,16 @@
 /*
- * How much memory the pool may hold, by the highest use so far. Use is memory that the program holds or has
- * freed and the device may still use; what was freed in a stream and serves it at once is like idle memory,
- * and none. The two kinds of memory are measured apart:
+ * The budget: how much memory the pool may reserve, by the highest use so far. Memory is used while the
+ * program uses it, or has freed it and the device may still use it. Memory freed in a stream, which that
+ * stream may reuse at once, counts as idle. The two kinds of memory are measured separately:
  *
- * - Whole blocks, each an allocation of the driver by itself: memory of cudaMalloc of types round and naive,
- *   and large blocks once the program exports memory. GPUPOOL_SLACK
- *   makes a budget of their highest use: what the pool holds in whole blocks should not be more. Beyond it
- *   an allocation takes an idle block that is up to twice as large as the request before the pool grows, and
- *   idle blocks are surplus (surplus.h). doc/memory-types.md has the figures. A block that is larger than the
- * pool would have made it counts without that excess.
- * - Parts of segments and of mapped memory: segment_policy.h and mapped_policy.h.
+ * - Whole blocks, each a driver allocation: memory of cudaMalloc of types round and naive, and large blocks
+ * once the program exports memory. GPUPOOL_SLACK derives a budget from their highest use: the pool should not
+ *   reserve more in whole blocks. Beyond it an allocation takes an idle block up to twice as large as the
+ *   request before the pool grows, and idle blocks are surplus (surplus.h). doc/memory-types.md has the
+ *   figures. A block that is larger than the pool would have made it counts without that excess.
+ * - Parts of segments and of mapped memory: see segment.h and mapped.h.
  *
- * Memory that was obtained ahead of need counts as used. Sizes in bytes. The caller holds the device's lock.
+ * Prewarmed memory counts as used. Sizes are in bytes. The caller holds the device's lock.
  */
 #ifndef GP_POOL_SPACE_BUDGET_H
 #define GP_POOL_SPACE_BUDGET_H

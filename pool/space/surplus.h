@@ -1,7 +1,7 @@
 /*
- * Idle memory that the pool should not keep: more than GPUPOOL_MAX_CACHED, above a limit that was lowered,
- * beyond the budget (budget.h) or what use has needed of segments (segment.h), wanted back (by the
- * device for GPUPOOL_RESERVE, by a user's request), or unused for GPUPOOL_IDLE_RELEASE.
+ * Surplus: idle memory that the pool should release. It is memory beyond GPUPOOL_MAX_CACHED, beyond a limit
+ * that was lowered, beyond the budget (budget.h) or the segments that the program has needed (segment.h),
+ * memory wanted back (for GPUPOOL_RESERVE, or by a user's request), or memory idle for GPUPOOL_IDLE_RELEASE.
  * The caller holds the device's lock.
  */
 #ifndef GP_POOL_SPACE_SURPLUS_H

@@ -223,7 +223,7 @@ END_TEST
 START_TEST(test_what_is_wrong_is_said)
 {
   expect_refusal("", "known: snapshot [PATH], stats");
-  expect_refusal("\n", "there are:");
+  expect_refusal("\n", "known:");
   expect_refusal("STATS", "unknown request \"STATS\"");
   expect_refusal("stats now", "usage: stats");
   expect_refusal("empty-cache 1", "usage: empty-cache");
