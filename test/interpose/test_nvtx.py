@@ -114,7 +114,7 @@ class Nvtx(PreloadCase):
         (path,) = self.nvtx("push").snapshot_paths("exit")
         result = subprocess.run([TOOL, "sites", "--by", "phase", "--sort", "live", path], stdout=subprocess.PIPE, universal_newlines=True,
                                 check=True, timeout=60)
-        rows = re.findall(r"^ +(\d+) MiB +\S+ +(\d+) MiB .* (load|layer|\(no phase\))$", result.stdout, re.M)
+        rows = re.findall(r"^ *(\d+) MiB +\S+ +(\d+) MiB .* (load|layer|\(no phase\))$", result.stdout, re.M)
         self.assertEqual(sorted(rows), [("3", "3", "layer"), ("5", "10", "load"), ("5", "5", "(no phase)")])
 
 
