@@ -229,7 +229,7 @@ class Questions(pages.Case):
         text = page.evaluate("document.querySelector('.findings').innerText")
         self.assertIn("the biggest owners are %s" % owner["function"], text)
         self.click_text(page, "Stacks")
-        self.assertIn("eld when memory ran out", page.evaluate("document.querySelector('#view-flame').innerText"))
+        self.assertIn("llocated when memory ran out", page.evaluate("document.querySelector('#view-flame').innerText"))
 
     def test_what_is_in_the_way(self):
         page = self.open(pages.golden("pieces"))

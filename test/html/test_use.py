@@ -244,11 +244,11 @@ class Mouse(Use):
         self.show(page, "flame")
         page.click_on(".flame [data-id=total]")
         page.settle()
-        self.assertEqual(self.text(page, ".flame h2"), "ever asked for: %s in all, of what is selected" % pages.size_text(flat["total"]["bytes"]))
+        self.assertEqual(self.text(page, ".flame h2"), "ever requested: %s in all, of what is selected" % pages.size_text(flat["total"]["bytes"]))
         page.evaluate("gpupoolPage.selection.set({owner: -1})")
         page.settle()
         whole = pages.report("sites", path)["sum"]["total"]["bytes"]
-        self.assertEqual(self.text(page, ".flame h2"), "ever asked for: %s in all" % pages.size_text(whole))
+        self.assertEqual(self.text(page, ".flame h2"), "ever requested: %s in all" % pages.size_text(whole))
         page.click_on(".flame [data-id=live]")
         page.evaluate("gpupoolPage.selection.set({to: 101})")
         page.settle()

@@ -7,10 +7,10 @@ import {summed} from './series.js';
 
 /** @type {Measure[]} */
 export const MEASURES = [
-  {id: 'peak', label: 'Peak', what: 'held at the peak', column: 'peak', byCount: false},
-  {id: 'oom', label: 'Out of memory', what: 'held when memory ran out', column: 'oom', byCount: false},
-  {id: 'live', label: 'End', what: 'held at the end', column: 'live', byCount: false},
-  {id: 'total', label: 'Total', what: 'ever asked for', column: 'total', byCount: false},
+  {id: 'peak', label: 'Peak', what: 'allocated at the peak', column: 'peak', byCount: false},
+  {id: 'oom', label: 'Out of memory', what: 'allocated when memory ran out', column: 'oom', byCount: false},
+  {id: 'live', label: 'End', what: 'allocated at the end', column: 'live', byCount: false},
+  {id: 'total', label: 'Total', what: 'ever requested', column: 'total', byCount: false},
   {id: 'count', label: 'Count', what: 'allocations', column: 'total', byCount: true},
   {id: 'temporary', label: 'Temporary', what: 'temporary allocations', column: 'temporary', byCount: true},
 ];

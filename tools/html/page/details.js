@@ -68,7 +68,7 @@ export function createDetails(context) {
   function fill(life) {
     const recording = context.recording();
     const {lives} = recording;
-    const kind = lives.kind[life] === HOST ? 'page-locked memory of the host' : lives.kind[life] === FORWARDED ? 'not pooled' : '';
+    const kind = lives.kind[life] === HOST ? 'page-locked memory of the host' : lives.kind[life] === FORWARDED ? 'forwarded' : '';
     const rounded = lives.rounded[life] !== lives.requested[life] ? `, ${formatBytes(lives.rounded[life])} rounded up` : '';
     const isFreed = lives.freed[life] <= recording.end;
     const lifetime = recording.hasTimes && isFreed ? formatDuration(recording.timeOf(lives.freed[life]) - recording.timeOf(lives.begin[life])) : '';

@@ -9,7 +9,7 @@ export function markText(mark) {
   const what = Object.hasOwn(MARKS, mark.kind) ? MARKS[mark.kind] : mark.kind;
   const device = mark.device >= 0 ? ` on device ${mark.device}` : '';
   if (mark.kind === 'oom')
-    return `${what}${device}: ${formatBytes(mark.size)} asked for`;
+    return `${what}${device}: ${formatBytes(mark.size)} requested`;
   return `${what}${mark.detail ? ' ' + mark.detail : ''}${device}`;
 }
 

@@ -221,7 +221,7 @@ export const bandsView = {
         const {lives} = recording;
         const lasts = recording.hasTimes && lives.freed[life] <= recording.end
           ? `, for ${formatDuration(recording.times[lives.freed[life]] - recording.times[lives.begin[life]])}` : '';
-        const asked = lives.requested[life] !== lives.rounded[life] ? `, ${formatBytes(lives.requested[life])} asked for` : '';
+        const asked = lives.requested[life] !== lives.rounded[life] ? `, ${formatBytes(lives.requested[life])} requested` : '';
         return [formatBytes(lives.rounded[life]) + asked + lasts, recording.ownerName(life), `from ${recording.momentText(lives.begin[life])}`];
       },
       click(x, y) {

@@ -22,7 +22,7 @@ const LINES = [
   {name: 'pending', label: 'freed, still in use', color: '--pending', isFilled: true},
   {name: 'allocated', label: 'allocated', color: '--allocated', isFilled: true},
   {name: 'requested', label: 'requested', color: '--requested', isFilled: false},
-  {name: 'forwarded', label: 'not pooled', color: '--forwarded', isFilled: false},
+  {name: 'forwarded', label: 'forwarded', color: '--forwarded', isFilled: false},
 ];
 
 /** @type {Record<string, string>} */
@@ -34,7 +34,7 @@ export const curveView = {
   title: 'Memory over time',
   create(context) {
     const {selection} = context;
-    const plot = new Plot('Memory over time: reserved, allocated, requested, freed but in use, and not pooled', KEYS, draw, 'slider');
+    const plot = new Plot('Memory over time: reserved, allocated, requested, freed but in use, and forwarded', KEYS, draw, 'slider');
     const legend = element('div', {class: 'legend'});
     const root = element('section', {class: 'curve', 'aria-label': 'Memory over time'}, legend, plot.element);
     let top = 1;

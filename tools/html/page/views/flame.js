@@ -47,7 +47,7 @@ export const flameView = {
     let foundText = '';
     let opened = new Set();
 
-    const plot = new Plot('Stacks: each row is called by the one above it, and as wide as what it asked for',
+    const plot = new Plot('Stacks: each row is called by the one above it, and as wide as what it requested',
       'Arrow keys go to callers, callees and neighbours; Enter makes the stack as wide as all; Escape goes back', draw);
     const status = element('output', {class: 'flame-status', 'aria-live': 'polite'});
     const heading = element('h2', {});
@@ -66,7 +66,7 @@ export const flameView = {
     const table = new Table({
       label: 'Owners and their callers', open: chooseRow, branch: branchOf, expand: expandRow, isSorted: false,
       isSelected: row => listed[row].depth === 1 && selection.state.owner >= 0 && listed[row].owner === selection.state.owner,
-      empty: 'Nothing of what is selected asked for device memory.',
+      empty: 'Nothing in the selection requested device memory.',
     });
     const flame = element('div', {class: 'flame-scroll'}, plot.element);
     const root = element('section', {class: 'view flame', 'aria-label': 'Stacks'},

@@ -100,8 +100,8 @@ export const stateView = {
         now.blocker >= 0 && button('what is beside it', () => selection.set({life: now.blocker}), {
           class: 'small blocker', title: 'The smaller of the two blocks beside the largest idle piece: freed, it would make it larger',
         }),
-        now.forwarded > 0 && figure('not pooled', now.forwarded),
-        oom && figure('asked for in vain', oom.size, 'bad'));
+        now.forwarded > 0 && figure('forwarded', now.forwarded),
+        oom && figure('requested and refused', oom.size, 'bad'));
       figures.dataset.state = shown;
     }
 
@@ -180,7 +180,7 @@ export const stateView = {
         const {life, isPending, size, offset} = box.piece;
         const {segment} = box;
         const name = life < 0 ? 'idle' : isPending ? 'freed, still in use' : recording.ownerName(life);
-        const asked = life >= 0 && recording.lives.requested[life] !== size ? `, ${formatBytes(recording.lives.requested[life])} asked for` : '';
+        const asked = life >= 0 && recording.lives.requested[life] !== size ? `, ${formatBytes(recording.lives.requested[life])} requested` : '';
         return [`${formatBytes(size)}${asked}  ${name}`, `at ${formatAddress(segment.address + offset)}`,
           `in a segment of ${formatBytes(segment.size)} at ${formatAddress(segment.address)}`];
       },

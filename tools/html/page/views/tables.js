@@ -50,7 +50,7 @@ function numberColumn(id, label, width, value) {
 /** @param {{live: Sum}[]} all */
 const liveColumns = all => sumColumns('live', 'At the end', row => all[row].live, 'Blocks', 'Held at the end');
 /** @param {{total: Sum}[]} all */
-const totalColumns = all => sumColumns('total', 'Total', row => all[row].total, 'Calls', 'All that was ever asked for');
+const totalColumns = all => sumColumns('total', 'Total', row => all[row].total, 'Calls', 'All that was ever requested');
 /** @param {{temporary: Sum}[]} all */
 const temporaryColumn = all =>
   countColumn('temporary', 'Temporary', row => all[row].temporary.count, 'Freed before anything else was allocated on the device');
@@ -66,7 +66,7 @@ export const tablesView = {
     /** @type {Contents | null} */
     let contents = null;
     const tabs = segmented('Table', [
-      {id: 'owners', label: 'Owners'}, {id: 'held', label: 'Held at the end'}, {id: 'sizes', label: 'Sizes'},
+      {id: 'owners', label: 'Owners'}, {id: 'held', label: 'At the end'}, {id: 'sizes', label: 'Sizes'},
       {id: 'threads', label: 'Threads'}, {id: 'streams', label: 'Streams'}, {id: 'phases', label: 'Phases'}, {id: 'events', label: 'Events'},
       {id: 'snapshots', label: 'Snapshots'},
     ], id => {
@@ -105,11 +105,11 @@ export const tablesView = {
               return swatch;
             },
           },
-          ...(isKnown ? sumColumns('peak', 'At the peak', row => all[row].peak, 'Blocks', 'Held when the devices together held most') : []),
+          ...(isKnown ? sumColumns('peak', 'At the peak', row => all[row].peak, 'Blocks', 'Allocated when the devices together had most') : []),
           ...liveColumns(all),
           ...(isKnown ? [
             ...totalColumns(all), temporaryColumn(all),
-            bytesColumn('grown', 'Grown by', row => all[row].grown, 'Held at the end of the selected time, less what was held at its begin'),
+            bytesColumn('grown', 'Grown by', row => all[row].grown, 'Allocated at the end of the selected time, less what was allocated at its beginning'),
           ] : []),
         ],
         sort: isKnown ? 'peak' : 'live', rows: all.keys(), about: formatPlural(all.length, recording.hasStacks ? 'owner' : 'size'),
@@ -154,8 +154,8 @@ export const tablesView = {
       const all = keyRows(context.recording(), lives.requested, wanted());
       return {
         columns: [
-          bytesColumn('size', 'Size', row => all[row].key, 'What was asked for at once'), ...totalColumns(all), ...liveColumns(all),
-          bytesColumn('rounded', 'Rounded', row => all[row].rounded, 'What the pooled blocks that are held take'), temporaryColumn(all), REST,
+          bytesColumn('size', 'Size', row => all[row].key, 'Bytes of one request'), ...totalColumns(all), ...liveColumns(all),
+          bytesColumn('rounded', 'Rounded', row => all[row].rounded, 'What the allocated blocks of the pool take'), temporaryColumn(all), REST,
         ],
         sort: 'total', rows: all.keys(), about: formatPlural(all.length, 'size'), isPartial: true,
         ...choosesLife(all),
@@ -204,11 +204,11 @@ export const tablesView = {
         columns: [
           {id: 'phase', label: 'Phase', width: NAME_WIDTH, text: row => all[row].name},
           countColumn('times', 'Times', row => all[row].times, 'How often it began'),
-          bytesColumn('peak', 'Held within', row => all[row].peak, 'The most that the program held in it, on all devices together'),
-          bytesColumn('left', 'Left', row => all[row].left, 'Of what was allocated in it: held at the end, or where memory ran out if that is what the summary is about'),
-          endColumn('first', 'First end', 'first_end', 'What the program held when it ended the first time'),
-          endColumn('last', 'Last end', 'last_end', 'What the program held when it ended the last time'),
-          endColumn('most', 'Most', 'most_end', 'The most that the program held at any of its ends'),
+          bytesColumn('peak', 'Peak within', row => all[row].peak, 'The most that the program had allocated in it, on all devices together'),
+          bytesColumn('left', 'Left', row => all[row].left, 'What was allocated in it and not freed at the end, or when memory ran out if the summary is about that'),
+          endColumn('first', 'First end', 'first_end', 'What the program had allocated when it ended the first time'),
+          endColumn('last', 'Last end', 'last_end', 'What the program had allocated when it ended the last time'),
+          endColumn('most', 'Most', 'most_end', 'The most that the program had allocated at any of its ends'),
         ],
         sort: 'peak', rows: all.keys(), about: formatPlural(all.length, 'phase'),
         open: row => {
@@ -282,7 +282,7 @@ export const tablesView = {
             const id = label.toLowerCase();
             return bytesColumn(id, label, row => sum(row, stats => stats[`${id}_bytes`].peak), 'The peaks of all devices');
           }),
-          bytesColumn('live', 'At the end', row => sum(row, stats => stats.requested_bytes.current), 'Requested and held at the end'),
+          bytesColumn('live', 'At the end', row => sum(row, stats => stats.requested_bytes.current), 'Requested and not freed at the end'),
           {...countColumn('ooms', 'Out of memory', row => sum(row, stats => stats.num_ooms)), width: '15ch'},
         ],
         sort: '', rows: all.keys(), about: formatPlural(all.length, 'snapshot'),
@@ -316,7 +316,7 @@ export const tablesView = {
       contents = makers[which]();
       table.setColumns(contents.columns, isSame ? table.sort : {column: contents.sort, isDescending: which !== 'events'});
       about.textContent = contents.about + (contents.isPartial ? context.recording().leftOutText() : '');
-      table.element.setAttribute('aria-label', `Table of ${which === 'held' ? 'what is held at the end' : which}`);
+      table.element.setAttribute('aria-label', `Table of ${which === 'held' ? 'what is allocated at the end' : which}`);
       table.setRows(Uint32Array.from(contents.rows), isNew);
       if (which === 'events')
         table.goTo(selection.state.at);
