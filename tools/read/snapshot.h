@@ -1,7 +1,7 @@
 /*
- * A snapshot (trace/FORMAT.md) in memory: every reader makes one, and all other code uses it. The small
- * parts are a cJSON tree. Events, segments, forwarded memory and stacks are arrays, since there can be
- * millions. The reader has checked every index.
+ * A snapshot (trace/FORMAT.md) in memory. Every reader produces one, and all other code works on it. The
+ * small parts are a cJSON tree. Events, segments, forwarded memory and stacks are arrays, since there can be
+ * millions. The reader has validated every index.
  *
  * Many threads may use a snapshot as long as none changes it.
  */
@@ -21,22 +21,22 @@
 /*
  * A column of integers, for tables of millions of rows: append values at the end, read them at any index. A
  * page holds GP_COLUMN_PAGE values, and stores each with as many bits as the page's range needs (frame of
- * reference). Times lie close together, sizes and addresses are multiples, and in most columns a page holds
- * few different values. So a snapshot's columns take about an eighth of 64 bits a value.
+ * reference). Times lie close together, sizes and addresses are multiples of a power of two, and in most
+ * columns a page holds few different values. So a snapshot's columns take about 8 bits a value instead of 64.
  *
  * One thread fills a column; many threads may read a finished one.
  */
 
 #define GP_COLUMN_PAGE 1024
 
-/* Value i of the page is least + (the bits [i * width, (i + 1) * width) << shift). */
+/* One page of a column. Value i is least + (the bits [i * width, (i + 1) * width) << shift). */
 typedef struct gp_column_page {
   int64_t least;
   uint64_t mask;       /* the lowest `width` bits set */
-  unsigned char *bits; /* the lowest bit first; 8 bytes more than the values need, so that an 8-byte read
-                          gets any value */
-  uint8_t width;       /* at most 57, or 64: so that no value spans 9 bytes */
-  uint8_t shift;       /* each value's distance from the least is a multiple of 1 << shift */
+  unsigned char *bits; /* the lowest bit first; 8 bytes longer than the values need, so that an 8-byte read of
+                          any value stays inside */
+  uint8_t width;       /* at most 57, or 64, so that no value spans 9 bytes */
+  uint8_t shift;       /* each value minus least is a multiple of 1 << shift */
 } gp_column_page_t;
 
 typedef struct gp_column {
@@ -47,18 +47,19 @@ typedef struct gp_column {
   size_t tail_count;       /* private */
 } gp_column_t;
 
-/* Creates an empty column; the caller destroys it. NULL: no memory. */
+/* Creates an empty column, which the caller destroys. Returns NULL if there is no memory. */
 gp_column_t *gp_column_create(void);
 void gp_column_destroy(gp_column_t *column); /* NULL is legal */
 
-/* Appends values to a column that is not finished. False: no memory; the
- * column can then only be destroyed. */
+/* Appends values to a column that is not finished. Returns false if there is no memory; the column can then
+ * only be destroyed. */
 bool gp_column_append(gp_column_t *column, const int64_t *values, size_t count);
 
-/* Finishes the column: from now on it can be read. False: no memory; it can then only be destroyed. */
+/* Finishes the column, which can only be read from now on. Returns false if there is no memory; the column
+ * can then only be destroyed. */
 bool gp_column_finish(gp_column_t *column);
 
-/* Value i of a finished column; i is below its count. */
+/* Returns value i of a finished column. i must be below count. */
 static inline int64_t gp_column_get(const gp_column_t *column, size_t i)
 {
   gp_assert_internal(!column->tail && i < column->count);
@@ -69,16 +70,16 @@ static inline int64_t gp_column_get(const gp_column_t *column, size_t i)
   return (int64_t)((uint64_t)page->least + ((le64toh(word) >> bit % 8 & page->mask) << page->shift));
 }
 
-/* True if the first count values are from least to most. Else *ret_wrong is the
- * index of the first that is not. */
+/* Returns true if the first count values are between least and most. If not, *ret_wrong is the index of the
+ * first value that is not. */
 bool gp_column_is_within(
     const gp_column_t *column, size_t count, int64_t least, int64_t most, size_t *ret_wrong);
 
 #define GP_SNAPSHOT_FORMAT  "gpupool-snapshot"
-#define GP_SNAPSHOT_VERSION 1 /* the newest that we can read */
+#define GP_SNAPSHOT_VERSION 1 /* the newest version that the tool can read */
 #define GP_SNAPSHOT_DEVICES GP_MAX_DEVICES
 #define GP_SNAPSHOT_NOTES   16
-#define GP_SNAPSHOT_NAMES   256 /* most actions or details; the library has a few dozen */
+#define GP_SNAPSHOT_NAMES   256 /* most distinct actions or details; the library has a few dozen */
 
 /* The columns of events. */
 typedef enum gp_snapshot_column {
@@ -96,24 +97,25 @@ typedef enum gp_event_kind {
   GP_EVENT_OTHER, /* an event of a newer library */
 } gp_event_kind_t;
 
-/* The names that a column's values stand for. */
+/* The names for the values of a column: value i stands for names[i]. */
 typedef struct gp_snapshot_names {
   char **names;
   size_t count;
 } gp_snapshot_names_t;
 
 typedef struct gp_snapshot_events {
-  size_t count;                          /* rows that every present column has */
+  size_t count;                          /* number of rows; every column that exists has as many */
   gp_column_t *columns[GP_COLUMN_COUNT]; /* NULL: not requested, or not in the file */
-  gp_column_t *device_free; /* PyTorch's: bytes that the driver had free when memory ran out; unknown:
-                               -1; NULL: unknown for all events. See gp_snapshot_device_free() */
-  gp_column_t *pool;        /* PyTorch's: as of segments; unknown: -1; NULL: see gp_snapshot_event_pool() */
+  gp_column_t *device_free; /* PyTorch only: free bytes of the device when memory ran out; -1: unknown; NULL:
+                               unknown for all events. See gp_snapshot_device_free() */
+  gp_column_t *pool;        /* PyTorch only: as in segments; -1: unknown; NULL: see
+                               gp_snapshot_event_pool() */
   gp_snapshot_names_t actions; /* at most GP_SNAPSHOT_NAMES, like details */
   gp_snapshot_names_t details;
-  uint8_t kinds[GP_SNAPSHOT_NAMES]; /* gp_event_kind_t by the index of the action */
+  uint8_t kinds[GP_SNAPSHOT_NAMES]; /* gp_event_kind_t of each action, by its index */
 } gp_snapshot_events_t;
 
-/* The value of an event in a column; `otherwise` if there is no such column. */
+/* Returns the value of an event in a column, or `otherwise` if the snapshot lacks the column. */
 static inline int64_t gp_snapshot_event(
     const gp_snapshot_events_t *events, gp_snapshot_column_t column, size_t event, int64_t otherwise)
 {
@@ -121,7 +123,8 @@ static inline int64_t gp_snapshot_event(
   return values ? gp_column_get(values, event) : otherwise;
 }
 
-/* Like gp_snapshot_event, for a column without negative values; 0 if there is no such column. */
+/* Like gp_snapshot_event, for a column without negative values. Returns 0 if the snapshot lacks the
+ * column. */
 static inline uint64_t gp_snapshot_event_uint(
     const gp_snapshot_events_t *events, gp_snapshot_column_t column, size_t event)
 {
@@ -134,8 +137,8 @@ static inline gp_event_kind_t gp_snapshot_event_kind(const gp_snapshot_events_t 
   return actions ? (gp_event_kind_t)events->kinds[gp_column_get(actions, event)] : GP_EVENT_OTHER;
 }
 
-/* What the driver had free when memory ran out at an event; PyTorch's snapshots record it.
- * False: the event does not tell. */
+/* Sets *ret_bytes to the free memory of the device when an allocation failed with out of memory, which
+ * PyTorch's snapshots record. Returns false if the event does not record it. */
 static inline bool gp_snapshot_device_free(
     const gp_snapshot_events_t *events, size_t event, uint64_t *ret_bytes)
 {
@@ -145,8 +148,8 @@ static inline bool gp_snapshot_device_free(
   return bytes >= 0;
 }
 
-/* The pool of a segment event or of a request that failed. Events tell since 2026; what they do not tell
- * counts as the default pool's. */
+/* Returns the pool of a segment event or of a failed request. PyTorch records it since 2026; the default pool
+ * (0) stands for a missing value. */
 static inline int gp_snapshot_event_pool(const gp_snapshot_events_t *events, size_t event)
 {
   int64_t pool = events->pool ? gp_column_get(events->pool, event) : 0;
@@ -160,7 +163,7 @@ typedef enum gp_snapshot_state {
   GP_SNAPSHOT_OTHER, /* a state of a newer library */
 } gp_snapshot_state_t;
 
-/* Sizes in bytes. stack and stream are indexes; -1: none. */
+/* Sizes in bytes. stack and stream are indexes, -1 if there is none. */
 typedef struct gp_snapshot_block {
   uint64_t address;
   uint64_t size;
@@ -183,24 +186,26 @@ typedef struct gp_snapshot_segment {
   size_t block_count;
   int device;
   int stream;
-  int pool;           /* PyTorch's: 0 is the default one, others are private: of graphs and MemPools */
-  bool is_expandable; /* PyTorch's: a mapped part of a segment that grows and shrinks */
+  int pool;           /* PyTorch only: 0 is the default pool, others are private pools of graphs and
+                         MemPools */
+  bool is_expandable; /* PyTorch only: this is a mapped part of an expandable segment */
 } gp_snapshot_segment_t;
 
-/* Memory that the driver supplied, and when: of devices whose segments grew or shrank. Without overlaps at
- * any moment, in no order. A moment is after that many events, as in tools/model/lifetimes.h. */
+/* A range of memory that the driver supplied, and the time during which it existed. Only devices whose
+ * segments grew or shrank have extents. Extents are unsorted, and no two overlap at the same moment. Moment n
+ * is the time after n events, as in tools/model/lifetimes.h. */
 typedef struct gp_snapshot_extent {
   uint64_t address;
   uint64_t size;
-  size_t begin; /* moments; 0: before the events */
-  size_t end;   /* SIZE_MAX: it has not ended */
+  size_t begin; /* a moment; 0: before the first event */
+  size_t end;   /* a moment; SIZE_MAX: it exists at the end */
   int device;
   int stream;
   int pool;
-  bool is_expandable; /* one segment with those that are adjacent and expandable, too */
+  bool is_expandable; /* adjacent expandable extents form one segment */
 } gp_snapshot_extent_t;
 
-/* Live memory outside the pool. */
+/* An allocation that was forwarded to the driver and is live at the end. */
 typedef struct gp_snapshot_forwarded {
   uint64_t address;
   uint64_t size;
@@ -212,10 +217,10 @@ typedef struct gp_snapshot_forwarded {
   int stream;
 } gp_snapshot_forwarded_t;
 
-/* The function that a log's memory from before its first event is given to. */
+/* The function that owns, in reports, the memory that was in use before a log's first event. */
 #define GP_SNAPSHOT_BEFORE "(in use before the log began)"
 
-/* One call. Unknown texts are "". */
+/* One frame of a stack. Unknown texts are "". */
 typedef struct gp_snapshot_frame {
   uint64_t address; /* 0: none */
   char *function;
@@ -231,13 +236,14 @@ typedef struct gp_snapshot_module {
   uint64_t bias;
   uint64_t start;
   uint64_t end;
-  bool is_rebuilt; /* the file is from another build now, so gp_symbols_resolve names none of its frames */
+  bool is_rebuilt; /* the file on disk is from another build, so gp_symbols_resolve names none of its
+                      frames */
 } gp_snapshot_module_t;
 
-/* Stack i is frames[first[i] .. first[i + 1]) of frame_indexes, innermost frame first. */
+/* The call stacks. The frames of stack i are frame_indexes[first[i] .. first[i + 1]), innermost first. */
 typedef struct gp_snapshot_stacks {
   size_t count;
-  size_t *first; /* count + 1; NULL if count is 0 */
+  size_t *first; /* has count + 1 items; NULL if count is 0 */
   int *frame_indexes;
 } gp_snapshot_stacks_t;
 
@@ -248,30 +254,31 @@ typedef struct gp_snapshot_frame_kind {
   uint8_t form;   /* gp_frame_form_t */
   bool is_python; /* the frame is a line of Python */
   bool is_root;   /* the frame is main or the top of a script */
-  bool is_common; /* the name says little, so each line counts as an owner of its own */
+  bool is_common; /* the name is too generic for an owner, so each line counts as an owner of its own */
 } gp_snapshot_frame_kind_t;
 
-/* The owner of a stack (tools/symbols/stack_owners.h). Values are places in the stack: 0
- * is the innermost frame, -1 none. */
+/* The owner of a stack (tools/symbols/stack_owners.h). The integers are places in the stack: 0 is the
+ * innermost frame, -1 means none. */
 typedef struct gp_snapshot_owner {
   int place;       /* -1: the stack is empty */
-  int through;     /* the user's or library's function that the owner called */
+  int through;     /* the function of the user or of a library that the owner called */
   int operation;   /* the framework operator that the owner called */
-  bool is_program; /* the owner is the script of the interpreter at place; its frames are not recorded */
+  bool is_program; /* the owner is a script; `place` is its interpreter, since the script's frames are not
+                      recorded */
 } gp_snapshot_owner_t;
 
 typedef struct gp_snapshot_device {
   int device;
   uint64_t limit; /* bytes; 0: none */
-  uint64_t total; /* bytes of the device; 0: unknown, like the next four */
+  uint64_t total; /* total bytes of the device; 0: unknown, as in the next four members */
   uint64_t free;
-  uint64_t in_pools;    /* held by the driver's own pools, not in use; also 0 in older snapshots */
-  uint64_t unaccounted; /* in use, but not by anything that the process asked for */
-  uint64_t use_ns;      /* time of these figures */
-  bool has_extents;     /* the snapshot's extents, not its segments, are what the driver supplied */
+  uint64_t in_pools;    /* bytes in the driver's own memory pools, not in use; also 0 in older snapshots */
+  uint64_t unaccounted; /* bytes in use that are not attributed to any request of the process */
+  uint64_t use_ns;      /* time when the driver reported these figures */
+  bool has_extents;     /* the driver's memory is described by the snapshot's extents, not by its segments */
   uint64_t
-      lacked_stats; /* bit i: the file has not the i-th row of format/stats.def; older versions wrote fewer */
-  bool lacks_reserved; /* what the driver had supplied before the end is unknown: the events contradict it */
+      lacked_stats;    /* bit i: the file lacks row i of format/stats.def; older versions wrote fewer rows */
+  bool lacks_reserved; /* reserved memory before the end is unknown, because the events contradict it */
   gp_stats_t stats;
   double cache_hit_rate;
   double efficiency;
@@ -295,96 +302,98 @@ typedef struct gp_snapshot {
   size_t frame_count;
   gp_snapshot_module_t *modules;
   size_t module_count;
-  gp_snapshot_owner_t *owners;           /* by stack; NULL: not computed yet */
-  gp_snapshot_frame_kind_t *frame_kinds; /* by frame; like owners */
-  uint8_t *components;                   /* by frame, private to tools/model/component.c; like owners */
+  gp_snapshot_owner_t *owners;           /* indexed by stack; NULL: not computed yet */
+  gp_snapshot_frame_kind_t *frame_kinds; /* indexed by frame; NULL: not computed yet */
+  uint8_t *components;                   /* indexed by frame; NULL: not computed yet; private to
+                                            tools/model/component.c */
   gp_snapshot_events_t events;
-  uint64_t recorded_since_ns; /* earlier events are missing; 0: none are */
+  uint64_t recorded_since_ns; /* events before this time are missing; 0: none are missing */
   uint64_t dropped_events;
-  bool lacks_history;             /* no events, of an input that should have them: only what is there at
-                                     the end is known */
-  bool lacks_segments;            /* a log: what the driver supplied is not known; the blocks in use are
-                                     segments of their own */
-  bool is_pytorch;                /* PyTorch's allocator made the segments; else gpupool's */
-  bool lacks_counters;            /* PyTorch's: of the statistics only what segments and events tell is
-                                     known, see gp_stats_known */
-  bool times_are_numbers;         /* events have no times: time_ns is the event's number, from 0 */
+  bool lacks_history;             /* the input should have events but has none, so only the state at the end
+                                     is known */
+  bool lacks_segments;            /* the input is a log without reserved memory; each block in use has a
+                                     segment of its own */
+  bool is_pytorch;                /* the segments are those of PyTorch's allocator, not gpupool's */
+  bool lacks_counters;            /* PyTorch only: there are no counters, so statistics come only from
+                                     segments and events; see gp_stats_known */
+  bool times_are_numbers;         /* events have no times, and time_ns is the index of the event */
   char *notes[GP_SNAPSHOT_NOTES]; /* what the file lacks, one sentence each */
-  bool note_is_usual[GP_SNAPSHOT_NOTES]; /* intact files of this kind lack it, too: nothing is damaged */
+  bool note_is_usual[GP_SNAPSHOT_NOTES]; /* intact files of this kind lack it, too, so nothing is damaged */
   size_t note_count;
   uint64_t input_bytes; /* size of the uncompressed file; 0: the snapshot was in memory */
 } gp_snapshot_t;
 
-/* The most bytes to write out of a snapshot: 64 MiB and 16 times the file. A small file can refer to a long
- * name or deep stack from many places, so writing it each time could produce any amount. */
+/* Returns the most bytes that may be written out of a snapshot: 64 MiB plus 64 times the size of the file. A
+ * small file can refer to a long name or deep stack from many places, so writing it each time could produce
+ * an unlimited amount. */
 uint64_t gp_snapshot_output_most(const gp_snapshot_t *snapshot);
 
 /* Why an input could not be read. */
 typedef struct gp_snapshot_error {
-  size_t offset; /* of the wrong byte */
+  size_t offset; /* offset of the invalid byte */
   char text[512];
 } gp_snapshot_error_t;
 
 void gp_snapshot_destroy(gp_snapshot_t *snapshot); /* NULL is legal */
 
-/* Fills kinds from the actions' names. */
+/* Sets `kinds` from the names of the actions. */
 void gp_snapshot_find_kinds(gp_snapshot_events_t *events);
 
-/* The name of an event's action in the snapshot; "" for GP_EVENT_OTHER. Static. */
+/* Returns the name of an event's action in the snapshot, a static string; "" for GP_EVENT_OTHER. */
 const char *gp_event_kind_name(gp_event_kind_t kind);
 
-/* How reports show events that do not change what is held: the columns of format/actions.def. */
+/* How reports show events that do not change the memory in use: columns of format/actions.def. */
 typedef struct gp_event_look {
-  const char *instant; /* "": it is none */
-  char letter;         /* 0: it is no mark */
+  const char *instant; /* "": not shown as an instant */
+  char letter;         /* 0: not shown as a mark */
   const char *mark;
 } gp_event_look_t;
 
 gp_event_look_t gp_event_look(gp_event_kind_t kind);
 
-/* The state with this name, which need not end with a NUL; GP_SNAPSHOT_OTHER if unknown. */
+/* Returns the state with this name, or GP_SNAPSHOT_OTHER if it is unknown. name need not end with a NUL. */
 gp_snapshot_state_t gp_snapshot_state_of(const char *name, size_t length);
 
-/* The name of a state in the snapshot; "" for GP_SNAPSHOT_OTHER. Static. */
+/* Returns the name of a state in the snapshot, a static string; "" for GP_SNAPSHOT_OTHER. */
 const char *gp_snapshot_state_name(gp_snapshot_state_t state);
 
-/* Adds a sentence to the notes, about something missing. */
+/* Adds a sentence about something that is missing to the notes. */
 void gp_snapshot_note(gp_snapshot_t *snapshot, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Like gp_snapshot_note, about something that intact files of this kind lack, too. */
+/* Like gp_snapshot_note, for something that intact files of this kind lack, too. */
 void gp_snapshot_note_usual(gp_snapshot_t *snapshot, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* For asserts: true if every index is valid. */
+/* Returns true if every index is valid. Meant for asserts. */
 bool gp_snapshot_is_sound(const gp_snapshot_t *snapshot);
 
-/* True if the snapshot lacks something: dropped events, or members. */
+/* Returns true if the snapshot lacks something: events were dropped, or members are missing. */
 bool gp_snapshot_is_partial(const gp_snapshot_t *snapshot);
 
-/* Formats a time for people: "1.23 ms", or "event 17" for a snapshot without times. buffer holds
- * GP_NUMBER_BYTES (tools/output.h). Returns buffer. */
+/* Formats a time for the user: "1.23 ms", or "event 17" for a snapshot without times. buffer has
+ * GP_NUMBER_BYTES bytes (tools/output.h). Returns buffer. */
 char *gp_snapshot_moment(const gp_snapshot_t *snapshot, uint64_t time_ns, char *buffer);
 #define GP_AS_MOMENT(snapshot, time_ns) gp_snapshot_moment(snapshot, time_ns, (char[GP_NUMBER_BYTES]){0})
 
-/* The device with that number, or NULL. */
+/* Returns the device with that number, or NULL. */
 const gp_snapshot_device_t *gp_snapshot_device(const gp_snapshot_t *snapshot, int device);
 
-/* Which statistics of a device a snapshot tells. PyTorch's have segments and events but no counters, so what
- * follows from neither is unknown: no 0 that is printed for it would be true. */
+/* Whether a statistic of a device is known. PyTorch's snapshots have segments and events but no counters. A
+ * statistic that cannot be derived from them is unknown, and must not be printed as 0. */
 typedef enum gp_known {
   GP_KNOWN_NOT,
-  GP_KNOWN_AT_END, /* of a gauge only the current value */
+  GP_KNOWN_AT_END, /* only the current value of a gauge is known */
   GP_KNOWN,
 } gp_known_t;
 
-/* stat: the offset of a statistic in gp_stats_t. */
+/* Returns whether a statistic is known. stat is its offset in gp_stats_t. */
 gp_known_t gp_stats_known(const gp_snapshot_t *snapshot, const gp_snapshot_device_t *device, size_t stat);
 
-/* A member of a cJSON object as text; "" if missing. Borrowed. */
+/* Returns a member of a cJSON object as text, which is borrowed; "" if it is missing. */
 const char *gp_snapshot_text(const cJSON *object, const char *name);
 
-/* A member as an integer from 0 to 2^53. Returns 1 and sets *ret_number; 0:
- * absent or null; -1: something else. */
+/* Reads a member as an integer from 0 to 2^53. Returns 1 and sets *ret_number; 0 if the member is absent or
+ * null; -1 if it is anything else. */
 int gp_snapshot_uint(const cJSON *object, const char *name, uint64_t *ret_number);
 
 #endif

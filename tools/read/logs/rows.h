@@ -1,5 +1,5 @@
 /*
- * Tables of text: a heading, then rows whose fields are separated by commas.
+ * Reads tables of comma-separated text with a heading.
  */
 #ifndef GP_TOOLS_READ_LOGS_ROWS_H
 #define GP_TOOLS_READ_LOGS_ROWS_H
@@ -9,27 +9,29 @@
 #include <stdint.h>
 
 #define GP_ROW_FIELDS      6
-#define GP_ROW_NUMBER_MOST ((UINT64_C(1) << 53) - 1) /* of sizes */
+#define GP_ROW_NUMBER_MOST ((UINT64_C(1) << 53) - 1) /* largest size */
 
-/* Part of a row, without a NUL. */
+/* A field of a row. text does not end with a NUL. */
 typedef struct gp_field {
   const char *text;
   size_t length;
 } gp_field_t;
 
-/* True if the input's first line is the heading. Reads as much of the input. */
+/* Returns true if the input's first line is the heading. Reads no more of the input than that takes. */
 bool gp_rows_have_heading(gp_input_t *input, const char *heading);
 
 bool gp_field_is(gp_field_t field, const char *text);
 
-/* Reads a number from 0 to most, decimal or hexadecimal with 0x. */
+/* Reads a number from 0 to most, decimal, or hexadecimal with 0x. */
 bool gp_field_number(gp_field_t field, uint64_t most, uint64_t *ret_number);
 
-/* Takes a row; count is GP_ROW_FIELDS + 1 if it has more. Returns NULL, or what is wrong with it. */
+/* Processes a row. count is GP_ROW_FIELDS + 1 if the row has more fields than GP_ROW_FIELDS. Returns NULL, or
+ * a description of the error. */
 typedef const char *(*gp_row_take_fn)(void *self, const gp_field_t *fields, int count);
 
-/* Reads the rows of text[0..length) after the heading. may_be_cut: a last row without its newline may be
- * wrong, since the program was killed while it wrote it. Returns NULL, or what is wrong with *ret_line. */
+/* Reads the rows of text[0..length) after the heading. If may_be_cut, ignores an error in a last row without
+ * a newline, because the program may have been killed while it wrote that row. Returns NULL, or a description
+ * of the error in line *ret_line. */
 const char *gp_rows_read(
     const char *text, size_t length, bool may_be_cut, gp_row_take_fn take, void *self, size_t *ret_line);
 
@@ -46,11 +48,11 @@ typedef enum gp_rmm_action {
 typedef struct gp_rmm_row {
   uint64_t pointer;
   uint64_t size;
-  uint64_t time_us; /* of the day, or since 1970 */
+  uint64_t time_us; /* time of day, or since 1970 */
   gp_rmm_action_t action;
 } gp_rmm_row_t;
 
-/* Returns NULL, or what is wrong with the row. */
+/* Reads a row of the log. Returns NULL, or a description of the error. */
 const char *gp_rmm_row(const gp_field_t *fields, int count, gp_rmm_row_t *ret_row);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * Shared by the readers of a snapshot's parts: the state of the parse, errors, and the members of an
- * object.
+ * The state of a parse, its errors, and helpers to read arrays and objects, for the readers of a snapshot's
+ * parts.
  */
 #ifndef GP_TOOLS_READ_NATIVE_SNAPSHOT_PARSE_H
 #define GP_TOOLS_READ_NATIVE_SNAPSHOT_PARSE_H
@@ -12,10 +12,10 @@ typedef struct gp_snapshot_parse {
   gp_json_scan_t scan;
   gp_snapshot_t *snapshot;
   unsigned columns;
-  size_t column_at[GP_COLUMN_COUNT]; /* offset of each column's array */
+  size_t column_at[GP_COLUMN_COUNT]; /* offset of each column's array in the input */
   size_t column_counts[GP_COLUMN_COUNT];
-  unsigned columns_seen; /* bit mask */
-  size_t segments_at;    /* offsets, for errors found later */
+  unsigned columns_seen; /* bit mask by column */
+  size_t segments_at;    /* offsets in the input, for errors that later checks find */
   size_t forwarded_at;
   size_t stacks_at;
   size_t frames_at;
@@ -23,7 +23,7 @@ typedef struct gp_snapshot_parse {
   gp_snapshot_error_t *error;
 } gp_snapshot_parse_t;
 
-/* Notes an error of the content, unless one is noted already. Returns false. */
+/* Records an error of the content, unless an error is recorded already. Returns false. */
 bool gp_snapshot_fail(gp_snapshot_parse_t *parse, size_t offset, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
@@ -31,7 +31,7 @@ bool gp_snapshot_fail(gp_snapshot_parse_t *parse, size_t offset, const char *for
  * two. Returns the item, or NULL after an error of the scan. */
 void *gp_snapshot_append(gp_json_scan_t *scan, void *items, size_t *count, size_t item_size);
 
-/* A member of an object: `read` reads its value into the item at offset. Returns
+/* Describes a member of an object: `read` reads its value into the field of the item at `offset`, and returns
  * false after an error of the scan. */
 typedef struct gp_snapshot_member {
   const char *name;
@@ -47,20 +47,23 @@ typedef struct gp_snapshot_member {
 #define GP_SNAPSHOT_WHOLE(name, read)                                                                        \
   {                                                                                                          \
     name, sizeof(name) - 1, read, 0                                                                          \
-  } /* `read` gets the item itself */
+  } /* `read` gets the item itself instead of a field */
 
-/* Reads an array: `read` adds each element to the snapshot. False: scan or parse holds an error. */
+/* Reads an array, and calls `read` to add each element to the snapshot. Returns false after an error, which
+ * scan or parse records. */
 bool gp_snapshot_read_array(
     gp_snapshot_parse_t *parse, bool (*read)(gp_json_scan_t *scan, gp_snapshot_t *snapshot));
 
-/* Reads an object into item. A NULL name ends members. Checks other members and skips them. */
+/* Reads an object into item. members ends with a NULL name. Members that are not listed are checked and
+ * skipped. */
 bool gp_snapshot_read_object(gp_json_scan_t *scan, const gp_snapshot_member_t *members, void *item);
 
-bool gp_snapshot_read_uint(gp_json_scan_t *scan, void *to);  /* uint64_t; null leaves it unchanged */
-bool gp_snapshot_read_index(gp_json_scan_t *scan, void *to); /* int, at least -1 */
+bool gp_snapshot_read_uint(gp_json_scan_t *scan, void *to);  /* reads a uint64_t; null leaves *to unchanged */
+bool gp_snapshot_read_index(gp_json_scan_t *scan, void *to); /* reads an int that is at least -1 */
 bool gp_snapshot_read_bool(gp_json_scan_t *scan, void *to);
 
-/* char *: a copy with escapes resolved; the caller frees it. Frees the previous text. */
+/* Reads a string into a char *, a copy with escapes resolved that the caller frees. Frees the previous
+ * text. */
 bool gp_snapshot_read_string(gp_json_scan_t *scan, void *to);
 
 #endif

@@ -7,11 +7,12 @@
 
 #include "tools/read/native/snapshot_parse.h"
 
-/* Adds the device that item, an element of "devices", describes. offset: the
- * offset of "devices" in the input. */
+/* Adds the device that item describes, an element of "devices". offset is the offset of "devices" in the
+ * input, for errors. */
 bool gp_snapshot_read_device(gp_snapshot_parse_t *parse, size_t offset, const cJSON *item);
 
-/* The scan is at the value. False: scan or parse holds an error. */
+/* Reads a part of the snapshot; the scan is at its value. Returns false after an error, which scan or parse
+ * records. */
 bool gp_snapshot_read_segments(gp_snapshot_parse_t *parse);
 bool gp_snapshot_read_forwarded(gp_snapshot_parse_t *parse);
 bool gp_snapshot_read_events(gp_snapshot_parse_t *parse);
@@ -19,7 +20,7 @@ bool gp_snapshot_read_stacks(gp_snapshot_parse_t *parse);
 bool gp_snapshot_read_frames(gp_snapshot_parse_t *parse);
 bool gp_snapshot_read_modules(gp_snapshot_parse_t *parse);
 
-/* Checks references to other parts, after all parts are read. */
+/* Checks the references to other parts, when all parts are read. */
 bool gp_snapshot_check_events(gp_snapshot_parse_t *parse);
 bool gp_snapshot_check_memory(gp_snapshot_parse_t *parse);
 bool gp_snapshot_check_stacks(gp_snapshot_parse_t *parse);

@@ -1,5 +1,5 @@
 /*
- * Reads JSON piecewise: only one element of a long array is a tree at a time.
+ * Reads JSON in pieces, so that only one element of a long array is in memory as a tree at a time.
  */
 #ifndef GP_TOOLS_READ_PYTORCH_IMPORT_JSON_H
 #define GP_TOOLS_READ_PYTORCH_IMPORT_JSON_H
@@ -7,11 +7,11 @@
 #include "tools/read/pytorch/import.h"
 #include "tools/read/pytorch/import_parts.h"
 
-/* Takes an element, which is valid until it returns. */
+/* Processes an element, which is valid until the function returns. */
 typedef bool (*gp_import_item_fn)(void *self, const gp_value_t *item);
 
-/* Reads the elements of a document that is an array, or of a member of one that is an object. False is an
- * error of the document. */
+/* Calls `take` for each element of the document, if it is an array, or else of the array `member` of the
+ * document. Returns false after an error of the document. */
 bool gp_import_json_items(
     gp_import_t *import, gp_input_t *input, const char *member, gp_import_item_fn take, void *self);
 
