@@ -1,6 +1,6 @@
 /*
- * gpupool export: writes a snapshot in the formats of other tools. This file has what the formats share:
- * events with names resolved, the blocks that were live when the history begins, and names for frames.
+ * gpupool export: writes a snapshot in the formats of other tools. The formats share the declarations in this
+ * file: events with their names, the blocks that were live before the first event, and the names of frames.
  */
 #ifndef GP_TOOLS_EXPORT_H
 #define GP_TOOLS_EXPORT_H
@@ -13,11 +13,11 @@
 #include "tools/read/block_map.h"
 #include "tools/read/snapshot.h"
 
-#define GP_EXPORT_ALL (-1) /* every device */
+#define GP_EXPORT_ALL (-1) /* all devices */
 
-/* An event, assembled from its columns. Sizes in bytes. Missing indexes are -1, missing texts "". */
+/* An event, assembled from its columns. Sizes are in bytes. A missing index is -1, a missing text is "". */
 typedef struct gp_export_event {
-  size_t index; /* in the snapshot */
+  size_t index; /* index in the snapshot */
   gp_event_kind_t kind;
   uint64_t time_ns;
   uint64_t address;
@@ -31,7 +31,8 @@ typedef struct gp_export_event {
   const char *detail;
 } gp_export_event_t;
 
-/* Which blocks to weigh: those live in the snapshot, those live at the peak, or all that ever existed. */
+/* The blocks whose bytes are counted: those live in the snapshot, those live at the peak, or all that ever
+ * existed. */
 typedef enum gp_export_metric {
   GP_EXPORT_LIVE,
   GP_EXPORT_PEAK,
@@ -41,14 +42,14 @@ typedef enum gp_export_metric {
 
 typedef struct gp_export {
   const gp_snapshot_t *snapshot; /* borrowed */
-  const char *name;              /* the input's, for messages; borrowed */
+  const char *name;              /* name of the input, for messages; borrowed */
   FILE *stream;                  /* where the export goes; functions buffer nothing between calls */
-  int device;                    /* the requested one, or GP_EXPORT_ALL */
-  gp_export_metric_t metric;     /* for folded */
-  size_t event_count;            /* 0 if an indispensable column is missing */
-  uint64_t *streams;             /* handles, by index in the file */
+  int device;                    /* the requested device, or GP_EXPORT_ALL */
+  gp_export_metric_t metric;     /* only for the folded format */
+  size_t event_count;            /* 0 if a column is missing that every export needs */
+  uint64_t *streams;             /* stream handles, by index in the file */
   size_t stream_count;
-  const char **threads; /* names, by index in the file; borrowed from the snapshot */
+  const char **threads; /* thread names, by index in the file; borrowed from the snapshot */
   uint64_t *tids;
   size_t thread_count;
   uint64_t pid; /* 0: unknown */
@@ -62,61 +63,66 @@ typedef struct gp_export {
 int gp_export_init(gp_export_t *export, const gp_snapshot_t *snapshot, const char *name, int device);
 void gp_export_fini(gp_export_t *export);
 
-/* Reads event i, below event_count. False: it is on a device that was not requested, or on none. */
+/* Reads event i, which must be below event_count. Returns false if the event is on a device that was not
+ * requested, or on no device. */
 bool gp_export_event(const gp_export_t *export, size_t i, gp_export_event_t *ret_event);
 
 bool gp_export_has_device(const gp_export_t *export, int device);
 
-/* True if memory of this kind outside the pool is in device memory; page-locked host memory is not. */
+/* Returns true if forwarded memory of this kind is device memory; page-locked host memory, for example, is
+ * not. */
 bool gp_export_is_device_memory(const char *kind);
 
 /*
- * The blocks that were live before the first event; there are some if older events are missing. Undoes
- * every event from what is live in the snapshot. Includes forwarded memory. The key is the block's number;
- * leaves out memory without one. The caller passes an empty *map and calls fini in any case. Returns 0 or
- * ENOMEM.
+ * Finds the blocks that were live before the first event, including forwarded memory; there are some if older
+ * events are missing. Starts with the blocks that are live in the snapshot and undoes every event. The key of
+ * an entry is the block's number; memory without a number is left out. The caller passes an empty *map and
+ * calls fini in any case. Returns 0 or ENOMEM.
  */
 int gp_export_live_at_start(const gp_export_t *export, gp_block_map_t *map);
 
-/* Like gp_export_live_at_start, at the end: what is live in the snapshot. */
+/* Like gp_export_live_at_start, but finds the blocks that are live in the snapshot, at the end. */
 int gp_export_live_at_end(const gp_export_t *export, gp_block_map_t *map);
 
-/* Shows progress on a terminal: part of whole. Most calls do nothing. */
+/* Shows on a terminal that `part` of `whole` is done. Most calls do nothing. */
 void gp_export_progress(const gp_export_t *export, uint64_t part, uint64_t whole);
 
-/* export_frames.c: names a frame. One without a name gets its module and
- * the offset in it, or its address. */
+/* export_frames.c: names a frame. A frame without a name is named by its module and the offset in it, or by
+ * its address. */
 
 #define GP_EXPORT_FRAME_BYTES 512
 
-/* The function; returns a text of the snapshot, or buffer, which holds GP_EXPORT_FRAME_BYTES. */
+/* Returns the name of the function: a text of the snapshot, or buffer, which must have GP_EXPORT_FRAME_BYTES
+ * bytes. */
 const char *gp_export_frame_function(const gp_snapshot_t *snapshot, size_t frame, char *buffer);
 
-/* The source file, else the path of the module, else "". Belongs to the snapshot. */
+/* Returns the source file, otherwise the path of the module, otherwise "". The text belongs to the
+ * snapshot. */
 const char *gp_export_frame_file(const gp_snapshot_t *snapshot, size_t frame);
 
-/* export_weights.c: bytes by stack. */
+/* export_weights.c: sums of bytes by stack. */
 typedef struct gp_export_weights {
-  uint64_t *bytes[GP_EXPORT_METRICS]; /* of stack i at i + 1; without a stack at 0 */
+  uint64_t *bytes[GP_EXPORT_METRICS]; /* bytes of stack i are at index i + 1, those without a stack at index
+                                         0 */
   uint64_t sums[GP_EXPORT_METRICS];
-  size_t count; /* stacks + 1 */
+  size_t count; /* number of stacks + 1 */
 } gp_export_weights_t;
 
-/* Weighs the blocks of all requested devices by their rounded bytes. Returns 0 or
- * ENOMEM; call fini in any case. */
+/* Sums up the rounded bytes of the blocks of all requested devices. Returns 0 or ENOMEM. Call fini in any
+ * case. */
 int gp_export_weigh(const gp_export_t *export, gp_export_weights_t *ret_weights);
 void gp_export_weights_fini(gp_export_weights_t *weights);
 
 /*
- * The formats. Each writes the whole export to export->stream. Returns 0 or an errno: ENOMEM; EOVERFLOW
- * if the export would exceed gp_snapshot_output_most; or that of a write, which may also only show in
- * ferror.
+ * The formats. Each function writes the whole export to export->stream. Returns 0, or an errno: ENOMEM;
+ * EOVERFLOW if the export would exceed gp_snapshot_output_most; or the errno of a write. A write error may
+ * also show only in ferror.
  */
 int gp_export_pytorch(gp_export_t *export);      /* export_pytorch.c */
-int gp_export_pytorch_json(gp_export_t *export); /* the same */
+int gp_export_pytorch_json(gp_export_t *export); /* export_pytorch.c */
 int gp_export_perfetto(gp_export_t *export);     /* export_perfetto.c */
 int gp_export_speedscope(gp_export_t *export);   /* export_stacks.c */
-int gp_export_folded(gp_export_t *export);       /* the same */
+int gp_export_folded(gp_export_t *export);       /* export_stacks.c */
 int gp_export_csv(gp_export_t *export);          /* export_csv.c */
 
 #endif

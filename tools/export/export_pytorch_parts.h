@@ -1,7 +1,6 @@
 /*
- * What the files of the PyTorch export share: export_pytorch.c (values in segments and events),
- * export_pytorch_events.c (mapped memory),
- * export_pytorch_events.c and, above both, export_pytorch.c.
+ * Shared by the files of the PyTorch export: export_pytorch.c writes the document and its segments,
+ * export_pytorch_events.c the events.
  */
 #ifndef GP_TOOLS_EXPORT_PYTORCH_PARTS_H
 #define GP_TOOLS_EXPORT_PYTORCH_PARTS_H
@@ -12,30 +11,30 @@
 typedef struct gp_pytorch {
   const gp_export_t *export;
   gp_tree_t *tree;
-  uint32_t *frame_numbers; /* numbers in the memo */
+  uint32_t *frame_numbers; /* numbers in the memo of the tree, by frame */
   uint32_t *stack_numbers;
   uint32_t no_frames_number;
-  gp_block_map_t live;   /* forwarded memory at the end, with its place */
-  gp_block_map_t placed; /* forwarded memory while the events are written */
-  uint64_t next_place;   /* of gp_pytorch_place; 0: none given yet */
-  bool *is_part;         /* by event: a segment_alloc or segment_free of a part of a segment */
-  bool *has_parts;       /* by segment: it consists of such parts */
-  uint64_t misfits;      /* blocks that are not inside their segment */
+  gp_block_map_t live;   /* forwarded memory at the end, with the place where it is shown */
+  gp_block_map_t placed; /* forwarded memory while the events are written, with its place */
+  uint64_t next_place;   /* for gp_pytorch_place; 0: no place was assigned yet */
+  bool *is_part;         /* by event: the event is a segment_alloc or segment_free of a part of a segment */
+  bool *has_parts;       /* by segment: the segment consists of such parts */
+  uint64_t misfits;      /* number of blocks that are not inside their segment */
 } gp_pytorch_t;
 
 /* Writes a member of a dict; a number that does not fit int64_t becomes INT64_MAX. */
 void gp_pytorch_integer(gp_pytorch_t *pytorch, const char *name, uint64_t number);
 void gp_pytorch_text(gp_pytorch_t *pytorch, const char *name, const char *value);
 
-/* Writes the members "frames", innermost first as in the snapshot (-1: an empty list), and "stream". */
+/* Writes the member "frames", innermost frame first as in the snapshot; stack -1 is an empty list. */
 void gp_pytorch_frames(gp_pytorch_t *pytorch, int stack);
 void gp_pytorch_stream(gp_pytorch_t *pytorch, int stream);
 
-/* The address of memory outside the pool. Some kinds have a handle instead, which may equal another number.
- * Such memory gets a place above every device address and below 2^53. */
+/* Returns the address at which forwarded memory is shown. Some kinds have a handle instead of an address, and
+ * a handle may equal any number. Such memory gets a place above every device address and below 2^53. */
 uint64_t gp_pytorch_place(gp_pytorch_t *pytorch, const char *kind, uint64_t address, uint64_t size);
 
-/* Sets is_part and has_parts, which the caller frees in any case. Returns 0 or ENOMEM. */
+/* Sets is_part and has_parts, which the caller frees even after an error. Returns 0 or ENOMEM. */
 int gp_pytorch_find_parts(gp_pytorch_t *pytorch);
 
 /* Writes the member "device_traces". Returns 0 or ENOMEM. */

@@ -1,7 +1,7 @@
 /*
- * Writes a tree of dicts, lists, texts and numbers as a Python pickle or JSON, during one walk. Keeps in
- * memory only what it writes once and refers to later. After an error it ignores all calls, so the caller
- * checks only the end. Not thread-safe.
+ * Writes a tree of dicts, lists, texts and numbers as a Python pickle or JSON, in one pass. Only values that
+ * are written once and referred to later stay in memory. After an error all calls do nothing, so the caller
+ * checks for errors only at the end. Not thread-safe.
  */
 #ifndef GP_TOOLS_EXPORT_TREE_H
 #define GP_TOOLS_EXPORT_TREE_H
@@ -12,11 +12,12 @@
 
 typedef struct gp_tree gp_tree_t;
 
-/* In a dict call key() before each value, in a list item(). */
+/* The operations of a tree. Call key() before each value of a dict, and item() before each element of a
+ * list. */
 typedef struct gp_tree_ops {
   void (*begin)(gp_tree_t *tree, char bracket);   /* '{': a dict; '[': a list */
   void (*end)(gp_tree_t *tree, char bracket);     /* '}' or ']' */
-  void (*key)(gp_tree_t *tree, const char *name); /* static */
+  void (*key)(gp_tree_t *tree, const char *name); /* name is a static string */
   void (*item)(gp_tree_t *tree);                  /* before each element */
   void (*text)(
       gp_tree_t *tree, const char *text); /* UTF-8; lives as long as the tree, which may write it once */
@@ -25,22 +26,22 @@ typedef struct gp_tree_ops {
   void (*pair)(gp_tree_t *tree, int64_t first, int64_t second);
   void (*boolean)(gp_tree_t *tree, bool value);
   /*
-   * For a value that occurs again the caller keeps a number, 0 at first. If remember() has numbered the
-   * value, refer() writes a reference to it and returns true. Else it returns false: then write the value,
-   * and call remember() right afterwards.
+   * For a value that occurs several times the caller keeps a number, 0 at first. refer() writes a reference
+   * and returns true if remember() has numbered the value. Otherwise it returns false, and the caller writes
+   * the value and then calls remember().
    */
   bool (*refer)(gp_tree_t *tree, const uint32_t *number);
   void (*remember)(gp_tree_t *tree, uint32_t *number);
-  int (*finish)(gp_tree_t *tree); /* ends the document, frees the tree; returns 0 or an errno */
+  int (*finish)(gp_tree_t *tree); /* ends the document and frees the tree; returns 0 or an errno */
 } gp_tree_ops_t;
 
 struct gp_tree {
   const gp_tree_ops_t *ops;
 };
 
-/* Both begin a document on stream, which they borrow. NULL: no memory. */
+/* Both functions begin a document on stream, which is borrowed. They return NULL if there is no memory. */
 gp_tree_t *gp_tree_pickle(FILE *stream); /* export_pickle.c: protocol 2 */
-/* export_json.c. most: bytes; more are the error EOVERFLOW. */
+/* export_json.c. A document of more than `most` bytes is the error EOVERFLOW. */
 gp_tree_t *gp_tree_json(FILE *stream, uint64_t most);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * The data of a page (doc/html.md): a header in JSON and columns of numbers, compressed and encoded as text
- * that HTML needs no escapes for.
+ * The data of a page (doc/html.md): a header in JSON and columns of numbers. They are compressed and encoded
+ * as text that needs no escapes in HTML.
  */
 #ifndef GP_TOOLS_HTML_PAYLOAD_H
 #define GP_TOOLS_HTML_PAYLOAD_H
@@ -12,14 +12,16 @@
 
 #include <cjson/cJSON.h>
 
-/* How to encode the numbers of a column. */
+/* The encoding of a column's numbers. */
 typedef enum gp_payload_encoding {
-  GP_PAYLOAD_BYTE,   /* 0 to 255, one byte each */
-  GP_PAYLOAD_VARINT, /* LEB128, not negative */
-  GP_PAYLOAD_DELTA,  /* LEB128 of the zigzag difference from the previous one; the first from 0 */
+  GP_PAYLOAD_BYTE,   /* from 0 to 255, one byte each */
+  GP_PAYLOAD_VARINT, /* LEB128; numbers must not be negative */
+  GP_PAYLOAD_DELTA,  /* LEB128 of the zigzag difference from the previous number, or from 0 for the first
+                        number */
 } gp_payload_encoding_t;
 
-/* The page's array type: for numbers below 2^53, below 2^32, from -2^31 to 2^31 - 1, or bytes. */
+/* The type of a column's array in the page: for numbers below 2^53, below 2^32, from -2^31 to 2^31 - 1, or
+ * bytes. */
 typedef enum gp_payload_array {
   GP_PAYLOAD_F64,
   GP_PAYLOAD_U32,
@@ -27,39 +29,40 @@ typedef enum gp_payload_array {
   GP_PAYLOAD_U8,
 } gp_payload_array_t;
 
-/* A column. All members are private. payload owns its bytes. */
+/* A column. All members are private. The payload frees the bytes. */
 typedef struct gp_payload_column {
   const char *name; /* static */
   cJSON *item;      /* its entry in the header; borrowed */
   unsigned char *bytes;
   size_t length;
   uint64_t count;
-  uint64_t last; /* of GP_PAYLOAD_DELTA */
+  uint64_t last; /* the previous number, for GP_PAYLOAD_DELTA */
   gp_payload_encoding_t encoding;
-  bool failed; /* no memory */
+  bool failed; /* there was no memory */
 } gp_payload_column_t;
 
 typedef struct gp_payload {
-  cJSON *header; /* the caller adds members; payload owns it */
+  cJSON *header; /* the caller adds members; the payload frees it */
   gp_payload_column_t **columns;
   size_t count;
-  bool failed; /* no memory: the write will fail */
+  bool failed; /* there was no memory, so the write will fail */
 } gp_payload_t;
 
 /* Call fini in any case. */
 void gp_payload_init(gp_payload_t *payload);
 void gp_payload_fini(gp_payload_t *payload);
 
-/* Adds a column, and its entry to list, an array in the header. name is static. Never returns NULL: without
- * memory the column drops its numbers, and the write fails. */
+/* Adds a column, and an entry for it to list, an array in the header. name is a static string. Never returns
+ * NULL: without memory the column drops its numbers, and gp_payload_write fails. */
 gp_payload_column_t *gp_payload_column(gp_payload_t *payload, cJSON *list, const char *name,
     gp_payload_array_t array, gp_payload_encoding_t encoding);
 
-/* Adds a number to a column. Only GP_PAYLOAD_DELTA takes negative ones. */
+/* Adds a number to a column. Only GP_PAYLOAD_DELTA can encode negative numbers. */
 void gp_payload_add(gp_payload_column_t *column, int64_t number);
 
-/* Writes everything as base64 to stream. Call it once, after the last column. *ret_bytes: the number of
- * characters. Returns 0, ENOMEM, EINVAL if the header cannot be printed, or the stream's error. */
+/* Writes the header and all columns to stream as base64. Call it once, after the last column. *ret_bytes is
+ * the number of characters. Returns 0, ENOMEM, EINVAL if the header cannot be printed, or the stream's
+ * error. */
 int gp_payload_write(gp_payload_t *payload, FILE *stream, uint64_t *ret_bytes);
 
 #endif

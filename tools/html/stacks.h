@@ -1,5 +1,5 @@
 /*
- * The call stacks of a recording in a page: frames, owners, and what each stack asked for.
+ * The call stacks of a recording in a page: frames, owners, and the memory that each stack requested.
  */
 #ifndef GP_TOOLS_HTML_STACKS_H
 #define GP_TOOLS_HTML_STACKS_H
@@ -12,7 +12,7 @@
 #include "tools/hash_index.h"
 
 /*
- * The strings of a recording: stores each once; its index identifies it.
+ * The strings of a recording. Each string is stored once and identified by its index.
  */
 
 /* All members are private. */
@@ -23,8 +23,8 @@ typedef struct gp_page_names {
   int error;
 } gp_page_names_t;
 
-/* The index of text; copies text if it is new. Without memory returns 0, and gp_page_names_add reports it.
- * A zeroed list is legal; call fini in any case. */
+/* Returns the index of text, and copies text if it is new. Without memory returns 0, and gp_page_names_add
+ * reports the error. A zeroed struct is an empty list. Call fini in any case. */
 size_t gp_page_name(gp_page_names_t *names, const char *text);
 
 /* Adds the strings to the array list, in index order. Returns 0 or ENOMEM. */
@@ -32,8 +32,8 @@ int gp_page_names_add(const gp_page_names_t *names, cJSON *list);
 void gp_page_names_fini(gp_page_names_t *names);
 
 /*
- * Adds the columns frame.* and stack.* to columns, and "owners" to file, both in payload's header.
- * has_sums: also adds what each stack asked for, counted like `gpupool sites`, of memory that filter
+ * Adds the columns frame.* and stack.* to columns, and "owners" to file, both in payload's header. If
+ * has_sums, also adds what each stack requested, counted like `gpupool sites`, for the memory that filter
  * selects. Returns 0 or ENOMEM.
  */
 int gp_page_add_stacks(gp_payload_t *payload, cJSON *columns, cJSON *file, gp_page_names_t *names,
