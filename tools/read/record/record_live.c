@@ -1,6 +1,6 @@
 /*
- * The memory in a record: slots and statistics. The kill may have come between two additions to the
- * statistics, so their present values are recomputed from the slots.
+ * Reads the memory of a record: slots and statistics. The kill may have come between two updates of the
+ * statistics, so the current values of gauges are recomputed from the slots.
  */
 #include <string.h>
 
@@ -8,10 +8,10 @@
 #include "format/heap_counts.h"
 #include "base/pages.h"
 
-/* What slots turn into. */
+/* The kinds of items that slots are converted into. */
 typedef enum kind {
-  SEGMENT, /* whole or cut into parts */
-  PART,    /* a block cut from a segment */
+  SEGMENT, /* a segment, whole or divided into parts */
+  PART,    /* a block that is a part of a segment */
   FORWARDED,
   KINDS,
 } kind_t;
@@ -51,7 +51,8 @@ static void add_forwarded(gp_record_t *record, const gp_live_slot_t *slot, gp_li
       .has_stream = has_stream};
 }
 
-/* A cut segment starts as idle without an owner, until its parts are put in. */
+/* Adds a block or a segment. A segment that is divided into parts is added as one idle block without an
+ * owner; the parts replace it later. */
 static void add_block(gp_record_t *record, const gp_live_slot_t *slot, gp_live_word_t word)
 {
   gp_copied_array_t *array = word.is_cut ? &record->parts[word.device] : &record->copies[word.device].blocks;
@@ -98,7 +99,8 @@ bool gp_record_make_array(gp_copied_array_t *array, size_t capacity, size_t item
   return true;
 }
 
-/* Visits the valid slots; with counts, only counts them for each device. */
+/* Visits the valid slots, and adds their memory to the record. If counts is not NULL, only counts them by
+ * device and kind. */
 static void visit_slots(gp_record_t *record, size_t counts[GP_MAX_DEVICES][KINDS])
 {
   const gp_live_slot_t *slots = record->sections[GP_SECTION_LIVE];
@@ -120,7 +122,8 @@ static void visit_slots(gp_record_t *record, size_t counts[GP_MAX_DEVICES][KINDS
   }
 }
 
-/* event_devices: those of which there is an event. */
+/* Allocates the arrays for all slots and operations in flight, and copies the slots. event_devices is a bit
+ * mask of the devices that have events. Returns false if there is no host memory. */
 static bool copy_slots(gp_record_t *record, uint64_t event_devices)
 {
   size_t counts[GP_MAX_DEVICES][KINDS] = {{0}};
@@ -147,7 +150,8 @@ static bool copy_slots(gp_record_t *record, uint64_t event_devices)
 static void set_gauge(gp_gauge_t *gauge, uint64_t current)
 {
   gauge->current = current;
-  /* The library counts before it tells: what was counted, but cannot be seen, was not done. */
+  /* The library increments its counters before the memory becomes visible, so counts without matching memory
+   * are rolled back. */
   if (gauge->allocated > gauge->freed && gauge->allocated - gauge->freed > current)
     gauge->allocated = gauge->freed + current;
   if (gauge->allocated < current)
@@ -157,7 +161,7 @@ static void set_gauge(gp_gauge_t *gauge, uint64_t current)
     gauge->peak = current;
 }
 
-/* Recomputes the present values of the statistics. */
+/* Recomputes the current values of the gauges. */
 static void count_copy(gp_device_copy_t *copy)
 {
   gp_stats_t now = {0};
@@ -185,12 +189,12 @@ static void count_copy(gp_device_copy_t *copy)
   }
 #define GAUGE(name, ...) set_gauge(&copy->stats.name, now.name.current);
 #include "format/stats.def"
-  /* The record's counters may be one operation behind its blocks. */
+  /* The counter of driver calls may be one operation behind the blocks. */
   if (copy->stats.driver_allocs < copy->stats.segment.allocated)
     copy->stats.driver_allocs = copy->stats.segment.allocated;
 }
 
-/* Adds to the statistics of the device what heaps of threads have counted. */
+/* Adds the counters of the per-thread heaps to the statistics of the device. */
 static void add_heaps(gp_record_t *record, int device)
 {
   const gp_heap_counts_t *heaps = record->sections[GP_SECTION_HEAPS];
