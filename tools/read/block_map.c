@@ -15,7 +15,7 @@ static bool is_entry(const void *self, size_t item, const void *key)
   return ((const gp_block_map_t *)self)->entries[item].key == *(const uint64_t *)key;
 }
 
-/* The slot of key, or the free one for it. The map has had an entry. */
+/* Returns the slot of key, or the free slot where it would go. The map must have had an entry. */
 static uint32_t *slot_of(const gp_block_map_t *map, uint64_t key)
 {
   return gp_hash_index_slot(&map->index, gp_hash_number(key), is_entry, map, &key);
@@ -50,7 +50,7 @@ bool gp_block_map_take(gp_block_map_t *map, uint64_t key, gp_block_entry_t *ret_
   if (ret_entry)
     *ret_entry = *entry;
   gp_hash_index_take(&map->index, slot_of(map, key), hash_of_entry, map);
-  if (entry != last) { /* the last entry fills the hole */
+  if (entry != last) { /* move the last entry into the gap */
     gp_hash_index_put(&map->index, slot_of(map, last->key), (size_t)(entry - map->entries));
     *entry = *last;
   }

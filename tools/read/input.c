@@ -25,25 +25,24 @@
 #endif
 
 /*
- * Compressed inputs, as far as this build has the libraries: gzip (with several members, as gzip allows)
- * and zstd.
+ * Decompresses gzip (also with several members, which gzip allows) and zstd, if this build has the libraries.
  */
 
-#define GP_DECOMPRESS_MAGIC 4 /* bytes at the beginning that identify the format */
+#define GP_DECOMPRESS_MAGIC 4 /* number of bytes at the beginning that identify the format */
 
 typedef struct gp_decompressor decompressor_t;
 
 typedef struct step {
-  const char *in; /* the step advances this and the next three */
+  const char *in; /* the step advances in, in_length, out and room */
   size_t in_length;
   char *out;
   size_t room;
-  bool is_end; /* a member or frame ended; another may follow */
+  bool is_end; /* a member or frame has ended; another may follow */
 } step_t;
 
 struct gp_decompressor {
   const char *(*step)(decompressor_t *decompressor, step_t *step);
-  bool is_inside; /* inside a member or frame */
+  bool is_inside; /* the input is inside a member or frame */
   uint64_t total;
   uint64_t taken;
   uint64_t given;
@@ -56,7 +55,8 @@ struct gp_decompressor {
 #endif
 };
 
-/* Snapshots compress to about a tenth. Input that expands far more was made to exhaust memory. */
+/* Limits of the output. Snapshots compress to about a tenth of their size, so an input that expands far more
+ * was made to exhaust memory. */
 #define BYTES_FIRST (UINT64_C(64) << 20)
 #define BYTES_TIMES 256
 
@@ -89,7 +89,7 @@ static const char *begin_gzip(decompressor_t *decompressor)
     return "it is compressed by gzip, which needs libz.so.1; that is not installed";
   decompressor->step = step_gzip;
   decompressor->has_zlib =
-      inflateInit2(&decompressor->zlib, 15 + 16) == Z_OK; /* the largest window; gzip header */
+      inflateInit2(&decompressor->zlib, 15 + 16) == Z_OK; /* 15: the largest window; 16: a gzip header */
   return decompressor->has_zlib ? NULL : no_memory;
 }
 #endif
@@ -99,7 +99,7 @@ static const char *step_zstd(decompressor_t *decompressor, step_t *step)
 {
   ZSTD_inBuffer in = {step->in, step->in_length, 0};
   ZSTD_outBuffer out = {step->out, step->room, 0};
-  size_t wanted = ZSTD_decompressStream(decompressor->zstd, &out, &in); /* 0: a frame is complete */
+  size_t wanted = ZSTD_decompressStream(decompressor->zstd, &out, &in); /* 0 if a frame is complete */
   step->in += in.pos;
   step->in_length -= in.pos;
   step->out += out.pos;
@@ -143,9 +143,10 @@ static begin_fn find(const char *text, size_t length)
 }
 
 /*
- * first[0..length): the first GP_DECOMPRESS_MAGIC bytes of the input, or all of it if shorter. total: bytes
- * of the input, 0 if unknown. *ret_decompressor is NULL if the input is not compressed, or in a way that
- * this build cannot read. Returns NULL, or what is wrong: a static clause.
+ * Creates the decompressor for an input. first[0..length) is the first GP_DECOMPRESS_MAGIC bytes of the
+ * input, or all of a shorter input. total is the size of the input in bytes, 0 if it is unknown.
+ * *ret_decompressor is NULL if the input is not compressed, or compressed in a format that this build cannot
+ * read. Returns NULL, or a static clause that describes the error.
  */
 static const char *decompressor_create(
     const char *first, size_t length, uint64_t total, decompressor_t **ret_decompressor)
@@ -168,19 +169,20 @@ static void decompressor_destroy(decompressor_t *decompressor)
     return;
 #if GP_HAVE_ZLIB
   if (decompressor->has_zlib)
-    (void)inflateEnd(&decompressor->zlib); /* has no errors left to report */
+    (void)inflateEnd(&decompressor->zlib); /* cannot report errors here */
 #endif
 #if GP_HAVE_ZSTD
   if (decompressor->zstd)
-    (void)ZSTD_freeDStream(decompressor->zstd); /* has no errors left to report */
+    (void)ZSTD_freeDStream(decompressor->zstd); /* cannot report errors here */
 #endif
   free(decompressor);
 }
 
 /*
- * Decompresses (*in)[0..*in_length) into out, at most room bytes; *ret_got is their number. Advances *in
- * and *in_length past the bytes used. *ret_got 0: it needs more input or, with is_last (no input follows),
- * all is done. Returns NULL, or what is wrong: a static clause.
+ * Decompresses (*in)[0..*in_length) into out, at most room bytes, and advances *in and *in_length past the
+ * consumed bytes. *ret_got is the number of bytes written; 0 means that more input is needed or, if is_last
+ * (no input follows), that everything is decompressed. Returns NULL, or a static clause that describes the
+ * error.
  */
 static const char *decompressor_run(decompressor_t *decompressor, const char **in, size_t *in_length,
     bool is_last, char *out, size_t room, size_t *ret_got)
@@ -223,12 +225,12 @@ struct gp_input_file {
   bool is_raw_ended;
   bool is_terminal;
   bool has_shown;
-  uint64_t total; /* bytes of the file, 0: unknown */
+  uint64_t total; /* size of the file in bytes; 0: unknown */
   uint64_t taken; /* bytes read from the file */
-  uint64_t shown; /* bytes given at the last progress line */
+  uint64_t shown; /* value of given at the last progress line */
   uint64_t given;
   decompressor_t *decompressor; /* NULL: not compressed */
-  const char *raw_at;           /* bytes read but not used yet */
+  const char *raw_at;           /* bytes that were read but not consumed yet */
   size_t raw_length;
   char raw[RAW_BYTES];
 };
@@ -263,7 +265,7 @@ static const char *read_raw(gp_input_file_t *file, char *buffer, size_t room, si
   return NULL;
 }
 
-/* Reads as many bytes as identify the format, or all. */
+/* Reads enough bytes to identify the format, or all of a shorter file. */
 static const char *begin(gp_input_file_t *file)
 {
   file->has_begun = true;
@@ -347,11 +349,11 @@ void gp_input_file_close(gp_input_file_t *file)
   if (!file)
     return;
   if (file->has_shown)
-    fprintf(stderr, "\r\033[K"); /* clear the line for later output */
+    fprintf(stderr, "\r\033[K"); /* clear the progress line for later output */
   gp_input_fini(&file->input);
   decompressor_destroy(file->decompressor);
   if (file->fd > STDIN_FILENO)
-    (void)close(file->fd); /* only read */
+    (void)close(file->fd); /* ignores errors, since the file was only read */
   free(file);
 }
 
@@ -378,7 +380,7 @@ static bool fail(gp_input_t *input, const char *error)
   return false;
 }
 
-/* Makes room for at least one byte and the NUL. */
+/* Makes room for at least one byte and the NUL. Returns false if there is no memory. */
 static bool reserve(gp_input_t *input)
 {
   size_t room = input->room;

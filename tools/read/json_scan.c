@@ -6,7 +6,7 @@
 #include "base/assert.h"
 
 #define ESCAPE_BYTES  12 /* the longest escape: a pair of surrogates */
-#define INTEGER_BYTES 24 /* enough to recognize a number up to 2^53, or that it is larger */
+#define INTEGER_BYTES 24 /* enough digits to parse a number up to 2^53, or to see that it is larger */
 
 static const char ends_early[] = "the input ends here, in the middle of the document";
 
@@ -33,7 +33,7 @@ void gp_json_scan_init_input(gp_json_scan_t *scan, gp_input_t *input)
   take_window(scan);
 }
 
-/* The text at an offset in the window. */
+/* Returns the text at an offset, which must be in the window. */
 static inline const char *text_at(const gp_json_scan_t *scan, size_t at)
 {
   gp_assert_internal(at >= scan->base && at <= scan->length);
@@ -45,8 +45,8 @@ static inline size_t offset_of(const gp_json_scan_t *scan, const char *p)
   return scan->base + (size_t)(p - scan->text);
 }
 
-/* Moves the window on; false if there is nothing more. Keeps what begins at
- * `at` or, if earlier, at `keep`. */
+/* Moves the window forwards. Keeps the input from `at` on or, if `keep` is smaller, from `keep` on. Returns
+ * false if there is no more input. */
 static bool fill(gp_json_scan_t *scan)
 {
   if (!scan->input)
@@ -56,7 +56,7 @@ static bool fill(gp_json_scan_t *scan)
   return is_more;
 }
 
-/* Gets the next `bytes` bytes after `at` into the window, or all that there are. */
+/* Extends the window to `bytes` bytes after `at`, or to the end of a shorter input. */
 static inline void look_ahead(gp_json_scan_t *scan, size_t bytes)
 {
   while (scan->length - scan->at < bytes && fill(scan))
@@ -87,7 +87,7 @@ char gp_json_scan_peek(gp_json_scan_t *scan)
   return '\0';
 }
 
-/* The bit of is_first for the current depth. */
+/* Returns the bit of is_first for the current depth. */
 static inline uint64_t first_bit(const gp_json_scan_t *scan)
 {
   gp_assert_internal(scan->depth && scan->depth <= GP_JSON_SCAN_DEPTH);
@@ -107,7 +107,8 @@ bool gp_json_scan_begin(gp_json_scan_t *scan, char bracket)
   return true;
 }
 
-/* Skips a comma, if one is due, or the closing bracket; false after the bracket. */
+/* Skips a comma, if there must be one, or the closing bracket. Returns false at the closing bracket or after
+ * an error. */
 static bool next(gp_json_scan_t *scan, char bracket)
 {
   char c = gp_json_scan_peek(scan);
@@ -141,13 +142,13 @@ bool gp_json_scan_member(gp_json_scan_t *scan, gp_json_slice_t *ret_name)
   size_t at = scan->at, keep = scan->keep;
   if (!gp_json_scan_string(scan, ret_name))
     return false;
-  /* Keeps the name in the window until the value is visible, so that a later peek does not move it. */
+  /* Keep the name in the window until the value is visible, so that a later peek does not move the name. */
   if (at < keep)
     scan->keep = at;
   bool good = gp_json_scan_peek(scan) == ':' || gp_json_scan_fail(scan, scan->at, "a colon was expected");
   if (good) {
     scan->at++;
-    (void)gp_json_scan_peek(scan); /* the value's reader reports its error */
+    (void)gp_json_scan_peek(scan); /* the reader of the value reports errors */
   }
   scan->keep = keep;
   ret_name->text = text_at(scan, at + 1);
@@ -170,7 +171,7 @@ size_t gp_json_utf8_length(const unsigned char *p)
   if (first == 0xe0)
     least = 0xa0;
   else if (first == 0xed)
-    most = 0x9f; /* surrogates */
+    most = 0x9f; /* surrogates are not allowed */
   else if (first == 0xf0)
     least = 0x90;
   else if (first == 0xf4)
@@ -184,7 +185,7 @@ size_t gp_json_utf8_length(const unsigned char *p)
   return length;
 }
 
-/* The 16 bits of the "\uXXXX" at p; -1: something else is at p. */
+/* Returns the 16 bits of the "\uXXXX" at p, or -1 if p points to anything else. */
 static int32_t escaped_unit(const char *p)
 {
   int32_t unit = 0;
@@ -203,7 +204,7 @@ static int32_t escaped_unit(const char *p)
   return unit;
 }
 
-/* The length of the escape at p; 0: none. */
+/* Returns the length of the escape at p, or 0 if there is no valid escape. */
 static size_t escape_length(const char *p)
 {
   if (p[1] && strchr("\"\\/bfnrt", p[1]))
@@ -217,7 +218,8 @@ static size_t escape_length(const char *p)
   return low >= 0xdc00 && low < 0xe000 ? 12 : 0;
 }
 
-/* p is not a correct escape or character. True if one could begin there and the text is only cut short. */
+/* Returns true if an escape or character could begin at p and the text only ends too early. p must not point
+ * to a valid escape or character. */
 static bool is_cut_short(const char *p, const char *end)
 {
   static const char *const fillers[] = {
@@ -236,7 +238,8 @@ static bool is_cut_short(const char *p, const char *end)
   return false;
 }
 
-/* Skips characters that need no escape and take one byte: nearly all. Stops at the NUL at the end. */
+/* Skips ASCII characters that need no escape, which are nearly all characters. Stops at the NUL at the
+ * end. */
 static inline const char *skip_plain(const char *p)
 {
   while ((unsigned char)*p >= 0x20 && (unsigned char)*p < 0x80 && *p != '"' && *p != '\\')
@@ -273,8 +276,8 @@ bool gp_json_scan_string(gp_json_scan_t *scan, gp_json_slice_t *ret_string)
   return true;
 }
 
-/* Reads the integer at p. Returns its end, or NULL with a clause in *ret_error and its place in *ret_at.
- * Inline, because it is the inner loop of all readers of events. */
+/* Reads the integer at p. Returns its end, or NULL with a clause in *ret_error and the position of the error
+ * in *ret_at. Inline, because it is the inner loop of all readers of events. */
 static inline const char *read_integer(
     const char *p, int64_t *ret_number, const char **ret_error, const char **ret_at)
 {
@@ -290,7 +293,7 @@ static inline const char *read_integer(
     p++;
     digit = (unsigned char)*p - '0';
     if (p - digits > 16)
-      break; /* above 2^53 in any case; 64 bits hold 17 digits */
+      break; /* larger than 2^53 already; 64 bits can hold 17 digits */
   }
   *ret_at = begin;
   if (p == digits) {
@@ -356,9 +359,9 @@ static bool skip_number(gp_json_scan_t *scan)
     p = skip_digits(p);
     good = p > digits;
   }
-  if (p - begin > GP_JSON_SCAN_DIGITS) /* the window may end inside it */
+  if (p - begin > GP_JSON_SCAN_DIGITS) /* the window may end inside the number */
     return gp_json_scan_fail(scan, scan->at, "a number with too many digits");
-  if (!good) /* the error is where parsing stopped, possibly the end of the text */
+  if (!good) /* the error is where parsing stopped, possibly at the end of the text */
     return gp_json_scan_fail(scan, offset_of(scan, p), "a value was expected");
   scan->at = offset_of(scan, p);
   return true;
@@ -423,13 +426,14 @@ bool gp_json_scan_end(gp_json_scan_t *scan)
   return true;
 }
 
-/* Reads ",1,2,3,4" at p: four numbers of one digit, followed by another one. Most columns of events have few
- * others. False: something else is there. Nine bytes at p are readable. */
+/* Reads ",1,2,3,4" at p: four numbers of one digit, followed by another comma. In most columns of events
+ * nearly all numbers have one digit. Returns false if p points to anything else. Nine bytes at p must be
+ * readable. */
 static inline bool read_four_digits(const char *p, int64_t *values)
 {
   uint64_t word;
   memcpy(&word, p, sizeof(word));
-  word = le64toh(word) ^ UINT64_C(0x302c302c302c302c); /* bytes of 0, and between them the digits' values */
+  word = le64toh(word) ^ UINT64_C(0x302c302c302c302c); /* bytes 0 alternate with the values of the digits */
   if ((word | (word + UINT64_C(0x0600060006000600))) & UINT64_C(0xf0fff0fff0fff0ff) || p[8] != ',')
     return false;
   for (int i = 0; i < 4; i++)
@@ -445,7 +449,7 @@ bool gp_json_scan_integers(gp_json_scan_t *scan, int64_t *values, size_t room, s
   while (count < room && gp_json_scan_element(scan)) {
     if (!gp_json_scan_integer(scan, &values[count++]))
       return false;
-    /* Fast path for digits after a comma, while a number cannot cross the window's end. */
+    /* Fast path for digits after a comma, as long as a number cannot cross the end of the window. */
     const char *p = text_at(scan, scan->at), *end = text_at(scan, scan->length);
     while (count < room && end - p > INTEGER_BYTES && p[0] == ',' &&
            (p[1] == '-' || (p[1] >= '0' && p[1] <= '9'))) {

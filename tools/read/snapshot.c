@@ -9,9 +9,9 @@
 #include "tools/output.h"
 #include "tools/array.h"
 
-#define WIDTH_MOST 57 /* up to 7 bits may precede a value in its first byte */
+#define WIDTH_MOST 57 /* the first byte of a value may contain up to 7 bits of the value before it */
 
-static unsigned char no_bits[sizeof(uint64_t)]; /* for pages whose values are all equal */
+static unsigned char no_bits[sizeof(uint64_t)]; /* the bits of pages whose values are all equal */
 
 gp_column_t *gp_column_create(void)
 {
@@ -38,12 +38,12 @@ void gp_column_destroy(gp_column_t *column)
   free(column);
 }
 
-/* Chooses how to store the values of a page. */
+/* Returns how to store the values of a page; sets all members but bits. */
 static gp_column_page_t layout_of(const int64_t *values, size_t count)
 {
   gp_column_page_t page = {.bits = no_bits};
   int64_t least = values[0], most = values[0];
-  uint64_t differing = 0; /* bits that are set in any value's distance from the least */
+  uint64_t differing = 0; /* bits that are set in the distance of any value from the first */
   for (size_t i = 0; i < count; i++) {
     least = values[i] < least ? values[i] : least;
     most = values[i] > most ? values[i] : most;
@@ -61,12 +61,12 @@ static gp_column_page_t layout_of(const int64_t *values, size_t count)
   return page;
 }
 
-/* Writes the values of a page bit by bit, from the lowest bit of the first byte on. `to` has 8
+/* Writes the values of a page bit by bit, starting with the lowest bit of the first byte. `to` must have 8
  * bytes more than the values need. */
 static void write_bits(const gp_column_page_t *page, const int64_t *values, size_t count, unsigned char *to)
 {
   uint64_t word = 0;
-  unsigned used = 0; /* bits in use of word, below 64 */
+  unsigned used = 0; /* number of bits of word in use, below 64 */
   for (size_t i = 0; i < count; i++) {
     uint64_t bits = ((uint64_t)values[i] - (uint64_t)page->least) >> page->shift;
     word |= bits << used;
@@ -105,7 +105,7 @@ bool gp_column_append(gp_column_t *column, const int64_t *values, size_t count)
   gp_assert(column->tail); /* the column must not be finished */
   while (count) {
     size_t room = GP_COLUMN_PAGE - column->tail_count, part = count < room ? count : room;
-    if (part == GP_COLUMN_PAGE) { /* a whole page: store it directly */
+    if (part == GP_COLUMN_PAGE) { /* store a whole page directly */
       if (!add_page(column, values, part))
         return false;
     } else {
@@ -134,10 +134,10 @@ bool gp_column_finish(gp_column_t *column)
   return true;
 }
 
-/* True if every value that the page's layout can express is within the bounds. */
+/* Returns true if every value that the page's layout can represent is within the bounds. */
 static bool is_page_within(const gp_column_page_t *page, int64_t least, int64_t most)
 {
-  uint64_t reach = page->mask << page->shift; /* loses no bits: the largest value has them */
+  uint64_t reach = page->mask << page->shift; /* loses no bits, because the largest value has them all */
   return page->least >= least && page->least <= most && reach <= (uint64_t)most - (uint64_t)page->least;
 }
 
@@ -160,18 +160,18 @@ bool gp_column_is_within(
 }
 
 /*
- * Which statistics of a device a snapshot tells. The files of other tools have no counters.
+ * Whether a statistic of a device is known. The files of other tools have no counters.
  */
 
-/* Where a statistic comes from if nobody counted it. */
+/* What a statistic can be computed from if the file has no counters. */
 typedef enum origin {
-  ORIGIN_COUNTED,         /* the library alone knows it */
-  ORIGIN_EVENTS,          /* allocations and frees */
-  ORIGIN_FREES,           /* frees that are complete later, and blocks that wait for that */
-  ORIGIN_SEGMENTS,        /* segments, and the events that get and give them back */
-  ORIGIN_SEGMENTS_AT_END, /* segments, which are those of the end */
-  ORIGIN_DRIVER_EVENTS,   /* the events that get segments and give them back */
-  ORIGIN_OOMS,            /* events of requests that were refused */
+  ORIGIN_COUNTED,         /* nothing: only the library counts it */
+  ORIGIN_EVENTS,          /* the events of allocations and frees */
+  ORIGIN_FREES,           /* the events of completed frees, and pending blocks */
+  ORIGIN_SEGMENTS,        /* segments, and the events of segments that were allocated or freed */
+  ORIGIN_SEGMENTS_AT_END, /* segments, of which only those at the end are known */
+  ORIGIN_DRIVER_EVENTS,   /* the events of segments that were allocated or freed */
+  ORIGIN_OOMS,            /* the events of failed requests */
 } origin_t;
 
 static const struct {
@@ -223,7 +223,7 @@ gp_known_t gp_stats_known(const gp_snapshot_t *snapshot, const gp_snapshot_devic
 _Static_assert(GP_SNAPSHOT_DEVICES == GP_OPTION_DEVICES, "every device that the library knows");
 
 #define OUTPUT_FIRST (UINT64_C(64) << 20)
-#define OUTPUT_TIMES 64 /* 52 times is the most of 80 real files: a pickle names each stack once */
+#define OUTPUT_TIMES 64 /* 52 was the most in 80 real files; a pickle stores each stack once */
 
 uint64_t gp_snapshot_output_most(const gp_snapshot_t *snapshot)
 {
@@ -262,7 +262,7 @@ char *gp_snapshot_moment(const gp_snapshot_t *snapshot, uint64_t time_ns, char *
 {
   if (!snapshot->times_are_numbers)
     return gp_number_duration(time_ns, buffer);
-  snprintf(buffer, GP_NUMBER_BYTES, "event %" PRIu64, time_ns); /* in the form that --at takes */
+  snprintf(buffer, GP_NUMBER_BYTES, "event %" PRIu64, time_ns); /* the form that --at accepts */
   return buffer;
 }
 

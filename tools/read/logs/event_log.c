@@ -8,9 +8,10 @@
 #include "tools/read/pytorch/import_json.h"
 
 /*
- * What export_memory_timeline() of PyTorch's profiler writes as *.raw.json.gz (torch/profiler/
- * _memory_profiler.py): a list of [time in ns, action, bytes, category] of one device. It has no addresses,
- * so each free is matched to the newest block of the same size and category. The categories are the owners.
+ * Reads the *.raw.json.gz that export_memory_timeline() of PyTorch's profiler writes
+ * (torch/profiler/_memory_profiler.py): a list of [time in ns, action, bytes, category] for one device. The
+ * list has no addresses, so each free is matched to the newest block of the same size and category. The
+ * categories serve as owners.
  */
 
 enum { PREEXISTING = 1, CREATE, INCREMENT_VERSION, DESTROY };
@@ -23,11 +24,12 @@ static const char *const categories[] = {"parameters", "optimizer state", "input
 
 typedef struct timeline {
   gp_event_log_t log;
-  gp_block_map_t newest; /* by category and size: the address of the newest block */
-  gp_block_map_t older;  /* by address: that of the block before it; 0: none */
+  gp_block_map_t newest; /* by category and size: address of the newest block */
+  gp_block_map_t older;  /* by address: address of the next older block of the same category and size; 0:
+                            none */
   uint64_t next_address;
   int64_t last_us;
-  int64_t moved; /* bytes that leave a category; the next row says which they go to */
+  int64_t moved; /* bytes that the last row removed from a category; the next row has their new category */
   uint32_t moved_from;
   int stacks[CATEGORIES];
   size_t row;
@@ -62,8 +64,8 @@ static bool release(timeline_t *timeline, uint32_t category, uint64_t bytes)
   return gp_event_log_free(&timeline->log, timeline->last_us, address, bytes);
 }
 
-/* A new tensor version takes two rows: one removes it from its old category, the next adds it to the new one,
- * often the same. */
+/* Applies a row. A new version of a tensor takes two rows: the first removes it from its old category, the
+ * second adds it to its new category, which is often the same. */
 static bool take(timeline_t *timeline, int64_t action, int64_t bytes, uint32_t category)
 {
   if (action == INCREMENT_VERSION && bytes < 0) {
@@ -97,7 +99,7 @@ static bool read_row(void *self, const gp_value_t *row)
     return gp_value_tree_fail(&timeline->log.import->tree, 0,
         "row %zu of this memory timeline is not [time, action, bytes, category]", timeline->row);
   timeline->row++;
-  if (items[0].integer >= 0 && items[0].integer / 1000 > timeline->last_us) /* -1: it was there before */
+  if (items[0].integer >= 0 && items[0].integer / 1000 > timeline->last_us) /* time -1: existed before */
     timeline->last_us = items[0].integer / 1000;
   return take(timeline, items[1].integer, items[2].integer, (uint32_t)items[3].integer);
 }
@@ -130,7 +132,7 @@ bool gp_memory_timeline_read(gp_import_t *import, gp_input_t *input, gp_import_t
 }
 
 /*
- * The log of RMM's logging_resource_adaptor. It has no stacks, and does not name the device.
+ * Reads the log of RMM's logging_resource_adaptor, which has no stacks and no device.
  */
 
 typedef struct log {
@@ -145,10 +147,12 @@ static const char *take_row(void *self, const gp_field_t *fields, int count)
   const char *problem = gp_rmm_row(fields, count, &row);
   if (problem)
     return problem;
-  log->last_us = row.time_us > log->last_us ? row.time_us : log->last_us; /* midnight, or another thread */
+  log->last_us = row.time_us > log->last_us ? row.time_us : log->last_us; /* the log may go back in time, at
+                                                                             midnight or between threads */
   int64_t time_us = (int64_t)log->last_us;
   bool good = row.action == GP_RMM_FAILURE           ? gp_event_log_oom(&log->log, time_us, row.size, -1)
-              : !row.size || row.pointer > INT64_MAX ? true /* nothing, of which there may be any number */
+              : !row.size || row.pointer > INT64_MAX ? true /* an empty block; any number of these may share
+                                                               an address */
               : row.action == GP_RMM_FREE ? gp_event_log_free(&log->log, time_us, row.pointer, row.size)
                                           : gp_event_log_alloc(&log->log, time_us, row.pointer, row.size, -1);
   return good ? NULL : "not enough memory to read this";
@@ -170,7 +174,7 @@ bool gp_rmm_log_read(gp_import_t *import, gp_input_t *input, gp_import_top_t *re
   return gp_event_log_end(&log.log, GP_LOG_RMM) && good;
 }
 
-#define BEFORE_ADDRESS 1 /* placeholder address for memory allocated before the log began */
+#define BEFORE_ADDRESS 1 /* placeholder address for memory that was allocated before the log began */
 
 static bool add(
     gp_event_log_t *log, gp_event_kind_t kind, int64_t time_us, uint64_t address, uint64_t size, int stack)
@@ -214,7 +218,7 @@ bool gp_event_log_oom(gp_event_log_t *log, int64_t time_us, uint64_t size, int s
   return add(log, GP_EVENT_OOM, time_us, 0, size, stack);
 }
 
-/* Adds a block in use, as a segment of its own. */
+/* Adds a block that is in use at the end, with a segment of its own. */
 static bool add_block(gp_event_log_t *log, const gp_block_entry_t *from)
 {
   gp_import_t *import = log->import;

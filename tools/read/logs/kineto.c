@@ -1,7 +1,7 @@
 /*
- * Traces of PyTorch's profiler (Kineto). With profile_memory=True they have an instant event "[memory]" for
- * each allocation and free, without a stack. Its stack is made of the complete ("X") events that enclose it
- * on the same thread: operators and, with with_stack=True, Python functions.
+ * Reads traces of PyTorch's profiler (Kineto). With profile_memory=True a trace has an instant event
+ * "[memory]" for each allocation and free, without a stack. The stack is built from the complete ("X") events
+ * that enclose the instant on the same thread: operators and, with with_stack=True, Python functions.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -10,24 +10,24 @@
 #include "tools/read/logs/event_log.h"
 #include "tools/read/pytorch/import_json.h"
 
-#define TIES_MOST  64     /* events at one time that are put in order */
-#define DEPTH_MOST 128    /* frames of a stack; outermost frames beyond this are dropped */
+#define TIES_MOST  64     /* most events with the same time that are sorted */
+#define DEPTH_MOST 128    /* most frames of a stack; outermost frames beyond this are dropped */
 #define TIME_MOST  9.0e15 /* microseconds, so that nanoseconds fit into 63 bits */
 
-/* Part of a thread's time: a function, an operator, or an annotation. */
+/* An interval on a thread: a function, an operator, or an annotation. */
 typedef struct slice {
   int64_t begin_ns;
   int64_t end_ns;
   uint64_t thread;
-  size_t number; /* in the order of the file */
+  size_t number; /* position in the file */
   int frame;
 } slice_t;
 
 typedef struct memory {
   int64_t time_ns;
-  int64_t bytes; /* below 0: a free */
+  int64_t bytes; /* negative for a free */
   uint64_t address;
-  uint64_t total; /* allocated, after it; UINT64_MAX: unknown */
+  uint64_t total; /* bytes allocated after the event; UINT64_MAX: unknown */
   uint64_t thread;
   size_t number;
   int device;
@@ -35,7 +35,7 @@ typedef struct memory {
   bool is_oom;
 } memory_t;
 
-/* Begin or end of an annotation. */
+/* The begin or end of an annotation. */
 typedef struct mark {
   int64_t time_ns;
   size_t number;
@@ -51,7 +51,7 @@ typedef struct trace {
   size_t memory_count;
   mark_t *marks;
   size_t mark_count;
-  size_t number; /* of events so far */
+  size_t number; /* number of events read so far */
 } trace_t;
 
 static bool no_memory(trace_t *trace)
@@ -65,7 +65,7 @@ static bool is_member(const gp_value_t *event, const char *name, const char *tex
   return value && gp_value_is(value, text);
 }
 
-/* Microseconds become nanoseconds. False: missing, or no time. */
+/* Reads a time in microseconds as nanoseconds. Returns false if the time is missing or out of range. */
 static bool read_time(const gp_value_t *event, const char *name, int64_t *ret_ns)
 {
   const gp_value_t *value = gp_value_member(event, name);
@@ -79,7 +79,7 @@ static bool read_time(const gp_value_t *event, const char *name, int64_t *ret_ns
   return true;
 }
 
-/* Threads are numbers, or names. */
+/* Returns a hash of the event's process and thread, which are numbers or names. */
 static uint64_t thread_of(const gp_value_t *event)
 {
   static const char *const names[] = {"pid", "tid"};
@@ -94,7 +94,7 @@ static uint64_t thread_of(const gp_value_t *event)
   return hash;
 }
 
-/* A Python function is "path/file.py(12): name". */
+/* Adds the frame of a function. The name of a Python function is "path/file.py(12): name". */
 static bool frame_of(trace_t *trace, const gp_value_t *name, int *ret_frame)
 {
   gp_value_t file = *name, function = *name;
@@ -128,8 +128,8 @@ static bool add_mark(trace_t *trace, const gp_value_t *name, int64_t time_ns, bo
   return mark->name != NULL;
 }
 
-/* The profiler's steps are annotations, too. They become phases but not owners, because each has a unique
- * name. */
+/* Returns true if the annotation is one of the profiler's steps. Steps become phases but not owners, because
+ * the name of each step is unique. */
 static bool is_step(const gp_value_t *name)
 {
   static const char step[] = "ProfilerStep#";
@@ -161,7 +161,7 @@ static bool read_slice(trace_t *trace, const gp_value_t *event, const gp_value_t
   return true;
 }
 
-/* Skips host memory, which has no device id. */
+/* Reads an allocation or free. Skips host memory, which has no device id. */
 static bool read_memory(trace_t *trace, const gp_value_t *event, bool is_oom)
 {
   const gp_value_t *args = gp_value_member(event, "args"), *device = gp_value_member(args, "Device Id"),
@@ -214,7 +214,7 @@ static bool read_event(void *self, const gp_value_t *event)
 
 #define ORDER(x, y) (((x) > (y)) - ((x) < (y)))
 
-/* Sorts by thread and time; enclosing slices come first. */
+/* Compares by thread and time. An enclosing slice is less than the slices inside it. */
 static int compare_slices(const void *a, const void *b)
 {
   const slice_t *x = a, *y = b;
@@ -254,7 +254,7 @@ static void sort(void *items, size_t count, size_t size, int (*compare)(const vo
     qsort(items, count, size, compare);
 }
 
-/* Finds the slices that enclose each memory event on its thread. */
+/* Sets the stack of each memory event to the slices that enclose it on its thread. */
 static bool find_stacks(trace_t *trace)
 {
   const slice_t **open = malloc((trace->slice_count + 1) * sizeof(*open));
@@ -280,7 +280,7 @@ static bool find_stacks(trace_t *trace)
       depth--;
     size_t count = 0;
     for (size_t k = depth; k-- > 0 && count < DEPTH_MOST;) {
-      if (open[k]->end_ns >= memory->time_ns) /* an inner one may last longer than an outer one */
+      if (open[k]->end_ns >= memory->time_ns) /* an inner slice may end after an outer one */
         frames[count++] = open[k]->frame;
     }
     good = gp_import_stack_of(trace->import, frames, count, &memory->stack);
@@ -300,7 +300,7 @@ static bool add_memory(gp_event_log_t *log, const memory_t *memory)
   return gp_event_log_alloc(log, time_us, memory->address, (uint64_t)memory->bytes, memory->stack);
 }
 
-/* What was allocated before the first event of the device. */
+/* Returns the bytes that were allocated before the first event of the device. */
 static uint64_t total_before(const memory_t *first)
 {
   int64_t bytes = first->is_oom ? 0 : first->bytes;
@@ -310,8 +310,8 @@ static uint64_t total_before(const memory_t *first)
   return total < GP_IMPORT_NUMBER_MOST ? total : 0;
 }
 
-/* At one time events of several threads are in any order in the file. What is allocated after each of them
- * shows their order. */
+/* Sorts events with the same time. The file has such events of several threads in any order; the bytes
+ * allocated after each event show the true order. */
 static void order_ties(memory_t *memories, size_t count)
 {
   uint64_t total = memories[0].total;
@@ -356,7 +356,7 @@ static bool add_memories(trace_t *trace)
   return gp_event_log_end(&log, GP_LOG_PROFILE) && good;
 }
 
-/* Makes a list of the annotations as PyTorch's snapshots have it. */
+/* Converts the annotations to a list in the form of PyTorch's snapshots. */
 static bool make_annotations(trace_t *trace, gp_value_t *ret_list)
 {
   gp_value_tree_t *tree = &trace->import->tree;

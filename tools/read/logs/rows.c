@@ -68,8 +68,8 @@ const char *gp_rows_read(
   return problem;
 }
 
-/* Reads microseconds: of the day from "12:34:56.789012", where the point may be a colon; or since 1970
- * from seconds, "1634567890.123456". */
+/* Reads a time in microseconds. The field is either a time of day, "12:34:56.789012" (a colon may replace the
+ * point), or seconds since 1970, "1634567890.123456". */
 static bool read_clock(gp_field_t field, uint64_t *ret_us)
 {
   static const uint64_t weights[] = {3600, 60, 1};
@@ -104,7 +104,7 @@ const char *gp_rmm_row(const gp_field_t *fields, int count, gp_rmm_row_t *ret_ro
   if (!read_clock(fields[1], &ret_row->time_us))
     return "the time is not like 12:34:56.789012";
   if (!gp_field_number(fields[3], UINT64_MAX - 1, &ret_row->pointer) &&
-      !gp_field_is(fields[3], "(nil)")) /* a failure: the C library prints NULL like this */
+      !gp_field_is(fields[3], "(nil)")) /* of a failed allocation: the C library prints NULL as "(nil)" */
     return "the pointer is not a number";
   if (!gp_field_number(fields[4], GP_ROW_NUMBER_MOST, &ret_row->size))
     return "the size is not a number below 2^53";

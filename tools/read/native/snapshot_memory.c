@@ -1,5 +1,5 @@
 /*
- * The memory of a snapshot: segments with their blocks, and forwarded allocations.
+ * Reads the memory of a snapshot: segments with their blocks, and forwarded allocations.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -30,7 +30,8 @@ static const gp_snapshot_member_t block_members[] = {
     {.name = NULL},
 };
 
-/* Segments and forwarded memory while they are read: "device" may come after members that refer to it. */
+/* A segment or forwarded allocation while it is read. "device" may come after the members that refer to
+ * it. */
 typedef struct segment_parse {
   gp_snapshot_segment_t segment;
   gp_snapshot_t *snapshot;
@@ -60,7 +61,7 @@ static bool read_blocks(gp_json_scan_t *scan, void *to)
   return !scan->error;
 }
 
-/* Reads "device" and notes its offset for a later error. */
+/* Reads "device" and records its offset for later errors. */
 static bool read_device(gp_json_scan_t *scan, int *ret_device, size_t *ret_at)
 {
   uint64_t device = UINT64_MAX;
@@ -144,7 +145,7 @@ static bool read_forwarded(gp_json_scan_t *scan, gp_snapshot_t *snapshot)
   if (!memory)
     return false;
   bool good = gp_snapshot_read_object(scan, forwarded_members, &parse);
-  *memory = parse.memory; /* also after an error, so that gp_snapshot_destroy frees it */
+  *memory = parse.memory; /* even after an error, so that gp_snapshot_destroy frees its texts */
   if (!good)
     return false;
   if (memory->device < 0)

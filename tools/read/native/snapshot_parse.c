@@ -33,7 +33,7 @@ bool gp_snapshot_read_uint(gp_json_scan_t *scan, void *to)
   int64_t number;
   char c = gp_json_scan_peek(scan);
   size_t at = scan->at;
-  if (c == 'n') /* null: unknown */
+  if (c == 'n') /* null means unknown */
     return gp_json_scan_skip(scan);
   if (!gp_json_scan_integer(scan, &number))
     return false;
@@ -67,8 +67,8 @@ bool gp_snapshot_read_string(gp_json_scan_t *scan, void *to)
   if (!memchr(slice.text, '\\', slice.length)) {
     text = strndup(slice.text, slice.length);
   } else {
-    cJSON *item =
-        cJSON_ParseWithLengthOpts(slice.text - 1, slice.length + 2, NULL, false); /* with its quotes */
+    cJSON *item = cJSON_ParseWithLengthOpts(slice.text - 1, slice.length + 2, NULL, false); /* slice including
+                                                                                               its quotes */
     if (item && cJSON_GetStringValue(item))
       text = strdup(cJSON_GetStringValue(item));
     cJSON_Delete(item);

@@ -7,8 +7,8 @@
 #include "base/assert.h"
 #include "tools/read/native/snapshot_parts.h"
 
-/* The members that go into the tree, with the first character of their values.
- * Others are checked and skipped. */
+/* Members that are kept in the cJSON tree, with the first character of their values. All other members are
+ * only checked. */
 static const struct {
   const char *name;
   char first; /* '0' for a number */
@@ -31,9 +31,9 @@ static const struct {
 };
 #define MEMBER_COUNT (sizeof(members) / sizeof(members[0]))
 
-#define MAGIC_MOST 15 /* bytes of the longest magic below */
+#define MAGIC_MOST 15 /* length of the longest magic number below */
 
-/* What kind of file the input is, if it is not a JSON object. NULL: unknown. */
+/* Returns the format of an input that is not a JSON object, or NULL if it is unknown. */
 static const char *known_magic(const char *text, size_t length)
 {
   static const struct {
@@ -69,16 +69,16 @@ static bool scan_failed(gp_snapshot_parse_t *parse)
   return parse->scan.error && gp_snapshot_fail(parse, parse->scan.error_at, "%s", parse->scan.error);
 }
 
-/* What the first members tell about a document. */
+/* What the first members reveal about a document. */
 typedef struct identity {
   char format[64];
   bool has_format;
   int64_t version; /* -1: not seen */
   size_t version_at;
-  const char *other; /* what the document is if it has no format */
+  const char *other; /* kind of the document, if it has no format */
 } identity_t;
 
-/* Reads members until it has seen format and version; if one is missing, reads all. */
+/* Reads members until both format and version are known, or to the end of the document. */
 static void read_identity(gp_json_scan_t *scan, identity_t *ret_identity)
 {
   identity_t identity = {.version = -1, .other = "it is JSON of another kind"};
@@ -105,8 +105,8 @@ static void read_identity(gp_json_scan_t *scan, identity_t *ret_identity)
   *ret_identity = identity;
 }
 
-/* Refuses anything but a snapshot of a known version before using any other member. Format and version
- * usually come first; otherwise the input keeps in memory all that precedes them. */
+/* Fails unless the document is a snapshot of a known version, before any other member is used. Format and
+ * version usually come first; otherwise the input keeps everything before them in memory. */
 static bool check_format(gp_snapshot_parse_t *parse, gp_input_t *input)
 {
   gp_json_scan_t scan;
@@ -127,7 +127,7 @@ static bool check_format(gp_snapshot_parse_t *parse, gp_input_t *input)
         : first == '[' ? "it is a JSON array"
                        : "it is not JSON");
   }
-  (void)gp_json_scan_begin(&scan, '{'); /* cannot fail: peek saw it */
+  (void)gp_json_scan_begin(&scan, '{'); /* cannot fail, because peek returned '{' */
   read_identity(&scan, &identity);
   if (identity.has_format && strcmp(identity.format, GP_SNAPSHOT_FORMAT) != 0)
     return gp_snapshot_fail(parse, 0, "not a gpupool snapshot: its format is \"%s\"", identity.format);
@@ -144,7 +144,7 @@ static bool check_format(gp_snapshot_parse_t *parse, gp_input_t *input)
   return true;
 }
 
-/* Passes a small value, which the scan has checked, to cJSON. */
+/* Passes a small value, which the scan has validated, to cJSON. */
 static bool read_small(gp_snapshot_parse_t *parse, size_t i)
 {
   gp_json_scan_t *scan = &parse->scan;
@@ -182,7 +182,7 @@ static bool read_small(gp_snapshot_parse_t *parse, size_t i)
   return true;
 }
 
-/* The long members. */
+/* Members that are large arrays. */
 static const struct {
   const char *name;
   bool (*read)(gp_snapshot_parse_t *parse);
@@ -257,7 +257,7 @@ gp_snapshot_t *gp_snapshot_parse_input(gp_input_t *input, unsigned columns, gp_s
     gp_assert_full(gp_snapshot_is_sound(parse.snapshot));
     return parse.snapshot;
   }
-  (void)scan_failed(&parse); /* keeps an earlier error of the content */
+  (void)scan_failed(&parse); /* keeps an earlier content error */
   gp_snapshot_destroy(parse.snapshot);
   return NULL;
 }

@@ -1,5 +1,5 @@
 /*
- * The events of a snapshot.
+ * Reads the events of a snapshot.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -15,9 +15,9 @@ static const struct {
 #include "format/columns.def"
 };
 
-#define NAME_BYTES_MOST 256 /* every event has a name, and reports write it with each event */
+#define NAME_BYTES_MOST 256 /* bytes of a name; a limit, because reports repeat the name with each event */
 
-/* Names of the format need no escapes; a name with escapes is kept unchanged. */
+/* Reads an array of names. The names in the format need no escapes, so escapes are not resolved. */
 static bool read_names(gp_json_scan_t *scan, gp_snapshot_names_t *names)
 {
   gp_json_slice_t name;
@@ -41,7 +41,7 @@ static bool read_names(gp_json_scan_t *scan, gp_snapshot_names_t *names)
   return !scan->error;
 }
 
-/* column NULL: only checks and counts the values. */
+/* Reads an array of numbers into column, or only checks and counts them if column is NULL. */
 static bool read_values(gp_json_scan_t *scan, gp_column_t *column, size_t *ret_count)
 {
   int64_t values[GP_COLUMN_PAGE];
@@ -66,7 +66,7 @@ static bool read_column(gp_snapshot_parse_t *parse, int column)
 
   (void)gp_json_scan_peek(scan); /* skips blanks */
   parse->column_at[column] = scan->at;
-  parse->snapshot->events.columns[column] = values; /* even if unusable, so that it is freed */
+  parse->snapshot->events.columns[column] = values; /* even if it is unusable, so that it is freed */
   if (wanted && !values)
     return gp_json_scan_fail(scan, scan->at, "not enough memory to read this");
   if (!read_values(scan, values, &parse->column_counts[column]))
@@ -111,8 +111,8 @@ bool gp_snapshot_read_events(gp_snapshot_parse_t *parse)
   return !scan->error;
 }
 
-/* The number of things that a column's values can refer to; SIZE_MAX if they
- * refer to nothing that was read. */
+/* Returns how many items the values of a column can refer to, or SIZE_MAX if they refer to nothing that was
+ * read. */
 static size_t referred_count(const gp_snapshot_t *snapshot, int column)
 {
   switch (column) {

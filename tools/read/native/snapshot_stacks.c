@@ -1,5 +1,5 @@
 /*
- * The stacks of a snapshot, their frames, and the modules of these.
+ * Reads the stacks of a snapshot, their frames, and the modules of the frames.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -74,7 +74,7 @@ static const gp_snapshot_member_t frame_members[] = {
     {.name = NULL},
 };
 
-/* Sets a missing text to "". */
+/* Sets a missing text to "". Returns false if there is no memory. */
 static bool complete(gp_json_scan_t *scan, char **text)
 {
   if (!*text)
