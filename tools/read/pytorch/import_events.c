@@ -1,5 +1,6 @@
 /*
- * The events of a PyTorch snapshot, one list for each device, become the columns of gpupool's.
+ * Converts the events of a PyTorch snapshot, one list for each device, into the columns of a gpupool
+ * snapshot.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -9,17 +10,17 @@
 #include "format/marks.h"
 
 /*
- * PyTorch's annotations, the begins and ends of record_function() ranges, become the begins and ends of
- * scopes. They do not say which thread they are of, so they are phases of the process.
+ * PyTorch's annotations are the begins and ends of record_function() ranges, and become the begins and ends
+ * of scopes. They do not contain their thread, so they become phases of the process.
  */
 
-/* Ranges that have begun, not ended. The scope of a range is its number, from 1. */
+/* The ranges that have begun but not ended. The scope of a range is its index + 1. */
 typedef struct open_ranges {
-  const gp_value_t *names[GP_MARKS_MAX]; /* NULL: it has ended */
+  const gp_value_t *names[GP_MARKS_MAX]; /* NULL: the range has ended */
   size_t count;
 } open_ranges_t;
 
-/* The newest open range of that name; 0: none, its begin was not recorded. */
+/* Ends the newest open range of that name and returns its scope, or 0 if its begin was not recorded. */
 static size_t close_range(open_ranges_t *open, const gp_value_t *name)
 {
   for (size_t scope = open->count; scope > 0; scope--) {
@@ -57,7 +58,7 @@ static bool add_annotation(gp_import_t *import, cJSON *marks, open_ranges_t *ope
 
   if (!name || name->kind != GP_VALUE_TEXT || !time_us || time_us->kind != GP_VALUE_INTEGER ||
       !(is_begin || (stage && gp_value_is(stage, "END"))))
-    return true; /* it is nothing that a report needs */
+    return true; /* reports do not need this annotation */
   int64_t after_us = time_us->integer - (int64_t)start_us;
   if (time_us->integer < 0 || after_us >= GP_IMPORT_NUMBER_MOST / 1000)
     return true;
@@ -79,7 +80,8 @@ bool gp_import_annotations(gp_import_t *import, const gp_value_t *list, uint64_t
   uint32_t count = list->container->count;
   uint64_t last_ns = 0;
 
-  /* The newest, as the library keeps them: the same dict may be there any number of times. */
+  /* Keep the newest ones, as the library does. A limit is necessary, since the list may contain the same dict
+   * any number of times. */
   for (uint32_t i = count > GP_MARKS_MAX ? count - GP_MARKS_MAX : 0; good && i < count; i++)
     good = add_annotation(import, marks, open, &list->container->items[i], start_us, &last_ns);
   free(open);
@@ -89,14 +91,14 @@ bool gp_import_annotations(gp_import_t *import, const gp_value_t *list, uint64_t
 #define ACTIONS_MOST 64
 #define NO_TIME      (-1)
 
-/* The columns that PyTorch's events fill; import_replay.c computes the others. */
+/* The columns that PyTorch's events fill. import_replay.c computes the other columns. */
 static const int told[] = {GP_COLUMN_ACTION, GP_COLUMN_TIME_NS, GP_COLUMN_DEVICE, GP_COLUMN_STREAM,
     GP_COLUMN_ADDRESS, GP_COLUMN_SIZE, GP_COLUMN_ROUNDED_SIZE, GP_COLUMN_STACK, GP_IMPORT_DEVICE_FREE,
     GP_IMPORT_POOL};
 #define TOLD_COUNT (sizeof(told) / sizeof(told[0]))
 
-/* PyTorch's actions come first in the snapshot, in this order, which the
- * summary shows. Unknown names follow. */
+/* The kinds of events that PyTorch has. Their actions come first in the snapshot, and the summary shows them
+ * in this order. Unknown actions follow. */
 static const gp_event_kind_t known[] = {GP_EVENT_ALLOC, GP_EVENT_FREE_REQUESTED, GP_EVENT_FREE_COMPLETED,
     GP_EVENT_SEGMENT_ALLOC, GP_EVENT_SEGMENT_FREE, GP_EVENT_SEGMENT_MAP, GP_EVENT_SEGMENT_UNMAP, GP_EVENT_OOM,
     GP_EVENT_SNAPSHOT};
@@ -139,7 +141,7 @@ static bool find_action(gp_import_t *import, const gp_value_t *value, int64_t *r
   return true;
 }
 
-/* Makes room for one more event. */
+/* Makes room in all columns for one more event. */
 static bool reserve(gp_import_t *import)
 {
   size_t room = import->event_room, more = room ? room : 1024;
@@ -155,7 +157,8 @@ static bool reserve(gp_import_t *import)
   return true;
 }
 
-/* Until gp_import_events_end times are microseconds, and NO_TIME if missing. */
+/* Reads the time of an event in microseconds, or NO_TIME if it is missing. gp_import_events_end converts the
+ * column to nanoseconds. */
 static bool read_time(const gp_import_place_t *place, int64_t *ret_time_us)
 {
   uint64_t time_us = UINT64_MAX;
@@ -165,7 +168,7 @@ static bool read_time(const gp_import_place_t *place, int64_t *ret_time_us)
   return true;
 }
 
-/* -1: missing. */
+/* Returns the free bytes of the device that the event records, or -1 if it records none. */
 static int64_t read_device_free(const gp_value_t *event)
 {
   const gp_value_t *value = gp_value_member(event, "device_free");
@@ -212,7 +215,7 @@ bool gp_import_event(gp_import_t *import, const gp_value_t *event, int device, s
       .inner_at = index};
   gp_import_event_t row = {.device = device};
 
-  if (device < import->last_device) /* PyTorch writes no such pickle */
+  if (device < import->last_device) /* PyTorch writes devices in order */
     return gp_value_tree_fail(&import->tree, 0, "device_traces: those of device %d are not together", device);
   import->last_device = device;
   if (!gp_import_is_dict(&place) || !read_time(&place, &row.time_us))
@@ -235,10 +238,10 @@ bool gp_import_event(gp_import_t *import, const gp_value_t *event, int device, s
 }
 
 /*
- * Orders the events of all devices.
+ * Sorts the events of all devices by time.
  */
 
-/* The events of one device: [next, end) are still to be ordered. */
+/* The events of one device. The events [next, end) are not sorted yet. */
 typedef struct trace {
   size_t next;
   size_t end;
@@ -257,7 +260,8 @@ static int find_traces(const gp_import_t *import, trace_t *traces)
   return trace_count;
 }
 
-/* order[i] is the present index of event i of the result. At equal times the lower device comes first. */
+/* Sets order[i] to the current index of the event that becomes event i. At equal times the event of the lower
+ * device comes first. */
 static void merge(const gp_import_t *import, trace_t *traces, int trace_count, size_t *order)
 {
   const int64_t *times = import->columns[GP_COLUMN_TIME_NS];
@@ -267,7 +271,7 @@ static void merge(const gp_import_t *import, trace_t *traces, int trace_count, s
       if (traces[k].next < traces[k].end && (first < 0 || times[traces[k].next] < times[traces[first].next]))
         first = k;
     }
-    order[i] = traces[first].next++; /* there is one: the traces hold all events */
+    order[i] = traces[first].next++; /* there is always a first one, because the traces contain all events */
   }
 }
 
@@ -290,8 +294,8 @@ static bool put_in_order(gp_import_t *import, trace_t *traces, int trace_count)
   return good || gp_import_no_memory(import);
 }
 
-/* Fills in missing times: that of the last event before it on the same device, else that of the first after
- * it. Times do not go back on a device. */
+/* Fills in missing times: the time of the last event before it on the same device or, if there is none, of
+ * the first event after it. Also makes times monotonic on a device. */
 static void fill_times(int64_t *times, const trace_t *trace, int64_t first_us)
 {
   int64_t last_us = first_us;
@@ -307,7 +311,7 @@ static void fill_times(int64_t *times, const trace_t *trace, int64_t first_us)
   }
 }
 
-/* The time of the first event that has one, or NO_TIME. */
+/* Returns the time of the first event that has one, or NO_TIME. */
 static int64_t first_time(const int64_t *times, size_t count)
 {
   for (size_t i = 0; i < count; i++) {
@@ -317,7 +321,7 @@ static int64_t first_time(const int64_t *times, size_t count)
   return NO_TIME;
 }
 
-/* Snapshots of PyTorch 2.0 have no times, only an order. */
+/* Uses the index of an event as its time. Snapshots of PyTorch 2.0 have no times, only an order. */
 static void number_events(gp_import_t *import)
 {
   size_t count = import->snapshot->events.count;
@@ -328,7 +332,8 @@ static void number_events(gp_import_t *import)
     import->columns[GP_COLUMN_TIME_NS][i] = (int64_t)i;
 }
 
-/* PyTorch keeps the last event of each device where it records none. */
+/* Returns true if events were recorded. Without recording PyTorch still keeps the last event of each
+ * device. */
 static bool has_history(const trace_t *traces, int trace_count)
 {
   for (int k = 0; k < trace_count; k++) {
@@ -348,14 +353,14 @@ bool gp_import_events_end(gp_import_t *import, uint64_t *start_us)
   bool has_times = first_us != NO_TIME;
 
   import->snapshot->lacks_history = import->snapshot->device_count && !import->snapshot->lacks_segments &&
-                                    !has_history(traces, trace_count); /* a log has all that it has */
+                                    !has_history(traces, trace_count); /* a log is always complete */
   for (int k = 0; k < trace_count; k++)
     fill_times(times, &traces[k], first_us);
   if (trace_count > 1 && !put_in_order(import, traces, trace_count))
     return false;
   if (!import->snapshot->lacks_history && !gp_import_complete_frees(import))
     return false;
-  count = import->snapshot->events.count; /* with those that were added */
+  count = import->snapshot->events.count; /* including the events that were added */
   times = import->columns[GP_COLUMN_TIME_NS];
   if (!*start_us && has_times)
     *start_us = (uint64_t)times[0];

@@ -1,8 +1,9 @@
 /*
- * What the driver supplied of a device over time, where segments grow and shrink (expandable_segments).
- * PyTorch names only the parts that are mapped and unmapped, so a backward pass begins with the segments of
- * the end: going back, an unmap adds a part and a map takes one away. A map of what is not there, or a block
- * outside, contradicts the events: some are missing in the middle.
+ * Reconstructs the memory that the driver supplied over time for a device whose segments grow and shrink
+ * (expandable_segments). PyTorch names only the parts that are mapped and unmapped, so a backward pass begins
+ * with the segments at the end: going back, an unmap adds a part and a map removes one. A map of memory that
+ * is not there, or a block outside all parts, contradicts the events, which means that some events in the
+ * middle are missing.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +11,7 @@
 #include "base/assert.h"
 #include "tools/read/pytorch/import_parts.h"
 
-/* Supplied at the moment that the pass has reached. */
+/* A range of memory that is supplied at the moment that the backward pass has reached. */
 typedef struct part {
   uint64_t address;
   uint64_t size;
@@ -20,8 +21,8 @@ typedef struct part {
   bool is_expandable;
 } part_t;
 
-/* parts: by address, without overlaps. Adjacent expandable ones are one segment. An array serves, because a
- * device has few of them: a map is 2 MiB or more. */
+/* The state of the backward pass. parts is sorted by address, without overlaps; adjacent expandable parts
+ * form one segment. An array is fast enough, because a map is 2 MiB or more, so a device has few parts. */
 typedef struct replay {
   gp_import_t *import;
   gp_snapshot_device_t *device;
@@ -32,7 +33,7 @@ typedef struct replay {
   uint64_t segments;
 } replay_t;
 
-/* The first part that ends after address. */
+/* Returns the index of the first part that ends after address. */
 static size_t find(const replay_t *replay, uint64_t address)
 {
   size_t low = 0, high = replay->count;
@@ -46,7 +47,7 @@ static size_t find(const replay_t *replay, uint64_t address)
   return low;
 }
 
-/* Segments that begin with one of the parts [from, to). */
+/* Returns the number of segments that begin with one of the parts [from, to). */
 static uint64_t count_segments(const replay_t *replay, size_t from, size_t to)
 {
   uint64_t count = 0;
@@ -68,7 +69,8 @@ static bool insert(replay_t *replay, size_t at, const part_t *part)
   return true;
 }
 
-/* Makes a part begin at address if one is there. *ret_at: the first part at or after it. */
+/* If a part contains address, splits the part there. *ret_at is the index of the first part at or after
+ * address. */
 static bool cut(replay_t *replay, uint64_t address, size_t *ret_at)
 {
   size_t at = find(replay, address);
@@ -83,7 +85,7 @@ static bool cut(replay_t *replay, uint64_t address, size_t *ret_at)
   return insert(replay, at + 1, &rest);
 }
 
-/* Keeps the parts [from, to) as extents that began at a moment. */
+/* Adds the parts [from, to) to the extents, with a begin at the moment `begin`. */
 static bool keep(replay_t *replay, size_t from, size_t to, size_t begin)
 {
   gp_snapshot_t *snapshot = replay->import->snapshot;
@@ -100,7 +102,7 @@ static bool keep(replay_t *replay, size_t from, size_t to, size_t begin)
 static bool begin_at_end(replay_t *replay)
 {
   const gp_snapshot_t *snapshot = replay->import->snapshot;
-  for (size_t i = 0; i < snapshot->segment_count; i++) { /* by address */
+  for (size_t i = 0; i < snapshot->segment_count; i++) { /* sorted by address */
     const gp_snapshot_segment_t *segment = &snapshot->segments[i];
     const part_t part = {
         segment->address, segment->size, SIZE_MAX, segment->stream, segment->pool, segment->is_expandable};
@@ -116,7 +118,7 @@ static bool begin_at_end(replay_t *replay)
   return true;
 }
 
-/* The bytes of [address, address + size) that the parts have. */
+/* Returns how many bytes of [address, address + size) are in parts. */
 static uint64_t bytes_there(const replay_t *replay, uint64_t address, uint64_t size)
 {
   uint64_t bytes = 0, end = address + size;
@@ -129,7 +131,7 @@ static uint64_t bytes_there(const replay_t *replay, uint64_t address, uint64_t s
   return bytes;
 }
 
-/* Undoes that the driver supplied memory, or took it back, by the event before `moment`. */
+/* Undoes the event before `moment`, by which the driver supplied memory (is_supply) or took it back. */
 static bool undo(replay_t *replay, part_t range, size_t moment, bool is_supply)
 {
   gp_gauge_t *gauge = &replay->device->stats.segment;
@@ -156,7 +158,7 @@ static bool undo(replay_t *replay, part_t range, size_t moment, bool is_supply)
   }
   uint64_t before = count_segments(replay, from, to + 1);
   gauge->allocated += later > before ? later - before : 0;
-  replay->segments += before - later; /* may wrap, and so subtract */
+  replay->segments += before - later; /* may wrap around, which subtracts */
   gauge->peak = replay->segments > gauge->peak ? replay->segments : gauge->peak;
   return true;
 }

@@ -1,8 +1,8 @@
 /*
- * Completes the events of frees. _record_memory_history(skip_actions=[...]) can leave out free_requested,
- * with which the program frees a block, or free_completed, after which others may have it. They come one
- * directly after the other unless the block was in use on another stream, too. So the one that is missing is
- * put beside the one that is there.
+ * Adds missing events of frees. _record_memory_history(skip_actions=[...]) can leave out free_requested,
+ * which records that the program frees a block, or free_completed, after which the block can be reused. The
+ * two events of a block are adjacent unless the block was in use on another stream, too. So the missing event
+ * is added directly before or after the existing one.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -12,10 +12,10 @@
 typedef struct frees {
   gp_import_t *import;
   bool *is_added;  /* by event: its counterpart is added */
-  size_t added;    /* number of these */
-  size_t at_end;   /* frees of blocks that are pending at the end */
-  bool adds_begin; /* adds free_requested, before the event; else free_completed, after it */
-  gp_block_map_t blocks[GP_SNAPSHOT_DEVICES]; /* by address + 1 */
+  size_t added;    /* number of true items in is_added */
+  size_t at_end;   /* number of frees that are added at the end, of blocks that are pending then */
+  bool adds_begin; /* adds free_requested, before the event; otherwise adds free_completed, after the event */
+  gp_block_map_t blocks[GP_SNAPSHOT_DEVICES]; /* the key is the address + 1 */
 } frees_t;
 
 static gp_event_kind_t kind_of(const gp_import_t *import, size_t i)
@@ -50,7 +50,8 @@ static void add_at(frees_t *frees, size_t i)
   frees->added++;
 }
 
-/* Neither was recorded. Then a block that is not there at the end was freed, and nothing tells when. */
+/* For snapshots with neither event. *ret_is_lost is true if a block was freed, because it does not exist at
+ * the end; nothing shows when it was freed. */
 static bool find_lost(frees_t *frees, bool *ret_is_lost)
 {
   const gp_snapshot_t *snapshot = frees->import->snapshot;
@@ -66,7 +67,8 @@ static bool find_lost(frees_t *frees, bool *ret_is_lost)
   return true;
 }
 
-/* free_completed is missing, except of the blocks that are pending at the end. */
+/* For snapshots without free_completed: adds it to each free, except frees of blocks that are pending at the
+ * end. */
 static bool find_begun(frees_t *frees)
 {
   const gp_snapshot_t *snapshot = frees->import->snapshot;
@@ -84,8 +86,9 @@ static bool find_begun(frees_t *frees)
   return true;
 }
 
-/* free_requested is missing if a block whose allocation was recorded has none. Others may have been pending
- * when recording began, but then it is as likely that they were not. */
+/* For snapshots that may lack free_requested, which is the case if a block whose allocation was recorded has
+ * no such event. Blocks from before the recording prove nothing, because their free may have been requested
+ * before it, too. */
 static bool find_ended(frees_t *frees)
 {
   const gp_snapshot_t *snapshot = frees->import->snapshot;
@@ -115,7 +118,8 @@ static int64_t action_of(const gp_snapshot_events_t *events, gp_event_kind_t kin
   return (int64_t)action;
 }
 
-/* A block that is pending at the end was freed by then. */
+/* Returns the value in a column for the free of a block that is pending at the end. The time is that of the
+ * last event. */
 static int64_t value_at_end(const gp_import_t *import, const gp_snapshot_block_t *block, int column)
 {
   const int64_t *times = import->columns[GP_COLUMN_TIME_NS];
@@ -133,7 +137,7 @@ static int64_t value_at_end(const gp_import_t *import, const gp_snapshot_block_t
   }
 }
 
-/* Copies a column with the added events. */
+/* Copies a column together with the added events. */
 static void fill(const frees_t *frees, int column, int64_t *values)
 {
   const gp_import_t *import = frees->import;

@@ -1,5 +1,5 @@
 /*
- * PyTorch snapshots as JSON. Each event repeats its frames, so the reader holds only one event as a tree at
+ * Reads PyTorch snapshots as JSON. Each event repeats its frames, so only one event is in memory as a tree at
  * a time.
  */
 #include "tools/read/pytorch/import_json.h"
@@ -11,12 +11,12 @@
 
 static bool read_value(gp_value_tree_t *tree, gp_json_scan_t *scan, gp_value_t *ret_value);
 
-/* A text with escapes differs from its bytes in the input, so it needs a copy. */
+/* Reads a text with escapes. It differs from its bytes in the input, so it needs a copy. */
 static bool read_escaped(gp_value_tree_t *tree, gp_json_slice_t slice, gp_value_t *ret_value)
 {
   size_t at = tree->base + (size_t)(slice.text - tree->text);
-  cJSON *item =
-      cJSON_ParseWithLengthOpts(slice.text - 1, slice.length + 2, NULL, false); /* with its quotes */
+  cJSON *item = cJSON_ParseWithLengthOpts(slice.text - 1, slice.length + 2, NULL, false); /* slice including
+                                                                                             its quotes */
   char *copy = item && cJSON_GetStringValue(item) ? strdup(cJSON_GetStringValue(item)) : NULL;
   cJSON_Delete(item);
   if (!copy)
@@ -81,7 +81,7 @@ static bool read_dict(gp_value_tree_t *tree, gp_json_scan_t *scan, gp_value_t *r
   return good;
 }
 
-/* Recurses at most GP_JSON_SCAN_DEPTH deep. */
+/* Reads a value. Recurses at most GP_JSON_SCAN_DEPTH deep. */
 static bool read_value(gp_value_tree_t *tree, gp_json_scan_t *scan, gp_value_t *ret_value)
 {
   gp_json_slice_t slice;
@@ -108,7 +108,7 @@ static bool read_value(gp_value_tree_t *tree, gp_json_scan_t *scan, gp_value_t *
   return good;
 }
 
-/* Reads the JSON value at the beginning of text, which the caller has checked. */
+/* Reads the JSON value at the beginning of the tree's text, whose syntax has been checked. */
 static bool read_json(gp_value_tree_t *tree, size_t length, gp_value_t *ret_value)
 {
   gp_json_scan_t scan;
@@ -118,7 +118,8 @@ static bool read_json(gp_value_tree_t *tree, size_t length, gp_value_t *ret_valu
   return read_value(tree, &scan, ret_value);
 }
 
-/* The document is read in parts: an event, or a whole member, since the others are small. */
+/* The document is read in parts. A part is an event, or a whole member, since all members but the events are
+ * small. */
 
 typedef struct reader {
   gp_import_t *import;
@@ -130,7 +131,7 @@ static bool scan_failed(reader_t *reader)
   return gp_value_tree_fail(&reader->import->tree, reader->scan.error_at, "%s", reader->scan.error);
 }
 
-/* Reads the next value; valid until the scan goes on. */
+/* Reads the next value, which is valid until the next part is read. */
 static bool read_part(reader_t *reader, gp_value_t *ret_value, gp_json_slice_t *ret_text)
 {
   gp_value_tree_t *tree = &reader->import->tree;
@@ -152,7 +153,7 @@ static bool read_segments(reader_t *reader)
     return false;
   if (value.kind != GP_VALUE_LIST)
     return gp_value_tree_fail(tree, tree->base, "not a snapshot of PyTorch: segments are not a list");
-  (void)gp_import_claim(value.container); /* cannot fail: it is the first container */
+  (void)gp_import_claim(value.container); /* cannot fail for the first container */
   return gp_import_segments(reader->import, value.container);
 }
 
@@ -171,7 +172,7 @@ static bool read_traces(reader_t *reader)
 {
   gp_json_scan_t *scan = &reader->scan;
   int device = 0;
-  if (gp_json_scan_peek(scan) == 'n') /* null: no traces */
+  if (gp_json_scan_peek(scan) == 'n') /* null means no traces */
     return gp_json_scan_skip(scan) || scan_failed(reader);
   bool good = gp_json_scan_begin(scan, '[');
   while (good && gp_json_scan_element(scan)) {
@@ -183,7 +184,7 @@ static bool read_traces(reader_t *reader)
   return scan->error ? scan_failed(reader) : good;
 }
 
-/* Small members. Their text is kept until the end, because values do not outlive a part. */
+/* A small member. Its text is kept until the end, because values do not outlive their part. */
 typedef struct kept {
   const char *name;
   char *text;
@@ -196,7 +197,7 @@ static bool keep(reader_t *reader, kept_t *kept)
   gp_json_slice_t text;
   if (!gp_json_scan_value(&reader->scan, &text))
     return scan_failed(reader);
-  free(kept->text); /* the last one wins */
+  free(kept->text); /* the last member of that name wins */
   kept->text = strndup(text.text, text.length);
   kept->length = text.length;
   kept->at = reader->scan.at - text.length;
@@ -231,7 +232,8 @@ static bool read_members(reader_t *reader, kept_t *kept, size_t kept_count)
   return true;
 }
 
-/* The values' texts point into the kept text, which the document takes over. */
+/* Reads the value of a kept member. The texts in the value point into the kept text, which the caller gives
+ * to the tree. */
 static bool take_kept(gp_import_t *import, kept_t *kept, gp_value_t *ret_value)
 {
   gp_value_tree_t *tree = &import->tree;
@@ -242,7 +244,7 @@ static bool take_kept(gp_import_t *import, kept_t *kept, gp_value_t *ret_value)
   return read_json(tree, kept->length, ret_value);
 }
 
-/* Reads the elements of an array, each as a tree that is forgotten after its turn. */
+/* Calls take for each element of an array. The tree of an element is discarded after its call. */
 static bool read_items(reader_t *reader, gp_import_item_fn take, void *self)
 {
   gp_json_slice_t text;
@@ -278,7 +280,7 @@ bool gp_import_read_json(gp_import_t *import, gp_input_t *input, gp_import_top_t
   gp_value_t *values[] = {&ret_top->own, &ret_top->settings, &ret_top->annotations};
 
   gp_json_scan_init_input(&reader.scan, input);
-  bool is_list = gp_json_scan_peek(&reader.scan) == '['; /* PyTorch 1: only segments */
+  bool is_list = gp_json_scan_peek(&reader.scan) == '['; /* PyTorch 1 writes only the segments */
   bool good = is_list ? read_segments(&reader) : read_members(&reader, kept, sizeof(kept) / sizeof(kept[0]));
   good = good && (gp_json_scan_end(&reader.scan) || scan_failed(&reader));
   gp_value_tree_clear(&import->tree);
@@ -290,7 +292,8 @@ bool gp_import_read_json(gp_import_t *import, gp_input_t *input, gp_import_top_t
   return good;
 }
 
-/* What a list is: of segments, as PyTorch 1 writes it; or of lists, a memory timeline. */
+/* Returns the kind of a list: a list of segments, which PyTorch 1 writes, or a list of lists, which is a
+ * memory timeline. */
 static gp_import_kind_t kind_of_list(gp_json_scan_t *scan)
 {
   gp_json_slice_t name;
@@ -304,7 +307,7 @@ static gp_import_kind_t kind_of_list(gp_json_scan_t *scan)
   while (!(has_size && has_blocks) && gp_json_scan_member(scan, &name)) {
     has_size |= gp_json_slice_is(name, "total_size");
     has_blocks |= gp_json_slice_is(name, "blocks");
-    (void)gp_json_scan_skip(scan); /* its error ends the loop */
+    (void)gp_json_scan_skip(scan); /* an error ends the loop */
   }
   return has_size && has_blocks && !scan->error ? GP_IMPORT_PYTORCH : GP_IMPORT_NONE;
 }
@@ -330,7 +333,7 @@ gp_import_kind_t gp_import_kind_of_json(gp_input_t *input)
       return GP_IMPORT_TRACE;
     if (has_segments && has_traces)
       return GP_IMPORT_PYTORCH;
-    (void)gp_json_scan_skip(&scan); /* its error ends the loop */
+    (void)gp_json_scan_skip(&scan); /* an error ends the loop */
   }
   return GP_IMPORT_NONE;
 }

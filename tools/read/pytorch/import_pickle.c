@@ -1,8 +1,8 @@
 /*
  * Reads a Python pickle of protocol 2 to 5 into values. A pickle is a program for a stack machine. This
- * reader performs only opcodes that make numbers, texts, lists and dicts. An object of a class, which Python
- * would import and call, becomes a dict with what the pickle puts into it, as into an OrderedDict: nothing
- * is ever executed.
+ * reader supports only opcodes that create numbers, texts, lists and dicts. It never executes anything: an
+ * object of a class, which Python would import and call, becomes a dict of the members that the pickle sets,
+ * like an OrderedDict.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -18,12 +18,12 @@ typedef struct machine {
   bool is_cut;      /* the input ends too early */
   gp_value_t *stack;
   size_t depth, stack_room;
-  size_t *marks; /* stack depths */
+  size_t *marks; /* depth of the stack at each mark */
   size_t mark_count, mark_room;
   gp_value_t *memo;
-  size_t memo_count, memo_room; /* count: one more than the highest index in use */
+  size_t memo_count, memo_room; /* memo_count is the highest index in use + 1 */
   const gp_import_taker_t *taker;
-  const gp_container_t *trace; /* the last one whose events were taken */
+  const gp_container_t *trace; /* the last trace whose events went to the taker */
   size_t trace_events;
   size_t trace_device;
 } machine_t;
@@ -51,7 +51,8 @@ static bool push_kind(machine_t *machine, gp_value_kind_t kind, int64_t integer)
   return push(machine, &value);
 }
 
-/* The argument of an opcode, the next `bytes` bytes of the input. NULL: the input is too short. */
+/* Returns the argument of an opcode, which is the next `bytes` bytes of the input, or NULL if the input is
+ * too short. */
 static const char *take(machine_t *machine, uint64_t bytes)
 {
   if (bytes > machine->tree->length - machine->at) {
@@ -127,7 +128,7 @@ static bool push_text(machine_t *machine, int length_bytes)
   return push(machine, &value);
 }
 
-/* Containers. An opcode takes the values above the last mark. */
+/* Containers. An opcode for a container uses the values above the last mark. */
 
 static size_t base_of(const machine_t *machine)
 {
@@ -162,7 +163,7 @@ static bool push_container(machine_t *machine, gp_value_kind_t kind, size_t firs
   return push(machine, &value);
 }
 
-/* Makes a container of the values above the mark. */
+/* Replaces the values above the mark by a container of them. */
 static bool gather(machine_t *machine, gp_value_kind_t kind)
 {
   size_t first = 0;
@@ -174,7 +175,7 @@ static bool push_tuple(machine_t *machine, size_t count)
   return need(machine, count) && push_container(machine, GP_VALUE_LIST, machine->depth - count);
 }
 
-/* True if the value at that depth of the stack is the list of traces in the outermost dict. */
+/* Returns true if the value at index `at` of the stack is the list "device_traces" in the outermost dict. */
 static bool is_traces(const machine_t *machine, size_t at)
 {
   return at >= 2 && machine->stack[0].kind == GP_VALUE_DICT && machine->stack[at].kind == GP_VALUE_LIST &&
@@ -182,8 +183,8 @@ static bool is_traces(const machine_t *machine, size_t at)
          machine->marks[0] == 1 && (machine->mark_count == 1 || machine->marks[1] > at);
 }
 
-/* The depth of the list of traces to which that list will be added, by APPEND or APPENDS; 0: it is no trace.
- */
+/* Returns the index on the stack of the list of traces to which APPEND or APPENDS will add the list at index
+ * `at`, or 0 if that list is not a trace. */
 static size_t traces_of(const machine_t *machine, size_t at)
 {
   size_t base = base_of(machine);
@@ -192,7 +193,7 @@ static size_t traces_of(const machine_t *machine, size_t at)
   return base && base <= at && is_traces(machine, base - 1) ? base - 1 : 0;
 }
 
-/* The members before the traces are complete. */
+/* Passes the segments to the taker. All members of the outermost dict before the traces are complete. */
 static bool take_segments(machine_t *machine, size_t traces)
 {
   for (size_t i = 1; i + 2 < traces; i += 2) {
@@ -202,8 +203,8 @@ static bool take_segments(machine_t *machine, size_t traces)
   return true;
 }
 
-/* True if the list at that depth of the stack is a trace whose events go to the taker and not into the list.
- */
+/* Returns true if the list at index `at` of the stack is a trace whose events go to the taker instead of into
+ * the list. */
 static bool is_trace(machine_t *machine, size_t at)
 {
   gp_container_t *list = machine->stack[at].container;
@@ -216,7 +217,7 @@ static bool is_trace(machine_t *machine, size_t at)
   if (device >= GP_SNAPSHOT_DEVICES || list->note != GP_CONTAINER_NEW ||
       machine->stack[traces].container->count)
     return false;
-  for (size_t i = traces + 1; i < at; i++) { /* no device's events before those of a lower one */
+  for (size_t i = traces + 1; i < at; i++) { /* a lower device's events must not follow */
     const gp_value_t *lower = &machine->stack[i];
     if (lower->kind != GP_VALUE_LIST || lower->container->count)
       return false;
@@ -230,7 +231,7 @@ static bool is_trace(machine_t *machine, size_t at)
   return true;
 }
 
-/* Frees each event after the taker has read it: as values, two million take a gigabyte. */
+/* Passes events to the taker and frees each of them, because two million events take a gigabyte as values. */
 static bool take_events(machine_t *machine, size_t first, size_t count)
 {
   const gp_import_taker_t *taker = machine->taker;
@@ -243,7 +244,7 @@ static bool take_events(machine_t *machine, size_t first, size_t count)
   return true;
 }
 
-/* Moves the values from `first` on into the container below them. */
+/* Moves the values from index `first` on into the container below them. */
 static bool put_into(machine_t *machine, size_t first, gp_value_kind_t kind)
 {
   size_t count = machine->depth - first;
@@ -309,7 +310,7 @@ static bool refuse(machine_t *machine, unsigned char opcode)
       machine->tree, machine->opcode_at, "opcode 0x%02x of the pickle is none that a snapshot has", opcode);
 }
 
-/* Two lines: a module, and a name in it. */
+/* Skips two lines: the name of a module, and a name in it. */
 static bool skip_lines(machine_t *machine)
 {
   for (int line = 0; line < 2; line++) {
@@ -321,13 +322,13 @@ static bool skip_lines(machine_t *machine)
   return true;
 }
 
-/* The class or function itself. */
+/* Pushes a placeholder for a class or function. */
 static bool push_global(machine_t *machine)
 {
   return push_kind(machine, GP_VALUE_OTHER, 0);
 }
 
-/* An object in the place of a class and its arguments. */
+/* Replaces a class and its arguments by an object. */
 static bool push_object(machine_t *machine, size_t count)
 {
   if (!need(machine, count))
@@ -425,19 +426,20 @@ static bool perform(machine_t *machine, unsigned char opcode)
 }
 
 /*
- * An input that ends too early: a container of the snapshot gets what was to be put into it at the end.
- * Values above a mark belong to the last container below the mark. An event or a segment that is not complete
- * is left out.
+ * Completes the values of an input that ends too early. Values that are still on the stack are added to the
+ * container for which they were pushed: values above a mark belong to the last container below the mark. An
+ * event or segment that is not complete is left out.
  */
 
-/* An event or a segment to which something was still to be added. */
+/* Returns true if the value is an event or segment that may lack members. */
 static bool is_incomplete(const gp_value_t *value, bool is_open)
 {
   return value->kind == GP_VALUE_DICT && (is_open || value->container->count == 0);
 }
 
-/* Puts the values from `at` to `end` into the container, and makes its last one, a list, the next container.
- * is_open: there are further values. False: they belong to what is left out. */
+/* Adds the values from `at` to `end` to the container. If the last one is a list, it becomes the next
+ * container. is_open means that there are further values. Returns false if these belong to a value that is
+ * left out. */
 static bool close_container(machine_t *machine, gp_value_t *container, size_t at, size_t end, bool is_open)
 {
   bool is_list = container->kind == GP_VALUE_LIST;
@@ -451,7 +453,7 @@ static bool close_container(machine_t *machine, gp_value_t *container, size_t at
     return false;
   *container = machine->stack[at + count - 1];
   return at + count == end ||
-         close_container(machine, container, at + count, end, is_open); /* a list of one */
+         close_container(machine, container, at + count, end, is_open); /* a list with one element */
 }
 
 static bool close_all(machine_t *machine, gp_value_t *ret_value)
@@ -466,7 +468,7 @@ static bool close_all(machine_t *machine, gp_value_t *ret_value)
     bool is_open = i < machine->mark_count;
     size_t end = is_open ? machine->marks[i] : machine->depth;
     if (end <= at && is_open)
-      continue; /* the mark of the outermost container */
+      continue; /* this is the mark of the outermost container */
     if (!close_container(machine, &container, at, end, is_open))
       break;
     at = end;

@@ -1,6 +1,6 @@
 /*
- * Makes a gpupool snapshot of PyTorch's, and checks it on the way. A missing or impossible value is an
- * error that names its place: figures from half a file would look valid.
+ * Converts a PyTorch snapshot into a gpupool snapshot, and validates it. A missing or impossible value is an
+ * error with its place, because figures from half a file would look valid.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -17,12 +17,12 @@
 
 const char *const gp_import_logs[GP_IMPORT_LOGS] = {"PyTorch profile", "PyTorch memory timeline", "RMM log"};
 
-static const char of_pytorch[] = "PyTorch snapshot"; /* the reason; an export keeps it */
+static const char of_pytorch[] = "PyTorch snapshot"; /* the `reason` of such a snapshot; an export keeps it */
 
 static void add_text(gp_import_t *import, cJSON *object, const char *name, const gp_value_t *value)
 {
-  char *copy =
-      gp_import_copy(import, value); /* without memory the member is missing, but the error is noted */
+  char *copy = gp_import_copy(import, value); /* NULL without memory: the member is missing, but the error is
+                                                 recorded */
   if (copy)
     cJSON_AddStringToObject(object, name, copy);
   free(copy);
@@ -37,7 +37,7 @@ static void add_number(cJSON *object, const char *name, const gp_value_t *value)
     cJSON_AddNullToObject(object, name);
 }
 
-/* Adds texts and numbers; deeper values are PyTorch's own. */
+/* Adds settings that are texts or numbers. Nested values are internal to PyTorch. */
 static void add_settings(gp_import_t *import, cJSON *settings, const gp_value_t *from)
 {
   char number[32];
@@ -49,7 +49,7 @@ static void add_settings(gp_import_t *import, cJSON *settings, const gp_value_t 
       return;
     snprintf(number, sizeof(number), "%" PRId64, value->kind == GP_VALUE_INTEGER ? value->integer : 0);
     if (cJSON_GetObjectItemCaseSensitive(settings, name))
-      (void)0; /* the first one wins */
+      (void)0; /* the first setting of that name wins */
     else if (value->kind == GP_VALUE_TEXT)
       add_text(import, settings, name, value);
     else if (value->kind == GP_VALUE_INTEGER)
@@ -62,13 +62,13 @@ static void add_settings(gp_import_t *import, cJSON *settings, const gp_value_t 
   }
 }
 
-/* Creates what the parts add to. */
+/* Creates the parts of the snapshot that the readers append to. */
 static bool begin(gp_import_t *import)
 {
   cJSON *root = import->snapshot->root;
   cJSON *streams = cJSON_AddArrayToObject(root, "streams"),
         *threads = cJSON_AddArrayToObject(root, "threads");
-  cJSON *thread = cJSON_CreateObject(); /* PyTorch does not tell threads apart */
+  cJSON *thread = cJSON_CreateObject(); /* PyTorch does not record threads */
   cJSON_AddNumberToObject(thread, "tid", 0);
   cJSON_AddStringToObject(thread, "name", "unknown");
   if (!streams || !threads || !cJSON_AddItemToArray(threads, thread)) {
@@ -78,7 +78,7 @@ static bool begin(gp_import_t *import)
   return gp_import_events_begin(import);
 }
 
-/* Makes the small parts of the tree. */
+/* Adds the small members of the snapshot's root. */
 static bool make_root(gp_import_t *import, const gp_import_top_t *top)
 {
   cJSON *root = import->snapshot->root;
@@ -90,7 +90,8 @@ static bool make_root(gp_import_t *import, const gp_import_top_t *top)
       reason ? reason->kind == GP_VALUE_TEXT && reason->length > 7 && memcmp(reason->text, of_pytorch, 7) == 0
              : !import->source || strncmp(import->source, of_pytorch, 7) == 0;
   for (size_t i = 0; reason && i < GP_IMPORT_LOGS; i++)
-    import->snapshot->lacks_segments |= gp_value_is(reason, gp_import_logs[i]); /* it was exported */
+    import->snapshot->lacks_segments |= gp_value_is(reason, gp_import_logs[i]); /* gpupool exported a snapshot
+                                                                                   that was made from a log */
   if (reason)
     add_text(import, root, "reason", reason);
   else
@@ -116,7 +117,7 @@ static bool keep_column(gp_import_t *import, int column, gp_column_t **ret_colum
   return true;
 }
 
-/* Keeps the columns that the caller asked for; the import needed the others only meanwhile. */
+/* Keeps the columns that the caller requested. Only the import needed the others. */
 static bool keep_columns(gp_import_t *import, unsigned columns)
 {
   gp_snapshot_events_t *events = &import->snapshot->events;
@@ -130,7 +131,7 @@ static bool keep_columns(gp_import_t *import, unsigned columns)
          (!import->says_pool || keep_column(import, GP_IMPORT_POOL, &events->pool));
 }
 
-/* Completes the snapshot after segments and events. */
+/* Completes the snapshot after all segments and events have been read. */
 static bool end(gp_import_t *import, const gp_import_top_t *top)
 {
   gp_snapshot_t *snapshot = import->snapshot;
@@ -147,13 +148,13 @@ static bool end(gp_import_t *import, const gp_import_top_t *top)
       !gp_import_replay(import) ||
       !gp_import_annotations(import, &top->annotations, import->snapshot->times_are_numbers ? 0 : start_us))
     return false;
-  if (start_us > YEAR_2000_US) /* otherwise it counts from boot or midnight */
+  if (start_us > YEAR_2000_US) /* otherwise times are relative to boot or midnight */
     cJSON_AddNumberToObject(
         cJSON_GetObjectItemCaseSensitive(snapshot->root, "process"), "start_time_us", (double)start_us);
   return true;
 }
 
-/* list NULL: no traces. */
+/* Reads the traces. A NULL list means that there are none. */
 static bool read_traces(gp_import_t *import, const gp_container_t *list)
 {
   if (list && list->count > GP_SNAPSHOT_DEVICES)
@@ -176,7 +177,8 @@ static bool take_event(void *self, const gp_value_t *event, int device, size_t i
   return gp_import_event(self, event, device, index);
 }
 
-/* What is no list, or twice, is an error at the end. */
+/* Reads the segments before the events. A value that is not a list, or was read already, is reported as an
+ * error at the end. */
 static bool take_segments(void *self, const gp_value_t *segments)
 {
   gp_import_t *import = self;
@@ -202,8 +204,8 @@ bool gp_import_read_pickle(gp_import_t *import, gp_input_t *input, gp_import_top
   if (is_cut)
     gp_snapshot_note(
         import->snapshot, "it ends too early: what follows byte %zu is missing", import->tree.length);
-  if (top.kind == GP_VALUE_LIST) {        /* PyTorch 1: only segments */
-    (void)gp_import_claim(top.container); /* cannot fail: it is the first */
+  if (top.kind == GP_VALUE_LIST) {        /* PyTorch 1 writes only the segments */
+    (void)gp_import_claim(top.container); /* cannot fail for the first container */
     segments = top.container;
   } else if (top.kind != GP_VALUE_DICT) {
     return gp_value_tree_fail(&import->tree, 0, "not a snapshot of PyTorch: neither a dict nor a list");
@@ -234,7 +236,7 @@ gp_snapshot_t *gp_import(
     gp_import_read_fn read, gp_input_t *input, unsigned columns, gp_snapshot_error_t *ret_error)
 {
   gp_import_t import = {.event_room = 0};
-  gp_import_top_t top = {.own = {.kind = GP_VALUE_NONE}}; /* nothing */
+  gp_import_top_t top = {.own = {.kind = GP_VALUE_NONE}}; /* top members are missing until they are read */
 
   gp_value_tree_init(&import.tree, "", 0, ret_error);
   import.snapshot = calloc(1, sizeof(*import.snapshot));

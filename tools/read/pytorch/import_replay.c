@@ -1,7 +1,7 @@
 /*
- * Computes what follows from PyTorch's events. They name only addresses, so a backward pass tells blocks
- * apart, starting from those in the segments: going back, a free creates a block and an alloc removes it. A
- * forward pass then computes times and sums.
+ * Computes what PyTorch's events leave out. Events contain only addresses, so a backward pass tells blocks
+ * apart. It starts with the blocks in the segments; going back, a free creates a block and an alloc removes
+ * it. A forward pass then computes times and sums.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -15,15 +15,16 @@
 typedef struct replay {
   gp_import_t *import;
   gp_snapshot_events_t *events;
-  gp_block_map_t
-      blocks[GP_SNAPSHOT_DEVICES]; /* by address + 1; marked: the replay has not met its free_requested */
+  gp_block_map_t blocks[GP_SNAPSHOT_DEVICES]; /* the key is the address + 1; marked: the pass has not reached
+                                                 the free_requested yet */
   gp_import_unsplit_t unsplit[GP_SNAPSHOT_DEVICES];
-  bool finds_unsplit;   /* sizes of blocks follow from the segments */
-  uint64_t count;       /* blocks met, numbered from 1 until number_blocks reverses the order */
+  bool finds_unsplit;   /* computes sizes of blocks from the segments */
+  uint64_t count;       /* number of blocks so far; they are numbered from 1, until number_blocks reverses the
+                           order */
   uint64_t *alloc_ns;   /* by number: time of the alloc + 1; 0: not recorded */
-  uint64_t *sizes;      /* by number: rounded */
-  size_t *final_blocks; /* by number - 1: index + 1 of a block of the snapshot (these come
-                           first) */
+  uint64_t *sizes;      /* by number: rounded size */
+  size_t *final_blocks; /* by number - 1: index in the snapshot's blocks + 1; the snapshot's blocks have the
+                           lowest numbers */
 } replay_t;
 
 static bool no_memory(replay_t *replay)
@@ -41,13 +42,14 @@ static gp_event_kind_t kind_of(const replay_t *replay, size_t i)
   return (gp_event_kind_t)replay->events->kinds[*at(replay, GP_COLUMN_ACTION, i)];
 }
 
-/* The driver supplied memory. */
+/* Returns true if the driver supplied memory by an event of this kind. */
 static bool is_supply(gp_event_kind_t kind)
 {
   return kind == GP_EVENT_SEGMENT_ALLOC || kind == GP_EVENT_SEGMENT_MAP;
 }
 
-/* said: the rounded size that gpupool's export wrote; 0: PyTorch, which writes none. */
+/* Returns the rounded size of a block. `said` is the size that gpupool's export wrote, or 0 for PyTorch's
+ * snapshots, which have none. */
 static uint64_t rounded(uint64_t size, uint64_t said)
 {
   if (said)
@@ -65,7 +67,7 @@ static bool meet(replay_t *replay, int device, uint64_t address, uint64_t size, 
          gp_import_unsplit_add(&replay->unsplit[device], &replay->blocks[device], address);
 }
 
-/* Meets the snapshot's blocks first, so that number - 1 is their index in final_blocks. */
+/* Adds the snapshot's blocks before all others, so that number - 1 is their index in final_blocks. */
 static bool meet_final_blocks(replay_t *replay)
 {
   gp_snapshot_t *snapshot = replay->import->snapshot;
@@ -114,12 +116,12 @@ static bool undo(replay_t *replay, size_t i, size_t final_count)
         (uint64_t)*at(replay, GP_COLUMN_TIME_NS, i);
   if (replay->finds_unsplit)
     gp_import_unsplit_remove(&replay->unsplit[device], address);
-  (void)gp_block_map_take(blocks, address + 1, NULL); /* cannot fail: it is there */
+  (void)gp_block_map_take(blocks, address + 1, NULL); /* cannot fail, because the block is in the map */
   return true;
 }
 
-/* The blocks that were there before the events. An event that is undone says a block's size as far as it is
- * known by then; now it is known. */
+/* Stores the sizes of the blocks that existed before the events. Undoing a free records the block's size as
+ * known at that point of the pass; only now is the size final. */
 static void note_sizes_before(replay_t *replay)
 {
   for (int device = 0; device < GP_SNAPSHOT_DEVICES; device++) {
@@ -129,8 +131,8 @@ static void note_sizes_before(replay_t *replay)
   }
 }
 
-/* Reverses the numbers, because the block met last is the oldest. Then fills
- * in what needs the alloc's time. */
+/* Reverses the numbers, because the last block that was found is the oldest. Then sets the members that
+ * depend on the time of the alloc. */
 static bool number_blocks(replay_t *replay)
 {
   gp_snapshot_t *snapshot = replay->import->snapshot;
@@ -149,7 +151,7 @@ static bool number_blocks(replay_t *replay)
     int64_t *block = at(replay, GP_COLUMN_BLOCK, i);
     int64_t time_ns = *at(replay, GP_COLUMN_TIME_NS, i);
     int device = (int)*at(replay, GP_COLUMN_DEVICE, i);
-    bool is_miss = came_from_driver[device]; /* memory for a block comes directly before it */
+    bool is_miss = came_from_driver[device]; /* memory for a block is supplied directly before the block */
     came_from_driver[device] = is_supply(kind_of(replay, i));
     switch (kind_of(replay, i)) {
     case GP_EVENT_ALLOC:
@@ -172,8 +174,8 @@ static bool number_blocks(replay_t *replay)
   return true;
 }
 
-/* Statistics. The end value, and how much a gauge rises and falls in the events,
- * give its value at their beginning. */
+/* Statistics. The value of a gauge at the first event follows from its value at the end and from its rises
+ * and falls in the events. */
 
 typedef enum gauge {
   ALLOCATION,
@@ -194,7 +196,7 @@ typedef struct change {
 
 #define CHANGES_MOST 4
 
-/* Fills in the changes that an event makes, and returns their number. */
+/* Stores the changes that an event makes in `changes`, and returns their number. */
 static size_t changes_of(const replay_t *replay, size_t i, change_t *changes)
 {
   uint64_t size = (uint64_t)*at(replay, GP_COLUMN_SIZE, i);
@@ -246,7 +248,7 @@ static gp_gauge_t *gauge_of(gp_snapshot_device_t *device, gauge_t gauge)
   return &stats->deferred_bytes;
 }
 
-/* Adds what the segments hold at the end: the gauges' current values. */
+/* Adds the contents of the segments at the end, which are the current values of the gauges. */
 static void add_segments(const gp_snapshot_t *snapshot, gp_snapshot_device_t *device)
 {
   uint64_t idle = 0, largest = 0;
@@ -278,7 +280,7 @@ static void add_segments(const gp_snapshot_t *snapshot, gp_snapshot_device_t *de
       device->stats.inactive_split_bytes.current += idle_here;
   }
   device->stats.inactive_split_bytes.peak =
-      device->stats.inactive_split_bytes.current; /* nothing else is known */
+      device->stats.inactive_split_bytes.current; /* the only known value */
   device->stats.inactive_split_bytes.allocated = device->stats.inactive_split_bytes.current;
   device->efficiency = device->stats.reserved_bytes.current ? (double)device->stats.requested_bytes.current /
                                                                   (double)device->stats.reserved_bytes.current
@@ -298,8 +300,8 @@ static void count_calls(const replay_t *replay, size_t i, gp_stats_t *stats)
   }
 }
 
-/* Computes the gauges of one device where its events begin, such that the events lead to what the segments
- * hold at the end. A gauge that would begin below 0 contradicts its events; it begins at 0. */
+/* Computes the values of a device's gauges before the first event, so that the events lead to the values at
+ * the end. A gauge that would start below 0 contradicts its events, and starts at 0. */
 static void begin_gauges(replay_t *replay, gp_snapshot_device_t *device, uint64_t *ret_values)
 {
   uint64_t up[GAUGE_COUNT] = {0}, down[GAUGE_COUNT] = {0};
@@ -326,7 +328,8 @@ static void begin_gauges(replay_t *replay, gp_snapshot_device_t *device, uint64_
       replay->import->snapshot->lacks_segments || reserved + down[RESERVED] < up[RESERVED];
 }
 
-/* What is reserved and not active is cached. *last: what was, and will be. */
+/* Updates the gauge of cached bytes, which are reserved but not active. *last is the previous value, and is
+ * set to the new one. */
 static void note_cached(gp_snapshot_device_t *device, const uint64_t *values, uint64_t *last)
 {
   gp_gauge_t *gauge = &device->stats.cached_bytes;
@@ -337,8 +340,8 @@ static void note_cached(gp_snapshot_device_t *device, const uint64_t *values, ui
   *last = cached;
 }
 
-/* Applies the device's events to the values, and records the peak of each gauge. Memory from the driver is
- * cached only as far as it exceeds the block that follows, which it was for. */
+/* Applies the device's events to the values, and records the peak of each gauge. Memory from the driver that
+ * the following alloc uses does not count as cached. */
 static void find_peaks(replay_t *replay, gp_snapshot_device_t *device, uint64_t *values)
 {
   change_t changes[CHANGES_MOST];
@@ -372,7 +375,7 @@ static void find_peaks(replay_t *replay, gp_snapshot_device_t *device, uint64_t 
   gauge->freed = gauge->allocated - gauge->current;
 }
 
-/* True if segments of the device grew or shrank. */
+/* Returns true if segments of the device grew or shrank. */
 static bool has_parts(const replay_t *replay, int device)
 {
   for (size_t i = 0; i < replay->events->count; i++) {
@@ -384,8 +387,7 @@ static bool has_parts(const replay_t *replay, int device)
   return false;
 }
 
-/* Clears the figures that follow from segments, which are invented for a log, and from when frees completed.
- */
+/* Clears the figures that depend on segments, which a log does not have, and on the completion of frees. */
 static void forget_segments(gp_snapshot_device_t *device)
 {
   gp_stats_t *stats = &device->stats;
@@ -409,7 +411,7 @@ static bool sum_device(replay_t *replay, gp_snapshot_device_t *device)
     if (*at(replay, GP_COLUMN_DEVICE, i) == device->device)
       count_calls(replay, i, &device->stats);
   }
-  /* The driver also supplied the segments that are older than the events. */
+  /* The driver also supplied the segments from before the first event. */
   device->stats.driver_allocs = device->stats.segment.allocated;
   device->stats.driver_frees = device->stats.segment.freed;
   uint64_t asked = device->stats.cache_hits + device->stats.cache_misses;
@@ -436,7 +438,8 @@ bool gp_import_replay(gp_import_t *import)
 
   replay.final_blocks = calloc(snapshot->block_count + 1, sizeof(size_t));
   bool good = replay.final_blocks || no_memory(&replay);
-  replay.finds_unsplit = snapshot->is_pytorch && !snapshot->lacks_segments; /* gpupool and logs have sizes */
+  replay.finds_unsplit = snapshot->is_pytorch && !snapshot->lacks_segments; /* gpupool's snapshots and logs
+                                                                               have rounded sizes */
   for (size_t i = 0; i < snapshot->device_count && good && replay.finds_unsplit; i++) {
     int device = snapshot->devices[i].device;
     good = gp_import_unsplit_begin(&replay.unsplit[device], import, device);

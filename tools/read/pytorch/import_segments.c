@@ -1,5 +1,6 @@
 /*
- * The segments of a snapshot of PyTorch, with their blocks.
+ * Reads the segments of a PyTorch snapshot with their blocks, and finds the sizes of blocks that were not
+ * split.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -9,15 +10,16 @@
 #include "base/size.h"
 
 /*
- * How large blocks are that the segments of the end do not have. PyTorch cuts a block off a free piece only
- * if what is left is of use: in an ordinary segment of its large pool more than 1 MiB. A smaller rest stays
- * with the block, and events do not tell. But free pieces there are always larger than that, so a gap of at
- * most 1 MiB after a block is its rest. A backward pass knows at every moment which blocks are there.
+ * Computes the size of blocks that do not exist at the end. PyTorch splits a free piece for a block only if
+ * the remainder is useful: in an ordinary segment of its large pool, if it is larger than 1 MiB. A smaller
+ * remainder stays with the block, and events do not record that. But free pieces in the large pool are always
+ * larger than 1 MiB, so a gap of at most 1 MiB after a block is its remainder. The backward pass knows at
+ * every moment which blocks exist.
  */
 
-#define REST_MOST GP_MIB /* also the largest block of the small pool, which has segments of its own */
+#define REST_MOST GP_MIB /* also the largest block of the small pool, which has its own segments */
 
-/* The first item that begins after address. */
+/* Returns the index of the first item that begins after address. */
 static size_t find_after(const gp_import_ranges_t *ranges, uint64_t address)
 {
   size_t low = 0, high = ranges->count;
@@ -31,7 +33,7 @@ static size_t find_after(const gp_import_ranges_t *ranges, uint64_t address)
   return low;
 }
 
-/* The item that begins at address; NULL: none. */
+/* Returns the item that begins at address, or NULL. */
 static gp_import_range_t *find_at(const gp_import_ranges_t *ranges, uint64_t address)
 {
   size_t after = find_after(ranges, address);
@@ -59,12 +61,12 @@ static void take_away(gp_import_ranges_t *ranges, uint64_t address)
   ranges->count--;
 }
 
-/* The setting max_split_size: blocks that large are not split, whatever is left. */
+/* Returns the setting max_split_size: larger blocks are never split, whatever the remainder. */
 static uint64_t read_split_most(const gp_snapshot_t *snapshot)
 {
   const cJSON *settings = cJSON_GetObjectItemCaseSensitive(snapshot->root, "settings");
   long long most = strtoll(gp_snapshot_text(settings, "max_split_size"), NULL, 10);
-  return most > 0 ? (uint64_t)most : UINT64_MAX; /* -1: none */
+  return most > 0 ? (uint64_t)most : UINT64_MAX; /* -1 means no limit */
 }
 
 bool gp_import_unsplit_begin(gp_import_unsplit_t *unsplit, gp_import_t *import, int device)
@@ -95,7 +97,8 @@ bool gp_import_unsplit_segment(gp_import_unsplit_t *unsplit, uint64_t address, u
   return true;
 }
 
-/* The next block begins at end, or the segment ends there. */
+/* Sets the rounded size of a block that is followed by another block, or by the end of the segment, at
+ * `end`. */
 static void end_at(const gp_import_unsplit_t *unsplit, gp_block_entry_t *block, uint64_t end)
 {
   uint64_t address = block->key - 1, room = end - address;
@@ -139,7 +142,8 @@ static gp_snapshot_state_t state_of(const gp_value_t *state)
   return gp_snapshot_state_of(state->text, state->length);
 }
 
-/* Until PyTorch 2.0 a block had no stack, but a history of owners, the latest first. */
+/* Returns the dict with the owner of a block. Until PyTorch 2.0 a block had no stack, but a history of
+ * owners, latest first. */
 static const gp_value_t *owner_of(const gp_value_t *block)
 {
   const gp_value_t *history = gp_value_member(block, "history");
@@ -168,7 +172,7 @@ static bool read_block(const gp_import_place_t *place, const gp_snapshot_segment
   block->requested = real_size && real_size->kind == GP_VALUE_INTEGER && real_size->integer >= 0
                          ? (uint64_t)real_size->integer
                          : block->size;
-  /* "address" exists since 2.1; before, the sizes of the preceding blocks give it. */
+  /* "address" exists since PyTorch 2.1; before, it follows from the sizes of the preceding blocks. */
   *address += block->size;
   return gp_import_number(place, "address", INT64_MAX, false, &block->address) &&
          gp_import_number(place, "requested_size", GP_IMPORT_NUMBER_MOST, false, &block->requested) &&

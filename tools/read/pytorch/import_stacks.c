@@ -1,5 +1,6 @@
 /*
- * PyTorch's frames and stacks. A pickle shares equal ones, JSON repeats them; the tables hold each once.
+ * Reads PyTorch's frames and stacks. A pickle shares equal frames and JSON repeats them; the tables store
+ * each only once.
  */
 #include <ctype.h>
 #include <stdlib.h>
@@ -9,8 +10,8 @@
 #include "tools/read/pytorch/import_parts.h"
 #include "tools/read/json_scan.h"
 
-/* The input may share texts, the snapshot does not: a limit, so that a small
- * file cannot demand any amount. */
+/* Limits of the copied texts. The input may share texts, but the snapshot copies them, so a small file could
+ * demand an unlimited amount of memory. */
 #define TEXT_BYTES_FIRST (UINT64_C(64) << 20)
 #define TEXT_BYTES_TIMES 8
 
@@ -66,8 +67,8 @@ static bool is_frame(const void *self, size_t item, const void *key)
   return a->line == b->line && strcmp(a->function, b->function) == 0 && strcmp(a->file, b->file) == 0;
 }
 
-/* Keeps the frame at the end of the table, or removes it if an equal one
- * exists. *ret_index: the one kept. */
+/* Keeps the frame at the end of the table, or removes it if the table has an equal one. *ret_index is the
+ * index of the frame that is in the table. */
 static bool keep_frame(gp_import_t *import, int *ret_index)
 {
   gp_snapshot_t *snapshot = import->snapshot;
@@ -89,14 +90,14 @@ static bool keep_frame(gp_import_t *import, int *ret_index)
   return true;
 }
 
-/* Treats PyTorch's placeholder for an unknown name as no name. */
+/* Returns NULL for PyTorch's placeholders for an unknown name, and otherwise text. */
 static const gp_value_t *known_text(const gp_value_t *text)
 {
   return text && (gp_value_is(text, "??") || gp_value_is(text, "<unknown>")) ? NULL : text;
 }
 
-/* On Windows `\` separates, too. From here on `/` alone does: in owners, what is folded, searches. A path of
- * another system may have a `\` in a name. */
+/* Replaces `\` by `/` in a Windows path, because owners, folded stacks and searches expect only `/`. Leaves
+ * paths of other systems unchanged, where `\` may be a part of a name. */
 static void use_slashes(char *path)
 {
   bool has_drive = isalpha((unsigned char)path[0]) && path[1] == ':';
@@ -162,7 +163,7 @@ static uint64_t hash_stack(const void *self, size_t item)
       GP_HASH_FIRST, stacks->frame_indexes + first, (stack_end(import, item) - first) * sizeof(int));
 }
 
-/* key: the place of the last stack. */
+/* Returns true if the stack is equal to the last stack, whose index is *key. */
 static bool is_stack(const void *self, size_t item, const void *key)
 {
   const gp_import_t *import = self;
@@ -192,7 +193,7 @@ static bool keep_stack(gp_import_t *import, int *ret_stack)
   return true;
 }
 
-/* Begins a stack. at: for the message. */
+/* Begins a stack. `at` is the offset for messages. */
 static bool begin_stack(gp_import_t *import, size_t at)
 {
   gp_snapshot_stacks_t *stacks = &import->snapshot->stacks;
@@ -203,7 +204,7 @@ static bool begin_stack(gp_import_t *import, size_t at)
   return true;
 }
 
-/* Adds a frame to the stack that was begun. */
+/* Adds a frame to the last stack. */
 static bool push_frame(gp_import_t *import, int frame)
 {
   gp_snapshot_stacks_t *stacks = &import->snapshot->stacks;
