@@ -1,5 +1,5 @@
 /*
- * gpupool export: writes a snapshot for other tools.
+ * The command gpupool export, which writes a snapshot in the format of another tool.
  */
 #include <errno.h>
 #include <limits.h>
@@ -23,8 +23,8 @@ typedef struct format {
   bool is_binary;
   bool is_of_one_device; /* the format cannot tell devices apart */
   const char *help;
-  const char *repeats;     /* what the format writes repeatedly; NULL: nothing */
-  const char *alternative; /* a format whose size the snapshot bounds */
+  const char *repeats;     /* data that the format repeats; NULL: none */
+  const char *alternative; /* a format whose size is bounded by the snapshot's */
 } format_t;
 
 static const format_t formats[] = {
@@ -58,7 +58,7 @@ typedef struct request {
   bool no_symbols;
   bool all_frames;
   gp_patterns_t skip;
-  const char *skip_file; /* its lines are in skip, too; NULL: none */
+  const char *skip_file; /* a file whose lines were added to skip; NULL: none */
 } request_t;
 
 static void print_help(void)
@@ -119,7 +119,7 @@ static int parse_format(const char *text, request_t *request)
       "export: unknown format %s; accepted: pytorch, pytorch-json, perfetto, speedscope, folded, csv", text);
 }
 
-/* words: the files. Returns 0 or, after a message, the exit status. */
+/* Checks the request. `words` are the files. Returns 0 or, after a message, the exit status. */
 static int check(request_t *request, char **words, int count)
 {
   if (count > 1)
@@ -180,7 +180,7 @@ static int write_export(const request_t *request, gp_export_t *export)
   return GP_EXIT_INPUT;
 }
 
-/* Loads the file and writes it in the format. */
+/* Loads the file and writes it in the requested format. Returns the exit status. */
 static int run(const request_t *request)
 {
   gp_export_t export = {0};

@@ -1,7 +1,7 @@
 /*
- * A program's requests as rows "op,id,size,stream", which test/prog/replay performs. Blocks that were live
- * before the first event come first. An id is allocated only while not live and freed only while live,
- * whatever the snapshot holds: the replay accepts nothing else.
+ * Writes a program's requests as rows "op,id,size,stream", which test/prog/replay performs. Blocks that were
+ * live before the first event come first. The replay accepts an allocation of an id only while the id is not
+ * live, and a free only while it is live, so the export guarantees both, even for a damaged snapshot.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -18,7 +18,8 @@ typedef struct csv {
   uint64_t misfits;
 } csv_t;
 
-/* 0 is the default stream, as in the replay; other streams get their index in the snapshot's table. */
+/* Returns the stream's number in a row: 0 for the default stream, as in the replay, and for other streams
+ * their index in the snapshot's table + 1. */
 static uint64_t stream_of(const gp_export_t *export, int stream)
 {
   enum { LEGACY_HANDLE = 1 };
@@ -51,7 +52,8 @@ static void write_free(csv_t *csv, uint64_t id, int stream)
     csv->misfits++;
 }
 
-/* Imported memory is not a request: another process allocated it. */
+/* Returns true if the memory was allocated by the program. Imported memory was allocated by another
+ * process. */
 static bool is_request(const char *kind)
 {
   return gp_export_is_device_memory(kind) && strcmp(kind, "external") != 0;

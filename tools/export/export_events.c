@@ -1,5 +1,6 @@
 /*
- * What the exports read: events assembled from their columns, and the blocks that were live before them.
+ * Helpers for all formats: events that are assembled from their columns, and the blocks that were live before
+ * the first event.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -11,7 +12,7 @@
 
 #define PROGRESS_STEP (UINT64_C(1) << 16)
 
-/* Handles are text, because they do not fit a JSON number. One that cannot be read
+/* Reads the stream handles. Handles are texts, because they do not fit into a JSON number. An invalid handle
  * becomes 0, the default stream. */
 static int read_streams(gp_export_t *export)
 {
@@ -25,7 +26,8 @@ static int read_streams(gp_export_t *export)
   return 0;
 }
 
-/* Bytes. The kernel's names have 15. Formats write the name with each event, so it needs a limit. */
+/* Most bytes of a thread's name. The kernel's names have 15 bytes. Formats repeat the name with each event,
+ * so it needs a limit. */
 #define THREAD_NAME_MOST 256
 
 static int read_threads(gp_export_t *export)
@@ -54,7 +56,7 @@ int gp_export_init(gp_export_t *export, const gp_snapshot_t *snapshot, const cha
   *export = (gp_export_t){.snapshot = snapshot, .name = name, .device = device, .metric = GP_EXPORT_PEAK};
   if (snapshot->events.columns[GP_COLUMN_ACTION] && snapshot->events.columns[GP_COLUMN_TIME_NS])
     export->event_count = snapshot->events.count;
-  (void)gp_snapshot_uint(process, "start_time_us", &export->start_time_us); /* else times start at 0 */
+  (void)gp_snapshot_uint(process, "start_time_us", &export->start_time_us); /* without it, times start at 0 */
   (void)gp_snapshot_uint(process, "pid", &export->pid);
   int error = read_streams(export);
   if (!error)
@@ -151,7 +153,7 @@ int gp_export_live_at_start(const gp_export_t *export, gp_block_map_t *map)
       continue;
     bool is_forwarded = event.kind == GP_EVENT_FORWARDED_FREE;
     if (event.kind == GP_EVENT_ALLOC || event.kind == GP_EVENT_FORWARDED_ALLOC) {
-      (void)gp_block_map_take(map, event.block, NULL); /* a missing one needs no undoing */
+      (void)gp_block_map_take(map, event.block, NULL); /* a block that is not in the map needs no undoing */
     } else if (event.kind == GP_EVENT_FREE_REQUESTED ||
                (is_forwarded && gp_export_is_device_memory(event.detail))) {
       const gp_block_entry_t entry = {.key = event.block,

@@ -1,6 +1,6 @@
 /*
- * Names frames. Names come from the snapshot. A frame without one is shown as its place in a module, which
- * is the same in every run, or else as its address.
+ * Names frames. Names come from the snapshot. A frame without a name is shown as its offset in a module,
+ * which is the same in every run, or else as its address.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 #include "tools/shorten.h"
 #include "tools/tool.h"
 
-#define OFFSET_BYTES 24 /* "+0x" and 16 digits */
+#define OFFSET_BYTES 24 /* enough for "+0x" and 16 digits */
 
 static const gp_snapshot_module_t *module_of(const gp_snapshot_t *snapshot, const gp_snapshot_frame_t *frame)
 {

@@ -1,5 +1,5 @@
 /*
- * A tree as JSON: writes repeated values again, and a pair as an array.
+ * Writes a tree as JSON. Repeated values are written again, and a pair is an array.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 #include "base/json.h"
 
 #define BUFFER_BYTES (1 << 16)
-#define LINE_DEPTH   3 /* lists up to this depth put each element on a line */
+#define LINE_DEPTH   3 /* lists up to this depth have one element on each line */
 
 typedef struct json_tree {
   gp_tree_t tree;

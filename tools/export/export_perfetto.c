@@ -1,11 +1,16 @@
 /*
- * The trace event format, which Perfetto and chrome://tracing read:
- * - Blocks are asynchronous slices, a "b" and an "e" with one id, because their lifetimes overlap. Blocks
- * live before the first event begin with it; blocks live at the end have no end. A block has its owner's
- * name, so that an owner's blocks are together; without a stack its size.
- * - Counters are by device.
+ * Writes the trace event format, which Perfetto and chrome://tracing read.
+ *
+ * - Blocks are asynchronous slices, a "b" and an "e" event with the same id, because their lifetimes overlap.
+ * Blocks that were live before the first event begin at that event; blocks that are live at the end have no
+ * "e". A block is named after its owner, so that the blocks of an owner are grouped, or after its size if it
+ * has no stack.
+ *
+ * - Counters are per device.
+ *
  * - The program's scopes are slices. Its marks and all other events are instants.
- * Traces are long, so it omits what it can.
+ *
+ * Traces are large, so optional members are left out.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -20,9 +25,9 @@
 
 #define BUFFER_BYTES (1 << 16)
 #define NAME_BYTES   4096
-#define NAME_COLUMNS 60 /* of the owner's name, which both ends of each block repeat */
+#define NAME_COLUMNS 60 /* columns of the owner's name, which is repeated at both ends of each block */
 
-/* Of a device, in bytes. */
+/* Counters of a device, in bytes. */
 typedef enum counter {
   COUNTER_ALLOCATED,
   COUNTER_ACTIVE,
@@ -44,10 +49,10 @@ typedef struct perfetto {
   uint64_t now_ns;
   gp_export_marks_t marks;
   size_t next_mark;
-  bool lacks_memory; /* allocations are missing */
+  bool lacks_memory; /* some allocations are not in the snapshot */
 } perfetto_t;
 
-/* Writes what every event begins with. */
+/* Begins an event and writes the members that every event has. */
 static void begin(perfetto_t *perfetto, const char *name, const char *phase, uint64_t time_ns, int thread)
 {
   const gp_export_t *export = perfetto->export;
@@ -62,7 +67,7 @@ static void begin(perfetto_t *perfetto, const char *name, const char *phase, uin
     gp_json_key_uint(json, "tid", export->tids[thread]);
   gp_json_key(json, "ts");
   if (export->snapshot->times_are_numbers)
-    gp_json_uint(json, time_ns); /* events */
+    gp_json_uint(json, time_ns); /* the event's number */
   else
     gp_json_microseconds(json, time_ns);
 }
@@ -101,8 +106,8 @@ static void write_metadata(perfetto_t *perfetto)
  * Counters
  */
 
-/* Writes the counters that have changed since the last time. So a counter
- * that is always 0 never appears. */
+/* Writes the counters that have changed since they were last written. A counter that is always 0 never
+ * appears. */
 static void write_counters(perfetto_t *perfetto)
 {
   static const char *const names[] = {[COUNTER_ALLOCATED] = "allocated",
@@ -125,7 +130,7 @@ static void write_counters(perfetto_t *perfetto)
   }
 }
 
-/* Counts an event forwards, or backwards to undo it. */
+/* Applies an event to the counters or, if not forwards, undoes it. */
 static void count(perfetto_t *perfetto, const gp_export_event_t *event, bool forwards)
 {
   uint64_t *now = perfetto->counters[event->device].now;
@@ -153,7 +158,7 @@ static void count(perfetto_t *perfetto, const gp_export_event_t *event, bool for
   }
 }
 
-/* Finds the counters' initial values: those of the end, with every event undone. */
+/* Computes the counters before the first event: those at the end, with every event undone. */
 static void count_backwards(perfetto_t *perfetto)
 {
   const gp_export_t *export = perfetto->export;
@@ -177,7 +182,7 @@ static void count_backwards(perfetto_t *perfetto)
   for (int device = 0; device < GP_SNAPSHOT_DEVICES; device++) {
     uint64_t *now = perfetto->counters[device].now;
     for (counter_t counter = 0; counter < COUNTER_COUNT;
-         counter++) /* below zero: the snapshot is inconsistent */
+         counter++) /* a negative value means that the snapshot is inconsistent */
       now[counter] = (int64_t)now[counter] < 0 ? 0 : now[counter];
   }
 }
@@ -186,7 +191,7 @@ static void count_backwards(perfetto_t *perfetto)
  * Blocks
  */
 
-/* Both ends of a slice have the same name, category and id. */
+/* Begins a slice event. Both ends of a slice have the same name, category and id. */
 static void begin_slice(
     perfetto_t *perfetto, const char *phase, uint64_t time_ns, int thread, const gp_block_entry_t *block)
 {
@@ -217,7 +222,8 @@ static void write_begin(
   gp_json_key_uint(json, "size", block->size);
   if (block->rounded != block->size)
     gp_json_key_uint(json, "rounded_size", block->rounded);
-  if (block->stream >= 0 && perfetto->export->streams[block->stream]) { /* not the usual default */
+  if (block->stream >= 0 && perfetto->export->streams[block->stream]) { /* leaves out the default stream,
+                                                                           which is the usual one */
     gp_json_key(json, "stream");
     gp_json_hex(json, perfetto->export->streams[block->stream]);
   }
@@ -229,7 +235,7 @@ static void write_begin(
 static void write_instant(perfetto_t *perfetto, const gp_export_event_t *event, const char *name)
 {
   begin(perfetto, name, "i", event->time_ns, event->thread);
-  gp_json_key_string(&perfetto->json, "s", "p"); /* across the whole process */
+  gp_json_key_string(&perfetto->json, "s", "p"); /* the instant belongs to the whole process */
   begin_args(perfetto);
   gp_json_key_int(&perfetto->json, "device", event->device);
   gp_json_key_uint(&perfetto->json, "size", event->size);
@@ -265,7 +271,7 @@ static void write_event(perfetto_t *perfetto, const gp_export_event_t *event, gp
   case GP_EVENT_FORWARDED_FREE: {
     gp_block_entry_t begun;
     if (!gp_block_map_take(live, event->block, &begun))
-      break; /* has no end to write */
+      break; /* the begin was not written */
     begin_slice(perfetto, "e", event->time_ns, -1, &begun);
     gp_json_end(&perfetto->json, '}');
     break;
@@ -297,7 +303,7 @@ static void write_mark(perfetto_t *perfetto, const gp_export_mark_t *mark)
   gp_json_end(json, '}');
 }
 
-/* Writes the marks before a moment: times in the file never go back. */
+/* Writes the marks before time_ns, so that times in the file never go back. */
 static void write_marks_before(perfetto_t *perfetto, uint64_t time_ns)
 {
   const gp_export_marks_t *marks = &perfetto->marks;
@@ -314,7 +320,7 @@ static void write_events(perfetto_t *perfetto, gp_block_map_t *live)
     gp_export_progress(export, i, export->event_count);
     if (!gp_export_event(export, i, &event))
       continue;
-    /* All changes at one moment are one sample. */
+    /* All changes at the same time are one sample. */
     if (event.time_ns != perfetto->now_ns)
       write_counters(perfetto);
     write_marks_before(perfetto, event.time_ns);

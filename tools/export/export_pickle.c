@@ -1,8 +1,8 @@
 /*
- * A tree as a Python pickle of protocol 2, for all readers of PyTorch's snapshots: Python's own, and the
- * viewer's in JavaScript. Uses only opcodes that both know. Writes lists in batches, because the viewer
- * passes each batch as the arguments of one call. The memo holds texts, and values that the caller refers
- * to again.
+ * Writes a tree as a Python pickle of protocol 2, for all readers of PyTorch's snapshots: Python's pickle
+ * module, and the viewer's reader in JavaScript. Uses only opcodes that both support. Lists are written in
+ * batches, because the viewer passes each batch as the arguments of one call. The memo contains texts, and
+ * values that the caller refers to again.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -11,8 +11,8 @@
 #include "tools/export/export_tree.h"
 #include "tools/hash_index.h"
 
-#define BATCH_MOST 1000 /* like Python */
-#define DEPTH_MOST 16   /* of lists and dicts; set by the callers, not by the input */
+#define BATCH_MOST 1000 /* the same as in Python's pickle module */
+#define DEPTH_MOST 16   /* most nested lists and dicts; depends on the callers, not on the input */
 
 enum {
   OP_PROTO = 0x80,
@@ -78,7 +78,8 @@ static void begin(gp_tree_t *tree, char bracket)
   pickle->batch[pickle->depth++] = 0;
 }
 
-/* Call before each element. opcode: ends a batch. */
+/* Prepares for the next element, and must be called before each one. Ends a full batch with the opcode and
+ * begins a new one. */
 static void next_in_batch(pickle_tree_t *pickle, int opcode)
 {
   uint32_t *batch = &pickle->batch[pickle->depth - 1];
@@ -120,7 +121,7 @@ static void remember(gp_tree_t *tree, uint32_t *number)
 {
   pickle_tree_t *pickle = of(tree);
   if (pickle->memo_count == UINT32_MAX)
-    return; /* write the text again */
+    return; /* without a number the text is written again */
   put_memo(pickle, pickle->memo_count, OP_BINPUT, OP_LONG_BINPUT);
   *number = ++pickle->memo_count;
 }
@@ -130,7 +131,7 @@ static void text_once(gp_tree_t *tree, const char *value)
   pickle_tree_t *pickle = of(tree);
   size_t length = strlen(value);
   if (length > UINT32_MAX)
-    length = 0; /* readers of snapshots accept none this long */
+    length = 0; /* readers of snapshots accept no text of this length */
   put(pickle, OP_BINUNICODE);
   put_little_endian(pickle, length, 4);
   (void)fwrite_unlocked(value, 1, length, pickle->stream);
@@ -171,7 +172,7 @@ static void integer(gp_tree_t *tree, int64_t number)
   } else {
     int bytes = 5;
     while (bytes < 8 && (number >> (8 * bytes - 1) != 0 && number >> (8 * bytes - 1) != -1))
-      bytes++; /* one more byte for the sign */
+      bytes++; /* one more byte for the sign bit */
     put(pickle, OP_LONG1);
     put(pickle, bytes);
     put_little_endian(pickle, (uint64_t)number, bytes);

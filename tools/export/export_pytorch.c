@@ -1,10 +1,10 @@
 /*
- * A snapshot like those of torch.cuda.memory._snapshot(), for PyTorch's viewer and scripts
- * (doc/exports.md). These replay the events backwards from the segments, so both must agree: each block is
- * in a segment at every moment, a segment exists after its event, and only the oldest events may be
- * missing.
+ * Writes a snapshot like those of torch.cuda.memory._snapshot(), for PyTorch's viewer and scripts
+ * (doc/exports.md). The viewer and the scripts replay the events backwards from the segments, so events and
+ * segments must agree: each block is in a segment at every moment, a segment exists after the event that
+ * allocates it, and only the oldest events may be missing.
  *
- * Memory outside the pool becomes a segment with one block; both come and go together.
+ * Forwarded memory becomes a segment with one block; both appear and disappear together.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -93,19 +93,20 @@ uint64_t gp_pytorch_place(gp_pytorch_t *pytorch, const char *kind, uint64_t addr
     return address;
   bool is_full = size >= PLACES_END - PLACES_FIRST || pytorch->next_place > PLACES_END - size;
   if (is_full || !pytorch->next_place)
-    pytorch->next_place = PLACES_FIRST; /* earlier users of the places are gone, or the sizes are absurd */
+    pytorch->next_place = PLACES_FIRST; /* earlier users of the places were freed, or the sizes are absurd */
   gp_assert(pytorch->next_place >= PLACES_FIRST && pytorch->next_place < PLACES_END);
   uint64_t place = pytorch->next_place;
   pytorch->next_place += size;
   return place;
 }
 
-#define SMALL_SEGMENT (UINT64_C(2) << 20) /* PyTorch's limit for small ones */
+#define SMALL_SEGMENT (UINT64_C(2) << 20) /* largest small segment in PyTorch */
 
 #define NAME_CHARACTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_"
 
-/* Finds what is live at the end. The snapshot's list is of a slightly different moment than its events, so
- * the events decide: blocks that they free are gone, and blocks that they allocate exist. */
+/* Finds the forwarded memory that is live at the end. The snapshot's list was made at a slightly different
+ * moment than its events, so the events decide: memory that an event frees is gone, and memory that an event
+ * allocates exists. */
 static int find_live(gp_pytorch_t *pytorch)
 {
   const gp_export_t *export = pytorch->export;
@@ -180,8 +181,8 @@ static void write_block(gp_pytorch_t *pytorch, uint64_t address, uint64_t size, 
   ops->end(pytorch->tree, '}');
 }
 
-/* A segment's blocks must fill it. Gaps, which only a damaged snapshot has, become inactive;
- * leaves out blocks that do not fit. */
+/* Writes the blocks of a segment so that they fill it. Gaps, which only a damaged snapshot has, become
+ * inactive blocks. Blocks that do not fit are left out. */
 static void write_blocks(gp_pytorch_t *pytorch, const gp_snapshot_segment_t *segment)
 {
   const gp_snapshot_t *snapshot = pytorch->export->snapshot;
@@ -281,10 +282,11 @@ static int write_segments(gp_pytorch_t *pytorch)
 }
 
 /*
- * The rest
+ * Other members
  */
 
-/* The viewer shows them unchanged. No name of gpupool's or PyTorch's needs an escape. */
+/* Writes the settings, which the viewer shows unchanged. No setting of gpupool or PyTorch has a name that
+ * needs an escape. */
 static void write_settings(gp_pytorch_t *pytorch)
 {
   const cJSON *settings = cJSON_GetObjectItemCaseSensitive(pytorch->export->snapshot->root, "settings");
@@ -305,7 +307,7 @@ static void write_settings(gp_pytorch_t *pytorch)
   ops->end(pytorch->tree, '}');
 }
 
-/* Writes what PyTorch's format has no place for, under a key of gpupool's own. */
+/* Writes data that PyTorch's format has no member for, under the key "gpupool". */
 static void write_own(gp_pytorch_t *pytorch)
 {
   const gp_snapshot_t *snapshot = pytorch->export->snapshot;
@@ -326,8 +328,8 @@ static void write_own(gp_pytorch_t *pytorch)
   ops->end(pytorch->tree, '}');
 }
 
-/* The program's scopes. The ranges of threads are left out: an annotation does not say which thread it is of.
- */
+/* Writes the program's scopes. The ranges of threads are left out, because an annotation does not contain its
+ * thread. */
 static int write_annotations(gp_pytorch_t *pytorch)
 {
   const gp_tree_ops_t *ops = pytorch->tree->ops;

@@ -1,5 +1,5 @@
 /*
- * The events of a snapshot as PyTorch's traces, one list for each device.
+ * Writes the events of a snapshot as PyTorch's traces, one list for each device.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -8,26 +8,27 @@
 #include "tools/export/export_pytorch_parts.h"
 
 /*
- * Which events are of parts of a segment. gpupool records a segment_alloc for each piece of mapped memory;
- * its snapshot has what is mapped without a gap as one segment. PyTorch's tools take a segment_alloc for a
- * whole segment, and a segment_map for a part. A piece is a part if a block, or a segment of the snapshot,
- * goes beyond it.
+ * Finds the events of pieces that are only a part of a segment. gpupool records a segment_alloc for each
+ * piece of mapped memory; its snapshot shows adjacent pieces as one segment. For PyTorch's tools a
+ * segment_alloc is a whole segment, and a segment_map is a part. A piece is a part if a block, or a segment
+ * of the snapshot, extends beyond it.
  */
 
 typedef struct piece {
   uint64_t address, end;
-  size_t event; /* that brought it; SIZE_MAX: it is older than the events */
+  size_t event; /* index of its segment_alloc; SIZE_MAX: the piece is older than the events */
   int device;
   bool is_part;
 } piece_t;
 
-/* Those that are there, by device and address: few come at a time, and most after the last. */
+/* The pieces that exist, sorted by device and address. An array is fast enough, because pieces are few, and
+ * most new ones go to its end. */
 typedef struct pieces {
   piece_t *list;
   size_t count, capacity;
 } pieces_t;
 
-/* The first piece that begins at address or later. */
+/* Returns the index of the first piece that begins at or after address. */
 static size_t find(const pieces_t *pieces, int device, uint64_t address)
 {
   size_t low = 0, high = pieces->count;
@@ -50,7 +51,7 @@ static bool is_at(const pieces_t *pieces, size_t at, int device, uint64_t addres
 static int add(pieces_t *pieces, const gp_export_event_t *event, size_t number)
 {
   size_t at = find(pieces, event->device, event->address);
-  if (is_at(pieces, at, event->device, event->address)) /* only in a damaged file */
+  if (is_at(pieces, at, event->device, event->address)) /* happens only in a damaged file */
     return 0;
   if (pieces->count == pieces->capacity) {
     size_t capacity = pieces->capacity ? 2 * pieces->capacity : 64;
@@ -79,7 +80,8 @@ static void take(pieces_t *pieces, const gp_export_event_t *event, bool *is_part
   memmove(&pieces->list[at], &pieces->list[at + 1], (pieces->count - at) * sizeof(*pieces->list));
 }
 
-/* Something lies in [address, end) as a whole. Returns true if it touches parts. */
+/* Notes that one block or segment covers [address, end): pieces that do not contain the whole range are
+ * parts. Returns true if any piece in the range is a part. */
 static bool span(pieces_t *pieces, int device, uint64_t address, uint64_t end)
 {
   size_t at = find(pieces, device, address);
@@ -95,7 +97,8 @@ static bool span(pieces_t *pieces, int device, uint64_t address, uint64_t end)
   return is_any;
 }
 
-/* Applies the events to the pieces. older: gets those that go without having come; may be NULL. */
+/* Applies the events to the pieces. Pieces that are freed but were not allocated by an event are added to
+ * `older`, unless it is NULL. */
 static int apply(const gp_export_t *export, pieces_t *pieces, pieces_t *older, bool *is_part)
 {
   gp_export_event_t event;
@@ -128,7 +131,8 @@ int gp_pytorch_find_parts(gp_pytorch_t *pytorch)
   if (!error)
     error = apply(export, &pieces, &older, pytorch->is_part);
   if (!error)
-    error = apply(export, &older, NULL, pytorch->is_part); /* once more, with what was there before */
+    error = apply(export, &older, NULL, pytorch->is_part); /* again, starting with the pieces from before the
+                                                              events */
   for (size_t i = 0; i < snapshot->segment_count && !error; i++) {
     const gp_snapshot_segment_t *segment = &snapshot->segments[i];
     pytorch->has_parts[i] = span(&older, segment->device, segment->address, segment->address + segment->size);
@@ -142,10 +146,10 @@ int gp_pytorch_find_parts(gp_pytorch_t *pytorch)
   return error;
 }
 
-#define ROUND_BYTES UINT64_C(512) /* PyTorch's rounding of sizes */
+#define ROUND_BYTES UINT64_C(512) /* PyTorch's rounding of sizes in bytes */
 
-/* rounded: bytes of the block; 0: the event is not about a block. If PyTorch would round the size
- * otherwise, a key of our own holds it, so that an import loses nothing. */
+/* Writes an event. `rounded` is the size of the block in bytes, or 0 if the event is not about a block. If
+ * PyTorch's rounding gives another size, a key of gpupool's contains it, so that an import loses nothing. */
 static void write_entry(gp_pytorch_t *pytorch, const char *action, const gp_export_event_t *event,
     uint64_t address, uint64_t size, uint64_t rounded)
 {
@@ -164,7 +168,8 @@ static void write_entry(gp_pytorch_t *pytorch, const char *action, const gp_expo
   if (!export->snapshot->times_are_numbers)
     gp_pytorch_integer(pytorch, "time_us", export->start_time_us + event->time_ns / 1000);
   gp_pytorch_text(pytorch, "compile_context", "N/A");
-  bool has_thread = event->thread >= 0 && export->tids[event->thread]; /* PyTorch does not record threads */
+  bool has_thread = event->thread >= 0 && export->tids[event->thread]; /* PyTorch does not record threads, so
+                                                                          the name goes into user_metadata */
   gp_pytorch_text(pytorch, "user_metadata", has_thread ? export->threads[event->thread] : "");
   ops->key(pytorch->tree, "pool_id");
   ops->pair(pytorch->tree, 0, 0);
@@ -175,8 +180,8 @@ static void write_entry(gp_pytorch_t *pytorch, const char *action, const gp_expo
   ops->end(pytorch->tree, '}');
 }
 
-/* What the driver had free when memory ran out. PyTorch records it for each event, gpupool only for the one
- * for which it wrote the snapshot. */
+/* Returns the free memory of the device when memory ran out. PyTorch records it for each such event, gpupool
+ * only for the event that made it write the snapshot. */
 static uint64_t free_at(const gp_pytorch_t *pytorch, const gp_export_event_t *event)
 {
   uint64_t said;
@@ -208,7 +213,8 @@ static int write_forwarded(gp_pytorch_t *pytorch, const gp_export_event_t *event
     write_entry(pytorch, "alloc", event, place, size, size);
     return 0;
   }
-  if (!gp_block_map_take(&pytorch->placed, event->block, &entry)) /* allocated before the first event */
+  if (!gp_block_map_take(&pytorch->placed, event->block, &entry)) /* it was allocated before the first
+                                                                     event */
     entry =
         (gp_block_entry_t){.address = gp_pytorch_place(pytorch, event->detail, event->address, event->size),
             .size = event->size};
@@ -241,11 +247,11 @@ static int write_event(gp_pytorch_t *pytorch, const gp_export_event_t *event)
   case GP_EVENT_OOM: write_entry(pytorch, "oom", event, free_at(pytorch, event), event->size, 0); return 0;
   case GP_EVENT_FORWARDED_ALLOC:
   case GP_EVENT_FORWARDED_FREE: return write_forwarded(pytorch, event);
-  default: return 0; /* PyTorch has no such event; each piece of a trim has a segment_free */
+  default: return 0; /* PyTorch has no such event; each piece that a trim frees has a segment_free */
   }
 }
 
-/* Writes a list for each device up to the last, even without events. */
+/* Writes a list for each device up to the last one, even for devices without events. */
 int gp_pytorch_traces(gp_pytorch_t *pytorch)
 {
   const gp_export_t *export = pytorch->export;

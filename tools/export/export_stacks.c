@@ -1,5 +1,5 @@
 /*
- * Flame graphs: speedscope's JSON, and the folded lines of flamegraph.pl.
+ * Writes flame graphs: speedscope's JSON, and the folded stacks of flamegraph.pl.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -12,7 +12,7 @@
 #include "base/json.h"
 
 #define BUFFER_BYTES (1 << 16)
-#define DEPTH_MOST   500 /* frames of a stack, from the innermost call out: viewers recurse */
+#define DEPTH_MOST   500 /* most frames of a stack, from the innermost call outwards; viewers recurse */
 
 static const char no_stack[] = "(no stack)";
 
@@ -21,17 +21,17 @@ static size_t depth_of(const gp_snapshot_stacks_t *stacks, size_t stack)
   return stacks->first[stack + 1] - stacks->first[stack];
 }
 
-/* Without stacks the graph is a single bar: says why. */
+/* Explains why the graph is a single bar if the snapshot has no stacks. */
 static void say_if_flat(const gp_export_t *export, const gp_export_weights_t *weights)
 {
   if (!export->snapshot->stacks.count && weights->sums[GP_EXPORT_TOTAL])
     gp_message("%s: it has no call stacks, so everything is one bar", export->name);
 }
 
-/* folded: one line for each stack: the calls, outermost first, and the bytes. */
+/* The folded format has a line for each stack: the calls, outermost first, and the bytes. */
 
-/* Replaces ';', which ends a name, and blanks, which end the stack: the format has no quotes. *left:
- * bytes that may still be written. */
+/* Writes a name. Replaces ';', which ends a name, and blanks, which end the stack, because the format has no
+ * quotes. *left is the number of bytes that may still be written. */
 static void write_folded_name(FILE *stream, const char *name, uint64_t *left)
 {
   for (size_t rest = *left > 0 ? strlen(name) : 0; rest > 0 && *left > 0;) {
@@ -78,8 +78,8 @@ int gp_export_folded(gp_export_t *export)
   return error;
 }
 
-/* speedscope: a profile for each metric, over shared frames. Frame 0 is "(no stack)", frame 1 replaces the
- * calls that a deep stack omits; the snapshot's frames follow. */
+/* The speedscope format has a profile for each metric, and all profiles share the frames. Frame 0 is "(no
+ * stack)", frame 1 replaces the calls that are left out of a deep stack, and the snapshot's frames follow. */
 #define FRAMES_OWN 2
 
 static void write_frames(gp_json_t *json, const gp_snapshot_t *snapshot)
@@ -106,7 +106,7 @@ static void write_frames(gp_json_t *json, const gp_snapshot_t *snapshot)
   gp_json_end(json, ']');
 }
 
-/* Writes the outermost call first. */
+/* Writes the frames of a stack, outermost call first. */
 static void write_sample(gp_json_t *json, const gp_snapshot_stacks_t *stacks, size_t index)
 {
   size_t depth = index ? depth_of(stacks, index - 1) : 0;

@@ -1,10 +1,11 @@
 /*
- * Bytes by stack, of three sets of blocks: live in the snapshot, live at the peak, and all that existed.
+ * Sums the bytes of each stack over three sets of blocks: those live in the snapshot, those live at the peak,
+ * and all that ever existed.
  *
- * A pass forwards through the events finds the peak. A pass backwards then undoes them one by one, starting
- * with the blocks of the snapshot. A block counts for the stack of its allocation, which may differ from
- * that of its free, so it is known only when the alloc is undone. What is left at the beginning existed
- * before the first event.
+ * A forward pass through the events finds the peak. A backward pass then undoes the events one by one,
+ * starting with the blocks of the snapshot. A block counts for the stack of its allocation, which may differ
+ * from the stack of its free, so the stack is known only when the alloc is undone. Blocks that are left at
+ * the beginning existed before the first event.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -17,7 +18,7 @@ static void add(gp_export_weights_t *weights, gp_export_metric_t metric, int sta
   weights->sums[metric] += bytes;
 }
 
-/* +1: the event begins a block, -1: it ends one, 0: neither. */
+/* Returns +1 if the event begins a block, -1 if it ends a block, 0 otherwise. */
 static int direction(const gp_export_event_t *event)
 {
   if (!event->block)
@@ -31,11 +32,11 @@ static int direction(const gp_export_event_t *event)
   }
 }
 
-/* The number of events before the first moment at which most was live. */
+/* Returns the number of events before the first moment at which the most bytes were live. */
 static size_t find_peak(const gp_export_t *export)
 {
   gp_export_event_t event;
-  int64_t held = 0, most = 0; /* relative to what existed before the first event */
+  int64_t held = 0, most = 0; /* relative to the bytes that were live before the first event */
   size_t at = 0;
   for (size_t i = 0; i < export->event_count; i++) {
     if (!gp_export_event(export, i, &event))
@@ -43,7 +44,7 @@ static size_t find_peak(const gp_export_t *export)
     int sign = direction(&event);
     if (sign == 0)
       continue;
-    /* In a damaged snapshot sums may wrap around. */
+    /* Sums may wrap around in a damaged snapshot. */
     held = (int64_t)((uint64_t)held + (sign > 0 ? event.rounded : 0 - event.rounded));
     if (held > most) {
       most = held;

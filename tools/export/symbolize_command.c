@@ -1,6 +1,6 @@
 /*
- * gpupool symbolize: adds the names of stack frames to a snapshot, so that it can be read on another
- * machine.
+ * The command gpupool symbolize, which adds the names of stack frames to a snapshot, so that the snapshot can
+ * be read on another machine.
  */
 #include <limits.h>
 #include <stddef.h>
@@ -22,7 +22,7 @@ typedef struct request {
   bool force;
 } request_t;
 
-/* Where a key's value is in the text, [start, end); both 0 if the key is missing. */
+/* The position [start, end) of a key's value in the text; both are 0 if the key is missing. */
 typedef struct span {
   size_t start;
   size_t end;
@@ -73,7 +73,7 @@ static void write_string(FILE *stream, const char *name, const char *text)
     else if ((unsigned char)*text < 0x20)
       fprintf(stream, "\\u%04x", (unsigned)*text);
     else
-      putc(*text, stream); /* gp_json_escape escapes the rest */
+      putc(*text, stream); /* gp_json_escape escapes everything else */
   }
   putc('"', stream);
 }
@@ -107,7 +107,7 @@ static void write_stacks(FILE *stream, const gp_snapshot_stacks_t *stacks)
   putc(']', stream);
 }
 
-/* Finds the values of the two keys. The text was read as a snapshot, so it is well-formed. */
+/* Finds the values of "stacks" and "frames". The text is well-formed, because it was read as a snapshot. */
 static void find_spans(const char *text, size_t length, span_t *ret_stacks, span_t *ret_frames)
 {
   gp_json_scan_t scan;
@@ -127,7 +127,7 @@ static void find_spans(const char *text, size_t length, span_t *ret_stacks, span
   }
 }
 
-/* Writes the text with new values for the two keys, whatever their order. */
+/* Writes the text with new values for "stacks" and "frames", which may be in any order. */
 static void write_parts(FILE *stream, const char *text, size_t length, const gp_snapshot_t *snapshot)
 {
   span_t stacks = {0}, frames = {0};
@@ -140,14 +140,14 @@ static void write_parts(FILE *stream, const char *text, size_t length, const gp_
     (void)fwrite(text, 1, length, stream);
     return;
   }
-  (void)fwrite(text, 1, first.start, stream); /* closing the output reports errors */
+  (void)fwrite(text, 1, first.start, stream); /* errors are reported when the output is closed */
   stacks_first ? write_stacks(stream, &snapshot->stacks) : write_frames(stream, snapshot);
   (void)fwrite(text + first.end, 1, second.start - first.end, stream);
   stacks_first ? write_frames(stream, snapshot) : write_stacks(stream, &snapshot->stacks);
   (void)fwrite(text + second.end, 1, length - second.end, stream);
 }
 
-/* False: no memory. */
+/* Writes the snapshot with names. Returns false if there is no memory. */
 static bool write_snapshot(FILE *stream, const char *text, size_t length, const gp_snapshot_t *snapshot)
 {
   char *plain = NULL, *escaped = NULL;
@@ -159,7 +159,7 @@ static bool write_snapshot(FILE *stream, const char *text, size_t length, const 
       escaped = gp_json_escape(plain, plain_length, &escaped_length);
   }
   if (escaped)
-    (void)fwrite(escaped, 1, escaped_length, stream); /* closing the output reports errors */
+    (void)fwrite(escaped, 1, escaped_length, stream); /* errors are reported when the output is closed */
   free(plain);
   free(escaped);
   return escaped != NULL;

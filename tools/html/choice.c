@@ -7,13 +7,14 @@
 #include "base/assert.h"
 #include "tools/model/memory.h"
 
-#define REST_ROWS 16384 /* most rows of one device */
+#define REST_ROWS 16384 /* most rows for one device */
 
 typedef struct candidate {
   uint64_t bytes;
-  uint32_t lasts; /* moments from begin to done */
+  uint32_t lasts; /* number of moments from begin to done */
   uint32_t life;
-  bool is_needed; /* held at one of the most requested moments */
+  bool is_needed; /* never left out: in use at one of the needed moments or at the end of the range, or
+                     forwarded */
 } candidate_t;
 
 static int compare_candidates(const void *a, const void *b)
@@ -71,7 +72,7 @@ static candidate_t *list_candidates(const gp_choice_t *choice, int device, size_
 }
 
 /*
- * What was left out, over time.
+ * Sums of the lives that were left out, over time.
  */
 
 static uint64_t larger(uint64_t a, uint64_t b)
@@ -79,8 +80,8 @@ static uint64_t larger(uint64_t a, uint64_t b)
   return a > b ? a : b;
 }
 
-/* Adds the rows of one device; each covers a part of the range. is_kept: by life. Lives outside the range
- * make no difference: they end before it begins, or begin after it ends. */
+/* Adds the rows of one device, each for a part of the range. is_kept is indexed by life. Lives outside the
+ * range need no exception, since they end before it begins or begin after it ends. */
 static void add_rest(gp_choice_t *choice, const bool *is_kept, int device)
 {
   uint32_t step = (choice->to - choice->from) / REST_ROWS + 1;
@@ -113,7 +114,7 @@ static int find_rest(gp_choice_t *choice, int device)
     const gp_life_t *life = &lifetimes->lives[i];
     if (is_kept[i] || !is_wanted(choice, life, device))
       continue;
-    gp_assert(life->kind == GP_LIFE_POOLED); /* others are never left out, see is_needed */
+    gp_assert(life->kind == GP_LIFE_POOLED); /* other lives are never left out, see is_needed */
     devices += !lacks[life->device];
     lacks[life->device] = true;
   }
@@ -126,7 +127,7 @@ static int find_rest(gp_choice_t *choice, int device)
   return choice->rest ? 0 : ENOMEM;
 }
 
-/* Chooses all lives, or the largest. */
+/* Chooses all lives or, if there are more than `most`, the largest. Returns 0 or ENOMEM. */
 static int choose_lives(
     gp_choice_t *choice, int device, size_t most, const uint32_t *needed, size_t needed_count)
 {
@@ -158,7 +159,7 @@ static int choose_lives(
 }
 
 /*
- * Numbers moments.
+ * Numbers the moments of the page.
  */
 
 static void use(gp_choice_t *choice, uint32_t moment)
@@ -167,7 +168,8 @@ static void use(gp_choice_t *choice, uint32_t moment)
     choice->moments[moment - choice->from] = 1;
 }
 
-/* If nothing is left out, the page has every moment, so that users can look at each event. */
+/* Numbers the moments of the page. If no life is left out, the page has every moment, so that users can
+ * inspect each event. Returns 0 or ENOMEM. */
 static int number_moments(gp_choice_t *choice, const uint32_t *marked, size_t marked_count)
 {
   const gp_lifetimes_t *lifetimes = choice->lifetimes;

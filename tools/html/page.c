@@ -11,7 +11,7 @@
 #include "tools/tool.h"
 
 /*
- * gpupool html: makes a page for a browser from snapshots.
+ * The command gpupool html, which makes a page for a browser from snapshots.
  */
 
 typedef struct own {
@@ -48,7 +48,8 @@ static int malformed(const char *range)
       range);
 }
 
-/* A number may contain a point itself, so splits at the two points in a row that a moment follows. */
+/* Checks the options. Splits the range at the two adjacent points that a valid moment follows, because a
+ * number may contain a point itself. */
 static int check(const gp_request_t *request, void *arg)
 {
   own_t *own = arg;
@@ -123,7 +124,7 @@ char *gp_page_path(const char *file)
   return strcat(path, ".html");
 }
 
-/* Adds file by file, so that only one is in memory. */
+/* Adds one file after another, so that only one snapshot is in memory. */
 static int add_files(gp_payload_t *payload, const gp_request_t *request, const gp_page_range_t *range)
 {
   cJSON *list = cJSON_AddArrayToObject(payload->header, "files");

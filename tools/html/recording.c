@@ -14,7 +14,8 @@
 #include "tools/tune/tune.h"
 
 /*
- * The phases of a recording for a page: the ranges and marks of the thread that is in one for the longest.
+ * The phases of a recording for a page: the ranges and marks of the thread that spends the longest time in
+ * phases.
  */
 
 typedef struct phases_build {
@@ -22,7 +23,7 @@ typedef struct phases_build {
   gp_page_names_t *names;
   gp_phases_t phases;
   gp_payload_column_t *begin, *end, *depth, *name;
-  uint32_t *begins; /* of the phases that are open, the outermost first: moments of the lifetimes */
+  uint32_t *begins; /* begins of the open phases, outermost first, as moments of the lifetimes */
   size_t open_count;
 } phases_build_t;
 
@@ -44,7 +45,8 @@ static void end_phase(phases_build_t *build, int32_t phase, uint32_t end)
   gp_payload_add(build->name, (int64_t)gp_page_name(build->names, build->phases.phases[phase].name));
 }
 
-/* Follows the changes. A thread goes one range in or out at a time; the process from one to another. */
+/* Begins and ends phases according to the changes. A thread enters or leaves one range at a time, whereas the
+ * process goes directly from one phase to another. Returns 0 or ENOMEM. */
 static int follow(phases_build_t *build, const gp_phase_changes_t *changes)
 {
   const gp_phase_t *phases = build->phases.phases;
@@ -71,8 +73,8 @@ static int follow(phases_build_t *build, const gp_phase_changes_t *changes)
   return 0;
 }
 
-/* Adds the columns phase.* to list; none without phases. A phase without an event in it is left out. Returns
- * 0 or ENOMEM. */
+/* Adds the columns phase.* to list, but none without phases. Phases without an event are left out. Returns 0
+ * or ENOMEM. */
 static int page_add_phases(
     gp_payload_t *payload, cJSON *list, gp_page_names_t *names, const gp_choice_t *choice)
 {
@@ -98,13 +100,13 @@ typedef struct build {
   const gp_lifetimes_t *lifetimes;
   const gp_choice_t *choice;
   cJSON *file;    /* the recording's object in the header */
-  cJSON *columns; /* its list of columns */
+  cJSON *columns; /* the list of columns in file */
   gp_page_names_t names;
 } build_t;
 
-/* Moments of the lifetimes that the page marks. */
+/* The moments of the lifetimes that the page marks. */
 typedef struct marks {
-  uint32_t *moments; /* the peak, the out-of-memory moments, then the others */
+  uint32_t *moments; /* the peak, then the moments when memory ran out, then all others */
   size_t count;
   size_t needed;
 } marks_t;
@@ -115,7 +117,8 @@ static gp_payload_column_t *column(
   return gp_payload_column(build->payload, build->columns, name, array, encoding);
 }
 
-/* Marks of the whole process: ranges of single threads may be any number. */
+/* Returns true if the mark is of the whole process. Ranges of threads are not shown, because there may be any
+ * number of them. */
 static bool is_shown(const cJSON *mark)
 {
   const char *kind = gp_snapshot_text(mark, "kind");
@@ -123,7 +126,7 @@ static bool is_shown(const cJSON *mark)
          strcmp(kind, gp_mark_kind_name(GP_MARK_POP)) != 0;
 }
 
-/* The moment of one of the program's marks, which are not events. */
+/* Returns the moment of one of the program's marks. Marks are not events. */
 static uint32_t moment_of(const build_t *build, const cJSON *mark)
 {
   uint64_t time_ns = 0;
@@ -136,7 +139,8 @@ static const cJSON *program_marks(const build_t *build)
   return cJSON_GetObjectItemCaseSensitive(build->input->snapshot->root, "marks");
 }
 
-/* Finds the marks. The needed ones come first: the peak, and the moments when memory ran out. */
+/* Finds the moments to mark. The needed moments come first: the peak, and the moments when memory ran out.
+ * Returns 0 or ENOMEM. */
 static int find_marks(const build_t *build, const gp_filter_t *filter, marks_t *marks)
 {
   const gp_snapshot_events_t *events = &build->input->snapshot->events;
@@ -178,7 +182,7 @@ static void add_moments(build_t *build)
 
   for (uint32_t i = 0; i <= choice->end; i++) {
     uint32_t moment = choice->events[i];
-    /* Moment 0, before the first event, gets that event's time. */
+    /* Moment 0, before the first event, is shown with the time of the first event. */
     if (times)
       gp_payload_add(times,
           (int64_t)gp_memory_time(build->lifetimes, moment == 0 && build->lifetimes->end ? 1 : moment));
@@ -335,7 +339,7 @@ static int add_columns(build_t *build)
   return error ? error : gp_page_names_add(&build->names, cJSON_AddArrayToObject(build->file, "strings"));
 }
 
-/* Finds the moments that the range names. Returns 0 or, after a message, the exit status. */
+/* Converts the range into moments. Returns 0 or, after a message, the exit status. */
 static int find_range(
     const build_t *build, const gp_page_range_t *range, uint32_t *ret_from, uint32_t *ret_to)
 {

@@ -41,7 +41,7 @@ typedef struct build {
   cJSON *columns;
   cJSON *owners;
   gp_page_names_t *names;
-  gp_page_names_t owner_names; /* in the order of the list */
+  gp_page_names_t owner_names; /* names of the owners, in the order of the list `owners` */
   const gp_snapshot_t *snapshot;
 } build_t;
 
@@ -79,11 +79,11 @@ static void add_frames(build_t *build)
   }
 }
 
-/* The part of an owner that one stack is, and what it asked for. */
+/* The share of one stack in its owner, and the bytes that the stack requested. */
 typedef struct share {
   size_t owner;
   int line;
-  size_t text; /* the stack's own line, in names */
+  size_t text; /* the stack's line of text, as an index in names */
   int stack;
   uint64_t bytes;
 } share_t;
@@ -98,7 +98,8 @@ static int compare_shares(const void *a, const void *b)
   return x->text < y->text ? -1 : x->text > y->text;
 }
 
-/* The shares of stacks that own nothing, as those of frees, are left out unless the owner has no other. */
+/* Adds an owner, described by its largest share. Shares without bytes, such as those of stacks of frees, are
+ * ignored unless the owner has no other share. */
 static void add_owner(build_t *build, const share_t *shares, size_t count)
 {
   char line[4 * GP_OWNER_NAME_BYTES];
@@ -131,7 +132,7 @@ static void add_owner(build_t *build, const share_t *shares, size_t count)
   }
 }
 
-/* Describes each owner by its line that asked for most, as `gpupool summary` does. */
+/* Adds the owners. Each is described by the line that requested the most, as in `gpupool summary`. */
 static void add_owners(build_t *build, const gp_lifetimes_t *lifetimes, share_t *shares, size_t count)
 {
   for (size_t i = 0; i < lifetimes->life_count; i++) {
@@ -186,7 +187,7 @@ static int add_stacks(build_t *build, const gp_lifetimes_t *lifetimes)
   return build->owner_names.error;
 }
 
-/* Adds what each stack asked for by one measure; the last row is for memory without a stack. */
+/* Adds the bytes and counts of each stack for one measure. The last row is for memory without a stack. */
 static void add_sums(build_t *build, const gp_sites_t *sites, gp_site_measure_t measure,
     const char *bytes_name, const char *count_name)
 {

@@ -113,7 +113,7 @@ static bool find_ended(frees_t *frees)
 static int64_t action_of(const gp_snapshot_events_t *events, gp_event_kind_t kind)
 {
   size_t action = 0;
-  while (events->kinds[action] != kind) /* all of PyTorch's are there */
+  while (events->kinds[action] != kind) /* PyTorch's actions are always there */
     action++;
   return (int64_t)action;
 }
