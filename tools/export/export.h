@@ -31,7 +31,7 @@ typedef struct gp_export_event {
   const char *detail;
 } gp_export_event_t;
 
-/* The blocks whose bytes are counted: those live in the snapshot, those live at the peak, or all that ever
+/* The blocks that a metric counts: those live in the snapshot, those live at the peak, or all that ever
  * existed. */
 typedef enum gp_export_metric {
   GP_EXPORT_LIVE,
@@ -43,7 +43,7 @@ typedef enum gp_export_metric {
 typedef struct gp_export {
   const gp_snapshot_t *snapshot; /* borrowed */
   const char *name;              /* name of the input, for messages; borrowed */
-  FILE *stream;                  /* where the export goes; functions buffer nothing between calls */
+  FILE *stream;                  /* the output; no function buffers data between calls */
   int device;                    /* the requested device, or GP_EXPORT_ALL */
   gp_export_metric_t metric;     /* only for the folded format */
   size_t event_count;            /* 0 if a column is missing that every export needs */
@@ -69,15 +69,15 @@ bool gp_export_event(const gp_export_t *export, size_t i, gp_export_event_t *ret
 
 bool gp_export_has_device(const gp_export_t *export, int device);
 
-/* Returns true if forwarded memory of this kind is device memory; page-locked host memory, for example, is
+/* Returns true if forwarded memory of this kind is on the device. Page-locked host memory, for example, is
  * not. */
 bool gp_export_is_device_memory(const char *kind);
 
 /*
- * Finds the blocks that were live before the first event, including forwarded memory; there are some if older
- * events are missing. Starts with the blocks that are live in the snapshot and undoes every event. The key of
- * an entry is the block's number; memory without a number is left out. The caller passes an empty *map and
- * calls fini in any case. Returns 0 or ENOMEM.
+ * Finds the blocks that were live before the first event, including forwarded memory. Such blocks exist if
+ * older events are missing. Starts with the blocks that are live in the snapshot and undoes every event. The
+ * key of an entry is the block's number; memory without a number is left out. The caller passes an empty *map
+ * and calls fini in any case. Returns 0 or ENOMEM.
  */
 int gp_export_live_at_start(const gp_export_t *export, gp_block_map_t *map);
 
@@ -92,23 +92,21 @@ void gp_export_progress(const gp_export_t *export, uint64_t part, uint64_t whole
 
 #define GP_EXPORT_FRAME_BYTES 512
 
-/* Returns the name of the function: a text of the snapshot, or buffer, which must have GP_EXPORT_FRAME_BYTES
+/* Returns the function's name: a text of the snapshot, or buffer, which must have GP_EXPORT_FRAME_BYTES
  * bytes. */
 const char *gp_export_frame_function(const gp_snapshot_t *snapshot, size_t frame, char *buffer);
 
-/* Returns the source file, otherwise the path of the module, otherwise "". The text belongs to the
- * snapshot. */
+/* Returns the source file, or else the path of the module, or else "". The text belongs to the snapshot. */
 const char *gp_export_frame_file(const gp_snapshot_t *snapshot, size_t frame);
 
 /* export_weights.c: sums of bytes by stack. */
 typedef struct gp_export_weights {
-  uint64_t *bytes[GP_EXPORT_METRICS]; /* bytes of stack i are at index i + 1, those without a stack at index
-                                         0 */
+  uint64_t *bytes[GP_EXPORT_METRICS]; /* index i + 1 for stack i, index 0 for blocks without a stack */
   uint64_t sums[GP_EXPORT_METRICS];
   size_t count; /* number of stacks + 1 */
 } gp_export_weights_t;
 
-/* Sums up the rounded bytes of the blocks of all requested devices. Returns 0 or ENOMEM. Call fini in any
+/* Sums the rounded bytes of the blocks of all requested devices. Returns 0 or ENOMEM. Call fini in any
  * case. */
 int gp_export_weigh(const gp_export_t *export, gp_export_weights_t *ret_weights);
 void gp_export_weights_fini(gp_export_weights_t *weights);

@@ -52,8 +52,7 @@ static void write_free(csv_t *csv, uint64_t id, int stream)
     csv->misfits++;
 }
 
-/* Returns true if the memory was allocated by the program. Imported memory was allocated by another
- * process. */
+/* Returns true if the program allocated the memory. Imported memory was allocated by another process. */
 static bool is_request(const char *kind)
 {
   return gp_export_is_device_memory(kind) && strcmp(kind, "external") != 0;

@@ -106,8 +106,7 @@ static void write_metadata(perfetto_t *perfetto)
  * Counters
  */
 
-/* Writes the counters that have changed since they were last written. A counter that is always 0 never
- * appears. */
+/* Writes the counters that changed since they were last written. A counter that is always 0 never appears. */
 static void write_counters(perfetto_t *perfetto)
 {
   static const char *const names[] = {[COUNTER_ALLOCATED] = "allocated",
@@ -222,8 +221,7 @@ static void write_begin(
   gp_json_key_uint(json, "size", block->size);
   if (block->rounded != block->size)
     gp_json_key_uint(json, "rounded_size", block->rounded);
-  if (block->stream >= 0 && perfetto->export->streams[block->stream]) { /* leaves out the default stream,
-                                                                           which is the usual one */
+  if (block->stream >= 0 && perfetto->export->streams[block->stream]) { /* not the default stream */
     gp_json_key(json, "stream");
     gp_json_hex(json, perfetto->export->streams[block->stream]);
   }

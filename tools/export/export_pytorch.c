@@ -328,7 +328,7 @@ static void write_own(gp_pytorch_t *pytorch)
   ops->end(pytorch->tree, '}');
 }
 
-/* Writes the program's scopes. The ranges of threads are left out, because an annotation does not contain its
+/* Writes the program's scopes, but not the ranges of threads, because an annotation does not contain its
  * thread. */
 static int write_annotations(gp_pytorch_t *pytorch)
 {

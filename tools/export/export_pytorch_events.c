@@ -131,8 +131,7 @@ int gp_pytorch_find_parts(gp_pytorch_t *pytorch)
   if (!error)
     error = apply(export, &pieces, &older, pytorch->is_part);
   if (!error)
-    error = apply(export, &older, NULL, pytorch->is_part); /* again, starting with the pieces from before the
-                                                              events */
+    error = apply(export, &older, NULL, pytorch->is_part); /* again, with the oldest pieces */
   for (size_t i = 0; i < snapshot->segment_count && !error; i++) {
     const gp_snapshot_segment_t *segment = &snapshot->segments[i];
     pytorch->has_parts[i] = span(&older, segment->device, segment->address, segment->address + segment->size);
@@ -149,7 +148,8 @@ int gp_pytorch_find_parts(gp_pytorch_t *pytorch)
 #define ROUND_BYTES UINT64_C(512) /* PyTorch's rounding of sizes in bytes */
 
 /* Writes an event. `rounded` is the size of the block in bytes, or 0 if the event is not about a block. If
- * PyTorch's rounding gives another size, a key of gpupool's contains it, so that an import loses nothing. */
+ * PyTorch would round the size differently, the member "rounded_size" is added, so that an import loses
+ * nothing. */
 static void write_entry(gp_pytorch_t *pytorch, const char *action, const gp_export_event_t *event,
     uint64_t address, uint64_t size, uint64_t rounded)
 {
@@ -168,8 +168,7 @@ static void write_entry(gp_pytorch_t *pytorch, const char *action, const gp_expo
   if (!export->snapshot->times_are_numbers)
     gp_pytorch_integer(pytorch, "time_us", export->start_time_us + event->time_ns / 1000);
   gp_pytorch_text(pytorch, "compile_context", "N/A");
-  bool has_thread = event->thread >= 0 && export->tids[event->thread]; /* PyTorch does not record threads, so
-                                                                          the name goes into user_metadata */
+  bool has_thread = event->thread >= 0 && export->tids[event->thread]; /* PyTorch records no threads */
   gp_pytorch_text(pytorch, "user_metadata", has_thread ? export->threads[event->thread] : "");
   ops->key(pytorch->tree, "pool_id");
   ops->pair(pytorch->tree, 0, 0);
@@ -213,8 +212,7 @@ static int write_forwarded(gp_pytorch_t *pytorch, const gp_export_event_t *event
     write_entry(pytorch, "alloc", event, place, size, size);
     return 0;
   }
-  if (!gp_block_map_take(&pytorch->placed, event->block, &entry)) /* it was allocated before the first
-                                                                     event */
+  if (!gp_block_map_take(&pytorch->placed, event->block, &entry)) /* allocated before all events */
     entry =
         (gp_block_entry_t){.address = gp_pytorch_place(pytorch, event->detail, event->address, event->size),
             .size = event->size};

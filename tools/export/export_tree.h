@@ -12,8 +12,7 @@
 
 typedef struct gp_tree gp_tree_t;
 
-/* The operations of a tree. Call key() before each value of a dict, and item() before each element of a
- * list. */
+/* The operations of a tree. Call key() before each value of a dict, item() before each element of a list. */
 typedef struct gp_tree_ops {
   void (*begin)(gp_tree_t *tree, char bracket);   /* '{': a dict; '[': a list */
   void (*end)(gp_tree_t *tree, char bracket);     /* '}' or ']' */

@@ -48,8 +48,8 @@ static int malformed(const char *range)
       range);
 }
 
-/* Checks the options. Splits the range at the two adjacent points that a valid moment follows, because a
- * number may contain a point itself. */
+/* Checks the options. Splits the range at the ".." that a valid moment follows, because a number may contain
+ * a point. */
 static int check(const gp_request_t *request, void *arg)
 {
   own_t *own = arg;

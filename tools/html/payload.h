@@ -20,7 +20,7 @@ typedef enum gp_payload_encoding {
                         number */
 } gp_payload_encoding_t;
 
-/* The type of a column's array in the page: for numbers below 2^53, below 2^32, from -2^31 to 2^31 - 1, or
+/* The array type of a column in the page: for numbers below 2^53, below 2^32, from -2^31 to 2^31 - 1, or
  * bytes. */
 typedef enum gp_payload_array {
   GP_PAYLOAD_F64,
@@ -61,8 +61,8 @@ gp_payload_column_t *gp_payload_column(gp_payload_t *payload, cJSON *list, const
 void gp_payload_add(gp_payload_column_t *column, int64_t number);
 
 /* Writes the header and all columns to stream as base64. Call it once, after the last column. *ret_bytes is
- * the number of characters. Returns 0, ENOMEM, EINVAL if the header cannot be printed, or the stream's
- * error. */
+ * the number of characters. Returns 0, ENOMEM, EINVAL if the header cannot be printed, or the errno of
+ * stream. */
 int gp_payload_write(gp_payload_t *payload, FILE *stream, uint64_t *ret_bytes);
 
 #endif

@@ -7,7 +7,7 @@
 #include "tools/html/payload.h"
 #include "tools/report/report.h"
 
-/* The range of events to show. GP_MOMENT_NONE is the first event in from, the last event in to. */
+/* The range of events to show. GP_MOMENT_NONE as `from` means the first event, as `to` the last event. */
 typedef struct gp_page_range {
   gp_request_moment_t from;
   gp_request_moment_t to;

@@ -1,5 +1,5 @@
 /*
- * An input of any length, of which only a sliding window is in memory. A function supplies the bytes: from a
+ * An input of any length. Only a sliding window of it is in memory. A function supplies the bytes: from a
  * file (below) or, in tests, in parts of any size.
  */
 #ifndef GP_TOOLS_READ_INPUT_H
@@ -16,7 +16,8 @@ typedef struct gp_input {
   const char *text;  /* the window, followed by a NUL; gp_input_more() may move it */
   size_t base;       /* offset in the input of the window's first byte */
   size_t length;     /* bytes in the window */
-  const char *error; /* why reading failed; the failure looks like the end of the input. NULL: no failure */
+  const char *error; /* clause that describes an error, which looks like the end of the input; NULL: no
+                        error */
   bool is_ended;     /* the window reaches the end of the input */
   char *buffer;      /* private, like the members below; NULL if text is borrowed */
   size_t room;

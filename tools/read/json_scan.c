@@ -45,8 +45,8 @@ static inline size_t offset_of(const gp_json_scan_t *scan, const char *p)
   return scan->base + (size_t)(p - scan->text);
 }
 
-/* Moves the window forwards. Keeps the input from `at` on or, if `keep` is smaller, from `keep` on. Returns
- * false if there is no more input. */
+/* Moves the window forwards. Keeps the input from `at` or, if it is smaller, from `keep`. Returns false if
+ * the input has ended. */
 static bool fill(gp_json_scan_t *scan)
 {
   if (!scan->input)
@@ -238,8 +238,7 @@ static bool is_cut_short(const char *p, const char *end)
   return false;
 }
 
-/* Skips ASCII characters that need no escape, which are nearly all characters. Stops at the NUL at the
- * end. */
+/* Skips ASCII characters that need no escape, which most characters are. Stops at the NUL at the end. */
 static inline const char *skip_plain(const char *p)
 {
   while ((unsigned char)*p >= 0x20 && (unsigned char)*p < 0x80 && *p != '"' && *p != '\\')
@@ -427,8 +426,7 @@ bool gp_json_scan_end(gp_json_scan_t *scan)
 }
 
 /* Reads ",1,2,3,4" at p: four numbers of one digit, followed by another comma. In most columns of events
- * nearly all numbers have one digit. Returns false if p points to anything else. Nine bytes at p must be
- * readable. */
+ * nearly all numbers have one digit. Returns false if p points to anything else. Reads nine bytes at p. */
 static inline bool read_four_digits(const char *p, int64_t *values)
 {
   uint64_t word;

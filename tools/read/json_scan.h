@@ -56,19 +56,17 @@ void gp_json_scan_init_input(gp_json_scan_t *scan, gp_input_t *input);
 /* Records an error at `at`, unless an error is recorded already. error is a static string. Returns false. */
 bool gp_json_scan_fail(gp_json_scan_t *scan, size_t at, const char *error);
 
-/* Skips blanks and returns the first character of the next value, or '\0' at the end of the text or after an
- * error. */
+/* Skips blanks and returns the first character of the next value, or '\0' at the end or after an error. */
 char gp_json_scan_peek(gp_json_scan_t *scan);
 
 /* Enters an object ('{') or array ('['); anything else is an error. */
 bool gp_json_scan_begin(gp_json_scan_t *scan, char bracket);
 
-/* Goes to the next element of the array. Returns false after an error, or at the array's end, when it has
- * read the bracket. */
+/* Goes to the next element of the array. Returns false after an error, or at the end of the array, when its
+ * bracket has been read. */
 bool gp_json_scan_element(gp_json_scan_t *scan);
 
-/* Goes to the next member of the object and reads its name. Returns false at the object's end or after an
- * error. */
+/* Goes to the next member of the object and reads its name. Returns false at the end or after an error. */
 bool gp_json_scan_member(gp_json_scan_t *scan, gp_json_slice_t *ret_name);
 
 /* Reads a string. */

@@ -19,10 +19,11 @@
 #include "format/device.h"
 
 /*
- * A column of integers, for tables of millions of rows: append values at the end, read them at any index. A
- * page holds GP_COLUMN_PAGE values, and stores each with as many bits as the page's range needs (frame of
- * reference). Times lie close together, sizes and addresses are multiples of a power of two, and in most
- * columns a page holds few different values. So a snapshot's columns take about 8 bits a value instead of 64.
+ * A column of integers, for tables with millions of rows. Values are appended at the end and can be read at
+ * any index. A page has GP_COLUMN_PAGE values, and stores each with as many bits as the page's range needs
+ * (frame of reference). Times lie close together, sizes and addresses are multiples of a power of two, and in
+ * most columns a page has few different values. So a snapshot's columns take about 8 bits a value instead of
+ * 64.
  *
  * One thread fills a column; many threads may read a finished one.
  */
@@ -106,10 +107,10 @@ typedef struct gp_snapshot_names {
 typedef struct gp_snapshot_events {
   size_t count;                          /* number of rows; every column that exists has as many */
   gp_column_t *columns[GP_COLUMN_COUNT]; /* NULL: not requested, or not in the file */
-  gp_column_t *device_free; /* PyTorch only: free bytes of the device when memory ran out; -1: unknown; NULL:
-                               unknown for all events. See gp_snapshot_device_free() */
-  gp_column_t *pool;        /* PyTorch only: as in segments; -1: unknown; NULL: see
-                               gp_snapshot_event_pool() */
+  gp_column_t *device_free;              /* PyTorch only: free bytes of the device when memory ran out, see
+                                            gp_snapshot_device_free(); -1: unknown; NULL: all unknown */
+  gp_column_t *pool; /* PyTorch only: pool of the segment, see gp_snapshot_event_pool(); -1: unknown;
+                        NULL: all unknown */
   gp_snapshot_names_t actions; /* at most GP_SNAPSHOT_NAMES, like details */
   gp_snapshot_names_t details;
   uint8_t kinds[GP_SNAPSHOT_NAMES]; /* gp_event_kind_t of each action, by its index */
@@ -163,7 +164,7 @@ typedef enum gp_snapshot_state {
   GP_SNAPSHOT_OTHER, /* a state of a newer library */
 } gp_snapshot_state_t;
 
-/* Sizes in bytes. stack and stream are indexes, -1 if there is none. */
+/* A block of a segment. Sizes are in bytes. stack and stream are indexes, -1 if there is none. */
 typedef struct gp_snapshot_block {
   uint64_t address;
   uint64_t size;

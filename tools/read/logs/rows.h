@@ -17,7 +17,7 @@ typedef struct gp_field {
   size_t length;
 } gp_field_t;
 
-/* Returns true if the input's first line is the heading. Reads no more of the input than that takes. */
+/* Returns true if the input's first line is the heading. Reads only as much of the input as needed. */
 bool gp_rows_have_heading(gp_input_t *input, const char *heading);
 
 bool gp_field_is(gp_field_t field, const char *text);

@@ -30,8 +30,7 @@ static const gp_snapshot_member_t block_members[] = {
     {.name = NULL},
 };
 
-/* A segment or forwarded allocation while it is read. "device" may come after the members that refer to
- * it. */
+/* A segment or forwarded allocation while it is read. Members that depend on "device" may precede it. */
 typedef struct segment_parse {
   gp_snapshot_segment_t segment;
   gp_snapshot_t *snapshot;

@@ -54,16 +54,15 @@ typedef struct gp_snapshot_member {
 bool gp_snapshot_read_array(
     gp_snapshot_parse_t *parse, bool (*read)(gp_json_scan_t *scan, gp_snapshot_t *snapshot));
 
-/* Reads an object into item. members ends with a NULL name. Members that are not listed are checked and
- * skipped. */
+/* Reads an object into item. members ends with a NULL name. Other members are checked and skipped. */
 bool gp_snapshot_read_object(gp_json_scan_t *scan, const gp_snapshot_member_t *members, void *item);
 
 bool gp_snapshot_read_uint(gp_json_scan_t *scan, void *to);  /* reads a uint64_t; null leaves *to unchanged */
 bool gp_snapshot_read_index(gp_json_scan_t *scan, void *to); /* reads an int that is at least -1 */
 bool gp_snapshot_read_bool(gp_json_scan_t *scan, void *to);
 
-/* Reads a string into a char *, a copy with escapes resolved that the caller frees. Frees the previous
- * text. */
+/* Reads a string into a char *, with escapes resolved. Frees the previous text; the caller frees the new
+ * one. */
 bool gp_snapshot_read_string(gp_json_scan_t *scan, void *to);
 
 #endif

@@ -11,8 +11,7 @@
  * input, for errors. */
 bool gp_snapshot_read_device(gp_snapshot_parse_t *parse, size_t offset, const cJSON *item);
 
-/* Reads a part of the snapshot; the scan is at its value. Returns false after an error, which scan or parse
- * records. */
+/* Read a part of the snapshot; the scan is at its value. Return false after an error in scan or parse. */
 bool gp_snapshot_read_segments(gp_snapshot_parse_t *parse);
 bool gp_snapshot_read_forwarded(gp_snapshot_parse_t *parse);
 bool gp_snapshot_read_events(gp_snapshot_parse_t *parse);

@@ -111,8 +111,7 @@ bool gp_snapshot_read_events(gp_snapshot_parse_t *parse)
   return !scan->error;
 }
 
-/* Returns how many items the values of a column can refer to, or SIZE_MAX if they refer to nothing that was
- * read. */
+/* Returns how many items a column can refer to, or SIZE_MAX if it refers to nothing that was read. */
 static size_t referred_count(const gp_snapshot_t *snapshot, int column)
 {
   switch (column) {

@@ -29,8 +29,7 @@ typedef enum gp_import_kind {
   GP_IMPORT_TIMELINE, /* a memory timeline of PyTorch's profiler */
 } gp_import_kind_t;
 
-/* Returns the kind of a JSON document. The input's window still starts at the beginning of the input
- * afterwards. */
+/* Returns the kind of a JSON document. Everything that was read stays in the input's window. */
 gp_import_kind_t gp_import_kind_of_json(gp_input_t *input);
 
 /* Reads the input with `read`. The window must still start at the beginning of the input. columns is as for

@@ -294,7 +294,7 @@ static bool put_in_order(gp_import_t *import, trace_t *traces, int trace_count)
   return good || gp_import_no_memory(import);
 }
 
-/* Fills in missing times: the time of the last event before it on the same device or, if there is none, of
+/* Replaces a missing time by the time of the last event before it on the same device or, if there is none, of
  * the first event after it. Also makes times monotonic on a device. */
 static void fill_times(int64_t *times, const trace_t *trace, int64_t first_us)
 {
@@ -332,8 +332,8 @@ static void number_events(gp_import_t *import)
     import->columns[GP_COLUMN_TIME_NS][i] = (int64_t)i;
 }
 
-/* Returns true if events were recorded. Without recording PyTorch still keeps the last event of each
- * device. */
+/* Returns true if events were recorded. PyTorch keeps the last event of each device even without
+ * recording. */
 static bool has_history(const trace_t *traces, int trace_count)
 {
   for (int k = 0; k < trace_count; k++) {

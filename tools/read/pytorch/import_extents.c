@@ -1,9 +1,9 @@
 /*
  * Reconstructs the memory that the driver supplied over time for a device whose segments grow and shrink
- * (expandable_segments). PyTorch names only the parts that are mapped and unmapped, so a backward pass begins
- * with the segments at the end: going back, an unmap adds a part and a map removes one. A map of memory that
- * is not there, or a block outside all parts, contradicts the events, which means that some events in the
- * middle are missing.
+ * (expandable_segments). PyTorch records only the parts that are mapped and unmapped, so a backward pass
+ * begins with the segments at the end: going back, an unmap adds a part and a map removes one. A map of
+ * memory that is not supplied, or a block outside all parts, contradicts the events, which means that some
+ * events in the middle are missing.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -69,7 +69,7 @@ static bool insert(replay_t *replay, size_t at, const part_t *part)
   return true;
 }
 
-/* If a part contains address, splits the part there. *ret_at is the index of the first part at or after
+/* Splits the part that contains address, if any. *ret_at is the index of the first part at or after
  * address. */
 static bool cut(replay_t *replay, uint64_t address, size_t *ret_at)
 {

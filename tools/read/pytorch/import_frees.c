@@ -67,7 +67,7 @@ static bool find_lost(frees_t *frees, bool *ret_is_lost)
   return true;
 }
 
-/* For snapshots without free_completed: adds it to each free, except frees of blocks that are pending at the
+/* For snapshots without free_completed: adds it to each free except those of blocks that are pending at the
  * end. */
 static bool find_begun(frees_t *frees)
 {

@@ -15,8 +15,8 @@ static bool read_value(gp_value_tree_t *tree, gp_json_scan_t *scan, gp_value_t *
 static bool read_escaped(gp_value_tree_t *tree, gp_json_slice_t slice, gp_value_t *ret_value)
 {
   size_t at = tree->base + (size_t)(slice.text - tree->text);
-  cJSON *item = cJSON_ParseWithLengthOpts(slice.text - 1, slice.length + 2, NULL, false); /* slice including
-                                                                                             its quotes */
+  cJSON *item = cJSON_ParseWithLengthOpts(slice.text - 1, slice.length + 2, NULL, false); /* with its
+                                                                                             quotes */
   char *copy = item && cJSON_GetStringValue(item) ? strdup(cJSON_GetStringValue(item)) : NULL;
   cJSON_Delete(item);
   if (!copy)
@@ -118,8 +118,7 @@ static bool read_json(gp_value_tree_t *tree, size_t length, gp_value_t *ret_valu
   return read_value(tree, &scan, ret_value);
 }
 
-/* The document is read in parts. A part is an event, or a whole member, since all members but the events are
- * small. */
+/* The document is read in parts. A part is one event, or a whole member, which is small. */
 
 typedef struct reader {
   gp_import_t *import;

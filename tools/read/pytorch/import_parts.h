@@ -45,10 +45,9 @@ struct gp_import {
 
 /* import_members.c */
 
-#define GP_IMPORT_NUMBER_MOST ((INT64_C(1) << 53) - 1) /* largest size or time, as in our own format */
+#define GP_IMPORT_NUMBER_MOST ((INT64_C(1) << 53) - 1) /* largest size or time, as in gpupool's format */
 
-/* A dict that is being read, and its name in messages: list[at].inner[inner_at], as far as these members are
- * set. */
+/* A dict that is being read, and its name in messages: list[at].inner[inner_at]; inner may be NULL. */
 typedef struct gp_import_place {
   gp_import_t *import;
   const gp_value_t *dict;
@@ -75,7 +74,7 @@ bool gp_import_claim(gp_container_t *container);
 
 bool gp_import_is_dict(const gp_import_place_t *place);
 
-/* Reads a number from 0 to most. A missing member is an error if it is required; otherwise *ret_number is
+/* Reads a number from 0 to most. If the member is missing, fails if it is required, or leaves *ret_number
  * unchanged. */
 bool gp_import_number(
     const gp_import_place_t *place, const char *name, uint64_t most, bool is_required, uint64_t *ret_number);
@@ -172,9 +171,9 @@ char *gp_import_copy(gp_import_t *import, const gp_value_t *text);
 bool gp_import_extents(gp_import_t *import, gp_snapshot_device_t *device);
 
 /* import_segments.c: computes how large blocks are in the ordinary segments of one device. The caller goes
- * backwards through the events and reports each segment and block that appears or disappears. The caller's
- * blocks have the size that PyTorch's rounding gives in `size`; this code enlarges `rounded` by a remainder
- * that was not split off. */
+ * backwards through the events and reports each segment and block that appears or disappears. In the caller's
+ * blocks, `size` is the size after PyTorch's rounding; this code sets `rounded`, which also contains a
+ * remainder that was not split off. */
 
 typedef struct gp_import_range {
   uint64_t address;

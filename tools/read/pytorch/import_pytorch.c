@@ -90,8 +90,7 @@ static bool make_root(gp_import_t *import, const gp_import_top_t *top)
       reason ? reason->kind == GP_VALUE_TEXT && reason->length > 7 && memcmp(reason->text, of_pytorch, 7) == 0
              : !import->source || strncmp(import->source, of_pytorch, 7) == 0;
   for (size_t i = 0; reason && i < GP_IMPORT_LOGS; i++)
-    import->snapshot->lacks_segments |= gp_value_is(reason, gp_import_logs[i]); /* gpupool exported a snapshot
-                                                                                   that was made from a log */
+    import->snapshot->lacks_segments |= gp_value_is(reason, gp_import_logs[i]); /* gpupool exported a log */
   if (reason)
     add_text(import, root, "reason", reason);
   else

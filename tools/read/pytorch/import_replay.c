@@ -438,8 +438,7 @@ bool gp_import_replay(gp_import_t *import)
 
   replay.final_blocks = calloc(snapshot->block_count + 1, sizeof(size_t));
   bool good = replay.final_blocks || no_memory(&replay);
-  replay.finds_unsplit = snapshot->is_pytorch && !snapshot->lacks_segments; /* gpupool's snapshots and logs
-                                                                               have rounded sizes */
+  replay.finds_unsplit = snapshot->is_pytorch && !snapshot->lacks_segments; /* other files have sizes */
   for (size_t i = 0; i < snapshot->device_count && good && replay.finds_unsplit; i++) {
     int device = snapshot->devices[i].device;
     good = gp_import_unsplit_begin(&replay.unsplit[device], import, device);

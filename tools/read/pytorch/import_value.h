@@ -47,7 +47,7 @@ struct gp_container {
 
 #define GP_CONTAINER_NEW  (-1)
 #define GP_CONTAINER_READ (-2)
-#define GP_CONTAINER_PART (-3) /* a trace with some events passed to the taker already; has the others */
+#define GP_CONTAINER_PART (-3) /* the taker has the first events of this trace; the others are here */
 
 typedef struct gp_container_chunk gp_container_chunk_t;
 
@@ -111,8 +111,7 @@ const gp_value_t *gp_value_member(const gp_value_t *dict, const char *name);
 /* Callbacks that receive parts of a pickle as soon as they are complete. They return false after an error of
  * the document. */
 typedef struct gp_import_taker {
-  bool (*segments)(void *self, const gp_value_t *segments); /* called once, before the events, if the segments
-                                                               precede the events */
+  bool (*segments)(void *self, const gp_value_t *segments); /* once, before the events, if they come first */
   bool (*event)(void *self, const gp_value_t *event, int device, size_t index);
   void *self;
 } gp_import_taker_t;
