@@ -15,7 +15,7 @@
  */
 
 typedef struct own {
-  const char *range; /* as typed */
+  const char *range; /* as the user typed it */
   gp_page_range_t moments;
 } own_t;
 

@@ -36,7 +36,8 @@ gp_block_entry_t *gp_block_map_find(const gp_block_map_t *map, uint64_t key);
 /* Adds an entry, or replaces the one with the same key. Returns false if there is no memory. */
 bool gp_block_map_put(gp_block_map_t *map, const gp_block_entry_t *entry);
 
-/* Removes the entry of key and copies it to *ret_entry (may be NULL). Returns false if there is none. */
+/* Removes the entry of key and copies it to *ret_entry, which may be NULL. Returns false if there is no such
+ * entry. */
 bool gp_block_map_take(gp_block_map_t *map, uint64_t key, gp_block_entry_t *ret_entry);
 
 /* Returns a copy of the entries, sorted by key, or NULL if there is no memory. The caller frees it with

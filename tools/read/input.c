@@ -214,9 +214,8 @@ static const char *decompressor_run(decompressor_t *decompressor, const char **i
 }
 
 #define RAW_BYTES      ((size_t)1 << 18)
-#define PROGRESS_BYTES (UINT64_C(64) << 20) /* less progress is not shown, because it takes under a second   \
-                                             */
-#define PROGRESS_STEP (UINT64_C(16) << 20)
+#define PROGRESS_BYTES (UINT64_C(64) << 20) /* shorter inputs take under a second */
+#define PROGRESS_STEP  (UINT64_C(16) << 20)
 
 struct gp_input_file {
   gp_input_t input;

@@ -27,7 +27,8 @@ typedef struct gp_json_scan {
   size_t base;       /* offset of the window's first byte in the whole text */
   size_t length;     /* offset of the window's end in the whole text */
   size_t at;
-  size_t keep; /* the window keeps the input from this offset on, to read it again; SIZE_MAX: none */
+  size_t keep; /* the window keeps the input from this offset on, so that it can be read again; SIZE_MAX:
+                  nothing */
   unsigned depth;
   uint64_t is_first; /* bit i: at depth i nothing has been read yet after the opening bracket */
   const char *error; /* a static clause that describes the error at error_at; NULL: no error */

@@ -41,7 +41,7 @@ typedef struct gp_column_page {
 } gp_column_page_t;
 
 typedef struct gp_column {
-  size_t count;            /* number of values, once finished */
+  size_t count;            /* number of values of a finished column */
   gp_column_page_t *pages; /* private */
   size_t page_count;       /* private */
   int64_t *tail;           /* private: the page being filled */
@@ -95,7 +95,7 @@ typedef enum gp_event_kind {
 #include "format/actions.def"
   GP_EVENT_SEGMENT_MAP, /* PyTorch's expandable segments */
   GP_EVENT_SEGMENT_UNMAP,
-  GP_EVENT_OTHER, /* an event of a newer library */
+  GP_EVENT_OTHER, /* an action that this version does not know */
 } gp_event_kind_t;
 
 /* The names for the values of a column: value i stands for names[i]. */
@@ -161,7 +161,7 @@ static inline int gp_snapshot_event_pool(const gp_snapshot_events_t *events, siz
 typedef enum gp_snapshot_state {
 #define BLOCK_STATE(enumerator, name) GP_SNAPSHOT_##enumerator,
 #include "format/states.def"
-  GP_SNAPSHOT_OTHER, /* a state of a newer library */
+  GP_SNAPSHOT_OTHER, /* a state that this version does not know */
 } gp_snapshot_state_t;
 
 /* A block of a segment. Sizes are in bytes. stack and stream are indexes, -1 if there is none. */
@@ -169,7 +169,7 @@ typedef struct gp_snapshot_block {
   uint64_t address;
   uint64_t size;
   uint64_t requested;
-  uint64_t block; /* number of this use of the address */
+  uint64_t block; /* number of the block; each allocation has a new number */
   uint64_t time_ns;
   size_t segment; /* index of the segment */
   int device;
@@ -183,7 +183,8 @@ typedef struct gp_snapshot_segment {
   uint64_t address;
   uint64_t size;
   uint64_t context;
-  size_t first_block; /* its blocks in the snapshot are [first_block, first_block + block_count) */
+  size_t first_block; /* the segment's blocks are blocks[first_block .. first_block + block_count) of the
+                         snapshot */
   size_t block_count;
   int device;
   int stream;

@@ -147,8 +147,7 @@ static const char *take_row(void *self, const gp_field_t *fields, int count)
   const char *problem = gp_rmm_row(fields, count, &row);
   if (problem)
     return problem;
-  log->last_us = row.time_us > log->last_us ? row.time_us : log->last_us; /* the log may go backwards in
-                                                                             time */
+  log->last_us = row.time_us > log->last_us ? row.time_us : log->last_us; /* not monotonic */
   int64_t time_us = (int64_t)log->last_us;
   bool good = row.action == GP_RMM_FAILURE           ? gp_event_log_oom(&log->log, time_us, row.size, -1)
               : !row.size || row.pointer > INT64_MAX ? true /* empty blocks may share addresses */

@@ -67,8 +67,7 @@ bool gp_snapshot_read_string(gp_json_scan_t *scan, void *to)
   if (!memchr(slice.text, '\\', slice.length)) {
     text = strndup(slice.text, slice.length);
   } else {
-    cJSON *item = cJSON_ParseWithLengthOpts(slice.text - 1, slice.length + 2, NULL, false); /* with its
-                                                                                               quotes */
+    cJSON *item = cJSON_ParseWithLengthOpts(slice.text - 1, slice.length + 2, NULL, false); /* quoted */
     if (item && cJSON_GetStringValue(item))
       text = strdup(cJSON_GetStringValue(item));
     cJSON_Delete(item);

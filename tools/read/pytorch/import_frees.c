@@ -11,7 +11,7 @@
 
 typedef struct frees {
   gp_import_t *import;
-  bool *is_added;  /* by event: its counterpart is added */
+  bool *is_added;  /* by event: its counterpart has to be added */
   size_t added;    /* number of true items in is_added */
   size_t at_end;   /* number of frees that are added at the end, of blocks that are pending then */
   bool adds_begin; /* adds free_requested, before the event; otherwise adds free_completed, after the event */
@@ -86,9 +86,9 @@ static bool find_begun(frees_t *frees)
   return true;
 }
 
-/* For snapshots that may lack free_requested, which is the case if a block whose allocation was recorded has
- * no such event. Blocks from before the recording prove nothing, because their free may have been requested
- * before it, too. */
+/* If a block whose allocation was recorded completes its free without free_requested, that kind of event was
+ * not recorded, and one is added for each free_completed. Blocks from before the recording get one, too,
+ * although their free may have been requested before it. */
 static bool find_ended(frees_t *frees)
 {
   const gp_snapshot_t *snapshot = frees->import->snapshot;

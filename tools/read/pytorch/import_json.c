@@ -15,8 +15,7 @@ static bool read_value(gp_value_tree_t *tree, gp_json_scan_t *scan, gp_value_t *
 static bool read_escaped(gp_value_tree_t *tree, gp_json_slice_t slice, gp_value_t *ret_value)
 {
   size_t at = tree->base + (size_t)(slice.text - tree->text);
-  cJSON *item = cJSON_ParseWithLengthOpts(slice.text - 1, slice.length + 2, NULL, false); /* with its
-                                                                                             quotes */
+  cJSON *item = cJSON_ParseWithLengthOpts(slice.text - 1, slice.length + 2, NULL, false); /* quoted */
   char *copy = item && cJSON_GetStringValue(item) ? strdup(cJSON_GetStringValue(item)) : NULL;
   cJSON_Delete(item);
   if (!copy)
