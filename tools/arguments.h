@@ -1,6 +1,6 @@
 /*
- * The library's options as arguments of a command: GPUPOOL_MAX_CACHED is --max-cached. The names come from
- * the option table, so that there is no second list. An argument overrides the environment.
+ * The library's options as arguments of a command: --max-cached sets what GPUPOOL_MAX_CACHED sets. The names
+ * are derived from the option table, so there is no second list. An argument overrides the environment.
  */
 #ifndef GP_TOOLS_ARGUMENTS_H
 #define GP_TOOLS_ARGUMENTS_H
@@ -12,7 +12,7 @@
 #define GP_ARGUMENT_NAME_BYTES 32
 
 typedef struct gp_arguments {
-  const char *texts[GP_OPTION_COUNT]; /* of argv, borrowed; NULL: not given */
+  const char *texts[GP_OPTION_COUNT]; /* points into argv; NULL: the option was not given */
   int next;                           /* index of the first argument that is not gpupool's */
   bool help;
   bool flag; /* whether the command's own flag was given */
@@ -23,24 +23,26 @@ typedef struct gp_arguments {
 int gp_arguments_parse(
     const char *command, const char *flag, int argc, char **argv, gp_arguments_t *ret_arguments);
 
-/* A gp_option_lookup_fn: arg is a gp_arguments_t. */
+/* A gp_option_lookup_fn. arg is a gp_arguments_t. */
 const char *gp_arguments_lookup(void *arg, const char *variable);
 
-/* Makes the options in force from arguments and environment, and reports problems as the library would. */
+/* Computes the effective options from the arguments and the environment, and reports problems as the
+ * library does. */
 void gp_arguments_read(
     gp_arguments_t *arguments, gp_options_t *ret_options, gp_option_problem_fn problem, void *problem_arg);
 
 /*
- * The same for a command. Prints one line on stderr for each problem,
- * including unknown GPUPOOL_* variables. With is_final the line omits what the library would do instead,
- * because nothing will run. Returns the number of malformed values.
+ * Like gp_arguments_read, for a command: prints one line on stderr for each problem, including unknown
+ * GPUPOOL_* variables. With is_final the line omits what the library would do instead, because nothing will
+ * run. Returns the number of malformed values.
  */
 int gp_arguments_check(gp_arguments_t *arguments, bool is_final, gp_options_t *ret_options);
 
-/* "max-cached" of an option; returns buffer, which holds GP_ARGUMENT_NAME_BYTES. */
+/* Writes the argument name of an option ("max-cached") to buffer, which holds GP_ARGUMENT_NAME_BYTES.
+ * Returns buffer. */
 char *gp_argument_name(gp_option_id_t id, char *buffer);
 
-/* Prints name, syntax, default and meaning of every option to stdout. */
+/* Prints the name, syntax, default and meaning of every option to stdout. */
 void gp_arguments_print_help(void);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * Arrays that grow. The caller keeps a pointer to the items, NULL at first, and their count, and frees the
- * items with free(). How many there is room for follows from the count, so it is kept nowhere.
+ * Growing arrays. The caller stores a pointer to the items, initially NULL, and their count, and frees the
+ * items with free(). The capacity is not stored, because it follows from the count.
  */
 #ifndef GP_TOOLS_ARRAY_H
 #define GP_TOOLS_ARRAY_H
@@ -9,21 +9,21 @@
 #include <stddef.h>
 #include <string.h>
 
-/* Makes room in an array for `room` items. items: the address of the pointer to them. False without memory,
- * or if so many have no size in bytes; the array is then as before. */
+/* Makes room for `room` items in an array. items is the address of the caller's item pointer. Returns
+ * false and leaves the array unchanged if memory runs out or the size in bytes would overflow. */
 bool gp_array_resize(void *items, size_t room, size_t item_size);
 
-/* Makes room in an array of count items for the next ones, up to the power of two above count. */
+/* Makes room for more items in an array of count items, up to the power of two above count. */
 bool gp_array_grow(void *items, size_t count, size_t item_size);
 
-/* Appends an item of zeros. Returns it, valid until the next is added; NULL without memory. An array that
- * also loses items at its end is legal. */
+/* Appends a zeroed item. Returns it, valid until the next item is added, or NULL without memory. The
+ * caller may also remove items at the end of the array. */
 static inline void *gp_array_add(void *items, size_t *count, size_t item_size)
 {
   char *first;
   if ((*count & (*count - 1)) == 0 && !gp_array_grow(items, *count, item_size))
     return NULL;
-  memcpy(&first, items, sizeof(first)); /* a pointer of another type */
+  memcpy(&first, items, sizeof(first)); /* the caller's pointer has another type */
   return memset(first + (*count)++ * item_size, 0, item_size);
 }
 

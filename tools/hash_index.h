@@ -1,7 +1,7 @@
 /*
- * Finds items of an array by what they are: an open-addressing hash table of their places in the array. The
- * caller keeps the array, and says by two functions what an item's hash is and whether it is the one looked
- * for. One thread at a time.
+ * Finds array items by content: an open-addressing hash table of array indexes. The caller owns the array
+ * and provides two functions: one returns the hash of an item, the other compares an item with a key. One
+ * thread at a time.
  */
 #ifndef GP_TOOLS_HASH_INDEX_H
 #define GP_TOOLS_HASH_INDEX_H
@@ -12,22 +12,22 @@
 
 #include "base/assert.h"
 
-/* All zero is an empty index. All members are private. */
+/* A zeroed struct is an empty index. All members are private. */
 typedef struct gp_hash_index {
-  uint32_t *slots; /* an item's place plus one; 0: free */
-  size_t room;     /* slots: a power of two, of which at most half are in use */
+  uint32_t *slots; /* the item's array index plus one; 0: free */
+  size_t room;     /* number of slots: a power of two, at least twice count */
   size_t count;
 } gp_hash_index_t;
 
-/* The hash of the item at that place of the array that self knows. */
+/* Returns the hash of the item at index `item` of the array that self describes. */
 typedef uint64_t (*gp_hash_index_hash_fn)(const void *self, size_t item);
 
-/* True if the item at that place is the one that key describes. */
+/* Returns true if the item at index `item` matches key. */
 typedef bool (*gp_hash_index_is_fn)(const void *self, size_t item, const void *key);
 
-#define GP_HASH_FIRST UINT64_C(0xcbf29ce484222325) /* of no bytes */
+#define GP_HASH_FIRST UINT64_C(0xcbf29ce484222325) /* the hash of no bytes */
 
-/* Adds bytes to a hash. */
+/* Returns the hash extended by bytes. */
 static inline uint64_t gp_hash_bytes(uint64_t hash, const void *bytes, size_t length)
 {
   for (const unsigned char *p = bytes, *end = p + length; p < end; p++)
@@ -42,29 +42,30 @@ static inline uint64_t gp_hash_text(uint64_t hash, const char *text)
   return hash;
 }
 
-/* The hash of a number. Sizes and addresses, which differ in few bits, are spread. */
+/* Returns the hash of a number. Spreads the bits, because sizes and addresses differ in few of them. */
 static inline uint64_t gp_hash_number(uint64_t number)
 {
   return number * UINT64_C(0x9e3779b97f4a7c15) >> 20;
 }
 
-/* Where the search for a hash begins: hashes that follow each other are neighbours. */
+/* Returns the slot where the search for a hash begins. Consecutive hashes have neighbouring slots. */
 static inline size_t gp_hash_index_home(const gp_hash_index_t *index, uint64_t hash)
 {
   return (size_t)hash & (index->room - 1);
 }
 
-/* Makes room for that many more items. False without memory. */
+/* Makes room for `more` items. Returns false without memory. */
 bool gp_hash_index_grow(gp_hash_index_t *index, size_t more, gp_hash_index_hash_fn hash_of, const void *self);
 
-/* Makes room for one more item. False without memory. */
+/* Makes room for one more item. Returns false without memory. */
 static inline bool gp_hash_index_reserve(
     gp_hash_index_t *index, gp_hash_index_hash_fn hash_of, const void *self)
 {
   return 2 * (index->count + 1) <= index->room || gp_hash_index_grow(index, 1, hash_of, self);
 }
 
-/* The slot of the item with that hash which is key, else the free slot for it. The index has room. */
+/* Returns the slot of the item that has this hash and matches key, or the free slot where it belongs. The
+ * index must have room for one more item. */
 static inline uint32_t *gp_hash_index_slot(
     const gp_hash_index_t *index, uint64_t hash, gp_hash_index_is_fn is, const void *self, const void *key)
 {
@@ -75,7 +76,7 @@ static inline uint32_t *gp_hash_index_slot(
   return &index->slots[at];
 }
 
-/* The place of the item; SIZE_MAX: none. */
+/* Returns the array index of the item that matches key, or SIZE_MAX if there is none. */
 static inline size_t gp_hash_index_find(
     const gp_hash_index_t *index, uint64_t hash, gp_hash_index_is_fn is, const void *self, const void *key)
 {
@@ -83,14 +84,14 @@ static inline size_t gp_hash_index_find(
 }
 
 /*
- * Of items that begin with a pointer to their text, each text once: the item with that text. Appends it as in
- * array.h if it is missing, and then copies the text if is_copied (the caller frees it), else borrows it; all
- * else is zero. NULL: no memory.
+ * Returns the item with that text, in an array of unique texts whose items begin with a pointer to their
+ * text. If the text is missing, appends a zeroed item (array.h) that has a copy of the text if is_copied
+ * (the caller frees it), else borrows the text. Returns NULL without memory.
  */
 void *gp_hash_index_text(
     gp_hash_index_t *index, void *items, size_t *count, size_t item_size, const char *text, bool is_copied);
 
-/* The same of items that begin with a uint64_t, each number once. */
+/* Like gp_hash_index_text, for items that begin with a uint64_t, each number once. */
 void *gp_hash_index_number(
     gp_hash_index_t *index, void *items, size_t *count, size_t item_size, uint64_t number);
 
@@ -99,7 +100,7 @@ void *gp_hash_index_number(
 #define GP_HASH_NUMBER(index, items, count, number)                                                          \
   gp_hash_index_number(index, &(items), &(count), sizeof(*(items)), number)
 
-/* Puts the place of an item into its slot. It takes that of an equal one. */
+/* Stores the array index of an item in its slot, in place of an equal item's index. */
 static inline void gp_hash_index_put(gp_hash_index_t *index, uint32_t *slot, size_t item)
 {
   gp_assert(item < UINT32_MAX);
@@ -107,7 +108,7 @@ static inline void gp_hash_index_put(gp_hash_index_t *index, uint32_t *slot, siz
   *slot = (uint32_t)item + 1;
 }
 
-/* Empties the slot of an item, which is still in the array. */
+/* Empties the slot of an item. The item must still be in the array. */
 void gp_hash_index_take(
     gp_hash_index_t *index, uint32_t *slot, gp_hash_index_hash_fn hash_of, const void *self);
 

@@ -14,33 +14,34 @@
 
 typedef struct gp_control_client {
   pid_t pid;
-  uint64_t start;                   /* with the process number, identifies the process: when it began */
-  char path[GP_CONTROL_PATH_BYTES]; /* its socket, once found; else "" */
+  uint64_t start;                   /* start time; identifies the process together with its pid */
+  char path[GP_CONTROL_PATH_BYTES]; /* the process's socket once it was found, else "" */
 
-  /* Waits until fd is ready for events (poll(2); -1: for nothing), wait_ms at most. It may return sooner.
-   * False: stop waiting. NULL: the client calls poll(2) itself. */
+  /* Waits at most wait_ms until fd is ready for events (as in poll(2); fd -1: only for the time). It may
+   * return sooner. Returns false to stop waiting. NULL: the client calls poll(2) itself. */
   bool (*wait)(void *self, int fd, short events, unsigned wait_ms);
   void *wait_self;
   bool is_left; /* wait returned false */
 } gp_control_client_t;
 
-/* A member of an answer; 0, or "", if it has none. */
+/* Return a member of an answer, or 0 or "" if the answer lacks it. */
 uint64_t gp_control_number(const cJSON *object, const char *name);
 const char *gp_control_text(const cJSON *object, const char *name);
 
 /* True if text can be a process number. */
 bool gp_control_client_is_number(const char *text);
 
-/* text is a process number; that of a gpupool run stands for its program's. If there is no such process,
- * returns false with a sentence in problem, which holds GP_CONTROL_PROBLEM_BYTES. */
+/* Initializes a client for the process whose number is text; the number of a gpupool run stands for the
+ * program that it runs. If there is no such process, returns false and writes a sentence to problem, which
+ * holds GP_CONTROL_PROBLEM_BYTES. */
 bool gp_control_client_init(gp_control_client_t *client, const char *text, char *problem);
 
 /*
- * Sends a request (control_request.h) to the process and waits for the answer. Returns the answer if it
- * says ok; the caller ends it with cJSON_Delete. Otherwise returns NULL with a sentence in problem: the
- * process has no control (and why), belongs to another user, has ended, or refused, or another process
- * answers in its place. Sends nothing to another process. NULL with is_left and without a sentence:
- * client->wait returned false.
+ * Sends a request (control_request.h) to the process and waits for the answer. Returns the answer if it says
+ * ok; the caller frees it with cJSON_Delete. Otherwise returns NULL with a sentence in problem: the process
+ * has no control (and why), belongs to another user, has ended, or refused, or another process listens on
+ * its socket. The client never sends the request to another process. If client->wait returned false, returns
+ * NULL with is_left set and without a sentence.
  */
 cJSON *gp_control_client_ask(gp_control_client_t *client, const char *request, char *problem);
 
