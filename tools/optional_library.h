@@ -1,6 +1,6 @@
 /*
- * Libraries that the tool uses where they are installed, and does without where they are not. So it starts on
- * machines that lack them, or have a C library older than theirs.
+ * Libraries that the tool uses if they are installed, and works without otherwise. The tool therefore starts
+ * on machines that lack them, or whose C library is older than they need.
  */
 #ifndef GP_TOOLS_OPTIONAL_LIBRARY_H
 #define GP_TOOLS_OPTIONAL_LIBRARY_H
@@ -10,14 +10,15 @@
 
 typedef struct gp_optional_function {
   const char *name;
-  void **place; /* gets the function */
+  void **place; /* where the function's address is stored */
 } gp_optional_function_t;
 
-/* Opens a library, for good, and finds its functions. False: it is missing, or lacks one of them; then no
- * place is written. */
+/* Opens a library permanently and looks up its functions. Returns false and stores nothing if the library
+ * or one of the functions is missing. */
 bool gp_optional_library_open(const char *file, const gp_optional_function_t *functions, size_t count);
 
-/* Defines a function of such a library, which is called under its own name; and its row of the table. */
+/* The first macro defines a forwarder with a function's own name, so that callers need no special form;
+ * the second makes the function's row of the table. */
 #define GP_OPTIONAL_DEFINE(result, name, parameters, arguments)                                              \
   static __typeof__(&name) real_##name;                                                                      \
   result name parameters                                                                                     \
@@ -27,11 +28,11 @@ bool gp_optional_library_open(const char *file, const gp_optional_function_t *fu
 #define GP_OPTIONAL_PLACE(result, name, parameters, arguments) {#name, (void **)&real_##name},
 
 /*
- * zlib and zstd, opened when they are first needed (optional_library.h). Their functions have their own
- * names, and may be called once the library is open.
+ * zlib and zstd, opened when first needed (optional_library.h). Their functions have their usual names, and
+ * may be called once the library is open.
  */
 
-/* False: not installed, or the tool was built without its header. */
+/* Both return false if the library is not installed, or if the tool was built without its header. */
 bool gp_zlib_open(void);
 bool gp_zstd_open(void);
 

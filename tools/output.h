@@ -1,5 +1,5 @@
 /*
- * Where a command's result goes, stdout or the file of -o, and how it looks there.
+ * The destination of a command's result (stdout or the file of -o) and its styles.
  */
 #ifndef GP_TOOLS_OUTPUT_H
 #define GP_TOOLS_OUTPUT_H
@@ -11,7 +11,7 @@
 #include "base/size.h"
 #include "tools/shorten.h"
 
-#define GP_OUTPUT_COLUMNS 79 /* of 80: some terminals wrap a full line */
+#define GP_OUTPUT_COLUMNS 79 /* not 80: some terminals wrap a full line */
 
 typedef enum gp_style {
   GP_STYLE_PLAIN,
@@ -22,12 +22,12 @@ typedef enum gp_style {
   GP_STYLE_ERROR,
 } gp_style_t;
 
-/* Collects the result in memory first, so that an error leaves no half of it behind. */
+/* Collects the result in memory first, so that an error leaves no partial result behind. */
 typedef struct gp_output {
   FILE *stream; /* write here */
   bool colour;
-  bool utf8;        /* characters beyond ASCII can be drawn */
-  bool has_failed;  /* a part is missing for want of memory: gp_output_close says so and writes nothing */
+  bool utf8;        /* the terminal can draw characters beyond ASCII */
+  bool has_failed;  /* memory ran out for a part: gp_output_close reports it and writes nothing */
   size_t columns;   /* width of a line: the terminal's, else GP_OUTPUT_COLUMNS */
   const char *path; /* NULL: stdout */
   bool force;
@@ -36,38 +36,40 @@ typedef struct gp_output {
 } gp_output_t;
 
 /*
- * path: NULL or "-" for stdout; borrowed. Refuses an existing file unless force. Uses colour on a terminal
- * only, unless no_color or NO_COLOR forbids it, and UTF-8 if the locale (LC_CTYPE) has it. Returns 0 or,
- * after a message, the exit status.
+ * Opens an output. path is borrowed; NULL or "-" means stdout. Refuses an existing file unless force. Uses
+ * colour only on a terminal, unless no_color or NO_COLOR forbids it, and UTF-8 if the locale (LC_CTYPE) uses
+ * it. Returns 0 or, after a message, the exit status.
  */
 int gp_output_open(gp_output_t *output, const char *path, bool force, bool no_color);
 
-/* Moves the text written so far to text[0..length) and makes it fit for a terminal: replaces what could
- * steer one, except our styles. Nothing may be written afterwards. False: no memory. */
+/* Makes the text written so far available as text[0..length), with characters that could control a
+ * terminal replaced, except the tool's own styles. Nothing may be written afterwards. Returns false
+ * without memory. */
 bool gp_output_settle(gp_output_t *output);
 
-/* Writes everything out, with what could steer a terminal replaced, and frees the memory. Returns 0 or,
- * after a message, the exit status. */
+/* Writes the text to its destination, with characters that could control a terminal replaced, and frees
+ * the memory. Returns 0 or, after a message, the exit status. */
 int gp_output_close(gp_output_t *output);
 
-/* Frees the memory and writes nothing. */
+/* Frees the memory without writing the text. */
 void gp_output_discard(gp_output_t *output);
 
-/* The escape sequence that begins a style; "" without colour. GP_STYLE_PLAIN ends all styles. Static. */
+/* Returns the escape sequence that starts a style, or "" without colour. GP_STYLE_PLAIN ends all styles.
+ * Static. */
 const char *gp_output_style(const gp_output_t *output, gp_style_t style);
 
-/* Writes text in lines of at most GP_OUTPUT_COLUMNS, or of the terminal's width if the last output opened
- * is a narrower one. `first` begins the first line, `rest` each later line. */
+/* Writes text in lines of at most GP_OUTPUT_COLUMNS, or of the terminal's width if it is narrower and was
+ * the destination of the last output opened. `first` starts the first line, `rest` each later line. */
 void gp_output_wrap(FILE *stream, const char *first, const char *rest, const char *text);
 
-/* Formats text, and writes it in lines that all begin with indent. */
+/* Formats text and writes it in wrapped lines that each start with indent. */
 void gp_output_say(gp_output_t *output, const char *indent, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* Writes a line in the style of headings, below an empty line if it is not the first. */
+/* Writes a line in the heading style, after an empty line unless it is the first line. */
 void gp_output_heading(gp_output_t *output, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* A text that is composed of parts; what does not fit is cut. A zeroed one is empty. */
+/* A text composed of parts; parts that do not fit are truncated. A zeroed struct is an empty text. */
 typedef struct gp_sentence {
   char text[1536];
   size_t used;
@@ -75,23 +77,23 @@ typedef struct gp_sentence {
 
 void gp_sentence_add(gp_sentence_t *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* The number of columns that text takes, or that its first `length` bytes take. Counts each character as one:
- * wide ones are rare in our output. */
+/* Return the number of columns of text, or of its first `length` bytes. Count one column per character,
+ * because wide ones are rare in the tool's output. */
 size_t gp_text_columns(const char *text);
 size_t gp_columns_of(const char *text, size_t length);
 
-/* Writes it all to fd, whatever signals come. Returns 0 or errno. */
+/* Writes all of text to fd, and continues after signals. Returns 0 or errno. */
 int gp_write_all(int fd, const char *text, size_t length);
 
 /* Format numbers for people. Each returns buffer, which holds at least GP_NUMBER_BYTES. */
 #define GP_NUMBER_BYTES 40
 char *gp_number_count(uint64_t count, char *buffer);          /* "8,255" */
 char *gp_number_duration(uint64_t duration_ns, char *buffer); /* "1.23 ms", "3 min 4 s" */
-char *gp_number_percent(double ratio, char *buffer);          /* 0..1: "99.2%", never rounded to 0%, 100% */
+char *gp_number_percent(double ratio, char *buffer);          /* 0..1: "99.2%"; 0%, 100% only if exact */
 char *gp_number_plural(uint64_t count, const char *noun, char *buffer); /* "1 block", "8,255 blocks" */
 
-/* The same, and gp_size_format, for an argument of a call: the text has no name, and is there to the end of
- * the block. */
+/* These format into a temporary buffer that lives until the end of the enclosing block, for use as
+ * arguments. GP_AS_SIZE uses gp_size_format, the others the functions above. */
 #define GP_AS_SIZE(bytes)         gp_size_format(bytes, (char[GP_SIZE_TEXT_BYTES]){0})
 #define GP_AS_COUNT(count)        gp_number_count(count, (char[GP_NUMBER_BYTES]){0})
 #define GP_AS_DURATION(ns)        gp_number_duration(ns, (char[GP_NUMBER_BYTES]){0})

@@ -1,6 +1,6 @@
 /*
- * The command line of the commands that read snapshots. The options common to all stand here, once; a
- * command adds a table of its own. The help is generated from the tables.
+ * The command line of the commands that read snapshots. The common options are defined once, in request.c;
+ * each command adds its own table. The help is generated from the tables.
  */
 #ifndef GP_TOOLS_REQUEST_H
 #define GP_TOOLS_REQUEST_H
@@ -26,7 +26,7 @@ typedef struct gp_request {
   bool help;
   bool all_frames;
   gp_patterns_t skip;
-  const char *skip_file; /* its lines are in skip, too; NULL: none */
+  const char *skip_file; /* skip also contains its lines; NULL: none */
   const char *output;    /* NULL: stdout */
   int device;
   const char *stream; /* as typed; NULL: all. The meaning depends on the snapshot (filter.h) */
@@ -34,36 +34,36 @@ typedef struct gp_request {
   uint64_t since_ns;
   uint64_t until_ns; /* UINT64_MAX: no end */
   gp_request_moment_t at;
-  char **files; /* moved to the front of argv, or found */
+  char **files; /* files at the front of argv, or `found` */
   int file_count;
-  char **found; /* with those of folders; NULL: no folder was given */
+  char **found; /* the files with folders expanded; NULL: no folder was given */
   size_t found_count;
 } gp_request_t;
 
-/* Describes one command. */
+/* Describes the command line of one command. */
 typedef struct gp_request_form {
   const char *command;
-  const char *files; /* "FILE...", of the usage line */
+  const char *files; /* for the usage line: "FILE..." */
   int least_files;
   int most_files;       /* 0: any number */
   bool takes_moment;    /* --at */
-  bool hides_selection; /* the help shows only --device; check refuses the others with the reason */
-  bool is_of_requests;  /* about requests to the pool, not who made them: of the common options it has
-                           only --device and those of the output */
-  bool writes_file;     /* its file is not text: of the common options it lacks those about text, and
+  bool hides_selection; /* the help lists only --device; check refuses the other selections with a reason */
+  bool is_of_requests;  /* about requests to the pool, not who made them: of the common
+                           options it has only --device and those for output */
+  bool writes_file;     /* its output is not text: it lacks the common options about text, and
                            --stream, --thread, --since and --until */
   const char *about;
-  const gp_parameter_t *parameters; /* the command's own; their offsets are in *own */
+  const gp_parameter_t *parameters; /* the command's own options; offsets are in *own */
   size_t parameter_count;
-  int (*check)(const gp_request_t *request, void *own); /* checks beyond the tables; returns 0 or, after
-                                                           a message, the exit status. NULL: none */
-  const char *statuses; /* appended to the exit statuses in the help; NULL: nothing */
+  int (*check)(const gp_request_t *request, void *own); /* further checks; returns 0 or, after a
+                                                           message, the exit status. NULL: none */
+  const char *statuses; /* added to the exit statuses in the help; NULL: none */
 } gp_request_form_t;
 
 /*
- * Reads the command line into *request and *own; *own already has its defaults. If request->help is set,
- * the rest was not checked. Returns 0 or, after a message, the exit status; call fini in any case. Borrows
- * argv.
+ * Reads the command line into *request and *own, which already contains defaults. If request->help is set,
+ * the other options were not checked. Returns 0 or, after a message, the exit status. Call fini in any case.
+ * Borrows argv.
  */
 int gp_request_parse(const gp_request_form_t *form, int argc, char **argv, gp_request_t *request, void *own);
 

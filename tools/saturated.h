@@ -1,6 +1,6 @@
 /*
- * Sums of figures from a file. A damaged file may hold any value, so sums saturate instead of wrapping
- * around.
+ * Sums of values from a file. A damaged file may contain any value, so these sums saturate instead of
+ * wrapping around.
  */
 #ifndef GP_TOOLS_SATURATED_H
 #define GP_TOOLS_SATURATED_H

@@ -1,5 +1,5 @@
 /*
- * What gpupool's sub-commands share: exit statuses, messages, help.
+ * What gpupool's subcommands share: exit statuses, messages, help.
  */
 #ifndef GP_TOOLS_TOOL_H
 #define GP_TOOLS_TOOL_H
@@ -8,14 +8,14 @@
 
 enum {
   GP_EXIT_DONE = 0,
-  GP_EXIT_FINDINGS = 1, /* where asked for, and of doctor */
+  GP_EXIT_FINDINGS = 1, /* doctor; other commands only if requested */
   GP_EXIT_USAGE = 2,
   GP_EXIT_INPUT = 3,   /* unreadable or corrupt input, or an output that cannot be written */
   GP_EXIT_PARTIAL = 4, /* with --strict: the input is incomplete */
 };
 
-/* The commands: NAME.c or NAME_command.c each. argv[0] is the command's name; each prints its help to stdout
- * for --help. Returns the exit status. */
+/* The commands, each in NAME.c or NAME_command.c. argv[0] is the command's name. With --help each prints
+ * its help to stdout. Each returns the exit status. */
 int gp_command_run(int argc, char **argv);
 int gp_command_config(int argc, char **argv);
 int gp_command_path(int argc, char **argv);
@@ -39,26 +39,26 @@ int gp_command_symbolize(int argc, char **argv);
 
 /* output.c */
 
-/* Prints one line on stderr: "gpupool: ...". Replaces unprintable characters, line ends included. */
+/* Prints one line on stderr: "gpupool: ...". Replaces unprintable characters and line ends. */
 void gp_message(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* Like gp_message, followed by "; try gpupool COMMAND --help" (command NULL: "gpupool
- * --help"). Returns GP_EXIT_USAGE. */
+/* Like gp_message, followed by "; try gpupool COMMAND --help" (command NULL: "gpupool --help"). Returns
+ * GP_EXIT_USAGE. */
 int gp_message_usage(const char *command, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Reports an option that does not exist, and suggests the nearest of `names` (count strings without dashes)
- * if one is near. option is the argument as typed. Returns GP_EXIT_USAGE. */
+/* Prints a message about an unknown option, and suggests the nearest of names (count strings without
+ * dashes) if one is close. option is the argument as typed. Returns GP_EXIT_USAGE. */
 int gp_message_unknown_option(
     const char *command, const char *option, const char *const *names, size_t count);
 
-/* Copies text to buffer and replaces every character that could steer a terminal (base/printable.h) by
- * '?'. Cuts to capacity (at least 1), never inside a UTF-8 character. Returns buffer. */
+/* Copies text to buffer and replaces every character that could control a terminal (base/printable.h) by
+ * '?'. Truncates to capacity (at least 1), never inside a UTF-8 character. Returns buffer. */
 char *gp_printable(const char *text, char *buffer, size_t capacity);
 
 /* parameters.c */
 
-/* The name nearest to text, if near enough to be what was meant, else NULL.
- * Ignores case and treats '_' as '-'. */
+/* Returns the name nearest to text, or NULL if none is near enough to be meant. Ignores case and treats
+ * '_' as '-'. */
 const char *gp_suggest_nearest(const char *text, const char *const *names, size_t count);
 
 #endif

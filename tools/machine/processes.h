@@ -1,6 +1,6 @@
 /*
- * The processes of this machine as /proc shows them to this user: who is behind a record, and where other
- * processes have their files.
+ * The processes of this machine as /proc shows them to this user: which process uses a record, and the file
+ * systems that other processes see.
  */
 #ifndef GP_TOOLS_MACHINE_PROCESSES_H
 #define GP_TOOLS_MACHINE_PROCESSES_H
@@ -10,37 +10,38 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* What a process sees as its files: a container has another one. */
+/* The file system that a process sees, which differs in a container. */
 typedef struct gp_place {
   uint64_t mounts; /* inode of the mount namespace */
   dev_t root_device;
   ino_t root_inode;
-  pid_t pid; /* a process that is there */
+  pid_t pid; /* a process that sees it */
 } gp_place_t;
 
 typedef struct gp_process {
   pid_t pid;
-  pid_t inside; /* its number in its own PID namespace */
-  uid_t user;   /* whom /proc says it belongs to */
-  size_t place; /* index */
+  pid_t inside; /* its pid in its own PID namespace */
+  uid_t user;   /* owner of its folder in /proc */
+  size_t place; /* index in places */
 } gp_process_t;
 
 typedef struct gp_processes {
-  gp_process_t *items; /* by inside, then pid */
+  gp_process_t *items; /* sorted by inside, then pid */
   size_t count;
-  gp_place_t *places; /* the first is that of this process */
+  gp_place_t *places; /* the first is this process's own */
   size_t place_count;
 } gp_processes_t;
 
-/* Processes whose place /proc does not show to this user are left out. Returns 0 or ENOMEM. Call fini in any
- * case. */
+/* Reads all processes, except those whose namespaces /proc hides from this user. Returns 0 or ENOMEM. Call
+ * fini in any case. */
 int gp_processes_read(gp_processes_t *processes);
 void gp_processes_fini(gp_processes_t *processes);
 
 /*
- * The process that has the file mapped and the number `inside` in its own namespace; -1: none. Looks into
- * the processes' maps where more than one can be meant, or the file is of another user than the process, who
- * may have given it a false name. place: where the file was found; NULL: here. user: whose the file is.
+ * Returns the process that has mapped the file and has pid `inside` in its own namespace, or -1 if there is
+ * none. Checks /proc/PID/maps if several processes match, or if the process's user is not the file's, since
+ * a file's name can be forged. place is where the file was found; NULL: in this process's file system. user
+ * owns the file.
  */
 pid_t gp_processes_find(const gp_processes_t *processes, pid_t inside, const gp_place_t *place, uid_t user,
     dev_t device, uint64_t inode);
@@ -48,38 +49,41 @@ pid_t gp_processes_find(const gp_processes_t *processes, pid_t inside, const gp_
 #define GP_CONTAINER_BYTES 16
 #define GP_POD_BYTES       40
 
-/* Container and pod by the process's control groups: 12 characters of the container's id, the pod's UID;
- * each "" if the groups tell none. Buffers of the sizes above. */
+/* Finds the container (12 characters of its id) and the pod (its UID) of a process from its control
+ * groups; each is "" if the groups do not name one. The buffers have the sizes above. */
 void gp_process_container(pid_t pid, char *container, char *pod);
 
-/* The same of a text as in /proc/PID/cgroup. */
+/* Like gp_process_container, for a text in the form of /proc/PID/cgroup. */
 void gp_container_of_groups(const char *groups, char *container, char *pod);
 
 /*
- * What /proc says of the process that the control client asks.
+ * What /proc shows about the process to which the control client connects.
  */
 
-/* The process that the client asks, as this process sees it. */
+/* The client's target process, as this process sees it. */
 typedef struct gp_target {
   pid_t pid;
-  pid_t inside;   /* its number in its own namespace; names its socket */
-  uid_t user;     /* its effective one */
-  uid_t owner;    /* user of its files in /proc: root if the process has changed its user */
-  char *intruder; /* a problem, GP_CONTROL_PROBLEM_BYTES: the first thing of another user found in
-                     the socket's place; "" */
+  pid_t inside;   /* pid in its own namespace; part of its socket's name */
+  uid_t user;     /* effective user */
+  uid_t owner;    /* owner of its files in /proc: root if it has changed its user */
+  char *intruder; /* problem text, GP_CONTROL_PROBLEM_BYTES: the first thing of another
+                     user found in place of the socket; "": none */
 } gp_target_t;
 
-/* intruder: holds GP_CONTROL_PROBLEM_BYTES, borrowed; set to "". owner: owner of the files in /proc/PID. */
+/* Fills *ret_target. intruder holds GP_CONTROL_PROBLEM_BYTES, is borrowed, and is set to "". owner owns
+ * the files in /proc/PID. */
 void gp_target_find(pid_t pid, uid_t owner, char *intruder, gp_target_t *ret_target);
 
-/* True if something that belongs to that user may be the target's. */
+/* Returns true if user may own the target's files and sockets: it is the effective user or the /proc
+ * owner. */
 bool gp_target_has_user(const gp_target_t *target, uid_t user);
 
-/* Reads /proc/PID/NAME and adds a NUL; cuts it to 1 MiB. The caller frees it. NULL: it cannot be read. */
+/* Returns the content of /proc/PID/NAME with a NUL, truncated to 1 MiB, or NULL if it cannot be read. The
+ * caller frees it. */
 char *gp_target_read(pid_t pid, const char *name);
 
-/* A variable in environment, the content of /proc/PID/environ: strings one after
- * another. NULL: not set. Borrowed. */
+/* Returns the value of a variable in environment, the content of /proc/PID/environ (strings one after
+ * another), or NULL if it is not set. Borrowed. */
 const char *gp_target_variable(const char *environment, const char *name);
 
 #endif

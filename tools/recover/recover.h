@@ -1,5 +1,5 @@
 /*
- * Makes a snapshot of one record, for the command that ran its program.
+ * Recovers snapshots from records, for `gpupool recover` and `gpupool run`.
  */
 #ifndef GP_TOOLS_RECOVER_H
 #define GP_TOOLS_RECOVER_H
@@ -14,8 +14,8 @@ typedef struct gp_left {
   char path[GP_RECORD_FILE_PATH_BYTES];
   pid_t pid;
   uint64_t start_time_us; /* since 1970 */
-  uint64_t bytes;         /* memory that the file takes */
-  bool is_running;        /* the program is still running */
+  uint64_t bytes;         /* memory that the file occupies */
+  bool is_running;        /* the program has not ended */
 } gp_left_t;
 
 typedef struct gp_left_list {
@@ -24,24 +24,25 @@ typedef struct gp_left_list {
 } gp_left_list_t;
 
 /*
- * Finds all records of the user (machine/machine.h). Returns 0 or, after a message, the exit status. Call
- * fini in any case.
+ * Finds all records of this user, as gp_records_walk with NULL does (machine/machine.h). Returns 0 or, after
+ * a message, the exit status. Call fini in any case.
  */
 int gp_left_list_read(gp_left_list_t *list);
 void gp_left_list_fini(gp_left_list_t *list);
 
-/* The newest record of process pid, ended or running; NULL: none. pid 0: the
- * newest whose process has ended. */
+/* Returns the newest record of process pid, ended or running, or NULL if there is none. With pid 0 returns
+ * the newest record of any process that has ended. */
 const gp_left_t *gp_left_list_find(const gp_left_list_t *list, pid_t pid);
 
-/* True if the `gpupool run` with that id (run_id.h) started the process, directly or not. */
+/* Returns true if the `gpupool run` with that id (run_id.h) started the process, directly or through
+ * others. */
 bool gp_left_is_of_run(const gp_left_t *left, const char *run);
 
 /*
- * Writes a snapshot of a record, with "recovered" as its reason, and removes the record. output
- * (GPUPOOL_OUTPUT) gives the name, as it would in the recorded process. Keeps existing files, as the
- * library does. has_page: also writes a page for a browser beside it. Returns 0 or, after a message, the
- * exit status; on failure the record stays.
+ * Writes a snapshot of a record, with "recovered" as its reason, and removes the record. The name follows
+ * output (GPUPOOL_OUTPUT), as it would in the recorded process. Never overwrites a file, as the library does
+ * not. With has_page also writes a page for a browser next to the snapshot. Returns 0 or, after a message,
+ * the exit status; on failure the record stays.
  */
 int gp_recover_left(const gp_left_t *left, const char *output, bool has_page);
 

@@ -1,6 +1,6 @@
 /*
- * A picture of dots in text. A braille character holds 2 x 4 dots; an ASCII character shows how many of its
- * dots are set.
+ * A picture of dots drawn in text. A braille character shows 2 x 4 dots; an ASCII character shows how many
+ * of its dots are set.
  */
 #ifndef GP_TOOLS_CANVAS_H
 #define GP_TOOLS_CANVAS_H
@@ -23,10 +23,10 @@ typedef struct gp_canvas {
 bool gp_canvas_init(gp_canvas_t *canvas, size_t columns, size_t rows);
 void gp_canvas_fini(gp_canvas_t *canvas);
 
-/* Sets the dot at x from the left, y from the bottom; ignores one outside. */
+/* Sets the dot at x from the left and y from the bottom. Ignores dots outside of the picture. */
 void gp_canvas_set(gp_canvas_t *canvas, size_t x, size_t y);
 
-/* True if no dot of the row is set. */
+/* Returns true if no dot of the row is set. */
 bool gp_canvas_is_row_empty(const gp_canvas_t *canvas, size_t row);
 
 /* Writes one row (0 is the top) without a line end and without trailing blanks. */

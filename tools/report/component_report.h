@@ -9,18 +9,19 @@
 #include "tools/model/component_use.h"
 #include "tools/output.h"
 
-/* Prints the part of a device's section in a summary; nothing if only the program's own memory is known. */
+/* Prints the component table of a device's section in a summary. Prints nothing if all memory is the
+ * program's own. */
 void gp_component_print(const gp_component_use_t *use, gp_output_t *output);
 
-/* Adds the same as members of the device in the JSON. */
+/* Adds the content of gp_component_print to the device's JSON object. */
 void gp_component_json(const gp_component_use_t *use, cJSON *object);
 
-/* Prints the memory besides the sites by component, one line each, below those of sites: at moments, or at
- * the peak. Other parameters as for gp_beside_find. */
+/* Prints memory that belongs to no site (by component), one line for each kind, below the sites: at
+ * moments, or with at_peak at the peak. The other parameters are those of gp_beside_find. */
 void gp_beside_print(const gp_lifetimes_t *lifetimes, const gp_filter_t *filter, const gp_moments_t *moments,
     const gp_moments_t *peak, bool at_peak, gp_output_t *output);
 
-/* Adds the same to object as "beside". */
+/* Adds the content of gp_beside_print to object as "beside". */
 void gp_beside_json(const gp_lifetimes_t *lifetimes, const gp_filter_t *filter, const gp_moments_t *moments,
     const gp_moments_t *peak, cJSON *object);
 

@@ -1,6 +1,6 @@
 /*
- * The ranks of a job: their numbers, and their clocks. Times in a snapshot count from when its process began
- * to record, by the clock of its host.
+ * The ranks of a job: their numbers and clocks. Times in a snapshot count from the moment when its process
+ * started to record, by its host's clock.
  */
 #ifndef GP_TOOLS_REPORT_RANKS_H
 #define GP_TOOLS_REPORT_RANKS_H
@@ -8,40 +8,41 @@
 #include "format/marks.h"
 #include "tools/read/snapshot.h"
 
-#define GP_RANK_MARKS 32 /* the first common mark is an early one */
+#define GP_RANK_MARKS 32 /* enough, because the first common mark is an early one */
 
-/* A name that the program marked, or a range of that name. */
+/* A name that the program marked, or the name of a range. */
 typedef struct gp_rank_mark {
   char name[GP_MARK_NAME_BYTES];
-  uint64_t time_ns; /* the first time */
+  uint64_t time_ns; /* when the name was first marked */
 } gp_rank_mark_t;
 
 typedef struct gp_rank {
-  int64_t number; /* -1: not known */
+  int64_t number; /* -1: unknown */
   char host[256];
-  uint64_t start_us;                   /* since 1970; 0: not known */
-  gp_rank_mark_t marks[GP_RANK_MARKS]; /* the first names, in the order of time */
+  uint64_t start_us;                   /* since 1970; 0: unknown */
+  gp_rank_mark_t marks[GP_RANK_MARKS]; /* distinct names, in order of first use */
   size_t mark_count;
 } gp_rank_t;
 
-/* The number that the launcher gave; -1: not known. */
+/* Returns the rank that the launcher assigned, or -1 if it is unknown. */
 int64_t gp_rank_number(const gp_snapshot_t *snapshot);
 
-/* Copies what the snapshot says; cuts names. */
+/* Copies the rank's data from the snapshot. Truncates long names. */
 void gp_rank_init(gp_rank_t *rank, const gp_snapshot_t *snapshot);
 
-/* What the times of several ranks have in common. */
+/* What makes the times of several ranks comparable. */
 typedef enum gp_clock {
-  GP_CLOCK_NONE,  /* nothing is known */
+  GP_CLOCK_NONE,  /* nothing: the clocks are unrelated or unknown */
   GP_CLOCK_HOST,  /* all ran on one host */
-  GP_CLOCK_MARK,  /* each has a mark of that name, which counts as the same moment */
-  GP_CLOCK_HOSTS, /* each host has a clock of its own */
+  GP_CLOCK_MARK,  /* all have one mark's name; it counts as the same moment */
+  GP_CLOCK_HOSTS, /* the ranks ran on several hosts, each with its own clock */
 } gp_clock_t;
 
-/* ret_mark: set to the name with GP_CLOCK_MARK, borrowed from ranks[0]. */
+/* Finds the clock that the ranks share. With GP_CLOCK_MARK sets *ret_mark to the mark's name, borrowed
+ * from ranks[0]. */
 gp_clock_t gp_ranks_clock(const gp_rank_t *const *ranks, size_t count, const char **ret_mark);
 
-/* A time of rank, in nanoseconds since the mark, else since 1970. */
+/* Converts a time of rank to nanoseconds since the mark or, without a mark, since 1970. */
 int64_t gp_rank_time(const gp_rank_t *rank, gp_clock_t clock, const char *mark, uint64_t time_ns);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * What `gpupool replay` shows of one file. replay_command.c computes it; replay_text.c and replay_json.c
+ * The result of `gpupool replay` for one file. replay_command.c computes it; replay_text.c and replay_json.c
  * print it.
  */
 #ifndef GP_TOOLS_REPORT_REPLAY_REPORT_H
@@ -9,10 +9,10 @@
 #include "tools/replay/figures.h"
 #include "tools/replay/settings.h"
 
-#define GP_REPLAY_TYPES 8 /* more than exist */
+#define GP_REPLAY_TYPES 8 /* more than there are pool types */
 
 typedef struct gp_replay_result {
-  const char *type; /* of the pool */
+  const char *type; /* pool type */
   gp_options_t options;
   gp_simulation_t simulation;
 } gp_replay_result_t;

@@ -1,5 +1,6 @@
 /*
- * The sites of many files in one table, a row each: the sum, and which file has least and most of it.
+ * The sites of many files in one table with a row for each site: the sum over the files, and the files with
+ * the smallest and largest amount.
  */
 #ifndef GP_TOOLS_REPORT_SITES_RANKS_H
 #define GP_TOOLS_REPORT_SITES_RANKS_H
@@ -8,10 +9,10 @@
 #include "tools/model/sites.h"
 #include "tools/report/report.h"
 
-/* A site in those files that have memory of it. Files are places in gp_sites_ranks_t.files. */
+/* A site and the files that have memory of it. Files are indexes into gp_sites_ranks_t.files. */
 typedef struct gp_ranks_site {
   char *name;
-  uint64_t sum; /* of its flat amounts, bytes or allocations, like the next two */
+  uint64_t sum; /* flat amounts of all files: bytes or allocations, as least and most */
   uint64_t least;
   uint64_t most;
   size_t least_file;
@@ -21,10 +22,10 @@ typedef struct gp_ranks_site {
 
 typedef struct gp_ranks_file {
   char *file;
-  int64_t rank; /* -1: not known */
+  int64_t rank; /* -1: unknown */
 } gp_ranks_file_t;
 
-/* Zeroed memory is an empty table. */
+/* A zeroed struct is an empty table. */
 typedef struct gp_sites_ranks {
   gp_ranks_site_t *sites;
   size_t count;
@@ -32,9 +33,9 @@ typedef struct gp_sites_ranks {
   gp_ranks_file_t *files;
   size_t file_count;
   uint64_t sum;
-  char heading[160]; /* what the amounts are; the next ones are of all files, too */
+  char heading[160]; /* names the amounts; this and the members below apply to all files */
   gp_site_measure_t measure;
-  const char *by; /* what makes a site; static */
+  const char *by; /* what defines a site ("function"); static */
   bool by_count;
   bool wide;
 } gp_sites_ranks_t;
@@ -42,7 +43,7 @@ typedef struct gp_sites_ranks {
 /* Adds the sites of a file. Returns 0 or ENOMEM. */
 int gp_sites_ranks_add(gp_sites_ranks_t *ranks, const gp_sites_t *sites, const gp_report_input_t *input);
 
-/* Writes the table: most rows, 0: all. */
+/* Prints the table with at most `most` rows; 0: all. */
 void gp_sites_ranks_print(gp_sites_ranks_t *ranks, uint64_t most, gp_output_t *output);
 
 void gp_sites_ranks_fini(gp_sites_ranks_t *ranks);

@@ -7,11 +7,11 @@
 #include "tools/model/callers.h"
 #include "tools/report/report.h"
 
-/* Prints at most `most` owners (0: all) with the callers that have at least 1% of sum. */
+/* Prints at most `most` owners (0: all) and their callers that have at least 1% of sum. */
 void gp_sites_tree_print(const gp_report_input_t *input, const gp_caller_t *owners,
     const gp_site_amount_t *sum, bool by_count, uint64_t most, gp_output_t *output);
 
-/* Adds the member "tree", with all owners. */
+/* Adds the member "tree" with all owners. */
 void gp_sites_tree_json(const gp_caller_t *owners, cJSON *object);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * Tables with one line for each of many files, or of many devices. Those that stand out come first, and the
- * rest on request.
+ * Tables with one line for each of many files or devices. Lines that stand out come first; the rest is
+ * printed on request.
  */
 #ifndef GP_TOOLS_REPORT_SUMMARY_OVERVIEW_H
 #define GP_TOOLS_REPORT_SUMMARY_OVERVIEW_H
@@ -9,54 +9,55 @@
 #include "tools/output.h"
 #include "tools/report/ranks.h"
 
-/* With so many devices of a file there is a table. */
+/* From this number of devices on, a file's devices are shown as a table. */
 #define GP_OVERVIEW_DEVICES 3
 
 #define GP_OVERVIEW_CODES 256
 
 typedef struct gp_overview_row {
-  const char *file; /* borrowed from the request; NULL: it could not be read */
+  const char *file; /* points into the request; NULL: unreadable */
   char codes[GP_OVERVIEW_CODES];
   gp_severity_t severity; /* of the worst finding */
-  uint64_t used;          /* bytes at most, the sum of its devices, as is held */
+  uint64_t used;          /* peak bytes in use, summed over devices, as is held */
   uint64_t held;
   uint64_t ooms;
   uint64_t hits;
   uint64_t misses;
-  uint64_t leaked; /* bytes held at the program's exit; 0 of a snapshot of another moment */
-  bool ran_out;    /* the next one is valid */
+  uint64_t leaked; /* bytes in use at the program's exit; 0 if the snapshot was not written at exit */
+  bool ran_out;    /* out_ns is valid */
   uint64_t out_ns; /* when memory first ran out */
   gp_rank_t rank;
-  double apart; /* from the medians of used and held, as a share of these; valid after sorting */
+  double apart; /* distance from the medians of used and held, relative to them; valid after sorting */
 } gp_overview_row_t;
 
 typedef struct gp_overview {
   gp_overview_row_t *rows; /* shared by the processes that read the files (side_by_side.h) */
   size_t count;
-  size_t room; /* private: rows that there is memory for */
+  size_t room; /* private: allocated rows */
 } gp_overview_t;
 
-/* A table of so many files. Returns 0 or ENOMEM; call fini in any case. */
+/* Allocates a table of count rows. Returns 0 or ENOMEM. Call fini in any case. */
 int gp_overview_init(gp_overview_t *overview, size_t count);
 
-/* Fills the row of a file. */
+/* Fills a file's row from its findings. */
 void gp_overview_set(gp_overview_row_t *row, const gp_findings_t *findings);
 
-/* Writes the table of the files that could be read: the `most` rows that stand out, by what went wrong and
- * then by how far their memory is from the medians (0: all), and a line for the rest. Sorts the rows. */
+/* Prints the table of the readable files: the `most` rows (0: all) that stand out, ordered by severity and
+ * then by the distance of their memory from the medians, and a line for the rest. Sorts the rows. */
 void gp_overview_print(gp_overview_t *overview, size_t most, gp_output_t *output);
 
-/* Names the ranks that used most and least, leaked most, and ran out first, where they differ from the
- * others. used, leaked: the medians. */
+/* Prints which ranks used most and least, leaked most, and ran out of memory first, if they differ from the
+ * others. used and leaked are the medians. */
 void gp_overview_print_ranks(
     const gp_overview_t *overview, uint64_t used, uint64_t leaked, gp_output_t *output);
 
 void gp_overview_fini(gp_overview_t *overview);
 
-/* Writes one line for each device. */
+/* Prints one line for each device. */
 void gp_overview_print_devices(const gp_summary_t *summary, gp_output_t *output);
 
-/* The device to show in full: where memory ran out, else that of most memory in use. */
+/* Returns the device to show in full: the one that ran out of memory, else the one with most memory in
+ * use. */
 const gp_summary_device_t *gp_overview_device(const gp_summary_t *summary);
 
 #endif

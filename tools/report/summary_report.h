@@ -1,5 +1,5 @@
 /*
- * The two forms of gpupool summary; both have the same content.
+ * The text and JSON forms of gpupool summary. Both have the same content.
  */
 #ifndef GP_TOOLS_REPORT_SUMMARY_REPORT_H
 #define GP_TOOLS_REPORT_SUMMARY_REPORT_H
@@ -9,15 +9,14 @@
 #include "tools/model/findings.h"
 #include "tools/output.h"
 
-/* summary_text.c: writes the text to output. is_full: all devices in full,
- * however many there are. */
+/* summary_text.c: writes the text to output. With is_full shows all devices in full, however many there
+ * are. */
 void gp_summary_print(const gp_findings_t *findings, bool is_full, gp_output_t *output);
 
-/* summary_phases.c: the table of phases, at most twelve of them; those within which most was held come first.
- */
+/* summary_phases.c: prints a table of at most twelve phases, those with the highest memory use first. */
 void gp_summary_phases_print(const gp_summary_t *summary, gp_output_t *output);
 
-/* summary_json.c: adds the members of one of "snapshots" (REPORTS.md) to object. */
+/* summary_json.c: adds the members of one item of "snapshots" (REPORTS.md) to object. */
 void gp_summary_json(const gp_findings_t *findings, cJSON *object);
 
 #endif

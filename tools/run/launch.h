@@ -10,13 +10,13 @@
 #include "base/path.h"
 
 enum {
-  GP_LAUNCH_FAILED = 125, /* this tool's failure: usage, settings, no memory */
+  GP_LAUNCH_FAILED = 125, /* failure of this tool: usage, settings, no memory */
   GP_LAUNCH_CANNOT_RUN = 126,
   GP_LAUNCH_NOT_FOUND = 127,
 };
 
-/* Finds the file that execvp would run for name, along PATH if name has no slash. Returns 0 with the path
- * in buffer, else GP_LAUNCH_NOT_FOUND or GP_LAUNCH_CANNOT_RUN (a folder, or not executable). */
+/* Finds the file that execvp would execute for name, along PATH if name has no slash. Returns 0 with the
+ * path in buffer, GP_LAUNCH_NOT_FOUND, or GP_LAUNCH_CANNOT_RUN (a folder, or not executable). */
 int gp_launch_find(const char *name, char *buffer, size_t capacity);
 
 typedef struct gp_launched {
@@ -25,27 +25,28 @@ typedef struct gp_launched {
   int signal; /* the signal that killed it; 0: none */
 } gp_launched_t;
 
-/* Starts path with argv and the current environment, and waits for its end. Forwards signals that would end
- * this process; the terminal sends its own to the child directly. Reports a failure to start. */
+/* Starts path with argv and the current environment, and waits until it ends. Forwards signals that would
+ * end this process; the terminal sends its own signals directly to the child. Prints a message if the
+ * start fails. */
 void gp_launch_and_wait(const char *path, char *const argv[], gp_launched_t *ret_launched);
 
 /*
- * Ends this process by the signal that ended the child, without a second core. A shell then sees the
- * signal, and ends a loop after Ctrl-C. Returns if no signal ended the child, or if the signal cannot end
- * this process (process 1 of a PID namespace): then exit with status.
+ * Ends this process with the signal that ended the child, without a second core dump. A shell then sees the
+ * signal, and for example stops a loop after Ctrl-C. Returns if no signal ended the child, or if the signal
+ * cannot end this process (process 1 of a PID namespace); the caller then exits with status.
  */
 void gp_launch_end_alike(const gp_launched_t *launched);
 
 /*
- * Programs that start others where the environment or the library of this one is missing.
+ * Launchers: programs that start others without this environment or without access to the library.
  */
 
-#define GP_LAUNCHER_BYTES (4 * GP_PATH_BYTES) /* of a sentence */
+#define GP_LAUNCHER_BYTES (4 * GP_PATH_BYTES) /* enough for one sentence */
 
 /*
- * True if the program argv[0] (a name or a path) is known to lose LD_PRELOAD or the file of the library on
- * the way to what it starts. Writes to buffer a sentence that says so, and what to type instead. Of chroot
- * it looks into the folder: a library that is there is good.
+ * Returns true if the program argv[0] (a name or a path) is known to start programs without LD_PRELOAD or
+ * without access to the library file. Writes a sentence with the reason and a command to use instead to
+ * buffer. For chroot, checks whether the library exists in the new root.
  */
 bool gp_launcher_loses(char *const argv[], const char *library, char buffer[static GP_LAUNCHER_BYTES]);
 
