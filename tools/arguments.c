@@ -31,8 +31,8 @@ static int unknown_option(const char *command, const char *flag, const char *opt
   return gp_message_unknown_option(command, option, names, GP_OPTION_COUNT + 2);
 }
 
-/* The option that "--name" or "--name=value" names, else GP_OPTION_COUNT. *ret_value:
- * the text after the '=', or NULL. */
+/* Returns the option named by "--name" or "--name=value", or GP_OPTION_COUNT if there is none. Sets
+ * *ret_value to the text after the '=', or NULL. */
 static gp_option_id_t find_option(const char *argument, const char **ret_value)
 {
   char name[GP_ARGUMENT_NAME_BYTES];
@@ -76,7 +76,7 @@ int gp_arguments_parse(
     bool has_next = arguments.next + 1 < argc;
     const char *next = has_next ? argv[arguments.next + 1] : "";
     if (!value && gp_option_table[id].type == GP_OPTION_BOOL) {
-      /* The value may be omitted: --stats is --stats=1. */
+      /* The value of a flag may be omitted: --stats is --stats=1. */
       value = "1";
       if (strcmp(next, "0") == 0 || strcmp(next, "1") == 0)
         value = argv[++arguments.next];
@@ -107,7 +107,8 @@ typedef struct check {
   int malformed;
 } check_t;
 
-/* The message names the variable. If the value came as an argument, prints the argument's name instead. */
+/* A gp_option_problem_fn that prints the message. The message names the variable; if the value came as an
+ * argument, replaces that by the argument's name. */
 static void report(void *arg, bool malformed, const char *message)
 {
   static const char *const consequences[] = {". The default, ", ". Until "};
@@ -139,7 +140,7 @@ void gp_arguments_read(
   gp_settings_files_t files;
 
   gp_settings_files_find(&files, gp_arguments_lookup, arguments);
-  /* How many problems there were, the report knows. */
+  /* report counts the problems */
   (void)gp_options_check_names(environ, problem, problem_arg);
   (void)gp_settings_read(ret_options, gp_arguments_lookup, arguments, &files, problem, problem_arg);
 }
@@ -148,7 +149,7 @@ int gp_arguments_check(gp_arguments_t *arguments, bool is_final, gp_options_t *r
 {
   check_t check = {arguments, is_final, 0};
   gp_arguments_read(arguments, ret_options, report, &check);
-  return check.malformed; /* unknown names are warnings, and do not count */
+  return check.malformed; /* unknown names are only warnings */
 }
 
 void gp_arguments_print_help(void)

@@ -1,5 +1,5 @@
 /*
- * gpupool config: the options in force.
+ * gpupool config: prints the options in effect.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -48,8 +48,9 @@ static const char *source_name(gp_arguments_t *arguments, const gp_options_t *op
   return "";
 }
 
-/* A value was given but the default is in use, so the value is malformed. MXNet's variables get a warning
- * only. What a file has wrong is in the messages; only its limit has to be seen here, too. */
+/* Returns true if the option's value is malformed: a value was given, but the default is in use. Malformed
+ * MXNet variables only cause a warning, and malformed file entries a message, except that a file's limits
+ * also count here. */
 static bool is_malformed(gp_arguments_t *arguments, const gp_options_t *options, int id)
 {
   if (id == GP_OPTION_limit)

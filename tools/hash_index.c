@@ -10,7 +10,7 @@
 bool gp_hash_index_grow(gp_hash_index_t *index, size_t more, gp_hash_index_hash_fn hash_of, const void *self)
 {
   gp_hash_index_t larger = {.room = ROOM_FIRST, .count = index->count};
-  if (more > UINT32_MAX - index->count) /* places are of 32 bits */
+  if (more > UINT32_MAX - index->count) /* slots have 32 bits */
     return false;
   while (larger.room < 2 * (index->count + more))
     larger.room *= 2;
@@ -30,7 +30,7 @@ bool gp_hash_index_grow(gp_hash_index_t *index, size_t more, gp_hash_index_hash_
   return true;
 }
 
-/* Items that begin with a pointer to their text, or with a number. */
+/* An array whose items begin with a pointer to their text, or with a number. */
 typedef struct keyed {
   const char *items;
   size_t item_size;
@@ -52,11 +52,11 @@ static bool is_text(const void *self, size_t item, const void *key)
   return strcmp(text_at(self, item), key) == 0;
 }
 
-/* items: the address of the pointer to them. */
+/* Returns the array that gp_hash_index_text got. items is the address of the caller's item pointer. */
 static inline keyed_t keyed_of(const void *items, size_t item_size)
 {
   keyed_t keyed = {.item_size = item_size};
-  memcpy(&keyed.items, items, sizeof(keyed.items)); /* a pointer of another type */
+  memcpy(&keyed.items, items, sizeof(keyed.items)); /* the caller's pointer has another type */
   return keyed;
 }
 
@@ -125,8 +125,8 @@ void *gp_hash_index_number(
 void gp_hash_index_take(
     gp_hash_index_t *index, uint32_t *slot, gp_hash_index_hash_fn hash_of, const void *self)
 {
-  /* Moves later entries up, except those that would get before their home. So deleted entries need no marks.
-   */
+  /* Moves each later entry into the hole, unless that is before the entry's home slot. So deleted entries
+   * need no markers. */
   size_t hole = (size_t)(slot - index->slots), mask = index->room - 1;
   gp_assert(*slot);
   for (size_t at = (hole + 1) & mask; index->slots[at]; at = (at + 1) & mask) {

@@ -8,7 +8,8 @@
 #include "base/printable.h"
 #include "tools/tool.h"
 
-/* RFC 8259, section 7: a character above U+FFFF is written as a pair of surrogates. */
+/* Writes a character as an escape sequence. Characters above U+FFFF are surrogate pairs (RFC 8259, section
+ * 7). */
 static void write_escape(FILE *stream, const gp_character_t *character)
 {
   uint32_t code = character->is_malformed ? 0xfffd : character->code;
@@ -19,7 +20,7 @@ static void write_escape(FILE *stream, const gp_character_t *character)
     fprintf(stream, "\\u%04x", (unsigned)code);
 }
 
-/* The position of the next byte that is not plain ASCII. */
+/* Returns the position of the next byte that is not printable ASCII. */
 static size_t skip_plain(const char *text, size_t at, size_t length)
 {
   while (at < length && (unsigned char)text[at] >= 0x20 && (unsigned char)text[at] < 0x7f)
@@ -41,7 +42,7 @@ char *gp_json_escape(const char *text, size_t length, size_t *ret_length)
       break;
     gp_character_t character = gp_character_at(text + at, length - at);
     bool is_blank =
-        text[at] == '\n' || text[at] == '\t' || text[at] == '\r'; /* strings hold these escaped already */
+        text[at] == '\n' || text[at] == '\t' || text[at] == '\r'; /* strings have these escaped already */
     if (character.is_unsafe && !is_blank)
       write_escape(stream, &character);
     else

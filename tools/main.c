@@ -1,5 +1,5 @@
 /*
- * gpupool: the command line tool. One table names the sub-commands.
+ * gpupool: the command line tool. A table lists the subcommands.
  */
 #include <cjson/cJSON.h>
 #include <locale.h>
@@ -91,7 +91,8 @@ static int help(int argc, char **argv)
   return command->run(2, (char *[]){argv[1], (char[]){"--help"}, NULL});
 }
 
-/* Output may be lost when stdout is flushed: a full disk must not look like success. */
+/* Flushes stdout and returns the exit status. If that fails, for example on a full disk, the status is not
+ * success. */
 static int finish(int status)
 {
   if (fflush(stdout) == 0 && !ferror(stdout))
@@ -100,8 +101,8 @@ static int finish(int status)
   return status ? status : GP_EXIT_INPUT;
 }
 
-/* For cJSON. The commands build documents in hundreds of cJSON calls; a call that failed unnoticed would
- * leave a report without a member. */
+/* malloc for cJSON that exits without memory. The commands make hundreds of unchecked cJSON calls; an
+ * unnoticed failure would leave a member out of a report. */
 static void *allocate_or_exit(size_t bytes)
 {
   void *taken = malloc(bytes);
@@ -114,7 +115,7 @@ static void *allocate_or_exit(size_t bytes)
 
 int main(int argc, char **argv)
 {
-  (void)setlocale(LC_CTYPE, ""); /* selects the terminal's character set; without this call it is ASCII */
+  (void)setlocale(LC_CTYPE, ""); /* uses the terminal's character set; the default is ASCII */
   cJSON_InitHooks(&(cJSON_Hooks){.malloc_fn = allocate_or_exit, .free_fn = free});
   if (argc < 2)
     return gp_message_usage(NULL, "a command is missing");

@@ -29,7 +29,7 @@ static void print_line(const char *format, va_list arguments, const char *more)
   char text[LINE_BYTES];
   char line[LINE_BYTES];
   vsnprintf(text, sizeof(text), format, arguments);
-  fflush(stdout); /* earlier output comes first */
+  fflush(stdout); /* keeps the order with earlier output */
   fprintf(stderr, "gpupool: %s%s\n", gp_printable(text, line, sizeof(line)), more);
 }
 

@@ -12,10 +12,11 @@
 #include "base/run_id.h"
 #include "tools/shorten.h"
 
-#define HEAD_BYTES 1024 /* holds a snapshot's format, version, reason and run */
+#define HEAD_BYTES 1024 /* contains a snapshot's format, version, reason and run */
 
-/* "out/gpupool.%e.json" becomes "out/gpupool.*.json": placeholders become stars, all else is literal. A
- * pattern that does not fit becomes "", which matches nothing. */
+/* Converts an output pattern for glob(3): placeholders become stars, all else is literal.
+ * "out/gpupool.%e.json" becomes "out/gpupool.*.json". A pattern that does not fit becomes "", which
+ * matches nothing. */
 static void make_glob(const char *folder, const char *output, char *buffer, size_t capacity)
 {
   size_t used = 0;
@@ -31,7 +32,7 @@ static void make_glob(const char *folder, const char *output, char *buffer, size
         text[1] = *p;
       }
       size_t length = strlen(text);
-      if (used + length >= capacity - 8) { /* leave room for the suffix of a taken name */
+      if (used + length >= capacity - 8) { /* room for the suffix of a taken name */
         buffer[0] = '\0';
         return;
       }
@@ -41,13 +42,14 @@ static void make_glob(const char *folder, const char *output, char *buffer, size
   }
 }
 
-/* The files that match pattern, or pattern with the suffix that the library adds when a name is taken. */
+/* Lists the files that match pattern, with or without the suffix that the library adds when a name is
+ * taken. */
 static void list(const char *pattern, bool append, glob_t *ret_list)
 {
   char suffixed[2 * GP_PATH_BYTES + 16];
   if (!pattern[0])
     return;
-  (void)glob(pattern, append ? GLOB_APPEND : 0, NULL, ret_list); /* no match or no access: no files */
+  (void)glob(pattern, append ? GLOB_APPEND : 0, NULL, ret_list); /* on failure there are no files */
   snprintf(suffixed, sizeof(suffixed), "%s.[0-9]*", pattern);
   (void)glob(suffixed, GLOB_APPEND, NULL, ret_list);
 }
@@ -85,7 +87,7 @@ void gp_new_snapshots_begin(gp_new_snapshots_t *written, const char *output)
   list_all(written, &written->before);
 }
 
-/* True if name holds pid as a whole number. */
+/* Returns true if the file name contains pid as a whole number. */
 static bool holds_pid(const char *name, pid_t pid)
 {
   char digits[16];
@@ -97,8 +99,8 @@ static bool holds_pid(const char *name, pid_t pid)
   return false;
 }
 
-/* The beginning of a file, as text; "": it cannot be read, or is not a regular file. Any user can write
- * into the fallback's folder, so a FIFO there must not make this function block. */
+/* Reads the beginning of a file as text; "" if it cannot be read or is not a regular file. Any user can
+ * write to the fallback folder, so a FIFO there must not block this function. */
 static void read_head(const char *path, char buffer[HEAD_BYTES])
 {
   struct stat status;
@@ -111,7 +113,8 @@ static void read_head(const char *path, char buffer[HEAD_BYTES])
   buffer[length > 0 ? length : 0] = '\0';
 }
 
-/* A string's own quotes are escaped, so a match is always the key. */
+/* Returns true if the snapshot belongs to run. Quotes inside JSON strings are escaped, so a match is
+ * always the key. */
 static bool is_of_run(const char *path, const char *run)
 {
   static const char key[] = "\"process\":{\"run\":\"";
@@ -142,7 +145,7 @@ void gp_new_snapshots_end(gp_new_snapshots_t *written, pid_t pid, const char *ru
       char **name = &written->after.gl_pathv[i];
       bool is_new = !written->before.gl_pathc || !bsearch(name, written->before.gl_pathv,
                                                      written->before.gl_pathc, sizeof(char *), compare_names);
-      bool is_same = i > 0 && strcmp(*name, name[-1]) == 0; /* two patterns or folders gave it */
+      bool is_same = i > 0 && strcmp(*name, name[-1]) == 0; /* two patterns or folders matched it */
       if (is_new && !is_same && holds_pid(*name, pid) == (own == 1) &&
           (run ? is_of_run(*name, run) : is_file(*name)))
         written->names[written->count++] = *name;
@@ -150,7 +153,8 @@ void gp_new_snapshots_end(gp_new_snapshots_t *written, pid_t pid, const char *ru
   }
 }
 
-/* Looks at the content, because a program may be called bloom and a pattern may lack %r. */
+/* Returns true if the file begins with text. Reads the content, because a program may be called bloom, and
+ * a pattern may lack %r. */
 static bool has_in_head(const char *path, const char *text)
 {
   char head[HEAD_BYTES];
@@ -161,7 +165,7 @@ static bool has_in_head(const char *path, const char *text)
 const char *gp_new_snapshots_best(const gp_new_snapshots_t *written, bool *ret_is_oom)
 {
   static const char *const best[] = {
-      "\"unreported_ooms\":", /* the last time memory ran out, at which the program may have ended */
+      "\"unreported_ooms\":", /* memory ran out, and that may have ended the program */
       "\"reason\":\"oom\"",
       "\"reason\":\"host_oom\"",
   };

@@ -14,7 +14,7 @@
 #define GROUP_MODE 0060
 #define ANY_MODE   0666
 
-/* What the inputs allow: the mode, and the group to which all of them gave GROUP_MODE. */
+/* The mode that all inputs allow, and the group to which all of them gave GROUP_MODE. */
 static mode_t allowed = ANY_MODE;
 static gid_t allowed_group = (gid_t)-1; /* no input yet */
 
@@ -30,7 +30,7 @@ static int failed(const char *path, int error)
   return GP_EXIT_INPUT;
 }
 
-/* The folder of path, or ".". The caller frees it with free(); NULL: no memory. */
+/* Returns the folder of path, or ".". The caller frees it with free(). Returns NULL without memory. */
 static char *folder_of(const char *path)
 {
   const char *slash = strrchr(path, '/');
@@ -78,9 +78,9 @@ void gp_output_file_take_input(int fd)
 }
 
 /*
- * Restricts the mode before anything is written, because the file's group may differ from the inputs'.
- * kept: the mode of the replaced file, an upper bound; NULL for a new file, whose mode open(2) made from
- * `allowed`.
+ * Restricts the file's mode before anything is written, because its group may differ from the inputs'. kept
+ * is the mode of the file to be replaced, as an upper bound, or NULL for a new file, whose mode open(2)
+ * derived from `allowed`. Returns 0 or an errno.
  */
 static int restrict_mode(int fd, const mode_t *kept)
 {
@@ -107,23 +107,24 @@ static const int signals[] = {
     SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGPIPE, SIGALRM, SIGUSR1, SIGUSR2, SIGXCPU, SIGXFSZ};
 #define SIGNAL_COUNT (sizeof(signals) / sizeof(signals[0]))
 
-/* The file that has no final name yet; a process that is stopped removes it. */
+/* The partial file, which has no final name yet. A signal that ends the process removes it. */
 static char part[8192];
 static volatile sig_atomic_t has_part;
 static struct sigaction before[SIGNAL_COUNT];
 
-/* Calls only what signal-safety(7) allows. Raises the signal again, which ends the
- * process when this handler returns. */
+/* Signal handler that removes the partial file. Calls only functions that signal-safety(7) allows. Raises
+ * the signal again, which ends the process when the handler returns. */
 static void remove_part(int number)
 {
   if (has_part)
-    (void)unlink(part); /* nothing more can be done */
+    (void)unlink(part); /* nothing else can be done */
   (void)signal(number, SIG_DFL);
   (void)raise(number);
 }
 
-/* From now on a signal that would end the process (from a user, a closed terminal or pipe, or a limit) first
- * removes path. Ignored signals stay ignored. One file at a time. Returns 0, or ENAMETOOLONG. */
+/* Registers path as the partial file: from now on a signal that would end the process (from a user, a
+ * closed terminal or pipe, or a limit) first removes it. Ignored signals stay ignored. One file at a time.
+ * Returns 0 or ENAMETOOLONG. */
 static int begin_part(const char *path)
 {
   struct sigaction action = {.sa_handler = remove_part};
@@ -133,14 +134,14 @@ static int begin_part(const char *path)
   memcpy(part, path, length + 1);
   has_part = 1;
   for (size_t i = 0; i < SIGNAL_COUNT; i++) {
-    (void)sigaction(signals[i], NULL, &before[i]); /* cannot fail: valid numbers */
+    (void)sigaction(signals[i], NULL, &before[i]); /* valid numbers, so this cannot fail */
     if (before[i].sa_handler == SIG_DFL)
       (void)sigaction(signals[i], &action, NULL);
   }
   return 0;
 }
 
-/* The file has its final name, or is gone: restores the earlier signal handlers. */
+/* Unregisters the partial file, which was renamed or removed, and restores the earlier signal handlers. */
 static void end_part(void)
 {
   if (!has_part)
@@ -153,19 +154,20 @@ static void end_part(void)
 void gp_part_file_remove(void)
 {
   if (has_part)
-    (void)unlink(part); /* nothing more can be done */
+    (void)unlink(part); /* nothing else can be done */
   end_part();
 }
 
-/* Opens a file beside the target, so that it can be renamed. The name holds this process's number; replaces
- * what an earlier process with that number left. */
+/* Opens a temporary file in the target's folder, so that it can be renamed. Its name contains this
+ * process's pid. Replaces a file that an earlier process with the same pid left behind. Returns 0 or an
+ * errno. */
 static int open_temporary(gp_output_file_t *file)
 {
   if (!file->target || asprintf(&file->temporary, "%s.%d.part", file->target, (int)getpid()) < 0) {
     file->temporary = NULL;
     return ENOMEM;
   }
-  (void)unlink(file->temporary); /* usually there is none */
+  (void)unlink(file->temporary); /* usually there is no such file */
   int error = begin_part(file->temporary);
   return error ? error : open_stream(file, file->temporary, O_CREAT | O_EXCL);
 }
@@ -197,19 +199,20 @@ int gp_output_file_open(gp_output_file_t *file, const char *path, bool force)
   return failed(path, error);
 }
 
-/* Uses rename() only with force: another program may have created the target meanwhile. */
+/* Gives the temporary file its final name. Uses rename() only with force, because another program may have
+ * created the target meanwhile. Returns 0 or an errno. */
 static int put_in_place(const gp_output_file_t *file)
 {
   struct stat status;
   if (file->force && lstat(file->target, &status) == 0 && !S_ISREG(status.st_mode))
-    return EEXIST; /* it has become something that --force never replaces */
+    return EEXIST; /* now something that --force never replaces */
   if (file->force)
     return rename(file->temporary, file->target) ? errno : 0;
   if (link(file->temporary, file->target) == 0)
     return unlink(file->temporary) ? errno : 0;
   if (errno == EEXIST || access(file->target, F_OK) == 0)
     return EEXIST;
-  return rename(file->temporary, file->target) ? errno : 0; /* the file system has no links */
+  return rename(file->temporary, file->target) ? errno : 0; /* the file system has no hard links */
 }
 
 int gp_output_file_close(gp_output_file_t *file)
@@ -227,7 +230,7 @@ int gp_output_file_close(gp_output_file_t *file)
   bool is_taken = error == EEXIST;
   if (!error) {
     free(file->temporary);
-    file->temporary = NULL; /* now has its final name */
+    file->temporary = NULL; /* was renamed */
   }
   gp_output_file_discard(file);
   return !error ? 0 : is_taken && !force ? refuse_existing(path) : failed(path, error);

@@ -18,8 +18,8 @@ static int fold(char c)
   return c == '_' ? '-' : tolower((unsigned char)c);
 }
 
-/* Edit distance; transposing two neighbours counts as one edit. Both texts have at
- * most NAME_MAX_LENGTH characters. */
+/* Returns the edit distance; swapping two neighbours counts as one edit. Both texts have at most
+ * NAME_MAX_LENGTH characters. */
 static unsigned distance(const char *a, size_t rows, const char *b, size_t columns)
 {
   unsigned lines[3][NAME_MAX_LENGTH + 1];
@@ -52,7 +52,7 @@ const char *gp_suggest_nearest(const char *text, const char *const *names, size_
 {
   const char *nearest = NULL;
   size_t length = strlen(text);
-  unsigned best = length < 5 ? 2 : 3; /* a name further away is hardly what was meant */
+  unsigned best = length < 5 ? 2 : 3; /* a name further away is unlikely to be meant */
 
   if (length > NAME_MAX_LENGTH)
     return NULL;
@@ -128,7 +128,7 @@ bool gp_parameter_parse_moment(const char *text, gp_request_moment_t *ret_moment
   return true;
 }
 
-/* The index of text among choices such as "live|peak", or -1. */
+/* Returns the index of text among choices such as "live|peak", or -1. */
 static int find_choice(const char *choices, const char *text)
 {
   int index = 0;
@@ -205,7 +205,8 @@ static int store(
   return 0;
 }
 
-/* argument[0..length) is "--NAME" or "-L". *ret_values: of the table that has it. NULL: none has. */
+/* Returns the parameter for argument[0..length), which is "--NAME" or "-L", and its table's values in
+ * *ret_values. Returns NULL if no table has it. */
 static const gp_parameter_t *find(
     const gp_parameters_t *tables, size_t table_count, const char *argument, size_t length, void **ret_values)
 {

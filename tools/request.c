@@ -13,7 +13,7 @@
 #include "tools/output.h"
 #include "tools/tool.h"
 
-/* Folders among the files of a command: of a job's ranks, say. */
+/* Returns true if path is a folder, such as one with the snapshots of a job's ranks. */
 
 static bool is_folder(const char *path)
 {
@@ -36,7 +36,7 @@ static int compare_paths(const void *a, const void *b)
   return strverscmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* Appends FOLDER/NAME, or only what is there of it. False: no memory. */
+/* Appends FOLDER/NAME to the found files, or only folder if name is "". Returns false without memory. */
 static bool add(gp_request_t *request, const char *folder, const char *name)
 {
   char *path;
@@ -49,7 +49,7 @@ static bool add(gp_request_t *request, const char *folder, const char *name)
   return true;
 }
 
-/* Returns 0, ENOENT without a snapshot in it, or another errno. */
+/* Appends the snapshots in a folder. Returns 0, ENOENT if there are none, or another errno. */
 static int add_folder(gp_request_t *request, const char *path)
 {
   size_t before = request->found_count;
@@ -72,9 +72,9 @@ static int add_folder(gp_request_t *request, const char *path)
   return error || count > 0 ? error : ENOENT;
 }
 
-/* Puts the files .json, .json.gz and .pickle of a folder in its place, in the order of their names, in which
- * numbers count as numbers. Returns 0, or the exit status after a message: a folder has none or cannot be
- * read, or no memory. folders_fini frees them. */
+/* Replaces each folder by the .json, .json.gz and .pickle files in it, sorted by name with numbers in
+ * numeric order. Returns 0 or, after a message, the exit status: a folder has no such file or cannot be
+ * read, or memory ran out. folders_fini frees the list. */
 static int folders_expand(gp_request_t *request)
 {
   bool has_folders = false;
@@ -139,8 +139,8 @@ static const gp_parameter_t common[] = {
 };
 #define COMMON_COUNT (sizeof(common) / sizeof(common[0]))
 
-/* False for a common option that the command lacks: --at if it is not about one moment; those about
- * stacks or text if it has neither. */
+/* Returns false for a common option that the command lacks: --at if it is not about one moment, and
+ * options about stacks or text if it shows none. */
 static bool is_offered(const gp_request_form_t *form, const gp_parameter_t *parameter)
 {
   static const size_t of_requests[] = {
@@ -158,8 +158,8 @@ static bool is_offered(const gp_request_form_t *form, const gp_parameter_t *para
   return form->takes_moment || parameter->kind != GP_PARAMETER_MOMENT;
 }
 
-/* The options that the command has, in two tables: its own come first, both in the help and when an argument
- * is looked up. offered: room for the common ones. */
+/* Makes the two tables of a command's options. The command's own come first, in the help and in the
+ * lookup. offered has room for the common ones. */
 static void make_tables(const gp_request_form_t *form, gp_parameter_t *offered, void *own, void *request,
     gp_parameters_t *ret_tables)
 {
@@ -234,7 +234,7 @@ static void print_parameter(const gp_parameter_t *parameter)
       : is_optional ? "[="
                     : " ",
       argument ? argument : "", is_optional ? "]" : "");
-  if (strlen(names) > 18) { /* no room for a blank before the help */
+  if (strlen(names) > 18) { /* too long for the column */
     printf("  %s\n", names);
     names[0] = '\0';
   }

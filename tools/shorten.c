@@ -9,13 +9,13 @@
 
 #define MARK         "..."
 #define MARK_COLUMNS 3
-#define LEAST_WORD   16  /* columns that a word keeps */
-#define MOST_WORD    74  /* columns of a word in a line that is wrapped at 80 */
-#define MOST_PLACE   32  /* bytes of a file and a line that are not cut */
-#define LEAST_APART  15  /* least columns in which to show a difference */
-#define REMEMBERED   512 /* names remembered; users do not read longer tables line by line */
+#define LEAST_WORD   16  /* columns of a word that are kept */
+#define MOST_WORD    74  /* longest word, in columns, in text wrapped at 80 */
+#define MOST_PLACE   32  /* longest file and line, in bytes, that is not cut */
+#define LEAST_APART  15  /* fewest columns in which a difference is shown */
+#define REMEMBERED   512 /* names compared; nobody reads longer tables line by line */
 
-/* The byte offset of the character that is `columns` characters after text. */
+/* Returns the byte offset of the character `columns` characters after text. */
 static size_t offset_of(const char *text, size_t columns)
 {
   size_t at = 0;
@@ -36,7 +36,7 @@ static void join_marks(char *text)
     memmove(mark, mark + 1, strlen(mark));
 }
 
-/* Replaces text[from, to) by the mark, except its first `head` and last `tail` columns. */
+/* Replaces text[from, to) by "...", except its first `head` and last `tail` columns. */
 static void cut(char *text, size_t from, size_t to, size_t head, size_t tail)
 {
   size_t width = gp_columns_of(text + from, to - from);
@@ -46,7 +46,7 @@ static void cut(char *text, size_t from, size_t to, size_t head, size_t tail)
   join_marks(text);
 }
 
-/* Replaces the middle of text[from, to) by the mark: makes it `excess` columns shorter, and no more. */
+/* Replaces the middle of text[from, to) by "...", so that text becomes `excess` columns shorter. */
 static void cut_middle(char *text, size_t from, size_t to, size_t excess)
 {
   size_t width = gp_columns_of(text + from, to - from);
@@ -54,7 +54,8 @@ static void cut_middle(char *text, size_t from, size_t to, size_t excess)
   cut(text, from, to, kept - kept / 2, kept / 2);
 }
 
-/* The length of "operator" and the operator's name, which may contain brackets; 0: none starts here. */
+/* Returns the length of "operator" and the operator's name, which may contain brackets, or 0 if none
+ * starts here. */
 static size_t operator_length(const char *text)
 {
   return strncmp(text, "operator", 8) == 0 ? 8 + strspn(text + 8, "<>()-=+*/!&|[]~^%,") : 0;
@@ -62,27 +63,28 @@ static size_t operator_length(const char *text)
 
 #define DEEPEST_LIST 32
 
-/* A list whose closing bracket has not been read yet. */
+/* A list whose closing bracket was not reached yet. */
 typedef struct list {
   size_t from;
-  bool has_inner; /* a list in it can become shorter */
+  bool has_inner; /* contains a list that can be shortened */
 } list_t;
 
-/* True if cutting text[from, to) saves space. */
+/* Returns true if cutting text[from, to) saves columns. */
 static bool is_long(const char *text, size_t from, size_t to)
 {
   return gp_columns_of(text + from, to - from) > MARK_COLUMNS &&
          strncmp(text + from, "anonymous namespace)", 20) != 0;
 }
 
-/* Template arguments follow a name; Python's "<module>" and "<lambda>", and comparisons, do not. */
+/* Returns true if a name ends before `at`. Template arguments follow a name; Python's "<module>" and
+ * "<lambda>", and comparisons, do not. */
 static bool follows_a_name(const char *text, size_t at)
 {
   return at > 0 && (isalnum((unsigned char)text[at - 1]) || text[at - 1] == '_');
 }
 
-/* Finds the longest list between open and close that can become shorter and holds no other such list. The
- * results are the ends of the text between the brackets. Returns false if there is none. */
+/* Finds the longest list between open and close that can be shortened and contains no other such list.
+ * Sets the results to the ends of the text between the brackets. Returns false if there is none. */
 static bool find_list(const char *text, char open, char close, size_t *ret_from, size_t *ret_to)
 {
   list_t lists[DEEPEST_LIST];
@@ -113,7 +115,7 @@ static bool find_list(const char *text, char open, char close, size_t *ret_from,
   return longest > 0;
 }
 
-/* Cuts lists between such brackets until the text fits or none can become shorter. */
+/* Cuts lists between these brackets until the text fits or no list can be shortened. */
 static void cut_lists(char *text, size_t columns, char open, char close)
 {
   size_t width, from = 0, to = 0;
@@ -121,7 +123,7 @@ static void cut_lists(char *text, size_t columns, char open, char close)
     cut_middle(text, from, to, width - columns);
 }
 
-/* True for "file.cpp:12": cut, it would lead nowhere. */
+/* Returns true for a word like "file.cpp:12", which is useless when cut. */
 static bool is_place(const char *word, size_t length)
 {
   size_t digits = length;
@@ -131,7 +133,7 @@ static bool is_place(const char *word, size_t length)
          memchr(word, '.', digits);
 }
 
-/* The longest word of text, if it has more than LEAST_WORD columns. */
+/* Finds the longest word of text with more than LEAST_WORD columns. Returns false if there is none. */
 static bool find_word(const char *text, size_t *ret_from, size_t *ret_to)
 {
   size_t most = LEAST_WORD;
@@ -150,8 +152,8 @@ static bool find_word(const char *text, size_t *ret_from, size_t *ret_to)
   return is_found;
 }
 
-/* Cuts long words, names above all, until the text fits: short ones between them say how they belong
- * together. */
+/* Cuts long words (usually names) until the text fits. Short words between names stay, because they show
+ * how the names are related. */
 static void cut_words(char *text, size_t columns)
 {
   size_t width, from = 0, to = 0;
@@ -161,7 +163,7 @@ static void cut_words(char *text, size_t columns)
   }
 }
 
-/* Cuts words that no line has room for. */
+/* Cuts words that are too long for a line. */
 static void cut_giants(char *text)
 {
   size_t from = 0, to = 0;
@@ -183,7 +185,7 @@ static void shorten(char *text, size_t columns)
 char *gp_text_shorten(const char *text, size_t columns, char *buffer, size_t capacity)
 {
   size_t room = 4 * strlen(text) + 1;
-  char *whole = room > capacity ? malloc(room) : NULL; /* else its end would be lost before it is shorter */
+  char *whole = room > capacity ? malloc(room) : NULL; /* else its end is truncated before it is shortened */
 
   if (whole) {
     shorten(gp_printable(text, whole, room), columns);
@@ -195,8 +197,8 @@ char *gp_text_shorten(const char *text, size_t columns, char *buffer, size_t cap
   return buffer;
 }
 
-/* Like gp_text_shorten, but keeps the difference to other: the text's
- * beginning, the difference, its end. */
+/* Like gp_text_shorten, but shows where text differs from other: the text's beginning, the difference, and
+ * its end. */
 static void shorten_apart(const char *text, const char *other, size_t columns, char *buffer, size_t capacity)
 {
   size_t same = 0, third = columns / 3 - MARK_COLUMNS;
@@ -206,10 +208,10 @@ static void shorten_apart(const char *text, const char *other, size_t columns, c
   while (buffer[same] && buffer[same] == other[same])
     same++;
   size_t width = gp_columns_of(buffer, strlen(buffer)), place = gp_columns_of(buffer, same);
-  place -= place < 2 ? place : 2; /* show a little context before it */
+  place -= place < 2 ? place : 2; /* include two columns of context */
   bool is_early = place <= third + MARK_COLUMNS;
   if (is_early || place + 2 * third + MARK_COLUMNS >= width) {
-    /* Near an end: leaves out one part. */
+    /* The difference is near an end, so one cut is enough. */
     size_t kept = columns - MARK_COLUMNS;
     cut(buffer, 0, strlen(buffer), is_early ? kept - third : third, is_early ? third : kept - third);
     return;
@@ -240,7 +242,7 @@ char *gp_names_shorten(gp_names_t *names, const char *text, size_t columns, char
     names->whole[names->count] = whole;
     names->shown[names->count++] = shown;
   } else {
-    free(whole); /* without memory each name is shortened independently */
+    free(whole); /* without memory, later names are not compared with this one */
   }
   return buffer;
 }

@@ -11,11 +11,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define PROCESSES 8 /* each has a file in memory */
+#define PROCESSES 8 /* each keeps a whole file in memory */
 
 #define ALIGNMENT sizeof(uint64_t)
 
-/* The bytes of whole pages, and the page behind them that nothing may touch. */
+/* Returns the size of the mapping: whole pages, and an inaccessible guard page after them. */
 static size_t mapped_bytes(size_t bytes, size_t page)
 {
   return (bytes + page - 1) / page * page + page;
@@ -28,7 +28,7 @@ void *gp_shared_alloc(size_t bytes)
   if (pages == MAP_FAILED)
     return NULL;
   char *end = pages + mapped - page;
-  (void)mprotect(end, page, PROT_NONE); /* else only the guard is missing */
+  (void)mprotect(end, page, PROT_NONE); /* on failure only the guard is missing */
   return end - (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
 }
 
@@ -47,7 +47,8 @@ static void take_numbers(
     work(self, number);
 }
 
-/* Starts a copy of this process, which ends with its parent. False: there is none. */
+/* Forks a copy of this process, which takes numbers and is killed when its parent ends. Returns false if
+ * fork fails. */
 static bool start(
     pid_t *ret_pid, _Atomic size_t *next, size_t count, void (*work)(void *self, size_t number), void *self)
 {
