@@ -19,15 +19,15 @@
 #include "base/assert.h"
 #include "tools/machine/processes.h"
 
-#define ANSWER_BYTES   (1 << 20) /* 64 devices need a tenth of it */
+#define ANSWER_BYTES   (1 << 20) /* 64 devices need a tenth of this */
 #define ANSWER_SECONDS 60        /* enough for a snapshot of a large program on a slow disk */
-#define RETRY_MS       500       /* retry interval while the process's queue of clients is full */
+#define RETRY_MS       500       /* between attempts while the process's connection queue is full */
 
 static void __attribute__((format(printf, 2, 3))) say(char *problem, const char *format, ...)
 {
   va_list arguments;
   va_start(arguments, format);
-  (void)vsnprintf(problem, GP_CONTROL_PROBLEM_BYTES, format, arguments); /* cuts what does not fit */
+  (void)vsnprintf(problem, GP_CONTROL_PROBLEM_BYTES, format, arguments); /* truncates */
   va_end(arguments);
 }
 
@@ -56,8 +56,7 @@ bool gp_control_client_is_number(const char *text)
   return isdigit((unsigned char)text[0]) && !*end && !errno && number >= 1 && number <= INT_MAX;
 }
 
-/* Removes the sockets that ended processes left in this user's folders;
- * sockets of running processes stay. */
+/* Removes sockets that ended processes left in this user's folders. Sockets of running processes stay. */
 static void remove_stale_sockets(void)
 {
   const char *const places[] = {getenv("XDG_RUNTIME_DIR"), NULL};
@@ -71,8 +70,8 @@ static void remove_stale_sockets(void)
   }
 }
 
-/* $! of `gpupool run ... &` is the runner, whose one child is the program that is meant. Returns pid itself
- * for any other process. */
+/* Returns the child of pid if pid is a `gpupool run`, else pid. $! of `gpupool run ... &` is the runner,
+ * but the user means the program, its only child. */
 static pid_t follow_runner(pid_t pid)
 {
   char name[64];
@@ -83,7 +82,7 @@ static pid_t follow_runner(pid_t pid)
       own.st_ino != other.st_ino)
     return pid;
   (void)snprintf(name, sizeof(name), "task/%d/children", (int)pid);
-  char *children = gp_target_read(pid, name); /* NULL: the kernel does not list them */
+  char *children = gp_target_read(pid, name); /* NULL: the kernel does not list children */
   long child = children ? strtol(children, NULL, 10) : 0;
   free(children);
   return child > 0 ? (pid_t)child : pid;
@@ -120,13 +119,13 @@ static uint64_t now_ms(void)
   return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
-/* Waits until fd (-1: none) is ready, at most wait_ms. False with errno: the user
- * does not want to wait any longer. */
+/* Waits at most wait_ms until fd (-1: none) is ready. Returns false with errno if client->wait returned
+ * false. */
 static bool wait_some(gp_control_client_t *client, int fd, short events, unsigned wait_ms)
 {
   struct pollfd waiting = {.fd = fd, .events = events};
   if (!client->wait) {
-    (void)poll(&waiting, 1, (int)wait_ms); /* the caller checks for itself */
+    (void)poll(&waiting, 1, (int)wait_ms); /* the caller checks whether fd is ready */
     return true;
   }
   if (client->wait(client->wait_self, fd, events, wait_ms))
@@ -136,7 +135,7 @@ static bool wait_some(gp_control_client_t *client, int fd, short events, unsigne
   return false;
 }
 
-/* Returns false with errno: ETIMEDOUT, or ECANCELED if wait_some returned false. */
+/* Waits until fd is ready. Returns false with errno: ETIMEDOUT, or ECANCELED if wait_some returned false. */
 static bool wait_until(gp_control_client_t *client, int fd, short events, uint64_t until_ms)
 {
   struct pollfd waiting = {.fd = fd, .events = events};
@@ -153,7 +152,7 @@ static bool wait_until(gp_control_client_t *client, int fd, short events, uint64
   }
 }
 
-/* Returns a connected, non-blocking socket, or -1 with errno. */
+/* Connects to the socket at path. Returns a connected, non-blocking socket, or -1 with errno. */
 static int connect_to(gp_control_client_t *client, const char *path)
 {
   struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -164,7 +163,7 @@ static int connect_to(gp_control_client_t *client, const char *path)
     return -1;
   while (connect(fd, (struct sockaddr *)&address, sizeof(address)) != 0) {
     int error = errno;
-    if (error == EAGAIN && now_ms() >= until_ms) /* the queue of clients is full */
+    if (error == EAGAIN && now_ms() >= until_ms) /* the connection queue is full */
       error = ETIMEDOUT;
     if (error == EAGAIN && !wait_some(client, -1, 0, RETRY_MS))
       error = ECANCELED;
@@ -178,10 +177,10 @@ static int connect_to(gp_control_client_t *client, const char *path)
 }
 
 /*
- * Connects, and checks which process listens: SO_PEERCRED gives the process that called listen(2), by its
- * number in this namespace. The client sends nothing to any other process. The check also holds for root,
- * who would otherwise believe another user's answer. Returns a connected socket, or -1 with errno; ENOENT
- * where another process listens.
+ * Connects, and checks which process listens: SO_PEERCRED reports the process that called listen(2), by its
+ * pid in this namespace. The client sends nothing to any other process. Root needs the check too, because it
+ * would otherwise trust an answer from another user. Returns a connected socket, or -1 with errno; ENOENT if
+ * another process listens.
  */
 static int connect_to_target(gp_control_client_t *client, const gp_target_t *target, const char *path)
 {
@@ -203,14 +202,14 @@ static int connect_to_target(gp_control_client_t *client, const gp_target_t *tar
   return -1;
 }
 
-/* Opens the folder only if it belongs to the target's user: any user may
- * have put files into another one. */
+/* Opens a folder of sockets if it belongs to the target's user, because any user may have put files into
+ * another folder. Returns NULL with errno. */
 static DIR *open_folder(const gp_target_t *target, const char *folder)
 {
   struct stat status;
   int fd = open(folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
   if (fd < 0) {
-    if (errno == ELOOP || errno == ENOTDIR) /* the library put no socket there */
+    if (errno == ELOOP || errno == ENOTDIR) /* the library puts no socket there */
       errno = ENOENT;
     return NULL;
   }
@@ -231,8 +230,8 @@ static DIR *open_folder(const gp_target_t *target, const char *folder)
   return NULL;
 }
 
-/* A process of another namespace may have the same number, so connect_to_target checks who
- * listens. Returns as connect_to_target. */
+/* Connects to the target's socket in folder. A process in another PID namespace may have the same pid, so
+ * connect_to_target checks who listens. Returns the same as connect_to_target. */
 static int find_in_folder(gp_control_client_t *client, const gp_target_t *target, const char *folder)
 {
   int fd = -1;
@@ -259,8 +258,8 @@ static int find_in_folder(gp_control_client_t *client, const gp_target_t *target
   return fd;
 }
 
-/* Looks for the socket in the folders that the process would have chosen, both in our file
- * system and in the process's own. */
+/* Looks for the socket in all folders that the process could have chosen, in this file system and in the
+ * process's own. Returns the same as connect_to_target. */
 static int find_and_connect(gp_control_client_t *client, const gp_target_t *target, const char *environment)
 {
   char runtime_of_user[64];
@@ -279,7 +278,7 @@ static int find_and_connect(gp_control_client_t *client, const gp_target_t *targ
     for (size_t j = 0; j < sizeof(places) / sizeof(places[0]); j++) {
       char folder[GP_CONTROL_PATH_BYTES];
       gp_control_folder(roots[i], places[j].runtime_folder, places[j].user, folder);
-      gp_assert(folder[0]); /* the last resort is short enough below each root */
+      gp_assert(folder[0]); /* the last fallback fits below both roots */
       int fd = find_in_folder(client, target, folder);
       if (fd >= 0 || client->is_left)
         return fd;
@@ -291,7 +290,7 @@ static int find_and_connect(gp_control_client_t *client, const gp_target_t *targ
   return -1;
 }
 
-/* Says why there is no socket. */
+/* Writes to problem why the socket could not be reached. error is the errno of the attempt. */
 static void explain(const gp_control_client_t *client, const gp_target_t *target, const char *environment,
     int error, char *problem)
 {
@@ -299,7 +298,7 @@ static void explain(const gp_control_client_t *client, const gp_target_t *target
   const int pid = (int)client->pid;
   const char *control = gp_target_variable(environment, "GPUPOOL_CONTROL");
   char *maps = gp_target_read(client->pid, "maps");
-  bool is_loaded = !maps || strstr(maps, "libgpupool") != NULL; /* or unknown */
+  bool is_loaded = !maps || strstr(maps, "libgpupool") != NULL; /* also if unknown */
   free(maps);
 
   if (gp_control_client_is_gone(client)) {
@@ -328,8 +327,8 @@ static void explain(const gp_control_client_t *client, const gp_target_t *target
   }
 }
 
-/* Ignores the start time in a socket's name, since it may differ between namespaces:
- * the listener's identity decides. */
+/* Connects to the target, or returns -1 with a sentence in problem. Ignores the start time in a socket's
+ * name, because it may differ between namespaces: the listener's identity decides. */
 static int open_connection(gp_control_client_t *client, char *problem)
 {
   char intruder[GP_CONTROL_PROBLEM_BYTES];
@@ -373,8 +372,8 @@ static bool send_all(gp_control_client_t *client, int fd, const char *text, size
   return true;
 }
 
-/* Receives until the other end closes. NULL: with errno, or 0 if the text is
- * too long. The caller frees it. */
+/* Receives until the other end closes the connection. Returns the text, which the caller frees, or NULL
+ * with errno; errno 0 means that the text is too long. */
 static char *receive_all(gp_control_client_t *client, int fd, uint64_t until_ms)
 {
   char *text = malloc(ANSWER_BYTES);
@@ -406,7 +405,7 @@ cJSON *gp_control_client_ask(gp_control_client_t *client, const char *request, c
   if (fd < 0)
     return NULL;
   const uint64_t until_ms = now_ms() + ANSWER_SECONDS * 1000;
-  /* If the process refuses before it reads the request, sending fails, but an answer still comes. */
+  /* If the process refuses before it has read the request, sending fails, but an answer still arrives. */
   if (send_all(client, fd, request, strlen(request), until_ms))
     (void)send_all(client, fd, "\n", 1, until_ms);
   char *text = client->is_left ? NULL : receive_all(client, fd, until_ms);

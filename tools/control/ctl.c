@@ -16,7 +16,7 @@
 
 typedef struct request {
   const char *name;
-  const char *argument; /* its name in the help; NULL: takes none */
+  const char *argument; /* name in the help; NULL: the request takes none */
   bool is_optional;
   void (*print)(const cJSON *answer);
 } request_t;
@@ -35,7 +35,7 @@ static void print_snapshot(const cJSON *answer)
 
 #define TEXT_BYTES (GP_NUMBER_BYTES > GP_SIZE_TEXT_BYTES ? GP_NUMBER_BYTES : GP_SIZE_TEXT_BYTES)
 
-/* Prints a value in its unit; gauges whose names end in this way are in bytes. */
+/* Prints a value in its unit. Gauges whose names end in _bytes are sizes. */
 static void print_value(const char *name, const cJSON *gauge, const char *member)
 {
   size_t length = strlen(name);
@@ -166,8 +166,8 @@ static int unknown_request(const char *name)
                  : gp_message_usage("ctl", "ctl: unknown request %s", name);
 }
 
-/* Makes the line to send; "" after a message. Makes a path absolute: the
- * program's working folder differs. */
+/* Makes the line to send, or "" after a message. A path becomes absolute, because the program's working
+ * folder may differ. */
 static void make_line(const request_t *request, const char *argument, char *line, size_t capacity)
 {
   char folder[GP_PATH_BYTES] = "";

@@ -19,7 +19,7 @@
 #define INTERVAL_MS_MIN     50
 #define INTERVAL_MS_MAX     3600000
 #define INTERVAL_MS_DEFAULT 1000
-#define SLOW_MS             500 /* after this, a late answer is worth a line */
+#define SLOW_MS             500 /* when an answer is later than this, a line says so */
 
 typedef struct options {
   const char *process;
@@ -33,7 +33,7 @@ typedef struct watch {
   const options_t *options;
   gp_control_client_t client;
   gp_monitor_t monitor;
-  gp_new_snapshots_t written; /* the snapshots written since live began */
+  gp_new_snapshots_t written; /* finds the snapshots written since live started */
   bool knows_written;
   bool has_looked; /* live has received an answer */
   char message[GP_PATH_BYTES + 64];
@@ -76,7 +76,7 @@ static const gp_parameter_t parameters[] = {
 static const gp_words_form_t form = {
     "live", parameters, sizeof(parameters) / sizeof(parameters[0]), 1, print_help};
 
-/* Returns 0 or, after a message, the exit status. */
+/* Validates the options. Returns 0 or, after a message, the exit status. */
 static int check(options_t *options)
 {
   const char *text = options->interval;
@@ -95,7 +95,8 @@ static int check(options_t *options)
   return 0;
 }
 
-/* Takes the pattern of the program's snapshots from the answer. It is relative to the program's folder. */
+/* Takes the output pattern of the program's snapshots from an answer. A relative pattern is relative to
+ * the program's folder. */
 static void note_written(watch_t *watch, const cJSON *stats)
 {
   const cJSON *output = cJSON_GetObjectItem(stats, "output");
@@ -117,7 +118,7 @@ static void note_written(watch_t *watch, const cJSON *stats)
   watch->knows_written = true;
 }
 
-/* Asks the program once; false with the reason in problem. */
+/* Requests the program's statistics once. Returns false with the reason in watch->problem. */
 static bool look(watch_t *watch)
 {
   cJSON *stats = gp_control_client_ask(&watch->client, "stats", watch->problem);
@@ -146,7 +147,7 @@ static void ask(watch_t *watch, const char *request, const char *done)
   else if (cJSON_IsString(path))
     snprintf(watch->message, sizeof(watch->message), "%s: %s", done,
         gp_printable(path->valuestring, text, sizeof(text)));
-  else if (cJSON_GetNumberValue(cJSON_GetObjectItem(answer, "kept")) > 0) /* not a number compares false */
+  else if (cJSON_GetNumberValue(cJSON_GetObjectItem(answer, "kept")) > 0) /* false for NaN */
     snprintf(watch->message, sizeof(watch->message),
         "the device is busy: idle memory is released when the program frees or synchronizes while it is quiet");
   else
@@ -175,8 +176,7 @@ static int draw(const watch_t *watch, bool full_screen)
   return 0;
 }
 
-/* The gp_control_client_t wait while live has the screen: the user can leave
- * even if the program is stopped. */
+/* The client's wait function while live uses the screen: the user can quit even if the program is stopped. */
 static bool wait_for_answer(void *self, int fd, short events, unsigned wait_ms)
 {
   watch_t *watch = self;
@@ -186,7 +186,7 @@ static bool wait_for_answer(void *self, int fd, short events, unsigned wait_ms)
   switch (gp_terminal_wait(wait_ms < SLOW_MS ? wait_ms : SLOW_MS, fd, events, &key)) {
   case GP_TERMINAL_SIGNAL: return false;
   case GP_TERMINAL_READY: return true;
-  case GP_TERMINAL_KEY: return key != 'q'; /* other keys need an answer first */
+  case GP_TERMINAL_KEY: return key != 'q'; /* other keys first need an answer */
   case GP_TERMINAL_TIME: break;
   }
   snprintf(text, sizeof(text), "process %d does not answer%s", (int)watch->client.pid,
@@ -204,8 +204,8 @@ static bool wait_for_answer(void *self, int fd, short events, unsigned wait_ms)
 
 #define END_STEPS 200 /* of 10 ms */
 
-/* Prints the last message, after the terminal is restored. A process that ends closes its socket some time
- * before it is gone. */
+/* Prints the last message after the terminal was restored. Waits for the process to disappear, because it
+ * closes its socket some time before. Returns the exit status. */
 static int say_end(watch_t *watch)
 {
   for (int i = 0; watch->has_looked && i < END_STEPS && !gp_control_client_is_gone(&watch->client); i++)
@@ -224,14 +224,14 @@ static int say_end(watch_t *watch)
   return GP_EXIT_DONE;
 }
 
-/* Waits until the next look is due, and obeys keys. False: the user or a signal ends live. */
+/* Waits until the next update is due, and handles keys. Returns false if the user or a signal ends live. */
 static bool wait_and_obey(watch_t *watch, bool *ret_draw)
 {
   char key;
   *ret_draw = true;
   switch (gp_terminal_wait(watch->options->interval_ms, -1, 0, &key)) {
   case GP_TERMINAL_SIGNAL: return false;
-  case GP_TERMINAL_READY: /* not possible without a descriptor */
+  case GP_TERMINAL_READY: /* impossible without a descriptor */
   case GP_TERMINAL_TIME: return true;
   case GP_TERMINAL_KEY: break;
   }
@@ -286,7 +286,7 @@ int gp_command_live(int argc, char **argv)
     return status;
   if (!options.process)
     return gp_live_all(options.interval_ms, options.once);
-  (void)setlocale(LC_CTYPE, ""); /* the C locale would draw ASCII bars only */
+  (void)setlocale(LC_CTYPE, ""); /* in the C locale bars would be ASCII */
   watch.options = &options;
   if (!gp_control_client_init(&watch.client, options.process, watch.problem)) {
     gp_message("live: %s", watch.problem);

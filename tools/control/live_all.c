@@ -21,25 +21,26 @@
 #include "tools/tool.h"
 
 /*
- * Who owns the memory of a running program, by its record: the same that `gpupool sites` says of a snapshot.
+ * Which functions own the memory of a running program, found in its record as `gpupool sites` finds them in
+ * a snapshot.
  */
 
 #define GP_LIVE_OWNERS      64
 #define GP_LIVE_OWNER_BYTES 256
 
 typedef struct live_owner {
-  char name[GP_LIVE_OWNER_BYTES]; /* a function; may hold any character */
+  char name[GP_LIVE_OWNER_BYTES]; /* a function; may contain any character */
   uint64_t bytes;                 /* as requested */
   uint64_t blocks;
 } live_owner_t;
 
 typedef struct live_owners {
-  live_owner_t owners[GP_LIVE_OWNERS]; /* the largest, first */
+  live_owner_t owners[GP_LIVE_OWNERS]; /* the largest ones, sorted */
   size_t count;
-  uint64_t bytes; /* of all owners, also of those beyond these */
+  uint64_t bytes; /* of all owners, including those not listed */
 } live_owners_t;
 
-/* The snapshot of the record, through a file that has no name. NULL: it cannot be made. */
+/* Makes a snapshot of the record in an unnamed file, and loads it. Returns NULL on failure. */
 static gp_snapshot_t *snapshot_of(int fd)
 {
   static gp_record_t record; /* too large for a stack */
@@ -48,7 +49,7 @@ static gp_snapshot_t *snapshot_of(int fd)
   char path[64];
   gp_json_t json;
 
-  int file = (int)syscall(SYS_memfd_create, "gpupool", MFD_CLOEXEC); /* newer than the C library may be */
+  int file = (int)syscall(SYS_memfd_create, "gpupool", MFD_CLOEXEC); /* libc may lack it */
   if (file >= 0 && gp_record_read(fd, &record)) {
     gp_json_init(&json, file, buffer, sizeof(buffer));
     gp_document_write(&json, &record.document);
@@ -95,7 +96,8 @@ static bool live_owners_find_owners(gp_snapshot_t *snapshot, live_owners_t *owne
   return good;
 }
 
-/* fd: the record, borrowed. False: it cannot be read, or there is no memory. Not thread safe. */
+/* Finds the owners in the record that is open at fd (borrowed). Returns false if it cannot be read, or
+ * without memory. Not thread safe. */
 static bool live_owners_read(int fd, live_owners_t *ret_owners)
 {
   ret_owners->count = 0;
@@ -110,11 +112,11 @@ static bool live_owners_read(int fd, live_owners_t *ret_owners)
 }
 
 #define ESCAPE         '\033'
-#define ESCAPE_MS      50 /* an arrow key sends three characters at once; the key Escape sends one */
+#define ESCAPE_MS      50 /* an arrow key sends three characters at once; Escape sends one */
 #define FILTER_BYTES   64
 #define LINE_BYTES     256
-#define OWNERS_SHARE   10 /* finding owners takes at most such a part of the time */
-#define OWNER_OVERHEAD 30 /* columns of a line of an owner before its name */
+#define OWNERS_SHARE   10 /* finding owners uses at most one tenth of the time */
+#define OWNER_OVERHEAD 30 /* columns before an owner's name */
 
 typedef enum key {
   KEY_NONE,
@@ -127,20 +129,20 @@ typedef enum key {
   KEY_FILTER,
 } live_key_t;
 
-/* What the screen shows. A program is known by its user, its numbers and the time at which it began: another
- * user can name a record like it. */
+/* What the screen shows. A program is identified by its user, both pids and its start time, because
+ * another user can create a record with the same name. */
 typedef struct screen {
   gp_machine_t machine;
   gp_ps_table_t table;
   gp_ps_sort_t sort;
   char filter[FILTER_BYTES];
   bool is_typing; /* the filter */
-  size_t chosen;  /* a row, which moves with its program */
+  size_t chosen;  /* selected row; follows its program when rows move */
   pid_t chosen_pid, chosen_inside;
   uid_t chosen_user;
   uint64_t chosen_start_us;
   int chosen_device;
-  bool is_open; /* the chosen program is shown alone */
+  bool is_open; /* the selected program is shown alone */
   bool has_owners;
   uint64_t owners_due_ns;
   live_owners_t owners;
@@ -173,7 +175,7 @@ static bool is_chosen(const screen_t *screen, const gp_ps_row_t *row)
          process->user == screen->chosen_user && process->start_time_us == screen->chosen_start_us;
 }
 
-/* Reads all records again. Returns 0 or ENOMEM. */
+/* Reads all records again, and finds the selected row. Returns 0 or ENOMEM. */
 static int look(screen_t *screen)
 {
   gp_ps_table_fini(&screen->table);
@@ -203,14 +205,15 @@ static int find_owners(void *self, const gp_found_record_t *found)
   return 0;
 }
 
-/* Finding owners reads the whole record, so that it is not done at each look. */
+/* Finds the owners again if enough time has passed. This reads the whole record, so it is not done at each
+ * update. */
 static void refresh_owners(screen_t *screen)
 {
   uint64_t begin = clock_ns(CLOCK_MONOTONIC);
   if (begin < screen->owners_due_ns)
     return;
   screen->has_owners = false;
-  (void)gp_machine_visit(find_owners, screen); /* without memory there are no owners */
+  (void)gp_machine_visit(find_owners, screen); /* without memory, no owners are shown */
   uint64_t end = clock_ns(CLOCK_MONOTONIC);
   screen->owners_due_ns = end + OWNERS_SHARE * (end - begin);
 }
@@ -235,7 +238,7 @@ static void print_owners(const screen_t *screen, unsigned columns, size_t most, 
   }
 }
 
-/* One program, with the rows of its devices. */
+/* Prints the rows of the selected program's devices, and its owners. */
 static void print_open(const screen_t *screen, unsigned columns, unsigned rows, const gp_output_t *output)
 {
   gp_ps_table_t own = {0};
@@ -259,7 +262,7 @@ static void print_open(const screen_t *screen, unsigned columns, unsigned rows, 
 
 static void print_list(const screen_t *screen, unsigned columns, unsigned rows, const gp_output_t *output)
 {
-  size_t most = rows > 5 ? rows - 5 : 1; /* sum, heading, what has no room, filter, keys */
+  size_t most = rows > 5 ? rows - 5 : 1; /* lines for the sum, heading, omitted columns, filter, keys */
   const gp_ps_look_t view = {.columns = columns,
       .first = screen->chosen < most ? 0 : screen->chosen - most + 1,
       .most = most,
@@ -302,7 +305,7 @@ static int draw(screen_t *screen)
   return 0;
 }
 
-/* The rest of an arrow key, or the key Escape. */
+/* Reads the rest of an arrow key's characters. Returns KEY_BACK for the key Escape. */
 static live_key_t read_escape(void)
 {
   char key;
@@ -345,7 +348,7 @@ static void type(screen_t *screen, char key)
   }
 }
 
-/* False: the user wants to leave. */
+/* Handles a key. Returns false if the user quits. */
 static bool obey(screen_t *screen, char key)
 {
   if (screen->is_typing) {

@@ -11,7 +11,7 @@
 #include "tools/control/control_client.h"
 #include "tools/tool.h"
 
-#define ENTER                "\033[?1049h\033[?25l" /* the alternate screen, no cursor */
+#define ENTER                "\033[?1049h\033[?25l" /* alternate screen, no cursor */
 #define LEAVE                "\033[?25h\033[?1049l"
 #define HOME                 "\033[H"
 #define CLEAR_TO_END_OF_LINE "\033[K"
@@ -25,7 +25,7 @@ static struct {
   bool has_exit_handler;
   struct termios before;
   struct sigaction actions[HANDLED_COUNT];
-  sigset_t mask_before; /* signals are blocked except while waiting, so none is lost in between */
+  sigset_t mask_before; /* signals are blocked except while waiting, so that none is missed */
   volatile sig_atomic_t ended_by;
   volatile sig_atomic_t was_stopped;
 } terminal;
@@ -40,7 +40,7 @@ static void on_signal(int number)
 
 static void put(const char *text, size_t length)
 {
-  (void)gp_write_all(STDOUT_FILENO, text, length); /* where the terminal has gone, a signal will follow */
+  (void)gp_write_all(STDOUT_FILENO, text, length); /* if the terminal is gone, a signal follows */
 }
 
 static void set_mode(bool ours)
@@ -54,7 +54,7 @@ static void set_mode(bool ours)
   } else {
     put(LEAVE, strlen(LEAVE));
   }
-  (void)tcsetattr(STDIN_FILENO, TCSADRAIN, &mode); /* the terminal may have gone */
+  (void)tcsetattr(STDIN_FILENO, TCSADRAIN, &mode); /* fails if the terminal is gone */
 }
 
 static void restore(void)
@@ -97,13 +97,13 @@ void gp_terminal_leave(void)
     return;
   restore();
   if (number)
-    (void)raise(number); /* our parent process sees the cause */
+    (void)raise(number); /* the parent process sees the cause */
 }
 
 static void stop(void)
 {
   set_mode(false);
-  (void)raise(SIGSTOP); /* execution continues here */
+  (void)raise(SIGSTOP); /* resumes here */
   set_mode(true);
 }
 
@@ -126,7 +126,7 @@ gp_terminal_event_t gp_terminal_wait(unsigned wait_ms, int fd, short events, cha
     return GP_TERMINAL_READY;
   if (read(STDIN_FILENO, ret_key, 1) == 1)
     return GP_TERMINAL_KEY;
-  terminal.ended_by = SIGHUP; /* the terminal has gone and sends no more keys */
+  terminal.ended_by = SIGHUP; /* the terminal is gone and sends no more keys */
   return GP_TERMINAL_SIGNAL;
 }
 
@@ -217,7 +217,7 @@ void gp_monitor_update(gp_monitor_t *monitor, const cJSON *stats)
   monitor->samples++;
 }
 
-/* Printing. A line is plain text and styles; only the text has a width. */
+/* Printing. A line consists of text and style sequences; only the text counts for the width. */
 typedef struct page {
   const gp_monitor_layout_t *layout;
   const gp_output_t *output;
@@ -237,7 +237,7 @@ static void end_line(page_t *page)
   page->lines++;
 }
 
-/* text must be ASCII: cutting it must not split a character. */
+/* Prints a line of ASCII text, truncated to the page's columns: truncation must not split a character. */
 static void print_line(page_t *page, gp_style_t style, const char *text)
 {
   if (!has_room(page, 1))
@@ -264,8 +264,7 @@ static void parts_of(const gp_monitor_device_t *device, part_t *parts)
   parts[PART_CACHED] = (part_t){device->cached, GP_STYLE_FAINT, "\u2591", '='};
 }
 
-/* Bytes that the whole bar stands for: what the program may have; without a
- * limit or a known device, its peak. */
+/* Returns the bytes that the full bar represents: the limit, else the device's memory, else the peak. */
 static uint64_t scale_of(const gp_monitor_device_t *device)
 {
   uint64_t held = device->reserved + device->forwarded;
@@ -298,7 +297,8 @@ static void print_bar(page_t *page, const gp_monitor_device_t *device)
   parts_of(device, parts);
   fputs("  [", page->output->stream);
   for (int i = 0; i < PART_COUNT; i++) {
-    /* Rounds ends, not lengths, so that the parts add up. A part that is not empty always shows. */
+    /* Rounds the ends, not the lengths, so that the parts add up. A part with bytes gets at least one
+     * cell. */
     sum += parts[i].bytes;
     unsigned end = (unsigned)((double)sum / (double)scale * width + 0.5);
     if (parts[i].bytes && end <= used)
@@ -334,7 +334,7 @@ static void print_legend(page_t *page, const gp_monitor_device_t *device)
   end_line(page);
 }
 
-/* Shows how much the program held at each of the last samples, the newest at the right. */
+/* Prints the memory of the last samples as one line of bars, the newest at the right. */
 static void print_history(page_t *page, const gp_monitor_t *monitor, const gp_monitor_device_t *device)
 {
   static const char *const unicode[] = {
@@ -417,7 +417,7 @@ void gp_monitor_print(
   char line[MAX_COLUMNS + 1];
   unsigned kept = (layout->message != NULL) + layout->shows_keys;
 
-  /* Keeps room for the lines at the end. */
+  /* Leaves room for the message and the keys. */
   if (body.rows)
     body.rows = body.rows > kept ? body.rows - kept : 1;
   page.layout = &body;

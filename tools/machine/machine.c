@@ -18,8 +18,8 @@
 #include "format/layout.h"
 
 #define HEAPS_PLACE  (offsetof(gp_record_header_t, sections) + GP_SECTION_HEAPS * sizeof(gp_section_place_t))
-#define LENGTH_BYTES 8 /* of the description, before its text */
-#define READS        8 /* an operation in the middle of two readings is rare, of eight it is none */
+#define LENGTH_BYTES 8 /* length field before the description's text */
+#define READS        8 /* an operation during one read is rare, during all eight next to impossible */
 
 static size_t read_at(int fd, void *buffer, size_t bytes, uint64_t offset)
 {
@@ -65,7 +65,8 @@ gp_look_result_t gp_record_look(int fd, gp_record_look_t *ret_look)
   return GP_LOOK_DONE;
 }
 
-/* What holds whenever no operation is under way (format/stats.h, pool/check.c). */
+/* Returns true if the invariants hold that hold whenever no operation is in progress (format/stats.h,
+ * pool/check.c). */
 static bool is_settled(const gp_stats_t *stats)
 {
   bool good = stats->active_bytes.current == stats->allocated_bytes.current + stats->deferred_bytes.current &&
@@ -86,7 +87,8 @@ static bool read_device(int fd, const gp_record_look_t *look, int ordinal, gp_de
          ret_device->is_known == 1;
 }
 
-/* Adds what heaps of threads have counted. False: one of them was telling the device just then. */
+/* Adds the counts of the threads' heaps to stats. Returns false if a heap was just adding its counts to
+ * the device's statistics. */
 static bool add_heaps(int fd, int ordinal, gp_stats_t *stats)
 {
   gp_section_place_t heaps;
@@ -106,7 +108,8 @@ static bool add_heaps(int fd, int ordinal, gp_stats_t *stats)
   return is_settled;
 }
 
-/* Heaps tell the device's statistics only while these change, too: so these are read before and after. */
+/* A heap adds its counts only while the device's statistics change, so those are read before and after the
+ * heaps' counts. */
 bool gp_record_look_device(
     int fd, const gp_record_look_t *look, int ordinal, gp_device_record_t *ret_device, bool *ret_is_settled)
 {
@@ -123,7 +126,7 @@ bool gp_record_look_device(
     *ret_is_settled &= memcmp(&own, &after.stats, sizeof(own)) == 0 && is_settled(&ret_device->stats);
   }
   if (!*ret_is_settled)
-    ret_device->stats = own; /* sums of two moments may be below 0 */
+    ret_device->stats = own; /* sums of two moments could be negative */
   gp_stats_join_peaks(&ret_device->stats);
   return true;
 }
@@ -139,8 +142,8 @@ typedef struct folder_id {
 typedef struct walk {
   gp_record_visit_fn visit;
   void *self;
-  bool is_of_all;      /* users */
-  folder_id_t *walked; /* one folder may have several names */
+  bool is_of_all;      /* root reads the records of all users */
+  folder_id_t *walked; /* folders already walked: one folder may have several names */
   size_t walked_count;
 } walk_t;
 
@@ -181,7 +184,7 @@ static int visit_file(const walk_t *walk, int folder, gp_found_record_t *found)
   return error;
 }
 
-/* Returns 0 if the folder is to be walked, or EEXIST or ENOMEM. */
+/* Registers a folder. Returns 0 if it has to be walked, EEXIST if it was walked before, or ENOMEM. */
 static int note_folder(walk_t *walk, const struct stat *status)
 {
   for (size_t i = 0; i < walk->walked_count; i++) {
@@ -195,7 +198,7 @@ static int note_folder(walk_t *walk, const struct stat *status)
   return 0;
 }
 
-/* The folder of one user's records. Only its owner may be able to enter it. */
+/* Walks the folder of one user's records. The user must own it, and no other user may be able to enter it. */
 static int walk_user(walk_t *walk, int root, const char *root_path, const char *name, const gp_place_t *place)
 {
   char path[GP_RECORD_FILE_PATH_BYTES];
@@ -225,7 +228,8 @@ static int walk_user(walk_t *walk, int root, const char *root_path, const char *
   return error;
 }
 
-/* A folder that has one for each user. Takes root, a descriptor; -1: nothing to walk. */
+/* Walks a folder that has a subfolder for each user. Takes ownership of root, a descriptor; -1: nothing to
+ * walk. */
 static int walk_root(walk_t *walk, int root, const char *path, const gp_place_t *place)
 {
   char own[32];
@@ -254,7 +258,7 @@ static int open_root(const char *path)
   return open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 }
 
-/* /run/user/UID of this user, or of all. */
+/* Walks /run/user/UID of this user, or of all users. */
 static int walk_sessions(walk_t *walk)
 {
   char path[300];
@@ -275,7 +279,8 @@ static int walk_sessions(walk_t *walk)
   return error;
 }
 
-/* /dev/shm of another place, step by step: a link there would lead somewhere in our own. */
+/* Walks /dev/shm of another place. Opens it folder by folder, because a link there would resolve in this
+ * process's file system. */
 static int walk_place(walk_t *walk, const gp_place_t *place)
 {
   char path[64];
@@ -315,7 +320,7 @@ typedef struct reading {
   gp_record_look_t look;
 } reading_t;
 
-/* The command is the arguments, with the program's name in the place of the first. */
+/* Makes the command from the recorded arguments, with the program's name instead of the first argument. */
 void gp_machine_describe(const gp_record_look_t *look, gp_machine_process_t *process)
 {
   const gp_description_t *description = &look->description;

@@ -1,7 +1,8 @@
 /*
- * gpupool metrics: what each pooled program holds, for Prometheus.
+ * gpupool metrics: the memory of each pooled program, for Prometheus.
  *
- * Labels have neither the command line nor a path: they may hold secrets, and each new one is a new series.
+ * Labels contain neither command lines nor paths: these may be secret, and each new value creates a new
+ * series.
  */
 #include "tools/machine/metrics.h"
 
@@ -16,7 +17,7 @@
 #include "tools/tool.h"
 
 typedef struct family {
-  const char *name; /* without unit and _total */
+  const char *name; /* without the unit and _total */
   const char *unit; /* NULL: none */
   bool is_counter;
   size_t offset; /* in gp_machine_device_t */
@@ -41,10 +42,11 @@ static const family_t families[] = {
 typedef struct chosen {
   const gp_ps_row_t *rows[GP_METRICS_ROWS];
   size_t count;
-  uint64_t left_out; /* rows beyond these, and of processes whose number is unknown */
+  uint64_t left_out; /* other rows: beyond the limit, or of unknown pid or build */
 } chosen_t;
 
-/* No two rows may have the same labels, which a user's forged records could bring about. */
+/* Returns true if a row with the same labels was chosen before. Forged records could cause duplicate
+ * labels, which are not allowed. */
 static bool is_chosen(const chosen_t *chosen, const gp_ps_row_t *row)
 {
   for (size_t i = 0; i < chosen->count; i++) {
@@ -103,7 +105,7 @@ static void write_family(FILE *stream, const family_t *family, const chosen_t *c
   }
 }
 
-/* True for the first of the rows of a process. */
+/* Returns true for the first row of a process. */
 static bool is_first(const chosen_t *chosen, size_t index)
 {
   for (size_t i = 0; i < index; i++) {
