@@ -25,9 +25,9 @@ typedef struct device {
   int is_integrated;
 } device_t;
 
-/* What the child found; it comes through a pipe, whole or not at all. */
+/* The child process's result. It arrives through a pipe, and is used only if complete. */
 typedef struct answer {
-  char problem[512]; /* of the loader; "": libcuda.so.1 was loaded */
+  char problem[512]; /* the loader's error; "": libcuda.so.1 was loaded */
   int init;          /* what cuInit returned */
   int version;
   int device_count;
@@ -84,7 +84,7 @@ static void ask_driver(answer_t *answer)
   ask_devices(driver, answer);
 }
 
-/* True: the child gave the whole answer. */
+/* Queries the driver in a child process. Returns true if the child sent the whole answer. */
 static bool ask_in_child(answer_t *ret_answer, int *ret_status)
 {
   int ends[2];
@@ -98,7 +98,7 @@ static bool ask_in_child(answer_t *ret_answer, int *ret_status)
   pid_t pid = fork();
   if (pid == 0) {
     answer_t answer = {0};
-    (void)alarm(SECONDS_MOST); /* a driver that hangs ends its child */
+    (void)alarm(SECONDS_MOST); /* SIGALRM ends a child whose driver hangs */
     (void)dup2(STDERR_FILENO, STDOUT_FILENO);
     ask_driver(&answer);
     _exit(write(ends[1], &answer, sizeof(answer)) == (ssize_t)sizeof(answer) ? 0 : 1);

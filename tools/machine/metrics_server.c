@@ -1,5 +1,5 @@
 /*
- * The HTTP server of `gpupool metrics --listen`, by libmicrohttpd, which is opened when it is needed.
+ * The HTTP server of `gpupool metrics --listen`. Uses libmicrohttpd, which is opened when first needed.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -33,22 +33,22 @@ typedef union endpoint {
 #define LIBRARY     "libmicrohttpd.so.12"
 #define CONNECTIONS 64
 #define REQUEST_MS  1000  /* from the connection to the end of the request */
-#define ANSWER_MS   10000 /* for reading the answer */
-#define PAUSE_MS    100   /* after the system has refused a connection */
+#define ANSWER_MS   10000 /* for the client to read the answer */
+#define PAUSE_MS    100   /* after the system refused to accept a connection */
 #define TYPE        "application/openmetrics-text; version=1.0.0; charset=utf-8"
 
-/* A connection, which serves one request. */
+/* A connection. It serves one request. */
 typedef struct client {
   int fd;      /* -1: the slot is free */
-  bool is_cut; /* it was shut down, and the library is about to close it */
+  bool is_cut; /* was shut down; the library will close it soon */
   bool is_answered;
-  uint64_t since_ms; /* the connection, or its answer */
+  uint64_t since_ms; /* start of the connection, or of its answer */
 } client_t;
 
 typedef struct server {
   struct MHD_Daemon *daemon;
   int listening;
-  int ends; /* signals that end the server */
+  int ends; /* signalfd for the signals that end the server */
   uint64_t accepts_from_ms;
   client_t clients[CONNECTIONS];
 } server_t;
@@ -90,14 +90,14 @@ static uint64_t now_ms(void)
   return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
-/* text is copied. */
+/* Answers with a copy of text. */
 static enum MHD_Result answer_with(
     struct MHD_Connection *connection, unsigned status, const char *type, const char *text, size_t length)
 {
   struct MHD_Response *response = create_response(length, (void *)text, MHD_RESPMEM_MUST_COPY);
   if (!response)
     return MHD_NO;                                                /* closes the connection */
-  (void)add_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, type); /* without it the text is right, too */
+  (void)add_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, type); /* optional: the text is valid without it */
   if (status == MHD_HTTP_METHOD_NOT_ALLOWED)
     (void)add_header(response, MHD_HTTP_HEADER_ALLOW, "GET, HEAD");
   enum MHD_Result result = queue_response(connection, status, response);
@@ -119,7 +119,7 @@ static enum MHD_Result answer(void *self, struct MHD_Connection *connection, con
 
   const union MHD_ConnectionInfo *info = get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
   client_t *client = info ? info->socket_context : NULL;
-  if (*upload_bytes) { /* a body, which nothing here wants */
+  if (*upload_bytes) { /* a body, which is ignored */
     *upload_bytes = 0;
     return MHD_YES;
   }
@@ -141,7 +141,8 @@ static enum MHD_Result answer(void *self, struct MHD_Connection *connection, con
   return result;
 }
 
-/* The library has taken a connection, or is about to close it. It does so only in calls of this file. */
+/* Called when the library has taken a connection or is about to close it. The library does both only in
+ * calls from this file. */
 static void note_connection(void *self, struct MHD_Connection *connection, void **ret_client,
     enum MHD_ConnectionNotificationCode code)
 {
@@ -164,14 +165,15 @@ static void note_connection(void *self, struct MHD_Connection *connection, void 
   }
 }
 
-/* The library finds the end of the client's data, and closes the connection. */
+/* Shuts a connection down. The library then reads the end of the client's data and closes the connection. */
 static void cut(client_t *client)
 {
   client->is_cut = true;
   (void)shutdown(client->fd, SHUT_RDWR); /* the client may have gone already */
 }
 
-/* True if a slot is free. Else cuts the connection that has been silent for longest, which frees one soon. */
+/* Returns true if a slot is free. Otherwise cuts the connection that has been silent longest, which soon
+ * frees a slot. */
 static bool make_room(server_t *server)
 {
   client_t *oldest = NULL;
@@ -199,7 +201,7 @@ static void accept_one(server_t *server)
   if (fd >= 0)
     (void)add_connection(server->daemon, fd, &peer.any, bytes); /* closes it on failure */
   else if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED)
-    server->accepts_from_ms = now_ms() + PAUSE_MS; /* no descriptor, no memory */
+    server->accepts_from_ms = now_ms() + PAUSE_MS; /* no descriptor or memory is available */
 }
 
 static uint64_t end_of(const client_t *client)
@@ -217,7 +219,8 @@ static void cut_late(server_t *server)
   }
 }
 
-/* Milliseconds until the library or this file has something to do, for poll(). -1: nothing. */
+/* Returns milliseconds until the library or this file has to act, for poll(2), or -1 if there is nothing
+ * to wait for. */
 static int wait_ms(server_t *server)
 {
   const uint64_t now = now_ms();
@@ -234,8 +237,8 @@ static int wait_ms(server_t *server)
   return first == UINT64_MAX ? -1 : first <= now ? 0 : (int)(first - now);
 }
 
-/* Until a signal ends it. Reads what clients have sent before it looks at their time, which another client's
- * answer may have used up. */
+/* Serves until a signal ends it. Reads what clients sent before it checks for timeouts, because answering
+ * another client may have taken that time. */
 static void serve_all(server_t *server)
 {
   const union MHD_DaemonInfo *info = get_daemon_info(server->daemon, MHD_DAEMON_INFO_EPOLL_FD);
@@ -248,12 +251,12 @@ static void serve_all(server_t *server)
       waiting[0].revents = waiting[2].revents = 0; /* stopped and continued, or no memory */
     if (waiting[2].revents)
       accept_one(server);
-    (void)run_daemon(server->daemon); /* an error concerns one client, and closes its connection */
+    (void)run_daemon(server->daemon); /* an error affects one client, and closes its connection */
     cut_late(server);
   }
 }
 
-/* A socket that listens at the address; -1: there is none to be had. */
+/* Returns a socket that listens at address, or -1 if that fails. */
 static int listen_at(const struct sockaddr *address)
 {
   const int on = 1;
@@ -264,9 +267,9 @@ static int listen_at(const struct sockaddr *address)
   if (fd < 0)
     return -1;
   (void)setsockopt(
-      fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)); /* else the address may be taken for a while */
+      fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)); /* else the address stays in use for a while */
   if (is_six)
-    (void)setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof(on)); /* else "::" listens at IPv4, too */
+    (void)setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof(on)); /* else "::" also listens on IPv4 */
   if (bind(fd, address, bytes) == 0 && listen(fd, SOMAXCONN) == 0)
     return fd;
   (void)close(fd); /* it was never used */
@@ -300,7 +303,7 @@ static int serve(const char *text, const struct sockaddr *address)
     gp_message(
         "metrics at http://%s%s/metrics; Control-C ends it", strchr(text, ':') ? "" : LOOPBACK ":", text);
     serve_all(&server);
-    (void)close(server.listening); /* what waits there is given up */
+    (void)close(server.listening); /* connections that still wait are dropped */
   }
   if (server.daemon)
     stop_daemon(server.daemon);

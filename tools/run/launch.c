@@ -17,7 +17,7 @@
 typedef struct launcher {
   const char *name;
   const char *loses;
-  const char *remedy; /* LIBRARY stands for the path of the library */
+  const char *remedy; /* LIBRARY stands for the library's path */
 } launcher_t;
 
 #define CONTAINER   "starts programs in a container, which has neither this environment nor this library"
@@ -37,7 +37,7 @@ static const launcher_t launchers[] = {
     {"systemd-run", ENVIRONMENT, "systemd-run gpupool run -- PROGRAM"},
 };
 
-/* The folder that chroot changes to: its first argument that is no option. */
+/* Returns the new root of a chroot command: its first argument that is not an option. */
 static const char *new_root(char *const argv[])
 {
   for (argv++; *argv; argv++) {
@@ -98,26 +98,29 @@ static const int ending[] = {SIGHUP, SIGINT, SIGQUIT, SIGILL, SIGTRAP, SIGABRT, 
     SIGPWR, SIGSYS};
 #define ENDING_COUNT (sizeof(ending) / sizeof(ending[0]))
 
-/* Set while signals are blocked; the handler reads it. */
+/* Set while signals are blocked, and read by the signal handler. */
 static volatile pid_t child_pid;
 
-/* The kernel sends these to the terminal's whole foreground group. */
+/* Returns true for signals that the kernel sends to the terminal's whole foreground process group. */
 static bool is_of_terminal(int number)
 {
   return number == SIGINT || number == SIGQUIT || number == SIGHUP;
 }
 
-/* Signals of a timer that survived exec into this process: alarm(2) before `exec gpupool run`. */
+/* Returns true for signals of a timer. A timer can survive exec into this process: alarm(2) before `exec
+ * gpupool run`. */
 static bool is_of_timer(int number)
 {
   return number == SIGALRM || number == SIGVTALRM || number == SIGPROF;
 }
 
 /*
- * Signals from the kernel have si_code > 0. The child has already received the terminal's, but not a
- * timer's; any other is this process's own fault, and ends it. The child has not received a signal that
- * another process sent to us. A signal that this process sent to itself comes from writing to a closed
- * pipe.
+ * Forwards a signal to the child if the child has not received it.
+ *
+ * Signals from the kernel have si_code > 0. The child has already received those of the terminal, but not
+ * those of a timer; any other kernel signal is a fault of this process, and ends it. The child has not
+ * received signals that other processes sent to this one. A signal that this process sent to itself comes
+ * from writing to a closed pipe.
  */
 static void forward(int number, siginfo_t *info, void *context)
 {
@@ -126,7 +129,7 @@ static void forward(int number, siginfo_t *info, void *context)
   pid_t child = child_pid;
 
   if (child > 0 && (from_process ? info->si_pid != child && info->si_pid != getpid() : is_of_timer(number))) {
-    (void)kill(child, number); /* the child may have ended; wait_for sees that */
+    (void)kill(child, number); /* the child may have ended, which wait_for detects */
   } else if (!from_process && (child == 0 || !is_of_terminal(number))) {
     (void)signal(number, SIG_DFL);
     (void)raise(number); /* takes effect when the handler returns */
@@ -140,7 +143,7 @@ static void forward_one(int number)
   struct sigaction before;
 
   (void)sigfillset(&action.sa_mask); /* cannot fail */
-  /* Ignored signals stay ignored, for the child as well: nohup(1), background jobs. */
+  /* Ignored signals stay ignored, also in the child: nohup(1), background jobs. */
   if (sigaction(number, NULL, &before) == 0 && before.sa_handler != SIG_IGN)
     (void)sigaction(number, &action, NULL); /* cannot fail: a valid signal */
 }
@@ -153,7 +156,7 @@ static void forward_signals(void)
     forward_one(number);
 }
 
-/* 0 if path can be executed, else the errno. */
+/* Returns 0 if path can be executed, else an errno. */
 static int check_executable(const char *path)
 {
   struct stat status;
@@ -195,7 +198,7 @@ int gp_launch_find(const char *name, char *buffer, size_t capacity)
   }
 }
 
-/* Starts path; gives a script without a "#!" line to the shell, as execvp does. Returns an errno. */
+/* Starts path. Runs a script without a "#!" line with the shell, as execvp does. Returns 0 or an errno. */
 static int spawn(pid_t *ret_pid, const char *path, char *const argv[], const posix_spawnattr_t *attributes)
 {
   int error = posix_spawn(ret_pid, path, NULL, attributes, argv, environ);
@@ -233,13 +236,14 @@ void gp_launch_and_wait(const char *path, char *const argv[], gp_launched_t *ret
   pid_t pid;
   int status;
 
-  (void)signal(SIGCHLD, SIG_DFL); /* if it were ignored, there would be no status to wait for */
+  (void)signal(SIGCHLD, SIG_DFL); /* if it were ignored, the child's status would be lost */
   (void)sigfillset(&all);         /* cannot fail */
   (void)sigprocmask(SIG_SETMASK, &all, &before);
   forward_signals();
   int error = posix_spawnattr_init(&attributes);
   if (!error) {
-    /* exec resets handlers, so the child starts with the signals that this process started with. */
+    /* exec resets handlers, so the child starts with the signal mask and dispositions that this process
+     * started with. */
     (void)posix_spawnattr_setsigmask(&attributes, &before);
     (void)posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
     error = spawn(&pid, path, argv, &attributes);
@@ -250,7 +254,7 @@ void gp_launch_and_wait(const char *path, char *const argv[], gp_launched_t *ret
   (void)sigprocmask(SIG_SETMASK, &before, NULL);
   if (error) {
     gp_message("cannot run %s: %s", path, strerror(error));
-    if (error != EAGAIN && error != ENOMEM) /* these are fork's errors */
+    if (error != EAGAIN && error != ENOMEM) /* errors of fork, not of path */
       launched.status = found_or_not(error);
     *ret_launched = launched;
     return;
@@ -275,7 +279,7 @@ void gp_launch_end_alike(const gp_launched_t *launched)
 
   if (!launched->signal)
     return;
-  (void)fflush(NULL);              /* an exit would lose the same */
+  (void)fflush(NULL);              /* as exit would do */
   (void)prctl(PR_SET_DUMPABLE, 0); /* cannot fail; unlike RLIMIT_CORE it also stops core_pattern programs */
   (void)sigemptyset(&one);
   (void)sigaddset(&one, launched->signal);

@@ -14,7 +14,7 @@
 #include "tools/parameters.h"
 
 /*
- * gpupool path: where the library is, for LD_PRELOAD="$(gpupool path)" ./app.
+ * gpupool path: prints the path of the library, for LD_PRELOAD="$(gpupool path)" ./app.
  */
 
 static void print_help(void)
@@ -41,7 +41,7 @@ int gp_command_path(int argc, char **argv)
 #define NOT_POOLED                                                                                           \
   "measure or check without gpupool; under such a tool it limits and records, but pools nothing"
 
-/* By the beginnings of file names, as their projects build them. */
+/* Known libraries by the beginning of their file names, as their projects build them. */
 static const struct {
   const char *prefix;
   const char *what;
@@ -60,7 +60,7 @@ static const struct {
     {"libcuda-injection", "Nsight Compute, which watches CUDA calls", NOT_POOLED},
 };
 
-/* Functions that only a library between the program and the driver defines. */
+/* Functions that are defined only by a library that hooks the driver. */
 static const char *const hooked[] = {"cuMemAlloc_v2", "cuGetProcAddress_v2", "cudaMalloc", "dlsym", NULL};
 
 bool gp_conflict_comes_first(const char *file)
@@ -129,8 +129,8 @@ void gp_conflicts_find(const char *list, const char *ld_so_preload, gp_conflict_
 
 #define LIBRARY "libgpupool.so"
 
-/* The folder of this executable, links resolved, with a slash. Without /proc, as in a chroot, it is the
- * path by which the executable was started. */
+/* Finds the folder of this executable, with links resolved and a final slash. Without /proc, as in a
+ * chroot, uses the path by which the executable was started. Returns false on failure. */
 static bool own_folder(char *buffer, size_t capacity)
 {
   const char *started = (const char *)getauxval(AT_EXECFN); /* NULL: unknown */
@@ -148,8 +148,9 @@ static bool own_folder(char *buffer, size_t capacity)
   return true;
 }
 
-/* A library that this tool's own programs could load: the folders below may hold another kind's. What kind
- * this tool is of is not known where /proc is not mounted. */
+/* Returns true if path is a library that this tool's programs can load, with the resolved path in buffer.
+ * The folders below may contain libraries of another architecture. If /proc is not mounted, any ELF file
+ * is accepted. */
 static bool is_library(const char *path, char *buffer, size_t capacity)
 {
   gp_elf_facts_t facts, own;
@@ -170,12 +171,12 @@ static bool is_library(const char *path, char *buffer, size_t capacity)
 bool gp_preload_find(char *buffer, size_t capacity)
 {
   /*
-   * From the folder of the executable: first the installed layouts (wherever the tree was moved to), then the
-   * build's. Last the configured path, which may hold another version.
+   * Relative to the executable's folder: first the installed layouts (wherever the tree was moved), then the
+   * build's. The configured path comes last, because it may contain another version.
    */
   static const char *const places[] = {
       "../" GP_LIBDIR_NAME "/" LIBRARY,
-      "../lib/" LIBRARY, /* a wheel's, too: gpupool/bin and gpupool/lib */
+      "../lib/" LIBRARY, /* also in a wheel: gpupool/bin and gpupool/lib */
       "../lib/" GP_MULTIARCH "/" LIBRARY,
       "../lib64/" LIBRARY,
       "../interpose/" LIBRARY,
@@ -203,7 +204,7 @@ static bool is_library_name(const char *entry)
   return strcmp(gp_base_name(entry), LIBRARY) == 0;
 }
 
-/* Another copy's path is named before it is dropped: the user may have meant that one. */
+/* Prints a message if entry is another copy of the library, because the user may have meant that one. */
 static void drop_copy(const char *entry, const char *library)
 {
   char *resolved = strchr(entry, '/') ? realpath(entry, NULL) : NULL;
@@ -212,7 +213,7 @@ static void drop_copy(const char *entry, const char *library)
   free(resolved);
 }
 
-/* Appends entry to the list in text, which has room for it. */
+/* Appends entry to the list in text, which has enough room. */
 static void append(char *text, const char *entry)
 {
   if (text[0])
@@ -220,7 +221,7 @@ static void append(char *text, const char *entry)
   strcat(text, entry);
 }
 
-/* True if list, entries with a colon between them, has entry. */
+/* Returns true if entry is in list, whose entries are separated by colons. */
 static bool holds(const char *list, const char *entry)
 {
   size_t length = strlen(entry);
@@ -230,7 +231,7 @@ static bool holds(const char *list, const char *entry)
   return false;
 }
 
-/* Takes the entries of LD_PRELOAD that have to be before the library, or those that come after it. */
+/* Appends to text the entries of LD_PRELOAD that must precede the library (are_first), or all others. */
 static void take(const char *before, bool are_first, const char *library, char *text)
 {
   char *copy = strdup(before), *save;

@@ -21,8 +21,8 @@ static bool read_at(int fd, void *to, size_t bytes, uint64_t offset)
   return offset <= INT64_MAX && pread(fd, to, bytes, (off_t)offset) == (ssize_t)bytes;
 }
 
-/* Reads the file open at fd. All members are zero if it is no ELF file. On this machine's architecture ELF
- * files are 64-bit; of others the identification is enough. */
+/* Reads the ELF facts of the open file fd. If it is not an ELF file, all members are zero. This machine's
+ * ELF files are 64-bit; for others the identification bytes are enough. */
 static void gp_elf_read(int fd, gp_elf_facts_t *ret_facts)
 {
   gp_elf_facts_t facts = {0};
@@ -68,13 +68,14 @@ bool gp_elf_is_alike(const gp_elf_facts_t *a, const gp_elf_facts_t *b)
   return a->is_elf && b->is_elf && a->is_64 == b->is_64 && a->data == b->data && a->machine == b->machine;
 }
 
-/* A file in memory: nothing in it can be trusted to lie inside. */
+/* A file mapped into memory. Its content is not trusted: each offset is checked. */
 typedef struct image {
   const char *bytes;
   size_t size;
 } image_t;
 
-/* Where the file has count items of `bytes` each, of which at least one; NULL: not all of them are there. */
+/* Returns the address of count > 0 items of `bytes` each at offset, or NULL if they do not lie inside the
+ * file. */
 static const void *part(const image_t *image, uint64_t offset, uint64_t count, size_t bytes)
 {
   bool is_inside =
@@ -137,7 +138,8 @@ const char *gp_elf_defines(const char *path, const char *const *names)
 
 #define HEAD_BYTES 512
 
-/* Finds the program that a "#!" line names; for "#!/usr/bin/env NAME", the program that env would find. */
+/* Finds the program that a "#!" line names; for "#!/usr/bin/env NAME", the program that env would find.
+ * Returns false if there is none. */
 static bool script_interpreter(int fd, char *buffer, size_t capacity)
 {
   char head[HEAD_BYTES];

@@ -1,5 +1,5 @@
 /*
- * gpupool run: checks the settings, runs the program with the library preloaded, reports what it left.
+ * gpupool run: checks the settings, runs the program with the library preloaded, and reports the snapshots.
  */
 #include <errno.h>
 #include <signal.h>
@@ -26,10 +26,10 @@
 #include "tools/new_snapshots.h"
 #include "tools/optional_library.h"
 
-/* A recorded run keeps more events than an always preloaded library should. */
+/* A run keeps more events by default than a library that is always preloaded. */
 #define RUN_TRACE_EVENTS "4194304"
 #define SHOWN_SNAPSHOTS  8
-#define NEIGHBOUR_BYTES  (64 * GP_MIB) /* less is not worth a line */
+#define NEIGHBOUR_BYTES  (64 * GP_MIB) /* smaller amounts are not reported */
 
 static void print_help(void)
 {
@@ -58,8 +58,8 @@ static void print_help(void)
   gp_arguments_print_help();
 }
 
-/* Checks that files of the pattern could be created; returns false after a message if not. Skips folders
- * with placeholders, which are not known yet. */
+/* Checks that files of the pattern can be created. Returns false, after a message, if they cannot. Skips
+ * folders with placeholders, whose names are not known yet. */
 static bool check_folder(const gp_options_t *options, gp_option_id_t id)
 {
   char folder[GP_PATH_BYTES];
@@ -85,7 +85,7 @@ static bool check_folder(const gp_options_t *options, gp_option_id_t id)
   if (!error)
     return true;
   if (options->values[id].source == GP_OPTION_FROM_DEFAULT) {
-    /* The user gave no place, and the library has a fallback. */
+    /* The user chose no folder, and the library has a fallback. */
     const char *temporary = getenv("TMPDIR");
     gp_message("nothing can be written in this folder (%s): snapshots go to %s", strerror(error),
         temporary && temporary[0] ? temporary : "/tmp");
@@ -96,8 +96,9 @@ static bool check_folder(const gp_options_t *options, gp_option_id_t id)
   return false;
 }
 
-/* The program may change its folder before it writes, so the current folder goes before a relative pattern.
- * Returns the pattern in force: in buffer, or the option's text if that is not possible. */
+/* Returns the output pattern for the program: in buffer, prefixed with the current folder if it is
+ * relative, because the program may change its folder before it writes; or the option's text if that is
+ * not possible. */
 static const char *output_pattern(const gp_options_t *options, char *buffer, size_t capacity)
 {
   const char *pattern = gp_option_text(options, GP_OPTION_output);
@@ -109,7 +110,7 @@ static const char *output_pattern(const gp_options_t *options, char *buffer, siz
   for (const char *p = folder; *p; p++) {
     if (used + 2 >= capacity)
       return pattern;
-    if (*p == '%') /* keep it from becoming a placeholder */
+    if (*p == '%') /* escape it, so that it is no placeholder */
       buffer[used++] = '%';
     buffer[used++] = *p;
   }
@@ -117,8 +118,8 @@ static const char *output_pattern(const gp_options_t *options, char *buffer, siz
   return length < 0 || (size_t)length >= capacity - used ? pattern : buffer;
 }
 
-/* Makes the path of a profile that the command or the environment names absolute too; it has no placeholders.
- * The library reads it at the program's first use of the GPU. */
+/* Makes a relative profile path from the command or the environment absolute; it has no placeholders. The
+ * library reads the profile when the program first uses the GPU. Returns false without memory. */
 static bool set_profile(const gp_options_t *options)
 {
   const char *path = gp_option_text(options, GP_OPTION_profile);
@@ -150,8 +151,8 @@ static bool set_environment(
   return !error;
 }
 
-/* The path as a user would type it: relative to the current folder if inside
- * it, quoted if a shell needs that. */
+/* Returns the path as a user would type it: relative if it is inside the current folder, and quoted if a
+ * shell needs that. */
 static const char *typed_name(const char *path, char *buffer, size_t capacity)
 {
   char folder[GP_PATH_BYTES];
@@ -181,7 +182,8 @@ static const char *typed_name(const char *path, char *buffer, size_t capacity)
   return buffer;
 }
 
-/* Other programs may have the memory that was missing. A pool is listed only while its program runs. */
+/* Reports other programs that may use the memory that was missing. A pool is listed only while its program
+ * runs. */
 static void report_neighbours(void)
 {
   gp_machine_t machine;
@@ -211,14 +213,14 @@ static void report_written(const gp_new_snapshots_t *written, bool has_pages)
     gp_message("and %zu more", written->count - SHOWN_SNAPSHOTS);
   for (size_t i = 0; i < written->count && has_pages; i++)
     (void)gp_page_make_beside(written->names[i]);
-  /* A snapshot written when memory ran out tells more than one written at the exit. */
+  /* A snapshot from when memory ran out is more informative than one from the exit. */
   const char *best = gp_new_snapshots_best(written, &is_oom);
   if (is_oom)
     report_neighbours();
   gp_message("next: gpupool summary %s", typed_name(best, name, sizeof(name)));
 }
 
-/* A snapshot was due and none was written: prints the possible reasons, the surest first. */
+/* Reports why no snapshot was written although one was due: prints the most certain reason. */
 static void report_nothing(
     const gp_options_t *options, const gp_launched_t *launched, const char *path, const char *library)
 {
@@ -229,7 +231,7 @@ static void report_nothing(
     gp_message("%s: the library is switched off (GPUPOOL_DISABLE=1)", nothing);
     return;
   }
-  (void)gp_program_probe(path, library, reason, sizeof(reason)); /* the reason says it */
+  (void)gp_program_probe(path, library, reason, sizeof(reason)); /* only the text is needed */
   if (reason[0])
     gp_message("%s in %s: %s", nothing, path, reason);
   else if (launched->signal)
@@ -245,8 +247,8 @@ static void report_nothing(
         nothing, path);
 }
 
-/* Keeps the records of the run's programs that ended without their exit. They need not be the program itself:
- * a shell or a job's launcher starts others. Returns their number. */
+/* Reduces list to records of this run's programs that ended without a normal exit. The program itself may
+ * not be among them, because a shell or a job launcher starts others. Returns their number. */
 static size_t find_left_records(gp_left_list_t *list, pid_t pid, const char *run, uint64_t begin_us)
 {
   size_t count = 0;
@@ -262,7 +264,7 @@ static size_t find_left_records(gp_left_list_t *list, pid_t pid, const char *run
   return count;
 }
 
-/* Records of programs that the program started. */
+/* Reports the records of other processes of the run, which the program started. */
 static void report_others(const gp_left_list_t *left, pid_t pid)
 {
   size_t shown = 0;
@@ -275,7 +277,8 @@ static void report_others(const gp_left_list_t *left, pid_t pid)
   }
 }
 
-/* Makes the snapshot that was due if the program left by _exit. If a signal ended it, the user decides. */
+/* Recovers the snapshot that was due if the program ended with _exit. If a signal ended it, leaves that to
+ * the user. */
 static void report_record(const gp_options_t *options, const gp_launched_t *launched, const gp_left_t *left,
     const char *output, const char *path, bool has_page)
 {
@@ -301,7 +304,7 @@ static uint64_t now_us(void)
   return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
 }
 
-/* A number that no other run has, on any machine that shares the folder. */
+/* Returns a number that no other run has, on any machine that shares the output folder. */
 static uint64_t new_run_number(void)
 {
   uint64_t number;
@@ -310,7 +313,7 @@ static uint64_t new_run_number(void)
   return now_us() ^ (uint64_t)getpid() << 44; /* early in boot, or a seccomp filter */
 }
 
-/* Writes the path of the program into path. Returns 0, or the exit status after a message. */
+/* Finds the program, and writes its path to path. Returns 0 or, after a message, the exit status. */
 static int find_program(const char *name, char *path, size_t capacity)
 {
   int status = gp_launch_find(name, path, capacity);
@@ -326,8 +329,8 @@ static void report_conflict(void *arg, const char *what, const char *remedy)
   gp_message("%s; %s", what, remedy);
 }
 
-/* Puts the library into LD_PRELOAD, unless the loader of the program could only complain of it; says what
- * will keep it from its work. */
+/* Puts the library into LD_PRELOAD, unless the program's loader could not load it (*ret_is_foreign).
+ * Prints what else may prevent it from working. Returns false, after a message, on failure. */
 static bool preload(
     const char *path, char *const argv[], const char *library, bool has_nvtx, bool *ret_is_foreign)
 {
@@ -344,7 +347,8 @@ static bool preload(
   return gp_preload_set(library) && (!has_nvtx || gp_preload_set_nvtx(library));
 }
 
-/* library: NULL if the program runs without it. */
+/* Runs the program, and reports what it left. library is NULL if the program runs without it. Returns the
+ * exit status. */
 static int run_program(const gp_options_t *options, const char *output, const char *library, const char *run,
     bool has_pages, const char *path, char **argv)
 {
