@@ -16,9 +16,9 @@
 #include "tools/output.h"
 
 #define CGROUP_ROOT "/sys/fs/cgroup"
-#define UNLIMITED   (UINT64_C(1) << 62) /* version 1 writes its "no limit" as a number above this */
+#define UNLIMITED   (UINT64_C(1) << 62) /* version 1 writes "no limit" as a number above this */
 
-/* The record lies in this folder while the program runs. */
+/* Checks the folder that contains the record while the program runs. */
 static void check_folder(gp_checks_t *checks, const char *folder, uint64_t events)
 {
   static const char *const other = "or set GPUPOOL_RECORD to another folder in memory, or to none";
@@ -37,7 +37,7 @@ static void check_folder(gp_checks_t *checks, const char *folder, uint64_t event
   }
   uint64_t available = (uint64_t)room.f_bavail * room.f_frsize;
   uint64_t share = available / GP_REGION_SHARE;
-  uint64_t fit = share / 8 * 7 / sizeof(gp_event_record_t); /* the rest is for stacks and names */
+  uint64_t fit = share / 8 * 7 / sizeof(gp_event_record_t); /* the other eighth is for stacks and names */
   gp_size_format(available, is_free);
   gp_size_format((uint64_t)room.f_blocks * room.f_frsize, size);
   if (share < GP_REGION_BYTES_MIN || fit < events) {
@@ -55,7 +55,7 @@ static void check_folder(gp_checks_t *checks, const char *folder, uint64_t event
   }
 }
 
-/* The number in a file; UINT64_MAX: it has none ("max"), or is not there. */
+/* Returns the number in a file, or UINT64_MAX if the file has none ("max") or does not exist. */
 static uint64_t number_in(const char *path)
 {
   char text[64];
@@ -68,7 +68,8 @@ static uint64_t number_in(const char *path)
   return number > UNLIMITED ? UINT64_MAX : number;
 }
 
-/* The smallest limit of the process's group and those above it (version 2), or that of version 1. */
+/* Returns the smallest memory limit of this process's cgroup and its ancestors (version 2), or that of
+ * version 1. */
 static uint64_t cgroup_limit(void)
 {
   char line[GP_PATH_BYTES], path[2 * GP_PATH_BYTES];

@@ -13,7 +13,7 @@
 
 #define SECONDS_MOST 20
 
-/* Runs the loader argv[0] and keeps what it writes to stdout and stderr; cut to capacity. */
+/* Runs the loader argv[0], and stores its stdout and stderr in text, truncated to capacity. */
 static void list_loaded(char *const argv[], char *text, size_t capacity)
 {
   int ends[2];
@@ -26,8 +26,8 @@ static void list_loaded(char *const argv[], char *text, size_t capacity)
   (void)fflush(NULL);
   pid_t pid = fork();
   if (pid == 0) {
-    (void)alarm(SECONDS_MOST);                       /* execv keeps it */
-    (void)setenv("LD_TRACE_LOADED_OBJECTS", "1", 1); /* the loader lists, as for ldd, and starts nothing */
+    (void)alarm(SECONDS_MOST);                       /* survives execv */
+    (void)setenv("LD_TRACE_LOADED_OBJECTS", "1", 1); /* like ldd: lists only, starts nothing */
     (void)dup2(ends[1], STDOUT_FILENO);
     (void)dup2(ends[1], STDERR_FILENO);
     (void)close(ends[0]);
@@ -44,8 +44,8 @@ static void list_loaded(char *const argv[], char *text, size_t capacity)
     (void)waitpid(pid, NULL, 0); /* our own child */
 }
 
-/* The file whose loader is asked: the program, a script's interpreter, or this tool if the program's own
- * loader would not load the library anyway. */
+/* Chooses the file whose loader is asked: the program, a script's interpreter, or this tool if the
+ * program's loader cannot load the library. */
 static void choose_file(const char *program, const char *library, char *file, size_t capacity)
 {
   char reason[2 * GP_PATH_BYTES];
@@ -60,7 +60,7 @@ static void choose_file(const char *program, const char *library, char *file, si
   file[length > 0 ? length : 0] = '\0';
 }
 
-/* The line of text that has word; "" if none has it. */
+/* Copies the first line of text that contains word to line, or "" if there is none. Returns line. */
 static const char *line_with(const char *text, const char *word, char *line, size_t capacity)
 {
   const char *at = strstr(text, word);
@@ -89,7 +89,8 @@ static void report_not_loaded(gp_checks_t *checks, const char *library, const ch
     gp_checks_remedy(checks, "copy the library to a path that every user can read");
 }
 
-/* The user's own LD_PRELOAD names the library, and the loader does not find it: then programs run without. */
+/* Reports entries in the user's LD_PRELOAD that name the library in a place where the loader does not find
+ * it: programs then run without it. */
 static void check_named(
     gp_checks_t *checks, const char *library, const char *loader, char *list, size_t capacity)
 {
@@ -128,7 +129,7 @@ void gp_check_preload(
   }
   check_named(checks, library, facts.interpreter, list, capacity);
   if (!gp_preload_set(library))
-    return; /* no memory; it said so */
+    return; /* no memory; a message was printed */
   char *argv[] = {facts.interpreter, file, NULL};
   list_loaded(argv, list, capacity);
   snprintf(wanted, sizeof(wanted), "%s (0x", library);

@@ -23,7 +23,7 @@ void gp_checks_add(gp_checks_t *checks, const char *name, gp_check_state_t state
   check->state = state;
   check->remedy[0] = '\0';
   va_start(arguments, format);
-  vsnprintf(check->text, sizeof(check->text), format, arguments); /* cut off is good enough */
+  vsnprintf(check->text, sizeof(check->text), format, arguments); /* truncates */
   va_end(arguments);
 }
 
@@ -32,7 +32,7 @@ void gp_checks_remedy(gp_checks_t *checks, const char *format, ...)
   va_list arguments;
   gp_check_t *check = &checks->items[checks->count - 1];
   va_start(arguments, format);
-  vsnprintf(check->remedy, sizeof(check->remedy), format, arguments); /* cut off is good enough */
+  vsnprintf(check->remedy, sizeof(check->remedy), format, arguments); /* truncates */
   va_end(arguments);
 }
 

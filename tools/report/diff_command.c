@@ -1,5 +1,5 @@
 /*
- * gpupool diff: shows what differs between two snapshots.
+ * gpupool diff: shows the differences between two snapshots.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -18,7 +18,7 @@
 #include "tools/tool.h"
 
 #define SHOWN_SITES 15
-#define STAYS       5 /* components named in the sentence */
+#define STAYS       5 /* components named in the sentence about what stays */
 
 enum { SORT_LIVE, SORT_PEAK, SORT_TOTAL, SORT_COUNT, SORT_TEMPORARY };
 
@@ -63,13 +63,14 @@ static const struct {
 
 static const char *const by_names[] = {"function", "line", "module", "size", "component", "phase"};
 
-/* By component users ask what stays; otherwise they look for the difference at the peaks. */
+/* Returns the effective sort. By component, users ask what stays; otherwise they look for the difference
+ * of the peaks. */
 static int sort_of(const own_t *own)
 {
   return own->sort >= 0 ? own->sort : own->by == GP_SITE_BY_COMPONENT ? SORT_LIVE : SORT_PEAK;
 }
 
-/* A site that is in either or both of the snapshots. */
+/* A site that is in one or both snapshots. */
 typedef struct pair {
   const char *name;
   uint64_t before;
@@ -78,7 +79,7 @@ typedef struct pair {
   bool is_said;
 } pair_t;
 
-/* Formats "+1.2 GiB" or "-3"; "0" if equal. Returns buffer. */
+/* Formats a difference as "+1.2 GiB" or "-3", or "0" if there is none. Returns buffer. */
 static char *change_text(uint64_t before, uint64_t after, char *(*format)(uint64_t, char *), char *buffer)
 {
   buffer[0] = after < before ? '-' : '+';
@@ -88,7 +89,7 @@ static char *change_text(uint64_t before, uint64_t after, char *(*format)(uint64
   return buffer;
 }
 
-/* The change as a share of `before`; "new" or "gone". */
+/* Formats the change as a share of `before`, or "new" or "gone". Returns buffer. */
 static char *share_text(uint64_t before, uint64_t after, char *buffer)
 {
   if (!before || !after)
@@ -104,10 +105,10 @@ static char *share_text(uint64_t before, uint64_t after, char *buffer)
  * Figures
  */
 
-/* A device in one of the snapshots. */
+/* A device in one snapshot. */
 typedef struct side {
   const gp_snapshot_t *snapshot;
-  const gp_snapshot_device_t *device; /* NULL: the snapshot does not have it */
+  const gp_snapshot_device_t *device; /* NULL: the snapshot lacks it */
   gp_stats_t stats;
 } side_t;
 
@@ -124,13 +125,14 @@ static side_t side_of(const gp_snapshot_t *snapshot, int ordinal)
   return side;
 }
 
-/* least: GP_KNOWN_AT_END of a current value, else GP_KNOWN. */
+/* Returns true if the statistic is known to degree least: GP_KNOWN_AT_END for a current value, else
+ * GP_KNOWN. */
 static bool knows(const side_t *side, size_t stat, gp_known_t least)
 {
   return !side->device || gp_stats_known(side->snapshot, side->device, stat) >= least;
 }
 
-/* name: that of the statistics, with .peak or .current of a gauge. */
+/* Called for each figure. name is that of the statistic, for gauges followed by .peak or .current. */
 typedef void (*figure_fn)(
     void *arg, const char *name, const char *words, bool is_bytes, value_t before, value_t after);
 
@@ -244,7 +246,8 @@ static int compare_pairs(const void *a, const void *b)
   return strcmp(x->name, y->name);
 }
 
-/* Adds what exists besides the sites by component, at the end or at the peak. False: no memory. */
+/* Adds memory that belongs to no site (by component), at the end or at the peak. Returns false without
+ * memory. */
 static bool add_beside(const gp_beside_t *beside, int sort, pair_t **pairs, size_t *count)
 {
   gp_beside_row_t before[GP_BESIDE_ROWS], after[GP_BESIDE_ROWS];
@@ -266,13 +269,13 @@ static bool add_beside(const gp_beside_t *beside, int sort, pair_t **pairs, size
   return true;
 }
 
-/* Joins sites by name, and adds what exists besides them (beside NULL: nothing). The caller frees the
- * pairs; NULL without memory. Borrows names from sites. */
+/* Joins the two snapshots' sites by name, and adds memory that belongs to no site (beside; NULL: none).
+ * Returns the pairs, which the caller frees and which borrow names from sites, or NULL without memory. */
 static pair_t *join(const gp_sites_t *sites, const gp_beside_t *beside, int sort, size_t *ret_count)
 {
   gp_hash_index_t index = {.count = 0};
   size_t count = 0;
-  pair_t *pairs = calloc(1, sizeof(*pairs)); /* there is an array without a pair, too */
+  pair_t *pairs = calloc(1, sizeof(*pairs)); /* not NULL without pairs either */
   bool failed = !pairs;
 
   for (int i = 0; !failed && i < 2; i++) {
@@ -291,14 +294,15 @@ static pair_t *join(const gp_sites_t *sites, const gp_beside_t *beside, int sort
   }
   if (count > 1)
     qsort(pairs, count, sizeof(*pairs), compare_pairs);
-  /* Among components, unchanged ones are part of the answer to what stays. */
+  /* Among components, unchanged ones stay in the list, because they answer what stays. */
   while (count > 0 && difference(&pairs[count - 1]) == 0 && !(beside && pairs[count - 1].after))
     count--;
   *ret_count = count;
   return pairs;
 }
 
-/* Prints what the second snapshot's devices hold, the largest first: what stays while a server sleeps. */
+/* Prints what uses the devices' memory in the second snapshot, largest first: for example what stays while
+ * a server sleeps. */
 static void print_stays(pair_t *pairs, size_t count, gp_output_t *output)
 {
   gp_sentence_t text = {.used = 0};
@@ -375,7 +379,7 @@ static void add_pairs(const gp_report_input_t *inputs, const pair_t *pairs, size
   }
 }
 
-/* Also finds what exists besides the sites. */
+/* Finds the sites of both snapshots, and the memory that belongs to no site. Returns 0 or an errno. */
 static int make_sites(
     const gp_report_input_t *inputs, gp_site_by_t by, gp_sites_t *sites, gp_beside_t *ret_beside)
 {
@@ -403,7 +407,7 @@ static int report(const gp_report_input_t *inputs, int count, gp_output_t *outpu
 
   int error = make_sites(inputs, (gp_site_by_t)own->by, sites, beside);
   if (!error && sites[0].by != sites[1].by && sites[0].count && sites[1].count) {
-    /* One has no stacks, so compares by size, which both have. */
+    /* One snapshot has no stacks, so compare by size, which both have. */
     gp_sites_fini(&sites[0]);
     gp_sites_fini(&sites[1]);
     error = make_sites(inputs, GP_SITE_BY_SIZE, sites, beside);

@@ -1,5 +1,5 @@
 /*
- * gpupool frag: maps the memory that the pool has from the driver, and shows what fragmentation costs.
+ * gpupool frag: maps the memory that the pool has reserved, and shows what fragmentation costs.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -15,7 +15,7 @@
 #include "tools/tool.h"
 
 #define SHOWN_ROWS   20
-#define LEAD_COLUMNS 36 /* of a row before its bar */
+#define LEAD_COLUMNS 36 /* columns before a row's bar */
 #define BAR_LEAST    10
 #define BAR_MOST     512
 
@@ -23,7 +23,7 @@ typedef struct own {
   uint64_t most; /* 0: all */
 } own_t;
 
-/* Inputs of the report. */
+/* The inputs of the report. */
 typedef struct view {
   const gp_report_input_t *input;
   const gp_lifetimes_t *lifetimes;
@@ -81,16 +81,16 @@ static double ratio(uint64_t part, uint64_t whole)
   return whole ? (double)part / (double)whole : 0;
 }
 
-/* If an idle block is a whole driver allocation, it serves only requests of about
- * its size; this shows that loss. */
+/* Returns the share of idle memory outside of the largest idle block. An idle block that is a whole driver
+ * allocation serves only requests of about its size; this shows that loss. */
 static double fragmentation(const gp_map_device_t *device)
 {
   uint64_t idle = device->states[GP_SNAPSHOT_IDLE].bytes;
   return idle ? 1 - ratio(device->largest_idle, idle) : 0;
 }
 
-/* If the map shows the moment when memory ran out on device: the failed request,
- * and the largest idle block then. */
+/* Finds the failed request and the largest idle block at that time. Returns false if the map does not show
+ * the moment when device ran out of memory. */
 static bool find_request(
     const view_t *view, const gp_map_device_t *device, uint64_t *ret_requested, uint64_t *ret_largest)
 {
@@ -111,7 +111,7 @@ static bool find_request(
     *ret_requested = ooms.events[index].requested;
     *ret_largest = device->largest_idle;
     if (ooms.events[index].is_reported)
-      (void)gp_snapshot_uint(oom, "largest_free", ret_largest); /* before all idle memory went back */
+      (void)gp_snapshot_uint(oom, "largest_free", ret_largest); /* before all idle memory was released */
   }
   gp_oom_events_fini(&ooms);
   return found;
@@ -131,7 +131,7 @@ static void put_cells(gp_output_t *output, gp_snapshot_state_t state, size_t cou
   }
 }
 
-/* Draws states in proportion and in order; each existing state gets at least one cell. */
+/* Draws a group's states in order and in proportion. Each state that occurs gets at least one cell. */
 static void draw_group(const gp_map_group_t *group, size_t cells, gp_output_t *output)
 {
   size_t widths[STATE_COUNT] = {0}, sum = 0, widest = 0;
@@ -143,12 +143,13 @@ static void draw_group(const gp_map_group_t *group, size_t cells, gp_output_t *o
     sum += widths[state];
     widest = widths[state] > widths[widest] ? state : widest;
   }
-  widths[widest] += cells - sum; /* the widest has cells to spare; unsigned wrap is intended */
+  widths[widest] += cells - sum; /* the widest can spare cells; unsigned wrap is intended */
   for (size_t state = 0; state < STATE_COUNT; state++)
     put_cells(output, (gp_snapshot_state_t)state, widths[state]);
 }
 
-/* Draws by address. A cell shows the state that covers most of it, and among equals the one in use. */
+/* Draws a segment by address. A cell shows the state that covers most of it; on a tie, allocated memory
+ * before freed memory before idle memory. */
 static void draw_segment(
     const gp_map_t *map, const gp_map_segment_t *segment, size_t cells, gp_output_t *output)
 {
@@ -195,7 +196,8 @@ static void print_group(const gp_map_group_t *group, size_t cells, gp_output_t *
   fputc('\n', output->stream);
 }
 
-/* Prints split segments and groups of others by bytes, largest first, so that a limit cuts the smallest. */
+/* Prints split segments and groups of unsplit ones, sorted by bytes with the largest first, so that a
+ * limit omits the smallest. */
 static void print_rows(const gp_map_t *map, const gp_map_device_t *device, uint64_t most, gp_output_t *output)
 {
   size_t cells = bar_cells(output), rows = 0, all = device->group_count + device->split_count;
@@ -222,7 +224,7 @@ static void print_rows(const gp_map_t *map, const gp_map_device_t *device, uint6
     fprintf(output->stream, "and %s; -n 0 shows all\n", GP_AS_PLURAL(all - rows, "smaller row"));
 }
 
-/* Idle memory that can go back to the driver: segments without a block in use. */
+/* Returns the idle bytes that can be released to the driver: those in segments without a block in use. */
 static uint64_t idle_in_whole_segments(const gp_map_device_t *device)
 {
   uint64_t bytes = 0;
@@ -363,13 +365,13 @@ static void add_device(cJSON *item, const view_t *view, const gp_map_device_t *d
     add_segment(gp_json_add_item(split), view->map, &view->map->segments[device->split[i]]);
 }
 
-/* A map of what the driver had supplied then. */
+/* Returns true if the device's reserved memory at that moment is known, so that there is a map. */
 static bool is_known(const view_t *view, int device)
 {
   return gp_memory_knows_reserved(view->lifetimes, view->moments, device);
 }
 
-/* False: some device that is asked for has no map. */
+/* Names the selected devices without a map. Returns false if there are any. */
 static bool print_unknown(const view_t *view, gp_output_t *output)
 {
   const gp_snapshot_t *snapshot = view->input->snapshot;

@@ -45,13 +45,13 @@ static const gp_request_form_t form = {
     .statuses = "with --error-exitcode, N: findings;\n",
 };
 
-/* What to call the findings. At the exit memory is leaked; before, the program may still free it. A killed
- * program never freed what it held, and a test that fails on leaks should fail on that. */
+/* How to call the findings. At the exit, unfreed memory is leaked; earlier, the program may still free it.
+ * A killed program never freed its memory, and tests that fail on leaks should fail on that too. */
 typedef struct words {
   const char *title; /* "LEAK" */
   const char *done;  /* "leaked" */
   bool is_leak;
-  bool is_of_two; /* snapshots */
+  bool is_of_two; /* two snapshots are compared */
 } words_t;
 
 static words_t words_of(const gp_report_input_t *inputs, int count)
@@ -66,14 +66,15 @@ static words_t words_of(const gp_report_input_t *inputs, int count)
   return (words_t){"LIVE", "allocated", false, false};
 }
 
-/* Subtracts from the bytes that may still be written; 0: too many. Stacks share
- * frames but are written in full. */
+/* Subtracts from the bytes that may still be written; 0 means too many. Limits the output, because stacks
+ * share frames but are written in full. */
 static void take(uint64_t *left, size_t bytes)
 {
   *left = bytes < *left ? *left - bytes : 0;
 }
 
-/* The thread that made all of them, in a program with several; NULL: there are others, or it is not known. */
+/* Returns the thread that allocated all blocks of the leak, or NULL if there are several, if it is
+ * unknown, or if the program has only one thread. */
 static const cJSON *thread_of(const gp_leak_t *leak)
 {
   const cJSON *threads = cJSON_GetObjectItemCaseSensitive(leak->snapshot->root, "threads");
@@ -83,7 +84,7 @@ static const cJSON *thread_of(const gp_leak_t *leak)
   return cJSON_GetArrayItem(threads, leak->thread);
 }
 
-/* Writes " by thread loader (4711)", " by several threads" or "". Returns buffer. */
+/* Formats " by thread loader (4711)", " by several threads" or "". Returns buffer. */
 static char *describe_thread(const gp_leak_t *leak, char *buffer, size_t capacity)
 {
   const cJSON *thread = thread_of(leak);
@@ -97,7 +98,8 @@ static char *describe_thread(const gp_leak_t *leak, char *buffer, size_t capacit
   return buffer;
 }
 
-/* With GPUPOOL_STACKS=auto small blocks have a stack only if they reached the driver. */
+/* Returns why there is no stack. With GPUPOOL_STACKS=auto, small blocks have one only if they needed the
+ * driver. */
 static const char *no_stack(const gp_leak_t *leak)
 {
   const cJSON *settings = cJSON_GetObjectItemCaseSensitive(leak->snapshot->root, "settings");

@@ -29,7 +29,7 @@ static void add_marks(gp_rank_t *rank, const cJSON *list)
   uint64_t time_ns;
 
   if (cJSON_GetArraySize(list) >= GP_MARKS_MAX - 1)
-    return; /* earlier ones are lost: a name may have been there before */
+    return; /* earlier marks are lost, maybe with the same name */
   cJSON_ArrayForEach(item, list)
   {
     gp_rank_mark_t mark;

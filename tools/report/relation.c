@@ -18,7 +18,7 @@ static const cJSON *process_of(const gp_report_input_t *input)
   return cJSON_GetObjectItemCaseSensitive(input->snapshot->root, "process");
 }
 
-/* The name of the program or, if it is an interpreter, of its script. "": unknown. Borrowed. */
+/* Returns the name of the program or, for a Python interpreter, of its script; "" if unknown. Borrowed. */
 static const char *program_of(const gp_report_input_t *input)
 {
   const cJSON *process = process_of(input), *word;

@@ -120,17 +120,17 @@ void gp_report_json_files(cJSON *object, const gp_report_input_t *inputs, int co
     add_rebuilt(list, inputs[i].snapshot);
 }
 
-/* Which kind of report a command makes. */
+/* How a command reports its files. */
 typedef struct kind {
   unsigned columns;
   bool each;
   gp_report_fn report;
-  gp_report_files_fn report_files; /* instead of report; else NULL */
+  gp_report_files_fn report_files; /* used instead of report; else NULL */
   gp_report_is_fn is_side_by_side; /* NULL: never */
-  gp_report_end_fn end;            /* after the last file; NULL: nothing */
+  gp_report_end_fn end;            /* called after the last file; may be NULL */
 } kind_t;
 
-/* Reports a file. list: NULL, or receives what is printed as JSON. */
+/* Reports one file. With --json appends its object to list; list may be NULL. */
 static int report_one(const gp_request_t *request, const void *own, unsigned columns, gp_report_fn report,
     int index, gp_output_t *output, cJSON *list, int *findings)
 {
@@ -148,7 +148,8 @@ static int report_one(const gp_request_t *request, const void *own, unsigned col
   return result;
 }
 
-/* Reports file by file, so that only one is in memory. *ret_shown: the number of files reported. */
+/* Reports the files one by one, so that only one is in memory. Sets *ret_shown to the number of files
+ * reported. */
 static int report_each(const gp_request_t *request, const void *own, unsigned columns, gp_report_fn report,
     gp_output_t *output, cJSON *root, int *findings, int *ret_shown)
 {
@@ -162,13 +163,13 @@ static int report_each(const gp_request_t *request, const void *own, unsigned co
   return status;
 }
 
-/* What the processes have that report files side by side. */
+/* What the processes share that report files side by side. */
 typedef struct side {
   const gp_request_t *request;
   const void *own;
   const kind_t *kind;
   gp_output_t *output;
-  int *statuses; /* shared, by file: the exit status plus one; 0: its process has not come to an end */
+  int *statuses; /* shared, by file: exit status plus one; 0: the process was killed */
 } side_t;
 
 static void report_beside(void *self, size_t number)
@@ -293,7 +294,7 @@ int gp_report_run_files(
   return parse_and_run(form, argc, argv, own, &kind);
 }
 
-/* Prints a word for a shell, in quotes unless it has only these characters. */
+/* Prints a word for a shell, quoted unless it consists of the plain characters. */
 static void print_word(FILE *stream, const char *word)
 {
   static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=:,./%@";

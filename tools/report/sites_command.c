@@ -1,5 +1,5 @@
 /*
- * gpupool sites: shows who asks for memory.
+ * gpupool sites: shows which code allocates memory.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -21,22 +21,22 @@
 enum { SORT_LIVE, SORT_PEAK, SORT_TOTAL, SORT_COUNT, SORT_TEMPORARY };
 
 typedef struct own {
-  int sort; /* -1: chosen by the kind of snapshot */
+  int sort; /* -1: depends on the snapshot */
   int by;
   uint64_t most; /* 0: all */
   const char *focus;
   const char *ignore;
   bool tree;
   bool full;
-  gp_sites_ranks_t *ranks; /* of many files */
+  gp_sites_ranks_t *ranks; /* used for many files */
 } own_t;
 
-/* Inputs of the report. */
+/* The inputs of the report. */
 typedef struct view {
   const gp_report_input_t *input;
   const gp_lifetimes_t *lifetimes;
   const gp_filter_t *filter;
-  const gp_moments_t *moments; /* when "live" holds */
+  const gp_moments_t *moments; /* the moment of "live" */
   const gp_sites_t *sites;
   int sort;
 } view_t;
@@ -125,7 +125,8 @@ static double share(const gp_site_amount_t *part, const gp_site_amount_t *whole,
   return of ? (double)(by_count ? part->count : part->bytes) / (double)of : 0;
 }
 
-/* The peak in the statistics, if it was before the events; else 0. */
+/* Returns the peak in the statistics if it was higher than any recorded one, and thus before the events;
+ * else 0. */
 static uint64_t earlier_peak(const gp_snapshot_t *snapshot, const gp_site_peak_t *peak)
 {
   for (size_t i = 0; snapshot->recorded_since_ns && i < snapshot->device_count; i++) {
@@ -136,7 +137,7 @@ static uint64_t earlier_peak(const gp_snapshot_t *snapshot, const gp_site_peak_t
   return 0;
 }
 
-/* The sites of many files go into one table. */
+/* Returns true if the sites of many files go into one table. */
 static bool is_together(const gp_report_input_t *input)
 {
   const own_t *own = input->own;
@@ -182,13 +183,14 @@ static void print_peaks(const view_t *view, gp_output_t *output)
         output, "", "The events have no times, so what one device used at the peak of another is unknown.");
 }
 
-/* What the column beside the bytes counts: blocks for held memory, calls for all else. */
+/* Returns the measure whose count is shown next to the bytes: blocks for memory in use, calls for all
+ * other sorts. */
 static gp_site_measure_t counted(int sort)
 {
   return sort == SORT_LIVE || sort == SORT_PEAK ? sorts[sort].measure : GP_SITE_TOTAL;
 }
 
-/* How many of its blocks a site has freed: "none" of those that it holds. */
+/* Formats how many blocks a site has freed; "none" if it has blocks in use but freed none. */
 static char *freed_text(const gp_site_amount_t *flat, bool knows_frees, char *buffer)
 {
   if (flat->freed || !flat->count || !knows_frees)
@@ -216,7 +218,7 @@ static void add_site(
       site->name, NULL);
 }
 
-/* Prints "held at the peak (1.5 s, event 120), by function: 3 GiB in all". */
+/* Prints a heading such as "allocated at the peak (1.5 s, event 120), by function: 3 GiB in all". */
 static void print_heading(const view_t *view, gp_output_t *output)
 {
   char when[128] = "", sum[GP_NUMBER_BYTES], text[256];
@@ -263,7 +265,7 @@ static void print_text(const view_t *view, uint64_t most, gp_output_t *output)
   bool is_total = counted(sort) == GP_SITE_TOTAL;
   gp_table_row(&table, "flat", "flat%", is_size ? "" : "cum", is_size ? "" : "cum%",
       is_total ? "calls" : "blocks", is_total ? "" : "freed", by_names[sites->by], NULL);
-  for (size_t i = 0; i < sites->count; i++) { /* sites without memory come last */
+  for (size_t i = 0; i < sites->count; i++) { /* sites without memory are last */
     const gp_site_amount_t *cumulative = &sites->sites[i].cumulative[sorts[sort].measure];
     there += (sorts[sort].by_count ? cumulative->count : cumulative->bytes) > 0;
   }
@@ -309,7 +311,8 @@ static void add_held(cJSON *object, const char *name, const view_t *view, bool i
       "how many other blocks were freed; null: frees are not recorded");
 }
 
-/* Without a history only what was allocated when the file was written is known. */
+/* Adds the amounts of all measures. Without a history, only memory that was allocated when the file was
+ * written is known. */
 static void add_amounts(cJSON *object, const char *name, const view_t *view, const gp_site_amount_t *amounts)
 {
   cJSON *item = cJSON_AddObjectToObject(object, name);

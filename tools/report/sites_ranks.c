@@ -59,7 +59,7 @@ static int compare_ranks(const void *a, const void *b)
   return (x > y) - (x < y);
 }
 
-/* True if each file is of a rank of its own. */
+/* Returns true if each file has a rank number that no other file has. */
 static bool has_ranks(const gp_sites_ranks_t *ranks)
 {
   int64_t *numbers = malloc(ranks->file_count * sizeof(*numbers));
@@ -80,7 +80,7 @@ static char *amount_text(const gp_sites_ranks_t *ranks, uint64_t amount, char *b
   return ranks->by_count ? gp_number_count(amount, buffer) : gp_size_format(amount, buffer);
 }
 
-/* The rank, or the file, of an extreme; "-" where all are alike. */
+/* Formats the rank or file number of an extreme, or "-" if all files have the same amount. Returns buffer. */
 static char *number_text(
     const gp_sites_ranks_t *ranks, const gp_ranks_site_t *site, size_t file, bool by_rank, char *buffer)
 {

@@ -13,7 +13,7 @@
 typedef struct own {
   bool full;
   uint64_t most;
-  gp_overview_t *overview; /* of many files */
+  gp_overview_t *overview; /* used for many files */
 } own_t;
 
 static const gp_parameter_t parameters[] = {

@@ -16,7 +16,7 @@
 
 #define FILE_COLUMNS 27
 
-/* Codes of what is more than a note, each once: "oom, growth". */
+/* Adds the codes of warnings and errors, each once: "oom, growth". */
 static void add_codes(const gp_findings_t *findings, gp_sentence_t *text)
 {
   for (size_t i = 0; i < findings->count; i++) {
@@ -78,7 +78,7 @@ void gp_overview_set(gp_overview_row_t *row, const gp_findings_t *findings)
   row->file = summary->file;
 }
 
-/* Moves the rows that were filled to the front, in their order. */
+/* Moves the filled rows to the front, in their order. */
 static void drop_empty_rows(gp_overview_t *overview)
 {
   size_t kept = 0;
@@ -95,7 +95,7 @@ static int compare_bytes(const void *a, const void *b)
   return (x > y) - (x < y);
 }
 
-/* The median of a column; 0 without memory for it. */
+/* Returns the median of a column, or 0 without memory. */
 static uint64_t median_of(const gp_overview_t *overview, size_t offset)
 {
   uint64_t median = 0, *column = malloc((overview->count + 1) * sizeof(*column));
@@ -146,7 +146,7 @@ static void add_row(gp_names_t *names, const gp_overview_row_t *row, gp_table_t 
 
 #define RANGE_BYTES (2 * GP_SIZE_TEXT_BYTES + 8)
 
-/* "400 MiB", or "400 MiB to 1.2 GiB". */
+/* Formats a range: "400 MiB", or "400 MiB to 1.2 GiB". Returns buffer. */
 static char *range_of(uint64_t least, uint64_t most, char *buffer)
 {
   int used = snprintf(buffer, RANGE_BYTES, "%s", GP_AS_SIZE(least));
@@ -155,7 +155,7 @@ static char *range_of(uint64_t least, uint64_t most, char *buffer)
   return buffer;
 }
 
-/* What the rows from `first` on have in common: the range of their memory. */
+/* Prints the number of rows from `first` on, and the range of their memory. */
 static void print_rest(const gp_overview_t *overview, size_t first, gp_output_t *output)
 {
   uint64_t least[2] = {UINT64_MAX, UINT64_MAX}, most[2] = {0, 0};

@@ -11,7 +11,7 @@
 
 #define SHOWN_PHASES 12
 
-/* By the most that was held within. */
+/* Sorts phases by the peak within them, highest first. */
 static int compare_phases(const void *a, const void *b)
 {
   const gp_phase_row_t *x = *(const gp_phase_row_t *const *)a, *y = *(const gp_phase_row_t *const *)b;

@@ -1,5 +1,5 @@
 /*
- * The summary for people, at most 80 columns wide.
+ * The summary as text, at most 80 columns wide.
  */
 #include <stdio.h>
 #include <string.h>
@@ -17,7 +17,7 @@
 #define TEXT_BYTES  1024
 #define SHOWN_NAMES 8
 
-/* Nothing without a text. */
+/* Prints a labelled line; nothing if text is empty. */
 static void line(gp_output_t *output, const char *label, const char *text)
 {
   char first[32];
@@ -72,12 +72,12 @@ static void print_when(const gp_summary_t *summary, gp_output_t *output, const c
   else
     snprintf(text, sizeof(text), "%s%srecorded for %s", moment, moment[0] ? ", " : "",
         GP_AS_DURATION(summary->until_ns));
-  /* PyTorch's files tell when the first event was, not the process. */
+  /* In PyTorch's files the time is that of the first event, not of the process start. */
   line(output, summary->snapshot->lacks_counters ? "events" : "began", text);
 }
 
-/* Prints the options that were set. Omits the output: gpupool run sets it,
- * and the user has found the file. */
+/* Prints the options that were set, except the output: gpupool run sets it, and the user already has the
+ * file. */
 static void print_settings(gp_output_t *output, const cJSON *settings)
 {
   gp_sentence_t text = {.used = 0}, conf = {.used = 0};
@@ -98,7 +98,7 @@ static void print_settings(gp_output_t *output, const cJSON *settings)
   line(output, "settings", conf.text);
 }
 
-/* Prints which process it was, and where; omits what the snapshot does not have. */
+/* Prints the process and its host. Omits what the snapshot lacks. */
 static void print_place(gp_output_t *output, const cJSON *process)
 {
   char pid_text[32] = "", rank_text[32] = "", text[TEXT_BYTES];
@@ -115,7 +115,7 @@ static void print_place(gp_output_t *output, const cJSON *process)
   line(output, "process", text);
 }
 
-/* Prints what selects devices, or limits their memory, from outside. */
+/* Prints environment variables that select devices or limit their memory. */
 static void print_environment(gp_output_t *output, const cJSON *process)
 {
   gp_sentence_t text = {.used = 0};
@@ -178,7 +178,7 @@ static void print_findings(const gp_findings_t *findings, gp_output_t *output)
   }
 }
 
-/* What the device had at the summary's moment; false: it is unknown. */
+/* Finds a statistic's value at the summary's moment. Returns false if it is unknown. */
 static bool find_then(const gp_summary_device_t *device, size_t stat, uint64_t *ret_value)
 {
   const gp_memory_t *then = &device->then;
@@ -222,7 +222,7 @@ static void add_gauge(gp_table_t *table, const gp_snapshot_t *snapshot, const gp
 static void print_gauges(const gp_summary_t *summary, const gp_summary_device_t *device, gp_output_t *output)
 {
   gp_table_t table = {.output = output, .indent = "  ", .format = "lrrrr"};
-  /* The moment of the summary has a column if it concerns the device and is not the end. */
+  /* The summary's moment has its own column if it concerns the device and is not the end. */
   gp_table_row(&table, "", device->has_then ? "then" : "", "current", "peak", "total", NULL);
 #define GAUGE(name, unit, label, ...)                                                                        \
   add_gauge(&table, summary->snapshot, device, label, unit, offsetof(gp_stats_t, name));
@@ -230,7 +230,7 @@ static void print_gauges(const gp_summary_t *summary, const gp_summary_device_t 
   gp_table_print(&table);
 }
 
-/* Three "label value" pairs in a line. */
+/* Collects "label value" pairs, three per line. */
 typedef struct cells {
   gp_table_t *table;
   const char *labels[3];
@@ -265,7 +265,8 @@ static void cell_ratio(cells_t *cells, const char *label, double ratio, bool is_
   cell(cells, label, is_known ? GP_AS_PERCENT(ratio) : "-");
 }
 
-/* For allocations older than the events, only the library's own snapshots tell whether they were hits. */
+/* Prints for how many allocations hits and misses are unknown. For allocations older than the events, only
+ * the library's own snapshots count them. */
 static void print_older(const gp_stats_t *stats, gp_output_t *output)
 {
   uint64_t known = gp_add_saturated(stats->cache_hits, stats->cache_misses);
@@ -322,7 +323,7 @@ static void print_counters(
     print_older(stats, output);
 }
 
-/* Sizes that print alike also get their bytes. */
+/* Formats a group's size. If another size has the same text, formats exact bytes. Returns buffer. */
 static char *group_size(const gp_summary_device_t *device, size_t index, char *buffer)
 {
   gp_size_format(device->groups[index].requested, buffer);
@@ -354,8 +355,8 @@ static void print_groups(const gp_summary_device_t *device, gp_output_t *output)
   gp_table_print(&table);
 }
 
-/* Prints the device's use; otherwise users look in the program for memory of
- * contexts, code or other processes. */
+/* Prints the use of the whole device. Otherwise users would search their program for memory of contexts,
+ * code or other processes. */
 static void print_use(const gp_snapshot_device_t *device, gp_output_t *output)
 {
   gp_sentence_t text = {.used = 0};
@@ -444,7 +445,7 @@ static void print_names(gp_output_t *output, const cJSON *list, const char *noun
   gp_sentence_t text = {.used = 0};
   int total = cJSON_GetArraySize(list), i = 0;
   const cJSON *item;
-  bool is_default = !total && strcmp(noun, "stream") == 0; /* the file lists streams that the program made */
+  bool is_default = !total && strcmp(noun, "stream") == 0; /* the file lists only created streams */
   gp_sentence_add(
       &text, "%s", is_default ? "no stream but the default one" : GP_AS_PLURAL((uint64_t)total, noun));
   cJSON_ArrayForEach(item, list)
@@ -457,7 +458,7 @@ static void print_names(gp_output_t *output, const cJSON *list, const char *noun
   gp_output_wrap(output->stream, "  ", "    ", gp_printable(text.text, shown, sizeof(shown)));
 }
 
-/* False for PyTorch's snapshots, which do not record threads: they have one entry, without an id. */
+/* Returns false for PyTorch's snapshots, which do not record threads: they have one entry, without an id. */
 static bool knows_threads(const cJSON *root)
 {
   const cJSON *threads = cJSON_GetObjectItemCaseSensitive(root, "threads");
@@ -466,7 +467,7 @@ static bool knows_threads(const cJSON *root)
          gp_snapshot_uint(cJSON_GetArrayItem(threads, 0), "tid", &tid) != 1 || tid;
 }
 
-/* Prints where to look closer at the findings. */
+/* Prints the next command, which examines the findings more closely. */
 static void print_next(const gp_findings_t *findings, gp_output_t *output)
 {
   const gp_summary_t *summary = findings->summary;
@@ -484,7 +485,7 @@ static void print_next(const gp_findings_t *findings, gp_output_t *output)
   }
 }
 
-/* Of many devices one in full, and a line for each. */
+/* Prints all devices. If there are many, prints one in full and a line for each. */
 static void print_devices(const gp_summary_t *summary, bool is_full, gp_output_t *output)
 {
   bool is_many = !is_full && summary->device_count >= GP_OVERVIEW_DEVICES;
@@ -503,7 +504,7 @@ static void print_devices(const gp_summary_t *summary, bool is_full, gp_output_t
   }
 }
 
-/* Explains the words above that are not of every language, where their figures are not zero. */
+/* Explains technical words that the text uses, if their figures are not zero. */
 static void print_words(const gp_summary_t *summary, gp_output_t *output)
 {
   struct {

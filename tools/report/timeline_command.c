@@ -15,7 +15,7 @@
 #include "tools/report/report.h"
 #include "tools/tool.h"
 
-/* The phases of the program below a curve of its memory. */
+/* The line below a memory curve that shows the program's phases. */
 
 #define LETTERS      26
 #define NAME_COLUMNS 30
@@ -23,13 +23,13 @@
 typedef struct band {
   gp_phases_t phases;
   const gp_phase_changes_t *changes;
-  uint64_t *spent; /* by phase: all zero between two columns */
+  uint64_t *spent; /* time by phase; all zero between two columns */
   const char *names[LETTERS];
   size_t name_count;
   bool has_others;
 } band_t;
 
-/* The phase in which most of the time is spent; -1: no time is in a phase. */
+/* Returns the phase with most time between from_ns and to_ns, or -1 if no time is in a phase. */
 static int32_t phase_between(band_t *band, uint64_t from_ns, uint64_t to_ns, size_t *first)
 {
   const gp_phase_change_t *items = band->changes->items;
@@ -110,8 +110,8 @@ static int print_band(
   return 0;
 }
 
-/* Writes a letter in each of the columns, below which the timeline is drawn, and what the letters mean;
- * nothing without phases. indent: columns before the first. Returns 0 or ENOMEM. */
+/* Prints a phase letter below each column of the timeline, and a legend. Prints nothing without phases.
+ * indent is the number of columns before the first. Returns 0 or ENOMEM. */
 static int timeline_phases_print(const gp_snapshot_t *snapshot, const gp_timeline_t *timeline, size_t columns,
     int indent, gp_output_t *output)
 {
@@ -163,7 +163,7 @@ static const gp_request_form_t form = {
     .parameter_count = sizeof(parameters) / sizeof(parameters[0]),
 };
 
-/* Inputs of the report. */
+/* The inputs of the report. */
 typedef struct view {
   const gp_report_input_t *input;
   const gp_lifetimes_t *lifetimes;
@@ -177,7 +177,7 @@ static bool is_marked(const view_t *view, int device)
   return moments->kind != GP_MOMENT_NONE && (!moments->is_of_one || moments->device == device);
 }
 
-/* The row of dots, of `rows`, that `bytes` reaches; 0 only for no bytes. */
+/* Returns the row of dots, of `rows`, that `bytes` reaches; 0 only for no bytes. */
 static size_t level(uint64_t bytes, uint64_t top, size_t rows)
 {
   if (!bytes || !top)
@@ -213,7 +213,7 @@ static size_t point_of(const gp_timeline_t *timeline, uint64_t time_ns)
   return low;
 }
 
-/* Writes the A of --at, if its moment is drawn. Returns its column + 1, else 0. */
+/* Writes the A of --at to line if its moment is drawn. Returns its column + 1, or 0. */
 static size_t mark_moment(const view_t *view, const gp_timeline_device_t *device, char *line)
 {
   const gp_timeline_t *timeline = view->timeline;
@@ -231,7 +231,7 @@ static void print_marks(
 {
   const gp_timeline_t *timeline = view->timeline;
   char line[COLUMNS_MOST + 1];
-  gp_event_kind_t drawn[COLUMNS_MOST]; /* the first kind of each column */
+  gp_event_kind_t drawn[COLUMNS_MOST]; /* the first kind in each column */
   bool seen[GP_EVENT_OTHER] = {false};
   size_t length = 0;
 
@@ -271,7 +271,7 @@ static void print_times(
       columns > strlen(from) ? (int)(columns - strlen(from)) : 0, to);
 }
 
-/* Prints "Then, at 1.5 s (event 120), 3 GiB were held; 4 GiB from the driver". */
+/* Prints the figures of --at, such as "3 GiB allocated at 1.5 s (event 120); 4 GiB reserved". */
 static void print_moment(const view_t *view, const gp_timeline_device_t *device, gp_output_t *output)
 {
   char when[128];

@@ -1,5 +1,5 @@
 /*
- * gpupool tune: shows what each type of pool would have done with a recording, and the settings to use.
+ * gpupool tune: shows how each pool type would have served a recording, and the settings to use.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -127,7 +127,7 @@ static void add_json(const gp_tuning_t *tuning, const char *file, cJSON *object)
   }
 }
 
-/* Writes the file that GPUPOOL_PROFILE reads. */
+/* Writes the file for GPUPOOL_PROFILE. Returns 0 or, after a message, the exit status. */
 static int write_profile(const gp_tuning_t *tuning, const char *path, bool force)
 {
   gp_output_file_t file;
@@ -146,7 +146,7 @@ static int report(const gp_request_t *request, const void *arg, gp_output_t *out
   gp_workload_t workload = {.step_count = 0};
   gp_tuning_t tuning = {.workload = &workload, .capacity = own->place.capacity};
 
-  gp_log_init(0, open("/dev/null", O_WRONLY | O_CLOEXEC)); /* the pool's messages are for a program's user */
+  gp_log_init(0, open("/dev/null", O_WRONLY | O_CLOEXEC)); /* drops messages for a program's user */
   int status = gp_workload_load(
       &workload, request->files[0], own->place.ready_text ? &own->place.ready : NULL, request->device);
   int error = status ? 0 : gp_tune(&tuning, &own->settings, own->adds_prewarm);
