@@ -38,7 +38,7 @@ void gp_arguments_read(
  */
 int gp_arguments_check(gp_arguments_t *arguments, bool is_final, gp_options_t *ret_options);
 
-/* Writes the argument name of an option ("max-cached") to buffer, which holds GP_ARGUMENT_NAME_BYTES.
+/* Writes the argument name of an option ("max-cached") to buffer (GP_ARGUMENT_NAME_BYTES).
  * Returns buffer. */
 char *gp_argument_name(gp_option_id_t id, char *buffer);
 

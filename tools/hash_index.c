@@ -52,7 +52,7 @@ static bool is_text(const void *self, size_t item, const void *key)
   return strcmp(text_at(self, item), key) == 0;
 }
 
-/* Returns the array that gp_hash_index_text got. items is the address of the caller's item pointer. */
+/* Makes a keyed_t. items is the address of the caller's item pointer. */
 static inline keyed_t keyed_of(const void *items, size_t item_size)
 {
   keyed_t keyed = {.item_size = item_size};

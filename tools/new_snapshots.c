@@ -109,7 +109,7 @@ static void read_head(const char *path, char buffer[HEAD_BYTES])
   if (fd >= 0 && fstat(fd, &status) == 0 && S_ISREG(status.st_mode))
     length = read(fd, buffer, HEAD_BYTES - 1);
   if (fd >= 0)
-    (void)close(fd); /* only read */
+    (void)close(fd); /* read-only, so no data is lost */
   buffer[length > 0 ? length : 0] = '\0';
 }
 

@@ -151,7 +151,7 @@ int gp_output_close(gp_output_t *output)
 void gp_output_discard(gp_output_t *output)
 {
   if (output->stream)
-    (void)fclose(output->stream); /* discard the content */
+    (void)fclose(output->stream); /* the content is discarded, so errors do not matter */
   output->stream = NULL;
   free(output->text);
   output->text = NULL;

@@ -93,7 +93,7 @@ char *gp_number_percent(double ratio, char *buffer);          /* 0..1: "99.2%"; 
 char *gp_number_plural(uint64_t count, const char *noun, char *buffer); /* "1 block", "8,255 blocks" */
 
 /* These format into a temporary buffer that lives until the end of the enclosing block, for use as
- * arguments. GP_AS_SIZE uses gp_size_format, the others the functions above. */
+ * arguments. GP_AS_SIZE calls gp_size_format, the other macros the functions above. */
 #define GP_AS_SIZE(bytes)         gp_size_format(bytes, (char[GP_SIZE_TEXT_BYTES]){0})
 #define GP_AS_COUNT(count)        gp_number_count(count, (char[GP_NUMBER_BYTES]){0})
 #define GP_AS_DURATION(ns)        gp_number_duration(ns, (char[GP_NUMBER_BYTES]){0})

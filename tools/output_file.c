@@ -239,7 +239,7 @@ int gp_output_file_close(gp_output_file_t *file)
 void gp_output_file_discard(gp_output_file_t *file)
 {
   if (file->path && file->stream)
-    (void)fclose(file->stream); /* discard the content */
+    (void)fclose(file->stream); /* the content is discarded, so errors do not matter */
   if (file->temporary)
     (void)unlink(file->temporary);
   end_part();

@@ -54,7 +54,7 @@ int gp_pattern_file(const char *path, gp_pattern_line_fn take, void *arg)
   int error = failed ? errno : 0;
   bool has_nul = !failed && length > 0 && text[length - 1] == '\0';
   if (file)
-    (void)fclose(file); /* only read */
+    (void)fclose(file); /* read-only, so no data is lost */
   if (!failed && !has_nul) {
     size_t line = length > 0 ? gp_pattern_lines(text, take, arg, &why) : 0;
     if (line == SIZE_MAX)

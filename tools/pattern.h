@@ -1,4 +1,4 @@
-/* Lists of patterns (base/pattern.h), and files of them. */
+/* Lists of patterns (base/pattern.h), and files that contain patterns. */
 #ifndef GP_TOOLS_PATTERN_H
 #define GP_TOOLS_PATTERN_H
 

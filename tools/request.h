@@ -46,7 +46,7 @@ typedef struct gp_request_form {
   const char *files; /* for the usage line: "FILE..." */
   int least_files;
   int most_files;       /* 0: any number */
-  bool takes_moment;    /* --at */
+  bool takes_moment;    /* the command accepts --at */
   bool hides_selection; /* the help lists only --device; check refuses the other selections with a reason */
   bool is_of_requests;  /* about requests to the pool, not who made them: of the common
                            options it has only --device and those for output */

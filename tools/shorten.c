@@ -13,7 +13,7 @@
 #define MOST_WORD    74  /* longest word, in columns, in text wrapped at 80 */
 #define MOST_PLACE   32  /* longest file and line, in bytes, that is not cut */
 #define LEAST_APART  15  /* fewest columns in which a difference is shown */
-#define REMEMBERED   512 /* names compared; nobody reads longer tables line by line */
+#define REMEMBERED   512 /* names compared; users do not read longer tables line by line */
 
 /* Returns the byte offset of the character `columns` characters after text. */
 static size_t offset_of(const char *text, size_t columns)

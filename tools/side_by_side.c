@@ -35,7 +35,7 @@ void *gp_shared_alloc(size_t bytes)
 void gp_shared_free(void *memory, size_t bytes)
 {
   size_t page = (size_t)sysconf(_SC_PAGESIZE);
-  if (memory) /* cannot fail for a whole mapping */
+  if (memory) /* munmap cannot fail for a whole mapping */
     (void)munmap((void *)((uintptr_t)memory & ~(uintptr_t)(page - 1)), mapped_bytes(bytes, page));
 }
 

@@ -9,7 +9,7 @@
 
 #define GP_TABLE_COLUMNS 16
 
-/* With these members set and the others zero, it is an empty table. */
+/* A table that is zero except for output, indent and format is empty. */
 typedef struct gp_table {
   gp_output_t *output;
   const char *indent; /* begins each line; not NULL */

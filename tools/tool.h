@@ -37,7 +37,7 @@ int gp_command_tune(int argc, char **argv);
 int gp_command_sites(int argc, char **argv);
 int gp_command_symbolize(int argc, char **argv);
 
-/* output.c */
+/* message.c */
 
 /* Prints one line on stderr: "gpupool: ...". Replaces unprintable characters and line ends. */
 void gp_message(const char *format, ...) __attribute__((format(printf, 1, 2)));

@@ -28,7 +28,7 @@ typedef struct gp_control_client {
 uint64_t gp_control_number(const cJSON *object, const char *name);
 const char *gp_control_text(const cJSON *object, const char *name);
 
-/* True if text can be a process number. */
+/* Returns true if text can be a process id. */
 bool gp_control_client_is_number(const char *text);
 
 /* Initializes a client for the process whose number is text; the number of a gpupool run stands for the
@@ -45,10 +45,10 @@ bool gp_control_client_init(gp_control_client_t *client, const char *text, char 
  */
 cJSON *gp_control_client_ask(gp_control_client_t *client, const char *request, char *problem);
 
-/* True if a signal or a debugger has stopped the process, so that it cannot answer. */
+/* Returns true if a signal or a debugger has stopped the process, so that it cannot answer. */
 bool gp_control_client_is_stopped(const gp_control_client_t *client);
 
-/* True if the process has ended, or another process has its number now. */
+/* Returns true if the process has ended, even if another process has its pid now. */
 bool gp_control_client_is_gone(const gp_control_client_t *client);
 
 #endif

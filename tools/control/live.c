@@ -19,7 +19,7 @@
 #define INTERVAL_MS_MIN     50
 #define INTERVAL_MS_MAX     3600000
 #define INTERVAL_MS_DEFAULT 1000
-#define SLOW_MS             500 /* when an answer is later than this, a line says so */
+#define SLOW_MS             500 /* after this time, live prints that the answer is late */
 
 typedef struct options {
   const char *process;
@@ -202,7 +202,7 @@ static bool wait_for_answer(void *self, int fd, short events, unsigned wait_ms)
   return true;
 }
 
-#define END_STEPS 200 /* of 10 ms */
+#define END_STEPS 200 /* steps of 10 ms */
 
 /* Prints the last message after the terminal was restored. Waits for the process to disappear, because it
  * closes its socket some time before. Returns the exit status. */

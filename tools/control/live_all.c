@@ -30,7 +30,7 @@
 
 typedef struct live_owner {
   char name[GP_LIVE_OWNER_BYTES]; /* a function; may contain any character */
-  uint64_t bytes;                 /* as requested */
+  uint64_t bytes;                 /* requested bytes */
   uint64_t blocks;
 } live_owner_t;
 
@@ -136,7 +136,7 @@ typedef struct screen {
   gp_ps_table_t table;
   gp_ps_sort_t sort;
   char filter[FILTER_BYTES];
-  bool is_typing; /* the filter */
+  bool is_typing; /* the user is typing the filter */
   size_t chosen;  /* selected row; follows its program when rows move */
   pid_t chosen_pid, chosen_inside;
   uid_t chosen_user;

@@ -109,7 +109,7 @@ static bool ask_in_child(answer_t *ret_answer, int *ret_status)
     got += (size_t)more;
   (void)close(ends[0]);
   if (pid > 0)
-    (void)waitpid(pid, ret_status, 0); /* our own child */
+    (void)waitpid(pid, ret_status, 0); /* cannot fail: our own child */
   return pid > 0 && got == sizeof(*ret_answer);
 }
 

@@ -64,7 +64,7 @@ static uint64_t number_in(const char *path)
   if (file && fgets(text, sizeof(text), file) && text[0] >= '0' && text[0] <= '9')
     number = strtoull(text, NULL, 10);
   if (file)
-    (void)fclose(file); /* only read */
+    (void)fclose(file); /* read-only, so no data is lost */
   return number > UNLIMITED ? UINT64_MAX : number;
 }
 
@@ -91,7 +91,7 @@ static uint64_t cgroup_limit(void)
     }
   }
   if (file)
-    (void)fclose(file); /* only read */
+    (void)fclose(file); /* read-only, so no data is lost */
   return least;
 }
 

@@ -41,7 +41,7 @@ static void list_loaded(char *const argv[], char *text, size_t capacity)
   text[used] = '\0';
   (void)close(ends[0]);
   if (pid > 0)
-    (void)waitpid(pid, NULL, 0); /* our own child */
+    (void)waitpid(pid, NULL, 0); /* cannot fail: our own child */
 }
 
 /* Chooses the file whose loader is asked: the program, a script's interpreter, or this tool if the

@@ -82,7 +82,7 @@ static void read_source(found_t *found, const char *path)
   while (file && fgets(line, sizeof(line), file))
     read_code(found, line, path);
   if (file)
-    (void)fclose(file); /* only read */
+    (void)fclose(file); /* read-only, so no data is lost */
 }
 
 static bool ends_in(const char *text, const char *end)
@@ -170,7 +170,7 @@ static void check_script(gp_checks_t *checks, const char *path, const char *libr
     }
   }
   if (file)
-    (void)fclose(file); /* only read */
+    (void)fclose(file); /* read-only, so no data is lost */
   if (has_any)
     gp_checks_add(checks, "children", GP_CHECK_NOTE, "in %s: %s", path, loses);
 }

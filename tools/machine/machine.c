@@ -65,7 +65,7 @@ gp_look_result_t gp_record_look(int fd, gp_record_look_t *ret_look)
   return GP_LOOK_DONE;
 }
 
-/* Returns true if the invariants hold that hold whenever no operation is in progress (format/stats.h,
+/* Returns true if stats satisfies the invariants of a device without an operation in progress (format/stats.h,
  * pool/check.c). */
 static bool is_settled(const gp_stats_t *stats)
 {

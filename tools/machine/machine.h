@@ -28,7 +28,7 @@ typedef struct gp_found_record {
   const char *folder; /* a path that this process can use in messages and commands */
   const char *name;
   int fd;         /* open for reading; closed after the visitor returns */
-  uint64_t inode; /* of the file */
+  uint64_t inode; /* identifies the file, with device */
   dev_t device;
   uint64_t bytes; /* memory that the file occupies */
   uid_t user;
@@ -92,12 +92,12 @@ bool gp_record_look_device(
 
 /* All sizes in bytes. */
 typedef struct gp_machine_device {
-  size_t process;  /* index */
+  size_t process;  /* index in processes */
   int ordinal;     /* ordinal in the process */
   bool is_settled; /* the figures are from one moment */
   uint64_t held;   /* device memory: reserved by the pool, and forwarded */
   uint64_t peak;   /* peak reserved plus peak forwarded, which may be of different moments */
-  uint64_t used;   /* of held: requested and not freed */
+  uint64_t used;   /* part of held: requested and not freed */
   uint64_t cached;
   uint64_t pinned; /* page-locked host memory */
   uint64_t limit;  /* 0: none */
@@ -113,7 +113,7 @@ typedef struct gp_machine_process {
   char command[GP_COMMAND_BYTES];
   char host[GP_HOST_BYTES];                              /* as the process sees it: in a pod the pod's name */
   char container[GP_CONTAINER_BYTES], pod[GP_POD_BYTES]; /* "" if unknown */
-  char version[GP_RECORD_VERSION_BYTES];                 /* of the library */
+  char version[GP_RECORD_VERSION_BYTES];                 /* library version */
   bool is_of_other_build;                                /* its figures cannot be read */
   size_t first_device, device_count;
 } gp_machine_process_t;

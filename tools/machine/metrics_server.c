@@ -308,7 +308,7 @@ static int serve(const char *text, const struct sockaddr *address)
   if (server.daemon)
     stop_daemon(server.daemon);
   if (server.ends >= 0)
-    (void)close(server.ends); /* only read */
+    (void)close(server.ends); /* read-only, so no data is lost */
   return server.listening < 0 ? GP_EXIT_INPUT : GP_EXIT_DONE;
 }
 #else

@@ -84,9 +84,9 @@ bool gp_target_has_user(const gp_target_t *target, uid_t user)
   return user == target->user || user == target->owner;
 }
 
-#define ID_DIGITS  64 /* of a container, in all runtimes that use control groups */
-#define ID_SHOWN   12 /* as `docker ps` shows it */
-#define UID_LENGTH 36 /* of a pod */
+#define ID_DIGITS  64 /* length of a container id, in all runtimes that use control groups */
+#define ID_SHOWN   12 /* how much of it `docker ps` shows */
+#define UID_LENGTH 36 /* length of a pod's UID */
 
 /* Calls stat(2) for /proc/PID/NAME; follows links. */
 static bool stat_of(const char *pid, const char *name, struct stat *ret_status)

@@ -39,9 +39,9 @@ void gp_processes_fini(gp_processes_t *processes);
 
 /*
  * Returns the process that has mapped the file and has pid `inside` in its own namespace, or -1 if there is
- * none. Checks /proc/PID/maps if several processes match, or if the process's user is not the file's, since
- * a file's name can be forged. place is where the file was found; NULL: in this process's file system. user
- * owns the file.
+ * none. Reads /proc/PID/maps unless exactly one process has that pid, and has the place and the user of the
+ * file, because a file's name can be forged. place is where the file was found; NULL: in this process's file
+ * system. user owns the file.
  */
 pid_t gp_processes_find(const gp_processes_t *processes, pid_t inside, const gp_place_t *place, uid_t user,
     dev_t device, uint64_t inode);

@@ -42,7 +42,7 @@ int gp_ps_table_init(
 void gp_ps_table_fini(gp_ps_table_t *table);
 
 typedef struct gp_ps_look {
-  unsigned columns;   /* of a line */
+  unsigned columns;   /* width of a line */
   size_t first, most; /* rows to show; most 0: all from first */
   size_t chosen;      /* the highlighted row; SIZE_MAX: none */
   uint64_t now_us;    /* since 1970 */

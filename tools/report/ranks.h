@@ -34,7 +34,7 @@ void gp_rank_init(gp_rank_t *rank, const gp_snapshot_t *snapshot);
 typedef enum gp_clock {
   GP_CLOCK_NONE,  /* nothing: the clocks are unrelated or unknown */
   GP_CLOCK_HOST,  /* all ran on one host */
-  GP_CLOCK_MARK,  /* all have one mark's name; it counts as the same moment */
+  GP_CLOCK_MARK,  /* all have a mark of one name, which aligns their clocks */
   GP_CLOCK_HOSTS, /* the ranks ran on several hosts, each with its own clock */
 } gp_clock_t;
 

@@ -212,7 +212,7 @@ static void add_site(
   amount_text(flat, by_count, flat_text);
   amount_text(cumulative, by_count, cumulative_text);
   freed_text(flat, knows_frees, freed);
-  /* Columns without a heading are empty. */
+  /* Leaves columns empty that have no heading. */
   gp_table_row(table, flat_text, GP_AS_PERCENT(share(flat, sum, by_count)), is_size ? "" : cumulative_text,
       is_size ? "" : GP_AS_PERCENT(share(cumulative, sum, by_count)), count, is_total ? "" : freed,
       site->name, NULL);

@@ -18,7 +18,7 @@ typedef struct gp_overview_row {
   const char *file; /* points into the request; NULL: unreadable */
   char codes[GP_OVERVIEW_CODES];
   gp_severity_t severity; /* of the worst finding */
-  uint64_t used;          /* peak bytes in use, summed over devices, as is held */
+  uint64_t used;          /* sum of the devices' peaks of requested bytes */
   uint64_t held;
   uint64_t ooms;
   uint64_t hits;

@@ -135,7 +135,7 @@ static int timeline_phases_print(const gp_snapshot_t *snapshot, const gp_timelin
 
 typedef struct own {
   uint64_t height; /* rows of characters */
-  uint64_t points; /* in JSON */
+  uint64_t points; /* parts of the time, in JSON */
 } own_t;
 
 static const gp_parameter_t parameters[] = {

@@ -119,7 +119,7 @@ void gp_conflicts_find(const char *list, const char *ld_so_preload, gp_conflict_
     check_list(text, ld_so_preload, GP_PRELOAD_SEPARATORS "\t", report, arg);
   }
   if (file)
-    (void)fclose(file); /* only read */
+    (void)fclose(file); /* read-only, so no data is lost */
   const char *path = getenv(injecting);
   if (path && path[0]) {
     snprintf(what, sizeof(what), "%s=%s: the driver loads a tool that watches CUDA calls", injecting, path);

@@ -21,7 +21,7 @@ static bool read_at(int fd, void *to, size_t bytes, uint64_t offset)
   return offset <= INT64_MAX && pread(fd, to, bytes, (off_t)offset) == (ssize_t)bytes;
 }
 
-/* Reads the ELF facts of the open file fd. If it is not an ELF file, all members are zero. This machine's
+/* Reads the ELF properties of the open file fd. If it is not an ELF file, all members are zero. This machine's
  * ELF files are 64-bit; for others the identification bytes are enough. */
 static void gp_elf_read(int fd, gp_elf_facts_t *ret_facts)
 {
@@ -60,7 +60,7 @@ void gp_elf_read_file(const char *path, gp_elf_facts_t *ret_facts)
   if (fd < 0)
     return;
   gp_elf_read(fd, ret_facts);
-  (void)close(fd); /* only read */
+  (void)close(fd); /* read-only, so no data is lost */
 }
 
 bool gp_elf_is_alike(const gp_elf_facts_t *a, const gp_elf_facts_t *b)
@@ -132,7 +132,7 @@ const char *gp_elf_defines(const char *path, const char *const *names)
       (void)munmap(bytes, image.size); /* cannot fail */
     }
   }
-  (void)close(fd); /* only read */
+  (void)close(fd); /* read-only, so no data is lost */
   return found;
 }
 
@@ -167,7 +167,7 @@ bool gp_program_interpreter(const char *path, char *buffer, size_t capacity)
   int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   bool is_script = fd >= 0 && script_interpreter(fd, buffer, capacity);
   if (fd >= 0)
-    (void)close(fd); /* only read */
+    (void)close(fd); /* read-only, so no data is lost */
   return is_script;
 }
 
@@ -240,6 +240,6 @@ gp_probed_t gp_program_probe(const char *path, const char *library, char *buffer
   } else if (script_interpreter(fd, interpreter, sizeof(interpreter))) {
     probed = probe_script(interpreter, library, buffer, capacity);
   }
-  (void)close(fd); /* only read */
+  (void)close(fd); /* read-only, so no data is lost */
   return probed;
 }

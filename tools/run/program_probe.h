@@ -40,7 +40,7 @@ typedef struct gp_elf_facts {
   char interpreter[256];
 } gp_elf_facts_t;
 
-/* Reads the facts of the file at path. If the file cannot be read, all members are zero. */
+/* Reads the ELF properties of the file at path. If the file cannot be read, all members are zero. */
 void gp_elf_read_file(const char *path, gp_elf_facts_t *ret_facts);
 
 /* Returns true if one process can load both files: they have the same class, byte order and processor. */

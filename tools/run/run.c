@@ -247,7 +247,7 @@ static void report_nothing(
         nothing, path);
 }
 
-/* Reduces list to records of this run's programs that ended without a normal exit. The program itself may
+/* Reads into list the records of this run's programs that ended without a normal exit. The program itself may
  * not be among them, because a shell or a job launcher starts others. Returns their number. */
 static size_t find_left_records(gp_left_list_t *list, pid_t pid, const char *run, uint64_t begin_us)
 {
@@ -310,7 +310,7 @@ static uint64_t new_run_number(void)
   uint64_t number;
   if (getrandom(&number, sizeof(number), GRND_NONBLOCK) == (ssize_t)sizeof(number))
     return number;
-  return now_us() ^ (uint64_t)getpid() << 44; /* early in boot, or a seccomp filter */
+  return now_us() ^ (uint64_t)getpid() << 44; /* fails early in boot, or under a seccomp filter */
 }
 
 /* Finds the program, and writes its path to path. Returns 0 or, after a message, the exit status. */
