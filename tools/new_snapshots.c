@@ -153,8 +153,8 @@ void gp_new_snapshots_end(gp_new_snapshots_t *written, pid_t pid, const char *ru
   }
 }
 
-/* Returns true if the file begins with text. Reads the content, because a program may be called bloom, and
- * a pattern may lack %r. */
+/* Returns true if the file begins with text. Reads the content instead of the
+ * name, because a program may be called bloom (which contains "oom"), and a pattern may lack %r. */
 static bool has_in_head(const char *path, const char *text)
 {
   char head[HEAD_BYTES];

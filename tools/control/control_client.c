@@ -231,8 +231,7 @@ static DIR *open_folder(const gp_target_t *target, const char *folder)
 }
 
 /* Connects to the target's socket in folder. A process in another PID namespace may have the same pid, so
- * connect_to_target checks who listens. Returns a socket or -1 with errno, like
- * connect_to_target. */
+ * connect_to_target checks who listens. Returns a socket or -1 with errno, like connect_to_target. */
 static int find_in_folder(gp_control_client_t *client, const gp_target_t *target, const char *folder)
 {
   int fd = -1;
@@ -260,8 +259,7 @@ static int find_in_folder(gp_control_client_t *client, const gp_target_t *target
 }
 
 /* Looks for the socket in all folders that the process could have chosen, in this file system and in the
- * process's own. Returns a socket or -1 with errno, like
- * connect_to_target. */
+ * process's own. Returns a socket or -1 with errno, like connect_to_target. */
 static int find_and_connect(gp_control_client_t *client, const gp_target_t *target, const char *environment)
 {
   char runtime_of_user[64];

@@ -64,7 +64,7 @@ static void restore(void)
   terminal.is_taken = false;
   set_mode(false);
   for (size_t i = 0; i < HANDLED_COUNT; i++)
-    (void)sigaction(handled[i], &terminal.actions[i], NULL); /* the earlier handler */
+    (void)sigaction(handled[i], &terminal.actions[i], NULL); /* restores the earlier handler */
   (void)sigprocmask(SIG_SETMASK, &terminal.mask_before, NULL);
 }
 

@@ -65,8 +65,8 @@ gp_look_result_t gp_record_look(int fd, gp_record_look_t *ret_look)
   return GP_LOOK_DONE;
 }
 
-/* Returns true if stats satisfies the invariants of a device without an operation in progress (format/stats.h,
- * pool/check.c). */
+/* Returns true if stats satisfies the invariants of a device without an operation in progress
+ * (format/stats.h, pool/check.c). */
 static bool is_settled(const gp_stats_t *stats)
 {
   bool good = stats->active_bytes.current == stats->allocated_bytes.current + stats->deferred_bytes.current &&

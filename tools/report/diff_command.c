@@ -275,7 +275,7 @@ static pair_t *join(const gp_sites_t *sites, const gp_beside_t *beside, int sort
 {
   gp_hash_index_t index = {.count = 0};
   size_t count = 0;
-  pair_t *pairs = calloc(1, sizeof(*pairs)); /* not NULL without pairs either */
+  pair_t *pairs = calloc(1, sizeof(*pairs)); /* so that it is not NULL if there are no pairs */
   bool failed = !pairs;
 
   for (int i = 0; !failed && i < 2; i++) {

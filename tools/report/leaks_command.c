@@ -45,7 +45,7 @@ static const gp_request_form_t form = {
     .statuses = "with --error-exitcode, N: findings;\n",
 };
 
-/* How to call the findings. At the exit, unfreed memory is leaked; earlier, the program may still free it.
+/* The words for the findings. At the exit, unfreed memory is leaked; earlier, the program may still free it.
  * A killed program never freed its memory, and tests that fail on leaks should fail on that too. */
 typedef struct words {
   const char *title; /* "LEAK" */

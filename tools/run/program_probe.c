@@ -21,8 +21,8 @@ static bool read_at(int fd, void *to, size_t bytes, uint64_t offset)
   return offset <= INT64_MAX && pread(fd, to, bytes, (off_t)offset) == (ssize_t)bytes;
 }
 
-/* Reads the ELF properties of the open file fd. If it is not an ELF file, all members are zero. This machine's
- * ELF files are 64-bit; for others the identification bytes are enough. */
+/* Reads the ELF properties of the open file fd. If it is not an ELF file, all members are zero. This
+ * machine's ELF files are 64-bit; for others the identification bytes are enough. */
 static void gp_elf_read(int fd, gp_elf_facts_t *ret_facts)
 {
   gp_elf_facts_t facts = {0};
