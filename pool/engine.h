@@ -42,60 +42,60 @@ gp_context_t *gp_engine_context(gp_engine_t *engine, const gp_driver_context_t *
 /* Returns the record of a context handle, or NULL if the handle is unknown. */
 gp_context_t *gp_engine_find_context(gp_engine_t *engine, const void *handle);
 
-/* Returns a context by which to name a device: a live context of it, or if there is none a stand-in that
- * knows only the device. Returns NULL if the ordinal is not below GP_MAX_DEVICES. */
+/* Returns a context that identifies a device: one of its live contexts, or if it has none, a placeholder
+ * record that has only the device. Returns NULL if the ordinal is not below GP_MAX_DEVICES. */
 gp_context_t *gp_engine_device_context(gp_engine_t *engine, int device);
 
-/* The progress of one allocation's attempts to make room. The caller zeroes the record and sets counted; the
- * other members are the engine's. */
+/* The progress of one allocation's attempts to make room. The caller zeroes the record and sets counted;
+ * the engine sets the other members. */
 typedef struct gp_oom_attempts {
   int next_step;
-  unsigned passes;        /* passes over all steps, begun so far */
-  uint64_t ticket;        /* how old the request is, see oom_turn.h; 0: it has not asked for a turn */
-  uint64_t start_ns;      /* of the first step */
-  uint64_t came_back;     /* what had come back without this thread (oom.c) when the pass began */
-  uint64_t begin_epoch;   /* memory freed since then is not waited for; 0: no wait has begun */
+  unsigned passes;        /* passes over all steps that have begun so far */
+  uint64_t ticket;        /* age of the request, see oom_turn.h; 0: it has not asked for a turn */
+  uint64_t start_ns;      /* when the first step began */
+  uint64_t came_back;     /* bytes that other threads had made available (oom.c) when the pass began */
+  uint64_t begin_epoch;   /* memory freed after this epoch is not waited for; 0: no wait has begun */
   uint64_t brief_ns;      /* time spent waiting briefly for other threads */
   uint64_t before_ns;     /* time spent waiting for work from before the wanted memory was freed, and ... */
-  uint64_t later_ns;      /* ... for work that may have been submitted later, or for other threads */
+  uint64_t later_ns;      /* ... for work that may have been submitted after it, or for other threads */
   uint64_t progress_ns;   /* later_ns when that work was last seen to make progress */
-  uint64_t busy_context;  /* driver id of the context whose work was waited for last; 0: none */
-  uint64_t counted;       /* what a limit counts for the allocation; 0: its size */
-  uint64_t busy_since_ns; /* when the fence that covers that work was recorded; 0: no such fence */
-  bool was_in_vain;       /* a wait ended without success */
+  uint64_t busy_context;  /* driver id of the context whose work this thread last waited for; 0: none */
+  uint64_t counted;       /* bytes that a limit counts for the allocation; 0: the allocation's size */
+  uint64_t busy_since_ns; /* when the fence that covers this work was recorded; 0: there is no such fence */
+  bool was_in_vain;       /* a wait timed out without success */
   bool has_told;
 } gp_oom_attempts_t;
 
-/* The id and the handle that the driver has for the context. The id is 0 for a driver without ids. */
+/* Return the context's driver id and driver handle. The id is 0 if the driver has no ids. */
 uint64_t gp_context_id(const gp_context_t *context);
 void *gp_context_handle(const gp_context_t *context);
 
 /*
- * Marks a context lost, which the program has destroyed or reset: its memory ended with it. Forgets its
- * blocks without a driver call. NULL and a context that is already lost are legal.
+ * Marks a context that the program has destroyed or reset as lost, and forgets its blocks without a driver
+ * call: the memory ended with the context. NULL and a context that is already lost are legal.
  */
 void gp_engine_context_lost(gp_engine_t *engine, gp_context_t *context);
 bool gp_context_is_lost(const gp_context_t *context);
-int gp_context_device(const gp_context_t *context); /* its ordinal */
+int gp_context_device(const gp_context_t *context); /* the device's ordinal */
 
-/* The same for the primary context of a device, after a reset of the device. */
+/* Marks the primary context of a device as lost, after the device was reset. */
 void gp_engine_primary_lost(gp_engine_t *engine, int device);
 
 /* Allocates bytes in the context, which must be current in the calling thread. A size of 0 and sizes that
  * overflow go to the driver, whose error is the result. On failure *ret_address is untouched. */
 int gp_engine_alloc(gp_engine_t *engine, gp_context_t *context, uint64_t bytes, uint64_t *ret_address);
 
-/* Tries to serve an allocation from idle blocks, without a driver call. False: it cannot, and has counted and
- * recorded nothing; the caller goes on to gp_engine_alloc. */
+/* Tries to serve an allocation from idle blocks, without a driver call. If it returns false, it has
+ * counted and recorded nothing, and the caller calls gp_engine_alloc. */
 bool gp_engine_alloc_kept(gp_engine_t *engine, gp_context_t *context, uint64_t bytes, uint64_t *ret_address);
 
 /*
- * The stream of a stream-ordered request (cudaMallocAsync, cudaFreeAsync). The memory is mapped memory of the
- * stream's device, which outlives contexts, or gp_engine_alloc's memory in the stream's context
- * (GPUPOOL_ASYNC=plain, and types that cut), which ends with that context. context: the stream's. identity:
- * the stream record, see reuse/identities.h; NULL: the stream has none. stream: the driver's handle;
- * GP_STREAM_LEGACY or GP_STREAM_PER_THREAD for a default stream. The stream must not be capturing: if
- * gp_engine_is_suspended, the caller has asked the driver.
+ * The stream of a stream-ordered request (cudaMallocAsync, cudaFreeAsync). The memory is either mapped memory
+ * of the stream's device, which outlives contexts, or gp_engine_alloc's memory in the stream's context
+ * (GPUPOOL_ASYNC=plain, and pool types that cut), which ends with that context. context is the stream's
+ * context. identity is the stream record, see reuse/identities.h; NULL if the stream has none. stream is the
+ * driver's handle, or GP_STREAM_LEGACY or GP_STREAM_PER_THREAD for a default stream. The stream must not be
+ * capturing: if gp_engine_is_suspended, the caller has queried the driver.
  */
 typedef struct gp_order {
   gp_context_t *context;
@@ -104,29 +104,30 @@ typedef struct gp_order {
   struct gp_free_event *event; /* set by the engine; callers pass NULL */
 } gp_order_t;
 
-/* A point of a stream: it lies behind the first `frees` stream-ordered frees there. The point is void if
+/* A point in a stream, after the stream's first `frees` stream-ordered frees. The point is void if
  * identity is NULL, or if the stream has ended: its record then has another id. See reuse/stream_points.h. */
 typedef struct gp_stream_point {
   gp_identity_t *identity;
-  struct gp_device *device; /* the stream's */
+  struct gp_device *device; /* the stream's device */
   uint64_t id;
   uint64_t frees;
 } gp_stream_point_t;
 
 /*
- * Allocates bytes in stream order, whatever context is current. During captures the pool serves only what
- * takes no driver call. True: *ret_code is the result for the program. False: the caller forwards the request
- * to the driver, because the pool does not serve such memory (now), or because the driver has to reject the
- * arguments. *ret_address is untouched on failure.
+ * gp_engine_alloc_ordered allocates bytes in stream order, whatever context is current. During captures the
+ * pool serves only requests that need no driver call. If it returns true, *ret_code is the result for the
+ * program. If it returns false, the caller forwards the request to the driver, because the pool does not
+ * serve such memory (now), or because the driver has to reject the arguments. *ret_address is untouched on
+ * failure.
  */
-bool gp_engine_keeps_ordered(const gp_engine_t *engine);  /* the pool may serve such a request now */
-bool gp_engine_leaves_ordered(const gp_engine_t *engine); /* GPUPOOL_ASYNC=driver, and pooling is on */
+bool gp_engine_keeps_ordered(const gp_engine_t *engine);  /* true if the pool may serve such a request now */
+bool gp_engine_leaves_ordered(const gp_engine_t *engine); /* true if GPUPOOL_ASYNC=driver and pooling is on */
 bool gp_engine_alloc_ordered(
     gp_engine_t *engine, const gp_order_t *order, uint64_t bytes, uint64_t *ret_address, int *ret_code);
 
 typedef enum gp_free_result {
   GP_FREE_DONE,    /* the pool owned it; *ret_code is the result for the program */
-  GP_FREE_UNKNOWN, /* not the address of a pool block: ask the driver */
+  GP_FREE_UNKNOWN, /* no pool block starts at the address: forward the free to the driver */
 } gp_free_result_t;
 
 /*
@@ -136,19 +137,19 @@ typedef enum gp_free_result {
  */
 gp_free_result_t gp_engine_free(gp_engine_t *engine, uint64_t address, int *ret_code);
 
-/* Frees a block only if it stays in the pool, and the free succeeds without waiting. False: it has counted
- * and recorded nothing; the caller goes on to gp_engine_free. */
+/* Frees a block only if the block stays in the pool and the free needs no wait. If it returns false, it
+ * has counted and recorded nothing, and the caller calls gp_engine_free. */
 bool gp_engine_free_kept(gp_engine_t *engine, uint64_t address);
 
-/* Frees a block that the program never received. This is no free by the program, so it gives no other memory
- * back to the driver. */
+/* Frees a block that the program never received. Because the program did not free it, no other memory is
+ * released to the driver as a consequence. */
 bool gp_engine_put_back(gp_engine_t *engine, uint64_t address);
 
 /*
  * Frees a block that leaves the pool. free_fn makes the driver's call (a stream-ordered free, say) with no
  * lock held, and its result is the program's. This function itself never waits. A block cut from a larger
- * driver allocation stays in the pool, because the driver does not know it. For such a block free_fn gets
- * is_cut, and only does what else the program can observe of its call: its place in the stream, its errors.
+ * driver allocation stays in the pool, because the driver does not know it. For such a block free_fn is
+ * called with is_cut, and has only the call's other visible effects: its place in the stream and its errors.
  * After an error the program still owns the block.
  */
 typedef int (*gp_free_fn)(void *arg, bool is_cut);
@@ -156,9 +157,10 @@ gp_free_result_t gp_engine_free_with(
     gp_engine_t *engine, uint64_t address, gp_free_fn free_fn, void *arg, int *ret_code);
 
 /*
- * Frees a block in stream order; never waits. A block of gp_engine_alloc is legal: free_fn with is_cut then
- * takes its place in the stream (see above). free_fn is also called for a block that leaves the pool. During
- * captures that is a block that the pool cannot keep without a driver call, or a large one.
+ * Frees a block in stream order; never waits. A block of gp_engine_alloc is legal: free_fn is then called
+ * with is_cut, and takes the free's place in the stream (see above). free_fn is also called for a block that
+ * leaves the pool. During captures, blocks that leave are large ones and those that the pool cannot keep
+ * without a driver call.
  */
 gp_free_result_t gp_engine_free_ordered(gp_engine_t *engine, const gp_order_t *order, uint64_t address,
     gp_free_fn free_fn, void *arg, int *ret_code);
@@ -166,22 +168,22 @@ gp_free_result_t gp_engine_free_ordered(gp_engine_t *engine, const gp_order_t *o
 /*
  * Use of the memory that the pool serves in place of a device's default memory pool; the driver's own figures
  * do not include it. kept: bytes that the program has freed and the pool has not released. live: bytes in use
- * by the program. peak: the highest live; gp_engine_ordered_reset_peak sets it to the present value.
+ * by the program. peak: the highest value of live; gp_engine_ordered_reset_peak sets it to the present value.
  */
 typedef struct gp_ordered_use {
   uint64_t kept;
   uint64_t live;
   uint64_t peak;
-  uint64_t reserved_peak; /* the highest sum of live and kept, reset likewise */
+  uint64_t reserved_peak; /* the highest sum of live and kept, reset in the same way */
 } gp_ordered_use_t;
 
 gp_ordered_use_t gp_engine_ordered_use(gp_engine_t *engine, int device);
 void gp_engine_ordered_reset_peak(gp_engine_t *engine, int device, bool of_reserved);
 
 /*
- * Releases stream-ordered memory of the context's device to the driver: what is idle, and what is found to be
- * complete now. Never waits. Memory of cudaMalloc, whose free may wait, is released only if no device has
- * work.
+ * Releases stream-ordered memory of the context's device to the driver: idle memory, and memory that is found
+ * to be complete now. Never waits. Memory of cudaMalloc, whose free may wait, is released only if no device
+ * has work.
  */
 void gp_engine_ordered_trim(gp_engine_t *engine, gp_context_t *context);
 
@@ -193,65 +195,66 @@ void gp_engine_ordered_leave(gp_engine_t *engine, gp_context_t *context);
 
 /*
  * Called when the program gives the device `other` access to the default memory pool of `device`. Gives the
- * same access to the mapped memory that is served in place of that pool, present and future; from now on no
- * memory of cudaMalloc is served there. Returns the driver's code.
+ * same access to the mapped memory, present and future, that is served in place of that pool; from now on no
+ * memory of cudaMalloc is served for it. Returns the driver's code.
  */
 int gp_engine_async_access(gp_engine_t *engine, int device, int other);
 
 /*
- * retain takes one more reference on a live block, release drops one, and so does the program's cudaFree. The
- * memory returns to the pool with the last reference. They return false if address is not the start of a
- * block in use, or if the block had to go to the driver and the driver refused.
+ * retain takes one more reference on a live block. release drops one, and so does the program's cudaFree. The
+ * memory returns to the pool with the last reference. Both functions return false if address is not the start
+ * of a block in use, or if the block had to be released to the driver and the driver refused.
  */
 bool gp_engine_retain(gp_engine_t *engine, uint64_t address);
 bool gp_engine_release(gp_engine_t *engine, uint64_t address);
 
-/* True if a block of the pool begins at address, or cut memory contains it, and it is not on its way to the
- * driver. Such an address must never be passed to the driver's free. */
+/* Returns true if a block of the pool starts at address, or cut memory contains it, and the block is not
+ * being released to the driver. Such an address must never be passed to the driver's free. */
 bool gp_engine_holds(gp_engine_t *engine, uint64_t address);
 
-/* True if an address range that the pool has reserved for mapped memory contains address, mapped or not. */
+/* Returns true if address lies in a range that the pool has reserved for mapped memory, mapped or not. */
 bool gp_engine_is_mapped(gp_engine_t *engine, uint64_t address);
 
-/* Returns the block of cut memory that contains address, idle blocks included. False: no cut memory contains
- * address. */
+/* A block of cut memory. gp_engine_part returns the one that contains address, which may be idle. It
+ * returns false if no cut memory contains address. */
 typedef struct gp_part {
   uint64_t address;
-  uint64_t size;           /* as requested */
-  uint64_t end;            /* of the block */
-  uint64_t driver_address; /* the driver's allocation around the address asked for: a segment, or what is */
-  uint64_t driver_end;     /* mapped there as one; equal: nothing is */
-  void *context;           /* the driver's handle; NULL: mapped for stream-ordered requests, of none */
+  uint64_t size;           /* requested size */
+  uint64_t end;            /* end of the block */
+  uint64_t driver_address; /* start of the driver allocation around the given address: a segment, or the */
+  uint64_t driver_end;     /* memory mapped there as one; equal to driver_address: nothing is mapped */
+  void *context;           /* the driver's handle; NULL: mapped for stream-ordered requests, no context */
   int device;
   bool is_mapped;
-  bool is_used; /* by the program, or by another holder of a reference */
+  bool is_used; /* the program or another owner has a reference */
 } gp_part_t;
 
 bool gp_engine_part(gp_engine_t *engine, uint64_t address, gp_part_t *ret_part);
 
-/* True if a block of cut memory in this address range is in use: the program or another holder has a
- * reference. */
+/* Returns true if a block of cut memory in this address range is in use: the program or another owner has
+ * a reference. */
 bool gp_engine_uses_part(gp_engine_t *engine, uint64_t address, uint64_t size);
 
-/* Called when the program has given `device` peer access to the context. Gives it access to the context's
- * mapped memory, too, present and future. */
+/* Called when the program has given `device` peer access to the context. Gives the device access to the
+ * context's mapped memory, present and future, as well. */
 void gp_engine_peer_enabled(gp_engine_t *engine, gp_context_t *context, int device);
 
-/* The owner of the block that starts at an address, or for cut memory of the block that contains it. */
+/* The owner of the block that starts at an address, or in cut memory, of the block that contains the
+ * address. */
 typedef enum gp_owner {
-  GP_OWNER_UNKNOWN, /* no block of the pool, or one on its way to the driver, which answers for it */
-  GP_OWNER_PROGRAM, /* or another holder of a reference */
+  GP_OWNER_UNKNOWN, /* no pool block, or one that is being released: the driver answers for it */
+  GP_OWNER_PROGRAM, /* the program or another owner of a reference */
   GP_OWNER_POOL,    /* the program freed the block, and the pool keeps it */
 } gp_owner_t;
 
 gp_owner_t gp_engine_owner(gp_engine_t *engine, uint64_t address);
 
 /*
- * Taints the block that starts at address, or for cut memory the block that contains it: the pool never
- * reuses it. Called for memory that was exported from the process, or got driver attributes that stay with
- * it. When the program frees the block, it goes to the driver; a part of a segment goes when the whole
- * segment is free. Mapped memory stays where it is, with a reference of the pool's own, until its context
- * ends. From now on the pool cuts no large block.
+ * Taints the block that starts at address, or in cut memory the block that contains it: the pool never reuses
+ * it. Called for memory that was exported from the process, or whose driver attributes were changed
+ * permanently. When the program frees the block, it is released to the driver; a part of a segment is
+ * released when the whole segment is free. Mapped memory stays in place until its context ends, kept by a
+ * reference that the pool itself owns. From now on the pool cuts no large block.
  */
 void gp_engine_taint(gp_engine_t *engine, uint64_t address);
 
@@ -259,55 +262,56 @@ void gp_engine_taint(gp_engine_t *engine, uint64_t address);
  * that the program can export what it allocates next. */
 void gp_engine_expect_exports(gp_engine_t *engine);
 
-/* Reports a synchronization by the program that covers all work of a context: call begin before the driver's
- * call, and end with its token after success. The context has then completed everything freed before begin,
- * which becomes reusable once all contexts have. */
+/* Reports a synchronization by the program that covers all work of a context: call begin before the
+ * driver's call, and end with begin's token after success. This proves that the context has completed
+ * everything freed before begin. That memory becomes reusable once all contexts have completed it. */
 uint64_t gp_engine_sync_begin(gp_engine_t *engine);
 void gp_engine_sync_end(gp_engine_t *engine, gp_context_t *context, uint64_t token);
 
-/* Reports that the device has passed a point of a stream, which a call of the program has proved: what was
- * freed there before the point is reusable. Gives surplus mapped memory back. The point may be void. The
- * caller holds no lock. */
+/* Reports that a call of the program has proved that the device has passed a point of a stream: memory
+ * freed in the stream before the point is reusable. Releases surplus mapped memory. The point may be void.
+ * The caller holds no lock. */
 void gp_engine_stream_passed(gp_engine_t *engine, const gp_stream_point_t *point);
 
-/* One of the driver's memory pools while the program destroys it, see forwarded/forwarded.h. */
+/* One of the driver's memory pools while the program is destroying it, see forwarded/forwarded.h. */
 typedef struct gp_ending_pool {
   int device;
-  bool has_orphans; /* allocations that live on */
-  uint64_t kept;    /* what an empty pool has counts until the driver has returned */
+  bool has_orphans; /* the pool has allocations that are still in use */
+  uint64_t kept;    /* bytes of an empty pool that stay counted until the driver call has returned */
 } gp_ending_pool_t;
 
 /*
  * Called around a driver call whose result may prove that work is complete. During a stream capture CUDA
- * calls many synchronizations and queries invalid, so their results prove nothing. ask_begin, before the
- * call, returns a token; may_conclude, after it, is false if a capture was running at any time since then.
- * gp_engine_sync_end checks that by itself.
+ * rejects many synchronizations and queries as invalid, so their results prove nothing. ask_begin, before the
+ * call, returns a token; may_conclude, after it, returns false if a capture was running at any time since
+ * then. gp_engine_sync_end makes this check itself.
  */
 uint64_t gp_engine_ask_begin(const gp_engine_t *engine);
 bool gp_engine_may_conclude(const gp_engine_t *engine, uint64_t token);
 
 /*
- * A suspended engine pools nothing, allocates no cached memory and makes no driver calls of its own; it is
- * suspended while a context is being destroyed, for example. suspend returns when no such call is in flight.
- * Suspensions are counted: each needs one resume. is_suspended is also true during a capture (below): the
- * engine may make no driver calls of its own.
+ * A suspended engine pools nothing, reuses no cached memory and makes no driver calls of its own; it is
+ * suspended while a context is being destroyed, for example. suspend returns when no driver call of the
+ * engine's own is in flight. Suspensions are counted: each needs one resume. is_suspended also returns true
+ * during a capture (below): the engine may make no driver calls of its own.
  */
 void gp_engine_suspend(gp_engine_t *engine);
 void gp_engine_resume(gp_engine_t *engine);
 bool gp_engine_is_suspended(const gp_engine_t *engine);
 
-/* True if the pool would serve an allocation now, and keep its memory when it is freed. Takes no lock, so
- * this is a hint: the engine may be suspended a moment later. */
+/* Returns true if the pool would serve an allocation now, and keep its memory when it is freed. Takes no
+ * lock, so this is a hint: the engine may be suspended a moment later. */
 bool gp_engine_pools(const gp_engine_t *engine);
 
 /*
- * The reach of a stream capture: whose requests without a stream (cudaMalloc, cudaFree) the engine forwards
- * while it runs. CUDA prohibits such calls to some threads, and the error has to come from the driver. In
- * reuse mode `context` all other threads get idle memory, and the pool keeps what they free; in mode
- * `strict` every capture reaches everything. Whatever the reach, the engine makes no driver calls of its own.
+ * The reach of a stream capture: the threads whose requests without a stream (cudaMalloc, cudaFree) the
+ * engine forwards while the capture runs. CUDA prohibits such calls to some threads, and the error has to
+ * come from the driver. In reuse mode `context` all other threads get idle memory, and the pool keeps what
+ * they free; in mode `strict` every capture has GP_REACH_EVERYTHING. Whatever the reach, the engine makes no
+ * driver calls of its own.
  */
 typedef enum gp_reach {
-  GP_REACH_EVERYTHING, /* all requests of all threads: nothing is known of the capture */
+  GP_REACH_EVERYTHING, /* all requests of all threads: nothing is known about the capture */
   GP_REACH_THREADS,    /* all threads */
   GP_REACH_THREAD,     /* the calling thread */
   GP_REACH_NONE,
@@ -315,52 +319,54 @@ typedef enum gp_reach {
 
 /*
  * A suspension by a capture that is about to begin in the calling thread. It ends with the context at the
- * latest, which the capture cannot outlive; after that resume_in does nothing. If context is NULL or already
- * lost, only resume_in ends it. The caller does not read the suspension, and passes it to resume_in once.
+ * latest, because a capture cannot outlive its context; after that resume_in does nothing. If context is NULL
+ * or already lost, only resume_in ends the suspension. The caller treats the suspension as opaque, and passes
+ * it to resume_in once.
  */
 typedef struct gp_suspension {
   gp_context_t *owner;
-  uint64_t unit;   /* what it adds to the count */
-  uint64_t thread; /* the only thread that it reaches; 0: it reaches more or none */
+  uint64_t unit;   /* what the suspension adds to the count */
+  uint64_t thread; /* the only thread that the suspension reaches; 0: it reaches all or none */
 } gp_suspension_t;
 
 gp_suspension_t gp_engine_suspend_in(gp_engine_t *engine, gp_context_t *context, gp_reach_t reach);
 void gp_engine_resume_in(gp_engine_t *engine, const gp_suspension_t *suspension);
 
 /*
- * Called before a capture begins in the context, since the engine cannot query the driver during it. If the
- * driver's memory pools might then lack memory that this pool keeps, queries now what is free: a driver pool
- * that finds no memory may wait for the device. Does not wait.
+ * Called before a capture begins in the context, since the engine cannot query the driver during the capture.
+ * If the driver's memory pools might then lack memory that this pool keeps, queries now which memory is
+ * complete: a driver pool that finds no memory may wait for the device. Does not wait.
  */
 void gp_engine_expect_capture(gp_engine_t *engine, gp_context_t *context);
 
 /*
- * Releases at least `bytes` of the context's device's idle memory to the driver, largest blocks first, or
+ * Releases at least `bytes` of idle memory of the context's device to the driver, largest blocks first, or
  * all of it if there is less. Returns the bytes released. The driver's free may wait for the device.
  */
 uint64_t gp_engine_trim(gp_engine_t *engine, gp_context_t *context, uint64_t bytes, gp_trim_reason_t reason);
 
 /*
- * Makes room after the driver refused a call of the program that takes device memory for itself (code,
- * stacks, driver tables). Polls until freed memory is idle, and once the device is quiet releases all that is
- * idle there, the driver's own pools included. GPUPOOL_PATIENCE bounds the wait as for an allocation. False:
- * nothing has changed, so the caller need not retry.
+ * Makes room after the driver refused a call of the program that needs device memory for the driver itself
+ * (code, stacks, driver tables). Polls until freed memory is idle. Once the device is quiet, releases all its
+ * idle memory, including that of the driver's own pools. GPUPOOL_PATIENCE bounds the wait as for an
+ * allocation. Returns false if nothing has changed, so that the caller need not retry.
  */
 bool gp_engine_make_room(gp_engine_t *engine, gp_context_t *context);
 
-/* Called after the retry that gp_engine_make_room made room for: other threads may use what it left. */
+/* Called after the retry that gp_engine_make_room made room for. Other threads may use the memory that is
+ * left. */
 void gp_engine_room_used(gp_context_t *context);
 
 /*
  * Changes at run time, requested by a user or by the program. They do not wait for the device.
  *
  * set_limits sets the limits of all devices, by ordinal, as GPUPOOL_LIMIT does; set_limit sets that of one
- * device. If more than the limit is committed, idle memory is released, and so is memory freed later; until
- * the limit is met, the pool allocates nothing. A new limit also replaces one that was malformed at the
- * start. empty_cache releases the idle memory of all devices. All three release memory at once if the devices
- * are quiet, otherwise later, as surplus (give_back.h). They return the bytes released at once: none during
- * a capture or after pooling has stopped. reset_peaks restarts every peak of the devices in the bit mask at
- * the present value.
+ * device. If more than the limit is committed, idle memory is released now, and other memory when it is
+ * freed; until the limit is met, the pool allocates nothing. A new limit also replaces one that was malformed
+ * at the start. empty_cache releases the idle memory of all devices. All three release memory at once if the
+ * devices are quiet, otherwise later, as surplus (give_back.h). They return the bytes released at once: none
+ * during a capture or after pooling has stopped. reset_peaks restarts every peak of the devices in the bit
+ * mask at the present value.
  */
 uint64_t gp_engine_set_limits(gp_engine_t *engine, const gp_amount_t limits[GP_MAX_DEVICES]);
 uint64_t gp_engine_set_limit(gp_engine_t *engine, int device, const gp_amount_t *limit);
@@ -368,30 +374,32 @@ uint64_t gp_engine_empty_cache(gp_engine_t *engine);
 void gp_engine_reset_peaks(gp_engine_t *engine, uint64_t devices);
 
 /*
- * Requests one call of the observer's peak(): the first free after more than `bytes` of the device were in
- * use by the program, pooled or forwarded, makes it. UINT64_MAX: no call. tell_peaks makes due calls now.
+ * gp_engine_watch_use requests one call of the observer's peak(). The first free after the program's use of
+ * the device, pooled and forwarded, has exceeded `bytes` makes the call. UINT64_MAX requests no call.
+ * tell_peaks makes due calls now.
  */
 void gp_engine_watch_use(gp_engine_t *engine, int device, uint64_t bytes);
 void gp_engine_tell_peaks(gp_engine_t *engine);
 
-/* Returns the device's use as of the pool's last query of the driver; false: there was none. */
+/* Returns the device's use as of the pool's last query of the driver. Returns false if there was no query. */
 bool gp_engine_device_use(gp_engine_t *engine, int device, gp_device_use_t *ret_use);
 
-/* Called before the program's query for free memory. Under a limit, finds which stream-ordered frees their
- * streams have passed, so that this memory no longer counts. Does not wait. */
+/* Called before the program queries free memory. Under a limit, finds which stream-ordered frees are
+ * complete, so that their memory no longer counts. Does not wait. */
 void gp_engine_ask_pending(gp_engine_t *engine, gp_context_t *context);
 
-/* Turns the driver's figures for a device into those for the program: cached memory counts as free, and the
- * limit bounds both figures. */
+/* Converts the driver's figures for a device into those that the program gets: cached memory counts as
+ * free, and the limit bounds both figures. */
 void gp_engine_translate_info(
     gp_engine_t *engine, gp_context_t *context, uint64_t *free_bytes, uint64_t *total_bytes);
 
-/* Queries the driver for these figures and translates them; the context need not be current. False: the
- * query failed, or the engine may make none now. */
+/* Queries the driver for the free and total bytes and converts them as gp_engine_translate_info does; the
+ * context need not be current. Returns false if the query failed, or if the engine may not query the
+ * driver now. */
 bool gp_engine_ask_info(gp_engine_t *engine, gp_context_t *context, uint64_t *ret_free, uint64_t *ret_total);
 
 /* Reports a result that the driver returned to the program. After a sticky error the engine forwards
- * everything; it prints no message if the code means that the driver itself has ended. */
+ * everything. It prints one message, except if the code means that the driver itself has ended. */
 void gp_engine_note_result(gp_engine_t *engine, int code);
 
 /*
@@ -401,25 +409,25 @@ void gp_engine_note_result(gp_engine_t *engine, int code);
  */
 void gp_engine_stop_pooling(gp_engine_t *engine);
 
-/* Functions that read the engine, for snapshots and tests. None calls the driver. */
+/* The following functions read the engine, for snapshots and tests. None calls the driver. */
 
 /*
- * A view of a block. Its segment is the driver allocation that it lies in: either the block itself, or one
- * that is cut into blocks, which cover it without gaps. In a cut segment a block that was never allocated is
- * idle, with block_id, requested and time_ns 0.
+ * A view of a block. Its segment is the driver allocation that contains it: either the block alone, or a
+ * segment that is cut into blocks, which cover it without gaps. In a cut segment a block that was never
+ * allocated is idle, with block_id, requested and time_ns 0.
  */
 typedef struct gp_block_view {
   uint64_t address;
-  uint64_t size; /* bytes that the pool keeps for it */
+  uint64_t size; /* bytes that the pool uses for the block */
   uint64_t segment_address;
-  uint64_t segment_size; /* bytes held from the driver */
+  uint64_t segment_size; /* bytes reserved from the driver */
   uint64_t requested;    /* bytes the present or last owner asked for */
-  uint64_t block_id;     /* incarnation */
-  uint64_t time_ns;      /* of the present or last owner's allocation */
-  uint64_t context;      /* driver id of the context; 0: mapped for stream-ordered requests, of no context */
-  uint64_t stream;       /* with has_stream: the driver's handle of the stream of this owner's request */
+  uint64_t block_id;     /* id of the present or last owner's allocation */
+  uint64_t time_ns;      /* when the present or last owner allocated it */
+  uint64_t context;      /* driver id of the context; 0: mapped for stream-ordered requests, no context */
+  uint64_t stream;       /* with has_stream: driver handle of the stream in which this owner allocated it */
   uint32_t refs;
-  uint32_t origin; /* of the present or last owner */
+  uint32_t origin; /* origin of the present or last owner's allocation */
   uint32_t observer_note;
   gp_block_state_t state;
   bool tainted;
@@ -428,32 +436,32 @@ typedef struct gp_block_view {
 } gp_block_view_t;
 
 /*
- * Called at the end of the process. False: a lock could not be taken within a second. Then the calling thread
- * itself probably holds it: a signal handler has called exit() in the middle of an allocation. Reading the
- * engine would deadlock.
+ * Called at the end of the process. Returns false if a lock could not be taken within a second. Then the
+ * calling thread itself probably holds it, because a signal handler has called exit() in the middle of an
+ * allocation, and reading the engine would deadlock.
  */
 bool gp_engine_locks_available(gp_engine_t *engine);
 
-/* Devices that have ever had a context here, as a bit mask. */
+/* Returns the devices that have ever had a context in this engine, as a bit mask. */
 uint64_t gp_engine_devices(const gp_engine_t *engine);
 
 void gp_engine_stats(gp_engine_t *engine, int device, gp_stats_t *ret_stats);
 
 /*
- * Returns the statistics with the peaks since the last call of this function for the device, or since a reset
- * of the peaks, and begins a new window. The peaks that other functions return do not change, except with
+ * Returns the statistics with the peaks since this function was last called for the device, or since the
+ * peaks were reset, and begins a new window. The peaks that other functions return do not change, except with
  * `resets`, which restarts them as well.
  */
 void gp_engine_turn_peaks(gp_engine_t *engine, int device, bool resets, gp_stats_t *ret_stats);
 
-uint64_t gp_engine_limit(gp_engine_t *engine, int device); /* bytes; 0: none */
+uint64_t gp_engine_limit(gp_engine_t *engine, int device); /* returns bytes; 0: no limit */
 uint64_t gp_engine_largest_idle(
-    gp_engine_t *engine, int device); /* bytes of the largest idle block; 0: none is idle */
+    gp_engine_t *engine, int device); /* returns the bytes of the largest idle block; 0 if none is idle */
 
 /*
- * A function to call at the moment of the copy: the observer has then received every earlier event of the
- * device, and no later one. fn runs with the device's lock held, so it must not take a lock or call the
- * engine.
+ * A function that gp_engine_blocks calls at the moment of the copy: the observer has then received every
+ * earlier event of the device, and no later one. fn runs with the device's lock held, so it must not take a
+ * lock or call the engine.
  */
 typedef struct gp_moment {
   void (*fn)(void *arg, int device);
@@ -462,14 +470,15 @@ typedef struct gp_moment {
 
 /*
  * Copies the views of a device's blocks and its statistics, all of one moment. The blocks of a segment come
- * one after another by address, segments in no particular order. Both ret_stats and moment may be NULL.
- * Returns how many blocks there are; if that is more than capacity, the array has only the first `capacity`
- * of them: retry with a larger array.
+ * one after another by address; segments have no particular order. Both ret_stats and moment may be NULL.
+ * Returns the number of blocks; if that is more than capacity, the array has only the first `capacity` of
+ * them, and the caller retries with a larger array.
  */
 size_t gp_engine_blocks(gp_engine_t *engine, int device, gp_block_view_t *array, size_t capacity,
     gp_stats_t *ret_stats, const gp_moment_t *moment);
 
-/* Recomputes every sum and checks every invariant; prints each mismatch. No other call may be running. */
+/* Recomputes every sum and checks every invariant; prints each mismatch. Returns true if there is none. No
+ * other call may be running. */
 bool gp_engine_check(gp_engine_t *engine);
 
 #endif

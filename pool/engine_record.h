@@ -1,5 +1,5 @@
-/* The record of the engine: its settings, and what all its devices share. Comments name the file whose
- * members follow. */
+/* The record of the engine: its settings, and the state that all its devices share. A comment with a file
+ * name marks the members of that file. */
 #ifndef GP_POOL_ENGINE_RECORD_H
 #define GP_POOL_ENGINE_RECORD_H
 
@@ -18,18 +18,18 @@
 /* A running capture of reach GP_REACH_THREAD. Written under contexts_lock; any thread may compare `thread`
  * with its own number. */
 typedef struct gp_capturer {
-  _Atomic uint64_t thread; /* see gp_mode_thread_captures; 0: the place is free */
-  gp_context_t *owner;     /* of the suspension */
+  _Atomic uint64_t thread; /* see gp_mode_thread_captures; 0: the entry is free */
+  gp_context_t *owner;     /* context of the suspension */
 } gp_capturer_t;
 
 #define GP_CAPTURERS 8
 
-/* forwarded/forwarded_counts.c: used <= limit. */
+/* forwarded/forwarded_counts.c. Invariant: used <= limit. */
 typedef struct gp_host_limit {
-  uint64_t limit; /* UINT64_MAX: none */
-  bool refuses;   /* GPUPOOL_HOST_LIMIT is malformed */
+  uint64_t limit; /* bytes; UINT64_MAX: no limit */
+  bool refuses;   /* all page-locked allocations fail, because GPUPOOL_HOST_LIMIT is malformed */
   _Atomic uint64_t used;
-  _Atomic uint64_t kept_for_good; /* part of used */
+  _Atomic uint64_t kept_for_good; /* part of used that stays counted until the process ends */
 } gp_host_limit_t;
 
 struct gp_engine {
@@ -43,53 +43,57 @@ struct gp_engine {
   uint64_t idle_release_ns; /* UINT64_MAX: never */
   uint64_t max_cached;      /* UINT64_MAX: no bound */
   gp_amount_t reserve;
-  bool asks_host; /* GPUPOOL_INTEGRATED: on a device that shares the host's memory, the host says what is free
-                   */
-  gp_amount_t slack; /* none: no budget */
+  bool asks_host;    /* GPUPOOL_INTEGRATED: for a device that shares the host's memory, ask the host what is
+                      * free */
+  gp_amount_t slack; /* GPUPOOL_SLACK; none: no budget */
   gp_amount_t max_deferred;
   uint64_t least_bound;     /* no free waits while fewer bytes than this are deferred */
   atomic_bool free_returns; /* the driver's free does not wait for the device, see wait_in_free.c */
   uint64_t patience_ns;
   gp_block_list_t prewarm_list;
-  _Atomic uint64_t fences_due_ns;       /* no time for fences ahead of need before this, see reuse/fences.c */
-  gp_amount_t limits[GP_MAX_DEVICES];   /* each under its device's lock */
-  gp_amount_t ceilings[GP_MAX_DEVICES]; /* that limits may not exceed; constant */
+  _Atomic uint64_t fences_due_ns;       /* no fence is recorded ahead of need before this time, see
+                                         * reuse/fences.c */
+  gp_amount_t limits[GP_MAX_DEVICES];   /* each is guarded by its device's lock */
+  gp_amount_t ceilings[GP_MAX_DEVICES]; /* upper bounds for limits; constant */
 
   /* mode.c */
   _Atomic uint64_t service;
-  atomic_uint endings;           /* contexts that threads are ending: part of the suspensions in service */
-  _Atomic uint64_t endings_over; /* how often a thread has ended one */
+  atomic_uint endings;           /* contexts that threads are ending now; they are part of the suspensions
+                                  * in service */
+  _Atomic uint64_t endings_over; /* how often a thread has finished ending a context */
   gp_mode_t reuse_mode;
-  atomic_int own_calls;        /* driver calls of the engine's own in flight, see gp_engine_enter */
-  atomic_int own_waits;        /* those of them that may wait for the device */
-  _Atomic uint64_t void_epoch; /* proofs begun in it or before are void, see gp_engine_may_conclude */
+  atomic_int own_calls;        /* the engine's own driver calls in flight, see gp_engine_enter */
+  atomic_int own_waits;        /* those of own_calls that may wait for the device */
+  _Atomic uint64_t void_epoch; /* proofs begun in or before this epoch are void, see gp_engine_may_conclude */
   gp_capturer_t capturers[GP_CAPTURERS];
 
-  _Atomic uint64_t peaks; /* devices whose peak the next free reports to the observer */
-  atomic_bool was_used;   /* the observer has got first_use */
+  _Atomic uint64_t peaks; /* devices whose peak the next free reports to the observer, as a bit mask */
+  atomic_bool was_used;   /* the observer's first_use() has been called */
 
-  /* The epoch has a cache line of its own: threads that free read it, and nothing else that others write. */
+  /* The epoch has a cache line of its own, because threads that free read it but no other shared member. */
   char before_epoch[GP_CACHE_LINE];
   _Atomic uint64_t epoch; /* see reuse/stamps.h */
   char after_epoch[GP_CACHE_LINE];
-  _Atomic uint64_t covered;    /* every live context has completed it; only grows, and is below epoch */
-  _Atomic uint64_t covered_ns; /* when covered last grew past a free */
-  _Atomic uint64_t newest_free_epoch; /* of any block freed so far */
+  _Atomic uint64_t covered;           /* every live context has completed this epoch; only grows, and is below
+                                       * epoch */
+  _Atomic uint64_t covered_ns;        /* when covered last grew beyond the epoch of a free */
+  _Atomic uint64_t newest_free_epoch; /* the newest epoch in which a block was freed */
   _Atomic uint64_t last_block_id;
   gp_lock_t contexts_lock;
   char after_covered[GP_CACHE_LINE];
   _Atomic uint64_t device_mask;
 
-  gp_list_t contexts; /* live ones; under contexts_lock */
+  gp_list_t contexts; /* live contexts; under contexts_lock */
   gp_context_t *all_contexts;
-  atomic_bool has_gone_contexts; /* some may be gone and not lost yet */
+  atomic_bool has_gone_contexts; /* some contexts may be gone (ended in the driver) but not marked lost yet */
 
   /* reuse/known_streams.c; under contexts_lock */
   gp_list_t known_streams;
   uint64_t last_known_stream;
-  bool misses_streams;                  /* the host had no memory for one */
+  bool misses_streams;                  /* the host had no memory for the record of a stream */
   atomic_bool has_unknown_streams;      /* there may be streams that are not in known_streams */
-  _Atomic uint64_t streams_got_through; /* how often a stream that had work had none at the next query */
+  _Atomic uint64_t streams_got_through; /* how often a stream had pending work at one query and none at the
+                                         * next */
 
   gp_address_map_t blocks;
   gp_address_map_t pages; /* pages that small allocations share, see space/account.c */
@@ -97,25 +101,28 @@ struct gp_engine {
   gp_host_limit_t host_limit;
 
   /* Requests of at least this size get whole driver allocations, which can be exported. UINT64_MAX: the
-   * program has not exported memory. GP_DRIVER_PAGE: it has, or may have. 0: an export was refused. */
+   * program has not exported memory. GP_DRIVER_PAGE: it has, or may have. 0: an export failed. */
   _Atomic uint64_t whole_least;
 
-  /* Stream-ordered memory */
-  bool keeps_ordered; /* GPUPOOL_ASYNC */
-  bool orders_plain;  /* served from memory of contexts, if other devices have no access; needs alloc_in */
+  /* Stream-ordered memory: */
+  bool keeps_ordered; /* GPUPOOL_ASYNC: the pool serves stream-ordered requests */
+  bool orders_plain;  /* requests get memory of contexts, if other devices have no access; needs alloc_in */
   bool is_plain;      /* GPUPOOL_ASYNC=plain */
-  atomic_bool has_mapped;        /* memory has been mapped: a block may be a part, whatever the type */
-  bool leaves_ordered;           /* GPUPOOL_ASYNC=driver: the driver's pools serve and keep it */
-  bool has_heaps;                /* settings allow that threads keep blocks, see heaps.h */
-  _Atomic uint32_t open_heaps;   /* of all devices */
-  _Atomic uint32_t heap_count;   /* made so far */
-  gp_list_t with_heaps;          /* in the list of engines with heaps; under its lock */
-  uint64_t serial;               /* unique in the process: a thread may remember an engine that is gone */
-  atomic_bool has_ordered_calls; /* the program has allocated or freed memory in the order of a stream */
-  atomic_bool has_programmatic;  /* a launch was seen that does not wait for the kernel in front of it */
-  gp_address_map_t identities;   /* of created streams, by the driver's handle */
+  atomic_bool has_mapped;        /* memory has been mapped: a block may be a part, whatever the pool type */
+  bool leaves_ordered;           /* GPUPOOL_ASYNC=driver: the driver's pools serve and keep stream-ordered
+                                  * memory */
+  bool has_heaps;                /* the settings allow per-thread heaps, see heaps.h */
+  _Atomic uint32_t open_heaps;   /* open heaps of all devices */
+  _Atomic uint32_t heap_count;   /* heaps made so far */
+  gp_list_t with_heaps;          /* link in the list of engines with heaps; under that list's lock */
+  uint64_t serial;               /* unique in the process, because a thread may remember an engine that was
+                                  * destroyed */
+  atomic_bool has_ordered_calls; /* the program has made a stream-ordered allocation or free */
+  atomic_bool has_programmatic;  /* the program has launched a kernel that does not wait for the preceding
+                                  * kernel */
+  gp_address_map_t identities;   /* records of created streams, by the driver's handle */
   gp_list_t free_identities;     /* under contexts_lock */
-  uint64_t last_identity;        /* id; under contexts_lock */
+  uint64_t last_identity;        /* id of the newest stream record; under contexts_lock */
 
   gp_lock_t slab_lock;
   gp_block_t *free_records; /* linked by in_bin.next */
@@ -139,21 +146,21 @@ static inline gp_device_t *gp_device_next(gp_engine_t *engine, uint64_t *left)
   return device;
 }
 
-/* The lists of contexts, for functions that walk or change them under contexts_lock. */
+/* Returns the list of live contexts. The caller walks or changes it under contexts_lock. */
 static inline const gp_list_t *gp_live_contexts(const gp_engine_t *engine)
 {
   gp_assert_internal(gp_lock_is_held(&engine->contexts_lock));
   return &engine->contexts;
 }
 
-/* For asserts, in a debug build: returns whether this thread holds a lock of the engine, or of a module that
- * the engine calls. */
+/* Returns true if this thread holds a lock of the engine, or of a module that the engine calls. Used in
+ * asserts of debug builds. */
 static inline bool gp_holds_engine_lock(void)
 {
   return gp_locks_held() >> GP_RANK_CONTEXTS != 0;
 }
 
-/* True if memory was exported from the process, or may have been. */
+/* Returns true if memory was exported from the process, or may have been. */
 static inline bool gp_has_exports(const gp_engine_t *engine)
 {
   return atomic_load_explicit(&engine->whole_least, memory_order_relaxed) != UINT64_MAX;
@@ -164,7 +171,7 @@ static inline uint64_t gp_now(const gp_engine_t *engine)
   return engine->driver.ops->now_ns(engine->driver.self);
 }
 
-/* Returns the first of `count` new block ids. */
+/* Reserves `count` new block ids and returns the first. */
 static inline uint64_t gp_next_block_ids(gp_engine_t *engine, uint64_t count)
 {
   return atomic_fetch_add_explicit(&engine->last_block_id, count, memory_order_relaxed) + 1;
@@ -175,7 +182,7 @@ static inline uint64_t gp_next_block_id(gp_engine_t *engine)
   return gp_next_block_ids(engine, 1);
 }
 
-/* True if blocks may be parts of segments or of mapped memory. */
+/* Returns true if blocks may be parts of segments or of mapped memory. */
 static inline bool gp_engine_has_parts(const gp_engine_t *engine)
 {
   return engine->type->cuts || atomic_load_explicit(&engine->has_mapped, memory_order_relaxed);
