@@ -11,46 +11,50 @@
 #include "pool/space/block_record.h"
 
 /*
- * The record of a stream that the program names in cudaMallocAsync and cudaFreeAsync. The handle does not
- * identify a stream: once it is destroyed, the driver may give the handle to another one. Memory freed in
- * the stream's order may be reused there at once (reuse/identities.h). Invariants, under the device's lock:
- * freed (by class) and others have the DEFERRED blocks with this freed_in, bound the BOUND ones, and none
- * after the stream has ended; filed counts all of them; BOUND blocks with one freed_in are not neighbours;
- * entered <= frees; passed <= frees; settled <= handed_on. Records are recycled, and freed when the engine
- * ends.
+ * The stream record of a stream that the program passes to cudaMallocAsync and cudaFreeAsync. The handle does
+ * not identify a stream: once the stream is destroyed, the driver may give the handle to another one. Memory
+ * freed in the stream may be reused there at once (reuse/identities.h). Invariants, under the device's lock:
+ * freed (by class) and others have the DEFERRED blocks with this freed_in, and bound has the BOUND ones; all
+ * three are empty after the stream has ended. filed counts all these blocks. BOUND blocks with one freed_in
+ * are not neighbours. entered <= frees; passed <= frees; settled <= handed_on. Records are recycled, and
+ * freed when the engine ends.
  */
 #define GP_AWAITED_POINTS 8u
 struct gp_identity {
   gp_list_t link;        /* in context->identities, or engine->free_identities */
-  gp_context_t *context; /* the stream's */
-  uint64_t handle;       /* the driver's; GP_STREAM_LEGACY or GP_STREAM_PER_THREAD for a default stream */
+  gp_context_t *context; /* the stream's context */
+  uint64_t handle;       /* the driver's handle; GP_STREAM_LEGACY or GP_STREAM_PER_THREAD for a default
+                          * stream */
   bool is_blocking;      /* a blocking stream, or the legacy default stream itself */
-  const void *submitter; /* of a per-thread stream: its thread's (reuse/identities.h), and ... */
-  uint64_t owner;        /* ... which of the submitter's successive threads it was */
-  gp_bins_t freed;       /* blocks that later requests in the stream may get */
-  gp_bin_t others;       /* blocks that they may not get: memory of cudaMalloc */
-  gp_cut_bins_t *bound;  /* parts of segments for later requests in the stream, by size; NULL: never any */
+  const void *submitter; /* a per-thread stream's thread (reuse/identities.h), and ... */
+  uint64_t owner;        /* ... the number of that thread among the submitter's successive threads */
+  gp_bins_t freed;       /* blocks that later requests in the stream may reuse */
+  gp_bin_t others;       /* blocks that they may not reuse: memory of cudaMalloc */
+  gp_cut_bins_t *bound;  /* parts of segments for later requests in the stream, by size; NULL: none so far */
   uint64_t filed;        /* blocks in freed, others and bound */
-  uint64_t frees;        /* blocks freed in it so far */
-  uint64_t entered;      /* ... of these, before the newest event that the library recorded in it */
+  uint64_t frees;        /* blocks freed in the stream so far */
+  uint64_t entered;      /* ... of these, the frees before the newest event that the library recorded in
+                          * the stream */
   _Atomic uint64_t handed_on; /* how often freed memory was reused in this stream, and ... */
-  _Atomic uint64_t settled;   /* ... how often before the newest operation of gp_identity_launches_early */
-  atomic_int users; /* driver calls that name it; raised only under the device's lock while it lives */
+  _Atomic uint64_t settled;   /* ... of these, the reuses before the newest operation of
+                               * gp_identity_launches_early */
+  atomic_int users; /* driver calls in flight that use the stream; raised only under the device's lock
+                     * while it lives */
   bool has_ended;
 
   /* reuse/stream_points.h */
-  _Atomic uint64_t id;   /* never used again; 0: it has ended */
-  uint64_t passed;       /* of the frees, those before a point that the device has passed */
-  gp_list_t passed_link; /* in device->passed, if freed may have blocks from before that point */
-  gp_stream_point_t awaited[GP_AWAITED_POINTS]; /* later work in this stream runs behind these points */
-  unsigned next_awaited;                        /* index of the next one to be written, in turn */
-  bool awaits;                                  /* there is such a point */
+  _Atomic uint64_t id;   /* never used again; 0: the stream has ended */
+  uint64_t passed;       /* number of frees before a point that the device has passed */
+  gp_list_t passed_link; /* in device->passed, if freed may have blocks from before the passed point */
+  gp_stream_point_t awaited[GP_AWAITED_POINTS]; /* points that later work in this stream waits for */
+  unsigned next_awaited;                        /* index of the entry to overwrite next */
+  bool awaits;                                  /* awaited has at least one point */
 };
 
-/* A fence of a context: when it is complete, so is the epoch. at_free: it was recorded at a free, so it
- * covers only work from before that free, and work that other threads submitted at the same time. */
+/* A fence of a context. When it is complete, all work of its epoch is. at_free: it was recorded at a free,
+ * so it covers only work from before that free, and work that other threads submitted concurrently. */
 typedef struct gp_fence {
-  void *handle; /* the driver's, made at the first record and reused */
+  void *handle; /* the driver's handle, made at the first record and reused */
   uint64_t epoch;
   uint64_t recorded_ns;
   bool at_free;
@@ -58,24 +62,24 @@ typedef struct gp_fence {
 
 /*
  * The fences of a context: `count` of them are outstanding, from slots[first] on, in the order in which they
- * were recorded, which is also that of their epochs. busy is a try-lock around the driver calls, so that no
- * thread waits for a lock during them. Only its owner uses the other members, but any thread reads the last
- * four.
+ * were recorded, which is also the order of their epochs. busy is a try-lock around the driver calls, so that
+ * no thread waits for a lock during them. Only its owner uses the other members, but any thread may read the
+ * last four.
  */
 #define GP_FENCE_SLOTS 8
 typedef struct gp_fences {
   atomic_flag busy;
   gp_fence_t slots[GP_FENCE_SLOTS];
   unsigned first, count;
-  _Atomic uint64_t at_free_epoch; /* of the newest outstanding fence with at_free; 0: none */
-  _Atomic uint64_t oldest_epoch;  /* of the oldest outstanding one; 0: none */
-  _Atomic uint64_t recorded_ns;   /* when the oldest outstanding one was recorded; 0: none */
+  _Atomic uint64_t at_free_epoch; /* epoch of the newest outstanding fence with at_free; 0: none */
+  _Atomic uint64_t oldest_epoch;  /* epoch of the oldest outstanding fence; 0: none */
+  _Atomic uint64_t recorded_ns;   /* when the oldest outstanding fence was recorded; 0: none */
   _Atomic uint64_t failures;      /* records and queries for which the driver returned an error */
 } gp_fences_t;
 
 typedef struct gp_fill gp_fill_t; /* fill.c */
 
-/* A wait that timed out: after `ns` nanoseconds of polling, the context was at this progress. */
+/* A wait that timed out: after `ns` nanoseconds of polling, the context had this progress. */
 typedef struct gp_vain {
   _Atomic uint64_t progress;
   _Atomic uint64_t ns;
@@ -83,43 +87,46 @@ typedef struct gp_vain {
 
 /*
  * The record of a driver context. Invariants, under the device's lock: deferred is ordered by free_epoch, and
- * deferred_bytes counts its blocks that were not freed in a stream's order (DEFERRED, without freed_in); the
- * bins have every block of the list blocks. completed only grows: all work of this context that precedes a
- * free stamped `completed` or less (reuse/stamps.h) is known to be complete.
+ * deferred_bytes counts its blocks that were not freed in stream order (DEFERRED, without freed_in); the bins
+ * have every block of the list blocks. completed only grows: all work of this context that precedes a free
+ * stamped `completed` or less (reuse/stamps.h) is known to be complete.
  */
 struct gp_context {
   gp_driver_context_t driver;
   gp_device_t *device;
-  gp_list_t live_link;    /* in engine->contexts while not lost */
-  gp_list_t device_link;  /* in device->contexts while not lost */
-  gp_context_t *next_any; /* every context ever made, for gp_engine_destroy */
+  gp_list_t live_link;    /* in engine->contexts until it is lost */
+  gp_list_t device_link;  /* in device->contexts until it is lost */
+  gp_context_t *next_any; /* link in engine->all_contexts, for gp_engine_destroy */
   gp_list_t blocks;
   gp_list_t deferred;
   uint64_t deferred_bytes;
   uint64_t waits_after_ns; /* frees wait only after this time, and only if deferred_bytes ... */
-  uint64_t waits_beyond;   /* ... exceeds this, set by a check that found no need to wait: wait_in_free.c */
+  uint64_t waits_beyond;   /* ... exceeds this, set by a check that found no need to wait, see
+                            * wait_in_free.c */
   gp_bins_t bins;
   gp_list_t segments;
   gp_cut_bins_t cut; /* idle parts of segments */
-  gp_range_t *range; /* NULL: none, yet */
+  gp_range_t *range; /* NULL: none so far */
   gp_range_use_t range_use;
-  uint64_t peers; /* devices from which the program may reach its memory, as a bit mask */
+  uint64_t peers; /* devices to which the program gave peer access to its memory, as a bit mask */
   gp_fences_t fences;
   _Atomic uint64_t
-      destroyed_epoch; /* of the last stream that was destroyed with work, see reuse/known_streams.c */
+      destroyed_epoch; /* epoch of the last stream destroyed with pending work, see reuse/known_streams.c */
   gp_vain_t vain;
   gp_fill_t *fills;      /* the library's idle streams for filling memory; see fill.c */
-  gp_fill_t *late_fills; /* streams with a late fill: each keeps the block that it may still write */
+  gp_fill_t *late_fills; /* streams with a late fill: each owns the block that it may still write */
   _Atomic uint64_t completed;
   struct gp_free_event *spare_events;       /* space/free_events.h; under the device's lock */
   unsigned event_count;                     /* number of these events, in use or spare */
-  gp_list_t identities;                     /* of its live streams; under contexts_lock */
-  _Atomic(gp_identity_t *) legacy_identity; /* of its legacy default stream; NULL: not made */
-  _Atomic(void *) entry_event;              /* the driver's event to put into streams; NULL: not made */
+  gp_list_t identities;                     /* records of its live streams; under contexts_lock */
+  _Atomic(gp_identity_t *) legacy_identity; /* record of its legacy default stream; NULL: not made */
+  _Atomic(void *) entry_event;              /* the driver's event that is recorded in streams; NULL: not
+                                             * made */
   bool is_ordered;                          /* it is device->ordered */
   uint64_t
-      suspensions; /* those of engine->service that end with this context; under contexts_lock, 0 once lost */
-  atomic_bool gone; /* the driver reports that it has ended: nothing waits for it, and it will be lost soon */
+      suspensions; /* part of engine->service that ends with this context; under contexts_lock, 0 once lost */
+  atomic_bool gone; /* the driver reports that it has ended: nothing waits for it, and it will be marked
+                     * lost */
   atomic_bool lost;
 };
 

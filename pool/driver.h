@@ -25,7 +25,7 @@ typedef struct gp_driver_ops {
   /* Mandatory. Allocates bytes (> 0) in the context, which is current in the calling thread. */
   int (*alloc)(void *self, const gp_driver_context_t *context, uint64_t bytes, uint64_t *ret_address);
 
-  /* Optional. The same, whatever context is current. */
+  /* Optional. Allocates as alloc() does, whatever context is current. */
   int (*alloc_in)(void *self, const gp_driver_context_t *context, uint64_t bytes, uint64_t *ret_address);
 
   /* Mandatory. Frees an allocation of the context, whatever context is current. */
@@ -35,22 +35,21 @@ typedef struct gp_driver_ops {
   int (*wait)(void *self, const gp_driver_context_t *context);
 
   /* Mandatory. Waits for exactly what the driver's own free of an allocation of the context waits for. It
-   * needs a little memory to do so: code_out_of_memory means that there was none, and that it has not waited.
-   */
+   * needs a little memory to do so. If there is none, it returns code_out_of_memory and has not waited. */
   int (*wait_as_free)(void *self, const gp_driver_context_t *context);
 
   /*
    * Optional. Fences over a whole context, that is, events that cover all its streams. fence_record() needs
    * fence_query(), which enter_stream() needs, too. A fence is complete when all work submitted to any stream
-   * of the context before fence_record() is complete. *fence is NULL at first; the driver creates it, and
-   * later records replace the earlier one. fence_query() returns 0 or code_not_ready. A fence lives as long
-   * as its context: it costs a few small driver objects per context.
+   * of the context before fence_record() is complete. *fence is NULL at first; the driver creates the fence,
+   * and a later record replaces the earlier one. fence_query() returns 0 or code_not_ready. A fence lives as
+   * long as its context: it costs a few small driver objects per context.
    */
   int (*fence_record)(void *self, const gp_driver_context_t *context, void **fence);
   int (*fence_query)(void *self, const gp_driver_context_t *context, void *fence);
 
   /* Optional, both or none. Return 0 if a stream that the program created, or the default stream, has no
-   * pending work, else code_not_ready. */
+   * pending work; otherwise code_not_ready. */
   int (*stream_query)(void *self, const gp_driver_context_t *context, uint64_t stream);
   int (*default_query)(void *self, const gp_driver_context_t *context);
 
@@ -58,10 +57,10 @@ typedef struct gp_driver_ops {
    * Optional, all or none: virtual memory management. Sizes and addresses are multiples of 2 MiB.
    *
    * reserve() returns an address range without memory; it fails on a driver that cannot map memory. create()
-   * allocates physical memory on the context's device. destroy() releases the handle: the memory stays while
-   * it is mapped. map() maps all of a handle's memory, allow() gives a device access to the memory mapped in
-   * a range, and unmap() undoes map(). unmap() does not wait: work that uses the memory must be complete. The
-   * context need not be current, and may have ended.
+   * allocates physical memory on the context's device. destroy() releases the handle: the memory lives on
+   * while it is mapped. map() maps all of a handle's memory, allow() gives a device access to the memory
+   * mapped in a range, and unmap() undoes map(). unmap() does not wait: work that uses the memory must be
+   * complete. The context need not be current, and may have ended.
    */
   int (*reserve)(void *self, const gp_driver_context_t *context, uint64_t bytes, uint64_t *ret_address);
   int (*unreserve)(void *self, const gp_driver_context_t *context, uint64_t address, uint64_t bytes);
@@ -73,8 +72,8 @@ typedef struct gp_driver_ops {
   int (*allow)(void *self, const gp_driver_context_t *context, uint64_t address, uint64_t bytes, int device);
 
   /*
-   * Optional. Records an event in a stream of the context; CU_STREAM_LEGACY and CU_STREAM_PER_THREAD name the
-   * default streams. *event is NULL at first; the driver creates it, and records it again later.
+   * Optional. Records an event in a stream of the context; CU_STREAM_LEGACY and CU_STREAM_PER_THREAD are the
+   * default streams. *event is NULL at first; the driver creates the event, and records it again later.
    * fence_query() returns whether the event is complete.
    */
   int (*enter_stream)(void *self, const gp_driver_context_t *context, uint64_t stream, void **event);
@@ -84,9 +83,9 @@ typedef struct gp_driver_ops {
 
   /*
    * Optional, all or none. fill_stream() creates a non-blocking stream, which ends with its context. fill()
-   * sets all bytes to `value`, in the order of that stream or of a stream of the program's, with default
-   * streams named as above. Memory and stream belong to the context. fill_query() returns 0 if a stream of
-   * fill_stream() has no pending work, else code_not_ready.
+   * sets all bytes to `value`, in the order of that stream or of one of the program's streams, with default
+   * streams as above. Memory and stream belong to the context. fill_query() returns 0 if a stream of
+   * fill_stream() has no pending work; otherwise code_not_ready.
    */
   int (*fill_stream)(void *self, const gp_driver_context_t *context, uint64_t *ret_stream);
   int (*fill)(void *self, const gp_driver_context_t *context, uint64_t stream, uint64_t address,
@@ -98,32 +97,32 @@ typedef struct gp_driver_ops {
 
   /*
    * Optional. For a device that shares the host's memory, returns the bytes that the host could still
-   * provide, which may be more than memory_info() reports as free. 0: the device has memory of its own, or
-   * the host does not report that.
+   * provide, which may be more than memory_info() reports as free. Returns 0 if the device has memory of its
+   * own, or if the host does not report the number.
    */
   uint64_t (*host_available)(void *self, const gp_driver_context_t *context);
 
   /* Optional. Makes the driver release the idle memory of its own memory pools of the device. */
   void (*trim_async)(void *self, const gp_driver_context_t *context);
 
-  /* Optional. Queries the bytes that the driver's own memory pools have reserved on the device, and how many
-   * of these are in use, including the driver's overhead for each size. */
+  /* Optional. Queries the bytes that the driver's own memory pools have reserved on the device, and how
+   * many of them are in use, including the driver's overhead for each size. */
   int (*async_reserved)(
       void *self, const gp_driver_context_t *context, uint64_t *ret_bytes, uint64_t *ret_used);
 
   /*
    * Optional. Called before the program gets memory from the driver, with no lock held and outside of
-   * gp_engine_enter. Looks for newly loaded libraries whose calls the hooks do not see, and stops what is not
-   * safe with them.
+   * gp_engine_enter. Looks for newly loaded libraries whose calls the hooks do not see, and turns off
+   * features that are not safe with them.
    */
   void (*look_for_escapes)(void *self);
 
-  /* Optional. Called when code_is_context_gone was true for the result of a wait or a fence: returns whether
-   * the context has ended, which it finds in another way. NULL: the pool trusts the code. */
+  /* Optional. Called when code_is_context_gone was true for the result of a wait or a fence: returns
+   * whether the context has ended, which it determines in another way. NULL: the pool trusts the code. */
   bool (*context_has_ended)(void *self, const gp_driver_context_t *context);
 
-  /* Mandatory. Returns the time in nanoseconds, of a clock that never goes backwards and that all threads
-   * share. */
+  /* Mandatory. Returns the time in nanoseconds, from a clock that never goes backwards and that all
+   * threads share. */
   uint64_t (*now_ns)(void *self);
 
   /* Mandatory. Puts the calling thread to sleep for about ns nanoseconds of that clock. */
@@ -132,10 +131,11 @@ typedef struct gp_driver_ops {
   int code_out_of_memory;
   int code_invalid_value;
   int code_not_ready;
-  int code_ended;                   /* the driver itself has ended, which is sticky, too; 0: no such code */
-  bool (*code_is_sticky)(int code); /* Optional. True if nothing works in the context after such a result */
+  int code_ended;                   /* the driver itself has ended; also sticky; 0: no such code */
+  bool (*code_is_sticky)(int code); /* Optional. True if no call in the context succeeds after such a
+                                     * result */
   bool (*code_is_context_gone)(
-      int code); /* Optional. True if such a result of a wait or fence may mean that it has ended */
+      int code); /* Optional. True if such a result of a wait or fence may mean that the context has ended */
 } gp_driver_ops_t;
 
 typedef struct gp_driver {

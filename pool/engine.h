@@ -53,7 +53,7 @@ typedef struct gp_oom_attempts {
   unsigned passes;        /* passes over all steps that have begun so far */
   uint64_t ticket;        /* age of the request, see oom_turn.h; 0: it has not asked for a turn */
   uint64_t start_ns;      /* when the first step began */
-  uint64_t came_back;     /* bytes that other threads had made available (oom.c) when the pass began */
+  uint64_t came_back;     /* result of came_back() (oom.c) when the pass began */
   uint64_t begin_epoch;   /* memory freed after this epoch is not waited for; 0: no wait has begun */
   uint64_t brief_ns;      /* time spent waiting briefly for other threads */
   uint64_t before_ns;     /* time spent waiting for work from before the wanted memory was freed, and ... */
@@ -334,8 +334,8 @@ void gp_engine_resume_in(gp_engine_t *engine, const gp_suspension_t *suspension)
 
 /*
  * Called before a capture begins in the context, since the engine cannot query the driver during the capture.
- * If the driver's memory pools might then lack memory that this pool keeps, queries now which memory is
- * complete: a driver pool that finds no memory may wait for the device. Does not wait.
+ * If the driver's memory pools might then lack memory that this pool keeps, queries now how much memory
+ * is free: a driver pool that finds no memory may wait for the device. Does not wait.
  */
 void gp_engine_expect_capture(gp_engine_t *engine, gp_context_t *context);
 

@@ -4,8 +4,8 @@
 
 #include "pool/engine_record.h"
 
-/* Lets the observer find the origin of the present request. Called before an event that has an origin. The
- * caller holds no lock. */
+/* Lets the observer find the origin of the present request. Must be called before an event that has an
+ * origin. The caller holds no lock. */
 static inline void gp_find_origin(gp_engine_t *engine, gp_occasion_t occasion, uint64_t size)
 {
   gp_assert(gp_locks_held() == 0);
@@ -22,35 +22,37 @@ static inline uint32_t gp_origin(const gp_engine_t *engine)
 /* Calls the observer's first_use() if no thread has done so before. The caller holds no lock. */
 void gp_event_first_use(gp_engine_t *engine);
 
-/* True if the observer wants the event. Without this check an allocation and its free would spend much of
- * their time on events that nobody reads. */
+/* Returns true if the observer wants the event. Without this check an allocation and its free would spend
+ * much of their time on events that nobody reads. */
 static inline bool gp_event_is_wanted(const gp_engine_t *engine, const gp_cookie_t *cookie)
 {
   return (cookie && cookie->slot != 0) ||
          atomic_load_explicit(engine->observer.interest, memory_order_relaxed) != 0;
 }
 
-/* While the observer wants no events, one in so many requests of a device reads the clock. */
+/* While the observer wants no events, one of this many requests of a device reads the clock. */
 #define GP_REQUESTS_A_CLOCK 64
 
 /*
- * True if each request has to read the clock, which takes a sixth of the time of an allocation and its free,
- * served from the pool. While the observer wants no events, only the age of idle memory needs the time. For
- * that the time of the last miss or synchronization is enough, or of the last request that read the clock.
+ * Returns true if each request has to read the clock, which takes a sixth of the time of an allocation and
+ * its free, served from the pool. While the observer wants no events, only the age of idle memory needs the
+ * time. The time of the last miss or synchronization, or of the last request that read the clock, is then
+ * precise enough.
  */
 static inline bool gp_clock_is_read(const gp_engine_t *engine)
 {
   return gp_event_is_wanted(engine, NULL);
 }
 
-/* Reads the clock for a request, before it takes the device's lock, so that no thread waits for the lock
- * meanwhile. 0: it need not be read. */
+/* Reads the clock for a request, before the request takes the device's lock, so that no thread waits for
+ * the lock meanwhile. Returns 0 if the clock need not be read. */
 static inline uint64_t gp_request_clock(const gp_engine_t *engine)
 {
   return gp_clock_is_read(engine) ? gp_now(engine) : 0;
 }
 
-/* Returns the time of a request. clock_ns: from gp_request_clock. The caller holds the device's lock. */
+/* Returns the time of a request. clock_ns is the result of gp_request_clock. The caller holds the device's
+ * lock. */
 static inline uint64_t gp_request_time(const gp_engine_t *engine, gp_device_t *device, uint64_t clock_ns)
 {
   gp_assert_internal(gp_lock_is_held(&device->lock));
@@ -59,7 +61,7 @@ static inline uint64_t gp_request_time(const gp_engine_t *engine, gp_device_t *d
   return gp_device_time(device, clock_ns);
 }
 
-/* The cookie of a block's event. */
+/* Returns the cookie of a block's event. */
 static inline gp_cookie_t *gp_event_cookie(gp_block_t *block, gp_action_t action)
 {
   bool is_segment = action == GP_ACTION_SEGMENT_ALLOC || action == GP_ACTION_SEGMENT_FREE;
@@ -69,8 +71,8 @@ static inline gp_cookie_t *gp_event_cookie(gp_block_t *block, gp_action_t action
 }
 
 /*
- * Sends an event of a block, which the observer wants, and returns the time that the observer gives it.
- * Inline, so that the compiler knows the action. The caller holds the device's lock. Times are in
+ * Sends an event of a block to the observer, which must want it, and returns the time that the observer gives
+ * it. Inline, so that the compiler knows the action. The caller holds the device's lock. Times are in
  * nanoseconds, sizes in bytes.
  */
 static inline __attribute__((always_inline)) uint64_t gp_event_block_wanted(gp_engine_t *engine,
@@ -81,7 +83,7 @@ static inline __attribute__((always_inline)) uint64_t gp_event_block_wanted(gp_e
   gp_assert_internal(!hit || action == GP_ACTION_ALLOC);
   bool is_segment = action == GP_ACTION_SEGMENT_ALLOC || action == GP_ACTION_SEGMENT_FREE;
   bool is_free = action == GP_ACTION_FREE_REQUESTED || action == GP_ACTION_FREE_COMPLETED;
-  /* A segment goes back for the sake of the thread that needs the room. */
+  /* A segment is released because the calling thread needs the room, so the caller is the origin. */
   bool is_callers = action == GP_ACTION_SEGMENT_FREE || action == GP_ACTION_FREE_REFUSED;
   const gp_event_t event = {
       .time_ns = time_ns,
@@ -113,7 +115,7 @@ static inline void gp_event_block(gp_engine_t *engine, gp_block_t *block, gp_act
     (void)gp_event_block_wanted(engine, block, action, detail, time_ns, duration_ns, hit);
 }
 
-/* The caller of the functions below holds the device's lock, too. Times in nanoseconds, sizes in bytes. */
+/* Callers of the following functions hold the device's lock. Times are in nanoseconds, sizes in bytes. */
 
 /* Reports a refused free: the address lies in cut memory, but no block in use begins there. */
 void gp_event_refused(gp_engine_t *engine, const gp_context_t *context, uint64_t address, uint64_t time_ns);
@@ -131,16 +133,16 @@ void gp_event_forwarded(
  * device's lock. */
 void gp_event_holders(gp_engine_t *engine, gp_block_t *block);
 
-/* Sends the observer what else the engine knows of the device, after a driver call. The caller holds the
- * device's lock. */
+/* Reports what else the engine knows about the device to the observer, after a driver call. The caller
+ * holds the device's lock. */
 void gp_event_facts(gp_engine_t *engine, gp_device_t *device);
 
-/* Returns the driver's last figures for the device; false: it was never queried. The caller holds the
- * device's lock. */
+/* Returns the driver's last figures for the device. Returns false if it was never queried. The caller
+ * holds the device's lock. */
 bool gp_device_use_as_told(const gp_device_t *device, gp_device_use_t *ret_use);
 
-/* The memory in use by requested size, for the out-of-memory report. There is room for more sizes than are
- * reported; those with the largest totals stay. */
+/* The memory in use by requested size, for the out-of-memory report. The array has room for more sizes
+ * than are reported, and keeps those with the largest totals. */
 typedef struct gp_oom_groups {
   gp_oom_owner_t groups[64];
   int count;
@@ -148,7 +150,7 @@ typedef struct gp_oom_groups {
 
 void gp_oom_groups_add(gp_oom_groups_t *all, uint64_t size);
 
-/* Fills the array of GP_OOM_OWNERS, the largest total first. Uses the groups up. */
+/* Fills the array of GP_OOM_OWNERS, the largest total first. Destroys the contents of all. */
 void gp_oom_groups_largest(gp_oom_groups_t *all, gp_oom_owner_t *owners);
 
 #endif

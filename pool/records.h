@@ -1,10 +1,11 @@
-/* The names of the engine's records. A record is in a header of its own, and in the room that changes it. */
+/* The names of the engine's records. Each record has a header of its own, in the folder of the code that
+ * changes it. */
 #ifndef GP_POOL_RECORDS_H
 #define GP_POOL_RECORDS_H
 
 #include "pool/engine.h"
 
-/* Bytes that processors move between their caches as one: what threads write by themselves lies apart. */
+/* Size of a cache line in bytes. Members that different threads write lie in different cache lines. */
 #define GP_CACHE_LINE 64
 
 typedef struct gp_block gp_block_t;

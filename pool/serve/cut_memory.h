@@ -1,12 +1,12 @@
-/* Finds the block of an address inside a segment: the address map does not have the idle parts of segments.
- */
+/* Finds the block at an address inside a segment. The address map does not contain the idle parts of
+ * segments. */
 #ifndef GP_POOL_SERVE_CUT_MEMORY_H
 #define GP_POOL_SERVE_CUT_MEMORY_H
 
 #include "pool/records.h"
 
-/* Returns the block that starts at address, whole or a part, with its device's lock held. Returns NULL, with
- * no lock held, if there is none, or if it is on its way to the driver. */
+/* Returns the block that starts at address, whole or a part, with its device's lock held. Returns NULL,
+ * with no lock held, if there is none, or if it is being released to the driver. */
 gp_block_t *gp_find_and_lock(gp_engine_t *engine, uint64_t address);
 
 /* Returns the block of cut memory that contains address, which may be idle, with its device's lock held.

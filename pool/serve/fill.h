@@ -1,7 +1,7 @@
 /*
- * GPUPOOL_FILL: fills memory before the program gets it, so that its content is the same in each run (zero),
- * or a value that no computation mistakes for a result (poison). doc/fill.md has the argument. Any thread may
- * call these functions; the caller holds no lock.
+ * GPUPOOL_FILL: fills memory before the program gets it, so that its content is either the same in each run
+ * (zero), or a value that no computation mistakes for a result (poison). doc/fill.md explains why. Any thread
+ * may call these functions; the caller holds no lock.
  */
 #ifndef GP_POOL_SERVE_FILL_H
 #define GP_POOL_SERVE_FILL_H
@@ -20,23 +20,24 @@ void gp_fill_init(gp_engine_t *engine, const gp_options_t *options);
 typedef enum gp_fill_result {
   GP_FILL_DONE,
   GP_FILL_OMITTED, /* the memory is unchanged, and the library has printed a message */
-  GP_FILL_LATE,    /* it may be filled at any later time: the program must not have it */
+  GP_FILL_LATE,    /* the fill may run at any later time: the program must not get the memory */
 } gp_fill_result_t;
 
 /*
- * Fills memory of a request in no stream. Polls until the fill is complete, for GP_FILL_PATIENCE_NS at most.
- * If it is late, the caller forgets the memory: the record of the fill keeps the block until it is complete.
+ * Fills memory of a request without a stream. Polls until the fill is complete, for GP_FILL_PATIENCE_NS at
+ * most. If the fill is late, the caller must not use or free the memory: the record of the fill owns the
+ * block until the fill is complete.
  */
 gp_fill_result_t gp_fill_now(gp_engine_t *engine, gp_context_t *context, uint64_t address, uint64_t bytes);
 
 /* Fills memory of a stream-ordered request, in that stream. Never waits. */
 void gp_fill_in_order(gp_engine_t *engine, const gp_order_t *order, uint64_t address, uint64_t bytes);
 
-/* For gp_engine_check: returns whether every block that a late fill of the context keeps is still in use,
- * since other modules must see it as the program's. The caller holds the device's lock. */
+/* For gp_engine_check: returns true if every block with a late fill in the context is still in use,
+ * because other modules must treat it as the program's. The caller holds the device's lock. */
 bool gp_fill_check(gp_engine_t *engine, const gp_context_t *context);
 
-/* Frees the context's records, at the engine's end. */
+/* Frees the context's records of fills when the engine ends. */
 void gp_fill_fini(gp_context_t *context);
 
 #endif

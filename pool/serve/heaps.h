@@ -3,23 +3,23 @@
  * the order of their stamps, and the thread's next allocations reuse those that are covered. Such a free and
  * such an allocation take only the heap's own lock.
  *
- * The home of a block is the heap of the thread that got it from the device's lists; whichever thread frees
- * the block puts it there. Until the heap returns the block to the device's list of deferred blocks, the
- * device sees it as LIVE, and its statistics lack the free: a heap counts what happened since it last updated
- * them (a fold). Readers of the record add the heaps' counts (format/heap_counts.h). The device's lists,
- * statistics and decisions are exact only after one of these:
+ * The home of a block is the heap of the thread that got the block from the device's lists; whichever thread
+ * frees the block puts it there. Until the heap returns the block to the device's list of deferred blocks,
+ * the device sees the block as LIVE, and the device's statistics lack the free: a heap counts its allocations
+ * and frees since it last added them to the statistics (a fold). Readers of the record add the heaps' counts
+ * (format/heap_counts.h). The device's lists, statistics and decisions are exact only after one of these:
  *
- * - gp_heaps_collect makes all heaps of the device return all blocks, and closes them. Then everything is as
- *   if each block had just been freed, and stays so while the caller holds the device's lock. Any code that
- *   looks at more than one block calls it, and so does a miss: no heap keeps memory that another request
- *   could use.
+ * - gp_heaps_collect makes all heaps of the device return all blocks, and closes them. Then the state is as
+ * if each block had just been freed, and stays so while the caller holds the device's lock. Any code that
+ * looks at more than one block calls it, and so does a miss: no heap keeps memory that another request could
+ * use.
  * - gp_heap_disown does so for one block, which has no home from then on.
  *
  * A heap is opened under the device's lock, by its thread's next hit, in mode `context` only. The events of a
- * heap are later than the device's events before it was opened, and earlier than those after the device has
- * learned of them: so the events of one block are ordered by time, whichever heap it was in. Events of two
- * heaps may have the same time. With one thread, peaks are exact. With several, a peak may be off by what the
- * heaps of other threads kept at that time.
+ * heap are later than the device's events before the heap was opened, and earlier than those after the device
+ * has learned of them. Therefore the events of one block are ordered by time, whichever heap it was in.
+ * Events of two heaps may have the same time. With one thread, peaks are exact. With several, a peak may be
+ * off by the bytes that the heaps of other threads kept at that time.
  *
  * Any thread may call these functions.
  */
@@ -36,8 +36,8 @@
 #define GP_HEAP_BINS      64u          /* a power of two */
 #define GP_HEAP_BLOCK_IDS 64u          /* block ids that a heap takes from the engine at a time */
 
-/* The kept blocks of one size, linked by in_bin.next, oldest first. The size of an empty bin has no meaning.
- */
+/* The kept blocks of one size, linked by in_bin.next, oldest first. If the bin is empty, size has no
+ * meaning. */
 typedef struct gp_heap_bin {
   uint64_t size;
   gp_bin_entry_t *oldest;
@@ -46,25 +46,25 @@ typedef struct gp_heap_bin {
 
 /*
  * The heap of one thread on one device. Invariants: `context` changes under both the device's lock and the
- * heap's own, so either is enough to read it; the heap's own lock guards the members after it. A closed heap
- * keeps no block. `blocks` lists the kept blocks, in the order of their stamps; each is also in the bin of
- * its size.
+ * heap's own, so either lock is enough to read it; the heap's own lock guards the members after it. A closed
+ * heap keeps no block. `blocks` lists the kept blocks, in the order of their stamps; each is also in the bin
+ * of its size.
  */
 struct gp_heap {
   _Alignas(GP_CACHE_LINE) gp_lock_t lock;
-  atomic_bool has_news;     /* something happened since the last fold; also read without the lock */
+  atomic_bool has_news;     /* something has changed since the last fold; also read without the lock */
   _Atomic uint32_t kept;    /* number of kept blocks; also read without the lock */
   gp_device_t *device;      /* constant */
-  gp_context_t *context;    /* whose blocks it keeps; NULL: the heap is closed */
+  gp_context_t *context;    /* context of the kept blocks; NULL: the heap is closed */
   uint64_t bytes;           /* of the kept blocks */
   uint64_t newest_epoch;    /* newest stamp of the blocks that it has kept so far */
   uint64_t covered;         /* engine->covered when the heap last read it */
-  uint64_t next_block_id;   /* the next of its own ids, which end before ... */
+  uint64_t next_block_id;   /* next of the block ids reserved for this heap, which end before ... */
   uint64_t end_block_id;    /* ... this one */
   uint64_t now_ns;          /* see gp_heap_time */
-  uint64_t event_ns;        /* time of its last event, as the observer knows it */
-  bool is_refused;          /* the observer refused an allocation: the heap has to return its blocks */
-  unsigned unclocked;       /* allocations since one read the clock */
+  uint64_t event_ns;        /* time of its last event that the observer knows */
+  bool is_refused;          /* the observer rejected an allocation: the heap has to return its blocks */
+  unsigned unclocked;       /* allocations since the last one that read the clock */
   gp_heap_counts_t *counts; /* own_counts until the observer provides a place */
   gp_list_t blocks;
   gp_heap_bin_t bins[GP_HEAP_BINS];
@@ -73,18 +73,18 @@ struct gp_heap {
   uint32_t number;             /* unique in the engine; constant */
   gp_heap_counts_t own_counts; /* see counts */
 
-  /* Under the device's lock. */
-  bool is_owned;           /* a live thread has it */
-  unsigned other_contexts; /* requests in other contexts since it was opened */
-  uint64_t served;         /* allocations since it was opened, or last judged, and ... */
+  /* Guarded by the device's lock: */
+  bool is_owned;           /* a live thread owns it */
+  unsigned other_contexts; /* requests in other contexts since the heap was opened */
+  uint64_t served;         /* allocations since it was opened, or its use was last checked, and ... */
   uint64_t missed;         /* ... those that the device's lists served */
-  unsigned rest;           /* hits of its thread that must pass before it is opened again, and ... */
-  unsigned next_rest;      /* ... how many that will be the next time */
+  unsigned rest;           /* hits of its thread before it may be opened again, and ... */
+  unsigned next_rest;      /* ... the value that rest gets the next time */
 
-  gp_heap_t *thread_next; /* the thread's next heap; the thread's own */
+  gp_heap_t *thread_next; /* the thread's next heap; only that thread uses this member */
 };
 
-/* Called at the engine's start, after the settings are read, and at its end. */
+/* Called when the engine starts, after the settings are read, and when it ends. */
 void gp_heaps_init(gp_engine_t *engine);
 void gp_heaps_fini(gp_engine_t *engine);
 
@@ -97,19 +97,20 @@ typedef struct gp_own_heaps {
 
 extern _Thread_local gp_own_heaps_t gp_own_heaps __attribute__((tls_model("initial-exec")));
 
-/* Finds or creates the thread's heap of the device, which gp_heap_own then returns. If the host is out of
- * memory, or there are too many heaps, there is none, and the thread tries again some allocations later. The
- * caller holds no lock. */
+/* Finds or creates the thread's heap of the device; gp_heap_own then returns it. If the host is out of
+ * memory, or there are too many heaps, the thread gets no heap, and tries again some allocations later.
+ * The caller holds no lock. */
 void gp_heap_find_own(gp_engine_t *engine, gp_device_t *device);
 
-/* Returns the thread's heap of the device; NULL: it has none, or that is not its most recently used one. */
+/* Returns the thread's heap of the device. Returns NULL if it has none, or if that heap is not its most
+ * recently used one. */
 static inline gp_heap_t *gp_heap_own(const gp_engine_t *engine, const gp_device_t *device)
 {
   gp_heap_t *heap = gp_own_heaps.serial == engine->serial ? gp_own_heaps.first : NULL;
   return heap && heap->device == device ? heap : NULL;
 }
 
-/* True if heaps may be used: the observer has functions for their events, or wants no events. */
+/* Returns true if heaps may be used: the observer has functions for their events, or wants no events. */
 static inline bool gp_heaps_are_told(const gp_engine_t *engine)
 {
   return engine->observer.keep != NULL || !gp_event_is_wanted(engine, NULL);
@@ -124,8 +125,8 @@ static inline void gp_heap_prepare(gp_engine_t *engine, gp_device_t *device)
 }
 
 /* Adds the counts of the calling thread's heap to the device's statistics. The caller holds the device's
- * lock, which it took to change them. is_alloc: it is about to serve a request that the heap could not serve.
- */
+ * lock, because it is about to change the statistics. is_alloc: the caller serves a request that the heap
+ * could not serve. */
 void gp_heap_fold(gp_engine_t *engine, gp_heap_t *heap, bool is_alloc);
 
 static inline void gp_heap_fold_own(gp_engine_t *engine, gp_device_t *device, bool is_alloc)
@@ -137,12 +138,12 @@ static inline void gp_heap_fold_own(gp_engine_t *engine, gp_device_t *device, bo
     gp_heap_fold(engine, heap, is_alloc);
 }
 
-/* Makes the thread's heap the home of a block that was just allocated (gp_heap_adopt), if it may be; open
- * prepares the heap for that context. The caller holds the device's lock, and must not use the block after.
- */
+/* gp_heap_adopt makes the thread's heap the home of a block that was just allocated, if the heap may keep
+ * it; gp_heap_open prepares the heap for that block's context. The caller holds the device's lock, and
+ * must not use the block afterwards. */
 void gp_heap_open(gp_engine_t *engine, gp_heap_t *heap, gp_context_t *context);
 
-/* True if the observer knows the block exactly if it wants events, which a heap requires. */
+/* Returns true if the observer knows the block exactly when it wants events. A heap keeps no other block. */
 static inline bool gp_heap_is_told(const gp_engine_t *engine, const gp_block_t *block)
 {
   return (block->observer_cookie.slot != 0) == gp_event_is_wanted(engine, NULL);
@@ -174,12 +175,12 @@ static inline void gp_heap_adopt(gp_engine_t *engine, gp_block_t *block)
     atomic_store_explicit(&block->home, heap, memory_order_release);
 }
 
-/* Takes the block from its home; if the home kept it, the block is deferred now. The caller holds the
+/* Removes the block from its home. If the home kept it, the block is deferred now. The caller holds the
  * device's lock, and has checked that the block has a home. */
 void gp_heap_disown(gp_engine_t *engine, gp_block_t *block);
 
-/* Makes all heaps of the device return their blocks, see above. The caller holds the device's lock. For
- * callers that hold no device's lock, and take it later, there is gp_heaps_settle. */
+/* Makes all heaps of the device return their blocks, see above. The caller holds the device's lock.
+ * gp_heaps_settle does this for callers that do not hold the lock. */
 void gp_heaps_collect_open(gp_engine_t *engine, gp_device_t *device);
 
 static inline void gp_heaps_collect(gp_engine_t *engine, gp_device_t *device)
@@ -189,7 +190,7 @@ static inline void gp_heaps_collect(gp_engine_t *engine, gp_device_t *device)
     gp_heaps_collect_open(engine, device);
 }
 
-/* True if a heap of the device keeps a block. The caller holds the device's lock. */
+/* Returns true if a heap of the device keeps a block. The caller holds the device's lock. */
 bool gp_heaps_keep(const gp_device_t *device);
 
 void gp_heaps_settle(gp_engine_t *engine, gp_device_t *device);
@@ -211,7 +212,7 @@ static inline void gp_heap_raise(uint64_t *highest, uint64_t added, uint64_t tak
 }
 
 /* Count a free or an allocation, before the observer is notified: the reader of a killed process's record
- * rolls back counts without an event. by: 1, or -1 to undo. */
+ * rolls back counts without an event. `by` is 1, or -1 to undo the count. */
 static inline void gp_heap_count_free(gp_heap_t *heap, const gp_block_t *block, uint64_t by)
 {
   gp_heap_amounts_t *amounts = &heap->counts->amounts;
@@ -244,7 +245,8 @@ static inline void gp_heap_keep(gp_engine_t *engine, gp_heap_t *heap, gp_heap_bi
   gp_heap_amounts_t *amounts = &heap->counts->amounts;
 
   gp_assert_internal(gp_lock_is_held(&heap->lock));
-  gp_lock_fence(); /* as in gp_stamp: the thread took the heap's lock after the program's submissions */
+  gp_lock_fence(); /* as in gp_stamp: the thread took the heap's lock after the program had submitted its
+                    * work */
   block->free_epoch = atomic_load(&engine->epoch);
   if (heap->newest_epoch < block->free_epoch) {
     heap->newest_epoch = block->free_epoch;
@@ -265,8 +267,8 @@ static inline void gp_heap_keep(gp_engine_t *engine, gp_heap_t *heap, gp_heap_bi
   gp_heap_note_news(heap);
 }
 
-/* Notifies the observer of a free. False: it does not accept that from a heap. The caller holds the heap's
- * lock. */
+/* Notifies the observer of a free. Returns false if the observer does not accept the free from a heap. The
+ * caller holds the heap's lock. */
 static inline bool gp_heap_tell_free(gp_engine_t *engine, gp_heap_t *heap, gp_block_t *block, uint64_t now_ns)
 {
   const gp_observer_t *observer = &engine->observer;
@@ -279,13 +281,14 @@ static inline bool gp_heap_tell_free(gp_engine_t *engine, gp_heap_t *heap, gp_bl
              &heap->event_ns, heap->now_ns) != 0;
 }
 
-/* Notifies the observer that the block has a new owner, and sets the owner's members. False: the observer
- * does not accept that from a heap. Out of line, so that other allocations need no stack space for it. */
+/* Notifies the observer that the block has a new owner, and sets the owner's members. Returns false if the
+ * observer does not accept the allocation from a heap. Out of line, so that other allocations need no
+ * stack space for it. */
 bool gp_heap_tell_alloc(
     gp_engine_t *engine, gp_heap_t *heap, gp_block_t *block, uint64_t requested, uint64_t now_ns);
 
-/* Returns the bin for the block if the heap is its home and can keep it, else NULL. The caller holds the
- * heap's lock. */
+/* Returns the bin for the block if the heap is its home and can keep it; otherwise NULL. The caller holds
+ * the heap's lock. */
 static inline gp_heap_bin_t *gp_heap_place_for(gp_heap_t *heap, const gp_block_t *block, uint64_t address)
 {
   if (!heap->context || atomic_load_explicit(&block->home, memory_order_acquire) != heap ||
@@ -297,7 +300,8 @@ static inline gp_heap_bin_t *gp_heap_place_for(gp_heap_t *heap, const gp_block_t
   return !bin->oldest || bin->size == block->size ? bin : NULL;
 }
 
-/* Frees a block into its home if that can keep it. False: nothing has changed. The caller holds no lock. */
+/* Frees a block into its home if the home can keep it. If it returns false, nothing has changed. The
+ * caller holds no lock. */
 static inline bool gp_heap_free(gp_engine_t *engine, uint64_t address)
 {
   if (atomic_load_explicit(&engine->open_heaps, memory_order_relaxed) == 0)
@@ -308,7 +312,7 @@ static inline bool gp_heap_free(gp_engine_t *engine, uint64_t address)
   if (!heap || gp_engine_service(engine) != GP_SERVICE_POOL)
     return false;
   bool is_wanted = gp_event_is_wanted(engine, NULL);
-  uint64_t now_ns = is_wanted ? gp_now(engine) : 0; /* before the lock */
+  uint64_t now_ns = is_wanted ? gp_now(engine) : 0; /* read before the lock is taken */
   gp_lock_take_polled(&heap->lock);
   gp_heap_bin_t *bin = gp_heap_place_for(heap, block, address);
   if (bin) {
@@ -324,7 +328,8 @@ static inline bool gp_heap_free(gp_engine_t *engine, uint64_t address)
   return bin != NULL;
 }
 
-/* Returns the time of an allocation from a heap for which the observer wants no event, as gp_request_time. */
+/* Returns the time of an allocation from a heap for which the observer wants no event, as gp_request_time
+ * does. */
 static inline uint64_t gp_heap_time(gp_engine_t *engine, gp_heap_t *heap)
 {
   gp_assert_internal(gp_lock_is_held(&heap->lock));
@@ -335,8 +340,7 @@ static inline uint64_t gp_heap_time(gp_engine_t *engine, gp_heap_t *heap)
   return heap->now_ns;
 }
 
-/* Returns a new block id, larger than that of the block's last owner, which may have come from another heap.
- */
+/* Returns a new block id that is larger than the block's last one, which may have come from another heap. */
 static inline uint64_t gp_heap_next_block_id(gp_engine_t *engine, gp_heap_t *heap, uint64_t last)
 {
   if (__builtin_expect(heap->next_block_id == heap->end_block_id || heap->next_block_id <= last, 0)) {
@@ -346,8 +350,8 @@ static inline uint64_t gp_heap_next_block_id(gp_engine_t *engine, gp_heap_t *hea
   return heap->next_block_id++;
 }
 
-/* Takes the heap's oldest block of that size if it is covered, else returns NULL. The caller holds the heap's
- * lock. */
+/* Takes the heap's oldest block of that size if it is covered; otherwise returns NULL. The caller holds
+ * the heap's lock. */
 static inline gp_block_t *gp_heap_take(
     gp_engine_t *engine, gp_heap_t *heap, uint64_t size, bool is_cut, uint64_t requested, uint64_t now_ns)
 {
@@ -390,8 +394,8 @@ static inline gp_block_t *gp_heap_take(
   return block;
 }
 
-/* Serves a request for a block of exactly that size from the thread's heap; is_cut: a part of a segment.
- * False: nothing has changed. The caller holds no lock. */
+/* Serves a request for a block of exactly that size from the thread's heap. is_cut: the block is a part of
+ * a segment. If it returns false, nothing has changed. The caller holds no lock. */
 static inline bool gp_heap_alloc(gp_engine_t *engine, const gp_context_t *context, uint64_t size, bool is_cut,
     uint64_t requested, uint64_t *ret_address)
 {
@@ -399,7 +403,7 @@ static inline bool gp_heap_alloc(gp_engine_t *engine, const gp_context_t *contex
 
   if (!heap || atomic_load_explicit(&heap->kept, memory_order_relaxed) == 0)
     return false;
-  uint64_t now_ns = gp_event_is_wanted(engine, NULL) ? gp_now(engine) : 0; /* before the lock */
+  uint64_t now_ns = gp_event_is_wanted(engine, NULL) ? gp_now(engine) : 0; /* read before the lock is taken */
   gp_lock_take_polled(&heap->lock);
   gp_block_t *block =
       heap->context == context ? gp_heap_take(engine, heap, size, is_cut, requested, now_ns) : NULL;

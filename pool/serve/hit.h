@@ -1,7 +1,6 @@
 /*
  * Hits: these functions serve a request from memory that the pool has, with one lock and no driver call. They
- * return false, with nothing changed, if there is no such memory. Any thread may call them, with no lock
- * held.
+ * return false, with nothing changed, if no such memory fits. Any thread may call them, with no lock held.
  */
 #ifndef GP_POOL_SERVE_HIT_H
 #define GP_POOL_SERVE_HIT_H
@@ -22,7 +21,7 @@ typedef struct gp_request {
   const gp_order_t *order; /* the stream of a stream-ordered request, in `context`; NULL: no stream */
   uint64_t requested;
   gp_fit_t fit;  /* idle blocks that may serve it */
-  uint64_t size; /* of a new block: that of its class */
+  uint64_t size; /* size of a new block: the size of its class */
   uint64_t ret_address;
   bool is_cut; /* the block is a part of a segment or of mapped memory */
 } gp_request_t;
@@ -38,13 +37,14 @@ static inline void gp_request_look_for_escapes(const gp_request_t *request)
 /* Serves the request without new memory from the driver. */
 bool gp_hit(gp_request_t *request);
 
-/* Serves it from blocks that are known to be complete, but still queued as deferred. */
+/* Serves the request from blocks that are known to be complete, but are still queued as deferred. */
 bool gp_hit_after_drain(gp_request_t *request);
 
-/* Serves it during a capture, in a stream that is not capturing, and submits nothing to that stream. */
+/* Serves a request during a capture, in a stream that is not capturing, and submits nothing to that
+ * stream. */
 bool gp_hit_beside_capture(gp_request_t *request);
 
-/* Serves a request in no stream. Inline, since most allocations call only this. */
+/* Serves a request without a stream. Inline, since most allocations call only this. */
 static inline __attribute__((always_inline)) bool gp_hit_plain(gp_request_t *request)
 {
   gp_engine_t *engine = request->engine;
@@ -56,7 +56,7 @@ static inline __attribute__((always_inline)) bool gp_hit_plain(gp_request_t *req
   gp_lock_take(&device->lock);
   gp_heap_fold_own(engine, device, true);
   uint64_t now_ns = gp_request_time(engine, device, clock_ns);
-  /* Over a lowered limit idle memory has to go back: the miss that follows takes care of that. */
+  /* Over a lowered limit idle memory has to be released: the miss that follows releases it. */
   bool may_serve = !gp_device_is_over_limit(device);
   if (may_serve)
     block = gp_drain_for(engine, request->context, &request->fit, request->is_cut, now_ns);
@@ -76,8 +76,9 @@ static inline __attribute__((always_inline)) bool gp_hit_plain(gp_request_t *req
   return block != NULL;
 }
 
-/* Serves a miss: no memory of the pool fits, so it queries what the device has completed, and allocates from
- * the driver. Returns 0, with request->ret_address, or the driver's code. Any thread, with no lock held. */
+/* Serves a miss: no memory of the pool fits, so gp_miss queries which work the device has completed, and
+ * allocates from the driver. Returns 0, with request->ret_address set, or the driver's code. Any thread
+ * may call it, with no lock held. */
 int gp_miss(gp_request_t *request);
 
 #endif

@@ -1,5 +1,6 @@
 /*
- * The address ranges for mapped memory: of a context with type vmm, of a device for stream-ordered memory.
+ * The address ranges for mapped memory: a context has one with pool type vmm, a device has one for
+ * stream-ordered memory.
  */
 #ifndef GP_POOL_SERVE_MAP_RANGE_H
 #define GP_POOL_SERVE_MAP_RANGE_H
@@ -7,10 +8,10 @@
 #include "pool/records.h"
 
 /*
- * Returns 0 if the context has a range. The first call reserves one, and maps memory there as a trial.
+ * Returns 0 if the context has a range. The first call reserves a range, and maps memory there as a trial.
  * Returns code_out_of_memory if the device or the limit (*by_limit) has no memory for the trial. Returns
  * code_not_ready if the driver cannot map memory (permanently, with one message), or not now, or if another
- * thread is trying. asker: a context of the device. The caller holds no lock.
+ * thread is trying. asker is a context of the device. The caller holds no lock.
  */
 int gp_map_range_find(gp_engine_t *engine, gp_context_t *context, gp_context_t *asker, bool *by_limit);
 
@@ -22,18 +23,18 @@ int gp_map_range_give_access(gp_engine_t *engine, gp_context_t *arena, int ordin
  * chunks that other threads are about to map or release. The caller holds no lock. */
 void gp_map_range_lose(gp_engine_t *engine, gp_context_t *context);
 
-/* How far a step (below) has got. */
+/* The progress of a step (below). */
 typedef enum gp_map_done {
   GP_MAP_NOTHING,
-  GP_MAP_FLOATING, /* the memory is new or was unmapped from its old place, and is not mapped at the new one
-                    */
+  GP_MAP_FLOATING, /* the memory is new or was unmapped from its old place, and not yet mapped at the new
+                    * one */
   GP_MAP_MAPPED,
-  GP_MAP_LOST, /* it could not be moved back, and was released to the driver */
+  GP_MAP_LOST, /* the memory could not be moved back, and was released to the driver */
 } gp_map_done_t;
 
 /* One step of mapping: memory that is created, or moved, to be mapped at an address. */
 typedef struct gp_map_step {
-  gp_block_t *source; /* MAPPING, with the chunk that moves; NULL: the step creates memory */
+  gp_block_t *source; /* MAPPING block with the chunk that moves; NULL: the step creates memory */
   uint64_t from;      /* the source's address */
   uint64_t address;
   uint64_t size;   /* bytes */
@@ -43,14 +44,15 @@ typedef struct gp_map_step {
 } gp_map_step_t;
 
 /*
- * Performs the steps, and gives access to the context's device and to those in the mask `peers`. Returns the
- * driver's code; after a failure all steps are undone, and each is NOTHING or LOST. The caller holds no lock.
+ * Performs the steps, and gives access to the context's device and to the devices in the mask `peers`.
+ * Returns the driver's code; after a failure all steps are undone, and each is NOTHING or LOST. The caller
+ * holds no lock.
  */
 int gp_map_take_steps(
     gp_engine_t *engine, gp_context_t *context, gp_map_step_t *steps, size_t count, uint64_t peers);
 
-/* Gives further devices access to the memory of those steps. Failures are ignored: whether a device can have
- * access is the program's concern. */
+/* Gives further devices access to the memory of the steps. Failures are ignored: the program decides which
+ * devices can have access. */
 void gp_map_allow(
     gp_engine_t *engine, gp_context_t *context, const gp_map_step_t *steps, size_t count, uint64_t devices);
 
