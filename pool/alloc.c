@@ -1,5 +1,5 @@
-/* Allocation. A request is served from blocks that its thread has freed (heaps.h), else by a hit or a miss
- * (hit.h); if the pool does not serve it, by the driver. */
+/* Allocation. A request is served from blocks that its thread has freed (heaps.h), otherwise by a hit or a
+ * miss (hit.h). If the pool does not serve the request, the driver does. */
 #include "pool/space/driver_calls.h"
 #include "pool/events.h"
 #include "pool/serve/fill.h"
@@ -11,7 +11,8 @@
 #include "pool/reuse/stream_points.h"
 #include "pool/reuse/wait.h"
 
-/* Zero bytes, or so many that rounding overflows: an error, for which the driver has the code. */
+/* Forwards an invalid size, because the driver has the error code: 0, or a size that overflows when
+ * rounded. */
 static __attribute__((noinline)) int alloc_invalid(gp_request_t *request)
 {
   gp_engine_t *engine = request->engine;
@@ -23,24 +24,24 @@ static __attribute__((noinline)) int alloc_invalid(gp_request_t *request)
   return code;
 }
 
-/* Only blocks of that size serve it, and parts that are cut to it. */
+/* Restricts the request to blocks of exactly this size, and parts that are cut to it. */
 static void set_size(gp_request_t *request, uint64_t size)
 {
   request->fit = (gp_fit_t){.least = request->requested, .fresh = size, .class_bytes = size, .most = size};
   request->size = size;
 }
 
-/* The request gets an allocation of the driver by itself, which the program can export as a whole. */
+/* Chooses a separate driver allocation for the request, which the program can export as a whole. */
 static __attribute__((noinline)) void choose_whole(gp_request_t *request)
 {
   const gp_engine_t *engine = request->engine;
   uint64_t size = request->size;
 
-  if (size != 0) /* the type has no size classes of its own */
+  if (size != 0) /* the pool type has no size classes of its own */
     size = size <= GP_DRIVER_SHARED_MAX
                ? gp_pool_type_round.block_bytes(&engine->type_config, request->requested)
                : gp_round_up(size, GP_DRIVER_PAGE);
-  request->is_cut = size == 0; /* overflow */
+  request->is_cut = size == 0; /* true if rounding overflowed */
   if (size != 0)
     set_size(request, size);
 }
@@ -54,7 +55,7 @@ static inline __attribute__((always_inline)) void choose_cut(gp_request_t *reque
     choose_whole(request);
 }
 
-/* Serves the request from what its thread has freed. */
+/* Serves the request from blocks that its thread has freed. */
 static inline __attribute__((always_inline)) bool serve_from_heap(gp_request_t *request)
 {
   return gp_heap_alloc(request->engine, request->context, request->size, request->is_cut, request->requested,
@@ -69,8 +70,8 @@ static inline __attribute__((always_inline)) int alloc_pooled(gp_request_t *requ
   return request->engine->type->keeps_blocks && gp_hit_plain(request) ? 0 : gp_miss(request);
 }
 
-/* While the engine is suspended, or after pooling has stopped: makes the driver's call, recorded as not
- * pooled. *ret_again: the driver has no memory, but the engine is not suspended any more. */
+/* Makes the driver's call while the engine is suspended, or after pooling has stopped, and records the
+ * memory as forwarded. Sets *ret_again if the driver has no memory, but the engine is no longer suspended. */
 static int alloc_once(gp_request_t *request, gp_oom_attempts_t *attempts, bool *ret_again)
 {
   gp_engine_t *engine = request->engine;
@@ -112,8 +113,8 @@ static __attribute__((noinline)) int alloc_forwarded(gp_request_t *request)
   return code;
 }
 
-/* For every service but POOL. BESIDE hands out memory that the pool has, which takes no driver call. The
- * driver serves all other requests, not pooled. */
+/* Serves a request in every service but POOL. Service BESIDE (during a capture) allocates memory that the
+ * pool already has, which needs no driver call. All other requests are forwarded. */
 static __attribute__((noinline)) int alloc_restricted(gp_request_t *request, gp_service_t service)
 {
   if (service == GP_SERVICE_BESIDE && !gp_mode_thread_captures(request->engine)) {
@@ -124,8 +125,8 @@ static __attribute__((noinline)) int alloc_restricted(gp_request_t *request, gp_
   return alloc_forwarded(request);
 }
 
-/* With GPUPOOL_FILL. If the fill is late, the program gets other memory, without a second wait: the next
- * fill cannot begin before the late one is over. */
+/* Fills the memory, with GPUPOOL_FILL. If the fill is late, the program gets other memory, without a
+ * second wait: the next fill cannot begin before the late one is complete. */
 static __attribute__((noinline)) int fill(const gp_request_t *request, uint64_t *ret_address)
 {
   gp_engine_t *engine = request->engine;
@@ -138,7 +139,7 @@ static __attribute__((noinline)) int fill(const gp_request_t *request, uint64_t 
 
 int gp_engine_alloc(gp_engine_t *engine, gp_context_t *context, uint64_t bytes, uint64_t *ret_address)
 {
-  gp_request_t request; /* the fit is filled in below */
+  gp_request_t request; /* request.fit is set below */
   int code;
 
   gp_assert(context);
@@ -187,8 +188,9 @@ bool gp_engine_alloc_kept(gp_engine_t *engine, gp_context_t *context, uint64_t b
 }
 
 /*
- * Where a stream-ordered request gets its memory. Parts of the context's segments and mapped memory serve
- * both kinds of requests, but they belong to the context: other contexts and devices may have no access.
+ * Returns the record from which a stream-ordered request gets its memory. Parts of the context's segments and
+ * mapped memory serve both kinds of requests, but they belong to the context: other contexts and devices may
+ * have no access.
  */
 static gp_context_t *async_arena(const gp_engine_t *engine, gp_context_t *context)
 {

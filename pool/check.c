@@ -1,6 +1,6 @@
 /*
- * Checks the invariants of all records: recomputes every sum, and compares. It prints every mismatch, so that
- * a failing test shows what broke.
+ * Checks the invariants of all records: recomputes every sum and compares. Prints every mismatch, so that a
+ * failing test shows what is wrong.
  */
 #include "pool/serve/fill.h"
 #include "pool/forwarded/forwarded_counts.h"
@@ -199,7 +199,7 @@ static bool check_covered(gp_engine_t *engine)
   return gp_expect(covered < epoch, "covered has passed the epoch", covered, epoch);
 }
 
-/* Checks the sums that include memory that is not pooled. */
+/* Checks the sums that include forwarded memory. */
 static bool check_forwarded(gp_engine_t *engine, const gp_device_t *device, gp_sums_t *sums)
 {
   const gp_stats_t *stats = gp_device_stats(device);
@@ -225,7 +225,8 @@ static bool check_forwarded(gp_engine_t *engine, const gp_device_t *device, gp_s
   return good;
 }
 
-/* Checks the bytes that count against the limit. Adds the allocations that share pages to *users. */
+/* Checks the bytes that count against the limit. Adds the allocations that share pages to *users, and the
+ * pages to *pages. */
 static bool check_account(const gp_device_t *device, const gp_sums_t *sums, uint64_t *users, uint64_t *pages)
 {
   uint64_t taken = sums->taken + device->shared_pages * GP_DRIVER_PAGE + device->draining +
@@ -244,7 +245,7 @@ static bool check_account(const gp_device_t *device, const gp_sums_t *sums, uint
          good;
 }
 
-/* What the walk over all devices found that the maps must lead to. */
+/* Totals over all devices, with which the entries of the maps are compared. */
 typedef struct gp_found {
   uint64_t blocks, users, pages, host_counted;
 } gp_found_t;
@@ -319,8 +320,8 @@ static bool check_device(gp_engine_t *engine, gp_device_t *device, gp_found_t *f
   return good;
 }
 
-/* All suspensions that end with contexts are among the engine's, and a thread noted as
- * capturing has a capture there. */
+/* Checks that all suspensions that end with contexts are counted in engine->service, and that a thread
+ * noted as capturing has a capture there. */
 static bool check_suspensions(gp_engine_t *engine)
 {
   bool good = true;
@@ -340,7 +341,7 @@ static bool check_suspensions(gp_engine_t *engine)
   return good;
 }
 
-/* The map leads to each counted block, and to no other. */
+/* Checks that the map has an entry for each counted block, and no other. */
 static bool check_map(const gp_address_map_t *map, uint64_t blocks)
 {
   const gp_address_table_t *table = atomic_load(&map->table);
@@ -351,7 +352,7 @@ static bool check_map(const gp_address_map_t *map, uint64_t blocks)
   return gp_expect(entries == blocks && map->live == blocks, "entries of the map", entries, blocks);
 }
 
-/* The pages' users are exactly the counted allocations that share pages. */
+/* Checks that the users of the pages are exactly the counted allocations that share pages. */
 static bool check_pages(const gp_address_map_t *map, const gp_found_t *found)
 {
   const gp_address_table_t *table = atomic_load(&map->table);

@@ -40,7 +40,7 @@ static gp_mode_t initial_mode(uint64_t reuse)
   }
 }
 
-static _Atomic uint64_t last_serial; /* counts all engines of the process */
+static _Atomic uint64_t last_serial; /* number of engines that the process has created */
 
 static void configure(gp_engine_t *engine, const gp_options_t *options)
 {
@@ -115,7 +115,7 @@ gp_engine_t *gp_engine_create(
     device->stats = &device->own_stats;
     device->pools_piece = GP_POOLS_PIECE_LEAST;
     device->watched_use = device->asked_covered = device->events_beyond = UINT64_MAX;
-    /* A share is unknown before the driver has told the device's size: until then the limit refuses. */
+    /* A share is unknown until the driver has reported the device's size: until then the limit refuses. */
     device->limit = gp_limit_of(engine, i, 0);
     gp_context_init(&device->stand_in, &(gp_driver_context_t){.handle = NULL, .device = i}, device);
     gp_context_init(&device->ordered, &(gp_driver_context_t){.handle = NULL, .device = i}, device);
@@ -131,7 +131,7 @@ gp_engine_t *gp_engine_create(
   return engine;
 }
 
-/* The driver keeps the memory of all chunks. */
+/* Frees the record of a range. The memory of its chunks is not released to the driver. */
 static void fini_range(gp_context_t *arena)
 {
   if (arena->range)

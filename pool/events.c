@@ -140,7 +140,8 @@ bool gp_device_use_as_told(const gp_device_t *device, gp_device_use_t *ret_use)
   return device->total > 0 && device->told_ns > 0;
 }
 
-/* Moves the device's statistics to the observer's memory for them, once the observer has some. */
+/* Moves the device's statistics to the memory that the observer provides for them, once there is such
+ * memory. */
 static void place_stats(gp_engine_t *engine, gp_device_t *device)
 {
   if (!engine->observer.place_stats || device->stats != &device->own_stats)
@@ -156,7 +157,7 @@ void gp_event_facts(gp_engine_t *engine, gp_device_t *device)
 {
   gp_assert_internal(gp_lock_is_held(&device->lock));
   if (!(atomic_load(&engine->device_mask) >> device->ordinal &
-          1)) /* a limit may come before the device's use */
+          1)) /* a limit may be set before the device is used */
     return;
   place_stats(engine, device);
   if (!engine->observer.device_facts)

@@ -1,5 +1,5 @@
-/* Free, and the reference counts behind it: the program owns one reference,
- * gp_engine_retain takes others. */
+/* Free, and the reference counts behind it: the program owns one reference, and gp_engine_retain takes
+ * others. */
 #include "pool/serve/cut_memory.h"
 #include "pool/events.h"
 #include "pool/reuse/fence_policy.h"
@@ -22,8 +22,9 @@
 /* A free's usual path is inlined into one function: six calls took a fifth of a free's instructions. */
 #define INLINE inline __attribute__((always_inline))
 
-/* It reads the map without a lock, so the record may have become another block's meanwhile. It compares the
- * record again under the lock. */
+/* Finds the block that starts at address and locks its device. The map is read without a lock, and
+ * meanwhile the record may have become another block's. Therefore the record is compared again under the
+ * lock. */
 static INLINE gp_block_t *find_and_lock_inline(gp_engine_t *engine, uint64_t address)
 {
   gp_block_t *block = gp_address_map_find(&engine->blocks, address);
@@ -48,9 +49,9 @@ gp_block_t *gp_find_and_lock(gp_engine_t *engine, uint64_t address)
 }
 
 /*
- * The block also waits for the stream in whose order the program freed it, if that is a stream of its
- * device. Later requests in the stream may get the block if its owner asked for it in a stream, and if no
- * context's end can take the block while the stream lives. The caller holds the device's lock.
+ * Links the block to the stream in which the program freed it, if that is a stream of the block's device.
+ * Later requests in the stream may reuse the block if its owner allocated it in stream order, and if no
+ * context can end and take the block away while the stream lives. The caller holds the device's lock.
  */
 static INLINE void file(gp_engine_t *engine, gp_block_t *block, uint64_t now_ns, const gp_order_t *order)
 {
@@ -69,18 +70,18 @@ static INLINE void file(gp_engine_t *engine, gp_block_t *block, uint64_t now_ns,
   gp_wait_in_stream_note_free(context->device);
 }
 
-/* What the program's call tells about the work on a block. */
+/* What the program's call says about the work that uses a block. */
 typedef enum ending {
-  ENDING_MAY_WAIT, /* some may be pending; natively the call may wait for the device */
-  ENDING_KEPT,     /* the same, but the free has no result of the driver's */
-  ENDING_RELEASE,  /* the same of the last holder's release, which natively does not wait */
-  ENDING_NO_WAIT,  /* some may be pending; natively the call does not wait */
-  ENDING_COMPLETE, /* all is complete */
+  ENDING_MAY_WAIT, /* some work may be pending; the native call may wait for the device */
+  ENDING_KEPT,     /* as MAY_WAIT, but the free returns no result of the driver */
+  ENDING_RELEASE,  /* as MAY_WAIT, but released by the last other owner, where native CUDA does not wait */
+  ENDING_NO_WAIT,  /* some work may be pending; the native call does not wait */
+  ENDING_COMPLETE, /* all work is complete */
 } ending_t;
 
 /*
- * The ending in cudaFree. "This API will not perform any implicit synchronization when the pointer was
- * allocated with cuMemAllocAsync [...]. Callers must ensure that all accesses to these pointer have
+ * Returns the ending for cudaFree. "This API will not perform any implicit synchronization when the pointer
+ * was allocated with cuMemAllocAsync [...]. Callers must ensure that all accesses to these pointer have
  * completed before invoking cuMemFree" (cuda.h at cuMemFree).
  */
 static INLINE ending_t ending_of(const gp_block_t *block)
@@ -89,9 +90,9 @@ static INLINE ending_t ending_of(const gp_block_t *block)
 }
 
 /*
- * Drops the last reference. The caller holds the device's lock, which this releases. Returns the
- * driver's code if it called the driver, else 0. order: the stream in whose order the program
- * freed the block; NULL: none.
+ * Drops the last reference. The caller holds the device's lock, which this function releases. Returns the
+ * driver's code if it called the driver, otherwise 0. order: the stream in which the program freed the block;
+ * NULL: none.
  */
 static INLINE int drop_and_unlock(
     gp_engine_t *engine, gp_block_t *block, uint64_t now_ns, ending_t ending, const gp_order_t *order)
@@ -101,8 +102,7 @@ static INLINE int drop_and_unlock(
   gp_device_t *device = context->device;
 
 #ifdef GP_UNSAFE_REUSE
-  /* A build for the tests, which must notice that freed blocks are handed out
-   * while the device uses them. */
+  /* A build for tests, which must notice that freed blocks are reused while the device still uses them. */
   gp_block_end_use(engine, block, now_ns);
   gp_block_enter_idle(engine, block, now_ns);
   gp_lock_release(&device->lock);
@@ -112,7 +112,7 @@ static INLINE int drop_and_unlock(
   gp_drain_some(engine, context, now_ns);
   gp_fence_wish_t wish = GP_FENCE_NONE;
   int code = 0;
-  /* Its stream may have got the block early: then the work of an earlier owner may be pending. */
+  /* Its stream may have reused the block early: then work of an earlier owner may be pending. */
   if (ending == ENDING_COMPLETE && block->free_epoch <= gp_covered(engine)) {
     block->free_epoch = 0;
     gp_block_end_use(engine, block, now_ns);
@@ -128,7 +128,7 @@ static INLINE int drop_and_unlock(
   bool is_due = gp_surplus_is_due(engine, device, now_ns);
   bool surplus = is_due && (may_wait ? gp_give_back_has(context) : gp_block_has_idle(&device->ordered));
   if (!is_due && gp_device_stats(device)->surplus_bytes.current > 0)
-    gp_surplus_note_kept(device, 0); /* the kept surplus has been handed out again */
+    gp_surplus_note_kept(device, 0); /* the kept surplus has been allocated again */
   gp_lock_release(&device->lock);
   if (mode == GP_MODE_STRICT && may_wait)
     code = gp_free_strictly(engine, context, block, block_id);
@@ -143,8 +143,8 @@ static INLINE int drop_and_unlock(
   return code;
 }
 
-/* Records a double free, with the stack of the second free: it is a rare mistake of the program. Meanwhile,
- * without the lock, another thread may get the block; then there is nothing to record. */
+/* Records a double free, with the stack of the second free. This is a rare mistake of the program. While
+ * the lock is not held, another thread may allocate the block; then there is nothing to record. */
 static __attribute__((noinline)) void note_refused(gp_engine_t *engine, uint64_t address)
 {
   gp_find_origin(engine, GP_OCCASION_DRIVER, 0);
@@ -158,10 +158,10 @@ static __attribute__((noinline)) void note_refused(gp_engine_t *engine, uint64_t
 }
 
 /*
- * Refuses to free an address inside the pool's segments at which no block of the program's begins: mostly a
- * double free. The driver must not see the call: the address may be that of a segment. But if the driver has
- * ended the context of a segment and the pool has not yet, the address may be new memory, forwarded
- * meanwhile.
+ * Returns true if it refuses the free of an address inside the pool's segments at which no block of the
+ * program begins: mostly a double free. The driver must not see the call, because the address may be that of
+ * a segment. But if the driver has already ended the context of a segment and the pool has not, the address
+ * may belong to new forwarded memory.
  */
 static bool refuse_in_segment(gp_engine_t *engine, uint64_t address, int *ret_answer)
 {
@@ -184,9 +184,9 @@ static bool refuse_in_segment(gp_engine_t *engine, uint64_t address, int *ret_an
 }
 
 /*
- * The driver gets the free because pooling is off or restricted. During a capture no fence can tell which
- * work a later allocation may wait for, so much memory goes back as natively. order: the stream of the
- * free, which is not captured; NULL: none.
+ * Returns true if the free is forwarded because pooling is off or restricted. During a capture no fence can
+ * prove which work a later allocation has to wait for, so large blocks are released to the driver, as in
+ * native CUDA. order: the stream of the free, which is not capturing; NULL: none.
  */
 static __attribute__((noinline)) bool is_forwarded(
     const gp_engine_t *engine, const gp_block_t *block, const gp_order_t *order)
@@ -195,8 +195,9 @@ static __attribute__((noinline)) bool is_forwarded(
          (gp_engine_is_suspended(engine) && gp_fence_policy_needs(engine, block));
 }
 
-/* The pool never hands such a block out again, so the driver serves the program's free, and waits as it
- * does natively. The driver does not know a part of a segment, which goes back with its segment. */
+/* Returns true if the block must be released to the driver because the pool never reuses it, so that the
+ * program's free is served by the driver, and waits as it does natively. A part of a segment is unknown to
+ * the driver, and is released with its segment. */
 static bool goes_to_driver(const gp_engine_t *engine, const gp_block_t *block, const gp_order_t *order)
 {
   if (block->segment)
@@ -205,8 +206,8 @@ static bool goes_to_driver(const gp_engine_t *engine, const gp_block_t *block, c
          (gp_engine_forwards(engine) && is_forwarded(engine, block, order));
 }
 
-/* The same for the program's own free, which natively may wait or is in the order of a stream. Memory of
- * cudaMallocAsync is complete in a cudaFree. */
+/* Returns true if the program's own free, which natively may wait or is stream-ordered, releases the block
+ * to the driver. Work on memory of cudaMallocAsync is complete when it is freed by cudaFree. */
 static bool is_passed_on(const gp_engine_t *engine, const gp_block_t *block, const gp_order_t *order)
 {
   return goes_to_driver(engine, block, order) ||
@@ -214,8 +215,9 @@ static bool is_passed_on(const gp_engine_t *engine, const gp_block_t *block, con
              gp_fence_policy_refuses(engine, block, order != NULL));
 }
 
-/* The program gives up the block, which stays in the pool. The caller holds the device's lock, which this
- * releases. Returns the result for the program. clock_ns: of gp_request_clock. */
+/* Ends the program's ownership of a block that stays in the pool. The caller holds the device's lock,
+ * which this function releases. Returns the result for the program. clock_ns is the result of
+ * gp_request_clock. */
 static INLINE int end_ownership_and_unlock(
     gp_engine_t *engine, gp_block_t *block, uint64_t clock_ns, ending_t ending, const gp_order_t *order)
 {
@@ -231,8 +233,8 @@ static INLINE int end_ownership_and_unlock(
   return 0;
 }
 
-/* See gp_engine_free_with. The caller found the block live. If another thread frees it meanwhile, that is a
- * double free, and either free may be the one refused. */
+/* See gp_engine_free_with. The caller found the block live. If another thread frees it concurrently, that
+ * is a double free, and either of the two frees may be refused. */
 static __attribute__((noinline)) gp_free_result_t free_cut_with(gp_engine_t *engine, const gp_order_t *order,
     uint64_t address, gp_free_fn free_fn, void *arg, int *ret_code)
 {
@@ -252,10 +254,11 @@ static __attribute__((noinline)) gp_free_result_t free_cut_with(gp_engine_t *eng
 }
 
 /*
- * During a capture, or after an error that stays, the driver may refuse the program's free, and the free
- * may spoil a capture. The library cannot pass on the free of a part of a segment, so it frees another
- * small allocation in its place. That may wait, and the native free of stream-ordered memory does not: there
- * only if the thread itself captures, or after an error.
+ * Returns true if the driver refuses the program's free with a driver error, during a capture or after a
+ * sticky error. Such a free may also invalidate a capture. The library cannot forward the free of a part of a
+ * segment, so it frees another small allocation instead. That free may wait, but the native free of
+ * stream-ordered memory does not wait. For stream-ordered memory this is therefore only done if the thread
+ * itself captures, or after an error.
  */
 static bool refused_by_driver(gp_engine_t *engine, gp_context_t *context, int *ret_code)
 {
@@ -272,8 +275,8 @@ static bool refused_by_driver(gp_engine_t *engine, gp_context_t *context, int *r
   return true;
 }
 
-/* The block at address, with its device's lock held. NULL, with no lock held: *ret is the result for the
- * program. has_call: the free makes a driver call anyway, and gets the driver's answer. */
+/* Returns the block at address, with its device's lock held. Returns NULL, with no lock held, if *ret is
+ * the result for the program. has_call: the free makes a driver call anyway, and gets the driver's result. */
 static INLINE gp_block_t *find_for_free(
     gp_engine_t *engine, uint64_t address, bool has_call, gp_free_result_t *ret, int *ret_code)
 {
@@ -293,9 +296,10 @@ static INLINE gp_block_t *find_for_free(
 }
 
 /*
- * A call of the driver stands for the program's, which is not cudaFree, and the block stays in the pool:
- * parts of segments, which the driver does not know, always do; other blocks of cudaMalloc do where the pool
- * keeps stream-ordered memory. Memory that the program asked for in a stream needs no such call.
+ * Returns true if a call of the driver takes the place of the program's call, which is not cudaFree, and the
+ * block stays in the pool. Parts of segments, which the driver does not know, always stay; other blocks of
+ * cudaMalloc stay if the pool serves stream-ordered memory. Memory that the program allocated in stream order
+ * needs no such call.
  */
 static bool stays_in_pool(const gp_engine_t *engine, const gp_block_t *block, const gp_order_t *order)
 {
@@ -304,7 +308,8 @@ static bool stays_in_pool(const gp_engine_t *engine, const gp_block_t *block, co
   return block->segment || (order && !is_passed_on(engine, block, order));
 }
 
-/* Most frees: the block's home keeps it. A free that has a peak to tell is the device's. */
+/* Serves most frees: the block's home keeps the block. A free that has to report a peak takes the device's
+ * lock instead. */
 static INLINE bool free_to_heap(gp_engine_t *engine, uint64_t address)
 {
 #ifdef GP_UNSAFE_REUSE
@@ -313,7 +318,7 @@ static INLINE bool free_to_heap(gp_engine_t *engine, uint64_t address)
   return atomic_load_explicit(&engine->peaks, memory_order_relaxed) == 0 && gp_heap_free(engine, address);
 }
 
-/* order: the stream of the free; NULL: none. */
+/* Frees a block. order: the stream of the free; NULL: none. */
 static INLINE gp_free_result_t free_block(gp_engine_t *engine, const gp_order_t *order, uint64_t address,
     gp_free_fn free_fn, void *arg, int *ret_code)
 {
@@ -329,7 +334,8 @@ static INLINE gp_free_result_t free_block(gp_engine_t *engine, const gp_order_t 
   if (block->state != GP_STATE_LIVE) {
     gp_lock_release(&device->lock);
     note_refused(engine, address);
-    *ret_code = engine->driver.ops->code_invalid_value; /* a double free: what the driver would return */
+    *ret_code = engine->driver.ops->code_invalid_value; /* double free: the code that the driver would
+                                                         * return */
     return GP_FREE_DONE;
   }
   if (free_fn && stays_in_pool(engine, block, order)) {
@@ -375,7 +381,7 @@ bool gp_engine_free_kept(gp_engine_t *engine, uint64_t address)
   }
   ending_t ending = gp_block_is_ordered(block) ? ENDING_COMPLETE : ENDING_KEPT;
   int code = end_ownership_and_unlock(engine, block, clock_ns, ending, NULL);
-  gp_assert(code == 0); /* only a free that waits asks the driver for the result */
+  gp_assert(code == 0); /* only a free that waits returns a driver result */
   return true;
 }
 
@@ -393,7 +399,7 @@ bool gp_engine_put_back(gp_engine_t *engine, uint64_t address)
     return false;
   }
   (void)end_ownership_and_unlock(
-      engine, block, clock_ns, ENDING_NO_WAIT, NULL); /* its result takes no driver call */
+      engine, block, clock_ns, ENDING_NO_WAIT, NULL); /* this ending makes no driver call */
   return true;
 }
 
@@ -403,7 +409,8 @@ gp_free_result_t gp_engine_free_with(
   return free_block(engine, NULL, address, free_fn, arg, ret_code);
 }
 
-/* On a device that is short of memory: with an event right behind the work from before the free. */
+/* Frees a block on a device that is short of memory: records an event directly behind the work that
+ * precedes the free. */
 static __attribute__((noinline)) gp_free_result_t free_with_event(gp_engine_t *engine,
     const gp_order_t *order, uint64_t address, gp_free_fn free_fn, void *arg, int *ret_code)
 {
@@ -451,7 +458,7 @@ bool gp_engine_release(gp_engine_t *engine, uint64_t address)
   if (!block)
     return false;
   gp_device_t *device = block->context->device;
-  /* Only the program's free gives up the program's own reference. */
+  /* Only the program's free drops the program's own reference. */
   if ((block->state == GP_STATE_LIVE && block->refs > 1) ||
       (block->state == GP_STATE_RETAINED && block->refs > 1)) {
     block->refs--;
@@ -466,14 +473,14 @@ bool gp_engine_release(gp_engine_t *engine, uint64_t address)
   if (goes_to_driver(engine, block, NULL)) {
     gp_release_start(engine, block);
     gp_lock_release(&device->lock);
-    return gp_release_retained(engine, block) ==
-           0; /* if the driver refuses, the holder keeps its reference */
+    return gp_release_retained(engine, block) == 0; /* if the driver refuses, the owner keeps its reference */
   }
   block->refs = 0;
   gp_event_holders(engine, block);
   uint64_t now_ns = gp_request_time(engine, device, clock_ns);
   ending_t ending = gp_block_is_ordered(block) ? ENDING_NO_WAIT : ENDING_RELEASE;
-  (void)drop_and_unlock(engine, block, now_ns, ending, NULL); /* a failed wait leaves it deferred */
+  (void)drop_and_unlock(engine, block, now_ns, ending, NULL); /* after a failed wait the block stays
+                                                               * deferred */
   return true;
 }
 
@@ -496,14 +503,14 @@ void gp_engine_expect_exports(gp_engine_t *engine)
   atomic_store_explicit(&engine->whole_least, 0, memory_order_relaxed);
 }
 
-/* From now on the pool cuts no large block. */
+/* From now on the pool cuts no large block from segments. */
 static void note_export(gp_engine_t *engine)
 {
   uint64_t never = UINT64_MAX;
   (void)atomic_compare_exchange_strong(&engine->whole_least, &never, GP_DRIVER_PAGE);
 }
 
-/* From now on no stream may have parts of it, either. */
+/* Closes a segment. From now on no stream may reuse its parts early, either. */
 static void close_segment(gp_segment_t *segment)
 {
   gp_bound_unfile_segment(segment);
@@ -518,9 +525,9 @@ void gp_engine_taint(gp_engine_t *engine, uint64_t address)
     block = gp_cut_find_and_lock(engine, address);
   if (!block)
     return;
-  gp_heaps_collect(engine, block->context->device); /* no heap may hand out parts of a closed segment */
+  gp_heaps_collect(engine, block->context->device); /* no heap may reuse parts of a closed segment */
   bool is_mapped = block->segment && block->segment->range;
-  if (is_mapped) /* after the program's free the pool's reference remains */
+  if (is_mapped) /* the pool's own reference remains after the program's free */
     block->refs += block->refs > 0 && !block->tainted;
   else if (block->segment)
     close_segment(block->segment);

@@ -1,7 +1,7 @@
 /*
- * Blocks that were freed in the order of a stream, and wait in their context's queue for a completion proof.
- * They are also filed with the record of the stream, which may reuse them earlier (reuse/identities.h says
- * when). Parts of segments are kept separately (bound_parts.h). The caller holds the device's lock.
+ * Blocks that were freed in stream order, and wait in their context's queue for a completion proof. They are
+ * also linked to the stream record, whose stream may reuse them earlier (reuse/identities.h says when). Parts
+ * of segments are kept separately (bound_parts.h). The caller holds the device's lock.
  */
 #ifndef GP_POOL_ASYNC_ORDERED_BLOCKS_H
 #define GP_POOL_ASYNC_ORDERED_BLOCKS_H
@@ -10,26 +10,27 @@
 #include "pool/space/size_classes.h"
 
 /*
- * Files a DEFERRED block of the stream's device with the stream in which it was freed. may_serve: later
- * requests in that stream may get the block, which is no part of a segment; otherwise it goes to `others`,
- * where only a passed point of the stream frees it (reuse/stream_points.h). If the host is out of memory, the
- * block is not filed, and just waits for its completion proof.
+ * Links a DEFERRED block of the stream's device to the record of the stream in which it was freed. may_serve:
+ * later requests in that stream may reuse the block, which must not be a part of a segment. Otherwise the
+ * block goes to `others`, where it becomes reusable early only when the device has passed a point of the
+ * stream (reuse/stream_points.h). If the host is out of memory, the block is not linked, and only waits for
+ * its completion proof.
  */
 void gp_ordered_file(gp_identity_t *identity, gp_block_t *block, bool may_serve);
 
-/* Removes a block with a freed_in from its stream's record, because it leaves the queue or the stream has
- * ended. */
+/* Removes a block with a freed_in from its stream record, because the block leaves the queue or the stream
+ * has ended. */
 void gp_ordered_unfile(gp_block_t *block);
 
-/* Returns the best-fitting block filed with the stream, or NULL. It stays filed. */
+/* Returns the best-fitting block of the stream record, or NULL. The block remains linked to the record. */
 gp_block_t *gp_ordered_find(const gp_identity_t *identity, const gp_fit_t *fit);
 
 /* Returns a fitting block among the first `frees` blocks freed in the stream, or NULL. Does not search all of
  * them. */
 gp_block_t *gp_ordered_find_before(const gp_identity_t *identity, const gp_fit_t *fit, uint64_t frees);
 
-/* Removes all blocks from the record of a stream that has ended: they now just wait for a completion proof.
- */
+/* Removes all blocks from the record of a stream that has ended. From now on they only wait for a
+ * completion proof. */
 void gp_ordered_unfile_all(gp_identity_t *identity);
 
 #endif

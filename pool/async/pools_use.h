@@ -1,8 +1,8 @@
 /*
- * An estimate of how much of a device the driver's own memory pools have taken. They take whole pages and
- * keep the memory that is freed to them. They cannot reuse memory freed in the order of a stream before that
+ * An estimate of how much memory of a device the driver's own memory pools have reserved. They reserve whole
+ * pages and keep the memory that is freed to them. They cannot reuse memory freed in stream order before that
  * stream has reached the free. If they find no memory, they may wait for the device, so the library has to
- * know this before it forwards a request to them.
+ * predict this before it forwards a request to them.
  *
  * Sizes are in bytes. The caller holds the device's lock.
  */
@@ -11,23 +11,25 @@
 
 #include "pool/space/size_classes.h"
 
-/* Invariants: taken counts the pages of async_live (device_record.h), thus is no less than async_live.
- * pending may be in use by the device until pending_epoch is covered (reuse/stamps.h). */
+/* Invariants: taken counts the pages of async_live (device_record.h), and is therefore no less than
+ * async_live. Work of the device may use the pending bytes until pending_epoch is covered
+ * (reuse/stamps.h). */
 typedef struct gp_pools_use {
   uint64_t taken;
-  uint64_t idle;    /* idle in the pools as last reported by the driver; GP_POOLS_UNTOLD: not known */
+  uint64_t idle;    /* idle in the pools as last reported by the driver; GP_POOLS_UNTOLD: unknown */
   uint64_t room;    /* free on the device or idle in the pools at that time, plus all bytes counted then */
-  uint64_t pending; /* freed to the driver in the order of streams */
+  uint64_t pending; /* bytes freed to the driver in stream order */
   uint64_t pending_epoch;
 } gp_pools_use_t;
 
-/* The driver's pools grow in pieces: of this size as measured on an H100 and an H200, or of a larger one. */
+/* The driver's pools grow in multiples of a size: this one, as measured on an H100 and an H200, or a
+ * larger one. */
 #define GP_POOLS_PIECE_LEAST (32 * GP_MIB)
 
-#define GP_POOLS_UNTOLD (UINT64_MAX / 4) /* enough for anything */
+#define GP_POOLS_UNTOLD (UINT64_MAX / 4) /* stands for "enough for any request" */
 
-/* Returns what the driver's pools may take of the device for so many bytes: whole pages from half a page on.
- */
+/* Returns the bytes that the driver's pools may reserve for an allocation: whole pages from half a page
+ * on. */
 static inline uint64_t gp_pools_taken(uint64_t bytes)
 {
   uint64_t taken = gp_round_up(bytes, bytes >= GP_DRIVER_PAGE / 2 ? GP_DRIVER_PAGE : GP_BLOCK_GRANULE);
@@ -45,7 +47,7 @@ static inline void gp_pools_drop(gp_pools_use_t *use, uint64_t bytes)
   use->taken -= gp_pools_taken(bytes);
 }
 
-/* Notes that the program has freed, or may have freed, so many bytes in the order of a stream. */
+/* Records that the program has freed, or may have freed, `bytes` in stream order. */
 static inline void gp_pools_note_pending(
     gp_pools_use_t *use, uint64_t bytes, uint64_t epoch, uint64_t covered)
 {
@@ -55,8 +57,8 @@ static inline void gp_pools_note_pending(
   use->pending_epoch = epoch;
 }
 
-/* Stores what the driver has reported as free and idle; others: bytes counted then that are not the pools'.
- */
+/* Stores the free and idle bytes that the driver has reported. others: bytes counted at that time outside
+ * of the pools. */
 static inline void gp_pools_note_told(
     gp_pools_use_t *use, uint64_t free_bytes, uint64_t idle_bytes, uint64_t others)
 {
@@ -70,13 +72,14 @@ static inline uint64_t gp_pools_less_pending(const gp_pools_use_t *use, uint64_t
   return bytes > pending ? bytes - pending : 0;
 }
 
-/* Returns the pools' idle bytes, as last reported by the driver, that any stream can use. */
+/* Returns the idle bytes of the pools, as last reported by the driver, that any stream can use. */
 static inline uint64_t gp_pools_idle(const gp_pools_use_t *use, uint64_t covered)
 {
   return gp_pools_less_pending(use, use->idle, covered);
 }
 
-/* Returns what is free or idle now, if only this process has taken and returned memory since. */
+/* Returns the bytes that are free or idle now, provided that only this process has allocated and freed
+ * memory since the driver's report. */
 static inline uint64_t gp_pools_room(const gp_pools_use_t *use, uint64_t others)
 {
   uint64_t taken = use->taken + others;

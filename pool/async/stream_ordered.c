@@ -1,4 +1,5 @@
-/* Stream-ordered memory: what the program can read and set of the pool in whose place the library serves. */
+/* Stream-ordered memory: the attributes that the program can read and set of the default pool that the
+ * library replaces. */
 #include "pool/serve/map_range.h"
 #include "pool/reuse/mode.h"
 #include "pool/limits/reclaim.h"
@@ -19,14 +20,16 @@ bool gp_engine_leaves_ordered(const gp_engine_t *engine)
   return engine->leaves_ordered && gp_engine_service(engine) == GP_SERVICE_POOL;
 }
 
-/* Idle parts of segments are no longer of a stream. */
+/* Returns true if stream-ordered memory is cut from segments. Idle parts of segments no longer belong to a
+ * stream. */
 static bool cuts_ordered(const gp_engine_t *engine)
 {
   return engine->orders_plain && engine->type->cuts;
 }
 
-/* The pool's memory that a program may take for its default pool's. Of what is cut, pieces beside memory in
- * use; the rest of it is free (cudaMemGetInfo). The caller holds the device's lock. */
+/* Returns the bytes of this pool that a program may regard as reserved by its default pool. Of cut memory,
+ * these include idle pieces between blocks in use; other idle memory counts as free (cudaMemGetInfo). The
+ * caller holds the device's lock. */
 static uint64_t reserved_bytes(gp_engine_t *engine, gp_device_t *device)
 {
   if (!engine->orders_plain)
@@ -75,11 +78,11 @@ void gp_engine_ordered_trim(gp_engine_t *engine, gp_context_t *context)
     return;
   (void)gp_fences_poll_twice(engine);
   gp_reclaim(engine);
-  if (!engine->driver.ops->fence_record) /* without fences a stream's synchronization has told nothing */
+  if (!engine->driver.ops->fence_record) /* without fences a stream's synchronization has proved nothing */
     gp_identities_ask(engine, device);
   (void)gp_release_async(engine, device, GP_TRIM_REQUESTED);
   if (!engine->orders_plain || !gp_fences_are_quiet(engine, NULL))
-    return; /* before 12.5, too: a trim must not wait for other threads' own streams */
+    return; /* also with CUDA before 12.5: a trim must not wait for other threads' own streams */
   if (is_cut)
     (void)gp_release_largest(engine, device, UINT64_MAX, GP_TRIM_REQUESTED);
   else

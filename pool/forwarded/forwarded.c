@@ -1,6 +1,6 @@
 /*
- * Device memory that is not pooled (managed, pitch, stream-ordered, arrays, mapped, of graphs, during a
- * capture): its way through limit, driver and record.
+ * Counts, limits and records device memory that is not pooled (managed, pitch, stream-ordered, arrays,
+ * mapped, of graphs, during a capture).
  */
 #include "pool/forwarded/forwarded.h"
 
@@ -32,9 +32,9 @@ static int attempt_reserve(void *arg, bool *by_limit)
 }
 
 /*
- * If the driver's pools have no memory, the driver may wait for the device before it says so. If it may
- * wait because the engine keeps memory that the program has freed, makes room before it asks the driver.
- * False: the device is busy.
+ * If the driver's pools have no memory, the driver may wait for the device before it returns out of memory.
+ * If that may happen because the engine keeps memory that the program has freed, the library makes room
+ * before it calls the driver. This is one attempt: it fails with out of memory while the pools may not fit.
  */
 static int attempt_fit(void *arg, bool *by_limit)
 {
@@ -71,13 +71,14 @@ static bool make_pools_fit(gp_reservation_t *reservation, gp_oom_attempts_t *att
       gp_oom_is_hopeless(engine, context, reservation->bytes))
     return true;
   (void)gp_wait_for_endings(engine, context->device, attempts);
-  if (gp_engine_is_suspended(engine)) /* no step is possible */
+  if (gp_engine_is_suspended(engine)) /* no attempt to make room is possible */
     return false;
   return make_room(reservation, reservation->bytes, attempt_fit, &by_limit, attempts) ||
          gp_wait_in_doubt(engine, context->device, attempts);
 }
 
-/* What was freed in the order of a stream may be back soon. */
+/* Waits for pending stream-ordered frees, whose memory may become available soon. Returns true if there
+ * was such a wait on any device. */
 static bool await_host(gp_engine_t *engine, gp_oom_attempts_t *attempts)
 {
   bool any = false;
@@ -110,9 +111,10 @@ bool gp_engine_forwarded_reserve(
   gp_oom_attempts_t in_pools = {.next_step = 0};
   gp_oom_attempts_t in_limit = {.counted = growth};
 
-  /* The driver's own pools serve requests as quickly as this pool does. */
+  /* The driver's own pools serve a request as quickly as this pool does. */
   gp_find_origin(engine, gp_forwarded_is_driver_pooled(kind) ? GP_OCCASION_ALLOC : GP_OCCASION_DRIVER, bytes);
-  gp_contexts_lose_gone(engine); /* a gone context may be the cause of a suspension, or have the room */
+  gp_contexts_lose_gone(engine); /* a gone context may cause a suspension, or have memory that is released
+                                  * with it */
   if (gp_forwarded_is_host(kind)) {
     gp_event_first_use(engine);
     bool granted = reserve_on_host(engine, bytes);
@@ -177,18 +179,19 @@ void gp_engine_forwarded_shrink(
   gp_lock_release(&device->lock);
 }
 
-/* The driver frees such memory with its context. Pools, mapped memory and graphs live without one
- * (cuda.h, cuCtxDestroy). */
+/* Returns true if the driver frees memory of this kind with its context. Memory of pools, mapped memory
+ * and graphs outlive it (cuda.h, cuCtxDestroy). */
 static bool ends_with_context(gp_forwarded_kind_t kind)
 {
   return !gp_forwarded_is_driver_pooled(kind) && kind != GP_FORWARDED_PHYSICAL;
 }
 
 /*
- * The driver has given an address for which the pool has a block: of a context that another thread is ending,
- * which the driver has ended already. The address is the new owner's: its free must not find that block,
- * whose record goes with the context. Otherwise the program has freed the block by a call that the library
- * does not see: then the block stands for the new memory, too.
+ * Removes a stale block from the address map, if the driver has returned an address at which the pool has a
+ * block. If another thread is ending the block's context, the driver has already ended it. The address then
+ * belongs to the new memory, whose free must not find the block; the block's record is freed with the
+ * context. Otherwise the program has freed the block by a call that the library does not see: then the block
+ * keeps representing the memory at that address.
  */
 static void forget_former(gp_engine_t *engine, const gp_forwarded_t *memory)
 {
@@ -227,7 +230,8 @@ void gp_engine_forwarded_commit(
   gp_event_facts(engine, device);
   gp_lock_release(&device->lock);
   gp_forwarded_keep(engine, &own);
-  if (gp_forwarded_supply(own.kind) == GP_SUPPLY_POOLS) /* less may be taken than was counted, or more */
+  if (gp_forwarded_supply(own.kind) == GP_SUPPLY_POOLS) /* the pools may have reserved less or more than
+                                                         * was counted */
     gp_limit_settle_growth(engine, context, own.counted);
 }
 

@@ -30,7 +30,8 @@ void gp_host_limit_return(gp_host_limit_t *limit, uint64_t bytes)
   (void)used;
 }
 
-/* Counts bytes a second time, until the process ends: the library cannot see when the driver gets them. */
+/* Counts bytes a second time, until the process ends, because the library cannot see when the memory is
+ * really free. */
 static void gp_host_limit_keep_for_good(gp_host_limit_t *limit, uint64_t bytes)
 {
   atomic_fetch_add(&limit->used, bytes);
@@ -83,13 +84,14 @@ static bool is_in_pool(const gp_forwarded_t *memory)
   return gp_forwarded_is_driver_pooled(memory->kind) && !memory->is_detached;
 }
 
-/* The driver's answers say what its pools still have. */
+/* Returns true if the driver can be queried for the memory that its pools still have. */
 static bool is_told(const gp_engine_t *engine, const gp_device_t *device, const gp_forwarded_t *memory)
 {
   return is_in_pool(memory) && gp_account_asks_pools(engine, device);
 }
 
-/* Counts on what the driver has although the program has freed it. The caller holds the device's lock. */
+/* Keeps counting memory that the program has freed but the driver still has. The caller holds the device's
+ * lock. */
 static void keep(gp_engine_t *engine, gp_device_t *device, const gp_forwarded_t *memory)
 {
   bool is_host = gp_forwarded_is_host(memory->kind);
@@ -107,7 +109,8 @@ static void keep(gp_engine_t *engine, gp_device_t *device, const gp_forwarded_t 
     gp_pending_free_add(engine, device, &pending, &memory->freed_in);
 }
 
-/* What destroyed pools had beyond their allocations goes when the newest free of these is complete. */
+/* If no orphan is left, moves the bytes that destroyed pools had beyond their allocations to the pending
+ * frees: the bytes stay counted until the newest free is complete. */
 static void leave_orphans(gp_engine_t *engine, gp_device_t *device)
 {
   gp_pending_free_t rest = {.supply = GP_SUPPLY_POOLS, .bytes = gp_account_leave_orphans(device)};
@@ -126,7 +129,7 @@ void gp_forwarded_pool_ends(
     gp_account_orphan(device, counted);
   else
     gp_account_keep_bytes(device, counted);
-  device->unsettled = true; /* what it has counts twice until the driver is asked again */
+  device->unsettled = true; /* the pool's bytes count twice until the driver is queried again */
 }
 
 void gp_forwarded_pool_ended(gp_engine_t *engine, gp_device_t *device, const gp_ending_pool_t *ending)
@@ -140,7 +143,7 @@ void gp_forwarded_pool_ended(gp_engine_t *engine, gp_device_t *device, const gp_
   if (!ending->has_orphans)
     return;
   gp_account_pool_ended(device);
-  leave_orphans(engine, device); /* the last allocation may be free already */
+  leave_orphans(engine, device); /* the last allocation may already have been freed */
 }
 
 void gp_forwarded_uncount(
@@ -208,7 +211,7 @@ void gp_forwarded_keep(gp_engine_t *engine, gp_forwarded_t *memory)
   bool has_stale;
   bool kept = gp_forwarded_table_keep(&engine->forwarded, memory, &stale, &has_stale);
 
-  if (has_stale) /* its end was unseen: it ended with its graph, memory pool or context */
+  if (has_stale) /* the library did not see its end: it ended with its graph, memory pool or context */
     lock_and_uncount(engine, &stale, memory->time_ns);
   if (!kept)
     lock_and_uncount(engine, memory, gp_now(engine));

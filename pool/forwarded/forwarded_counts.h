@@ -7,35 +7,35 @@
 #include "pool/records.h"
 #include "pool/engine_record.h"
 
-/* True if the memory is in one of the driver's own pools. The driver reports what these have reserved beyond
- * the memory in use. */
+/* Returns true if the memory is in one of the driver's own pools. The driver reports the bytes that these
+ * pools have reserved beyond the memory in use. */
 bool gp_forwarded_is_driver_pooled(gp_forwarded_kind_t kind);
 
 /* Returns how the account counts the memory, which must not be host memory. */
 gp_supply_t gp_forwarded_supply(gp_forwarded_kind_t kind);
 
-/* Takes an allocation out of the sums, with its event. The caller holds the device's lock. */
+/* Removes an allocation from the sums, and sends its event. The caller holds the device's lock. */
 void gp_forwarded_uncount(
     gp_engine_t *engine, gp_device_t *device, gp_forwarded_t *memory, uint64_t time_ns, uint64_t duration_ns);
 
 /* Called before and after the program destroys one of the driver's pools, which has `rest` bytes of the
- * device beyond its allocations; these are detached by now (has_orphans: there are some). The caller holds
- * the device's lock. */
+ * device beyond its allocations. The allocations are already detached; has_orphans says whether there are
+ * any. The caller holds the device's lock. */
 void gp_forwarded_pool_ends(
     gp_engine_t *engine, gp_device_t *device, uint64_t rest, gp_ending_pool_t *ret_ending);
 void gp_forwarded_pool_ended(gp_engine_t *engine, gp_device_t *device, const gp_ending_pool_t *ending);
 
-/* Files the record of a counted allocation; if the host has no memory for the record, uncounts the
+/* Stores the record of a counted allocation. If the host has no memory for the record, uncounts the
  * allocation. The caller holds no lock. */
 void gp_forwarded_keep(gp_engine_t *engine, gp_forwarded_t *memory);
 
-/* Removes the memory that ended with a context. The caller holds no lock. */
+/* Removes the memory that ended with a context from sums and records. The caller holds no lock. */
 void gp_forwarded_context_lost(gp_engine_t *engine, const gp_context_t *context);
 
 /*
  * Sums over the records of a device, in bytes. in_pools and pools_taken are parts of async_live and
- * pools.taken of gp_device_t. shared_bytes, in `shared` allocations, is a part of its shared_bytes. taken
- * is everything else that counts.
+ * pools.taken of gp_device_t. shared_bytes, in `shared` allocations, is a part of gp_device_t.shared_bytes.
+ * taken is everything else that counts.
  */
 typedef struct gp_forwarded_sums {
   uint64_t on_host, host_counted, on_device, in_pools, pools_taken, shared, shared_bytes, taken;
@@ -43,16 +43,16 @@ typedef struct gp_forwarded_sums {
 
 void gp_forwarded_sum(gp_engine_t *engine, int device, gp_forwarded_sums_t *ret_sums);
 
-/* The limit on page-locked memory of the host: one for the process, whatever device is current. */
+/* The limit on page-locked host memory. The process has one, whatever device is current. */
 
 void gp_host_limit_init(gp_host_limit_t *limit, const gp_options_t *options);
 
-/* Reserves bytes before the driver is called, so the limit is never exceeded, even briefly. False: the limit
- * refuses, and nothing is counted. Takes no lock. */
+/* Reserves bytes before the driver is called, so the limit is never exceeded, even briefly. Returns false
+ * if the limit refuses; nothing is counted then. Takes no lock. */
 bool gp_host_limit_reserve(gp_host_limit_t *limit, uint64_t bytes);
 void gp_host_limit_return(gp_host_limit_t *limit, uint64_t bytes);
 
-/* Reports out of memory after the limit has refused bytes. The caller holds no lock. */
+/* Reports out of memory after the limit has refused an allocation of `bytes`. The caller holds no lock. */
 void gp_host_limit_report(gp_engine_t *engine, gp_context_t *context, uint64_t bytes);
 
 #endif

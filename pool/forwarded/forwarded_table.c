@@ -18,7 +18,8 @@ bool gp_forwarded_is_host(gp_forwarded_kind_t kind)
   return kind == GP_FORWARDED_HOST;
 }
 
-/* The records of a space. The caller holds the lock, without which a record may end at any time. */
+/* Returns the map with the records of a space. The caller holds the lock, without which a record may be
+ * freed at any time. */
 static gp_address_map_t *map_of(gp_forwarded_table_t *table, gp_space_t space)
 {
   gp_assert_internal(gp_lock_is_held(&table->lock));
@@ -67,7 +68,7 @@ bool gp_forwarded_table_remove(
 bool gp_forwarded_table_find(
     gp_forwarded_table_t *table, gp_space_t space, uint64_t key, gp_forwarded_t *ret_memory)
 {
-  if (key <= 1) /* the map cannot store these as keys */
+  if (key <= 1) /* the map cannot store 0 and 1 */
     return false;
   gp_lock_take(&table->lock);
   const gp_forwarded_t *record = gp_address_map_find(map_of(table, space), key);
@@ -77,7 +78,8 @@ bool gp_forwarded_table_find(
   return record != NULL;
 }
 
-/* The next record of any space from *position on, in no order; NULL: no more. The caller holds the lock. */
+/* Returns the next record of any space from *position on, in no particular order, or NULL if there are no
+ * more. The caller holds the lock. */
 static gp_forwarded_t *next_record(gp_forwarded_table_t *table, int *space, size_t *position)
 {
   for (; *space < GP_SPACE_COUNT; (*space)++, *position = 0) {
@@ -148,7 +150,7 @@ void gp_forwarded_table_each(
 typedef struct gp_forwarded_copies {
   gp_forwarded_t *array;
   size_t capacity;
-  size_t count; /* includes records for which there is no room */
+  size_t count; /* includes records that do not fit into the array */
 } gp_forwarded_copies_t;
 
 static void copy(void *arg, const gp_forwarded_t *memory)
