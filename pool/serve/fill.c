@@ -1,8 +1,9 @@
 /*
- * Each fill that a thread waits for has a non-blocking stream of its own, so it and the program's operations
- * do not wait for each other. There are as many streams as threads that fill memory of the context
- * concurrently. The thread queries the stream until it has no pending work. Meanwhile it holds no lock, and
- * between two queries it is in no gp_engine_enter, so that captures can begin and contexts can end.
+ * Each fill that a thread waits for has a non-blocking stream of its own, so that the fill and the program's
+ * operations do not wait for each other. A context has as many of these streams as threads that fill its
+ * memory concurrently. The thread queries the stream until it has no pending work. During that time it holds
+ * no lock, and between two queries it is outside gp_engine_enter, so that captures can begin and contexts can
+ * end.
  */
 #include "pool/serve/fill.h"
 
@@ -13,17 +14,17 @@
 #include "base/log.h"
 
 /*
- * A stream of the library's own. Invariants, under the device's lock: while it is in context->fills it has
- * no work, and address is 0; while it is in context->late_fills, the block at address is LIVE, or RETAINED
- * by others, and the program does not know the block.
+ * A stream of the library's own. Invariants, under the device's lock: in context->fills, the stream has no
+ * work, and address is 0. In context->late_fills, the block at address is LIVE, or RETAINED by other owners,
+ * and the program does not know the block.
  */
 struct gp_fill {
   gp_fill_t *next;
-  uint64_t stream; /* the driver's; it ends with the context */
+  uint64_t stream; /* the driver's handle; the stream ends with the context */
   uint64_t address;
 };
 
-/* Why the program gets memory unfilled. The library reports each reason once. */
+/* Why the program gets memory that was not filled. The library reports each reason once. */
 typedef enum reason {
   REASON_CAPTURE,
   REASON_FORWARDED,
@@ -63,13 +64,14 @@ static gp_fill_result_t omit(gp_engine_t *engine, uint64_t bytes, reason_t reaso
   return GP_FILL_OMITTED;
 }
 
-/* Why the library may make no driver call of its own, or would learn nothing from one. */
+/* Returns why the library may make no driver call of its own now, or why the result of a call would prove
+ * nothing. */
 static reason_t reason_of_suspension(const gp_engine_t *engine)
 {
   return gp_engine_is_suspended(engine) ? REASON_CAPTURE : REASON_DRIVER;
 }
 
-/* The lists of a context's fills; the caller holds the device's lock. */
+/* Remove the first entry of a list of fills, or add one. The caller holds the device's lock. */
 
 static gp_fill_t *take_first(const gp_context_t *context, gp_fill_t **list)
 {
@@ -87,7 +89,7 @@ static void put_first(const gp_context_t *context, gp_fill_t **list, gp_fill_t *
   *list = fill;
 }
 
-/* Takes the first fill from a list of the context's; NULL: the list is empty. */
+/* Removes and returns the first fill of one of the context's lists, or NULL if the list is empty. */
 static gp_fill_t *take(gp_context_t *context, gp_fill_t **list)
 {
   gp_lock_take(&context->device->lock);
@@ -103,7 +105,7 @@ static void put(gp_context_t *context, gp_fill_t **list, gp_fill_t *fill)
   gp_lock_release(&context->device->lock);
 }
 
-/* The caller has announced its driver calls. NULL: *ret_reason says why. */
+/* Returns an idle fill stream, or NULL; *ret_reason then says why. The caller is inside gp_engine_enter. */
 static gp_fill_t *obtain(gp_engine_t *engine, gp_context_t *context, reason_t *ret_reason)
 {
   gp_fill_t *fill = take(context, &context->fills);
@@ -127,7 +129,7 @@ static gp_fill_t *obtain(gp_engine_t *engine, gp_context_t *context, reason_t *r
 typedef enum progress {
   PROGRESS_DONE,
   PROGRESS_NONE,
-  PROGRESS_UNKNOWN, /* the engine may not ask, or the context has ended */
+  PROGRESS_UNKNOWN, /* the engine may not query the driver now, or the context has ended */
 } progress_t;
 
 static bool has_ended(const gp_context_t *context)
@@ -141,7 +143,7 @@ static progress_t ask(gp_engine_t *engine, gp_context_t *context, const gp_fill_
 
   if (!gp_engine_enter_question(engine))
     return PROGRESS_UNKNOWN;
-  if (!has_ended(context)) { /* nor can it end while this call is announced */
+  if (!has_ended(context)) { /* nor can the context end during this call, which was announced */
     int code = gp_driver_fill_query(engine, &context->driver, fill->stream);
     if (code != 0 && code != engine->driver.ops->code_not_ready)
       gp_driver_note(engine, context, code);
@@ -165,8 +167,9 @@ static bool await(gp_engine_t *engine, gp_context_t *context, const gp_fill_t *f
   }
 }
 
-/* Frees the blocks of late fills that are over. A block that would go to the driver stays here until its
- * context ends, because the driver's free may wait for the device. False: some fill is not over. */
+/* Frees the blocks of late fills that are complete. A block that would be released to the driver stays in
+ * the list until its context ends, because the driver's free may wait for the device. Returns false if
+ * some fill is not complete. */
 static bool end_late(gp_engine_t *engine, gp_context_t *context)
 {
   gp_fill_t *pending = NULL;
@@ -191,7 +194,7 @@ static bool end_late(gp_engine_t *engine, gp_context_t *context)
   return are_over;
 }
 
-/* Submits the fill; NULL: nothing was submitted, and *ret_reason says why. */
+/* Submits the fill. Returns NULL if nothing was submitted; *ret_reason then says why. */
 static gp_fill_t *submit(
     gp_engine_t *engine, gp_context_t *context, uint64_t address, uint64_t bytes, reason_t *ret_reason)
 {
@@ -217,7 +220,7 @@ gp_fill_result_t gp_fill_now(gp_engine_t *engine, gp_context_t *context, uint64_
   reason_t reason;
 
   gp_assert(engine->fills && !gp_holds_engine_lock());
-  if (gp_engine_owner(engine, address) != GP_OWNER_PROGRAM) /* a late fill could not keep it */
+  if (gp_engine_owner(engine, address) != GP_OWNER_PROGRAM) /* a late fill could not keep the memory */
     return omit(engine, bytes, gp_engine_is_suspended(engine) ? REASON_CAPTURE : REASON_FORWARDED);
   if (!end_late(engine, context))
     return omit(engine, bytes, gp_engine_is_suspended(engine) ? REASON_CAPTURE : REASON_LATE);
@@ -233,8 +236,8 @@ gp_fill_result_t gp_fill_now(gp_engine_t *engine, gp_context_t *context, uint64_
   return GP_FILL_LATE;
 }
 
-/* The fill is work of that stream. Unlike the driver's allocation there (alloc.c), it is an operation that
- * the legacy default stream certainly waits for. */
+/* The fill is work of that stream. Unlike the driver's allocation there (alloc.c), the fill is an
+ * operation that the legacy default stream certainly waits for. */
 void gp_fill_in_order(gp_engine_t *engine, const gp_order_t *order, uint64_t address, uint64_t bytes)
 {
   gp_assert(engine->fills && !gp_holds_engine_lock());

@@ -1,8 +1,8 @@
 /*
- * Under the lock the thread chooses a place. It takes all blocks of the place, and every chunk to be
- * moved there, out of the pool's lists (MAPPING), so that no other thread can use them. Then it
- * calls the driver without a lock, and then makes the place the request's block. If the driver
- * refuses, it puts everything back.
+ * Under the lock the thread chooses a place. It removes all blocks of the place, and every chunk that moves
+ * there, from the pool's lists (MAPPING), so that no other thread can use them. Then it calls the driver
+ * without a lock, and turns the place into the request's block. If the driver refuses, the thread puts
+ * everything back.
  */
 #include "pool/serve/grow.h"
 
@@ -18,28 +18,28 @@
 #include "pool/space/segment.h"
 #include "base/cancel.h"
 
-/* A request while it is being served, and what to map for it. */
+/* A request while it is being served, and the memory to map for it. */
 typedef struct gp_plan {
   gp_engine_t *engine;
-  gp_context_t *asker;   /* the request's context, through which to ask the driver about the device */
-  gp_context_t *context; /* whose range grows */
+  gp_context_t *asker;   /* the request's context, with which the driver is queried about the device */
+  gp_context_t *context; /* the record whose range grows */
   uint64_t requested;
   uint64_t bytes;
-  uint64_t stream;    /* of the request; 0: none */
+  uint64_t stream;    /* stream of the request; 0: none */
   bool is_ahead;      /* there is no request: the new memory becomes idle */
-  bool is_exact;      /* moves all memory that can move, and makes no more than is missing */
-  bool moves;         /* memory moves */
-  uint64_t missing;   /* bytes of the place that have no memory */
-  uint64_t growth;    /* bytes to be made at once, the missing ones included */
-  uint64_t chunk;     /* most bytes of a new chunk */
-  uint64_t address;   /* of the request's place */
-  gp_block_t **parts; /* the blocks of the place, by address; MAPPING */
+  bool is_exact;      /* move all memory that can move, and create no more than is missing */
+  bool moves;         /* memory is moved to the place */
+  uint64_t missing;   /* bytes of the place without memory */
+  uint64_t growth;    /* bytes to create at once, including the missing ones */
+  uint64_t chunk;     /* maximum size of a new chunk, in bytes */
+  uint64_t address;   /* address of the request's place */
+  gp_block_t **parts; /* blocks of the place, by address; MAPPING */
   size_t part_count, part_room;
   gp_map_step_t *steps;
   size_t step_count, step_room;
   unsigned runs;
-  size_t made_count; /* new chunks */
-  uint64_t made;     /* their bytes; counted against the limit */
+  size_t made_count; /* number of new chunks */
+  uint64_t made;     /* bytes of the new chunks; counted against the limit */
   uint64_t excess;   /* the part of `made` beyond the missing bytes */
   uint64_t peers;
 } gp_plan_t;
@@ -73,8 +73,8 @@ static bool add_part(gp_plan_t *plan, gp_block_t *block, uint64_t address, uint6
   return part != NULL;
 }
 
-/* Bytes to be made beyond the `left` missing ones, so that later requests find memory: whole chunks. 0 where
- * memory moves. */
+/* Returns the bytes to create beyond the `left` missing ones, in whole chunks, so that later requests find
+ * memory. Returns 0 if memory moves. */
 static uint64_t extra_size(const gp_plan_t *plan, uint64_t left, uint64_t room)
 {
   uint64_t most = plan->growth < room ? plan->growth : room;
@@ -86,8 +86,8 @@ static uint64_t extra_size(const gp_plan_t *plan, uint64_t left, uint64_t room)
   return extra;
 }
 
-/* Adds a step, for `left` missing bytes where `room` bytes can be mapped. NULL: the host has no memory. The
- * caller sets the step's address. */
+/* Adds a step for `left` missing bytes, where `room` bytes can be mapped. Returns NULL if the host has no
+ * memory. The caller sets the step's address. */
 static gp_map_step_t *add_step(gp_plan_t *plan, uint64_t left, uint64_t room)
 {
   if (!make_room((void **)&plan->steps, plan->step_count, &plan->step_room, sizeof(gp_map_step_t)))
@@ -114,7 +114,7 @@ static gp_map_step_t *add_step(gp_plan_t *plan, uint64_t left, uint64_t room)
 }
 
 /* Plans to fill a hole for the request, from address up to `end` at most. The filled part begins or ends
- * with the hole. Memory beyond the need is mapped on the other side, where the hole goes on. */
+ * with the hole. Memory beyond the request is mapped on the other side, where the hole continues. */
 static bool fill(gp_plan_t *plan, gp_block_t *hole, uint64_t address, uint64_t end)
 {
   const uint64_t base = hole->segment->address;
@@ -146,7 +146,8 @@ static bool fill(gp_plan_t *plan, gp_block_t *hole, uint64_t address, uint64_t e
   return is_down ? add_part(plan, hole, at, high - at) : add_part(plan, hole, low, at - low);
 }
 
-/* Takes the idle parts of the place first, so that no chunk in them moves. */
+/* Removes the blocks of the place from the pool's lists and plans the steps, with the idle parts first, so
+ * that no chunk in them moves. */
 static bool take_place(gp_plan_t *plan, const gp_place_t *place)
 {
   const uint64_t end = place->address + plan->bytes;
@@ -172,7 +173,7 @@ static bool take_place(gp_plan_t *plan, const gp_place_t *place)
       return false;
     block = plan->parts[plan->part_count - 1];
   }
-  return plan->part_count > idle_parts; /* otherwise it was no miss */
+  return plan->part_count > idle_parts; /* otherwise the request was no miss */
 }
 
 static int by_address(const void *a, const void *b)
@@ -181,7 +182,8 @@ static int by_address(const void *a, const void *b)
   return (first > second) - (first < second);
 }
 
-/* The caller holds the device's lock. Whatever this returns, put_back() puts back what it has taken. */
+/* Chooses a place and plans the steps for it. The caller holds the device's lock. Whatever the result,
+ * put_back() undoes the plan. */
 static gp_planned_t make_plan(gp_plan_t *plan)
 {
   gp_context_t *context = plan->context;
@@ -208,7 +210,7 @@ static gp_planned_t make_plan(gp_plan_t *plan)
   return PLANNED;
 }
 
-/* Nothing came of the plan. The caller holds the device's lock. */
+/* Puts the blocks of an unsuccessful plan back into the pool's lists. The caller holds the device's lock. */
 static void put_back(gp_plan_t *plan)
 {
   gp_engine_t *engine = plan->engine;
@@ -243,8 +245,7 @@ static void give_up(gp_plan_t *plan)
     gp_map_range_lose(plan->engine, plan->context);
 }
 
-/* Makes idle the parts of the place below the request and beyond it. Returns the
- * request's block, MAPPING. */
+/* Makes the parts of the place below and above the request idle. Returns the request's block, MAPPING. */
 static gp_block_t *cut_place(gp_plan_t *plan, uint64_t now_ns)
 {
   gp_engine_t *engine = plan->engine;
@@ -266,8 +267,8 @@ static gp_block_t *cut_place(gp_plan_t *plan, uint64_t now_ns)
   return block;
 }
 
-/* The driver has done all steps: gives the program the place, or makes the place idle if it is ahead of
- * need. False: the host has no memory for the map's entry, and the place is idle. */
+/* Called after the driver has done all steps: gives the program the place, or makes it idle if there is no
+ * request. Returns false if the host has no memory for the map's entry; the place is then idle. */
 static bool commit(gp_plan_t *plan, uint64_t start_ns, uint64_t *ret_address)
 {
   gp_engine_t *engine = plan->engine;
@@ -302,14 +303,15 @@ static bool commit(gp_plan_t *plan, uint64_t start_ns, uint64_t *ret_address)
     gp_parts_note_ahead(context->device);
   uint64_t new_peers = context->peers & ~plan->peers;
   gp_lock_release(&context->device->lock);
-  if (new_peers) /* the program enabled access meanwhile, see gp_engine_peer_enabled */
+  if (new_peers) /* the program has enabled access during the steps, see gp_engine_peer_enabled */
     gp_map_allow(engine, context, plan->steps, plan->step_count, new_peers);
   if (is_lost)
     gp_map_range_lose(engine, context);
   return is_known || plan->is_ahead;
 }
 
-/* One attempt; *ret_again: another attempt, which asks for less, may succeed. */
+/* Makes one attempt. *ret_again is true if another attempt, with a smaller request to the driver, may
+ * succeed. */
 static int attempt(gp_plan_t *plan, bool *by_limit, bool *ret_again, uint64_t *ret_address)
 {
   gp_engine_t *engine = plan->engine;
@@ -359,9 +361,9 @@ static int serve(gp_plan_t *plan, bool *by_limit, bool *ret_is_placed, uint64_t 
   return code;
 }
 
-/* Carries out the plan, if the context has a range with a place for it. If the device or the limit has no
- * memory to try whether the driver can map any, *ret_is_placed is true for device->ordered: more room helps.
- */
+/* Executes the plan, if the context has a range with a place for it. If the device or the limit has no
+ * memory for the trial of the driver's mapping, *ret_is_placed is true for device->ordered: more room
+ * helps. */
 static int grow(gp_plan_t *plan, bool *by_limit, bool *ret_is_placed, uint64_t *ret_address)
 {
   gp_context_t *context = plan->context;
@@ -369,7 +371,7 @@ static int grow(gp_plan_t *plan, bool *by_limit, bool *ret_is_placed, uint64_t *
 
   gp_assert(!gp_holds_engine_lock());
   *by_limit = *ret_is_placed = false;
-  int cancel_state = gp_cancel_hold(); /* until commit or undo no record has the memory */
+  int cancel_state = gp_cancel_hold(); /* until commit or undo no record owns the memory */
   int code = gp_map_range_find(plan->engine, context, plan->asker, by_limit);
   if (code == out_of_memory)
     *ret_is_placed = context->is_ordered;
@@ -377,7 +379,8 @@ static int grow(gp_plan_t *plan, bool *by_limit, bool *ret_is_placed, uint64_t *
     code = out_of_memory;
   else if (code == 0)
     code = serve(plan, by_limit, ret_is_placed, ret_address);
-  if (code == plan->engine->driver.ops->code_not_ready) /* the driver cannot map now, but can allocate */
+  if (code == plan->engine->driver.ops->code_not_ready) /* the driver cannot map memory now, but can
+                                                         * allocate it */
     *ret_is_placed = false;
   gp_cancel_restore(cancel_state);
   free(plan->parts);

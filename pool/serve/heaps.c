@@ -7,7 +7,7 @@
 
 _Thread_local gp_own_heaps_t gp_own_heaps __attribute__((tls_model("initial-exec")));
 
-/* The engines that have heaps, so that a thread's end does not touch those of an engine that is gone. */
+/* The engines that have heaps, so that the end of a thread does not access heaps of a destroyed engine. */
 static gp_lock_t engines_lock = GP_LOCK_INIT(GP_RANK_OWNERS);
 static gp_list_t engines = {&engines, &engines};
 
@@ -16,10 +16,10 @@ static pthread_key_t key;
 static bool has_key;
 static pid_t key_pid;
 
-/* How far back a block that a heap gives looks for its place among the deferred ones. */
+/* Maximum steps back that a returned block searches for its position in the list of deferred blocks. */
 #define MOST_STEPS 256
 
-/* The caller holds the device's lock and the heap's. */
+/* Adds the heap's counts to the device's statistics. The caller holds the device's lock and the heap's. */
 static void fold(gp_engine_t *engine, gp_heap_t *heap)
 {
   gp_assert_internal(gp_lock_is_held(&heap->lock));
@@ -48,7 +48,7 @@ bool gp_heap_tell_alloc(
         block->segment != NULL, &heap->event_ns, heap->now_ns);
   if (time_ns == 0) {
     heap->is_refused = true;
-    gp_heap_note_news(heap); /* so that the next fold sees to it */
+    gp_heap_note_news(heap); /* so that the next fold handles is_refused */
     return false;
   }
   block->requested = next.requested;
@@ -58,7 +58,7 @@ bool gp_heap_tell_alloc(
   return true;
 }
 
-/* For the policy of fences (fence_policy.h): a block has become deferred. */
+/* Updates the figures of the fence policy (fence_policy.h) after a block has become deferred. */
 static void note_freed(const gp_engine_t *engine, gp_device_t *device, const gp_block_t *block)
 {
   uint64_t covered = gp_covered(engine);
@@ -72,8 +72,9 @@ static void note_freed(const gp_engine_t *engine, gp_device_t *device, const gp_
   device->freed_since_fence += block->size;
 }
 
-/* Puts the block in front of `place` in the list of deferred ones, or further in front, so that the list
- * stays in the order of stamps. Where that is far, raises its stamp instead. Returns its own place. */
+/* Inserts the block before `place` in the list of deferred blocks, or further ahead, so that the list
+ * stays in the order of stamps. If the position is too far away, raises the block's stamp instead. Returns
+ * the block's link. */
 static gp_list_t *defer_before(gp_block_t *block, gp_list_t *place, unsigned *steps)
 {
   gp_list_t *deferred = &block->context->deferred;
@@ -90,7 +91,7 @@ static gp_list_t *defer_before(gp_block_t *block, gp_list_t *place, unsigned *st
   return &block->order;
 }
 
-/* A block that its heap has just let go of becomes deferred; its heap is folded. */
+/* Makes a block deferred that was just removed from its heap, after the heap was folded. Returns its link. */
 static gp_list_t *defer(gp_engine_t *engine, gp_block_t *block, gp_list_t *place, unsigned *steps)
 {
   gp_assert_internal(block->state == GP_STATE_LIVE && block->refs == 1 && block->is_kept);
@@ -105,7 +106,7 @@ static gp_list_t *defer(gp_engine_t *engine, gp_block_t *block, gp_list_t *place
   return defer_before(block, place, steps);
 }
 
-/* Takes the heap's oldest block out of its bin, where it is the oldest, too. */
+/* Removes the heap's oldest block from its bin, where it is also the oldest. */
 static void leave_bin(gp_heap_t *heap, const gp_block_t *block)
 {
   gp_heap_bin_t *bin = gp_heap_bin(heap, block->size);
@@ -116,7 +117,8 @@ static void leave_bin(gp_heap_t *heap, const gp_block_t *block)
     bin->newest = NULL;
 }
 
-/* The heap gives its oldest blocks to the device, which takes them as freed. The caller holds both locks. */
+/* Returns the heap's `count` oldest blocks to the device, which defers them as freed. The caller holds
+ * both locks. */
 static void give(gp_engine_t *engine, gp_heap_t *heap, uint32_t count)
 {
   gp_list_t *place = &heap->context->deferred;
@@ -130,7 +132,7 @@ static void give(gp_engine_t *engine, gp_heap_t *heap, uint32_t count)
     leave_bin(heap, gp_list_entry(link, gp_block_t, order));
     heap->bytes -= gp_list_entry(link, gp_block_t, order)->size;
   }
-  while (link != &heap->blocks) { /* from the newest on, so that each finds its place near the last one's */
+  while (link != &heap->blocks) { /* newest first, so that each position is near the last one */
     gp_block_t *block = gp_list_entry(link, gp_block_t, order);
     link = link->prev;
     gp_list_remove(&block->order);
@@ -139,7 +141,7 @@ static void give(gp_engine_t *engine, gp_heap_t *heap, uint32_t count)
   gp_heap_set_kept(heap, atomic_load_explicit(&heap->kept, memory_order_relaxed) - count);
 }
 
-/* The caller holds the device's lock. */
+/* Closes the heap: it returns all blocks. The caller holds the device's lock. */
 static void close_heap(gp_engine_t *engine, gp_heap_t *heap)
 {
   gp_lock_take_polled(&heap->lock);
@@ -151,12 +153,14 @@ static void close_heap(gp_engine_t *engine, gp_heap_t *heap)
   gp_lock_release_polled(&heap->lock);
 }
 
-/* After so many allocations it is judged whether the heap serves its thread. If not, it rests. */
+/* After this many allocations judge() checks whether the heap is useful to its thread. If not, the heap
+ * stays closed for a number of hits. */
 #define JUDGED_ALLOCATIONS 1024
 #define FIRST_REST         4096
 #define LONGEST_REST       65536
 
-/* A request that the heap tried in vain costs twice of what one that it serves saves. */
+/* Closes a heap that costs its thread time. A request that the heap could not serve costs twice as much
+ * time as a request that it serves saves. */
 static void judge(gp_engine_t *engine, gp_heap_t *heap)
 {
   if (heap->served + heap->missed < JUDGED_ALLOCATIONS)
@@ -212,7 +216,7 @@ void gp_heaps_settle(gp_engine_t *engine, gp_device_t *device)
   gp_lock_release(&device->lock);
 }
 
-/* Takes a kept block that need not be the oldest out of the heap. */
+/* Removes a kept block, which need not be the oldest, from the heap. */
 static void take_out(gp_heap_t *heap, gp_block_t *block)
 {
   gp_heap_bin_t *bin = gp_heap_bin(heap, block->size);
@@ -247,10 +251,11 @@ void gp_heap_disown(gp_engine_t *engine, gp_block_t *block)
     }
     uint32_t kept = atomic_load_explicit(&heap->kept, memory_order_relaxed);
     if (kept >= GP_HEAP_BLOCKS ||
-        heap->bytes + block->size > GP_HEAP_BYTES) /* this is a free for which it is full */
+        heap->bytes + block->size > GP_HEAP_BYTES) /* the block was freed to the device because the heap is
+                                                    * full */
       give(engine, heap, (kept + 1) / 2);
-    /* Before the lock is released: another thread's free of the block may be about to put it into the heap.
-     */
+    /* Must come before the lock is released: another thread's free of the block may be about to put it
+     * into the heap. */
     atomic_store_explicit(&block->home, NULL, memory_order_relaxed);
     gp_lock_release_polled(&heap->lock);
   } else {
@@ -258,17 +263,19 @@ void gp_heap_disown(gp_engine_t *engine, gp_block_t *block)
   }
 }
 
-/* Requests in another context, before a thread's heap is for that one. */
+/* Requests in another context before a thread's heap switches to that context. */
 #define OTHER_CONTEXTS 64
 
-/* While idle memory has to go back, or the user watches the device, frees are those of the device. */
+/* Returns true if heaps may be opened. While idle memory has to be released, or the user watches the
+ * device, all frees go through the device's lock. */
 static bool may_open(const gp_engine_t *engine, const gp_device_t *device)
 {
   return gp_engine_reuse_mode(engine) == GP_MODE_CONTEXT && gp_engine_service(engine) == GP_SERVICE_POOL &&
          !device->lowered && device->wanted_back == 0 && device->watched_use == UINT64_MAX;
 }
 
-/* A closed heap has nothing to tell, so its counts may begin anew in another place. */
+/* Moves the heap's counts to the memory that the observer provides. The heap is closed and has nothing to
+ * fold, so its counts may start at zero there. */
 static void place_counts(gp_engine_t *engine, gp_heap_t *heap)
 {
   gp_heap_counts_t *place = NULL;
@@ -302,8 +309,8 @@ void gp_heap_open(gp_engine_t *engine, gp_heap_t *heap, gp_context_t *context)
   gp_lock_release_polled(&heap->lock);
 }
 
-/* The end of a thread: another one gets its heaps. What they keep goes to the device, and the blocks that the
- * program still has keep them as their home. */
+/* Called at the end of a thread, so that another thread can get the heap. The heap's blocks are returned
+ * to the device, and blocks that the program still uses keep the heap as their home. */
 static void give_up(gp_engine_t *engine, gp_heap_t *heap)
 {
   gp_lock_take(&heap->device->lock);
@@ -313,7 +320,7 @@ static void give_up(gp_engine_t *engine, gp_heap_t *heap)
   gp_lock_release(&heap->device->lock);
 }
 
-/* The thread has no heaps any more. */
+/* Gives up all heaps of the thread. */
 static void give_up_all(void)
 {
   gp_own_heaps_t own = gp_own_heaps;
@@ -325,7 +332,7 @@ static void give_up_all(void)
     if (engine->serial != own.serial)
       continue;
     for (gp_heap_t *heap = own.first, *next; heap; heap = next) {
-      next = heap->thread_next; /* another thread's as soon as it is given up */
+      next = heap->thread_next; /* belongs to another thread as soon as it is given up */
       give_up(engine, heap);
     }
     break;
@@ -333,8 +340,8 @@ static void give_up_all(void)
   gp_lock_release(&engines_lock);
 }
 
-/* Another destructor may allocate after this one, which makes the thread an owner anew, and calls this again.
- * In a forked child no thread may release the locks. */
+/* Called at the end of a thread. Another destructor may allocate after this one, which makes the thread an
+ * owner again, and calls this function again. In a forked child no thread may release the locks. */
 static void thread_ended(void *self)
 {
   (void)self;
@@ -369,7 +376,7 @@ static gp_heap_t *make_heap(gp_engine_t *engine, gp_device_t *device)
   return heap;
 }
 
-/* A heap that no thread has; NULL: there is none. */
+/* Returns a heap without a thread, or NULL if there is none. */
 static gp_heap_t *reuse_heap(gp_device_t *device)
 {
   gp_heap_t *heap;
@@ -400,7 +407,7 @@ static gp_heap_t *get_heap(gp_engine_t *engine, gp_device_t *device)
   return heap;
 }
 
-/* Takes the thread's heap of the device out of its list; NULL: it has none. */
+/* Removes the thread's heap of the device from the thread's list. Returns NULL if it has none. */
 static gp_heap_t *take_own(const gp_device_t *device)
 {
   for (gp_heap_t **link = &gp_own_heaps.first; *link; link = &(*link)->thread_next)
@@ -412,7 +419,7 @@ static gp_heap_t *take_own(const gp_device_t *device)
   return NULL;
 }
 
-/* Allocations of a thread that has got no heap, before it looks for one again. */
+/* Allocations of a thread without a heap before the thread tries again to get one. */
 #define PAUSE 1024
 
 void gp_heap_find_own(gp_engine_t *engine, gp_device_t *device)
@@ -425,7 +432,7 @@ void gp_heap_find_own(gp_engine_t *engine, gp_device_t *device)
   if (gp_own_heaps.serial != engine->serial) {
     (void)pthread_once(&key_once, make_key);
     if (gp_own_heaps.first)
-      give_up_all(); /* to another engine */
+      give_up_all(); /* they belong to another engine */
     gp_own_heaps.serial = engine->serial;
   }
   gp_heap_t *heap = take_own(device);

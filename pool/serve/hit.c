@@ -3,15 +3,15 @@
 #include "pool/reuse/identities.h"
 #include "pool/reuse/stream_points.h"
 
-/* The caller holds the device's lock. */
+/* Takes an idle block for the request, or returns NULL. The caller holds the device's lock. */
 static gp_block_t *take_complete(const gp_request_t *request)
 {
   return gp_block_take_idle(request->engine, request->arena, &request->fit, request->is_cut);
 }
 
 /*
- * First looks for a block freed in that stream before, although the device may still use it. Else takes one
- * that every context has completed. *ret_entry: see gp_identity_take. The caller holds the device's lock.
+ * Takes a block that was freed in the same stream, although the device may still use it, or else one that
+ * every context has completed. *ret_entry: see gp_identity_take. The caller holds the device's lock.
  */
 static gp_block_t *take_ordered(const gp_request_t *request, uint64_t now_ns, bool *ret_entry)
 {
@@ -28,7 +28,7 @@ static gp_block_t *take_ordered(const gp_request_t *request, uint64_t now_ns, bo
   return block;
 }
 
-/* One attempt to serve a stream-ordered request from existing blocks. */
+/* Makes one attempt to serve a stream-ordered request from existing blocks. */
 static bool serve_ordered(gp_request_t *request, bool *ret_entry)
 {
   gp_engine_t *engine = request->engine;

@@ -10,7 +10,7 @@
 #include "pool/space/mapped.h"
 #include "base/log.h"
 
-/* New memory of all steps comes first: if the driver refuses it, nothing has moved. */
+/* Creates the new memory of all steps. This comes first, so that nothing has moved if the driver refuses. */
 static int create(gp_engine_t *engine, gp_context_t *context, gp_map_step_t *steps, size_t count)
 {
   int code = 0;
@@ -37,8 +37,8 @@ static int bring(gp_engine_t *engine, gp_context_t *context, gp_map_step_t *step
   return code;
 }
 
-/* The steps of the run that begins with the first one: *ret_address and *ret_size are
- * the range that they fill. */
+/* Returns the length of the run that begins with the first step. *ret_address and *ret_size describe the
+ * range that its steps fill. */
 static size_t run_of(const gp_map_step_t *steps, size_t count, uint64_t *ret_address, uint64_t *ret_size)
 {
   size_t length = 0;
@@ -63,7 +63,7 @@ static int allow(
   return code;
 }
 
-/* Moves the step's memory back to where it was, or gives it to the driver. */
+/* Moves the step's memory back to its old place, or releases it to the driver. */
 static void undo(gp_engine_t *engine, gp_context_t *context, gp_map_step_t *step)
 {
   const gp_driver_context_t *driver_context = &context->driver;
@@ -79,9 +79,9 @@ static void undo(gp_engine_t *engine, gp_context_t *context, gp_map_step_t *step
   }
   if (is_back)
     (void)gp_driver_unmap(
-        engine, driver_context, step->from, step->size); /* the memory, like its handle, is ... */
+        engine, driver_context, step->from, step->size); /* the memory, and then its handle, ... */
   (void)gp_driver_destroy(
-      engine, driver_context, step->handle); /* ... given up, whatever the driver returns */
+      engine, driver_context, step->handle); /* ... are given up, whatever the driver returns */
   step->done = step->source ? GP_MAP_LOST : GP_MAP_NOTHING;
 }
 
@@ -116,15 +116,16 @@ void gp_map_allow(
   }
 }
 
-/* Addresses cost nothing, and the range should not run out of holes. */
+/* Size of a range, as a multiple of the device's memory. Addresses cost nothing, and the range should not
+ * run out of holes. */
 #define TIMES_OF_DEVICE 2
 
-/* Where the process may not have so many (RLIMIT_AS, some devices), fewer do: half of them, so often at most.
- */
+/* If the process cannot get this many addresses (RLIMIT_AS, some devices), fewer are enough: the size is
+ * halved at most this often. */
 #define HALVINGS 6
 
-/* Some drivers claim that they can map memory, and refuse at the first call. Returns
- * the first failure's code. */
+/* Maps and unmaps a little memory: some drivers claim that they can map memory, but refuse the first call.
+ * Returns the code of the first failure. */
 static int try_mapping(gp_engine_t *engine, gp_context_t *context, uint64_t address)
 {
   const gp_driver_context_t *driver_context = &context->driver;
@@ -137,7 +138,7 @@ static int try_mapping(gp_engine_t *engine, gp_context_t *context, uint64_t addr
   if (code == 0) {
     code = gp_driver_allow(engine, driver_context, address, GP_CHUNK_STEP, context->device->ordinal);
     int end = gp_driver_unmap(engine, driver_context, address, GP_CHUNK_STEP);
-    if (end != 0) /* only this code knows of the mapping: tries once more */
+    if (end != 0) /* no record has this mapping, so try again */
       (void)gp_driver_unmap(engine, driver_context, address, GP_CHUNK_STEP);
     code = code != 0 ? code : end;
   }
@@ -147,7 +148,7 @@ static int try_mapping(gp_engine_t *engine, gp_context_t *context, uint64_t addr
   return code != 0 ? code : end;
 }
 
-/* Reserves as many of these addresses as there are. Returns the driver's code. */
+/* Reserves *bytes of addresses, or fewer if there are not that many. Returns the driver's code. */
 static int reserve_most(gp_engine_t *engine, gp_context_t *context, uint64_t *bytes, uint64_t *ret_address)
 {
   const int out_of_memory = engine->driver.ops->code_out_of_memory;
@@ -160,15 +161,15 @@ static int reserve_most(gp_engine_t *engine, gp_context_t *context, uint64_t *by
   return code;
 }
 
-/* The driver will never map memory. */
+/* Returns true if the code means that the driver can never map memory. */
 static bool is_final(const gp_engine_t *engine, int code)
 {
   return code != 0 && code != engine->driver.ops->code_out_of_memory &&
          code != engine->driver.ops->code_not_ready;
 }
 
-/* Reserves at most *bytes of addresses where memory can be mapped. Returns the driver's code, or its code for
- * out of memory where the limit leaves no room for the trial. */
+/* Reserves at most *bytes of addresses where memory can be mapped. Returns the driver's code, or the
+ * driver's code for out of memory if the limit leaves no room for the trial. */
 static int reserve(gp_engine_t *engine, gp_context_t *context, gp_context_t *asker, uint64_t *bytes,
     bool *by_limit, uint64_t *ret_address)
 {
@@ -178,7 +179,7 @@ static int reserve(gp_engine_t *engine, gp_context_t *context, gp_context_t *ask
     return ops->code_invalid_value;
   int code = reserve_most(engine, context, bytes, ret_address);
   if (code != 0)
-    return code == ops->code_out_of_memory ? ops->code_invalid_value : code; /* of addresses */
+    return code == ops->code_out_of_memory ? ops->code_invalid_value : code; /* out of addresses */
   gp_assert(*ret_address % GP_CHUNK_STEP == 0);
   code = ops->code_out_of_memory;
   *by_limit = !gp_limit_reserve(engine, asker, GP_CHUNK_STEP, GP_SUPPLY_APART);
@@ -191,7 +192,8 @@ static int reserve(gp_engine_t *engine, gp_context_t *context, gp_context_t *ask
   return code;
 }
 
-/* 0: the device's size is not known, and cannot be asked now. */
+/* Returns the size of a range for the device. Returns 0 if the device's size is unknown and cannot be
+ * queried now. */
 static uint64_t range_bytes(gp_engine_t *engine, gp_context_t *asker)
 {
   gp_device_t *device = asker->device;
@@ -205,7 +207,8 @@ static uint64_t range_bytes(gp_engine_t *engine, gp_context_t *asker)
   return gp_round_up(total, GP_CHUNK_STEP) * TIMES_OF_DEVICE;
 }
 
-/* Called by the one thread that tries. Returns 0, or why there is no range: see gp_map_range_find. */
+/* Makes the range. Called by the one thread that tries. Returns 0, or the code that says why there is no
+ * range, see gp_map_range_find. */
 static int make(gp_engine_t *engine, gp_context_t *context, gp_context_t *asker, bool *by_limit)
 {
   gp_range_t *range = calloc(1, sizeof(*range));
@@ -235,8 +238,8 @@ static int make(gp_engine_t *engine, gp_context_t *context, gp_context_t *asker,
   return 0;
 }
 
-/* One thread tries, and sets the outcome. What is mapped ends with the context. The caller
- * holds the device's lock. */
+/* Sets the state of the range. One thread tries, and sets the result. The mapped memory ends with the
+ * context. The caller holds the device's lock. */
 static void set_use(gp_context_t *context, gp_range_use_t use)
 {
   gp_assert_internal(gp_lock_is_held(&context->device->lock));
@@ -270,8 +273,8 @@ int gp_map_range_find(gp_engine_t *engine, gp_context_t *context, gp_context_t *
   return is_over ? not_ready : code;
 }
 
-/* Takes the next idle chunk out of the pool; false: there is none. It counts until end_chunk: the driver
- * still has it. */
+/* Removes the next idle chunk from the pool. Returns false if there is none. The chunk counts until
+ * end_chunk, because the driver still has it. */
 static bool take_chunk(gp_engine_t *engine, gp_context_t *context, gp_chunk_t *ret_chunk)
 {
   gp_range_t *range = context->range;
@@ -296,7 +299,8 @@ static void end_chunk(gp_device_t *device, const gp_chunk_t *chunk)
   gp_lock_release(&device->lock);
 }
 
-/* The range is in use, and no memory is mapped there or about to be. The caller holds the device's lock. */
+/* Returns true if the range is in use, and no memory is mapped there or about to be. The caller holds the
+ * device's lock. */
 static bool is_without_memory(const gp_context_t *context)
 {
   gp_assert_internal(gp_lock_is_held(&context->device->lock));
@@ -311,8 +315,8 @@ void gp_map_range_lose(gp_engine_t *engine, gp_context_t *context)
   if (!context->range)
     return;
   while (take_chunk(engine, context, &chunk)) {
-    /* The driver has ended, or has taken the memory back with the context, or else
-     * there is nothing to be done. */
+    /* If this fails, the driver has ended, or has already freed the memory with the context, or nothing
+     * can be done. */
     (void)gp_driver_unmap(engine, &context->driver, chunk.address, chunk.size);
     if (!chunk.has_no_handle)
       (void)gp_driver_destroy(engine, &context->driver, chunk.handle);
@@ -328,7 +332,7 @@ void gp_map_range_lose(gp_engine_t *engine, gp_context_t *context)
         engine, &context->driver, context->range->segment.address, context->range->segment.size);
 }
 
-/* The first chunk from *address on; false: there is none. */
+/* Finds the first chunk from *address on. Returns false if there is none. */
 static bool next_chunk(const gp_context_t *context, uint64_t *address, uint64_t *ret_size)
 {
   const gp_range_t *range = context->range;
@@ -344,7 +348,8 @@ static bool next_chunk(const gp_context_t *context, uint64_t *address, uint64_t 
   return false;
 }
 
-/* Chunk by chunk, since memory may move meanwhile; the thread that moves it then finds the new mask. */
+/* Proceeds chunk by chunk, since memory may move concurrently; the thread that moves it then uses the new
+ * mask. */
 int gp_map_range_give_access(gp_engine_t *engine, gp_context_t *arena, int ordinal)
 {
   gp_device_t *device = arena->device;
@@ -371,5 +376,5 @@ int gp_map_range_give_access(gp_engine_t *engine, gp_context_t *arena, int ordin
 void gp_engine_peer_enabled(gp_engine_t *engine, gp_context_t *context, int ordinal)
 {
   (void)gp_map_range_give_access(
-      engine, context, ordinal); /* whether the device can is the program's concern */
+      engine, context, ordinal); /* the program decides whether the device can have access */
 }

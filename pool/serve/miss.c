@@ -15,10 +15,10 @@
 #include "pool/reuse/wait_in_stream.h"
 #include "base/cancel.h"
 
-/* Everything that a block needs before the pool asks the driver for its memory. */
+/* The records that a block needs before the pool requests its memory from the driver. */
 typedef struct gp_preparation {
   const gp_request_t *request;
-  gp_block_t *block; /* NULL: the host has no memory for it */
+  gp_block_t *block; /* NULL: the host has no memory for the record */
   bool has_bin;
 } gp_preparation_t;
 
@@ -34,7 +34,7 @@ static gp_preparation_t prepare(const gp_request_t *request)
   return preparation;
 }
 
-/* Also takes back the bytes counted against the limit. */
+/* Frees the prepared records, and cancels the reservation of bytes against the limit. */
 static void unprepare(void *arg)
 {
   const gp_preparation_t *preparation = arg;
@@ -50,9 +50,9 @@ static void unprepare(void *arg)
     gp_block_slab_give(request->engine, preparation->block);
 }
 
-/* The driver returned the address: gives it to the prepared block, and the block to the program. False: the
- * host has no memory for the map's entry, or the pool has lost the context, whose blocks it has forgotten.
- * Nothing else can fail after the driver's success. */
+/* Called after the driver has returned the address: gives the prepared block that address, and the program
+ * the block. Returns false if the host has no memory for the map's entry, or if the pool has lost the
+ * context and forgotten its blocks. Nothing else can fail after the driver's success. */
 static bool adopt(gp_request_t *request, gp_block_t *block, uint64_t address, uint64_t start_ns, bool exact)
 {
   gp_engine_t *engine = request->engine;
@@ -86,9 +86,9 @@ static int ask_driver(const gp_request_t *request, uint64_t *ret_address)
 }
 
 /*
- * Makes a block of request->size bytes; exact: not of a size that the type makes. Gets all host memory for
- * its records before it calls the driver. Where it got none, the program gets an untracked allocation,
- * which the driver will free.
+ * Makes a block of request->size bytes. exact: the size is not one that the pool type makes. Allocates all
+ * host memory for the records before it calls the driver. If the host has none, the program gets an untracked
+ * allocation, which the driver will free.
  */
 static int serve_from_driver(gp_request_t *request, bool exact, bool *by_limit)
 {
@@ -113,7 +113,7 @@ static int serve_from_driver(gp_request_t *request, bool exact, bool *by_limit)
   return code;
 }
 
-/* A miss: the pool grows by what the type makes of the request. */
+/* Serves a miss: the pool grows in the way of its pool type. */
 static int serve_by_growth(gp_request_t *request, bool *by_limit)
 {
   if (!request->is_cut)
@@ -140,7 +140,8 @@ static int attempt(void *arg, bool *by_limit)
   return is_refused && gp_wait_in_stream_serve(request) ? 0 : code;
 }
 
-/* Asks what the device has finished before a miss grows the pool. */
+/* Queries which work the device has completed, before a miss grows the pool. Returns true if that served
+ * the request. */
 static __attribute__((noinline)) bool serve_after_reclaim(gp_request_t *request)
 {
   gp_device_t *device = request->context->device;
@@ -156,17 +157,17 @@ static __attribute__((noinline)) bool serve_after_reclaim(gp_request_t *request)
     return true;
   if (!request->order || !is_much || request->engine->driver.ops->fence_record)
     return false;
-  gp_identities_ask(request->engine, device); /* before 12.5 the streams themselves are asked */
+  gp_identities_ask(request->engine, device); /* before CUDA 12.5 the streams themselves are queried */
   return gp_hit(request);
 }
 
-#define TOLD_FREE_AMPLE 4 /* times the reserve */
+#define TOLD_FREE_AMPLE 4 /* multiple of the reserve */
 
 /*
- * The driver's last word on free memory, less memory taken since, leaves enough that the pool need
- * not ask again: otherwise a program that starts up would cause a question with every allocation.
- * The more is left, the longer the word holds, for other processes have more to take first. The
- * caller holds the device's lock.
+ * Returns true if the driver's last report of free memory, less the memory allocated since, leaves so much
+ * that the pool need not query it again: otherwise a program that starts up would cause a query with every
+ * allocation. The more memory is left, the longer the report is valid, because other processes have to
+ * allocate more first. The caller holds the device's lock.
  */
 static bool has_ample_memory(const gp_device_t *device, uint64_t reserve, uint64_t now_ns)
 {
@@ -175,9 +176,9 @@ static bool has_ample_memory(const gp_device_t *device, uint64_t reserve, uint64
 }
 
 /*
- * After the driver gave memory: if the device is left with less than GPUPOOL_RESERVE, idle memory becomes
- * surplus, as much as there is now. The surplus does not go back here: the driver's free may wait for the
- * device, but the driver's allocation did not.
+ * Called after the driver has returned memory. If the device has less than GPUPOOL_RESERVE left, idle memory
+ * becomes surplus, as far as there is any. The surplus is not released here, because the driver's free may
+ * wait for the device, but the driver's allocation did not.
  */
 static __attribute__((noinline)) void keep_reserve(gp_request_t *request)
 {
@@ -198,13 +199,13 @@ static __attribute__((noinline)) void keep_reserve(gp_request_t *request)
     free_bytes = gp_driver_available(engine, &request->context->driver, free_bytes);
   uint64_t missing = free_bytes < reserve ? reserve - free_bytes : 0;
   gp_lock_take(&device->lock);
-  gp_heaps_collect(engine, device); /* heaps stay closed while memory is wanted back */
+  gp_heaps_collect(engine, device); /* heaps stay closed while memory has to be released */
   gp_surplus_want(device, missing < cached ? missing : cached, GP_TRIM_RESERVE);
   gp_lock_release(&device->lock);
 }
 
 /*
- * Instead of growing beyond the budget, serves the request from an idle block that is up to twice as large.
+ * Serves the request from an idle block that is up to twice as large, instead of growing beyond the budget.
  * An exported block shows its size to whoever opens it, so no request borrows once the program exports
  * memory.
  */
@@ -224,7 +225,7 @@ static bool serve_borrowed(gp_request_t *request)
   return is_served;
 }
 
-/* Idle blocks of a class; the caller holds the device's lock. */
+/* Returns true if the class has an idle block. The caller holds the device's lock. */
 static bool has_idle(const gp_context_t *context, uint64_t class_bytes)
 {
   gp_assert_internal(gp_lock_is_held(&context->device->lock));
@@ -233,9 +234,9 @@ static bool has_idle(const gp_context_t *context, uint64_t class_bytes)
 }
 
 /*
- * Chooses the size of the block to make. If a slightly smaller block is idle, the program's sizes vary, and
- * a block of the whole class will serve more of them. Otherwise a buffer that grows a little each time
- * would need a new block each time.
+ * Chooses the size of the block to make. If a slightly smaller block is idle, the program's sizes vary, and a
+ * block of the full class size will serve more of them. Without this rule, a buffer that grows a little each
+ * time would need a new block each time.
  */
 static void choose_size(gp_request_t *request)
 {
@@ -251,7 +252,8 @@ static void choose_size(gp_request_t *request)
   gp_lock_release(&context->device->lock);
 }
 
-/* One pass of steps that make room; at last an attempt that takes no more of the driver than is needed. */
+/* Makes one pass over the steps that make room. The last attempt allocates no more from the driver than
+ * the request needs. */
 static int make_room_and_serve(gp_request_t *request, bool *by_limit, gp_oom_attempts_t *attempts)
 {
   gp_engine_t *engine = request->engine;
@@ -272,7 +274,8 @@ static int make_room_and_serve(gp_request_t *request, bool *by_limit, gp_oom_att
   return code;
 }
 
-/* What streams have passed serves before a stream has to wait. */
+/* Serves a stream-ordered request from blocks whose free the device has passed. If there are none, makes
+ * the stream wait for a block. */
 static bool serve_in_stream(gp_request_t *request)
 {
   if (!request->order)
@@ -281,9 +284,9 @@ static bool serve_in_stream(gp_request_t *request)
   return gp_hit(request) || gp_wait_in_stream_serve(request);
 }
 
-/* No more memory can be mapped, but an idle block of cudaMalloc may serve: its context stays, and no other
- * context or device has asked for access. Not inlined: a report of running out needs the stack of the copy.
- */
+/* Serves a stream-ordered request from an idle block of cudaMalloc, because no more memory can be mapped.
+ * The context is the primary context, which stays, and no other context or device has requested access.
+ * Not inlined: gp_oom_report on the same path needs the stack space of the copy. */
 static __attribute__((noinline)) bool serve_from_context(gp_request_t *request)
 {
   gp_engine_t *engine = request->engine;
@@ -302,7 +305,7 @@ static __attribute__((noinline)) bool serve_from_context(gp_request_t *request)
   return true;
 }
 
-/* The first rungs of a miss: what the pool has or can get without the driver's allocation. */
+/* The first steps of a miss: serves from memory that the pool has or can get without a driver allocation. */
 static bool serve_from_pool(gp_request_t *request)
 {
   gp_engine_t *engine = request->engine;
@@ -313,7 +316,8 @@ static bool serve_from_pool(gp_request_t *request)
          (gp_hit_after_drain(request) || serve_after_reclaim(request) || serve_borrowed(request));
 }
 
-/* The next rungs: memory of the driver, of the whole class or of what the request needs. */
+/* The next steps: serves from new driver memory, of the full class size or of the size that the request
+ * needs. */
 static int serve_from_growth(gp_request_t *request, bool *by_limit)
 {
   gp_engine_t *engine = request->engine;
@@ -330,9 +334,9 @@ static int serve_from_growth(gp_request_t *request, bool *by_limit)
   return code;
 }
 
-/* The last rungs, once neither driver nor limit gives more: memory of cudaMalloc for a stream-ordered
- * request, memory that its stream may wait for, and all that can go back to the driver, with
- * GPUPOOL_PATIENCE. Only these may wait. */
+/* The last steps, when neither driver nor limit allows more: memory of cudaMalloc for a stream-ordered
+ * request, memory that its stream can wait for, and all memory that can be released to the driver, with
+ * GPUPOOL_PATIENCE. Only these steps may wait. */
 static int serve_under_shortage(gp_request_t *request, bool by_limit, gp_oom_attempts_t *attempts)
 {
   gp_engine_t *engine = request->engine;

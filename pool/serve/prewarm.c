@@ -1,7 +1,7 @@
 /*
  * The pool allocates this memory block by block, like the program's own allocations. Each block is idle from
- * the start, since no work has used it. The pool leaves out what does not fit: the program's own requests
- * come first, and when memory is short prewarmed memory is released like all idle memory (oom.c).
+ * the start, since no work has used it. The pool omits blocks that do not fit: the program's own requests
+ * come first, and when memory is short, prewarmed memory is released like all idle memory (oom.c).
  */
 #include "pool/serve/prewarm.h"
 
@@ -14,7 +14,7 @@
 #include "base/cancel.h"
 #include "base/log.h"
 
-/* Why the pool leaves a block out. */
+/* Why the pool omits a block. */
 typedef enum gp_obstacle {
   NO_OBSTACLE,
   OBSTACLE_MAX_CACHED,
@@ -40,11 +40,11 @@ void gp_prewarm_init(gp_engine_t *engine, const gp_options_t *options)
     atomic_init(&engine->devices[i].prewarm.state, is_due ? GP_PREWARM_DUE : GP_PREWARM_DONE);
 }
 
-/* What an entry of the list asks for, as the type makes it. */
+/* The allocations that an entry of the list requests, with the sizes of the pool type. */
 typedef struct gp_wish {
-  uint64_t bytes; /* of one allocation; 0: rounding overflows */
+  uint64_t bytes; /* size of one allocation; 0: rounding overflows */
   uint64_t count;
-  bool is_cut; /* parts of it will be handed out */
+  bool is_cut; /* parts of it will be allocated */
   gp_fit_t fit;
 } gp_wish_t;
 
@@ -54,7 +54,7 @@ static gp_wish_t wish_of(const gp_engine_t *engine, unsigned entry)
   gp_wish_t wish = {.count = engine->prewarm_list.entries[entry].count};
 
   uint64_t size = gp_type_fit(engine->type, &engine->type_config, bytes, &wish.fit) ? wish.fit.fresh : 0;
-  wish.is_cut = engine->type->cuts && /* as choose_cut in alloc.c has it */
+  wish.is_cut = engine->type->cuts && /* same condition as choose_cut in alloc.c */
                 size < atomic_load_explicit(&engine->whole_least, memory_order_relaxed);
   if (size == 0) {
     return wish;
@@ -75,12 +75,12 @@ static uint64_t list_bytes(const gp_engine_t *engine)
   return bytes;
 }
 
-/* What forbids obtaining that many more bytes; the limit and the driver decide later. */
+/* Returns what prohibits obtaining `bytes` more. The limit and the driver decide later. */
 static gp_obstacle_t find_obstacle(gp_engine_t *engine, gp_context_t *context, uint64_t bytes)
 {
   gp_device_t *device = context->device;
 
-  /* Large requests get driver blocks of their own then, see choose_cut in alloc.c. */
+  /* The program's large requests then get separate driver allocations, see choose_cut in alloc.c. */
   if (engine->type->cuts && gp_has_exports(engine))
     return OBSTACLE_EXPORTS;
   gp_lock_take(&device->lock);
@@ -96,7 +96,7 @@ static gp_obstacle_t find_obstacle(gp_engine_t *engine, gp_context_t *context, u
   return is_told && (left < bytes || left - bytes < reserve) ? OBSTACLE_RESERVE : NO_OBSTACLE;
 }
 
-/* Gets all host memory for the records before the call of the driver. */
+/* Allocates all host memory for the records before the driver is called. Returns false if there is none. */
 static bool prepare(gp_engine_t *engine, gp_context_t *context, uint64_t class_bytes, gp_block_t **ret_block)
 {
   gp_block_t *block = gp_block_slab_take(engine);
@@ -123,7 +123,7 @@ static void unprepare(gp_engine_t *engine, gp_context_t *context, gp_block_t *bl
   gp_block_slab_give(engine, block);
 }
 
-/* The driver returned the address: gives it to the prepared block, which becomes idle. */
+/* Called after the driver has returned the address: gives it to the prepared block, which becomes idle. */
 static void adopt(gp_engine_t *engine, gp_context_t *context, gp_block_t *block, uint64_t address,
     uint64_t bytes, uint64_t start_ns)
 {
@@ -146,7 +146,8 @@ static void adopt(gp_engine_t *engine, gp_context_t *context, gp_block_t *block,
   gp_lock_release(&device->lock);
 }
 
-/* One driver allocation by itself, of a class that the type makes. As gp_grow_ahead. */
+/* Obtains a separate driver allocation, of a size class of the pool type. Returns what gp_grow_ahead
+ * returns. */
 static int obtain_whole(gp_engine_t *engine, gp_context_t *context, const gp_fit_t *fit, bool *by_limit)
 {
   const int out_of_memory = engine->driver.ops->code_out_of_memory;
@@ -171,7 +172,7 @@ static int obtain_whole(gp_engine_t *engine, gp_context_t *context, const gp_fit
   return code;
 }
 
-/* One allocation for an entry of the list. */
+/* Makes one allocation for an entry of the list. */
 static gp_obstacle_t obtain(gp_engine_t *engine, gp_context_t *context, const gp_wish_t *wish)
 {
   bool by_limit = false;
@@ -191,7 +192,7 @@ static gp_obstacle_t obtain(gp_engine_t *engine, gp_context_t *context, const gp
   return code == 0 ? NO_OBSTACLE : by_limit ? OBSTACLE_LIMIT : OBSTACLE_DRIVER;
 }
 
-/* Goes on with the list. False: the engine may make no call of its own just now. */
+/* Continues with the list. Returns false if the engine may make no driver call of its own now. */
 static bool go_on(gp_engine_t *engine, gp_context_t *context)
 {
   gp_prewarm_t *prewarm = &context->device->prewarm;
