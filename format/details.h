@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-/* The stored code. The event's action tells which enumeration it belongs to. */
+/* The stored code. The event's action determines which enumeration it belongs to. */
 typedef uint8_t gp_detail_t;
 
 enum {
@@ -18,7 +18,7 @@ enum {
   GP_DETAIL_COUNT
 };
 
-/* For trim events, and for the segment_free events behind them. */
+/* For trim events, and for the segment_free events that they cause. */
 typedef enum gp_trim_reason {
 #define TRIM_REASON(enumerator, name) GP_TRIM_##enumerator = GP_DETAIL_TRIM_##enumerator,
 #include "format/details.def"

@@ -1,17 +1,17 @@
 /*
  * One record of the ring of events. The layout is fixed: the reader may be another process, of another build,
- * after this one was killed. No pointers; indexes refer to tables that only grow.
+ * after this process was killed. There are no pointers; indexes refer to tables that only grow.
  *
- * A record stands for one event or, to cost a program one store to new memory a pair, for up to three of one
- * block:
+ * A record represents one event. To save stores to new memory, it may also represent up to three events of
+ * one block:
  *
- *   alloc            with the flag PAIR, of an action free_requested: at time_ns - lifetime_ns, by the thread
- *                    `alloc_thread`. It was a hit, which has no duration and no detail.
+ *   alloc            if the flag PAIR is set on an action free_requested: at time_ns - lifetime_ns, by the
+ *                    thread `alloc_thread`. The alloc was a hit, which has no duration and no detail.
  *   the action       at time_ns
- *   free_completed   where `completion` tells when. Its thread is that of the free.
+ *   free_completed   if `completion` has its time. Its thread is the thread of the free.
  *
- * While a block is allocated its live slot is the event of its alloc (live_slot.h, tells_alloc). Every
- * other event has a record of its own, and so has each of the three where a free has a stack of its own.
+ * While a block is allocated, its live slot represents the event of its alloc (live_slot.h, tells_alloc).
+ * Every other event has a record of its own. So does each of the three if a free has a stack of its own.
  */
 #ifndef GP_FORMAT_EVENT_RECORD_H
 #define GP_FORMAT_EVENT_RECORD_H
@@ -31,27 +31,26 @@
 #define GP_EVENT_RECORD_PAIR  2u
 #define GP_EVENT_RECORD_FLAGS (GP_EVENT_RECORD_HIT | GP_EVENT_RECORD_PAIR)
 
-/* completion, the upper half: nanoseconds from the free to its completion. */
-#define GP_COMPLETION_OPEN 0u /* may still be entered */
+/* The upper half of completion: nanoseconds from the free to its completion. */
+#define GP_COMPLETION_OPEN 0u /* the time may still be set */
 #define GP_COMPLETION_CLOSED                                                                                 \
-  UINT32_MAX /* will never be entered: an event of its own tells it, if any does                             \
-              */
+  UINT32_MAX /* the time will never be set: if the block completes, there is a separate event */
 
-/* Threads other than the one that writes the record load time_ns, and load and change completion, while it
- * is in the ring. So both are accessed atomically. */
+/* While a record is in the ring, threads other than its writer load time_ns, and load and change
+ * completion. So both are accessed atomically. */
 typedef struct gp_event_record {
-  uint64_t time_ns; /* the engine's clock */
+  uint64_t time_ns; /* by the engine's clock */
   uint64_t address;
   uint64_t size;
   uint64_t lifetime_ns;
-  uint64_t completion; /* the lower half: that of block_id */
-  uint32_t slack;      /* rounded size less size, its lower half */
+  uint64_t completion; /* the lower half is the lower half of block_id */
+  uint32_t slack;      /* lower half of rounded size less size */
   union {
-    uint32_t duration;     /* gp_event_record_duration_pack */
+    uint32_t duration;     /* packed by gp_event_record_duration_pack */
     uint32_t alloc_thread; /* with PAIR */
   };
-  int32_t stack;       /* index, -1: none; the event's origin less one */
-  uint16_t slack_high; /* bits 32 to 47 */
+  int32_t stack;       /* index, -1: none; equals the event's origin less one */
+  uint16_t slack_high; /* bits 32 to 47 of the slack */
   uint16_t block_high; /* bits 32 to 47 of block_id */
   int16_t stream;
   uint16_t thread;
@@ -63,7 +62,7 @@ typedef struct gp_event_record {
 
 static_assert(sizeof(gp_event_record_t) == 64, "a record is one cache line, in every build");
 
-/* An event as a record tells it. */
+/* One event, extracted from a record. */
 typedef struct gp_told_event {
   uint64_t time_ns;
   uint64_t address;
@@ -81,7 +80,7 @@ typedef struct gp_told_event {
   uint8_t hit;
 } gp_told_event_t;
 
-/* The events of a record, in the order in which they happened. */
+/* The events that a record represents, in the order in which they happened. */
 typedef enum gp_event_part {
   GP_PART_ALLOC,
   GP_PART_ACTION,
@@ -89,7 +88,8 @@ typedef enum gp_event_part {
   GP_PARTS,
 } gp_event_part_t;
 
-/* 31 bits of nanoseconds; longer than 2.1 s (the top bit): units of 1024 ns, up to 36 minutes. */
+/* Packs a duration into 31 bits of nanoseconds. If it is longer than 2.1 s, the top bit is set and the
+ * units are 1024 ns, up to 36 minutes. */
 static inline uint32_t gp_event_record_duration_pack(uint64_t duration_ns)
 {
   if (duration_ns < UINT64_C(1) << 31)
@@ -115,13 +115,13 @@ static inline uint64_t gp_event_record_completion(const gp_event_record_t *recor
   return __atomic_load_n(&record->completion, __ATOMIC_RELAXED);
 }
 
-/* The value of completion with which a free of the block begins: open. */
+/* Returns the initial value of completion when the block is freed: open. */
 static inline uint64_t gp_completion_open(uint64_t block_id)
 {
   return block_id & UINT32_MAX;
 }
 
-/* after_ns: nanoseconds after the free; or GP_COMPLETION_CLOSED. */
+/* after_ns is in nanoseconds after the free, or GP_COMPLETION_CLOSED. */
 static inline uint64_t gp_completion_set(uint64_t completion, uint32_t after_ns)
 {
   return (uint64_t)after_ns << 32 | (completion & UINT32_MAX);
@@ -133,7 +133,8 @@ static inline bool gp_completion_is_told(uint64_t completion)
   return after_ns != GP_COMPLETION_OPEN && after_ns != GP_COMPLETION_CLOSED;
 }
 
-/* completion: the record's, which another thread may change meanwhile. */
+/* Returns true if the record represents this event. completion: the record's, loaded once, because another
+ * thread may change it. */
 static inline bool gp_event_record_has(
     const gp_event_record_t *record, uint64_t completion, gp_event_part_t part)
 {
@@ -144,7 +145,7 @@ static inline bool gp_event_record_has(
                                            : gp_completion_is_told(completion));
 }
 
-/* The time of one of its events. */
+/* Returns the time of one of the record's events. */
 static inline uint64_t gp_event_record_part_ns(
     const gp_event_record_t *record, uint64_t completion, gp_event_part_t part)
 {
@@ -154,8 +155,8 @@ static inline uint64_t gp_event_record_part_ns(
   return part == GP_PART_COMPLETION ? time_ns + (completion >> 32) : time_ns;
 }
 
-/* Sets the members that are in two parts, or in the place of another's. The record's size is set.
- * rounded_size: at least that, and less than 2^48 more. block_id: less than 2^48. */
+/* Sets the members that are stored in two parts. The record's size must be set. rounded_size is at least
+ * size, and less than 2^48 more. block_id is less than 2^48. */
 static inline void gp_event_record_set_block(
     gp_event_record_t *record, uint64_t rounded_size, uint64_t block_id)
 {
@@ -167,7 +168,7 @@ static inline void gp_event_record_set_block(
   __atomic_store_n(&record->completion, gp_completion_open(block_id), __ATOMIC_RELAXED);
 }
 
-/* How many events the record stands for. */
+/* Returns the number of events that the record represents. */
 static inline unsigned gp_event_record_count(const gp_event_record_t *record, uint64_t completion)
 {
   return 1u + gp_event_record_has(record, completion, GP_PART_ALLOC) +
@@ -192,7 +193,8 @@ static inline void gp_event_record_copy(gp_event_record_t *to, const gp_event_re
   __atomic_store_n(&to->completion, completion, __ATOMIC_RELAXED);
 }
 
-/* One of the events of a record that no thread changes. Inline, for callers that want one member. */
+/* Returns one of the events of a record that no thread changes. Inline, for callers that need only one
+ * member. */
 static inline __attribute__((always_inline)) gp_told_event_t gp_event_record_tell(
     const gp_event_record_t *record, gp_event_part_t part)
 {

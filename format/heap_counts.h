@@ -1,8 +1,9 @@
 /*
- * What the heap of a thread (pool/serve/heaps.h) has done that the statistics of its device do not have yet.
- * The engine keeps it in the record itself (pool/observer.h, place_heap), so a reader of the record has exact
- * figures: those of the device and what each of its heaps adds (gp_stats_add_heap). The engine adds it now
- * and then, too (a fold). A process may be killed in the middle: `fold` and `before` tell how far it was.
+ * The allocations and frees of a thread's heap (pool/serve/heaps.h) that the statistics of its device do not
+ * include yet. The engine keeps them in the record itself (pool/observer.h, place_heap), so a reader of the
+ * record gets exact figures: the device's statistics plus the counts of each heap (gp_stats_add_heap). From
+ * time to time the engine adds the counts to the statistics (a fold). If the process is killed in the middle
+ * of a fold, `fold` and `before` show how far the fold has got.
  */
 #ifndef GP_FORMAT_HEAP_COUNTS_H
 #define GP_FORMAT_HEAP_COUNTS_H
@@ -15,17 +16,18 @@
 #include "format/stats.h"
 
 #define GP_HEAPS_MAX                                                                                         \
-  1024 /* of a process: as many threads as use heaps at one time, for each of their devices */
+  1024 /* maximum per process; each thread that uses heaps has one for each of its devices */
 
 typedef enum gp_heap_fold {
   GP_HEAP_FOLD_NONE,
-  GP_HEAP_FOLD_BEGUN, /* the statistics may have a part: `before` has what is right without it */
-  GP_HEAP_FOLD_DONE,  /* the statistics have all: the counts are on their way to 0 */
+  GP_HEAP_FOLD_BEGUN, /* the statistics may include a part: `before` has the values without it */
+  GP_HEAP_FOLD_DONE,  /* the statistics include everything, and the counts are being set to 0 */
 } gp_heap_fold_t;
 
-/* Amounts are bytes unless said otherwise. highest_*: how far above the value at the last fold it was. */
+/* Amounts are bytes unless said otherwise. highest_* is the maximum excess over the value at the last
+ * fold. */
 typedef struct gp_heap_amounts {
-  uint64_t allocs, frees; /* calls */
+  uint64_t allocs, frees; /* number of calls */
   uint64_t alloc_bytes, free_bytes;
   uint64_t alloc_requested, free_requested;
   uint64_t highest_count, highest_bytes, highest_requested, highest_kept;
@@ -48,10 +50,10 @@ typedef struct gp_heap_stats {
 #undef MEMBER
 } gp_heap_stats_t;
 
-/* One thread's at a time, under the heap's lock; the fold under the device's, too. */
+/* Written by one thread at a time, under the heap's lock; the fold also under the device's. */
 typedef struct gp_heap_counts {
   gp_heap_amounts_t amounts;
-  uint32_t device;       /* ordinal plus one; 0: the rest is not set */
+  uint32_t device;       /* ordinal plus one; 0: the other members are not set */
   _Atomic uint32_t fold; /* gp_heap_fold_t */
   gp_heap_stats_t before;
   uint64_t reserved[11];
@@ -73,7 +75,7 @@ static inline void gp_heap_stats_restore(gp_stats_t *stats, const gp_heap_stats_
 #undef RESTORE
 }
 
-/* highest: how far the value was above the present one of the gauge. */
+/* Adds amounts to a gauge. highest: the maximum excess over the gauge's present value. */
 static inline void gp_heap_add_to_gauge(gp_gauge_t *gauge, uint64_t added, uint64_t taken, uint64_t highest)
 {
   if (gauge->current + highest > gauge->peak)
@@ -85,7 +87,8 @@ static inline void gp_heap_add_to_gauge(gp_gauge_t *gauge, uint64_t added, uint6
     gauge->peak = gauge->current;
 }
 
-/* For the statistics a kept block is deferred, and each allocation of one is a moment of being idle. */
+/* Adds a heap's amounts to statistics. In statistics a kept block is deferred, and an allocation of a kept
+ * block counts as if the block had been idle for a moment. */
 static inline void gp_heap_add_amounts(gp_stats_t *stats, const gp_heap_amounts_t *amounts)
 {
   gp_heap_add_to_gauge(&stats->allocation, amounts->allocs, amounts->frees, amounts->highest_count);
@@ -97,13 +100,14 @@ static inline void gp_heap_add_amounts(gp_stats_t *stats, const gp_heap_amounts_
       &stats->deferred_bytes, amounts->free_bytes, amounts->alloc_bytes, amounts->highest_kept);
   gp_heap_add_to_gauge(
       &stats->cached_bytes, amounts->alloc_bytes, amounts->alloc_bytes, amounts->largest_alloc);
-  stats->active_bytes.allocated += amounts->alloc_bytes; /* a block is in use before and after */
+  stats->active_bytes.allocated += amounts->alloc_bytes; /* a block is active before and after its
+                                                          * allocation from a heap */
   stats->active_bytes.freed += amounts->alloc_bytes;
   stats->cache_hits += amounts->allocs;
 }
 
-/* The engine's fold. The caller holds the locks of the device, whose statistics these are, and of the heap.
- */
+/* Folds the counts into the statistics. Called by the engine. The caller holds the locks of the heap and
+ * of the device whose statistics these are. */
 static inline void gp_heap_counts_fold(gp_heap_counts_t *counts, gp_stats_t *stats)
 {
   gp_heap_stats_keep(&counts->before, stats);
@@ -116,15 +120,15 @@ static inline void gp_heap_counts_fold(gp_heap_counts_t *counts, gp_stats_t *sta
   atomic_store_explicit(&counts->fold, GP_HEAP_FOLD_NONE, memory_order_release);
 }
 
-/* A reader's, for copies: takes back what the statistics of its device have of a fold that is not done. It
- * comes before gp_stats_add_heap for any heap of the device. */
+/* For readers, with copies: removes the effect of an unfinished fold from the statistics of the heap's
+ * device. Must be called for all heaps of the device before gp_stats_add_heap is called for any of them. */
 static inline void gp_stats_undo_fold(gp_stats_t *stats, const gp_heap_counts_t *counts)
 {
   if (atomic_load_explicit(&counts->fold, memory_order_relaxed) == GP_HEAP_FOLD_BEGUN)
     gp_heap_stats_restore(stats, &counts->before);
 }
 
-/* Likewise adds what a heap has to the statistics of its device. */
+/* For readers, with copies: adds a heap's counts to the statistics of its device. */
 static inline void gp_stats_add_heap(gp_stats_t *stats, const gp_heap_counts_t *counts)
 {
   if (atomic_load_explicit(&counts->fold, memory_order_relaxed) != GP_HEAP_FOLD_DONE)

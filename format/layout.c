@@ -14,7 +14,7 @@
 #include "format/recording.h"
 #include "format/stack_log.h"
 
-/* The listed members fill the structure: none is missing, and there is no padding. */
+/* Checks that the listed members fill the structure: none is missing, and there is no padding. */
 #define STRUCT(type)         static_assert(sizeof(type) == 0
 #define MEMBER(type, member) +sizeof(((type *)0)->member)
 #define STRUCT_END(type)     , #type " is listed whole, and has no padding");

@@ -1,11 +1,11 @@
 /*
- * The present memory: the section GP_SECTION_LIVE has a slot for each segment of the pool and each
- * allocation that is not pooled. A segment that is one block has the block's state and owner. A segment
- * that is cut into blocks has the state SEGMENT; each of its allocated or pending blocks has another slot,
- * marked cut, and the rest of the segment is idle. How slots are used: trace/record/live.h.
+ * The present memory. The section GP_SECTION_LIVE has a slot for each segment of the pool and each forwarded
+ * allocation. The slot of a segment that is one block has the block's state and owner. A segment that is cut
+ * into blocks has the state SEGMENT; each of its allocated or pending blocks has a slot of its own, marked
+ * cut, and the rest of the segment is idle. trace/record/live.h says how slots are used.
  *
- * The slot of an allocated block may be the only place that tells of its alloc (tells_alloc): then the
- * events of the record lack it, a hit of `thread` at time_ns (event_record.h).
+ * The slot of an allocated block may be the only place that records its alloc (tells_alloc). The event
+ * records then lack this alloc, a hit by `thread` at time_ns (event_record.h).
  */
 #ifndef GP_FORMAT_LIVE_SLOT_H
 #define GP_FORMAT_LIVE_SLOT_H
@@ -18,21 +18,21 @@
 #include "format/details.h"
 #include "format/states.h"
 
-#define GP_LIVE_MAX (1u << 20) /* slots */
+#define GP_LIVE_MAX (1u << 20) /* number of slots */
 
-/* word: state, kind (gp_detail_t), device, 8 bits each from the lowest; then tainted, cut, tells_alloc, and
- * from bit 32 on refs. */
+/* word has state, kind (gp_detail_t) and device, in 8 bits each from the lowest; then tainted, cut,
+ * tells_alloc, and from bit 32 on refs. */
 typedef struct gp_live_slot {
   _Atomic uint64_t word;
-  uint64_t address; /* in a free slot: the next free slot + 1, 0: none */
+  uint64_t address; /* in a free slot: index of the next free slot + 1, 0: none */
   uint64_t size;
   uint64_t requested;
   uint64_t block_id;
   uint64_t time_ns;
-  uint64_t context; /* the driver's id */
+  uint64_t context; /* driver id of the context */
   uint32_t origin;  /* number of the stack, 0: none */
   int16_t stream;   /* index, -1: none */
-  uint16_t thread;  /* of the alloc */
+  uint16_t thread;  /* thread of the alloc */
 } gp_live_slot_t;
 
 static_assert(sizeof(gp_live_slot_t) == 64, "a slot is one cache line, in every build");
@@ -42,7 +42,7 @@ typedef struct gp_live_word {
   gp_detail_t kind;
   int device;
   bool tainted;
-  bool is_cut; /* the block is a part of a segment */
+  bool is_cut; /* the block is part of a segment */
   bool tells_alloc;
   uint32_t refs;
 } gp_live_word_t;

@@ -20,13 +20,14 @@ const gp_code_record_t *gp_code_log_next(
   return is_whole ? record : NULL;
 }
 
-/* The part of a line table that was not read yet. */
+/* The unread part of a line table. */
 typedef struct table {
   const uint8_t *at;
   const uint8_t *end;
 } table_t;
 
-/* Pairs: a distance in bytes to the next address, and a distance to its line. */
+/* Finds the line in a table of pairs: the distance in bytes to the next address, and the distance to its
+ * line. */
 static int64_t line_by_steps(table_t table, int64_t line, uint64_t wanted)
 {
   uint64_t address = 0;
@@ -40,7 +41,8 @@ static int64_t line_by_steps(table_t table, int64_t line, uint64_t wanted)
   return line;
 }
 
-/* Pairs: the length of a range in bytes, and a distance to its line; -128: the range has no line. */
+/* Finds the line in a table of pairs: the length of a range in bytes, and the distance to its line; -128
+ * means that the range has no line. */
 static int64_t line_by_ranges(table_t table, int64_t line, uint64_t wanted)
 {
   uint64_t end = 0;
@@ -56,7 +58,8 @@ static int64_t line_by_ranges(table_t table, int64_t line, uint64_t wanted)
   return 0;
 }
 
-/* Six bits a byte, the lowest first; bit 6: there are more. The lowest bit of the number is the sign. */
+/* Reads a signed number: six bits a byte, the lowest first; bit 6 means that more bytes follow. The lowest
+ * bit of the number is the sign. */
 static int64_t read_signed(table_t *table)
 {
   uint64_t number = 0;
@@ -69,8 +72,9 @@ static int64_t read_signed(table_t *table)
   return number & 1 ? -(int64_t)(number >> 1) : (int64_t)(number >> 1);
 }
 
-/* Entries: only the first byte of each has bit 7. It tells the kind and the length in units; what follows
- * is a distance to the line, for some kinds, and columns. */
+/* Finds the line in a table of entries. Only the first byte of each entry has bit 7 set; it has the
+ * entry's kind and its length in units. Some kinds continue with the distance to the line, and with
+ * columns. */
 static int64_t line_by_locations(table_t table, int64_t line, uint64_t wanted)
 {
   uint64_t end = 0;

@@ -1,5 +1,5 @@
-/* Stacks and the modules of their frames: the sections GP_SECTION_STACKS and GP_SECTION_MODULES,
- * two logs that only grow. Code objects of Python: format/python_code.h. */
+/* Stacks and the modules of their frames: the sections GP_SECTION_STACKS and GP_SECTION_MODULES, two logs
+ * that only grow. format/python_code.h describes Python's code objects. */
 #ifndef GP_FORMAT_STACK_LOG_H
 #define GP_FORMAT_STACK_LOG_H
 
@@ -11,14 +11,14 @@
 #include "format/python_code.h"
 
 #define GP_STACKS_MAX        (1u << 17)
-#define GP_STACKS_LOG_BYTES  ((size_t)32 << 20) /* at most; stacks that do not fit are only counted */
+#define GP_STACKS_LOG_BYTES  ((size_t)32 << 20) /* maximum; stacks that do not fit are only counted */
 #define GP_MODULES_MAX       4096
 #define GP_MODULES_LOG_BYTES ((size_t)4 << 20)
 #define GP_BUILD_ID_BYTES    32
 
 /*
- * A frame of native code is one word: the address of the call (the return address less one) in the low 48
- * bits, the module's index plus one above; 0: in no module.
+ * A frame of native code is one word: the low 48 bits have the address of the call (the return address less
+ * one), and the bits above have the module's index plus one, or 0 if there is no module.
  */
 #define GP_FRAME_ADDRESS_BITS 48
 
@@ -39,13 +39,13 @@ static inline int32_t gp_frame_module(uint64_t frame)
 }
 
 /*
- * A frame of Python is one word, too: GP_FRAME_PYTHON in place of the module, then a bit for the outermost
+ * A frame of Python is also one word: GP_FRAME_PYTHON in place of the module, then a bit for the outermost
  * frame of a run of the interpreter's loop, the index of its code object, and its instruction.
  */
 #define GP_FRAME_PYTHON           0xffffu /* more than any module's index */
 #define GP_FRAME_ENTRY_BIT        47
 #define GP_FRAME_CODE_BIT         24
-#define GP_FRAME_CODE_NONE        ((1u << (GP_FRAME_ENTRY_BIT - GP_FRAME_CODE_BIT)) - 1) /* it did not fit */
+#define GP_FRAME_CODE_NONE        ((1u << (GP_FRAME_ENTRY_BIT - GP_FRAME_CODE_BIT)) - 1) /* did not fit */
 #define GP_FRAME_INSTRUCTION_NONE ((1u << GP_FRAME_CODE_BIT) - 1)
 
 static inline uint64_t gp_frame_pack_python(uint32_t code, uint32_t instruction, bool is_entry)
@@ -69,14 +69,14 @@ static inline uint32_t gp_frame_code(uint64_t frame)
   return frame >> GP_FRAME_CODE_BIT & GP_FRAME_CODE_NONE;
 }
 
-/* As gp_code_line takes it. */
+/* Returns the instruction in the units of gp_code_line. */
 static inline uint32_t gp_frame_instruction(uint64_t frame)
 {
   return frame & GP_FRAME_INSTRUCTION_NONE;
 }
 
-/* Readers may read the first word_count words: stack after stack, each with the number of its
- * frames, then the frames. */
+/* Readers may read the first word_count words. They contain one stack after another, each as the number of
+ * its frames, followed by the frames. */
 typedef struct gp_stack_log {
   _Atomic uint32_t word_count;
   _Atomic uint32_t stack_count; /* written before word_count */
@@ -90,16 +90,17 @@ typedef struct gp_stack_view {
   uint32_t count;
 } gp_stack_view_t;
 
-/* The stack at *at of a log of log_bytes; *at, 0 for the first, moves to the next. False: there is no
- * further complete stack. The log may be another process's, so this trusts nothing in it. Any thread. */
+/* Returns the stack at *at of a log of log_bytes, and moves *at, which is 0 for the first, to the next
+ * stack. Returns false if there is no further complete stack. The log may belong to another process, so
+ * this function trusts nothing in it. Any thread may call it. */
 bool gp_stack_log_next(const gp_stack_log_t *log, size_t log_bytes, uint32_t *at, gp_stack_view_t *ret_stack);
 
 /* One module, followed by its path (path_length bytes, no NUL) and padding to 8 bytes. */
 typedef struct gp_module_record {
   uint64_t bias;  /* address in memory less address in the file */
-  uint64_t start; /* addresses [start, end) */
+  uint64_t start; /* the module's addresses are [start, end) */
   uint64_t end;
-  uint32_t record_bytes; /* to the next record */
+  uint32_t record_bytes; /* distance to the next record */
   uint16_t path_length;
   uint16_t build_id_length;
   uint8_t build_id[GP_BUILD_ID_BYTES];
@@ -113,19 +114,21 @@ typedef struct gp_module_log {
   uint8_t data[] __attribute__((aligned(8)));
 } gp_module_log_t;
 
-/* The first record of a log of log_bytes (at is NULL), and the one after `at`; NULL: there is no further
- * complete record. The log may be another process's, so this trusts nothing in it. Any thread. */
+/* Returns the first record of a log of log_bytes (at is NULL), or the one after `at`. Returns NULL if
+ * there is no further complete record. The log may belong to another process, so this function trusts
+ * nothing in it. Any thread may call it. */
 const gp_module_record_t *gp_module_log_next(
     const gp_module_log_t *log, size_t log_bytes, const gp_module_record_t *at);
 
-/* The readable parts of the logs. These may be another process's, so readers trust nothing in them. */
+/* The readable parts of the logs. The logs may belong to another process, so readers trust nothing in
+ * them. */
 typedef struct gp_stack_logs {
   const gp_stack_log_t *stacks; /* NULL with stack_bytes 0 */
-  size_t stack_bytes;           /* 0: there are none */
+  size_t stack_bytes;           /* 0: there is no log */
   const gp_module_log_t *modules;
-  size_t module_bytes; /* as stack_bytes */
+  size_t module_bytes; /* 0: there is no log */
   const gp_code_log_t *codes;
-  size_t code_bytes; /* as stack_bytes */
+  size_t code_bytes; /* 0: there is no log */
 } gp_stack_logs_t;
 
 #endif

@@ -10,7 +10,7 @@ typedef enum gp_live_state {
   GP_LIVE_STATE_COUNT
 } gp_live_state_t;
 
-/* In the order of a block's life: an allocated one becomes pending, a pending one idle. */
+/* The states in the order of a block's life: an allocated block becomes pending, and a pending one idle. */
 typedef enum gp_block_state {
 #define BLOCK_STATE(enumerator, name) GP_BLOCK_##enumerator = GP_LIVE_##enumerator,
 #include "format/states.def"
