@@ -50,11 +50,11 @@ static inline uintptr_t gp_this_thread(void)
 /*
  * A device. Invariants, under its lock:
  * - committed_bytes is the device memory that the driver uses for all blocks and forwarded allocations
- * (space/account.h), plus draining, kept_bytes, orphan_bytes, and reservations in flight. committed_bytes -
- * draining - kept_bytes <= limit unless lowered.
+ *   (space/account.h), plus draining, kept_bytes, orphan_bytes, and reservations in flight. committed_bytes -
+ *   draining - kept_bytes <= limit unless lowered.
  * - Sums of block sizes: stats.reserved_bytes of all blocks, cached_bytes of the IDLE and BOUND ones,
- * deferred_bytes of RETAINED and DEFERRED, allocated_bytes of LIVE, active_bytes of LIVE, RETAINED and
- * DEFERRED ones.
+ *   deferred_bytes of RETAINED and DEFERRED, allocated_bytes of LIVE, active_bytes of LIVE, RETAINED and
+ *   DEFERRED ones.
  * - idle lists the idle blocks, oldest first; releases has the blocks that are being released to the driver.
  * draining: stream-ordered memory that the program has freed and the driver's pools may still have reserved;
  * counted only under a limit, and only if the driver can be queried (gp_limit_settle). async_live: bytes in

@@ -10,9 +10,9 @@
  * (format/heap_counts.h). The device's lists, statistics and decisions are exact only after one of these:
  *
  * - gp_heaps_collect makes all heaps of the device return all blocks, and closes them. Then the state is as
- * if each block had just been freed, and stays so while the caller holds the device's lock. Any code that
- * looks at more than one block calls it, and so does a miss: no heap keeps memory that another request could
- * use.
+ *   if each block had just been freed, and stays so while the caller holds the device's lock. Any code that
+ *   looks at more than one block calls it, and so does a miss: no heap keeps memory that another request
+ *   could use.
  * - gp_heap_disown does so for one block, which has no home from then on.
  *
  * A heap is opened under the device's lock, by its thread's next hit, in mode `context` only. The events of a
