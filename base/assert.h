@@ -3,7 +3,7 @@
  *   1  gp_assert           cheap conditions on arguments and state
  *   2  gp_assert_internal  constant-time invariants on hot paths
  *   3  gp_assert_full      walks of whole structures
- * At level 0 the compiler leaves them all out. A failed assert prints with write(2) and aborts: it neither
+ * At level 0 the compiler removes them all. A failed assert prints with write(2) and aborts: it neither
  * allocates nor takes a lock, so it cannot deadlock inside the allocator that it checks.
  */
 #ifndef GP_BASE_ASSERT_H
@@ -18,8 +18,8 @@
 
 _Noreturn void gp_assert_failed(const char *condition, const char *file, int line, const char *function);
 
-/* For checkers of whole structures, which go on after a mismatch. Returns the condition; if it is false,
- * prints what, with two numbers for context, as a failed assert does. */
+/* For checks of whole structures, which continue after a mismatch. Returns the condition. If it is false,
+ * prints `what`, with two numbers for context, in the same way as a failed assert. */
 bool gp_expect(bool condition, const char *what, uint64_t a, uint64_t b);
 
 #define GP_ASSERT_AT(level, condition)                                                                       \

@@ -9,14 +9,14 @@
 #include <stdint.h>
 
 #define GP_BLOCK_LIST_ENTRIES   128u
-#define GP_BLOCK_LIST_BYTES     (UINT64_C(1) << 40) /* the most of one block */
-#define GP_BLOCK_LIST_COUNT     65536u              /* the most of one size */
+#define GP_BLOCK_LIST_BYTES     (UINT64_C(1) << 40) /* maximum size of a block */
+#define GP_BLOCK_LIST_COUNT     65536u              /* maximum number of blocks of one size */
 #define GP_BLOCK_LIST_WHY_BYTES 256
 
-/* Invariants: count <= GP_BLOCK_LIST_ENTRIES; in each entry bytes and count are from 1 to the bounds above,
- * so no sum over the list overflows. */
+/* Invariants: count <= GP_BLOCK_LIST_ENTRIES. In each entry, bytes and count are between 1 and the bounds
+ * above, so no sum over the list overflows. */
 typedef struct gp_block_list {
-  unsigned count; /* of entries; 0: the empty list, "none" */
+  unsigned count; /* number of entries; 0: the empty list, "none" */
   struct {
     uint64_t bytes;
     uint32_t count; /* blocks of that size */
@@ -24,9 +24,9 @@ typedef struct gp_block_list {
 } gp_block_list_t;
 
 /*
- * Parses SIZE[*COUNT],... or "none", with blanks around each part. False: *ret_list is untouched, and why,
- * an array of GP_BLOCK_LIST_WHY_BYTES, says what is wrong and what would be right, without a full stop.
- * Allocates nothing. Safe from any thread.
+ * Parses SIZE[*COUNT],... or "none", with blanks allowed around each part. If it returns false, *ret_list is
+ * untouched, and why, an array of GP_BLOCK_LIST_WHY_BYTES, says what is wrong and what would be right,
+ * without a full stop. Allocates nothing. Safe from any thread.
  */
 bool gp_block_list_parse(const char *text, gp_block_list_t *ret_list, char *why);
 

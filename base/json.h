@@ -1,5 +1,6 @@
-/* Writes JSON to a file descriptor through a fixed buffer, allocating nothing. Sets commas by itself. After
- * an error (errno of write) it ignores all calls, so callers need to check only at the end. */
+/* Writes JSON to a file descriptor through a fixed buffer, allocating nothing. Inserts commas
+ * automatically. After an error (errno of write) it ignores all calls, so callers need to check only at
+ * the end. */
 #ifndef GP_TRACE_JSON_H
 #define GP_TRACE_JSON_H
 
@@ -7,7 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The largest integer that every JSON reader represents exactly; larger ones are written as this. */
+/* The largest integer that every JSON reader represents exactly. Larger integers are written as this
+ * value. */
 #define GP_JSON_INTEGER_MAX ((UINT64_C(1) << 53) - 1)
 
 typedef struct gp_json {
@@ -17,16 +19,16 @@ typedef struct gp_json {
   char *buffer;
   size_t capacity;
   size_t used;
-  uint64_t left; /* bytes that may still be written; more are an error, EOVERFLOW */
+  uint64_t left; /* bytes that may still be written; exceeding it is an error, EOVERFLOW */
 } gp_json_t;
 
 /* buffer is borrowed; capacity is at least 64. */
 void gp_json_init(gp_json_t *json, int fd, char *buffer, size_t capacity);
 
-/* Limits the output to `most` bytes in all. To be called before any output. */
+/* Limits the output to `most` bytes in all. Must be called before any output. */
 void gp_json_bound(gp_json_t *json, uint64_t most);
 
-/* Writes out what is buffered. Returns 0 or the errno of the first error. */
+/* Writes out the buffered text. Returns 0 or the errno of the first error. */
 int gp_json_finish(gp_json_t *json);
 
 void gp_json_begin(gp_json_t *json, char bracket); /* '{' or '[' */
@@ -42,12 +44,12 @@ void gp_json_ratio(gp_json_t *json, uint64_t part, uint64_t whole); /* six decim
 void gp_json_microseconds(gp_json_t *json, uint64_t time_ns);       /* only the necessary decimals */
 void gp_json_hex(gp_json_t *json, uint64_t number);                 /* a string "0x7f00" */
 
-/* Accepts any bytes: each byte that is not UTF-8 becomes U+FFFD; characters that could steer a terminal
- * (base/printable.h) are escaped. */
+/* Writes a string from any bytes: each byte that is not UTF-8 becomes U+FFFD; characters that could
+ * control a terminal (base/printable.h) are escaped. */
 void gp_json_bytes(gp_json_t *json, const char *bytes, size_t length);
 void gp_json_string(gp_json_t *json, const char *text); /* NULL: null */
 
-/* Key and value in one. */
+/* These write a key and its value. */
 void gp_json_key_uint(gp_json_t *json, const char *name, uint64_t number);
 void gp_json_key_int(gp_json_t *json, const char *name, int64_t number);
 void gp_json_key_string(gp_json_t *json, const char *name, const char *text);

@@ -1,10 +1,10 @@
 /*
  * Walks of the loaded objects (dl_iterate_phdr) that are safe with fork.
  *
- * For a walk glibc takes a lock of the loader, which it does not reset in a child of fork. A child born
- * while another thread walks waits for ever at its first dlopen, or at an exception. So this module's fork
- * handler waits for walks in progress, and no walk begins before the child is born. All walks of this
- * library, and of the unwinders that it calls, go through these functions.
+ * For a walk glibc takes a lock of the loader, which it does not reset in a child of fork. A child that is
+ * created while another thread walks would block forever at its first dlopen, or at an exception. Therefore
+ * this module's fork handler waits for walks in progress, and no walk begins before the child is created. All
+ * walks of this library, and of the unwinders that it calls, use these functions.
  *
  * The handler holds no lock, and all waits are bounded: a walk may wait for the loader, and the loader for
  * the thread that forks (a constructor).
@@ -17,13 +17,14 @@
 
 typedef int (*gp_loader_visit_t)(struct dl_phdr_info *info, size_t size, void *arg);
 
-/* As dl_iterate_phdr. While another thread forks, waits for five seconds at most, and then walks all the
- * same. errno is preserved. Any thread. */
+/* Does what dl_iterate_phdr does. While another thread forks, waits for five seconds at most, and then
+ * walks regardless. errno is preserved. Any thread may call it. */
 int gp_loader_walk(gp_loader_visit_t visit, void *arg);
 
 /*
- * Around code that walks: other threads' forks wait for the end. False: a fork is in progress; the caller
- * must not walk and must not call end. Never waits. Pairs may be nested. Any thread, signal handlers too.
+ * Called around code that walks: forks of other threads wait until gp_loader_walk_end. If begin returns
+ * false, a fork is in progress, and the caller must not walk and must not call end. Never waits. Pairs may be
+ * nested. Any thread may call it, signal handlers included.
  */
 bool gp_loader_walk_begin(void);
 void gp_loader_walk_end(void);

@@ -1,13 +1,13 @@
 /*
- * Locks with ranks. A thread may take a lock only if it holds none of the same or a higher rank; a debug
- * build (debug_level >= 1) checks that, and that no thread calls the driver with a lock.
+ * Locks with ranks. A thread may take a lock only if it holds none of the same or a higher rank. A debug
+ * build (debug_level >= 1) checks this, and also that no thread calls the driver while it holds a lock.
  *
  * Threads hold locks for some ten nanoseconds, but waking a sleeping thread costs microseconds. So a thread
- * that finds a lock taken looks again at growing intervals for some microseconds before it sleeps. No
- * function here is a cancellation point or changes errno.
+ * that finds a lock taken retries at growing intervals for some microseconds before it sleeps. No function
+ * here is a cancellation point or changes errno.
  *
- * Invariant: while a thread sleeps, the state is GP_LOCK_AWAITED, or another thread was
- * woken and will leave it so.
+ * Invariant: while a thread sleeps, the state is GP_LOCK_AWAITED, or another thread was woken and will set
+ * the state to GP_LOCK_AWAITED.
  */
 #ifndef GP_BASE_LOCK_H
 #define GP_BASE_LOCK_H
@@ -20,15 +20,15 @@
 
 /* In nesting order: an outer lock has the lower rank. */
 typedef enum gp_lock_rank {
-  GP_RANK_NONE,      /* zeroed memory, no lock yet */
-  GP_RANK_CONTROL,   /* requests of users, which may call the driver: gp_locks_held leaves it out */
+  GP_RANK_NONE,      /* zeroed memory, not a lock yet */
+  GP_RANK_CONTROL,   /* requests of users, which may call the driver: not part of gp_locks_held */
   GP_RANK_START,     /* the start of the preload library */
   GP_RANK_SNAPSHOT,  /* the writer of snapshots, which reads the engine */
-  GP_RANK_OWNERS,    /* which engines have heaps of threads */
+  GP_RANK_OWNERS,    /* the list of engines with per-thread heaps */
   GP_RANK_CONTEXTS,  /* the engine's list of contexts */
   GP_RANK_DEVICE,    /* blocks, bins and statistics of one device */
-  GP_RANK_HEAP,      /* blocks that one thread keeps */
-  GP_RANK_FORWARDED, /* allocations that are not pooled */
+  GP_RANK_HEAP,      /* blocks that one thread's heap keeps */
+  GP_RANK_FORWARDED, /* forwarded allocations */
   GP_RANK_HOOKS,     /* records of the hooks: captures, events, green contexts, memory pools, mappings */
   GP_RANK_MAP,       /* writers of an address map */
   GP_RANK_SLAB,      /* free block records */
@@ -56,9 +56,10 @@ typedef struct gp_lock {
 #if GP_DEBUG_LEVEL >= 1
 void gp_lock_note_taken(gp_lock_rank_t rank);
 void gp_lock_note_released(gp_lock_rank_t rank);
-void gp_lock_note_taken_within(gp_lock_rank_t rank); /* allows any rank: a bounded wait is no deadlock */
-unsigned gp_locks_held(void);                        /* bit mask of ranks held by this thread */
-bool gp_lock_is_held(const gp_lock_t *lock);         /* for asserts: this thread holds a lock of that rank */
+void gp_lock_note_taken_within(gp_lock_rank_t rank); /* accepts any rank: a bounded wait is no deadlock */
+unsigned gp_locks_held(void);                        /* bit mask of the ranks that this thread holds */
+bool gp_lock_is_held(const gp_lock_t *lock);         /* for asserts: true if this thread holds a lock of
+                                                      * that rank */
 #else
 static inline void gp_lock_note_taken(gp_lock_rank_t rank)
 {
@@ -83,7 +84,7 @@ static inline bool gp_lock_is_held(const gp_lock_t *lock)
 }
 #endif
 
-/* For a lock with static storage. */
+/* Initializer for a lock with static storage. */
 #define GP_LOCK_INIT(rank)                                                                                   \
   {                                                                                                          \
     GP_LOCK_FREE, rank                                                                                       \
@@ -95,7 +96,7 @@ static inline void gp_lock_init(gp_lock_t *lock, gp_lock_rank_t rank)
   lock->rank = rank;
 }
 
-/* For asserts when the lock's owner ends; the lock itself needs no destruction. */
+/* For asserts when the object that contains the lock is destroyed; the lock itself needs no destruction. */
 static inline bool gp_lock_is_free(const gp_lock_t *lock)
 {
   return atomic_load_explicit(&lock->state, memory_order_relaxed) == GP_LOCK_FREE;
@@ -120,10 +121,10 @@ static inline void gp_lock_take(gp_lock_t *lock)
 }
 
 /*
- * A sequentially consistent fence between this thread's actions before it took a lock that it holds and
- * those from here on. On x86-64 taking a lock is already such a fence: it ends with a locked instruction,
- * which neither earlier stores nor later loads can pass (Intel SDM, vol. 3, "Loads and Stores Are Not
- * Reordered with Locked Instructions"). That holds for gp_lock_contend and gp_lock_wait, too.
+ * A sequentially consistent fence between this thread's actions before it took a lock that it still holds,
+ * and its actions after this call. On x86-64 taking a lock is already such a fence: it ends with a locked
+ * instruction, which neither earlier stores nor later loads can pass (Intel SDM, vol. 3, "Loads and Stores
+ * Are Not Reordered with Locked Instructions"). This includes gp_lock_contend and gp_lock_wait.
  */
 static inline void gp_lock_fence(void)
 {
@@ -135,7 +136,7 @@ static inline void gp_lock_fence(void)
 }
 
 /* For the end of the process: gives up after `seconds`, because the calling thread itself may hold the
- * lock, interrupted by a signal whose handler ends the program. False: it did not get the lock. */
+ * lock, interrupted by a signal whose handler ends the program. Returns false if it did not get the lock. */
 bool gp_lock_take_within(gp_lock_t *lock, unsigned seconds);
 
 static inline void gp_lock_release(gp_lock_t *lock)
@@ -147,9 +148,9 @@ static inline void gp_lock_release(gp_lock_t *lock)
 }
 
 /*
- * For a lock that nearly always the same thread takes: its release is a plain store, which takes a third of
- * the time. A thread that finds it taken polls, since no thread would wake it. All use these functions for
- * such a lock.
+ * For a lock that is nearly always taken by the same thread: its release is a plain store, which takes a
+ * third of the time. A thread that finds the lock taken polls, since no thread would wake it. All users of
+ * such a lock must use these functions.
  */
 void gp_lock_poll(gp_lock_t *lock);
 
@@ -166,28 +167,28 @@ static inline void gp_lock_release_polled(gp_lock_t *lock)
   gp_lock_note_released(lock->rank);
 }
 
-/* As gp_lock_take_within. */
+/* See gp_lock_take_within. */
 bool gp_lock_take_polled_within(gp_lock_t *lock, unsigned seconds);
 
-/* A condition that threads wait for, under a lock. All 0: no thread waits. */
+/* A condition that threads wait for, under a lock. If all members are 0, no thread waits. */
 typedef struct gp_condition {
-  _Atomic uint32_t turn; /* calls of gp_condition_tell while a thread waited */
-  uint32_t waiting;      /* threads; under the lock */
+  _Atomic uint32_t turn; /* number of calls of gp_condition_tell while a thread waited */
+  uint32_t waiting;      /* number of waiting threads; under the lock */
 } gp_condition_t;
 
-/* Waits until another thread calls gp_condition_tell, or spuriously. The caller holds the lock, which this
- * releases meanwhile, and must check its condition again. */
+/* Waits until another thread calls gp_condition_tell, or returns spuriously. The caller holds the lock,
+ * which this function releases while it waits, and must check its condition again. */
 void gp_lock_wait(gp_lock_t *lock, gp_condition_t *condition);
 
 /* Wakes all waiting threads. The caller holds the lock. */
 void gp_condition_tell(gp_condition_t *condition);
 
-/* For tests of threads, in a debug build (debug_level >= 1): gaps between holds of locks, in which other
- * threads get their turn, as the scheduler seldom gives them. */
+/* For tests of threads, in a debug build (debug_level >= 1): gaps before and after lock holds, in which
+ * other threads run, which the scheduler itself seldom lets happen. */
 
 #if GP_DEBUG_LEVEL >= 1
-/* From now on each thread lets others run, or waits for up to some ten microseconds, before one of `one_in`
- * lock takes and after one of as many releases, at random; 0: never. Any thread. */
+/* From now on each thread lets others run, or waits for up to some ten microseconds, before one of
+ * `one_in` lock takes and after one of as many releases, at random. 0: never. Any thread may call it. */
 void gp_lock_leave_gaps(unsigned one_in);
 #else
 static inline void gp_lock_leave_gaps(unsigned one_in)

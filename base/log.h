@@ -1,8 +1,8 @@
 /*
  * Messages to the user. Every line starts with "gpupool: [pid] " and goes to stderr or to the file named by
- * GPUPOOL_LOG, never to stdout, with one write(2). Characters that could steer a terminal become '?'.
+ * GPUPOOL_LOG, never to stdout, with one write(2). Characters that could control a terminal become '?'.
  * Nothing here allocates or takes a lock, so a message can be written at any point of an allocation. After
- * GP_LOG_MAX_WARNINGS warnings and errors it only counts the rest. Safe from any thread.
+ * GP_LOG_MAX_WARNINGS warnings and errors, further ones are only counted. Safe from any thread.
  */
 #ifndef GP_BASE_LOG_H
 #define GP_BASE_LOG_H
@@ -10,22 +10,23 @@
 #include <stdarg.h>
 
 #define GP_LOG_MAX_WARNINGS 64
-#define GP_LOG_LINE_BYTES   1024 /* longer lines are cut */
+#define GP_LOG_LINE_BYTES   1024 /* longer lines are truncated */
 
 typedef enum gp_log_level {
-  GP_LOG_REPORT = -1, /* what the user asked for: always shown, never counted */
+  GP_LOG_REPORT = -1, /* output that the user requested: always shown, never counted */
   GP_LOG_ERROR = 0,   /* always shown: bad settings, out of memory, pooling stopped */
   GP_LOG_INFO = 1,    /* GPUPOOL_VERBOSE=1: effective options, notable events */
   GP_LOG_DEBUG = 2,   /* GPUPOOL_VERBOSE=2 */
 } gp_log_level_t;
 
-/* Sets what is shown and where it goes. fd is borrowed for the life of the process; -1 is stderr. */
+/* Sets which messages are shown and where they go. fd is borrowed for the life of the process; -1 is
+ * stderr. */
 void gp_log_init(int verbose, int fd);
 
-/* Where messages go. */
+/* Returns the descriptor to which messages go. */
 int gp_log_fd(void);
 
-/* True if a message of this level would be shown: guards the gathering of its arguments. */
+/* Returns true if a message of this level would be shown. Callers use it to avoid computing arguments. */
 int gp_log_enabled(gp_log_level_t level);
 
 void gp_log(gp_log_level_t level, const char *format, ...) __attribute__((format(printf, 2, 3)));

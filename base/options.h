@@ -47,50 +47,52 @@ extern const gp_option_t gp_option_table[GP_OPTION_COUNT];
 #define GP_OPTION_TEXT_BYTES 1024
 #define GP_OPTION_DEVICES    64
 
-/* GPUPOOL_SLACK as a share is at least this: a small program is no faster for giving a little back. */
+/* The minimum of GPUPOOL_SLACK as a share: a small program gets no faster by releasing a little memory. */
 #define GP_SLACK_LEAST (64 * GP_MIB)
 
-/* An amount of memory: bytes, a share of something in percent, or none. */
+/* An amount of memory: bytes, a share in percent of some other amount, or none. */
 typedef struct gp_amount {
   uint64_t number;
   bool is_share;
   bool is_none;
 } gp_amount_t;
 
-/* Where a value comes from. Of two places that set it, the later of these goes first. */
+/* Where a value comes from. If two sources set an option, the one that is later in this list has
+ * precedence. */
 typedef enum gp_option_source {
   GP_OPTION_FROM_DEFAULT,
-  GP_OPTION_FROM_MXNET,       /* a variable of MXNet, used if gpupool's is unset */
+  GP_OPTION_FROM_MXNET,       /* a variable of MXNet, used if gpupool's own is unset */
   GP_OPTION_FROM_PROFILE,     /* the file that GPUPOOL_PROFILE names (settings_files.h) */
   GP_OPTION_FROM_SYSTEM_FILE, /* /etc/gpupool.conf (settings_files.h) */
-  GP_OPTION_FROM_USER_FILE,   /* gpupool.conf of the user */
+  GP_OPTION_FROM_USER_FILE,   /* the user's gpupool.conf */
   GP_OPTION_FROM_ENVIRONMENT,
 } gp_option_source_t;
 
 /*
- * number: BOOL 0 or 1, INTEGER and SIZE the value, CHOICE the index of the choice, FLAGS a mask of 1 <<
- * index. INTEGER, SIZE: UINT64_MAX for none. text is the value in force, as it was written (a CHOICE: as the
- * table has it).
+ * The value of an option. number is 0 or 1 for BOOL, the value for INTEGER and SIZE (UINT64_MAX for none),
+ * the index of the choice for CHOICE, and a mask of 1 << index for FLAGS. text is the effective value, as it
+ * was written (for a CHOICE, as the table spells it).
  */
 typedef struct gp_option_value {
   uint64_t number;
-  gp_amount_t amount; /* SIZE, SHARE */
+  gp_amount_t amount; /* for SIZE and SHARE */
   gp_option_source_t source;
   char text[GP_OPTION_TEXT_BYTES];
 } gp_option_value_t;
 
 typedef struct gp_options {
   gp_option_value_t values[GP_OPTION_COUNT];
-  gp_amount_t limits[GP_OPTION_DEVICES];   /* of GPUPOOL_LIMIT, by device ordinal */
-  gp_amount_t ceilings[GP_OPTION_DEVICES]; /* that no limit may exceed, whoever sets it */
-  gp_block_list_t prewarm;                 /* of GPUPOOL_PREWARM */
-  uint64_t snapshot_signals;               /* of GPUPOOL_SNAPSHOT_AT: 1 << (number - 1) */
-  bool limit_malformed;                    /* every allocation must then fail: a limit is a promise */
-  bool host_limit_malformed;               /* the same for page-locked memory */
-  char runs[GP_RUN_BYTES];                 /* of GPUPOOL_RUN (run_id.h), which is no option; "": none */
+  gp_amount_t limits[GP_OPTION_DEVICES];   /* from GPUPOOL_LIMIT, by device ordinal */
+  gp_amount_t ceilings[GP_OPTION_DEVICES]; /* upper bounds for limits, whoever sets these */
+  gp_block_list_t prewarm;                 /* from GPUPOOL_PREWARM */
+  uint64_t snapshot_signals;               /* from GPUPOOL_SNAPSHOT_AT: 1 << (number - 1) */
+  bool limit_malformed;                    /* every allocation must then fail, because others rely on the
+                                            * limit */
+  bool host_limit_malformed;               /* every page-locked allocation must then fail */
+  char runs[GP_RUN_BYTES];                 /* from GPUPOOL_RUN (run_id.h), which is not an option; "": none */
 } gp_options_t;
 
-/* Choices by their order in options.def, for code that asks. */
+/* The choices of options, in the order of options.def. */
 enum { GP_TYPE_ROUND, GP_TYPE_NAIVE, GP_TYPE_UNPOOLED, GP_TYPE_SEGMENT, GP_TYPE_VMM };
 enum { GP_NVML_DRIVER, GP_NVML_LIMIT };
 enum { GP_INTEGRATED_DRIVER, GP_INTEGRATED_AVAILABLE };
@@ -111,58 +113,61 @@ static inline uint64_t gp_option_number(const gp_options_t *options, gp_option_i
   return options->values[id].number;
 }
 
-/* The value in force as text; of a CHOICE the choice as the table spells it. Lives as long as options. */
+/* Returns the effective value as text; for a CHOICE, as the table spells it. It lives as long as options. */
 static inline const char *gp_option_text(const gp_options_t *options, gp_option_id_t id)
 {
   return options->values[id].text;
 }
 
-/* Bytes that an amount stands for, as a number or a share of `whole` bytes; UINT64_MAX: none. */
+/* Returns the bytes that an amount means, which may be a share of `whole` bytes; UINT64_MAX: none. */
 uint64_t gp_amount_resolve(const gp_amount_t *amount, uint64_t whole);
 
-/* Looks a variable up; returns NULL if it is unset. */
+/* Returns the value of a variable, or NULL if it is unset. */
 typedef const char *(*gp_option_lookup_fn)(void *arg, const char *variable);
 
 /*
- * Called once for each problem, with a complete sentence: the variable, its value, what is accepted.
- * malformed is false for a mere warning (an unknown name).
+ * Called once for each problem, with a complete sentence: the variable, its value, and which values are
+ * accepted. malformed is false for a mere warning (an unknown name).
  */
 typedef void (*gp_option_problem_fn)(void *arg, bool malformed, const char *message);
 
-/* The two halves of gp_options_parse: gpupool's variables, and MXNet's where nothing else has set the option.
- * Other places of settings come between them. */
+/* The two halves of gp_options_parse: gpupool's variables, and MXNet's if no other source has set the
+ * option. Other sources of settings come between them. */
 int gp_options_parse_own(gp_options_t *ret_options, gp_option_lookup_fn lookup, void *lookup_arg,
     gp_option_problem_fn problem, void *problem_arg);
 int gp_options_parse_mxnet(gp_options_t *options, gp_option_lookup_fn lookup, void *lookup_arg,
     gp_option_problem_fn problem, void *problem_arg);
 
 /*
- * Fills *ret_options from the variables that lookup gives. A malformed value is reported and its default
- * used; for a limit, gp_options_note_malformed is called. Allocates nothing. Returns the number of problems.
+ * Fills *ret_options from the variables that lookup returns. A malformed value is reported, and the option's
+ * default is used; for a limit, gp_options_note_malformed is called. Allocates nothing. Returns the number of
+ * problems.
  */
 int gp_options_parse(gp_options_t *ret_options, gp_option_lookup_fn lookup, void *lookup_arg,
     gp_option_problem_fn problem, void *problem_arg);
 
 /*
- * Reports every "GPUPOOL_*" name of environment (a NULL-terminated array of NAME=VALUE) that is no option
- * and neither GPUPOOL_RUN nor GPUPOOL_NVTX_NEXT, with the nearest name that is; also one such as
- * gpupool_limit or GPU_POOL_LIMIT, which differs from an option by case and underscores only. Returns how
- * many there were.
+ * Reports every "GPUPOOL_*" name of environment (a NULL-terminated array of NAME=VALUE) that is neither an
+ * option nor GPUPOOL_RUN nor GPUPOOL_NVTX_NEXT, together with the nearest valid name. Also reports a name
+ * such as gpupool_limit or GPU_POOL_LIMIT, which differs from an option by case and underscores only. Returns
+ * the number of reported names.
  */
 int gp_options_check_names(char *const *environment, gp_option_problem_fn problem, void *problem_arg);
 
-/* A value of the option was malformed: if it is a limit, what it limits is refused from now on. */
+/* Notes that a value of the option was malformed. If the option is a limit, all allocations that it limits
+ * fail from now on. */
 void gp_options_note_malformed(gp_options_t *options, gp_option_id_t id);
 
-/* Parses one value as the option's type; for tools that take options of the same names. Reports as above. */
+/* Parses one value as the option's type; for tools that take options with the same names. Reports problems
+ * as gp_options_parse does. */
 bool gp_option_parse(gp_option_id_t id, const char *text, gp_options_t *options, gp_option_problem_fn problem,
     void *problem_arg);
 
-/* The index of a choice of that option (CHOICE, FLAGS), case ignored; -1: no choice has that name. For code
- * that needs one option before the others are read. */
+/* Returns the index of a choice of the option (CHOICE, FLAGS), ignoring case, or -1 if no choice has that
+ * name. For code that needs one option before the others are read. */
 int gp_option_choice(gp_option_id_t id, const char *text);
 
-/* The option whose name is `name` ("limit", "LIMIT", "max-cached", "MAX_CACHED"), or GP_OPTION_COUNT. */
+/* Returns the option with this name ("limit", "LIMIT", "max-cached", "MAX_CACHED"), or GP_OPTION_COUNT. */
 gp_option_id_t gp_option_find(const char *name);
 
 #endif

@@ -1,5 +1,5 @@
-/* Memory for the recorder and the snapshot writer: directly from the kernel, so that neither depends on the
- * state of the program's heap, or on a replaced malloc. */
+/* Memory for the recorder and the snapshot writer. It comes directly from the kernel, so that neither
+ * depends on the state of the program's heap, or on a replaced malloc. */
 #ifndef GP_BASE_PAGES_H
 #define GP_BASE_PAGES_H
 
@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #if GP_DEBUG_LEVEL >= 1
-/* Bytes mapped, for tests: an object must have unmapped its own by its end. */
+/* Bytes mapped, for tests: an object must have unmapped its own bytes when it ends. */
 extern _Atomic size_t gp_pages_held_bytes;
 #define GP_PAGES_COUNT(bytes)                                                                                \
   (void)atomic_fetch_add_explicit(&gp_pages_held_bytes, bytes, memory_order_relaxed)
@@ -19,7 +19,7 @@ extern _Atomic size_t gp_pages_held_bytes;
 #define GP_PAGES_COUNT(bytes) (void)(bytes)
 #endif
 
-/* Maps zeroed private memory; only touched pages take space, unless populate asks for all of them now.
+/* Maps zeroed private memory. Only touched pages use memory, unless populate requests all of them now.
  * Returns NULL if there is no memory. */
 static inline void *gp_pages_map(size_t bytes, bool populate)
 {
@@ -37,12 +37,12 @@ static inline void gp_pages_unmap(void *pages, size_t bytes)
   if (!pages)
     return;
   GP_PAGES_COUNT(-bytes);
-  (void)munmap(pages, bytes ? bytes : 1); /* cannot fail on what gp_pages_map gave */
+  (void)munmap(pages, bytes ? bytes : 1); /* cannot fail for memory from gp_pages_map */
 }
 
-/* The caller needs the bytes no more, and still may read them: gives the pages that lie whole among them back
- * to the kernel. From then on each byte may be as it was or zero. The memory may be of malloc. An economy,
- * which may fail. */
+/* Returns the pages that lie entirely within the bytes to the kernel. The caller no longer needs the
+ * bytes, but may still read them: from now on each byte either has its old value or is zero. The memory
+ * may come from malloc. This only saves memory, so it may fail. */
 static inline void gp_pages_drop(void *bytes, size_t size)
 {
   uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
@@ -52,21 +52,23 @@ static inline void gp_pages_drop(void *bytes, size_t size)
     (void)madvise((void *)first, end - first, MADV_DONTNEED);
 }
 
-/* Memory set aside for the snapshot writer, for the moment when the host has none, which is when
- * a snapshot matters most. */
+/* Memory reserved for the snapshot writer, for the moment when the host has none, which is when a snapshot
+ * matters most. */
 
-/* Sets the memory aside, once in a process; its pages exist from now on. False: the host has no memory. */
+/* Reserves the memory, once in a process, with all its pages touched. Returns false if the host has no
+ * memory. */
 bool gp_emergency_pages_prepare(void);
 
 /*
- * As gp_pages_map and gp_pages_unmap, but when the kernel refuses, map uses the memory set aside, as long
- * as it lasts. One thread at a time: the one that writes the snapshot. Memory set aside can be used again
- * once all of it was given back.
+ * Do what gp_pages_map and gp_pages_unmap do, but when the kernel refuses, map uses the reserved memory, as
+ * long as it lasts. One thread at a time may call them: the one that writes the snapshot. Reserved memory can
+ * be used again once all of it was returned.
  */
 void *gp_emergency_pages_map(size_t bytes, bool populate);
 void gp_emergency_pages_unmap(void *pages, size_t bytes);
 
-/* The number of results of gp_emergency_pages_map not given back; for asserts. For the same thread. */
+/* Returns the number of results of gp_emergency_pages_map that were not returned; for asserts. To be
+ * called by the same thread. */
 unsigned gp_emergency_pages_held(void);
 
 #endif

@@ -1,4 +1,4 @@
-/* The names of signals that may ask for a snapshot. */
+/* The names of signals that may request a snapshot. */
 #ifndef GP_BASE_SIGNAL_NAME_H
 #define GP_BASE_SIGNAL_NAME_H
 
@@ -12,14 +12,15 @@
   "RTMAX-n"
 
 /*
- * The number of the signal that text[0..length) names: "USR1", "SIGUSR1", "RTMIN+3", case ignored. 0:
- * unknown, or none that can ask for snapshots: KILL and STOP cannot be caught, stops of the
- * terminal and CHLD have their own, and a fault (SEGV, BUS ...) would occur again as soon as its handler
- * returns.
+ * Returns the number of the signal with the name text[0..length): "USR1", "SIGUSR1", "RTMIN+3", ignoring
+ * case. Returns 0 if it is unknown or cannot request snapshots: KILL and STOP cannot be caught, the
+ * terminal's stop signals and CHLD have meanings of their own, and a fault (SEGV, BUS ...) would occur again
+ * as soon as its handler returns.
  */
 int gp_signal_parse(const char *text, size_t length);
 
-/* "SIGUSR1", "SIGRTMIN+3"; returns buffer, which holds GP_SIGNAL_NAME_BYTES. number: of gp_signal_parse. */
+/* Writes "SIGUSR1" or "SIGRTMIN+3". Returns buffer, which has GP_SIGNAL_NAME_BYTES. number is a result of
+ * gp_signal_parse. */
 char *gp_signal_name(int number, char *buffer);
 
 #endif

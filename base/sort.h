@@ -1,5 +1,5 @@
 /*
- * Sorting in place: qsort() of glibc may call malloc.
+ * Sorting in place, because glibc's qsort() may call malloc.
  */
 #ifndef GP_BASE_SORT_H
 #define GP_BASE_SORT_H
@@ -9,10 +9,10 @@
 
 typedef struct gp_sort_key {
   uint64_t key;
-  uint32_t index; /* of the item that has the key; decides between equal keys */
+  uint32_t index; /* index of the item with this key; decides between equal keys */
 } gp_sort_key_t;
 
-/* Sorts by key, then index, in time proportional to count in any case. Allocates nothing. */
+/* Sorts by key, then index, in linear time for any input. Allocates nothing. */
 void gp_sort_keys(gp_sort_key_t *keys, size_t count);
 
 #endif
