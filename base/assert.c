@@ -8,7 +8,7 @@
 static void print(const char *text, size_t size, int length)
 {
   ssize_t ignored = write(STDERR_FILENO, text, (size_t)length < size ? (size_t)length : size - 1);
-  (void)ignored; /* there is nobody left to tell */
+  (void)ignored; /* there is no way to report the failure */
 }
 
 bool gp_expect(bool condition, const char *what, uint64_t a, uint64_t b)

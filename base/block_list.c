@@ -7,7 +7,8 @@
 
 #include "base/size.h"
 
-/* "*4" in text[0..length), with blanks around it. 0: malformed or out of bounds. */
+/* Parses the count in text[0..length), with blanks around it. Returns 0 if it is malformed or out of
+ * bounds. */
 static uint32_t parse_count(const char *text, size_t length)
 {
   uint32_t count = 0;
@@ -29,7 +30,7 @@ static uint32_t parse_count(const char *text, size_t length)
   return count;
 }
 
-/* One entry in text[0..length). False: why says what is wrong. */
+/* Parses one entry in text[0..length). If it returns false, why says what is wrong. */
 static bool parse_entry(const char *text, size_t length, uint64_t *ret_bytes, uint32_t *ret_count, char *why)
 {
   const char *star = memchr(text, '*', length);

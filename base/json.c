@@ -45,7 +45,7 @@ int gp_json_finish(gp_json_t *json)
   return json->error;
 }
 
-/* Makes room for a few bytes, at most 64. */
+/* Makes room for `bytes` in the buffer, at most 64, and returns where to write them. */
 static inline char *reserve(gp_json_t *json, size_t bytes)
 {
   if (json->capacity - json->used < bytes)
@@ -217,7 +217,7 @@ void gp_json_hex(gp_json_t *json, uint64_t number)
   put_char(json, '"');
 }
 
-/* "\uXXXX", or for a character above U+FFFF two of these: surrogates, RFC 8259, section 7. */
+/* Writes "\uXXXX". A character above U+FFFF takes two of these, as surrogates (RFC 8259, section 7). */
 static void put_unit(gp_json_t *json, uint32_t unit)
 {
   static const char hex[] = "0123456789abcdef";
@@ -239,7 +239,8 @@ static void put_escaped(gp_json_t *json, uint32_t code)
   put_unit(json, code > 0xffff ? 0xdc00 + (code & 0x3ff) : code);
 }
 
-/* The end of the bytes that need no escape, which are nearly all: the caller copies them at once. */
+/* Returns the end of the bytes from `at` on that need no escape, which are nearly all, so that the caller
+ * can copy them together. */
 static const unsigned char *skip_plain(const unsigned char *at, const unsigned char *end)
 {
   while (at < end && *at >= 0x20 && *at < 0x7f && *at != '"' && *at != '\\')
@@ -252,7 +253,7 @@ void gp_json_bytes(gp_json_t *json, const char *bytes, size_t length)
   const unsigned char *at = (const unsigned char *)bytes;
   const unsigned char *end = at + length;
   if (json->error)
-    return; /* so long texts take no time either */
+    return; /* so that long texts take no time after an error */
   begin_value(json);
   put_char(json, '"');
   while (at < end) {

@@ -12,16 +12,16 @@
 #define NS_PER_SECOND UINT64_C(1000000000)
 
 /* How long a fork waits for walks, and a walk for forks. Both take less than a millisecond, but on an
- * overloaded machine such a thread may wait seconds for a processor. */
+ * overloaded machine a thread may wait seconds for a processor. */
 #define PATIENCE_NS (5 * NS_PER_SECOND)
 #define PAUSE_NS    20000
 
-/* Each side first announces itself and then looks for the other, in sequentially consistent order, so that
- * they cannot both miss each other. */
-static atomic_uint walkers; /* threads between the outermost begin and its end */
-static atomic_uint forks;   /* threads between the handlers of fork */
+/* A fork and a walk each first announce themselves and then look for the other, in sequentially consistent
+ * order, so that at least one of them sees the other. */
+static atomic_uint walkers; /* threads between an outermost begin and its end */
+static atomic_uint forks;   /* threads between the handlers that run before and after fork */
 
-/* Pairs that the thread is in, its forks included: inner pairs count with the outermost one. */
+/* Nesting depth of the thread's walks and forks: inner pairs count with the outermost one. */
 static __thread unsigned depth __attribute__((tls_model("initial-exec")));
 
 static uint64_t now_ns(void)
@@ -37,7 +37,7 @@ static void pause_shortly(void)
   (void)nanosleep(&time, NULL); /* a signal may end it early */
 }
 
-/* In the thread that forks, which may itself be in a walk that a signal has interrupted. */
+/* Runs in the thread that forks, which may itself be in a walk that a signal has interrupted. */
 static void before_fork(void)
 {
   unsigned own = depth > 0;
@@ -46,7 +46,7 @@ static void before_fork(void)
   depth++;
   (void)atomic_fetch_add(&forks, 1);
   if (atomic_load(&walkers) > own) {
-    int cancel_state = gp_cancel_hold(); /* fork is no cancellation point */
+    int cancel_state = gp_cancel_hold(); /* fork is not a cancellation point */
     uint64_t end_ns = now_ns() + PATIENCE_NS;
     while (atomic_load(&walkers) > own && now_ns() < end_ns)
       pause_shortly();
@@ -58,12 +58,12 @@ static void before_fork(void)
 static void after_fork_in_parent(void)
 {
   if (depth == 0)
-    return; /* fork began before the handlers were there */
+    return; /* fork began before the handlers were registered */
   (void)atomic_fetch_sub(&forks, 1);
   depth--;
 }
 
-/* The child has no other threads, so their walks never end. */
+/* Resets the counts: the child has no other threads, so their walks never end. */
 static void after_fork_in_child(void)
 {
   depth -= depth > 0; /* 0: see after_fork_in_parent */
@@ -71,11 +71,10 @@ static void after_fork_in_child(void)
   atomic_store(&walkers, depth > 0);
 }
 
-/* Several threads at once may have the handlers twice, which does no harm. */
+/* If several threads call this concurrently, the handlers are registered twice, which is harmless. */
 static __attribute__((noinline)) void watch_forks(atomic_bool *is_watching)
 {
-  (void)pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child); /* no memory: goes on
-                                                                                 * without */
+  (void)pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child); /* may lack memory */
   atomic_store_explicit(is_watching, true, memory_order_release);
 }
 

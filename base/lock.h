@@ -58,8 +58,7 @@ void gp_lock_note_taken(gp_lock_rank_t rank);
 void gp_lock_note_released(gp_lock_rank_t rank);
 void gp_lock_note_taken_within(gp_lock_rank_t rank); /* accepts any rank: a bounded wait is no deadlock */
 unsigned gp_locks_held(void);                        /* bit mask of the ranks that this thread holds */
-bool gp_lock_is_held(const gp_lock_t *lock);         /* for asserts: true if this thread holds a lock of
-                                                      * that rank */
+bool gp_lock_is_held(const gp_lock_t *lock);         /* for asserts: this thread holds a lock of that rank */
 #else
 static inline void gp_lock_note_taken(gp_lock_rank_t rank)
 {

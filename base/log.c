@@ -47,7 +47,8 @@ static void write_all(const char *text, size_t length)
   }
 }
 
-/* A pipe without a reader must not end the program either: this takes back the signal of the write. */
+/* Writes the text so that a pipe without a reader does not end the program either: blocks and discards the
+ * SIGPIPE of the write. */
 static void write_without_signal(const char *text, size_t length)
 {
   sigset_t pipe_only, mask, pending;
@@ -59,7 +60,7 @@ static void write_without_signal(const char *text, size_t length)
   (void)pthread_sigmask(SIG_BLOCK, &pipe_only, &mask);
   write_all(text, length);
   if (sigismember(&pending, SIGPIPE) != 1)
-    (void)sigtimedwait(&pipe_only, NULL, &no_time); /* usually there is no signal */
+    (void)sigtimedwait(&pipe_only, NULL, &no_time); /* usually no signal is pending */
   (void)pthread_sigmask(SIG_SETMASK, &mask, NULL);
 }
 
@@ -82,8 +83,8 @@ void gp_vlog(gp_log_level_t level, const char *format, va_list arguments)
   int body = vsnprintf(text + prefix, sizeof(text) - (size_t)prefix, format, arguments);
   if (body < 0 || prefix + body >= (int)sizeof(text))
     body = (int)sizeof(text) - 1 - prefix;
-  /* Settings, paths and program names may hold any bytes, but a message is one line and
-   * must not steer a terminal. */
+  /* Settings, paths and program names may contain any bytes, but a message is one line and must not
+   * control a terminal. */
   int length = prefix + (int)gp_printable_in_place(text + prefix, (size_t)body);
   int room = (int)sizeof(text) - 1 - (int)strlen(last) - 1;
   if (length > room)

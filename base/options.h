@@ -86,8 +86,7 @@ typedef struct gp_options {
   gp_amount_t ceilings[GP_OPTION_DEVICES]; /* upper bounds for limits, whoever sets these */
   gp_block_list_t prewarm;                 /* from GPUPOOL_PREWARM */
   uint64_t snapshot_signals;               /* from GPUPOOL_SNAPSHOT_AT: 1 << (number - 1) */
-  bool limit_malformed;                    /* every allocation must then fail, because others rely on the
-                                            * limit */
+  bool limit_malformed;                    /* every allocation must then fail: others rely on the limit */
   bool host_limit_malformed;               /* every page-locked allocation must then fail */
   char runs[GP_RUN_BYTES];                 /* from GPUPOOL_RUN (run_id.h), which is not an option; "": none */
 } gp_options_t;

@@ -2,14 +2,14 @@
 
 #include <string.h>
 
-#define GP_EMERGENCY_BYTES ((size_t)2 << 20) /* some ten thousand live blocks, and as many events */
+#define GP_EMERGENCY_BYTES ((size_t)2 << 20) /* for some ten thousand live blocks and events */
 
 #define ALIGNMENT 64
 
-static char *_Atomic reserve; /* NULL: no memory is set aside */
+static char *_Atomic reserve; /* NULL: no memory is reserved */
 static size_t used;
-static unsigned parts;      /* ranges of the reserve that are taken */
-static unsigned held_count; /* all ranges that are taken, reserve or not */
+static unsigned parts;      /* ranges of the reserve in use */
+static unsigned held_count; /* all ranges in use, in the reserve or not */
 
 bool gp_emergency_pages_prepare(void)
 {
@@ -18,7 +18,7 @@ bool gp_emergency_pages_prepare(void)
     return true;
   char *pages = gp_pages_map(GP_EMERGENCY_BYTES, true);
   if (pages && !atomic_compare_exchange_strong(&reserve, &expected, pages))
-    gp_pages_unmap(pages, GP_EMERGENCY_BYTES); /* another thread was faster */
+    gp_pages_unmap(pages, GP_EMERGENCY_BYTES); /* another thread has set it first */
   return atomic_load(&reserve) != NULL;
 }
 

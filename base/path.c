@@ -14,7 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define NAME_BYTES 46 /* "/." pid "-" start "-" space: 10, 20 and 10 digits */
+#define NAME_BYTES 46 /* size of "/." pid "-" start "-" space: 10, 20 and 10 digits */
 
 _Static_assert(sizeof(((struct sockaddr_un *)0)->sun_path) == GP_CONTROL_PATH_BYTES, "a path fits");
 
@@ -60,7 +60,7 @@ uint64_t gp_process_start(pid_t pid)
   if (length <= 0)
     return 0;
   text[length] = '\0';
-  /* The second field, the name in parentheses, may hold anything; the start is the 22nd. */
+  /* The second field, the name in parentheses, may contain any characters; the start is the 22nd field. */
   const char *p = strrchr(text, ')');
   for (int field = 2; p && field < 22; field++)
     p = strchr(p + 1, ' ');
@@ -78,7 +78,7 @@ bool gp_control_is_served(const char *path)
   struct sockaddr_un address = {.sun_family = AF_UNIX};
   int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (fd < 0)
-    return true; /* unknown: assume so */
+    return true; /* unknown: assume that it is served */
   memcpy(address.sun_path, path, strlen(path) + 1);
   int error = connect(fd, (struct sockaddr *)&address, sizeof(address)) != 0 ? errno : 0;
   (void)close(fd); /* nothing was written */
@@ -124,11 +124,11 @@ unsigned gp_control_remove_stale(const char *folder)
   return removed;
 }
 
-#define LINKS_MOST 40 /* as many as the kernel follows */
+#define LINKS_MOST 40 /* the kernel follows as many links */
 
-/* The rest of the path. */
+/* The rest of the path that is being opened. */
 typedef struct way {
-  char *path; /* begins with the next name; within the caller's buffer */
+  char *path; /* the next name and everything after it; within the caller's buffer */
   char *begin;
   size_t capacity;
   int links;
@@ -138,11 +138,12 @@ static void close_folder(int folder)
 {
   int saved_errno = errno;
   if (folder != AT_FDCWD)
-    (void)close(folder); /* the walk has left it */
+    (void)close(folder); /* the walk no longer needs it */
   errno = saved_errno;
 }
 
-/* Replaces the name of a link by its target, in front of rest. False with errno. */
+/* Replaces the name of a link by the link's target, followed by rest. Returns false, with errno, if that
+ * fails. */
 static bool take_target(way_t *way, int link, const char *rest)
 {
   size_t bytes = strlen(rest) + 1;
@@ -156,13 +157,13 @@ static bool take_target(way_t *way, int link, const char *rest)
     return false;
   }
   way->begin[length] = '/';
-  memmove(way->begin + length + (bytes > 1), kept, bytes); /* the last name has no slash behind it */
+  memmove(way->begin + length + (bytes > 1), kept, bytes); /* no slash follows the last name */
   way->path = way->begin;
   return true;
 }
 
-/* Whether a link may be followed. The kernel's own links in /proc may lead to objects without a name, so
- * only the kernel can follow them. False with errno. */
+/* Returns true if the link may be followed, otherwise false with errno. The kernel's own links in /proc
+ * may lead to objects without a name, so only the kernel can follow them (*ret_by_kernel). */
 static bool may_follow(way_t *way, int link, bool *ret_by_kernel)
 {
   struct stat status;
@@ -175,9 +176,9 @@ static bool may_follow(way_t *way, int link, bool *ret_by_kernel)
 }
 
 /*
- * Opens the first name of the way in folder, and advances past it. Reads a link itself instead of
- * following it, unless only the kernel can. Returns a descriptor; -1 with errno; or -1 with errno 0: the
- * path goes on along a link.
+ * Opens the next name of the path in folder, and advances past it. Reads a link itself instead of following
+ * it, unless only the kernel can follow it. Returns a descriptor, or -1 with errno. errno is 0 if the name
+ * was a link and the path continues with its target.
  */
 static int step(way_t *way, int folder, int flags, mode_t mode)
 {
@@ -249,7 +250,8 @@ const char *gp_path_rank(void)
   return NULL;
 }
 
-/* The text of one placeholder; NULL if no placeholder has that letter. scratch holds at least 256 bytes. */
+/* Returns the text of one placeholder, or NULL if no placeholder has that letter. scratch has at least 256
+ * bytes. */
 static const char *placeholder_text(char letter, unsigned sequence, const char *reason, char *scratch)
 {
   switch (letter) {

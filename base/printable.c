@@ -1,6 +1,7 @@
 #include "base/printable.h"
 
-/* Characters that affect others, or are invisible: [first, last]. Names as in the Unicode standard. */
+/* Ranges [first, last] of characters that affect other characters, or are invisible. Names as in the
+ * Unicode standard. */
 static const struct {
   uint32_t first;
   uint32_t last;
@@ -18,7 +19,8 @@ static const struct {
     {0xe0000, 0xe0fff}, /* tags, variation selectors supplement */
 };
 
-/* Table 3-7 of the Unicode standard: which second bytes a first one may have, and how many follow. */
+/* Returns the length of the UTF-8 sequence at bytes, or 0 if it is malformed. Table 3-7 of the Unicode
+ * standard says which second bytes a first byte may have, and how many bytes follow. */
 static size_t sequence_length(const unsigned char *bytes, size_t length)
 {
   unsigned char first = bytes[0], least = 0x80, most = 0xbf;

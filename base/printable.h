@@ -15,8 +15,7 @@
 typedef struct gp_character {
   uint32_t code;     /* Unicode code point; the byte if is_malformed */
   uint8_t length;    /* length in bytes, at least 1 */
-  bool is_malformed; /* the byte begins no valid UTF-8 character: overlong, surrogate, above U+10FFFF,
-                      * truncated */
+  bool is_malformed; /* the byte begins no valid UTF-8: overlong, surrogate, above U+10FFFF, truncated */
   bool is_unsafe;    /* must be replaced or escaped; true for malformed bytes, line ends and tabs */
 } gp_character_t;
 

@@ -7,7 +7,7 @@
 static const struct {
   const char *name;
   const char *value; /* NULL: every value */
-  const char *used;  /* NULL: none */
+  const char *used;  /* NULL: the setting has no effect */
   const char *instead;
 } retired[] = {
     {"ROUND_DIVISIONS", NULL, NULL, "type round has eight size classes in each power of two"},

@@ -25,7 +25,8 @@ bool gp_profile_has(gp_option_id_t id)
   }
 }
 
-/* The option of a line; GP_OPTION_COUNT: there is none that a profile may set, which this reports. */
+/* Returns the option of a line. Returns GP_OPTION_COUNT, and reports it, if there is no such option or a
+ * profile may not set it. */
 static gp_option_id_t find_option(gp_settings_text_t *text, const char *name)
 {
   gp_option_id_t id = gp_option_find(name);
@@ -39,7 +40,8 @@ static gp_option_id_t find_option(gp_settings_text_t *text, const char *name)
   return id != GP_OPTION_COUNT && gp_profile_has(id) ? id : GP_OPTION_COUNT;
 }
 
-/* True if the option was set where the profile was named, or in a place that goes before it. */
+/* Returns true if the option was set in the source that names the profile, or in a source with precedence
+ * over it. */
 static bool is_decided(const gp_options_t *options, gp_option_id_t id)
 {
   gp_option_source_t source = options->values[id].source;
@@ -57,7 +59,8 @@ static void set_line(gp_options_t *options, gp_settings_text_t *text, gp_option_
   options->values[id].source = GP_OPTION_FROM_DEFAULT;
 }
 
-/* A line's other problems are reported when it is set. */
+/* Returns true if the profile is for another pool type than the one that is set. Other problems of the
+ * lines are reported when the lines are set. */
 static bool is_for_other_type(const gp_options_t *options, gp_settings_text_t *text)
 {
   gp_settings_text_t silent = *text;
@@ -108,13 +111,13 @@ int gp_profile_apply(gp_options_t *options, gp_option_problem_fn problem, void *
 #define PAGE_LOCKED_REFUSED ". Until it is corrected, every page-locked allocation fails"
 #define ALL_REFUSED         ". Until it is corrected, every allocation fails"
 
-/* What is set so far. */
+/* The settings read so far. */
 typedef struct settings {
   gp_options_t *options;
-  bool is_decided[GP_OPTION_COUNT]; /* by a place that goes before the current one, even if malformed */
-  bool is_stated[GP_OPTION_COUNT];  /* in the current file */
-  gp_option_value_t ceiling;        /* the machine's LIMIT; text "": it sets none */
-  gp_option_value_t host_ceiling;   /* the same for HOST_LIMIT */
+  bool is_decided[GP_OPTION_COUNT]; /* set with precedence over the current source, even if malformed */
+  bool is_stated[GP_OPTION_COUNT];  /* set in the current file */
+  gp_option_value_t ceiling;        /* LIMIT of the machine's file; text "": not set */
+  gp_option_value_t host_ceiling;   /* HOST_LIMIT of the machine's file */
   gp_settings_text_t text;
 } settings_t;
 
@@ -128,7 +131,7 @@ void gp_settings_files_find(gp_settings_files_t *ret_files, gp_option_lookup_fn 
   if (getauxval(AT_SECURE))
     return;
   snprintf(ret_files->system, sizeof(ret_files->system), "%s", GP_SYSTEM_SETTINGS);
-  if (folder && folder[0] == '/') /* relative ones are invalid, says the standard of the variable */
+  if (folder && folder[0] == '/') /* the XDG specification calls relative paths invalid */
     length = snprintf(ret_files->user, sizeof(ret_files->user), "%s/gpupool.conf", folder);
   else if (home && home[0] == '/')
     length = snprintf(ret_files->user, sizeof(ret_files->user), "%s/.config/gpupool.conf", home);
@@ -136,7 +139,7 @@ void gp_settings_files_find(gp_settings_files_t *ret_files, gp_option_lookup_fn 
     ret_files->user[0] = '\0';
 }
 
-/* True: only this user or root can have written the file. */
+/* Returns true if only this user or root can have written the file. Otherwise reports a problem. */
 static bool is_trusted(gp_settings_text_t *text, int fd, bool is_system)
 {
   struct stat status;
@@ -158,11 +161,11 @@ static bool is_trusted(gp_settings_text_t *text, int fd, bool is_system)
   return false;
 }
 
-/* False: the file is absent, or cannot be used, which this reports. Nothing is said of a user's file in a
- * folder that cannot be entered: programs of other users may inherit HOME. */
+/* Reads a file. Returns false if the file is absent, or cannot be used, which is reported. A user's file
+ * in a folder that cannot be entered is not reported, because programs of other users may inherit HOME. */
 static bool read_file(settings_t *settings, const char *path, bool is_system)
 {
-  static char walked[GP_PATH_BYTES]; /* the walk overwrites it */
+  static char walked[GP_PATH_BYTES]; /* gp_own_path_open overwrites it */
   gp_settings_text_t *text = &settings->text;
   struct stat status;
 
@@ -172,7 +175,7 @@ static bool read_file(settings_t *settings, const char *path, bool is_system)
     int error = errno;
     bool is_absent = error == ENOENT || error == ENOTDIR || (error == EACCES && !is_system);
     const char *reason = error == ELOOP ? "a link of another user is on its way" : strerror(error);
-    if (is_system && lstat(path, &status) == 0) /* whatever the process lacks for reading it */
+    if (is_system && lstat(path, &status) == 0) /* it exists, so it counts as unreadable */
       gp_settings_text_report_unreadable(text, "it cannot be read (%s)", reason);
     else if (!is_absent)
       gp_settings_text_report(text, false, "%s; it is not read", reason);
@@ -196,8 +199,8 @@ static bool is_same(const gp_amount_t *a, const gp_amount_t *b)
   return a->is_none == b->is_none && a->is_share == b->is_share && a->number == b->number;
 }
 
-/* Parses a value of the current file. If a file sets two different limits, it is unclear which one was meant,
- * so the second is malformed. first: the limit so far, of each device. */
+/* Parses a value of the current file. If a file sets two different limits, it is unclear which one was
+ * meant, so the second counts as malformed. first: the limit of each device so far. */
 static bool parse(settings_t *settings, gp_option_id_t id, const char *value, const gp_amount_t *first)
 {
   gp_options_t *options = settings->options;
@@ -235,8 +238,8 @@ static void set(settings_t *settings, gp_option_id_t id, const char *value, gp_o
   gp_options_note_malformed(options, id);
 }
 
-/* A limit of the machine's file. It is parsed where a limit is kept, and then what was there comes back. If
- * it is malformed, no setting of the user overrides it: other users of the device rely on it. */
+/* Sets a limit of the machine's file. The limit is parsed into the options, whose previous value is then
+ * restored. If it is malformed, no setting of the user overrides it: other users of the device rely on it. */
 static void set_ceiling(settings_t *settings, gp_option_id_t id, const char *value)
 {
   static gp_option_value_t kept;
@@ -258,14 +261,14 @@ static void set_ceiling(settings_t *settings, gp_option_id_t id, const char *val
   memcpy(options->limits, limits, sizeof(limits));
 }
 
-/* Reports the name of a line that is no option, with the nearest that is. */
+/* Reports a name that is not an option, with the nearest name that is one. */
 static void report_name(settings_t *settings, const char *name)
 {
   char line[96];
   char *const environment[] = {line, NULL};
 
   snprintf(line, sizeof(line), "%.60s=", name);
-  if (gp_options_check_names(environment, gp_settings_text_report_value, &settings->text)) /* a warning */
+  if (gp_options_check_names(environment, gp_settings_text_report_value, &settings->text)) /* as a warning */
     return;
   snprintf(line, sizeof(line), "GPUPOOL_%.60s=", name);
   (void)gp_options_check_names(environment, gp_settings_text_report_value, &settings->text);
@@ -287,8 +290,9 @@ static void set_all(settings_t *settings, gp_option_source_t source)
   }
 }
 
-/* What cannot be read may be a limit: it counts as a malformed one, unless a place that goes before the file
- * has decided about the limit. Nothing goes before the machine's file. */
+/* Reads a file and sets its settings. Unreadable text may be a limit: it counts as a malformed limit,
+ * unless a source with precedence over the file has set that limit. No source has precedence over the
+ * machine's file. */
 static void read_settings(settings_t *settings, const char *path, gp_option_source_t source)
 {
   bool is_system = source == GP_OPTION_FROM_SYSTEM_FILE;
@@ -311,7 +315,7 @@ static void read_settings(settings_t *settings, const char *path, gp_option_sour
     settings->is_decided[id] |= settings->is_stated[id];
 }
 
-/* Writes the limits as they would be written in a setting. What does not fit is left out of the text. */
+/* Writes the limits in the syntax of a setting. Limits that do not fit are omitted from the text. */
 static void write_limits(gp_options_t *options)
 {
   char *text = options->values[GP_OPTION_limit].text;
@@ -331,8 +335,8 @@ static void write_limits(gp_options_t *options)
   }
 }
 
-/* Lowers the limits to the ceilings where the two can be compared: bytes to bytes, shares to shares. The pool
- * compares the others, once it knows the device (gp_limit_of). */
+/* Lowers the limits to the ceilings where the two can be compared: bytes with bytes, shares with shares.
+ * The pool compares the others, once it knows the device (gp_limit_of). */
 static void apply_ceiling(settings_t *settings)
 {
   gp_options_t *options = settings->options;
@@ -363,7 +367,7 @@ static void apply_ceiling(settings_t *settings)
     write_limits(options);
 }
 
-/* The same for page-locked memory: a number, which can be compared at once. */
+/* Lowers the limit of page-locked memory to its ceiling. Both are bytes, which can be compared at once. */
 static void apply_host_ceiling(settings_t *settings)
 {
   gp_option_value_t *value = &settings->options->values[GP_OPTION_host_limit];
@@ -392,7 +396,7 @@ int gp_settings_read(gp_options_t *ret_options, gp_option_lookup_fn lookup, void
     settings.is_decided[id] = lookup(lookup_arg, gp_option_table[id].variable) != NULL;
   read_settings(&settings, files->user, GP_OPTION_FROM_USER_FILE);
   read_settings(&settings, files->system, GP_OPTION_FROM_SYSTEM_FILE);
-  apply_ceiling(&settings); /* the text's title is still the machine's file */
+  apply_ceiling(&settings); /* text.title is still the machine's file */
   apply_host_ceiling(&settings);
   problems += settings.text.problems;
   problems += gp_options_parse_mxnet(ret_options, lookup, lookup_arg, problem, problem_arg);

@@ -89,14 +89,14 @@ bool gp_settings_text_read(gp_settings_text_t *text, int fd, size_t most_bytes)
 
 void gp_settings_text_rewind(gp_settings_text_t *text)
 {
-  static const char mark[] = "\xEF\xBB\xBF"; /* of UTF-8, which editors of Windows write */
+  static const char mark[] = "\xEF\xBB\xBF"; /* byte order mark of UTF-8, which editors on Windows write */
   bool has_mark = strncmp(file_text, mark, strlen(mark)) == 0;
 
   text->rest = file_text + (has_mark ? strlen(mark) : 0);
   text->line = 0;
 }
 
-/* Copies the next line to line_text. False: it is too long, which was reported. */
+/* Copies the next line to line_text. Returns false if the line is too long, which is reported. */
 static bool take_line(gp_settings_text_t *text)
 {
   size_t length = strcspn(text->rest, "\n");
@@ -128,8 +128,8 @@ static void cut_blanks(char *text)
     text[--length] = '\0';
 }
 
-/* The end of the value that begins at value, which is in quotes or ends before a comment. NULL: the quotes
- * are not closed, or something other than a comment follows them. */
+/* Returns the end of the value, which is in quotes or ends before a comment. Returns NULL if the quotes
+ * are not closed, or if something other than a comment follows them. */
 static char *find_end(char *value)
 {
   if (*value == '"' || *value == '\'') {
@@ -138,14 +138,14 @@ static char *find_end(char *value)
     return rest && (*rest == '\0' || *rest == '#') ? end : NULL;
   }
   for (char *p = value; (p = strchr(p, '#')); p++) {
-    if (strchr(blanks, p[-1])) /* within a word it is a character as others are */
+    if (strchr(blanks, p[-1])) /* a # within a word is an ordinary character */
       return p;
   }
   return value + strlen(value);
 }
 
-/* NAME=VALUE of a line, without blanks around either. False: the line is empty, or cannot be read, which this
- * reports. Writes the NULs of both strings into the line. */
+/* Splits a line into NAME and VALUE, without blanks around either. Returns false if the line is empty, or
+ * cannot be read, which is reported. Writes the NULs of both strings into the line. */
 static bool read_line(gp_settings_text_t *text, char *line, const char **ret_name, const char **ret_value)
 {
   static const char prefix[] = "GPUPOOL_", export[] = "export";

@@ -35,7 +35,8 @@ static bool begins_with(const char *text, size_t length, const char *prefix)
   return length >= strlen(prefix) && strncasecmp(text, prefix, strlen(prefix)) == 0;
 }
 
-/* "", "+3" or "-3" in text[0..length), added to base: a signal of the real-time range, or 0. */
+/* Parses "", "+3" or "-3" in text[0..length), and adds it to base. Returns a signal of the real-time
+ * range, or 0. */
 static int parse_offset(const char *text, size_t length, int base, char sign)
 {
   int offset = 0;
@@ -59,8 +60,7 @@ int gp_signal_parse(const char *text, size_t length)
     text += 3;
     length -= 3;
   }
-  /* The C library keeps the first signals of the range for itself, so SIGRTMIN is
-   * known only at run time. */
+  /* The C library reserves the first signals of the range, so SIGRTMIN is known only at run time. */
   if (begins_with(text, length, "RTMIN"))
     return parse_offset(text + 5, length - 5, SIGRTMIN, '+');
   if (begins_with(text, length, "RTMAX"))

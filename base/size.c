@@ -14,7 +14,7 @@ static int unit_shift(int letter)
   }
 }
 
-/* Parses an optional unit at text[at..length); returns false if something else stands there. */
+/* Parses an optional unit at text[at..length). Returns false if there is anything else. */
 static bool parse_unit(const char *text, size_t length, size_t at, int *ret_shift)
 {
   int shift = 0;
@@ -58,7 +58,7 @@ bool gp_size_parse(const char *text, size_t length, uint64_t *ret_bytes)
   if (at < length && text[at] == '.') {
     size_t first_decimal = ++at;
     for (; at < length && isdigit((unsigned char)text[at]); at++) {
-      if (scale < 1000000) { /* further decimals are below one byte in any sensible size */
+      if (scale < 1000000) { /* further decimals mean less than one byte in any sensible size */
         fraction = fraction * 10 + (uint64_t)(text[at] - '0');
         scale *= 10;
       }
@@ -69,7 +69,7 @@ bool gp_size_parse(const char *text, size_t length, uint64_t *ret_bytes)
   if (!parse_unit(text, length, at, &shift))
     return false;
   if (scale > 1 && shift == 0)
-    return false; /* a fraction of a byte */
+    return false; /* a fraction of a byte is not a size */
   if (__builtin_mul_overflow(whole, UINT64_C(1) << shift, &bytes) ||
       __builtin_add_overflow(bytes, (fraction << shift) / scale, &bytes))
     return false;

@@ -2,14 +2,14 @@
 
 #include <stdbool.h>
 
-/* A key's digits, the highest first: those of the key, then those of the index. Of four bits, since snapshots
- * are also written on small stacks. */
+/* The sort takes digits from the highest to the lowest: the digits of the key, then those of the index. A
+ * digit has four bits, because snapshots are also written on small stacks. */
 #define BITS       4u
 #define KEY_DIGITS (64u / BITS)
 #define DIGITS     (96u / BITS)
 #define RADIX      (1u << BITS)
 
-/* Ranges this short are sorted by insertion. */
+/* Ranges of up to this length are sorted by insertion. */
 #define FEW 32u
 
 static bool is_less(const gp_sort_key_t *a, const gp_sort_key_t *b)
@@ -43,7 +43,8 @@ static void insert_each(gp_sort_key_t *keys, size_t count)
   }
 }
 
-/* Puts each key into the range of its digit. Returns where the ranges end. False: all have the same digit. */
+/* Moves each key into the range of its digit. ret_ends gets the ends of the ranges. Returns false if all
+ * keys have the same digit. */
 static bool distribute(gp_sort_key_t *keys, size_t count, unsigned digit, size_t ret_ends[RADIX])
 {
   size_t next[RADIX];
@@ -69,7 +70,7 @@ static bool distribute(gp_sort_key_t *keys, size_t count, unsigned digit, size_t
   return true;
 }
 
-/* The keys agree in all digits before `digit`. */
+/* Sorts keys that agree in all digits before `digit`. */
 static void sort_by(gp_sort_key_t *keys, size_t count, unsigned digit)
 {
   size_t ends[RADIX];

@@ -12,14 +12,12 @@
 /* How much of a device is in use other than memory that this process requested: contexts, code, the
  * driver's tables, other processes. The figures are from the pool's last query of the driver. */
 typedef struct gp_device_use {
-  uint64_t total;       /* bytes of the device */
-  uint64_t free;        /* free bytes that the driver reported ... */
-  uint64_t time_ns;     /* ... at this time */
-  uint64_t accounted;   /* bytes that the engine knew of at that time, pooled or forwarded, and ... */
-  uint64_t in_pools;    /* ... the part of them that the driver's own pools had reserved, but the process did
-                         * not use */
-  uint64_t unaccounted; /* other bytes in use; 0 if the figures, which are not from the same moment,
-                         * contradict each other */
+  uint64_t total;     /* bytes of the device */
+  uint64_t free;      /* free bytes that the driver reported ... */
+  uint64_t time_ns;   /* ... at this time */
+  uint64_t accounted; /* bytes that the engine knew of at that time, pooled or forwarded, and ... */
+  uint64_t in_pools;  /* ... the part of them that the driver's own pools had reserved beyond those in use */
+  uint64_t unaccounted; /* other bytes in use; 0 if the figures contradict each other: their times differ */
 } gp_device_use_t;
 
 #define GP_DEVICE_RECORD_BYTES (sizeof(gp_stats_t) + 3 * sizeof(uint64_t) + sizeof(gp_device_use_t))

@@ -100,8 +100,7 @@ static inline void gp_heap_add_amounts(gp_stats_t *stats, const gp_heap_amounts_
       &stats->deferred_bytes, amounts->free_bytes, amounts->alloc_bytes, amounts->highest_kept);
   gp_heap_add_to_gauge(
       &stats->cached_bytes, amounts->alloc_bytes, amounts->alloc_bytes, amounts->largest_alloc);
-  stats->active_bytes.allocated += amounts->alloc_bytes; /* a block is active before and after its
-                                                          * allocation from a heap */
+  stats->active_bytes.allocated += amounts->alloc_bytes; /* kept blocks are active, too */
   stats->active_bytes.freed += amounts->alloc_bytes;
   stats->cache_hits += amounts->allocs;
 }

@@ -28,15 +28,14 @@ typedef struct gp_oom {
   uint64_t in_pieces;    /* part of cached that lies in partly used segments and cannot be released */
   uint64_t passthrough;  /* forwarded */
   uint64_t limit;        /* 0: no limit */
-  uint64_t counted;      /* bytes that the limit counts for it, plus what it counts beyond the sizes above; 0:
-                            rounded size */
+  uint64_t counted;      /* what the limit counts for it and beyond the sizes above; 0: rounded size */
   uint64_t largest_free; /* largest idle block before the pool released everything */
   /* The state if the device had completed all work: the part of cached and deferred that still could not
    * be released, and the largest block that could be cut for a request. */
   uint64_t quiet_in_pieces;
   uint64_t quiet_largest;
-  uint64_t device_free; /* free bytes that the driver reported; 0 with device_total 0 if the pool could not
-                         * query it */
+  uint64_t
+      device_free; /* free bytes reported by the driver; 0 with device_total 0: it could not be queried */
   uint64_t device_total;
   uint64_t unaccounted;  /* bytes in use other than memory that this process requested; 0: unknown */
   uint64_t waited_ns;    /* how long the allocation waited for the device */

@@ -23,8 +23,7 @@
 struct gp_identity {
   gp_list_t link;        /* in context->identities, or engine->free_identities */
   gp_context_t *context; /* the stream's context */
-  uint64_t handle;       /* the driver's handle; GP_STREAM_LEGACY or GP_STREAM_PER_THREAD for a default
-                          * stream */
+  uint64_t handle;       /* the driver's; GP_STREAM_LEGACY or GP_STREAM_PER_THREAD for a default stream */
   bool is_blocking;      /* a blocking stream, or the legacy default stream itself */
   const void *submitter; /* a per-thread stream's thread (reuse/identities.h), and ... */
   uint64_t owner;        /* ... the number of that thread among the submitter's successive threads */
@@ -33,13 +32,10 @@ struct gp_identity {
   gp_cut_bins_t *bound;  /* parts of segments for later requests in the stream, by size; NULL: none so far */
   uint64_t filed;        /* blocks in freed, others and bound */
   uint64_t frees;        /* blocks freed in the stream so far */
-  uint64_t entered;      /* ... of these, the frees before the newest event that the library recorded in
-                          * the stream */
+  uint64_t entered;      /* ... of these, those before the newest event that the library recorded there */
   _Atomic uint64_t handed_on; /* how often freed memory was reused in this stream, and ... */
-  _Atomic uint64_t settled;   /* ... of these, the reuses before the newest operation of
-                               * gp_identity_launches_early */
-  atomic_int users; /* driver calls in flight that use the stream; raised only under the device's lock
-                     * while it lives */
+  _Atomic uint64_t settled;   /* ... how often before the newest operation of gp_identity_launches_early */
+  atomic_int users; /* driver calls that use it; raised only under the device's lock while it lives */
   bool has_ended;
 
   /* reuse/stream_points.h */
@@ -101,8 +97,7 @@ struct gp_context {
   gp_list_t deferred;
   uint64_t deferred_bytes;
   uint64_t waits_after_ns; /* frees wait only after this time, and only if deferred_bytes ... */
-  uint64_t waits_beyond;   /* ... exceeds this, set by a check that found no need to wait, see
-                            * wait_in_free.c */
+  uint64_t waits_beyond;   /* ... exceeds this; set by a check that found no need to wait (wait_in_free.c) */
   gp_bins_t bins;
   gp_list_t segments;
   gp_cut_bins_t cut; /* idle parts of segments */
@@ -120,13 +115,11 @@ struct gp_context {
   unsigned event_count;                     /* number of these events, in use or spare */
   gp_list_t identities;                     /* records of its live streams; under contexts_lock */
   _Atomic(gp_identity_t *) legacy_identity; /* record of its legacy default stream; NULL: not made */
-  _Atomic(void *) entry_event;              /* the driver's event that is recorded in streams; NULL: not
-                                             * made */
+  _Atomic(void *) entry_event;              /* the driver's event to record in streams; NULL: not made */
   bool is_ordered;                          /* it is device->ordered */
   uint64_t
       suspensions; /* part of engine->service that ends with this context; under contexts_lock, 0 once lost */
-  atomic_bool gone; /* the driver reports that it has ended: nothing waits for it, and it will be marked
-                     * lost */
+  atomic_bool gone; /* the driver reports that it has ended: nothing waits for it, and it will be lost soon */
   atomic_bool lost;
 };
 

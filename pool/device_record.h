@@ -79,8 +79,7 @@ struct gp_device {
   uint64_t orphan_count;     /* allocations whose pool was destroyed, plus pools being destroyed, and ... */
   uint64_t orphan_bytes;     /* ... the bytes of these pools beyond allocations in use */
   gp_list_t pending_frees;   /* see pending_frees.h */
-  uint64_t unlisted_pending; /* bytes of pending frees that are not listed (no host memory for the record),
-                              * and ... */
+  uint64_t unlisted_pending; /* bytes of pending frees for which the host had no memory, and ... */
   uint64_t unlisted_host;    /* ... their page-locked bytes, and ... */
   uint64_t unlisted_epoch;   /* ... the newest epoch of these frees */
   gp_vain_t vain_pending;    /* the last wait for pending frees that timed out */
@@ -89,9 +88,9 @@ struct gp_device {
   uint64_t growing;     /* bytes by which calls in flight may grow the driver's pools, beyond ... */
   uint64_t pools_asked; /* ... the bytes that these calls request; part of pools.taken */
   uint64_t pools_grown; /* number of calls that may have grown the pools */
-  uint64_t settled_reserved, settled_grown; /* reserved bytes of the pools at the last driver query, and
-                                             * pools_grown at that time */
-  uint64_t shared_pages;                    /* driver pages that small allocations share, and ... */
+  uint64_t settled_reserved,
+      settled_grown;       /* at the last query: the pools' reserved bytes, and pools_grown */
+  uint64_t shared_pages;   /* driver pages that small allocations share, and ... */
   uint64_t unlisted_pages; /* ... those that are not listed (no host memory for the record), and ... */
   uint64_t shared_bytes;   /* ... the bytes of the unlisted pages */
   gp_pools_use_t pools;    /* use of the driver's own pools */
@@ -99,13 +98,12 @@ struct gp_device {
   uint64_t limit;          /* bytes; UINT64_MAX: no limit */
   bool lowered;            /* more than the new limit was committed; false again when enough is freed */
   atomic_bool told_range;  /* the message that the device cannot map memory was printed */
-  bool unsettled; /* the reserved bytes of the driver's pools are unknown: the limit was set, or a pool
-                   * ended */
-  uint64_t freed_since_fence;  /* bytes freed since a free last recorded fences */
-  uint64_t newest_free_epoch;  /* of the newest of these frees */
-  uint64_t asked_covered;      /* engine->covered at the last miss whose query proved nothing; UINT64_MAX:
-                                * it proved something */
-  uint64_t wanted_back;        /* idle bytes that must be released to the driver for ... */
+  bool unsettled; /* the reserved bytes of the driver's pools are unknown after a new limit or pool's end */
+  uint64_t freed_since_fence; /* bytes freed since a free last recorded fences */
+  uint64_t newest_free_epoch; /* of the newest of these frees */
+  uint64_t
+      asked_covered;    /* engine->covered when a miss last queried without result; UINT64_MAX: with result */
+  uint64_t wanted_back; /* idle bytes that must be released to the driver for ... */
   gp_trim_reason_t wanted_for; /* ... this reason; GP_TRIM_RESERVE or GP_TRIM_REQUESTED */
   uint64_t aged_ns;            /* when the age of idle mapped memory was last checked */
   uint64_t drained_ns;         /* when all deferred blocks were last checked, see reuse/drain.h */
@@ -132,8 +130,7 @@ struct gp_device {
   uint64_t told_ns;     /* ... this time (0: never queried). At that time committed_bytes less draining ... */
   uint64_t told_committed; /* ... had this value, and the driver's own pools had reserved ... */
   uint64_t told_pools;     /* ... this many bytes beyond those in use by the program */
-  gp_context_t stand_in;   /* used while the device has no context, see gp_engine_device_context; in no
-                            * list */
+  gp_context_t stand_in;   /* while the device has no context, see gp_engine_device_context; in no list */
   /*
    * The owner of mapped memory for stream-ordered requests. That memory outlives contexts, so this record
    * belongs to no driver context: its driver handle is NULL, it is never lost, and it is always the last of
@@ -145,8 +142,7 @@ struct gp_device {
   uint64_t ordered_peak;      /* highest ordered_live since the program reset it */
   uint64_t reserved_peak;     /* highest bytes reserved for such requests; reset separately */
   gp_list_t passed;           /* stream records with blocks that may be complete, by passed_link */
-  atomic_bool async_is_apart; /* `ordered` serves such requests with any pool type, because other devices
-                               * have access */
+  atomic_bool async_is_apart; /* `ordered` serves such requests with any type: other devices have access */
   gp_list_t contexts;
   gp_list_t idle;
   gp_stats_t *stats; /* &own_stats until the observer provides a place; the pointer is under the lock, too */

@@ -132,8 +132,7 @@ typedef struct gp_driver_ops {
   int code_invalid_value;
   int code_not_ready;
   int code_ended;                   /* the driver itself has ended; also sticky; 0: no such code */
-  bool (*code_is_sticky)(int code); /* Optional. True if no call in the context succeeds after such a
-                                     * result */
+  bool (*code_is_sticky)(int code); /* Optional. True if no later call in the context succeeds */
   bool (*code_is_context_gone)(
       int code); /* Optional. True if such a result of a wait or fence may mean that the context has ended */
 } gp_driver_ops_t;

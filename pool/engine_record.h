@@ -43,23 +43,20 @@ struct gp_engine {
   uint64_t idle_release_ns; /* UINT64_MAX: never */
   uint64_t max_cached;      /* UINT64_MAX: no bound */
   gp_amount_t reserve;
-  bool asks_host;    /* GPUPOOL_INTEGRATED: for a device that shares the host's memory, ask the host what is
-                      * free */
+  bool asks_host;    /* GPUPOOL_INTEGRATED: query the host for free memory if the device shares it */
   gp_amount_t slack; /* GPUPOOL_SLACK; none: no budget */
   gp_amount_t max_deferred;
   uint64_t least_bound;     /* no free waits while fewer bytes than this are deferred */
   atomic_bool free_returns; /* the driver's free does not wait for the device, see wait_in_free.c */
   uint64_t patience_ns;
   gp_block_list_t prewarm_list;
-  _Atomic uint64_t fences_due_ns;       /* no fence is recorded ahead of need before this time, see
-                                         * reuse/fences.c */
+  _Atomic uint64_t fences_due_ns;       /* earliest time for fences ahead of need, see reuse/fences.c */
   gp_amount_t limits[GP_MAX_DEVICES];   /* each is guarded by its device's lock */
   gp_amount_t ceilings[GP_MAX_DEVICES]; /* upper bounds for limits; constant */
 
   /* mode.c */
   _Atomic uint64_t service;
-  atomic_uint endings;           /* contexts that threads are ending now; they are part of the suspensions
-                                  * in service */
+  atomic_uint endings;           /* contexts that threads are ending: part of the suspensions in service */
   _Atomic uint64_t endings_over; /* how often a thread has finished ending a context */
   gp_mode_t reuse_mode;
   atomic_int own_calls;        /* the engine's own driver calls in flight, see gp_engine_enter */
@@ -74,8 +71,7 @@ struct gp_engine {
   char before_epoch[GP_CACHE_LINE];
   _Atomic uint64_t epoch; /* see reuse/stamps.h */
   char after_epoch[GP_CACHE_LINE];
-  _Atomic uint64_t covered;           /* every live context has completed this epoch; only grows, and is below
-                                       * epoch */
+  _Atomic uint64_t covered;           /* every live context has completed this epoch; only grows; < epoch */
   _Atomic uint64_t covered_ns;        /* when covered last grew beyond the epoch of a free */
   _Atomic uint64_t newest_free_epoch; /* the newest epoch in which a block was freed */
   _Atomic uint64_t last_block_id;
@@ -92,8 +88,7 @@ struct gp_engine {
   uint64_t last_known_stream;
   bool misses_streams;                  /* the host had no memory for the record of a stream */
   atomic_bool has_unknown_streams;      /* there may be streams that are not in known_streams */
-  _Atomic uint64_t streams_got_through; /* how often a stream had pending work at one query and none at the
-                                         * next */
+  _Atomic uint64_t streams_got_through; /* how often a stream had work at one query and none at the next */
 
   gp_address_map_t blocks;
   gp_address_map_t pages; /* pages that small allocations share, see space/account.c */
@@ -109,17 +104,14 @@ struct gp_engine {
   bool orders_plain;  /* requests get memory of contexts, if other devices have no access; needs alloc_in */
   bool is_plain;      /* GPUPOOL_ASYNC=plain */
   atomic_bool has_mapped;        /* memory has been mapped: a block may be a part, whatever the pool type */
-  bool leaves_ordered;           /* GPUPOOL_ASYNC=driver: the driver's pools serve and keep stream-ordered
-                                  * memory */
+  bool leaves_ordered;           /* GPUPOOL_ASYNC=driver: the driver's pools serve and keep such memory */
   bool has_heaps;                /* the settings allow per-thread heaps, see heaps.h */
   _Atomic uint32_t open_heaps;   /* open heaps of all devices */
   _Atomic uint32_t heap_count;   /* heaps made so far */
   gp_list_t with_heaps;          /* link in the list of engines with heaps; under that list's lock */
-  uint64_t serial;               /* unique in the process, because a thread may remember an engine that was
-                                  * destroyed */
+  uint64_t serial;               /* unique in the process: a thread may remember a destroyed engine */
   atomic_bool has_ordered_calls; /* the program has made a stream-ordered allocation or free */
-  atomic_bool has_programmatic;  /* the program has launched a kernel that does not wait for the preceding
-                                  * kernel */
+  atomic_bool has_programmatic;  /* a kernel was launched that does not wait for the preceding kernel */
   gp_address_map_t identities;   /* records of created streams, by the driver's handle */
   gp_list_t free_identities;     /* under contexts_lock */
   uint64_t last_identity;        /* id of the newest stream record; under contexts_lock */

@@ -334,8 +334,7 @@ static INLINE gp_free_result_t free_block(gp_engine_t *engine, const gp_order_t 
   if (block->state != GP_STATE_LIVE) {
     gp_lock_release(&device->lock);
     note_refused(engine, address);
-    *ret_code = engine->driver.ops->code_invalid_value; /* double free: the code that the driver would
-                                                         * return */
+    *ret_code = engine->driver.ops->code_invalid_value; /* double free: the driver's code */
     return GP_FREE_DONE;
   }
   if (free_fn && stays_in_pool(engine, block, order)) {
@@ -479,8 +478,7 @@ bool gp_engine_release(gp_engine_t *engine, uint64_t address)
   gp_event_holders(engine, block);
   uint64_t now_ns = gp_request_time(engine, device, clock_ns);
   ending_t ending = gp_block_is_ordered(block) ? ENDING_NO_WAIT : ENDING_RELEASE;
-  (void)drop_and_unlock(engine, block, now_ns, ending, NULL); /* after a failed wait the block stays
-                                                               * deferred */
+  (void)drop_and_unlock(engine, block, now_ns, ending, NULL); /* if it fails, the block stays deferred */
   return true;
 }
 

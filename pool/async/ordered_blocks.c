@@ -51,8 +51,7 @@ gp_block_t *gp_ordered_find(const gp_identity_t *identity, const gp_fit_t *fit)
 }
 
 #define LOOKED_AT                                                                                            \
-  8u /* blocks to look at, newest first: a few blocks from after the point often precede those from before   \
-      * it */
+  8u /* newest blocks to look at: a few blocks from after the point often precede those from before it */
 
 static gp_block_t *find_before(const gp_bin_t *bin, const gp_fit_t *fit, uint64_t most, uint64_t frees)
 {
@@ -86,7 +85,6 @@ void gp_ordered_unfile_all(gp_identity_t *identity)
   while (identity->others.idle)
     gp_ordered_unfile(gp_block_of_entry(identity->others.idle));
   gp_bound_unfile_all(identity);
-  gp_budget_note_use(identity->context->device); /* filed blocks now count as in use until their work is
-                                                  * complete */
+  gp_budget_note_use(identity->context->device); /* they count as in use until they are complete */
   gp_assert_internal(identity->filed == 0);
 }

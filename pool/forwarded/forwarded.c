@@ -113,8 +113,7 @@ bool gp_engine_forwarded_reserve(
 
   /* The driver's own pools serve a request as quickly as this pool does. */
   gp_find_origin(engine, gp_forwarded_is_driver_pooled(kind) ? GP_OCCASION_ALLOC : GP_OCCASION_DRIVER, bytes);
-  gp_contexts_lose_gone(engine); /* a gone context may cause a suspension, or have memory that is released
-                                  * with it */
+  gp_contexts_lose_gone(engine); /* a gone context may cause a suspension, or have the room */
   if (gp_forwarded_is_host(kind)) {
     gp_event_first_use(engine);
     bool granted = reserve_on_host(engine, bytes);
@@ -230,8 +229,7 @@ void gp_engine_forwarded_commit(
   gp_event_facts(engine, device);
   gp_lock_release(&device->lock);
   gp_forwarded_keep(engine, &own);
-  if (gp_forwarded_supply(own.kind) == GP_SUPPLY_POOLS) /* the pools may have reserved less or more than
-                                                         * was counted */
+  if (gp_forwarded_supply(own.kind) == GP_SUPPLY_POOLS) /* the pools may have reserved less or more */
     gp_limit_settle_growth(engine, context, own.counted);
 }
 

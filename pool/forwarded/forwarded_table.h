@@ -36,8 +36,7 @@ typedef struct gp_forwarded {
   uint64_t time_ns;
   uint64_t stream;
   uint64_t pool; /* driver's memory pool of the allocation; 0: the device's default pool, or none */
-  const gp_context_t *context; /* the memory ends with this context, set by commit; NULL: it outlives
-                                * contexts */
+  const gp_context_t *context; /* the memory ends with it, set by commit; NULL: it outlives contexts */
   int device;
   gp_forwarded_kind_t kind;
   bool has_stream;

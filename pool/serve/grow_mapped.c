@@ -379,8 +379,7 @@ static int grow(gp_plan_t *plan, bool *by_limit, bool *ret_is_placed, uint64_t *
     code = out_of_memory;
   else if (code == 0)
     code = serve(plan, by_limit, ret_is_placed, ret_address);
-  if (code == plan->engine->driver.ops->code_not_ready) /* the driver cannot map memory now, but can
-                                                         * allocate it */
+  if (code == plan->engine->driver.ops->code_not_ready) /* the driver cannot map now, but can allocate */
     *ret_is_placed = false;
   gp_cancel_restore(cancel_state);
   free(plan->parts);

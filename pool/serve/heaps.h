@@ -245,8 +245,7 @@ static inline void gp_heap_keep(gp_engine_t *engine, gp_heap_t *heap, gp_heap_bi
   gp_heap_amounts_t *amounts = &heap->counts->amounts;
 
   gp_assert_internal(gp_lock_is_held(&heap->lock));
-  gp_lock_fence(); /* as in gp_stamp: the thread took the heap's lock after the program had submitted its
-                    * work */
+  gp_lock_fence(); /* as in gp_stamp: the thread took the heap's lock after the program's submissions */
   block->free_epoch = atomic_load(&engine->epoch);
   if (heap->newest_epoch < block->free_epoch) {
     heap->newest_epoch = block->free_epoch;

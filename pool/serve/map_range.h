@@ -26,8 +26,7 @@ void gp_map_range_lose(gp_engine_t *engine, gp_context_t *context);
 /* The progress of a step (below). */
 typedef enum gp_map_done {
   GP_MAP_NOTHING,
-  GP_MAP_FLOATING, /* the memory is new or was unmapped from its old place, and not yet mapped at the new
-                    * one */
+  GP_MAP_FLOATING, /* new, or unmapped from its old place, and not yet mapped at the new one */
   GP_MAP_MAPPED,
   GP_MAP_LOST, /* the memory could not be moved back, and was released to the driver */
 } gp_map_done_t;
