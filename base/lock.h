@@ -101,7 +101,7 @@ static inline bool gp_lock_is_free(const gp_lock_t *lock)
   return atomic_load_explicit(&lock->state, memory_order_relaxed) == GP_LOCK_FREE;
 }
 
-/* The slow paths of take and release, when another thread has the lock or waits for it. */
+/* The slow paths of take and release: another thread has the lock, or waits for it. */
 void gp_lock_contend(gp_lock_t *lock);
 void gp_lock_wake(gp_lock_t *lock);
 
@@ -182,8 +182,8 @@ void gp_lock_wait(gp_lock_t *lock, gp_condition_t *condition);
 /* Wakes all waiting threads. The caller holds the lock. */
 void gp_condition_tell(gp_condition_t *condition);
 
-/* For tests of threads, in a debug build (debug_level >= 1): gaps before and after lock holds, in which
- * other threads run, which the scheduler itself seldom lets happen. */
+/* For tests of threads, in a debug build (debug_level >= 1): makes threads pause around lock holds, so
+ * that other threads run at points where the scheduler seldom lets them run. */
 
 #if GP_DEBUG_LEVEL >= 1
 /* From now on each thread lets others run, or waits for up to some ten microseconds, before one of

@@ -1,4 +1,4 @@
-/* What can happen to memory (actions.def). */
+/* The actions of events: what can happen to memory (actions.def). */
 #ifndef GP_FORMAT_ACTIONS_H
 #define GP_FORMAT_ACTIONS_H
 
@@ -8,7 +8,7 @@ typedef enum gp_action {
   GP_ACTION_COUNT
 } gp_action_t;
 
-/* The name in the snapshot; never NULL for a valid enumerator. */
+/* Returns the name in the snapshot; never NULL for a valid enumerator. */
 const char *gp_action_name(gp_action_t action);
 
 #endif

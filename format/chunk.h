@@ -49,7 +49,7 @@ typedef struct gp_chunk_header {
   _Atomic uint32_t discarding; /* index + 1 of a chunk whose events are being discarded, see dropped_then */
   uint64_t chunks_offset;      /* offset in the section */
   uint64_t records_offset;
-  uint64_t dropped;      /* number of overwritten events */
+  uint64_t dropped;      /* number of events that were overwritten */
   uint64_t dropped_then; /* with discarding: the value of dropped after the chunk is discarded */
   uint64_t since_ns;     /* newest time of the overwritten events, with has_lost */
   uint32_t has_lost;

@@ -36,7 +36,7 @@ typedef enum gp_forwarded_kind {
 #include "format/details.def"
 } gp_forwarded_kind_t;
 
-/* The name in the snapshot; never NULL for a code below GP_DETAIL_COUNT. */
+/* Returns the name in the snapshot; never NULL for a code below GP_DETAIL_COUNT. */
 const char *gp_detail_name(gp_detail_t detail);
 
 #endif

@@ -34,7 +34,7 @@
 /* The upper half of completion: nanoseconds from the free to its completion. */
 #define GP_COMPLETION_OPEN 0u /* the time may still be set */
 #define GP_COMPLETION_CLOSED                                                                                 \
-  UINT32_MAX /* the time will never be set: if the block completes, there is a separate event */
+  UINT32_MAX /* the time will never be set here: a separate event has it, if the block completes */
 
 /* While a record is in the ring, threads other than its writer load time_ns, and load and change
  * completion. So both are accessed atomically. */
@@ -47,7 +47,7 @@ typedef struct gp_event_record {
   uint32_t slack;      /* lower half of rounded size less size */
   union {
     uint32_t duration;     /* packed by gp_event_record_duration_pack */
-    uint32_t alloc_thread; /* with PAIR */
+    uint32_t alloc_thread; /* with PAIR: the thread of the alloc */
   };
   int32_t stack;       /* index, -1: none; equals the event's origin less one */
   uint16_t slack_high; /* bits 32 to 47 of the slack */

@@ -4,8 +4,8 @@
  * into blocks has the state SEGMENT; each of its allocated or pending blocks has a slot of its own, marked
  * cut, and the rest of the segment is idle. trace/record/live.h says how slots are used.
  *
- * The slot of an allocated block may be the only place that records its alloc (tells_alloc). The event
- * records then lack this alloc, a hit by `thread` at time_ns (event_record.h).
+ * The slot of an allocated block may be the only place that records its alloc (tells_alloc). In that case no
+ * event record has the alloc, which was a hit by `thread` at time_ns (event_record.h).
  */
 #ifndef GP_FORMAT_LIVE_SLOT_H
 #define GP_FORMAT_LIVE_SLOT_H

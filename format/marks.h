@@ -21,7 +21,7 @@ typedef enum gp_mark_kind {
   GP_MARK_KIND_COUNT
 } gp_mark_kind_t;
 
-/* The name in the snapshot; never NULL for a valid enumerator. */
+/* Returns the name in the snapshot; never NULL for a valid enumerator. */
 const char *gp_mark_kind_name(gp_mark_kind_t kind);
 
 /* Finds the kind with that name. Returns false if there is none. Any thread may call it. */

@@ -16,7 +16,7 @@ typedef enum gp_block_state {
 #include "format/states.def"
 } gp_block_state_t;
 
-/* The name in the snapshot; never NULL for a valid enumerator. */
+/* Returns the name in the snapshot; never NULL for a valid enumerator. */
 const char *gp_block_state_name(gp_block_state_t state);
 
 #endif

@@ -36,8 +36,8 @@ typedef struct gp_oom_turn {
   uint64_t tickets;    /* issued so far; an older request has a lower one */
   uint64_t changes;    /* number of steps by the holder, so that waiting threads see its progress */
   gp_list_t waiting;   /* threads that wait for the turn, oldest request first */
-  uintptr_t thread;    /* the last thread that asked the driver for memory; 0: none has */
-  bool is_shared;      /* more than one thread has asked the driver for memory */
+  uintptr_t thread;    /* the last thread that requested memory from the driver; 0: none */
+  bool is_shared;      /* more than one thread has requested memory from the driver */
   uint64_t waited_for; /* number of the free for which a wait timed out; 0: none */
 } gp_oom_turn_t;
 
@@ -100,7 +100,7 @@ struct gp_device {
   atomic_bool told_range;  /* the message that the device cannot map memory was printed */
   bool unsettled; /* the reserved bytes of the driver's pools are unknown after a new limit or pool's end */
   uint64_t freed_since_fence; /* bytes freed since a free last recorded fences */
-  uint64_t newest_free_epoch; /* of the newest of these frees */
+  uint64_t newest_free_epoch; /* epoch of the newest of these frees */
   uint64_t
       asked_covered;    /* engine->covered when a miss last queried without result; UINT64_MAX: with result */
   uint64_t wanted_back; /* idle bytes that must be released to the driver for ... */
@@ -120,7 +120,7 @@ struct gp_device {
   uint64_t highest_whole;   /* ... of whole blocks, see budget.h */
   unsigned segments_spared; /* segments released because they were not needed, see segment.h */
   uint64_t largest_spared;  /* bytes of the largest of segments_spared since the pool last grew by as much */
-  uint64_t needed_bytes;    /* bytes reserved when the program requested such memory again */
+  uint64_t needed_bytes;    /* reserved bytes when a spared segment was needed again */
   uint64_t moved_again;     /* moves of chunks that had been moved before, see mapped.h */
   unsigned surplus_pause;   /* frees before the next check for surplus */
   gp_prewarm_t prewarm;

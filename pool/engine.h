@@ -208,8 +208,9 @@ int gp_engine_async_access(gp_engine_t *engine, int device, int other);
 bool gp_engine_retain(gp_engine_t *engine, uint64_t address);
 bool gp_engine_release(gp_engine_t *engine, uint64_t address);
 
-/* Returns true if a block of the pool starts at address, or cut memory contains it, and the block is not
- * being released to the driver. Such an address must never be passed to the driver's free. */
+/* Returns true if a block of the pool starts at address, or if cut memory (memory that the pool divides
+ * into blocks: segments and mapped memory) contains it, and the block is not being released to the driver.
+ * Such an address must never be passed to the driver's free. */
 bool gp_engine_holds(gp_engine_t *engine, uint64_t address);
 
 /* Returns true if address lies in a range that the pool has reserved for mapped memory, mapped or not. */
@@ -307,8 +308,8 @@ bool gp_engine_pools(const gp_engine_t *engine);
  * The reach of a stream capture: the threads whose requests without a stream (cudaMalloc, cudaFree) the
  * engine forwards while the capture runs. CUDA prohibits such calls to some threads, and the error has to
  * come from the driver. In reuse mode `context` all other threads get idle memory, and the pool keeps what
- * they free; in mode `strict` every capture has GP_REACH_EVERYTHING. Whatever the reach, the engine makes no
- * driver calls of its own.
+ * they free. In mode `strict` every capture counts as GP_REACH_EVERYTHING. Whatever the reach, the engine
+ * makes no driver calls of its own.
  */
 typedef enum gp_reach {
   GP_REACH_EVERYTHING, /* all requests of all threads: nothing is known about the capture */
@@ -421,7 +422,7 @@ typedef struct gp_block_view {
   uint64_t size; /* bytes that the pool uses for the block */
   uint64_t segment_address;
   uint64_t segment_size; /* bytes reserved from the driver */
-  uint64_t requested;    /* bytes the present or last owner asked for */
+  uint64_t requested;    /* bytes that the present or last owner requested */
   uint64_t block_id;     /* id of the present or last owner's allocation */
   uint64_t time_ns;      /* when the present or last owner allocated it */
   uint64_t context;      /* driver id of the context; 0: mapped for stream-ordered requests, no context */

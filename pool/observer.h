@@ -86,7 +86,7 @@ typedef struct gp_next_owner {
   uint32_t origin;
 } gp_next_owner_t;
 
-/* What the engine knows about a device apart from events. */
+/* The engine's knowledge about a device that is not in events. */
 typedef struct gp_device_facts {
   uint64_t limit; /* bytes; 0: none */
   gp_device_use_t use;

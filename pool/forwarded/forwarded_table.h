@@ -45,7 +45,7 @@ typedef struct gp_forwarded {
   /* The following members are set between take and freed. */
   bool is_freed_in_order; /* the driver keeps the memory until a stream reaches the free: ... */
   gp_order_t freed_in;    /* ... this stream; context NULL: unknown */
-  bool is_exported;       /* another process may use the memory longer, which the library cannot see */
+  bool is_exported;       /* an importer may use the memory longer, which the library cannot see */
 } gp_forwarded_t;
 
 gp_space_t gp_forwarded_space(gp_forwarded_kind_t kind);

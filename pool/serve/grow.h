@@ -14,7 +14,7 @@ typedef struct gp_need {
   gp_context_t *arena;   /* the record that grows: the context, or device->ordered */
   uint64_t requested;    /* bytes */
   uint64_t bytes;        /* bytes, rounded up */
-  uint64_t stream;       /* of a stream-ordered request; 0: none, and the context is current in the thread */
+  uint64_t stream;       /* stream of the request; 0: none, and the context is current in the thread */
 } gp_need_t;
 
 /*

@@ -250,8 +250,7 @@ void gp_heap_disown(gp_engine_t *engine, gp_block_t *block)
       (void)defer(engine, block, &block->context->deferred, &steps);
     }
     uint32_t kept = atomic_load_explicit(&heap->kept, memory_order_relaxed);
-    if (kept >= GP_HEAP_BLOCKS ||
-        heap->bytes + block->size > GP_HEAP_BYTES) /* the heap was full for this free */
+    if (kept >= GP_HEAP_BLOCKS || heap->bytes + block->size > GP_HEAP_BYTES) /* a free found the heap full */
       give(engine, heap, (kept + 1) / 2);
     /* Must come before the lock is released: another thread's free of the block may be about to put it
      * into the heap. */

@@ -56,7 +56,7 @@ struct gp_heap {
   _Atomic uint32_t kept;    /* number of kept blocks; also read without the lock */
   gp_device_t *device;      /* constant */
   gp_context_t *context;    /* context of the kept blocks; NULL: the heap is closed */
-  uint64_t bytes;           /* of the kept blocks */
+  uint64_t bytes;           /* bytes of the kept blocks */
   uint64_t newest_epoch;    /* newest stamp of the blocks that it has kept so far */
   uint64_t covered;         /* engine->covered when the heap last read it */
   uint64_t next_block_id;   /* next of the block ids reserved for this heap, which end before ... */

@@ -20,7 +20,7 @@ typedef struct gp_request {
   gp_context_t *arena;     /* has the blocks that may serve the request: the context, or device->ordered */
   const gp_order_t *order; /* the stream of a stream-ordered request, in `context`; NULL: no stream */
   uint64_t requested;
-  gp_fit_t fit;  /* idle blocks that may serve it */
+  gp_fit_t fit;  /* which idle blocks may serve the request */
   uint64_t size; /* size of a new block: the size of its class */
   uint64_t ret_address;
   bool is_cut; /* the block is a part of a segment or of mapped memory */
@@ -34,7 +34,7 @@ static inline void gp_request_look_for_escapes(const gp_request_t *request)
     driver->ops->look_for_escapes(driver->self);
 }
 
-/* Serves the request without new memory from the driver. */
+/* Serves the request from memory of the pool, without new memory from the driver. */
 bool gp_hit(gp_request_t *request);
 
 /* Serves the request from blocks that are known to be complete, but are still queued as deferred. */

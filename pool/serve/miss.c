@@ -274,8 +274,8 @@ static int make_room_and_serve(gp_request_t *request, bool *by_limit, gp_oom_att
   return code;
 }
 
-/* Serves a stream-ordered request from blocks whose free the device has passed. If there are none, makes
- * the stream wait for a block. */
+/* Queries the streams, and serves a stream-ordered request from memory whose frees are complete. If there
+ * is none, makes the request's stream wait for a block. */
 static bool serve_in_stream(gp_request_t *request)
 {
   if (!request->order)

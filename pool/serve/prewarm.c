@@ -238,7 +238,7 @@ bool gp_prewarm_now(gp_engine_t *engine, gp_context_t *context)
   if (gp_engine_forwards(engine) ||
       !atomic_compare_exchange_strong(&device->prewarm.state, &due, GP_PREWARM_RUNNING))
     return false;
-  int cancel_state = gp_cancel_hold(); /* the program did not ask for this */
+  int cancel_state = gp_cancel_hold(); /* the program did not request these calls */
   uint64_t before = device->prewarm.obtained;
   (void)gp_limit_ask(engine, context, &free_bytes, &total_bytes);
   bool is_done = go_on(engine, context);
