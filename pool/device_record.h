@@ -90,20 +90,19 @@ struct gp_device {
   uint64_t pools_grown; /* number of calls that may have grown the pools */
   uint64_t settled_reserved,
       settled_grown;       /* at the last query: the pools' reserved bytes, and pools_grown */
-  uint64_t shared_pages;   /* driver pages that small allocations share, and ... */
-  uint64_t unlisted_pages; /* ... those that are not listed (no host memory for the record), and ... */
-  uint64_t shared_bytes;   /* ... the bytes of the unlisted pages */
+  uint64_t shared_pages;   /* driver pages that small allocations share */
+  uint64_t unlisted_pages; /* those of shared_pages that are not in engine->pages: no host memory */
+  uint64_t shared_bytes;   /* bytes of all small allocations that share pages */
   gp_pools_use_t pools;    /* use of the driver's own pools */
   bool uses_pools;         /* the program has allocated from the driver's own pools */
   uint64_t limit;          /* bytes; UINT64_MAX: no limit */
   bool lowered;            /* more than the new limit was committed; false again when enough is freed */
   atomic_bool told_range;  /* the message that the device cannot map memory was printed */
   bool unsettled; /* the reserved bytes of the driver's pools are unknown after a new limit or pool's end */
-  uint64_t freed_since_fence; /* bytes freed since a free last recorded fences */
-  uint64_t newest_free_epoch; /* epoch of the newest of these frees */
-  uint64_t
-      asked_covered;    /* engine->covered when a miss last queried without result; UINT64_MAX: with result */
-  uint64_t wanted_back; /* idle bytes that must be released to the driver for ... */
+  uint64_t freed_since_fence;  /* bytes freed since a free last recorded fences */
+  uint64_t newest_free_epoch;  /* epoch of the newest of these frees */
+  uint64_t asked_covered;      /* covered when a miss last queried without result; UINT64_MAX: with result */
+  uint64_t wanted_back;        /* idle bytes that must be released to the driver for ... */
   gp_trim_reason_t wanted_for; /* ... this reason; GP_TRIM_RESERVE or GP_TRIM_REQUESTED */
   uint64_t aged_ns;            /* when the age of idle mapped memory was last checked */
   uint64_t drained_ns;         /* when all deferred blocks were last checked, see reuse/drain.h */
