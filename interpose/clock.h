@@ -1,7 +1,7 @@
 /*
- * Nanoseconds of CLOCK_MONOTONIC, read from the processor's time stamp counter where that is invariant (7
- * ns instead of 16). Never goes backwards, the same for all threads. It learns the counter's rate during
- * the first tenth of a second, and reads the system's clock until then.
+ * Returns nanoseconds of CLOCK_MONOTONIC, computed from the processor's time stamp counter if that is
+ * invariant (7 ns a call instead of 16). Never goes backwards, also between threads. Reads the system's clock
+ * for the first tenth of a second, while it measures the counter's rate.
  */
 #ifndef GP_INTERPOSE_CLOCK_H
 #define GP_INTERPOSE_CLOCK_H

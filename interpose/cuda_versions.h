@@ -7,10 +7,10 @@
 /* The newest CUDA version whose functions the tables have (classes.def names the sources). */
 #define GP_NEWEST_CUDA_VERSION 13050
 
-/* The oldest driver that the library pools for. */
+/* The oldest driver with which the library pools. */
 #define GP_OLDEST_CUDA_VERSION 11020
 
-/* The first driver with cuCtxRecordEvent, by which a fence spans a context. */
+/* The first driver with cuCtxRecordEvent, which fences need to cover a whole context. */
 #define GP_FENCE_CUDA_VERSION 12050
 
 #endif

@@ -1,6 +1,7 @@
 /*
- * The life of the preload library in its process: the first hooked call starts it; in a forked child it does
- * nothing; at exit it reports. It has no constructor. Uses everything below the hooks, and trace/.
+ * The life cycle of the preload library in its process. The first hooked call starts the library; in a forked
+ * child it does nothing; at exit it writes reports. It has no constructor. This module uses everything below
+ * the hooks, and trace/.
  */
 #ifndef GP_INTERPOSE_LIBRARY_H
 #define GP_INTERPOSE_LIBRARY_H
@@ -8,31 +9,33 @@
 #include "pool/engine.h"
 
 /*
- * The engine, which the first call starts. A hook calls this first, with no lock held. NULL: the hook
- * forwards the call to the driver (GPUPOOL_DISABLE, a forked child, no host memory for the records, a call
- * from within the start). Binds GP_REAL if the process has a driver. Any thread.
+ * Returns the engine; the first call starts it. A hook calls this first, with no lock held. If it returns
+ * NULL, the hook forwards the call to the driver (GPUPOOL_DISABLE, a forked child, no host memory for the
+ * records, or a call from within the start). Binds GP_REAL if the process has a driver. Any thread.
  */
 gp_engine_t *gp_library_engine(void);
 
-/* The engine's recorder and its snapshot writer, after gp_library_engine has returned. Both are NULL if the
- * host had no memory for a record. Any thread. */
+/* Return the engine's recorder and its snapshot writer; call them after gp_library_engine has returned. Both
+ * return NULL if there was no host memory for a record. Any thread. */
 struct gp_recorder *gp_library_recorder(void);
 struct gp_snapshot_writer *gp_library_snapshots(void);
 
-/* The recorder once the library has started, and NULL in a child. Starts nothing. Any thread. */
+/* Returns the recorder if the library has started, else NULL; NULL also in a child. Never starts the library.
+ * Any thread. */
 struct gp_recorder *gp_library_started_recorder(void);
 
-/* GPUPOOL_NVTX, from where all settings come. Any thread, also before the start. */
+/* Returns true if GPUPOOL_NVTX is set in the environment or in a settings file. Any thread, also before the
+ * start. */
 bool gp_library_records_nvtx(void);
 
-/* The engine if it answers for NVML: GPUPOOL_NVML says so, and the library has started. Starts nothing. Any
- * thread. */
+/* Returns the engine if GPUPOOL_NVML=limit is set and the library has started, else NULL. Never starts the
+ * library. Any thread. */
 gp_engine_t *gp_library_nvml_engine(void);
 
 /*
- * Which calls the library may serve in the runtime's place (hooks/runtime_calls.h). None with
- * GPUPOOL_RUNTIME_HOOKS=0 or where a tool watches the process's CUDA calls, and none whose stack is
- * recorded, so that stacks always show the runtime. For callers that got an engine.
+ * The calls that the library may serve in the runtime's place (hooks/runtime_calls.h). It serves none with
+ * GPUPOOL_RUNTIME_HOOKS=0, or if a tool watches the process's CUDA calls, and none whose stack is recorded,
+ * so that stacks always show the runtime. For callers that got an engine.
  */
 typedef struct gp_runtime_share {
   uint64_t most_bytes; /* largest served allocation; 0: serves none */
@@ -41,8 +44,8 @@ typedef struct gp_runtime_share {
 
 const gp_runtime_share_t *gp_library_runtime_share(void);
 
-/* From now on every call is forwarded; the pool still frees the memory that it has handed out. The caller
- * logs the reason first. Any thread, also before the start. */
+/* From now on every call is forwarded; the pool still frees the memory that the program got from it. The
+ * caller logs the reason first. Any thread, also before the start. */
 void gp_library_stop_pooling(void);
 
 #endif

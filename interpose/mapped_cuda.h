@@ -1,5 +1,5 @@
 /*
- * The functions of the driver's table (pool/driver.h) for mapped memory.
+ * The driver table's functions (pool/driver.h) for mapped memory.
  */
 #ifndef GP_INTERPOSE_MAPPED_CUDA_H
 #define GP_INTERPOSE_MAPPED_CUDA_H

@@ -1,23 +1,23 @@
-/* Tells whether this process is the one in which the library started. A child of fork() has a copy of the
- * library's records (a child of vfork() has not), but their GPU memory is the parent's. */
+/* Finds out whether this process is the one in which the library started. A child of fork() has a copy of the
+ * library's records, but their GPU memory belongs to the parent; a child of vfork() has no copy. */
 #ifndef GP_INTERPOSE_PROCESS_H
 #define GP_INTERPOSE_PROCESS_H
 
 #include <stdbool.h>
 
 /*
- * From now on gp_process_is_ours is false in children, and those of fork() call child(). The library calls
- * this before it takes its first lock, which a child could inherit locked. Calls after the first do
- * nothing; simultaneous calls do no harm. Any thread, with no lock held.
+ * From now on gp_process_is_ours returns false in children, and children of fork() call child(). The library
+ * calls this before it takes its first lock, which a child could inherit locked. Calls after the first do
+ * nothing; simultaneous calls are harmless. Any thread, with no lock held.
  */
 void gp_process_watch(void (*child)(void));
 
-extern const unsigned char *gp_process_mark; /* private: points to 1, but in a child to 0 */
+extern const unsigned char *gp_process_mark; /* private: points to 1, in a child to 0 */
 
 /*
- * False in a child, also in one made by clone() without the handlers of pthread_atfork().
- * Costs only two loads, because every hook calls this. Before Linux 4.14 it is false only in
- * children of fork(), after child().
+ * Returns false in a child, also in one that clone() made without running the handlers of pthread_atfork().
+ * Costs only two loads, because every hook calls it. Before Linux 4.14 it returns false only in children of
+ * fork(), after child().
  */
 static inline bool gp_process_is_ours(void)
 {

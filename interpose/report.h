@@ -3,8 +3,8 @@
 
 #include "pool/engine.h"
 
-/* GPUPOOL_STATS=1: writes a few lines for each device to the log (stderr or GPUPOOL_LOG). Any thread; no
- * driver call. */
+/* With GPUPOOL_STATS=1, writes a few lines for each device to the log (stderr or GPUPOOL_LOG). Any thread;
+ * makes no driver call. */
 void gp_report_write(gp_engine_t *engine);
 
 #endif

@@ -26,7 +26,7 @@ static bool holds(const struct dl_phdr_info *object, uintptr_t address)
   return false;
 }
 
-/* 1: this library comes first, 2: the C library does. */
+/* Returns 1 if this library comes first, 2 if the C library does. */
 static int which_is_first(struct dl_phdr_info *object, size_t size, void *arg)
 {
   const order_t *order = arg;
@@ -58,8 +58,7 @@ gpupool_result_t gp_api_engine(gp_engine_t **ret_engine)
   return GPUPOOL_OK;
 }
 
-/* The number of devices, which never changes; before the driver is initialized, the
- * most that there may be. */
+/* Returns the number of devices, which never changes, or the maximum before the driver is initialized. */
 static int device_count(void)
 {
   int count;
@@ -92,7 +91,7 @@ GP_API gpupool_result_t gpupool_api_set_verbose(int level)
   gp_engine_t *engine;
   if (level < 0 || level > 2)
     return GPUPOOL_INVALID;
-  gpupool_result_t result = gp_api_engine(&engine); /* the start of the engine also sets the level */
+  gpupool_result_t result = gp_api_engine(&engine); /* starting the engine also sets the level */
   if (result == GPUPOOL_OK)
     gp_log_init(level, gp_log_fd());
   return result;

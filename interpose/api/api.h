@@ -1,5 +1,5 @@
-/* The common parts of the functions of gpupool.h. This folder is the top of the library: it may include all
- * of interpose/ and trace/, and nothing includes it. */
+/* Parts that all functions of gpupool.h share. This folder is the top of the library: it may include all of
+ * interpose/ and trace/, and no other folder includes it. */
 #ifndef GP_INTERPOSE_API_API_H
 #define GP_INTERPOSE_API_API_H
 
@@ -9,23 +9,24 @@
 
 #define GP_API __attribute__((visibility("default")))
 
-/* Guards the functions' own records. A thread that holds it may read the engine, but not give memory back:
- * that may wait for the driver, and other threads would wait for the lock. */
+/* Guards the records of the API functions (scopes, statistics at the last reset). A thread that holds this
+ * lock may read the engine, but must not release memory: a release may wait for the driver, and other threads
+ * would wait for the lock. */
 extern gp_lock_t gp_api_lock;
 
 /*
- * The library was preloaded. False: the program, or PyTorch, has opened it like any other library. Then the
- * program's calls do not reach it, and the pool must not begin, since it would not see captures and
- * synchronizations. Any thread.
+ * Returns true if the library was preloaded. False means that the program, or PyTorch, opened it like any
+ * other library: the program's calls do not reach it, and the pool must not start, because it would miss
+ * captures and synchronizations. Any thread.
  */
 bool gp_api_is_preloaded(void);
 
-/* The engine, which the first call starts. If the result is not GPUPOOL_OK, *ret_engine is untouched, and
- * the function returns the result to the program. The caller holds no lock. */
+/* Returns the engine in *ret_engine; the first call starts it. If the result is not GPUPOOL_OK, *ret_engine
+ * is unchanged, and the API function returns that result to the program. The caller holds no lock. */
 gpupool_result_t gp_api_engine(gp_engine_t **ret_engine);
 
-/* The same, and sets *device to the ordinal of an existing device; GPUPOOL_INVALID:
- * there is no such device. */
+/* Does what gp_api_engine does, and replaces GPUPOOL_CURRENT in *device by an ordinal. Returns
+ * GPUPOOL_INVALID if the device does not exist. */
 gpupool_result_t gp_api_device(gp_engine_t **ret_engine, int *device);
 
 #endif

@@ -49,10 +49,10 @@ extern "C" {
 typedef enum gpupool_result {
   GPUPOOL_OK = 0,
   GPUPOOL_NOT_LOADED = 1, /* the program runs without the library, or with one too old for this call */
-  GPUPOOL_INACTIVE = 2,   /* the library does nothing in this process, or not yet */
-  GPUPOOL_INVALID = 3,    /* an argument that is never valid, such as a negative device */
+  GPUPOOL_INACTIVE = 2,   /* the library does nothing in this process, or has not started yet */
+  GPUPOOL_INVALID = 3,    /* an invalid argument, such as a negative device */
   GPUPOOL_UNKNOWN = 4,    /* no such block, name or scope */
-  GPUPOOL_FAILED = 5      /* the system or the driver refused; errno has the reason where said below */
+  GPUPOOL_FAILED = 5      /* the system or the driver failed; errno has the reason where said below */
 } gpupool_result_t;
 
 #define GPUPOOL_CURRENT  (-1)
@@ -61,20 +61,20 @@ typedef enum gpupool_result {
 /* What the library records (GPUPOOL_TRACE). */
 typedef enum gpupool_recording {
   GPUPOOL_RECORD_OFF = 0,
-  GPUPOOL_RECORD_STATE = 1, /* no events; snapshots have the live blocks */
+  GPUPOOL_RECORD_STATE = 1, /* no events; snapshots contain the live blocks */
   GPUPOOL_RECORD_ALL = 2
 } gpupool_recording_t;
 
-/* What happened on a device between begin and end of a scope. Bytes as in
- * gpupool_memory_allocated and so on. */
+/* What happened on a device between begin and end of a scope. Bytes are counted as in
+ * gpupool_memory_allocated and the functions next to it. */
 typedef struct gpupool_report {
-  uint64_t peak_allocated; /* the program's peak use in the scope, with memory allocated before it */
+  uint64_t peak_allocated; /* includes memory allocated before the scope */
   uint64_t peak_reserved;
   uint64_t peak_cached;
-  uint64_t peak_requested;  /* the same, but not rounded */
-  uint64_t allocated_bytes; /* of all allocations inside ... */
-  uint64_t allocations;     /* ... and their number */
-  uint64_t freed_bytes;     /* of all frees inside ... */
+  uint64_t peak_requested;  /* as peak_allocated, but not rounded */
+  uint64_t allocated_bytes; /* of all allocations in the scope ... */
+  uint64_t allocations;     /* ... and how many there were */
+  uint64_t freed_bytes;     /* of all frees in the scope ... */
   uint64_t frees;
   uint64_t cache_hits;   /* allocations without a driver call ... */
   uint64_t cache_misses; /* ... and with one */
@@ -82,12 +82,12 @@ typedef struct gpupool_report {
   uint64_t driver_frees;
   uint64_t num_ooms;
   uint64_t duration_ns;
-  double cache_hit_rate; /* hits / (hits + misses), 0 without any */
-  double efficiency;     /* peak_requested / peak_reserved, 0 without any */
+  double cache_hit_rate; /* hits / (hits + misses); 0 without allocations */
+  double efficiency;     /* peak_requested / peak_reserved; 0 if nothing was reserved */
 } gpupool_report_t;
 
-/* The functions of the library. A program calls the functions below, without api_, which first check
- * whether there is a library. Foreign languages look up these names. */
+/* The library's own functions. Foreign languages look up these names. C and C++ programs call the functions
+ * below, whose names have no api_: those first check whether the library is loaded. */
 const char *gpupool_api_version(void);
 gpupool_result_t gpupool_api_statistic(int device, const char *name, uint64_t *ret_value);
 size_t gpupool_api_memory_stats(int device, char *text, size_t capacity);
@@ -107,13 +107,14 @@ gpupool_result_t gpupool_api_retain(const void *address);
 gpupool_result_t gpupool_api_release(const void *address);
 
 /*
- * For torch.cuda.memory.CUDAPluggableAllocator, which looks them up by name (doc/api.md); programs do not
- * call them. The stream is a cudaStream_t. Memory is as from cudaMallocAsync. alloc: NULL if there is none.
- * free: address is from alloc, or NULL; work already submitted to `stream`, and to the streams that
- * record_stream named for the address, may still use it. base_alloc: beginning and bytes of the driver's
- * allocation that contains address. reset: as gpupool_empty_cache. memory_fraction: a limit, as a part of
- * the device's memory; 1: none. In a program that has loaded the library without LD_PRELOAD these functions
- * just call cudaMallocAsync and cudaFreeAsync, and print one line on stderr.
+ * For torch.cuda.memory.CUDAPluggableAllocator, which looks these functions up by name (doc/api.md); programs
+ * do not call them. The stream is a cudaStream_t. Memory behaves as memory of cudaMallocAsync. alloc returns
+ * NULL if there is no memory. free takes an address from alloc, or NULL; work already submitted to `stream`,
+ * and to the streams that record_stream was given for the address, may still use the memory. base_alloc
+ * returns the beginning and size of the driver allocation that contains the address. reset does what
+ * gpupool_empty_cache does. memory_fraction sets a limit as a fraction of the device's memory; 1 removes it.
+ * If the program loaded the library without LD_PRELOAD, these functions just call cudaMallocAsync and
+ * cudaFreeAsync, and print one line on stderr.
  */
 struct CUstream_st;
 void *gpupool_torch_alloc(size_t size, int device, struct CUstream_st *stream);
@@ -124,9 +125,9 @@ void gpupool_torch_reset(void);
 void gpupool_torch_memory_fraction(double fraction, int device);
 
 /*
- * Puts the address of a function into `pointer`, NULL without the library. On x86-64 it reads the table
- * that the loader fills: for an executable that is not position-independent the linker would fix the
- * address at NULL. (Not with 32-bit pointers: there is no library for such programs.)
+ * Stores the address of a function in `pointer`, or NULL without the library. On x86-64 it reads the table
+ * that the loader fills (GOT), because in an executable that is not position-independent the linker would fix
+ * the address at NULL. Programs with 32-bit pointers do not need this: there is no library for them.
  */
 #if defined __x86_64__ && defined __LP64__
 #define GPUPOOL_FIND(function, pointer)                                                                      \
@@ -144,31 +145,33 @@ void gpupool_torch_memory_fraction(double fraction, int device);
   GPUPOOL_FIND(gpupool_api_##function, gpupool_found);                                                       \
   return gpupool_found ? gpupool_found arguments : (without)
 
-/* An ordinal outside int names no device, and must not be cut to that of another one. */
+/* An ordinal outside int identifies no device, and must not be truncated to that of another one. */
 static inline int gpupool_ordinal(long long device)
 {
   return device < GPUPOOL_CURRENT || device > INT32_MAX ? GPUPOOL_CURRENT - 1 : (int)device;
 }
 
-/* The version, "0.1.0", valid for ever. NULL: the program runs without the library. */
+/* Returns the version, such as "0.1.0"; the string is valid permanently. NULL without the library. */
 static inline const char *gpupool_version(void)
 {
   GPUPOOL_CALL(version, (), GPUPOOL_NULL);
 }
 
 /*
- * Reads one statistic of a device by its name, which is PyTorch's of memory_stats() if that has the same one.
- * trace/FORMAT.md lists the names, and what each counts. A gauge such as "reserved_bytes" has the names
- * "reserved_bytes.all.current", ".all.peak", ".all.allocated", ".all.freed", and "reserved_bytes" for the
- * current value. A counter such as "cache_hits" has only its name. doc/api.md lists further names for some.
- * Unknown name: GPUPOOL_UNKNOWN; NULL: GPUPOOL_INVALID. Takes the device's lock.
+ * Reads one statistic of a device by name. If PyTorch's memory_stats() has the statistic, the name is
+ * PyTorch's. trace/FORMAT.md lists the names, and what each one counts.
+ *
+ * A gauge such as "reserved_bytes" has the names "reserved_bytes.all.current", ".all.peak", ".all.allocated",
+ * ".all.freed", and "reserved_bytes" for the current value. A counter such as "cache_hits" has only its name.
+ * doc/api.md lists more names for some. Returns GPUPOOL_UNKNOWN for an unknown name and GPUPOOL_INVALID for
+ * NULL. Takes the device's lock.
  */
 static inline gpupool_result_t gpupool_statistic(long long device, const char *name, uint64_t *ret_value)
 {
   GPUPOOL_CALL(statistic, (gpupool_ordinal(device), name, ret_value), GPUPOOL_NOT_LOADED);
 }
 
-/* Returns the statistic; 0 if gpupool_statistic fails. */
+/* Returns the statistic, or 0 if gpupool_statistic fails. */
 static inline uint64_t gpupool_number(long long device, const char *name)
 {
   uint64_t value = 0;
@@ -178,8 +181,8 @@ static inline uint64_t gpupool_number(long long device, const char *name)
 
 /*
  * allocated: bytes in use by the program, as the pool rounds them. cached: idle bytes that the pool keeps for
- * reuse. reserved: bytes that the pool has reserved from the driver, including the other two. max_: the
- * highest value of each.
+ * reuse. reserved: bytes that the pool has reserved from the driver, which includes allocated and cached.
+ * max_: the peak of each value.
  */
 static inline uint64_t gpupool_memory_allocated(long long device)
 {
@@ -231,8 +234,8 @@ static inline gpupool_result_t gpupool_memory_info(long long device, uint64_t *r
   GPUPOOL_CALL(memory_info, (gpupool_ordinal(device), ret_free, ret_total), GPUPOOL_NOT_LOADED);
 }
 
-/* Restarts the peaks at the present values, also for snapshots and `gpupool ctl`. reset_stats also restarts
- * the counts, and "allocated" and "freed", but only for the functions above. */
+/* reset_peaks restarts the peaks at the present values, also for snapshots and `gpupool ctl`. reset_stats
+ * also restarts the counts, and "allocated" and "freed", but only for the functions above. */
 static inline gpupool_result_t gpupool_reset_peaks(long long device)
 {
   GPUPOOL_CALL(reset_peaks, (gpupool_ordinal(device)), GPUPOOL_NOT_LOADED);
@@ -242,18 +245,19 @@ static inline gpupool_result_t gpupool_reset_stats(long long device)
   GPUPOOL_CALL(reset_stats, (gpupool_ordinal(device)), GPUPOOL_NOT_LOADED);
 }
 
-/* Releases the pool's cached memory on all devices to the driver: at once if a device has no pending work,
- * else in a later free or synchronization of the program that finds none. *ret_bytes: bytes released at once.
- */
+/* Releases the pool's cached memory on all devices to the driver: at once on a device without pending work,
+ * else at a later free or synchronization of the program, when no work is pending. *ret_bytes receives the
+ * bytes released at once. */
 static inline gpupool_result_t gpupool_empty_cache(uint64_t *ret_bytes)
 {
   GPUPOOL_CALL(empty_cache, (ret_bytes), GPUPOOL_NOT_LOADED);
 }
 
 /*
- * Limits the process to `bytes` of the device, whatever call allocates them (GPUPOOL_LIMIT).
- * GPUPOOL_NO_LIMIT: no limit. If the process uses more, it loses nothing, but allocations fail until it has
- * freed enough. 0: GPUPOOL_INVALID. This also replaces a malformed GPUPOOL_LIMIT.
+ * Limits the memory of the process on the device to `bytes`, whatever call allocates it (GPUPOOL_LIMIT).
+ * GPUPOOL_NO_LIMIT removes the limit; 0 returns GPUPOOL_INVALID. If the process uses more already, it keeps
+ * its memory, but allocations fail until it has freed enough. The new limit also replaces a malformed
+ * GPUPOOL_LIMIT.
  */
 static inline gpupool_result_t gpupool_set_limit(long long device, uint64_t bytes)
 {
@@ -261,10 +265,10 @@ static inline gpupool_result_t gpupool_set_limit(long long device, uint64_t byte
 }
 
 /*
- * Writes a snapshot. path: the name of the file. If that exists, ".1" and so on is appended: the
- * library overwrites no file. NULL: a name from GPUPOOL_OUTPUT. The actual name goes into
- * ret_path[0..capacity), cut if it does not fit. GPUPOOL_FAILED: errno says why; ECANCELED:
- * GPUPOOL_OUTPUT_MAX is reached, or the process ends.
+ * Writes a snapshot to the file `path`. If the file exists, the library does not overwrite it, but appends
+ * ".1" and so on to the name. If path is NULL, the name comes from GPUPOOL_OUTPUT. The actual name is stored
+ * in ret_path[0..capacity), truncated if it does not fit. On GPUPOOL_FAILED, errno has the reason; ECANCELED
+ * means that GPUPOOL_OUTPUT_MAX is reached, or the process is exiting.
  */
 static inline gpupool_result_t gpupool_snapshot(const char *path, char *ret_path, size_t capacity)
 {
@@ -278,8 +282,9 @@ static inline gpupool_result_t gpupool_set_recording(gpupool_recording_t recordi
   GPUPOOL_CALL(set_recording, (recording), GPUPOOL_NOT_LOADED);
 }
 
-/* Names this moment: snapshots have the newest 32767 of such marks. name is any text, copied, and cut after
- * 71 bytes; NULL: GPUPOOL_INVALID. While recording is off, marks are lost. */
+/* Marks this moment with a name: snapshots contain the newest 32767 marks. name is any text; it is
+ * copied, and truncated to 71 bytes. Returns GPUPOOL_INVALID if it is NULL. While recording is off, marks
+ * are lost. */
 static inline gpupool_result_t gpupool_mark(const char *name)
 {
   GPUPOOL_CALL(mark, (name), GPUPOOL_NOT_LOADED);
@@ -287,9 +292,10 @@ static inline gpupool_result_t gpupool_mark(const char *name)
 
 /*
  * Begin and end a scope. The report covers what all threads do on the device between the two calls, which may
- * come from different threads. Both calls are marks in snapshots. Scopes may overlap. *ret_scope is never 0,
- * and never used twice. At most 64 may be open at once: GPUPOOL_FAILED for the next. A scope that is not
- * open: GPUPOOL_UNKNOWN. If `gpupool ctl` resets peaks meanwhile, the report's peaks restart, too.
+ * come from different threads. Both calls appear as marks in snapshots. Scopes may overlap. *ret_scope is
+ * never 0, and is never reused. At most 64 scopes may be open at once: the next begin returns GPUPOOL_FAILED.
+ * end returns GPUPOOL_UNKNOWN if the scope is not open. If `gpupool ctl` resets peaks meanwhile, the report's
+ * peaks restart, too.
  */
 static inline gpupool_result_t gpupool_scope_begin(long long device, const char *name, uint64_t *ret_scope)
 {
@@ -307,16 +313,16 @@ static inline gpupool_result_t gpupool_set_verbose(int level)
 }
 
 /*
- * gpupool_retain takes one more reference on memory of cudaMalloc or cudaMallocAsync that the pool serves, by
- * the address that the program got: the memory is not reused until the last reference is released. The
- * program's cudaFree is one release; each gpupool_retain needs one gpupool_release. The memory ends with its
- * context, despite references. The program may also retain memory that it has freed, while another reference
- * is left. GPUPOOL_UNKNOWN: no block of the pool in use begins at address: the driver served it itself, or it
- * was freed.
+ * gpupool_retain adds a reference to memory of cudaMalloc or cudaMallocAsync that the pool serves, identified
+ * by the address that the program got: the pool does not reuse the memory until the last reference is
+ * released. The program's cudaFree releases one reference; each gpupool_retain needs one gpupool_release.
+ * When the context ends, the memory ends despite references. The program may also retain memory that it has
+ * freed, while another reference is left. Returns GPUPOOL_UNKNOWN if no used block of the pool begins at
+ * address: the driver served the memory, or it was freed.
  *
  * The last release counts as the free: it may call the driver's free, which may wait, and work submitted
- * before may still use the memory. GPUPOOL_UNKNOWN: no reference of gpupool_retain is left on such a block,
- * or the driver refused to free it.
+ * before may still use the memory. Returns GPUPOOL_UNKNOWN if no reference of gpupool_retain is left on such
+ * a block, or the driver refused to free it.
  */
 static inline gpupool_result_t gpupool_retain(const void *address)
 {
@@ -350,7 +356,7 @@ public:
   scope(const scope &) = delete;
   scope &operator=(const scope &) = delete;
 
-  /* What happened inside; zeros if the scope has already ended, or there is no library. */
+  /* Ends the scope and returns its report; all 0 if the scope has already ended, or there is no library. */
   gpupool_report_t end()
   {
     gpupool_report_t report = gpupool_report_t();

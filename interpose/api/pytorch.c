@@ -1,7 +1,7 @@
 /*
- * The functions that torch.cuda.memory.CUDAPluggableAllocator looks up (gpupool.h). Memory is stream-ordered,
- * as PyTorch's own allocators' is: freed in the stream in which it was allocated, behind the streams that
- * record_stream named.
+ * The functions that torch.cuda.memory.CUDAPluggableAllocator looks up (gpupool.h). As in PyTorch's own
+ * allocators, memory is stream-ordered: it is freed in the stream in which it was allocated, after the work
+ * of the streams passed to record_stream.
  */
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -13,8 +13,8 @@
 
 #define BUCKETS 256
 
-/* Driver calls as PyTorch would make them: in a preloaded library its own hooks see them. Otherwise the
- * library must not start. */
+/* Calls the driver as PyTorch would: in a preloaded library through the library's own hooks, which see the
+ * call. Otherwise the hooks must not run, because they would start the library. */
 #define CALL(symbol, ...)                                                                                    \
   (gp_api_is_preloaded() ? hook_##symbol(__VA_ARGS__) : GP_REAL_CALL(symbol, __VA_ARGS__))
 
@@ -25,7 +25,7 @@ typedef struct use {
   CUstream stream;
 } use_t;
 
-/* A block that cannot be freed yet: one of its streams is being captured. */
+/* A block whose free is deferred, because one of its streams is capturing. */
 typedef struct late {
   struct late *next;
   CUdeviceptr pointer;
@@ -53,7 +53,7 @@ static bool is_ready(void)
   return gp_real_bind();
 }
 
-/* Makes the device's primary context current, if another device is. The caller passes what this returns to
+/* Makes the device's primary context current if another device's context is. The caller passes the result to
  * leave_device. */
 static CUcontext enter_device(int device)
 {
@@ -84,7 +84,8 @@ static bool is_captured(CUstream stream)
          status != CU_STREAM_CAPTURE_STATUS_NONE;
 }
 
-/* A captured stream and one that is not captured cannot be ordered. */
+/* Returns true if no stream is capturing: a capturing stream and one that is not capturing cannot be
+ * ordered. */
 static bool may_order(CUstream stream, const use_t *uses)
 {
   bool captured = uses && is_captured(stream);
@@ -93,7 +94,7 @@ static bool may_order(CUstream stream, const use_t *uses)
   return !captured;
 }
 
-/* Later work in `stream` begins after all work submitted to `other` so far. */
+/* Makes later work in `stream` begin after all work submitted to `other` so far. */
 static void order_behind(CUstream stream, CUstream other)
 {
   CUevent event = NULL;
@@ -101,7 +102,7 @@ static void order_behind(CUstream stream, CUstream other)
     return;
   if (CALL(cuEventRecord, event, other) == CUDA_SUCCESS)
     (void)CALL(cuStreamWaitEvent, stream, event, 0);
-  (void)CALL(cuEventDestroy_v2, event); /* the event lives until it is complete */
+  (void)CALL(cuEventDestroy_v2, event); /* the driver frees it once it is complete */
 }
 
 static void free_behind(CUdeviceptr pointer, int device, CUstream stream, use_t *uses)
@@ -120,7 +121,7 @@ static void free_behind(CUdeviceptr pointer, int device, CUstream stream, use_t 
         (int)result);
 }
 
-/* The caller of the functions below holds the lock. */
+/* The caller of the two functions below holds the lock. */
 
 static void push_late(late_t *late)
 {
@@ -264,7 +265,7 @@ GP_API void gpupool_torch_memory_fraction(double fraction, int device)
   gp_amount_t limit = {.is_none = fraction >= 1.0};
   gp_device_use_t use;
   uint64_t free_bytes, total_bytes;
-  if (!limit.is_none) { /* a part of the whole device, whatever the limit before */
+  if (!limit.is_none) { /* a fraction of the whole device, whatever the limit was before */
     if (!gp_engine_ask_info(engine, gp_engine_device_context(engine, device), &free_bytes, &total_bytes) ||
         !gp_engine_device_use(engine, device, &use))
       return;

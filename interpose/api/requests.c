@@ -1,4 +1,4 @@
-/* The functions of gpupool.h by which a program makes the requests of `gpupool ctl`, or holds references to
+/* The functions of gpupool.h with which a program makes the requests of `gpupool ctl`, or takes references to
  * blocks. */
 #include <errno.h>
 #include <string.h>
@@ -55,7 +55,7 @@ GP_API gpupool_result_t gpupool_api_snapshot(const char *path, char *ret_path, s
 {
   gp_engine_t *engine;
   struct stat status;
-  gp_snapshot_name_t written = {.path = ""}; /* an earlier file of that name stays */
+  gp_snapshot_name_t written = {.path = ""}; /* does not overwrite an existing file */
 
   if ((path && !path[0]) || (!ret_path && capacity))
     return GPUPOOL_INVALID;

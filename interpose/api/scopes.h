@@ -6,7 +6,7 @@
 
 #include "pool/engine.h"
 
-/* Restarts the peaks of a device. The open scopes keep the peaks so far. The caller holds gp_api_lock. */
+/* Restarts the peaks of a device. Open scopes keep the peaks reached so far. The caller holds gp_api_lock. */
 void gp_scopes_reset_peaks(gp_engine_t *engine, int device);
 
 #endif

@@ -6,11 +6,11 @@
 
 #include "interpose/cuda_abi.h"
 
-/* Returns the bytes of an array with that number of levels. 0: it has no memory of its own (the program maps
- * memory of cuMemCreate into sparse arrays), or the driver will reject the arguments. */
+/* Returns the bytes of an array with that number of mip levels. 0 if the array has no memory of its own (the
+ * program maps memory of cuMemCreate into sparse arrays), or the driver will reject the arguments. */
 uint64_t gp_array_bytes(const CUDA_ARRAY3D_DESCRIPTOR *array, unsigned levels);
 
-/* Returns the same for an array of at most two dimensions. */
+/* Returns the bytes of an array of at most two dimensions, as gp_array_bytes does. */
 uint64_t gp_plane_bytes(const CUDA_ARRAY_DESCRIPTOR *array);
 
 #endif

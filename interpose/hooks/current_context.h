@@ -16,34 +16,36 @@
  */
 gp_context_t *gp_current_context(gp_engine_t *engine);
 
-/* Returns the same record for a free, and relies on the handle alone. Makes one driver call (cuCtxGetCurrent)
- * unless the current context has changed: that call is faster, and drivers without context ids have it. */
+/* Returns the current context's record for a free, comparing only the handle. Makes one driver call
+ * (cuCtxGetCurrent) unless the current context has changed: that call is faster than cuCtxGetId, and drivers
+ * without context ids have it. */
 gp_context_t *gp_current_context_by_handle(gp_engine_t *engine);
 
-/* Returns the record of the context whose work a synchronization of that handle (NULL: the current context)
- * covers. NULL as above, and for a green context, whose synchronization covers only a part of a context. */
+/* Returns the record of the context whose work a synchronization of `handle` (NULL: the current context)
+ * covers. NULL if there is no such record, and for a green context, whose synchronization covers only a part
+ * of a context. */
 gp_context_t *gp_synchronized_context(gp_engine_t *engine, CUcontext handle);
 
 /*
- * Returns the record of the context that a stream belongs to, or NULL as above. The stream must exist. Makes
- * only driver calls that are legal during a capture.
+ * Returns the record of the context that a stream belongs to, or NULL if there is none. The stream must
+ * exist. Makes only driver calls that are legal during a capture.
  */
 gp_context_t *gp_stream_context(gp_engine_t *engine, CUstream stream);
 
 /*
- * Green contexts. Their streams can have work although the green context is never current; a
- * synchronization or an event of the device's primary context covers them (cuda.h, cuCtxSynchronize and
+ * Green contexts. Their streams can have work although the green context is never current; a synchronization
+ * or an event of the device's primary context covers that work (cuda.h, cuCtxSynchronize and
  * cuCtxRecordEvent). So created makes a record of the primary context, and memory allocated or freed while a
- * green context is current belongs to that one. created and is_known return false if this is not possible:
- * the driver has no event of a context (before 12.5), or the library did not see the green context's
- * creation.
+ * green context is current belongs to the primary context. created and is_known return false if the library
+ * cannot do so: the driver cannot record an event for a context (before 12.5), or the library did not see the
+ * green context's creation.
  */
 bool gp_green_context_created(gp_engine_t *engine, const void *green, CUdevice device);
 bool gp_green_context_is_known(const void *green);
 
 extern atomic_int gp_green_contexts_count; /* private */
 
-/* True if a green context was converted (cuCtxFromGreenCtx), and so may be current. */
+/* Returns true if a green context was converted (cuCtxFromGreenCtx), and so may be current. */
 static inline bool gp_green_contexts_exist(void)
 {
   return atomic_load_explicit(&gp_green_contexts_count, memory_order_relaxed) > 0;
@@ -52,8 +54,9 @@ static inline bool gp_green_contexts_exist(void)
 /* Called after the conversion of a known green context; handle is the driver's result. */
 void gp_green_context_converted(const void *green, CUcontext handle);
 
-/* Call take before the driver destroys a green context, because the driver may give the handle to another
- * thread at once, and taken after it, with the result. NULL: the green context is unknown. */
+/* Call take before the driver destroys a green context, because the driver may give its handle to another
+ * thread at once. Call taken afterwards, with the result. take returns NULL if the green context is
+ * unknown. */
 typedef struct gp_green gp_green_t;
 gp_green_t *gp_green_context_take(const void *green);
 void gp_green_context_taken(gp_green_t *entry, bool destroyed);

@@ -1,4 +1,4 @@
-/* Memory that the program exports, or makes accessible in other ways. */
+/* Memory that the program exports, or makes accessible to others in another way. */
 #ifndef GP_INTERPOSE_HOOKS_EXPORT_H
 #define GP_INTERPOSE_HOOKS_EXPORT_H
 
@@ -6,14 +6,14 @@
 #include "pool/engine.h"
 
 /*
- * Taints the block of the pool in which the pointer lies, if the program owns it: on free it goes to the
- * driver, and the pool never reuses it. Other values are legal and have no effect. Any thread; queries the
- * driver for the beginning of the allocation.
+ * Taints the pool block that contains the pointer, if the program owns the block: when it is freed, it is
+ * released to the driver, and the pool never reuses it. Any other value of the pointer is legal and has no
+ * effect. Any thread. Queries the driver for the beginning of the allocation.
  */
 void gp_taint_pointer(gp_engine_t *engine, CUdeviceptr pointer);
 
-/* True for mapped memory of the pool, which cannot be exported because it moves, and may get another owner;
- * the library has then printed a message. */
+/* Returns true for mapped memory of the pool, and prints a message. Such memory cannot be exported, because
+ * the pool moves it and may give it to another owner. */
 bool gp_refuse_mapped(gp_engine_t *engine, CUdeviceptr pointer);
 
 #endif

@@ -25,15 +25,15 @@ typedef struct gp_nvml_memory_v2 { /* nvmlMemory_v2_t */
 #include "interpose/hooks/nvml.def"
 
 /*
- * Returns the hook for a function that a look-up of `name` found. NULL: the function is not hooked, or it is
- * in a second copy of NVML. Keeps NVML loaded, because the hook calls it.
+ * Returns the hook for a function that a look-up of `name` found. Returns NULL if the function is not hooked,
+ * or is in a second copy of NVML. Keeps NVML loaded, because the hook calls it.
  */
 void *gp_nvml_hook(const char *name, void *function);
 
-/* False: the process has no NVML that the hooks could call. */
+/* Finds NVML's functions for the hooks. Returns false if the process has not loaded NVML. */
 bool gp_nvml_bind(void);
 
-/* True for the names of nvml.def. */
+/* Returns true for the names of nvml.def. */
 bool gp_nvml_is_name(const char *name);
 
 #endif

@@ -1,9 +1,9 @@
 /*
- * Serves cudaMalloc and cudaFree of a shared CUDA runtime without calling the runtime, which a program cannot
- * observe. The library serves a call only if the runtime would have called the driver's cuMemAlloc or
- * cuMemFree in the same context, the pool needs no driver call, and the result is success.
- * doc/interception.md has the conditions, and why they suffice. Every other call goes to the runtime, which
- * then calls the hooked driver.
+ * Serves cudaMalloc and cudaFree of a shared CUDA runtime without calling the runtime; a program cannot
+ * observe the difference. The library serves a call only if the runtime would have called the driver's
+ * cuMemAlloc or cuMemFree in the same context, the pool needs no driver call, and the result is success.
+ * doc/interception.md explains these conditions. Every other call goes to the runtime, which then calls the
+ * hooked driver.
  */
 #ifndef GP_INTERPOSE_HOOKS_RUNTIME_CALLS_H
 #define GP_INTERPOSE_HOOKS_RUNTIME_CALLS_H
@@ -13,18 +13,18 @@
 
 #include "pool/engine.h"
 
-/* Called by the stubs of routes/runtime_*.S, with the program's arguments and its return address. They return
- * NULL if the call was served with cudaSuccess, else the function to jump to. Any thread, with no lock held.
- */
+/* Called by the stubs of routes/runtime_*.S, with the program's arguments and its return address. Return NULL
+ * if the call was served with cudaSuccess, else the function to which the stub jumps. Any thread, with no
+ * lock held. */
 void *gp_runtime_cudaMalloc(void **ret, size_t bytes, void *unused, const void *caller);
 void *gp_runtime_cudaFree(void *pointer, size_t unused, void *unused_too, const void *caller);
 
-/* Notes that the driver was called for memory in that context, from the code at `caller`: if that is a
- * runtime, it now uses this context in the calling thread. For hooks that the functions of runtime.def call.
- */
+/* Notes that the code at `caller` has called the driver for memory in `context`: if that code is a runtime,
+ * it now uses this context in the calling thread. For hooks of driver functions that the functions of
+ * runtime.def call. */
 void gp_runtime_reached_driver(gp_context_t *context, const void *caller);
 
-/* serves returns whether the library serves such calls; after stop it serves none. Any thread. */
+/* serves returns true if the library serves runtime calls; after stop it serves none. Any thread. */
 bool gp_runtime_serves(void);
 void gp_runtime_stop(void);
 

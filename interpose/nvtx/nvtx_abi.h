@@ -1,7 +1,7 @@
 /*
- * What NVTX and a tool that it loads have in common, as nvtx3/nvToolsExt.h and nvtx3/nvtxDetail/nvtxTypes.h
- * declare it. Packages of CUDA headers may lack those, so the library has its own; the program
- * test/prog/nvtx.c compares them. libnvToolsExt.so.1, NVTX 2, has the same.
+ * The interface between NVTX and a tool that it loads, as nvtx3/nvToolsExt.h and nvtx3/nvtxDetail/nvtxTypes.h
+ * declare it. Packages of CUDA headers may lack those files, so the library has its own declarations; the
+ * program test/prog/nvtx.c compares them. libnvToolsExt.so.1 (NVTX 2) has the same interface.
  */
 #ifndef GP_INTERPOSE_NVTX_NVTX_ABI_H
 #define GP_INTERPOSE_NVTX_NVTX_ABI_H
@@ -33,7 +33,8 @@ enum { GP_NVTX_CORE = 1, GP_NVTX_CORE2 = 5 }; /* NvtxCallbackModule */
 enum { GP_NVTX_EXPORT_CALLBACKS = 1 };        /* NvtxExportTableID */
 
 typedef void (*gp_nvtx_function_t)(void);
-typedef gp_nvtx_function_t **gp_nvtx_table_t; /* pointers to NVTX's own pointers, by number of the function */
+typedef gp_nvtx_function_t **gp_nvtx_table_t; /* pointers to NVTX's own function pointers, by function
+                                               * number */
 
 typedef struct gp_nvtx_callbacks { /* NvtxExportTableCallbacks */
   size_t struct_size;

@@ -1,8 +1,8 @@
 /*
- * Code that another library has patched in place.
+ * Detects code that another library has patched in place.
  *
- * Detours, breakpoints and uprobes overwrite a function's first bytes. What patches a function wants to see
- * its calls, so this library serves no call in the place of a patched one.
+ * Detours, breakpoints and uprobes overwrite a function's first bytes. Whoever patches a function wants to
+ * see its calls, so this library does not serve calls in the place of a patched function.
  */
 #ifndef GP_INTERPOSE_ROUTES_DETOUR_H
 #define GP_INTERPOSE_ROUTES_DETOUR_H
@@ -11,7 +11,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/* A function's first bytes, which a patch changes. Not for functions that are shorter. */
+/* Returns a function's first 8 bytes, which a patch changes. The function must be at least that long. */
 static inline uint64_t gp_detour_first_bytes(const void *function)
 {
   uint64_t bytes;
@@ -19,8 +19,8 @@ static inline uint64_t gp_detour_first_bytes(const void *function)
   return bytes;
 }
 
-/* True if these first bytes leave the function at once, as those of a patched one do. Some compiled functions
- * begin so, too. */
+/* Returns true if these first bytes jump out of the function at once, as in a patched function. Some compiled
+ * functions also begin with a jump. */
 bool gp_detour_is_likely(uint64_t first_bytes);
 
 #endif

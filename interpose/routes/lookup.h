@@ -1,22 +1,22 @@
 /*
- * routes/: the ways on which driver calls reach this library (dlsym, cuGetProcAddress, exported names,
- * functions that the tables do not know), the driver's own functions, and the ways that bypass this
- * library. Only look-up, exports and unknown functions may include hooks.
+ * routes/: the ways by which driver calls reach this library (dlsym, cuGetProcAddress, exported names,
+ * functions that the tables do not know), the driver's own functions, and the ways that bypass this library.
+ * Only lookup, exports and unknown may include hooks.
  *
- * Look-up: from a name, or from a driver's pointer, to the hook that replaces the function. It has the
- * table of hooks, and so stands above all of them.
+ * This module finds the hook for a name or for a driver's function pointer. It has the table of hooks, and so
+ * is above all hooks.
  */
 #ifndef GP_INTERPOSE_ROUTES_LOOKUP_H
 #define GP_INTERPOSE_ROUTES_LOOKUP_H
 
-/* The dlsym stub then returns NULL; dlerror has the reason. The assembly of the
- * stubs repeats the number. */
+/* Tells the dlsym stub to return NULL; dlerror has the reason. The assembly of the stubs repeats the
+ * number. */
 #define GP_DLSYM_NONE ((void *)-1)
 
 /*
- * For the dlsym stub: the hook to return in place of the driver's `name`; GP_DLSYM_NONE; or NULL: jump to
- * the real dlsym. A failed look-up, and one of any other name, gets the result of the real dlsym. Any
- * thread; takes no lock of this library.
+ * Decides for the dlsym stub what to return for `name`: the hook that replaces the driver's function;
+ * GP_DLSYM_NONE; or NULL if the stub must jump to the real dlsym, as for names that are not hooked and for
+ * failed look-ups. Any thread; takes no lock of this library.
  */
 void *gp_dlsym_decide(void *handle, const char *name, const void *return_address);
 

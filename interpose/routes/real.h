@@ -1,7 +1,7 @@
 /*
- * The driver's own functions: pointers to what libcuda exports, never to what this library exports under
- * the same names. Bound once, from the first libcuda seen. All functions here are safe in any thread,
- * before cuInit, and in constructors. Uses real_dlsym.h and base only.
+ * The driver's own functions: pointers to what libcuda exports, never to what this library exports under the
+ * same names. They are bound once, from the first libcuda seen. All functions here are safe in any thread,
+ * before cuInit, and in constructors. Uses only real_dlsym.h and base/.
  */
 #ifndef GP_INTERPOSE_ROUTES_REAL_H
 #define GP_INTERPOSE_ROUTES_REAL_H
@@ -28,18 +28,18 @@ typedef enum gp_function {
 
 extern void *gp_real_functions[GP_FUNCTION_COUNT];
 
-/* Binds from the object that contains address, which is a libcuda, and prevents its unloading. A second
- * libcuda changes nothing. */
+/* Binds the functions of the libcuda that contains address, and prevents its unloading. Does nothing if a
+ * libcuda is already bound. */
 void gp_real_bind_object(const void *address);
 
-/* Binds from the next libcuda in the order of symbol look-up, or from one loaded outside that order; for
- * calls that arrive through the exported names. False if the process has none. */
+/* Binds the functions of the next libcuda in symbol look-up order, or of one loaded outside that order, for
+ * calls that arrive through the exported names. Returns false if the process has no libcuda. */
 bool gp_real_bind(void);
 
-/* True if the bound driver exports the name. Looks it up, so not for use within a loader's callback. */
+/* Returns true if the bound driver exports the name. Calls dlsym, so do not call it in a loader callback. */
 bool gp_real_driver_has(const char *name);
 
-/* The driver's function, or NULL if this driver lacks it. */
+/* Returns the driver's function, or NULL if this driver lacks it. */
 static inline void *gp_real_get(gp_function_t function)
 {
   gp_assert_internal((unsigned)function < GP_FUNCTION_COUNT);
@@ -49,41 +49,42 @@ static inline void *gp_real_get(gp_function_t function)
 #define GP_REAL(symbol) ((gp_fn_##symbol)gp_real_get(GP_FN_##symbol))
 
 /*
- * Calls the driver's function. The program can call a function that the driver lacks only by this library's
- * exported name; without this library it would not have started. CUDA_ERROR_NOT_FOUND is what
- * cuGetProcAddress returns for such a function.
+ * Calls the driver's function, or evaluates to CUDA_ERROR_NOT_FOUND, which cuGetProcAddress returns for a
+ * function that the driver lacks. A program can call a function that the driver lacks only through this
+ * library's exported name; without this library such a program would not have started.
  */
 #define GP_REAL_CALL(symbol, ...) (GP_REAL(symbol) ? GP_REAL(symbol)(__VA_ARGS__) : CUDA_ERROR_NOT_FOUND)
 
-/* True if function is what the bound driver itself exports under that name: the table may have another
- * preload's function, which stands before the driver. */
+/* Returns true if function is what the bound driver itself exports under that name. The table may contain the
+ * function of another preloaded library that precedes the driver. */
 bool gp_real_is_of_driver(const char *name, const void *function);
 
-/* The handle of the bound driver, for look-ups; RTLD_DEFAULT if it is not known. */
+/* Returns the handle of the bound driver for look-ups, or RTLD_DEFAULT if it is not known. */
 void *gp_real_driver_handle(void);
 
-/* True if both addresses lie in one object. */
+/* Returns true if both addresses lie in the same loaded object. */
 bool gp_real_in_one_object(const void *one, const void *other);
 
-/* Pops a context that the library has pushed in this thread, where another one was current. The driver's call
- * may return errors of earlier work (cuda.h at cuCtxPopCurrent), popped or not: if the context stayed, the
- * program would go on in it. */
+/* Pops a context that the library has pushed in this thread on top of another one. The driver may return
+ * errors of earlier work (cuda.h at cuCtxPopCurrent) whether or not it popped the context; this function
+ * makes sure that it is popped, because otherwise the program would continue in it. */
 void gp_real_pop_context(CUcontext pushed);
 
-/* True for "cu" and a capital letter, which excludes cublas, cudnn and curl before any
- * comparison. NULL: false. */
+/* Returns true for "cu" and a capital letter, which excludes cublas, cudnn and curl before any comparison.
+ * False for NULL. */
 bool gp_real_is_driver_name(const char *name);
 
-/* The function of that name among the first `count` of gp_function_t, or -1. */
+/* Returns the function of that name among the first `count` of gp_function_t, or -1. */
 int gp_real_find(const char *name, int count);
 
-/* True if address lies in this library: it is a hook, a stub, a trampoline, or the export of one. */
+/* Returns true if address lies in this library: a hook, a stub, a trampoline, or an export of one of
+ * these. */
 bool gp_real_is_own(const void *address);
 
-/* True if the path's file name is that of a driver library (libcuda.so...). NULL: false. */
+/* Returns true if the path's file name is that of a driver library (libcuda.so...). False for NULL. */
 bool gp_real_is_driver_file(const char *path);
 
-/* True if address lies in an object whose file name is that of a driver library (libcuda.so...). */
+/* Returns true if address lies in an object whose file name is that of a driver library (libcuda.so...). */
 bool gp_real_is_driver_address(const void *address);
 
 #endif

@@ -1,35 +1,36 @@
-/* The C library's dlsym, behind the one that this library exports. All functions may be called by any
- * thread, before main() and from constructors too. */
+/* Calls the C library's dlsym, which this library's own dlsym hides. Any thread may call these functions,
+ * also before main() and in constructors. */
 #ifndef GP_INTERPOSE_ROUTES_REAL_DLSYM_H
 #define GP_INTERPOSE_ROUTES_REAL_DLSYM_H
 
 #include <stdbool.h>
 
-/* For the code between dlsym and the real one: a sanitizer's runtime looks up its own functions through it,
- * before it is ready for instrumented code. */
+/* For code that runs between this library's dlsym and the real one: a sanitizer's runtime looks up its own
+ * functions through it, before the runtime is ready for instrumented code. */
 #define GP_BEFORE_SANITIZERS __attribute__((no_sanitize("address", "undefined", "thread")))
 
-/* Calls the C library's dlsym, or that of the next library that replaces it. To dlsym
- * this library is the caller. */
+/* Calls the C library's dlsym, or that of the next library that replaces it. dlsym sees this library as the
+ * caller. */
 void *gp_real_dlsym(void *handle, const char *name);
 
-/* Calls the C library's dlsym, past every library that replaces it. To dlsym this library is the caller. */
+/* Calls the C library's dlsym, bypassing every library that replaces it. dlsym sees this library as the
+ * caller. */
 void *gp_real_libc_dlsym(void *handle, const char *name);
 
-/* The library that comes before this one in the order of look-up and replaces dlsym, so that look-ups come to
- * it first: its dlsym. NULL: none. */
+/* Returns the dlsym of a library that precedes this one in symbol look-up order and replaces dlsym, so that
+ * look-ups reach it first. NULL if there is no such library. */
 void *(*gp_real_dlsym_before(void))(void *handle, const char *name);
 
-/* False with a C library whose symbols have no versions: musl. */
+/* Returns false if the C library's symbols have no versions (musl). */
 bool gp_real_is_glibc(void);
 
-/* Calls the C library's dlvsym, or dlsym where there is none. To dlvsym this library is the caller. */
+/* Calls the C library's dlvsym, or dlsym if there is none. dlvsym sees this library as the caller. */
 void *gp_real_dlvsym(void *handle, const char *name, const char *version);
 
-/* The address of dlsym. */
+/* Returns the address of the real dlsym. */
 const void *gp_real_dlsym_address(void);
 
-/* Makes sure that the stub knows where to jump to. */
+/* Makes sure that the dlsym stub knows its jump target. */
 void gp_real_dlsym_init(void);
 
 #endif

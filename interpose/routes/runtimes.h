@@ -1,9 +1,9 @@
 /*
- * Which cudaMalloc and cudaFree a caller of this library's exports means: those that the
- * loader would have given it.
+ * Finds the cudaMalloc and cudaFree that a caller of this library's exports means: those that the loader
+ * would have bound for it without this library.
  *
- * A process may have several shared runtimes, each out of sight of some of its libraries, and other
- * libraries that define these names. The object that contains the return address identifies a caller.
+ * A process may have several shared runtimes, each of them visible only to some of its libraries, and other
+ * libraries that define these names. The object that contains the return address identifies the caller.
  */
 #ifndef GP_INTERPOSE_ROUTES_RUNTIMES_H
 #define GP_INTERPOSE_ROUTES_RUNTIMES_H
@@ -19,39 +19,42 @@ typedef enum gp_runtime_function {
 } gp_runtime_function_t;
 
 #define GP_RUNTIME_STAYS UINT64_MAX
-#define GP_RUNTIME_WAYS  4 /* for objects of the program that call in turn */
+#define GP_RUNTIME_WAYS  4 /* for objects of the program that call alternately */
 
-/* Each thread keeps GP_RUNTIME_WAYS in its static memory, which is part of its stack. */
+/* The functions found for one calling object. Each thread has GP_RUNTIME_WAYS of these in its static TLS,
+ * which is part of its stack. */
 typedef struct gp_runtime_way {
   /* The caller's object. */
   const char *begin;
   const char *end;
-  /* The loader's count of unloads then; after another it may be another object. GP_RUNTIME_STAYS: neither the
-   * caller's object nor the one of its functions can be unloaded. */
+  /* The loader's count of unloads when this was stored; if the count has changed, the addresses may belong to
+   * another object. GP_RUNTIME_STAYS: neither the caller's object nor the one of its functions can be
+   * unloaded. */
   uint64_t unloads;
 
   void *real[GP_RUNTIME_COUNT];
-  /* The runtime that has these functions. NULL: they are another library's, or patched, or of a runtime that
-   * may not use the current context (cudaSetDevice binds it since CUDA 12.0). */
+  /* The runtime that contains these functions. NULL if they belong to another library, or are patched, or
+   * belong to a runtime that may not use the current context (cudaSetDevice binds it since CUDA 12.0). */
   const char *runtime_begin;
   const char *runtime_end;
-  uint64_t first_bytes[GP_RUNTIME_COUNT]; /* of the runtime's functions then */
+  uint64_t first_bytes[GP_RUNTIME_COUNT]; /* of the runtime's functions when this was stored */
 
-  /* The context with which that runtime has called the driver in this thread, for hooks/runtime_calls.c; NULL
-   * after a look. */
+  /* For hooks/runtime_calls.c: the context in which that runtime last called the driver in this thread; NULL
+   * right after the look-up. */
   const void *context;
 } gp_runtime_way_t;
 
-/* Private: the calling thread's ways, and gp_runtime_way for callers other than the first way's. */
+/* Private: the calling thread's entries, and the slow path of gp_runtime_way for callers other than the first
+ * entry's. */
 extern _Thread_local gp_runtime_way_t gp_runtime_ways[GP_RUNTIME_WAYS]
     __attribute__((tls_model("initial-exec")));
 gp_runtime_way_t *gp_runtime_find_way(const void *caller);
 
 /*
- * Never NULL; the next call in the same thread may change the result. A function of the way is NULL if
- * the process has none. Any thread. Takes the loader's lock only if several objects define the names and
- * the caller's own needs do not decide. For a known caller it takes no lock if the caller stays loaded,
- * else that of dl_iterate_phdr.
+ * Returns the entry of the caller's object, never NULL; a later call in the same thread may change it. A
+ * function in the entry is NULL if the process has none. Any thread. Takes the loader's lock only if several
+ * objects define the names and the libraries that the caller is linked to do not decide. For a known caller
+ * it takes no lock if the caller cannot be unloaded, else that of dl_iterate_phdr.
  */
 static inline gp_runtime_way_t *gp_runtime_way(const void *caller)
 {
@@ -61,14 +64,15 @@ static inline gp_runtime_way_t *gp_runtime_way(const void *caller)
   return __builtin_expect(is_of_first, 1) ? way : gp_runtime_find_way(caller);
 }
 
-/* The function's index in runtime.def; -1: it is not there. */
+/* Returns the function's index in runtime.def, or -1. */
 int gp_runtime_find(const char *name);
 
-/* For look-ups: what the loader would find for the caller without this library, in the global scope or in
- * the libraries that the caller is linked to. NULL: nothing, with dlerror set. Calls the loader. */
+/* For look-ups: returns what the loader would find for the caller without this library, in the global scope
+ * or in the libraries that the caller is linked to. Returns NULL, with dlerror set, if it finds nothing.
+ * Calls the loader. */
 void *gp_runtime_look_up(const char *name, const void *caller);
 
-/* The caller precedes this library in the order of look-up, as the program does. */
+/* Returns true if the caller precedes this library in symbol look-up order, as the program does. */
 bool gp_runtime_is_before_us(const void *caller);
 
 #endif

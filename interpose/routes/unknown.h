@@ -23,16 +23,16 @@
 #include "interpose/routes/classes.h"
 
 /*
- * What to hand out for the driver's function, found under that name: its trampoline, always the same one;
- * or the function itself, if a call has no effect, or if no trampoline is left (then its calls count as
- * already made). Any thread; takes no lock, calls no driver function.
+ * Returns what a look-up of that name gives to the program for the driver's function: its trampoline, always
+ * the same one; or the function itself, if a call has no effect, or if no trampoline is left (its calls then
+ * count as already made). Any thread; takes no lock and calls no driver function.
  */
 void *gp_unknown_hand_out(void *function, const char *name, gp_effect_t effect);
 
 /*
- * A look-up finds the driver's function of that name, but this library cannot return a trampoline, because
- * the result depends on the caller (RTLD_NEXT, RTLD_DEFAULT). Treats the calls as already made; if they
- * might capture or free pooled memory, pooling ends. Any thread.
+ * Called when a look-up finds the driver's function of that name, but this library cannot return a
+ * trampoline, because the result depends on the caller (RTLD_NEXT, RTLD_DEFAULT). Treats the calls as already
+ * made; if they might capture or free pooled memory, pooling ends. Any thread.
  */
 void gp_unknown_missed(const char *name, gp_effect_t effect);
 
