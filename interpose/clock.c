@@ -21,23 +21,24 @@ static uint64_t system_ns(void)
   1000 /* the counter's clock starts this far ahead, so that it never falls behind an earlier reading */
 #define SCALE_SHIFT 32
 
-/* begin_: where learning began, written once before `begun`. The others: what was learnt,
- * written once before `scale`. */
+/* begin_ has the readings at which learning began, and is written once before `begun`. base_ has the readings
+ * at which it ended, and is written once before `scale`. */
 static uint64_t begin_ticks, begin_ns;
 static uint64_t base_ticks, base_ns;
 static atomic_flag beginning = ATOMIC_FLAG_INIT, ending = ATOMIC_FLAG_INIT;
 static atomic_bool begun;
 static _Atomic uint64_t scale; /* ns per tick, in 2^-32; 0: not learnt yet */
 
-/* CPUID leaf 0x80000007, EDX bit 8: the counter runs at one rate in all power states (Intel SDM, vol.
- * 3, 18.17). */
+/* Returns true if the counter runs at one rate in all power states: CPUID leaf 0x80000007, EDX bit 8 (Intel
+ * SDM, vol. 3, 18.17). */
 static bool counter_is_invariant(void)
 {
   unsigned a, b, c, d = 0;
   return __get_cpuid(0x80000007, &a, &b, &c, &d) && (d & (1u << 8));
 }
 
-/* Reads both clocks at one moment: the closest pair of some attempts, since an interrupt may fall between. */
+/* Reads both clocks at nearly the same moment: takes the closest of five pairs, since an interrupt may fall
+ * between the readings. */
 static void read_pair(uint64_t *ret_ticks, uint64_t *ret_ns)
 {
   uint64_t best = UINT64_MAX;

@@ -17,18 +17,18 @@
 #include "interpose/routes/real.h"
 #include "base/assert.h"
 
-/* Between enter_context and leave_context: the context that enter_context has pushed; NULL: it was current.
- */
+/* The context that enter_context has pushed, until leave_context pops it. NULL if the context was already
+ * current. */
 static _Thread_local CUcontext pushed_context __attribute__((tls_model("initial-exec")));
 
-/* Makes a context current if it is not, unless its handle is NULL; *ret_entered: leave_context must undo
- * that. Callers must not ignore a failure: a wait in the wrong context would count as a fact about the right
- * one. */
+/* Makes a context current if it is not, unless its handle is NULL. *ret_entered is true if leave_context must
+ * pop the context. Callers must not ignore a failure: a wait in the wrong context would count as a completion
+ * proof for the right one. */
 static CUresult enter_context(const gp_driver_context_t *context, bool *ret_entered)
 {
   CUcontext current = NULL;
 
-  gp_assert(!pushed_context); /* otherwise an earlier call left the program in a wrong context */
+  gp_assert(!pushed_context); /* otherwise an earlier call left the program in the wrong context */
   *ret_entered = false;
   if (!context->handle ||
       (GP_REAL_CALL(cuCtxGetCurrent, &current) == CUDA_SUCCESS && current == context->handle))
@@ -49,7 +49,7 @@ static void leave_context(bool entered)
   gp_real_pop_context(pushed);
 }
 
-/* The call's result where the context can be entered, and otherwise why not. */
+/* Sets result to the result of `call` in the context, or to the error if the context cannot be entered. */
 #define IN_CONTEXT(context, result, call)                                                                    \
   do {                                                                                                       \
     bool entered_;                                                                                           \
@@ -85,7 +85,7 @@ static int cuda_alloc(void *self, const gp_driver_context_t *context, uint64_t b
 {
   CUdeviceptr pointer = 0;
   (void)self;
-  (void)context; /* current already */
+  (void)context; /* already current */
   CUresult result = GP_REAL_CALL(cuMemAlloc_v2, &pointer, (size_t)bytes);
   if (result == CUDA_SUCCESS)
     *ret_address = (uint64_t)pointer;
@@ -108,7 +108,7 @@ static int cuda_free(void *self, const gp_driver_context_t *context, uint64_t ad
 {
   (void)self;
   bool entered;
-  (void)enter_context(context, &entered); /* unified addresses: the driver finds the owner from any context */
+  (void)enter_context(context, &entered); /* may fail: the driver frees from any context */
   CUresult result = GP_REAL_CALL(cuMemFree_v2, (CUdeviceptr)address);
   leave_context(entered);
   return (int)result;
@@ -122,8 +122,9 @@ static int cuda_wait(void *self, const gp_driver_context_t *context)
   return (int)result;
 }
 
-/* The driver's free may wait for running work, and only the driver knows for which (cuda.h does not say).
- * So this has the driver free some memory: 512 bytes, the least that it hands out. */
+/* Waits as long as the driver's free does. That free may wait for running work, and only the driver knows for
+ * which (cuda.h does not say). So this function allocates and frees some driver memory: 512 bytes, the
+ * smallest block that the driver allocates. */
 static int cuda_wait_as_free(void *self, const gp_driver_context_t *context)
 {
   CUdeviceptr pointer = 0;
@@ -139,8 +140,8 @@ static int cuda_wait_as_free(void *self, const gp_driver_context_t *context)
 }
 
 /*
- * cuCtxRecordEvent captures "all the activities of the context at the time of this call" (cuda.h, 12.5). The
- * event must be made in that context. No timing: such events cost least.
+ * Records a fence. cuCtxRecordEvent captures "all the activities of the context at the time of this call"
+ * (cuda.h, 12.5). The event must be created in that context. Events without timing are the cheapest.
  */
 static int cuda_fence_record(void *self, const gp_driver_context_t *context, void **fence)
 {
@@ -158,8 +159,8 @@ static int cuda_fence_record(void *self, const gp_driver_context_t *context, voi
   return (int)result;
 }
 
-/* Makes the event's context current, as all calls here: without a context the driver returns
- * CUDA_ERROR_INVALID_CONTEXT, which the pool would take for the end of that context. */
+/* Queries a fence with its context current, as all functions here do: without a current context the driver
+ * returns CUDA_ERROR_INVALID_CONTEXT, which the pool would take for the end of the fence's context. */
 
 static int cuda_fence_query(void *self, const gp_driver_context_t *context, void *fence)
 {
@@ -170,7 +171,7 @@ static int cuda_fence_query(void *self, const gp_driver_context_t *context, void
   return (int)result;
 }
 
-/* Records an event, which must be of the stream's context. */
+/* Records an event in the stream; the event must belong to the stream's context. */
 static int cuda_enter_stream(void *self, const gp_driver_context_t *context, uint64_t stream, void **fence)
 {
   CUevent event = *fence;
@@ -211,7 +212,7 @@ static int cuda_stream_query(void *self, const gp_driver_context_t *context, uin
   return (int)result;
 }
 
-/* The stream and the legacy default stream do not wait for each other. */
+/* Creates a non-blocking stream: it and the legacy default stream do not wait for each other. */
 static int cuda_fill_stream(void *self, const gp_driver_context_t *context, uint64_t *ret_stream)
 {
   CUstream stream = NULL;
@@ -223,7 +224,8 @@ static int cuda_fill_stream(void *self, const gp_driver_context_t *context, uint
   return (int)result;
 }
 
-/* A default stream belongs to the current context, which may be a green one. */
+/* Fills memory in a stream. A default stream is that of the current context, which may be a green one, so
+ * this enters no context for it. */
 static int cuda_fill(void *self, const gp_driver_context_t *context, uint64_t stream, uint64_t address,
     uint64_t bytes, uint8_t value)
 {
@@ -245,8 +247,8 @@ static int cuda_memory_info(
   size_t free_bytes = 0;
   size_t total_bytes = 0;
   (void)self;
-  if (!context->handle) { /* a device without a context: the driver tells its size, and the pool holds nothing
-                             there */
+  if (!context->handle) { /* no context: the driver reports the device's size, and the pool has no memory
+                           * there */
     CUresult result = GP_REAL_CALL(cuDeviceTotalMem_v2, &total_bytes, context->device);
     *ret_free = *ret_total = total_bytes;
     return (int)result;
@@ -260,17 +262,17 @@ static int cuda_memory_info(
   return (int)result;
 }
 
-/* Bytes that the host could give without swapping: MemAvailable of /proc/meminfo, which includes page cache
- * that can be dropped (proc(5)). 0 if the kernel does not say. */
+/* Returns the bytes that the host can allocate without swapping: MemAvailable of /proc/meminfo, which
+ * includes page cache that can be dropped (proc(5)). Returns 0 if the kernel does not report it. */
 static uint64_t host_memory_available(void)
 {
   static const char name[] = "MemAvailable:";
-  char text[512]; /* it is the third line */
+  char text[512]; /* the line is the third */
   int fd = open("/proc/meminfo", O_RDONLY | O_CLOEXEC);
   ssize_t length = fd >= 0 ? read(fd, text, sizeof(text) - 1) : -1;
 
   if (fd >= 0)
-    (void)close(fd); /* opened for reading only */
+    (void)close(fd); /* opened only for reading */
   if (length <= 0)
     return 0;
   text[length] = '\0';
@@ -278,8 +280,9 @@ static uint64_t host_memory_available(void)
   return line ? strtoull(line + sizeof(name) - 1, NULL, 10) * 1024 : 0; /* kB */
 }
 
-/* An integrated device shares the host's memory. There the driver reports the host's free memory without
- * page cache, which the host would drop for an allocation. */
+/* Returns the host memory available to an integrated device, which shares the host's memory, or 0 for other
+ * devices. On an integrated device the driver's free memory excludes page cache, which the host would drop
+ * for an allocation. */
 static uint64_t cuda_host_available(void *self, const gp_driver_context_t *context)
 {
   int is_integrated = 0;
@@ -309,19 +312,20 @@ static int cuda_async_reserved(
       GP_REAL(cuDeviceGetGraphMemAttribute)(
           context->device, CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT, &graphs) == CUDA_SUCCESS) {
     *ret_bytes += graphs;
-    *ret_used += graphs; /* graphs' idle memory serves no request */
+    *ret_used += graphs; /* idle memory of graphs serves no request */
   }
   return (int)result;
 }
 
-/* The driver's answers for a context that ended unseen by the hooks (a green context, an export table). */
+/* Returns true for the driver's errors about a context that ended unseen by the hooks (a green context, an
+ * export table). */
 static bool cuda_code_is_context_gone(int code)
 {
   return code == CUDA_ERROR_INVALID_CONTEXT || code == CUDA_ERROR_CONTEXT_IS_DESTROYED;
 }
 
-/* By now the handle may belong to another context, with another id. Drivers before 12.0 have no ids; there
- * another call about the handle has to fail in the same way. */
+/* Returns true if the context has ended. By now its handle may belong to another context, with another id.
+ * Drivers before 12.0 have no ids: there a second call about the handle has to fail in the same way. */
 static bool cuda_context_has_ended(void *self, const gp_driver_context_t *context)
 {
   unsigned long long id = 0;
@@ -352,8 +356,8 @@ static void cuda_pause(void *self, uint64_t ns)
 }
 
 /*
- * Errors after which every call in the context fails until the process ends (cuda.h: "leaves the process in
- * an inconsistent state"), and the driver's own end.
+ * Returns true for errors after which every call in the context fails until the process ends (cuda.h: "leaves
+ * the process in an inconsistent state"), and for the end of the driver itself.
  */
 static bool cuda_code_is_sticky(int code)
 {

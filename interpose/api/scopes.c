@@ -11,8 +11,8 @@
 #define SCOPES_MAX 64
 
 /*
- * Invariants, under gp_api_lock: numbers of open scopes are different; begin has the device's statistics
- * at the begin; highest has the peaks since then, without those of the device's present window
+ * Invariants, under gp_api_lock: open scopes have different numbers. begin has the device's statistics at the
+ * begin of the scope. highest has the peaks since then, except those of the device's present window
  * (pool/engine.h, gp_engine_turn_peaks).
  */
 typedef struct scope {
@@ -35,8 +35,8 @@ static void raise_peaks(gp_stats_t *highest, const gp_stats_t *window)
 #include "format/stats.def"
 }
 
-/* Begins a new window of the device; adds the peaks of the last window to its open scopes. The
- * caller holds gp_api_lock. */
+/* Begins a new window of peaks for the device, and adds the peaks of the last window to the device's open
+ * scopes. The caller holds gp_api_lock. */
 static void turn(gp_engine_t *engine, int device, bool resets, gp_stats_t *ret_now)
 {
   gp_assert(gp_lock_is_held(&gp_api_lock));
@@ -50,10 +50,11 @@ static void turn(gp_engine_t *engine, int device, bool resets, gp_stats_t *ret_n
 void gp_scopes_reset_peaks(gp_engine_t *engine, int device)
 {
   gp_stats_t now;
-  turn(engine, device, true, &now); /* in one step: a peak in between would be in no scope */
+  turn(engine, device, true, &now); /* in one step: a peak between two steps would be in no scope */
 }
 
-/* Number 0: a free one. The caller holds gp_api_lock. */
+/* Returns the open scope of that number, or a free entry if number is 0; NULL if there is none. The caller
+ * holds gp_api_lock. */
 static scope_t *find(uint64_t number)
 {
   gp_assert(gp_lock_is_held(&gp_api_lock));
@@ -169,7 +170,7 @@ GP_API gpupool_result_t gpupool_api_scope_end(
     return GPUPOOL_UNKNOWN;
   mark(GP_MARK_END, ended.device, number, ended.name);
   report = report_of(&ended, now);
-  if (ret_report) /* a program built with another version may know fewer figures */
+  if (ret_report) /* a program built with another version may know fewer members */
     memcpy(ret_report, &report, report_bytes < sizeof(report) ? report_bytes : sizeof(report));
   return GPUPOOL_OK;
 }

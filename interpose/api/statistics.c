@@ -1,4 +1,4 @@
-/* The statistics of a device: by name, as JSON, as a table; and their reset. */
+/* Reads the statistics of a device by name, as JSON or as a table, and resets them. */
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,9 +10,9 @@
 #include "interpose/api/figures.h"
 #include "interpose/api/scopes.h"
 
-/* Text for a buffer of the caller, by snprintf's rule: cuts the text, but counts its whole length. */
+/* Appends to a buffer of the caller by snprintf's rule: truncates the text, but counts its whole length. */
 
-/* Invariant: bytes[0..capacity) ends with a 0 somewhere if capacity > 0; length may be beyond it. */
+/* Invariant: if capacity > 0, bytes[0..capacity) contains a terminating 0; length may exceed capacity. */
 typedef struct text {
   char *bytes; /* NULL is legal if capacity is 0 */
   size_t capacity;
@@ -33,7 +33,8 @@ static void text_add(text_t *text, const char *format, ...)
 
 static gp_stats_t resets[GP_MAX_DEVICES];
 
-/* The statistics at the last reset of the device; zeros: there was none. The caller holds gp_api_lock. */
+/* Returns the statistics at the last reset of the device, all 0 if there was no reset. The caller holds
+ * gp_api_lock. */
 static gp_stats_t *since(int device)
 {
   gp_assert(gp_lock_is_held(&gp_api_lock));
@@ -45,7 +46,7 @@ static gpupool_result_t read_stats(int *device, gp_engine_t **ret_engine, gp_sta
   gpupool_result_t result = gp_api_device(ret_engine, device);
   if (result != GPUPOOL_OK)
     return result;
-  gp_lock_take(&gp_api_lock); /* a reset in between would be newer than the figures */
+  gp_lock_take(&gp_api_lock); /* otherwise a reset could come between the two reads */
   gp_engine_stats(*ret_engine, *device, ret_stats);
   gp_figures_since(ret_stats, since(*device));
   gp_lock_release(&gp_api_lock);
@@ -108,7 +109,7 @@ GP_API size_t gpupool_api_memory_stats(int device, char *bytes, size_t capacity)
     return 0;
   uint64_t idle = stats.cached_bytes.current;
   uint64_t largest = gp_engine_largest_idle(engine, device);
-  if (largest > idle) /* the two are of different moments */
+  if (largest > idle) /* the two values were read at different moments */
     largest = idle;
   text_add(&text, "{");
   gp_figures_each(&stats, add_number, &text);

@@ -3,14 +3,14 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* cuda.h of CUDA 11.6 and later; older headers lack some of these. */
+/* Flags from cuda.h of CUDA 11.6 and later; older headers lack some. */
 #define ARRAY_SPARSE           0x40u
 #define ARRAY_DEFERRED_MAPPING 0x80u
 #define ARRAY_LAYERED          0x01u
 #define ARRAY_CUBEMAP          0x04u
 
-/* Bits of one element, all channels together. Compressed and planar formats store less than their channels
- * suggest. A format newer than this table counts by its channels, with the widest known channel. */
+/* Returns the bits of one element, all channels together. Compressed and planar formats store less than their
+ * channels suggest. A format newer than this table counts 32 bits for each channel, the widest known. */
 static uint64_t element_bits(unsigned format, unsigned channels)
 {
   switch (format) {
@@ -66,7 +66,8 @@ static uint64_t element_bits(unsigned format, unsigned channels)
   }
 }
 
-/* Bytes of the elements of one level; only the driver knows what it adds to arrange them. 0: overflow. */
+/* Returns the bytes of the elements of one level, without the padding that only the driver knows. Returns 0
+ * on overflow. */
 static uint64_t level_bytes(const CUDA_ARRAY3D_DESCRIPTOR *array, unsigned level)
 {
   bool has_layers = array->Flags & (ARRAY_LAYERED | ARRAY_CUBEMAP);
@@ -85,12 +86,13 @@ static uint64_t level_bytes(const CUDA_ARRAY3D_DESCRIPTOR *array, unsigned level
   return bits / 8 + (bits % 8 != 0);
 }
 
-/* "clamped to the range [1, 1 + floor(log2(max(width, height, depth)))]" (cuda.h, cuMipmappedArrayCreate) */
+/* Returns the number of mip levels: "clamped to the range [1, 1 + floor(log2(max(width, height, depth)))]"
+ * (cuda.h, cuMipmappedArrayCreate). */
 static unsigned clamp_levels(const CUDA_ARRAY3D_DESCRIPTOR *array, unsigned levels)
 {
   bool has_layers = array->Flags & (ARRAY_LAYERED | ARRAY_CUBEMAP);
   size_t extents =
-      array->Width | array->Height | (has_layers ? 0 : array->Depth); /* as long as the longest */
+      array->Width | array->Height | (has_layers ? 0 : array->Depth); /* has as many bits as the largest */
   unsigned most = 0;
 
   for (; extents > 0; extents >>= 1)

@@ -1,11 +1,11 @@
 /*
- * Stream captures: while one is running the library makes no driver calls of its own, because many
- * calls are prohibited then and would invalidate the capture. It pools nothing for threads to which
- * CUDA prohibits allocations.
+ * Stream captures. While one is running the library makes no driver calls of its own, because many calls are
+ * prohibited then and would invalidate the capture. It does not pool for threads that CUDA prohibits from
+ * allocating.
  *
- * A hook counts the capture before it calls the driver, so that no call of the library falls in between,
- * and uncounts it if it did not begin. A capture ends with the driver's success, with its stream, or with
- * its context (gp_engine_suspend_in).
+ * A hook counts the capture before it calls the driver, so that no call of the library falls in between, and
+ * reverts that if the capture did not begin. A capture ends with the driver's success, with its stream, or
+ * with its context (gp_engine_suspend_in).
  */
 #include "interpose/hooks/capture_records.h"
 #include "interpose/hooks/hooks.h"
@@ -13,21 +13,23 @@
 #include "interpose/routes/real.h"
 #include "base/cancel.h"
 
-/* A capture during the driver's call. If the thread ends there, the capture is undone or kept. */
+/* A capture during the driver's call that begins or ends it. If the thread is cancelled there, the capture is
+ * undone or kept. */
 typedef struct passage {
   gp_engine_t *engine;
   gp_capture_t *capture; /* NULL: none */
 } passage_t;
 
-/* The program cannot end a capture if it has not got the result of the begin. */
+/* The thread was cancelled while it began a capture: finishes the capture, because the program cannot end a
+ * capture whose begin has not returned. */
 static void finish_passage(void *arg)
 {
   const passage_t *passage = arg;
   gp_capture_finish(passage->engine, passage->capture);
 }
 
-/* The thread ended in the driver's call, which may have ended the capture or not: the capture counts until
- * its stream or its context ends. */
+/* The thread was cancelled in the driver's call, which may or may not have ended the capture: keeps counting
+ * the capture until its stream or its context ends. */
 static void keep_passage(void *arg)
 {
   const passage_t *passage = arg;
@@ -45,8 +47,8 @@ static CUresult began(gp_engine_t *engine, gp_capture_t *capture, CUresult resul
 }
 
 /*
- * The threads to which CUDA prohibits "potentially unsafe" calls, such as cudaMalloc (cuda.h at
- * cuThreadExchangeStreamCaptureMode). A thread may have exempted itself: then the driver accepts its calls.
+ * Returns the threads to which CUDA prohibits "potentially unsafe" calls, such as cudaMalloc (cuda.h at
+ * cuThreadExchangeStreamCaptureMode). A thread may have exempted itself: the driver then accepts its calls.
  */
 static gp_reach_t reach_of(CUstreamCaptureMode mode)
 {
@@ -100,7 +102,7 @@ CUresult CUDAAPI hook_cuStreamBeginCaptureToGraph_ptsz(CUstream stream, CUgraph 
       cuStreamBeginCaptureToGraph_ptsz, reach_of(mode), stream, stream, graph, nodes, edges, count, mode);
 }
 
-/* Captures into the graph's existing nodes; otherwise a capture like the others (13.3). */
+/* Captures into the graph's existing nodes; in all else a capture like the others (13.3). */
 CUresult CUDAAPI hook_cuStreamBeginRecaptureToGraph(
     CUstream stream, CUstreamCaptureMode mode, CUgraph graph, void *callback, void *user_data)
 {
@@ -115,9 +117,8 @@ CUresult CUDAAPI hook_cuStreamBeginRecaptureToGraph_ptsz(
       cuStreamBeginRecaptureToGraph_ptsz, reach_of(mode), stream, stream, mode, graph, callback, user_data);
 }
 
-/* Into a command list of a graphics API, "similarly to cuStreamBeginCapture with
- * CU_STREAM_CAPTURE_MODE_RELAXED", and the stream must not be synchronized meanwhile (CUDA Driver API, 13.4).
- */
+/* Captures into a command list of a graphics API, "similarly to cuStreamBeginCapture with
+ * CU_STREAM_CAPTURE_MODE_RELAXED"; the stream must not be synchronized meanwhile (CUDA Driver API, 13.4). */
 CUresult CUDAAPI hook_cuStreamBeginCaptureToCig(CUstream stream, void *parameters)
 {
   BEGIN_CAPTURE(cuStreamBeginCaptureToCig, GP_REACH_EVERYTHING, stream, stream, parameters);
@@ -129,9 +130,10 @@ CUresult CUDAAPI hook_cuStreamBeginCaptureToCig_ptsz(CUstream stream, void *para
 }
 
 /*
- * True if cuStreamEndCapture, which returned result, has left the stream without a capture. The errors in
- * the documentation of captures tell. After any other error this asks the driver, about a handle that the
- * program has just used. If the driver cannot tell, the capture runs on: it will end with its stream.
+ * Returns true if cuStreamEndCapture, which returned `result`, has left the stream without a capture. The
+ * documented capture errors decide this directly. After any other error this queries the driver about the
+ * stream, a handle that the program has just used. If the query fails, the capture counts as running: it will
+ * end with its stream.
  */
 static bool is_over(CUresult result, CUstream stream)
 {

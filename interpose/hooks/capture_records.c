@@ -11,15 +11,15 @@
 #include "base/log.h"
 
 /*
- * Identifies a stream while it captures. A created stream: by its handle, which no other stream can have
- * before this one is destroyed, and a hook sees the destruction. The per-thread default streams share one
- * handle: thread and context tell them apart.
+ * Identifies a stream while it captures. A created stream is identified by its handle: no other stream can
+ * have the handle before this one is destroyed, and a hook sees the destruction. All per-thread default
+ * streams share one handle: thread and context distinguish them.
  */
 struct gp_capture {
   gp_list_t link; /* in captures */
   gp_engine_t *engine;
-  CUstream stream; /* CU_STREAM_PER_THREAD for that stream, however the program named it */
-  uint64_t thread; /* of a per-thread stream, else 0 */
+  CUstream stream; /* CU_STREAM_PER_THREAD for that stream, even if the program passed NULL */
+  uint64_t thread; /* the thread of a per-thread stream, else 0 */
   gp_context_t *context;
   gp_suspension_t suspension;
 };
@@ -27,7 +27,7 @@ struct gp_capture {
 static gp_lock_t lock = GP_LOCK_INIT(GP_RANK_HOOKS);
 static gp_list_t captures = {&captures, &captures};
 
-/* For functions that read or change the list, under its lock. */
+/* Returns the list of captures for functions that read or change it. The caller holds the lock. */
 static gp_list_t *filed(void)
 {
   gp_assert_internal(gp_lock_is_held(&lock));
@@ -42,7 +42,7 @@ static pthread_once_t key_once = PTHREAD_ONCE_INIT;
 static pthread_key_t key;
 static bool has_key;
 
-/* A thread's own streams end with the thread, and their captures with them. */
+/* Ends the captures of a thread's per-thread default streams, which end with the thread. */
 static void thread_ended(void *thread)
 {
   gp_list_t ended;
@@ -71,7 +71,7 @@ static uint64_t own_thread(void)
   if (!this_thread) {
     this_thread = atomic_fetch_add(&last_thread, 1) + 1;
     pthread_once(&key_once, make_key);
-    /* Without a key such a capture ends with its context, like one that its thread does not end. */
+    /* Without a key, the captures of an ended thread end only with their context. */
     if (has_key)
       (void)pthread_setspecific(key, (void *)(uintptr_t)this_thread);
   }
@@ -131,7 +131,7 @@ gp_capture_t *gp_capture_begin(gp_engine_t *engine, CUstream stream, gp_reach_t 
 
 void gp_capture_put(gp_engine_t *engine, gp_capture_t *capture)
 {
-  gp_assert(capture->engine == engine && gp_list_is_empty(&capture->link)); /* not filed */
+  gp_assert(capture->engine == engine && gp_list_is_empty(&capture->link)); /* not in the list */
   gp_lock_take(&lock);
   gp_capture_t *stale = remove_same(capture);
   gp_list_push_back(filed(), &capture->link);
@@ -169,7 +169,7 @@ void gp_capture_finish(gp_engine_t *engine, gp_capture_t *capture)
 {
   if (!capture)
     return;
-  gp_assert(capture->engine == engine && gp_list_is_empty(&capture->link)); /* taken out */
+  gp_assert(capture->engine == engine && gp_list_is_empty(&capture->link)); /* not in the list */
   gp_engine_resume_in(engine, &capture->suspension);
   free(capture);
 }

@@ -16,13 +16,13 @@ static CUresult created(CUresult result, CUcontext *context)
     gp_engine_t *engine = gp_library_engine();
     gp_user_context_created(*context);
     if (engine)
-      (void)gp_current_context(engine); /* the new context is current: this files it */
+      (void)gp_current_context(engine); /* the new context is current: creates its record */
   }
   return result;
 }
 
-/* A context takes memory of its device: its creation must not fail because of
- * memory that the pool keeps. */
+/* Creates a context. A context takes device memory: its creation must not fail because of memory that the
+ * pool keeps. */
 #define CREATE_CONTEXT(symbol, context, device, ...)                                                         \
   CUresult result;                                                                                           \
   GP_FORWARD_HIDDEN_ON(result, device, GP_REAL_CALL(symbol, context, __VA_ARGS__));                          \
@@ -74,8 +74,9 @@ CUresult CUDAAPI hook_cuCtxPushCurrent_v2(CUcontext context)
   return made_current(engine, GP_REAL_CALL(cuCtxPushCurrent_v2, context), context);
 }
 
-/* The library may see two contexts here for the first time: the popped one, if a function that the tables
- * do not know made it current (the entry into the library files it, after_unknown.h); and the one below. */
+/* Makes a record of the context that is current after a pop. The library may see two contexts here for the
+ * first time: the popped one, if a function that the tables do not know made it current (the entry into the
+ * library has recorded it, after_unknown.h), and the one below it. */
 static CUresult popped(gp_engine_t *engine, CUresult result)
 {
   if (engine && result == CUDA_SUCCESS)
@@ -95,7 +96,8 @@ CUresult CUDAAPI hook_cuCtxPopCurrent_v2(CUcontext *context)
   return popped(engine, GP_REAL_CALL(cuCtxPopCurrent_v2, context));
 }
 
-/* In the driver this covers only memory of cuMemAlloc: access to mapped memory is set for each range. */
+/* Notes that the current context's device can access the peer's memory. In the driver this covers only memory
+ * of cuMemAlloc: access to mapped memory is set for each range. */
 static void note_peer(gp_engine_t *engine, CUcontext peer)
 {
   CUdevice device;
@@ -109,7 +111,7 @@ static void note_peer(gp_engine_t *engine, CUcontext peer)
 CUresult CUDAAPI hook_cuCtxEnablePeerAccess(CUcontext peer, unsigned flags)
 {
   gp_engine_t *engine = gp_library_engine();
-  if (engine) /* the context that will reach the peer's memory: the pool must include its work */
+  if (engine) /* this context will access the peer's memory: the pool must wait for its work */
     (void)gp_current_context(engine);
   CUresult result = GP_REAL_CALL(cuCtxEnablePeerAccess, peer, flags);
   if (engine && result == CUDA_SUCCESS)
@@ -118,9 +120,9 @@ CUresult CUDAAPI hook_cuCtxEnablePeerAccess(CUcontext peer, unsigned flags)
 }
 
 /*
- * Green contexts: proofs of the primary context cover them (current_context.h). If proofs of the primary
- * context do not cover them, pooling ends before the driver's call, so that the pool reuses no block in
- * between.
+ * Stops pooling because of a green context that completion proofs of the primary context do not cover
+ * (current_context.h). Called before the driver's call that lets the program use the green context, so that
+ * the pool reuses no block in between.
  */
 static void make_way_for_green(void)
 {
@@ -135,7 +137,7 @@ static void make_way_for_green(void)
 
 CUresult CUDAAPI hook_cuGreenCtxCreate(void **green, void *description, CUdevice device, unsigned flags)
 {
-  gp_engine_t *engine = gp_library_engine(); /* binds */
+  gp_engine_t *engine = gp_library_engine(); /* binds the driver */
   CUresult result = GP_REAL_CALL(cuGreenCtxCreate, green, description, device, flags);
   if (engine && result == CUDA_SUCCESS && !gp_green_context_created(engine, *green, device))
     make_way_for_green();
@@ -151,7 +153,7 @@ CUresult CUDAAPI hook_cuGreenCtxStreamCreate(CUstream *stream, void *green, unsi
 
 CUresult CUDAAPI hook_cuCtxFromGreenCtx(CUcontext *context, void *green)
 {
-  gp_engine_t *engine = gp_library_engine(); /* binds */
+  gp_engine_t *engine = gp_library_engine(); /* binds the driver */
   if (engine && !gp_green_context_is_known(green))
     make_way_for_green();
   CUresult result = GP_REAL_CALL(cuCtxFromGreenCtx, context, green);
@@ -161,9 +163,9 @@ CUresult CUDAAPI hook_cuCtxFromGreenCtx(CUcontext *context, void *green)
 }
 
 /*
- * While a context is being destroyed no other thread may wait for it or poll its fence for the pool: the pool
- * is suspended. It forgets the context's memory only after the driver's success: if the driver refuses,
- * nothing has changed.
+ * A context that the program destroys. During the driver's call the pool is suspended, because no other
+ * thread may wait for the context or query its fences for the pool. The pool forgets the context's memory
+ * only after the driver's success: if the driver refuses, nothing has changed.
  */
 typedef struct ending {
   gp_engine_t *engine; /* NULL: there is nothing to do */
@@ -175,7 +177,7 @@ static ending_t begin_destroy(CUcontext handle)
 {
   ending_t ending = {gp_library_engine(), NULL, handle};
   if (ending.engine) {
-    /* By its handle alone: every record under that handle is gone afterwards. */
+    /* Finds it by the handle alone, because every record under that handle is invalid afterwards. */
     ending.context = handle ? gp_engine_find_context(ending.engine, handle) : NULL;
     gp_engine_ordered_leave(ending.engine, ending.context);
     gp_engine_suspend(ending.engine);
@@ -183,8 +185,8 @@ static ending_t begin_destroy(CUcontext handle)
   return ending;
 }
 
-/* The thread ended in the driver's call. If the context has ended as well, the next
- * call about it shows that. */
+/* The thread was cancelled in the driver's call. If the context has ended, the next driver call about it
+ * reveals that. */
 static void leave_ending(void *arg)
 {
   const ending_t *ending = arg;
@@ -220,8 +222,8 @@ CUresult CUDAAPI hook_cuCtxDestroy_v2(CUcontext handle)
   return end_destroy(&ending, result);
 }
 
-/* Deprecated counterpart of cuCtxAttach: destroys the context with the last reference. The driver no
- * longer has an id for it then. */
+/* Deprecated counterpart of cuCtxAttach: releases a reference, and destroys the context with the last one. A
+ * destroyed context no longer has an id. */
 CUresult CUDAAPI hook_cuCtxDetach(CUcontext handle)
 {
   ending_t ending = begin_destroy(handle);
@@ -232,7 +234,7 @@ CUresult CUDAAPI hook_cuCtxDetach(CUcontext handle)
   if (result != CUDA_SUCCESS || !GP_REAL(cuCtxGetId) || GP_REAL(cuCtxGetId)(handle, &id) != CUDA_SUCCESS)
     return end_destroy(&ending, result);
   if (ending.engine)
-    gp_engine_resume(ending.engine); /* there are other references */
+    gp_engine_resume(ending.engine); /* other references exist */
   return result;
 }
 
@@ -253,7 +255,7 @@ static CUresult end_reset(const ending_t *ending, CUdevice device, CUresult resu
   return result;
 }
 
-/* Gives memory back before the primary context ends, unless the device has other contexts that stay. */
+/* Releases memory before the primary context ends, unless the device has other contexts, which remain. */
 static void leave_device(CUdevice device)
 {
   gp_engine_t *engine = gp_library_engine();
@@ -279,8 +281,9 @@ CUresult CUDAAPI hook_cuDevicePrimaryCtxReset_v2(CUdevice device)
   return end_reset(&ending, device, result);
 }
 
-/* The last release resets the context. The driver tells whether this was the last. A single failed answer
- * proves nothing, or the pool might forget a live context. A driver that has ended fails each time. */
+/* Returns true if the device's primary context is active. The last release resets it, and only the driver
+ * knows which release was the last. A single failed query proves nothing: the pool might forget a live
+ * context. A driver that has ended fails each time. */
 static bool primary_is_active(CUdevice device)
 {
   unsigned flags;
@@ -317,8 +320,8 @@ CUresult CUDAAPI hook_cuDevicePrimaryCtxRelease_v2(CUdevice device)
   return end_release(&ending, device, result);
 }
 
-/* A green context holds a reference to its device's primary context, perhaps the last one; the handle
- * does not tell the device. */
+/* A green context has a reference to its device's primary context, perhaps the last one. Its handle does not
+ * reveal the device, so this checks the primary contexts of all devices. */
 CUresult CUDAAPI hook_cuGreenCtxDestroy(void *green)
 {
   ending_t ending = begin_reset();

@@ -9,10 +9,10 @@
 
 /* Guarded by the lock. */
 typedef struct event {
-  gp_stream_point_t point; /* with version */
-  uint64_t version;        /* never used again; 0: the event stands for nothing */
-  unsigned recording;      /* records now in the driver's call */
-  bool overlapped;         /* records have overlapped since there was last none in progress */
+  gp_stream_point_t point; /* valid if version is not 0 */
+  uint64_t version;        /* never reused; 0: the event stands for no point */
+  unsigned recording;      /* number of records in the driver's call now */
+  bool overlapped;         /* two records have overlapped since the last time that none was in progress */
   bool distrusted;
 } event_t;
 
@@ -44,7 +44,8 @@ static event_t *find(CUevent event)
   return key > 1 ? gp_address_map_find(&events, key) : NULL;
 }
 
-/* NULL: the host has no memory; the event then gives no facts. */
+/* Returns the event's record, which it creates if needed. NULL if there is no host memory; the event then
+ * proves nothing. */
 static event_t *find_or_make(CUevent event)
 {
   event_t *record = find(event);
@@ -74,7 +75,7 @@ void gp_event_record_end(CUevent event, const gp_stream_point_t *point)
   enter();
   event_t *record = find(event);
   if (record && record->recording > 0) {
-    gp_assert(record->version == 0); /* record_begin took the fact away */
+    gp_assert(record->version == 0); /* gp_event_record_begin reset it */
     record->recording--;
     if (point->identity && !record->overlapped && !record->distrusted) {
       record->point = *point;

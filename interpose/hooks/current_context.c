@@ -10,9 +10,10 @@
 #include "base/lock.h"
 
 /*
- * The driver reuses the handles of ended contexts, so a record is valid only while the handle still has the
- * id from its creation (cuCtxGetId, CUDA 12.0: unique for the life of the program). Older drivers have no
- * ids; there the hooks on calls that end contexts have to be enough.
+ * The record of the context that this thread has seen last. The driver reuses the handles of ended contexts,
+ * so a record is valid only while the handle still has the id from its creation (cuCtxGetId, CUDA 12.0:
+ * unique for the life of the program). Older drivers have no ids; there the hooks of calls that end contexts
+ * have to suffice.
  */
 static _Thread_local struct {
   CUcontext handle;
@@ -20,7 +21,7 @@ static _Thread_local struct {
   gp_context_t *context;
 } seen __attribute__((tls_model("initial-exec")));
 
-/* Records by their ids, for threads that go from context to context; none of a green context. */
+/* Records by id, for threads that switch between contexts. Green contexts have none. */
 #define BY_ID 16
 static _Atomic(gp_context_t *) by_id[BY_ID];
 
@@ -28,8 +29,8 @@ static gp_address_map_t user_contexts = GP_ADDRESS_MAP_INIT;
 
 void gp_user_context_created(CUcontext handle)
 {
-  /* If the host has no memory for this, the context passes for a primary one, and a device reset would
-   * forget too much: then the driver serves the program's frees of its blocks. */
+  /* If there is no host memory for this, the context is treated as a primary one. A device reset then forgets
+   * too much of the pool, and the driver serves the program's frees of those blocks. */
   (void)gp_address_map_insert(&user_contexts, (uint64_t)(uintptr_t)handle, handle);
 }
 
@@ -43,19 +44,19 @@ static bool is_user_context(CUcontext handle)
   return gp_address_map_find(&user_contexts, (uint64_t)(uintptr_t)handle) != NULL;
 }
 
-/* Green contexts, by the driver's handle and by the context to which one was converted. The lock guards the
- * list and its entries; an entry out of the list belongs to the thread that took it. */
+/* Green contexts, with the driver's handle and the context to which one was converted. The lock guards the
+ * list and its entries; an entry that is not in the list belongs to the thread that took it. */
 struct gp_green {
   const void *handle;
-  CUcontext converted;   /* NULL: not yet */
-  unsigned long long id; /* of the converted context, since the driver reuses handles */
+  CUcontext converted;   /* NULL: not converted yet */
+  unsigned long long id; /* of the converted context, because the driver reuses handles */
   CUdevice device;
   struct gp_green *next;
 };
 
 static gp_lock_t green_lock = GP_LOCK_INIT(GP_RANK_HOOKS);
 static gp_green_t *greens;
-atomic_int gp_green_contexts_count; /* converted ones; 0: the list need not be searched */
+atomic_int gp_green_contexts_count; /* converted ones; if 0, the list need not be searched */
 
 static gp_context_t *primary_context(gp_engine_t *engine, CUdevice device)
 {
@@ -66,7 +67,7 @@ static gp_context_t *primary_context(gp_engine_t *engine, CUdevice device)
 
   int cancel_state = gp_cancel_hold(); /* a cancelled thread must not leave the reference behind */
   CUresult result = GP_REAL_CALL(cuDevicePrimaryCtxRetain, &handle, device);
-  /* A green context holds a reference of its own: the primary one stays. */
+  /* The green context has its own reference, so the primary context stays active. */
   if (result == CUDA_SUCCESS)
     (void)GP_REAL_CALL(cuDevicePrimaryCtxRelease_v2, device);
   gp_cancel_restore(cancel_state);
@@ -79,7 +80,7 @@ static gp_context_t *primary_context(gp_engine_t *engine, CUdevice device)
   return gp_engine_context(engine, &primary);
 }
 
-/* The list, for functions that read or change it, under its lock. */
+/* Returns the list of green contexts for functions that read or change it. The caller holds its lock. */
 static gp_green_t **all_greens(void)
 {
   gp_assert_internal(gp_lock_is_held(&green_lock));
@@ -128,7 +129,7 @@ void gp_green_context_converted(const void *green, CUcontext handle)
   unsigned long long id = 0;
 
   if (GP_REAL_CALL(cuCtxGetId, handle, &id) != CUDA_SUCCESS)
-    return; /* then the context cannot become current */
+    return; /* the context cannot become current then */
   gp_lock_take(&green_lock);
   gp_green_t *entry = find_green(green);
   if (entry && !entry->converted)
@@ -171,7 +172,7 @@ void gp_green_context_taken(gp_green_t *entry, bool destroyed)
   }
 }
 
-/* True if the context is a green one; *device is then its device. */
+/* Returns true if the context is a green one, and stores its device in *ret_device. */
 static bool is_green(CUcontext handle, unsigned long long id, CUdevice *ret_device)
 {
   if (!gp_green_contexts_exist())
@@ -194,7 +195,8 @@ static gp_context_t *remember(CUcontext handle, unsigned long long id, gp_contex
   return context;
 }
 
-/* For a context that the thread has not seen last, and for all questions to a driver without ids. */
+/* Returns the current context's record if it is not the one that the thread has seen last, and always with a
+ * driver that has no ids. */
 static __attribute__((noinline)) gp_context_t *ask_for_current(gp_engine_t *engine)
 {
   CUcontext handle = NULL;
@@ -232,8 +234,8 @@ static __attribute__((noinline)) gp_context_t *find_current(gp_engine_t *engine,
   return remember(gp_context_handle(context), id, context);
 }
 
-/* "If context is supplied as NULL and there is one current, the Id of the current context is returned"
- * (cuda.h at cuCtxGetId): one question, and the handle tells nothing more. */
+/* Makes one driver call: "If context is supplied as NULL and there is one current, the Id of the current
+ * context is returned" (cuda.h at cuCtxGetId). The id is enough; the handle adds nothing. */
 gp_context_t *gp_current_context(gp_engine_t *engine)
 {
   unsigned long long id = 0;
@@ -256,7 +258,8 @@ gp_context_t *gp_current_context_by_handle(gp_engine_t *engine)
   return gp_current_context(engine);
 }
 
-/* The record of a context that may not be current, or NULL if it was never seen. */
+/* Returns the record of a context that need not be current, or NULL if the library has never seen the
+ * context. */
 static gp_context_t *known_context(gp_engine_t *engine, CUcontext handle)
 {
   unsigned long long id = 0;
@@ -278,7 +281,7 @@ gp_context_t *gp_synchronized_context(gp_engine_t *engine, CUcontext handle)
     return context;
   if (GP_REAL_CALL(cuCtxGetCurrent, &current) != CUDA_SUCCESS || !current)
     return NULL;
-  return known_context(engine, current); /* no green context has a record */
+  return known_context(engine, current); /* green contexts have no record */
 }
 
 gp_context_t *gp_stream_context(gp_engine_t *engine, CUstream stream)

@@ -1,6 +1,6 @@
 /*
- * Hooks of events: they follow at which point of a stream an event was recorded, and waits for it by the
- * program or by a stream (cuda_events.h). These prove when memory freed in the order of a stream may be
+ * Hooks of events. They record at which point of a stream an event was recorded, and when the program or a
+ * stream has waited for the event (cuda_events.h). Such waits prove when memory freed in stream order may be
  * reused.
  */
 #include "interpose/hooks/cuda_events.h"
@@ -11,20 +11,21 @@
 #include "pool/reuse/identities.h"
 #include "pool/reuse/stream_points.h"
 
-/* cuda.h: CU_EVENT_RECORD_EXTERNAL, CU_GRAPH_NODE_TYPE_EVENT_RECORD, and offsets in
- * CUgraphNodeParams (12.2). */
+/* From cuda.h: CU_EVENT_RECORD_EXTERNAL, CU_GRAPH_NODE_TYPE_EVENT_RECORD, and offsets in CUgraphNodeParams
+ * (12.2). */
 #define RECORD_EXTERNAL   1u
 #define NODE_EVENT_RECORD 7
 #define NODE_EVENT_OFFSET 16
 
-/* The engine, if the library follows what events stand for; else NULL. */
+/* Returns the engine if the library tracks events at present, else NULL. */
 static gp_engine_t *followed(gp_engine_t *engine)
 {
   bool is_wanted = engine && gp_stream_points_are_wanted(engine) && gp_stream_points_trust_events(engine);
   return is_wanted ? engine : NULL;
 }
 
-/* The library follows events or may do so later: it always notes which events may be recorded unseen. */
+/* Returns true if the library tracks events or may do so later: it always notes which events may be recorded
+ * unseen. */
 static bool may_follow(void)
 {
   const gp_engine_t *engine = gp_library_engine();
@@ -32,13 +33,13 @@ static bool may_follow(void)
 }
 
 typedef struct recording {
-  gp_engine_t *engine; /* NULL: the event is not followed, and asked and point are void */
+  gp_engine_t *engine; /* NULL: the event is not tracked, and asked and point are undefined */
   CUevent event;
   uint64_t asked;
   gp_stream_point_t point;
 } recording_t;
 
-/* Before the driver's call: the event does not cover work that is submitted to the stream later. */
+/* Called before the driver's call: the event does not cover work that is submitted to the stream later. */
 static void begin(recording_t *recording, CUevent event, CUstream stream, bool per_thread)
 {
   gp_engine_t *engine = gp_library_engine();
@@ -77,7 +78,7 @@ CUresult CUDAAPI hook_cuEventRecord_ptsz(CUevent event, CUstream stream)
   return end(&recording, GP_REAL_CALL(cuEventRecord_ptsz, event, stream));
 }
 
-/* With this flag a graph records the event at each launch. */
+/* With RECORD_EXTERNAL a graph records the event at each launch. */
 static void look_at_flags(CUevent event, unsigned flags)
 {
   if (flags & RECORD_EXTERNAL && may_follow())
@@ -101,7 +102,7 @@ CUresult CUDAAPI hook_cuEventRecordWithFlags_ptsz(CUevent event, CUstream stream
 }
 
 typedef struct asking {
-  gp_engine_t *engine; /* NULL: the event is not followed, and the others are void */
+  gp_engine_t *engine; /* NULL: the event is not tracked, and the members below are undefined */
   CUevent event;
   uint64_t version;
   uint64_t asked;
@@ -158,7 +159,7 @@ CUresult CUDAAPI hook_cuEventDestroy_v2(CUevent event)
   return GP_REAL_CALL(cuEventDestroy_v2, event);
 }
 
-/* A waiting stream has work, whatever the event stands for: another process may have recorded the event. */
+/* Takes the event's point before the driver's call that makes a stream wait for the event. */
 static void ask_to_wait(asking_t *asking, CUevent event, CUstream stream, bool per_thread)
 {
   gp_engine_t *engine = gp_library_engine();
@@ -166,8 +167,8 @@ static void ask_to_wait(asking_t *asking, CUevent event, CUstream stream, bool p
   ask(asking, engine, event);
 }
 
-/* A stream that waits for an event runs behind the event's point, and so do its
- * next requests for memory. */
+/* After a stream has waited for an event, its later work runs after the event's point; so does memory that it
+ * requests. */
 static CUresult waits(const asking_t *asking, CUstream stream, bool per_thread, CUresult result)
 {
   if (asking->engine && result == CUDA_SUCCESS && gp_engine_may_conclude(asking->engine, asking->asked) &&
@@ -190,7 +191,7 @@ CUresult CUDAAPI hook_cuStreamWaitEvent_ptsz(CUstream stream, CUevent event, uns
   return waits(&asking, stream, true, GP_REAL_CALL(cuStreamWaitEvent_ptsz, stream, event, flags));
 }
 
-/* The event covers a whole context: no fact about one stream. */
+/* Such an event covers a whole context, and proves nothing about a single stream. */
 CUresult CUDAAPI hook_cuCtxRecordEvent(CUcontext context, CUevent event)
 {
   recording_t recording = {.engine = followed(gp_library_engine()), .event = event};
@@ -251,7 +252,8 @@ CUresult CUDAAPI hook_cuGraphExecEventRecordNodeSetEvent(CUgraphExec exec, CUgra
   return GP_REAL_CALL(cuGraphExecEventRecordNodeSetEvent, exec, node, event);
 }
 
-/* Any kind of node: CUgraphNodeParams, which headers before 12.2 lack. */
+/* Distrusts the event of a record node. The parameters are CUgraphNodeParams, which headers before 12.2
+ * lack. */
 static void look_at_node(const void *parameters)
 {
   if (parameters && *(const int *)parameters == NODE_EVENT_RECORD)
@@ -266,7 +268,7 @@ _Static_assert(CU_GRAPH_NODE_TYPE_EVENT_RECORD == NODE_EVENT_RECORD, "CUgraphNod
 CUresult CUDAAPI hook_cuGraphAddNode(
     CUgraphNode *node, CUgraph graph, const CUgraphNode *nodes, size_t count, void *parameters)
 {
-  (void)gp_library_engine(); /* binds */
+  (void)gp_library_engine(); /* binds the driver */
   look_at_node(parameters);
   return GP_REAL_CALL(cuGraphAddNode, node, graph, nodes, count, parameters);
 }

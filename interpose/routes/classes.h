@@ -15,8 +15,8 @@ typedef enum gp_effect {
   GP_EFFECT_UNCOUNTED, /* as WORK, and allocates or frees memory of a size that the call does not show */
   GP_EFFECT_CAPTURE,   /* as WORK, and begins or ends the capture of the stream in its first argument */
   GP_EFFECT_ANYTHING,  /* as CONTEXT, and may make the memory of its arguments accessible to others */
-  GP_EFFECT_ENDS, /* may free memory of the pool, end a context, or return functions that bypass this
-                   * library */
+  GP_EFFECT_ENDS,      /* may free memory of the pool, end a context, or return functions that bypass this
+                        * library */
 } gp_effect_t;
 
 /* Returns true if classes.def has that exported name and its parameters are known. False for NULL. */
