@@ -1,7 +1,8 @@
 /*
  * Hooks of calls that export memory, or set driver attributes that stay with it. The pool must not reuse such
  * a block. So after the driver's success, and before the program gets the result, the hook taints the block,
- * which then goes to the driver on free. Also hooks of queries about the memory at an address.
+ * which is then released to the driver when it is freed. This file also has the hooks of queries about the
+ * memory at an address.
  */
 #include "interpose/hooks/export.h"
 
@@ -11,12 +12,13 @@
 #include "interpose/routes/real.h"
 #include "base/log.h"
 
-/* For the program, kept memory that it has freed does not exist. No allocation has this address, so the
- * driver answers about it as about freed memory. */
+/* For the program, memory that it has freed does not exist, even if the pool keeps it. The hooks pass this
+ * address to the driver in its place: no allocation has it, so the driver answers as it does for freed
+ * memory. */
 #define NO_MEMORY ((CUdeviceptr)1)
 
-/* True if the pool keeps the block that pointer lies in as freed memory. This asks the driver where the
- * block begins, in vain for memory outside the pool. */
+/* Returns true if the pool keeps the block that contains pointer as freed memory. Queries the driver for the
+ * beginning of the block; that query fails for memory outside the pool. */
 static bool is_kept(gp_engine_t *engine, CUdeviceptr pointer)
 {
   gp_owner_t owner = engine ? gp_engine_owner(engine, (uint64_t)pointer) : GP_OWNER_PROGRAM;
@@ -28,14 +30,15 @@ static bool is_kept(gp_engine_t *engine, CUdeviceptr pointer)
   return owner == GP_OWNER_POOL;
 }
 
-/* The address to pass to the driver for the program's pointer, since the call's
- * effects cannot be undone. */
+/* Returns the address to pass to the driver for the program's pointer. The check comes before the call,
+ * because the call's effects cannot be undone. */
 static CUdeviceptr visible(gp_engine_t *engine, CUdeviceptr pointer)
 {
   return is_kept(engine, pointer) ? NO_MEMORY : pointer;
 }
 
-/* The library refuses an export. The program can export what it allocates from now on. One line for all. */
+/* Refuses an export. Memory that the program allocates from now on can be exported. Logs one line for all
+ * refusals. */
 static void refuse(gp_engine_t *engine, bool is_mapped)
 {
   static atomic_flag has_reported = ATOMIC_FLAG_INIT;
@@ -47,7 +50,8 @@ static void refuse(gp_engine_t *engine, bool is_mapped)
                   : "memory cut from a larger driver allocation cannot be shared with other processes");
 }
 
-/* Natively memory of a device's default pool, which cannot be exported, either. */
+/* Returns true for memory that natively comes from a device's default pool: such memory cannot be exported
+ * without this library, either. */
 static bool is_async(const gp_part_t *part)
 {
   return part->is_mapped && !part->context;
@@ -64,8 +68,9 @@ bool gp_refuse_mapped(gp_engine_t *engine, CUdeviceptr pointer)
 }
 
 /*
- * The same for an export of `size` bytes. Mapped memory moves and may get another owner, so it is not
- * exported. A library that exports whole pages begins before the program's block, perhaps in an idle part.
+ * Returns the address to pass to the driver for an export of `size` bytes. Mapped memory is not exported,
+ * because the pool moves it and may give it to another owner. A library that exports whole pages may begin
+ * before the program's block, in an idle part: that is allowed.
  */
 static CUdeviceptr exported(CUdeviceptr pointer, size_t size)
 {
@@ -83,7 +88,7 @@ void gp_taint_pointer(gp_engine_t *engine, CUdeviceptr pointer)
   gp_part_t part;
 
   if (gp_engine_part(engine, (uint64_t)pointer, &part))
-    base = (CUdeviceptr)part.address; /* the driver knows the segment only */
+    base = (CUdeviceptr)part.address; /* the driver knows only the segment */
   else if (GP_REAL_CALL(cuMemGetAddressRange_v2, &base, NULL, pointer) != CUDA_SUCCESS)
     base = pointer;
   gp_engine_taint(engine, (uint64_t)base);
@@ -97,8 +102,8 @@ static CUresult tainted(CUresult result, CUdeviceptr pointer)
   return result;
 }
 
-/* Another process gets the driver's allocation from the beginning: a handle for a later part would show it
- * the first one. */
+/* Returns true if the block is not the first in its segment. Another process gets the driver's allocation
+ * from the beginning: a handle for a later block would show it the first one. */
 static bool is_inside_segment(const gp_part_t *part)
 {
   return !part->is_mapped && part->address != part->driver_address;
@@ -116,7 +121,8 @@ CUresult CUDAAPI hook_cuIpcGetMemHandle(CUipcMemHandle *handle, CUdeviceptr poin
   return tainted(GP_REAL_CALL(cuIpcGetMemHandle, handle, exported(pointer, 1)), pointer);
 }
 
-/* Mapped memory that the driver can export by its range, because no border of what is mapped lies in it. */
+/* Returns true for mapped memory that the driver can export by its address range, because the range lies
+ * within one mapping. */
 static bool is_mapped_as_one(gp_engine_t *engine, CUdeviceptr pointer, size_t size)
 {
   gp_part_t part;
@@ -133,7 +139,7 @@ CUresult CUDAAPI hook_cuMemGetHandleForAddressRange(
   CUresult result = GP_REAL_CALL(cuMemGetHandleForAddressRange, handle, seen, size, type, flags);
   if (!is_one)
     return tainted(result, pointer);
-  /* From now on cudaMalloc gets no mapped memory, and what is free of it goes to the driver. */
+  /* From now on cudaMalloc gets no mapped memory, and free mapped memory is released to the driver. */
   if (result == CUDA_SUCCESS)
     gp_engine_expect_exports(engine);
   return result;
@@ -142,7 +148,7 @@ CUresult CUDAAPI hook_cuMemGetHandleForAddressRange(
 CUresult CUDAAPI hook_cuMulticastBindAddr(
     unsigned long long multicast, size_t offset, CUdeviceptr pointer, size_t size, unsigned long long flags)
 {
-  (void)gp_library_engine(); /* binds */
+  (void)gp_library_engine(); /* binds the driver */
   return tainted(
       GP_REAL_CALL(cuMulticastBindAddr, multicast, offset, exported(pointer, size), size, flags), pointer);
 }
@@ -150,17 +156,17 @@ CUresult CUDAAPI hook_cuMulticastBindAddr(
 CUresult CUDAAPI hook_cuMulticastBindAddr_v2(unsigned long long multicast, CUdevice device, size_t offset,
     CUdeviceptr pointer, size_t size, unsigned long long flags)
 {
-  (void)gp_library_engine(); /* binds */
+  (void)gp_library_engine(); /* binds the driver */
   return tainted(
       GP_REAL_CALL(cuMulticastBindAddr_v2, multicast, device, offset, exported(pointer, size), size, flags),
       pointer);
 }
 
-/* From now on peers reach the memory through the endpoint, unordered with all streams here. */
+/* From now on peers access the memory through the endpoint, unordered with all streams here. */
 CUresult CUDAAPI hook_cuLogicalEndpointBindAddr(unsigned endpoint, CUdevice device, cuuint64_t offset,
     void *pointer, cuuint64_t size, unsigned long long flags)
 {
-  (void)gp_library_engine(); /* binds */
+  (void)gp_library_engine(); /* binds the driver */
   void *seen = (void *)(uintptr_t)exported((CUdeviceptr)(uintptr_t)pointer, (size_t)size);
   return tainted(GP_REAL_CALL(cuLogicalEndpointBindAddr, endpoint, device, offset, seen, size, flags),
       (CUdeviceptr)(uintptr_t)pointer);
@@ -169,22 +175,23 @@ CUresult CUDAAPI hook_cuLogicalEndpointBindAddr(unsigned endpoint, CUdevice devi
 CUresult CUDAAPI hook_cuPointerSetAttribute(
     const void *value, CUpointer_attribute attribute, CUdeviceptr pointer)
 {
-  (void)gp_library_engine(); /* binds */
+  (void)gp_library_engine(); /* binds the driver */
   return tainted(GP_REAL_CALL(cuPointerSetAttribute, value, attribute, exported(pointer, 1)), pointer);
 }
 
-/* The program's block of cut memory that contains the pointer. The driver knows only what it was cut from: a
- * segment, or mapped pieces, which belong to no context and may be smaller than the block. */
+/* Finds the program's block that contains the pointer, if the block is a part of larger driver memory. The
+ * driver knows only the larger memory: a segment, or mapped pieces, which belong to no context and may be
+ * smaller than the block. */
 static bool find_part(gp_engine_t *engine, CUdeviceptr pointer, gp_part_t *ret_part)
 {
   return engine && gp_engine_part(engine, (uint64_t)pointer, ret_part) && ret_part->is_used;
 }
 
 /*
- * Libraries query IS_LEGACY_CUDA_IPC_CAPABLE for two reasons. UCX queries it together with the handle types,
- * to choose how to share the memory: for a part that cannot be shared the answer is 0, and UCX copies
- * instead. NCCL queries it alone, to tell memory of cudaMalloc from memory of cuMemCreate: a part counts as
- * the former.
+ * Answers a query of IS_LEGACY_CUDA_IPC_CAPABLE, which libraries make for two reasons. UCX queries it
+ * together with the handle types, to choose how to share the memory: for a block that cannot be shared the
+ * answer is 0, and UCX copies instead. NCCL queries it alone, to distinguish memory of cudaMalloc from memory
+ * of cuMemCreate: a part of larger memory counts as the former.
  */
 static unsigned answer_sharing(gp_engine_t *engine, const gp_part_t *part, bool is_to_share)
 {
@@ -220,8 +227,8 @@ static void correct_part(
     *(CUmemoryPool *)data = gp_mempool_default(part.device);
 }
 
-/* Asking for peer-to-peer tokens sets CU_POINTER_ATTRIBUTE_SYNC_MEMOPS and gives a third
- * party access to the memory. */
+/* A query of peer-to-peer tokens sets CU_POINTER_ATTRIBUTE_SYNC_MEMOPS and gives a third party access to the
+ * memory. */
 CUresult CUDAAPI hook_cuPointerGetAttribute(void *data, CUpointer_attribute attribute, CUdeviceptr pointer)
 {
   bool exports = attribute == CU_POINTER_ATTRIBUTE_P2P_TOKENS;
@@ -251,7 +258,8 @@ CUresult CUDAAPI hook_cuPointerGetAttributes(
   return exports ? tainted(result, pointer) : result;
 }
 
-/* Of a whole block the size is the driver's: see doc/interception.md. */
+/* Answers for a part of larger driver memory. For a whole driver allocation the size is the driver's: see
+ * doc/interception.md. */
 CUresult CUDAAPI hook_cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *size, CUdeviceptr pointer)
 {
   gp_engine_t *engine = gp_library_engine();

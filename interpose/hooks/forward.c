@@ -8,7 +8,7 @@
 #include "interpose/library.h"
 #include "base/assert.h"
 
-/* The context that the call counts with; NULL: it does not count. */
+/* Returns the context whose device the call is counted for; NULL if the call is not counted. */
 static gp_context_t *context_of(gp_engine_t *engine, const gp_forward_call_t *call)
 {
   gp_context_t *current = gp_current_context(engine);
@@ -23,12 +23,12 @@ uint64_t gp_forward_locked_bytes(const void *memory, uint64_t bytes)
   uint64_t address = (uint64_t)(uintptr_t)memory;
   uint64_t begin = address & ~(page - 1), end = address + bytes;
 
-  if (end < address || end > UINT64_MAX - page) /* the driver refuses it */
+  if (end < address || end > UINT64_MAX - page) /* the driver will refuse it */
     return bytes;
   return ((end + page - 1) & ~(page - 1)) - begin;
 }
 
-/* What the limit counts. */
+/* Returns the bytes that the limit counts. */
 static uint64_t counted(const gp_forward_call_t *call)
 {
   return call->counted ? call->counted : call->bytes;
@@ -50,7 +50,8 @@ bool gp_forward_begin(gp_forward_call_t *call)
   return true;
 }
 
-/* The thread ended in the driver's call: uncounts the bytes, which counted against the limit until now. */
+/* The thread was cancelled in the driver's call: cancels the reservation of the bytes, which counted against
+ * the limit until now. */
 void gp_forward_undo(void *arg)
 {
   const gp_forward_call_t *call = arg;
@@ -58,8 +59,8 @@ void gp_forward_undo(void *arg)
     gp_engine_forwarded_cancel(call->engine, call->context, counted(call), call->kind);
 }
 
-/* Memory of the host has no part in the limit of a device: tries once more after idle memory of the device
- * went back. */
+/* Makes room for another try. The limit of a device does not cover host memory: such a call is tried only
+ * once more, after idle memory of the device was released. */
 static bool make_room(gp_forward_call_t *call)
 {
   if (!gp_forwarded_is_host(call->kind))
@@ -83,7 +84,7 @@ bool gp_forward_retry(gp_forward_call_t *call, CUresult result)
   return again;
 }
 
-/* Bytes that the driver really gave, if the hook can tell. */
+/* Returns the bytes that the driver allocated, if the hook knows them; else the upper bound. */
 static uint64_t bytes_got(const gp_forward_call_t *call)
 {
   uint64_t got = call->pitch ? (uint64_t)*call->pitch * call->height : call->bytes;
@@ -131,7 +132,8 @@ void gp_forward_free_begin(
   call->start_ns = gp_clock_now_ns();
 }
 
-/* Other threads wait for the record, which is on the stack of the ending thread. */
+/* The thread was cancelled in the driver's call. Other threads may wait for the record, which is on this
+ * thread's stack: ends the record. */
 void gp_forward_free_undo(void *arg)
 {
   gp_forward_free_t *call = arg;

@@ -1,5 +1,5 @@
 /*
- * The hooks that only forward a call: their bodies are generated from the rows FORWARD_ of functions.def.
+ * Hooks that only forward a call. Their bodies are generated from the FORWARD_ rows of functions.def.
  */
 #include "interpose/hooks/array.h"
 #include "interpose/hooks/forward.h"

@@ -1,11 +1,11 @@
 /*
- * Memory of graphs. An allocation node has an address from its creation on; a launch or an upload of the
- * executable graph puts memory there, which stays with the graph (CUDA C++ Programming Guide, Graph Memory
- * Nodes). So the first launch or upload counts it against the limit, until the executable graph is
- * destroyed. Graphs may share memory; then this counts more than they hold.
+ * Memory of graphs. An allocation node has its address from its creation on. A launch or an upload of the
+ * executable graph allocates memory at the address, which remains with the graph (CUDA C++ Programming Guide,
+ * Graph Memory Nodes). So the first launch or upload counts the memory against the limit, until the
+ * executable graph is destroyed. If graphs share memory, the library counts more than they use.
  *
- * Instantiating also takes memory for the driver's own use: if the driver has none, the hook
- * makes room and tries again.
+ * Instantiating a graph also allocates memory for the driver's own use: if the driver is out of memory, the
+ * hook makes room and tries again.
  */
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -18,21 +18,21 @@
 #include "pool/space/address_map.h"
 #include "base/assert.h"
 
-/* Executable graphs with allocation nodes before their first launch: exec -> the memory that they need. The
- * map owns the records. Most programs have none, and pay one load at each launch. */
+/* Maps executable graphs that have allocation nodes and were not launched yet to the memory that they need.
+ * The map owns the records. Most programs have no such graphs, and pay one load at each launch. */
 typedef struct need {
   uint64_t bytes;   /* as requested */
-  uint64_t counted; /* sum of what each allocation counts against the limit */
-  int device;       /* of the first allocation node; nodes on all devices count there */
+  uint64_t counted; /* sum of the bytes that each allocation counts against the limit */
+  int device;       /* of the first allocation node; nodes on all devices count for this device */
 } need_t;
 
 static gp_address_map_t needs = GP_ADDRESS_MAP_INIT;
 static atomic_size_t need_count;
 
-#define MAX_DEPTH 16 /* of graphs in graphs */
+#define MAX_DEPTH 16 /* of nested graphs */
 
-/* Adds all allocation nodes of a graph and of the graphs in it. Nodes that the driver does
- * not describe do not count. */
+/* Adds all allocation nodes of a graph and of its child graphs. Nodes that the driver does not describe are
+ * not counted. */
 static void add_graph(CUgraph graph, int depth, need_t *need)
 {
   size_t count = 0;
@@ -64,7 +64,8 @@ static void add_graph(CUgraph graph, int depth, need_t *need)
   free(nodes);
 }
 
-/* Files the need. If the host has no memory for this, the graph does not count. */
+/* Records the memory that an executable graph needs. If there is no host memory for the record, the graph is
+ * not counted. */
 static void file_need(CUgraphExec exec, need_t *need)
 {
   if (gp_address_map_insert(&needs, (uint64_t)(uintptr_t)exec, need))
@@ -85,8 +86,8 @@ static void note_instantiated(CUgraphExec exec, CUgraph graph)
   file_need(exec, need);
 }
 
-/* Not inline: the caller may jump back to a point before this call, which an inlined
- * variable would not survive. */
+/* Removes and returns the record of an executable graph, or NULL. Not inline, because the caller may jump
+ * back to a point before this call, and an inlined variable would not survive that. */
 static __attribute__((noinline)) need_t *take_need(CUgraphExec exec)
 {
   if (atomic_load_explicit(&need_count, memory_order_relaxed) == 0 || !exec)
@@ -141,15 +142,15 @@ CUresult CUDAAPI hook_cuGraphInstantiateWithParams_ptsz(CUgraphExec *exec, CUgra
   return instantiated(result, exec, graph);
 }
 
-/* The four launches and uploads have one type. Each try notes the stream. */
+/* Calls one of the four functions that launch or upload a graph, which have the same type. */
 static CUresult note_and_launch(gp_function_t symbol, CUgraphExec exec, CUstream stream, bool per_thread)
 {
-  (void)gp_library_engine(); /* binds */
+  (void)gp_library_engine(); /* binds the driver */
   gp_fn_cuGraphLaunch function = (gp_fn_cuGraphLaunch)gp_real_get(symbol);
   return function ? function(exec, stream) : CUDA_ERROR_NOT_FOUND;
 }
 
-/* A launch or an upload: the call that puts memory behind the nodes. */
+/* Launches or uploads an executable graph: the first such call allocates memory for its allocation nodes. */
 static CUresult launch(gp_function_t symbol, CUgraphExec exec, CUstream stream, bool per_thread)
 {
   need_t *need = take_need(exec);

@@ -24,8 +24,8 @@ CUresult CUDAAPI hook_cuMemAlloc_v2(CUdeviceptr *pointer, size_t bytes)
   return (CUresult)code;
 }
 
-/* Managed, stream-ordered, graph or imported memory, an interior or an unknown
- * pointer: the driver decides. */
+/* Frees managed, stream-ordered, graph or imported memory; for an interior or unknown pointer the driver
+ * decides. */
 static GP_CANCEL_NOINLINE CUresult free_in_driver(gp_engine_t *engine, CUdeviceptr pointer)
 {
   CUresult result;
@@ -34,9 +34,9 @@ static GP_CANCEL_NOINLINE CUresult free_in_driver(gp_engine_t *engine, CUdevicep
 }
 
 /*
- * The driver finds the memory by its address, and frees it in whatever context, or with none current (NVIDIA
- * in cuda-python's pull request 2750; Numba frees so). The current context is looked at because its work may
- * use the block: from here on the engine knows it.
+ * The driver finds the memory by its address, and frees it in any context, or with none current (NVIDIA in
+ * cuda-python's pull request 2750; Numba frees this way). The hook looks up the current context because that
+ * context's work may use the block: from now on the engine knows the context.
  */
 CUresult CUDAAPI hook_cuMemFree_v2(CUdeviceptr pointer)
 {

@@ -1,7 +1,7 @@
 /*
- * Hooks of the driver's memory pools: their creation and destruction, and their attributes. In place of a
- * device's default pool the library serves memory of its own, so it also answers for that memory in the
- * attributes of the default pool.
+ * Hooks of the driver's memory pools: creation, destruction and attributes. The library serves a device's
+ * default pool from its own memory, so it also answers queries of the default pool's attributes for that
+ * memory.
  */
 #include "interpose/hooks/hooks.h"
 #include "interpose/hooks/mempool_records.h"
@@ -9,8 +9,8 @@
 #include "interpose/routes/real.h"
 #include "pool/forwarded/forwarded.h"
 
-/* The device of a pool's memory. Managed pools (13.0) may name no place: then it
- * counts like managed memory. */
+/* Returns the device of a pool's memory. A managed pool (13.0) may have no location: it is then counted for
+ * the current device, like managed memory. */
 static int device_of(const CUmemLocation *location)
 {
   CUdevice current = 0;
@@ -33,8 +33,8 @@ CUresult CUDAAPI hook_cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *
   return result;
 }
 
-/* The driver's own pools of host memory and of managed memory: the library gets to know them when
- * the program asks for them. */
+/* Records the driver's own pools of host memory and of managed memory, which the library learns of when the
+ * program queries them. */
 static CUresult named(CUresult result, const CUmemoryPool *pool, const CUmemLocation *location)
 {
   gp_engine_t *engine = gp_library_engine();
@@ -48,7 +48,7 @@ static CUresult named(CUresult result, const CUmemoryPool *pool, const CUmemLoca
 CUresult CUDAAPI hook_cuMemGetDefaultMemPool(
     CUmemoryPool *pool, CUmemLocation *location, CUmemAllocationType type)
 {
-  (void)gp_library_engine(); /* binds */
+  (void)gp_library_engine(); /* binds the driver */
   return named(GP_REAL_CALL(cuMemGetDefaultMemPool, pool, location, type), pool, location);
 }
 
@@ -58,7 +58,7 @@ CUresult CUDAAPI hook_cuMemGetMemPool(CUmemoryPool *pool, CUmemLocation *locatio
   return named(GP_REAL_CALL(cuMemGetMemPool, pool, location, type), pool, location);
 }
 
-/* Only a limit needs the figure. */
+/* Returns the bytes that the pool has reserved, or 0 without a limit: only a limit needs them. */
 static uint64_t reserved_in(gp_engine_t *engine, CUmemoryPool pool, int device)
 {
   cuuint64_t reserved = 0;
@@ -76,8 +76,9 @@ CUresult CUDAAPI hook_cuMemPoolDestroy(CUmemoryPool pool)
   bool is_counted = known && device != GP_MEMPOOL_HOST;
   gp_ending_pool_t ending;
 
-  /* Before the call, because the driver may then give the handle to another thread. If the driver refuses,
-   * this memory counts twice. As long as the pool is listed, the driver's answers include what it has. */
+  /* Before the call, because the driver may give the handle to another thread afterwards. If the driver
+   * refuses, this memory is counted twice. While the pool is listed, the driver's answers include the pool's
+   * memory. */
   if (is_counted)
     ending =
         gp_engine_mempool_ends(engine, (uint64_t)(uintptr_t)pool, device, reserved_in(engine, pool, device));
@@ -90,7 +91,7 @@ CUresult CUDAAPI hook_cuMemPoolDestroy(CUmemoryPool pool)
   return result;
 }
 
-/* The engine, if the pool is the default one of a device. */
+/* Returns the engine if the pool is a device's default pool, else NULL. */
 static gp_engine_t *keeper_of(CUmemoryPool pool, int *ret_device)
 {
   gp_engine_t *engine = gp_library_engine();
@@ -98,8 +99,8 @@ static gp_engine_t *keeper_of(CUmemoryPool pool, int *ret_device)
 }
 
 /*
- * Adds the memory that the library serves in the pool's place to the driver's figure: `live`
- * bytes of use, and `kept` more that are reserved. The two peaks may be of different times, so
+ * Adds the memory that the library serves in the pool's place to the driver's figure: `live` bytes are in
+ * use, and `kept` more are reserved. The driver's peak and the library's peak may be of different times, so
  * their sum may exceed the real peak.
  */
 static void add_own(
@@ -142,8 +143,8 @@ static bool is_reuse_attribute(CUmemPool_attribute attribute)
          attribute == CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES;
 }
 
-/* A program that forbids some reuse of memory wants control of what is reused, and when. From then on the
- * library passes the calls for that device on, and the driver's pool obeys the attribute. */
+/* A program that forbids a kind of reuse wants to control what is reused, and when. From then on the library
+ * forwards the calls for that device, and the driver's pool obeys the attribute. */
 CUresult CUDAAPI hook_cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute, void *value)
 {
   int device;
@@ -164,7 +165,8 @@ CUresult CUDAAPI hook_cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribu
   return result;
 }
 
-/* The memory that serves in the pool's place follows: all that is mapped. */
+/* Applies the access also to the memory that the library serves in the pool's place, all of which is
+ * mapped. */
 CUresult CUDAAPI hook_cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc *map, size_t count)
 {
   int device;

@@ -9,8 +9,9 @@
 #include "base/assert.h"
 #include "base/lock.h"
 
-/* A pool is in the list from its creation until just before its end. Readers take no lock, because they ask
- * the driver about each pool: while visitors is not 0, no pool from the list ends and no entry is freed. */
+/* A pool of the list of known pools. It is in the list from its creation until just before its end. Readers
+ * take no lock, because they query the driver about each pool: while visitors is not 0, no listed pool is
+ * destroyed and no entry is freed. */
 typedef struct mempool {
   _Atomic(struct mempool *) next;
   CUmemoryPool pool;
@@ -79,12 +80,12 @@ CUmemoryPool gp_mempool_default(int device)
   return pool;
 }
 
-/* A device's default pool is the same as long as the process lives. */
+/* A device's default pool never changes while the process lives. */
 static _Atomic(CUmemoryPool) default_pools[GP_MAX_DEVICES];
 
 bool gp_mempool_is_supported(int device)
 {
-  static _Atomic uint64_t supported; /* devices known to have pools, as a bit mask */
+  static _Atomic uint64_t supported; /* bit mask of devices known to have pools */
   uint64_t bit = UINT64_C(1) << device;
   int has_pools = 0;
 

@@ -40,7 +40,7 @@ static void *const hooks[HOOKED_COUNT] = {
 #include "interpose/hooks/nvml.def"
 };
 
-static _Atomic(void *) real[FUNCTION_COUNT]; /* of the first NVML seen; NULL: it lacks the function */
+static _Atomic(void *) real[FUNCTION_COUNT]; /* of the first NVML seen; NULL: NVML has no such function */
 static atomic_bool is_bound;
 
 static int find(const char *name)
@@ -56,9 +56,9 @@ bool gp_nvml_is_name(const char *name)
   return name && strncmp(name, "nvml", strlen("nvml")) == 0 && find(name) >= 0;
 }
 
-/* Finds and pins the library of that file if it is loaded, and binds what it has. by_scope: binds what the
- * loader would have given the program, which may be another preload's. All threads that get here store the
- * same. */
+/* Finds and pins that library file if it is loaded, and binds the functions that it has. by_scope: prefers
+ * the functions that the loader would have given the program, which may be those of another preloaded
+ * library. All threads that get here store the same values. */
 static bool bind_loaded(const char *file, bool by_scope)
 {
   int cancel_state = gp_cancel_hold(); /* dlopen may be a cancellation point */
@@ -73,7 +73,7 @@ static bool bind_loaded(const char *file, bool by_scope)
   }
   if (handle)
     atomic_store(&is_bound, true);
-  (void)dlerror(); /* the program must not see errors for names that this NVML lacks */
+  (void)dlerror(); /* the program must not see errors about names that this NVML lacks */
   return handle != NULL;
 }
 
@@ -100,7 +100,8 @@ bool gp_nvml_bind(void)
   return atomic_load(&is_bound) || bind_loaded("libnvidia-ml.so.1", true);
 }
 
-/* The bytes of "GPU-01234567-89ab-...", or of a part of a GPU, "MIG-...". False: a text of another form. */
+/* Reads the bytes of "GPU-01234567-89ab-..." or, for a part of a GPU, "MIG-...". Returns false if the text
+ * has another form. */
 static bool read_uuid(const char *text, uint8_t *bytes)
 {
   int digits = 0;
@@ -126,8 +127,8 @@ static bool ask_cuda(int ordinal, CUuuid *ret_uuid)
   return result == CUDA_SUCCESS;
 }
 
-/* The device's number in CUDA, which CUDA_VISIBLE_DEVICES changes; -1: this process does not use it by CUDA.
- */
+/* Returns the device's CUDA ordinal, which CUDA_VISIBLE_DEVICES changes; -1 if this process does not use the
+ * device by CUDA. */
 static int find_ordinal(gp_engine_t *engine, void *device)
 {
   get_uuid_t get_uuid = (get_uuid_t)atomic_load(&real[FN_nvmlDeviceGetUUID]);
@@ -145,7 +146,7 @@ static int find_ordinal(gp_engine_t *engine, void *device)
   return -1;
 }
 
-/* What cudaMemGetInfo says of the device. False: NVML's own answer stands. */
+/* Gets what cudaMemGetInfo reports for the device. Returns false if NVML's own answer applies. */
 static bool answer(void *device, uint64_t *ret_free, uint64_t *ret_total)
 {
   gp_engine_t *engine = gp_library_nvml_engine();
@@ -179,7 +180,7 @@ gp_nvml_result_t hook_nvmlDeviceGetMemoryInfo_v2(void *device, gp_nvml_memory_v2
 
   if (result == SUCCESS && answer(device, &free_bytes, &total_bytes)) {
     memory->total = total_bytes;
-    memory->reserved = 0; /* which cudaMemGetInfo does not have in its total */
+    memory->reserved = 0; /* cudaMemGetInfo does not include it in its total */
     memory->free = free_bytes;
     memory->used = total_bytes - free_bytes;
   }

@@ -1,8 +1,8 @@
 /*
- * Virtual memory management: memory counts from cuMemCreate until its last handle and its last mapping are
- * gone. Once it was exported, it counts until the process ends: its descriptors keep it in existence, too
- * (the "shareable counterparts" of cuda.h, cuMemRelease), and the library does not see when the last one is
- * closed.
+ * Virtual memory management. Memory is counted from cuMemCreate until its last handle and its last mapping
+ * are gone. Memory that was exported is counted until the process ends: its descriptors also keep it in
+ * existence (the "shareable counterparts" of cuda.h, cuMemRelease), and the library does not see when the
+ * last one is closed.
  */
 #include "interpose/clock.h"
 #include "interpose/hooks/export.h"
@@ -12,7 +12,7 @@
 #include "interpose/hooks/physical_records.h"
 #include "interpose/routes/real.h"
 
-/* The program no longer has the memory: ends its record, if there is one. */
+/* Ends the record of memory that the program no longer has, if there is such a record. */
 static void end_record(
     gp_engine_t *engine, gp_physical_t *physical, gp_forwarded_kind_t kind, uint64_t start_ns)
 {
@@ -26,11 +26,12 @@ static void end_record(
 static void end_memory(gp_engine_t *engine, gp_physical_t *physical, uint64_t start_ns)
 {
   end_record(engine, physical, GP_FORWARDED_PHYSICAL, start_ns);
-  end_record(engine, physical, GP_FORWARDED_HOST, start_ns); /* one of the two spaces has it */
+  end_record(engine, physical, GP_FORWARDED_HOST, start_ns); /* the record is in one of the two spaces */
   gp_physical_end(physical);
 }
 
-/* A change while the driver releases, maps or unmaps; one of the three is set, the others are NULL. */
+/* A change during the driver's release, map or unmap; only the member of that operation is set, the other two
+ * are NULL. */
 typedef struct change {
   gp_engine_t *engine;
   gp_physical_t *released;
@@ -63,8 +64,8 @@ static void finish_unmap(const change_t *change)
   }
 }
 
-/* The thread ended in the driver's call. The library cannot know whether the driver did it, so the call
- * counts as done. */
+/* The thread was cancelled in the driver's call. The library cannot know whether the driver performed the
+ * call, so the call counts as done. */
 static void give_up(void *arg)
 {
   const change_t *change = arg;
@@ -120,7 +121,8 @@ CUresult CUDAAPI hook_cuMemMap(CUdeviceptr pointer, size_t bytes, size_t offset,
   return result;
 }
 
-/* The pool's own mapping at the address, not one of the program's: for the program it is plain memory. */
+/* Returns true if the address is in the pool's own mapping: for the program that memory was not mapped by
+ * cuMemMap. */
 static bool is_pools(gp_engine_t *engine, CUdeviceptr pointer)
 {
   return engine && gp_engine_is_mapped(engine, (uint64_t)pointer);
@@ -167,8 +169,8 @@ CUresult CUDAAPI hook_cuMemExportToShareableHandle(void *os_handle, CUmemGeneric
   return result;
 }
 
-/* The memory is another process's, which counts it; or this one's, if the driver
- * returns its handle here. */
+/* The memory belongs to another process, which counts it, or to this one, if the driver returns a handle that
+ * this process already has. */
 CUresult CUDAAPI hook_cuMemImportFromShareableHandle(
     CUmemGenericAllocationHandle *handle, void *os_handle, CUmemAllocationHandleType type)
 {

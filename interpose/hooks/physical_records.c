@@ -7,13 +7,14 @@
 #include "base/assert.h"
 #include "base/lock.h"
 
-/* Invariants, under the lock: refs > 0 exactly if the map of handles leads here; with refs == 0 and
- * mappings > 0 it is in the list without_handle; with both 0 it belongs to the thread that ended it. */
+/* Invariants, under the lock: refs > 0 exactly if the map of handles leads to this record. If refs == 0 and
+ * mappings > 0, the record is in the list without_handle. If both are 0, the record belongs to the thread
+ * that ended the memory. */
 struct gp_physical {
   uint64_t handle;
   uint64_t key;
   unsigned refs;
-  unsigned mappings; /* plus releases in progress in the driver */
+  unsigned mappings; /* includes releases in progress in the driver */
   bool is_exported;
   gp_physical_t *next; /* in the list without_handle */
 };
@@ -22,12 +23,12 @@ struct gp_mapping {
   uint64_t address;
   uint64_t bytes;
   gp_physical_t *physical;
-  gp_mapping_t *next; /* being unmapped */
+  gp_mapping_t *next; /* in a list of mappings being unmapped */
 };
 
 static gp_lock_t lock = GP_LOCK_INIT(GP_RANK_HOOKS);
 static gp_address_map_t handles = GP_ADDRESS_MAP_INIT;
-static gp_address_map_t mappings = GP_ADDRESS_MAP_INIT; /* by the address that they start at */
+static gp_address_map_t mappings = GP_ADDRESS_MAP_INIT; /* by start address */
 static gp_physical_t *without_handle;
 
 static void enter(void)
@@ -40,7 +41,8 @@ static void leave(void)
   gp_lock_release(&lock);
 }
 
-/* Handles may be any number, and the map cannot store small numbers as keys. */
+/* Returns the map's key for a handle: handles may be any number, and the map cannot store small numbers as
+ * keys. */
 static uint64_t handle_key(uint64_t handle)
 {
   return handle ^ UINT64_C(1) << 63;
@@ -84,7 +86,7 @@ static void leave_without_handle(gp_physical_t *physical)
 
   gp_assert_internal(gp_lock_is_held(&lock));
   while (*link != physical) {
-    gp_assert(*link); /* it has no handle, so it is in the list */
+    gp_assert(*link); /* it has no handle, so it must be in the list */
     link = &(*link)->next;
   }
   *link = physical->next;
@@ -122,7 +124,7 @@ bool gp_physical_is_exported(const gp_physical_t *physical)
   return physical->is_exported;
 }
 
-/* Drops a mapping. Returns the memory if neither handle nor mapping is left, else NULL. */
+/* Removes a mapping. Returns the memory if neither handle nor mapping is left, else NULL. */
 static gp_physical_t *drop_mapping(gp_physical_t *physical)
 {
   gp_assert(physical->mappings > 0);
@@ -137,7 +139,7 @@ gp_physical_t *gp_physical_release(uint64_t handle)
   enter();
   gp_physical_t *physical = find_handle(handle);
   if (physical) {
-    gp_assert(physical->refs > 0); /* the map of handles led here */
+    gp_assert(physical->refs > 0); /* the map of handles contained it */
     physical->mappings++;
     if (--physical->refs == 0) {
       (void)gp_address_map_remove(&handles, handle_key(handle));
@@ -154,8 +156,8 @@ gp_physical_t *gp_physical_released(gp_physical_t *physical, bool done)
   enter();
   if (!done && physical->refs++ == 0) {
     leave_without_handle(physical);
-    /* If the host has no memory for this, a later release does not find it: it stays
-     * counted, as it stays in use. */
+    /* If there is no host memory for this, a later release does not find the record: the memory stays
+     * counted. */
     (void)gp_address_map_insert(&handles, handle_key(physical->handle), physical);
   }
   gp_physical_t *over = drop_mapping(physical);
@@ -176,7 +178,7 @@ gp_mapping_t *gp_physical_map(uint64_t handle, uint64_t address, uint64_t bytes)
     return NULL;
   enter();
   gp_physical_t *physical = address > 1 ? find_handle(handle) : NULL;
-  /* The driver refuses an address that is mapped. */
+  /* The driver refuses an address that is already mapped. */
   if (physical && !gp_address_map_find(&mappings, address) &&
       gp_address_map_insert(&mappings, address, mapping)) {
     *mapping = (gp_mapping_t){.address = address, .bytes = bytes, .physical = physical};

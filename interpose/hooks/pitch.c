@@ -1,7 +1,8 @@
 /*
- * Pitched memory. Only the driver knows the pitch of its rows, and cuda.h names no rule, so the library
- * learns it from the driver's answers. A request that these do not cover is forwarded and counted. Any
- * other is pooled, as pitch * height bytes of plain memory; doc/interception.md says why that is correct.
+ * Pitched memory. Only the driver knows the pitch of its rows, and cuda.h specifies no rule, so the library
+ * learns the pitch from the driver's answers. A request that earlier answers do not cover is forwarded and
+ * counted. All others are pooled as pitch * height bytes of plain memory; doc/interception.md explains why
+ * that is correct.
  */
 #include "interpose/hooks/current_context.h"
 #include "interpose/hooks/forward.h"
@@ -11,14 +12,15 @@
 #include "base/assert.h"
 #include "base/lock.h"
 
-/* Pitches are multiples of 512 on today's devices
- * (CU_DEVICE_ATTRIBUTE_TEXTURE_PITCH_ALIGNMENT divides it). */
+/* Pitches are multiples of 512 on current devices (CU_DEVICE_ATTRIBUTE_TEXTURE_PITCH_ALIGNMENT divides
+ * 512). */
 #define PITCH_STEP 512
 
 /*
- * The driver's answers in a context for a width and an element size. Invariants: it gave `pitch` for
- * `least` rows and for `most`, 0 < least <= most, width <= pitch, and pitch * most does not overflow;
- * unless varies, it gave no other pitch for any number of rows. context NULL, or lost: the entry is free.
+ * The driver's answers in a context for one width and element size. Invariants: the driver returned `pitch`
+ * for `least` rows and for `most` rows; 0 < least <= most; width <= pitch; pitch * most does not overflow;
+ * unless `varies` is set, it returned no other pitch for any number of rows. The entry is free if context is
+ * NULL or lost.
  */
 typedef struct gp_pitch {
   const gp_context_t *context;
@@ -26,13 +28,13 @@ typedef struct gp_pitch {
   size_t pitch;
   size_t least, most;
   unsigned element;
-  bool varies; /* other numbers of rows had another pitch: the pool serves nothing of that width */
+  bool varies; /* other numbers of rows had another pitch: do not pool this width */
 } gp_pitch_t;
 
 /*
- * Enough for programs of a few hundred shapes; a width has its place in one set. In a full set the oldest
- * entry goes, and is learnt again when needed. An entry with varies stays until its context ends, since
- * without it the library might trust a pitch again.
+ * A set-associative cache, large enough for programs of a few hundred shapes; a width belongs to one set. In
+ * a full set the oldest entry is replaced, and learnt again when needed. An entry with `varies` remains until
+ * its context ends, because without it the library might trust a pitch again.
  */
 #define SETS 64
 #define WAYS 16
@@ -66,7 +68,7 @@ static gp_pitch_t *find(const gp_context_t *context, size_t width, unsigned elem
   return NULL;
 }
 
-/* A free entry, else the oldest that may be forgotten; NULL: there is none. */
+/* Returns a free entry, else the oldest one that may be replaced; NULL if there is none. */
 static gp_pitch_t *make_room(size_t set)
 {
   for (unsigned way = 0; way < WAYS; way++) {
@@ -82,9 +84,9 @@ static gp_pitch_t *make_room(size_t set)
 }
 
 /*
- * The driver's pitch for these arguments, 0: not known. If two numbers of rows have the same
- * pitch, every number in between has it, too: a driver may widen rows if there are many of them,
- * but not widen and narrow again.
+ * Returns the driver's pitch for these arguments, or 0 if it is not known. If two numbers of rows have the
+ * same pitch, the numbers in between have it, too: a driver may widen rows if there are many of them, but
+ * does not widen and then narrow them again.
  */
 static size_t known_pitch(const gp_context_t *context, size_t width, size_t height, unsigned element)
 {
@@ -101,7 +103,7 @@ static void learn(const gp_context_t *context, size_t width, size_t height, unsi
   size_t bytes;
 
   if (height == 0 || pitch < width || __builtin_mul_overflow(pitch, height, &bytes))
-    return; /* memory without rows: not an answer of this function */
+    return; /* memory without rows teaches no pitch */
   gp_lock_take(&pitch_lock);
   gp_pitch_t *entry = find(context, width, element);
   if (!entry) {
@@ -122,8 +124,8 @@ static CUresult alloc_forwarded(
     CUdeviceptr *pointer, size_t *pitch, size_t width, size_t height, unsigned element)
 {
   size_t most;
-  /* The driver returns the pitch only with the memory: until then rows count with
-   * the largest known pitch. */
+  /* The driver returns the pitch only together with the memory: until then rows are counted with the pitch
+   * rounded up to 512. */
   size_t row =
       width > SIZE_MAX - (PITCH_STEP - 1) ? width : (width + PITCH_STEP - 1) / PITCH_STEP * PITCH_STEP;
   bool legal = pointer && pitch && !__builtin_mul_overflow(row, height, &most);

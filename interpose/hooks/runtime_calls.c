@@ -12,12 +12,13 @@
 
 #define INITIALIZATION_ERROR 3 /* cudaErrorInitializationError of driver_types.h */
 
-/* The way of the call that the thread has passed on to a runtime last, until that comes to the driver. No
- * other call can take the way's place meanwhile: one that looks is passed on, too. */
+/* The entry of the last call that this thread forwarded to a runtime, until that runtime calls the driver. No
+ * other call can replace the entry meanwhile, because a call that would have to look is forwarded, too. */
 static _Thread_local gp_runtime_way_t *asked __attribute__((tls_model("initial-exec")));
 
-/* Calls are served from the first confirmation until the program begins to exit. Then the driver's and the
- * runtime's own handlers make every call fail. They registered theirs before, so this one runs first. */
+/* The library serves calls from the first confirmation until the program begins to exit, when handlers of the
+ * driver and the runtime make every call fail. They registered their handlers earlier, so this library's
+ * handler runs first. */
 typedef enum stage {
   STAGE_NEW,
   STAGE_STARTING,
@@ -27,19 +28,19 @@ typedef enum stage {
 
 static _Atomic(stage_t) stage;
 
-/* The hooks to which the calls come that are not served here, and their first bytes before the first call
- * was served. */
+/* The hooks that receive the calls that are not served here. */
 static const void *const hooks[GP_RUNTIME_COUNT] = {
     [GP_RUNTIME_cudaMalloc] = (const void *)hook_cuMemAlloc_v2,
     [GP_RUNTIME_cudaFree] = (const void *)hook_cuMemFree_v2,
 };
 
-/* Set before the stage is STAGE_SERVING. */
+/* First bytes of these hooks before the first call was served. Set before the stage is STAGE_SERVING, as is
+ * share. */
 static uint64_t hook_bytes[GP_RUNTIME_COUNT];
 static gp_runtime_share_t share;
 
-/* True if the runtime's function or the hook that it calls has been patched meanwhile: the library that did
- * so gets every call. */
+/* Returns true if the runtime's function or the hook that it calls has been patched meanwhile: the library
+ * that patched it gets every call. */
 static bool is_patched(const gp_runtime_way_t *way, gp_runtime_function_t function)
 {
   return gp_detour_first_bytes(hooks[function]) != hook_bytes[function] ||
@@ -80,7 +81,8 @@ static void begin(void)
   (void)atomic_compare_exchange_strong(&stage, &expected, may_serve ? STAGE_SERVING : STAGE_OVER);
 }
 
-/* A program that asks for a callback at each call of the runtime (CUPTI) must get all of them. */
+/* Returns true, and stops serving, if CUPTI is loaded: a program that requests callbacks for runtime calls
+ * must get all of them. */
 static bool is_watched(void)
 {
   if (!gp_loaded_look_for_cupti())
@@ -110,15 +112,15 @@ static int none(void)
   return INITIALIZATION_ERROR;
 }
 
-/* The function that the call goes on to. In a process without the runtime only weak references to these
- * names lead here; without this library such a program would not call. */
+/* Returns the function to which the call is forwarded. In a process without the runtime only weak references
+ * to these names lead here; without this library such a program would not call them. */
 static void *go_on(gp_runtime_way_t *way, gp_runtime_function_t function)
 {
   asked = way->runtime_begin ? way : NULL;
   return way->real[function] ? way->real[function] : (void *)(uintptr_t)none;
 }
 
-/* The engine, if calls of that runtime may be served. */
+/* Returns the engine if calls of that runtime may be served, else NULL. */
 static gp_engine_t *engine_for(const gp_runtime_way_t *way, gp_runtime_function_t function)
 {
   if (!way->runtime_begin || atomic_load_explicit(&stage, memory_order_acquire) != STAGE_SERVING ||
@@ -127,8 +129,8 @@ static gp_engine_t *engine_for(const gp_runtime_way_t *way, gp_runtime_function_
   return gp_library_engine();
 }
 
-/* The context is current in the driver, and the runtime uses it in this thread: it has
- * called the driver with it. */
+/* Returns true if the context, which is current in the driver, is the one that the runtime uses in this
+ * thread: the runtime has called the driver with it. */
 static bool is_confirmed(const gp_runtime_way_t *way, const gp_context_t *context)
 {
   return context && context == way->context;

@@ -12,8 +12,9 @@
 #include "base/cancel.h"
 
 /*
- * A stream shows that its context can get work, and no hook may have seen the context before (a runtime may
- * make it current through the driver's export tables): this files the context, in every mode.
+ * Records a new stream and its context. A stream shows that its context can get work, and no hook may have
+ * seen the context before (a runtime may make it current through the driver's export tables). So this creates
+ * the context's record in every mode.
  */
 static void follow(gp_engine_t *engine, CUstream stream, unsigned flags)
 {
@@ -35,7 +36,7 @@ static CUresult created(CUresult result, const CUstream *stream, unsigned flags)
 
 CUresult CUDAAPI hook_cuStreamCreate(CUstream *stream, unsigned flags)
 {
-  (void)gp_library_engine(); /* binds */
+  (void)gp_library_engine(); /* binds the driver */
   return created(GP_REAL_CALL(cuStreamCreate, stream, flags), stream, flags);
 }
 
@@ -48,11 +49,11 @@ CUresult CUDAAPI hook_cuStreamCreateWithPriority(CUstream *stream, unsigned flag
 /* A stream that the program destroys, during the driver's call. */
 typedef struct leaving {
   gp_engine_t *engine;
-  gp_capture_t *capture; /* that began in it; NULL: none */
-  gp_context_t *known;   /* its context, if the library asks about the stream; else NULL */
+  gp_capture_t *capture; /* a capture that began in the stream, or NULL */
+  gp_context_t *known;   /* its context if the stream was known, else NULL */
 } leaving_t;
 
-/* The thread ended in the call: the stream may still exist. */
+/* The thread was cancelled in the driver's call: the stream may still exist. */
 static void keep(void *arg)
 {
   const leaving_t *leaving = arg;
@@ -69,8 +70,8 @@ static void restore(const leaving_t *leaving, CUstream stream)
     gp_capture_put(leaving->engine, leaving->capture);
 }
 
-/* The stream in which a capture began is the only one that can end it. The program may destroy another
- * stream of the capture: that invalidates the capture, which runs on until it is ended. */
+/* Only the stream in which a capture began can end it. The program may destroy another stream of the capture:
+ * that invalidates the capture, which remains until it is ended. */
 static CUresult destroy(CUresult(CUDAAPI *call)(CUstream), CUstream stream)
 {
   leaving_t leaving = {.engine = gp_library_engine()};
@@ -94,7 +95,7 @@ static CUresult destroy(CUresult(CUDAAPI *call)(CUstream), CUstream stream)
 
 CUresult CUDAAPI hook_cuStreamDestroy(CUstream stream)
 {
-  (void)gp_library_engine(); /* binds */
+  (void)gp_library_engine(); /* binds the driver */
   return destroy(GP_REAL(cuStreamDestroy), stream);
 }
 
@@ -104,11 +105,11 @@ CUresult CUDAAPI hook_cuStreamDestroy_v2(CUstream stream)
   return destroy(GP_REAL(cuStreamDestroy_v2), stream);
 }
 
-/* What a call tells about a stream if it succeeds. */
+/* What a synchronization or query proves about a stream if it succeeds. */
 typedef struct fact {
-  gp_engine_t *engine; /* NULL: it tells nothing, and the others are void */
+  gp_engine_t *engine; /* NULL: it proves nothing, and the members below are undefined */
   uint64_t asked;
-  gp_stream_point_t point; /* for memory freed in its order */
+  gp_stream_point_t point; /* proves that stream-ordered frees before this point are complete */
 } fact_t;
 
 static void begin(fact_t *fact, CUstream stream, bool per_thread)

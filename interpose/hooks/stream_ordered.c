@@ -1,4 +1,4 @@
-/* Stream-ordered memory: the library serves requests to a device's default pool from memory of its own.
+/* Hooks of stream-ordered memory. The library serves requests to a device's default pool from its own memory.
  * Memory of other pools is forwarded and counted. */
 #include "interpose/hooks/current_context.h"
 #include "interpose/hooks/hooks.h"
@@ -10,15 +10,16 @@
 #include "pool/reuse/identities.h"
 
 /*
- * In a stream that is being captured an allocation is a node of the graph: it holds no memory before a
- * launch, and counts then (graph.c).
+ * Returns true if the stream is capturing. An allocation is then a node of the graph: it has no memory before
+ * a launch, which counts it (graph.c).
  */
 static bool is_captured(gp_engine_t *engine, CUstream stream, bool per_thread)
 {
   return gp_engine_is_suspended(engine) && gp_stream_is_captured(stream, per_thread);
 }
 
-/* GPUPOOL_ASYNC=driver. pool NULL: the default pool of the context's device. */
+/* With GPUPOOL_ASYNC=driver, makes the default pool keep freed memory if the program uses it. pool NULL is
+ * the default pool of the context's device. */
 static void keep_freed(const gp_context_t *context, CUmemoryPool pool)
 {
   int device;
@@ -27,7 +28,7 @@ static void keep_freed(const gp_context_t *context, CUmemoryPool pool)
     gp_mempool_keep_freed(pool ? device : gp_context_device(context));
 }
 
-/* pool NULL: the current device's. */
+/* Describes a forwarded allocation. pool NULL is the current pool of the current device. */
 static gp_forward_call_t call_of(
     const CUdeviceptr *pointer, size_t bytes, CUmemoryPool pool, CUstream stream, bool per_thread)
 {
@@ -53,10 +54,10 @@ static gp_forward_call_t call_of(
 }
 
 /*
- * The stream that the program means, and its context, which is the stream's own and not the
- * current one. False: the driver does not know the stream, or there is no context. The primary
- * context's record also stands for green contexts, but their default streams are not the primary
- * context's: they have no identity.
+ * Finds the stream that the program means, and its context, which may differ from the current one. Returns
+ * false if the driver does not know the stream, or there is no context. The primary context's record also
+ * stands for green contexts, but the default streams of a green context are not the primary context's: they
+ * have no stream record.
  */
 static bool order_of(gp_engine_t *engine, CUstream stream, bool per_thread, gp_order_t *ret_order)
 {
@@ -69,8 +70,8 @@ static bool order_of(gp_engine_t *engine, CUstream stream, bool per_thread, gp_o
   return order.context != NULL;
 }
 
-/* The memory must come from the default pool of the stream's device: that is `pool`, or if pool is NULL,
- * the pool that cuMemAllocAsync uses. */
+/* Returns true if the memory must come from the default pool of the stream's device: `pool` is that pool, or
+ * pool is NULL and cuMemAllocAsync uses that pool. */
 static bool is_of_default_pool(const gp_order_t *order, CUmemoryPool pool)
 {
   int device = gp_context_device(order->context);
@@ -80,7 +81,7 @@ static bool is_of_default_pool(const gp_order_t *order, CUmemoryPool pool)
          (pool ? gp_mempool_is_default(pool, &own) && own == device : !gp_mempool_current(device));
 }
 
-/* True: the pool has answered. */
+/* Returns true if the library has answered the call, with *result. */
 static bool serve(
     CUdeviceptr *pointer, size_t bytes, CUmemoryPool pool, CUstream stream, bool per_thread, CUresult *result)
 {
@@ -154,9 +155,9 @@ typedef struct free_async_call {
 } free_async_call_t;
 
 /*
- * Puts an operation into the stream in place of the free, if the block stays in the pool. If the stream is
- * being captured, the driver answers for an address that it does not know: natively a capture cannot free
- * memory that no graph allocated.
+ * Calls the driver's free. If the block stays in the pool (is_cut), submits a no-op to the stream instead. If
+ * the stream is capturing then, the driver gets an address that it does not know, and answers for that:
+ * natively a capture cannot free memory that no graph allocated.
  */
 static int call_free_async(void *arg, bool is_cut)
 {
