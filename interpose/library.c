@@ -36,32 +36,34 @@
 #include "trace/stacks/unwind.h"
 
 #define FINISH_SECONDS 60
-/* That take a handler before one of them has left another. Fewer than 32: glibc allocates a list for more,
- * and before 2.41 threads that leave it at once free it twice. */
+/* Number of exit handlers that threads may take before one of them has registered another. Fewer than 32:
+ * glibc allocates a list for more, and before 2.41 threads that leave that list at the same time free it
+ * twice. */
 #define EXITING_THREADS 24
 
 typedef enum library_state {
   LIBRARY_NEW,
   LIBRARY_ACTIVE,
-  LIBRARY_OFF, /* for good: every call is forwarded */
+  LIBRARY_OFF, /* permanently; every call is forwarded */
 } library_state_t;
 
 static _Atomic(library_state_t) state;
 static gp_lock_t start_lock = GP_LOCK_INIT(GP_RANK_START);
 static gp_engine_t *the_engine; /* set before state becomes ACTIVE */
 static gp_recorder_t *the_recorder;
-static gp_snapshot_writer_t *the_snapshots; /* NULL exactly if the_recorder is */
+static gp_snapshot_writer_t *the_snapshots; /* NULL if and only if the_recorder is NULL */
 static gp_driver_t driver;
 static gp_options_t options;
 static gp_runtime_share_t runtime_share; /* set before state becomes ACTIVE */
 
-/* The start calls the driver, and a driver may call back: such a call is forwarded. */
+/* True while this thread starts the library. The start calls the driver, and a driver may call back: such a
+ * call is forwarded. */
 static _Thread_local bool starting __attribute__((tls_model("initial-exec")));
 
 static const char *from_environment(void *arg, const char *variable)
 {
   (void)arg;
-  return secure_getenv(variable); /* reads nothing in a setuid program */
+  return secure_getenv(variable); /* returns NULL in a setuid program */
 }
 
 static void log_problem(void *arg, bool malformed, const char *message)
@@ -72,9 +74,9 @@ static void log_problem(void *arg, bool malformed, const char *message)
 }
 
 /*
- * Opens GPUPOOL_LOG for appending; -1 (stderr) if it is not set or cannot be opened. Opens it without
+ * Opens GPUPOOL_LOG for appending. Returns -1 (stderr) if it is not set or cannot be opened. Opens it without
  * blocking, so that the program never waits for its log: opening a FIFO without a reader fails (ENXIO), and
- * messages that do not fit into it are lost. Another user's links cannot redirect it.
+ * messages that do not fit into a FIFO are lost. Another user's links cannot redirect the log.
  */
 static int open_log(void)
 {
@@ -107,9 +109,9 @@ static void log_options(void)
 }
 
 /*
- * CUDA does not work in the child of a process that has used it, and its memory is the parent's: so the
- * library is off for good there. Threads that the child lacks may have held locks. Nothing in the child
- * takes one of this library's locks, so fork() need not wait for them; for the loader's see
+ * Turns the library off permanently in a forked child: CUDA does not work in the child of a process that has
+ * used it, and the memory belongs to the parent. Threads that the child lacks may have held locks. Nothing in
+ * the child takes a lock of this library, so fork() need not wait for its locks; for the loader's lock see
  * base/loader_walk.c.
  */
 static void abandon(void)
@@ -118,8 +120,8 @@ static void abandon(void)
     gp_recorder_fork_child(the_recorder);
 }
 
-/* With a tool that watches the driver's calls in the process, the library pools nothing;
- * limits and the record remain. */
+/* Stops pooling if the process contains a tool that watches the driver's calls; limits and recording remain
+ * active. */
 static void make_way_for_tools(void)
 {
   char text[512];
@@ -129,7 +131,8 @@ static void make_way_for_tools(void)
   gp_engine_stop_pooling(the_engine);
 }
 
-/* With such a tool the library pools nothing, and so serves no call of the runtime. */
+/* Decides which calls of the runtime the library may serve: none if NVTX loads another tool. If a tool
+ * watches the driver's calls, pooling has stopped, so the library serves none in any case. */
 static void share_runtime(void)
 {
   long mode = (long)gp_option_number(&options, GP_OPTION_stacks);
@@ -147,7 +150,8 @@ const gp_runtime_share_t *gp_library_runtime_share(void)
   return &runtime_share;
 }
 
-/* The program's first GPU memory: before that there is no thread, no handler, no file. */
+/* Called when the program first gets GPU memory. Before that the library has no thread, no handler and no
+ * file. */
 static void first_use(void *self)
 {
   int cancel_state = gp_cancel_hold(); /* starts threads and waits for them */
@@ -167,7 +171,7 @@ static void peak(void *self, int device, uint64_t bytes)
 
 static void finish(void);
 
-/* For tests of threads; see base/lock.h. */
+/* For thread tests: makes threads pause at random around locks (base/lock.h). */
 static void leave_gaps(void)
 {
 #if GP_DEBUG_LEVEL >= 1
@@ -192,14 +196,15 @@ static void begin_messages(void)
   read_settings(NULL);
   gp_log_init((int)gp_option_number(&options, GP_OPTION_verbose), -1);
   gp_log_init((int)gp_option_number(&options, GP_OPTION_verbose), open_log());
-  /* Reads again, now that messages go to the right file. */
+  /* Reads the settings again, now that messages go to the right file. */
   read_settings(log_problem);
   gp_options_check_names(environ, log_problem, NULL);
   log_options();
 }
 
-/* Before 12.5 only the program's own synchronizations prove that memory is complete. What is freed beyond
- * GPUPOOL_MAX_DEFERRED then has to go to the driver, which does not know parts of larger allocations. */
+/* Replaces pool types that need driver 12.5 by round. Before 12.5 only the program's own synchronizations
+ * prove that work is complete. Memory freed beyond GPUPOOL_MAX_DEFERRED must then be released to the driver,
+ * which does not know parts of larger allocations. */
 static void replace_type(void)
 {
   uint64_t type = gp_option_number(&options, GP_OPTION_type);
@@ -221,7 +226,7 @@ static library_state_t start(void)
   begin_messages();
   if (gp_option_number(&options, GP_OPTION_disable))
     return LIBRARY_OFF;
-  if (!gp_real_is_glibc()) { /* no driver is made for it, so nothing has been tried there */
+  if (!gp_real_is_glibc()) { /* no driver supports other C libraries, so the library is untested there */
     gp_log(
         GP_LOG_ERROR, "the C library of this program is not glibc; nothing is pooled, limited or recorded");
     return LIBRARY_OFF;
@@ -258,18 +263,18 @@ static library_state_t start(void)
   gp_driver_cuda_watch_escapes(the_engine);
   if (gp_option_number(&options, GP_OPTION_nvtx))
     gp_nvtx_say_what_is_missing();
-  (void)at_quick_exit(finish); /* runs no destructors; may fail: then no report */
+  (void)at_quick_exit(finish); /* quick_exit runs no destructors; if registering fails, there is no report */
   return LIBRARY_ACTIVE;
 }
 
-/* For the first call in this process, calls while another thread makes it, and all calls while the library is
- * off. */
+/* The slow path of gp_library_engine: for the first call in this process, for calls while another thread
+ * starts the library, and for all calls while it is off. */
 static __attribute__((noinline)) gp_engine_t *engine_slowly(void)
 {
   if (!gp_process_is_ours())
     abandon();
-  /* The caller goes on with GP_REAL, which returns an error while there is no driver; the library
-   * starts once there is one. */
+  /* The caller continues with GP_REAL, which returns an error while there is no driver; the library starts
+   * once there is one. */
   if (!gp_real_bind() || atomic_load(&state) == LIBRARY_OFF || starting)
     return NULL;
   gp_process_watch(abandon);           /* before taking the lock, which a child could inherit */
@@ -285,8 +290,8 @@ static __attribute__((noinline)) gp_engine_t *engine_slowly(void)
     return NULL;
   if (the_recorder)
     gp_early_marks_flush(the_recorder);
-  /* This opens libraries, so it comes after the release of the lock, where the caller has just
-   * been in the loader anyway. */
+  /* This opens libraries, so it comes after the release of the lock. The caller may wait for the loader here:
+   * gp_real_bind has just done so. */
   if (gp_option_number(&options, GP_OPTION_stacks) != GP_STACKS_OFF)
     gp_unwind_prepare();
   return the_engine;
@@ -325,7 +330,7 @@ gp_engine_t *gp_library_nvml_engine(void)
 
 bool gp_library_records_nvtx(void)
 {
-  int cancel_state = gp_cancel_hold(); /* opens the files of settings */
+  int cancel_state = gp_cancel_hold(); /* opens the settings files */
   gp_process_watch(abandon);
   gp_lock_take(&start_lock);
   if (atomic_load(&state) == LIBRARY_NEW)
@@ -350,7 +355,8 @@ void gp_library_stop_pooling(void)
 }
 
 #if GP_DEBUG_LEVEL >= 1
-/* The simulated driver asks before it frees (test/sim/memory.c): the pool must not hold the address. */
+/* Returns true if the pool owns the address. The simulated driver checks this before it frees memory
+ * (test/sim/memory.c). */
 __attribute__((visibility("default"))) bool gpupool_debug_holds(uint64_t address);
 
 bool gpupool_debug_holds(uint64_t address)
@@ -360,8 +366,8 @@ bool gpupool_debug_holds(uint64_t address)
 }
 #endif
 
-/* In a debug build the engine's books have to balance at the end. Other threads may be in the middle of a
- * call, with unbalanced books. */
+/* In a debug build, checks that the engine's accounts balance at exit. Does nothing if other threads exist,
+ * because they may be in the middle of a call, with unbalanced accounts. */
 static void check_books(void)
 {
 #if GP_DEBUG_LEVEL >= 3
@@ -378,9 +384,9 @@ static void check_books(void)
 }
 
 /*
- * Runs at exit, after the program's own exit handlers and the destructors of libraries, so that it sees
- * their frees. It calls no driver function and gives no memory back: the driver may be gone, and the
- * memory goes with the process.
+ * Writes the reports at exit, after the program's own exit handlers and the destructors of libraries, so that
+ * the reports include their frees. It calls no driver function and releases no memory: the driver may be
+ * gone, and the memory ends with the process.
  */
 static void write_reports(void)
 {
@@ -393,11 +399,11 @@ static void write_reports(void)
     return;
   }
   check_books();
-  (void)gp_escape_check(); /* looks at libraries loaded since the start */
+  (void)gp_escape_check(); /* checks libraries that were loaded since the start */
   if (gp_option_number(&options, GP_OPTION_stats))
     gp_report_write(the_engine);
   gp_engine_tell_peaks(the_engine);         /* reports peaks of memory that was never freed */
-  (void)gp_snapshot_at_exit(the_snapshots); /* it logs its own errors */
+  (void)gp_snapshot_at_exit(the_snapshots); /* logs its own errors */
   gp_snapshot_close(the_snapshots);
 }
 
@@ -416,15 +422,16 @@ static atomic_bool is_finishing;
 static _Thread_local bool finishing __attribute__((tls_model("initial-exec")));
 
 /*
- * Before glibc 2.41, threads that call exit() at once share the handlers, and the first that finds none left
- * ends the process. So each takes one of several: the first thread writes the reports and goes on to end the
- * process, the others stay in theirs, as they do since 2.41, and leave the next one a handler. All are the
- * same function, since glibc 2.36 does not run more than 32 handlers that were registered during exit in the
- * reverse order of their registration.
+ * Exit handler that writes the reports in one thread and makes other threads wait. Before glibc 2.41, threads
+ * that call exit() at the same time share the handlers, and the first thread that finds none left ends the
+ * process. So several handlers are registered, and each thread takes one: the first thread writes the reports
+ * and continues to end the process; the others wait in theirs, as they do in exit() since 2.41, and register
+ * another handler for the next thread. All handlers are the same function, because glibc 2.36 and later do
+ * not run more than 32 handlers that were registered during exit in the reverse order of their registration.
  */
 static void finish_or_wait(void *unused)
 {
-  struct timespec left = {.tv_sec = FINISH_SECONDS}; /* a handler of the program may wait for this thread */
+  struct timespec left = {.tv_sec = FINISH_SECONDS}; /* a handler may wait for this thread */
 
   if (finishing || !gp_process_is_ours())
     return;
@@ -434,24 +441,24 @@ static void finish_or_wait(void *unused)
     return;
   }
   int cancel_state = gp_cancel_hold();
-  (void)__cxa_atexit(finish_or_wait, unused, NULL); /* without memory the next thread ends the process */
+  (void)__cxa_atexit(finish_or_wait, unused, NULL); /* if this fails, the next thread ends the process */
   while (nanosleep(&left, &left) != 0 && errno == EINTR) {
   }
   gp_cancel_restore(cancel_state);
 }
 
-/* False: the host has no memory for a handler. */
+/* Registers the exit handlers. Returns false if there is no host memory for a handler. */
 static bool prepare_to_finish(void)
 {
   if (__cxa_atexit(finish_or_wait, NULL, NULL) != 0)
     return false;
   for (int i = 0; i < EXITING_THREADS; i++)
-    (void)__cxa_atexit(finish_or_wait, NULL, NULL); /* at worst a thread ends the process too early */
+    (void)__cxa_atexit(finish_or_wait, NULL, NULL); /* else a thread may end the process early */
   return true;
 }
 
-/* Not one call has come here. If the process has a driver, and another library has kept the calls to itself,
- * the user has to know. */
+/* Called at exit if no call has reached this library: tells the user if the process has a driver, and another
+ * library has kept the calls away from this one. */
 static void tell_if_passed_by(void)
 {
   if (!gp_escape_is_possible() || !gp_real_bind())
@@ -475,11 +482,12 @@ static const bool is_counted = false;
 
 /*
  * The loader runs the destructors of a preloaded library before those of libraries loaded after it, unless
- * it depends on them. An exit handler that is registered now runs after all of them (exit(3): a handler may
- * register another). It is registered for no particular library, so no library's end runs it early.
+ * the preloaded library depends on them. An exit handler that is registered now runs after all destructors
+ * (exit(3): a handler may register another). It is registered for no particular library, so the unloading of
+ * a library does not run it early.
  *
- * A build with line counts (b_coverage) writes them in a destructor that runs after this one, and then
- * stops counting. So there the library finishes here, and misses later frees.
+ * A build with line counts (b_coverage) writes the counts in a destructor that runs after this one, and then
+ * stops counting. So in such a build the library finishes here, and misses later frees.
  */
 __attribute__((destructor)) static void begin_to_finish(void)
 {

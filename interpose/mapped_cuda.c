@@ -1,12 +1,12 @@
 /*
- * Physical memory of cuMemCreate. None of these calls needs a current context (cuda.h names none), and none
- * waits for kernels (measured, doc/waits.md).
+ * Physical memory of cuMemCreate. None of these calls needs a current context (cuda.h mentions none), and
+ * none waits for kernels (measured, doc/waits.md).
  */
 #include "interpose/mapped_cuda.h"
 
 #include "interpose/routes/real.h"
 
-#define STEP (UINT64_C(2) << 20) /* pool/driver.h promises multiples of it */
+#define STEP (UINT64_C(2) << 20) /* pool/driver.h guarantees multiples of this */
 
 static bool has_attribute(const gp_driver_context_t *context, CUdevice_attribute attribute)
 {
@@ -14,8 +14,8 @@ static bool has_attribute(const gp_driver_context_t *context, CUdevice_attribute
   return GP_REAL_CALL(cuDeviceGetAttribute, &value, attribute, context->device) == CUDA_SUCCESS && value != 0;
 }
 
-/* No handle types: memory of the pool is never shared. Asking for memory that network devices
- * may reach costs nothing. */
+/* Returns the properties of the pool's physical memory. It has no handle types, because memory of the pool is
+ * never shared. It requests access for network devices, which costs nothing. */
 static CUmemAllocationProp properties_of(const gp_driver_context_t *context)
 {
   CUmemAllocationProp properties = {
@@ -28,7 +28,8 @@ static CUmemAllocationProp properties_of(const gp_driver_context_t *context)
   return properties;
 }
 
-/* The driver is 10.2 or later and the device can map memory, with a granularity that fits. */
+/* Returns true if the driver is 10.2 or later and the device can map memory with a granularity that divides
+ * STEP. */
 static bool can_map(const gp_driver_context_t *context)
 {
   size_t granularity = 0;
@@ -101,7 +102,7 @@ int gp_mapped_cuda_unmap(void *self, const gp_driver_context_t *context, uint64_
   return (int)GP_REAL_CALL(cuMemUnmap, (CUdeviceptr)address, (size_t)bytes);
 }
 
-/* Some drivers are not ready for it while another thread submits work (WSL2). */
+/* Some drivers (WSL2) return CUDA_ERROR_NOT_READY while another thread submits work. */
 #define ALLOW_TRIES 3
 
 int gp_mapped_cuda_allow(

@@ -16,7 +16,7 @@ const unsigned char *gp_process_mark __attribute__((visibility("hidden"))) = &al
 
 static atomic_bool watching;
 
-/* Makes a page that the kernel gives to children as zeros. Several threads may make one; the first stays. */
+/* Makes a page that reads as zeros in children. Several threads may make one; the first page is used. */
 static void make_mark(void)
 {
   const unsigned char *expected = &always;
@@ -28,7 +28,7 @@ static void make_mark(void)
   *page = 1;
   if (madvise(page, bytes, MADV_WIPEONFORK) != 0 || !__atomic_compare_exchange_n(&gp_process_mark, &expected,
                                                         page, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
-    (void)munmap(page, bytes); /* no other thread has got the page */
+    (void)munmap(page, bytes); /* no other thread uses the page */
 }
 
 void gp_process_watch(void (*child)(void))
@@ -37,6 +37,6 @@ void gp_process_watch(void (*child)(void))
   if (atomic_load_explicit(&watching, memory_order_acquire))
     return;
   make_mark();
-  (void)pthread_atfork(NULL, NULL, child); /* without memory only the page marks children */
+  (void)pthread_atfork(NULL, NULL, child); /* if this fails, only the page marks children */
   atomic_store_explicit(&watching, true, memory_order_release);
 }

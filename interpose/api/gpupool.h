@@ -1,27 +1,27 @@
 /*
- * gpupool.h: what a program can ask of libgpupool.so, the memory pool that it runs under.
+ * gpupool.h: what a program can ask of libgpupool.so, the memory pool under which it runs.
  *
  * A program that includes this header needs no library to link, and runs with the pool and without it:
  *
  *   LD_PRELOAD=libgpupool.so ./app      the functions below work as described
  *   ./app                               each function reports that there is no library
  *
- * Rules that hold for all functions:
+ * Rules for all functions:
  * - Any thread may call them at any time, except in a signal handler. None waits for work of the device
  *   except gpupool_release, which may wait as cudaFree does.
- * - They return GPUPOOL_OK, or the reason why they did nothing; then they leave all results untouched.
+ * - They return GPUPOOL_OK, or the reason why they did nothing; on failure all results are unchanged.
  *   Functions that return a number or a text return 0 or NULL instead.
  * - Sizes are bytes. The caller keeps ownership of its arguments. A pointer for a result may be NULL if
  *   the result is not wanted.
  * - A device is its CUDA ordinal, or GPUPOOL_CURRENT: the device of the calling thread's current context,
- *   or 0 if there is none. The figures of a device that the program has not used are 0. For a device that
- * does not exist the result is GPUPOOL_INVALID, or 0.
+ *   or 0 if there is none. The statistics of a device that the program has not used are 0. For a device
+ *   that does not exist the functions return GPUPOOL_INVALID, or 0.
  * - Without the library they return GPUPOOL_NOT_LOADED, 0 or NULL, and change nothing.
- * - In a process in which the library does nothing the result is GPUPOOL_INACTIVE: with GPUPOOL_DISABLE=1,
- *   in the child of fork(), and until the process has loaded a CUDA driver. The CUDA runtime loads it with
- *   the program's first call.
+ * - If the library does nothing in the process, they return GPUPOOL_INACTIVE: with GPUPOOL_DISABLE=1, in
+ *   the child of fork(), and until the process has loaded a CUDA driver. The CUDA runtime loads the driver
+ *   at the program's first call.
  *
- * C99 or C++11, or later, with GCC or Clang: their __asm__ and __typeof__ are used. Linux.
+ * The header needs Linux, C99 or C++11 or later, and GCC or Clang, because it uses __asm__ and __typeof__.
  */
 #ifndef GPUPOOL_H
 #define GPUPOOL_H

@@ -1,7 +1,7 @@
 /*
- * Functions of the C library that the library has of its own, because glibc 2.17 has them under other names
- * (stat), in no version (fcntl64, what C23 made of strtol), or in the part that is linked statically
- * (pthread_atfork). The version script keeps them inside. All of them do what the C library's do.
+ * This library's own versions of C library functions that glibc 2.17 has under other names (stat), does not
+ * have at all (fcntl64, C23's variant of strtol), or links statically (pthread_atfork). The version script
+ * keeps them local to the library. All of them behave as the C library's functions do.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -13,7 +13,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* On both machines struct stat64 is the kernel's. */
+/* On both architectures struct stat64 is the kernel's structure. */
 int fstatat64(int folder, const char *restrict path, struct stat64 *restrict ret_status, int flags)
 {
   return (int)syscall(SYS_newfstatat, folder, path, ret_status, flags);
@@ -34,19 +34,19 @@ int fstat64(int fd, struct stat64 *ret_status)
   return (int)syscall(SYS_fstat, fd, ret_status);
 }
 
-/* No cancellation point, so not for F_SETLKW. */
+/* Not a cancellation point, so do not use it for F_SETLKW. */
 int fcntl64(int fd, int command, ...)
 {
   va_list arguments;
 
   va_start(arguments, command);
-  long argument = va_arg(arguments, long); /* a command without one ignores it */
+  long argument = va_arg(arguments, long); /* a command without an argument ignores it */
   va_end(arguments);
   return (int)syscall(SYS_fcntl, fd, command, argument);
 }
 
-/* Known by this library's handle, so that the C library forgets them if it is ever unloaded. musl has
- * neither. */
+/* The handlers below are registered with this library's handle, so that the C library removes them if this
+ * library is ever unloaded. musl has neither function. */
 extern void *__dso_handle __attribute__((visibility("hidden")));
 extern __attribute__((weak)) int __register_atfork(
     void (*prepare)(void), void (*parent)(void), void (*child)(void), void *library);
@@ -62,7 +62,8 @@ int at_quick_exit(void (*handler)(void))
   return __cxa_at_quick_exit ? __cxa_at_quick_exit(handler, &__dso_handle) : -1;
 }
 
-/* With headers of glibc 2.38 and newer, strtol and its like mean these. The library gives them no base 2. */
+/* With headers of glibc 2.38 and newer, strtol and its relatives are bound to these names. The library never
+ * passes them base 2. */
 #if __GLIBC_PREREQ(2, 38)
 long old_strtol(const char *restrict text, char **restrict ret_end, int base) __asm__("strtol");
 unsigned long old_strtoul(const char *restrict text, char **restrict ret_end, int base) __asm__("strtoul");

@@ -21,7 +21,7 @@ static early_mark_t marks[EARLY_MAX]; /* in the order of their begins */
 static size_t mark_count;
 static bool is_flushed;
 
-/* The newest that the end or pop belongs to; mark_count: none. */
+/* Returns the newest begin or push that the end or pop belongs to, or mark_count if there is none. */
 static size_t find_begin(gp_mark_kind_t kind, uint64_t scope, long thread)
 {
   for (size_t i = mark_count; i-- > 0;) {
@@ -38,7 +38,7 @@ bool gp_early_marks_add(gp_mark_kind_t kind, uint64_t scope, const char *name)
 
   gp_lock_take(&lock);
   if (is_flushed || kind == GP_MARK_MOMENT) {
-    /* a moment before all memory says nothing */
+    /* a mark before all GPU memory is of no use */
   } else if (kind == GP_MARK_POP || kind == GP_MARK_END) {
     size_t begin = find_begin(kind, scope, thread);
     if (begin < mark_count) {

@@ -1,8 +1,8 @@
 /*
- * The program's NVTX ranges and marks. At its first one NVTX loads the library that NVTX_INJECTION64_PATH
- * names, and calls InitializeInjectionNvtx2, which puts functions in the place of NVTX's own
- * (nvtx3/nvtxDetail/nvtxInit.h). A tool that was to be loaded (GPUPOOL_NVTX_NEXT) is initialized first; its
- * functions are called, and their results returned.
+ * Records the program's NVTX ranges and marks. At the first of them NVTX loads the library that
+ * NVTX_INJECTION64_PATH names, and calls InitializeInjectionNvtx2, which replaces NVTX's function pointers
+ * (nvtx3/nvtxDetail/nvtxInit.h). If another tool is to be loaded (GPUPOOL_NVTX_NEXT), this library
+ * initializes it first, calls its functions, and returns their results.
  */
 #include <dlfcn.h>
 #include <stdatomic.h>
@@ -21,7 +21,7 @@
 #include "interpose/process.h"
 
 /*
- * Texts of NVTX: as they are passed, of strings that the program registered, of domains.
+ * Texts of NVTX: passed directly, or as a registered string; and the names of domains.
  */
 
 #define NAMES_MAX 4096 /* a power of two */
@@ -31,8 +31,9 @@ typedef struct nvtx_name {
   char text[GP_MARK_NAME_BYTES];
 } nvtx_name_t;
 
-/* Open addressing by handle, never removed: programs register strings once. A handle that comes again, of a
- * domain that ended, gets the new text. Half of the entries stay free. */
+/* A hash table by handle with open addressing. Entries are never removed, because programs register
+ * strings once. If a handle of an ended domain is reused, it gets the new text. Half of the entries
+ * always stay free. */
 static nvtx_name_t names[2 * NAMES_MAX];
 static size_t name_count;
 static gp_lock_t lock = GP_LOCK_INIT(GP_RANK_MARKS);
@@ -46,11 +47,11 @@ static nvtx_name_t *entry_of(const void *handle)
   return &names[at % (2 * NAMES_MAX)];
 }
 
-/* Keeps the text for the handle. handle NULL: makes one, which is no other's; returns it, or NULL if the
- * table is full. The table has room for 4096 texts; later ones have no name. Any thread. */
+/* Stores the text for the handle and returns the handle. If handle is NULL, makes a unique one, or returns
+ * NULL if the table is full. The table has room for 4096 texts; later ones are lost. Any thread. */
 static void *nvtx_name_add(void *handle, const char *text)
 {
-  static char made[NAMES_MAX]; /* the addresses of its bytes are handles */
+  static char made[NAMES_MAX]; /* the addresses of its bytes serve as handles */
 
   gp_lock_take(&lock);
   if (!handle && name_count < NAMES_MAX)
@@ -68,11 +69,11 @@ static void *nvtx_name_add(void *handle, const char *text)
 static void copy_name(const void *handle, char buffer[GP_MARK_NAME_BYTES])
 {
   gp_lock_take(&lock);
-  memcpy(buffer, entry_of(handle)->text, GP_MARK_NAME_BYTES); /* a free entry's is "" */
+  memcpy(buffer, entry_of(handle)->text, GP_MARK_NAME_BYTES); /* "" for an unknown handle */
   gp_lock_release(&lock);
 }
 
-/* Writes text as UTF-8, cut after GP_MARK_NAME_BYTES - 1 bytes; NULL is "". */
+/* Writes text as UTF-8, truncated to GP_MARK_NAME_BYTES - 1 bytes; NULL becomes "". */
 static void nvtx_narrow(const wchar_t *text, char buffer[GP_MARK_NAME_BYTES])
 {
   size_t used = 0;
@@ -91,7 +92,7 @@ static void nvtx_narrow(const wchar_t *text, char buffer[GP_MARK_NAME_BYTES])
   buffer[used] = '\0';
 }
 
-/* Writes the name of a range: the event's text, behind "DOMAIN: " unless domain is NULL. Any thread. */
+/* Writes the name of a range: the event's text, preceded by "DOMAIN: " unless domain is NULL. Any thread. */
 static void nvtx_name_of(
     const void *domain, const gp_nvtx_attributes_t *event, char buffer[GP_MARK_NAME_BYTES])
 {
@@ -108,18 +109,17 @@ static void nvtx_name_of(
   if (domain)
     copy_name(domain, of);
   (void)snprintf(
-      buffer, GP_MARK_NAME_BYTES, "%s%s%s", of, of[0] ? ": " : "", text); /* cut off is good enough */
+      buffer, GP_MARK_NAME_BYTES, "%s%s%s", of, of[0] ? ": " : "", text); /* truncation is harmless */
 }
 
-/* The functions of the next tool; NULL where it has none. Each library of a program may have an NVTX of its
- * own, which calls InitializeInjectionNvtx2 anew; the tool gives the same functions to all. */
+/* The functions of the next tool; NULL where it has none. Each library of a program may contain its own NVTX,
+ * which calls InitializeInjectionNvtx2 again; the tool returns the same functions to all of them. */
 static struct {
 #define NVTX(module, number, name, result, parameters) result(*_Atomic name) parameters;
 #include "interpose/nvtx/functions.def"
 } next;
 
-/* Numbers of ranges between a start and an end, apart from those of gpupool.h's scopes, which count from 1.
- */
+/* Recorded numbers of start/end ranges begin here: the scopes of gpupool.h count from 1. */
 #define FIRST_RANGE ((uint64_t)1 << 40)
 
 static void record(gp_mark_kind_t kind, uint64_t range, const char *name)
@@ -154,7 +154,7 @@ static void mark(const void *domain, const gp_nvtx_attributes_t *event)
 
 static _Thread_local int depth __attribute__((tls_model("initial-exec")));
 
-/* Returns the level of the range, from 0. */
+/* Returns the nesting level of the range, from 0. */
 static int push(const void *domain, const gp_nvtx_attributes_t *event)
 {
   char name[GP_MARK_NAME_BYTES];
@@ -163,7 +163,8 @@ static int push(const void *domain, const gp_nvtx_attributes_t *event)
   return depth++;
 }
 
-/* Returns the level of the range that ends; as NVTX does, a negative number if there is none. */
+/* Returns the nesting level of the range that ends or, as NVTX does, a negative number if no range is
+ * open. */
 static int pop(void)
 {
   if (!depth)
@@ -172,8 +173,8 @@ static int pop(void)
   return --depth;
 }
 
-/* Ranges that have started and not ended, by the number that the program has of each: that of the next tool,
- * if there is one. */
+/* Records the start of a range and returns its number. `number` is the next tool's number for the range, or 0
+ * if there is none. */
 static uint64_t start_range(const void *domain, const gp_nvtx_attributes_t *event, uint64_t number)
 {
   static _Atomic uint64_t last;
@@ -319,7 +320,8 @@ static void *nvtx_DomainCreateW(const wchar_t *text)
   return nvtx_name_add(next.DomainCreateW ? next.DomainCreateW(text) : NULL, name);
 }
 
-/* Takes over NVTX's own pointers. What the next tool has put there differs from what was there before. */
+/* A function pointer of NVTX that this library replaces. If the pointer changed while the next tool was
+ * initialized, its value is the tool's function. */
 typedef struct function {
   int module;
   unsigned number;
@@ -338,7 +340,8 @@ static const function_t functions[FUNCTION_COUNT] = {
 #include "interpose/nvtx/functions.def"
 };
 
-/* NVTX's own pointer to the function; NULL: this version of NVTX does not have it. */
+/* Returns the address of NVTX's own pointer to the function, or NULL if this version of NVTX does not have
+ * the function. */
 static gp_nvtx_function_t *place_of(const gp_nvtx_callbacks_t *callbacks, const function_t *function)
 {
   gp_nvtx_table_t table;
@@ -348,7 +351,7 @@ static gp_nvtx_function_t *place_of(const gp_nvtx_callbacks_t *callbacks, const 
   return table[function->number];
 }
 
-/* Initializes the tool that was to be loaded. False: there is none, or it fails. */
+/* Initializes the next tool. Returns false if there is none, or it fails. */
 static bool initialize_next(gp_nvtx_export_t export)
 {
   const char *path = gp_nvtx_other_tool();
@@ -361,8 +364,8 @@ static bool initialize_next(gp_nvtx_export_t export)
   return initialize && initialize(export);
 }
 
-/* NVTX calls this. Returns 1: done; 0: NVTX unloads the library again, which the loader does not (nodelete).
- */
+/* Called by NVTX. Returns 1 on success. After 0 NVTX unloads the library again, which the loader ignores
+ * (nodelete). */
 __attribute__((visibility("default"))) int InitializeInjectionNvtx2(gp_nvtx_export_t export);
 
 int InitializeInjectionNvtx2(gp_nvtx_export_t export)

@@ -27,8 +27,8 @@ void gp_after_unknown_capture(CUstream stream)
   gp_after_unknown_is_due = true;
 }
 
-/* Another thread may have destroyed the stream meanwhile, and the capture with it: then this must not ask
- * the driver about the handle. */
+/* Another thread may have destroyed the stream meanwhile, and the capture with it: the driver must not be
+ * queried about such a handle. */
 static void look_at_capture(gp_engine_t *engine)
 {
   CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_ACTIVE;
@@ -38,7 +38,7 @@ static void look_at_capture(gp_engine_t *engine)
     return;
   }
   CUresult result = GP_REAL_CALL(cuStreamIsCapturing_ptsz, due.stream, &status);
-  if (result == CUDA_ERROR_NOT_PERMITTED) { /* in a host function, where the driver answers no question */
+  if (result == CUDA_ERROR_NOT_PERMITTED) { /* in a host function, where the driver answers no query */
     gp_after_unknown_is_due = true;
     return;
   }

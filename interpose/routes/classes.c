@@ -29,7 +29,7 @@ static const entry_t entries[] = {
 
 #define ENTRY_COUNT (sizeof(entries) / sizeof(entries[0]))
 
-/* The length of a name without "_v2", "_ptsz" and "_ptds", which name variants of one function. */
+/* Returns the length of a name without "_v2", "_ptsz" and "_ptds", which mark variants of one function. */
 static size_t base_length(const char *name)
 {
   size_t length = strlen(name);
@@ -50,7 +50,7 @@ static bool is_sorted(void)
   return true;
 }
 
-/* The first entry that begins with the text, or comes after all that do: the table is sorted by bytes. */
+/* Returns the first entry that begins with the text, if there is one. The table is sorted by bytes. */
 static size_t first_with(const char *text, size_t length)
 {
   size_t low = 0;
@@ -73,8 +73,8 @@ static const entry_t *find(const char *symbol)
   return i < ENTRY_COUNT && strcmp(entries[i].symbol, symbol) == 0 ? &entries[i] : NULL;
 }
 
-/* The newest variant of the function in that version. Its class is the family's, since the first
- * variants are from CUDA 2. */
+/* Returns the newest variant of the function in that version. All variants of a function have the same class.
+ * The first variants are from CUDA 2, so a known function has one in every version. */
 static const entry_t *find_variant(const char *name, int version)
 {
   const size_t length = base_length(name);
@@ -115,13 +115,14 @@ static bool begins_with(const char *name, const char *text)
   return strncmp(name, text, strlen(text)) == 0;
 }
 
-/* For functions without any variant in the tables. OpenGL, EGL and VDPAU (cudaGL.h, cudaEGL.h, cudaVDPAU.h)
- * register and map other owners' memory; mapping and presenting are work in streams. */
+/* Decides by the name for functions without any variant in the tables. The functions of OpenGL, EGL and VDPAU
+ * (cudaGL.h, cudaEGL.h, cudaVDPAU.h) register and map memory of other owners; mapping and presenting are work
+ * in streams. */
 static gp_effect_t effect_of_name(const char *name)
 {
   if (strstr(name, "GetProcAddress") || strstr(name, "Free"))
     return GP_EFFECT_ENDS;
-  if (strstr(name, "Capture")) /* the driver answers questions about streams only */
+  if (strstr(name, "Capture")) /* a capture that is not a stream's cannot be queried */
     return begins_with(name, "cuStream") ? GP_EFFECT_CAPTURE : GP_EFFECT_ENDS;
   if (strstr(name, "Ctx")) {
     bool ends =

@@ -23,8 +23,8 @@
   ((type) == R_AARCH64_JUMP_SLOT || (type) == R_AARCH64_GLOB_DAT || (type) == R_AARCH64_ABS64)
 #endif
 
-/* Counts mappings that begin at offset 0, of which each mapped file has one. Only this list shows other
- * namespaces: no loader call does. */
+/* Returns the number of driver libraries in the process: counts mappings that begin at offset 0, of which
+ * each mapped file has one. Only /proc/self/maps shows other linker namespaces: no loader call does. */
 static int count_drivers(void)
 {
   char *line = NULL;
@@ -42,7 +42,7 @@ static int count_drivers(void)
   }
   free(line);
   if (maps)
-    (void)fclose(maps); /* opened for reading only */
+    (void)fclose(maps); /* opened only for reading */
   return count;
 }
 
@@ -54,8 +54,8 @@ typedef struct object {
   size_t bytes[2];
 } object_t;
 
-/* True if the library may look up the driver: of the libraries that bypass this one's dlsym only those
- * matter. A library that finds the driver by dlsym has these names among its strings. */
+/* Returns true if the library may look up the driver's functions by dlsym: it then has these names among its
+ * strings. Of the libraries that bypass this library's dlsym only those matter. */
 static bool mentions_driver(const struct dl_phdr_info *info)
 {
   static const char *const names[] = {"cuGetProcAddress", "cuMemAlloc_v2"};
@@ -71,7 +71,7 @@ static bool mentions_driver(const struct dl_phdr_info *info)
   return false;
 }
 
-/* The function that callers of `name` would get without this library: the driver's function, the C
+/* Returns the function that callers of `name` would get without this library: the driver's function, or the C
  * library's dlsym; NULL for other names. */
 static const void *behind(const char *name)
 {
@@ -81,8 +81,8 @@ static const void *behind(const char *name)
   return function >= 0 ? gp_real_get((gp_function_t)function) : NULL;
 }
 
-/* True if the loader bound this object to the driver's function, or to the C library's dlsym, instead of
- * this library's. An unused slot points into the object itself, and proves nothing. */
+/* Returns true if the loader bound this object to the driver's function, or to the C library's dlsym, instead
+ * of this library's. A slot that was not bound yet points into the object itself, and proves nothing. */
 static bool bypasses(
     const struct dl_phdr_info *info, const object_t *object, const ElfW(Rela) * relocations, size_t bytes)
 {
@@ -104,12 +104,12 @@ static bool bypasses(
 
 static const void *at(const object_t *object, ElfW(Addr) address)
 {
-  /* glibc has added the base to most of these already, but not on every architecture. */
+  /* glibc has already added the base to most of these addresses, but not on every architecture. */
   return (const void *)(address < object->base ? address + object->base : address);
 }
 
-/* False for the driver, for objects without relocations, and for this library, which has to
- * reach the driver itself. */
+/* Reads an object's dynamic section. Returns false for the driver, for objects without symbols, and for this
+ * library, which has to reach the driver itself. */
 static bool read_object(const struct dl_phdr_info *info, object_t *object)
 {
   const ElfW(Dyn) *dynamic = NULL;
@@ -142,7 +142,7 @@ static bool read_object(const struct dl_phdr_info *info, object_t *object)
 
 static int look_for_bypass(struct dl_phdr_info *info, size_t size, void *arg)
 {
-  const char **ret_name = arg; /* of a library that bypasses this one */
+  const char **ret_name = arg; /* name of a library that bypasses this one */
   object_t object;
 
   (void)size;
@@ -156,13 +156,14 @@ static int look_for_bypass(struct dl_phdr_info *info, size_t size, void *arg)
   return 0;
 }
 
-/* The file of a library before this one whose dlsym does not lead to this one; NULL: none. */
+/* Returns the file of a library that precedes this one and whose dlsym does not lead here; NULL if there is
+ * none. */
 static const char *find_before_us(Dl_info *info)
 {
   void *(*before)(void *, const char *) = gp_real_is_glibc() ? gp_real_dlsym_before() : NULL;
   const void *function = before ? before(gp_real_driver_handle(), "cuMemAlloc_v2") : NULL;
 
-  (void)dlerror(); /* the program has made no look-up */
+  (void)dlerror(); /* clears an error that is not the program's */
   if (!function || gp_real_is_own(function) || dladdr((const void *)before, info) == 0)
     return NULL;
   return info->dli_fname;
@@ -203,9 +204,9 @@ bool gp_escape_check(void)
 }
 
 /*
- * Names that look like the driver's and are in no table. The walk of the loader's list collects them.
- * The search in the driver comes afterwards, because a look-up within the walk could wait for a
- * thread that loads a library.
+ * References to names that look like the driver's and are in no table. The walk through the loader's list
+ * collects them. They are looked up in the driver afterwards, because a look-up within the walk could wait
+ * for a thread that loads a library.
  */
 #define MOST_REFERENCES 16
 
@@ -215,12 +216,12 @@ typedef struct reference {
 } reference_t;
 
 typedef struct references {
-  unsigned long long loads; /* loads so far */
+  unsigned long long loads; /* number of loads so far */
   unsigned count;
   reference_t found[MOST_REFERENCES];
 } references_t;
 
-static _Atomic unsigned long long seen_loads; /* loads at the last look */
+static _Atomic unsigned long long seen_loads; /* number of loads at the last look */
 
 static void collect(references_t *references, const char *library, const char *name)
 {
@@ -259,9 +260,9 @@ static int look_for_unknown(struct dl_phdr_info *info, size_t size, void *arg)
 }
 
 /*
- * A library can call that function, which the tables do not know, without a trampoline. The library treats
- * its calls as already made, and ends pooling if they might free pooled memory, or begin a capture whose
- * end no hook would see. who: the calling library's name for the message; "": the program.
+ * A library can call the function `name`, which the tables do not know, without a trampoline. Treats its
+ * calls as already made, and ends pooling if they might free pooled memory, or begin a capture whose end no
+ * hook would see. `who` is the calling library's name for the message; "" is the program.
  */
 static void note_unseen(gp_engine_t *engine, const char *name, const char *who)
 {

@@ -1,6 +1,7 @@
-/* The hooks under the driver's names, for programs that are linked to libcuda or NVML: each is a jump. They
- * are in assembly because cuda.h declares the same names, in some versions with types that others lack. Each
- * has 16 bytes: libraries that patch functions in place write up to so many. */
+/* Exports the hooks under the driver's names, for programs that are linked to libcuda or NVML: each export is
+ * a jump. The exports are in assembly because cuda.h declares the same names, in some versions with types
+ * that other versions lack. Each export has 16 bytes, because libraries that patch functions in place
+ * overwrite up to 16. */
 
 #if defined(__x86_64__)
 #define JUMP "endbr64\n\tjmp"
@@ -18,4 +19,4 @@
 #define NVML(symbol, type) EXPORT(#symbol, "hook_" #symbol)
 #include "interpose/hooks/nvml.def"
 
-typedef int gp_exports_unused_t; /* ISO C wants a declaration */
+typedef int gp_exports_unused_t; /* ISO C requires a declaration */

@@ -11,9 +11,9 @@
 typedef struct search {
   const char *const *prefixes; /* of file names */
   size_t count;
-  unsigned long long seen_loads; /* how many libraries had been loaded at the last look; 0: look anyway */
-  unsigned long long loads;      /* loads so far */
-  char file[256];                /* the first match, without its folder; "": none */
+  unsigned long long seen_loads; /* number of loads at the last look; 0: look in any case */
+  unsigned long long loads;      /* number of loads so far */
+  char file[256];                /* the first match, without its folder; "": no match */
 } search_t;
 
 static int look_at(struct dl_phdr_info *object, size_t size, void *arg)
@@ -25,9 +25,9 @@ static int look_at(struct dl_phdr_info *object, size_t size, void *arg)
   search->loads = object->dlpi_adds;
   if (search->loads == search->seen_loads)
     return 1;
-  for (size_t i = 0; slash && i < search->count; i++) /* no slash: the program, the vdso */
+  for (size_t i = 0; slash && i < search->count; i++) /* a name without a slash is the program or the vdso */
     if (strncmp(slash + 1, search->prefixes[i], strlen(search->prefixes[i])) == 0) {
-      (void)snprintf(search->file, sizeof(search->file), "%s", slash + 1); /* cut off is good enough */
+      (void)snprintf(search->file, sizeof(search->file), "%s", slash + 1); /* may be truncated */
       return 1;
     }
   return 0;
@@ -39,8 +39,8 @@ static bool find(search_t *search)
   return search->file[0] != '\0';
 }
 
-/* Beginnings of file names. Not libcupti: programs link it to measure themselves (PyTorch's profiler),
- * without a tool that watches them. */
+/* Beginnings of file names. libcupti is not among them: programs link it to measure themselves (PyTorch's
+ * profiler), without a tool that watches them. */
 static const char *const tools[] = {
     "libsanitizer-",                                       /* compute-sanitizer */
     "libInterceptorInjection",                             /* its launcher, and Nsight Compute's */
@@ -52,10 +52,10 @@ static const char *const tools[] = {
 bool gp_loaded_find_tool(char *text, size_t capacity)
 {
   search_t search = {.prefixes = tools, .count = sizeof(tools) / sizeof(tools[0])};
-  const char *path = secure_getenv("CUDA_INJECTION64_PATH"); /* what cuInit loads, if it has not yet */
+  const char *path = secure_getenv("CUDA_INJECTION64_PATH"); /* cuInit loads it */
 
   if (path && path[0]) {
-    (void)snprintf(text, capacity, "CUDA_INJECTION64_PATH=%s", path); /* cut off is good enough */
+    (void)snprintf(text, capacity, "CUDA_INJECTION64_PATH=%s", path); /* may be truncated */
     return true;
   }
   if (!find(&search))
@@ -75,7 +75,7 @@ bool gp_loaded_is_cupti(const void *address)
 
 bool gp_loaded_look_for_cupti(void)
 {
-  static _Atomic unsigned long long seen_loads; /* loads at the last look */
+  static _Atomic unsigned long long seen_loads; /* number of loads at the last look */
   static atomic_bool is_there;
   search_t search = {
       .prefixes = cupti, .count = 1, .seen_loads = atomic_load_explicit(&seen_loads, memory_order_relaxed)};

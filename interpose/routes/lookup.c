@@ -36,10 +36,10 @@ static const gp_hook_t hooks[GP_HOOK_COUNT] = {
 };
 
 /*
- * GPUPOOL_DISABLE=1 was in the environment at first: look-ups in the driver find its own functions, the
- * runtime's look-up of cuGetProcAddress first of all, so that calls cost nothing more. The hooks still
- * forward the calls of a program that is linked to the driver, and all calls where a file of settings
- * disables the library.
+ * Returns true if GPUPOOL_DISABLE=1 was in the environment at the first call. Look-ups in the driver then
+ * return the driver's own functions, the runtime's look-up of cuGetProcAddress first of all, so that calls
+ * cost nothing extra. The hooks still forward the calls of a program that is linked to the driver, and all
+ * calls if a settings file disables the library.
  */
 static bool is_disabled(void)
 {
@@ -61,8 +61,8 @@ static const gp_hook_t *find_symbol(const char *name)
   return function >= 0 ? &hooks[function] : NULL;
 }
 
-/* Stops pooling: no hook sees work that goes through another copy of the driver (dlmopen,
- * a copy by another path). */
+/* Stops pooling because of a second copy of the driver (dlmopen, a copy at another path): no hook sees work
+ * that goes through it. */
 static void tell_of_second_driver(void)
 {
   static atomic_flag told = ATOMIC_FLAG_INIT;
@@ -73,9 +73,9 @@ static void tell_of_second_driver(void)
 }
 
 /*
- * A look-up by scope finds this library's export where the program alone would have found nothing: no
- * driver is loaded, or one that lacks the function. Then the result is GP_DLSYM_NONE; the search behind
- * this library sets dlerror.
+ * Returns GP_DLSYM_NONE if a look-up by scope would find this library's export, but the program alone would
+ * have found nothing: no driver is loaded, or the driver lacks the function. Otherwise NULL. The search
+ * behind this library sets dlerror.
  */
 static void *unless_ours_alone(const gp_hook_t *hook)
 {
@@ -85,10 +85,10 @@ static void *unless_ours_alone(const gp_hook_t *hook)
 }
 
 /*
- * A name that looks like a driver's and is in no table: it belongs to a newer driver, to OpenGL and the
- * like, or to a library without relation to CUDA. A search by scope depends on the caller. If it finds
- * nothing from here, or must begin behind the caller, the stub jumps, and the library will not see calls of
- * the driver's function with that name.
+ * Decides about a name that looks like a driver's and is in no table: it belongs to a newer driver, to OpenGL
+ * and the like, or to a library unrelated to CUDA. The result of a search by scope depends on the caller. If
+ * a search from here finds nothing, or the search must begin behind the caller, the stub jumps, and the
+ * library will not see calls of the driver's function of that name.
  */
 static void *decide_unknown(void *handle, const char *name, const void *return_address)
 {
@@ -117,13 +117,14 @@ static bool begins_with(const char *text, const char *start)
   return strncmp(text, start, strlen(start)) == 0;
 }
 
-/* The order of streams rests on these calls: what events stand for, and which launches do not wait. */
+/* Returns true for calls on which the library's use of stream order depends: they decide what events stand
+ * for, and which launches do not wait. */
 static bool concerns_order(const gp_hook_t *hook)
 {
   return begins_with(hook->symbol, "cuEventRecord") || begins_with(hook->symbol, "cuLaunchKernelEx");
 }
 
-/* Returns the runtime's own function for a look-up. By scope, or with the program's own handle, the look-up
+/* Returns the runtime's own function for a look-up. A look-up by scope, or with the program's own handle,
  * would find this library's export, even in a process without a runtime. */
 static void *decide_runtime(void *handle, const char *name, const void *return_address)
 {
@@ -145,14 +146,14 @@ static void *decide_runtime(void *handle, const char *name, const void *return_a
   return found ? found : GP_DLSYM_NONE;
 }
 
-/* For NVML's functions. By scope, or with the program's own handle, the look-up finds this library's export:
- * it stands for NVML where the process has one. */
+/* Decides a look-up of NVML's functions. A look-up by scope, or with the program's own handle, finds this
+ * library's export, which represents NVML if the process has loaded it. */
 static void *decide_nvml(void *handle, const char *name, const void *return_address)
 {
   void *function = handle == RTLD_NEXT || handle == RTLD_DEFAULT ? NULL : gp_real_dlsym(handle, name);
 
   if (handle == RTLD_NEXT && !gp_runtime_is_before_us(return_address))
-    return NULL; /* the caller stands behind this library, and looks for what is behind itself */
+    return NULL; /* the caller comes after this library, and searches what comes after itself */
   if (handle == RTLD_NEXT || handle == RTLD_DEFAULT || gp_real_is_own(function))
     return gp_nvml_bind() ? NULL : GP_DLSYM_NONE;
   if (!function)
@@ -162,8 +163,9 @@ static void *decide_nvml(void *handle, const char *name, const void *return_addr
   return hook;
 }
 
-/* The driver's function, for the result of a look-up: that result, or what another preload behind this one
- * has put its own function in the place of. NULL: the result has nothing to do with the driver. */
+/* Returns the driver's function for the result of a look-up: the result itself, or the driver's function that
+ * a preloaded library behind this one has replaced by its own. NULL if the result has nothing to do with the
+ * driver. */
 static void *beneath(void *handle, const char *name, void *function)
 {
   if (gp_real_is_driver_address(function))
@@ -172,7 +174,8 @@ static void *beneath(void *handle, const char *name, void *function)
   return found && gp_real_is_driver_address(found) ? found : NULL;
 }
 
-/* True if the hook's calls go on to the caller, another preload: it looks for what it calls itself. */
+/* Returns true if the caller is another preloaded library to which the hook forwards its calls: it looks up
+ * the function that it calls itself. */
 static bool is_behind_hook(const gp_hook_t *hook, const void *function, const void *caller)
 {
   const void *real = gp_real_get((gp_function_t)(hook - hooks));
@@ -192,7 +195,7 @@ GP_BEFORE_SANITIZERS static bool is_runtime_name(const char *name)
 
 GP_BEFORE_SANITIZERS void *gp_dlsym_decide(void *handle, const char *name, const void *return_address)
 {
-  gp_real_dlsym_init(); /* the stub jumps through it */
+  gp_real_dlsym_init(); /* the stub jumps through gp_dlsym_next */
   if (!gp_real_is_driver_name(name))
     return is_runtime_name(name) ? decide_runtime(handle, name, return_address)
            : is_nvml_name(name)  ? decide_nvml(handle, name, return_address)
@@ -202,10 +205,9 @@ GP_BEFORE_SANITIZERS void *gp_dlsym_decide(void *handle, const char *name, const
   const gp_hook_t *hook = find_symbol(name);
   if (!hook)
     return decide_unknown(handle, name, return_address);
-  /* The results of these look-ups depend on the caller: the stub jumps, so that
-   * the caller stays the same. */
+  /* The results of these look-ups depend on the caller: the stub jumps, so that the caller stays the same. */
   if (handle == RTLD_NEXT && concerns_order(hook))
-    gp_mode_distrust(); /* a library behind this one then makes such calls unseen */
+    gp_mode_distrust(); /* a library after this one then makes such calls unseen */
   if (handle == RTLD_NEXT || handle == RTLD_DEFAULT)
     return unless_ours_alone(hook);
   void *function = gp_real_dlsym(handle, name);
@@ -215,20 +217,20 @@ GP_BEFORE_SANITIZERS void *gp_dlsym_decide(void *handle, const char *name, const
     return NULL; /* the jump gives the same result, and sets dlerror */
   void *of_driver = is_disabled() ? NULL : beneath(handle, name, function);
   if (!of_driver || gp_real_is_driver_address(return_address))
-    return NULL; /* another library's function of that name; or the driver looks for its own */
+    return NULL; /* another library's function of that name; or the driver looks up its own */
   gp_real_bind_object(of_driver);
   if (is_behind_hook(hook, function, return_address))
     return NULL;
   if (gp_real_get((gp_function_t)(hook - hooks)) != function && !gp_real_is_of_driver(name, of_driver)) {
     tell_of_second_driver();
-    return NULL; /* our hook would call the first one */
+    return NULL; /* the hook would call the first driver */
   }
-  (void)dlerror(); /* our own lookups may have failed; the caller's has not */
+  (void)dlerror(); /* this library's look-ups may have failed; the caller's has not */
   return hook->hook;
 }
 
-/* Callers ask cuGetProcAddress for the name without suffix or, since 13.0, with "_v2" (as
- * NVIDIA's Python bindings do). */
+/* Returns true if the hook's function has that name. Callers pass cuGetProcAddress the name without suffix
+ * or, since 13.0, with "_v2" (as NVIDIA's Python bindings do). */
 static bool answers_to(const gp_hook_t *hook, const char *name)
 {
   size_t length = strlen(name);
@@ -239,7 +241,7 @@ static bool answers_to(const gp_hook_t *hook, const char *name)
   return rest && (rest[0] == '\0' || strcmp(rest, "_ptsz") == 0 || strcmp(rest, "_ptds") == 0);
 }
 
-/* The variant that the documentation of cuGetProcAddress promises for these arguments. */
+/* Returns the variant that the documentation of cuGetProcAddress promises for these arguments. */
 static const gp_hook_t *find_variant(const char *name, int version, bool per_thread)
 {
   const gp_hook_t *best = NULL;
@@ -257,7 +259,8 @@ static const gp_hook_t *find_variant(const char *name, int version, bool per_thr
   return best;
 }
 
-/* From this version on the name may stand for a function of other parameters, and no rule tells which. */
+/* Returns true if from this version on the name may stand for a function with other parameters, where no rule
+ * tells which. */
 static bool is_renamed(const char *base, int version)
 {
   return version >= 12000 && strcmp(base, "cuGraphInstantiate") == 0;
@@ -266,8 +269,8 @@ static bool is_renamed(const char *base, int version)
 /* CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM of cuda.h */
 #define FLAG_PER_THREAD UINT64_C(2)
 
-/* True if the function is a variant newer than the tables: asked for their newest version, the driver gives
- * another function, or none. */
+/* Returns true if the function is a variant newer than the tables: for the newest version of the tables, the
+ * driver returns another function, or none. */
 static bool is_newer(const char *symbol, int version, uint64_t flags, const void *function)
 {
   void *known = NULL;
@@ -282,8 +285,8 @@ static bool is_newer(const char *symbol, int version, uint64_t flags, const void
   return result != CUDA_SUCCESS || known != function;
 }
 
-/* The result of cuGetProcAddress for symbol, for which the driver returned function: the hook of exactly
- * that ABI variant, or function itself. */
+/* Returns what cuGetProcAddress returns to the program for symbol, for which the driver returned function:
+ * the hook of exactly that ABI variant, or function itself. */
 static void *substitute(const char *symbol, int version, uint64_t flags, void *function, const void *caller)
 {
   gp_assert(function);
@@ -300,8 +303,8 @@ static void *substitute(const char *symbol, int version, uint64_t flags, void *f
   if (!gp_class_has_family(symbol) || gp_class_is_unsure(symbol, version) ||
       is_newer(symbol, version, flags, function))
     return gp_unknown_hand_out(function, symbol, gp_class_effect(symbol));
-  /* The driver's pointers differ from its exports, and the documented rule decides; or it is a variant that
-   * the library leaves alone on purpose (CUDA 2's 32-bit ABI). */
+  /* Either the driver's pointers differ from its exports, and the documented rule decides; or it is a variant
+   * that the library ignores on purpose (CUDA 2's 32-bit ABI). */
   const gp_hook_t *variant = find_variant(symbol, version, (flags & FLAG_PER_THREAD) != 0);
   if (!variant || is_renamed(symbol, version) || is_behind_hook(variant, function, caller))
     return function;

@@ -16,7 +16,7 @@ static const char *const function_names[GP_FUNCTION_COUNT] = {
 #include "interpose/routes/functions.def"
 };
 
-/* The linker's names for this library's first byte and for the byte after its last. */
+/* Symbols of the linker: this library's first byte, and the byte after its last. */
 extern const char __ehdr_start[] __attribute__((visibility("hidden")));
 extern const char _end[] __attribute__((visibility("hidden")));
 
@@ -29,8 +29,8 @@ bool gp_real_is_own(const void *address)
 static atomic_bool bound;
 static _Atomic(void *) driver_handle; /* of the driver's file; NULL: unknown, other libraries come first */
 
-/* The function that this library's calls go on to: with RTLD_NEXT another preload's definition, if there is
- * one, which that preload's own dlsym would pass over. */
+/* Returns the function that this library's calls are forwarded to. With RTLD_NEXT that is another preloaded
+ * library's definition, if there is one, which that library's own dlsym would skip. */
 static void *find_behind(void *object, const char *name)
 {
   if (object == RTLD_NEXT)
@@ -38,15 +38,16 @@ static void *find_behind(void *object, const char *name)
   void *function = gp_real_dlsym(object, name);
   if (!gp_real_is_own(function))
     return function;
-  /* A preload that answers with its own function of that name, but means the first one: this library's. */
+  /* A preloaded library may return its own function of that name in place of the first definition, which is
+   * this library's. */
   function = gp_real_libc_dlsym(RTLD_NEXT, name);
   return function ? function : gp_real_libc_dlsym(object, name);
 }
 
 /*
- * Binds the functions from the first handle, and missing ones from the second (NULL: none). All threads
- * that get here store the same pointers, so none has to wait for another: pthread_once would deadlock when
- * a library's constructor, run by dlopen under the loader's lock, gets here while another thread loads.
+ * Binds the functions from the first handle, and missing ones from the second (NULL: none). All threads that
+ * get here store the same pointers, so none has to wait for another. pthread_once would deadlock if a
+ * library's constructor, run by dlopen under the loader's lock, gets here while another thread loads.
  */
 static void bind_all(void *first, void *second)
 {
@@ -94,7 +95,7 @@ void gp_real_bind_object(const void *address)
   gp_assert(!gp_real_is_own(address));
   if (atomic_load_explicit(&bound, memory_order_acquire) || dladdr(address, &info) == 0)
     return;
-  /* The library is already loaded: this only finds and pins it, because the table points into it. */
+  /* The library is already loaded: dlopen only finds and pins it, because the table points into it. */
   int cancel_state = gp_cancel_hold(); /* dlopen may be a cancellation point */
   void *handle = dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
   gp_cancel_restore(cancel_state);
@@ -108,8 +109,9 @@ bool gp_real_bind(void)
 {
   if (atomic_load_explicit(&bound, memory_order_acquire))
     return true;
-  /* Binds what the loader would have given the program: the next definition in the order of look-up. That
-   * may be another preload's with only some of the names; the driver itself has the rest. */
+  /* Binds what the loader would have given the program: the next definition in symbol look-up order. It may
+   * be another preloaded library's, which may have only some of the names; the rest come from the driver
+   * itself. */
   int cancel_state = gp_cancel_hold(); /* dlopen may be a cancellation point */
   void *handle = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
   gp_cancel_restore(cancel_state);
@@ -117,7 +119,7 @@ bool gp_real_bind(void)
   atomic_store(&driver_handle, handle);
   if (handle || (next && !gp_real_is_own(next)))
     bind_all(RTLD_NEXT, handle);
-  (void)dlerror(); /* the program must not see errors for names that this driver lacks */
+  (void)dlerror(); /* the program must not see errors about names that this driver lacks */
   return atomic_load_explicit(&bound, memory_order_acquire);
 }
 

@@ -13,12 +13,12 @@
 
 typedef void *(*gp_dlsym_fn)(void *handle, const char *name);
 
-/* The stub jumps through this. Every thread that resolves it stores the same value. */
+/* The stub jumps to this address. Every thread that resolves it stores the same value. */
 __attribute__((visibility("hidden"))) gp_dlsym_fn gp_dlsym_next;
 
 static gp_dlsym_fn libc_dlsym; /* set before gp_dlsym_next */
 
-/* musl's: the first definition in another object. */
+/* Finds musl's dlsym: the first definition in another object. */
 static int find_unversioned(struct dl_phdr_info *info, size_t size, void *arg)
 {
   void **found = arg;
@@ -30,11 +30,12 @@ static int find_unversioned(struct dl_phdr_info *info, size_t size, void *arg)
 }
 
 /*
- * Tries the versions newest first: since 2.34 dlsym lives in libc, before in libdl; aarch64 began with 2.17.
+ * Resolves the real dlsym. Tries the versions newest first: since 2.34 dlsym is in libc, before that in
+ * libdl; aarch64 began with 2.17.
  *
- * dlvsym finds exactly the named version, and so skips another preload's dlsym, which has no
- * version. The C library's own dlsym, called from here, then finds the next dlsym after this
- * library in the order of look-up.
+ * dlvsym finds exactly the given version, and so skips another preloaded library's dlsym, which has no
+ * version. The C library's own dlsym, called from here, then finds the next dlsym after this library in
+ * symbol look-up order.
  */
 GP_BEFORE_SANITIZERS static gp_dlsym_fn resolve_dlsym(void)
 {
@@ -57,7 +58,7 @@ GP_BEFORE_SANITIZERS static gp_dlsym_fn resolve_dlsym(void)
   if (!next)
     next = found;
   __atomic_store_n(&gp_dlsym_next, next, __ATOMIC_RELEASE);
-  (void)dlerror(); /* a version that this C library lacks is not the caller's error */
+  (void)dlerror(); /* the caller must not see an error about a version that this C library lacks */
   return next;
 }
 

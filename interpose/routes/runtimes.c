@@ -22,8 +22,8 @@ static const char *const names[GP_RUNTIME_COUNT] = {
 #include "interpose/routes/runtime.def"
 };
 
-/* Without CUDA 11, whose cudaSetDevice does not bind the context, so that the
- * current context tells nothing. */
+/* CUDA 11 is missing: its cudaSetDevice does not bind the context, so the current context is not
+ * conclusive. */
 static const char *const known_runtimes[] = {"libcudart.so.12", "libcudart.so.13"};
 
 int gp_runtime_find(const char *name)
@@ -34,10 +34,10 @@ int gp_runtime_find(const char *name)
   return -1;
 }
 
-/* An object that defines the names. Has copies of strings, because the object may be
- * unloaded after the walk. */
+/* An object that defines the names. It has copies of strings, because the object may be unloaded after the
+ * walk. */
 typedef struct definer {
-  char soname[32]; /* "": longer, or none */
+  char soname[32]; /* "" if there is none or it is longer */
   const char *begin;
   const char *end;
   void *functions[GP_RUNTIME_COUNT];
@@ -48,11 +48,11 @@ typedef struct definer {
 
 typedef struct walk {
   const void *caller;
-  const char *loader; /* where the loader of the program is; NULL: past it, or unknown */
-  bool has_caller;    /* else no object has the address, and caller_object is void */
+  const char *loader; /* base address of the program's loader; NULL: the walk is past it, or it is unknown */
+  bool has_caller;    /* false: no object has the address, and caller_object is undefined */
   bool caller_stays;
   gp_object_t caller_object; /* stays loaded during its call */
-  unsigned definer_count;    /* may be more than there is room for */
+  unsigned definer_count;    /* may exceed the size of definers */
   definer_t definers[DEFINERS];
   uint64_t objects;
   uint64_t unloads;
@@ -87,8 +87,9 @@ static void note_definer(walk_t *walk, const gp_object_t *object, bool stays)
   walk->definer_count++;
 }
 
-/* The list has the program first, then the objects loaded at its start, with the loader itself among these,
- * then those loaded later. So objects before the loader are never unloaded; objects after it may be. */
+/* Looks at one object of the loader's list. The list has the program first, then the objects loaded at its
+ * start, including the loader itself, then those loaded later. So objects before the loader are never
+ * unloaded; objects after it may be. */
 static int look_at(struct dl_phdr_info *info, size_t size, void *arg)
 {
   walk_t *walk = arg;
@@ -111,8 +112,8 @@ static int look_at(struct dl_phdr_info *info, size_t size, void *arg)
   return 0;
 }
 
-/* The only definer; or, if all are runtimes of several versions, the one that the caller is linked to:
- * their symbols have versions, so the loader does not confuse them. NULL: neither. */
+/* Returns the only definer or, if all definers are runtimes of different versions, the one that the caller is
+ * linked to: runtime symbols have versions, so the loader does not confuse them. NULL if neither applies. */
 static const definer_t *choose(const walk_t *walk)
 {
   const definer_t *chosen = NULL;
@@ -135,7 +136,8 @@ static const definer_t *choose(const walk_t *walk)
   return chosen;
 }
 
-/* The version of the symbols that the caller was linked to; NULL: none, or it was linked to no definer. */
+/* Returns the version of the symbols that the caller was linked to; NULL if there is none, or the caller was
+ * linked to no definer. */
 static const char *needed_version(const walk_t *walk)
 {
   const char *version = NULL;
@@ -153,16 +155,16 @@ static bool has_versions(const walk_t *walk, const void *function)
   return false;
 }
 
-/* The loader accepts a definition without a version for any version, but dlvsym does not. walk and version
- * NULL: the first definition. */
+/* Looks up a name with a version. The loader accepts a definition without versions for any version, but
+ * dlvsym does not. If walk and version are NULL, returns the first definition. */
 static void *look_up(const walk_t *walk, void *object, const char *name, const char *version)
 {
   void *first = gp_real_dlsym(object, name);
   return first && version && has_versions(walk, first) ? gp_real_dlvsym(object, name, version) : first;
 }
 
-/* Looks up as the loader binds: first behind this library in the order of look-up, then in the libraries
- * that the caller was linked to. */
+/* Looks up as the loader binds: first after this library in symbol look-up order, then in the libraries that
+ * the caller was linked to. */
 static void *ask_loader(const walk_t *walk, const void *caller, const char *name, const char *version)
 {
   Dl_info info;
@@ -173,7 +175,7 @@ static void *ask_loader(const walk_t *walk, const void *caller, const char *name
     void *object = dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
     if (object) {
       function = look_up(walk, object, name, version);
-      (void)dlclose(object); /* the object stays loaded during its call */
+      (void)dlclose(object); /* the object stays loaded, because it is in a call */
     }
     gp_cancel_restore(cancel_state);
   }
@@ -185,7 +187,7 @@ void *gp_runtime_look_up(const char *name, const void *caller)
   void *function = ask_loader(NULL, caller, name, NULL);
 
   if (function)
-    (void)dlerror(); /* our own look-ups may have failed; the caller's has not */
+    (void)dlerror(); /* this library's look-ups may have failed; the caller's has not */
   else
     (void)gp_real_dlsym(RTLD_NEXT, name);
   return function;
@@ -200,10 +202,10 @@ static void fill_from_loader(gp_runtime_way_t *way, const walk_t *walk)
     for (unsigned k = 0; !way->real[i] && k < walk->definer_count && k < DEFINERS; k++)
       way->real[i] = walk->definers[k].functions[i];
   }
-  (void)dlerror(); /* the caller has made no look-up */
+  (void)dlerror(); /* clears an error that is not the caller's */
 }
 
-/* Notes the first bytes of the way's functions. */
+/* Stores the first bytes of the entry's functions. Returns true if one of the functions is patched. */
 static bool is_patched(gp_runtime_way_t *way)
 {
   bool result = false;
@@ -230,7 +232,7 @@ static void look(const void *caller, gp_runtime_way_t *way)
     if (walk.definer_count > 0)
       fill_from_loader(way, &walk);
     else
-      way->begin = way->end = NULL; /* a runtime may still be loaded */
+      way->begin = way->end = NULL; /* a runtime may still be loaded later */
     return;
   }
   memcpy(way->real, definer->functions, sizeof(way->real));
@@ -242,7 +244,7 @@ static void look(const void *caller, gp_runtime_way_t *way)
   }
 }
 
-/* The count is for the whole list, so the first object has it. */
+/* Reads the loader's count of unloads, which is the same in all objects of the list. */
 static int read_unloads(struct dl_phdr_info *info, size_t size, void *arg)
 {
   (void)size;
@@ -250,8 +252,8 @@ static int read_unloads(struct dl_phdr_info *info, size_t size, void *arg)
   return 1;
 }
 
-/* The object is still loaded. In a forked child the loader's lock may be held for ever, by a thread of the
- * parent; but nothing was unloaded since. */
+/* Returns true if the entry's objects are still loaded. In a forked child the loader's lock may remain locked
+ * by a thread of the parent, so the count is not read there; nothing was unloaded since. */
 static bool holds(const gp_runtime_way_t *way)
 {
   uint64_t unloads = way->unloads;

@@ -24,11 +24,11 @@
 
 /*
  * Calls of functions that free memory and that the tables do not know. The driver's free must not get an
- * address that the pool holds: it may be that of a whole segment, or of memory that the program has already
- * freed. So this module answers such a call if its first argument is such an address.
+ * address that the pool owns: the address may be that of a whole segment, or of memory that the program has
+ * already freed. So this module answers such a call if its first argument is such an address.
  */
 
-/* Answers in place of a function with any parameters. */
+/* Answers to a call of a function with any parameters. */
 static CUresult CUDAAPI answer_success(void)
 {
   return CUDA_SUCCESS;
@@ -53,7 +53,8 @@ static void tell_refused(const char *name)
         name);
 }
 
-/* The address is memory that cuMemFree accepts, so the pool's own free can serve the program's call. */
+/* Returns true if the address is memory that cuMemFree accepts, so that the hook of cuMemFree can serve the
+ * program's call. */
 static bool is_known(gp_engine_t *engine, uint64_t address)
 {
   gp_forwarded_t memory;
@@ -61,8 +62,8 @@ static bool is_known(gp_engine_t *engine, uint64_t address)
          gp_engine_forwarded_find(engine, GP_SPACE_POINTER, address, &memory);
 }
 
-/* The block leaves the pool: the program's driver call comes next, and even if the driver refuses, it will
- * answer later calls about that address. */
+/* Notes that the block leaves the pool without a driver call. The program's driver call follows, and even if
+ * the driver refuses that call, the driver will answer later calls about the address. */
 static int leave(void *arg, bool is_cut)
 {
   *(bool *)arg = true;
@@ -71,9 +72,9 @@ static int leave(void *arg, bool is_cut)
 }
 
 /*
- * The function that a trampoline must jump to instead of the driver's, with the caller's
- * arguments. NULL: the driver's, since the pool does not hold the memory, or no longer. name: the
- * function's name. Any thread.
+ * Returns the function to which a trampoline must jump instead of the driver's function, with the caller's
+ * arguments. NULL means the driver's function, because the pool does not own the memory, or no longer does.
+ * `name` is the function's name. Any thread.
  */
 static void *unknown_free_answer(gp_engine_t *engine, gp_frees_t frees, uint64_t address, const char *name)
 {
@@ -97,7 +98,7 @@ static void *unknown_free_answer(gp_engine_t *engine, gp_frees_t frees, uint64_t
   if (gp_engine_free_with(engine, address, leave, &has_left, &code) == GP_FREE_UNKNOWN || has_left)
     return NULL;
   return code == CUDA_SUCCESS ? (void *)answer_success
-                              : (void *)answer_invalid_value; /* another holder has the block */
+                              : (void *)answer_invalid_value; /* another reference to the block exists */
 }
 
 #define SLOT_BYTES 16
@@ -107,18 +108,18 @@ static void *unknown_free_answer(gp_engine_t *engine, gp_frees_t frees, uint64_t
 #define REGISTER_ARGUMENTS 8
 #endif
 
-#define NAME_BYTES 80 /* the driver's longest name today has 41; messages cut longer names */
+#define NAME_BYTES 80 /* the driver's longest name has 41; messages truncate longer names */
 
-/* The trampolines read these. The thread that stores its function takes a slot for good. settled: later
- * calls have no effect beyond that of earlier ones, so the trampoline jumps at once. */
+/* The trampolines read these arrays. A thread takes a slot permanently by storing its function there.
+ * settled: later calls have no further effect, so the trampoline jumps at once. */
 void *gp_unknown_functions[GP_UNKNOWN_SLOTS];
 unsigned char gp_unknown_settled[GP_UNKNOWN_SLOTS];
 extern const char gp_unknown_slots[] __attribute__((visibility("hidden")));
 
 static struct {
-  _Atomic unsigned char effect; /* stored before the trampoline is handed out, as is frees */
-  _Atomic unsigned char frees;  /* likewise */
-  _Atomic bool ends_capture;    /* with effect CAPTURE; false: the function begins a capture, or may */
+  _Atomic unsigned char effect; /* stored before the look-up returns the trampoline */
+  _Atomic unsigned char frees;  /* stored before the look-up returns the trampoline */
+  _Atomic bool ends_capture;    /* for effect CAPTURE; false: the function begins a capture, or may */
   _Atomic bool is_named;        /* name is complete */
   atomic_flag is_told;
   char name[NAME_BYTES];
@@ -129,9 +130,9 @@ static struct {
  */
 
 /*
- * Programs ask cuGetProcAddress for the name that all variants share. The loader could tell which
- * one the driver gave (dladdr), but under its lock; a thread that holds that, in a library's
- * constructor, may wait for this thread.
+ * Programs pass cuGetProcAddress the name that all variants share. The loader knows which variant the driver
+ * returned (dladdr), but asking it takes its lock; a thread that holds that lock, in a library's constructor,
+ * may wait for this thread.
  */
 static const char *variant_text(const char *name)
 {
@@ -154,7 +155,8 @@ static int take_slot(void *function, const char *name)
   return -1;
 }
 
-/* "End" alone is no such sign: CUDA has endpoints. */
+/* Returns true if the name says that the function only ends a capture. For captures only: CUDA also has
+ * endpoints. */
 static bool ends_capture(const char *name)
 {
   return strstr(name, "End") && !strstr(name, "Begin");
@@ -229,12 +231,13 @@ static void end_pooling(unsigned slot)
     gp_log(GP_LOG_ERROR,
         "the program calls %s, which this version of gpupool does not know and which may access memory unseen; nothing is pooled from now on",
         name_of(slot));
-  gp_library_stop_pooling(); /* every caller does this: the first one may not have finished */
+  gp_library_stop_pooling(); /* every caller stops pooling, because the first one may not have finished */
 }
 
 /*
  * Counts the capture before the driver's call, so that no call of the library falls in between. When this
- * thread next enters the library it asks the driver whether the capture began, and whether another one ended.
+ * thread next enters the library, it asks the driver whether the capture began, and whether another one
+ * ended.
  */
 static void follow_capture(gp_engine_t *engine, unsigned slot, CUstream stream)
 {
@@ -250,11 +253,11 @@ static void follow_capture(gp_engine_t *engine, unsigned slot, CUstream stream)
 static void taint_arguments(gp_engine_t *engine, const uint64_t *arguments)
 {
   for (int i = 0; i < REGISTER_ARGUMENTS; i++)
-    if (arguments[i] >= UINT64_C(1) << 16) /* no allocation is below, but flags and sizes are */
+    if (arguments[i] >= UINT64_C(1) << 16) /* allocations have higher addresses than flags and sizes */
       gp_taint_pointer(engine, (CUdeviceptr)arguments[i]);
 }
 
-/* True: each call has the effect. */
+/* Applies the function's effect. Returns true if each call has the effect. */
 static bool take_effect(gp_engine_t *engine, unsigned slot, const uint64_t *arguments)
 {
   bool frees = atomic_load(&slots[slot].frees) == GP_FREES_POINTER;
@@ -264,7 +267,7 @@ static bool take_effect(gp_engine_t *engine, unsigned slot, const uint64_t *argu
   case GP_EFFECT_WORK: break;
   case GP_EFFECT_UNCOUNTED: tell_uncounted(engine, slot); break;
   case GP_EFFECT_ENDS:
-    if (frees) /* frees memory that the pool does not hold */
+    if (frees) /* the memory is not the pool's */
       tell_uncounted(engine, slot);
     else
       end_pooling(slot);
@@ -279,7 +282,7 @@ static bool take_effect(gp_engine_t *engine, unsigned slot, const uint64_t *argu
   return false;
 }
 
-/* Only the trampolines call this, and jump to the returned function. */
+/* Called only by the trampolines, which jump to the returned function. */
 void *gp_unknown_called(unsigned slot, const uint64_t *arguments);
 
 void *gp_unknown_called(unsigned slot, const uint64_t *arguments)
@@ -287,7 +290,7 @@ void *gp_unknown_called(unsigned slot, const uint64_t *arguments)
   void *function = __atomic_load_n(&gp_unknown_functions[slot], __ATOMIC_RELAXED);
   gp_engine_t *engine = gp_library_engine();
 
-  gp_assert(slot < GP_UNKNOWN_SLOTS && function); /* the trampoline was handed out */
+  gp_assert(slot < GP_UNKNOWN_SLOTS && function); /* a look-up has returned the trampoline */
 
   if (!engine)
     return function;

@@ -2,20 +2,20 @@
  * Functions of the driver that this library's tables do not know: those of a newer CUDA. A program that
  * looks one up gets a trampoline (unknown_x86_64.S, unknown_aarch64.S), which works for any parameters: it
  * leaves all argument registers and the stack unchanged, and jumps to the driver's function. A look-up has
- * no effect, since runtimes look up everything when they start. A call has the smallest effect that is
- * sound (gp_effect_t of classes.h):
+ * no effect, because runtimes look up everything when they start. Before a call, the library does the
+ * least that keeps the pool correct (gp_effect_t of classes.h):
  *
- *   WORK        the library no longer concludes from streams what is complete (pool/reuse/known_streams.h)
- *   CONTEXT     as WORK, and the thread's next entry into the library looks at its current context
- *   UNCOUNTED   as WORK, and a message: no limit holds for that memory
- *   CAPTURE     as WORK, and the pool is suspended while the stream in the first argument captures
- *   ANYTHING    as CONTEXT, and each pooled block that an argument points into goes to the driver when it is
- *               freed
+ *   WORK        it no longer takes idle streams as proof that work is complete (pool/reuse/known_streams.h)
+ *   CONTEXT     as WORK, and the thread's next entry into the library checks the current context
+ *   UNCOUNTED   as WORK, and it logs that no limit applies to memory of this function
+ *   CAPTURE     as WORK, and it suspends the pool while the stream in the first argument captures
+ *   ANYTHING    as CONTEXT, and each pooled block that an argument points into is released to the driver
+ *               when it is freed
  *   ENDS        pooling ends
  *
- * If such a function frees and gets memory of the pool, this library answers in the driver's place
- * there. A function that frees as cuMemFree does has no effect beyond UNCOUNTED: it frees
- * memory that the pool does not hold.
+ * If an unknown function frees memory and is passed memory of the pool, this library answers in the
+ * driver's place. A function that frees as cuMemFree does has no effect beyond UNCOUNTED, because the
+ * memory that reaches the driver is not the pool's.
  */
 #ifndef GP_INTERPOSE_ROUTES_UNKNOWN_H
 #define GP_INTERPOSE_ROUTES_UNKNOWN_H
