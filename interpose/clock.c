@@ -21,13 +21,13 @@ static uint64_t system_ns(void)
   1000 /* the counter's clock starts this far ahead, so that it never falls behind an earlier reading */
 #define SCALE_SHIFT 32
 
-/* begin_ has the readings at which learning began, and is written once before `begun`. base_ has the readings
- * at which it ended, and is written once before `scale`. */
+/* begin_ has the clock readings at the start of the measurement, and is written once before `begun`. base_
+ * has the readings at its end, and is written once before `scale`. */
 static uint64_t begin_ticks, begin_ns;
 static uint64_t base_ticks, base_ns;
 static atomic_flag beginning = ATOMIC_FLAG_INIT, ending = ATOMIC_FLAG_INIT;
 static atomic_bool begun;
-static _Atomic uint64_t scale; /* ns per tick, in 2^-32; 0: not learnt yet */
+static _Atomic uint64_t scale; /* ns per tick, in 2^-32; 0: not measured yet */
 
 /* Returns true if the counter runs at one rate in all power states: CPUID leaf 0x80000007, EDX bit 8 (Intel
  * SDM, vol. 3, 18.17). */

@@ -290,8 +290,8 @@ static __attribute__((noinline)) gp_engine_t *engine_slowly(void)
     return NULL;
   if (the_recorder)
     gp_early_marks_flush(the_recorder);
-  /* This opens libraries, so it comes after the release of the lock. The caller may wait for the loader here:
-   * gp_real_bind has just done so. */
+  /* This opens libraries, so it comes after the release of the lock. The caller may wait for the loader here,
+   * as gp_real_bind has just done. */
   if (gp_option_number(&options, GP_OPTION_stacks) != GP_STACKS_OFF)
     gp_unwind_prepare();
   return the_engine;
@@ -457,8 +457,8 @@ static bool prepare_to_finish(void)
   return true;
 }
 
-/* Called at exit if no call has reached this library: tells the user if the process has a driver, and another
- * library has kept the calls away from this one. */
+/* Called at exit if no call has reached this library. If the process has a driver, another library has
+ * bypassed this one, and the user must be informed. */
 static void tell_if_passed_by(void)
 {
   if (!gp_escape_is_possible() || !gp_real_bind())

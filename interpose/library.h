@@ -24,8 +24,8 @@ struct gp_snapshot_writer *gp_library_snapshots(void);
  * Any thread. */
 struct gp_recorder *gp_library_started_recorder(void);
 
-/* Returns true if GPUPOOL_NVTX is set in the environment or in a settings file. Any thread, also before the
- * start. */
+/* Returns true if GPUPOOL_NVTX=1 is set in the environment or a settings file, and the library is not
+ * disabled. Any thread, also before the start. */
 bool gp_library_records_nvtx(void);
 
 /* Returns the engine if GPUPOOL_NVML=limit is set and the library has started, else NULL. Never starts the

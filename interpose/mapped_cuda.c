@@ -1,6 +1,6 @@
 /*
- * Physical memory of cuMemCreate. None of these calls needs a current context (cuda.h mentions none), and
- * none waits for kernels (measured, doc/waits.md).
+ * Physical memory of cuMemCreate. None of these calls needs a current context (cuda.h does not mention one),
+ * and none waits for kernels (measured, doc/waits.md).
  */
 #include "interpose/mapped_cuda.h"
 

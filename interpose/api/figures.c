@@ -11,7 +11,7 @@ void gp_figures_each(const gp_stats_t *stats, gp_figure_fn fn, void *arg)
 #define COUNTER(name, ...) fn(arg, #name, stats->name);
 #include "format/stats.def"
 
-  /* PyTorch's names for statistics that have another name here. */
+  /* Statistics that have one name here and another in PyTorch. */
   fn(arg, "num_device_alloc", stats->driver_allocs);
   fn(arg, "num_device_free", stats->driver_frees);
   fn(arg, "num_sync_all_streams", stats->host_waits);

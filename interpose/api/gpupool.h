@@ -140,7 +140,8 @@ void gpupool_torch_memory_fraction(double fraction, int device);
   __typeof__(&function) pointer = &function
 #endif
 
-/* Returns the result of the call with these arguments (in brackets), or `without` if there is no library. */
+/* Returns the result of `function` with these arguments (in parentheses), or `without` if there is no
+ * library. */
 #define GPUPOOL_CALL(function, arguments, without)                                                           \
   GPUPOOL_FIND(gpupool_api_##function, gpupool_found);                                                       \
   return gpupool_found ? gpupool_found arguments : (without)

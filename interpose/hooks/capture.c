@@ -102,7 +102,7 @@ CUresult CUDAAPI hook_cuStreamBeginCaptureToGraph_ptsz(CUstream stream, CUgraph 
       cuStreamBeginCaptureToGraph_ptsz, reach_of(mode), stream, stream, graph, nodes, edges, count, mode);
 }
 
-/* Captures into the graph's existing nodes; in all else a capture like the others (13.3). */
+/* Captures into the graph's existing nodes (13.3); otherwise an ordinary capture. */
 CUresult CUDAAPI hook_cuStreamBeginRecaptureToGraph(
     CUstream stream, CUstreamCaptureMode mode, CUgraph graph, void *callback, void *user_data)
 {

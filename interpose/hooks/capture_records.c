@@ -27,7 +27,7 @@ struct gp_capture {
 static gp_lock_t lock = GP_LOCK_INIT(GP_RANK_HOOKS);
 static gp_list_t captures = {&captures, &captures};
 
-/* Returns the list of captures for functions that read or change it. The caller holds the lock. */
+/* Returns the list of captures. The caller holds the lock. */
 static gp_list_t *filed(void)
 {
   gp_assert_internal(gp_lock_is_held(&lock));

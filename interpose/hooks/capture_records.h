@@ -1,12 +1,13 @@
 /*
- * Records of the running stream captures. Each suspends the pool within its reach (gp_engine_suspend_in).
+ * Records of the running stream captures. Each capture suspends the pool within its reach
+ * (gp_engine_suspend_in).
  *
- * A hook takes the record of a capture before the driver's call that may end it, and finishes it or puts it
- * back afterwards: after a stream is destroyed, the driver may give the same handle to another thread, which
- * may begin a capture of its own. The pool stays suspended meanwhile.
+ * A hook takes the record of a capture out of the list before the driver's call that may end the capture.
+ * Afterwards it finishes the record, or puts it back: after a stream is destroyed, the driver may give the
+ * same handle to another thread, which may begin a capture of its own. The pool remains suspended meanwhile.
  *
- * In all functions a NULL stream is the per-thread default stream. If the program means the legacy stream,
- * that does not matter: it cannot be captured (cuda.h, cuStreamBeginCapture), so the driver rejects the call.
+ * In all functions a NULL stream is the per-thread default stream. A program may mean the legacy stream by
+ * it, but that stream cannot be captured (cuda.h, cuStreamBeginCapture), so the driver rejects the call.
  *
  * Any thread may call these functions; none calls the driver with a lock held.
  */
@@ -21,9 +22,9 @@
 typedef struct gp_capture gp_capture_t;
 
 /*
- * Suspends the pool for a capture that this thread is about to begin. The caller owns the record, and passes
- * it to put if the driver succeeds, or else to finish. NULL: the host is out of memory, and pooling has
- * stopped permanently.
+ * Suspends the pool for a capture that this thread is about to begin. The caller owns the returned record,
+ * and passes it to put if the driver succeeds, or else to finish. Returns NULL if the host is out of memory;
+ * pooling has then stopped permanently.
  */
 gp_capture_t *gp_capture_begin(gp_engine_t *engine, CUstream stream, gp_reach_t reach);
 
@@ -35,8 +36,8 @@ void gp_capture_put(gp_engine_t *engine, gp_capture_t *capture);
  * meanwhile. */
 bool gp_capture_is_followed(gp_engine_t *engine, CUstream stream);
 
-/* Removes and returns the record of the capture that began in a stream; NULL: there is none. The caller owns
- * it until put or finish. */
+/* Removes and returns the record of the capture that began in a stream, or NULL if there is none. The caller
+ * owns the record until put or finish. */
 gp_capture_t *gp_capture_take(gp_engine_t *engine, CUstream stream);
 
 /* Ends the suspension of a capture that is over, and frees its record. NULL is legal. */

@@ -44,8 +44,8 @@ static event_t *find(CUevent event)
   return key > 1 ? gp_address_map_find(&events, key) : NULL;
 }
 
-/* Returns the event's record, which it creates if needed. NULL if there is no host memory; the event then
- * proves nothing. */
+/* Returns the event's record, and creates it if there is none. Returns NULL if there is no host memory; the
+ * event then proves nothing. */
 static event_t *find_or_make(CUevent event)
 {
   event_t *record = find(event);

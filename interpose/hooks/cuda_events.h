@@ -2,9 +2,9 @@
  * Maps each event of the program to the stream point at which it was last recorded. Any thread may call these
  * functions; none calls the driver. Uses pool/ only.
  *
- * A complete event proves that its point was passed only if no thread can have recorded it meanwhile. So each
- * record removes the point before the driver's call, and stores the new one after it, unless two records
- * overlapped, whose order only the driver knows.
+ * A complete event proves that its point was passed only if no thread can have recorded the event meanwhile.
+ * So each record of an event removes the stored point before the driver's call, and stores the new point
+ * after the call. If two records overlapped, it stores none, because only the driver knows their order.
  */
 #ifndef GP_INTERPOSE_HOOKS_CUDA_EVENTS_H
 #define GP_INTERPOSE_HOOKS_CUDA_EVENTS_H

@@ -80,7 +80,7 @@ static gp_context_t *primary_context(gp_engine_t *engine, CUdevice device)
   return gp_engine_context(engine, &primary);
 }
 
-/* Returns the list of green contexts for functions that read or change it. The caller holds its lock. */
+/* Returns the list of green contexts. The caller holds green_lock. */
 static gp_green_t **all_greens(void)
 {
   gp_assert_internal(gp_lock_is_held(&green_lock));

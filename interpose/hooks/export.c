@@ -50,8 +50,8 @@ static void refuse(gp_engine_t *engine, bool is_mapped)
                   : "memory cut from a larger driver allocation cannot be shared with other processes");
 }
 
-/* Returns true for memory that natively comes from a device's default pool: such memory cannot be exported
- * without this library, either. */
+/* Returns true for memory that without this library would come from a device's default pool. Such memory
+ * cannot be exported in either case. */
 static bool is_async(const gp_part_t *part)
 {
   return part->is_mapped && !part->context;
@@ -102,8 +102,9 @@ static CUresult tainted(CUresult result, CUdeviceptr pointer)
   return result;
 }
 
-/* Returns true if the block is not the first in its segment. Another process gets the driver's allocation
- * from the beginning: a handle for a later block would show it the first one. */
+/* Returns true if the block is in a segment, but not the first block there. An exported handle gives another
+ * process the driver's whole allocation from its beginning, so a handle for a later block would refer to the
+ * first one. */
 static bool is_inside_segment(const gp_part_t *part)
 {
   return !part->is_mapped && part->address != part->driver_address;

@@ -84,7 +84,7 @@ bool gp_forward_retry(gp_forward_call_t *call, CUresult result)
   return again;
 }
 
-/* Returns the bytes that the driver allocated, if the hook knows them; else the upper bound. */
+/* Returns the bytes that the driver allocated, or the upper bound if the hook does not know them. */
 static uint64_t bytes_got(const gp_forward_call_t *call)
 {
   uint64_t got = call->pitch ? (uint64_t)*call->pitch * call->height : call->bytes;

@@ -1,8 +1,8 @@
 /*
  * The steps that all hooks of forwarded memory share: check the limit, call the driver, make room and retry,
  * record. A hook fills a gp_forward_call_t, and passes the driver's call to one of the macros below. Hooks
- * that do nothing else are rows of functions.def (forwarded.c). In all macros `result` is a variable of type
- * CUresult that gets the result for the program.
+ * that do nothing else are rows of functions.def (forwarded.c). In all macros `result` is a CUresult variable
+ * that receives the program's result.
  */
 #ifndef GP_INTERPOSE_HOOKS_FORWARD_H
 #define GP_INTERPOSE_HOOKS_FORWARD_H

@@ -6,17 +6,18 @@
 #include "pool/reuse/identities.h"
 #include "pool/reuse/stream_points.h"
 
-/* Members of CUlaunchConfig and CUlaunchAttribute with this library's own names and numbers, because CUDA's
- * came only with 11.8 and 12.3. */
+/* Attribute numbers of CUlaunchAttribute, defined here because older headers lack them: CUDA 11.8 and 12.3
+ * added them. */
 #define ATTRIBUTE_PROGRAMMATIC       6
 #define ATTRIBUTE_PROGRAMMATIC_EVENT 7
 #define ATTRIBUTE_COMPLETION_EVENT   12
 
 /*
- * Looks for two kinds of launches. Some record an event (cuda.h, CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT and
- * CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT), which afterwards stands for something else. Programmatic
- * launches do not wait for the preceding kernel, whose memory they may have got: that kernel must complete
- * first, and from then on the library relies on no stream's order (pool/reuse/identities.h).
+ * Handles the attributes of two kinds of launches. Some record an event (cuda.h,
+ * CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT and CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT), which afterwards
+ * stands for something else. Programmatic launches do not wait for the preceding kernel, whose memory they
+ * may have got: that kernel must complete first, and from then on the library relies on no stream's order
+ * (pool/reuse/identities.h).
  */
 static void look_at_launch(gp_engine_t *engine, const void *launch, bool per_thread)
 {

@@ -165,8 +165,8 @@ CUresult CUDAAPI hook_cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribu
   return result;
 }
 
-/* Applies the access also to the memory that the library serves in the pool's place, all of which is
- * mapped. */
+/* Also applies the access to the memory that the library serves in the pool's place; all of that is mapped
+ * memory. */
 CUresult CUDAAPI hook_cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc *map, size_t count)
 {
   int device;

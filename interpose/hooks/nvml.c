@@ -56,9 +56,9 @@ bool gp_nvml_is_name(const char *name)
   return name && strncmp(name, "nvml", strlen("nvml")) == 0 && find(name) >= 0;
 }
 
-/* Finds and pins that library file if it is loaded, and binds the functions that it has. by_scope: prefers
- * the functions that the loader would have given the program, which may be those of another preloaded
- * library. All threads that get here store the same values. */
+/* Finds and pins the library of that file if it is loaded, and binds its functions. by_scope: prefers the
+ * functions that the loader would have given the program, which may be those of another preloaded library.
+ * All threads that get here store the same values. */
 static bool bind_loaded(const char *file, bool by_scope)
 {
   int cancel_state = gp_cancel_hold(); /* dlopen may be a cancellation point */
@@ -146,7 +146,8 @@ static int find_ordinal(gp_engine_t *engine, void *device)
   return -1;
 }
 
-/* Gets what cudaMemGetInfo reports for the device. Returns false if NVML's own answer applies. */
+/* Gets what cudaMemGetInfo reports for the device. Returns false if the program should get NVML's own
+ * figures. */
 static bool answer(void *device, uint64_t *ret_free, uint64_t *ret_total)
 {
   gp_engine_t *engine = gp_library_nvml_engine();

@@ -1,8 +1,8 @@
 /*
  * Hooks of nvmlDeviceGetMemoryInfo. With GPUPOOL_NVML=limit, a process that uses a device under a limit gets
  * the figures of cudaMemGetInfo. With other settings, and in programs that do not use the device by CUDA,
- * such as nvidia-smi, it gets NVML's own. The functions are hooked by dlsym (lookup.c) and by exported names
- * (exports.c), for programs that are linked to NVML.
+ * such as nvidia-smi, the process gets NVML's own figures. The functions are hooked by dlsym (lookup.c) and
+ * by exported names (exports.c), for programs that are linked to NVML.
  */
 #ifndef GP_INTERPOSE_HOOKS_NVML_H
 #define GP_INTERPOSE_HOOKS_NVML_H

@@ -56,7 +56,7 @@ static gp_physical_t *find_handle(uint64_t handle)
 uint64_t gp_physical_new_key(void)
 {
   static _Atomic uint64_t last;
-  return UINT64_C(1) << 63 | (atomic_fetch_add(&last, 1) + 1); /* half of the address space is the kernel's */
+  return UINT64_C(1) << 63 | (atomic_fetch_add(&last, 1) + 1); /* with bit 63 set it is no user address */
 }
 
 uint64_t gp_physical_key(const gp_physical_t *physical)
@@ -156,7 +156,7 @@ gp_physical_t *gp_physical_released(gp_physical_t *physical, bool done)
   enter();
   if (!done && physical->refs++ == 0) {
     leave_without_handle(physical);
-    /* If there is no host memory for this, a later release does not find the record: the memory stays
+    /* If there is no host memory for this, a later release does not find the record, and the memory stays
      * counted. */
     (void)gp_address_map_insert(&handles, handle_key(physical->handle), physical);
   }

@@ -34,9 +34,10 @@ void gp_physical_exported(uint64_t handle);
 bool gp_physical_is_exported(const gp_physical_t *physical);
 
 /*
- * Called before cuMemRelease; returns NULL for unknown memory. released() must follow, with `done` true if
- * the driver succeeded. If neither a handle nor a mapping is left, released() returns the memory, which the
- * caller passes to end(); otherwise it returns NULL. The functions below return memory in the same way.
+ * Called before cuMemRelease; returns NULL for unknown memory. The caller then passes a non-NULL result to
+ * released(), with `done` true if the driver succeeded. released() returns the memory if neither a handle nor
+ * a mapping is left, and the caller passes that to end(); otherwise it returns NULL. The functions below
+ * return memory in the same way.
  */
 gp_physical_t *gp_physical_release(uint64_t handle);
 gp_physical_t *gp_physical_released(gp_physical_t *physical, bool done);

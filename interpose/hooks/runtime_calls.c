@@ -34,13 +34,13 @@ static const void *const hooks[GP_RUNTIME_COUNT] = {
     [GP_RUNTIME_cudaFree] = (const void *)hook_cuMemFree_v2,
 };
 
-/* First bytes of these hooks before the first call was served. Set before the stage is STAGE_SERVING, as is
- * share. */
+/* The first bytes of these hooks before the first call was served. hook_bytes and share are set before the
+ * stage is STAGE_SERVING. */
 static uint64_t hook_bytes[GP_RUNTIME_COUNT];
 static gp_runtime_share_t share;
 
-/* Returns true if the runtime's function or the hook that it calls has been patched meanwhile: the library
- * that patched it gets every call. */
+/* Returns true if the runtime's function or the hook that it calls has been patched since then. The library
+ * that patched the function must see every call. */
 static bool is_patched(const gp_runtime_way_t *way, gp_runtime_function_t function)
 {
   return gp_detour_first_bytes(hooks[function]) != hook_bytes[function] ||
@@ -112,8 +112,8 @@ static int none(void)
   return INITIALIZATION_ERROR;
 }
 
-/* Returns the function to which the call is forwarded. In a process without the runtime only weak references
- * to these names lead here; without this library such a program would not call them. */
+/* Returns the function to which the stub forwards the call. In a process without the runtime only weak
+ * references to these names lead here; without this library such a program would not call them. */
 static void *go_on(gp_runtime_way_t *way, gp_runtime_function_t function)
 {
   asked = way->runtime_begin ? way : NULL;

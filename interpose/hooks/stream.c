@@ -46,7 +46,7 @@ CUresult CUDAAPI hook_cuStreamCreateWithPriority(CUstream *stream, unsigned flag
   return created(GP_REAL_CALL(cuStreamCreateWithPriority, stream, flags, priority), stream, flags);
 }
 
-/* A stream that the program destroys, during the driver's call. */
+/* A stream during the driver's call that destroys it. */
 typedef struct leaving {
   gp_engine_t *engine;
   gp_capture_t *capture; /* a capture that began in the stream, or NULL */
@@ -71,7 +71,7 @@ static void restore(const leaving_t *leaving, CUstream stream)
 }
 
 /* Only the stream in which a capture began can end it. The program may destroy another stream of the capture:
- * that invalidates the capture, which remains until it is ended. */
+ * that invalidates the capture, which remains active until it is ended. */
 static CUresult destroy(CUresult(CUDAAPI *call)(CUstream), CUstream stream)
 {
   leaving_t leaving = {.engine = gp_library_engine()};

@@ -70,8 +70,8 @@ static bool order_of(gp_engine_t *engine, CUstream stream, bool per_thread, gp_o
   return order.context != NULL;
 }
 
-/* Returns true if the memory must come from the default pool of the stream's device: `pool` is that pool, or
- * pool is NULL and cuMemAllocAsync uses that pool. */
+/* Returns true if the program's request is for the default pool of the stream's device: either `pool` is that
+ * pool, or pool is NULL and cuMemAllocAsync uses that pool. */
 static bool is_of_default_pool(const gp_order_t *order, CUmemoryPool pool)
 {
   int device = gp_context_device(order->context);
@@ -155,9 +155,10 @@ typedef struct free_async_call {
 } free_async_call_t;
 
 /*
- * Calls the driver's free. If the block stays in the pool (is_cut), submits a no-op to the stream instead. If
- * the stream is capturing then, the driver gets an address that it does not know, and answers for that:
- * natively a capture cannot free memory that no graph allocated.
+ * Frees the memory in the stream. If the block stays in the pool (is_cut), this submits a no-op to the stream
+ * instead of the driver's free. But if the stream is capturing, it calls the driver's free with an address
+ * that the driver does not know, and returns the driver's error: natively a capture cannot free memory that
+ * no graph allocated.
  */
 static int call_free_async(void *arg, bool is_cut)
 {

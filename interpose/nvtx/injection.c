@@ -21,7 +21,7 @@
 #include "interpose/process.h"
 
 /*
- * Texts of NVTX: passed directly, or as a registered string; and the names of domains.
+ * Texts of NVTX: those passed directly, those of registered strings, and the names of domains.
  */
 
 #define NAMES_MAX 4096 /* a power of two */

@@ -6,11 +6,11 @@
 
 #include <stdbool.h>
 
-/* Returns true if NVTX loads this library, because NVTX_INJECTION64_PATH is its file. */
+/* Returns true if NVTX loads this library, because NVTX_INJECTION64_PATH is the path of this library. */
 bool gp_nvtx_loads_us(void);
 
-/* Returns the file of another tool that NVTX loads, or that this library is to load in NVTX's place
- * (GPUPOOL_NVTX_NEXT); NULL if there is none. */
+/* Returns the file of another tool that NVTX loads itself, or that this library must load on NVTX's behalf
+ * (GPUPOOL_NVTX_NEXT). Returns NULL if there is none. */
 const char *gp_nvtx_other_tool(void);
 
 /* With GPUPOOL_NVTX=1, logs one line if NVTX does not load this library. */

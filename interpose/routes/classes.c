@@ -50,7 +50,8 @@ static bool is_sorted(void)
   return true;
 }
 
-/* Returns the first entry that begins with the text, if there is one. The table is sorted by bytes. */
+/* Returns the index of the first entry that begins with the text or sorts after it. The table is sorted by
+ * bytes. */
 static size_t first_with(const char *text, size_t length)
 {
   size_t low = 0;

@@ -71,8 +71,8 @@ static bool mentions_driver(const struct dl_phdr_info *info)
   return false;
 }
 
-/* Returns the function that callers of `name` would get without this library: the driver's function, or the C
- * library's dlsym; NULL for other names. */
+/* Returns the function that callers of `name` would reach without this library: the driver's function, or the
+ * C library's dlsym. Returns NULL for other names. */
 static const void *behind(const char *name)
 {
   if (strcmp(name, "dlsym") == 0)

@@ -16,7 +16,7 @@
  */
 bool gp_loaded_find_tool(char *text, size_t capacity);
 
-/* Returns true if the code at address is CUPTI's. Asks the loader. */
+/* Returns true if the code at address is CUPTI's. Queries the loader. */
 bool gp_loaded_is_cupti(const void *address);
 
 /* Returns true if CUPTI is loaded: with it a program can be called back in the middle of each driver call.

@@ -101,7 +101,7 @@ static void *decide_unknown(void *handle, const char *name, const void *return_a
     if (gp_real_bind() && gp_real_driver_has(name) && !gp_real_is_driver_address(return_address))
       gp_unknown_missed(name, effect);
     else
-      gp_mode_distrust(); /* a driver loaded later may have the function */
+      gp_mode_distrust(); /* a driver that is loaded later may have the function */
   }
   if (!function || gp_real_is_own(function) || !gp_real_is_driver_address(function) ||
       gp_real_is_driver_address(return_address))
@@ -130,7 +130,7 @@ static void *decide_runtime(void *handle, const char *name, const void *return_a
 {
   if (gp_runtime_find(name) < 0)
     return NULL;
-  if (handle == RTLD_NEXT) { /* the stub jumps, so that the caller stays the same */
+  if (handle == RTLD_NEXT) { /* the stub jumps to the real dlsym, so that the caller stays the same */
     if (!gp_runtime_is_before_us(return_address) || gp_real_dlsym(RTLD_NEXT, name))
       return NULL;
     return GP_DLSYM_NONE;
@@ -141,7 +141,7 @@ static void *decide_runtime(void *handle, const char *name, const void *return_a
   }
   void *found = gp_real_dlsym(handle, name);
   if (!found || !gp_real_is_own(found))
-    return NULL; /* the jump gives the same result */
+    return NULL; /* the stub's jump gives the same result */
   found = gp_real_dlsym(RTLD_NEXT, name);
   return found ? found : GP_DLSYM_NONE;
 }
@@ -157,7 +157,7 @@ static void *decide_nvml(void *handle, const char *name, const void *return_addr
   if (handle == RTLD_NEXT || handle == RTLD_DEFAULT || gp_real_is_own(function))
     return gp_nvml_bind() ? NULL : GP_DLSYM_NONE;
   if (!function)
-    return NULL; /* the jump gives the same result, and sets dlerror */
+    return NULL; /* the stub's jump gives the same result, and sets dlerror */
   void *hook = gp_nvml_hook(name, function);
   (void)dlerror(); /* see gp_dlsym_decide */
   return hook;
@@ -205,16 +205,17 @@ GP_BEFORE_SANITIZERS void *gp_dlsym_decide(void *handle, const char *name, const
   const gp_hook_t *hook = find_symbol(name);
   if (!hook)
     return decide_unknown(handle, name, return_address);
-  /* The results of these look-ups depend on the caller: the stub jumps, so that the caller stays the same. */
+  /* The results of these look-ups depend on the caller: the stub jumps to the real dlsym, which then sees the
+   * same caller. */
   if (handle == RTLD_NEXT && concerns_order(hook))
     gp_mode_distrust(); /* a library after this one then makes such calls unseen */
   if (handle == RTLD_NEXT || handle == RTLD_DEFAULT)
     return unless_ours_alone(hook);
   void *function = gp_real_dlsym(handle, name);
   if (gp_real_is_own(function))
-    return unless_ours_alone(hook); /* the handle is the program's own */
+    return unless_ours_alone(hook); /* `handle` is the program's own */
   if (!function)
-    return NULL; /* the jump gives the same result, and sets dlerror */
+    return NULL; /* the stub's jump gives the same result, and sets dlerror */
   void *of_driver = is_disabled() ? NULL : beneath(handle, name, function);
   if (!of_driver || gp_real_is_driver_address(return_address))
     return NULL; /* another library's function of that name; or the driver looks up its own */

@@ -27,7 +27,7 @@ bool gp_real_is_own(const void *address)
 }
 
 static atomic_bool bound;
-static _Atomic(void *) driver_handle; /* of the driver's file; NULL: unknown, other libraries come first */
+static _Atomic(void *) driver_handle; /* NULL: unknown; other libraries may precede the driver */
 
 /* Returns the function that this library's calls are forwarded to. With RTLD_NEXT that is another preloaded
  * library's definition, if there is one, which that library's own dlsym would skip. */

@@ -32,8 +32,8 @@ extern void *gp_real_functions[GP_FUNCTION_COUNT];
  * libcuda is already bound. */
 void gp_real_bind_object(const void *address);
 
-/* Binds the functions of the next libcuda in symbol look-up order, or of one loaded outside that order, for
- * calls that arrive through the exported names. Returns false if the process has no libcuda. */
+/* Binds the functions of the next libcuda in symbol look-up order, or of one that was loaded outside that
+ * order. For calls that arrive through the exported names. Returns false if the process has no libcuda. */
 bool gp_real_bind(void);
 
 /* Returns true if the bound driver exports the name. Calls dlsym, so do not call it in a loader callback. */

@@ -51,7 +51,7 @@ typedef struct walk {
   const char *loader; /* base address of the program's loader; NULL: the walk is past it, or it is unknown */
   bool has_caller;    /* false: no object has the address, and caller_object is undefined */
   bool caller_stays;
-  gp_object_t caller_object; /* stays loaded during its call */
+  gp_object_t caller_object; /* cannot be unloaded during its call */
   unsigned definer_count;    /* may exceed the size of definers */
   definer_t definers[DEFINERS];
   uint64_t objects;
@@ -175,7 +175,7 @@ static void *ask_loader(const walk_t *walk, const void *caller, const char *name
     void *object = dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
     if (object) {
       function = look_up(walk, object, name, version);
-      (void)dlclose(object); /* the object stays loaded, because it is in a call */
+      (void)dlclose(object); /* the object is in a call, so it stays loaded */
     }
     gp_cancel_restore(cancel_state);
   }
@@ -244,7 +244,7 @@ static void look(const void *caller, gp_runtime_way_t *way)
   }
 }
 
-/* Reads the loader's count of unloads, which is the same in all objects of the list. */
+/* Reads the loader's count of unloads, which every entry of the loader's list repeats. */
 static int read_unloads(struct dl_phdr_info *info, size_t size, void *arg)
 {
   (void)size;

@@ -1,6 +1,6 @@
 /*
- * Finds the cudaMalloc and cudaFree that a caller of this library's exports means: those that the loader
- * would have bound for it without this library.
+ * Finds the cudaMalloc and cudaFree that a call of this library's exports is meant for: those to which the
+ * loader would have bound the caller without this library.
  *
  * A process may have several shared runtimes, each of them visible only to some of its libraries, and other
  * libraries that define these names. The object that contains the return address identifies the caller.
@@ -51,10 +51,10 @@ extern _Thread_local gp_runtime_way_t gp_runtime_ways[GP_RUNTIME_WAYS]
 gp_runtime_way_t *gp_runtime_find_way(const void *caller);
 
 /*
- * Returns the entry of the caller's object, never NULL; a later call in the same thread may change it. A
- * function in the entry is NULL if the process has none. Any thread. Takes the loader's lock only if several
- * objects define the names and the libraries that the caller is linked to do not decide. For a known caller
- * it takes no lock if the caller cannot be unloaded, else that of dl_iterate_phdr.
+ * Returns the entry of the caller's object, never NULL; a later call in the same thread may change the entry.
+ * A function in the entry is NULL if the process has none. Any thread. Takes the loader's lock only if
+ * several objects define the names, and the libraries that the caller is linked to do not decide between
+ * them. For a known caller it takes no lock if the caller cannot be unloaded, else that of dl_iterate_phdr.
  */
 static inline gp_runtime_way_t *gp_runtime_way(const void *caller)
 {

@@ -1,9 +1,9 @@
-/* For assembly: macros that save registers on the way from a program's call into C, and the sections that
- * each object needs. Pushes and pops tell unwinders where the frame is. */
+/* For assembly: macros that save registers between a program's call and C code, and the sections that each
+ * object needs. The macros keep the unwind information (CFI) correct. */
 #ifndef GP_INTERPOSE_ROUTES_SAVE_X86_64_H
 #define GP_INTERPOSE_ROUTES_SAVE_X86_64_H
 
-/* Pushes, or pops, in the given order. */
+/* Push or pop registers in the given order. */
 .macro gp_push registers:vararg
         .irp    register, \registers
         pushq   %\register

@@ -108,10 +108,11 @@ static void *unknown_free_answer(gp_engine_t *engine, gp_frees_t frees, uint64_t
 #define REGISTER_ARGUMENTS 8
 #endif
 
-#define NAME_BYTES 80 /* the driver's longest name has 41; messages truncate longer names */
+#define NAME_BYTES 80 /* the driver's longest name has 41 bytes; messages truncate longer names */
 
-/* The trampolines read these arrays. A thread takes a slot permanently by storing its function there.
- * settled: later calls have no further effect, so the trampoline jumps at once. */
+/* The trampolines read these arrays. A thread takes a slot permanently by storing its function in
+ * gp_unknown_functions. In a settled slot later calls have no further effect, so the trampoline jumps at
+ * once. */
 void *gp_unknown_functions[GP_UNKNOWN_SLOTS];
 unsigned char gp_unknown_settled[GP_UNKNOWN_SLOTS];
 extern const char gp_unknown_slots[] __attribute__((visibility("hidden")));
@@ -130,9 +131,9 @@ static struct {
  */
 
 /*
- * Programs pass cuGetProcAddress the name that all variants share. The loader knows which variant the driver
- * returned (dladdr), but asking it takes its lock; a thread that holds that lock, in a library's constructor,
- * may wait for this thread.
+ * Describes the function in messages. Programs pass cuGetProcAddress the name that all variants share. The
+ * loader knows which variant the driver returned (dladdr), but a query takes the loader's lock, and a thread
+ * that has that lock, in a library's constructor, may wait for this thread.
  */
 static const char *variant_text(const char *name)
 {
@@ -155,8 +156,8 @@ static int take_slot(void *function, const char *name)
   return -1;
 }
 
-/* Returns true if the name says that the function only ends a capture. For captures only: CUDA also has
- * endpoints. */
+/* Returns true if the name of a capture function says that it only ends a capture. For other functions "End"
+ * proves nothing: CUDA has endpoints. */
 static bool ends_capture(const char *name)
 {
   return strstr(name, "End") && !strstr(name, "Begin");
@@ -236,7 +237,7 @@ static void end_pooling(unsigned slot)
 
 /*
  * Counts the capture before the driver's call, so that no call of the library falls in between. When this
- * thread next enters the library, it asks the driver whether the capture began, and whether another one
+ * thread next enters the library, it queries the driver whether the capture began, and whether another one
  * ended.
  */
 static void follow_capture(gp_engine_t *engine, unsigned slot, CUstream stream)
