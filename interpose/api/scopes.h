@@ -1,5 +1,5 @@
 /*
- * Scopes: what happens on a device between two calls of the program.
+ * Scopes: report what happens on a device between two calls of the program.
  */
 #ifndef GP_INTERPOSE_API_SCOPES_H
 #define GP_INTERPOSE_API_SCOPES_H

@@ -111,7 +111,7 @@ static void note_peer(gp_engine_t *engine, CUcontext peer)
 CUresult CUDAAPI hook_cuCtxEnablePeerAccess(CUcontext peer, unsigned flags)
 {
   gp_engine_t *engine = gp_library_engine();
-  if (engine) /* this context will access the peer's memory: the pool must wait for its work */
+  if (engine) /* creates the record of the context that will access the peer's memory */
     (void)gp_current_context(engine);
   CUresult result = GP_REAL_CALL(cuCtxEnablePeerAccess, peer, flags);
   if (engine && result == CUDA_SUCCESS)

@@ -17,7 +17,8 @@
 void gp_event_record_begin(CUevent event);
 void gp_event_record_end(CUevent event, const gp_stream_point_t *point);
 
-/* Called when graphs or other processes may record the event from now on: it proves nothing any more. */
+/* Called when graphs or other processes may record the event from now on: the event then proves nothing any
+ * more. */
 void gp_event_distrust(CUevent event);
 
 /* Called before the event is destroyed. */

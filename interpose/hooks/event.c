@@ -1,5 +1,5 @@
 /*
- * Hooks of events. They record at which point of a stream an event was recorded, and when the program or a
+ * Hooks of events. They note at which point of a stream an event was recorded, and when the program or a
  * stream has waited for the event (cuda_events.h). Such waits prove when memory freed in stream order may be
  * reused.
  */

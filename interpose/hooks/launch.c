@@ -13,11 +13,11 @@
 #define ATTRIBUTE_COMPLETION_EVENT   12
 
 /*
- * Handles the attributes of two kinds of launches. Some record an event (cuda.h,
- * CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT and CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT), which afterwards
- * stands for something else. Programmatic launches do not wait for the preceding kernel, whose memory they
- * may have got: that kernel must complete first, and from then on the library relies on no stream's order
- * (pool/reuse/identities.h).
+ * Handles the attributes of two kinds of launches. Some launches record an event (cuda.h,
+ * CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT and CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT): the event then no
+ * longer stands for a point of the stream. Programmatic launches do not wait for the preceding kernel, whose
+ * memory they may have been given: that kernel must complete first, and from then on the library relies on no
+ * stream's order (pool/reuse/identities.h).
  */
 static void look_at_launch(gp_engine_t *engine, const void *launch, bool per_thread)
 {

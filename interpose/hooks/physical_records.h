@@ -24,8 +24,8 @@ uint64_t gp_physical_key(const gp_physical_t *physical);
  * unknown. */
 bool gp_physical_created(uint64_t handle, uint64_t key);
 
-/* Notes that the program got one more reference to the memory of a handle. An unknown handle belongs to
- * memory of another process. */
+/* Notes that the program got one more reference to the memory of a handle. A handle without a record refers
+ * to memory of another process. */
 void gp_physical_retained(uint64_t handle);
 
 /* Notes that the program has exported the memory. The memory may outlive the program's handles and mappings,

@@ -16,9 +16,9 @@
  * other call can replace the entry meanwhile, because a call that would have to look is forwarded, too. */
 static _Thread_local gp_runtime_way_t *asked __attribute__((tls_model("initial-exec")));
 
-/* The library serves calls from the first confirmation until the program begins to exit, when handlers of the
- * driver and the runtime make every call fail. They registered their handlers earlier, so this library's
- * handler runs first. */
+/* The library serves calls from the first confirmation until the program begins to exit. At exit, handlers of
+ * the driver and the runtime make every call fail; they were registered earlier, so this library's handler
+ * runs before them. */
 typedef enum stage {
   STAGE_NEW,
   STAGE_STARTING,

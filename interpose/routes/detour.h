@@ -19,8 +19,8 @@ static inline uint64_t gp_detour_first_bytes(const void *function)
   return bytes;
 }
 
-/* Returns true if these first bytes jump out of the function at once, as in a patched function. Some compiled
- * functions also begin with a jump. */
+/* Returns true if these first bytes immediately jump out of the function, as in a patched function. Some
+ * compiled functions also begin with a jump. */
 bool gp_detour_is_likely(uint64_t first_bytes);
 
 #endif

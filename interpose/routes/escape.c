@@ -55,7 +55,7 @@ typedef struct object {
 } object_t;
 
 /* Returns true if the library may look up the driver's functions by dlsym: it then has these names among its
- * strings. Of the libraries that bypass this library's dlsym only those matter. */
+ * strings. A library that bypasses this library's dlsym matters only if it does so. */
 static bool mentions_driver(const struct dl_phdr_info *info)
 {
   static const char *const names[] = {"cuGetProcAddress", "cuMemAlloc_v2"};

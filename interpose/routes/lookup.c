@@ -304,8 +304,8 @@ static void *substitute(const char *symbol, int version, uint64_t flags, void *f
   if (!gp_class_has_family(symbol) || gp_class_is_unsure(symbol, version) ||
       is_newer(symbol, version, flags, function))
     return gp_unknown_hand_out(function, symbol, gp_class_effect(symbol));
-  /* Either the driver's pointers differ from its exports, and the documented rule decides; or it is a variant
-   * that the library ignores on purpose (CUDA 2's 32-bit ABI). */
+  /* Either the driver's pointers differ from its exports, and the documented rule decides; or this is a
+   * variant that the library does not hook on purpose (CUDA 2's 32-bit ABI). */
   const gp_hook_t *variant = find_variant(symbol, version, (flags & FLAG_PER_THREAD) != 0);
   if (!variant || is_renamed(symbol, version) || is_behind_hook(variant, function, caller))
     return function;
