@@ -4,7 +4,7 @@
 
 #include "base/pages.h"
 
-/* Tests set a small value, so that the map rebuilds its tables all the time. */
+/* Tests set a small value, so that the map rebuilds its tables often. */
 #ifndef GP_ADDRESS_MAP_CAPACITY
 #define GP_ADDRESS_MAP_CAPACITY 1024
 #endif
@@ -33,7 +33,8 @@ void gp_address_map_fini(gp_address_map_t *map)
   gp_assert_internal(gp_lock_is_free(&map->lock));
 }
 
-/* Puts an address that is not in the table into the first free slot, possibly a deleted one. */
+/* Puts an address that is not in the table into its first free slot. Returns true if the slot was never used,
+ * false if it was a deleted one. */
 static bool place(gp_address_table_t *table, uint64_t address, void *value)
 {
   for (size_t i = gp_address_table_first(table, address);; i = (i + 1) & (table->capacity - 1)) {
@@ -47,7 +48,8 @@ static bool place(gp_address_table_t *table, uint64_t address, void *value)
   }
 }
 
-/* A cleared table of that capacity: the spare if that has it. */
+/* Returns a cleared table of that capacity: the spare table if it has that capacity, else a new one or
+ * NULL. */
 static gp_address_table_t *take_table(gp_address_map_t *map, size_t capacity)
 {
   gp_address_table_t *table = map->spare;
@@ -82,11 +84,11 @@ static void retire_table(gp_address_map_t *map, gp_address_table_t *old, size_t 
   }
 }
 
-/* Moves to a table without the deleted entries and with room for at least as many entries again
- * as are live or promised. */
+/* Moves the entries to a table without deleted slots, whose capacity is at least twice the live and promised
+ * entries. Returns the table, or NULL if the host is out of memory. */
 static gp_address_table_t *rebuild(gp_address_map_t *map, gp_address_table_t *old)
 {
-  size_t capacity = old ? old->capacity : GP_ADDRESS_MAP_CAPACITY; /* never smaller: capacities only grow */
+  size_t capacity = old ? old->capacity : GP_ADDRESS_MAP_CAPACITY; /* capacities never shrink */
   while (capacity / 2 < map->live + map->promised + 1)
     capacity *= 2;
   gp_address_table_t *table = take_table(map, capacity);
@@ -104,8 +106,8 @@ static gp_address_table_t *rebuild(gp_address_map_t *map, gp_address_table_t *ol
   return table;
 }
 
-/* Returns a table with room for one more entry; NULL: the host is out of memory.
- * The caller holds the lock. */
+/* Returns a table with room for one more entry, or NULL if the host is out of memory. The caller holds the
+ * map's lock. */
 static gp_address_table_t *make_room(gp_address_map_t *map, gp_address_table_t *table)
 {
   gp_assert_internal(gp_lock_is_held(&map->lock));
@@ -168,7 +170,8 @@ void gp_address_map_insert_promised(gp_address_map_t *map, uint64_t address, voi
   gp_lock_release(&map->lock);
 }
 
-/* Removes address. If value is not NULL, only if address leads to value. The caller holds the lock. */
+/* Removes address and returns its record, or NULL. If value is not NULL, removes address only if its record
+ * is value. The caller holds the map's lock. */
 static void *remove_locked(gp_address_map_t *map, uint64_t address, const void *value)
 {
   gp_assert_internal(gp_lock_is_held(&map->lock));

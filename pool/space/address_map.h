@@ -1,14 +1,14 @@
 /*
- * Address -> record. Open addressing; readers take no lock, writers hold the map's own.
+ * Maps addresses to records by open addressing. Readers take no lock, writers take the map's own lock.
  *
  * Invariants: used + promised <= capacity * 3 / 4, used counts live and deleted slots; a slot's value is
  * stored before its key is published. The map frees no table before fini, because a reader may still be in
- * it: it keeps an outgrown table, of which only the addresses remain, and a table full of deleted slots
- * becomes the spare for the next rebuild of the same size. The generation grows before a spare is
- * overwritten, and after a new table is in force, before the old one loses its pages; a reader looks again if
- * it has changed meanwhile. So a reader that looks for an address whose insertion happened before its call
- * always finds it. A reader that races with the removal of that address may get a record that has since
- * become another's, and must compare under the record's lock.
+ * it. It keeps an outgrown table as a range of addresses without pages; a table full of deleted slots becomes
+ * the spare for the next rebuild of the same size. The generation grows before a spare is overwritten; it
+ * also grows after a new table is published, before the old one loses its pages. A reader searches again if
+ * the generation has changed meanwhile. So a reader always finds an address that was inserted before its
+ * call. A reader that races with the removal of an address may get a record that now belongs to another
+ * address, and must compare addresses under the record's lock.
  */
 #ifndef GP_POOL_SPACE_ADDRESS_MAP_H
 #define GP_POOL_SPACE_ADDRESS_MAP_H
@@ -20,7 +20,7 @@
 
 #include "base/lock.h"
 
-/* The key of a deleted slot; no driver gives this address. */
+/* The key of a deleted slot; no driver returns this address. */
 #define GP_ADDRESS_DELETED UINT64_C(1)
 
 typedef struct gp_address_slot {
@@ -38,11 +38,11 @@ typedef struct gp_address_map {
   _Atomic(gp_address_table_t *) table; /* NULL: empty */
   _Atomic uint64_t generation;
   gp_address_table_t *spare;    /* of the same capacity as table, or NULL */
-  gp_address_table_t *outgrown; /* smaller ones, a list */
+  gp_address_table_t *outgrown; /* a list of smaller tables */
   gp_lock_t lock;
   size_t used;
   size_t live;
-  size_t promised; /* entries still to come */
+  size_t promised; /* entries with promised room that are not inserted yet */
 } gp_address_map_t;
 
 /* For maps with static storage, which have no fini. Other maps begin with gp_address_map_init. */
@@ -54,13 +54,14 @@ typedef struct gp_address_map {
 void gp_address_map_init(gp_address_map_t *map);
 void gp_address_map_fini(gp_address_map_t *map);
 
-/* address is neither 0 nor 1. Replaces an earlier record. Returns false, with nothing changed, if
- * the host is out of memory. */
+/* Inserts the record of an address, which is neither 0 nor 1, or replaces its earlier record. Returns false,
+ * with nothing changed, if the host is out of memory. */
 bool gp_address_map_insert(gp_address_map_t *map, uint64_t address, void *value);
 
 /*
- * Makes room for one more entry, which gp_address_map_insert_promised uses and gp_address_map_unpromise
- * gives up: for callers that cannot go back once they know the address. False: the host is out of memory.
+ * Reserves room for one more entry, which gp_address_map_insert_promised uses and gp_address_map_unpromise
+ * cancels: for callers that cannot fail any more once they know the address. Returns false if the host is out
+ * of memory.
  */
 bool gp_address_map_promise(gp_address_map_t *map);
 void gp_address_map_unpromise(gp_address_map_t *map);
@@ -86,7 +87,7 @@ static inline gp_address_slot_t *gp_address_table_find(const gp_address_table_t 
   }
 }
 
-/* The record at address, or NULL. Takes no lock. */
+/* Returns the record of address, or NULL. Takes no lock. */
 static inline void *gp_address_map_find(const gp_address_map_t *map, uint64_t address)
 {
   uint64_t generation;
@@ -108,7 +109,7 @@ static inline void *gp_address_map_find(const gp_address_map_t *map, uint64_t ad
 /* Removes address and returns its record, or NULL. */
 void *gp_address_map_remove(gp_address_map_t *map, uint64_t address);
 
-/* Removes address if it leads to value: another record may have the address by now. */
+/* Removes address if its record is value: another record may have the address by now. */
 void gp_address_map_remove_value(gp_address_map_t *map, uint64_t address, const void *value);
 
 #endif

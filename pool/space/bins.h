@@ -1,13 +1,13 @@
 /*
- * The blocks of one context by size class: one bin for each class that has blocks. Idle blocks are handed
- * out last in, first out: the block used last is the one most likely to be in a cache of the device.
+ * The blocks of one context by size class: one bin for each class that has blocks. Idle blocks are reused
+ * last in, first out, because the block used last is the most likely to be in a cache of the device.
  *
  * Invariants: a bin exists for the class of every block that the context has, in whatever state, and
  * block_count counts them, so that a block that becomes idle always finds its bin; a block is in the
  * idle list of its bin exactly while its state is idle, and idle_count counts them; deferred_count
- * counts the deferred blocks of that class; used <= capacity / 2. A bin stays where it is while it has
- * blocks, so that they can point to it; bins without blocks are dropped when the table grows. The
- * device's lock guards all of it.
+ * counts the deferred blocks of that class; used <= capacity / 2. A bin does not move while it has
+ * blocks, so that they can point to it; bins without blocks are freed when the table grows. The
+ * device's lock guards the table and the bins.
  */
 #ifndef GP_POOL_SPACE_BINS_H
 #define GP_POOL_SPACE_BINS_H
@@ -25,7 +25,7 @@ typedef struct gp_bin_entry {
 } gp_bin_entry_t;
 
 typedef struct gp_bin {
-  uint64_t size;        /* names its class: the bytes of its largest blocks */
+  uint64_t size;        /* of its class: the bytes of its largest blocks */
   gp_bin_entry_t *idle; /* the newest */
   uint32_t idle_count;
   uint32_t deferred_count;
@@ -47,7 +47,7 @@ typedef struct gp_bins {
 void gp_bins_init(gp_bins_t *bins);
 void gp_bins_fini(gp_bins_t *bins);
 
-/* The slot of size (not 0), or the free slot for it; capacity is a power of two. */
+/* Returns the slot of size (not 0), or the free slot for it; capacity is a power of two. */
 static inline gp_bin_slot_t *gp_bins_slot(gp_bin_slot_t *slots, size_t capacity, uint64_t size)
 {
   size_t i = (size_t)((size * UINT64_C(0x9e3779b97f4a7c15)) >> 32) & (capacity - 1);
@@ -56,17 +56,17 @@ static inline gp_bin_slot_t *gp_bins_slot(gp_bin_slot_t *slots, size_t capacity,
   return &slots[i];
 }
 
-/* The bin of a class (not 0), or NULL. The pointer is valid until the next gp_bins_make, and beyond
+/* Returns the bin of a class (not 0), or NULL. The pointer is valid until the next gp_bins_make, and longer
  * while the bin has blocks. */
 static inline gp_bin_t *gp_bins_find(const gp_bins_t *bins, uint64_t size)
 {
   return bins->capacity == 0 ? NULL : gp_bins_slot(bins->slots, bins->capacity, size)->bin;
 }
 
-/* The bin of a class, made if necessary; NULL if the host is out of memory. */
+/* Returns the bin of a class, and creates it if necessary; NULL if the host is out of memory. */
 gp_bin_t *gp_bins_make(gp_bins_t *bins, uint64_t size);
 
-/* Bytes of the idle and deferred blocks in classes of at most `size`; not less. */
+/* Returns the bytes of the idle and deferred blocks in classes of at most `size`, or somewhat more. */
 uint64_t gp_bins_unused_bytes(const gp_bins_t *bins, uint64_t size);
 
 /* Puts a block into the idle list of its bin, or takes it out again. */
@@ -93,12 +93,13 @@ static inline void gp_bin_remove(gp_bin_t *bin, gp_bin_entry_t *entry)
   bin->idle_count--;
 }
 
-/* The bin of the largest class that has idle blocks, or NULL. Looks at every bin. */
+/* Returns the bin of the largest class that has idle blocks, or NULL. Looks at every bin. */
 gp_bin_t *gp_bins_largest(const gp_bins_t *bins);
 
 /*
- * Idle parts of cut memory by size: sixteen bins for each power of two, and bitmaps that lead to the first
- * bin with entries. A bin is a heap by address, so that memory fills up from below and its ends become free.
+ * Idle parts of segments by size: sixteen bins for each power of two, and bitmaps that find the first bin
+ * with entries. A bin is a heap by address: low addresses are used first, so the ends of segments become
+ * free.
  *
  * Invariants: an entry is in the bin of its size; a bin's bit in `steps` is set exactly while it has entries,
  * and a range's bit in `ranges` while one of its bins has; no entry of a heap has a lower address than its
@@ -107,14 +108,14 @@ gp_bin_t *gp_bins_largest(const gp_bins_t *bins);
 
 #define GP_CUT_GRANULE UINT64_C(512) /* sizes and addresses are multiples of it */
 #define GP_CUT_STEPS   16u           /* for each power of two */
-#define GP_CUT_RANGES  52u           /* for every size of 64 bits */
+#define GP_CUT_RANGES  52u           /* enough for every 64-bit size */
 
 /* The link of an idle part in the bins; a member of the block. */
 typedef struct gp_cut_entry {
   uint64_t address;
   uint64_t size;                 /* bytes */
   uint64_t free_epoch;           /* see gp_cut_bins_find */
-  struct gp_cut_entry *child;    /* the first entry below it in the heap */
+  struct gp_cut_entry *child;    /* first child in the heap */
   struct gp_cut_entry *next;     /* sibling */
   struct gp_cut_entry *previous; /* sibling, or for the first child the parent; NULL: the root */
 } gp_cut_entry_t;
@@ -131,17 +132,17 @@ void gp_cut_bins_add(gp_cut_bins_t *bins, gp_cut_entry_t *entry);
 void gp_cut_bins_remove(gp_cut_bins_t *bins, gp_cut_entry_t *entry);
 
 /*
- * An entry of `bytes` or more whose free_epoch is at most newest: from the first bin that has one, the one
- * with the lowest address. In the bin for the size itself that entry may be too small; it takes another
- * entry of this bin only if no higher bin has any. NULL: there is none. The entry stays in its bin. bytes:
- * a multiple of the granule, not 0.
+ * Finds an entry of `bytes` or more whose free_epoch is at most newest. It first looks only at the entry with
+ * the lowest address of each bin, from the bin of `bytes` upwards; if none of these serves, it looks at all
+ * entries. Returns NULL if there is none. The entry stays in its bin. bytes is a multiple of the granule,
+ * not 0.
  */
 gp_cut_entry_t *gp_cut_bins_find(const gp_cut_bins_t *bins, uint64_t bytes, uint64_t newest);
 
-/* The largest entry; NULL: there is none. Looks at the whole of the highest bin. */
+/* Returns the largest entry, or NULL. Looks at the whole of the highest bin. */
 gp_cut_entry_t *gp_cut_bins_largest(const gp_cut_bins_t *bins);
 
-/* Checks the invariants; *ret_count and *ret_bytes: of the entries. */
+/* Returns true if the invariants hold; counts the entries and their bytes. */
 bool gp_cut_bins_check(const gp_cut_bins_t *bins, size_t *ret_count, uint64_t *ret_bytes);
 
 #endif

@@ -51,7 +51,8 @@ void gp_block_adopt(gp_engine_t *engine, gp_block_t *block, uint64_t time_ns, ui
   gp_event_facts(engine, block->context->device);
 }
 
-/* Tells the observer of a step of a pair. 0: it wants the whole event. */
+/* Notifies the observer of a step of an allocation and its free. Returns the time that it recorded; 0 if it
+ * wants the whole event instead. */
 static inline uint64_t tell_step(gp_engine_t *engine, gp_block_t *block, gp_step_fn step, uint64_t time_ns)
 {
   const gp_context_t *context = block->context;
@@ -109,7 +110,7 @@ gp_block_t *gp_block_take_part(gp_engine_t *engine, gp_context_t *context, uint6
   return NULL;
 }
 
-/* The smallest block of one bin with `least` to `most` bytes; of equals the newest. */
+/* Returns the smallest block of a bin with fit->least to `most` bytes, the newest among equals; or NULL. */
 static gp_block_t *find_smallest(const gp_bin_t *bin, const gp_fit_t *fit, uint64_t most)
 {
   gp_block_t *best = NULL;
@@ -125,7 +126,7 @@ static gp_block_t *find_smallest(const gp_bin_t *bin, const gp_fit_t *fit, uint6
   return best;
 }
 
-/* If all blocks have the size of their class, that is the first one. */
+/* Returns what find_smallest returns. If all blocks have the size of their class, that is the first one. */
 static gp_block_t *find_in(const gp_bin_t *bin, const gp_fit_t *fit, uint64_t most)
 {
   if (!bin || !bin->idle)
@@ -134,7 +135,7 @@ static gp_block_t *find_in(const gp_bin_t *bin, const gp_fit_t *fit, uint64_t mo
   return gp_block_serves(first, fit, fit->fresh) ? first : find_smallest(bin, fit, most);
 }
 
-/* The smallest idle block of up to fit->borrow bytes. */
+/* Returns the smallest idle block of fit->least to fit->borrow bytes in any bin, or NULL. */
 static gp_block_t *find_to_borrow(const gp_bins_t *bins, const gp_fit_t *fit)
 {
   gp_block_t *best = NULL;
@@ -183,7 +184,7 @@ gp_block_t *gp_block_largest_idle(const gp_device_t *device)
       gp_block_t *block = gp_block_of_entry(entry);
       if (!largest || block->size > largest->size)
         largest = block;
-      if (block->size == bin->size) /* no block of the class is larger */
+      if (block->size == bin->size) /* the most that a block of the class can have */
         break;
     }
   }
@@ -243,8 +244,8 @@ void gp_block_forget(
     gp_block_unprepare(block->context, block);
     gp_list_remove(&block->all);
   }
-  __atomic_store_n(&block->address, 0, __ATOMIC_RELAXED); /* for a free that raced with this, see free.c */
-  block->block_id = 0; /* likewise, for one that waits in mode `strict`, see gp_release_deferred */
+  __atomic_store_n(&block->address, 0, __ATOMIC_RELAXED); /* a free may race with this, see free.c */
+  block->block_id = 0; /* a free may be waiting in mode `strict`, see gp_release_deferred */
   gp_block_slab_give(engine, block);
 }
 

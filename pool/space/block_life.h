@@ -1,7 +1,7 @@
 /*
- * The state transitions of every allocation and free, inline: an allocation and its free, served from the
- * pool, spend most of their time here. As in block.h, each moves the block between lists, updates the
- * statistics and notifies the observer; the caller holds the device's lock.
+ * The state transitions that every allocation and free makes. They are inline because an allocation and free
+ * that the pool serves spend most of their time here. As in block.h, each moves the block between lists,
+ * updates the statistics and notifies the observer; the caller holds the device's lock.
  */
 #ifndef GP_POOL_SPACE_BLOCK_LIFE_H
 #define GP_POOL_SPACE_BLOCK_LIFE_H
@@ -11,8 +11,8 @@
 #include "pool/space/block.h"
 #include "pool/space/budget.h"
 
-/* Sets the stream in which the block's next owner asked for it; 0: none. The caller
- * is about to hand it out. */
+/* Sets the stream of the block's next owner (cudaMallocAsync); 0 for cudaMalloc. The caller is about to
+ * allocate the block. */
 static inline void gp_block_set_stream(gp_block_t *block, uint64_t stream)
 {
   gp_device_t *device = block->context->device;
@@ -25,17 +25,17 @@ static inline void gp_block_set_stream(gp_block_t *block, uint64_t stream)
   block->stream = stream;
 }
 
-/* Memory that the program asks for in streams has counters of its own, which the program can query. */
+/* Adds to the counters of stream-ordered memory, which the program can query. */
 static inline void gp_block_count_ordered(gp_device_t *device, uint64_t bytes)
 {
   device->ordered_live += bytes;
   if (device->ordered_live > device->ordered_peak)
     device->ordered_peak = device->ordered_live;
-  if (device->ordered_bytes > device->reserved_peak) /* it grows only before this */
+  if (device->ordered_bytes > device->reserved_peak) /* always called after it grew */
     device->reserved_peak = device->ordered_bytes;
 }
 
-/* The program gets the block. hit: without a driver call. */
+/* Gives the block to the program. hit: no driver call was needed. */
 static inline void gp_block_hand_out(gp_engine_t *engine, gp_block_t *block, uint64_t requested,
     uint64_t time_ns, uint64_t duration_ns, bool hit)
 {
@@ -71,8 +71,8 @@ static inline void gp_block_hand_out(gp_engine_t *engine, gp_block_t *block, uin
     gp_block_tell_alloc(engine, block, duration_ns, hit);
 }
 
-/* The three steps of a freed block: the program no longer holds it, the device no longer uses it, and
- * the pool can hand it out. */
+/* The three steps of a freed block: end_ownership when the program frees it, end_use when the device no
+ * longer uses it, and enter_idle when any request may reuse it. */
 static inline void gp_block_end_ownership(
     gp_engine_t *engine, gp_block_t *block, gp_detail_t why, uint64_t time_ns)
 {
@@ -106,7 +106,8 @@ static inline void gp_block_end_use(gp_engine_t *engine, gp_block_t *block, uint
     gp_block_tell_completed(engine, block, time_ns);
 }
 
-/* The time since which a block is idle. The list of idle blocks is in that order. */
+/* Returns since_ns, or the newest time in the list of idle blocks if that is later: the list is in the order
+ * of these times. */
 static inline uint64_t gp_block_idle_since(const gp_device_t *device, uint64_t since_ns)
 {
   if (gp_list_is_empty(&device->idle))
@@ -132,7 +133,7 @@ static inline void gp_block_enter_idle(gp_engine_t *engine, gp_block_t *block, u
   gp_gauge_add(&gp_device_stats(device)->cached_bytes, block->size);
 }
 
-/* For a driver allocation by itself. */
+/* Takes an idle block that is a whole driver allocation out of its lists. */
 static inline void gp_block_leave_bin(gp_block_t *block)
 {
   gp_assert_internal(block->state == GP_STATE_IDLE);
@@ -141,15 +142,16 @@ static inline void gp_block_leave_bin(gp_block_t *block)
   gp_gauge_sub(&gp_device_stats(block->context->device)->cached_bytes, block->size);
 }
 
-/* The block may serve such a request, with `most` bytes at most. */
+/* Returns true if the block may serve the request, with no more than `most` bytes. */
 static inline bool gp_block_serves(const gp_block_t *block, const gp_fit_t *fit, uint64_t most)
 {
   return block->size >= fit->least && block->size <= most;
 }
 
 /*
- * Takes the best idle block out of its lists: the smallest that fits, of equals the newest. With is_cut: a
- * part of a segment of at least fit->fresh bytes, which it puts into the map. NULL: there is none.
+ * Takes the best idle block out of its lists: the smallest that fits, and the newest among equals. With
+ * is_cut it takes a part of a segment of at least fit->fresh bytes instead, and puts it into the map. Returns
+ * NULL if there is none.
  */
 static inline gp_block_t *gp_block_take_idle(
     gp_engine_t *engine, gp_context_t *context, const gp_fit_t *fit, bool is_cut)
@@ -158,7 +160,7 @@ static inline gp_block_t *gp_block_take_idle(
     return gp_block_take_part(engine, context, fit->fresh);
   const gp_bin_t *bin = gp_bins_find(&context->bins, fit->class_bytes);
   gp_block_t *block = bin && bin->idle ? gp_block_of_entry(bin->idle) : NULL;
-  /* If all blocks have the size of their class, that is the first one. */
+  /* If all blocks have the size of their class, the first one is the best. */
   if (!block || !gp_block_serves(block, fit, fit->fresh))
     block = gp_block_find_whole(context, fit);
   gp_assert_internal(!block || block->context == context);

@@ -1,6 +1,6 @@
 /*
- * The record of a block: a whole driver allocation or, with the types segment and vmm, a part of one or of a
- * range of mapped memory (space/segment.h, space/mapped.h). The states of a block:
+ * The record of a block. A block is a whole driver allocation or, with the pool types segment and vmm, a part
+ * of one or of a range of mapped memory (space/segment.h, space/mapped.h). The states of a block:
  *
  *      driver --miss.c---> LIVE --free.c--> DEFERRED --reuse/drain.c--> IDLE --hit.h----> LIVE
  *                           |  \ `-> BOUND --reuse/drain.c--> IDLE        |
@@ -8,7 +8,7 @@
  *                           |          `-- its last reference --> DEFERRED|
  *                           `--------------- release.c -------------------'--> RELEASING --> driver
  *
- * Addresses of a range begin UNMAPPED, are MAPPING while a thread maps or unmaps memory there
+ * Addresses of a range begin as UNMAPPED. They are MAPPING while a thread maps or unmaps memory there
  * (space/mapped.c, map_range.c), and then an IDLE part, or UNMAPPED again. These files change states:
  * block_life.h (LIVE, IDLE), reuse/stamps.h (DEFERRED), space/bound_parts.c (BOUND), free.c and release.c
  * (RETAINED), release.c (RELEASING, and back if the driver refuses), space/segment.c (IDLE, of joined
@@ -32,25 +32,25 @@
  * are PENDING; BOUND, IDLE and MAPPING are IDLE; RELEASING is the state before. They omit UNMAPPED. */
 typedef enum gp_state {
   GP_STATE_LIVE,      /* in use by the program */
-  GP_STATE_RETAINED,  /* the program freed it; another holder keeps a reference */
+  GP_STATE_RETAINED,  /* the program freed it, but something else still references it */
   GP_STATE_DEFERRED,  /* freed; the device may still use it */
-  GP_STATE_BOUND,     /* part of a segment freed in a stream's order: only that stream may reuse it as yet */
+  GP_STATE_BOUND,     /* part of a segment, freed in stream order: so far only that stream may reuse it */
   GP_STATE_IDLE,      /* ready for reuse by any request */
-  GP_STATE_RELEASING, /* on its way to the driver; only in the list context->blocks, and not in the map */
-  GP_STATE_UNMAPPED,  /* addresses of a range without memory; lists and map as for RELEASING */
-  GP_STATE_MAPPING,   /* part of a range where a thread is about to map or unmap memory; likewise */
+  GP_STATE_RELEASING, /* being freed in the driver; only in the list context->blocks, not in the map */
+  GP_STATE_UNMAPPED,  /* addresses of a range without memory; in lists and map like RELEASING */
+  GP_STATE_MAPPING,   /* part of a range that a thread maps or unmaps; in lists and map like RELEASING */
 } gp_state_t;
 
 /*
  * Invariants, under the device's lock: refs > 0 exactly in states LIVE and RETAINED, and while RELEASING
  * from these. The address map has every block except RELEASING ones and ownerless parts of a segment or range
  * (IDLE, BOUND, UNMAPPED, MAPPING). free_epoch is the epoch of the newest free, also while the block is LIVE.
- * Every context has completed it if the block is idle, but perhaps not if it is live, because a stream may
- * reuse memory early. Writers store address and context atomically, since a free that races with the block's
- * end reads them without the lock. Records are recycled, and freed when the engine ends.
+ * Every context has completed that epoch if the block is idle, but perhaps not if it is live, because a
+ * stream may reuse memory early. Writers store address and context atomically, since a free that races with
+ * the end of the block reads them without the lock. Records are recycled, and freed when the engine ends.
  */
 struct gp_block {
-  /* First the members that every allocation and free uses. */
+  /* The members that every allocation and free uses come first. */
   union {
     gp_observed_t observed;
     struct {
@@ -60,13 +60,13 @@ struct gp_block {
   gp_context_t *context;
   gp_bin_t *bin;             /* of its size class; NULL: the block is a part of a segment */
   uint64_t free_epoch;       /* epoch of the free: reusable when every context has completed it; 0: none */
-  gp_segment_t *segment;     /* of which it is a part; NULL: it is a whole driver allocation */
+  gp_segment_t *segment;     /* that contains it; NULL: it is a whole driver allocation */
   _Atomic(gp_heap_t *) home; /* LIVE: the heap that keeps it when it is freed (heaps.h); NULL: none */
   gp_list_t order; /* DEFERRED, BOUND: in context->deferred; IDLE: in device->idle; RELEASING: the releaser's
                       list */
   uint32_t refs;
-  bool tainted;            /* exported: goes to the driver on free */
-  bool exact;              /* not of a class's size: goes to the driver on free */
+  bool tainted;            /* exported: its free releases it to the driver */
+  bool exact;              /* has no class's size: its free releases it too */
   bool is_in_others;       /* with freed_in: the bin is freed_in->others */
   bool is_kept;            /* with home: the program has freed it; under the heap's lock */
   union {                  /* a block is in one of these at a time */
@@ -76,13 +76,13 @@ struct gp_block {
     gp_release_t release;  /* RELEASING: in device->releases */
   };
   gp_state_t state;
-  gp_state_t released_from; /* RELEASING: the state before, which returns if the driver refuses */
-  gp_identity_t *freed_in;  /* DEFERRED, BOUND: in the order of that stream; NULL: of none, or it has ended */
+  gp_state_t released_from; /* RELEASING: the state before, restored if the driver refuses */
+  gp_identity_t *freed_in;  /* DEFERRED, BOUND: freed in this stream; NULL: in none, or it has ended */
   uint64_t freed_as;        /* number of this free among those in freed_in */
   uint64_t idle_ns;         /* since when idle */
   uint64_t releasable; /* part of a segment: bytes that could be released now (IDLE), or once idle (BOUND) */
   struct gp_freed_bytes *freed_bytes; /* DEFERRED, BOUND: events behind its frees, see free_events.h */
-  uint64_t borrowed; /* bytes beyond what the owner's request would get otherwise, see budget.h */
+  uint64_t borrowed; /* bytes beyond the size of a new block for the owner's request, see budget.h */
   gp_list_t all;     /* in context->blocks */
 };
 
@@ -104,7 +104,7 @@ static inline bool gp_block_is_ordered(const gp_block_t *block)
 }
 
 /*
- * A driver allocation that is cut into blocks. Invariants, under the device's lock: its blocks are
+ * A driver allocation that is split into blocks. Invariants, under the device's lock: its blocks are
  * consecutive in context->blocks, ordered by address, and cover it without a gap; no two idle blocks are
  * neighbours; idle blocks of an open segment are in context->cut, those of a closed one are not, and are
  * never reused; an idle block that is the whole segment is also in device->idle. A segment is closed when a
@@ -116,7 +116,7 @@ struct gp_segment {
   gp_context_t *context;
   gp_list_t link;    /* in context->segments */
   gp_block_t *first; /* its block with the lowest address */
-  gp_range_t *range; /* that has this segment; NULL: an allocation of the driver */
+  gp_range_t *range; /* that contains this segment; NULL: a driver allocation */
   gp_cookie_t observer_cookie;
   bool is_closed;
 };
@@ -151,7 +151,7 @@ struct gp_range {
 
 typedef enum gp_range_use {
   GP_RANGE_UNTRIED,
-  GP_RANGE_BEING_TRIED, /* one thread tries to reserve it; the others go on without a range */
+  GP_RANGE_BEING_TRIED, /* one thread tries to reserve it; other threads continue without a range */
   GP_RANGE_USED,
   GP_RANGE_REFUSED, /* permanently */
 } gp_range_use_t;

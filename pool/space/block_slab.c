@@ -6,8 +6,9 @@
 
 #define SLAB_RECORDS 256
 
-/* Two lines of the processor's caches, which it fetches together: blocks of two threads share none. Not the
- * type itself is aligned so, since the head of a list is taken for a member of a block. */
+/* Aligned to two cache lines, which processors fetch together, so that the blocks of two threads share none.
+ * The block type itself is not aligned, because list macros treat the head of a list as a member of a
+ * block. */
 typedef struct place {
   _Alignas(2 * GP_CACHE_LINE) gp_block_t block;
 } place_t;
@@ -22,7 +23,7 @@ void gp_block_slab_init(gp_engine_t *engine)
   gp_lock_init(&engine->slab_lock, GP_RANK_SLAB);
 }
 
-/* The caller of these functions holds the lock. */
+/* put, add_slab and take: the caller holds slab_lock. */
 
 static void put(gp_engine_t *engine, gp_block_t *block)
 {

@@ -10,7 +10,7 @@
 void gp_block_slab_init(gp_engine_t *engine);
 void gp_block_slab_fini(gp_engine_t *engine);
 
-gp_block_t *gp_block_slab_take(gp_engine_t *engine); /* in no list; NULL: the host is out of memory */
+gp_block_t *gp_block_slab_take(gp_engine_t *engine); /* in no list; NULL: out of host memory */
 void gp_block_slab_give(gp_engine_t *engine, gp_block_t *block);
 
 #endif

@@ -30,7 +30,7 @@ static void uncount(const gp_block_t *block)
   device->bound_releasable -= block->releasable;
 }
 
-/* The part, now of its final size, goes into the stream's bins. */
+/* Puts a part, now of its final size, into the bins of a stream. */
 static void file(gp_identity_t *identity, gp_block_t *block, uint64_t freed_as)
 {
   block->freed_in = identity;
@@ -113,7 +113,7 @@ void gp_bound_take_low(gp_engine_t *engine, gp_block_t *block, uint64_t bytes)
   if (rest) {
     gp_segment_split(block, bytes, rest);
     gp_free_events_split(block, rest);
-    gp_list_insert_after(&block->order, &rest->order); /* it keeps its place among the stamps */
+    gp_list_insert_after(&block->order, &rest->order); /* the list stays in the order of stamps */
     count(rest);
     if (identity)
       file(identity, rest, block->freed_as);

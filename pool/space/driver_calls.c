@@ -4,8 +4,8 @@
 #include "pool/reuse/mode.h"
 #include "base/cancel.h"
 
-/* Calls the driver; arguments follow the table's own. The program did not make this call, or not in this
- * form, so the thread is not cancelled in it: nothing would undo what it leaves behind. */
+/* Calls a function of the driver table; arguments follow the table's own. The program did not make this call,
+ * or not in this form, so the thread cannot be cancelled in it: nothing would clean up after it. */
 #define OWN_CALL(result, engine, function, ...)                                                              \
   do {                                                                                                       \
     gp_assert(gp_locks_held() == 0);                                                                         \
@@ -14,7 +14,7 @@
     gp_cancel_restore(cancel_state);                                                                         \
   } while (0)
 
-/* Such a call, whose code the function returns. */
+/* Makes an OWN_CALL and returns its code from the function. */
 #define RETURN_OWN_CALL(engine, function, ...)                                                               \
   do {                                                                                                       \
     int code;                                                                                                \
@@ -245,7 +245,7 @@ void gp_driver_note(gp_engine_t *engine, gp_context_t *context, int code)
   const gp_driver_ops_t *ops = engine->driver.ops;
 
   bool has_ended = code != 0 && ops->code_is_context_gone && ops->code_is_context_gone(code);
-  if (has_ended && ops->context_has_ended) /* one false answer would cost all memory */
+  if (has_ended && ops->context_has_ended) /* a wrong code alone would cost all memory of the context */
     OWN_CALL(has_ended, engine, context_has_ended, &context->driver);
   if (!has_ended) {
     gp_engine_note_result(engine, code);

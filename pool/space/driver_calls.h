@@ -1,11 +1,12 @@
 /*
  * Checked calls of the driver table (driver.h). Nothing else calls the table, so preconditions are asserted
- * here, once. The caller holds no lock. Each function returns the driver's code unless its comment says
+ * only here. The caller holds no lock. Each function returns the driver's code unless its comment says
  * otherwise. Sizes in bytes.
  *
- * A thread can be cancelled in the calls that the program asked for: alloc and the free of its own block.
- * Their callers clean up what a cancelled call leaves behind. In all other calls it cannot be cancelled: the
- * program did not make them, or they make another context current meanwhile.
+ * A thread can be cancelled (pthread_cancel) in the calls that the program requested: gp_driver_alloc and
+ * gp_driver_free_for_program. Their callers clean up after a cancelled call. A thread cannot be cancelled in
+ * the other calls, because the program did not make them, or because they switch to another context
+ * meanwhile.
  */
 #ifndef GP_POOL_SPACE_DRIVER_CALLS_H
 #define GP_POOL_SPACE_DRIVER_CALLS_H
@@ -51,10 +52,11 @@ int gp_driver_fill_query(gp_engine_t *engine, const gp_driver_context_t *context
 int gp_driver_memory_info(
     gp_engine_t *engine, const gp_driver_context_t *context, uint64_t *ret_free, uint64_t *ret_total);
 
-/* The calling thread sleeps for about ns nanoseconds. */
+/* Lets the calling thread sleep for about ns nanoseconds. */
 void gp_driver_pause(gp_engine_t *engine, uint64_t ns);
 
-/* How long a thread that polls sleeps first, and after it slept for ns nanoseconds: up to a millisecond. */
+/* A thread that polls first sleeps for GP_FIRST_PAUSE_NS, and after each sleep of ns for gp_next_pause(ns),
+ * which is a millisecond at most. */
 #define GP_FIRST_PAUSE_NS UINT64_C(20000)
 
 static inline uint64_t gp_next_pause(uint64_t ns)
@@ -63,8 +65,9 @@ static inline uint64_t gp_next_pause(uint64_t ns)
   return 2 * ns < longest_ns ? 2 * ns : longest_ns;
 }
 
-/* Looks at the code that a wait or a fence of the context returned. A context that has ended unseen becomes
- * `gone`, so that it does not hold the others' memory back for ever. contexts.c forgets its memory. */
+/* Checks the code that a wait or a fence of the context returned. A context that has ended unnoticed is
+ * marked `gone`, so that memory of other contexts does not wait for it forever. contexts.c drops its
+ * memory. */
 void gp_driver_note(gp_engine_t *engine, gp_context_t *context, int code);
 
 /* Counts a fence, or a wait of the host, in the statistics of the context's device. */
@@ -74,7 +77,8 @@ void gp_driver_count(gp_context_t *context, gp_count_t what);
 /* See host_available in driver.h. It asks the device for nothing, so the engine need not have entered. */
 uint64_t gp_driver_host_available(gp_engine_t *engine, const gp_driver_context_t *context);
 
-/* Bytes available on a device that has free_bytes free: more than that if it shares the host's memory. */
+/* Returns the bytes available on a device with free_bytes free: more than these if it shares the host's
+ * memory. */
 uint64_t gp_driver_available(gp_engine_t *engine, const gp_driver_context_t *context, uint64_t free_bytes);
 
 #endif

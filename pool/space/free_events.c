@@ -4,7 +4,7 @@
 
 #include "pool/device_record.h"
 
-#define MOST_EVENTS 4096u /* of a context; frees beyond have none */
+#define MOST_EVENTS 4096u /* for each context; further frees get no event */
 
 gp_free_event_t *gp_free_event_take(gp_context_t *context)
 {
@@ -107,7 +107,7 @@ void gp_free_events_forget(gp_block_t *block)
   block->freed_bytes = NULL;
 }
 
-/* What they covered of a block that outlives the context is covered no more. */
+/* Drops the events of a context from a block that outlives the context. */
 static void forget_those_of(gp_block_t *block, const gp_context_t *context)
 {
   for (gp_freed_bytes_t **link = &block->freed_bytes; *link;) {

@@ -1,11 +1,11 @@
 /*
- * Events behind stream-ordered frees, recorded while the device is short of memory. A request that nothing
- * else serves may get such memory although the device still uses it: the request's own stream first waits
- * for these events (wait_in_stream.h). The host never waits, and no event lies later in its stream than the
- * free: work behind the free may itself wait for the request.
+ * Events behind stream-ordered frees, recorded while the device is short of memory. If nothing else serves a
+ * request, it may get such memory although the device still uses it: the request's own stream first waits
+ * for these events (wait_in_stream.h). The host never waits. No event is recorded later in its stream than
+ * the free, because work behind the free may itself wait for the request.
  *
- * A free's event covers the freed bytes until another owner gets them, or until they are complete. Joined
- * parts keep the event of each of their frees, with the bytes that it covers.
+ * The event of a free covers the freed bytes until another owner gets them, or until the work before the free
+ * is complete. Joined parts keep the event of each of their frees, with the bytes that it covers.
  *
  * Addresses and sizes in bytes. The caller holds the device's lock.
  */
@@ -14,10 +14,10 @@
 
 #include "pool/space/block_record.h"
 
-/* An event of a context's. Used again once nothing refers to it. */
+/* An event of a context. It is reused when nothing refers to it any more. */
 typedef struct gp_free_event {
   struct gp_free_event *next; /* in context->spare_events */
-  void *event;                /* the driver's; NULL: not made yet */
+  void *event;                /* the driver's event; NULL: not created yet */
   gp_context_t *context;
   unsigned uses;
 } gp_free_event_t;
@@ -29,26 +29,28 @@ typedef struct gp_freed_bytes {
   gp_free_event_t *event;
 } gp_freed_bytes_t;
 
-/* An event with one use, the caller's. NULL: the host has no memory, or the context has enough of them. */
+/* take returns an event with one use, which the caller drops; NULL if the host has no memory, or the context
+ * has its most events. */
 gp_free_event_t *gp_free_event_take(gp_context_t *context);
 void gp_free_event_drop(gp_free_event_t *event);
 
-/* The event covers the whole block, which has just been freed. */
+/* Lets the event cover the whole block, which has just been freed. */
 void gp_free_events_cover(gp_block_t *block, gp_free_event_t *event);
 
-/* Each byte of the block is covered. */
+/* Returns true if events cover every byte of the block. */
 bool gp_free_events_are_complete(const gp_block_t *block);
 
-/* The block takes over the neighbour's. */
+/* Moves the events of the neighbour to the block. */
 void gp_free_events_join(gp_block_t *block, gp_block_t *neighbour);
 
-/* After `rest` was split from the block's upper end: each keeps what covers its own bytes. */
+/* Divides the events between the block and `rest`, which was split from its upper end. */
 void gp_free_events_split(gp_block_t *block, gp_block_t *rest);
 
-/* Another owner gets the block, or its work is complete. */
+/* Drops the events of the block: another owner gets it, or the work before its free is complete. */
 void gp_free_events_forget(gp_block_t *block);
 
-/* The driver's events have ended with the context, or the engine ends: frees all records of the context. */
+/* Frees all event records of the context: the context has ended, with the driver's events, or the engine
+ * ends. */
 void gp_free_events_fini(gp_context_t *context);
 
 #endif

@@ -9,7 +9,7 @@
 #include "pool/space/budget.h"
 #include "pool/device_record.h"
 
-/* The first chunk that begins at address or above; `count`: none does. */
+/* Returns the index of the first chunk that begins at or above address; range->count if there is none. */
 static size_t first_from(const gp_range_t *range, uint64_t address)
 {
   size_t low = 0, high = range->count;
@@ -56,7 +56,7 @@ void gp_chunks_unpromise(gp_range_t *range, size_t count)
   range->promised -= count;
 }
 
-/* Files a chunk that was promised. */
+/* Adds a chunk whose place was promised. */
 static void gp_chunks_add(gp_range_t *range, const gp_chunk_t *chunk)
 {
   size_t at = first_from(range, chunk->address);
@@ -71,7 +71,7 @@ static void gp_chunks_add(gp_range_t *range, const gp_chunk_t *chunk)
   range->mapped += chunk->size;
 }
 
-/* Takes a chunk out of the table. Pointers into the table are invalid afterwards. */
+/* Removes a chunk from the table. Pointers into the table are invalid afterwards. */
 static void gp_chunks_remove(gp_range_t *range, gp_chunk_t *chunk)
 {
   size_t at = (size_t)(chunk - range->chunks);
@@ -89,8 +89,8 @@ gp_chunk_t *gp_chunks_find(const gp_range_t *range, uint64_t address)
   return chunk && address < end_of(chunk) ? chunk : NULL;
 }
 
-/* The chunks that lie wholly in [address, address + size): returns the first, or NULL, and their count.
- * bytes_within returns their bytes; all of the range must be mapped. */
+/* Returns the first of the chunks that lie entirely in [address, address + size), or NULL, and their
+ * count. */
 static gp_chunk_t *gp_chunks_within(
     const gp_range_t *range, uint64_t address, uint64_t size, size_t *ret_count)
 {
@@ -129,19 +129,20 @@ bool gp_chunks_run(const gp_range_t *range, uint64_t address, uint64_t *ret_addr
   return true;
 }
 
-/* The pool grows by few calls at first, and leaves little unused later. */
-#define GROWTH_DIVISION       32 /* of what the context holds, from GROWTH_LEAST on */
+/* Growth for few calls at first, and little unused memory later. */
+#define GROWTH_DIVISION       32 /* 1/32 of the bytes that the context has, from GROWTH_LEAST on */
 #define GROWTH_LEAST          (16 * GP_MIB)
 #define GROWTH_MOST           (512 * GP_MIB)
-#define GROWTH_EARLY_DIVISION 8 /* up to GROWTH_LEAST */
+#define GROWTH_EARLY_DIVISION 8 /* 1/8 of them, up to GROWTH_LEAST */
 
-/* A chunk moves as a whole: memory that the program frees can move only if the same chunk has no memory in
- * use. So a chunk is no larger than the request. Walks over all chunks limit their number: one that is made
- * when the pool holds much has a CHUNK_SHARE of that at least (some 2,000 chunks in 80 GiB). */
+/* A chunk moves as a whole, and only if no part of it is in use. So a new chunk is no larger than its
+ * request. But some functions walk over all chunks, so there must not be too many: a new chunk has at least
+ * 1/CHUNK_SHARE of the context's memory (some 2,000 chunks in 80 GiB). */
 #define CHUNK_SHARE 512
 
-/* Thousandths of the highest use that the pool may hold before it moves memory instead. Where the same
- * chunks move again and again, a few more end that: one for each MOVES_A_PERMILLE such moves. */
+/* Thousandths of the highest use that the pool may reserve before it moves memory instead of growing. If the
+ * same chunks move repeatedly, more memory ends that: one thousandth more for each MOVES_A_PERMILLE such
+ * moves. */
 #define HELD_PERMILLE      1033
 #define HELD_PERMILLE_MOST 1150
 #define MOVES_A_PERMILLE   2
@@ -193,8 +194,8 @@ static bool is_usable(const gp_block_t *block)
   return block->state == GP_STATE_UNMAPPED || block->state == GP_STATE_IDLE;
 }
 
-/* Missing bytes in `bytes` that begin with the block, or with `down` end with it. UINT64_MAX:
- * there are not that many. */
+/* Returns how many of the `bytes` that begin with the block, or with `down` end with it, are not mapped;
+ * UINT64_MAX if the idle and unmapped blocks there have fewer than `bytes`. */
 static uint64_t missing_from(const gp_block_t *block, bool down, uint64_t bytes)
 {
   uint64_t missing = 0, left = bytes;
@@ -210,7 +211,7 @@ static uint64_t missing_from(const gp_block_t *block, bool down, uint64_t bytes)
   return UINT64_MAX;
 }
 
-/* The block that contains address, at or below `block`. */
+/* Returns the block that contains address: `block` or one below it. */
 static gp_block_t *block_down_to(gp_block_t *block, uint64_t address)
 {
   while (block->address > address)
@@ -263,7 +264,7 @@ void gp_mapped_add(gp_range_t *range, gp_block_t *block)
   context->range = range;
 }
 
-/* Gives the rest of a block its former state, idle or unmapped. It has no neighbour in that state. */
+/* Gives the rest of a block its former state, idle or unmapped. None of its neighbours has that state. */
 static void put_back(gp_engine_t *engine, gp_block_t *block, gp_state_t state)
 {
   block->state = state;
@@ -355,13 +356,13 @@ void gp_mapped_move(gp_engine_t *engine, gp_range_t *range, uint64_t from, uint6
   moved.address = to;
   range->segment.context->device->moved_again += moved.has_moved;
   moved.has_moved = true;
-  range->promised++; /* for its own place in the table */
+  range->promised++; /* the place in the table that it has just left */
   gp_chunks_add(range, &moved);
   gp_event_chunk(
       engine, range, gp_chunks_find(range, to), GP_ACTION_SEGMENT_ALLOC, GP_DETAIL_NONE, time_ns, 0);
 }
 
-/* The block is idle and has chunks that could go back or move. */
+/* Returns true if the block is idle, its free_epoch is at most `newest`, and it has whole chunks. */
 static bool can_go(const gp_context_t *context, const gp_block_t *block, uint64_t newest)
 {
   return block->state == GP_STATE_IDLE && block->segment == &context->range->segment &&
@@ -384,7 +385,7 @@ gp_block_t *gp_mapped_oldest(
   return oldest;
 }
 
-/* The largest of these chunks; of equals that at the highest address. *ret_block:
+/* Returns the largest chunk in blocks that can_go, at the highest address among equals, or NULL. *ret_block:
  * the block with the chunk. */
 static gp_chunk_t *largest_of(const gp_context_t *context, uint64_t newest, gp_block_t **ret_block)
 {

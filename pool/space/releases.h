@@ -1,11 +1,11 @@
 /*
- * Memory on its way to the driver. The driver may give any part of it to a new owner before the releasing
+ * Memory on its way to the driver. The driver may allocate any part of it to a new owner before the releasing
  * thread, back from the driver's free, has recorded the release. The new owner's thread then waits for that
- * record, which keeps the history in order. The releasing thread has already left the driver, so this is no
- * wait for the device; await_pending.h has such a wait.
+ * record, so that events are recorded in their order. This does not wait for the device, because the
+ * releasing thread has already left the driver; await_pending.h waits for the device.
  *
- * The caller of every function but init holds the lock that guards the list; the
- * waits release it meanwhile.
+ * The caller of every function but init holds the lock that guards the list; a wait releases the lock
+ * meanwhile.
  */
 #ifndef GP_POOL_SPACE_RELEASES_H
 #define GP_POOL_SPACE_RELEASES_H
@@ -18,8 +18,8 @@
 
 typedef struct gp_release {
   gp_list_t link;
-  uint64_t address; /* or the handle that the driver may give anew */
-  uint64_t size;    /* bytes that it may give anew, perhaps with adjacent ones; 1 for a handle */
+  uint64_t address; /* or the handle that the driver may return again */
+  uint64_t size;    /* bytes that the driver may allocate again, perhaps with adjacent ones; 1 for a handle */
 } gp_release_t;
 
 typedef struct gp_releases {
@@ -39,8 +39,8 @@ static inline bool gp_releases_are_none(const gp_releases_t *releases)
   return gp_list_is_empty(&releases->in_flight);
 }
 
-/* announce: before the driver gets the address back; finish: after its free was recorded. *release
- * must not move in between. */
+/* The caller uses announce before the driver frees the address, and finish after the free was recorded.
+ * *release must not move in between. */
 void gp_releases_announce(gp_releases_t *releases, gp_release_t *release);
 void gp_releases_finish(gp_releases_t *releases, gp_release_t *release);
 

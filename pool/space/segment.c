@@ -82,21 +82,23 @@ bool gp_segment_check(const gp_context_t *context)
          good;
 }
 
-/* A large request gets a segment of its own, which goes back as a whole after the free. */
+/* A large request gets its own segment, which can be released as a whole after the free. */
 #define OWN_LEAST    (64 * GP_MIB)
-#define OWN_DIVISION 32 /* of what the context holds */
+#define OWN_DIVISION 32 /* 1/32 of the bytes that the context has */
 
-/* Other requests also obtain memory for later ones: few driver calls at first, little waste later. */
-#define GROWTH_EARLY_DIVISION 4 /* of what the context holds, up to ... */
+/* For other requests a segment also has memory for later ones: few driver calls at first, little waste
+ * later. */
+#define GROWTH_EARLY_DIVISION 4 /* a quarter of the bytes that the context has, up to ... */
 #define GROWTH_EARLY_MOST     (64 * GP_MIB)
 #define GROWTH_DIVISION       24
 #define GROWTH_MOST           (512 * GP_MIB)
 
-/* Equal requests from this size on fill a segment: near the capacity's edge nothing is wasted. */
+/* From this size on a segment is a multiple of the request, so that equal requests waste nothing when the
+ * device is almost full. */
 #define EQUAL_LEAST GP_MIB
 
-/* Memory that the pool may hold beyond the highest use: percent of that, one more for each release, with
- * a least number of bytes. */
+/* Slack beyond the highest use: a percentage of that use, which grows by one with each release, but at least
+ * SLACK_BYTES. */
 #define SLACK_LEAST 5u
 #define SLACK_MOST  15u
 #define SLACK_BYTES (32 * GP_MIB)
@@ -133,7 +135,7 @@ uint64_t gp_segment_spare_bytes(const gp_device_t *device)
   return reserved > needed ? reserved - needed : 0;
 }
 
-/* The smallest segment that suffices, else the largest. */
+/* Chooses the smallest segment with as many bytes as are spare, else the largest. */
 gp_block_t *gp_segment_spare(gp_context_t *context)
 {
   uint64_t wanted = gp_segment_spare_bytes(context->device);
@@ -222,8 +224,8 @@ uint64_t gp_segment_releasable(const gp_block_t *block)
   return gp_segment_is_whole(block) ? block->size : 0;
 }
 
-/* Puts an idle block, now of its final size, into the bins. A whole segment also goes
- * into the device's list. */
+/* Puts an idle block, now of its final size, into the bins, and a whole segment also into the device's
+ * list. */
 static void enter(gp_block_t *block)
 {
   gp_range_t *range = block->segment->range;
@@ -268,7 +270,7 @@ static void uncount_cached(gp_device_t *device, uint64_t bytes)
   device->part_cached -= bytes;
 }
 
-/* Bytes of an idle block in the bins that cannot go back to the driver. */
+/* Returns the bytes of an idle block in the bins that cannot be released to the driver. */
 static uint64_t part_bytes(const gp_block_t *block)
 {
   return block->size - block->releasable;
@@ -409,7 +411,7 @@ uint64_t gp_segment_held(const gp_context_t *context)
 
   gp_assert_internal(gp_lock_is_held(&context->device->lock));
   GP_LIST_EACH(&context->segments, const gp_segment_t, link, segment)
-    if (!segment->range) /* else it is a range, of addresses */
+    if (!segment->range) /* the size of a range counts addresses, not memory */
       bytes += segment->size;
   return bytes;
 }
@@ -424,7 +426,7 @@ gp_block_t *gp_segment_block_at(const gp_segment_t *segment, uint64_t address)
   return block;
 }
 
-/* Free memory without a gap that ends at the walk's position. */
+/* Free memory without a gap that ends at the current position of the walk over the blocks. */
 typedef struct free_piece {
   const gp_segment_t *segment;
   uint64_t address, size;

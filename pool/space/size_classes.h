@@ -1,5 +1,5 @@
-/* Pool types: the block size for a request, which idle blocks may serve it, and whether the pool keeps
- * a block after the free. */
+/* Pool types. A pool type determines the block size for a request, the idle blocks that may serve it, and
+ * whether the pool keeps a block after the free. */
 #ifndef GP_POOL_SPACE_SIZE_CLASSES_H
 #define GP_POOL_SPACE_SIZE_CLASSES_H
 
@@ -30,17 +30,17 @@ typedef struct gp_pool_type {
   const char *name;
   bool keeps_blocks; /* false: every free goes to the driver */
   bool cuts;         /* blocks are parts of larger driver allocations (segment.h) */
-  bool maps;         /* these are mapped memory, if the driver can map memory (mapped.h) */
+  bool maps;         /* with cuts: the blocks are parts of mapped memory if the driver can map (mapped.h) */
 
   /*
-   * The size class of a request of requested (> 0) bytes, named by the bytes of its largest blocks, which
-   * are no fewer; 0 if that overflows. A block's class follows from its size, and is the class of the
-   * request that it was made for.
+   * Returns the size class of a request of requested (> 0) bytes, as the bytes of the largest blocks of the
+   * class, which are at least requested; 0 if that overflows. The class of a block follows from its size, and
+   * is the class of the request that it was created for.
    */
   uint64_t (*block_bytes)(const gp_type_config_t *config, uint64_t requested);
 
-  /* NULL: a block has all bytes of its class. Else a block of a large class has only the requested bytes,
-   * see gp_type_fit, and this is the distance from the class below to the request's class. */
+  /* Returns the distance from the next lower class to the class of the request. A block of a large class then
+   * has only the requested bytes, see gp_type_fit. NULL: every block has all bytes of its class. */
   uint64_t (*class_step)(const gp_type_config_t *config, uint64_t requested);
 } gp_pool_type_t;
 
@@ -48,12 +48,12 @@ typedef struct gp_pool_type {
  * above and below are 0 where fresh is always class_bytes, else below < least and class_bytes < above. */
 typedef struct gp_fit {
   uint64_t least;       /* the request: no smaller block serves */
-  uint64_t fresh;       /* bytes of a block made for it */
+  uint64_t fresh;       /* bytes of a new block for it */
   uint64_t class_bytes; /* idle blocks of this class serve, and ... */
   uint64_t above;       /* ... otherwise blocks of the next class, ... */
   uint64_t most;        /* ... up to this size */
-  uint64_t below;       /* the class below */
-  uint64_t borrow;      /* blocks of any class up to this size serve, too, if none of these does; 0: none */
+  uint64_t below;       /* the next lower class */
+  uint64_t borrow;      /* if none of these serves: blocks of any class up to this size; 0: none */
 } gp_fit_t;
 
 extern const gp_pool_type_t gp_pool_type_round;
@@ -62,23 +62,23 @@ extern const gp_pool_type_t gp_pool_type_segment;
 extern const gp_pool_type_t gp_pool_type_vmm;
 extern const gp_pool_type_t gp_pool_type_unpooled;
 
-/* The type that GPUPOOL_TYPE names. Never NULL. */
+/* Returns the pool type that GPUPOOL_TYPE selects. Never NULL. */
 const gp_pool_type_t *gp_pool_type(const gp_options_t *options);
 void gp_type_config_init(gp_type_config_t *config, const gp_options_t *options);
 
 /*
  * In classes above GP_LARGE_CLASS, which are more than 2 MiB apart, rounding to the class would take up to
  * an eighth of a device from a program that fills it with buffers of one size. So a new block has the
- * request's size, rounded to what drivers hand out anyway. A class then has blocks of many sizes. Smaller
- * ones do not serve its larger requests; blocks of the next class do, if they waste no more than a class
- * may. Figures are in doc/memory-types.md.
+ * request's size, rounded up to what drivers allocate anyway. A class then has blocks of many sizes. Its
+ * smaller blocks do not serve its larger requests, but blocks of the next class do, if they waste no more
+ * than rounding to a class may. Figures are in doc/memory-types.md.
  */
 #define GP_LARGE_CLASS (UINT64_C(32) << 20)
 
-/* For gp_type_fit: the differences of a large class. */
+/* For gp_type_fit: changes *fit for a large class. */
 void gp_type_fit_large(const gp_pool_type_t *type, const gp_type_config_t *config, gp_fit_t *fit);
 
-/* Which blocks may serve a request of requested (> 0) bytes. False: rounding overflows. */
+/* Computes which blocks may serve a request of requested (> 0) bytes. Returns false if rounding overflows. */
 static inline bool gp_type_fit(
     const gp_pool_type_t *type, const gp_type_config_t *config, uint64_t requested, gp_fit_t *ret_fit)
 {
@@ -90,21 +90,22 @@ static inline bool gp_type_fit(
   return bytes != 0;
 }
 
-/* value rounded up to a multiple of step (> 0); 0 if that overflows. */
+/* Returns value rounded up to a multiple of step (> 0); 0 if that overflows. */
 static inline uint64_t gp_round_up(uint64_t value, uint64_t step)
 {
   uint64_t remainder = value % step;
   return remainder == 0 ? value : value > UINT64_MAX - (step - remainder) ? 0 : value + (step - remainder);
 }
 
-/* The same without a division; step is a power of two. */
+/* Like gp_round_up, without a division: step is a power of two. */
 static inline uint64_t gp_round_up_to_power(uint64_t value, uint64_t step)
 {
   gp_assert_internal((step & (step - 1)) == 0);
   return value > UINT64_MAX - (step - 1) ? 0 : (value + (step - 1)) & ~(step - 1);
 }
 
-/* What the driver takes of the device for `bytes` that share no page; 0 if that overflows. */
+/* Returns the bytes of the device that the driver uses for `bytes` that share no page; 0 if that
+ * overflows. */
 static inline uint64_t gp_bytes_taken(uint64_t bytes)
 {
   return gp_round_up(bytes, bytes > GP_DRIVER_SHARED_MAX ? GP_DRIVER_PAGE : GP_BLOCK_GRANULE);

@@ -11,7 +11,7 @@ static uint64_t minimum(uint64_t a, uint64_t b)
   return a < b ? a : b;
 }
 
-/* Bytes in parts of segments that use has never needed; mapped memory moves instead. */
+/* Returns the spare bytes of segments; 0 for mapped memory, which moves instead. */
 static uint64_t segment_spare_bytes(const gp_engine_t *engine, const gp_device_t *device)
 {
   return engine->type->cuts && !engine->type->maps ? gp_segment_spare_bytes(device) : 0;
@@ -41,11 +41,12 @@ static bool is_expired(const gp_engine_t *engine, const gp_block_t *block, uint6
          now_ns - block->idle_ns >= engine->idle_release_ns;
 }
 
-/* How often to look within the time after which an idle block goes back. A program that only synchronizes
- * drains no blocks by itself. Mapped memory has no list by age, so it is searched as often. */
+/* How many times to check within GPUPOOL_IDLE_RELEASE. Deferred blocks are drained at that rate, because a
+ * program that only synchronizes drains none otherwise. Mapped memory is searched at the same rate, because
+ * it has no list by age. */
 #define LOOKS_BEFORE_EXPIRY 4
 
-/* The context's mapped memory that has been idle longest; NULL: none can go back. */
+/* Returns the context's mapped memory that has been idle longest; NULL if none can be released. */
 static gp_block_t *oldest_mapped(const gp_engine_t *engine, const gp_context_t *context)
 {
   gp_chunk_t *chunks;
@@ -88,7 +89,7 @@ bool gp_surplus_awaits_drain(const gp_engine_t *engine, const gp_device_t *devic
          device->wanted_back > 0 || gp_device_is_over_limit(device);
 }
 
-/* The context's block that has been idle longest, whole segments included or not; NULL: none is idle. */
+/* Returns the context's whole block that has been idle longest, with whole segments or without, or NULL. */
 static gp_block_t *oldest_of(gp_context_t *context, bool with_segments)
 {
   GP_LIST_EACH(&context->device->idle, gp_block_t, order, block)
@@ -105,7 +106,7 @@ static gp_block_t *spare_of(const gp_engine_t *engine, gp_context_t *context, gp
   return closed || segment_spare_bytes(engine, context->device) == 0 ? closed : gp_segment_spare(context);
 }
 
-/* The block that goes back for the budget, a few at a time; NULL: none. */
+/* Returns the block to release because of the budget, or NULL: only a few blocks in each call. */
 static gp_block_t *over_budget(const gp_engine_t *engine, gp_context_t *context, unsigned spared)
 {
   return spared < GP_BUDGET_RELEASES && gp_budget_excess(engine, context->device) > 0
@@ -151,7 +152,7 @@ static uint64_t expired_bytes(const gp_engine_t *engine, const gp_device_t *devi
   return bytes;
 }
 
-/* Each reason wants some of the idle memory, the oldest first, so the largest wish covers the others. */
+/* Every reason releases the oldest memory first, so the largest number of bytes includes the others. */
 uint64_t gp_surplus_bytes(const gp_engine_t *engine, const gp_device_t *device, uint64_t now_ns)
 {
   uint64_t cached = gp_device_idle(device);
