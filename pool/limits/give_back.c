@@ -14,9 +14,10 @@
 #include "pool/space/surplus.h"
 #include "pool/reuse/wait_in_free.h"
 
-#define FREES_BETWEEN_LOOKS 16 /* frees; on a busy device a look costs each context two driver calls */
+#define FREES_BETWEEN_LOOKS 16 /* frees; each check costs two driver calls per context if busy */
 
-/* Notes in the statistics how much memory stays that should have gone back. */
+/* Notes in the statistics how much surplus the pool keeps because the device is busy, and then pauses
+ * checks. */
 static void note_kept(gp_engine_t *engine, gp_device_t *device, bool is_busy)
 {
   gp_lock_take(&device->lock);
@@ -30,7 +31,7 @@ bool gp_give_back_has(const gp_context_t *context)
   return gp_block_has_idle(context) || gp_block_has_idle(&context->device->ordered);
 }
 
-/* The device has deferred blocks. */
+/* Returns true if the device has deferred blocks. */
 static bool has_deferred(const gp_device_t *device)
 {
   bool has = gp_heaps_keep(device) || !gp_list_is_empty(&device->ordered.deferred);
@@ -40,8 +41,8 @@ static bool has_deferred(const gp_device_t *device)
   return has;
 }
 
-/* Deferred blocks may be surplus once they are drained. A drain closes heaps: those that keep nothing stay
- * open if nothing is deferred. */
+/* Returns true if deferred blocks should be drained, because they may then be surplus. A drain closes heaps,
+ * so this returns false if heaps are open but nothing is deferred. */
 static bool awaits_drain(gp_engine_t *engine, gp_device_t *device, uint64_t now_ns)
 {
   bool may_have = gp_device_pending(device) > 0 || device->open_heaps > 0;
@@ -54,8 +55,8 @@ static bool awaits_drain(gp_engine_t *engine, gp_device_t *device, uint64_t now_
   return false;
 }
 
-/* The device has surplus, and the context has memory that could go. If there is no surplus, the memory kept
- * because the device was busy has been handed out again, or its context has ended. */
+/* Returns true if the device has surplus, and the context has memory to release. If there is no surplus, the
+ * memory that the pool kept because the device was busy has been reused, or its context has ended. */
 static bool has_surplus(gp_engine_t *engine, gp_context_t *context)
 {
   gp_device_t *device = context->device;
@@ -75,7 +76,7 @@ static bool has_surplus(gp_engine_t *engine, gp_context_t *context)
   return has;
 }
 
-/* The pool keeps memory of the device that the context is on. */
+/* Returns true if the pool has idle or deferred memory on the context's device. */
 static bool has_unused(gp_engine_t *engine, gp_context_t *context)
 {
   gp_device_t *device = context->device;
@@ -93,7 +94,7 @@ static uint64_t give_back(gp_engine_t *engine, gp_context_t *context, bool is_qu
   uint64_t given = 0;
 
   if (is_quiet) {
-    gp_reclaim(engine); /* makes deferred blocks idle, which may then be surplus, too */
+    gp_reclaim(engine); /* deferred blocks that become idle may be surplus, too */
     given = gp_release_surplus(engine, context, gp_now(engine));
     given += gp_release_surplus(engine, &context->device->ordered, gp_now(engine));
   }
@@ -117,16 +118,17 @@ uint64_t gp_give_back_in_free(gp_engine_t *engine, gp_context_t *context, bool w
   return give_back(engine, context, is_quiet);
 }
 
-/* No device had work a moment ago, so a free of the driver's finds nothing to wait for. Outside of a free
- * it is not enough that the program synchronized one context: the driver's free may wait for others. */
+/* Returns true if no device had work a moment ago, so that the driver's free finds nothing to wait for.
+ * Outside a free it is not enough that the program synchronized one context: the driver's free may wait for
+ * others. */
 static bool is_quiet_everywhere(gp_engine_t *engine)
 {
   return engine->driver.ops->fence_record ? gp_fences_are_quiet(engine, NULL)
                                           : gp_known_streams_are_idle(engine);
 }
 
-/* Gives memory back after pooling has stopped. Parts of segments go back only when the whole segment is
- * idle, which it may be now. */
+/* Releases memory after pooling has stopped. A segment is released only as a whole, and may be idle as a
+ * whole now. */
 static uint64_t release_unused(gp_engine_t *engine, gp_context_t *context)
 {
   gp_reclaim(engine);
@@ -134,8 +136,8 @@ static uint64_t release_unused(gp_engine_t *engine, gp_context_t *context)
          gp_release_unused(engine, &context->device->ordered, GP_TRIM_REQUESTED);
 }
 
-/* After the program's synchronization of the context succeeded. Also gives back memory that was kept when
- * pooling stopped. */
+/* Releases surplus after the program has synchronized the context, or memory that was kept when pooling
+ * stopped. */
 static uint64_t give_back_after_sync(gp_engine_t *engine, gp_context_t *context)
 {
   bool has_stopped = gp_engine_service(engine) == GP_SERVICE_STOPPED;
@@ -150,9 +152,9 @@ static uint64_t give_back_after_sync(gp_engine_t *engine, gp_context_t *context)
 }
 
 /*
- * Gives back `bytes` of the device's idle memory: now if the device is quiet, else as surplus. No
- * call of the program waits for this thread. So on a driver without fences it is enough if no stream
- * known to the library has work.
+ * Releases `bytes` of the device's idle memory: now if the device is quiet, else later as surplus. No call of
+ * the program waits for this thread, so on a driver without fences it is enough if no stream known to the
+ * library has work.
  */
 static uint64_t give_back_on_request(gp_engine_t *engine, gp_device_t *device, uint64_t bytes)
 {
@@ -165,7 +167,7 @@ static uint64_t give_back_on_request(gp_engine_t *engine, gp_device_t *device, u
     given = gp_release_largest(engine, device, bytes, GP_TRIM_REQUESTED);
   }
   gp_lock_take(&device->lock);
-  gp_heaps_collect(engine, device); /* heaps stay closed while memory is wanted back */
+  gp_heaps_collect(engine, device); /* heaps stay closed while such a request is open */
   uint64_t left = gp_device_stats(device)->cached_bytes.current;
   uint64_t missing = bytes > given ? bytes - given : 0;
   if (!is_quiet)

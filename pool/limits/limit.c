@@ -9,7 +9,7 @@
 #include "pool/reuse/stamps.h"
 #include "pool/space/segment.h"
 
-#define AMPLE 4 /* times the request */
+#define AMPLE 4 /* room for this many requests is ample */
 
 uint64_t gp_limit_of(const gp_engine_t *engine, int ordinal, uint64_t total_bytes)
 {
@@ -18,8 +18,7 @@ uint64_t gp_limit_of(const gp_engine_t *engine, int ordinal, uint64_t total_byte
   return limit < ceiling ? limit : ceiling;
 }
 
-/* To resolve a share of the device, the pool needs its size, which the driver knows
- * only once a context exists. */
+
 void gp_limit_resolve(gp_engine_t *engine, gp_context_t *context)
 {
   gp_device_t *device = context->device;
@@ -28,19 +27,19 @@ void gp_limit_resolve(gp_engine_t *engine, gp_context_t *context)
 
   (void)gp_limit_ask(engine, context, &free_bytes, &total_bytes);
   gp_lock_take(&device->lock);
-  /* A share of an unknown whole is 0: while the pool cannot compute the limit, it keeps it by refusing. */
+  /* A share of an unknown size is 0: as long as the limit is unknown, every allocation is refused. */
   gp_locked(device)->limit = gp_limit_of(engine, device->ordinal, device->total);
   gp_lock_release(&device->lock);
 }
 
-/* Bytes that the driver's own pools hold from the device, and have idle. */
+/* Bytes that the driver's own pools have reserved from the device, and those of them that are idle. */
 typedef struct gp_pool_bytes {
   uint64_t reserved;
   uint64_t idle;
 } gp_pool_bytes_t;
 
-/* False: the driver does not tell, as before 11.3 (cuda.h, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT). Its idle
- * memory then counts as enough for anything. */
+/* Queries the driver's pools. Returns false if the driver does not answer, as before CUDA 11.3 (cuda.h,
+ * CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT). Their idle memory then counts as enough for any request. */
 static bool ask_pools(gp_engine_t *engine, gp_context_t *context, gp_pool_bytes_t *ret_pools)
 {
   uint64_t used;
@@ -53,7 +52,7 @@ static bool ask_pools(gp_engine_t *engine, gp_context_t *context, gp_pool_bytes_
   return true;
 }
 
-/* Remembers the driver's figures. */
+/* Stores the driver's answers. */
 static void note_told(gp_engine_t *engine, gp_device_t *device, uint64_t free_bytes, uint64_t total_bytes,
     const gp_pool_bytes_t *pools)
 {
@@ -89,8 +88,8 @@ bool gp_limit_ask(gp_engine_t *engine, gp_context_t *context, uint64_t *ret_free
   return told;
 }
 
-/* A share could not be resolved when the device was first seen: during a capture, or because the driver
- * failed. */
+/* Returns true if a limit is a share of the device whose size is not known yet, because of a capture or a
+ * failed driver call when the device was first used. */
 static bool device_needs_total(const gp_engine_t *engine, gp_device_t *device)
 {
   gp_lock_take(&device->lock);
@@ -127,11 +126,11 @@ void gp_limit_cancel(gp_engine_t *engine, gp_device_t *device, uint64_t bytes, g
 }
 
 /*
- * The driver's pool keeps stream-ordered memory that the program has freed until a synchronization, and
- * grows by larger pieces than the program asks for. Under a limit the engine therefore asks the driver what
- * its pool holds before anything is added. The bytes beyond the sizes in use count as draining. No call
- * says whether a request would fit into the pool's idle memory. So close to a limit the engine refuses some
- * requests that might have fitted: a limit is a promise.
+ * The driver's pool keeps freed stream-ordered memory until a synchronization, and grows by larger pieces
+ * than requested. So under a limit the engine queries the reserved bytes of the pool before each request. The
+ * bytes beyond the sizes in use count as draining. No call reports whether a request would fit into the
+ * pool's idle memory. So close to a limit the engine refuses some requests that might have fitted: the limit
+ * must never be exceeded.
  */
 void gp_limit_settle(gp_engine_t *engine, gp_context_t *context)
 {
@@ -152,9 +151,9 @@ void gp_limit_settle(gp_engine_t *engine, gp_context_t *context)
   if (!told)
     return;
   gp_lock_take(&device->lock);
-  uint64_t taken = gp_locked(device)->pools.taken - device->pools_asked; /* pools_asked counts as new */
+  uint64_t taken = gp_locked(device)->pools.taken - device->pools_asked; /* pools_asked: requests in flight */
   uint64_t draining = pools.reserved > taken ? pools.reserved - taken : 0;
-  if (device->pools_grown != grown && draining < device->draining) /* the answer may be from before it */
+  if (device->pools_grown != grown && draining < device->draining) /* may be from before it grew */
     draining = device->draining;
   device->settled_reserved = pools.reserved;
   device->settled_grown = grown;
@@ -224,11 +223,11 @@ void gp_engine_expect_capture(gp_engine_t *engine, gp_context_t *context)
 uint64_t gp_limit_set(gp_engine_t *engine, gp_device_t *device, const gp_amount_t *limit)
 {
   gp_lock_take(&device->lock);
-  gp_heaps_collect(engine, device); /* over a lowered limit heaps stay closed */
+  gp_heaps_collect(engine, device); /* heaps stay closed while use exceeds a lowered limit */
   engine->limits[device->ordinal] = *limit;
   device->limit = gp_limit_of(engine, device->ordinal, device->total);
   if (device->limit == UINT64_MAX) {
-    /* Under no limit, memory that the driver's pools hold beyond the sizes in use does not count. */
+    /* Without a limit, memory of the driver's pools beyond the sizes in use does not count. */
     gp_assert_internal(device->committed_bytes >= device->draining);
     device->committed_bytes -= device->draining;
     device->draining = 0;
@@ -250,8 +249,8 @@ uint64_t gp_engine_limit(gp_engine_t *engine, int device)
   return limit == UINT64_MAX ? 0 : limit;
 }
 
-/* Free bytes in the parts of mapped memory for stream-ordered requests. The caller holds the device's lock.
- */
+/* Returns the bytes of mapped memory for stream-ordered requests that are not in use. The caller holds the
+ * device's lock. */
 static uint64_t free_parts(const gp_device_t *device)
 {
   uint64_t bytes = 0;
@@ -264,9 +263,9 @@ static uint64_t free_parts(const gp_device_t *device)
 }
 
 /*
- * Bytes that go back with whole blocks. Small blocks share pages with memory in use, and the pool does
- * not know which of them have a page to themselves: they count only while no small block is in use. The
- * caller holds the device's lock.
+ * Returns the bytes of the device that releasing all unused whole blocks would free. Small blocks may share
+ * pages with memory in use, and the pool does not know which do: they count only while no small block is in
+ * use. The caller holds the device's lock.
  */
 static uint64_t whole_bytes(const gp_device_t *device)
 {
@@ -281,9 +280,10 @@ static uint64_t whole_bytes(const gp_device_t *device)
 }
 
 /*
- * Cached memory is free for the program: idle blocks at once, deferred ones after a wait. Parts of segments
- * do not count: programs ask what is free in order to take nearly all of it in one allocation, which can be
- * served from a part or by the driver, but never from both. The caller holds the device's lock.
+ * Returns the cached bytes that count as free memory: idle blocks are free at once, deferred ones after a
+ * wait. Parts of segments do not count, because programs query free memory to allocate nearly all of it at
+ * once, and one allocation comes from a part or from the driver, never from both. *ret_part: the largest part
+ * for the context. The caller holds the device's lock.
  */
 static uint64_t reusable_bytes(const gp_engine_t *engine, const gp_context_t *context, uint64_t *ret_part)
 {
@@ -305,7 +305,7 @@ static uint64_t reusable_bytes(const gp_engine_t *engine, const gp_context_t *co
   return bytes;
 }
 
-/* What the driver's own pools hold; the last answer if the engine may not ask now. */
+/* Returns the bytes of the driver's own pools; the last answer if the engine cannot query them now. */
 static gp_pool_bytes_t pools_of(gp_engine_t *engine, gp_context_t *context)
 {
   gp_device_t *device = context->device;
@@ -322,8 +322,9 @@ static gp_pool_bytes_t pools_of(gp_engine_t *engine, gp_context_t *context)
   return told ? pools : last;
 }
 
-/* Bytes that are free for the program on a device of which its driver says free_bytes: with
- * GPUPOOL_INTEGRATED=available, those of the host, whose page cache the driver counts as used. */
+/* Returns the free bytes of the device, of which the driver reports free_bytes. With
+ * GPUPOOL_INTEGRATED=available these are the available bytes of the host, because the driver counts the
+ * host's page cache as used. */
 static uint64_t free_on_device(
     gp_engine_t *engine, gp_context_t *context, uint64_t free_bytes, uint64_t total_bytes)
 {
@@ -335,14 +336,14 @@ static uint64_t free_on_device(
   return available > reserve ? available - reserve : 0;
 }
 
-/* For the program, the device has no more free memory than the limit leaves beyond the memory in use. */
+/* Adds reusable memory of the pool to the free bytes, and caps them at what the limit leaves. */
 void gp_engine_translate_info(
     gp_engine_t *engine, gp_context_t *context, uint64_t *free_bytes, uint64_t *total_bytes)
 {
   gp_device_t *device = context->device;
   uint64_t part;
 
-  gp_limit_settle(engine, context); /* the driver's pools may have given memory back */
+  gp_limit_settle(engine, context); /* the driver's pools may have released memory */
 
   gp_pool_bytes_t pools = pools_of(engine, context);
   note_told(engine, device, *free_bytes, *total_bytes, &pools);
@@ -355,7 +356,7 @@ void gp_engine_translate_info(
   uint64_t limit = device->limit;
   gp_lock_release(&device->lock);
 
-  /* Whole pages: memory of cudaMalloc counts so, and what is called free must not be refused. */
+  /* Rounded to whole pages, because cudaMalloc counts so, and memory reported as free must not be refused. */
   uint64_t allowed = used < limit ? (limit - used) & ~(GP_DRIVER_PAGE - 1) : 0;
   if (reusable > *total_bytes || *free_bytes > *total_bytes - reusable)
     *free_bytes = *total_bytes;

@@ -2,7 +2,7 @@
  * Memory limits, per device, and the memory figures that the program reads. The pool reserves bytes before it
  * calls the driver, so the limit is never exceeded, even briefly.
  *
- * The caller of these holds no lock unless a comment says otherwise. Sizes are in bytes.
+ * The caller holds no lock unless a comment says otherwise. Sizes are in bytes.
  */
 #ifndef GP_POOL_LIMITS_LIMIT_H
 #define GP_POOL_LIMITS_LIMIT_H
@@ -10,45 +10,45 @@
 #include "pool/space/account.h"
 #include "pool/records.h"
 
-/* Returns the limit of a device of total_bytes (0: not known yet): as set, but never above the ceiling. The
- * caller holds the device's lock, or has not shared the engine with other threads yet. */
+/* Returns the limit of a device with total_bytes (0: not known yet): the limit that was set, but at most the
+ * ceiling. The caller holds the device's lock, or has not shared the engine with other threads yet. */
 uint64_t gp_limit_of(const gp_engine_t *engine, int ordinal, uint64_t total_bytes);
 
 /*
- * Reserves bytes under the limit, before the driver is asked for them: the most that the device may give for
- * them (space/account.h). On success the account's cancel, which returns the bytes, or adopt must follow.
- * False: the limit refuses, or the host has no memory. Never waits: memory that another thread is just
- * releasing still counts.
+ * Reserves, before the driver call, the most bytes of the device that the request may need under the limit
+ * (space/account.h). After success the caller must use gp_limit_cancel, which returns the bytes, or
+ * gp_account_adopt. Returns false if the limit refuses. Does not wait for the device: memory that another
+ * thread is releasing still counts.
  */
 bool gp_limit_reserve(gp_engine_t *engine, gp_context_t *context, uint64_t bytes, gp_supply_t supply);
 void gp_limit_cancel(gp_engine_t *engine, gp_device_t *device, uint64_t bytes, gp_supply_t supply);
 
-/* Queries the driver for the device's figures, and stores them with the bytes committed at that time. False:
- * the query failed. */
+/* Queries the driver for the free and total memory of the device, and stores the answers with the bytes
+ * committed at that time. Returns false if the query failed. */
 bool gp_limit_ask(gp_engine_t *engine, gp_context_t *context, uint64_t *ret_free, uint64_t *ret_total);
 
 /*
- * Returns whether the driver's own memory pools should find `bytes`: that much is free on the device, or idle
- * in the pools. Queries the driver, unless its last figures are fresh and leave ample room. If the engine
- * cannot query (during a capture), it uses the last figures, adjusted by what was taken and returned since.
- * Also true if nothing is known.
+ * Returns true if the driver's own memory pools should be able to allocate `bytes`, because so many are free
+ * on the device or idle in the pools. Queries the driver, unless its last answer is fresh and leaves ample
+ * room. If the engine cannot query (during a capture), it uses the last answer, adjusted by what was
+ * allocated and freed since. Also returns true if nothing is known.
  */
-#define GP_TOLD_FREE_NS UINT64_C(100000000) /* how long the driver's figure for free memory is fresh */
+#define GP_TOLD_FREE_NS UINT64_C(100000000) /* how long an answer about free memory is fresh */
 bool gp_limit_fits_pools(gp_engine_t *engine, gp_context_t *context, uint64_t bytes);
 
-/* Under a limit: stops counting freed memory whose stream is known to have passed the free, and queries how
- * much of the freed stream-ordered memory the driver's pools still have. */
+/* Under a limit: stops counting freed memory whose stream is known to have reached the free, and queries how
+ * much of the freed stream-ordered memory the driver's pools still have reserved. */
 void gp_limit_settle(gp_engine_t *engine, gp_context_t *context);
 
-/* Does the same after a request for `bytes` from the driver's pools, and learns the size of the pieces by
- * which these grow (space/account.h): it is larger if they have grown by more than was counted, and nothing
- * else has made them grow since the last query. */
+/* Calls gp_limit_settle after a request for `bytes` from the driver's pools. If the pools have grown by more
+ * than was counted, and no other request has made them grow since the last query, it corrects the assumed
+ * size of the pieces in which they grow (space/account.h). */
 void gp_limit_settle_growth(gp_engine_t *engine, gp_context_t *context, uint64_t bytes);
 
-/* Computes a limit that is a share of the device's size, which is known only once there is a context. */
+/* Computes a limit that is a share of the device's size, which is known only after a context exists. */
 void gp_limit_resolve(gp_engine_t *engine, gp_context_t *context);
 
-/* Sets one device's limit, and returns the bytes that are committed beyond it. */
+/* Sets the limit of one device, and returns by how many bytes committed memory exceeds it. */
 uint64_t gp_limit_set(gp_engine_t *engine, gp_device_t *device, const gp_amount_t *limit);
 
 #endif

@@ -3,7 +3,7 @@
  * repeated if other threads have freed memory during it (gp_oom_again):
  *
  *   0  release memory that was kept when pooling stopped
- *   1  reclaim what the device has completed
+ *   1  reclaim freed memory whose work the device has completed
  *   2  release idle mapped memory of stream-ordered requests, which does not wait
  *   3  wait briefly for another thread that is releasing memory
  *   4  wait, by polling, for pending work of the device
@@ -11,15 +11,15 @@
  *   6  release all idle memory, also that of the driver's own pool
  *   7  wait longer for another thread that is releasing memory
  *   8  on drivers without fences: wait for the device in the driver
- *   9  give back what that made idle
- *   10 nothing: another process may have given memory back
+ *   9  release the memory that step 8 made idle
+ *   10 nothing: another process may have released memory
  *
- * The driver's free waits for the device, and unmapping does not. So before 0, 5, 6, 8 and 9
- * the thread waits, by polling, for a moment when the device has no work (wait.h); if none comes, memory is
- * out. The caller then tries the exact size, and reports.
+ * The driver's free waits for the device, while unmapping does not. So before steps 0, 5, 6, 8 and 9 the
+ * thread waits, by polling, for a moment when the device has no work (wait.h); if no such moment comes, the
+ * step is skipped. If all steps fail, the caller tries the exact size, and then reports.
  *
- * One thread at a time takes steps on a device (oom_turn.h). What 5, 6 and 9 release is reserved for its next
- * attempt.
+ * One thread at a time takes steps on a device (oom_turn.h). Memory that steps 5, 6 and 9 release is reserved
+ * for the next attempt of that thread.
  */
 #include "pool/limits/oom.h"
 
@@ -51,7 +51,7 @@ static void count_retry(gp_device_t *device)
 static uint64_t bytes_of(gp_device_t *device, const uint64_t *field)
 {
   gp_lock_take(&device->lock);
-  gp_assert_internal(gp_lock_is_held(&device->lock)); /* guards the field, whichever it is */
+  gp_assert_internal(gp_lock_is_held(&device->lock)); /* the lock guards every field that callers pass */
   uint64_t bytes = *field;
   gp_lock_release(&device->lock);
   return bytes;
@@ -74,7 +74,7 @@ uint64_t gp_oom_largest_idle(gp_device_t *device)
   return size;
 }
 
-/* Some idle memory could go back to the driver. */
+/* Returns true if some idle memory could be released to the driver. */
 static bool has_releasable(gp_device_t *device)
 {
   gp_lock_take(&device->lock);
@@ -83,8 +83,8 @@ static bool has_releasable(gp_device_t *device)
   return has;
 }
 
-/* Bytes that must go back before the limit, or the device as its driver describes it, has room for `bytes`.
- * If there seems to be room (the driver's memory is in pieces): all requested bytes. */
+/* Returns how many bytes must be released before `bytes` fit under the limit, or into the free memory that
+ * the driver reports. If they seem to fit, the driver's memory is fragmented, and it returns `bytes`. */
 static uint64_t missing_bytes(gp_engine_t *engine, gp_context_t *context, uint64_t bytes, bool by_limit)
 {
   gp_device_t *device = context->device;
@@ -103,11 +103,11 @@ static uint64_t missing_bytes(gp_engine_t *engine, gp_context_t *context, uint64
   return free_bytes < bytes ? bytes - free_bytes : bytes;
 }
 
-/* Has the driver's own pools give back what is free in stream order, as it is once the device has reached
- * the frees. False: the pools have nothing to give back, or the device is busy. */
+/* Trims the driver's own pools, which can release memory once the device has reached its stream-ordered
+ * frees. Returns false if the pools have nothing to release, or if the device is busy. */
 static bool trim_driver_pool(gp_engine_t *engine, gp_context_t *context, gp_oom_attempts_t *attempts)
 {
-  uint64_t reserved = UINT64_MAX; /* a driver without this question may have some */
+  uint64_t reserved = UINT64_MAX; /* a driver that cannot be queried may have some */
   uint64_t used;
 
   if (!engine->driver.ops->trim_async || !gp_engine_enter(engine))
@@ -125,8 +125,8 @@ static bool trim_driver_pool(gp_engine_t *engine, gp_context_t *context, gp_oom_
   return true;
 }
 
-/* Waits until the device is quiet and the thread has the turn. While the thread waits for its turn, another
- * one may keep the device busy. False: the device is not quiet. */
+/* Waits until the device is quiet and the thread has the turn: the device may become busy while the thread
+ * waits for its turn. Returns false if the device does not become quiet. */
 static bool await_quiet_turn(gp_engine_t *engine, gp_device_t *device, gp_oom_attempts_t *attempts)
 {
   do {
@@ -136,7 +136,7 @@ static bool await_quiet_turn(gp_engine_t *engine, gp_device_t *device, gp_oom_at
   return true;
 }
 
-/* Gives idle blocks of the device back once the device is quiet. */
+/* Releases idle blocks of the device once the device is quiet. Returns true if it released any. */
 static bool trim(gp_engine_t *engine, gp_device_t *device, uint64_t bytes, gp_oom_attempts_t *attempts)
 {
   if (!has_releasable(device) || !await_quiet_turn(engine, device, attempts))
@@ -145,7 +145,7 @@ static bool trim(gp_engine_t *engine, gp_device_t *device, uint64_t bytes, gp_oo
   return gp_release_largest(engine, device, bytes, GP_TRIM_OOM) > 0;
 }
 
-/* The pool keeps memory of the device that it can no longer use. */
+/* Returns true if pooling has stopped and the pool still keeps memory of the device. */
 static bool keeps_after_stop(gp_engine_t *engine, gp_device_t *device)
 {
   return gp_engine_service(engine) == GP_SERVICE_STOPPED &&
@@ -162,7 +162,7 @@ bool gp_oom_release_after_stop(gp_engine_t *engine, gp_context_t *context, gp_oo
   gp_assert(!gp_holds_engine_lock());
   if (!keeps_after_stop(engine, device) || !await_quiet_turn(engine, device, attempts))
     return false;
-  gp_reclaim(engine); /* parts of a segment go back once all of it is idle */
+  gp_reclaim(engine); /* a segment is released only when all of it is idle */
   gp_lock_take(&device->lock);
   GP_LIST_EACH(gp_device_contexts(device), gp_context_t, device_link, other)
     if (count < GP_OOM_CONTEXTS)
@@ -173,25 +173,26 @@ bool gp_oom_release_after_stop(gp_engine_t *engine, gp_context_t *context, gp_oo
   return given > 0;
 }
 
-/* Counts what the program has freed on the device. The caller holds the device's lock. */
+/* Returns a count that grows with each free of the program on the device. The caller holds the device's
+ * lock. */
 static uint64_t freed(gp_engine_t *engine, gp_device_t *device)
 {
   gp_heaps_collect(engine, device);
   return gp_device_stats(device)->allocation.freed + gp_device_stats(device)->passthrough_bytes.freed;
 }
 
-/* Counts what came back without the calling thread, which makes room: frees, bytes that other threads had
- * reserved and did not use, and ends of contexts, during which the engine can give nothing back. The caller
+/* Returns a count that grows when other threads make memory available: with frees, with reservations that
+ * other threads cancel, and with ends of contexts, during which the engine can release nothing. The caller
  * holds the device's lock. */
 static uint64_t came_back(gp_engine_t *engine, gp_device_t *device)
 {
   return freed(engine, device) + device->cancelled + atomic_load(&engine->endings_over);
 }
 
-/* What the driver says of the device. */
+/* What the driver reports about the device. */
 typedef struct figures {
   uint64_t free_bytes, total_bytes; /* total_bytes 0: not known */
-  uint64_t pools_reserved;          /* by its own pools; GP_POOLS_UNTOLD: not known */
+  uint64_t pools_reserved;          /* by the driver's own pools; GP_POOLS_UNTOLD: not known */
 } figures_t;
 
 static figures_t ask_figures(gp_engine_t *engine, gp_context_t *context)
@@ -214,9 +215,9 @@ static figures_t ask_figures(gp_engine_t *engine, gp_context_t *context)
 }
 
 /*
- * The request exceeds what would be left if the process had nothing but what the program asked for and has
- * not freed. How the driver places that on its pages is not considered. Programs probe for memory with sizes
- * that cannot succeed, which must not cost them the whole cache. False in case of doubt.
+ * Returns true if the request exceeds what would be left if the process had only the bytes that the program
+ * requested and has not freed; page rounding by the driver is ignored. Programs probe for memory with sizes
+ * that cannot succeed, which must not cost them the whole cache. Returns false in case of doubt.
  */
 bool gp_oom_is_hopeless(gp_engine_t *engine, gp_context_t *context, uint64_t bytes)
 {
@@ -232,7 +233,7 @@ bool gp_oom_is_hopeless(gp_engine_t *engine, gp_context_t *context, uint64_t byt
   const gp_stats_t *stats = gp_device_stats(device);
   uint64_t live = stats->requested_bytes.current + stats->passthrough_bytes.current;
   uint64_t taken = gp_bytes_less(figures.total_bytes, figures.free_bytes);
-  /* The driver's pools have reserved more than is in use, or an older driver does not count all they have. */
+  /* The driver's pools may have reserved more than is in use, or an older driver may report too little. */
   uint64_t by_pools = gp_account_others(device) + figures.pools_reserved;
   uint64_t ours = by_pools > gp_account_given(device) ? by_pools : gp_account_given(device);
   uint64_t others = gp_bytes_less(taken, ours);
@@ -259,13 +260,13 @@ typedef enum gp_step {
   STEP_COUNT
 } gp_step_t;
 
-/* The step is repeated while it makes room. */
+/* Returns true if the step is repeated as long as it makes room. */
 static bool repeats(gp_step_t step)
 {
   return step == STEP_WAIT || step == STEP_AWAIT_BRIEFLY || step == STEP_AWAIT;
 }
 
-/* GP_WAIT_MISS_NS in all, however many releases other threads finish meanwhile. */
+/* Waits for releases by other threads, for GP_WAIT_MISS_NS in total, however many they finish meanwhile. */
 static bool await_briefly(gp_engine_t *engine, gp_device_t *device, gp_oom_attempts_t *attempts)
 {
   gp_oom_attempts_t brief = {.later_ns = attempts->brief_ns};
@@ -275,7 +276,7 @@ static bool await_briefly(gp_engine_t *engine, gp_device_t *device, gp_oom_attem
   return finished;
 }
 
-/* Takes one step. False: it cannot have made room. */
+/* Takes one step. Returns false if it cannot have made room. */
 static bool take_step(gp_engine_t *engine, gp_context_t *context, gp_step_t step, uint64_t bytes,
     bool by_limit, gp_oom_attempts_t *attempts)
 {
@@ -318,7 +319,7 @@ static bool take_step(gp_engine_t *engine, gp_context_t *context, gp_step_t step
   }
 }
 
-/* Notes at the first step what the device had got back by then. */
+/* Records at the first step when the pass began, and the value of came_back. */
 static void begin_pass(gp_engine_t *engine, gp_device_t *device, gp_oom_attempts_t *attempts)
 {
   if (attempts->passes > 0)
@@ -330,7 +331,7 @@ static void begin_pass(gp_engine_t *engine, gp_device_t *device, gp_oom_attempts
   gp_lock_release(&device->lock);
 }
 
-/* The next of the steps before `end`. */
+/* Takes the next steps before `end` until one may have made room. Returns false if none did. */
 static bool next_step(gp_engine_t *engine, gp_context_t *context, uint64_t bytes, bool by_limit,
     gp_oom_attempts_t *attempts, gp_step_t end)
 {
@@ -346,7 +347,7 @@ static bool next_step(gp_engine_t *engine, gp_context_t *context, uint64_t bytes
     if (!may_help || !repeats(step))
       attempts->next_step++;
   }
-  if (may_help) /* a wait has given the turn up */
+  if (may_help) /* a wait may have given up the turn */
     (void)gp_oom_turn_take(engine, context->device, attempts);
   return may_help;
 }
@@ -363,9 +364,9 @@ bool gp_oom_next_step(
 #define LEAST_PASSES 16 /* even without patience */
 
 /*
- * Whether memory came back since the pass began. If none did, waits for other threads to free some: the
- * request would fit, so what blocks it can only be fragmentation by their blocks. After a wait that timed out
- * the next one has to wait for a free.
+ * Returns true if came_back has grown since the pass began. If not, waits for other threads to free memory:
+ * the request would fit, so only fragmentation by their blocks can prevent it. After a wait that timed out no
+ * thread waits here again until the next free.
  */
 static bool await_return(gp_engine_t *engine, gp_device_t *device, gp_oom_attempts_t *attempts)
 {
@@ -409,7 +410,8 @@ bool gp_oom_again(gp_engine_t *engine, gp_context_t *context, uint64_t bytes, gp
   return true;
 }
 
-/* Takes all steps that change something, for memory whose size the engine does not know. */
+/* Takes all steps that can make room, for memory whose size the engine does not know. Returns true if one may
+ * have made room. */
 bool gp_engine_make_room(gp_engine_t *engine, gp_context_t *context)
 {
   gp_oom_attempts_t attempts = {.next_step = 0};

@@ -7,17 +7,17 @@
 #include "pool/engine_record.h"
 #include "pool/space/mapped.h"
 
-/* A segment during a walk of its blocks by address. */
+/* State of a walk over the blocks of a segment, in the order of addresses. */
 typedef struct walk {
   const gp_segment_t *segment; /* NULL: none */
-  uint64_t unused;             /* its bytes without a holder */
-  uint64_t run;                /* the unused bytes right before the present block, without a gap */
-  uint64_t end;                /* of the run */
+  uint64_t unused;             /* bytes that are neither in use nor referenced */
+  uint64_t run;                /* contiguous unused bytes before the current block */
+  uint64_t end;                /* address at which the run ends */
   uint64_t largest_run;
-  bool is_held; /* the program, or another holder, has a part of it */
+  bool is_held; /* a part of it is in use or referenced */
 } walk_t;
 
-/* In mapped memory whole chunks can go back. */
+/* Ends the run. In mapped memory, whole chunks of it can be released, so they do not count as unused. */
 static void end_run(walk_t *walk)
 {
   if (walk->segment && walk->segment->range)
@@ -29,7 +29,7 @@ static void end_segment(walk_t *walk, gp_oom_t *oom)
 {
   end_run(walk);
   if (!walk->segment || (!walk->is_held && !walk->segment->range))
-    return; /* all of it can go back */
+    return; /* the whole segment can be released */
   oom->quiet_in_pieces += walk->unused;
   if (!walk->segment->is_closed && walk->largest_run > oom->quiet_largest)
     oom->quiet_largest = walk->largest_run;
@@ -72,7 +72,7 @@ void gp_oom_count_pieces(const gp_device_t *device, gp_oom_t *oom)
   }
 }
 
-/* Bytes counted against the limit beyond the sizes in the statistics. The caller
+/* Returns the bytes that count against the limit but not in the statistics: the rest of pages. The caller
  * holds the device's lock. */
 static uint64_t page_rest(const gp_device_t *device)
 {
@@ -95,7 +95,7 @@ void gp_oom_report(gp_engine_t *engine, gp_context_t *context, uint64_t bytes, b
 
   gp_assert(!gp_holds_engine_lock());
   gp_oom_turn_leave(device);
-  gp_event_first_use(engine); /* not called yet if the limit refuses everything */
+  gp_event_first_use(engine); /* needed here if the limit refuses everything */
   gp_find_origin(engine, GP_OCCASION_DRIVER, bytes);
   bool was_asked = gp_limit_ask(engine, context, &oom.device_free, &oom.device_total);
   gp_lock_take(&device->lock);
@@ -117,7 +117,7 @@ void gp_oom_report(gp_engine_t *engine, gp_context_t *context, uint64_t bytes, b
   oom.cached = gp_device_idle(device);
   gp_oom_count_pieces(device, &oom);
   oom.passthrough = gp_device_stats(device)->passthrough_bytes.current;
-  if (oom.counted > 0) /* plus what pages have beyond the sizes above */
+  if (oom.counted > 0) /* counted includes whole pages */
     oom.counted += page_rest(device);
   oom.limit = device->limit == UINT64_MAX ? 0 : device->limit;
   gp_device_stats(device)->num_ooms++;

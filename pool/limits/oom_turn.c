@@ -3,7 +3,7 @@
 #include "pool/space/driver_calls.h"
 #include "pool/engine_record.h"
 
-/* A thread that waits for the turn; on its stack, in the order of tickets. */
+/* A thread that waits for the turn. The record is on its stack; the list is in the order of tickets. */
 typedef struct waiter {
   gp_list_t link;
   uint64_t ticket;
@@ -28,10 +28,10 @@ static bool is_reserved_for_another(const gp_oom_turn_t *turn)
   return turn->is_reserved && turn->holder != gp_this_thread();
 }
 
-/* A thread that waits for the holder of a turn. */
+/* State of a thread that waits while the holder of the turn makes progress. */
 typedef struct patience {
-  uint64_t progress; /* when it last looked */
-  uint64_t since_ns; /* when that had changed */
+  uint64_t progress; /* progress_of when the thread last checked */
+  uint64_t since_ns; /* when the thread last saw it change */
   uint64_t pause_ns;
 } patience_t;
 
@@ -47,8 +47,8 @@ static patience_t begin(gp_engine_t *engine, const gp_device_t *device)
       .progress = progress_of(device), .since_ns = gp_now(engine), .pause_ns = GP_FIRST_PAUSE_NS};
 }
 
-/* Releases the device's lock and sleeps. False, with the lock: the holder has made no progress for too long.
- */
+/* Releases the device's lock, sleeps, and takes the lock again. Returns false, without sleeping, if the
+ * holder has made no progress for GP_OOM_STALL_NS. */
 static bool sleep_on(gp_engine_t *engine, gp_device_t *device, patience_t *patience)
 {
   uint64_t now_ns = gp_now(engine);

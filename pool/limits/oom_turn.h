@@ -1,17 +1,18 @@
 /*
  * Requests that found no memory make room one at a time. On each device one thread has the turn: it takes the
- * steps of oom.h, while later requests wait for theirs, the oldest first. Otherwise the memory that one
- * thread releases could go to another, and a request would fail that succeeds natively.
+ * steps of oom.h, while later requests wait for their turn, the oldest first. Otherwise another thread could
+ * get the memory that one thread releases, and a request would fail that succeeds natively.
  *
- * - A thread that waits for the device gives its turn up, so that later requests make room meanwhile.
- * - What the holder of the turn has released is reserved for its next attempt: other requests that need the
- *   driver wait for that attempt. A reservation never lasts over a wait.
- * - A thread stops waiting after GP_OOM_STALL_NS without progress of the holder, and may then take what is
- *   reserved. The holder may be in a driver call that waits for work which the waiting thread has yet to
- *   submit.
+ * - A thread that waits for the device gives up its turn, so that later requests make room meanwhile.
+ * - Memory that the holder of the turn has released is reserved for its next attempt: other requests that
+ * need
+ *   the driver wait for that attempt. A reservation ends before the holder waits for the device.
+ * - A thread stops waiting after GP_OOM_STALL_NS without progress of the holder, and may then use the
+ * reserved
+ *   memory. The holder may be in a driver call that waits for work that the waiting thread has yet to submit.
  *
- * A thread has at most one turn on a device, so a request is identified by its thread. The caller holds no
- * lock, and makes no driver call.
+ * A thread has at most one turn on a device, so a request is identified by its thread. The caller of these
+ * functions holds no lock, and is not inside a driver call.
  */
 #ifndef GP_POOL_LIMITS_OOM_TURN_H
 #define GP_POOL_LIMITS_OOM_TURN_H
@@ -20,21 +21,23 @@
 
 #define GP_OOM_STALL_NS UINT64_C(50000000)
 
-/* Waits until the thread has the turn; attempts->ticket is the age of its request. Returns whether it waited:
- * then the state of the device may have changed. */
+/* Waits until the thread has the turn; attempts->ticket orders requests by age. Returns true if it waited,
+ * because the state of the device may have changed then. */
 bool gp_oom_turn_take(gp_engine_t *engine, gp_device_t *device, gp_oom_attempts_t *attempts);
 
-/* Gives up the turn, and the reservation with it. Does nothing without the turn. */
+/* Gives up the turn and the reservation. Does nothing if the thread does not have the turn. */
 void gp_oom_turn_leave(gp_device_t *device);
 
 /* Gives up the turn and sleeps: for threads that poll for something other than the turn. */
 void gp_oom_turn_pause(gp_engine_t *engine, gp_device_t *device, uint64_t ns);
 
-/* Reserves what the calling thread, which has the turn, releases from now on, until it calls attempted. */
+/* Reserves the memory that the calling thread, which has the turn, releases from now on. The reservation ends
+ * when the thread calls gp_oom_turn_attempted. */
 void gp_oom_turn_reserve(gp_device_t *device);
 void gp_oom_turn_attempted(gp_device_t *device);
 
-/* Waits while memory is reserved for another thread. Called before the driver is asked for memory. */
+/* Waits while memory is reserved for another thread. Callers use it before they request memory from the
+ * driver. */
 void gp_oom_turn_respect(gp_engine_t *engine, gp_device_t *device);
 
 #endif

@@ -1,7 +1,7 @@
 /*
- * Reports a device's peak use while that memory is still in use. Allocations note a new peak; the next free,
- * by any thread, reports it to the observer before it frees. So there is no report while a program only
- * allocates. See gp_engine_watch_use.
+ * Reports a device's peak use while the memory is still in use. Allocations note a new peak; the next free,
+ * by any thread, reports it to the observer before it frees memory. So nothing is reported while a program
+ * only allocates. See gp_engine_watch_use.
  */
 #ifndef GP_POOL_LIMITS_PEAK_H
 #define GP_POOL_LIMITS_PEAK_H
@@ -18,7 +18,7 @@ static inline void gp_peak_tell(gp_engine_t *engine)
     gp_engine_tell_peaks(engine);
 }
 
-/* Called after more of the device is in use: notes a new peak. The caller holds the device's lock. */
+/* Notes a new peak after an allocation. The caller holds the device's lock. */
 static inline void gp_peak_note(gp_engine_t *engine, gp_device_t *device)
 {
   if (__builtin_expect(gp_device_use(device) > device->watched_use, 0))

@@ -21,9 +21,9 @@ void gp_reclaim_poll(gp_engine_t *engine)
 }
 
 /*
- * No wait begins during a capture. The program's call, cudaFree or cudaMalloc, may be legal
- * during another thread's capture (CU_STREAM_CAPTURE_MODE_THREAD_LOCAL), but a synchronization of
- * the context would spoil it.
+ * No wait begins during a capture. The program's call, cudaFree or cudaMalloc, may be legal during another
+ * thread's capture (CU_STREAM_CAPTURE_MODE_THREAD_LOCAL), but synchronizing the context would invalidate
+ * the capture.
  */
 void gp_reclaim_synchronously(gp_engine_t *engine)
 {
@@ -33,7 +33,7 @@ void gp_reclaim_synchronously(gp_engine_t *engine)
   int count = gp_fences_lagging(engine, NULL, lagging, GP_LAGGING_MAX);
   for (int i = 0; i < count && gp_engine_enter_wait(engine); i++) {
     (void)gp_fences_wait_context(
-        engine, lagging[i]); /* an error is the driver's answer to the next attempt */
+        engine, lagging[i]); /* after an error the driver fails the next attempt, too */
     gp_engine_leave_wait(engine);
   }
   gp_reclaim(engine);
@@ -55,8 +55,9 @@ uint64_t gp_engine_sync_begin(gp_engine_t *engine)
   return gp_epoch_begin(engine);
 }
 
-/* Look-ups and other calls of the program that do not wait call this, too, but the driver's free may wait.
- * So the kept memory goes back at a later synchronization of the program, or when memory runs out. */
+/* Does not release memory, because the driver's free may wait, and calls of the program that do not wait,
+ * such as look-ups, also stop pooling. Kept memory is released at a later synchronization of the program, or
+ * when memory runs out. */
 void gp_engine_stop_pooling(gp_engine_t *engine)
 {
   gp_service_t service = gp_engine_service(engine);

@@ -1,7 +1,7 @@
 /*
  * A thread first takes the block out of the map and its lists under the lock (RELEASING), then calls the
- * driver without a lock. The map comes first because the driver may give the address to another thread as
- * soon as it has it. If the driver refuses, the block returns to its former state: nothing is lost.
+ * driver without a lock. The map comes first because the driver may return the address to another thread as
+ * soon as it has freed it. If the driver refuses, the block returns to its former state.
  */
 #include "pool/limits/release.h"
 
@@ -40,8 +40,8 @@ void gp_release_start(gp_engine_t *engine, gp_block_t *block)
   gp_releases_announce(&block->context->device->releases, &block->release);
 }
 
-/* Forgets an idle or deferred block: the driver has it back, or its context is gone. The caller
- * holds the device's lock. */
+/* Ends an idle or deferred block that was freed in the driver, or whose context has ended. The caller holds
+ * the device's lock. */
 static void forget_unused(
     gp_engine_t *engine, gp_block_t *block, gp_detail_t why, uint64_t time_ns, uint64_t duration_ns)
 {
@@ -50,7 +50,7 @@ static void forget_unused(
   gp_block_forget(engine, block, why, time_ns, duration_ns);
 }
 
-/* The driver refused a block: returns it to its former state. If that fails, gives the block up. */
+/* Returns a block that the driver refused to free to its former state. If that fails, drops the block. */
 static void restore(gp_engine_t *engine, gp_block_t *block, uint64_t now_ns)
 {
   bool is_lost = atomic_load(&block->context->lost);
@@ -84,7 +84,7 @@ int gp_release_retained(gp_engine_t *engine, gp_block_t *block)
   return code;
 }
 
-/* The program's free of a block, on its way to the driver. */
+/* A program's free of a block, during the driver call. */
 typedef struct gp_owned_free {
   gp_engine_t *engine;
   gp_block_t *block;
@@ -92,9 +92,9 @@ typedef struct gp_owned_free {
 } gp_owned_free_t;
 
 /*
- * The thread ended in the driver's free, so nothing tells whether the memory is free. Forgets the block. If
- * the driver still has the memory, the driver will answer a later free of the address; if it is gone,
- * keeping the block would give one address two owners.
+ * Drops a block after its thread was cancelled in the driver's free, so that it is unknown whether the memory
+ * is free. If it is not, a later free of the address is forwarded to the driver. If it is, keeping the block
+ * could give one address two owners.
  */
 static void forget_owned(void *arg)
 {
@@ -107,7 +107,7 @@ static void forget_owned(void *arg)
   gp_lock_release(&device->lock);
 }
 
-/* The program freed the block in the order of a stream. The caller holds the device's lock. */
+/* Records a stream-ordered free of the block as pending. The caller holds the device's lock. */
 static void note_pending_free(gp_engine_t *engine, const gp_block_t *block, const gp_order_t *order)
 {
   gp_pending_free_add(engine, block->context->device,
@@ -150,8 +150,9 @@ int gp_release_owned(
   return code;
 }
 
-/* Gives a chunk of mapped memory back, whose block is RELEASING. Gives up its handle first. If the driver
- * then refuses to undo the mapping, the memory stays in use, and goes with the next attempt. */
+/* Releases a chunk of mapped memory, whose block is RELEASING: first the handle, then the mapping. If the
+ * driver refuses to unmap it, the memory stays with the pool until the next attempt. Returns the driver's
+ * code. */
 static int release_chunk(gp_engine_t *engine, const gp_block_t *block)
 {
   gp_device_t *device = block->context->device;
@@ -177,8 +178,8 @@ static bool is_chunk(const gp_block_t *block)
   return block->segment && block->segment->range;
 }
 
-/* Completes a release (RELEASING, from IDLE or DEFERRED): the driver has returned `code`. The caller
- * holds the device's lock. */
+/* Finishes the release of a block (RELEASING, from IDLE or DEFERRED) after the driver has returned `code`.
+ * The caller holds the device's lock. */
 static void finish_release(gp_engine_t *engine, gp_block_t *block, int code, gp_trim_reason_t reason,
     uint64_t start_ns, uint64_t end_ns)
 {
@@ -193,7 +194,7 @@ static void finish_release(gp_engine_t *engine, gp_block_t *block, int code, gp_
   }
 }
 
-/* Gives a block (RELEASING, from IDLE or DEFERRED) back; the driver's code. */
+/* Releases a block (RELEASING, from IDLE or DEFERRED), and returns the driver's code. */
 static int release_one(gp_engine_t *engine, gp_block_t *block, gp_trim_reason_t reason)
 {
   gp_device_t *device = block->context->device;
@@ -208,7 +209,8 @@ static int release_one(gp_engine_t *engine, gp_block_t *block, gp_trim_reason_t 
   return code;
 }
 
-/* Gives a list of blocks (RELEASING, from IDLE or DEFERRED) back; returns the bytes that the driver took. */
+/* Releases a list of blocks (RELEASING, from IDLE or DEFERRED), and returns the bytes that the driver
+ * freed. */
 static uint64_t release_list(
     gp_engine_t *engine, gp_device_t *device, gp_list_t *blocks, gp_trim_reason_t reason)
 {
@@ -218,7 +220,7 @@ static uint64_t release_list(
   while (!gp_list_is_empty(blocks)) {
     gp_block_t *block = gp_list_entry(blocks->next, gp_block_t, order);
     gp_list_remove(&block->order);
-    uint64_t size = block->size; /* the record goes with the block */
+    uint64_t size = block->size; /* the record is recycled with the block */
     if (release_one(engine, block, reason) == 0)
       bytes += size;
   }
@@ -237,7 +239,7 @@ static void choose(gp_engine_t *engine, gp_list_t *victims, gp_block_t *block)
   gp_list_push_back(victims, &block->order);
 }
 
-/* The largest block that can go back, or chunk where no block can. */
+/* Returns the largest idle whole block, or the largest chunk if no whole block is idle, or NULL. */
 static gp_block_t *largest_of(gp_engine_t *engine, gp_device_t *device)
 {
   gp_block_t *block = gp_block_largest_idle(device);
@@ -267,8 +269,8 @@ uint64_t gp_release_largest(gp_engine_t *engine, gp_device_t *device, uint64_t b
   return given;
 }
 
-/* Chooses the context's mapped memory that every context has completed. The caller holds the device's lock.
- */
+/* Chooses the context's idle mapped memory whose free every context has completed. The caller holds the
+ * device's lock. */
 static void choose_mapped(gp_engine_t *engine, gp_context_t *context, gp_list_t *victims)
 {
   gp_block_t *chunk;

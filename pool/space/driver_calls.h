@@ -74,7 +74,7 @@ void gp_driver_note(gp_engine_t *engine, gp_context_t *context, int code);
 typedef enum gp_count { GP_COUNT_FENCE, GP_COUNT_HOST_WAIT } gp_count_t;
 void gp_driver_count(gp_context_t *context, gp_count_t what);
 
-/* See host_available in driver.h. It asks the device for nothing, so the engine need not have entered. */
+/* See host_available in driver.h. Makes no call to the device, so gp_engine_enter is not needed before it. */
 uint64_t gp_driver_host_available(gp_engine_t *engine, const gp_driver_context_t *context);
 
 /* Returns the bytes available on a device with free_bytes free: more than these if it shares the host's
