@@ -11,7 +11,8 @@
 
 #define PAUSE_NS UINT64_C(100000)
 
-/* The number of releases that have finished; *ret_waits: a wait for another one is worthwhile. */
+/* Returns the number of releases that have finished. *ret_waits: it is worthwhile to wait for the next
+ * one. */
 static uint64_t count_finished(gp_device_t *device, bool *ret_waits)
 {
   gp_lock_take(&device->lock);
@@ -55,8 +56,9 @@ bool gp_await_release(
   return false;
 }
 
-/* Of the streams in which memory is pending, with an id above *id, the one with the smallest that the calling
- * thread can name. The driver keeps it until users is lowered. NULL: there is none. */
+/* Returns the stream with the next id after *id, and updates *id, among the streams that have pending frees
+ * and that the calling thread can use; NULL if there is none. The program cannot destroy the stream until the
+ * caller decrements users. */
 static gp_identity_t *next_to_ask(gp_device_t *device, uint64_t *id)
 {
   uint64_t after = *id;
@@ -78,7 +80,7 @@ static gp_identity_t *next_to_ask(gp_device_t *device, uint64_t *id)
   return next;
 }
 
-/* A stream without work has passed all frees from before the question. */
+/* Queries these streams. A stream without pending work has reached all frees from before the query. */
 static void ask_streams(gp_engine_t *engine, gp_device_t *device)
 {
   gp_identity_t *identity;
@@ -143,8 +145,8 @@ static bool is_pending(gp_device_t *device)
   return any;
 }
 
-/* What the contexts have completed: a vain wait is not repeated before this changes. Also names, for the
- * report, a context whose work may hold the wait up. */
+/* Returns a number that changes when a context completes work: after a timeout no thread waits again before
+ * it changes. Also stores, for the report, a context whose work may delay the wait. */
 static uint64_t find_progress(gp_engine_t *engine, gp_oom_attempts_t *attempts)
 {
   uint64_t progress = 0;
@@ -161,7 +163,7 @@ static uint64_t find_progress(gp_engine_t *engine, gp_oom_attempts_t *attempts)
   return progress;
 }
 
-/* The wait may go on for so long; 0: no longer. */
+/* Returns for how long the wait may continue; 0: no longer. */
 static uint64_t time_left(gp_engine_t *engine, gp_device_t *device, gp_oom_attempts_t *attempts)
 {
   gp_vain_t *vain = &device->vain_pending;

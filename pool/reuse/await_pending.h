@@ -1,21 +1,22 @@
-/* Queries the driver, or waits, until streams have passed the frees that still count against a limit
- * (pending_frees.h), or until another thread has released memory. Any thread; the caller holds no lock. */
+/* Queries the driver, or waits, until streams have reached the frees that still count against a limit
+ * (pending_frees.h), or until another thread has released memory. Any thread may call; the caller holds no
+ * lock. */
 #ifndef GP_POOL_REUSE_AWAIT_PENDING_H
 #define GP_POOL_REUSE_AWAIT_PENDING_H
 
 #include "pool/records.h"
 
 /*
- * Polls until some of the memory no longer counts, for engine->patience_ns at most, since natively the
- * program's request would not wait. False: nothing is pending, the time is over, or an earlier wait of that
- * length timed out and nothing has completed since. Adds the time to attempts.
+ * Polls until some pending memory no longer counts, but for engine->patience_ns at most, because the
+ * program's request would not wait natively. Returns false if nothing is pending, if the time is over, or if
+ * an earlier wait of that length timed out and nothing has completed since. Adds the time to attempts.
  */
 bool gp_pending_frees_wait(gp_engine_t *engine, gp_device_t *device, gp_oom_attempts_t *attempts);
 
 /*
  * Polls until another thread's release on the device has finished: its call of the driver's free may wait for
- * the device. False: none is in flight, attempts->later_ns has reached limit_ns, or an earlier wait used up
- * the whole patience and no release has finished since.
+ * the device. Returns false if no release is in flight, if attempts->later_ns has reached limit_ns, or if an
+ * earlier wait took the whole engine->patience_ns and no release has finished since.
  */
 bool gp_await_release(
     gp_engine_t *engine, gp_device_t *device, gp_oom_attempts_t *attempts, uint64_t limit_ns);

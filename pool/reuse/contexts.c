@@ -43,7 +43,7 @@ void gp_context_init(gp_context_t *context, const gp_driver_context_t *driver_co
   gp_list_init(&context->identities);
   gp_bins_init(&context->bins);
   atomic_flag_clear(&context->fences.busy);
-  atomic_init(&context->completed, 0); /* work from before the engine knew the context may be pending */
+  atomic_init(&context->completed, 0); /* earlier work, unknown to the engine, may be pending */
   atomic_init(&context->gone, false);
   atomic_init(&context->lost, false);
 }
@@ -56,7 +56,7 @@ static gp_context_t *make_context(gp_engine_t *engine, const gp_driver_context_t
   return context;
 }
 
-/* From now on snapshots include the device. */
+/* Includes the device in snapshots from now on. */
 static void note_device(gp_engine_t *engine, gp_device_t *device)
 {
   uint64_t bit = UINT64_C(1) << device->ordinal;
@@ -83,32 +83,32 @@ gp_context_t *gp_engine_device_context(gp_engine_t *engine, int ordinal)
   return context;
 }
 
-/* Files a new record: from now on the context is one of the engine's. The caller holds contexts_lock. */
+/* Adds a new context to the engine. The caller holds contexts_lock. */
 static void file(gp_engine_t *engine, gp_context_t *context)
 {
   gp_assert_internal(gp_lock_is_held(&engine->contexts_lock));
   context->next_any = engine->all_contexts;
   engine->all_contexts = context;
   (void)gp_covered_raise(
-      engine); /* keeps what the others have completed, though the new context has completed nothing */
+      engine); /* first, because the new context has completed nothing yet */
   gp_list_push_back(&engine->contexts, &context->live_link);
   gp_known_streams_add_context(engine, context);
   if (!context->driver.is_primary && !engine->is_plain)
     atomic_store(&context->device->async_is_apart, true);
   gp_lock_take(&context->device->lock);
   gp_assert_internal(gp_lock_is_held(&context->device->lock));
-  gp_list_push_back(&context->device->ordered.device_link, &context->device_link); /* in front of ordered */
+  gp_list_push_back(&context->device->ordered.device_link, &context->device_link); /* before `ordered` */
   gp_lock_release(&context->device->lock);
 }
 
-/* The live record of a handle; NULL: there is none. */
+/* Returns the live record of a handle, or NULL. */
 static gp_context_t *find_valid(gp_engine_t *engine, const gp_driver_context_t *driver_context)
 {
   gp_lock_take(&engine->contexts_lock);
   gp_context_t *context = find_live(engine, driver_context->handle);
   gp_lock_release(&engine->contexts_lock);
   if (context && context->driver.id != driver_context->id) {
-    gp_engine_context_lost(engine, context); /* it ended unseen, and the driver reused the handle */
+    gp_engine_context_lost(engine, context); /* it ended unnoticed, and the driver reused the handle */
     return NULL;
   }
   return context;
@@ -172,11 +172,11 @@ static void end_use(gp_engine_t *engine, gp_block_t *block, uint64_t now_ns)
   gp_block_end_use(engine, block, now_ns);
 }
 
-/* Ends all use of the context's segments: then each segment is idle as a whole. */
+/* Ends all use of the context's segments, so that each segment becomes idle as a whole. */
 static void end_parts(gp_engine_t *engine, gp_context_t *context, uint64_t now_ns)
 {
   for (gp_list_t *link = context->blocks.next; link != &context->blocks; link = link->next) {
-    gp_block_t *block = gp_list_entry(link, gp_block_t, all); /* keeps its place when joined */
+    gp_block_t *block = gp_list_entry(link, gp_block_t, all); /* remains in the list when it is joined */
     bool is_used = block->state == GP_STATE_LIVE || block->state == GP_STATE_RETAINED ||
                    block->state == GP_STATE_DEFERRED || block->state == GP_STATE_BOUND;
     if (!block->segment || !is_used)
@@ -187,8 +187,8 @@ static void end_parts(gp_engine_t *engine, gp_context_t *context, uint64_t now_n
   }
 }
 
-/* Forgets one block of a lost context. A RELEASING block belongs to its releaser. Mapped memory is handled
- * elsewhere. The caller holds the device's lock. */
+/* Drops one block of a lost context, except RELEASING blocks, which the releasing thread ends, and mapped
+ * memory (gp_map_range_lose). The caller holds the device's lock. */
 static void forget_lost(gp_engine_t *engine, gp_block_t *block, uint64_t now_ns)
 {
   if (block->state == GP_STATE_RELEASING || (block->segment && block->segment->range))
@@ -237,11 +237,11 @@ void gp_engine_context_lost(gp_engine_t *engine, gp_context_t *context)
   gp_lock_take(&device->lock);
   gp_free_events_fini(context);
   gp_lock_release(&device->lock);
-  /* Its fence ended with it, and it holds no memory back any more. */
+  /* Its fences ended with it, and no memory waits for it any more. */
   gp_advance(engine);
 }
 
-/* Loses every live context that matches, one after the other, since each loss takes the lock by itself. */
+/* Drops every live context that matches, one at a time, because gp_engine_context_lost takes the lock. */
 static void lose_all(
     gp_engine_t *engine, bool (*matches)(const gp_context_t *context, int device), int device)
 {

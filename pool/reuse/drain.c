@@ -5,7 +5,7 @@
 #include "pool/serve/heaps.h"
 #include "pool/reuse/stream_points.h"
 
-/* Moves at most `most` blocks; returns how many it moved. */
+/* Makes at most `most` covered blocks of the context idle, and returns how many. */
 static unsigned drain_context(
     gp_engine_t *engine, gp_context_t *context, uint64_t covered, uint64_t now_ns, unsigned most)
 {
@@ -48,7 +48,7 @@ void gp_drain_locked(gp_engine_t *engine, gp_device_t *device)
 
 static void drain_device(gp_engine_t *engine, gp_device_t *device, bool with_heaps)
 {
-  uint64_t covered = gp_covered(engine); /* read once: ignores what other threads free meanwhile */
+  uint64_t covered = gp_covered(engine); /* read once: ignores frees by other threads meanwhile */
   unsigned moved;
 
   gp_assert(!gp_holds_engine_lock());

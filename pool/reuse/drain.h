@@ -1,8 +1,8 @@
 /*
- * Moves covered blocks (stamps.h) from the queue of deferred ones to idle. Each allocation or free moves a
- * few, so that a synchronization costs nothing per block, and no caller pays for many. All of them move where
- * the exact state matters: at a miss, a query for free memory, a trim, a snapshot. Any thread may call these
- * functions.
+ * Makes covered blocks (stamps.h) idle and removes them from the queue of deferred blocks. Each allocation or
+ * free moves a few blocks, so that a synchronization costs nothing per block, and no single call moves many.
+ * All covered blocks move if the exact state matters: at a miss, a query for free memory, a trim, a snapshot.
+ * Any thread may call these functions.
  */
 #ifndef GP_POOL_REUSE_DRAIN_H
 #define GP_POOL_REUSE_DRAIN_H
@@ -13,12 +13,12 @@
 /* The most blocks that one allocation or free moves: more than a program can free with one call. */
 #define GP_DRAIN_SOME 4u
 
-/* The most blocks moved before the lock is released: other threads wait that long for it, some ten
+/* The most blocks moved before the lock is released. Other threads wait for the lock meanwhile, about ten
  * microseconds. */
 #define GP_DRAIN_AT_ONCE 128u
 
-/* Moves the context's oldest covered blocks, GP_DRAIN_SOME at most. The caller holds the device's lock.
- * gp_drain_few is the out-of-line part of gp_drain_some: call only the latter. */
+/* gp_drain_some moves the context's oldest covered blocks, at most GP_DRAIN_SOME. The caller holds the
+ * device's lock. gp_drain_few is its out-of-line part, and has no other caller. */
 void gp_drain_few(gp_engine_t *engine, gp_context_t *context, uint64_t covered, uint64_t now_ns);
 
 static inline void gp_drain_some(gp_engine_t *engine, gp_context_t *context, uint64_t now_ns)
@@ -52,19 +52,21 @@ static inline gp_block_t *gp_drain_for(
   gp_stats_t *stats = gp_device_stats(context->device);
   gp_stamp_leave_deferred(block);
   gp_block_end_use(engine, block, now_ns);
-  gp_gauge_pass(&stats->cached_bytes, block->size); /* its events say that it was idle */
+  gp_gauge_pass(&stats->cached_bytes, block->size); /* its events record it as idle in between */
   return block;
 }
 
-/* Move all covered blocks of the device, or of every device; gp_drain without with_heaps leaves those that
- * heaps keep. The caller holds no lock. They release the device's lock after a bounded number of blocks. */
+/* gp_drain_device moves all covered blocks of the device, and gp_drain those of every device; without
+ * with_heaps it leaves the blocks that heaps keep. The caller holds no lock. Both release the device's lock
+ * after a bounded number of blocks. */
 void gp_drain_device(gp_engine_t *engine, gp_device_t *device);
 void gp_drain(gp_engine_t *engine, bool with_heaps);
 
 /*
- * Makes idle the blocks of the device that were freed in the order of a stream whose context has completed
- * the free. Other contexts do not matter, since all uses of such a block precede its free in the stream.
- * Looks at the oldest `most` deferred blocks. False: none became idle. The caller holds no lock.
+ * Makes blocks of the device idle that were freed in stream order, if the context of that stream has
+ * completed the free. Other contexts do not matter, because all uses of such a block precede its free in the
+ * stream. Looks at the oldest `most` deferred blocks. Returns true if a block became idle. The caller holds
+ * no lock.
  */
 bool gp_drain_by_own_context(gp_engine_t *engine, gp_device_t *device, unsigned most);
 

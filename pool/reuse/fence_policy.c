@@ -19,9 +19,10 @@ static bool is_nearly_full(const gp_engine_t *engine, const gp_device_t *device,
 }
 
 /*
- * A wait for memory may wait for work from before its free, as the driver's free would have, but not for
- * later work (wait.h). A fence recorded right at the free tells the two apart. That can matter if the freed
- * bytes are a 64th of the device or of its limit, or if the device is nearly full.
+ * Returns true if a free needs a fence. An allocation may wait for work from before the free of its memory,
+ * as the driver's free would have, but not for later work (wait.h). A fence recorded right at the free
+ * distinguishes the two. It matters if the freed bytes are a 64th of the device or of its limit, or if the
+ * device is nearly full.
  */
 static bool is_needed(const gp_engine_t *engine, const gp_device_t *device, uint64_t freed)
 {
@@ -30,8 +31,8 @@ static bool is_needed(const gp_engine_t *engine, const gp_device_t *device, uint
   return freed >= whole / FENCED_DIVISION || is_nearly_full(engine, device, whole);
 }
 
-/* Bytes deferred since the last fence, or without fences since the last proof, if this block becomes
- * deferred, too. */
+/* Returns the bytes deferred since the last fence, or on drivers without fences since the last completion
+ * proof, including this block. */
 static uint64_t freed_with(const gp_engine_t *engine, const gp_block_t *block)
 {
   const gp_device_t *device = block->context->device;
@@ -58,7 +59,8 @@ bool gp_fence_policy_refuses(const gp_engine_t *engine, const gp_block_t *block,
              is_nearly_full(engine, device, whole_of(device)));
 }
 
-/* While more is idle than deferred, the next request probably finds an idle block. */
+/* Returns true if a fence ahead of need is worthwhile: while more memory is idle than deferred, the next
+ * request probably finds an idle block without it. */
 static bool is_worth_knowing(const gp_engine_t *engine, gp_device_t *device, uint64_t now_ns)
 {
   if (!gp_clock_is_read(engine))
@@ -66,8 +68,8 @@ static bool is_worth_knowing(const gp_engine_t *engine, gp_device_t *device, uin
   return gp_device_idle(device) <= gp_device_pending(device) && gp_fences_have_time(engine, now_ns);
 }
 
-/* A free that waits (wait_in_free.h) waits until half of the bound is left: for a fence that was recorded
- * when a little more than the other half was deferred. */
+/* Returns true if a free may soon have to wait (wait_in_free.h). It will wait until only half of the bound is
+ * deferred, so there should be a fence from when a little more than half was deferred. */
 static bool is_wait_near(const gp_engine_t *engine, const gp_context_t *context)
 {
   uint64_t quarter = gp_deferred_bound(engine, context->device) / 4;
@@ -84,7 +86,7 @@ gp_fence_wish_t gp_fence_policy_judge_much(
   gp_assert_internal(gp_lock_is_held(&device->lock));
   if (device->freed_since_fence < live / FENCED_DIVISION || !engine->driver.ops->fence_record ||
       gp_engine_is_suspended(engine))
-    return GP_FENCE_NONE; /* the first free after a capture records one for all of them */
+    return GP_FENCE_NONE; /* the first free after a capture records one fence for all frees during it */
   if (is_needed(engine, device, device->freed_since_fence) || is_wait_near(engine, context))
     wish = GP_FENCE_NEEDED;
   else if (is_worth_knowing(engine, device, now_ns))
@@ -105,8 +107,8 @@ void gp_fence_policy_note_free(
   gp_fences_took_time(engine, begin_ns);
 }
 
-/* When the time for fences ahead of need is used up, a miss still asks if the pool would
- * grow by more than this. */
+/* When the time budget for fences is used up, a miss still polls them if the class has more deferred blocks
+ * than this. */
 #define MANY_BLOCKS 8
 
 static bool would_grow_much(const gp_device_t *device, const gp_bin_t *bin)
@@ -118,8 +120,8 @@ static bool would_grow_much(const gp_device_t *device, const gp_bin_t *bin)
              deferred >= gp_device_stats(device)->allocated_bytes.current / FENCED_DIVISION);
 }
 
-/* For a cut request any deferred part of a segment may serve, and the pool would otherwise grow by a
- * segment. The caller holds the device's lock. */
+/* Returns true if polling fences may provide a block for the request. With is_cut any deferred part of a
+ * segment may serve, and the pool would otherwise grow by a segment. The caller holds the device's lock. */
 static bool is_worth_asking(const gp_engine_t *engine, const gp_context_t *context, uint64_t class_bytes,
     bool is_cut, uint64_t now_ns)
 {
@@ -131,7 +133,7 @@ static bool is_worth_asking(const gp_engine_t *engine, const gp_context_t *conte
   if (gp_list_is_empty(&context->deferred))
     return false;
   if (!has_time && device->asked_covered == gp_covered(engine))
-    return false; /* so it was when it was last asked, for nothing */
+    return false; /* the last poll proved nothing, and nothing has changed since */
   if (is_cut || gp_device_pending(device) > gp_deferred_bound(engine, device) / 2)
     return true;
   return bin && bin->deferred_count > 0 && (has_time || would_grow_much(device, bin));

@@ -4,7 +4,8 @@
 #include "pool/reuse/mode.h"
 #include "pool/reuse/stamps.h"
 
-/* The live contexts of one device, or of all; lagging: only those that have not completed all frees. */
+/* Stores the live contexts of one device, or of all if device is NULL, and returns their number. lagging:
+ * only those that have not completed all frees. */
 static int find_contexts(
     gp_engine_t *engine, const gp_device_t *device, bool lagging, gp_context_t **array, int capacity)
 {
@@ -28,8 +29,8 @@ int gp_fences_lagging(gp_engine_t *engine, const gp_device_t *device, gp_context
   return find_contexts(engine, device, true, array, capacity);
 }
 
-/* Takes the context's fences, which the caller has until give. False: another thread has
- * them for a driver call. */
+/* Takes exclusive use of the context's fences until give. Returns false if another thread uses them, during a
+ * driver call. */
 static bool try_take(gp_context_t *context)
 {
   return !atomic_flag_test_and_set_explicit(&context->fences.busy, memory_order_acquire);
@@ -63,8 +64,8 @@ static void note_failure(gp_engine_t *engine, gp_context_t *context, int code)
   gp_driver_note(engine, context, code);
 }
 
-/* Asks the outstanding fences, oldest first, until one has not passed. False: the context has ended. The
- * caller has taken the fences. */
+/* Queries the outstanding fences, oldest first, until one is not complete. Returns false if the context has
+ * ended. The caller has taken the fences. */
 static bool ask_fences(gp_engine_t *engine, gp_context_t *context)
 {
   gp_fences_t *fences = &context->fences;
@@ -75,7 +76,7 @@ static bool ask_fences(gp_engine_t *engine, gp_context_t *context)
     if (code == engine->driver.ops->code_not_ready)
       return true;
     fences->count--;
-    fences->first = fences->count > 0 ? (fences->first + 1) % GP_FENCE_SLOTS : 0; /* makes few events */
+    fences->first = fences->count > 0 ? (fences->first + 1) % GP_FENCE_SLOTS : 0; /* needs few events */
     if (code == 0)
       gp_epoch_complete(context, fence->epoch);
     else
@@ -85,9 +86,9 @@ static bool ask_fences(gp_engine_t *engine, gp_context_t *context)
 }
 
 /*
- * All slots are taken: gives up the fence with the least time between its neighbours, so that the others
- * spread over the device's lag, however long that is. Keeps the oldest fence, or none would ever pass.
- * The caller has the fences.
+ * Frees a slot when all are used: drops the fence with the least time between its neighbours, so that the
+ * others are spread over the pending work, however much that is. Keeps the oldest fence, because otherwise
+ * none might ever complete. The caller has taken the fences.
  */
 static void make_slot(gp_engine_t *engine, gp_fences_t *fences)
 {
@@ -110,7 +111,7 @@ static void make_slot(gp_engine_t *engine, gp_fences_t *fences)
   *slot(fences, fences->count) = fence; /* reuses its handle */
 }
 
-/* The caller has the fences. */
+/* Records a fence in the context. Returns false if the driver failed. The caller has taken the fences. */
 static bool record_fence(gp_engine_t *engine, gp_context_t *context, bool at_free)
 {
   gp_fences_t *fences = &context->fences;
@@ -130,7 +131,8 @@ static bool record_fence(gp_engine_t *engine, gp_context_t *context, bool at_fre
   return code == 0;
 }
 
-/* twice: also queries the fence that it has just recorded. The caller has the fences. */
+/* Polls the fences of one context. twice: also queries the fence that it has just recorded. The caller has
+ * taken the fences. */
 static void poll_context(gp_engine_t *engine, gp_context_t *context, bool twice)
 {
   if (!atomic_load(&context->lost) && ask_fences(engine, context) && context->fences.count == 0 &&
@@ -182,8 +184,8 @@ bool gp_fences_ask(gp_engine_t *engine, gp_context_t *context)
   return asks;
 }
 
-/* fences_due_ns is the budget: the moment when a hundredth of the passing time will have paid for all that
- * was spent. If it is in the past, the difference is unspent time, of which at most SAVED_NS is kept. */
+/* engine->fences_due_ns is the moment when a hundredth of the elapsed time will have paid for all time spent
+ * so far. If it is in the past, budget is left; at most SAVED_NS of elapsed time is saved up. */
 #define SHARE_OF_TIME 100
 #define SAVED_NS      UINT64_C(50000000)
 
@@ -226,8 +228,8 @@ bool gp_fences_record_at_free(gp_engine_t *engine, const gp_device_t *freed)
   return true;
 }
 
-/* Records a fence, which passes at once: the context is idle. The caller has the fences,
- * and none is outstanding. */
+/* Records a fence and queries it. Returns true if it is complete, so that the context is idle. The caller has
+ * taken the fences, and none is outstanding. */
 static bool passes_at_once(gp_engine_t *engine, gp_context_t *context, bool at_free)
 {
   if (!record_fence(engine, context, at_free))
@@ -271,7 +273,7 @@ int gp_fences_wait_context(gp_engine_t *engine, gp_context_t *context)
   if (code != 0)
     gp_driver_note(engine, context, code);
   else if (epoch >
-           atomic_load(&engine->void_epoch)) /* no capture began meanwhile: its begin waits for this */
+           atomic_load(&engine->void_epoch)) /* no capture began meanwhile, see void_epoch */
     gp_epoch_complete(context, epoch);
   return code;
 }

@@ -1,6 +1,6 @@
 /*
- * Completion proofs for whole contexts: synchronizations by the program, fences, and host waits. Any thread
- * may call these functions; the caller holds no lock unless a comment says otherwise.
+ * Completion proofs for whole contexts: synchronizations by the program, fences, and waits on the host. Any
+ * thread may call these functions. The caller holds no lock unless a comment says otherwise.
  */
 #ifndef GP_POOL_REUSE_FENCES_H
 #define GP_POOL_REUSE_FENCES_H
@@ -10,49 +10,49 @@
 #define GP_LAGGING_MAX 64
 
 /*
- * Fills the array with live contexts that lag: those that are not known to have completed everything freed so
- * far, of one device or (NULL) of all. Returns how many it stored, at most capacity. The pointers stay valid
- * until the engine ends.
+ * Stores the live contexts that lag: those that are not known to have completed the newest free. device: only
+ * contexts of this device; NULL: of all devices. Returns how many it stored, at most capacity. The pointers
+ * stay valid until the engine ends.
  */
 int gp_fences_lagging(gp_engine_t *engine, const gp_device_t *device, gp_context_t **array, int capacity);
 
 /* Queries the outstanding fences, and records one in each context that lags and has none outstanding. Never
- * waits. False: it could do neither. */
+ * waits. Returns false if it can do neither. */
 bool gp_fences_poll(gp_engine_t *engine);
 
-/* Polls, and then queries the fences that it has just recorded, so that it recognizes an idle device at
- * once. */
+/* Calls gp_fences_poll, and also queries the fences that it has just recorded, so that it recognizes an idle
+ * device at once. */
 bool gp_fences_poll_twice(gp_engine_t *engine);
 
-/* Queries the outstanding fences of the context alone; never waits. False: it could not. */
+/* Queries only the outstanding fences of the context; never waits. Returns false if it could not. */
 bool gp_fences_ask(gp_engine_t *engine, gp_context_t *context);
 
 /*
  * Records a fence in each context that lags, when the program frees memory of the device `freed`. The fences
  * of that device's contexts cover exactly the work that the driver's own free could have waited for. freed is
- * NULL for a free that natively waits for nothing. False: the driver has no such fence, or the engine may
- * make no driver call now.
+ * NULL for a free that natively waits for nothing. Returns false if the driver has no such fence, or if the
+ * engine may make no driver call now.
  */
 bool gp_fences_record_at_free(gp_engine_t *engine, const gp_device_t *freed);
 
 /*
- * The time budget of fences ahead of need: a hundredth of the time that passes. have_time returns whether
- * some of it is left at now_ns. took_time charges the driver calls for such fences, from begin_ns until now;
- * it does nothing if no time was left at begin_ns. Neither takes a lock.
+ * The time budget of fences ahead of need: a hundredth of the elapsed time. have_time returns true if some of
+ * the budget is left at now_ns. took_time charges the time from begin_ns until now to it; it does nothing if
+ * no time was left at begin_ns. Neither takes a lock.
  */
 bool gp_fences_have_time(const gp_engine_t *engine, uint64_t now_ns);
 void gp_fences_took_time(gp_engine_t *engine, uint64_t begin_ns);
 
 /*
- * Returns whether no context has pending work: records a fence in each context, and finds it complete. What
- * other threads submit after the record is not covered. Never waits. False: there may be work, the driver has
- * no such fence, or the engine may make no driver call now. freed: the device whose memory the program is
- * just freeing; NULL: none.
+ * Records a fence in each context and queries it. Returns true if all are complete, so that no context had
+ * pending work; other threads may have submitted work after the fences. Returns false if there may be work,
+ * if the driver has no such fence, or if the engine may make no driver call now. Never waits. freed: the
+ * device whose memory the program is just freeing; NULL: none.
  */
 bool gp_fences_are_quiet(gp_engine_t *engine, const gp_device_t *freed);
 
-/* Makes the host wait for one context. Returns the driver's code. The caller has called gp_engine_enter_wait,
- * because of captures. */
+/* Waits on the host for one context, and returns the driver's code. The caller has called
+ * gp_engine_enter_wait, because of captures. */
 int gp_fences_wait_context(gp_engine_t *engine, gp_context_t *context);
 
 #endif

@@ -20,7 +20,7 @@ static pthread_once_t key_once = PTHREAD_ONCE_INIT;
 static pthread_key_t key;
 static bool has_key;
 
-/* All calls of the thread have returned. */
+/* Destructor of the key: the thread has ended, and all its calls have returned. */
 static void thread_ended(void *value)
 {
   gp_submitter_t *submitter = value;
@@ -61,23 +61,22 @@ bool gp_submitter_init(void)
     while (!atomic_compare_exchange_weak(&submitters, &submitter->next, submitter)) {
     }
   }
-  /* Without the key the submitter stays in use when the thread ends: that loses one
-   * record, and is harmless. */
+  /* Without the key the submitter stays in use after the thread has ended, which only wastes one record. */
   if (has_key)
     (void)pthread_setspecific(key, submitter);
   gp_own_submitter = submitter;
   return true;
 }
 
-/* The calling thread's own stream, in the context in which it last asked. */
+/* The record of the calling thread's per-thread stream, in the context of its last look-up. */
 static _Thread_local struct {
   uint64_t engine; /* the engine's serial */
   const gp_context_t *context;
   gp_identity_t *identity;
 } of_thread __attribute__((tls_model("initial-exec")));
 
-/* Makes the record a stream's. The caller holds the device's lock: a thread may still have a pointer from
- * the record's earlier use. */
+/* Initializes the record for a stream. The caller holds the device's lock, because a thread may still have a
+ * pointer to the record from its earlier use. */
 static void begin(
     gp_engine_t *engine, gp_identity_t *identity, gp_context_t *context, uint64_t handle, bool is_blocking)
 {
@@ -97,7 +96,7 @@ static void begin(
   atomic_store(&identity->id, ++engine->last_identity);
 }
 
-/* A recycled record or a new one; NULL: the host has no memory. The caller holds contexts_lock. */
+/* Returns a recycled or new record; NULL if the host has no memory. The caller holds contexts_lock. */
 static gp_identity_t *make(gp_engine_t *engine, gp_context_t *context, uint64_t handle, bool is_blocking)
 {
   gp_identity_t *identity;
@@ -147,7 +146,7 @@ void gp_identity_created(gp_engine_t *engine, gp_context_t *context, uint64_t ha
   if (!engine->keeps_ordered || !context || handle <= GP_STREAM_PER_THREAD)
     return;
   gp_lock_take(&engine->contexts_lock);
-  /* The stale stream with that handle ended unseen, with its context. */
+  /* A stream that had this handle before has ended unnoticed, with its context. */
   gp_identity_t *stale = gp_address_map_remove(&engine->identities, handle);
   if (stale)
     end(engine, stale);
@@ -168,7 +167,7 @@ void gp_identity_ends(gp_engine_t *engine, uint64_t handle)
     end(engine, identity);
   gp_lock_release(&engine->contexts_lock);
   while (identity && atomic_load(&identity->users) > 0)
-    sched_yield(); /* another thread names the stream in a driver call that does not wait */
+    sched_yield(); /* another thread uses the stream in a driver call that does not wait */
 }
 
 void gp_identities_lose_context(gp_engine_t *engine, gp_context_t *context)
@@ -194,7 +193,8 @@ gp_context_t *gp_identity_context(const gp_identity_t *identity)
   return identity->context;
 }
 
-/* The stream is a thread's own, and gets no more work because the thread has ended. */
+/* Returns true if the stream is the per-thread stream of a thread that has ended, and so gets no more
+ * work. */
 static bool thread_has_ended(const gp_identity_t *identity)
 {
   const gp_submitter_t *submitter = identity->submitter;
@@ -214,7 +214,8 @@ bool gp_identity_can_be_named(const gp_identity_t *identity)
   return identity->handle != GP_STREAM_PER_THREAD || is_own(identity, GP_STREAM_PER_THREAD);
 }
 
-/* The record of a default stream, made at first use. Making one recycles the records of ended threads. */
+/* Returns the record of a default stream, and creates it at first use. Also ends the records of ended
+ * threads. */
 static gp_identity_t *find_or_make(gp_engine_t *engine, gp_context_t *context, uint64_t handle)
 {
   gp_identity_t *found = NULL;
@@ -250,7 +251,7 @@ gp_identity_t *gp_identity_of_default(gp_engine_t *engine, gp_context_t *context
   }
   if (!gp_submitter_init())
     return NULL;
-  /* A destructor of the thread may run after the library's own: by then the record has ended. */
+  /* A destructor of the thread may call this after thread_ended, when the old record is no longer valid. */
   if (of_thread.engine != engine->serial || of_thread.context != context || !of_thread.identity ||
       !is_own(of_thread.identity, handle)) {
     of_thread.engine = engine->serial;
@@ -260,7 +261,7 @@ gp_identity_t *gp_identity_of_default(gp_engine_t *engine, gp_context_t *context
   return of_thread.identity;
 }
 
-/* A whole block. Its events say that it was idle in between. */
+/* Takes a whole block for gp_identity_take. Its events record it as idle in between. */
 static gp_block_t *take_whole(gp_engine_t *engine, gp_identity_t *identity, const gp_context_t *arena,
     const gp_fit_t *fit, uint64_t now_ns, bool *ret_entry)
 {
@@ -280,14 +281,15 @@ static gp_block_t *take_whole(gp_engine_t *engine, gp_identity_t *identity, cons
   return block;
 }
 
-/* An idle part that is smaller serves better: large pieces stay whole for as long as they can. */
+/* Returns true if an idle part is smaller than `own`, and so fits better: large pieces should stay
+ * unsplit. */
 static bool fits_better(const gp_context_t *arena, uint64_t bytes, const gp_block_t *own)
 {
   const gp_cut_entry_t *idle = gp_cut_bins_find(&arena->cut, bytes, UINT64_MAX);
   return idle && idle->size < own->size;
 }
 
-/* A part of the arena among the first `frees` that were freed in the stream; NULL: there is none. */
+/* Returns a part of the arena among the first `frees` in the stream, or NULL. */
 static gp_block_t *find_part(
     const gp_identity_t *identity, const gp_context_t *arena, uint64_t bytes, uint64_t frees)
 {
@@ -328,8 +330,9 @@ gp_block_t *gp_identity_take(gp_engine_t *engine, gp_identity_t *identity, const
 }
 
 /*
- * Uses one event for all streams of the context, since no thread queries it or waits for it. The first call
- * makes it. If two threads make one at the same time, the later event stays unused until the context ends.
+ * Records an event in the stream. All streams of the context share one event, because no thread queries it or
+ * waits for it. The first call creates it. If two threads create one concurrently, the later one stays unused
+ * until the context ends.
  */
 static bool record(gp_engine_t *engine, const gp_identity_t *identity)
 {
@@ -344,7 +347,7 @@ static bool record(gp_engine_t *engine, const gp_identity_t *identity)
   return done;
 }
 
-/* The caller of these two functions holds the device's lock. */
+/* frees_so_far and note_entered: the caller holds the device's lock. */
 
 static uint64_t frees_so_far(const gp_identity_t *identity)
 {
@@ -359,7 +362,8 @@ static void note_entered(gp_identity_t *identity, uint64_t frees)
     identity->entered = frees;
 }
 
-/* enter: gp_engine_enter, or gp_engine_enter_stream. */
+/* Records an event in the stream, and notes that earlier frees lie before it. enter: gp_engine_enter or
+ * gp_engine_enter_stream. */
 static bool put_operation(gp_engine_t *engine, gp_identity_t *identity, bool (*enter)(gp_engine_t *))
 {
   gp_device_t *device = identity->context->device;
@@ -398,9 +402,9 @@ gp_stream_point_t gp_identity_point(gp_identity_t *identity, bool by_operation)
   return point;
 }
 
-/* Of streams with an id above `after`, the one with the smallest that the calling thread can name and in
- * which deferred memory of the device was freed. It does not end before users is lowered. NULL: there is
- * none. */
+/* Returns the stream with the next id after `after` among those in which deferred memory of the device was
+ * freed, and that the calling thread can use; NULL if there is none. The stream is not destroyed before the
+ * caller decrements users. */
 static gp_identity_t *next_to_ask(gp_engine_t *engine, gp_device_t *device, uint64_t after)
 {
   gp_identity_t *next = NULL;
@@ -441,22 +445,23 @@ void gp_identities_ask(gp_engine_t *engine, gp_device_t *device)
   gp_lock_release(&device->lock);
 }
 
-/* Work of a graph begins behind all work from before the graph. */
+/* A captured launch needs no event, because the work of a graph begins behind all work from before the
+ * graph. */
 void gp_identity_launches_early(gp_engine_t *engine, gp_identity_t *identity, bool is_captured)
 {
   if (!atomic_load_explicit(&engine->has_programmatic, memory_order_relaxed))
     atomic_store(&engine->has_programmatic, true);
   if (!identity || is_captured)
     return;
-  /* The owner that launches already has its memory, so this thread sees the hand-over in handed_on. It is
-   * settled only once the operation is in the stream, since another thread may launch meanwhile. */
+  /* The program got the memory before this launch, so handed_on already counts its reuse. settled is raised
+   * only after the operation is in the stream, because another thread may launch meanwhile. */
   uint64_t handed_on = atomic_load(&identity->handed_on);
   if (atomic_load(&identity->settled) < handed_on && put_operation(engine, identity, gp_engine_enter_stream))
     gp_stamps_raise(&identity->settled, handed_on);
 }
 
-/* The stream orders others by the rules of the legacy default stream, whether or not threads use their own
- * streams: the library does not see most work in those. */
+/* Returns true for the legacy default stream, which orders other streams. This holds even if no other stream
+ * is known, because the library does not see most work in other streams. */
 static bool orders_others(const gp_identity_t *identity)
 {
   return identity->handle == GP_STREAM_LEGACY;

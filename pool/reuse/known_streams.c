@@ -7,14 +7,15 @@
 #include "pool/reuse/mode.h"
 #include "pool/reuse/stamps.h"
 
-/* Handles that stand for a context's default stream, as CUDA has them; other streams have greater ones. */
+/* CUDA's handles of default streams are 0 to 2; other streams have greater handles. */
 #define DEFAULT          0
 #define LAST_OF_DEFAULTS 2
 
 /*
- * Records are in engine->known_streams, in the order of growing serials; contexts_lock guards the list.
- * asked: a thread queries the driver about the stream, without the lock, and has the rest of the record to
- * itself. If is_removed is set afterwards, the record has left the list, and that thread frees it.
+ * Records are in engine->known_streams, in ascending order of serials; contexts_lock guards the list. While
+ * asked is set, one thread queries the driver about the stream, without the lock, and has exclusive use of
+ * the other members. If is_removed is set afterwards, the record is no longer in the list, and that thread
+ * frees it.
  */
 typedef struct known {
   gp_list_t link;
@@ -37,7 +38,7 @@ void gp_known_streams_miss(gp_engine_t *engine)
   atomic_store(&engine->has_unknown_streams, true);
 }
 
-/* The list, for callers that hold its lock and change its records. */
+/* Returns the list. The caller holds contexts_lock. */
 static gp_list_t *all(gp_engine_t *engine)
 {
   gp_assert_internal(gp_lock_is_held(&engine->contexts_lock));
@@ -79,8 +80,8 @@ static void take_out(const gp_engine_t *engine, known_t *stream)
     free(stream);
 }
 
-/* Takes the stream, which the caller has until give; NULL: it is not known. Waits for a
- * thread that asks about it. */
+/* Takes exclusive use of a stream's record until give; returns NULL if the stream is not known. Waits for a
+ * thread that queries the stream. */
 static known_t *take(gp_engine_t *engine, uint64_t handle)
 {
   for (;;) {
@@ -101,7 +102,7 @@ static known_t *take(gp_engine_t *engine, uint64_t handle)
   }
 }
 
-/* Ends the questions about a stream. is_over: the program destroys it. */
+/* Ends the exclusive use of a record. is_over: the program destroys the stream, so the record is removed. */
 static void give(gp_engine_t *engine, known_t *stream, bool is_over)
 {
   gp_lock_take(&engine->contexts_lock);
@@ -125,8 +126,9 @@ static int query(gp_engine_t *engine, const known_t *stream)
   return code != 0 ? code : gp_driver_stream_query(engine, context, LAST_OF_DEFAULTS);
 }
 
-/* With the default stream this asks the calling thread's own stream; it cannot ask those of other threads.
- * Counts the stream if it has finished its work since the last query. */
+/* Returns true if the stream has pending work. With the default stream it also queries the per-thread stream
+ * of the calling thread, but it cannot query those of other threads. Counts the stream in streams_got_through
+ * if it had work at the last query and has none now. */
 static bool is_busy_now(gp_engine_t *engine, known_t *stream)
 {
   gp_context_t *context = stream->context;
@@ -143,7 +145,7 @@ static bool is_busy_now(gp_engine_t *engine, known_t *stream)
   return is_busy;
 }
 
-/* The work of a destroyed stream cannot be asked about any more. */
+/* Notes pending work of a stream that is about to be destroyed, because it cannot be queried afterwards. */
 static void note_work(gp_engine_t *engine, known_t *stream)
 {
   bool may_ask = gp_engine_enter_question(engine);
@@ -181,8 +183,8 @@ void gp_known_streams_drop_context(gp_engine_t *engine, const gp_context_t *cont
       take_out(engine, stream);
 }
 
-/* Takes the first record with a greater serial; the caller has it until give. NULL: there is none. Sets
- * *ret_skipped if another thread is asking about an earlier one. */
+/* Takes exclusive use of the first record with a greater serial until give; returns NULL if there is none.
+ * Skips records that other threads are querying, and sets *ret_skipped if there are any. */
 static known_t *take_next(gp_engine_t *engine, uint64_t serial, bool *ret_skipped)
 {
   known_t *next = NULL;
@@ -202,7 +204,7 @@ static known_t *take_next(gp_engine_t *engine, uint64_t serial, bool *ret_skippe
   return next;
 }
 
-/* Streams were destroyed with work that may be pending. */
+/* Returns true if streams were destroyed with work that may still be pending. */
 static bool has_destroyed(gp_engine_t *engine)
 {
   bool has = false;
@@ -223,7 +225,7 @@ bool gp_known_streams_are_idle(gp_engine_t *engine)
   gp_assert(!gp_holds_engine_lock());
   if (!are_kept(engine) || !gp_engine_enter_question(engine))
     return false;
-  while ((stream = take_next(engine, serial, &is_busy))) { /* each is asked: progress counts */
+  while ((stream = take_next(engine, serial, &is_busy))) { /* queries all, to notice progress */
     serial = stream->serial;
     is_busy |= is_busy_now(engine, stream);
     give(engine, stream, false);

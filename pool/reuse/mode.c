@@ -11,12 +11,12 @@ typedef enum change {
   CHANGE_ACCEPT,
   CHANGE_SUSPEND,
   CHANGE_RESUME,
-  CHANGE_STOP, /* no effect on an engine that forwards for good */
+  CHANGE_STOP, /* no effect on an engine that forwards permanently */
   CHANGE_DIE,
 } change_t;
 
-/* The transitions of engine->service. count: suspensions and captures that begin or end, in its units.
- * Returns the value before. */
+/* Makes a transition of engine->service, and returns its value before. count: the suspensions and captures
+ * that begin or end, in the units of mode.h. */
 static uint64_t change_service(gp_engine_t *engine, change_t change, uint64_t count)
 {
   uint64_t before = atomic_load(&engine->service);
@@ -70,16 +70,16 @@ void gp_engine_note_result(gp_engine_t *engine, int code)
   if (code == 0 || !engine->driver.ops->code_is_sticky || !engine->driver.ops->code_is_sticky(code))
     return;
   if (forwards_for_good(change_service(engine, CHANGE_DIE, 0)) || code == engine->driver.ops->code_ended)
-    return; /* other threads run while the process exits: nothing to report */
+    return; /* code_ended: other threads still run while the process exits */
   gp_log(
       GP_LOG_ERROR, "the driver reported sticky error %d, so the context is unusable; pooling stops", code);
-  gp_mode_record(engine, gp_engine_mode(engine)); /* gives no memory back: no call would work */
+  gp_mode_record(engine, gp_engine_mode(engine)); /* releases nothing: driver calls would fail */
 }
 
-/* Suspensions exclude the engine's own driver calls. Each side first announces itself and then looks at the
- * other, in sequentially consistent order, so that they cannot both miss each other.
+/* Suspensions exclude the engine's own driver calls. Each side first increments its count and then reads the
+ * count of the other, in sequentially consistent order, so that they cannot both miss each other.
  *
- * Ends such an announcement: may_call is what the look said; if false, the call is uncounted. */
+ * Returns may_call, the result of that read; if it is false, uncounts the call first. */
 static bool entered(gp_engine_t *engine, bool may_call)
 {
   if (may_call)
@@ -132,15 +132,15 @@ void gp_engine_leave_wait(gp_engine_t *engine)
 }
 
 /*
- * The caller has already counted the suspension. It waits for a call that waits for the device only as
- * long as it has patience: the work may need the calling thread to go on. Such a call must reach the
- * driver before the program's does. After that time it has: from its look at the suspensions to the
- * driver it is a few instructions.
+ * Waits for the engine's own driver calls, after the caller has counted the suspension. Waits for calls that
+ * wait for the device (own_waits) only for GP_AWAIT_CALLS_NS, because the device's work may need the calling
+ * thread to continue. Such a call must reach the driver before the program's call does. After that time it
+ * has, because it is only a few instructions from the check for suspensions to the driver.
  */
 static void await_own_calls(gp_engine_t *engine)
 {
   while (atomic_load(&engine->own_calls) > 0)
-    sched_yield(); /* another thread's driver call, which does not wait for this thread */
+    sched_yield(); /* these calls do not wait for this thread */
   if (atomic_load(&engine->own_waits) == 0)
     return;
   uint64_t begin_ns = gp_now(engine);
@@ -148,8 +148,8 @@ static void await_own_calls(gp_engine_t *engine)
     sched_yield();
 }
 
-/* See gp_engine_may_conclude. Called while a capture counts and has not begun yet, or has ended and still
- * counts. The caller holds contexts_lock. */
+/* Invalidates completion proofs that began before now, see gp_engine_may_conclude. Called while a capture is
+ * counted, but has not begun yet or has already ended. The caller holds contexts_lock. */
 static void void_facts(gp_engine_t *engine)
 {
   gp_assert_internal(gp_lock_is_held(&engine->contexts_lock));
@@ -184,9 +184,9 @@ void gp_engine_resume(gp_engine_t *engine)
   atomic_fetch_sub(&engine->endings, 1);
 }
 
-/* Threads that have begun a capture of reach GP_REACH_THREAD are numbered, and no number is used again. */
+/* Each thread that has begun a capture of reach GP_REACH_THREAD has a number, which is never reused. */
 static _Atomic uint64_t last_capturer;
-static _Thread_local uint64_t own_capturer __attribute__((tls_model("initial-exec"))); /* 0: it has none */
+static _Thread_local uint64_t own_capturer __attribute__((tls_model("initial-exec"))); /* 0: no number yet */
 
 bool gp_mode_thread_captures(const gp_engine_t *engine)
 {
@@ -197,8 +197,8 @@ bool gp_mode_thread_captures(const gp_engine_t *engine)
   return captures;
 }
 
-/* The entry with that thread and owner, or else the first free entry; NULL: there is none. The
- * caller holds contexts_lock. */
+/* Returns the entry of that thread and owner, or with thread 0 the first free entry; NULL if there is none.
+ * The caller holds contexts_lock. */
 static gp_capturer_t *find_capturer(gp_engine_t *engine, uint64_t thread, const gp_context_t *owner)
 {
   gp_assert_internal(gp_lock_is_held(&engine->contexts_lock));
@@ -210,8 +210,8 @@ static gp_capturer_t *find_capturer(gp_engine_t *engine, uint64_t thread, const 
   return NULL;
 }
 
-/* Notes the calling thread before the capture is counted, so that no request of its own comes in between.
- * False: there is no free entry. The caller holds contexts_lock. */
+/* Notes the calling thread as capturing, before the capture is counted. Returns false if there is no free
+ * entry. The caller holds contexts_lock. */
 static bool note_capturer(gp_engine_t *engine, gp_suspension_t *suspension)
 {
   gp_capturer_t *place = find_capturer(engine, 0, NULL);
@@ -226,7 +226,8 @@ static bool note_capturer(gp_engine_t *engine, gp_suspension_t *suspension)
   return true;
 }
 
-/* If more threads capture than there are entries, the capture reaches all threads. */
+/* Returns the unit of engine->service that counts the suspension. If more threads capture than there are
+ * entries, the capture reaches all threads. */
 static uint64_t unit_of(gp_engine_t *engine, gp_reach_t reach, gp_suspension_t *suspension)
 {
   if (reach == GP_REACH_EVERYTHING || gp_engine_reuse_mode(engine) != GP_MODE_CONTEXT)
@@ -253,7 +254,7 @@ gp_suspension_t gp_engine_suspend_in(gp_engine_t *engine, gp_context_t *context,
   return suspension;
 }
 
-/* Lost contexts have no suspensions: they ended with the context. */
+/* A lost context has no suspensions, because gp_mode_context_lost has ended them. */
 void gp_engine_resume_in(gp_engine_t *engine, const gp_suspension_t *suspension)
 {
   gp_context_t *owner = suspension->owner;
@@ -294,8 +295,8 @@ bool gp_engine_pools(const gp_engine_t *engine)
   return engine->type->keeps_blocks && gp_engine_service(engine) == GP_SERVICE_POOL;
 }
 
-/* ASIDE and DEAD take precedence even for an engine that refuses: these states stay
- * when the limit is set anew. */
+/* ASIDE and DEAD take precedence even if the engine refuses requests, because they remain when a new limit is
+ * set. */
 gp_mode_t gp_engine_mode(const gp_engine_t *engine)
 {
   uint64_t service = atomic_load(&engine->service);

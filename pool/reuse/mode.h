@@ -1,24 +1,26 @@
 /*
- * How the engine serves requests (pools, forwards or refuses them), and by which rule it reuses freed memory.
- * These are two state machines; each is one atomic variable that one function of mode.c changes.
+ * How the engine serves requests (it pools, forwards or refuses them), and by which rule it reuses freed
+ * memory. engine->service is an atomic state that one function of mode.c changes; engine->reuse_mode is set
+ * once, by gp_mode_init.
  */
 #ifndef GP_POOL_REUSE_MODE_H
 #define GP_POOL_REUSE_MODE_H
 
 #include "pool/engine_record.h"
 
-/* In order of precedence: the last one that applies decides. */
+/* How requests are served, in ascending order of precedence: the last one that applies is used. */
 typedef enum gp_service {
-  GP_SERVICE_POOL,      /* the pool serves them */
-  GP_SERVICE_BESIDE,    /* during a capture: from memory of the pool, but forwarded for a capturing thread */
+  GP_SERVICE_POOL,      /* served by the pool */
+  GP_SERVICE_BESIDE,    /* during a capture: served from pool memory, but forwarded for a capturing thread */
   GP_SERVICE_SUSPENDED, /* forwarded while the engine is suspended: a stream capture, a context that is ending
                          */
-  GP_SERVICE_STOPPED,   /* forwarded permanently: pooling stopped for a reason that a message gave */
+  GP_SERVICE_STOPPED,   /* forwarded permanently: pooling has stopped, and a message said why */
   GP_SERVICE_DEAD,      /* forwarded permanently: the driver reported a sticky error */
   GP_SERVICE_REFUSE,    /* refused: the limit is malformed */
 } gp_service_t;
 
-/* engine->service has these bits, and above them counts of suspensions and of captures of each reach. */
+/* engine->service has these bits, and above them counts of suspensions and of captures by reach
+ * (gp_reach_t). */
 #define GP_SERVICE_BIT_REFUSE      UINT64_C(1)
 #define GP_SERVICE_BIT_STOPPED     UINT64_C(2)
 #define GP_SERVICE_BIT_DEAD        UINT64_C(4)
@@ -47,18 +49,18 @@ static inline bool gp_engine_refuses(const gp_engine_t *engine)
   return gp_engine_service(engine) == GP_SERVICE_REFUSE;
 }
 
-/* True if the engine may make no driver calls of its own: it is suspended, a capture is running, or it
- * forwards permanently. Whether it refuses requests does not matter here. */
+/* Returns true if the engine may make no driver calls of its own, because it is suspended, a capture is
+ * running, or it forwards permanently. This does not depend on whether it refuses requests. */
 static inline bool gp_engine_forwards(const gp_engine_t *engine)
 {
   return (atomic_load(&engine->service) & ~GP_SERVICE_BIT_REFUSE) != 0;
 }
 
-/* True if the calling thread has begun a capture during which it may not allocate: its requests are then
- * forwarded. Takes no lock. */
+/* Returns true if the calling thread has begun a capture during which it may not allocate, so that its
+ * requests are forwarded. Takes no lock. */
 bool gp_mode_thread_captures(const gp_engine_t *engine);
 
-/* True if the engine forwards a request of the calling thread that names no stream. Takes no lock. */
+/* Returns true if the engine forwards a request of the calling thread without a stream. Takes no lock. */
 static inline bool gp_mode_forwards(const gp_engine_t *engine)
 {
   if (__builtin_expect(!gp_engine_forwards(engine), 1))
@@ -67,50 +69,53 @@ static inline bool gp_mode_forwards(const gp_engine_t *engine)
   return service > GP_SERVICE_BESIDE || (service == GP_SERVICE_BESIDE && gp_mode_thread_captures(engine));
 }
 
-/* True if the engine forwards all stream-ordered requests. Otherwise it forwards only those whose stream is
- * capturing. */
+/* Returns true if the engine forwards all stream-ordered requests. If false, it forwards only those whose
+ * stream is capturing. */
 static inline bool gp_mode_forwards_ordered(const gp_engine_t *engine)
 {
   return atomic_load(&engine->service) % GP_SERVICE_CAPTURE_FOR_ALL != 0;
 }
 
-/* True while the engine is suspended. A capture counts as a suspension here: it forbids the engine's own
- * driver calls, and voids completion proofs. */
+/* Returns true while the engine is suspended. A capture counts as a suspension here: it forbids the engine's
+ * own driver calls, and invalidates completion proofs. */
 static inline bool gp_service_is_suspended(uint64_t service)
 {
   return service >= GP_SERVICE_SUSPENSION;
 }
 
-/* Called at the engine's start, before any other function of this header. refuses: the limit is malformed. */
+/* Initializes the states, before any other function of this header. refuses: the limit is malformed. */
 void gp_mode_init(gp_engine_t *engine, bool refuses, gp_mode_t reuse_mode);
 
-/* Called when all limits were set anew: forgets that a limit was malformed. */
+/* Stops refusing requests after new limits have replaced a malformed one. */
 void gp_mode_accept_limits(gp_engine_t *engine);
 
-/* Stops pooling permanently, for a reason that is no error. False: it has stopped already. The caller holds
- * no lock. */
+/* Stops pooling permanently, for a reason that is not an error. Returns false if pooling had already stopped.
+ * The caller holds no lock. */
 bool gp_mode_stop(gp_engine_t *engine);
 
 /* Ends the suspensions of a context that is lost. The caller holds contexts_lock. */
 void gp_mode_context_lost(gp_engine_t *engine, gp_context_t *context);
 
-/* Enclose a driver call that the engine makes on its own account. False: the engine may make no such call,
- * since it is suspended or forwards permanently. Calls may nest. */
+/* gp_engine_enter precedes a driver call that the program did not request, and gp_engine_leave follows it.
+ * enter returns false if the engine may make no such call, because it is suspended or forwards permanently;
+ * leave must not follow then. Pairs may nest. */
 bool gp_engine_enter(gp_engine_t *engine);
 void gp_engine_leave(gp_engine_t *engine);
 
 /*
- * Encloses an operation in a stream to which the program itself is about to submit one. This is legal also
- * during captures, if that stream is not capturing: whatever the operation does to a capture, the program's
- * own does, too.
+ * Like gp_engine_enter, for an operation in a stream to which the program itself is about to submit one. This
+ * is also legal during captures, if the stream is not capturing: the program's own operation has the same
+ * effect on a capture.
  */
 bool gp_engine_enter_stream(gp_engine_t *engine);
 
-/* Encloses a query whether the device is busy, which the engine may also make after pooling has stopped. */
+/* Like gp_engine_enter, for a query whether the device is busy, which is also allowed after pooling has
+ * stopped. */
 bool gp_engine_enter_question(gp_engine_t *engine);
 
-/* Enclose a call that may wait for the device, such as the driver's free. A suspension waits for such calls
- * in flight for at most GP_AWAIT_CALLS_NS: the device's work may depend on the thread that suspends. */
+/* Like gp_engine_enter and leave, for a call that may wait for the device, such as the driver's free. A
+ * suspension waits for such calls in flight for at most GP_AWAIT_CALLS_NS, because the device's work may
+ * depend on the thread that suspends. */
 bool gp_engine_enter_wait(gp_engine_t *engine);
 void gp_engine_leave_wait(gp_engine_t *engine);
 #define GP_AWAIT_CALLS_NS UINT64_C(100000000)
@@ -124,12 +129,12 @@ static inline gp_mode_t gp_engine_reuse_mode(const gp_engine_t *engine)
   return engine->reuse_mode;
 }
 
-/* Records a mode event on every device. The caller holds no device's lock. */
+/* Records a mode event for every device. The caller holds no device's lock. */
 void gp_mode_record(gp_engine_t *engine, gp_detail_t mode);
 
 /*
- * Called when a look-up shows that the program may submit work that the library does not see. From then on no
- * engine of the process reuses memory by stream order alone. It only sets a flag, so a look-up may call it.
+ * Called when a look-up of a driver function shows that the program may submit work that the library does not
+ * see. From then on no engine of the process reuses memory by stream order alone. Only sets a flag.
  */
 void gp_mode_distrust(void);
 

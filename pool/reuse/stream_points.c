@@ -4,7 +4,7 @@
 #include "pool/space/bound_parts.h"
 #include "pool/async/ordered_blocks.h"
 
-/* The point's stream still exists. The caller holds the lock of the point's device. */
+/* Returns true if the point's stream still exists. The caller holds the lock of the point's device. */
 static bool is_there(const gp_stream_point_t *point)
 {
   gp_assert_internal(gp_lock_is_held(&point->device->lock));
@@ -26,8 +26,8 @@ void gp_stream_point_passed(const gp_stream_point_t *point)
   gp_lock_release(&point->device->lock);
 }
 
-/* The slot for a point of that stream: the stream's present slot, a free or an ended
- * stream's, or the oldest. */
+/* Returns the slot for a point of the stream `identity`: its current slot, a free slot or one of a stream
+ * that has ended, or the oldest slot. */
 static gp_stream_point_t *place_of(gp_identity_t *by, const gp_identity_t *identity)
 {
   gp_stream_point_t *ended = NULL;
@@ -63,7 +63,7 @@ static gp_block_t *take_before(gp_engine_t *engine, const gp_stream_point_t *poi
   gp_block_t *block = is_cut ? gp_bound_find(point->identity, fit->fresh, point->frees)
                              : gp_ordered_find_before(point->identity, fit, point->frees);
 
-  /* A context's memory ends with the context, but the waiting stream may live on. */
+  /* Memory ends with its context, but the waiting stream may belong to another one. */
   if (!block || block->context != arena)
     return NULL;
   if (is_cut)
@@ -87,7 +87,7 @@ gp_block_t *gp_stream_points_take(
   return block;
 }
 
-/* Moves blocks of one bin to idle, `most` at most. */
+/* Makes at most `most` blocks of one bin idle, and returns how many. */
 static unsigned drain_bin(gp_engine_t *engine, const gp_identity_t *identity, gp_bin_entry_t *newest,
     uint64_t now_ns, unsigned most)
 {

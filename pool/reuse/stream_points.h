@@ -1,18 +1,19 @@
 /*
- * Points of streams: another completion proof for memory freed in the order of a stream (identities.h). It
+ * Points of streams are another completion proof for memory freed in stream order (identities.h). The memory
  * may be reused in two cases:
  *
- * - The device has passed a point that lies behind the free. Every use was ordered before the point, so any
- *   request may have the memory, whatever other streams and contexts do. This also holds for memory of
+ * - The device has reached a point that lies behind the free. Every use was ordered before the point, so any
+ *   request may get the memory, whatever other streams and contexts do. This also holds for memory of
  *   cudaMalloc that cudaFreeAsync frees.
  * - Another stream waits for such a point (cudaStreamWaitEvent). Later requests in that stream are ordered
- *   behind the point. The driver's own pool does the same (cuda.h,
+ *   behind the point and may get the memory. The driver's own pool does the same (cuda.h,
  *   CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES).
  *
- * In a blocking stream only an operation of the stream lies behind a free: natively the free itself is one,
- * and comes behind the legacy default stream's work (identities.h). gp_identity_point takes care of that.
+ * In a blocking stream only an operation of the stream can be a point behind a free: natively the free itself
+ * is an operation, behind the work of the legacy default stream (identities.h). gp_identity_point ensures
+ * this.
  *
- * Any thread.
+ * Any thread may call these functions.
  */
 #ifndef GP_POOL_REUSE_STREAM_POINTS_H
 #define GP_POOL_REUSE_STREAM_POINTS_H
@@ -21,16 +22,17 @@
 #include "pool/engine_record.h"
 
 /*
- * True if the program uses stream-ordered memory, since only then points are worth their cost. want must be
- * called before its first such call. An event that another thread began to record just before is missed; but
- * if two threads record one event concurrently, the program can rely on neither record.
+ * Returns true if the program uses stream-ordered memory, because only then points are worth their cost.
+ * gp_stream_points_want must be called before the program's first stream-ordered call. It misses a record of
+ * an event that another thread began just before. This is harmless: if two threads record one event
+ * concurrently, the program can rely on neither record.
  */
 static inline bool gp_stream_points_are_wanted(const gp_engine_t *engine)
 {
   return atomic_load_explicit(&engine->has_ordered_calls, memory_order_relaxed);
 }
 
-/* True if events can stand for points: the library sees every call that might record an event. */
+/* Returns true if events can prove points, because the library sees every call that might record an event. */
 static inline bool gp_stream_points_trust_events(const gp_engine_t *engine)
 {
   return engine->keeps_ordered && !gp_mode_is_distrusted() &&
@@ -43,21 +45,22 @@ static inline void gp_stream_points_want(gp_engine_t *engine)
     atomic_store(&engine->has_ordered_calls, true);
 }
 
-/* Notes that the device has passed the point. The caller holds no device's lock. */
+/* Notes that the device has reached the point. The caller holds no device's lock. */
 void gp_stream_point_passed(const gp_stream_point_t *point);
 
-/* Notes that a stream waits for the point on the device, so its later work runs behind it. by: that stream;
- * NULL: it has no record. The caller holds no lock. */
+/* Notes that the stream `by` waits for the point on the device, so that its later work runs behind the point.
+ * by is NULL if the stream has no record. The caller holds no lock. */
 void gp_stream_point_awaited(gp_identity_t *by, const gp_stream_point_t *point);
 
-/* Takes a block of the arena that was freed before a point awaited by the stream out of its queue; NULL:
- * there is none. is_cut: a part, of fit->fresh bytes. The caller holds the device's lock. */
+/* Takes a block of the arena that was freed before a point for which the stream waits out of its queue;
+ * returns NULL if there is none. is_cut: takes a part of fit->fresh bytes. The caller holds the device's
+ * lock. */
 struct gp_block *gp_stream_points_take(
     gp_engine_t *engine, gp_identity_t *by, const gp_context_t *arena, const struct gp_fit *fit, bool is_cut);
 
 /*
- * Makes at most `most` blocks idle that were freed before passed points, and returns how many; the next call
- * continues. drain_one does so for one stream, which is ending. The caller holds the device's lock.
+ * Makes at most `most` blocks idle that were freed before points that the device has reached, and returns how
+ * many; the next call continues. drain_one does this for one stream. The caller holds the device's lock.
  */
 unsigned gp_stream_points_drain(gp_engine_t *engine, gp_device_t *device, uint64_t now_ns, unsigned most);
 unsigned gp_stream_points_drain_one(

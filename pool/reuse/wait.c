@@ -12,20 +12,20 @@
 
 #define TELL_AFTER_NS UINT64_C(2000000000)
 
-/* Which work holds a wait up. */
+/* The kind of work that a wait is for: submitted before the free of the memory, or later. */
 typedef enum work { WORK_NONE, WORK_BEFORE, WORK_LATER } work_t;
 
-/* One wait: how long it may take, depending on the work that holds it up, and the time between polls. */
+/* The state of one wait. before_ns and later_ns: how long it may take, by the kind of work. */
 typedef struct polling {
   gp_engine_t *engine;
-  gp_device_t *device; /* whose memory the program asks for */
+  gp_device_t *device; /* whose memory the program requests */
   gp_oom_attempts_t *attempts;
   uint64_t before_ns, later_ns;
   uint64_t last_ns;
   uint64_t pause_ns;
   bool has_paused;
   uint64_t held_epoch; /* the epoch that the wait is for, and ... */
-  uint64_t held;       /* ... the sum of what the contexts that hold it up had completed at the last poll */
+  uint64_t held;       /* ... the sum of `completed` of the contexts that delayed it, at the last poll */
 } polling_t;
 
 static polling_t begin(gp_engine_t *engine, gp_device_t *device, gp_oom_attempts_t *attempts,
@@ -45,7 +45,7 @@ static bool has_fences(const gp_engine_t *engine)
   return engine->driver.ops->fence_record != NULL;
 }
 
-/* The work that keeps a context from completing the epoch. The caller holds contexts_lock. */
+/* Returns the kind of work that keeps a context from completing the epoch. The caller holds contexts_lock. */
 static work_t work_of(const gp_context_t *context, uint64_t epoch)
 {
   if (atomic_load(&context->gone) || atomic_load(&context->completed) >= epoch)
@@ -53,8 +53,8 @@ static work_t work_of(const gp_context_t *context, uint64_t epoch)
   return atomic_load(&context->fences.at_free_epoch) >= epoch ? WORK_BEFORE : WORK_LATER;
 }
 
-/* A context that holds the epoch up has made progress, so the patience begins anew. This cannot go on for
- * ever: such a context has only a few fences from before the wait. */
+/* Restarts the time limit if a context that delays the epoch has made progress. This cannot repeat forever,
+ * because such a context has only a few fences from before the wait. */
 static void note_progress(polling_t *polling, uint64_t epoch, uint64_t held)
 {
   if (polling->held_epoch == epoch && polling->held != held)
@@ -63,7 +63,7 @@ static void note_progress(polling_t *polling, uint64_t epoch, uint64_t held)
   polling->held = held;
 }
 
-/* Finds the work that holds the epoch up. */
+/* Returns the kind of work that delays the epoch, and stores one such context in attempts. */
 static work_t find_work(polling_t *polling, uint64_t epoch)
 {
   gp_engine_t *engine = polling->engine;
@@ -87,14 +87,15 @@ static work_t find_work(polling_t *polling, uint64_t epoch)
   return found;
 }
 
-/* How far the context has got. Without fences only streams' progress is known, whatever their context. */
+/* Returns a number that grows with the progress of the context, or without fences with that of any known
+ * stream. */
 static uint64_t progress_of(const gp_engine_t *engine, const gp_context_t *context)
 {
   return atomic_load(&context->completed) + atomic_load(&engine->streams_got_through);
 }
 
-/* An earlier wait of that length was vain, and the context that holds the epoch up has
- * made no progress since. */
+/* Returns true if an earlier wait of that length timed out, and the context that delays the epoch has made no
+ * progress since. */
 static bool was_in_vain(gp_engine_t *engine, uint64_t epoch, uint64_t limit_ns)
 {
   bool in_vain = false;
@@ -142,8 +143,8 @@ static void count_wait(gp_device_t *device)
   gp_lock_release(&device->lock);
 }
 
-/* Sleeps until the next poll is due. False: the time for such work is over, or
- * further polls are useless. */
+/* Sleeps until the next poll. Returns false if the time for this kind of work is over, or if further polls
+ * are useless. */
 static bool go_on(polling_t *polling, work_t work, uint64_t epoch)
 {
   gp_engine_t *engine = polling->engine;
@@ -171,7 +172,7 @@ static bool go_on(polling_t *polling, work_t work, uint64_t epoch)
   return true;
 }
 
-/* The oldest stamp of a deferred block of the device; 0: no block is deferred. */
+/* Returns the oldest stamp of a deferred block of the device; 0 if none is deferred. */
 static uint64_t oldest_deferred(gp_engine_t *engine, gp_device_t *device)
 {
   uint64_t oldest = 0;
@@ -210,26 +211,27 @@ bool gp_wait_for_deferred(gp_engine_t *engine, gp_device_t *device, gp_oom_attem
   return false;
 }
 
-/* Without fences: until no stream has work. */
+/* On drivers without fences: polls until no known stream has work. */
 static bool wait_for_known_streams(polling_t *polling, uint64_t epoch)
 {
   gp_engine_t *engine = polling->engine;
 
   while (!gp_known_streams_are_idle(engine)) {
-    (void)find_work(polling, epoch); /* finds the work for the report */
+    (void)find_work(polling, epoch); /* stores a context for the report */
     if (gp_engine_service(engine) >= GP_SERVICE_DEAD || !go_on(polling, WORK_LATER, epoch))
       return false;
   }
   return true;
 }
 
-/* A device that is always busy shows progress: all work from before `epoch` completes, then all from before
- * the next epoch, and so on. This also reveals a kernel that came meanwhile and does not end. */
+/* On a device that is always busy, progress means that all work from before `epoch` completes, then all work
+ * from before the next epoch, and so on. A kernel that was submitted meanwhile and does not end prevents
+ * that. */
 bool gp_wait_until_quiet(gp_engine_t *engine, gp_device_t *device, gp_oom_attempts_t *attempts)
 {
   uint64_t epoch = gp_epoch_begin(engine);
   polling_t polling = begin(engine, device, attempts, GP_WAIT_BEFORE_NS, engine->patience_ns);
-  uint64_t passed_ns = 0; /* since when all work from before the call is complete; 0: it is not */
+  uint64_t passed_ns = 0; /* when all work from before the call was found complete; 0: not yet */
 
   gp_assert(!gp_holds_engine_lock());
   if (gp_engine_is_suspended(engine))

@@ -16,7 +16,7 @@ static bool is_sticky(const gp_driver_ops_t *ops, int code)
   return ops->code_is_sticky && ops->code_is_sticky(code);
 }
 
-/* In place of the program's free. Out of memory also where the limit has no room for it. */
+
 int gp_free_a_little(gp_engine_t *engine, gp_context_t *context)
 {
   if (!gp_limit_reserve(engine, context, GP_BLOCK_GRANULE, GP_SUPPLY_PLAIN))
@@ -26,8 +26,8 @@ int gp_free_a_little(gp_engine_t *engine, gp_context_t *context)
   return code;
 }
 
-/* The driver waits in a free of a little memory. Out of memory: it has none, or the engine may make no calls
- * of its own (the device has failed, say). */
+/* Calls gp_free_a_little. Also returns code_out_of_memory if the engine may make no driver calls of its own,
+ * for example after the device has failed. */
 static int wait_in_driver(gp_engine_t *engine, gp_context_t *context)
 {
   if (!gp_engine_enter_wait(engine))
@@ -37,8 +37,9 @@ static int wait_in_driver(gp_engine_t *engine, gp_context_t *context)
   return code;
 }
 
-/* Asks once more where the engine has taken the error for one that stays, and makes no calls of its own: the
- * call stands for the program's free. */
+/* Repeats the call to confirm a sticky error, and returns the second code, unless that call ran out of
+ * memory. Calls the driver even after the engine has stopped its own calls, because the call replaces the
+ * program's free. */
 static int confirm(gp_engine_t *engine, gp_context_t *context, int code)
 {
   int again = gp_engine_service(engine) == GP_SERVICE_DEAD ? gp_free_a_little(engine, context)
@@ -47,9 +48,9 @@ static int confirm(gp_engine_t *engine, gp_context_t *context, int code)
 }
 
 /*
- * The driver's wait was made, and a fence from before it is still outstanding: this driver's free does not
- * wait for the device. A program may then rely on a cudaFree that returns, and no free of the process waits
- * again. older_epoch: of such a fence; 0: there was none.
+ * If a fence that was recorded before the driver's free is still outstanding after it, this driver's free
+ * does not wait for the device. A program may then rely on a cudaFree that returns, so no free of the process
+ * waits again. older_epoch: the epoch of such a fence; 0: there was none.
  */
 static void note_return(gp_engine_t *engine, gp_context_t *context, uint64_t older_epoch)
 {
@@ -64,16 +65,17 @@ static void note_return(gp_engine_t *engine, gp_context_t *context, uint64_t old
 }
 
 /*
- * Waits as the driver's own free does: returns when the device has finished the work that such a free
- * waits for, with the device's error if that failed. If no work is pending, the driver's free would not
- * have waited either. Where the driver cannot wait in a free of a little memory, the block itself goes to the
- * driver. A part of a segment cannot, and then nothing waits: a wait for the whole context could be longer
- * than the driver's free, and hang.
+ * Waits as the driver's own free does: returns when the device has completed the work for which such a free
+ * waits, with the device's error if that work failed. If no work is pending, the driver's free would not have
+ * waited either. If there is no little memory to allocate and free in the driver, the block itself is freed
+ * in the driver. A part of a segment cannot be, and then nothing waits: synchronizing the whole context could
+ * take longer than the driver's free, and hang.
  *
- * An error that stays comes again. After one false answer the program would free the block once more, which
- * is no longer its own: so the driver is asked twice.
+ * A sticky error is returned by every later call. If the error were not sticky, the program would free the
+ * block again, which it no longer owns. So the driver is called twice before an error is returned.
  *
- * older_epoch: of a fence that was recorded before; 0: none. ret_made: the driver had a call to wait in.
+ * older_epoch: the epoch of a fence that was recorded before; 0: none. ret_made: a driver call that waits was
+ * made.
  */
 static int wait_as_driver(gp_engine_t *engine, gp_context_t *context, gp_block_t *block, uint64_t block_id,
     uint64_t older_epoch, bool *ret_made)
@@ -101,23 +103,24 @@ int gp_free_strictly(gp_engine_t *engine, gp_context_t *context, gp_block_t *blo
 
   if (!gp_fences_are_quiet(engine, context->device)) {
     code = wait_as_driver(engine, context, block, block_id, 0, &made);
-    (void)gp_fences_are_quiet(engine, context->device); /* learns what the driver has waited for */
+    (void)gp_fences_are_quiet(engine, context->device); /* records the work that is complete after the wait */
   }
   gp_reclaim(engine);
   return code;
 }
 
-/* How long a free polls before it waits in the driver, and how often without pauses: about a millisecond, in
- * which the driver's free would spin. What more has to be deferred before the next look where one gave no
- * reason to wait, as a share of the bound. Where the driver's wait cannot be made, polls take a hundredth of
- * the time. */
+/* LONGEST_POLL_NS: how long a free polls before it waits in the driver. POLLS_AT_FIRST: the number of polls
+ * without pauses, about a millisecond, in which the driver's free would spin. After a poll found no reason to
+ * wait, the next one follows when 1/LOOK_DIVISION of the bound more is deferred. REST_NS: the pause after the
+ * driver's wait was impossible, so that polls take a hundredth of the time. */
 #define LONGEST_POLL_NS UINT64_C(100000000)
 #define POLLS_AT_FIRST  1000u
 #define LOOK_DIVISION   8
 #define REST_NS         (100 * LONGEST_POLL_NS)
 
-/* The bound, but never more than half of what is left for the program: free on the device, by the driver's
- * last word, or under the limit, and idle. The caller holds the device's lock. */
+/* Returns the bound: gp_deferred_bound, but at most half of the memory that is left for the program. That is
+ * idle memory, and the free memory that the driver last reported or the limit leaves. The caller holds the
+ * device's lock. */
 static uint64_t bound_of(const gp_engine_t *engine, const gp_device_t *device)
 {
   uint64_t bound = gp_deferred_bound(engine, device);
@@ -143,7 +146,8 @@ bool gp_wait_in_free_is_beyond(gp_engine_t *engine, gp_context_t *context, uint6
          !atomic_load_explicit(&engine->free_returns, memory_order_relaxed);
 }
 
-/* Half of the bound at most is deferred. Otherwise: the epoch that the oldest of it waits for. */
+/* Returns true if at most half of the bound is deferred. If not, *ret_epoch is the epoch of the oldest
+ * free. */
 static bool is_relieved(gp_engine_t *engine, gp_context_t *context, uint64_t *ret_epoch)
 {
   gp_device_t *device = context->device;
@@ -165,7 +169,7 @@ static void note_no_reason(gp_engine_t *engine, gp_context_t *context)
   gp_lock_release(&device->lock);
 }
 
-/* Returns when a fence of the context has passed, or when it has paused. */
+/* Returns when a fence of the context is complete, or after a pause. */
 static void await_fence(gp_engine_t *engine, gp_context_t *context, unsigned *polls, uint64_t *pause_ns)
 {
   uint64_t completed = atomic_load(&context->completed);
@@ -181,8 +185,8 @@ static void await_fence(gp_engine_t *engine, gp_context_t *context, unsigned *po
   *pause_ns = gp_next_pause(*pause_ns);
 }
 
-/* Polls until half of the bound is complete, or all work from before the newest free, of which `last` is the
- * epoch. False: the time is over. */
+/* Polls until at most half of the bound is deferred, or until all work from before the newest free, with the
+ * epoch `last`, is complete. Returns false after LONGEST_POLL_NS. */
 static bool poll(gp_engine_t *engine, gp_context_t *context, uint64_t last)
 {
   uint64_t until_ns = gp_now(engine) + LONGEST_POLL_NS;
@@ -192,13 +196,13 @@ static bool poll(gp_engine_t *engine, gp_context_t *context, uint64_t last)
   unsigned polls = 0;
 
   for (;;) {
-    if (gp_fences_poll_twice(engine)) /* an idle context has then completed all */
+    if (gp_fences_poll_twice(engine)) /* then an idle context has completed everything */
       gp_reclaim(engine);
     if (is_relieved(engine, context, &epoch))
       return true;
     bool is_own = atomic_load(&context->completed) < epoch;
     if (!is_own)
-      gp_reclaim(engine); /* another thread may have learnt it just now */
+      gp_reclaim(engine); /* another thread may have just proven it */
     if (gp_engine_service(engine) != GP_SERVICE_POOL || atomic_load(&context->fences.failures) != failures ||
         atomic_load(&context->gone) || (!is_own && gp_covered(engine) < epoch)) {
       note_no_reason(engine, context);
@@ -235,7 +239,7 @@ int gp_wait_in_free(gp_engine_t *engine, gp_context_t *context, gp_block_t *bloc
   return code;
 }
 
-/* No other context keeps the epoch from being complete. */
+/* Returns true if the context is live and no other context delays the epoch. */
 static bool is_alone(gp_engine_t *engine, const gp_context_t *context, uint64_t epoch)
 {
   bool is = !atomic_load(&context->gone);

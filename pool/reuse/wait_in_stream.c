@@ -7,8 +7,8 @@
 
 #define MOST_WAITS 64u /* for one request */
 
-/* Bytes that the pool may still take, of *ret_whole; UINT64_MAX: not known. The caller holds the device's
- * lock. */
+/* Returns the bytes that the pool may still reserve, of *ret_whole in total; UINT64_MAX if unknown. The
+ * caller holds the device's lock. */
 static uint64_t left_of(const gp_device_t *device, uint64_t *ret_whole)
 {
   uint64_t left = device->told_ns == 0 ? UINT64_MAX : gp_device_left(device);
@@ -69,7 +69,7 @@ gp_free_event_t *gp_wait_in_stream_record(gp_engine_t *engine, const gp_order_t 
   return event;
 }
 
-/* Bytes whose stream-ordered free is pending. The caller holds the device's lock. */
+/* Returns the bytes whose stream-ordered free is pending. The caller holds the device's lock. */
 static uint64_t pending_bytes(const gp_device_t *device)
 {
   uint64_t bytes = device->bound_bytes;
@@ -82,8 +82,9 @@ static uint64_t pending_bytes(const gp_device_t *device)
 }
 
 /*
- * The driver's own pool would have to wait, too: what the program has not freed, what its streams have not
- * reached, and the request exceed the device or the limit. How the driver cuts its memory is not considered.
+ * Returns true if the driver's own pool would have to wait, too: if the memory that the program has not
+ * freed, pending frees, and the request together exceed the device or the limit. Fragmentation in the driver
+ * is ignored.
  */
 static bool is_short_natively(const gp_request_t *request)
 {
@@ -101,11 +102,11 @@ static bool is_short_natively(const gp_request_t *request)
   return is_short;
 }
 
-/* Memory that serves the request: pieces of one segment or range, one after the other, or a whole block. */
+/* Memory that serves the request: adjacent pieces of one segment or range, or a whole block. */
 typedef struct found {
   gp_block_t *first;
-  uint64_t size;   /* of all pieces, a rest included */
-  uint64_t newest; /* epoch of the newest of its frees */
+  uint64_t size;   /* of all pieces, with the unused end of the last one */
+  uint64_t newest; /* epoch of the newest free */
   unsigned events;
 } found_t;
 
@@ -118,7 +119,7 @@ static unsigned count_events(const gp_block_t *block)
   return count;
 }
 
-/* The smallest block that fits, of equals the one whose free is oldest. */
+/* Returns the smallest block that fits, with the oldest free among equals; or NULL. */
 static gp_block_t *find_whole(const gp_request_t *request)
 {
   gp_block_t *best = NULL;
@@ -138,7 +139,8 @@ static bool may_serve(const gp_block_t *block)
          (block->state == GP_STATE_BOUND && gp_free_events_are_complete(block));
 }
 
-/* What `bytes` from the piece on take. first NULL: the pieces that follow do not suffice. */
+/* Describes the pieces for `bytes` that begin with `first`. The result has first NULL if they do not
+ * suffice. */
 static found_t look_from(gp_block_t *first, uint64_t bytes)
 {
   found_t found = {.first = first};
@@ -154,7 +156,8 @@ static found_t look_from(gp_block_t *first, uint64_t bytes)
   return found;
 }
 
-/* Large pieces stay whole for as long as they can; of equals the device reaches the oldest frees first. */
+/* Prefers small pieces, so that large ones stay unsplit, and among equals old frees, which the device reaches
+ * first. */
 static bool is_better(const found_t *found, const found_t *best)
 {
   return found->size < best->size || (found->size == best->size && found->newest < best->newest);
@@ -176,8 +179,8 @@ static gp_block_t *find_pieces(const gp_request_t *request)
   return best.first;
 }
 
-/* Events that the request's stream has to wait for, each with one use, and where the bytes begin that it
- * covers. */
+/* Events for which the request's stream has to wait, each with one use, and the addresses of the bytes that
+ * they cover. */
 typedef struct waits {
   gp_free_event_t *events[MOST_WAITS];
   uint64_t addresses[MOST_WAITS];
@@ -194,7 +197,7 @@ static void note(waits_t *waits, const gp_block_t *block)
   }
 }
 
-/* The block became smaller: not those of its rest. */
+/* Drops the events that cover only bytes beyond the block, which was shrunk. */
 static void forget_rest(waits_t *waits, const gp_block_t *block)
 {
   unsigned count = 0;
@@ -223,8 +226,8 @@ static gp_block_t *take_whole(const gp_request_t *request, uint64_t now_ns, wait
   return block;
 }
 
-/* Takes a piece out of the lists: its low `most` bytes, or all of it, always if the host has no memory for a
- * record of the rest. The rest stays where the piece was. */
+/* Takes the low `most` bytes of a piece out of the lists; the rest remains in them. Takes the whole piece if
+ * it is not larger, or if the host has no memory for a record of the rest. */
 static void take_piece(gp_engine_t *engine, gp_block_t *piece, uint64_t most, waits_t *waits)
 {
   note(waits, piece);
@@ -277,7 +280,8 @@ static bool take(gp_request_t *request, waits_t *waits)
   return block != NULL;
 }
 
-/* The address is not known to the program yet. */
+/* Makes the stream of the request wait for the events. Returns false if the driver failed; the program does
+ * not know the address yet. */
 static bool await_frees(const gp_request_t *request, const waits_t *waits)
 {
   gp_engine_t *engine = request->engine;
@@ -291,7 +295,7 @@ static bool await_frees(const gp_request_t *request, const waits_t *waits)
   return code == 0;
 }
 
-/* Whatever the engine does with requests by now: no free of the program's will come. */
+/* Frees the block again, in whatever service state the engine is, because the program will never free it. */
 static void give_up(const gp_request_t *request)
 {
   gp_engine_t *engine = request->engine;
