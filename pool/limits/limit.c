@@ -18,7 +18,6 @@ uint64_t gp_limit_of(const gp_engine_t *engine, int ordinal, uint64_t total_byte
   return limit < ceiling ? limit : ceiling;
 }
 
-
 void gp_limit_resolve(gp_engine_t *engine, gp_context_t *context)
 {
   gp_device_t *device = context->device;

@@ -111,7 +111,8 @@ static size_t count(gp_engine_t *engine, gp_device_t *device)
   return pending;
 }
 
-/* Asks the streams, and all contexts by fences. Never waits. True: some of the memory no longer counts. */
+/* Queries the streams, and all contexts by fences. Never waits. Returns true if some of the memory no longer
+ * counts. */
 static bool ask(gp_engine_t *engine, gp_device_t *device)
 {
   gp_assert(!gp_holds_engine_lock());

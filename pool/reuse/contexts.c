@@ -90,7 +90,7 @@ static void file(gp_engine_t *engine, gp_context_t *context)
   context->next_any = engine->all_contexts;
   engine->all_contexts = context;
   (void)gp_covered_raise(
-      engine); /* first, because the new context has completed nothing yet */
+      engine); /* first: keeps what the other contexts have completed; the new one has completed nothing */
   gp_list_push_back(&engine->contexts, &context->live_link);
   gp_known_streams_add_context(engine, context);
   if (!context->driver.is_primary && !engine->is_plain)

@@ -272,8 +272,7 @@ int gp_fences_wait_context(gp_engine_t *engine, gp_context_t *context)
   gp_driver_count(context, GP_COUNT_HOST_WAIT);
   if (code != 0)
     gp_driver_note(engine, context, code);
-  else if (epoch >
-           atomic_load(&engine->void_epoch)) /* no capture began meanwhile, see void_epoch */
+  else if (epoch > atomic_load(&engine->void_epoch)) /* no capture began meanwhile, see void_epoch */
     gp_epoch_complete(context, epoch);
   return code;
 }

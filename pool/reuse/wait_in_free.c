@@ -16,7 +16,6 @@ static bool is_sticky(const gp_driver_ops_t *ops, int code)
   return ops->code_is_sticky && ops->code_is_sticky(code);
 }
 
-
 int gp_free_a_little(gp_engine_t *engine, gp_context_t *context)
 {
   if (!gp_limit_reserve(engine, context, GP_BLOCK_GRANULE, GP_SUPPLY_PLAIN))
