@@ -92,7 +92,7 @@ static uint64_t missing_bytes(gp_engine_t *engine, gp_context_t *context, uint64
   uint64_t total_bytes;
 
   if (by_limit) {
-    bytes = gp_account_growth(NULL, bytes, GP_SUPPLY_PLAIN); /* counts whole pages */
+    bytes = gp_account_growth(NULL, bytes, GP_SUPPLY_PLAIN); /* the limit counts whole pages */
     gp_lock_take(&device->lock);
     free_bytes =
         gp_locked(device)->committed_bytes < device->limit ? device->limit - device->committed_bytes : 0;
@@ -361,7 +361,7 @@ bool gp_oom_next_step(
   return may_help;
 }
 
-#define LEAST_PASSES 16 /* even without patience */
+#define LEAST_PASSES 16 /* even if GPUPOOL_PATIENCE is 0 */
 
 /*
  * Returns true if came_back has grown since the pass began. If not, waits for other threads to free memory:

@@ -30,7 +30,7 @@ bool gp_oom_again(gp_engine_t *engine, gp_context_t *context, uint64_t bytes, gp
 /* Releases the memory that the pool kept on the device when pooling stopped, if the device is quiet.
  * Returns false if there was nothing to release, or if the device is busy. Costs little if pooling has
  * not stopped. */
-#define GP_OOM_CONTEXTS 64 /* the most contexts of a device that it looks at */
+#define GP_OOM_CONTEXTS 64 /* releases memory of at most this many contexts */
 bool gp_oom_release_after_stop(gp_engine_t *engine, gp_context_t *context, gp_oom_attempts_t *attempts);
 
 /* Returns true if no step can make room for `bytes`, even if the process released all memory that the program

@@ -35,7 +35,7 @@ typedef struct patience {
   uint64_t pause_ns;
 } patience_t;
 
-/* The caller holds the device's lock. */
+/* Returns a number that changes when the holder makes progress. The caller holds the device's lock. */
 static uint64_t progress_of(const gp_device_t *device)
 {
   return device->oom_turn.changes + device->releases.finished_count;

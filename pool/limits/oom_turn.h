@@ -28,7 +28,7 @@ bool gp_oom_turn_take(gp_engine_t *engine, gp_device_t *device, gp_oom_attempts_
 /* Gives up the turn and the reservation. Does nothing if the thread does not have the turn. */
 void gp_oom_turn_leave(gp_device_t *device);
 
-/* Gives up the turn and sleeps: for threads that poll for something other than the turn. */
+/* Gives up the turn and sleeps. For threads that poll, but not for the turn. */
 void gp_oom_turn_pause(gp_engine_t *engine, gp_device_t *device, uint64_t ns);
 
 /* Reserves the memory that the calling thread, which has the turn, releases from now on. The reservation ends

@@ -135,7 +135,7 @@ int gp_release_owned(
 
   gp_lock_take(&device->lock);
   gp_heap_fold_own(engine, device, false);
-  gp_releases_finish(&device->releases, &block->release); /* no waiter runs before the lock is released */
+  gp_releases_finish(&device->releases, &block->release); /* waiters run only after the lock is released */
   if (code == 0 || atomic_load(&block->context->lost)) {
     if (code == 0 && free_fn)
       note_pending_free(engine, block, order);

@@ -125,7 +125,7 @@ gp_context_t *gp_engine_context(gp_engine_t *engine, const gp_driver_context_t *
     return NULL;
 
   gp_lock_take(&engine->contexts_lock);
-  known = find_live(engine, driver_context->handle); /* another thread may have been first */
+  known = find_live(engine, driver_context->handle); /* another thread may have added it meanwhile */
   if (!known)
     file(engine, made);
   gp_lock_release(&engine->contexts_lock);
@@ -158,7 +158,7 @@ bool gp_context_is_lost(const gp_context_t *context)
   return atomic_load_explicit(&context->lost, memory_order_acquire);
 }
 
-/* Ends the ownership or the deferral of a block. */
+/* Ends a block's use by the program or, if it was freed, by the device. */
 static void end_use(gp_engine_t *engine, gp_block_t *block, uint64_t now_ns)
 {
   if (block->state == GP_STATE_BOUND) {

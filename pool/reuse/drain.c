@@ -86,7 +86,7 @@ bool gp_drain_by_own_context(gp_engine_t *engine, gp_device_t *device, unsigned 
       most--;
       if (!has_passed(block))
         continue;
-      block->free_epoch = 0; /* as for a passed point of the stream, see stream_points.h */
+      block->free_epoch = 0; /* other contexts do not matter, as in stream_points.c */
       gp_stamp_complete(engine, block, now_ns, now_ns);
       moved = true;
     }

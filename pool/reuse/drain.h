@@ -70,8 +70,8 @@ void gp_drain(gp_engine_t *engine, bool with_heaps);
  */
 bool gp_drain_by_own_context(gp_engine_t *engine, gp_device_t *device, unsigned most);
 
-/* Moves all covered blocks of the device at once, for a consistent view of one moment. The caller holds the
- * device's lock. */
+/* Makes all covered blocks of the device idle without releasing the lock, for a consistent view. The caller
+ * holds the device's lock. */
 void gp_drain_locked(gp_engine_t *engine, gp_device_t *device);
 
 #endif

@@ -47,7 +47,7 @@ static inline gp_fence_wish_t gp_fence_policy_judge(
 
   gp_assert_internal(gp_lock_is_held(&device->lock));
   gp_assert_internal(block->state == GP_STATE_DEFERRED);
-  /* Blocks that left the queue, and complete blocks still in it, do not count. */
+  /* Blocks that have left the queue, and blocks in it whose work is complete, do not count. */
   if (device->newest_free_epoch <= gp_covered(engine))
     device->freed_since_fence = 0;
   device->newest_free_epoch = block->free_epoch;

@@ -108,7 +108,7 @@ static void make_slot(gp_engine_t *engine, gp_fences_t *fences)
   for (unsigned i = given_up; i + 1 < fences->count; i++)
     *slot(fences, i) = *slot(fences, i + 1);
   fences->count--;
-  *slot(fences, fences->count) = fence; /* reuses its handle */
+  *slot(fences, fences->count) = fence; /* the free slot keeps its handle for reuse */
 }
 
 /* Records a fence in the context. Returns false if the driver failed. The caller has taken the fences. */
@@ -119,7 +119,7 @@ static bool record_fence(gp_engine_t *engine, gp_context_t *context, bool at_fre
   if (fences->count == GP_FENCE_SLOTS)
     make_slot(engine, fences);
   gp_fence_t *fence = slot(fences, fences->count);
-  fence->epoch = gp_epoch_begin(engine); /* before the record, which does not cover later frees */
+  fence->epoch = gp_epoch_begin(engine); /* begins before the record, which does not cover frees after it */
   int code = gp_driver_fence_record(engine, &context->driver, &fence->handle);
   fence->recorded_ns = gp_now(engine);
   fence->at_free = at_free;

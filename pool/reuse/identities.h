@@ -116,7 +116,7 @@ void gp_identities_fini(gp_engine_t *engine);
 typedef struct gp_submitter {
   struct gp_submitter *next;
   atomic_bool in_use;
-  _Atomic uint64_t owners; /* number of ended threads that have had it */
+  _Atomic uint64_t owners; /* number of threads that have used it and ended */
 } gp_submitter_t;
 
 /* The calling thread's submitter; NULL before its first gp_submitter_init. */

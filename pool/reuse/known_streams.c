@@ -22,7 +22,7 @@ typedef struct known {
   gp_context_t *context;
   uint64_t handle; /* DEFAULT: the context's default stream */
   uint64_t serial;
-  bool was_busy; /* at the last query */
+  bool was_busy; /* had pending work at the last query */
   bool asked;
   bool is_removed;
 } known_t;

@@ -56,7 +56,7 @@ void gp_pending_free_add(
     return;
   gp_pending_free_t *pending = malloc(sizeof(*pending));
   note_stream(device, &own, order);
-  gp_lock_fence(); /* as at a block's free, see reuse/stamps.h */
+  gp_lock_fence(); /* as in gp_stamp, see reuse/stamps.h */
   own.epoch = atomic_load(&engine->epoch);
   gp_stamps_raise(&engine->newest_free_epoch, own.epoch); /* so that fences are recorded behind the free */
   if (pending) {

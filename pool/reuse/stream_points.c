@@ -98,7 +98,7 @@ static unsigned drain_bin(gp_engine_t *engine, const gp_identity_t *identity, gp
     next = entry->next;
     if (block->freed_as > identity->passed)
       continue;
-    block->free_epoch = 0; /* other streams do not matter */
+    block->free_epoch = 0; /* reusable by all: other streams and contexts do not matter */
     gp_stamp_complete(engine, block, now_ns, now_ns);
     moved++;
   }

@@ -24,7 +24,7 @@ typedef struct polling {
   uint64_t last_ns;
   uint64_t pause_ns;
   bool has_paused;
-  uint64_t held_epoch; /* the epoch that the wait is for, and ... */
+  uint64_t held_epoch; /* the epoch for which it waits, and ... */
   uint64_t held;       /* ... the sum of `completed` of the contexts that delayed it, at the last poll */
 } polling_t;
 

@@ -301,7 +301,7 @@ static void give_up(const gp_request_t *request)
   gp_engine_t *engine = request->engine;
   gp_block_t *block = gp_find_and_lock(engine, request->ret_address);
 
-  if (!block) /* its context has ended */
+  if (!block) /* the block ended with its context */
     return;
   gp_block_end_ownership(engine, block, GP_DETAIL_NONE, gp_now(engine));
   block->refs = 0;

@@ -61,7 +61,7 @@ static gp_address_table_t *take_table(gp_address_map_t *map, size_t capacity)
     return table;
   }
   map->spare = NULL;
-  atomic_fetch_add(&map->generation, 1); /* must precede the first overwritten slot */
+  atomic_fetch_add(&map->generation, 1); /* before the first slot is overwritten */
   for (size_t i = 0; i < capacity; i++)
     atomic_store_explicit(&table->slots[i].key, 0, memory_order_release);
   return table;

@@ -18,7 +18,7 @@
 
 #include "base/assert.h"
 
-/* The block's link in the idle list of its bin; a member of the block. */
+/* The link of a block in the idle list of its bin; a member of the block's record. */
 typedef struct gp_bin_entry {
   struct gp_bin_entry *next; /* older; NULL: the oldest */
   struct gp_bin_entry *previous;
@@ -32,7 +32,7 @@ typedef struct gp_bin {
   uint32_t block_count;
 } gp_bin_t;
 
-/* A slot of the table. size is the bin's, copied for the look-up. */
+/* A slot of the table. size is a copy of bin->size, for the look-up. */
 typedef struct gp_bin_slot {
   uint64_t size; /* 0: slot not used */
   gp_bin_t *bin;
@@ -110,7 +110,7 @@ gp_bin_t *gp_bins_largest(const gp_bins_t *bins);
 #define GP_CUT_STEPS   16u           /* for each power of two */
 #define GP_CUT_RANGES  52u           /* enough for every 64-bit size */
 
-/* The link of an idle part in the bins; a member of the block. */
+/* The link of an idle part in the bins; a member of the block's record. */
 typedef struct gp_cut_entry {
   uint64_t address;
   uint64_t size;                 /* bytes */

@@ -86,7 +86,7 @@ void gp_block_tell_completed(gp_engine_t *engine, gp_block_t *block, uint64_t ti
 
 void gp_block_join_idle(gp_engine_t *engine, gp_block_t *block, uint64_t since_ns)
 {
-  gp_address_map_remove_value(&engine->blocks, block->address, block); /* before its address changes */
+  gp_address_map_remove_value(&engine->blocks, block->address, block); /* joining may move it */
   gp_block_set_stream(block, 0);
   (void)gp_segment_enter_idle(engine, block, since_ns);
 }

@@ -78,8 +78,8 @@ struct gp_block {
   gp_state_t state;
   gp_state_t released_from; /* RELEASING: the state before, restored if the driver refuses */
   gp_identity_t *freed_in;  /* DEFERRED, BOUND: freed in this stream; NULL: in none, or it has ended */
-  uint64_t freed_as;        /* number of this free among those in freed_in */
-  uint64_t idle_ns;         /* since when idle */
+  uint64_t freed_as;        /* number of this free among the frees in freed_in */
+  uint64_t idle_ns;         /* time since which it is idle */
   uint64_t releasable; /* part of a segment: bytes that could be released now (IDLE), or once idle (BOUND) */
   struct gp_freed_bytes *freed_bytes; /* DEFERRED, BOUND: events behind its frees, see free_events.h */
   uint64_t borrowed; /* bytes beyond the size of a new block for the owner's request, see budget.h */
@@ -96,8 +96,8 @@ static inline gp_block_t *gp_block_of_cut(gp_cut_entry_t *entry)
   return gp_list_entry(entry, gp_block_t, in_cut);
 }
 
-/* True if the block's present or last owner allocated it in a stream (cudaMallocAsync). The caller holds the
- * device's lock. */
+/* Returns true if the block's current or last owner allocated it in a stream (cudaMallocAsync). The caller
+ * holds the device's lock. */
 static inline bool gp_block_is_ordered(const gp_block_t *block)
 {
   return block->stream != 0;
@@ -112,7 +112,7 @@ static inline bool gp_block_is_ordered(const gp_block_t *block)
  */
 struct gp_segment {
   uint64_t address;
-  uint64_t size; /* bytes that the driver gave */
+  uint64_t size; /* bytes of the driver allocation */
   gp_context_t *context;
   gp_list_t link;    /* in context->segments */
   gp_block_t *first; /* its block with the lowest address */
@@ -125,8 +125,8 @@ struct gp_segment {
 typedef struct gp_chunk {
   uint64_t address;
   uint64_t size;
-  uint64_t handle;    /* the driver's */
-  bool has_no_handle; /* the handle was released: the memory lives while it is mapped, and cannot move */
+  uint64_t handle;    /* of cuMemCreate */
+  bool has_no_handle; /* the handle was released: the memory exists while it is mapped, and cannot move */
   bool has_moved;
   gp_cookie_t observer_cookie;
 } gp_chunk_t;
@@ -145,7 +145,7 @@ struct gp_range {
   size_t capacity;
   size_t promised;     /* places reserved for chunks that threads are about to add */
   uint64_t mapped;     /* bytes of all chunks */
-  uint64_t releasable; /* of its idle blocks */
+  uint64_t releasable; /* releasable bytes of its idle blocks */
   uint64_t peers;      /* bit mask of other devices with access to the memory */
 };
 

@@ -1,6 +1,7 @@
 /*
  * Allocates block records from slabs, recycles them, and frees them only when the engine ends, so that a free
- * that races with the end of its block never reads freed memory. Any thread; the device's lock may be held.
+ * that races with the end of its block never reads freed memory. Any thread may call; the caller may hold the
+ * device's lock.
  */
 #ifndef GP_POOL_SPACE_BLOCK_SLAB_H
 #define GP_POOL_SPACE_BLOCK_SLAB_H

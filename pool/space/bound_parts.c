@@ -37,7 +37,7 @@ static void file(gp_identity_t *identity, gp_block_t *block, uint64_t freed_as)
   block->freed_as = freed_as;
   block->in_cut.address = block->address;
   block->in_cut.size = block->size;
-  block->in_cut.free_epoch = freed_as; /* the bins compare it with a number of frees in the stream */
+  block->in_cut.free_epoch = freed_as; /* the bins compare it with the number that gp_bound_find gets */
   gp_cut_bins_add(identity->bound, &block->in_cut);
   identity->filed++;
 }
@@ -78,7 +78,7 @@ bool gp_bound_enter(gp_engine_t *engine, gp_identity_t *identity, gp_block_t *bl
   block->context->deferred_bytes -= block->size;
   gp_block_end_use(engine, block, now_ns);
   gp_block_set_stream(block, 0);
-  gp_address_map_remove_value(&engine->blocks, block->address, block); /* before its address changes */
+  gp_address_map_remove_value(&engine->blocks, block->address, block); /* joining may move it */
   for (int i = 0; i < 2; i++) {
     if (!neighbours[i] || neighbours[i]->state != GP_STATE_BOUND || neighbours[i]->freed_in != identity)
       continue;

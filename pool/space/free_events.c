@@ -38,7 +38,7 @@ static void cover(gp_block_t *block, uint64_t address, uint64_t size, gp_free_ev
 {
   gp_freed_bytes_t *bytes = malloc(sizeof(*bytes));
 
-  if (!bytes) /* not covered: no request waits for it */
+  if (!bytes) /* then the bytes are not covered, and no request gets them early */
     return;
   *bytes = (gp_freed_bytes_t){.next = block->freed_bytes, .address = address, .size = size, .event = event};
   block->freed_bytes = bytes;

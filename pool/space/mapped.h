@@ -67,7 +67,7 @@ uint64_t gp_mapped_chunk_size(uint64_t held, uint64_t request);
  * have moved more than once. */
 bool gp_mapped_should_move(const gp_device_t *device, uint64_t need, uint64_t bytes);
 
-/* A place for a request, where some memory must first be mapped. */
+/* A place for a request in the range. Some of it may not be mapped yet. */
 typedef struct gp_place {
   gp_block_t *first; /* contains address; this block and those up to the end are idle or unmapped */
   uint64_t address;

@@ -27,7 +27,7 @@ typedef struct gp_releases {
   gp_list_t in_flight;
   gp_condition_t finished;
   uint64_t finished_count;
-  uint64_t given_up; /* finished_count at the last wait that was given up, plus 1; 0: none was */
+  uint64_t given_up; /* finished_count when the last wait timed out, plus 1; 0: none did */
 } gp_releases_t;
 
 /* lock: the caller's lock that guards the list. */
@@ -44,7 +44,7 @@ static inline bool gp_releases_are_none(const gp_releases_t *releases)
 void gp_releases_announce(gp_releases_t *releases, gp_release_t *release);
 void gp_releases_finish(gp_releases_t *releases, gp_release_t *release);
 
-/* Waits until none of the `size` bytes at address, at least 1, is in flight. */
+/* Waits until none of the `size` (> 0) bytes at address is on its way to the driver. */
 void gp_releases_await(gp_releases_t *releases, uint64_t address, uint64_t size);
 
 #endif

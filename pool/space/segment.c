@@ -5,7 +5,7 @@
 #include "pool/space/budget.h"
 #include "pool/device_record.h"
 
-/* Checks what block_record.h and bins.h promise about segments, for gp_engine_check. */
+/* Checks the invariants of segments in block_record.h and bins.h, for gp_engine_check. */
 
 static bool check_idle(const gp_block_t *block)
 {
@@ -38,8 +38,8 @@ static bool check_bound(const gp_block_t *block, const gp_block_t *before)
 
 bool gp_segment_check(const gp_context_t *context)
 {
-  const gp_segment_t *segment = NULL; /* of the block before */
-  uint64_t end = 0;                   /* where the block before ended */
+  const gp_segment_t *segment = NULL; /* of the previous block */
+  uint64_t end = 0;                   /* where the previous block ended */
   bool was_idle = false;
   size_t segments = 0, listed = 0, entries = 0, counted;
   uint64_t bytes = 0, counted_bytes;
@@ -187,7 +187,8 @@ gp_block_t *gp_segment_below(const gp_block_t *block)
   return previous;
 }
 
-/* Atomic, since a free that races with the block's end reads these members without the lock. */
+/* Stores atomically, because a free that races with the end of the block reads these members without the
+ * lock. */
 static void set_place(gp_block_t *block, uint64_t address, gp_context_t *context)
 {
   __atomic_store_n(&block->context, context, __ATOMIC_RELAXED);

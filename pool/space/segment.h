@@ -75,9 +75,8 @@ void gp_segment_measure(const gp_context_t *context, uint64_t *ret_whole, uint64
 bool gp_segment_check(const gp_context_t *context);
 
 /*
- * Type segment: the size of new segments, and when a free segment is one too many. doc/memory-types.md has
- * the figures behind the constants. Sizes in bytes. The caller holds the device's lock unless a comment
- * says otherwise.
+ * Pool type segment: the size of new segments, and when to release a free segment. doc/memory-types.md
+ * explains the constants. Sizes in bytes. The caller holds the device's lock unless a comment says otherwise.
  */
 
 /* Segment sizes are multiples of this, unless a limit leaves less. */

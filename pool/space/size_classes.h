@@ -9,12 +9,12 @@
 #include "base/assert.h"
 #include "base/options.h"
 
-/* Smallest block of the types that keep blocks: the alignment of drivers (cuda-c-programming-guide: at
- * least 256 bytes; they use 512). */
+/* Smallest block of the pool types that keep blocks: the alignment of driver allocations
+ * (cuda-c-programming-guide: at least 256 bytes; drivers use 512). */
 #define GP_BLOCK_GRANULE UINT64_C(512)
 
-/* Allocations of more than GP_DRIVER_SHARED_MAX bytes take whole pages of the device, whatever the size;
- * smaller ones share pages (measured: doc/gpu-results.md, G8 and G17). */
+/* Allocations of more than GP_DRIVER_SHARED_MAX bytes use whole pages of the device; smaller ones share pages
+ * (measured: doc/gpu-results.md, G8 and G17). */
 #define GP_DRIVER_PAGE       (UINT64_C(2) << 20)
 #define GP_DRIVER_SHARED_MAX (UINT64_C(1) << 20)
 
@@ -28,7 +28,7 @@ typedef struct gp_type_config {
 
 typedef struct gp_pool_type {
   const char *name;
-  bool keeps_blocks; /* false: every free goes to the driver */
+  bool keeps_blocks; /* false: every free is forwarded to the driver */
   bool cuts;         /* blocks are parts of larger driver allocations (segment.h) */
   bool maps;         /* with cuts: the blocks are parts of mapped memory if the driver can map (mapped.h) */
 

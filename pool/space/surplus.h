@@ -39,7 +39,7 @@ void gp_surplus_want(gp_device_t *device, uint64_t bytes, gp_trim_reason_t reaso
 /* Sets, for the statistics, the bytes of surplus that the pool keeps because the device is busy. */
 void gp_surplus_note_kept(gp_device_t *device, uint64_t bytes);
 
-/* Notes that `bytes` of the device's idle memory are on their way to the driver. */
+/* Notes that `bytes` of the device's idle memory are being released to the driver. */
 void gp_surplus_went(gp_device_t *device, uint64_t bytes);
 
 #endif
