@@ -5,11 +5,10 @@
  *
  * - A thread that waits for the device gives up its turn, so that later requests make room meanwhile.
  * - Memory that the holder of the turn has released is reserved for its next attempt: other requests that
- * need
- *   the driver wait for that attempt. A reservation ends before the holder waits for the device.
+ *   need the driver wait for that attempt. A reservation ends before the holder waits for the device.
  * - A thread stops waiting after GP_OOM_STALL_NS without progress of the holder, and may then use the
- * reserved
- *   memory. The holder may be in a driver call that waits for work that the waiting thread has yet to submit.
+ *   reserved memory. The holder may be in a driver call that waits for work that the waiting thread has yet
+ *   to submit.
  *
  * A thread has at most one turn on a device, so a request is identified by its thread. The caller of these
  * functions holds no lock, and is not inside a driver call.

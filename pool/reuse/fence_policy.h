@@ -52,7 +52,7 @@ static inline gp_fence_wish_t gp_fence_policy_judge(
     device->freed_since_fence = 0;
   device->newest_free_epoch = block->free_epoch;
   device->freed_since_fence += block->size;
-  if (device->freed_since_fence > stats->deferred_bytes.current && /* cheap test first */
+  if (device->freed_since_fence > stats->deferred_bytes.current && /* the exact sum is needed only then */
       device->freed_since_fence > gp_device_pending(device))
     device->freed_since_fence = gp_device_pending(device);
   if (device->freed_since_fence < GP_FENCED_LEAST)

@@ -16,11 +16,9 @@
  * - In a blocking stream an operation lies between the free and the next use. Natively the calls
  *   cudaFreeAsync and cudaMallocAsync synchronize a blocking stream with others: the legacy default stream
  *   with all blocking streams, and each of these with the legacy stream. Work before the free may be in any
- * of
- *   these streams, and work after the allocation relies on its completion. So the library records an event in
- *   the blocking stream. In the legacy stream it records one for each of the two calls, because the program
- * may
- *   use the calls to order other work, in streams that the library does not see.
+ *   of these streams, and work after the allocation relies on its completion. So the library records an event
+ *   in the blocking stream. In the legacy stream it records one for each of the two calls, because the
+ *   program may use the calls to order other work, in streams that the library does not see.
  *
  * Any thread may call these functions; the caller holds no lock unless a comment says otherwise.
  */
@@ -30,9 +28,10 @@
 #include "pool/engine.h"
 
 /*
- * Create the record of a stream, after the stream was created, and end it, before the stream is destroyed.
- * gp_identity_ends returns when no thread uses the stream in a driver call of the library any more. A stream
- * has no record if the host is out of memory, or after a destruction that the driver refused.
+ * gp_identity_created creates the record of a stream after the stream's creation. gp_identity_ends ends it
+ * before the stream's destruction, and returns when no thread of the library uses the stream in a driver call
+ * any more. A stream has no record if the host is out of memory, or after a destruction that the driver
+ * refused.
  */
 void gp_identity_created(gp_engine_t *engine, gp_context_t *context, uint64_t handle, bool is_blocking);
 void gp_identity_ends(gp_engine_t *engine, uint64_t handle);

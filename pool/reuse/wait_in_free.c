@@ -66,9 +66,9 @@ static void note_return(gp_engine_t *engine, gp_context_t *context, uint64_t old
 /*
  * Waits as the driver's own free does: returns when the device has completed the work for which such a free
  * waits, with the device's error if that work failed. If no work is pending, the driver's free would not have
- * waited either. If there is no little memory to allocate and free in the driver, the block itself is freed
- * in the driver. A part of a segment cannot be, and then nothing waits: synchronizing the whole context could
- * take longer than the driver's free, and hang.
+ * waited either. If gp_free_a_little finds no memory, the block itself is freed in the driver. A part of a
+ * segment cannot be, and then nothing waits: synchronizing the whole context could take longer than the
+ * driver's free, and hang.
  *
  * A sticky error is returned by every later call. If the error were not sticky, the program would free the
  * block again, which it no longer owns. So the driver is called twice before an error is returned.

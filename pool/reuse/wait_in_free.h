@@ -10,13 +10,11 @@
  * own free would; in mode `strict` every free does.
  *
  * - A free waits only for work of its own context, submitted before the call. If only another context's work
- * is
- *   pending, it does not wait, and neither does cudaFree natively (doc/gpu-results.md, G13).
+ *   is pending, it does not wait, and neither does cudaFree natively (doc/gpu-results.md, G13).
  * - The wait ends when a capture begins, an error occurs, or pooling stops.
  * - If the driver's own free turns out not to wait, no free waits from then on.
  * - Stream-ordered frees, frees of memory of cudaMallocAsync, and the release of the last reference to a
- * block do not
- *   wait. doc/waits.md has the reasons.
+ *   block do not wait. doc/waits.md has the reasons.
  *
  * Any thread may call. The caller holds no lock unless a comment says otherwise. Sizes are in bytes.
  */

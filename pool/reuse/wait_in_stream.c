@@ -295,7 +295,8 @@ static bool await_frees(const gp_request_t *request, const waits_t *waits)
   return code == 0;
 }
 
-/* Frees the block again, in whatever service state the engine is, because the program will never free it. */
+/* Defers the block of a request that failed after it was taken, even if the engine no longer pools: the
+ * program does not know the address, and so will never free it. */
 static void give_up(const gp_request_t *request)
 {
   gp_engine_t *engine = request->engine;

@@ -4,14 +4,11 @@
  * stream may reuse at once, counts as idle. Two kinds of memory are measured separately:
  *
  * - Whole blocks, each a driver allocation: memory of cudaMalloc with the pool types round and naive, and
- * large
- *   blocks once the program exports memory. The budget is their highest use plus GPUPOOL_SLACK: the pool
- * should
- *   not reserve more in whole blocks. Beyond the budget an allocation takes an idle block up to twice as
- * large
- *   as the request before the pool grows, and idle blocks are surplus (surplus.h). doc/memory-types.md has
- * the
- *   figures. A block that is larger than a new block for its request counts without the excess.
+ *   large blocks once the program exports memory. The budget is their highest use plus GPUPOOL_SLACK: the
+ *   pool should not reserve more in whole blocks. Beyond the budget an allocation takes an idle block up to
+ *   twice as large as the request before the pool grows, and idle blocks are surplus (surplus.h).
+ *   doc/memory-types.md has the figures. A block that is larger than a new block for its request counts
+ *   without the excess.
  * - Parts of segments and of mapped memory: see segment.h and mapped.h.
  *
  * Prewarmed memory counts as used. Sizes are in bytes. The caller holds the device's lock.
