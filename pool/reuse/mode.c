@@ -210,8 +210,8 @@ static gp_capturer_t *find_capturer(gp_engine_t *engine, uint64_t thread, const 
   return NULL;
 }
 
-/* Notes the calling thread as capturing, before the capture is counted. Returns false if there is no free
- * entry. The caller holds contexts_lock. */
+/* Notes the calling thread as capturing, before the capture is counted, so that none of its requests comes in
+ * between. Returns false if there is no free entry. The caller holds contexts_lock. */
 static bool note_capturer(gp_engine_t *engine, gp_suspension_t *suspension)
 {
   gp_capturer_t *place = find_capturer(engine, 0, NULL);

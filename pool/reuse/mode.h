@@ -134,7 +134,8 @@ void gp_mode_record(gp_engine_t *engine, gp_detail_t mode);
 
 /*
  * Called when a look-up of a driver function shows that the program may submit work that the library does not
- * see. From then on no engine of the process reuses memory by stream order alone. Only sets a flag.
+ * see. From then on no engine of the process reuses memory by stream order alone. Only sets a flag, so a
+ * look-up may call it.
  */
 void gp_mode_distrust(void);
 

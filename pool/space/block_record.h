@@ -65,8 +65,8 @@ struct gp_block {
   gp_list_t order; /* DEFERRED, BOUND: in context->deferred; IDLE: in device->idle; RELEASING: the releaser's
                       list */
   uint32_t refs;
-  bool tainted;            /* exported: its free releases it to the driver */
-  bool exact;              /* has no class's size: its free releases it too */
+  bool tainted;            /* exported: its free is forwarded to the driver */
+  bool exact;              /* not of a class's size: its free is forwarded, too */
   bool is_in_others;       /* with freed_in: the bin is freed_in->others */
   bool is_kept;            /* with home: the program has freed it; under the heap's lock */
   union {                  /* a block is in one of these at a time */
