@@ -8,7 +8,7 @@ static uint32_t chunk_records_for(uint64_t events)
   return chunk_records;
 }
 
-/* The places of the section's parts. */
+/* Sizes, and offsets from the section's start. */
 typedef struct layout {
   uint32_t chunk_records;
   uint32_t chunk_count;
@@ -65,7 +65,8 @@ void gp_chunks_fini(gp_chunks_t *chunks)
   gp_assert_internal(gp_lock_is_free(&chunks->lock));
 }
 
-/* The caller holds the lock, and no event was recorded so far. False: there is no memory. */
+/* Initializes the header before the first event. Returns false if there is no memory. The caller holds the
+ * lock. */
 static bool begin_locked(gp_chunks_t *chunks)
 {
   gp_assert(gp_lock_is_held(&chunks->lock));
@@ -87,7 +88,7 @@ static bool begin_locked(gp_chunks_t *chunks)
   chunks->chunks[0].state = GP_CHUNK_SHARED;
   chunks->chunks[0].owner = GP_CHUNK_OWNER_SHARED;
   atomic_signal_fence(memory_order_release);
-  header->is_begun = 1; /* last: a reader that sees it also sees the rest */
+  header->is_begun = 1; /* last: a reader that sees is_begun also sees the other members */
   return true;
 }
 
@@ -104,7 +105,8 @@ uint64_t gp_chunks_newest_ns(const gp_chunks_t *chunks, uint32_t index)
   return newest_ns;
 }
 
-/* Events of a closed chunk, as if each free had completed whose record may still get the completion. */
+/* Returns the number of events in a closed chunk; a free that may still get its completion counts as
+ * complete. */
 static uint32_t count_events(const gp_chunks_t *chunks, uint32_t index)
 {
   const gp_event_record_t *records = gp_chunks_records(chunks, index);
@@ -118,8 +120,8 @@ static uint32_t count_events(const gp_chunks_t *chunks, uint32_t index)
   return events;
 }
 
-/* Puts a chunk into the closed list. Searches from the new end, since the chunk nearly
- * always has the newest events. */
+/* Inserts a chunk into the list of closed chunks, which is ordered by newest_ns. Searches from the newest
+ * end, because the chunk nearly always has the newest events. */
 static void list_insert(gp_chunks_t *chunks, uint32_t index)
 {
   gp_chunk_header_t *header = chunks->header;
@@ -169,22 +171,22 @@ static void close_locked(gp_chunks_t *chunks, uint32_t index, uint64_t newest_ns
   list_insert(chunks, index);
 }
 
-/* No thread can enter a completion any more. Returns what the record's is. */
+/* Closes a free's open completion, so that no thread can store one any more. Returns the final value. */
 static uint64_t close_completion(gp_event_record_t *record)
 {
   uint64_t completion = gp_event_record_completion(record);
   if (record->action != GP_ACTION_FREE_REQUESTED || completion >> 32 != GP_COMPLETION_OPEN)
     return completion;
   uint64_t closed = gp_completion_set(completion, GP_COMPLETION_CLOSED);
-  /* Acquire and release: the thread that enters one has read the record before it is written anew. */
+  /* Acquire and release: a thread that stores a completion reads the record before the record is reused. */
   return __atomic_compare_exchange_n(
              &record->completion, &completion, closed, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)
              ? closed
              : completion;
 }
 
-/* Empties a chunk that no thread appends to. The order of the steps lets the record of a process killed in
- * between tell what is lost, and count it once. */
+/* Empties a chunk that no thread appends to, and counts its events as dropped. The order of the stores makes
+ * the count right, neither missing nor doubled, in the record of a process that is killed in between. */
 static void discard_locked(gp_chunks_t *chunks, uint32_t index)
 {
   gp_chunk_header_t *header = chunks->header;
@@ -216,7 +218,8 @@ static void discard_locked(gp_chunks_t *chunks, uint32_t index)
   atomic_store_explicit(&header->discarding, 0, memory_order_release);
 }
 
-/* Grows by some chunks at a time, to ask the kernel less often; four faults cost half as much again. */
+/* The section grows by several chunks at a time, so that the kernel is called less often. Growing in four
+ * steps instead costs half as much again. */
 #define GROWTH_BYTES ((size_t)64 * 1024)
 
 static bool has_room_for(gp_chunks_t *chunks, uint32_t index)
@@ -231,7 +234,7 @@ static bool has_room_for(gp_chunks_t *chunks, uint32_t index)
          gp_region_grow(chunks->region, GP_SECTION_EVENTS, end);
 }
 
-/* The closed chunks hold as many events as were asked for, even without the oldest. */
+/* Returns true if the closed chunks, without the oldest one, have the requested number of events. */
 static bool has_enough(const gp_chunks_t *chunks)
 {
   const gp_chunk_header_t *header = chunks->header;
@@ -249,7 +252,7 @@ static uint32_t open_locked(gp_chunks_t *chunks, uint32_t owner)
     if (header->used < header->chunk_count && has_room_for(chunks, header->used))
       index = header->used++;
     else
-      header->chunk_count = header->used; /* no more memory: the existing chunks are used in turn */
+      header->chunk_count = header->used; /* no more memory: existing chunks are reused */
   }
   if (index == GP_CHUNK_NONE) {
     index = list_pop_oldest(chunks);
@@ -316,7 +319,7 @@ void gp_chunks_forget(gp_chunks_t *chunks, uint64_t now_ns)
   if (is_empty) {
     chunks->since_ns = now_ns;
     chunks->has_lost = true;
-    /* A kill may come before the first event. */
+    /* Stores the loss in the record at once, because the process may be killed before its first event. */
     if (gp_region_is_started(chunks->region))
       (void)begin_locked(chunks);
   } else {

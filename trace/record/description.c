@@ -53,8 +53,8 @@ static void add_settings(text_t *text, const gp_options_t *options)
   }
 }
 
-/* Variables that limit or select device memory from outside. Names are written as they are,
- * unlike those of options. */
+/* Adds the variables that limit or select device memory from outside. Their names are written unchanged,
+ * while names of options are written in lower case. */
 static void add_environment(text_t *text)
 {
   static const char *const names[] = {"CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES",
@@ -81,7 +81,7 @@ static void add_rank(text_t *text)
     add_text(text, "rank", NULL, rank);
 }
 
-/* Straight into the buffer: the thread may have a small stack. */
+/* Reads the path straight into the buffer, because the thread may have a small stack. */
 static void add_program(text_t *text)
 {
   static const char key[] = "program";
@@ -116,9 +116,9 @@ static size_t read_file(const char *path, char *buffer, size_t capacity)
 }
 
 /*
- * Reads the command line into the far end of the buffer and copies it forward, argument by argument.
- * A copied argument is longer by its key, so with many arguments the writing end may reach the
- * unread ones: then it stops.
+ * Reads the command line into the far end of the buffer and copies it forward, argument by argument. Each
+ * copy is longer by its key, so with many arguments the copies may reach the unread arguments; the function
+ * then stops.
  */
 static void add_arguments(text_t *text)
 {
@@ -165,7 +165,7 @@ bool gp_description_next(const gp_description_t *description, size_t *at, gp_des
   ret_pair->value = ret_pair->key + key;
   size_t value = strnlen(ret_pair->value, left - key) + 1;
   if (value > left - key)
-    return false; /* its end is missing */
+    return false; /* the value's NUL is missing */
   *at += key + value;
   return true;
 }

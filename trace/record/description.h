@@ -1,12 +1,12 @@
 /*
- * A snapshot's text about the process and its settings: pairs of a key and a value, each ended by a NUL.
- * The record has it from the beginning, so that it is there when the process is gone. Keys:
+ * The description of the process and its settings in a snapshot: pairs of a key and a value, each ended by a
+ * NUL. It is written when the record begins, so that it is available after a kill. Keys:
  *
  *   program, host
- *   run            see run_id.h; none outside of gpupool run
- *   rank           none if the environment has none, or no number
+ *   run            see run_id.h; only under gpupool run
+ *   rank           only if the environment has one that is a number
  *   environment    NAME=VALUE
- *   argument       one for each
+ *   argument       one pair for each argument
  *   setting        NAME=TEXT
  *   source         NAME=WHERE
  */
@@ -29,14 +29,15 @@ typedef struct gp_description_pair {
   const char *value; /* any bytes but NUL */
 } gp_description_pair_t;
 
-/* Describes the calling process. The result borrows buffer. Leaves out what does not fit, starting
- * with the last arguments. */
+/* Returns a description of the calling process, stored in buffer. Pairs that do not fit are left out, the
+ * last arguments first. */
 gp_description_t gp_description_make(const gp_options_t *options, char *buffer, size_t capacity);
 
-/* The next pair from *at on; *at must be 0 at first. False: no more. */
+/* Returns the pair at offset *at and advances *at, which must start at 0. Returns false after the last
+ * pair. */
 bool gp_description_next(const gp_description_t *description, size_t *at, gp_description_pair_t *ret_pair);
 
-/* The value of the first pair of that key, or NULL. */
+/* Returns the value of the first pair with that key, or NULL. */
 const char *gp_description_find(const gp_description_t *description, const char *key);
 
 #endif

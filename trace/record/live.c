@@ -31,7 +31,7 @@ static uint32_t used_slots(const gp_live_t *live)
   return atomic_load_explicit(&live->used, memory_order_relaxed);
 }
 
-/* Takes a slot that was never taken; result as of take_slot. */
+/* Takes a slot that was never used. Returns its index + 1, or 0 if there is no memory. */
 static uint32_t take_new_slot(gp_live_t *live)
 {
   uint32_t cookie = 0;
@@ -44,8 +44,8 @@ static uint32_t take_new_slot(gp_live_t *live)
   return cookie;
 }
 
-/* Gives the event's memory a slot, whose word is 0, if there is memory for one; the header counts for the
- * reader where there is none. */
+/* Assigns a slot, whose word is 0, to the event's memory. If there is no memory for a slot, counts it in the
+ * header's missing_slots, for the reader. */
 static void take_slot(gp_live_t *live, const gp_event_t *event)
 {
   uint32_t slot = gp_live_take_free(live, event->device);
@@ -88,7 +88,7 @@ void gp_live_event(gp_live_t *live, const gp_event_t *event, uint64_t time_ns, i
       .alloc_ns = event->alloc_ns != 0 ? event->alloc_ns : time_ns,
       .origin = event->origin,
       .stream = has_owner ? stream : -1};
-  if (is_new || has_owner) /* new: also a segment that came while recording was off */
+  if (is_new || has_owner) /* is_new includes segments reserved while recording was off */
     gp_live_set_owner(slot, &owner);
   switch (event->action) {
   case GP_ACTION_SEGMENT_ALLOC: set_state(slot, event->is_cut ? GP_LIVE_SEGMENT : GP_LIVE_IDLE, event); break;

@@ -1,14 +1,14 @@
 /*
- * The table of present memory: one slot for every segment of the pool, every block in use that is cut from
- * one, and every forwarded allocation. It is separate from the events, so overwriting old events loses
- * history but never state. The engine has all this in its own records; the table is for the reader of a
- * process that was killed, and is written as events arrive.
+ * The table of live memory: one slot for every segment of the pool, every allocated block that is part of a
+ * segment, and every forwarded allocation. It is separate from the events, so overwriting old events loses
+ * history but never state. The engine has the same data in its own records; this table is for the reader of
+ * a killed process's record, and is updated as events arrive.
  *
- * A writer stores a slot's word last, with one instruction, and a change of state writes nothing else. A
- * process killed during a change leaves the earlier state; the event, which is stored before, has the new
- * one. An alloc that has a slot but no event has happened if the word says so. This works for cut memory
- * because idle parts have no slots: cutting off a block takes one slot, and joining it to its neighbours
- * returns one.
+ * A writer stores a slot's word last, with one instruction; a change of state writes only the word. If the
+ * process is killed during a change, the slot has the earlier state, and the event, which is stored first,
+ * has the new one. If an alloc has a slot but no event, the word says whether it happened. This also works
+ * for split segments because idle parts have no slots: splitting off a block takes one slot, and merging it
+ * with its neighbours returns one.
  */
 #ifndef GP_TRACE_LIVE_H
 #define GP_TRACE_LIVE_H
@@ -22,28 +22,29 @@
 #include "format/live_slot.h"
 #include "trace/region/region.h"
 
-/* Begins as zeroed memory, followed by gp_live_init. In cut memory each alloc takes a slot and each free
- * returns one. So each device has its own free slots, guarded by its lock. */
+/* Starts as zeroed memory, then gp_live_init. In split segments each alloc takes a slot and each free returns
+ * one, so each device has its own list of free slots, guarded by the device's lock. */
 typedef struct gp_live {
-  gp_lock_t lock; /* for slots never taken; ranks below the pool's locks, above the region's */
+  gp_lock_t lock; /* for `used` and the OOM report; taken after the pool's locks, before the region's */
   gp_region_t *region;
   gp_live_slot_t *slots;
   _Atomic uint32_t used;         /* slots [0, used) have been taken at some time */
-  uint32_t free[GP_MAX_DEVICES]; /* first free one + 1, 0: none; under the device's lock */
+  uint32_t free[GP_MAX_DEVICES]; /* first free slot + 1, 0: none; guarded by the device's lock */
 } gp_live_t;
 
 /* The region is borrowed. */
 void gp_live_init(gp_live_t *live, gp_region_t *region);
 void gp_live_fini(gp_live_t *live);
 
-/* Updates the slot of the event's observer_cookie. time_ns: the event's time, as recorded. stream: the index
- * of its stream, -1: none. is_quiet: takes no new slot, because the recorder is off. The caller holds the
- * device's lock. */
+/* Updates the slot in the event's observer_cookie. time_ns is the recorded time of the event, stream the
+ * index of its stream or -1. With is_quiet set (the recorder is off) it takes no new slot. The caller holds
+ * the device's lock. */
 void gp_live_event(gp_live_t *live, const gp_event_t *event, uint64_t time_ns, int16_t stream, bool is_quiet);
 
 /*
- * The recorder's note in the cookie of an allocated block (gp_cookie_t): that the alloc is only in the slot,
- * and the thread that made it. The note of a freed block is the place of the free's record (gp_chunks_place).
+ * The recorder's note in a block's cookie (gp_cookie_t). For an allocated block it says that the slot is the
+ * only record of the alloc, and which thread made the alloc. For a freed block it is the place of the free's
+ * record (gp_chunks_place).
  */
 #define GP_NOTE_TELLS_ALLOC (UINT32_C(1) << 31)
 
@@ -62,7 +63,7 @@ static inline uint16_t gp_note_thread(uint32_t note)
   return (uint16_t)note;
 }
 
-/* Changes the slot's state; kind and taint stay. tells_alloc: the alloc has no event record. */
+/* Changes the slot's state but not its kind and taint. tells_alloc: the alloc has no event record. */
 static inline void gp_live_set_state(
     gp_live_slot_t *slot, gp_live_state_t state, int device, bool is_cut, bool tells_alloc)
 {
@@ -88,7 +89,7 @@ typedef struct gp_live_owner {
 
 static inline void gp_live_set_owner(gp_live_slot_t *slot, const gp_live_owner_t *owner)
 {
-  /* First the time: it tells the reader of a killed process that the rest may not be there yet. */
+  /* The time is stored first: if the process is killed here, a reader sees that the rest may be missing. */
   slot->time_ns = owner->alloc_ns;
   atomic_signal_fence(memory_order_release);
   slot->requested = owner->requested;
@@ -104,8 +105,8 @@ static inline void gp_live_set_place(gp_live_slot_t *slot, uint64_t address, uin
   slot->context = context;
 }
 
-/* Takes a slot that was returned, whose word is 0 until the caller stores it. 0: there is none. The caller of
- * this and of gp_live_give holds the device's lock. */
+/* Takes a free slot of the device and returns its index + 1, or 0 if there is none. The slot's word is 0
+ * until the caller stores it. The caller holds the device's lock, also for gp_live_give. */
 static inline uint32_t gp_live_take_free(gp_live_t *live, int device)
 {
   uint32_t taken = live->free[device];
@@ -128,7 +129,7 @@ static inline void gp_live_give(gp_live_t *live, gp_cookie_t *cookie, int device
   *cookie = (gp_cookie_t){0, 0};
 }
 
-/* gp_observer_t holders. */
+/* Stores a block's reference count and taint in its slot (gp_observer_t holders). */
 void gp_live_holders(gp_live_t *live, uint32_t cookie, uint32_t refs, bool tainted);
 
 #endif

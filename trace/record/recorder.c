@@ -49,8 +49,8 @@ bool gp_prestart_end(gp_prestart_t *prestart)
 
 #define PAGE_BYTES_MOST ((size_t)64 * 1024)
 
-/* Bytes that a section may need at most when the library keeps `events` events (only GP_SECTION_EVENTS
- * depends on them). Any thread. */
+/* Returns the most bytes that a section can need if the library keeps `events` events, on which only
+ * GP_SECTION_EVENTS depends. Any thread. */
 static size_t gp_section_capacity(gp_section_t section, uint64_t events)
 {
   switch (section) {
@@ -80,8 +80,8 @@ static_assert(GP_RECORDING_OFF == (int)GP_TRACE_OFF && GP_RECORDING_STATE == (in
                   GP_RECORDING_ALL == (int)GP_TRACE_ALL,
     "the option has the codes of the record");
 
-/* The mode is the observer's interest, where 0 means none. The table of live memory stays right
- * while recording is off. */
+/* The recorder's mode also serves as the observer's `interest`, where 0 means no events. The table of live
+ * memory is kept up to date even while recording is off. */
 static_assert(GP_TRACE_OFF == 0, "no interest");
 
 #ifndef MADV_WIPEONFORK
@@ -110,7 +110,8 @@ static inline uint64_t ordered_time_ns(gp_recorder_t *recorder, const gp_event_t
   return gp_recorder_time_ns(recorder, event->device, event->time_ns);
 }
 
-/* Recording has ended since the block's alloc, of which only its slot tells: the free gives it a record. */
+/* Records a block's alloc when the block is freed, if recording was switched off in between and only the slot
+ * has the alloc. */
 static void record_alloc_late(gp_recorder_t *recorder, const gp_event_t *event)
 {
   gp_writer_t *writer = &gp_writer;
@@ -127,13 +128,13 @@ static void record_alloc_late(gp_recorder_t *recorder, const gp_event_t *event)
   writer->thread = own;
 }
 
-/* The note of the block after the event. place: of the event's record. */
+/* Returns the block's new note after the event. place is the place of the event's record. */
 static uint32_t note_after(const gp_recorder_t *recorder, const gp_event_t *event, uint32_t place)
 {
   return event->action == GP_ACTION_FREE_REQUESTED && !recorder->origins.has_frees ? place : 0;
 }
 
-/* Any event, in any mode; writer.c has the usual ones. An alloc gets a record. */
+/* Records any event in any mode; writer.c has the fast paths. Here an alloc gets a record of its own. */
 static uint64_t record_event(void *self, const gp_event_t *event)
 {
   gp_recorder_t *recorder = self;
@@ -159,8 +160,8 @@ static uint64_t record_event(void *self, const gp_event_t *event)
              gp_recorder_is_ours(recorder)) {
     record_alloc_late(recorder, event);
   }
-  /* Called after the event is stored, so no slot is ahead of the events. Known slots stay right while
-   * recording is off. */
+  /* The slot changes after the event is stored, so slots are never ahead of the events. Existing slots are
+   * kept up to date even while recording is off. */
   if (!cookie || !recorder->live.slots || (mode == GP_TRACE_OFF && cookie->slot == 0))
     return time_ns;
   int16_t stream = event->has_stream ? gp_handles_intern(&recorder->handles, event->stream) : -1;
@@ -175,7 +176,7 @@ static void record_holders(void *self, const gp_cookie_t *cookie, uint32_t refs,
   gp_live_holders(&recorder->live, cookie->slot, refs, tainted);
 }
 
-/* Describes the process in the record. Runs once, with the first memory that the program gets. */
+/* Writes the description of the process into the record, once, at the program's first allocation. */
 static void describe(gp_recorder_t *recorder)
 {
   char *buffer;
@@ -190,10 +191,10 @@ static void describe(gp_recorder_t *recorder)
   if (!buffer)
     return;
   int cancel_state =
-      gp_cancel_hold(); /* the caller holds a device's lock, and this reads the command line from a file */
+      gp_cancel_hold(); /* file I/O is a cancellation point, and the caller holds a device's lock */
   gp_description_t description = gp_description_make(recorder->options, buffer, GP_DESCRIPTION_BYTES);
   gp_cancel_restore(cancel_state);
-  /* The length precedes the text and is stored last: a reader needs whole pairs. */
+  /* The length precedes the text but is stored last, so that a reader never sees a partial description. */
   if (gp_region_grow(&recorder->region, GP_SECTION_DESCRIPTION, sizeof(uint64_t) + description.length)) {
     char *section = gp_region_section(&recorder->region, GP_SECTION_DESCRIPTION, NULL);
     memcpy(section + sizeof(uint64_t), description.text, description.length);
@@ -228,8 +229,7 @@ static void record_oom(void *self, const gp_oom_t *oom)
     recorder->hear_oom(recorder->hear_oom_self, oom);
 }
 
-/* The device's part of the record; NULL while there is no record, or if there is
- * no memory for that part. */
+/* Returns the device's part of the record, or NULL if there is no record yet or no memory for the part. */
 static gp_device_record_t *device_record(gp_recorder_t *recorder, int device)
 {
   gp_assert(device >= 0 && device < GP_MAX_DEVICES);
@@ -239,7 +239,7 @@ static gp_device_record_t *device_record(gp_recorder_t *recorder, int device)
   return (gp_device_record_t *)gp_region_section(&recorder->region, GP_SECTION_DEVICES, NULL) + device;
 }
 
-/* The statistics are kept in the record, so that a reader finds those of a killed process. */
+/* Returns the place for a device's statistics: they are kept in the record so that they survive a kill. */
 static gp_stats_t *place_stats(void *self, int device)
 {
   gp_recorder_t *recorder = self;
@@ -250,7 +250,7 @@ static gp_stats_t *place_stats(void *self, int device)
   return record ? &record->stats : NULL;
 }
 
-/* Likewise what a heap of a thread counts. */
+/* Returns the place in the record for the counts of a thread's heap, or NULL if there is none. */
 static gp_heap_counts_t *place_heap(void *self, uint32_t number)
 {
   gp_recorder_t *recorder = self;
@@ -281,7 +281,7 @@ static bool init_region(gp_recorder_t *recorder)
       .start_time_us = recorder->start_time_us,
       .pid = recorder->pid,
   };
-  /* With too little address space, tries with fewer events. */
+  /* If there is too little address space, retries with half as many events. */
   for (;; events /= 2) {
     for (int i = 0; i < GP_SECTION_COUNT; i++)
       plan.capacity[i] = gp_section_capacity((gp_section_t)i, events);
@@ -320,7 +320,7 @@ gp_recorder_t *gp_recorder_create(const gp_options_t *options, gp_clock_fn clock
   recorder->clock_self = clock_self;
   recorder->options = options;
   recorder->pid = getpid();
-  /* A child then finds a recorder that is off: it has no memory to record in (region.h). */
+  /* A forked child sees a zeroed recorder, which is off, because the child does not inherit the region. */
   (void)madvise(recorder, sizeof(*recorder), MADV_WIPEONFORK);
   struct timespec now;
   recorder->base_ns = gp_recorder_now_ns(recorder);
@@ -336,7 +336,7 @@ gp_recorder_t *gp_recorder_create(const gp_options_t *options, gp_clock_fn clock
   gp_marks_init(&recorder->marks, &recorder->region);
   gp_live_init(&recorder->live, &recorder->region);
   gp_origins_init(&recorder->origins, options, &recorder->region);
-  /* Without a key (the process has used up all keys) chunks of ended threads are not reused. */
+  /* If the process has no key left, chunks of ended threads are not reused. */
   recorder->has_key = pthread_key_create(&recorder->key, gp_writer_thread_ended) == 0;
   atomic_store(&recorder->mode, (int)gp_option_number(options, GP_OPTION_trace));
   return recorder;
@@ -363,7 +363,7 @@ void gp_recorder_destroy(gp_recorder_t *recorder)
 gp_observer_t gp_recorder_observer(gp_recorder_t *recorder)
 {
   bool has_stacks = recorder->origins.mode != GP_STACKS_OFF;
-  bool has_pairs = !recorder->origins.has_frees; /* a free with a stack of its own is an event of its own */
+  bool has_pairs = !recorder->origins.has_frees; /* a free with its own stack needs its own record */
   return (gp_observer_t){
       .interest = &recorder->mode,
       .find_origin = has_stacks ? find_origin : NULL,
@@ -406,13 +406,13 @@ void gp_recorder_set_mode(gp_recorder_t *recorder, int mode)
   if (atomic_load(&recorder->silent))
     return;
   bool has_record = gp_region_is_started(&recorder->region);
-  /* The record must not claim all events when some are missing: this changes it before recording stops,
-   * and after it has begun. */
+  /* The record must not claim to have all events while some are missing, so the header changes before
+   * recording stops, and after recording starts. */
   if (has_record && mode != GP_TRACE_ALL)
     atomic_store(&recorder->region.header->recording, (uint32_t)mode);
   int before = atomic_exchange(&recorder->mode, mode);
-  /* Takes the time after the switch: a thread that still saw the old mode may have dropped an earlier
-   * event, which must not be the only one missing. */
+  /* The time is read after the switch: a thread that still saw the old mode may have dropped an event just
+   * before, and that event must count as lost too. */
   if (mode == GP_TRACE_ALL && before != GP_TRACE_ALL)
     gp_chunks_forget(&recorder->chunks, gp_recorder_now_ns(recorder));
   if (before == GP_TRACE_OFF && mode != GP_TRACE_OFF)

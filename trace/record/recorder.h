@@ -1,6 +1,6 @@
 /*
- * The recorder stores events and present memory, for snapshots and, if the process is killed, for a reader of
- * its record. It implements pool/observer.h.
+ * The recorder stores events and the live memory for snapshots, and for `gpupool recover` if the process is
+ * killed. It implements pool/observer.h.
  *
  *   recorder = gp_recorder_create(options, clock, clock_self);
  *   observer = gp_recorder_observer(recorder);          NULL recorder: run without an observer
@@ -8,7 +8,7 @@
  *
  * No function here calls the driver or the pool, allocates from the program's heap, or writes to stdout.
  *
- * This folder includes format, base, trace/region, trace/stacks, pool/observer.h and base.
+ * This folder includes format, base, trace/region, trace/stacks and pool/observer.h.
  */
 #ifndef GP_TRACE_RECORDER_H
 #define GP_TRACE_RECORDER_H
@@ -22,44 +22,45 @@
 
 typedef struct gp_recorder gp_recorder_t;
 
-/* The engine's clock (driver.h, now_ns): nanoseconds, never backwards, the same for all threads. */
+/* The engine's clock (driver.h, now_ns): nanoseconds, monotonic, shared by all threads. */
 typedef uint64_t (*gp_clock_fn)(void *self);
 
 /*
- * Makes a recorder; options and clock_self must live as long as it does. This moment becomes the zero of
- * the snapshot's times. Returns NULL if the host has no memory. A process has one recorder. A thread that
- * switches to another one (as in tests) leaves its last chunk open in the first.
+ * Makes a recorder; options and clock_self must live as long as the recorder. Times in snapshots count from
+ * this call. Returns NULL if the host has no memory. A process has one recorder. A thread that switches to a
+ * second recorder (as in tests) leaves its last chunk in the first one open.
  */
 gp_recorder_t *gp_recorder_create(const gp_options_t *options, gp_clock_fn clock, void *clock_self);
 
-/* For tests: no thread may be recording, and every thread that did has ended or never records again. NULL is
- * legal. */
+/* Frees the recorder; for tests. No thread may be recording, and every thread that recorded must have ended
+ * or never record again. NULL is legal. */
 void gp_recorder_destroy(gp_recorder_t *recorder);
 
 /* Returns the observer for gp_engine_create; it is valid as long as the recorder. */
 gp_observer_t gp_recorder_observer(gp_recorder_t *recorder);
 
-/* Sets fn(self, oom), which the recorder calls at each out of memory, after the event is in the record, with
- * no lock held. Call it once, before the engine is created. */
+/* Sets the function that the recorder calls as fn(self, oom) for each out of memory, after the event is
+ * stored and with no lock held. Call this once, before the engine is created. */
 typedef void (*gp_oom_fn)(void *self, const gp_oom_t *oom);
 void gp_recorder_hear_oom(gp_recorder_t *recorder, gp_oom_fn fn, void *self);
 
-/* CUDA versions from the driver API (13000), for the snapshot; 0: not known (yet). Any thread. */
+/* Sets the CUDA versions for snapshots, in the driver API's form (13000); 0 means not known (yet). Any
+ * thread. */
 void gp_recorder_set_versions(gp_recorder_t *recorder, int driver_version, int runtime_version);
 
 /*
- * Sets GP_TRACE_OFF, GP_TRACE_STATE (also without events: the engine knows the live blocks) or
- * GP_TRACE_ALL. Any thread, any time. When recording goes on, events from before a pause count as lost: a
- * history with a hole could not be replayed.
+ * Sets the mode: GP_TRACE_OFF, GP_TRACE_STATE (no events, but snapshots still show the live blocks, which the
+ * engine knows) or GP_TRACE_ALL. Any thread, any time. After a pause, all earlier events count as lost,
+ * because a history with a gap could not be replayed.
  */
 void gp_recorder_set_mode(gp_recorder_t *recorder, int mode);
 int gp_recorder_mode(const gp_recorder_t *recorder);
 
 /*
- * Records the program's name for this moment: copies name, and cuts it if it is long. device and scope are
- * those of a scope that begins or ends, else -1 and 0. The mark is kept until GP_MARKS_MAX newer ones have
- * come. Does nothing while recording is off. The first memory, or the first mark, begins the record. Any
- * thread, with no lock held.
+ * Records a mark: the program's own name for this moment. Copies name and truncates it if necessary. device
+ * and scope belong to a scope that begins or ends; otherwise they are -1 and 0. A mark is overwritten after
+ * GP_MARKS_MAX newer ones. The first allocation or the first mark begins the record. Does nothing while
+ * recording is off. Any thread, with no lock held.
  */
 void gp_recorder_mark(
     gp_recorder_t *recorder, gp_mark_kind_t kind, int device, uint64_t scope, const char *name);
@@ -68,10 +69,8 @@ void gp_recorder_mark(
  * because the memory and the GPU belong to the parent. Takes no lock, so fork() needs no preparation. */
 void gp_recorder_fork_child(gp_recorder_t *recorder);
 
-/* The largest sizes of a record's sections: the library makes room for these, and a
- * reader accepts no more. */
-
-/* The same for the most events that GPUPOOL_TRACE_EVENTS accepts, plus one page of any machine. */
+/* Returns the largest size in bytes that a section of any record may have; a reader rejects larger ones. It
+ * allows for the maximum of GPUPOOL_TRACE_EVENTS, plus the largest page of any machine. */
 size_t gp_section_capacity_max(gp_section_t section);
 
 #endif

@@ -1,5 +1,5 @@
-/* The members of a recorder: for the recorder itself, and for snapshots and control, which read it while it
- * records. These only add stream handles that they meet. */
+/* The members of a recorder, for trace/record itself and for snapshots and control, which read the recorder
+ * while it records. The readers change nothing, except that they add unknown stream handles to the table. */
 #ifndef GP_TRACE_RECORD_RECORDER_STATE_H
 #define GP_TRACE_RECORD_RECORDER_STATE_H
 
@@ -16,9 +16,8 @@
 #include "trace/stacks/origin.h"
 
 /*
- * Holds back events from before the program first asks for memory (such as the pool's mode): the
- * record, and its file, begins with the first event about memory. There is room for a few; with more
- * the record begins at once.
+ * Buffers events from before the program's first allocation (such as the pool's mode), because the record and
+ * its file begin with the first event about memory. If the buffer is full, the record begins at once.
  */
 
 #define GP_PRESTART_EVENTS 64
@@ -28,7 +27,7 @@ typedef struct gp_prestart_event {
   gp_thread_entry_t thread;
 } gp_prestart_event_t;
 
-/* Zeroed memory plus gp_prestart_init. */
+/* Starts as zeroed memory, then gp_prestart_init. */
 typedef struct gp_prestart {
   gp_lock_t lock; /* a leaf */
   unsigned count;
@@ -39,40 +38,40 @@ typedef struct gp_prestart {
 void gp_prestart_init(gp_prestart_t *prestart);
 void gp_prestart_fini(gp_prestart_t *prestart);
 
-/* False: the caller must record the event now, because the record has begun or there is no
- * more room. Thread safe. */
+/* Buffers the event and returns true. Returns false if the record has begun or the buffer is full; the caller
+ * must then record the event itself. Thread safe. */
 bool gp_prestart_keep(gp_prestart_t *prestart, const gp_event_t *event);
 
-/* Ends the holding back. True for one caller only, which records events[0, count): from then on no other
- * thread changes them. Thread safe. */
+/* Ends the buffering. Returns true to exactly one caller, which then records events[0..count); no other
+ * thread changes them from then on. Thread safe. */
 bool gp_prestart_end(gp_prestart_t *prestart);
 
 /*
- * Makes the times of one device's events, without those of heaps, unique and growing in the order in which
- * they arrive, by a few nanoseconds: a thread may read the clock before it waits for the device's lock, and a
- * reader has only the times to order events. The thread that holds the device's lock writes last_ns; the
- * snapshot writer writes floor_ns.
+ * Makes the times of one device's events (except events of thread heaps) unique and increasing in order of
+ * arrival, by adding a few nanoseconds. A thread may read the clock before it waits for the device's lock,
+ * and readers order events by time only. The thread that holds the device's lock writes last_ns; the snapshot
+ * writer writes floor_ns.
  */
 typedef struct gp_device_clock {
   _Alignas(64) _Atomic uint64_t last_ns; /* of the last event */
-  _Atomic uint64_t floor_ns;             /* later events are newer than this */
+  _Atomic uint64_t floor_ns;             /* events recorded from now on get a later time than this */
 } gp_device_clock_t;
 
 typedef struct gp_recorder {
   /* Every event reads these; hardly anything writes them. */
   _Atomic int mode;
   atomic_bool silent; /* a forked child */
-  uint64_t id;        /* never used again, so that a thread notices a recorder at the same address */
+  uint64_t id;        /* unique, so that a thread detects a new recorder at the same address */
   uint64_t (*clock)(void *self);
   void *clock_self;
   const gp_options_t *options;
   pthread_key_t key;
   bool has_key;
   pid_t pid;
-  uint64_t base_ns;         /* clock at creation ... */
-  uint64_t start_time_us;   /* ... and the time of day at that moment */
-  atomic_bool is_described; /* the record describes its process */
-  atomic_bool has_gap;      /* live may lack blocks from while recording was off */
+  uint64_t base_ns;         /* clock at creation */
+  uint64_t start_time_us;   /* time of day at creation */
+  atomic_bool is_described; /* the record contains the description of the process */
+  atomic_bool has_gap;      /* `live` may lack blocks that were allocated while recording was off */
   _Atomic int driver_version;
   _Atomic int runtime_version;
   void (*hear_oom)(void *self, const gp_oom_t *oom); /* NULL: none */
@@ -89,7 +88,7 @@ typedef struct gp_recorder {
   gp_origins_t origins;
 } gp_recorder_t;
 
-/* False in a forked child: a child made without handlers finds a wiped recorder. */
+/* Returns false in a forked child. If the child ran no fork handlers, its recorder is zeroed, so pid is 0. */
 static inline bool gp_recorder_is_ours(const gp_recorder_t *recorder)
 {
   return !atomic_load(&recorder->silent) && getpid() == recorder->pid;
@@ -100,8 +99,8 @@ static inline uint64_t gp_recorder_now_ns(const gp_recorder_t *recorder)
   return recorder->clock(recorder->clock_self);
 }
 
-/* A time such that all events of a device up to it are recorded, and events recorded later are newer. The
- * caller holds the device's lock. */
+/* Returns a time that separates the device's events: all events up to it are recorded, and all events
+ * recorded later get a later time. The caller holds the device's lock. */
 uint64_t gp_recorder_fence_ns(gp_recorder_t *recorder, int device);
 
 #endif

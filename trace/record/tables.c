@@ -45,8 +45,8 @@ size_t gp_marks_order(const gp_mark_table_t *table, size_t room, gp_mark_record_
   uint64_t count = atomic_load_explicit(&table->count, memory_order_relaxed);
   size_t kept = 0;
 
-  /* In a full table skips the oldest mark, which may have been half overwritten when
-   * the process was killed. */
+  /* Skips the oldest mark of a full table: it may have been partly overwritten when the process was
+   * killed. */
   for (uint64_t i = count >= GP_MARKS_MAX ? count - GP_MARKS_MAX + 1 : 0; i < count; i++) {
     if (i % GP_MARKS_MAX < room)
       ret_marks[kept++] = table->entries[i % GP_MARKS_MAX];
@@ -83,8 +83,8 @@ void gp_handles_fini(gp_handles_t *handles)
   gp_assert_internal(gp_lock_is_free(&handles->lock));
 }
 
-/* Finds the slot of a handle, or the empty slot for it. The search ends, since at most a
- * quarter of the slots is taken. */
+/* Finds the slot of a handle and returns true, or finds an empty slot for the handle and returns false. The
+ * search always ends, because at most a quarter of the slots is in use. */
 static bool find_slot(gp_handles_t *handles, uint64_t handle, uint32_t *ret_slot, int16_t *ret_index)
 {
   uint32_t slot = (uint32_t)((handle * UINT64_C(0x9e3779b97f4a7c15)) >> 40);
@@ -155,7 +155,7 @@ static uint16_t add_locked(gp_threads_t *threads, gp_thread_entry_t entry)
   gp_thread_table_t *table = threads->table;
   size_t first_bytes = offsetof(gp_thread_table_t, entries);
   if (!gp_region_grow(threads->region, GP_SECTION_THREADS, first_bytes))
-    return 0; /* not even one entry fits: events name a thread that is in no table */
+    return 0; /* no memory for any entry: events refer to a missing entry */
   uint32_t index = gp_threads_count(threads);
   if (index >= GP_THREADS_MAX)
     return GP_THREADS_MAX - 1;
@@ -169,7 +169,7 @@ static uint16_t add_locked(gp_threads_t *threads, gp_thread_entry_t entry)
     strcpy(entry.name, GP_THREADS_OTHER_NAME);
   gp_assert(index < GP_THREADS_MAX && !entry.name[GP_THREAD_NAME_BYTES - 1]);
   table->entries[index] = entry;
-  /* After the entry is written, because readers take no lock. */
+  /* The count is stored after the entry, because readers take no lock. */
   atomic_store_explicit(&table->count, index + 1, memory_order_release);
   return (uint16_t)index;
 }

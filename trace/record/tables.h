@@ -10,8 +10,8 @@
 #include "trace/region/region.h"
 #include "format/marks.h"
 
-/* The threads that recorded something, in the order of their first events. Entries stay after the thread's
- * end: its events refer to them. */
+/* The threads that recorded an event, in the order of their first events. An entry outlives its thread,
+ * because the thread's events refer to it. */
 
 #define GP_THREADS_OTHER_NAME "(others)"
 
@@ -25,18 +25,18 @@ typedef struct gp_threads {
 void gp_threads_init(gp_threads_t *threads, gp_region_t *region);
 void gp_threads_fini(gp_threads_t *threads);
 
-/* Number of entries that readers may read. */
+/* Returns the number of entries that a reader may read. */
 static inline uint32_t gp_threads_count(const gp_threads_t *threads)
 {
   bool is_there = gp_region_used(threads->region, GP_SECTION_THREADS) > 0;
   return is_there ? atomic_load_explicit(&threads->table->count, memory_order_acquire) : 0;
 }
 
-/* Makes an entry for the calling thread and returns its index. The last entry stands for all threads that
- * come when the table is full or there is no memory. Safe from any thread. */
+/* Adds an entry for the calling thread and returns its index. If the table is full or there is no memory, the
+ * last entry is shared by all further threads. Safe from any thread. */
 uint16_t gp_threads_add_caller(gp_threads_t *threads);
 
-/* Describes the calling thread; gp_threads_add makes an entry from that later. */
+/* Returns an entry that describes the calling thread; gp_threads_add can add it to the table later. */
 gp_thread_entry_t gp_threads_describe_caller(void);
 uint16_t gp_threads_add(gp_threads_t *threads, const gp_thread_entry_t *entry);
 
@@ -57,16 +57,15 @@ typedef struct gp_handles {
 void gp_handles_init(gp_handles_t *handles, gp_region_t *region);
 void gp_handles_fini(gp_handles_t *handles);
 
-/* Number of handles that readers may read. */
+/* Returns the number of handles that a reader may read. */
 static inline uint32_t gp_handles_count(const gp_handles_t *handles)
 {
   bool is_there = gp_region_used(handles->region, GP_SECTION_STREAMS) > 0;
   return is_there ? atomic_load_explicit(&handles->table->count, memory_order_acquire) : 0;
 }
 
-/* The index of a handle; -1 if it is new and the table is full (or the
- * memory is). Locks only for a new handle. Safe from any
- * thread. */
+/* Returns the index of a handle and adds the handle if it is new. Returns -1 if the table or the memory is
+ * full. Takes the lock only for a new handle. Safe from any thread. */
 int16_t gp_handles_intern(gp_handles_t *handles, uint64_t handle);
 
 /* Marks: the program's own names for moments (gpupool.h). They are rare, so one lock is enough. */
@@ -81,16 +80,16 @@ typedef struct gp_marks {
 void gp_marks_init(gp_marks_t *marks, gp_region_t *region);
 void gp_marks_fini(gp_marks_t *marks);
 
-/* Adds a copy of the mark, its time given by clock(clock_self) so that times grow. Adds nothing if there
- * is no memory. Any thread. */
+/* Adds a copy of the mark with clock(clock_self) as its time, read under the lock so that times increase.
+ * Adds nothing if there is no memory. Any thread. */
 void gp_marks_add(
     gp_marks_t *marks, const gp_mark_record_t *mark, uint64_t (*clock)(void *self), void *clock_self);
 
-/* Copies the kept marks, oldest first, into ret_marks[0..GP_MARKS_MAX), and returns
- * their number. Any thread. */
+/* Copies the kept marks, oldest first, into ret_marks[0..GP_MARKS_MAX) and returns their number. Any
+ * thread. */
 size_t gp_marks_copy(gp_marks_t *marks, gp_mark_record_t *ret_marks);
 
-/* The same from a table that has only the first `room` entries. */
+/* Does the same as gp_marks_copy for a table of which only the first `room` entries exist; takes no lock. */
 size_t gp_marks_order(const gp_mark_table_t *table, size_t room, gp_mark_record_t *ret_marks);
 
 #endif

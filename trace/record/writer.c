@@ -3,8 +3,8 @@
 #include "trace/stacks/known_stacks.h"
 #include "trace/stacks/unwind.h"
 
-/* Whether the thread may take a step by itself, and how: the recorder's mode, or GP_TRACE_OFF, which is also
- * that of a forked child, where there are no slots. */
+/* Returns the mode in which this thread may use the fast path: the recorder's mode, or GP_TRACE_OFF if it has
+ * to call record_event. A forked child, which has no slots, also has the mode GP_TRACE_OFF. */
 static inline int mode_of(const gp_recorder_t *recorder, const gp_writer_t *writer)
 {
   int mode = atomic_load_explicit(&recorder->mode, memory_order_relaxed);
@@ -18,7 +18,8 @@ static inline gp_live_slot_t *slot_of(const gp_recorder_t *recorder, const gp_ob
   return slot;
 }
 
-/* The slot tells of the alloc, so nothing else is written. */
+/* Records an alloc in the slot only; no event record is written. Returns the recorded time, or 0 if the
+ * caller has to use the general event function. */
 uint64_t gp_pairs_alloc(
     void *self, gp_observed_t *block, uint64_t context, int device, bool is_cut, uint64_t time_ns)
 {
@@ -54,7 +55,7 @@ uint64_t gp_pairs_alloc(
   return time_ns;
 }
 
-/* Fills the record of a free, and of the alloc before it, if only the slot told of that. */
+/* Fills the record of a free. The record also covers the alloc if the slot was the alloc's only record. */
 static inline void fill_pair(gp_event_record_t *record, const gp_writer_t *writer, const gp_observed_t *block,
     const gp_live_slot_t *slot, int device, uint64_t time_ns)
 {
@@ -79,12 +80,12 @@ static __attribute__((noinline)) uint32_t turn_chunk(gp_recorder_t *recorder, gp
     const gp_observed_t *block, const gp_live_slot_t *slot, int device, uint64_t time_ns)
 {
   gp_event_record_t record;
-  gp_writer_arm_end(recorder, writer); /* the thread may be at its end, and have been through that */
+  gp_writer_arm_end(recorder, writer); /* the key's destructor may have run already in this ending thread */
   fill_pair(&record, writer, block, slot, device, time_ns);
   return gp_writer_turn(recorder, writer, &record);
 }
 
-/* Returns the place of the record, 0 if it is in no chunk of this thread. */
+/* Appends the free's record and returns its place, or 0 if it did not go into a chunk of this thread. */
 static inline uint32_t add_record(gp_recorder_t *recorder, gp_writer_t *writer, const gp_observed_t *block,
     const gp_live_slot_t *slot, int device, uint64_t time_ns)
 {
@@ -95,8 +96,9 @@ static inline uint32_t add_record(gp_recorder_t *recorder, gp_writer_t *writer, 
   return gp_writer_publish(writer, time_ns);
 }
 
-/* The time of an event: of a heap whose last one was at *last_ns, or with NULL of the device. The device's
- * clock does not pass a heap's before it joins the heap. */
+/* Returns the time to record for an event. last_ns points to the time of the heap's last event, or is NULL
+ * for an event of the device itself. A heap's times do not advance the device's clock; gp_pairs_join does
+ * that. */
 static inline uint64_t time_of(gp_recorder_t *recorder, int device, uint64_t *last_ns, uint64_t time_ns)
 {
   if (!last_ns)
@@ -147,7 +149,8 @@ uint64_t gp_pairs_keep(
   return free_requested(self, block, device, is_cut, last_ns, time_ns);
 }
 
-/* The slot of a part stays with it, but is of no block in between, as a reader expects after a completion. */
+/* Passes a block of a heap to its next owner: completes the free and records the alloc. The block keeps its
+ * slot, but the slot's word is reset in between, as a reader expects after a completion. */
 uint64_t gp_pairs_hand_on(void *self, gp_observed_t *block, const gp_next_owner_t *next, int device,
     bool is_cut, uint64_t *last_ns, uint64_t time_ns)
 {
@@ -236,7 +239,7 @@ static int16_t stream_index(gp_recorder_t *recorder, gp_writer_t *writer, const 
   return writer->stream;
 }
 
-/* A free has the allocation's stack, unless frees get stacks of their own. */
+/* Returns the stack of an event: for a free the allocation's stack, unless frees get stacks of their own. */
 static uint32_t origin_of(const gp_recorder_t *recorder, const gp_event_t *event)
 {
   bool is_free = event->action == GP_ACTION_FREE_REQUESTED || event->action == GP_ACTION_FORWARDED_FREE;
@@ -255,7 +258,7 @@ static void fill_record(gp_recorder_t *recorder, gp_writer_t *writer, gp_event_r
   record->size = event->size;
   record->lifetime_ns = event->alloc_ns != 0 ? time_ns - event->alloc_ns : 0;
   gp_event_record_set_block(record, event->rounded_size, event->block_id);
-  if (!cookie || cookie->slot == 0 || recorder->origins.has_frees) /* its completion gets a record */
+  if (!cookie || cookie->slot == 0 || recorder->origins.has_frees) /* the completion gets its own record */
     record->completion = gp_completion_set(record->completion, GP_COMPLETION_CLOSED);
   record->duration =
       is_pair ? gp_note_thread(cookie->note) : gp_event_record_duration_pack(event->duration_ns);
@@ -272,7 +275,7 @@ void gp_writer_thread_ended(void *self)
 {
   gp_recorder_t *recorder = self;
   gp_writer_t *writer = &gp_writer;
-  /* Another destructor may allocate or free GPU memory after this one, which arms this one again. */
+  /* Another destructor may allocate or free GPU memory after this one, and so arm this one again. */
   writer->will_close = false;
   gp_unwind_thread_ended();
   gp_known_stacks_thread_ended();
@@ -314,7 +317,7 @@ uint32_t gp_writer_append(
   return gp_writer_turn(recorder, writer, &record);
 }
 
-/* The record begins. Events that were held back come first, under the names of their threads. */
+/* Appends the buffered events at the beginning of the record, each under the thread that caused it. */
 static void append_prestart(gp_recorder_t *recorder, gp_writer_t *writer)
 {
   const gp_prestart_t *prestart = &recorder->prestart;

@@ -1,17 +1,17 @@
 /*
- * Stores a thread's events. A thread fills a chunk of its own (chunks.h), so it needs no lock and shares no
- * cache line. The thread that has the event calls these functions.
+ * Stores a thread's events. Each thread fills a chunk of its own (chunks.h), so it needs no lock and shares
+ * no cache line. These functions record on behalf of the calling thread.
  */
 #ifndef GP_TRACE_RECORD_WRITER_H
 #define GP_TRACE_RECORD_WRITER_H
 
 #include "trace/record/recorder_state.h"
 
-/* A thread's view of its own chunk. Invariant: with recorder_id == recorder->id and used < limit, the chunk
- * is open and belongs to this thread, and `used` of its records are published. limit == 0: no chunk. */
+/* A thread's view of its own chunk. Invariant: if recorder_id == recorder->id and used < limit, the chunk is
+ * open and belongs to this thread, and its first `used` records are published. limit == 0 means no chunk. */
 typedef struct gp_writer {
   uint64_t recorder_id;
-  uint64_t newest_ns; /* of the chunk's records, without completions */
+  uint64_t newest_ns; /* newest time in the chunk's records, completions not counted */
   gp_event_record_t *records;
   _Atomic uint32_t *count;
   uint32_t used;
@@ -27,36 +27,36 @@ typedef struct gp_writer {
 /* initial-exec: the general model calls a function that may allocate at a thread's first access. */
 extern __thread gp_writer_t gp_writer __attribute__((tls_model("initial-exec")));
 
-/* Gives the thread a number in this recorder, and drops its chunk of another recorder. */
+/* Registers the calling thread with this recorder if necessary; a chunk from another recorder is dropped. */
 void gp_writer_know_thread(gp_recorder_t *recorder, gp_writer_t *writer);
 
-/* Arranges that at the thread's end its chunk is closed, and its known stacks are freed. */
+/* Makes sure that the thread's chunk is closed and its known stacks are freed when the thread ends. */
 static inline void gp_writer_arm_end(gp_recorder_t *recorder, gp_writer_t *writer)
 {
   if (!writer->will_close && recorder->has_key)
     writer->will_close = pthread_setspecific(recorder->key, recorder) == 0;
 }
 
-/* Destructor of the key; self: the recorder. Closes the thread's chunk for reuse; the events stay until then.
- */
+/* Destructor of recorder->key; self is the recorder. Closes the thread's chunk. Its events stay readable
+ * until the chunk is reused. */
 void gp_writer_thread_ended(void *self);
 
-/* Stores an event under that time. Returns the record's place (gp_chunks_place), 0 if it is in no chunk of
- * this thread. The thread has a number. */
+/* Stores an event with time_ns as its time. Returns the record's place (gp_chunks_place), or 0 if it did not
+ * go into a chunk of this thread. The thread must be registered (gp_writer_know_thread). */
 uint32_t gp_writer_append(
     gp_recorder_t *recorder, gp_writer_t *writer, const gp_event_t *event, uint64_t time_ns);
 
-/* Stores an event of a thread that may have no number yet, when the record may not have begun. */
+/* Like gp_writer_append, but also works if the thread is not registered or the record has not begun. */
 uint32_t gp_writer_begin(gp_recorder_t *recorder, const gp_event_t *event, uint64_t time_ns);
 
-/* Stores a record when the thread has no chunk, or a full one. Returns the record's place as gp_writer_append
- * does. */
+/* Opens a new chunk for a thread that has no chunk or a full one, and stores the record there. Returns the
+ * record's place as gp_writer_append does. */
 uint32_t gp_writer_turn(gp_recorder_t *recorder, gp_writer_t *writer, const gp_event_record_t *record);
 
-/* For asserts: the invariant of gp_writer_t. */
+/* Returns true if the invariant of gp_writer_t holds; for asserts. */
 bool gp_writer_owns_chunk(const gp_recorder_t *recorder, const gp_writer_t *writer);
 
-/* Publishes the record at `used`, which is complete. Returns its place. */
+/* Publishes the record at index `used`, which the caller has filled. Returns the record's place. */
 static inline uint32_t gp_writer_publish(gp_writer_t *writer, uint64_t time_ns)
 {
   if (time_ns > writer->newest_ns)
@@ -66,8 +66,8 @@ static inline uint32_t gp_writer_publish(gp_writer_t *writer, uint64_t time_ns)
   return gp_chunks_place(writer->chunk, writer->used++);
 }
 
-/* Stores the completion of a block's free in the record of the free, which the block's note names. False:
- * there is no such record any more. */
+/* Stores the completion time of a free in the free's record, whose place is in `note`. Returns false if that
+ * record no longer exists; the completion then needs an event of its own. */
 static inline bool gp_writer_complete(
     gp_recorder_t *recorder, const gp_writer_t *writer, uint32_t note, uint64_t block_id, uint64_t time_ns)
 {
@@ -78,8 +78,9 @@ static inline bool gp_writer_complete(
   return gp_chunks_complete(&recorder->chunks, note, is_own, block_id, time_ns);
 }
 
-/* Returns the recorded time of a device's event: time_ns, or later, so that times are unique and grow. The
- * caller holds the device's lock; the members are atomic because the snapshot writer reads without it. */
+/* Returns the time to record for a device's event: time_ns or slightly later, so that times are unique and
+ * increasing. The caller holds the device's lock; members are atomic because the snapshot writer reads them
+ * without the lock. */
 static inline uint64_t gp_recorder_time_ns(gp_recorder_t *recorder, int device, uint64_t time_ns)
 {
   gp_device_clock_t *clock = &recorder->clocks[device];
@@ -95,8 +96,8 @@ static inline uint64_t gp_recorder_time_ns(gp_recorder_t *recorder, int device, 
 }
 
 /*
- * The observer's fast paths for an allocation and its free (gp_observer_t), which write one record for both.
- * self: the recorder. The caller holds the device's lock, or for keep and hand_on a heap's.
+ * The observer's fast paths (gp_observer_t), which write one record for an allocation and its free together.
+ * self is the recorder. The caller holds the device's lock, or the heap's lock for keep and hand_on.
  */
 
 uint64_t gp_pairs_alloc(
