@@ -30,7 +30,7 @@ static int report(const char *what, const char *path, int error)
   return -1;
 }
 
-/* 0, or the reason why the folder cannot be used. */
+/* Returns 0 if the folder can be used, else an errno; EPERM if other users own it or have access to it. */
 static int check_folder(const char *folder)
 {
   struct stat status;
@@ -40,13 +40,13 @@ static int check_folder(const char *folder)
   int error = fstat(fd, &status) ? errno : 0;
   if (!error && (status.st_uid != geteuid() || (status.st_mode & 077)))
     error = EPERM;
-  (void)close(fd); /* opened for a look only */
+  (void)close(fd); /* opened for inspection only */
   return error;
 }
 
 /*
- * Finds a usable folder. XDG_RUNTIME_DIR may be another user's (sudo), missing, or unset
- * although the user has one, and any user can make the folder in /tmp first. Logs a line for a
+ * Finds a usable folder. Tries several, because XDG_RUNTIME_DIR may be another user's (sudo), missing, or
+ * unset although the user has one, and any user can create the folder in /tmp first. Logs one line for a
  * folder that another user has taken.
  */
 static bool choose_folder(char *folder)
@@ -81,10 +81,9 @@ static bool choose_folder(char *folder)
 }
 
 /*
- * Makes the folder of the user if there is none, removes the sockets of ended processes, and listens.
- * path holds GP_CONTROL_PATH_BYTES and becomes the socket's path. The folder must belong to this user
- * and be closed to others, or another user could replace the socket. Returns the descriptor, or -1
- * after one line in the log.
+ * Creates the user's folder if necessary, removes the sockets of ended processes, and listens. Writes the
+ * socket's path to path (GP_CONTROL_PATH_BYTES). The folder must belong to this user and be closed to others,
+ * or another user could replace the socket. Returns the descriptor, or -1 after one line in the log.
  */
 static int gp_control_listen(char *path)
 {
@@ -94,14 +93,14 @@ static int gp_control_listen(char *path)
 
   if (!choose_folder(folder))
     return -1;
-  (void)gp_control_remove_stale(folder); /* remaining ones do no harm */
+  (void)gp_control_remove_stale(folder); /* sockets that remain do no harm */
   (void)gp_control_path(folder, ".", getpid(), start, space, address.sun_path);
   (void)gp_control_path(folder, "", getpid(), start, space, path);
   int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (fd < 0)
     return report("create the socket", path, errno);
-  /* A socket gets its name only when it is served, so one that refuses is stale. If a file has these names
-   * and is not served, it is from the program that this process was before exec(). */
+  /* A socket gets its final name only when it is served, so a socket that refuses connections is stale. If an
+   * unserved socket has this process's name, it is from the program that this process ran before exec(). */
   if (gp_control_is_served(path)) {
     (void)report("create the socket", path, errno);
     goto close_socket;
@@ -119,11 +118,11 @@ static int gp_control_listen(char *path)
   return fd;
 
 close_socket:
-  (void)close(fd); /* no other thread has got it */
+  (void)close(fd); /* no other thread uses it */
   return -1;
 }
 
-/* True if the other end of a connection is the same user, or root. */
+/* Returns true if the other end of a connection is the same user or root. */
 static bool gp_control_peer_may(int fd)
 {
   struct ucred peer;
@@ -150,12 +149,12 @@ static void answer_and_close(gp_control_server_t *server, unsigned index, ssize_
   struct gp_control_peer *peer = &server->peers[index];
   gp_assert(index < server->count);
   server->answer(server->self, peer->fd, peer->request, length);
-  (void)close(peer->fd); /* gives up unsent data */
+  (void)close(peer->fd); /* unsent data is lost */
   *peer = server->peers[--server->count];
 }
 
-/* True once there is a whole request: up to a line end, the end of the client's data,
- * or the end of the buffer. */
+/* Reads from a client. Returns true once the request is complete, that is, at a line end, the end of the
+ * client's data, or the end of the buffer. Sets *ret_gone if the connection failed. */
 static bool read_more(struct gp_control_peer *peer, bool *ret_gone)
 {
   size_t room = sizeof(peer->request) - peer->used;
@@ -175,7 +174,7 @@ static void accept_all(gp_control_server_t *server)
     if (fd < 0 && (errno == EINTR || errno == ECONNABORTED))
       continue;
     if (fd < 0) {
-      if (errno != EAGAIN) /* the system has no file or memory to give just now */
+      if (errno != EAGAIN) /* the system is out of files or memory */
         server->refused_until_ms = server->now_ms() + PAUSE_MS;
       return;
     }
@@ -188,7 +187,7 @@ static void accept_all(gp_control_server_t *server)
   }
 }
 
-/* Milliseconds until the first client's time is over, for poll(); -1: there is no client. */
+/* Returns the milliseconds for poll() until the next deadline, or -1 if there is none. */
 static int wait_ms(const gp_control_server_t *server, uint64_t now_ms)
 {
   uint64_t first_ms = server->refused_until_ms > now_ms ? server->refused_until_ms : UINT64_MAX;
@@ -211,8 +210,9 @@ void gp_control_server_turn(gp_control_server_t *server)
     waiting[i] = (struct pollfd){.fd = server->peers[i].fd, .events = POLLIN};
   if (poll(waiting, count + 1, wait_ms(server, now_ms)) < 0)
     return; /* interrupted, or no memory: the next turn tries again */
-  /* Walks backwards: when a client goes, one that has had its turn takes its slot. Reads a client's data
-   * before it checks its time, which another client's long request may have used up. */
+  /* Walks backwards, because a removed client's slot is filled with the last client, which was already
+   * handled. Reads a client's data before it checks the deadline, because another client's long request may
+   * have used up this client's time. */
   for (unsigned i = count; i-- > 0;) {
     struct gp_control_peer *peer = &server->peers[i];
     bool gone = false;
@@ -227,7 +227,7 @@ void gp_control_server_turn(gp_control_server_t *server)
 
 #define START_SECONDS       5
 #define STOP_SECONDS        5
-#define ANSWER_SECONDS      1 /* for which a client may leave its answer unread */
+#define ANSWER_SECONDS      1 /* how long sending may wait for a client that does not read */
 #define ANSWER_BUFFER_BYTES (64 * 1024)
 
 #ifndef SYS_close_range
@@ -240,17 +240,17 @@ void gp_control_server_turn(gp_control_server_t *server)
 typedef struct control {
   gp_control_target_t target;
   pid_t pid;
-  sem_t ready;                      /* posted once the socket is there, or never will be */
-  gp_lock_t serving;                /* the thread that works on a request holds it */
-  bool stopped;                     /* under serving */
-  char path[GP_CONTROL_PATH_BYTES]; /* "": there is no socket; set before ready */
+  sem_t ready;                      /* posted once the socket exists or could not be created */
+  gp_lock_t serving;                /* held while a request is being served */
+  bool stopped;                     /* guarded by serving */
+  char path[GP_CONTROL_PATH_BYTES]; /* "": there is no socket; set before ready is posted */
   gp_control_server_t server;
   char answer[ANSWER_BUFFER_BYTES];
 } control_t;
 
-static control_t *_Atomic the_control; /* one in a process */
+static control_t *_Atomic the_control; /* one per process */
 
-/* Closes all of this thread's descriptors from 3 on, but one. */
+/* Closes all of this thread's descriptors from 3 on except `kept`. Returns false if it cannot list them. */
 static bool close_others(int kept)
 {
   DIR *listing = opendir("/proc/thread-self/fd");
@@ -259,15 +259,16 @@ static bool close_others(int kept)
   for (const struct dirent *entry; (entry = readdir(listing));) {
     int fd = atoi(entry->d_name);
     if (fd > STDERR_FILENO && fd != kept && fd != dirfd(listing))
-      (void)close(fd); /* the program still has it */
+      (void)close(fd); /* the program's own table keeps it open */
   }
   (void)closedir(listing); /* opened for reading only */
   return true;
 }
 
 /*
- * Gives this thread its own table of open files, with none of the program's but the file for messages.
- * Files that the program closes must really be closed, or the reader of a pipe waits for the end for ever.
+ * Gives this thread its own table of open files, which has no file of the program except the one for
+ * messages. Returns false if the kernel cannot do that. A file that the program closes must really be closed;
+ * otherwise the reader of a pipe would wait forever for its end.
  */
 static bool own_files(void)
 {
@@ -295,7 +296,7 @@ static uint64_t now_ms(void)
   return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
-/* The caller holds `serving`, so the end of the process waits for the answer. */
+/* Answers a request. The caller holds `serving`, so gp_control_stop waits for the answer. */
 static void answer_locked(control_t *control, const char *request, ssize_t length, gp_json_t *answer)
 {
   gp_assert(gp_lock_is_held(&control->serving));
@@ -307,7 +308,7 @@ static void answer_locked(control_t *control, const char *request, ssize_t lengt
     gp_control_request(&control->target, request, (size_t)length, answer);
 }
 
-/* gp_control_answer_fn */
+/* Answers one client; a gp_control_answer_fn. */
 static void serve(void *self, int fd, const char *request, ssize_t length)
 {
   const struct timeval patience = {.tv_sec = ANSWER_SECONDS};
@@ -323,7 +324,7 @@ static void serve(void *self, int fd, const char *request, ssize_t length)
     answer_locked(control, request, length, &answer);
     gp_lock_release(&control->serving);
   }
-  (void)gp_json_finish(&answer); /* a client that has gone misses its answer; SIGPIPE is blocked */
+  (void)gp_json_finish(&answer); /* may fail if the client has gone; SIGPIPE is blocked */
 }
 
 static void *serve_all(void *arg)
@@ -360,8 +361,8 @@ static bool start(control_t *control)
         strerror_r(error, text, sizeof(text)));
     return false;
   }
-  /* Waits so that a user who sees the program's first memory finds the socket. On a very busy machine
-   * it does not wait longer. */
+  /* Waits, but not longer than START_SECONDS, so that the socket exists before the program's first
+   * allocation. */
   (void)clock_gettime(CLOCK_REALTIME, &until); /* cannot fail */
   until.tv_sec += START_SECONDS;
   while (sem_timedwait(&control->ready, &until) != 0 && errno == EINTR) {

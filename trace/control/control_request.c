@@ -50,7 +50,7 @@ static void snapshot(gp_control_target_t *target, const char *argument, gp_json_
     gp_control_refuse(answer, "%s is a folder; give the name of a file", argument);
     return;
   }
-  target->written.path[0] = '\0'; /* an earlier file of that name stays */
+  target->written.path[0] = '\0'; /* so that an earlier snapshot is not removed */
   int error =
       gp_snapshot_write_named(target->writer, "request", argument[0] ? argument : NULL, &target->written);
   if (error == ECANCELED)
@@ -65,7 +65,8 @@ static void snapshot(gp_control_target_t *target, const char *argument, gp_json_
   }
 }
 
-/* As in a snapshot, but without a copy of the blocks: a client may ask for this every second. */
+/* Writes a device as in a snapshot, but without its blocks, because a client may ask for this every
+ * second. */
 static void write_device(gp_control_target_t *target, int device, gp_json_t *answer)
 {
   gp_engine_t *engine = target->engine;
@@ -75,7 +76,7 @@ static void write_device(gp_control_target_t *target, int device, gp_json_t *ans
   copy.largest_idle = gp_engine_largest_idle(engine, device);
   gp_engine_stats(engine, device, &copy.stats);
   copy.idle_bytes = copy.stats.cached_bytes.current;
-  if (copy.largest_idle > copy.idle_bytes) /* the two are of different moments */
+  if (copy.largest_idle > copy.idle_bytes) /* the two values were read at different moments */
     copy.largest_idle = copy.idle_bytes;
   gp_document_write_device(answer, target->recorder->base_ns, device, &copy);
 }
@@ -104,8 +105,7 @@ static void stats(gp_control_target_t *target, const char *argument, gp_json_t *
   end(answer);
 }
 
-/* Bytes that went back to the driver, and bytes that should have gone and stay
- * because the devices are busy. */
+/* Writes how many bytes were released to the driver, and how many were not because the devices are busy. */
 static void write_given_back(gp_control_target_t *target, uint64_t given, gp_json_t *answer)
 {
   uint64_t kept = 0;
@@ -124,7 +124,7 @@ static void empty_cache(gp_control_target_t *target, const char *argument, gp_js
   uint64_t given = gp_engine_empty_cache(target->engine);
   begin(answer);
   write_given_back(target, given, answer);
-  gp_json_key(answer, "suspended"); /* then the pool did not even try */
+  gp_json_key(answer, "suspended"); /* if true, the pool did not try */
   gp_json_bool(answer, gp_engine_is_suspended(target->engine));
   end(answer);
 }
@@ -199,7 +199,8 @@ static const struct {
 };
 #define COMMAND_COUNT (sizeof(commands) / sizeof(commands[0]))
 
-/* Splits the text in place into a command and the rest. Returns NULL, or why it cannot. */
+/* Splits the text in place into a command and its argument. Returns NULL, or a text that says what is
+ * wrong. */
 static const char *split(char *text, size_t length, char **ret_argument)
 {
   if (length > 0 && text[length - 1] == '\n')

@@ -1,4 +1,5 @@
-/* Requests to a running program: one line of text, answered by one JSON object. See doc/control.md. */
+/* Requests to a running program. A request is a line of text, the answer a JSON object. See
+ * doc/control.md. */
 #ifndef GP_TRACE_CONTROL_REQUEST_H
 #define GP_TRACE_CONTROL_REQUEST_H
 
@@ -8,9 +9,9 @@
 #include "trace/record/recorder.h"
 #include "trace/snapshot/snapshot.h"
 
-#define GP_CONTROL_REQUEST_BYTES (GP_PATH_BYTES + 64) /* the longest, with its line end */
+#define GP_CONTROL_REQUEST_BYTES (GP_PATH_BYTES + 64) /* longest request, with its line end */
 
-/* What a request works on, and buffers for it: one request at a time. */
+/* The objects that a request works on, and its buffers; only one request is served at a time. */
 typedef struct gp_control_target {
   gp_engine_t *engine;
   gp_recorder_t *recorder;
@@ -21,13 +22,13 @@ typedef struct gp_control_target {
 } gp_control_target_t;
 
 /*
- * Carries out the request text[0..length), which may be any bytes, and writes the answer: {"ok":true, ...},
- * or {"ok":false,"error":"..."} with a sentence that says what would be right. The text may end with a line
- * end. The caller holds no lock.
+ * Carries out the request text[0..length), which may be any bytes, and writes the answer: {"ok":true, ...} or
+ * {"ok":false,"error":"..."}, whose text says what would be accepted. The request may end with a line end.
+ * The caller holds no lock.
  */
 void gp_control_request(gp_control_target_t *target, const char *text, size_t length, gp_json_t *answer);
 
-/* {"ok":false,"error":"..."} */
+/* Writes the answer {"ok":false,"error":"..."} with a formatted text. */
 void gp_control_refuse(gp_json_t *answer, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 #endif

@@ -14,24 +14,24 @@
 #include "base/cancel.h"
 
 #define STACK_BYTES                                                                                          \
-  (256 * 1024) /* the recorder has the large buffers; this is address space, touched only as needed */
+  (256 * 1024) /* address space, touched only as needed; the large buffers are elsewhere */
 #define HELPERS_MOST 3
-#define LOOK_MS      100 /* between two looks while the main thread lives */
-#define LAST_LOOK_MS 5   /* the same once it has ended */
-#define OTHER_LINKS  2   /* of /proc/self/task, which has one link for each thread besides */
+#define LOOK_MS      100 /* polling interval while the main thread lives */
+#define LAST_LOOK_MS 5   /* polling interval after the main thread has ended */
+#define OTHER_LINKS  2   /* st_nlink of /proc/self/task is this plus the number of threads */
 
 typedef struct helper {
   void *(*fn)(void *arg);
   void *arg;
 } helper_t;
 
-/* Helpers start one after another, and all of them live in the process that started the first. */
+/* Helpers are started one at a time, all by the same process. */
 static helper_t helpers[HELPERS_MOST];
 static unsigned helper_count;
-static sigset_t program_mask; /* of the program's thread that started the first */
+static sigset_t program_mask; /* signal mask of the program's thread that started the first helper */
 
-/* The helpers that live. One is counted after its start, while the program's thread that starts it still
- * lives, and not after it has returned: so the number is never too high. */
+/* The number of running helpers. A helper is counted after its start, while the program's thread that starts
+ * it is still running, and uncounted when it returns, so the number is never too high. */
 static atomic_int living;
 
 static void *run(void *arg)
@@ -58,9 +58,9 @@ static int start(const char *name, void *(*fn)(void *arg), void *arg)
   (void)pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED); /* a legal state */
   (void)pthread_attr_setstacksize(&attributes, STACK_BYTES);               /* else the default applies */
   (void)sigfillset(&all);                                                  /* cannot fail */
-  (void)pthread_sigmask(SIG_SETMASK, &all, &before); /* the thread inherits it, from its start on */
+  (void)pthread_sigmask(SIG_SETMASK, &all, &before); /* the new thread inherits the mask */
   error = pthread_create(&thread, &attributes, run, helper);
-  if (error == EINVAL) { /* the thread-local variables of the program's libraries take more than the stack */
+  if (error == EINVAL) { /* the stack is too small for the libraries' thread-local variables */
     (void)pthread_attr_destroy(&attributes); /* neither call can fail */
     (void)pthread_attr_init(&attributes);
     (void)pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
@@ -76,15 +76,17 @@ static int start(const char *name, void *(*fn)(void *arg), void *arg)
   return error;
 }
 
-/* True once the main thread has ended. The kernel's links of a process are those of its main thread, and gone
- * with that. Reading a link takes no descriptor, whose number the program may be about to get. */
+/* Returns true once the main thread has ended. The links in /proc/self belong to the main thread and fail
+ * after its end. Reading a link needs no descriptor, so the numbers of the program's descriptors are not
+ * disturbed. */
 static bool has_main_ended(void)
 {
   char place;
   return readlink("/proc/self/cwd", &place, 1) < 0 && errno == ENOENT;
 }
 
-/* True if every thread of the program has ended. The kernel counts the main thread until the process ends. */
+/* Returns true if every thread of the program has ended. The kernel counts the main thread until the process
+ * ends. */
 static bool is_program_over(void)
 {
   struct stat tasks;
@@ -92,7 +94,7 @@ static bool is_program_over(void)
          tasks.st_nlink == OTHER_LINKS + 1 + (nlink_t)atomic_load(&living);
 }
 
-/* What the C library does when the last thread of a process ends. */
+/* Calls exit(0), as the C library does when the last thread of a process ends. */
 static void *leave(void *unused)
 {
   (void)unused;
@@ -101,11 +103,11 @@ static void *leave(void *unused)
 }
 
 /*
- * Ends the process when no thread but helpers is left. The C library counts the helpers, so it does not do
- * that.
+ * Ends the process when only helper threads are left. The C library does not do that, because it counts the
+ * helpers as threads.
  *
- * This thread shares the program's open files, and so keeps them open for what runs at exit. That may need
- * more stack than a helper has, and gets a thread of its own if possible.
+ * This thread shares the program's open files, so they are still open for the exit handlers. Exit handlers
+ * may need more stack than a helper has, so they run in a thread of their own if possible.
  */
 static void *keep_watch(void *unused)
 {

@@ -2,12 +2,12 @@
 #ifndef GP_TRACE_HELPER_THREAD_H
 #define GP_TRACE_HELPER_THREAD_H
 
-/* Starts a thread that runs fn(arg). The thread takes none of the process's signals, is named "gpupool", is
- * never cancelled or joined, and ends with the process, whatever it is doing. Returns 0 or an errno. One call
- * at a time.
+/* Starts a thread that runs fn(arg). The thread blocks all signals, is named "gpupool", is never cancelled or
+ * joined, and ends with the process, whatever it is doing. Returns 0 or an errno. The caller serializes
+ * calls.
  *
- * The process ends with the last thread of the program, as without the library: exit(0) is called then. A
- * further thread, "gpupool-exit", sees to that. */
+ * As without the library, the process ends with the last thread of the program: another thread,
+ * "gpupool-exit", then calls exit(0). */
 int gp_helper_thread_start(void *(*fn)(void *arg), void *arg);
 
 #endif

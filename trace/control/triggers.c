@@ -9,14 +9,14 @@
 #include "base/signal_name.h"
 #include "trace/control/helper_thread.h"
 
-#define SIGNALS 65 /* of Linux, by number */
+#define SIGNALS 65 /* the signals of Linux are numbered 1 to 64 */
 
-/* For the signal handler, so one per process; set before any handler is installed. */
+/* The data of the signal handler, one per process; set before any handler is installed. */
 static struct {
   pid_t pid;
-  sem_t wake; /* not a file descriptor, which the program might close, and whose number it might reuse */
+  sem_t wake; /* not a file descriptor, because the program might close it and reuse its number */
   struct sigaction previous[SIGNALS];
-  atomic_bool was_called[SIGNALS]; /* for previous handlers that must be called only once */
+  atomic_bool was_called[SIGNALS]; /* for previous handlers that run only once (SA_RESETHAND) */
 } signals;
 
 static void call_previous(int number, siginfo_t *info, void *context)
@@ -41,7 +41,7 @@ static void on_signal(int number, siginfo_t *info, void *context)
   call_previous(number, info, context);
 }
 
-/* However many signals arrive while it writes a snapshot, it writes one more. */
+/* Writes a snapshot after each signal. All signals that arrive during a snapshot together cause one more. */
 static void *write_when_woken(void *arg)
 {
   for (;;) {
@@ -69,8 +69,9 @@ static void install(int number)
   bool chained = is_function(previous);
   memset(&ours, 0, sizeof(ours));
   ours.sa_sigaction = on_signal;
-  /* Flags as the previous handler has them; without one, restarts system calls, so that none fails because
-   * of the library. Uses the alternate stack if there is one: some programs' own stacks are too small. */
+  /* Keeps the previous handler's flags. If there is none, system calls are restarted, so that none fails
+   * because of the library. Uses the alternate stack if there is one, because some programs' own stacks are
+   * too small. */
   ours.sa_flags =
       SA_SIGINFO | SA_ONSTACK | (chained ? previous->sa_flags & (SA_RESTART | (int)SA_NODEFER) : SA_RESTART);
   if (chained)
@@ -82,8 +83,8 @@ static void install(int number)
                                         : ", and no longer ends the program");
 }
 
-/* The newest peak snapshot of each device. One per process. The thread in which peak() is called uses it;
- * there is only one at a time. */
+/* The newest peak snapshot of each device. The table exists once per process; the engine calls
+ * gp_triggers_peak from one thread at a time, so it needs no lock. */
 static gp_snapshot_name_t peak_files[GP_MAX_DEVICES];
 
 void gp_triggers_peak(gp_snapshot_writer_t *writer, gp_engine_t *engine, int device, uint64_t bytes)

@@ -218,8 +218,8 @@ static void discard_locked(gp_chunks_t *chunks, uint32_t index)
   atomic_store_explicit(&header->discarding, 0, memory_order_release);
 }
 
-/* The section grows by several chunks at a time, so that the kernel is called less often. Growing in four
- * steps instead costs half as much again. */
+/* The section grows by several chunks at a time, so that the kernel is called less often. Letting the four
+ * pages of a chunk fault instead costs half as much again. */
 #define GROWTH_BYTES ((size_t)64 * 1024)
 
 static bool has_room_for(gp_chunks_t *chunks, uint32_t index)

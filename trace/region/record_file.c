@@ -43,14 +43,14 @@ bool gp_record_file_parse(const char *name, pid_t *ret_pid, uint64_t *ret_start_
   return true;
 }
 
-/* Another user may have made the name in a folder that all can write, so the checks
- * apply to the opened file. */
+/* Another user may have created the name in a world-writable folder, so the checks apply to the opened file
+ * descriptor. */
 int gp_record_folder_open(const char *root, bool create, const char **ret_problem)
 {
   char name[NAME_BYTES];
   struct stat status;
 
-  /* In steps: a path would take room on a stack that may be small. */
+  /* Opens the parent first: the whole path would need space on a stack that may be small. */
   (void)snprintf(name, sizeof(name), "gpupool.%u", (unsigned)geteuid());
   *ret_problem = "cannot create its folder";
   int parent = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -73,7 +73,7 @@ int gp_record_folder_open(const char *root, bool create, const char **ret_proble
   bool is_ours = fstat(fd, &status) == 0 && status.st_uid == geteuid() && (status.st_mode & 077) == 0;
   if (is_ours)
     return fd;
-  (void)close(fd); /* opened for a look only */
+  (void)close(fd); /* opened for inspection only */
   *ret_problem = "other users have access to its folder";
   errno = EPERM;
   return -1;
@@ -163,7 +163,7 @@ bool gp_record_file_is_in_use(int fd, pid_t pid)
   }
   if (errno == EAGAIN)
     return true;
-  return kill(pid, 0) == 0 || errno != ESRCH; /* no leases here: goes by the name */
+  return kill(pid, 0) == 0 || errno != ESRCH; /* no leases on this file system: checks the pid in the name */
 }
 
 /* A file that no program uses any more. */
@@ -181,13 +181,13 @@ static bool is_left_over(int folder, const char *name, leftover_t *ret_leftover)
   if (fd < 0)
     return false;
   bool in_use = gp_record_file_is_in_use(fd, pid);
-  (void)close(fd); /* opened for a look only */
+  (void)close(fd); /* opened for inspection only */
   strcpy(ret_leftover->name, name);
   return !in_use;
 }
 
-/* Keeps the newest files in kept[count], and removes the one that has to make
- * room. Returns the new count. */
+/* Adds the file to kept[0..count), or, if that is full, removes the oldest of these files and this one.
+ * Returns the new count. */
 static unsigned keep(int folder, leftover_t *kept, unsigned count, const leftover_t *leftover)
 {
   unsigned oldest = 0;
@@ -206,7 +206,7 @@ static unsigned keep(int folder, leftover_t *kept, unsigned count, const leftove
   return count;
 }
 
-/* getdents64(2); readdir() allocates. */
+/* The entries of getdents64(2), which is used because readdir() allocates. */
 struct entry {
   uint64_t inode;
   int64_t offset;

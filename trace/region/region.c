@@ -30,7 +30,7 @@ static size_t round_up(size_t bytes, size_t unit)
   return (bytes + unit - 1) / unit * unit;
 }
 
-/* The unit of growth: pages of the machine, which may be larger than PAGE_BYTES. */
+/* Returns the unit of growth: the machine's page size, which may be larger than PAGE_BYTES. */
 static size_t page_bytes(void)
 {
   long bytes = sysconf(_SC_PAGESIZE);
@@ -71,9 +71,9 @@ void *gp_region_section(gp_region_t *region, gp_section_t section, size_t *ret_c
 }
 
 /*
- * Makes sure that pages of the file exist. The kernel can do that without a descriptor. The
- * region keeps none, because the program could close it or reuse its number; before Linux 5.14
- * this opens the file again.
+ * Makes sure that pages of the file exist. Returns 0 or an errno. The region keeps no descriptor, because the
+ * program could close it or reuse its number. From Linux 5.14 on madvise needs none; before, the function
+ * opens the file again.
  */
 static int make_present(gp_region_t *region, size_t offset, size_t bytes)
 {
@@ -104,8 +104,8 @@ static void fill_header(gp_region_t *region)
     header->sections[i].offset = region->offsets[i];
     header->sections[i].capacity = region->plan.capacity[i];
   }
-  /* Last: a reader that sees it also sees the rest. Against a kill, which stops between two instructions, a
-   * signal fence is enough. */
+  /* The magic is stored last: a reader that sees it also sees the rest. A signal fence suffices, because a
+   * kill stops the process between two instructions. */
   atomic_signal_fence(memory_order_release);
   memcpy(header->magic, GP_RECORD_MAGIC, sizeof(header->magic));
 }
@@ -117,8 +117,8 @@ static void say_problem(gp_region_t *region, const char *what, int error)
       error ? strerror_r(error, text, sizeof(text)) : "");
 }
 
-/* Sets the file's nominal size. Checks the process's limit (ulimit -f) first: exceeding
- * it would raise a signal. */
+/* Sets the file's nominal size. Returns 0 or an errno. Checks the process's limit (ulimit -f) first, because
+ * exceeding the limit would raise a signal. */
 static int set_length(int fd, size_t bytes)
 {
   struct rlimit limit;
@@ -127,7 +127,8 @@ static int set_length(int fd, size_t bytes)
   return ftruncate(fd, (off_t)bytes) ? errno : 0;
 }
 
-/* Maps the file over the reservation. False: the problem is set, and the reservation is as before. */
+/* Maps the file over the reserved addresses. Returns false if that fails; region->problem then says why, and
+ * the reservation is unchanged. */
 static bool map_file(gp_region_t *region, int fd)
 {
   struct statvfs status;
@@ -162,15 +163,15 @@ static bool map_file(gp_region_t *region, int fd)
   if (!error)
     return true;
   say_problem(region, "cannot map the file", error);
-  /* Maps ordinary memory there again. If even that fails, the next access ends the process; but the kernel
-   * has just had the same range free. */
+  /* Maps ordinary memory there again. If this failed, the next access would end the process, but the range
+   * was mapped a moment ago, so it should not fail. */
   (void)mmap(region->header, region->bytes, PROT_READ | PROT_WRITE,
       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
   return false;
 }
 
-/* Returns the root to use. If another user has made the folder first, that costs a line in the
- * log, but not the record. */
+/* Returns the root to use. If another user has taken the folder's name, logs one line and uses the second
+ * root, so that the record still gets a file. */
 static const char *choose_root(const gp_region_t *region)
 {
   const char *root = region->plan.root, *problem;
@@ -178,7 +179,7 @@ static const char *choose_root(const gp_region_t *region)
   int folder = second ? gp_record_folder_open(second, true, &problem) : -1;
   if (folder < 0)
     return root;
-  (void)close(folder); /* opened for a look only */
+  (void)close(folder); /* opened for inspection only */
   gp_log(GP_LOG_ERROR,
       "GPUPOOL_RECORD=%s: other users have access to the folder gpupool.%u in it; the record is kept in %s",
       root, (unsigned)geteuid(), second);
@@ -199,7 +200,8 @@ static void start_file(gp_region_t *region, const char *root)
   (void)close(fd); /* the mapping keeps the file */
 }
 
-/* The log reports another user's doing, or a missing folder that the user has chosen, at any verbosity. */
+/* Returns the level for logging why there is no file. It is an error if another user has taken the folder, or
+ * if a folder that the user has chosen is missing. */
 static gp_log_level_t problem_level(const char *root)
 {
   bool is_chosen = strcmp(root, gp_option_table[GP_OPTION_record].default_text) != 0;
@@ -207,7 +209,7 @@ static gp_log_level_t problem_level(const char *root)
                                                                                           : GP_LOG_INFO;
 }
 
-/* The caller holds the lock. */
+/* Implements gp_region_start. The caller holds the lock. */
 static void start_locked(gp_region_t *region)
 {
   const char *root = region->plan.root;
@@ -222,8 +224,8 @@ static void start_locked(gp_region_t *region)
   }
   if (!region->is_file) {
     region->budget = SIZE_MAX;
-    /* A forked child has no use for the record of its parent, and the parent none for copy-on-write. Older
-     * kernels lack this, which only costs memory. */
+    /* A forked child does not need the parent's record, and this saves the parent copy-on-write faults. Older
+     * kernels lack the flag, which only costs memory. */
     (void)madvise(region->header, region->bytes, MADV_WIPEONFORK);
     if (region->problem[0])
       gp_log(problem_level(root),
@@ -234,7 +236,8 @@ static void start_locked(gp_region_t *region)
   atomic_store_explicit(&region->is_started, true, memory_order_release);
 }
 
-/* For a file: sections other than the events have the first eighth of the budget for themselves. */
+/* Returns the budget of a section in bytes. In a file, one eighth of the budget is reserved for the sections
+ * other than the events. */
 static size_t budget_of(const gp_region_t *region, gp_section_t section)
 {
   return section == GP_SECTION_EVENTS && region->is_file ? region->budget / 8 * 7 : region->budget;
@@ -259,7 +262,7 @@ static bool grow_locked(gp_region_t *region, gp_section_t section, size_t bytes)
   return true;
 }
 
-/* Opening and closing files are cancellation points, and errno belongs to the program. */
+/* Disables cancellation, because opening and closing files are cancellation points, and preserves errno. */
 bool gp_region_grow_slowly(gp_region_t *region, gp_section_t section, size_t bytes)
 {
   int saved_errno = errno;

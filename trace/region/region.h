@@ -1,15 +1,15 @@
 /*
- * The memory of the record: one mapping of fixed sections without pointers. It is a file in shared memory
- * (/dev/shm), which survives the end of the process, even by a kill, and which `gpupool recover` reads. If no
- * file can be created it is ordinary memory, and the record is lost with the process.
+ * The memory of the record: one mapping of fixed sections without pointers. The mapping is a file in shared
+ * memory (/dev/shm), which survives the end of the process, even a kill, so that `gpupool recover` can read
+ * it. If no file can be created, the mapping is ordinary memory, and the record is lost with the process.
  *
  * The region reserves address space for the largest size of each section. gp_region_grow makes sure that
- * pages exist before a caller touches them, so that a full file system is a result and not a SIGBUS. There
- * is no file before the first section grows: a program that never asks for GPU memory leaves no trace.
+ * pages exist before a caller touches them, so that a full file system is an error result and not a SIGBUS.
+ * There is no file before the first section grows: a program that never allocates GPU memory leaves no file.
  *
  * A forked child does not inherit the mapping of the file: it could only corrupt its parent's record.
  *
- * This folder includes format, base and base.
+ * This folder includes format and base.
  */
 #ifndef GP_TRACE_REGION_H
 #define GP_TRACE_REGION_H
@@ -26,41 +26,42 @@
 #include "trace/region/record_file.h"
 
 #define GP_REGION_SHARE     8            /* at most 1/8 of the file system's free space */
-#define GP_REGION_BYTES_MIN (512 * 1024) /* with less the record is not worthwhile */
+#define GP_REGION_BYTES_MIN (512 * 1024) /* a smaller record is not useful */
 
 /* The region to make. */
 typedef struct gp_region_plan {
-  const char *root;       /* the folder that has one for each user; "none": ordinary memory */
-  uint64_t base_ns;       /* the moment when recording began, by the clock of events ... */
-  uint64_t start_time_us; /* ... and in microseconds since 1970 */
+  const char *root;       /* contains the folders gpupool.UID; "none": use ordinary memory */
+  uint64_t base_ns;       /* start of recording on the events' clock */
+  uint64_t start_time_us; /* start of recording in microseconds since 1970 */
   pid_t pid;
   size_t capacity[GP_SECTION_COUNT];                  /* bytes, at most */
   int (*statvfs)(int fd, struct statvfs *ret_status); /* for tests; NULL: fstatvfs */
 } gp_region_plan_t;
 
 typedef struct gp_region {
-  gp_lock_t lock;        /* a leaf; growth, and the first start */
+  gp_lock_t lock;        /* a leaf; for growth and the first start */
   gp_region_plan_t plan; /* root is borrowed */
   gp_record_header_t *header;
   size_t bytes;
   size_t offsets[GP_SECTION_COUNT];
-  _Atomic size_t used[GP_SECTION_COUNT]; /* a copy of the header's, which others could change */
-  size_t present;                        /* bytes of all sections */
-  size_t budget;                         /* for a file; SIZE_MAX for ordinary memory */
+  _Atomic size_t used[GP_SECTION_COUNT]; /* private copy: other processes could change the header */
+  size_t present;                        /* bytes in use in all sections together */
+  size_t budget;                         /* most bytes of a file; SIZE_MAX for ordinary memory */
   atomic_bool is_started;
   bool is_file;
   gp_record_file_t file; /* with is_file */
   char problem[160];     /* why there is no file; "" if there is one, or if none was wanted */
 } gp_region_t;
 
-/* Reserves address space. root must live as long as the region. False: there is none. */
+/* Reserves address space and returns true, or false if there is none. plan->root must live as long as the
+ * region. */
 bool gp_region_init(gp_region_t *region, const gp_region_plan_t *plan);
 
-/* Unmaps the memory. A file stays: see gp_region_remove. */
+/* Unmaps the memory, but leaves the file; gp_region_remove removes it. */
 void gp_region_fini(gp_region_t *region);
 
-/* Creates the file, or falls back to ordinary memory, unless that was done before; the first gp_region_grow
- * also does it. Until then nothing may write to sections. Thread safe. */
+/* Creates the file, or falls back to ordinary memory, unless the region is started already. The first
+ * gp_region_grow also starts the region. Before the start nothing may write to sections. Thread safe. */
 void gp_region_start(gp_region_t *region);
 
 static inline bool gp_region_is_started(const gp_region_t *region)
@@ -68,12 +69,12 @@ static inline bool gp_region_is_started(const gp_region_t *region)
   return atomic_load_explicit(&region->is_started, memory_order_acquire);
 }
 
-/* The address of a section, fixed for the region's life, and its largest size. Zeroed; the caller
- * must grow it before use. */
+/* Returns the address of a section, which never changes, and its largest size. Sections are zeroed memory;
+ * the caller must grow a section before it accesses it. */
 void *gp_region_section(gp_region_t *region, gp_section_t section, size_t *ret_capacity);
 
-/* Makes bytes [0, bytes) of a section usable. False: there is no memory for them, or they exceed its
- * capacity; then nothing changes. Cheap if they are usable already. Thread safe. */
+/* Implements gp_region_grow, which makes bytes [0, bytes) of a section usable. Returns false and changes
+ * nothing if there is no memory or the section's capacity is exceeded. Thread safe. */
 bool gp_region_grow_slowly(gp_region_t *region, gp_section_t section, size_t bytes);
 
 static inline bool gp_region_grow(gp_region_t *region, gp_section_t section, size_t bytes)
@@ -88,7 +89,8 @@ static inline size_t gp_region_used(const gp_region_t *region, gp_section_t sect
   return atomic_load_explicit(&region->used[section], memory_order_acquire);
 }
 
-/* Removes the file when the process ends and no longer needs the record; the memory stays. Thread safe. */
+/* Removes the file because the process ends and the record is not needed; the mapping remains. Thread
+ * safe. */
 void gp_region_remove(gp_region_t *region);
 
 #endif
