@@ -14,7 +14,7 @@
 #include "base/cancel.h"
 
 #define STACK_BYTES                                                                                          \
-  (256 * 1024) /* address space, touched only as needed; the large buffers are elsewhere */
+  (256 * 1024) /* only reserves address space, touched as needed; the large buffers are elsewhere */
 #define HELPERS_MOST 3
 #define LOOK_MS      100 /* polling interval while the main thread lives */
 #define LAST_LOOK_MS 5   /* polling interval after the main thread has ended */

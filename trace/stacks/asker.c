@@ -31,7 +31,7 @@ static const gp_module_record_t *find_module(const gp_stack_logs_t *logs, int32_
   return module;
 }
 
-/* The file's name without its folder; it ends with the path. */
+/* Returns the file's name without its folder, and its length; the name has no NUL. */
 static const char *base_of(const gp_module_record_t *module, int *ret_length)
 {
   const char *slash = memrchr(module->path, '/', module->path_length);
@@ -40,8 +40,8 @@ static const char *base_of(const gp_module_record_t *module, int *ret_length)
   return base;
 }
 
-/* The lines of never_owners.def about modules and source files. Those about functions need names, which cost
- * more here than in the tool. */
+/* The lines of never_owners.def about modules and source files. Lines about functions are left out, because
+ * finding a function's name costs more here than in the tool. */
 typedef enum subject { MODULE, SOURCE } subject_t;
 
 typedef enum group {
@@ -62,7 +62,7 @@ static const struct {
 #include "format/never_owners.def"
 };
 
-/* True if a line for a group up to `last` matches the text. */
+/* Returns true if a line of a group up to `last` matches the text. */
 static bool is_listed(subject_t subject, group_t last, const char *text, size_t length)
 {
   for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++)
@@ -72,9 +72,9 @@ static bool is_listed(subject_t subject, group_t last, const char *text, size_t 
   return false;
 }
 
-/* Code that asks for memory on behalf of other code: CUDA, allocators and, as the names of their functions
- * are not known, all system libraries. Unlike in the tool, frameworks and interpreters count as the program:
- * where no line of Python is known, their frame is the best there is. */
+/* Returns true if the module allocates on behalf of other code: CUDA, allocators and, because the names of
+ * their functions are not known here, all system libraries. Unlike in the tool, frameworks and interpreters
+ * count as the program, because their frame is the best answer if no Python frame is known. */
 static bool is_system(const gp_module_record_t *module)
 {
   int length;
@@ -85,7 +85,7 @@ static bool is_system(const gp_module_record_t *module)
          is_listed(MODULE, GROUP_CUDA_LIBRARY, base, (size_t)length);
 }
 
-/* The function's name, if the module is still loaded and exports it. */
+/* Returns the name of the function at address if the module is still loaded and exports it, else NULL. */
 static const char *exported_name(uint64_t address, const gp_module_record_t *module)
 {
   Dl_info info;
@@ -110,8 +110,9 @@ static const gp_code_record_t *find_code(const gp_stack_logs_t *logs, uint32_t i
   return code;
 }
 
-/* A line of Python of the user's own, "FUNCTION (FILE:LINE)": in a file that no line of never_owners.def
- * lists. Unlike in the tool, that leaves out all packages, those that may be owners, too. */
+/* Writes "FUNCTION (FILE:LINE)" for a Python frame in the user's own code and returns true. Returns false if
+ * never_owners.def lists the file. Unlike the tool, this rejects all packages, even those that may be
+ * owners. */
 static bool describe_python(const gp_stack_logs_t *logs, uint64_t frame, char *buffer, size_t capacity)
 {
   const gp_code_record_t *code = find_code(logs, gp_frame_code(frame));
@@ -127,7 +128,8 @@ static bool describe_python(const gp_stack_logs_t *logs, uint64_t frame, char *b
   return true;
 }
 
-/* Python's lines come first: what is between them is extensions. */
+/* Describes the innermost Python frame of the user. Python frames are preferred to native frames, because
+ * native frames between them belong to extensions. */
 static bool describe_innermost_python(
     const gp_stack_logs_t *logs, const gp_stack_view_t *stack, char *buffer, size_t capacity)
 {

@@ -4,8 +4,8 @@
 
 #include "base/loader_walk.h"
 
-/* The head of .eh_frame_hdr as linkers write it, and its table: the beginning of each function and its
- * entry in .eh_frame, both relative to the head, sorted by address. */
+/* The header of .eh_frame_hdr as linkers write it, and its table. A row has the beginning of a function and
+ * the place of its entry in .eh_frame, both relative to the header; rows are sorted by address. */
 typedef struct table_row {
   int32_t code;
   int32_t entry;
@@ -13,7 +13,7 @@ typedef struct table_row {
 
 typedef struct table {
   uint8_t version;      /* 1 */
-  uint8_t pointer_form; /* of the pointer that follows: 0x1b, relative to its place, four bytes */
+  uint8_t pointer_form; /* form of eh_frame: 0x1b, relative to its own place, four bytes */
   uint8_t count_form;   /* 0x03, four bytes */
   uint8_t row_form;     /* 0x3b, relative to the table, four bytes */
   int32_t eh_frame;
@@ -35,7 +35,7 @@ static bool is_usual(const table_t *table, uint64_t bytes)
          (bytes - sizeof(*table)) / sizeof(table->rows[0]) >= table->count;
 }
 
-/* The entry of the last function that begins at `code` or before; NULL: none. */
+/* Returns the entry of the last function that begins at or before `code`, or NULL if there is none. */
 static const uint8_t *find_entry(const table_t *table, uintptr_t code)
 {
   intptr_t distance = (intptr_t)(code - (uintptr_t)table);
@@ -99,7 +99,7 @@ static int look_in(struct dl_phdr_info *info, size_t size, void *arg)
     search->counts = (gp_loader_counts_t){info->dlpi_adds, info->dlpi_subs};
   gp_bounds_t bounds = gp_bounds_of(info);
   for (size_t i = 0; i < search->count; i++) {
-    uintptr_t code = (uintptr_t)search->addresses[i] - 1; /* within the call, not behind it */
+    uintptr_t code = (uintptr_t)search->addresses[i] - 1; /* an address inside the call instruction */
     if (code < bounds.start || code >= bounds.end || !holds(info, code))
       continue;
     if (!has_looked)
@@ -122,31 +122,31 @@ gp_loader_counts_t gp_frame_rules_find(void *const *addresses, size_t count, gp_
   return search.counts;
 }
 
-/* The numbers of the processor supplement of the System V ABI. */
+/* Register numbers from the processor supplement of the System V ABI. */
 #define REGISTER_RBP            6
 #define REGISTER_RSP            7
 #define REGISTER_RETURN_ADDRESS 16
 
-#define OPERATION_BREG_RBP 0x76 /* DW_OP_breg6: the register and a number */
+#define OPERATION_BREG_RBP 0x76 /* DW_OP_breg6: rbp plus a number */
 #define OPERATION_DEREF    0x06
 
 #define POINTER_PCREL_SDATA4 0x1b /* how linkers encode addresses in the small code model */
 
 #define REMEMBERED_MAX 4
 
-/* The bytes to read, up to their end; a read beyond the end makes all results invalid. */
+/* A range of bytes to read. A read beyond the end sets `failed`, and all results are then invalid. */
 typedef struct reader {
   const uint8_t *at;
   const uint8_t *end;
   bool failed;
 } reader_t;
 
-/* How to find one register of the caller. */
+/* Where one of the caller's registers is stored. */
 typedef enum place {
   PLACE_SAME,
   PLACE_AT_CFA,
   PLACE_AT_RBP,
-  PLACE_UNDEFINED, /* for the return address: the outermost frame */
+  PLACE_UNDEFINED, /* for the return address: this is the outermost frame */
   PLACE_OTHER
 } place_t;
 
@@ -155,7 +155,7 @@ typedef struct saved {
   int32_t offset;
 } saved_t;
 
-/* One row of the table that the instructions build, with the columns that matter here. */
+/* A row of the table that the instructions describe, with only the columns used here. */
 typedef struct row {
   gp_cfa_t cfa;
   int32_t cfa_offset;
@@ -231,7 +231,8 @@ static void skip(reader_t *reader, uint64_t bytes)
     reader->at += bytes;
 }
 
-/* An entry begins with its length. No compiler makes the form for more than 4 GiB on x86-64. */
+/* Returns a reader for an entry, which begins with its length. No compiler emits the form for more than 4 GiB
+ * on x86-64. */
 static reader_t open_entry(const uint8_t *entry)
 {
   uint32_t length;
@@ -250,7 +251,7 @@ static void skip_pointer(reader_t *reader, uint8_t encoding)
   skip(reader, length);
 }
 
-/* Accepts the augmentations of C, C++ and other languages, but not that of signal frames. */
+/* Reads the augmentation. Returns true for those of C, C++ and other languages, but not for signal frames. */
 static bool read_augmentation(reader_t *reader, const char *augmentation)
 {
   bool has_encoding = false;
@@ -329,7 +330,8 @@ static void set_cfa(machine_t *machine, uint64_t number, int32_t offset)
   machine->row.cfa_offset = offset;
 }
 
-/* Reads an expression that is rbp plus a number, and then nothing or one dereference. */
+/* Reads an expression of the form rbp plus a number, optionally followed by one dereference. Returns false
+ * for any other expression. */
 static bool read_expression(reader_t *reader, bool *ret_has_deref, int32_t *ret_offset)
 {
   uint64_t length = read_uleb(reader);
@@ -366,11 +368,12 @@ static void read_register_expression(machine_t *machine, reader_t *reader)
   put(&machine->row, number, is_known ? (saved_t){PLACE_AT_RBP, offset} : (saved_t){PLACE_OTHER, 0});
 }
 
-/* DW_CFA_... with both upper bits 0; run() has those that move the location. */
+/* Executes a DW_CFA_... instruction whose two upper bits are 0. run() handles those that move the
+ * location. */
 static void step(machine_t *machine, const common_t *common, reader_t *reader, uint8_t instruction)
 {
   row_t *row = &machine->row;
-  bool was_expression = row->cfa == GP_CFA_AT_RBP; /* this has no register or offset to keep */
+  bool was_expression = row->cfa == GP_CFA_AT_RBP; /* has no register or offset that could be kept */
   uint64_t number;
 
   switch (instruction) {
@@ -415,7 +418,7 @@ static void step(machine_t *machine, const common_t *common, reader_t *reader, u
   case 0x14: /* val_offset */
   case 0x15: /* val_offset_sf */
     put(row, read_uleb(reader), (saved_t){PLACE_OTHER, 0});
-    (void)read_uleb(reader); /* has the length of a signed one */
+    (void)read_uleb(reader); /* a signed number has the same length */
     break;
   case 0x16: /* val_expression */
     put(row, read_uleb(reader), (saved_t){PLACE_OTHER, 0});
@@ -426,7 +429,8 @@ static void step(machine_t *machine, const common_t *common, reader_t *reader, u
   }
 }
 
-/* Runs up to the last row that begins at code or before. False: an instruction is unknown. */
+/* Executes the instructions up to the last row that begins at or before code. Returns false if an instruction
+ * is unknown. */
 static bool run(machine_t *machine, const common_t *common, reader_t reader, uintptr_t code)
 {
   while (!reader.failed && reader.at < reader.end) {
@@ -481,7 +485,7 @@ gp_frame_rule_t gp_cfi_rule(const uint8_t *entry, uintptr_t code)
   uintptr_t start = (uintptr_t)reader.at;
   start += (uintptr_t)(int64_t)(int32_t)(uint32_t)read_fixed(&reader, 4);
   uint64_t bytes = read_fixed(&reader, 4);
-  skip(&reader, read_uleb(&reader)); /* the augmentation: the handlers of exceptions */
+  skip(&reader, read_uleb(&reader)); /* the augmentation, for exception handlers */
   if (reader.failed || code < start || code - start >= bytes)
     return unknown;
   if (!run(&machine, &common, common.instructions, UINTPTR_MAX))

@@ -15,40 +15,41 @@
 #define LEARNT_FRAMES 96  /* at most, this library's frames included */
 #define SEEN          64
 
-/* The walk does not cross larger frames. */
+/* Stacks with larger frames are not stored. */
 #define FRAME_BYTES_MAX ((uintptr_t)1 << 20)
 
-/* Reading the rules takes as long as a capture or two, in vain if a program's stacks never repeat. So the
- * first attempts are free; then each costs some hits, except one of many. */
+/* Reading the rules takes as long as one or two captures, which is wasted if a program's stacks never repeat.
+ * The first FREE_ATTEMPTS are always made. After that each attempt needs HITS_PER_ATTEMPT hits, except for
+ * one in SKIPPED_ATTEMPTS. */
 #define FREE_ATTEMPTS    256
 #define HITS_PER_ATTEMPT 4
 #define SKIPPED_ATTEMPTS 32
 
-/* A word of the stack on which the unwinder's way depends. */
+/* A word of the stack that determines how the unwinder proceeds. */
 typedef struct word {
   uintptr_t value;
-  uintptr_t distance; /* from the frame, bytes */
+  uintptr_t distance; /* from the site's frame, in bytes */
 } word_t;
 
-/* Indexes of entries are stored plus one, so that 0 is none. */
+/* A known stack. Indexes of entries are stored plus one; 0 means none. */
 typedef struct entry {
   uintptr_t frame; /* 0: no entry */
   uint32_t number;
-  uint16_t first; /* of its words */
+  uint16_t first; /* index of its first word */
   uint16_t count;
-  uint16_t shared;   /* words that begin this entry and `next` alike */
-  uint8_t next;      /* in its bucket; newer ones come first */
+  uint16_t shared;   /* number of leading words that this entry has in common with `next` */
+  uint8_t next;      /* next entry in the bucket; newer entries come first */
   uint8_t successor; /* the entry found or learnt after this one last time */
 } entry_t;
 
 /*
- * Entries and words are two rings, freed in the order in which they were taken:
- *   entry_count <= ENTRIES; the live ones are oldest, oldest + 1, ... (mod ENTRIES)
- *   an entry's words are words[first .. first + count), together, between those of its neighbours in age
+ * The known stacks of a thread. Entries and words are two rings, freed in the order of allocation:
+ *   entry_count <= ENTRIES; the used entries are oldest, oldest + 1, ... (mod ENTRIES)
+ *   an entry's words are words[first .. first + count), between the words of the next older and newer entries
  * All entries belong to one table of stacks and one state of the loader.
  */
 typedef struct table {
-  bool is_busy; /* the thread is in here: a signal handler stays out */
+  bool is_busy; /* the thread is using the table; a signal handler must not */
   uint64_t table_id;
   uint64_t unloads;
   uint32_t oldest;
@@ -59,7 +60,7 @@ typedef struct table {
   gp_known_counts_t counts;
   uint8_t last; /* the entry found or learnt last */
   uint8_t buckets[BUCKETS];
-  uint32_t seen[SEEN]; /* numbers of the stacks captured lately */
+  uint32_t seen[SEEN]; /* numbers of recently captured stacks */
   entry_t entries[ENTRIES];
   word_t words[WORDS];
 } table_t;
@@ -75,7 +76,7 @@ static bool enter(table_t *table)
   if (!table || table->is_busy)
     return false;
   table->is_busy = true;
-  atomic_signal_fence(memory_order_seq_cst); /* a handler sees it before anything that follows */
+  atomic_signal_fence(memory_order_seq_cst); /* a signal handler sees is_busy before any later change */
   return true;
 }
 
@@ -90,8 +91,9 @@ static inline uint8_t *bucket_of(table_t *table, uintptr_t frame)
   return &table->buckets[(uint64_t)frame * UINT64_C(0x9e3779b97f4a7c15) >> 58];
 }
 
-/* How many words from the first on are in memory as they were; those before `from` are. Compares in this
- * order, and stops at the first difference: beyond that the addresses may no longer be stack. */
+/* Returns how many leading words of the entry are unchanged in memory. The caller knows that the words before
+ * `from` are. Compares in order and stops at the first difference, because the addresses of later words may
+ * no longer be part of the stack. */
 static inline uint32_t count_unchanged(
     const table_t *table, const entry_t *entry, uint32_t from, uintptr_t frame)
 {
@@ -108,13 +110,14 @@ static inline bool is_unchanged(const table_t *table, const entry_t *entry, uint
 }
 
 /*
- * Looks through a bucket. Stacks of one frame mostly begin alike, so it does not compare again what it has
- * compared in the entry before: where that one differs, an entry that shares more with it differs, too.
+ * Searches a bucket; returns an index plus one, or 0. Stacks with the same frame mostly begin with the same
+ * words, so words shared with the previous entry are not compared again: if the previous entry differs within
+ * the shared words, this entry differs too.
  */
 static inline uint8_t find_in_bucket(const table_t *table, uint8_t at, uintptr_t frame)
 {
   const entry_t *before = NULL;
-  uint32_t same = 0; /* words of `before` that are in memory */
+  uint32_t same = 0; /* number of leading words of `before` that are unchanged */
 
   for (; at; at = table->entries[at - 1].next) {
     const entry_t *entry = &table->entries[at - 1];
@@ -137,7 +140,8 @@ static inline uint8_t guess(const table_t *table)
   return table->last ? table->entries[table->last - 1].successor : 0;
 }
 
-/* Programs repeat themselves, so this first tries the entry that followed the last one before. */
+/* Returns the index of the matching entry plus one, or 0. Programs repeat themselves, so this first tries the
+ * entry that followed the last one the previous time. */
 static uint8_t find(table_t *table, uintptr_t frame)
 {
   uint8_t at = guess(table);
@@ -199,7 +203,7 @@ static void clear(table_t *table, const gp_known_site_t *site)
   table->unloads = site->unloads;
 }
 
-/* Room for the words of an entry at head, and for the entry. */
+/* Makes room for a new entry and its words, by dropping old entries. Returns the place for the words. */
 static word_t *make_room(table_t *table)
 {
   if (table->head + ENTRY_WORDS > WORDS) {
@@ -251,19 +255,20 @@ static void add(table_t *table, uintptr_t frame, uint32_t number, uint32_t count
   note_last(table, (uint8_t)(index + 1));
 }
 
-/* The way that an unwinder takes by the rules. rbp matters only where a rule needs it. Elsewhere functions
- * may keep any value in it, and a stack with another value there is the same stack. */
+/* The state of an unwinding by the rules. rbp matters only where a rule needs it. Elsewhere a function may
+ * keep any value in rbp, and two stacks that differ only in such a value are the same stack. */
 typedef struct walk {
   uintptr_t frame;
-  uintptr_t cfa;     /* of the frame just left */
-  uintptr_t rbp_at;  /* the word that has the present rbp */
+  uintptr_t cfa;     /* CFA of the frame just left */
+  uintptr_t rbp_at;  /* address of the word that has the current rbp */
   bool has_rbp;      /* false: rbp_at is not known */
-  bool rbp_is_noted; /* already among the words */
+  bool rbp_is_noted; /* the word at rbp_at is among the words */
   word_t *words;
   uint32_t count;
 } walk_t;
 
-/* The address is on this stack, and not far. The unwinder has just read this part, so it is readable. */
+/* Returns true if the address is aligned, on this stack and near the current frame. The unwinder has just
+ * read this part of the stack, so it is readable. */
 static bool is_near(const walk_t *walk, uintptr_t address)
 {
   return address >= walk->frame && address < walk->cfa + FRAME_BYTES_MAX &&
@@ -291,7 +296,7 @@ static bool need_rbp(walk_t *walk, uintptr_t *ret_rbp)
   return true;
 }
 
-/* Leaves a frame: notes the words on which that depends, and the word with the return address. */
+/* Unwinds one frame. Stores the words that determine the result, and the word with the return address. */
 static bool leave_frame(walk_t *walk, const gp_frame_rule_t *rule, uintptr_t *ret_address)
 {
   uintptr_t cfa = walk->cfa, rbp = 0;
@@ -317,13 +322,14 @@ static bool leave_frame(walk_t *walk, const gp_frame_rule_t *rule, uintptr_t *re
   return true;
 }
 
-/* True if the rules lead to exactly these addresses, and if there are no more, end there. */
+/* Returns true if the rules lead to exactly these addresses and, unless is_cut is set, end after the last
+ * one. */
 static bool walk_to(
     walk_t *walk, const gp_frame_rule_t *rules, void *const *addresses, size_t count, bool is_cut)
 {
   uintptr_t address;
 
-  /* The function of the site has a frame pointer. */
+  /* Starts at the frame pointer of the site's function. */
   walk->cfa = walk->frame + 2 * sizeof(uintptr_t);
   walk->rbp_at = walk->frame;
   walk->has_rbp = true;
@@ -346,7 +352,7 @@ static __attribute__((noinline)) bool learn(table_t *table, const gp_known_site_
   gp_frame_rule_t rules[LEARNT_FRAMES];
   walk_t walk = {.frame = (uintptr_t)site->frame};
 
-  /* The rules must be of the code from the time of the capture: nothing was unloaded since. */
+  /* The rules must be those of the captured code, so nothing may have been unloaded since the capture. */
   if (count > LEARNT_FRAMES || gp_frame_rules_find(addresses, count, rules).unloads != site->unloads)
     return false;
   walk.words = make_room(table);
@@ -356,7 +362,8 @@ static __attribute__((noinline)) bool learn(table_t *table, const gp_known_site_
   return true;
 }
 
-/* True the second time that a stack is captured, but not too often if attempts fail. */
+/* Returns true when a stack is captured for the second time, but limits attempts if they rarely lead to
+ * hits. */
 static bool is_worth_it(table_t *table, uint32_t number)
 {
   uint32_t *seen = &table->seen[number % SEEN];
@@ -376,7 +383,7 @@ void gp_known_stacks_learn(
     const gp_known_site_t *site, uint32_t number, void *const *addresses, size_t count, bool is_cut)
 {
   const void *returns_to = ((void *const *)site->frame)[1];
-  size_t own = 0; /* frames of the site's callees */
+  size_t own = 0; /* number of frames in the site's callees */
 
   while (own < count && addresses[own] != returns_to)
     own++;

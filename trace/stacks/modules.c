@@ -26,14 +26,14 @@ gp_bounds_t gp_bounds_of(const struct dl_phdr_info *info)
 
 #define PATH_BYTES_MAX 4096
 
-/* A scan of the loaded objects: `found` becomes their list. */
+/* A scan of the loaded objects, which are collected in `found`. */
 typedef struct scan {
   gp_modules_t *modules;
   gp_sort_key_t *found;
   size_t found_count;
   uint64_t loads;
   uint64_t unloads;
-  bool is_reused; /* a module is at an address where another one was */
+  bool is_reused; /* a module is at an address where a different one was */
   bool has_program;
 } scan_t;
 
@@ -65,7 +65,7 @@ void gp_modules_fini(gp_modules_t *modules)
   *modules = (gp_modules_t){0};
 }
 
-/* The counts are for the whole list, so the first object has them. */
+/* Reads the loader's counts. They are the same for all objects, so the first object suffices. */
 static int read_counts(struct dl_phdr_info *info, size_t size, void *arg)
 {
   gp_loader_counts_t *counts = arg;
@@ -86,7 +86,7 @@ static const gp_module_record_t *record_at(const gp_modules_t *modules, uint32_t
   return (const gp_module_record_t *)(modules->log->data + modules->offsets[module]);
 }
 
-/* The build-id among the notes that were loaded; of length 0 without one. */
+/* Stores the build ID from the object's loaded notes in the record. The length is 0 if there is none. */
 static void read_build_id(
     const struct dl_phdr_info *info, uint64_t start, uint64_t end, gp_module_record_t *record)
 {
@@ -116,8 +116,8 @@ static void read_build_id(
   }
 }
 
-/* Makes a path absolute. The loader does not tell the program's own name, and a relative path is relative
- * to the current folder at dlopen. */
+/* Writes the object's absolute path and returns its length. The loader does not report the program's own
+ * name, and a relative path is relative to the current folder at dlopen. */
 static size_t read_path(const struct dl_phdr_info *info, bool is_program, char *buffer)
 {
   const char *name = info->dlpi_name ? info->dlpi_name : "";
@@ -151,7 +151,7 @@ static bool is_same(const gp_module_record_t *a, const gp_module_record_t *b)
          memcmp(a->path, b->path, a->path_length) == 0;
 }
 
-/* The module that the last scan found at this address; NULL: none. */
+/* Returns the module that the last scan found at this address, or NULL. */
 static const gp_sort_key_t *find_loaded(const gp_modules_t *modules, uint64_t address)
 {
   size_t low = 0, high = modules->loaded_count;
@@ -167,8 +167,8 @@ static const gp_sort_key_t *find_loaded(const gp_modules_t *modules, uint64_t ad
              : NULL;
 }
 
-/* The object is that of the last scan, if nothing was unloaded since: then its data
- * need not be read again. */
+/* Returns true if the object was already there at the last scan, so that its data need not be read again.
+ * This is certain only if nothing was unloaded since. */
 static bool is_still_there(
     const scan_t *scan, const gp_sort_key_t *before, uint64_t bias, uint64_t start, uint64_t end)
 {
@@ -178,8 +178,8 @@ static bool is_still_there(
   return record->end == end && record->bias == bias;
 }
 
-/* Writes the record of a module at the end of the log, beyond the part that readers
- * use. NULL: the log is full. */
+/* Writes a module's record behind the end of the log, where readers do not see it yet. Returns NULL if the
+ * log is full. */
 static gp_module_record_t *draft(
     scan_t *scan, const struct dl_phdr_info *info, bool is_program, uint64_t start, uint64_t end)
 {
@@ -200,7 +200,8 @@ static gp_module_record_t *draft(
   return record;
 }
 
-/* The index of the drafted module, which this publishes unless the log already has the same. */
+/* Returns the index of the drafted module. Publishes the draft, unless the log already has an equal
+ * record. */
 static uint32_t intern(scan_t *scan, gp_module_record_t *record)
 {
   gp_modules_t *modules = scan->modules;
@@ -236,7 +237,7 @@ static int look_at(struct dl_phdr_info *info, size_t size, void *arg)
     scan->loads = info->dlpi_adds;
     scan->unloads = info->dlpi_subs;
   }
-  scan->has_program = true; /* the program comes first */
+  scan->has_program = true; /* the loader lists the program first */
   if (bounds.start >= bounds.end)
     return 0;
   if (scan->found_count == GP_MODULES_MAX)
@@ -256,7 +257,7 @@ void gp_modules_scan(gp_modules_t *modules)
 {
   scan_t scan = {.modules = modules, .found = modules->loaded + GP_MODULES_MAX};
 
-  /* Here, where the loader's lock is not held, because the first growth of a region makes files. */
+  /* Grows before the loader's lock is taken, because the first growth of a region creates files. */
   if (!gp_region_grow(modules->region, GP_SECTION_MODULES, sizeof(*modules->log)))
     return;
   (void)gp_loader_walk(look_at, &scan);
@@ -265,7 +266,7 @@ void gp_modules_scan(gp_modules_t *modules)
   modules->loaded_count = scan.found_count;
   if (scan.is_reused)
     (void)atomic_fetch_add_explicit(&modules->generation, 1, memory_order_relaxed);
-  /* After the generation: a thread that sees these counts must not combine them with the old generation. */
+  /* The counts are stored after the generation: a thread must not combine the new counts with the old one. */
   atomic_store_explicit(&modules->unloads, scan.unloads, memory_order_relaxed);
   atomic_store_explicit(&modules->loads, scan.loads, memory_order_release);
 }
