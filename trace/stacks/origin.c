@@ -8,7 +8,6 @@
 
 __thread gp_origin_thread_t gp_origin_tls __attribute__((tls_model("initial-exec"), visibility("hidden")));
 
-/* If there is no memory for stacks, everything else is still recorded. */
 void gp_origins_init(gp_origins_t *origins, const gp_options_t *options, gp_region_t *region)
 {
   *origins = (gp_origins_t){.mode = (int)gp_option_number(options, GP_OPTION_stacks)};
@@ -39,7 +38,8 @@ static bool is_wanted(const gp_origins_t *origins, gp_occasion_t occasion, uint6
   return false;
 }
 
-/* Not inlined: the addresses take room on the stack, which most calls do not need. */
+/* Captures and interns the current native stack. Not inlined, because the addresses take stack space that
+ * most calls do not need. */
 static __attribute__((noinline)) uint32_t capture(
     gp_origins_t *origins, const gp_known_site_t *site, gp_loader_counts_t counts)
 {
@@ -60,11 +60,12 @@ static __attribute__((noinline)) uint32_t capture(
   return number;
 }
 
-/* Not inlined: the entries of known stacks begin at this frame. */
+/* Returns the number of the current native stack, captured only if it is not known. Not inlined, because the
+ * entries of known stacks begin at this function's frame. */
 static __attribute__((noinline)) uint32_t find_native(gp_origins_t *origins, gp_loader_counts_t counts)
 {
   const gp_known_site_t site = {__builtin_frame_address(0), origins->stacks.id, counts.unloads};
-  bool is_quick = origins->mode == GP_STACKS_FP; /* by frame pointers a capture is as quick as a search */
+  bool is_quick = origins->mode == GP_STACKS_FP; /* a capture by frame pointers is as fast as a search */
 
   uint32_t known = is_quick ? 0 : gp_known_stacks_find(&site);
   if (known && GP_DEBUG_LEVEL < 3)
@@ -84,7 +85,8 @@ static __attribute__((noinline)) uint32_t read_python(
                : native;
 }
 
-/* The number of the stack with the call's Python frames, if it has any; else native. */
+/* Returns the number of the stack that merges `native` with the call's Python frames, or native if there are
+ * none. */
 static __attribute__((noinline)) uint32_t add_python(
     gp_origins_t *origins, uint32_t native, gp_loader_counts_t counts)
 {
@@ -114,13 +116,13 @@ void gp_origin_find(gp_origins_t *origins, gp_occasion_t occasion, uint64_t size
   if (gp_origin_tls.is_known || !is_wanted(origins, occasion, size))
     return;
   gp_origin_tls.is_known = true;
-  /* Makes the region's files before the capture: one after the other these need less stack. */
+  /* Creates the region's file before the capture, because nested the two would need more stack. */
   gp_region_start(origins->stacks.region);
   gp_origin_tls.origin = GP_ORIGIN_NONE;
   /*
-   * Checks the room before anything else, in particular before taking the loader's lock: this may be
-   * a signal handler's stack, or a full one. While another thread forks, the call gets no stack,
-   * since a capture needs the loader.
+   * Checks the stack space first, in particular before taking the loader's lock, because this may be a signal
+   * handler's stack or a nearly full one. While another thread forks, the call gets no stack trace, because a
+   * capture needs the loader.
    */
   if (!gp_stack_has_room(GP_UNWIND_ROOM_BYTES) || !gp_loader_walk_begin())
     return;

@@ -1,16 +1,17 @@
 /*
- * Decides which calls get a stack (GPUPOOL_STACKS), and captures the stack of a thread's present call.
+ * Decides which calls get a stack (GPUPOOL_STACKS), and captures the stack of a thread's current call.
  *
  *   off      none
  *   auto     calls that reach the driver or run out of memory, and allocations of more than
- *            GPUPOOL_SMALL_MAX; for memory from the driver's pools only the latter
- *   native   every allocation, and the other calls that reach the driver
- *   python   the same, only the frames of Python
- *   all      the same, native frames and those of Python, as with auto
- *   fp       as native, by frame pointers
+ *            GPUPOOL_SMALL_MAX; for memory from the driver's pools only such large allocations.
+ *            Stacks have native and Python frames.
+ *   native   every allocation, and other calls that reach the driver; only native frames
+ *   python   the same calls as native; only Python frames
+ *   all      the same calls as native; native and Python frames
+ *   fp       as native, but unwinds by frame pointers
  *
- * With GPUPOOL_STACKS_FREE also every free. A thread captures a stack while it holds no lock; the pool asks
- * for the number later, with a lock held (pool/observer.h, find_origin and origin).
+ * With GPUPOOL_STACKS_FREE every free gets a stack, too. A thread captures a stack while it holds no lock;
+ * the pool reads the stack's number later, with a lock held (pool/observer.h, find_origin and origin).
  */
 #ifndef GP_TRACE_ORIGIN_H
 #define GP_TRACE_ORIGIN_H
@@ -24,34 +25,35 @@
 
 typedef struct gp_origin_thread {
   uint32_t origin;
-  bool is_known; /* this call has looked for a stack, even if it found none */
+  bool is_known; /* a stack was searched for in this call, even if none was found */
 } gp_origin_thread_t;
 
 /* initial-exec: the general model calls a function that may allocate at a thread's first access. */
 extern __thread gp_origin_thread_t gp_origin_tls
     __attribute__((tls_model("initial-exec"), visibility("hidden")));
 
-/* Called at the beginning of every call of the program, so that it does not get the previous call's stack. */
+/* Forgets the previous call's stack. To be called at the beginning of every call of the program. */
 static inline void gp_origin_begin_call(void)
 {
   gp_origin_tls = (gp_origin_thread_t){0};
 }
 
-/* Which calls get a stack, and where stacks are kept. Zeroed: no call gets one. */
+/* Which calls get a stack, and the table of stacks. In zeroed memory no call gets one. */
 typedef struct gp_origins {
   gp_stacks_t stacks;
   int mode; /* GP_STACKS_*; off if there is no memory for stacks */
   bool has_frees;
-  size_t depth;       /* frames, at most */
+  size_t depth;       /* most frames of a stack */
   uint64_t small_max; /* bytes */
 } gp_origins_t;
 
-/* Follows the options; the region must live longer. If there is no memory for stacks, mode is off,
- * after a line in the log. */
+/* Initializes origins from the options; the region must live longer. If there is no memory for stacks, sets
+ * the mode to off and logs one line. */
 void gp_origins_init(gp_origins_t *origins, const gp_options_t *options, gp_region_t *region);
 void gp_origins_fini(gp_origins_t *origins); /* zeroed memory is legal */
 
-/* gp_observer_t find_origin: afterwards gp_origin_tls.origin is the call's. With no lock held. */
+/* Implements gp_observer_t find_origin: sets gp_origin_tls.origin to the number of the call's stack. The
+ * caller holds no lock. */
 void gp_origin_find(gp_origins_t *origins, gp_occasion_t occasion, uint64_t size);
 
 #endif

@@ -11,18 +11,18 @@
 #include "trace/stacks/python_layout.h"
 
 typedef enum state {
-  STATE_NONE,     /* no interpreter is loaded, as of `loads` */
-  STATE_FOUND,    /* it is loaded; what it is was not looked at yet */
-  STATE_READY,    /* the_python is what it is, and the first chain was as it says */
-  STATE_GIVEN_UP, /* for good */
+  STATE_NONE,     /* no interpreter was loaded when `loads` was set */
+  STATE_FOUND,    /* an interpreter is loaded, but its layout is not known yet */
+  STATE_READY,    /* the_python has the layout, and a first chain of frames confirmed it */
+  STATE_GIVEN_UP, /* permanently */
 } state_t;
 
 static _Atomic state_t state;
-static _Atomic uint64_t loads;   /* as of the last look for an interpreter */
-static _Atomic uint64_t unloads; /* likewise */
+static _Atomic uint64_t loads; /* the loader's counts at the last search for an interpreter */
+static _Atomic uint64_t unloads;
 static atomic_flag is_busy = ATOMIC_FLAG_INIT;
-static gp_python_symbols_t symbols; /* from STATE_FOUND on */
-static gp_python_t the_python;      /* from STATE_READY on */
+static gp_python_symbols_t symbols; /* set from STATE_FOUND on */
+static gp_python_t the_python;      /* set from STATE_READY on */
 
 void gp_python_give_up(const char *why)
 {
@@ -38,7 +38,7 @@ static uintptr_t address_of(const gp_object_t *object, const char *name, size_t 
   return symbol ? object->base + symbol->st_value : 0;
 }
 
-/* Its file is the interpreter's, not that of a program that has one inside. */
+/* Returns true if the object is CPython itself, and not a program that embeds it. */
 static bool is_interpreters_own(const struct dl_phdr_info *info, const char *soname)
 {
   char program[4096];
@@ -54,10 +54,11 @@ static bool is_interpreters_own(const struct dl_phdr_info *info, const char *son
          strncmp(soname, "libpython", 9) == 0;
 }
 
-/* What the symbol of a loop has at least where the compiler left it in one piece. */
+/* Least size of the loop's symbol if the compiler left the loop in one piece. */
 #define WHOLE_LOOP_BYTES 8192
 
-/* Compilers may move most of the loop away, to a part without a symbol; it is still the longest function. */
+/* Finds the part of the loop that the compiler may have split off. The part has no symbol, but is the
+ * object's longest function. */
 static void find_part(const struct dl_phdr_info *info, gp_python_symbols_t *found)
 {
 #if defined(__x86_64__)
@@ -69,7 +70,8 @@ static void find_part(const struct dl_phdr_info *info, gp_python_symbols_t *foun
 #endif
 }
 
-/* The first object that has all of it is the one whose names the loader would find, too. */
+/* Looks for an interpreter in an object. The first object that exports all symbols is also the one in which
+ * the loader would find them. */
 static int look_in(struct dl_phdr_info *info, size_t size, void *arg)
 {
   gp_python_symbols_t *found = arg;
@@ -103,8 +105,8 @@ static int look_in(struct dl_phdr_info *info, size_t size, void *arg)
   return 1;
 }
 
-/* An interpreter may come with any library. One that is unloaded takes the functions along that are called
- * here, so it is given up. */
+/* Searches the loaded objects for an interpreter, which may come with any library, and returns the new state.
+ * If the interpreter was unloaded, its functions are gone, so Python frames are given up permanently. */
 static state_t look(state_t now, gp_loader_counts_t counts)
 {
   gp_python_symbols_t found = {0};
@@ -128,8 +130,8 @@ static bool is_alone(void *(*first)(void), void *(*main)(void))
   return first() == main();
 }
 
-/* Looks at the interpreter for the first time. Most calls end early: it has not begun, or this thread is
- * not in it. */
+/* Determines and checks the interpreter's layout, and returns the new state. Most calls return early, because
+ * the interpreter is not initialized or this thread does not run Python. */
 static state_t begin(void)
 {
   gp_python_t python;
@@ -156,7 +158,7 @@ static state_t begin(void)
 static __attribute__((noinline)) state_t advance(state_t now, gp_loader_counts_t counts)
 {
   if (atomic_flag_test_and_set_explicit(&is_busy, memory_order_acquire))
-    return STATE_NONE; /* another thread is at it; this call has no Python frames */
+    return STATE_NONE; /* another thread is doing this; this call gets no Python frames */
   now = atomic_load(&state);
   if (now == STATE_NONE || (now != STATE_GIVEN_UP && atomic_load(&unloads) != counts.unloads))
     now = look(now, counts);

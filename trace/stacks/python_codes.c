@@ -6,7 +6,7 @@
 typedef struct merge {
   const uint64_t *words;
   size_t count;
-  size_t next; /* of words */
+  size_t next; /* index in words */
   uint64_t *to;
   size_t used;
   size_t capacity;
@@ -18,7 +18,7 @@ static void put(merge_t *merge, uint64_t frame)
     merge->to[merge->used++] = frame;
 }
 
-/* Puts the Python frames of the next run; if is_last, of all that are left. */
+/* Appends the Python frames of the next run, or of all remaining runs if is_last is set. */
 static void put_run(merge_t *merge, bool is_last)
 {
   bool is_entry = false;
@@ -35,7 +35,7 @@ typedef struct native {
   const gp_python_t *python;
   const uint64_t *frames;
   size_t count;
-  bool has_part; /* the longest function is a part of the loop */
+  bool has_part; /* the longest function counts as a part of the loop */
 } native_t;
 
 static bool is_in(const native_t *native, size_t i, uintptr_t start, uintptr_t end)
@@ -49,7 +49,8 @@ static bool is_interpreters(const native_t *native, size_t i)
   return is_in(native, i, native->python->start, native->python->end);
 }
 
-/* The outermost frame of a run of the loop: where the loop has calls, as with tail calls, they are inside. */
+/* Returns true if frame i is the outermost native frame of a run of the loop. If the loop consists of several
+ * functions, as with tail calls, the others are further in. */
 static bool is_loop(const native_t *native, size_t i)
 {
   const gp_python_t *python = native->python;
@@ -67,8 +68,9 @@ static size_t count_loops(const native_t *native)
 }
 
 /*
- * With -X perf the interpreter calls its loop through code that it makes for each function, so that perf sees
- * the function. Such a frame says what the Python frame beside it says. Unwinders may end there.
+ * Returns true if frame i is a perf trampoline. With -X perf the interpreter calls its loop through code
+ * generated for each Python function, so that perf sees the function. Such a frame only repeats the adjacent
+ * Python frame. Unwinders may stop there.
  */
 static bool is_trampoline(const native_t *native, size_t i)
 {
@@ -78,10 +80,10 @@ static bool is_trampoline(const native_t *native, size_t i)
 }
 
 /*
- * Runs and native frames of the loop belong together one by one from the innermost outwards. There may be
- * more runs: the native stack is cut, or the compiler put a part of the loop elsewhere. There may be more
- * native frames: in a greenlet. The longest function counts as a part of the loop where there are not enough
- * frames without it, and not too many with it.
+ * Pairs runs with native frames of the loop, one by one from the innermost outwards. There may be more runs
+ * than such frames if the native stack is truncated, or if the compiler moved a part of the loop elsewhere.
+ * There may be more frames than runs in a greenlet. The longest function counts as a part of the loop if
+ * there are too few frames without it, and not too many with it.
  */
 size_t gp_python_merge(const gp_python_t *python, const uint64_t *frames, size_t frame_count, bool is_cut,
     const uint64_t *words, size_t count, uint64_t *ret_words, size_t capacity)
@@ -111,7 +113,8 @@ size_t gp_python_merge(const gp_python_t *python, const uint64_t *frames, size_t
 
 #define OWNER_C_STACK 3 /* FRAME_OWNED_BY_CSTACK of 3.12 */
 
-/* The same in a thread's own copy of the instructions. Not inlined: reads are slow, and stacks repeat. */
+/* Returns the index of the frame's instruction in the thread's own copy of the instructions. Not inlined,
+ * because it is slow and, as stacks repeat, rarely called. */
 static __attribute__((noinline)) uint64_t instruction_in_copy(
     const gp_python_t *python, uintptr_t frame, uintptr_t code)
 {
@@ -120,7 +123,8 @@ static __attribute__((noinline)) uint64_t instruction_in_copy(
   return copy && at < gp_python_size(python, code) ? at : GP_FRAME_INSTRUCTION_NONE;
 }
 
-/* The instruction in units of two bytes, from the first. Beyond what has room: not known. */
+/* Returns the index of the frame's instruction in units of two bytes, or GP_FRAME_INSTRUCTION_NONE if it is
+ * unknown or too large. */
 static inline uint32_t instruction_of(
     const gp_python_t *python, gp_python_chain_t chain, uintptr_t frame, uintptr_t code)
 {
@@ -143,14 +147,14 @@ static inline bool ends_run(
   return chain == GP_PYTHON_NONES && gp_python_type(python, code) != python->code_type;
 }
 
-/* The frame is the outermost of its run. */
+/* Returns true if the frame itself says that it is the outermost of its run. */
 static inline bool is_entry(const gp_python_t *python, gp_python_chain_t chain, uintptr_t frame)
 {
   return chain == GP_PYTHON_OBJECTS ||
          (chain == GP_PYTHON_FLAGS && *(const uint8_t *)(frame + python->frame_end) != 0);
 }
 
-/* Inlined for each kind of chain. */
+/* Implements gp_python_frames; inlined once for each kind of chain. */
 static inline __attribute__((always_inline)) size_t walk(gp_codes_t *codes, const gp_python_t *python,
     gp_python_chain_t chain, uintptr_t frame, uint64_t *words, size_t capacity)
 {
@@ -193,8 +197,8 @@ size_t gp_python_frames(gp_codes_t *codes, const gp_python_t *python, uint64_t *
   return 0;
 }
 
-/* What proves that the object is the code object that was at this address before, and no later one; 0:
- * nothing does. What is no code object stays for good. */
+/* Returns a value that proves that the object is the code object that was at this address before, or 0 if
+ * there is no proof. Objects other than code objects, such as None, are never freed and need no proof. */
 static inline uint64_t proof_of(const gp_python_t *python, uint64_t generation, uintptr_t code)
 {
   if (!python->code_version)
@@ -209,7 +213,7 @@ uint64_t gp_python_walk_digest(const gp_python_t *python, size_t capacity)
   uintptr_t frame = state ? gp_python_first_frame(python, state) : 0;
   uint64_t generation = python->generation ? *python->generation + 1 : 0;
   uint64_t digest = generation, proof = generation | python->code_version;
-  size_t left = 2 * capacity; /* at most every second frame adds no word */
+  size_t left = 2 * capacity; /* at least every second frame adds a word */
 
   if (!frame || !proof)
     return 0;
@@ -227,7 +231,7 @@ uint64_t gp_python_walk_digest(const gp_python_t *python, size_t capacity)
 
 #define SLOTS (GP_CODES_MAX * 2) /* half of them stay empty, so every search ends */
 
-/* Of longer ones a part is kept: names and paths end there, lines behind it are not known. */
+/* Longer names, paths and line tables are truncated; lines beyond the kept part of a table are unknown. */
 #define TEXT_BYTES_MAX  4096u
 #define TABLE_BYTES_MAX (256u * 1024)
 
@@ -297,13 +301,13 @@ uint64_t gp_codes_read_file(const gp_python_t *python, uintptr_t text, gp_code_f
   return file->digest;
 }
 
-/* Never 0. */
+/* Returns a digest of a code object's contents, never 0. */
 static uint64_t digest_of_code(const gp_python_t *python, uintptr_t code, gp_code_file_t *file)
 {
   uintptr_t table = gp_python_word(code + python->code_table);
   uint64_t line = (uint32_t)first_line_of(python, code);
 
-  /* Two chains, because each step of one waits for the one before. */
+  /* Computes two digests in parallel, because within one each step waits for the step before. */
   uint64_t name_digest =
       digest_of_text(python, gp_python_word(code + python->code_name), gp_codes_file(python, code, file));
   uint64_t table_digest =
@@ -321,7 +325,8 @@ static gp_code_slot_t *find(gp_codes_t *codes, uint64_t digest, uint64_t *ret_th
   }
 }
 
-/* Appends the text in UTF-8, as much as has room. A lone surrogate stays one: no reader takes it for text. */
+/* Writes the text in UTF-8, truncated to TEXT_BYTES_MAX, and returns its length. A lone surrogate is encoded
+ * as it is; readers do not accept it as text. */
 static uint32_t copy_text(const gp_python_t *python, uintptr_t text, char *to)
 {
   gp_python_text_t got = gp_python_text(python, text);
@@ -342,7 +347,8 @@ static uint32_t copy_text(const gp_python_t *python, uintptr_t text, char *to)
   return used;
 }
 
-/* Copies the code object to the end of the log. Returns its index. */
+/* Copies the code object to the end of the log. Returns its index, or GP_FRAME_CODE_NONE if there is no
+ * room. */
 static uint32_t append(gp_codes_t *codes, const gp_python_t *python, uintptr_t code, gp_code_file_t *file)
 {
   gp_code_log_t *log = codes->log;
@@ -390,7 +396,7 @@ static __attribute__((noinline)) uint32_t intern_slowly(
 
   gp_lock_take(&codes->lock);
   gp_code_slot_t *slot = find(codes, digest, &there);
-  if (there) { /* another thread has added it since */
+  if (there) { /* another thread has added the code object since */
     index = slot->index;
   } else if (codes->slot_count < GP_CODES_MAX) {
     index = slot->index = append(codes, python, code, file);

@@ -1,9 +1,9 @@
 /*
- * The code objects of a stack's Python frames, each stored once. Append-only and without pointers, so that
- * another process can read it.
+ * The table of the code objects of Python frames, each stored once. The log is append-only and without
+ * pointers, so that another process can read it.
  *
- * A code object is known by what it says: its name, its file, its first line and its line table. Its address
- * is only a hint, because the interpreter frees code objects and uses their memory again.
+ * A code object is identified by its contents: name, file, first line and line table. Its address is only a
+ * hint, because the interpreter frees code objects and reuses their memory.
  */
 #ifndef GP_TRACE_PYTHON_CODES_H
 #define GP_TRACE_PYTHON_CODES_H
@@ -22,29 +22,29 @@
 /* A slot of the hash table. digest is 0 while the slot is empty. */
 typedef struct gp_code_slot {
   _Atomic uint64_t digest;
-  uint32_t index; /* in the log; GP_FRAME_CODE_NONE: it had no room there */
+  uint32_t index; /* in the log; GP_FRAME_CODE_NONE if the log had no room */
 } gp_code_slot_t;
 
-/* What the code object of an index says, in short. Constant once a slot or a hint has the index. */
+/* A summary of a code object, for comparisons. Constant once a slot or a hint has its index. */
 typedef struct gp_code_facts {
   const gp_code_record_t *record; /* in the log */
   int32_t first_line;
   uint32_t table_length;
   const char *table;   /* in the record */
   uint64_t file;       /* digest of the file's name */
-  uint64_t name_hash;  /* as the interpreter has it; GP_PYTHON_NO_HASH: it had none then */
-  uint64_t table_hash; /* likewise */
+  uint64_t name_hash;  /* the interpreter's hash of the name, or GP_PYTHON_NO_HASH */
+  uint64_t table_hash; /* the interpreter's hash of the line table, or GP_PYTHON_NO_HASH */
 } gp_code_facts_t;
 
-/* Zeroed memory is a table that was not begun. */
+/* The table of code objects; zeroed memory is an uninitialized table. */
 typedef struct gp_codes {
   gp_lock_t lock; /* for all writers; a leaf */
   gp_region_t *region;
   gp_code_log_t *log; /* a section of the region */
-  size_t log_bytes;   /* at most */
+  size_t log_bytes;   /* capacity */
   gp_code_slot_t *slots;
-  uint32_t slot_count;     /* used ones */
-  _Atomic uint64_t *hints; /* what was at an address last: part of the address, and the index */
+  uint32_t slot_count;     /* used slots */
+  _Atomic uint64_t *hints; /* by address: the address and the index of the last code object there */
   gp_code_facts_t *facts;  /* by index */
 } gp_codes_t;
 
@@ -52,20 +52,21 @@ typedef struct gp_codes {
 bool gp_codes_init(gp_codes_t *codes, gp_region_t *region);
 void gp_codes_fini(gp_codes_t *codes); /* zeroed memory is legal */
 
-/* A file name that was hashed already: neighbours in a stack often share it. */
+/* The file name hashed last, because adjacent frames of a stack often share it. */
 typedef struct gp_code_file {
   uintptr_t text;
   uint64_t digest;
 } gp_code_file_t;
 
 /*
- * The index of the code object at address, which must be one and stay; GP_FRAME_CODE_NONE if there is no
- * room for it. file: zeroed for the first of a stack. Finds known ones without a lock. Any thread; the
- * caller holds no ranked lock.
+ * Returns the index of the code object at `code`, which must not be freed meanwhile, or GP_FRAME_CODE_NONE if
+ * there is no room for it. *file must be zeroed for the first frame of a stack. Finds known code objects
+ * without a lock. Any thread; the caller holds no ranked lock.
  */
 uint32_t gp_codes_intern(gp_codes_t *codes, const gp_python_t *python, uintptr_t code, gp_code_file_t *file);
 
-/* A hint has the index above the address, without its lowest bits. */
+/* A hint has the index in its upper bits and the address, without the three lowest bits, in the lower
+ * ones. */
 #define GP_CODE_HINTS     (1u << 13)
 #define GP_CODE_INDEX_BIT 45
 
@@ -85,7 +86,7 @@ static inline bool gp_codes_hint_is_of(uint64_t hint, uintptr_t code)
   return (hint ^ gp_codes_make_hint(code, 0)) << (64 - GP_CODE_INDEX_BIT) == 0;
 }
 
-/* The digest of a file's name; file has the last one. */
+/* Returns the digest of a file's name and stores it in *file. */
 uint64_t gp_codes_read_file(const gp_python_t *python, uintptr_t text, gp_code_file_t *file);
 
 static inline uint64_t gp_codes_file(const gp_python_t *python, uintptr_t code, gp_code_file_t *file)
@@ -94,7 +95,7 @@ static inline uint64_t gp_codes_file(const gp_python_t *python, uintptr_t code, 
   return file->text == text ? file->digest : gp_codes_read_file(python, text, file);
 }
 
-/* Strings and bytes objects have a hash once the interpreter has looked them up. */
+/* Returns true if the object has this hash. An object has no hash before the interpreter has computed it. */
 static inline bool gp_codes_has_hash(const gp_python_t *python, uintptr_t object, uint64_t hash)
 {
   return gp_python_hash(python, object) == hash && hash != GP_PYTHON_NO_HASH;
@@ -115,7 +116,8 @@ static inline bool gp_codes_has_table(
          memcmp(gp_python_bytes(python, table), facts->table, facts->table_length) == 0;
 }
 
-/* The same, quicker: the code object says what the one that was last at its address said. */
+/* Does the same as gp_codes_intern, but is faster if the code object equals the one that was last at its
+ * address. */
 static inline uint32_t gp_codes_find(
     gp_codes_t *codes, const gp_python_t *python, uintptr_t code, gp_code_file_t *file)
 {
@@ -133,11 +135,12 @@ static inline uint32_t gp_codes_find(
   return gp_codes_intern(codes, python, code, file);
 }
 
-/* Digests of 64 bits by which stacks and code objects are known. */
+/* Digests of 64 bits that identify stacks and code objects. */
 
 #define GP_DIGEST_SEED UINT64_C(0xa0761d6478bd642f)
 
-/* Multiplies to 128 bits and folds: each bit of the result depends on all of both. */
+/* Multiplies to 128 bits and folds them to 64, so that each bit of the result depends on all bits of a and
+ * b. */
 static inline uint64_t gp_digest_fold(uint64_t a, uint64_t b)
 {
   __extension__ typedef unsigned __int128 wide_t;
@@ -145,34 +148,33 @@ static inline uint64_t gp_digest_fold(uint64_t a, uint64_t b)
   return (uint64_t)product ^ (uint64_t)(product >> 64);
 }
 
-/* The Python frames of the calling thread. */
-
-/* A run of the interpreter's loop that has no frame any more, as when its locals are freed. */
+/* Stands for a run of the interpreter's loop that has no frame any more, for example while its locals are
+ * freed. */
 #define GP_PYTHON_EMPTY_RUN gp_frame_pack_python(GP_FRAME_CODE_NONE, GP_FRAME_INSTRUCTION_NONE, true)
 
 /*
- * Writes the frames, the innermost first, as words (format/stack_log.h); GP_PYTHON_EMPTY_RUN is among them.
- * Returns how many, at most capacity; 0: the thread runs no Python. The thread is in a function that Python
- * called, so its frames do not change meanwhile. Any thread, with no ranked lock held.
+ * Writes the calling thread's Python frames, innermost first, as words (format/stack_log.h), of which some
+ * may be GP_PYTHON_EMPTY_RUN. Returns their number, at most capacity, or 0 if the thread runs no Python. The
+ * frames do not change meanwhile, because the thread is in a function that Python called. Any thread, with no
+ * ranked lock held.
  */
 size_t gp_python_frames(gp_codes_t *codes, const gp_python_t *python, uint64_t *words, size_t capacity);
 
 /*
- * A digest of what gp_python_frames would read, without reading what code objects say: the addresses of the
- * code objects and of their instructions, and a proof that no other code objects are there by now. That is
- * the version of the code object, which the interpreter gives to no other (3.12, 3.13), or its count of freed
- * code objects (from 3.14 on). With an equal digest gp_python_frames gives the same words. 0: there is no
- * proof, or no frame.
+ * Returns a digest of the calling thread's Python frames without reading the contents of code objects. If two
+ * digests are equal, gp_python_frames returns the same words. The digest covers the addresses of the code
+ * objects and of their instructions, and a proof that these code objects have not been replaced. The proof is
+ * the version of the code object, which the interpreter uses for no other (3.12, 3.13), or the interpreter's
+ * count of freed code objects (from 3.14 on). Returns 0 if there is no proof or no frame.
  */
 uint64_t gp_python_walk_digest(const gp_python_t *python, size_t capacity);
 
-/* One stack of the native frames of a call and its Python frames. */
-
 /*
- * Writes both to ret_words[0..capacity), the innermost first: each native frame of the interpreter's loop
- * gives way to the Python frames of that run of it, and the interpreter's other frames are left out. frames
- * and words are frames as in format/stack_log.h, the latter from gp_python_frames. is_cut: there are more
- * native frames outwards. Returns how many it wrote.
+ * Merges the native frames and the Python frames of a call into one stack in ret_words[0..capacity),
+ * innermost first. Each native frame of the interpreter's loop is replaced by the Python frames of that run
+ * of the loop, and the interpreter's other frames are left out. frames and words are as in
+ * format/stack_log.h; words are from gp_python_frames. is_cut: outer native frames are missing. Returns the
+ * number of frames written.
  */
 size_t gp_python_merge(const gp_python_t *python, const uint64_t *frames, size_t frame_count, bool is_cut,
     const uint64_t *words, size_t count, uint64_t *ret_words, size_t capacity);

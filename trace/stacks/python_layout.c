@@ -12,13 +12,14 @@
 
 #define TRIES 4
 
-/* An array of copies: how many it has room for, then pointers to them. */
+/* CPython's array of copies: its capacity, then pointers to the copies. */
 typedef struct copies {
   int64_t capacity;
   uintptr_t starts[];
 } copies_t;
 
-/* The kernel reads two words, so that memory which is freed meanwhile is no fault. */
+/* Reads two words through the kernel, so that memory freed meanwhile causes no fault. Returns false if one of
+ * them is not readable. */
 static bool read_two(const void *a, const void *b, uint64_t *ret_a, uint64_t *ret_b)
 {
   const struct iovec here[] = {{ret_a, sizeof(*ret_a)}, {ret_b, sizeof(*ret_b)}};
@@ -31,10 +32,10 @@ static bool read_two(const void *a, const void *b, uint64_t *ret_a, uint64_t *re
 }
 
 /*
- * The frame's own copy stays while its thread lives. The array is another matter: when a thread with a higher
- * number comes, it gets a larger one, and the interpreter frees the old one when each thread that is attached
- * to it has been elsewhere. The calling thread is mostly not attached. So the array counts if it was the code
- * object's before and after it was read.
+ * The frame's own copy exists as long as its thread lives, but the array may be replaced: when a thread with
+ * a higher number starts, the interpreter allocates a larger array, and frees the old one once every attached
+ * thread has passed a safe point. The calling thread is usually not attached. So what was read is valid only
+ * if the code object had the same array before and after the read.
  */
 uintptr_t gp_python_copy_of(const gp_python_t *python, uintptr_t frame, uintptr_t code)
 {
@@ -53,7 +54,7 @@ uintptr_t gp_python_copy_of(const gp_python_t *python, uintptr_t frame, uintptr_
   return 0;
 }
 
-/* Frames that a chain may have; deeper recursion is checked another time. */
+/* Most frames of a chain to check; with deeper recursion the check is made another time. */
 #define FRAMES_MAX   100000
 #define LENGTH_MAX   65536       /* of a name or a path */
 #define TABLE_MAX    (64u << 20) /* bytes of a line table or of instructions */
@@ -64,12 +65,12 @@ uintptr_t gp_python_copy_of(const gp_python_t *python, uintptr_t frame, uintptr_
 #define VIA_NOTHING  UINT16_MAX
 #define OBJECT_TYPE  8 /* offset of the type in an object */
 #define TEXT_KIND    2 /* bit of a string's state where the kind begins */
-/* The same in free-threaded interpreters: a thread and a second count come first; of the state a byte is one
- * that other threads write, from 3.14 on. */
+/* The values of OBJECT_TYPE and TEXT_KIND in free-threaded interpreters. Their objects begin with a thread
+ * and a second count; from 3.14 on a string's state begins with a byte that other threads write. */
 #define THREADED_TYPE 24
 #define THREADED_KIND 8
-/* In 3.12 and 3.13 the version of a code object has no name to be asked for. It is the sixth number after the
- * first line; the layout is proved before it is believed. */
+/* In 3.12 and 3.13 no table or member gives the offset of a code object's version. It is the sixth number
+ * after the first line; gp_python_layout_prove checks it. */
 #define VERSION_BEHIND_FIRST_LINE 24
 
 static bool read_word(uintptr_t address, uint64_t *ret_word)
@@ -80,7 +81,7 @@ static bool read_word(uintptr_t address, uint64_t *ret_word)
   return true;
 }
 
-/* The offset of a member in a type's own table; 0: it has none of that name. */
+/* Returns the offset of a member from the type's member table, or 0 if there is no member of that name. */
 static uint16_t member_of(uintptr_t type, const char *name)
 {
   uint64_t member, text, offset;
@@ -100,8 +101,8 @@ static uint16_t member_of(uintptr_t type, const char *name)
   return 0;
 }
 
-/* Where _Py_DebugOffsets, at the beginning of _PyRuntime, has what is needed here; in words. The members have
- * the names of Include/internal/pycore_debug_offsets.h. */
+/* The positions, in words, of the offsets needed here in _Py_DebugOffsets, which is at the beginning of
+ * _PyRuntime. Members are named as in Include/internal/pycore_debug_offsets.h. */
 typedef struct table {
   uint8_t interpreter_code_generation; /* 0: not in the table */
   uint8_t thread_current_frame;
@@ -119,7 +120,7 @@ typedef struct table {
   uint8_t text_state;
   uint8_t text_length;
   uint8_t text_ascii_size;
-  uint8_t interpreter_tlbc_generation; /* of free-threaded interpreters; 0: these are not known */
+  uint8_t interpreter_tlbc_generation; /* for free-threaded interpreters; 0: they are not supported */
   uint8_t frame_tlbc_index;
   uint8_t code_tlbc;
 } table_t;
@@ -135,7 +136,7 @@ static const table_t tables[] = {
 #define LAST_THREADED 14
 #define LAST_TABLE    (FIRST_TABLE + (int)(sizeof(tables) / sizeof(tables[0])) - 1)
 
-/* An offset from the table. */
+/* Reads an offset from the table. Returns false if it is not readable or too large. */
 static bool read_offset(const gp_python_symbols_t *symbols, uint8_t word, uint16_t *ret_offset)
 {
   uint64_t offset;
@@ -151,7 +152,7 @@ static bool has_offset(const gp_python_symbols_t *symbols, uint8_t word, uint16_
   return read_offset(symbols, word, &offset) && offset == expected;
 }
 
-/* The table is of this version. */
+/* Returns true if the runtime has the table of this version. */
 static bool is_of_version(
     const gp_python_symbols_t *symbols, unsigned long version, uint64_t *ret_is_free_threaded)
 {
@@ -161,8 +162,8 @@ static bool is_of_version(
          read_word(symbols->runtime + 16, ret_is_free_threaded);
 }
 
-/* Objects of a free-threaded interpreter have a larger head, and from 3.14 on each thread its own copy of a
- * code object's instructions. */
+/* Sets what differs in a free-threaded interpreter: objects have a larger header, and from 3.14 on each
+ * thread has its own copy of a code object's instructions. Returns false if the version is not supported. */
 static bool read_threads(
     const gp_python_symbols_t *symbols, const table_t *table, int minor, gp_python_t *python)
 {
@@ -183,7 +184,8 @@ static bool read_threads(
   return python->frame_copy && python->code_copies;
 }
 
-/* The count of freed code objects, if there is one; else where code objects have a version. */
+/* Finds the interpreter's count of freed code objects or, if the version has none, the code objects'
+ * version. */
 static bool find_proof(const gp_python_symbols_t *symbols, const table_t *table, gp_python_t *python)
 {
   uint16_t offset;
@@ -231,8 +233,8 @@ static bool read_table(
   return find_proof(symbols, table, python);
 }
 
-/* Before there was such a table: the members that types have for their attributes, and what no version
- * changed between its releases. */
+/* Sets the layout of versions without the table, from the member tables of types, and from offsets that did
+ * not change between the releases of a version. */
 static bool read_members(const gp_python_symbols_t *symbols, int minor, gp_python_t *python)
 {
   uintptr_t code = symbols->code_type;
@@ -271,7 +273,8 @@ static bool read_members(const gp_python_symbols_t *symbols, int minor, gp_pytho
          python->code_start && python->frame_previous && python->frame_instruction;
 }
 
-/* As PY_VERSION_HEX. Before 3.11 only the text tells it, without the level of the release. */
+/* Returns the version as in PY_VERSION_HEX. Before 3.11 it comes from the version text, as major and minor
+ * only. */
 static unsigned long version_of(const gp_python_symbols_t *symbols)
 {
   uint64_t word = 0;
@@ -316,7 +319,7 @@ gp_python_check_t gp_python_layout_find(
   return is_known ? GP_PYTHON_GOOD : GP_PYTHON_BAD;
 }
 
-/* A string that can be a name. */
+/* Returns true if the object looks like a string that can be a name. */
 static bool is_text(const gp_python_t *python, uint64_t text, uint64_t *ret_type)
 {
   uint64_t length, word;
@@ -332,13 +335,13 @@ static bool is_text(const gp_python_t *python, uint64_t text, uint64_t *ret_type
          gp_word_is_readable(last & ~(uintptr_t)7);
 }
 
-/* The bytes object at address has this many. */
+/* Reads the size of a bytes object. Returns false if the size is not readable or not plausible. */
 static bool read_size(const gp_python_t *python, uint64_t bytes, uint64_t *ret_size)
 {
   return read_word(bytes + python->object_type + GP_PYTHON_SIZE, ret_size) && *ret_size <= TABLE_MAX;
 }
 
-/* The frame is at an instruction of this code object. */
+/* Returns true if the frame's instruction is within this code object. */
 static bool has_instruction(const gp_python_t *python, uint64_t frame, uint64_t code)
 {
   uint64_t at, bytes, size;
@@ -376,7 +379,7 @@ static uint32_t version_at(const gp_python_t *python, uint64_t code)
   return *(const uint32_t *)(uintptr_t)(code + python->code_version);
 }
 
-/* These code objects, which were looked at, are one or have different versions. */
+/* Returns true unless two different code objects have the same version. Both must have passed is_code. */
 static bool have_own_versions(const gp_python_t *python, uint64_t a, uint64_t b)
 {
   return !python->code_version || a == b || version_at(python, a) == 0 ||

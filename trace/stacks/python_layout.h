@@ -1,10 +1,10 @@
-/* Where a version of CPython has what stacks need, and whether that is so. */
+/* Finds the layout of the structures that stacks need in a version of CPython, and checks it. */
 #ifndef GP_TRACE_PYTHON_LAYOUT_H
 #define GP_TRACE_PYTHON_LAYOUT_H
 
 #include "trace/stacks/python.h"
 
-/* What an interpreter exports. Addresses; 0 or NULL: it does not. */
+/* The addresses of symbols that an interpreter exports; 0 or NULL if it does not export the symbol. */
 typedef struct gp_python_symbols {
   uintptr_t runtime;    /* _PyRuntime */
   uintptr_t version;    /* Py_Version, from 3.11 on */
@@ -25,25 +25,26 @@ typedef struct gp_python_symbols {
 
 typedef enum gp_python_check {
   GP_PYTHON_GOOD,
-  GP_PYTHON_LATER, /* there is nothing to be checked yet */
-  GP_PYTHON_BAD,   /* the text says why */
+  GP_PYTHON_LATER, /* nothing can be checked yet */
+  GP_PYTHON_BAD,   /* `why` has the reason */
 } gp_python_check_t;
 
-/* The layout of this interpreter, which has begun. Reads only what the kernel says is readable. */
+/* Fills *ret_python with the layout of an initialized interpreter. Reads only memory that is readable
+ * according to the kernel. */
 gp_python_check_t gp_python_layout_find(
     const gp_python_symbols_t *symbols, gp_python_t *ret_python, char *why, size_t capacity);
 
-/* Follows the calling thread's chain of frames to its end, and looks at what each frame runs. Later: the
- * thread has no frames. Reads only what the kernel says is readable. */
+/* Checks the layout: follows the calling thread's chain of frames to its end and checks each frame's code
+ * object. Returns GP_PYTHON_LATER if the thread has no frames. Reads only memory that is readable according
+ * to the kernel. */
 gp_python_check_t gp_python_layout_prove(const gp_python_t *python, char *why, size_t capacity);
 
 /*
- * From 3.14 on each thread of a free-threaded CPython runs its own copy of a code object's instructions, but
- * the first thread, which runs those in the code object. The code object has an array of the copies.
+ * Returns the address of the copy of the instructions that this frame of the calling thread runs, or 0 if it
+ * runs none or the copy cannot be determined. From 3.14 on each thread of a free-threaded CPython, except the
+ * first, runs its own copy of a code object's instructions, and the code object has an array of the copies.
+ * Safe at any time, although other threads may replace the array and free the old one.
  */
-
-/* Where the copy begins that this frame of the calling thread runs; 0: it runs none, or it cannot be told.
- * Safe at any time: other threads make the array anew and free the old one. */
 uintptr_t gp_python_copy_of(const gp_python_t *python, uintptr_t frame, uintptr_t code);
 
 #endif

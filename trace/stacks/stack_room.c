@@ -5,12 +5,12 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define PAGE_BYTES UINT64_C(4096) /* or a divisor of the real one */
+#define PAGE_BYTES UINT64_C(4096) /* the real page size is a multiple of this */
 
 /*
- * The known part of the thread's stack: [low, high) is readable without a hole. It does not come
- * from pthread_getattr_np, which allocates, reads /proc for the main thread, and does not know
- * stacks that a program makes itself.
+ * The known part of the thread's stack: all of [low, high) is readable. pthread_getattr_np is not used,
+ * because it allocates, reads /proc for the main thread, and does not know stacks that a program creates
+ * itself.
  */
 typedef struct known {
   uintptr_t low;
@@ -20,8 +20,8 @@ typedef struct known {
 
 static __thread known_t tls_known __attribute__((tls_model("initial-exec")));
 
-/* The kernel copies the set in before it rejects the invalid operation. A stack that grows on demand also
- * grows for the kernel, so readable memory here is writable, too. */
+/* Returns true if the page is readable. rt_sigprocmask reads the set before it rejects the invalid operation.
+ * A stack that grows on demand also grows when the kernel reads it, so readable stack is writable, too. */
 static bool is_readable(uintptr_t page)
 {
   return syscall(SYS_rt_sigprocmask, ~0, page, NULL, 8) == 0 || errno != EFAULT;
@@ -33,13 +33,14 @@ static bool is_on_alternate_stack(void)
   return sigaltstack(NULL, &stack) != 0 || stack.ss_flags & SS_ONSTACK;
 }
 
-/* The thread is at a new place: on another stack, or in a part of this one where it has not been. */
+/* Updates tls_known for a thread that is on another stack, or in an unknown part of its stack. Returns false
+ * on an alternate signal stack. */
 static __attribute__((noinline)) bool look_around(uintptr_t here)
 {
   if (is_on_alternate_stack())
-    return false; /* keeps the knowledge about the thread's own stack */
+    return false; /* tls_known keeps describing the thread's own stack */
   uintptr_t page = here & ~(PAGE_BYTES - 1);
-  /* A caller further out on the same stack: the known memory is close below. */
+  /* If the known part is close below, this is the same stack, further out: extends the known part. */
   if (tls_known.high <= here && here - tls_known.high < PAGE_BYTES * 16 && tls_known.high) {
     while (tls_known.high <= here && is_readable(tls_known.high))
       tls_known.high += PAGE_BYTES;

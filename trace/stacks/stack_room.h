@@ -7,17 +7,17 @@
 #include <stdint.h>
 
 /*
- * True if the thread can use `bytes` more of its stack, and is not on an alternate signal stack.
- * Asks the kernel about each page once per thread; allocates nothing. Stacks from a heap without a
- * guard page have no visible end.
+ * Returns true if the thread can use `bytes` more of its stack and is not on an alternate signal stack. Asks
+ * the kernel about each page once per thread; allocates nothing. Cannot see the end of a stack without a
+ * guard page, such as one allocated from a heap.
  */
 bool gp_stack_has_room(size_t bytes);
 
-/* True if the kernel can read the 8 bytes at address. Preserves errno. */
+/* Returns true if the kernel can read the 8 bytes at address. Preserves errno. */
 bool gp_word_is_readable(uintptr_t address);
 
-/* True if the two words at address, above this function's frame, are readable, with no hole between the
- * thread's stack here and them. */
+/* Returns true if the two words at address, which is above this function's frame, are readable, and so is all
+ * memory between them and the thread's current stack. */
 bool gp_stack_holds_words(uintptr_t address);
 
 #endif

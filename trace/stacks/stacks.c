@@ -33,7 +33,7 @@ bool gp_stacks_init(gp_stacks_t *stacks, gp_region_t *region)
   }
   gp_lock_init(&made.lock, GP_RANK_STACKS);
   made.id = atomic_fetch_add(&last_id, 1) + 1;
-  gp_assert(made.id != 0); /* the value in threads that have no table yet */
+  gp_assert(made.id != 0); /* 0 means that a thread has no table yet */
   *stacks = made;
   return true;
 }
@@ -55,8 +55,8 @@ static inline uint64_t mix(uint64_t hash, uint64_t more)
   return hash ^ hash >> 32;
 }
 
-/* Hashes only the addresses, so that a stack has one place, whatever is loaded. Uses four lanes, because
- * each step waits for the one before. */
+/* Hashes only the addresses, so that a stack's hash does not depend on what is loaded. Uses four lanes,
+ * because within one lane each step waits for the step before. */
 static uint32_t hash_of(const uintptr_t *addresses, size_t count)
 {
   uint64_t lanes[4] = {count, 1, 2, 3};
@@ -77,13 +77,13 @@ static bool has_addresses(const uint64_t *words, const uintptr_t *addresses, siz
 
   if (words[0] != count)
     return false;
-  for (size_t i = 0; i < count; i++) /* compares all: with equal hashes the words are mostly equal */
+  for (size_t i = 0; i < count; i++) /* no early exit: if hashes are equal, the words nearly always are */
     different |= words[1 + i] ^ (addresses[i] - 1);
   return gp_frame_address(different) == 0;
 }
 
-/* The slot where the search for these addresses ends: their own for this generation of modules, or an empty
- * one. An empty slot may be filled at any time; only a writer can rely on it. */
+/* Returns the slot of these addresses in this generation of modules and sets *ret_found, or returns an empty
+ * slot. An empty slot may be filled at any time; only a thread that holds the lock can rely on it. */
 static gp_stack_slot_t *find(gp_stacks_t *stacks, uint32_t hash, const uintptr_t *addresses, size_t count,
     uint32_t generation, bool *ret_found)
 {
@@ -104,8 +104,8 @@ static uint64_t frame_of(gp_stacks_t *stacks, uintptr_t address)
   return gp_frame_pack(call, gp_modules_find(&stacks->modules, call));
 }
 
-/* These addresses may be in other code than before, or again in the same code: finds the stack with exactly
- * these frames, if there is one. */
+/* Returns the slot of the stack with exactly these frames, or NULL. After a change of the modules the
+ * addresses may mean different code than before, or the same code again. */
 static gp_stack_slot_t *find_same_frames(
     gp_stacks_t *stacks, uint32_t hash, const uintptr_t *addresses, size_t count)
 {
@@ -123,7 +123,8 @@ static gp_stack_slot_t *find_same_frames(
   }
 }
 
-/* Room for count words at the end of the log, beyond the part that readers use. NULL: there is none. */
+/* Returns room for count words behind the end of the log, where readers do not look yet, or NULL if there is
+ * none. */
 static uint64_t *draft(gp_stacks_t *stacks, size_t count)
 {
   gp_stack_log_t *log = stacks->log;
@@ -142,7 +143,7 @@ static uint64_t *draft(gp_stacks_t *stacks, size_t count)
   return &log->words[used + 1];
 }
 
-/* Publishes the stack of count words that was drafted. Returns its number. */
+/* Publishes the drafted stack of count words. Returns its number. */
 static uint32_t publish(gp_stacks_t *stacks, size_t count)
 {
   gp_stack_log_t *log = stacks->log;
@@ -157,7 +158,7 @@ static uint32_t publish(gp_stacks_t *stacks, size_t count)
   return index + 1;
 }
 
-/* Appends the stack and publishes it in its slot. Returns its number; 0: no room. */
+/* Appends the stack and publishes it in its slot. Returns its number, or 0 if there is no room. */
 static uint32_t append(gp_stacks_t *stacks, gp_stack_slot_t *slot, uint32_t hash, const uintptr_t *addresses,
     size_t count, uint32_t generation)
 {
@@ -172,7 +173,7 @@ static uint32_t append(gp_stacks_t *stacks, gp_stack_slot_t *slot, uint32_t hash
   slot->hash = hash;
   slot->index = number - 1;
   atomic_store_explicit(&slot->generation, generation, memory_order_relaxed);
-  /* Release: who finds the slot sees the words. */
+  /* Release: a thread that finds the slot also sees the words. */
   atomic_store_explicit(&slot->place, stacks->places[number - 1] + 1, memory_order_release);
   return number;
 }
@@ -218,7 +219,8 @@ uint32_t gp_stacks_intern(
   return intern_slowly(stacks, hash, addresses, count, counts);
 }
 
-/* Never 0. Two chains, because each step of one waits for the one before. */
+/* Returns a digest, never 0. Uses two chains, because within one chain each step waits for the step
+ * before. */
 static inline uint64_t digest_of(uint32_t native, const uint64_t *words, size_t count)
 {
   uint64_t even = native ^ GP_DIGEST_SEED, odd = count ^ GP_DIGEST_SEED;
@@ -283,7 +285,8 @@ uint32_t gp_stacks_intern_python(gp_stacks_t *stacks, const gp_python_t *python,
   return there ? slot->number : intern_python_slowly(stacks, python, digest, native, words, count, depth);
 }
 
-/* Of the digest of a walk and the native stack; the number is hidden in the other word by the second. */
+/* The key of a walked stack, from the walk's digest and the native stack. The number is stored XORed with
+ * cover. */
 typedef struct walked_key {
   uint64_t digest;
   uint64_t cover;
@@ -316,7 +319,7 @@ void gp_stacks_remember(gp_stacks_t *stacks, uint32_t native, uint64_t digest, u
   atomic_store_explicit(&place->number, number ^ key.cover, memory_order_release);
 }
 
-/* Returns a whole section once its log has begun: everything that the log counts is there. */
+/* Returns whole sections. Readers use only what the counts in a log cover, and that is always present. */
 gp_stack_logs_t gp_stacks_logs(const gp_stacks_t *stacks)
 {
   const gp_modules_t *modules = &stacks->modules;
@@ -325,7 +328,8 @@ gp_stack_logs_t gp_stacks_logs(const gp_stacks_t *stacks)
     return logs;
   logs.stacks = stacks->log;
   logs.stack_bytes = stacks->log_bytes;
-  /* After the stacks: a module and a code object are in their logs before a stack names them. */
+  /* Reads these logs after the stacks, because modules and code objects are logged before stacks refer to
+   * them. */
   if (gp_region_used(modules->region, GP_SECTION_MODULES) >= sizeof(*modules->log)) {
     logs.modules = modules->log;
     logs.module_bytes = modules->log_bytes;

@@ -12,15 +12,15 @@
 #include "base/pages.h"
 
 #define AT_ONCE    1024 /* symbols */
-#define SECTIONS   4096 /* at most, of a file that is read */
+#define SECTIONS   4096 /* files with more sections are not read */
 #define SYMBOLS    (UINT64_C(1) << 24)
 #define NAME_BYTES 256
 
-/* Off the stack, which may be small. */
+/* Buffers for reading a file; not on the stack, which may be small. */
 typedef struct reader {
   char path[PATH_MAX];
   Elf64_Ehdr header;
-  Elf64_Shdr sections[2]; /* the table of symbols, and of their names */
+  Elf64_Shdr sections[2]; /* the symbol table, and the table of symbol names */
   Elf64_Sym symbols[AT_ONCE];
   char name[NAME_BYTES];
   int file;
@@ -37,7 +37,7 @@ static bool read_section(reader_t *reader, uint64_t index, Elf64_Shdr *ret_secti
                                                reader->header.e_shoff + index * sizeof(*ret_section));
 }
 
-/* True if the section has a note with the module's build ID. A module without one has nothing to compare. */
+/* Returns true if the section has a note with the module's build ID. */
 static bool has_build_id(reader_t *reader, const Elf64_Shdr *section, const gp_module_record_t *module)
 {
   const char *bytes = (const char *)reader->symbols;
@@ -60,7 +60,8 @@ static bool has_build_id(reader_t *reader, const Elf64_Shdr *section, const gp_m
   return false;
 }
 
-/* Finds the table of symbols in the file that the module was loaded from. */
+/* Finds the symbol table. Returns false if there is none, or if the file is not the one that was loaded. A
+ * module without a build ID matches any file. */
 static bool find_table(reader_t *reader, const gp_module_record_t *module)
 {
   const Elf64_Ehdr *header = &reader->header;
@@ -82,7 +83,8 @@ static bool find_table(reader_t *reader, const gp_module_record_t *module)
   return is_same && has_table;
 }
 
-/* Offset of the function's name in the string table; 0: not found. */
+/* Returns the offset of the function's name in the string table, or 0 if there is no function at the
+ * address. */
 static uint64_t find_symbol(reader_t *reader, uint64_t address)
 {
   uint64_t count = reader->sections[0].sh_size / sizeof(Elf64_Sym), found = 0, size = UINT64_MAX;
@@ -104,7 +106,7 @@ static uint64_t find_symbol(reader_t *reader, uint64_t address)
   return found;
 }
 
-/* Calls cancellation points. */
+/* Implements gp_symtab_name. It calls cancellation points, so the caller has disabled cancellation. */
 static bool name_held(const gp_module_record_t *module, uint64_t address, char *buffer, size_t capacity)
 {
   reader_t *reader = module->path_length < PATH_MAX ? gp_pages_map(sizeof(*reader), false) : NULL;
@@ -138,7 +140,7 @@ bool gp_symtab_name(const gp_module_record_t *module, uint64_t address, char *bu
   return is_found;
 }
 
-/* Appends to the text in buffer; what does not fit is left out, and *used then is capacity. */
+/* Appends to the text in buffer. If the text does not fit, appends nothing and sets *used to capacity. */
 static void append(char *buffer, size_t capacity, size_t *used, const char *text, size_t length)
 {
   size_t room = capacity - *used;
@@ -151,7 +153,8 @@ static void append(char *buffer, size_t capacity, size_t *used, const char *text
   buffer[*used] = '\0';
 }
 
-/* Spells "N5Arena6extendE" or "4fill" at text. False: it is more than plain names. */
+/* Spells a mangled name such as "N5Arena6extendE" or "4fill". Returns false if it has more than plain
+ * names. */
 static bool spell(const char *text, char *buffer, size_t capacity, size_t *used)
 {
   static const char anonymous[] = "_GLOBAL__N_1", words[] = "(anonymous)";
@@ -175,7 +178,7 @@ static bool spell(const char *text, char *buffer, size_t capacity, size_t *used)
     text += length;
     is_first = false;
   } while (is_nested && *text != 'E');
-  return *text != 'I' && *text != 'B'; /* arguments of a template, a tag of the ABI */
+  return *text != 'I' && *text != 'B'; /* template arguments, ABI tag */
 }
 
 bool gp_symtab_spell(const char *name, char *buffer, size_t capacity)

@@ -1,4 +1,4 @@
-/* The names of functions for a message, static ones included, from the file of their module. */
+/* Finds the names of functions, static ones included, in the file of their module; for messages. */
 #ifndef GP_TRACE_SYMTAB_H
 #define GP_TRACE_SYMTAB_H
 
@@ -9,10 +9,11 @@
 #include "format/stack_log.h"
 
 /*
- * Finds the function that contains the address in the symbol table of the module's file, and spells its name.
- * address: as in the file, without the bias at which it is loaded. False: the file cannot be read, is
- * stripped or has another build ID, it has no such function, or its name does not fit. Reads with pread,
- * because mapping a file that is overwritten meanwhile could end the program. Any thread; takes little stack.
+ * Writes the name of the function that contains the address, from the symbol table of the module's file.
+ * address is relative to the file, without the load bias. Returns false if the file cannot be read, is
+ * stripped or has another build ID, if it has no such function, or if the name does not fit. Reads with
+ * pread, because a mapped file that is overwritten meanwhile could end the program. Any thread; needs little
+ * stack.
  */
 bool gp_symtab_name(const gp_module_record_t *module, uint64_t address, char *buffer, size_t capacity);
 

@@ -15,16 +15,16 @@
 #include "trace/stacks/stack_room.h"
 
 /*
- * The pipe of libunwind. To find out whether memory is readable, libunwind writes a byte of it to a pipe,
- * which it opens once and knows by number. A program that closes unknown descriptors, as daemons do, and
- * then opens its own files would get these bytes in its files, and lose the bytes read back. So this
- * library checks the pipe before each use.
+ * The pipe of libunwind. To find out whether memory is readable, libunwind writes a byte of the memory to a
+ * pipe that it opened once. If the program closes unknown descriptors, as daemons do, and then opens its own
+ * files, libunwind would write these bytes to the program's files and read the program's data. So this
+ * library checks the pipe before each use of libunwind.
  */
 
-/* A size that a pipe has only on request: the usual sizes are 16, 2 and 1 pages. */
+/* A pipe size that no pipe has by default, to recognize the pipe: the usual sizes are 16, 2 and 1 pages. */
 #define MARK_PAGES 4
 
-static int ends[2] = {-1, -1}; /* written once, before any thread asks */
+static int ends[2] = {-1, -1}; /* written once, before any thread reads it */
 static int marked_bytes;
 
 static bool is_one_pipe(const int *fds)
@@ -35,10 +35,10 @@ static bool is_one_pipe(const int *fds)
 }
 
 /*
- * Calls open(arg), which must make libunwind open its pipe, and notes the pipe. Returns false if it
- * saw no new pipe: the pipe was open before, no descriptors are left, or another thread opened
- * something in the same moment. Then its number is unknown, and the caller must not use libunwind.
- * Once per process; changes errno.
+ * Calls open(arg), which must make libunwind open its pipe, and remembers the pipe. Returns false if no new
+ * pipe was found, because it was open before, no descriptors are left, or another thread opened a file at the
+ * same moment. The pipe's number is then unknown, and the caller must not use libunwind. Call it once per
+ * process; changes errno.
  */
 static bool unwind_pipe_note(void (*open)(void *arg), void *arg)
 {
@@ -59,19 +59,21 @@ static bool unwind_pipe_note(void (*open)(void *arg), void *arg)
   return true;
 }
 
-/* True if both ends are unchanged. Two short system calls; changes errno. Thread-safe. */
+/* Returns true if both ends of the pipe are unchanged. Makes two short system calls; changes errno. Thread
+ * safe. */
 static bool unwind_pipe_is_whole(void)
 {
   return fcntl(ends[0], F_GETPIPE_SZ) == marked_bytes && fcntl(ends[1], F_GETPIPE_SZ) == marked_bytes;
 }
 
-/* Stack that the loader may need to open the unwinders; not measured on every system, so ample. */
+/* Stack space that the loader may need to open the unwinders; generous, because not every system was
+ * measured. */
 #define PREPARE_ROOM_BYTES ((size_t)40 * 1024)
 
 /*
- * libunwind is an order of magnitude faster than glibc once it has seen a stack, but a thread's cache takes
- * 256 KiB and the first capture through it 60 us: so it is not for threads with only a few captures, and
- * not for hundreds of threads.
+ * libunwind is an order of magnitude faster than glibc once it has seen a stack, but each thread's cache
+ * takes 256 KiB, and its first capture 60 us. So it is not used by threads with only a few captures, nor by
+ * hundreds of threads.
  */
 #define CAPTURES_BEFORE_CACHE 32
 #define CACHES_MAX            64
@@ -85,7 +87,7 @@ static _Atomic uintptr_t own_start;
 static _Atomic uintptr_t own_end;
 static atomic_int caches; /* threads that use libunwind */
 
-/* Small, because thread-local variables take space from the smallest stacks. */
+/* The state of a thread; small, because thread-local variables take space from the thread's stack. */
 typedef struct thread_state {
   uint32_t cache_unloads; /* unloads when libunwind's cache began; no program unloads 2^32 times */
   uint8_t captures;       /* up to CAPTURES_BEFORE_CACHE */
@@ -95,7 +97,7 @@ typedef struct thread_state {
 
 static __thread thread_state_t tls_state __attribute__((tls_model("initial-exec")));
 
-/* libunwind opens a pipe when it is initialized, so that happens only when a thread first uses it. */
+/* libunwind opens a pipe when it is initialized, so it is initialized only when a thread first uses it. */
 typedef enum libunwind_state {
   LIBUNWIND_NOT_BEGUN,
   LIBUNWIND_BEGINS,
@@ -108,17 +110,18 @@ static _Atomic libunwind_state_t libunwind_state;
 #if defined(__x86_64__)
 typedef int (*policy_fn)(void *space, int policy);
 
-static _Atomic(void *) local_space; /* threads may find both at once, and then the same */
+static _Atomic(void *) local_space; /* several threads may set both, all to the same values */
 static _Atomic(policy_fn) set_caching_policy;
 
-/* If the global scope has the same name, the program has a libunwind of its own. libunwind.so.8 would call
- * that one's functions, whatever its version, and its pipe may already be open, under an unknown number. */
+/* Opens libunwind and returns its capture function, or NULL. If the global scope already has libunwind's
+ * names, the program has a libunwind of its own. libunwind.so.8 would then call that one's functions,
+ * whatever its version, and the pipe may already be open under an unknown number. */
 static backtrace_fn find_libunwind(void)
 {
   backtrace_fn function = NULL;
   policy_fn set_policy;
 
-  if (dlsym(RTLD_DEFAULT, "_ULx86_64_step")) /* unw_step, as the library exports it */
+  if (dlsym(RTLD_DEFAULT, "_ULx86_64_step")) /* the exported name of unw_step */
     return NULL;
   void *library = dlopen("libunwind.so.8", RTLD_NOW | RTLD_LOCAL);
   void *local = library ? dlsym(library, "_ULx86_64_local_addr_space") : NULL;
@@ -132,8 +135,8 @@ static backtrace_fn find_libunwind(void)
   return function;
 }
 
-/* The first calls of libunwind. Without a cache for each thread the threads share one, behind a
- * lock that blocks signals. Up to 1.6 libunwind opens its pipe in the first call of all, 1.8 in the first
+/* Makes the first calls of libunwind. Sets a cache for each thread, because otherwise threads share one
+ * behind a lock that blocks signals. Up to 1.6 libunwind opens its pipe in its first call, 1.8 in its first
  * capture. */
 static void begin_libunwind(void *arg)
 {
@@ -142,11 +145,12 @@ static void begin_libunwind(void *arg)
 
   (void)arg;
   policy_fn set_policy = atomic_load(&set_caching_policy);
-  (void)set_policy(atomic_load(&local_space), 2 /* UNW_CACHE_PER_THREAD */); /* else it is slower at first */
-  (void)best(first, 2);                                                      /* for its effect */
+  (void)set_policy(atomic_load(&local_space), 2 /* UNW_CACHE_PER_THREAD */); /* else slower at first */
+  (void)best(first, 2);                                                      /* only to open the pipe */
 }
 #else
-/* On aarch64 libunwind 1.6 may read /proc/self/maps for a frame; how long that takes was not measured. */
+/* Does not use libunwind: on aarch64 libunwind 1.6 may read /proc/self/maps for a frame, at an unmeasured
+ * cost. */
 static backtrace_fn find_libunwind(void)
 {
   return NULL;
@@ -158,8 +162,8 @@ static void begin_libunwind(void *arg)
 }
 #endif
 
-/* Finds backtrace in the C library: the name alone may lead to another one, from the
- * program or its libunwind. */
+/* Returns backtrace from the C library, or NULL if it does not work. A lookup of the name alone could find a
+ * function of the program or of its libunwind. */
 static backtrace_fn find_glibc(void)
 {
   backtrace_fn function = NULL;
@@ -190,13 +194,14 @@ void gp_unwind_set_own_range(uintptr_t start, uintptr_t end)
   atomic_store(&own_end, end);
 }
 
-/* The thread is marked as capturing, because the loader's callees may call back into this library. */
+/* Implements gp_unwind_prepare. The caller marks the thread as capturing, because the loader may call back
+ * into this library. */
 static void prepare(void)
 {
   uintptr_t here = (uintptr_t)&gp_unwind_prepare;
 
-  /* Takes no lock: a thread that waited here for another one's dlopen could hold the loader's lock. A
-   * thread that gets here meanwhile finds the same values. */
+  /* Takes no lock, because a thread that waited here for another thread's dlopen could hold the loader's
+   * lock. If several threads get here at once, they find the same values. */
   if (!atomic_load(&own_end))
     (void)gp_loader_walk(find_own_range, &here); /* always finds this code */
   backtrace_fn best = find_libunwind();
@@ -229,9 +234,9 @@ void gp_unwind_prepare(void)
 }
 
 /*
- * For each thread libunwind caches rules by code address, for good. When that code was unloaded
- * and other code is there, it would walk by wrong rules, into wild memory. So a thread switches
- * to glibc after any unload.
+ * Returns true if the thread may use libunwind now. libunwind caches rules by code address, per thread and
+ * permanently. If that code is unloaded and other code is loaded there, the cached rules are wrong, and
+ * libunwind would read invalid memory. So a thread switches to glibc after any unload.
  */
 static bool may_use_libunwind(thread_state_t *state, uint64_t unloads)
 {
@@ -243,7 +248,7 @@ static bool may_use_libunwind(thread_state_t *state, uint64_t unloads)
   }
   if (atomic_load_explicit(&caches, memory_order_relaxed) >= CACHES_MAX)
     return false;
-  (void)atomic_fetch_add_explicit(&caches, 1, memory_order_relaxed); /* a few too many do no harm */
+  (void)atomic_fetch_add_explicit(&caches, 1, memory_order_relaxed); /* may exceed CACHES_MAX slightly */
   state->has_cache = true;
   state->cache_unloads = (uint32_t)unloads;
   return true;
@@ -269,8 +274,8 @@ static void give_libunwind_up(const char *why)
     gp_log(GP_LOG_DEBUG, "stacks: libunwind is no longer used: %s", why);
 }
 
-/* libunwind 1.3 gives the byte before each return address, glibc the return address. A thread uses both, so
- * its stacks would have two forms. */
+/* Returns true if libunwind and glibc report the same addresses. libunwind 1.3 reports the byte before each
+ * return address. A thread uses both unwinders, so the same stack would get two forms. */
 static __attribute__((noinline)) bool gives_return_addresses(backtrace_fn best, backtrace_fn safe)
 {
   void *by_best[2], *by_safe[2]; /* this function and its caller */
@@ -278,7 +283,8 @@ static __attribute__((noinline)) bool gives_return_addresses(backtrace_fn best, 
   return !safe || (best(by_best, 2) == 2 && safe(by_safe, 2) == 2 && by_best[1] == by_safe[1]);
 }
 
-/* libunwind, if it is usable now; NULL: it is not, or another thread is just initializing it. */
+/* Returns libunwind's capture function, or NULL if it is not usable or another thread is just initializing
+ * it. */
 static backtrace_fn ready_libunwind(void)
 {
   backtrace_fn best = atomic_load_explicit(&libunwind_backtrace, memory_order_relaxed);
@@ -332,8 +338,8 @@ size_t gp_unwind_count_own(void *const *found, size_t count)
   return own;
 }
 
-/* Code without frame pointers has arbitrary values in that register: takes only
- * short steps up the stack. */
+/* Longest step to the next frame. Code without frame pointers has arbitrary values in that register, so only
+ * short steps up the stack are followed. */
 #define FRAME_BYTES_MAX ((uintptr_t)1 << 20)
 
 static __attribute__((noinline)) size_t follow_frame_pointers(void **found, size_t capacity)
@@ -372,7 +378,7 @@ static __attribute__((noinline)) size_t capture(
     count = result > 0 ? (size_t)result : 0;
   }
   for (size_t i = 0; i < count; i++) {
-    if (!found[i]) /* some unwinders count a caller of the outermost frame */
+    if (!found[i]) /* some unwinders report NULL as the outermost frame's caller */
       return i;
   }
   return count;
@@ -383,7 +389,7 @@ size_t gp_unwind_all(gp_unwinder_t unwinder, uint64_t unloads, void **found, siz
   int saved_errno = errno;
   size_t count = 0;
 
-  if (tls_state.is_capturing) /* an unwinder that allocates, a signal handler */
+  if (tls_state.is_capturing) /* called by an unwinder that allocates, or in a signal handler */
     return 0;
   int cancel_state = gp_cancel_hold(); /* unwinders open files, and libunwind writes to its pipe */
   tls_state.is_capturing = true;
