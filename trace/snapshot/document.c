@@ -83,7 +83,8 @@ static void write_process(gp_json_t *json, const gp_document_t *document)
   gp_json_end(json, '}');
 }
 
-/* Name and text of a pair NAME=TEXT with that key; false: the pair is no such. */
+/* Splits a pair with the key `kind` and the value NAME=TEXT. Returns false if the pair is different or
+ * damaged. */
 static bool split_pair(
     const gp_description_pair_t *pair, const char *kind, char name[64], const char **ret_text)
 {
@@ -106,7 +107,7 @@ static void write_settings(gp_json_t *json, const gp_document_t *document)
   gp_json_key(json, "settings");
   gp_json_begin(json, '{');
   for (size_t at = 0; gp_description_next(&document->description, &at, &pair);) {
-    if (split_pair(&pair, "setting", name, &text)) /* one can be switched */
+    if (split_pair(&pair, "setting", name, &text)) /* trace may have changed at run time */
       gp_json_key_string(
           json, name, strcmp(name, "trace") == 0 ? gp_recording_name(document->recording) : text);
   }
@@ -135,7 +136,7 @@ static void write_gauge(gp_json_t *json, const char *name, const gp_gauge_t *gau
   gp_json_end(json, '}');
 }
 
-/* Who uses the memory of the device, as of the driver's last figures. */
+/* Writes how the memory of the device is used, according to the driver's last figures. */
 static void write_use(gp_json_t *json, const gp_document_t *document, const gp_device_copy_t *copy)
 {
   gp_json_key(json, "use");
@@ -177,7 +178,7 @@ static void write_device(
   gp_json_end(json, '}');
 }
 
-/* Index, -1: none. */
+/* Returns the index of the block's stream, or -1. */
 static int64_t stream_of(const gp_block_view_t *block)
 {
   return block->has_stream ? (int64_t)block->stream : -1;
@@ -200,8 +201,8 @@ static void write_block(gp_json_t *json, const gp_document_t *document, const gp
   gp_json_end(json, '}');
 }
 
-/* Writes the segment whose first block is at index *at in the order of addresses, and moves
- * *at behind its last block. */
+/* Writes the segment whose first block is at index *at in address order, and advances *at past the segment's
+ * last block. */
 static void write_segment(gp_json_t *json, const gp_document_t *document, int device, size_t *at)
 {
   const gp_device_copy_t *copy = &document->copies[device];
@@ -285,7 +286,7 @@ static void write_devices(gp_json_t *json, const gp_document_t *document)
 }
 
 /*
- * Tables that events refer to.
+ * Tables that events refer to
  */
 
 static void write_tables(gp_json_t *json, const gp_document_t *document)
@@ -387,7 +388,8 @@ static void write_marks(gp_json_t *json, const gp_document_t *document)
   gp_json_end(json, ']');
 }
 
-/* The setting of the limit that refused, or would have; "none" if unknown. */
+/* Returns the setting of the limit that applies to the request (device or host), or "none" if it is
+ * unknown. */
 static const char *limit_setting(const gp_document_t *document)
 {
   gp_description_pair_t pair;
@@ -401,8 +403,7 @@ static const char *limit_setting(const gp_document_t *document)
   return found;
 }
 
-/* A function of its own, like the next: so a thread with little stack left has only one
- * of the texts at a time. */
+/* Not inlined, like write_advice, so that only one of the two texts is on the stack, which may be small. */
 static __attribute__((noinline)) void write_message(gp_json_t *json, const gp_oom_t *oom)
 {
   char message[GP_OOM_TEXT_BYTES];
@@ -425,7 +426,7 @@ static __attribute__((noinline)) void write_advice(gp_json_t *json, const gp_doc
   gp_json_end(json, '}');
 }
 
-/* What the report says of the device and its limit. */
+/* Writes the report's figures of the device and its limit. */
 static void write_shortage(gp_json_t *json, const gp_oom_t *oom)
 {
   bool asked_driver = oom->device_total > 0;

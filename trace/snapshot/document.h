@@ -1,5 +1,5 @@
-/* The snapshot as a JSON document (FORMAT.md), from plain data that the process itself has gathered, or
- * a reader of its record. */
+/* Writes a snapshot as a JSON document (FORMAT.md). The data come from the process itself, or from a reader
+ * of its record. */
 #ifndef GP_TRACE_DOCUMENT_H
 #define GP_TRACE_DOCUMENT_H
 
@@ -19,34 +19,35 @@
 typedef struct gp_document {
   gp_description_t description;
   uint64_t start_time_us;
-  uint64_t base_ns; /* that moment, on the clock of the other times */
+  uint64_t base_ns; /* start_time_us on the clock of all other times */
   int64_t pid;
-  uid_t owner;                 /* the user of that process */
-  const char *library_version; /* of the library that recorded */
+  uid_t owner;                 /* the process's user */
+  const char *library_version; /* version of the library that recorded */
   int driver_version;          /* 0: not known */
   int runtime_version;
   gp_recording_t recording;
   uint64_t devices;               /* bit mask */
-  const gp_device_copy_t *copies; /* of these devices, by ordinal; a stream in them is an index */
+  const gp_device_copy_t *copies; /* by device ordinal; streams in them are indexes in `streams` */
   const uint64_t *streams;        /* handles */
   uint32_t stream_count;
   const gp_thread_entry_t *threads;
   uint32_t thread_count;
   const gp_event_merge_t *events;
   gp_stack_logs_t stacks;
-  const gp_mark_record_t *marks; /* in the order of time */
+  const gp_mark_record_t *marks; /* ordered by time */
   size_t mark_count;
-  const char *const *notes; /* what users must know about the record itself */
+  const char *const *notes; /* remarks for the user about the record itself */
   size_t note_count;
   const char *reason;
-  const gp_oom_t *oom; /* NULL: the reason is another */
+  const gp_oom_t *oom; /* NULL if the snapshot has another reason */
   uint64_t unreported_ooms;
 } gp_document_t;
 
-/* Writes all of it. Errors stay in json. */
+/* Writes the whole document. json keeps any error. */
 void gp_document_write(gp_json_t *json, const gp_document_t *document);
 
-/* Writes one element of `devices`, with times relative to base_ns. Ignores the arrays of the copy. */
+/* Writes one element of `devices`, with times relative to base_ns. Ignores the copy's blocks and forwarded
+ * allocations. */
 void gp_document_write_device(gp_json_t *json, uint64_t base_ns, int device, const gp_device_copy_t *copy);
 
 #endif

@@ -9,7 +9,7 @@
 
 #include "base/pages.h"
 
-/* Not terminated; empty: not known. */
+/* A name from the perf map. The strings have no NUL; they are empty if they are unknown. */
 typedef struct gp_perf_name {
   const char *function;
   const char *file;
@@ -18,7 +18,7 @@ typedef struct gp_perf_name {
 } gp_perf_name_t;
 
 #define TEXT_BYTES ((size_t)32 << 20)
-#define NAME_BYTES 4096u /* of a longer name this much is kept */
+#define NAME_BYTES 4096u /* longer names are truncated */
 
 static bool is_sound(int fd, uid_t owner, off_t *ret_bytes)
 {
@@ -30,7 +30,8 @@ static bool is_sound(int fd, uid_t owner, off_t *ret_bytes)
   return status.st_size > 0;
 }
 
-/* The file may shrink meanwhile, so it is read and not mapped. */
+/* Reads up to `bytes` bytes and returns how many. Reads instead of mapping, because the file may shrink
+ * meanwhile. */
 static size_t read_all(int fd, char *text, size_t bytes)
 {
   size_t used = 0;
@@ -69,7 +70,7 @@ void gp_perf_map_fini(gp_perf_map_t *map)
   *map = (gp_perf_map_t){0};
 }
 
-/* Reads a hexadecimal number and the space behind it. */
+/* Reads a hexadecimal number and the space that follows, and advances *at. */
 static bool read_number(const char **at, const char *end, uint64_t *ret_number)
 {
   const char *p = *at;
@@ -107,7 +108,7 @@ static gp_perf_name_t name_of(const char *at, const char *end)
       .file_length = colon ? length_of(colon + 1, end) : 0};
 }
 
-/* The first of the addresses that is not below. */
+/* Returns the index of the first wanted address that is at or above `address`. */
 static size_t first_from(const gp_sort_key_t *wanted, size_t count, uint64_t address)
 {
   size_t low = 0, high = count;
@@ -122,8 +123,9 @@ static size_t first_from(const gp_sort_key_t *wanted, size_t count, uint64_t add
 }
 
 /*
- * Names the code at wanted[0..count), addresses in their order, each in ret_names at its key's index. Of
- * lines for one address the last counts: CPython appends to the file of an earlier process with its number.
+ * Finds the names of the code at wanted[0..count), which are sorted addresses, and stores each name in
+ * ret_names at the key's index. If several lines have an address, the last one counts, because CPython
+ * appends to the file of an earlier process with the same pid.
  */
 static void gp_perf_map_find(
     const gp_perf_map_t *map, const gp_sort_key_t *wanted, size_t count, gp_perf_name_t *ret_names)
@@ -139,11 +141,11 @@ static void gp_perf_map_find(
   }
 }
 
-/* The frames so far, in order of first appearance. */
+/* The different frames written so far, in order of first appearance. */
 typedef struct frame_table {
   uint64_t *frames;
   uint32_t count;
-  uint32_t *slots; /* index plus one, by hash; NULL: no memory, so each mention of a frame is new */
+  uint32_t *slots; /* index plus one, by hash; NULL: no memory, so frames are not deduplicated */
   uint32_t slot_count;
 } frame_table_t;
 
@@ -185,16 +187,16 @@ static void begin_list(gp_json_t *json, const char *name)
   gp_json_begin(json, '[');
 }
 
-/* What frames refer to. */
+/* The objects that frames refer to. */
 typedef struct named {
   int32_t module_count;
   uint32_t code_count;
   const gp_code_record_t **codes; /* NULL: none, or no memory */
   gp_perf_map_t map;
-  gp_perf_name_t *made; /* by frame: code that the program made; NULL: none, or no memory */
+  gp_perf_name_t *made; /* by frame: name of generated code; NULL: none, or no memory */
 } named_t;
 
-/* Finds the names of frames in no module. */
+/* Finds the names of frames that are in no module. */
 static void find_made(named_t *named, const frame_table_t *table, int64_t pid, uid_t owner)
 {
   gp_sort_key_t *wanted =
@@ -239,7 +241,7 @@ static void write_python(gp_json_t *json, uint64_t frame, const named_t *named)
   gp_json_key_int(json, "line", code ? gp_code_line(code, gp_frame_instruction(frame)) : 0);
 }
 
-/* name: NULL, or that of code that the program made. */
+/* Writes a frame. name is the name of generated code, or NULL. */
 static void write_frame(gp_json_t *json, uint64_t frame, const named_t *named, const gp_perf_name_t *name)
 {
   int32_t module = gp_frame_module(frame);
@@ -343,7 +345,7 @@ static void write_nothing(gp_json_t *json)
   }
 }
 
-/* The code objects by their indexes. */
+/* Fills named->codes with the code objects by index. */
 static void find_codes(named_t *named, const gp_stack_logs_t *logs)
 {
   const gp_code_record_t *code = NULL;
@@ -372,7 +374,8 @@ void gp_document_write_stacks(gp_json_t *json, const gp_stack_logs_t *logs, int6
     write_nothing(json);
   } else {
     uint32_t word_count = count_words(logs);
-    /* After the stacks, because what they name was published earlier. */
+    /* Counts modules and code objects after the stacks, because they are published before stacks refer to
+     * them. */
     named_t named = {.module_count = count_modules(logs)};
     frame_table_t table;
     find_codes(&named, logs);

@@ -40,7 +40,7 @@ static bool take_array(
       ret_array->bytes = bytes;
       return true;
     }
-    /* Other threads may be allocating: makes room for twice as many, so that this ends. */
+    /* Other threads may be allocating, so the room is doubled to make sure that the loop ends. */
     gp_emergency_pages_unmap(pages, bytes);
     capacity = 2 * count;
   }
@@ -52,10 +52,10 @@ bool gp_device_copy_take(
   gp_device_copy_t *copy = ret_copy;
   const reading_t reading = {engine, device, &copy->stats, moment};
   memset(copy, 0, sizeof(*copy));
-  gp_engine_stats(engine, device, &copy->stats); /* to know how many blocks to expect */
+  gp_engine_stats(engine, device, &copy->stats); /* for the expected number of blocks */
   copy->limit = gp_engine_limit(engine, device);
   copy->has_use = gp_engine_device_use(engine, device, &copy->use);
-  /* Only cut memory has more blocks than segments, and then about as many holes. */
+  /* There are more blocks than segments only if segments are split, and then about as many idle blocks. */
   uint64_t guess = copy->stats.segment.current;
   if (copy->stats.allocation.current > guess)
     guess += 2 * copy->stats.allocation.current;
@@ -89,7 +89,7 @@ void gp_device_copy_fini(gp_device_copy_t *copy)
   memset(copy, 0, sizeof(*copy));
 }
 
-/* A chunk to copy, and how many of its records. */
+/* A chunk to copy, and the number of records to copy. */
 typedef struct chunk_ref {
   uint32_t index;
   uint32_t count;
@@ -98,13 +98,13 @@ typedef struct chunk_ref {
 typedef struct work {
   const gp_event_moment_t *moment;
   size_t capacity; /* records */
-  size_t room;     /* events of records */
+  size_t room;     /* events from records */
   size_t alloc_count;
   chunk_ref_t *chunks;
   size_t chunk_count;
 } work_t;
 
-/* The event of an allocated block's alloc is in no record. */
+/* Returns true if the block is allocated and no record has its alloc event. */
 static bool tells_alloc(const gp_block_view_t *block)
 {
   return block->state == GP_BLOCK_ALLOCATED && gp_note_tells_alloc(block->observer_note);
@@ -127,13 +127,15 @@ static size_t count_allocs(const gp_event_moment_t *moment)
   return count;
 }
 
-/* copies: of so many records; work->room and the counts of allocs and chunks are set. */
+/* Allocates the merge's arrays, with room for `copies` copied records. work->room and work's counts of allocs
+ * and chunks must be set. Returns false if there is no memory. */
 static bool map_pages(gp_event_merge_t *merge, work_t *work, size_t copies)
 {
   size_t bytes = (copies + work->alloc_count) * sizeof(gp_event_record_t) +
                  (work->room + work->alloc_count) * sizeof(gp_sort_key_t) +
                  work->chunk_count * sizeof(chunk_ref_t);
-  /* Populated, because faults while the chunks are locked would make other threads wait. */
+  /* The pages are populated now, because page faults while the chunks are locked would delay other
+   * threads. */
   char *pages = gp_emergency_pages_map(bytes + 1, true);
   if (!pages)
     return false;
@@ -151,15 +153,16 @@ static bool map_pages(gp_event_merge_t *merge, work_t *work, size_t copies)
   return true;
 }
 
-/* Copying. Reads each chunk under the lock, so that records below its count change
- * only by completions, and no thread reuses it. */
+/* Copying. Chunks are read under the lock, so that no thread reuses them, and only completions change records
+ * below a chunk's count. */
 
 static uint32_t count_of(const gp_chunks_t *chunks, uint32_t index)
 {
   return atomic_load_explicit(&chunks->chunks[index].count, memory_order_acquire);
 }
 
-/* The records in all chunks, and at most so many events. The caller holds the lock. */
+/* Returns the number of records in all chunks, and an upper bound of their events in *ret_events. The caller
+ * holds the lock. */
 static size_t count_records(const gp_chunks_t *chunks, size_t *ret_events)
 {
   size_t recorded = 0;
@@ -174,15 +177,15 @@ static size_t count_records(const gp_chunks_t *chunks, size_t *ret_events)
   return recorded;
 }
 
-/* Makes room for all present records and some more, for events recorded before the copy. With little memory
- * there is less room; with none this returns false. */
+/* Makes room for all records, and for some more that are recorded before the copy. Makes less room if memory
+ * is short. Returns false if there is none. */
 static bool make_room(gp_chunks_t *chunks, gp_event_merge_t *merge, work_t *work)
 {
   const gp_chunk_header_t *header = chunks->header;
   size_t events;
   gp_lock_take(&chunks->lock);
   size_t recorded = count_records(chunks, &events);
-  size_t chunk_count = header->chunk_count; /* it can only shrink, when there is no memory for more */
+  size_t chunk_count = header->chunk_count; /* can only shrink, when there is no memory */
   gp_lock_release(&chunks->lock);
 
   size_t more = recorded / 8 + 64 * (size_t)header->chunk_records;
@@ -200,8 +203,8 @@ static bool make_room(gp_chunks_t *chunks, gp_event_merge_t *merge, work_t *work
   return true;
 }
 
-/* Lists every chunk that has records: closed ones in the order in which they will be used again, then the
- * others. Reads each count once, because owners go on recording. Returns the sum of the counts. */
+/* Lists all chunks: closed chunks in the order in which they will be reused, then open ones and the shared
+ * one. Reads each count once, because owners continue to record. Returns the sum of the counts. */
 static size_t list_chunks(const gp_chunks_t *chunks, work_t *work)
 {
   const gp_chunk_header_t *header = chunks->header;
@@ -219,7 +222,7 @@ static size_t list_chunks(const gp_chunks_t *chunks, work_t *work)
   return total;
 }
 
-/* Declares the oldest chunks lost, until at least `excess` records are. */
+/* Declares the oldest chunks lost until at least `excess` records are lost. */
 static void lose_oldest(const gp_chunks_t *chunks, gp_event_merge_t *merge, const work_t *work, size_t excess)
 {
   for (size_t i = 0; i < work->chunk_count && excess; i++) {
@@ -234,15 +237,15 @@ static void lose_oldest(const gp_chunks_t *chunks, gp_event_merge_t *merge, cons
   }
 }
 
-/* Events of other threads from before the oldest that is kept are dropped, too, so that none is missing in
- * between. */
+/* Returns true if events of this time are lost. All threads' events up to since_ns are dropped, so that no
+ * event is missing after it. */
 static bool is_lost(const gp_event_merge_t *merge, uint64_t time_ns)
 {
   return merge->has_lost && time_ns <= merge->since_ns;
 }
 
-/* The part of a record of the ring that no thread changes any more is an event of the merge. Counts it as
- * dropped if it is lost. */
+/* Returns true if the record has this part and the part is an event of the merge. Counts the part as dropped
+ * if it is lost. No thread may change the record any more. */
 static bool is_kept(
     gp_event_merge_t *merge, const gp_event_record_t *record, gp_event_part_t part, uint64_t until_ns)
 {
@@ -268,14 +271,14 @@ static uint64_t until_of(const work_t *work, const gp_event_record_t *record)
   return copy ? copy->until_ns : UINT64_MAX;
 }
 
-/* Adds the events of the record, which has the given place in merge->records. False: none of them is kept. */
+/* Adds the events of merge->records[place]. Returns false if none of them is kept. */
 static bool add_record(gp_event_merge_t *merge, const work_t *work, size_t place)
 {
   const gp_event_record_t *record = &merge->records[place];
   uint64_t until_ns = until_of(work, record);
   size_t before = merge->count;
 
-  /* A free after the moment: the copies have its block, and tell of its alloc. */
+  /* After the moment. If this is a free, its block and its alloc event come from the copies. */
   if (record->time_ns > until_ns)
     return false;
   for (int part = 0; part < GP_PARTS; part++)
@@ -285,7 +288,7 @@ static bool add_record(gp_event_merge_t *merge, const work_t *work, size_t place
   return merge->count > before;
 }
 
-/* The blocks that were allocated at the moment. */
+/* Adds the alloc events of blocks that were allocated at the moment and have no alloc record. */
 static void add_allocs(gp_event_merge_t *merge, const work_t *work)
 {
   size_t added = 0;
@@ -315,7 +318,7 @@ static void add_allocs(gp_event_merge_t *merge, const work_t *work)
   }
 }
 
-/* What is known before the first record. The caller holds the lock. */
+/* Sets what was lost before the first stored record. The caller holds the lock. */
 static void begin(const gp_chunks_t *chunks, gp_event_merge_t *merge)
 {
   gp_assert(gp_lock_is_held(&chunks->lock));
@@ -324,7 +327,7 @@ static void begin(const gp_chunks_t *chunks, gp_event_merge_t *merge)
   merge->dropped = chunks->header->dropped + chunks->unstored;
 }
 
-/* Copies all records that fit, leaving out the oldest first. The caller holds the lock. */
+/* Copies all records that fit; the oldest ones are left out. The caller holds the lock. */
 static void copy_records(const gp_chunks_t *chunks, gp_event_merge_t *merge, work_t *work)
 {
   begin(chunks, merge);
@@ -342,7 +345,7 @@ static void copy_records(const gp_chunks_t *chunks, gp_event_merge_t *merge, wor
   }
 }
 
-/* Leaves out the oldest beyond the number that was asked for. */
+/* Drops the oldest events beyond the requested number. */
 static void lose_excess(const gp_chunks_t *chunks, gp_event_merge_t *merge)
 {
   size_t most = chunks->header->wanted;

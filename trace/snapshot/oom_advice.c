@@ -12,13 +12,13 @@
 #define HOST_VARIABLE     "GPUPOOL_HOST_LIMIT"
 #define PATIENCE_VARIABLE "GPUPOOL_PATIENCE"
 
-/* The pool rounds at least to GRANULE, and above LARGE to PAGE, where drivers take whole pages. To round
- * more than the pool does is harmless. */
+/* The pool rounds sizes up at least to GRANULE, and above LARGE, where drivers use whole pages, to PAGE.
+ * Rounding up more than the pool does is harmless here. */
 #define GRANULE UINT64_C(512)
 #define LARGE   (UINT64_C(1) << 20)
 #define PAGE    (UINT64_C(2) << 20)
 
-/* Part of a text that is not terminated. */
+/* A part of a text, without a NUL. */
 typedef struct part {
   const char *start;
   size_t length;
@@ -32,8 +32,8 @@ static __attribute__((format(printf, 2, 3))) void say(gp_oom_advice_t *advice, c
   va_end(arguments);
 }
 
-/* True if the memory would have been there with no work pending on the device: in one piece, or after all
- * segments without memory in use went back. */
+/* Returns true if the request would have succeeded without pending work on the device: from an idle block, or
+ * after all segments without memory in use were released. */
 static bool fits_when_quiet(const gp_oom_t *oom)
 {
   uint64_t held = oom->live + oom->passthrough + oom->quiet_in_pieces;
@@ -45,7 +45,7 @@ static bool fits_when_quiet(const gp_oom_t *oom)
   return oom->quiet_in_pieces <= idle && oom->requested <= oom->device_free + idle - oom->quiet_in_pieces;
 }
 
-/* There is enough idle memory, but the request cannot get any of it. */
+/* Returns true if the idle memory would suffice, but is in pieces that are too small for the request. */
 static bool is_in_pieces(const gp_oom_t *oom)
 {
   uint64_t missing = oom->requested > oom->device_free ? oom->requested - oom->device_free : oom->requested;
@@ -59,8 +59,8 @@ static void advise_pieces(const gp_oom_t *oom, gp_oom_advice_t *advice)
       gp_size_format(oom->in_pieces, size));
 }
 
-/* The part of limits for the device: all of it, or the last matching item of a list like "0=8GiB,1=50%".
- * Length 0: there is none. */
+/* Returns the part of limits for the device: the whole text, or the last matching item of a list such as
+ * "0=8GiB,1=50%". The length is 0 if the device has no limit. */
 static part_t limit_of(const char *limits, int device)
 {
   part_t found = {limits, 0};
@@ -83,8 +83,8 @@ static part_t limit_of(const char *limits, int device)
   return found;
 }
 
-/* The device's own limit, in whole units that a user can type; a share stays a share, as
- * devices differ in size. */
+/* Writes a limit of at least `bytes` in whole units that a user can type. If the old limit is a share of the
+ * device, writes a share, because devices differ in size. Returns false if there is no such limit. */
 static bool write_amount(const gp_oom_t *oom, part_t old, uint64_t bytes, char *buffer, size_t capacity)
 {
   bool is_share = old.length && old.start[old.length - 1] == '%';
@@ -99,8 +99,8 @@ static bool write_amount(const gp_oom_t *oom, part_t old, uint64_t bytes, char *
   return true;
 }
 
-/* Writes limits with at least that many bytes for the device, and the other devices' limits
- * unchanged. False: there is none. */
+/* Writes limits with at least that many bytes for the device and the other devices' limits unchanged. Returns
+ * false if the device has no limit or no larger one can be written. */
 static bool write_limits(
     const gp_oom_t *oom, const char *limits, uint64_t bytes, char *buffer, size_t capacity)
 {
@@ -114,7 +114,8 @@ static bool write_limits(
   return (size_t)length < capacity; /* false for a negative length */
 }
 
-/* True if the limit in force differs from the variable: someone changed it while the program ran. */
+/* Returns true if the limit in force differs from the setting, because it was changed while the program
+ * ran. */
 static bool was_changed(const gp_oom_t *oom, const char *limits)
 {
   part_t old = limit_of(limits, oom->device);
@@ -122,7 +123,8 @@ static bool was_changed(const gp_oom_t *oom, const char *limits)
   return !old.length || (gp_size_parse(old.start, old.length, &bytes) && bytes != oom->limit);
 }
 
-/* Number of blocks in use of exactly the requested size; 0 unless they are among the largest groups. */
+/* Returns the number of blocks in use of exactly the requested size, or 0 if they are not among the largest
+ * groups. */
 static uint64_t count_alike(const gp_oom_t *oom)
 {
   for (int i = 0; i < GP_OOM_OWNERS; i++) {
@@ -132,8 +134,9 @@ static uint64_t count_alike(const gp_oom_t *oom)
   return 0;
 }
 
-/* Says by how much. Of a program that has many such blocks the limit that serves this request may well refuse
- * the next one, so the text has no limit to try; the remedy in the snapshot, which is tried first, has. */
+/* Writes by how much the limit must grow. If the program already has many blocks of this size, a limit that
+ * suffices for this request may well refuse the next one, so the text suggests no value; the remedy in the
+ * snapshot has one. */
 static void advise_larger(const gp_oom_t *oom, const char *variable, uint64_t needed, gp_oom_advice_t *advice)
 {
   char more[GP_SIZE_TEXT_BYTES];
@@ -149,7 +152,7 @@ static void advise_larger(const gp_oom_t *oom, const char *variable, uint64_t ne
         advice->value);
 }
 
-/* kept: bytes that the pool would hold besides the requested block. */
+/* Fills in the advice if the limit refused. kept is the bytes that the pool would use besides the request. */
 static void advise_limit(const gp_oom_t *oom, const char *limits, uint64_t kept, gp_oom_advice_t *advice)
 {
   uint64_t step = oom->requested > LARGE ? PAGE : GRANULE;
@@ -174,7 +177,7 @@ static void advise_limit(const gp_oom_t *oom, const char *limits, uint64_t kept,
   }
 }
 
-/* setting: of the host's limit, which is one for the process. */
+/* Fills in the advice if the host limit refused. setting is the text of that limit, which is per process. */
 static void advise_host_limit(const gp_oom_t *oom, const char *setting, gp_oom_advice_t *advice)
 {
   uint64_t needed = oom->live + oom->counted;
@@ -192,7 +195,7 @@ static void advise_host_limit(const gp_oom_t *oom, const char *setting, gp_oom_a
   }
 }
 
-/* No setting helps: so much is missing, after all that is idle went back. */
+/* Fills in the advice if no setting helps: how much memory is missing after all idle memory was released. */
 static void advise_missing(const gp_oom_t *oom, gp_oom_advice_t *advice)
 {
   uint64_t missing = gp_oom_missing_on_device(oom);
@@ -209,10 +212,10 @@ static void advise_missing(const gp_oom_t *oom, gp_oom_advice_t *advice)
     say(advice, "%s short, %s", gp_size_format(missing, size), how);
 }
 
-/* Better no advice than a wrong one. */
+/* Gives no specific advice where it could be wrong. */
 void gp_oom_advise(const gp_oom_t *oom, const char *limits, gp_oom_advice_t *ret_advice)
 {
-  uint64_t kept = oom->busy_context ? oom->cached : oom->in_pieces; /* otherwise it would have gone back */
+  uint64_t kept = oom->busy_context ? oom->cached : oom->in_pieces; /* other idle memory was released */
   gp_oom_advice_t *advice = ret_advice;
 
   *advice = (gp_oom_advice_t){.text = ""};
@@ -225,7 +228,8 @@ void gp_oom_advise(const gp_oom_t *oom, const char *limits, gp_oom_advice_t *ret
   } else if (oom->busy_context && fits_when_quiet(oom)) {
     advice->setting = PATIENCE_VARIABLE;
     snprintf(advice->value, sizeof(advice->value), "60");
-    /* Does not advise a synchronization of the device: if the work runs on, that would never return. */
+    /* Does not advise synchronizing the device, because that would never return if the work does not
+     * complete. */
     say(advice,
         "If that work completes by itself, set " PATIENCE_VARIABLE
         "=60. If it never does, free memory with cudaFreeAsync in the stream that used it last, and synchronize only that stream");

@@ -55,7 +55,7 @@ static void add_time(text_t *text, const char *before, uint64_t ns, const char *
     add(text, "%s%llu.%llu s%s", before, ms / 1000, ms % 1000 / 100, after);
 }
 
-/* Work that has not ended keeps freed memory in use, and idle memory from going back to the driver. */
+/* Adds what pending work does: it keeps freed memory in use, and cached memory from being released. */
 static void add_busy(text_t *text, const gp_oom_t *oom)
 {
   if (!oom->busy_context) {
@@ -114,7 +114,8 @@ char *gp_oom_describe(const gp_oom_t *oom, const char *asker, char *buffer, size
   return buffer;
 }
 
-/* Not inlined: its texts are off the stack, which may be small, when the caller writes the snapshot. */
+/* Not inlined, so that its texts are no longer on the stack, which may be small, when the caller writes the
+ * snapshot. */
 __attribute__((noinline)) void gp_oom_log(
     const gp_oom_t *oom, uint64_t times, const char *limits, const gp_stack_logs_t *logs, uint32_t stack)
 {

@@ -11,15 +11,16 @@
 #define GP_OOM_TEXT_BYTES 1024
 
 /*
- * Writes a sentence without its full stop: the request and the code that made it (asker.h; NULL: unknown),
- * how memory is used, the largest groups of blocks, and the work that the device is busy with. Advice is in
- * oom_advice.h. Returns buffer, always terminated; a text that does not fit is cut. Thread safe.
+ * Writes a sentence without its full stop: the request and the code that made it (`asker` from asker.h, or
+ * NULL if unknown), how memory is used, the largest groups of blocks, and the work that the device is busy
+ * with. Advice is in oom_advice.h. Returns buffer, always terminated; a text that does not fit is truncated.
+ * Thread safe.
  */
 char *gp_oom_describe(const gp_oom_t *oom, const char *asker, char *buffer, size_t capacity);
 
-/* Logs that sentence and the advice. times: the number of ooms without a line, of which it is the last; 0:
- * none. limits as for gp_oom_advise; logs and stack as for gp_asker_describe. Thread safe, with no lock held.
- */
+/* Logs the sentence of gp_oom_describe and the advice. times is the number of out-of-memory errors that were
+ * not logged, of which this is the last, or 0. limits is as for gp_oom_advise, logs and stack as for
+ * gp_asker_describe. Thread safe; the caller holds no lock. */
 void gp_oom_log(
     const gp_oom_t *oom, uint64_t times, const char *limits, const gp_stack_logs_t *logs, uint32_t stack);
 

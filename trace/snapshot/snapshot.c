@@ -23,47 +23,47 @@ struct gp_snapshot_writer {
   gp_recorder_t *recorder;
   gp_engine_t *_Atomic engine;
   _Atomic uint64_t oom_reported_ns[2]; /* time of the last reported out of memory, plus one; 0: none.
-                                          [1]: of page-locked memory of the host */
-  _Atomic uint64_t unreported;         /* how often memory ran out since then */
-  atomic_bool is_noting;               /* a thread has the two of the last such time: */
+                                          [0] is for device memory, [1] for page-locked host memory */
+  _Atomic uint64_t unreported;         /* number of unreported out-of-memory errors since then */
+  atomic_bool is_noting;               /* a thread is using the next two members, about the last one */
   gp_oom_t unreported_oom;
   uint32_t unreported_stack;
 
-  gp_lock_t lock;      /* guards the rest: one thread at a time writes a snapshot */
+  gp_lock_t lock;      /* guards the members below: one thread at a time writes a snapshot */
   bool closed;         /* the process ends: no more snapshots */
   bool said_no_more;   /* the line about GPUPOOL_OUTPUT_MAX was written */
   bool said_fell_back; /* the line about the folder was written */
-  unsigned sequence;   /* of the last snapshot tried, from 1 */
+  unsigned sequence;   /* number of the last snapshot tried, from 1 */
   uint64_t file_count; /* snapshots written under a name from GPUPOOL_OUTPUT */
-  uint64_t devices;    /* bit mask of those that the engine knows */
-  /* The rest is here instead of on the stack, because threads may have small stacks. */
-  gp_device_copy_t copies[GP_MAX_DEVICES]; /* of devices */
+  uint64_t devices;    /* bit mask of the devices that the engine knows */
+  /* The members below are here and not on the stack, because threads may have small stacks. */
+  gp_device_copy_t copies[GP_MAX_DEVICES]; /* by device */
   gp_mark_record_t marks[GP_MARKS_MAX];
   gp_snapshot_file_t file;
   char path[GP_PATH_BYTES];  /* the requested name */
-  char buffer[BUFFER_BYTES]; /* of the JSON writer */
+  char buffer[BUFFER_BYTES]; /* for the JSON writer */
   char text[GP_DESCRIPTION_BYTES];
 };
 
 /* A request for one snapshot. */
 typedef struct request {
   const char *reason;
-  const gp_oom_t *oom;      /* NULL: another reason */
-  uint64_t unreported_ooms; /* at the exit: oom is the last one of so many */
-  const char *path;         /* NULL: from GPUPOOL_OUTPUT; else the user looks for the file only there */
-  gp_snapshot_name_t *name; /* names an earlier file, which the new one replaces; may be NULL */
+  const gp_oom_t *oom;      /* NULL if the snapshot has another reason */
+  uint64_t unreported_ooms; /* at exit: the number of unreported errors, of which oom is the last */
+  const char *path;         /* exact path, without a fallback; NULL: use GPUPOOL_OUTPUT */
+  gp_snapshot_name_t *name; /* the earlier file that the new one replaces; may be NULL */
 } request_t;
 
-/* The log level of a snapshot's messages, decided only here: always shown after an out of memory, because
- * the user has not asked for that snapshot. */
+/* Returns the log level of a snapshot's messages. They are always shown after an out of memory, because the
+ * user has not requested that snapshot. */
 static gp_log_level_t report_level(const gp_oom_t *oom)
 {
   return oom ? GP_LOG_ERROR : GP_LOG_INFO;
 }
 
 /*
- * While a file is written, its size limit (ulimit -f) must give an error and no signal, and a thread
- * that holds the lock must not be cancelled.
+ * Thread state that is changed while a file is written: exceeding the file size limit (ulimit -f) must cause
+ * an error and not a signal, and a thread that holds the lock must not be cancelled.
  */
 typedef struct shelter {
   sigset_t mask;
@@ -90,8 +90,8 @@ static void shelter_leave(shelter_t *shelter)
   const struct timespec no_time = {0};
   (void)sigemptyset(&set);        /* cannot fail */
   (void)sigaddset(&set, SIGXFSZ); /* cannot fail */
-  /* Takes the signal that the write may have raised. A signal that was pending before
-   * belongs to the program. */
+  /* Consumes the signal that writing may have raised. A signal that was pending before belongs to the
+   * program. */
   if (!shelter->was_pending)
     (void)sigtimedwait(&set, NULL, &no_time); /* usually there is none */
   (void)pthread_sigmask(SIG_SETMASK, &shelter->mask, NULL);
@@ -103,7 +103,7 @@ static void shelter_leave(shelter_t *shelter)
  * Names
  */
 
-/* False, after a line in the log the first time: GPUPOOL_OUTPUT_MAX is reached. */
+/* Returns false if GPUPOOL_OUTPUT_MAX is reached; the first time it also logs one line. */
 static bool may_write(gp_snapshot_writer_t *writer, const request_t *request)
 {
   bool replaces = request->name && request->name->path[0];
@@ -123,8 +123,8 @@ static bool is_folder(const char *path)
   return path[0] && stat(path, &status) == 0 && S_ISDIR(status.st_mode);
 }
 
-/* Puts the name of the next snapshot into writer->path. A folder gets the default name. False: it is too
- * long. */
+/* Stores the name of the next snapshot in writer->path. If GPUPOOL_OUTPUT is a folder, uses the default name
+ * in it. Returns false if the name is too long or invalid. */
 static bool choose_path(gp_snapshot_writer_t *writer, const request_t *request)
 {
   const size_t capacity = sizeof(writer->path);
@@ -153,14 +153,15 @@ static bool choose_path(gp_snapshot_writer_t *writer, const request_t *request)
 
 /* Contents */
 
-/* The moment of the copy of a device's blocks: where its events have to end. */
+/* Stores the moment of the copy of a device's blocks, at which the device's events have to end. */
 static void note_fence(void *self, int device)
 {
   gp_snapshot_writer_t *writer = self;
   writer->copies[device].until_ns = gp_recorder_fence_ns(writer->recorder, device);
 }
 
-/* False: the host has no memory. The caller must give the copies back in both cases. */
+/* Copies the state of all devices. Returns false if the host has no memory. The caller calls copies_fini in
+ * both cases. */
 static bool copies_take(gp_snapshot_writer_t *writer)
 {
   gp_engine_t *engine = atomic_load(&writer->engine);
@@ -182,7 +183,7 @@ static void copies_fini(gp_snapshot_writer_t *writer)
   }
 }
 
-/* Replaces a stream by its index in the recorder's handles. */
+/* Replaces a stream handle by its index in the recorder's handles. */
 static void index_stream(gp_snapshot_writer_t *writer, bool *has_stream, uint64_t *stream)
 {
   int16_t index = *has_stream ? gp_handles_intern(&writer->recorder->handles, *stream) : -1;
@@ -190,7 +191,7 @@ static void index_stream(gp_snapshot_writer_t *writer, bool *has_stream, uint64_
   *stream = (uint64_t)index;
 }
 
-/* All streams in the copies. */
+/* Replaces all stream handles in the copies by indexes. */
 static void index_streams(gp_snapshot_writer_t *writer)
 {
   for (int device = 0; device < GP_MAX_DEVICES; device++) {
@@ -208,7 +209,8 @@ static void index_streams(gp_snapshot_writer_t *writer)
   }
 }
 
-/* Comes after the copies: at the moment of each copy, every earlier event of its device was in a chunk. */
+/* Copies the events. Must follow copies_take: at the moment of a device's copy, all its earlier events are in
+ * chunks. */
 static void events_take(gp_snapshot_writer_t *writer, gp_event_merge_t *ret_events)
 {
   const gp_event_moment_t moment = {writer->copies, writer->devices};
@@ -223,7 +225,7 @@ static void events_take(gp_snapshot_writer_t *writer, gp_event_merge_t *ret_even
  * Files
  */
 
-/* Returns 0 or, after a line in the log, an errno. */
+/* Writes the document to a file. Returns 0, or an errno after one line in the log. */
 static int write_file(gp_snapshot_writer_t *writer, const request_t *request, const gp_document_t *document)
 {
   gp_snapshot_file_t *file = &writer->file;
@@ -296,8 +298,8 @@ static int write_document(
   return write_file(writer, request, &document);
 }
 
-/* Notes the file just written in *name, and removes the file that *name was. Returns by how many the
- * number of files has grown. */
+/* Stores the file just written in *name and removes the file that was in *name before. Returns by how many
+ * the number of files has grown: 0 or 1. */
 static unsigned replace_file(const gp_snapshot_writer_t *writer, gp_snapshot_name_t *name)
 {
   struct stat status;
@@ -311,7 +313,7 @@ static unsigned replace_file(const gp_snapshot_writer_t *writer, gp_snapshot_nam
   return replaces ? 0 : 1;
 }
 
-/* Records an event for each device, with its active bytes, which the next snapshot shows. */
+/* Records a snapshot event with the active bytes for each device. The next snapshot shows these events. */
 static void record_snapshot_events(gp_snapshot_writer_t *writer)
 {
   const gp_observer_t observer = gp_recorder_observer(writer->recorder);
@@ -330,9 +332,9 @@ static void record_snapshot_events(gp_snapshot_writer_t *writer)
 }
 
 /*
- * A file gets its name when it is complete. Until then a temporary file is in the same folder, which must
- * not be /dev or have the pipe. Returns 0; ECANCELED for GPUPOOL_OUTPUT=/dev/null, whose user wants no
- * snapshot; or EOPNOTSUPP after a line in the log.
+ * Checks that the path can be a regular file, because a temporary file is created in the same folder and
+ * renamed at the end; a device or a pipe cannot be replaced like that. Returns 0, ECANCELED for
+ * GPUPOOL_OUTPUT=/dev/null, by which a user disables snapshots, or EOPNOTSUPP after one line in the log.
  */
 static int check_path(const gp_snapshot_writer_t *writer, const request_t *request)
 {
@@ -344,8 +346,8 @@ static int check_path(const gp_snapshot_writer_t *writer, const request_t *reque
   return EOPNOTSUPP;
 }
 
-/* The caller holds the lock. Takes copies of the devices first, then the events up to these copies, then
- * all tables that both refer to. */
+/* Writes a snapshot. Copies the devices first, then the events up to the moments of these copies, then the
+ * tables to which both refer. The caller holds the lock. */
 static int write_locked(gp_snapshot_writer_t *writer, const request_t *request)
 {
   gp_event_merge_t events = {0};
@@ -409,8 +411,8 @@ int gp_snapshot_write_named(
  * Out of memory
  */
 
-/* True for the first caller, and then for one caller a minute: programs may catch the
- * error and retry for hours. */
+/* Returns true to the first caller, and then to one caller per minute, because programs may catch the error
+ * and retry for hours. */
 static bool oom_is_due(gp_snapshot_writer_t *writer, const gp_oom_t *oom)
 {
   _Atomic uint64_t *reported_ns = &writer->oom_reported_ns[gp_oom_is_of_host(oom)];
@@ -421,8 +423,9 @@ static bool oom_is_due(gp_snapshot_writer_t *writer, const gp_oom_t *oom)
   return atomic_compare_exchange_strong(reported_ns, &before, now_ns + 1);
 }
 
-/* If two threads get here at the same time, only the first one's is kept: either may be called the last.
- * While none has been kept, none is counted, so a count above zero means that there is one. */
+/* Stores an unreported error as the last one. If two threads do this at the same time, only the first one's
+ * error is stored; either may count as the last. The second error is counted only if one is stored already,
+ * so a count above zero means that unreported_oom is valid. */
 static void note_unreported(gp_snapshot_writer_t *writer, const gp_oom_t *oom)
 {
   if (!atomic_exchange(&writer->is_noting, true)) {
@@ -455,7 +458,7 @@ static request_t request_at_exit(gp_snapshot_writer_t *writer)
   return (request_t){.reason = "exit", .oom = &writer->unreported_oom, .unreported_ooms = times};
 }
 
-/* gp_oom_fn */
+/* Reports an out of memory; a gp_oom_fn. */
 static void report_oom(void *self, const gp_oom_t *oom)
 {
   gp_snapshot_writer_t *writer = self;
@@ -521,8 +524,8 @@ int gp_snapshot_at_exit(gp_snapshot_writer_t *writer)
   bool wanted = gp_option_number(writer->recorder->options, GP_OPTION_snapshot_at) & GP_SNAPSHOT_AT_EXIT;
   const request_t request = request_at_exit(writer);
   int error = wanted && engine && has_allocated(engine) ? write_sheltered(writer, &request) : 0;
-  /* The snapshot replaces the record, or the user wants no snapshot. Otherwise the
-   * record is all that is left. */
+  /* The record is not needed if there is a snapshot or the user wants none. If writing failed, it is all
+   * there is. */
   if (!error || error == ECANCELED)
     gp_region_remove(&writer->recorder->region);
   else
@@ -532,8 +535,8 @@ int gp_snapshot_at_exit(gp_snapshot_writer_t *writer)
 
 void gp_snapshot_close(gp_snapshot_writer_t *writer)
 {
-  /* Does not wait for ever: the thread that is writing may be the one that ends the
-   * process, in a signal handler. */
+  /* The wait is limited, because the thread that is writing may itself end the process, in a signal
+   * handler. */
   if (!writer || !gp_lock_take_within(&writer->lock, CLOSE_SECONDS))
     return;
   writer->closed = true;

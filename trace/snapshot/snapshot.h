@@ -6,8 +6,8 @@
  *   ...
  *   gp_snapshot_at_exit(writer);
  *
- * This folder includes trace/record and everything below, and the reading functions of pool/engine.h and
- * pool/forwarded/forwarded.h. It also makes the document of a record for `gpupool recover` (document.h).
+ * This folder includes trace/record and everything below it, and the reading functions of pool/engine.h and
+ * pool/forwarded/forwarded.h. `gpupool recover` uses document.h to write the document of a record.
  */
 #ifndef GP_TRACE_SNAPSHOT_H
 #define GP_TRACE_SNAPSHOT_H
@@ -21,28 +21,30 @@
 typedef struct gp_snapshot_writer gp_snapshot_writer_t;
 
 /*
- * Makes the writer of a recorder, which must live longer; one for each recorder. From now on the writer
- * reports each out of memory that the recorder gets, at most one a minute: by a line in the log and, if
+ * Makes the writer of a recorder, which must live longer; a recorder has one writer. From now on the writer
+ * reports the recorder's out-of-memory errors, at most one per minute, with a line in the log and, if
  * GPUPOOL_SNAPSHOT_AT says so, a snapshot. Returns NULL if the host has no memory.
  */
 gp_snapshot_writer_t *gp_snapshot_writer_create(gp_recorder_t *recorder);
 
-/* For tests: to be called before the recorder's end, when no thread uses either. NULL is legal. */
+/* Frees the writer; for tests. Call it before the recorder is destroyed, when no thread uses either of them.
+ * NULL is legal. */
 void gp_snapshot_writer_destroy(gp_snapshot_writer_t *writer);
 
-/* Sets the engine whose blocks snapshots show; NULL: none any more. The engine must live until then, or
- * until the last snapshot. Any thread. An out of memory before this call is reported without blocks. */
+/* Sets the engine whose blocks snapshots show, or NULL to detach it. The engine must live until it is
+ * detached or until the last snapshot. An out of memory before this call is reported without blocks. Any
+ * thread. */
 void gp_snapshot_writer_attach(gp_snapshot_writer_t *writer, gp_engine_t *engine);
 
 /*
- * Writes a snapshot now. reason goes into the file and, as %r, into its name. path: NULL for
- * GPUPOOL_OUTPUT, which counts against GPUPOOL_OUTPUT_MAX, else the exact name to use. Never overwrites a
- * file: appends ".1", ".2" ... to a name that is taken. oom may be NULL.
+ * Writes a snapshot now. reason goes into the file and, as %r, into the file's name. path is the exact name
+ * to use, or NULL to use GPUPOOL_OUTPUT; only the latter counts against GPUPOOL_OUTPUT_MAX. Never overwrites
+ * a file: appends ".1", ".2" ... if the name is taken. oom may be NULL.
  *
- * Returns 0, or an errno after one line in the log; ECANCELED without one if GPUPOOL_OUTPUT_MAX is reached,
- * the process is a forked child, or after gp_snapshot_close. A failure leaves no file behind and changes
- * nothing else. Takes the engine's locks for a short time, so the caller holds none; makes no driver call.
- * Any thread. Writes one snapshot at a time, while other threads go on allocating. errno is preserved.
+ * Returns 0, or an errno after one line in the log. Returns ECANCELED without a line if GPUPOOL_OUTPUT_MAX is
+ * reached, if the process is a forked child, or after gp_snapshot_close. A failure leaves no file behind and
+ * changes nothing else. Takes the engine's locks briefly, so the caller must hold none; makes no driver call.
+ * Any thread. Writes one snapshot at a time, while other threads continue to allocate. errno is preserved.
  */
 int gp_snapshot_write(
     gp_snapshot_writer_t *writer, const char *reason, const gp_oom_t *oom, const char *path);
@@ -54,24 +56,25 @@ typedef struct gp_snapshot_name {
   ino_t inode;
 } gp_snapshot_name_t;
 
-/* The same without an oom, and *name becomes the written file. Removes the file that *name was before, if
- * its path still is that file: the new one replaces it, and GPUPOOL_OUTPUT_MAX counts both as one. */
+/* Like gp_snapshot_write without an oom, but stores the written file in *name and removes the file that was
+ * in *name before, if its path still names that file. GPUPOOL_OUTPUT_MAX counts the two files as one. */
 int gp_snapshot_write_named(
     gp_snapshot_writer_t *writer, const char *reason, const char *path, gp_snapshot_name_t *name);
 
 /*
- * At the end of the process: writes a snapshot of reason "exit" if GPUPOOL_SNAPSHOT_AT says so and the
- * program ever asked for GPU memory. Removes the file of the record, unless writing the snapshot failed.
- * Returns as gp_snapshot_write; 0 if there was nothing to do. NULL is legal.
+ * To be called at the end of the process. Writes a snapshot with the reason "exit" if GPUPOOL_SNAPSHOT_AT
+ * says so and the program ever requested GPU memory. Removes the record's file unless writing the snapshot
+ * failed. Returns as gp_snapshot_write, or 0 if there was nothing to do. NULL is legal.
  */
 int gp_snapshot_at_exit(gp_snapshot_writer_t *writer);
 
-/* The process ends: waits, at most some seconds, for a snapshot that another thread is writing, so that no
- * incomplete file is left behind. From now on gp_snapshot_write returns ECANCELED. NULL is legal. */
+/* To be called when the process ends. Waits at most a few seconds for a snapshot that another thread is
+ * writing, so that no incomplete file is left behind. From then on gp_snapshot_write returns ECANCELED. NULL
+ * is legal. */
 void gp_snapshot_close(gp_snapshot_writer_t *writer);
 
-/* Logs that the record stays, and how to read it. Logs nothing if the record is in ordinary memory, where
- * it does not stay. For an end without a snapshot. */
+/* Logs where the record is and how to read it; for a process that ends without a snapshot. Logs nothing if
+ * the record is in ordinary memory, because it is then lost. */
 void gp_snapshot_leave_record(const gp_snapshot_writer_t *writer);
 
 #endif

@@ -16,7 +16,7 @@
 #define RENAME_NOREPLACE 1
 #endif
 
-/* The length of the folder in path, with its slash; 0: none. */
+/* Returns the length of the folder part of path with its slash, or 0. */
 static size_t folder_length(const char *path)
 {
   const char *slash = strrchr(path, '/');
@@ -27,7 +27,7 @@ static int open_temporary(gp_snapshot_file_t *file)
 {
   size_t folder = folder_length(file->path);
   for (int i = 0; i < TEMPORARY_TRIES; i++) {
-    /* A name of its own, because the file's name plus a suffix could be too long. */
+    /* The name does not contain the file's name, which could be too long with a suffix. */
     int length = snprintf(file->temporary, sizeof(file->temporary), "%.*s.gpupool-%d-%u.tmp", (int)folder,
         file->path, (int)getpid(), ++file->temporaries);
     if (length < 0 || (size_t)length >= sizeof(file->temporary))
@@ -61,17 +61,17 @@ int gp_snapshot_file_open(gp_snapshot_file_t *file, const char *path, bool may_f
   return 0;
 }
 
-/* Renames unless `name` exists: then EEXIST. */
+/* Renames the file unless `name` exists. Returns 0 or an errno; EEXIST if the name exists. */
 static int rename_new(const char *temporary, const char *name)
 {
   if (syscall(SYS_renameat2, AT_FDCWD, temporary, AT_FDCWD, name, RENAME_NOREPLACE) == 0)
     return 0;
   if (errno != EINVAL && errno != ENOSYS)
     return errno;
-  /* The file system cannot do that: NFS, and others. */
+  /* Some file systems, such as NFS, do not support RENAME_NOREPLACE. */
   if (link(temporary, name))
     return errno;
-  (void)unlink(temporary); /* both names are right; the caller removes a remaining one */
+  (void)unlink(temporary); /* if that fails, the file has two names, which is harmless */
   return 0;
 }
 
@@ -79,7 +79,7 @@ int gp_snapshot_file_publish(gp_snapshot_file_t *file)
 {
   int error = close(file->fd) ? errno : 0;
   file->fd = -1;
-  if (error && error != EINTR) {   /* here a network file system reports data that it could not store */
+  if (error && error != EINTR) {   /* a network file system reports here that data was not stored */
     (void)unlink(file->temporary); /* nothing more can be done about it */
     return error;
   }
@@ -99,7 +99,7 @@ int gp_snapshot_file_publish(gp_snapshot_file_t *file)
 void gp_snapshot_file_discard(gp_snapshot_file_t *file)
 {
   if (file->fd >= 0)
-    (void)close(file->fd); /* gives up its content */
+    (void)close(file->fd); /* the content is not needed */
   file->fd = -1;
   (void)unlink(file->temporary); /* nothing more can be done about it */
 }

@@ -1,5 +1,5 @@
 /*
- * A file that appears complete or not at all, and never in place of another.
+ * Writes a file that appears complete or not at all, and never replaces another file.
  */
 #ifndef GP_TRACE_SNAPSHOT_FILE_H
 #define GP_TRACE_SNAPSHOT_FILE_H
@@ -9,24 +9,24 @@
 #include "base/path.h"
 
 typedef struct gp_snapshot_file {
-  int fd;         /* of the temporary file; meaningless after publish or discard */
+  int fd;         /* the open temporary file; invalid after publish or discard */
   bool fell_back; /* the requested folder could not be written */
   unsigned temporaries;
-  char path[GP_PATH_BYTES];      /* the requested name, or that of the fallback */
+  char path[GP_PATH_BYTES];      /* the requested path, or the path in the fallback folder */
   char temporary[GP_PATH_BYTES]; /* present while fd is open */
-  char published[GP_PATH_BYTES]; /* the actual name */
+  char published[GP_PATH_BYTES]; /* the final path */
 } gp_snapshot_file_t;
 
 /*
  * Opens a temporary file (mode 0600) in the folder of path, or, if that is not writable and
  * may_fall_back is set, in $TMPDIR or /tmp. Returns 0 with file->fd open, or the errno for the requested
- * folder. The caller serializes.
+ * folder. The caller serializes calls.
  */
 int gp_snapshot_file_open(gp_snapshot_file_t *file, const char *path, bool may_fall_back);
 
 /*
- * Closes the file and gives it its name: that of file->path, or with ".1", ".2" ... if that is taken. Returns
- * 0 with file->published set, or an errno; the temporary file is gone in both cases.
+ * Closes the file and renames it to file->path, with ".1", ".2" ... appended if that name is taken. Returns 0
+ * with file->published set, or an errno. The temporary file is gone in both cases.
  */
 int gp_snapshot_file_publish(gp_snapshot_file_t *file);
 
