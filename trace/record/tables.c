@@ -54,7 +54,7 @@ size_t gp_marks_order(const gp_mark_table_t *table, size_t room, gp_mark_record_
   return kept;
 }
 
-/* The caller holds the lock. */
+/* Implements gp_marks_copy. The caller holds the lock. */
 static size_t copy_locked(const gp_marks_t *marks, gp_mark_record_t *ret_marks)
 {
   gp_assert_internal(gp_lock_is_held(&marks->lock));

@@ -186,8 +186,8 @@ static bool is_left_over(int folder, const char *name, leftover_t *ret_leftover)
   return !in_use;
 }
 
-/* Adds the file to kept[0..count), or, if that is full, removes the oldest of these files and this one.
- * Returns the new count. */
+/* Adds the leftover file to kept[0..count). If kept is full, deletes the oldest file, which may be the new
+ * one. Returns the new count. */
 static unsigned keep(int folder, leftover_t *kept, unsigned count, const leftover_t *leftover)
 {
   unsigned oldest = 0;

@@ -283,7 +283,7 @@ void gp_region_start(gp_region_t *region)
     (void)gp_region_grow_slowly(region, GP_SECTION_DESCRIPTION, 0); /* nothing to grow */
 }
 
-/* The caller holds the lock. */
+/* Implements gp_region_remove. The caller holds the lock. */
 static void remove_locked(gp_region_t *region)
 {
   gp_assert(gp_lock_is_held(&region->lock));

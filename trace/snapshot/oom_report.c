@@ -55,7 +55,8 @@ static void add_time(text_t *text, const char *before, uint64_t ns, const char *
     add(text, "%s%llu.%llu s%s", before, ms / 1000, ms % 1000 / 100, after);
 }
 
-/* Adds what pending work does: it keeps freed memory in use, and cached memory from being released. */
+/* Adds a sentence about pending work, which keeps freed memory in use and prevents the release of cached
+ * memory. */
 static void add_busy(text_t *text, const gp_oom_t *oom)
 {
   if (!oom->busy_context) {

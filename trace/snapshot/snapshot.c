@@ -452,7 +452,7 @@ static request_t request_at_exit(gp_snapshot_writer_t *writer)
   uint64_t times = atomic_load(&writer->unreported);
 
   if (times == 0 ||
-      atomic_exchange(&writer->is_noting, true)) /* permanently: from here on nothing is noted */
+      atomic_exchange(&writer->is_noting, true)) /* never reset, so that nothing is stored any more */
     return (request_t){.reason = "exit"};
   log_oom(writer, &writer->unreported_oom, times, writer->unreported_stack);
   return (request_t){.reason = "exit", .oom = &writer->unreported_oom, .unreported_ooms = times};

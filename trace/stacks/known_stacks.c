@@ -39,7 +39,7 @@ typedef struct entry {
   uint16_t count;
   uint16_t shared;   /* number of leading words that this entry has in common with `next` */
   uint8_t next;      /* next entry in the bucket; newer entries come first */
-  uint8_t successor; /* the entry found or learnt after this one last time */
+  uint8_t successor; /* the entry that was found or added after this one the last time */
 } entry_t;
 
 /*
@@ -58,7 +58,7 @@ typedef struct table {
   uint32_t skipped;
   uint64_t attempts;
   gp_known_counts_t counts;
-  uint8_t last; /* the entry found or learnt last */
+  uint8_t last; /* the entry that was found or added last */
   uint8_t buckets[BUCKETS];
   uint32_t seen[SEEN]; /* numbers of recently captured stacks */
   entry_t entries[ENTRIES];

@@ -1,5 +1,5 @@
-/* The loaded programs and libraries with their addresses, kept after they are unloaded. Append-only and
- * without pointers, so that another process can read it. */
+/* The table of loaded programs and libraries with their addresses. Entries remain after an unload. The log is
+ * append-only and without pointers, so that another process can read it. */
 #ifndef GP_TRACE_MODULES_H
 #define GP_TRACE_MODULES_H
 

@@ -147,7 +147,8 @@ static inline bool ends_run(
   return chain == GP_PYTHON_NONES && gp_python_type(python, code) != python->code_type;
 }
 
-/* Returns true if the frame itself says that it is the outermost of its run. */
+/* Returns true if the frame itself is marked as the outermost of its run (GP_PYTHON_OBJECTS,
+ * GP_PYTHON_FLAGS). */
 static inline bool is_entry(const gp_python_t *python, gp_python_chain_t chain, uintptr_t frame)
 {
   return chain == GP_PYTHON_OBJECTS ||
