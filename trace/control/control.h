@@ -34,7 +34,7 @@ void gp_control_stop(void);
  * clients at once, so that a silent client delays no other. */
 
 #define GP_CONTROL_CLIENTS_MAX 64   /* at once; further clients wait for a free slot */
-#define GP_CONTROL_REQUEST_MS  1000 /* from the connection to the end of the line */
+#define GP_CONTROL_REQUEST_MS  1000 /* time for the request, from the connection on */
 
 /* Writes the answer to fd, which the server still owns. length includes the request's line end. length is -1
  * if no request came in time or the client belongs to another user (gp_control_peer_may). */

@@ -1,4 +1,4 @@
-/* The library's own threads, in a program that does not know about them. */
+/* Starts the library's own threads, which the program does not know about. */
 #ifndef GP_TRACE_HELPER_THREAD_H
 #define GP_TRACE_HELPER_THREAD_H
 

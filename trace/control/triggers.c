@@ -36,7 +36,7 @@ static void on_signal(int number, siginfo_t *info, void *context)
 {
   int saved_errno = errno;
   if (getpid() == signals.pid)
-    (void)sem_post(&signals.wake); /* fails only after two thousand million posts without a wait */
+    (void)sem_post(&signals.wake); /* fails only after 2^31 - 1 posts without a wait */
   errno = saved_errno;
   call_previous(number, info, context);
 }

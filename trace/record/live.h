@@ -114,7 +114,7 @@ static inline uint32_t gp_live_take_free(gp_live_t *live, int device)
     return 0;
   uint64_t next = live->slots[taken - 1].address;
   gp_assert_internal(atomic_load_explicit(&live->slots[taken - 1].word, memory_order_relaxed) == 0);
-  /* The memory is shared: another process may have changed it. */
+  /* Checks the value, because the memory is shared and another process may have changed it. */
   live->free[device] = next <= atomic_load_explicit(&live->used, memory_order_relaxed) ? (uint32_t)next : 0;
   return taken;
 }

@@ -75,7 +75,7 @@ size_t gp_section_capacity_max(gp_section_t section)
   return gp_section_capacity(section, gp_option_table[GP_OPTION_trace_events].maximum) + PAGE_BYTES_MOST;
 }
 
-/* The record stores the value of GPUPOOL_TRACE. */
+/* The record stores the value of GPUPOOL_TRACE, so both must use the same codes. */
 static_assert(GP_RECORDING_OFF == (int)GP_TRACE_OFF && GP_RECORDING_STATE == (int)GP_TRACE_STATE &&
                   GP_RECORDING_ALL == (int)GP_TRACE_ALL,
     "the option has the codes of the record");
@@ -97,14 +97,14 @@ uint64_t gp_recorder_fence_ns(gp_recorder_t *recorder, int device)
   uint64_t last_ns = atomic_load_explicit(&clock->last_ns, memory_order_relaxed);
   if (now_ns < last_ns)
     now_ns = last_ns;
-  /* Relaxed: a thread that records later takes the lock that the caller holds. */
+  /* Relaxed suffices: a thread that records later takes the device's lock, which the caller holds now. */
   atomic_store_explicit(&clock->floor_ns, now_ns, memory_order_relaxed);
   return now_ns;
 }
 
 static inline uint64_t ordered_time_ns(gp_recorder_t *recorder, const gp_event_t *event)
 {
-  /* A snapshot event arrives without the lock. */
+  /* A snapshot event is recorded without the device's lock. */
   if ((unsigned)event->device >= GP_MAX_DEVICES || event->action == GP_ACTION_SNAPSHOT)
     return event->time_ns;
   return gp_recorder_time_ns(recorder, event->device, event->time_ns);

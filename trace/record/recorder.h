@@ -65,8 +65,8 @@ int gp_recorder_mode(const gp_recorder_t *recorder);
 void gp_recorder_mark(
     gp_recorder_t *recorder, gp_mark_kind_t kind, int device, uint64_t scope, const char *name);
 
-/* Called in the child of fork(), before any other function of trace/: silences the recorder permanently,
- * because the memory and the GPU belong to the parent. Takes no lock, so fork() needs no preparation. */
+/* Silences the recorder permanently in the child of fork(), because the memory and the GPU belong to the
+ * parent. To be called before any other function of trace/. Takes no lock, so fork() needs no preparation. */
 void gp_recorder_fork_child(gp_recorder_t *recorder);
 
 /* Returns the largest size in bytes that a section of any record may have; a reader rejects larger ones. It

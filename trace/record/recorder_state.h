@@ -58,7 +58,7 @@ typedef struct gp_device_clock {
 } gp_device_clock_t;
 
 typedef struct gp_recorder {
-  /* Every event reads these; hardly anything writes them. */
+  /* The first members are read for every event and rarely written. */
   _Atomic int mode;
   atomic_bool silent; /* a forked child */
   uint64_t id;        /* unique, so that a thread detects a new recorder at the same address */

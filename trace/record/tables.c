@@ -120,7 +120,7 @@ int16_t gp_handles_intern(gp_handles_t *handles, uint64_t handle)
     gp_assert(atomic_load(&handles->slots[slot]) == 0 && count < GP_HANDLES_SLOTS / 4);
     table->handles[count] = handle;
     atomic_store_explicit(&table->count, count + 1, memory_order_release);
-    /* Last: a thread that finds the slot reads the handle without a lock. */
+    /* The slot is stored last, because a thread that finds the slot reads the handle without a lock. */
     atomic_store_explicit(&handles->slots[slot], (uint16_t)(count + 1), memory_order_release);
     index = (int16_t)count;
   }

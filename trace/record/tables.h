@@ -40,8 +40,8 @@ uint16_t gp_threads_add_caller(gp_threads_t *threads);
 gp_thread_entry_t gp_threads_describe_caller(void);
 uint16_t gp_threads_add(gp_threads_t *threads, const gp_thread_entry_t *entry);
 
-/* Stream handles as small indexes, in order of first appearance. A handle is not an identity (the driver
- * reuses the values), so neither is an index. */
+/* The table of stream handles, which replaces a handle by a small index, in order of first appearance.
+ * Neither a handle nor its index identifies a stream, because the driver reuses the values. */
 
 #define GP_HANDLES_SLOTS (4 * GP_HANDLES_MAX) /* a power of two */
 

@@ -355,7 +355,7 @@ static void lose_excess(const gp_chunks_t *chunks, gp_event_merge_t *merge)
   size_t excess = merge->count - most;
   merge->since_ns = merge->order[excess - 1].key;
   merge->has_lost = true;
-  /* Events of two devices may have the same time. */
+  /* Also drops events of other devices with the time since_ns. */
   while (excess < merge->count && merge->order[excess].key == merge->since_ns)
     excess++;
   merge->dropped += excess;

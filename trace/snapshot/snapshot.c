@@ -446,7 +446,8 @@ static void log_oom(const gp_snapshot_writer_t *writer, const gp_oom_t *oom, uin
   gp_oom_log(oom, times, gp_option_text(writer->recorder->options, limit), &logs, stack);
 }
 
-/* The exit snapshot includes the last unreported out-of-memory: the program may exit because of it. */
+/* Returns the request for the exit snapshot. It includes the last unreported out of memory, because the
+ * program may exit because of that error. */
 static request_t request_at_exit(gp_snapshot_writer_t *writer)
 {
   uint64_t times = atomic_load(&writer->unreported);

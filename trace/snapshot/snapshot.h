@@ -49,7 +49,7 @@ void gp_snapshot_writer_attach(gp_snapshot_writer_t *writer, gp_engine_t *engine
 int gp_snapshot_write(
     gp_snapshot_writer_t *writer, const char *reason, const gp_oom_t *oom, const char *path);
 
-/* A written file; path[0] == '\0': none yet. device and inode show whether path still names that file. */
+/* A written file, or none if path[0] == '\0'. device and inode show whether path still names the file. */
 typedef struct gp_snapshot_name {
   char path[GP_PATH_BYTES];
   dev_t device;

@@ -68,7 +68,7 @@ typedef struct table {
 static_assert(sizeof(table_t) <= 64 * 1024, "what a thread takes at most");
 static_assert(ENTRIES < UINT8_MAX && WORDS <= UINT16_MAX, "indexes");
 
-/* Only a pointer: thread-local variables take space from the smallest stacks. */
+/* A pointer and not the table, because thread-local variables take space from the thread's stack. */
 static __thread table_t *tls_table __attribute__((tls_model("initial-exec")));
 
 static bool enter(table_t *table)

@@ -230,7 +230,7 @@ uint64_t gp_python_walk_digest(const gp_python_t *python, size_t capacity)
   return proof ? digest | 1 : 0;
 }
 
-#define SLOTS (GP_CODES_MAX * 2) /* half of them stay empty, so every search ends */
+#define SLOTS (GP_CODES_MAX * 2) /* at least half are always empty, so every search ends */
 
 /* Longer names, paths and line tables are truncated; lines beyond the kept part of a table are unknown. */
 #define TEXT_BYTES_MAX  4096u

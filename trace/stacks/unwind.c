@@ -172,7 +172,7 @@ static backtrace_fn find_glibc(void)
   void *library = dlopen("libc.so.6", RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
   if (library)
     *(void **)&function = dlsym(library, "backtrace");
-  /* The first call loads libgcc_s; without one it finds nothing. */
+  /* The first call loads libgcc_s; if there is none, backtrace returns no frames. */
   return function && function(first, 1) > 0 ? function : NULL;
 }
 
