@@ -1,6 +1,6 @@
 /*
- * The component that memory belongs to: the program, a framework, an NVIDIA library, CUDA graphs. The table
- * component.def is the rule; doc/components.md describes it.
+ * Finds the component that memory belongs to: the program, a framework, an NVIDIA library, CUDA graphs. The
+ * table component.def has the rules; doc/components.md describes them.
  */
 #ifndef GP_TOOLS_MODEL_COMPONENT_H
 #define GP_TOOLS_MODEL_COMPONENT_H
@@ -15,23 +15,23 @@ typedef enum gp_component {
   GP_COMPONENTS
 } gp_component_t;
 
-/* The component's name in reports. Static. */
+/* Returns the component's name in reports (static). */
 const char *gp_component_name(gp_component_t component);
 
-/* Judges each frame once, for the two functions below, which else do so at each call. Call it after
- * gp_stack_owners_find. Returns 0 or ENOMEM. */
+/* Finds the component of each frame in advance. Without this call the next two functions do so at each call.
+ * Call it after gp_stack_owners_find. Returns 0 or ENOMEM. */
 int gp_components_find(gp_snapshot_t *snapshot);
 
-/* The component of a stack (an index; -1 is legal). Function names help if a library is linked statically
- * or inside another one; without names the modules decide. Thread-safe. */
+/* Returns the component of a stack (an index; -1 is legal). Function names decide if they are known, because
+ * a library may be linked statically or inside another one; else the modules decide. Thread-safe. */
 gp_component_t gp_component_of_stack(const gp_snapshot_t *snapshot, int stack);
 
-/* Sets ret_there for each component that has a frame on the stack: the stack's own and its callers. Sets
- * the others to false. ret_there has GP_COMPONENTS elements. */
+/* Sets each of the GP_COMPONENTS elements of ret_there: true if the component has a frame on the stack, either
+ * the owner's or one further out. */
 void gp_component_callers(const gp_snapshot_t *snapshot, int stack, bool *ret_there);
 
-/* The component of memory outside the pool if its kind (as in the snapshot; NULL: pooled) decides. Else
- * GP_COMPONENT_UNKNOWN: the stack decides. */
+/* Returns the component of forwarded memory of that kind (as in the snapshot; NULL: pooled), or
+ * GP_COMPONENT_UNKNOWN if the stack has to decide. */
 gp_component_t gp_component_of_kind(const char *kind);
 
 #endif

@@ -21,8 +21,8 @@ typedef struct gp_filter {
   uint64_t until_ns;
 } gp_filter_t;
 
-/* Finds in snapshot what request names. file: for messages. Returns 0 or, after a message, the exit
- * status. Call fini in any case. */
+/* Makes the filter from the options in request, looking up streams and threads in snapshot. file is named in
+ * messages. Returns 0 or, after a message, the exit status. Call fini in any case. */
 int gp_filter_init(
     gp_filter_t *filter, const gp_request_t *request, const gp_snapshot_t *snapshot, const char *file);
 void gp_filter_fini(gp_filter_t *filter);
@@ -32,7 +32,7 @@ static inline bool gp_filter_has_device(const gp_filter_t *filter, int device)
   return filter->device == GP_REQUEST_ALL_DEVICES || filter->device == device;
 }
 
-/* True if the filter selects an allocation of that device, stream, thread (indexes) and time. */
+/* Returns true if the filter selects an allocation of that device, stream, thread (indexes) and time. */
 static inline bool gp_filter_has(
     const gp_filter_t *filter, int device, int64_t stream, int64_t thread, uint64_t time_ns)
 {

@@ -1,5 +1,5 @@
 /*
- * What the judges of findings.def say, and what they ask each other.
+ * The functions that make the findings (judges), their texts, and helpers that several of them use.
  */
 #ifndef GP_TOOLS_MODEL_FINDING_JUDGES_H
 #define GP_TOOLS_MODEL_FINDING_JUDGES_H
@@ -7,13 +7,12 @@
 #include "base/size.h"
 #include "tools/model/finding_list.h"
 
-/* The texts of the table. As constants, so that the compiler compares each with the arguments given for it.
- */
+/* The texts of the table. They are constants so that the compiler checks each format against its arguments. */
 #define VARIANT(name, code, severity, text) static const char gp_finding_text_##name[] = text;
 #define ADVICE(name, text)                  static const char gp_advice_text_##name[] = text;
 #include "tools/model/findings.def"
 
-/* Arguments of gp_findings_say and gp_findings_advise: a finding or advice of the table. */
+/* Name a finding or advice of the table in calls of gp_findings_say and gp_findings_advise. */
 #define GP_FINDING(name) GP_FINDING_##name, gp_finding_text_##name
 #define GP_ADVICE(name)  gp_advice_text_##name
 
@@ -23,23 +22,24 @@
 #include "tools/model/findings.def"
 
 /*
- * What several judges ask
+ * Helpers of several judges
  */
 
-/* When the most memory was held, as far as the file can tell: "at its peak". Static. */
+/* Returns words for the moment of most memory in use, "at its peak", or less if the file does not show that
+ * peak (static). */
 const char *gp_findings_peak(const gp_findings_t *findings);
 
 #define GP_GOOD_HIT_RATE 0.8 /* a finding reports a lower rate */
 
-/* True if the pool gave memory back so as to keep to GPUPOOL_SLACK. */
+/* Returns true if the pool returned memory to the driver to stay within GPUPOOL_SLACK. */
 bool gp_findings_kept_budget(const gp_findings_t *findings);
 
-/* True if a finding reports growth as a warning or worse: it deserves action before what is merely large.
- * device: GP_FINDING_ALL for any. */
+/* Returns true if a finding reports growth on device (GP_FINDING_ALL: on any) as a warning or worse. Then the
+ * growth deserves action before memory that is merely large. */
 bool gp_findings_blame_growth(const gp_findings_t *findings, int device);
 
-/* True if the limit of MPS explains why memory ran out. Then device_free and unaccounted reflect MPS, and
- * no advice follows from them. key: the report, as for gp_oom_report_read. */
+/* Returns true if the limit of MPS explains why memory ran out. Then device_free and unaccounted reflect MPS,
+ * and no advice follows from them. key names the report, as for gp_oom_report_read. */
 bool gp_outside_explains(const gp_snapshot_t *snapshot, const char *key);
 
 #endif

@@ -1,22 +1,22 @@
 /*
- * Memory that the program freed again: the frees that the library refused.
+ * Finds double frees: frees of memory already freed, which the library refused.
  */
 #ifndef GP_TOOLS_MODEL_FINDINGS_FREES_H
 #define GP_TOOLS_MODEL_FINDINGS_FREES_H
 
 #include "tools/model/filter.h"
 
-#define GP_DOUBLE_FREES_MOST 16 /* kept; later ones are only counted */
+#define GP_DOUBLE_FREES_MOST 16 /* double frees that are listed; later ones are only counted */
 
-/* Stacks are indexes, -1: none. */
+/* Stacks are indexes; -1 if there is none. */
 typedef struct gp_double_free {
   int device;
   uint64_t address;
-  uint64_t requested; /* bytes; 0: no known block at the address */
+  uint64_t requested; /* bytes of the block; 0: no known block begins at the address */
   uint64_t first_ns;
   uint64_t second_ns;
   int alloc_stack;
-  int first_stack; /* of the successful free, if frees have stacks of their own */
+  int first_stack; /* of the successful free; only recorded with GPUPOOL_STACKS_FREE */
   int second_stack;
   bool has_first; /* the events include the successful free */
 } gp_double_free_t;
@@ -28,8 +28,8 @@ typedef struct gp_double_frees {
   bool has_free_stacks; /* GPUPOOL_STACKS_FREE was set */
 } gp_double_frees_t;
 
-/* Finds them on the devices that filter selects. snapshot was read with
- * GP_LIFETIMES_COLUMNS. Any thread. */
+/* Finds the double frees on the devices that filter selects. snapshot was read with GP_LIFETIMES_COLUMNS.
+ * Thread-safe. */
 void gp_double_frees_find(
     const gp_snapshot_t *snapshot, const gp_filter_t *filter, gp_double_frees_t *ret_frees);
 

@@ -10,23 +10,23 @@
 typedef enum gp_owned { GP_OWNED_DEVICE, GP_OWNED_HOST /* page-locked */ } gp_owned_t;
 
 typedef struct gp_holding {
-  uint64_t blocks; /* held */
-  uint64_t least;  /* bytes of the smallest of these, as requested, and ... */
+  uint64_t blocks; /* in use */
+  uint64_t least;  /* requested bytes of the smallest block in use, and ... */
   uint64_t most;   /* ... of the largest; both 0 without blocks */
-  uint64_t freed;  /* earlier blocks, as far as they are recorded */
+  uint64_t freed;  /* recorded blocks freed before the moment */
   bool is_passing; /* some blocks were freed after the moment (never set at an out-of-memory) */
 } gp_holding_t;
 
 void gp_holding_add(gp_holding_t *holding, uint64_t requested);
 void gp_holding_join(gp_holding_t *holding, const gp_holding_t *other);
 
-/* Whether the snapshot has all frees from before its end. */
+/* Returns true if the snapshot has recorded all frees up to its end. */
 bool gp_holding_knows_frees(const gp_snapshot_t *snapshot);
 
 #define GP_HOLDING_BYTES 160
 
-/* "in 49 blocks of 420 MiB, none freed", "in 3 blocks of 1 MiB to 2 MiB, 120 freed", "in 1 block". Says of
- * frees only what snapshot knows. Returns buffer. */
+/* Writes "in 49 blocks of 420 MiB, none freed", "in 3 blocks of 1 MiB to 2 MiB, 120 freed", "in 1 block".
+ * Mentions frees only if snapshot has recorded all of them. Returns buffer. */
 char *gp_holding_text(
     const gp_holding_t *holding, const gp_snapshot_t *snapshot, char buffer[static GP_HOLDING_BYTES]);
 
