@@ -1,7 +1,7 @@
 /*
- * What the program holds at the end of a snapshot, by who asked for it. With two snapshots: what it holds
- * in addition at the end of the second. Idle memory, and freed memory that the device still uses, is not a
- * leak.
+ * Leaks: what the program has in use at the end of a snapshot, by the stack that allocated it. With two
+ * snapshots, leaks are what it has in use at the end of the second beyond the first. Idle memory, and freed
+ * memory that the device still uses, is not a leak.
  */
 #ifndef GP_TOOLS_MODEL_LEAKS_H
 #define GP_TOOLS_MODEL_LEAKS_H
@@ -11,23 +11,23 @@
 #include "tools/saturated.h"
 #include "tools/model/suppressions.h"
 
-/* Allocations of one stack, kind of memory and device; without a stack, of one size. */
+/* Allocations of one stack, kind of memory and device. If no stack was recorded, those of one size. */
 typedef struct gp_leak {
-  char *key; /* equal for the same stack in two snapshots: from names if known, else from places in files */
-  const gp_snapshot_t *snapshot; /* the snapshot of the stack */
+  char *key; /* equal for equal stacks in two snapshots: made from names, or offsets in modules if unknown */
+  const gp_snapshot_t *snapshot; /* the snapshot that `stack` belongs to */
   const char *kind;              /* as in the snapshot; NULL: pooled */
   int device;
   int stack;          /* -1: none */
   uint64_t requested; /* bytes of each allocation, if there is no stack */
   uint64_t bytes;     /* in the last snapshot */
   uint64_t count;
-  gp_holding_t holding;  /* in the last snapshot; without a stack no frees are counted */
+  gp_holding_t holding;  /* in the last snapshot; counts frees only if there is a stack */
   uint64_t bytes_before; /* in the earlier one; 0 if there is only one */
   uint64_t count_before;
   uint64_t first_ns;     /* when the oldest allocation was made */
-  bool is_before_events; /* the oldest is from before the first event, at an unknown time */
-  int32_t thread;        /* that made them all, an index into the snapshot's; GP_FILTER_UNKNOWN: not known */
-  bool is_of_several;    /* threads; then `thread` is that of the first one */
+  bool is_before_events; /* the oldest allocation is older than the first event; its time is unknown */
+  int32_t thread;        /* index of the thread that made all of them; GP_FILTER_UNKNOWN: not known */
+  bool is_of_several;    /* several threads made them; then `thread` made the first */
 } gp_leak_t;
 
 typedef struct gp_leaks {
@@ -41,13 +41,14 @@ typedef struct gp_leaks {
   uint64_t suppressed_allocations;
 } gp_leaks_t;
 
-/* lifetimes[0..count): one, or two in order of time. filters: one for each. suppressions: may be empty;
- * adds to each what it matched. Borrows all of them. Returns 0 or ENOMEM; call fini in any case. */
+/* Finds the leaks in one snapshot, or two in order of time: lifetimes[0..count), with a filter for each. Adds
+ * what each suppression matches to its sums; there may be none. Borrows all arguments. Returns 0 or ENOMEM;
+ * call fini in any case. */
 int gp_leaks_init(gp_leaks_t *leaks, const gp_lifetimes_t *lifetimes, const gp_filter_t *const *filters,
     int count, gp_suppressions_t *suppressions);
 void gp_leaks_fini(gp_leaks_t *leaks);
 
-/* Bytes by which it grew. */
+/* Returns the bytes by which the leak grew. */
 static inline uint64_t gp_leak_bytes(const gp_leak_t *leak)
 {
   return gp_subtract_saturated(leak->bytes, leak->bytes_before);

@@ -12,17 +12,17 @@
 
 /* Bytes of one device, or of all, at a moment. Sums saturate at UINT64_MAX. */
 typedef struct gp_memory {
-  uint64_t requested; /* held by the program, pooled, as requested */
-  uint64_t allocated; /* the same, rounded */
+  uint64_t requested; /* pooled memory that the program has in use, requested bytes */
+  uint64_t allocated; /* pooled memory that the program has in use, rounded bytes */
   uint64_t deferred;  /* freed, but perhaps still in use by the device */
-  uint64_t reserved;  /* from the driver */
+  uint64_t reserved;  /* from the driver, for the pool */
   uint64_t forwarded;
-  uint64_t count; /* allocations that the program holds, pooled or not */
-  uint64_t host;  /* page-locked memory of the host, not in the figures above */
+  uint64_t count; /* allocations that the program has in use, pooled or not */
+  uint64_t host;  /* page-locked host memory, not in the figures above */
   uint64_t host_count;
 } gp_memory_t;
 
-/* A walk over the events of a recording: `memory` is the state after the first `moment` of them. */
+/* A walk over the events of a recording: `memory` is the state after the first `moment` events. */
 typedef struct gp_memory_walk {
   const gp_lifetimes_t *lifetimes; /* borrowed, like the next two */
   const gp_filter_t *filter;
@@ -33,37 +33,36 @@ typedef struct gp_memory_walk {
 } gp_memory_walk_t;
 
 /* Sums up the memory that filter (NULL: everything) selects on device, or on all together
- * (GP_REQUEST_ALL_DEVICES), at a moment; with is_end what the snapshot says was in use. Segments are selected
- * by device alone. */
+ * (GP_REQUEST_ALL_DEVICES), at a moment. With is_end sums the snapshot's final state instead. Reserved memory
+ * is selected by device only. */
 void gp_memory_held(const gp_lifetimes_t *lifetimes, const gp_filter_t *filter, int device, uint32_t moment,
     bool is_end, gp_memory_t *ret_memory);
 
-/* Begins a walk at moment 0. filter and device as for gp_memory_held. leaves_out: by life, true if it is not
- * counted; NULL: all are. */
+/* Begins a walk at moment 0. filter and device are as for gp_memory_held. leaves_out has an element for each
+ * life, true if the walk shall not count it; NULL counts all. */
 void gp_memory_walk_begin(gp_memory_walk_t *walk, const gp_lifetimes_t *lifetimes, const gp_filter_t *filter,
     const bool *leaves_out, int device);
 
-/* Advances over the next event, of whatever device. Returns false at the end. */
+/* Advances over the next event, of any device. Returns false at the end. */
 bool gp_memory_walk_next(gp_memory_walk_t *walk);
 
-/* The requested bytes of device memory that the program has in use, pooled or not. */
+/* Returns the requested bytes of device memory that the program has in use, pooled or not. */
 static inline uint64_t gp_memory_requested(const gp_memory_t *memory)
 {
   return gp_add_saturated(memory->requested, memory->forwarded);
 }
 
 /*
- * The earliest moment at which the memory that filter selects was largest, on device or on all together
- * (GP_REQUEST_ALL_DEVICES). Counts requested bytes, pooled or not, without host memory. *ret_bytes: that
- * many.
+ * Returns the earliest moment at which the memory that filter selects was largest, on device or on all together
+ * (GP_REQUEST_ALL_DEVICES), and the bytes in *ret_bytes. Counts requested bytes of device memory, pooled or not.
  */
 uint32_t gp_memory_peak(
     const gp_lifetimes_t *lifetimes, const gp_filter_t *filter, int device, uint64_t *ret_bytes);
 
-/* The moment after the last event with a time up to time_ns. */
+/* Returns the moment after the last event with a time up to time_ns. */
 uint32_t gp_memory_moment(const gp_lifetimes_t *lifetimes, uint64_t time_ns);
 
-/* The time of a moment: that of the event before it. 0 for moment 0. */
+/* Returns the time of the event before the moment; 0 for moment 0. */
 uint64_t gp_memory_time(const gp_lifetimes_t *lifetimes, uint32_t moment);
 
 #endif

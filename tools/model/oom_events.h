@@ -1,6 +1,6 @@
 /*
- * When memory ran out: the out-of-memory events of a snapshot, and which of them its own report (`oom`)
- * describes. oom_moment.h says what was held at one of them.
+ * Lists the out-of-memory events of a snapshot, and finds the one that the snapshot's own report (`oom`)
+ * describes. oom_moment.h has what was in use at one of them.
  */
 #ifndef GP_TOOLS_MODEL_OOM_EVENTS_H
 #define GP_TOOLS_MODEL_OOM_EVENTS_H
@@ -11,12 +11,12 @@
 
 typedef struct gp_oom_event {
   int device;
-  bool has_moment;      /* false: before the recorded events, or no events */
-  bool has_event;       /* a recorded event, the one before `moment` */
+  bool has_moment;      /* false: it happened before the recorded events, or there are none */
+  bool has_event;       /* it is recorded, as the event before `moment` */
   bool is_reported;     /* the snapshot's own report describes it */
-  bool allocated_later; /* the program got memory of the device afterwards */
-  bool got_as_much;     /* at least `requested` in one piece */
-  uint32_t moment;      /* after the event */
+  bool allocated_later; /* an allocation on the device succeeded afterwards */
+  bool got_as_much;     /* a single later allocation had at least `requested` bytes */
+  uint32_t moment;      /* the moment after the event */
   uint64_t time_ns;
   uint64_t requested; /* bytes */
 } gp_oom_event_t;
@@ -28,32 +28,34 @@ typedef struct gp_oom_events {
   bool is_written_then; /* the snapshot was written because memory ran out */
 } gp_oom_events_t;
 
-/* Reads the snapshot's own report, `oom` or `host_oom`: the sizes, and what refused. What it lacks stays as
- * it is in *ret_oom. False: there is no report, or no device in it. */
+/* Reads the sizes and the cause of the refusal (the limit or the driver) from the snapshot's own report, `oom`
+ * or `host_oom`. Figures that the report lacks stay unchanged in *ret_oom. Returns false if there is no report,
+ * or the report names no device. */
 bool gp_oom_report_read(const gp_snapshot_t *snapshot, const char *key, gp_oom_t *ret_oom);
 
-/* Finds the events. Returns 0 or ENOMEM. Call fini in any case. */
+/* Finds the out-of-memory events. Returns 0 or ENOMEM; call fini in any case. */
 int gp_oom_events_init(gp_oom_events_t *ooms, const gp_lifetimes_t *lifetimes);
 void gp_oom_events_fini(gp_oom_events_t *ooms);
 
 /*
- * The event to describe, on device or on all (GP_REQUEST_ALL_DEVICES). The first rule that applies: the
- * event for which the snapshot was written; the last one after which the program got no memory of the
- * device; the last one. Returns its index; SIZE_MAX: none.
+ * Returns the index of the event to describe, of device or of all (GP_REQUEST_ALL_DEVICES), or SIZE_MAX. This is
+ * the first that exists of: the event for which the snapshot was written; the last event after which no
+ * allocation on its device succeeded; the last event.
  */
 size_t gp_oom_events_main(const gp_oom_events_t *ooms, int device);
 
 #define GP_OOM_ASKER_BYTES (3 * GP_OWNER_NAME_BYTES)
 
-/* Each as gp_owner_describe, without the language, and gp_frame_describe write it. */
+/* The code that requested the memory. gp_owner_describe, without the language, writes `by`; gp_frame_describe
+ * writes `from`. */
 typedef struct gp_oom_asker {
   int stack;                     /* -1: none was recorded */
   char by[GP_OOM_ASKER_BYTES];   /* the owner of the request's stack; "": no stack was recorded */
-  char from[GP_OOM_ASKER_BYTES]; /* the next function of the user's that called it; "": none is known */
+  char from[GP_OOM_ASKER_BYTES]; /* the user's function that called the owner; "": none is known */
   const char *language;          /* of a script whose frames are not recorded; else NULL. Static */
 } gp_oom_asker_t;
 
-/* Finds who asked for the memory. */
+/* Finds the code whose request failed in that event. */
 void gp_oom_asker_find(const gp_snapshot_t *snapshot, const gp_oom_event_t *event, gp_oom_asker_t *asker);
 
 #endif

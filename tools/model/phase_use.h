@@ -1,5 +1,5 @@
 /*
- * What the program held in each phase, and what it left.
+ * How much memory the program had in use during each phase, and how much of it each phase left in use.
  */
 #ifndef GP_TOOLS_MODEL_PHASE_USE_H
 #define GP_TOOLS_MODEL_PHASE_USE_H
@@ -9,16 +9,16 @@
 #include "tools/model/moments.h"
 #include "tools/model/phases.h"
 
-/* All phases of one name. Bytes are those asked for, without host memory. */
+/* All phases of one name. Bytes are requested bytes of device memory. */
 typedef struct gp_phase_row {
   const char *name; /* belongs to the snapshot */
   uint64_t times;   /* how often it began */
-  uint64_t peak; /* most that the whole program held, on all devices together, while a thread was in it or in
-                    a range inside it; of ranges of the process while they were the newest */
-  uint64_t left; /* of what was allocated in it, and in ranges inside it: held at the moments in question */
+  uint64_t peak; /* most that the whole program had in use, on all devices together, while a thread was in the
+                    phase or in a range inside it; for ranges of the process, while they were the newest */
+  uint64_t left; /* allocated in the phase or in ranges inside it, and in use at the report's moment */
   uint64_t ends; /* how often it ended while events were recorded; 0: the next three are not known */
-  uint64_t first_end; /* what the whole program held the first time that it ended; with the last time, */
-  uint64_t last_end;  /* that tells whether it grows from step to step */
+  uint64_t first_end; /* what the whole program had in use when the phase first ended, and ... */
+  uint64_t last_end;  /* ... when it last ended: the difference shows growth from step to step */
   uint64_t most_end;  /* the most at any end */
 } gp_phase_row_t;
 
@@ -27,8 +27,8 @@ typedef struct gp_phase_use {
   size_t count;
 } gp_phase_use_t;
 
-/* filter selects what was allocated, and by whom; moments say when `left` holds. Returns 0 or ENOMEM; call
- * fini in any case. A snapshot without marks has no rows. */
+/* Measures the phases. Counts allocations that filter selects; `left` is what was in use at moments. A snapshot
+ * without marks has no rows. Returns 0 or ENOMEM; call fini in any case. */
 int gp_phase_use_init(gp_phase_use_t *use, const gp_lifetimes_t *lifetimes, const gp_filter_t *filter,
     const gp_moments_t *moments);
 void gp_phase_use_fini(gp_phase_use_t *use);

@@ -1,5 +1,5 @@
 /*
- * The facts of a snapshot. findings.h says what they mean.
+ * The figures of a snapshot. findings.h says what they mean.
  */
 #ifndef GP_TOOLS_MODEL_SUMMARY_H
 #define GP_TOOLS_MODEL_SUMMARY_H
@@ -19,7 +19,7 @@
 
 #define GP_SUMMARY_GROUPS 10
 
-/* The columns that the summary needs; the reader checks the others and drops them. */
+/* The columns that the summary needs. The reader checks and drops all others. */
 #define GP_SUMMARY_COLUMNS (GP_LIFETIMES_COLUMNS | 1u << GP_COLUMN_DURATION_NS)
 
 /* Live blocks of one requested size. */
@@ -33,7 +33,7 @@ typedef struct gp_summary_group {
 typedef struct gp_summary_action {
   const char *name;
   uint64_t count;
-  uint64_t driver_calls; /* those with a duration */
+  uint64_t driver_calls; /* events with a duration, which are calls of the driver */
   uint64_t driver_ns;
   uint64_t longest_ns;
 } gp_summary_action_t;
@@ -58,11 +58,11 @@ typedef struct gp_summary_device {
   size_t group_count;
   size_t size_count; /* number of different sizes of live blocks */
   gp_component_use_t components;
-  bool has_then;       /* the next three are valid: at the summary's moment, which concerns this device
-                          and is not the end */
+  bool has_then;       /* the summary's moment concerns this device and is not the end: the members below are
+                          valid */
   bool knows_reserved; /* false: then.reserved and the next two are unknown */
   gp_memory_t then;
-  uint64_t then_segments; /* joined, as the map has them */
+  uint64_t then_segments; /* number of segments, joined as in the map */
   uint64_t then_hole;     /* the largest idle piece */
 } gp_summary_device_t;
 
@@ -74,13 +74,12 @@ typedef struct gp_summary {
   gp_oom_events_t ooms;
   bool has_oom;
   gp_oom_moment_t oom;  /* the event described; valid with has_oom */
-  gp_moments_t moments; /* what the summary is about: the moment of --at; else when memory ran out, if
-                           the program did not get as much of that device later; else the end, with
-                           GP_MOMENT_NONE */
-  gp_sites_t sites;     /* by function, or by size without stacks; live at moments */
+  gp_moments_t moments; /* what the summary is about: the moment of --at; else when memory ran out, if no
+                           later allocation on that device was as large; else the end, with GP_MOMENT_NONE */
+  gp_sites_t sites;     /* by function, or by size if there are no stacks; live at moments */
   gp_growth_t growth;
   gp_growth_t pinned_growth; /* of page-locked memory */
-  gp_phase_use_t phases;     /* what each left at moments */
+  gp_phase_use_t phases;     /* `left` is at moments */
   gp_summary_device_t devices[GP_SNAPSHOT_DEVICES];
   size_t device_count;
   gp_summary_action_t *actions; /* as in the file, including those without events */
@@ -97,20 +96,20 @@ typedef struct gp_summary {
 } gp_summary_t;
 
 /*
- * Gathers the facts about what filter selects from snapshot; statistics always cover whole devices. file
+ * Computes the figures of what filter selects from snapshot; statistics always cover whole devices. file
  * names the input. Borrows all three for the life of the summary. Returns 0, ENOMEM, or EOVERFLOW for too
  * many events. Call fini in any case.
  */
 int gp_summary_init(
     gp_summary_t *summary, const gp_snapshot_t *snapshot, const char *file, const gp_filter_t *filter);
 
-/* Like gp_summary_init, at the moment that request->at names. *ret_status: the exit status
- * after a message about it, else 0. */
+/* Like gp_summary_init, at the moment that request->at names. *ret_status is the exit status if that moment is
+ * wrong, after a message; else 0. */
 int gp_summary_init_at(gp_summary_t *summary, const gp_snapshot_t *snapshot, const char *file,
     const gp_filter_t *filter, const gp_request_t *request, int *ret_status);
 void gp_summary_fini(gp_summary_t *summary);
 
-/* The number of events with that action and detail. */
+/* Returns the number of events with that action and detail. */
 uint64_t gp_summary_detail_count(const gp_summary_t *summary, const char *action, const char *detail);
 
 #endif

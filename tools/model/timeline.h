@@ -1,5 +1,5 @@
 /*
- * How each device's memory changed over time: what the program held, and what it had from the driver.
+ * How each device's memory changed over time: what the program had in use, and what was reserved from the driver.
  */
 #ifndef GP_TOOLS_MODEL_TIMELINE_H
 #define GP_TOOLS_MODEL_TIMELINE_H
@@ -7,7 +7,8 @@
 #include "tools/model/moments.h"
 
 /*
- * What happened in one part of the time. Bytes; memory outside the pool counts in both.
+ * One part of the time, in bytes. "held" is in use by the program. Memory outside the pool counts as both held
+ * and reserved.
  *   held_least <= held_end <= held_most;   reserved_end <= reserved_most
  */
 typedef struct gp_timeline_point {
@@ -42,22 +43,22 @@ typedef struct gp_timeline {
   uint64_t from_ns;
   uint64_t to_ns;
   size_t point_count;
-  bool is_selected; /* only some streams or threads: `held` is theirs, and reserved is 0 */
+  bool is_selected; /* only some streams or threads are selected: `held` counts these, and reserved is 0 */
   gp_timeline_device_t devices[GP_SNAPSHOT_DEVICES];
   size_t device_count;
 } gp_timeline_t;
 
-/* Cuts the time that filter selects from lifetimes into `points` equal parts (at least 1). Without events
- * device_count is 0. Borrows details from the snapshot. Returns 0 or ENOMEM. Call fini in any case. */
+/* Divides the time that filter selects from lifetimes into `points` equal parts (at least 1). Without events
+ * device_count is 0. Borrows details from the snapshot. Returns 0 or ENOMEM; call fini in any case. */
 int gp_timeline_init(
     gp_timeline_t *timeline, const gp_lifetimes_t *lifetimes, const gp_filter_t *filter, size_t points);
 void gp_timeline_fini(gp_timeline_t *timeline);
 
-/* What device held at moments, and had from the driver (0 if that is not drawn), in the form of a point. */
+/* Gets the bytes of device held and reserved at moments, counted as in a point (reserved is 0 if unknown). */
 void gp_timeline_at(const gp_timeline_t *timeline, const gp_lifetimes_t *lifetimes, const gp_filter_t *filter,
     const gp_moments_t *moments, int device, uint64_t *ret_held, uint64_t *ret_reserved);
 
-/* When a part begins. */
+/* Returns the time at which a part begins. */
 uint64_t gp_timeline_time(const gp_timeline_t *timeline, size_t point);
 
 #endif

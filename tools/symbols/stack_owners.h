@@ -1,6 +1,6 @@
 /*
- * Finds whose allocation a stack is: the user's code that wanted the memory, not code that passed it on
- * (doc/owners.md).
+ * Finds the owner of a stack's allocations: the user's code that needed the memory, not the allocators and
+ * wrappers that it called (doc/owners.md).
  */
 #ifndef GP_TOOLS_SYMBOLS_STACK_OWNERS_H
 #define GP_TOOLS_SYMBOLS_STACK_OWNERS_H
@@ -12,52 +12,52 @@
 #include "tools/read/snapshot.h"
 
 typedef struct gp_owner_options {
-  bool all_frames;           /* the innermost frame is the owner, whatever it is */
+  bool all_frames;           /* the innermost frame is always the owner */
   const gp_patterns_t *skip; /* more frames that are never owners, by function, file or module; NULL:
                                 none */
 } gp_owner_options_t;
 
 /*
- * Finds the owners of all stacks. Call it once, after gp_symbols_resolve; the functions below then only
- * look owners up. The columns ACTION, SIZE and STACK give each stack's weight; without them all weigh the
- * same. options: may be NULL. Returns 0, or ENOMEM without a change.
+ * Finds the owners of all stacks. Call it once, after gp_symbols_resolve; the functions below then only look
+ * owners up. Weighs each stack by the columns ACTION, SIZE and STACK; without them all stacks weigh equally.
+ * options may be NULL. Returns 0, or ENOMEM without a change.
  */
 int gp_stack_owners_find(gp_snapshot_t *snapshot, const gp_owner_options_t *options);
 
-/* The frame that owns the stack's memory, an index into snapshot->frames; -1: stack is -1 or empty. Without
- * gp_stack_owners_find it depends on this stack alone. Thread-safe. */
+/* Returns the frame that owns the stack's memory, an index into snapshot->frames, or -1 if stack is -1 or empty.
+ * If gp_stack_owners_find was not called, decides by this stack alone. Thread-safe. */
 int gp_stack_owner(const gp_snapshot_t *snapshot, int stack);
 
-/* Like gp_stack_owner, as an index into snapshot->stacks.frame_indexes; SIZE_MAX: stack is -1 or empty. */
+/* Like gp_stack_owner, but returns an index into snapshot->stacks.frame_indexes, or SIZE_MAX. */
 size_t gp_stack_owner_place(const gp_snapshot_t *snapshot, int stack);
 
-/* The next place outwards from `place`, such an index into that stack, whose frame is the user's; SIZE_MAX:
- * none. Thread-safe. */
+/* Returns the nearest caller of the frame at `place` that is the user's, or SIZE_MAX. Both are indexes into
+ * snapshot->stacks.frame_indexes, within that stack. Thread-safe. */
 size_t gp_stack_next_user(const gp_snapshot_t *snapshot, int stack, size_t place);
 
 #define GP_OWNER_NAME_BYTES 1024
 
 /* The description of an owner. Unknown texts are ""; texts may hold any character. */
 typedef struct gp_owner_text {
-  char function[GP_OWNER_NAME_BYTES];  /* else "module+0xoffset"; for a script "python3 train.py" */
+  char function[GP_OWNER_NAME_BYTES];  /* name; or "module+0xoffset"; or "python3 train.py" for a script */
   char through[GP_OWNER_NAME_BYTES];   /* the user's or library's function that it called */
   char operation[GP_OWNER_NAME_BYTES]; /* "aten::conv2d" */
-  const char *file;                    /* with its folders; borrowed from the snapshot */
+  const char *file;                    /* path; borrowed from the snapshot */
   const char *language;                /* language of a script without recorded frames; else NULL. Static */
   int line;                            /* 0: unknown */
   size_t more_lines;                   /* other lines of the function that hold memory; set by the caller */
 } gp_owner_text_t;
 
-/* Describes the owner of a stack. False: stack is -1 or empty. Thread-safe. */
+/* Describes the owner of a stack. Returns false if stack is -1 or empty. Thread-safe. */
 bool gp_stack_owner_text(const gp_snapshot_t *snapshot, int stack, gp_owner_text_t *text);
 
-/* Like gp_frame_function, but omits the parameters of PyTorch's functions, which are known by name. */
+/* Like gp_frame_function, but omits the parameters of PyTorch's functions, which users know by name. */
 char *gp_frame_short_function(const gp_snapshot_t *snapshot, int frame, char *buffer, size_t capacity);
 
 /*
- * Writes an owner in a line: "Model::load(int) model.cu:12", "step train.py:41 (aten::conv2d)", "load()
- * through get()", "python3 train.py (Python frames are not recorded)". Cuts to capacity and replaces what
- * could steer a terminal. Returns buffer.
+ * Writes an owner in one line: "Model::load(int) model.cu:12", "step train.py:41 (aten::conv2d)", "load()
+ * through get()", "python3 train.py (Python frames are not recorded)". Truncates to capacity and replaces
+ * control characters, which could steer a terminal. Returns buffer.
  */
 char *gp_owner_describe(const gp_owner_text_t *text, char *buffer, size_t capacity);
 

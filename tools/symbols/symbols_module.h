@@ -10,20 +10,21 @@
 
 #include "tools/read/snapshot.h"
 
-/* Borrows everything. All zero: this machine's own files. */
+/* Options of the search for symbols. Strings are borrowed. All zero searches this machine's own files. */
 typedef struct gp_symbols_options {
   const char *sysroot;         /* prefix of the modules' paths; NULL: none */
-  const char *debug_directory; /* more debug files, in .build-id/ or by name; NULL: only the usual places */
+  const char *debug_directory; /* more debug files, in .build-id/ or by name; NULL: the usual folders only */
   /* Called once for each module with frames without names; may be NULL. */
   void (*problem)(void *arg, const gp_snapshot_module_t *module, const char *why);
   void *arg;
 } gp_symbols_options_t;
 
-/* False: the tool cannot look names up here, and gp_symbols_resolve changes nothing. Call it before the
- * others. */
+/* Returns false if the tool cannot look names up; gp_symbols_resolve then changes nothing. Call this before any
+ * other function of symbols. */
 bool gp_symbols_are_available(void);
 
-/* What is missing then, and the packages that have it. For messages; static. */
+/* Returns what is missing if gp_symbols_are_available() is false, and the packages that have it. For messages;
+ * static. */
 const char *gp_symbols_need(void);
 
 /* A function at an address. Unknown texts are NULL; the caller frees texts with free(). */
@@ -33,8 +34,7 @@ typedef struct gp_symbol {
   int line; /* 0: unknown */
 } gp_symbol_t;
 
-/* An address in the process, and the answer: the functions there, innermost
- * first; all but the last are inlined. */
+/* An address in the process, and the functions there, innermost first. All but the last are inlined. */
 typedef struct gp_symbol_query {
   uint64_t address;
   size_t frame; /* for the caller's use */
@@ -43,9 +43,9 @@ typedef struct gp_symbol_query {
 } gp_symbol_query_t;
 
 /*
- * Answers the queries, which must be sorted by address. start_time_us: when the process began, since 1970.
- * If there is no suitable file, returns false with the reason in ret_why; *ret_is_rebuilt: only files of
- * another build exist.
+ * Answers the queries, which must be sorted by address. start_time_us is when the process began, since 1970.
+ * Returns false, with the reason in ret_why, if there is no suitable file. *ret_is_rebuilt is true if only files
+ * of another build exist.
  */
 bool gp_symbols_of_module(const gp_snapshot_module_t *module, uint64_t start_time_us,
     const gp_symbols_options_t *options, gp_symbol_query_t *queries, size_t count, char *ret_why,
