@@ -1,6 +1,6 @@
 /*
- * What a program asked of the pool, in order, as a replay needs it: requests, and when work was known to be
- * complete. It comes from a snapshot (workload_snapshot.c) or from rows (workload_load.c).
+ * A workload is the input of a replay: a program's requests in order, and when work was known to be complete. It
+ * comes from a snapshot (workload_snapshot.c) or from rows (workload_load.c).
  *
  * Invariants: a block is allocated and freed at most once, in that order, by steps on its device and of one
  * kind (pooled or not). A SYNC_END has the number of an earlier SYNC_BEGIN of its device, and no other
@@ -18,46 +18,46 @@
 
 typedef enum gp_step_kind {
   GP_STEP_ALLOC,           /* memory of cudaMalloc or, with a stream, of cudaMallocAsync */
-  GP_STEP_FREE,            /* with a stream: in the stream's order */
+  GP_STEP_FREE,            /* stream-ordered if it has a stream */
   GP_STEP_ATTEMPT,         /* an allocation that failed in the recording */
   GP_STEP_FORWARDED_ALLOC, /* device memory outside the pool */
   GP_STEP_FORWARDED_FREE,
-  GP_STEP_SYNC_BEGIN, /* the SYNC_END of the same number covers what is freed before this */
-  GP_STEP_SYNC_END,   /* now the program, or the pool, knows that the device is done with it */
+  GP_STEP_SYNC_BEGIN, /* the SYNC_END of the same number covers all memory freed before this step */
+  GP_STEP_SYNC_END,   /* the program or the pool now knows that the work on that memory is complete */
 } gp_step_kind_t;
 
 #define GP_STEP_NO_STREAM UINT16_MAX
 
 typedef struct gp_step {
-  uint64_t size;    /* bytes requested; 0 for frees; for a SYNC_END 1: the pool uses all of it at once */
+  uint64_t size;    /* requested bytes; 0 for frees; 1 for a SYNC_END after which the pool drains at once */
   uint64_t time_ns; /* since recording began */
-  uint32_t block;   /* from 0; for SYNC steps their number; for an ATTEMPT 0 */
-  uint16_t stream;  /* from 0, by device; GP_STEP_NO_STREAM: none */
+  uint32_t block;   /* number of the block, from 0; number of the synchronization for SYNC; 0 for ATTEMPT */
+  uint16_t stream;  /* number of the stream on its device, from 0; GP_STEP_NO_STREAM: none */
   uint8_t device;   /* ordinal */
   uint8_t kind;     /* gp_step_kind_t */
 } gp_step_t;
 
-/* When the pool learns that the device is done with freed memory. */
+/* When the pool learns that the device's work on freed memory is complete. */
 typedef enum gp_ready_kind {
   GP_READY_RECORDED, /* as in the recording */
   GP_READY_AT_ONCE,  /* before the next request */
   GP_READY_SYNC,     /* at a synchronization after every `number` requests */
-  GP_READY_LAG,      /* the device lags `number` requests, and the program never synchronizes */
+  GP_READY_LAG,      /* the device is `number` requests behind, and the program never synchronizes */
 } gp_ready_kind_t;
 
 typedef struct gp_ready {
   gp_ready_kind_t kind;
-  uint64_t number; /* at least 1; for SYNC and LAG */
+  uint64_t number; /* of requests, at least 1; for SYNC and LAG */
 } gp_ready_t;
 
-/* A device of the recording: its memory, and what its pool did. All in bytes. */
+/* A device of the recording: its memory in bytes, and the statistics of its pool. */
 typedef struct gp_workload_device {
   uint64_t requests;
-  uint64_t live_peak;  /* most pooled memory that the program held */
-  uint64_t asked_peak; /* most memory that it had requested and not freed, pooled or not */
-  uint64_t total;      /* of the device; 0: unknown */
-  uint64_t outside;    /* used by others, contexts included */
-  bool is_recorded;    /* stats are of a pool that was in use */
+  uint64_t live_peak;  /* peak of the pooled memory that the program had in use */
+  uint64_t asked_peak; /* peak of all memory that the program had in use, pooled or not */
+  uint64_t total;      /* memory of the device; 0: unknown */
+  uint64_t outside;    /* used by contexts, code and other processes */
+  bool is_recorded;    /* stats come from a pool that was in use */
   gp_stats_t stats;
 } gp_workload_device_t;
 
@@ -69,24 +69,24 @@ typedef struct gp_workload {
   size_t request_count;  /* ALLOC, FREE and ATTEMPT */
   unsigned stream_count; /* the most on any device */
   gp_workload_device_t devices[GP_SNAPSHOT_DEVICES];
-  uint64_t present;   /* devices, as a bit mask */
-  uint64_t ill_freed; /* frees of memory that was not live; left out */
-  gp_ready_t ready;   /* as applied */
-  bool has_times;     /* else requests are 20 us apart */
+  uint64_t present;   /* bit mask of devices */
+  uint64_t ill_freed; /* number of frees of memory that was not in use; they are no steps */
+  gp_ready_t ready;   /* as applied by gp_workload_settle */
+  bool has_times;     /* else requests are GP_WORKLOAD_STEP_NS apart */
   bool is_ours;       /* settings are those of gpupool's pool */
-  bool is_partial;    /* of earlier requests, only memory still held is known */
+  bool is_partial;    /* earlier requests are missing, except for memory that was still in use */
   cJSON *settings;    /* the recording's, by lower-case name; NULL: none */
   char pool[64];      /* the source of stats: "gpupool, type round", "PyTorch"; "": none */
 } gp_workload_t;
 
-/* Time between two requests of a recording without times. */
+/* Assumed time between two requests of a recording without times. */
 #define GP_WORKLOAD_STEP_NS UINT64_C(20000)
 
 /*
  * Reads the file at path ("-": stdin): a snapshot of gpupool or PyTorch, or a trace or a log of RMM
- * (workload_load.c). ready: NULL for what the input tells, or AT_ONCE if it tells nothing. device: reads
- * only this one, or GP_REQUEST_ALL_DEVICES. Returns 0 or, after a message, the exit status. Call fini in
- * any case.
+ * (workload_load.c). If ready is NULL, uses what the input recorded, or AT_ONCE if it recorded nothing. Reads
+ * only the requests of device, or all with GP_REQUEST_ALL_DEVICES. Returns 0 or, after a message, the exit
+ * status. Call fini in any case.
  */
 int gp_workload_load(gp_workload_t *workload, const char *path, const gp_ready_t *ready, int device);
 void gp_workload_fini(gp_workload_t *workload);
@@ -96,18 +96,19 @@ bool gp_workload_is_sound(const gp_workload_t *workload);
 /* Parses "recorded", "at-once", "sync=64", "lag=64". Returns false for any other text. */
 bool gp_ready_parse(const char *text, gp_ready_t *ret_ready);
 
-/* Makes a workload: add steps in order; gp_workload_settle then inserts synchronizations, unless `ready` is
- * RECORDED. Without memory add returns false, and settle ENOMEM. */
+/* To make a workload, add its steps in order; gp_workload_settle then inserts synchronizations, unless `ready` is
+ * RECORDED. If there is no memory, add returns false, and settle ENOMEM. */
 bool gp_workload_add(gp_workload_t *workload, const gp_step_t *step);
 int gp_workload_settle(gp_workload_t *workload, const gp_ready_t *ready);
 
-/* The two come before gp_workload_settle. cut: ends the workload with the last request that failed by that
- * time. False: there is none, and nothing has changed. */
+/* Ends the workload with the last request that failed up to that time. Returns false, without a change, if there
+ * is none. Call it before gp_workload_settle. */
 bool gp_workload_cut(gp_workload_t *workload, uint64_t time_ns);
 
-/* Adds the last tenth of the requests once more, less those that failed, as if the program had gone on like
- * that. What these took and did not free is held twice then, unless they freed something older of that size;
- * and the request with which the recording ends is held, if that failed. Returns 0 or ENOMEM. */
+/* Repeats the last tenth of the requests that succeeded, as if the program had continued like that. A block that
+ * these requests allocate and do not free is in use twice then, unless they also freed an older block of its size:
+ * then the copy replaces the block. If the recording ends with a failed request, that now allocates. Call it
+ * before gp_workload_settle. Returns 0 or ENOMEM. */
 int gp_workload_repeat_end(gp_workload_t *workload);
 
 #endif
