@@ -6,7 +6,7 @@
 #include "base/size.h"
 #include "tools/array.h"
 
-/* The place of the first range that is not before `range`. */
+/* Returns the index of the first range that is not before `range`. */
 static size_t place_of(const gp_addresses_t *addresses, gp_address_range_t range)
 {
   size_t low = 0, high = addresses->count;
@@ -43,7 +43,7 @@ static void add(gp_addresses_t *addresses, gp_address_range_t range)
     (void)gp_block_map_take(&addresses->by_end, by_end.key, NULL);
     return;
   }
-  addresses->count--; /* the new place at the end is none of the ranges yet */
+  addresses->count--; /* GP_ARRAY_ADD counted the new element, which is not a range yet */
   gp_address_range_t *place = &addresses->sizes[place_of(addresses, range)];
   memmove(place + 1, place, (size_t)(&addresses->sizes[addresses->count] - place) * sizeof(*place));
   *place = range;
@@ -92,8 +92,8 @@ void gp_addresses_fini(gp_addresses_t *addresses)
   gp_block_map_fini(&addresses->by_end);
 }
 
-/* Like hardware (doc/gpu-results.md, G8 and G17): an allocation above one mebibyte takes whole pages of 2
- * MiB; smaller ones share pages, in units of 512 bytes. A shared page goes back with its last piece. */
+/* As measured on hardware (doc/gpu-results.md, G8 and G17): an allocation above 1 MiB takes whole pages of 2 MiB;
+ * smaller ones share pages, in units of 512 bytes. A shared page is freed with its last piece. */
 #define PAGE       (2 * GP_MIB)
 #define SHARED_MAX GP_MIB
 #define UNIT       UINT64_C(512)
@@ -102,17 +102,17 @@ void gp_addresses_fini(gp_addresses_t *addresses)
 #define FIRST_ADDRESS (UINT64_C(1) << 44)
 #define FIRST_HANDLE  (UINT64_C(1) << 62)
 
-/* After a wait this long the device counts as done with its work. It is longer than a free polls before it
- * waits in the driver (pool/reuse/wait_in_free.c), and short for an allocation that has no other memory. */
+/* After a wait this long the device's work counts as complete. It is longer than a free polls before it waits in
+ * the driver (pool/reuse/wait_in_free.c), and short for an allocation that finds no other memory. */
 #define WORK_NS UINT64_C(200000000)
 
 /* Cost of the library's own queries (doc/gpu-results.md, G14). */
 #define FENCE_RECORD_NS 350
 #define FENCE_QUERY_NS  300
 
-/* Medians on an H100 with driver 580 (doc/gpu-results/): per call, and in addition per MiB, on an idle device
- * (G14 to G16); and per call beside a kernel (G13: of two runs, each with kernels of the same and of another
- * context). The pool calls cuMemFree beside a quiet device alone. */
+/* Medians on an H100 with driver 580 (doc/gpu-results/): time per call and per MiB on an idle device (G14 to G16),
+ * and per call while a kernel runs (G13: two runs, each with kernels of the same context and of another one). The
+ * pool calls cuMemFree only while the device is idle. */
 static const struct {
   const char *name;
   double ns;
@@ -177,7 +177,7 @@ static void give_address(gp_offline_driver_t *driver, uint64_t address, uint64_t
   gp_addresses_give(&driver->addresses, address, round_up(bytes, PAGE));
 }
 
-/* A piece of a shared page; 0: no memory, of the device or of the host. */
+/* Takes a piece of a shared page. Returns its address, or 0 if there is no device or host memory. */
 static uint64_t take_shared(gp_offline_driver_t *driver, int ordinal, uint64_t bytes)
 {
   gp_offline_device_t *device = &driver->devices[ordinal];
@@ -209,7 +209,7 @@ static void give_shared(gp_offline_driver_t *driver, int ordinal, uint64_t addre
   if (--entry->rounded > 0)
     return;
   if (page == device->shared_page) {
-    device->shared_free = PAGE; /* empty, and still open */
+    device->shared_free = PAGE; /* the page is empty, and stays open */
     return;
   }
   (void)gp_block_map_take(&driver->shared, page, NULL);
@@ -295,8 +295,8 @@ static int offline_fence_record(void *self, const gp_driver_context_t *context, 
   return 0;
 }
 
-/* If no lag is known, a device that is done with all known work counts as idle: usually the program has
- * just synchronized. */
+/* If no lag is known, a fence is complete once all work before it is known to be complete, usually because the
+ * program has just synchronized. */
 static int offline_fence_query(void *self, const gp_driver_context_t *context, void *fence)
 {
   gp_offline_driver_t *driver = self;
@@ -329,8 +329,8 @@ static int offline_unreserve(void *self, const gp_driver_context_t *context, uin
   return 0;
 }
 
-/* Physical memory, by handle: rounded is 1 while it is mapped; is_marked: its handle was released. It is
- * freed when it is neither mapped nor has a handle. */
+/* Physical memory is in the map `memory` by its handle. `rounded` is 1 while it is mapped; is_marked is true once
+ * its handle was released. It is freed when it is not mapped and its handle was released. */
 static int offline_create(
     void *self, const gp_driver_context_t *context, uint64_t bytes, uint64_t *ret_handle)
 {

@@ -10,7 +10,7 @@ static const gp_option_id_t heeded[GP_SETTINGS_COUNT] = {GP_OPTION_type, GP_OPTI
     GP_OPTION_large_round, GP_OPTION_prewarm, GP_OPTION_reuse, GP_OPTION_patience, GP_OPTION_max_deferred,
     GP_OPTION_async};
 
-/* "max-cached" and so on, made once */
+/* Names of the arguments, such as "max-cached"; made once. */
 static char names[GP_SETTINGS_COUNT][GP_ARGUMENT_NAME_BYTES];
 
 bool gp_settings_has(gp_option_id_t id)
@@ -39,7 +39,7 @@ void gp_settings_parameters(gp_parameter_t *ret_parameters, size_t offset)
   }
 }
 
-/* The message begins with the variable; prints the command-line argument instead. */
+/* Prints a message about an option. Replaces the environment variable at its beginning by the argument's name. */
 static void report(void *arg, bool malformed, const char *message)
 {
   const char *value = strchr(message, '='), *consequence = strstr(message, ". ");
@@ -128,6 +128,6 @@ void gp_settings_resolve(
     const gp_settings_t *settings, const gp_workload_t *workload, gp_options_t *ret_options)
 {
   sources_t sources = {*settings, workload->settings};
-  /* Given settings were checked before; invalid ones of a damaged recording become defaults. */
+  /* Given settings were checked before. Invalid settings of a damaged recording become defaults. */
   (void)gp_options_parse(ret_options, look_up, &sources, NULL, NULL);
 }

@@ -10,17 +10,17 @@
 #define UNBOUNDED    (UINT64_C(1) << 46)
 #define FIRST_STREAM UINT64_C(0x1000) /* a handle that is not one of CUDA's special ones */
 
-/* The memory of an allocation. */
+/* The simulated memory of a block of the workload. */
 typedef struct block {
-  uint64_t address; /* 0: none, because it was refused or is freed */
-  uint64_t size;    /* of memory outside the pool */
+  uint64_t address; /* 0: not allocated yet, refused, or freed */
+  uint64_t size;    /* only of memory outside the pool */
   bool is_forwarded;
 } block_t;
 
 /* A synchronization that has begun. */
 typedef struct sync {
-  uint64_t token; /* the engine's */
-  uint64_t work;  /* the driver's, before it */
+  uint64_t token; /* from gp_engine_sync_begin */
+  uint64_t work;  /* the driver's `work` when it began */
 } sync_t;
 
 typedef struct run {
@@ -43,7 +43,7 @@ static void set_device(run_t *run, int ordinal, uint64_t capacity)
   gp_offline_device_t *device = &run->devices[ordinal];
 
   const uint64_t total = capacity ? capacity : from->total ? from->total : UNBOUNDED;
-  device->capacity = total < UNBOUNDED ? total : UNBOUNDED; /* so that no address of a damaged file wraps */
+  device->capacity = total < UNBOUNDED ? total : UNBOUNDED; /* prevents addresses of a damaged file from wrapping */
   if (!capacity && from->total)
     device->held_bytes = from->outside < device->capacity ? from->outside : device->capacity;
 }
@@ -85,7 +85,7 @@ static gp_order_t order_of(const run_t *run, const gp_step_t *step)
       .stream = stream};
 }
 
-/* Allocates memory outside the pool: the pool counts it, and the device loses it. */
+/* Allocates memory outside the pool, which counts as forwarded. Returns false if there is not enough. */
 static bool forward(run_t *run, int device, uint64_t bytes, gp_forwarded_kind_t kind, block_t *block)
 {
   gp_context_t *context = run->contexts[device];
@@ -117,13 +117,13 @@ static void give_back(run_t *run, int device, block_t *block)
   gp_offline_give(&run->driver, device, block->size);
 }
 
-/* False: refused. */
+/* Returns false if the request is refused. */
 static bool allocate(run_t *run, const gp_step_t *step, block_t *block)
 {
   int code = GP_OFFLINE_CODE_OUT_OF_MEMORY;
 
   if (step->size == 0)
-    return true; /* CUDA returns no memory for size 0, as the program knows */
+    return true; /* CUDA returns NULL for size 0 */
   if (step->stream != GP_STEP_NO_STREAM) {
     const gp_order_t order = order_of(run, step);
     if (gp_engine_alloc_ordered(run->engine, &order, step->size, &block->address, &code))
@@ -133,7 +133,7 @@ static bool allocate(run_t *run, const gp_step_t *step, block_t *block)
   return gp_engine_alloc(run->engine, run->contexts[step->device], step->size, &block->address) == 0;
 }
 
-/* The driver's free of a block that the pool does not keep. */
+/* Argument of free_by_driver, the driver's free of a stream-ordered block that the pool does not keep. */
 typedef struct driver_free {
   gp_offline_driver_t *driver;
   uint64_t address;
@@ -146,8 +146,9 @@ static int free_by_driver(void *arg, bool is_cut)
   return is_cut ? 0 : call->driver->ops.free(call->driver, &none, call->address);
 }
 
-/* With sync=N the program uses what it allocates until it synchronizes, so a free right after that finds
- * the device idle. Else only the frees tell that there was work. */
+/* Returns true if allocations, not frees, leave work on the device. With sync=N the program uses memory until it
+ * synchronizes, so a free right after a synchronization finds the device idle. Otherwise work is only known from
+ * the frees. */
 static bool is_busy_by_allocations(const run_t *run)
 {
   return run->workload->ready.kind == GP_READY_SYNC;
@@ -170,8 +171,8 @@ static void release(run_t *run, const gp_step_t *step, block_t *block)
   *block = (block_t){0, 0, false};
 }
 
-/* Counts a request that the program got in the recording but not here. The program would have ended, or
- * made do with less; the simulation goes on. */
+/* Counts a request that succeeded in the recording and failed here. The real program would have ended, or used
+ * less memory; the simulation continues. */
 static void note_refused(run_t *run, const gp_step_t *step)
 {
   gp_simulated_device_t *device = &run->pass->devices[step->device];
@@ -182,9 +183,9 @@ static void note_refused(run_t *run, const gp_step_t *step)
 }
 
 /*
- * Tries a request that failed in the recording, and frees the memory at once, because the program went
- * another way. Memory available only after waiting for the device does not count: nothing tells whether
- * that work would have ended.
+ * Tries a request that failed in the recording, and frees the memory at once, because the program continued
+ * without it. An allocation that had to wait for the device does not count as granted, because it is unknown
+ * whether that work would have completed.
  */
 static void attempt(run_t *run, const gp_step_t *step)
 {
@@ -205,8 +206,9 @@ static void begin_sync(run_t *run, gp_context_t *context, sync_t *sync)
   *sync = (sync_t){gp_engine_sync_begin(run->engine), run->driver.work};
 }
 
-/* With is_drained all complete memory becomes reusable, as in the allocation that found nothing for it in the
- * lists of the device. If that was a miss, it is one here, too, and takes what heaps keep by itself. */
+/* Ends a synchronization. With is_drained all memory whose work is complete becomes reusable, as in the recorded
+ * allocation that found no free block in the device's lists. If that allocation was a miss, it is one here, too, and
+ * takes the blocks that heaps keep by itself. */
 static void end_sync(run_t *run, gp_context_t *context, const sync_t *sync, bool is_drained)
 {
   if (sync->work > run->driver.complete)
@@ -224,7 +226,7 @@ static uint64_t call_count(const run_t *run)
   return count;
 }
 
-/* The first allocation on a device: no kernel runs beside its calls. */
+/* Performs the first allocation on a device. No kernel runs yet, so its calls cost the same as on an idle device. */
 static void begin_device(run_t *run, const gp_step_t *step, block_t *block)
 {
   const gp_offline_driver_t *driver = &run->driver;
@@ -264,7 +266,7 @@ static void perform(run_t *run, const gp_step_t *step)
   run->driver.work += step->kind == GP_STEP_ALLOC && is_busy_by_allocations(run);
 }
 
-/* Frees what is left, and synchronizes. */
+/* Frees all memory still in use, and synchronizes. */
 static void end_pass(run_t *run)
 {
   const gp_workload_t *workload = run->workload;
@@ -285,7 +287,7 @@ static void end_pass(run_t *run)
   }
 }
 
-/* Calls between the passes belong to neither. */
+/* Resets the counts of calls, because calls between the passes belong to neither. */
 static void forget_calls(run_t *run)
 {
   for (int call = 0; call < GP_OFFLINE_CALLS; call++)

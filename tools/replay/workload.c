@@ -47,7 +47,7 @@ static bool is_request(const gp_step_t *step)
   return step->kind <= GP_STEP_ATTEMPT;
 }
 
-/* Adds two steps for each present device that make everything before known to be complete. */
+/* Adds a synchronization of each present device, which proves that all earlier work is complete. */
 static bool add_sync(gp_workload_t *workload, uint64_t time_ns)
 {
   for (int device = 0; device < GP_SNAPSHOT_DEVICES; device++) {
@@ -67,7 +67,7 @@ static bool add_sync(gp_workload_t *workload, uint64_t time_ns)
   return true;
 }
 
-/* Computes the most that the program held, and the number of requests on each device. */
+/* Computes each device's peaks of memory in use, and its number of requests. */
 static int count(gp_workload_t *workload)
 {
   uint64_t pooled[GP_SNAPSHOT_DEVICES] = {0}, forwarded[GP_SNAPSHOT_DEVICES] = {0};
@@ -128,14 +128,14 @@ int gp_workload_settle(gp_workload_t *workload, const gp_ready_t *ready)
   return error;
 }
 
-#define REPEATED_SHARE 10 /* one in so many */
+#define REPEATED_SHARE 10 /* repeats one tenth of the requests */
 
 static bool was_served(const gp_step_t *step)
 {
   return step->kind == GP_STEP_ALLOC || step->kind == GP_STEP_FREE;
 }
 
-/* The first step of the end that is repeated. */
+/* Returns the first step that gp_workload_repeat_end repeats. */
 static size_t first_repeated(const gp_workload_t *workload)
 {
   size_t requests = 0, wanted = 0, at = workload->step_count;
@@ -147,16 +147,17 @@ static size_t first_repeated(const gp_workload_t *workload)
   return at;
 }
 
-/* What the repeated steps need to know of the end of a workload. */
+/* The steps at the end of a workload that are repeated, and their copies. */
 typedef struct end {
   size_t first, count; /* steps that are repeated: [first, count) */
-  uint32_t *copies;    /* by block: of the second time; UINT32_MAX: none */
+  uint32_t *copies;    /* by block: the block of its repetition; UINT32_MAX: none */
   uint32_t *syncs;
-  bool *is_freed; /* by step: an allocation whose block is freed in these steps, or stands in for another */
+  bool *is_freed; /* by step: it allocates a block that these steps free, or that find_older has returned */
 } end_t;
 
-/* A block that is allocated in these steps and not freed in them, in the place of an older one of its size:
- * what a program replaces in each round is not held twice. UINT32_MAX: none. */
+/* The repeated steps free a block that is older than they are. Returns the block to free in the repetition: one of
+ * the same size that these steps allocate and do not free, so that memory which the program replaces in each round is
+ * not in use twice. Returns UINT32_MAX if there is none. */
 static uint32_t find_older(
     const gp_workload_t *workload, const end_t *end, const gp_step_t *freed, const uint64_t *sizes)
 {
@@ -173,7 +174,7 @@ static uint32_t find_older(
   return UINT32_MAX;
 }
 
-/* The same step for the second time. False: it has none, as a request that failed. */
+/* Turns a step into its repetition. Returns false if it is not repeated, for example because the request failed. */
 static bool repeat(gp_workload_t *workload, const end_t *end, const uint64_t *sizes, gp_step_t *step)
 {
   switch ((gp_step_kind_t)step->kind) {
@@ -195,7 +196,8 @@ static bool repeat(gp_workload_t *workload, const end_t *end, const uint64_t *si
   return false;
 }
 
-/* Notes sizes by block, and which blocks are allocated and freed in the steps that are repeated. */
+/* Finds the size and the allocating step of each block, and sets is_freed for blocks that the repeated steps both
+ * allocate and free. */
 static void look_at_end(const gp_workload_t *workload, end_t *end, uint64_t *sizes, uint32_t *steps)
 {
   for (size_t i = 0; i < end->count; i++) {
@@ -229,7 +231,7 @@ int gp_workload_repeat_end(gp_workload_t *workload)
     look_at_end(workload, &end, sizes, steps);
   }
   if (good && end.count > 0 && workload->steps[end.count - 1].kind == GP_STEP_ATTEMPT) {
-    end.count--; /* it is not repeated */
+    end.count--; /* the last request succeeds now, and is not repeated */
     workload->steps[end.count].kind = GP_STEP_ALLOC;
     workload->steps[end.count].block = (uint32_t)workload->block_count++;
   }
@@ -265,7 +267,7 @@ void gp_workload_fini(gp_workload_t *workload)
   *workload = (gp_workload_t){0};
 }
 
-/* What has happened to a block so far. */
+/* States of a block, for gp_workload_is_sound. */
 enum { UNKNOWN, POOLED, FORWARDED, GONE };
 
 static bool check_step(const gp_workload_t *workload, const gp_step_t *step, uint8_t *blocks, uint8_t *syncs)

@@ -11,15 +11,15 @@
 
 /*
  * Rows of text: the traces of test/prog/replay and of `gpupool export --to csv`, and the logs of RMM's
- * logging_resource_adaptor (rmm/mr/logging_resource_adaptor.hpp). All memory counts as cudaMalloc's on
- * device 0, because such tables do not tell whether one stream's frees are complete for another.
+ * logging_resource_adaptor (rmm/mr/logging_resource_adaptor.hpp). All memory counts as allocated by cudaMalloc on
+ * device 0, because such tables do not show whether one stream's frees are complete for another stream.
  */
 
 #define TRACE_HEADING "op,id,size,stream"
 
 typedef struct rows {
   gp_workload_t *workload;
-  gp_block_map_t live; /* key: id or address, + 1; address: number of the block */
+  gp_block_map_t live; /* allocations by id or address, plus 1; `address` is the number of the block */
   uint64_t first_us;
   bool is_rmm;
   bool has_row;
@@ -89,7 +89,7 @@ static const char *take_rmm_row(rows_t *rows, const gp_field_t *fields, int coun
     rows->first_us = row.time_us;
   rows->has_row = true;
   uint64_t time_ns = row.time_us > rows->first_us ? (row.time_us - rows->first_us) * 1000 : 0;
-  time_ns = time_ns < last_ns ? last_ns : time_ns; /* midnight, or another thread */
+  time_ns = time_ns < last_ns ? last_ns : time_ns; /* time goes back at midnight, or between threads */
   if (row.action == GP_RMM_ALLOCATE)
     return add_alloc(rows, row.pointer, row.size, time_ns);
   if (row.action == GP_RMM_FREE)
@@ -137,7 +137,7 @@ static int out_of_memory(const char *name)
   return GP_EXIT_INPUT;
 }
 
-/* Returns 0 or, after a message, the exit status. */
+/* Reads rows or a snapshot. Returns 0 or, after a message, the exit status. */
 static int read_input(gp_workload_t *workload, gp_input_t *input, const char *name, int device,
     bool with_facts, bool *ret_has_facts)
 {

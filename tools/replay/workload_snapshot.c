@@ -10,19 +10,20 @@
 #include "tools/request.h"
 
 /*
- * Finds when gpupool's pool, of a recording, knew that the device was done with freed memory. The events that
- * tell which blocks became reusable (free_completed) show it; a recording has no synchronizations.
+ * Finds when the recorded pool of gpupool knew that the device's work on freed memory was complete. A recording has
+ * no synchronizations, so this is inferred from the events of blocks that became reusable (free_completed).
  */
 
-/* The pool knew before event `end` that everything freed up to event `begin` was complete; begin < end.
- * is_drained: all of it became reusable then, in one allocation that found nothing else. */
+/* A completion proof: before event `end` the pool knew that the work on all memory freed up to event `begin` was
+ * complete; begin < end. is_drained: all of that memory became reusable in one operation, such as an allocation that
+ * found nothing else. */
 typedef struct fact {
   uint32_t begin;
   uint32_t end;
   bool is_drained;
 } fact_t;
 
-/* Of one device: begin and end grow from each fact to the next. */
+/* The proofs of one device. Both begin and end increase from each proof to the next. */
 typedef struct facts {
   fact_t *facts;
   size_t count;
@@ -41,10 +42,10 @@ typedef struct completion {
 typedef struct finder {
   const gp_lifetimes_t *lifetimes;
   facts_t *facts;
-  completion_t *run; /* blocks that became reusable since the last operation */
+  completion_t *run; /* blocks that became reusable since the last operation (allocation or free) */
   size_t run_count;
   uint32_t last_free; /* event of the last operation if it was a free, else NO_EVENT */
-  bool is_open;       /* the last fact may cover more than the events have shown yet */
+  bool is_open;       /* the last proof may cover more frees than the events have shown so far */
 } finder_t;
 
 static bool facts_add_fact(finder_t *finder, uint32_t begin, uint32_t end, bool is_drained)
@@ -58,7 +59,8 @@ static bool facts_add_fact(finder_t *finder, uint32_t begin, uint32_t end, bool 
   return true;
 }
 
-/* The blocks completed[0..count) were complete, and the pool knew it, before event `end`. */
+/* Records that before event `end` the pool knew that the work on the blocks completed[0..count) was complete: extends
+ * the last proof, or adds one. Returns false if there is no memory. */
 static bool learn(
     finder_t *finder, const completion_t *completed, size_t count, uint32_t end, bool is_drained)
 {
@@ -72,9 +74,9 @@ static bool learn(
     return true;
   if (finder->is_open && last && begin < last->end) {
     last->begin = begin;
-    if (is_drained && last->end != finder->last_free) /* of an allocation, which it still explains */
+    if (is_drained && last->end != finder->last_free) /* the last proof belongs to an earlier operation */
       return facts_add_fact(finder, begin, end, true);
-    if (is_drained) { /* by the free that this fact came before */
+    if (is_drained) { /* the last proof belongs to the last free, which drained these blocks, too */
       last->end = end;
       last->is_drained = true;
     }
@@ -84,10 +86,10 @@ static bool learn(
 }
 
 /*
- * Takes an operation. Blocks that became reusable since the last operation did so in that one if it was a
- * free (its event comes before theirs), else in this one. An allocation takes the oldest block, or moves
- * GP_DRAIN_SOME, or moves all after finding nothing. A free moves GP_DRAIN_SOME,
- * or all if too much is deferred. So a run of more blocks that no allocation follows was all that there were.
+ * Processes an operation. Blocks that became reusable since the last operation did so in the last one if that was a
+ * free (whose event comes before theirs), else in this one. An allocation takes the oldest block, or moves
+ * GP_DRAIN_SOME blocks, or moves all after it found nothing. A free moves GP_DRAIN_SOME blocks, or all if too much is
+ * deferred. So a longer run that no allocation follows contains all blocks whose work was complete.
  */
 static bool take_operation(finder_t *finder, size_t event, bool is_alloc)
 {
@@ -98,7 +100,7 @@ static bool take_operation(finder_t *finder, size_t event, bool is_alloc)
       is_alloc && last && last->address == gp_snapshot_event_uint(events, GP_COLUMN_ADDRESS, event);
 
   if (is_same && last->has_stream && gp_snapshot_event(events, GP_COLUMN_STREAM, event, -1) >= 0) {
-    count--; /* from the stream's own list: needed no fact */
+    count--; /* reused from the stream's own list, which needs no proof */
     is_same = false;
   }
   if (finder->last_free != NO_EVENT) {
@@ -112,7 +114,7 @@ static bool take_operation(finder_t *finder, size_t event, bool is_alloc)
   size_t own = count - before;
   bool is_handed_over = is_same && own == 1;
   bool is_drained = is_alloc ? !is_handed_over && own != GP_DRAIN_SOME : own > 0;
-  const completion_t *first = own ? &finder->run[before] : NULL; /* without a run there is no array */
+  const completion_t *first = own ? &finder->run[before] : NULL; /* run is NULL while no block completed */
   if (!learn(finder, first, own, own ? first->event : (uint32_t)event, is_drained))
     return false;
   finder->is_open &= is_alloc ? !is_drained : own == 0;
@@ -126,7 +128,7 @@ static bool take_completion(finder_t *finder, size_t event, const gp_life_t *lif
   if (life->freed == 0 || life->freed == GP_LIFETIMES_NEVER)
     return true; /* freed before the events */
   if (life->stream >= 0 && life->freed == event)
-    return true; /* with its free, in the order of a stream: needed no fact */
+    return true; /* freed in stream order, and reusable with that event: needs no proof */
   completion_t *completion = GP_ARRAY_ADD(finder->run, finder->run_count);
   if (!completion)
     return false;
@@ -150,9 +152,9 @@ static bool take_event(finder_t *finder, size_t event)
 }
 
 /*
- * Blocks become reusable in the order of their frees, a few with each operation (pool/reuse/drain.h). So one
- * fact may cover blocks that became reusable in different operations: it does if every operation between them
- * moved as many blocks as it may. Returns 0 or ENOMEM. Call fini in any case.
+ * Finds the completion proofs of a device. Blocks become reusable in the order of their frees, a few with each
+ * operation (pool/reuse/drain.h). So one proof may cover blocks that became reusable in different operations: it does
+ * if every operation between them moved as many blocks as it may. Returns 0 or ENOMEM; call fini in any case.
  */
 static int facts_find(facts_t *facts, const gp_lifetimes_t *lifetimes, int device)
 {
@@ -165,7 +167,7 @@ static int facts_find(facts_t *facts, const gp_lifetimes_t *lifetimes, int devic
     if (gp_snapshot_event(events, GP_COLUMN_DEVICE, i, 0) == device)
       good = take_event(&finder, i);
   }
-  if (good && finder.run_count > 0) /* after the last operation */
+  if (good && finder.run_count > 0) /* blocks became reusable after the last operation */
     good = take_operation(&finder, events->count, false);
   free(finder.run);
   return good ? 0 : ENOMEM;
@@ -177,7 +179,7 @@ static void facts_fini(facts_t *facts)
   *facts = (facts_t){.count = 0};
 }
 
-/* How far a life has got. */
+/* States of a life while the steps are made. */
 enum { LIFE_ABSENT, LIFE_HELD, LIFE_FREED };
 
 typedef struct maker {
@@ -185,13 +187,13 @@ typedef struct maker {
   const gp_snapshot_t *snapshot;
   gp_lifetimes_t lifetimes;
   facts_t facts[GP_SNAPSHOT_DEVICES];
-  size_t next_begin[GP_SNAPSHOT_DEVICES]; /* of facts */
+  size_t next_begin[GP_SNAPSHOT_DEVICES]; /* next proof whose begin is to come */
   size_t next_end[GP_SNAPSHOT_DEVICES];
-  uint32_t first_sync[GP_SNAPSHOT_DEVICES]; /* number of the device's first fact */
+  uint32_t first_sync[GP_SNAPSHOT_DEVICES]; /* number of the synchronization for the device's first proof */
   uint32_t *blocks;                         /* block number of each life */
   uint8_t *states;                          /* by life */
   int device;
-  bool frees_complete; /* free_completed frees a pooled block, and proves that the work on it is complete */
+  bool frees_complete; /* free_completed is the free of a pooled block, and proves that its work is complete */
 } maker_t;
 
 static bool is_wanted(const maker_t *maker, int64_t device)
@@ -218,8 +220,8 @@ static bool add(maker_t *maker, gp_step_t step, uint8_t device)
   return gp_workload_add(maker->workload, &step);
 }
 
-/* In gpupool's recordings only cudaMallocAsync memory has a stream; PyTorch's
- * memory has that of its own pool. */
+/* Returns the stream of a step. Only cudaMallocAsync memory in gpupool's recordings has one; the streams in PyTorch's
+ * snapshots are those of its own pools. */
 static uint16_t stream_of(const maker_t *maker, int stream)
 {
   const gp_workload_t *workload = maker->workload;
@@ -260,7 +262,7 @@ static bool add_free(maker_t *maker, size_t index, size_t event)
   return add(maker, step, life->device);
 }
 
-/* True for device memory that this process allocates. */
+/* Returns true for device memory that this process allocates. */
 static bool is_request(const gp_life_t *life)
 {
   return life->kind == GP_LIFE_POOLED ||
@@ -284,7 +286,7 @@ static bool add_fact(maker_t *maker, uint8_t device, uint32_t number, gp_step_ki
   return add_sync(maker, device, maker->first_sync[device] + number, kind, is_drained, event);
 }
 
-/* Adds the proof that the work on all memory freed so far is complete. */
+/* Adds a synchronization that proves that the work on all memory freed so far is complete. */
 static bool add_proof(maker_t *maker, uint8_t device, size_t event)
 {
   size_t number = maker->workload->sync_count++;
@@ -292,8 +294,8 @@ static bool add_proof(maker_t *maker, uint8_t device, size_t event)
          add_sync(maker, device, number, GP_STEP_SYNC_END, false, event);
 }
 
-/* True if the pool's own report of that moment says that the device was busy and nothing tells until when.
- * Another pool would have failed, or waited, too. */
+/* Returns true if the pool reported at that event that the device was busy. It is unknown until when, so another pool
+ * would have failed or waited, too. */
 static bool was_busy(const maker_t *maker, size_t event)
 {
   const cJSON *oom = cJSON_GetObjectItemCaseSensitive(maker->snapshot->root, "oom");
@@ -356,7 +358,7 @@ static bool add_events(maker_t *maker)
   return true;
 }
 
-static const gp_life_t *sorted_lives; /* for compare_blocks, because qsort passes no argument */
+static const gp_life_t *sorted_lives; /* argument of compare_blocks, since qsort passes none */
 
 static int compare_blocks(const void *a, const void *b)
 {
@@ -364,7 +366,7 @@ static int compare_blocks(const void *a, const void *b)
   return (first->block > second->block) - (first->block < second->block);
 }
 
-/* Adds what was held when the events begin, in the order of allocation. */
+/* Adds allocations of the memory that was in use when the events begin, in the order in which it was allocated. */
 static bool add_held(maker_t *maker)
 {
   const gp_lifetimes_t *lifetimes = &maker->lifetimes;
@@ -407,7 +409,7 @@ static int find_facts(maker_t *maker)
   return 0;
 }
 
-/* Takes over what the recording tells about its devices and its pool. */
+/* Copies the recorded data about the devices and the pool. */
 static void describe(gp_workload_t *workload, const gp_snapshot_t *snapshot)
 {
   const cJSON *settings = cJSON_GetObjectItemCaseSensitive(snapshot->root, "settings");
@@ -434,7 +436,8 @@ static void describe(gp_workload_t *workload, const gp_snapshot_t *snapshot)
   }
 }
 
-/* The pool has counted all allocations, including those whose events are lost or were never recorded. */
+/* Sets is_partial if requests are missing: the pool has counted all allocations, including those whose events are
+ * lost or were never recorded. */
 static void look_for_missing(gp_workload_t *workload)
 {
   uint64_t allocated = 0, counted = 0;

@@ -38,7 +38,7 @@ gp_snapshot_frame_kind_t gp_frame_kind_of(
 /* Returns true for a frame that only allocates for its callers, regardless of --skip. Thread-safe. */
 bool gp_frame_is_allocator(const gp_snapshot_t *snapshot, int frame);
 
-/* Returns true for a frame in which a process or a thread begins, such as main. Thread-safe. */
+/* Returns true for a frame in which a process or a thread begins, such as _start. Thread-safe. */
 bool gp_frame_is_beginning(const gp_snapshot_t *snapshot, int frame);
 
 /* Returns the name of a group of folded frames, "PyTorch" (static). */

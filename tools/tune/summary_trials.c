@@ -1,5 +1,5 @@
 /*
- * What other types of pool would have done with the recorded requests of a summary.
+ * Replays the recorded requests of a summary with other pool types.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -12,23 +12,24 @@
 #include "tools/replay/trial.h"
 #include "tools/tune/tune.h"
 
-/* oom: the workload goes on where that refused a request; NULL: it is as recorded. Fills a zeroed workload,
- * which the caller ends with gp_workload_fini whatever this returns. */
+/* Makes a workload from the snapshot. If oom is not NULL, cuts it at the request that failed there, and continues
+ * with a repetition of the last requests. Fills a zeroed workload, for which the caller calls gp_workload_fini,
+ * whatever this returns. */
 static int make_workload(gp_workload_t *workload, const gp_snapshot_t *snapshot, int device,
     gp_ready_kind_t kind, const gp_oom_event_t *oom)
 {
   const gp_ready_t ready = {kind, 0};
 
-  gp_log_init(0, open("/dev/null", O_WRONLY | O_CLOEXEC)); /* drops the pool's messages, which are for a
-                                                              program's user */
+  gp_log_init(0, open("/dev/null", O_WRONLY | O_CLOEXEC)); /* drops the pool's messages, which are meant for
+                                                              the user of a program */
   int error = gp_workload_of_snapshot(workload, snapshot, device, kind == GP_READY_RECORDED);
   if (!error && oom)
     error = gp_workload_cut(workload, oom->time_ns) ? gp_workload_repeat_end(workload) : ENODATA;
   return error ? error : gp_workload_settle(workload, &ready);
 }
 
-/* Another type is tried where it may matter, and where that takes a moment only. */
-#define LIVES_MOST   100000 /* each an allocation and a free */
+/* Other types are tried only if the result may matter, and if the replay is short. */
+#define LIVES_MOST   100000 /* each life is an allocation and a free */
 #define EXCESS_SHARE 0.1
 #define EXCESS_BYTES (64 * GP_MIB)
 
@@ -78,7 +79,7 @@ static int try(const gp_summary_t *summary, int device, const gp_trial_t *trial,
   return error == EOVERFLOW ? ENODATA : error;
 }
 
-/* The limit with which the library would have served the last request; NULL: it advised none. */
+/* Returns the limit that the library advised, with which it would have served the last request, or NULL. */
 static const char *advised_limit(const gp_snapshot_t *snapshot)
 {
   const cJSON *oom = cJSON_GetObjectItemCaseSensitive(snapshot->root, "oom");
@@ -87,7 +88,7 @@ static const char *advised_limit(const gp_snapshot_t *snapshot)
   return limit[0] ? limit : NULL;
 }
 
-/* What the recorded type does with this limit; NULL: with the recorded one. */
+/* Scores the recorded pool type with another limit; NULL keeps the recorded one. */
 static int try_limit(
     const gp_findings_t *findings, const gp_workload_t *workload, const char *limit, gp_score_t *ret_score)
 {
@@ -101,9 +102,8 @@ static int try_limit(
   return error;
 }
 
-/* On the device where memory ran out: whether another type, or the advised limit, would serve more than that
- * one request.
- */
+/* Finds whether another pool type, or the advised limit, would serve the request for which memory ran out and the
+ * requests that may follow on that device. */
 static int try_going_on(gp_tried_types_t *tried, const gp_findings_t *findings)
 {
   const gp_summary_t *summary = findings->summary;

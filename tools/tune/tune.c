@@ -9,18 +9,18 @@
 #include "tools/replay/figures.h"
 
 #define SAME        1.001 /* measures within this factor count as equal */
-#define SPARE_COUNT 1     /* blocks of each size: one more than before would cost a whole segment */
+#define SPARE_COUNT 1     /* spare blocks of the largest size, since a missing one costs a whole segment */
 
-/* The types that pool; those that cut memory come last. */
+/* The pool types that pool; from FIRST_CUT on, those that divide segments into blocks. */
 static const char *const types[] = {"round", "naive", "segment", "vmm"};
 #define TYPE_COUNT 4
 #define FIRST_CUT  2
 
-/* ret_blocks: as for gp_simulate. */
+/* Simulates settings, and gets their score. ret_blocks is as for gp_simulate. Returns as gp_tune. */
 static int judge(const gp_tuning_t *tuning, const char *name, const gp_settings_t *settings,
     gp_score_t *ret_score, gp_final_blocks_t *ret_blocks)
 {
-  static gp_simulation_t simulation; /* too large for a stack, as the next */
+  static gp_simulation_t simulation; /* static, like options, because it is too large for a stack */
   static gp_options_t options;
   const gp_simulated_pass_t *pass = &simulation.passes[GP_PASS_COLD];
   gp_figures_t figures;
@@ -51,7 +51,7 @@ static int try_types(gp_tuning_t *tuning, gp_settings_t *settings)
   const char *wanted = settings->texts[GP_OPTION_type];
 
   if (!settings->texts[GP_OPTION_prewarm])
-    settings->texts[GP_OPTION_prewarm] = "none"; /* rather than what the recording had */
+    settings->texts[GP_OPTION_prewarm] = "none"; /* overrides the recording's */
   for (int type = 0; type < TYPE_COUNT; type++) {
     gp_score_t *score = &tuning->scores[tuning->count];
     if (wanted && strcmp(wanted, "all") != 0 && strcmp(wanted, types[type]) != 0)
@@ -75,7 +75,8 @@ static int by_size(const void *a, const void *b)
   return (first < second) - (first > second);
 }
 
-/* The sizes of whole blocks, the large ones first, since the pool leaves out what does not fit. */
+/* Writes the sizes of the blocks as a value of GPUPOOL_PREWARM, largest first, since the pool skips blocks that do
+ * not fit. */
 static void print_sizes(gp_block_view_t *views, size_t count, char *text, size_t capacity)
 {
   size_t used = 0;
@@ -83,7 +84,7 @@ static void print_sizes(gp_block_view_t *views, size_t count, char *text, size_t
   qsort(views, count, sizeof(*views), by_size);
   for (size_t i = 0, entries = 0; i < count && entries < GP_BLOCK_LIST_ENTRIES; entries++) {
     const uint64_t bytes = views[i].size;
-    uint64_t blocks = 0; /* without memory of cudaMallocAsync, which the option does not make */
+    uint64_t blocks = 0; /* without cudaMallocAsync memory, which the option does not prewarm */
     for (; i < count && views[i].size == bytes; i++)
       blocks += views[i].context != 0;
     if (blocks == 0 || bytes > GP_BLOCK_LIST_BYTES)
@@ -103,8 +104,8 @@ static void print_sizes(gp_block_view_t *views, size_t count, char *text, size_t
   text[used] = '\0';
 }
 
-/* Of the device that has most memory: the option is for all of them. Memory that is cut serves any size, so
- * its spare block is as large as the largest request. */
+/* Writes the value of GPUPOOL_PREWARM. The option applies to every device, so the value comes from the device with
+ * most memory. Divided segments serve any size, so the spare block is as large as the largest request. */
 static void print_prewarm(gp_tuning_t *tuning, const gp_final_blocks_t *blocks)
 {
   uint64_t most = 0, largest = 0;
