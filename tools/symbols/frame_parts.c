@@ -8,10 +8,11 @@
 #include "tools/tool.h"
 
 /*
- * How a frame is shown.
+ * Names of frames in reports
  */
 
-/* Removes ".isra.0" or ".cold": what a compiler made of the function. False: there is none. */
+/* Removes one suffix such as ".isra.0" or ".cold", by which compilers name variants of a function. Returns false if
+ * there is none. */
 static bool drop_variant(char *name)
 {
   static const char *const words[] = {"isra", "constprop", "part", "cold", "localalias", "lto_priv", "llvm"};
@@ -32,13 +33,14 @@ static bool drop_variant(char *name)
   return false;
 }
 
-/* Copies the function's name. Of C and C++ without variants, which demangled are " [clone .isra.0]". */
+/* Copies the function's name. Removes suffixes of variants from names of C and C++; in demangled names they are
+ * " [clone .isra.0]". Returns buffer. */
 static char *copy_function(const gp_snapshot_frame_t *frame, char *buffer, size_t capacity)
 {
   static const char clone[] = " [clone .";
 
   (void)snprintf(buffer, capacity, "%s", frame->function);
-  if (frame->file[0] == '<' || strstr(frame->file, ".py")) /* methods may be called so */
+  if (frame->file[0] == '<' || strstr(frame->file, ".py")) /* in Python such a suffix may be a method's name */
     return buffer;
   char *at = strstr(buffer, clone);
   if (at)
@@ -138,7 +140,7 @@ const char *gp_frame_group_language(gp_frame_group_t group)
   return groups[group].language;
 }
 
-/* Most patterns begin with '^': rejects a different first character quickly. */
+/* Returns true if text matches the pattern. Most patterns begin with '^', so first compares one character, for speed. */
 static bool matches(const char *pattern, const char *text)
 {
   if (!text[0] || (pattern[0] == '^' && pattern[1] != text[0] && pattern[1] != '*'))
@@ -147,7 +149,7 @@ static bool matches(const char *pattern, const char *text)
 }
 
 /* Splits a name: for ns::Model<int>::load<float>(char const*), the last part is "load", a member of
- * "Model". Cuts parts that are too long, so that they match nothing. */
+ * "Model". Truncates parts that are too long, so that they match nothing. */
 static void split_name(const char *name, char ret_parts[2][128], bool *ret_is_template)
 {
   size_t used = 0;
@@ -180,8 +182,8 @@ static void split_name(const char *name, char ret_parts[2][128], bool *ret_is_te
   }
 }
 
-/* True if name contains word, beginning at its start, after a character that
- * is no letter, or with a capital. */
+/* Returns true if name contains word where a word begins: at the start, after a character that is not a letter, or with
+ * a capital letter. */
 static bool has_word(const char *name, const char *word)
 {
   size_t length = strlen(word);
@@ -227,7 +229,7 @@ static bool ends_with(const char *text, const char *end)
   return length >= end_length && strcmp(text + length - end_length, end) == 0;
 }
 
-/* True for a line of Python in a file, or of typed code: "<stdin>", "<ipython-input-3-c0ffee>". */
+/* Returns true for a line of Python, in a file or typed interactively: "<stdin>", "<ipython-input-3-c0ffee>". */
 static bool is_python(const gp_snapshot_frame_t *frame)
 {
   return ends_with(frame->file, ".py") || frame->file[0] == '<';
@@ -250,7 +252,7 @@ gp_snapshot_frame_kind_t gp_frame_kind_of(const gp_snapshot_t *snapshot, int ind
     return kind;
   }
   if (!frame->function[0] && !path[0] && !frame->file[0] && !frame->address) {
-    kind.part = GP_FRAME_NEVER; /* nothing to name */
+    kind.part = GP_FRAME_NEVER; /* the frame has no function, file or module */
     kind.group = GP_FRAME_GROUP_START;
     return kind;
   }
@@ -267,7 +269,7 @@ gp_snapshot_frame_kind_t gp_frame_kind_of(const gp_snapshot_t *snapshot, int ind
   if (!kind.is_python)
     kind.form = (uint8_t)form_of(function);
   else if (strcasestr(function, generic_words[0]))
-    kind.form = GP_FRAME_GENERIC; /* in Python the other words name models and layers, which are owners */
+    kind.form = GP_FRAME_GENERIC; /* functions of Python with the other words are often models, which are owners */
   return kind;
 }
 

@@ -11,16 +11,16 @@
 #include "tools/symbols/wrappers.h"
 #include "tools/tool.h"
 
-/* CUDA's own frames are at most this deep, if only their names tell them from the program's. */
+/* GP_FRAME_ENTRY is searched in so many innermost frames. Further out a name like CUDA's is the program's. */
 #define DEEPEST_ENTRY 8
 
 /* One stack, and the kinds of its frames. */
 typedef struct view {
   const gp_snapshot_t *snapshot;
-  const gp_snapshot_frame_kind_t *kinds; /* by frame; NULL: not made, skip decides */
+  const gp_snapshot_frame_kind_t *kinds; /* by frame; NULL: computed when needed */
   const int *frames;                     /* innermost first */
   int count;
-  bool *passed; /* by frame: templates replaced by a caller; NULL: not wanted */
+  bool *passed; /* result, by frame: templates of which a caller is the owner; NULL: not wanted */
 } view_t;
 
 static gp_snapshot_frame_kind_t kind_at(const view_t *view, int place)
@@ -40,7 +40,7 @@ static bool view_of(
   return true;
 }
 
-/* The innermost frame with this part, at or outside of begin, in Python or not; -1: none. */
+/* Returns the innermost frame from `begin` outwards with this part and is_python, or -1. */
 static int find_inner(const view_t *view, int begin, gp_frame_part_t part, bool is_python)
 {
   for (int k = begin; k < view->count; k++) {
@@ -61,8 +61,8 @@ static int find_outer(const view_t *view, int begin, gp_frame_part_t part)
   return found;
 }
 
-/* A template may do real work. So it gives way only to a caller that is not the beginning
- * of the program or of a thread. */
+/* Returns true if a caller may be the owner instead of the template at `place`. A template may do real work, so the
+ * caller must not be where the program or a thread begins. */
 static bool has_plain_caller(const view_t *view, int place)
 {
   int outermost = find_outer(view, place + 1, GP_FRAME_OWNER);
@@ -74,7 +74,7 @@ static bool has_plain_caller(const view_t *view, int place)
   return false;
 }
 
-/* From a user's frame outwards, skips frames that only pass memory on. */
+/* Returns the first frame, from a user's frame outwards, that does not only allocate for its caller. */
 static int see_through(const view_t *view, int place)
 {
   for (;;) {
@@ -88,7 +88,7 @@ static int see_through(const view_t *view, int place)
   }
 }
 
-/* If all frames are never owners: the outermost that does more than start a process. */
+/* Returns the owner of a stack without frames that may be owners: the outermost that does more than start a process. */
 static int find_least_bad(const view_t *view, int begin)
 {
   int found = view->count - 1;
@@ -114,8 +114,8 @@ static gp_snapshot_owner_t find_owner(const view_t *view)
   gp_snapshot_owner_t owner = {.place = -1, .through = -1, .operation = -1};
   int begin = 0;
 
-  /* What CUDA calls is not the program. An imported snapshot has names but no
-   * module files that would show it. */
+  /* Frames that CUDA's functions call are not the program's. Their modules would show this, but an imported snapshot
+   * has only names. */
   for (int k = 0; k < view->count && k < DEEPEST_ENTRY; k++) {
     if (kind_at(view, k).part == GP_FRAME_ENTRY)
       begin = k;
@@ -141,8 +141,8 @@ static gp_snapshot_owner_t find_owner(const view_t *view)
   return owner;
 }
 
-/* What the owner called: the outermost function of the user or of a library, and the framework's operator.
- * The operator is the outermost dispatched one, else the framework's innermost Python function. */
+/* Finds what the owner called to allocate: the outermost function of the user or of a library, and the framework's
+ * operator. The operator is the outermost dispatched one, else the framework's innermost Python function. */
 static void find_called(const view_t *view, gp_snapshot_owner_t *owner)
 {
   char name[GP_OWNER_NAME_BYTES];
@@ -174,7 +174,8 @@ static int compare_names(const void *a, const void *b)
   return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* A template that gave way in one stack passes on in all, so there it also gives way to main. */
+/* A template that is not the owner in one stack (`passed`) only allocates for its callers, so in other stacks even main
+ * is the owner instead. Marks all frames of these functions as generic. Returns 0 or ENOMEM. */
 static int spread_passed(
     const gp_snapshot_t *snapshot, const bool *passed, gp_snapshot_frame_kind_t *kinds, bool *ret_any)
 {
@@ -295,14 +296,14 @@ size_t gp_stack_next_user(const gp_snapshot_t *snapshot, int stack, size_t place
   return SIZE_MAX;
 }
 
-/* True for an interpreter's option that the code itself follows, not a file's name. */
+/* Returns true for an interpreter's option that is followed by code instead of a file's name. */
 static bool is_code_option(const char *word)
 {
   return strcmp(word, "-c") == 0 || strcmp(word, "-e") == 0;
 }
 
-/* Writes "python3 train.py": the program, and its first argument that is not an option. Writes "python3
- * -c" if the code was an argument. */
+/* Writes the program and its first argument that is not an option, "python3 train.py", or "python3 -c" if the code was
+ * an argument. */
 static void name_program(const gp_snapshot_t *snapshot, const char *language, gp_owner_text_t *text)
 {
   const cJSON *process = cJSON_GetObjectItemCaseSensitive(snapshot->root, "process");
@@ -316,7 +317,7 @@ static void name_program(const gp_snapshot_t *snapshot, const char *language, gp
     const char *word = cJSON_GetStringValue(argument);
     if (!is_first && !is_value && !script && word && word[0] && (word[0] != '-' || is_code_option(word)))
       script = gp_base_name(word);
-    is_value = word && (strcmp(word, "-X") == 0 || strcmp(word, "-W") == 0); /* Python's take a value */
+    is_value = word && (strcmp(word, "-X") == 0 || strcmp(word, "-W") == 0); /* options of Python with a value */
     is_first = false;
   }
   if (program[0])

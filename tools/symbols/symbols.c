@@ -12,21 +12,21 @@
 #include "tools/tool.h"
 
 /*
- * Names that were found before: the snapshots of many ranks have the same modules, and to read the debug
- * information of one takes longer than all else in a small snapshot.
+ * Cache of names that were found before. The snapshots of many ranks have the same modules, and reading the debug
+ * information of one takes longer than everything else in a small snapshot.
  */
 
 typedef struct answer {
   char build_id[GP_BUILD_ID_TEXT_BYTES];
-  uint64_t path;        /* its hash: the build-id alone decides which names are right */
+  uint64_t path;        /* hash of the module's path; a collision does no harm, since build-ids decide */
   uint64_t offset;      /* of the address in the module */
-  gp_symbol_t *symbols; /* as of gp_symbol_query_t */
+  gp_symbol_t *symbols; /* as in gp_symbol_query_t */
   size_t count;
 } answer_t;
 
-/* A module without a file. There are few. */
+/* A module of which no file was found. There are few. */
 typedef struct missing {
-  answer_t key; /* of its first address */
+  answer_t key; /* of the module's first address */
   bool is_rebuilt;
   char *why;
 } missing_t;
@@ -56,7 +56,8 @@ static bool is_answer(const void *self, size_t item, const void *key)
          strcmp(answers[item].build_id, wanted->build_id) == 0;
 }
 
-/* The key of an address of the module; false: the module cannot be told from another build. */
+/* Makes the key of an address in the module. Returns false if the module has no build-id, and so cannot be
+ * distinguished from other builds. */
 static bool key_of(const gp_snapshot_module_t *module, uint64_t address, answer_t *ret_key)
 {
   size_t length = strlen(module->build_id);
@@ -85,7 +86,7 @@ static void free_symbols(gp_symbol_t *symbols, size_t count)
   free(symbols);
 }
 
-/* NULL without memory. */
+/* Copies symbols and their texts. Returns NULL if there is no memory. */
 static gp_symbol_t *copy_symbols(const gp_symbol_t *symbols, size_t count)
 {
   gp_symbol_t *copies = calloc(count + 1, sizeof(*copies));
@@ -102,7 +103,7 @@ static gp_symbol_t *copy_symbols(const gp_symbol_t *symbols, size_t count)
   return NULL;
 }
 
-/* Answers the queries if it knows all of them. False: it does not, and they are as before. */
+/* Answers the queries if all are in the cache. Otherwise returns false and leaves them unchanged. */
 static bool symbols_cache_find(const gp_snapshot_module_t *module, gp_symbol_query_t *queries, size_t count)
 {
   size_t done = 0;
@@ -128,8 +129,9 @@ static bool symbols_cache_find(const gp_snapshot_module_t *module, gp_symbol_que
   return false;
 }
 
-/* Keeps copies of the answers until the process ends; those of a module without a build-id, or without
- * memory, not. All calls are of one sysroot and debug folder. One thread at a time. */
+/* Adds copies of the answers to the cache, which lives until the process ends. Skips answers of a module without a
+ * build-id, and those for which there is no memory. All calls must use one sysroot and debug folder. One thread at a
+ * time. */
 static void symbols_cache_keep(
     const gp_snapshot_module_t *module, const gp_symbol_query_t *queries, size_t count)
 {
@@ -162,7 +164,7 @@ static const missing_t *find_missing(const answer_t *key)
   return NULL;
 }
 
-/* Keeps, of a module with a build-id, that no file has its names, and why not. */
+/* Adds a module to the cache of which no file has the names, with the reason. Skips modules without a build-id. */
 static void symbols_cache_keep_missing(const gp_snapshot_module_t *module, const char *why)
 {
   answer_t key;
@@ -174,7 +176,8 @@ static void symbols_cache_keep_missing(const gp_snapshot_module_t *module, const
     free(copy);
 }
 
-/* True if that was kept. Sets ret_why, and is_rebuilt as it was then. */
+/* Returns true if symbols_cache_keep_missing was called for the module. Then sets ret_why and the module's is_rebuilt
+ * to the cached ones. */
 static bool symbols_cache_is_missing(gp_snapshot_module_t *module, char *ret_why, size_t capacity)
 {
   answer_t key;
@@ -216,8 +219,8 @@ static bool wants_name(const gp_snapshot_frame_t *frame)
   return frame->module >= 0 && !frame->function[0];
 }
 
-/* Makes a query for each frame without a name, sorted by module: queries [first[m], first[m + 1]) are of
- * module m. first has module_count + 1 elements, zeroed. NULL: no memory. */
+/* Makes a query for each frame without a name, sorted by module: queries [first[m], first[m + 1]) belong to module m.
+ * first has module_count + 1 zeroed elements. Returns NULL if there is no memory. */
 static gp_symbol_query_t *gather(const gp_snapshot_t *snapshot, size_t *first)
 {
   size_t total = 0;
@@ -239,7 +242,7 @@ static gp_symbol_query_t *gather(const gp_snapshot_t *snapshot, size_t *first)
   return queries;
 }
 
-/* Names come from files, which may hold any bytes; a snapshot is UTF-8. */
+/* Makes a text valid UTF-8, as a snapshot needs it. Names come from files, which may contain any bytes. */
 static void make_utf8(char *text)
 {
   for (unsigned char *p = (unsigned char *)text; p && *p;) {
@@ -250,7 +253,7 @@ static void make_utf8(char *text)
   }
 }
 
-/* Replaces NULL texts. A query without memory for its texts loses its answer. */
+/* Replaces NULL texts by "". If there is no memory for them, removes the query's answer. */
 static void complete(gp_symbol_query_t *query)
 {
   bool good = true;
@@ -272,7 +275,7 @@ static void complete(gp_symbol_query_t *query)
     query->count = 0;
 }
 
-/* Fills the frames [0, count) that replace frame, if it has an answer. Moves texts from the query. */
+/* If the query has an answer, fills frames, which replace `frame`. Moves the texts out of the query. */
 static void fill_frames(
     gp_snapshot_frame_t *frames, const gp_snapshot_frame_t *frame, gp_symbol_query_t *query)
 {
@@ -290,7 +293,7 @@ static void fill_frames(
   query->count = 0;
 }
 
-/* Computes places[i] for each frame; returns the number of new frames. */
+/* Computes places[i] for each frame. Returns the number of new frames. */
 static size_t lay_out(
     const gp_snapshot_t *snapshot, const gp_symbol_query_t *queries, size_t query_count, place_t *places)
 {
@@ -309,7 +312,8 @@ static size_t lay_out(
   return count;
 }
 
-/* Makes the stacks' lists with every frame replaced. NULL: no memory; *ret_first is NULL, too. */
+/* Makes the stacks' lists of frames, with every frame replaced. Returns NULL, and NULL in *ret_first, if there is no
+ * memory. */
 static int *expand_stacks(const gp_snapshot_stacks_t *stacks, const place_t *places, size_t **ret_first)
 {
   size_t total = 0, used = 0;
@@ -365,7 +369,8 @@ static void apply(gp_snapshot_t *snapshot, gp_symbol_query_t *queries, size_t qu
   free(places);
 }
 
-/* Opens a module's file only if no snapshot before had the same module. False: no file has its names. */
+/* Answers a module's queries, and opens its file only if the cache lacks an answer. Returns false if no file has the
+ * names. */
 static bool find_names(gp_snapshot_module_t *module, uint64_t start_time_us,
     const gp_symbols_options_t *options, gp_symbol_query_t *queries, size_t count, char *ret_why,
     size_t capacity)
@@ -407,7 +412,7 @@ void gp_symbols_resolve(gp_snapshot_t *snapshot, const gp_symbols_options_t *opt
   }
   const cJSON *process = cJSON_GetObjectItemCaseSensitive(snapshot->root, "process");
   if (process)
-    (void)gp_snapshot_uint(process, "start_time_us", &start_time_us); /* else 0: no file is that old */
+    (void)gp_snapshot_uint(process, "start_time_us", &start_time_us); /* if unknown stays 0: no file is that old */
   for (size_t m = 0; m < snapshot->module_count; m++) {
     gp_symbol_query_t *of_module = &queries[first[m]];
     size_t count = first[m + 1] - first[m];
@@ -428,7 +433,8 @@ void gp_symbols_resolve(gp_snapshot_t *snapshot, const gp_symbols_options_t *opt
 
 #define NAMED_MODULES 3
 
-/* Names in it would tell more than those of the C and C++ libraries, which ask for no memory of their own. */
+/* Returns true if names of the module's frames would help the reader. Names in the C and C++ libraries do not, because
+ * these libraries need no GPU memory of their own. */
 static bool matters(const gp_snapshot_t *snapshot, size_t module)
 {
   for (size_t i = 0; i < snapshot->frame_count; i++) {

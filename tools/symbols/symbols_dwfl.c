@@ -1,5 +1,5 @@
 /*
- * Looks names up with elfutils: in the debug information if there is any, else in the symbol table.
+ * Looks up names with elfutils: in the debug information if there is any, else in the symbol table.
  */
 #include <dlfcn.h>
 #include <dwarf.h>
@@ -16,7 +16,7 @@
 #include "tools/symbols/symbols_open.h"
 
 /*
- * Finds the file with a module's names: its own if that is the same build, else a debug file of that build.
+ * Finds the file with a module's names: the module's own file if it is the same build, else a debug file of that build.
  */
 
 /* One search. Keeps the reason why the first existing file was unsuitable. */
@@ -62,7 +62,7 @@ static bool is_the_module(search_t *search, int fd)
   return true;
 }
 
-/* Opens a candidate. length: what snprintf returned when it wrote the path. */
+/* Opens a candidate. length is what snprintf returned when it wrote the path. */
 static int try_file(search_t *search, int length)
 {
   const char *why;
@@ -96,7 +96,7 @@ static int try_build_id(search_t *search, const char *root, const char *folder)
   return fd;
 }
 
-/* True if ".." leads above the path's beginning; such a path is not below a sysroot. */
+/* Returns true if ".." leads above the path's beginning. Such a path may leave the sysroot. */
 static bool climbs_out(const char *path)
 {
   int depth = 0;
@@ -114,8 +114,8 @@ static bool climbs_out(const char *path)
 
 /*
  * Opens the file read-only and writes its path to ret_path. Returns a descriptor, or -1 with the reason in
- * ret_why. *ret_is_rebuilt: a file exists, but of another build. Never reads on in anything but a regular
- * ELF file.
+ * ret_why. *ret_is_rebuilt is true if a file exists, but of another build. Reads only regular ELF files beyond their
+ * header.
  */
 static int symbols_open_file(const gp_snapshot_module_t *module, uint64_t start_time_us,
     const gp_symbols_options_t *options, char *ret_path, size_t path_capacity, char *ret_why, size_t capacity,
@@ -183,11 +183,11 @@ typedef struct module {
   size_t range_count;
   Dwarf_Addr bias;  /* address in the process minus address in the debug information */
   bool has_units;   /* the debug information is usable */
-  Dwarf *alternate; /* NULL: none; alternate_fd is unused then */
+  Dwarf *alternate; /* dwz's file; NULL: none, and alternate_fd is unused */
   int alternate_fd;
 } module_t;
 
-/* C++ names. The tool is not linked to a C++ runtime; without one installed, names stay mangled. */
+/* Demangles C++ names. The tool is not linked to a C++ runtime, so names stay mangled if none is installed. */
 static char *demangle(const char *name)
 {
   typedef char *(*demangle_fn)(const char *name, char *buffer, size_t *length, int *status);
@@ -222,13 +222,13 @@ static char *name_of_symbol(const module_t *module, Dwarf_Addr address)
   GElf_Sym symbol;
   GElf_Off offset;
   const char *name = dwfl_module_addrinfo(module->dwfl, address, &offset, &symbol, NULL, NULL, NULL);
-  /* The nearest preceding symbol is not good enough: in a stripped file it may be any. */
+  /* The address must be inside the symbol: in a stripped file the nearest preceding symbol may be any function. */
   if (!name || !name[0] || (symbol.st_size > 0 && offset >= symbol.st_size))
     return NULL;
   return demangle(name);
 }
 
-/* The path of a source file. A relative path starts at the compiler's working folder. */
+/* Makes the path of a source file. A relative path starts at the compiler's working folder. */
 static char *source_path(const char *folder, const char *file)
 {
   char *path = NULL;
@@ -239,8 +239,8 @@ static char *source_path(const char *folder, const char *file)
   return asprintf(&path, "%s/%s", folder, file) < 0 ? NULL : path;
 }
 
-/* Compilation units. Not every compiler writes a table of their addresses
- * (.debug_aranges), so we make one. */
+/* Finds compilation units by address. Not every compiler writes a table of their addresses (.debug_aranges), so this
+ * makes one. */
 
 static int compare_ranges(const void *a, const void *b)
 {
@@ -285,8 +285,8 @@ static bool find_unit(const module_t *module, Dwarf_Addr pc, size_t *ret_unit)
   return true;
 }
 
-/* Functions at addresses. One walk over a unit serves all its addresses, and
- * enters only parts that contain some. */
+/* Finds functions at addresses. One walk over a unit serves all its addresses, and skips parts of the unit that contain
+ * none. */
 
 static size_t first_not_below(const location_t *locations, size_t count, Dwarf_Addr pc)
 {
@@ -304,7 +304,7 @@ static size_t first_not_below(const location_t *locations, size_t count, Dwarf_A
 static void add_function(location_t *location, Dwarf_Die *function)
 {
   if (dwarf_tag(function) == DW_TAG_subprogram)
-    location->depth = 0; /* a function inside another one, say a nested one, counts alone */
+    location->depth = 0; /* a function defined inside another one, such as a nested function, replaces the outer one */
   Dwarf_Die *added = GP_ARRAY_ADD(location->functions, location->depth);
   if (added)
     *added = *function;
@@ -338,7 +338,7 @@ static void walk(Dwarf_Die *parent, location_t *locations, size_t count, int dep
   } while (dwarf_siblingof(&child, &child) == 0);
 }
 
-/* Where an inlined function was called. */
+/* Sets the symbol's file and line to those at which an inlined function was called. */
 static void set_call_site(Dwarf_Die *unit, Dwarf_Die *inlined, gp_symbol_t *symbol)
 {
   Dwarf_Attribute memory;
@@ -354,7 +354,7 @@ static void set_call_site(Dwarf_Die *unit, Dwarf_Die *inlined, gp_symbol_t *symb
     symbol->line = (int)number;
 }
 
-/* Avoids dwfl_module_getsrc, which finds units by .debug_aranges only. */
+/* Sets the symbol's file and line. Does not use dwfl_module_getsrc, which finds units by .debug_aranges only. */
 static void set_line(Dwarf_Die *unit, Dwarf_Addr pc, gp_symbol_t *symbol)
 {
   Dwarf_Attribute memory;
@@ -366,8 +366,8 @@ static void set_line(Dwarf_Die *unit, Dwarf_Addr pc, gp_symbol_t *symbol)
     symbol->line = number;
 }
 
-/* Answers from the symbol table. Also uses the line table, because an assembler's units have no
- * functions. unit: NULL if unknown. */
+/* Answers a query from the symbol table. Also uses the line table, because an assembler's units have no functions. unit
+ * may be NULL. */
 static void answer_by_symbol(const module_t *module, Dwarf_Die *unit, gp_symbol_query_t *query)
 {
   char *function = name_of_symbol(module, query->address);
@@ -446,7 +446,8 @@ static void answer(module_t *module, gp_symbol_query_t *queries, size_t count)
   free(module->ranges);
 }
 
-/* libdwfl frees the debug information with the module, and what it refers to must live as long. */
+/* Answers queries with dwz's file, if there is one. libdwfl frees the debug information with the module, and that file
+ * must live as long. */
 static void answer_with_alternate(
     module_t *module, const gp_symbols_options_t *options, gp_symbol_query_t *queries, size_t count)
 {

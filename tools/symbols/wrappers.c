@@ -6,9 +6,9 @@
 #include "tools/hash_index.h"
 #include "tools/symbols/frame_parts.h"
 
-#define WRAPPER_SHARE 0.75 /* a function with this share may give way to its callers */
-#define CALLERS_SHARE 0.5  /* if the largest callers explain this share of it, */
-#define CALLERS       3    /* and they are so many at most */
+#define WRAPPER_SHARE 0.75 /* a function that owns this share may be a wrapper, ... */
+#define CALLERS_SHARE 0.5  /* ... if its largest callers account for this share of its bytes: */
+#define CALLERS       3    /* at most so many callers */
 #define MOST_LEVELS   16
 #define NONE          (-1)
 
@@ -17,13 +17,11 @@ typedef struct build {
   const gp_snapshot_frame_kind_t *kinds;
   gp_snapshot_owner_t *owners;
   double *weights; /* by stack: bytes requested */
-  int *names;      /* by frame: the first frame of the same function */
-  int *places;     /* by stack: the caller being looked at; NONE: no more callers */
-  double *sums;    /* by name */
-  bool at_lines;   /* main may be a caller, by line */
+  int *names;      /* by frame: the first frame of the same function, which serves as its number */
+  int *places;     /* by stack: the caller that is tried as the owner; NONE: no more callers */
+  double *sums;    /* by name: bytes */
+  bool at_lines;   /* each line of main, or of another root, counts as a caller of its own */
 } build_t;
-
-/* Numbers functions. */
 
 static uint64_t hash_frame(const void *self, size_t item)
 {
@@ -35,7 +33,7 @@ static uint64_t hash_frame(const void *self, size_t item)
   return frame->function[0] ? hash : hash ^ frame->address ^ (uint64_t)frame->module << 48;
 }
 
-/* Python functions in different files often share a name, such as "forward". */
+/* Compares functions by name, those of Python also by file, because names such as "forward" are common. */
 static bool is_same_function(const void *self, size_t a, const void *key)
 {
   const build_t *build = self;
@@ -66,16 +64,14 @@ static int number_functions(build_t *build)
   return error;
 }
 
-/* Computes how much each stack asked for. */
-
 static void add_weight(const build_t *build, int64_t stack, uint64_t bytes)
 {
   if (stack >= 0 && (uint64_t)stack < build->snapshot->stacks.count)
     build->weights[stack] += (double)bytes;
 }
 
-/* Weighs stacks by what they hold at the end; with is_total also by all that they ever requested. Without
- * any bytes all stacks weigh the same. False: without is_total, nothing is held. */
+/* Weighs stacks by their bytes in use at the end; with is_total also by all bytes that they ever requested. If there are
+ * no bytes, all stacks weigh the same. Returns false if is_total is false and nothing is in use. */
 static bool weigh(const build_t *build, bool is_total)
 {
   const gp_snapshot_t *snapshot = build->snapshot;
@@ -102,14 +98,12 @@ static bool weigh(const build_t *build, bool is_total)
   return sum > 0 || is_total;
 }
 
-/* Finds wrappers. */
-
 static int frame_at(const build_t *build, size_t stack, int place)
 {
   return build->snapshot->stacks.frame_indexes[build->snapshot->stacks.first[stack] + (size_t)place];
 }
 
-/* The user's next function outwards, skipping the one at place; NONE: there is none. */
+/* Returns the place of the user's next function outwards that differs from the one at `place`, or NONE. */
 static int next_function(const build_t *build, size_t stack, int place)
 {
   int frame = frame_at(build, stack, place);
@@ -124,15 +118,15 @@ static int next_function(const build_t *build, size_t stack, int place)
   return NONE;
 }
 
-/* True where a program or thread begins. Such a function says less than the one that
- * it called, if both have names. */
+/* Returns true if the frame is the outermost function of the user, where the program or a thread begins, and has a name.
+ * Such a function is a less helpful owner than the function that it called. */
 static bool is_beginning(const build_t *build, size_t stack, int place)
 {
   return build->snapshot->frames[frame_at(build, stack, place)].function[0] &&
          next_function(build, stack, place) == NONE;
 }
 
-/* True if all callers at build->places are the beginning of one program or thread. */
+/* Returns true if all callers at build->places are the beginning of one program or thread. */
 static bool is_one_beginning(const build_t *build)
 {
   int name = NONE;
@@ -153,8 +147,8 @@ static int name_of(const build_t *build, size_t stack, int place)
   return build->at_lines && build->kinds[frame].is_root ? frame : build->names[frame];
 }
 
-/* True if the owner may give way. A script without frames, and an owner that is
- * not the user's, has no callers. */
+/* Returns true if callers of the owner may become owners. Owners that are not the user's, and scripts without frames,
+ * have no callers. */
 static bool is_users(const build_t *build, size_t stack)
 {
   const gp_snapshot_owner_t *owner = &build->owners[stack];
@@ -162,7 +156,7 @@ static bool is_users(const build_t *build, size_t stack)
          build->kinds[frame_at(build, stack, owner->place)].part == GP_FRAME_OWNER;
 }
 
-/* The name with the largest sum; NONE: there is none. *ret_sum: the sum of all names. */
+/* Returns the name that owns most bytes, or NONE, and the bytes of all names in *ret_sum. */
 static int find_largest(build_t *build, double *ret_sum)
 {
   int largest = NONE;
@@ -181,7 +175,7 @@ static int find_largest(build_t *build, double *ret_sum)
   return largest;
 }
 
-/* Counts the different callers at build->places; *ret_most: the sum of the largest ones. */
+/* Returns the number of different callers at build->places, and the bytes of the largest CALLERS in *ret_most. */
 static size_t tally(build_t *build, double *ret_most)
 {
   double most[CALLERS] = {0};
@@ -209,8 +203,8 @@ static size_t tally(build_t *build, double *ret_most)
   return count;
 }
 
-/* Looks outwards from the stacks of one owner until there are several callers.
- * True: these are the owners now. */
+/* Goes outwards from the stacks of one owner until there are several callers. Returns true if these are the owners
+ * now. */
 static bool give_way(build_t *build, int name, double bytes)
 {
   size_t stacks = build->snapshot->stacks.count, callers = 1;
@@ -241,8 +235,8 @@ static bool give_way(build_t *build, int name, double bytes)
   return true;
 }
 
-/* A wrapper may have nearly all live memory but a small part of all requests,
- * or vice versa: is_total chooses. */
+/* Replaces wrappers by their callers. A wrapper may own nearly all memory in use but a small part of all requested
+ * memory, or the opposite; is_total chooses. */
 static void pass_wrappers(build_t *build, bool is_total)
 {
   bool any = weigh(build, is_total);
