@@ -62,8 +62,8 @@ static bool is_lower(char letter)
   return letter >= 'a' && letter <= 'z';
 }
 
-/* True if name begins with the pattern, and not with a longer word:
- * libtorch_cuda.so, but not libtorchvision.so. */
+/* Returns true if name begins with the pattern, and the word ends there: libtorch_cuda.so, but not
+ * libtorchvision.so. */
 static bool begins(const char *name, const char *pattern, bool is_function)
 {
   size_t length = strlen(pattern);
@@ -104,7 +104,7 @@ static const char *module_path(const gp_snapshot_t *snapshot, const gp_snapshot_
   return frame->module >= 0 ? snapshot->modules[frame->module].path : "";
 }
 
-/* Only an interpreter's frames have such files; compiled code has .c, .cpp, .cu ... */
+/* Returns true for a frame of Python, by its file. Compiled code has .c, .cpp, .cu ... */
 static bool is_python(const gp_snapshot_frame_t *frame)
 {
   size_t length = strlen(frame->file);
@@ -112,9 +112,9 @@ static bool is_python(const gp_snapshot_frame_t *frame)
 }
 
 /*
- * True if the frame does not tell whose memory it is: a runtime that every program uses, a function that
- * only hands memory on, or the beginning of a process or thread. An interpreter stands for the unrecorded
- * lines of its program.
+ * Returns true if the frame does not identify a component: a runtime that every program uses, a function that only
+ * allocates for its callers, or the beginning of a process or thread. An interpreter's frame does identify one: it
+ * represents the unrecorded lines of its program.
  */
 static bool is_silent(const gp_snapshot_t *snapshot, int index)
 {
@@ -126,9 +126,9 @@ static bool is_silent(const gp_snapshot_t *snapshot, int index)
          find_path(runtime_modules, COUNT(runtime_modules), module_path(snapshot, frame));
 }
 
-#define PYTHON 0x80 /* in snapshot->components: a line of Python */
+#define PYTHON 0x80 /* flag in snapshot->components: a line of Python */
 
-/* What a frame alone shows, with PYTHON; GP_COMPONENT_UNKNOWN: nothing. */
+/* Returns the component that a frame alone identifies, or GP_COMPONENT_UNKNOWN, combined with the flag PYTHON. */
 static uint8_t judge_frame(const gp_snapshot_t *snapshot, int index)
 {
   const gp_snapshot_frame_t *frame = &snapshot->frames[index];
@@ -139,7 +139,7 @@ static uint8_t judge_frame(const gp_snapshot_t *snapshot, int index)
     found = find_path(sources, COUNT(sources), frame->file);
   } else {
     found = find_function(functions, COUNT(functions), frame->function);
-    if (!found || components[found->component].is_framework) { /* the module may be a library inside a
+    if (!found || components[found->component].is_framework) { /* the module may be a library bundled with a
                                                                   framework */
       const pattern_t *module = find_path(modules, COUNT(modules), module_path(snapshot, frame));
       found = module ? module : found;
@@ -178,8 +178,8 @@ static bool has_python(const gp_snapshot_t *snapshot, int stack)
   return false;
 }
 
-/* has_python: the stack has Python frames. Then the lines of Python are the program's code, and unknown
- * functions between them the interpreter's. */
+/* Returns the component of a frame. If the stack has Python frames (has_python), the program's code is in Python, and
+ * unknown functions between them belong to the interpreter. */
 static gp_component_t component_at(const gp_snapshot_t *snapshot, size_t place, bool has_python)
 {
   uint8_t found = frame_at(snapshot, place);
@@ -216,7 +216,7 @@ void gp_component_callers(const gp_snapshot_t *snapshot, int stack, bool *ret_th
   bool python = has_python(snapshot, stack);
   for (size_t k = stacks->first[stack]; k < stacks->first[stack + 1]; k++)
     ret_there[component_at(snapshot, k, python)] = true;
-  ret_there[GP_COMPONENT_UNKNOWN] = false; /* set by the runtime's frames */
+  ret_there[GP_COMPONENT_UNKNOWN] = false; /* frames of runtimes have set it */
 }
 
 gp_component_t gp_component_of_kind(const char *kind)

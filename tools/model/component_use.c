@@ -15,7 +15,7 @@ static gp_site_amount_t host_at(
   return (gp_site_amount_t){.bytes = memory.host, .count = memory.host_count};
 }
 
-/* Adds what the pool has on a device at that moment, beyond what the program asked for. */
+/* Adds the bytes that the pool has reserved on a device at that moment, beyond those that the program requested. */
 static void add_pool(const gp_lifetimes_t *lifetimes, const gp_snapshot_device_t *device,
     const gp_moments_t *moments, uint64_t *bytes)
 {
@@ -62,7 +62,7 @@ void gp_beside_rows(const gp_beside_t *beside, int moment, gp_beside_row_t *ret_
 int gp_component_use_init(gp_component_use_t *use, const gp_lifetimes_t *lifetimes, const gp_filter_t *filter,
     const gp_moments_t *moments, int device)
 {
-  gp_filter_t of_device = *filter; /* the copy borrows its lists */
+  gp_filter_t of_device = *filter; /* borrows the lists of filter */
 
   of_device.device = device;
   *use = (gp_component_use_t){.device = device, .knows_peak = !lifetimes->snapshot->lacks_history};

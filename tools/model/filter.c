@@ -9,7 +9,7 @@
 
 #define LIST_BYTES 256
 
-/* Lists the names of a table for a message: "a, b, c". */
+/* Writes the names of a table for a message: "a, b, c". */
 static void list_names(const cJSON *table, const char *key, char *buffer)
 {
   const cJSON *item;
@@ -106,7 +106,7 @@ int gp_filter_init(
     gp_message("%s: there is no device %d in it (%zu in all)", file, request->device, snapshot->device_count);
     return GP_EXIT_USAGE;
   }
-  /* A file without times has nothing to compare these with, so the selection would be empty. */
+  /* Without times in the file, nothing would be selected. */
   if (snapshot->times_are_numbers && (request->since_ns || request->until_ns != UINT64_MAX))
     return gp_message_usage(
         request->command, "%s: its events have no times, so --since and --until select none of them", file);

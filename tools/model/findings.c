@@ -1,5 +1,5 @@
 /*
- * The judges of what belongs to no other file, and the order of all. A judge gives advice only if the figures
+ * The judges that belong to no other file, and the order of all judges. A judge gives advice only if the figures
  * support it.
  */
 #include "tools/model/findings.h"
@@ -17,11 +17,11 @@
 #include "tools/output.h"
 #include "tools/symbols/symbols.h"
 
-#define UNKNOWN_SHARE 0.9 /* of what is held without a stack; the owners of the rest say nothing then */
+#define UNKNOWN_SHARE 0.9 /* if more of the memory in use has no stack, the other owners are not representative */
 #define UNEVEN_TIMES  2
 #define UNEVEN_BYTES  (256 * GP_MIB)
 
-/* The moment of the owners' memory: " on device 1 then", " at its peak". */
+/* Writes the moment of the owners' memory: " on device 1 then", " at its peak". Returns buffer. */
 static char *owners_when(
     const gp_findings_t *findings, gp_site_measure_t measure, char *buffer, size_t capacity)
 {
@@ -42,16 +42,15 @@ static char *owners_when(
 }
 
 /*
- * Says who owned the memory: that held at the summary's moment, or when memory ran out or the program ended
- * suddenly; else that held at the peak. Without stacks no owner is known, and another finding reports live
- * sizes.
+ * Reports the owners of the memory in use at the summary's moment, or when memory ran out or the program ended
+ * abruptly; else at the peak. Without stacks no owner is known, and another finding reports sizes in use.
  */
 void gp_findings_judge_owners(gp_findings_t *findings)
 {
   const gp_summary_t *summary = findings->summary;
   const gp_sites_t *sites = &summary->sites;
   bool is_at = summary->moments.kind != GP_MOMENT_NONE;
-  /* On a device that did not run out nothing needs to be freed. */
+  /* If memory ran out on another device, nothing needs to be freed on this one. */
   bool is_here = summary->has_oom || summary->filter->device == GP_REQUEST_ALL_DEVICES;
   bool is_oom =
       summary->moments.kind == GP_MOMENT_OOM || (!is_at && summary->ooms.is_written_then && is_here);
@@ -99,8 +98,8 @@ void gp_findings_judge_owners(gp_findings_t *findings)
   }
 }
 
-/* A script's lines are not in a stack of C frames. Beside a framework's cache they would not tell all,
- * either. */
+/* Reports that the lines of a script are missing, because stacks have only C frames. If a framework caches memory, even
+ * these lines would not show the owners of all memory. */
 void gp_findings_judge_script(gp_findings_t *findings)
 {
   const gp_summary_t *summary = findings->summary;
@@ -127,7 +126,7 @@ void gp_findings_judge_script(gp_findings_t *findings)
     gp_findings_advise(findings, finding, GP_ADVICE(script));
 }
 
-/* The work of a program with several devices may be divided badly, or on purpose. */
+/* Reports devices whose use differs much. The program may divide its work badly, or so on purpose. */
 void gp_findings_judge_uneven(gp_findings_t *findings)
 {
   const gp_summary_t *summary = findings->summary;
@@ -147,7 +146,7 @@ void gp_findings_judge_uneven(gp_findings_t *findings)
       GP_AS_SIZE(least->device->stats.requested_bytes.peak), least->device->device);
 }
 
-/* A record tells where it ends, not why. */
+/* Reports that a recording was recovered after the program ended abruptly. It shows where it ends, but not why. */
 void gp_findings_judge_end(gp_findings_t *findings)
 {
   if (strcmp(gp_findings_reason(findings), "recovered") != 0)
@@ -169,7 +168,7 @@ void gp_findings_judge_modes(gp_findings_t *findings)
     gp_findings_say(findings, GP_FINDING(context_lost), GP_FINDING_ALL, GP_AS_PLURAL(lost, "allocation"));
 }
 
-/* About the report, not the program: no reason to doubt that all is well. */
+/* Reports modules that were rebuilt. This concerns the report, not the program, so has_shortcoming ignores it. */
 void gp_findings_judge_names(gp_findings_t *findings)
 {
   char text[512];
@@ -177,7 +176,7 @@ void gp_findings_judge_names(gp_findings_t *findings)
     gp_findings_say(findings, GP_FINDING(rebuilt), GP_FINDING_ALL, text);
 }
 
-/* True if a finding says that something can or should be better: it has advice, or memory was left. */
+/* Returns true if a finding describes a problem: it has advice, or memory was not freed. */
 static bool has_shortcoming(const gp_findings_t *findings)
 {
   for (size_t i = 0; i < findings->count; i++) {
@@ -190,8 +189,8 @@ static bool has_shortcoming(const gp_findings_t *findings)
          gp_findings_have(findings, GP_FINDING_context_lost);
 }
 
-/* One sentence on the whole, at the top if nothing is worse. The finding hit_rate reports a bad rate; with
- * too few allocations to judge there is none. */
+/* Adds one sentence about the run as a whole, at the top if nothing is worse. The finding hit_rate reports a bad rate;
+ * with too few allocations to judge the rate there is no sentence. */
 void gp_findings_judge_whole(gp_findings_t *findings)
 {
   const gp_summary_t *summary = findings->summary;
@@ -209,7 +208,7 @@ void gp_findings_judge_whole(gp_findings_t *findings)
     total += summary->devices[i].device->stats.cache_hits + summary->devices[i].device->stats.cache_misses;
   }
   if (!total && (allocations || gp_findings_have(findings, GP_FINDING_oom)))
-    return; /* PyTorch's: allocated before the events, hits unknown */
+    return; /* PyTorch's snapshot: memory was allocated before the events, and hits are unknown */
   if (!total) {
     gp_findings_say_as(
         findings, is_good ? GP_SEVERITY_GOOD : GP_SEVERITY_NOTE, GP_FINDING(nothing), GP_FINDING_ALL);

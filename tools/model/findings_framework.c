@@ -11,12 +11,12 @@
 #define PIECE                                                                                                \
   (2 * GP_MIB)           /* PyTorch's kSmallBuffer; its larger pieces, of 20 MiB and more, are multiples     \
                           */
-#define PIECE_SHARE 0.95 /* of all allocations: among tensors there are always small ones */
+#define PIECE_SHARE 0.95 /* of all allocations; if more are pieces they are a cache's: some tensors are small */
 #define CACHE_SHARE 0.5
 #define CACHE_BYTES (64 * GP_MIB)
 
 static const struct {
-  const char *name; /* its component's begins with it */
+  const char *name; /* beginning of its component's name */
   const char *remedy;
 } frameworks[] = {
 #define FRAMEWORK(name, modules, library, settings, remedy) {name, remedy},
@@ -25,9 +25,9 @@ static const struct {
 #define FRAMEWORK_COUNT (sizeof(frameworks) / sizeof(frameworks[0]))
 
 typedef struct held {
-  uint64_t bytes; /* at the device's peak */
-  size_t count;   /* of allocations in all */
-  size_t pieces;  /* those of multiples of PIECE */
+  uint64_t bytes; /* in use at the device's peak */
+  size_t count;   /* number of all its allocations */
+  size_t pieces;  /* number of those whose size is a multiple of PIECE */
 } held_t;
 
 static const char *remedy_of(const char *component)
@@ -39,8 +39,8 @@ static const char *remedy_of(const char *component)
   return NULL;
 }
 
-/* The framework through whose allocator the program, or the framework itself, asked; else the memory's own
- * component. */
+/* Returns the framework whose allocator made the allocation, if the program called it; else the component of the
+ * stack. */
 static gp_component_t asker_of(const gp_snapshot_t *snapshot, int stack)
 {
   bool there[GP_COMPONENTS];
@@ -54,8 +54,8 @@ static gp_component_t asker_of(const gp_snapshot_t *snapshot, int stack)
   return own;
 }
 
-/* What each component held and asked for. askers: by stack, then of memory without a stack. Returns what all
- * held. */
+/* Sums the pooled allocations of each component in `held`. askers has the component of each stack, then that of memory
+ * without a stack. Returns the bytes of all components at the peak. */
 static uint64_t sum_peak(const gp_lifetimes_t *lifetimes, const gp_component_use_t *use,
     const gp_component_t *askers, held_t *held)
 {

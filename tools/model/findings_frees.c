@@ -24,8 +24,8 @@ static bool is_of(const gp_snapshot_events_t *events, size_t event, int device, 
          gp_snapshot_event(events, GP_COLUMN_DEVICE, event, 0) == device;
 }
 
-/* The block that was last freed at the address; 0: no event has one. The refusal names no block if idle
- * pieces of a cut segment have been merged. */
+/* Returns the block that was last freed at the address, or 0 if no event has it. The event of the refused free names no
+ * block if idle blocks of a segment were merged in between. */
 static uint64_t last_freed(const gp_snapshot_events_t *events, size_t event, gp_double_free_t *found)
 {
   for (size_t i = event; i-- > 0;) {
@@ -39,7 +39,7 @@ static uint64_t last_freed(const gp_snapshot_events_t *events, size_t event, gp_
   return 0;
 }
 
-/* Finds the free that the one at `event` repeats, and the allocation, as far as the events reach back. */
+/* Finds the successful free that the one at `event` repeats, and the allocation, as far as the events reach back. */
 static void find_first(
     const gp_snapshot_events_t *events, size_t event, bool has_free_stacks, gp_double_free_t *found)
 {
@@ -90,7 +90,7 @@ void gp_double_frees_find(
   }
 }
 
-/* " by FUNCTION FILE:LINE", or "" if unknown. */
+/* Writes " by FUNCTION FILE:LINE", or "" if the code is unknown. Returns buffer. */
 static char *by_code(const gp_snapshot_t *snapshot, int stack, const char *word, char *buffer)
 {
   char frame[1024], shown[1024];
@@ -103,7 +103,7 @@ static char *by_code(const gp_snapshot_t *snapshot, int stack, const char *word,
   return buffer;
 }
 
-/* The pool has the memory, but no recorded block began at the address. */
+/* Describes a refused free of an address inside the pool's memory at which no recorded block began. */
 static void describe_unknown(
     const gp_snapshot_t *snapshot, const gp_double_free_t *found, gp_sentence_t *sentence)
 {
@@ -127,7 +127,7 @@ static void describe(const gp_snapshot_t *snapshot, const gp_double_free_t *foun
   else
     gp_sentence_add(sentence, " was freed before the first recorded event,");
   gp_number_duration(found->second_ns, again);
-  bool is_alike = found->has_first && strcmp(when, again) == 0; /* they look equal when printed */
+  bool is_alike = found->has_first && strcmp(when, again) == 0; /* the two times are equal when printed */
   if (is_alike)
     gp_number_duration(gp_subtract_saturated(found->second_ns, found->first_ns), again);
   gp_sentence_add(sentence, " and again %s%s%s%s", is_alike ? "" : "at ", again, is_alike ? " later" : "",

@@ -6,14 +6,14 @@
 #include "tools/saturated.h"
 #include "tools/output.h"
 
-#define LATE_SHARE  0.5 /* of the most that was held; so much was there before the first event */
+#define LATE_SHARE  0.5 /* of the peak; if more was in use before the first event, recording began late */
 #define SHOWN_NOTES 2
 
 void gp_findings_judge_history(gp_findings_t *findings)
 {
   const gp_summary_t *summary = findings->summary;
   uint64_t most = 0, current = 0, blocks = 0, reserved = 0;
-  gp_memory_t before; /* the first event */
+  gp_memory_t before; /* state before the first event */
   gp_finding_t *finding;
 
   if (!summary->snapshot->lacks_counters)

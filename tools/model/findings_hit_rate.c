@@ -1,5 +1,5 @@
 /*
- * Why allocations of the program went to the driver, and what would have served them from the pool.
+ * Finds why the pool had no memory for allocations, and which change would have served them from the pool.
  */
 #include "tools/model/finding_judges.h"
 
@@ -11,16 +11,16 @@
 #include "tools/output.h"
 
 #define ENOUGH_ALLOCATIONS 100   /* with fewer, a hit rate means nothing */
-#define BETTER_RATE        0.1   /* least share of the allocations that a remedy must serve in addition */
-#define FENCES_SINCE       12050 /* cuCtxRecordEvent */
+#define BETTER_RATE        0.1   /* a remedy must raise the hit rate by at least this */
+#define FENCES_SINCE       12050 /* driver version that has cuCtxRecordEvent */
 
-/* True if the program held most of what it missed at the same time: no pool could have served that. */
+/* Returns true if most misses allocated memory that was in use at the same time: no pool could have served them. */
 static bool is_first(const gp_summary_device_t *device)
 {
   const gp_stats_t *stats = &device->device->stats;
 
-  /* Counts blocks held at the same time; if memory is cut, segments; if segments grow, what never went back.
-   */
+  /* Counts blocks in use at the same time; if segments are divided, segments; if segments grow, driver allocations that
+   * were never released. */
   bool is_cut = stats->segment.peak && stats->segment.peak < stats->allocation.peak;
   uint64_t first = is_cut ? stats->segment.peak : stats->allocation.peak;
   if (device->device->has_extents)
@@ -28,8 +28,8 @@ static bool is_first(const gp_summary_device_t *device)
   return first >= gp_subtract_saturated(stats->cache_misses, first);
 }
 
-/* The hit rate of a trial, if it is better than that of the run and of the run replayed as it was; 0: it is
- * not, or cannot be tried. */
+/* Replays the run with a change. Returns the hit rate if it is better than the recorded one and that of a replay
+ * without a change, else 0. Also returns 0 if the run cannot be replayed. */
 static double try(gp_findings_t *findings, int device, const gp_trial_t *trial, double rate)
 {
   static const gp_trial_t as_recorded = {GP_OPTION_COUNT, NULL, false};
@@ -44,7 +44,8 @@ static double try(gp_findings_t *findings, int device, const gp_trial_t *trial, 
   return !error && tried >= BETTER_RATE + (now > rate ? now : rate) ? tried : 0;
 }
 
-/* The setting that gave memory back, and its value that keeps all; GP_OPTION_COUNT: none did. */
+/* Returns the setting that made the pool release memory to the driver, with the value that releases none. The id is
+ * GP_OPTION_COUNT if there is no such setting. */
 static gp_trial_t keeping(const gp_findings_t *findings)
 {
   if (gp_summary_detail_count(findings->summary, "trim", "max_cached"))
@@ -56,7 +57,7 @@ static gp_trial_t keeping(const gp_findings_t *findings)
   return (gp_trial_t){GP_OPTION_COUNT, NULL, false};
 }
 
-/* The driver's version, as cuDriverGetVersion returns it; 0: unknown. */
+/* Returns the driver's version, as from cuDriverGetVersion, or 0 if unknown. */
 static int driver_version(const gp_snapshot_t *snapshot)
 {
   const cJSON *process = cJSON_GetObjectItemCaseSensitive(snapshot->root, "process");
@@ -65,7 +66,7 @@ static int driver_version(const gp_snapshot_t *snapshot)
   return cJSON_IsNumber(version) ? version->valueint : 0;
 }
 
-/* Advises the call that would have proved the work complete, if the driver cannot be asked. */
+/* Advises a call that proves that work is complete, if the driver is too old for the pool's own queries. */
 static void advise_facts(gp_findings_t *findings, gp_finding_t *finding, const gp_summary_device_t *device)
 {
   int version = driver_version(findings->summary->snapshot);
@@ -86,7 +87,7 @@ void gp_findings_judge_hit_rate(gp_findings_t *findings, const gp_summary_device
   const double rate = total ? (double)stats->cache_hits / (double)total : 1;
   const gp_trial_t kept = keeping(findings), *remedy = NULL;
   double better = 0;
-  bool is_late = false; /* the pool learned too late that the device was done */
+  bool is_late = false; /* the pool learned too late that work was complete */
   char reason[256] = "", only[GP_NUMBER_BYTES + 8];
 
   if (total < ENOUGH_ALLOCATIONS || rate >= GP_GOOD_HIT_RATE ||

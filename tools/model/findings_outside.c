@@ -1,6 +1,6 @@
 /*
- * Limits on the memory of a process from outside: NVIDIA's MPS, MIG, and other processes, as far as the
- * snapshot shows.
+ * Reports what limits a process's memory from outside: NVIDIA's MPS, MIG, and other processes, as far as the snapshot
+ * shows it.
  */
 #include "tools/model/finding_judges.h"
 
@@ -12,10 +12,10 @@
 #include "tools/output.h"
 
 #define MPS_LIMIT   "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"
-#define USED_SHARE  2 /* report others above this share even if memory did not run out */
+#define USED_SHARE  2 /* reports others that use more than 1 / USED_SHARE even if memory did not run out */
 #define POOLS_SHARE 20
 
-/* An environment variable of the process (process.environment); "": not set, or unknown. */
+/* Returns an environment variable of the process (process.environment), or "" if it is not set, or unknown. */
 static const char *variable_of(const gp_snapshot_t *snapshot, const char *name)
 {
   const cJSON *process = cJSON_GetObjectItemCaseSensitive(snapshot->root, "process");
@@ -38,9 +38,9 @@ static bool parse_amount(const char *text, uint64_t *ret_bytes)
 }
 
 /*
- * The most bytes of device that a list such as CUDA_MPS_PINNED_DEVICE_MEM_LIMIT, "0=1G,1=512M", allows.
- * False: the list has no limit for the device, or is malformed. is_only: device is the only one in use.
- * Then a key that is not a number (a device's UUID) stands for it, if the list has no other key.
+ * Gets the limit in bytes for device from a list such as CUDA_MPS_PINNED_DEVICE_MEM_LIMIT, "0=1G,1=512M". Returns false
+ * if the list has no limit for the device, or is malformed. If device is the only one in use (is_only), and the list has
+ * a single key that is not a number (a device's UUID), that key is assumed to mean this device.
  */
 static bool mps_limit_of(const char *list, int device, bool is_only, uint64_t *ret_bytes)
 {
@@ -59,7 +59,7 @@ static bool mps_limit_of(const char *list, int device, bool is_only, uint64_t *r
   return is_found;
 }
 
-/* The variable that selects a part of a GPU (MIG) for the process; NULL: none. Static. */
+/* Returns the variable that selects a part of a GPU (MIG) for the process (static), or NULL. */
 static const char *mig_variable(const gp_snapshot_t *snapshot)
 {
   static const char *const names[] = {"CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES"};
@@ -70,13 +70,13 @@ static const char *mig_variable(const gp_snapshot_t *snapshot)
   return NULL;
 }
 
-/* What this process had of the device. */
+/* Returns the bytes of the device that this process had. */
 static uint64_t held_by(const gp_oom_t *oom)
 {
   return oom->live + oom->deferred + oom->cached + oom->passthrough; /* each below 2^53 */
 }
 
-/* The limit of MPS for the device of an out of memory; false: unknown. */
+/* Gets the limit of MPS for the device on which memory ran out. Returns false if it is unknown. */
 static bool find_mps_limit(const gp_snapshot_t *snapshot, const gp_oom_t *oom, uint64_t *ret_limit)
 {
   return mps_limit_of(variable_of(snapshot, MPS_LIMIT), oom->device, snapshot->device_count <= 1, ret_limit);
@@ -142,13 +142,13 @@ static void judge_others(gp_findings_t *findings, const gp_oom_t *oom)
   if (!gp_oom_is_of_others(oom, gp_subtract_saturated(oom->requested, oom->device_free)))
     return;
   if (find_mps_limit(findings->summary->snapshot, oom, &limit))
-    return; /* under MPS, device_free is what the limit leaves */
+    return; /* under MPS, device_free is the rest of the MPS limit */
   gp_finding_t *finding = gp_findings_say(findings, GP_FINDING(others), oom->device,
       gp_size_format(oom->unaccounted, others), GP_AS_SIZE(oom->device_total), oom->device);
   gp_findings_advise(findings, finding, GP_ADVICE(others));
 }
 
-/* How the device was used when the snapshot was written. */
+/* Reports other users of the device at the time when the snapshot was written. */
 static void judge_use(gp_findings_t *findings, const gp_snapshot_device_t *device)
 {
   char bytes[GP_SIZE_TEXT_BYTES];
@@ -157,7 +157,7 @@ static void judge_use(gp_findings_t *findings, const gp_snapshot_device_t *devic
     return;
   bool is_known =
       !gp_findings_find(findings, GP_FINDING_others, device->device) &&
-      !variable_of(findings->summary->snapshot, MPS_LIMIT)[0]; /* else the rest may be its limit's */
+      !variable_of(findings->summary->snapshot, MPS_LIMIT)[0]; /* under MPS, the limit may explain the rest */
   if (is_known && device->unaccounted > device->total / USED_SHARE)
     gp_findings_say(findings, GP_FINDING(others_at_end), device->device,
         gp_size_format(device->unaccounted, bytes), GP_AS_SIZE(device->total), device->device);
@@ -168,7 +168,7 @@ static void judge_use(gp_findings_t *findings, const gp_snapshot_device_t *devic
   }
 }
 
-/* A device on which memory ran out at a moment for which the snapshot has no report. */
+/* Judges a device on which memory ran out at a moment for which the snapshot has no report. */
 static void judge_device(gp_findings_t *findings, const gp_snapshot_device_t *device)
 {
   const gp_oom_t oom = {.device = device->device, .device_total = device->total};

@@ -1,6 +1,6 @@
 /*
- * Page-locked memory of the host. Each allocation is a call of the driver that locks pages, about a
- * millisecond (github.com/pmodels/mpich#5171), and the library does not pool it.
+ * Judges page-locked host memory. Each allocation is a driver call that locks pages, which takes about a millisecond
+ * (github.com/pmodels/mpich#5171), and the library does not pool it.
  */
 #include "tools/model/finding_judges.h"
 
@@ -15,12 +15,12 @@
 #define NOTE_SHARE    0.01 /* of the time between the first and the last event */
 #define WARNING_SHARE 0.1
 #define PAGE          UINT64_C(4096)
-#define ROUNDED       1.25          /* pages of so many times what was asked for are worth a word, ... */
-#define ROUNDED_BYTES GP_MIB        /* ... if they are so many bytes more */
-#define HELD_BYTES    (64 * GP_MIB) /* so much that was not freed is worth a word, ... */
+#define ROUNDED       1.25          /* reports rounding if pages exceed this multiple of the requested bytes, ... */
+#define ROUNDED_BYTES GP_MIB        /* ... and so many bytes */
+#define HELD_BYTES    (64 * GP_MIB) /* reports memory that was not freed if it has so many bytes, ... */
 #define HELD_BLOCKS   32            /* ... or so many blocks */
 
-/* How many buffers of a size the program has freed and not asked for again. */
+/* Number of buffers of one size that the program has freed and not requested again. */
 typedef struct idle {
   uint64_t size;
   uint64_t count;
@@ -30,11 +30,11 @@ typedef struct use {
   idle_t *idle;
   size_t idle_count;
   gp_hash_index_t by_size;
-  uint64_t calls; /* that allocated or registered */
-  uint64_t again; /* of them for a size that was idle */
+  uint64_t calls; /* number of calls that allocated or registered memory */
+  uint64_t again; /* number of these for a size that was idle */
   uint64_t took_ns;
-  uint64_t held, held_pages; /* bytes, and bytes of the pages in which they lie */
-  uint64_t most, most_pages; /* the same when most was held */
+  uint64_t held, held_pages; /* bytes in use, and bytes of their pages */
+  uint64_t most, most_pages; /* held and held_pages when most bytes were in use */
 } use_t;
 
 static uint64_t pages_of(uint64_t size)
@@ -103,7 +103,7 @@ void gp_findings_judge_pinned(gp_findings_t *findings)
   gp_hash_index_fini(&use.by_size);
 }
 
-/* Who has the page-locked memory that the program held in the end, or when its limit refused more. */
+/* Reports the owners of the page-locked memory in use at the end, or when the limit refused a request. */
 void gp_findings_judge_pinned_held(gp_findings_t *findings)
 {
   const gp_summary_t *summary = findings->summary;

@@ -446,8 +446,8 @@ static void answer(module_t *module, gp_symbol_query_t *queries, size_t count)
   free(module->ranges);
 }
 
-/* Answers queries with dwz's file, if there is one. libdwfl frees the debug information with the module, and that file
- * must live as long. */
+/* Answers queries after opening dwz's file, if the debug information refers to one. libdwfl frees the debug
+ * information with the module, and dwz's file must live as long, so the caller closes it. */
 static void answer_with_alternate(
     module_t *module, const gp_symbols_options_t *options, gp_symbol_query_t *queries, size_t count)
 {
