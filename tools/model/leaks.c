@@ -10,8 +10,8 @@
 #include "tools/hash_index.h"
 #include "tools/saturated.h"
 
-/* Identifies a frame by two independent hashes. Names may be long and shared by any number of stacks, so
- * the joined texts of all stacks could take any amount of memory. */
+/* Identifies a frame by two independent hashes instead of its names. Names may be long, and many stacks may share them,
+ * so the joined texts of all stacks could need any amount of memory. */
 typedef struct digest {
   uint64_t parts[2]; /* both 0: not computed yet */
 } digest_t;
@@ -44,8 +44,8 @@ static digest_t digest_frame(const gp_snapshot_t *snapshot, int index)
   return digest;
 }
 
-/* A text that is equal for equal frames in any snapshot. digests: one for each frame,
- * zeroed at first. NULL: no memory. */
+/* Makes a text that is equal for stacks of equal frames in any snapshot. digests has one element per frame, zeroed at
+ * first. Returns NULL if there is no memory. */
 static char *make_stack_key(const gp_snapshot_t *snapshot, int stack, digest_t *digests)
 {
   const gp_snapshot_stacks_t *stacks = &snapshot->stacks;
@@ -68,7 +68,7 @@ static char *make_stack_key(const gp_snapshot_t *snapshot, int stack, digest_t *
   return text;
 }
 
-/* The leak of the last life with a stack on a device: mostly that of the next, too. */
+/* The leak of the last life with a stack on a device. The next such life usually belongs to it, too. */
 typedef struct last {
   size_t leak; /* its index plus one; 0: none yet */
   const char *kind;
@@ -76,9 +76,9 @@ typedef struct last {
 
 typedef struct build {
   gp_leaks_t *leaks;
-  gp_hash_index_t by_key; /* of the leaks */
-  char **stack_keys;      /* of the current lifetimes; NULL: not made yet */
-  digest_t *digests;      /* of the current frames */
+  gp_hash_index_t by_key; /* leaks by key */
+  char **stack_keys;      /* by stack of the current lifetimes; NULL: not made yet */
+  digest_t *digests;      /* by frame of the current lifetimes */
   last_t *lasts;          /* by stack and device */
   size_t device_count;
 } build_t;
@@ -119,7 +119,7 @@ static last_t *last_of(const build_t *build, const gp_life_t *life)
   return &build->lasts[(size_t)life->stack * build->device_count + life->device];
 }
 
-/* NULL: no memory. */
+/* Returns the leak that a life belongs to, and adds it if missing. Returns NULL if there is no memory. */
 static gp_leak_t *leak_of(build_t *build, const gp_lifetimes_t *lifetimes, const gp_life_t *life)
 {
   last_t *last = life->stack >= 0 ? last_of(build, life) : NULL;
@@ -145,7 +145,8 @@ static void count_life(gp_leak_t *leak, const gp_lifetimes_t *lifetimes, const g
   leak->stack = life->stack;
 }
 
-/* After what is held: of stacks that hold nothing no frees need to be known. */
+/* Counts the frees of each leak. Call it after all lives in use were counted, since frees only matter for stacks that
+ * have memory in use. */
 static int count_frees(build_t *build, const gp_lifetimes_t *lifetimes, const gp_filter_t *filter)
 {
   for (size_t i = 0; i < lifetimes->life_count; i++) {
@@ -199,7 +200,7 @@ static int count_lives(
   return error;
 }
 
-/* Keeps what grew and is not suppressed, and sums it up. */
+/* Keeps leaks that grew and are not suppressed, and sums them up. */
 static void choose(gp_leaks_t *leaks, gp_suppressions_t *suppressions)
 {
   size_t kept = 0;
@@ -234,7 +235,7 @@ static void choose(gp_leaks_t *leaks, gp_suppressions_t *suppressions)
 static int compare(const void *a, const void *b)
 {
   const gp_leak_t *x = a, *y = b;
-  if ((x->stack < 0) != (y->stack < 0)) /* no owner is known */
+  if ((x->stack < 0) != (y->stack < 0)) /* leaks without a stack come last */
     return x->stack < 0 ? 1 : -1;
   if (gp_leak_bytes(x) != gp_leak_bytes(y))
     return gp_leak_bytes(x) > gp_leak_bytes(y) ? -1 : 1;

@@ -9,7 +9,7 @@
 #include "tools/hash_index.h"
 #include "tools/saturated.h"
 
-#define EVENTS_OF_LIFE 3 /* of memory that was freed: its allocation, its free, the end of that */
+#define EVENTS_OF_LIFE 3 /* of freed memory: its allocation, the request to free it, the completed free */
 
 typedef struct build {
   gp_lifetimes_t *lifetimes;
@@ -17,21 +17,21 @@ typedef struct build {
   size_t event;
   uint32_t moment; /* the moment after the event */
   int device;
-  uint64_t newest[GP_SNAPSHOT_DEVICES]; /* block of the last allocation on each device */
+  uint64_t newest[GP_SNAPSHOT_DEVICES]; /* block number of the last allocation on each device */
   bool has_extents[GP_SNAPSHOT_DEVICES];
   gp_hash_index_t by_block;   /* lives */
-  gp_hash_index_t by_address; /* open segments; a closed one stays until its address is used again */
+  gp_hash_index_t by_address; /* segments; a closed one stays in the index until its address is used again */
 } build_t;
 
-/* Lives by block. A number belongs to one owner only, so nothing is ever removed. */
+/* Index of lives by block number. Numbers are not reused, so no life is ever removed. */
 
 typedef struct owner_key {
   int device;
-  uint64_t number; /* of a block, or an address */
+  uint64_t number; /* a block number, or an address */
 } owner_key_t;
 
-/* The library counts blocks, of all devices. So a few that follow each other are neighbours in the index,
- * too; longer runs would overlap. */
+/* The library numbers the blocks of all devices in one sequence. This hash makes 16 successive blocks neighbours in the
+ * index; longer runs would overlap. */
 static uint64_t hash_of_block(uint64_t block)
 {
   return gp_hash_number(block >> 4) << 4 | (block & 15);
@@ -57,8 +57,8 @@ static inline gp_life_t *find(const build_t *build, int device, uint64_t block)
   return at == SIZE_MAX ? NULL : &build->lifetimes->lives[at];
 }
 
-/* Adds a zeroed life for that block. A duplicate number cannot occur; if it does, it hides the
- * earlier life. NULL without memory. */
+/* Adds an empty life for that block. In a damaged file with duplicate numbers, it hides the earlier life. Returns NULL
+ * if there is no memory. */
 static gp_life_t *add_life(build_t *build, int device, uint64_t block)
 {
   gp_lifetimes_t *lifetimes = build->lifetimes;
@@ -80,9 +80,9 @@ static gp_life_t *add_life(build_t *build, int device, uint64_t block)
   return life;
 }
 
-/* Events. Ignores events without a valid device; the reader has checked the rest. */
+/* Processes events. Ignores events without a valid device; the reader has checked all other columns. */
 
-/* what belongs to the snapshot, which outlives the lifetimes. */
+/* Borrows `what` from the snapshot, which outlives the lifetimes. */
 static void set_kind(gp_life_t *life, const char *what)
 {
   life->kind = strcmp(what, "pinned_host") == 0 ? GP_LIFE_HOST : GP_LIFE_FORWARDED;
@@ -125,7 +125,7 @@ static int begin_life(build_t *build, bool is_pooled)
   return 0;
 }
 
-/* A free. The life that it ends may have begun before the events. */
+/* Processes a free. The life that it ends may have begun before the events. */
 static int end_life(build_t *build, bool is_pooled, bool is_completed)
 {
   uint64_t block = gp_snapshot_event_uint(build->events, GP_COLUMN_BLOCK, build->event);
@@ -139,7 +139,7 @@ static int end_life(build_t *build, bool is_pooled, bool is_completed)
     describe(build, life, is_pooled);
     life->begin_ns = gp_subtract_saturated(now_ns, lasted_ns);
     if (is_completed && is_pooled)
-      life->freed = 0; /* also before the events */
+      life->freed = 0; /* freed before the events, too */
   }
   if (life->freed == GP_LIFETIMES_NEVER) {
     life->freed = build->moment;
@@ -151,7 +151,7 @@ static int end_life(build_t *build, bool is_pooled, bool is_completed)
   return 0;
 }
 
-/* Segments: an address belongs to one at a time. */
+/* Index of segments. An address belongs to one segment at a time. */
 
 static uint64_t hash_of_place(int device, uint64_t address)
 {
@@ -186,7 +186,7 @@ static int add_segment(build_t *build, const gp_segment_life_t *segment)
   return 0;
 }
 
-/* The open segment at address, or NULL. */
+/* Returns the segment at address that has not been released, or NULL. */
 static gp_segment_life_t *open_segment(const build_t *build, int device, uint64_t address)
 {
   const owner_key_t key = {device, address};
@@ -227,9 +227,10 @@ static int take_event(build_t *build)
   }
 }
 
-/* Adds what exists at the end, whether or not the events mention it. */
+/* Adds the memory of the snapshot's final state, whether or not the events mention it. */
 
-/* The life in the events that is at address now: it has not ended, and no other block has claimed it. */
+/* Returns the life of that block from the events if it is at address, has not ended, and no other block of the final
+ * state belongs to it; else NULL. */
 static gp_life_t *find_held(const build_t *build, int device, uint64_t block, uint64_t address)
 {
   gp_life_t *life = find(build, device, block);
@@ -254,7 +255,7 @@ static int take_block(build_t *build, const gp_snapshot_block_t *block)
     if (block->state == GP_SNAPSHOT_PENDING)
       life->freed = 0;
   } else if (life->begin == 0 && block->stack >= 0) {
-    life->stack = block->stack; /* of the allocation; the events have only the free */
+    life->stack = block->stack; /* the allocation's stack; the events have only that of the free */
   }
   life->is_held = block->state == GP_SNAPSHOT_ALLOCATED;
   return 0;
@@ -291,7 +292,7 @@ static int take_extent(build_t *build, const gp_snapshot_extent_t *extent)
   return add_segment(build, &life);
 }
 
-/* Events of older versions of PyTorch do not tell a segment's pool, but the segments of the end do. */
+/* Takes a segment of the final state. It has the segment's pool, which events of older versions of PyTorch lack. */
 static int take_segment(build_t *build, const gp_snapshot_segment_t *segment)
 {
   const gp_segment_life_t life = {.address = segment->address,
@@ -323,7 +324,7 @@ static int take_end(build_t *build)
   return error;
 }
 
-/* What lifetimes.h says of each life and segment. */
+/* Returns true if the invariants in lifetimes.h are true for each life and segment. */
 static bool are_sound(const gp_lifetimes_t *lifetimes)
 {
   for (size_t i = 0; i < lifetimes->life_count; i++) {

@@ -35,7 +35,7 @@ static void add_part(gp_map_t *map, gp_map_segment_t *segment, uint64_t offset, 
   segment->part_count++;
 }
 
-/* At the end: copies the state in the snapshot. */
+/* Makes the map at the end: copies the snapshot's final state. */
 static int copy_snapshot(gp_map_t *map, const gp_snapshot_t *snapshot, int device)
 {
   map->segments = calloc(snapshot->segment_count + 1, sizeof(*map->segments));
@@ -62,7 +62,7 @@ static int copy_snapshot(gp_map_t *map, const gp_snapshot_t *snapshot, int devic
   return 0;
 }
 
-/* The blocks in use at moment, by device and address; the caller frees the list. */
+/* Lists the blocks in use at moment, sorted by device and address. The caller frees the list. */
 static const gp_life_t **list_lives(const gp_lifetimes_t *lifetimes, uint32_t moment, size_t *ret_count)
 {
   const gp_life_t **lives = calloc(lifetimes->life_count + 1, sizeof(*lives));
@@ -93,12 +93,12 @@ static uint64_t bytes_of_parts(const gp_map_t *map, const gp_map_segment_t *segm
   return bytes;
 }
 
-/* Fills a segment with the blocks in use; gaps are idle. *next: the first block that may be in it; advances
- * *next past the segment's blocks. */
+/* Fills a segment with the blocks in use; gaps are idle. *next is the first block that may be in the segment, and is
+ * advanced past its blocks. */
 static void fill_segment(gp_map_t *map, gp_map_segment_t *segment, uint32_t moment,
     const gp_life_t *const *lives, size_t count, size_t *next)
 {
-  uint64_t at = 0; /* the parts so far end here */
+  uint64_t at = 0; /* end of the parts so far */
   size_t i = *next;
 
   segment->first_part = map->part_count;
@@ -123,8 +123,8 @@ static void fill_segment(gp_map_t *map, gp_map_segment_t *segment, uint32_t mome
   *next = i;
 }
 
-/* Mapped memory has a segment for each piece: joins neighbours that one block spans, or that are expandable.
- */
+/* Mapped memory has one segment per piece of physical memory. Joins adjacent ones that a block spans, or that are
+ * expandable. */
 static void join_pieces(gp_map_t *map, const gp_life_t *const *lives, size_t count)
 {
   size_t kept = 0, next = 0;
@@ -147,7 +147,7 @@ static void join_pieces(gp_map_t *map, const gp_life_t *const *lives, size_t cou
   map->segment_count = kept;
 }
 
-/* Before the end: puts the blocks in use into the segments of that moment; the rest is idle. */
+/* Makes the map at an earlier moment: puts the blocks in use into the segments of that moment. The rest is idle. */
 static int rebuild(gp_map_t *map, const gp_lifetimes_t *lifetimes, uint32_t moment, int device)
 {
   size_t count, next = 0;
@@ -174,7 +174,7 @@ static int rebuild(gp_map_t *map, const gp_lifetimes_t *lifetimes, uint32_t mome
   join_pieces(map, lives, count);
   for (size_t i = 0; i < map->segment_count; i++)
     fill_segment(map, &map->segments[i], moment, lives, count, &next);
-  gp_assert(map->part_count <= 2 * count + map->segment_count); /* the room of the parts */
+  gp_assert(map->part_count <= 2 * count + map->segment_count); /* capacity of parts */
   free(lives);
   return 0;
 }
@@ -217,7 +217,7 @@ static int compare_groups(const void *a, const void *b)
   return order ? order : compare_numbers(y->size, x->size);
 }
 
-/* What memory_map.h says of a device and its groups. */
+/* Returns true if the invariants in memory_map.h are true for a device and its groups. */
 static bool is_sound(const gp_map_device_t *device)
 {
   uint64_t segments = device->split_count;
@@ -232,7 +232,7 @@ static bool is_sound(const gp_map_device_t *device)
   return segments == device->segment_count;
 }
 
-/* Describes one device; segments [first, end) are the device's. */
+/* Describes one device, whose segments are [first, end). */
 static int describe_device(gp_map_t *map, size_t first, size_t end)
 {
   gp_map_device_t *device = &map->devices[map->device_count++];

@@ -24,7 +24,8 @@ static void set_device(gp_moments_t *moments, int device)
   moments->device = device;
 }
 
-/* Without times the events of one device follow those of another, regardless of when they happened. */
+/* Returns true if events have times. If not, the file lists the events of one device after those of another, in no
+ * common order. */
 static bool has_times(const gp_lifetimes_t *lifetimes)
 {
   return !lifetimes->snapshot->times_are_numbers;
@@ -44,14 +45,14 @@ void gp_moments_end(gp_moments_t *moments, const gp_lifetimes_t *lifetimes)
   set_moment(moments, lifetimes, lifetimes->end);
 }
 
-/* Chooses the device that held most at its own peak. */
+/* Chooses the device with the largest peak, and its moment. */
 static void find_largest(gp_moments_t *moments, const gp_lifetimes_t *lifetimes, const gp_filter_t *filter)
 {
   const gp_snapshot_t *snapshot = lifetimes->snapshot;
   uint64_t bytes, most = 0;
   for (size_t i = 0; i < snapshot->device_count; i++) {
     int device = snapshot->devices[i].device;
-    gp_assert(gp_filter_has_device(filter, device)); /* the caller filters at most this device */
+    gp_assert(gp_filter_has_device(filter, device)); /* a caller with several devices selects all */
     uint32_t moment = gp_memory_peak(lifetimes, filter, device, &bytes);
     if (bytes <= most)
       continue;
@@ -108,7 +109,7 @@ static int find_oom(gp_moments_t *moments, const gp_oom_events_t *ooms, const gp
         "%s: its events have no times: what was allocated on device %d when memory ran out on device %d is unknown",
         file, filter->device, event->device);
   gp_moments_oom(moments, lifetimes, event, index + 1);
-  moments->is_of_one = filter->device == GP_REQUEST_ALL_DEVICES; /* else it concerns the device asked for */
+  moments->is_of_one = filter->device == GP_REQUEST_ALL_DEVICES; /* else the report is about the filter's device */
   return 0;
 }
 

@@ -9,7 +9,7 @@
 #include "tools/model/memory_map.h"
 #include "tools/saturated.h"
 
-/* Larger sums first, and of equal ones the larger size. */
+/* Sorts larger sums first, and of equal sums the larger size. */
 static int compare_sizes(const void *a, const void *b)
 {
   const gp_oom_owner_t *x = a, *y = b;
@@ -63,9 +63,10 @@ int gp_memory_hole(const gp_lifetimes_t *lifetimes, const gp_moments_t *moments,
 }
 
 #define SMALL_MOST    GP_MIB       /* PyTorch's largest block of the small pool */
-#define SMALL_SEGMENT (2 * GP_MIB) /* its segments there, if they do not grow */
+#define SMALL_SEGMENT (2 * GP_MIB) /* PyTorch's segments in the small pool, unless they are expandable */
 
-/* A segment has either small blocks or large ones. One without blocks shows it by its size. */
+/* Returns true if a segment is for small blocks. A segment has either small or large blocks; if it has none, its size
+ * decides. */
 static bool is_small(const gp_map_t *map, const gp_map_segment_t *segment)
 {
   for (size_t i = segment->first_part; i < segment->first_part + segment->part_count; i++) {
@@ -75,7 +76,7 @@ static bool is_small(const gp_map_t *map, const gp_map_segment_t *segment)
   return segment->size <= SMALL_SEGMENT;
 }
 
-/* What was idle where PyTorch looks for the request. */
+/* Measures the idle memory in segments in which PyTorch searches for the request. */
 static int measure_usable(gp_oom_moment_t *oom, const gp_lifetimes_t *lifetimes)
 {
   const gp_snapshot_events_t *events = &lifetimes->snapshot->events;
@@ -103,7 +104,7 @@ static int measure_usable(gp_oom_moment_t *oom, const gp_lifetimes_t *lifetimes)
   return error;
 }
 
-/* Measures what was held, from the events. */
+/* Measures the memory in use, from the events. */
 static int measure(gp_oom_moment_t *oom, const gp_lifetimes_t *lifetimes)
 {
   const gp_snapshot_t *snapshot = lifetimes->snapshot;
@@ -135,7 +136,7 @@ static int measure(gp_oom_moment_t *oom, const gp_lifetimes_t *lifetimes)
   return error ? error : find_sizes(oom, lifetimes);
 }
 
-/* Reads the report: it describes the moment at which the library gave up, so it overrides the events. */
+/* Reads the report. It overrides the events, because it was made when the request failed. */
 static void read_report(gp_oom_moment_t *oom, const gp_snapshot_t *snapshot)
 {
   (void)gp_oom_report_read(snapshot, "oom", &oom->figures);
@@ -144,7 +145,7 @@ static void read_report(gp_oom_moment_t *oom, const gp_snapshot_t *snapshot)
   oom->knows_free = oom->figures.device_total > 0;
 }
 
-/* Reads the report's sizes; only if the events do not tell. */
+/* Reads the report's sizes in use. Only called if they are not known from the events. */
 static void read_sizes(gp_oom_moment_t *oom, const cJSON *report)
 {
   const cJSON *owner;
@@ -165,7 +166,7 @@ int gp_oom_moment_init(
   int error = 0;
 
   *oom = (gp_oom_moment_t){.event = ooms->events[index], .number = index + 1};
-  gp_assert(oom->event.has_moment || oom->event.is_reported); /* so what was held is known */
+  gp_assert(oom->event.has_moment || oom->event.is_reported); /* so the memory in use is known */
   if (oom->event.has_moment) {
     gp_moments_oom(&oom->moments, lifetimes, &oom->event, oom->number);
     error = measure(oom, lifetimes);

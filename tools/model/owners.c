@@ -9,10 +9,10 @@
 #include "tools/saturated.h"
 #include "tools/symbols/stack_owners.h"
 
-/* What a stack of an owner and a place in it holds, or has freed. */
+/* What one stack has in use or has freed. The stack belongs to an owner, and to a place in the owner. */
 typedef struct share {
   char *key;    /* identifies the owner */
-  char *detail; /* identifies the place in it */
+  char *detail; /* identifies the place in the owner */
   int stack;
   uint64_t bytes;
   gp_holding_t holding;
@@ -24,7 +24,7 @@ typedef struct build {
   size_t count;
 } build_t;
 
-/* Shares of one owner. */
+/* The shares of one owner: [first, end). */
 typedef struct group {
   size_t first;
   size_t end;
@@ -32,13 +32,13 @@ typedef struct group {
   gp_holding_t holding;
 } group_t;
 
-/* True if lines tell owners apart: where a program begins, and in functions with a common name. */
+/* Returns true if each line of the function is an owner: where a program begins, and in functions with a common name. */
 static bool is_by_line(const gp_snapshot_t *snapshot, int stack)
 {
   return snapshot->frame_kinds && snapshot->frame_kinds[gp_stack_owner(snapshot, stack)].is_common;
 }
 
-/* Makes the keys. The file is part of them: Python functions in different files often share a name. */
+/* Makes key and detail. The file is part of the key, because Python functions in different files often share a name. */
 static int describe_share(const gp_snapshot_t *snapshot, share_t *share)
 {
   gp_owner_text_t text;
@@ -91,7 +91,7 @@ static int measure(build_t *build, gp_owners_t *owners, const gp_lifetimes_t *li
     if (!shares[i].bytes && !shares[i].holding.freed)
       continue;
     share_t *share = &shares[build->count++];
-    *share = shares[i]; /* at or before it */
+    *share = shares[i]; /* moves it to the front, or leaves it in place */
     share->stack = (int)i;
     error = describe_share(build->snapshot, share);
   }
@@ -106,8 +106,8 @@ static int compare_shares(const void *a, const void *b)
   return order ? order : strcmp(x->detail, y->detail);
 }
 
-/* Adds the next shares of the group, those of one line. Frees of a line that holds nothing are not
- * counted: they say nothing about lines that do. */
+/* Adds the next shares to the group, those of one line. Does not count frees of a line without memory in use: they say
+ * nothing about the lines that have some. */
 static void join_line(const build_t *build, group_t *group)
 {
   const share_t *first = &build->shares[group->end];
@@ -125,7 +125,7 @@ static void join_line(const build_t *build, group_t *group)
     gp_holding_join(&group->holding, &holding);
 }
 
-/* Finds the largest owners, at most GP_OWNERS. Shares are sorted. */
+/* Finds the largest owners, at most GP_OWNERS, and returns their number. Shares must be sorted. */
 static size_t largest_groups(const build_t *build, group_t *ret_groups)
 {
   size_t count = 0;
@@ -148,7 +148,7 @@ static size_t largest_groups(const build_t *build, group_t *ret_groups)
   return count;
 }
 
-/* A stack of the place that holds most, and the number of lines. */
+/* Returns a stack of the owner's place with most memory in use, and the number of lines in *ret_lines. */
 static int largest_place(const build_t *build, const group_t *group, size_t *ret_lines)
 {
   uint64_t most = 0, bytes = 0;
@@ -190,7 +190,7 @@ static int describe_owner(const build_t *build, const group_t *group, gp_owner_t
   (void)gp_stack_owner_text(build->snapshot, stack, &text);
   owner->line = text.line;
   owner->language = text.language;
-  text.language = NULL; /* a finding of its own says that its frames are missing */
+  text.language = NULL; /* another finding reports that the script's frames are missing */
   text.more_lines = owner->line_count - 1;
   bool good = copy(text.function, &owner->function) && copy(text.file, &owner->file) &&
               copy(text.through, &owner->through) && copy(text.operation, &owner->operation) &&
@@ -217,7 +217,7 @@ int gp_owners_init(gp_owners_t *owners, const gp_lifetimes_t *lifetimes, const g
   }
   free(build.shares);
   if (error)
-    gp_owners_fini(owners); /* handles missing texts of the last owner */
+    gp_owners_fini(owners); /* texts of the last owner may be NULL */
   return error;
 }
 

@@ -21,7 +21,7 @@ bool gp_remedy_sets(const gp_remedy_t *remedy, const char *name)
   return false;
 }
 
-/* Where memory grows, more room only postpones the end. */
+/* Replaces the advice of a larger limit if memory grows: a larger limit would only postpone the failure. */
 static void refuse_limit(gp_findings_t *findings, gp_finding_t *oom)
 {
   if (!gp_remedy_sets(&oom->remedy, "GPUPOOL_LIMIT"))
@@ -30,15 +30,15 @@ static void refuse_limit(gp_findings_t *findings, gp_finding_t *oom)
   gp_findings_advise(findings, oom, GP_ADVICE(oom_of_growth));
 }
 
-/* True if the summary describes the event for which the snapshot was written: then
- * the snapshot's end is the moment. */
+/* Returns true if the summary describes the event for which the snapshot was written. Then the snapshot's final state is
+ * that of the event. */
 static bool is_of_report(const gp_findings_t *findings)
 {
   return strcmp(gp_findings_reason(findings), "oom") == 0 && findings->summary->has_oom &&
          findings->summary->oom.event.is_reported;
 }
 
-/* What was missing when memory ran out, from the report; 0: unknown. */
+/* Returns the bytes that were missing when memory ran out, from the report, or 0 if unknown. */
 static uint64_t missing_bytes(const gp_oom_t *oom)
 {
   uint64_t held = oom->live + oom->deferred + oom->passthrough + oom->in_pieces; /* each below 2^53 */
@@ -48,7 +48,7 @@ static uint64_t missing_bytes(const gp_oom_t *oom)
   return oom->limit ? gp_subtract_saturated(held + oom->requested, oom->limit) : 0;
 }
 
-/* True if a segment of the device is cut into blocks. */
+/* Returns true if a segment of the device is divided into several blocks. */
 static bool is_cut(const gp_snapshot_t *snapshot, int device)
 {
   for (size_t i = 0; i < snapshot->segment_count; i++) {
@@ -63,7 +63,8 @@ static bool is_same(const char *known, const char *text)
   return strcmp(known ? known : "", text ? text : "") == 0;
 }
 
-/* Owners with the same function differ in their line, or in what they called. */
+/* Returns true if the stack belongs to the owner. Owners with the same function differ in their line, or in the function
+ * that they called. */
 static bool is_of_owner(const gp_snapshot_t *snapshot, int stack, const gp_owner_t *owner)
 {
   gp_owner_text_t text;
@@ -80,14 +81,15 @@ static bool would_be_idle(
          (block->state == GP_SNAPSHOT_ALLOCATED && is_of_owner(snapshot, block->stack, owner));
 }
 
-/* Bytes that would be idle if everything that an owner holds were freed. In a cut segment, freed memory helps
- * only if it makes a large enough piece, or leaves the segment without memory in use. */
+/* Bytes that would be idle if all memory of an owner were freed. In a segment that is divided, freed memory only helps
+ * if it forms a large enough piece, or leaves the segment without memory in use. */
 typedef struct freed_room {
   uint64_t largest;   /* largest idle piece */
-  uint64_t in_wholes; /* segments that would be idle entirely */
+  uint64_t in_wholes; /* bytes of segments that would be entirely idle */
 } freed_room_t;
 
-/* The room at the end of the snapshot if the owner held nothing. Blocks that may belong to others stay. */
+/* Computes the room at the end of the snapshot if all memory of the owner were freed. Blocks that may belong to another
+ * owner remain in use. */
 static void find_freed_room(
     const gp_snapshot_t *snapshot, int device, const gp_owner_t *owner, freed_room_t *ret_room)
 {
@@ -113,7 +115,8 @@ static void find_freed_room(
   *ret_room = room;
 }
 
-/* If memory is cut, freeing all that the owner holds must leave large enough pieces. */
+/* Advises to free the largest owner's memory on a device with divided segments, if that would leave a large enough
+ * piece. */
 static void settle_cut_owner(
     gp_findings_t *findings, gp_finding_t *finding, const gp_oom_t *oom, const gp_owners_t *owners)
 {
@@ -131,8 +134,8 @@ static void settle_cut_owner(
   gp_findings_act_on(findings, finding, "free", owner->function);
 }
 
-/* Finds the owner that made the request, holds many blocks and never freed one; no setting helps it for long.
- * Returns the number of owners if there is none. */
+/* Returns the index of the owner that made the failed request, if it has many blocks in use and never freed one, so that
+ * no setting would help for long. Else returns the number of owners. */
 static size_t find_never_freeing(const gp_findings_t *findings)
 {
   const gp_summary_t *summary = findings->summary;
@@ -149,8 +152,8 @@ static size_t find_never_freeing(const gp_findings_t *findings)
   return frees ? owners->count : i;
 }
 
-/* Memory is missing, and the report knows no better cause: a request that is too large, pieces, others, or
- * work in the way. */
+/* Returns true if memory is missing, and the report has no better cause: a request that is too large, fragmentation,
+ * other processes, or pending work. */
 static bool only_lacks_memory(const gp_oom_t *oom, const gp_finding_t *finding)
 {
   uint64_t missing = missing_bytes(oom);
@@ -177,7 +180,7 @@ static bool settle_never_freed(gp_findings_t *findings, gp_finding_t *oom, gp_fi
     return false;
   gp_findings_retract(oom);
   gp_findings_advise(findings, oom, GP_ADVICE(oom_never_freed), GP_AS_SIZE(missing_bytes(&report)));
-  if (!owners->advice) /* the finding growth has it */
+  if (!owners->advice) /* the finding growth has the advice */
     return true;
   gp_findings_retract(owners);
   gp_findings_advise(findings, owners, GP_ADVICE(owners_never_freed),
@@ -186,7 +189,7 @@ static bool settle_never_freed(gp_findings_t *findings, gp_finding_t *oom, gp_fi
   return true;
 }
 
-/* Advises that the biggest owner hold less, if that is at least as much as was missing on the device. */
+/* Advises that the largest owner use less memory, if it has at least the bytes that were missing on the device. */
 static void settle_owners(gp_findings_t *findings, gp_finding_t *finding)
 {
   const gp_summary_t *summary = findings->summary;
@@ -198,7 +201,7 @@ static void settle_owners(gp_findings_t *findings, gp_finding_t *finding)
   bool is_there = gp_oom_report_read(summary->snapshot, "oom", &oom);
   uint64_t missing = missing_bytes(&oom);
 
-  /* Others have more than this process: that finding has the remedy. */
+  /* If other processes use more memory than this one, the finding about these has the remedy. */
   if (is_of_report(findings) && gp_findings_have(findings, GP_FINDING_others) &&
       oom.unaccounted > oom.live + oom.passthrough) {
     gp_findings_retract(finding);
@@ -221,7 +224,7 @@ static void settle_owners(gp_findings_t *findings, gp_finding_t *finding)
   gp_owners_fini(&owners);
 }
 
-/* On each device, the first that grows and has an owner is to be freed. */
+/* For each device, the remedy of growth is to free the memory of the first grower that has an owner. */
 static void settle_growth(gp_findings_t *findings)
 {
   const gp_growth_t *growth = &findings->summary->growth;
@@ -235,7 +238,7 @@ static void settle_growth(gp_findings_t *findings)
   }
 }
 
-/* Advises about the recording; what it lacks says nothing about the program. */
+/* Advises how to record more, if events are missing. This is not about the program's own behavior. */
 static void advise_recording(gp_findings_t *findings)
 {
   const gp_snapshot_t *snapshot = findings->summary->snapshot;
@@ -253,7 +256,7 @@ static void advise_recording(gp_findings_t *findings)
   while (room < all && room < MOST_TRACE_EVENTS)
     room *= 2;
   room =
-      room < MOST_TRACE_EVENTS ? room * 2 : room; /* threads have rooms of their own and do not fill them */
+      room < MOST_TRACE_EVENTS ? room * 2 : room; /* each thread has its own buffer, and does not fill it */
   if (dropped && !dropped->advice && all <= room) {
     snprintf(value, sizeof(value), "%" PRIu64, room);
     gp_findings_advise(findings, dropped, GP_ADVICE(dropped_events), value);

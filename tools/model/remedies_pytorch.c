@@ -7,8 +7,7 @@
 
 static const char conf_name[] = "PYTORCH_CUDA_ALLOC_CONF";
 
-/* The length of one "name:value" of a configuration. A value may be a list in
- * brackets that contains commas. */
+/* Returns the length of one "name:value" of a configuration. A value may be a list in brackets that contains commas. */
 static size_t item_length(const char *conf)
 {
   size_t length = 0;
@@ -34,7 +33,7 @@ static bool has_item(const char *conf, const char *name)
   return false;
 }
 
-/* Copies conf without the item `name`, and appends `added` if not NULL. False: it is too long. */
+/* Copies conf without the item `name`, and appends `added` if not NULL. Returns false if the result is too long. */
 static bool make_conf(const char *conf, const char *name, const char *added, char buffer[GP_CONF_BYTES])
 {
   size_t used = 0;
@@ -56,7 +55,8 @@ static bool make_conf(const char *conf, const char *name, const char *added, cha
   return true;
 }
 
-/* Paths begin with a drive there; the reader has turned each backslash. */
+/* Returns true if the snapshot is from Windows, where paths begin with a drive. The reader has replaced backslashes by
+ * slashes. */
 static bool is_of_windows(const gp_snapshot_t *snapshot)
 {
   for (size_t i = 0; i < snapshot->frame_count; i++) {
@@ -79,7 +79,7 @@ bool gp_remedies_expand(gp_findings_t *findings, gp_finding_t *finding, char con
   return true;
 }
 
-/* Enough memory was idle when memory ran out, but not in one piece. */
+/* Advises expandable segments if enough memory was idle when memory ran out, but not in one piece. */
 static void join_pieces(gp_findings_t *findings, gp_finding_t *oom)
 {
   const gp_oom_moment_t *then = &findings->summary->oom;
@@ -109,7 +109,7 @@ static bool sets_the_same(const gp_finding_t *a, const gp_finding_t *b)
          strcmp(x->settings[0].value, y->settings[0].value) == 0;
 }
 
-/* One setting helps against several findings: the worst of them says so, else the first. */
+/* If several findings advise the same setting, only the worst keeps the advice; of equal ones the first. */
 static void say_once(gp_findings_t *findings)
 {
   for (size_t i = 0; i < findings->count; i++) {

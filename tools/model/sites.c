@@ -19,10 +19,10 @@
 
 #define NAME_BYTES GP_SITE_NAME_BYTES
 
-/* Allocations that count as one: of one stack, of one size by size, of one phase by phase, or all without a
+/* Allocations that are counted together: those of one stack, size (by size) or phase (by phase), or all without a
  * stack. */
 typedef struct group {
-  uint64_t size; /* by size */
+  uint64_t size; /* only if sites are by size */
   gp_site_amount_t amounts[GP_SITE_MEASURES];
 } group_t;
 
@@ -30,15 +30,15 @@ typedef struct build {
   gp_sites_t *sites;
   const gp_lifetimes_t *lifetimes;
   const gp_snapshot_t *snapshot;
-  group_t *stacks;       /* by stack */
-  group_t without_stack; /* unless by size */
-  group_t *sizes;        /* by size: one of each */
+  group_t *stacks;       /* one for each stack */
+  group_t without_stack; /* not used if sites are by size */
+  group_t *sizes;        /* one for each size, if sites are by size */
   size_t size_count;
   gp_hash_index_t by_size; /* of sizes */
   gp_phases_t phases;
-  group_t *of_phases;           /* by phase: those of phases, then one of memory outside of them */
-  group_t kinds[GP_COMPONENTS]; /* by component: allocations whose kind decides it */
-  gp_hash_index_t by_name;      /* of the sites */
+  group_t *of_phases;           /* one for each phase, then one for memory outside of all phases */
+  group_t kinds[GP_COMPONENTS]; /* allocations whose kind decides their component, by component */
+  gp_hash_index_t by_name;      /* sites by name */
   size_t *of_frame;             /* by frame: its site plus one; 0: not looked up yet */
 } build_t;
 
@@ -55,8 +55,6 @@ static void add_all(gp_site_amount_t *to, const gp_site_amount_t *amounts)
     add(&to[measure], &amounts[measure]);
 }
 
-/* Puts lives into groups. */
-
 static bool matches(const gp_snapshot_t *snapshot, int stack, const regex_t *pattern)
 {
   const gp_snapshot_stacks_t *stacks = &snapshot->stacks;
@@ -70,7 +68,8 @@ static bool matches(const gp_snapshot_t *snapshot, int stack, const regex_t *pat
   return false;
 }
 
-/* By stack: true if focus and ignore select it. The last element is for memory without a stack. */
+/* Makes an array with true for each stack that focus and ignore select. The last element is for memory without a stack.
+ * Returns NULL if there is no memory. */
 static bool *choose_stacks(const gp_snapshot_t *snapshot, const regex_t *focus, const regex_t *ignore)
 {
   size_t count = snapshot->stacks.count;
@@ -93,7 +92,7 @@ static int list_phases(build_t *build)
   return build->of_phases ? 0 : ENOMEM;
 }
 
-/* NULL: no memory. */
+/* Returns the group of a life, or NULL if there is no memory. */
 static group_t *group_of(build_t *build, const gp_life_t *life)
 {
   if (build->sites->by == GP_SITE_BY_PHASE) {
@@ -141,9 +140,7 @@ static int count_lives(
   return 0;
 }
 
-/* Puts groups into sites. */
-
-/* Compiled without -g: only its offset distinguishes it from others in its function. */
+/* Returns true for a frame of code compiled without -g. Only its offset distinguishes it from others in its function. */
 static bool lacks_line(const gp_snapshot_frame_t *frame)
 {
   return frame->function[0] && !frame->file[0] && frame->module >= 0;
@@ -162,7 +159,7 @@ static char *frame_name(const gp_snapshot_t *snapshot, gp_site_by_t by, int fram
     snprintf(buffer, NAME_BYTES, "%s %s", what->function, gp_base_name(what->file));
     return buffer;
   }
-  if (by == GP_SITE_BY_LINE && lacks_line(what)) { /* of one function, yet not all the same */
+  if (by == GP_SITE_BY_LINE && lacks_line(what)) { /* the offset represents the line */
     snprintf(buffer, NAME_BYTES, "%s %s+0x%" PRIx64, what->function,
         gp_base_name(snapshot->modules[what->module].path),
         what->address - snapshot->modules[what->module].bias);
@@ -173,7 +170,7 @@ static char *frame_name(const gp_snapshot_t *snapshot, gp_site_by_t by, int fram
   return gp_frame_describe(snapshot, frame, buffer, NAME_BYTES);
 }
 
-/* The index of the site of that name; creates it if missing. SIZE_MAX: no memory. */
+/* Returns the index of the site of that name, and adds it if missing. Returns SIZE_MAX if there is no memory. */
 static size_t site_of(build_t *build, const char *name)
 {
   gp_sites_t *sites = build->sites;
@@ -181,7 +178,7 @@ static size_t site_of(build_t *build, const char *name)
   return site ? (size_t)(site - sites->sites) : SIZE_MAX;
 }
 
-/* A script without recorded frames has no frame to name it. */
+/* If the owner is a script without recorded frames, no frame has its name, so the owner's text names the site. */
 char *gp_site_owner(const gp_snapshot_t *snapshot, int stack, gp_site_by_t by, char *buffer)
 {
   int owner = gp_stack_owner(snapshot, stack);
@@ -195,8 +192,8 @@ char *gp_site_owner(const gp_snapshot_t *snapshot, int stack, gp_site_by_t by, c
   return strcpy(buffer, text.function);
 }
 
-/* Interpreters, dispatchers and allocators are on nearly every stack: as
- * callers they would fill the list. */
+/* Returns true if the frame gets a site. Interpreters, dispatchers and allocators get none unless they are the owner,
+ * because they are on nearly every stack and would fill the list. */
 static bool is_listed(const build_t *build, int stack, int frame)
 {
   const gp_snapshot_t *snapshot = build->snapshot;
@@ -204,7 +201,8 @@ static bool is_listed(const build_t *build, int stack, int frame)
          snapshot->frame_kinds[frame].part < GP_FRAME_NEVER || gp_stack_owner(snapshot, stack) == frame;
 }
 
-/* A function that appears several times on a stack has called itself: its cumulative sum counts once. */
+/* Adds a stack's group to the sites of its frames. A function that is on the stack several times (recursion) is counted
+ * once in its cumulative sum. */
 static int add_stack(build_t *build, const group_t *group, int stack)
 {
   const gp_snapshot_stacks_t *stacks = &build->snapshot->stacks;
@@ -238,7 +236,7 @@ static int add_stack(build_t *build, const group_t *group, int stack)
   return 0;
 }
 
-/* The memory also counts in the cumulative sums of the components that called its own. */
+/* Adds a group to its component, and to the cumulative sums of all components on the stack. */
 static int add_component(build_t *build, const group_t *group, gp_component_t component, int stack)
 {
   bool there[GP_COMPONENTS];
@@ -261,7 +259,7 @@ static int add_component(build_t *build, const group_t *group, gp_component_t co
   return 0;
 }
 
-/* is_of_size: else of memory without a stack. */
+/* Adds a group to the site of its size, or to that of memory without a stack (!is_of_size). */
 static int add_size(build_t *build, const group_t *group, bool is_of_size)
 {
   char name[NAME_BYTES];
@@ -278,8 +276,8 @@ static int add_size(build_t *build, const group_t *group, bool is_of_size)
   return 0;
 }
 
-/* The memory also counts in the cumulative sums of the ranges around its own; once where one lies inside
- * another of its name. */
+/* Adds a group to its phase, and to the cumulative sums of the ranges around it. Ranges of the same name inside each
+ * other count once. */
 static int add_phase(build_t *build, const group_t *group, int32_t phase)
 {
   bool is_own = true;
@@ -331,7 +329,7 @@ static int make_sites(build_t *build)
   return error;
 }
 
-/* What sites.h says of a site. */
+/* Returns true if the invariants in sites.h are true for each site. */
 static bool are_sound(const gp_sites_t *sites)
 {
   for (size_t i = 0; i < sites->count; i++) {
@@ -435,7 +433,7 @@ static int compare_sites(const void *a, const void *b, void *arg)
       amount_of(&y->cumulative[order->measure], order) == 0};
   if (is_empty[0] != is_empty[1])
     return is_empty[0] ? 1 : -1;
-  if (x->is_unknown != y->is_unknown) /* no owner is known */
+  if (x->is_unknown != y->is_unknown) /* memory without a stack comes later */
     return x->is_unknown ? 1 : -1;
   const gp_site_amount_t *pairs[][2] = {{&x->flat[order->measure], &y->flat[order->measure]},
       {&x->cumulative[order->measure], &y->cumulative[order->measure]}};

@@ -11,7 +11,7 @@
 typedef struct build {
   const gp_timeline_t *timeline;
   gp_timeline_device_t *device;
-  gp_memory_walk_t walk; /* of what is selected by device, stream and thread; not by time */
+  gp_memory_walk_t walk; /* counts memory selected by device, stream and thread, not by time */
   bool has_mode;
   size_t point;
 } build_t;
@@ -35,7 +35,7 @@ static uint64_t reserved_of(const gp_timeline_t *timeline, bool knows_reserved, 
   return is_drawn ? gp_add_saturated(memory->reserved, memory->forwarded) : 0;
 }
 
-/* Counts the state in the current point; with is_first it is the state with which the point begins. */
+/* Adds the current state to the current point. With is_first, the point begins with this state. */
 static void update_point(build_t *build, bool is_first, uint64_t time_ns)
 {
   gp_timeline_device_t *device = build->device;
@@ -57,7 +57,7 @@ static void update_point(build_t *build, bool is_first, uint64_t time_ns)
     device->reserved_peak = reserved;
 }
 
-/* Advances to the part that contains time_ns; later times count for no part. */
+/* Advances to the part that contains time_ns, but not beyond the last part. */
 static void advance(build_t *build, uint64_t time_ns)
 {
   const gp_timeline_t *timeline = build->timeline;
@@ -78,7 +78,7 @@ static int add_mark(build_t *build, size_t event, uint64_t time_ns)
     return 0;
   if (kind == GP_EVENT_MODE && !build->has_mode) {
     build->has_mode = true;
-    return 0; /* the initial mode of a device */
+    return 0; /* the first event is the initial mode of a device, not a change */
   }
   gp_timeline_mark_t *mark = GP_ARRAY_ADD(build->device->marks, build->device->mark_count);
   if (!mark)
@@ -88,7 +88,7 @@ static int add_mark(build_t *build, size_t event, uint64_t time_ns)
   return 0;
 }
 
-/* Walks to the end of the time. It begins with the first event inside, whatever times later events have. */
+/* Fills the curve. It begins with the first event inside the selected time, even if later events have earlier times. */
 static int follow(build_t *build)
 {
   const gp_timeline_t *timeline = build->timeline;
@@ -113,7 +113,7 @@ static int follow(build_t *build)
   return error;
 }
 
-/* What timeline.h says of each device and point. */
+/* Returns true if the invariants in timeline.h are true for each device and point. */
 static bool are_sound(const gp_timeline_t *timeline)
 {
   for (size_t i = 0; i < timeline->device_count; i++) {
@@ -135,7 +135,7 @@ static int add_device(gp_timeline_t *timeline, const gp_lifetimes_t *lifetimes, 
   gp_timeline_device_t *device = &timeline->devices[timeline->device_count++];
   build_t build = {.timeline = timeline,
       .device = device,
-      .has_mode = lifetimes->snapshot->recorded_since_ns > 0}; /* the first mode event is missing */
+      .has_mode = lifetimes->snapshot->recorded_since_ns > 0}; /* then the event of the initial mode is missing */
 
   *device = (gp_timeline_device_t){.device = known->device,
       .knows_reserved = !known->lacks_reserved,
@@ -146,7 +146,7 @@ static int add_device(gp_timeline_t *timeline, const gp_lifetimes_t *lifetimes, 
   return follow(&build);
 }
 
-/* What filter selects, at any time. */
+/* Copies a filter, but selects any time. */
 static gp_filter_t selection_of(const gp_filter_t *filter)
 {
   gp_filter_t selection = *filter; /* borrows its lists */
